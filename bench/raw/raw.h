@@ -6,7 +6,7 @@
 
 #include "../driver.h"
 
-/* Only a few calls carry bytes that are checked, so that the check does not count. */
+/* Only the first large message has its bytes checked. */
 static inline bool raw_is_large(const struct trial *t)
 {
     return t->size > PAIR_SMALL;

@@ -72,7 +72,7 @@ TEST_WITH(rules_refuse_a_worker_that_is_not_there, flaky_set_up, flaky_tear_down
     assert_int_equal(flaky_start("{ rules: [{ do: fail, to: [wroker1] }] }", &err), TENREC_ECONFIG);
     assert_text_has(err.text,
                     "backend 'flaky': rule 'rule1': 'wroker1' is neither the name nor the "
-                    "rank of a worker (they are worker0, worker1, worker2)");
+                    "rank of a worker (workers: worker0, worker1, worker2)");
     flaky_close();
     assert_int_equal(flaky_start("{ rules: [{ do: drop, from: [3] }] }", &err), TENREC_ECONFIG);
     assert_text_has(err.text, "'3' is neither");

@@ -19,13 +19,13 @@ namespace
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-// A function that runs is waited for so long by shutdown.
+// Time that shutdown waits for running functions.
 constexpr milliseconds PATIENCE(30000);
-// Rank 0 keeps the store for the others so long.
+// Time that rank 0 serves the store for the others.
 constexpr milliseconds LEAVE(5000);
-// Longer timeouts than this are this one: 31 years.
+// Upper limit of timeouts: 31 years.
 constexpr double LONGEST_MS = 1e12;
-// Where the group's store has no timeout.
+// Timeout of a store that has none.
 constexpr std::chrono::hours MEET(24);
 
 uint64_t now_ns()
@@ -41,15 +41,15 @@ std::string text_of(tenrec_status code, const std::string &text)
     return code == TENREC_EINJECTED ? rpc::makeRPCError(text, rpc::INTENTIONAL_FAILURE) : text;
 }
 
-// What libtorch sends by itself, from the end of a Python object too: with the GIL and
-// a lock of its own, so that it must not wait for room in a queue.
+// Messages that libtorch sends itself, also while a Python object is freed: with the GIL
+// and a lock of libtorch held, so the send must not wait for a full queue.
 bool is_control(uint32_t type)
 {
     return type == rpc::RREF_USER_DELETE || type == rpc::RREF_FORK_REQUEST ||
            type == rpc::RREF_CHILD_ACCEPT || type == rpc::CLEANUP_AUTOGRAD_CONTEXT_REQ;
 }
 
-// Only 0 means none: what is less than a millisecond is one.
+// Only 0 means no timeout: less than a millisecond counts as one.
 milliseconds to_milliseconds(float seconds)
 {
     const double ms = seconds * rpc::kSecToMsConversion;
@@ -60,7 +60,7 @@ milliseconds to_milliseconds(float seconds)
     return milliseconds((int64_t)std::clamp(ms, -LONGEST_MS, LONGEST_MS));
 }
 
-// 0: none. A timeout below 0 has passed before the call began.
+// 0: none. A negative timeout has expired before the call begins.
 uint64_t deadline_of(milliseconds timeout)
 {
     const int64_t ms = std::min(timeout.count(), (int64_t)LONGEST_MS);
@@ -75,7 +75,7 @@ uint64_t deadline_of(milliseconds timeout)
 
 } // namespace
 
-// ---- made and gone -----------------------------------------------------------
+// ---- life --------------------------------------------------------------------
 
 TenrecAgent::TenrecAgent(std::string name, int64_t id, uint32_t world, uint64_t incarnation,
                          uint64_t token, std::string host_address, std::shared_ptr<Options> options,
@@ -171,7 +171,7 @@ bool TenrecAgent::isOurs() const
     return getpid() == process_;
 }
 
-// Throws in a child of fork.
+// Throws in a forked child.
 void TenrecAgent::checkOurs() const
 {
     TORCH_CHECK(isOurs(), "this process was forked from the worker '", workerInfo_.name_,
@@ -185,7 +185,7 @@ void TenrecAgent::setPatience(milliseconds limit)
 
 void TenrecAgent::shutdownImpl()
 {
-    // Threads that are left alone use the agent: it is never freed then.
+    // Abandoned threads still use the agent: it is never freed then.
     static auto *kept = new std::vector<std::shared_ptr<rpc::RpcAgent>>;
 
     tenrec_backend_stop(backend_);
@@ -199,7 +199,7 @@ void TenrecAgent::shutdownImpl()
         kept->push_back(rpc::RpcAgent::getCurrentRpcAgent());
 }
 
-// A message that this thread is handing to the chain.
+// The message that this thread is sending through the chain.
 struct TenrecAgent::Sending {
     const Outgoing *out;
     bool failed;
@@ -239,8 +239,8 @@ c10::intrusive_ptr<rpc::JitFuture> TenrecAgent::send(const rpc::WorkerInfo &to,
     out->msg.id = calls_.begin({ future, deadline, timeout, to.id_, std::move(request) });
     if (deadline)
         tenrec_backend_wake_at(backend_, deadline);
-    // What fails while it is sent has failed when we return: the owner of a reference
-    // to itself would wait for ever for one that was not even sent.
+    // A send that fails at once fails its call before this returns: the owner of a
+    // reference to itself would wait for ever for a message that was never sent.
     Sending sending{ out, false, {}, {} };
     Sending *const outer = std::exchange(sending_, &sending);
     tenrec_backend_send(backend_, to.id_, &out->msg, { onSent, out });
@@ -280,7 +280,7 @@ void TenrecAgent::onWake(void *arg) noexcept
         tenrec_backend_wake_at(agent->backend_, next);
 }
 
-// ---- what comes --------------------------------------------------------------
+// ---- receiving ---------------------------------------------------------------
 
 tenrec_status TenrecAgent::onPlace(void *arg, tenrec_peer from, tenrec_msg *msg,
                                    tenrec_error *err) noexcept
@@ -314,7 +314,7 @@ void TenrecAgent::onDeliver(void *arg, tenrec_peer from, tenrec_msg *msg) noexce
         agent->server_->serve(from, msg);
 }
 
-// ---- who is there ------------------------------------------------------------
+// ---- members -----------------------------------------------------------------
 
 const rpc::WorkerInfo &TenrecAgent::getWorkerInfo(const std::string &name) const
 {
@@ -359,10 +359,10 @@ void TenrecAgent::join(bool shutdown, float timeout)
                                                : std::chrono::hours(24 * 365));
     const auto limit = [&] { return limited ? until : Clock::now() + store_timeout_; };
 
-    // What is served is somebody's call, and so is what that calls: when nobody
-    // waits for an answer at one moment, nobody has anything to do. That moment
-    // is the second sum, during which none can begin a call; nobody is kept from
-    // it by that, as all have passed the first.
+    // Every served request, and every call it makes in turn, is an open call of some
+    // worker: when no worker has an open call at one moment, the group is idle. That
+    // moment is the second sum, during which no call can begin; no worker is blocked
+    // by that, as all have passed the first sum.
     for (int64_t all = 1; all != 0;) {
         if (!calls_.waitUntilNone(until))
             throw std::runtime_error(
@@ -375,7 +375,7 @@ void TenrecAgent::join(bool shutdown, float timeout)
         group_->leave(Clock::now() + LEAVE);
 }
 
-// ---- for people --------------------------------------------------------------
+// ---- debug info --------------------------------------------------------------
 
 std::unordered_map<std::string, std::string> TenrecAgent::getMetrics()
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// agent.h - torch's RpcAgent over any backend of Tenrec's.
+// agent.h - torch's RpcAgent over any backend of Tenrec.
 //
-// What a message means, references, autograd contexts and Python live in libtorch;
-// what moves messages, in libtenrec. Here lies what is between: which answer
-// belongs to which call and until when it is awaited (calls.h), what others ask
-// (server.h), which thread runs what (pool.h), and when all of a group have nothing
-// to do any more (group.h).
+// libtorch handles the contents of messages, references, autograd contexts and Python;
+// libtenrec transfers messages. The code between matches answers to calls and their
+// deadlines (calls.h), serves requests (server.h), runs tasks on threads (pool.h), and
+// detects that a group is idle (group.h).
 #pragma once
 
 #include "calls.h"
@@ -28,19 +27,19 @@ class TenrecAgent : public rpc::RpcAgent
   public:
     using rpc::RpcAgent::getWorkerInfo;
 
-    // token         random bits of this life, which its record tells: see tenrec_member
-    // host_address  where members on other hosts reach this one; "": there are none
+    // token         random bits of this process's record: see tenrec_member
+    // host_address  address for members on other hosts; "": all are on this host
     TenrecAgent(std::string name, int64_t id, uint32_t world, uint64_t incarnation, uint64_t token,
                 std::string host_address, std::shared_ptr<Options> options,
                 std::chrono::milliseconds timeout, unsigned num_worker_threads,
                 std::unique_ptr<rpc::RequestCallback> cb);
     ~TenrecAgent() override;
 
-    // Where others reach it, and who they are: before start.
+    // The own address, and the records of all members; both before start.
     std::string address() const;
     void meet(const c10::intrusive_ptr<c10d::Store> &store, std::vector<Member> members,
               std::unordered_map<std::string, rpc::DeviceMap> device_maps);
-    // All call it, and none returns before all have.
+    // A barrier of all workers.
     void barrier(std::chrono::milliseconds limit);
     std::string backendName() const;
 
@@ -57,11 +56,11 @@ class TenrecAgent : public rpc::RpcAgent
     }
     void startImpl() override;
     void shutdownImpl() override;
-    // How long shutdown waits for functions that run; the interpreter's end has
-    // less time than the program.
+    // The time that shutdown waits for running functions; shorter at the end of the
+    // interpreter.
     void setPatience(std::chrono::milliseconds limit);
-    // Returns false in a child of fork, which has the agent's memory and none of its
-    // threads: there it sends nothing, is not shut down and never freed.
+    // Returns false in a forked child, which has the agent's memory but not its threads:
+    // there the agent sends nothing, and is neither shut down nor freed.
     bool isOurs() const;
     std::unordered_map<std::string, std::string> getMetrics() override;
     std::unordered_map<std::string, std::string> getDebugInfo() override;
@@ -74,7 +73,7 @@ class TenrecAgent : public rpc::RpcAgent
     struct Sending;
     static thread_local Sending *sending_;
 
-    // What the chain calls; `arg` is the agent.
+    // Callbacks of the chain; `arg` is the agent.
     static void onDeliver(void *arg, tenrec_peer from, tenrec_msg *msg) noexcept;
     static tenrec_status onPlace(void *arg, tenrec_peer from, tenrec_msg *msg,
                                  tenrec_error *err) noexcept;

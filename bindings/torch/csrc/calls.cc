@@ -9,7 +9,7 @@
 namespace tenrec_torch
 {
 
-// On the pool: one of ours is over.
+// On the pool: a call of this worker has ended.
 struct Calls::Answer : Pool::Task {
     Answer(Calls &calls, Call call, tenrec_msg *msg, std::string error)
         : calls(calls), call(std::move(call)), msg(msg), error(std::move(error))
@@ -53,10 +53,10 @@ void Calls::complete(Call &call, const c10::intrusive_ptr<Message> &response)
     call.future->markCompleted(c10::IValue(response), std::move(storages));
 }
 
-// A future wakes its waiters before its callbacks run. A callback of torch's tells a reference to
-// a value of our own that the call failed, and takes the value's owner out of torch's context: a
-// value that is made later finds no owner. A thread that asks for the value after the callback
-// hears of the failure; a thread that waits for the value already hears it from its owner.
+// A future wakes its waiters before its callbacks run. A callback of torch fails the reference to a
+// value of this worker, and removes the value's owner from torch's context, so that a value made
+// later finds no owner. A thread that asks for the value after the callback gets the error from the
+// reference; a thread that waits already gets it from the owner.
 void Calls::fail(Call &call, const std::exception_ptr &why)
 {
     c10::intrusive_ptr<rpc::OwnerRRef> owner;

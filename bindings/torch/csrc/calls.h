@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// calls.h - what this worker has asked of others, until it is answered.
+// calls.h - outstanding calls of this worker.
 #pragma once
 
 #include "message.h"
@@ -23,8 +23,8 @@ struct Call {
     c10::intrusive_ptr<Message> request{}; // where it may make a value on this very worker
 };
 
-// Who takes a call out of here ends it: by its answer, an error, its deadline or
-// the end of a worker, and by one of them only. From any thread.
+// The thread that removes a call ends it: by its answer, an error, its deadline or the
+// loss of a worker, exactly once. From any thread.
 class Calls
 {
   public:
@@ -34,32 +34,32 @@ class Calls
     {
     }
 
-    // Returns the id that its answer will have. Waits while somebody counts.
+    // Returns the id of the answer. Waits while a Count exists.
     int64_t begin(Call call);
 
-    // Ends it, and runs the callbacks of its future: here, or on the pool.
+    // Ends the call, and runs the callbacks of its future: here, or on the pool.
     void end(Call &call, const c10::intrusive_ptr<Message> &response, const std::string &error);
     void fail(Call call, std::string text);
 
-    // False: it has ended already, or another thread has taken it.
+    // Returns false if the call has ended, or another thread has removed it.
     bool take(int64_t id, Call &ret);
-    // The same for an answer of `from`: false also when that call went to another worker.
+    // The same for an answer of `from`; returns false also if the call went to another worker.
     bool takeFrom(int64_t id, tenrec_peer from, Call &ret);
     // Ends the call that `msg` of `from` answers; takes msg.
     void answer(tenrec_peer from, tenrec_msg *msg);
     void failAll(const std::string &text);
     void failThoseTo(rpc::worker_id_t to, const std::string &text);
-    // Those that have waited too long. Returns the deadline of the next; 0: none.
+    // Removes the expired calls. Returns the next deadline; 0: none.
     uint64_t failLate(uint64_t now_ns);
-    // What such a call fails with.
+    // The error of an expired call.
     static std::string lateText(const Call &call);
 
-    // How many have begun, and their callbacks have not all run.
+    // The number of calls that have begun and whose callbacks have not all run.
     int64_t open() const;
-    // False: there are some at the deadline.
+    // Returns false if calls are left at the deadline.
     bool waitUntilNone(Deadline until);
 
-    // No call begins while one of these lives.
+    // No call begins while a Count exists.
     class Count
     {
       public:

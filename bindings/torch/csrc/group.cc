@@ -30,14 +30,14 @@ std::string Group::missing(const std::string &round)
     for (size_t id = 0; id < names_.size(); id++)
         if (!store_->check({ round + "/" + std::to_string(id) }))
             text += (text.empty() ? "'" : ", '") + names_[id] + "'";
-    return text.empty() ? "nobody any more" : text;
+    return text.empty() ? "no worker any more" : text;
 }
 
 int64_t Group::sum(int64_t mine, Deadline until)
 {
     const std::string round = "sync/" + std::to_string(++rounds_);
 
-    store_->set(round + "/" + std::to_string(me_), { 1 }); // for who looks who misses
+    store_->set(round + "/" + std::to_string(me_), { 1 }); // read by missing()
     store_->add(round + "/sum", mine);
     if (store_->add(round + "/count", 1) == (int64_t)names_.size())
         store_->set(round + "/all", { 1 });
@@ -59,8 +59,8 @@ void Group::leave(Deadline until)
         if (me_ == 0)
             store_->wait({ "all_left" }, left(until));
     } catch (const std::exception &) {
-        // Who serves the store has gone: nobody needs it. Or somebody does not leave:
-        // the deadline.
+        // Either the server of the store has left, so no worker needs the store, or a
+        // worker has not left by the deadline.
     }
 }
 

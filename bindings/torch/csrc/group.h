@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// group.h - the end of a group, over the store that torch brings.
+// group.h - the end of a group, over torch's store.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,8 @@
 namespace tenrec_torch
 {
 
-// All workers of a group meet again and again; each of them calls the same
-// functions in the same order. One thread at a time.
+// The workers of a group meet repeatedly; each calls the same functions in the same
+// order. One thread at a time.
 class Group
 {
   public:
@@ -19,12 +19,12 @@ class Group
 
     Group(c10::intrusive_ptr<c10d::Store> store, std::vector<std::string> names, int me);
 
-    // Adds up one number of each worker: waits until all have given theirs.
-    // Throws std::runtime_error at the deadline, with the names of who misses.
+    // Adds up one number of each worker; waits for all of them. Throws
+    // std::runtime_error at the deadline, with the names of the missing workers.
     int64_t sum(int64_t mine, Deadline until);
 
-    // Returns when nobody needs the store any more: the worker that may serve it
-    // waits for the others, for a while at most.
+    // Returns when no worker needs the store any more: rank 0, which may serve it,
+    // waits for the others until the deadline.
     void leave(Deadline until);
 
   private:

@@ -15,7 +15,7 @@ namespace tenrec_torch
 namespace
 {
 
-// A view of a part of a storage that is larger than this travels without the rest.
+// A view of a part of a larger storage is sent without the rest.
 constexpr size_t WHOLE_BELOW = 8192;
 
 struct DtypePair {
@@ -56,7 +56,7 @@ const DtypePair *find(const tenrec_dtype &type)
 
 // ---- sending -----------------------------------------------------------------
 
-// Does a descriptor say all that there is to know of it?
+// Returns true if a descriptor can express the tensor.
 bool is_plain(const at::Tensor &t)
 {
     return t.defined() && t.layout() == at::kStrided && t.has_storage() && !t.is_nested() &&
@@ -64,14 +64,13 @@ bool is_plain(const at::Tensor &t)
            find(t.scalar_type());
 }
 
-// Its storage belongs to somebody who may free it at any time.
+// Returns true if the storage is borrowed from an owner that may free it at any time.
 bool is_borrowed(const at::Tensor &t)
 {
     return t.storage().nbytes() > 0 && !t.storage().data_ptr().get_context();
 }
 
-// What to send for it: itself, or a copy that is as it looks, without the rest of
-// a large storage.
+// Returns the tensor to send: itself, or a copy without the rest of a large storage.
 at::Tensor to_send(const at::Tensor &t)
 {
     const size_t whole = t.storage().nbytes();
@@ -98,7 +97,7 @@ void describe(Descriptor &d, const at::Tensor &t)
     d.data = t.storage().data();
     d.bytes = t.storage().nbytes();
     d.device = d.target = { TENREC_CPU, 0 };
-    // A view of nothing may begin beyond its storage.
+    // An empty view may begin beyond its storage.
     d.byte_offset = t.numel() ? (uint64_t)t.storage_offset() * t.element_size() : 0;
     d.dtype = find(t.scalar_type())->tenrec;
     d.ndim = (uint32_t)t.dim();
@@ -120,8 +119,8 @@ void describe_bytes(Descriptor &d, const void *data, uint64_t bytes)
     d.strides[0] = 1;
 }
 
-// The first tensor of a message with each storage. Storages stay until the last was looked
-// for: the next tensor's copy could lie at the address of one that is gone.
+// Maps each storage to the first tensor of a message that has it. Holds all storages until
+// the last lookup: otherwise the next tensor's copy could get the address of a freed one.
 class FirstViews
 {
   public:
@@ -129,8 +128,8 @@ class FirstViews
     {
     }
 
-    // The number of the tensor that has the storage of `t`; `i`, the one of `t`, when it is
-    // the first.
+    // Returns the number of the first tensor with the storage of `t`, which may be `i`, the
+    // number of `t`.
     size_t find(const at::Tensor &t, size_t i)
     {
         if (n_ == 1)
@@ -174,8 +173,8 @@ void write_plain(Outgoing &out, const std::vector<at::Tensor> &tensors, const Wa
     }
 }
 
-// The whole storage of `t`, from whose beginning its offset counts: a copy where it is borrowed. A
-// tensor of zeros has a storage without memory.
+// Returns the whole storage of `t`, from whose start its offset counts: a copy if it is borrowed.
+// A tensor of zeros has a storage without memory.
 c10::Storage storage_to_send(const at::Tensor &t)
 {
     const c10::Storage &whole = t.storage();
@@ -223,7 +222,7 @@ void drop_tensor(void *tensor)
     tenrec_tensor_drop(static_cast<tenrec_tensor *>(tensor));
 }
 
-// The storage of tensor `i`, which outlives the message then.
+// Returns the storage of tensor `i`, which then outlives the message.
 c10::Storage take_storage(tenrec_msg *msg, uint32_t i)
 {
     tenrec_tensor *t = tenrec_backend_take_tensor(msg, i);
@@ -234,7 +233,7 @@ c10::Storage take_storage(tenrec_msg *msg, uint32_t i)
              nullptr, false };
 }
 
-// The storage of tensor `i`, which an earlier one of `before` may have.
+// Returns the storage of tensor `i`, which may be that of an earlier one in `before`.
 c10::Storage read_storage(tenrec_msg *msg, uint32_t i, const std::vector<at::Tensor> &before)
 {
     const Descriptor &d = *tenrec_msg_tensor(msg, i);
@@ -269,8 +268,8 @@ bool is_pickled(const tenrec_msg *msg)
     return d && (d->flags & TENREC_TENSOR_REQUIRES_GRAD) && d->dtype.code == TENREC_DTYPE_UINT;
 }
 
-// The storages behind the pickle, under their names there, with the sizes that have arrived: the
-// pickle tells sizes, too, and the unpickler would believe those.
+// The storages after the pickle by their names there, with the received sizes: the unpickler
+// would trust the sizes in the pickle.
 std::shared_ptr<torch::jit::DeserializationStorageContext> take_storages(tenrec_msg *msg)
 {
     auto all = std::make_shared<torch::jit::DeserializationStorageContext>();
@@ -280,7 +279,7 @@ std::shared_ptr<torch::jit::DeserializationStorageContext> take_storages(tenrec_
     return all;
 }
 
-// The tensors with storages that `t` consists of.
+// The tensors with storages of which `t` consists.
 std::vector<at::Tensor> parts(const at::Tensor &t)
 {
     if (t.layout() == at::kSparse)
@@ -293,7 +292,7 @@ std::vector<at::Tensor> parts(const at::Tensor &t)
     return { t };
 }
 
-// Throws unless all elements of `t` lie in its storage: the unpickler does not look.
+// Throws unless all elements of `t` are inside its storage, which the unpickler does not check.
 void check_extent(const at::Tensor &t)
 {
     const auto is_negative = [](int64_t n) { return n < 0; };
@@ -324,7 +323,7 @@ std::vector<at::Tensor> read_pickled(tenrec_msg *msg)
         },
         nullptr, nullptr,
         [](const std::string &) -> at::DataPtr {
-            throw std::runtime_error("a tensor of a message names a storage that did not come");
+            throw std::runtime_error("a tensor of a message names a missing storage");
         },
         c10::Device(c10::kCPU), false, torch::jit::Unpickler::defaultTypeParser,
         take_storages(msg));
@@ -338,7 +337,7 @@ std::vector<at::Tensor> read_pickled(tenrec_msg *msg)
     return tensors;
 }
 
-// The last one that holds it here runs code that we do not know.
+// Returns true if freeing the storage may run foreign code.
 bool is_foreign(const c10::Storage &s)
 {
     const c10::DeleterFnPtr deleter = s.data_ptr().get_deleter();
@@ -383,7 +382,7 @@ Outgoing *Outgoing::make(c10::intrusive_ptr<Message> message, int64_t id, const 
     out->msg.size = sizeof out->msg;
     out->msg.type = message->type();
     out->msg.id = id;
-    // Who tries again to send a request holds on to it; a response is sent once.
+    // A caller that may retry keeps the request; a response is sent once.
     if (message.use_count() == 1 || message->isResponse())
         out->payload = std::move(message->payload());
     else

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// message.h - torch's messages as Tenrec's, and back.
+// message.h - converts torch's messages to Tenrec's, and back.
 //
-// Type and payload travel as they are. A tensor's metadata lies in its
-// descriptor, which the tensorpipe plugin writes in the form that torch's own
-// agent uses, and its storage is sent from where it lies and received into the
-// storage that the tensor keeps. What no descriptor can say (sparse and quantized
-// tensors) is pickled as torch does it: the pickle is the first
-// tensor then, of bytes that require gradients, which no tensor of torch's can,
-// and the storages follow as plain bytes.
+// Type and payload are sent unchanged. A tensor's metadata is in its descriptor, which
+// the tensorpipe plugin writes in the form of torch's own agent; its storage is sent
+// without a copy and received into the storage that the tensor keeps. Tensors that no
+// descriptor can express (sparse and quantized ones) are pickled as in torch: the first
+// tensor is then the pickle, marked as bytes that require gradients, which no tensor of
+// torch can be, and the storages follow as plain bytes.
 #pragma once
 
 #include "pool.h"
@@ -22,7 +21,8 @@ namespace tenrec_torch
 using torch::distributed::rpc::Message;
 using Descriptor = struct tenrec_tensor_desc; // there is a function of that name, too
 
-// Where a message goes. Tensors may go as copies that the receiver maps; agent null: they do not.
+// The destination of a message. Tensors may be sent as copies that the receiver maps, unless
+// agent is null.
 struct Way {
     tenrec_backend_agent *agent;
     tenrec_peer to;
@@ -37,13 +37,13 @@ struct DropTensor {
     }
 };
 
-// A message to send: payload and storages, for as long as somebody reads them. No
-// at::Tensor, as the last holder of one that Python knew takes the GIL, and the last
-// one here is the thread that moves the messages of all. Storages of others' memory,
-// such as numpy's, may take it, too: the pool has them then.
-// Throws c10::Error for tensors that cannot travel.
+// A message to send: owns payload and storages until the last reader has released them.
+// Holds no at::Tensor: the last holder of a tensor known to Python acquires the GIL, and
+// here that is the thread that moves all messages. Storages of foreign memory, such as
+// numpy's, may need the GIL too: the pool frees these.
+// Throws c10::Error for tensors that cannot be sent.
 //
-// Who sends gets two shares, one for msg.release and one for `drop`.
+// The sender gets two shares, one for msg.release and one for `drop`.
 struct Outgoing {
     tenrec_msg msg; // first
     std::vector<char> payload, pickle;
@@ -54,13 +54,13 @@ struct Outgoing {
     Way way{};
     void *agent = nullptr; // for who sends
 
-    // Takes the payload out of a message that nobody else holds, and of a response.
+    // Takes the payload of a message without other holders, or of a response.
     static Outgoing *make(c10::intrusive_ptr<Message> message, int64_t id, const Way &way);
     void drop();
 };
 
-// What has arrived, without its tensors' being copied. Releases msg always, also
-// when it throws.
+// Converts a received message without copying its tensors. Always releases msg, also
+// when throwing.
 c10::intrusive_ptr<Message> read_message(tenrec_msg *msg);
 
 } // namespace tenrec_torch

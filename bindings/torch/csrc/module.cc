@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// module.cc - what Python sees: tenrec_torch._C.
+// module.cc - the Python module tenrec_torch._C.
 #include "agent.h"
 
 #include <torch/csrc/distributed/rpc/request_callback_impl.h>
@@ -19,7 +19,7 @@ milliseconds from_seconds(double seconds)
     return milliseconds((int64_t)(seconds * 1000));
 }
 
-// Seconds as torch has them: 0 is none.
+// Seconds as in torch: 0 means no limit.
 double to_seconds(uint64_t ms)
 {
     return ms == FOREVER ? 0 : (double)ms / 1000;
@@ -41,7 +41,7 @@ void bind_options(py::module_ &m)
             "init_method", [](const Options &o) { return std::string(o.settings().init_method); });
 }
 
-// It waits for its threads, which may want the GIL that the last holder has.
+// The destructor waits for the agent's threads, which may need the GIL: release it.
 void drop_agent(TenrecAgent *agent)
 {
     if (!agent->isOurs())

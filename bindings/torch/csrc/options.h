@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// options.h - a configuration of Tenrec's, read and checked.
+// options.h - reads and checks a configuration of Tenrec.
 #pragma once
 
 #include <map>
@@ -12,10 +12,10 @@ namespace tenrec_torch
 class Options
 {
   public:
-    // config   path of a YAML file, or its text when there is a line break in it;
-    //          "": what TENREC_CONFIG names, else the built-in one
-    // values   stronger than the file: "backend", "backends.faulty.options.seed"
-    // Throws std::invalid_argument with the place and what to do.
+    // config   path of a YAML file, or YAML text, which has a line break;
+    //          "": the file that TENREC_CONFIG names, else the built-in config
+    // values   override the file: "backend", "backends.faulty.options.seed"
+    // Throws std::invalid_argument with the place and the remedy.
     Options(const std::string &config, const std::map<std::string, std::string> &values);
     ~Options();
     Options(const Options &) = delete;

@@ -21,8 +21,8 @@ constexpr std::chrono::seconds IDLE(5);            // so long a thread waits for
 constexpr unsigned ANSWER_THREADS = 4;
 constexpr unsigned THREADS_MAX = 1024; // of both lanes, however much is blocked
 
-// What libtorch keeps per thread is as when the thread began, and so again afterwards:
-// a thread that has profiled once would record nothing any more.
+// Restores libtorch's thread state to that of the start of the thread: a thread that has
+// profiled once would record nothing any more.
 class CleanThread
 {
   public:
@@ -89,36 +89,35 @@ struct Pool::State {
     std::condition_variable work, ended, watch;
     Queue lane[2];
     unsigned threads = 0, idle = 0, woken = 0;
-    // The thread that reads has a task and does not run it yet: those that came behind it wait,
-    // so that they do not begin before it.
+    // The reading thread has a task that it does not run yet: later tasks wait for it.
     bool held = false;
-    // The last task with an order that began, until it ends; and since when it runs.
+    // The last started task with an order, until its end; and its start time.
     const Pool::Task *young = nullptr;
     int young_order = -1;
     std::chrono::steady_clock::time_point young_since;
-    bool waits_in_order = false; // a thread, until the next task may begin
+    bool waits_in_order = false; // a thread waits until the next task may begin
     bool watched = false, stopping = false;
-    bool left = false; // to itself: stop has waited long enough
+    bool left = false; // stop has reached its limit and abandoned the threads
 
     bool waiting() const
     {
         return lane[ANSWERS].first || lane[REQUESTS].first;
     }
 
-    // What is queued is run before the end, also where all threads are blocked.
+    // Queued tasks run before the end, even if all threads are blocked.
     bool needs_watch() const
     {
         return !left && (!stopping || waiting());
     }
 
-    // Shall `task` wait for the one before it?
+    // Returns true if `task` has to wait for the previous task.
     bool is_early(const Pool::Task &task) const
     {
         return young && task.order() == young_order &&
                std::chrono::steady_clock::now() < young_since + IN_ORDER;
     }
 
-    // Is there a task that may begin now or in a moment?
+    // Returns true if a task may begin now or in a moment.
     bool begins_soon() const
     {
         return !held && (lane[ANSWERS].ready() || lane[REQUESTS].ready());
@@ -147,7 +146,7 @@ struct Pool::State {
 namespace
 {
 
-// The task that a thread that reads has taken for itself.
+// The task that the reading thread runs itself.
 struct Taken {
     Pool::State *pool;
     Queue *lane;
@@ -160,8 +159,8 @@ void start_watch(const std::shared_ptr<Pool::State> &s);
 
 void call_thread(const std::shared_ptr<Pool::State> &s);
 
-// A task that has begun. Another thread is called for the next one now and not earlier: the
-// tasks of a burst begin in their order, and those that are short need no other thread.
+// A started task. Wakes another thread for the next task now and not earlier: the tasks of
+// a burst begin in order, and short tasks need no other thread.
 void run(const std::shared_ptr<Pool::State> &s, std::unique_ptr<Pool::Task> task, Queue &lane,
          std::unique_lock<std::mutex> &hold)
 {
@@ -180,7 +179,7 @@ void run(const std::shared_ptr<Pool::State> &s, std::unique_ptr<Pool::Task> task
     hold.lock();
 }
 
-// The tasks that may begin now.
+// Runs the tasks that may begin now.
 void run_ready(const std::shared_ptr<Pool::State> &s, std::unique_lock<std::mutex> &hold)
 {
     while (Queue *q = s->ready()) {
@@ -263,7 +262,7 @@ void start_thread(const std::shared_ptr<Pool::State> &s, Pool::Lead lead = nullp
     }
 }
 
-// For tasks that may begin. One thread at a time: it calls the next.
+// Wakes one thread for the tasks that may begin; that thread wakes the next.
 void call_thread(const std::shared_ptr<Pool::State> &s)
 {
     if (s->woken > 0 || (s->waits_in_order && !s->ready()))
@@ -278,7 +277,7 @@ void call_thread(const std::shared_ptr<Pool::State> &s)
     }
 }
 
-// Looks after tasks that wait, as long as there are some.
+// Watches queued tasks, as long as any are left.
 void watch_main(std::shared_ptr<Pool::State> s)
 {
     std::unique_lock<std::mutex> hold(s->lock);
@@ -301,7 +300,7 @@ void watch_main(std::shared_ptr<Pool::State> s)
     s->ended.notify_all();
 }
 
-// When tasks wait.
+// Starts the watch if tasks are queued.
 void start_watch(const std::shared_ptr<Pool::State> &s)
 {
     if (s->watched || s->left || !s->waiting())

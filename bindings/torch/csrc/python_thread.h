@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// python_thread.h - a thread of ours that runs Python now and then.
+// python_thread.h - Python on threads of this extension.
 #pragma once
 
 #include <Python.h>
@@ -7,9 +7,9 @@
 namespace tenrec_torch
 {
 
-// Keeps one Python thread state for as long as it lives, without the GIL: to
-// take that costs a tenth then. Not once the interpreter ends: a thread that
-// asks for the GIL then is ended on the spot.
+// Keeps one Python thread state, without the GIL, for its lifetime: acquiring the GIL
+// then costs a tenth. Not while the interpreter finalizes, which kills any thread that
+// acquires the GIL.
 class PythonThread
 {
   public:
@@ -33,7 +33,7 @@ class PythonThread
     PyThreadState *state_;
 };
 
-// Takes the GIL, when it is `wanted` and there is an interpreter that has not ended.
+// Acquires the GIL if `wanted` and if the interpreter has not ended.
 class Gil
 {
   public:

@@ -15,7 +15,7 @@ namespace
 
 namespace rpc = torch::distributed::rpc;
 
-// How a pickle of TorchScript's values begins a reference. To read such a value forks the
+// The start of a reference in a pickle of TorchScript values. Reading such a value forks the
 // reference, which only the callee may do.
 constexpr std::string_view FORK = "torch.distributed.rpc\nrref\n";
 

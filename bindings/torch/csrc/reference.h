@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// reference.h - references to values that a worker's calls to itself make.
+// reference.h - references to values made by a worker's calls to itself.
 #pragma once
 
 #include <torch/csrc/distributed/rpc/message.h>
@@ -11,8 +11,8 @@ namespace tenrec_torch
 // Returns true if a request of `type` makes a value that a reference refers to, or may do so.
 bool reference_comes_of(uint32_t type);
 
-// Returns the owner of the value that `request` of this worker to itself makes; null if there is
-// none, or if `request` cannot be read twice. torch's context has the owner until the call ends.
+// Returns the owner of the value that `request` of this worker to itself makes; null if it makes
+// none, or cannot be read twice. torch's context holds the owner until the call ends.
 c10::intrusive_ptr<torch::distributed::rpc::OwnerRRef>
 reference_made_by(const torch::distributed::rpc::Message &request);
 

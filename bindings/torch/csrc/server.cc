@@ -17,7 +17,7 @@ c10::intrusive_ptr<rpc::JitFuture> failed(std::exception_ptr why)
 
 void on_sent(void *arg, const tenrec_error *err) noexcept;
 
-// way.agent outlives the call of on_sent, which may come before this returns.
+// way.agent outlives the call of on_sent, which may run before this returns.
 void send_response(c10::intrusive_ptr<Message> response, int64_t id, const Way &way)
 {
     Outgoing *out = Outgoing::make(std::move(response), id, way);
@@ -27,8 +27,8 @@ void send_response(c10::intrusive_ptr<Message> response, int64_t id, const Way &
     tenrec_backend_send(way.agent, way.to, &out->msg, { on_sent, out });
 }
 
-// The caller hears why the backend could not carry the answer; what a fault or a broken
-// connection took away stays away.
+// Sends the caller the reason why the backend could not send the answer. An answer lost to
+// an injected fault or a broken connection stays lost.
 void on_sent(void *arg, const tenrec_error *err) noexcept
 {
     auto *out = static_cast<Outgoing *>(arg);
@@ -40,7 +40,7 @@ void on_sent(void *arg, const tenrec_error *err) noexcept
             const std::string why = c10::str("The answer cannot be sent: ", err->text);
             send_response(rpc::createExceptionResponse(why, out->msg.id), out->msg.id, out->way);
         } catch (const std::exception &e) {
-            LOG(ERROR) << "TENREC: a call is not answered: " << e.what();
+            LOG(ERROR) << "TENREC: cannot answer a call: " << e.what();
         }
     }
     out->drop();
@@ -48,7 +48,7 @@ void on_sent(void *arg, const tenrec_error *err) noexcept
 
 } // namespace
 
-// On the pool: one of theirs.
+// On the pool: a request of another worker.
 struct Server::Request : Pool::Task {
     Request(Server &server, tenrec_peer from, tenrec_msg *msg)
         : server(server), caller{ from, msg->route, msg->id }, msg(msg),
@@ -56,8 +56,8 @@ struct Server::Request : Pool::Task {
     {
     }
 
-    // A function of Python takes the GIL several times until it runs, and of two that begin
-    // together either may be first.
+    // A Python function acquires the GIL several times before it runs, so two functions that
+    // start together may run in either order.
     int order() const override
     {
         return runs_python ? caller.from : -1;
@@ -96,18 +96,18 @@ void Server::close()
 
 const char *Server::refusal()
 {
-    return "the backend TENREC takes calls of members of its group only, and this caller has not "
+    return "the backend TENREC accepts calls of members of its group only, and this caller has not "
            "shown to be one: start it with init_rpc on the backend TENREC and the same store";
 }
 
-// On the thread that reads, so that a stranger keeps no thread of the pool busy.
+// On the reading thread, so that a stranger occupies no thread of the pool.
 void Server::refuse(const Caller &caller)
 {
     refused();
     try {
         send(caller, rpc::createExceptionResponse(refusal(), caller.id));
     } catch (const std::exception &e) {
-        LOG(ERROR) << "TENREC: a stranger's call is not answered: " << e.what();
+        LOG(ERROR) << "TENREC: cannot refuse a stranger's call: " << e.what();
     }
 }
 
@@ -157,7 +157,7 @@ void Server::send(const Caller &caller, c10::intrusive_ptr<Message> response)
 {
     std::shared_lock<std::shared_mutex> hold(lock_);
 
-    // Not moved: the last holder of a tensor may wait for the GIL, and shall have no lock then.
+    // Not moved: the last holder of a tensor may wait for the GIL, and must not hold a lock then.
     if (backend_)
         send_response(response, caller.id, { backend_, caller.from, caller.route, &pool_ });
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// server.h - what others ask of this worker, until it is answered.
+// server.h - requests of other workers, until they are answered.
 #pragma once
 
 #include "message.h"
@@ -14,8 +14,8 @@ namespace tenrec_torch
 
 namespace rpc = torch::distributed::rpc;
 
-// Shared with the futures of functions that have returned one: such a future may be
-// completed when there is no agent any more.
+// Shared with the futures that functions have returned: such a future may complete after
+// the agent was freed.
 class Server : public std::enable_shared_from_this<Server>
 {
   public:
@@ -23,17 +23,17 @@ class Server : public std::enable_shared_from_this<Server>
     {
     }
 
-    // What answers go through, until close: then they are dropped.
+    // The agent that sends answers, until close; later answers are dropped.
     void open(tenrec_backend_agent *backend);
     void close();
 
-    // Answers a request, on the pool; takes msg. Not after close. A request is code that
-    // its sender chose: of a caller that has not shown to be a member none is unpickled.
+    // Answers a request, on the pool; takes msg. Not after close. A request contains code
+    // that its sender chose: only requests of verified members are unpickled.
     void serve(tenrec_peer from, tenrec_msg *msg);
 
-    // What such a caller is told.
+    // The error for other callers.
     static const char *refusal();
-    // Counts one.
+    // Counts a refused request.
     void refused()
     {
         refused_calls_++;
@@ -43,7 +43,7 @@ class Server : public std::enable_shared_from_this<Server>
         return refused_calls_;
     }
 
-    // Not answered yet, and of those the ones whose function has returned.
+    // Requests without an answer, and of those the ones whose function has returned.
     int64_t calls() const
     {
         return calls_;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registers TENREC, and makes its agent when init_rpc asks for one."""
+"""Registers TENREC, and makes its agent for init_rpc."""
 import atexit
 import datetime
 import enum
@@ -20,29 +20,29 @@ from . import _C
 from ._options import TenrecRpcBackendOptions, device_names, devices_of_names
 
 NAME = "TENREC"
-INIT_TIMEOUT = 300.0  # seconds, where the configuration says none
-NO_TIMEOUT = datetime.timedelta(days=1)  # of the store, where calls have none
+INIT_TIMEOUT = 300.0  # seconds, unless the configuration sets a timeout
+NO_TIMEOUT = datetime.timedelta(days=1)  # of the store, if calls have no timeout
 EXIT_PATIENCE = 2.0   # seconds for functions that still run when the interpreter ends
 
 
 def register():
-    """Makes rpc.BackendType.TENREC. Again does nothing."""
+    """Makes rpc.BackendType.TENREC, unless it exists."""
     if backend_registry.backend_registered(NAME):
         return
     backend_registry.register_backend(NAME, _construct_options, _init_backend)
-    # When torch looks whose options it was given it asks each backend in turn for its own: last,
-    # as ours read files, which are nothing to programs on another backend.
+    # To find the backend of given options, torch makes the options of each backend in turn.
+    # TENREC must be last: its options read files, which other backends do not need.
     backends = {b.name: b.value for b in backend_registry.BackendType}
     backends[NAME] = backends.pop(NAME)
     represent = backend_registry.BackendType.__repr__
     backend_registry.BackendType = enum.Enum("BackendType", backends)
     backend_registry.BackendType.__repr__ = represent
-    # The old enum would break every other backend.
+    # rpc still refers to the old enum, which would break every other backend.
     rpc.BackendType = backend_registry.BackendType
 
 
 def _construct_options(rpc_timeout, init_method, **kwargs):
-    # These two come always; what torch gives of itself yields to a configuration.
+    # torch always passes these two; its defaults yield to the configuration.
     if rpc_timeout == rpc.constants.DEFAULT_RPC_TIMEOUT_SEC:
         rpc_timeout = None
     if init_method == rpc.constants.DEFAULT_INIT_METHOD:
@@ -51,14 +51,14 @@ def _construct_options(rpc_timeout, init_method, **kwargs):
 
 
 def _host_address(init_method):
-    """Which of our addresses the others see, when they may be on other hosts: the one that
-    packets to the group's store leave from; "" when that is on this host only."""
+    """Returns the address for members on other hosts: the source address of packets to the
+    group's store; "" if the store is on loopback."""
     url = urllib.parse.urlparse(init_method)
     host = os.environ.get("MASTER_ADDR") if url.scheme == "env" else url.hostname
     if not host or url.scheme not in ("env", "tcp"):
         return ""
     try:
-        # Connecting a datagram socket sends nothing.
+        # Connecting a datagram socket sends no packet.
         family, kind, _, _, address = socket.getaddrinfo(host, 1, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, kind) as s:
             s.connect(address)
@@ -69,18 +69,18 @@ def _host_address(init_method):
 
 
 def _meet(store, rank, world_size, mine, limit):
-    """What all workers say of themselves, by rank."""
+    """Exchanges the records of all workers; returns them by rank."""
     store.set(f"workers/{rank}", json.dumps(mine))
     until = time.monotonic() + limit
     records = []
     for i in range(world_size):
-        left = max(until - time.monotonic(), 0.001)  # 0 would be for ever
+        left = max(until - time.monotonic(), 0.001)  # 0 would mean no limit
         try:
             store.wait([f"workers/{i}"], datetime.timedelta(seconds=left))
         except RuntimeError as error:
             missing = ", ".join(str(k) for k in range(world_size)
                                 if not _C.has_key(store, f"workers/{k}"))
-            raise RuntimeError(f"init_rpc: no word in {limit:g} s of the workers with rank "
+            raise RuntimeError(f"init_rpc: no record after {limit:g} s of the workers with rank "
                                f"{missing}, of {world_size}: {error}") from error
         records.append(json.loads(store.get(f"workers/{i}")))
     return records
@@ -92,7 +92,7 @@ def _check(records, world_size):
         name = record["name"]
         if record["world_size"] != world_size:
             raise RuntimeError(f"init_rpc: worker '{name}' says that the group has "
-                               f"{record['world_size']} workers, we say {world_size}")
+                               f"{record['world_size']} workers, this one says {world_size}")
         if name in ranks:
             raise RuntimeError(f"RPC worker name {name} is not unique. Workers {ranks[name]} and "
                                f"{rank} share the same name.")
@@ -100,7 +100,7 @@ def _check(records, world_size):
 
 
 def _check_devices(records):
-    """Checks the maps of all as torch does."""
+    """Checks the device maps of all workers as torch does."""
     names = [r["name"] for r in records]
     maps, devices = {}, {}
     for r in records:
@@ -122,8 +122,8 @@ def _init_backend(store, name, rank, world_size, rpc_backend_options):
     options = rpc_backend_options
     limit = options.rpc_timeout or options.config.init_timeout or INIT_TIMEOUT
     if not options.rpc_timeout:
-        # torch gives the store the timeout of calls, of which 0 is none; to the stores of newer
-        # versions 0 is no time at all.
+        # torch gives the store the timeout of calls, where 0 means none; stores of newer versions
+        # fail at once with 0.
         store.set_timeout(NO_TIMEOUT)
     incarnation, token = secrets.randbits(63), 1 + secrets.randbelow(2**64 - 1)
     agent = _C.TenrecAgent(name=name, id=rank, world_size=world_size, incarnation=incarnation,
@@ -141,8 +141,8 @@ def _init_backend(store, name, rank, world_size, rpc_backend_options):
                        for r in records], options.device_maps)
     try:
         api._init_rpc_states(agent)
-        # Nobody calls, or leaves, before all are there. Over the store: a fault that is to hit
-        # calls hits those of the program only.
+        # No worker calls or leaves before all have joined. Over the store, so that injected
+        # faults hit only calls of the program.
         agent.barrier(limit)
     except BaseException:
         agent.shutdown()
@@ -153,8 +153,7 @@ def _init_backend(store, name, rank, world_size, rpc_backend_options):
 
 
 def _stop_at_exit():
-    """A program that ends without rpc.shutdown must not leave threads behind that still want
-    to run Python."""
+    """Stops the threads that run Python, for a program that ends without rpc.shutdown."""
     if not api._is_current_rpc_agent_set():
         return
     agent = api._get_current_rpc_agent()

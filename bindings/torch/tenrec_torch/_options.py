@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What init_rpc may be told of Tenrec."""
+"""The options of the backend TENREC."""
 import json
 
 import torch
@@ -12,17 +12,17 @@ from . import _C
 class TenrecRpcBackendOptions(rpc.RpcBackendOptions):
     """Options of the backend TENREC.
 
-    config   which backends there are, with which options: the path of a YAML file, YAML text
-             (a str with a line break in it), or a dict of the same shape. None: the file that
-             TENREC_CONFIG names, else what is built in
-    backend  the entry of `backends:` to use. None: what `backend:` says
-    overrides  single values, stronger than the file: {"backends.faulty.options.seed": 7}
+    config   the backends and their options: the path of a YAML file, YAML text (a str with a
+             line break), or a dict of the same shape. None: the file that TENREC_CONFIG names,
+             else the built-in config
+    backend  the entry of `backends:` to use. None: that of `backend:`
+    overrides  single values that override the file: {"backends.faulty.options.seed": 7}
     rpc_timeout  seconds, 0 for none. None: `worker: rpc_timeout`
-    num_worker_threads  that run what others call. None: `worker: num_worker_threads`
-    init_method  where the group meets. None: `init_method`
+    num_worker_threads  threads that serve calls. None: `worker: num_worker_threads`
+    init_method  store of the group. None: `init_method`
     device_maps, devices  as those of TensorPipeRpcBackendOptions
 
-    Raises ValueError with the place in the file, and what to do there.
+    Raises ValueError with the place in the file, and the remedy.
     """
 
     def __init__(self, *, config=None, backend=None, overrides=None, rpc_timeout=None,
@@ -47,7 +47,7 @@ class TenrecRpcBackendOptions(rpc.RpcBackendOptions):
             self.set_device_map(to, device_map)
 
     def set_device_map(self, to, device_map):
-        """Adds to where tensors for worker `to` go: {our device: theirs}."""
+        """Adds to the device map for worker `to`: {own device: device of `to`}."""
         mine = self.device_maps.setdefault(to, {})
         for source, target in torch_options._to_device_map(device_map).items():
             if target in (t for s, t in mine.items() if s != source):
@@ -56,7 +56,7 @@ class TenrecRpcBackendOptions(rpc.RpcBackendOptions):
             mine[source] = target
 
     def set_devices(self, devices):
-        """The devices that this worker uses; None: those that the maps name."""
+        """Sets the devices that this worker uses; None: those in the maps."""
         self.devices = torch_options._to_device_list(devices)
 
 
@@ -65,7 +65,7 @@ def _yaml(value):
 
 
 def device_names(options):
-    """Maps and devices as JSON can carry them."""
+    """Returns maps and devices as text, for JSON."""
     maps = {to: {str(a): str(b) for a, b in m.items()} for to, m in options.device_maps.items()}
     return maps, [str(d) for d in options.devices]
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fixtures.py - what the suites run on: one class per backend and way.
+"""fixtures.py - the fixtures of the suites: one class per backend and transport.
 
-A fixture says which backend and which options a rank gives to init_rpc.
+A fixture sets the backend and the options that a rank passes to init_rpc.
 """
 import importlib
 import json
@@ -22,7 +22,7 @@ class Fixture(ranks.Ranks, RpcAgentTestFixture):
 
     @classmethod
     def prepare(cls):
-        """In the process of the case, before it begins."""
+        """Runs in the process of the case, before the case."""
 
     @property
     def rpc_backend(self):
@@ -41,7 +41,7 @@ class Fixture(ranks.Ranks, RpcAgentTestFixture):
 
 
 def tensorpipe(transports):
-    """torch's own agent, to tell what fails there too."""
+    """torch's own agent, to find cases that fail there too."""
     if transports == "faulty":
         return None
     ways = {"_transports": ["uv"], "_channels": ["basic"]} if transports == "tcp" else {}
@@ -53,7 +53,7 @@ def tensorpipe(transports):
 
 
 def tenrec(transports):
-    """Ours, as the file config/<transports>.yaml says."""
+    """The backend TENREC with config/<transports>.yaml."""
     class Tenrec(Fixture):
         backend = "TENREC"
         options = {"config": os.path.join(CONFIG, transports + ".yaml")}
@@ -63,12 +63,12 @@ def tenrec(transports):
     return Tenrec
 
 
-# What a call to a worker that has gone may say.
+# Possible errors of a call to a lost worker.
 LOST = "(?i)lost|shut ?down|connect|closed"
 
 
 class Faulty(Fixture):
-    """As torch's fixture of its faulty agent begins; dist_init changes it per test."""
+    """The start values of torch's fixture of its faulty agent; dist_init changes them per test."""
 
     backend = "FAULTY_TENSORPIPE"
 
@@ -107,7 +107,7 @@ def use_faulty_plugin():
                   "messages_to_delay": dict(messages_to_delay or {})}
         made = Options(rpc_timeout=rpc_timeout, init_method=init_method,
                        num_worker_threads=num_worker_threads,
-                       # YAML understands JSON.
+                       # JSON is YAML.
                        config=quiet.replace("options: {}", "options: " + json.dumps(faults)))
         for name, value in faults.items():
             setattr(made, name, value)
@@ -132,4 +132,4 @@ def injecting(name):
 
 def import_backend(name):
     if name == "TENREC":
-        importlib.import_module("tenrec_torch")  # registers it
+        importlib.import_module("tenrec_torch")  # registers TENREC

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""package_test.py - what tenrec_torch promises beyond what torch's suites ask."""
+"""package_test.py - promises of tenrec_torch beyond torch's suites."""
 import ctypes
 import os
 import signal
@@ -18,7 +18,7 @@ from torch.testing._internal.distributed.rpc.rpc_agent_test_fixture import RpcAg
 
 import tenrec_torch
 
-# A worker of its own interpreter, as users have it: argv is store, rank, world size.
+# A worker in its own interpreter, as of users: argv is store, rank, world size.
 PROGRAM = """
 import sys, threading
 import torch.distributed.rpc as rpc, tenrec_torch
@@ -35,7 +35,7 @@ def echo(x):
 
 
 def add_to_first(*tensors):
-    tensors[0].add_(100)  # shows in the others, as they share its storage
+    tensors[0].add_(100)  # changes the others, which share the storage
     return tensors
 
 
@@ -45,7 +45,7 @@ def filled(value):
 
 def hollow():
     x = torch.ones(4)
-    x.storage().resize_(0)  # what a sharded model keeps of its parameters
+    x.storage().resize_(0)  # as a sharded model does with its parameters
     return x
 
 
@@ -81,7 +81,7 @@ def hold():
 
 
 def elsewhere():
-    return torch.empty(3, device="meta")  # as good as any that is not the CPU
+    return torch.empty(3, device="meta")  # any device but the CPU
 
 
 class TenrecPackageTest(RpcAgentTestFixture):
@@ -118,7 +118,7 @@ class TenrecPackageTest(RpcAgentTestFixture):
         self.assertFalse(rpc.api._is_current_rpc_agent_set())
 
     def tcp_store(self):
-        """An init_method, the same for both."""
+        """The init_method of both ranks."""
         path = self.file_name + ".port"
         if self.rank == 0:
             with open(path + ".new", "w", encoding="utf-8") as f:
@@ -133,20 +133,20 @@ class TenrecPackageTest(RpcAgentTestFixture):
         self.init(rpc.BackendType.TENREC, tenrec_torch.TenrecRpcBackendOptions(
             init_method=self.tcp_store(), rpc_timeout=0))
         if self.rank == 1:
-            time.sleep(0.2)  # the other waits for us
+            time.sleep(0.2)  # the other rank waits for this one
         rpc.api._get_current_rpc_agent().join(shutdown=True)
         rpc.shutdown(graceful=False)
 
     @dist_init
     def test_views_of_one_storage_stay_views_of_one_storage(self):
-        for n in [8, 1 << 18, 1 << 23]:  # small, copied for a receiver that maps it, 32 MiB
+        for n in [8, 1 << 18, 1 << 23]:  # small; copied for a receiver that maps the copy; 32 MiB
             whole = torch.arange(float(n))
             views = [whole, whole[n // 4:], whole[:-n // 4].view(torch.int32)]
             back = rpc.rpc_sync(self.peer(), add_to_first, args=views)
             self.assertEqual(back[0], whole + 100)
             self.assertEqual(back[1], whole[n // 4:] + 100)
             self.assertEqual(back[2], (whole[:-n // 4] + 100).view(torch.int32))
-            self.assertEqual(whole[0], 0)  # the copy there was written, not ours
+            self.assertEqual(whole[0], 0)  # the receiver wrote to its copy
             self.assertEqual(len({t.storage().data_ptr() for t in back}), 1)
             back[0].add_(1)
             self.assertEqual(back[1][0], n // 4 + 101)
@@ -154,7 +154,7 @@ class TenrecPackageTest(RpcAgentTestFixture):
     @dist_init
     def test_copies_of_small_parts_share_nothing(self):
         whole = torch.zeros(1 << 20)
-        parts = [whole[i << 17:(i + 1) << 17] for i in range(8)]  # each is copied to be sent
+        parts = [whole[i << 17:(i + 1) << 17] for i in range(8)]  # each is sent as a copy
         back = rpc.rpc_sync(self.peer(), add_to_first, args=parts)
         self.assertEqual([float(t[0]) for t in back], [100.0] + [0.0] * 7)
 
@@ -195,7 +195,7 @@ class TenrecPackageTest(RpcAgentTestFixture):
             def ask_for_ever(_):
                 waiting.release()
                 rpc.rpc_sync(self.peer(), hold, timeout=0)
-            # A callback that is added to a future that is complete runs here, on this thread.
+            # A callback added to a complete future runs on this thread.
             failed = [rpc.rpc_async(self.peer(), echo_once_started, args=(i,)).then(ask_for_ever)
                       for i in range(6)]
             rpc.rpc_sync(self.peer(), start)
@@ -233,7 +233,7 @@ class TenrecPackageTest(RpcAgentTestFixture):
         rpc.shutdown()
 
     def test_mistake_in_config_is_named_with_its_line(self):
-        # Both ranks fail by themselves: none has begun to wait for the other.
+        # Both ranks fail by themselves, before they wait for each other.
         with self.assertRaisesRegex(Exception, ":3:.*plugins"):
             self.init(rpc.BackendType.TENREC, tenrec_torch.TenrecRpcBackendOptions(
                 init_method=self.init_method,
@@ -271,7 +271,7 @@ class TenrecPackageTest(RpcAgentTestFixture):
             self.assertEqual(y, x)
 
     @dist_init
-    def test_what_came_may_be_written_and_outlives_the_message(self):
+    def test_received_tensor_may_be_written_and_outlives_the_message(self):
         x = torch.ones(1 << 20)
         kept = [rpc.rpc_sync(self.peer(), echo, args=(x * i,)) for i in range(8)]
         for i, y in enumerate(kept):
@@ -280,7 +280,7 @@ class TenrecPackageTest(RpcAgentTestFixture):
             self.assertEqual(float(y.max()), i + 1)
 
     @dist_init
-    def test_what_came_stays_as_it_was_in_a_forked_child(self):
+    def test_received_tensor_stays_unchanged_in_a_forked_child(self):
         y = rpc.rpc_sync(self.peer(), filled, args=(1,))
         read, write = os.pipe()
         child = os.fork()
@@ -290,7 +290,7 @@ class TenrecPackageTest(RpcAgentTestFixture):
             os._exit(0 if bool((y == 1).all()) else 1)
         y.zero_()
         del y
-        for i in range(4):  # in the memory of the first, if it were free
+        for i in range(4):  # would reuse the memory of the first, if it were free
             rpc.rpc_sync(self.peer(), filled, args=(i + 2,))
         os.close(write)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
@@ -310,7 +310,7 @@ class TenrecPackageTest(RpcAgentTestFixture):
         if self.rank == 0:
             os.mkfifo(fifo)
             fd = os.open(fifo, os.O_RDWR)
-            # Whoever frees these waits for the GIL, which we keep until the other has both.
+            # The thread that frees these waits for the GIL, which is held until the receiver has both.
             futs = [rpc.rpc_async(self.peer(), take, args=(torch.from_numpy(numpy.ones(8 << 20)),))
                     for _ in range(2)]
             ctypes.PyDLL(None).read(fd, ctypes.create_string_buffer(1), 1)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """pool.py - runs cases side by side, each in a process (and a session) of its own.
 
-The caller has imported everything and has one thread: a case is a fork of it,
-so that it begins at once, and leaves nothing behind.
+The caller has imported everything and has one thread: a case is a fork of the caller, so
+that it starts at once and leaves nothing behind.
 """
 import json
 import os
@@ -34,8 +34,8 @@ class Running:
         os.close(write)
 
     def finish(self):
-        """What the case said: (how, text, seconds)."""
-        # All its ranks are in its session; none outlives it.
+        """The result of the case: (how, text, seconds)."""
+        # All ranks of the case are in its session; kill those that are left.
         try:
             os.killpg(self.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -47,13 +47,13 @@ class Running:
         _, status = os.waitpid(self.pid, 0)
         took_s = time.monotonic() - self.started
         if not told:
-            return "fail", f"ended without a word (status {status})", took_s
+            return "fail", f"ended without a result (status {status})", took_s
         how, text = json.loads(told)
         return how, text, took_s
 
 
 def run_case(case, log, pipe):
-    """In the child: runs one test method, tells how it ended. Does not return."""
+    """In the child: runs one test method and reports the result. Does not return."""
     try:
         os.setsid()
         fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
@@ -83,7 +83,7 @@ def run_case(case, log, pipe):
 def run(cases, jobs, deadline_s, folder, attempts, say):
     """Runs all; `say(case, how, text, seconds, log, number)` after each last attempt.
 
-    attempts(case) says how often a case may be tried until it passes."""
+    attempts(case) is the number of attempts until a case must pass."""
     waiting = [(case, 1) for case in reversed(cases)]
     running = {}
     poll = select.poll()

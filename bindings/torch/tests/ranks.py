@@ -3,8 +3,8 @@
 for their stacks when they miss it.
 
 torch's own harness spawns a new interpreter for each rank (seconds of import)
-and looks at them ten times a second; a fork of a process that has imported
-everything and waits for their ends is what makes hundreds of cases bearable.
+and polls ten times a second; forking a process that has imported everything, and
+waiting for the exits, makes hundreds of cases fast enough.
 """
 import faulthandler
 import glob
@@ -20,27 +20,26 @@ import time
 
 SIGNAL = signal.SIGUSR1
 LINE = 120  # of a stack
-# A thread of a pool that has nothing to do.
+# Stacks of an idle thread of a pool.
 BELOW = r"wait|poll|\?\?|clone|start_thread|fetch|round_of|std::"
 AT_REST = (r"uv_run|loop_main|serve|watch_main|c10::ThreadPool::main_loop|torch::autograd::ReadyQueue::pop|"
            r"c10d::ProcessGroupGloo::runLoop|gloo::transport::tcp::Loop|torch::distributed::rpc::RpcAgent::retry")
 IDLE = re.compile(rf"#0 .*(wait|poll).*\n(#.*({BELOW}).*\n?)*(#\d+ +(0x\w+ in )?({AT_REST})|$)")
-AFTER_ERROR_S = 2  # for the others, once a rank has failed
+AFTER_ERROR_S = 2  # for the other ranks, once a rank has failed
 ANSWER_S = 5       # to print a stack
 
 
 def answer_with_stacks():
-    """This process, and what it forks, prints its Python stacks when asked."""
+    """Makes this process and its children print their Python stacks at SIGNAL."""
     faulthandler.register(SIGNAL, file=sys.stderr, all_threads=True, chain=False)
 
 
 def keep_process_groups():
-    """This process, and what it forks, never ends a process group of torch.distributed.
+    """Keeps every process group of torch.distributed alive in this process and its children.
 
-    torch 1.13: ~ProcessGroupGloo joins the group's threads. When the last holder is
-    DistributedDataParallel it runs in the end of a Python object, with the GIL, which such a
-    thread wants for itself when the tensor that it lets go is known to Python: both wait for
-    ever. A rank ends by os._exit, which runs no destructor.
+    torch 1.13: ~ProcessGroupGloo joins the group's threads. If DistributedDataParallel is the
+    last holder, the destructor runs with the GIL held, which such a thread needs to release a
+    tensor that is known to Python: a deadlock. A rank ends by os._exit, which runs no destructor.
     """
     from torch.distributed import distributed_c10d
     kept = []
@@ -54,7 +53,7 @@ def keep_process_groups():
 
 
 def has_signal(status, *sets):
-    """Is SIGNAL in one of these sets of a /proc/.../status?"""
+    """Returns true if SIGNAL is in one of these sets of a /proc/.../status."""
     try:
         with open(status, encoding="ascii", errors="replace") as f:
             return any(int(line.split()[1], 16) >> (SIGNAL - 1) & 1
@@ -64,12 +63,12 @@ def has_signal(status, *sets):
 
 
 def threads_without(pid):
-    """The threads that do not take SIGNAL now: who runs its handler is among them."""
+    """The threads that block SIGNAL now, including a thread that runs its handler."""
     return {t for t in glob.glob(f"/proc/{pid}/task/*") if has_signal(f"{t}/status", "SigBlk:")}
 
 
 def ask_for_stack(pid):
-    """Returns when it has been printed: the signal was taken, and its handler has returned."""
+    """Returns when the stacks are printed: the signal was delivered, and its handler has returned."""
     always = threads_without(pid)
     try:
         os.kill(pid, SIGNAL)
@@ -78,11 +77,11 @@ def ask_for_stack(pid):
     until = time.monotonic() + ANSWER_S
     while (has_signal(f"/proc/{pid}/status", "SigPnd:", "ShdPnd:") or threads_without(pid) - always) \
             and time.monotonic() < until:
-        time.sleep(0.01)  # between looks
+        time.sleep(0.01)  # poll interval
 
 
 def print_stacks(pids):
-    """Where they are: Python's threads as Python sees them, all of them if gdb is here."""
+    """Prints the stacks: those of Python's threads by Python, those of all threads by gdb if installed."""
     for pid in pids:
         print(f"---- process {pid}, its Python threads:", file=sys.stderr, flush=True)
         ask_for_stack(pid)
@@ -95,7 +94,7 @@ def print_stacks(pids):
                                   timeout=60, check=False)
         except subprocess.TimeoutExpired:
             continue
-        print(f"---- process {pid}, threads that do not just wait for work:", file=sys.stderr)
+        print(f"---- process {pid}, threads that are not idle:", file=sys.stderr)
         for thread in re.split(r"\n(?=Thread )", done.stdout)[1:]:
             if not IDLE.search(thread):
                 print("\n".join(x[:LINE] for x in thread.rstrip().splitlines()), file=sys.stderr)
@@ -103,7 +102,7 @@ def print_stacks(pids):
 
 
 class Ranks:
-    """To be mixed in before torch's SpawnHelper."""
+    """A mixin, before torch's SpawnHelper."""
 
     deadline_s = 120
 

@@ -28,10 +28,10 @@ import pool
 import upstream
 
 WAYS = ["shm", "tcp", "faulty", "inject"]
-# Of its own agent torch tests groups that change, and its class of options.
+# torch tests dynamic groups and the class of options only for its own agent.
 NOT_OURS = re.compile("dynamic|_options|num_worker_threads|set_default_timeout")
-FLAKE_DEADLINE_S = 30  # three of them are not to take all the time there is
-SHOWN_LINES = 150  # of what a failed case printed: the first, and as many last
+FLAKE_DEADLINE_S = 30  # short: a flaky case has three attempts
+SHOWN_LINES = 150  # of the output of a failed case: the first, and as many last
 
 
 class Case(collections.namedtuple("Case", "way suite method cls")):
@@ -44,7 +44,7 @@ class Case(collections.namedtuple("Case", "way suite method cls")):
         return f"{self.way}/{self.test}"
 
     def make(self):
-        """In the process of the case."""
+        """Runs in the process of the case."""
         self.cls.prepare()
         if self.test in known_flakes():
             self.cls.deadline_s = min(self.cls.deadline_s, FLAKE_DEADLINE_S)
@@ -79,7 +79,7 @@ def options():
 
 
 def in_third(way, test):
-    """Each test falls on one of three: a way, or for the faulty suites run or not."""
+    """Selects one of three transports for each test; the faulty suites run on one of three."""
     if test.startswith("TenrecWorkerTest."):
         return True
     n = zlib.crc32(test.encode()) % 3
@@ -97,11 +97,11 @@ def all_cases(rpc_utils, backend, ways):
         if way == "inject":
             suites = rpc_utils.FAULTY_AGENT_TESTS
         else:
-            # Those of torch's own agent are about sparse tensors mostly, which concern any.
+            # The suites of torch's own agent are mostly about sparse tensors, as any agent has.
             suites = [*rpc_utils.GENERIC_TESTS, *rpc_utils.TENSORPIPE_TESTS]
             if backend == "TENREC":
                 suites.append(importlib.import_module("package_test").TenrecPackageTest)
-                if way == "shm":  # it has ways of its own
+                if way == "shm":  # the suite sets its own transports
                     suites.append(importlib.import_module("worker_test").TenrecWorkerTest)
         made = rpc_utils.generate_tests("", fixture, suites, __name__)
         for suite, cls in made.items():
@@ -112,7 +112,7 @@ def all_cases(rpc_utils, backend, ways):
 
 
 def known_flakes():
-    """{SUITE.METHOD: why}; why stands behind '#'."""
+    """{SUITE.METHOD: why}; why is the text after '#'."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "known_flakes")
     with open(path, encoding="utf-8") as f:
         lines = [line.strip().split("#", 1) for line in f if not line.startswith("#") and line.strip()]
@@ -138,7 +138,7 @@ def main():
         return 0
     import fixtures
     fixtures.Fixture.deadline_s = o.deadline
-    # The suites with faults wait most: they begin, so that they do not end alone.
+    # The suites with faults wait most: start them first, so that they do not run last and alone.
     cases.sort(key=lambda c: c.way != "inject")
     flakes = known_flakes()
     count = collections.Counter()
@@ -156,7 +156,7 @@ def main():
             with open(log, encoding="utf-8", errors="replace") as f:
                 printed = f.read()
             show(printed)
-            if "Caught exception" not in printed:  # the ranks told theirs already
+            if "Caught exception" not in printed:  # the ranks have printed theirs already
                 show(text)
         elif how == "skip":
             print(f"     {text.strip()}")

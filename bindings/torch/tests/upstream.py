@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """upstream.py - the RPC suites of the installed torch, as classes to mix in.
 
-They are imported, not copied: what runs is what torch's own release was
-tested with. What keeps them from being imported on some systems is mended here.
+The suites are imported, not copied: these are the tests of the torch release itself. This
+file works around problems of the import on some systems.
 """
 import dataclasses
 import importlib
@@ -14,13 +14,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def lend_expecttest():
-    """A package that the suites import and hardly use: the real one comes first."""
+    """Provides a package that the suites import and hardly use; an installed one is found first."""
     sys.path.append(os.path.join(HERE, "stubs"))
 
 
 def mend_sharded_tensor():
     """torch 1.13 on Python 3.11: DistributedDataParallel imports a dataclass with a
-    default that Python now takes for mutable, and cannot be constructed at all."""
+    default that Python 3.11 refuses as mutable, and cannot be constructed at all."""
     real = dataclasses.field
 
     def field(*args, **kwargs):
@@ -37,7 +37,7 @@ def mend_sharded_tensor():
 
 
 def load():
-    """The module that names all suites. Takes some seconds."""
+    """Imports the module that names all suites, which takes some seconds."""
     os.environ.setdefault("TP_SOCKET_IFNAME", "lo")
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     lend_expecttest()

@@ -54,7 +54,7 @@ class TenrecWorkerTest(RpcAgentTestFixture):
             y = worker.call(other, "echo", x)
             self.assertEqual(y.dtype, x.dtype)
             self.assertEqual(y, x)
-            y.add_(1)  # ours, whoever sent it
+            y.add_(1)  # received tensors are writable
         worker.shutdown()
 
     def test_tensors_that_are_conjugated_or_negated_when_read(self):
@@ -64,9 +64,9 @@ class TenrecWorkerTest(RpcAgentTestFixture):
         self.assertEqual(worker.call(other, "echo", z.conj().imag), torch.tensor([-2.0, 4.0]))
         worker.shutdown()
 
-    def test_what_cannot_travel_is_named(self):
+    def test_value_that_cannot_be_sent_is_named(self):
         other = self.start(echo=lambda x: x, odd=lambda: {1: 2})
-        with self.assertRaisesRegex(TypeError, "'set' does not travel"):
+        with self.assertRaisesRegex(TypeError, "'set' cannot be sent"):
             worker.call(other, "echo", {1})
         with self.assertRaisesRegex(RuntimeError, "keys of a dict"):
             worker.call(other, "odd")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* module.cc - tenrec_torch._worker, what tenrec_torch/worker.py stands on. */
+/* module.cc - tenrec_torch._worker, the base of tenrec_torch/worker.py. */
 #include "worker.h"
 
 #include <pybind11/stl.h>
@@ -8,9 +8,10 @@ using namespace tenrec_torch;
 
 PYBIND11_MODULE(_worker, m)
 {
-    py::class_<Future>(m, "Future", "What a call will bring.")
-        .def("wait", &Future::wait, py::arg("timeout") = py::none(),
-             "The result, or what the call failed with. Waits at most `timeout` seconds.")
+    py::class_<Future>(m, "Future", "The result of a call, once it is complete.")
+        .def(
+            "wait", &Future::wait, py::arg("timeout") = py::none(),
+            "Returns the result, or raises the error of the call. Waits at most `timeout` seconds.")
         .def("done", &Future::done);
     py::class_<Worker>(m, "Worker")
         .def(py::init<const std::optional<std::string> &, const py::dict &>(), py::arg("config"),

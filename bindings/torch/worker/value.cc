@@ -43,7 +43,7 @@ Values::Values(py::sequence items)
     try {
         top_ = array(items, 0);
     } catch (...) {
-        // The destructor does not run for what was never made.
+        // A constructor that throws runs no destructor.
         for (struct tenrec_tensor *t : tensors_)
             tenrec_tensor_drop(t);
         throw;
@@ -79,7 +79,7 @@ struct tenrec_value Values::map(py::dict from, int depth)
         struct tenrec_entry entry;
 
         if (!py::isinstance<py::str>(item.first))
-            throw py::type_error("keys of a dict that travels are strings");
+            throw py::type_error("the keys of a dict argument or result must be strings");
         entry.key = keep(item.first.cast<std::string>()).c_str();
         entry.value = value(item.second, depth);
         found.push_back(entry);
@@ -90,7 +90,7 @@ struct tenrec_value Values::map(py::dict from, int depth)
 
 struct tenrec_value Values::tensor(py::handle from)
 {
-    // DLPack has no word for a tensor that is to be conjugated or negated when it is read.
+    // DLPack cannot express a tensor that is conjugated or negated lazily.
     py::object plain = from.attr("detach")().attr("resolve_conj")().attr("resolve_neg")();
     py::object capsule = py::module_::import("torch.utils.dlpack").attr("to_dlpack")(plain);
     auto *dl = static_cast<DLManagedTensor *>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
@@ -137,8 +137,8 @@ struct tenrec_value Values::value(py::handle from, int depth)
     if (py::isinstance(from, py::module_::import("torch").attr("Tensor")))
         return tensor(from);
     throw py::type_error("a value of type '" + std::string(Py_TYPE(from.ptr())->tp_name) +
-                         "' does not travel; None, bool, int, float, str, bytes, list, tuple, dict "
-                         "and torch.Tensor do");
+                         "' cannot be sent, expected None, bool, int, float, str, bytes, list, "
+                         "tuple, dict or torch.Tensor");
 }
 
 static py::object tensor_to_python(struct tenrec_tensor *t)
@@ -148,7 +148,7 @@ static py::object tensor_to_python(struct tenrec_tensor *t)
     tenrec_error err;
     tenrec_status st;
 
-    // torch knows no tensors that may only be read: a write would end the process.
+    // torch has no read-only tensors: a write would crash the process.
     if (tenrec_tensor_desc(t)->flags & TENREC_TENSOR_READ_ONLY) {
         if (tenrec_tensor_copy(t, &mine, &err) != TENREC_OK)
             raise(err);
@@ -158,7 +158,7 @@ static py::object tensor_to_python(struct tenrec_tensor *t)
         tenrec_tensor_drop(mine);
     if (st != TENREC_OK)
         raise(err);
-    // from_dlpack renames the capsule; one that was not used frees its tensor.
+    // from_dlpack renames the capsule; an unused capsule frees its tensor.
     py::capsule capsule(dl, "dltensor", [](PyObject *c) {
         if (PyCapsule_IsValid(c, "dltensor")) {
             auto *unused = static_cast<DLManagedTensor *>(PyCapsule_GetPointer(c, "dltensor"));
@@ -199,7 +199,7 @@ py::object to_python(const struct tenrec_value &v)
         return tensor_to_python(v.u.tensor);
     default:
         throw py::type_error(std::string(tenrec_value_type_name(v.type)) +
-                             " cannot be had in Python");
+                             " cannot be converted to Python");
     }
 }
 

@@ -14,13 +14,13 @@ namespace tenrec_torch
 
 namespace py = pybind11;
 
-/* Python values as Tenrec's. Owns what these borrow; tensors are shared, not
- * copied. All but the getters with the GIL. */
+/* Python values as Tenrec values. Owns the memory that these borrow; tensors are
+ * shared, not copied. All but the getters need the GIL. */
 class Values
 {
   public:
     /* One value for each item of `items`. Throws TypeError or ValueError with the
-     * place of what cannot travel. */
+     * place of a value that cannot be sent. */
     explicit Values(py::sequence items);
     ~Values();
     Values(const Values &) = delete;
@@ -50,11 +50,11 @@ class Values
     size_t size_ = 0;
 };
 
-/* A Python value of its own; tensors share the memory they came in. */
+/* Makes a Python value; tensors share the memory of `from`. */
 py::object to_python(const struct tenrec_value &v);
 
-/* Throws what `err` says: TimeoutError, ConnectionError, ValueError for wrong
- * arguments and configurations, LookupError for unknown names, else RuntimeError. */
+/* Throws the Python exception for `err`: TimeoutError, ConnectionError, ValueError for
+ * wrong arguments and configurations, LookupError for unknown names, else RuntimeError. */
 [[noreturn]] void raise(const tenrec_error &err);
 
 } // namespace tenrec_torch

@@ -6,19 +6,19 @@
 namespace tenrec_torch
 {
 
-/* Seconds as milliseconds; None is `otherwise`. An object, as pybind11 takes no int for a double
- * behind *args. */
+/* Converts seconds to milliseconds; None gives `otherwise`. The parameter is an object since
+ * pybind11 accepts no int for a double after *args. */
 static int64_t to_ms(const py::object &seconds, int64_t otherwise)
 {
     if (seconds.is_none())
         return otherwise;
     const double s = py::float_(seconds);
     if (!(s > 0))
-        throw py::value_error("a limit is more than 0 seconds; without one it is None");
+        throw py::value_error("expected a timeout of more than 0 seconds, or None for no limit");
     return s > 1e12 ? TENREC_TIMEOUT_NONE : std::max<int64_t>(1, std::llround(s * 1000));
 }
 
-/* Runs `fn` without the GIL, and raises what it fails with. */
+/* Runs `fn` without the GIL, and raises its error. */
 template <class Fn> static void without_gil(Fn fn)
 {
     tenrec_error err;
@@ -77,7 +77,7 @@ Worker::~Worker()
     tenrec_worker_drop(w_);
 }
 
-/* Answers a call by a Python function. On a thread of the pool. */
+/* Answers a call with the result of a Python function. On a thread of the pool. */
 static tenrec_status answer(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     py::gil_scoped_acquire gil;

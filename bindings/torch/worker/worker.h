@@ -11,7 +11,7 @@
 namespace tenrec_torch
 {
 
-/* What a call will bring. */
+/* The result of a call, once it is complete. */
 class Future
 {
   public:
@@ -32,11 +32,11 @@ class Future
     struct tenrec_future *f_;
 };
 
-/* All methods with the GIL, which those give away that wait. */
+/* All methods are called with the GIL; those that wait release it. */
 class Worker
 {
   public:
-    /* config: a path, a text (it has more than one line), or none of both. */
+    /* config: a path, a text of more than one line, or None. */
     Worker(const std::optional<std::string> &config, const py::dict &overrides);
     ~Worker();
     Worker(const Worker &) = delete;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""expecttest.py - what torch.testing needs of the package expecttest, for
-systems that do not have it (Debian 12). None of the suites uses more."""
+"""expecttest.py - the part of the package expecttest that torch.testing needs, for
+systems without the package (Debian 12)."""
 import unittest
 
 ACCEPT = False
