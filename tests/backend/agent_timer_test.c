@@ -65,7 +65,7 @@ TEST_WITH(after_end_keeps_the_order_of_time, set_up, tear_down)
         assert_int_equal(atomic_load(&order[i]), i);
 }
 
-TEST_WITH(after_end_runs_what_is_left_of_its_owner_only, set_up, tear_down)
+TEST_WITH(after_end_runs_only_timers_of_its_owner, set_up, tear_down)
 {
     add(&f.one, 3600000, 1);
     add(&f.two, 3600000, 2);

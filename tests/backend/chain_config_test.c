@@ -93,7 +93,7 @@ TEST(stack_open_tells_the_place_of_a_wrong_option)
                    TENREC_ECONFIG, "test.yaml:3:33", "'refuse'");
 }
 
-TEST(stack_open_tells_the_place_of_what_construct_refuses)
+TEST(stack_open_names_the_place_of_options_that_construct_refuses)
 {
     expect_refused("backend: a\nbackends:\n  a:\n    plugin: faulty\n    wraps: b\n    options:\n"
                    "      messages_to_delay: { CALL: 1s, PYTHON_CALL: 2s }\n"

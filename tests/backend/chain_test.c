@@ -118,7 +118,7 @@ TEST_WITH(chain_send_goes_in_and_deliver_out, reset, NULL)
     chain_close(c);
 }
 
-TEST_WITH(chain_skips_ops_that_nobody_wrote, reset, NULL)
+TEST_WITH(chain_skips_missing_ops, reset, NULL)
 {
     const struct recorder some[] = { { "a", &recorder_no_ops },
                                      { "b", &recorder_ops },
@@ -160,7 +160,7 @@ TEST_WITH(chain_tells_all_agents_of_members_and_waits, reset, NULL)
     chain_close(c);
 }
 
-TEST_WITH(chain_open_undoes_what_was_made_when_one_fails, reset, NULL)
+TEST_WITH(chain_open_undoes_made_agents_when_a_later_agent_fails, reset, NULL)
 {
     const struct recorder some[] = { { "a", &recorder_ops },
                                      { "b", &recorder_ops, .fail_init = true },
@@ -246,7 +246,7 @@ TEST_WITH(chain_open_refuses_a_wrapper_at_the_wire, reset, NULL)
     assert_text_has(err.text, "backend 'alone': plugin 'recorder' wraps another backend");
 }
 
-TEST_WITH(chain_open_refuses_to_wrap_with_what_wraps_nothing, reset, NULL)
+TEST_WITH(chain_open_refuses_wraps_of_a_plugin_that_is_no_wrapper, reset, NULL)
 {
     const struct recorder r = { "x", &recorder_ops };
     const struct chain_layer layer[] = { { "x", "", recorder_backend(false), &r },
@@ -316,7 +316,7 @@ static struct backend *load(const char *name)
     return b;
 }
 
-TEST_WITH(chain_passes_what_an_old_wrapper_does_not_know, reset, NULL)
+TEST_WITH(chain_passes_ops_unknown_to_an_old_wrapper, reset, NULL)
 {
     struct chain_layer layer[3];
     struct chain *c;
@@ -336,7 +336,7 @@ TEST_WITH(chain_passes_what_an_old_wrapper_does_not_know, reset, NULL)
     chain_close(c);
 }
 
-TEST_WITH(chain_start_stops_what_is_inside_a_bad_starter, reset, NULL)
+TEST_WITH(chain_start_stops_the_agents_inside_a_bad_starter, reset, NULL)
 {
     struct chain_layer layer[3];
     struct chain *c;
@@ -453,7 +453,7 @@ static void count_log(void *arg, enum tenrec_log_level level, const char *part, 
         ++*(int *)arg;
 }
 
-TEST_WITH(host_drops_what_is_delivered_after_shutdown, reset, NULL)
+TEST_WITH(host_drops_messages_delivered_after_shutdown, reset, NULL)
 {
     struct chain *c = open_caught(&user);
     int lines = 0;

@@ -183,7 +183,7 @@ TEST(loader_find_takes_the_first_folder_that_has_it)
     free(path);
 }
 
-TEST(loader_find_refuses_what_is_no_name)
+TEST(loader_find_refuses_a_malformed_name)
 {
     tenrec_error err;
     char *path;
@@ -200,7 +200,7 @@ static void count_echo(void *arg, const char *name, const char *path)
         ++*n;
 }
 
-TEST(loader_list_shows_what_can_be_found)
+TEST(loader_list_shows_all_plugins)
 {
     int n = 0;
 

@@ -111,7 +111,7 @@ TEST_WITH(register_backend_refuses_a_name_twice, unload_all, unload_all)
     assert_string_equal(err.text, "backend 'own' is registered already, by the program");
 }
 
-TEST_WITH(register_backend_refuses_what_is_out_of_contract, unload_all, unload_all)
+TEST_WITH(register_backend_refuses_plugins_out_of_contract, unload_all, unload_all)
 {
     struct tenrec_plugin bad = own;
     tenrec_error err;
@@ -179,7 +179,7 @@ TEST_WITH(load_backend_refuses_a_file_that_calls_itself_otherwise, unload_all, u
     free(old);
 }
 
-TEST_WITH(load_backend_tells_what_is_missing, unload_all, unload_all)
+TEST_WITH(load_backend_names_the_missing_plugin, unload_all, unload_all)
 {
     tenrec_error err;
 
@@ -231,7 +231,7 @@ static bool mapped(const char *part)
 }
 
 /* bad_start says that it may be unmapped, old_wrapper does not. */
-TEST_WITH(unload_backend_unmaps_only_what_allows_it, unload_all, unload_all)
+TEST_WITH(unload_backend_unmaps_only_plugins_that_allow_it, unload_all, unload_all)
 {
     const char *before = getenv("TENREC_DLCLOSE");
     char *old = before ? strdup(before) : NULL;

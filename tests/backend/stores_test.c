@@ -49,7 +49,7 @@ static int64_t most_of(const struct stores *s, const char *scheme)
     return ((const struct drawer_options *)c.options)->most;
 }
 
-TEST(stores_scheme_is_what_stands_before_the_colon)
+TEST(stores_scheme_is_the_text_before_the_colon)
 {
     static const char *const none[] = { "",          "redis",   "redis:/x", "://x",
                                         "Redis://x", "a b://x", "redis:",   "a.b://x" };
@@ -78,7 +78,7 @@ TEST(stores_load_takes_the_plugin_of_that_name)
     stores_drop(s);
 }
 
-TEST(stores_load_takes_what_the_config_names)
+TEST(stores_load_loads_the_plugins_of_the_config)
 {
     struct stores *s;
     tenrec_error err;
@@ -140,7 +140,7 @@ TEST(stores_load_is_refused_with_the_place)
     }
 }
 
-TEST(stores_find_tells_what_was_wrong_when_it_is_asked_for)
+TEST(stores_find_reports_the_error_of_a_plugin_when_asked_for)
 {
     const char *yaml = "stores:\n  notes: {plugin: drawer}\n  wrong: {plugin: drwer}\n";
     struct tenrec_config *config;

@@ -144,7 +144,7 @@ TEST(limit_prints_a_burst_then_one_line_a_second_when_lines_flood)
     assert_int_equal(r.left_out, 1000 - LOG_LIMIT_BURST - 1);
 }
 
-TEST(log_tells_what_was_left_out_when_it_is_flushed)
+TEST(log_counts_dropped_lines_when_flushed)
 {
     struct lines l = { 0 };
 

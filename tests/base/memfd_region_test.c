@@ -23,7 +23,7 @@ static struct memfd_region make(enum memfd_region_access access)
     return r;
 }
 
-TEST(region_is_seen_by_who_maps_it)
+TEST(region_is_visible_in_a_process_that_maps_it)
 {
     struct memfd_region own = make(REGION_READ), other;
     tenrec_error err;

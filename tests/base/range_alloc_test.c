@@ -29,7 +29,7 @@ TEST(extents_finds_the_lowest_room)
     range_alloc_finish(&e);
 }
 
-TEST(extents_knows_whose_a_part_is)
+TEST(extents_find_the_owner_of_a_part)
 {
     struct range_alloc e = { .length = 100 };
     int a, b;

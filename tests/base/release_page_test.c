@@ -18,7 +18,7 @@ static void make_both(struct release_page *owner, struct release_page *holder)
     assert_status(release_page_take(fds, holder, &err), &err);
 }
 
-TEST(release_page_tells_what_has_ended_once)
+TEST(release_page_reports_each_ended_loan_once)
 {
     struct release_page owner, holder;
 
@@ -37,7 +37,7 @@ TEST(release_page_tells_what_has_ended_once)
     release_page_close(&owner);
 }
 
-TEST(release_page_tells_what_is_still_held_when_the_holder_left)
+TEST(release_page_reports_remaining_loans_when_the_holder_left)
 {
     struct release_page owner, holder;
 

@@ -63,7 +63,7 @@ TEST(storage_pool_gives_a_block_again)
     storage_pool_deny(&p, 64 * MIB);
 }
 
-TEST(storage_pool_counts_what_is_in_use)
+TEST(storage_pool_counts_blocks_in_use)
 {
     struct storage_pool p = STORAGE_POOL_INIT;
     struct storage_counts c;
@@ -102,7 +102,7 @@ TEST(storage_pool_wastes_a_quarter_at_most)
     }
 }
 
-TEST(storage_pool_refuses_what_no_machine_has)
+TEST(storage_pool_refuses_sizes_beyond_any_machine)
 {
     struct storage_pool p = STORAGE_POOL_INIT;
     unsigned class;
@@ -137,7 +137,7 @@ TEST(storage_pool_keeps_no_more_than_its_limit)
     assert_int_equal(storage_pool_count(&p).kept_bytes, 0);
 }
 
-TEST(storage_pool_keeps_nothing_when_nobody_allows_it)
+TEST(storage_pool_keeps_nothing_by_default)
 {
     struct storage_pool p = STORAGE_POOL_INIT;
 
@@ -165,7 +165,7 @@ TEST(storage_pool_asks_to_be_woken_once_while_it_keeps_something)
     storage_pool_deny(&p, 64 * MIB);
 }
 
-TEST(storage_pool_gives_back_what_nobody_used_for_a_while)
+TEST(storage_pool_returns_blocks_unused_for_a_while)
 {
     struct storage_pool p = STORAGE_POOL_INIT;
     uint64_t next;

@@ -117,7 +117,7 @@ TEST(config_load_reads_a_pipe)
     close(fd[0]);
 }
 
-TEST(config_load_ends_when_nobody_writes_to_a_pipe)
+TEST(config_load_ends_when_a_pipe_has_no_writer)
 {
     char folder[] = "/tmp/tenrec-config-XXXXXX", path[64];
     struct tenrec_config *config;

@@ -29,7 +29,7 @@ TEST(quantity_duration_reads_every_unit)
     }
 }
 
-TEST(quantity_duration_refuses_what_is_unclear)
+TEST(quantity_duration_refuses_ambiguous_text)
 {
     static const char *const cases[][2] = {
         { "60", "a duration needs a unit (ms, s, m, h), found '60'" },
@@ -92,7 +92,7 @@ TEST(quantity_size_reads_every_unit)
     }
 }
 
-TEST(quantity_size_refuses_what_is_unclear)
+TEST(quantity_size_refuses_ambiguous_text)
 {
     static const char *const cases[] = {
         "", "-1", "KiB", "1.5MiB", "64K", "64kb", "64 KiB", "+1", "1e3", "9223372036854775807GiB"
@@ -161,7 +161,7 @@ TEST(quantity_print_is_read_back)
     assert_string_equal(quantity_print_size((uint64_t)1 << 40, buf), "1024GiB");
 }
 
-TEST(nearest_names_what_was_meant)
+TEST(nearest_names_the_intended_word)
 {
     static const char choices[] = "busy|adaptive|sleep|delay|messages_to_fail";
     static const char *const cases[][2] = {

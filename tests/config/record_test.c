@@ -63,7 +63,7 @@ TEST(record_reads_an_empty_list)
     options_drop(s);
 }
 
-TEST(record_reads_what_a_variable_says)
+TEST(record_reads_values_of_a_variable)
 {
     struct sample *s;
     tenrec_error err = { 0 };

@@ -71,7 +71,7 @@ TEST(secret_mask_leaves_other_texts_as_they_are)
     }
 }
 
-TEST(secret_scrub_hides_what_an_error_repeats)
+TEST(secret_scrub_hides_a_secret_that_an_error_repeats)
 {
     tenrec_error err;
 
@@ -81,7 +81,7 @@ TEST(secret_scrub_hides_what_an_error_repeats)
 }
 
 /* A password longer than an error text, whose end is cut. */
-TEST(secret_scrub_hides_the_beginning_of_what_was_cut)
+TEST(secret_scrub_hides_the_beginning_of_a_truncated_secret)
 {
     char url[800] = "redis://me:";
     tenrec_error err;

@@ -62,7 +62,7 @@ TEST_WHEN(contract_a_caller_that_shuts_down_is_lost, has_peer, set_up, tear_down
 
 /* --- the end ---------------------------------------------------------------------- */
 
-TEST_WITH(contract_shutdown_tells_what_is_pending, set_up, tear_down)
+TEST_WITH(contract_shutdown_completes_pending_sends, set_up, tear_down)
 {
     enum { N = 40, BYTES = 1 << 18 };
     char *bytes = calloc(1, BYTES);

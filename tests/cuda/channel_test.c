@@ -187,7 +187,7 @@ TEST(cuda_opens_the_memory_of_a_peer_once)
     rig_close(&r);
 }
 
-TEST(cuda_stages_what_cannot_be_mapped)
+TEST(cuda_stages_memory_that_cannot_be_mapped)
 {
     struct rig_setup setup = { .channels = "cuda_ipc,cuda_basic",
                                .two_processes = true,
@@ -204,7 +204,7 @@ TEST(cuda_stages_what_cannot_be_mapped)
     rig_close(&r);
 }
 
-TEST(cuda_says_what_no_channel_carries)
+TEST(cuda_names_the_channel_that_is_missing)
 {
     struct rig_setup setup = { .channels = "cuda_ipc", .two_processes = true };
     tenrec_error err;

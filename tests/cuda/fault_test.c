@@ -82,7 +82,7 @@ TEST(fault_of_each_call_of_staging)
     fail_all(&(struct rig_setup){ .channels = "cuda_basic" }, 7);
 }
 
-TEST(fault_of_each_call_of_who_lends)
+TEST(fault_of_each_call_of_the_lender)
 {
     fail_all(&(struct rig_setup){ .channels = "cuda_ipc,cuda_basic", .two_processes = true }, 13);
 }

@@ -110,7 +110,7 @@ TEST_WITH(import_opens_an_allocation_once, start_lender, end_lender)
     import_drop(first);
 }
 
-TEST_WITH(import_refuses_what_lies_beyond_the_allocation, start_lender, end_lender)
+TEST_WITH(import_refuses_memory_beyond_the_allocation, start_lender, end_lender)
 {
     const struct lent_memory *m = &lender->memory;
     const struct {

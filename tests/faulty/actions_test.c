@@ -229,7 +229,7 @@ TEST_WITH(rules_slow_has_a_link_to_each_worker, flaky_set_up, flaky_tear_down)
 
 /* --- what arrives --------------------------------------------------------------- */
 
-TEST_WITH(rules_from_look_at_what_arrives, flaky_set_up, flaky_tear_down)
+TEST_WITH(rules_from_match_received_messages, flaky_set_up, flaky_tear_down)
 {
     flaky_open("{ rules: [{ do: drop, from: ['*'], on: [CALL], times: 1 },"
                " { do: duplicate, from: [0], on: [CALL], times: 1 },"
@@ -244,7 +244,7 @@ TEST_WITH(rules_from_look_at_what_arrives, flaky_set_up, flaky_tear_down)
     assert_int_equal(atomic_load(&flaky_released), 4);
 }
 
-TEST_WITH(rules_from_disconnect_who_sent_it, flaky_set_up, flaky_tear_down)
+TEST_WITH(rules_from_disconnect_the_sender, flaky_set_up, flaky_tear_down)
 {
     flaky_open("{ rules: [{ do: disconnect, from: ['*'], times: 1 }] }");
     assert_true(flaky_call("a")); /* no connection */
@@ -277,7 +277,7 @@ TEST_WITH(rules_from_corrupt_a_copy, flaky_set_up, flaky_tear_down)
 }
 
 /* Nobody is there any more to take it: it is released. */
-TEST_WITH(rules_from_forget_what_is_held_when_it_shuts_down, flaky_set_up, flaky_tear_down)
+TEST_WITH(rules_from_drop_held_messages_at_shutdown, flaky_set_up, flaky_tear_down)
 {
     flaky_open("{ rules: [{ do: delay, by: 1h, from: ['*'] }] }");
     assert_true(flaky_call("a"));
@@ -300,7 +300,7 @@ static void send_with_deadline(uint64_t in_ms)
     chain_send(flaky_chain, 0, msg, (struct tenrec_done){ NULL, NULL });
 }
 
-TEST_WITH(faulty_sends_what_is_past_its_deadline, flaky_set_up, flaky_tear_down)
+TEST_WITH(faulty_sends_messages_past_their_deadline, flaky_set_up, flaky_tear_down)
 {
     flaky_open("{ messages_to_delay: { CALL: 5ms } }");
     send_with_deadline(1);
@@ -308,7 +308,7 @@ TEST_WITH(faulty_sends_what_is_past_its_deadline, flaky_set_up, flaky_tear_down)
     assert_int_equal(flaky_number("dropped_past_deadline"), 0);
 }
 
-TEST_WITH(faulty_drops_what_is_past_its_deadline_when_told_so, flaky_set_up, flaky_tear_down)
+TEST_WITH(faulty_drops_messages_past_their_deadline_when_configured, flaky_set_up, flaky_tear_down)
 {
     flaky_open("{ past_deadline: drop, messages_to_delay: { CALL: 5ms } }");
     send_with_deadline(1);

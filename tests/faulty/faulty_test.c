@@ -220,7 +220,7 @@ TEST_WITH(faulty_never_lets_the_core_thread_wait, flaky_set_up, flaky_tear_down)
 
 /* --- what it says ---------------------------------------------------------------- */
 
-TEST_WITH(faulty_shows_what_it_injected, flaky_set_up, flaky_tear_down)
+TEST_WITH(faulty_shows_its_injected_faults, flaky_set_up, flaky_tear_down)
 {
     char text[1024];
 

@@ -65,7 +65,7 @@ TEST_WITH(rules_mean_workers_by_name_or_rank, flaky_set_up, flaky_tear_down)
     assert_int_equal(flaky_number("rules.rule1.matched"), 2);
 }
 
-TEST_WITH(rules_refuse_a_worker_that_is_not_there, flaky_set_up, flaky_tear_down)
+TEST_WITH(rules_refuse_an_unknown_worker, flaky_set_up, flaky_tear_down)
 {
     tenrec_error err;
 
@@ -95,7 +95,7 @@ TEST_WITH(rules_begin_after_some_time, flaky_set_up, flaky_tear_down)
     assert_int_equal(atomic_load(&flaky_failed), 0);
 }
 
-TEST_WITH(rules_count_by_what_they_say, flaky_set_up, flaky_tear_down)
+TEST_WITH(rules_count_by_their_option, flaky_set_up, flaky_tear_down)
 {
     static const struct {
         const char *by;
@@ -127,7 +127,7 @@ TEST_WITH(rules_count_by_what_they_say, flaky_set_up, flaky_tear_down)
     }
 }
 
-TEST_WITH(torch_counts_by_what_the_option_says, flaky_set_up, flaky_tear_down)
+TEST_WITH(torch_counts_by_the_option, flaky_set_up, flaky_tear_down)
 {
     flaky_open("{ messages_to_fail: [CALL], num_fail_sends: 1, count_by: destination }");
     assert_false(flaky_call("a"));
@@ -259,7 +259,7 @@ TEST_WITH(rules_are_counted_and_logged_by_name, flaky_set_up, flaky_tear_down)
                         "info worker0/flaky: rule2 fails its first message: CALL to worker 0\n");
 }
 
-TEST_WITH(rules_warn_of_what_hits_nothing, flaky_set_up, flaky_tear_down)
+TEST_WITH(rules_warn_of_options_that_hit_nothing, flaky_set_up, flaky_tear_down)
 {
     flaky_open("{ rules: [{ do: drop, on: [RET, SCRIPT_RET] }, { do: fail, probability: 0 }] }");
     assert_text_has(flaky_log,
@@ -267,7 +267,7 @@ TEST_WITH(rules_warn_of_what_hits_nothing, flaky_set_up, flaky_tear_down)
     assert_text_has(flaky_log, "warn worker0/flaky: rule2 hits nothing: its probability is 0");
 }
 
-TEST_WITH(rules_refuse_what_makes_no_sense, flaky_set_up, flaky_tear_down)
+TEST_WITH(rules_refuse_invalid_options, flaky_set_up, flaky_tear_down)
 {
     static const char *const cases[][2] = {
         { "[{}]", "t.yaml:4:3: backend 'flaky': rule 1 at t.yaml:7:24: 'do' is missing, expected "

@@ -158,7 +158,7 @@ TEST_WITH(workers_time_out_when_the_answer_is_dropped, set_up, tear_down)
 
 /* The callee cannot tell the two apart: it runs twice. The caller takes the
  * first answer and drops the other. */
-TEST_WITH(workers_run_twice_what_is_duplicated, set_up, tear_down)
+TEST_WITH(workers_run_duplicated_calls_twice, set_up, tear_down)
 {
     const int before = functions_counted();
     tenrec_error err;
@@ -214,7 +214,7 @@ TEST_WITH(workers_time_out_while_a_request_is_delayed_and_run_it_late, set_up, t
     expect_works();
 }
 
-TEST_WITH(workers_never_run_what_is_dropped_past_its_deadline, set_up, tear_down)
+TEST_WITH(workers_never_run_calls_dropped_past_their_deadline, set_up, tear_down)
 {
     const int before = functions_counted();
     char key[64];

@@ -16,7 +16,7 @@ static void teardown(void)
     bytes_free(&written);
 }
 
-TEST_WITH(bytes_reader_reads_what_was_written, NULL, teardown)
+TEST_WITH(bytes_reader_reads_written_bytes, NULL, teardown)
 {
     struct bytes_reader r;
     const uint8_t *blob;

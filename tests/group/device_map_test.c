@@ -137,7 +137,7 @@ static void expect_in(bool all, const char *text, const char *const *parts)
 #define PASSES(text) expect_in(true, text, (const char *const[]){ NULL })
 #define FAILS(text, ...) expect_in(true, text, (const char *const[]){ __VA_ARGS__, NULL })
 
-TEST(device_table_passes_when_nobody_uses_devices)
+TEST(device_table_passes_without_devices)
 {
     PASSES("w0 ?; w1 ?");
     PASSES("w0 0; w1 2");
@@ -170,7 +170,7 @@ TEST(device_table_refuses_a_device_that_does_not_exist)
     FAILS("w0 2 [x]", "device 77:0");
 }
 
-TEST(device_table_refuses_a_map_for_nobody)
+TEST(device_table_refuses_a_map_for_an_unknown_worker)
 {
     FAILS("worker0 2 worker9{0:1}; worker1 2", "worker.device_maps of 'worker0'", "'worker9'",
           "no worker of the group", "did you mean 'worker0'?");
@@ -178,7 +178,7 @@ TEST(device_table_refuses_a_map_for_nobody)
     FAILS("w0 2 none_exist{9:9,8:9}; w1 2", "none_exist");
 }
 
-TEST(device_table_lets_a_map_for_nobody_pass_when_workers_may_join)
+TEST(device_table_accepts_a_map_for_an_unknown_worker_when_workers_may_join)
 {
     expect_in(false, "w0 2 none_exist{0:1}; w1 2", (const char *const[]){ NULL });
     expect_in(false, "w0 2 none_exist{0:7}; w1 2", (const char *const[]){ NULL });
@@ -307,7 +307,7 @@ static void expect_list(const char *text, size_t who, const int *index, size_t n
     expect_list(text, who, (const int[]){ __VA_ARGS__ },                                           \
                 sizeof((const int[]){ __VA_ARGS__ }) / sizeof(int))
 
-TEST(device_list_is_the_given_one_or_what_maps_name)
+TEST(device_list_is_the_given_list_or_that_of_the_maps)
 {
     LIST("w0 8 [5,c,3] w1{5:1}; w1 8", 0, 3, 5);
     LIST("w0 8 w1{7:1,2:0,c:5} w0{4:4}; w1 8", 0, 2, 4, 7);

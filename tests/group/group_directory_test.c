@@ -162,7 +162,7 @@ TEST_WITH(meeting_shows_the_members_to_a_visitor_and_leaves_no_trace, open_store
     members_drop(seen);
 }
 
-TEST_WITH(members_name_who_is_missing_to_a_visitor, open_store, drop_store)
+TEST_WITH(members_name_missing_members_to_a_visitor, open_store, drop_store)
 {
     struct members *seen = NULL;
     struct generation visit;

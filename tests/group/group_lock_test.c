@@ -116,7 +116,7 @@ static void torch_lets_go(void)
     while_asleep = NULL;
 }
 
-TEST_WITH(group_lock_is_taken_when_torch_lets_go, begin, end)
+TEST_WITH(group_lock_is_acquired_when_torch_releases_it, begin, end)
 {
     struct group_lock l = new_lock();
     const uint64_t since = now_ns;
@@ -180,7 +180,7 @@ TEST_WITH(group_lock_of_one_of_ours_that_died_is_free_after_its_lease, begin, en
     assert_waiters_wait(GROUP_LOCK_TOKEN, false);
 }
 
-TEST_WITH(group_lock_that_was_lost_is_not_let_go_of, begin, end)
+TEST_WITH(group_lock_that_was_lost_is_not_released, begin, end)
 {
     struct group_lock slow = new_lock(), l = new_lock();
 
@@ -195,7 +195,7 @@ TEST_WITH(group_lock_that_was_lost_is_not_let_go_of, begin, end)
 }
 
 /* Held for longer than the lease says, but nobody wanted it. */
-TEST_WITH(group_lock_that_nobody_took_over_is_let_go_of, begin, end)
+TEST_WITH(group_lock_without_a_successor_is_released, begin, end)
 {
     struct group_lock l = new_lock();
 
@@ -215,7 +215,7 @@ static tenrec_status lose_token(enum hooked_op op, const char *key)
     return TENREC_EPEER_LOST;
 }
 
-TEST_WITH(group_lock_is_let_go_of_when_the_answer_was_lost, begin, end)
+TEST_WITH(group_lock_is_released_when_the_answer_was_lost, begin, end)
 {
     struct group_lock l = new_lock();
 

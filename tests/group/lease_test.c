@@ -41,7 +41,7 @@ static uint64_t in_ms(uint64_t ms)
     return now_ns + ms * 1000000u;
 }
 
-TEST_WITH(lease_is_taken_and_let_go, make_store, drop_store)
+TEST_WITH(lease_is_acquired_and_released, make_store, drop_store)
 {
     struct lease l = new_lease();
 
@@ -58,7 +58,7 @@ static void let_go_of_other(void)
     lease_release(&other, in_ms(TEST_MS));
 }
 
-TEST_WITH(lease_waits_until_its_holder_lets_go, make_store, drop_store)
+TEST_WITH(lease_waits_until_its_holder_releases_it, make_store, drop_store)
 {
     struct lease l = new_lease();
     const uint64_t since = now_ns;

@@ -146,7 +146,7 @@ TEST_WITH(roster_takes_no_member_that_just_joined_for_one_of_torchs, begin, end)
 }
 
 /* Who is just joining holds the lock: until it has joined nobody sees it in the list. */
-TEST_WITH(roster_makes_no_group_static_that_somebody_joins, begin, end)
+TEST_WITH(roster_makes_no_group_static_that_a_member_joins, begin, end)
 {
     struct membership_list a = open_one();
     struct membership_view v;
@@ -229,7 +229,7 @@ TEST_WITH(roster_finds_its_lock_again_when_the_answer_was_lost, begin, end)
     lose_nth(1, false);
 }
 
-TEST_WITH(roster_finds_its_lock_again_when_letting_go_was_not_answered, begin, end)
+TEST_WITH(roster_finds_its_lock_again_when_the_release_was_not_answered, begin, end)
 {
     lose_nth(2, true);
     lose_nth(2, false);
@@ -242,7 +242,7 @@ static void put(struct membership_list *r, const char *key, const void *data, si
     assert_status(tenrec_store_set(r->store, key, data, len, TEST_MS, &err), &err);
 }
 
-TEST_WITH(roster_says_what_makes_no_sense_and_lets_go, begin, end)
+TEST_WITH(roster_names_a_malformed_record_and_releases_its_lock, begin, end)
 {
     struct membership_list a = member(0), b = open_one();
     struct membership_view v, last = { .version = INT64_MAX };
@@ -271,7 +271,7 @@ TEST_WITH(roster_says_what_makes_no_sense_and_lets_go, begin, end)
     membership_list_close(&a);
 }
 
-TEST_WITH(roster_refuses_what_others_could_not_read, begin, end)
+TEST_WITH(roster_refuses_records_that_others_could_not_read, begin, end)
 {
     struct membership_list a = open_one();
     struct store_value extra = { calloc(1, MEMBER_MAX_EXTRA + 1), MEMBER_MAX_EXTRA + 1 };

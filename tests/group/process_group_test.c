@@ -105,7 +105,7 @@ static tenrec_status gather_ranks(struct rank *r, struct tenrec_process_group *p
     return TENREC_OK;
 }
 
-TEST_WITH(all_gather_gives_each_what_all_gave, make_place, drop_place)
+TEST_WITH(all_gather_gives_each_worker_all_values, make_place, drop_place)
 {
     run_all(gather_ranks);
 }
@@ -178,7 +178,7 @@ TEST_WITH(barrier_names_the_ranks_that_did_not_come, make_place, drop_place)
     tenrec_process_group_drop(other);
 }
 
-TEST_WITH(sum_adds_up_and_names_who_is_missing, make_place, drop_place)
+TEST_WITH(sum_adds_up_and_names_missing_members, make_place, drop_place)
 {
     static const char *const names[] = { "ps", "trainer" };
     const int64_t first[] = { 5, INT64_C(1) << 60, 0 }, second[] = { -2, INT64_C(1) << 60, -7 };
@@ -216,7 +216,7 @@ TEST_WITH(sum_refuses_another_number_of_counts, make_place, drop_place)
     tenrec_process_group_drop(b);
 }
 
-TEST_WITH(group_refuses_what_makes_no_sense, make_place, drop_place)
+TEST_WITH(group_refuses_invalid_ranks_and_sizes, make_place, drop_place)
 {
     struct tenrec_process_group *pg = NULL;
 

@@ -150,7 +150,7 @@ TEST(launch_says_which_variable_is_wrong)
 
 #define STEP "SLURM_PROCID", "0", "SLURM_STEP_ID", "2", "SLURM_JOB_ID", "1000"
 
-TEST(place_is_what_launchers_offer)
+TEST(place_is_that_of_the_launcher)
 {
     const struct {
         void *env;
@@ -183,7 +183,7 @@ TEST(place_is_what_launchers_offer)
     }
 }
 
-TEST(place_says_what_to_set_when_nothing_is_offered)
+TEST(place_names_the_settings_when_no_launcher_sets_them)
 {
     const struct {
         void *env;
@@ -230,7 +230,7 @@ TEST(slurm_lists_are_read)
     assert_int_equal(slurm_count_at("four", 0), -1);
 }
 
-TEST(rendezvous_refuses_what_makes_no_sense)
+TEST(rendezvous_refuses_invalid_settings)
 {
     const struct {
         const char *init;
@@ -502,7 +502,7 @@ TEST(rendezvous_visitor_makes_no_file)
     assert_int_not_equal(access(init + strlen("file://"), F_OK), 0);
 }
 
-TEST(rendezvous_visitor_is_told_what_to_set_when_nothing_is)
+TEST(rendezvous_visitor_gets_the_names_of_missing_settings)
 {
     struct rendezvous *r;
 

@@ -21,7 +21,7 @@ static uint16_t free_port(void)
     return port;
 }
 
-TEST(client_names_address_and_reason_when_nobody_listens)
+TEST(client_names_address_and_reason_when_the_server_is_missing)
 {
     struct tenrec_store *s = NULL;
     uint16_t port = free_port();
@@ -62,7 +62,7 @@ TEST(client_connects_when_server_starts_later)
     tenrec_store_server_drop(late.server);
 }
 
-TEST(client_refuses_what_is_no_url)
+TEST(client_refuses_a_malformed_url)
 {
     static const char *const bad[][2] = {
         { "http//x:1", "tcp://host:port" },

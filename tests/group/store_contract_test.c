@@ -72,7 +72,7 @@ static void set_text(struct place *p, struct tenrec_store *s, const char *key, c
     assert_status(tenrec_store_set(s, key, value, strlen(value), TEST_MS, &p->err), &p->err);
 }
 
-TEST_WITH(store_get_returns_what_was_set, place_make, place_drop)
+TEST_WITH(store_get_returns_the_set_value, place_make, place_drop)
 {
     set_text(place, place->s, "a", "hello");
     holds(place, place->s, "a", "hello", 5);
@@ -299,7 +299,7 @@ TEST_WITH(store_views_do_not_see_each_other, place_make, place_drop)
     tenrec_store_drop(b);
 }
 
-TEST_WITH(store_is_shared_by_all_who_open_it, place_make, place_drop)
+TEST_WITH(store_is_shared_by_all_clients, place_make, place_drop)
 {
     struct tenrec_store *other;
 
@@ -309,7 +309,7 @@ TEST_WITH(store_is_shared_by_all_who_open_it, place_make, place_drop)
     tenrec_store_drop(other);
 }
 
-TEST_WITH(store_refuses_what_is_too_long, place_make, place_drop)
+TEST_WITH(store_refuses_too_long_keys_and_values, place_make, place_drop)
 {
     char *key = calloc(1, TENREC_STORE_MAX_KEY + 2);
 

@@ -302,7 +302,7 @@ TEST_WITH(open_ends_at_its_limit_when_the_server_hangs, server_starts, server_st
     took(since_ns, LIMIT_MS, LIMIT_MS + STORE_ANSWER_MS);
 }
 
-TEST_WITH(open_ends_at_its_limit_when_nobody_listens, server_starts, server_stops)
+TEST_WITH(open_ends_at_its_limit_when_no_server_listens, server_starts, server_stops)
 {
     const uint64_t since_ns = fake_ns;
     struct tenrec_store *s;

@@ -90,7 +90,7 @@ TEST_WITH(file_writes_the_records_of_torch, make_dir, drop_dir)
     assert_true(is_there()); /* nobody said how many share it */
 }
 
-TEST_WITH(file_reads_what_others_append, make_dir, drop_dir)
+TEST_WITH(file_reads_records_that_others_append, make_dir, drop_dir)
 {
     struct tenrec_store *s;
     const char *b = "b";
@@ -163,7 +163,7 @@ TEST_WITH(file_is_removed_by_the_last_of_its_workers, make_dir, drop_dir)
     assert_false(is_there());
 }
 
-TEST_WITH(file_refuses_what_is_no_file, make_dir, drop_dir)
+TEST_WITH(file_refuses_a_path_that_is_no_file, make_dir, drop_dir)
 {
     struct tenrec_store *s = NULL;
 

@@ -180,7 +180,7 @@ static void not_closed(void *arg, const char *why)
     fail_msg("closed: %s", why);
 }
 
-TEST_WITH(server_wakes_nobody_who_left_a_barrier, start_server, stop_server)
+TEST_WITH(server_wakes_no_waiter_that_left_a_barrier, start_server, stop_server)
 {
     static const struct store_session_ops ops = { count_bytes, never_full, not_closed };
     struct store_session *s[3];

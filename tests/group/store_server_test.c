@@ -138,7 +138,7 @@ TEST_WITH(server_survives_64_MiB_of_garbage, start_server, stop_server)
 }
 
 /* A client that asks and does not read is not read from either; others go on. */
-TEST_WITH(server_bounds_answers_that_nobody_reads, start_server, stop_server)
+TEST_WITH(server_bounds_unread_answers, start_server, stop_server)
 {
     size_t len = 1 << 20;
     char *big = calloc(1, len);

@@ -166,7 +166,7 @@ static void kill_record(struct membership_list *r)
     free(bytes.data);
 }
 
-TEST_WITH(torch_keys_are_those_of_who_takes_the_place_of_one_that_died, begin, end)
+TEST_WITH(torch_keys_are_those_of_the_replacement_of_a_dead_member, begin, end)
 {
     struct membership_list dead = member(0, "a"), also = member(1, "b"), c;
 

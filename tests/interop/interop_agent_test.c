@@ -283,7 +283,7 @@ TEST(real_client_is_told_devices_for_tensors_without_target)
     peer_stop(p);
 }
 
-TEST(real_client_that_has_more_gets_what_the_agent_has)
+TEST(real_client_with_more_transports_gets_those_of_the_agent)
 {
     struct side s;
     struct peer *p = start_client(true, &s);

@@ -75,7 +75,7 @@ TEST(shm_is_used_and_looked_at_while_a_real_listener_is_connected)
     side_close(&s);
 }
 
-TEST(shm_is_not_used_by_who_lists_only_uv)
+TEST(shm_is_not_used_by_a_client_that_lists_only_uv)
 {
     struct peer *p = start();
     struct side s;

@@ -56,7 +56,7 @@ static void drop(struct tenrec_worker *w)
     tenrec_worker_drop(w);
 }
 
-TEST(attach_calls_as_one_who_is_no_member)
+TEST(attach_calls_without_being_a_member)
 {
     const struct tenrec_value args[] = { tenrec_int(40), tenrec_int(2) };
     struct tenrec_worker *w = attach();
@@ -128,7 +128,7 @@ TEST(attach_tells_which_way_it_calls)
     drop(w);
 }
 
-TEST(attach_refuses_what_needs_a_place_in_the_group)
+TEST(attach_refuses_operations_that_need_membership)
 {
     const struct tenrec_value nothing = tenrec_nil();
     struct tenrec_worker *w = attach();
@@ -190,7 +190,7 @@ TEST(attach_names_the_group_that_is_not_there)
     tenrec_worker_drop(w);
 }
 
-TEST(attach_refuses_a_backend_that_reaches_nobody_else)
+TEST(attach_refuses_a_backend_that_reaches_only_itself)
 {
     struct tenrec_config *config = NULL;
     struct tenrec_worker *w = NULL;
@@ -208,7 +208,7 @@ TEST(attach_refuses_a_backend_that_reaches_nobody_else)
     tenrec_worker_drop(w);
 }
 
-TEST(attach_says_what_is_wrong_with_the_store)
+TEST(attach_names_the_error_of_the_store)
 {
     static const struct {
         const char *store;

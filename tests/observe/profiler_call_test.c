@@ -144,7 +144,7 @@ TEST(profiler_has_one_side_when_a_call_is_one_way)
     tenrec_profiler_drop(p);
 }
 
-TEST(profiler_has_the_callers_side_when_nobody_may_answer)
+TEST(profiler_has_the_callers_side_when_the_callee_may_not_answer)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
     tenrec_error err;
@@ -202,7 +202,7 @@ TEST(profiler_has_the_callers_side_when_the_call_is_late)
 }
 
 /* Behind its value the answer has spans that nobody waits for any more. */
-TEST(profiler_lets_go_of_references_when_an_answer_is_late)
+TEST(profiler_releases_references_when_an_answer_is_late)
 {
     const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = 20 };
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);

@@ -77,7 +77,7 @@ TEST(profiler_has_the_calls_of_its_thread_through_any_worker)
     tenrec_profiler_drop(p);
 }
 
-TEST(profiler_bounds_what_a_callee_keeps)
+TEST(profiler_bounds_the_records_of_a_callee)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
     const struct tenrec_value n = tenrec_int(5000);
@@ -90,7 +90,7 @@ TEST(profiler_bounds_what_a_callee_keeps)
     tenrec_profiler_drop(p);
 }
 
-TEST(profiler_counts_what_it_cannot_keep)
+TEST(profiler_counts_dropped_records)
 {
     const struct tenrec_profiler_options o = { .size = sizeof o, .max_events = 3 };
     struct tenrec_profiler *p = NULL;
@@ -107,7 +107,7 @@ TEST(profiler_counts_what_it_cannot_keep)
 
 /* ---- scopes --------------------------------------------------------------------------- */
 
-TEST(profiler_asks_nobody_when_it_is_local)
+TEST(profiler_asks_no_peer_when_local)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, TENREC_PROFILE_LOCAL);
 
@@ -211,7 +211,7 @@ TEST(profiler_ends_a_record_when_its_future_is_done)
     tenrec_profiler_drop(p);
 }
 
-TEST(profiler_takes_no_record_when_nobody_records)
+TEST(profiler_makes_no_record_without_a_session)
 {
     assert_null(tenrec_record_begin(three.worker[0], "idle"));
     tenrec_record_end(NULL);
@@ -219,7 +219,7 @@ TEST(profiler_takes_no_record_when_nobody_records)
 
 /* ---- misuse --------------------------------------------------------------------------------- */
 
-TEST(profiler_refuses_what_it_does_not_know)
+TEST(profiler_refuses_unknown_options)
 {
     struct tenrec_profiler_options o = { .size = sizeof o, .scope = 3 };
     struct tenrec_profiler *p = NULL;

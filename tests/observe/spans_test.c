@@ -160,7 +160,7 @@ TEST(spans_keep_the_tensors_of_their_answer)
     trace_drop(t);
 }
 
-TEST(spans_fit_into_what_was_asked_for)
+TEST(spans_fit_into_the_requested_size)
 {
     struct tenrec_msg *msg;
     struct spans_head head;

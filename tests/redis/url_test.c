@@ -35,7 +35,7 @@ TEST(url_is_taken_apart)
     }
 }
 
-TEST(url_that_makes_no_sense_is_refused)
+TEST(url_that_is_malformed_is_refused)
 {
     static const char *const rows[][2] = {
         { "redis://", "found no host" },

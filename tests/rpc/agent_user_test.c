@@ -308,7 +308,7 @@ TEST_WHEN(agent_user_a_waiting_thread_reads_by_itself, is_not_faulty, make, drop
     close(wait.wake_fd);
 }
 
-TEST_WITH(agent_user_who_runs_what_comes_reads_it, make, drop)
+TEST_WITH(agent_user_reads_messages_on_the_leading_thread, make, drop)
 {
     struct end *b = &pair->end[1];
     const struct tenrec_wait wait = {
@@ -326,7 +326,7 @@ TEST_WITH(agent_user_who_runs_what_comes_reads_it, make, drop)
 }
 
 /* Between shm alone; elsewhere the tensor itself is as quick. */
-TEST_WHEN(agent_user_copies_for_who_maps_them, is_not_faulty, make, drop)
+TEST_WHEN(agent_user_copies_tensors_for_a_receiver_that_maps_them, is_not_faulty, make, drop)
 {
     struct end *a = &pair->end[0], *b = &pair->end[1];
     const bool maps = strcmp(backend, "shm") == 0;

@@ -280,7 +280,7 @@ static void check_read(const unsigned char *bytes, size_t n)
 }
 
 /* Every first byte, followed by numbers of all widths, whole and cut. */
-TEST(cbor_reader_reads_what_libcbor_does_after_every_first_byte)
+TEST(cbor_reader_agrees_with_libcbor_after_every_first_byte)
 {
     unsigned char bytes[64];
 

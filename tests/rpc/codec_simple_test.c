@@ -166,7 +166,7 @@ TEST(codec_simple_writes_the_same_message_when_there_are_tensors)
     tenrec_tensor_drop(other);
 }
 
-TEST(codec_simple_leaves_alone_what_is_not_simple_when_written)
+TEST(codec_simple_leaves_other_values_alone_when_written)
 {
     struct tenrec_value many[24],
         list = tenrec_array(NULL, 0), none = tenrec_tensor(NULL), bad = tenrec_text("\xff"),

@@ -177,7 +177,7 @@ TEST(codec_value_is_nil_when_none_is_given)
     msg->release(msg);
 }
 
-TEST(codec_value_copies_a_tensor_when_nobody_owns_it)
+TEST(codec_value_copies_a_tensor_without_an_owner)
 {
     struct tenrec_msg *msg = MESSAGE(HEAD "\xd9\xcd\x74\x00", 1);
     struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, 0);

@@ -96,7 +96,7 @@ TEST_WITH(dynamic_a_join_that_fails_leaves_the_group_open, begin, NULL)
     party_leave(a);
 }
 
-TEST_WITH(dynamic_who_waits_for_the_lock_is_told_who_holds_it, begin, NULL)
+TEST_WITH(dynamic_joiner_that_waits_for_the_lock_names_its_holder, begin, NULL)
 {
     static const char *const brief[] = { "worker.init_timeout=50ms", NULL };
     struct tenrec_worker *a = party_worker(-1, NULL, brief, functions_register);
@@ -120,7 +120,7 @@ TEST_WITH(dynamic_the_lock_of_a_dead_holder_is_taken_over, begin, NULL)
 }
 
 /* A worker of torch.distributed.rpc that joins, or died when it did. */
-TEST_WITH(dynamic_who_waits_for_torch_is_told_so, begin, NULL)
+TEST_WITH(dynamic_joiner_that_waits_for_torch_says_so, begin, NULL)
 {
     static const char *const brief[] = { "worker.init_timeout=50ms", NULL };
     struct tenrec_worker *a = party_worker(-1, NULL, brief, functions_register);
@@ -245,7 +245,7 @@ tenrec_status __wrap_membership_list_records(struct membership_list *r,
     return __real_membership_list_records(r, e, n, deadline_ns, ret, err);
 }
 
-TEST_WITH(dynamic_who_is_taken_out_while_it_joins_is_told_and_may_join_anew, begin, NULL)
+TEST_WITH(dynamic_joiner_that_is_removed_gets_an_error_and_may_join_again, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     struct tenrec_worker *b = party_worker(-1, "slow", NULL, functions_register);

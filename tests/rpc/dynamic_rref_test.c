@@ -110,7 +110,7 @@ TEST_WITH(dynamic_references_survive_a_broken_connection, begin, NULL)
     party_leave(a);
 }
 
-TEST_WITH(dynamic_who_leaves_releases_what_it_refers_to, begin, NULL)
+TEST_WITH(dynamic_leaver_releases_its_references, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, rref_functions);
     struct tenrec_worker *b = party_join(-1, NULL, rref_functions);
@@ -167,7 +167,7 @@ static void gather_all(struct tenrec_worker **w, size_t n, int rounds)
             fail_msg("worker %zu: %s", i, t[i].why);
 }
 
-TEST_WITH(dynamic_gathers_are_of_those_who_are_there, begin, NULL)
+TEST_WITH(dynamic_gathers_are_of_present_members, begin, NULL)
 {
     struct tenrec_worker *w[3];
 

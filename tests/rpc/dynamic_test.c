@@ -35,7 +35,7 @@ TEST_WITH(dynamic_one_worker_is_a_group, begin, NULL)
     party_leave(w);
 }
 
-TEST_WITH(dynamic_who_joins_calls_all_and_is_called_by_all, begin, NULL)
+TEST_WITH(dynamic_joiner_calls_all_and_is_called_by_all, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     struct tenrec_worker *b = party_join(-1, NULL, functions_register);
@@ -230,7 +230,7 @@ static bool diary_has(struct diary *d, const char *text)
     return has;
 }
 
-TEST_WITH(dynamic_the_program_is_told_who_comes_and_goes, begin, NULL)
+TEST_WITH(dynamic_callbacks_report_joined_and_lost_members, begin, NULL)
 {
     struct diary d = { .lock = PTHREAD_MUTEX_INITIALIZER };
     const struct tenrec_member_callbacks c = {

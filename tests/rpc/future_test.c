@@ -67,7 +67,7 @@ TEST(future_tells_its_error_when_failed)
     tenrec_future_drop(f);
 }
 
-TEST(future_wait_times_out_when_nobody_completes_it)
+TEST(future_wait_times_out_when_the_future_stays_pending)
 {
     struct tenrec_future *f = make();
     tenrec_error err;

@@ -38,7 +38,7 @@ static void *gather(void *arg)
     return NULL;
 }
 
-TEST(gather_gives_what_a_set_of_workers_brought)
+TEST(gather_returns_the_values_of_a_set_of_workers)
 {
     static const char *const names[] = { "worker3", "worker1", "worker2" };
     struct together t[4];
@@ -92,7 +92,7 @@ static void *late_barrier(void *arg)
     return NULL;
 }
 
-TEST(gather_names_who_did_not_come_to_a_barrier)
+TEST(gather_names_members_that_miss_a_barrier)
 {
     struct together t[3];
     pthread_t thread[3];
@@ -160,7 +160,7 @@ static void *lone_barrier(void *arg)
     return NULL;
 }
 
-TEST(gather_fails_a_barrier_when_one_who_has_not_come_is_lost)
+TEST(gather_fails_a_barrier_when_a_missing_member_is_lost)
 {
     struct together t = { .rank = 0 };
     pthread_t thread;

@@ -60,7 +60,7 @@ TEST_WITH(heartbeat_asks_the_two_that_follow, begin, end)
     due(HEARTBEAT_REST);
 }
 
-TEST_WITH(heartbeat_asks_the_other_in_a_group_of_two_and_nobody_alone, begin, end)
+TEST_WITH(heartbeat_asks_the_other_in_a_group_of_two_and_none_alone, begin, end)
 {
     struct heartbeat one;
     uint64_t next;
@@ -102,7 +102,7 @@ TEST_WITH(heartbeat_forgets_misses_when_it_is_answered, begin, end)
 }
 
 /* Stopped for an hour: that the others were silent meanwhile says nothing. */
-TEST_WITH(heartbeat_buries_nobody_after_being_stopped, begin, end)
+TEST_WITH(heartbeat_buries_no_member_after_being_stopped, begin, end)
 {
     follow(2);
     now += SECOND;
@@ -114,7 +114,7 @@ TEST_WITH(heartbeat_buries_nobody_after_being_stopped, begin, end)
     due(HEARTBEAT_ASK);
 }
 
-TEST_WITH(heartbeat_looks_sooner_where_nobody_listens, begin, end)
+TEST_WITH(heartbeat_polls_sooner_where_no_process_listens, begin, end)
 {
     uint64_t since;
 

@@ -135,7 +135,7 @@ TEST_WITH(parent_is_released_when_its_child_goes_to_a_lost_worker, open_three, c
 
 /* ---- late messages -------------------------------------------------------------- */
 
-TEST_WITH(rref_of_an_answer_nobody_waits_for_is_released, open_three, close_rest)
+TEST_WITH(rref_of_an_answer_without_a_waiter_is_released, open_three, close_rest)
 {
     struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = 20 };
     struct tenrec_value arg[1];
@@ -222,7 +222,7 @@ TEST_WITH(shutdown_releases_references_that_the_program_still_has, open_three, c
     rref_release_kept();
 }
 
-TEST_WITH(shutdown_names_what_leaks_when_asked, open_three, close_rest)
+TEST_WITH(shutdown_names_leaked_references_when_asked, open_three, close_rest)
 {
     struct tenrec_rref *own = new_int(c.worker[0], 2);
     struct tenrec_value arg = tenrec_rref(own);

@@ -159,7 +159,7 @@ TEST_WITH(rref_child_accept_counts_only_from_the_worker_that_has_the_child, open
     assert_null(ctx->users);
 }
 
-TEST_WITH(rref_that_was_let_go_of_is_told_to_who_asks, open_context, close_context)
+TEST_WITH(rref_that_was_released_is_not_found_by_a_late_asker, open_context, close_context)
 {
     struct tenrec_rref *r = local();
     struct rref_owner *o;
@@ -206,7 +206,7 @@ TEST_WITH(rref_made_for_a_lost_worker_is_not_kept, open_context, close_context)
 }
 
 /* What it has sent is taken by one thread while another one sees it leave. */
-TEST_WITH(rref_that_comes_late_of_who_has_left_is_not_kept, open_context, close_context)
+TEST_WITH(rref_of_a_member_that_has_left_is_not_kept, open_context, close_context)
 {
     const tenrec_error why = { .code = TENREC_EPEER_LOST, .worker = OTHER };
     struct tenrec_rref *r = local();
@@ -286,7 +286,7 @@ TEST_WITH(rref_wait_ends_when_its_time_is_up, open_context, close_context)
     free_dead();
 }
 
-TEST_WITH(rref_wait_ends_when_who_waits_is_lost, open_context, close_context)
+TEST_WITH(rref_wait_ends_when_the_waiter_is_lost, open_context, close_context)
 {
     struct rref_waiter w = { .deadline_ns = CLOCK_NEVER, .from = THIRD, .ready = ready };
     struct rref_owner *o;

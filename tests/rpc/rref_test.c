@@ -180,7 +180,7 @@ TEST_WITH(rref_comes_back_as_a_result, open_three, close_all)
     wait_owners_and_forks(c.worker[1], 0, 0);
 }
 
-TEST_WITH(rref_is_released_when_nobody_takes_the_result, open_three, close_all)
+TEST_WITH(rref_is_released_when_no_caller_takes_the_result, open_three, close_all)
 {
     struct tenrec_value arg = tenrec_int(11);
     tenrec_error err;
@@ -462,7 +462,7 @@ TEST_WITH(release_all_makes_references_unusable, open_three, close_all)
     tenrec_rref_drop(s);
 }
 
-TEST_WITH(release_all_names_who_still_refers_when_it_times_out, open_three, close_all)
+TEST_WITH(release_all_names_remaining_holders_when_it_times_out, open_three, close_all)
 {
     struct tenrec_rref *r = new_int(c.worker[0], 2);
     struct tenrec_value arg = tenrec_rref(r);

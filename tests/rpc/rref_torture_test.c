@@ -155,24 +155,24 @@ static void torture_all(enum torture_kind kind)
     assert_true(torture(kind, 1, make_local, NULL) > 0);
 }
 
-TEST(references_are_let_go_of_when_any_allocation_fails)
+TEST(references_are_released_when_any_allocation_fails)
 {
     torture_all(TORTURE_ALLOCATIONS);
 }
 
-TEST(references_are_let_go_of_when_any_send_fails)
+TEST(references_are_released_when_any_send_fails)
 {
     torture_all(TORTURE_SENDS);
 }
 
-TEST(references_are_let_go_of_when_any_message_is_reported_failed)
+TEST(references_are_released_when_any_message_is_reported_failed)
 {
     torture_all(TORTURE_REPORTS);
 }
 
 /* A fork on its way in a message that is lost, on a connection that lives,
  * stays until the end of the session: not so what is only made and fetched. */
-TEST(references_are_let_go_of_when_any_message_is_lost)
+TEST(references_are_released_when_any_message_is_lost)
 {
     assert_true(torture(TORTURE_ARRIVALS, 1, make_and_fetch, "worker1") > 0);
 }

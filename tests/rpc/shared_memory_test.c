@@ -125,7 +125,7 @@ TEST_WITH(shared_memory_finds_a_block_by_any_part_of_it, allow, deny)
     shared_block_drop(b);
 }
 
-TEST_WITH(shared_memory_gives_pages_back_when_nobody_uses_them, allow, deny)
+TEST_WITH(shared_memory_returns_unused_pages, allow, deny)
 {
     struct shared_block *a = make(4 * MIB, false), *b = make(1 * MIB, false);
 

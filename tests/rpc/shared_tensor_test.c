@@ -272,7 +272,7 @@ TEST(shared_tensor_is_passed_on_to_a_third_worker)
     nothing_is_left();
 }
 
-TEST(shared_tensor_is_kept_by_who_got_it)
+TEST(shared_tensor_is_kept_by_its_receiver)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 5), *u;
 
@@ -298,7 +298,7 @@ TEST(shared_tensor_is_lent_many_times)
     nothing_is_left();
 }
 
-TEST(shared_tensor_may_be_larger_than_what_is_touched_of_it)
+TEST(shared_tensor_may_be_larger_than_its_touched_part)
 {
     /* Where it is copied, in so much memory as any machine has. */
     const int64_t bytes = mapped ? INT64_C(1) << 30 : 16 * MIB;

@@ -84,7 +84,7 @@ TEST_WITH(sharing_private_is_counted, open_both, close_both)
 }
 
 /* Else who may write the one would have the other in reach. */
-TEST_WITH(sharing_private_does_not_lie_with_what_is_lent_to_be_read, open_both, close_both)
+TEST_WITH(sharing_private_is_apart_from_memory_lent_for_reading, open_both, close_both)
 {
     struct tenrec_tensor *t = make_private(MIB, 1), *u = make(MIB, TENREC_SHARED, 2);
     struct tenrec_tensor *got[2] = { carry(t), carry(u) };

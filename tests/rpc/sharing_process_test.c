@@ -245,7 +245,7 @@ static void write_into(int data, int talk)
     tell(talk, 'w');
 }
 
-TEST_WITH(sharing_faults_who_writes_into_what_is_lent, open_both, close_both)
+TEST_WITH(sharing_faults_a_writer_of_lent_memory, open_both, close_both)
 {
     struct child c = start(write_into);
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 'x');
@@ -259,7 +259,7 @@ TEST_WITH(sharing_faults_who_writes_into_what_is_lent, open_both, close_both)
     owner = NULL;
 }
 
-TEST_WITH(sharing_lets_the_receiver_write_what_was_moved, open_both, close_both)
+TEST_WITH(sharing_lets_the_receiver_write_moved_memory, open_both, close_both)
 {
     struct child c = start(write_into);
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED | TENREC_MOVES, 'x');

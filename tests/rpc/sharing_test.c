@@ -15,7 +15,7 @@
 
 /* ---- lending ------------------------------------------------------------------- */
 
-TEST_WITH(sharing_maps_what_is_lent, open_both, close_both)
+TEST_WITH(sharing_maps_lent_memory, open_both, close_both)
 {
     struct tenrec_tensor *t = make(5 * MIB, TENREC_SHARED, 3), *got = carry(t);
 
@@ -136,7 +136,7 @@ TEST_WITH(sharing_leaves_other_memory_to_be_copied, open_both, close_both)
 }
 
 /* The receiver's tensor is the owner's memory: who gets it from there, copies. */
-TEST_WITH(sharing_does_not_lend_what_is_lent, open_both, close_both)
+TEST_WITH(sharing_does_not_lend_borrowed_memory, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 1), *got = carry(t);
     struct tenrec_share share;
@@ -184,7 +184,7 @@ TEST_WITH(sharing_keeps_a_bounded_number_of_mappings, open_both, close_both)
         tenrec_tensor_drop(t[i]);
 }
 
-TEST_WITH(sharing_takes_back_what_could_not_be_queued, open_both, close_both)
+TEST_WITH(sharing_reclaims_loans_that_could_not_be_queued, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 1), *got;
     struct tenrec_share share[2];
@@ -200,7 +200,7 @@ TEST_WITH(sharing_takes_back_what_could_not_be_queued, open_both, close_both)
     tenrec_tensor_drop(t);
 }
 
-TEST_WITH(sharing_ends_a_loan_when_nobody_wants_the_message, open_both, close_both)
+TEST_WITH(sharing_ends_a_loan_when_the_message_is_dropped, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 1), *got;
     struct tenrec_share share;
@@ -217,7 +217,7 @@ TEST_WITH(sharing_ends_a_loan_when_nobody_wants_the_message, open_both, close_bo
 
 /* ---- connections that end --------------------------------------------------------- */
 
-TEST_WITH(sharing_lets_the_holder_keep_what_it_has_when_the_connection_ends, open_both, close_both)
+TEST_WITH(sharing_leaves_the_holder_its_memory_when_the_connection_ends, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 6), *got = carry(t), *u;
 
@@ -235,7 +235,7 @@ TEST_WITH(sharing_lets_the_holder_keep_what_it_has_when_the_connection_ends, ope
     assert_int_equal(sharing_lent(), 0);
 }
 
-TEST_WITH(sharing_takes_back_what_never_arrived_when_the_connection_ends, open_both, close_both)
+TEST_WITH(sharing_reclaims_undelivered_loans_when_the_connection_ends, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 6), *got = carry(t);
     struct tenrec_share lost;
@@ -298,7 +298,7 @@ TEST_WITH(sharing_moves_memory_once, open_both, close_both)
 }
 
 /* Who got memory for its own lends it as its own. */
-TEST_WITH(sharing_lends_on_what_was_moved, open_both, close_both)
+TEST_WITH(sharing_lends_moved_memory_on, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED | TENREC_MOVES, 5), *got = carry(t), *back;
     struct tenrec_share share;

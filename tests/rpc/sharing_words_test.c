@@ -34,7 +34,7 @@ static void sharing_scenario(void)
     close_both();
 }
 
-TEST(sharing_returns_each_loan_once_whatever_a_holder_does_between_loads)
+TEST(sharing_returns_each_loan_once_when_a_holder_writes_between_loads)
 {
     assert_true(words_try(sharing_scenario, RELEASE_PAGE_SLOTS) > 20);
 }

@@ -80,7 +80,7 @@ TEST(tensor_new_is_empty_when_a_dimension_is_zero)
     tenrec_tensor_drop(t);
 }
 
-TEST(tensor_new_refuses_what_cannot_be)
+TEST(tensor_new_refuses_invalid_shapes)
 {
     static const struct {
         struct tenrec_dtype dtype;
@@ -152,7 +152,7 @@ TEST(tensor_from_data_leaves_the_data_when_it_is_refused)
     assert_int_equal(freed.count, 0);
 }
 
-TEST(tensor_from_data_refuses_what_reaches_beyond_the_storage)
+TEST(tensor_from_data_refuses_a_view_beyond_the_storage)
 {
     static const struct {
         int64_t shape[2], strides[2];

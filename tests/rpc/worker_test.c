@@ -113,7 +113,7 @@ TEST(worker_times_out_and_goes_on_when_the_callee_is_slow)
     tenrec_value_drop(call("worker1", "noop", NULL, 0));
 }
 
-TEST(worker_times_out_an_async_call_that_nobody_waits_for)
+TEST(worker_times_out_an_async_call_without_a_waiter)
 {
     struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = 20 };
     struct tenrec_future *f = NULL;
@@ -142,7 +142,7 @@ TEST(worker_sees_the_default_timeout_when_it_is_set)
     assert_int_equal(tenrec_set_rpc_timeout(two.worker[0], before, &err), TENREC_OK);
 }
 
-TEST(worker_knows_who_calls)
+TEST(worker_knows_its_caller)
 {
     struct tenrec_value *got = call("worker1", "who", NULL, 0);
 

@@ -113,7 +113,7 @@ static tenrec_status on_device(struct tenrec_call *c, void *arg, tenrec_error *e
     return st;
 }
 
-TEST(worker_hears_why_when_nobody_says_where_the_answer_goes)
+TEST(worker_gets_an_error_when_no_device_map_places_the_answer)
 {
     tenrec_error err;
 

@@ -168,7 +168,7 @@ def system_fails_a_gather_when_one_of_it_is_killed():
         leave(b, a)
 
 
-def system_goes_on_without_the_store_but_lets_nobody_in():
+def system_continues_without_the_store_but_admits_no_joiner():
     with Group() as crew:
         a, b = crew.add(), crew.add()
         call(a, "worker1")

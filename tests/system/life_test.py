@@ -257,7 +257,7 @@ def blocked(pid, tid):
         return ~0
 
 
-def system_rests_when_nobody_calls():
+def system_is_idle_without_calls():
     with Crew().run(2) as crew:
         crew.all("init")
         crew.all("exchange 5")

@@ -113,7 +113,7 @@ def look_run_says_where_the_store_is_when_verbose():
         crew.leave()
 
 
-def look_info_shows_what_a_worker_tells_of_itself():
+def look_info_shows_the_debug_info_of_a_worker():
     with Crew().run(2) as crew:
         crew.all("init")
         store = store_of(crew[0])
@@ -152,7 +152,7 @@ def look_says_so_when_the_store_has_no_group():
         crew.finish()
 
 
-def look_says_so_when_nobody_serves_the_store():
+def look_reports_a_store_without_a_server():
     since = time.monotonic()
     contains(fails("ping", "worker0", "--store", f"tcp://127.0.0.1:{free_port()}"), "cannot reach tcp store")
     within(since, time.monotonic(), 8, "a ping of nobody")
@@ -171,7 +171,7 @@ def look_ends_at_its_limit_when_the_store_says_nothing():
         contains(text, "accepts connections but does not answer")
 
 
-def look_says_what_to_set_when_it_knows_no_store():
+def look_names_the_option_when_the_store_is_unknown():
     contains(fails("ping", "worker0"), "--store")
 
 
@@ -227,7 +227,7 @@ def look_ends_at_its_limit_when_the_worker_stands_still():
         crew.leave()
 
 
-def look_ping_tells_what_was_answered_when_the_limit_ends():
+def look_ping_shows_the_answers_when_the_limit_expires():
     with Crew().run(2) as crew:
         crew.all("init")
         got = run(TENREC, "ping", "worker1", "--store", store_of(crew[0]), "--json", "--count", "1000000",

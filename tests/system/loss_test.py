@@ -117,7 +117,7 @@ def system_goes_on_among_the_others_when_one_is_killed():
                 equal(crew[rank].do(f"call worker{other} add {LONG_MS} 1 {other}"), str(1 + other))
 
 
-def system_answers_nobody_when_the_caller_is_killed():
+def system_drops_the_answer_when_the_caller_is_killed():
     with joined(3) as crew:
         crew[0].do(f"start worker1 hold {LONG_MS}")
         crew[1].until_held()

@@ -130,7 +130,7 @@ static void assert_refused(struct raw_pipe *p, int64_t id)
     assert_non_null(strstr((char *)back, "max_stranger_bytes"));
 }
 
-TEST_WITH(agent_refuses_what_strangers_announce_beyond_their_budget, setup, teardown)
+TEST_WITH(agent_refuses_messages_of_strangers_beyond_their_budget, setup, teardown)
 {
     struct raw_pipe slow, other;
 
@@ -287,7 +287,7 @@ TEST_WITH(agent_ends_pipes_of_strangers_whose_objects_are_beyond_the_budget, set
 }
 
 /* A message whose lists are large, and whose list of tensors is none: its bytes are skipped. */
-TEST_WITH(agent_gives_back_what_a_message_was_read_with, setup, teardown)
+TEST_WITH(agent_releases_the_budget_of_a_read_message, setup, teardown)
 {
     const uint32_t count = 500;
     unsigned char one[8 + 1] = { 1 };

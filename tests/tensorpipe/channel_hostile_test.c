@@ -140,7 +140,7 @@ TEST(channel_ends_the_pipe_of_nonsense_on_its_control)
     }
 }
 
-TEST(channel_reads_nothing_for_who_has_no_known_process)
+TEST(channel_reads_nothing_from_an_unknown_process)
 {
     unsigned char probe[17] = { 1, 1, 2, 3 };
     unsigned char nothing;

@@ -201,7 +201,7 @@ TEST(channel_reads_the_memory_of_another_process)
     free(data);
 }
 
-TEST(channel_asks_for_what_it_may_no_longer_read)
+TEST(channel_asks_for_bytes_that_it_may_no_longer_read)
 {
     unsigned char *data = malloc(3 * MIB);
     struct node n[2];
@@ -260,7 +260,7 @@ TEST(channel_carries_tensors_of_all_sizes_around_its_limits)
     }
 }
 
-TEST(channel_reads_what_takes_several_turns)
+TEST(channel_reads_tensors_that_take_several_turns)
 {
     static const size_t sizes[] = { 150 * MIB + 1, 10 };
 
@@ -274,7 +274,7 @@ TEST(channel_reads_what_takes_several_turns)
     }
 }
 
-TEST(channel_sends_what_is_too_small_to_be_read)
+TEST(channel_sends_tensors_that_are_too_small_to_be_read)
 {
     static const size_t sizes[] = { PULL_MIN - 1, 1, 0, 1000 };
     struct node n[2];
@@ -288,7 +288,7 @@ TEST(channel_sends_what_is_too_small_to_be_read)
     group_close(n, 2);
 }
 
-TEST(channel_copies_what_is_large_together)
+TEST(channel_copies_tensors_that_are_large_together)
 {
     static const size_t sizes[] = { 3 * MIB, PULL_MIN + 1, MIB + 1, MIB };
 
@@ -315,7 +315,7 @@ TEST(channel_copies_what_is_large_together)
 }
 
 /* Not how often: that is a matter of time. */
-TEST(channel_tries_both_ways_and_keeps_what_arrives_whole)
+TEST(channel_tries_both_paths_and_keeps_tensors_whole)
 {
     const bool together = sysconf(_SC_NPROCESSORS_ONLN) > 1;
     const unsigned calls = 200;
@@ -433,7 +433,7 @@ TEST(channel_skips_tensors_that_have_no_place)
     free(data);
 }
 
-TEST(channel_lets_go_of_tensors_when_the_peer_goes)
+TEST(channel_releases_tensors_when_the_peer_is_lost)
 {
     unsigned char *data = malloc(MIB);
     struct node n[2];

@@ -99,7 +99,7 @@ TEST_WITH(tracer_is_this_process_alone_while_the_kernel_is_asked, setup, NULL)
     assert_int_equal(kernel.named, NOBODY_NAMED);
 }
 
-TEST_WITH(tracer_is_one_process_until_it_is_let_go_as_often_as_named, setup, NULL)
+TEST_WITH(tracer_is_one_process_until_released_as_often_as_named, setup, NULL)
 {
     assert_true(cma_allow(getpid()));
     assert_int_equal(kernel.named, getpid());
@@ -114,7 +114,7 @@ TEST_WITH(tracer_is_one_process_until_it_is_let_go_as_often_as_named, setup, NUL
     assert_false(kernel.named_others);
 }
 
-TEST_WITH(tracer_is_another_process_once_the_first_is_let_go, setup, NULL)
+TEST_WITH(tracer_is_another_process_once_the_first_is_released, setup, NULL)
 {
     assert_true(cma_allow(getpid()));
     cma_disallow(getpid());

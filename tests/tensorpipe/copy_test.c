@@ -43,7 +43,7 @@ TEST(copy_copies_every_length_at_every_place)
     free(from);
 }
 
-TEST(copy_takes_parts_of_what_is_large)
+TEST(copy_splits_large_tensors_into_parts)
 {
     const size_t whole = COPY_PAST_CACHES_MIN + 12345, part = 100003;
     unsigned char *from = pattern(whole), *to = malloc(whole);

@@ -90,7 +90,7 @@ TEST(handshakes_evict_the_oldest_of_all_when_all_places_are_taken)
     assert_int_equal(e[1].evicted, 0);
 }
 
-TEST(handshakes_evict_members_and_what_may_be_theirs_last)
+TEST(handshakes_evict_members_and_possible_members_last)
 {
     static const unsigned order[] = { 3, 4, 5, 1, 2 };
     static const char *const address[] = { "192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.3",
@@ -260,7 +260,7 @@ static void hold_end(struct hold *h)
 
 /* The loop fetches both events at once: that of the listening socket, for which the oldest
  * handshake is evicted, and that of the evicted connection. */
-TEST(agent_ignores_what_an_evicted_connection_said_at_that_moment)
+TEST(agent_ignores_bytes_that_an_evicted_connection_has_just_sent)
 {
     static const unsigned char no_hello[9] = { 1, 0, 0, 0, 0, 0, 0, 0, 0xff };
     struct rlimit before, now;

@@ -87,7 +87,7 @@ TEST_WITH(agent_closes_half_a_hello, setup, teardown)
     assert_alive();
 }
 
-TEST_WITH(agent_closes_what_is_no_hello, setup, teardown)
+TEST_WITH(agent_closes_a_connection_without_a_valid_hello, setup, teardown)
 {
     static const char *const garbage[] = {
         "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -292,7 +292,7 @@ TEST_WITH(agent_refuses_a_brochure_without_common_transport, setup, teardown)
     assert_alive();
 }
 
-TEST_WITH(agent_reads_what_dribbles_in_byte_by_byte, setup, teardown)
+TEST_WITH(agent_reads_messages_that_arrive_byte_by_byte, setup, teardown)
 {
     unsigned char buf[1024], back[64];
     struct raw_pipe p;

@@ -155,7 +155,7 @@ static void stall_run(struct reactor_task *t)
     reactor_arm(&s->r, &s->timer, 1);
 }
 
-TEST(reactor_reads_what_came_in_time_before_a_limit_ends)
+TEST(reactor_reads_bytes_that_arrived_in_time_before_a_limit_expires)
 {
     struct stall s = { .task.run = stall_run, .timer.fire = stall_late };
     tenrec_error err;

@@ -107,7 +107,7 @@ static void close_guest(struct node *n, struct guest *g)
     group_close(n, 2);
 }
 
-TEST(lead_runs_what_comes_on_the_thread_that_leads)
+TEST(lead_runs_messages_on_the_leading_thread)
 {
     struct node n[2];
     struct guest g;
@@ -347,7 +347,7 @@ static bool is_armed(void *arg)
     return atomic_load(&((struct clockwork *)arg)->armed);
 }
 
-TEST(lead_timers_and_tasks_go_on_while_nobody_leads)
+TEST(lead_timers_and_tasks_run_while_no_thread_leads)
 {
     static struct clockwork c = { .timer.fire = on_timer,
                                   .arm.run = arm_timer,

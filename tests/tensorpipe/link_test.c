@@ -199,7 +199,7 @@ static void say_and_end(int listener, const char *said, size_t len)
     close(s);
 }
 
-TEST(link_survives_whatever_is_answered)
+TEST(link_survives_any_answer)
 {
     static const char *const said[] = {
         "",
@@ -231,7 +231,7 @@ TEST(link_survives_whatever_is_answered)
     node_close(&n);
 }
 
-TEST(link_says_what_is_wrong_with_an_address)
+TEST(link_names_the_error_of_an_address)
 {
     static const char *const bad[] = { "", "tcp://127.0.0.1:1", "uv://localhost:1",
                                        "uv://1.2.3.4:x", "uv://[::1" };

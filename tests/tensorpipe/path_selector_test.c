@@ -51,7 +51,7 @@ TEST(path_selector_keeps_to_the_faster_one)
     assert_in_range(both, 10, 50);
 }
 
-TEST(path_selector_seldom_tries_what_is_much_slower)
+TEST(path_selector_seldom_tries_a_much_slower_path)
 {
     struct path_selector w = { 0 };
 

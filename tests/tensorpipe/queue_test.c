@@ -153,7 +153,7 @@ TEST(queue_cancels_everything_at_shutdown)
     group_close(n, 2);
 }
 
-TEST(queue_drains_what_is_queued)
+TEST(queue_drains_queued_messages)
 {
     static char payload[3000000];
     struct node n[2];

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-TEST(ring_is_not_used_by_who_is_elsewhere)
+TEST(ring_is_not_used_by_a_peer_on_another_host)
 {
     struct node n[2];
     struct agent *a;

@@ -202,7 +202,7 @@ TEST_WITH(agent_closes_a_ring_connection_without_memory, setup, teardown)
     assert_alive();
 }
 
-TEST_WITH(agent_closes_what_is_no_hello_over_a_ring, setup, teardown)
+TEST_WITH(agent_closes_a_ring_without_a_valid_hello, setup, teardown)
 {
     static const char *const garbage[] = { "\xff\xff\xff\xff\xff\xff\xff\xff",
                                            "\3\0\0\0\0\0\0\0\xb8\xff\xbe", "\0\0\0\0\0\0\0\0" };

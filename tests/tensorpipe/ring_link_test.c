@@ -52,7 +52,7 @@ static void send_pieces(struct node *n, struct call *c, int count, unsigned char
     }
 }
 
-TEST(ring_fails_what_is_queued_when_the_other_process_is_killed)
+TEST(ring_fails_queued_messages_when_the_other_process_is_killed)
 {
     unsigned char *data = calloc(1, PIECE);
 
@@ -167,7 +167,7 @@ static void *come_and_go(void *arg)
     return NULL;
 }
 
-TEST(ring_loses_no_wake_up_whoever_reads)
+TEST(ring_loses_no_wake_up_of_any_reader)
 {
     for (size_t m = 0; m < 3; m++) {
         struct node n[2];

@@ -80,7 +80,7 @@ TEST(ring_carries_bytes_around_its_end_and_past_the_last_number)
     }
 }
 
-TEST(ring_takes_what_there_is_room_for)
+TEST(ring_accepts_bytes_up_to_its_free_space)
 {
     unsigned char data[SIZE + 100] = { 1 };
     struct ring *r = ring_new(SIZE - 7);
@@ -432,7 +432,7 @@ static int count_fds(void)
     return n;
 }
 
-TEST(ring_setup_refuses_what_could_hurt_and_keeps_none_of_it)
+TEST(ring_setup_refuses_dangerous_files_and_keeps_none_of_them)
 {
     struct ring_end end;
     const char *why;

@@ -175,7 +175,7 @@ TEST_WITH(agent_closes_a_shm_connection_without_rings, setup, teardown)
     assert_alive();
 }
 
-TEST_WITH(agent_closes_what_is_no_hello_over_shm, setup, teardown)
+TEST_WITH(agent_closes_a_shm_connection_without_a_valid_hello, setup, teardown)
 {
     static const char *const garbage[] = { "\0\0\0\0", "\xff\xff\xff\xff",
                                            "\4\0\0\0\xff\xff\xff\xff", "\3\0\0\0\xb8\xff\xbe" };
@@ -226,7 +226,7 @@ TEST_WITH(agent_ends_only_the_pipe_whose_markers_cannot_be, setup, teardown)
     pipe_close(&good);
 }
 
-TEST_WITH(agent_ends_the_pipe_of_who_writes_to_its_socket, setup, teardown)
+TEST_WITH(agent_ends_the_pipe_of_a_peer_that_writes_to_its_socket, setup, teardown)
 {
     struct shm_pipe p;
 

@@ -216,7 +216,7 @@ TEST_WITH(agent_tries_again_when_the_queue_of_a_listener_is_full, setup, teardow
     close_pipe(w);
 }
 
-TEST_WITH(agent_begins_anew_when_nobody_listens_there, setup, teardown)
+TEST_WITH(agent_dials_again_when_the_listener_is_gone, setup, teardown)
 {
     struct call c;
 

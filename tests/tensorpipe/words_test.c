@@ -120,7 +120,7 @@ static void ring_scenario(void)
     reactor_finish(&endpoint.reactor);
 }
 
-TEST(ring_stays_in_its_mapping_whatever_a_peer_does_between_loads)
+TEST(ring_stays_in_its_mapping_when_a_peer_writes_between_loads)
 {
     assert_true(words_try(ring_scenario, RING_SIZE_MIN) > 40);
 }
@@ -195,7 +195,7 @@ static void shm_scenario(void)
     shm_link_finish(&link[1]);
 }
 
-TEST(shm_stays_in_its_mapping_whatever_a_peer_does_between_loads)
+TEST(shm_stays_in_its_mapping_when_a_peer_writes_between_loads)
 {
     assert_true(words_try(shm_scenario, SHM_SIZE) > 40);
 }

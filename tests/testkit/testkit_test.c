@@ -161,7 +161,7 @@ static tenrec_status crash(const struct tenrec_test *t, tenrec_error *err)
     return TENREC_OK;
 }
 
-TEST(kit_says_which_signal_killed_a_worker_and_what_it_printed)
+TEST(kit_reports_the_signal_and_the_output_of_a_killed_worker)
 {
     struct tenrec_test_options o = options(TENREC_TEST_PROCESSES, crash);
     tenrec_error err;

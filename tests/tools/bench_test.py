@@ -86,7 +86,7 @@ def bench_init_idle_and_after_print_their_figures():
         true(got["threads"] >= 1 and got["rss_kib"] > 0 and got["cpu_percent"] >= 0, f"figures are {got}")
 
 
-def bench_programs_refuse_what_they_do_not_know():
+def bench_programs_refuse_unknown_arguments():
     for path in PROGRAMS:
         for args in (["latency"], ["speed", "busy", "tcp"], ["latency", "fast", "tcp"], ["latency", "sleep", "air"],
                      ["latency", "sleep", "tcp", "1"], ["latency", "sleep", "tcp", "x"]):
@@ -112,7 +112,7 @@ def bench_compare_prints_json():
     true({"busy_before", "load_before", "steal", "foreign", "raw_spread"} <= set(got["machine"][0]), f"machine is {got['machine']}")
 
 
-def bench_compare_prints_a_table_of_what_was_printed_as_json():
+def bench_compare_prints_a_table_of_its_json():
     name = "bench_test.part.json"
     with open(name, "w", encoding="utf-8") as f:
         f.write(compare_prints("--json", "--only", "64 in flight, TCP, asleep"))
@@ -198,7 +198,7 @@ def bench_compare_says_when_the_machine_was_busy():
         contains(machine.complaints(dict(quiet, **{key: value}))[0], part)
 
 
-def bench_compare_prints_markdown_of_what_is_judged_and_of_all_peers():
+def bench_compare_prints_markdown_of_limits_and_of_all_peers():
     pair, other = verdict.Pair("raw", ["peer"], reach=2), verdict.Pair("UCX", None)
     work = verdict.Work("call", ["tenrec"], "p50_us", [pair, other])
     work.take({("tenrec",): {"p50_us": 3}, ("peer",): {"p50_us": 2}})

@@ -76,7 +76,7 @@ def check_names_the_place_of_a_missing_plugin():
     refused(GOOD.replace("plugin: echo", "plugin: eco"), "F:3:19: ", "did you mean 'echo'")
 
 
-def check_names_the_place_of_an_init_method_that_makes_no_sense():
+def check_names_the_place_of_a_malformed_init_method():
     for method, part in (("http//x", "expected env://, tcp://HOST:PORT"),
                          ("http://x", "store 'http': no plugin 'http'"),
                          ("tcp://host", '"host" is no host:port'),
@@ -90,7 +90,7 @@ def check_refuses_a_backend_that_is_not_there():
     refused(GOOD.replace("backend: faulty", "backend: fault"), "F:1:10: ", "'faulty'")
 
 
-def check_refuses_to_wrap_what_is_not_there():
+def check_refuses_to_wrap_a_missing_backend():
     refused(GOOD.replace("wraps: echo", "wraps: ech"), "F:4:36: ", "'echo'")
 
 
@@ -98,7 +98,7 @@ def check_refuses_a_wrapper_without_anything_inside():
     refused(GOOD.replace(" wraps: echo,", ""), "F:4:3: ", "wraps")
 
 
-def check_refuses_wraps_of_what_wraps_nothing():
+def check_refuses_wraps_of_a_plugin_that_is_no_wrapper():
     refused("backend: a\nbackends:\n  a: { plugin: echo, wraps: b }\n  b: { plugin: echo }\n",
             "F:3:", "wraps nothing")
 

@@ -83,7 +83,7 @@ def elastic_keeps_the_output_of_each_life_apart():
     equal([lines_of(f"0.{life}", got.stderr) for life in (0, 1)], [["err"], ["err"]])
 
 
-def elastic_does_not_start_again_what_ended_well():
+def elastic_does_not_restart_workers_that_exited_with_0():
     got = elastic("2:3", "echo x; exit 0")
     equal((got.returncode, sorted(got.stdout.splitlines()), got.stderr),
           (0, ["[0.0] x", "[1.0] x", "[2.0] x"], ""))
@@ -113,7 +113,7 @@ def elastic_waits_longer_before_each_restart():
     equal(re.findall(r"in ([\d.]+) s", got.stderr), ["0.1", "0.2", "0.4"])
 
 
-def elastic_forwards_signals_and_starts_nobody_again():
+def elastic_forwards_signals_and_restarts_no_worker():
     p, _ = started("1:3", "trap 'exit 5' TERM; echo $$; while :; do sleep 0.05; done")
     p.send_signal(signal.SIGTERM)
     out, errors = p.communicate(timeout=60)
@@ -179,7 +179,7 @@ def elastic_says_when_the_program_cannot_be_started():
     contains(got.stderr, "cannot start 'no-such-program'")
 
 
-def elastic_refuses_a_command_line_that_makes_no_sense():
+def elastic_refuses_an_invalid_command_line():
     for args, part in ((["--elastic", "0:2"], "'0:2'"), (["--elastic", "3:2"], "'3:2'"),
                        (["--elastic", "x"], "'x'"), (["--elastic", "1:99999"], "32768"),
                        (["--elastic", "2:4", "-n", "5"], "-n is 5"),

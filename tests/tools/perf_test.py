@@ -90,7 +90,7 @@ def perf_fails_when_the_workers_cannot_talk():
     contains(got.stderr, "192.0.2.1")
 
 
-def perf_refuses_a_command_line_that_makes_no_sense():
+def perf_refuses_an_invalid_command_line():
     for args, part in (([], "latency, rate or bandwidth"), (["speed"], "latency, rate"),
                        (["latency", "rate"], "latency, rate"), (["rate", "--size", "x"], "--size"),
                        (["rate", "--size", "5GiB"], "4GiB"), (["rate", "--inflight", "0"], "'0'"),

@@ -188,14 +188,14 @@ def run_lets_no_worker_outlive_it():
     until(lambda: not any(alive(pid) for pid in pids), "the end of all workers")
 
 
-def run_ends_what_a_worker_left_behind():
+def run_ends_processes_that_a_worker_left_behind():
     p, children = started(1, "sleep 300 & echo $!")
     p.communicate(timeout=60)
     equal(p.returncode, 0, "exit status")
     until(lambda: not alive(children[0]), "the end of the child")
 
 
-def run_ends_when_nobody_reads_its_output():
+def run_ends_when_its_output_has_no_reader():
     p, pids = started(2, "echo $$; sleep 0.2; while :; do echo y; done")
     p.stdout.close()
     p.wait(timeout=60)
@@ -284,7 +284,7 @@ def run_takes_options_of_the_program_for_its_own():
     equal(got.stdout, "[0] -n-x\n")
 
 
-def run_refuses_a_command_line_that_makes_no_sense():
+def run_refuses_an_invalid_command_line():
     for args, part in ((["-n", "0", "true"], "'0'"), (["-n", "x", "true"], "'x'"),
                        (["-n", "99999", "true"], "32768"), (["-n"], "requires a value"),
                        (["true"], "-n N"), (["-n", "2"], "program"), (["--foo"], "'--foo'"),

@@ -34,7 +34,7 @@ def torch_peer_does_all_that_it_says():
     true(figures("idle", "uv")[0]["threads"] > 0, "no threads")
 
 
-def torch_peer_refuses_what_it_does_not_know():
+def torch_peer_refuses_unknown_arguments():
     for args in ([], ["latency"], ["latency", "busy", "uv"], ["bandwidth", "sleep", "uv", "x"], ["init", "air"]):
         equal(run(sys.executable, PEER, *args).returncode, 2, f"exit status of {args}")
 

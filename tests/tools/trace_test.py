@@ -61,7 +61,7 @@ def trace_is_refused_when_its_file_cannot_be_written():
     equal(got.stdout, "")
 
 
-def trace_says_who_wrote_none():
+def trace_names_workers_without_a_trace():
     with tempfile.TemporaryDirectory() as folder:
         got = traced(2, f"{folder}/trace.json", "sh", "-c", "true")
         equal(got.returncode, 1)

@@ -254,7 +254,7 @@ rpc.shutdown()
 # remote() itself raises the error where the call has failed before remote() returns. torch never
 # ends its own fork of a call that failed otherwise than by its limit, and ends that of the last
 # call in another thread, which the shutdown must not meet.
-def a_failed_call_to_itself_wakes_who_waits_for_its_value(config):
+def a_failed_call_to_itself_wakes_waiters_for_its_value(config):
     run(1, """
 class Unreadable:
     def __reduce__(self):
@@ -345,7 +345,7 @@ CASES = [
     nested_calls_end_with_one_thread, errors_reach_the_caller, a_worker_calls_itself, a_lost_worker_fails_calls,
     a_program_ends_without_shutdown, a_program_at_rest_uses_no_cpu, a_stranger_runs_nothing,
     a_forked_child_ends, calls_of_a_burst_begin_in_order,
-    a_failed_call_to_itself_wakes_who_waits_for_its_value,
+    a_failed_call_to_itself_wakes_waiters_for_its_value,
 ]
 ONCE = [names_must_differ, a_missing_worker_is_named, injected_failures_are_told_as_torch_does,
         config_errors_say_where]

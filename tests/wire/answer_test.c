@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-TEST(answer_writes_what_a_real_listener_wrote)
+TEST(answer_writes_the_bytes_of_a_real_listener)
 {
     static const uint64_t ids[1] = { 1 };
     const struct wire_ids wire_ids = { false, 0, 0, ids };
@@ -20,7 +20,7 @@ TEST(answer_writes_what_a_real_listener_wrote)
     check_bytes(buf, answer_write(buf, sizeof buf, &plain, &s, &wire_ids, false), plain_answer);
 }
 
-TEST(answer_check_accepts_what_real_listeners_wrote)
+TEST(answer_check_accepts_answers_of_real_listeners)
 {
     struct wire_selection s;
     struct nop_bytes ids;

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-TEST(brochure_writes_what_a_real_client_wrote)
+TEST(brochure_writes_the_bytes_of_a_real_client)
 {
     unsigned char buf[256];
 
@@ -157,7 +157,7 @@ TEST(select_refuses_more_pairs_than_it_can_hold)
     assert_int_equal(brochure_select(&b, &offer, &s, &err), TENREC_ETOOBIG);
 }
 
-TEST(brochure_refuses_what_is_none)
+TEST(brochure_refuses_malformed_bytes)
 {
     static const char *const bad[] = {
         "",

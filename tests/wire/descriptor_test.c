@@ -30,7 +30,7 @@ static struct tenrec_tensor_desc cpu_tensor(uint64_t bytes)
                                         .target = { TENREC_CPU, 0 } };
 }
 
-TEST(descriptor_writes_what_torch_wrote_for_a_call)
+TEST(descriptor_writes_the_bytes_of_torch_for_a_call)
 {
     const uint64_t plain[4] = { 4, 8, 92, 47 }, with_tensor[4] = { 4, 8, 159, 188 };
     const struct tenrec_tensor_desc tensor = cpu_tensor(8);
@@ -58,7 +58,7 @@ TEST(descriptor_fits_its_maximum)
     assert_true(descriptor_write(NULL, 0, huge, NULL, 0, 0, NULL) <= DESCRIPTOR_MAX(0));
 }
 
-TEST(descriptor_reads_what_it_writes_with_wide_steps)
+TEST(descriptor_reads_its_own_wide_steps)
 {
     const uint64_t lengths[4] = { 4, 8, 0, 300 };
     struct {
@@ -215,7 +215,7 @@ TEST(descriptor_refuses_every_cut_of_the_plain_form)
     }
 }
 
-TEST(descriptor_refuses_what_is_beyond_a_limit)
+TEST(descriptor_refuses_values_beyond_a_limit)
 {
     static const struct descriptor_limits tight = { 1, 1, 100 };
     static const struct {
@@ -240,7 +240,7 @@ TEST(descriptor_refuses_what_is_beyond_a_limit)
     }
 }
 
-TEST(descriptor_reply_writes_what_the_library_wrote)
+TEST(descriptor_reply_writes_the_bytes_of_the_library)
 {
     const struct nop_device cpu = { nop_text("cpu"), 0 };
     unsigned char buf[DESCRIPTOR_REPLY_MAX(1)];

@@ -3,7 +3,7 @@
 #include "handshake.h"
 #include "wire/hello.h"
 
-TEST(hello_writes_what_a_real_client_wrote)
+TEST(hello_writes_the_bytes_of_a_real_client)
 {
     unsigned char buf[HELLO_MAX(6)];
 
@@ -32,7 +32,7 @@ TEST(hello_reads_every_kind)
     assert_int_equal(hello.kind, HELLO_EMPTY);
 }
 
-TEST(hello_refuses_what_is_none)
+TEST(hello_refuses_malformed_bytes)
 {
     static const char *const bad[] = { "",           "b8",
                                        "b802b90100", "b800b902bd00bd00",

@@ -110,7 +110,7 @@ TEST(proof_differs_for_each_pair_role_and_life)
     assert_true(proof != proof_make(&a, &d, PROOF_OF_CALLER));
 }
 
-TEST(identity_refuses_what_is_none)
+TEST(identity_refuses_malformed_bytes)
 {
     static const char *const bad[] = {
         "",

@@ -98,7 +98,7 @@ static void close_read(struct read *t)
     free(t->frame);
 }
 
-TEST(nop_reads_what_it_writes)
+TEST(nop_reads_its_own_bytes)
 {
     struct read t;
 
@@ -169,7 +169,7 @@ TEST(nop_refuses_the_other_signedness)
     }
 }
 
-TEST(nop_refuses_what_a_field_cannot_hold)
+TEST(nop_refuses_values_that_a_field_cannot_hold)
 {
     struct read t;
 
@@ -245,7 +245,7 @@ TEST(nop_writes_wide_lengths_of_strings)
     assert_memory_equal(buf, hex("bd 81 2c 01 78").data, 5);
 }
 
-TEST(nop_writer_says_what_it_needs_when_the_buffer_is_short)
+TEST(nop_writer_returns_the_needed_size_when_the_buffer_is_short)
 {
     unsigned char buf[8] = { 0 };
     struct nop_writer w;

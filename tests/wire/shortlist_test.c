@@ -48,7 +48,7 @@ static tenrec_status read_both(const unsigned char *buf, size_t len, tenrec_erro
                : TENREC_EPROTOCOL;
 }
 
-TEST(shortlist_reads_what_it_wrote)
+TEST(shortlist_reads_its_own_bytes)
 {
     struct tenrec_tensor_desc got[2] = { { .bytes = 48 }, { .bytes = 48 } };
     unsigned char buf[MAX];
@@ -68,7 +68,7 @@ TEST(shortlist_reads_what_it_wrote)
     }
 }
 
-TEST(shortlist_refuses_what_is_cut_or_too_long)
+TEST(shortlist_refuses_truncated_or_too_long_bytes)
 {
     unsigned char buf[MAX + 1] = { 0 };
     size_t len = write_both(buf);
@@ -167,7 +167,7 @@ TEST(shortlist_refuses_storages_that_no_earlier_tensor_has)
                      TENREC_ETOOBIG);
 }
 
-TEST(shortlist_does_not_write_what_cannot_be_read)
+TEST(shortlist_writes_only_readable_lists)
 {
     struct tenrec_tensor_desc bad = sent[0];
     unsigned char buf[MAX];

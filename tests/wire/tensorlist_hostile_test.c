@@ -43,7 +43,7 @@ TEST(tensorlist_refuses_another_number_of_tensors)
     check_refused(LONG_AND_DOUBLE, 16, 1, TENREC_EPROTOCOL, "more storages than the 1");
 }
 
-TEST(tensorlist_refuses_what_torch_does_not_write)
+TEST(tensorlist_refuses_bytes_that_torch_does_not_write)
 {
     static const struct {
         const char *hex;

@@ -51,7 +51,7 @@ static struct tenrec_tensor_desc read_one(const char *text, uint64_t bytes)
     return tensor;
 }
 
-TEST(tensorlist_reads_what_torch_wrote)
+TEST(tensorlist_reads_the_bytes_of_torch)
 {
     struct tenrec_tensor_desc t = read_one(FLOAT2, 8);
 
