@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* call_torture_test.c - calls while each allocation and each send fails once.
  *
- * Whatever fails: the call ends with an error that says so or with its result,
- * nothing leaks, and the next call works. */
+ * The call ends with the error or with its result, nothing leaks, and the next call
+ * works. */
 #include "../support/cluster.h"
 #include "../support/functions.h"
 #include "../support/torture.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cbor_test.c - our items of CBOR against those of libcbor: the same bytes when written, the
- * same values when read, and what we refuse beyond that. */
+/* cbor_test.c - the core's CBOR items against libcbor's: the same bytes when written, the
+ * same values when read, and the items that only the core refuses. */
 #include "../testing.h"
 
 #include <cbor.h>

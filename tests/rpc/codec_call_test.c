@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls as payloads and back; what must be refused. */
+/* codec_call_test.c - calls as payloads and back; malformed payloads. */
 #include "payload.h"
 #include "tensor/message.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors as payloads and back; messages. */
+/* codec_error_test.c - errors as payloads and back; messages. */
 #include "payload.h"
 #include "tensor/message.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The short way for calls with a few simple arguments: it writes and reads what the
- * long one does, or leaves it alone. */
+/* codec_simple_test.c - the fast path for calls with a few simple arguments writes and
+ * reads the same bytes as the general codec, or declines. */
 #include "codec/codec_simple.h"
 #include "payload.h"
 #include "tensor/message.h"

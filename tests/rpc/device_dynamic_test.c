@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_dynamic_test.c BACKEND - device maps in groups that change: those of who
- * joins, and those for him. */
+/* device_dynamic_test.c BACKEND - device maps in dynamic groups: those of a
+ * joiner, and those for it. */
 #include "../support/party.h"
 #include "../testing.h"
 
@@ -136,7 +136,7 @@ TEST_WITH(device_joiner_sends_by_its_map_at_once, begin, NULL)
     party_leave(a);
 }
 
-/* Nobody but the callee has devices: the caller of the host only sends there. */
+/* Only the callee has devices: the caller sends from the host. */
 TEST_WITH(device_joiner_without_devices_sends_to_devices, begin, NULL)
 {
     struct tenrec_worker *a = join(0, NULL), *b;
@@ -166,7 +166,7 @@ TEST_WITH(device_newcomer_brings_a_map_of_its_own, begin, NULL)
     party_leave(a);
 }
 
-/* It says why, and those who are there go on; the id is free for a better one. */
+/* The joiner gets the reason, the members go on, and the id is free for another joiner. */
 static void is_refused(struct tenrec_worker *a, struct tenrec_worker *b, const char *maps,
                        const char *text)
 {
@@ -215,7 +215,7 @@ TEST_WITH(device_map_to_one_that_the_other_lacks_fails_messages, begin, NULL)
     party_leave(a);
 }
 
-/* Whom the others' maps name wrongly is told when it comes. */
+/* A joiner that the members' maps name wrongly gets an error. */
 TEST_WITH(device_map_for_one_that_lacks_the_device_refuses_him, begin, NULL)
 {
     struct tenrec_worker *a = join(0, "worker.device_maps={worker1: {cuda:0: cuda:6}}"), *b;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* devices_test.c - what of devices no test of torch's asks: buffers for results, when
- * maps may be said, what is refused, and that memory is given back. */
+/* devices_test.c - behaviour of devices beyond torch's tests: buffers for results, when
+ * maps may be set, refused calls, and that memory is returned. */
 #include "../support/basic_functions.h"
 #include "../testing.h"
 

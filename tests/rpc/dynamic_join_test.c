@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dynamic_join_test.c - who may join a dynamic group, its lock and its records in the
+/* dynamic_join_test.c - joining a dynamic group, its lock and its records in the
  * store, on the backend named in argv. */
 #include "../support/functions.h"
 #include "../support/party.h"
@@ -20,7 +20,7 @@ static void begin(void)
     party_begin();
 }
 
-/* ---- who may ---------------------------------------------------------------------- */
+/* ---- admission -------------------------------------------------------------------- */
 
 TEST_WITH(dynamic_a_name_that_is_used_is_refused_and_the_group_stays_open, begin, NULL)
 {
@@ -167,10 +167,10 @@ static void poll_the_store(struct tenrec_worker *w)
     pthread_mutex_unlock(&w->monitor->lock);
 }
 
-/* Nobody tells of it again: the worker itself tries again. */
+/* No second notification follows: the worker itself retries. */
 TEST_WITH(dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended, begin, NULL)
 {
-    /* 40 s until it buries the ghost, which nobody keeps alive. */
+    /* 40 s until the worker buries the ghost, which has no process. */
     static const char *const slow[] = { "worker.heartbeat=1s", NULL };
     struct tenrec_worker *a = party_worker(-1, NULL, slow, functions_register);
     atomic_int outages = 0;
@@ -216,7 +216,7 @@ TEST_WITH(dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended
 /* The next join of "slow" is followed by its end. */
 static atomic_bool take_out;
 
-/* Between its place in the list and its look at who is there. */
+/* Between its entry in the list and its first read of the members. */
 tenrec_status __real_membership_list_records(struct membership_list *r,
                                              const struct membership_view_entry *e, size_t n,
                                              uint64_t deadline_ns, struct member *ret,
@@ -330,7 +330,7 @@ TEST_WITH(dynamic_and_static_workers_do_not_mix, begin, NULL)
     assert_int_equal(tenrec_init_rpc(b, &err), TENREC_EGROUP);
     assert_non_null(strstr(err.text, "mixes static and dynamic"));
     party_leave(a);
-    /* Nobody is left: the group may become another kind. */
+    /* No member is left: the group may change its kind. */
     assert_int_equal(tenrec_init_rpc(b, &err), TENREC_OK);
     assert_int_equal(tenrec_init_rpc(c, &err), TENREC_EGROUP);
     assert_non_null(strstr(err.text, "mixes static and dynamic"));

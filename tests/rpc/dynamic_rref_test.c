@@ -206,7 +206,7 @@ TEST_WITH(dynamic_gathers_fail_for_all_when_one_dies, begin, NULL)
 
     for (int i = 0; i < 3; i++)
         w[i] = party_join(-1, NULL, functions_register);
-    gather_all(w, 3, 1); /* all are connected to who leads */
+    gather_all(w, 3, 1); /* all are connected to the leader */
     for (size_t i = 0; i < 2; i++) {
         t[i] = (struct together){ .w = w[i], .names = names, .n = 3 };
         assert_int_equal(pthread_create(&thread[i], NULL, barrier_that_fails, &t[i]), 0);

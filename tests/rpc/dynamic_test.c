@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dynamic_test.c - workers that come and go while the others run, on the backend
+/* dynamic_test.c - workers that join and leave while the others run, on the backend
  * named in argv. */
 #include "../support/functions.h"
 #include "../support/party.h"
@@ -187,7 +187,7 @@ TEST_WITH(dynamic_one_that_was_taken_out_hears_of_it_and_joins_anew, begin, NULL
     party_leave(a);
 }
 
-/* ---- what the program is told ---------------------------------------------------- */
+/* ---- callbacks of the program ---------------------------------------------------- */
 
 struct diary {
     pthread_mutex_t lock;
@@ -243,7 +243,7 @@ TEST_WITH(dynamic_callbacks_report_joined_and_lost_members, begin, NULL)
     assert_int_equal(tenrec_set_member_callbacks(a, &c, &err), TENREC_OK);
     assert_int_equal(tenrec_init_rpc(a, &err), TENREC_OK);
     b = party_join(-1, NULL, functions_register);
-    /* Who has joined was told of: it waits for that. */
+    /* All were notified of the joiner, which waits for that. */
     assert_true(diary_has(&d, "joined worker1 OK;"));
     party_leave(b);
     x = party_join(-1, "x", functions_register);

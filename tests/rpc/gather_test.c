@@ -111,7 +111,7 @@ TEST(gather_names_members_that_miss_a_barrier)
         if (t[i].why)
             fail_msg("worker %zu: %s", i, t[i].why);
     }
-    /* The late one is told at once, and the next barrier is in step again. */
+    /* The late member gets the error at once, and the next barrier is in step again. */
     assert_int_equal(tenrec_barrier(c.worker[1], NULL, 0, CLUSTER_LONG_MS, &err), TENREC_ETIMEDOUT);
     cluster_close(&c, TENREC_GRACEFUL);
 }
@@ -139,7 +139,7 @@ TEST(gather_completes_a_barrier_when_a_later_one_has_failed)
     assert_int_equal(pthread_create(&thread, NULL, long_barrier, &t), 0);
     assert_becomes(barriers_open(c.worker[0]));
     assert_int_equal(tenrec_barrier(c.worker[1], NULL, 0, 200, &err), TENREC_ETIMEDOUT);
-    assert_becomes(barriers_failed(c.worker[0])); /* who leads may hear of it later */
+    assert_becomes(barriers_failed(c.worker[0])); /* the leader may learn of the failure later */
     assert_int_equal(tenrec_barrier(c.worker[0], NULL, 0, CLUSTER_LONG_MS, &err), TENREC_OK);
     pthread_join(thread, NULL);
     if (t.why)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heartbeat_test.c - whom a member looks after, and when one is dead. */
+/* heartbeat_test.c - the members that a member watches, and when a member is dead. */
 #include "../testing.h"
 
 #include "base/clock.h"
@@ -167,7 +167,7 @@ TEST_WITH(heartbeat_forgets_another_life, begin, end)
     due(HEARTBEAT_DEAD);
 }
 
-/* Who was cut off from all and comes back has missed everybody's answers. */
+/* A member that was cut off from all has missed the answers of all. */
 TEST_WITH(heartbeat_starts_over_after_being_cut_off, begin, end)
 {
     follow(3);

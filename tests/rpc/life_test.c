@@ -122,7 +122,7 @@ TEST(life_ends_when_every_follow_up_call_has_ended)
     assert_int_equal(atomic_load(&hops), 51);
 }
 
-/* The same with calls that nobody waits for. */
+/* The same with calls without a waiter. */
 static tenrec_status hop_one_way(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     const struct tenrec_call_options one_way = { .size = sizeof one_way, .flags = TENREC_ONE_WAY };
@@ -512,7 +512,7 @@ TEST(life_goes_on_when_a_callback_drops_the_worker)
     cluster_close(&c, TENREC_GRACEFUL);
 }
 
-/* Waits that end while their worker goes: nobody looks back at it. */
+/* Waits that end while their worker is freed: no thread may touch it afterwards. */
 static void *wait_and_leave(void *arg)
 {
     struct tenrec_future *f = arg;

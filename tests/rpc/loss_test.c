@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loss_test.c - workers that go away, on the backend named in argv. */
+/* loss_test.c - lost workers, on the backend named in argv. */
 #include "../support/cluster.h"
 #include "../support/functions.h"
 #include "../testing.h"
@@ -65,8 +65,8 @@ TEST(loss_tells_when_a_caller_is_lost)
     tenrec_worker_drop(c.worker[0]);
 }
 
-/* worker2 goes after worker1, and its loss is told after what there is to
- * tell of worker1's: three of them would mean that one was told twice. */
+/* worker2 is lost after worker1, and its loss is reported after that of worker1: three
+ * reports would mean that one came twice. */
 TEST(loss_tells_once_when_both_directions_break)
 {
     atomic_int lost = 0;

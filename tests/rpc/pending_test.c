@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pending_test.c - exactly one taker per entry. */
+/* pending_test.c - exactly one thread removes an entry. */
 #include "call/pending.h"
 
 #include "base/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pool_test.c - threads that come with the work. */
+/* pool_test.c - threads that start on demand. */
 #include "future/pool.h"
 
 #include "../testing.h"

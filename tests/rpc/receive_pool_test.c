@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* receive_pool_test.c - what workers receive goes into memory that was used
- * before, on the backend named in argv. Where blocks are not recycled
- * (base/recycle.h) all of it is new, and the same cases see to that. */
+/* receive_pool_test.c - workers receive into reused memory, on the backend
+ * named in argv. Where blocks are not recycled (base/recycle.h) the same cases check
+ * that all memory is new. */
 #include "../support/cluster.h"
 #include "../support/functions.h"
 #include "base/recycle.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* References while messages fail, come twice and overtake each other; the
+/* References while messages fail, are duplicated and overtake each other; the
  * backend in argv is a faulty one. */
 #include "../support/functions.h"
 #include "../testing.h"

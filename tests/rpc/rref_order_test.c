@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state machine of references under every order of messages.
  *
- * Three workers without network: what they send lies in a bag, and each step
- * takes one message out. A run is a row of choices, which message is next and
- * what befalls it; all rows are tried. */
+ * Three workers without network: their messages are in a bag, and each step takes one
+ * out. A run is a row of choices of the next message and its fate; all rows are
+ * tried. */
 #include "base/clock.h"
 #include "rref/rref_context.h"
 
@@ -27,7 +27,7 @@ enum kind {
 struct message {
     enum kind kind;
     int from, to;
-    bool again; /* a copy: nobody waits for its answer */
+    bool again; /* a copy: no caller waits for its answer */
     struct rref_job *job;
     struct rref_fork fork; /* also of a job */
     int32_t type;
@@ -130,7 +130,7 @@ static void open_world(const struct plan *p)
     }
 }
 
-/* All is told and dropped: nothing may be left. */
+/* All is delivered and dropped: nothing may be left. */
 static void close_world(void)
 {
     struct rref_acts acts;
@@ -219,7 +219,7 @@ static void take_ack(const struct message *m)
 
     rref_acts_init(&acts);
     tenrec_fail(&why, m->status, "refused");
-    assert_int_equal(m->status, TENREC_OK); /* nobody may be forgotten */
+    assert_int_equal(m->status, TENREC_OK); /* no reference may be lost */
     rref_job_done(m->job, m->status ? &why : NULL, &acts);
     act(m->to, &acts);
 }
@@ -294,7 +294,7 @@ static void take_return(const struct message *m)
     act(m->to, &acts);
 }
 
-/* Whoever holds a reference that is confirmed must find the value. */
+/* The holder of a confirmed reference must find the value. */
 static void take_fetch(const struct message *m)
 {
     struct rref_owner *o;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Single parts of the state machine of references; rref_order_test.c has its
- * whole. */
+/* rref_state_test.c - single parts of the state machine of references; rref_order_test.c
+ * tests the whole. */
 #include "../testing.h"
 
 #include <stdlib.h>

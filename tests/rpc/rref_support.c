@@ -357,7 +357,7 @@ struct rref_counts counts_of(struct tenrec_worker *w)
 
 static void pause_a_little(void)
 {
-    poll(NULL, 0, 1); /* nobody is woken, so we look again and again */
+    poll(NULL, 0, 1); /* no wake-up exists here, so poll */
 }
 
 static uint64_t now_ms(void)

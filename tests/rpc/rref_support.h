@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rref_support.h - what the tests of references share. */
+/* rref_support.h - helpers of the tests of references. */
 #ifndef TESTS_RPC_RREF_SUPPORT_H
 #define TESTS_RPC_RREF_SUPPORT_H
 

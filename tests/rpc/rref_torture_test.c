@@ -2,8 +2,8 @@
 /* rref_torture_test.c - references while each allocation and each send fails
  * once.
  *
- * Whatever fails: each step ends with an error that says so or with its result,
- * and when all is dropped nobody refers to anything any more. */
+ * Each step ends with the error or with its result, and when all is dropped no
+ * reference is left. */
 #include "../support/functions.h"
 #include "../support/torture.h"
 #include "../testing.h"

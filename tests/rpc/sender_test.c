@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages that a member sends in the place of another: an answer to a call that went
- * elsewhere, control messages of references that others hold. The backend is named in argv. */
+/* sender_test.c - messages that a member sends in the name of another: an answer to a call
+ * to another member, control messages of references that others hold. The backend is named in argv.
+ */
 #include "../support/cluster.h"
 #include "../support/forger.h"
 #include "../support/functions.h"

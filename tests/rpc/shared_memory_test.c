@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared memory as its owner has it: where blocks lie, when they are used again,
- * and when the system gets its pages back. */
+/* shared_memory_test.c - shared memory at its owner: the placement of blocks, their reuse,
+ * and the return of pages to the system. */
 #include "../testing.h"
 
 #include <pthread.h>

@@ -319,7 +319,7 @@ TEST(shared_tensor_that_moves_may_be_written)
 
     assert_int_equal(p[0], 99);
     assert_int_equal(p[MIB - 1], 5);
-    /* It came back as a loan of who owns it now, and has dropped its argument. */
+    /* The tensor returned as a loan of its present owner, which has dropped its argument. */
     assert_becomes(mapping_count().tensors == mapped);
     tenrec_tensor_drop(t);
     tenrec_value_drop(got);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sharing_hostile_test.c - records, descriptors and ledgers that make no sense. */
+/* sharing_hostile_test.c - malformed records, descriptors and release pages. */
 #include "../testing.h"
 #include "sharing_pair.h"
 

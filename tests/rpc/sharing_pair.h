@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sharing_pair.h - an owner and a holder of memory. What a plugin does between
- * them - carry records in order, and descriptors - the test does itself. */
+/* sharing_pair.h - an owner and a holder of memory. The test does the
+ * work of a plugin: carries records in order, and descriptors. */
 #ifndef TENREC_TEST_SHARING_PAIR_H
 #define TENREC_TEST_SHARING_PAIR_H
 

@@ -83,7 +83,7 @@ TEST_WITH(sharing_private_is_counted, open_both, close_both)
     tenrec_tensor_drop(u);
 }
 
-/* Else who may write the one would have the other in reach. */
+/* Else the writer of one tensor could reach the other. */
 TEST_WITH(sharing_private_is_apart_from_memory_lent_for_reading, open_both, close_both)
 {
     struct tenrec_tensor *t = make_private(MIB, 1), *u = make(MIB, TENREC_SHARED, 2);

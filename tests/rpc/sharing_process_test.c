@@ -139,7 +139,7 @@ static struct tenrec_tensor *receive(struct tenrec_sharing *s, int data)
     return take(s, &share, &d, &t, NULL) == TENREC_OK ? t : NULL;
 }
 
-/* Holds each tensor until it is told 'd'; answers with its first byte. */
+/* Holds each tensor until it reads 'd'; answers with the first byte. */
 static void hold(int data, int talk)
 {
     struct tenrec_sharing *s = sharing_open();
@@ -198,7 +198,7 @@ TEST_WITH(sharing_gets_memory_back_when_the_holder_is_killed, open_both, close_b
     assert_int_equal(shared_memory_count().blocks, 0);
 }
 
-/* Its memory is there as long as somebody has it. */
+/* The memory exists as long as a process holds it. */
 static void die_as_owner(int data, int talk)
 {
     struct tenrec_sharing *s = sharing_open();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sharing_test.c - memory that is lent and moved, owner and holder both here. */
+/* sharing_test.c - memory that is lent and moved, owner and holder in one process. */
 #include "../testing.h"
 #include "sharing_pair.h"
 
@@ -135,7 +135,7 @@ TEST_WITH(sharing_leaves_other_memory_to_be_copied, open_both, close_both)
     tenrec_tensor_drop(t);
 }
 
-/* The receiver's tensor is the owner's memory: who gets it from there, copies. */
+/* The receiver's tensor is the owner's memory: the next receiver gets a copy. */
 TEST_WITH(sharing_does_not_lend_borrowed_memory, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 1), *got = carry(t);
@@ -297,7 +297,7 @@ TEST_WITH(sharing_moves_memory_once, open_both, close_both)
     tenrec_tensor_drop(t);
 }
 
-/* Who got memory for its own lends it as its own. */
+/* The new owner of moved memory lends it as its own. */
 TEST_WITH(sharing_lends_moved_memory_on, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED | TENREC_MOVES, 5), *got = carry(t), *back;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sharing_words_test.c - memory that is lent, with each word of a release release page changed just
+/* sharing_words_test.c - memory that is lent, with each word of a release page changed just
  * before each load of it (support/words.h). */
 #include "../support/words.h"
 #include "../testing.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shutdown_deadline_test.c - what a shutdown asks of the store has one deadline, that of the
- * shutdown: recorded where the worker hands it to the store. */
+/* shutdown_deadline_test.c - all store operations of a shutdown have one deadline, that of the
+ * shutdown: recorded at the store. */
 #include "../support/cluster.h"
 #include "../testing.h"
 #include "base/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors: shapes, views, who frees what, what is sent, DLPack. */
+/* tensor_test.c - shapes, views, ownership, the bytes sent, DLPack. */
 #include "tensor/tensor.h"
 
 #include "../testing.h"

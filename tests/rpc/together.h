@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* together.h - one of several threads that do the same at once. */
+/* together.h - several threads that do the same at once. */
 #ifndef TESTS_RPC_TOGETHER_H
 #define TESTS_RPC_TOGETHER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading values by type text, finding in maps, deep copies. */
+/* value_test.c - reading values by type text, finding in maps, deep copies. */
 #include "../testing.h"
 
 #include <tenrec/value.h>

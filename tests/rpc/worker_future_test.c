@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_future_test.c - calls whose caller goes on meanwhile, on the backend
+/* worker_future_test.c - asynchronous calls, on the backend
  * named in argv. */
 #include "pair.h"
 

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* What may come twice and change nothing: all but the calls of the program. */
+/* Messages whose duplicates must change nothing: all but the calls of the program. */
 #define TWICE                                                                                      \
     "[RESPONSE, REMOTE_CALL, RREF_FETCH_CALL, RREF_USER_DELETE, RREF_FORK_REQUEST, "               \
     "RREF_CHILD_ACCEPT, GATHER, GATHER_RET]"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forger.h - a wrapper of the test process that says on the wire what no honest worker says:
+/* forger.h - a wrapper of the test process that sends messages that no honest worker sends:
  * the backends forging_inproc and forging_tensorpipe of support/cluster.c. */
 #ifndef TESTS_FORGER_H
 #define TESTS_FORGER_H

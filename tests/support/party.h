@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* party.h - workers of one test process in a dynamic group, which come and go. */
+/* party.h - workers of one test process in a dynamic group, which join and leave. */
 #ifndef TESTS_PARTY_H
 #define TESTS_PARTY_H
 
 #include "cluster.h"
 
-/* A store and a group that nobody else has, from now on. The backend is that of
+/* Starts a store and a group of this test's own. The backend is that of
  * cluster_use. */
 void party_begin(void);
 
@@ -20,7 +20,8 @@ struct tenrec_worker *party_join(int rank, const char *name, cluster_setup_fn *s
 /* Shuts it down, which must go well, and drops it. */
 void party_leave(struct tenrec_worker *w);
 
-/* As if its process ended: connections break, nobody listens, and it has not left. */
+/* Simulates the death of the process: connections break, no port listens, and the worker has
+ * not left. */
 void party_die(struct tenrec_worker *w);
 /* What is left of it. */
 void party_clear_away(struct tenrec_worker *w);

@@ -5,7 +5,7 @@
  * atomic load pass through words_before_load, and every mapping of a descriptor lie
  * between two pages that nothing may touch. So words_try can run a scenario again for
  * each load in turn, with the word changed before that load, and an access outside of
- * the mapping ends the run with SIGSEGV, whatever lies there otherwise. A second thread
+ * the mapping ends the run with SIGSEGV. A second thread
  * that changes words by luck finds far less, and never the same twice. */
 #ifndef TENREC_TESTS_WORDS_H
 #define TENREC_TESTS_WORDS_H

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""crew.py - real workers as processes that do what a test tells them.
+"""crew.py - real workers as processes that execute the orders of a test.
 
 A Crew listens on a local socket; its puppets (puppet.c) connect to it, and
 each is spoken to in lines. It starts them by `tenrec run` or by hand, and ends
@@ -100,7 +100,7 @@ class Puppet:
         self.link.sendall(line.encode() + b"\n")
 
     def read(self, deadline):
-        """Takes what has come; events go to `told`, with the time."""
+        """Reads the received lines; events go to `told`, with the time."""
         self.link.settimeout(max(deadline - time.monotonic(), 0.001))
         try:
             piece = self.link.recv(65536)
@@ -264,7 +264,7 @@ class Crew:
         return [puppet.badly() for puppet in some]
 
     def release(self, ranks=None):
-        """Lets puppets end: they do when nobody gives orders any more."""
+        """Closes the sockets of puppets, which then exit."""
         for rank in ranks if ranks is not None else list(self.puppets):
             self.puppets[rank].link.close()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""elastic_test.py - `tenrec run --elastic` with workers that are a group which changes."""
+"""elastic_test.py - `tenrec run --elastic` with workers of a dynamic group."""
 import signal
 
 from cases import contains, equal, main, true, until

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exchange.h - what the worker programs offer each other, and a round of
+/* exchange.h - functions of the worker programs, and a round of
  * calls from each to all. */
 #ifndef SYSTEM_EXCHANGE_H
 #define SYSTEM_EXCHANGE_H

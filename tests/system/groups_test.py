@@ -156,7 +156,7 @@ def system_fails_a_gather_when_one_of_it_is_killed():
     with Group() as crew:
         a, b, c = crew.add(), crew.add(), crew.add()
         crew.all(f"barrier {LONG_MS}", ranks=(1, 2, 3))
-        # By name: whoever begins when it is gone already means the same set.
+        # By name: a member that begins after the loss means the same set.
         a.say(f"barrier {LONG_MS} worker0 worker1 worker2")
         b.say(f"barrier {LONG_MS} worker0 worker1 worker2")
         c.send_signal(signal.SIGKILL)

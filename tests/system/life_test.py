@@ -107,7 +107,7 @@ def system_ends_its_wait_first_when_sigterm_comes_in_a_call():
         crew[0].say(f"call worker1 hold {LONG_MS}")
         crew[1].until_held()
         crew[0].send_signal(signal.SIGTERM)
-        # Whoever is told meanwhile waits for the call, and the other one has not been told at all.
+        # A worker with the order waits for the call, and the other has no order yet.
         equal(crew[1].do("release"), "1")
         equal(crew[0].well(), "nil")
         crew[1].send_signal(signal.SIGTERM)

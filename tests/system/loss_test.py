@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""loss_test.py - a process or the store goes away while others work."""
+"""loss_test.py - a process or the store is lost while others work."""
 import signal
 import time
 
@@ -10,7 +10,7 @@ KILLED = 128 + signal.SIGKILL
 
 
 def joined(n, **env):
-    """n workers of one run that outlive its SIGTERM, so that they can tell what they saw."""
+    """n workers of one run that outlive its SIGTERM, so that they can report.""" 
     crew = Crew().run(n, "--grace", "60s", on_term="ignore", env=backend(**env))
     crew.all("init")
     return crew

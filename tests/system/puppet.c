@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* puppet.c - a worker that does what it is told.
+/* puppet.c - a worker that executes the orders of a test.
  *
  *     puppet SOCKET [SIGTERM]
  *
  * Connects to the local socket, says "hello RANK PID" and then answers each
  * line that it reads there with one line: "ok ...", or "fail CODE WORKER TEXT".
- * What happens meanwhile is told as "event ...". SIGTERM says what becomes of
- * that signal: default, ignore, or handle (it then leaves in good order).
+ * Callbacks are reported as "event ...". SIGTERM sets the handling of that
+ * signal: default, ignore, or handle (it then leaves in good order).
  */
 #include "exchange.h"
 
@@ -51,7 +51,7 @@ static void say(const char *fmt, ...)
             line[i] = ' ';
     line[n++] = '\n';
     pthread_mutex_lock(&control_lock);
-    /* Nobody there any more: main finds out when it reads. */
+    /* The test is gone: main notices at the next read. */
     (void)!send(control, line, (size_t)n, MSG_NOSIGNAL);
     pthread_mutex_unlock(&control_lock);
 }
@@ -281,7 +281,7 @@ static tenrec_status do_exchange(char **word, size_t n, tenrec_error *err)
     return st;
 }
 
-/* "barrier MS [NAME ...]": without names of all who are there. */
+/* "barrier MS [NAME ...]": without names a barrier of all members. */
 static tenrec_status do_barrier(char **word, size_t n, tenrec_error *err)
 {
     const int64_t ms = strtoll(word_or(word, n, 0, "0"), NULL, 10);
@@ -506,7 +506,7 @@ static void set_signal(const char *how)
     sigaction(SIGTERM, &act, NULL);
 }
 
-/* Reads a line; NULL when whoever gives the orders is gone. */
+/* Reads a line; NULL when the test is gone. */
 static char *read_line(void)
 {
     static char buf[LINE_MAX_BYTES];

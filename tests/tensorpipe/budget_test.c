@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* budget_test.c - what strangers make an agent hold is bounded for all of them together. */
+/* budget_test.c - the memory that strangers make an agent hold is bounded for all together. */
 #include "admission/budget.h"
 #include "raw.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* channel_hostile_test.c - a peer that says nonsense through Tenrec's own channel. */
+/* channel_hostile_test.c - a peer that sends malformed frames through Tenrec's own channel. */
 #include "raw.h"
 
 #include "node.h"
@@ -163,7 +163,7 @@ TEST(channel_ends_the_pipe_of_notes_that_were_not_agreed)
 {
     static const struct descriptor_note notes[] = {
         { 1, { 1 } },                         /* an address is missing */
-        { 9, { 1, 1, 2, 3, 4, 5, 6, 7, 8 } }, /* nobody said that it can be read */
+        { 9, { 1, 1, 2, 3, 4, 5, 6, 7, 8 } }, /* never announced as readable */
         { 9, { 2 } },                         /* frames of no bytes */
         { 3, { 2, 1, 0 } },                   /* half a length */
         { 9, { 3, 1 } },                      /* mapped, but nothing is shared here */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* channel_test.c - tensors between agents that share a machine, by every way
- * that the channels have. */
+/* channel_test.c - tensors between agents that share a machine, over every path
+ * of the channels. */
 #include "node.h"
 
 #include "backend/message.h"
@@ -214,7 +214,7 @@ TEST(channel_asks_for_bytes_that_it_may_no_longer_read)
     assert_int_equal(node_counter(&n[0], "pulls_refused"), 1);
     for (int i = 0; i < 10; i++)
         assert_int_equal(call_far(n, "", data, 3 * MIB - (size_t)i), TENREC_OK);
-    /* Told once, it is not tried again. */
+    /* After one refusal the agent does not retry. */
     assert_int_equal(node_counter(&n[0], "pulls_refused"), 1);
     far_close(&far, n);
     free(data);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cma_test.c - which processes learn where a worker's memory lies, and may read it.
+/* cma_test.c - which processes learn the addresses of a worker's memory, and may read it.
  *
- * The kernel's answers are the test's where they depend on the machine: whether Yama
- * restricts ptrace, and whose process this is. */
+ * The test fakes the kernel's answers that depend on the machine: whether Yama
+ * restricts ptrace, and the owner of the process. */
 #include "channel/cma.h"
 #include "node.h"
 #include "raw.h"
@@ -212,7 +212,7 @@ static void claim_cma(const char *address, bool of_another_user, int fd[CONNECTI
     }
 }
 
-/* Returns the length of the frame that tells where the answer's tensor lies; -1: none. */
+/* Returns the length of the frame with the address of the answer's tensor; -1: none. */
 static long announced_to(const int fd[CONNECTIONS])
 {
     unsigned char message[256], frame[64];

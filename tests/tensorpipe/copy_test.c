@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* copy_test.c - copying past the caches copies, at whatever places and lengths. */
+/* copy_test.c - copying past the caches, at all alignments and lengths. */
 #include "node.h"
 #include "transport/ring/copy.h"
 

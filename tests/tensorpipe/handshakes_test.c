@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handshakes_test.c - strangers that begin handshakes and do not go on: places and descriptors. */
+/* handshakes_test.c - strangers that begin handshakes and stall: slots and descriptors. */
 #include "admission/budget.h"
 #include "agent/agent.h"
 #include "raw.h"

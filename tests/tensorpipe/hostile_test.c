@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hostile_test.c - whatever a stranger does, the agent goes on serving. */
+/* hostile_test.c - the agent goes on serving, whatever a stranger sends. */
 #include "raw.h"
 
 #include "node.h"
@@ -96,7 +96,7 @@ TEST_WITH(agent_closes_a_connection_without_a_valid_hello, setup, teardown)
         "\xff\xff\xff\xff\xff\xff\xff\xff",
         "\xff\xff\xff\xff\xff\xff\xff\x7f",
         "\x03\0\0\0\0\0\0\0\xb8\xff\xbe",                     /* the empty variant */
-        "\x05\0\0\0\0\0\0\0\xb8\x01\xb9\x01\x7f",             /* an id nobody waits for */
+        "\x05\0\0\0\0\0\0\0\xb8\x01\xb9\x01\x7f",             /* an unknown connection id */
         "\x05\0\0\0\0\0\0\0\xb8\x02\xb9\x01\x00",             /* no such variant */
         "\x08\0\0\0\0\0\0\0\xb8\x00\xb9\x01\xbd\x83\xff\xff", /* cut in a length */
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lead_test.c - a thread of the user that reads in place of the agent's own. */
+/* lead_test.c - a thread of the user that reads instead of the agent's thread. */
 #include "node.h"
 #include "reactor/reactor.h"
 
@@ -70,7 +70,7 @@ static void *guest_main(void *arg)
         }
         if (atomic_exchange(&g->holds, false))
             assert_becomes(atomic_load(&g->let_go));
-        /* Before the answer: who has that may look. */
+        /* Before the answer: its receiver may check. */
         atomic_fetch_add(&g->answered, 1);
         echo_request(g->n, 0, g->taken);
         g->taken = NULL;
@@ -132,7 +132,7 @@ TEST(lead_goes_to_the_agents_own_thread_while_the_guest_is_away)
 
     open_guest(n, &g);
     atomic_store(&g.holds, true);
-    while (atomic_load(&g.holds)) { /* until it is the guest who takes it */
+    while (atomic_load(&g.holds)) { /* until the guest holds the lead */
         others = atomic_load(&g.others);
         held = (struct call){ .wake_fd = -1 };
         call_start(n, &held, 1, request("held"));
@@ -367,7 +367,7 @@ TEST(lead_timers_and_tasks_run_while_no_thread_leads)
         assert_true(atomic_load(&c.armed));
         assert_becomes(atomic_load(&c.fired));
         assert_false(atomic_load(&c.on_guest));
-        /* Nobody but a message has woken the loop since, so this must. */
+        /* Only a message may have woken the loop since, so this must. */
         reactor_post(&c.r, &c.post);
         assert_becomes(atomic_load(&c.ran));
         assert_false(atomic_load(&c.on_guest));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link_test.c - connections that come, go and do not come at all. */
+/* link_test.c - connections that open, close and never open. */
 #include "raw.h"
 
 #include "node.h"
@@ -78,7 +78,7 @@ TEST(link_connects_again_after_the_peer_came_back)
     assert_ping(&n[0], 1);
     node_close(&n[1]);
     assert_becomes(atomic_load(&n[0].lost) == 1);
-    /* Nobody listens there now: an error at each call, and no sticky one. */
+    /* No process listens there now: each call fails, without a sticky error. */
     assert_int_equal(call_sync(&n[0], 1, request("x"), &c), TENREC_ECONNECT);
     assert_int_equal(c.err.os_errno, ECONNREFUSED);
     assert_int_equal(atomic_load(&n[0].lost), 1);
@@ -132,7 +132,7 @@ TEST(link_does_not_believe_another_life_of_a_member)
 
     for (int i = 0; i < 2; i++) {
         node_init(&n[i], i);
-        n[i].member.token = 0; /* an older worker's record: its incarnation alone tells it */
+        n[i].member.token = 0; /* an older worker's record, known only by its incarnation */
         node_open(&n[i]);
     }
     /* worker1 knows another life of worker0 than the one that calls. */

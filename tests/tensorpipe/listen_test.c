@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listen_test.c - where an agent listens. */
+/* listen_test.c - the addresses on which an agent listens. */
 #include "raw.h"
 
 #include "node.h"

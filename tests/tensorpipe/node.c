@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node.c - a host as small as it can be, and calls over it. */
+/* node.c - a minimal host, and calls over it. */
 #include "node.h"
 #include "agent/agent.h"
 #include "pipe/pipe.h"

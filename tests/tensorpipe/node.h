@@ -15,7 +15,7 @@
 /* One request and what became of it. */
 struct call {
     atomic_bool done;
-    int wake_fd; /* -1: nobody waits by poll */
+    int wake_fd; /* -1: no thread waits by poll */
     int64_t id;
     tenrec_status status;
     tenrec_error err;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* path_selector_test.c - the way that was faster lately is taken, and the other one now and then.
- */
+/* path_selector_test.c - the selector uses the recently faster path, and tries the other now and
+ * then. */
 #include "channel/path_selector.h"
 #include "node.h"
 

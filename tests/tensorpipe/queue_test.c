@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* queue_test.c - what waits to be written: bounded, waited for, drained, canceled. */
+/* queue_test.c - messages queued for writing: bounded, waited for, drained, canceled. */
 #include "agent/agent.h"
 #include "node.h"
 #include <malloc.h>
@@ -142,7 +142,7 @@ TEST(queue_cancels_everything_at_shutdown)
     for (size_t i = 0; i < accepted; i++)
         canceled += atomic_load(&c[i].done) && c[i].status == TENREC_ECANCELED;
     assert_true(canceled > 0);
-    /* Every send was told: the pings', the accepted, the refused, the waiting one. */
+    /* Every send was completed: the pings', the accepted, the refused, the waiting send. */
     told = atomic_load(&n[0].told);
     assert_int_equal(told, 1 + accepted + 1 + 1);
     /* And what comes later is refused. */

@@ -84,7 +84,7 @@ void raw_send(int fd, const void *data, size_t len)
         ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
 
         if (n <= 0)
-            return; /* closed: what the test then looks at tells */
+            return; /* closed: the test checks the effect */
         data = (const char *)data + n;
         len -= (size_t)n;
     }

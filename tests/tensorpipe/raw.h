@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* raw.h - a hand-driven socket that can say anything to an agent. */
+/* raw.h - a hand-driven socket that can send any bytes to an agent. */
 #ifndef TENSORPIPE_TEST_RAW_H
 #define TENSORPIPE_TEST_RAW_H
 
@@ -34,7 +34,7 @@ void raw_hello_requested(int fd, uint64_t id);
 struct raw_pipe {
     int fd[3];         /* descriptor, reply, channel */
     uint64_t id[3];    /* that the last two have to say */
-    char identity[96]; /* of the listener, as text; "": none was told */
+    char identity[96]; /* of the listener, as text; "": unknown */
 };
 
 /* Its first connection. `identity` is the caller's entry; NULL: a plain TensorPipe peer. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ring_fallback_test.c - pipes that take another transport, because rings lead nowhere, or
+/* ring_fallback_test.c - pipes that take another transport, because a ring cannot be reached, or
  * their listener refuses or does not answer. */
 #include "far.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ring_hostile_test.c - whatever a peer does with the rings that it shares with
- * an agent, that goes on serving. */
+/* ring_hostile_test.c - an agent goes on serving, whatever a peer does with the rings
+ * that they share. */
 #include "caller.h"
 #include "raw.h"
 

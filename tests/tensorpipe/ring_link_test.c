@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ring_link_test.c - rings between two processes, one of which dies or stops; and all that
- * can be under way at once. */
+/* ring_link_test.c - rings between two processes, one of which dies or stops, with as
+ * much in flight as possible. */
 #include "far.h"
 
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ring_test.c - rings alone: bytes, cursors that cannot be, who is woken, and
- * what is refused when memory comes from another process. */
+/* ring_test.c - rings alone: bytes, impossible cursors, wake-ups, and the
+ * memory of another process that is refused. */
 #include "node.h"
 #include "transport/ring/ring_setup.h"
 
@@ -192,7 +192,7 @@ TEST(ring_does_not_read_its_own_cursor_back)
     free(r);
 }
 
-/* ---- who is woken ---- */
+/* ---- wake-ups ---- */
 
 TEST(ring_wakes_a_reader_once_and_only_when_it_sleeps)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_hostile_test.c - whatever a peer does with shared memory, the agent goes
- * on serving. */
+/* shm_hostile_test.c - the agent goes on serving, whatever a peer does with
+ * shared memory. */
 #include "caller.h"
 #include "raw.h"
 
@@ -250,8 +250,8 @@ TEST_WITH(agent_ends_a_pipe_with_a_frame_beyond_all_limits, setup, teardown)
     assert_alive();
 }
 
-/* The answer cannot be told while the peer holds its reactor, and is when it
- * lets go. */
+/* The answer cannot be signaled while the peer holds its reactor, and is when the
+ * peer releases it. */
 TEST_WITH(agent_answers_others_while_a_peer_holds_its_reactor, setup, teardown)
 {
     unsigned char buf[512];

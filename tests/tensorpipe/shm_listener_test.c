@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_listener_test.c - an agent calls somebody who sends it on to shm, and who
- * then does it well or badly. */
+/* shm_listener_test.c - an agent calls a listener that redirects it to shm, and
+ * then hands over correctly or badly. */
 #include "raw.h"
 
 #include "node.h"

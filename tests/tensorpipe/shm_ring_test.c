@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_ring_test.c - rings that processes share, and what comes with a bad one. */
+/* shm_ring_test.c - rings that processes share, and malformed rings. */
 #include "../testing.h"
 
 #include "transport/tp_shm/shm_handshake.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stranger_group_test.c - a stranger at the port of a worker of a dynamic group: no member goes
- * because of what the stranger says, and none is kept from serving. */
+/* stranger_group_test.c - a stranger at the port of a worker of a dynamic group: no message of
+ * the stranger removes a member or keeps it from serving. */
 #include "../testing.h"
 #include "raw.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stranger_test.c - a process that reaches the port of an agent, and has read neither the
- * store nor the wire: what it may claim, guess and break. */
+/* stranger_test.c - a process that reaches the port of an agent, but has read neither the
+ * store nor the wire: its claims, guesses and faults. */
 #include "raw.h"
 
 #include "node.h"
