@@ -43,7 +43,7 @@ static struct parallel_copy *open_one(void)
     return c;
 }
 
-/* Each byte tells its place, `seed` apart. */
+/* Each byte encodes its position, shifted by `seed`. */
 static void fill(unsigned char *p, size_t n, unsigned seed)
 {
     for (size_t i = 0; i < n; i++)

@@ -102,7 +102,7 @@ TEST(release_page_takes_no_nonsense)
     fds[0] = line[0];
     fds[1] = line[1];
     assert_int_equal(release_page_take(fds, &l, &err), TENREC_EPROTOCOL);
-    /* One that nobody may write. */
+    /* A page that no process may write. */
     assert_status(memfd_region_make(4096, REGION_READ, &small, &err), &err);
     fds[0] = small.fd;
     assert_int_equal(release_page_take(fds, &l, &err), TENREC_EPROTOCOL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* contract_tell.c - every send is told once, and answers find their way. */
+/* contract_tell.c - every send completes once, and answers reach their caller. */
 #include "cases.h"
 
 #include "base/clock.h"
@@ -156,7 +156,7 @@ TEST_WITH(contract_poll_brings_the_answer_or_is_unsupported, set_up, tear_down)
     send_ping(a, b->id, 1, &t);
     await(b, 0, NULL);
     if (a != b) {
-        wait.deadline_ns = clock_deadline_ms(5); /* nobody answers yet */
+        wait.deadline_ns = clock_deadline_ms(5); /* no answer is due yet */
         st = chain_poll(a->chain, b->id, &wait);
         assert_true(st == TENREC_OK || st == TENREC_EUNSUPPORTED);
     }
@@ -170,6 +170,6 @@ TEST_WITH(contract_poll_brings_the_answer_or_is_unsupported, set_up, tear_down)
     }
     if (a != b)
         assert_int_equal(await(a, 0, NULL)->id, 2);
-    chain_shutdown(a->chain); /* nobody writes to it afterwards */
+    chain_shutdown(a->chain); /* no thread writes to the tally afterwards */
     close(fd);
 }

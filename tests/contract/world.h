@@ -28,7 +28,7 @@ struct worker {
     atomic_bool answers, refuses, no_memory, discards;
     atomic_int lost, callers_lost, placed, n_delivered;
     void *memory;       /* for place, when set */
-    atomic_int wake_fd; /* told of each delivery, when above 0 */
+    atomic_int wake_fd; /* written at each delivery, when above 0 */
 };
 
 struct world {
@@ -36,7 +36,7 @@ struct world {
     struct worker worker[WORLD_MAX];
 };
 
-/* What became of sends: how often each thing was told. Static in a case, which runs once: its
+/* Results of sends: the number of each. Static in a case, which runs once: its
  * last messages may be released after it has ended, until its workers are closed. */
 struct tally {
     atomic_int ok, failed, released;
@@ -54,14 +54,14 @@ struct worker *world_other(struct world *w);
 struct tenrec_msg *worker_got(struct worker *k, size_t i, tenrec_peer *ret_from);
 size_t worker_count(struct worker *k);
 
-/* A request with these bytes, `tally` told of its release. */
+/* A request with these bytes; `tally` counts its release. */
 struct tenrec_msg *make_request(int64_t id, const void *payload, size_t len, uint32_t n_tensors,
                                 struct tally *tally);
 void send_msg(struct worker *k, tenrec_peer to, struct tenrec_msg *msg, struct tally *tally);
 /* Both in one, with the payload "ping". */
 void send_ping(struct worker *k, tenrec_peer to, int64_t id, struct tally *tally);
 
-/* How often `tally` was told done in all. */
+/* The number of completions in `tally`. */
 int told(const struct tally *tally);
 
 #endif

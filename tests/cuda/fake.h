@@ -13,7 +13,7 @@
 
 /* How many devices there are; 0: none, *why says the reason (may be NULL). */
 int fake_open(const char **why);
-/* Is it the stand-in, which can be told to fail? */
+/* Returns true if the driver is the stand-in, which can inject failures. */
 bool fake_is_stand_in(void);
 
 /* Fails the test when the driver refuses. */

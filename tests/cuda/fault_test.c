@@ -60,7 +60,7 @@ static unsigned fail_each(const struct rig_setup *setup, const char *call)
     return failed;
 }
 
-/* Who looks late at what is under way may find it done without asking: whether
+/* A late poll may find the work done without asking: whether
  * cuEventQuery is called at all before the answer has come is not counted. */
 static void fail_all(const struct rig_setup *setup, unsigned at_least)
 {
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
         return 77;
     }
     if (!fake_is_stand_in()) {
-        printf("1..0 # SKIP a driver cannot be told to fail\n");
+        printf("1..0 # SKIP a real driver cannot inject failures\n");
         return 77;
     }
     return testing_run(NULL, NULL);

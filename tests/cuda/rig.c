@@ -161,7 +161,7 @@ static void open_node(struct rig *r, unsigned i, const struct rig_setup *setup)
     }
 }
 
-/* What the two processes tell each other. */
+/* Messages between the two processes. */
 struct letter {
     char address[96];
 };

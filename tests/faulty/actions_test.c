@@ -276,7 +276,7 @@ TEST_WITH(rules_from_corrupt_a_copy, flaky_set_up, flaky_tear_down)
     assert_int_equal(atomic_load(&flaky_released), 1);
 }
 
-/* Nobody is there any more to take it: it is released. */
+/* No receiver is left: the message is released. */
 TEST_WITH(rules_from_drop_held_messages_at_shutdown, flaky_set_up, flaky_tear_down)
 {
     flaky_open("{ rules: [{ do: delay, by: 1h, from: ['*'] }] }");

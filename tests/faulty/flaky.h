@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* flaky.h - a chain of faulty over a mirror, and what came out of it. The
- * mirror brings every message back, as if whom it was sent to had sent it. */
+ * mirror returns every message, as if its receiver had sent it. */
 #ifndef TESTS_FAULTY_FLAKY_H
 #define TESTS_FAULTY_FLAKY_H
 
@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 extern struct chain *flaky_chain;
-extern atomic_int flaky_ok, flaky_failed;          /* sends, by what `done` was told */
+extern atomic_int flaky_ok, flaky_failed;          /* sends, by the result of `done` */
 extern atomic_int flaky_delivered, flaky_released; /* what came back; our messages */
 extern atomic_int flaky_disconnected;              /* how often, to worker 2 only */
 extern char flaky_log[4096];                       /* "info worker0/flaky: ..." lines */

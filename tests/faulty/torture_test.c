@@ -60,7 +60,7 @@ static void send_some(struct tenrec_backend_agent *agent)
 
     for (size_t i = 0; i < sizeof type / sizeof type[0]; i++) {
         struct tenrec_msg *msg = tenrec_backend_message(100, 0);
-        if (!msg) { /* nothing was sent: nobody is told */
+        if (!msg) { /* nothing was sent, so nothing completes */
             atomic_fetch_add(&told, 1);
             continue;
         }

@@ -156,7 +156,7 @@ TEST_WITH(workers_time_out_when_the_answer_is_dropped, set_up, tear_down)
     expect_works();
 }
 
-/* The callee cannot tell the two apart: it runs twice. The caller takes the
+/* The callee cannot distinguish the two, and runs both. The caller takes the
  * first answer and drops the other. */
 TEST_WITH(workers_run_duplicated_calls_twice, set_up, tear_down)
 {

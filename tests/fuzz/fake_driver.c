@@ -6,7 +6,7 @@
 
 #define QUEUE_MAX 4096
 #define ALLOCATIONS_MAX 1024
-#define NO_DRIVER 999 /* an error that is none of those told apart */
+#define NO_DRIVER 999 /* an error without a case of its own */
 
 struct fake_driver fake_driver;
 

@@ -30,7 +30,7 @@ struct fake_host {
     struct tenrec_msg *kept[FAKE_KEPT]; /* requests; owns */
     unsigned n_kept;
     int64_t next_id;     /* of requests */
-    unsigned sent, told; /* sends, and those of which done was told */
+    unsigned sent, told; /* sends, and completed sends */
     unsigned sharings, lost, delivered;
     uint64_t share_number;
 };
@@ -39,7 +39,7 @@ struct fake_host {
 
 /* `kind` chooses among options. */
 void fake_host_start(struct fake_host *h, uint32_t kind);
-/* Shuts down, frees all, and checks that each send was told of once. */
+/* Shuts down, frees all, and checks that each send completed once. */
 void fake_host_finish(struct fake_host *h);
 struct agent *fake_host_agent(struct fake_host *h);
 

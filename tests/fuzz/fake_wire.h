@@ -36,7 +36,7 @@ struct fake_conn {
     enum conn_hears hears;
     bool gone;     /* dropped: hears no more */
     bool starved;  /* a write found no room */
-    uint32_t news; /* edges that were not told */
+    uint32_t news; /* undelivered edges */
     int fd;        /* the peer's end of a socket for descriptors; -1 */
 };
 
@@ -68,7 +68,7 @@ void fake_conn_allow(struct fake_conn *c, size_t room);
 /* Gives a near connection a socket over which descriptors can be passed. */
 void fake_conn_open_socket(struct fake_conn *c);
 
-/* Tells the agent each edge that was not told. Returns true if there was one. */
+/* Delivers all pending edges to the agent. Returns true if there was one. */
 bool fake_wire_tell(void);
 
 #endif

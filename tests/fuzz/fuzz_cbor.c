@@ -117,7 +117,7 @@ static bool small(const struct tenrec_value *v)
 }
 
 /* References as they were read stand for themselves: marks them as taken, or
- * takes the mark back. False: there are objects, which nobody here can encode. */
+ * takes the mark back. Returns false for objects, which no encoder here supports. */
 static bool mark(const struct tenrec_value *v, bool taken)
 {
     bool all = v->type != TENREC_VALUE_OBJECT;

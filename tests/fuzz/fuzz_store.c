@@ -37,7 +37,7 @@ static bool full(void *arg)
 static void closed(void *arg, const char *why)
 {
     if (((struct client *)arg)->closed || !why)
-        abort(); /* told twice, or without a reason */
+        abort(); /* completed twice, or without a reason */
     ((struct client *)arg)->closed = true;
 }
 

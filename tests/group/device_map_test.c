@@ -34,7 +34,7 @@ static struct tenrec_device device(const char **at)
         ++*at;
         return (struct tenrec_device){ TENREC_CPU, 0 };
     }
-    if (**at == 'x') { /* a kind that nobody knows */
+    if (**at == 'x') { /* an unknown kind */
         ++*at;
         return (struct tenrec_device){ 77, 0 };
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drawer - a store that only this process reaches. The smallest whole store plugin:
- * drawer://NAME is shared by all who open that name. */
+ * drawer://NAME is shared by all stores of that name. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>

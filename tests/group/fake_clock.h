@@ -5,7 +5,7 @@
 
 #include "group/lease.h"
 
-/* Time goes on only while somebody sleeps. */
+/* Time advances only while a thread sleeps. */
 static uint64_t now_ns;
 static void (*while_asleep)(void);
 

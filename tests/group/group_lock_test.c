@@ -55,7 +55,7 @@ static void take(struct group_lock *l)
     assert_true(group_lock_kept(l, in_ms(TEST_MS)));
 }
 
-/* As torch's: the value after it, which is "" while nobody holds it. */
+/* As in torch: the value of the lock, "" while it is free. */
 static void assert_token(const char *expected)
 {
     void *now = NULL;
@@ -101,7 +101,7 @@ TEST_WITH(group_lock_waits_for_torch_and_says_so, begin, end)
     assert_int_equal(group_lock_acquire(&l, "me", in_ms(500), &err), TENREC_ETIMEDOUT);
     assert_text_has(err.text, "worker of torch holds the lock of the group ('" THEIRS "')");
     assert_true(l.others);
-    /* Meanwhile nobody of ours has the lease. */
+    /* Meanwhile no Tenrec member has the lease. */
     assert_status(lease_acquire(&other.lease, "other", in_ms(0), &err), &err);
     assert_int_equal(group_lock_acquire(&l, "me", in_ms(500), &err), TENREC_ETIMEDOUT);
     assert_text_has(err.text, "'other' holds the lock of the group");
@@ -194,7 +194,7 @@ TEST_WITH(group_lock_that_was_lost_is_not_released, begin, end)
     group_lock_release(&l, in_ms(TEST_MS));
 }
 
-/* Held for longer than the lease says, but nobody wanted it. */
+/* Held for longer than the lease, without another member that wanted it. */
 TEST_WITH(group_lock_without_a_successor_is_released, begin, end)
 {
     struct group_lock l = new_lock();

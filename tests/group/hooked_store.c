@@ -97,7 +97,7 @@ static tenrec_status hooked_check(struct store_backend *b, const char *const *ke
 static tenrec_status hooked_delete_keys(struct store_backend *b, const char *const *keys, size_t n,
                                         uint64_t deadline_ns, size_t *ret, tenrec_error *err)
 {
-    *ret = n; /* nobody here asks */
+    *ret = n; /* unused in tests */
     return store_delete_all(hooks_of(b)->inner, keys, n, deadline_ns, err);
 }
 

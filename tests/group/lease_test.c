@@ -78,7 +78,7 @@ TEST_WITH(lease_of_a_silent_holder_is_taken_over_when_it_has_ended, make_store, 
     assert_status(lease_acquire(&other, "other", in_ms(TEST_MS), &err), &err);
     assert_status(lease_acquire(&l, "me", in_ms(TEST_MS), &err), &err);
     assert_true(now_ns - since >= LEASE_MS * 1000000u);
-    /* Who comes back from the dead lets go of nothing that is not its own. */
+    /* A holder that was presumed dead must not release the lease of another. */
     lease_release(&other, in_ms(TEST_MS));
     other = new_lease();
     assert_int_equal(lease_acquire(&other, "other", in_ms(10), &err), TENREC_ETIMEDOUT);
@@ -104,7 +104,7 @@ TEST_WITH(lease_of_holders_that_change_is_not_taken_over, make_store, drop_store
     lease_release(&other, in_ms(TEST_MS));
 }
 
-/* It is the holder who says how long it may be silent. */
+/* The holder sets the length of its lease. */
 TEST_WITH(lease_is_as_long_as_its_holder_says, make_store, drop_store)
 {
     struct lease l = new_lease();
@@ -117,7 +117,7 @@ TEST_WITH(lease_is_as_long_as_its_holder_says, make_store, drop_store)
     lease_release(&l, in_ms(TEST_MS));
 }
 
-/* Who gives up and tries again waits no longer in all. */
+/* A waiter that gives up and retries waits no longer in total. */
 TEST_WITH(lease_is_watched_over_several_tries, make_store, drop_store)
 {
     struct lease l = new_lease();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who belongs to a static group: workers are threads that meet over an
+/* The members of a static group: workers are threads that meet over an
  * in-process store. */
 #include "test_store.h"
 
@@ -144,7 +144,7 @@ TEST_WITH(members_name_ranks_that_did_not_come, make_store, drop_store)
     leave_all(j, 2);
 }
 
-/* Who gave up and tries again meets those who come later. */
+/* A member that gave up and retries meets later members. */
 TEST_WITH(members_meet_at_the_second_try_after_a_timeout, make_store, drop_store)
 {
     struct joiner first = { 0, 2, "a", 20 }, second = { 0, 2, "a", TEST_MS };
@@ -229,7 +229,7 @@ TEST_WITH(members_refuse_a_rank_that_is_taken, make_store, drop_store)
     leave(&b);
 }
 
-/* A process that died held the rank: nobody runs here under its number. */
+/* A dead process held the rank: no process here has its number. */
 TEST_WITH(members_hint_at_a_former_worker_that_died, make_store, drop_store)
 {
     struct member dead = { .name = "ghost", .rank = 0, .world = 2, .incarnation = 1 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* roster_test.c - the members of a dynamic group in its store, when others change that
- * at the worst moment, an answer is lost, or what stands there makes no sense. */
+ * at the worst moment, an answer is lost, or a record is malformed. */
 #include "test_store.h"
 
 #include "base/clock.h"
 #include "group/group_kind.h"
 #include "hooked_store.h"
 
-#define LEASE_MS 60000 /* whoever waits for its end waits too long */
+#define LEASE_MS 60000 /* longer than any test may wait */
 
 static struct tenrec_store *store;
 static struct hooks hooks;
@@ -145,7 +145,7 @@ TEST_WITH(roster_takes_no_member_that_just_joined_for_one_of_torchs, begin, end)
     leave(&joiner);
 }
 
-/* Who is just joining holds the lock: until it has joined nobody sees it in the list. */
+/* A joiner holds the lock: until it has joined no reader finds it in the list. */
 TEST_WITH(roster_makes_no_group_static_that_a_member_joins, begin, end)
 {
     struct membership_list a = open_one();
@@ -159,7 +159,7 @@ TEST_WITH(roster_makes_no_group_static_that_a_member_joins, begin, end)
     assert_int_equal(group_kind_claim_static(store, "g", "", soon(), &err), TENREC_EGROUP);
     assert_text_has(err.text, "mixes static and dynamic");
     {
-        struct membership_list b = member(1); /* and it let go of the lock */
+        struct membership_list b = member(1); /* and it released the lock */
         leave(&b);
     }
     leave(&a);
@@ -197,7 +197,7 @@ static tenrec_status lose_lock(enum hooked_op op, const char *key)
     return to_lose > 0 && --to_lose == 0 ? TENREC_EPEER_LOST : TENREC_OK;
 }
 
-/* The first compare_set takes the lock, the second one lets go of it. `done`: it was,
+/* The first compare_set acquires the lock, the second releases it. `done`: it was,
  * and only the answer is lost. */
 static void lose_nth(int n, bool done)
 {
@@ -264,7 +264,7 @@ TEST_WITH(roster_names_a_malformed_record_and_releases_its_lock, begin, end)
     put(&a, "view", bytes.data, bytes.len);
     free(bytes.data);
     assert_int_equal(membership_list_reserve(&b, 1, "b", soon(), &err), TENREC_EPROTOCOL);
-    /* Whoever failed let go of the lock, so that the next one waits for nobody. */
+    /* The failed member released the lock, so the next does not wait. */
     put(&a, "view", "", 0);
     assert_int_equal(membership_list_reserve(&b, 1, "b", soon(), &err), TENREC_EPROTOCOL);
     membership_list_close(&b);

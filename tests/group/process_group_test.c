@@ -190,7 +190,7 @@ TEST_WITH(sum_adds_up_and_names_missing_members, make_place, drop_place)
     assert_int_equal(process_group_sum(a, first, 3, clock_deadline_ms(10), sum, &err),
                      TENREC_ETIMEDOUT);
     assert_text_has(err.text, "rank 1 (\"trainer\") of 2");
-    /* Who comes late finds what the other gave. */
+    /* A late member finds the other's value. */
     assert_status(process_group_sum(b, second, 3, clock_deadline_ms(TEST_MS), sum, &err), &err);
     assert_int_equal(sum[0], 3);
     assert_int_equal(sum[1], INT64_C(1) << 61);

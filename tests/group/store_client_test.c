@@ -129,7 +129,7 @@ struct talker {
     const char *says;
 };
 
-/* Greets whoever comes, as a mail server does, and closes. */
+/* Greets each client, as a mail server does, and closes. */
 static void *talk(void *arg)
 {
     struct talker *t = arg;

@@ -87,7 +87,7 @@ TEST_WITH(file_writes_the_records_of_torch, make_dir, drop_dir)
     assert_status(tenrec_store_delete(s, "b", TEST_MS, NULL, &err), &err);
     file_is(A_V B_TB C_4 DEL_B, sizeof(A_V B_TB C_4 DEL_B) - 1);
     tenrec_store_drop(s);
-    assert_true(is_there()); /* nobody said how many share it */
+    assert_true(is_there()); /* the number of workers was not set */
 }
 
 TEST_WITH(file_reads_records_that_others_append, make_dir, drop_dir)
@@ -155,7 +155,7 @@ TEST_WITH(file_is_removed_by_the_last_of_its_workers, make_dir, drop_dir)
     assert_status(store_file_open(path, 2, CLOCK_NEVER, &b, &err), &err);
     tenrec_store_drop(a);
     assert_true(is_there());
-    /* Who comes back before the others are gone keeps it. */
+    /* A worker that returns before the others are gone keeps the file. */
     assert_status(store_file_open(path, 2, CLOCK_NEVER, &again, &err), &err);
     tenrec_store_drop(b);
     assert_true(is_there());

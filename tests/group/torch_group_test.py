@@ -27,7 +27,7 @@ TOKEN = "RpcGroupManagementToken"
 
 
 class Member:
-    """One of ours: a process that does what it is told."""
+    """A Tenrec process that executes orders."""
 
     def __init__(self, port=None, lease_ms=60000):
         self.process = subprocess.Popen([TOOL], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -61,7 +61,7 @@ class Member:
 
 
 class Watched:
-    """A store that tells when torch begins to wait."""
+    """A store that reports when torch begins to wait."""
 
     def __init__(self, store):
         self.store = store
@@ -88,7 +88,7 @@ class Joiner(threading.Thread):
         try:
             with _group_membership_management(self.store, self.name, True):
                 self.body()
-        except Exception as reason:  # told by finish
+        except Exception as reason:  # reported by finish
             self.error = reason
 
     def finish(self):
@@ -273,7 +273,7 @@ for number, case in enumerate(CASES, 1):
     try:
         case()
         print(f"ok {number} - {case.__name__}", flush=True)
-    except Exception as reason:  # every case is told
+    except Exception as reason:  # every case is reported
         failed = True
         print(f"not ok {number} - {case.__name__}\n# {type(reason).__name__}: {reason}", flush=True)
 sys.stdout.flush()

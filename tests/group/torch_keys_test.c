@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "group/group_kind.h"
 
-#define LEASE_MS 60000 /* whoever waits for its end waits too long */
+#define LEASE_MS 60000 /* longer than any test may wait */
 #define LIST "names/_ALL_WORKER_INFOS"
 
 static struct tenrec_store *store, *torch;
@@ -197,7 +197,7 @@ TEST_WITH(torch_keys_of_others_stay, begin, end)
     assert_key(torch, LIST, "t-one-7,t2-8,");
 }
 
-/* Nobody can tell whether they live, so they keep nobody of ours out. */
+/* Their liveness is unknown, so they keep no Tenrec member out. */
 TEST_WITH(torch_keys_of_others_give_way_to_ours, begin, end)
 {
     struct membership_list a, b = member(9, "b");

@@ -21,7 +21,7 @@ LIMIT = datetime.timedelta(seconds=20)
 
 
 class Tool:
-    """Our side: one process that does what it is told."""
+    """The Tenrec side: a process that executes orders."""
 
     def __init__(self):
         self.process = subprocess.Popen([TOOL], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -83,7 +83,7 @@ def remove(theirs, ours):
     keys = theirs.num_keys()
     equal(ours.ok("count"), str(keys))
     theirs.set("gone", "1")
-    ours.ok("wait", "gone", 20000)  # nobody answers torch's set
+    ours.ok("wait", "gone", 20000)  # torch's set has no answer
     equal(ours.ok("delete", "gone"), "1")
     equal(ours.ok("delete", "gone"), "0")
     ours.ok("set", "gone", "2")
@@ -134,11 +134,11 @@ def our_client_uses_torch_server():
 
 def torch_server_counts_us_as_worker():
     ours = Tool()
-    # A port that is free now: torch tells its own only when all have come.
+    # A port that is free now: torch reports its own only when all have joined.
     finder = dist.TCPStore("127.0.0.1", 0, None, True, timeout=LIMIT, wait_for_workers=False)
     port = finder.port
     del finder
-    # The constructor keeps all of Python waiting, so we are told before.
+    # The constructor blocks all of Python, so the port is reported before.
     ours.tell("open", f"tcp://127.0.0.1:{port}")
     ours.tell("init")
     start = time.monotonic()
@@ -194,7 +194,7 @@ for number, case in enumerate(CASES, 1):
     try:
         case()
         print(f"ok {number} - {case.__name__}", flush=True)
-    except Exception as reason:  # every case is told
+    except Exception as reason:  # every case is reported
         failed = True
         print(f"not ok {number} - {case.__name__}\n# {type(reason).__name__}: {reason}", flush=True)
 sys.exit(1 if failed else 0)

@@ -30,7 +30,7 @@ void tell_lost(struct inproc *a, struct peer *p)
     pthread_cond_broadcast(&hub_moved);
 }
 
-/* Tells that the connection from `p` broke. With the lock, as above. */
+/* Reports that the connection from `p` broke. With the lock, as above. */
 static void tell_caller_lost(struct inproc *a, struct peer *p)
 {
     const tenrec_peer id = p->id;
@@ -43,7 +43,7 @@ static void tell_caller_lost(struct inproc *a, struct peer *p)
     pthread_mutex_lock(&hub_lock);
 }
 
-/* A connection to or from it broke, and nobody was told. */
+/* A connection to or from it broke, and was not reported yet. */
 static struct peer *broken_peer(struct inproc *a)
 {
     for (uint32_t i = 0; i < a->n_peers; i++)

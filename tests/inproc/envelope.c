@@ -40,7 +40,7 @@ void settle(struct envelope *e, const tenrec_error *err)
     if (e->done.fn)
         e->done.fn(e->done.arg, err);
     free(e);
-    /* Last of all: who waits for `pending` may be gone afterwards. */
+    /* Last of all: the waiter for `pending` may free this afterwards. */
     pthread_mutex_lock(&hub_lock);
     sender->pending--;
     pthread_cond_broadcast(&hub_moved);
@@ -79,7 +79,7 @@ static void copy_tensor(const struct tenrec_tensor_desc *from, const struct tenr
     }
 }
 
-/* The stream that device_reads will tell waits for all others. */
+/* The stream that device_reads will report waits for all others. */
 static void join_readers(const struct tenrec_msg *msg)
 {
     struct tenrec_stream last, s;

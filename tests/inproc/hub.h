@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hub.h - who is there in this process, and what is on its way to whom.
+/* hub.h - the agents of this process, and the messages between them.
  *
  * One lock guards all of it: this is a backend for tests, and simple first.
  * A connection goes from the agent that made it (the client) to another; the
@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <tenrec/plugin.h>
 
-/* BROKEN until the user is being told; no send goes there before he was. */
+/* BROKEN until the loss is reported to the user; no send goes there before. */
 enum { LINK_NONE, LINK_UP, LINK_BROKEN, LINK_TELLING };
 
 /* What an agent knows of one peer. */
@@ -19,7 +19,7 @@ struct peer {
     int state;           /* of the connection from here to there */
     const char *why;     /* it broke */
     uint64_t generation; /* of that connection */
-    const char *gone;    /* why the connection from there to here broke, until told */
+    const char *gone;    /* why the connection from there to here broke, until reported */
 };
 
 /* A message on its way. */
@@ -47,14 +47,14 @@ struct inproc {
     uint32_t n_peers;
     struct envelope *first, **last;
     uint32_t queued;  /* messages in the list above */
-    uint64_t pending; /* own sends that were not told done */
-    bool entered;     /* others find it, from the time on that it tells its address */
+    uint64_t pending; /* own sends without a completion */
+    bool entered;     /* others find it, from the announcement of its address */
     bool serving;     /* between start and shutdown */
     bool paused;      /* the user takes no requests */
     uint64_t sent, received;
 };
 
-/* The lock, and one condition for all who wait for anything. */
+/* The lock, and one condition for all waiters. */
 extern pthread_mutex_t hub_lock;
 extern pthread_cond_t hub_moved;
 

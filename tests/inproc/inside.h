@@ -9,7 +9,7 @@
 
 /* The message as its receiver gets it; NULL: it could not be taken. */
 struct tenrec_msg *copy_of(struct tenrec_agent *self, const struct envelope *e, tenrec_error *err);
-/* Tells what became of an envelope, or a list of them, and forgets it. */
+/* Completes an envelope, or a list of envelopes, and frees it. */
 void settle(struct envelope *e, const tenrec_error *err);
 void settle_all(struct envelope *list, const tenrec_error *err);
 
@@ -22,7 +22,7 @@ void inproc_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *m
 
 /* Of the agent `arg`, until it does not serve any more. */
 void *deliver_run(void *arg);
-/* Tells the user that the connection to `p` broke. With the lock, which it
+/* Reports to the user that the connection to `p` broke. With the lock, which it
  * gives up meanwhile. */
 void tell_lost(struct inproc *a, struct peer *p);
 

@@ -211,7 +211,7 @@ static int request_connection(const char *address, uint64_t id)
 }
 
 /* Our client's half of the handshake; `connect_now` false leaves the two
- * further connections to the caller, who gets their ids. */
+ * further connections to the caller, which gets their ids. */
 static struct raw_pipe client_open(const char *address, const struct wire_offer *offer,
                                    const char *name, uint64_t ret_ids[2], bool connect_now)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tensorpipe_peer.cc - a peer made of the real libtensorpipe, for tests.
 //
-// It does what it is told on stdin and says on stdout what happened, one line
+// Reads orders from stdin and prints results to stdout, one line
 // each. DATA is x<hex> or s<seed>:<length>, a pattern; META is a word
 // that may be empty.
 //

@@ -100,7 +100,7 @@ def on(h, *, container=False, hosts_file=False):
 
 
 def cut(h):
-    """Nothing comes through to host h or from it, and nobody is told."""
+    """Drops all packets to and from host h, without an error."""
     for bridge in ("lan", "slow"):
         ip("link", "set", f"{bridge}{h}", "nomaster")
 

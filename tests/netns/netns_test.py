@@ -10,7 +10,7 @@ from cases import contains, equal, main, run, true, until
 from crew import LIMIT_S, LONG_MS, TENREC, Crew, backend, limit, within
 
 KEEPALIVE = "TENREC_BACKENDS__TENSORPIPE__KEEPALIVE"
-ports = itertools.count(29500)  # nobody else is in this network
+ports = itertools.count(29500)  # this network has no other process
 
 
 def crew_on(*places, v6=False, network=77, containers=(), hosts_file=False, store=None,
@@ -150,7 +150,7 @@ def cut_and_heal(cut):
             equal((code, worker), ("ETIMEDOUT", "worker1"))
             within(since, time.monotonic(), 6, "a call with a limit of 0.5 s")
             equal(crew[0].do(f"call worker2 echo {LONG_MS} y"), "y")
-            # What waits without a limit of its own is told when the host does not answer any more.
+            # A wait without a limit fails when the host does not answer any more.
             code, worker, text = crew[0].fails("await")
             equal((code, worker), ("EPEER_LOST", "worker1"))
             within(since, time.monotonic(), 12, "finding that a host is gone")

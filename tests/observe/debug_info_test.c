@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* debug_info_test.c - what a worker tells of itself, here and to others, on the
+/* debug_info_test.c - the debug info of a worker, local and remote, on the
  * backend named in argv. */
 #include "../support/basic_functions.h"
 #include "../support/cluster.h"

@@ -201,7 +201,7 @@ TEST(profiler_has_the_callers_side_when_the_call_is_late)
     tenrec_profiler_drop(p);
 }
 
-/* Behind its value the answer has spans that nobody waits for any more. */
+/* After its value the answer has spans without a waiter. */
 TEST(profiler_releases_references_when_an_answer_is_late)
 {
     const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = 20 };

@@ -5,7 +5,7 @@
 
 #include "parity_functions.h"
 
-/* ---- G1: who is who ---------------------------------------------------------------- */
+/* ---- G1: identity of workers ------------------------------------------------------- */
 
 /* test_worker_id */
 static tenrec_status workers_know_their_names(const struct tenrec_test *t, tenrec_error *err)

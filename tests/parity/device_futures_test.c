@@ -264,7 +264,7 @@ static tenrec_status value_may_be_written_after_completion(const struct tenrec_t
     return TENREC_OK;
 }
 
-/* test_cuda_future_replace_tensor: the program lets go of what it completed it with */
+/* test_cuda_future_replace_tensor: the program releases the tensor that completed the future */
 static tenrec_status value_may_be_dropped_after_completion(const struct tenrec_test *t,
                                                            tenrec_error *err)
 {

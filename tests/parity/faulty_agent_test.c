@@ -97,7 +97,7 @@ static tenrec_status references_survive_lost_control_messages(const struct tenre
         tenrec_rref_drop(sum);
         tenrec_rref_drop(r);
     }
-    /* As there: all let go while the group is still whole. */
+    /* As in torch: all release while the group is complete. */
     assert_status(tenrec_barrier(t->worker, NULL, 0, tenrec_test_ms(LONG_MS), err), err);
     assert_status(tenrec_rref_release_all(t->worker, tenrec_test_ms(LONG_MS), err), err);
     tenrec_tensor_drop(x);

@@ -25,7 +25,7 @@ static tenrec_status gather_has_what_each_gave(const struct tenrec_test *t, tenr
     return TENREC_OK;
 }
 
-/* test_all_gather_timeout: one is too late; leader and followers say who */
+/* test_all_gather_timeout: a member is late; leader and followers name it */
 static tenrec_status gather_times_out_when_one_is_late(const struct tenrec_test *t,
                                                        tenrec_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ownership_test.c - who owns a reference, what it tells, and how it ends: groups
+/* ownership_test.c - the owner of a reference, its state, and its end: groups
  * G7 and G9 of docs/parity.md. */
 #include "own.h"
 #include "references.h"
@@ -172,7 +172,7 @@ static tenrec_status counters_follow_references(const struct tenrec_test *t, ten
     struct tenrec_value arg;
 
     assert_status(tenrec_rref_new(t->worker, &mine, &r, err), err);
-    counts_are(t, 0, 0); /* it is shared with nobody */
+    counts_are(t, 0, 0); /* no other worker has it */
     barrier(pg);
     arg = tenrec_rref(r);
     tenrec_value_drop(ask(t, to, "keep", &arg, 1));

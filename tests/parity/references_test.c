@@ -225,7 +225,7 @@ static tenrec_status calls_on_a_reference_wait_for_its_value(const struct tenrec
 
 /* test_rref_get_type_timeout_blocking, test_rref_get_type_timeout_non_blocking,
  * test_rref_proxy_timeout: by a function that takes its time, and by an object
- * that is not there yet. A remote call's timeout is told by its reference. */
+ * that is not there yet. The reference reports the timeout of a remote call. */
 static tenrec_status calls_on_a_reference_have_limits(const struct tenrec_test *t,
                                                       tenrec_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connecting to who does not answer. */
+/* conn_test.c - connecting to servers that do not answer. */
 #include "clock.h"
 #include "conn.h"
 

@@ -21,7 +21,7 @@ DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
 
 
 class Tool:
-    """A process that has a store open and does what it is told."""
+    """A process that has a store open and executes orders."""
 
     def __init__(self, **options):
         env = environment(**{f"TENREC_STORES__REDIS__{k}": v for k, v in options.items()})
@@ -185,7 +185,7 @@ def redis_says_so_when_a_server_that_does_not_save_was_restarted():
                       ("wait", "k", 20000), ("count",)):
             contains(tool.fails("EPEER_LOST", *words), "has lost its keys (it was restarted "
                                                        "without persistence")
-        # Whoever begins anew finds an empty store, and not the old one's ghost.
+        # A new start finds an empty store, without remains of the old one.
         tool.ok("close")
         tool.ok("open", server.url())
         equal(tool.ok("check", "k"), "0")

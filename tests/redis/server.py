@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""server.py - a Redis server of a test's own: in its own folder, on a port that nobody
+"""server.py - a Redis server of a test's own: in its own folder, on a port that no process
 else is given, ended with the test."""
 import os
 import random

@@ -216,6 +216,6 @@ int main(int argc, char **argv)
     }
     while (fgets(line, sizeof line, stdin))
         obey(line);
-    /* Whoever gave the orders is gone. */
+    /* The sender of the orders is gone. */
     _exit(4);
 }

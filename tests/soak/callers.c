@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* callers.c - threads that call members of the group, whoever is one just now, and
+/* callers.c - threads that call the present members of the group, and
  * check what they answer. */
 #include "ledger.h"
 #include "soak_functions.h"

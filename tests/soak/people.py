@@ -48,7 +48,7 @@ def listening_ports(pid):
 
 
 class Stranger:
-    """A hostile process (stranger.py) that is told where the others listen."""
+    """A hostile process (stranger.py) that gets the addresses of the others."""
 
     def __init__(self, folder, seed):
         with open(f"{folder}/stranger.err", "w", encoding="ascii") as errors:
@@ -58,7 +58,7 @@ class Stranger:
         self.told, self.is_resting = None, False
 
     def rest(self):
-        """Returns when no connection of the stranger is open: it attacks again when it is told where."""
+        """Returns when no connection of the stranger is open: it attacks again after the next order."""
         self.tell("rest")
         if not select.select([self.process.stdout], [], [], 20 * SLOW)[0] or not self.process.stdout.readline():
             raise Broken("the stranger does not rest")

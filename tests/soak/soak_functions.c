@@ -129,7 +129,7 @@ static tenrec_status do_look(struct tenrec_call *c, void *arg, tenrec_error *err
     return tenrec_call_return(c, &ret, err);
 }
 
-/* "pass": asks somebody else, so that its thread waits in a call of its own. */
+/* "pass": calls another member, so that its thread waits in a call of its own. */
 static tenrec_status do_pass(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
     const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = LOOK_MS };

@@ -14,7 +14,7 @@
 
 #define TASKS_MAX 256
 
-/* Who is counted speaks to who counts by closing descriptors that nobody has. */
+/* A counted process signals the counter by closing descriptors that are not open. */
 enum { MARK_BEGIN = -7001, MARK_END = -7002, MARK_ROLE = -7100 };
 
 struct task {
@@ -50,7 +50,7 @@ void count_end(void)
     syscall(SYS_close, MARK_END);
 }
 
-/* ---- who is there ------------------------------------------------------------------- */
+/* ---- threads ------------------------------------------------------------------------ */
 
 static pid_t process_of(pid_t tid)
 {

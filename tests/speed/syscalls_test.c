@@ -100,7 +100,7 @@ static void expect_calls(const char *progress, const struct expected e[COUNT_ROL
 
 /* ---- TCP ------------------------------------------------------------------------------ */
 
-/* Who spins looks in vain, at this connection and others, as often as it likes. */
+/* A spinning thread may poll in vain, this connection and others, any number of times. */
 TEST_WHEN(syscalls_tcp_busy_call_sends_once_and_receives_once, is_tcp, NULL, NULL)
 {
     const uint32_t any = UINT32_MAX / CALLS / 2;
@@ -134,7 +134,7 @@ TEST_WHEN(syscalls_shm_busy_call_takes_none, is_shm, NULL, NULL)
 }
 
 /* The caller sleeps on a futex, the callee's loop on a descriptor: waking the
- * one is a futex call, waking the other a write. Who is still awake needs none. */
+ * one is a futex call, waking the other a write. An awake thread needs none. */
 TEST_WHEN(syscalls_shm_sleeping_call_wakes_once_and_waits_once, is_shm, NULL, NULL)
 {
     const struct expected both[] = { { .sends = 1, .waits = 1 }, { .wakes = 1, .waits = 1 } };

@@ -38,7 +38,7 @@ struct two_usage {
 tenrec_status two_callee_usage(struct tenrec_worker *w, struct two_usage *ret, tenrec_error *err);
 struct two_usage two_own_usage(void);
 
-/* The transport of the connection to the callee, as the agent tells. */
+/* The transport of the connection to the callee, as reported by the agent. */
 void two_transport(struct tenrec_worker *w, char *ret_name, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* identity_test.c - who a Tenrec peer is. */
+/* identity_test.c - the identity of a Tenrec peer. */
 #include "handshake.h"
 #include "wire/identity.h"
 #include "wire/proof.h"

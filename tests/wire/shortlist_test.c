@@ -90,7 +90,7 @@ TEST(shortlist_refuses_views_that_leave_their_storage)
         { 4, 3, TENREC_EPROTOCOL },     /* three tensors */
         { 8 + 1, 3, TENREC_EPROTOCOL }, /* 3 bits */
         { 8 + 4, 17, TENREC_ETOOBIG },  /* dimensions */
-        { 8 + 4, 1, TENREC_EPROTOCOL }, /* fewer: the rest makes no sense */
+        { 8 + 4, 1, TENREC_EPROTOCOL }, /* fewer: the rest is malformed */
         { 8 + 8, 4, TENREC_EPROTOCOL }, /* offset */
         { 8 + 15, 255, TENREC_EPROTOCOL },  { 8 + 16, 4, TENREC_EPROTOCOL }, /* 4 x 4 */
         { 8 + 23, 128, TENREC_EPROTOCOL },                                   /* a negative size */
@@ -154,7 +154,7 @@ TEST(shortlist_refuses_storages_that_no_earlier_tensor_has)
     uint32_t n;
 
     assert_int_equal(read_views(shortlist_read, buf, len, carried, 2, got, 2, &n, &err),
-                     TENREC_EPROTOCOL); /* one of them is nobody's */
+                     TENREC_EPROTOCOL); /* one of them is unused */
     buf[40 + 16] = 1;                   /* its own */
     assert_int_equal(read_views(shortlist_read, buf, len, carried, 1, got, 2, &n, &err),
                      TENREC_EPROTOCOL);

@@ -164,7 +164,7 @@ int cuCtxPushCurrent_v2(struct CUctx_st *ctx)
     return SUCCESS;
 }
 
-/* Never fails on purpose: nobody could go on after it. */
+/* Never fails on purpose: no caller could recover. */
 int cuCtxPopCurrent_v2(struct CUctx_st **ret)
 {
     if (depth == 0) {

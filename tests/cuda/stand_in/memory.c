@@ -115,7 +115,7 @@ static atomic_int *operations_of(struct shared_head *h)
     abort();
 }
 
-/* The count of a process that lives and uses it; NULL: nobody does. */
+/* The count of a live process that uses it; NULL: no process does. */
 static atomic_int *busy(struct shared_head *h, bool here_only)
 {
     for (unsigned i = 0; i < USERS_MAX && atomic_load(&h->user[i].pid); i++) {

@@ -2,13 +2,13 @@
 /* stand_in.h - a libcuda without a GPU, for tests.
  *
  * Device memory is host memory that other processes can map, at an address that
- * the host may not touch: who reads it without the driver dies of it. A stream is
+ * the host may not touch: a read without the driver crashes. A stream is
  * a thread that does what is queued, late: it waits for a random time before and
  * in the middle of each operation, and what a copy writes is poisoned until it is
- * done. So whoever misses an event sees wrong bytes. Misuse is said on stderr and
+ * done. So code that misses an event sees wrong bytes. Misuse is said on stderr and
  * ends the process with status 86 at its exit.
  *
- * What is told to it stands in the environment when it is loaded:
+ * Settings are read from the environment when the library is loaded:
  *
  *     FAKE_CUDA_DEVICES   how many devices there are (2)
  *     FAKE_CUDA_SEED      of the random times (1)
@@ -18,7 +18,7 @@
  *     FAKE_CUDA_FAIL      cuMemAlloc_v2:3,cuInit:1 - the third call of the one and
  *                         the first of the other fail, once each
  *
- * Left out: the default stream waits for nobody, and nobody for it. */
+ * Left out: the default stream does not synchronize with other streams. */
 #ifndef STAND_IN_H
 #define STAND_IN_H
 
@@ -65,12 +65,11 @@ __attribute__((format(printf, 1, 2))) void misuse(const char *fmt, ...);
 
 /* ---- waits.c ---- */
 
-/* Waits while *word is `value`, if need be for what another process does. From time to
- * time it comes back although nothing has changed: that process may have died, which
- * nobody tells. After a time in which all that tests do is over it ends this process:
- * `started` is 0 at first, and keeps the time. */
+/* Waits while *word is `value`, also for another process. Returns spuriously from time to
+ * time, since a death of that process wakes no waiter. Ends this process after a time that
+ * no test takes: `started` is 0 at first, and keeps the start time. */
 void word_wait(void *word, unsigned value, uint64_t *started, const char *call);
-/* All who wait for it. It may be gone: then nobody does. */
+/* Wakes all waiters. `word` may be freed by now: then it has none. */
 void word_wake(void *word);
 
 enum live { LIVE_DEVICE_MEMORY, LIVE_HOST_MEMORY, LIVE_IMPORTED, LIVE_EVENTS, LIVE_STREAMS, LIVES };
@@ -129,7 +128,7 @@ void place_drop(struct place *p);
 
 /* One event's state, maybe in memory that processes share. */
 struct event_state {
-    atomic_uint recorded, completed; /* how often; `completed` wakes those who wait */
+    atomic_uint recorded, completed; /* how often; `completed` wakes waiters */
     atomic_int recorder;             /* process */
     atomic_int refs;                 /* of this process; not of one that is shared */
 };

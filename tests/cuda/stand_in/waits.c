@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOK_NS 50000000L /* then who waits looks whether others live */
+#define LOOK_NS 50000000L /* interval at which a waiter checks that other processes live */
 #define LIMIT_NS (60 * UINT64_C(1000000000))
 
 static uint64_t now(void)
