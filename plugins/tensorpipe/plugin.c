@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin.c - the tensorpipe plugin's face: who it is and what can be set. */
+/* plugin.c - the description and the options of the tensorpipe plugin. */
 #include "agent/agent.h"
 #include "agent/registry.h"
 #include "transport/tcp/interface.h"

@@ -41,7 +41,7 @@ void handshakes_add(struct handshakes *all, struct handshake *h, struct source *
 void handshake_trust(struct handshake *h);
 /* Returns true while its source opens a pipe: the handshake may be a connection of that pipe. */
 bool handshake_is_awaited(const struct handshake *h);
-/* May be in the list, or not. */
+/* `h` need not be in the list. */
 void handshakes_remove(struct handshakes *all, struct handshake *h);
 /* Evicts the oldest handshake that may go first, or the oldest of all. Returns false when there is
  * none.

@@ -12,9 +12,9 @@
  *     lead        the caller is the loop thread for a while (leader_follower.c)
  *     the rest    is read by the loop thread, which delivers inline
  *
- * `done` is told and deliver_outer called on whichever of these threads it
- * happens, without a lock held. What is sent during a delivery is gathered and
- * written at its end (struct batch in pipe.h).
+ * Any of these threads calls `done` and deliver_outer, without a lock held.
+ * Messages sent during a delivery are gathered and written at its end (struct
+ * batch in pipe.h).
  *
  * Spinning (agent_spin.c): `sleep` never, `adaptive` for at most SPIN_NS and
  * only while that finds something, `busy` always, but one thread per agent at
@@ -177,7 +177,7 @@ static void count_cpus(struct agent *a)
     a->ep.many_cpus = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= 4;
 }
 
-/* Everybody can reach uv; what else is possible the handshake finds out. */
+/* Every peer can reach uv; the handshake finds out the other transports. */
 static void agent_publish(struct agent *a)
 {
     const struct listener_port *port = &a->listener.port[a->listener.n_ports - 1];

@@ -83,11 +83,11 @@ struct pipe *agent_find_pipe(struct agent *a, struct tenrec_route route);
 void agent_each_pipe(struct agent *a, void (*fn)(struct pipe *p, void *arg), void *arg);
 /* References to all pipes; NULL at the end. NULL: out of memory. */
 struct pipe **agent_all_pipes(struct agent *a);
-/* What the data path of `p` did, on top of `sum`. */
+/* Adds the counters of the data path of `p` to `sum`. */
 void agent_add_counts(struct pipe *p, uint64_t sum[COUNTS]);
 void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg);
 
-/* Replaces who had the id. errors: EINVAL, ENOMEM */
+/* Replaces the member that had the id. errors: EINVAL, ENOMEM */
 tenrec_status agent_add_member(struct agent *a, const struct tenrec_member *m, tenrec_error *err);
 /* NULL when no member has that id. */
 static inline struct peer *agent_peer(struct agent *a, tenrec_peer id)

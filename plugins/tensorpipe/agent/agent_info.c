@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent_info.c - what an agent tells people about itself. */
+/* agent_info.c - the debug info of an agent. */
 #include "agent/agent.h"
 #include "agent/registry.h"
 #include "pipe/pipe.h"
@@ -102,7 +102,7 @@ static void list_push(struct agent_info_list *l, tenrec_sink_fn *sink, void *arg
     free(l->text);
 }
 
-/* What the peer might have chosen and did not. */
+/* Lists better transports and channels that the peer did not choose. */
 static void list_better(struct agent_info_list *l, const struct pipe *p)
 {
     const struct endpoint *ep = p->ep;

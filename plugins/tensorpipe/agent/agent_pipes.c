@@ -86,8 +86,8 @@ static void agent_pipe_hot(struct endpoint *ep, struct pipe *p)
     agent_hot(agent_of(ep), p);
 }
 
-/* Tells of the loss of members that have not left or been replaced since: their ids may be
- * others'. A caller is lost with the last of its pipes. */
+/* Reports the loss of members that have not left or been replaced since: their ids may
+ * belong to others. A caller is lost with the last of its pipes. */
 static void agent_tell_lost(struct endpoint *ep, struct pipe *p)
 {
     const struct peer *peer = p->to ? p->to : atomic_load(&p->caller);

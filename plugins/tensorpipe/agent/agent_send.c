@@ -47,8 +47,8 @@ static void agent_send_request(struct agent *a, tenrec_peer to, struct tenrec_ms
     struct pipe *p = batch_reading();
     unsigned side;
 
-    /* The next request from the callback of an answer: that pipe lives. Who
-     * delivers for this agent is waited for by shutdown already. */
+    /* The next request from the callback of an answer: that pipe lives,
+     * as shutdown waits for threads that deliver for this agent. */
     if (p && p->outgoing && p->to == peer && p->ep == &a->ep && pipe_state(p) == PIPE_ESTABLISHED &&
         agent_runs(a)) {
         pipe_send(p, msg, done);

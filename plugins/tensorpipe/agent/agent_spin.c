@@ -76,11 +76,11 @@ void agent_cool(struct agent *a, struct pipe *p)
 
 static bool may_read(struct pipe *p)
 {
-    /* What the host does not accept stays where it is until it says so. */
+    /* A request that the host does not accept stays in the socket until the host does. */
     return pipe_state(p) == PIPE_ESTABLISHED && (p->outgoing ? role_free(p) : !p->read.unparsed);
 }
 
-/* True when something was read. */
+/* Returns true if bytes were read. */
 static bool try_pipe(struct pipe *p)
 {
     enum read_result r;
@@ -226,7 +226,7 @@ bool agent_rests(void *arg)
 uint64_t agent_spin(void *arg)
 {
     struct agent *a = arg;
-    /* First: it tells which connections are worth spinning for. */
+    /* First: finds the connections that are worth spinning for. */
     uint64_t look_ns = shm_watch_look(&a->ep), spin_ns = spin_hot(a);
 
     return look_ns < spin_ns ? look_ns : spin_ns;

@@ -14,7 +14,7 @@ static void add_unsent(struct pipe *p, void *arg)
 {
     uint64_t *bytes = arg;
 
-    /* What a batch lets go of is in the queue before. */
+    /* A batch puts its messages into the queue before it releases them. */
     *bytes += atomic_load(&p->gathers);
     *bytes += atomic_load(&p->queued) + atomic_load(&p->untold);
     if (pipe_state(p) != PIPE_ESTABLISHED)
@@ -114,7 +114,7 @@ void agent_shutdown(struct tenrec_agent *self)
     while (in_use(a))
         pthread_cond_wait(&a->idle, &a->idle_lock);
     pthread_mutex_unlock(&a->idle_lock);
-    /* Who left last may not have come to it yet. */
+    /* The last thread to leave may not have done this yet. */
     drop_old_pipes(a);
     /* Once more, for pipes that a send made which was inside before. */
     agent_call_loop(a, stop_on_loop);

@@ -11,7 +11,7 @@
 #define NEEDED_PER_AGENT 32 /* ports, loop and store */
 #define NEEDED_PER_PIPE 4
 
-/* What all agents of the process need for their peers and themselves. */
+/* Descriptors that all agents of the process need for themselves and their peers. */
 static atomic_ullong descriptors_of_agents;
 
 static unsigned long long descriptors_needed(const struct agent *a, unsigned peers)

@@ -274,8 +274,8 @@ tenrec_status listener_open(struct listener *l, struct agent *a, tenrec_error *e
     *l = (struct listener){ .agent = a };
     l->pause.fire = pause_over;
     handshakes_init(&l->agent->ep.handshakes);
-    /* Who is no member is never called: any place will do, and must not be that
-     * of a member with the same options. */
+    /* A non-member is never called: any address will do, but not that of a member
+     * with the same options. */
     if (a->ep.me == TENREC_ANONYMOUS) {
         options.port = "0";
         options.listen = options.ifname = "";
@@ -334,7 +334,7 @@ static const struct registration *find_wanted(const struct listener *l, uint64_t
     return NULL;
 }
 
-/* Draws an id that nothing but the answer to the caller tells: a process on the caller's
+/* Draws an id that only the answer to the caller contains: a process on the caller's
  * host cannot guess the id, and so not take the place of one of the pipe's connections. */
 static bool draw_id(const struct listener *l, uint64_t *ret)
 {
@@ -404,7 +404,7 @@ static void listener_take_requested(struct listener *l, struct conn *c, uint64_t
 }
 
 /* Takes the connection's first frame, which is there as a whole. Its `end` may have
- * been told in the same breath, and is told once. */
+ * been reported with it, and is reported once. */
 static void listener_take_hello(struct listener *l, struct conn *c, const unsigned char *body,
                                 size_t len, uint32_t end)
 {

@@ -30,7 +30,7 @@ struct listener {
     struct agent *agent;
     struct reactor_timer pause; /* accepting goes on when it fires */
     bool paused;
-    bool starved; /* that no descriptor is left was told */
+    bool starved; /* running out of descriptors was reported */
     struct registration *wanted;
     size_t n_wanted, cap_wanted;
 };

@@ -30,7 +30,7 @@ bool registry_viable(const struct registry_entry *k, char why[REGISTRY_WHY]);
 tenrec_status registry_check(const struct registry_entry *all, const char *what,
                              const struct tenrec_option_list *list, tenrec_error *err);
 
-/* Tells why each one that is better than `used` is not used by anybody here:
+/* Reports why each entry better than `used` is not used in this process:
  * "not_used.<what>.<name>". */
 void registry_tell_unused(const struct registry_entry *all, const char *what, const char *used,
                           const struct tenrec_option_list *list, tenrec_sink_fn *sink, void *arg);

@@ -2,7 +2,7 @@
 /* channel_cma.c - TensorPipe's channel "cma": the receiver reads a tensor out
  * of the sender's memory.
  *
- * Per tensor the sender tells its process id and the address on the first
+ * Per tensor the sender sends its process id and the address on the first
  * connection; the receiver answers with an empty frame on the second once it
  * has the bytes, in the same order. Until then they stay where they are. */
 #include "channel/channel.h"
@@ -47,8 +47,8 @@ static unsigned cma_send(struct pipe *p, struct send_request *o, const struct te
     return 1;
 }
 
-/* The process to read from. A Unix socket's kernel has told who that is; over
- * TCP the peer's word is checked. */
+/* Finds the process to read from. Over a Unix socket the kernel names it; over TCP the
+ * id that the peer claims is checked. */
 static tenrec_status cma_find_peer(struct pipe *p, uint32_t named, tenrec_error *err)
 {
     struct cma_peer peer = p->puller;
@@ -146,9 +146,9 @@ static enum part cma_receive(struct pipe *p)
     return PART_THERE;
 }
 
-/* What is announced is our process id and addresses: over a Unix socket to a process that
- * the kernel has named, over TCP to one of our user, as the kernel says. The first connection
- * is asked for: the peer has accepted that one, and no process owns a socket before. */
+/* The sender announces its process id and addresses only to a process that the kernel names:
+ * over a Unix socket any, over TCP one of its own user. Checks the first connection, since the
+ * peer has accepted that one, and no process owns a socket before. */
 static void cma_complete(struct pipe *p)
 {
     if (!p->pid && !socket_is_our_users(p->conn[CONN_DESCRIPTOR]->source.fd))

@@ -48,8 +48,8 @@ static enum conn_role control_of(const struct pipe *p)
 
 /* ---- sending ---- */
 
-/* What a ring holds needs no turns; and two who copy at once are faster with what
- * no cache holds, if there are two processors for it. */
+/* A tensor that fits into the ring needs no turns; and two processes that copy at once are
+ * faster with a tensor larger than the caches, if two processors are free. */
 static bool is_pulled(const struct pipe *p, uint64_t len)
 {
     const struct endpoint *ep = p->ep;
@@ -431,7 +431,7 @@ const struct channel channel_host = {
     .established = host_established,
 };
 
-/* Nobody's memory can be read over TCP: there is nothing to control. */
+/* TCP cannot read a peer's memory: no control is needed. */
 const struct channel channel_lanes = {
     .name = "tenrec_lanes",
     .segments = host_segments,

@@ -36,8 +36,7 @@ void channels_add_devices(struct channels *cs, uint32_t n);
 const struct channel *channels_selected(const struct channels *cs, struct wire_selection *s,
                                         bool *ret_devices);
 
-/* What Tenrec workers on this host use among themselves, and what the options
- * call the best that they list. */
+/* The channel between Tenrec workers on this host: the best channel in the options. */
 const char *channels_best(const struct channels *cs);
 const char *channels_option(const struct channels *cs);
 

@@ -31,7 +31,7 @@ int cma_open(struct cma_peer *peer, pid_t pid)
 {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 
-    /* Kernels before 5.3 have no such descriptor, so nothing tells that it is gone. */
+    /* Kernels before 5.3 have no such descriptor, so the death of the process goes unnoticed. */
     if (fd < 0 && errno != ENOSYS)
         return errno;
     *peer = (struct cma_peer){ .pid = pid, .fd = fd };
@@ -235,7 +235,7 @@ bool cma_viable(char why[], size_t cap)
 
 /* ---- are two processes alike ---- */
 
-/* Has the kernel capabilities at all? When it does not say, TensorPipe thinks so. */
+/* Returns true if the kernel has capabilities, or does not say, as TensorPipe does. */
 static bool has_capabilities(void)
 {
     FILE *f = fopen("/sys/kernel/security/lsm", "re");

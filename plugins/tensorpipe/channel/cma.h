@@ -3,9 +3,8 @@
  *
  * The kernel allows that between processes of one user in one user namespace
  * when its rules for ptrace do. Memory is only ever read: a process id can be
- * given to somebody else once its process is gone, and then a read yields
- * nonsense that is thrown away with the pipe, while a write would hit a
- * stranger. */
+ * reused once its process is gone; a read then yields garbage that is dropped with
+ * the pipe, while a write would corrupt another process. */
 #ifndef TENSORPIPE_CMA_H
 #define TENSORPIPE_CMA_H
 
@@ -36,7 +35,7 @@ void cma_disallow(pid_t pid);
 /* A process to read from. */
 struct cma_peer {
     pid_t pid;    /* 0: unknown */
-    int fd;       /* tells when the process is gone; -1: nothing does */
+    int fd;       /* readable once the process is gone; -1: none */
     bool is_sock; /* fd is that of a Unix socket to it, and borrowed */
 };
 

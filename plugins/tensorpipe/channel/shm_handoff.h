@@ -26,8 +26,8 @@ bool shm_handoff_send(struct pipe *p, const struct tenrec_tensor_desc *t, unsign
 void shm_handoff_take_back(struct pipe *p, unsigned char kind, const struct descriptor_note *notes,
                            uint32_t n);
 
-/* A note of shm_handoff_send came, for `desc` (NULL: the message is not wanted). For
- * who reads the pipe. errors: EPROTOCOL (end the pipe); others (drop the message) */
+/* Handles a received note of shm_handoff_send, for `desc` (NULL: drop the message). For the
+ * thread that reads the pipe. errors: EPROTOCOL (end the pipe); others (drop the message) */
 tenrec_status shm_handoff_arrived(struct pipe *p, struct nop_bytes note,
                                   struct tenrec_tensor_desc *desc, tenrec_error *err);
 

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define STOP_MS 10000 /* that a device may need for what it was told, at the end */
+#define STOP_MS 10000 /* limit for the queued work of a device at shutdown */
 
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 

@@ -22,7 +22,7 @@ tenrec_status devices_open(uint32_t *ret_n, tenrec_error *err);
 /* Which of them has that number, which is the same in all processes; -1: none. */
 int device_of_uuid(const unsigned char uuid[16]);
 bool device_uuid(int index, unsigned char ret[16]);
-/* Does `from` reach the memory of `to`? */
+/* Returns true if `from` can access the memory of `to`. */
 bool device_reaches(int from, int to);
 
 /* Between the two the device's context is current. After a failure leave nothing.
@@ -51,7 +51,7 @@ void device_event_give(struct device_event *e);
 tenrec_status device_event_record(struct device_event *e, uint64_t stream, tenrec_error *err);
 tenrec_status device_event_query(struct device_event *e, tenrec_error *err);
 
-/* What is queued on `then` from now on waits for what is on `first` now. */
+/* Makes later work on `then` wait for the present work on `first`. */
 tenrec_status device_order(const struct tenrec_stream *first, const struct tenrec_stream *then,
                            tenrec_error *err);
 

@@ -126,8 +126,8 @@ tenrec_status driver_open(tenrec_error *err);
 /* After driver_open succeeded. */
 const struct driver *driver(void);
 
-/* What the driver said to `call` about device `index` (-1: about none). OK for
- * DRIVER_SUCCESS. ENOMEM when it has no memory, else EOS. `err` may be NULL. */
+/* Maps the driver's result of `call` for device `index` (-1: none): OK for
+ * DRIVER_SUCCESS, ENOMEM when out of memory, else EOS. `err` may be NULL. */
 tenrec_status driver_check(driver_result r, const char *call, int index, tenrec_error *err);
 
 /* driver_check of a call by the driver's name for it. */

@@ -94,7 +94,7 @@ static struct import *import_find(const struct import_key *key, int index)
     return NULL;
 }
 
-/* What a driver does not tell is not held against the peer. */
+/* A length unknown to the driver is not an error of the peer. */
 static uint64_t length_of(driver_address at)
 {
     driver_address base;

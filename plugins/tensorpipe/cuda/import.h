@@ -3,8 +3,8 @@
  *
  * To open a handle takes the driver a hundred microseconds, so what was opened
  * stays open: until the peer says that the allocation is another one, until there
- * are too many, or until nobody here uses devices any more. Of the process,
- * because a process may open a handle only once. */
+ * are too many, or until no agent here uses devices any more. One table per
+ * process, because a process may open a handle only once. */
 #ifndef TENSORPIPE_CUDA_IMPORT_H
 #define TENSORPIPE_CUDA_IMPORT_H
 
@@ -31,13 +31,12 @@ tenrec_status import_open(const struct import_key *key, int index, uint64_t offs
                           struct import **ret, driver_address *ret_at, tenrec_error *err);
 void import_drop(struct import *i); /* NULL is fine */
 
-/* What is queued on `s` from now on waits for what `owner` has recorded. */
+/* Makes later work on `s` wait for the event that `owner` has recorded. */
 tenrec_status import_wait(const struct tenrec_stream *s, const unsigned char owner[IMPORT_OWNER],
                           const struct driver_ipc_event *handle, tenrec_error *err);
 
-/* Closes all of `owner` (NULL: of everybody) that is not in use. To be called when
- * a connection to it ends: what comes after may name other things by the same
- * handles. */
+/* Closes all unused imports of `owner` (NULL: of all owners). Call when a connection to
+ * it ends: a later connection may reuse the handles for other memory. */
 void imports_close(const unsigned char *owner);
 
 #endif

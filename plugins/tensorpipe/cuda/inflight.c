@@ -14,8 +14,8 @@ static void inflight_arm(struct inflight_list *fs)
         reactor_arm(fs->reactor, &fs->timer, now_ns() + fs->gap_ns);
 }
 
-/* Nobody can say whether the work is done: what it uses must not be given away
- * before. A device that has failed does not let us wait. */
+/* The completion of the work is unknown: its memory must not be freed before. A failed
+ * device returns from the wait at once. */
 static void inflight_wait(const struct tenrec_stream *s)
 {
     if (device_enter(s->device.index, NULL))
@@ -24,7 +24,7 @@ static void inflight_wait(const struct tenrec_stream *s)
     device_leave();
 }
 
-/* Is one on the same stream under way that started before it? */
+/* Returns true if earlier work on the same stream is in flight. */
 static bool inflight_is_behind(const struct inflight_list *fs, const struct inflight *f)
 {
     const struct inflight *other = fs->first;

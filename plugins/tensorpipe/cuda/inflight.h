@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inflight.h - what devices have been told to do and is not known to be done.
+/* inflight.h - device work that is not known to be complete.
  *
  * No thread waits for a device: while work is in flight the loop thread polls
  * from time to time, every 10 us at first and every millisecond when nothing comes.

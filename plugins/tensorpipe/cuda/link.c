@@ -40,8 +40,8 @@ bool link_say_number(struct pipe *p, enum said what, uint64_t number)
     return link_say(p, body, sizeof body);
 }
 
-/* Differs between processes, those after fork too. Who knows it is here, or was told
- * by us. */
+/* A token that differs between processes, also after fork. Known only to this process
+ * and its peers. */
 static void process_token(unsigned char ret[PROCESS_TOKEN])
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -75,8 +75,8 @@ static void link_say_hello(struct pipe *p)
 
 /* ---- hearing ---- */
 
-/* Our token was told to each peer, any of which may send it back: whether the other end is
- * this process the kernel knows. */
+/* Each peer knows our token and may send it back, so ask the kernel whether the other end
+ * is this process. */
 static bool link_is_to_ourselves(const struct pipe *p)
 {
     return p->pid ? p->pid == getpid()
@@ -92,7 +92,7 @@ static bool link_hear_hello(struct pipe *p, const unsigned char *body, size_t le
     if (len < HELLO_HEAD || body[3] > DEVICES_MAX ||
         len != (size_t)HELLO_HEAD + (size_t)body[3] * 16)
         return false;
-    /* What was lent in between rests on who it is. */
+    /* Earlier loans depend on the peer's identity. */
     if (l->greeted && memcmp(l->token, body + 4, PROCESS_TOKEN) != 0)
         return false;
     l->methods = body[2];
@@ -156,7 +156,7 @@ static bool read_more(struct pipe *p, struct iovec *lead, int n_lead)
     return true;
 }
 
-/* False: more must come. */
+/* Returns false if more bytes are needed. */
 static bool read_piece(struct pipe *p)
 {
     struct link *l = p->link;
@@ -201,7 +201,7 @@ static enum heard take_frame(struct pipe *p)
     }
     switch (conn_frame(c, SAID_MAX, &body, &len)) {
     case FRAME_WHOLE:
-        /* What it is about may not have been read yet. */
+        /* The tensor of the failure may not have been read yet. */
         if (body[0] == SAID_FAILED && len >= 9 && !link_knows(p->link, get_le64(body + 1)))
             return HEARD_ENOUGH;
         if (!link_hear(p, body, len))

@@ -60,7 +60,7 @@ tenrec_status cuda_devices(struct cuda *c, const struct tenrec_device_ops **ret,
 /* No device: peers may have some, and get tensors there. */
 tenrec_status cuda_use(struct cuda *c, const struct tenrec_device *device, uint32_t n,
                        tenrec_error *err);
-/* Is any of the channels in the options? */
+/* Returns true if the options list a channel of devices. */
 bool cuda_is_offered(const struct tp_options *o);
 /* Of the three: whether it works here, else why not. Loads the driver. */
 bool cuda_viable(char why[], size_t cap);
@@ -73,7 +73,7 @@ static inline bool tensor_is_on_device(const struct tenrec_tensor_desc *t)
     return t->bytes && (t->device.kind == TENREC_CUDA || t->target.kind == TENREC_CUDA);
 }
 
-/* Has it a tensor for the link? */
+/* Returns true if the message has a tensor for the link. */
 static inline bool link_concerns(const struct tenrec_msg *msg)
 {
     for (uint32_t i = 0; i < msg->n_tensors; i++)
@@ -88,7 +88,7 @@ bool link_is_note(struct nop_bytes note);
 /* On the loop thread: the pipe stands, is broken, is about to be freed; something
  * came on the connection; messages wait in pipe->device_sends or were handed over. */
 void link_open(struct pipe *p);
-/* This process has come to use devices: the peer is told. */
+/* Tells the peer that this process uses devices now. */
 void link_hello_again(struct pipe *p);
 void link_broken(struct pipe *p);
 void link_close(struct pipe *p);

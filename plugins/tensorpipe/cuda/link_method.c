@@ -27,7 +27,7 @@ static tenrec_status lend_xth(struct lent *l, tenrec_error *err)
     return TENREC_OK;
 }
 
-/* What the peer needs to map it; the event is behind all that writes it. */
+/* Gives the peer a handle to map the memory, and an event behind all writes. */
 static tenrec_status lend_ipc(struct lent *l, tenrec_error *err)
 {
     const int index = l->stream.device.index;

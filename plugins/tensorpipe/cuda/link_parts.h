@@ -52,7 +52,7 @@ struct link {
     } in;
 };
 
-/* What a peer has of a tensor of ours. */
+/* A loan of an own tensor to a peer. */
 struct lent {
     struct lent *next, **prev; /* of cuda.lent */
     struct pipe *pipe;         /* owns a reference */

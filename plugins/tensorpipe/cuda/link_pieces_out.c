@@ -33,7 +33,7 @@ static void piece_written(void *arg, const tenrec_error *err)
     struct piece_out *o = arg;
     struct cuda *c = o->cuda;
 
-    (void)err; /* the pipe broke, and the tensor is told so with all others */
+    (void)err; /* the pipe broke, which fails this tensor with all others */
     pthread_mutex_lock(&c->lock);
     o->next = c->written;
     c->written = o;

@@ -203,14 +203,14 @@ bool lent_refused(struct pipe *p, uint64_t number)
     return true;
 }
 
-/* Its process is gone, as far as we were told who it is, or it had time enough. */
+/* Returns true if the peer's process is gone, if known, or has had time enough. */
 static bool orphan_is_over(const struct lent *l)
 {
     return now_ns() >= l->orphan_ns ||
            (l->pipe->pid && kill(l->pipe->pid, 0) != 0 && errno == ESRCH);
 }
 
-/* Loans and orphans tell nobody: one looks at them. */
+/* Loans and orphans end without a notification: poll them. */
 void lent_look(struct inflight_list *fs)
 {
     struct cuda *c = CONTAINER(fs, struct cuda, inflight);

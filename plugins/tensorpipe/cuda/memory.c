@@ -132,7 +132,7 @@ static tenrec_status memory_make(int index, uint64_t bytes, struct piece **ret, 
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a tensor of cuda:%d", index);
     st = DRIVER(memory_new, index, err, &at, (size_t)bytes);
     if (st == TENREC_ENOMEM) {
-        /* What is kept for others may be all that is missing. */
+        /* Kept blocks of other sizes may suffice. */
         device_memory_trim(index);
         st = DRIVER(memory_new, index, err, &at, (size_t)bytes);
     }

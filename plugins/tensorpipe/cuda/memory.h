@@ -12,7 +12,7 @@
 /* Memory that may be used on `s` at once. errors: ENOMEM, EOS */
 tenrec_status device_memory_new(const struct tenrec_stream *s, uint64_t bytes, void **ret,
                                 tenrec_error *err);
-/* Is free when what is queued on `s` now has been done. */
+/* Frees the memory once the present work on `s` is complete. */
 void device_memory_drop(const struct tenrec_stream *s, void *data);
 
 /* Bytes that are kept per device at most; what is beyond goes back to the driver

@@ -30,8 +30,8 @@ void peer_free(struct peer *peer)
     }
 }
 
-/* Who held `p` when it was taken out was inside on one of the sides: once each
- * of them has been seen empty, all of these have left. */
+/* Every user of `p` at its removal was inside on one of the sides: once each side has
+ * been empty, all of them have left. */
 static bool is_unused(const struct pipe *p)
 {
     return p->seen_empty[0] && p->seen_empty[1];
@@ -88,8 +88,9 @@ void peer_forget(struct peer *peer, struct pipe *p)
     pthread_mutex_unlock(&peer->lock);
 }
 
-/* It never stood, and who heard of that tries again before the loop thread has
- * taken it away. (Of one that stood the core must hear first.) */
+/* Returns true if the pipe was never established: a caller that saw it fail may retry
+ * before the loop thread has removed it. (The core must first hear of the loss of an
+ * established pipe.) */
 static bool came_to_nothing(struct pipe *p)
 {
     return pipe_state(p) == PIPE_BROKEN && !p->was_established;

@@ -3,8 +3,8 @@
  *
  * The pipe is found without a lock and without a reference, since every call
  * needs it twice: between peer_enter and peer_leave neither the pipe nor the
- * agent goes. A pipe that is taken out is kept until everybody who was inside
- * then has left. For that the users are counted on two sides: newcomers go to
+ * agent is freed. A removed pipe is kept until all threads that were inside then
+ * have left. For that the users are counted on two sides: newcomers go to
  * one while the other runs empty, so that it does, however many there are. */
 #ifndef TENSORPIPE_PEER_H
 #define TENSORPIPE_PEER_H
@@ -26,10 +26,10 @@ struct peer {
     _Atomic(struct pipe *) old; /* taken out, and perhaps in use; likewise */
     pthread_mutex_t lock;
     atomic_bool left;    /* nothing is sent there any more */
-    struct peer *before; /* who had the id before; owns */
+    struct peer *before; /* the earlier member of the id; owns */
     unsigned callers;    /* established pipes on which it calls us; the loop thread's */
     uint64_t incarnation;
-    uint64_t token;             /* 0: its record has none, and its incarnation alone tells it */
+    uint64_t token;             /* 0: none in the record, identified by incarnation */
     const char *name, *address; /* borrowed until shutdown */
 };
 
@@ -47,7 +47,7 @@ static inline unsigned peer_enter(struct peer *peer)
     return side;
 }
 
-/* Lets go of what was taken out and is not in use any more. */
+/* Releases removed pipes that are not in use any more. */
 void peer_drop_old(struct peer *peer);
 
 /* Returns true if this side is empty now: a shutdown may wait for that. */
@@ -65,7 +65,7 @@ static inline bool peer_in_use(struct peer *peer)
     return atomic_load(&peer->users[0]) || atomic_load(&peer->users[1]);
 }
 
-/* The pipe to `peer`, NULL when there is none; by those who are inside. */
+/* Returns the pipe to `peer`, or NULL. Between peer_enter and peer_leave. */
 static inline struct pipe *peer_out(struct peer *peer)
 {
     return atomic_load(&peer->out);

@@ -46,7 +46,7 @@ static void read_run(struct reactor_task *t)
     pipe_unref(p);
 }
 
-/* What came on those connections when nobody listened. */
+/* Reads the bytes that arrived on the channel's connections while the loop did not watch them. */
 static void side_run(struct reactor_task *t)
 {
     struct pipe *p = CONTAINER(t, struct pipe, side_task);
@@ -120,8 +120,8 @@ struct pipe *pipe_new(struct endpoint *ep, bool outgoing)
     return p;
 }
 
-/* The peer is told; the connections themselves go with the last reference,
- * because other threads may be reading them. */
+/* Shuts the connections down; they are freed with the last reference, because other
+ * threads may be reading them. */
 static void pipe_cut(struct pipe *p)
 {
     for (unsigned i = 0; i < p->n_conns; i++) {
@@ -204,8 +204,8 @@ void pipe_established(struct pipe *p)
     pipe_post(p, &p->side_task);
 }
 
-/* Something to read on an established pipe, or its `end`. False: somebody else reads
- * this connection, and meets the end. */
+/* Reads from an established pipe, or handles its `end`. Returns false if another thread
+ * reads this connection, and will meet the end. */
 static bool pipe_readable(struct pipe *p, struct conn *c, uint32_t end)
 {
     if (p->device_role && c->role == p->device_role) {

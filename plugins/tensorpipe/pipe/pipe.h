@@ -88,7 +88,7 @@ struct role {
     atomic_bool quiet;      /* data do not wake the loop; changes under lock */
     atomic_uint n_waiters;  /* changes under lock */
     atomic_uint polls;      /* calls of poll, about */
-    atomic_uint streak;     /* of them since a send that nobody waited for */
+    atomic_uint streak;     /* of them since a send without a waiter */
     struct spin spin;       /* of the reader */
     unsigned seen;          /* polls when the quiet timer last looked */
     struct waiter *waiters; /* under lock */
@@ -106,8 +106,8 @@ struct source;
 struct tenrec_sharing;
 
 struct pipe {
-    /* What each small message needs stands together: after a sleep nothing of it is
-     * in a cache. */
+    /* The fields of the path of a small message are together: after a sleep none is in
+     * a cache. */
     struct endpoint *ep;
     atomic_int state; /* enum pipe_state; changes under lock */
     atomic_uint refs;
@@ -149,7 +149,7 @@ struct pipe {
     char avoided_why[96];              /* ... and why the last of them did */
     union transport_address remote;    /* where the handshake began ... */
     union transport_address there;     /* ... and outgoing: where its connections go */
-    pid_t pid;                         /* the peer's process, when the kernel tells; 0 */
+    pid_t pid;                         /* the peer's process, or 0 if unknown */
     char remote_text[TRANSPORT_TEXT_MAX];
     char remote_name[TENREC_NAME_MAX + 1];
     const struct pipe_services *services;
@@ -165,7 +165,7 @@ struct pipe {
     struct send_request_list device_sends; /* for the link; under lock */
     struct arriving *device_handed;        /* likewise */
     struct send_request_spares lean, open;
-    /* What the peer has to take before it goes; under lock. */
+    /* Segments that are kept until the peer has read them; under lock. */
     struct segment *awaited, *last_awaited;
     uint64_t n_awaited;         /* so far */
     bool pulls;                 /* the peer can read tensors out of our memory */
@@ -265,15 +265,15 @@ bool pipe_is_complete(const struct pipe *p);
 
 /* pipe_identity.c */
 
-/* Writes what this agent tells `peer` of itself: with a proof if both have tokens. NULL stands
- * for a stranger. */
+/* Writes this agent's identity for `peer`, with a proof if both have tokens. NULL means a
+ * stranger. */
 void pipe_write_identity(const struct endpoint *ep, const struct peer *peer, enum proof_role role,
                          char ret[IDENTITY_MAX]);
 /* Returns true if `shown` is what only `peer` can show to us; false also if one of us has no
  * token. */
 bool pipe_is_shown(const struct endpoint *ep, const struct peer *peer, enum proof_role role,
                    uint64_t shown);
-/* Returns true if `peer` and this agent can show each other who they are. */
+/* Returns true if `peer` and this agent can prove their identities to each other. */
 static inline bool pipe_shares_tokens(const struct endpoint *ep, const struct peer *peer)
 {
     return ep->token && peer->token;
@@ -325,8 +325,8 @@ bool pipe_enqueue_object(struct pipe *p, enum conn_role role, const void *object
 
 /* Small messages, for a later flush. */
 void pipe_queue_bundle(struct pipe *p, const struct bundle *b);
-/* A frame of a head and `len` bytes that stay until `done`. False: it is not sent,
- * and nobody is told. */
+/* A frame of a head and `len` bytes that stay until `done`. Returns false if it
+ * is not sent; `done` is not called then. */
 bool pipe_send_frame(struct pipe *p, enum conn_role role, const void *head, size_t head_len,
                      void *data, uint64_t len, struct tenrec_done done);
 /* A part of `o` that is in no queue is done with: the last one ends it. */
@@ -336,14 +336,14 @@ void pipe_part_done(struct pipe *p, struct send_request *o);
  * not awaited. */
 bool pipe_tensor_taken(struct pipe *p, uint64_t number);
 bool pipe_tensor_refused(struct pipe *p, uint64_t number);
-/* Tells all that is queued why the pipe broke. */
+/* Fails all queued messages with the cause of the break. */
 void pipe_fail_queue(struct pipe *p);
 
 /* pipe_write.c */
 
 /* Writes what is queued and not held up. */
 void pipe_flush(struct pipe *p);
-/* The same with the lock, which it lets go. */
+/* The same with the lock, which it releases. */
 void pipe_flush_unlock(struct pipe *p);
 /* Writes small messages, or queues them behind others. */
 void pipe_write_bundle(struct pipe *p, const struct bundle *b);
@@ -354,14 +354,14 @@ void pipe_give_writing(struct pipe *p); /* nothing is written; under the lock */
 void pipe_write_taken(struct pipe *p, const struct bundle *b);
 /* EPOLLOUT came for `c`. */
 void pipe_writable(struct pipe *p, struct conn *c);
-/* Is there something that a socket did not take, and: try it again. */
+/* Returns true if a socket was full; pipe_flush retries. */
 bool pipe_is_full(const struct pipe *p);
 void pipe_push(struct pipe *p);
 
 /* pipe_expire.c: a request with a deadline may wait in a queue of an established pipe. */
 void pipe_expire_later(struct pipe *p);
 
-/* Is it a request that is answered? */
+/* Returns true for a request that has an answer. */
 static inline bool message_wants_answer(const struct tenrec_msg *msg)
 {
     return (msg->type & TENREC_MSG_REQUEST_BIT) && msg->type != TENREC_MSG_ONE_WAY_CALL &&
@@ -389,7 +389,7 @@ tenrec_status send_request_encode(struct pipe *p, struct tenrec_msg *msg,
 
 /* pipe_send.c */
 
-/* Takes the message and tells `done` once. */
+/* Takes the message and calls `done` once. */
 void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done);
 /* An object on the reply connection. ENOMEM */
 tenrec_status pipe_send_object(struct pipe *p, enum conn_role role, const void *object, size_t len);
@@ -397,11 +397,11 @@ tenrec_status pipe_send_object(struct pipe *p, enum conn_role role, const void *
  * is before it; NULL: it is queued. */
 tenrec_status pipe_enqueue_message(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done,
                                    uint64_t charge, struct bundle *now, tenrec_error *err);
-/* Does the loop thread send it? */
+/* Returns true if the loop thread sends the message. */
 bool pipe_is_for_link(const struct pipe *p, const struct tenrec_msg *msg);
 /* Answers the request of that id with an EXCEPTION. */
 void pipe_send_exception(struct pipe *p, int64_t id, const tenrec_error *why);
-/* Takes the message and tells `done`. */
+/* Takes the message and calls `done`. */
 void pipe_refuse(struct tenrec_msg *msg, struct tenrec_done done, const tenrec_error *err);
 
 /* While a thread delivers what it has read at once, what is sent from there
@@ -472,14 +472,14 @@ void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64
  * lock, of an incoming one on the loop thread. */
 void pipe_set_quiet(struct pipe *p, bool quiet);
 bool role_try(struct pipe *p);
-/* False when role_try is not worth it now. */
+/* Returns false when role_try is not worth it now. */
 static inline bool role_free(struct pipe *p)
 {
     return !atomic_load_explicit(&p->role.taken, memory_order_relaxed) &&
            !atomic_load_explicit(&p->role.quiet, memory_order_relaxed);
 }
 void role_leave(struct pipe *p);
-/* A request went out: somebody must read the answer. */
+/* A request was sent: a thread must read the answer. */
 void role_request_sent(struct pipe *p, bool will_poll);
 /* Data wake the loop again, unless callers poll. True when it is still quiet. */
 bool role_wake_loop(struct pipe *p);

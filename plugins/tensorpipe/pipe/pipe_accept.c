@@ -119,7 +119,7 @@ static void read_brochure(struct pipe *p)
     pipe_advance(p, PIPE_OPENING);
 }
 
-/* What a client sends early stays in the socket until all is open. */
+/* Early bytes of a client stay in the socket until all connections are open. */
 void pipe_accept_ready(struct pipe *p, struct conn *c, uint32_t events)
 {
     if (c->role == CONN_DESCRIPTOR && pipe_state(p) == PIPE_GREETING)

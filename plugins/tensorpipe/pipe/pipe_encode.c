@@ -74,7 +74,7 @@ void send_request_take_back(struct pipe *p, const struct tenrec_msg *msg,
         shm_handoff_take_back(p, p->channel->maps, notes, msg->n_tensors);
 }
 
-/* Does the channel send its bytes? */
+/* Returns true if the channel sends the bytes. */
 static bool is_sent(const struct tenrec_tensor_desc *t, const struct descriptor_note *note)
 {
     return t->bytes && !t->same_storage && !note->len && !tensor_is_on_device(t);
@@ -113,7 +113,7 @@ static tenrec_status add_tensors(struct pipe *p, struct send_request *o,
     return TENREC_OK;
 }
 
-/* What the transport has no frame for; before anything is made for the message. */
+/* Refuses a message too large for the transport's frames, before any allocation. */
 static tenrec_status check_size(const struct pipe *p, const struct tenrec_msg *msg,
                                 tenrec_error *err)
 {

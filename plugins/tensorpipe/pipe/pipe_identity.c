@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipe_identity.c - what an agent tells of itself, and what it believes of others.
+/* pipe_identity.c - the identity of an agent, and the check of others' identities.
  *
  * Rank and incarnation of a member are small numbers that any process can claim; a proof is made of
  * the tokens of both members, which only readers of the store know. Peers whose records have no
@@ -59,7 +59,7 @@ bool pipe_recognise(struct pipe *p)
     if (!peer || !is_that(p, peer) || atomic_load(&peer->left))
         return false;
     atomic_store(&p->caller, peer);
-    /* Whoever took it out meanwhile has not seen this pipe. */
+    /* A thread that removed the peer meanwhile has not seen this pipe. */
     if (atomic_load(&peer->left))
         return false;
     p->from = peer->id;

@@ -150,7 +150,7 @@ static tenrec_status reading_grow(struct pipe *p, uint32_t n, tenrec_error *err)
     return pipe_charge_reading(p, err);
 }
 
-/* What a large message took does not stay with an idle pipe. */
+/* An idle pipe does not keep the memory of a large message. */
 static void reading_shrink(struct pipe *p)
 {
     struct reading *r = &p->read;
@@ -339,7 +339,7 @@ static void end_skipped(struct pipe *p, int32_t type, int64_t id, const tenrec_e
 }
 
 /* Requests come in on incoming pipes only, and answers on outgoing ones: else
- * a stranger could answer what was asked of somebody else. */
+ * a stranger could answer a request to another peer. */
 static bool goes_the_wrong_way(const struct pipe *p, int32_t type)
 {
     return p->outgoing ? is_request(type) : (type & TENREC_MSG_RESPONSE_BIT) != 0;

@@ -9,9 +9,9 @@
  * So that data do not wake the loop thread as well, the connections are taken
  * out of its epoll set ("quiet"). That lasts beyond the wait, because a caller
  * that calls again would else pay two system calls each time. The loop listens
- * again as soon as somebody awaits an answer who does not poll, and at the
- * latest when its quiet timer finds that nobody polled for one period: then it
- * notices the peer's end too. */
+ * again as soon as a caller that does not poll awaits an answer, and at the latest
+ * when its quiet timer finds no poll for one period: then it notices the peer's end
+ * too. */
 #include "channel/channel.h"
 #include "pipe/pipe.h"
 
@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define QUIET_AFTER 2         /* polls in a row that nobody else's send interrupts ... */
+#define QUIET_AFTER 2         /* polls in a row without another thread's send ... */
 #define QUIET_STEPS 4         /* ... or reads in one poll */
 #define BUSY_POLL_NS 2000000u /* progress: busy spins so long before it sleeps */
 #define CLOCK_EVERY 32        /* rounds of spinning between two looks at the clock */
@@ -293,8 +293,8 @@ static bool reader_spin(struct pipe_reader *r, uint64_t for_ns)
     r->spinning = true;
     atomic_store_explicit(&r->p->role.taken, ROLE_SPINS, memory_order_relaxed);
     for (unsigned round = 0;; round++) {
-        /* What the socket did not take would else wait for the loop thread,
-         * which may have to share a CPU with us. */
+        /* Bytes that did not fit into the socket would else wait for the loop thread,
+         * which may have to share a CPU with this one. */
         if (pipe_is_full(r->p)) {
             pipe_push(r->p);
             until = 0; /* the answer comes after the last byte at the earliest */
@@ -345,7 +345,7 @@ static bool may_wait_in_read(const struct pipe_reader *r)
            deadline;
 }
 
-/* False when the deadline has passed. */
+/* Returns false when the deadline has expired. */
 static bool reader_step(struct pipe_reader *r)
 {
     struct pipe *p = r->p;
@@ -398,6 +398,6 @@ tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w)
     role_give_up(p, &me, reader);
     if (pipe_is_full(p))
         pipe_push(p);
-    /* What waits on a broken pipe is about to fail: the core waits for that. */
+    /* Calls on a broken pipe are about to fail: the core waits for that. */
     return in_time && !w->done(w->arg) ? TENREC_EUNSUPPORTED : TENREC_OK;
 }

@@ -139,7 +139,7 @@ static bool queue_is_full(struct pipe *p)
     return full;
 }
 
-/* May the next request be taken? */
+/* Returns true if the next request may be read. */
 static bool may_go_on(struct pipe *p)
 {
     struct endpoint *ep = p->ep;

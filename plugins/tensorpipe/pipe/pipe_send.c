@@ -86,7 +86,7 @@ struct pipe *batch_reading(void)
     return batch_now ? batch_now->reading : NULL;
 }
 
-/* False: there is no batch, or it has no room for another pipe. */
+/* Returns false without a batch, or if it has no room for another pipe. */
 static bool batch_add(struct pipe *p)
 {
     struct batch *b = batch_now;
@@ -105,8 +105,7 @@ static bool batch_add(struct pipe *p)
 
 /* ---- one message ---- */
 
-/* What it holds while it is queued: the message, and with each tensor a handle and a
- * descriptor of it. */
+/* The memory of a queued message, with a handle and a descriptor for each tensor. */
 static uint64_t charge_of(const struct tenrec_msg *msg)
 {
     uint64_t n = msg->payload_len + MESSAGE_HELD;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipe_write.c - the writer of what is on its way out.
+/* pipe_write.c - writes queued messages.
  *
  * One thread at a time writes to a connection: it owns conn->writing, which is
  * taken without the lock, so that a message that finds nothing queued before
- * it costs no lock at all. Who finds the connection taken appends to the queue
- * under the lock and goes; the writer looks for that before it leaves. What
- * the socket does not take stays in the queue until the loop thread hears that
- * there is room again. */
+ * it costs no lock at all. A thread that finds it taken appends to the queue
+ * under the lock and returns; the writer checks the queue before it leaves. Bytes
+ * that do not fit into the socket stay in the queue until the loop thread is notified
+ * of room. */
 #include "pipe/pipe.h"
 
 #include <errno.h>
@@ -63,8 +63,8 @@ static bool take_writing(struct conn *c)
     return atomic_compare_exchange_strong(&c->writing, &no, true);
 }
 
-/* The socket took less than all: is it full? The kernel then tells when there
- * is room, unless it did so already. Under the lock. */
+/* Notes a full socket after a short write. The kernel notifies of room, unless it did so
+ * already. Under the lock. */
 static void note_full(struct pipe *p, struct conn *c)
 {
     bool quiet;
@@ -82,7 +82,7 @@ static void note_full(struct pipe *p, struct conn *c)
         atomic_store(&c->full, false);
 }
 
-/* With the lock, which it lets go during the system calls. 0 or an errno. */
+/* With the lock, released during the system calls. Returns 0 or an errno. */
 static int flush_conn(struct pipe *p, struct conn *c, struct told *t)
 {
     struct iovec iov[WRITE_IOV];
@@ -246,8 +246,8 @@ void pipe_writable(struct pipe *p, struct conn *c)
 {
     bool waits;
 
-    /* Mostly nothing is held up: then the lock is not worth its price. Who
-     * writes has said so before the socket could be full. */
+    /* Mostly no message is held up: skip the lock then. A writer sets the flag before
+     * the socket can be full. */
     if (atomic_load(&p->role.taken) == ROLE_SPINS) {
         atomic_store(&c->writable, true);
         return;

@@ -3,13 +3,12 @@
  *
  * Where a message is run by another thread than the one that reads it, waking that
  * thread takes longer than the rest of the way. So a thread that runs messages may
- * lead the loop itself, and the loop's own thread stands by.
+ * lead the loop itself, and the loop's own thread is a follower.
  *
- * The guest goes away with each message, and comes back soon. Nobody is woken for
- * that: the thread that stands by sleeps in an epoll set of which the loop's set is a
- * member, armed only for as long as nobody leads. When something happens meanwhile it
- * wakes and leads, until the guest wants to again. Timers are in that set as a
- * descriptor. */
+ * The guest leaves with each message, and returns soon. No thread is woken for that: the
+ * loop's thread sleeps in an epoll set of which the loop's set is a member, armed only
+ * while no thread leads. When an event occurs meanwhile it wakes and leads, until the
+ * guest wants to again. Timers are in that set as a descriptor. */
 #include "reactor/reactor_inside.h"
 
 #include <sys/epoll.h>

@@ -91,9 +91,9 @@ void reactor_set_mine(const struct reactor *r)
     mine = r;
 }
 
-/* A loop that is about to sleep says so before it looks at `waiting` once
- * more; who posts counts up before looking at `asleep`. One of the two sees
- * the other, so that a busy loop costs its posters no system call. */
+/* A loop that is about to sleep sets `asleep` before it checks `waiting` once more; a
+ * poster increments `waiting` before it checks `asleep`. One of the two sees the
+ * other, so that a busy loop costs its posters no system call. */
 void reactor_wake(struct reactor *r)
 {
     uint64_t one = 1;
@@ -157,7 +157,7 @@ static void reactor_run_tasks(struct reactor *r)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* What died before this round began: no event fetched in it names them. */
+/* Frees objects that died before this round: no event of the round names them. */
 static void reactor_run_dead(struct reactor *r)
 {
     struct reactor_task *t, *next;
@@ -210,7 +210,7 @@ static void run_timers(struct reactor *r, uint64_t due_ns, bool more)
 }
 
 /* The bare system call, as for reading: the C library's is a cancellation point. But
- * ThreadSanitizer must see that what epoll_ctl was told happened before. */
+ * ThreadSanitizer must see that calls of epoll_ctl happened before. */
 static int epoll_fetch(const struct reactor *r, struct epoll_event *events, int ms)
 {
 #if WATCHED_BY_TSAN
@@ -263,8 +263,8 @@ void reactor_look_add(struct reactor *r, struct reactor_look *l)
         link_look(&r->looks, l);
 }
 
-/* True when the loop must not sleep. Only looks: what is found is told later, so
- * that the list does not change under us. */
+/* Returns true if the loop must not sleep. Only checks: callbacks run later, so that the
+ * list does not change meanwhile. */
 static bool reactor_look_around(struct reactor *r, bool sleeps)
 {
     struct reactor_look *next;

@@ -43,8 +43,8 @@ enum reactor_looked {
     LOOK_FOUND,
 };
 
-/* What the epoll set cannot see by itself: the loop looks at it in every round,
- * and before it `sleeps`, until there is no need. `found` runs where events do. */
+/* A source that the epoll set cannot watch: the loop polls it with `look` in every round,
+ * and before it `sleeps`, while it is in the list. `found` runs where events do. */
 struct reactor_look {
     struct reactor_look *next, **prev; /* prev NULL: not in the list */
     enum reactor_looked (*look)(struct reactor_look *l, bool sleeps);
@@ -87,7 +87,7 @@ struct reactor {
      * sleep now: 0 not at all, REACTOR_FOREVER until something happens. Runs on
      * the loop thread. */
     uint64_t (*spin)(void *arg);
-    /* False: what happens does not always show in the set. NULL: it does. */
+    /* Returns false while events may not show in the set. NULL: they always do. */
     bool (*rests)(void *arg);
     void *arg;
 };
@@ -101,7 +101,7 @@ void reactor_stop(struct reactor *r);
 void reactor_finish(struct reactor *r);
 bool reactor_is_me(const struct reactor *r);
 
-/* False when `t` was posted already and has not run yet. */
+/* Returns false if `t` was posted already and has not run yet. */
 bool reactor_post(struct reactor *r, struct reactor_task *t);
 /* Runs `t` when no fetched event can refer to the caller's sources any more:
  * the place to free them. */
@@ -114,8 +114,8 @@ int reactor_rewatch(struct reactor *r, struct reactor_source *s, uint32_t events
 void reactor_unwatch(struct reactor *r, struct reactor_source *s);
 
 /* The calling thread leads the loop until wait->done() or the deadline, if no
- * other guest does (then, and on the loop thread: EUNSUPPORTED, at once). Who has
- * the loop's end in mind makes done() true first, and posts a task. */
+ * other guest does (then, and on the loop thread: EUNSUPPORTED, at once). A thread
+ * that wants the loop to end makes done() true first, and posts a task. */
 tenrec_status reactor_lead(struct reactor *r, const struct tenrec_wait *wait);
 
 /* On the loop thread: it is a guest's. */
@@ -133,7 +133,7 @@ static inline bool reactor_is_over(const struct reactor *r)
 /* On the loop thread only. */
 void reactor_arm(struct reactor *r, struct reactor_timer *t, uint64_t due_ns);
 void reactor_disarm(struct reactor_timer *t);
-/* May be in the list already, or not. */
+/* `l` may be in the list already. */
 void reactor_look_add(struct reactor *r, struct reactor_look *l);
 void reactor_look_remove(struct reactor_look *l);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reactor_inside.h - between the two parts of the reactor: reactor.c runs the loop,
- * leader_follower.c says who does. */
+ * leader_follower.c selects the thread. */
 #ifndef TENSORPIPE_REACTOR_INSIDE_H
 #define TENSORPIPE_REACTOR_INSIDE_H
 
@@ -9,7 +9,7 @@
 /* This thread is the loop thread from here on, or no longer. */
 void reactor_set_mine(const struct reactor *r);
 
-/* What there is to do, after having slept until something came, for up to `ns`. */
+/* Sleeps for up to `ns` until an event, and handles all events and tasks. */
 void reactor_round(struct reactor *r, uint64_t ns);
 
 /* No thread leads for a while: all that happens shows in the epoll set from here on, but

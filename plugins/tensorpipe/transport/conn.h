@@ -68,7 +68,7 @@ struct conn {
     struct endpoint *ep;
     enum conn_role role;
     atomic_bool waiting;  /* something is in the queue; changes under lock */
-    atomic_bool writing;  /* whoever set it is the only one to write */
+    atomic_bool writing;  /* only the thread that set it writes */
     atomic_bool writable; /* EPOLLOUT came meanwhile */
     atomic_bool full;     /* the stream took no more: EPOLLOUT will come */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* locality.h - what tells whether two processes can reach each other's memory and
- * sockets: the boot of the machine, and the namespaces they live in. The texts
+/* locality.h - decides whether two processes can reach each other's memory and
+ * sockets: by the boot of the machine, and their namespaces. The texts
  * are those of TensorPipe, so that its peers compare equal. */
 #ifndef TENSORPIPE_LOCALITY_H
 #define TENSORPIPE_LOCALITY_H
@@ -9,7 +9,7 @@
 
 #define LOCALITY_PART_MAX 48
 
-/* False: the machine does not tell. */
+/* Returns false if the machine has none. */
 bool locality_boot_id(char buf[LOCALITY_PART_MAX]);
 /* "net", "pid", "user", ...: device and inode of this process's one. */
 bool locality_namespace(const char *which, char buf[LOCALITY_PART_MAX]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* socket_owner.c - whose process is at the other end of a TCP connection.
+/* socket_owner.c - finds the process at the other end of a TCP connection.
  *
- * A Unix socket tells by itself. For TCP on this machine the kernel is asked
+ * A Unix socket names it (SO_PEERCRED). For TCP on this machine the kernel is asked
  * for the socket at the other end, and the process that claims it is looked
  * through for a descriptor of that socket. */
 #include "transport/socket_owner.h"
@@ -93,7 +93,7 @@ static unsigned long socket_ask(const struct question *q, uid_t *ret_user)
     return inode;
 }
 
-/* Has that process a descriptor of the socket? */
+/* Returns true if that process has a descriptor of the socket. */
 static bool process_holds(pid_t pid, unsigned long inode)
 {
     char folder[64], path[64 + 256], want[64], link[64];

@@ -40,10 +40,9 @@ struct stream {
 
     /* From any thread. HEARS_ALL tells what is there already. 0 or an errno. */
     int (*hear)(struct conn *c, enum conn_hears what);
-    /* The last write did not take all, and nobody tries again without being
-     * told. `quiet`: the loop hears nothing of this connection so far. True: there
-     * is room again by now, and no event will tell. The end counts as room, as with
-     * the kernel's sockets: a write then fails with it. */
+    /* After a short write: asks for an event once room is free. `quiet`: the loop does not
+     * watch this connection so far. Returns true if room is free by now, and no event follows. The
+     * end counts as room, as with the kernel's sockets: a write then fails with it. */
     bool (*want_room)(struct conn *c, bool quiet);
     /* What the loop fetched for this connection's descriptor, as events of the
      * connection; on the loop thread. NULL: they are the same. */

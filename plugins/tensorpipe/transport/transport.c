@@ -89,7 +89,7 @@ void transport_set_port(union transport_address *a, uint16_t port)
 
 bool transport_same_host(const union transport_address *a, const union transport_address *b)
 {
-    /* A Unix socket ends on this host; who else is on it has any address. */
+    /* A Unix socket ends on this host, whatever the other address is. */
     if (a->any.sa_family == AF_UNIX || b->any.sa_family == AF_UNIX)
         return true;
     if (a->any.sa_family != b->any.sa_family)

@@ -35,7 +35,7 @@ struct transport {
 
     /* Whether this machine lets us use it; else why not. NULL: always. */
     bool (*viable)(char why[], size_t cap);
-    /* Who can reach whom: those with equal ones. */
+    /* Peers with equal domains can reach each other. */
     void (*domain)(char buf[TRANSPORT_DOMAIN_MAX]);
 
     /* A listening socket, non-blocking, not inherited, and its address as text. */
@@ -45,23 +45,23 @@ struct transport {
     tenrec_status (*parse)(const char *text, size_t len, union transport_address *ret,
                            tenrec_error *err);
     /* The connection over a socket that came in; takes it. NULL: out of memory,
-     * or nobody to talk to; it is closed then. */
+     * or the peer is refused; the socket is closed then. */
     struct conn *(*accept)(struct endpoint *ep, int fd, const union transport_address *from);
-    /* Begins to connect; EPOLLOUT tells that it stands (stream->connected). 0 or an errno. */
+    /* Begins to connect; EPOLLOUT reports the connection (stream->connected). 0 or an errno. */
     int (*connect)(struct endpoint *ep, const union transport_address *to, struct conn **ret);
 };
 
 /* All of this build, ended by NULL; of those with one option the better first. */
 extern const struct transport *const transports[];
 
-/* Does a name in the list of the options stand for it, perhaps among others? */
+/* Returns true if a name in the list of the options means this transport. */
 bool transport_is_meant(const struct transport *t, const char *listed);
 /* Of `all`, which NULL ends. NULL when there is none of that name. */
 const struct transport *transport_named(const struct transport *const *all, const char *name);
 /* The one that `address` begins with, and where the rest of it is; else NULL. */
 const struct transport *transport_of(const struct transport *const *all, const char *address,
                                      const char **ret_rest);
-/* Is one of those that the option stands for viable? Else why the first is not. */
+/* Returns true if a transport that the option means is viable; else `why` is that of the first. */
 bool transport_option_viable(const struct transport *const *all, const char *option, char why[],
                              size_t cap);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transport_local.h - abstract Unix sockets: where connections in shared memory
- * begin. The kernel chooses the name of a listener, which nobody else has. */
+ * begin. The kernel chooses the unique name of a listener. */
 #ifndef TENSORPIPE_TRANSPORT_LOCAL_H
 #define TENSORPIPE_TRANSPORT_LOCAL_H
 
@@ -15,9 +15,8 @@ tenrec_status local_parse(const char *text, size_t len, union transport_address 
 /* 0 or an errno; EAGAIN: the listener has too many to accept. */
 int local_connect(int fd, const union transport_address *to);
 
-/* The process at the other end, as the kernel says; false when it runs as
- * another user, who is not root: such a one could do us harm by means of memory
- * that we share. */
+/* The process at the other end, as the kernel says; returns false if it runs
+ * as another user, except root: such a process could attack through shared memory. */
 bool local_peer_is_ours(int fd, pid_t *ret_pid);
 
 #endif

@@ -196,7 +196,7 @@ static tenrec_status check_transport(const struct answer *a, const struct wire_o
     return TENREC_OK;
 }
 
-/* May our and their device use channel `name`? Then *ours is the offer's own. */
+/* Checks that the pair of devices may use channel `name`, and sets *ours to the offer's. */
 static tenrec_status check_pair(const struct answer *a, const struct wire_offer *offer,
                                 struct nop_bytes name, struct nop_device *ours,
                                 const struct nop_device *theirs, uint32_t *ret_channel,

@@ -33,7 +33,7 @@ struct wire_channel {
     const char *transport;  /* a listener selects it only with this one; NULL: any */
 };
 
-/* What this side offers. The strings live as long as the agent. */
+/* The offer of this side. Borrows the strings from the agent. */
 struct wire_offer {
     const struct wire_transport *transports;
     const struct wire_channel *channels;
@@ -61,7 +61,7 @@ static inline struct nop_device wire_pair_theirs(const struct wire_pair *pair)
     return (struct nop_device){ nop_text(pair->their_type), pair->their_index };
 }
 
-/* What a listener selected, or a client found in the answer. */
+/* The selection of a listener, or of the answer that a client received. */
 struct wire_selection {
     uint32_t transport; /* index in the offer */
     uint32_t n_pairs;

@@ -20,11 +20,11 @@ struct descriptor_tensor {
     struct nop_device source;
     struct nop_device target;
     bool has_target; /* without one the sender waits for a DescriptorReply */
-    bool on_host;    /* surely both: nobody needs to look at the names */
+    bool on_host;    /* surely both: the names need not be checked */
     struct nop_bytes metadata;
 };
 
-/* What a receiver is ready to take. */
+/* Limits of a receiver. */
 struct descriptor_limits {
     uint32_t max_payloads;
     uint32_t max_tensors;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* identity.h - how one Tenrec peer tells another which member it is.
+/* identity.h - the identity of a Tenrec peer in the handshake.
  *
  * The name in a hello is free text. A Tenrec peer puts an entry of its own,
  * named "tenrec", beside the transports of its Brochure, and answers one with
@@ -46,7 +46,7 @@ struct answer;
 
 /* ret->version is 0 when the peer brought no identity: it is not Tenrec.
  *
- * errors   EPROTOCOL (there is one, but it makes no sense)
+ * errors   EPROTOCOL (malformed identity)
  */
 tenrec_status identity_of_client(const struct brochure *b, struct identity *ret, tenrec_error *err);
 tenrec_status identity_of_listener(const struct answer *a, struct identity *ret, tenrec_error *err);

@@ -24,7 +24,7 @@ enum nop_prefix {
     NOP_NIL = 0xbe,
 };
 
-/* Bytes that somebody else owns, not terminated. */
+/* Borrowed bytes, not terminated. */
 struct nop_bytes {
     const unsigned char *data;
     size_t len;

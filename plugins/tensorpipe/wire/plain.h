@@ -26,7 +26,7 @@ struct plain {
     size_t len; /* of all frames */
 };
 
-/* True when `data` begins with such a message and all of it is there. */
+/* Returns true if `data` begins with a complete message of this form. */
 bool plain_read(const unsigned char *data, size_t len, struct plain *ret);
 
 #endif

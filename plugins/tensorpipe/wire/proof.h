@@ -20,7 +20,7 @@ struct proof_life {
 
 enum proof_role { PROOF_OF_CALLER = 1, PROOF_OF_LISTENER = 2 };
 
-/* What `by` shows to `to`; never 0. */
+/* The proof of `by` for `to`; never 0. */
 uint64_t proof_make(const struct proof_life *by, const struct proof_life *to, enum proof_role role);
 
 /* SipHash-2-4 of whole words of 64 bits, little endian. */

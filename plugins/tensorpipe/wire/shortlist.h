@@ -28,7 +28,7 @@
 tenrec_status shortlist_write(void *buf, const struct tenrec_tensor_desc *tensors, uint32_t n,
                               uint32_t tensor_size, size_t *ret_len, tenrec_error *err);
 
-/* Does the list begin so? A pickle never does. */
+/* Returns true for a short list, by its first bytes; a pickle never begins so. */
 bool shortlist_is(const void *list, size_t len);
 
 struct listed;

@@ -20,7 +20,7 @@ struct carried {
     struct tenrec_dtype dtype;
 };
 
-/* What the readers of lists fill. */
+/* Filled by the readers of lists. */
 struct listed {
     struct carried *carried;
     uint32_t n_carried;
@@ -48,8 +48,8 @@ bool storage_dtype(struct nop_bytes module, struct nop_bytes name, struct tenrec
 /* Bytes of an element; 0 for a dtype without whole bytes. */
 uint32_t storage_element_bytes(struct tenrec_dtype dtype);
 
-/* Does every element of the view lie within desc->bytes? Dimensions and
- * strides that cannot be counted do not.
+/* Checks that every element of the view is within desc->bytes; dimensions and strides
+ * that overflow are not.
  *
  * errors   `code`
  */

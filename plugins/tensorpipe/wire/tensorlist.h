@@ -31,7 +31,7 @@ tenrec_status tensorlist_write(void *buf, size_t cap, const struct tenrec_tensor
                                uint32_t n, uint32_t tensor_size, bool to_tenrec, size_t *ret_len,
                                tenrec_error *err);
 
-/* True for the list of no tensors as torch and we write it. */
+/* Returns true for the list of no tensors, as torch and Tenrec write it. */
 bool tensorlist_is_empty(const void *pickle, size_t len);
 
 struct listed;

@@ -85,7 +85,7 @@ static bool device_text(struct tenrec_device device, char ret[24])
     return true;
 }
 
-/* Can the peer read it, and is the view one that torch has a form for? */
+/* Checks that the peer can read the tensor, and that torch has a form for the view. */
 static tenrec_status tensorlist_write_check(const struct tenrec_tensor_desc *tensor,
                                             bool torch_class, bool to_tenrec, tenrec_error *err)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* copy.h - copying a part of something large.
  *
- * Who copies more than the caches hold does better to write past them: then the
- * lines of the destination are not read first, and what was read for the next
- * part stays. memcpy cannot know that, since it sees one part at a time. */
+ * A copy larger than the caches is faster when it writes past them: then the lines
+ * of the destination are not read first, and lines read for the next part stay. memcpy cannot know
+ * that, since it sees one part at a time. */
 #ifndef TENSORPIPE_COPY_H
 #define TENSORPIPE_COPY_H
 

@@ -6,9 +6,9 @@
  * keeps its own cursor to itself, reads the other's cursor once, checks that value and
  * only then stores it, so that a hostile peer can break this stream and nothing else.
  *
- * A side that is about to sleep says so in a word of its own and then looks once
- * more; the other looks at that word after it has moved its cursor, and wakes only
- * who sleeps. Both have a fence in between, so one of the two sees the other. */
+ * A side that is about to sleep sets a word of its own and then polls once more; the
+ * other checks that word after it has moved its cursor, and wakes only a sleeping side. Both have a
+ * fence in between, so one of the two sees the other. */
 #ifndef TENSORPIPE_RING_H
 #define TENSORPIPE_RING_H
 
@@ -20,8 +20,8 @@
 #define RING_LINE 128 /* what one processor fetches from another at once, at most */
 
 /* In shared memory, byte for byte. A cursor, and how the other side sleeps that
- * waits for it to move (RING_FUTEX, RING_BELL; who wakes takes it away), share a
- * line: who moves the one looks at the other next. */
+ * waits for it to move (RING_FUTEX, RING_BELL; the waker clears it), share a
+ * line: the side that moves the cursor checks the other word next. */
 struct ring_words {
     _Alignas(RING_LINE) _Atomic uint64_t head; /* the writer's: bytes written */
     _Atomic uint32_t reader_sleeps;
@@ -58,18 +58,18 @@ struct ring_reader {
     uint64_t unchecked; /* bytes released since we looked whether the writer sleeps */
 };
 
-/* Copies what there is room for. Returns how much that was; -1 when the words
- * make no sense. Nobody sees it before ring_publish. */
+/* Copies as many bytes as fit. Returns their number; -1 when the words are malformed.
+ * The reader does not see them before ring_publish. */
 long ring_stage(struct ring_writer *w, const void *data, size_t len);
 static inline void ring_publish(struct ring_writer *w)
 {
     atomic_store_explicit(&w->words->head, w->head, memory_order_release);
 }
-/* Is there no room at all? Looks anew. */
+/* Returns true if no room is left; reads the cursor again. */
 bool ring_is_full(struct ring_writer *w);
 
-/* Copies what there is, up to `len` bytes, the first of `whole`. Returns how much
- * that was; -1 when the words make no sense. Its room is not given back before ring_release. */
+/* Copies available bytes, up to `len`, the first of `whole`. Returns their number; -1 when
+ * the words are malformed. Their room is not released before ring_release. */
 long ring_take(struct ring_reader *r, void *to, size_t len, size_t whole);
 static inline void ring_release(struct ring_reader *r)
 {
@@ -83,8 +83,8 @@ static inline uint64_t ring_head(const struct ring_reader *r)
     return atomic_load_explicit(&r->words->head, memory_order_acquire);
 }
 
-/* Says how to be woken; the caller looks again before it sleeps. Who does not
- * sleep after all takes it back. */
+/* Announces a sleep and how to wake; the caller polls again before it sleeps, and clears
+ * the word if it does not sleep after all. */
 void ring_sleep(_Atomic uint32_t *word, uint32_t how);
 void ring_awake(_Atomic uint32_t *word, uint32_t how);
 

@@ -3,7 +3,7 @@
  *
  * The caller makes the memory and sends its descriptor over a Unix socket; the listener
  * checks and maps that memory, and answers with one byte: taken, or why not. From then
- * on the socket carries bells, and tells when the other end is gone. */
+ * on the socket carries bells, and closes when the other end is gone. */
 #ifndef TENSORPIPE_RING_SETUP_H
 #define TENSORPIPE_RING_SETUP_H
 

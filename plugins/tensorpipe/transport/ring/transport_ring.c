@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transport_ring.c - who can share rings with us, and how connections begin.
+/* transport_ring.c - the peers that can share rings, and how connections begin.
  *
  * A connection begins on a Unix socket, over which the caller sends the memory
  * (ring_setup.h). The domain holds all that must be equal for that to work: the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transport_ring.h - Tenrec's own way to a peer on the same host: rings in
- * shared memory that wake only who sleeps. */
+/* transport_ring.h - Tenrec's own transport to a peer on the same host: rings
+ * in shared memory that wake only a sleeping peer. */
 #ifndef TENSORPIPE_TRANSPORT_RING_H
 #define TENSORPIPE_TRANSPORT_RING_H
 

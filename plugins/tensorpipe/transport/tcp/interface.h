@@ -16,11 +16,11 @@
 
 #include "transport/transport.h"
 
-/* Can the text be read at all? errors: ECONFIG */
+/* Checks the syntax of the text. errors: ECONFIG */
 tenrec_status interface_check(const char *wanted, tenrec_error *err);
 
 /* The address to listen on. family: AF_UNSPEC for any.
- * errors: ECONFIG tells which interfaces there are; EOS */
+ * errors: ECONFIG lists the interfaces; EOS */
 tenrec_status interface_pick(const char *wanted, int family, union transport_address *ret,
                              tenrec_error *err);
 

@@ -162,8 +162,8 @@ tenrec_status transport_local(const struct tp_options *o, union transport_addres
     return TENREC_OK;
 }
 
-/* A host that talks to itself has no congestion to control, and what looks for some
- * (bbr) holds back: "reno", which everybody may choose, never does. */
+/* Loopback has no congestion to control, and an algorithm that probes for some (bbr)
+ * slows it down: "reno", which any user may choose, does not. */
 static void leave_unpaced(int fd)
 {
     static const char plain[] = "reno";

@@ -3,15 +3,15 @@
  *
  * Over the Unix stream socket of a connection each side sends one message, at
  * once and without waiting for the other's: two tokens of four bytes, and four
- * descriptors. Nothing follows it; from then on the socket only tells that the
- * other side is still there. */
+ * descriptors. Nothing follows it; from then on the socket only shows that the
+ * other side is alive. */
 #ifndef TENSORPIPE_SHM_HANDSHAKE_H
 #define TENSORPIPE_SHM_HANDSHAKE_H
 
 #include "transport/tp_shm/shm_ring.h"
 
-/* What one side tells the other. Who wrote to its inbox pushes the inbox token
- * into its reactor, who took from its outbox the outbox token. */
+/* The message of one side. A peer that wrote to its inbox pushes the inbox token into its
+ * reactor; a peer that read from its outbox pushes the outbox token. */
 struct shm_hello {
     uint32_t inbox_token, outbox_token;
     int reactor[SHM_FILES], inbox[SHM_FILES];

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* So much is told to the other side at once: small enough that both copy at
- * the same time, large enough that telling costs nothing. */
+/* Bytes per notification of the other side: small enough that both sides copy at the
+ * same time, large enough that notifications cost nothing. */
 #define CHUNK ((uint64_t)256 << 10)
 
 /* Ours; a peer hands them back, and the reactor throws them away. */
@@ -54,8 +54,8 @@ void shm_link_finish(struct shm_link *l)
     shm_ring_unmap(&l->peer_reactor);
 }
 
-/* A peer that cost us patience once is left to shm_link_tend. That is told in
- * any case, since it may have pushed the token before our marker moved. */
+/* A peer that made this side wait once is left to shm_link_tend, which is notified in any
+ * case, since the peer may have pushed the token before our marker moved. */
 static void link_push(struct shm_link *l, uint32_t token, atomic_bool *owed)
 {
     if (atomic_load_explicit(owed, memory_order_relaxed) ||
@@ -111,8 +111,8 @@ static void tell_read(struct shm_link *l, struct transfer *t)
     link_push(l, l->outbox_token, &l->owes_outbox);
 }
 
-/* Is there a head, or a byte of the body? Looks again when all that was seen
- * is taken. False: not now, or never (*ret_bad). */
+/* Returns true if a head, or a byte of the body, is available; reads the marker again when
+ * all known bytes were read. False: not now, or never (*ret_bad). */
 static bool more_to_read(struct shm_link *l, struct transfer *t, bool *ret_bad)
 {
     uint64_t need = l->read_left ? 1 : SHM_RING_HEAD;

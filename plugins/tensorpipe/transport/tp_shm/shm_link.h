@@ -18,15 +18,15 @@
 #define SHM_RING_HEAD 4  /* the same in the ring */
 #define SHM_FRAME_MAX UINT32_MAX
 
-/* libtensorpipe's own. An object must fit into the ring as a whole: who sends
- * one that is longer than the reader's ring kills a libtensorpipe process. */
+/* libtensorpipe's own. An object must fit into the ring as a whole: an object
+ * longer than the reader's ring kills a libtensorpipe process. */
 #define SHM_INBOX_SIZE (UINT64_C(2) << 20)
 
 struct shm_link {
     struct shm_ring inbox, reactor;       /* ours */
     struct shm_ring outbox, peer_reactor; /* the peer's; not mapped before shm_link_attach */
     uint32_t inbox_token, outbox_token;   /* for the peer's reactor */
-    /* Tokens for which there was no place: whoever comes by tries again. */
+    /* Tokens that found no place: any later call retries. */
     atomic_bool owes_inbox, owes_outbox;
 
     /* The reader's: the frame that is under way. */
@@ -64,11 +64,11 @@ bool shm_link_writable(const struct shm_link *l);
  * from its own. */
 uint64_t shm_link_written(const struct shm_link *l);
 uint64_t shm_link_taken(const struct shm_link *l);
-/* Is there anything in our inbox? */
+/* Returns true if the inbox has unread bytes. */
 bool shm_link_is_unread(const struct shm_link *l);
 /* Bytes that we wrote and the peer did not take. */
 uint64_t shm_link_unread(const struct shm_link *l);
-/* Is there a token that found no place? */
+/* Returns true if a token has found no place yet. */
 bool shm_link_owes(const struct shm_link *l);
 
 /* To be called now and then, by any thread: makes room in our reactor, and

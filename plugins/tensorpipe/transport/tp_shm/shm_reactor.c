@@ -51,8 +51,8 @@ void shm_reactor_empty(const struct shm_ring *own)
     struct shm_ring_header *h = own->header;
     uint64_t head = atomic_load_explicit(&h->marker[SHM_PRODUCER], memory_order_relaxed);
 
-    /* Two threads at once may set it back a little: then the next one is told
-     * of tokens that no thread reads anyway. */
+    /* Two threads at once may set it back a little: then the next thread sees
+     * tokens that no thread reads anyway. */
     if (atomic_load_explicit(&h->marker[SHM_CONSUMER], memory_order_relaxed) != head)
         atomic_store_explicit(&h->marker[SHM_CONSUMER], head, memory_order_release);
 }

@@ -23,8 +23,8 @@ static void close_both(int fd[SHM_FILES])
             close(fd[i]);
 }
 
-/* A file in memory whose size nobody can change, so that nobody can take it
- * away from under us. -1: errno says why. */
+/* Makes a file in memory whose size no process can change, so that no mapping faults.
+ * Returns -1 and sets errno on failure. */
 static int new_file(uint64_t size)
 {
     int e, fd = memfd_create("tenrec_shm", MFD_CLOEXEC | MFD_ALLOW_SEALING);

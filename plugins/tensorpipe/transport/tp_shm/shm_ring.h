@@ -8,10 +8,10 @@
  *
  * The other side is not trusted: sizes are read once, our own marker is kept
  * outside of the shared memory, and the other one is checked at every look.
- * What cannot be checked is that the other side leaves its files as long as
- * they were. libtensorpipe does not seal them, and who cuts a file that
- * somebody has mapped kills him with SIGBUS. So only processes of the same user
- * are let in (local_peer_is_ours), who could as well send that signal. */
+ * The length of the other side's files cannot be checked: libtensorpipe does not seal
+ * them, and truncating a mapped file kills its reader with SIGBUS. So only processes
+ * of the same user are admitted (local_peer_is_ours), which could as well send that
+ * signal. */
 #ifndef TENSORPIPE_SHM_RING_H
 #define TENSORPIPE_SHM_RING_H
 
@@ -30,7 +30,7 @@ enum shm_file { SHM_HEADER, SHM_DATA, SHM_FILES };
 /* As it lies in memory, by TensorPipe's rules. */
 struct shm_ring_header {
     uint64_t size, mask;
-    atomic_uchar in_use[SHM_ROLES]; /* taken by who moves the marker, where several may */
+    atomic_uchar in_use[SHM_ROLES]; /* held by the thread that moves the marker */
     unsigned char reserved[6];
     atomic_uint_least64_t marker[SHM_ROLES];
 };

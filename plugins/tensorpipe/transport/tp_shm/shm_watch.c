@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_watch.c - looks at connections that wake nobody. */
+/* shm_watch.c - polls connections that wake no thread. */
 #include "transport/tp_shm/shm_watch.h"
 #include "endpoint.h"
 #include "transport/conn.h"
@@ -52,7 +52,7 @@ static bool is_expecting(const struct shm_medium *m)
            atomic_load_explicit(&m->wants_room, memory_order_relaxed) || shm_link_owes(&m->link);
 }
 
-/* Has the peer written since the last look? */
+/* Returns true if the peer has written since the last poll. */
 static bool has_news(struct shm_medium *m)
 {
     uint64_t written = shm_link_written(&m->link);

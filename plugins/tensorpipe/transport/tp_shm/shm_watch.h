@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_watch.h - how the loop thread hears of connections that wake nobody.
+/* shm_watch.h - how the loop thread polls connections that wake no thread.
  *
  * A peer on libtensorpipe that puts something into a ring tells its reactor,
- * and expects that to be looked at all the time. Who waits for an answer looks
- * for it himself (stream_shm.c). For everything else the loop thread looks,
+ * and expects that to be looked at all the time. A thread that waits for an answer polls
+ * itself (stream_shm.c). For everything else the loop thread looks,
  * with pauses that grow with the silence: they never add more than a quarter to
  * what something took anyway, and end at SHM_PAUSE_MAX_NS. It looks at nothing
  * when there is no such connection, or when callers read all of them. */

@@ -69,8 +69,8 @@ void stream_shm_reached_late(struct conn *c, int e)
     conn_deliver(c, EPOLLIN | EPOLLERR);
 }
 
-/* The peer's rings may have come. Leaves why not in m->failed; an errno has to
- * do, so the log tells the rest. */
+/* Attaches the peer's rings if they have arrived. Stores a failure as an errno in
+ * m->failed; the log has the details. */
 static void shm_attach(struct conn *c, struct shm_medium *m)
 {
     struct shm_hello hello;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stream_shm.h - a connection of TensorPipe's shm transport: two rings, and a
- * Unix socket that tells when the peer is gone. */
+ * Unix socket that closes when the peer is gone. */
 #ifndef TENSORPIPE_STREAM_SHM_H
 #define TENSORPIPE_STREAM_SHM_H
 
@@ -16,7 +16,7 @@ struct shm_medium {
     /* The loop thread's, until the handshake is over. */
     struct shm_hello ours; /* to tell the peer; its descriptors are closed then */
     bool watched;          /* the socket is in the epoll set */
-    bool reached;          /* the socket is connected, and the peer was told */
+    bool reached;          /* the socket is connected, and the rings were sent */
     bool attached;         /* the peer's rings are here */
     int failed;            /* why they never will be, an errno */
 
@@ -39,10 +39,10 @@ extern const struct stream stream_shm;
 struct conn *stream_shm_conn(struct endpoint *ep, const struct transport *transport, int fd,
                              const union transport_address *peer, int *ret_errno);
 
-/* The socket is connected: tells the peer of our rings. 0 or an errno. */
+/* Call once the socket is connected: sends our rings to the peer. 0 or an errno. */
 int stream_shm_reached(struct conn *c);
 /* The same later than connect has returned; `e`: why it could not be connected.
- * What fails is told to the connection. */
+ * Reports a failure to the connection. */
 void stream_shm_reached_late(struct conn *c, int e);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transport_shm.c - TensorPipe's shm transport: who can be reached by it, and how.
+/* transport_shm.c - TensorPipe's shm transport: the reachable peers, and how to connect.
  *
  * A connection begins on a Unix socket with an abstract name, whose both ends
  * then exchange their rings (shm_handshake.h). */
@@ -50,7 +50,7 @@ static bool shm_viable(char why[], size_t cap)
     return true;
 }
 
-/* Tells the peer of our rings. */
+/* Sends our rings to the peer. */
 static int shm_introduce(struct conn *c)
 {
     if (local_peer_is_ours(c->source.fd, &c->pid))
