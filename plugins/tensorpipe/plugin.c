@@ -23,18 +23,19 @@ static const struct tenrec_option options[] = {
     OPTION(transports, LIST, "[shm, uv]", .item = TENREC_OPT_STRING, .choices = REGISTRY_TRANSPORTS,
            .help =
                "Transports to offer, the preferred first; shm is shared memory with peers on this "
-               "host, uv is TCP. What does not work here is skipped. A peer on libtensorpipe costs "
+               "host, uv is TCP. Transports that do not work here are skipped. A peer on "
+               "libtensorpipe costs "
                "some 1 % of a processor while it is connected over shm; tenrec_ring instead of shm "
                "is for workers of Tenrec only."),
     OPTION(channels, LIST, "[cuda_xth, cuda_ipc, cuda_basic, cma, basic]",
            .item = TENREC_OPT_STRING, .choices = REGISTRY_CHANNELS,
            .help = "Channels for tensors, the preferred first; basic sends them through a "
-                   "connection of the transport. What does not work here is skipped."),
+                   "connection of the transport. Channels that do not work here are skipped."),
     OPTION(progress, STRING, "adaptive", .choices = "busy|adaptive|sleep",
            .help =
                "How threads wait: busy spins always (one thread at a time), adaptive spins up to "
-               "50 us while that pays off (300 us, letting others go first, who runs what comes: "
-               "PyTorch), sleep never spins."),
+               "50 us while that pays off (a thread that also runs messages, as in PyTorch, 300 us "
+               "with sched_yield), sleep never spins."),
     OPTION(ifname, STRING, "",
            .help =
                "Network interface to listen on, instead of listen: eth0, a prefix eth*, a subnet "
@@ -48,11 +49,11 @@ static const struct tenrec_option options[] = {
            .help = "Port to listen on: \"29600\", the first free one of a range such as "
                    "\"29600-29700\", or \"0\" for any."),
     OPTION_MS(connect_timeout, "10s", .min = 1, .max = 86400000,
-              .help = "Longest time for a connection to a peer to be made."),
+              .help = "Time limit for connecting to a peer."),
     OPTION_MS(hello_timeout, "5s", .min = 1, .max = 86400000,
-              .help = "Longest time for a connection that came in to say what it is for."),
+              .help = "Time limit for the hello of an incoming connection."),
     OPTION_MS(handshake_timeout, "30s", .min = 1, .max = 86400000,
-              .help = "Longest time for a peer, once connected, to say who it is and to answer."),
+              .help = "Time limit for a connected peer to identify itself and to answer."),
     OPTION_MS(keepalive, "60s",
               .help =
                   "Idle time after which TCP asks whether the peer's host is still there; after "

@@ -181,7 +181,7 @@ static void push_polling(struct agent *a, tenrec_sink_fn *sink, void *arg)
     if (n)
         info_push(
             sink, arg, "polling",
-            "%u connections to peers on libtensorpipe, which wake nobody: every %.2f to %.0f ms", n,
+            "%u connections to peers on libtensorpipe without wake-ups: every %.2f to %.0f ms", n,
             (double)SHM_PAUSE_MIN_NS / 1e6, (double)SHM_PAUSE_MAX_NS / 1e6);
     else
         info_push(sink, arg, "polling", "no");

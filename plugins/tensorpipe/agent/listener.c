@@ -52,7 +52,7 @@ static void hello_missing(struct reactor_timer *t)
 {
     struct conn *c = CONTAINER(t, struct conn, timer);
 
-    listener_refuse(c->owner, c, TENREC_LOG_DEBUG, "its hello did not come in time");
+    listener_refuse(c->owner, c, TENREC_LOG_DEBUG, "its hello did not arrive in time");
 }
 
 static void await_hello(struct conn *c, uint64_t limit_ms, void (*fire)(struct reactor_timer *t))

@@ -183,7 +183,7 @@ static tenrec_status host_announced(struct pipe *p, struct nop_bytes note, struc
         return TENREC_OK;
     }
     return tenrec_fail(err, TENREC_EPROTOCOL,
-                       "descriptor: a tensor that comes in a way which was not agreed");
+                       "descriptor: a tensor over a channel that was not agreed");
 }
 
 static bool control_tell(struct pipe *p, const unsigned char *body, size_t len)

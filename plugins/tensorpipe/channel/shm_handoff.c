@@ -208,7 +208,7 @@ tenrec_status shm_handoff_arrived(struct pipe *p, struct nop_bytes note,
     if (note.data[AT_FDS] && !receive_fds(p, get_le64(note.data + AT_NUMBER), &share)) {
         close_fds(&share);
         return tenrec_fail(err, TENREC_EPROTOCOL,
-                           "descriptor: shared memory whose file descriptors did not come");
+                           "descriptor: shared memory without its file descriptors");
     }
     memcpy(share.record, note.data + AT_RECORD, sizeof share.record);
     st = ep->host->shared(ep->self, p->sharing, &share, desc, err);

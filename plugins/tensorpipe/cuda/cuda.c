@@ -69,8 +69,8 @@ void cuda_stop(struct cuda *c)
     if (!inflight_list_finish(&c->inflight, STOP_MS))
         endpoint_log(
             c->ep, TENREC_LOG_WARN,
-            "a device has not done in %d ms what it was told; the memory of those tensors is "
-            "not given back",
+            "a device has not completed its work in %d ms; the memory of those tensors is not "
+            "released",
             STOP_MS);
     pieces_written(c);
 }

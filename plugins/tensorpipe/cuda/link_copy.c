@@ -105,7 +105,7 @@ tenrec_status link_copy_lent(struct pipe *p, const struct landing *at,
     tenrec_status st;
 
     if (!handover)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "a tensor of this process that nobody has lent");
+        return tenrec_fail(err, TENREC_EPROTOCOL, "a tensor of this process that was not lent");
     if (!t) {
         handover_return(handover);
         return TENREC_OK;

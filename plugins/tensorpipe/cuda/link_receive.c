@@ -13,7 +13,7 @@ static tenrec_status read_note(struct landing *at, struct nop_bytes note, tenrec
     if (!link_is_note(note) ||
         note.len != (note.data[0] == NOTE_KIND + METHOD_IPC ? NOTE_IPC : NOTE_SHORT))
         return tenrec_fail(err, TENREC_EPROTOCOL,
-                           "descriptor: a tensor of a device that does not say how it comes");
+                           "descriptor: a tensor of a device without a channel");
     at->method = (enum method)(note.data[0] - NOTE_KIND);
     at->number = get_le64(note.data + 1);
     if (at->method != METHOD_IPC)

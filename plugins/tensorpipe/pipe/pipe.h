@@ -354,7 +354,7 @@ void pipe_give_writing(struct pipe *p); /* nothing is written; under the lock */
 void pipe_write_taken(struct pipe *p, const struct bundle *b);
 /* EPOLLOUT came for `c`. */
 void pipe_writable(struct pipe *p, struct conn *c);
-/* Returns true if a socket was full; pipe_flush retries. */
+/* pipe_is_full returns true if a socket was full; pipe_push retries. */
 bool pipe_is_full(const struct pipe *p);
 void pipe_push(struct pipe *p);
 

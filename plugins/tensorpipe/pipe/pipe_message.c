@@ -376,7 +376,7 @@ void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64
         counter_add(&ep->count.messages_dropped, 1);
         msg->release(msg);
         pipe_failf(p, TENREC_EPROTOCOL, 0,
-                   "the caller says that it is member %d in life %llu, which is not in the group",
+                   "the caller claims to be member %d in life %llu, which is not in the group",
                    (int)p->claimed, (unsigned long long)p->claimed_incarnation);
         return;
     }

@@ -179,7 +179,7 @@ static void bundle_rest(struct pipe *p, struct conn *c, const struct bundle *b, 
     if (e && e != EAGAIN)
         connection_lost(p, e);
     else if (!o)
-        pipe_failf(p, TENREC_ENOMEM, 0, "no memory for what the socket did not take");
+        pipe_failf(p, TENREC_ENOMEM, 0, "no memory for bytes that did not fit into the socket");
     if (!o)
         bundle_tell(b, &p->why);
 }

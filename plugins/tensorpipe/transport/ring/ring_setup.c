@@ -207,7 +207,7 @@ static int receive_setup(int sock, struct setup *s, int *ret_fd, const char **re
     do
         n = recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
-    *ret_why = "closed before it said what it is";
+    *ret_why = "closed before its hello";
     if (n <= 0)
         return n < 0 ? errno : ECONNRESET;
     fds = take_fds(&m, ret_fd);

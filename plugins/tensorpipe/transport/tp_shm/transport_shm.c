@@ -129,8 +129,8 @@ const struct transport transport_shm = {
     .option = "shm",
     .max_frame = SHM_FRAME_MAX,
     .max_object = SHM_INBOX_SIZE,
-    .advice = "it wakes nobody, so this worker looks every 0.05 to 1 ms for what comes as long as "
-              "that peer is connected; with transports: [uv] it need not",
+    .advice = "this peer sends no wake-ups, so this worker polls every 0.05 to 1 ms while the peer "
+              "is connected; transports: [uv] avoids that",
     .viable = shm_viable,
     .domain = shm_domain,
     .listen = local_listen,
