@@ -5,7 +5,7 @@
 
 #include "backend/chain.h"
 
-/* What a recording agent does; given as the options of its layer. */
+/* The behaviour of a recording agent; the options of its layer. */
 struct recorder {
     const char *tag; /* "a": events are "a.init", "a.start", ... */
     const struct tenrec_agent_ops *ops;

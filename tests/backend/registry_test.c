@@ -216,7 +216,7 @@ TEST_WITH(unload_backend_refuses_while_an_agent_lives, unload_all, unload_all)
     loop_close(loop);
 }
 
-/* Is a file with this in its path mapped into this process? */
+/* Returns true if a file with this in its path is mapped into this process. */
 static bool mapped(const char *part)
 {
     FILE *f = fopen("/proc/self/maps", "r");

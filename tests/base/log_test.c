@@ -76,7 +76,7 @@ TEST(error_ends_with_a_whole_character_when_a_place_cuts_it)
     }
 }
 
-/* Is every byte of the text printable or a part of well-formed UTF-8? */
+/* Returns true if every byte is printable or a part of well-formed UTF-8. */
 TEST(text_is_printable_when_bytes_are_any)
 {
     char from[5] = "", to[32], again[32];

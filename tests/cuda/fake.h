@@ -24,7 +24,7 @@ uint64_t fake_stream(int device); /* lives for ever */
 /* Queues on `stream` (0: the default one): bytes that depend on `seed` and on where
  * they lie, to all of `data`. */
 void fake_fill(int device, uint64_t stream, void *data, size_t bytes, uint32_t seed);
-/* What is queued on `stream` afterwards runs some time later. */
+/* Delays later work on `stream`. */
 void fake_delay(int device, uint64_t stream);
 void fake_wait(int device, uint64_t stream);
 /* Queues a copy to the host on `stream`, waits for it, and fails the test at the
@@ -33,7 +33,7 @@ void fake_check(int device, uint64_t stream, const void *data, size_t bytes, uin
 /* The same without a device: memory of the host. */
 void fake_fill_host(void *data, size_t bytes, uint32_t seed);
 void fake_check_host(const void *data, size_t bytes, uint32_t seed);
-/* Is it what that fake_fill writes? */
+/* Returns true if the memory has the pattern of fake_fill. */
 bool fake_same(int device, uint64_t stream, const void *data, size_t bytes, uint32_t seed);
 
 /* Gives what these functions made and keep, but for the streams, back. */
@@ -45,7 +45,7 @@ void fake_close(void);
 bool fake_fail(const char *call, unsigned nth);
 unsigned fake_calls(const char *call);
 int fake_reports(void); /* misuse so far, which is on stderr */
-/* Is something queued that reads or writes it, in any process? */
+/* Returns true if queued work of any process reads or writes the memory. */
 bool fake_busy(const void *data);
 enum fake_live {
     FAKE_DEVICE_MEMORY,

@@ -46,7 +46,7 @@ static struct pipe *pipe_of(struct rig *r)
     return p;
 }
 
-/* Do calls of the first side go through it still? */
+/* Returns true if calls of the first side still work. */
 static bool is_in_use(struct rig *r, const struct pipe *p)
 {
     struct peer *peer = agent_peer(r->n[0].agent.impl, 1);

@@ -14,7 +14,7 @@
 #define BYTES ((size_t)100000)
 #define SEED 7
 
-/* What the lender says of its allocation. */
+/* The lender's description of its allocation. */
 struct lent_memory {
     struct import_key key;
     uint64_t whole; /* bytes of it, which may be more than were asked for */

@@ -196,7 +196,7 @@ static void start_apart(struct rig *r, unsigned me)
     n->started = true;
 }
 
-/* What the library keeps for the next tensor went with its last agent. */
+/* The last agent has freed the blocks that the library kept for the next tensor. */
 static bool is_clean(const char *who)
 {
     static const char *const name[] = { "pieces of device memory", "pieces of pinned memory",
@@ -308,7 +308,7 @@ void rig_close(struct rig *r)
 
 /* ---- calls ---- */
 
-/* What the test sends: memory of its own, ready on a stream of its own. */
+/* The tensor that the test sends: in its own memory, ready on its own stream. */
 struct sent {
     void *data[RIG_TENSORS];
     int device[RIG_TENSORS];

@@ -191,7 +191,7 @@ TEST_WITH(rules_of_one_seed_hit_the_same_messages, flaky_set_up, flaky_tear_down
     assert_non_null(strchr(one, '1'));
 }
 
-/* What goes to another worker meanwhile does not change what happens here. */
+/* Messages to another worker do not change the hits here. */
 TEST_WITH(rules_draw_for_each_worker_apart, flaky_set_up, flaky_tear_down)
 {
     char alone[65], mixed[65];

@@ -18,7 +18,7 @@ struct fake_driver {
 };
 extern struct fake_driver fake_driver;
 
-/* Does all that is queued. */
+/* Runs all queued work. */
 void fake_driver_run(void);
 
 #endif

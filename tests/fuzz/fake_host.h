@@ -10,7 +10,7 @@
 #define FAKE_LIFE(id) (1000 + (uint64_t)(id))
 #define FAKE_KEPT 16 /* requests that wait for an answer */
 
-/* What the host does, by bit. */
+/* The behaviour of the host, by bit. */
 enum fake_mood {
     MOOD_REFUSES = 1,    /* accepts no requests */
     MOOD_NO_PLACE = 2,   /* wants no tensors */

@@ -421,7 +421,7 @@ void fake_conn_open_socket(struct fake_conn *c)
     c->fd = pair[1];
 }
 
-/* What a kernel's edge-triggered set would tell of it now. */
+/* The events that a kernel's edge-triggered set would report now. */
 static uint32_t fake_conn_events(struct fake_conn *c)
 {
     uint32_t heard = 0, events;

@@ -154,7 +154,7 @@ static void describe_tensors(struct tenrec_tensor_desc *t, const struct frame_me
     }
 }
 
-/* What channel_host says of a tensor. */
+/* The descriptor of a tensor by channel_host. */
 static void note_tensor(struct descriptor_note *note, const struct frame_message *m)
 {
     *note = (struct descriptor_note){ .len = NOTE_LEN };

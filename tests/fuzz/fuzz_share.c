@@ -15,7 +15,7 @@
 
 #define KEPT 4
 
-/* What the owner has. */
+/* The state of the owner. */
 struct owner {
     struct release_page release_page;
     int page_fd[RELEASE_PAGE_FDS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What strangers can make the store's server hold: sessions without sockets, whose peers
+/* Memory that strangers can make the store's server hold: sessions without sockets, whose peers
  * read as the case says. */
 #include "test_store.h"
 

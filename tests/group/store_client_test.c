@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the TCP store's client does with servers that come late, go away, are
+/* The TCP store's client with servers that start late, go away, are
  * silent, or are no stores. */
 #include "loopback.h"
 

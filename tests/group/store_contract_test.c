@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every store does, whatever is behind it: each case runs on the
+/* The contract of every store: each case runs on the
  * in-process store, the file store, the TCP store and those of plugins. */
 #include "test_store.h"
 

@@ -69,7 +69,7 @@ static void holds(struct tenrec_store *s, const char *key, const char *value)
     free(data);
 }
 
-/* What torch 1.13 wrote, captured; with our own records between. */
+/* Records that torch 1.13 wrote, with Tenrec's records between. */
 #define A_V "\2\0\0\0/a\2\0\0\0v\0"
 #define B_TB "\2\0\0\0/b\2\0\0\0tb"
 #define C_4                                                                                        \

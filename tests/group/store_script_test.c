@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the TCP store's client does with servers whose answers are written here, byte by byte. */
+/* The TCP store's client with servers whose answers are written here, byte by byte. */
 #include "loopback.h"
 
 #include "base/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does to a store what lines on stdin say, and answers each by one line; the
+/* Executes lines of stdin on a store, and answers each with one line; the
  * other side of torch_store_test.py. A failed call answers "error CODE: text".
  *
  *   serve | open URL [MS] | file PATH N | set K V [MS] | get K [MS] | add K N [MS]

@@ -211,7 +211,7 @@ TEST_WITH(torch_keys_of_others_give_way_to_ours, begin, end)
     leave(&b);
 }
 
-/* What two workers that began by init_rpc have in the store. */
+/* The keys of two workers that started with init_rpc. */
 static void torch_group_lives(void)
 {
     torch_sets("rpcIsStaticGroup", "false");

@@ -13,7 +13,7 @@
 /* BROKEN until the loss is reported to the user; no send goes there before. */
 enum { LINK_NONE, LINK_UP, LINK_BROKEN, LINK_TELLING };
 
-/* What an agent knows of one peer. */
+/* An agent's state of one peer. */
 struct peer {
     tenrec_peer id;
     int state;           /* of the connection from here to there */

@@ -168,7 +168,7 @@ static void inproc_shutdown(struct tenrec_agent *self)
     settle_all(mine, &canceled);
     settle_all(theirs, &lost);
     pretend_finish();
-    /* What another thread copies just now. */
+    /* A message that another thread copies now. */
     pthread_mutex_lock(&hub_lock);
     while (a->pending)
         hub_wait(0);

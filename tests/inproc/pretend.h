@@ -9,7 +9,7 @@
 
 #include <tenrec/agent.h>
 
-/* What a test finds in the table of functions beyond those that the core knows. */
+/* Functions for tests, beyond those that the core knows. */
 struct pretend_ops {
     struct tenrec_device_ops ops;
     /* Queues a call of fn(arg): what a kernel would do. */
@@ -20,7 +20,7 @@ struct pretend_ops {
 
 extern const struct pretend_ops pretend_ops;
 
-/* Does all that is queued anywhere. */
+/* Runs all queued work. */
 void pretend_finish(void);
 
 #endif

@@ -14,7 +14,7 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const char *config;
-/* What the agent and a peer with all it has agree on. */
+/* The choice of the agent and a peer with all transports and channels. */
 static const char *channel = "basic", *transport = "uv";
 
 static const size_t sizes[] = { 0, 1, 100, 4096, 65535, 65536, 1000000, 64 * MIB };

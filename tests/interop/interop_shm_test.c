@@ -224,7 +224,7 @@ TEST(shm_lets_a_real_listener_outlive_our_death)
     peer_stop(p);
 }
 
-/* What was written reaches a peer that reads it, although the agent goes. */
+/* Written bytes reach a peer that reads them, although the agent ends. */
 TEST(shm_loses_no_message_when_the_agent_drains_and_goes)
 {
     struct peer *p = start();

@@ -41,7 +41,7 @@ void raw_read(int fd, void *data, size_t len);
 void raw_write_frame(int fd, const void *data, size_t len);
 /* Returns the length, at most `cap`. */
 size_t raw_read_frame(int fd, void *buf, size_t cap);
-/* True when the other side has closed, with nothing left to read. */
+/* Returns true if the other side has closed, with nothing left to read. */
 bool raw_ended(int fd);
 
 #endif

@@ -37,7 +37,7 @@ struct side {
 void side_open(struct side *s, const char *config, const char *peer_address);
 void side_close(struct side *s);
 
-/* What debug_info says under the first key with this in it; "" when there is none. */
+/* The value of debug_info of the first key with this in it; "" without such a key. */
 #define SIDE_INFO 160
 void side_info(struct side *s, const char *key, char ret[SIDE_INFO]);
 

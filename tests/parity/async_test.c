@@ -9,7 +9,7 @@
 
 enum way { BY_SYNC, BY_ASYNC, BY_REMOTE };
 
-/* What a case calls, from `to` (x, y, z), and what it returns. */
+/* The function of a case, with arguments from `to` (x, y, z), and its result. */
 struct plan {
     const char *function;
     int64_t x, y, z;

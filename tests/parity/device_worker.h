@@ -5,7 +5,7 @@
 
 #include "devices.h"
 
-/* What goes from `from` to worker `to` arrives there on `there`. */
+/* Tensors sent from `from` to worker `to` arrive there on `there`. */
 struct device_way {
     const char *to;
     struct tenrec_device from, there;

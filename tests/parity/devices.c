@@ -16,7 +16,7 @@ struct kernel {
     int64_t n;
 };
 
-/* What is used of the driver. */
+/* The used functions of the driver. */
 struct driver {
     int (*retain)(void **ret, int device);
     int (*push)(void *ctx);
@@ -39,7 +39,7 @@ static pthread_cond_t found = PTHREAD_COND_INITIALIZER;
 
 #define KNOWN_WITHIN_S 10
 
-/* What devices_use has found, perhaps on another thread: a peer's call may be served
+/* The result of devices_use, perhaps on another thread: a peer's call may be served
  * before the body that made the worker comes to it. */
 static const struct behind *known(void)
 {

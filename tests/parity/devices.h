@@ -31,14 +31,14 @@ tenrec_status vector_subtract(struct tenrec_tensor *x, struct tenrec_tensor *y,
 void vector_fill(struct tenrec_tensor *t, float x);
 void vector_put(struct tenrec_tensor *to, struct tenrec_tensor *from);
 
-/* What is queued on the current stream of `device` afterwards runs later. */
+/* Delays later work on the current stream of `device`. */
 void device_delay(struct tenrec_device device);
 
 /* Another stream of the device becomes the current one; the former. */
 struct tenrec_stream device_switch(struct tenrec_device device);
 void device_switch_back(const struct tenrec_stream *former);
 
-/* Is `t` on `device`, and all `x` when the current stream there is done? */
+/* Returns true if `t` is on `device`, and all `x` once the current stream there is done. */
 void assert_vector(struct tenrec_tensor *t, struct tenrec_device device, float x);
 void assert_vector_value(const struct tenrec_value *v, struct tenrec_device device, float x);
 

@@ -26,7 +26,7 @@ static const char *const fail_remote_calls[] = { "REMOTE_CALL", NULL };
 static const char *const fail_two[] = { "RREF_FORK_REQUEST", "RREF_CHILD_ACCEPT", NULL };
 static const char *const none[] = { NULL };
 
-/* What differs between the tests of one kind. */
+/* The parameters of the tests of one kind. */
 struct plan {
     const char *function;
     int n_args; /* integers, all 1 */

@@ -11,7 +11,7 @@ static struct tenrec_future *ask_sum(const struct tenrec_test *t, int64_t x, int
     return ask_async(t, next_worker(t, 1), "add", args, 2);
 }
 
-/* What a callback saw, for the thread that waits for it. */
+/* The observation of a callback, for the thread that waits for it. */
 struct seen {
     atomic_int n;
     _Atomic int64_t value;

@@ -64,7 +64,7 @@ int64_t future_int(struct tenrec_future *f);
 /* n x n of float32, all `x`. */
 struct tenrec_tensor *filled(int64_t n, float x);
 
-/* True when v is a tensor of n x n, all `x`. */
+/* Returns true if v is a tensor of n x n, all `x`. */
 bool is_filled(const struct tenrec_value *v, int64_t n, float x);
 void assert_filled(struct tenrec_value *take, int64_t n, float x);
 

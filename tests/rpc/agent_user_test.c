@@ -366,7 +366,7 @@ TEST_WHEN(agent_user_copies_tensors_for_a_receiver_that_maps_them, is_not_faulty
     tenrec_tensor_drop(t);
 }
 
-/* What is out at one time is no more than the receive pool may have. */
+/* The blocks in use at one time are within the limit of the receive pool. */
 TEST_WHEN(agent_user_copies_no_more_than_the_pool_may_have, is_not_faulty, make, drop)
 {
     const struct tenrec_route none = { 0 };

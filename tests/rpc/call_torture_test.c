@@ -40,7 +40,7 @@ static void refill(void)
     pthread_mutex_unlock(&drained_lock);
 }
 
-/* Has no memory from now on, for its result, and for the error in the place of that. */
+/* Fails all later allocations: for the result, and for the error instead of it. */
 static tenrec_status starve(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     const struct tenrec_value v = tenrec_int(42);

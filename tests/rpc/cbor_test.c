@@ -78,7 +78,7 @@ TEST(cbor_writer_leaves_an_item_out_when_it_finds_no_room)
 
 /* ---- reading ------------------------------------------------------------------ */
 
-/* What libcbor has read, and whether it has a place in our payloads. */
+/* The item that libcbor has read, and whether payloads may hold it. */
 struct theirs {
     struct cbor_item item;
     bool foreign;

@@ -245,7 +245,7 @@ TEST(gather_refuses_a_set_without_oneself)
     cluster_close(&c, TENREC_GRACEFUL);
 }
 
-/* What a peer writes down as the set: seven names, but six ends of line. */
+/* The set as a peer writes it: seven names, but six ends of line. */
 TEST(gather_refuses_a_gather_whose_set_is_malformed)
 {
     struct tenrec_value item[] = {

@@ -13,7 +13,7 @@
 /* A message with this payload, the array's NUL left out. */
 #define MESSAGE(text, n_tensors) message_of(text, sizeof text - 1, n_tensors)
 
-/* What is refused, and part of the error's text. */
+/* A refused payload, and part of the error's text. */
 struct bad {
     const char *bytes;
     size_t n;

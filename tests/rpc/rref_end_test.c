@@ -26,7 +26,7 @@ static void open_three_patient(void)
     cluster_open(&c, 3, patient, rref_functions);
 }
 
-/* What is left of it: tests may have ended some workers already. */
+/* Ends the remaining workers: tests may have ended some already. */
 static void close_rest(void)
 {
     for (size_t i = 0; i < c.n; i++)

@@ -67,7 +67,7 @@ static bool next_row(void)
 
 /* ---- the world ------------------------------------------------------------------ */
 
-/* What happens after a reference has come somewhere. */
+/* The steps after a reference has arrived. */
 struct plan {
     void (*arrived)(int at, struct tenrec_rref *r);
     bool returns;   /* calls return when what they brought is confirmed */

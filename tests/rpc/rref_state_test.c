@@ -205,7 +205,7 @@ TEST_WITH(rref_made_for_a_lost_worker_is_not_kept, open_context, close_context)
     assert_int_equal(rref_context_count(ctx).num_forks, 0);
 }
 
-/* What it has sent is taken by one thread while another one sees it leave. */
+/* One thread handles a member's messages while another sees it leave. */
 TEST_WITH(rref_of_a_member_that_has_left_is_not_kept, open_context, close_context)
 {
     const tenrec_error why = { .code = TENREC_EPEER_LOST, .worker = OTHER };

@@ -142,7 +142,7 @@ TEST_WITH(call_goes_on_when_another_member_answers_with_an_error, open_three, cl
 
 enum { LEAVING = 1, VIEW_NUMBERS = 4 };
 
-/* What worker `id` would say as it leaves. */
+/* The message of worker `id` when it leaves. */
 static struct tenrec_msg *leaving(struct tenrec_worker *w)
 {
     const int64_t number[VIEW_NUMBERS] = { 1, LEAVING, w->self.id, w->monitor->incarnation };

@@ -31,7 +31,7 @@ static uint64_t long_after(void)
     return clock_now_ns() + (STORAGE_POOL_IDLE_MS + 1) * UINT64_C(1000000);
 }
 
-/* What its region takes of the machine. */
+/* The memory of the machine that its region uses. */
 static size_t resident(const struct shared_block *b)
 {
     struct stat st;

@@ -87,7 +87,7 @@ static tenrec_status write_into(struct tenrec_call *c, void *arg, tenrec_error *
     return tenrec_call_return(c, &v, err);
 }
 
-/* What worker2 says to what came here. */
+/* The answer of worker2 about the received tensor. */
 static tenrec_status pass_on(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
     size_t n;

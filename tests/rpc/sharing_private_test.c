@@ -35,7 +35,7 @@ TEST_WITH(sharing_private_is_written_by_its_receiver_alone, open_both, close_bot
     tenrec_tensor_drop(got);
 }
 
-/* What was written into pages of one tensor is not seen in the next one there. */
+/* Bytes written into pages of one tensor are not visible in the next tensor there. */
 TEST_WITH(sharing_private_memory_is_used_again_and_reads_as_its_owner_wrote_it, open_both,
           close_both)
 {
@@ -111,7 +111,7 @@ TEST_WITH(sharing_private_regions_take_no_loans_to_be_read, open_both, close_bot
     tenrec_tensor_drop(got);
 }
 
-/* What a child has since its parent forked stays as it was. */
+/* A forked child keeps its memory unchanged. */
 TEST_WITH(sharing_private_is_not_used_again_while_a_child_may_read_it, open_both, close_both)
 {
     struct tenrec_tensor *t = make_private(MIB, 1), *got = carry(t);

@@ -18,7 +18,7 @@
 
 #define FAULTED 3 /* exit status of a child */
 
-/* What goes over the socket in front of the descriptors. */
+/* The message on the socket in front of the descriptors. */
 struct packet {
     unsigned char record[TENREC_SHARE_RECORD];
     uint64_t bytes;
@@ -47,7 +47,7 @@ static void send_share(int to, struct tenrec_share *share, uint64_t bytes)
         close(share->fd[--share->n_fds]);
 }
 
-/* False: the other end is gone. */
+/* Returns false if the other end is gone. */
 static bool receive_share(int from, struct tenrec_share *share, uint64_t *ret_bytes)
 {
     struct packet p;

@@ -304,7 +304,7 @@ TEST(tensor_contiguous_ignores_the_stride_when_a_length_is_one)
 
 /* ---- what is sent --------------------------------------------------------------- */
 
-/* What goes out for the first `n` of `room` elements. */
+/* The bytes sent for the first `n` of `room` elements. */
 static uint64_t sent_bytes(int64_t n, size_t room)
 {
     int32_t *data = calloc(room, sizeof *data);

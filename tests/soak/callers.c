@@ -277,7 +277,7 @@ static bool one_call(struct caller *c)
     return true;
 }
 
-/* False: it shall end. Waits while it is paused, and between calls a moment. */
+/* Waits while paused, and a moment between calls. Returns false if the thread has to end. */
 static bool go_on(struct caller *c, bool rest)
 {
     struct timespec until;

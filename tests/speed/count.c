@@ -103,7 +103,7 @@ static void task_ended(struct tracer *t, pid_t tid)
 
 /* ---- what they do ---------------------------------------------------------------------- */
 
-/* True when it was a word to us, and no system call of the work. */
+/* Returns true for a signal to the counter, which is no system call of the work. */
 static bool heard(struct tracer *t, const struct task *k, const struct __ptrace_syscall_info *i)
 {
     int fd = (int)i->entry.args[0];

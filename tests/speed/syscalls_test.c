@@ -55,7 +55,7 @@ static int subject(void *arg)
     return rc ? 1 : 0;
 }
 
-/* What is expected of one process; limits are of each call, a few calls more. */
+/* Expected counts of one process; limits are per call, with a few calls more. */
 struct expected {
     uint32_t sends, receives, vain, waits, wakes;
     bool exact; /* neither more nor less sends and receives */

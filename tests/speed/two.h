@@ -7,7 +7,7 @@
 #include "../testing.h"
 #include <tenrec/testkit.h>
 
-/* What the caller does once it is connected; fails by an assertion. */
+/* The work of the caller once it is connected; fails by an assertion. */
 typedef tenrec_status two_work_fn(struct tenrec_worker *w, void *arg, tenrec_error *err);
 
 struct two {

@@ -17,7 +17,7 @@ static atomic_long seen;        /* in this run */
 static atomic_long first, last; /* the numbers that fail */
 static atomic_bool happened;
 
-/* Is this one of those that fail? */
+/* Returns true if this allocation or send has to fail. */
 static bool fails(enum torture_kind kind)
 {
     long n;

@@ -10,7 +10,7 @@
 
 #define RANGES 64
 
-/* What a peer may leave in a word: relative to what it was, or absolute. */
+/* Values that a peer may write to a word: relative to the old value, or absolute. */
 enum base { BASE_WAS, BASE_ZERO };
 struct change {
     const char *name;

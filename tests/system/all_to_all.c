@@ -23,7 +23,7 @@ int main(int argc, char **argv)
     if (ok)
         printf("%s of %zu: %d calls\n", me.name, n, calls);
     ok = ok && !tenrec_shutdown(w, TENREC_GRACEFUL, TENREC_TIMEOUT_DEFAULT, &err);
-    /* What succeeds leaves the error alone. */
+    /* A success leaves the error unchanged. */
     if (!ok || err.code != TENREC_OK)
         fprintf(stderr, "%s\n", err.text);
     tenrec_worker_drop(w);

@@ -93,7 +93,7 @@ tenrec_status exchange_register(struct tenrec_worker *w, tenrec_error *err)
     return st;
 }
 
-/* What one worker is sent in a round, and the answers that come. */
+/* The calls of one round to a worker, and their answers. */
 struct sent {
     int64_t a, b;
     char text[64];

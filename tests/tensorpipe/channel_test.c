@@ -465,7 +465,7 @@ static void open_with_lanes(struct node *n, tenrec_peer id, const char *progress
     node_open(n);
 }
 
-/* What the debug info says about the channel to worker 1. */
+/* The channel to worker 1 in the debug info. */
 static void find_channel(void *arg, const char *key, const char *value)
 {
     if (strcmp(key, "peer.1.channel") == 0)

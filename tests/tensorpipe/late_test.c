@@ -145,7 +145,7 @@ static void stall_ready(struct reactor_source *source, uint32_t events)
     s->source_was = atomic_fetch_add(&s->n_events, 1);
 }
 
-/* What the loop finds when its process runs again. */
+/* The events that the loop finds when its process runs again. */
 static void stall_run(struct reactor_task *t)
 {
     struct stall *s = (struct stall *)(void *)((char *)t - offsetof(struct stall, task));

@@ -35,7 +35,7 @@ struct node {
     bool started, ringless;
     bool dynamic; /* its group; before node_open */
 
-    /* What the test wants to happen. NULL: requests are echoed. */
+    /* Handles requests. NULL: requests are echoed. */
     void (*on_request)(struct node *n, tenrec_peer from, struct tenrec_msg *msg);
     atomic_bool refuse_place, refuse_requests;
     void *arg;

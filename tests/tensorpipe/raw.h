@@ -22,7 +22,7 @@ void raw_frame(int fd, const void *body, size_t len);
 bool raw_recv(int fd, void *data, size_t len);
 /* One frame into buf; its length, or -1 at the end of the stream. */
 long raw_recv_frame(int fd, void *buf, size_t cap);
-/* True when the agent closes the connection within the limit. */
+/* Returns true if the agent closes the connection within the limit. */
 bool raw_closed(int fd);
 
 /* Parts of a handshake as a plain TensorPipe peer. */

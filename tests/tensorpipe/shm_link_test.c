@@ -71,7 +71,7 @@ static uint32_t next_random(uint32_t *state)
     return *state >> 8;
 }
 
-/* What lies in the ring: length of 4 bytes, body. */
+/* The contents of the ring: length of 4 bytes, body. */
 TEST(link_puts_frames_into_the_ring_with_short_heads)
 {
     static const unsigned char expected[] = {

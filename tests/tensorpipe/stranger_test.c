@@ -71,7 +71,7 @@ static struct proof_life life_of(const struct node *node)
     return (struct proof_life){ node->member.id, node->member.incarnation, node->member.token };
 }
 
-/* What a caller says that claims to be `as`, to n[1]. */
+/* The hello of a caller that claims to be `as`, to n[1]. */
 static void claim(char text[IDENTITY_MAX], const struct node *as, uint64_t proof)
 {
     const struct identity identity = { IDENTITY_VERSION, as->member.id, as->member.incarnation,

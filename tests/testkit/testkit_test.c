@@ -14,7 +14,7 @@
 #include <tenrec/testkit.h>
 #include <unistd.h>
 
-/* What most cases start from; `two` has a second worker to fail. */
+/* The start of most cases; `two` has a second worker to fail. */
 static struct tenrec_test_options options(uint32_t mode, tenrec_test_body_fn *body)
 {
     return (struct tenrec_test_options){

@@ -6,7 +6,7 @@ const char plain_answer[] =
     "b907 bd027576 bd0f3132372e302e302e313a3237303031 bb010100 bd0475763a2a bb01 " BASIC
     "bc080100000000000000 bb01 " BASIC "bb01 " CPU0 ANY "bb01 ba02 " CPU0 CPU0 BASIC;
 
-/* What a client with shm and cma sent, and what its listener answered. */
+/* The bytes of a client with shm and cma, and the answer of its listener. */
 const char shm_brochure[] =
     "b902bb02bd027576bd0475763a2abd0373686dbd3373686d3a39306366313966302d366635322d343863342d6133"
     "62622d3966633738353231343231375f345f6566666666666639bb03bd056261736963bb01b902bd036370750"

@@ -15,7 +15,7 @@
 extern const char plain_brochure[];
 extern const char plain_answer[];
 
-/* What a client with shm and cma sent, and what its listener answered. */
+/* The bytes of a client with shm and cma, and the answer of its listener. */
 extern const char shm_brochure[];
 extern const char shm_answer[];
 extern const char shm_domain[];

@@ -285,7 +285,7 @@ void watch_main(std::shared_ptr<Pool::State> s)
     for (unsigned quiet = 0; quiet < 20 && s->needs_watch();) {
         const uint64_t begun[] = { s->lane[0].begun, s->lane[1].begun };
         s->watch.wait_for(hold, STALL);
-        s->held = false; // who reads is at something long
+        s->held = false; // the reading thread is busy for long
         quiet = s->waiting() ? 0 : quiet + 1;
         for (unsigned i = 0; i < 2 && !s->left && s->threads < THREADS_MAX; i++) {
             Queue &q = s->lane[i];

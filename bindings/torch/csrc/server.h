@@ -68,7 +68,7 @@ class Server : public std::enable_shared_from_this<Server>
 
     Pool &pool_;
     const rpc::RequestCallback &functions_;
-    std::shared_mutex lock_; // guards the next: shared by who uses it
+    std::shared_mutex lock_; // guards the next: shared by its users
     tenrec_backend_agent *backend_ = nullptr;
     std::atomic<int64_t> calls_{ 0 }, async_calls_{ 0 }, refused_calls_{ 0 };
 };

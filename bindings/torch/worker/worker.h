@@ -54,7 +54,7 @@ class Worker
 
   private:
     struct tenrec_worker *w_ = nullptr;
-    std::vector<std::unique_ptr<py::function>> functions_; // who calls them has their addresses
+    std::vector<std::unique_ptr<py::function>> functions_; // calls have their addresses
 };
 
 } // namespace tenrec_torch

@@ -296,7 +296,7 @@ bool place_find(const char *call, uintptr_t at, size_t len, bool host, struct pl
 
 EXPORT int fake_cuda_busy(uint64_t at);
 
-/* Is something queued that reads or writes the memory there? */
+/* Returns true if queued work reads or writes the memory there. */
 int fake_cuda_busy(uint64_t at)
 {
     struct memory *m;

@@ -93,7 +93,7 @@ struct CUctx_st *context(void);
 
 #define USERS_MAX 16
 
-/* What lies before an allocation that another process can map. */
+/* The header of an allocation that another process can map. */
 struct shared_head {
     uint64_t id;
     struct {

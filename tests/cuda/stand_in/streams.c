@@ -55,7 +55,7 @@ struct CUctx_st *stream_context(const struct CUstream_st *s)
 
 bool event_is_done(struct event_state *e, unsigned number)
 {
-    /* What a process had queued ends with it. */
+    /* The queued work of a process ends with it. */
     return atomic_load(&e->completed) >= number ||
            (kill(atomic_load(&e->recorder), 0) != 0 && atomic_load(&e->recorder));
 }
@@ -356,7 +356,7 @@ int cuMemsetD32Async(uint64_t to, unsigned value, size_t n, struct CUstream_st *
     return SUCCESS;
 }
 
-/* What is queued on `s` from now on waits that long. */
+/* Delays later work on `s` by that time. */
 void fake_cuda_delay(struct CUstream_st *s, unsigned us)
 {
     s = stream_of(s, __func__);
