@@ -40,7 +40,7 @@ static void end(void)
     membership_view_finish(&view);
 }
 
-/* The member to ask now; -1 for none. */
+/* The id of the due member; -1 for none. */
 static tenrec_peer due(enum heartbeat_due expected)
 {
     struct heartbeat one = { .id = -1 };

@@ -23,7 +23,7 @@ void party_leave(struct tenrec_worker *w);
 /* Simulates the death of the process: connections break, no port listens, and the worker has
  * not left. */
 void party_die(struct tenrec_worker *w);
-/* Ends the workers that are left. */
+/* Frees the worker after party_die. */
 void party_clear_away(struct tenrec_worker *w);
 
 /* The store that they meet in; borrowed until the next party. */
