@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plugin of somebody else: compiled by a bare cc, with the public headers
- * and no other flag of ours. */
+/* outside.c - a third party's plugin: compiled by a bare cc with the public headers, without
+ * the flags of this build. */
 #include <tenrec/plugin.h>
 
 static void drop(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault_test.c - each call of the driver fails once: the message is told so, by the
- * name of the call, or the tensor goes another way; and the next one goes through. */
+/* fault_test.c - each call of the driver fails once: the message fails with the name of
+ * the call, or the tensor takes another path; and the next message succeeds. */
 #include "../testing.h"
 #include "cuda/driver.h"
 #include "rig.h"

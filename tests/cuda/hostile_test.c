@@ -20,7 +20,7 @@ struct forged {
 };
 
 /* Tokens of processes are the same in all processes of this program, as that of a peer that
- * sends back what it was told. */
+ * echoes them. */
 ssize_t __real_getrandom(void *ret, size_t len, unsigned flags);
 ssize_t __wrap_getrandom(void *ret, size_t len, unsigned flags);
 

@@ -75,8 +75,8 @@ static void release_request(void *arg, struct tenrec_msg *response)
     request->release(request);
 }
 
-/* Nobody waits for the device: the answer is sent in the order of the streams on
- * which the request came. What failed to be sent is answered by an error. */
+/* Does not wait for the device: the answer is sent in the order of the request's streams.
+ * A failed send is answered with an error. */
 static void answer_done(void *arg, const tenrec_error *err)
 {
     struct tenrec_msg *msg = arg;

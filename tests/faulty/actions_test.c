@@ -330,7 +330,7 @@ static void *hammer(void *arg)
     return arg;
 }
 
-/* Everything at once, and a shutdown in the middle of it: each send is told
+/* Everything at once, and a shutdown in the middle of it: each send completes
  * once, each message is released once. */
 TEST_WITH(rules_lose_nothing_when_many_threads_send, flaky_set_up, flaky_tear_down)
 {

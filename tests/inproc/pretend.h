@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pretend.h - devices that are not there, for tests of the order of things.
+/* pretend.h - simulated devices, for tests of the order of work.
  *
- * Their memory is that of the host, and nothing that is queued on a stream is done
- * before somebody waits for it: whoever forgets to order two streams sees old
- * bytes, every time. */
+ * Their memory is that of the host, and queued work of a stream runs only
+ * when a thread waits for it: code that does not order two streams always sees old
+ * bytes. */
 #ifndef INPROC_PRETEND_H
 #define INPROC_PRETEND_H
 

@@ -91,7 +91,7 @@ TEST(shm_is_not_used_by_a_client_that_lists_only_uv)
 
 /* ---- much of it ---- */
 
-/* Around what a ring holds, and around the pieces in which it is told of. */
+/* Sizes around that of a ring, and around the chunks of its notifications. */
 static const uint64_t sizes[] = {
     1,           4096,        MIB / 4 - 1, MIB / 4,     MIB / 4 + 1,  2 * MIB - 12,
     2 * MIB - 4, 2 * MIB - 1, 2 * MIB,     2 * MIB + 1, 3 * MIB + 17, 64 * MIB,

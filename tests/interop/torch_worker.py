@@ -26,8 +26,8 @@ except ImportError:
 
 
 def start(folder, address):
-    """The agent alone: what init_rpc does besides is to meet the others, who
-    would have to be torch workers."""
+    """Starts the agent alone: init_rpc would also meet the other workers, which would
+    have to be torch's."""
     store = dist.PrefixStore("rpc_prefix_0", dist.FileStore(os.path.join(folder, "store"), 1))
     if address:
         store.set("names/1", "tenrec")

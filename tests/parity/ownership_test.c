@@ -100,7 +100,7 @@ static tenrec_status owners_of_references_are_compared(const struct tenrec_test 
 
 /* test_rref_leak, test_ignore_rref_leak,
  * test_non_garbage_collected_user_rref_due_to_local_circular_dependency: a
- * reference that is still held at the end is told of, or let go in silence */
+ * reference that is still held at the end is reported, or released silently */
 static tenrec_status reference_that_is_left_is_a_leak(const struct tenrec_test *t,
                                                       tenrec_error *err)
 {

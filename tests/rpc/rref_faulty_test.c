@@ -34,8 +34,8 @@ static void close_all(void)
 
 #define CONTROL "RREF_FORK_REQUEST, RREF_CHILD_ACCEPT, RREF_USER_DELETE"
 
-/* A user shares with a user and with the owner, an owner with a user, all of
- * it through lists, and everything is let go of. */
+/* A user shares with a user and with the owner, an owner with a user, all
+ * through lists, and everything is released. */
 static void share_and_drop(int64_t i)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", i), *own = new_int(c.worker[0], i);

@@ -4,16 +4,16 @@
  *     actor LEDGER SEED SLOT LIFE CALLERS
  *     actor --store
  *
- * Joins its group, says "ready NAME ID", and calls the others until told otherwise,
- * one line for each order on stdin:
+ * Joins its group, prints "ready NAME ID", and calls the others. Orders on stdin, one
+ * per line:
  *
- *     pause, resume        its own calls; "ok" when none is under way, or they go on
+ *     pause, resume        its own calls; "ok" when none is in flight, or at once
  *     stats                "ok KEY=NUMBER ..."
  *     gather VALUE NAME... "ok", or "fail CODE TEXT"
  *     leave                in good order: "ok", or "fail CODE TEXT"; ends
  *
- * "removed" is told when the group has given it up. --store serves a store, says its
- * port and ends when stdin does.
+ * Prints "removed" when the group has removed it. --store serves a store, prints its
+ * port and ends with stdin.
  */
 #include "ledger.h"
 #include "work.h"

@@ -25,8 +25,8 @@ void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *old, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
 
-/* In the program, so that they stand before the C library's for all who are
- * linked or loaded. */
+/* In the program, so that they override the C library's for all linked or loaded
+ * libraries. */
 void *malloc(size_t size)
 {
     atomic_fetch_add(&allocations, 1);

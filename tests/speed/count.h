@@ -24,16 +24,16 @@ struct counts {
  * child's exit status; -1 when it did not exit, or cannot be traced (errno). */
 int count_run(int (*fn)(void *arg), void *arg, struct counts *ret);
 
-/* For who is counted: this process, with its threads, is `role` from now on;
- * the time that is counted begins and ends, for all of them. */
+/* For the counted processes: count_role gives this process and its threads a role;
+ * count_begin and count_end bound the counted time of all. */
 void count_role(int role);
 void count_begin(void);
 void count_end(void);
 
-/* Sums: whatever hands bytes, or a wake-up, to the kernel and gets rid of them;
- * whatever takes some; whatever may sleep until there are some; all others. A
+/* Sums of system calls: sends of bytes or wake-ups; receives; calls that may sleep until
+ * there are some; all others. A
  * receive that found nothing counts as `vain`, and a wait that may not sleep as
- * `looks`: who spins does these by the clock, not by the call. */
+ * `looks`: a spinning thread makes these by the clock, not by the call. */
 struct count_sums {
     uint32_t sends, receives, vain, waits, wakes, looks, others;
 };

@@ -80,8 +80,8 @@ static bool fits(const struct count_process *p, const struct expected *e)
            is_few(s.waits, e->waits) && is_few(s.wakes, e->wakes) && is_few(s.others, 0);
 }
 
-/* Others use the processors, too, and who is not served for long may well go to
- * sleep: one good run of some is enough. */
+/* Other programs use the processors, too, and a worker that does not run for long may go
+ * to sleep: one good run of several is enough. */
 static void expect_calls(const char *progress, const struct expected e[COUNT_ROLES])
 {
     struct counts c;

@@ -142,7 +142,7 @@ TEST_WITH(agent_closes_a_pipe_whose_connections_do_not_come, setup, teardown)
 }
 
 /* A caller that dies in the middle of its handshake: its connection may end before the
- * agent has read who it is. */
+ * agent has read its identity. */
 TEST(agent_closes_a_pipe_one_of_whose_connections_ended_with_its_hello)
 {
     struct node stranger;
@@ -172,7 +172,7 @@ static void hold_on(struct node *holder, tenrec_peer from, struct tenrec_msg *ms
     keep_request(holder, from, msg);
 }
 
-/* What comes from here on until let_go comes at once. Who was connected before has
+/* Blocks the loop until let_go: later events come at once then. Earlier connections have
  * been accepted. */
 static void hold_the_loop(struct raw_pipe *ret_by)
 {

@@ -99,8 +99,8 @@ TEST(listen_refuses_places_where_it_cannot_listen)
     assert_refused("", "", "9000-8000", "ends before it begins");
 }
 
-/* Of a TCP socket of this process; false: it is none. Whoever listens counts, too: what
- * connects begins with its choice, and a connection that was paced once stays so. */
+/* Reads the setting of a TCP socket of this process; false for another descriptor. Listeners
+ * count, too: a connection starts with their setting, and stays paced once it was. */
 static bool congestion_control(int fd, char ret[16])
 {
     socklen_t text = 16;

@@ -228,8 +228,8 @@ void node_share_memory(struct node *n)
     n->options.transports.n = n->options.channels.n = 2;
 }
 
-/* Nobody else's domain is like this one, so two agents come to TensorPipe's
- * shm, which they would use with libtensorpipe. */
+/* Gives the agent a unique domain, so that two agents use TensorPipe's shm, as they would
+ * with libtensorpipe. */
 static void hide_rings(struct node *n)
 {
     struct agent *a = n->agent.impl;

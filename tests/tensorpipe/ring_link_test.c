@@ -153,8 +153,8 @@ TEST(ring_carries_small_and_large_messages_both_ways_at_once)
     }
 }
 
-/* Callers that come and go in all ways: each call sleeps, spins or is read by
- * somebody else, as it happens. */
+/* Callers of all kinds: each call sleeps, spins or is read by another thread, by
+ * chance. */
 static void *come_and_go(void *arg)
 {
     const struct stream *s = arg;

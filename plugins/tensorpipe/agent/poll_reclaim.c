@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* poll_reclaim.c - a timer that gives connections back to the loop thread when
- * the callers who read them have gone (pipe_poll.c). */
+ * their reading callers have left (pipe_poll.c). */
 #include "agent/agent.h"
 #include "pipe/pipe.h"
 

@@ -112,8 +112,8 @@ int cuEventDestroy_v2(struct CUevent_st *e)
     return SUCCESS;
 }
 
-/* Who waits for what was recorded before goes on doing that, whatever comes next.
- * What other processes see is one event, and recorded again when it is done. */
+/* Waiters for the earlier record keep waiting for it. Other processes see one event, which
+ * is recorded again once complete. */
 static bool record_anew(struct CUevent_st *e)
 {
     struct event_state *fresh;

@@ -3,14 +3,14 @@
  *
  * Device memory is host memory that other processes can map, at an address that
  * the host may not touch: a read without the driver crashes. A stream is
- * a thread that does what is queued, late: it waits for a random time before and
- * in the middle of each operation, and what a copy writes is poisoned until it is
- * done. So code that misses an event sees wrong bytes. Misuse is said on stderr and
+ * a thread that runs the queued work late: it waits for a random time before and
+ * in the middle of each operation, and the destination of a copy is poisoned until it
+ * is done. So code that misses an event sees wrong bytes. Misuse is reported on stderr and
  * ends the process with status 86 at its exit.
  *
  * Settings are read from the environment when the library is loaded:
  *
- *     FAKE_CUDA_DEVICES   how many devices there are (2)
+ *     FAKE_CUDA_DEVICES   number of devices (2)
  *     FAKE_CUDA_SEED      of the random times (1)
  *     FAKE_CUDA_DELAY_US  the longest of them, microseconds (200)
  *     FAKE_CUDA_LATE_QUERIES  1: each other answer about an event is late (0)
