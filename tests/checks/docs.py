@@ -6,7 +6,8 @@ stands, any other inside a function that has seen <tenrec/tenrec.h>. After a lin
 <!-- from PATH --> a block (of any language) stands word for word in that file
 of the tree. A block marked `yaml` that has a line `backend:` passes `tenrec
 check`, unless <!-- unchecked: WHY --> stands above it. A link to a file of the tree leads to one,
-and each test that docs/hardening.md names exists.
+and its #section to a heading there; each file that a page names in `backquotes` exists;
+docs/README.md lists each page; each test that docs/hardening.md names exists.
 """
 import json
 import os
@@ -19,7 +20,10 @@ import report
 
 BLOCK = re.compile(r"(?:<!-- (?:from (\S+)|(unchecked): [^>]*) -->\s*\n)?"
                    r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\(([^)#: ]*)(?:#([^)]*))?\)")
+# A file of the sources in backquotes: a path from the top of the tree or of one of its parts, or a bare name.
+SOURCE = re.compile(r"`((?:[\w-]+/)*[\w-]+\.(?:c|h|cc|py|pml|md|build))`")
+FOREIGN = {"cuda.h", "dlfcn.h", "rpc_test.py", "faulty_agent_rpc_test.py", "dist_utils.py"}
 
 
 def pages():
@@ -72,13 +76,40 @@ def yaml_blocks(tenrec):
             yield from done.stderr.splitlines()[:10]
 
 
+def prose(path):
+    """A page without its blocks."""
+    return re.sub(r"^```.*?^```$", "", report.text(path), flags=re.MULTILINE | re.DOTALL)
+
+
+def sections(path):
+    """The anchors of a page's headings, as GitHub makes them."""
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+            for title in re.findall(r"^#+ (.*)$", prose(path), re.MULTILINE)}
+
+
 def links():
     for path in pages():
-        for target in LINK.findall(re.sub(r"^```.*?^```$", "", report.text(path),
-                                          flags=re.MULTILINE | re.DOTALL)):
-            full = os.path.normpath(os.path.join(report.ROOT, os.path.dirname(path), target))
-            if not os.path.exists(full):
-                yield f"{path}: leads to {target}, which is not there"
+        for target, section in LINK.findall(prose(path)):
+            full = os.path.normpath(os.path.join(os.path.dirname(path), target)) if target else path
+            if not os.path.exists(os.path.join(report.ROOT, full)):
+                yield f"{path}: leads to {target}, which does not exist"
+            elif section and section not in sections(full):
+                yield f"{path}: leads to {full}#{section}, a section that does not exist"
+
+
+def sources():
+    there = report.files("", ends=(".c", ".h", ".cc", ".py", ".pml", ".md", ".build"))
+    for path in pages():
+        for name in SOURCE.findall(prose(path)):
+            if not any(f"/{file}".endswith(f"/{name}") for file in there) and name not in FOREIGN:
+                yield f"{path}: names {name}, which does not exist"
+
+
+def contents():
+    page = report.text("docs/README.md")
+    for path in report.files("docs", ends=(".md",)):
+        if f"({os.path.basename(path)})" not in page and path != "docs/README.md":
+            yield f"docs/README.md: does not list {path}"
 
 
 def tests_of_hardening():
@@ -96,6 +127,8 @@ def main():
     report.case("docs_c_blocks_compile", c_blocks(json.loads(sys.argv[1])))
     report.case("docs_quoted_blocks_stand_in_their_file", quoted_blocks())
     report.case("docs_links_lead_somewhere", links())
+    report.case("docs_name_files_that_exist", sources())
+    report.case("docs_contents_list_each_page", contents())
     if len(sys.argv) > 2:
         report.case("docs_yaml_blocks_pass_tenrec_check", yaml_blocks(sys.argv[2]))
     report.case("docs_hardening_names_tests_that_exist", tests_of_hardening())

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""commands.py TENREC BUILDDIR CC HELLO ELASTIC - the commands of README.md, CONTRIBUTING.md, SECURITY.md and docs/*.md run.
+
+Each command of a block marked `sh` or `console` runs in a copy of the tree made
+of links, where build/release is this build, ./program an example, mine.c the
+plugin echo, and each file that the page shows (a block whose first line is
+"# NAME.yaml") is there. A command ends with 0 unless ENDS names another end, and
+CANNOT lists the commands that need more than this machine, each with the reason.
+A block without a mark that begins with a command, and a line of either table
+that no page has, fail the check.
+"""
+import contextlib
+import json
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import report
+
+TENREC, BUILD, CC, HELLO, ELASTIC = sys.argv[1:]
+BUILD = os.path.abspath(BUILD)
+SLOW = float(os.environ.get("TENREC_TEST_SLOW", "1"))
+LIMIT_S = 60 * SLOW
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"# (\w+\.yaml)\b")
+COMMAND = re.compile(r"(tenrec|script/\w+|bench/\w+|meson|ninja|build/\S+|python3?|export|apt-get) ")
+
+# Beginning of a command: why this check does not run it.
+CANNOT = {
+    "script/demo": "builds a release",
+    "script/test": "runs all tests, and so this one; `script/test-torch` needs PyTorch",
+    "script/bootstrap": "installs packages from the network",
+    "script/fuzz": "fuzzes with clang; the replay of each corpus is a test",
+    "script/tidy": "check_tidy runs it",
+    "script/soak": "runs for minutes; the test soak is a short form",
+    "script/gpu-test": "needs a GPU",
+    "bench/": "measures for minutes; the tests tools_bench and tools_torch run it on small works",
+    "meson setup": "builds the tree; the tests of bindings/torch run what it makes",
+    "meson test": "runs all tests, and so this one",
+    "ninja": "builds the tree",
+    "export PYTHONPATH": "belongs to a build with PyTorch",
+    "apt-get": "installs packages from the network",
+    "tenrec run -n 3 --config config/redis.yaml": "needs a Redis server; the test redis starts one",
+    "tenrec ping --store redis:": "needs a Redis server; the test redis starts one",
+    "tenrec run --elastic 2:8": "needs two hosts; the test tools_elastic joins on one",
+    "tenrec run --elastic 1:4": "needs two hosts; the test tools_elastic joins on one",
+}
+
+# Beginning of a command: variables that make its chance or its limit a test's, its exit status, a text that it prints.
+ENDS = {
+    "TENREC_BACKEND=faulty build/release": ({}, 1, "injected"),
+    "TENREC_CONFIG=lossy.yaml": ({"TENREC_BACKENDS__FAULTY__SEED": "7"}, 0, "says 42"),
+    "TENREC_BACKEND=faulty TENREC_BACKENDS": ({"TENREC_WORKER__RPC_TIMEOUT": "1s"}, 1, "no answer"),
+    "TENREC_PLUGIN_PATH=": ({}, 0, "mine"),
+    "build/release/tools/tenrec run": ({}, 0, "says 42"),
+    "tenrec ping worker1": ({}, 0, "worker1"),
+}
+
+
+def pages():
+    return ["README.md", "CONTRIBUTING.md", "SECURITY.md"] + report.files("docs", ends=(".md",))
+
+
+def commands(block):
+    """Commands of a block: lines without a comment behind them, continued ones joined, prompts left out."""
+    for line in block.replace("\\\n", "").splitlines():
+        line = re.sub(r"\s+# .*$", "", re.sub(r"^\w*\$ ", "", line)).strip()
+        if line and not line.startswith("#"):
+            yield line
+
+
+def entry(table, command):
+    """The longest key of a table with which a command begins."""
+    return max((key for key in table if command.startswith(key)), key=len, default=None)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def executable(path, text):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("#!/bin/sh\n" + text)
+    os.chmod(path, 0o755)
+
+
+def furnish(place):
+    """Fills a folder with what a reader of the pages has."""
+    for name in os.listdir(report.ROOT):
+        if not name.startswith((".", "build")):
+            os.symlink(os.path.join(report.ROOT, name), os.path.join(place, name))
+    os.mkdir(os.path.join(place, "build"))
+    os.symlink(BUILD, os.path.join(place, "build/release"))
+    os.mkdir(os.path.join(place, "bin"))
+    os.symlink(TENREC, os.path.join(place, "bin/tenrec"))
+    executable(os.path.join(place, "bin/cc"), f"exec {shlex.join(json.loads(CC))} \"$@\"\n")
+    executable(os.path.join(place, "program"), f"[ -z \"$TENREC_MIN_WORKERS\" ] || exec {ELASTIC} 100\nexec {HELLO}\n")
+    shutil.copy(os.path.join(report.ROOT, "plugins/echo/echo.c"), os.path.join(place, "mine.c"))
+    with open(os.path.join(place, "bin/tenrec.pc"), "w", encoding="utf-8") as f:
+        f.write(f"Name: tenrec\nDescription: this tree\nVersion: 0\nCflags: -I{report.ROOT}/core/include\n")
+
+
+def environment(place):
+    plugins = os.environ.get("TENREC_PLUGIN_PATH", "")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("TENREC_", "MASTER_")) and k not in ("RANK", "WORLD_SIZE")}
+    return dict(env, PATH=f"{place}/bin:{env['PATH']}", PKG_CONFIG_PATH=f"{place}/bin", TENREC_PLUGIN_PATH=plugins)
+
+
+@contextlib.contextmanager
+def group(place, env):
+    """Two workers that stay, and the port of their store."""
+    port = free_port()
+    with open(os.path.join(place, "group.log"), "w", encoding="utf-8") as log:
+        workers = subprocess.Popen([TENREC, "run", "--elastic", "2:2", "--serve", f"127.0.0.1:{port}", "--", ELASTIC, "1000000000"],
+                                   env=env, cwd=place, stdout=log, stderr=log)
+        try:
+            deadline = time.monotonic() + LIMIT_S
+            while subprocess.run([TENREC, "ping", "worker1", "--store", f"tcp://127.0.0.1:{port}"], env=env, cwd=place,
+                                 capture_output=True, timeout=LIMIT_S, check=False).returncode:
+                if time.monotonic() > deadline or workers.poll() is not None:
+                    raise OSError("the workers to be pinged did not start")
+            yield port
+        finally:
+            workers.kill()
+            workers.wait()
+
+
+def run(command, place, env, where):
+    """What is wrong with the end of a command."""
+    more, wanted, text = ENDS.get(entry(ENDS, command), ({}, 0, ""))
+    exports = re.match(r"export (\w+)=(.*)", command)
+    if exports:
+        env[exports[1]] = exports[2].replace("$PWD", place)
+        return
+    with group(place, env) if "127.0.0.1:29500" in command else contextlib.nullcontext(29500) as port:
+        try:
+            done = subprocess.run(["sh", "-c", command.replace("29500", str(port))], cwd=place, env={**env, **more},
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  errors="replace", timeout=LIMIT_S, check=False)
+        except subprocess.TimeoutExpired:
+            yield f"{where}: runs for more than {LIMIT_S} s: {command}"
+            return
+    if done.returncode != wanted or text not in done.stdout:
+        yield f"{where}: ends with {done.returncode}, expected {wanted} and '{text}': {command}"
+        yield from done.stdout.splitlines()[-10:]
+
+
+def blocks(page):
+    text = report.text(page)
+    for match in BLOCK.finditer(text):
+        yield f"{page}:{text.count(chr(10), 0, match.start(2)) + 1}", match[1], match[2]
+
+
+def unmarked(page):
+    for where, language, code in blocks(page):
+        if not language and COMMAND.match(code):
+            yield f"{where}: a block of commands is marked `sh`"
+
+
+def problems(page):
+    with tempfile.TemporaryDirectory(prefix="tenrec-commands-") as place:
+        furnish(place)
+        env = environment(place)
+        for where, language, code in blocks(page):
+            named = FILE.match(code)
+            if named:
+                with open(os.path.join(place, named[1]), "w", encoding="utf-8") as f:
+                    f.write(code)
+            for command in commands(code) if language in ("sh", "console") else ():
+                if entry(CANNOT, command) is None:
+                    yield from run(command, place, env, where)
+
+
+def unused():
+    seen = [c for page in pages() for _, language, code in blocks(page) if language in ("sh", "console") for c in commands(code)]
+    for table, name in (CANNOT, "CANNOT"), (ENDS, "ENDS"):
+        for key in table:
+            if not any(entry(table, c) == key for c in seen):
+                yield f"tests/checks/commands.py: no page has the command '{key}' of {name}"
+
+
+def main():
+    report.case("commands_are_marked", [p for page in pages() for p in unmarked(page)])
+    for page in pages():
+        if any(language in ("sh", "console") for _, language, _ in blocks(page)):
+            report.case(f"commands_of_{re.sub(r'[^a-z]+', '_', page.removesuffix('.md').lower())}_run", problems(page))
+    report.case("commands_that_cannot_run_are_on_a_page", unused())
+    report.finish()
+
+
+main()
