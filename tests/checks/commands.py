@@ -39,10 +39,8 @@ CANNOT = {
     "script/fuzz": "fuzzes with clang; the replay of each corpus is a test",
     "script/tidy": "check_tidy runs it",
     "script/soak": "runs for minutes; the test soak is a short form",
-    "script/gpu-test": "needs a GPU",
     "bench/": "measures for minutes; the tests tools_bench and tools_torch run it on small works",
     "meson setup": "builds the tree; the tests of bindings/torch run what it makes",
-    "meson test": "runs all tests, and so this one",
     "ninja": "builds the tree",
     "export PYTHONPATH": "belongs to a build with PyTorch",
     "apt-get": "installs packages from the network",
@@ -51,6 +49,9 @@ CANNOT = {
     "tenrec run --elastic 2:8": "needs two hosts; the test tools_elastic joins on one",
     "tenrec run --elastic 1:4": "needs two hosts; the test tools_elastic joins on one",
 }
+
+# Beginning of a command: a plugin that a build may be without; the command does not run then.
+NEEDS = {"tenrec check config/redis.yaml": "redis.so"}
 
 # Beginning of a command: variables that make its chance or its limit a test's, its exit status, a text that it prints.
 ENDS = {
@@ -133,6 +134,12 @@ def group(place, env):
             workers.wait()
 
 
+def available(command):
+    """Whether this build has the plugin that a command needs."""
+    plugin = NEEDS.get(entry(NEEDS, command))
+    return not plugin or os.path.exists(os.path.join(BUILD, "plugins", plugin))
+
+
 def run(command, place, env, where):
     """What is wrong with the end of a command."""
     more, wanted, text = ENDS.get(entry(ENDS, command), ({}, 0, ""))
@@ -175,7 +182,7 @@ def problems(page):
                 with open(os.path.join(place, named[1]), "w", encoding="utf-8") as f:
                     f.write(code)
             for command in commands(code) if language in ("sh", "console") else ():
-                if entry(CANNOT, command) is None:
+                if entry(CANNOT, command) is None and available(command):
                     yield from run(command, place, env, where)
 
 
