@@ -2,8 +2,8 @@
 """commands.py TENREC BUILDDIR CC HELLO ELASTIC - the commands of README.md, CONTRIBUTING.md, SECURITY.md and docs/*.md run.
 
 Each command of a block marked `sh` or `console` runs in a copy of the tree made
-of links, where build/release is this build, ./program an example, mine.c the
-plugin echo, and each file that the page shows (a block whose first line is
+of links, where build and build/release are this build, ./program an example, mine.c the
+plugin echo by that name, and each file that the page shows (a block whose first line is
 "# NAME.yaml") is there. A command ends with 0 unless ENDS names another end, and
 CANNOT lists the commands that need more than this machine, each with the reason.
 A block without a mark that begins with a command, and a line of either table
@@ -14,7 +14,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import socket
 import subprocess
 import sys
@@ -23,8 +22,8 @@ import time
 
 import report
 
-TENREC, BUILD, CC, HELLO, ELASTIC = sys.argv[1:]
-BUILD = os.path.abspath(BUILD)
+TENREC, BUILD, HELLO, ELASTIC = map(os.path.abspath, (sys.argv[1], sys.argv[2], *sys.argv[4:]))
+CC = sys.argv[3]
 SLOW = float(os.environ.get("TENREC_TEST_SLOW", "1"))
 LIMIT_S = 60 * SLOW
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -55,10 +54,9 @@ NEEDS = {"tenrec check config/redis.yaml": "redis.so"}
 
 # Beginning of a command: variables that make its chance or its limit a test's, its exit status, a text that it prints.
 ENDS = {
-    "TENREC_BACKEND=faulty build/release": ({}, 1, "injected"),
+    "TENREC_BACKEND=faulty build/release": ({}, 1, "told to fail this CALL"),
     "TENREC_CONFIG=lossy.yaml": ({"TENREC_BACKENDS__FAULTY__SEED": "7"}, 0, "says 42"),
-    "TENREC_BACKEND=faulty TENREC_BACKENDS": ({"TENREC_WORKER__RPC_TIMEOUT": "1s"}, 1, "no answer"),
-    "TENREC_PLUGIN_PATH=": ({}, 0, "mine"),
+    "TENREC_CONFIG=lossy.yaml TENREC_BACKENDS": ({"TENREC_WORKER__RPC_TIMEOUT": "1s"}, 1, "no answer"),
     "build/release/tools/tenrec run": ({}, 0, "says 42"),
     "tenrec ping worker1": ({}, 0, "worker1"),
 }
@@ -100,11 +98,13 @@ def furnish(place):
             os.symlink(os.path.join(report.ROOT, name), os.path.join(place, name))
     os.mkdir(os.path.join(place, "build"))
     os.symlink(BUILD, os.path.join(place, "build/release"))
+    os.symlink(os.path.join(BUILD, "tests"), os.path.join(place, "build/tests"))
     os.mkdir(os.path.join(place, "bin"))
     os.symlink(TENREC, os.path.join(place, "bin/tenrec"))
     executable(os.path.join(place, "bin/cc"), f"exec {shlex.join(json.loads(CC))} \"$@\"\n")
     executable(os.path.join(place, "program"), f"[ -z \"$TENREC_MIN_WORKERS\" ] || exec {ELASTIC} 100\nexec {HELLO}\n")
-    shutil.copy(os.path.join(report.ROOT, "plugins/echo/echo.c"), os.path.join(place, "mine.c"))
+    with open(os.path.join(place, "mine.c"), "w", encoding="utf-8") as f:
+        f.write(report.text("plugins/echo/echo.c").replace('.name = "echo"', '.name = "mine"'))
     with open(os.path.join(place, "bin/tenrec.pc"), "w", encoding="utf-8") as f:
         f.write(f"Name: tenrec\nDescription: this tree\nVersion: 0\nCflags: -I{report.ROOT}/core/include\n")
 
