@@ -46,6 +46,8 @@ static struct tenrec_msg *echo_copy(struct tenrec_agent *self, tenrec_peer from,
     return copy;
 }
 
+/* Takes `msg` and calls `done` once, with no lock held. Full call queues refuse
+ * requests here, since no wire could hold them back. */
 static void echo_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
                       struct tenrec_done done)
 {
