@@ -2,6 +2,7 @@
 /* shm_handoff.c - records in notes, descriptors over the socket. */
 #include "channel/shm_handoff.h"
 #include "pipe/pipe.h"
+#include "transport/fd_message.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -20,11 +21,7 @@
 #define BELL 0
 #define SKIPPED_MAX 4096 /* packets and bells before the one that a note names */
 
-/* Room for one more than there should be, to notice it. */
-union shm_handoff_control {
-    struct cmsghdr align;
-    char buf[CMSG_SPACE((TENREC_SHARE_FDS + 1) * sizeof(int))];
-};
+_Static_assert(TENREC_SHARE_FDS <= FD_MESSAGE_MAX, "a packet is one message");
 
 void shm_handoff_open(struct pipe *p)
 {
@@ -50,26 +47,11 @@ void shm_handoff_close(struct pipe *p)
 
 static bool send_fds(struct pipe *p, const struct tenrec_share *share, uint64_t number)
 {
-    union shm_handoff_control control = { .buf = { 0 } };
-    const size_t bytes = share->n_fds * sizeof share->fd[0];
     unsigned char text[PACKET_LEN] = { PACKET };
-    struct iovec iov = { text, sizeof text };
-    struct msghdr m = { .msg_iov = &iov,
-                        .msg_iovlen = 1,
-                        .msg_control = control.buf,
-                        .msg_controllen = CMSG_SPACE(bytes) };
-    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-    ssize_t n;
 
     put_le64(text + 1, number);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(bytes);
-    memcpy(CMSG_DATA(c), share->fd, bytes);
-    do
-        n = sendmsg(p->conn[CONN_REPLY]->source.fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
-    return n == sizeof text;
+    return fd_message_send(p->conn[CONN_REPLY]->source.fd, text, sizeof text, share->fd,
+                           share->n_fds) == 0;
 }
 
 static void close_fds(struct tenrec_share *share)
@@ -120,28 +102,6 @@ void shm_handoff_take_back(struct pipe *p, unsigned char kind, const struct desc
 
 /* ---- receiving ---- */
 
-/* Those that are too many are closed, and counted. */
-static unsigned take_fds(struct msghdr *m, struct tenrec_share *share)
-{
-    unsigned got = 0;
-
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-            continue;
-        for (size_t i = 0; CMSG_LEN((i + 1) * sizeof(int)) <= c->cmsg_len; i++) {
-            int fd;
-
-            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-            if (share->n_fds < TENREC_SHARE_FDS)
-                share->fd[share->n_fds++] = fd;
-            else
-                close(fd);
-            got++;
-        }
-    }
-    return got;
-}
-
 /* Of the packet whose first byte was read. */
 static bool receive_number(int sock, uint64_t *ret)
 {
@@ -158,22 +118,13 @@ static bool receive_number(int sock, uint64_t *ret)
 /* One packet of descriptors, or a bell: number 0. Returns false if there is neither. */
 static bool receive_packet(int sock, struct tenrec_share *share, uint64_t *ret_number)
 {
-    union shm_handoff_control control;
     unsigned char first;
-    struct iovec iov = { &first, 1 };
-    struct msghdr m = { .msg_iov = &iov,
-                        .msg_iovlen = 1,
-                        .msg_control = control.buf,
-                        .msg_controllen = sizeof control.buf };
     unsigned fds;
-    ssize_t n;
+    bool is_cut;
 
-    do
-        n = recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
-    if (n <= 0)
+    if (fd_message_receive(sock, &first, 1, share->fd, TENREC_SHARE_FDS, &fds, &is_cut) <= 0)
         return false;
-    fds = take_fds(&m, share);
+    share->n_fds = fds < TENREC_SHARE_FDS ? fds : TENREC_SHARE_FDS;
     *ret_number = 0;
     if (first == BELL)
         return fds == 0;

@@ -4,6 +4,7 @@
  * Memory from the other process is checked before it is mapped: memory that could shrink
  * would end in SIGBUS, and a file of a file system in user space could block each access. */
 #include "transport/ring/ring_setup.h"
+#include "transport/fd_message.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -24,12 +25,6 @@
 struct setup {
     char magic[8];
     uint64_t to_listener, to_caller; /* sizes of the rings, little endian */
-};
-
-/* Room for one more than there should be, to notice it. */
-union ring_setup_control {
-    struct cmsghdr align;
-    char buf[CMSG_SPACE(2 * sizeof(int))];
 };
 
 static size_t total_of(const struct setup *s)
@@ -77,29 +72,6 @@ static int make_memory(size_t len)
     return -1;
 }
 
-static int send_setup(int sock, const struct setup *s, int fd)
-{
-    union ring_setup_control control = { .buf = { 0 } };
-    struct iovec iov = { (void *)(uintptr_t)s, sizeof *s };
-    struct msghdr m = { .msg_iov = &iov,
-                        .msg_iovlen = 1,
-                        .msg_control = control.buf,
-                        .msg_controllen = CMSG_SPACE(sizeof fd) };
-    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-    ssize_t n;
-
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof fd);
-    memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    do
-        n = sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
-    if (n < 0)
-        return errno;
-    return n == sizeof *s ? 0 : EMSGSIZE;
-}
-
 int ring_setup_call(int sock, uint64_t size, struct ring_end *ret)
 {
     struct setup s = { .to_listener = htole64(size), .to_caller = htole64(size) };
@@ -112,7 +84,7 @@ int ring_setup_call(int sock, uint64_t size, struct ring_end *ret)
         return errno;
     e = setup_map(&end, &s, fd, true);
     if (!e) {
-        e = send_setup(sock, &s, fd);
+        e = fd_message_send(sock, &s, sizeof s, &fd, 1);
         if (e)
             ring_end_close(&end);
         else
@@ -148,28 +120,6 @@ int ring_setup_answered(int sock, const char **ret_why)
     }
 }
 
-/* Takes the descriptor of the message; closes those that are too many. Returns how many
- * there were. */
-static unsigned take_fds(struct msghdr *m, int *ret_fd)
-{
-    unsigned got = 0;
-
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-            continue;
-        for (size_t i = 0; CMSG_LEN((i + 1) * sizeof(int)) <= c->cmsg_len; i++) {
-            int fd;
-
-            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-            if (got++)
-                close(fd);
-            else
-                *ret_fd = fd;
-        }
-    }
-    return got;
-}
-
 /* The seals come first: a file that has none may be of a file system in user space, which
  * can block whatever else is asked of it. */
 static const char *setup_check(const struct setup *s, int fd)
@@ -195,27 +145,18 @@ static const char *setup_check(const struct setup *s, int fd)
 /* Reads the message. Returns 0 with the descriptor, or an errno. */
 static int receive_setup(int sock, struct setup *s, int *ret_fd, const char **ret_why)
 {
-    union ring_setup_control control;
-    struct iovec iov = { s, sizeof *s };
-    struct msghdr m = { .msg_iov = &iov,
-                        .msg_iovlen = 1,
-                        .msg_control = control.buf,
-                        .msg_controllen = sizeof control.buf };
     unsigned fds;
-    ssize_t n;
+    bool is_cut;
+    ssize_t n = fd_message_receive(sock, s, sizeof *s, ret_fd, 1, &fds, &is_cut);
 
-    do
-        n = recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
     *ret_why = "closed before its hello";
     if (n <= 0)
-        return n < 0 ? errno : ECONNRESET;
-    fds = take_fds(&m, ret_fd);
+        return n < 0 ? (int)-n : ECONNRESET;
     *ret_why = "no file descriptor is left for its memory; raise ulimit -n";
-    if (!fds && (m.msg_flags & MSG_CTRUNC))
+    if (!fds && is_cut)
         return EMFILE;
     *ret_why = "expected one message of 24 bytes with 1 descriptor";
-    if (fds != 1 || (m.msg_flags & MSG_CTRUNC) || n != sizeof *s)
+    if (fds != 1 || is_cut || n != sizeof *s)
         return EPROTO;
     *ret_why = setup_check(s, *ret_fd);
     return *ret_why ? EPROTO : 0;
