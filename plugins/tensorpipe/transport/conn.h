@@ -7,7 +7,7 @@
 #include "reactor/reactor.h"
 #include "transport/stream.h"
 #include "transport/transport.h"
-#include <endian.h>
+#include "wire/little_endian.h"
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/uio.h>
@@ -88,20 +88,6 @@ struct conn {
     struct handshake handshake; /* until its hello was read */
     struct reactor_task free_task;
 };
-
-static inline void put_le64(unsigned char *to, uint64_t v)
-{
-    v = htole64(v);
-    memcpy(to, &v, sizeof v);
-}
-
-static inline uint64_t get_le64(const unsigned char *from)
-{
-    uint64_t v;
-
-    memcpy(&v, from, sizeof v);
-    return le64toh(v);
-}
 
 static inline unsigned char *conn_put_frame(unsigned char *at, const void *body, size_t len)
 {

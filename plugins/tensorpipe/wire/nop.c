@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nop.c - bounds-checked reading and smallest-form writing of libnop values. */
 #include "wire/nop.h"
+#include "wire/little_endian.h"
 
 enum {
     NOP_U8 = 0x80,
@@ -318,11 +319,7 @@ struct nop_bytes nop_read_uint64s(struct nop_reader *r, const char *what)
 
 uint64_t nop_uint64_at(struct nop_bytes values, size_t i)
 {
-    uint64_t value = 0;
-
-    for (size_t b = 0; b < 8; b++)
-        value |= (uint64_t)values.data[8 * i + b] << (8 * b);
-    return value;
+    return get_le64(values.data + 8 * i);
 }
 
 struct nop_device nop_read_device(struct nop_reader *r, const char *what)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plain.c - messages without tensors, written and recognised by template. */
 #include "wire/plain.h"
-
-#include <endian.h>
-#include <string.h>
+#include "wire/little_endian.h"
 
 /* A descriptor without metadata and tensors, four payloads of which the first
  * two have 4 and 8 bytes; the third one's length comes next. */
@@ -21,34 +19,6 @@ static const unsigned char list[] = "\x2f\0\0\0\0\0\0\0"
 #define LIST_LEN (sizeof list - 1)
 #define FRAME 8
 #define BODIES (FRAME + 4 + FRAME + 8 + FRAME) /* type, id, head of the payload */
-
-static void put_le64(unsigned char *to, uint64_t v)
-{
-    v = htole64(v);
-    memcpy(to, &v, sizeof v);
-}
-
-static void put_le32(unsigned char *to, uint32_t v)
-{
-    v = htole32(v);
-    memcpy(to, &v, sizeof v);
-}
-
-static uint64_t get_le64(const unsigned char *from)
-{
-    uint64_t v;
-
-    memcpy(&v, from, sizeof v);
-    return le64toh(v);
-}
-
-static uint32_t get_le32(const unsigned char *from)
-{
-    uint32_t v;
-
-    memcpy(&v, from, sizeof v);
-    return le32toh(v);
-}
 
 /* The payload's length as an object's unsigned integer. */
 static unsigned char *put_uint(unsigned char *to, uint64_t v)

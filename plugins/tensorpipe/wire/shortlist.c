@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shortlist.c - the short form of the list of tensors. */
 #include "wire/shortlist.h"
+#include "wire/little_endian.h"
 #include "wire/storage.h"
-
-#include <endian.h>
-#include <string.h>
 
 #define HEAD 8
 #define FIXED 16 /* of a tensor, before its sizes */
@@ -12,40 +10,6 @@
 enum flags { REQUIRES_GRAD = 1, HAS_STRIDES = 2, SHARES_STORAGE = 4 };
 
 static const char magic[4] = { 'T', 'N', 'R', '1' };
-
-static void shortlist_put16(unsigned char *to, uint16_t v)
-{
-    v = htole16(v);
-    memcpy(to, &v, sizeof v);
-}
-
-static void shortlist_put32(unsigned char *to, uint32_t v)
-{
-    v = htole32(v);
-    memcpy(to, &v, sizeof v);
-}
-
-static void shortlist_put64(unsigned char *to, uint64_t v)
-{
-    v = htole64(v);
-    memcpy(to, &v, sizeof v);
-}
-
-static uint32_t shortlist_get32(const unsigned char *from)
-{
-    uint32_t v;
-
-    memcpy(&v, from, sizeof v);
-    return le32toh(v);
-}
-
-static uint64_t shortlist_get64(const unsigned char *from)
-{
-    uint64_t v;
-
-    memcpy(&v, from, sizeof v);
-    return le64toh(v);
-}
 
 /* Side by side, the last dimension first. False: these strides cannot be counted. */
 static bool row_major(const int64_t *shape, uint32_t ndim, int64_t *ret)
@@ -77,7 +41,7 @@ static tenrec_status shortlist_check(const struct tenrec_tensor_desc *t, tenrec_
 static unsigned char *put_numbers(unsigned char *at, const int64_t *number, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++, at += 8)
-        shortlist_put64(at, (uint64_t)number[i]);
+        put_le64(at, (uint64_t)number[i]);
     return at;
 }
 
@@ -89,15 +53,15 @@ static unsigned char *put_tensor(unsigned char *at, const struct tenrec_tensor_d
 
     at[0] = t->dtype.code;
     at[1] = t->dtype.bits;
-    shortlist_put16(at + 2, t->dtype.lanes);
+    put_le16(at + 2, t->dtype.lanes);
     at[4] = (unsigned char)t->ndim;
     at[5] = (unsigned char)((t->flags & TENREC_TENSOR_REQUIRES_GRAD ? REQUIRES_GRAD : 0) |
                             (plain ? 0 : HAS_STRIDES) | (t->same_storage ? SHARES_STORAGE : 0));
-    shortlist_put16(at + 6, 0);
-    shortlist_put64(at + 8, t->byte_offset);
+    put_le16(at + 6, 0);
+    put_le64(at + 8, t->byte_offset);
     at += FIXED;
     if (t->same_storage) {
-        shortlist_put32(at, (uint32_t)t->same_storage - 1);
+        put_le32(at, (uint32_t)t->same_storage - 1);
         at += 4;
     }
     at = put_numbers(at, t->shape, t->ndim);
@@ -111,7 +75,7 @@ tenrec_status shortlist_write(void *buf, const struct tenrec_tensor_desc *tensor
     unsigned char *at = buf;
 
     memcpy(at, magic, sizeof magic);
-    shortlist_put32(at + 4, n);
+    put_le32(at + 4, n);
     at += HEAD;
     for (uint32_t i = 0; i < n; i++, from += tensor_size) {
         const struct tenrec_tensor_desc *t = (const void *)from;
@@ -141,7 +105,7 @@ static size_t shortlist_left(const struct shortlist_reader *r)
 static void get_numbers(struct shortlist_reader *r, int64_t *ret, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++, r->at += 8)
-        ret[i] = (int64_t)shortlist_get64(r->at);
+        ret[i] = (int64_t)get_le64(r->at);
 }
 
 /* Bytes of the tensor at `r`, as its first bytes say. */
@@ -161,7 +125,7 @@ static tenrec_status get_storage(struct shortlist_reader *r, unsigned flags,
     uint32_t first = i;
 
     if (flags & SHARES_STORAGE) {
-        first = shortlist_get32(r->at);
+        first = get_le32(r->at);
         r->at += 4;
         if (first >= i || listed_tensor(to, first)->same_storage)
             return tenrec_fail(err, TENREC_EPROTOCOL, "tensor %u has no storage to share", first);
@@ -195,7 +159,7 @@ static tenrec_status get_tensor(struct shortlist_reader *r, const struct listed 
     t->dtype = (struct tenrec_dtype){ r->at[0], r->at[1], (uint16_t)(r->at[2] | r->at[3] << 8) };
     t->ndim = ndim;
     t->flags = flags & REQUIRES_GRAD ? TENREC_TENSOR_REQUIRES_GRAD : 0;
-    t->byte_offset = shortlist_get64(r->at + 8);
+    t->byte_offset = get_le64(r->at + 8);
     r->at += FIXED;
     if (get_storage(r, flags, to, i, carried, err))
         return TENREC_EPROTOCOL;
@@ -220,7 +184,7 @@ tenrec_status shortlist_read(const void *list, size_t len, const struct listed *
 {
     struct shortlist_reader r = { (const unsigned char *)list + HEAD,
                                   (const unsigned char *)list + len };
-    const uint32_t n = shortlist_get32((const unsigned char *)list + 4);
+    const uint32_t n = get_le32((const unsigned char *)list + 4);
     uint32_t carried = 0;
 
     if (n > to->max)

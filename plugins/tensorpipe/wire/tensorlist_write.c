@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tensorlist_write.c - the tensor list in torch's pickle. Only a list in which tensors
  * share storages has a memo: torch reads a storage a second time from there alone. */
+#include "wire/little_endian.h"
 #include "wire/storage.h"
 #include "wire/tensorlist.h"
 
@@ -30,9 +31,9 @@ bool tensorlist_is_empty(const void *pickle, size_t len)
 /* The plugin's byte writer serves as well: raw bytes with a bound. */
 static void write_u32(struct nop_writer *w, uint32_t value)
 {
-    const unsigned char bytes[4] = { (unsigned char)value, (unsigned char)(value >> 8),
-                                     (unsigned char)(value >> 16), (unsigned char)(value >> 24) };
+    unsigned char bytes[4];
 
+    put_le32(bytes, value);
     nop_write_raw(w, bytes, sizeof bytes);
 }
 
