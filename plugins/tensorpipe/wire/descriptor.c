@@ -62,29 +62,6 @@ static uint32_t read_number(struct nop_reader *r, size_t min_bytes, uint32_t max
     return (uint32_t)n;
 }
 
-/* Takes a number of up to 4 bytes; false for anything else. */
-static bool take_short(const unsigned char **pos, const unsigned char *end, uint64_t *ret)
-{
-    const unsigned char *at = *pos;
-    unsigned int bytes;
-
-    if (at == end)
-        return false;
-    if (*at < 0x80) {
-        *ret = *at;
-        *pos = at + 1;
-        return true;
-    }
-    bytes = 1u << (*at & 3);
-    if (*at > 0x82 || (size_t)(end - at) < bytes + 1)
-        return false;
-    *ret = 0;
-    for (unsigned int i = 0; i < bytes; i++)
-        *ret |= (uint64_t)at[1 + i] << (8 * i);
-    *pos = at + 1 + bytes;
-    return true;
-}
-
 /* Takes a tensor that goes from host to host memory; false for any other. */
 static bool take_host_tensor(const unsigned char **pos, const unsigned char *end,
                              struct descriptor_tensor *ret)
@@ -94,7 +71,7 @@ static bool take_host_tensor(const unsigned char **pos, const unsigned char *end
     if (end - at < 2 || at[0] != NOP_STRUCT || at[1] != 4)
         return false;
     at += 2;
-    if (!take_short(&at, end, &ret->length) || (size_t)(end - at) < sizeof host_devices + 2 ||
+    if (!nop_take_short(&at, end, &ret->length) || (size_t)(end - at) < sizeof host_devices + 2 ||
         memcmp(at, host_devices, sizeof host_devices) != 0)
         return false;
     ret->source = ret->target = (struct nop_device){ { at + 4, 3 }, 0 };
@@ -127,13 +104,13 @@ static bool read_short(const unsigned char *frame, size_t len,
         if (end - pos < 2 || pos[0] != NOP_STRUCT || pos[1] != 2)
             return false;
         pos += 2;
-        if (!take_short(&pos, end, &d->payload_len[i]) || end - pos < 2 || pos[0] != NOP_STRING ||
-            pos[1] != 0)
+        if (!nop_take_short(&pos, end, &d->payload_len[i]) || end - pos < 2 ||
+            pos[0] != NOP_STRING || pos[1] != 0)
             return false;
         pos += 2;
         d->payload_bytes += d->payload_len[i];
     }
-    if (pos == end || *pos++ != NOP_ARRAY || !take_short(&pos, end, &n_tensors) ||
+    if (pos == end || *pos++ != NOP_ARRAY || !nop_take_short(&pos, end, &n_tensors) ||
         n_tensors > limits->max_tensors)
         return false;
     d->tensors = d->payloads;
@@ -241,22 +218,8 @@ bool device_from_wire(const struct nop_device *device, struct tenrec_device *ret
 }
 
 /* What most descriptors consist of is put together here and written as a whole. */
-#define UINT_MAX_LEN 9
-#define PAYLOADS_LEN (DESCRIPTOR_AGENT_PAYLOADS * (2 + UINT_MAX_LEN + 2))
-#define HOST_TENSOR_LEN (2 + UINT_MAX_LEN + sizeof host_devices + 2 + DESCRIPTOR_NOTE_MAX)
-
-static unsigned char *put_uint(unsigned char *at, uint64_t value)
-{
-    struct nop_writer w;
-
-    if (value < 0x80) {
-        *at = (unsigned char)value;
-        return at + 1;
-    }
-    nop_writer_init(&w, at, UINT_MAX_LEN);
-    nop_write_long_uint(&w, value);
-    return at + w.len;
-}
+#define PAYLOADS_LEN (DESCRIPTOR_AGENT_PAYLOADS * (2 + NOP_UINT_MAX + 2))
+#define HOST_TENSOR_LEN (2 + NOP_UINT_MAX + sizeof host_devices + 2 + DESCRIPTOR_NOTE_MAX)
 
 static void write_payloads(struct nop_writer *w, const uint64_t *len)
 {
@@ -265,7 +228,7 @@ static void write_payloads(struct nop_writer *w, const uint64_t *len)
     for (int i = 0; i < DESCRIPTOR_AGENT_PAYLOADS; i++) {
         *at++ = NOP_STRUCT;
         *at++ = 2;
-        at = put_uint(at, len[i]);
+        at = nop_put_uint(at, len[i]);
         *at++ = NOP_STRING;
         *at++ = 0;
     }
@@ -279,7 +242,7 @@ static void write_host_tensor(struct nop_writer *w, uint64_t bytes, struct nop_b
 
     *at++ = NOP_STRUCT;
     *at++ = 4;
-    at = put_uint(at, bytes);
+    at = nop_put_uint(at, bytes);
     memcpy(at, host_devices, sizeof host_devices);
     at += sizeof host_devices;
     *at++ = NOP_STRING;

@@ -46,16 +46,20 @@ static void write_wide(struct nop_writer *w, unsigned int prefix, uint64_t value
         nop_write_byte(w, (unsigned int)(value >> (8 * i)) & 0xff);
 }
 
+unsigned char *nop_put_long_uint(unsigned char *at, uint64_t value)
+{
+    const size_t len = nop_uint_len(value);
+
+    *at = (unsigned char)(NOP_U8 + __builtin_ctzl(len - 1));
+    put_le64(at + 1, value);
+    return at + len;
+}
+
 void nop_write_long_uint(struct nop_writer *w, uint64_t value)
 {
-    if (value <= UINT8_MAX)
-        write_wide(w, NOP_U8, value, 1);
-    else if (value <= UINT16_MAX)
-        write_wide(w, NOP_U8 + 1, value, 2);
-    else if (value <= UINT32_MAX)
-        write_wide(w, NOP_U8 + 2, value, 4);
-    else
-        write_wide(w, NOP_U64, value, 8);
+    unsigned char bytes[NOP_UINT_MAX];
+
+    nop_write_raw(w, bytes, (size_t)(nop_put_long_uint(bytes, value) - bytes));
 }
 
 void nop_write_int(struct nop_writer *w, int32_t value)

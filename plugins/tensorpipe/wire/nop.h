@@ -82,6 +82,28 @@ static inline void nop_write_uint(struct nop_writer *w, uint64_t value)
         nop_write_long_uint(w, value);
 }
 
+#define NOP_UINT_MAX 9
+
+/* Bytes of an unsigned number. */
+static inline size_t nop_uint_len(uint64_t value)
+{
+    if (value <= UINT8_MAX)
+        return value < 0x80 ? 1 : 2;
+    return value <= UINT16_MAX ? 3 : value <= UINT32_MAX ? 5 : NOP_UINT_MAX;
+}
+
+/* Without a writer: `at` has room for NOP_UINT_MAX bytes, all of which may be written. Returns
+ * the end of the number. */
+unsigned char *nop_put_long_uint(unsigned char *at, uint64_t value);
+
+static inline unsigned char *nop_put_uint(unsigned char *at, uint64_t value)
+{
+    if (value >= 0x80)
+        return nop_put_long_uint(at, value);
+    *at = (unsigned char)value;
+    return at + 1;
+}
+
 /* The heads of composite values; their parts follow. */
 static inline void nop_write_head(struct nop_writer *w, enum nop_prefix prefix, uint64_t count)
 {
@@ -165,6 +187,30 @@ static inline size_t nop_uint64_count(struct nop_bytes values)
 }
 
 uint64_t nop_uint64_at(struct nop_bytes values, size_t i);
+
+/* Without a reader: takes a number of up to 4 bytes; false for anything else. */
+static inline bool nop_take_short(const unsigned char **pos, const unsigned char *end,
+                                  uint64_t *ret)
+{
+    const unsigned char *at = *pos;
+    unsigned int bytes;
+
+    if (at == end)
+        return false;
+    if (*at < 0x80) {
+        *ret = *at;
+        *pos = at + 1;
+        return true;
+    }
+    bytes = 1u << (*at & 3);
+    if (*at > 0x82 || (size_t)(end - at) < bytes + 1)
+        return false;
+    *ret = 0;
+    for (unsigned int i = 0; i < bytes; i++)
+        *ret |= (uint64_t)at[1 + i] << (8 * i);
+    *pos = at + 1 + bytes;
+    return true;
+}
 
 #define NOP_DEVICE_MIN 5 /* bytes of the shortest device: b9 02 bd 00 00 */
 

@@ -2,6 +2,7 @@
 /* plain.c - messages without tensors, written and recognised by template. */
 #include "wire/plain.h"
 #include "wire/little_endian.h"
+#include "wire/nop.h"
 
 /* A descriptor without metadata and tensors, four payloads of which the first
  * two have 4 and 8 bytes; the third one's length comes next. */
@@ -20,51 +21,18 @@ static const unsigned char list[] = "\x2f\0\0\0\0\0\0\0"
 #define FRAME 8
 #define BODIES (FRAME + 4 + FRAME + 8 + FRAME) /* type, id, head of the payload */
 
-/* The payload's length as an object's unsigned integer. */
-static unsigned char *put_uint(unsigned char *to, uint64_t v)
-{
-    if (v < 0x80) {
-        *to++ = (unsigned char)v;
-        return to;
-    }
-    if (v < 0x100) {
-        *to++ = 0x80;
-        *to++ = (unsigned char)v;
-        return to;
-    }
-    if (v < 0x10000) {
-        *to++ = 0x81;
-        *to++ = (unsigned char)v;
-        *to++ = (unsigned char)(v >> 8);
-        return to;
-    }
-    *to = 0x82;
-    put_le32(to + 1, (uint32_t)v);
-    return to + 5;
-}
-
-/* Bytes after the prefix of an unsigned integer; 0 when it is its own prefix. */
-static int width_of(uint64_t v)
-{
-    if (v < 0x80)
-        return 0;
-    if (v < 0x100)
-        return 1;
-    return v < 0x10000 ? 2 : 4;
-}
-
 size_t plain_len(uint64_t payload_len)
 {
-    return FRAME + sizeof head + 1 + (size_t)width_of(payload_len) + sizeof tail + BODIES +
+    return FRAME + sizeof head + nop_uint_len(payload_len) + sizeof tail + BODIES +
            (size_t)payload_len + LIST_LEN;
 }
 
 void plain_write(unsigned char *to, int32_t type, int64_t id, const void *payload,
                  uint64_t payload_len)
 {
-    put_le64(to, sizeof head + 1 + (size_t)width_of(payload_len) + sizeof tail);
+    put_le64(to, sizeof head + nop_uint_len(payload_len) + sizeof tail);
     memcpy(to + FRAME, head, sizeof head);
-    to = put_uint(to + FRAME + sizeof head, payload_len);
+    to = nop_put_uint(to + FRAME + sizeof head, payload_len);
     memcpy(to, tail, sizeof tail);
     to += sizeof tail;
     put_le64(to, 4);
@@ -80,40 +48,18 @@ void plain_write(unsigned char *to, int32_t type, int64_t id, const void *payloa
     memcpy(to + payload_len, list, LIST_LEN);
 }
 
-/* Bytes of the integer at `from`, of which at least 5 can be read; 0 when it
- * is wider than a small message needs. */
-static size_t get_uint(const unsigned char *from, uint64_t *ret)
-{
-    if (*from < 0x80) {
-        *ret = *from;
-        return 1;
-    }
-    switch (*from) {
-    case 0x80:
-        *ret = from[1];
-        return 2;
-    case 0x81:
-        *ret = (uint64_t)from[1] | (uint64_t)from[2] << 8;
-        return 3;
-    case 0x82:
-        *ret = get_le32(from + 1);
-        return 5;
-    default:
-        return 0;
-    }
-}
-
 bool plain_read(const unsigned char *data, size_t len, struct plain *ret)
 {
     const size_t fixed = FRAME + sizeof head + sizeof tail + BODIES + LIST_LEN;
-    const unsigned char *at = data + FRAME + sizeof head;
+    const unsigned char *at = data + FRAME + sizeof head, *behind = at;
     uint64_t payload_len;
     size_t n;
 
-    if (len <= fixed || memcmp(data + FRAME, head, sizeof head) != 0)
+    if (len <= fixed || memcmp(data + FRAME, head, sizeof head) != 0 ||
+        !nop_take_short(&behind, data + len, &payload_len))
         return false;
-    n = get_uint(at, &payload_len);
-    if (!n || len - fixed < n || len - fixed - n < payload_len ||
+    n = (size_t)(behind - at);
+    if (len - fixed < n || len - fixed - n < payload_len ||
         get_le64(data) != sizeof head + n + sizeof tail || memcmp(at + n, tail, sizeof tail) != 0)
         return false;
     at += n + sizeof tail;
