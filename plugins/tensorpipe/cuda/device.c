@@ -253,6 +253,40 @@ tenrec_status device_event_query(struct device_event *e, tenrec_error *err)
     return r == DRIVER_NOT_READY ? TENREC_EAGAIN : st;
 }
 
+tenrec_status device_event_mark(const struct tenrec_stream *s, bool shared,
+                                struct device_event **ret, tenrec_error *err)
+{
+    const int index = s->device.index;
+    struct device_event *e;
+    tenrec_status st = device_event_get(index, shared, &e, err);
+
+    if (st)
+        return st;
+    st = device_enter(index, err);
+    if (!st) {
+        st = device_event_record(e, s->stream, err);
+        device_leave();
+    }
+    if (st)
+        device_event_give(e);
+    else
+        *ret = e;
+    return st;
+}
+
+tenrec_status device_event_wait(const struct tenrec_stream *s, const struct device_event *e,
+                                tenrec_error *err)
+{
+    const int index = s->device.index;
+    tenrec_status st = device_enter(index, err);
+
+    if (st)
+        return st;
+    st = DRIVER(stream_wait, index, err, (void *)(uintptr_t)s->stream, e->event, 0);
+    device_leave();
+    return st;
+}
+
 /* A wait remembers what was recorded when it was queued, so the event is free
  * again at once. */
 tenrec_status device_order(const struct tenrec_stream *first, const struct tenrec_stream *then,
@@ -264,23 +298,10 @@ tenrec_status device_order(const struct tenrec_stream *first, const struct tenre
     if (first->device.kind != TENREC_CUDA || then->device.kind != TENREC_CUDA ||
         (first->device.index == then->device.index && first->stream == then->stream))
         return TENREC_OK;
-    st = device_enter(first->device.index, err);
+    st = device_event_mark(first, false, &e, err);
     if (st)
         return st;
-    st = device_event_get(first->device.index, false, &e, err);
-    if (st) {
-        device_leave();
-        return st;
-    }
-    st = device_event_record(e, first->stream, err);
-    device_leave();
-    if (!st)
-        st = device_enter(then->device.index, err);
-    if (!st) {
-        st = DRIVER(stream_wait, then->device.index, err, (void *)(uintptr_t)then->stream, e->event,
-                    0);
-        device_leave();
-    }
+    st = device_event_wait(then, e, err);
     device_event_give(e);
     return st;
 }

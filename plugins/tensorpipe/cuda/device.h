@@ -50,6 +50,12 @@ void device_event_give(struct device_event *e);
 /* With the device entered. The second: TENREC_EAGAIN when it is not there yet. */
 tenrec_status device_event_record(struct device_event *e, uint64_t stream, tenrec_error *err);
 tenrec_status device_event_query(struct device_event *e, tenrec_error *err);
+/* An event behind what is on `s` now. After a failure there is none. */
+tenrec_status device_event_mark(const struct tenrec_stream *s, bool shared,
+                                struct device_event **ret, tenrec_error *err);
+/* What is queued on `s` from now on waits for the event. */
+tenrec_status device_event_wait(const struct tenrec_stream *s, const struct device_event *e,
+                                tenrec_error *err);
 
 /* Makes later work on `then` wait for the present work on `first`. */
 tenrec_status device_order(const struct tenrec_stream *first, const struct tenrec_stream *then,

@@ -98,19 +98,10 @@ void inflight_list_look_soon(struct inflight_list *fs)
 tenrec_status inflight_start(struct inflight_list *fs, struct inflight *f,
                              const struct tenrec_stream *s, tenrec_error *err)
 {
-    const int index = s->device.index;
-    tenrec_status st = device_event_get(index, false, &f->event, err);
+    tenrec_status st = device_event_mark(s, false, &f->event, err);
 
-    if (st)
-        return st;
-    st = device_enter(index, err);
-    if (!st) {
-        st = device_event_record(f->event, s->stream, err);
-        device_leave();
-    }
     if (st) {
-        device_event_give(f->event);
-        f->event = NULL;
+        inflight_wait(s);
         return st;
     }
     f->stream = *s;

@@ -31,8 +31,8 @@ struct inflight_list {
 
 void inflight_list_init(struct inflight_list *fs, struct reactor *r,
                         void (*look)(struct inflight_list *fs));
-/* Records behind what is on `stream`, and looks from now on. After a failure
- * `landed` is not called. */
+/* Records behind what is on `stream`, and looks from now on. After a failure what is there is
+ * done, and `landed` is not called. */
 tenrec_status inflight_start(struct inflight_list *fs, struct inflight *f,
                              const struct tenrec_stream *s, tenrec_error *err);
 /* Something else is worth looking at soon. */

@@ -56,11 +56,8 @@ static tenrec_status start_copy(struct copy *c, const struct tenrec_tensor_desc 
     if (!st) {
         st = DRIVER(copy, index, err, (uintptr_t)t->data, (uintptr_t)from, (size_t)t->bytes,
                     (void *)(uintptr_t)s.stream);
-        if (!st) {
+        if (!st)
             st = inflight_start(&c->pipe->ep->cuda->inflight, &c->inflight, &s, err);
-            if (st)
-                driver()->stream_sync((void *)(uintptr_t)s.stream);
-        }
         device_leave();
     }
     if (st)
@@ -83,20 +80,6 @@ static struct copy *copy_new(struct pipe *p, uint64_t number, tenrec_error *err)
     return c;
 }
 
-static tenrec_status wait_for_handover(const struct tenrec_tensor_desc *t,
-                                       const struct handover *handover, tenrec_error *err)
-{
-    const int index = t->device.index;
-    tenrec_status st = device_enter(index, err);
-
-    if (st)
-        return st;
-    st = DRIVER(stream_wait, index, err, (void *)(uintptr_t)t->stream,
-                handover_event(handover)->event, 0);
-    device_leave();
-    return st;
-}
-
 tenrec_status link_copy_lent(struct pipe *p, const struct landing *at,
                              const struct tenrec_tensor_desc *t, tenrec_error *err)
 {
@@ -116,7 +99,8 @@ tenrec_status link_copy_lent(struct pipe *p, const struct landing *at,
         return TENREC_ENOMEM;
     }
     c->handover = handover;
-    st = wait_for_handover(t, handover, err);
+    st = device_event_wait(&(struct tenrec_stream){ t->device, t->stream },
+                           handover_event(handover), err);
     if (st) {
         copy_free(c, true);
         return st;

@@ -7,16 +7,8 @@
 
 static tenrec_status lend_xth(struct lent *l, tenrec_error *err)
 {
-    const int index = l->stream.device.index;
-    tenrec_status st = device_event_get(index, false, &l->event, err);
+    tenrec_status st = device_event_mark(&l->stream, false, &l->event, err);
 
-    if (st)
-        return st;
-    st = device_enter(index, err);
-    if (st)
-        return st;
-    st = device_event_record(l->event, l->stream.stream, err);
-    device_leave();
     if (st)
         return st;
     l->handover = handover_offer(l->data, l->bytes, l->event);

@@ -155,11 +155,8 @@ static tenrec_status start_piece(struct pipe *p, const struct tenrec_tensor_desc
     if (!st) {
         st = DRIVER(copy_from_host, index, err, (uintptr_t)t->data + at, piece->data, (size_t)len,
                     (void *)(uintptr_t)s.stream);
-        if (!st) {
+        if (!st)
             st = inflight_start(&p->ep->cuda->inflight, &i->inflight, &s, err);
-            if (st)
-                driver()->stream_sync((void *)(uintptr_t)s.stream);
-        }
         device_leave();
     }
     if (st)

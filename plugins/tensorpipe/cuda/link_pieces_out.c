@@ -86,12 +86,8 @@ static tenrec_status start_copy(struct piece_out *o, tenrec_error *err)
         return st;
     st = DRIVER(copy_to_host, index, err, o->data, (uintptr_t)(l->data + o->offset), (size_t)o->len,
                 (void *)(uintptr_t)l->stream.stream);
-    if (!st) {
+    if (!st)
         st = inflight_start(&o->cuda->inflight, &o->inflight, &l->stream, err);
-        /* Nothing will tell when that copy is done. */
-        if (st)
-            driver()->stream_sync((void *)(uintptr_t)l->stream.stream);
-    }
     device_leave();
     return st;
 }
