@@ -4,16 +4,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum state { OFFERED, TAKEN, RETURNED };
-
-struct handover {
-    struct handover *next, **prev;
-    uint64_t number, bytes;
-    const void *data;
-    struct device_event *event;
-    enum state state;
-};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct handover *handovers; /* under lock, as all states */
 static uint64_t numbers;
@@ -38,17 +28,12 @@ struct handover *handover_offer(const void *data, uint64_t bytes, struct device_
     return l;
 }
 
-uint64_t handover_number(const struct handover *l)
-{
-    return l->number;
-}
-
 bool handover_end(struct handover *l, bool withdraw)
 {
     bool ended;
 
     pthread_mutex_lock(&lock);
-    ended = l->state == RETURNED || (withdraw && l->state == OFFERED);
+    ended = l->state == HANDOVER_RETURNED || (withdraw && l->state == HANDOVER_OFFERED);
     if (ended) {
         *l->prev = l->next;
         if (l->next)
@@ -68,27 +53,17 @@ struct handover *handover_take(uint64_t number, uint64_t bytes)
     l = handovers;
     while (l && l->number != number)
         l = l->next;
-    if (l && l->state == OFFERED && l->bytes == bytes)
-        l->state = TAKEN;
+    if (l && l->state == HANDOVER_OFFERED && l->bytes == bytes)
+        l->state = HANDOVER_TAKEN;
     else
         l = NULL;
     pthread_mutex_unlock(&lock);
     return l;
 }
 
-const void *handover_data(const struct handover *l)
-{
-    return l->data;
-}
-
-struct device_event *handover_event(const struct handover *l)
-{
-    return l->event;
-}
-
 void handover_return(struct handover *l)
 {
     pthread_mutex_lock(&lock);
-    l->state = RETURNED;
+    l->state = HANDOVER_RETURNED;
     pthread_mutex_unlock(&lock);
 }

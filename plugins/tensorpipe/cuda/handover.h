@@ -8,19 +8,24 @@
 
 #include "cuda/device.h"
 
-struct handover;
+enum handover_state { HANDOVER_OFFERED, HANDOVER_TAKEN, HANDOVER_RETURNED };
+
+struct handover {
+    struct handover *next, **prev; /* under the lock of handover.c, as state */
+    enum handover_state state;
+    uint64_t number, bytes;
+    const void *data;
+    struct device_event *event;
+};
 
 /* `bytes` at `data`, which are there after `event`. Both belong to the lender until
  * the handover has ended. NULL: out of memory. */
 struct handover *handover_offer(const void *data, uint64_t bytes, struct device_event *event);
-uint64_t handover_number(const struct handover *l);
 /* Returns true if no borrower has the memory, or has it any more: then the handover is freed. */
 bool handover_end(struct handover *l, bool withdraw);
 
 /* The borrower's side. NULL: no memory of that number and length is offered. */
 struct handover *handover_take(uint64_t number, uint64_t bytes);
-const void *handover_data(const struct handover *l);
-struct device_event *handover_event(const struct handover *l);
 void handover_return(struct handover *l);
 
 #endif

@@ -99,13 +99,12 @@ tenrec_status link_copy_lent(struct pipe *p, const struct landing *at,
         return TENREC_ENOMEM;
     }
     c->handover = handover;
-    st = device_event_wait(&(struct tenrec_stream){ t->device, t->stream },
-                           handover_event(handover), err);
+    st = device_event_wait(&(struct tenrec_stream){ t->device, t->stream }, handover->event, err);
     if (st) {
         copy_free(c, true);
         return st;
     }
-    return start_copy(c, t, handover_data(handover), err);
+    return start_copy(c, t, handover->data, err);
 }
 
 tenrec_status link_copy_mapped(struct pipe *p, struct landing *at,

@@ -14,7 +14,7 @@ static tenrec_status lend_xth(struct lent *l, tenrec_error *err)
     l->handover = handover_offer(l->data, l->bytes, l->event);
     if (!l->handover)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a handover");
-    l->number = handover_number(l->handover);
+    l->number = l->handover->number;
     l->note_len = NOTE_SHORT;
     return TENREC_OK;
 }
