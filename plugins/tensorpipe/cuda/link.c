@@ -202,7 +202,7 @@ static enum heard take_frame(struct pipe *p)
     switch (conn_frame(c, SAID_MAX, &body, &len)) {
     case FRAME_WHOLE:
         /* The tensor of the failure may not have been read yet. */
-        if (body[0] == SAID_FAILED && len >= 9 && !link_knows(p->link, get_le64(body + 1)))
+        if (body[0] == SAID_FAILED && len >= 9 && !link_find(p->link, get_le64(body + 1), NULL))
             return HEARD_ENOUGH;
         if (!link_hear(p, body, len))
             return HEARD_ENOUGH;

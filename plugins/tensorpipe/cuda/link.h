@@ -39,10 +39,9 @@ struct cuda {
     atomic_uint n_devices; /* to be offered */
     struct inflight_list inflight;
     struct staging out, in; /* apart, or two workers that only send would wait for ever */
-    bool has_staging;
-    struct lent *lent;    /* what peers read, or what is being staged */
-    struct link *starved; /* links that wait for a piece of `in` */
-    bool out_starved;     /* some tensor waits for a piece of `out` */
+    struct lent *lent;      /* what peers read, or what is being staged */
+    struct link *starved;   /* links that wait for a piece of `in` */
+    bool out_starved;       /* some tensor waits for a piece of `out` */
     pthread_mutex_t lock;
     struct piece_out *written; /* under lock: pieces that left */
     struct reactor_task task;

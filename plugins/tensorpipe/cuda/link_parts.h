@@ -44,7 +44,7 @@ struct link {
     struct arriving *arriving, **last_arriving;
     struct { /* the piece that is being read */
         bool on;
-        uint64_t number, len, got;
+        uint64_t len, got;
         struct arriving *message;
         uint32_t tensor;
         struct staging_piece *piece;
@@ -118,7 +118,6 @@ void lent_in_pieces(struct lent *l);
 
 /* link_pieces_out.c */
 bool lent_pump(struct lent *l); /* false: it has ended */
-void lent_pump_all(struct cuda *c);
 void pieces_written(struct cuda *c);
 
 /* link_receive.c */
@@ -150,9 +149,8 @@ bool link_piece_begin(struct pipe *p, uint64_t number, uint64_t offset, uint64_t
 void link_piece_end(struct pipe *p);
 void link_pieces_broken(struct pipe *p);
 /* The tensor of that number that comes in pieces and is not there yet; NULL: its
- * message is not known yet. */
+ * message is not known yet. Its message is *ret, unless ret is NULL. */
 struct landing *link_find(const struct link *l, uint64_t number, struct arriving **ret);
-bool link_knows(const struct link *l, uint64_t number);
 /* Links that wait for pinned memory go on. */
 void link_feed(struct cuda *c);
 /* Reads the connection as far as it goes. */

@@ -15,18 +15,12 @@ struct landing *link_find(const struct link *l, uint64_t number, struct arriving
 
             if (at->is_ours && at->method == METHOD_BASIC && !at->is_there &&
                 at->number == number) {
-                *ret = m;
+                if (ret)
+                    *ret = m;
                 return at;
             }
         }
     return NULL;
-}
-
-bool link_knows(const struct link *l, uint64_t number)
-{
-    struct arriving *m;
-
-    return link_find(l, number, &m) != NULL;
 }
 
 static void link_starve(struct pipe *p)
@@ -131,7 +125,6 @@ bool link_piece_begin(struct pipe *p, uint64_t number, uint64_t offset, uint64_t
     if (!find_room(p, m, at))
         return false;
     l->in.on = true;
-    l->in.number = number;
     l->in.len = len;
     l->in.got = 0;
     l->in.message = m;

@@ -141,7 +141,7 @@ bool lent_pump(struct lent *l)
     return false;
 }
 
-void lent_pump_all(struct cuda *c)
+static void lent_pump_all(struct cuda *c)
 {
     struct lent *l, *next;
 
