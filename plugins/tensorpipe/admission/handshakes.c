@@ -56,12 +56,6 @@ void handshakes_remove(struct handshakes *all, struct handshake *h)
     h->source = NULL;
 }
 
-static void handshake_evict(struct handshakes *all, struct handshake *h, const char *why)
-{
-    handshakes_remove(all, h);
-    h->evict(h, why);
-}
-
 /* `source` NULL: of all. Returns NULL when there is none. */
 static struct handshake *handshakes_oldest(const struct handshakes *all,
                                            const struct source *source)
@@ -79,28 +73,27 @@ static struct handshake *handshakes_oldest(const struct handshakes *all,
     return last;
 }
 
-bool handshakes_evict_oldest(struct handshakes *all, const char *why)
-{
-    struct handshake *h = handshakes_oldest(all, NULL);
-
-    if (h)
-        handshake_evict(all, h, why);
-    return h;
-}
-
-/* All of one source may be at other agents of the process. */
-static void handshakes_evict_of(struct handshakes *all, const struct source *source)
+static bool handshakes_evict(struct handshakes *all, const struct source *source, const char *why)
 {
     struct handshake *h = handshakes_oldest(all, source);
 
-    if (h)
-        handshake_evict(all, h, "too many handshakes from its address are under way");
+    if (!h)
+        return false;
+    handshakes_remove(all, h);
+    h->evict(h, why);
+    return true;
+}
+
+bool handshakes_evict_oldest(struct handshakes *all, const char *why)
+{
+    return handshakes_evict(all, NULL, why);
 }
 
 void handshakes_add(struct handshakes *all, struct handshake *h, struct source *source)
 {
     if (source && atomic_load(&source->handshakes) >= HANDSHAKES_OF_SOURCE)
-        handshakes_evict_of(all, source);
+        /* All of it may be at other agents of the process: then none is evicted. */
+        handshakes_evict(all, source, "too many handshakes from its address are under way");
     if (all->n >= HANDSHAKES_MAX)
         handshakes_evict_oldest(all, "too many handshakes are under way");
     h->source = source;
