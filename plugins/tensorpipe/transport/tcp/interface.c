@@ -105,18 +105,6 @@ static int interface_worth(const struct ifaddrs *i, int family)
     return IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr) ? 1 : 2;
 }
 
-/* The best of those that fit. */
-static const struct ifaddrs *best_of(const struct ifaddrs *list, const struct want *w, int family)
-{
-    const struct ifaddrs *best = NULL;
-
-    for (const struct ifaddrs *i = list; i; i = i->ifa_next)
-        if (interface_fits(w, i) &&
-            interface_worth(i, family) > (best ? interface_worth(best, family) : 0))
-            best = i;
-    return best;
-}
-
 /* All but what fits one of the items. */
 static bool is_left(const char *items, const struct ifaddrs *i, tenrec_error *err)
 {
@@ -128,14 +116,16 @@ static bool is_left(const char *items, const struct ifaddrs *i, tenrec_error *er
     return !(i->ifa_flags & IFF_LOOPBACK);
 }
 
-static const struct ifaddrs *best_but(const struct ifaddrs *list, const char *items, int family)
+/* The best of those that fit `w`; NULL: of those that fit none of `items`. */
+static const struct ifaddrs *best_of(const struct ifaddrs *list, const struct want *w,
+                                     const char *items, int family)
 {
     const struct ifaddrs *best = NULL;
     tenrec_error unused;
 
     for (const struct ifaddrs *i = list; i; i = i->ifa_next)
         if (interface_worth(i, family) > (best ? interface_worth(best, family) : 0) &&
-            is_left(items, i, &unused))
+            (w ? interface_fits(w, i) : is_left(items, i, &unused)))
             best = i;
     return best;
 }
@@ -209,10 +199,10 @@ tenrec_status interface_pick(const char *wanted, int family, union transport_add
     if (getifaddrs(&list) < 0)
         return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot list the network interfaces");
     if (*wanted == '^')
-        best = best_but(list, wanted + 1, family);
+        best = best_of(list, NULL, wanted + 1, family);
     else
         while (!best && next_item(&items, &w))
-            best = read_item(&w, err) == TENREC_OK ? best_of(list, &w, family) : NULL;
+            best = read_item(&w, err) == TENREC_OK ? best_of(list, &w, NULL, family) : NULL;
     if (best) {
         memset(ret, 0, sizeof *ret);
         memcpy(ret, best->ifa_addr,
