@@ -16,10 +16,11 @@
 
 #define RETRY_NS 5000000u /* a listener that is behind with accepting */
 
-static bool ring_domain_text(char buf[TRANSPORT_DOMAIN_MAX])
+static bool ring_domain(char buf[TRANSPORT_DOMAIN_MAX])
 {
     char boot[LOCALITY_PART_MAX], net[LOCALITY_PART_MAX], user[LOCALITY_PART_MAX];
 
+    *buf = '\0';
     if (!locality_boot_id(boot) || !locality_namespace("net", net) ||
         !locality_namespace("user", user))
         return false;
@@ -27,17 +28,11 @@ static bool ring_domain_text(char buf[TRANSPORT_DOMAIN_MAX])
     return true;
 }
 
-static void ring_domain(char buf[TRANSPORT_DOMAIN_MAX])
-{
-    *buf = '\0';
-    ring_domain_text(buf);
-}
-
 static bool ring_viable(char why[], size_t cap)
 {
     char domain[TRANSPORT_DOMAIN_MAX];
 
-    if (!ring_domain_text(domain)) {
+    if (!ring_domain(domain)) {
         snprintf(why, cap, "/proc does not tell the boot id and the namespaces of this process");
         return false;
     }

@@ -319,9 +319,10 @@ int transport_connected(int fd)
     return e;
 }
 
-static void uv_domain(char buf[TRANSPORT_DOMAIN_MAX])
+static bool uv_domain(char buf[TRANSPORT_DOMAIN_MAX])
 {
     snprintf(buf, TRANSPORT_DOMAIN_MAX, "uv:*");
+    return true;
 }
 
 const struct transport transport_uv = {

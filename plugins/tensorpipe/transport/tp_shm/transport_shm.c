@@ -17,19 +17,15 @@
 
 #define RETRY_NS 1000000u
 
-static bool shm_domain_of(char buf[TRANSPORT_DOMAIN_MAX])
+static bool shm_domain(char buf[TRANSPORT_DOMAIN_MAX])
 {
     char boot[LOCALITY_PART_MAX], net[LOCALITY_PART_MAX];
 
+    *buf = '\0';
     if (!locality_boot_id(boot) || !locality_namespace("net", net))
         return false;
     snprintf(buf, TRANSPORT_DOMAIN_MAX, "shm:%s_%s", boot, net);
     return true;
-}
-
-static void shm_domain(char buf[TRANSPORT_DOMAIN_MAX])
-{
-    shm_domain_of(buf);
 }
 
 static bool shm_viable(char why[], size_t cap)
@@ -37,7 +33,7 @@ static bool shm_viable(char why[], size_t cap)
     char domain[TRANSPORT_DOMAIN_MAX];
     int fd;
 
-    if (!shm_domain_of(domain)) {
+    if (!shm_domain(domain)) {
         snprintf(why, cap, "/proc does not tell the boot id and the network namespace");
         return false;
     }
