@@ -81,7 +81,10 @@ static bool socket_sleep(struct conn *c, struct conn_sleep *ret)
 
 static int socket_connected(struct conn *c)
 {
-    return transport_connected(c->source.fd);
+    int e = 0;
+    socklen_t len = sizeof e;
+
+    return getsockopt(c->source.fd, SOL_SOCKET, SO_ERROR, &e, &len) < 0 ? errno : e;
 }
 
 static void socket_cut(struct conn *c)

@@ -309,16 +309,6 @@ static int uv_connect(struct endpoint *ep, const union transport_address *to, st
     return *ret ? 0 : ENOMEM;
 }
 
-int transport_connected(int fd)
-{
-    int e = 0;
-    socklen_t len = sizeof e;
-
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &e, &len) < 0)
-        return errno;
-    return e;
-}
-
 static bool uv_domain(char buf[TRANSPORT_DOMAIN_MAX])
 {
     snprintf(buf, TRANSPORT_DOMAIN_MAX, "uv:*");

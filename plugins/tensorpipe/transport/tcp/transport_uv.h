@@ -32,7 +32,4 @@ tenrec_status transport_local(const struct tp_options *o, union transport_addres
 /* How long a host that is there may not answer at all; 0: for ever. */
 uint64_t transport_silence_ms(const struct tp_options *o);
 
-/* How a connect that was pending ended: 0 or an errno. */
-int transport_connected(int fd);
-
 #endif

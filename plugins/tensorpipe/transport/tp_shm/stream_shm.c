@@ -15,11 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static struct shm_medium *medium_of(const struct conn *c)
-{
-    return c->medium;
-}
-
 /* ---- handshake ---- */
 
 struct conn *stream_shm_conn(struct endpoint *ep, const struct transport *transport, int fd,
@@ -48,7 +43,7 @@ err:
 
 int stream_shm_reached(struct conn *c)
 {
-    struct shm_medium *m = medium_of(c);
+    struct shm_medium *m = c->medium;
     int e = shm_hello_send(c->source.fd, &m->ours);
 
     shm_hello_close(&m->ours);
@@ -58,7 +53,7 @@ int stream_shm_reached(struct conn *c)
 
 void stream_shm_reached_late(struct conn *c, int e)
 {
-    struct shm_medium *m = medium_of(c);
+    struct shm_medium *m = c->medium;
 
     if (!e)
         e = stream_shm_reached(c);
@@ -94,7 +89,7 @@ static void shm_attach(struct conn *c, struct shm_medium *m)
 
 static uint32_t shm_events(struct conn *c, uint32_t fetched)
 {
-    struct shm_medium *m = medium_of(c);
+    struct shm_medium *m = c->medium;
     uint32_t events = 0;
 
     if (!m->reached)
@@ -125,7 +120,7 @@ static uint32_t shm_events(struct conn *c, uint32_t fetched)
 
 static int shm_connected(struct conn *c)
 {
-    const struct shm_medium *m = medium_of(c);
+    const struct shm_medium *m = c->medium;
 
     if (m->failed)
         return m->failed;
@@ -151,7 +146,7 @@ static ssize_t read_once(struct shm_medium *m, const struct iovec *iov, int n)
 /* Looks again and again, with pauses in which only the end wakes. */
 static ssize_t read_waiting(struct conn *c, const struct iovec *iov, int n)
 {
-    struct shm_medium *m = medium_of(c);
+    struct shm_medium *m = c->medium;
     uint64_t since = now_ns(), waited = 0;
     ssize_t r;
 
@@ -168,7 +163,7 @@ static ssize_t read_waiting(struct conn *c, const struct iovec *iov, int n)
 
 static ssize_t shm_read(struct conn *c, struct iovec *iov, int n, bool wait)
 {
-    struct shm_medium *m = medium_of(c);
+    struct shm_medium *m = c->medium;
     ssize_t r = wait && m->attached ? read_waiting(c, iov, n) : read_once(m, iov, n);
 
     if (r > 0 && shm_link_owes(&m->link))
@@ -178,7 +173,7 @@ static ssize_t shm_read(struct conn *c, struct iovec *iov, int n, bool wait)
 
 static bool shm_sleep(struct conn *c, struct conn_sleep *ret)
 {
-    struct shm_medium *m = medium_of(c);
+    struct shm_medium *m = c->medium;
     uint64_t ns = SHM_PAUSE_MIN_NS << m->naps;
 
     if (ns < SHM_PAUSE_MAX_NS)
@@ -193,7 +188,7 @@ static bool shm_sleep(struct conn *c, struct conn_sleep *ret)
 
 static ssize_t shm_write(struct conn *c, struct iovec *iov, unsigned n)
 {
-    struct shm_medium *m = medium_of(c);
+    struct shm_medium *m = c->medium;
     ssize_t r;
 
     if (atomic_load_explicit(&m->ended, memory_order_relaxed) || !m->attached)
@@ -206,7 +201,7 @@ static ssize_t shm_write(struct conn *c, struct iovec *iov, unsigned n)
 
 static bool shm_want_room(struct conn *c, bool quiet)
 {
-    struct shm_medium *m = medium_of(c);
+    struct shm_medium *m = c->medium;
 
     atomic_store(&m->taken, shm_link_taken(&m->link));
     atomic_store(&m->wants_room, true);
@@ -222,7 +217,7 @@ static bool shm_want_room(struct conn *c, bool quiet)
 
 static uint64_t shm_unread(struct conn *c)
 {
-    const struct shm_medium *m = medium_of(c);
+    const struct shm_medium *m = c->medium;
 
     return m->attached && !atomic_load(&m->ended) ? shm_link_unread(&m->link) : 0;
 }
@@ -231,7 +226,7 @@ static uint64_t shm_unread(struct conn *c)
 
 static int shm_hear(struct conn *c, enum conn_hears what)
 {
-    struct shm_medium *m = medium_of(c);
+    struct shm_medium *m = c->medium;
     int before;
 
     if (!m)
@@ -252,7 +247,7 @@ static int shm_hear(struct conn *c, enum conn_hears what)
 
 static void shm_cut(struct conn *c)
 {
-    struct shm_medium *m = medium_of(c);
+    struct shm_medium *m = c->medium;
 
     atomic_store(&m->hears, HEARS_NOTHING);
     atomic_store(&m->wants_room, false);
@@ -265,7 +260,7 @@ static void shm_cut(struct conn *c)
  * and its pipe may be gone by then. */
 static void shm_drop(struct conn *c)
 {
-    struct shm_medium *m = medium_of(c);
+    struct shm_medium *m = c->medium;
 
     if (!m)
         return;
@@ -275,7 +270,7 @@ static void shm_drop(struct conn *c)
 
 static void shm_free(struct conn *c)
 {
-    struct shm_medium *m = medium_of(c);
+    struct shm_medium *m = c->medium;
 
     close(c->source.fd);
     if (!m) /* it did not become one */
