@@ -2,7 +2,9 @@
 #include "transport/transport_local.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define BACKLOG 1024
@@ -63,4 +65,19 @@ bool local_peer_is_ours(int fd, pid_t *ret_pid)
         return false;
     *ret_pid = peer.pid;
     return peer.uid == geteuid() || peer.uid == 0;
+}
+
+int local_memory_new(const char *name, size_t bytes)
+{
+    int e, fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0)
+        return -1;
+    if (ftruncate(fd, (off_t)bytes) == 0 &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+        return fd;
+    e = errno;
+    close(fd);
+    errno = e;
+    return -1;
 }

@@ -5,6 +5,7 @@
  * would end in SIGBUS, and a file of a file system in user space could block each access. */
 #include "transport/ring/ring_setup.h"
 #include "transport/fd_message.h"
+#include "transport/transport_local.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -19,7 +20,6 @@
 
 #define MAGIC "tenring2" /* another layout gets another one, and another domain */
 #define WORDS_LEN 4096   /* the words of both rings, before their data */
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define TMPFS 0x01021994 /* not hugetlbfs, whose pages may be lacking when they are touched */
 
 struct setup {
@@ -58,20 +58,6 @@ static int setup_map(struct ring_end *e, const struct setup *s, int fd, bool cal
     return 0;
 }
 
-static int make_memory(size_t len)
-{
-    int e, fd = memfd_create("tenrec ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-    if (fd < 0)
-        return -1;
-    if (ftruncate(fd, (off_t)len) == 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
-        return fd;
-    e = errno;
-    close(fd);
-    errno = e;
-    return -1;
-}
-
 int ring_setup_call(int sock, uint64_t size, struct ring_end *ret)
 {
     struct setup s = { .to_listener = htole64(size), .to_caller = htole64(size) };
@@ -79,7 +65,7 @@ int ring_setup_call(int sock, uint64_t size, struct ring_end *ret)
     int e, fd;
 
     memcpy(s.magic, MAGIC, sizeof s.magic);
-    fd = make_memory(total_of(&s));
+    fd = local_memory_new("tenrec ring", total_of(&s));
     if (fd < 0)
         return errno;
     e = setup_map(&end, &s, fd, true);
@@ -213,7 +199,7 @@ void ring_end_close(struct ring_end *e)
 
 bool ring_setup_viable(char why[], size_t cap)
 {
-    int fd = make_memory(WORDS_LEN);
+    int fd = local_memory_new("tenrec ring", WORDS_LEN);
 
     if (fd < 0) {
         snprintf(why, cap, "cannot make sealed shared memory: %s", strerror(errno));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shm_ring.c - memory that two processes share, and markers in it. */
 #include "transport/tp_shm/shm_ring.h"
+#include "transport/transport_local.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -21,23 +22,6 @@ static void close_both(int fd[SHM_FILES])
     for (int i = 0; i < SHM_FILES; i++)
         if (fd[i] >= 0)
             close(fd[i]);
-}
-
-/* Makes a file in memory whose size no process can change, so that no mapping faults.
- * Returns -1 and sets errno on failure. */
-static int new_file(uint64_t size)
-{
-    int e, fd = memfd_create("tenrec_shm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-    if (fd < 0)
-        return -1;
-    if (ftruncate(fd, (off_t)size) == 0 &&
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-        return fd;
-    e = errno;
-    close(fd);
-    errno = e;
-    return -1;
 }
 
 /* Both files; false: errno says why. */
@@ -68,8 +52,8 @@ tenrec_status shm_ring_make(struct shm_ring *ret, enum shm_role role, uint64_t s
     int e, fd[SHM_FILES] = { -1, -1 };
 
     assert(size && (size & (size - 1)) == 0 && size <= SHM_RING_MAX);
-    fd[SHM_HEADER] = new_file(sizeof *r.header);
-    fd[SHM_DATA] = new_file(size);
+    fd[SHM_HEADER] = local_memory_new("tenrec_shm", sizeof *r.header);
+    fd[SHM_DATA] = local_memory_new("tenrec_shm", size);
     if (fd[SHM_HEADER] < 0 || fd[SHM_DATA] < 0 || !map_both(&r, fd)) {
         e = errno;
         close_both(fd);
