@@ -10,8 +10,6 @@
 
 #define STOP_MS 10000 /* limit for the queued work of a device at shutdown */
 
-#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-
 static const struct {
     const char *name;
     unsigned bit;

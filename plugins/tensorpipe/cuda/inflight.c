@@ -6,8 +6,6 @@
 #define GAP_MIN_NS 10000u
 #define GAP_MAX_NS 1000000u
 
-#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-
 static void inflight_arm(struct inflight_list *fs)
 {
     if (!fs->timer.prev)

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-
 /* A copy under way, and what must stay until it is done. */
 struct copy {
     struct inflight inflight;

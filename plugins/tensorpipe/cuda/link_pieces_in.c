@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-
 struct landing *link_find(const struct link *l, uint64_t number, struct arriving **ret)
 {
     for (struct arriving *m = l->arriving; m; m = m->next)

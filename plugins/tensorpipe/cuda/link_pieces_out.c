@@ -7,8 +7,6 @@
 
 #define WINDOW 8 /* pieces of one tensor that are on their way */
 
-#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-
 /* A piece of a tensor: copied to the host, then written. */
 struct piece_out {
     struct inflight inflight;

@@ -10,8 +10,6 @@
 
 #define ORPHAN_NS UINT64_C(1000000000) /* that a peer whose pipe broke may go on reading */
 
-#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-
 /* ---- the end of what was lent ---- */
 
 static void lent_free(struct lent *l)

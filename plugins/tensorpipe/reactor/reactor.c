@@ -11,7 +11,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -139,10 +138,7 @@ static void reactor_run_tasks(struct reactor *r)
     if (!atomic_load_explicit(&r->waiting, memory_order_acquire))
         return;
     pthread_mutex_lock(&r->lock);
-    last =
-        r->head
-            ? (struct reactor_task *)(void *)((char *)r->tail - offsetof(struct reactor_task, next))
-            : NULL;
+    last = r->head ? CONTAINER(r->tail, struct reactor_task, next) : NULL;
     while (r->head && t != last) {
         t = r->head;
         r->head = t->next;

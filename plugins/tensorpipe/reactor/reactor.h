@@ -16,6 +16,9 @@
 #include <tenrec/agent.h>
 #include <tenrec/error.h>
 
+/* The struct of `type` whose `member` is at `ptr`: the owner of a source, task or timer. */
+#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
 /* A file descriptor in the set. `ready` gets epoll's events. The memory must
  * live until the reactor says so (reactor_defer), because an event for it may
  * have been fetched already when it is unwatched. */

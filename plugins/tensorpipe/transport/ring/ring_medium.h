@@ -10,8 +10,6 @@
 
 #define RING_EVENTS (EPOLLIN | EPOLLRDHUP | EPOLLET)
 
-#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-
 enum ring_state {
     RING_CALLED,  /* waits for the memory, or for the socket */
     RING_REACHED, /* the socket stands, the memory goes out next */

@@ -68,7 +68,7 @@ static int ring_reach(struct conn *c)
 
 static void ring_reach_again(struct reactor_timer *t)
 {
-    struct conn *c = (struct conn *)(void *)((char *)t - offsetof(struct conn, timer));
+    struct conn *c = CONTAINER(t, struct conn, timer);
     int e = ring_reach(c);
 
     if (e == EAGAIN)

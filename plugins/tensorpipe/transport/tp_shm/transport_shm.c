@@ -11,7 +11,6 @@
 #include "transport/transport_local.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -84,7 +83,7 @@ static int shm_reach(struct conn *c)
 
 static void shm_reach_again(struct reactor_timer *t)
 {
-    struct conn *c = (struct conn *)(void *)((char *)t - offsetof(struct conn, timer));
+    struct conn *c = CONTAINER(t, struct conn, timer);
     int e = local_connect(c->source.fd, &c->peer);
 
     if (e == EAGAIN) {
