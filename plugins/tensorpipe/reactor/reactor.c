@@ -344,6 +344,15 @@ void reactor_round(struct reactor *r, uint64_t ns)
         run_timers(r, due_ns, n == EVENTS_MAX);
 }
 
+/* What was posted until now, and what that posts. */
+static void reactor_run_all(struct reactor *r)
+{
+    while (atomic_load(&r->waiting)) {
+        reactor_run_tasks(r);
+        reactor_run_dead(r);
+    }
+}
+
 static void *loop_main(void *arg)
 {
     struct reactor *r = arg;
@@ -355,10 +364,7 @@ static void *loop_main(void *arg)
         if (__builtin_expect(atomic_load_explicit(&r->guests.wanted, memory_order_relaxed), 0))
             reactor_let_guest(r);
     }
-    while (atomic_load(&r->waiting)) {
-        reactor_run_tasks(r);
-        reactor_run_dead(r);
-    }
+    reactor_run_all(r);
     return NULL;
 }
 
@@ -387,10 +393,7 @@ void reactor_stop(struct reactor *r)
     pthread_join(r->thread, NULL);
     r->running = false;
     /* Last references may have been dropped by other threads in between. */
-    while (atomic_load(&r->waiting)) {
-        reactor_run_tasks(r);
-        reactor_run_dead(r);
-    }
+    reactor_run_all(r);
 }
 
 void reactor_finish(struct reactor *r)
