@@ -81,6 +81,9 @@ enum part channel_pull(struct pipe *p, const struct cma_peer *peer, uint64_t fro
 bool channel_next_frame(struct pipe *p, struct conn *c, size_t max, const unsigned char **ret_body,
                         size_t *ret_len);
 
+/* For channel.segments: each tensor takes one. */
+unsigned channel_one_segment(const struct pipe *p, const struct tenrec_tensor_desc *t);
+
 /* Fills `s` with a frame of `len` bytes at `data`, to be written on `on`. */
 void channel_put_frame(struct segment *s, struct send_request *o, enum conn_role on, void *data,
                        uint64_t len);

@@ -4,13 +4,6 @@
 #include "channel/channel.h"
 #include "pipe/pipe.h"
 
-static unsigned basic_segments(const struct pipe *p, const struct tenrec_tensor_desc *t)
-{
-    (void)p;
-    (void)t;
-    return 1;
-}
-
 static unsigned basic_send(struct pipe *p, struct send_request *o,
                            const struct tenrec_tensor_desc *t, struct segment *s,
                            struct descriptor_note *note)
@@ -31,7 +24,7 @@ const struct channel channel_basic = {
     .connections = 1,
     .data = 1,
     .frames = true,
-    .segments = basic_segments,
+    .segments = channel_one_segment,
     .send = basic_send,
     .receive = basic_receive,
 };

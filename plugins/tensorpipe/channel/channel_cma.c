@@ -19,13 +19,6 @@
 #define CONN_COMPLETION ((enum conn_role)(CONN_CHANNEL + 1))
 #define ANNOUNCE_MAX (SEGMENT_HEAD - FRAME_HEAD)
 
-static unsigned cma_segments(const struct pipe *p, const struct tenrec_tensor_desc *t)
-{
-    (void)p;
-    (void)t;
-    return 1;
-}
-
 static unsigned cma_send(struct pipe *p, struct send_request *o, const struct tenrec_tensor_desc *t,
                          struct segment *s, struct descriptor_note *note)
 {
@@ -176,7 +169,7 @@ const struct channel channel_cma = {
     .name = "cma",
     .connections = 2,
     .data = 1,
-    .segments = cma_segments,
+    .segments = channel_one_segment,
     .send = cma_send,
     .receive = cma_receive,
     .arrived = cma_arrived,
