@@ -266,10 +266,8 @@ static bool run_push(struct pickle *p, unsigned int op)
         pickle_push(p, (struct pickle_value){ .kind = PICKLE_LIST });
         return true;
     case 'K':
-        push_number(p, PICKLE_INT, (int64_t)take_number(p, 1));
-        return true;
     case 'M':
-        push_number(p, PICKLE_INT, (int64_t)take_number(p, 2));
+        push_number(p, PICKLE_INT, (int64_t)take_number(p, op == 'K' ? 1 : 2));
         return true;
     case 'J':
         push_number(p, PICKLE_INT, (int32_t)(uint32_t)take_number(p, 4));
@@ -316,16 +314,12 @@ static void run_op(struct pickle *p, unsigned int op)
         run_persistent(p);
         break;
     case 'q':
-        memo_put(p, (uint32_t)take_number(p, 1));
-        break;
     case 'r':
-        memo_put(p, (uint32_t)take_number(p, 4));
+        memo_put(p, (uint32_t)take_number(p, op == 'q' ? 1 : 4));
         break;
     case 'h':
-        memo_get(p, (uint32_t)take_number(p, 1));
-        break;
     case 'j':
-        memo_get(p, (uint32_t)take_number(p, 4));
+        memo_get(p, (uint32_t)take_number(p, op == 'h' ? 1 : 4));
         break;
     default:
         if (!run_push(p, op)) {
