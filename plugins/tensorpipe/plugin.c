@@ -5,7 +5,6 @@
 #include "transport/tcp/interface.h"
 #include "transport/tcp/transport_uv.h"
 
-#include <unistd.h>
 
 #define OPTION(name, t, d, ...)                                                                    \
     {                                                                                              \

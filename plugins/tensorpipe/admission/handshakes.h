@@ -10,7 +10,6 @@
 #define TENSORPIPE_HANDSHAKES_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 struct source;
 
