@@ -115,11 +115,10 @@ struct driver {
 #undef DRIVER_MEMBER
 };
 
-/* Loads libcuda, looks its functions up and initialises it, once per process; what
- * came of it is the answer to every further call. Makes no context.
+/* Loads libcuda, looks its functions up and initialises it. Makes no context.
  *
- * errors   EUNSUPPORTED: which of the three failed, and why
- * threads  any
+ * errors   EUNSUPPORTED, or what the driver said: which of the three failed, and why
+ * threads  one: devices_open calls it once per process
  */
 tenrec_status driver_open(tenrec_error *err);
 
