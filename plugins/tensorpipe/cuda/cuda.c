@@ -129,9 +129,9 @@ tenrec_status cuda_use(struct cuda *c, const struct tenrec_device *device, uint3
         if (st)
             return st;
         device_memory_keep(c->ep->options->cuda_cache);
+        if (!atomic_load(&c->holds))
+            return TENREC_OK;
     }
-    if (n > 0 && !atomic_load(&c->holds))
-        return TENREC_OK;
     atomic_store(&c->n_devices, n_devices);
     return TENREC_OK;
 }

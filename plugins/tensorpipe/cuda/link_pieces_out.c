@@ -165,8 +165,7 @@ void pieces_written(struct cuda *c)
         next = o->next;
         piece_free(o);
         l->busy--;
-        if (!l->busy || l->busy < WINDOW)
-            lent_pump(l);
+        lent_pump(l);
     }
     if (c->out_starved)
         lent_pump_all(c);
