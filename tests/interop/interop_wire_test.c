@@ -80,7 +80,7 @@ static size_t put_descriptor(void *buf, size_t cap, const char *meta, const stru
         if (parts[i].kind == 't')
             nop_write_device(&w, &cpu);
         else if (tensor)
-            nop_write_nil(&w);
+            nop_write_byte(&w, NOP_NIL);
         nop_write_string(&w, nop_text(parts[i].meta));
     }
     if (payloads == n)

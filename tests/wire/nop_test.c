@@ -221,9 +221,9 @@ TEST(nop_writes_composite_forms)
     WRITES(nop_write_map(&w, 1), "bb 01");
     WRITES(nop_write_uint64s(&w, NULL, 0), "bc 00");
     WRITES(nop_write_uint64s(&w, one, 1), "bc 08 01 00 00 00 00 00 00 00");
-    WRITES(nop_write_nil(&w), "be");
+    WRITES(nop_write_byte(&w, NOP_NIL), "be");
     WRITES(nop_write_variant(&w, 1), "b8 01");
-    WRITES((nop_write_variant(&w, -1), nop_write_nil(&w)), "b8 ff be");
+    WRITES((nop_write_variant(&w, -1), nop_write_byte(&w, NOP_NIL)), "b8 ff be");
     WRITES(nop_write_device(&w, &cpu), "b9 02 bd 03 63 70 75 00");
     WRITES(nop_write_device(&w, &any_gpu), "b9 02 bd 04 63 75 64 61 ff");
 #undef WRITES

@@ -76,11 +76,6 @@ void nop_write_int(struct nop_writer *w, int32_t value)
         write_wide(w, NOP_I32, bits, 4);
 }
 
-void nop_write_nil(struct nop_writer *w)
-{
-    nop_write_byte(w, NOP_NIL);
-}
-
 void nop_write_variant(struct nop_writer *w, int32_t index)
 {
     nop_write_byte(w, NOP_VARIANT);

@@ -62,7 +62,6 @@ static inline void nop_writer_init(struct nop_writer *w, void *buf, size_t cap)
 
 void nop_write_raw(struct nop_writer *w, const void *data, size_t len);
 void nop_write_int(struct nop_writer *w, int32_t value);
-void nop_write_nil(struct nop_writer *w);
 /* One of 0x80 and more. */
 void nop_write_long_uint(struct nop_writer *w, uint64_t value);
 

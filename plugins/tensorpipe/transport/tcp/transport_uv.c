@@ -4,7 +4,6 @@
 #include "endpoint.h"
 #include "transport/conn.h"
 #include "transport/tcp/interface.h"
-#include "transport/tcp/stream_socket.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -12,6 +12,8 @@
 #define TRANSPORT_UV_SCHEME "uv://"
 
 extern const struct transport transport_uv;
+/* The bytes of its connections. */
+extern const struct stream stream_socket;
 
 struct port_range {
     uint16_t first, last; /* both 0: any free port */
