@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ring_events.c - edges of the rings and of the socket beside them, for the loop thread. */
-#include "transport/ring/ring_events.h"
 #include "endpoint.h"
-#include "transport/ring/ring_opening.h"
+#include "transport/ring/ring_medium.h"
 
 /* Returns the events that the loop hears of and was not told of yet. */
 static uint32_t events_news(struct ring_medium *m)

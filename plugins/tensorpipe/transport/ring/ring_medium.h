@@ -43,4 +43,25 @@ static inline bool ring_medium_has_news(const struct ring_medium *m)
     return ring_head(&m->end.in) != atomic_load_explicit(&m->seen, memory_order_relaxed);
 }
 
+/* ring_opening.c: the socket connects, the caller sends the memory, the listener answers. All of
+ * it on the loop thread. */
+
+/* The caller's next step, after these events of the socket. Returns events of the connection. */
+uint32_t ring_opening_caller(struct ring_medium *m, uint32_t fetched);
+/* The listener's: the memory may have come. */
+void ring_opening_listener(struct ring_medium *m);
+
+/* Begins to watch the socket, or leaves that to stream_ring_reached. Returns 0 or an errno. */
+int ring_opening_watch(struct ring_medium *m);
+
+/* ring_events.c: events for the loop thread. They are edges, as with sockets: `seen` is how far
+ * the peer had written at the last read or the last report. The loop asks to be woken again only
+ * when it is about to sleep (struct reactor_look), so that a busy loop costs its peers nothing. */
+
+void ring_events_init(struct ring_medium *m);
+
+/* For struct stream. */
+uint32_t ring_events(struct conn *c, uint32_t fetched);
+int ring_events_hear(struct conn *c, enum conn_hears what);
+
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ring_opening.c - the states of a connection over rings until it is open. */
-#include "transport/ring/ring_opening.h"
 #include "endpoint.h"
+#include "transport/ring/ring_medium.h"
 #include "transport/ring/stream_ring.h"
 
 #include <errno.h>

@@ -14,7 +14,7 @@
  * no thread reads from it or writes to it. */
 #include "transport/ring/stream_ring.h"
 #include "endpoint.h"
-#include "transport/ring/ring_events.h"
+#include "transport/ring/ring_medium.h"
 
 #include <errno.h>
 #include <limits.h>

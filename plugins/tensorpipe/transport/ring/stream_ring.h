@@ -4,7 +4,6 @@
 #define TENSORPIPE_STREAM_RING_H
 
 #include "transport/conn.h"
-#include "transport/ring/ring_setup.h"
 
 /* Takes `fd`, a Unix socket. One that came in waits for what the caller sends.
  * NULL: out of memory. */

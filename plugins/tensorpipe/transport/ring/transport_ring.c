@@ -8,6 +8,7 @@
 #include "transport/ring/transport_ring.h"
 #include "endpoint.h"
 #include "transport/locality.h"
+#include "transport/ring/ring_setup.h"
 #include "transport/ring/stream_ring.h"
 #include "transport/transport_local.h"
 
