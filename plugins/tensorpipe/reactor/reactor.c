@@ -22,15 +22,11 @@
 #define FULL_ROUNDS 64    /* that timers which are due wait for; more than 4096 sockets take */
 #define SOON_NS 50000000u /* timers that are due later may be late by a tick */
 
-#if defined(__SANITIZE_THREAD__)
-#define WATCHED_BY_TSAN 1
-#elif defined(__has_feature)
+/* As gcc says it. */
+#if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#define WATCHED_BY_TSAN 1
+#define __SANITIZE_THREAD__ 1
 #endif
-#endif
-#ifndef WATCHED_BY_TSAN
-#define WATCHED_BY_TSAN 0
 #endif
 
 static _Thread_local const struct reactor *mine; /* whose loop this thread is */
@@ -209,7 +205,7 @@ static void run_timers(struct reactor *r, uint64_t due_ns, bool more)
  * ThreadSanitizer must see that calls of epoll_ctl happened before. */
 static int epoll_fetch(const struct reactor *r, struct epoll_event *events, int ms)
 {
-#if WATCHED_BY_TSAN
+#ifdef __SANITIZE_THREAD__
     return epoll_wait(r->epoll_fd, events, EVENTS_MAX, ms);
 #else
     return (int)syscall(SYS_epoll_pwait, r->epoll_fd, events, EVENTS_MAX, ms, NULL, 0);
