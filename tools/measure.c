@@ -53,41 +53,6 @@ static tenrec_status on_cpu(struct tenrec_call *call, void *arg, tenrec_error *e
     return tenrec_call_return(call, &v, err);
 }
 
-struct pairs {
-    struct tenrec_entry v[256];
-    size_t n;
-    char text[256][2][96];
-};
-
-static void on_pair(void *arg, const char *key, const char *value)
-{
-    struct pairs *p = arg;
-
-    if (p->n == sizeof p->v / sizeof p->v[0])
-        return;
-    snprintf(p->text[p->n][0], sizeof p->text[0][0], "%s", key);
-    snprintf(p->text[p->n][1], sizeof p->text[0][1], "%s", value);
-    p->v[p->n].key = p->text[p->n][0];
-    p->v[p->n].value = tenrec_text(p->text[p->n][1]);
-    p->n++;
-}
-
-static tenrec_status on_info(struct tenrec_call *call, void *arg, tenrec_error *err)
-{
-    struct pairs *p = calloc(1, sizeof *p);
-    struct tenrec_value v;
-    tenrec_status st;
-
-    (void)arg;
-    if (!p)
-        return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
-    tenrec_worker_debug_info(tenrec_call_worker(call), on_pair, p);
-    v = tenrec_map(p->v, p->n);
-    st = tenrec_call_return(call, &v, err);
-    free(p);
-    return st;
-}
-
 static tenrec_status on_end(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     struct measure_callee *c = arg;
@@ -118,8 +83,9 @@ tenrec_status measure_callee_init(struct measure_callee *c, struct tenrec_worker
         const char *name;
         tenrec_function_fn *fn;
     } function[] = {
-        { "measure.nothing", on_nothing }, { "measure.tensor", on_tensor },
-        { "measure.cpu", on_cpu },         { "measure.info", on_info },
+        { "measure.nothing", on_nothing },
+        { "measure.tensor", on_tensor },
+        { "measure.cpu", on_cpu },
         { "measure.end", on_end },
     };
     struct tenrec_allocator a = {
@@ -128,7 +94,6 @@ tenrec_status measure_callee_init(struct measure_callee *c, struct tenrec_worker
     tenrec_status st = TENREC_OK;
 
     memset(c, 0, sizeof *c);
-    c->worker = w;
     c->size = size;
     c->buffer = aligned_alloc(64, (size + 64) & ~(size_t)63);
     if (!c->buffer)
@@ -338,14 +303,18 @@ tenrec_status measure_callee_cpu(const struct measure *m, uint64_t *ret_ns, tenr
 tenrec_status measure_callee_info(const struct measure *m, tenrec_sink_fn *sink, void *arg,
                                   tenrec_error *err)
 {
+    char number[24];
     struct tenrec_value *v;
-    tenrec_status st = tenrec_rpc_sync(m->worker, m->to, "measure.info", NULL, 0, NULL, &v, err);
+    tenrec_status st = tenrec_debug_info(m->worker, m->to, NULL, &v, err);
 
     if (st)
         return st;
-    for (size_t i = 0; v->type == TENREC_VALUE_MAP && i < v->n; i++)
-        if (v->u.map[i].value.type == TENREC_VALUE_TEXT)
-            sink(arg, v->u.map[i].key, v->u.map[i].value.u.text);
+    for (size_t i = 0; v->type == TENREC_VALUE_MAP && i < v->n; i++) {
+        const struct tenrec_value *one = &v->u.map[i].value;
+
+        snprintf(number, sizeof number, "%lld", (long long)one->u.integer);
+        sink(arg, v->u.map[i].key, one->type == TENREC_VALUE_TEXT ? one->u.text : number);
+    }
     tenrec_value_drop(v);
     return st;
 }

@@ -12,7 +12,6 @@
 
 /* The callee: functions that run inline, and one buffer for all received tensors. */
 struct measure_callee {
-    struct tenrec_worker *worker;
     unsigned char *buffer;
     size_t size; /* bytes of the buffer */
     sem_t end;

@@ -180,7 +180,7 @@ static tenrec_status perf_work(const struct perf *p, tenrec_error *err)
     bool callee = rank && !strcmp(rank, "1");
     struct tenrec_config *config = NULL;
     struct tenrec_worker *w = NULL;
-    struct measure_callee c = { .worker = NULL };
+    struct measure_callee c = { .buffer = NULL };
     struct setting set = { .backend = "" };
     tenrec_status st = load_config(&config, err);
 
