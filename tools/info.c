@@ -463,8 +463,6 @@ static int info_main(const struct tool *self, int argc, char **argv)
     struct outside o = { .limit_ms = OUTSIDE_LIMIT_MS };
     const char *worker = NULL;
     bool as_json = false;
-    tenrec_status st;
-    tenrec_error err;
     int c;
 
     opterr = 0;
@@ -476,10 +474,8 @@ static int info_main(const struct tool *self, int argc, char **argv)
         } else if (c == 'h') {
             tool_print_help(self);
             return TOOL_OK;
-        } else if (!outside_option(&o, c, optarg, &st, &err)) {
-            return tool_bad_option(self, c, argv, option);
-        } else if (st != TENREC_OK) {
-            return tool_misuse(self, "--timeout: %s", err.text);
+        } else if ((c = outside_option(self, &o, c, argv, option)) != TOOL_OK) {
+            return c;
         }
     }
     if (optind < argc)

@@ -6,31 +6,34 @@
 #include "peer/worker.h"
 #include "yaml/quantity.h"
 
+#include <getopt.h>
 #include <string.h>
 
 enum { STORE_MS = 500 }; /* for the store to explain why a worker does not answer */
 
-bool outside_option(struct outside *o, int c, const char *value, tenrec_status *ret_status,
-                    tenrec_error *err)
+int outside_option(const struct tool *self, struct outside *o, int c, char **argv,
+                   const struct option *known)
 {
-    *ret_status = TENREC_OK;
+    tenrec_error err;
+
     switch (c) {
     case 's':
-        o->store = value;
-        return true;
+        o->store = optarg;
+        return TOOL_OK;
     case 'c':
-        o->config = value;
-        return true;
+        o->config = optarg;
+        return TOOL_OK;
     case 'g':
-        o->group = value;
-        return true;
+        o->group = optarg;
+        return TOOL_OK;
     case 't':
-        *ret_status = quantity_duration(value, false, &o->limit_ms, err);
-        if (*ret_status == TENREC_OK && o->limit_ms == 0)
-            *ret_status = tenrec_fail(err, TENREC_EINVAL, "'%s': expected more than 0", value);
-        return true;
+        if (quantity_duration(optarg, false, &o->limit_ms, &err))
+            return tool_misuse(self, "--timeout: %s", err.text);
+        if (o->limit_ms == 0)
+            return tool_misuse(self, "--timeout: '%s': expected more than 0", optarg);
+        return TOOL_OK;
     default:
-        return false;
+        return tool_bad_option(self, c, argv, known);
     }
 }
 

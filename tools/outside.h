@@ -3,6 +3,8 @@
 #ifndef TENREC_TOOLS_OUTSIDE_H
 #define TENREC_TOOLS_OUTSIDE_H
 
+#include "tool.h"
+
 #include <stdint.h>
 #include <tenrec/observe.h>
 
@@ -25,8 +27,8 @@ struct outside {
     "  -g, --group G    name of the group; default: the config's worker.group\n"                   \
     "  -t, --timeout D  limit of the whole command, as 500ms or 5s (default)"
 
-/* Reads one of these options; returns false if `c` is another one. *ret_status
- * reports an invalid value. */
+/* Reads one of these options. Returns TOOL_OK, or the exit status if the value is invalid or `c`
+ * is no option of these. */
 #define OUTSIDE_SHORT "s:c:g:t:"
 #define OUTSIDE_OPTIONS                                                                            \
     { "store", required_argument, NULL, 's' }, { "config", required_argument, NULL, 'c' },         \
@@ -34,8 +36,8 @@ struct outside {
     {                                                                                              \
         "timeout", required_argument, NULL, 't'                                                    \
     }
-bool outside_option(struct outside *o, int c, const char *value, tenrec_status *ret_status,
-                    tenrec_error *err);
+int outside_option(const struct tool *self, struct outside *o, int c, char **argv,
+                   const struct option *known);
 
 /* Attaches to the group. Call outside_close also after a failure. */
 tenrec_status outside_open(struct outside *o, tenrec_error *err);

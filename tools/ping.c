@@ -281,8 +281,6 @@ static int ping_main(const struct tool *self, int argc, char **argv)
     struct outside o = { .limit_ms = OUTSIDE_LIMIT_MS };
     int64_t calls = CALLS;
     bool as_json = false;
-    tenrec_status st;
-    tenrec_error err;
     int c;
 
     opterr = 0;
@@ -296,10 +294,8 @@ static int ping_main(const struct tool *self, int argc, char **argv)
             if (!tool_number(optarg, 1, MOST_CALLS, &calls))
                 return tool_misuse(self, "--count is '%s', expected a number from 1 to %d", optarg,
                                    MOST_CALLS);
-        } else if (!outside_option(&o, c, optarg, &st, &err)) {
-            return tool_bad_option(self, c, argv, option);
-        } else if (st != TENREC_OK) {
-            return tool_misuse(self, "--timeout: %s", err.text);
+        } else if ((c = outside_option(self, &o, c, argv, option)) != TOOL_OK) {
+            return c;
         }
     }
     if (argc - optind > 1)
