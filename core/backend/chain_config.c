@@ -48,45 +48,54 @@ static tenrec_status check_wraps(const struct config_layer *from, const struct t
 }
 
 /* Puts "PLACE: backend 'name': " before the text. */
-static void chain_config_prefix(tenrec_error *err, const struct place *place, const char *name)
+static void chain_config_prefix(tenrec_error *err, const char *place,
+                                const struct config_layer *from)
 {
-    char text[PLACE_TEXT_MAX];
+    tenrec_error_prefix(err, "%s: %s '%s'", place, section_word(from->section), from->name);
+}
 
-    tenrec_error_prefix(err, "%s: backend '%s'", place_text(place, text), name);
+tenrec_status chain_config_entry(const struct config_layer *from, struct backend **ret,
+                                 void **ret_options, tenrec_error *err)
+{
+    const bool store = from->section == SECTION_STORES;
+    char text[PLACE_TEXT_MAX];
+    tenrec_status st = backend_get_kind(
+        from->plugin, store ? TENREC_PLUGIN_STORE : TENREC_PLUGIN_BACKEND, ret, err);
+
+    if (st != TENREC_OK) {
+        chain_config_prefix(err, place_text(&from->plugin_place, text), from);
+        return st;
+    }
+    if (!store && (st = check_wraps(from, backend_plugin(*ret), err)) != TENREC_OK)
+        return st;
+    st = options_make(backend_plugin(*ret), from, ret_options, err);
+    if (st == TENREC_EPLUGIN) /* its table: no value of ours has a place */
+        chain_config_prefix(err, place_text(&from->plugin_place, text), from);
+    if (st != TENREC_OK)
+        return st;
+    plugin_validate_begin(err);
+    st = plugin_validate_end(backend_construct(*ret)(*ret_options, err), "construct_options", err);
+    if (st != TENREC_OK)
+        chain_config_prefix(err, options_place(backend_plugin(*ret), from, text), from);
+    return st;
 }
 
 static tenrec_status entry_make(struct chain_layer *layer, struct entry *e,
                                 const struct config_layer *from, tenrec_error *err)
 {
     char text[PLACE_TEXT_MAX];
-    tenrec_status st;
+    tenrec_status st = chain_config_entry(from, &layer->backend, &e->options, err);
 
-    e->name = memory_text(from->name);
-    st = backend_get(from->plugin, &layer->backend, err);
-    if (st != TENREC_OK) {
-        chain_config_prefix(err, &from->plugin_place, from->name);
+    if (st != TENREC_OK)
         return st;
-    }
+    e->name = memory_text(from->name);
     e->place = memory_text(options_place(backend_plugin(layer->backend), from, text));
     if (!e->name || !e->place)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for backend '%s'", from->name);
     layer->name = e->name;
     layer->place = e->place;
-    st = check_wraps(from, backend_plugin(layer->backend), err);
-    if (st != TENREC_OK)
-        return st;
-    st = options_make(backend_plugin(layer->backend), from, &e->options, err);
-    if (st == TENREC_EPLUGIN) /* a wrong table, so no value has a place */
-        chain_config_prefix(err, &from->plugin_place, from->name);
-    if (st != TENREC_OK)
-        return st;
     layer->options = e->options;
-    plugin_validate_begin(err);
-    st = plugin_validate_end(backend_construct(layer->backend)(e->options, err),
-                             "construct_options", err);
-    if (st != TENREC_OK)
-        tenrec_error_prefix(err, "%s: backend '%s'", e->place, from->name);
-    return st;
+    return TENREC_OK;
 }
 
 /* Borrows `from` during the call only. */
