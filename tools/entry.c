@@ -19,10 +19,10 @@ static tenrec_status entries_list(const struct tenrec_config *config, struct ent
     if (st)
         return st;
     free(layer); /* only checked that the chain ends at a wire */
-    st = config_entries(config, &layer, &n, err);
+    st = config_entries(config, SECTION_BACKENDS, &layer, &n, err);
     if (st)
         return st;
-    st = config_stores(config, &store, &n_stores, err);
+    st = config_entries(config, SECTION_STORES, &store, &n_stores, err);
     if (!st && !(ret->v = calloc(n + n_stores + 1, sizeof *ret->v)))
         st = tenrec_fail(err, TENREC_ENOMEM, "out of memory");
     for (size_t i = 0; !st && i < n + n_stores; i++)

@@ -69,7 +69,7 @@ tenrec_status chain_config_entry(const struct config_layer *from, struct backend
     if (!store && (st = check_wraps(from, backend_plugin(*ret), err)) != TENREC_OK)
         return st;
     st = options_make(backend_plugin(*ret), from, ret_options, err);
-    if (st == TENREC_EPLUGIN) /* its table: no value of ours has a place */
+    if (st == TENREC_EPLUGIN) /* a wrong table, so no value has a place */
         chain_config_prefix(err, place_text(&from->plugin_place, text), from);
     if (st != TENREC_OK)
         return st;
@@ -149,7 +149,7 @@ tenrec_status chain_config_check(const struct tenrec_config *config, tenrec_erro
     tenrec_status st;
     size_t n;
 
-    st = config_entries(config, &from, &n, err);
+    st = config_entries(config, SECTION_BACKENDS, &from, &n, err);
     if (st != TENREC_OK)
         return st;
     st = chain_config_make(from, n, &s, err);

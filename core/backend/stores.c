@@ -105,7 +105,7 @@ static tenrec_status list_layers(const struct tenrec_config *config, const char 
 {
     struct config_layer *layer = NULL, *more;
     size_t n = 0, i;
-    tenrec_status st = config ? config_stores(config, &layer, &n, err) : TENREC_OK;
+    tenrec_status st = config ? config_entries(config, SECTION_STORES, &layer, &n, err) : TENREC_OK;
 
     for (i = 0; st == TENREC_OK && scheme && i < n && strcmp(layer[i].name, scheme) != 0; i++)
         ;

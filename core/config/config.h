@@ -35,13 +35,10 @@ struct config_layer {
 tenrec_status config_layers(const struct tenrec_config *config, struct config_layer **ret,
                             size_t *ret_n, tenrec_error *err);
 
-/* Every entry of `backends:`, in file order, in the chain or not; as above. */
-tenrec_status config_entries(const struct tenrec_config *config, struct config_layer **ret,
-                             size_t *ret_n, tenrec_error *err);
-
-/* Every entry of `stores:`, in file order; none is fine. As above. */
-tenrec_status config_stores(const struct tenrec_config *config, struct config_layer **ret,
-                            size_t *ret_n, tenrec_error *err);
+/* Every entry of `backends:`, in the chain or not, or of `stores:`, of which there may be none; in
+ * file order. As above. */
+tenrec_status config_entries(const struct tenrec_config *config, enum config_section section,
+                             struct config_layer **ret, size_t *ret_n, tenrec_error *err);
 
 /* The entry of `stores:` for URLs that begin with "<scheme>://"; without an entry, the
  * plugin of that name with its defaults. `scheme` is borrowed as the texts are. */

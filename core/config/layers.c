@@ -7,13 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static void layers_fill(struct config_layer *layer, const struct tenrec_config *config,
-                        const struct node *entry)
+static struct config_layer layers_make(const struct tenrec_config *config,
+                                       enum config_section section, const struct node *entry)
 {
     const struct node *plugin = node_get(entry, "plugin"), *wraps = node_get(entry, "wraps");
 
-    *layer = (struct config_layer){
+    return (struct config_layer){
         .config = config,
+        .section = section,
         .name = entry->key,
         .plugin = plugin->text,
         .wraps = wraps ? wraps->text : NULL,
@@ -21,7 +22,8 @@ static void layers_fill(struct config_layer *layer, const struct tenrec_config *
         .plugin_place = plugin->place,
         .wraps_place = wraps ? wraps->place : entry->key_place,
         .options = node_get(entry, "options"),
-        .innermost = !wraps,
+        /* of a store: the short variables are meant for backends */
+        .innermost = section == SECTION_BACKENDS && !wraps,
     };
 }
 
@@ -64,48 +66,24 @@ tenrec_status config_layers(const struct tenrec_config *config, struct config_la
     *ret = layer;
     *ret_n = n;
     for (const struct node *e = layers_first(config, entries); e; e = layers_next(entries, e))
-        layers_fill(layer++, config, e);
+        *layer++ = layers_make(config, SECTION_BACKENDS, e);
     return TENREC_OK;
 }
 
-tenrec_status config_entries(const struct tenrec_config *config, struct config_layer **ret,
-                             size_t *ret_n, tenrec_error *err)
+tenrec_status config_entries(const struct tenrec_config *config, enum config_section section,
+                             struct config_layer **ret, size_t *ret_n, tenrec_error *err)
 {
-    const struct node *entries = node_get(config->root, "backends");
-    struct config_layer *layer = memory_new(entries->n, sizeof *layer);
-
-    if (!layer)
-        return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
-    for (size_t i = 0; i < entries->n; i++) {
-        layers_fill(&layer[i], config, entries->item[i]);
-        layer[i].innermost = entries->item[i] == layers_innermost(config, entries);
-    }
-    *ret = layer;
-    *ret_n = entries->n;
-    return TENREC_OK;
-}
-
-static struct config_layer store_layer(const struct tenrec_config *config, const struct node *entry)
-{
-    struct config_layer layer;
-
-    layers_fill(&layer, config, entry);
-    layer.section = SECTION_STORES;
-    layer.innermost = false; /* the short variables are meant for backends */
-    return layer;
-}
-
-tenrec_status config_stores(const struct tenrec_config *config, struct config_layer **ret,
-                            size_t *ret_n, tenrec_error *err)
-{
-    const struct node *entries = node_get(config->root, "stores");
+    const struct node *entries = node_get(config->root, section_key(section));
     const size_t n = entries ? entries->n : 0;
     struct config_layer *layer = memory_new(n ? n : 1, sizeof *layer);
 
     if (!layer)
         return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
-    for (size_t i = 0; i < n; i++)
-        layer[i] = store_layer(config, entries->item[i]);
+    for (size_t i = 0; i < n; i++) {
+        layer[i] = layers_make(config, section, entries->item[i]);
+        if (section == SECTION_BACKENDS)
+            layer[i].innermost = entries->item[i] == layers_innermost(config, entries);
+    }
     *ret = layer;
     *ret_n = n;
     return TENREC_OK;
@@ -117,7 +95,7 @@ struct config_layer config_store(const struct tenrec_config *config, const char 
     const struct node *init_method = node_get(config->root, "init_method");
 
     if (entry)
-        return store_layer(config, entry);
+        return layers_make(config, SECTION_STORES, entry);
     return (struct config_layer){
         .config = config,
         .section = SECTION_STORES,

@@ -223,7 +223,7 @@ TEST(config_layers_are_outermost_first)
     assert_string_equal(place_text(&layer[2].wraps_place, place), "t.yaml:3:3");
     assert_true(layer[2].innermost);
     free(layer);
-    assert_int_equal(config_entries(config, &layer, &n, NULL), TENREC_OK);
+    assert_int_equal(config_entries(config, SECTION_BACKENDS, &layer, &n, NULL), TENREC_OK);
     assert_int_equal(n, 4);
     assert_string_equal(layer[3].name, "d");
     assert_true(layer[0].innermost);

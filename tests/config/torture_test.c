@@ -69,7 +69,7 @@ static tenrec_status whole_way(tenrec_error *err)
     if (st == TENREC_OK)
         st = config_show(config, ignore, NULL, err);
     if (st == TENREC_OK)
-        st = config_entries(config, &entry, &n, err);
+        st = config_entries(config, SECTION_BACKENDS, &entry, &n, err);
     if (st == TENREC_OK)
         st = config_layers(config, &layer, &n, err);
     if (st == TENREC_OK)

@@ -67,7 +67,7 @@ static void use(const struct tenrec_config *config)
     if (config_layers(config, &entry, &n, &err) != TENREC_OK || n == 0)
         abort();
     free(entry);
-    if (config_entries(config, &entry, &n, &err) != TENREC_OK)
+    if (config_entries(config, SECTION_BACKENDS, &entry, &n, &err) != TENREC_OK)
         abort();
     for (size_t i = 0; i < n; i++)
         options_show(&plugin, &entry[i], look, &sum, &err);
