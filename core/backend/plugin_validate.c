@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/plugin_validate.h"
 
+#include "yaml/value.h"
+
 #include <string.h>
 
 #define MAX_OPTIONS 1024
@@ -19,41 +21,6 @@ bool plugin_validate_name_ok(const char *name)
     return n > 0 && n < 64 && name[n] == '\0';
 }
 
-static bool is_scalar(enum tenrec_option_type t)
-{
-    return t >= TENREC_OPT_BOOL && t <= TENREC_OPT_STRING;
-}
-
-/* Size of an option's value; 0 for an unknown type. The alignment is equal to the size but
- * for lists and maps, which begin with a pointer. */
-static size_t value_size(enum tenrec_option_type t)
-{
-    switch (t) {
-    case TENREC_OPT_BOOL:
-        return sizeof(bool);
-    case TENREC_OPT_INT:
-    case TENREC_OPT_DURATION:
-    case TENREC_OPT_SIZE:
-        return sizeof(uint64_t);
-    case TENREC_OPT_DOUBLE:
-        return sizeof(double);
-    case TENREC_OPT_STRING:
-        return sizeof(const char *);
-    case TENREC_OPT_LIST:
-        return sizeof(struct tenrec_option_list);
-    case TENREC_OPT_MAP:
-        return sizeof(struct tenrec_option_map);
-    case TENREC_OPT_RECORDS:
-        return sizeof(struct tenrec_option_records);
-    }
-    return 0;
-}
-
-static size_t value_align(enum tenrec_option_type t)
-{
-    return t >= TENREC_OPT_LIST ? sizeof(void *) : value_size(t);
-}
-
 /* Checks option `i` by itself. */
 static tenrec_status check_option(const struct tenrec_plugin *p, uint32_t i, tenrec_error *err)
 {
@@ -67,7 +34,7 @@ static tenrec_status check_option(const struct tenrec_plugin *p, uint32_t i, ten
     if (!size)
         return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' has the unknown type %d", o->key,
                            (int)o->type);
-    if (o->type == TENREC_OPT_LIST || o->type == TENREC_OPT_MAP ? !is_scalar(o->item)
+    if (o->type == TENREC_OPT_LIST || o->type == TENREC_OPT_MAP ? !value_is_scalar(o->item)
                                                                 : o->item != 0)
         return tenrec_fail(
             err, TENREC_EPLUGIN, "option '%s' has items of the type %d, %s", o->key, (int)o->item,

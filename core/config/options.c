@@ -65,11 +65,6 @@ struct option_source options_source(const struct config_layer *layer)
     };
 }
 
-static bool is_scalar(enum tenrec_option_type type)
-{
-    return type >= TENREC_OPT_BOOL && type <= TENREC_OPT_STRING;
-}
-
 tenrec_status options_check_table(const struct tenrec_plugin *desc, tenrec_error *err)
 {
     const char *name = desc->name ? desc->name : "?";
@@ -86,7 +81,7 @@ tenrec_status options_check_table(const struct tenrec_plugin *desc, tenrec_error
         bool nested = opt.type == TENREC_OPT_LIST || opt.type == TENREC_OPT_MAP;
         if (!opt.key || !*opt.key)
             return tenrec_fail(err, TENREC_EPLUGIN, "plugin '%s': option %u has no key", name, i);
-        if (size == 0 || (nested && !is_scalar(opt.item)))
+        if (size == 0 || (nested && !value_is_scalar(opt.item)))
             return tenrec_fail(err, TENREC_EPLUGIN,
                                "plugin '%s': option '%s' has type %d of %d, which this version "
                                "does not know",

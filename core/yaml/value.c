@@ -44,6 +44,11 @@ size_t value_align(enum tenrec_option_type type)
     return (size_t)type < sizeof types / sizeof types[0] ? types[type].align : 0;
 }
 
+bool value_is_scalar(enum tenrec_option_type type)
+{
+    return type >= TENREC_OPT_BOOL && type <= TENREC_OPT_STRING;
+}
+
 static tenrec_status no_memory(tenrec_error *err)
 {
     return tenrec_fail(err, TENREC_ENOMEM, "out of memory");

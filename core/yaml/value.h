@@ -35,4 +35,7 @@ tenrec_status value_expand(const struct tenrec_option *opt, const struct node *n
 size_t value_size(enum tenrec_option_type type);
 size_t value_align(enum tenrec_option_type type);
 
+/* Is it a type that the items of a list may have? */
+bool value_is_scalar(enum tenrec_option_type type);
+
 #endif
