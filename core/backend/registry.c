@@ -28,20 +28,11 @@ static const char *name_of(const struct backend *b)
     return b->file.plugin->name;
 }
 
-/* The caller holds registry.lock. */
-static struct backend *find_name(const char *name)
+/* The one of that name, or, where that is NULL, of that handle. With registry.lock held. */
+static struct backend *registry_find(const char *name, const void *handle)
 {
     for (struct backend *b = registry.first; b; b = b->next)
-        if (strcmp(name_of(b), name) == 0)
-            return b;
-    return NULL;
-}
-
-/* The caller holds registry.lock. */
-static struct backend *find_handle(const void *handle)
-{
-    for (struct backend *b = registry.first; b; b = b->next)
-        if (b->file.handle == handle)
+        if (name ? strcmp(name_of(b), name) == 0 : b->file.handle == handle)
             return b;
     return NULL;
 }
@@ -58,7 +49,7 @@ static tenrec_status registry_add(const struct loaded *file, unsigned users, str
     b->file = *file;
     b->users = users;
     pthread_mutex_lock(&registry.lock);
-    other = find_name(file->plugin->name);
+    other = registry_find(file->plugin->name, NULL);
     if (other) {
         const char *path = backend_path(other);
         st = tenrec_fail(err, TENREC_EEXIST, "%s '%s' is registered already%s%.200s%s",
@@ -78,24 +69,12 @@ static tenrec_status registry_add(const struct loaded *file, unsigned users, str
     return st;
 }
 
-static struct backend *share_name(const char *name)
+static struct backend *registry_share(const char *name, const void *handle)
 {
     struct backend *b;
 
     pthread_mutex_lock(&registry.lock);
-    b = find_name(name);
-    if (b)
-        b->users++;
-    pthread_mutex_unlock(&registry.lock);
-    return b;
-}
-
-static struct backend *share_handle(const void *handle)
-{
-    struct backend *b;
-
-    pthread_mutex_lock(&registry.lock);
-    b = find_handle(handle);
+    b = registry_find(name, handle);
     if (b)
         b->users++;
     pthread_mutex_unlock(&registry.lock);
@@ -112,7 +91,7 @@ static tenrec_status load_file(const char *path, const char *name, int kind, str
 
     if (st != TENREC_OK)
         return st;
-    b = share_handle(file.handle);
+    b = registry_share(NULL, file.handle);
     if (b) {
         loader_close(&file); /* loaded before */
         *ret = b;
@@ -161,11 +140,11 @@ tenrec_status backend_get_kind(const char *name_or_path, int kind, struct backen
         pthread_mutex_unlock(&registry.loading);
         return st;
     }
-    if ((b = share_name(name_or_path)))
-        return registry_check_kind(b, kind, ret, err);
+    if ((b = registry_share(name_or_path, NULL)))
+        return registry_fits(b, kind, ret, err);
     pthread_mutex_lock(&registry.loading);
-    if ((b = share_name(name_or_path))) { /* another thread was first */
-        st = registry_check_kind(b, kind, ret, err);
+    if ((b = registry_share(name_or_path, NULL))) { /* another thread was first */
+        st = registry_fits(b, kind, ret, err);
     } else if ((st = loader_find(name_or_path, &path, err)) == TENREC_OK) {
         st = load_file(path, name_or_path, kind, ret, err);
         free(path);
@@ -277,7 +256,7 @@ bool tenrec_backend_registered(const char *name)
     bool found;
 
     pthread_mutex_lock(&registry.lock);
-    b = name ? find_name(name) : NULL;
+    b = name ? registry_find(name, NULL) : NULL;
     found = b && b->file.plugin->kind == TENREC_PLUGIN_BACKEND;
     pthread_mutex_unlock(&registry.lock);
     return found;
@@ -305,7 +284,7 @@ tenrec_status tenrec_unload_backend(const char *name, tenrec_error *err)
         return tenrec_fail(err, TENREC_EINVAL, "unload_backend: no name");
     pthread_mutex_lock(&registry.loading); /* no thread may find a half-closed file */
     pthread_mutex_lock(&registry.lock);
-    b = find_name(name);
+    b = registry_find(name, NULL);
     users = b ? b->users : 0;
     if (b && users == 0) {
         for (at = &registry.first; *at != b; at = &(*at)->next)
