@@ -28,7 +28,7 @@ static const char *name_of(const struct backend *b)
     return b->file.plugin->name;
 }
 
-/* The one of that name, or, where that is NULL, of that handle. With registry.lock held. */
+/* Finds by name, or by handle if `name` is NULL. The caller holds registry.lock. */
 static struct backend *registry_find(const char *name, const void *handle)
 {
     for (struct backend *b = registry.first; b; b = b->next)
@@ -141,10 +141,10 @@ tenrec_status backend_get_kind(const char *name_or_path, int kind, struct backen
         return st;
     }
     if ((b = registry_share(name_or_path, NULL)))
-        return registry_fits(b, kind, ret, err);
+        return registry_check_kind(b, kind, ret, err);
     pthread_mutex_lock(&registry.loading);
     if ((b = registry_share(name_or_path, NULL))) { /* another thread was first */
-        st = registry_fits(b, kind, ret, err);
+        st = registry_check_kind(b, kind, ret, err);
     } else if ((st = loader_find(name_or_path, &path, err)) == TENREC_OK) {
         st = load_file(path, name_or_path, kind, ret, err);
         free(path);

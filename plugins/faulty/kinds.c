@@ -3,41 +3,6 @@
 
 #define SCRIPT_RET 0x201 /* torch's number; this library never sends it */
 
-/* The named types, in the order of their bits. */
-static const int32_t known[] = {
-    TENREC_MSG_SCRIPT_CALL,
-    TENREC_MSG_CALL,
-    TENREC_MSG_SCRIPT_REMOTE_CALL,
-    TENREC_MSG_REMOTE_CALL,
-    TENREC_MSG_SCRIPT_RREF_FETCH_CALL,
-    TENREC_MSG_RREF_FETCH_CALL,
-    TENREC_MSG_RREF_USER_DELETE,
-    TENREC_MSG_RREF_FORK_REQUEST,
-    TENREC_MSG_RREF_CHILD_ACCEPT,
-    TENREC_MSG_CLEANUP_AUTOGRAD_CONTEXT_REQ,
-    SCRIPT_RET,
-    TENREC_MSG_RET,
-    TENREC_MSG_REMOTE_RET,
-    TENREC_MSG_SCRIPT_RREF_FETCH_RET,
-    TENREC_MSG_RREF_FETCH_RET,
-    TENREC_MSG_RREF_ACK,
-    TENREC_MSG_EXCEPTION,
-    TENREC_MSG_ONE_WAY_CALL,
-    TENREC_MSG_CANCEL,
-    TENREC_MSG_GATHER,
-    TENREC_MSG_GATHER_RET,
-    TENREC_MSG_FORWARD_AUTOGRAD_REQ,
-    TENREC_MSG_FORWARD_AUTOGRAD_RESP,
-    TENREC_MSG_BACKWARD_AUTOGRAD_REQ,
-    TENREC_MSG_BACKWARD_AUTOGRAD_RESP,
-    TENREC_MSG_CLEANUP_AUTOGRAD_CONTEXT_RESP,
-    TENREC_MSG_RUN_WITH_PROFILING_REQ,
-    TENREC_MSG_RUN_WITH_PROFILING_RESP,
-    TENREC_MSG_RREF_BACKWARD_REQ,
-    TENREC_MSG_RREF_BACKWARD_RESP,
-};
-#define N_KNOWN (sizeof known / sizeof known[0])
-
 #define OTHER_REQUEST ((kinds_mask)1 << 61)
 #define OTHER_RESPONSE ((kinds_mask)1 << 62)
 #define OTHER ((kinds_mask)1 << 63)
@@ -46,9 +11,9 @@ static const char script[] = "calls of this library have torch's PYTHON_... type
 static const char autograd[] = "this library has no autograd contexts";
 static const char profiling[] = "this library profiles without extra messages";
 
-/* Logs show the first name of a type. A family name (CALL) means both types,
- * torch's own name only its type. `never` says why this library sends no such
- * message. */
+/* Logs show the first name of a type, whose place in the table is that of the type's bit. A family
+ * name (CALL) means both types, torch's own name only its type. `never` says why this library
+ * sends no such message. */
 static const struct {
     const char *name;
     int32_t type[2];
@@ -94,8 +59,8 @@ static const struct {
 
 kinds_mask kinds_bit(int32_t type)
 {
-    for (size_t i = 0; i < N_KNOWN; i++)
-        if (known[i] == type)
+    for (size_t i = 0; i < N_NAMES; i++)
+        if (names[i].type[0] == type)
             return (kinds_mask)1 << i;
     if (type & TENREC_MSG_REQUEST_BIT)
         return OTHER_REQUEST;
@@ -107,8 +72,9 @@ static kinds_mask kinds_group(int32_t bit, kinds_mask other)
 {
     kinds_mask mask = other;
 
-    for (size_t i = 0; i < N_KNOWN; i++)
-        if ((known[i] & bit) && known[i] != TENREC_MSG_GATHER && known[i] != TENREC_MSG_GATHER_RET)
+    for (size_t i = 0; i < N_NAMES; i++)
+        if ((names[i].type[0] & bit) && names[i].type[0] != TENREC_MSG_GATHER &&
+            names[i].type[0] != TENREC_MSG_GATHER_RET)
             mask |= (kinds_mask)1 << i;
     return mask;
 }
