@@ -16,13 +16,18 @@
 
 /* ---- messages ------------------------------------------------------------------ */
 
-/* With the lock. Each rule counts the messages it matches; the first that hits applies. */
+/* Each rule counts the messages it matches; the first that hits applies. */
 static struct hit ask_rules(struct faulty *f, bool incoming, tenrec_peer peer,
-                            const struct tenrec_msg *msg, kinds_mask bit)
+                            const struct tenrec_msg *msg)
 {
-    const uint64_t running_ns = queue_now_ns() - f->started_ns;
+    const kinds_mask bit = kinds_bit(msg->type);
     struct hit hit = { 0 };
+    uint64_t running_ns;
 
+    if (!((incoming ? f->in : f->out) & bit))
+        return hit;
+    pthread_mutex_lock(&f->lock);
+    running_ns = queue_now_ns() - f->started_ns;
     for (size_t i = 0; i < f->n_rules; i++) {
         struct rule *r = &f->rule[i];
         if (r->incoming != incoming || !rule_means(r, bit, peer) || hit.rule)
@@ -39,6 +44,7 @@ static struct hit ask_rules(struct faulty *f, bool incoming, tenrec_peer peer,
         if (r->action == RULE_CORRUPT)
             hit.draw = rule_draw(r, peer, ~rule_link(r, peer)->n);
     }
+    pthread_mutex_unlock(&f->lock);
     return hit;
 }
 
@@ -46,15 +52,9 @@ static void faulty_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec
                         struct tenrec_done done)
 {
     struct faulty *f = self->impl;
-    const kinds_mask bit = kinds_bit(msg->type);
-    struct hit hit = { 0 };
+    const struct hit hit = ask_rules(f, false, to, msg);
     bool passed = true;
 
-    if (f->out & bit) {
-        pthread_mutex_lock(&f->lock);
-        hit = ask_rules(f, false, to, msg, bit);
-        pthread_mutex_unlock(&f->lock);
-    }
     if (hit.rule)
         passed = inject_out(f, &hit, to, msg, done);
     else
@@ -66,15 +66,9 @@ static void faulty_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec
 static void faulty_deliver(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg)
 {
     struct faulty *f = self->impl;
-    const kinds_mask bit = kinds_bit(msg->type);
-    struct hit hit = { 0 };
+    const struct hit hit = ask_rules(f, true, from, msg);
     bool passed = true;
 
-    if (f->in & bit) {
-        pthread_mutex_lock(&f->lock);
-        hit = ask_rules(f, true, from, msg, bit);
-        pthread_mutex_unlock(&f->lock);
-    }
     if (hit.rule)
         passed = inject_in(f, &hit, from, msg);
     else
@@ -210,28 +204,32 @@ static void faulty_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, v
     free(counted);
 }
 
+/* Warns when `name` hits nothing that this library sends. */
+static void warn_of_name(const struct faulty *f, const char *rule, const char *name)
+{
+    const char *why = kinds_never(name);
+
+    if (why)
+        f->self->host->log(f->self, TENREC_LOG_WARN, "%s: '%s' hits messages of torch's only: %s",
+                           rule, name, why);
+}
+
 static void warn_of_idle_rules(const struct faulty *f)
 {
     const struct faulty_options *o = f->opt;
 
     for (size_t i = 0; i < f->n_rules; i++) {
         const struct rule *r = &f->rule[i];
-        const char *why = r->origin == RULE_OF_LIST ? NULL : kinds_never(r->label);
-        const char *option = r->origin == RULE_OF_FAIL ? "messages_to_fail" : "messages_to_delay";
-        if (why)
-            f->self->host->log(f->self, TENREC_LOG_WARN,
-                               "%s: '%s' hits only torch's own messages: %s", option, r->label,
-                               why);
+        if (r->origin != RULE_OF_LIST)
+            warn_of_name(f, r->origin == RULE_OF_FAIL ? "messages_to_fail" : "messages_to_delay",
+                         r->label);
     }
     for (size_t i = 0; i < o->rules.n; i++) {
         const struct faulty_rule_options *r = options_rule(o, i);
         char label[OPTIONS_LABEL_MAX];
         options_label(o, i, label);
         for (size_t k = 0; k < r->on.n; k++)
-            if (kinds_never(r->on.v[k].s))
-                f->self->host->log(f->self, TENREC_LOG_WARN,
-                                   "%s: '%s' hits only torch's own messages: %s", label,
-                                   r->on.v[k].s, kinds_never(r->on.v[k].s));
+            warn_of_name(f, label, r->on.v[k].s);
         if (r->probability <= 0)
             f->self->host->log(f->self, TENREC_LOG_WARN, "%s hits nothing: its probability is 0",
                                label);
