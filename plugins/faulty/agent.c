@@ -210,7 +210,7 @@ static void warn_of_name(const struct faulty *f, const char *rule, const char *n
     const char *why = kinds_never(name);
 
     if (why)
-        f->self->host->log(f->self, TENREC_LOG_WARN, "%s: '%s' hits messages of torch's only: %s",
+        f->self->host->log(f->self, TENREC_LOG_WARN, "%s: '%s' hits only torch's own messages: %s",
                            rule, name, why);
 }
 

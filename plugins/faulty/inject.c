@@ -64,13 +64,15 @@ static void deliver_on(struct faulty *f, tenrec_peer from, struct tenrec_msg *ms
 
 /* ---- failing ------------------------------------------------------------------ */
 
-static void fail_no_memory(struct tenrec_msg *msg, struct tenrec_done done)
+/* False: nothing went on. */
+static bool fail_no_memory(struct tenrec_msg *msg, struct tenrec_done done)
 {
     char type[KINDS_TEXT_MAX];
 
     kinds_text(msg->type, type);
     msg->release(msg);
     tenrec_done_fail(done, TENREC_ENOMEM, "faulty: no memory to handle this %s", type);
+    return false;
 }
 
 /* "rule1 fails this CALL (1 of 2)" */
@@ -120,10 +122,8 @@ static bool fail_in_flight(struct faulty *f, const struct hit *hit, tenrec_peer 
         return true;
     }
     l = malloc(sizeof *l);
-    if (!l) {
-        fail_no_memory(msg, done);
-        return false;
-    }
+    if (!l)
+        return fail_no_memory(msg, done);
     *l = (struct flight){ hit->rule, hit->number, msg->type, done };
     send_on(f, to, msg, (struct tenrec_done){ on_landed, l });
     return true;
@@ -201,10 +201,8 @@ static bool hold_out(struct faulty *f, struct rule *r, tenrec_peer to, struct te
     case HELD_FAILED:
         break;
     }
-    if (why == TENREC_ENOMEM) {
-        fail_no_memory(msg, done);
-        return false;
-    }
+    if (why == TENREC_ENOMEM)
+        return fail_no_memory(msg, done);
     kinds_text(msg->type, type);
     msg->release(msg);
     tenrec_done_fail(done, TENREC_ECANCELED, "faulty: shut down before this %s was sent", type);
@@ -290,10 +288,8 @@ bool inject_out(struct faulty *f, const struct hit *hit, tenrec_peer to, struct 
     struct tenrec_msg *twin[2];
     char type[KINDS_TEXT_MAX];
 
-    if (hit->number < 0) {
-        fail_no_memory(msg, done);
-        return false;
-    }
+    if (hit->number < 0)
+        return fail_no_memory(msg, done);
     if (hit->rule->action != RULE_DISCONNECT) /* a disconnect may be impossible */
         log_first(f, hit, to, msg);
     switch (hit->rule->action) {
@@ -309,10 +305,8 @@ bool inject_out(struct faulty *f, const struct hit *hit, tenrec_peer to, struct 
         tenrec_done_ok(done);
         return false;
     case RULE_DUPLICATE:
-        if (!copy_twins(msg, twin)) {
-            fail_no_memory(msg, done);
-            return false;
-        }
+        if (!copy_twins(msg, twin))
+            return fail_no_memory(msg, done);
         twin[1]->flags &= ~(uint32_t)TENREC_MSG_MAY_WAIT;
         send_on(f, to, twin[0], done);
         send_on(f, to, twin[1], nobody);
@@ -323,10 +317,8 @@ bool inject_out(struct faulty *f, const struct hit *hit, tenrec_peer to, struct 
         return hold_out(f, hit->rule, to, msg, done);
     case RULE_CORRUPT:
         twin[0] = copy_with_payload(msg);
-        if (!twin[0]) {
-            fail_no_memory(msg, done);
-            return false;
-        }
+        if (!twin[0])
+            return fail_no_memory(msg, done);
         inject_spoil(twin[0], hit->draw);
         send_on(f, to, twin[0], done);
         return true;
