@@ -18,16 +18,23 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Receives the pairs: numbers and texts separately, as a map stores them. */
+/* Receives the pairs. A map stores numbers separately; without `number` they become texts. */
 struct outlet {
     void (*number)(void *arg, const char *key, int64_t n);
     tenrec_sink_fn *text;
     void *arg;
 };
 
-static void debug_info_put(const struct outlet *to, const char *key, uint64_t n)
+static void debug_info_put(const struct outlet *to, const char *key, int64_t n)
 {
-    to->number(to->arg, key, (int64_t)n);
+    char text[24];
+
+    if (to->number) {
+        to->number(to->arg, key, n);
+        return;
+    }
+    snprintf(text, sizeof text, "%" PRId64, n);
+    to->text(to->arg, key, text);
 }
 
 static void put_text(const struct outlet *to, const char *key, const char *text)
@@ -102,7 +109,7 @@ static void put_group(struct tenrec_worker *w, const struct outlet *to)
     if (tenrec_get_worker_infos(w, NULL, 0, &n, &unused) != TENREC_OK)
         n = membership_world(m);
     put_text(to, "worker.name", w->self.name);
-    to->number(to->arg, "worker.id", w->self.id);
+    debug_info_put(to, "worker.id", w->self.id);
     put_text(to, "worker.backend", chain_name(w->chain, 0));
     put_text(to, "group.name", membership_group(m));
     debug_info_put(to, "group.size", n);
@@ -119,7 +126,7 @@ static void put_either(void *arg, const char *key, const char *value)
     int64_t n = *value >= '0' && *value <= '9' ? strtoll(value, &end, 10) : 0;
 
     if (end && !*end)
-        to->number(to->arg, key, n);
+        debug_info_put(to, key, n);
     else
         put_text(to, key, value);
 }
@@ -155,32 +162,9 @@ static void debug_info_collect(struct tenrec_worker *w, const struct outlet *to)
 
 /* ---- as texts ------------------------------------------------------------- */
 
-struct texts {
-    tenrec_sink_fn *sink;
-    void *arg;
-};
-
-static void number_as_text(void *arg, const char *key, int64_t n)
-{
-    const struct texts *t = arg;
-    char text[24];
-
-    snprintf(text, sizeof text, "%" PRId64, n);
-    t->sink(t->arg, key, text);
-}
-
-static void text_as_text(void *arg, const char *key, const char *value)
-{
-    const struct texts *t = arg;
-
-    t->sink(t->arg, key, value);
-}
-
 void tenrec_worker_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink, void *arg)
 {
-    struct texts t = { sink, arg };
-
-    debug_info_collect(w, &(struct outlet){ number_as_text, text_as_text, &t });
+    debug_info_collect(w, &(struct outlet){ NULL, sink, arg });
 }
 
 /* ---- as a map ------------------------------------------------------------- */
