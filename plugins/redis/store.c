@@ -49,6 +49,21 @@ static bool number_at(const redisReply *r, size_t i, int64_t *ret)
     return end != t->str && *end == '\0' && errno == 0;
 }
 
+/* Runs a script whose reply has a number at `at`. */
+static tenrec_status call_number(struct tenrec_plugin_store *self, const struct call *call,
+                                 uint64_t deadline_ns, size_t at, int64_t *ret, tenrec_error *err)
+{
+    redisReply *r;
+    tenrec_status st = redis_call(self->impl, call, deadline_ns, &r, err);
+
+    if (st != TENREC_OK)
+        return st;
+    if (!number_at(r, at, ret))
+        st = fail_reply(err);
+    freeReplyObject(r);
+    return st;
+}
+
 static tenrec_status redis_set(struct tenrec_plugin_store *self, const char *key, const void *data,
                                size_t len, uint64_t deadline_ns, tenrec_error *err)
 {
@@ -69,18 +84,12 @@ static tenrec_status redis_add(struct tenrec_plugin_store *self, const char *key
     char text[24];
     const char *arg[] = { key, text };
     const struct call call = { script_add, true, 2, arg, NULL };
-    redisReply *r;
     tenrec_status st;
 
     snprintf(text, sizeof text, "%" PRId64, delta);
-    st = redis_call(self->impl, &call, deadline_ns, &r, err);
+    st = call_number(self, &call, deadline_ns, 1, ret, err);
     if (st == TENREC_EINVAL)
         tenrec_error_prefix(err, "cannot add to key \"%.100s\"", key);
-    if (st != TENREC_OK)
-        return st;
-    if (!number_at(r, 1, ret))
-        st = fail_reply(err);
-    freeReplyObject(r);
     return st;
 }
 
@@ -242,15 +251,9 @@ static tenrec_status redis_remove(struct tenrec_plugin_store *self, const char *
 {
     const struct call call = { script_remove, true, n, keys, NULL };
     int64_t count = 0;
-    redisReply *r;
-    tenrec_status st = redis_call(self->impl, &call, deadline_ns, &r, err);
+    tenrec_status st = call_number(self, &call, deadline_ns, 1, &count, err);
 
-    if (st != TENREC_OK)
-        return st;
-    if (!number_at(r, 1, &count))
-        st = fail_reply(err);
     *ret = (uint32_t)count;
-    freeReplyObject(r);
     return st;
 }
 
@@ -258,15 +261,8 @@ static tenrec_status redis_num_keys(struct tenrec_plugin_store *self, uint64_t d
                                     int64_t *ret, tenrec_error *err)
 {
     const struct call call = { .script = script_count };
-    redisReply *r;
-    tenrec_status st = redis_call(self->impl, &call, deadline_ns, &r, err);
 
-    if (st != TENREC_OK)
-        return st;
-    if (!number_at(r, 0, ret))
-        st = fail_reply(err);
-    freeReplyObject(r);
-    return st;
+    return call_number(self, &call, deadline_ns, 0, ret, err);
 }
 
 static void redis_close(struct tenrec_plugin_store *self)
