@@ -34,7 +34,7 @@ static const struct {
 struct perf {
     enum mode mode;
     uint64_t size;
-    int64_t inflight, calls;
+    int inflight, calls;
     const char *config;
     bool as_json, worker;
 };
@@ -244,8 +244,8 @@ static int start_workers(const struct tool *self, const struct perf *p, const ch
         return tool_fail(self, "%s", err.text);
     }
     snprintf(size, sizeof size, "%llu", (unsigned long long)p->size);
-    snprintf(inflight, sizeof inflight, "%lld", (long long)p->inflight);
-    snprintf(calls, sizeof calls, "%lld", (long long)p->calls);
+    snprintf(inflight, sizeof inflight, "%d", p->inflight);
+    snprintf(calls, sizeof calls, "%d", p->calls);
     plan.config = path;
     rc = workers_run(&plan);
     free(path);
@@ -274,9 +274,9 @@ static int perf_complete(const struct tool *self, struct perf *p, int argc, char
     if (p->inflight && p->mode != RATE && p->inflight != 1)
         return tool_misuse(self, "--inflight requires rate");
     if (!p->inflight)
-        p->inflight = (int64_t)modes[p->mode].inflight;
+        p->inflight = (int)modes[p->mode].inflight;
     if (!p->calls)
-        p->calls = (int64_t)modes[p->mode].calls;
+        p->calls = (int)modes[p->mode].calls;
     return TOOL_OK;
 }
 
@@ -305,13 +305,11 @@ static int perf_main(const struct tool *self, int argc, char **argv)
             if (p.size > MOST_BYTES)
                 return tool_misuse(self, "--size is '%s', expected at most 4GiB", optarg);
         } else if (c == 'n') {
-            if (!tool_number(optarg, 1, MOST_CALLS, &p.calls))
-                return tool_misuse(self, "--calls is '%s', expected a number from 1 to %d", optarg,
-                                   MOST_CALLS);
+            if (tool_take_number(self, "--calls", 1, MOST_CALLS, &p.calls) != TOOL_OK)
+                return TOOL_MISUSED;
         } else if (c == 'i') {
-            if (!tool_number(optarg, 1, MOST_INFLIGHT, &p.inflight))
-                return tool_misuse(self, "--inflight is '%s', expected a number from 1 to %d",
-                                   optarg, MOST_INFLIGHT);
+            if (tool_take_number(self, "--inflight", 1, MOST_INFLIGHT, &p.inflight) != TOOL_OK)
+                return TOOL_MISUSED;
         } else if (c == 'j') {
             p.as_json = true;
         } else if (c == 'w') {

@@ -11,7 +11,6 @@
 #include "tool.h"
 
 #include <getopt.h>
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,19 +146,19 @@ static tenrec_status call_once(const struct outside *o, const char *name, uint64
 }
 
 /* The first call includes the connection, and is counted apart. */
-static tenrec_status ping_measure(const struct outside *o, const char *name, int64_t calls,
-                                  json_t *all, tenrec_error *err)
+static tenrec_status ping_measure(const struct outside *o, const char *name, int calls, json_t *all,
+                                  tenrec_error *err)
 {
     struct samples s;
-    int64_t answered = 0;
+    int answered = 0;
     uint64_t ns = 0;
     tenrec_status st;
 
     if (samples_init(&s, (size_t)calls))
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %" PRId64 " times", calls);
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %d times", calls);
     st = call_once(o, name, &ns, err);
     json_object_set_new(all, "first_us", json_real((double)ns / 1e3));
-    for (int64_t i = 0; st == TENREC_OK && i < calls; i++) {
+    for (int i = 0; st == TENREC_OK && i < calls; i++) {
         st = call_once(o, name, &ns, err);
         if (st != TENREC_OK)
             break;
@@ -181,7 +180,7 @@ static tenrec_status ping_measure(const struct outside *o, const char *name, int
     return st;
 }
 
-static tenrec_status ping_one(const struct outside *o, const char *name, int64_t calls, json_t *all,
+static tenrec_status ping_one(const struct outside *o, const char *name, int calls, json_t *all,
                               tenrec_error *err)
 {
     struct way way = { .all = all };
@@ -246,7 +245,7 @@ static void print_one(const json_t *all)
 
 /* ---- the command ---------------------------------------------------------------- */
 
-static int ping_ping(const struct tool *self, struct outside *o, const char *name, int64_t calls,
+static int ping_ping(const struct tool *self, struct outside *o, const char *name, int calls,
                      bool as_json)
 {
     json_t *all = NULL;
@@ -279,7 +278,7 @@ static int ping_main(const struct tool *self, int argc, char **argv)
                                             { "help", no_argument, NULL, 'h' },
                                             { NULL, 0, NULL, 0 } };
     struct outside o = { .limit_ms = OUTSIDE_LIMIT_MS };
-    int64_t calls = CALLS;
+    int calls = CALLS;
     bool as_json = false;
     int c;
 
@@ -291,9 +290,8 @@ static int ping_main(const struct tool *self, int argc, char **argv)
         } else if (c == 'j') {
             as_json = true;
         } else if (c == 'n') {
-            if (!tool_number(optarg, 1, MOST_CALLS, &calls))
-                return tool_misuse(self, "--count is '%s', expected a number from 1 to %d", optarg,
-                                   MOST_CALLS);
+            if (tool_take_number(self, "--count", 1, MOST_CALLS, &calls) != TOOL_OK)
+                return TOOL_MISUSED;
         } else if ((c = outside_option(self, &o, c, argv, option)) != TOOL_OK) {
             return c;
         }

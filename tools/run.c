@@ -57,17 +57,6 @@ static bool read_place(struct wish *w, const char *text)
     return len && len < sizeof w->host;
 }
 
-static int take_number(const struct tool *self, const char *what, int min, int max, int *ret)
-{
-    int64_t n;
-
-    if (!tool_number(optarg, min, max, &n))
-        return tool_misuse(self, "%s is '%s', expected a number from %d to %d", what, optarg, min,
-                           max);
-    *ret = (int)n;
-    return TOOL_OK;
-}
-
 static const struct option option[] = {
     { "config", required_argument, NULL, 'c' },   { "elastic", required_argument, NULL, 'e' },
     { "grace", required_argument, NULL, 'g' },    { "join", required_argument, NULL, 'j' },
@@ -101,10 +90,10 @@ static int take_option(const struct tool *self, int c, struct wish *w, char **ar
         w->plan.keep_going = true;
         return TOOL_OK;
     case 'n':
-        return take_number(self, "-n", 1, MOST_WORKERS, &w->plan.n);
+        return tool_take_number(self, "-n", 1, MOST_WORKERS, &w->plan.n);
     case 'r':
         w->restarts_given = true;
-        return take_number(self, "--restarts", 0, MOST_RESTARTS, &w->plan.elastic.restarts);
+        return tool_take_number(self, "--restarts", 0, MOST_RESTARTS, &w->plan.elastic.restarts);
     case 's':
         return read_place(w, optarg)
                    ? TOOL_OK

@@ -90,6 +90,17 @@ bool tool_number(const char *text, int64_t min, int64_t max, int64_t *ret)
     return true;
 }
 
+int tool_take_number(const struct tool *self, const char *what, int min, int max, int *ret)
+{
+    int64_t n;
+
+    if (!tool_number(optarg, min, max, &n))
+        return tool_misuse(self, "%s is '%s', expected a number from %d to %d", what, optarg, min,
+                           max);
+    *ret = (int)n;
+    return TOOL_OK;
+}
+
 bool tool_readable(const char *path, char **ret)
 {
     if (access(path, R_OK))

@@ -43,6 +43,10 @@ void tool_print_help(const struct tool *self);
 /* Reads a decimal number; returns false if `text` is not one from `min` to `max`. */
 bool tool_number(const char *text, int64_t min, int64_t max, int64_t *ret);
 
+/* The same for the value that getopt_long found for `option`. Returns TOOL_OK, or the exit status
+ * after it has printed the error. */
+int tool_take_number(const struct tool *self, const char *option, int min, int max, int *ret);
+
 /* Finds the absolute path of a readable file, which the caller owns. Returns false
  * and sets errno if the file cannot be read. */
 bool tool_readable(const char *path, char **ret);
