@@ -108,7 +108,7 @@ static tenrec_status group_new(const struct tenrec_test_options *options,
 static bool group_ended(struct member *m)
 {
     if (m->threaded)
-        return atomic_load(&m->board->worker[m->test.rank].phase) == RECORD_ENDED;
+        return atomic_load(&member_record(m)->phase) == RECORD_ENDED;
     return !m->pid || process_ended(m);
 }
 
@@ -148,9 +148,9 @@ static bool wait_all(struct tenrec_test_group *g, int64_t deadline)
 }
 
 /* A worker that waits for the others does not hang: it ends once they have. */
-static bool group_hangs(struct tenrec_test_group *g, struct member *m)
+static bool group_hangs(struct member *m)
 {
-    return !group_ended(m) && atomic_load(&g->board->worker[m->test.rank].phase) != RECORD_WAIT;
+    return !group_ended(m) && atomic_load(&member_record(m)->phase) != RECORD_WAIT;
 }
 
 /* Kills processes that hang, shuts the workers of threads down. */
@@ -159,7 +159,7 @@ static void end_hanging(struct tenrec_test_group *g)
     bool others = atomic_load(&g->board->failed) != 0;
 
     for (int32_t i = 0; i < g->n; i++)
-        if (group_hangs(g, &g->member[i]))
+        if (group_hangs(&g->member[i]))
             report_hang(&g->member[i], others);
     for (int32_t i = 0; i < g->n; i++) {
         struct member *m = &g->member[i];

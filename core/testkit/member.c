@@ -13,11 +13,6 @@
 
 enum { AT_ONCE_MS = 3000 /* for functions that still run */ };
 
-static struct record *member_record(const struct member *m)
-{
-    return &m->board->worker[m->test.rank];
-}
-
 static void member_enter(struct member *m, enum record_phase phase)
 {
     atomic_store(&member_record(m)->phase, phase);

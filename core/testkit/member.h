@@ -32,6 +32,12 @@ struct member {
     tenrec_error note;
 };
 
+/* What the member tells the others of itself. */
+static inline struct record *member_record(const struct member *m)
+{
+    return &m->board->worker[m->test.rank];
+}
+
 /* Shuts the worker of a thread down at once, from another thread. */
 void member_give_up(struct member *m);
 

@@ -71,7 +71,7 @@ static _Noreturn void run_child(struct member *m)
     setvbuf(stdout, NULL, _IOLBF, 0);
     member_run(m);
     fflush(NULL);
-    if (__lsan_do_leak_check && m->board->worker[m->test.rank].status == TENREC_OK &&
+    if (__lsan_do_leak_check && member_record(m)->status == TENREC_OK &&
         !(m->setting->o.flags & TENREC_TEST_IGNORE_LEAKS))
         __lsan_do_leak_check(); /* ends the process when it finds one */
     if (__gcov_dump)

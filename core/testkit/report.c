@@ -9,22 +9,15 @@
 
 enum { SHOWN_MAX = 8192, QUOTED_MAX = 240 };
 
-static struct record *report_record(const struct member *m)
-{
-    return &m->board->worker[m->test.rank];
-}
-
 static void report_note(struct member *m, tenrec_status status, const char *text)
 {
-    int none = 0;
-
     m->noted = tenrec_fail(&m->note, status, "%s", text);
-    atomic_compare_exchange_strong(&m->board->failed, &none, m->test.rank + 1);
+    board_fail(m->board, m->test.rank);
 }
 
 void report_crash(struct member *m)
 {
-    const struct record *r = report_record(m);
+    const struct record *r = member_record(m);
     bool said = atomic_load(&r->phase) == RECORD_ENDED;
     char how[80], text[160];
 
@@ -41,7 +34,7 @@ void report_hang(struct member *m, bool others_failed)
 {
     char text[160];
 
-    snprintf(text, sizeof text, "hangs %s%s", record_place(report_record(m)),
+    snprintf(text, sizeof text, "hangs %s%s", record_place(member_record(m)),
              others_failed ? ", after another worker has failed" : "");
     report_note(m, TENREC_ETIMEDOUT, text);
 }
@@ -49,7 +42,7 @@ void report_hang(struct member *m, bool others_failed)
 /* Returns why a member failed, or NULL. */
 static const tenrec_error *report_why(const struct member *m)
 {
-    const struct record *r = report_record(m);
+    const struct record *r = member_record(m);
 
     if (m->noted != TENREC_OK)
         return &m->note;
@@ -112,9 +105,9 @@ tenrec_status report_first(const struct member *member, const struct board *b, t
     if (!e)
         return tenrec_fail(err, TENREC_ETIMEDOUT, "%s: failed and hangs", m->name);
     *err = *e;
-    if (m->pid && (m->noted != TENREC_OK || atomic_load(&report_record(m)->asserted)))
+    if (m->pid && (m->noted != TENREC_OK || atomic_load(&member_record(m)->asserted)))
         report_quote(m, err);
-    else if (atomic_load(&report_record(m)->asserted))
+    else if (atomic_load(&member_record(m)->asserted))
         tenrec_fail(err, e->code, "%s: see its text on stderr", e->text);
     tenrec_error_prefix(err, "%s", m->name);
     err->worker = m->test.rank;
