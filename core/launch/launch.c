@@ -16,14 +16,6 @@ struct env {
     void *arg;
 };
 
-/* An empty variable counts as unset, as in a shell's FOO= command. */
-static const char *launch_variable(const struct env *env, const char *name)
-{
-    const char *value = env->lookup(env->arg, name);
-
-    return value && *value ? value : NULL;
-}
-
 tenrec_status launch_number(const char *name, const char *text, int64_t min, int64_t max,
                             int64_t *ret, tenrec_error *err)
 {
@@ -44,7 +36,7 @@ tenrec_status launch_number(const char *name, const char *text, int64_t min, int
 static tenrec_status launch_variable_number(const struct env *env, const char *name, int64_t min,
                                             int64_t max, int32_t *ret, tenrec_error *err)
 {
-    const char *text = launch_variable(env, name);
+    const char *text = launch_variable(env->lookup, env->arg, name);
     int64_t n = 0;
     tenrec_status st;
 
@@ -101,7 +93,8 @@ static const struct launcher launchers[] = {
 
 static bool launched_by(const struct env *env, const struct launcher *l)
 {
-    if (!launch_variable(env, l->rank) || (l->rank_needs && !launch_variable(env, l->rank_needs)))
+    if (!launch_variable(env->lookup, env->arg, l->rank) ||
+        (l->rank_needs && !launch_variable(env->lookup, env->arg, l->rank_needs)))
         return false;
     return strcmp(l->source, "Slurm") != 0 || slurm_is_task(env->lookup, env->arg);
 }
@@ -110,7 +103,7 @@ static tenrec_status first_number(const struct env *env, const char *const *name
                                   int64_t min, int64_t max, int32_t *ret, tenrec_error *err)
 {
     for (size_t i = 0; i < n && names[i]; i++)
-        if (launch_variable(env, names[i]))
+        if (launch_variable(env->lookup, env->arg, names[i]))
             return launch_variable_number(env, names[i], min, max, ret, err);
     return TENREC_OK;
 }
@@ -148,9 +141,9 @@ static void copy_plain(char *ret, size_t room, const char *text)
 /* Finds the text that distinguishes one start of all processes from the next. */
 static void find_run(const struct env *env, struct launch *ret)
 {
-    const char *id = launch_variable(env, "TORCHELASTIC_RUN_ID"),
-               *more = launch_variable(env, "TORCHELASTIC_RESTART_COUNT");
-    const char *given = launch_variable(env, "TENREC_RUN_ID");
+    const char *id = launch_variable(env->lookup, env->arg, "TORCHELASTIC_RUN_ID"),
+               *more = launch_variable(env->lookup, env->arg, "TORCHELASTIC_RESTART_COUNT");
+    const char *given = launch_variable(env->lookup, env->arg, "TENREC_RUN_ID");
     char text[sizeof ret->run];
 
     if (given) {
@@ -158,11 +151,11 @@ static void find_run(const struct env *env, struct launch *ret)
         return;
     }
     if (!id && strcmp(ret->source, "Slurm") == 0) {
-        id = launch_variable(env, "SLURM_JOB_ID");
-        more = launch_variable(env, "SLURM_STEP_ID");
+        id = launch_variable(env->lookup, env->arg, "SLURM_JOB_ID");
+        more = launch_variable(env->lookup, env->arg, "SLURM_STEP_ID");
     }
     if (!id && strcmp(ret->source, "PMIx") == 0)
-        id = launch_variable(env, "PMIX_NAMESPACE");
+        id = launch_variable(env->lookup, env->arg, "PMIX_NAMESPACE");
     if (!id && !more)
         return;
     snprintf(text, sizeof text, "%.80s.%.30s", id ? id : "", more ? more : "0");
@@ -200,7 +193,7 @@ tenrec_status launch_detect(launch_lookup_fn *lookup, void *arg, int32_t rank, i
                            l->rank, l->world[0]);
     for (size_t i = 0; i < 2; i++) {
         const char *size = launchers[i].world[0];
-        if (ret->rank < 0 && launch_variable(&env, size))
+        if (ret->rank < 0 && launch_variable(lookup, arg, size))
             return tenrec_fail(err, TENREC_EINVAL, "%s is set but not %s: set both or none", size,
                                launchers[i].rank);
         /* The rank is configured, the world size is a variable. */
@@ -231,7 +224,7 @@ static bool find_file(const struct env *env, struct launch *launch)
     if (launch->world < 1 || launch->local_world != launch->world)
         return false;
     for (size_t i = 0; i < sizeof job / sizeof job[0]; i++) {
-        const char *value = launch_variable(env, job[i]);
+        const char *value = launch_variable(env->lookup, env->arg, job[i]);
         any |= value != NULL;
         h = launch_hash(h, value) * 31;
     }
@@ -247,9 +240,9 @@ tenrec_status launch_find_place(launch_lookup_fn *lookup, void *arg, struct laun
                                 tenrec_error *err)
 {
     const struct env env = { lookup, arg };
-    const char *host = launch_variable(&env, "MASTER_ADDR"),
-               *port = launch_variable(&env, "MASTER_PORT");
-    const char *agent = launch_variable(&env, "TORCHELASTIC_USE_AGENT_STORE");
+    const char *host = launch_variable(lookup, arg, "MASTER_ADDR"),
+               *port = launch_variable(lookup, arg, "MASTER_PORT");
+    const char *agent = launch_variable(lookup, arg, "TORCHELASTIC_USE_AGENT_STORE");
     tenrec_status st;
     int64_t n = 0;
 

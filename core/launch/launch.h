@@ -11,6 +11,14 @@
 /* The value of an environment variable, NULL when unset: secure_getenv, or a test's. */
 typedef const char *launch_lookup_fn(void *arg, const char *name);
 
+/* The same of one that is set; an empty variable counts as unset, as in a shell's FOO= command. */
+static inline const char *launch_variable(launch_lookup_fn *lookup, void *arg, const char *name)
+{
+    const char *value = lookup(arg, name);
+
+    return value && *value ? value : NULL;
+}
+
 struct launch {
     int32_t rank, world;             /* -1: unknown */
     int32_t local_rank, local_world; /* on this host; -1: unknown */

@@ -9,19 +9,12 @@
 #define FIRST_PORT 10000u
 #define N_PORTS 20000u
 
-static const char *slurm_variable(launch_lookup_fn *lookup, void *arg, const char *name)
-{
-    const char *value = lookup(arg, name);
-
-    return value && *value ? value : NULL;
-}
-
 bool slurm_is_task(launch_lookup_fn *lookup, void *arg)
 {
-    const char *step = slurm_variable(lookup, arg, "SLURM_STEP_ID");
-    const char *tasks = slurm_variable(lookup, arg, "SLURM_STEP_NUM_TASKS");
+    const char *step = launch_variable(lookup, arg, "SLURM_STEP_ID");
+    const char *tasks = launch_variable(lookup, arg, "SLURM_STEP_NUM_TASKS");
 
-    if (!slurm_variable(lookup, arg, "SLURM_PROCID"))
+    if (!launch_variable(lookup, arg, "SLURM_PROCID"))
         return false;
     if (tasks && strtol(tasks, NULL, 10) > 1)
         return true;
@@ -52,8 +45,8 @@ int32_t slurm_count_at(const char *text, long node)
 
 int32_t slurm_local_tasks(launch_lookup_fn *lookup, void *arg)
 {
-    const char *counts = slurm_variable(lookup, arg, "SLURM_STEP_TASKS_PER_NODE");
-    const char *node = slurm_variable(lookup, arg, "SLURM_NODEID");
+    const char *counts = launch_variable(lookup, arg, "SLURM_STEP_TASKS_PER_NODE");
+    const char *node = launch_variable(lookup, arg, "SLURM_NODEID");
 
     if (!counts)
         return -1;
@@ -90,11 +83,11 @@ bool slurm_first_host(const char *list, char *ret, size_t room)
 bool slurm_place(launch_lookup_fn *lookup, void *arg, char *ret_host, size_t room,
                  uint16_t *ret_port)
 {
-    const char *nodes = slurm_variable(lookup, arg, "SLURM_STEP_NODELIST");
-    const char *launcher = slurm_variable(lookup, arg, "SLURM_LAUNCH_NODE_IPADDR");
-    const char *job = slurm_variable(lookup, arg, "SLURM_JOB_ID"),
-               *step = slurm_variable(lookup, arg, "SLURM_STEP_ID");
-    const char *n_nodes = slurm_variable(lookup, arg, "SLURM_STEP_NUM_NODES");
+    const char *nodes = launch_variable(lookup, arg, "SLURM_STEP_NODELIST");
+    const char *launcher = launch_variable(lookup, arg, "SLURM_LAUNCH_NODE_IPADDR");
+    const char *job = launch_variable(lookup, arg, "SLURM_JOB_ID"),
+               *step = launch_variable(lookup, arg, "SLURM_STEP_ID");
+    const char *n_nodes = launch_variable(lookup, arg, "SLURM_STEP_NUM_NODES");
 
     if (!job)
         return false;

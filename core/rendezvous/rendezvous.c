@@ -53,10 +53,8 @@ static tenrec_status rendezvous_merge(const char *name, int32_t given, int32_t i
 
 static bool has_master_address(const struct rendezvous_options *o)
 {
-    const char *host = o->lookup(o->lookup_arg, "MASTER_ADDR");
-    const char *port = o->lookup(o->lookup_arg, "MASTER_PORT");
-
-    return (host && *host) || (port && *port);
+    return launch_variable(o->lookup, o->lookup_arg, "MASTER_ADDR") ||
+           launch_variable(o->lookup, o->lookup_arg, "MASTER_PORT");
 }
 
 /* Determines rank and world size from the options, the URL and the environment. */
