@@ -259,10 +259,10 @@ static tenrec_status fail_missing(const struct tenrec_store *s, const char *cons
         (unsigned long long)((clock_now_ns() - since_ns) / 1000000u), *more ? "; " : "", more);
 }
 
-/* Runs one wait: makes the whole keys, and names the missing ones. */
-static tenrec_status store_get_keys(struct tenrec_store *s, const char *const *keys, size_t n,
-                                    uint64_t deadline_ns, struct store_value *ret,
-                                    bool *ret_missing, tenrec_error *err)
+/* Makes the whole keys, and names the missing ones. */
+tenrec_status store_get_all(struct tenrec_store *s, const char *const *keys, size_t n,
+                            uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
+                            tenrec_error *err)
 {
     uint64_t since_ns = clock_now_ns();
     bool one = false, *missing = ret_missing ? ret_missing : &one;
@@ -298,14 +298,7 @@ static tenrec_status store_get_keys(struct tenrec_store *s, const char *const *k
 tenrec_status store_wait_all(struct tenrec_store *s, const char *const *keys, size_t n,
                              uint64_t deadline_ns, bool *ret_missing, tenrec_error *err)
 {
-    return store_get_keys(s, keys, n, deadline_ns, NULL, ret_missing, err);
-}
-
-tenrec_status store_get_all(struct tenrec_store *s, const char *const *keys, size_t n,
-                            uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
-                            tenrec_error *err)
-{
-    return store_get_keys(s, keys, n, deadline_ns, ret, ret_missing, err);
+    return store_get_all(s, keys, n, deadline_ns, NULL, ret_missing, err);
 }
 
 tenrec_status store_check_all(struct tenrec_store *s, const char *const *keys, size_t n,
