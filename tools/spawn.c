@@ -98,13 +98,6 @@ static void spawn_become(const struct spawn *what, pid_t parent, int out, int er
     _exit(127);
 }
 
-/* Makes a pipe; the parent reads [0]. Neither end is 0 to 2, where dup2 in the child
- * would overwrite it: main keeps those open. */
-static bool open_channel(int pair[2])
-{
-    return pipe2(pair, O_CLOEXEC) == 0;
-}
-
 static void close_pair(int pair[2])
 {
     for (int i = 0; i < 2; i++)
@@ -118,11 +111,10 @@ tenrec_status spawn(const struct spawn *what, struct spawned *ret, tenrec_error 
     int why = 0;
     pid_t parent = getpid(), pid = -1;
 
-    if (!(what->terminal && open_terminal(what->narrower, out)) && !open_channel(out))
-        why = errno;
-    else if (!open_channel(errs) || !open_channel(report))
-        why = errno;
-    else if ((pid = fork()) < 0)
+    /* None of these is 0 to 2, where dup2 in the child would overwrite it, unless the caller runs
+     * without them. [0] is ours. */
+    if ((!(what->terminal && open_terminal(what->narrower, out)) && pipe2(out, O_CLOEXEC)) ||
+        pipe2(errs, O_CLOEXEC) || pipe2(report, O_CLOEXEC) || (pid = fork()) < 0)
         why = errno;
     if (pid == 0)
         spawn_become(what, parent, out[1], errs[1], report[1]);
