@@ -77,18 +77,11 @@ static tenrec_status check_check(const char *path, tenrec_error *err)
 static int check_main(const struct tool *self, int argc, char **argv)
 {
     const char *path;
-    static const struct option option[] = { { "help", no_argument, NULL, 'h' },
-                                            { NULL, 0, NULL, 0 } };
     tenrec_error err;
-    int c;
+    int c = tool_options(self, argc, argv, false, NULL, 0);
 
-    opterr = 0;
-    while ((c = getopt_long(argc, argv, ":h", option, NULL)) != -1) {
-        if (c != 'h')
-            return tool_bad_option(self, c, argv, option);
-        tool_print_help(self);
-        return TOOL_OK;
-    }
+    if (c != TOOL_GO_ON)
+        return c;
     if (argc - optind != 1)
         return tool_misuse(self, "takes one file, got %d", argc - optind);
     path = strcmp(argv[optind], "-") == 0 ? NULL : argv[optind];

@@ -455,29 +455,16 @@ static int info_info(const struct tool *self, const char *path, bool as_json)
 
 static int info_main(const struct tool *self, int argc, char **argv)
 {
-    static const struct option option[] = { OUTSIDE_OPTIONS,
-                                            { "worker", required_argument, NULL, 'w' },
-                                            { "json", no_argument, NULL, 'j' },
-                                            { "help", no_argument, NULL, 'h' },
-                                            { NULL, 0, NULL, 0 } };
     struct outside o = { .limit_ms = OUTSIDE_LIMIT_MS };
     const char *worker = NULL;
     bool as_json = false;
-    int c;
+    const struct tool_option option[] = { OUTSIDE_OPTIONS(o),
+                                          { "worker", 'w', TOOL_TEXT, &worker, 0, 0 },
+                                          { "json", 'j', TOOL_FLAG, &as_json, 0, 0 } };
+    int c = tool_options(self, argc, argv, false, option, sizeof option / sizeof option[0]);
 
-    opterr = 0;
-    while ((c = getopt_long(argc, argv, ":" OUTSIDE_SHORT "w:jh", option, NULL)) != -1) {
-        if (c == 'w') {
-            worker = optarg;
-        } else if (c == 'j') {
-            as_json = true;
-        } else if (c == 'h') {
-            tool_print_help(self);
-            return TOOL_OK;
-        } else if ((c = outside_option(self, &o, c, argv, option)) != TOOL_OK) {
-            return c;
-        }
-    }
+    if (c != TOOL_GO_ON)
+        return c;
     if (optind < argc)
         return tool_misuse(self, "unknown argument '%s'", argv[optind]);
     if (worker)

@@ -4,38 +4,10 @@
 #include "base/clock.h"
 #include "membership/membership.h"
 #include "peer/worker.h"
-#include "yaml/quantity.h"
 
-#include <getopt.h>
 #include <string.h>
 
 enum { STORE_MS = 500 }; /* for the store to explain why a worker does not answer */
-
-int outside_option(const struct tool *self, struct outside *o, int c, char **argv,
-                   const struct option *known)
-{
-    tenrec_error err;
-
-    switch (c) {
-    case 's':
-        o->store = optarg;
-        return TOOL_OK;
-    case 'c':
-        o->config = optarg;
-        return TOOL_OK;
-    case 'g':
-        o->group = optarg;
-        return TOOL_OK;
-    case 't':
-        if (quantity_duration(optarg, false, &o->limit_ms, &err))
-            return tool_misuse(self, "--timeout: %s", err.text);
-        if (o->limit_ms == 0)
-            return tool_misuse(self, "--timeout: '%s': expected more than 0", optarg);
-        return TOOL_OK;
-    default:
-        return tool_bad_option(self, c, argv, known);
-    }
-}
 
 tenrec_status outside_open(struct outside *o, tenrec_error *err)
 {

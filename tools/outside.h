@@ -27,17 +27,13 @@ struct outside {
     "  -g, --group G    name of the group; default: the config's worker.group\n"                   \
     "  -t, --timeout D  limit of the whole command, as 500ms or 5s (default)"
 
-/* Reads one of these options. Returns TOOL_OK, or the exit status if the value is invalid or `c`
- * is no option of these. */
-#define OUTSIDE_SHORT "s:c:g:t:"
-#define OUTSIDE_OPTIONS                                                                            \
-    { "store", required_argument, NULL, 's' }, { "config", required_argument, NULL, 'c' },         \
-        { "group", required_argument, NULL, 'g' },                                                 \
+#define OUTSIDE_OPTIONS(o)                                                                         \
+    { "store", 's', TOOL_TEXT, &(o).store, 0, 0 },                                                 \
+        { "config", 'c', TOOL_TEXT, &(o).config, 0, 0 },                                           \
+        { "group", 'g', TOOL_TEXT, &(o).group, 0, 0 },                                             \
     {                                                                                              \
-        "timeout", required_argument, NULL, 't'                                                    \
+        "timeout", 't', TOOL_DURATION, &(o).limit_ms, 1, 0                                         \
     }
-int outside_option(const struct tool *self, struct outside *o, int c, char **argv,
-                   const struct option *known);
 
 /* Attaches to the group. Call outside_close also after a failure. */
 tenrec_status outside_open(struct outside *o, tenrec_error *err);

@@ -6,7 +6,6 @@
 #include "measure.h"
 #include "tool.h"
 #include "workers.h"
-#include "yaml/quantity.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -15,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_BYTES ((uint64_t)4 << 30)
+#define MOST_BYTES ((int64_t)4 << 30)
 #define MOST_CALLS 100000000
 #define MOST_INFLIGHT 65536
 
@@ -282,42 +281,20 @@ static int perf_complete(const struct tool *self, struct perf *p, int argc, char
 
 static int perf_main(const struct tool *self, int argc, char **argv)
 {
-    static const struct option option[] = {
-        { "config", required_argument, NULL, 'c' }, { "size", required_argument, NULL, 's' },
-        { "calls", required_argument, NULL, 'n' },  { "inflight", required_argument, NULL, 'i' },
-        { "json", no_argument, NULL, 'j' },         { "worker", no_argument, NULL, 'w' },
-        { "help", no_argument, NULL, 'h' },         { NULL, 0, NULL, 0 },
-    };
     struct perf p = { .size = UINT64_MAX };
+    const struct tool_option option[] = {
+        { "config", 'c', TOOL_TEXT, &p.config, 0, 0 },
+        { "size", 's', TOOL_SIZE, &p.size, 0, MOST_BYTES },
+        { "calls", 'n', TOOL_NUMBER, &p.calls, 1, MOST_CALLS },
+        { "inflight", 'i', TOOL_NUMBER, &p.inflight, 1, MOST_INFLIGHT },
+        { "json", 'j', TOOL_FLAG, &p.as_json, 0, 0 },
+        { "worker", '\0', TOOL_FLAG, &p.worker, 0, 0 },
+    };
     tenrec_error err;
-    int c;
+    int c = tool_options(self, argc, argv, false, option, sizeof option / sizeof option[0]);
 
-    opterr = 0;
-    while ((c = getopt_long(argc, argv, ":c:s:n:i:jh", option, NULL)) != -1) {
-        if (c == 'h') {
-            tool_print_help(self);
-            return TOOL_OK;
-        } else if (c == 'c') {
-            p.config = optarg;
-        } else if (c == 's') {
-            if (quantity_size(optarg, &p.size, &err))
-                return tool_misuse(self, "--size: %s", err.text);
-            if (p.size > MOST_BYTES)
-                return tool_misuse(self, "--size is '%s', expected at most 4GiB", optarg);
-        } else if (c == 'n') {
-            if (tool_take_number(self, "--calls", 1, MOST_CALLS, &p.calls) != TOOL_OK)
-                return TOOL_MISUSED;
-        } else if (c == 'i') {
-            if (tool_take_number(self, "--inflight", 1, MOST_INFLIGHT, &p.inflight) != TOOL_OK)
-                return TOOL_MISUSED;
-        } else if (c == 'j') {
-            p.as_json = true;
-        } else if (c == 'w') {
-            p.worker = true;
-        } else {
-            return tool_bad_option(self, c, argv, option);
-        }
-    }
+    if (c != TOOL_GO_ON)
+        return c;
     c = perf_complete(self, &p, argc, argv);
     if (c)
         return c;

@@ -272,30 +272,16 @@ static int ping_ping(const struct tool *self, struct outside *o, const char *nam
 
 static int ping_main(const struct tool *self, int argc, char **argv)
 {
-    static const struct option option[] = { OUTSIDE_OPTIONS,
-                                            { "count", required_argument, NULL, 'n' },
-                                            { "json", no_argument, NULL, 'j' },
-                                            { "help", no_argument, NULL, 'h' },
-                                            { NULL, 0, NULL, 0 } };
     struct outside o = { .limit_ms = OUTSIDE_LIMIT_MS };
     int calls = CALLS;
     bool as_json = false;
-    int c;
+    const struct tool_option option[] = { OUTSIDE_OPTIONS(o),
+                                          { "count", 'n', TOOL_NUMBER, &calls, 1, MOST_CALLS },
+                                          { "json", 'j', TOOL_FLAG, &as_json, 0, 0 } };
+    int c = tool_options(self, argc, argv, false, option, sizeof option / sizeof option[0]);
 
-    opterr = 0;
-    while ((c = getopt_long(argc, argv, ":" OUTSIDE_SHORT "n:jh", option, NULL)) != -1) {
-        if (c == 'h') {
-            tool_print_help(self);
-            return TOOL_OK;
-        } else if (c == 'j') {
-            as_json = true;
-        } else if (c == 'n') {
-            if (tool_take_number(self, "--count", 1, MOST_CALLS, &calls) != TOOL_OK)
-                return TOOL_MISUSED;
-        } else if ((c = outside_option(self, &o, c, argv, option)) != TOOL_OK) {
-            return c;
-        }
-    }
+    if (c != TOOL_GO_ON)
+        return c;
     if (argc - optind > 1)
         return tool_misuse(self, "takes one worker, got %d", argc - optind);
     return ping_ping(self, &o, argv[optind], calls, as_json);

@@ -3,7 +3,6 @@
 #include "parts.h"
 #include "tool.h"
 #include "workers.h"
-#include "yaml/quantity.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -18,7 +17,8 @@
 struct wish {
     struct workers_plan plan;
     const char *config, *trace; /* NULL: not given */
-    bool restarts_given;
+    const char *elastic, *serve;
+    int restarts;   /* -1: not given */
     char host[256]; /* of --serve */
 };
 
@@ -57,65 +57,13 @@ static bool read_place(struct wish *w, const char *text)
     return len && len < sizeof w->host;
 }
 
-static const struct option option[] = {
-    { "config", required_argument, NULL, 'c' },   { "elastic", required_argument, NULL, 'e' },
-    { "grace", required_argument, NULL, 'g' },    { "join", required_argument, NULL, 'j' },
-    { "keep-going", no_argument, NULL, 'k' },     { "num-workers", required_argument, NULL, 'n' },
-    { "restarts", required_argument, NULL, 'r' }, { "serve", required_argument, NULL, 's' },
-    { "trace", required_argument, NULL, 't' },    { "verbose", no_argument, NULL, 'v' },
-    { "help", no_argument, NULL, 'h' },           { NULL, 0, NULL, 0 },
-};
-
-static int take_option(const struct tool *self, int c, struct wish *w, char **argv)
-{
-    tenrec_error err;
-
-    switch (c) {
-    case 'c':
-        w->config = optarg;
-        return TOOL_OK;
-    case 'e':
-        if (!read_range(optarg, &w->plan.elastic))
-            return tool_misuse(self, "--elastic is '%s', expected MIN:MAX as 2:8, at most %d",
-                               optarg, MOST_WORKERS);
-        return TOOL_OK;
-    case 'g':
-        if (quantity_duration(optarg, false, &w->plan.grace_ms, &err))
-            return tool_misuse(self, "--grace: %s", err.text);
-        return TOOL_OK;
-    case 'j':
-        w->plan.elastic.join = optarg;
-        return TOOL_OK;
-    case 'k':
-        w->plan.keep_going = true;
-        return TOOL_OK;
-    case 'n':
-        return tool_take_number(self, "-n", 1, MOST_WORKERS, &w->plan.n);
-    case 'r':
-        w->restarts_given = true;
-        return tool_take_number(self, "--restarts", 0, MOST_RESTARTS, &w->plan.elastic.restarts);
-    case 's':
-        return read_place(w, optarg)
-                   ? TOOL_OK
-                   : tool_misuse(self, "--serve is '%s', expected ADDRESS or ADDRESS:PORT", optarg);
-    case 't':
-        w->trace = optarg;
-        return TOOL_OK;
-    case 'v':
-        w->plan.verbose = true;
-        return TOOL_OK;
-    default:
-        return tool_bad_option(self, c, argv, option);
-    }
-}
-
-/* Checks options that belong together, and sets the default number of workers. */
+/* Checks which options go together, and sets the number of workers where it is optional. */
 static int check_elastic(const struct tool *self, struct wish *w)
 {
     struct workers_plan *plan = &w->plan;
 
     if (!plan->elastic.max) {
-        if (w->restarts_given || plan->elastic.join)
+        if (w->restarts >= 0 || plan->elastic.join)
             return tool_misuse(self, "%s requires --elastic MIN:MAX",
                                plan->elastic.join ? "--join" : "--restarts");
         return TOOL_OK;
@@ -134,48 +82,54 @@ static int check_elastic(const struct tool *self, struct wish *w)
     return TOOL_OK;
 }
 
-/* Reads the options. *ret_end is true if the command ends here, with the returned
- * exit status. */
-static int read_options(const struct tool *self, int argc, char **argv, struct wish *w,
-                        bool *ret_end)
+/* Reads the options. Returns TOOL_GO_ON or the exit status. */
+static int read_options(const struct tool *self, int argc, char **argv, struct wish *w)
 {
-    int c;
+    struct workers_plan *plan = &w->plan;
+    const struct tool_option option[] = {
+        { "config", 'c', TOOL_TEXT, &w->config, 0, 0 },
+        { "elastic", 'e', TOOL_TEXT, &w->elastic, 0, 0 },
+        { "grace", 'g', TOOL_DURATION, &plan->grace_ms, 0, 0 },
+        { "join", 'j', TOOL_TEXT, &plan->elastic.join, 0, 0 },
+        { "keep-going", 'k', TOOL_FLAG, &plan->keep_going, 0, 0 },
+        { "num-workers", 'n', TOOL_NUMBER, &plan->n, 1, MOST_WORKERS },
+        { "restarts", 'r', TOOL_NUMBER, &w->restarts, 0, MOST_RESTARTS },
+        { "serve", 's', TOOL_TEXT, &w->serve, 0, 0 },
+        { "trace", 't', TOOL_TEXT, &w->trace, 0, 0 },
+        { "verbose", 'v', TOOL_FLAG, &plan->verbose, 0, 0 },
+    };
+    int c = tool_options(self, argc, argv, true, option, sizeof option / sizeof option[0]);
 
-    opterr = 0;
-    *ret_end = true;
-    while ((c = getopt_long(argc, argv, "+:n:c:e:g:j:kr:s:t:vh", option, NULL)) != -1) {
-        if (c == 'h') {
-            tool_print_help(self);
-            return TOOL_OK;
-        }
-        c = take_option(self, c, w, argv);
-        if (c != TOOL_OK)
-            return c;
-    }
-    c = check_elastic(self, w);
-    if (c != TOOL_OK)
+    if (c != TOOL_GO_ON)
         return c;
-    if (!w->plan.n)
+    if (w->elastic && !read_range(w->elastic, &plan->elastic))
+        return tool_misuse(self, "--elastic is '%s', expected MIN:MAX as 2:8, at most %d",
+                           w->elastic, MOST_WORKERS);
+    if (w->serve && !read_place(w, w->serve))
+        return tool_misuse(self, "--serve is '%s', expected ADDRESS or ADDRESS:PORT", w->serve);
+    if ((c = check_elastic(self, w)) != TOOL_OK)
+        return c;
+    plan->elastic.restarts = w->restarts >= 0 ? w->restarts : RESTARTS;
+    if (!plan->n)
         return tool_misuse(self, "the number of workers is missing: give -n N");
     if (optind >= argc)
         return tool_misuse(self, "the program is missing: give it after the options");
-    w->plan.argv = argv + optind;
-    *ret_end = false;
-    return TOOL_OK;
+    plan->argv = argv + optind;
+    return TOOL_GO_ON;
 }
 
 static int run_main(const struct tool *self, int argc, char **argv)
 {
     struct wish w = {
-        .plan = { .tool = self, .grace_ms = 10000, .prefix = true, .elastic.restarts = RESTARTS },
-        .config = secure_getenv("TENREC_CONFIG")
+        .plan = { .tool = self, .grace_ms = 10000, .prefix = true },
+        .config = secure_getenv("TENREC_CONFIG"),
+        .restarts = -1,
     };
     struct parts parts;
     char *path = NULL;
-    bool end;
-    int c = read_options(self, argc, argv, &w, &end);
+    int c = read_options(self, argc, argv, &w);
 
-    if (end)
+    if (c != TOOL_GO_ON)
         return c;
     if (w.config && *w.config && !tool_readable(w.config, &path))
         return tool_fail(self, "cannot read the config '%s': %s", w.config, strerror(errno));

@@ -2,9 +2,11 @@
 #include "tool.h"
 
 #include "base/suggest.h"
+#include "yaml/quantity.h"
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +54,9 @@ static void offer_options(struct suggestion *near, char *word, const struct opti
         suggest_try(near, known->name);
 }
 
-int tool_bad_option(const struct tool *self, int got, char **argv, const struct option *known)
+/* What getopt_long just refused (it returned '?' or ':') of those that it knew. */
+static int tool_bad_option(const struct tool *self, int got, char **argv,
+                           const struct option *known)
 {
     const char *word = argv[optind - 1];
     struct suggestion near;
@@ -90,21 +94,81 @@ bool tool_number(const char *text, int64_t min, int64_t max, int64_t *ret)
     return true;
 }
 
-int tool_take_number(const struct tool *self, const char *what, int min, int max, int *ret)
-{
-    int64_t n;
-
-    if (!tool_number(optarg, min, max, &n))
-        return tool_misuse(self, "%s is '%s', expected a number from %d to %d", what, optarg, min,
-                           max);
-    *ret = (int)n;
-    return TOOL_OK;
-}
-
 bool tool_readable(const char *path, char **ret)
 {
     if (access(path, R_OK))
         return false;
     *ret = realpath(path, NULL);
     return *ret != NULL;
+}
+
+static int take_value(const struct tool *self, const struct tool_option *o)
+{
+    char most[QUANTITY_TEXT_MAX];
+    tenrec_error err;
+    int64_t n;
+
+    switch (o->kind) {
+    case TOOL_FLAG:
+        *(bool *)o->value = true;
+        return TOOL_GO_ON;
+    case TOOL_TEXT:
+        *(const char **)o->value = optarg;
+        return TOOL_GO_ON;
+    case TOOL_NUMBER:
+        if (!tool_number(optarg, o->min, o->max, &n))
+            return tool_misuse(self, "--%s is '%s', expected a number from %d to %d", o->name,
+                               optarg, (int)o->min, (int)o->max);
+        *(int *)o->value = (int)n;
+        return TOOL_GO_ON;
+    case TOOL_DURATION:
+        if (quantity_duration(optarg, false, o->value, &err))
+            return tool_misuse(self, "--%s: %s", o->name, err.text);
+        if (o->min && *(uint64_t *)o->value == 0)
+            return tool_misuse(self, "--%s: '%s': expected more than 0", o->name, optarg);
+        return TOOL_GO_ON;
+    case TOOL_SIZE:
+        if (quantity_size(optarg, o->value, &err))
+            return tool_misuse(self, "--%s: %s", o->name, err.text);
+        if (*(uint64_t *)o->value > (uint64_t)o->max)
+            return tool_misuse(self, "--%s is '%s', expected at most %s", o->name, optarg,
+                               quantity_print_size((uint64_t)o->max, most));
+        return TOOL_GO_ON;
+    }
+    return TOOL_MISUSED;
+}
+
+int tool_options(const struct tool *self, int argc, char **argv, bool first,
+                 const struct tool_option *option, size_t n)
+{
+    struct option known[TOOL_OPTIONS_MAX + 2] = { { "help", no_argument, NULL, 'h' } };
+    char letters[2 * TOOL_OPTIONS_MAX + 4] = "";
+    int c, status = TOOL_GO_ON;
+    size_t len = (size_t)snprintf(letters, sizeof letters, "%s:h", first ? "+" : "");
+
+    for (size_t i = 0; i < n; i++) {
+        const bool flag = option[i].kind == TOOL_FLAG;
+
+        known[i + 1] = (struct option){ option[i].name, flag ? no_argument : required_argument,
+                                        NULL, UCHAR_MAX + 1 + (int)i };
+        if (option[i].letter)
+            len += (size_t)snprintf(letters + len, sizeof letters - len, "%c%s", option[i].letter,
+                                    flag ? "" : ":");
+    }
+    opterr = 0;
+    while (status == TOOL_GO_ON && (c = getopt_long(argc, argv, letters, known, NULL)) != -1) {
+        size_t i = 0;
+
+        while (i < n && c != option[i].letter && c != UCHAR_MAX + 1 + (int)i)
+            i++;
+        if (i < n) {
+            status = take_value(self, &option[i]);
+        } else if (c == 'h') {
+            tool_print_help(self);
+            return TOOL_OK;
+        } else {
+            return tool_bad_option(self, c, argv, known);
+        }
+    }
+    return status;
 }

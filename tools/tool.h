@@ -32,20 +32,32 @@ int tool_fail(const struct tool *self, const char *fmt, ...);
 TENREC_PRINTF(2, 3)
 int tool_misuse(const struct tool *self, const char *fmt, ...);
 
-struct option;
+/* One option, and where its value goes. */
+struct tool_option {
+    const char *name; /* behind "--" */
+    char letter;      /* behind "-"; '\0' for none */
+    enum {
+        TOOL_FLAG,     /* bool */
+        TOOL_TEXT,     /* const char *, borrowed from argv */
+        TOOL_NUMBER,   /* int, from `min` to `max` */
+        TOOL_DURATION, /* uint64_t, milliseconds; not 0 when `min` is not */
+        TOOL_SIZE,     /* uint64_t, at most `max` */
+    } kind;
+    void *value;
+    int64_t min, max;
+};
 
-/* Reports an option that getopt_long refused with `got`, '?' or ':'. Returns
- * TOOL_MISUSED. */
-int tool_bad_option(const struct tool *self, int got, char **argv, const struct option *known);
+enum { TOOL_OPTIONS_MAX = 16, TOOL_GO_ON = -1 };
+
+/* Reads the options, and leaves optind at the first other word; with `first` they end before that.
+ * Returns TOOL_GO_ON, or an exit status after --help or an error was printed. */
+int tool_options(const struct tool *self, int argc, char **argv, bool first,
+                 const struct tool_option *option, size_t n);
 
 void tool_print_help(const struct tool *self);
 
 /* Reads a decimal number; returns false if `text` is not one from `min` to `max`. */
 bool tool_number(const char *text, int64_t min, int64_t max, int64_t *ret);
-
-/* The same for the value that getopt_long found for `option`. Returns TOOL_OK, or the exit status
- * after it has printed the error. */
-int tool_take_number(const struct tool *self, const char *option, int min, int max, int *ret);
 
 /* Finds the absolute path of a readable file, which the caller owns. Returns false
  * and sets errno if the file cannot be read. */
