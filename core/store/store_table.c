@@ -28,6 +28,21 @@ static void table_uncharge(struct store_table *t, size_t n)
     t->bytes -= n;
 }
 
+/* `n` zeroed bytes that count; NULL at the limit or without memory. */
+static void *table_new(struct store_table *t, size_t n)
+{
+    void *p = table_has_room(t, n) ? memory_new(1, n) : NULL;
+
+    if (p)
+        t->bytes += n;
+    return p;
+}
+
+static tenrec_status table_why(const struct store_table *t, size_t n)
+{
+    return table_has_room(t, n) ? TENREC_ENOMEM : TENREC_ETOOBIG;
+}
+
 tenrec_status store_table_init(struct store_table *t, size_t limit)
 {
     *t = (struct store_table){ .limit = limit,
@@ -104,12 +119,8 @@ struct store_entry *store_table_make(struct store_table *t, struct bytes_span ke
 
     if (e)
         return e;
-    if (!table_charge(t, sizeof *e + key.len))
+    if (!(e = table_new(t, sizeof *e + key.len)))
         return NULL;
-    if (!(e = memory_new(1, sizeof *e + key.len))) {
-        table_uncharge(t, sizeof *e + key.len);
-        return NULL;
-    }
     if (t->n_entries >= t->n_buckets)
         table_widen(t);
     e->hash = siphash(&t->hash_key, key.data, key.len);
@@ -126,7 +137,7 @@ struct store_entry *store_table_make(struct store_table *t, struct bytes_span ke
 
 tenrec_status store_table_why(const struct store_table *t, struct bytes_span key)
 {
-    return table_has_room(t, sizeof(struct store_entry) + key.len) ? TENREC_ENOMEM : TENREC_ETOOBIG;
+    return table_why(t, sizeof(struct store_entry) + key.len);
 }
 
 void store_table_tidy(struct store_table *t, struct store_entry *e)
@@ -235,14 +246,10 @@ void store_entry_unset(struct store_table *t, struct store_entry *e)
 tenrec_status store_entry_push(struct store_table *t, struct store_entry *e,
                                struct bytes_span value)
 {
-    struct store_item *item;
+    struct store_item *item = table_new(t, sizeof *item + value.len);
 
-    if (!table_charge(t, sizeof *item + value.len))
-        return TENREC_ETOOBIG;
-    if (!(item = memory_new(1, sizeof *item + value.len))) {
-        table_uncharge(t, sizeof *item + value.len);
-        return TENREC_ENOMEM;
-    }
+    if (!item)
+        return table_why(t, sizeof *item + value.len);
     item->len = value.len;
     if (value.len)
         memcpy(item->data, value.data, value.len);
@@ -286,21 +293,16 @@ size_t store_table_missing(const struct store_table *t, const char *const *keys,
 struct store_link *store_entry_link(struct store_table *t, struct store_entry *e,
                                     enum store_link_kind kind, void *owner)
 {
-    struct store_link *link;
+    struct store_link *link = table_new(t, sizeof *link);
 
-    if (!table_charge(t, sizeof *link))
+    if (!link)
         return NULL;
-    if (!(link = memory_new(1, sizeof *link))) {
-        table_uncharge(t, sizeof *link);
-        return NULL;
-    }
     link->kind = kind;
     link->owner = owner;
     link->entry = e;
     link->prev = e->last_link;
     *(e->last_link ? &e->last_link->next : &e->first_link) = link;
     e->last_link = link;
-    e->n_barrier += kind == STORE_LINK_BARRIER;
     return link;
 }
 
@@ -310,7 +312,6 @@ void store_link_drop(struct store_table *t, struct store_link *link)
 
     *(link->prev ? &link->prev->next : &e->first_link) = link->next;
     *(link->next ? &link->next->prev : &e->last_link) = link->prev;
-    e->n_barrier -= link->kind == STORE_LINK_BARRIER;
     table_uncharge(t, sizeof *link);
     free(link);
 }

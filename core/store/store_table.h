@@ -45,7 +45,6 @@ struct store_entry {
     struct store_link *first_link, *last_link;
     struct store_item *first_item, **last_item; /* of a queue */
     size_t n_items;
-    size_t n_barrier;
     size_t key_len;
     uint8_t key[];
 };
