@@ -4,24 +4,19 @@
 
 #include <string.h>
 
-/* Errors that pass: a retry may succeed. */
-static const struct {
-    const char *begins, *means;
-} for_now[] = {
-    { "LOADING", "the server is still loading its data" },
-    { "BUSY ", "the server is busy with another client's script" },
-    { "MASTERDOWN", "the server is a replica without its master" },
-    { "CLUSTERDOWN", "the server's cluster is down" },
-    { "TRYAGAIN", "the server's cluster is moving keys" },
-    { "ERR max number of clients", "the server has too many clients: raise its maxclients" },
-};
-
-/* Errors that a person has to mend. */
 static const struct {
     const char *begins[2]; /* texts of different server versions */
-    tenrec_status status;
+    tenrec_status status;  /* EPEER_LOST: a retry may succeed; else a person has to mend it */
     const char *means;
-} for_good[] = {
+} refusals[] = {
+    { { "LOADING" }, TENREC_EPEER_LOST, "the server is still loading its data" },
+    { { "BUSY " }, TENREC_EPEER_LOST, "the server is busy with another client's script" },
+    { { "MASTERDOWN" }, TENREC_EPEER_LOST, "the server is a replica without its master" },
+    { { "CLUSTERDOWN" }, TENREC_EPEER_LOST, "the server's cluster is down" },
+    { { "TRYAGAIN" }, TENREC_EPEER_LOST, "the server's cluster is moving keys" },
+    { { "ERR max number of clients" },
+      TENREC_EPEER_LOST,
+      "the server has too many clients: raise its maxclients" },
     { { "NOAUTH" },
       TENREC_ECONFIG,
       "the server requires a password: redis://user:password@..., or the option 'password'" },
@@ -62,18 +57,12 @@ static bool refusal_begins(const char *text, const char *with)
 
 enum conn_end conn_refused(const redisReply *r, tenrec_error *err)
 {
-    for (size_t i = 0; i < sizeof for_now / sizeof for_now[0]; i++) {
-        if (!refusal_begins(r->str, for_now[i].begins))
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        if (!refusal_begins(r->str, refusals[i].begins[0]) &&
+            !refusal_begins(r->str, refusals[i].begins[1]))
             continue;
-        tenrec_fail(err, TENREC_EPEER_LOST, "%s (%.150s)", for_now[i].means, r->str);
-        return CONN_AGAIN;
-    }
-    for (size_t i = 0; i < sizeof for_good / sizeof for_good[0]; i++) {
-        if (!refusal_begins(r->str, for_good[i].begins[0]) &&
-            !refusal_begins(r->str, for_good[i].begins[1]))
-            continue;
-        tenrec_fail(err, for_good[i].status, "%s (%.150s)", for_good[i].means, r->str);
-        return CONN_NEVER;
+        tenrec_fail(err, refusals[i].status, "%s (%.150s)", refusals[i].means, r->str);
+        return refusals[i].status == TENREC_EPEER_LOST ? CONN_AGAIN : CONN_NEVER;
     }
     tenrec_fail(err, TENREC_EPROTOCOL, "the server replies: %.250s", r->str);
     return CONN_NEVER;
