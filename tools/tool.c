@@ -141,7 +141,7 @@ static int take_value(const struct tool *self, const struct tool_option *o)
 int tool_options(const struct tool *self, int argc, char **argv, bool first,
                  const struct tool_option *option, size_t n)
 {
-    struct option known[TOOL_OPTIONS_MAX + 2] = { { "help", no_argument, NULL, 'h' } };
+    struct option known[TOOL_OPTIONS_MAX + 2] = { 0 };
     char letters[2 * TOOL_OPTIONS_MAX + 4] = "";
     int c, status = TOOL_GO_ON;
     size_t len = (size_t)snprintf(letters, sizeof letters, "%s:h", first ? "+" : "");
@@ -149,12 +149,13 @@ int tool_options(const struct tool *self, int argc, char **argv, bool first,
     for (size_t i = 0; i < n; i++) {
         const bool flag = option[i].kind == TOOL_FLAG;
 
-        known[i + 1] = (struct option){ option[i].name, flag ? no_argument : required_argument,
-                                        NULL, UCHAR_MAX + 1 + (int)i };
+        known[i] = (struct option){ option[i].name, flag ? no_argument : required_argument, NULL,
+                                    UCHAR_MAX + 1 + (int)i };
         if (option[i].letter)
             len += (size_t)snprintf(letters + len, sizeof letters - len, "%c%s", option[i].letter,
                                     flag ? "" : ":");
     }
+    known[n] = (struct option){ "help", no_argument, NULL, 'h' };
     opterr = 0;
     while (status == TOOL_GO_ON && (c = getopt_long(argc, argv, letters, known, NULL)) != -1) {
         size_t i = 0;
