@@ -38,9 +38,13 @@ struct perf {
     bool as_json, worker;
 };
 
-/* The setting of the measurement. */
+/* The setting of the measurement: a text for each of these, "" for none. */
+static const char *const told[] = { "backend", "transport", "channel", "progress" };
+
+#define N_TOLD (sizeof told / sizeof told[0])
+
 struct setting {
-    char backend[64], transport[64], channel[64], progress[64];
+    char text[N_TOLD][64];
 };
 
 /* ---- the worker ------------------------------------------------------------------- */
@@ -51,14 +55,9 @@ static void on_info(void *arg, const char *key, const char *value)
     struct setting *s = arg;
     const char *last = strrchr(key, '.');
 
-    if (!last)
-        return;
-    if (!strcmp(last, ".transport"))
-        snprintf(s->transport, sizeof s->transport, "%s", value);
-    else if (!strcmp(last, ".channel"))
-        snprintf(s->channel, sizeof s->channel, "%s", value);
-    else if (!strcmp(last, ".progress"))
-        snprintf(s->progress, sizeof s->progress, "%s", value);
+    for (size_t i = 1; last && i < N_TOLD; i++)
+        if (!strcmp(last + 1, told[i]))
+            snprintf(s->text[i], sizeof s->text[i], "%s", value);
 }
 
 static void on_backend_name(void *arg, const char *key, const char *value, const char *source)
@@ -67,7 +66,7 @@ static void on_backend_name(void *arg, const char *key, const char *value, const
 
     (void)source;
     if (!strcmp(key, "backend"))
-        snprintf(s->backend, sizeof s->backend, "%s", value);
+        snprintf(s->text[0], sizeof s->text[0], "%s", value);
 }
 
 /* Names, ranks and init_method of the file are for another group. */
@@ -92,13 +91,9 @@ static json_t *result_object(const struct perf *p, const struct setting *set, st
     json_t *r = json_object();
 
     json_object_set_new(r, "mode", json_string(modes[p->mode].name));
-    json_object_set_new(r, "backend", json_string(set->backend));
-    if (*set->transport)
-        json_object_set_new(r, "transport", json_string(set->transport));
-    if (*set->channel)
-        json_object_set_new(r, "channel", json_string(set->channel));
-    if (*set->progress)
-        json_object_set_new(r, "progress", json_string(set->progress));
+    for (size_t i = 0; i < N_TOLD; i++)
+        if (*set->text[i])
+            json_object_set_new(r, told[i], json_string(set->text[i]));
     json_object_set_new(r, "size_bytes", json_integer((json_int_t)p->size));
     json_object_set_new(r, "inflight", json_integer(p->inflight));
     json_object_set_new(r, "calls", json_integer(p->calls));
@@ -180,7 +175,7 @@ static tenrec_status perf_work(const struct perf *p, tenrec_error *err)
     struct tenrec_config *config = NULL;
     struct tenrec_worker *w = NULL;
     struct measure_callee c = { .buffer = NULL };
-    struct setting set = { .backend = "" };
+    struct setting set = { 0 };
     tenrec_status st = load_config(&config, err);
 
     if (!st)
