@@ -48,11 +48,10 @@ static tenrec_status set_kind(struct membership_list *r, const char *from, const
     return st;
 }
 
-/* Refuses a group that torch's own workers are in. Members of ours are in the view before they are
- * in torch's list, and leave the view last: an entry of the list that the view lacks is torch's
- * only if the view did not change meanwhile. *ret_n: the number of our members. */
-static tenrec_status check_torch(struct membership_list *r, uint64_t deadline_ns, size_t *ret_n,
-                                 tenrec_error *err)
+/* Members of ours are in the view before they are in torch's list, and leave the view last: an
+ * entry of the list that the view lacks is torch's only if the view did not change meanwhile. */
+tenrec_status group_kind_check_torch(struct membership_list *r, uint64_t deadline_ns, size_t *ret_n,
+                                     tenrec_error *err)
 {
     struct membership_view v = { .version = 0 };
     struct membership_view_entry other;
@@ -71,7 +70,8 @@ static tenrec_status check_torch(struct membership_list *r, uint64_t deadline_ns
             break;
         found = false;
     }
-    *ret_n = v.n;
+    if (ret_n)
+        *ret_n = v.n;
     membership_view_finish(&v);
     if (st != TENREC_OK || !found)
         return st;
@@ -80,14 +80,6 @@ static tenrec_status check_torch(struct membership_list *r, uint64_t deadline_ns
                        "(\"%s\", id %d): set worker.group to another name, or use another store; "
                        "when none of them runs any more remove the key names/_ALL_WORKER_INFOS",
                        r->group, other.name, (int)other.id);
-}
-
-tenrec_status group_kind_check_torch(struct membership_list *r, uint64_t deadline_ns,
-                                     tenrec_error *err)
-{
-    size_t n;
-
-    return check_torch(r, deadline_ns, &n, err);
 }
 
 tenrec_status group_kind_claim_dynamic(struct membership_list *r, uint64_t deadline_ns,
@@ -108,7 +100,7 @@ static tenrec_status end_dynamic(struct membership_list *r, uint64_t deadline_ns
                                  tenrec_error *err)
 {
     size_t n;
-    tenrec_status st = check_torch(r, deadline_ns, &n, err);
+    tenrec_status st = group_kind_check_torch(r, deadline_ns, &n, err);
 
     return st == TENREC_OK && n == 0 ? set_kind(r, DYNAMIC, STATIC, deadline_ns, ret_done, err)
                                      : st;
@@ -118,7 +110,7 @@ static tenrec_status claim_static(struct membership_list *r, uint64_t deadline_n
                                   tenrec_error *err)
 {
     bool done;
-    tenrec_status st = group_kind_check_torch(r, deadline_ns, err);
+    tenrec_status st = group_kind_check_torch(r, deadline_ns, NULL, err);
 
     if (st == TENREC_OK)
         st = set_kind(r, "", STATIC, deadline_ns, &done, err);

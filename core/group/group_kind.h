@@ -12,8 +12,10 @@ tenrec_status group_kind_claim_dynamic(struct membership_list *r, uint64_t deadl
 
 /* Refuses a group under these keys that has workers of torch but none of ours: a worker of ours
  * would use their ids, and torch's workers fail at members that do not answer as theirs. Writes
- * nothing. errors: EGROUP, the store's */
-tenrec_status group_kind_check_torch(struct membership_list *r, uint64_t deadline_ns,
+ * nothing.
+ * ret_n    may be NULL; the number of our members
+ * errors   EGROUP, the store's */
+tenrec_status group_kind_check_torch(struct membership_list *r, uint64_t deadline_ns, size_t *ret_n,
                                      tenrec_error *err);
 
 /* For static groups: marks the group as static. errors: EGROUP (a dynamic group of that name has

@@ -227,7 +227,7 @@ static tenrec_status try_reserve(struct membership_list *r, tenrec_peer wished, 
                                  tenrec_error *err)
 {
     struct membership_view v = { .version = 0 };
-    tenrec_status st = group_kind_check_torch(r, deadline_ns, err);
+    tenrec_status st = group_kind_check_torch(r, deadline_ns, NULL, err);
 
     if (st == TENREC_OK)
         st = group_kind_claim_dynamic(r, deadline_ns, err);
@@ -251,7 +251,7 @@ tenrec_status membership_list_reserve(struct membership_list *r, tenrec_peer wis
     tenrec_status st;
 
     /* Also before the lock, which is torch's, too: a refused worker writes nothing. */
-    if ((st = group_kind_check_torch(r, deadline_ns, err)) != TENREC_OK ||
+    if ((st = group_kind_check_torch(r, deadline_ns, NULL, err)) != TENREC_OK ||
         (st = member_draw_token(&r->token, err)) != TENREC_OK)
         return st;
     snprintf(holder, sizeof holder, "joiner-%d", (int)wished);
