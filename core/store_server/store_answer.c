@@ -118,12 +118,7 @@ static void set_key(struct store_session *s, struct bytes_span key, struct bytes
 
 static void run_set(struct store_session *s, const struct store_request *r)
 {
-    set_key(s, r->key, r->value[0], false);
-}
-
-static void run_append(struct store_session *s, const struct store_request *r)
-{
-    set_key(s, r->key, r->value[0], true);
+    set_key(s, r->key, r->value[0], r->op == STORE_OP_APPEND);
 }
 
 static void run_compare_set(struct store_session *s, const struct store_request *r)
@@ -374,7 +369,7 @@ static run_fn *const runs[STORE_OP_COUNT] = {
     [STORE_OP_NUM_KEYS] = run_num_keys,
     [STORE_OP_WATCH_KEY] = run_watch,
     [STORE_OP_DELETE_KEY] = run_delete,
-    [STORE_OP_APPEND] = run_append,
+    [STORE_OP_APPEND] = run_set,
     [STORE_OP_MULTI_GET] = run_multi_get,
     [STORE_OP_MULTI_SET] = run_multi_set,
     [STORE_OP_CANCEL_WAIT] = run_cancel,
