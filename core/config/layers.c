@@ -55,18 +55,15 @@ tenrec_status config_layers(const struct tenrec_config *config, struct config_la
                             size_t *ret_n, tenrec_error *err)
 {
     const struct node *entries = node_get(config->root, "backends");
-    struct config_layer *layer;
+    struct config_layer *layer = memory_new(entries->n, sizeof *layer);
     size_t n = 0;
 
-    for (const struct node *e = layers_first(config, entries); e; e = layers_next(entries, e))
-        n++;
-    layer = memory_new(n, sizeof *layer);
     if (!layer)
         return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+    for (const struct node *e = layers_first(config, entries); e; e = layers_next(entries, e))
+        layer[n++] = layers_make(config, SECTION_BACKENDS, e);
     *ret = layer;
     *ret_n = n;
-    for (const struct node *e = layers_first(config, entries); e; e = layers_next(entries, e))
-        *layer++ = layers_make(config, SECTION_BACKENDS, e);
     return TENREC_OK;
 }
 
