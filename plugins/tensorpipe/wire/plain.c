@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plain.c - messages without tensors, written and recognised by template. */
 #include "wire/plain.h"
-#include "wire/little_endian.h"
-#include "wire/nop.h"
 
-/* A descriptor without metadata and tensors, four payloads of which the first
- * two have 4 and 8 bytes; the third one's length comes next. */
-static const unsigned char head[] = { 0xb9, 3, 0xbd, 0, 0xba, 4,    0xb9, 2,    4,
-                                      0xbd, 0, 0xb9, 2, 8,    0xbd, 0,    0xb9, 2 };
-/* The rest of it: the fourth has 47. */
-static const unsigned char tail[] = { 0xbd, 0, 0xb9, 2, 47, 0xbd, 0, 0xba, 0 };
+#include <endian.h>
+#include <string.h>
+
+#define FRAME 8
+
+/* The frame of a descriptor without metadata and tensors, four payloads of which the first two
+ * have 4 and 8 bytes; the third one's length comes next. The frame's length, which is below 256,
+ * is put into the first byte. */
+static const unsigned char head[] = { 0, 0,    0, 0, 0,    0, 0,    0, 0xb9, 3,    0xbd, 0,    0xba,
+                                      4, 0xb9, 2, 4, 0xbd, 0, 0xb9, 2, 8,    0xbd, 0,    0xb9, 2 };
+/* The rest of it, with 47 bytes of the fourth payload, and the length before the type. */
+static const unsigned char tail[] = {
+    0xbd, 0, 0xb9, 2, 47, 0xbd, 0, 0xba, 0, 4, 0, 0, 0, 0, 0, 0, 0
+};
+/* The length before the id. */
+static const unsigned char id_head[FRAME] = { 8 };
 
 /* The frame of the fourth payload: the pickled list of no tensors. */
 static const unsigned char list[] = "\x2f\0\0\0\0\0\0\0"
@@ -18,57 +26,111 @@ static const unsigned char list[] = "\x2f\0\0\0\0\0\0\0"
                                     "q\0(](etR.";
 
 #define LIST_LEN (sizeof list - 1)
-#define FRAME 8
-#define BODIES (FRAME + 4 + FRAME + 8 + FRAME) /* type, id, head of the payload */
+/* Bytes of the descriptor but for the third payload's length. */
+#define DESCRIPTOR (sizeof head - FRAME + sizeof tail - FRAME)
+/* Bytes from the type to the payload. */
+#define BODIES (4 + FRAME + 8 + FRAME)
+
+/* The payload's length as an object's unsigned integer. */
+static unsigned char *put_uint(unsigned char *to, uint64_t v)
+{
+    if (v < 0x80) {
+        *to++ = (unsigned char)v;
+        return to;
+    }
+    if (v < 0x100) {
+        *to++ = 0x80;
+        *to++ = (unsigned char)v;
+        return to;
+    }
+    if (v < 0x10000) {
+        *to++ = 0x81;
+        *to++ = (unsigned char)v;
+        *to++ = (unsigned char)(v >> 8);
+        return to;
+    }
+    *to = 0x82;
+    memcpy(to + 1, &(uint32_t){ htole32((uint32_t)v) }, 4);
+    return to + 5;
+}
 
 size_t plain_len(uint64_t payload_len)
 {
-    return FRAME + sizeof head + nop_uint_len(payload_len) + sizeof tail + BODIES +
-           (size_t)payload_len + LIST_LEN;
+    const size_t wide = payload_len < 0x80      ? 1
+                        : payload_len < 0x100   ? 2
+                        : payload_len < 0x10000 ? 3
+                                                : 5;
+
+    return sizeof head + wide + sizeof tail + BODIES + (size_t)payload_len + LIST_LEN;
 }
 
 void plain_write(unsigned char *to, int32_t type, int64_t id, const void *payload,
                  uint64_t payload_len)
 {
-    put_le64(to, sizeof head + nop_uint_len(payload_len) + sizeof tail);
-    memcpy(to + FRAME, head, sizeof head);
-    to = nop_put_uint(to + FRAME + sizeof head, payload_len);
-    memcpy(to, tail, sizeof tail);
-    to += sizeof tail;
-    put_le64(to, 4);
-    put_le32(to + FRAME, (uint32_t)type);
-    to += FRAME + 4;
-    put_le64(to, 8);
-    put_le64(to + FRAME, (uint64_t)id);
-    to += FRAME + 8;
-    put_le64(to, payload_len);
-    to += FRAME;
+    unsigned char *at = to + sizeof head;
+
+    memcpy(to, head, sizeof head);
+    at = put_uint(at, payload_len);
+    *to = (unsigned char)(DESCRIPTOR + (size_t)(at - to) - sizeof head);
+    memcpy(at, tail, sizeof tail);
+    at += sizeof tail;
+    memcpy(at, &(uint32_t){ htole32((uint32_t)type) }, 4);
+    memcpy(at + 4, id_head, FRAME);
+    memcpy(at + 4 + FRAME, &(uint64_t){ htole64((uint64_t)id) }, 8);
+    memcpy(at + 4 + FRAME + 8, &(uint64_t){ htole64(payload_len) }, FRAME);
+    at += BODIES;
     if (payload_len)
-        memcpy(to, payload, (size_t)payload_len);
-    memcpy(to + payload_len, list, LIST_LEN);
+        memcpy(at, payload, (size_t)payload_len);
+    memcpy(at + payload_len, list, LIST_LEN);
+}
+
+/* Bytes of the integer at `from`, of which at least 5 can be read; 0 when it
+ * is wider than a small message needs. */
+static size_t get_uint(const unsigned char *from, uint64_t *ret)
+{
+    if (*from < 0x80) {
+        *ret = *from;
+        return 1;
+    }
+    switch (*from) {
+    case 0x80:
+        *ret = from[1];
+        return 2;
+    case 0x81:
+        *ret = (uint64_t)from[1] | (uint64_t)from[2] << 8;
+        return 3;
+    case 0x82:
+        *ret = (uint64_t)from[1] | (uint64_t)from[2] << 8 | (uint64_t)from[3] << 16 |
+               (uint64_t)from[4] << 24;
+        return 5;
+    default:
+        return 0;
+    }
 }
 
 bool plain_read(const unsigned char *data, size_t len, struct plain *ret)
 {
-    const size_t fixed = FRAME + sizeof head + sizeof tail + BODIES + LIST_LEN;
-    const unsigned char *at = data + FRAME + sizeof head, *behind = at;
-    uint64_t payload_len;
+    const size_t fixed = sizeof head + sizeof tail + BODIES + LIST_LEN;
+    const unsigned char *at = data + sizeof head;
+    uint64_t payload_len, id, body_len;
+    uint32_t type;
     size_t n;
 
-    if (len <= fixed || memcmp(data + FRAME, head, sizeof head) != 0 ||
-        !nop_take_short(&behind, data + len, &payload_len))
+    if (len <= fixed || memcmp(data + 1, head + 1, sizeof head - 1) != 0)
         return false;
-    n = (size_t)(behind - at);
-    if (len - fixed < n || len - fixed - n < payload_len ||
-        get_le64(data) != sizeof head + n + sizeof tail || memcmp(at + n, tail, sizeof tail) != 0)
+    n = get_uint(at, &payload_len);
+    if (!n || len - fixed < n || len - fixed - n < payload_len || *data != DESCRIPTOR + n ||
+        memcmp(at + n, tail, sizeof tail) != 0)
         return false;
     at += n + sizeof tail;
-    if (get_le64(at) != 4 || get_le64(at + FRAME + 4) != 8 ||
-        get_le64(at + FRAME + 4 + FRAME + 8) != payload_len ||
+    memcpy(&type, at, sizeof type);
+    memcpy(&id, at + 4 + FRAME, sizeof id);
+    memcpy(&body_len, at + 4 + FRAME + 8, sizeof body_len);
+    if (memcmp(at + 4, id_head, FRAME) != 0 || le64toh(body_len) != payload_len ||
         memcmp(at + BODIES + payload_len, list, LIST_LEN) != 0)
         return false;
-    ret->type = (int32_t)get_le32(at + FRAME);
-    ret->id = (int64_t)get_le64(at + FRAME + 4 + FRAME);
+    ret->type = (int32_t)le32toh(type);
+    ret->id = (int64_t)le64toh(id);
     ret->payload = at + BODIES;
     ret->payload_len = (size_t)payload_len;
     ret->len = fixed + n + (size_t)payload_len;
