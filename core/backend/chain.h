@@ -51,8 +51,8 @@ struct chain_user {
     bool (*accepts)(void *arg);                                                /* NULL: always */
     void (*peer_lost)(void *arg, tenrec_peer peer, const tenrec_error *why);   /* NULL: ignored */
     void (*caller_lost)(void *arg, tenrec_peer peer, const tenrec_error *why); /* NULL: ignored */
-    /* NULL: message_new */
-    struct tenrec_msg *(*msg_new)(void *arg, uint64_t payload_len, uint32_t n_tensors);
+    /* Of messages with tensors; the others are of message_new. NULL: so are these. */
+    struct tenrec_msg *(*msg_new)(uint64_t payload_len, uint32_t n_tensors);
     const struct chain_sharing *sharing; /* NULL: nothing is shared */
     void *arg;
 };

@@ -22,9 +22,9 @@ static enum chain_state state_of(struct chain *c)
 
 static void host_deliver_outer(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg)
 {
-    struct link *l = link_of(self);
+    struct link *l = (struct link *)self;
     struct chain *c = l->chain;
-    enum chain_state state = state_of(c);
+    enum chain_state state = atomic_load_explicit(&c->state, memory_order_relaxed);
 
     if (state == CHAIN_UP) {
         if (l->outer_deliver)
@@ -51,10 +51,10 @@ static tenrec_status host_after(struct tenrec_agent *self, uint32_t ms, void (*f
 static struct tenrec_msg *host_msg_new(struct tenrec_agent *self, uint64_t payload_len,
                                        uint32_t n_tensors)
 {
-    const struct chain_user *user = &link_of(self)->chain->user;
+    const struct chain_user *user = &((struct link *)self)->chain->user;
 
-    return user->msg_new ? user->msg_new(user->arg, payload_len, n_tensors)
-                         : message_new(payload_len, n_tensors);
+    return n_tensors > 0 && user->msg_new ? user->msg_new(payload_len, n_tensors)
+                                          : message_new(payload_len, n_tensors);
 }
 
 static tenrec_status host_place(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg,
@@ -77,7 +77,7 @@ static tenrec_status host_place(struct tenrec_agent *self, tenrec_peer from, str
 
 static bool host_accepts(struct tenrec_agent *self)
 {
-    const struct chain_user *user = &link_of(self)->chain->user;
+    const struct chain_user *user = &((struct link *)self)->chain->user;
 
     return !user->accepts || user->accepts(user->arg);
 }

@@ -85,17 +85,12 @@ static void move_blocks(struct message **from, unsigned *n_from, struct message 
     }
 }
 
+/* Before anything is put into this thread's cache: its end must empty it. */
 __attribute__((noinline)) static bool cache_register(void)
 {
     pthread_once(&cache_once, cache_key_make);
     cache.registered = pthread_setspecific(cache_key, &cache) == 0;
     return cache.registered;
-}
-
-/* Called before a block is put into this thread's cache: the thread's end must empty it. */
-static inline bool cache_is_registered(void)
-{
-    return cache.registered || cache_register();
 }
 
 static void depot_to_cache(struct cache *c)
@@ -152,7 +147,7 @@ static struct message *block_find(size_t bytes)
     const bool small = RECYCLE && bytes <= BLOCK_BYTES;
     struct message *m;
 
-    if (small && !cache.first && cache_is_registered())
+    if (small && !cache.first && (cache.registered || cache_register()))
         depot_to_cache(&cache);
     m = small ? block_pop() : NULL;
     if (m)
@@ -165,18 +160,6 @@ static struct message *block_find(size_t bytes)
     return m;
 }
 
-static void block_recycle(struct message *m)
-{
-    if (!RECYCLE || m->bytes != BLOCK_BYTES || !cache_is_registered()) {
-        block_free(m);
-        return;
-    }
-    m->next = cache.first;
-    cache.first = m;
-    if (++cache.n >= CACHE_MAX)
-        cache_to_depot(&cache);
-}
-
 static void message_release(struct tenrec_msg *msg)
 {
     struct message *m = (struct message *)msg;
@@ -185,7 +168,14 @@ static void message_release(struct tenrec_msg *msg)
         m->on_release(m->arg, msg);
     if (m->storage) /* mostly NULL: saves a call */
         free(m->storage);
-    block_recycle(m);
+    if (!RECYCLE || m->bytes != BLOCK_BYTES || !(cache.registered || cache_register())) {
+        block_free(m);
+        return;
+    }
+    m->next = cache.first;
+    cache.first = m;
+    if (++cache.n >= CACHE_MAX)
+        cache_to_depot(&cache);
 }
 
 static size_t round_up(size_t n, size_t step)
@@ -218,7 +208,8 @@ static void message_fill(struct message *m, void *payload, uint64_t payload_len)
     m->storage = NULL;
 }
 
-#define HEAD_BYTES round_up(sizeof(struct message), sizeof(max_align_t))
+#define HEAD_BYTES                                                                                 \
+    ((sizeof(struct message) + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t))
 
 /* For messages with tensors or a large payload, or when the thread's cache is empty. */
 __attribute__((noinline)) static struct tenrec_msg *message_make(uint64_t payload_len,

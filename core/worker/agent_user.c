@@ -91,12 +91,6 @@ void tenrec_rpc_backend_options_settings(const struct tenrec_rpc_backend_options
 
 /* ---- functions for the chain ------------------------------------------------ */
 
-static struct tenrec_msg *new_message(void *arg, uint64_t payload_len, uint32_t n_tensors)
-{
-    (void)arg;
-    return rpc_message_new(payload_len, n_tensors);
-}
-
 static void on_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
 {
     const struct tenrec_backend_user *user = arg;
@@ -257,7 +251,7 @@ tenrec_status tenrec_init_backend(const struct tenrec_rpc_backend_options *optio
                                       .accepts = on_accepts,
                                       .peer_lost = on_peer_lost,
                                       .caller_lost = on_caller_lost,
-                                      .msg_new = new_message,
+                                      .msg_new = rpc_message_new,
                                       .sharing = &sharing_of_process,
                                       .arg = &a->user };
     st = make_parts(a, options, err);

@@ -160,12 +160,6 @@ static void worker_drained(void *arg)
     worker_leave(w);
 }
 
-static struct tenrec_msg *new_message(void *arg, uint64_t payload_len, uint32_t n_tensors)
-{
-    (void)arg;
-    return rpc_message_new(payload_len, n_tensors);
-}
-
 static tenrec_status make_parts(struct tenrec_worker *w, tenrec_error *err)
 {
     const struct config_settings *s = w->settings;
@@ -198,7 +192,7 @@ static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
                                      .accepts = worker_accepts,
                                      .peer_lost = worker_peer_lost,
                                      .caller_lost = worker_caller_lost,
-                                     .msg_new = new_message,
+                                     .msg_new = rpc_message_new,
                                      .sharing = &sharing_of_process,
                                      .arg = w };
 
