@@ -304,24 +304,6 @@ static tenrec_status read_begin(const struct tenrec_msg *msg, struct cbor_reader
     return creates ? codec_read_creation(ret_r, ret, err) : TENREC_OK;
 }
 
-/* Reads the start of a call in the form that Tenrec writes. */
-CBOR_INLINE bool read_common_head(const struct tenrec_msg *msg, struct codec_head *ret)
-{
-    struct cbor_reader r = cbor_reader_of(msg->payload, (size_t)msg->payload_len);
-    uint64_t n;
-
-    if (msg->type == TENREC_MSG_REMOTE_CALL || cbor_reader_left(&r) <= sizeof codec_call_begin ||
-        memcmp(r.at, codec_call_begin, sizeof codec_call_begin) != 0)
-        return false;
-    r.at += sizeof codec_call_begin;
-    if (*r.at >> 5 != CBOR_MAJOR_TEXT || !cbor_read_head(&r, &n) || n > cbor_reader_left(&r))
-        return false;
-    ret->function = (const char *)r.at;
-    ret->function_len = (size_t)n;
-    ret->args_at = cbor_reader_offset(&r) + (size_t)n;
-    return utf8_span(ret->function, ret->function_len) == n;
-}
-
 /* Out of line, so that common calls need no frame for it. */
 __attribute__((noinline)) static tenrec_status
 read_any_head(const struct tenrec_msg *msg, struct codec_head *ret, tenrec_error *err)
@@ -343,7 +325,21 @@ read_any_head(const struct tenrec_msg *msg, struct codec_head *ret, tenrec_error
 tenrec_status codec_read_head(const struct tenrec_msg *msg, struct codec_head *ret,
                               tenrec_error *err)
 {
-    return read_common_head(msg, ret) ? TENREC_OK : read_any_head(msg, ret, err);
+    struct cbor_reader r = cbor_reader_of(msg->payload, (size_t)msg->payload_len);
+    uint64_t n;
+
+    /* The form that Tenrec writes. */
+    if (msg->type == TENREC_MSG_REMOTE_CALL || msg->payload_len <= sizeof codec_call_begin ||
+        memcmp(r.at, codec_call_begin, sizeof codec_call_begin) != 0)
+        return read_any_head(msg, ret, err);
+    r.at += sizeof codec_call_begin;
+    if (*r.at >> 5 != CBOR_MAJOR_TEXT || !cbor_read_head(&r, &n) || n > (size_t)(r.end - r.at) ||
+        utf8_span((const char *)r.at, (size_t)n) != n)
+        return read_any_head(msg, ret, err);
+    ret->function = (const char *)r.at;
+    ret->function_len = (size_t)n;
+    ret->args_at = (size_t)(r.at - r.begin) + (size_t)n;
+    return TENREC_OK;
 }
 
 /* Reads one option of a call. Unknown options must be well-formed. */
@@ -479,9 +475,16 @@ tenrec_status codec_read_value_refs(const struct tenrec_msg *msg, struct tenrec_
 {
     struct checking c;
     struct filling f;
-    struct tenrec_value *root;
-    tenrec_status status = codec_check_begin(&c, msg, err);
+    struct tenrec_value *root = codec_simple_read_value(msg);
+    tenrec_status status;
 
+    if (root) {
+        *ret = root;
+        if (ret_refers)
+            *ret_refers = false;
+        return TENREC_OK;
+    }
+    status = codec_check_begin(&c, msg, err);
     if (status)
         return status;
     c.copy_bytes = true;

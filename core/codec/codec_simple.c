@@ -7,17 +7,13 @@
 #include "tensor/message.h"
 #include "tensor/tensor.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <tenrec/future.h>
 
 #define WRITE_MAX 600 /* bytes of a payload: the room of a recycled message */
 
 /* ---- writing ------------------------------------------------------------------ */
-
-static bool is_text(const void *text, size_t n)
-{
-    return utf8_span(text, n) == n;
-}
 
 /* An upper bound of the bytes of the arguments; more than WRITE_MAX if one is not simple. */
 static size_t room_of(const struct tenrec_value *args, size_t n, uint32_t *ret_tensors)
@@ -46,7 +42,7 @@ static size_t room_of(const struct tenrec_value *args, size_t n, uint32_t *ret_t
         case TENREC_VALUE_BYTES:
             if (v->n > WRITE_MAX || (v->n && !v->u.bytes))
                 return no;
-            if (v->type == TENREC_VALUE_TEXT && !is_text(v->u.text, (size_t)v->n))
+            if (v->type == TENREC_VALUE_TEXT && utf8_span(v->u.text, (size_t)v->n) != v->n)
                 return no;
             room += (size_t)v->n;
             break;
@@ -75,7 +71,8 @@ static inline unsigned char *put_value(unsigned char *at, const struct tenrec_va
         *at = CBOR_BYTE(CBOR_MAJOR_SIMPLE, v->u.boolean ? CBOR_SIMPLE_TRUE : CBOR_SIMPLE_FALSE);
         return at + 1;
     case TENREC_VALUE_INT:
-        return cbor_put_int(at, v->u.integer);
+        return v->u.integer < 0 ? cbor_put_head(at, CBOR_MAJOR_NEGINT, (uint64_t)~v->u.integer)
+                                : cbor_put_head(at, CBOR_MAJOR_UINT, (uint64_t)v->u.integer);
     case TENREC_VALUE_DOUBLE:
         return cbor_put_double(at, v->u.number);
     case TENREC_VALUE_TEXT:
@@ -100,7 +97,7 @@ struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
 
     /* Heads of the name, of the arguments, and of the time; the options. */
     room += sizeof codec_call_begin + CBOR_HEAD_MAX + len + 1 + CBOR_HEAD_MAX + 1;
-    if (len > WRITE_MAX || room > WRITE_MAX || !is_text(function, len))
+    if (len > WRITE_MAX || room > WRITE_MAX || utf8_span(function, len) != len)
         return NULL;
     msg = rpc_message_new(room, tensors);
     tensors = 0;
@@ -127,22 +124,31 @@ struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
     if (remaining_ms == TENREC_TIMEOUT_NONE)
         *at++ = CBOR_NIL;
     else
-        at = cbor_put_int(at, remaining_ms < 0 ? 0 : remaining_ms);
+        at = cbor_put_head(at, CBOR_MAJOR_UINT, remaining_ms < 0 ? 0 : (uint64_t)remaining_ms);
     *at++ = CBOR_BYTE(CBOR_MAJOR_MAP, 0);
     msg->payload_len = (uint64_t)(at - (unsigned char *)msg->payload);
     return msg;
 }
 
-/* ---- reading ------------------------------------------------------------------ */
-
-/* Field by field: a value on the stack would cost a frame that is checked. */
-CBOR_INLINE void set_value(struct tenrec_value *to, enum tenrec_value_type type, uint64_t n)
+struct tenrec_msg *codec_simple_write_value(const struct tenrec_value *value, int32_t type)
 {
-    to->type = (uint32_t)type;
-    to->reserved = 0;
-    to->n = n;
-    to->u.room[0] = to->u.room[1] = 0;
+    struct tenrec_msg *msg;
+    unsigned char *begin;
+
+    if (value->type != TENREC_VALUE_INT && value->type != TENREC_VALUE_DOUBLE &&
+        value->type != TENREC_VALUE_BOOL)
+        return NULL;
+    msg = rpc_message_new(CODEC_BEGIN_SIZE + CBOR_HEAD_MAX, 0);
+    if (!msg)
+        return NULL;
+    msg->type = type;
+    begin = msg->payload;
+    memcpy(begin, codec_call_begin, CODEC_BEGIN_SIZE);
+    msg->payload_len = (uint64_t)(put_value(begin + CODEC_BEGIN_SIZE, value) - begin);
+    return msg;
 }
+
+/* ---- reading ------------------------------------------------------------------ */
 
 /* Only tensors with an owner are simple. The reader is behind the tag. */
 CBOR_INLINE bool read_tensor(struct cbor_reader *r, const struct tenrec_msg *msg,
@@ -157,12 +163,13 @@ CBOR_INLINE bool read_tensor(struct cbor_reader *r, const struct tenrec_msg *msg
     t = rpc_message_owner(msg, (uint32_t)n);
     if (!t)
         return false;
-    set_value(to, TENREC_VALUE_TENSOR, 0);
+    to->type = TENREC_VALUE_TENSOR;
     to->u.tensor = tenrec_tensor_share(t);
     return true;
 }
 
-/* Returns false if the value is not simple, or malformed. */
+/* Returns false if the value is not simple, or malformed. Field by field: a value on the stack
+ * would cost a frame that is checked. */
 CBOR_INLINE bool read_value(struct cbor_reader *r, const struct tenrec_msg *msg,
                             struct tenrec_value *to)
 {
@@ -171,19 +178,22 @@ CBOR_INLINE bool read_value(struct cbor_reader *r, const struct tenrec_msg *msg,
 
     if (!cbor_read_head(r, &n))
         return false;
+    to->type = TENREC_VALUE_INT;
+    to->reserved = 0;
+    to->n = 0;
+    to->u.room[0] = to->u.room[1] = 0;
     switch (first >> 5) {
     case CBOR_MAJOR_UINT:
-        set_value(to, TENREC_VALUE_INT, 0);
         to->u.integer = (int64_t)n;
         return n <= INT64_MAX;
     case CBOR_MAJOR_NEGINT:
-        set_value(to, TENREC_VALUE_INT, 0);
         to->u.integer = ~(int64_t)n;
         return n <= INT64_MAX;
     case CBOR_MAJOR_BYTES:
         if (n > cbor_reader_left(r))
             return false;
-        set_value(to, TENREC_VALUE_BYTES, n);
+        to->type = TENREC_VALUE_BYTES;
+        to->n = n;
         to->u.bytes = r->at;
         r->at += n;
         return true;
@@ -195,17 +205,17 @@ CBOR_INLINE bool read_value(struct cbor_reader *r, const struct tenrec_msg *msg,
         return false;
     }
     if (first == CBOR_DOUBLE) {
-        set_value(to, TENREC_VALUE_DOUBLE, 0);
+        to->type = TENREC_VALUE_DOUBLE;
         to->u.number = cbor_double_of(n);
         return true;
     }
     if (first == CBOR_NIL) {
-        set_value(to, TENREC_VALUE_NIL, 0);
+        to->type = TENREC_VALUE_NIL;
         return true;
     }
-    set_value(to, TENREC_VALUE_BOOL, 0);
-    to->u.boolean = n == CBOR_SIMPLE_TRUE;
-    return n == CBOR_SIMPLE_FALSE || n == CBOR_SIMPLE_TRUE;
+    to->type = TENREC_VALUE_BOOL;
+    to->u.boolean = first == CBOR_BYTE(CBOR_MAJOR_SIMPLE, CBOR_SIMPLE_TRUE);
+    return to->u.boolean || first == CBOR_BYTE(CBOR_MAJOR_SIMPLE, CBOR_SIMPLE_FALSE);
 }
 
 /* Reads the remaining time, and no options. */
@@ -264,4 +274,23 @@ tenrec_status codec_read_args(const struct tenrec_msg *msg, const struct codec_h
     if (msg->type == TENREC_MSG_REMOTE_CALL)
         ret->creation = head->creation;
     return read_args(msg, head, ret) ? TENREC_OK : codec_read_any_args(msg, head, ret, err);
+}
+
+struct tenrec_value *codec_simple_read_value(const struct tenrec_msg *msg)
+{
+    struct cbor_reader r = cbor_reader_of(msg->payload, (size_t)msg->payload_len);
+    struct tenrec_value *value;
+
+    if (msg->payload_len <= CODEC_BEGIN_SIZE ||
+        memcmp(r.at, codec_call_begin, CODEC_BEGIN_SIZE) != 0)
+        return NULL;
+    r.at += CODEC_BEGIN_SIZE;
+    if (*r.at >> 5 != CBOR_MAJOR_UINT && *r.at >> 5 != CBOR_MAJOR_NEGINT &&
+        *r.at >> 5 != CBOR_MAJOR_SIMPLE)
+        return NULL;
+    value = malloc(sizeof *value);
+    if (value && read_value(&r, msg, value) && r.at == r.end)
+        return value;
+    free(value);
+    return NULL;
 }

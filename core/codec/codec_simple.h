@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* codec_simple.h - the common calls: a few arguments without references or nested
- * values, no options. Such calls are written and read in one walk; all others, and
- * all refusals, are left to codec_write.c and codec_read.c. */
+ * values, no options; and answers of one number. Such payloads are written and read in
+ * one walk; all others, and all refusals, are left to codec_write.c and codec_read.c. */
 #ifndef TENREC_CODEC_CODEC_SIMPLE_H
 #define TENREC_CODEC_CODEC_SIMPLE_H
 
@@ -12,6 +12,15 @@
 struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
                                       const struct tenrec_value *args, size_t n,
                                       int64_t remaining_ms);
+
+/* The answer with a number or a boolean. Returns NULL if the value is of another type, or
+ * memory has run out: codec_write_value_refs reports the error. */
+struct tenrec_msg *codec_simple_write_value(const struct tenrec_value *value, int32_t type);
+
+/* The value of an answer with a number, a boolean or nil, to be dropped by the caller. Returns
+ * NULL if the answer is of another form, or memory has run out: codec_read_value_refs reports
+ * the error. */
+struct tenrec_value *codec_simple_read_value(const struct tenrec_msg *msg);
 
 /* As codec_read_args, which calls it for a call that is not simple: in two walks. */
 tenrec_status codec_read_any_args(const struct tenrec_msg *msg, const struct codec_head *head,

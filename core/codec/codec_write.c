@@ -9,6 +9,7 @@
 
 #include "base/utf8.h"
 #include "codec/cbor_writer.h"
+#include "codec/codec_simple.h"
 #include "tensor/message.h"
 #include "tensor/tensor.h"
 #include "tensor/value_block.h"
@@ -380,11 +381,17 @@ tenrec_status codec_write_value_refs(const struct tenrec_value *value, int32_t t
                                      tenrec_error *err)
 {
     struct total t = { sizeof self_described, 0, refs };
+    struct tenrec_msg *msg;
     struct writing f;
     tenrec_status status;
 
     if (!value || value->type == TENREC_VALUE_NIL)
         return write_nil(type, ret, err);
+    msg = codec_simple_write_value(value, type);
+    if (msg) {
+        *ret = msg;
+        return TENREC_OK;
+    }
     status = add_value(value, 1, &t, err);
     if (!status)
         status = write_begin(&f, type, &t, err);
