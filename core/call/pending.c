@@ -63,6 +63,7 @@ static tenrec_status pending_grow(struct pending *p, unsigned k)
         slots[n - 1].next_free = p->free_head;
         p->free_head = first + 1;
         p->chunk[p->n_chunks++] = slots;
+        p->n_slots = first + n;
         slots = NULL;
     }
     spinlock_unlock(&p->lock);
@@ -105,18 +106,10 @@ static struct pending_slot *pending_find(struct pending *p, int64_t id)
     uint32_t i = (uint32_t)(u & INDEX_MASK);
     struct pending_slot *s;
 
-    if (i >= slots_before(p->n_chunks))
+    if (i >= p->n_slots)
         return NULL;
     s = slot_at(p, i);
     return s->e.future && u >> INDEX_BITS == s->generation ? s : NULL;
-}
-
-/* Ids are easily guessed, so the sender of an answer must match, too. */
-static struct pending_slot *find_from(struct pending *p, int64_t id, tenrec_peer from)
-{
-    struct pending_slot *s = pending_find(p, id);
-
-    return s && s->e.to == from ? s : NULL;
 }
 
 static void pending_take_entry(struct pending *p, struct pending_slot *s, uint32_t i,
@@ -142,16 +135,19 @@ bool pending_take(struct pending *p, int64_t id, struct pending_entry *ret)
     return s != NULL;
 }
 
+/* Ids are easily guessed, so the sender of an answer has to fit, too. */
 bool pending_take_from(struct pending *p, int64_t id, tenrec_peer from, struct pending_entry *ret)
 {
     struct pending_slot *s;
+    bool found;
 
     spinlock_lock(&p->lock);
-    s = find_from(p, id, from);
-    if (s)
+    s = pending_find(p, id);
+    found = s && s->e.to == from;
+    if (found)
         pending_take_entry(p, s, (uint32_t)((uint64_t)id & INDEX_MASK), ret);
     spinlock_unlock(&p->lock);
-    return s != NULL;
+    return found;
 }
 
 bool pending_has(struct pending *p, int64_t id)
@@ -167,16 +163,18 @@ bool pending_has(struct pending *p, int64_t id)
 bool pending_peek_from(struct pending *p, int64_t id, tenrec_peer from, struct pending_entry *ret)
 {
     struct pending_slot *s;
+    bool found;
 
     spinlock_lock(&p->lock);
-    s = find_from(p, id, from);
-    if (s) {
+    s = pending_find(p, id);
+    found = s && s->e.to == from;
+    if (found) {
         *ret = s->e;
         if (ret->into)
             tenrec_tensor_share(ret->into);
     }
     spinlock_unlock(&p->lock);
-    return s != NULL;
+    return found;
 }
 
 /* Criteria of a sweep. */
@@ -215,11 +213,11 @@ static bool take_one(struct pending *p, const struct pending_wanted *w, uint32_t
         uint32_t end;
 
         spinlock_lock(&p->lock);
-        end = slots_before(p->n_chunks);
+        end = p->n_slots;
         if (end - *at > SWEEP)
             end = *at + SWEEP;
         found = pending_sweep(p, w, end, at, ret, next_ns);
-        more = p->n > 0 && *at < slots_before(p->n_chunks);
+        more = p->n > 0 && *at < p->n_slots;
         spinlock_unlock(&p->lock);
     }
     return found;

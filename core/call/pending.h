@@ -33,6 +33,7 @@ struct pending_slot;
 struct pending {
     struct spinlock lock; /* guards all */
     unsigned n_chunks;
+    uint32_t n_slots; /* in these */
     struct pending_slot *chunk[PENDING_CHUNKS];
     uint32_t free_head; /* index + 1; 0: none */
     size_t n;

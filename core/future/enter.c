@@ -6,15 +6,10 @@
 
 #define ENTER_STOP_WAITS (UINT32_C(1) << 31) /* in inside: the last thread wakes shutdown */
 
-/* Returns false for a thread that delivers for `w`: shutdown waits for the agents first. */
-static bool enter_is_counted(const struct tenrec_worker *w)
-{
-    return thread_state.delivers != w;
-}
-
+/* A thread that delivers for `w` is not counted: shutdown waits for the agents first. */
 tenrec_status worker_enter(struct tenrec_worker *w, tenrec_error *err)
 {
-    if (enter_is_counted(w))
+    if (thread_state.delivers != w)
         atomic_fetch_add(&w->inside, 1);
     if (atomic_load(&w->state) == WORKER_RUNNING)
         return TENREC_OK;
@@ -28,7 +23,7 @@ tenrec_status worker_enter(struct tenrec_worker *w, tenrec_error *err)
  * other, `w` may already be freed. */
 void worker_leave(struct tenrec_worker *w)
 {
-    if (!enter_is_counted(w) || atomic_fetch_sub(&w->inside, 1) != (ENTER_STOP_WAITS | 1))
+    if (thread_state.delivers == w || atomic_fetch_sub(&w->inside, 1) != (ENTER_STOP_WAITS | 1))
         return;
     pthread_mutex_lock(&w->lock);
     w->all_left = true;

@@ -66,13 +66,11 @@ static void spares_free(void)
     spares.n = 0;
 }
 
-/* Returns true if this thread may keep futures. */
+/* This thread has not kept any so far. Returns true if it may. */
 static bool spares_follow(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    if (spares.end.fn)
-        return true;
     pthread_once(&once, depot_watch_forks);
     return thread_end_follow(&spares.end, spares_free);
 }
@@ -80,7 +78,7 @@ static bool spares_follow(void)
 /* Moves futures from the depot to this thread, which has none. */
 static void get_spares(void)
 {
-    if (!spares_follow())
+    if (!spares.end.fn && !spares_follow())
         return;
     spinlock_lock(&depot.lock);
     while (depot.first && spares.n < BATCH) {
@@ -116,25 +114,11 @@ static bool give_spares(void)
     return given;
 }
 
-/* Returns a recycled future, or a new one. */
-static struct tenrec_future *future_take(void)
-{
-    struct tenrec_future *f;
-
-    if (RECYCLE && !spares.first)
-        get_spares();
-    f = spares.first;
-    if (!f)
-        return memory_new(1, sizeof *f);
-    spares.first = f->next;
-    spares.n--;
-    return f;
-}
-
 /* Recycles a future without shares, or frees it. */
 static void future_keep(struct tenrec_future *f)
 {
-    if (!RECYCLE || !spares_follow() || (spares.n == SPARE_MAX && !give_spares())) {
+    if (!RECYCLE || !(spares.end.fn || spares_follow()) ||
+        (spares.n == SPARE_MAX && !give_spares())) {
         future_free(f);
         return;
     }
@@ -145,10 +129,17 @@ static void future_keep(struct tenrec_future *f)
 
 struct tenrec_future *future_make(void)
 {
-    struct tenrec_future *f = future_take();
+    struct tenrec_future *f;
 
-    if (!f)
+    if (RECYCLE && !spares.first)
+        get_spares();
+    f = spares.first;
+    if (f) {
+        spares.first = f->next;
+        spares.n--;
+    } else if (!(f = memory_new(1, sizeof *f))) {
         return NULL;
+    }
     /* Field by field, without a memset, as each call makes a future. */
     atomic_init(&f->refs, 1);
     atomic_init(&f->state, FUTURE_PENDING);
@@ -205,7 +196,8 @@ __attribute__((noinline)) static void finish_last(struct tenrec_future *f)
         future_abandon(c);
         callback_drop(f, c);
     }
-    tenrec_value_drop(f->value);
+    if (f->value)
+        tenrec_value_drop(f->value);
     if (__builtin_expect(f->streams != NULL || f->devices != NULL, 0))
         future_forget_devices(f);
     if (f->error != &no_memory)

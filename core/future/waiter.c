@@ -47,15 +47,12 @@ static void watch_fork(void)
     pthread_atfork(NULL, NULL, forget_kept);
 }
 
+/* This thread has no spare one. */
 static int fd_take(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    int fd = spare_fd;
+    int fd = -1;
 
-    spare_fd = 0;
-    if (fd > 0)
-        return fd;
-    fd = -1;
     pthread_once(&once, watch_fork);
     pthread_mutex_lock(&kept_lock);
     if (n_kept > 0)
@@ -64,12 +61,9 @@ static int fd_take(void)
     return fd >= 0 ? fd : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 }
 
+/* This thread has a spare one already, or may keep none. */
 static void fd_keep(int fd)
 {
-    if (spare_fd == 0 && fd > 0 && thread_end_follow(&spare_end, spare_close)) {
-        spare_fd = fd;
-        return;
-    }
     pthread_mutex_lock(&kept_lock);
     if (n_kept < KEPT_MAX) {
         kept[n_kept++] = fd;
@@ -84,7 +78,13 @@ void waiter_init(struct waiter *w, bool with_fd)
 {
     atomic_init(&w->woken, 0);
     w->by_self = false;
-    w->fd = with_fd ? fd_take() : -1;
+    w->fd = -1;
+    if (with_fd && spare_fd > 0) {
+        w->fd = spare_fd;
+        spare_fd = 0;
+    } else if (with_fd) {
+        w->fd = fd_take();
+    }
 }
 
 void waiter_wake(struct waiter *w)
@@ -128,7 +128,9 @@ bool waiter_sleep(struct waiter *w, uint64_t deadline_ns)
 
 void waiter_finish(struct waiter *w)
 {
-    if (w->fd >= 0)
+    if (w->fd > 0 && spare_fd == 0 && (spare_end.fn || thread_end_add(&spare_end, spare_close)))
+        spare_fd = w->fd;
+    else if (w->fd >= 0)
         fd_keep(w->fd);
     w->fd = -1;
 }
