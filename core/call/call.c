@@ -46,20 +46,15 @@ tenrec_status call_deadline(struct tenrec_worker *w, int64_t *timeout_ms, uint64
 
 /* ---- completing ----------------------------------------------------------- */
 
-/* Wakes a shutdown that waits for outstanding calls. */
-static void tell_finished(struct tenrec_worker *w)
+/* Counts a call that has ended, and wakes a shutdown that waits for outstanding calls. */
+static void count_finished(struct tenrec_worker *w, _Atomic uint64_t *counter)
 {
+    atomic_fetch_add(counter, 1);
     if (atomic_load(&w->leaving)) {
         pthread_mutex_lock(&w->lock);
         pthread_cond_broadcast(&w->changed);
         pthread_mutex_unlock(&w->lock);
     }
-}
-
-static void count_finished(struct tenrec_worker *w)
-{
-    atomic_fetch_add(&w->counts.finished, 1);
-    tell_finished(w);
 }
 
 void call_job_begun(struct tenrec_worker *w)
@@ -69,8 +64,7 @@ void call_job_begun(struct tenrec_worker *w)
 
 void call_job_ended(struct tenrec_worker *w)
 {
-    atomic_fetch_add(&w->counts.jobs_ended, 1);
-    tell_finished(w);
+    count_finished(w, &w->counts.jobs_ended);
 }
 
 static void run_hooks(struct tenrec_worker *w, struct call_hook *h, const tenrec_error *why)
@@ -94,10 +88,11 @@ static void call_finish(struct tenrec_worker *w, struct pending_entry *e,
     if (why)
         future_complete_error(e->future, why);
     else
-        future_complete_value(e->future, value);
-    tenrec_tensor_drop(e->into);
+        future_complete_ready(e->future, value, NULL);
+    if (e->into)
+        tenrec_tensor_drop(e->into);
     tenrec_future_drop(e->future);
-    count_finished(w);
+    count_finished(w, &w->counts.finished);
 }
 
 static void fail_late(struct tenrec_worker *w, struct pending_entry *e)
@@ -219,7 +214,7 @@ tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
     /* A shutdown may have failed all pending calls before this entry was added. */
     if (atomic_load(&w->state) != WORKER_RUNNING && pending_take(w->pending, f->call.id, &e)) {
         st = TENREC_ESHUTDOWN;
-        count_finished(w);
+        count_finished(w, &w->counts.finished);
         goto err_future;
     }
     if (spec->deadline_ns != CLOCK_NEVER)
@@ -304,10 +299,8 @@ void call_end_into(struct tenrec_tensor *into, struct tenrec_tensor *made)
 static tenrec_status map_request(struct tenrec_worker *w, const struct call_spec *spec,
                                  struct tenrec_msg *msg, tenrec_error *err)
 {
-    tenrec_status st = TENREC_OK;
+    tenrec_status st = devices_request(w, spec->to, spec->function, msg, err);
 
-    if (msg->n_tensors > 0)
-        st = devices_request(w, spec->to, spec->function, msg, err);
     if (st != TENREC_OK)
         msg->release(msg);
     return st;
@@ -335,7 +328,7 @@ static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct cal
     st = codec_write_call_with(type, spec->function, args, n, timeout_ms, &extra, &msg, err);
     if (__builtin_expect(out.parcel != NULL, 0))
         w->parcels->follow(out.parcel, spec, type == TENREC_MSG_ONE_WAY_CALL);
-    if (st == TENREC_OK)
+    if (st == TENREC_OK && msg->n_tensors > 0)
         st = map_request(w, spec, msg, err);
     if (st == TENREC_OK)
         st = spec->span ? call_send_recorded(w, spec, msg, ret, err)
@@ -355,13 +348,14 @@ tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec
                          tenrec_error *err)
 {
     struct tenrec_msg *msg = NULL;
-    tenrec_status st;
+    tenrec_status st = TENREC_OK;
 
     if (!creation && !span_wanted())
         msg = codec_simple_write(type, spec->function, args, n, timeout_ms);
     if (!msg)
         return write_any(w, type, spec, creation, args, n, timeout_ms, ret, err);
-    st = map_request(w, spec, msg, err);
+    if (msg->n_tensors > 0)
+        st = map_request(w, spec, msg, err);
     return st == TENREC_OK ? call_send(w, spec, msg, ret, err) : st;
 }
 
@@ -389,11 +383,13 @@ static tenrec_status call_begin(struct tenrec_worker *w, const char *to, const c
         return st;
     spec->function = function;
     spec->timeout_ms = timeout_ms;
-    st = call_begin_into(o->into, &spec->into, err);
+    if (o->into)
+        st = call_begin_into(o->into, &spec->into, err);
     if (st != TENREC_OK)
         return st;
     st = call_write(w, type, spec, NULL, args, n, timeout_ms, ret, err);
-    call_end_into(o->into, spec->into);
+    if (o->into)
+        call_end_into(o->into, spec->into);
     return st;
 }
 

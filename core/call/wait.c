@@ -19,7 +19,9 @@ enum { OWN_FUTURE_MS = 60000 }; /* TENREC_TIMEOUT_DEFAULT of a future without a 
 
 static bool is_woken(void *arg)
 {
-    return waiter_woken(arg);
+    const struct waiter *w = arg;
+
+    return atomic_load_explicit(&w->woken, memory_order_acquire) != 0;
 }
 
 /* Waits until `w` is woken or `until`; polls for the call of `f` if the agent can. */
@@ -37,7 +39,9 @@ static void wait_polling(struct tenrec_future *f, struct waiter *w, uint64_t unt
         thread_state.waiter = w;
         st = chain_poll(f->call.worker->chain, f->call.to, &wait);
         thread_state.waiter = outer;
-    } while (st == TENREC_OK && !waiter_woken(w) && !clock_passed(until));
+        if (waiter_woken(w))
+            return;
+    } while (st == TENREC_OK && !clock_passed(until));
     waiter_sleep(w, until);
 }
 

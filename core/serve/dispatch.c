@@ -66,14 +66,13 @@ static struct tenrec_msg *call_answer(struct tenrec_call *c, struct tenrec_msg *
 }
 
 /* Sets the target devices of the answer's tensors, or replaces the answer by the error. Takes
- * `reply`, which may be NULL. */
+ * `reply`. */
 static struct tenrec_msg *map_answer(struct tenrec_call *c, struct tenrec_msg *reply)
 {
     struct tenrec_msg *msg = NULL;
     tenrec_error why;
 
-    if (!reply || reply->n_tensors == 0 ||
-        devices_answer(c->worker, c->from, c->streams, reply, &why) == TENREC_OK)
+    if (devices_answer(c->worker, c->from, c->streams, reply, &why) == TENREC_OK)
         return reply;
     reply->release(reply);
     parcel_end(c->worker, c->parcel, PARCEL_REFUSED);
@@ -104,9 +103,11 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
     const bool answers = entered || (c->on_stack && wanted);
 
     c->reply = NULL;
-    if (answers)
-        reply = map_answer(c, call_answer(c, reply, why));
-    else if (why && c->one_way)
+    if (answers && (c->refs || why || !reply))
+        reply = call_answer(c, reply, why);
+    if (answers && reply && reply->n_tensors > 0)
+        reply = map_answer(c, reply);
+    if (!answers && why && c->one_way)
         log_line(TENREC_LOG_WARN, w->self.name, "one-way call of '%s' failed: %s",
                  c->function->name, why->text);
     if (__builtin_expect(c->span != NULL, 0))
@@ -178,18 +179,13 @@ static void call_refuse(struct tenrec_call *c, const tenrec_error *why)
     call_end(c, why);
 }
 
-/* Returns true if the caller does not wait any more. A one-way call is never abandoned. */
-static bool is_given_up(const struct tenrec_call *c)
-{
-    return !c->one_way && tenrec_call_canceled(c);
-}
-
 static void run_task(struct pool_task *t)
 {
     struct tenrec_call *c = (struct tenrec_call *)t;
     tenrec_error why;
 
-    if (__builtin_expect(!is_given_up(c), 1)) {
+    /* No caller waits for the answer of a one-way call, or gives it up. */
+    if (c->one_way || __builtin_expect(!tenrec_call_canceled(c), 1)) {
         call_run(c);
         return;
     }
@@ -319,12 +315,6 @@ void dispatch_start(struct tenrec_call *c, const tenrec_error *why)
         dispatch_run(c);
 }
 
-/* Returns true if references must be resolved before the function starts. */
-static bool has_refs(const struct tenrec_call *c)
-{
-    return c->in.refers || c->request->type == TENREC_MSG_REMOTE_CALL;
-}
-
 /* Serves a call on the pool, or a call that may outlive its function. */
 static void serve_later(struct tenrec_worker *w, const struct function *f,
                         const struct codec_head *head, tenrec_peer from, struct tenrec_msg *msg)
@@ -339,7 +329,9 @@ static void serve_later(struct tenrec_worker *w, const struct function *f,
     if (codec_read_args(msg, head, &c->in, &why) != TENREC_OK)
         goto err_free;
     call_fill(c, w, f, from, msg, false);
-    if (has_refs(c) && !(c->refs = w->served_refs->make())) {
+    /* Then there is more to do than to read the arguments before it starts. */
+    if ((c->in.refers || msg->type == TENREC_MSG_REMOTE_CALL) &&
+        !(c->refs = w->served_refs->make())) {
         tenrec_fail(&why, TENREC_ENOMEM, "no memory for a call");
         goto err_finish;
     }
@@ -365,14 +357,6 @@ err_refuse:
     dispatch_refuse(w, from, msg, true, &why);
 }
 
-/* Returns true if a call of `f` may end before the delivery of its request: its arguments are read
- * on the stack. */
-static bool serves_inline(const struct tenrec_worker *w, const struct function *f,
-                          const struct tenrec_msg *msg)
-{
-    return f->flags == TENREC_INLINE && msg->type != TENREC_MSG_REMOTE_CALL && !dispatch_stopped(w);
-}
-
 /* Reads the arguments once, where the call will live. Only for an inline function with references
  * in its arguments are they read again. */
 static void dispatch_serve(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
@@ -387,7 +371,10 @@ static void dispatch_serve(struct tenrec_worker *w, tenrec_peer from, struct ten
         return;
     }
     f = functions_find(w->functions, head.function, head.function_len);
-    if (f && !serves_inline(w, f, msg)) {
+    /* Only a call of an inline function may end before the delivery of its request does: its
+     * arguments are read on the stack. */
+    if (f &&
+        (f->flags != TENREC_INLINE || msg->type == TENREC_MSG_REMOTE_CALL || dispatch_stopped(w))) {
         serve_later(w, f, &head, from, msg);
         return;
     }
@@ -438,10 +425,13 @@ static void dispatch_unsupported(struct tenrec_worker *w, tenrec_peer from, stru
     dispatch_refuse(w, from, msg, codec_is_cbor(msg), &why);
 }
 
-static void dispatch_deliver(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
 {
+    const struct tenrec_worker *outer = thread_state.delivers;
+    struct tenrec_worker *w = arg;
     dispatch_fn *fn;
 
+    thread_state.delivers = w;
     switch (msg->type) {
     case TENREC_MSG_CALL:
     case TENREC_MSG_ONE_WAY_CALL:
@@ -463,15 +453,6 @@ static void dispatch_deliver(struct tenrec_worker *w, tenrec_peer from, struct t
             fn = msg->type & TENREC_MSG_RESPONSE_BIT ? call_answered : dispatch_unsupported;
         fn(w, from, msg);
     }
-}
-
-void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
-{
-    const struct tenrec_worker *outer = thread_state.delivers;
-    struct tenrec_worker *w = arg;
-
-    thread_state.delivers = w;
-    dispatch_deliver(w, from, msg);
     thread_state.delivers = outer;
 }
 
