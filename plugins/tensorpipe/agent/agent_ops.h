@@ -17,7 +17,7 @@ static inline bool agent_runs(struct agent *a)
 /* After peer_enter, which is cheaper and serves the same. */
 static inline void agent_leave_peer(struct agent *a, struct peer *peer, unsigned side)
 {
-    if (peer_leave(peer, side) && __builtin_expect(!agent_runs(a), 0))
+    if (peer_leave(peer, side) && __builtin_expect(atomic_load(&a->state) != AGENT_STARTED, 0))
         agent_told(a);
 }
 

@@ -5,6 +5,7 @@
 #include "pipe/pipe.h"
 
 static const char no_member[] = "no member of the group has that id";
+static const char not_running[] = "this worker does not run";
 
 static void agent_send_failed(struct tenrec_msg *msg, struct tenrec_done done, tenrec_status code,
                               const char *text, tenrec_peer to)
@@ -18,32 +19,10 @@ static void agent_send_failed(struct tenrec_msg *msg, struct tenrec_done done, t
     msg->release(msg);
 }
 
-/* Inside of the peer. */
-static void agent_send_to(struct agent *a, struct peer *peer, struct tenrec_msg *msg,
-                          struct tenrec_done done)
-{
-    struct pipe *p = peer_out(peer);
-
-    if (!agent_runs(a)) {
-        agent_send_failed(msg, done, TENREC_ESHUTDOWN, "this worker does not run", peer->id);
-        return;
-    }
-    if (atomic_load_explicit(&peer->left, memory_order_relaxed)) {
-        agent_send_failed(msg, done, TENREC_EPEER_UNKNOWN, no_member, peer->id);
-        return;
-    }
-    if (!p || pipe_state(p) == PIPE_BROKEN)
-        p = peer_connect(&a->ep, peer);
-    if (p)
-        pipe_send(p, msg, done);
-    else
-        agent_send_failed(msg, done, TENREC_ENOMEM, "no memory for a connection", peer->id);
-}
-
 static void agent_send_request(struct agent *a, tenrec_peer to, struct tenrec_msg *msg,
                                struct tenrec_done done)
 {
-    struct peer *peer = agent_peer(a, to);
+    struct peer *peer = endpoint_peer(&a->ep, to);
     struct pipe *p = batch_reading();
     unsigned side;
 
@@ -59,29 +38,16 @@ static void agent_send_request(struct agent *a, tenrec_peer to, struct tenrec_ms
         return;
     }
     side = peer_enter(peer);
-    agent_send_to(a, peer, msg, done);
+    p = atomic_load(&peer->out);
+    if (atomic_load(&a->state) != AGENT_STARTED)
+        agent_send_failed(msg, done, TENREC_ESHUTDOWN, not_running, to);
+    else if (atomic_load_explicit(&peer->left, memory_order_relaxed))
+        agent_send_failed(msg, done, TENREC_EPEER_UNKNOWN, no_member, to);
+    else if ((p && pipe_state(p) != PIPE_BROKEN) || (p = peer_connect(&a->ep, peer)))
+        pipe_send(p, msg, done);
+    else
+        agent_send_failed(msg, done, TENREC_ENOMEM, "no memory for a connection", to);
     agent_leave_peer(a, peer, side);
-}
-
-/* The handler ran elsewhere. Inside of the agent. */
-static void agent_send_late_answer(struct agent *a, struct tenrec_msg *msg, struct tenrec_done done)
-{
-    struct pipe *p;
-
-    if (!agent_runs(a)) {
-        agent_send_failed(msg, done, TENREC_ESHUTDOWN, "this worker does not run",
-                          TENREC_ANONYMOUS);
-        return;
-    }
-    p = agent_find_pipe(a, msg->route);
-    if (!p) {
-        counter_add(&a->ep.count.answers_dropped, 1);
-        tenrec_done_fail(done, TENREC_EPEER_LOST, "the caller's connection is gone");
-        msg->release(msg);
-        return;
-    }
-    pipe_send(p, msg, done);
-    pipe_unref(p);
 }
 
 static void agent_send_answer(struct agent *a, struct tenrec_msg *msg, struct tenrec_done done)
@@ -94,7 +60,16 @@ static void agent_send_answer(struct agent *a, struct tenrec_msg *msg, struct te
         return;
     }
     agent_enter(a);
-    agent_send_late_answer(a, msg, done);
+    if (atomic_load(&a->state) != AGENT_STARTED) {
+        agent_send_failed(msg, done, TENREC_ESHUTDOWN, not_running, TENREC_ANONYMOUS);
+    } else if ((p = agent_find_pipe(a, msg->route))) {
+        pipe_send(p, msg, done);
+        pipe_unref(p);
+    } else {
+        counter_add(&a->ep.count.answers_dropped, 1);
+        tenrec_done_fail(done, TENREC_EPEER_LOST, "the caller's connection is gone");
+        msg->release(msg);
+    }
     agent_leave(a);
 }
 
@@ -112,7 +87,7 @@ void agent_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *ms
 tenrec_status agent_poll(struct tenrec_agent *self, tenrec_peer id, const struct tenrec_wait *wait)
 {
     struct agent *a = self->impl;
-    struct peer *peer = agent_peer(a, id);
+    struct peer *peer = endpoint_peer(&a->ep, id);
     tenrec_status st = TENREC_EUNSUPPORTED;
     struct pipe *p;
     unsigned side;
@@ -120,8 +95,8 @@ tenrec_status agent_poll(struct tenrec_agent *self, tenrec_peer id, const struct
     if (!peer || reactor_is_me(&a->ep.reactor))
         return st;
     side = peer_enter(peer);
-    p = peer_out(peer);
-    if (p && agent_runs(a)) {
+    p = atomic_load(&peer->out);
+    if (p && atomic_load(&a->state) == AGENT_STARTED) {
         atomic_store_explicit(&a->polls, atomic_load_explicit(&a->polls, memory_order_relaxed) + 1,
                               memory_order_relaxed);
         st = pipe_poll(p, wait);

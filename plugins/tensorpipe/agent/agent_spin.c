@@ -88,10 +88,10 @@ static bool try_pipe(struct pipe *p)
     if (!may_read(p))
         return false;
     if (!p->outgoing)
-        return pipe_read(p, false) == READ_SOME;
+        return pipe_read(p, READ_NOW) == READ_SOME;
     if (!role_try(p))
         return false;
-    r = pipe_read(p, false);
+    r = pipe_read(p, READ_NOW);
     role_leave(p);
     return r == READ_SOME;
 }

@@ -94,8 +94,7 @@ bool channel_next_frame(struct pipe *p, struct conn *c, size_t max, const unsign
                                e ? "connection lost" : "connection closed by the peer");
         if (n <= 0)
             return false;
-        conn_count(&c->receives, 1);
-        conn_count(&c->bytes_received, (uint64_t)n);
+        conn_received(c, n);
     }
     if (frame == FRAME_TOO_BIG)
         p->services->failf(p, TENREC_EPROTOCOL, 0,

@@ -149,8 +149,7 @@ static bool read_more(struct pipe *p, struct iovec *lead, int n_lead)
                            e ? "connection lost" : "connection closed by the peer");
     if (n <= 0)
         return false;
-    conn_count(&c->receives, 1);
-    conn_count(&c->bytes_received, (uint64_t)n);
+    conn_received(c, n);
     if (n_lead)
         p->link->in.got += (uint64_t)n < lead->iov_len ? (uint64_t)n : lead->iov_len;
     return true;

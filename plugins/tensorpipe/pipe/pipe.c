@@ -39,7 +39,7 @@ static void read_run(struct reactor_task *t)
     struct pipe *p = CONTAINER(t, struct pipe, read_task);
 
     if (pipe_state(p) == PIPE_ESTABLISHED && (!p->outgoing || role_try(p))) {
-        pipe_read(p, true);
+        pipe_read(p, READ_DRAIN);
         if (p->outgoing)
             role_leave(p);
     }
@@ -218,7 +218,7 @@ static bool pipe_readable(struct pipe *p, struct conn *c, uint32_t end)
     }
     if (p->outgoing && !role_try(p))
         return c->role != CONN_DESCRIPTOR; /* its reader always comes back to that one */
-    if (c->role == p->read.want && pipe_read(p, end) != READ_END && !end)
+    if (c->role == p->read.want && pipe_read(p, end ? READ_DRAIN : READ_NOW) != READ_END && !end)
         p->ep->owner->hot(p->ep, p);
     if (p->outgoing)
         role_leave(p);

@@ -434,12 +434,15 @@ void pipe_send_pending(struct pipe *p);
 
 enum read_result { READ_NOTHING, READ_SOME, READ_PAUSED, READ_END };
 
+enum read_how {
+    READ_NOW,
+    READ_DRAIN,   /* until the socket is empty, because no event will tell again */
+    READ_WAITING, /* waits for the first bytes up to CONN_WAIT_MS */
+};
+
 /* Reads once or more and delivers all that is whole. Needs the reader's role
- * of an outgoing pipe; of an incoming one, the loop thread. `drain`: until the
- * socket is empty, because no event will tell again. */
-enum read_result pipe_read(struct pipe *p, bool drain);
-/* The same, but waits for the first bytes up to CONN_WAIT_MS. */
-enum read_result pipe_read_waiting(struct pipe *p);
+ * of an outgoing pipe; of an incoming one, the loop thread. */
+enum read_result pipe_read(struct pipe *p, enum read_how how);
 void pipe_read_finish(struct pipe *p);
 
 /* pipe_message.c: parts of a message that is being read */
@@ -479,8 +482,8 @@ static inline bool role_free(struct pipe *p)
            !atomic_load_explicit(&p->role.quiet, memory_order_relaxed);
 }
 void role_leave(struct pipe *p);
-/* A request was sent: a thread must read the answer. */
-void role_request_sent(struct pipe *p, bool will_poll);
+/* A request was sent whose sender does not poll: another thread must read the answer. */
+void role_request_sent(struct pipe *p);
 /* Data wake the loop again, unless callers poll. True when it is still quiet. */
 bool role_wake_loop(struct pipe *p);
 void role_wake_waiters(struct pipe *p);

@@ -338,13 +338,6 @@ static void end_skipped(struct pipe *p, int32_t type, int64_t id, const tenrec_e
         pipe_failf(p, TENREC_ENOMEM, 0, "no memory to say that a message was dropped");
 }
 
-/* Requests come in on incoming pipes only, and answers on outgoing ones: else
- * a stranger could answer a request to another peer. */
-static bool goes_the_wrong_way(const struct pipe *p, int32_t type)
-{
-    return p->outgoing ? is_request(type) : (type & TENREC_MSG_RESPONSE_BIT) != 0;
-}
-
 /* A caller that claims to be a member is heard once it is one. Until then it may tell of the
  * view that it is in, as it knows that before we do; one of a former life never is a member. */
 static bool may_speak(struct pipe *p, int32_t type)
@@ -357,7 +350,9 @@ void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64
 {
     struct endpoint *ep = p->ep;
 
-    if (goes_the_wrong_way(p, type)) {
+    /* Requests come in on incoming pipes only, and answers on outgoing ones: else
+     * a stranger could answer what was asked of somebody else. */
+    if (p->outgoing ? is_request(type) : type & TENREC_MSG_RESPONSE_BIT) {
         counter_add(&ep->count.messages_dropped, 1);
         endpoint_log(ep, TENREC_LOG_WARN, "message 0x%x from %s \"%s\" dropped: %s", type,
                      p->outgoing ? "worker" : "caller", p->outgoing ? p->to->name : p->remote_name,
@@ -391,11 +386,14 @@ void message_end(struct pipe *p)
 
     r->msg = NULL;
     r->arriving = NULL;
-    pipe_announce_over(p);
+    if (r->charged)
+        pipe_announce_over(p);
     if (__builtin_expect(r->cap_in > TENSORS_KEPT || p->conn[CONN_DESCRIPTOR]->cap > CONN_BUFFER,
                          0))
         reading_shrink(p);
-    conn_count(&p->messages_received, 1);
+    atomic_store_explicit(&p->messages_received,
+                          atomic_load_explicit(&p->messages_received, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
     if (in)
         link_hand_over(p, in, msg, r->type, r->id, &r->why);
     else

@@ -109,11 +109,11 @@ bool role_try(struct pipe *p)
     return role_take(&p->role);
 }
 
-void role_request_sent(struct pipe *p, bool will_poll)
+void role_request_sent(struct pipe *p)
 {
     struct role *r = &p->role;
 
-    if (will_poll || !atomic_load(&r->quiet))
+    if (!atomic_load(&r->quiet))
         return;
     pthread_mutex_lock(&r->lock);
     if (!atomic_load(&r->taken) && !r->waiters) {
@@ -192,14 +192,11 @@ static bool role_enter(struct role *r, struct waiter *me)
     return role_promote(r, me);
 }
 
-static void role_give_up(struct pipe *p, struct waiter *me, bool reader)
+/* A waiter leaves that never had the role. */
+static void role_give_up(struct pipe *p, struct waiter *me)
 {
     struct role *r = &p->role;
 
-    if (reader) {
-        role_leave(p);
-        return;
-    }
     pthread_mutex_lock(&r->lock);
     unlink_waiter(r, me);
     pthread_mutex_unlock(&r->lock);
@@ -275,8 +272,6 @@ static void count_spinner(struct pipe_reader *r, bool counted)
 /* From here on the kernel has to tell when there is room. */
 static void reader_stop_spinning(struct pipe_reader *r)
 {
-    if (!r->spinning)
-        return;
     r->spinning = false;
     count_spinner(r, false);
     atomic_store(&r->p->role.taken, ROLE_TAKEN);
@@ -299,7 +294,7 @@ static bool reader_spin(struct pipe_reader *r, uint64_t for_ns)
             pipe_push(r->p);
             until = 0; /* the answer comes after the last byte at the earliest */
         }
-        if (pipe_read(r->p, false) != READ_NOTHING || w->done(w->arg))
+        if (pipe_read(r->p, READ_NOW) != READ_NOTHING || w->done(w->arg))
             return true;
         if (round % CLOCK_EVERY == CLOCK_EVERY - 1) {
             uint64_t now = now_ns();
@@ -364,15 +359,16 @@ static bool reader_step(struct pipe_reader *r)
         if (came)
             return true;
     }
-    reader_stop_spinning(r);
+    if (r->spinning)
+        reader_stop_spinning(r);
     if (may_wait_in_read(r)) {
-        r->waited = pipe_read_waiting(p) == READ_NOTHING;
+        r->waited = pipe_read(p, READ_WAITING) == READ_NOTHING;
         return true;
     }
     if (!poll_await_data(r->w, p->conn[p->read.want]))
         return false;
     if (!r->w->done(r->w->arg))
-        pipe_read(p, false);
+        pipe_read(p, READ_NOW);
     return true;
 }
 
@@ -380,13 +376,13 @@ tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w)
 {
     struct waiter me = { .wake_fd = w->wake_fd };
     struct pipe_reader r = { .p = p, .w = w };
-    bool reader, in_time = true;
+    bool reader, done, in_time = true;
 
     if (pipe_state(p) != PIPE_ESTABLISHED)
         return TENREC_EUNSUPPORTED;
     batch_flush_all();
     reader = role_enter(&p->role, &me);
-    while (in_time && pipe_state(p) == PIPE_ESTABLISHED && !w->done(w->arg)) {
+    while (!(done = w->done(w->arg)) && in_time && pipe_state(p) == PIPE_ESTABLISHED) {
         if (reader)
             in_time = reader_step(&r);
         else
@@ -394,10 +390,14 @@ tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w)
         if (!reader)
             reader = role_promote(&p->role, &me);
     }
-    count_spinner(&r, false);
-    role_give_up(p, &me, reader);
+    if (r.counted)
+        count_spinner(&r, false);
+    if (reader)
+        role_leave(p);
+    else
+        role_give_up(p, &me);
     if (pipe_is_full(p))
         pipe_push(p);
     /* Calls on a broken pipe are about to fail: the core waits for that. */
-    return in_time && !w->done(w->arg) ? TENREC_EUNSUPPORTED : TENREC_OK;
+    return in_time && !done ? TENREC_EUNSUPPORTED : TENREC_OK;
 }

@@ -139,13 +139,11 @@ static bool queue_is_full(struct pipe *p)
     return full;
 }
 
-/* Returns true if the next request may be read. */
+/* Returns true if the next request of an incoming pipe may be read. */
 static bool may_go_on(struct pipe *p)
 {
     struct endpoint *ep = p->ep;
 
-    if (p->outgoing)
-        return true;
     if (atomic_load_explicit(&p->queued, memory_order_relaxed) > ep->options->max_queued_bytes &&
         queue_is_full(p))
         return false;
@@ -180,10 +178,10 @@ static enum parsed read_parse(struct pipe *p)
         r->want = CONN_DESCRIPTOR;
         switch (r->step) {
         case STEP_DESCRIPTOR:
-            if (!conn_buffered(c) && conn_reserve(c, FRAME_HEAD))
+            if (c->pos == c->end && (c->cap || conn_reserve(c, FRAME_HEAD)))
                 return PARSED_ALL;
-            if (plain_read(c->buf + c->pos, conn_buffered(c), &plain)) {
-                if (!may_go_on(p))
+            if (plain_read(c->buf + c->pos, c->end - c->pos, &plain)) {
+                if (!p->outgoing && !may_go_on(p))
                     return PARSED_PAUSED;
                 if (message_plain(p, &plain))
                     continue;
@@ -195,7 +193,7 @@ static enum parsed read_parse(struct pipe *p)
             }
             if (part != PART_THERE)
                 return parsed_of(part);
-            if (!may_go_on(p))
+            if (!p->outgoing && !may_go_on(p))
                 return PARSED_PAUSED;
             if (message_begin(p, body, len, &err)) {
                 pipe_failf(p, err.code, 0, "%s", err.text);
@@ -263,9 +261,9 @@ INLINE enum read_result read_once(struct pipe *p, bool wait, bool *ret_short)
             pipe_failf(p, TENREC_EPEER_LOST, 0, "connection closed by the peer");
         return READ_END;
     }
-    conn_count(&c->receives, 1);
-    conn_count(&c->bytes_received, (uint64_t)n);
-    lead_filled(r, (size_t)n);
+    conn_received(c, n);
+    if (r->n_lead)
+        lead_filled(r, (size_t)n);
     return READ_SOME;
 }
 
@@ -298,7 +296,7 @@ __attribute__((noinline)) static enum read_result read_on(struct pipe *p, bool i
     }
 }
 
-INLINE enum read_result read_with(struct pipe *p, bool wait, bool drain)
+enum read_result pipe_read(struct pipe *p, enum read_how how)
 {
     bool is_short = false;
     enum read_result result;
@@ -306,23 +304,13 @@ INLINE enum read_result read_with(struct pipe *p, bool wait, bool drain)
 
     /* A spinning thread mostly finds nothing here. */
     if (!p->read.unparsed) {
-        result = read_once(p, wait, &is_short);
+        result = read_once(p, how == READ_WAITING, &is_short);
         if (result != READ_SOME)
             return result;
     }
     p->read.unparsed = false;
     batch_begin(&batch, p);
-    result = read_on(p, is_short, drain);
+    result = read_on(p, is_short, how == READ_DRAIN);
     batch_end(&batch);
     return result;
-}
-
-enum read_result pipe_read(struct pipe *p, bool drain)
-{
-    return read_with(p, false, drain);
-}
-
-enum read_result pipe_read_waiting(struct pipe *p)
-{
-    return read_with(p, true, false);
 }

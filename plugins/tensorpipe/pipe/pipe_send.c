@@ -16,6 +16,8 @@
  * messages as fit in 3000 bytes. */
 #define QUEUE_MAX                                                                                  \
     (3000 + sizeof(struct send_request) + SEND_REQUEST_DONES * sizeof(struct tenrec_done))
+#define OWN_MESSAGES 0x180 /* to 0x1ff: types that only Tenrec workers understand */
+#define OWN_MESSAGES_END 0x1ff
 #define MESSAGE_HELD 1024 /* bytes of a message beside its payload */
 #define EARLY_MIN 3000    /* bytes from which on a batch may write before its end */
 
@@ -34,7 +36,7 @@ void batch_begin(struct batch *b, struct pipe *reading)
     b->reading = reading;
     b->n = 0;
     b->asked = 0;
-    bundle_clear(&b->bundle);
+    b->bundle.len = b->bundle.n_done = b->bundle.n_messages = 0;
     batch_now = b;
 }
 
@@ -67,7 +69,8 @@ static void batch_flush(struct batch *b)
 void batch_end(struct batch *b)
 {
     batch_now = b->outer;
-    batch_flush(b);
+    if (b->bundle.len || b->asked || b->n)
+        batch_flush(b);
 }
 
 void batch_flush_all(void)
@@ -143,7 +146,8 @@ static tenrec_status check_sharing(const struct pipe *p, const struct tenrec_msg
 static tenrec_status message_check(const struct pipe *p, const struct tenrec_msg *msg,
                                    tenrec_error *err)
 {
-    if (msg->type >= 0x180 && msg->type <= 0x1ff && !(p->capabilities & IDENTITY_OWN_MESSAGES))
+    if (msg->type >= OWN_MESSAGES && msg->type <= OWN_MESSAGES_END &&
+        !(p->capabilities & IDENTITY_OWN_MESSAGES))
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
                            "message type 0x%x is understood by Tenrec workers only", msg->type);
     for (uint32_t i = 0; i < msg->n_tensors; i++) {
@@ -167,11 +171,6 @@ static tenrec_status message_check(const struct pipe *p, const struct tenrec_msg
                                          : "");
     }
     return TENREC_OK;
-}
-
-static bool is_plain(const struct tenrec_msg *msg)
-{
-    return msg->n_tensors == 0 && msg->payload_len <= COPY_MAX;
 }
 
 static void bundle_add(struct bundle *b, const struct tenrec_msg *msg, size_t need,
@@ -320,19 +319,14 @@ static bool is_half(const struct batch *b)
            2 * (int64_t)b->bundle.n_messages >= pipe_unanswered(p) + b->asked;
 }
 
-/* The batch that gathers for `p`, with room for another message. */
-static struct batch *batch_of(struct pipe *p, size_t need)
+/* Makes room for another message in the batch that gathers for `p`. */
+static void batch_reserve(struct batch *b, struct pipe *p, size_t need)
 {
-    struct batch *b = batch_now;
-
-    if (!b || b->reading != p)
-        return NULL;
     if (b->bundle.len &&
         (b->bundle.len + need > BUNDLE_CAP || b->bundle.n_done == SEND_REQUEST_DONES || is_half(b)))
         write_own(b);
     if (!b->bundle.len)
         atomic_store_explicit(&p->gathers, true, memory_order_release);
-    return b;
 }
 
 /* On a pipe that this thread is not delivering from. */
@@ -343,7 +337,7 @@ static void send_one(struct pipe *p, const struct tenrec_msg *msg, size_t need,
 
     bundle_clear(&one);
     bundle_add(&one, msg, need, done);
-    if (batch_running() && atomic_load_explicit(&p->queued, memory_order_relaxed) < QUEUE_MAX &&
+    if (batch_now && atomic_load_explicit(&p->queued, memory_order_relaxed) < QUEUE_MAX &&
         batch_add(p))
         pipe_queue_bundle(p, &one);
     else
@@ -353,7 +347,8 @@ static void send_one(struct pipe *p, const struct tenrec_msg *msg, size_t need,
 static void note_request(struct pipe *p, const struct tenrec_msg *msg)
 {
     atomic_fetch_add(&p->asked, 1);
-    role_request_sent(p, msg->flags & TENREC_MSG_MAY_WAIT);
+    if (!(msg->flags & TENREC_MSG_MAY_WAIT)) /* else its sender polls */
+        role_request_sent(p);
 }
 
 /* Nothing else has come that could be answered with the same system call: what
@@ -361,34 +356,6 @@ static void note_request(struct pipe *p, const struct tenrec_msg *msg)
 static bool is_last_answer(const struct pipe *p)
 {
     return !p->outgoing && !conn_buffered(p->conn[CONN_DESCRIPTOR]);
-}
-
-/* Small messages on an established pipe, without its lock. False: not taken. */
-static bool send_plain(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done, bool asks)
-{
-    size_t need = plain_len(msg->payload_len);
-    struct batch *b;
-    tenrec_error err;
-
-    if (!is_plain(msg) || pipe_state(p) != PIPE_ESTABLISHED || !has_room(p, msg, need))
-        return false;
-    if (message_check(p, msg, &err)) {
-        pipe_refuse(msg, done, &err);
-        return true;
-    }
-    b = batch_of(p, need);
-    if (b) {
-        b->asked += asks;
-        bundle_add(&b->bundle, msg, need, done);
-        if (is_last_answer(p))
-            write_own(b);
-    } else {
-        if (asks)
-            note_request(p, msg);
-        send_one(p, msg, need, done);
-    }
-    msg->release(msg);
-    return true;
 }
 
 bool pipe_is_for_link(const struct pipe *p, const struct tenrec_msg *msg)
@@ -456,12 +423,35 @@ __attribute__((noinline)) static void send_any(struct pipe *p, struct tenrec_msg
     pipe_refuse(msg, done, &err);
 }
 
+/* Small messages on an established pipe go without its lock. */
 void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done)
 {
     const bool asks = p->outgoing && message_wants_answer(msg);
+    const size_t need = plain_len(msg->payload_len);
+    struct batch *b = batch_now;
+    tenrec_error err;
 
-    if (!send_plain(p, msg, done, asks))
+    if (msg->n_tensors > 0 || msg->payload_len > COPY_MAX || pipe_state(p) != PIPE_ESTABLISHED ||
+        !has_room(p, msg, need)) {
         send_any(p, msg, done, asks);
+        return;
+    }
+    if (msg->type >= OWN_MESSAGES && message_check(p, msg, &err)) {
+        pipe_refuse(msg, done, &err);
+        return;
+    }
+    if (b && b->reading == p) {
+        batch_reserve(b, p, need);
+        b->asked += asks;
+        bundle_add(&b->bundle, msg, need, done);
+        if (is_last_answer(p))
+            write_own(b);
+    } else {
+        if (asks)
+            note_request(p, msg);
+        send_one(p, msg, need, done);
+    }
+    msg->release(msg);
 }
 
 tenrec_status pipe_send_object(struct pipe *p, enum conn_role role, const void *object, size_t len)

@@ -48,14 +48,6 @@ static unsigned write_gather(const struct conn *c, struct iovec *iov, size_t *re
     return n;
 }
 
-static void count_write(struct conn *c, ssize_t r)
-{
-    if (r < 0)
-        conn_count(&c->sends, (uint64_t)-1);
-    else
-        conn_count(&c->bytes_sent, (uint64_t)r);
-}
-
 static bool take_writing(struct conn *c)
 {
     bool no = false;
@@ -96,12 +88,9 @@ static int flush_conn(struct pipe *p, struct conn *c, struct told *t)
         ssize_t r;
 
         atomic_store(&c->writable, false);
-        /* Counted first: the peer may answer before the call returns. */
-        conn_count(&c->sends, 1);
         pthread_mutex_unlock(&p->lock);
-        r = c->stream->write(c, iov, n);
+        r = conn_write(c, iov, n);
         e = r < 0 ? (int)-r : 0;
-        count_write(c, r);
         pthread_mutex_lock(&p->lock);
         if (r > 0)
             write_advance(p, c, (size_t)r, t);
@@ -146,16 +135,6 @@ void pipe_flush(struct pipe *p)
 
 /* ---- small messages ---- */
 
-/* The writer gives the connection back and does what others left to it. */
-static void end_writing(struct pipe *p, struct conn *c)
-{
-    atomic_store(&c->writing, false);
-    if (atomic_load(&c->waiting))
-        pipe_flush(p);
-    if (pipe_state(p) == PIPE_BROKEN)
-        pipe_fail_queue(p);
-}
-
 /* The socket took `done` bytes of it, and then no more or an error: the rest
  * goes before all that was queued meanwhile. */
 static void bundle_rest(struct pipe *p, struct conn *c, const struct bundle *b, size_t done, int e)
@@ -187,8 +166,9 @@ static void bundle_rest(struct pipe *p, struct conn *c, const struct bundle *b, 
 bool pipe_take_writing(struct pipe *p)
 {
     struct conn *c = p->conn[CONN_DESCRIPTOR];
+    bool no = false;
 
-    return !atomic_load(&c->waiting) && take_writing(c);
+    return !atomic_load(&c->waiting) && atomic_compare_exchange_strong(&c->writing, &no, true);
 }
 
 void pipe_give_writing(struct pipe *p)
@@ -203,15 +183,21 @@ void pipe_write_taken(struct pipe *p, const struct bundle *b)
     ssize_t r;
 
     atomic_store_explicit(&c->writable, false, memory_order_relaxed);
-    conn_count(&p->messages_written, b->n_messages);
-    conn_count(&c->sends, 1);
-    r = c->stream->write(c, &iov, 1);
-    count_write(c, r);
-    if (r == (ssize_t)b->len)
-        bundle_tell(b, NULL);
-    else
+    atomic_store_explicit(&p->messages_written,
+                          atomic_load_explicit(&p->messages_written, memory_order_relaxed) +
+                              b->n_messages,
+                          memory_order_relaxed);
+    r = conn_write(c, &iov, 1);
+    if (r != (ssize_t)b->len)
         bundle_rest(p, c, b, r > 0 ? (size_t)r : 0, r < 0 ? (int)-r : 0);
-    end_writing(p, c);
+    else if (b->n_done)
+        bundle_tell(b, NULL);
+    /* Gives the connection back and does what others left to the writer. */
+    atomic_store(&c->writing, false);
+    if (atomic_load(&c->waiting))
+        pipe_flush(p);
+    if (pipe_state(p) == PIPE_BROKEN)
+        pipe_fail_queue(p);
 }
 
 void pipe_write_bundle(struct pipe *p, const struct bundle *b)

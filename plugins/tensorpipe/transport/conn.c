@@ -25,7 +25,7 @@ static void conn_ready(struct reactor_source *s, uint32_t events)
     if (c->stream->events)
         events = c->stream->events(c, events);
     if (events)
-        conn_deliver(c, events);
+        c->on_events(c, events);
 }
 
 struct conn *conn_new(struct endpoint *ep, const struct transport *transport,
@@ -92,6 +92,20 @@ void conn_shrink(struct conn *c)
         c->buf = NULL;
         c->cap = 0;
     }
+}
+
+ssize_t conn_write(struct conn *c, struct iovec *iov, unsigned n)
+{
+    ssize_t r;
+
+    /* Counted first: the peer may answer before the call returns. */
+    conn_count(&c->sends, 1);
+    r = c->stream->write(c, iov, n);
+    if (r < 0)
+        conn_count(&c->sends, (uint64_t)-1);
+    else
+        conn_count(&c->bytes_sent, (uint64_t)r);
+    return r;
 }
 
 void conn_let_wait(struct conn *c)

@@ -103,6 +103,16 @@ static inline void conn_count(atomic_uint_fast64_t *counter, uint64_t n)
                           memory_order_relaxed);
 }
 
+/* `n` bytes were read. */
+static inline void conn_received(struct conn *c, ssize_t n)
+{
+    conn_count(&c->receives, 1);
+    conn_count(&c->bytes_received, (uint64_t)n);
+}
+
+/* Writes as c->stream does, and counts that. By the writer. */
+ssize_t conn_write(struct conn *c, struct iovec *iov, unsigned n);
+
 /* Takes `fd`. NULL: out of memory, `fd` is closed. */
 struct conn *conn_new(struct endpoint *ep, const struct transport *transport,
                       const struct stream *stream, int fd, const union transport_address *peer);
