@@ -24,8 +24,9 @@ static bool is_woken(void *arg)
     return atomic_load_explicit(&w->woken, memory_order_acquire) != 0;
 }
 
-/* Waits until `w` is woken or `until`; polls for the call of `f` if the agent can. */
-static void wait_polling(struct tenrec_future *f, struct waiter *w, uint64_t until)
+/* Waits until `w` is woken or `until`; polls for the call of `f` if the agent can. Returns true if
+ * `w` was woken. */
+static bool wait_polling(struct tenrec_future *f, struct waiter *w, uint64_t until)
 {
     struct tenrec_wait wait = { .size = sizeof wait,
                                 .wake_fd = w->fd,
@@ -40,21 +41,18 @@ static void wait_polling(struct tenrec_future *f, struct waiter *w, uint64_t unt
         st = chain_poll(f->call.worker->chain, f->call.to, &wait);
         thread_state.waiter = outer;
         if (waiter_woken(w))
-            return;
+            return true;
     } while (st == TENREC_OK && !clock_passed(until));
-    waiter_sleep(w, until);
+    return waiter_sleep(w, until);
 }
 
 /* Waits until `w` is woken, the call's deadline (which then fails the call) or `until`. */
 static void wait_inside(struct tenrec_future *f, struct waiter *w, uint64_t until)
 {
-    uint64_t own = f->call.deadline_ns;
+    uint64_t own = f->call.deadline_ns, first = own < until ? own : until;
+    bool woken = w->fd >= 0 ? wait_polling(f, w, first) : waiter_sleep(w, first);
 
-    if (w->fd >= 0)
-        wait_polling(f, w, own < until ? own : until);
-    else
-        waiter_sleep(w, own < until ? own : until);
-    if (!waiter_woken(w) && clock_passed(own)) {
+    if (!woken && clock_passed(own)) {
         call_expire_one(f->call.worker, f);
         waiter_sleep(w, until); /* or another thread completes the call */
     }

@@ -80,7 +80,8 @@ tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_valu
     }
     if (c->reply)
         c->reply->release(c->reply);
-    parcel_end(c->worker, c->parcel, PARCEL_REFUSED);
+    if (c->parcel)
+        parcel_end(c->worker, c->parcel, PARCEL_REFUSED);
     c->reply = reply;
     c->parcel = out.parcel;
     return TENREC_OK;

@@ -43,7 +43,7 @@ static void agent_send_request(struct agent *a, tenrec_peer to, struct tenrec_ms
         agent_send_failed(msg, done, TENREC_ESHUTDOWN, not_running, to);
     else if (atomic_load_explicit(&peer->left, memory_order_relaxed))
         agent_send_failed(msg, done, TENREC_EPEER_UNKNOWN, no_member, to);
-    else if ((p && pipe_state(p) != PIPE_BROKEN) || (p = peer_connect(&a->ep, peer)))
+    else if ((p && atomic_load(&p->state) != PIPE_BROKEN) || (p = peer_connect(&a->ep, peer)))
         pipe_send(p, msg, done);
     else
         agent_send_failed(msg, done, TENREC_ENOMEM, "no memory for a connection", to);

@@ -335,7 +335,7 @@ static void send_one(struct pipe *p, const struct tenrec_msg *msg, size_t need,
 {
     struct bundle one;
 
-    bundle_clear(&one);
+    one.len = one.n_done = one.n_messages = 0;
     bundle_add(&one, msg, need, done);
     if (batch_now && atomic_load_explicit(&p->queued, memory_order_relaxed) < QUEUE_MAX &&
         batch_add(p))
