@@ -280,6 +280,111 @@ TEST(codec_simple_reads_nothing_behind_the_end_when_it_is_cut)
     whole->release(whole);
 }
 
+TEST(codec_simple_reads_the_same_call_when_a_float_has_the_bits_of_a_boolean)
+{
+    static const struct bad numbers[] = { BAD("\xf9\0\x14", ""), BAD("\xf9\0\x15", ""),
+                                          BAD("\xfa\0\0\0\x14", ""), BAD("\xf8\x15", "") };
+    char payload[32] = HEAD "\x84\x62"
+                            "fn\x81";
+    const size_t begin = strlen(payload);
+
+    for (size_t i = 0; i < N(numbers); i++) {
+        struct tenrec_msg *msg;
+
+        memcpy(payload + begin, numbers[i].bytes, numbers[i].n);
+        memcpy(payload + begin + numbers[i].n, "\x01\xa0", 2);
+        msg = message_of(payload, begin + numbers[i].n + 2, 0);
+        assert_false(check_read(msg));
+        msg->release(msg);
+    }
+}
+
+/* ---- answers ---------------------------------------------------------------- */
+
+/* The value alone is of the short way, in an array of the long one. */
+static void check_answer_written(struct tenrec_value v)
+{
+    const struct tenrec_value list = tenrec_array(&v, 1);
+    struct tenrec_msg *msg = codec_simple_write_value(&v, TENREC_MSG_RET), *want;
+    const char *bytes, *wanted;
+
+    assert_non_null(msg);
+    assert_int_equal(codec_write_value(&list, TENREC_MSG_RET, &want, NULL), TENREC_OK);
+    bytes = msg->payload;
+    wanted = want->payload;
+    assert_int_equal(msg->type, want->type);
+    assert_int_equal(msg->payload_len + 1, want->payload_len);
+    assert_memory_equal(bytes, HEAD, 3);
+    assert_memory_equal(bytes + 3, wanted + 4, (size_t)msg->payload_len - 3);
+    msg->release(msg);
+    want->release(want);
+}
+
+TEST(codec_simple_writes_the_same_answer_when_it_is_one_number)
+{
+    for (size_t i = 0; i < N(edges); i++) {
+        check_answer_written(tenrec_int(edges[i]));
+        check_answer_written(tenrec_int(~edges[i]));
+    }
+    check_answer_written(tenrec_double(1.5));
+    check_answer_written(tenrec_bool(true));
+    check_answer_written(tenrec_bool(false));
+}
+
+TEST(codec_simple_leaves_alone_answers_that_are_not_one_number_when_written)
+{
+    const struct tenrec_value one = tenrec_int(1);
+    const struct tenrec_value v[] = { tenrec_nil(), tenrec_text("a"), tenrec_bytes("a", 1),
+                                      tenrec_array(&one, 1) };
+
+    for (size_t i = 0; i < N(v); i++)
+        assert_null(codec_simple_write_value(&v[i], TENREC_MSG_RET));
+}
+
+/* Reads the item as an answer, and in an array by the long way. Returns true if the short way
+ * took it. */
+static bool check_answer_read(const char *item, size_t n)
+{
+    char bytes[16] = HEAD, list[16] = HEAD "\x81";
+    struct tenrec_msg *msg, *want;
+    struct tenrec_value *v, *all;
+
+    memcpy(bytes + 3, item, n);
+    memcpy(list + 4, item, n);
+    msg = message_of(bytes, n + 3, 0);
+    want = message_of(list, n + 4, 0);
+    v = codec_simple_read_value(msg);
+    if (v) {
+        assert_int_equal(codec_read_value(want, &all, NULL), TENREC_OK);
+        assert_same_value(v, &all->u.array[0]);
+        tenrec_value_drop(all);
+        tenrec_value_drop(v);
+    }
+    msg->release(msg);
+    want->release(want);
+    return v != NULL;
+}
+
+/* Each first byte, before bytes that are a boolean's or large, of each length. */
+TEST(codec_simple_reads_the_same_answer_when_it_takes_it)
+{
+    static const char *const behind[] = { "\0\0\0\0\0\0\0\x14", "\0\x15\0\x15\0\0\0\x15",
+                                          "\x14\x14\x14\x14\x14\x14\x14\x14",
+                                          "\xff\xff\xff\xff\xff\xff\xff\xff" };
+    size_t taken = 0;
+
+    for (unsigned first = 0; first < 256; first++)
+        for (size_t i = 0; i < N(behind); i++)
+            for (size_t n = 1; n <= 9; n++) {
+                char item[9];
+
+                item[0] = (char)first;
+                memcpy(item + 1, behind[i], 8);
+                taken += check_answer_read(item, n);
+            }
+    assert_true(taken > 100);
+}
+
 int main(void)
 {
     memset(letters, 'x', sizeof letters - 1);
