@@ -5,7 +5,6 @@
 #include "transport/tcp/interface.h"
 #include "transport/tcp/transport_uv.h"
 
-
 #define OPTION(name, t, d, ...)                                                                    \
     {                                                                                              \
         .key = #name, .type = TENREC_OPT_##t, .offset = offsetof(struct tp_options, name),         \

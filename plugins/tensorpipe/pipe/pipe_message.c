@@ -351,7 +351,7 @@ void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64
     struct endpoint *ep = p->ep;
 
     /* Requests come in on incoming pipes only, and answers on outgoing ones: else
-     * a stranger could answer what was asked of somebody else. */
+     * a stranger could answer a request to another peer. */
     if (p->outgoing ? is_request(type) : type & TENREC_MSG_RESPONSE_BIT) {
         counter_add(&ep->count.messages_dropped, 1);
         endpoint_log(ep, TENREC_LOG_WARN, "message 0x%x from %s \"%s\" dropped: %s", type,

@@ -35,8 +35,8 @@ struct transport {
 
     /* Whether this machine lets us use it; else why not. NULL: always. */
     bool (*viable)(char why[], size_t cap);
-    /* Peers with equal domains can reach each other. Returns false, and an empty text, if the machine
-     * has no name for its domain. */
+    /* Peers with equal domains can reach each other. Returns false, and an empty text, if the
+     * machine has no name for its domain. */
     bool (*domain)(char buf[TRANSPORT_DOMAIN_MAX]);
 
     /* A listening socket, non-blocking, not inherited, and its address as text. */
