@@ -304,14 +304,16 @@ static int near_connect(struct endpoint *ep, const union transport_address *to, 
     return *ret ? 0 : ENOMEM;
 }
 
-static void far_domain(char buf[TRANSPORT_DOMAIN_MAX])
+static bool far_domain(char buf[TRANSPORT_DOMAIN_MAX])
 {
     snprintf(buf, TRANSPORT_DOMAIN_MAX, "uv:*");
+    return true;
 }
 
-static void near_domain(char buf[TRANSPORT_DOMAIN_MAX])
+static bool near_domain(char buf[TRANSPORT_DOMAIN_MAX])
 {
     snprintf(buf, TRANSPORT_DOMAIN_MAX, "here");
+    return true;
 }
 
 static const struct transport far_transport = {

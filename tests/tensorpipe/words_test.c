@@ -5,6 +5,7 @@
 #include "../testing.h"
 
 #include "endpoint.h"
+#include "transport/ring/ring_setup.h"
 #include "transport/ring/stream_ring.h"
 #include "transport/ring/transport_ring.h"
 #include "transport/tp_shm/shm_link.h"
