@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenrec/observe.h>
 #include <tenrec/tenrec.h>
 #include <time.h>
 #include <unistd.h>
@@ -158,12 +159,11 @@ static tenrec_status push(struct tenrec_call *call, void *arg, tenrec_error *err
     struct tenrec_call *answer[TRAINERS_MAX];
     struct tenrec_tensor *gradient;
     int64_t step, pairs;
-    size_t n, n_answer = 0;
+    size_t n_answer = 0;
     double loss;
     bool expected;
-    const struct tenrec_value *args = tenrec_call_args(call, &n);
 
-    if (tenrec_values_get(args, n, err, "iidt", &step, &pairs, &loss, &gradient))
+    if (tenrec_call_get_args(call, err, "iidt", &step, &pairs, &loss, &gradient))
         return TENREC_EINVAL;
     if (!is_matrix(gradient))
         return tenrec_fail(err, TENREC_EINVAL, "gradient is not float32 of %d x %d", SYMBOLS,

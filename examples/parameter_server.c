@@ -10,6 +10,7 @@
  * server a reference to their own sample counter. Trainers do not wait for each
  * other. With --kill one trainer kills itself in the middle: the others do its
  * share, and the server releases its references. */
+#include <tenrec/observe.h>
 #include "parameter_table.h"
 
 #include <inttypes.h>
@@ -245,10 +246,8 @@ static tenrec_status take(struct tenrec_call *call, void *arg, tenrec_error *err
 {
     struct worker *me = arg;
     struct tenrec_rref *table;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(call, &n);
 
-    if (tenrec_values_get(args, n, err, "r", &table))
+    if (tenrec_call_get_args(call, err, "r", &table))
         return TENREC_EINVAL;
     pthread_mutex_lock(&me->lock);
     tenrec_rref_drop(me->table);

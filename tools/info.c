@@ -18,6 +18,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenrec/backend.h>
 #include <tenrec/tenrec.h>
 
 /* ---- collect ------------------------------------------------------------------ */

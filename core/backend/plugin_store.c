@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenrec/config.h>
+#include <tenrec/store_plugin.h>
 
 struct plugin_store {
     struct store_backend backend;

@@ -159,7 +159,7 @@ tenrec_status plugin_validate_check(const struct tenrec_plugin *p, int wanted, t
     if (p->abi_major != TENREC_ABI_MAJOR)
         return tenrec_fail(err, TENREC_EABI, "built for ABI %u.%u, this core has %u.%u: rebuild it",
                            p->abi_major, p->abi_minor, TENREC_ABI_MAJOR, TENREC_ABI_MINOR);
-    /* `probe` was added in 0.1 and may be missing; the fields before it are mandatory. */
+    /* A description may end anywhere from `probe` on; the fields before it are mandatory. */
     if (p->size < offsetof(struct tenrec_plugin, probe) || p->size > MAX_STRUCT_SIZE)
         return tenrec_fail(err, TENREC_EABI, "the plugin's description has %u bytes, expected %zu",
                            p->size, sizeof *p);

@@ -5,7 +5,7 @@
 #define TENREC_CALL_ASKS_H
 
 #include <stdbool.h>
-#include <tenrec/types.h>
+#include <tenrec/message.h>
 
 struct ask {
     struct ask *next;

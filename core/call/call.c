@@ -312,7 +312,7 @@ static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct cal
                                const struct tenrec_value *args, size_t n, int64_t timeout_ms,
                                struct tenrec_future **ret, tenrec_error *err)
 {
-    struct codec_extra extra = { .creation = creation };
+    struct codec_extra extra = { .creation = creation, .deref = spec->deref };
     struct parcel_out out;
     struct tenrec_msg *msg;
     uint32_t max = 0;
@@ -393,12 +393,12 @@ static tenrec_status call_begin(struct tenrec_worker *w, const char *to, const c
     return st;
 }
 
-tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const char *function,
-                               const struct tenrec_value *args, size_t n,
-                               const struct tenrec_call_options *options,
-                               struct tenrec_future **ret, tenrec_error *err)
+tenrec_status call_async(struct tenrec_worker *w, const char *to, const char *function,
+                         const struct tenrec_value *args, size_t n, bool deref,
+                         const struct tenrec_call_options *options, struct tenrec_future **ret,
+                         tenrec_error *err)
 {
-    struct call_spec spec = { .op = "rpc_async", .want_value = true };
+    struct call_spec spec = { .op = "rpc_async", .want_value = true, .deref = deref };
     struct tenrec_future *f;
     tenrec_status st;
 
@@ -419,15 +419,23 @@ tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const ch
     return st;
 }
 
-tenrec_status tenrec_rpc_sync(struct tenrec_worker *w, const char *to, const char *function,
-                              const struct tenrec_value *args, size_t n,
-                              const struct tenrec_call_options *options, struct tenrec_value **ret,
-                              tenrec_error *err)
+tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const char *function,
+                               const struct tenrec_value *args, size_t n,
+                               const struct tenrec_call_options *options,
+                               struct tenrec_future **ret, tenrec_error *err)
+{
+    return call_async(w, to, function, args, n, false, options, ret, err);
+}
+
+tenrec_status call_sync(struct tenrec_worker *w, const char *to, const char *function,
+                        const struct tenrec_value *args, size_t n, bool deref,
+                        const struct tenrec_call_options *options, struct tenrec_value **ret,
+                        tenrec_error *err)
 {
     struct waiter waiter;
     struct future_node node = { .waiter = &waiter };
     struct call_spec spec = {
-        .node = &node, .op = "rpc_sync", .want_value = ret != NULL, .may_wait = true
+        .node = &node, .op = "rpc_sync", .want_value = ret != NULL, .may_wait = true, .deref = deref
     };
     struct waiter *outer = thread_state.waiter;
     struct pool *pool = thread_state.pool;
@@ -460,6 +468,14 @@ tenrec_status tenrec_rpc_sync(struct tenrec_worker *w, const char *to, const cha
         st = future_take_value(f, ret, err);
     tenrec_future_drop(f);
     return st;
+}
+
+tenrec_status tenrec_rpc_sync(struct tenrec_worker *w, const char *to, const char *function,
+                              const struct tenrec_value *args, size_t n,
+                              const struct tenrec_call_options *options, struct tenrec_value **ret,
+                              tenrec_error *err)
+{
+    return call_sync(w, to, function, args, n, false, options, ret, err);
 }
 
 /* ---- answers -------------------------------------------------------------- */

@@ -35,6 +35,7 @@ struct call_spec {
     struct call_sent_hook *sent_hook; /* likewise; or NULL */
     bool want_value;
     bool may_wait; /* the sender may wait for room in the queue */
+    bool deref;    /* the first argument, a reference, stands for its value */
 };
 
 /* Sends a request (takes msg always) and makes the future of its answer. The caller is inside the
@@ -47,6 +48,17 @@ tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
 tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec *spec,
                          const struct codec_creation *creation, const struct tenrec_value *args,
                          size_t n, int64_t timeout_ms, struct tenrec_future **ret,
+                         tenrec_error *err);
+
+/* Calls of tenrec_rpc_sync and tenrec_rpc_async. With `deref` the first argument, a reference, stands
+ * for its value at the callee. */
+tenrec_status call_sync(struct tenrec_worker *w, const char *to, const char *function,
+                        const struct tenrec_value *args, size_t n, bool deref,
+                        const struct tenrec_call_options *options, struct tenrec_value **ret,
+                        tenrec_error *err);
+tenrec_status call_async(struct tenrec_worker *w, const char *to, const char *function,
+                         const struct tenrec_value *args, size_t n, bool deref,
+                         const struct tenrec_call_options *options, struct tenrec_future **ret,
                          tenrec_error *err);
 
 /* Checks size, flags (of which `flags` are allowed) and `into`. errors: EINVAL */

@@ -40,7 +40,7 @@ struct parcel_ops {
      * call does not mean that the call has arrived. */
     void (*follow)(struct rref_parcel *p, struct call_spec *spec, bool one_way);
 
-    /* Resolves the references and objects (reserved & CODEC_UNTAKEN) in `n` values from `from`.
+    /* Resolves the references and objects (flags & CODEC_UNTAKEN) in `n` values from `from`.
      * `deref`: the first may be a value of this worker. The references are released with the
      * values, also after a failure. */
     tenrec_status (*take)(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_value *v,

@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <tenrec/message.h>
 #include <tenrec/rpc.h>
 
 struct span; /* one side of a recorded call */

@@ -7,6 +7,7 @@
 #define TENREC_CODEC_CODEC_H
 
 #include <stdbool.h>
+#include <tenrec/message.h>
 #include <tenrec/value.h>
 
 #include "codec/rref_id.h"
@@ -53,6 +54,7 @@ struct codec_extra {
     const struct codec_creation *creation; /* of a REMOTE_CALL */
     struct codec_refs *refs;               /* NULL: references are refused */
     uint32_t spans_max;                    /* as codec_write_call_asking */
+    bool deref; /* the first argument, a reference, stands for its value */
 };
 
 /* Makes a message of a call; type is `type`, key_len set, id and deadline left

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenrec/future.h>
+#include <tenrec/message.h>
 
 #include "base/utf8.h"
 #include "codec/codec_simple.h"

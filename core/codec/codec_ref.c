@@ -101,13 +101,13 @@ tenrec_status codec_fill_ref(struct filling *f, const struct cbor_item *tag,
     if (tag->n != CODEC_TAG_OBJECT) {
         fork = value_block_items(&f->arena, 1, sizeof *fork);
         *to = tenrec_value_of(TENREC_VALUE_RREF, 0);
-        to->reserved = CODEC_UNTAKEN | (deref ? CODEC_DEREF : 0);
+        to->flags = CODEC_UNTAKEN | (deref ? CODEC_DEREF : 0);
         to->u.bytes = fork;
         return read_fork(&f->r, deref, fork, err);
     }
     entry = value_block_items(&f->arena, 1, sizeof *entry);
     *to = tenrec_value_of(TENREC_VALUE_OBJECT, 0);
-    to->reserved = CODEC_UNTAKEN;
+    to->flags = CODEC_UNTAKEN;
     to->u.map = entry;
     status = cbor_read_item(&f->r, &it, err); /* the array */
     if (status == TENREC_OK)
@@ -159,17 +159,16 @@ static struct codec_ref *next_ref(struct codec_refs *refs)
     return &refs->ref[refs->n];
 }
 
-tenrec_status codec_make_ref(struct codec_refs *refs, const struct tenrec_value *v,
+tenrec_status codec_make_ref(struct codec_refs *refs, const struct tenrec_value *v, bool deref,
                              struct codec_ref **ret, tenrec_error *err)
 {
-    const bool deref = v->reserved == CODEC_DEREF;
     struct codec_ref *ref;
     tenrec_status status;
 
     if (!refs)
         return tenrec_fail(err, TENREC_EUNSUPPORTED, "%s can be sent in calls and answers only",
                            tenrec_value_type_name(v->type));
-    if (!v->u.rref || (v->reserved != 0 && !deref))
+    if (!v->u.rref)
         return tenrec_fail(err, TENREC_EINVAL, "%s is NULL", tenrec_value_type_name(v->type));
     ref = next_ref(refs);
     if (!ref)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenrec/future.h>
+#include <tenrec/message.h>
 
 #define WRITE_MAX 600 /* bytes of a payload: the room of a recycled message */
 
@@ -20,12 +21,14 @@ static size_t room_of(const struct tenrec_value *args, size_t n, uint32_t *ret_t
 {
     const size_t no = WRITE_MAX + 1;
     size_t room = n * CBOR_HEAD_MAX;
+    uint32_t flags = 0;
 
     if (n >= CBOR_LOW_1)
         return no;
     for (size_t i = 0; i < n && room <= WRITE_MAX; i++) {
         const struct tenrec_value *v = &args[i];
 
+        flags |= v->flags;
         switch (v->type) {
         case TENREC_VALUE_NIL:
         case TENREC_VALUE_BOOL:
@@ -50,7 +53,7 @@ static size_t room_of(const struct tenrec_value *args, size_t n, uint32_t *ret_t
             return no;
         }
     }
-    return room;
+    return flags ? no : room; /* codec_write_call_with refuses them */
 }
 
 /* Returns false if the tensor cannot be sent as it is. */
@@ -135,9 +138,9 @@ struct tenrec_msg *codec_simple_write_value(const struct tenrec_value *value, in
     struct tenrec_msg *msg;
     unsigned char *begin;
 
-    if (value->type != TENREC_VALUE_INT && value->type != TENREC_VALUE_DOUBLE &&
-        value->type != TENREC_VALUE_BOOL)
-        return NULL;
+    if (value->flags || (value->type != TENREC_VALUE_INT && value->type != TENREC_VALUE_DOUBLE &&
+                         value->type != TENREC_VALUE_BOOL))
+        return NULL; /* the long way refuses or writes it */
     msg = rpc_message_new(CODEC_BEGIN_SIZE + CBOR_HEAD_MAX, 0);
     if (!msg)
         return NULL;
@@ -179,7 +182,7 @@ CBOR_INLINE bool read_value(struct cbor_reader *r, const struct tenrec_msg *msg,
     if (!cbor_read_head(r, &n))
         return false;
     to->type = TENREC_VALUE_INT;
-    to->reserved = 0;
+    to->flags = 0;
     to->n = 0;
     to->u.room[0] = to->u.room[1] = 0;
     switch (first >> 5) {

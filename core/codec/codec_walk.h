@@ -55,7 +55,7 @@ tenrec_status codec_read_creation(struct cbor_reader *r, struct codec_creation *
                                   tenrec_error *err);
 
 /* Writing: the record of a reference or an object. */
-tenrec_status codec_make_ref(struct codec_refs *refs, const struct tenrec_value *v,
+tenrec_status codec_make_ref(struct codec_refs *refs, const struct tenrec_value *v, bool deref,
                              struct codec_ref **ret, tenrec_error *err);
 size_t codec_fork_size(const struct rref_fork *f, bool deref);
 void codec_put_fork(struct cbor_writer *w, const struct rref_fork *f, bool deref);

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <string.h>
 #include <tenrec/future.h>
+#include <tenrec/message.h>
 
 #include "base/utf8.h"
 #include "codec/cbor_writer.h"
@@ -26,6 +27,7 @@ struct total {
     size_t bytes;
     uint32_t tensors;
     struct codec_refs *refs;
+    const struct tenrec_value *deref; /* the reference that stands for its value, or NULL */
 };
 
 struct writing {
@@ -33,6 +35,7 @@ struct writing {
     struct tenrec_msg *msg;
     uint32_t tensor; /* the next one */
     const struct codec_ref *ref;
+    const struct tenrec_value *deref;
 };
 
 static tenrec_status add_text(const char *text, size_t n, struct total *t, tenrec_error *err)
@@ -58,6 +61,8 @@ static tenrec_status add_long_value(const struct tenrec_value *v, int depth, str
 static inline tenrec_status add_value(const struct tenrec_value *v, int depth, struct total *t,
                                       tenrec_error *err)
 {
+    if (__builtin_expect(v->flags != 0, 0))
+        return value_refuse_flags(v, err);
     switch (v->type) {
     case TENREC_VALUE_NIL:
     case TENREC_VALUE_BOOL:
@@ -103,13 +108,13 @@ static tenrec_status add_ref(const struct tenrec_value *v, int depth, struct tot
                              tenrec_error *err)
 {
     struct codec_ref *ref;
-    tenrec_status status = codec_make_ref(t->refs, v, &ref, err);
+    tenrec_status status = codec_make_ref(t->refs, v, v == t->deref, &ref, err);
 
     if (status)
         return status;
     t->bytes += cbor_head_size(CODEC_TAG_RREF);
     if (v->type == TENREC_VALUE_RREF) {
-        t->bytes += codec_fork_size(&ref->fork, v->reserved == CODEC_DEREF);
+        t->bytes += codec_fork_size(&ref->fork, v == t->deref);
         return TENREC_OK;
     }
     t->bytes += cbor_head_size(2);
@@ -212,7 +217,7 @@ static tenrec_status put_values(struct writing *f, uint64_t n, const struct tenr
 static tenrec_status put_ref(struct writing *f, const struct tenrec_value *v, tenrec_error *err)
 {
     const struct codec_ref *ref = f->ref++;
-    const bool deref = v->reserved == CODEC_DEREF;
+    const bool deref = v == f->deref;
 
     assert(ref);
     if (v->type == TENREC_VALUE_RREF) {
@@ -257,6 +262,7 @@ static tenrec_status write_begin(struct writing *f, int32_t type, const struct t
     f->w.end = f->w.at + t->bytes;
     f->tensor = 0;
     f->ref = t->refs ? t->refs->ref : NULL;
+    f->deref = t->deref;
     memcpy(f->w.at, self_described, sizeof self_described);
     f->w.at += sizeof self_described;
     return TENREC_OK;
@@ -312,7 +318,8 @@ tenrec_status codec_write_call_with(int32_t type, const char *function,
                                       ? (struct rref_fork){ creation->id, creation->fork, 0, 0 }
                                       : (struct rref_fork){ .owner = 0 };
     struct total t = { .bytes = sizeof self_described + CALL_OVERHEAD + CALL_NIL,
-                       .refs = extra->refs };
+                       .refs = extra->refs,
+                       .deref = extra->deref ? args : NULL };
     const size_t function_len = strlen(function);
     struct writing f;
     tenrec_status status;
@@ -380,12 +387,12 @@ tenrec_status codec_write_value_refs(const struct tenrec_value *value, int32_t t
                                      struct codec_refs *refs, struct tenrec_msg **ret,
                                      tenrec_error *err)
 {
-    struct total t = { sizeof self_described, 0, refs };
+    struct total t = { .bytes = sizeof self_described, .refs = refs };
     struct tenrec_msg *msg;
     struct writing f;
     tenrec_status status;
 
-    if (!value || value->type == TENREC_VALUE_NIL)
+    if (!value || (value->type == TENREC_VALUE_NIL && !value->flags))
         return write_nil(type, ret, err);
     msg = codec_simple_write_value(value, type);
     if (msg) {

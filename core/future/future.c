@@ -325,6 +325,7 @@ tenrec_status tenrec_future_set_value(struct tenrec_future *f, const struct tenr
 {
     struct streams *streams = NULL;
     struct tenrec_value *copy = NULL;
+    tenrec_status st;
     tenrec_error why;
 
     if (f->call.worker)
@@ -335,9 +336,10 @@ tenrec_status tenrec_future_set_value(struct tenrec_future *f, const struct tenr
             *err = why;
         return why.code;
     }
-    if (value && tenrec_value_copy(value, &copy, err) != TENREC_OK) {
+    st = value ? tenrec_value_copy(value, &copy, err) : TENREC_OK;
+    if (st != TENREC_OK) {
         streams_drop(streams);
-        return err ? err->code : TENREC_ENOMEM;
+        return st;
     }
     if (!future_complete_ready(f, copy, streams))
         return tenrec_fail(err, TENREC_EEXIST, "the future is done already");

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <tenrec/store.h>
 #include <tenrec/types.h>
 
 /* Keys below tenrec/<group>[/<run>]:

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <tenrec/group.h>
+#include <tenrec/message.h>
 
 struct monitor;
 

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 #include <tenrec/group.h>
+#include <tenrec/message.h>
 #include <tenrec/observe.h>
 
 struct config_settings;

@@ -251,6 +251,8 @@ static tenrec_status process_group_gather(struct tenrec_process_group *pg, const
     return st;
 }
 
+#define NO_MORE SIZE_MAX /* length of the entry behind the last */
+
 tenrec_status tenrec_process_group_all_gather(struct tenrec_process_group *pg, const void *data,
                                               size_t len, int64_t ms, struct tenrec_gathered **ret,
                                               tenrec_error *err)
@@ -264,7 +266,7 @@ tenrec_status tenrec_process_group_all_gather(struct tenrec_process_group *pg, c
         st = tenrec_fail(err, TENREC_EINVAL, "an all_gather needs a process group and a result");
     if (st != TENREC_OK)
         return st;
-    if (!(list = memory_new((size_t)pg->world, sizeof *list)))
+    if (!(list = memory_new((size_t)pg->world + 1, sizeof *list)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for an all_gather of group \"%s\"",
                            pg->name);
     st = process_group_gather(pg, "an all_gather", data, len, deadline_ns, &values, err);
@@ -274,14 +276,17 @@ tenrec_status tenrec_process_group_all_gather(struct tenrec_process_group *pg, c
     }
     for (int32_t i = 0; i < pg->world; i++)
         list[i] = (struct tenrec_gathered){ values[i].data, values[i].len };
+    list[pg->world] = (struct tenrec_gathered){ NULL, NO_MORE };
     free(values);
     *ret = list;
     return TENREC_OK;
 }
 
-void tenrec_gathered_free(struct tenrec_gathered *list, int32_t world)
+void tenrec_gathered_drop(struct tenrec_gathered *list)
 {
-    for (int32_t i = 0; list && i < world; i++)
+    if (!list)
+        return;
+    for (size_t i = 0; list[i].len != NO_MORE; i++)
         free(list[i].data);
     free(list);
 }

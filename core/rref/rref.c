@@ -16,28 +16,28 @@
 static _Thread_local struct {
     const char *file;
     int line;
-} made_at;
+} origin;
 
-void tenrec_rref_made_at(const char *file, int line)
+void tenrec_rref_set_origin(const char *file, int line)
 {
-    made_at.file = file;
-    made_at.line = line;
+    origin.file = file;
+    origin.line = line;
 }
 
 void rref_place(struct tenrec_rref *r)
 {
-    r->file = made_at.file;
-    r->line = made_at.line;
+    r->file = origin.file;
+    r->line = origin.line;
 }
 
 void rref_place_forget(void)
 {
-    made_at.file = NULL;
-    made_at.line = 0;
+    origin.file = NULL;
+    origin.line = 0;
 }
 
-tenrec_status(tenrec_rref_new)(struct tenrec_worker *w, const struct tenrec_value *value,
-                               struct tenrec_rref **ret, tenrec_error *err)
+tenrec_status tenrec_rref_new(struct tenrec_worker *w, const struct tenrec_value *value,
+                              struct tenrec_rref **ret, tenrec_error *err)
 {
     const struct tenrec_value nil = tenrec_nil();
     struct streams *streams = NULL;

@@ -78,7 +78,7 @@ static void args_put_value(struct tenrec_call *c)
 {
     struct tenrec_value *first = (struct tenrec_value *)(uintptr_t)c->in.args;
 
-    if (c->in.n == 0 || first->type != TENREC_VALUE_RREF || !(first->reserved & CODEC_DEREF))
+    if (c->in.n == 0 || first->type != TENREC_VALUE_RREF || !(first->flags & CODEC_DEREF))
         return;
     c->refs->on = first->u.rref;
     *first = *rref_owner_of(c->refs->on)->value;
@@ -110,8 +110,8 @@ static void args_ready(struct rref_waiter *w, const tenrec_error *why)
 {
     struct tenrec_call *c = ((struct call_waiter *)(void *)w)->call;
     const struct tenrec_value *first = c->in.args;
-    const bool called_on = first->type == TENREC_VALUE_RREF && first->u.rref == w->ref &&
-                           (first->reserved & CODEC_DEREF);
+    const bool called_on =
+        first->type == TENREC_VALUE_RREF && first->u.rref == w->ref && (first->flags & CODEC_DEREF);
 
     /* If a value of ours could not be made, only its users fail, not a call that passes it on. */
     if (why && (called_on || !w->ref->is_owner || why != w->ref->error))

@@ -4,6 +4,7 @@
 #ifndef TENREC_RREF_RREF_CALL_H
 #define TENREC_RREF_RREF_CALL_H
 
+#include <tenrec/message.h>
 #include <tenrec/rref.h>
 
 struct served_refs_ops;

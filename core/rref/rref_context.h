@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <tenrec/agent.h>
 #include <tenrec/rref.h>
 
 #include "base/hash.h"

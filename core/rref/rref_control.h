@@ -3,6 +3,7 @@
 #ifndef TENREC_RREF_RREF_CONTROL_H
 #define TENREC_RREF_RREF_CONTROL_H
 
+#include <tenrec/agent.h>
 #include <tenrec/rpc.h>
 
 struct rref_context;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rref_fetch.c - fetches of referenced values: a copy from the owner, or the local value. */
+#include <tenrec/message.h>
 #include <tenrec/rref.h>
 
 #include <stdlib.h>

@@ -5,10 +5,11 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "codec/codec.h"
+#include "call/call.h"
 #include "future/enter.h"
 #include "peer/worker.h"
 #include "rref/rref_context.h"
+#include "rref/rref_place.h"
 
 enum { FEW = 8 };
 
@@ -44,7 +45,6 @@ static tenrec_status on_begin(struct on *on, struct tenrec_rref *r, const struct
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu arguments", n + 1);
     }
     on->args[0] = tenrec_rref(r);
-    on->args[0].reserved = CODEC_DEREF;
     if (n > 0)
         memcpy(on->args + 1, args, n * sizeof *args);
     return TENREC_OK;
@@ -60,8 +60,8 @@ tenrec_status tenrec_rref_rpc_sync(struct tenrec_rref *r, const char *function,
 
     if (st != TENREC_OK)
         return st;
-    st = tenrec_rpc_sync(on.w, tenrec_rref_owner_name(r), function, on.args, n + 1, options, ret,
-                         err);
+    st = call_sync(on.w, tenrec_rref_owner_name(r), function, on.args, n + 1, true, options, ret,
+                   err);
     on_finish(&on);
     return st;
 }
@@ -76,24 +76,24 @@ tenrec_status tenrec_rref_rpc_async(struct tenrec_rref *r, const char *function,
 
     if (st != TENREC_OK)
         return st;
-    st = tenrec_rpc_async(on.w, tenrec_rref_owner_name(r), function, on.args, n + 1, options, ret,
-                          err);
+    st = call_async(on.w, tenrec_rref_owner_name(r), function, on.args, n + 1, true, options, ret,
+                    err);
     on_finish(&on);
     return st;
 }
 
-tenrec_status(tenrec_rref_remote)(struct tenrec_rref *r, const char *function,
-                                  const struct tenrec_value *args, size_t n,
-                                  const struct tenrec_call_options *options,
-                                  struct tenrec_rref **ret, tenrec_error *err)
+tenrec_status tenrec_rref_remote(struct tenrec_rref *r, const char *function,
+                                 const struct tenrec_value *args, size_t n,
+                                 const struct tenrec_call_options *options,
+                                 struct tenrec_rref **ret, tenrec_error *err)
 {
     struct on on;
     tenrec_status st = on_begin(&on, r, args, n, err);
 
     if (st != TENREC_OK)
         return st;
-    st = (tenrec_remote)(on.w, tenrec_rref_owner_name(r), function, on.args, n + 1, options, ret,
-                         err);
+    st = rref_remote(on.w, tenrec_rref_owner_name(r), function, on.args, n + 1, true, options, ret,
+                     err);
     on_finish(&on);
     return st;
 }

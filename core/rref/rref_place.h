@@ -5,8 +5,15 @@
 
 #include <tenrec/rref.h>
 
-/* Copies the thread's last tenrec_rref_made_at into `r`. */
+/* Moves the origin that tenrec_rref_set_origin noted on this thread into `r`. */
 void rref_place(struct tenrec_rref *r);
 void rref_place_forget(void);
+
+/* tenrec_remote. With `deref` the first argument, a reference, stands for its value at the callee.
+ */
+tenrec_status rref_remote(struct tenrec_worker *w, const char *to, const char *function,
+                          const struct tenrec_value *args, size_t n, bool deref,
+                          const struct tenrec_call_options *options, struct tenrec_rref **ret,
+                          tenrec_error *err);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rref_remote.c - creation of values on other workers. */
+#include <tenrec/message.h>
 #include <tenrec/rref.h>
 
 #include <stdlib.h>
@@ -99,10 +100,10 @@ static tenrec_status rref_remote_check(const char *to, const char *function,
 
 static tenrec_status rref_remote_begin(struct tenrec_worker *w, const char *to,
                                        const char *function, const struct tenrec_value *args,
-                                       size_t n, int64_t timeout_ms, struct tenrec_rref **ret,
-                                       tenrec_error *err)
+                                       size_t n, bool deref, int64_t timeout_ms,
+                                       struct tenrec_rref **ret, tenrec_error *err)
 {
-    struct call_spec spec = { .function = function, .op = "remote" };
+    struct call_spec spec = { .function = function, .op = "remote", .deref = deref };
     struct codec_creation ids;
     struct tenrec_rref *r;
     tenrec_status st;
@@ -126,20 +127,28 @@ static tenrec_status rref_remote_begin(struct tenrec_worker *w, const char *to,
     return st;
 }
 
-tenrec_status(tenrec_remote)(struct tenrec_worker *w, const char *to, const char *function,
-                             const struct tenrec_value *args, size_t n,
-                             const struct tenrec_call_options *options, struct tenrec_rref **ret,
-                             tenrec_error *err)
+tenrec_status rref_remote(struct tenrec_worker *w, const char *to, const char *function,
+                          const struct tenrec_value *args, size_t n, bool deref,
+                          const struct tenrec_call_options *options, struct tenrec_rref **ret,
+                          tenrec_error *err)
 {
     tenrec_status st = rref_remote_check(to, function, args, n, options, err);
 
     if (st == TENREC_OK)
         st = worker_enter(w, err);
     if (st == TENREC_OK) {
-        st = rref_remote_begin(w, to, function, args, n, options ? options->timeout_ms : 0, ret,
-                               err);
+        st = rref_remote_begin(w, to, function, args, n, deref, options ? options->timeout_ms : 0,
+                               ret, err);
         worker_leave(w);
     }
     rref_place_forget();
     return st;
+}
+
+tenrec_status tenrec_remote(struct tenrec_worker *w, const char *to, const char *function,
+                            const struct tenrec_value *args, size_t n,
+                            const struct tenrec_call_options *options, struct tenrec_rref **ret,
+                            tenrec_error *err)
+{
+    return rref_remote(w, to, function, args, n, false, options, ret, err);
 }

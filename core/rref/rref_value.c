@@ -184,7 +184,7 @@ static tenrec_status resolve_rref(struct incoming *t, struct tenrec_value *v, te
     struct rref_owner *o;
     tenrec_status st;
 
-    if (v->reserved & CODEC_DEREF) {
+    if (v->flags & CODEC_DEREF) {
         if (v != t->deref || t->from < 0)
             return tenrec_fail(
                 err, TENREC_EPROTOCOL,
@@ -201,7 +201,7 @@ static tenrec_status resolve_rref(struct incoming *t, struct tenrec_value *v, te
     }
     if (st != TENREC_OK)
         return st;
-    v->reserved &= CODEC_DEREF;
+    v->flags &= CODEC_DEREF;
     v->u.rref = r;
     return TENREC_OK;
 }
@@ -222,7 +222,7 @@ static tenrec_status resolve_object(struct incoming *t, struct tenrec_value *v, 
     if (st != TENREC_OK)
         return st;
     values_finish(&entry->value, 1);
-    v->reserved = 0;
+    v->flags = 0;
     v->u.object = o;
     return TENREC_OK;
 }
@@ -233,7 +233,7 @@ static tenrec_status resolve_ref(struct incoming *t, struct tenrec_value *v, ten
         return resolve_object(t, v, err);
     if (!t->refuse)
         return resolve_rref(t, v, err);
-    if (!(v->reserved & CODEC_DEREF) && ((const struct rref_fork *)v->u.bytes)->parent == t->from)
+    if (!(v->flags & CODEC_DEREF) && ((const struct rref_fork *)v->u.bytes)->parent == t->from)
         rref_refuse(t->w->rrefs, v->u.bytes, &t->acts);
     return TENREC_OK;
 }
@@ -244,7 +244,7 @@ static tenrec_status resolve_values(struct incoming *t, struct tenrec_value *v, 
     tenrec_status st = TENREC_OK;
 
     for (size_t i = 0; i < n && st == TENREC_OK; i++) {
-        if (v[i].reserved & CODEC_UNTAKEN)
+        if (v[i].flags & CODEC_UNTAKEN)
             st = resolve_ref(t, &v[i], err);
         else if (v[i].type == TENREC_VALUE_ARRAY)
             st = resolve_values(t, (struct tenrec_value *)(uintptr_t)v[i].u.array, (size_t)v[i].n,

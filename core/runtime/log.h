@@ -3,6 +3,7 @@
 #ifndef TENREC_RUNTIME_LOG_H
 #define TENREC_RUNTIME_LOG_H
 
+#include <tenrec/error.h>
 #include <tenrec/log.h>
 
 bool log_enabled(enum tenrec_log_level level);

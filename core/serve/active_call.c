@@ -8,11 +8,24 @@
 #include "serve/active_calls.h"
 #include "serve/function.h"
 #include "tensor/stream_value.h"
+#include "tensor/value_block.h"
 
 const struct tenrec_value *tenrec_call_args(const struct tenrec_call *c, size_t *ret_n)
 {
     *ret_n = c->in.n;
     return c->in.args;
+}
+
+tenrec_status tenrec_call_get_args(const struct tenrec_call *c, tenrec_error *err,
+                                   const char *types, ...)
+{
+    tenrec_status st;
+    va_list ap;
+
+    va_start(ap, types);
+    st = values_vget(c->in.args, c->in.n, err, types, ap);
+    va_end(ap);
+    return st;
 }
 
 struct tenrec_worker *tenrec_call_worker(const struct tenrec_call *c)

@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <tenrec/message.h>
 #include <tenrec/rpc.h>
 
 struct function;

@@ -7,6 +7,7 @@
 #ifndef TENREC_TENSOR_MESSAGE_H
 #define TENREC_TENSOR_MESSAGE_H
 
+#include <tenrec/message.h>
 #include <tenrec/tensor.h>
 
 /* As message_new: zeroed, with payload and descriptors, no owners yet. NULL:

@@ -119,12 +119,12 @@ static void value_store(const struct tenrec_value *v, char letter, va_list *ap)
     }
 }
 
-tenrec_status tenrec_values_get(const struct tenrec_value *v, size_t n, tenrec_error *err,
-                                const char *types, ...)
+tenrec_status values_vget(const struct tenrec_value *v, size_t n, tenrec_error *err,
+                          const char *types, va_list ap)
 {
     tenrec_status status = check_count(n, types, err);
     const char *t = types;
-    va_list ap;
+    va_list to;
 
     /* All values are checked before the first is stored. */
     for (size_t i = 0; i < n && !status; i++, t++) {
@@ -134,15 +134,27 @@ tenrec_status tenrec_values_get(const struct tenrec_value *v, size_t n, tenrec_e
     }
     if (status)
         return status;
-    va_start(ap, types);
+    va_copy(to, ap); /* a parameter may be a pointer, of another type than its address */
     t = types;
     for (size_t i = 0; i < n; i++, t++) {
         if (*t == '|')
             t++;
-        value_store(&v[i], *t, &ap);
+        value_store(&v[i], *t, &to);
     }
-    va_end(ap);
+    va_end(to);
     return TENREC_OK;
+}
+
+tenrec_status tenrec_values_get(const struct tenrec_value *v, size_t n, tenrec_error *err,
+                                const char *types, ...)
+{
+    tenrec_status status;
+    va_list ap;
+
+    va_start(ap, types);
+    status = values_vget(v, n, err, types, ap);
+    va_end(ap);
+    return status;
 }
 
 const struct tenrec_value *tenrec_value_find(const struct tenrec_value *map, const char *key)
@@ -155,6 +167,14 @@ const struct tenrec_value *tenrec_value_find(const struct tenrec_value *map, con
     return NULL;
 }
 
+tenrec_status value_refuse_flags(const struct tenrec_value *v, tenrec_error *err)
+{
+    return tenrec_fail(
+        err, TENREC_EINVAL,
+        "%s has the unknown flags 0x%x, expected 0 (use the tenrec_value_ functions)",
+        tenrec_value_type_name(v->type), v->flags);
+}
+
 /* ---- copies ---------------------------------------------------------------- */
 
 static tenrec_status count_value(const struct tenrec_value *v, int depth,
@@ -164,6 +184,8 @@ static tenrec_status count_value(const struct tenrec_value *v, int depth,
 
     if (depth > VALUE_DEPTH)
         return tenrec_fail(err, TENREC_EINVAL, "values are nested deeper than %d", VALUE_DEPTH);
+    if (v->flags)
+        return value_refuse_flags(v, err);
     switch (v->type) {
     case TENREC_VALUE_NIL:
     case TENREC_VALUE_BOOL:
@@ -265,7 +287,7 @@ tenrec_status tenrec_value_copy(const struct tenrec_value *v, struct tenrec_valu
 /* An untaken reference holds no handle, and an untaken object only an encoded value. */
 static void finish_ref(const struct tenrec_value *v)
 {
-    const bool untaken = v->reserved & CODEC_UNTAKEN;
+    const bool untaken = v->flags & CODEC_UNTAKEN;
 
     if (v->type == TENREC_VALUE_RREF && !untaken && v->u.rref)
         handle_ops_of(v->u.rref)->drop(v->u.rref);

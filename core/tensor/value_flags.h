@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* value_flags.h - the library's flags in `reserved` of a value. */
+/* value_flags.h - the library's own marks in `flags` of a value. Only values that are being read
+ * from a message have marks: values of programs, and values given out to them, have none. */
 #ifndef TENREC_TENSOR_VALUE_FLAGS_H
 #define TENREC_TENSOR_VALUE_FLAGS_H
+
+#include <tenrec/value.h>
 
 /* Read from a message, and not yet resolved by parcel_ops.take: u.bytes is a struct rref_fork,
  * u.map an entry of an object's type and its encoded value. */
 #define CODEC_UNTAKEN 1u
 
 #define CODEC_DEREF 2u /* a reference that stands for its value */
+
+/* The error of a value that has flags. Returns EINVAL. */
+tenrec_status value_refuse_flags(const struct tenrec_value *v, tenrec_error *err);
 
 #endif

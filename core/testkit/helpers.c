@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <tenrec/observe.h>
+#include <tenrec/profiler.h>
+#include <tenrec/store.h>
 #include <tenrec/testkit.h>
 
 #include "testkit/counts.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <tenrec/store.h>
+
 #include "testkit/leaks.h"
 
 #include <dirent.h>

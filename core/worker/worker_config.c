@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <tenrec/future.h>
+#include <tenrec/plugin.h>
 
 struct worker_config {
     struct config_settings *settings;

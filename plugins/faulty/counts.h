@@ -4,7 +4,7 @@
 #define FAULTY_COUNTS_H
 
 #include <stdint.h>
-#include <tenrec/types.h>
+#include <tenrec/message.h>
 
 /* Which messages share a count. */
 enum counts_by {

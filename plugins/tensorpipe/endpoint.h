@@ -79,10 +79,4 @@ static inline struct peer *endpoint_peer(const struct endpoint *ep, tenrec_peer 
                : NULL;
 }
 
-/* Returns true if the core places tensors that share a storage (since ABI 0.7). */
-static inline bool endpoint_shares_storages(const struct endpoint *ep)
-{
-    return ep->host->abi_major > 0 || ep->host->abi_minor >= 7;
-}
-
 #endif

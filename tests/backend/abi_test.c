@@ -3,6 +3,7 @@
  * the end of its struct, or takes what was reserved, and counts up the minor. */
 #include <stddef.h>
 #include <tenrec/plugin.h>
+#include <tenrec/value.h>
 
 #include "../testing.h"
 
@@ -18,7 +19,7 @@ AT(tenrec_plugin, abi_minor, 6);
 AT(tenrec_plugin, size, 8);
 AT(tenrec_plugin, kind, 12);
 
-/* 0.1 */
+/* 1.0 */
 SIZE(tenrec_dtype, 4);
 SIZE(tenrec_device, 8);
 SIZE(tenrec_route, 16);
@@ -32,32 +33,28 @@ AT(tenrec_msg, tensors, 56);
 AT(tenrec_msg, release, 80);
 SIZE(tenrec_done, 16);
 AT(tenrec_member, address, 24);
-AT(tenrec_agent_ops, send, 40);
-AT(tenrec_agent_ops, debug_info, 104);
-AT(tenrec_host, send_inner, 8);
-AT(tenrec_host, log, 72);
-
-/* 0.2 */
-AT(tenrec_host, caller_lost, 80);
-
-/* 0.3 */
+AT(tenrec_agent_ops, extensions, 8);
+AT(tenrec_agent_ops, send, 48);
+AT(tenrec_agent_ops, debug_info, 112);
+AT(tenrec_host, extensions, 8);
+AT(tenrec_host, send_inner, 16);
+SIZE(tenrec_extension, 16);
+SIZE(tenrec_value, 32);
+SIZE(tenrec_plugin, 112);
+AT(tenrec_plugin, extensions, 80);
+AT(tenrec_host, log, 80);
+AT(tenrec_host, caller_lost, 88);
 AT(tenrec_tensor_desc, mapping, 320);
-AT(tenrec_host, sharing_open, 88);
-AT(tenrec_host, shared, 120);
-
-/* 0.4 */
+AT(tenrec_host, sharing_open, 96);
+AT(tenrec_host, shared, 128);
 SIZE(tenrec_stream, 16);
 AT(tenrec_tensor_desc, source, 328);
-AT(tenrec_agent_ops, devices, 112);
-AT(tenrec_agent_ops, use_devices, 120);
-AT(tenrec_agent_ops, maps, 128);
+AT(tenrec_agent_ops, devices, 120);
+AT(tenrec_agent_ops, use_devices, 128);
+AT(tenrec_agent_ops, maps, 136);
 AT(tenrec_device_ops, stream_get, 8);
 AT(tenrec_device_ops, copy, 48);
-
-/* 0.6 */
-AT(tenrec_agent_ops, lead, 136);
-
-/* 0.7 */
+AT(tenrec_agent_ops, lead, 144);
 SIZE(tenrec_member, 40);
 AT(tenrec_member, token, 32);
 AT(tenrec_init, host_address, 48);
@@ -66,6 +63,6 @@ AT(tenrec_init, token, 56);
 
 TEST(abi_is_the_one_that_these_sizes_are_of)
 {
-    assert_int_equal(TENREC_ABI_MAJOR, 0);
-    assert_int_equal(TENREC_ABI_MINOR, 7);
+    assert_int_equal(TENREC_ABI_MAJOR, 1);
+    assert_int_equal(TENREC_ABI_MINOR, 0);
 }

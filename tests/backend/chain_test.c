@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <tenrec/log.h>
+#include <tenrec/plugin.h>
 
 static struct loop *loop;
 static atomic_int delivered, told_ok, told_error;

@@ -102,6 +102,22 @@ TEST_WITH(register_backend_checks_the_tables_of_records, unload_all, unload_all)
     }
 }
 
+TEST_WITH(register_backend_skips_extensions_of_unknown_kinds, unload_all, unload_all)
+{
+    const struct tenrec_extension last = { TENREC_EXTENSION_PRIVATE + 2, sizeof last, NULL };
+    const struct tenrec_extension first = { 0x7fffffff, sizeof first, &last };
+    struct tenrec_plugin extended = own;
+    tenrec_error err;
+
+    extended.extensions = &first;
+    assert_status(tenrec_register_backend(&extended, construct, init, &err), &err);
+    assert_true(tenrec_backend_registered(own.name));
+    assert_ptr_equal(tenrec_extension_find(&first, last.kind, sizeof last), &last);
+    assert_null(tenrec_extension_find(&first, last.kind, sizeof last + 1));
+    assert_null(tenrec_extension_find(&first, 1, 0));
+    assert_status(tenrec_unload_backend(own.name, &err), &err);
+}
+
 TEST_WITH(register_backend_refuses_a_name_twice, unload_all, unload_all)
 {
     tenrec_error err;

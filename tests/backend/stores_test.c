@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <tenrec/backend.h>
 #include <tenrec/config.h>
+#include <tenrec/store.h>
 
 struct drawer_options {
     int64_t most;

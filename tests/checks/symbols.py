@@ -51,7 +51,7 @@ def declared(testkit):
 
 def check_library(library, list_path, update):
     name = os.path.basename(library).split(".")[0]
-    version = "TENREC_TESTKIT_0.1" if "testkit" in name else "TENREC_0.1"
+    version = "TENREC_TESTKIT_1.0" if "testkit" in name else "TENREC_1.0"
     symbols = [s for s in exported(library) if s not in (version, f"{version}@@{version}")]
     names = [s.split("@")[0] for s in symbols]
     if update:
@@ -78,7 +78,7 @@ def check_library(library, list_path, update):
         line for line in subprocess.run(["readelf", "-d", library], capture_output=True, text=True,
                                         check=True).stdout.splitlines() if "SONAME" in line))
     report.case(f"symbols_{case}_has_its_soname",
-                [] if soname and soname[1] == f"{name}.so.0" else [str(soname and soname[1])])
+                [] if soname and soname[1] == f"{name}.so.1" else [str(soname and soname[1])])
 
 
 def main():

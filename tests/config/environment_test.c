@@ -4,6 +4,7 @@
 #include "sample.h"
 
 #include <tenrec/log.h>
+#include <tenrec/plugin.h>
 
 #define TEXT                                                                                       \
     "backend: outer\n"                                                                             \

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <tenrec/log.h>
+#include <tenrec/message.h>
 
 struct world w;
 struct worker *a, *b;

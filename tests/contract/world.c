@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <tenrec/agent.h>
 #include <tenrec/config.h>
 
 static struct loop *loop;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenrec/future.h>
+#include <tenrec/message.h>
 
 #include "codec/codec_simple.h"
 #include "tensor/message.h"
@@ -117,15 +118,16 @@ static bool small(const struct tenrec_value *v)
 }
 
 /* References as they were read stand for themselves: marks them as taken, or
- * takes the mark back. Returns false for objects, which no encoder here supports. */
+ * takes the mark back. Returns false for objects, which no encoder here supports, and for references
+ * that stand for their values, which only calls have. */
 static bool mark(const struct tenrec_value *v, bool taken)
 {
-    bool all = v->type != TENREC_VALUE_OBJECT;
+    bool all = v->type != TENREC_VALUE_OBJECT && !(v->flags & CODEC_DEREF);
 
     if (v->type == TENREC_VALUE_RREF && taken)
-        ((struct tenrec_value *)(uintptr_t)v)->reserved &= ~CODEC_UNTAKEN;
+        ((struct tenrec_value *)(uintptr_t)v)->flags &= ~CODEC_UNTAKEN;
     else if (v->type == TENREC_VALUE_RREF)
-        ((struct tenrec_value *)(uintptr_t)v)->reserved |= CODEC_UNTAKEN;
+        ((struct tenrec_value *)(uintptr_t)v)->flags |= CODEC_UNTAKEN;
     for (uint64_t i = 0; v->type == TENREC_VALUE_ARRAY && i < v->n; i++)
         all = mark(&v->u.array[i], taken) && all;
     for (uint64_t i = 0; v->type == TENREC_VALUE_MAP && i < v->n; i++)

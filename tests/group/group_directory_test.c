@@ -6,6 +6,7 @@
 #include "group/group_directory.h"
 #include "rendezvous/members.h"
 
+#include <tenrec/store.h>
 #include <tenrec/types.h>
 
 #define KEY "tenrec.groups"

@@ -98,7 +98,7 @@ static tenrec_status gather_ranks(struct rank *r, struct tenrec_process_group *p
                 st = tenrec_fail(&r->err, TENREC_EPROTOCOL, "got \"%s\", expected \"%s\"",
                                  (char *)list[i].data, text);
         }
-        tenrec_gathered_free(list, WORLD);
+        tenrec_gathered_drop(list);
         if (st != TENREC_OK)
             return st;
     }

@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <tenrec/log.h>
+#include <tenrec/store.h>
 
 static tenrec_error err;
 static char dir[64], path[96], url[112];

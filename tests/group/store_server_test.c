@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <tenrec/log.h>
+#include <tenrec/store.h>
 #include <time.h>
 
 /* As torch 1.13's server does; 2.4's takes 8 MiB. */

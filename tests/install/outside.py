@@ -69,7 +69,7 @@ def main():
     case("install_pkg_config_says_where_plugins_are", problem)
     flags, problem = ask("--cflags", "--libs")
     case("install_pkg_config_has_flags", problem)
-    soname = os.path.join(libdir, "libtenrec.so.0")
+    soname = os.path.join(libdir, "libtenrec.so.1")
     case("install_has_the_library_by_its_soname",
          "" if os.path.exists(soname) else f"there is no {soname}")
 

@@ -7,6 +7,7 @@
 #include "runtime/loop.h"
 
 #include <stdlib.h>
+#include <tenrec/agent.h>
 #include <tenrec/config.h>
 
 static void send_back(struct side *s, tenrec_peer from, struct tenrec_msg *msg)

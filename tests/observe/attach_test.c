@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attach_test.c - calling a group without being of it, on the backend named in
  * argv (one that reaches other processes). */
+#include <tenrec/agent.h>
+#include <tenrec/observe.h>
+
 #include "../support/cluster.h"
 #include "../support/functions.h"
 #include "../testing.h"

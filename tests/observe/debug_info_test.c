@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* debug_info_test.c - the debug info of a worker, local and remote, on the
  * backend named in argv. */
+#include <tenrec/observe.h>
+
 #include "../support/basic_functions.h"
 #include "../support/cluster.h"
 #include "../support/functions.h"

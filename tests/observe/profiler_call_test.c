@@ -7,6 +7,7 @@
 #include "profiler_sessions.h"
 
 #include <stdlib.h>
+#include <tenrec/observe.h>
 #include <tenrec/profiler.h>
 
 struct wanted {

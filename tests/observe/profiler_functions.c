@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <tenrec/profiler.h>
+
 #include "profiler_functions.h"
 
 #include "../support/functions.h"
@@ -20,9 +22,7 @@ static tenrec_status marked(struct tenrec_call *c, void *arg, tenrec_error *err)
 static tenrec_status many(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
     int64_t times = 0;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "i", &times);
+    tenrec_status st = tenrec_call_get_args(c, err, "i", &times);
 
     (void)arg;
     for (int64_t i = 0; i < times; i++)
@@ -36,9 +36,7 @@ static tenrec_status through(struct tenrec_call *c, void *arg, tenrec_error *err
     const int64_t left = tenrec_call_time_left(c);
     const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = left > 0 ? left : 1 };
     const char *to, *fn;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "ss", &to, &fn);
+    tenrec_status st = tenrec_call_get_args(c, err, "ss", &to, &fn);
 
     (void)arg;
     if (st != TENREC_OK)
@@ -88,9 +86,7 @@ static tenrec_status pass(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
     struct tenrec_future *f;
     const char *to, *fn;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "ss", &to, &fn);
+    tenrec_status st = tenrec_call_get_args(c, err, "ss", &to, &fn);
 
     (void)arg;
     if (st == TENREC_OK)

@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 #include <tenrec/future.h>
+#include <tenrec/message.h>
+#include <tenrec/profiler.h>
 
 enum { EVENTS = 8 };
 

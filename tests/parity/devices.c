@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <tenrec/observe.h>
+
 #include "devices.h"
 
 #include "../inproc/pretend.h"

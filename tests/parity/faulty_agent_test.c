@@ -4,6 +4,8 @@
  *
  * argv[1] is config/faulty_torch.yaml, torch's fixture: each case begins with
  * its rules and replaces what it names. Times are shorter than torch's. */
+#include <tenrec/observe.h>
+
 #include "parity.h"
 
 #include "references.h"

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <tenrec/future.h>
+#include <tenrec/message.h>
 
 TEST(codec_call_has_the_documented_bytes_when_written)
 {

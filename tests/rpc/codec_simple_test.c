@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <tenrec/future.h>
+#include <tenrec/message.h>
 
 static char letters[700];
 

@@ -481,3 +481,46 @@ int main(int argc, char **argv)
         cluster_use(argv[1]);
     return testing_run(NULL, NULL);
 }
+
+/* ---- flags ------------------------------------------------------------------- */
+
+static void refuse_flags(const char *to, const struct tenrec_value *v, struct tenrec_rref *r)
+{
+    struct tenrec_value *got = NULL;
+    struct tenrec_rref *made = NULL;
+    struct tenrec_future *f = NULL;
+    tenrec_error err;
+
+    assert_int_equal(tenrec_rpc_sync(c.worker[0], to, "identity", v, 1, NULL, &got, &err),
+                     TENREC_EINVAL);
+    assert_non_null(strstr(err.text, "has the unknown flags 0x"));
+    assert_int_equal(tenrec_rpc_async(c.worker[0], to, "identity", v, 1, NULL, &f, &err),
+                     TENREC_EINVAL);
+    assert_int_equal(tenrec_remote(c.worker[0], to, "identity", v, 1, NULL, &made, &err),
+                     TENREC_EINVAL);
+    assert_int_equal(tenrec_rref_rpc_sync(r, "identity", v, 1, NULL, &got, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_rref_new(c.worker[0], v, &made, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_value_copy(v, &got, &err), TENREC_EINVAL);
+    assert_non_null(strstr(err.text, "has the unknown flags 0x"));
+}
+
+TEST_WITH(values_with_flags_are_refused_by_every_call, open_three, close_all)
+{
+    struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 42);
+    struct tenrec_value v[] = { tenrec_rref(r), tenrec_int(1), tenrec_text("x"), tenrec_nil() };
+    const struct tenrec_value list = tenrec_array(v, 1);
+
+    for (size_t i = 0; i < sizeof v / sizeof v[0]; i++)
+        for (uint32_t bit = 1; bit != 0; bit = bit == 1   ? 2
+                                               : bit == 2 ? 4
+                                               : bit == 4 ? 1u << 31
+                                                          : 0) {
+            v[i].flags = bit;
+            refuse_flags("worker1", &v[i], r);
+            refuse_flags("worker2", &v[i], r);
+            if (i == 0)
+                refuse_flags("worker1", &list, r);
+            v[i].flags = 0;
+        }
+    tenrec_rref_drop(r);
+}

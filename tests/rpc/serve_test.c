@@ -11,6 +11,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <tenrec/message.h>
 #include <tenrec/rref.h>
 
 static struct cluster two;

@@ -4,6 +4,7 @@
 #include "sharing_pair.h"
 
 #include <sys/resource.h>
+#include <tenrec/message.h>
 #include <tenrec/tensor.h>
 #include <unistd.h>
 

@@ -4,6 +4,7 @@
 #ifndef TENREC_TEST_SHARING_PAIR_H
 #define TENREC_TEST_SHARING_PAIR_H
 
+#include <tenrec/message.h>
 #include <tenrec/tensor.h>
 
 #include "shm/sharing.h"

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <tenrec/message.h>
 #include <tenrec/tensor.h>
 #include <unistd.h>
 

@@ -3,6 +3,7 @@
 #include "../testing.h"
 #include "sharing_pair.h"
 
+#include <tenrec/message.h>
 #include <tenrec/tensor.h>
 #include <unistd.h>
 

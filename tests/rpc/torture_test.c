@@ -10,6 +10,7 @@
 
 #include <tenrec/dlpack.h>
 #include <tenrec/future.h>
+#include <tenrec/message.h>
 
 static int fail_at; /* the allocation that fails; 0: none */
 

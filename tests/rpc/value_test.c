@@ -2,7 +2,7 @@
 /* value_test.c - reading values by type text, finding in maps, deep copies. */
 #include "../testing.h"
 
-#include <tenrec/value.h>
+#include <tenrec/future.h>
 
 #define N(array) (sizeof(array) / sizeof *(array))
 
@@ -13,6 +13,22 @@ static struct tenrec_tensor *small_tensor(void)
 
     assert_int_equal(tenrec_tensor_new(TENREC_INT32, 1, shape, &t, NULL), TENREC_OK);
     return t;
+}
+
+TEST(future_refuses_a_value_with_flags)
+{
+    struct tenrec_value v = tenrec_int(1);
+    struct tenrec_future *f = NULL;
+    tenrec_error err;
+
+    v.flags = 2;
+    assert_int_equal(tenrec_future_new(&f, &err), TENREC_OK);
+    assert_int_equal(tenrec_future_set_value(f, &v, &err), TENREC_EINVAL);
+    assert_string_equal(err.text, "an integer has the unknown flags 0x2, expected 0 (use the "
+                                  "tenrec_value_ functions)");
+    v.flags = 0;
+    assert_int_equal(tenrec_future_set_value(f, &v, &err), TENREC_OK);
+    tenrec_future_drop(f);
 }
 
 TEST(value_get_stores_all_when_types_fit)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker_test.c - calls between real workers, on the backend named in argv. */
+#include <tenrec/observe.h>
+
 #include "pair.h"
 
 #include <pthread.h>

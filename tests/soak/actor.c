@@ -15,6 +15,9 @@
  * Prints "removed" when the group has removed it. --store serves a store, prints its
  * port and ends with stdin.
  */
+#include <tenrec/observe.h>
+#include <tenrec/store.h>
+
 #include "ledger.h"
 #include "work.h"
 

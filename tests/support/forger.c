@@ -3,6 +3,7 @@
 #include "../testing.h"
 
 #include <stdatomic.h>
+#include <tenrec/backend.h>
 #include <tenrec/tenrec.h>
 
 enum { FORGERS_MAX = 8 };

@@ -8,6 +8,9 @@
  * Callbacks are reported as "event ...". SIGTERM sets the handling of that
  * signal: default, ignore, or handle (it then leaves in good order).
  */
+#include <tenrec/observe.h>
+#include <tenrec/store.h>
+
 #include "exchange.h"
 
 #include <errno.h>

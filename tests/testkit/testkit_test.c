@@ -9,7 +9,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <tenrec/profiler.h>
 #include <tenrec/rref.h>
+#include <tenrec/store.h>
 #include <tenrec/tenrec.h>
 #include <tenrec/testkit.h>
 #include <unistd.h>

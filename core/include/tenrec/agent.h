@@ -21,7 +21,7 @@
 
 #include <stdbool.h>
 #include <tenrec/error.h>
-#include <tenrec/types.h>
+#include <tenrec/message.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,14 +33,12 @@ struct tenrec_sharing; /* opaque: what a connection's two ends have of each othe
 
 /* Told exactly once per send: err == NULL means handed to the wire. May be
  * called from any thread, also from inside send. `err` is valid during the
- * call only. fn may be NULL: nobody wants to know. */
+ * call only. fn may be NULL: the sender needs no notice.
+ * frozen: passed by value. */
 struct tenrec_done {
     void (*fn)(void *arg, const tenrec_error *err);
     void *arg;
 };
-
-/* Takes one key and its value, borrowed during the call. */
-typedef void tenrec_sink_fn(void *arg, const char *key, const char *value);
 
 /* One member of the group. Strings live until shutdown. */
 struct tenrec_member {
@@ -50,7 +48,7 @@ struct tenrec_member {
     const char *name;
     const char *address; /* what its agent said, or "" */
 
-    /* Since ABI 0.7. 64 random bits of that life, which its record in the store tells: a
+    /* 64 random bits of that life, which its record in the store tells: a
      * caller that knows them is that member, or has read the store. Do not send them to a
      * peer that has not shown that it knows them. 0: the record has none. */
     uint64_t token;
@@ -72,7 +70,7 @@ struct tenrec_wait {
                           sizeof((table)->member) &&                                               \
      (table)->member)
 
-/* Since ABI 0.4. What the core needs of devices of one kind. These are functions
+/* What the core needs of devices of one kind. These are functions
  * of the process, not of an agent: tensors and futures outlive workers, so the
  * core may call them when the agent is long gone, and keeps the plugin mapped once
  * it has the table. From any thread, several at once. Only stream_wait waits for
@@ -109,6 +107,7 @@ struct tenrec_device_ops {
 struct tenrec_agent_ops {
     uint32_t size; /* sizeof(struct tenrec_agent_ops) */
     uint32_t reserved;
+    const struct tenrec_extension *extensions; /* NULL: none */
 
     /* Where peers reach this agent, e.g. "uv://10.0.0.3:41234". Asked once,
      * between init and start; the core carries it to the others through the
@@ -133,7 +132,7 @@ struct tenrec_agent_ops {
      * network unless the message says TENREC_MSG_MAY_WAIT. Mandatory for an
      * agent that wraps nothing.
      *
-     * Since ABI 0.4: each tensor's `target` says where the receiver shall have
+     * Each tensor's `target` says where the receiver shall have
      * it. One in device memory has a `stream` on which it is ready: queue work
      * and record events on it as you like until you release the message, and
      * release it only when the device does not read its memory any more. What
@@ -178,26 +177,26 @@ struct tenrec_agent_ops {
      * asked; the core puts "<backend>." before each key. */
     void (*debug_info)(struct tenrec_agent *self, tenrec_sink_fn *sink, void *arg);
 
-    /* Since ABI 0.4. The devices from and to which this agent carries tensors:
+    /* The devices from and to which this agent carries tensors:
      * what they can do, and their number in *ret_n (indices 0 to n - 1).
      * EUNSUPPORTED, with the reason, when there are none. Makes no context. Asked
      * between init and address, or once some member's maps name this worker. */
     tenrec_status (*devices)(struct tenrec_agent *self, const struct tenrec_device_ops **ret,
                              uint32_t *ret_n, tenrec_error *err);
 
-    /* Since ABI 0.4. The worker's list of devices, by index: make them ready, as
+    /* The worker's list of devices, by index: make them ready, as
      * a peer may send there before the program has touched them. Before start,
      * and again with all of them when there are more (elastic groups). Maybe none:
      * tensors of the host will go to devices of peers. */
     tenrec_status (*use_devices)(struct tenrec_agent *self, const struct tenrec_device *device,
                                  uint32_t n, tenrec_error *err);
 
-    /* Since ABI 0.5. Would a message that is sent now to `peer`, or along `route` when its
+    /* Would a message that is sent now to `peer`, or along `route` when its
      * generation is not 0, carry memory that host->share knows as a mapping? A guess that
      * costs little: who would else send from private memory copies it into such first. */
     bool (*maps)(struct tenrec_agent *self, tenrec_peer peer, struct tenrec_route route);
 
-    /* Since ABI 0.6. A thread that runs what comes lends itself: until wait->done() or
+    /* A thread that runs what comes lends itself: until wait->done() or
      * the deadline it reads and delivers what comes from anybody, as your own thread
      * would, which rests meanwhile and goes on when this returns. Returns OK then, and
      * EUNSUPPORTED at once when that cannot be now: another thread leads already, or
@@ -215,18 +214,11 @@ struct tenrec_agent {
     struct tenrec_agent *outer; /* NULL at the user */
 };
 
-enum tenrec_log_level {
-    TENREC_LOG_ERROR,
-    TENREC_LOG_WARN,
-    TENREC_LOG_INFO,
-    TENREC_LOG_DEBUG,
-    TENREC_LOG_TRACE,
-};
-
 /* What the core does for plugins. Grows at its end only. */
 struct tenrec_host {
     uint32_t size; /* sizeof(struct tenrec_host) */
     uint16_t abi_major, abi_minor;
+    const struct tenrec_extension *extensions; /* NULL: none */
 
     /* Continue inwards / outwards from `self`. Both take the message. What is
      * delivered came from msg_new and, when it has tensors, from place. */
@@ -248,7 +240,7 @@ struct tenrec_host {
     /* Where shall its tensors go? Sets data and device of each descriptor:
      * the caller's own buffer, the user's allocator or memory of the core. What
      * is mapped is there already: no bytes of it follow.
-     * Since ABI 0.4 `target` (kind 0: not told, then the host's memory) is where
+     * `target` (kind 0: not told, then the host's memory) is where
      * it shall be and `source` where it was; memory of a device comes with a
      * `stream`, on which it may be written at once. Deliver when the last copy
      * is queued there; what goes to the host, when it is there.
@@ -272,12 +264,12 @@ struct tenrec_host {
     void (*log)(struct tenrec_agent *self, enum tenrec_log_level level, const char *fmt, ...)
         TENREC_PRINTF(3, 4);
 
-    /* Since ABI 0.2. The connection on which requests came from `peer`, who
+    /* The connection on which requests came from `peer`, who
      * has proved to be that, broke. No call waits for it, but the program
      * wants to know. When both connections break tell both, in any order. */
     void (*caller_lost)(struct tenrec_agent *self, tenrec_peer peer, const tenrec_error *why);
 
-    /* Since ABI 0.3: tensors in shared memory reach a process of this host as a
+    /* Tensors in shared memory reach a process of this host as a
      * mapping. All of it is optional; what is not shared is carried as bytes.
      *
      * One sharing per connection that can carry descriptors, for both ways. NULL:

@@ -29,7 +29,8 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* A device of the caller, and the one of the callee where its tensors go. */
+/* A device of the caller, and the device of the callee where its tensors go.
+ * frozen: passed in arrays. */
 struct tenrec_device_pair {
     struct tenrec_device from;
     struct tenrec_device to;

@@ -63,6 +63,7 @@ enum tenrec_error_flags {
     TENREC_ERROR_CALLEE = 1 << 0,
 };
 
+/* frozen: callers have it on their stacks, and 512 bytes are enough. */
 typedef struct tenrec_error {
     tenrec_status code;
     int32_t os_errno;      /* errno behind it; 0 when there was none */

@@ -14,7 +14,7 @@
 #define TENREC_LOG_H
 
 #include <stdbool.h>
-#include <tenrec/agent.h>
+#include <tenrec/types.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -24,8 +24,8 @@ extern "C" {
  * older host, so that it looks at host->size (TENREC_HAS) before it uses what
  * came later. */
 #define TENREC_PLUGIN_MAGIC 0x544e5243u /* "TNRC" */
-#define TENREC_ABI_MAJOR 0              /* changes when old plugins break */
-#define TENREC_ABI_MINOR 7              /* counts additions at struct ends */
+#define TENREC_ABI_MAJOR 1              /* changes when old plugins break */
+#define TENREC_ABI_MINOR 0              /* counts additions at struct ends */
 
 #define TENREC_EXPORT __attribute__((visibility("default")))
 
@@ -34,6 +34,7 @@ enum tenrec_plugin_kind { TENREC_PLUGIN_BACKEND = 1, TENREC_PLUGIN_STORE = 2 };
 
 #define TENREC_FOREVER UINT64_MAX /* a duration written as `none` */
 
+/* frozen: the core fills it in the options struct of a plugin. */
 union tenrec_option_value {
     bool b;         /* TENREC_OPT_BOOL */
     int64_t i;      /* TENREC_OPT_INT */
@@ -43,21 +44,25 @@ union tenrec_option_value {
     const char *s;  /* TENREC_OPT_STRING, owned by the core */
 };
 
+/* frozen: filled by the core, as tenrec_option_value. */
 struct tenrec_option_list {
     const union tenrec_option_value *v; /* owned by the core */
     size_t n;
 };
 
+/* frozen: filled by the core, as tenrec_option_value. */
 struct tenrec_option_pair {
     const char *key;
     union tenrec_option_value value;
 };
 
+/* frozen: filled by the core, as tenrec_option_value. */
 struct tenrec_option_map {
     const struct tenrec_option_pair *v; /* owned by the core, in file order */
     size_t n;
 };
 
+/* frozen: filled by the core, as tenrec_option_value. */
 struct tenrec_option_records {
     const void *v;            /* structs of record->size bytes each; owned by the core */
     const char *const *place; /* of each: "cluster.yaml:9:7", or "" for a default;
@@ -145,12 +150,16 @@ struct tenrec_plugin {
     /* What works on this machine: pushes keys such as "transport.uv" with
      * "viable" or "not viable: why". Opens nothing that stays. May be NULL. */
     void (*probe)(const void *options, tenrec_sink_fn *sink, void *arg);
-    const void *reserved2[4];
+    const struct tenrec_extension *extensions; /* NULL: none */
+    const void *reserved2[3];
 };
 
-#define TENREC_PLUGIN_HEADER                                                                       \
+/* Begins the description of a backend; TENREC_STORE_PLUGIN_HEADER that of a store. C++ before
+ * C++20 has no designated initializers: there the same macros give the members in their order. */
+#if !defined(__cplusplus) || __cplusplus >= 202002L
+#define TENREC_PLUGIN_HEADER_OF(plugin_kind)                                                       \
     .magic = TENREC_PLUGIN_MAGIC, .abi_major = TENREC_ABI_MAJOR, .abi_minor = TENREC_ABI_MINOR,    \
-    .size = sizeof(struct tenrec_plugin), .kind = TENREC_PLUGIN_BACKEND
+    .size = sizeof(struct tenrec_plugin), .kind = (plugin_kind)
 
 #define TENREC_PLUGIN_OPTIONS(table, type)                                                         \
     .options = (table), .n_options = sizeof(table) / sizeof((table)[0]),                           \
@@ -161,6 +170,21 @@ struct tenrec_plugin {
         .options = (table), .n_options = sizeof(table) / sizeof((table)[0]),                       \
         .option_size = sizeof((table)[0]), .size = sizeof(type)                                    \
     }
+#else
+#define TENREC_PLUGIN_HEADER_OF(plugin_kind)                                                       \
+    TENREC_PLUGIN_MAGIC, TENREC_ABI_MAJOR, TENREC_ABI_MINOR, sizeof(struct tenrec_plugin),         \
+        (plugin_kind)
+
+#define TENREC_PLUGIN_OPTIONS(table, type)                                                         \
+    (table), sizeof(table) / sizeof((table)[0]), sizeof((table)[0]), sizeof(type)
+
+#define TENREC_OPTION_RECORD(table, type)                                                          \
+    {                                                                                              \
+        (table), sizeof(table) / sizeof((table)[0]), sizeof((table)[0]), sizeof(type), 0           \
+    }
+#endif
+
+#define TENREC_PLUGIN_HEADER TENREC_PLUGIN_HEADER_OF(TENREC_PLUGIN_BACKEND)
 
 struct tenrec_init {
     uint32_t size;  /* sizeof(struct tenrec_init) */
@@ -172,12 +196,12 @@ struct tenrec_init {
     const char *backend;  /* how the config calls this link */
     const void *options;  /* yours, lives as long as the agent */
 
-    /* Since ABI 0.4. Where members on other hosts reach this one, "10.1.0.7" or
+    /* Where members on other hosts reach this one, "10.1.0.7" or
      * "fd00::7", as far as the core can tell: where an agent listens that was told
      * nothing else. "": all are on this host. Borrowed during the call. */
     const char *host_address;
 
-    /* Since ABI 0.7. The token of this life, as in struct tenrec_member; 0: none. */
+    /* The token of this life, as in struct tenrec_member; 0: none. */
     uint64_t token;
 };
 

@@ -86,7 +86,8 @@ enum tenrec_event_kind {
 };
 
 /* One event. Times are nanoseconds. Those of a callee are put into the middle
- * of the caller's round trip, so they are as wrong as its two ways differ. */
+ * of the caller's round trip, so they are as wrong as its two ways differ.
+ * Grows at its end: given out by pointer only. */
 struct tenrec_event {
     const char *name;        /* "rpc_sync#add(worker0 -> worker1)" */
     const char *worker_name; /* where it happened */

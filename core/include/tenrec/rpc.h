@@ -19,11 +19,9 @@
 #ifndef TENREC_RPC_H
 #define TENREC_RPC_H
 
-#include <tenrec/agent.h>
 #include <tenrec/config.h>
 #include <tenrec/device.h>
 #include <tenrec/future.h>
-#include <tenrec/store.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,7 +31,8 @@ extern "C" {
 struct tenrec_worker; /* opaque */
 struct tenrec_call;   /* opaque: one request that a function answers */
 
-/* What is known of a worker. The name is borrowed until shutdown. */
+/* Name and id of a worker. The name is borrowed until shutdown.
+ * frozen: it is returned by value and in arrays; more about a worker gets functions of its own. */
 struct tenrec_worker_info {
     const char *name;
     tenrec_peer id;
@@ -173,8 +172,19 @@ tenrec_status tenrec_register_function(struct tenrec_worker *w, const char *name
                                        tenrec_function_fn *fn, void *arg, uint32_t flags,
                                        tenrec_error *err);
 
-/* What the call brought; borrowed until it is answered. */
+/* The arguments of the call; borrowed until the call is answered. */
 const struct tenrec_value *tenrec_call_args(const struct tenrec_call *c, size_t *ret_n);
+
+/* Reads and checks the arguments by the type text of tenrec_values_get:
+ *
+ *     int64_t a; struct tenrec_tensor *t;
+ *     tenrec_call_get_args(call, err, "it", &a, &t);
+ *
+ * ret      borrowed until the call is answered
+ * errors   EINVAL: "argument 2 is text, expected an integer", "takes 2 arguments, got 1"
+ */
+tenrec_status tenrec_call_get_args(const struct tenrec_call *c, tenrec_error *err,
+                                   const char *types, ...);
 struct tenrec_worker *tenrec_call_worker(const struct tenrec_call *c);
 const char *tenrec_call_function(const struct tenrec_call *c);
 /* The caller; id TENREC_ANONYMOUS and name "" when it is no member. */

@@ -219,17 +219,12 @@ void tenrec_set_rrefs_released_callback(struct tenrec_worker *w, tenrec_rrefs_re
  */
 void tenrec_set_rref_leak_check(struct tenrec_worker *w, bool on);
 
-/* Says where the next reference of this thread is made, for the report of what
- * leaks. `file` lives for ever. */
-void tenrec_rref_made_at(const char *file, int line);
-
-/* In debug builds the report names the line that made a reference. */
-#ifndef NDEBUG
-#define tenrec_remote(...) (tenrec_rref_made_at(__FILE__, __LINE__), tenrec_remote(__VA_ARGS__))
-#define tenrec_rref_new(...) (tenrec_rref_made_at(__FILE__, __LINE__), tenrec_rref_new(__VA_ARGS__))
-#define tenrec_rref_remote(...)                                                                    \
-    (tenrec_rref_made_at(__FILE__, __LINE__), tenrec_rref_remote(__VA_ARGS__))
-#endif
+/* Sets the place that the report of leaks names for the next reference that this thread makes:
+ * tenrec_rref_set_origin(__FILE__, __LINE__).
+ *
+ * file     borrowed for the life of the process
+ */
+void tenrec_rref_set_origin(const char *file, int line);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -154,7 +154,8 @@ void tenrec_process_group_drop(struct tenrec_process_group *pg);
 tenrec_status tenrec_process_group_barrier(struct tenrec_process_group *pg, int64_t ms,
                                            tenrec_error *err);
 
-/* What one rank gave. */
+/* The contribution of one rank.
+ * frozen: given out in arrays. */
 struct tenrec_gathered {
     void *data; /* a NUL follows it that is not counted */
     size_t len; /* bytes */
@@ -162,13 +163,13 @@ struct tenrec_gathered {
 
 /* Gives `len` bytes to all ranks and gets what each of them gave.
  *
- * ret      owns: `world` entries by rank; tenrec_gathered_free them
+ * ret      owns: `world` entries by rank; tenrec_gathered_drop them
  * errors   ETIMEDOUT names the ranks that did not come
  */
 tenrec_status tenrec_process_group_all_gather(struct tenrec_process_group *pg, const void *data,
                                               size_t len, int64_t ms, struct tenrec_gathered **ret,
                                               tenrec_error *err);
-void tenrec_gathered_free(struct tenrec_gathered *list, int32_t world);
+void tenrec_gathered_drop(struct tenrec_gathered *list); /* NULL is fine */
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -147,9 +147,7 @@ struct tenrec_store_init {
 typedef tenrec_status tenrec_init_store_fn(const struct tenrec_store_init *in,
                                            struct tenrec_plugin_store *self, tenrec_error *err);
 
-#define TENREC_STORE_PLUGIN_HEADER                                                                 \
-    .magic = TENREC_PLUGIN_MAGIC, .abi_major = TENREC_ABI_MAJOR, .abi_minor = TENREC_ABI_MINOR,    \
-    .size = sizeof(struct tenrec_plugin), .kind = TENREC_PLUGIN_STORE
+#define TENREC_STORE_PLUGIN_HEADER TENREC_PLUGIN_HEADER_OF(TENREC_PLUGIN_STORE)
 
 /* A plugin that defines it with another signature does not compile. */
 extern TENREC_EXPORT tenrec_init_store_fn tenrec_init_store;

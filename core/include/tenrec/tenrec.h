@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenrec/tenrec.h - all that a program needs. */
+/* tenrec/tenrec.h - calls, values, futures, references and groups: for most programs.
+ *
+ * The rest is included where it is used:
+ *
+ *     tenrec/store.h, tenrec/dlpack.h         stores; tensors of other libraries
+ *     tenrec/observe.h, tenrec/profiler.h     counters and traces of a worker
+ *     tenrec/testkit.h                        tests of programs
+ *     tenrec/plugin.h, tenrec/store_plugin.h  backends and stores as plugins
+ *     tenrec/backend.h, tenrec/agent_user.h   backends of this process, messages without RPC
+ */
 #ifndef TENREC_TENREC_H
 #define TENREC_TENREC_H
 
-#include <tenrec/backend.h>
+#include <tenrec/config.h>
 #include <tenrec/group.h>
 #include <tenrec/log.h>
-#include <tenrec/observe.h>
-#include <tenrec/profiler.h>
 #include <tenrec/rpc.h>
 #include <tenrec/rref.h>
 #include <tenrec/version.h>

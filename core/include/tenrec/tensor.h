@@ -17,18 +17,25 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-#define TENREC_UINT8 ((struct tenrec_dtype){ TENREC_DTYPE_UINT, 8, 1 })
-#define TENREC_INT8 ((struct tenrec_dtype){ TENREC_DTYPE_INT, 8, 1 })
-#define TENREC_INT16 ((struct tenrec_dtype){ TENREC_DTYPE_INT, 16, 1 })
-#define TENREC_INT32 ((struct tenrec_dtype){ TENREC_DTYPE_INT, 32, 1 })
-#define TENREC_INT64 ((struct tenrec_dtype){ TENREC_DTYPE_INT, 64, 1 })
-#define TENREC_FLOAT16 ((struct tenrec_dtype){ TENREC_DTYPE_FLOAT, 16, 1 })
-#define TENREC_FLOAT32 ((struct tenrec_dtype){ TENREC_DTYPE_FLOAT, 32, 1 })
-#define TENREC_FLOAT64 ((struct tenrec_dtype){ TENREC_DTYPE_FLOAT, 64, 1 })
-#define TENREC_BFLOAT16 ((struct tenrec_dtype){ TENREC_DTYPE_BFLOAT, 16, 1 })
-#define TENREC_COMPLEX64 ((struct tenrec_dtype){ TENREC_DTYPE_COMPLEX, 64, 1 })
-#define TENREC_COMPLEX128 ((struct tenrec_dtype){ TENREC_DTYPE_COMPLEX, 128, 1 })
-#define TENREC_BOOL ((struct tenrec_dtype){ TENREC_DTYPE_BOOL, 8, 1 })
+#ifdef __cplusplus /* has no compound literals */
+#define TENREC_DTYPE(code, bits)                                                                   \
+    (tenrec_dtype{ static_cast<uint8_t>(code), static_cast<uint8_t>(bits), 1 })
+#else
+#define TENREC_DTYPE(code, bits) ((struct tenrec_dtype){ (code), (bits), 1 })
+#endif
+
+#define TENREC_UINT8 TENREC_DTYPE(TENREC_DTYPE_UINT, 8)
+#define TENREC_INT8 TENREC_DTYPE(TENREC_DTYPE_INT, 8)
+#define TENREC_INT16 TENREC_DTYPE(TENREC_DTYPE_INT, 16)
+#define TENREC_INT32 TENREC_DTYPE(TENREC_DTYPE_INT, 32)
+#define TENREC_INT64 TENREC_DTYPE(TENREC_DTYPE_INT, 64)
+#define TENREC_FLOAT16 TENREC_DTYPE(TENREC_DTYPE_FLOAT, 16)
+#define TENREC_FLOAT32 TENREC_DTYPE(TENREC_DTYPE_FLOAT, 32)
+#define TENREC_FLOAT64 TENREC_DTYPE(TENREC_DTYPE_FLOAT, 64)
+#define TENREC_BFLOAT16 TENREC_DTYPE(TENREC_DTYPE_BFLOAT, 16)
+#define TENREC_COMPLEX64 TENREC_DTYPE(TENREC_DTYPE_COMPLEX, 64)
+#define TENREC_COMPLEX128 TENREC_DTYPE(TENREC_DTYPE_COMPLEX, 128)
+#define TENREC_BOOL TENREC_DTYPE(TENREC_DTYPE_BOOL, 8)
 
 struct tenrec_tensor; /* opaque */
 

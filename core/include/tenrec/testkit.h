@@ -28,13 +28,14 @@
 
 #include <tenrec/profiler.h>
 #include <tenrec/rpc.h>
+#include <tenrec/store.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* What a body knows of the worker that runs it. */
+/* What a body knows of the worker that runs it. Grows at its end: given out by pointer only. */
 struct tenrec_test {
     struct tenrec_worker *worker; /* runs; NULL with TENREC_TEST_NO_RPC */
     int32_t rank;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenrec/types.h - the nouns that cross the plugin border. */
+/* tenrec/types.h - ids, element types, devices and tensors: types that programs and plugins share.
+ */
 #ifndef TENREC_TYPES_H
 #define TENREC_TYPES_H
 
@@ -17,7 +18,8 @@ typedef int32_t tenrec_peer;
 #define TENREC_NAME_MAX 127 /* bytes of a worker's name, without the NUL */
 #define TENREC_MAX_DIMS 16
 
-/* DLPack's triple, so that no translation is needed. */
+/* DLPack's triple, so that no translation is needed.
+ * frozen: the triple is DLPack's ABI. */
 struct tenrec_dtype {
     uint8_t code; /* enum tenrec_dtype_code */
     uint8_t bits;
@@ -38,19 +40,23 @@ enum tenrec_device_kind { TENREC_CPU = 1, TENREC_CUDA = 2 };
 
 struct tenrec_mapping; /* opaque */
 
+/* frozen: DLPack's pair. */
 struct tenrec_device {
     int32_t kind;  /* enum tenrec_device_kind */
     int32_t index; /* 0 for the CPU */
 };
 
 /* Work of a device that runs in order: a cudaStream_t as a number, 0 for the
- * device's default (legacy) stream. */
+ * device's default (legacy) stream.
+ * frozen: CUDA needs no more to name a stream. */
 struct tenrec_stream {
     struct tenrec_device device;
     uint64_t stream;
 };
 
-/* One tensor of a message: a storage and the view of it. */
+/* One tensor of a message: a storage and the view of it. Zero the struct before filling it.
+ * frozen: programs build it, and `reserved` has room for one addition; arrays in messages have
+ * the step of tenrec_msg.tensor_size. */
 struct tenrec_tensor_desc {
     void *data;                  /* start of the storage, in `device` memory */
     uint64_t bytes;              /* length of the storage */
@@ -69,106 +75,48 @@ struct tenrec_tensor_desc {
     struct tenrec_device source;      /* of one that arrived: where the sender had it;
                                          kind 0: not told */
     uint64_t same_storage;            /* 1 + index of the earlier tensor of the message whose
-                                         storage this is, too; 0: a storage of its own.
-                                         Since ABI 0.7 */
+                                         storage this is, too; 0: a storage of its own */
     uint64_t reserved[1];             /* zero */
 };
 
 #define TENREC_TENSOR_REQUIRES_GRAD ((uint64_t)1)
 #define TENREC_TENSOR_READ_ONLY ((uint64_t)2) /* another process's memory: a write faults */
 
-/* What travels in the place of a shared tensor's bytes. */
-#define TENREC_SHARE_RECORD 16
-#define TENREC_SHARE_FDS 3
-
-struct tenrec_share {
-    uint32_t size; /* sizeof(struct tenrec_share) */
-    uint32_t n_fds;
-    int32_t fd[TENREC_SHARE_FDS];              /* owned by who has the struct */
-    unsigned char record[TENREC_SHARE_RECORD]; /* for the core at the other end */
+/* An optional part of a table of the plugin contract (`extensions` of tenrec_plugin, tenrec_host
+ * and tenrec_agent_ops): the first member of a struct of that kind. A reader skips kinds that it
+ * does not know. Kinds below TENREC_EXTENSION_PRIVATE are Tenrec's, listed in docs/abi.md; the
+ * others are free for a plugin and a host that know each other.
+ *
+ * next     borrowed as long as the table lives; NULL ends the list
+ */
+struct tenrec_extension {
+    uint32_t kind;
+    uint32_t size; /* bytes of the whole struct of that kind */
+    const struct tenrec_extension *next;
 };
 
-/* Message types: TensorPipeAgent's numbers. Any other number passes through
- * untouched. Requests have 0x100, responses 0x200. The 0x180 range is Tenrec's
- * own and is sent to Tenrec peers only. */
-enum tenrec_msg_type {
-    TENREC_MSG_SCRIPT_CALL = 0x100,
-    TENREC_MSG_CALL = 0x102,
-    TENREC_MSG_RET = 0x203,
-    TENREC_MSG_SCRIPT_REMOTE_CALL = 0x104,
-    TENREC_MSG_REMOTE_CALL = 0x105,
-    TENREC_MSG_REMOTE_RET = 0x206,
-    TENREC_MSG_SCRIPT_RREF_FETCH_CALL = 0x107,
-    TENREC_MSG_RREF_FETCH_CALL = 0x108,
-    TENREC_MSG_SCRIPT_RREF_FETCH_RET = 0x209,
-    TENREC_MSG_RREF_FETCH_RET = 0x20a,
-    TENREC_MSG_RREF_USER_DELETE = 0x10b,
-    TENREC_MSG_RREF_FORK_REQUEST = 0x10c,
-    TENREC_MSG_RREF_CHILD_ACCEPT = 0x10d,
-    TENREC_MSG_RREF_ACK = 0x20e,
-    TENREC_MSG_FORWARD_AUTOGRAD_REQ = 0x10f,
-    TENREC_MSG_FORWARD_AUTOGRAD_RESP = 0x210,
-    TENREC_MSG_BACKWARD_AUTOGRAD_REQ = 0x111,
-    TENREC_MSG_BACKWARD_AUTOGRAD_RESP = 0x212,
-    TENREC_MSG_CLEANUP_AUTOGRAD_CONTEXT_REQ = 0x113,
-    TENREC_MSG_CLEANUP_AUTOGRAD_CONTEXT_RESP = 0x214,
-    TENREC_MSG_RUN_WITH_PROFILING_REQ = 0x115,
-    TENREC_MSG_RUN_WITH_PROFILING_RESP = 0x216,
-    TENREC_MSG_RREF_BACKWARD_REQ = 0x117,
-    TENREC_MSG_RREF_BACKWARD_RESP = 0x218,
-    TENREC_MSG_EXCEPTION = 0x237,
-    TENREC_MSG_ONE_WAY_CALL = 0x180, /* a call that nobody answers */
-    TENREC_MSG_CANCEL = 0x181,       /* payload empty; id of the call; no answer */
-    TENREC_MSG_GATHER = 0x182,       /* barrier and all_gather */
-    TENREC_MSG_GATHER_RET = 0x283,
-    TENREC_MSG_VIEW = 0x184, /* members of a dynamic group about its view */
-    TENREC_MSG_VIEW_RET = 0x285,
-};
+#define TENREC_EXTENSION_PRIVATE 0x80000000u
 
-#define TENREC_MSG_REQUEST_BIT 0x100
-#define TENREC_MSG_RESPONSE_BIT 0x200
-
-enum tenrec_msg_flags {
-    TENREC_MSG_CONTROL = 1u << 0,  /* exempt from queue limits */
-    TENREC_MSG_MAY_WAIT = 1u << 1, /* send may block for room in the queue, until
-                                      deadline_ns; cleared by who sends later
-                                      from another thread */
-};
-
-/* Where the answer to a delivered request goes: opaque to all but the agent
- * that made it. An answer whose route is gone is dropped, never sent another
- * way. */
-struct tenrec_route {
-    uint64_t pipe;
-    uint64_t generation; /* 0: no route */
-};
-
-/* One message. Ownership moves with the pointer: whoever is handed a message
- * either passes it on or calls msg->release(msg), once. All that it points to
- * lives until then. */
-struct tenrec_msg {
-    uint32_t size;        /* sizeof(struct tenrec_msg) of its maker */
-    int32_t type;         /* as on the wire */
-    int64_t id;           /* pairs a response with its request */
-    uint64_t deadline_ns; /* CLOCK_MONOTONIC, advisory; 0 = none */
-    void *payload;        /* host memory */
-    uint64_t payload_len; /* bytes */
-    uint32_t key_len;     /* prefix of the payload that says what is called
-                             with which arguments; the rest varies */
-    uint32_t flags;       /* enum tenrec_msg_flags */
-    uint32_t n_tensors;
-    uint32_t tensor_size; /* bytes from one descriptor to the next */
-    struct tenrec_tensor_desc *tensors;
-    struct tenrec_route route; /* of a delivered request and of its response */
-    void (*release)(struct tenrec_msg *msg);
-    uint64_t reserved[4]; /* zero */
-};
-
-static inline struct tenrec_tensor_desc *tenrec_msg_tensor(const struct tenrec_msg *msg, uint32_t i)
+/* Returns the first extension of this kind that has at least `size` bytes, or NULL. */
+static inline const struct tenrec_extension *
+tenrec_extension_find(const struct tenrec_extension *list, uint32_t kind, uint32_t size)
 {
-    return (struct tenrec_tensor_desc *)(void *)((char *)msg->tensors +
-                                                 (size_t)i * msg->tensor_size);
+    for (; list; list = list->next)
+        if (list->kind == kind && list->size >= size)
+            break;
+    return list;
 }
+
+enum tenrec_log_level {
+    TENREC_LOG_ERROR,
+    TENREC_LOG_WARN,
+    TENREC_LOG_INFO,
+    TENREC_LOG_DEBUG,
+    TENREC_LOG_TRACE,
+};
+
+/* Receives one key and its value, borrowed during the call. */
+typedef void tenrec_sink_fn(void *arg, const char *key, const char *value);
 
 #ifdef __cplusplus
 }

@@ -39,10 +39,12 @@ struct tenrec_entry; /* of a map */
 struct tenrec_rref;
 struct tenrec_object;
 
+/* frozen: programs build values and arrays of values on their stacks. A new type of value
+ * uses `n` and the room of the union. */
 struct tenrec_value {
-    uint32_t type;     /* enum tenrec_value_type */
-    uint32_t reserved; /* zero */
-    uint64_t n;        /* bytes of a text or bytes, items of an array or map */
+    uint32_t type;  /* enum tenrec_value_type */
+    uint32_t flags; /* zero; a value with any other flags is refused (EINVAL) */
+    uint64_t n;     /* bytes of a text or bytes, items of an array or map */
     union {
         bool boolean;
         int64_t integer;
@@ -58,6 +60,7 @@ struct tenrec_value {
     } u;
 };
 
+/* frozen: the items of a map. */
 struct tenrec_entry {
     const char *key; /* NUL terminated UTF-8 */
     struct tenrec_value value;

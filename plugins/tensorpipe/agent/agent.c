@@ -191,7 +191,7 @@ static void agent_publish(struct agent *a)
 static void make_offer(struct agent *a)
 {
     a->ep.capabilities = IDENTITY_ALL_DTYPES | IDENTITY_OWN_MESSAGES | IDENTITY_SHORT_LISTS |
-                         (endpoint_shares_storages(&a->ep) ? IDENTITY_SHARED_STORAGES : 0) |
+                         IDENTITY_SHARED_STORAGES |
                          (TENREC_HAS(a->ep.host, sharing_open) ? IDENTITY_MAPS : 0);
     for (unsigned i = 0; i < a->listener.n_ports; i++) {
         const struct listener_port *port = &a->listener.port[i];

@@ -56,10 +56,10 @@ static tenrec_status list_widen(struct pipe *p, const unsigned char *frame, size
     struct tenrec_msg *wide;
     tenrec_status st;
 
-    if (r->arriving || !endpoint_shares_storages(ep))
-        return tenrec_fail(err, r->arriving ? TENREC_EPROTOCOL : TENREC_EUNSUPPORTED,
+    if (r->arriving)
+        return tenrec_fail(err, TENREC_EPROTOCOL,
                            "%u tensors of %u storages: tensors share storages only in messages "
-                           "without memory of devices, and with a libtenrec of ABI 0.7 or later",
+                           "without memory of devices",
                            n, r->n_tensors);
     st = pipe_announced(p, r->msg->payload_len + (uint64_t)n * sizeof(struct tenrec_tensor_desc),
                         err);

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tenrec/message.h - messages between agents: for plugins, and for programs that send messages
+ * without RPC (tenrec/agent_user.h). */
+#ifndef TENREC_MESSAGE_H
+#define TENREC_MESSAGE_H
+
+#include <tenrec/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What travels in the place of a shared tensor's bytes. */
+#define TENREC_SHARE_RECORD 16
+#define TENREC_SHARE_FDS 3
+
+struct tenrec_share {
+    uint32_t size; /* sizeof(struct tenrec_share) */
+    uint32_t n_fds;
+    int32_t fd[TENREC_SHARE_FDS];              /* owned by who has the struct */
+    unsigned char record[TENREC_SHARE_RECORD]; /* for the core at the other end */
+};
+
+/* Message types: TensorPipeAgent's numbers. Any other number passes through
+ * untouched. Requests have 0x100, responses 0x200. The 0x180 range is Tenrec's
+ * own and is sent to Tenrec peers only. */
+enum tenrec_msg_type {
+    TENREC_MSG_SCRIPT_CALL = 0x100,
+    TENREC_MSG_CALL = 0x102,
+    TENREC_MSG_RET = 0x203,
+    TENREC_MSG_SCRIPT_REMOTE_CALL = 0x104,
+    TENREC_MSG_REMOTE_CALL = 0x105,
+    TENREC_MSG_REMOTE_RET = 0x206,
+    TENREC_MSG_SCRIPT_RREF_FETCH_CALL = 0x107,
+    TENREC_MSG_RREF_FETCH_CALL = 0x108,
+    TENREC_MSG_SCRIPT_RREF_FETCH_RET = 0x209,
+    TENREC_MSG_RREF_FETCH_RET = 0x20a,
+    TENREC_MSG_RREF_USER_DELETE = 0x10b,
+    TENREC_MSG_RREF_FORK_REQUEST = 0x10c,
+    TENREC_MSG_RREF_CHILD_ACCEPT = 0x10d,
+    TENREC_MSG_RREF_ACK = 0x20e,
+    TENREC_MSG_FORWARD_AUTOGRAD_REQ = 0x10f,
+    TENREC_MSG_FORWARD_AUTOGRAD_RESP = 0x210,
+    TENREC_MSG_BACKWARD_AUTOGRAD_REQ = 0x111,
+    TENREC_MSG_BACKWARD_AUTOGRAD_RESP = 0x212,
+    TENREC_MSG_CLEANUP_AUTOGRAD_CONTEXT_REQ = 0x113,
+    TENREC_MSG_CLEANUP_AUTOGRAD_CONTEXT_RESP = 0x214,
+    TENREC_MSG_RUN_WITH_PROFILING_REQ = 0x115,
+    TENREC_MSG_RUN_WITH_PROFILING_RESP = 0x216,
+    TENREC_MSG_RREF_BACKWARD_REQ = 0x117,
+    TENREC_MSG_RREF_BACKWARD_RESP = 0x218,
+    TENREC_MSG_EXCEPTION = 0x237,
+    TENREC_MSG_ONE_WAY_CALL = 0x180, /* a call that nobody answers */
+    TENREC_MSG_CANCEL = 0x181,       /* payload empty; id of the call; no answer */
+    TENREC_MSG_GATHER = 0x182,       /* barrier and all_gather */
+    TENREC_MSG_GATHER_RET = 0x283,
+    TENREC_MSG_VIEW = 0x184, /* members of a dynamic group about its view */
+    TENREC_MSG_VIEW_RET = 0x285,
+};
+
+#define TENREC_MSG_REQUEST_BIT 0x100
+#define TENREC_MSG_RESPONSE_BIT 0x200
+
+enum tenrec_msg_flags {
+    TENREC_MSG_CONTROL = 1u << 0,  /* exempt from queue limits */
+    TENREC_MSG_MAY_WAIT = 1u << 1, /* send may block for room in the queue, until
+                                      deadline_ns; cleared by who sends later
+                                      from another thread */
+};
+
+/* Where the answer to a delivered request goes: opaque to all but the agent
+ * that made it. An answer whose route is gone is dropped, never sent another
+ * way.
+ * frozen: passed by value. */
+struct tenrec_route {
+    uint64_t pipe;
+    uint64_t generation; /* 0: no route */
+};
+
+/* One message. Ownership moves with the pointer: whoever is handed a message
+ * either passes it on or calls msg->release(msg), once. All that it points to
+ * lives until then. */
+struct tenrec_msg {
+    uint32_t size;        /* sizeof(struct tenrec_msg) of its maker */
+    int32_t type;         /* as on the wire */
+    int64_t id;           /* pairs a response with its request */
+    uint64_t deadline_ns; /* CLOCK_MONOTONIC, advisory; 0 = none */
+    void *payload;        /* host memory */
+    uint64_t payload_len; /* bytes */
+    uint32_t key_len;     /* prefix of the payload that says what is called
+                             with which arguments; the rest varies */
+    uint32_t flags;       /* enum tenrec_msg_flags */
+    uint32_t n_tensors;
+    uint32_t tensor_size; /* bytes from one descriptor to the next */
+    struct tenrec_tensor_desc *tensors;
+    struct tenrec_route route; /* of a delivered request and of its response */
+    void (*release)(struct tenrec_msg *msg);
+    uint64_t reserved[4]; /* zero */
+};
+
+static inline struct tenrec_tensor_desc *tenrec_msg_tensor(const struct tenrec_msg *msg, uint32_t i)
+{
+    return (struct tenrec_tensor_desc *)(void *)((char *)msg->tensors +
+                                                 (size_t)i * msg->tensor_size);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
