@@ -26,10 +26,8 @@ static void left(struct tenrec_worker *w, const struct tenrec_worker_info *who,
 
 static tenrec_status add_one(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
-    size_t n;
     int64_t a;
-    const struct tenrec_value *args = tenrec_call_args(call, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "i", &a);
+    tenrec_status st = tenrec_call_get_args(call, err, "i", &a);
     struct tenrec_value sum = tenrec_int(a + 1);
 
     (void)arg;

@@ -5,10 +5,8 @@
 
 static tenrec_status add(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
-    size_t n;
     int64_t a, b;
-    const struct tenrec_value *args = tenrec_call_args(call, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "ii", &a, &b);
+    tenrec_status st = tenrec_call_get_args(call, err, "ii", &a, &b);
     struct tenrec_value sum;
 
     (void)arg;

@@ -13,10 +13,8 @@ static atomic_int total; /* of the server */
 
 static tenrec_status serve_add(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
-    size_t n;
     int64_t more;
-    const struct tenrec_value *args = tenrec_call_args(call, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "i", &more);
+    tenrec_status st = tenrec_call_get_args(call, err, "i", &more);
 
     (void)arg;
     if (st == TENREC_OK)

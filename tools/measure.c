@@ -27,9 +27,7 @@ static tenrec_status on_tensor(struct tenrec_call *call, void *arg, tenrec_error
     struct tenrec_tensor *t;
     const unsigned char *p;
     bool compare = false;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(call, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "t|b", &t, &compare);
+    tenrec_status st = tenrec_call_get_args(call, err, "t|b", &t, &compare);
 
     (void)arg;
     if (st || !compare)

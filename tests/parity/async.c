@@ -74,11 +74,9 @@ struct request {
 
 static tenrec_status read_request(struct tenrec_call *c, struct request *r, tenrec_error *err)
 {
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
 
     r->z = 0;
-    return tenrec_values_get(args, n, err, "sii|i", &r->to, &r->x, &r->y, &r->z);
+    return tenrec_call_get_args(c, err, "sii|i", &r->to, &r->x, &r->y, &r->z);
 }
 
 static tenrec_status ask_add(struct tenrec_call *c, const char *to, int64_t x, int64_t y,

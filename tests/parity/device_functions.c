@@ -23,10 +23,8 @@ static tenrec_status wrong_devices(tenrec_error *err)
 static tenrec_status two(struct tenrec_call *c, struct tenrec_tensor **x, struct tenrec_tensor **y,
                          tenrec_error *err)
 {
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
 
-    return tenrec_values_get(args, n, err, "tt", x, y);
+    return tenrec_call_get_args(c, err, "tt", x, y);
 }
 
 /* Takes `t`. */
@@ -102,11 +100,9 @@ static tenrec_status add(struct tenrec_call *c, void *arg, tenrec_error *err)
 
 static tenrec_status gpu_add_given(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
     struct tenrec_tensor *x, *y, *z = NULL;
     int64_t x_to, y_to, z_to;
-    tenrec_status st = tenrec_values_get(args, n, err, "ttiii", &x, &y, &x_to, &y_to, &z_to);
+    tenrec_status st = tenrec_call_get_args(c, err, "ttiii", &x, &y, &x_to, &y_to, &z_to);
 
     (void)arg;
     if (st == TENREC_OK && (index_of(x) != x_to || index_of(y) != y_to))
@@ -178,10 +174,8 @@ static tenrec_status add_to_gpu(struct tenrec_call *c, void *arg, tenrec_error *
 
 static tenrec_status add_one(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
     struct tenrec_tensor *x, *one, *z = NULL;
-    tenrec_status st = tenrec_values_get(args, n, err, "t", &x);
+    tenrec_status st = tenrec_call_get_args(c, err, "t", &x);
 
     (void)arg;
     if (st != TENREC_OK)
@@ -276,12 +270,10 @@ static void drop_view(void *arg, void *data)
 static tenrec_status tensor_view(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
     const int64_t shape[] = { 1000, 200 };
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
     struct tenrec_tensor *whole = NULL, *view = NULL;
     struct tenrec_tensor_desc d;
     int64_t i;
-    tenrec_status st = tenrec_values_get(args, n, err, "i", &i);
+    tenrec_status st = tenrec_call_get_args(c, err, "i", &i);
 
     (void)arg;
     if (st == TENREC_OK)
@@ -303,10 +295,8 @@ static tenrec_status tensor_view(struct tenrec_call *c, void *arg, tenrec_error 
 
 static tenrec_status make_model(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
     int64_t device;
-    tenrec_status st = tenrec_values_get(args, n, err, "i", &device);
+    tenrec_status st = tenrec_call_get_args(c, err, "i", &device);
 
     (void)arg;
     if (st != TENREC_OK)
@@ -317,12 +307,10 @@ static tenrec_status make_model(struct tenrec_call *c, void *arg, tenrec_error *
 
 static tenrec_status forward(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
     struct tenrec_tensor *model, *x = NULL, *z = NULL;
     struct tenrec_value *got = NULL;
     const struct tenrec_value *given;
-    tenrec_status st = tenrec_values_get(args, n, err, "tv", &model, &given);
+    tenrec_status st = tenrec_call_get_args(c, err, "tv", &model, &given);
 
     (void)arg;
     if (st != TENREC_OK)
@@ -343,11 +331,9 @@ static tenrec_status forward(struct tenrec_call *c, void *arg, tenrec_error *err
 
 static tenrec_status sum_of(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
     struct tenrec_tensor *x, *here = NULL;
     struct tenrec_value sum = tenrec_double(0);
-    tenrec_status st = tenrec_values_get(args, n, err, "t", &x);
+    tenrec_status st = tenrec_call_get_args(c, err, "t", &x);
 
     (void)arg;
     if (st == TENREC_OK)
@@ -360,11 +346,9 @@ static tenrec_status sum_of(struct tenrec_call *c, void *arg, tenrec_error *err)
 
 static tenrec_status relay(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
     struct tenrec_value *got = NULL;
     struct tenrec_rref *r;
-    tenrec_status st = tenrec_values_get(args, n, err, "r", &r);
+    tenrec_status st = tenrec_call_get_args(c, err, "r", &r);
 
     (void)arg;
     if (st == TENREC_OK)
@@ -481,12 +465,10 @@ static const struct tenrec_object_type wrapper = { .size = sizeof wrapper,
 
 static tenrec_status make_object(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
     struct tenrec_object *o = NULL;
     struct tenrec_value v;
     struct tenrec_tensor *x;
-    tenrec_status st = tenrec_values_get(args, n, err, "t", &x);
+    tenrec_status st = tenrec_call_get_args(c, err, "t", &x);
 
     (void)arg;
     if (st == TENREC_OK)

@@ -122,9 +122,7 @@ static tenrec_status give_sum(struct tenrec_call *c, const struct tenrec_value *
 static tenrec_status add(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
     const struct tenrec_value *x, *y;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "vv", &x, &y);
+    tenrec_status st = tenrec_call_get_args(c, err, "vv", &x, &y);
 
     (void)arg;
     return st == TENREC_OK ? give_sum(c, x, y, err) : st;
@@ -132,10 +130,8 @@ static tenrec_status add(struct tenrec_call *c, void *arg, tenrec_error *err)
 
 static tenrec_status three(struct tenrec_call *c, int64_t a[3], tenrec_error *err)
 {
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
 
-    return tenrec_values_get(v, n, err, "iii", &a[0], &a[1], &a[2]);
+    return tenrec_call_get_args(c, err, "iii", &a[0], &a[1], &a[2]);
 }
 
 static tenrec_status minimum(struct tenrec_call *c, void *arg, tenrec_error *err)
@@ -164,9 +160,7 @@ static tenrec_status named_sum(struct tenrec_call *c, void *arg, tenrec_error *e
     static const char *const names[] = { "a", "b", "c" };
     const struct tenrec_value *map, *v;
     int64_t sum = 0;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "v", &map);
+    tenrec_status st = tenrec_call_get_args(c, err, "v", &map);
 
     (void)arg;
     for (int i = 0; i < 3 && st == TENREC_OK; i++) {
@@ -215,9 +209,7 @@ static tenrec_status nonzero(struct tenrec_call *c, void *arg, tenrec_error *err
     struct tenrec_value v;
     int64_t shape[2] = { 0, 2 }, k = 0, cols;
     const float *x;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "t", &t);
+    tenrec_status st = tenrec_call_get_args(c, err, "t", &t);
 
     (void)arg;
     if (st != TENREC_OK)
@@ -244,9 +236,7 @@ static tenrec_status heavy(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
     struct tenrec_tensor *t;
     float *x;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "t", &t);
+    tenrec_status st = tenrec_call_get_args(c, err, "t", &t);
 
     (void)arg;
     if (st != TENREC_OK)
@@ -268,11 +258,9 @@ static tenrec_status light(struct tenrec_call *c, void *arg, tenrec_error *err)
 
 static tenrec_status no_result(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
 
     (void)arg;
-    return tenrec_values_get(args, n, err, "");
+    return tenrec_call_get_args(c, err, "");
 }
 
 static tenrec_status raise_error(struct tenrec_call *c, void *arg, tenrec_error *err)
@@ -291,9 +279,7 @@ static tenrec_status gate(struct tenrec_call *c, void *arg, tenrec_error *err)
 static tenrec_status set_value(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
     int64_t i;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "i", &i);
+    tenrec_status st = tenrec_call_get_args(c, err, "i", &i);
 
     (void)arg;
     if (st == TENREC_OK)
@@ -322,9 +308,7 @@ static tenrec_status nested_add(struct tenrec_call *c, void *arg, tenrec_error *
     struct tenrec_value *got = NULL, ask[2];
     struct tenrec_tensor *t;
     const char *dst;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "st", &dst, &t);
+    tenrec_status st = tenrec_call_get_args(c, err, "st", &dst, &t);
 
     (void)arg;
     if (st != TENREC_OK)
@@ -344,10 +328,9 @@ static tenrec_status run_layers(struct tenrec_call *c, void *arg, tenrec_error *
     struct tenrec_value left;
     char next[TENREC_NAME_MAX + 1];
     int64_t ttl;
-    size_t n, world = 0;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
+    size_t world = 0;
     struct tenrec_worker *w = tenrec_call_worker(c);
-    tenrec_status st = tenrec_values_get(args, n, err, "i", &ttl);
+    tenrec_status st = tenrec_call_get_args(c, err, "i", &ttl);
 
     (void)arg;
     atomic_fetch_add(&layers, 1);

@@ -34,9 +34,7 @@ static tenrec_status slow_async_add(struct tenrec_call *c, void *arg, tenrec_err
 {
     struct tenrec_future *f;
     const char *to;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "s", &to);
+    tenrec_status st = tenrec_call_get_args(c, err, "s", &to);
 
     (void)arg;
     if (st == TENREC_OK)

@@ -30,9 +30,7 @@ static tenrec_status counter_new(struct tenrec_call *call, void *arg, tenrec_err
     struct tenrec_object *o = NULL;
     struct tenrec_value v;
     int64_t start;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(call, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "i", &start);
+    tenrec_status st = tenrec_call_get_args(call, err, "i", &start);
 
     (void)arg;
     if (!c || st != TENREC_OK) {
@@ -60,9 +58,7 @@ static tenrec_status counter_add(struct tenrec_call *call, void *arg, tenrec_err
     struct tenrec_value v;
     void *data = NULL;
     int64_t more;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(call, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "vi", &self, &more);
+    tenrec_status st = tenrec_call_get_args(call, err, "vi", &self, &more);
 
     if (st == TENREC_OK)
         st = tenrec_object_get(self, &counter_type, &data, err);
@@ -114,9 +110,7 @@ static tenrec_status rows(struct tenrec_call *call, void *arg, tenrec_error *err
 {
     struct tenrec_tensor *t;
     struct tenrec_value v;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(call, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "t", &t);
+    tenrec_status st = tenrec_call_get_args(call, err, "t", &t);
 
     (void)arg;
     if (st != TENREC_OK)
@@ -150,9 +144,7 @@ static tenrec_status add_to_reference(struct tenrec_call *call, void *arg, tenre
 {
     const struct tenrec_value *x;
     struct tenrec_rref *r;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(call, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "rv", &r, &x);
+    tenrec_status st = tenrec_call_get_args(call, err, "rv", &r, &x);
 
     (void)arg;
     return st == TENREC_OK ? fetched_sum(call, r, NULL, x, err) : st;
@@ -161,9 +153,7 @@ static tenrec_status add_to_reference(struct tenrec_call *call, void *arg, tenre
 static tenrec_status sum_of_references(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     struct tenrec_rref *a, *b;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(call, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "rr", &a, &b);
+    tenrec_status st = tenrec_call_get_args(call, err, "rr", &a, &b);
 
     (void)arg;
     return st == TENREC_OK ? fetched_sum(call, a, b, NULL, err) : st;
@@ -176,9 +166,7 @@ static tenrec_status remote_sum(struct tenrec_call *call, int64_t more, struct t
     const struct tenrec_value *x;
     struct tenrec_value sum[2];
     const char *dst;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(call, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "sv", &dst, &x);
+    tenrec_status st = tenrec_call_get_args(call, err, "sv", &dst, &x);
 
     if (st != TENREC_OK)
         return st;
@@ -256,9 +244,8 @@ static tenrec_status forward(struct tenrec_call *call, void *arg, tenrec_error *
     struct tenrec_value more[2];
     char name[TENREC_NAME_MAX + 1];
     int64_t ttl;
-    size_t n, world = 0;
-    const struct tenrec_value *args = tenrec_call_args(call, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "ri", &r, &ttl);
+    size_t world = 0;
+    tenrec_status st = tenrec_call_get_args(call, err, "ri", &r, &ttl);
 
     (void)arg;
     if (st == TENREC_OK && ttl == 0) {
@@ -308,9 +295,7 @@ static tenrec_status is_confirmed(struct tenrec_call *call, void *arg, tenrec_er
 {
     struct tenrec_value v;
     struct tenrec_rref *r;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(call, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "r", &r);
+    tenrec_status st = tenrec_call_get_args(call, err, "r", &r);
 
     (void)arg;
     if (st != TENREC_OK)
@@ -327,9 +312,7 @@ static tenrec_status keep(struct tenrec_call *call, void *arg, tenrec_error *err
 {
     struct tenrec_rref *r = NULL, *old;
     struct tenrec_worker_info me;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(call, &n);
-    tenrec_status st = arg ? tenrec_values_get(args, n, err, "r", &r) : TENREC_OK;
+    tenrec_status st = arg ? tenrec_call_get_args(call, err, "r", &r) : TENREC_OK;
 
     if (st == TENREC_OK)
         st = tenrec_get_worker_info(tenrec_call_worker(call), NULL, &me, err);

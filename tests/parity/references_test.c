@@ -321,9 +321,7 @@ static tenrec_status train(struct tenrec_call *call, void *arg, tenrec_error *er
     const struct tenrec_value one = tenrec_int(1);
     struct tenrec_rref *r = NULL; /* borrowed from the arguments */
     int64_t steps;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(call, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "ri", &r, &steps);
+    tenrec_status st = tenrec_call_get_args(call, err, "ri", &r, &steps);
 
     (void)arg;
     while (st == TENREC_OK && steps-- > 0)

@@ -82,9 +82,7 @@ static tenrec_status hop(struct tenrec_call *c, void *arg, tenrec_error *err)
     struct tenrec_value left;
     const char *to;
     int64_t n;
-    size_t k;
-    const struct tenrec_value *args = tenrec_call_args(c, &k);
-    tenrec_status st = tenrec_values_get(args, k, err, "i", &n);
+    tenrec_status st = tenrec_call_get_args(c, err, "i", &n);
 
     (void)arg;
     if (st == TENREC_OK)
@@ -130,9 +128,7 @@ static tenrec_status hop_one_way(struct tenrec_call *call, void *arg, tenrec_err
     struct tenrec_value left;
     struct tenrec_worker_info me;
     int64_t n;
-    size_t n_args;
-    const struct tenrec_value *v = tenrec_call_args(call, &n_args);
-    tenrec_status st = tenrec_values_get(v, n_args, err, "i", &n);
+    tenrec_status st = tenrec_call_get_args(call, err, "i", &n);
 
     (void)arg;
     if (st == TENREC_OK)

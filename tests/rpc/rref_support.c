@@ -173,9 +173,7 @@ static tenrec_status fetch(struct tenrec_call *c, int64_t factor, tenrec_error *
 {
     struct tenrec_value *got = NULL, result;
     struct tenrec_rref *r;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "r", &r);
+    tenrec_status st = tenrec_call_get_args(c, err, "r", &r);
 
     if (st == TENREC_OK)
         st = tenrec_rref_to_here(r, NULL, &got, err);
@@ -206,9 +204,7 @@ static tenrec_status give(struct tenrec_call *c, void *arg, tenrec_error *err)
     struct tenrec_value *got = NULL, send;
     struct tenrec_rref *r;
     const char *to;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "sr", &to, &r);
+    tenrec_status st = tenrec_call_get_args(c, err, "sr", &to, &r);
 
     (void)arg;
     if (st != TENREC_OK)
@@ -254,9 +250,7 @@ static size_t rank_of(const struct tenrec_call *c)
 static tenrec_status keep(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
     struct tenrec_rref *r;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "r", &r);
+    tenrec_status st = tenrec_call_get_args(c, err, "r", &r);
 
     (void)arg;
     if (st == TENREC_OK)

@@ -25,10 +25,8 @@ static struct tenrec_tensor *kept;
 static tenrec_status get_tensor(struct tenrec_call *c, struct tenrec_tensor **ret,
                                 tenrec_error *err)
 {
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
 
-    return tenrec_values_get(args, n, err, "t", ret);
+    return tenrec_call_get_args(c, err, "t", ret);
 }
 
 /* [first byte, last byte, is it read-only] */
@@ -109,9 +107,7 @@ static tenrec_status make_result(struct tenrec_call *c, void *arg, tenrec_error 
     struct tenrec_tensor *t = NULL;
     struct tenrec_value v;
     int64_t bytes;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "i", &bytes);
+    tenrec_status st = tenrec_call_get_args(c, err, "i", &bytes);
 
     (void)arg;
     if (st == TENREC_OK)

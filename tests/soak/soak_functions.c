@@ -39,9 +39,7 @@ static tenrec_status do_mix(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
     struct tenrec_value ret;
     int64_t id;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "i", &id);
+    tenrec_status st = tenrec_call_get_args(c, err, "i", &id);
 
     (void)arg;
     if (st != TENREC_OK)
@@ -57,9 +55,7 @@ static tenrec_status do_flip(struct tenrec_call *c, void *arg, tenrec_error *err
     struct tenrec_tensor *in, *out = NULL;
     struct tenrec_value ret;
     int64_t id, count;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "it", &id, &in);
+    tenrec_status st = tenrec_call_get_args(c, err, "it", &id, &in);
 
     (void)arg;
     if (st != TENREC_OK)
@@ -87,9 +83,7 @@ static tenrec_status do_make(struct tenrec_call *c, void *arg, tenrec_error *err
     struct tenrec_tensor *t = NULL;
     struct tenrec_value ret;
     int64_t id, count;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "ii", &id, &count);
+    tenrec_status st = tenrec_call_get_args(c, err, "ii", &id, &count);
 
     (void)arg;
     if (st != TENREC_OK)
@@ -111,9 +105,7 @@ static tenrec_status do_look(struct tenrec_call *c, void *arg, tenrec_error *err
     struct tenrec_value *copy = NULL, ret;
     struct tenrec_rref *r;
     int64_t id, of;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "iir", &id, &of, &r);
+    tenrec_status st = tenrec_call_get_args(c, err, "iir", &id, &of, &r);
 
     (void)arg;
     if (st != TENREC_OK)
@@ -136,9 +128,7 @@ static tenrec_status do_pass(struct tenrec_call *c, void *arg, tenrec_error *err
     struct tenrec_value *got = NULL, args, ret;
     const char *to;
     int64_t id, inner;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "is", &id, &to);
+    tenrec_status st = tenrec_call_get_args(c, err, "is", &id, &to);
 
     (void)arg;
     if (st != TENREC_OK)

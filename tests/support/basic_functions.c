@@ -11,9 +11,7 @@ tenrec_status basic_add(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
     struct tenrec_value sum;
     int64_t a, b;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "ii", &a, &b);
+    tenrec_status st = tenrec_call_get_args(c, err, "ii", &a, &b);
 
     (void)arg;
     if (st != TENREC_OK)
@@ -25,9 +23,7 @@ tenrec_status basic_add(struct tenrec_call *c, void *arg, tenrec_error *err)
 tenrec_status basic_echo(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
     const struct tenrec_value *only;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "v", &only);
+    tenrec_status st = tenrec_call_get_args(c, err, "v", &only);
 
     (void)arg;
     return st == TENREC_OK ? tenrec_call_return(c, only, err) : st;

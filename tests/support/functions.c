@@ -54,9 +54,7 @@ struct tenrec_future *functions_hold(struct tenrec_worker *w, const char *to)
 static tenrec_status fail_with(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
     const char *text;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "s", &text);
+    tenrec_status st = tenrec_call_get_args(c, err, "s", &text);
 
     (void)arg;
     return st == TENREC_OK ? tenrec_fail(err, TENREC_EINVAL, "%s", text) : st;
@@ -87,9 +85,7 @@ static tenrec_status nest(struct tenrec_call *c, void *arg, tenrec_error *err)
     struct tenrec_worker *w = tenrec_call_worker(c);
     struct tenrec_value *got = NULL, down, result;
     int64_t depth;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "i", &depth);
+    tenrec_status st = tenrec_call_get_args(c, err, "i", &depth);
 
     (void)arg;
     if (st != TENREC_OK)
@@ -180,9 +176,7 @@ static tenrec_status sum(struct tenrec_call *c, void *arg, tenrec_error *err)
     struct tenrec_tensor *t;
     struct tenrec_value v;
     double total = 0;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "t", &t);
+    tenrec_status st = tenrec_call_get_args(c, err, "t", &t);
 
     (void)arg;
     if (st != TENREC_OK)
@@ -199,9 +193,7 @@ static tenrec_status range(struct tenrec_call *c, void *arg, tenrec_error *err)
     struct tenrec_tensor *t = NULL;
     struct tenrec_value v;
     int64_t length;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "i", &length);
+    tenrec_status st = tenrec_call_get_args(c, err, "i", &length);
 
     (void)arg;
     if (st == TENREC_OK)

@@ -16,9 +16,7 @@ static tenrec_status scale(struct tenrec_call *c, void *arg, tenrec_error *err)
     struct tenrec_tensor *in, *out = NULL;
     const struct tenrec_tensor_desc *desc;
     struct tenrec_value result;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "t", &in);
+    tenrec_status st = tenrec_call_get_args(c, err, "t", &in);
 
     (void)arg;
     if (st != TENREC_OK)
