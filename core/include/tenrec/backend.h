@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/backend.h - the backends of this process.
  *
- * A backend is registered when its plugin file is loaded, which the config
- * does by itself; a program that brings its own calls tenrec_register_backend
- * and names it in the config like any other. Handles and agents stay valid
+ * Loading a plugin file, which the config does when needed, registers its backend; a program
+ * with a backend of its own calls tenrec_register_backend and names it in the config like any
+ * other. Handles and agents stay valid
  * while others register.
  */
 #ifndef TENREC_BACKEND_H
@@ -20,7 +20,7 @@ extern "C" {
 /* Adds a backend under plugin->name.
  *
  * plugin   borrows it and both functions until tenrec_unload_backend
- * errors   EEXIST (there is one of that name), EPLUGIN, EABI (the description
+ * errors   EEXIST (the name exists already), EPLUGIN, EABI (the description
  *          is out of contract), EINVAL, ENOMEM
  * threads  any
  * source   torch.distributed.rpc.backend_registry.register_backend
@@ -29,28 +29,27 @@ tenrec_status tenrec_register_backend(const struct tenrec_plugin *plugin,
                                       tenrec_construct_options_fn *construct,
                                       tenrec_init_agent_fn *init, tenrec_error *err);
 
-/* Is there a backend of that name? Looks at no file.
+/* Returns true if a backend of that name is registered. Reads no file.
  *
  * threads  any
  * source   torch.distributed.rpc.backend_registry.backend_registered
  */
 bool tenrec_backend_registered(const char *name);
 
-/* Loads the plugin file and registers it; a file that is loaded already is
- * loaded once only.
+/* Loads the plugin file and registers its backend; a file is loaded once only.
  *
- * name_or_path  as `plugin:` in the config: <name>.so is looked for in the
- *               folders of TENREC_PLUGIN_PATH, then among the installed ones
- * errors   EPLUGIN (not found, no plugin), EABI (of another ABI), EEXIST
- *          (another file or the program has one of that name), ENOMEM
+ * name_or_path  as `plugin:` in the config: <name>.so is searched in the folders of
+ *               TENREC_PLUGIN_PATH, then among the installed plugins
+ * errors   EPLUGIN (not found, not a plugin), EABI (of another ABI), EEXIST (another file or the
+ *          program has registered that name), ENOMEM
  * threads  any
  */
 tenrec_status tenrec_load_backend(const char *name_or_path, tenrec_error *err);
 
-/* Takes a backend out again. Its file is unmapped when the plugin allows it,
- * and TENREC_DLCLOSE=0 is not set.
+/* Unregisters a backend. Its file is unmapped if the plugin allows it and TENREC_DLCLOSE=0 is
+ * not set.
  *
- * errors   ENOTFOUND, EBUSY (agents use it; says how many)
+ * errors   ENOTFOUND, EBUSY (in use; names the number of users)
  * threads  any
  */
 tenrec_status tenrec_unload_backend(const char *name, tenrec_error *err);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenrec/config.h - which backends, with which options.
+/* tenrec/config.h - the configuration of workers: backends and their options.
  *
  * A configuration comes from four sources, the later the stronger: defaults,
  * one YAML file, the environment (TENREC_BACKEND, TENREC_WORKER__<KEY>,
  * TENREC_BACKENDS__<NAME>__<OPTION> ...), and the program. Each value knows
  * where it came from, and each error says it: "cluster.yaml:9:3: ...".
  *
- * threads: several may read one configuration; changing it is alone.
+ * threads: concurrent reads are safe; modification requires exclusive access.
  */
 #ifndef TENREC_CONFIG_H
 #define TENREC_CONFIG_H
@@ -39,11 +39,11 @@ tenrec_status tenrec_config_load(const char *path, struct tenrec_config **ret, t
 tenrec_status tenrec_config_parse(const char *text, const char *name, struct tenrec_config **ret,
                                   tenrec_error *err);
 
-/* Sets one value, stronger than file and environment, and checks it as if it
- * stood there. On failure nothing is changed.
+/* Sets one value, which overrides file and environment, and checks it as if it were written
+ * there. A failure changes nothing.
  *
  * key      "worker.rpc_timeout", "backend", "backends.tensorpipe.options.progress";
- *          what is missing on the way is made
+ *          missing maps on the path are created
  * value    as in YAML, without quotes: "60s", "[uv, shm]", "{worker1: {cpu: cpu}}"
  * errors   ECONFIG, ENOMEM; an option of a plugin is checked when the plugin
  *          is loaded
@@ -51,7 +51,7 @@ tenrec_status tenrec_config_parse(const char *text, const char *name, struct ten
 tenrec_status tenrec_config_set(struct tenrec_config *config, const char *key, const char *value,
                                 tenrec_error *err);
 
-/* Takes it. NULL is fine. Workers made from it go on. */
+/* Frees it. NULL is allowed. Workers made from it are not affected. */
 void tenrec_config_drop(struct tenrec_config *config);
 
 #pragma GCC visibility pop

@@ -3,21 +3,21 @@
  *
  * Work of a device runs in streams: what is queued on one runs in order, what is
  * queued on two runs in any. Tenrec keeps the order without making the host
- * wait, by one rule: what belongs to a tensor is ordered on the *current streams*
- * of the thread that hands it over or takes it.
+ * wait, by one rule: work on a tensor is ordered on the *current streams* of the thread that
+ * hands it over or receives it.
  *
- * - A call sends its tensors when what is queued on the caller's current streams
- *   has been done. The caller need not wait for that.
+ * - A call sends its tensors when the work queued on the caller's current streams is done. The
+ *   caller need not wait for that.
  * - A function runs with current streams of its own, on which its arguments are
  *   ready. Its results have to be ready on them when it returns (or calls
  *   tenrec_call_return). They are other streams for each call: two calls are in no order.
  * - A wait for a future makes the waiting thread's current streams wait for the
  *   value, and a callback runs with streams on which it is ready.
  *
- * A thread that has said nothing has the default stream of each device, 0. The
- * numbers are CUstream or cudaStream_t. What can be used is what the backend of
- * some worker of this process has told of: nothing before tenrec_init_rpc of the
- * first one whose group uses devices.
+ * A thread that has set no stream uses the default stream of each device, 0. The
+ * numbers are CUstream or cudaStream_t. Devices are available once a backend of some worker of
+ * this process has reported them: from tenrec_init_rpc of the first worker whose group uses
+ * devices.
  */
 #ifndef TENREC_DEVICE_H
 #define TENREC_DEVICE_H
@@ -37,36 +37,36 @@ struct tenrec_device_pair {
 };
 
 /* The stream on which this thread works at `device`; in a function that answers
- * a call, that of the call. 0 when none was set, and when there is none.
+ * a call, that of the call. 0 if none was set, or none exists.
  *
  * source   torch.cuda.current_stream
  */
 uint64_t tenrec_current_stream(struct tenrec_device device);
 
-/* From now on this thread (in a function: this call) works on s->stream there.
- * It must live until what was done with it has been done.
+/* Sets the current stream of this thread (in a function: of this call) for its device. The
+ * stream must live until all work queued on it is done.
  *
  * errors   EINVAL (the host has no streams), ETOOBIG (more than 32 devices), ENOMEM
  * source   torch.cuda.set_stream
  */
 tenrec_status tenrec_set_current_stream(const struct tenrec_stream *s, tenrec_error *err);
 
-/* A stream of the backend's pool, which others share in turn. Never destroyed.
+/* Returns a stream of the backend's pool, handed out in turn, so that other users may share it.
+ * Never destroyed.
  *
- * errors   EUNSUPPORTED (no such devices here), what the driver says
+ * errors   EUNSUPPORTED (no such devices here), those of the driver
  */
 tenrec_status tenrec_stream_get(struct tenrec_device device, struct tenrec_stream *ret,
                                 tenrec_error *err);
 
-/* What is queued on `then` from now on waits for what is queued on `first` now;
- * the host does not wait.
+/* Makes later work on `then` wait for the work queued on `first` now; the host does not wait.
  *
  * source   torch.cuda.Stream.wait_stream
  */
 tenrec_status tenrec_stream_order(const struct tenrec_stream *first,
                                   const struct tenrec_stream *then, tenrec_error *err);
 
-/* Blocks until all that is queued on `s` now has been done.
+/* Blocks until all work queued on `s` now is done.
  *
  * source   torch.cuda.Stream.synchronize
  */
@@ -83,8 +83,8 @@ tenrec_status tenrec_tensor_new_on(struct tenrec_device device, struct tenrec_dt
                                    uint32_t ndim, const int64_t *shape, struct tenrec_tensor **ret,
                                    tenrec_error *err);
 
-/* Makes a tensor of memory that exists, anywhere: what `desc` says of storage
- * and view. Its `stream` is one on which the elements are ready, or 0.
+/* Makes a tensor of existing memory on any device, with the storage and view of `desc`.
+ * Its `stream` is one on which the elements are ready, or 0.
  *
  * desc     borrowed; the rest as for tenrec_tensor_from_data
  */
@@ -101,12 +101,12 @@ tenrec_status tenrec_tensor_from_desc(const struct tenrec_tensor_desc *desc,
 tenrec_status tenrec_tensor_to(struct tenrec_tensor *t, struct tenrec_device device,
                                struct tenrec_tensor **ret, tenrec_error *err);
 
-/* The thread's current stream waits until the elements of `t` are there: for one
- * that is kept from an earlier call. Waits for a future do it by themselves. */
+/* Makes the thread's current stream wait for the elements of `t`: for a tensor kept from an
+ * earlier call. Waits for futures include this. */
 tenrec_status tenrec_tensor_wait(struct tenrec_tensor *t, tenrec_error *err);
 
-/* `t` is used on that stream, too: memory that Tenrec gave it is used again only
- * after what is queued there when it is dropped.
+/* Declares that `t` is also used on that stream: its memory, if allocated by Tenrec, is reused
+ * only after the work queued there when `t` is dropped.
  *
  * source   torch.Tensor.record_stream
  */

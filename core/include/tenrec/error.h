@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenrec/error.h - what can go wrong, and how it is told.
+/* tenrec/error.h - statuses and error texts.
  *
- * A status says how far the damage reaches; the text says what happened. The
- * first function that knows the cause sets the text; its callers only prefix
- * where they were. No allocation and no thread-local state: the caller owns
+ * A status tells the scope of the failure, the text its cause. The first function that knows the
+ * cause sets the text; its callers only prefix the place.
+ * No allocation and no thread-local state: the caller owns
  * the tenrec_error, usually on its stack. Header only, so that a plugin needs
  * to link nothing.
  */
@@ -23,31 +23,31 @@ extern "C" {
  * the wire; new ones are added at free numbers. */
 /* clang-format off */
 #define TENREC_STATUS_MAP(X)                                                   \
-    X(OK,             0,  "",      "success")                                  \
-    X(EINVAL,        -1,  "call",  "argument out of contract")                 \
-    X(ENOMEM,        -2,  "call",  "out of memory")                            \
-    X(ETIMEDOUT,     -3,  "call",  "no answer before the deadline")            \
-    X(ECANCELED,     -4,  "call",  "given up by its caller or by shutdown")    \
-    X(EUNSUPPORTED,  -5,  "call",  "this backend or build cannot do that")     \
-    X(EINJECTED,     -6,  "call",  "failure injected by a test")               \
-    X(EAGAIN,        -7,  "call",  "queue is full, try again")                 \
-    X(EREMOTE,       -8,  "call",  "the called function failed, and gave no status")              \
-    X(ENOFUNCTION,   -9,  "call",  "the callee has no function of that name")  \
-    X(EWOULDBLOCK,  -10,  "call",  "may not block in this place")              \
-    X(ENOTFOUND,    -11,  "call",  "no such key or name")                      \
-    X(EEXIST,       -12,  "call",  "is there already")                         \
-    X(ETOOBIG,      -13,  "call",  "larger than the configured limit")         \
-    X(EDEVICE,      -14,  "call",  "no device map says where a tensor shall go") \
-    X(EPEER_UNKNOWN,-20,  "peer",  "no such peer")                             \
-    X(EPEER_LOST,   -21,  "peer",  "connection to the peer broke")             \
-    X(ECONNECT,     -22,  "peer",  "cannot connect to the peer")               \
-    X(EPROTOCOL,    -23,  "peer",  "the peer sent what makes no sense")        \
-    X(ESHUTDOWN,    -30,  "agent", "worker is not running (any more)")         \
-    X(EPLUGIN,      -40,  "agent", "plugin cannot be loaded")                  \
-    X(EABI,         -41,  "agent", "plugin speaks another ABI")                \
-    X(ECONFIG,      -42,  "agent", "configuration is wrong")                   \
-    X(EBUSY,        -43,  "agent", "still in use")                             \
-    X(EGROUP,       -44,  "agent", "members of the group disagree or miss")    \
+    X(OK,             0,  "",      "success")                                   \
+    X(EINVAL,        -1,  "call",  "argument out of contract")                  \
+    X(ENOMEM,        -2,  "call",  "out of memory")                             \
+    X(ETIMEDOUT,     -3,  "call",  "no answer before the deadline")             \
+    X(ECANCELED,     -4,  "call",  "canceled by its caller or by shutdown")     \
+    X(EUNSUPPORTED,  -5,  "call",  "this backend or build cannot do that")      \
+    X(EINJECTED,     -6,  "call",  "failure injected by a test")                \
+    X(EAGAIN,        -7,  "call",  "queue is full, try again")                  \
+    X(EREMOTE,       -8,  "call",  "the called function failed, and gave no status") \
+    X(ENOFUNCTION,   -9,  "call",  "the callee has no function of that name")   \
+    X(EWOULDBLOCK,  -10,  "call",  "may not block here")                        \
+    X(ENOTFOUND,    -11,  "call",  "no such key or name")                       \
+    X(EEXIST,       -12,  "call",  "already exists")                            \
+    X(ETOOBIG,      -13,  "call",  "larger than the configured limit")          \
+    X(EDEVICE,      -14,  "call",  "no device map has a target for the tensor") \
+    X(EPEER_UNKNOWN,-20,  "peer",  "no such peer")                              \
+    X(EPEER_LOST,   -21,  "peer",  "connection to the peer broke")              \
+    X(ECONNECT,     -22,  "peer",  "cannot connect to the peer")                \
+    X(EPROTOCOL,    -23,  "peer",  "protocol violation by the peer")            \
+    X(ESHUTDOWN,    -30,  "agent", "worker is not running (any more)")          \
+    X(EPLUGIN,      -40,  "agent", "plugin cannot be loaded")                   \
+    X(EABI,         -41,  "agent", "plugin speaks another ABI")                 \
+    X(ECONFIG,      -42,  "agent", "configuration is wrong")                    \
+    X(EBUSY,        -43,  "agent", "still in use")                              \
+    X(EGROUP,       -44,  "agent", "group members disagree or are missing")     \
     X(EOS,          -50,  "agent", "the operating system refused")
 /* clang-format on */
 
@@ -58,19 +58,19 @@ typedef enum tenrec_status {
 } tenrec_status;
 
 enum tenrec_error_flags {
-    /* The called function ran and returned this error. Without it the status is
-     * that of a runtime: a timeout here, an unknown function there. */
+    /* The called function ran and returned this error. Without this flag the status is from a
+     * runtime: a local timeout, an unknown function at the callee. */
     TENREC_ERROR_CALLEE = 1 << 0,
 };
 
 /* frozen: callers have it on their stacks, and 512 bytes are enough. */
 typedef struct tenrec_error {
     tenrec_status code;
-    int32_t os_errno;      /* errno behind it; 0 when there was none */
-    int32_t worker;        /* id of the worker it happened on; -1 unknown */
+    int32_t os_errno;      /* errno of the cause; 0: none */
+    int32_t worker;        /* id of the worker that failed; -1: unknown */
     uint32_t flags;        /* enum tenrec_error_flags */
     char worker_name[128]; /* its name, or "" */
-    char text[368];        /* always terminated; cut when too long */
+    char text[368];        /* always terminated; truncated if too long */
 } tenrec_error;
 
 #if defined(__GNUC__)
@@ -89,7 +89,7 @@ typedef struct tenrec_error {
 #define TENREC_ERROR_INLINE static inline
 #endif
 
-/* Short name of a status ("ETIMEDOUT"); "?" for a number that is none. */
+/* Short name of a status ("ETIMEDOUT"); "?" for an unknown number. */
 TENREC_ERROR_INLINE const char *tenrec_status_name(tenrec_status code)
 {
     switch (code) {
@@ -102,7 +102,7 @@ TENREC_ERROR_INLINE const char *tenrec_status_name(tenrec_status code)
     return "?";
 }
 
-/* What a status means, one phrase. */
+/* The meaning of a status, one phrase. */
 TENREC_ERROR_INLINE const char *tenrec_status_text(tenrec_status code)
 {
     switch (code) {
@@ -115,8 +115,8 @@ TENREC_ERROR_INLINE const char *tenrec_status_text(tenrec_status code)
     return "unknown status";
 }
 
-/* Length of the UTF-8 character at `p` (terminated); 0 when the bytes there are
- * malformed, or a control character (C0, DEL, C1). */
+/* Length of the UTF-8 character at `p` (terminated); 0 if the bytes are malformed or a control
+ * character (C0, DEL, C1). */
 TENREC_ERROR_INLINE size_t tenrec_text_character(const unsigned char *p)
 {
     const unsigned char lead = p[0];
@@ -230,7 +230,7 @@ TENREC_ERROR_INLINE tenrec_status tenrec_fail_errno(tenrec_error *err, tenrec_st
     (tenrec_fail_errno(err, code, os_errno, __VA_ARGS__), (code))
 #endif
 
-/* Puts "where: " before the text that is already there. */
+/* Puts "where: " before the text of the error. */
 TENREC_COLD
 TENREC_PRINTF(2, 3)
 TENREC_ERROR_INLINE void tenrec_error_prefix(tenrec_error *err, const char *fmt, ...)

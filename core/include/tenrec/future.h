@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenrec/future.h - a value that will be there later.
+/* tenrec/future.h - the result of an operation that may still be under way.
  *
  * A future is shared (counted). It is completed exactly once: by a reply, an
  * error, its deadline, a lost peer, cancel or shutdown.
@@ -15,24 +15,24 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 /* Limits in milliseconds. */
-#define TENREC_TIMEOUT_DEFAULT 0      /* what the worker is set to */
+#define TENREC_TIMEOUT_DEFAULT 0      /* as configured for the worker */
 #define TENREC_TIMEOUT_NONE INT64_MAX /* never */
 
 struct tenrec_future; /* opaque */
 struct tenrec_worker;
 
-/* Runs when a future is done: on the thread that completes it (a loop thread,
- * a thread that waits in Tenrec, or at once in the caller when it is done
- * already), so it must not block: a wait in it fails with EWOULDBLOCK. `f` is
+/* Runs when a future is done: on the thread that completes it (a loop thread, a thread that
+ * waits in Tenrec, or at once in the caller if the future is done already), so it must not
+ * block: a wait in it fails with EWOULDBLOCK. `f` is
  * borrowed during the call. */
 typedef void tenrec_future_fn(struct tenrec_future *f, void *arg);
 
-/* Computes what a then-future becomes. Fill *ret (borrowed: it is copied after
+/* Computes the result of a then-future. Fill *ret (borrowed: it is copied after
  * the return) or return an error. */
 typedef tenrec_status tenrec_then_fn(struct tenrec_future *f, void *arg, struct tenrec_value *ret,
                                      tenrec_error *err);
 
-/* A future that the program itself completes.
+/* Makes a future that the program itself completes.
  *
  * ret      shares: drop it
  * errors   ENOMEM
@@ -40,8 +40,8 @@ typedef tenrec_status tenrec_then_fn(struct tenrec_future *f, void *arg, struct 
  */
 tenrec_status tenrec_future_new(struct tenrec_future **ret, tenrec_error *err);
 
-/* The same for values on these devices only: completing it with a tensor on another
- * one fails it with EDEVICE, and so does a then-future of it.
+/* The same for values on these devices only: a tensor on another device fails the future, and
+ * its then-futures, with EDEVICE.
  *
  * errors   EINVAL (the host, a negative index), ENOMEM
  * source   torch.futures.Future(devices=...)
@@ -49,17 +49,17 @@ tenrec_status tenrec_future_new(struct tenrec_future **ret, tenrec_error *err);
 tenrec_status tenrec_future_new_on(const struct tenrec_device *device, size_t n,
                                    struct tenrec_future **ret, tenrec_error *err);
 
-/* What is queued on `s` from now on waits for the value of a future that is done:
- * for code that has streams of its own. A wait does it for the thread's current ones.
+/* Makes later work on `s` wait for the value of a future that is done: for code with streams of
+ * its own. A wait does the same for the thread's current streams.
  *
- * errors   EAGAIN (not done yet), what the driver says
+ * errors   EAGAIN (not done yet), those of the driver
  */
 tenrec_status tenrec_future_order(struct tenrec_future *f, const struct tenrec_stream *s,
                                   tenrec_error *err);
 
-/* Complete it; `value` is copied (tensors shared), `why` too.
+/* Completes the future; `value` is copied (tensors are shared), as is `why`.
  *
- * errors   EEXIST (done already: nothing changes), ENOMEM
+ * errors   EEXIST (done already: nothing changes), EINVAL (flags of a value), ENOMEM
  */
 tenrec_status tenrec_future_set_value(struct tenrec_future *f, const struct tenrec_value *value,
                                       tenrec_error *err);
@@ -69,24 +69,23 @@ tenrec_status tenrec_future_set_error(struct tenrec_future *f, const tenrec_erro
 struct tenrec_future *tenrec_future_share(struct tenrec_future *f);
 void tenrec_future_drop(struct tenrec_future *f); /* a call under way goes on */
 
-/* True when it is done; never blocks. */
+/* Returns true if the future is done; never blocks. */
 bool tenrec_future_done(const struct tenrec_future *f);
 
-/* Waits until `f` is done and returns what it ended with.
+/* Waits until `f` is done and returns its status.
  *
  * ms       at most this long; TENREC_TIMEOUT_NONE to wait for ever
- * errors   ETIMEDOUT (f goes on), EINVAL (negative ms), EWOULDBLOCK, and what
- *          f failed with
+ * errors   ETIMEDOUT (f goes on), EINVAL (negative ms), EWOULDBLOCK, and the error of f
  * threads  any, several at once; not an inline handler or a callback
  * source   semantics of torch.futures.Future.wait
  */
 tenrec_status tenrec_future_wait(struct tenrec_future *f, int64_t ms, tenrec_error *err);
 
 /* The value of a future that is done without error; borrowed until f is
- * dropped. NULL while it is not done or when it failed. */
+ * dropped. NULL while it is not done, or if it failed. */
 const struct tenrec_value *tenrec_future_value(const struct tenrec_future *f);
 
-/* What it failed with; borrowed until f is dropped. NULL otherwise. */
+/* The error of a future that failed; borrowed until f is dropped. NULL otherwise. */
 const tenrec_error *tenrec_future_error(const struct tenrec_future *f);
 
 /* Runs fn once f is done.
@@ -97,8 +96,8 @@ const tenrec_error *tenrec_future_error(const struct tenrec_future *f);
 tenrec_status tenrec_future_add_callback(struct tenrec_future *f, tenrec_future_fn *fn, void *arg,
                                          tenrec_error *err);
 
-/* A future of what fn makes of f; fn also runs when f failed. It fails with
- * ECANCELED when f is dropped by all and never done.
+/* Makes a future of the result of fn(f); fn also runs if f failed. The new future fails with
+ * ECANCELED if the last holder drops f before it is done.
  *
  * ret      shares: drop it
  * errors   EINVAL (no fn), ENOMEM
@@ -107,15 +106,15 @@ tenrec_status tenrec_future_add_callback(struct tenrec_future *f, tenrec_future_
 tenrec_status tenrec_future_then(struct tenrec_future *f, tenrec_then_fn *fn, void *arg,
                                  struct tenrec_future **ret, tenrec_error *err);
 
-/* The caller stops waiting: f fails with ECANCELED now, the callee is told and
- * may stop early. Does nothing when f is done. */
+/* Cancels the call: f fails with ECANCELED now, the callee is notified and may stop early. Does
+ * nothing if f is done. */
 void tenrec_future_cancel(struct tenrec_future *f);
 
-/* Wait for all (the first error in order of the list is returned, after all
- * are done) or for one (its index). Lists may not hold NULL; n >= 1 for any.
+/* Wait for all futures (returns the first error in order of the list, after all are done) or for
+ * one (returns its index). Lists may not hold NULL; n >= 1 for any.
  *
- * errors   as tenrec_future_wait; wait_any returns OK for a failed future too:
- *          ask it
+ * errors   as tenrec_future_wait; wait_any returns OK for a failed future, too: see
+ *          tenrec_future_error
  * source   torch.futures.wait_all
  */
 tenrec_status tenrec_future_wait_all(struct tenrec_future *const *f, size_t n, int64_t ms,
@@ -128,8 +127,8 @@ tenrec_status tenrec_future_wait_any(struct tenrec_future *const *f, size_t n, i
  *
  * errors   ENOMEM; end: as tenrec_future_wait_all. The scope is gone after end
  *          in any case
- * threads  begin and end on the same thread; a registered function or a
- *          callback that leaves one open loses it, with a warning
+ * threads  begin and end on the same thread; a scope that a registered function or a callback
+ *          leaves open is closed, with a warning
  * source   torch.distributed.rpc.api._wait_all
  */
 tenrec_status tenrec_scope_begin(tenrec_error *err);

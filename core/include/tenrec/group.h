@@ -2,17 +2,17 @@
 /* tenrec/group.h - groups that change while they run.
  *
  * A group is dynamic when nothing says how many workers it has. Its workers
- * join with tenrec_init_rpc and leave with tenrec_shutdown at any time; one
- * that dies is found out and taken out, and its id and name can be used again.
+ * join with tenrec_init_rpc and leave with tenrec_shutdown at any time; a dead worker is
+ * detected and removed, and its id and name can be reused.
  * Every change makes a new view: a list of members with a version, which all
  * members see in the same order. A static group has one view, version 1.
  *
- *     calls to one that left           EPEER_UNKNOWN
- *     calls under way to one that died EPEER_LOST
- *     all calls of one that was taken out, as it did not answer for too long:
- *         EGROUP; after tenrec_shutdown it may join anew
+ *     calls to a member that left           EPEER_UNKNOWN
+ *     calls under way to a dead member EPEER_LOST
+ *     all calls of a worker that was removed because it did not answer for too long: EGROUP;
+ *         after tenrec_shutdown it may join again
  *
- * docs/groups.md has the whole of it.
+ * docs/groups.md has the details.
  */
 #ifndef TENREC_GROUP_H
 #define TENREC_GROUP_H
@@ -24,7 +24,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* The members of one moment, by id. */
+/* The members of the group at one version, by id. */
 struct tenrec_group_view {
     uint32_t size; /* sizeof(struct tenrec_group_view) */
     uint32_t n;
@@ -33,17 +33,17 @@ struct tenrec_group_view {
 };
 
 /* ret      owns: tenrec_group_view_drop it
- * errors   ESHUTDOWN (not running), EGROUP (this worker was taken out), ENOMEM
+ * errors   ESHUTDOWN (not running), EGROUP (this worker was removed), ENOMEM
  * threads  any
  */
 tenrec_status tenrec_group_view_get(struct tenrec_worker *w, struct tenrec_group_view **ret,
                                     tenrec_error *err);
 void tenrec_group_view_drop(struct tenrec_group_view *v); /* NULL is fine */
 
-/* Waits until the view has this version, or a later one / at least `n` members.
+/* Waits until the view has this version or a later one; or at least `n` members.
  *
  * ms       as for a call: TENREC_TIMEOUT_DEFAULT is the rpc_timeout
- * errors   ETIMEDOUT (says what there is), EGROUP, ESHUTDOWN, EINVAL,
+ * errors   ETIMEDOUT (names the current version and members), EGROUP, ESHUTDOWN, EINVAL,
  *          EWOULDBLOCK (inline handler or callback)
  */
 tenrec_status tenrec_group_wait_version(struct tenrec_worker *w, uint64_t version, int64_t ms,
@@ -51,12 +51,12 @@ tenrec_status tenrec_group_wait_version(struct tenrec_worker *w, uint64_t versio
 tenrec_status tenrec_group_wait_members(struct tenrec_worker *w, size_t n, int64_t ms,
                                         tenrec_error *err);
 
-/* Told of each member that joins or leaves while this worker runs, in order. They
- * run one at a time on the worker's `tenrec-group` thread and must not block: who
- * joins waits for them. They may make asynchronous calls.
+/* Called for each member that joins or leaves while this worker runs, in order. The callbacks
+ * run one at a time on the worker's `tenrec-group` thread and must not block: a joining worker
+ * waits for them. They may make asynchronous calls.
  *
- * why->code  OK: it left in good order; EPEER_LOST: it was found dead; EGROUP,
- *            and `who` is this worker: it was taken out of the group itself
+ * why->code  OK: a regular leave; EPEER_LOST: found dead; EGROUP, with this worker as `who`:
+ *            this worker was removed from the group
  */
 struct tenrec_member_callbacks {
     uint32_t size; /* sizeof(struct tenrec_member_callbacks) */
@@ -68,9 +68,9 @@ struct tenrec_member_callbacks {
     void *arg;
 };
 
-/* Copied; NULL takes them back. One may still run once more when others have just
- * been set. Set before tenrec_init_rpc to miss nobody: members that were there
- * before this worker are not told of.
+/* Sets the callbacks (copied); NULL removes them. A former callback may still run once after
+ * others have been set. Set before tenrec_init_rpc to receive every change: members that joined
+ * before this worker are not reported.
  *
  * errors   EINVAL (size)
  */

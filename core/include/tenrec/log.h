@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenrec/log.h - what Tenrec says about itself.
+/* tenrec/log.h - messages of the library for people.
  *
- * error: you must act; warn: we go on, worse; info: once per life of an
- * object; debug: per object; trace: per message. Nothing is printed at rest,
- * and nothing below the level, which is `warn` unless TENREC_LOG says else.
+ * error: an operator must act; warn: degraded, but running; info: once per life of an object;
+ * debug: per object; trace: per message. An idle process logs nothing. The level is `warn`
+ * unless TENREC_LOG sets another.
  *
- * Control characters and bytes that are no UTF-8 are escaped (\n, \xHH). Of
- * warn and error each reason prints 10 lines at once and one more each second; the rest
- * are counted, and the count is told. A reader of stderr or of TENREC_LOG_FILE
- * that does not keep up loses lines, and is told how many: no thread waits.
+ * Control characters and bytes that are no UTF-8 are escaped (\n, \xHH). Lines of warn and error
+ * are limited for each reason to a burst of 10 and one more each second; the suppressed lines
+ * are counted, and the count is logged. Lines for a reader of stderr or TENREC_LOG_FILE that
+ * does not keep up are dropped and counted: no thread waits.
  */
 #ifndef TENREC_LOG_H
 #define TENREC_LOG_H
@@ -21,19 +21,19 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* Takes one line. `part` ("config", "worker0/tensorpipe") and `text` (no line
- * end) are borrowed during the call. Called from any thread, several at once,
- * those that serve connections among them: it may not wait. */
+/* Receives one line. `part` ("config", "worker0/tensorpipe") and `text` (no line
+ * end) are borrowed during the call. Called from any thread, several at once, including threads
+ * that serve connections: must not block. */
 typedef void tenrec_log_fn(void *arg, enum tenrec_log_level level, const char *part,
                            const char *text);
 
-/* Sends lines to `fn` instead of stderr; NULL goes back to stderr.
+/* Sends lines to `fn` instead of stderr; NULL restores stderr.
  *
- * threads  any; lines already under way may still reach the former function
+ * threads  any; the former function may still receive lines under way
  */
 void tenrec_set_log_callback(tenrec_log_fn *fn, void *arg);
 
-/* Lines above this level are not made. Overrides TENREC_LOG. */
+/* Lines above this level are not produced. Overrides TENREC_LOG. */
 void tenrec_set_log_level(enum tenrec_log_level level);
 enum tenrec_log_level tenrec_get_log_level(void);
 

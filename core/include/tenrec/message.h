@@ -10,14 +10,14 @@
 extern "C" {
 #endif
 
-/* What travels in the place of a shared tensor's bytes. */
+/* Sent in place of the bytes of a shared tensor. */
 #define TENREC_SHARE_RECORD 16
 #define TENREC_SHARE_FDS 3
 
 struct tenrec_share {
     uint32_t size; /* sizeof(struct tenrec_share) */
     uint32_t n_fds;
-    int32_t fd[TENREC_SHARE_FDS];              /* owned by who has the struct */
+    int32_t fd[TENREC_SHARE_FDS];              /* owned by the holder of the struct */
     unsigned char record[TENREC_SHARE_RECORD]; /* for the core at the other end */
 };
 
@@ -50,7 +50,7 @@ enum tenrec_msg_type {
     TENREC_MSG_RREF_BACKWARD_REQ = 0x117,
     TENREC_MSG_RREF_BACKWARD_RESP = 0x218,
     TENREC_MSG_EXCEPTION = 0x237,
-    TENREC_MSG_ONE_WAY_CALL = 0x180, /* a call that nobody answers */
+    TENREC_MSG_ONE_WAY_CALL = 0x180, /* a call without an answer */
     TENREC_MSG_CANCEL = 0x181,       /* payload empty; id of the call; no answer */
     TENREC_MSG_GATHER = 0x182,       /* barrier and all_gather */
     TENREC_MSG_GATHER_RET = 0x283,
@@ -63,23 +63,20 @@ enum tenrec_msg_type {
 
 enum tenrec_msg_flags {
     TENREC_MSG_CONTROL = 1u << 0,  /* exempt from queue limits */
-    TENREC_MSG_MAY_WAIT = 1u << 1, /* send may block for room in the queue, until
-                                      deadline_ns; cleared by who sends later
-                                      from another thread */
+    TENREC_MSG_MAY_WAIT = 1u << 1, /* send may block for room in the queue, until deadline_ns;
+                                      cleared before a send from another thread */
 };
 
-/* Where the answer to a delivered request goes: opaque to all but the agent
- * that made it. An answer whose route is gone is dropped, never sent another
- * way.
+/* Where the answer to a delivered request goes: opaque except to the agent that made it. An
+ * answer whose route is closed is dropped, never sent over another.
  * frozen: passed by value. */
 struct tenrec_route {
     uint64_t pipe;
     uint64_t generation; /* 0: no route */
 };
 
-/* One message. Ownership moves with the pointer: whoever is handed a message
- * either passes it on or calls msg->release(msg), once. All that it points to
- * lives until then. */
+/* One message. Ownership moves with the pointer: the owner either passes the message on or calls
+ * msg->release(msg), once. All memory that it points to lives until then. */
 struct tenrec_msg {
     uint32_t size;        /* sizeof(struct tenrec_msg) of its maker */
     int32_t type;         /* as on the wire */
@@ -87,8 +84,7 @@ struct tenrec_msg {
     uint64_t deadline_ns; /* CLOCK_MONOTONIC, advisory; 0 = none */
     void *payload;        /* host memory */
     uint64_t payload_len; /* bytes */
-    uint32_t key_len;     /* prefix of the payload that says what is called
-                             with which arguments; the rest varies */
+    uint32_t key_len;     /* prefix of the payload with function and arguments; the rest varies */
     uint32_t flags;       /* enum tenrec_msg_flags */
     uint32_t n_tensors;
     uint32_t tensor_size; /* bytes from one descriptor to the next */

@@ -2,8 +2,8 @@
 /* tenrec/observe.h - looking into a worker that runs: counters and states, of
  * this process or of another worker.
  *
- * Every worker brings functions for this that others may call; their names
- * begin with "tenrec.", and nobody else may register such a name.
+ * Every worker serves functions for this; their names begin with "tenrec.", a prefix that
+ * programs may not register.
  */
 #ifndef TENREC_OBSERVE_H
 #define TENREC_OBSERVE_H
@@ -17,8 +17,8 @@ extern "C" {
 
 /* Counters and states of the worker, its calls, its pool, its group and store,
  * its remote references, and the agents of its chain by their names in the
- * config. Each key comes once; docs/observe.md has the list. A worker that does
- * not run has its own counters only.
+ * config. Each key is reported once; docs/observe.md has the list. A stopped worker reports its
+ * own counters only.
  *
  * sink     called for each key with its value as text, on this thread
  * threads  any, also inline handlers and callbacks
@@ -26,9 +26,8 @@ extern "C" {
  */
 void tenrec_worker_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink, void *arg);
 
-/* The same as one map: numbers are integers, the rest is text. Of `w` itself,
- * or of another worker by a call, which is answered also when that worker's
- * pool is busy.
+/* Returns the same as one map: numbers are integers, all else is text. Of `w` itself, or of
+ * another worker by a call, which that worker answers even while its pool is busy.
  *
  * to       name of a worker; NULL for `w` itself, without a call
  * options  of the call; NULL for the defaults
@@ -40,20 +39,18 @@ tenrec_status tenrec_debug_info(struct tenrec_worker *w, const char *to,
                                 const struct tenrec_call_options *options,
                                 struct tenrec_value **ret, tenrec_error *err);
 
-/* Calls a group that runs from outside, in the place of tenrec_init_rpc: finds
- * its members in the store and starts without being one of them. Calls go out
- * as those of a member do; who answers sees TENREC_ANONYMOUS, and nobody can
- * call back. The group does not wait for it, and tenrec_shutdown only for its
- * own calls. What needs a place in the group (barriers, gathers, remote
- * references) is refused.
+/* Attaches to a running group from outside, in place of tenrec_init_rpc: finds its members in
+ * the store and starts without joining. Calls are sent as those of a member; the callee sees
+ * TENREC_ANONYMOUS and cannot call back. The group does not wait for this worker, and
+ * tenrec_shutdown only for its own calls. Operations of members (barriers, gathers, remote
+ * references) are refused.
  *
- * w        made with the backend that the group has; its worker.group says
- *          which group of the store
+ * w        made with the backend of the group; its worker.group names the group in the store
  * store    borrowed: URL of the group's store (tcp://host:port, file://path);
  *          NULL: as the config's init_method says
- * ms       limit of the whole; also the members' start is waited for
+ * ms       limit of the whole, including the wait for the members' start
  * errors   EINVAL, ENOTFOUND or ECONNECT (no store there), EGROUP (no such
- *          group in it), ETIMEDOUT (names the ranks that did not come),
+ *          group in it), ETIMEDOUT (names the missing ranks),
  *          EUNSUPPORTED (a backend for one process only), EBUSY, ENOMEM
  * threads  one at a time
  */

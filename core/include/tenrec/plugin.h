@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenrec/plugin.h - all a plugin author includes.
+/* tenrec/plugin.h - the header of a backend plugin.
  *
  * A plugin is a shared object that exports three symbols and no others:
  *
- *     tenrec_plugin             const data: who I am, what I speak, my options
+ *     tenrec_plugin             const data: name, ABI and options
  *     tenrec_construct_options  check and complete one filled options struct
  *     tenrec_init_agent         make one agent from it
  *
  * The core reads tenrec_plugin before it calls any code of the plugin, and
- * refuses it with a reason when it does not fit.
+ * refuses a plugin that does not fit, with a reason.
  */
 #ifndef TENREC_PLUGIN_H
 #define TENREC_PLUGIN_H
@@ -19,17 +19,16 @@
 extern "C" {
 #endif
 
-/* A plugin of another major is refused. One of another minor is taken: an older
- * one has shorter structs, which their size tells, and a newer one finds an
- * older host, so that it looks at host->size (TENREC_HAS) before it uses what
- * came later. */
+/* A plugin of another major is refused. A plugin of another minor is accepted: an older plugin
+ * has shorter structs, known by their size; a newer plugin checks host->size (TENREC_HAS) before
+ * it uses services of a later minor. */
 #define TENREC_PLUGIN_MAGIC 0x544e5243u /* "TNRC" */
 #define TENREC_ABI_MAJOR 1              /* changes when old plugins break */
 #define TENREC_ABI_MINOR 0              /* counts additions at struct ends */
 
 #define TENREC_EXPORT __attribute__((visibility("default")))
 
-/* What kind of thing the plugin makes. */
+/* The product of a plugin. */
 enum tenrec_plugin_kind { TENREC_PLUGIN_BACKEND = 1, TENREC_PLUGIN_STORE = 2 };
 
 #define TENREC_FOREVER UINT64_MAX /* a duration written as `none` */
@@ -80,8 +79,8 @@ enum tenrec_option_type {
     TENREC_OPT_STRING,   /* const char *, owned by the core */
     TENREC_OPT_LIST,     /* struct tenrec_option_list of `item` */
     TENREC_OPT_MAP,      /* struct tenrec_option_map from text to `item` */
-    TENREC_OPT_RECORDS,  /* struct tenrec_option_records: a list of maps, each
-                            read by the table of `record` */
+    TENREC_OPT_RECORDS,  /* struct tenrec_option_records: a list of maps, each parsed by the
+                            table of `record` */
 };
 
 enum tenrec_option_flags {
@@ -91,8 +90,9 @@ enum tenrec_option_flags {
 };
 
 /* One option. The core parses the default and the user's value with the same
- * parser, checks range and choices, refuses unknown keys with the nearest name
- * and prints all of this in `tenrec info`; the plugin sees a filled struct. */
+ * parser, checks range and choices, refuses unknown keys with the nearest name and prints the
+ * options in `tenrec info`; the plugin receives a filled struct.
+ * Grows at its end: option_size is the step of a table. */
 struct tenrec_option {
     const char *key; /* as in YAML */
     enum tenrec_option_type type;
@@ -112,7 +112,8 @@ struct tenrec_option {
     const void *reserved[1];
 };
 
-/* What each map of a TENREC_OPT_RECORDS may hold, and the struct it fills. */
+/* The options of each map of a TENREC_OPT_RECORDS, and the struct that they fill.
+ * frozen: `reserved` and the option tables have room for more. */
 struct tenrec_option_record {
     const struct tenrec_option *options; /* any type but RECORDS */
     uint32_t n_options;
@@ -124,8 +125,8 @@ struct tenrec_option_record {
 enum tenrec_plugin_flags {
     TENREC_PLUGIN_WRAPS = 1u << 0,         /* needs an inner agent */
     TENREC_PLUGIN_CUDA = 1u << 1,          /* moves device memory */
-    TENREC_PLUGIN_UNLOADABLE = 1u << 2,    /* no thread, TLS or atexit is left
-                                              after destroy: may be unmapped */
+    TENREC_PLUGIN_UNLOADABLE = 1u << 2,    /* leaves no thread, TLS or atexit after destroy: may
+                                              be unmapped */
     TENREC_PLUGIN_LOOPBACK_ONLY = 1u << 3, /* reaches only this process */
 };
 
@@ -147,8 +148,8 @@ struct tenrec_plugin {
     uint32_t options_size; /* sizeof your options struct */
     uint32_t reserved1;
 
-    /* What works on this machine: pushes keys such as "transport.uv" with
-     * "viable" or "not viable: why". Opens nothing that stays. May be NULL. */
+    /* Reports the parts that work on this machine: pushes keys such as "transport.uv" with
+     * "viable" or "not viable: why". Leaves nothing open. May be NULL. */
     void (*probe)(const void *options, tenrec_sink_fn *sink, void *arg);
     const struct tenrec_extension *extensions; /* NULL: none */
     const void *reserved2[3];
@@ -193,24 +194,24 @@ struct tenrec_init {
     uint32_t reserved;
     uint64_t incarnation; /* of this worker; differs between two lives */
     const char *name;     /* of this worker */
-    const char *backend;  /* how the config calls this link */
+    const char *backend;  /* name of this link in the config */
     const void *options;  /* yours, lives as long as the agent */
 
-    /* Where members on other hosts reach this one, "10.1.0.7" or
-     * "fd00::7", as far as the core can tell: where an agent listens that was told
-     * nothing else. "": all are on this host. Borrowed during the call. */
+    /* The address of this host for members on other hosts, "10.1.0.7" or "fd00::7", if the core
+     * knows it: the default listen address of an agent. "": all members are on this host.
+     * Borrowed during the call. */
     const char *host_address;
 
     /* The token of this life, as in struct tenrec_member; 0: none. */
     uint64_t token;
 };
 
-/* `opts` is zeroed, then filled from the table. Check what spans several
- * options; open nothing, start nothing: `tenrec info` calls this too. */
+/* `opts` is zeroed, then filled from the table. Check combinations of options; open nothing,
+ * start nothing: `tenrec info` calls this, too. */
 typedef tenrec_status tenrec_construct_options_fn(void *opts, tenrec_error *err);
 
 /* Set self->ops and self->impl. self->host and self->inner are set already.
- * On failure leave nothing behind; destroy is not called. */
+ * On failure free all resources; destroy is not called. */
 typedef tenrec_status tenrec_init_agent_fn(const struct tenrec_init *in, struct tenrec_agent *self,
                                            tenrec_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenrec/profiler.h - where the time of calls goes.
+/* tenrec/profiler.h - traces of calls, with the time spent in each step.
  *
  *     tenrec_profiler_start(w, NULL, &p, &err);
  *     tenrec_rpc_sync(w, "worker1", "add", ...);
@@ -7,10 +7,9 @@
  *     tenrec_profiler_write(p, "trace.json", &err);   opens in ui.perfetto.dev
  *     tenrec_profiler_drop(p);
  *
- * A session records events: one for each side of a call, and those that the
- * program marks itself. What happens on the callee for a recorded call comes
- * back with its answer, also from the workers that the callee calls; such a
- * name begins with the names of the calls on the way:
+ * A session records events: one for each side of a call, and the events of the program. The
+ * callee returns its events of a recorded call with the answer, including events of the workers
+ * that it calls in turn; their names begin with the names of the calls on the path:
  *
  *     rpc_sync#add(worker0 -> worker1)
  *     rpc_sync#add(worker0 -> worker1)#remote_op: add
@@ -29,18 +28,17 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 struct tenrec_profiler; /* opaque: one session */
-struct tenrec_record;   /* opaque: an event of the program's own that goes on */
+struct tenrec_record;   /* opaque: an open event of the program */
 
 enum tenrec_profiler_scope {
-    TENREC_PROFILE_THREAD = 0, /* what the starting thread calls, and all that
-                                  follows from it */
+    TENREC_PROFILE_THREAD = 0, /* calls of the starting thread, and all calls caused by them */
     TENREC_PROFILE_WORKER = 1, /* all calls of one worker, both sides */
-    TENREC_PROFILE_SERVER = 2, /* all that the workers of this process serve, and
-                                  what their functions call */
+    TENREC_PROFILE_SERVER = 2, /* all calls served by the workers of this process, and the calls
+                                  of their functions */
 };
 
 enum tenrec_profiler_flags {
-    TENREC_PROFILE_LOCAL = 1 << 0, /* callees are not asked for their events */
+    TENREC_PROFILE_LOCAL = 1 << 0, /* does not request the events of callees */
 };
 
 /* NULL options, or a zeroed struct with size set, mean the defaults. */
@@ -49,7 +47,7 @@ struct tenrec_profiler_options {
     uint32_t flags;       /* enum tenrec_profiler_flags */
     uint32_t scope;       /* enum tenrec_profiler_scope */
     uint32_t reserved0;   /* zero */
-    uint64_t max_events;  /* more are counted, not kept; 0: 100000 */
+    uint64_t max_events;  /* excess events are counted, not kept; 0: 100000 */
     uint64_t reserved[4]; /* zero */
 };
 
@@ -59,7 +57,7 @@ struct tenrec_profiler_options {
  *          for TENREC_PROFILE_SERVER
  * ret      owns: drop it
  * errors   EINVAL, ENOMEM
- * threads  any. Sessions nest: an event goes to all that it concerns
+ * threads  any. Sessions nest: an event is recorded in every session that covers it
  * source   torch.autograd.profiler.profile; TENREC_PROFILE_SERVER is
  *          torch.distributed.rpc._server_process_global_profile
  */
@@ -67,17 +65,17 @@ tenrec_status tenrec_profiler_start(struct tenrec_worker *w,
                                     const struct tenrec_profiler_options *options,
                                     struct tenrec_profiler **ret, tenrec_error *err);
 
-/* Ends recording; a call under way is not in it.
+/* Ends recording; calls under way are not recorded.
  *
  * errors   EINVAL (stopped already; a session of a thread: another thread, or
  *          not the innermost)
  */
 tenrec_status tenrec_profiler_stop(struct tenrec_profiler *p, tenrec_error *err);
 
-/* Stops it when it still runs, and frees it with its events. NULL is fine. */
+/* Stops the session if it still runs, and frees it with its events. NULL is allowed. */
 void tenrec_profiler_drop(struct tenrec_profiler *p);
 
-/* ---- what was recorded ----------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------- */
 
 enum tenrec_event_kind {
     TENREC_EVENT_CALL = 0,   /* the caller's side of a call */
@@ -85,28 +83,28 @@ enum tenrec_event_kind {
     TENREC_EVENT_RECORD = 2, /* tenrec_record_begin to tenrec_record_end */
 };
 
-/* One event. Times are nanoseconds. Those of a callee are put into the middle
- * of the caller's round trip, so they are as wrong as its two ways differ.
+/* One event. Times are nanoseconds. Times of a callee are centered in the caller's round trip:
+ * their error is half the difference of the two ways.
  * Grows at its end: given out by pointer only. */
 struct tenrec_event {
     const char *name;        /* "rpc_sync#add(worker0 -> worker1)" */
-    const char *worker_name; /* where it happened */
+    const char *worker_name; /* of the event */
     const char *thread_name;
     uint64_t thread;       /* the kernel's id of it */
-    tenrec_peer worker_id; /* where it happened */
+    tenrec_peer worker_id; /* of the event */
     tenrec_peer caller_id; /* with call_id the same on both sides of a call */
     int64_t call_id;       /* the message's; -1 for a record */
     uint32_t kind;         /* enum tenrec_event_kind */
-    int32_t status;        /* how it ended: TENREC_OK or why not */
+    int32_t status;        /* TENREC_OK or the error */
     uint64_t start_ns;     /* since the session began */
     uint64_t duration_ns;  /* call: until its future is done; serve: until it is answered */
-    uint64_t run_ns;       /* of it, what its thread spent in it: less than
-                              duration_ns when the end came elsewhere */
-    uint64_t queue_ns;     /* serve: from the request's coming until start_ns */
+    uint64_t run_ns;       /* time that its thread spent in it: less than duration_ns if it ended
+                              on another thread */
+    uint64_t queue_ns;     /* serve: from receipt of the request to start_ns */
     uint64_t wire_ns;      /* call: the round trip without the callee; 0: unknown */
     uint64_t sent_bytes;   /* payload and tensors */
     uint64_t received_bytes;
-    uint32_t remote; /* 1: it came back with an answer */
+    uint32_t remote; /* 1: received with an answer */
     uint32_t reserved;
 };
 
@@ -115,10 +113,10 @@ struct tenrec_event {
 size_t tenrec_profiler_count(const struct tenrec_profiler *p);
 const struct tenrec_event *tenrec_profiler_event(const struct tenrec_profiler *p, size_t i);
 
-/* How many events were not kept: beyond max_events, or not understood. */
+/* The number of events that were not kept: beyond max_events, or malformed. */
 uint64_t tenrec_profiler_dropped(const struct tenrec_profiler *p);
 
-/* The first event whose name contains `part`; NULL when there is none.
+/* The first event whose name contains `part`; NULL if none does.
  *
  * source   get_function_event of torch's dist_utils
  */
@@ -134,11 +132,11 @@ const struct tenrec_event *tenrec_profiler_get_function_event(const struct tenre
 tenrec_status tenrec_profiler_write(const struct tenrec_profiler *p, const char *path,
                                     tenrec_error *err);
 
-/* ---- events of the program's own ------------------------------------------- */
+/* ---- events of the program -------------------------------------------------- */
 
 /* Begins an event `name` on this thread: in a session of this thread, in the
- * function of a recorded call, or in a session of `w`. NULL when none of them
- * records, or no memory is left; every NULL may be ended.
+ * function of a recorded call, or in a session of `w`. NULL if none of them records, or memory
+ * has run out; NULL may be ended.
  *
  * w        borrowed until the end
  * source   torch.autograd.profiler.record_function
@@ -146,13 +144,12 @@ tenrec_status tenrec_profiler_write(const struct tenrec_profiler *p, const char 
 struct tenrec_record *tenrec_record_begin(struct tenrec_worker *w, const char *name);
 
 /* The same for a TENREC_LATER call, from any thread and before the call is
- * finished. Until the end, which must come on the same thread, this thread's
- * calls belong to that call. */
+ * finished. Until the end, on the same thread, calls of this thread belong to that call. */
 struct tenrec_record *tenrec_call_record_begin(const struct tenrec_call *c, const char *name);
 
 void tenrec_record_end(struct tenrec_record *r);
 
-/* Lets the event end when `f` is done. Takes `r`.
+/* Ends the event when `f` is done. Takes `r`.
  *
  * errors   EINVAL (of tenrec_call_record_begin), ENOMEM; the event ends at once
  * source   record_function._call_end_callbacks_on_future

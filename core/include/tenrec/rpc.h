@@ -4,8 +4,8 @@
  * The life of a worker:
  *
  *     tenrec_worker_new(config)     nothing is started yet
- *     tenrec_register_function(...) what others may call
- *     tenrec_init_rpc(w)            meets the group; serving starts here
+ *     tenrec_register_function(...) functions for callers
+ *     tenrec_init_rpc(w)            joins the group; starts to serve
  *     tenrec_rpc_sync / _async ...  calls
  *     tenrec_shutdown(w, ...)       together with the others, or at once
  *     tenrec_worker_drop(w)
@@ -51,70 +51,69 @@ struct tenrec_worker_info {
 tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenrec_worker **ret,
                                 tenrec_error *err);
 
-/* Meets the group and starts to serve. Returns when every member of a static
- * group has told where it is, at most after the configured init_timeout.
+/* Joins the group and starts to serve. Returns when every member of a static group has published
+ * its address, at most after the configured init_timeout.
  *
- * errors   ECONFIG, EPLUGIN, EABI, EGROUP (names the ranks that miss or
- *          disagree), ECONNECT, ETIMEDOUT, EBUSY (called twice, or a function
- *          of the life before still runs), EOS, ENOMEM
+ * errors   ECONFIG, EPLUGIN, EABI, EGROUP (names the ranks that are missing or disagree)
+ *          , ECONNECT, ETIMEDOUT, EBUSY (called twice, or a function of the previous session
+ *          still runs), EOS, ENOMEM
  * threads  one at a time
  * source   torch.distributed.rpc.init_rpc, without its process-wide state
  */
 tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err);
 
 enum tenrec_shutdown_mode {
-    TENREC_GRACEFUL,  /* everybody's outstanding calls end first */
+    TENREC_GRACEFUL,  /* outstanding calls of all members end first */
     TENREC_IMMEDIATE, /* now; pending calls fail with ECANCELED */
 };
 
-/* What holds for both, and for tenrec_worker_drop: once the worker goes down no function
- * starts, and calls that wait for a thread are answered with ESHUTDOWN, or fail with
- * EPEER_LOST when the connection is gone first. Functions that run
- * are waited for until the limit. Those that still run then are named by ETIMEDOUT; they go
- * on, and what they use (the `arg` of tenrec_register_function, their call) must live until
- * they have returned. */
+/* Both modes, and tenrec_worker_drop: once shutdown begins no function starts, and calls that
+ * wait for a thread are answered with ESHUTDOWN, or fail with EPEER_LOST if the connection is
+ * closed first. Running functions are waited for until the limit. ETIMEDOUT names the functions
+ * that still run then; they continue, and their resources (the `arg` of
+ * tenrec_register_function, their call) must live until they have returned. */
 
-/* Leaves the group. Graceful: waits until no worker of the group has a call
- * outstanding, one-way calls included that still run, then all leave together;
- * whatever happens, the worker is down when this returns. A member of a static group that
- * has died, connected or not, ends the wait at once.
+/* Leaves the group. Graceful: waits until no worker of the group has an outstanding call,
+ * including running one-way calls, then all leave together; the worker is down when this
+ * returns, also after an error. A dead member of a static group, connected or not, ends the wait
+ * at once.
  *
- * ms       limit of the whole; TENREC_TIMEOUT_DEFAULT: the rpc_timeout, and
- *          60 s when that is none; TENREC_TIMEOUT_NONE: as long as it takes
+ * ms       limit of the whole; TENREC_TIMEOUT_DEFAULT: the rpc_timeout, or 60 s if that is none;
+ *          TENREC_TIMEOUT_NONE: no limit
  * errors   ETIMEDOUT (names the missing workers, or the function that still runs), EPEER_LOST
  *          (names the dead workers), EINVAL,
- *          EWOULDBLOCK, ESHUTDOWN (was not running), EBUSY (another thread does it)
+ *          EWOULDBLOCK, ESHUTDOWN (was not running), EBUSY (another thread shuts down)
  * threads  one at a time; not from a handler or a callback
  * source   torch.distributed.rpc.shutdown, with one deadline for all steps
  */
 tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode mode, int64_t ms,
                               tenrec_error *err);
 
-/* Ends the worker (immediate shutdown when it still runs) and frees it. NULL
- * is fine. Futures may outlive it. Not from a handler or a callback.
+/* Stops the worker (by an immediate shutdown if it still runs) and frees it. NULL is allowed.
+ * Futures may outlive it. Not from a handler or a callback.
  *
- * Functions that run are waited for at most 10 s. When one still runs then, its name goes to
- * the log, and the worker is never freed; what the function uses must live until it has
- * returned. To hear of that as a status: tenrec_shutdown first. */
+ * Running functions are waited for at most 10 s. If one still runs then, its name is logged, and
+ * the worker is never freed; the resources of the function must live until it has returned. For
+ * a status instead of a log line call tenrec_shutdown first. */
 void tenrec_worker_drop(struct tenrec_worker *w);
 
-/* True between init and shutdown. */
+/* Returns true between init and shutdown. */
 bool tenrec_worker_running(const struct tenrec_worker *w);
 
-/* ---- who is there -------------------------------------------------------- */
+/* ---- members ------------------------------------------------------------- */
 
-/* True when `backend` (NULL: the default config's) can be loaded here.
+/* Returns true if `backend` (NULL: the default config's) can be loaded here.
  *
  * source   torch.distributed.rpc.is_available
  */
 bool tenrec_is_available(const char *backend);
 
-/* Of the library that runs: "0.1.0"; and as one number: major * 10000 + minor *
- * 100 + patch. TENREC_VERSION (tenrec/version.h) is what was compiled with. */
+/* The version of the loaded library: "0.1.0"; and as one number: major * 10000 + minor * 100 +
+ * patch. TENREC_VERSION (tenrec/version.h) is the version that the program was compiled with. */
 const char *tenrec_version(void);
 uint32_t tenrec_version_number(void);
 
-/* By name; NULL means this worker. Or by id.
+/* Finds a worker by name (NULL: this worker) or by id.
  *
  * errors   EPEER_UNKNOWN (with the nearest name), ESHUTDOWN (not running)
  * source   torch.distributed.rpc.get_worker_info
@@ -124,47 +123,44 @@ tenrec_status tenrec_get_worker_info(const struct tenrec_worker *w, const char *
 tenrec_status tenrec_get_worker_info_by_id(const struct tenrec_worker *w, tenrec_peer id,
                                            struct tenrec_worker_info *ret, tenrec_error *err);
 
-/* All workers, ordered by id: `ret` takes at most `room`, *ret_n is how many
- * there are. */
+/* All workers, ordered by id: `ret` receives at most `room`, *ret_n their number. */
 tenrec_status tenrec_get_worker_infos(const struct tenrec_worker *w, struct tenrec_worker_info *ret,
                                       size_t room, size_t *ret_n, tenrec_error *err);
 
 /* The default limit of a call in milliseconds (TENREC_TIMEOUT_NONE: none).
- * A change holds for calls made afterwards.
+ * A change applies to later calls.
  *
  * errors   EINVAL (negative or 0)
  */
 int64_t tenrec_get_rpc_timeout(const struct tenrec_worker *w);
 tenrec_status tenrec_set_rpc_timeout(struct tenrec_worker *w, int64_t ms, tenrec_error *err);
 
-/* Runs when the connection to a worker broke, or the one that it made to us:
- * once when both did. Calls to it that are under way fail with EPEER_LOST, a
- * later call connects again. NULL takes the callback back.
- * Called on a loop thread: must not block; it may still run once more when
- * another one has just been set. */
+/* Sets a callback for a broken connection to or from a worker; it runs once if both break. Calls
+ * under way to that worker fail with EPEER_LOST, a later call connects again. NULL removes the
+ * callback. Called on a loop thread: must not block; a former callback may still run once after
+ * another has been set. */
 typedef void tenrec_peer_lost_fn(struct tenrec_worker *w, tenrec_peer id, const tenrec_error *why,
                                  void *arg);
 void tenrec_set_peer_lost_callback(struct tenrec_worker *w, tenrec_peer_lost_fn *fn, void *arg);
 
-/* ---- functions that others call ------------------------------------------ */
+/* ---- functions for callers ----------------------------------------------- */
 
 enum tenrec_function_flags {
     TENREC_POOL = 0,        /* runs on the pool, may block */
     TENREC_INLINE = 1 << 0, /* runs on the delivering thread, may not block */
-    TENREC_LATER = 1 << 1,  /* returning OK does not answer: somebody calls
-                               tenrec_call_finish, from any thread. The call
-                               lives until then */
+    TENREC_LATER = 1 << 1,  /* returning OK does not answer: the answer is sent by
+                               tenrec_call_finish, from any thread. The call lives until then */
 };
 
-/* Answers one call. Returns OK after tenrec_call_return (or without: the
- * answer is nil), or an error: the caller's call ends with this status, the text
+/* Answers one call. Returns OK after tenrec_call_return (without it the answer is nil), or an
+ * error: the caller's call ends with this status, the text
  * and errno of *err, the name of this worker and TENREC_ERROR_CALLEE in `flags`.
  * EREMOTE is for a failure that no status describes. */
 typedef tenrec_status tenrec_function_fn(struct tenrec_call *call, void *arg, tenrec_error *err);
 
 /* Registers `fn` under `name`; before tenrec_init_rpc or later.
  *
- * name     1..255 bytes; copied. Names that begin with "tenrec." are kept
+ * name     1..255 bytes; copied. Names that begin with "tenrec." are reserved
  * flags    enum tenrec_function_flags
  * errors   EINVAL, EEXIST, ENOMEM
  */
@@ -187,33 +183,33 @@ tenrec_status tenrec_call_get_args(const struct tenrec_call *c, tenrec_error *er
                                    const char *types, ...);
 struct tenrec_worker *tenrec_call_worker(const struct tenrec_call *c);
 const char *tenrec_call_function(const struct tenrec_call *c);
-/* The caller; id TENREC_ANONYMOUS and name "" when it is no member. */
+/* The caller; id TENREC_ANONYMOUS and name "" if it is not a member. */
 struct tenrec_worker_info tenrec_call_from(const struct tenrec_call *c);
-/* Milliseconds that the caller still waits; TENREC_TIMEOUT_NONE when unknown. */
+/* Milliseconds until the caller's deadline; TENREC_TIMEOUT_NONE if unknown. */
 int64_t tenrec_call_time_left(const struct tenrec_call *c);
-/* Returns true once the caller has given up, or awaited an answer and its connection is lost:
- * no thread reads the answer. A function of the pool for which that is true before a thread
- * is free is not started, unless the call is one-way. */
+/* Returns true once the caller has canceled the call, or its connection is lost while it waits:
+ * the answer will not be read. A pool function is not started if this is true before a thread is
+ * free, unless the call is one-way. */
 bool tenrec_call_canceled(const struct tenrec_call *c);
 
 /* The stream on which the arguments at `device` are ready, and on which results
- * have to be; this call's own. It is the current one of the thread that runs the
- * function; this is for other threads that go on with it.
+ * have to be; this call's own. It is current on the thread that runs the function; other threads
+ * that continue the call ask for it here.
  *
  * source   the streams that torch.distributed.rpc makes current
  */
 uint64_t tenrec_call_stream(struct tenrec_call *c, struct tenrec_device device);
 
-/* Sets the answer; encoded at once, so `value` need not live on. Tensors on
- * devices are ready when the current streams of the calling thread are done.
+/* Sets the answer; `value` is encoded at once and need not outlive this call. Tensors on devices
+ * are ready when the current streams of the calling thread are done.
  *
  * errors   EINVAL, ENOMEM
  */
 tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_value *value,
                                  tenrec_error *err);
 
-/* Answers a TENREC_LATER call and frees it: with `why` as an error, else with
- * what tenrec_call_return set. Exactly once.
+/* Answers a TENREC_LATER call and frees it: with the error `why`, or if NULL with the value of
+ * tenrec_call_return. Exactly once.
  *
  * threads  any
  * source   torch.distributed.rpc.functions.async_execution
@@ -222,11 +218,11 @@ void tenrec_call_finish(struct tenrec_call *c, const tenrec_error *why);
 
 /* ---- devices -------------------------------------------------------------- */
 
-/* Says where tensors go that are sent to worker `to`, as worker.device_maps in the
- * configuration does, to which it adds; answers come back the other way round.
- * Agreed upon with the group at tenrec_init_rpc, so before it.
+/* Maps devices for tensors sent to worker `to`, in addition to worker.device_maps of the
+ * configuration; answers use the inverse map. Call it before tenrec_init_rpc, at which the group
+ * agrees on all maps.
  *
- * errors   EINVAL (a device has another target already, or is none), EBUSY (the
+ * errors   EINVAL (a device has another target already, or does not exist), EBUSY (the
  *          worker runs), ENOMEM
  * source   torch's TensorPipeRpcBackendOptions.set_device_map
  */
@@ -234,8 +230,8 @@ tenrec_status tenrec_set_device_map(struct tenrec_worker *w, const char *to,
                                     const struct tenrec_device_pair *pair, size_t n,
                                     tenrec_error *err);
 
-/* The only devices that this worker sends from and receives to, as worker.devices
- * does, which it replaces. None: those that the device maps name.
+/* Restricts the devices that this worker sends from and receives to; replaces worker.devices of
+ * the configuration. None: the devices of the device maps.
  *
  * errors   EINVAL, EBUSY (the worker runs), ENOMEM
  * source   torch's TensorPipeRpcBackendOptions.set_devices
@@ -243,8 +239,8 @@ tenrec_status tenrec_set_device_map(struct tenrec_worker *w, const char *to,
 tenrec_status tenrec_set_devices(struct tenrec_worker *w, const struct tenrec_device *device,
                                  size_t n, tenrec_error *err);
 
-/* The devices that the worker uses, as agreed upon: `ret` takes at most `room`,
- * *ret_n is how many there are.
+/* The devices that the worker uses, as agreed with the group: `ret` receives at most `room`,
+ * *ret_n their number.
  *
  * errors   ESHUTDOWN (not running)
  */
@@ -265,8 +261,8 @@ struct tenrec_call_options {
     int64_t timeout_ms;         /* TENREC_TIMEOUT_DEFAULT, _NONE or > 0 */
     struct tenrec_tensor *into; /* receive the result's first tensor straight
                                    into this one (shared): same dtype, shape
-                                   and contiguous, else the call fails. Unused
-                                   when the result has no tensor */
+                                   and contiguous, else the call fails. Unused if the result has
+                                   no tensor */
     uint64_t reserved[4];       /* zero */
 };
 
@@ -274,23 +270,23 @@ struct tenrec_call_options {
  *
  * to       name of a worker, oneself included
  * args     n values; encoded before anything is sent, tensors are shared
- * ret      owns: tenrec_value_drop it; may be NULL when nobody wants it
- * errors   what the function returned (TENREC_ERROR_CALLEE in err->flags; err
- *          names the worker), else ETIMEDOUT, ENOFUNCTION,
+ * ret      owns: tenrec_value_drop it; NULL discards the result
+ * errors   the error of the function (TENREC_ERROR_CALLEE in err->flags; err names the worker),
+ *          else ETIMEDOUT, ENOFUNCTION,
  *          EPEER_UNKNOWN, EPEER_LOST, ECONNECT, ECANCELED, EINVAL, EAGAIN,
  *          EWOULDBLOCK (inline handler), EDEVICE (a tensor is on a device that
  *          no map names), EINJECTED, ESHUTDOWN, ENOMEM
  * threads  any; not an inline handler or a callback
- * source   torch.distributed.rpc.rpc_sync; a timeout never cancels a function that runs. One
- *          that waits for a thread when its time is over is not started (torch's is)
+ * source   torch.distributed.rpc.rpc_sync; a timeout never cancels a running function. A
+ *          function that still waits for a thread at its deadline is not started (torch starts
+ *          it)
  */
 tenrec_status tenrec_rpc_sync(struct tenrec_worker *w, const char *to, const char *function,
                               const struct tenrec_value *args, size_t n,
                               const struct tenrec_call_options *options, struct tenrec_value **ret,
                               tenrec_error *err);
 
-/* The same without waiting. Wrong arguments fail here; what happens on the way
- * fails the future.
+/* The same without waiting. Invalid arguments fail here; later failures fail the future.
  *
  * ret      shares: drop it
  * threads  any, also inline handlers and callbacks
@@ -301,20 +297,19 @@ tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const ch
                                const struct tenrec_call_options *options,
                                struct tenrec_future **ret, tenrec_error *err);
 
-/* ---- all together --------------------------------------------------------- */
+/* ---- collectives --------------------------------------------------------- */
 
 /* Waits until every worker of `names` (NULL: all) is in the same barrier.
- * Several threads may do so with the same set: calls pair up in order.
+ * Several threads may use the same set: calls pair up in order.
  *
  * errors   ETIMEDOUT (names the missing workers), EPEER_LOST (names the lost
- *          member, at once: also one that died before the barrier, or that no
- *          call ever reached), EINVAL (not in the set oneself, or a name
- *          unknown)
+ *          member, at once: including a member that died before the barrier or was never
+ *          reached), EINVAL (this worker is not in the set, or a name is unknown)
  */
 tenrec_status tenrec_barrier(struct tenrec_worker *w, const char *const *names, size_t n,
                              int64_t ms, tenrec_error *err);
 
-/* Everybody gives a value and gets a map from worker name to value. Remote
+/* Each worker contributes a value and receives a map from worker name to value. Remote
  * references and objects are not gathered.
  *
  * ret      owns: tenrec_value_drop it
@@ -335,19 +330,19 @@ tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_val
  */
 tenrec_status tenrec_worker_fd(struct tenrec_worker *w, int *ret_fd, tenrec_error *err);
 
-/* Runs what is ready on the calling thread; returns how many callbacks ran. */
+/* Runs the ready callbacks on the calling thread; returns their number. */
 size_t tenrec_worker_dispatch(struct tenrec_worker *w);
 
 /* ---- memory --------------------------------------------------------------- */
 
 enum tenrec_allocator_flags {
-    TENREC_ALLOCATOR_DEVICES = 1 << 0, /* is asked for memory of devices, too: of
-                                          desc->device, to be written on desc->stream
-                                          at once. NULL: the backend's instead */
+    TENREC_ALLOCATOR_DEVICES = 1 << 0, /* also allocates memory of devices: of desc->device,
+                                          writable on desc->stream at once.
+                                          NULL: the backend's instead */
 };
 
-/* Memory for tensors that arrive. `alloc` returns desc->bytes of it, in the host
- * unless the flag says more; `free_fn` is called once nobody uses it. */
+/* Memory for received tensors. `alloc` returns desc->bytes of it, in the host unless the flag is
+ * set; `free_fn` is called after the last use. */
 struct tenrec_allocator {
     uint32_t size;  /* sizeof(struct tenrec_allocator) */
     uint32_t flags; /* enum tenrec_allocator_flags */
@@ -356,8 +351,8 @@ struct tenrec_allocator {
     void *arg;
 };
 
-/* Takes effect for messages that arrive afterwards; NULL goes back to the
- * default. Called from any thread; must not block. */
+/* Applies to messages that arrive later; NULL restores the default. The functions are called
+ * from any thread and must not block. */
 tenrec_status tenrec_set_allocator(struct tenrec_worker *w, const struct tenrec_allocator *a,
                                    tenrec_error *err);
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenrec/rref.h - remote references: values that stay where they were made.
+/* tenrec/rref.h - remote references: values that stay with the worker that made them.
  *
  *     tenrec_remote(w, "server", "make_table", args, n, NULL, &r, err);
  *     tenrec_rref_rpc_sync(r, "lookup", &key, 1, NULL, &value, err);
  *     tenrec_rref_to_here(r, NULL, &copy, err);
  *     tenrec_rref_drop(r);
  *
- * A reference names a value that its owner, one of the workers, keeps alive
- * until the last reference to it is gone, wherever in the group that is. It is
+ * A reference names a value that its owner, one of the workers, keeps alive until the last
+ * reference to it in the group is dropped. It is
  * shared (counted) within a worker, and travels between workers as an argument
  * or in a result: tenrec_rref(r) makes a value of it. A function that gets
  * references starts when the owner knows of all of them.
  *
- * Lifetime is explicit: every reference that you were given as `ret`, or shared,
- * has to be dropped. A worker that is lost takes its references with it: what
- * it owned fails with EPEER_LOST, what it referred to is released.
+ * Lifetime is explicit: every reference returned as `ret`, or shared, has to be dropped. When a
+ * worker is lost, references to its values fail with EPEER_LOST, and its own references are
+ * released.
  */
 #ifndef TENREC_RREF_H
 #define TENREC_RREF_H
@@ -28,19 +28,18 @@ extern "C" {
 
 /* ---- C objects as values --------------------------------------------------- */
 
-/* What a type of objects can do. Lives as long as objects of it do; usually
- * static. */
+/* The functions of a type of objects. Lives as long as its objects; usually static. */
 struct tenrec_object_type {
     uint32_t size; /* sizeof(struct tenrec_object_type) */
     uint32_t reserved;
     const char *name; /* 1..127 bytes; names the type on the wire and in errors */
 
-    /* Frees `data`; on the thread that let go of it last. NULL: nothing to do. */
+    /* Frees `data`; on the thread that drops the last share. NULL: nothing to free. */
     void (*free_fn)(void *data, void *arg);
 
-    /* Make a value of `data`, and data of a value; both NULL when objects of this
-     * type do not travel. `ret` of encode is dropped by Tenrec; from
-     * tenrec_value_copy. May not block. */
+    /* Make a value of `data`, and data of a value; both NULL if objects of this type do not
+     * travel. `ret` of encode comes from tenrec_value_copy and is dropped by Tenrec. Must not
+     * block. */
     tenrec_status (*encode)(const void *data, void *arg, struct tenrec_value **ret,
                             tenrec_error *err);
     tenrec_status (*decode)(const struct tenrec_value *value, void *arg, void **ret,
@@ -59,7 +58,7 @@ struct tenrec_object_type {
 tenrec_status tenrec_object_new(const struct tenrec_object_type *type, void *data,
                                 struct tenrec_object **ret, tenrec_error *err);
 struct tenrec_object *tenrec_object_share(struct tenrec_object *o);
-void tenrec_object_drop(struct tenrec_object *o); /* NULL is fine */
+void tenrec_object_drop(struct tenrec_object *o); /* NULL is allowed */
 
 /* The data of an object of this type; NULL for one of another type and for
  * NULL. Borrowed until the object is dropped. */
@@ -72,8 +71,7 @@ void *tenrec_object_data(const struct tenrec_object *o, const struct tenrec_obje
 tenrec_status tenrec_object_get(const struct tenrec_value *v, const struct tenrec_object_type *type,
                                 void **ret, tenrec_error *err);
 
-/* Lets objects of this type arrive at `w`; one that travels needs it on both
- * sides.
+/* Lets `w` receive objects of this type; a type that travels is registered on both sides.
  *
  * type     borrowed until tenrec_worker_drop
  * errors   EINVAL, EEXIST (another type of that name), ENOMEM
@@ -83,8 +81,8 @@ tenrec_status tenrec_register_object_type(struct tenrec_worker *w,
 
 /* ---- made, shared, dropped -------------------------------------------------- */
 
-/* Calls `function` on `to`, which keeps the result and owns it. Returns at once;
- * what goes wrong there, or on the way, is told by whatever uses the reference.
+/* Calls `function` on `to`, which keeps the result as its owner. Returns at once; later failures
+ * are reported by every use of the reference.
  *
  * to       name of a worker, oneself included
  * options  timeout_ms limits the creation; `into` and TENREC_ONE_WAY are refused
@@ -98,7 +96,7 @@ tenrec_status tenrec_remote(struct tenrec_worker *w, const char *to, const char 
                             const struct tenrec_call_options *options, struct tenrec_rref **ret,
                             tenrec_error *err);
 
-/* A reference to a value of this worker's own.
+/* Makes a reference to a value that this worker owns.
  *
  * value    copied (tensors and objects shared)
  * ret      shares: drop it
@@ -110,21 +108,21 @@ tenrec_status tenrec_rref_new(struct tenrec_worker *w, const struct tenrec_value
 
 struct tenrec_rref *tenrec_rref_share(struct tenrec_rref *r);
 
-/* The last drop tells the owner. NULL is fine; also after shutdown. */
+/* The last drop notifies the owner. NULL is allowed; also after shutdown. */
 void tenrec_rref_drop(struct tenrec_rref *r);
 
-/* ---- what is known without asking ------------------------------------------- */
+/* ---- known without a call -------------------------------------------------- */
 
 bool tenrec_rref_is_owner(const struct tenrec_rref *r);
 tenrec_peer tenrec_rref_owner(const struct tenrec_rref *r);
 const char *tenrec_rref_owner_name(const struct tenrec_rref *r); /* borrowed from r */
 
-/* True once the owner is known to count this reference; always at the owner.
- * Stays false when the creation failed. */
+/* Returns true once the owner has confirmed that it counts this reference; always at the owner.
+ * Stays false if the creation failed. */
 bool tenrec_rref_confirmed_by_owner(const struct tenrec_rref *r);
 
-/* The future of the creation that tenrec_remote began: nil once the owner keeps
- * the result of the function, also when that is an error.
+/* The future of the creation by tenrec_remote: nil once the owner keeps the result of the
+ * function, even if that is an error.
  *
  * ret      shares: drop it
  * errors   EINVAL (was not made by tenrec_remote on this worker)
@@ -141,8 +139,8 @@ const char *tenrec_rref_text(const struct tenrec_rref *r, char *buf, size_t len)
 /* A copy of the value, fetched from the owner; at the owner copied here.
  *
  * options  timeout_ms; `into` receives the first tensor
- * ret      owns: tenrec_value_drop it; may be NULL when nobody wants it
- * errors   what the creating function or the creation failed with, ETIMEDOUT,
+ * ret      owns: tenrec_value_drop it; NULL discards the value
+ * errors   the error of the creating function or of the creation, ETIMEDOUT,
  *          ENOTFOUND (released already), EPEER_LOST, EUNSUPPORTED (an object
  *          that does not travel), EINVAL, EWOULDBLOCK, ESHUTDOWN, ENOMEM
  * threads  any; not an inline handler or a callback
@@ -163,7 +161,7 @@ tenrec_status tenrec_rref_to_here_async(struct tenrec_rref *r,
  *
  * ms       at most this long; TENREC_TIMEOUT_DEFAULT: the rpc_timeout
  * ret      borrowed until r is dropped
- * errors   EINVAL (not the owner), ETIMEDOUT, what the creation failed with,
+ * errors   EINVAL (not the owner), ETIMEDOUT, the error of the creation,
  *          EWOULDBLOCK, ESHUTDOWN
  * source   torch.distributed.rpc.RRef.local_value
  */
@@ -173,10 +171,10 @@ tenrec_status tenrec_rref_local_value(struct tenrec_rref *r, int64_t ms,
 /* ---- calls on the referenced value ------------------------------------------------ */
 
 /* Call `function` on the owner with the referenced value as its first argument,
- * before `args`. The function starts when the value is there.
+ * before `args`. The function starts when the value exists.
  *
  * ret, options, errors, threads  as tenrec_rpc_sync, tenrec_rpc_async and
- *          tenrec_remote; and what the creation failed with
+ *          tenrec_remote; and the error of the creation
  * source   torch.distributed.rpc.RRef.rpc_sync, rpc_async, remote
  */
 tenrec_status tenrec_rref_rpc_sync(struct tenrec_rref *r, const char *function,
@@ -192,28 +190,28 @@ tenrec_status tenrec_rref_remote(struct tenrec_rref *r, const char *function,
                                  const struct tenrec_call_options *options,
                                  struct tenrec_rref **ret, tenrec_error *err);
 
-/* ---- the end ------------------------------------------------------------------------ */
+/* ---- shutdown, leaks ------------------------------------------------------------------- */
 
-/* Lets go of every reference that this worker has to others' values, and waits
- * until nobody refers to its own. The references can be used no more, only
- * dropped. A graceful shutdown does it by itself.
+/* Releases every reference of this worker to values of others, and waits until its own values
+ * have no references. The references can then only be dropped. A graceful shutdown includes
+ * this.
  *
  * ms       limit of the whole; TENREC_TIMEOUT_DEFAULT: the rpc_timeout
- * errors   ETIMEDOUT (names what is left), EWOULDBLOCK, ESHUTDOWN
+ * errors   ETIMEDOUT (names the remaining references), EWOULDBLOCK, ESHUTDOWN
  * source   torch's _delete_all_user_and_unforked_owner_rrefs
  */
 tenrec_status tenrec_rref_release_all(struct tenrec_worker *w, int64_t ms, tenrec_error *err);
 
-/* Runs when references of a lost worker were released: it held `n_forks`
- * references to values of this worker, and `n_freed` of these values are held
- * by nobody now. Called on a loop thread: must not block. NULL takes it back. */
+/* Runs after the references of a lost worker were released: it held `n_forks` references to
+ * values of this worker, and `n_freed` of these values were freed. Called on a loop thread: must
+ * not block. NULL removes the callback. */
 typedef void tenrec_rrefs_released_fn(struct tenrec_worker *w, tenrec_peer lost, size_t n_forks,
                                       size_t n_freed, void *arg);
 void tenrec_set_rrefs_released_callback(struct tenrec_worker *w, tenrec_rrefs_released_fn *fn,
                                         void *arg);
 
-/* References that are left at shutdown are told in the log. With the check on,
- * tenrec_shutdown also returns EBUSY and names the first. Off by default.
+/* References that remain at shutdown are logged. With the check on, tenrec_shutdown also returns
+ * EBUSY and names the first. Off by default.
  *
  * source   torch's _set_rref_ignore_leak
  */

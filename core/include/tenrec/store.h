@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenrec/store.h - where workers find each other: a small shared key/value
- * store, and a process group (barrier, all_gather) over it.
+/* tenrec/store.h - the rendezvous of workers: a small shared key/value store, and a process
+ * group (barrier, all_gather) over it.
  *
  * The TCP and file stores speak the protocols of torch.distributed's TCPStore
  * and FileStore, so that a store can be shared with PyTorch processes. Keys
  * are texts, values are bytes. Every function that may wait takes `ms`, the
- * limit of the whole call in milliseconds: 0 does not wait for others,
- * TENREC_TIMEOUT_NONE waits for ever, and a negative one is refused. At its limit
- * a call stops waiting; the store itself has 100 ms more to answer what it was
- * asked, whatever it does. All functions may be called from any thread, also
- * for the same store; a wait keeps nobody else from using it.
+ * limit of the whole call in milliseconds: 0 does not wait for others, TENREC_TIMEOUT_NONE waits
+ * for ever, and a negative limit is refused. At its limit a call stops waiting; the store has
+ * 100 ms more to answer the request. All functions may be called from any thread, also for the
+ * same store; a waiting call does not block other callers.
  */
 #ifndef TENREC_STORE_H
 #define TENREC_STORE_H
@@ -40,37 +39,36 @@ struct tenrec_process_group;
  *          (tenrec/store_plugin.h), with its options as the config says that
  *          TENREC_CONFIG names
  * ret      owns: tenrec_store_drop it
- * errors   EINVAL (what is wrong with the url), ECONNECT, ETIMEDOUT, EPROTOCOL,
- *          EOS, ENOMEM; of a plugin also EPLUGIN, EABI, ECONFIG (it refuses us)
+ * errors   EINVAL (names the error in the url), ECONNECT, ETIMEDOUT, EPROTOCOL,
+ *          EOS, ENOMEM; of a plugin also EPLUGIN, EABI, ECONFIG (it refuses our credentials)
  * source   torch.distributed.TCPStore, FileStore, HashStore
  */
 tenrec_status tenrec_store_open(const char *url, int64_t ms, struct tenrec_store **ret,
                                 tenrec_error *err);
 
-/* A view of `s` in which every key stands behind `prefix` and a slash. It
- * keeps the store open until it is dropped itself.
+/* Opens a view of `s` that puts `prefix` and a slash before every key. The view keeps the store
+ * open.
  *
  * source   torch.distributed.PrefixStore
  */
 tenrec_status tenrec_store_prefix(struct tenrec_store *s, const char *prefix,
                                   struct tenrec_store **ret, tenrec_error *err);
 
-/* Releases a store or view; the last release closes the store, and tells the others
- * for a second at most. No call on it may be under way. NULL is allowed. */
+/* Releases a store or view; the last release closes the connection, within a second.
+ * No call on it may be under way. NULL is allowed. */
 void tenrec_store_drop(struct tenrec_store *s);
 
-/* What errors call it: "tcp store 127.0.0.1:29500". Lives as long as `s`. */
+/* The name of the store in error texts: "tcp store 127.0.0.1:29500". Lives as long as `s`. */
 const char *tenrec_store_name(const struct tenrec_store *s);
 
-/* Puts `len` bytes under `key`, over what was there, and wakes who waits. */
+/* Stores `len` bytes under `key`, replacing any value, and wakes the waiters. */
 tenrec_status tenrec_store_set(struct tenrec_store *s, const char *key, const void *data,
                                size_t len, int64_t ms, tenrec_error *err);
 
-/* Waits until `key` is there and reads its value.
+/* Waits until `key` exists and reads its value.
  *
  * ret      owns: free() it; a NUL follows the bytes and is not counted
- * errors   ETIMEDOUT names the key and the store; EPEER_LOST when the store
- *          went away
+ * errors   ETIMEDOUT names the key and the store; EPEER_LOST if the store is lost
  */
 tenrec_status tenrec_store_get(struct tenrec_store *s, const char *key, int64_t ms, void **ret,
                                size_t *ret_len, tenrec_error *err);
@@ -78,46 +76,44 @@ tenrec_status tenrec_store_get(struct tenrec_store *s, const char *key, int64_t 
 /* Adds `delta` to the decimal number under `key`; a missing one counts as 0.
  *
  * ret      may be NULL; the sum
- * errors   EINVAL when the value there is no number or the sum overflows
+ * errors   EINVAL if the value is not a number or the sum overflows
  */
 tenrec_status tenrec_store_add(struct tenrec_store *s, const char *key, int64_t delta, int64_t ms,
                                int64_t *ret, tenrec_error *err);
 
-/* Puts `desired` under `key` when `expected` is there; an empty `expected`
- * also stands for a key that is missing.
+/* Stores `desired` under `key` if its value is `expected`; an empty `expected` also matches a
+ * missing key.
  *
- * ret      owns: free() it; what is under the key now, or `expected` when the
- *          key is missing and stays so
+ * ret      owns: free() it; the value of the key now, or `expected` if the key is still missing
  */
 tenrec_status tenrec_store_compare_set(struct tenrec_store *s, const char *key,
                                        const void *expected, size_t expected_len,
                                        const void *desired, size_t desired_len, int64_t ms,
                                        void **ret, size_t *ret_len, tenrec_error *err);
 
-/* Waits until all keys are there. The error of a timeout names those that are
- * missing. */
+/* Waits until all keys exist. The error of a timeout names the missing keys. */
 tenrec_status tenrec_store_wait(struct tenrec_store *s, const char *const *keys, size_t n,
                                 int64_t ms, tenrec_error *err);
 
-/* Whether all keys are there now. */
+/* Returns in *ret whether all keys exist now. */
 tenrec_status tenrec_store_check(struct tenrec_store *s, const char *const *keys, size_t n,
                                  int64_t ms, bool *ret, tenrec_error *err);
 
 /* Removes `key`.
  *
- * ret      may be NULL; whether it was there
+ * ret      may be NULL; whether the key existed
  */
 tenrec_status tenrec_store_delete(struct tenrec_store *s, const char *key, int64_t ms, bool *ret,
                                   tenrec_error *err);
 
-/* How many keys the whole store has, those outside of a view included. */
+/* Returns the number of keys of the whole store, including keys outside of a view. */
 tenrec_status tenrec_store_num_keys(struct tenrec_store *s, int64_t ms, int64_t *ret,
                                     tenrec_error *err);
 
 /* Serves a TCP store on a thread of its own until it is dropped.
  *
  * host     borrowed: address or name to listen on; NULL or "" for all
- * port     0 for one that the kernel chooses
+ * port     0: the kernel chooses
  * ret      owns: tenrec_store_server_drop it
  * ret_port may be NULL; the port it listens on
  * errors   EINVAL, EOS (address in use), ENOMEM
@@ -125,7 +121,7 @@ tenrec_status tenrec_store_num_keys(struct tenrec_store *s, int64_t ms, int64_t 
 tenrec_status tenrec_store_serve(const char *host, uint16_t port, struct tenrec_store_server **ret,
                                  uint16_t *ret_port, tenrec_error *err);
 
-/* Closes all connections and forgets all keys. NULL is allowed. */
+/* Closes all connections and discards all keys. NULL is allowed. */
 void tenrec_store_server_drop(struct tenrec_store_server *server);
 
 /* `world` processes that meet under `name` in a store. Needs no RPC, and does
@@ -144,12 +140,12 @@ tenrec_status tenrec_process_group_new(struct tenrec_store *s, int32_t rank, int
                                        const char *name, struct tenrec_process_group **ret,
                                        tenrec_error *err);
 
-/* Forgets the group and, being the last of its ranks, its keys. */
+/* Frees the group; its last rank also removes its keys from the store. */
 void tenrec_process_group_drop(struct tenrec_process_group *pg);
 
-/* Returns when all ranks have come to it.
+/* Returns when all ranks have entered the barrier.
  *
- * errors   ETIMEDOUT names the ranks that did not come
+ * errors   ETIMEDOUT names the missing ranks
  */
 tenrec_status tenrec_process_group_barrier(struct tenrec_process_group *pg, int64_t ms,
                                            tenrec_error *err);
@@ -161,10 +157,10 @@ struct tenrec_gathered {
     size_t len; /* bytes */
 };
 
-/* Gives `len` bytes to all ranks and gets what each of them gave.
+/* Sends `len` bytes to all ranks and receives the bytes of each of them.
  *
  * ret      owns: `world` entries by rank; tenrec_gathered_drop them
- * errors   ETIMEDOUT names the ranks that did not come
+ * errors   ETIMEDOUT names the missing ranks
  */
 tenrec_status tenrec_process_group_all_gather(struct tenrec_process_group *pg, const void *data,
                                               size_t len, int64_t ms, struct tenrec_gathered **ret,

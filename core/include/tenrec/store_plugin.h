@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenrec/store_plugin.h - all the author of a store includes.
+/* tenrec/store_plugin.h - the header of a store plugin.
  *
- * A store is where workers find each other (tenrec/store.h). One that the core
- * does not have itself is a plugin of the kind TENREC_PLUGIN_STORE, a shared
- * object that exports three symbols and no others:
+ * A store is the rendezvous of workers (tenrec/store.h). A store outside of the core is a plugin
+ * of the kind TENREC_PLUGIN_STORE, a shared object that exports three symbols and no others:
  *
  *     tenrec_plugin             const data, as in tenrec/plugin.h
  *     tenrec_construct_options  check and complete one filled options struct
@@ -13,18 +12,17 @@
  * plugin that the config's `stores:` names for SCHEME, else by the plugin SCHEME.
  *
  * Keys are texts of 1 to TENREC_STORE_MAX_KEY bytes that begin with a slash;
- * values have 0 to TENREC_STORE_MAX_VALUE bytes of any kind. All who open the
- * same URL see the same keys. What an operation returned with TENREC_OK did is
- * seen by every operation that begins later, whoever makes it.
+ * values have 0 to TENREC_STORE_MAX_VALUE bytes of any kind. All clients of one URL see the same
+ * keys. The effect of an operation that returned TENREC_OK is visible to every operation of any
+ * client that begins later.
  *
- * Threads: all operations but close come from any thread, concurrently; one
- * that waits keeps no other from its work. Nothing of the plugin is called from
+ * Threads: all operations but close come from any thread, concurrently; a waiting operation does
+ * not block others. Nothing of the plugin is called from
  * inside another of its operations.
  *
- * Deadlines are CLOCK_MONOTONIC nanoseconds, TENREC_STORE_NEVER for none. They
- * bound the whole operation, connecting anew included: at its deadline an
- * operation stops waiting for keys, and it ends 100 ms later at most, which the
- * store itself has to answer what it was asked.
+ * Deadlines are CLOCK_MONOTONIC nanoseconds, TENREC_STORE_NEVER for none. They bound the whole
+ * operation, including a reconnect: at its deadline an operation stops waiting for keys, and it
+ * ends at most 100 ms later, the time of the store for its answer.
  */
 #ifndef TENREC_STORE_PLUGIN_H
 #define TENREC_STORE_PLUGIN_H
@@ -40,52 +38,49 @@ extern "C" {
 
 struct tenrec_plugin_store;
 
-/* Takes the value of key `i`: `data` is borrowed during the call. What it
- * returns (ENOMEM) is for the operation to return. */
+/* Receives the value of key `i`: `data` is borrowed during the call. The operation returns its
+ * error (ENOMEM). */
 typedef tenrec_status tenrec_store_value_fn(void *arg, uint32_t i, const void *data, size_t len,
                                             tenrec_error *err);
 
-/* What a plugin can do with its store. All arguments are borrowed during the
- * call. Errors, unless a slot says more: EPEER_LOST (the store went away and did
- * not come back before the deadline, or has lost what it held), ETIMEDOUT (it is
- * there, but does not answer), ECONFIG (it refuses us: password, rights),
- * EPROTOCOL (it answers what makes no sense), ETOOBIG (it is full), ENOMEM. An
- * operation that changes something and does not know whether that was done says
- * so in its error, and does not do it twice by itself. Every slot is mandatory
+/* The operations of a store. All arguments are borrowed during the
+ * call. Errors, unless a slot says more: EPEER_LOST (the store is gone and did not return before
+ * the deadline, or has lost its data), ETIMEDOUT (connected, but no answer), ECONFIG (access
+ * denied: password, rights), EPROTOCOL (malformed answer), ETOOBIG (store full), ENOMEM. If the
+ * outcome of a modification is unknown, its error says so, and the plugin does not repeat it.
+ * Every slot is mandatory
  * but `name` and `address`. */
 struct tenrec_store_ops {
     uint32_t size; /* sizeof(struct tenrec_store_ops) */
     uint32_t reserved;
 
-    /* What errors call it: "redis store 10.0.0.3:6379/jobs". Without passwords.
+    /* Its name in error texts: "redis store 10.0.0.3:6379/jobs". Without passwords.
      * Owned by the store, lives as long. NULL: its URL without the password. */
     const char *(*name)(struct tenrec_plugin_store *self);
 
-    /* Puts `len` bytes under `key`, over what was there, and wakes who waits for
-     * it. May block until the deadline. */
+    /* Stores `len` bytes under `key`, replacing any value, and wakes its waiters.
+     * May block until the deadline. */
     tenrec_status (*set)(struct tenrec_plugin_store *self, const char *key, const void *data,
                          size_t len, uint64_t deadline_ns, tenrec_error *err);
 
-    /* Adds to the decimal text under `key`; a missing key counts as 0. Wakes who
-     * waits. May block. EINVAL: the value is no number, or the sum is beyond 64
-     * bits; nothing is changed then. */
+    /* Adds to the decimal text under `key`; a missing key counts as 0. Wakes its waiters. May
+     * block. EINVAL: the value is not a number, or the sum exceeds 64 bits; nothing is changed
+     * then. */
     tenrec_status (*add)(struct tenrec_plugin_store *self, const char *key, int64_t delta,
                          uint64_t deadline_ns, int64_t *ret, tenrec_error *err);
 
-    /* Puts `desired` under `key` when `expected` is there; an empty `expected`
-     * also stands for a missing key. Wakes who waits when it did. `fn` gets, as
-     * value 0, what is under the key now, or `expected` when the key is missing
-     * and stays so. May block. */
+    /* Stores `desired` under `key` if its value is `expected`; an empty `expected` also matches
+     * a missing key. Wakes the waiters after a change. `fn` receives, as value 0, the value of
+     * the key now, or `expected` if the key is still missing. May block. */
     tenrec_status (*compare_set)(struct tenrec_plugin_store *self, const char *key,
                                  const void *expected, size_t expected_len, const void *desired,
                                  size_t desired_len, uint64_t deadline_ns,
                                  tenrec_store_value_fn *fn, void *arg, tenrec_error *err);
 
-    /* Waits until all `n` keys are there, then gives their values to `fn`, each
-     * once, in any order; a NULL `fn` only waits. When the deadline comes first:
-     * ETIMEDOUT without a text, and ret_missing[i] of each key; a store that does
-     * not answer is EPEER_LOST here. May block, and uses no processor time while
-     * it does. */
+    /* Waits until all `n` keys exist, then passes their values to `fn`, each once, in any order;
+     * a NULL `fn` only waits. At the deadline: ETIMEDOUT without a text, and ret_missing[i] of
+     * each key; a store that does not answer is EPEER_LOST here. May block, without using
+     * processor time. */
     tenrec_status (*get)(struct tenrec_plugin_store *self, const char *const *keys, uint32_t n,
                          uint64_t deadline_ns, tenrec_store_value_fn *fn, void *arg,
                          bool *ret_missing, tenrec_error *err);
@@ -94,38 +89,36 @@ struct tenrec_store_ops {
     tenrec_status (*check)(struct tenrec_plugin_store *self, const char *const *keys, uint32_t n,
                            uint64_t deadline_ns, bool *ret_missing, tenrec_error *err);
 
-    /* Removes the keys that are there; *ret: how many. */
+    /* Removes the existing keys; *ret: their number. */
     tenrec_status (*remove)(struct tenrec_plugin_store *self, const char *const *keys, uint32_t n,
                             uint64_t deadline_ns, uint32_t *ret, tenrec_error *err);
 
-    /* How many keys the store has. */
+    /* The number of keys of the store. */
     tenrec_status (*num_keys)(struct tenrec_plugin_store *self, uint64_t deadline_ns, int64_t *ret,
                               tenrec_error *err);
 
-    /* Lets go of the connection and frees self->impl; the keys stay. Comes once,
-     * last, with no operation under way; joins what threads the plugin has. May
-     * block for a second at most. */
+    /* Closes the connection and frees self->impl; the keys stay. Called once, last, with no
+     * operation under way; joins the threads of the plugin. May block for a second at most. */
     void (*close)(struct tenrec_plugin_store *self);
 
-    /* Where the store's server is, as numbers: "10.0.0.3:6379", "[fd00::1]:6379".
-     * The address from which a worker reaches it is the one that it tells to the
-     * others. Asked once, after opening; owned by the store, lives as long. NULL:
-     * this host, or not known. */
+    /* The numeric address of the store's server: "10.0.0.3:6379", "[fd00::1]:6379". A worker
+     * advertises the local address from which it reaches the server. Called once, after opening;
+     * owned by the store, lives as long. NULL: this host, or unknown. */
     const char *(*address)(struct tenrec_plugin_store *self);
 };
 
-/* What the core does for a store plugin. Grows at its end only. */
+/* Services of the core for a store plugin. Grows at its end only. */
 struct tenrec_store_host {
     uint32_t size; /* sizeof(struct tenrec_store_host) */
     uint16_t abi_major, abi_minor;
 
-    /* Is a message of this level wanted, and take it. From any thread. */
+    /* Returns true if messages of this level are logged; and logs one. From any thread. */
     bool (*log_enabled)(struct tenrec_plugin_store *self, enum tenrec_log_level level);
     void (*log)(struct tenrec_plugin_store *self, enum tenrec_log_level level, const char *fmt, ...)
         TENREC_PRINTF(3, 4);
 };
 
-/* One open store. The core allocates it; init_store sets ops and impl. */
+/* One open store. The core allocates it; init_store sets ops and impl. Grows at its end. */
 struct tenrec_plugin_store {
     const struct tenrec_store_ops *ops;
     void *impl;
@@ -135,14 +128,14 @@ struct tenrec_plugin_store {
 struct tenrec_store_init {
     uint32_t size; /* sizeof(struct tenrec_store_init) */
     uint32_t reserved;
-    const char *url;      /* all of it but a query (?rank=...); may hold a password */
+    const char *url;      /* without a query (?rank=...); may hold a password */
     const void *options;  /* yours, lives as long as the store */
     uint64_t deadline_ns; /* of the opening */
 };
 
-/* Opens the store: connects, retrying until the deadline where nobody listens
- * yet, and finds out whether it can be used. On failure leaves nothing behind;
- * close is not called. EINVAL: what is wrong with the URL; ECONNECT, and the
+/* Opens the store: connects, retrying until the deadline while no server listens, and checks
+ * that it can be used. On failure frees all resources; close is not called. EINVAL names the
+ * error in the URL; ECONNECT, and the
  * errors of the operations. Any thread, several at once. */
 typedef tenrec_status tenrec_init_store_fn(const struct tenrec_store_init *in,
                                            struct tenrec_plugin_store *self, tenrec_error *err);

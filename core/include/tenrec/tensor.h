@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenrec/tensor.h - a tensor: memory, element type, shape, and who frees it.
+/* tenrec/tensor.h - a tensor: memory, element type, shape, and the owner of the memory.
  *
- * A tensor is shared (counted): whoever holds one - the caller, a message that
- * is still being written, a result - keeps its memory alive, so a call that
- * timed out can never make somebody write into or read from freed memory.
+ * A tensor is shared (counted): each holder - the caller, a message that is still being written,
+ * a result - keeps its memory alive, so a call that timed out never leads to access to freed
+ * memory.
  * Shape and type never change; the elements are yours to synchronise.
  */
 #ifndef TENREC_TENSOR_H
@@ -39,7 +39,7 @@ extern "C" {
 
 struct tenrec_tensor; /* opaque */
 
-/* Frees what tenrec_tensor_from_data was given; from any thread, once. */
+/* Frees the memory given to tenrec_tensor_from_data; from any thread, once. */
 typedef void tenrec_tensor_free_fn(void *arg, void *data);
 
 /* Makes a contiguous tensor in host memory, aligned to 64 bytes, contents
@@ -55,18 +55,18 @@ tenrec_status tenrec_tensor_new(struct tenrec_dtype dtype, uint32_t ndim, const 
 
 enum tenrec_tensor_alloc_flags {
     TENREC_SHARED = 1u << 0, /* peers on this host may map it: see below */
-    TENREC_MOVES = 1u << 1,  /* with it: who receives it first may write it */
+    TENREC_MOVES = 1u << 1,  /* with it: the first receiver may write it */
 };
 
-/* Makes a contiguous tensor in memory that a worker on the same host can map, so
- * that it travels in the time of a small message whatever its size is. Where the
- * connection cannot carry that its bytes are copied, as of any other tensor.
+/* Makes a contiguous tensor in memory that a worker on the same host can map, so that the time
+ * to send it does not depend on its size. Over a connection that cannot carry mappings its bytes
+ * are copied, as of any other tensor.
  *
- * What arrives is read-only (TENREC_TENSOR_READ_ONLY in its descriptor's flags):
+ * The received tensor is read-only (TENREC_TENSOR_READ_ONLY in its descriptor's flags):
  * a write ends the process with SIGSEGV. tenrec_tensor_copy makes one that may
- * be written; a call with `into` and a worker with an allocator get a copy. The
- * receiver sees what the sender writes after sending. The memory is used for
- * other tensors when here and there all have dropped it.
+ * be written; a call with `into` and a worker with an allocator get a copy. The receiver sees
+ * writes that the sender makes after sending. The memory is reused when sender and receivers
+ * have dropped the tensor.
  *
  * With TENREC_MOVES the first message that carries it gives it away: the
  * receiver may write it, and the sender may only drop it.
@@ -80,12 +80,12 @@ tenrec_status tenrec_tensor_alloc(struct tenrec_dtype dtype, uint32_t ndim, cons
 
 /* Makes a tensor of memory that exists.
  *
- * data     first byte of the storage; owned by the tensor from success on when
- *          free_fn is given, else borrowed until the last holder dropped it
+ * data     first byte of the storage; owned by the tensor from success on if free_fn is given,
+ *          else borrowed until the last holder has dropped it
  * bytes    length of the storage; must hold every element that shape and
  *          strides reach
  * strides  in elements, >= 0; NULL for contiguous (row-major)
- * free_fn  called once when nobody uses the memory any more; may be NULL
+ * free_fn  called once, after the last use of the memory; may be NULL
  * errors   EINVAL, ETOOBIG, ENOMEM
  */
 tenrec_status tenrec_tensor_from_data(void *data, uint64_t bytes, struct tenrec_dtype dtype,
@@ -93,7 +93,7 @@ tenrec_status tenrec_tensor_from_data(void *data, uint64_t bytes, struct tenrec_
                                       tenrec_tensor_free_fn *free_fn, void *arg,
                                       struct tenrec_tensor **ret, tenrec_error *err);
 
-/* The same tensor once more; drop both. */
+/* Adds a share of the same tensor; drop both. */
 struct tenrec_tensor *tenrec_tensor_share(struct tenrec_tensor *t);
 void tenrec_tensor_drop(struct tenrec_tensor *t);
 
@@ -103,7 +103,7 @@ const struct tenrec_tensor_desc *tenrec_tensor_desc(const struct tenrec_tensor *
 /* Address of the first element; borrowed until t is dropped. */
 void *tenrec_tensor_data(const struct tenrec_tensor *t);
 
-/* Number of elements; and bytes that they take when contiguous. */
+/* Number of elements; and their bytes when contiguous. */
 uint64_t tenrec_tensor_count(const struct tenrec_tensor *t);
 uint64_t tenrec_tensor_bytes(const struct tenrec_tensor *t);
 
@@ -115,15 +115,14 @@ uint64_t tenrec_tensor_bytes(const struct tenrec_tensor *t);
 tenrec_status tenrec_tensor_contiguous(struct tenrec_tensor *t, struct tenrec_tensor **ret,
                                        tenrec_error *err);
 
-/* The elements of t once more, contiguous in memory of this process that may be
- * written. Host memory only.
+/* A copy of the elements, contiguous in writable memory of this process. Host memory only.
  *
  * errors   ENOMEM, EUNSUPPORTED (device memory)
  */
 tenrec_status tenrec_tensor_copy(const struct tenrec_tensor *t, struct tenrec_tensor **ret,
                                  tenrec_error *err);
 
-/* "float32", "bfloat16", "bool"; "?" for what has no name. */
+/* "float32", "bfloat16", "bool"; "?" for a type without a name. */
 const char *tenrec_dtype_name(struct tenrec_dtype dtype);
 
 #pragma GCC visibility pop

@@ -7,9 +7,8 @@
  *     tenrec_test_group_open(&options, &g, &err)   this thread drives them
  *
  * Each group meets in a store of its own, so that tests may run side by side.
- * What goes wrong in a worker (an error, a failed assertion, a crash, a hang,
- * a leak) fails the call in the test with the worker's name and what it said
- * last; the whole of it stands on stderr.
+ * A failure in a worker (an error, a failed assertion, a crash, a hang, a leak) fails the call
+ * in the test with the name of the worker and its last message; stderr has the details.
  *
  * Include <cmocka.h> before this header, and cmocka's assertions work in
  * bodies. A function that answers calls runs on a thread of the worker: it
@@ -20,8 +19,7 @@
  *
  * Processes are made by fork(): the calling process should have no other
  * threads then (under TSan it must not), and has none once every group before
- * was closed. A body inherits all memory, and leaves nothing behind in the
- * memory of the test.
+ * was closed. A body inherits all memory; its writes do not reach the memory of the test.
  */
 #ifndef TENREC_TESTKIT_H
 #define TENREC_TESTKIT_H
@@ -35,7 +33,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* What a body knows of the worker that runs it. Grows at its end: given out by pointer only. */
+/* The worker that runs a body. Grows at its end: given out by pointer only. */
 struct tenrec_test {
     struct tenrec_worker *worker; /* runs; NULL with TENREC_TEST_NO_RPC */
     int32_t rank;
@@ -49,11 +47,10 @@ struct tenrec_test {
 typedef tenrec_status tenrec_test_setup_fn(struct tenrec_worker *w, int32_t rank, void *arg,
                                            tenrec_error *err);
 
-/* What a worker does between init and shutdown. */
+/* The work of a worker between init and shutdown. */
 typedef tenrec_status tenrec_test_body_fn(const struct tenrec_test *t, tenrec_error *err);
 
-/* Runs fn(arg) so that an assertion of a test framework which fails in it ends
- * fn only; false then. */
+/* Runs fn(arg) so that a failed assertion of a test framework ends fn only; returns false then. */
 typedef bool tenrec_test_guard_fn(const char *name, void (*fn)(void *arg), void *arg);
 
 enum tenrec_test_mode {
@@ -64,7 +61,7 @@ enum tenrec_test_mode {
 enum tenrec_test_flags {
     TENREC_TEST_NO_RPC = 1 << 0,       /* the body makes its worker itself */
     TENREC_TEST_UNCLEAN = 1 << 1,      /* leave by an immediate shutdown */
-    TENREC_TEST_IGNORE_LEAKS = 1 << 2, /* do not look for what a worker leaves */
+    TENREC_TEST_IGNORE_LEAKS = 1 << 2, /* skip the check for leaks of a worker */
     TENREC_TEST_TCP_STORE = 1 << 3,    /* meet in a TCP store (processes only) */
 };
 
@@ -101,25 +98,23 @@ struct tenrec_test_options {
     uint64_t reserved[8];        /* zero */
 };
 
-/* Starts the workers, lets each run the body, shuts them down together, and
- * looks for what they leave: a call that is not answered, remote references,
- * file descriptors, threads, and under LeakSanitizer memory (processes).
+/* Starts the workers, lets each run the body, shuts them down together, and checks for leaks:
+ * unanswered calls, remote references, file descriptors, threads, and under LeakSanitizer memory
+ * (processes).
  *
- * When a body fails its worker goes without a word, and the others get a
- * moment to end.
+ * If a body fails, its worker ends without a shutdown, and the others get a moment to end.
  *
  * err      of the worker that failed first: its name before the text, and in
  *          worker and worker_name
- * errors   what a body returned; EREMOTE (an assertion failed), EPEER_LOST (a
- *          worker crashed or exited: says how), ETIMEDOUT (says where it
- *          hangs), EBUSY (says what is left), EINVAL, ECONFIG, EOS, ENOMEM
+ * errors   the error of a body; EREMOTE (an assertion failed), EPEER_LOST (a worker crashed or
+ *          exited, with its status), ETIMEDOUT (names the place of the hang), EBUSY (names the
+ *          leaks), EINVAL, ECONFIG, EOS, ENOMEM
  * threads  the main thread, when the mode is processes
  * source   dist_init of torch/testing/_internal/dist_utils.py
  */
 tenrec_status tenrec_test_dist_init(const struct tenrec_test_options *options, tenrec_error *err);
 
-/* The configuration that the worker of `t` is made from, for a body that makes
- * one itself.
+/* The configuration that the worker of `t` is made from, for a body that makes a worker itself.
  *
  * ret      the caller owns it; tenrec_config_drop
  * errors   ECONFIG, EINVAL, EOS, ENOMEM
@@ -127,9 +122,9 @@ tenrec_status tenrec_test_dist_init(const struct tenrec_test_options *options, t
 tenrec_status tenrec_test_make_config(const struct tenrec_test *t, struct tenrec_config **ret,
                                       tenrec_error *err);
 
-/* Ends the calling worker without a word to the others: a process by SIGKILL,
- * a thread by an immediate shutdown, after which the body returns. That is no
- * failure of the test, and the others leave by an immediate shutdown, too. */
+/* Ends the calling worker without notice to the others: a process by SIGKILL, a thread by an
+ * immediate shutdown, after which the body returns. The test does not fail, and the others leave
+ * by an immediate shutdown, too. */
 void tenrec_test_die(const struct tenrec_test *t);
 
 /* ---- driven from outside --------------------------------------------------- */
@@ -145,13 +140,13 @@ struct tenrec_test_group; /* opaque */
 tenrec_status tenrec_test_group_open(const struct tenrec_test_options *options,
                                      struct tenrec_test_group **ret, tenrec_error *err);
 
-/* The worker of `rank`, borrowed until the group is closed. NULL for one in
- * another process. */
+/* The worker of `rank`, borrowed until the group is closed. NULL for a worker in another
+ * process. */
 struct tenrec_worker *tenrec_test_group_worker(const struct tenrec_test_group *g, int32_t rank);
 
 /* Sends a signal to the process of a worker. A thread can only be ended, by
- * SIGKILL: it shuts down at once. A worker that was ended is not missed at the
- * close, which is an immediate one then.
+ * SIGKILL: it shuts down at once. A killed worker does not fail the close, which is an immediate
+ * shutdown then.
  *
  * errors   EINVAL (no such worker, or rank 0), EUNSUPPORTED (another signal to
  *          a thread), ESHUTDOWN (has ended), EOS
@@ -159,8 +154,7 @@ struct tenrec_worker *tenrec_test_group_worker(const struct tenrec_test_group *g
 tenrec_status tenrec_test_group_kill(struct tenrec_test_group *g, int32_t rank, int signal,
                                      tenrec_error *err);
 
-/* Shuts all down, looks for leaks, and frees the group in any case. NULL is
- * fine.
+/* Shuts all workers down, checks for leaks, and frees the group in any case. NULL is allowed.
  *
  * errors   as tenrec_test_dist_init
  */
@@ -172,14 +166,14 @@ tenrec_status tenrec_test_group_close(struct tenrec_test_group *g, enum tenrec_s
 /* `ms` of a plain build, stretched for this one. */
 int64_t tenrec_test_ms(int64_t ms);
 
-/* The name that a worker has unless the configuration says else.
+/* The default name of a worker.
  *
  * ret      is returned
  * source   worker_name
  */
 const char *tenrec_test_worker_name(int32_t rank, char ret[TENREC_NAME_MAX + 1]);
 
-/* The faults that a group is started with: what is NULL stays.
+/* Sets the faults that a group starts with; NULL leaves a list unchanged.
  *
  * source   RpcAgentTestFixture.setup_fault_injection
  */
@@ -193,18 +187,18 @@ void tenrec_test_setup_fault_injection(struct tenrec_test_options *options,
  */
 void tenrec_test_single_threaded(struct tenrec_test_options *options);
 
-/* A function that every worker of the kit serves, and that does nothing.
+/* A function without effect that every worker of the kit serves.
  *
  * source   noop
  */
 #define TENREC_TEST_NOOP "tenrec_test_noop"
 
-/* Calls TENREC_TEST_NOOP on `rank` until that fails; each call has a second.
+/* Calls TENREC_TEST_NOOP on `rank` until a call fails; each call has a second.
  *
- * code     the error that is waited for; TENREC_OK: EPEER_LOST, ECONNECT or
- *          ETIMEDOUT, but no failure that a test injects
- * ret_why  may be NULL; what it failed with
- * errors   ETIMEDOUT (says how the last call went)
+ * code     the expected error; TENREC_OK: EPEER_LOST, ECONNECT or ETIMEDOUT, except injected
+ *          failures
+ * ret_why  may be NULL; the error of the call
+ * errors   ETIMEDOUT (with the result of the last call)
  * source   wait_until_node_failure, which waits for ever
  */
 tenrec_status tenrec_test_wait_until_node_failure(struct tenrec_worker *w, int32_t rank,
@@ -212,18 +206,17 @@ tenrec_status tenrec_test_wait_until_node_failure(struct tenrec_worker *w, int32
                                                   tenrec_error *ret_why, tenrec_error *err);
 
 /* Waits until the control messages of remote references that `w` has sent are
- * answered, and its references confirmed by their owners. Counters of
- * references can be relied upon then.
+ * answered, and its references confirmed by their owners. Counters of references are stable
+ * then.
  *
- * errors   ETIMEDOUT (says how many of both are left), ESHUTDOWN
+ * errors   ETIMEDOUT (with both remaining numbers), ESHUTDOWN
  * source   wait_until_pending_futures_and_users_flushed
  */
 tenrec_status tenrec_test_wait_until_pending_futures_and_users_flushed(struct tenrec_worker *w,
                                                                        int64_t ms,
                                                                        tenrec_error *err);
 
-/* How many values `rank` owns that are referred to, and how many references
- * there are to them.
+/* Returns the number of referenced values that `rank` owns, and of references to them.
  *
  * errors   those of tenrec_rpc_sync
  * source   get_num_owners_and_forks
@@ -232,9 +225,9 @@ tenrec_status tenrec_test_get_num_owners_and_forks(struct tenrec_worker *w, int3
                                                    int64_t *ret_owners, int64_t *ret_forks,
                                                    tenrec_error *err);
 
-/* Waits until they are so many.
+/* Waits until the numbers are these.
  *
- * errors   ETIMEDOUT (says how many there are), those of tenrec_rpc_sync
+ * errors   ETIMEDOUT (with the present numbers), those of tenrec_rpc_sync
  * source   wait_until_owners_and_forks_on_rank
  */
 tenrec_status tenrec_test_wait_until_owners_and_forks_on_rank(struct tenrec_worker *w,
@@ -242,8 +235,8 @@ tenrec_status tenrec_test_wait_until_owners_and_forks_on_rank(struct tenrec_work
                                                               int32_t rank, int64_t ms,
                                                               tenrec_error *err);
 
-/* Processes that meet without RPC, which they may have broken: barriers and
- * gathers over the store of the test.
+/* Opens a process group without RPC, for tests that break RPC: barriers and gathers over the
+ * store of the test.
  *
  * init_method  t->init_method
  * ret          owns: tenrec_process_group_drop it
@@ -257,7 +250,7 @@ tenrec_status tenrec_test_initialize_pg(const char *init_method, int32_t rank, i
  *
  * p        stopped
  * ret      borrowed until the session is dropped
- * errors   ENOTFOUND (says how many events there are, and the first's name)
+ * errors   ENOTFOUND (with the number of events, and the name of the first)
  * source   get_function_event
  */
 tenrec_status tenrec_test_get_function_event(const struct tenrec_profiler *p, const char *part,
@@ -266,6 +259,7 @@ tenrec_status tenrec_test_get_function_event(const struct tenrec_profiler *p, co
 /* ---- cmocka ------------------------------------------------------------------ */
 
 #if defined(CMOCKA_H_) && defined(run_test)
+/* frozen: of the inline functions below. */
 struct tenrec_test_cmocka_call {
     void (*fn)(void *arg);
     void *arg;
@@ -278,8 +272,7 @@ static inline void tenrec_test_cmocka_run(void **state)
     call->fn(call->arg);
 }
 
-/* Catches an assertion that fails on this thread. Its kind keeps it from
- * printing anything when all is well. */
+/* Catches an assertion that fails on this thread. Its type suppresses output on success. */
 static inline bool tenrec_test_cmocka_guard(const char *name, void (*fn)(void *arg), void *arg)
 {
     struct tenrec_test_cmocka_call call = { fn, arg };

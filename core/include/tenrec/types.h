@@ -13,7 +13,7 @@ extern "C" {
 
 /* Id of a worker: its rank in a static group, 0..32767 (torch's int16). */
 typedef int32_t tenrec_peer;
-#define TENREC_ANONYMOUS ((tenrec_peer)-1) /* a caller that is no member */
+#define TENREC_ANONYMOUS ((tenrec_peer)-1) /* a caller that is not a member */
 
 #define TENREC_NAME_MAX 127 /* bytes of a worker's name, without the NUL */
 #define TENREC_MAX_DIMS 16
@@ -23,7 +23,7 @@ typedef int32_t tenrec_peer;
 struct tenrec_dtype {
     uint8_t code; /* enum tenrec_dtype_code */
     uint8_t bits;
-    uint16_t lanes; /* 1 for all that torch knows */
+    uint16_t lanes; /* 1 for all types of torch */
 };
 
 enum tenrec_dtype_code {
@@ -64,18 +64,18 @@ struct tenrec_tensor_desc {
     struct tenrec_dtype dtype;   /* of an element */
     uint32_t ndim;               /* 0 for a scalar, at most TENREC_MAX_DIMS */
     struct tenrec_device device; /* where `data` lives */
-    struct tenrec_device target; /* where the receiver shall have it */
-    uint64_t stream;             /* of `device`: work queued on it finds the elements there;
-                                    sent, see ops->send; 0 for host memory */
+    struct tenrec_device target; /* device for the receiver's copy */
+    uint64_t stream;             /* of `device`: work queued on it sees the elements; sent, see
+                                    ops->send; 0 for host memory */
     uint64_t flags;              /* TENREC_TENSOR_... */
     int64_t shape[TENREC_MAX_DIMS];
     int64_t strides[TENREC_MAX_DIMS]; /* in elements */
-    struct tenrec_mapping *mapping;   /* of one that arrives as shared memory, from
-                                         host->shared until host->place; else NULL */
-    struct tenrec_device source;      /* of one that arrived: where the sender had it;
-                                         kind 0: not told */
-    uint64_t same_storage;            /* 1 + index of the earlier tensor of the message whose
-                                         storage this is, too; 0: a storage of its own */
+    struct tenrec_mapping *mapping;   /* of a tensor received as shared memory, from host->shared
+                                         until host->place; else NULL */
+    struct tenrec_device source;      /* of a received tensor: the sender's device; kind 0:
+                                         unknown */
+    uint64_t same_storage;            /* 1 + index of the earlier tensor of the message that has
+                                         the same storage; 0: a storage of its own */
     uint64_t reserved[1];             /* zero */
 };
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenrec/value.h - what travels as an argument or a result.
+/* tenrec/value.h - arguments and results of calls.
  *
  * A value is a plain struct that you may build on the stack:
  *
  *     struct tenrec_value args[] = { tenrec_int(2), tenrec_text("x"), tenrec_tensor(t) };
  *
- * It borrows what it points to. Calls encode it at once (tensors are shared,
- * not copied), so it need not outlive the call. A value that Tenrec gives out
- * is borrowed from the future, call or result that holds it.
+ * It borrows the memory that it points to. Calls encode it at once (tensors are shared, not
+ * copied), so it need not outlive the call. A value that Tenrec gives out is borrowed from the
+ * future, call or result that holds it.
  */
 #ifndef TENREC_VALUE_H
 #define TENREC_VALUE_H
@@ -56,7 +56,7 @@ struct tenrec_value {
         struct tenrec_tensor *tensor;
         struct tenrec_rref *rref;
         struct tenrec_object *object;
-        uint64_t room[2]; /* for what is yet to come */
+        uint64_t room[2]; /* for future types */
     } u;
 };
 
@@ -154,30 +154,29 @@ static inline struct tenrec_value tenrec_object(struct tenrec_object *o)
 /* "an integer", "text", ...: for error texts. */
 const char *tenrec_value_type_name(uint32_t type);
 
-/* Reads arguments or the items of an array by a short type text and checks
- * them: b bool, i int64_t, d double (takes an int too), s const char *,
+/* Reads and checks arguments, or the items of an array, by a short type text:
+ * b bool, i int64_t, d double (takes an int too), s const char *,
  * y bytes (const void *, size_t), t struct tenrec_tensor *,
  * r struct tenrec_rref *, o struct tenrec_object *,
- * v const struct tenrec_value *. After `|` the rest may be missing.
+ * v const struct tenrec_value *. The types after `|` are optional.
  *
  *     int64_t a; struct tenrec_tensor *t;
  *     tenrec_values_get(args, n, err, "it", &a, &t);
  *
- * ret      what is stored is borrowed from the values
+ * ret      pointers are borrowed from the values
  * errors   EINVAL: "argument 2 is text, expected an integer", "takes 2
  *          arguments, got 1"
  */
 tenrec_status tenrec_values_get(const struct tenrec_value *v, size_t n, tenrec_error *err,
                                 const char *types, ...);
 
-/* The value of `key` in a map; NULL when it is no map or has no such key. */
+/* The value of `key` in a map; NULL if `map` is not a map or has no such key. */
 const struct tenrec_value *tenrec_value_find(const struct tenrec_value *map, const char *key);
 
-/* A deep copy in one block (tensors, references and objects shared), and its
- * end.
+/* Makes a deep copy in one block (tensors, references and objects are shared); and frees it.
  *
  * ret      owns: drop it
- * errors   ENOMEM, EINVAL (type unknown, nested deeper than 64)
+ * errors   ENOMEM, EINVAL (unknown type or flags, nested deeper than 64)
  */
 tenrec_status tenrec_value_copy(const struct tenrec_value *v, struct tenrec_value **ret,
                                 tenrec_error *err);
