@@ -52,7 +52,7 @@ def c_blocks(cc):
         if source:
             continue
         if not re.search(r"\bmain\(|^#include", code, re.MULTILINE):
-            code = f"#include <tenrec/tenrec.h>\nvoid shown(void);\nvoid shown(void)\n{{\n{code}}}\n"
+            code = f"#include <tenrec/profiler.h>\n#include <tenrec/tenrec.h>\nvoid shown(void);\nvoid shown(void)\n{{\n{code}}}\n"
         done = subprocess.run(
             cc + ["-std=c11", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c", "-I",
                   os.path.join(report.ROOT, "core/include"), "-"],
