@@ -10,8 +10,8 @@
  * server a reference to their own sample counter. Trainers do not wait for each
  * other. With --kill one trainer kills itself in the middle: the others do its
  * share, and the server releases its references. */
-#include <tenrec/observe.h>
 #include "parameter_table.h"
+#include <tenrec/observe.h>
 
 #include <inttypes.h>
 #include <math.h>

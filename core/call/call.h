@@ -50,8 +50,8 @@ tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec
                          size_t n, int64_t timeout_ms, struct tenrec_future **ret,
                          tenrec_error *err);
 
-/* Calls of tenrec_rpc_sync and tenrec_rpc_async. With `deref` the first argument, a reference, stands
- * for its value at the callee. */
+/* Calls of tenrec_rpc_sync and tenrec_rpc_async. With `deref` the first argument, a reference,
+ * stands for its value at the callee. */
 tenrec_status call_sync(struct tenrec_worker *w, const char *to, const char *function,
                         const struct tenrec_value *args, size_t n, bool deref,
                         const struct tenrec_call_options *options, struct tenrec_value **ret,

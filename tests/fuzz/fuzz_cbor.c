@@ -118,8 +118,8 @@ static bool small(const struct tenrec_value *v)
 }
 
 /* References as they were read stand for themselves: marks them as taken, or
- * takes the mark back. Returns false for objects, which no encoder here supports, and for references
- * that stand for their values, which only calls have. */
+ * takes the mark back. Returns false for objects, which no encoder here supports, and for
+ * references that stand for their values, which only calls have. */
 static bool mark(const struct tenrec_value *v, bool taken)
 {
     bool all = v->type != TENREC_VALUE_OBJECT && !(v->flags & CODEC_DEREF);

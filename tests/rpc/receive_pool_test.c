@@ -2,11 +2,11 @@
 /* receive_pool_test.c - workers receive into reused memory, on the backend
  * named in argv. Where blocks are not recycled (base/recycle.h) the same cases check
  * that all memory is new. */
-#include <tenrec/observe.h>
 #include "../support/cluster.h"
 #include "../support/functions.h"
 #include "base/recycle.h"
 #include "shm/storage_pool.h"
+#include <tenrec/observe.h>
 
 #include "../testing.h"
 
