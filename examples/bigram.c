@@ -67,11 +67,11 @@ static struct tenrec_tensor *matrix_new(void)
 /* Sums up the injected faults of all workers. */
 static bool add_faults(struct tenrec_worker *w, int64_t mine, int64_t *ret)
 {
-    const struct tenrec_value value = tenrec_int(mine);
+    const struct tenrec_value value = tenrec_value_int(mine);
     struct tenrec_value *all;
     tenrec_error err;
 
-    if (tenrec_all_gather(w, &value, NULL, 0, TENREC_TIMEOUT_DEFAULT, &all, &err)) {
+    if (tenrec_worker_all_gather(w, &value, NULL, 0, TENREC_TIMEOUT_DEFAULT, &all, &err)) {
         complain("cannot gather", &err);
         return false;
     }
@@ -104,7 +104,7 @@ struct server {
 static tenrec_status pull(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     const struct server *s = arg;
-    const struct tenrec_value logits = tenrec_tensor(s->logits);
+    const struct tenrec_value logits = tenrec_value_tensor(s->logits);
 
     return tenrec_call_return(call, &logits, err);
 }
@@ -258,7 +258,7 @@ static int judge(struct tenrec_worker *w, const struct server *s, const struct t
     p = exp(bigram_loss(count, tenrec_tensor_data(s->logits), NULL) / pairs);
     q = bigram_optimum(count);
     free(count);
-    tenrec_worker_debug_info(w, keep_backend, backend);
+    tenrec_worker_list_debug_info(w, keep_backend, backend);
     if (faults)
         printf("bigram: %" PRId64 " faults injected, each send was tried again\n", faults);
     printf("bigram: perplexity %.4f (optimum %.4f), %zu workers, backend %s, %d steps, %.1f s\n", p,
@@ -320,7 +320,7 @@ static tenrec_status ask(struct trainer *t, const char *function, const struct t
 static tenrec_status train_step(struct trainer *t, int step, size_t pairs, const double *count,
                                 struct tenrec_tensor *logits, tenrec_error *err)
 {
-    struct tenrec_value args[4] = { tenrec_int(step), tenrec_int((int64_t)pairs) };
+    struct tenrec_value args[4] = { tenrec_value_int(step), tenrec_value_int((int64_t)pairs) };
     /* A new tensor for each step: the previous one may still be sent. */
     struct tenrec_tensor *gradient = matrix_new();
     tenrec_status status;
@@ -329,9 +329,9 @@ static tenrec_status train_step(struct trainer *t, int step, size_t pairs, const
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a gradient");
     status = ask(t, "pull", args, 1, logits, err);
     if (status == TENREC_OK) {
-        args[2] = tenrec_double(
+        args[2] = tenrec_value_double(
             bigram_loss(count, tenrec_tensor_data(logits), tenrec_tensor_data(gradient)));
-        args[3] = tenrec_tensor(gradient);
+        args[3] = tenrec_value_tensor(gradient);
         status = ask(t, "push", args, 4, NULL, err);
     }
     tenrec_tensor_drop(gradient);
@@ -358,7 +358,7 @@ static int train(struct tenrec_worker *w, const struct text *text, size_t part, 
     }
     /* A full gradient depends only on the counts of the text's pairs. */
     pairs = text_count(text, part, parts, count);
-    status = tenrec_get_worker_info_by_id(w, 0, &server, &err);
+    status = tenrec_worker_get_info_by_id(w, 0, &server, &err);
     t.server = server.name;
     for (int step = 0; step < steps && status == TENREC_OK; step++)
         status = train_step(&t, step, pairs, count, logits, &err);
@@ -407,10 +407,10 @@ static int work(struct tenrec_worker *w, struct server *s, const struct text *te
 
     /* Every worker registers the functions, but only those of worker 0 are called:
      * the rank is known only after init. */
-    if (tenrec_register_function(w, "pull", pull, s, TENREC_INLINE, &err) ||
-        tenrec_register_function(w, "push", push, s, TENREC_LATER, &err) ||
+    if (tenrec_worker_register_function(w, "pull", pull, s, TENREC_INLINE, &err) ||
+        tenrec_worker_register_function(w, "push", push, s, TENREC_LATER, &err) ||
         tenrec_init_rpc(w, &err) || tenrec_get_worker_info(w, NULL, &me, &err) ||
-        tenrec_get_worker_infos(w, NULL, 0, &n, &err))
+        tenrec_worker_get_infos(w, NULL, 0, &n, &err))
         return complain("cannot join", &err);
     if (n < 2 || n > TRAINERS_MAX + 1) {
         fprintf(stderr, "bigram: %zu workers, expected 2 to %d\n", n, TRAINERS_MAX + 1);

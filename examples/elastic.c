@@ -28,7 +28,7 @@ static tenrec_status add_one(struct tenrec_call *call, void *arg, tenrec_error *
 {
     int64_t a;
     tenrec_status st = tenrec_call_get_args(call, err, "i", &a);
-    struct tenrec_value sum = tenrec_int(a + 1);
+    struct tenrec_value sum = tenrec_value_int(a + 1);
 
     (void)arg;
     return st == TENREC_OK ? tenrec_call_return(call, &sum, err) : st;
@@ -43,7 +43,7 @@ static tenrec_status call_all(struct tenrec_worker *w, int64_t *calls, tenrec_er
     if (st != TENREC_OK)
         return st;
     for (uint32_t i = 0; i < v->n && st == TENREC_OK; i++) {
-        struct tenrec_value arg = tenrec_int(*calls), *got = NULL;
+        struct tenrec_value arg = tenrec_value_int(*calls), *got = NULL;
         st = tenrec_rpc_sync(w, v->member[i].name, "add_one", &arg, 1, NULL, &got, err);
         *calls = st == TENREC_OK ? got->u.integer : *calls;
         tenrec_value_drop(got);
@@ -62,8 +62,8 @@ int main(int argc, char **argv)
     int64_t calls = 0;
     tenrec_error err;
     bool ok = tenrec_worker_new(NULL, &w, &err) == TENREC_OK &&
-              tenrec_register_function(w, "add_one", add_one, NULL, 0, &err) == TENREC_OK &&
-              tenrec_set_member_callbacks(w, &c, &err) == TENREC_OK &&
+              tenrec_worker_register_function(w, "add_one", add_one, NULL, 0, &err) == TENREC_OK &&
+              tenrec_worker_set_member_callbacks(w, &c, &err) == TENREC_OK &&
               tenrec_init_rpc(w, &err) == TENREC_OK;
 
     while (ok && calls < wanted) {

@@ -54,7 +54,7 @@ static long forks(struct tenrec_worker *w)
 {
     long n = -1;
 
-    tenrec_worker_debug_info(w, keep_forks, &n);
+    tenrec_worker_list_debug_info(w, keep_forks, &n);
     return n;
 }
 
@@ -157,13 +157,14 @@ static int64_t faults(struct tenrec_worker *w, const struct table *t, size_t wor
     tenrec_error err;
     int64_t sum = 0;
 
-    if (tenrec_get_worker_infos(w, all, TRAINERS_MAX, &world, &err))
+    if (tenrec_worker_get_infos(w, all, TRAINERS_MAX, &world, &err))
         return 0;
     for (size_t i = 0; i < world; i++) {
         const struct tenrec_value *n;
         struct tenrec_value *info;
 
-        if (t->trainer[i].lost || tenrec_debug_info(w, i ? all[i].name : NULL, NULL, &info, &err))
+        if (t->trainer[i].lost ||
+            tenrec_worker_get_debug_info(w, i ? all[i].name : NULL, NULL, &info, &err))
             continue;
         n = tenrec_value_find(info, "faulty.injected_failures");
         sum += n ? n->u.integer : 0;
@@ -236,7 +237,7 @@ struct worker {
 static tenrec_status count(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     const struct worker *me = arg;
-    const struct tenrec_value n = tenrec_int(atomic_load(&me->samples));
+    const struct tenrec_value n = tenrec_value_int(atomic_load(&me->samples));
 
     return tenrec_call_return(call, &n, err);
 }
@@ -265,14 +266,14 @@ static tenrec_status open_and_give(struct tenrec_worker *w, struct tenrec_rref *
     struct tenrec_rref *table;
     struct tenrec_value ref;
     size_t n = 0, n_taken = 0;
-    tenrec_status status = tenrec_get_worker_infos(w, all, TRAINERS_MAX, &n, err);
+    tenrec_status status = tenrec_worker_get_infos(w, all, TRAINERS_MAX, &n, err);
 
     if (status)
         return status;
     status = tenrec_remote(w, all[0].name, "open", NULL, 0, NULL, &table, err);
     if (status)
         return status;
-    ref = tenrec_rref(table);
+    ref = tenrec_value_rref(table);
     for (size_t i = 2; i < n && !status; i++) {
         status = tenrec_rpc_async(w, all[i].name, "take", &ref, 1, NULL, &taken[n_taken], err);
         n_taken += !status;
@@ -344,15 +345,15 @@ static tenrec_status train_step(struct tenrec_rref *table, uint64_t *state, bool
         return TENREC_ENOMEM;
     status = tenrec_rref_rpc_sync(table, "pull", NULL, 0, NULL, &pulled, err);
     if (!status)
-        status = tenrec_values_get(pulled, 1, err, "t", &weights);
+        status = tenrec_value_unpack(pulled, 1, err, "t", &weights);
     if (!status) {
-        args[1] = tenrec_double(
+        args[1] = tenrec_value_double(
             look_at_samples(state, tenrec_tensor_data(weights), tenrec_tensor_data(gradient)));
-        args[0] = tenrec_tensor(gradient);
+        args[0] = tenrec_value_tensor(gradient);
         status = tenrec_rref_rpc_sync(table, "push", args, 2, NULL, &pushed, err);
     }
     if (!status)
-        status = tenrec_values_get(pushed, 1, err, "b", ret_more);
+        status = tenrec_value_unpack(pushed, 1, err, "b", ret_more);
     tenrec_value_drop(pulled);
     tenrec_value_drop(pushed);
     tenrec_tensor_drop(gradient);
@@ -363,7 +364,7 @@ static tenrec_status train(struct tenrec_worker *w, struct worker *me, tenrec_pe
                            tenrec_error *err)
 {
     struct tenrec_rref *table = NULL, *seen = NULL;
-    struct tenrec_value name = tenrec_text("samples"), ref;
+    struct tenrec_value name = tenrec_value_text("samples"), ref;
     uint64_t state = (uint64_t)id * 7919;
     tenrec_status status = id == 1 ? open_and_give(w, &table, err) : await_table(me, &table, err);
     bool more = true;
@@ -371,7 +372,7 @@ static tenrec_status train(struct tenrec_worker *w, struct worker *me, tenrec_pe
     if (!status)
         status = tenrec_rref_new(w, &name, &seen, err);
     if (!status) {
-        ref = tenrec_rref(seen);
+        ref = tenrec_value_rref(seen);
         status = tenrec_rref_rpc_sync(table, "join", &ref, 1, NULL, NULL, err);
     }
     /* The trainer dies in the middle of its own share, however fast the others are. */
@@ -399,12 +400,12 @@ static int work(struct tenrec_worker *w, struct worker *self, struct table *t, i
     int status = 0;
 
     if (table_register(w, t, &err) ||
-        tenrec_register_function(w, "count", count, self, TENREC_INLINE, &err) ||
-        tenrec_register_function(w, "take", take, self, TENREC_INLINE, &err))
+        tenrec_worker_register_function(w, "count", count, self, TENREC_INLINE, &err) ||
+        tenrec_worker_register_function(w, "take", take, self, TENREC_INLINE, &err))
         return complain("cannot register", &err);
-    tenrec_set_rrefs_released_callback(w, on_released, t);
+    tenrec_worker_set_rrefs_released_callback(w, on_released, t);
     if (tenrec_init_rpc(w, &err) || tenrec_get_worker_info(w, NULL, &me, &err) ||
-        tenrec_get_worker_infos(w, NULL, 0, &n, &err))
+        tenrec_worker_get_infos(w, NULL, 0, &n, &err))
         return complain("cannot join", &err);
     if (n < 2 || n > TRAINERS_MAX) {
         fprintf(stderr, "parameter_server: %zu workers, expected 2 to %d\n", n, TRAINERS_MAX);

@@ -44,7 +44,7 @@ static tenrec_status table_open(struct tenrec_call *call, void *arg, tenrec_erro
 
     if (status)
         return status;
-    v = tenrec_object(o);
+    v = tenrec_value_object(o);
     status = tenrec_call_return(call, &v, err);
     tenrec_object_drop(o);
     return status;
@@ -60,7 +60,7 @@ static tenrec_status table_join(struct tenrec_call *call, void *arg, tenrec_erro
     size_t n;
 
     (void)arg;
-    if (table_of(call, &args, &n, &t, err) || tenrec_values_get(args, n, err, "r", &seen))
+    if (table_of(call, &args, &n, &t, err) || tenrec_value_unpack(args, n, err, "r", &seen))
         return TENREC_EINVAL;
     if (id < 1 || id >= TRAINERS_MAX)
         return tenrec_fail(err, TENREC_EINVAL, "worker %d is no trainer", (int)id);
@@ -86,7 +86,7 @@ static tenrec_status table_pull(struct tenrec_call *call, void *arg, tenrec_erro
     pthread_mutex_lock(&t->lock);
     weights = tenrec_tensor_share(t->weights);
     pthread_mutex_unlock(&t->lock);
-    v = tenrec_tensor(weights);
+    v = tenrec_value_tensor(weights);
     status = tenrec_call_return(call, &v, err);
     tenrec_tensor_drop(weights);
     return status;
@@ -104,7 +104,7 @@ static tenrec_status table_push(struct tenrec_call *call, void *arg, tenrec_erro
 
     (void)arg;
     if (table_of(call, &args, &n, &t, err) ||
-        tenrec_values_get(args, n, err, "td", &gradient, &loss))
+        tenrec_value_unpack(args, n, err, "td", &gradient, &loss))
         return TENREC_EINVAL;
     if (tenrec_tensor_bytes(gradient) != WEIGHTS * sizeof(float))
         return tenrec_fail(err, TENREC_EINVAL, "a gradient has %d elements of float32", WEIGHTS);
@@ -119,7 +119,7 @@ static tenrec_status table_push(struct tenrec_call *call, void *arg, tenrec_erro
     tenrec_tensor_drop(t->weights);
     t->weights = next;
     t->loss = loss;
-    more = tenrec_bool(++t->updates < t->wanted);
+    more = tenrec_value_bool(++t->updates < t->wanted);
     pthread_cond_broadcast(&t->moved);
     pthread_mutex_unlock(&t->lock);
     return tenrec_call_return(call, &more, err);
@@ -178,7 +178,7 @@ tenrec_status table_register(struct tenrec_worker *w, struct table *t, tenrec_er
     tenrec_status status = TENREC_OK;
 
     for (size_t i = 0; i < sizeof function / sizeof function[0] && !status; i++)
-        status = tenrec_register_function(w, function[i].name, function[i].fn, t, function[i].flags,
-                                          err);
+        status = tenrec_worker_register_function(w, function[i].name, function[i].fn, t,
+                                                 function[i].flags, err);
     return status;
 }

@@ -24,7 +24,7 @@ static tenrec_status serve_add(struct tenrec_call *call, void *arg, tenrec_error
 
 static tenrec_status client_add(struct tenrec_worker *w, int64_t more, tenrec_error *err)
 {
-    struct tenrec_value arg = tenrec_int(more);
+    struct tenrec_value arg = tenrec_value_int(more);
     tenrec_status st = TENREC_EAGAIN;
 
     for (int tries = 0; tries < TRIES && st != TENREC_OK; tries++)
@@ -36,7 +36,7 @@ static tenrec_status client_add(struct tenrec_worker *w, int64_t more, tenrec_er
 static tenrec_status setup(struct tenrec_worker *w, int32_t rank, void *arg, tenrec_error *err)
 {
     (void)rank, (void)arg;
-    return tenrec_register_function(w, "add", serve_add, NULL, TENREC_INLINE, err);
+    return tenrec_worker_register_function(w, "add", serve_add, NULL, TENREC_INLINE, err);
 }
 
 static tenrec_status body(const struct tenrec_test *t, tenrec_error *err)

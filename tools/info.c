@@ -185,7 +185,7 @@ static tenrec_status plugin_get(const char *path, struct backend **ret, tenrec_e
 
         snprintf(name, sizeof name, "%s", backend_plugin(*ret)->name);
         backend_put(*ret);
-        tenrec_unload_backend(name, NULL);
+        tenrec_plugin_unload(name, NULL);
     }
     return st;
 }
@@ -432,7 +432,7 @@ static int info_info(const struct tool *self, const char *path, bool as_json)
     tenrec_status st = TENREC_OK;
     tenrec_error err;
 
-    json_object_set_new(all, "version", json_string(tenrec_version()));
+    json_object_set_new(all, "version", json_string(tenrec_version_text()));
     json_object_set_new(all, "worker", worker_list());
     json_object_set_new(all, "backends", json_array());
     json_object_set_new(all, "stores", json_array());

@@ -75,7 +75,7 @@ static int main_run(int argc, char **argv)
     if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
         return main_help(argc > 2 ? argv[2] : NULL);
     if (!strcmp(name, "version") || !strcmp(name, "--version") || !strcmp(name, "-V")) {
-        printf("tenrec %s\n", tenrec_version());
+        printf("tenrec %s\n", tenrec_version_text());
         return TOOL_OK;
     }
     t = main_find(name);

@@ -47,7 +47,7 @@ static tenrec_status on_cpu(struct tenrec_call *call, void *arg, tenrec_error *e
 
     (void)arg;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    v = tenrec_int((int64_t)t.tv_sec * 1000000000 + t.tv_nsec);
+    v = tenrec_value_int((int64_t)t.tv_sec * 1000000000 + t.tv_nsec);
     return tenrec_call_return(call, &v, err);
 }
 
@@ -99,8 +99,9 @@ tenrec_status measure_callee_init(struct measure_callee *c, struct tenrec_worker
     memset(c->buffer, 1, size); /* allocates its pages */
     sem_init(&c->end, 0, 0);
     for (size_t i = 0; !st && i < sizeof function / sizeof function[0]; i++)
-        st = tenrec_register_function(w, function[i].name, function[i].fn, c, TENREC_INLINE, err);
-    return st ? st : tenrec_set_allocator(w, &a, err);
+        st = tenrec_worker_register_function(w, function[i].name, function[i].fn, c, TENREC_INLINE,
+                                             err);
+    return st ? st : tenrec_worker_set_allocator(w, &a, err);
 }
 
 void measure_callee_wait(struct measure_callee *c)
@@ -134,7 +135,7 @@ tenrec_status measure_latency(const struct measure *m, struct samples *s, tenrec
 
     if (!data)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu bytes", m->size);
-    arg = tenrec_bytes(data, m->size);
+    arg = tenrec_value_bytes(data, m->size);
     for (size_t i = 0; !st && i < m->warm + m->calls; i++) {
         uint64_t t = samples_now_ns();
 
@@ -157,7 +158,7 @@ struct rate {
 
 static void some_ended(struct rate *r, size_t n)
 {
-    struct tenrec_value nil = tenrec_nil();
+    struct tenrec_value nil = tenrec_value_nil();
     struct tenrec_future *end = tenrec_future_share(r->end);
 
     if (atomic_fetch_sub(&r->to_end, n) == n)
@@ -218,7 +219,7 @@ static void make_one(struct rate *r)
 static tenrec_status run_rate(const struct measure *m, size_t calls, const void *data,
                               tenrec_error *err)
 {
-    struct rate r = { .m = m, .arg = tenrec_bytes(data, m->size) };
+    struct rate r = { .m = m, .arg = tenrec_value_bytes(data, m->size) };
     tenrec_status st = tenrec_future_new(&r.end, err);
 
     if (st)
@@ -267,8 +268,8 @@ tenrec_status measure_bandwidth(const struct measure *m, struct samples *s, tenr
     p = tenrec_tensor_data(t);
     for (size_t i = 0; i < m->size; i++)
         p[i] = measure_pattern(i);
-    args[0] = tenrec_tensor(t);
-    args[1] = tenrec_bool(true);
+    args[0] = tenrec_value_tensor(t);
+    args[1] = tenrec_value_bool(true);
     st = measure_call(m, "measure.tensor", args, 2, err);
     for (size_t i = 0; !st && i < m->warm + m->calls; i++) {
         uint64_t begin = samples_now_ns();
@@ -291,7 +292,7 @@ tenrec_status measure_callee_cpu(const struct measure *m, uint64_t *ret_ns, tenr
 
     if (st)
         return st;
-    st = tenrec_values_get(v, 1, err, "i", &ns);
+    st = tenrec_value_unpack(v, 1, err, "i", &ns);
     if (!st)
         *ret_ns = (uint64_t)ns;
     tenrec_value_drop(v);
@@ -303,7 +304,7 @@ tenrec_status measure_callee_info(const struct measure *m, tenrec_sink_fn *sink,
 {
     char number[24];
     struct tenrec_value *v;
-    tenrec_status st = tenrec_debug_info(m->worker, m->to, NULL, &v, err);
+    tenrec_status st = tenrec_worker_get_debug_info(m->worker, m->to, NULL, &v, err);
 
     if (st)
         return st;

@@ -51,7 +51,7 @@ tenrec_status measure_bandwidth(const struct measure *m, struct samples *s, tenr
 /* CPU time that the callee has used so far. */
 tenrec_status measure_callee_cpu(const struct measure *m, uint64_t *ret_ns, tenrec_error *err);
 
-/* Passes the callee's counters (tenrec_worker_debug_info) to `sink`. */
+/* Passes the callee's counters (tenrec_worker_list_debug_info) to `sink`. */
 tenrec_status measure_callee_info(const struct measure *m, tenrec_sink_fn *sink, void *arg,
                                   tenrec_error *err);
 

@@ -158,7 +158,7 @@ static tenrec_status perf_measure(const struct perf *p, struct tenrec_worker *w,
     if (!st) {
         json_t *r;
 
-        tenrec_worker_debug_info(w, on_info, set);
+        tenrec_worker_list_debug_info(w, on_info, set);
         r = result_object(p, set, &s, wall_ns);
         print_result(p, r);
         json_decref(r);

@@ -197,7 +197,7 @@ static tenrec_status ping_one(const struct outside *o, const char *name, int cal
                         json_string(membership_member(o->worker->membership, info.id)->address));
     json_object_set_new(all, "not_used", json_array());
     snprintf(way.peer, sizeof way.peer, ".peer.%d.", (int)info.id);
-    tenrec_worker_debug_info(o->worker, on_info, &way);
+    tenrec_worker_list_debug_info(o->worker, on_info, &way);
     return TENREC_OK;
 }
 

@@ -176,7 +176,7 @@ static tenrec_status open_place(struct run *r, struct tenrec_store_server **ret,
     worker_env_run_id(plan, place->run_id);
     if (plan->elastic.join)
         return TENREC_OK;
-    st = tenrec_store_serve(place->host, plan->serve_port, ret, &place->port, err);
+    st = tenrec_store_server_new(place->host, plan->serve_port, ret, &place->port, err);
     if (st == TENREC_OK && plan->verbose)
         run_say(r, strchr(place->host, ':') ? "store tcp://[%s]:%u" : "store tcp://%s:%u",
                 place->host, (unsigned)place->port);

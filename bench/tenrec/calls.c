@@ -55,7 +55,7 @@ static struct tenrec_tensor *new_tensor(size_t size, bool shared)
     struct tenrec_tensor *t;
     tenrec_error err;
 
-    if (tenrec_tensor_alloc(TENREC_UINT8, 1, &shape, shared ? TENREC_SHARED : 0, &t, &err))
+    if (tenrec_tensor_new_with(TENREC_UINT8, 1, &shape, shared ? TENREC_SHARED : 0, &t, &err))
         side_give_up(&err);
     pair_fill(tenrec_tensor_data(t), size);
     return t;
@@ -66,7 +66,7 @@ static struct tenrec_tensor *new_tensor(size_t size, bool shared)
 static tenrec_status on_give(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     struct state *s = arg;
-    struct tenrec_value v = tenrec_tensor(s->tensor);
+    struct tenrec_value v = tenrec_value_tensor(s->tensor);
 
     return tenrec_call_return(call, &v, err);
 }
@@ -81,8 +81,8 @@ static int serve(struct trial *t)
     if (is_received(t))
         s->tensor = new_tensor(t->size, false);
     if (measure_callee_init(&c, w, t->size, &err) ||
-        (!strcmp(t->mode, "handover") && tenrec_set_allocator(w, NULL, &err)) ||
-        tenrec_register_function(w, "bench.give", on_give, s, TENREC_INLINE, &err) ||
+        (!strcmp(t->mode, "handover") && tenrec_worker_set_allocator(w, NULL, &err)) ||
+        tenrec_worker_register_function(w, "bench.give", on_give, s, TENREC_INLINE, &err) ||
         tenrec_init_rpc(w, &err))
         side_give_up(&err);
     measure_callee_wait(&c);
@@ -118,7 +118,7 @@ static void count(const struct state *s, struct counters ret[2])
     tenrec_error err;
 
     memset(ret, 0, 2 * sizeof ret[0]);
-    tenrec_worker_debug_info(s->m.worker, on_counter, &ret[0]);
+    tenrec_worker_list_debug_info(s->m.worker, on_counter, &ret[0]);
     if (measure_callee_info(&s->m, on_counter, &ret[1], &err))
         side_give_up(&err);
 }
@@ -179,7 +179,7 @@ static void call_small(struct state *s)
 
 static void call_tensor(struct state *s)
 {
-    struct tenrec_value args[] = { tenrec_tensor(s->tensor), tenrec_bool(true) };
+    struct tenrec_value args[] = { tenrec_value_tensor(s->tensor), tenrec_value_bool(true) };
     tenrec_error err;
 
     if (tenrec_rpc_sync(s->m.worker, "w1", "measure.tensor", args, s->first ? 2 : 1, NULL, NULL,
@@ -195,7 +195,7 @@ static void call_give(struct trial *t, struct state *s)
     tenrec_error err;
 
     if (tenrec_rpc_sync(s->m.worker, "w1", "bench.give", NULL, 0, NULL, &v, &err) ||
-        tenrec_values_get(v, 1, &err, "t", &got))
+        tenrec_value_unpack(v, 1, &err, "t", &got))
         side_give_up(&err);
     if (s->first)
         pair_expect(t->peer, tenrec_tensor_data(got), t->size);

@@ -26,12 +26,12 @@ static tenrec_status call_all(struct tenrec_worker *w, tenrec_error *err)
     tenrec_status st = tenrec_get_worker_info(w, NULL, &me, err);
     size_t n = 0, made = 0;
 
-    tenrec_get_worker_infos(w, NULL, 0, &n, NULL);
+    tenrec_worker_get_infos(w, NULL, 0, &n, NULL);
     info = calloc(n, sizeof *info);
     f = calloc(n, sizeof(struct tenrec_future *));
     if (!info || !f)
         abort();
-    tenrec_get_worker_infos(w, info, n, &n, NULL);
+    tenrec_worker_get_infos(w, info, n, &n, NULL);
     for (size_t i = 1; i < n && st == TENREC_OK; i++) {
         const char *to = info[((size_t)me.id + i) % n].name;
         st = tenrec_rpc_async(w, to, "tenrec.ping", NULL, 0, &o, &f[made], err);
@@ -76,13 +76,13 @@ int main(void)
     if (tenrec_worker_new(NULL, &w, &err) || tenrec_init_rpc(w, &err))
         return give_up(&err);
     at[1] = now();
-    if (tenrec_barrier(w, NULL, 0, LIMIT_MS, &err))
+    if (tenrec_worker_barrier(w, NULL, 0, LIMIT_MS, &err))
         return give_up(&err);
     at[2] = now();
     if (call_all(w, &err))
         return give_up(&err);
     at[3] = now();
-    if (tenrec_barrier(w, NULL, 0, LIMIT_MS, &err))
+    if (tenrec_worker_barrier(w, NULL, 0, LIMIT_MS, &err))
         return give_up(&err);
     at[4] = now();
     if (tenrec_shutdown(w, TENREC_GRACEFUL, LIMIT_MS, &err))

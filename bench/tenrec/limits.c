@@ -39,7 +39,7 @@ static tenrec_status operate(struct tenrec_worker *w, const char *what, int64_t 
                              tenrec_error *err)
 {
     if (strcmp(what, "barrier") == 0)
-        return tenrec_barrier(w, NULL, 0, ms, err);
+        return tenrec_worker_barrier(w, NULL, 0, ms, err);
     return tenrec_shutdown(w, TENREC_GRACEFUL, ms, err);
 }
 
@@ -57,7 +57,7 @@ int main(int argc, char **argv)
     limit = atoll(argv[2]);
     if (tenrec_worker_new(NULL, &w, &err) || tenrec_init_rpc(w, &err) ||
         tenrec_group_wait_members(w, 2, OTHER_MS, &err) ||
-        tenrec_barrier(w, NULL, 0, OTHER_MS, &err))
+        tenrec_worker_barrier(w, NULL, 0, OTHER_MS, &err))
         return give_up(&err);
     if (strcmp(rank, argv[3]) != 0)
         return suffer(argv[4]);

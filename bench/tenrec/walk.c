@@ -147,10 +147,10 @@ static tenrec_status on_add(struct tenrec_call *call, void *arg, tenrec_error *e
 
     (void)arg;
     args = tenrec_call_args(call, &n);
-    st = tenrec_values_get(args, n, err, "ii", &a, &b);
+    st = tenrec_value_unpack(args, n, err, "ii", &a, &b);
     if (st != TENREC_OK)
         return st;
-    sum = tenrec_int(a + b);
+    sum = tenrec_value_int(a + b);
     return tenrec_call_return(call, &sum, err);
 }
 
@@ -174,7 +174,8 @@ static int callee_run(const char *options, const char *dir, int rounds, int in, 
     struct tenrec_worker *w = make_worker(0, options, dir);
     tenrec_error err;
 
-    if (tenrec_register_function(w, "add", on_add, NULL, 0, &err) || tenrec_init_rpc(w, &err))
+    if (tenrec_worker_register_function(w, "add", on_add, NULL, 0, &err) ||
+        tenrec_init_rpc(w, &err))
         give_up(&err);
     for (int i = 0; i < rounds; i++) {
         await_word(in);
@@ -190,7 +191,7 @@ static int callee_run(const char *options, const char *dir, int rounds, int in, 
 
 static void caller_add(struct tenrec_worker *w)
 {
-    const struct tenrec_value args[] = { tenrec_int(40), tenrec_int(2) };
+    const struct tenrec_value args[] = { tenrec_value_int(40), tenrec_value_int(2) };
     struct tenrec_value *sum;
     tenrec_error err;
 
@@ -201,7 +202,7 @@ static void caller_add(struct tenrec_worker *w)
 
 static void caller_run(const char *options, const char *dir, int rounds, int in, int out)
 {
-    const struct tenrec_value args[] = { tenrec_int(40), tenrec_int(2) };
+    const struct tenrec_value args[] = { tenrec_value_int(40), tenrec_value_int(2) };
     struct tenrec_worker *w = make_worker(1, options, dir);
     struct tenrec_value *sum;
     tenrec_error err;

@@ -262,7 +262,7 @@ bool tenrec_backend_registered(const char *name)
     return found;
 }
 
-tenrec_status tenrec_load_backend(const char *name_or_path, tenrec_error *err)
+tenrec_status tenrec_plugin_load(const char *name_or_path, tenrec_error *err)
 {
     struct backend *b;
     tenrec_status st;
@@ -275,7 +275,7 @@ tenrec_status tenrec_load_backend(const char *name_or_path, tenrec_error *err)
     return st;
 }
 
-tenrec_status tenrec_unload_backend(const char *name, tenrec_error *err)
+tenrec_status tenrec_plugin_unload(const char *name, tenrec_error *err)
 {
     struct backend **at, *b;
     unsigned users;

@@ -5,7 +5,7 @@
 #define VERSION_TEXT_OF(x) #x
 #define VERSION_TEXT(x) VERSION_TEXT_OF(x)
 
-const char *tenrec_version(void)
+const char *tenrec_version_text(void)
 {
     return VERSION_TEXT(TENREC_VERSION_MAJOR) "." VERSION_TEXT(
         TENREC_VERSION_MINOR) "." VERSION_TEXT(TENREC_VERSION_PATCH);

@@ -279,7 +279,7 @@ tenrec_status call_begin_into(struct tenrec_tensor *into, struct tenrec_tensor *
     if (!into || tenrec_tensor_desc(into)->device.kind == TENREC_CPU)
         return TENREC_OK;
     now.device = tenrec_tensor_desc(into)->device;
-    now.stream = tenrec_current_stream(now.device);
+    now.stream = tenrec_stream_get_current(now.device);
     st = stream_after(&now, &s, err);
     if (st == TENREC_OK)
         st = device_tensor_order(into, &s, err);

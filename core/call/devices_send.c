@@ -26,11 +26,12 @@ static tenrec_status fail_unmapped(const struct tenrec_worker *w, tenrec_peer to
             "for it: write worker.device_maps: {%.40s: {cuda:N: %s}} "
             "in the configuration of '%.40s', or answer with a copy on the host",
             i, device, name, w->self.name, device, name);
-    return tenrec_fail(err, TENREC_EDEVICE,
-                       "tensor %u is on %s, and no device map to '%.40s' has an entry for it: "
-                       "write worker.device_maps: {%.40s: {%s: cuda:N}} in the configuration, call "
-                       "tenrec_set_device_map before tenrec_init_rpc, or send a copy on the host",
-                       i, device, name, name, device);
+    return tenrec_fail(
+        err, TENREC_EDEVICE,
+        "tensor %u is on %s, and no device map to '%.40s' has an entry for it: "
+        "write worker.device_maps: {%.40s: {%s: cuda:N}} in the configuration, call "
+        "tenrec_worker_set_device_map before tenrec_init_rpc, or send a copy on the host",
+        i, device, name, name, device);
 }
 
 /* Returns true if there are tensors on devices, or maps to devices. Rarely so, also in dynamic
@@ -97,7 +98,7 @@ static tenrec_status order_after_current(struct tenrec_msg *msg, tenrec_error *e
         if (device.kind == TENREC_CPU)
             continue;
         if (!streams_has(own, device, &s)) {
-            now = (struct tenrec_stream){ device, tenrec_current_stream(device) };
+            now = (struct tenrec_stream){ device, tenrec_stream_get_current(device) };
             st = stream_after(&now, &s, err);
             if (st == TENREC_OK)
                 st = streams_put(own, &s, err);

@@ -115,19 +115,19 @@ static inline bool simple_value(const struct cbor_item *it, struct tenrec_value 
 {
     switch (it->kind) {
     case CBOR_KIND_INT:
-        *to = tenrec_int(it->integer);
+        *to = tenrec_value_int(it->integer);
         return true;
     case CBOR_KIND_BOOL:
-        *to = tenrec_bool(it->boolean);
+        *to = tenrec_value_bool(it->boolean);
         return true;
     case CBOR_KIND_DOUBLE:
-        *to = tenrec_double(it->number);
+        *to = tenrec_value_double(it->number);
         return true;
     case CBOR_KIND_NIL:
-        *to = tenrec_nil();
+        *to = tenrec_value_nil();
         return true;
     case CBOR_KIND_BYTES:
-        *to = tenrec_bytes(it->data, (size_t)it->n);
+        *to = tenrec_value_bytes(it->data, (size_t)it->n);
         return true;
     default:
         return false;
@@ -199,7 +199,7 @@ static tenrec_status fill_array(struct filling *f, size_t n, struct tenrec_value
 {
     struct tenrec_value *items = value_block_items(&f->arena, n, sizeof *items);
 
-    *to = tenrec_array(items, n);
+    *to = tenrec_value_array(items, n);
     return fill_values(f, n, items, NULL, err);
 }
 
@@ -208,7 +208,7 @@ static tenrec_status fill_map(struct filling *f, size_t n, struct tenrec_value *
 {
     struct tenrec_entry *entries = value_block_items(&f->arena, n, sizeof *entries);
 
-    *to = tenrec_map(entries, n);
+    *to = tenrec_value_map(entries, n);
     return fill_values(f, n, NULL, entries, err);
 }
 
@@ -225,7 +225,7 @@ static tenrec_status fill_tag(struct filling *f, const struct cbor_item *tag,
     if (!status)
         status = tensor_get(f->msg, (uint32_t)index.integer, &t, err);
     if (!status)
-        *to = tenrec_tensor(t);
+        *to = tenrec_value_tensor(t);
     return status;
 }
 

@@ -310,7 +310,7 @@ tenrec_status codec_write_call_with(int32_t type, const char *function,
                                     const struct codec_extra *extra, struct tenrec_msg **ret,
                                     tenrec_error *err)
 {
-    const struct tenrec_value list = tenrec_array(args, n);
+    const struct tenrec_value list = tenrec_value_array(args, n);
     const bool forever = remaining_ms == TENREC_TIMEOUT_NONE;
     const int64_t left_ms = remaining_ms < 0 ? 0 : remaining_ms;
     const struct codec_creation *creation = extra->creation;

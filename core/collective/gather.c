@@ -41,7 +41,7 @@ void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg
     if (st == TENREC_OK && in->type != TENREC_VALUE_ARRAY)
         st = tenrec_fail(&why, TENREC_EPROTOCOL, "malformed gather: the payload is not an array");
     if (st == TENREC_OK)
-        st = tenrec_values_get(in->u.array, in->n, &why, "siiv", &key, &number, &ms, &value);
+        st = tenrec_value_unpack(in->u.array, in->n, &why, "siiv", &key, &number, &ms, &value);
     if (st == TENREC_OK && (number < 0 || ms <= 0))
         st = tenrec_fail(&why, TENREC_EPROTOCOL, "malformed gather: negative number or limit");
     if (st == TENREC_OK)
@@ -100,9 +100,9 @@ static tenrec_status gather_follow(struct tenrec_worker *w, const struct partici
                                    const struct tenrec_value *value, struct tenrec_future **ret,
                                    tenrec_error *err)
 {
-    struct tenrec_value item[] = { tenrec_text(s->key), tenrec_int(number), tenrec_int(ms),
-                                   *value };
-    struct tenrec_value array = tenrec_array(item, 4);
+    struct tenrec_value item[] = { tenrec_value_text(s->key), tenrec_value_int(number),
+                                   tenrec_value_int(ms), *value };
+    struct tenrec_value array = tenrec_value_array(item, 4);
     struct call_spec spec = { .to = s->id[0],
                               .function = "all_gather",
                               .deadline_ns = verdict_ns(deadline_ns),
@@ -132,11 +132,11 @@ static tenrec_status gather_wait(struct tenrec_worker *w, struct tenrec_future *
     return tenrec_future_wait(f, LATE_MS, err);
 }
 
-tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_value *value,
-                                const char *const *names, size_t n, int64_t ms,
-                                struct tenrec_value **ret, tenrec_error *err)
+tenrec_status tenrec_worker_all_gather(struct tenrec_worker *w, const struct tenrec_value *value,
+                                       const char *const *names, size_t n, int64_t ms,
+                                       struct tenrec_value **ret, tenrec_error *err)
 {
-    const struct tenrec_value nil = tenrec_nil();
+    const struct tenrec_value nil = tenrec_value_nil();
     struct tenrec_future *f = NULL;
     struct gather_set *set;
     struct participants s = { .n = 0 };
@@ -183,8 +183,8 @@ tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_val
     return st;
 }
 
-tenrec_status tenrec_barrier(struct tenrec_worker *w, const char *const *names, size_t n,
-                             int64_t ms, tenrec_error *err)
+tenrec_status tenrec_worker_barrier(struct tenrec_worker *w, const char *const *names, size_t n,
+                                    int64_t ms, tenrec_error *err)
 {
-    return tenrec_all_gather(w, NULL, names, n, ms, NULL, err);
+    return tenrec_worker_all_gather(w, NULL, names, n, ms, NULL, err);
 }

@@ -129,7 +129,7 @@ static void gather_lead_complete(struct tenrec_worker *w, struct gather *g)
         entry[i].key = peers_name(&w->peers, g->part[i].id);
         entry[i].value = *g->part[i].value;
     }
-    map = tenrec_map(entry, g->n);
+    map = tenrec_value_map(entry, g->n);
     for (size_t i = 0; i < g->n; i++) {
         struct gather_part *p = &g->part[i];
         if (!p->future)

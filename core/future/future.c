@@ -440,7 +440,7 @@ struct then {
 static void run_then(struct tenrec_future *f, void *arg)
 {
     struct then *t = arg;
-    struct tenrec_value value = tenrec_nil(), *copy = NULL;
+    struct tenrec_value value = tenrec_value_nil(), *copy = NULL;
     struct streams *streams = NULL;
     tenrec_error err = { .code = TENREC_OK, .worker = -1 };
     tenrec_status st = t->fn(f, t->arg, &value, &err);

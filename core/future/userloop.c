@@ -65,7 +65,7 @@ void userloop_push(struct tenrec_worker *w, struct future_callback *first,
     pthread_mutex_unlock(&u->lock);
 }
 
-tenrec_status tenrec_worker_fd(struct tenrec_worker *w, int *ret_fd, tenrec_error *err)
+tenrec_status tenrec_worker_get_fd(struct tenrec_worker *w, int *ret_fd, tenrec_error *err)
 {
     int fd = atomic_load(&w->userloop->fd), none = -1;
 

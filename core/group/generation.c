@@ -100,8 +100,8 @@ static void generation_tidy(struct generation *m, uint64_t deadline_ns)
 
 static void close_views(struct generation *m)
 {
-    tenrec_store_drop(m->store);
-    tenrec_store_drop(m->base);
+    tenrec_store_close(m->store);
+    tenrec_store_close(m->base);
     m->store = m->base = NULL;
 }
 
@@ -126,7 +126,7 @@ static tenrec_status open_base(struct generation *m, struct tenrec_store *s, con
     snprintf(m->run, sizeof m->run, "%s", run);
     snprintf(text, sizeof text, "tenrec/%s%s%s", group, *run ? "/" : "", run);
     m->whole = s;
-    return tenrec_store_prefix(s, text, &m->base, err);
+    return tenrec_store_open_prefix(s, text, &m->base, err);
 }
 
 static tenrec_status open_life(struct generation *m, tenrec_error *err)
@@ -134,7 +134,7 @@ static tenrec_status open_life(struct generation *m, tenrec_error *err)
     char text[KEY_ROOM];
 
     snprintf(text, sizeof text, "%lld", (long long)m->incarnation);
-    return tenrec_store_prefix(m->base, text, &m->store, err);
+    return tenrec_store_open_prefix(m->base, text, &m->store, err);
 }
 
 tenrec_status generation_open(struct tenrec_store *s, const char *group, const char *run,

@@ -124,7 +124,7 @@ tenrec_status membership_list_open(struct tenrec_store *s, const char *group, co
     snprintf(r.group, sizeof r.group, "%s", group);
     snprintf(r.run, sizeof r.run, "%s", run);
     snprintf(text, sizeof text, "tenrec/%s%s%s", group, *run ? "/" : "", run);
-    st = tenrec_store_prefix(s, text, &r.store, err);
+    st = tenrec_store_open_prefix(s, text, &r.store, err);
     if (st == TENREC_OK)
         st = torch_keys_open(s, group, run, &r.torch, err);
     r.lock.lease = (struct lease){ .store = r.store, .key = "lock", .lease_ms = lease_ms };
@@ -138,8 +138,8 @@ tenrec_status membership_list_open(struct tenrec_store *s, const char *group, co
 
 void membership_list_close(struct membership_list *r)
 {
-    tenrec_store_drop(r->torch);
-    tenrec_store_drop(r->store);
+    tenrec_store_close(r->torch);
+    tenrec_store_close(r->store);
     *r = (struct membership_list){ .id = -1 };
 }
 

@@ -19,9 +19,9 @@ tenrec_status torch_keys_open(struct tenrec_store *whole, const char *group, con
     char text[400];
 
     if (strcmp(group, "default") == 0 && !*run)
-        return tenrec_store_prefix(whole, PREFIX, ret, err);
+        return tenrec_store_open_prefix(whole, PREFIX, ret, err);
     snprintf(text, sizeof text, "tenrec/%s%s%s/" PREFIX, group, *run ? "/" : "", run);
-    return tenrec_store_prefix(whole, text, ret, err);
+    return tenrec_store_open_prefix(whole, text, ret, err);
 }
 
 /* ---- the list -------------------------------------------------------------------- */

@@ -92,9 +92,9 @@ static tenrec_status check_device(struct tenrec_device d, tenrec_error *err)
     return TENREC_OK;
 }
 
-tenrec_status tenrec_set_device_map(struct tenrec_worker *w, const char *to,
-                                    const struct tenrec_device_pair *pair, size_t n,
-                                    tenrec_error *err)
+tenrec_status tenrec_worker_set_device_map(struct tenrec_worker *w, const char *to,
+                                           const struct tenrec_device_pair *pair, size_t n,
+                                           tenrec_error *err)
 {
     struct devices *d = NULL;
     tenrec_status st = TENREC_OK;
@@ -114,8 +114,8 @@ tenrec_status tenrec_set_device_map(struct tenrec_worker *w, const char *to,
     return st;
 }
 
-tenrec_status tenrec_set_devices(struct tenrec_worker *w, const struct tenrec_device *device,
-                                 size_t n, tenrec_error *err)
+tenrec_status tenrec_worker_set_devices(struct tenrec_worker *w, const struct tenrec_device *device,
+                                        size_t n, tenrec_error *err)
 {
     struct devices *d = NULL;
     tenrec_status st = TENREC_OK;
@@ -129,8 +129,8 @@ tenrec_status tenrec_set_devices(struct tenrec_worker *w, const struct tenrec_de
     return st == TENREC_OK ? device_row_set_devices(&d->mine, device, n, err) : st;
 }
 
-tenrec_status tenrec_get_devices(const struct tenrec_worker *w, struct tenrec_device *ret,
-                                 size_t room, size_t *ret_n, tenrec_error *err)
+tenrec_status tenrec_worker_get_devices(const struct tenrec_worker *w, struct tenrec_device *ret,
+                                        size_t room, size_t *ret_n, tenrec_error *err)
 {
     struct devices *d = w->devices;
 

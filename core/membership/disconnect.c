@@ -141,7 +141,8 @@ void worker_peer_refused(struct tenrec_worker *w, tenrec_peer peer, const tenrec
                  peers_name(&w->peers, peer), n);
 }
 
-void tenrec_set_peer_lost_callback(struct tenrec_worker *w, tenrec_peer_lost_fn *fn, void *arg)
+void tenrec_worker_set_peer_lost_callback(struct tenrec_worker *w, tenrec_peer_lost_fn *fn,
+                                          void *arg)
 {
     pthread_mutex_lock(&w->lock);
     w->disconnects->fn = fn;

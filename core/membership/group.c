@@ -183,9 +183,9 @@ tenrec_status tenrec_group_wait_members(struct tenrec_worker *w, size_t n, int64
     return wait_for(w, &(struct group_wanted){ .n = n }, ms, err);
 }
 
-tenrec_status tenrec_set_member_callbacks(struct tenrec_worker *w,
-                                          const struct tenrec_member_callbacks *c,
-                                          tenrec_error *err)
+tenrec_status tenrec_worker_set_member_callbacks(struct tenrec_worker *w,
+                                                 const struct tenrec_member_callbacks *c,
+                                                 tenrec_error *err)
 {
     if (c && c->size < sizeof *c)
         return tenrec_fail(err, TENREC_EINVAL,

@@ -106,7 +106,7 @@ static void put_group(struct tenrec_worker *w, const struct outlet *to)
     size_t n;
 
     /* The present size of a dynamic group. */
-    if (tenrec_get_worker_infos(w, NULL, 0, &n, &unused) != TENREC_OK)
+    if (tenrec_worker_get_infos(w, NULL, 0, &n, &unused) != TENREC_OK)
         n = membership_world(m);
     put_text(to, "worker.name", w->self.name);
     debug_info_put(to, "worker.id", w->self.id);
@@ -162,7 +162,7 @@ static void debug_info_collect(struct tenrec_worker *w, const struct outlet *to)
 
 /* ---- as texts ------------------------------------------------------------- */
 
-void tenrec_worker_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink, void *arg)
+void tenrec_worker_list_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink, void *arg)
 {
     debug_info_collect(w, &(struct outlet){ NULL, sink, arg });
 }
@@ -200,7 +200,7 @@ static void map_add(struct map *m, const char *key, const struct tenrec_value *v
 
 static void map_number(void *arg, const char *key, int64_t n)
 {
-    struct tenrec_value v = tenrec_int(n);
+    struct tenrec_value v = tenrec_value_int(n);
 
     map_add(arg, key, &v);
 }
@@ -209,7 +209,7 @@ static void map_text(void *arg, const char *key, const char *text)
 {
     struct map *m = arg;
     char *copy = memory_text(text);
-    struct tenrec_value v = tenrec_text(copy ? copy : "");
+    struct tenrec_value v = tenrec_value_text(copy ? copy : "");
     size_t n = m->n;
 
     if (!copy)
@@ -249,15 +249,15 @@ tenrec_status debug_info_answer(struct tenrec_call *call, void *arg, tenrec_erro
     (void)arg;
     if (st != TENREC_OK)
         return st;
-    v = tenrec_map(m.entry, m.n);
+    v = tenrec_value_map(m.entry, m.n);
     st = tenrec_call_return(call, &v, err);
     map_finish(&m);
     return st;
 }
 
-tenrec_status tenrec_debug_info(struct tenrec_worker *w, const char *to,
-                                const struct tenrec_call_options *options,
-                                struct tenrec_value **ret, tenrec_error *err)
+tenrec_status tenrec_worker_get_debug_info(struct tenrec_worker *w, const char *to,
+                                           const struct tenrec_call_options *options,
+                                           struct tenrec_value **ret, tenrec_error *err)
 {
     struct tenrec_value v;
     tenrec_status st;
@@ -269,7 +269,7 @@ tenrec_status tenrec_debug_info(struct tenrec_worker *w, const char *to,
         return tenrec_rpc_sync(w, to, DEBUG_INFO_FUNCTION, NULL, 0, options, ret, err);
     if ((st = map_fill(&m, w, err)) != TENREC_OK)
         return st;
-    v = tenrec_map(m.entry, m.n);
+    v = tenrec_value_map(m.entry, m.n);
     st = tenrec_value_copy(&v, ret, err);
     map_finish(&m);
     return st;

@@ -49,7 +49,7 @@ struct tenrec_record *tenrec_record_begin(struct tenrec_worker *w, const char *n
     return record_begin(w, trace, served, name);
 }
 
-struct tenrec_record *tenrec_call_record_begin(const struct tenrec_call *c, const char *name)
+struct tenrec_record *tenrec_record_begin_in_call(const struct tenrec_call *c, const char *name)
 {
     struct tenrec_record *r;
 

@@ -199,7 +199,7 @@ static void put_all(struct writer *w, const struct tenrec_profiler *p, bool part
     char other[160];
 
     snprintf(other, sizeof other, "\"writer\":\"tenrec %s\",\"clock_ns\":%llu,\"dropped\":%llu",
-             tenrec_version(), (unsigned long long)p->start_ns,
+             tenrec_version_text(), (unsigned long long)p->start_ns,
              (unsigned long long)p->trace->dropped);
     fprintf(w->file, "{\"displayTimeUnit\":\"ns\",\"otherData\":{%s},\"traceEvents\":[", other);
     for (size_t i = 0; i < p->trace->n && !w->failed; i++)

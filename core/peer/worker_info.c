@@ -17,10 +17,10 @@ tenrec_status tenrec_get_worker_info(const struct tenrec_worker *w, const char *
 
     if (st == TENREC_OK && name)
         st = peers_find(&w->peers, name, &id, err);
-    return st == TENREC_OK ? tenrec_get_worker_info_by_id(w, id, ret, err) : st;
+    return st == TENREC_OK ? tenrec_worker_get_info_by_id(w, id, ret, err) : st;
 }
 
-tenrec_status tenrec_get_worker_info_by_id(const struct tenrec_worker *w, tenrec_peer id,
+tenrec_status tenrec_worker_get_info_by_id(const struct tenrec_worker *w, tenrec_peer id,
                                            struct tenrec_worker_info *ret, tenrec_error *err)
 {
     tenrec_status st = worker_info_running(w, err);
@@ -35,7 +35,7 @@ tenrec_status tenrec_get_worker_info_by_id(const struct tenrec_worker *w, tenrec
     return TENREC_OK;
 }
 
-tenrec_status tenrec_get_worker_infos(const struct tenrec_worker *w, struct tenrec_worker_info *ret,
+tenrec_status tenrec_worker_get_infos(const struct tenrec_worker *w, struct tenrec_worker_info *ret,
                                       size_t room, size_t *ret_n, tenrec_error *err)
 {
     tenrec_status st = worker_info_running(w, err);

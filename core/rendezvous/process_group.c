@@ -49,7 +49,7 @@ static tenrec_status group_new(struct tenrec_store *s, int32_t rank, int32_t wor
     if (!(pg = memory_new(1, sizeof *pg + strlen(name) + 1)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for process group \"%s\"", name);
     snprintf(prefix, sizeof prefix, "pg/%s", name);
-    if ((st = tenrec_store_prefix(s, prefix, &pg->base, err)) != TENREC_OK) {
+    if ((st = tenrec_store_open_prefix(s, prefix, &pg->base, err)) != TENREC_OK) {
         free(pg);
         return st;
     }
@@ -100,7 +100,7 @@ static tenrec_status begin_round(struct tenrec_process_group *pg, uint64_t deadl
             st = store_add(pg->base, key, 1, deadline_ns, &pg->life, err);
         snprintf(key, sizeof key, "%lld", (long long)pg->life);
         if (st == TENREC_OK)
-            st = tenrec_store_prefix(pg->base, key, &pg->store, err);
+            st = tenrec_store_open_prefix(pg->base, key, &pg->store, err);
     }
     if (st == TENREC_OK)
         *ret_round = pg->round++;
@@ -365,8 +365,8 @@ void process_group_close(struct tenrec_process_group *pg, uint64_t deadline_ns)
         return;
     if (pg->store && pg->round > 0)
         process_group_leave(pg, deadline_ns);
-    tenrec_store_drop(pg->store);
-    tenrec_store_drop(pg->base);
+    tenrec_store_close(pg->store);
+    tenrec_store_close(pg->base);
     pthread_mutex_destroy(&pg->lock);
     free(pg);
 }

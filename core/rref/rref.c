@@ -39,7 +39,7 @@ void rref_place_forget(void)
 tenrec_status tenrec_rref_new(struct tenrec_worker *w, const struct tenrec_value *value,
                               struct tenrec_rref **ret, tenrec_error *err)
 {
-    const struct tenrec_value nil = tenrec_nil();
+    const struct tenrec_value nil = tenrec_value_nil();
     struct streams *streams = NULL;
     struct tenrec_value *copy;
     struct tenrec_rref *r;

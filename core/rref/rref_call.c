@@ -229,7 +229,7 @@ static void rref_call_begin(struct tenrec_call *c)
 static bool rref_call_keep(struct tenrec_call *c, const struct tenrec_value *value,
                            tenrec_status *ret, tenrec_error *err)
 {
-    const struct tenrec_value nil = tenrec_nil();
+    const struct tenrec_value nil = tenrec_value_nil();
     struct tenrec_value *copy;
 
     if (!c->refs->made)

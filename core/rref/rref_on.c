@@ -44,7 +44,7 @@ static tenrec_status on_begin(struct on *on, struct tenrec_rref *r, const struct
         worker_leave(on->w);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu arguments", n + 1);
     }
-    on->args[0] = tenrec_rref(r);
+    on->args[0] = tenrec_value_rref(r);
     if (n > 0)
         memcpy(on->args + 1, args, n * sizeof *args);
     return TENREC_OK;

@@ -80,7 +80,7 @@ static void read_environment(void)
                      level);
 }
 
-void tenrec_set_log_callback(tenrec_log_fn *fn, void *arg)
+void tenrec_log_set_callback(tenrec_log_fn *fn, void *arg)
 {
     pthread_once(&once, read_environment);
     pthread_mutex_lock(&lock);
@@ -89,13 +89,13 @@ void tenrec_set_log_callback(tenrec_log_fn *fn, void *arg)
     pthread_mutex_unlock(&lock);
 }
 
-void tenrec_set_log_level(enum tenrec_log_level level)
+void tenrec_log_set_level(enum tenrec_log_level level)
 {
     pthread_once(&once, read_environment);
     atomic_store(&current_level, (int)level);
 }
 
-enum tenrec_log_level tenrec_get_log_level(void)
+enum tenrec_log_level tenrec_log_get_level(void)
 {
     pthread_once(&once, read_environment);
     return (enum tenrec_log_level)atomic_load(&current_level);

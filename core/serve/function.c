@@ -92,9 +92,9 @@ tenrec_status functions_add(struct functions *f, const char *name, tenrec_functi
     return st;
 }
 
-tenrec_status tenrec_register_function(struct tenrec_worker *w, const char *name,
-                                       tenrec_function_fn *fn, void *arg, uint32_t flags,
-                                       tenrec_error *err)
+tenrec_status tenrec_worker_register_function(struct tenrec_worker *w, const char *name,
+                                              tenrec_function_fn *fn, void *arg, uint32_t flags,
+                                              tenrec_error *err)
 {
     size_t len = name ? strlen(name) : 0;
 
@@ -113,8 +113,9 @@ tenrec_status tenrec_register_function(struct tenrec_worker *w, const char *name
     return functions_add(w->functions, name, fn, arg, flags, err);
 }
 
-tenrec_status tenrec_register_object_type(struct tenrec_worker *w,
-                                          const struct tenrec_object_type *type, tenrec_error *err)
+tenrec_status tenrec_worker_register_object_type(struct tenrec_worker *w,
+                                                 const struct tenrec_object_type *type,
+                                                 tenrec_error *err)
 {
     return object_types_add(&w->object_types, type, err);
 }

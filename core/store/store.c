@@ -44,8 +44,8 @@ tenrec_status store_handle_new(struct store_backend *b, const char *prefix,
     return TENREC_OK;
 }
 
-tenrec_status tenrec_store_prefix(struct tenrec_store *s, const char *prefix,
-                                  struct tenrec_store **ret, tenrec_error *err)
+tenrec_status tenrec_store_open_prefix(struct tenrec_store *s, const char *prefix,
+                                       struct tenrec_store **ret, tenrec_error *err)
 {
     size_t len;
     tenrec_status st;
@@ -81,7 +81,7 @@ void store_cut(struct tenrec_store *s)
         s->backend->ops->cut(s->backend);
 }
 
-void tenrec_store_drop(struct tenrec_store *s)
+void tenrec_store_close(struct tenrec_store *s)
 {
     store_close(s, clock_deadline_ms(DROP_MS));
 }

@@ -66,7 +66,7 @@ struct store_backend {
 tenrec_status store_handle_new(struct store_backend *b, const char *prefix,
                                struct tenrec_store **ret, tenrec_error *err);
 
-/* As tenrec_store_drop, with a deadline for changes for other processes. */
+/* As tenrec_store_close, with a deadline for changes for other processes. */
 void store_close(struct tenrec_store *s, uint64_t deadline_ns);
 
 /* Ends the waits of other threads for the store's answer, with EPEER_LOST; a kind that asks no

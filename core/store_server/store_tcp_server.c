@@ -456,8 +456,9 @@ void store_server_stop_listening(struct tenrec_store_server *server)
     call_on_loop(server, stop_on_loop);
 }
 
-tenrec_status tenrec_store_serve(const char *host, uint16_t port, struct tenrec_store_server **ret,
-                                 uint16_t *ret_port, tenrec_error *err)
+tenrec_status tenrec_store_server_new(const char *host, uint16_t port,
+                                      struct tenrec_store_server **ret, uint16_t *ret_port,
+                                      tenrec_error *err)
 {
     return store_server_open(NULL, host, port, ret, ret_port, err);
 }

@@ -114,7 +114,7 @@ tenrec_status tenrec_tensor_new_on(struct tenrec_device device, struct tenrec_dt
         st = device_tensor_for_desc(&d, &s, ret, err);
     if (st != TENREC_OK)
         return st;
-    now.stream = tenrec_current_stream(device);
+    now.stream = tenrec_stream_get_current(device);
     st = stream_order(&s, &now, err);
     if (st == TENREC_OK)
         tenrec_tensor_record_stream(*ret, &now);
@@ -169,7 +169,7 @@ tenrec_status device_tensor_order(const struct tenrec_tensor *t, const struct te
 tenrec_status tenrec_tensor_wait(struct tenrec_tensor *t, tenrec_error *err)
 {
     const struct tenrec_tensor_desc *d = tenrec_tensor_desc(t);
-    const struct tenrec_stream now = { d->device, tenrec_current_stream(d->device) };
+    const struct tenrec_stream now = { d->device, tenrec_stream_get_current(d->device) };
     tenrec_status st = device_tensor_order(t, &now, err);
 
     if (st == TENREC_OK && d->device.kind != TENREC_CPU)
@@ -254,8 +254,8 @@ static tenrec_status copy_ordered(struct tenrec_tensor *from, struct tenrec_tens
 {
     const struct tenrec_device a = tenrec_tensor_desc(from)->device;
     const struct tenrec_device b = tenrec_tensor_desc(to)->device;
-    const struct tenrec_stream at_from = { a, tenrec_current_stream(a) };
-    const struct tenrec_stream at_to = { b, tenrec_current_stream(b) };
+    const struct tenrec_stream at_from = { a, tenrec_stream_get_current(a) };
+    const struct tenrec_stream at_to = { b, tenrec_stream_get_current(b) };
     tenrec_status st = TENREC_OK;
 
     if (b.kind == TENREC_CPU) {

@@ -209,7 +209,7 @@ tenrec_status streams_order(struct streams *first, struct streams *then, tenrec_
 
 /* ---- of this thread ------------------------------------------------------------------- */
 
-/* Made by tenrec_set_current_stream; NULL: it was not called. */
+/* Made by tenrec_stream_set_current; NULL: it was not called. */
 static _Thread_local struct streams *own;
 static _Thread_local struct thread_end own_end;
 
@@ -221,7 +221,7 @@ static void own_drop(void)
     own = NULL;
 }
 
-uint64_t tenrec_current_stream(struct tenrec_device device)
+uint64_t tenrec_stream_get_current(struct tenrec_device device)
 {
     struct tenrec_stream s = { .device = device };
 
@@ -230,7 +230,7 @@ uint64_t tenrec_current_stream(struct tenrec_device device)
     return s.stream;
 }
 
-tenrec_status tenrec_set_current_stream(const struct tenrec_stream *s, tenrec_error *err)
+tenrec_status tenrec_stream_set_current(const struct tenrec_stream *s, tenrec_error *err)
 {
     if (s->device.kind == TENREC_CPU)
         return tenrec_fail(err, TENREC_EINVAL, "the host has no streams");

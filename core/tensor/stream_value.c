@@ -73,7 +73,7 @@ static tenrec_status add_after_current(void *arg, struct tenrec_tensor *t, tenre
     tenrec_status st = TENREC_OK;
 
     if (!streams_has(arg, device, &s)) {
-        now = (struct tenrec_stream){ device, tenrec_current_stream(device) };
+        now = (struct tenrec_stream){ device, tenrec_stream_get_current(device) };
         st = stream_after(&now, &s, err);
         if (st == TENREC_OK)
             st = streams_put(arg, &s, err);
@@ -107,7 +107,7 @@ tenrec_status value_hand_over(const struct tenrec_value *v, struct streams **ret
 static tenrec_status order_and_use(void *arg, struct tenrec_tensor *t, tenrec_error *err)
 {
     const struct tenrec_device device = tenrec_tensor_desc(t)->device;
-    const struct tenrec_stream now = { device, tenrec_current_stream(device) };
+    const struct tenrec_stream now = { device, tenrec_stream_get_current(device) };
     struct tenrec_stream ready;
     tenrec_status st = TENREC_OK;
 
@@ -146,7 +146,7 @@ tenrec_status value_take_on(const struct tenrec_value *v, struct streams *ready,
 static tenrec_status order_set(void *arg, struct tenrec_tensor *t, tenrec_error *err)
 {
     const struct tenrec_device device = tenrec_tensor_desc(t)->device;
-    const struct tenrec_stream now = { device, tenrec_current_stream(device) };
+    const struct tenrec_stream now = { device, tenrec_stream_get_current(device) };
     struct tenrec_stream s;
     tenrec_status st = streams_get(arg, device, &s, err);
 

@@ -273,8 +273,8 @@ static tenrec_status tensor_in_block(struct tenrec_tensor_desc *d, enum shared_w
     return st;
 }
 
-tenrec_status tenrec_tensor_alloc(struct tenrec_dtype dtype, uint32_t ndim, const int64_t *shape,
-                                  uint32_t flags, struct tenrec_tensor **ret, tenrec_error *err)
+tenrec_status tenrec_tensor_new_with(struct tenrec_dtype dtype, uint32_t ndim, const int64_t *shape,
+                                     uint32_t flags, struct tenrec_tensor **ret, tenrec_error *err)
 {
     struct tenrec_tensor_desc d;
     uint64_t elements, bytes;

@@ -145,8 +145,8 @@ tenrec_status values_vget(const struct tenrec_value *v, size_t n, tenrec_error *
     return TENREC_OK;
 }
 
-tenrec_status tenrec_values_get(const struct tenrec_value *v, size_t n, tenrec_error *err,
-                                const char *types, ...)
+tenrec_status tenrec_value_unpack(const struct tenrec_value *v, size_t n, tenrec_error *err,
+                                  const char *types, ...)
 {
     tenrec_status status;
     va_list ap;

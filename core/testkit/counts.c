@@ -26,5 +26,5 @@ void counts_get(struct tenrec_worker *w, const char *const *keys, size_t n, int6
 
     for (size_t i = 0; i < n; i++)
         ret[i] = -1;
-    tenrec_worker_debug_info(w, counts_sink, &wanted);
+    tenrec_worker_list_debug_info(w, counts_sink, &wanted);
 }

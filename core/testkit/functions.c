@@ -9,5 +9,6 @@ static tenrec_status functions_noop(struct tenrec_call *call, void *arg, tenrec_
 
 tenrec_status functions_register(struct tenrec_worker *w, tenrec_error *err)
 {
-    return tenrec_register_function(w, TENREC_TEST_NOOP, functions_noop, NULL, TENREC_INLINE, err);
+    return tenrec_worker_register_function(w, TENREC_TEST_NOOP, functions_noop, NULL, TENREC_INLINE,
+                                           err);
 }

@@ -5,7 +5,7 @@
 
 #include <tenrec/testkit.h>
 
-/* errors: those of tenrec_register_function */
+/* errors: those of tenrec_worker_register_function */
 tenrec_status functions_register(struct tenrec_worker *w, tenrec_error *err);
 
 #endif

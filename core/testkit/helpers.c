@@ -28,7 +28,7 @@ void tenrec_test_setup_fault_injection(struct tenrec_test_options *options,
         options->messages_to_delay = messages_to_delay;
 }
 
-void tenrec_test_single_threaded(struct tenrec_test_options *options)
+void tenrec_test_set_single_threaded(struct tenrec_test_options *options)
 {
     options->num_worker_threads = 1;
 }
@@ -37,7 +37,7 @@ static tenrec_status name_of(struct tenrec_worker *w, int32_t rank, char ret[TEN
                              tenrec_error *err)
 {
     struct tenrec_worker_info info;
-    tenrec_status st = tenrec_get_worker_info_by_id(w, rank, &info, err);
+    tenrec_status st = tenrec_worker_get_info_by_id(w, rank, &info, err);
 
     if (st == TENREC_OK)
         snprintf(ret, TENREC_NAME_MAX + 1, "%s", info.name);
@@ -55,7 +55,7 @@ tenrec_status tenrec_test_wait_until_node_failure(struct tenrec_worker *w, int32
                                                   tenrec_status code, int64_t ms,
                                                   tenrec_error *ret_why, tenrec_error *err)
 {
-    const int64_t full = tenrec_test_ms(CALL_MS);
+    const int64_t full = tenrec_test_stretch_ms(CALL_MS);
     struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = full };
     int64_t deadline = scale_deadline(ms);
     char name[TENREC_NAME_MAX + 1];
@@ -119,7 +119,7 @@ static tenrec_status owners_and_forks(struct tenrec_worker *w, int32_t rank, int
     tenrec_status st = name_of(w, rank, name, err);
 
     if (st == TENREC_OK)
-        st = tenrec_debug_info(w, name, &o, &info, err);
+        st = tenrec_worker_get_debug_info(w, name, &o, &info, err);
     if (st != TENREC_OK)
         return st;
     *ret_owners = helpers_number(info, "rref.num_owner_rrefs");
@@ -132,7 +132,7 @@ tenrec_status tenrec_test_get_num_owners_and_forks(struct tenrec_worker *w, int3
                                                    int64_t *ret_owners, int64_t *ret_forks,
                                                    tenrec_error *err)
 {
-    return owners_and_forks(w, rank, tenrec_test_ms(PROBE_MS), ret_owners, ret_forks, err);
+    return owners_and_forks(w, rank, tenrec_test_stretch_ms(PROBE_MS), ret_owners, ret_forks, err);
 }
 
 tenrec_status tenrec_test_wait_until_owners_and_forks_on_rank(struct tenrec_worker *w,
@@ -161,12 +161,13 @@ tenrec_status tenrec_test_initialize_pg(const char *init_method, int32_t rank, i
                                         struct tenrec_process_group **ret, tenrec_error *err)
 {
     struct tenrec_store *store = NULL;
-    tenrec_status st = tenrec_store_open(init_method, tenrec_test_ms(PROBE_MS), &store, err);
+    tenrec_status st =
+        tenrec_store_open(init_method, tenrec_test_stretch_ms(PROBE_MS), &store, err);
 
     if (st != TENREC_OK)
         return st;
     st = tenrec_process_group_new(store, rank, world_size, "test", ret, err);
-    tenrec_store_drop(store);
+    tenrec_store_close(store);
     return st;
 }
 

@@ -85,7 +85,7 @@ static void warm_up(void)
 
     if (atomic_exchange(&warm, true))
         return;
-    if (tenrec_store_serve("127.0.0.1", 0, &server, NULL, NULL) == TENREC_OK)
+    if (tenrec_store_server_new("127.0.0.1", 0, &server, NULL, NULL) == TENREC_OK)
         tenrec_store_server_drop(server);
 }
 

@@ -31,7 +31,7 @@ static tenrec_status make_worker(struct member *m, struct tenrec_worker **ret, t
     if (st == TENREC_OK)
         st = functions_register(*ret, err);
     if (st == TENREC_OK && !(o->flags & TENREC_TEST_IGNORE_LEAKS))
-        tenrec_set_rref_leak_check(*ret, true);
+        tenrec_worker_set_rref_leak_check(*ret, true);
     if (st == TENREC_OK && o->setup)
         st = o->setup(*ret, m->test.rank, o->arg, err);
     return st;
@@ -107,7 +107,7 @@ static tenrec_status member_leave(struct member *m, tenrec_error *err)
     if (!tenrec_worker_running(w))
         return TENREC_OK; /* shut down by the body */
     if (at_once)          /* messages about references are cut off: no leak */
-        tenrec_set_rref_leak_check(w, false);
+        tenrec_worker_set_rref_leak_check(w, false);
     st = tenrec_shutdown(w, at_once ? TENREC_IMMEDIATE : TENREC_GRACEFUL, left, err);
     return st == TENREC_ESHUTDOWN ? TENREC_OK : st;
 }
@@ -126,7 +126,7 @@ void member_give_up(struct member *m)
 
     pthread_mutex_lock(&m->lock);
     if ((w = atomic_load(&m->worker)))
-        tenrec_shutdown(w, TENREC_IMMEDIATE, tenrec_test_ms(AT_ONCE_MS), NULL);
+        tenrec_shutdown(w, TENREC_IMMEDIATE, tenrec_test_stretch_ms(AT_ONCE_MS), NULL);
     pthread_mutex_unlock(&m->lock);
 }
 

@@ -140,7 +140,7 @@ static _Noreturn void process_serve(int fd)
     struct tenrec_store_server *server = NULL;
     uint16_t port = 0;
 
-    if (tenrec_store_serve("127.0.0.1", 0, &server, &port, NULL) != TENREC_OK)
+    if (tenrec_store_server_new("127.0.0.1", 0, &server, &port, NULL) != TENREC_OK)
         _exit(1);
     if (write(fd, &port, sizeof port) != sizeof port)
         _exit(1);

@@ -23,7 +23,7 @@ static int64_t scale_factor(void)
     return __tsan_init ? SLOW_THREAD : __asan_init ? SLOW_ADDRESS : 1;
 }
 
-int64_t tenrec_test_ms(int64_t ms)
+int64_t tenrec_test_stretch_ms(int64_t ms)
 {
     static _Atomic int64_t known;
     int64_t f = atomic_load(&known);
@@ -45,7 +45,7 @@ int64_t scale_deadline(int64_t ms)
 {
     int64_t now = scale_now();
 
-    ms = tenrec_test_ms(ms);
+    ms = tenrec_test_stretch_ms(ms);
     return ms > INT64_MAX - now ? INT64_MAX : now + ms;
 }
 

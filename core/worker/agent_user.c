@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_user.c - a chain without a worker, for programs with calls of their own
- * (tenrec/agent_user.h). No locks. */
+ * (tenrec/chain.h). No locks. */
 #include "backend/chain.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -19,7 +19,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <tenrec/agent_user.h>
+#include <tenrec/chain.h>
 #include <unistd.h>
 
 /* Sizes of tensors that are copied for a receiver that maps memory: for smaller ones the call costs
@@ -31,9 +31,9 @@ struct tenrec_rpc_backend_options {
     struct worker_config *setup;
 };
 
-struct tenrec_backend_agent {
-    struct tenrec_backend_user user; /* zero beyond its size */
-    pid_t process;                   /* that made the agent: a fork's child lacks its threads */
+struct tenrec_chain {
+    struct tenrec_chain_user user; /* zero beyond its size */
+    pid_t process;                 /* that made the agent: a fork's child lacks its threads */
     struct loop *loop;
     struct loop_timer *timer; /* NULL if the user has no wake */
     struct housekeeping *upkeep;
@@ -93,7 +93,7 @@ void tenrec_rpc_backend_options_settings(const struct tenrec_rpc_backend_options
 
 static void on_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
 {
-    const struct tenrec_backend_user *user = arg;
+    const struct tenrec_chain_user *user = arg;
 
     user->deliver(user->arg, from, msg);
 }
@@ -101,10 +101,10 @@ static void on_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
 static tenrec_status on_place(void *arg, tenrec_peer from, struct tenrec_msg *msg,
                               tenrec_error *err)
 {
-    const struct tenrec_backend_user *user = arg;
+    const struct tenrec_chain_user *user = arg;
 
     tenrec_status st =
-        user->place ? user->place(user->arg, from, msg, err) : tenrec_backend_place(msg, err);
+        user->place ? user->place(user->arg, from, msg, err) : tenrec_msg_place(msg, err);
 
     for (uint32_t i = 0; i < msg->n_tensors && st == TENREC_OK; i++)
         mapping_copy(tenrec_msg_tensor(msg, i));
@@ -113,14 +113,14 @@ static tenrec_status on_place(void *arg, tenrec_peer from, struct tenrec_msg *ms
 
 static bool on_accepts(void *arg)
 {
-    const struct tenrec_backend_user *user = arg;
+    const struct tenrec_chain_user *user = arg;
 
     return !user->accepts || user->accepts(user->arg);
 }
 
 static void on_peer_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
 {
-    const struct tenrec_backend_user *user = arg;
+    const struct tenrec_chain_user *user = arg;
 
     if (user->peer_lost)
         user->peer_lost(user->arg, peer, why);
@@ -128,7 +128,7 @@ static void on_peer_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
 
 static void on_caller_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
 {
-    const struct tenrec_backend_user *user = arg;
+    const struct tenrec_chain_user *user = arg;
 
     if (user->caller_lost)
         user->caller_lost(user->arg, peer, why);
@@ -136,7 +136,7 @@ static void on_caller_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
 
 static void on_time(void *arg)
 {
-    const struct tenrec_backend_user *user = arg;
+    const struct tenrec_chain_user *user = arg;
 
     user->wake(user->arg);
 }
@@ -155,7 +155,7 @@ static tenrec_status find_memory(struct tenrec_tensor_desc *d, struct tenrec_ten
     return st;
 }
 
-tenrec_status tenrec_backend_place(struct tenrec_msg *msg, tenrec_error *err)
+tenrec_status tenrec_msg_place(struct tenrec_msg *msg, tenrec_error *err)
 {
     for (uint32_t i = 0; i < msg->n_tensors; i++) {
         struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, i);
@@ -176,7 +176,7 @@ tenrec_status tenrec_backend_place(struct tenrec_msg *msg, tenrec_error *err)
     return TENREC_OK;
 }
 
-struct tenrec_tensor *tenrec_backend_take_tensor(struct tenrec_msg *msg, uint32_t i)
+struct tenrec_tensor *tenrec_msg_take_tensor(struct tenrec_msg *msg, uint32_t i)
 {
     struct tenrec_tensor *t = rpc_message_owner(msg, i);
 
@@ -190,7 +190,7 @@ struct tenrec_tensor *tenrec_backend_take_tensor(struct tenrec_msg *msg, uint32_
 /* ---- init and drop ----------------------------------------------------------- */
 
 static tenrec_status check_init(const struct tenrec_rpc_backend_options *options,
-                                const struct tenrec_backend_user *user,
+                                const struct tenrec_chain_user *user,
                                 const struct tenrec_member *me, tenrec_error *err)
 {
     if (!options || !user || !me || !me->name)
@@ -207,7 +207,7 @@ static tenrec_status check_init(const struct tenrec_rpc_backend_options *options
     return TENREC_OK;
 }
 
-static tenrec_status make_parts(struct tenrec_backend_agent *a,
+static tenrec_status make_parts(struct tenrec_chain *a,
                                 const struct tenrec_rpc_backend_options *options, tenrec_error *err)
 {
     tenrec_status st = loop_open(&a->loop, err);
@@ -226,12 +226,12 @@ static tenrec_status make_parts(struct tenrec_backend_agent *a,
 }
 
 tenrec_status tenrec_init_backend(const struct tenrec_rpc_backend_options *options,
-                                  const struct tenrec_backend_user *user,
+                                  const struct tenrec_chain_user *user,
                                   const struct tenrec_member *me, uint32_t world,
-                                  struct tenrec_backend_agent **ret, tenrec_error *err)
+                                  struct tenrec_chain **ret, tenrec_error *err)
 {
     tenrec_status st = check_init(options, user, me, err);
-    struct tenrec_backend_agent *a;
+    struct tenrec_chain *a;
 
     if (st != TENREC_OK)
         return st;
@@ -260,46 +260,43 @@ tenrec_status tenrec_init_backend(const struct tenrec_rpc_backend_options *optio
     if (st == TENREC_OK)
         *ret = a;
     else
-        tenrec_backend_drop(a);
+        tenrec_chain_drop(a);
     return st;
 }
 
-const char *tenrec_backend_address(struct tenrec_backend_agent *agent)
+const char *tenrec_chain_address(struct tenrec_chain *agent)
 {
     return chain_address(agent->chain);
 }
 
-tenrec_status tenrec_backend_start(struct tenrec_backend_agent *agent,
-                                   const struct tenrec_member *member, uint32_t n,
-                                   tenrec_error *err)
+tenrec_status tenrec_chain_start(struct tenrec_chain *agent, const struct tenrec_member *member,
+                                 uint32_t n, tenrec_error *err)
 {
     return chain_start(agent->chain, member, n, err);
 }
 
-void tenrec_backend_member_joined(struct tenrec_backend_agent *agent,
-                                  const struct tenrec_member *member)
+void tenrec_chain_add_member(struct tenrec_chain *agent, const struct tenrec_member *member)
 {
     chain_member_joined(agent->chain, member);
 }
 
-void tenrec_backend_member_left(struct tenrec_backend_agent *agent, tenrec_peer id)
+void tenrec_chain_remove_member(struct tenrec_chain *agent, tenrec_peer id)
 {
     chain_member_left(agent->chain, id);
 }
 
-tenrec_status tenrec_backend_drain(struct tenrec_backend_agent *agent, uint32_t ms,
-                                   tenrec_error *err)
+tenrec_status tenrec_chain_drain(struct tenrec_chain *agent, uint32_t ms, tenrec_error *err)
 {
     return chain_drain(agent->chain, ms, err);
 }
 
-void tenrec_backend_stop(struct tenrec_backend_agent *agent)
+void tenrec_chain_stop(struct tenrec_chain *agent)
 {
     if (agent->process == getpid())
         chain_shutdown(agent->chain);
 }
 
-void tenrec_backend_drop(struct tenrec_backend_agent *agent)
+void tenrec_chain_drop(struct tenrec_chain *agent)
 {
     if (!agent || agent->process != getpid())
         return;
@@ -314,19 +311,19 @@ void tenrec_backend_drop(struct tenrec_backend_agent *agent)
 
 /* ---- messages -------------------------------------------------------------- */
 
-struct tenrec_msg *tenrec_backend_message(uint64_t payload_len, uint32_t n_tensors)
+struct tenrec_msg *tenrec_msg_new(uint64_t payload_len, uint32_t n_tensors)
 {
     return rpc_message_new(payload_len, n_tensors);
 }
 
-void tenrec_backend_set_tensor(struct tenrec_msg *msg, uint32_t i, struct tenrec_tensor *tensor)
+void tenrec_msg_set_tensor(struct tenrec_msg *msg, uint32_t i, struct tenrec_tensor *tensor)
 {
     rpc_message_set_tensor(msg, i, tensor);
 }
 
-struct tenrec_tensor *tenrec_backend_copy_for(struct tenrec_backend_agent *agent, tenrec_peer to,
-                                              struct tenrec_route route,
-                                              const struct tenrec_tensor_desc *desc)
+struct tenrec_tensor *tenrec_chain_copy_for(struct tenrec_chain *agent, tenrec_peer to,
+                                            struct tenrec_route route,
+                                            const struct tenrec_tensor_desc *desc)
 {
     struct tenrec_tensor *t;
 
@@ -341,47 +338,46 @@ struct tenrec_tensor *tenrec_backend_copy_for(struct tenrec_backend_agent *agent
     return t;
 }
 
-void tenrec_backend_send(struct tenrec_backend_agent *agent, tenrec_peer to, struct tenrec_msg *msg,
-                         struct tenrec_done done)
+void tenrec_chain_send(struct tenrec_chain *agent, tenrec_peer to, struct tenrec_msg *msg,
+                       struct tenrec_done done)
 {
     chain_send(agent->chain, to, msg, done);
 }
 
-tenrec_status tenrec_backend_poll(struct tenrec_backend_agent *agent, tenrec_peer peer,
-                                  const struct tenrec_wait *wait)
+tenrec_status tenrec_chain_poll(struct tenrec_chain *agent, tenrec_peer peer,
+                                const struct tenrec_wait *wait)
 {
     return chain_poll(agent->chain, peer, wait);
 }
 
-tenrec_status tenrec_backend_lead(struct tenrec_backend_agent *agent,
-                                  const struct tenrec_wait *wait)
+tenrec_status tenrec_chain_lead(struct tenrec_chain *agent, const struct tenrec_wait *wait)
 {
     return chain_lead(agent->chain, wait);
 }
 
-void tenrec_backend_resume(struct tenrec_backend_agent *agent)
+void tenrec_chain_resume(struct tenrec_chain *agent)
 {
     chain_resume(agent->chain);
 }
 
-void tenrec_backend_wake_at(struct tenrec_backend_agent *agent, uint64_t deadline_ns)
+void tenrec_chain_wake_at(struct tenrec_chain *agent, uint64_t deadline_ns)
 {
     if (agent->timer)
         loop_timer_arm(agent->timer, deadline_ns);
 }
 
-tenrec_status tenrec_backend_disconnect(struct tenrec_backend_agent *agent, tenrec_peer peer,
-                                        tenrec_error *err)
+tenrec_status tenrec_chain_disconnect(struct tenrec_chain *agent, tenrec_peer peer,
+                                      tenrec_error *err)
 {
     return chain_disconnect(agent->chain, peer, err);
 }
 
-void tenrec_backend_debug_info(struct tenrec_backend_agent *agent, tenrec_sink_fn *sink, void *arg)
+void tenrec_chain_list_debug_info(struct tenrec_chain *agent, tenrec_sink_fn *sink, void *arg)
 {
     chain_debug_info(agent->chain, sink, arg);
 }
 
-const char *tenrec_backend_name(const struct tenrec_backend_agent *agent)
+const char *tenrec_chain_name(const struct tenrec_chain *agent)
 {
     return chain_name(agent->chain, 0);
 }

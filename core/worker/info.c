@@ -21,12 +21,12 @@ bool tenrec_is_available(const char *backend)
     return true;
 }
 
-int64_t tenrec_get_rpc_timeout(const struct tenrec_worker *w)
+int64_t tenrec_worker_get_rpc_timeout(const struct tenrec_worker *w)
 {
     return atomic_load(&w->timeout_ms);
 }
 
-tenrec_status tenrec_set_rpc_timeout(struct tenrec_worker *w, int64_t ms, tenrec_error *err)
+tenrec_status tenrec_worker_set_rpc_timeout(struct tenrec_worker *w, int64_t ms, tenrec_error *err)
 {
     if (ms <= 0)
         return tenrec_fail(err, TENREC_EINVAL,
@@ -37,8 +37,8 @@ tenrec_status tenrec_set_rpc_timeout(struct tenrec_worker *w, int64_t ms, tenrec
     return TENREC_OK;
 }
 
-tenrec_status tenrec_set_allocator(struct tenrec_worker *w, const struct tenrec_allocator *a,
-                                   tenrec_error *err)
+tenrec_status tenrec_worker_set_allocator(struct tenrec_worker *w, const struct tenrec_allocator *a,
+                                          tenrec_error *err)
 {
     if (a && (a->size < sizeof *a || !a->alloc))
         return tenrec_fail(err, TENREC_EINVAL, "allocator: size or alloc is not set");

@@ -105,15 +105,15 @@ tenrec_status rrefs_check(struct tenrec_worker *w, bool graceful, tenrec_error *
     return l.n > 0 && check ? TENREC_EBUSY : TENREC_OK;
 }
 
-void tenrec_set_rref_leak_check(struct tenrec_worker *w, bool on)
+void tenrec_worker_set_rref_leak_check(struct tenrec_worker *w, bool on)
 {
     pthread_mutex_lock(&w->lock);
     w->rref_options.leak_check = on;
     pthread_mutex_unlock(&w->lock);
 }
 
-void tenrec_set_rrefs_released_callback(struct tenrec_worker *w, tenrec_rrefs_released_fn *fn,
-                                        void *arg)
+void tenrec_worker_set_rrefs_released_callback(struct tenrec_worker *w,
+                                               tenrec_rrefs_released_fn *fn, void *arg)
 {
     pthread_mutex_lock(&w->lock);
     w->rref_options.released = fn;

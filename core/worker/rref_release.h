@@ -11,7 +11,7 @@
  * errors: ETIMEDOUT (names the missing), and the store's */
 tenrec_status rrefs_flush(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err);
 
-/* Logs the leaks. errors: EBUSY, if tenrec_set_rref_leak_check is on */
+/* Logs the leaks. errors: EBUSY, if tenrec_worker_set_rref_leak_check is on */
 tenrec_status rrefs_check(struct tenrec_worker *w, bool graceful, tenrec_error *err);
 
 /* Releases all references without the other members. The messages count as outstanding calls until

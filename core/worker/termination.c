@@ -22,7 +22,7 @@ enum { SHUTDOWN_MS = 60000 };
 
 int64_t shutdown_limit_ms(const struct tenrec_worker *w, int64_t ms)
 {
-    const int64_t of_calls = tenrec_get_rpc_timeout(w);
+    const int64_t of_calls = tenrec_worker_get_rpc_timeout(w);
 
     if (ms != TENREC_TIMEOUT_DEFAULT)
         return ms;

@@ -27,7 +27,7 @@ static tenrec_status smooth(struct tenrec_call *call, void *arg, tenrec_error *e
 
     (void)arg;
     args = tenrec_call_args(call, &n_args);
-    st = tenrec_values_get(args, n_args, err, "t", &given);
+    st = tenrec_value_unpack(args, n_args, err, "t", &given);
     if (st != TENREC_OK || (st = need_floats(given, err)) != TENREC_OK)
         return st;
     st = tenrec_tensor_contiguous(given, &x, err);
@@ -47,7 +47,7 @@ static tenrec_status smooth(struct tenrec_call *call, void *arg, tenrec_error *e
                 sum += from[j];
             to[i] = sum / (float)(last - first + 1);
         }
-        result = tenrec_tensor(y);
+        result = tenrec_value_tensor(y);
         st = tenrec_call_return(call, &result, err);
     }
     tenrec_tensor_drop(y);
@@ -67,7 +67,7 @@ static tenrec_status ask_torch(struct tenrec_worker *w, tenrec_error *err)
         return st;
     for (int i = 0; i < N; i++)
         ((float *)tenrec_tensor_data(squares))[i] = (float)(i * i);
-    arg = tenrec_tensor(squares);
+    arg = tenrec_value_tensor(squares);
     st = tenrec_rpc_sync(w, "trainer", "norm", &arg, 1, NULL, &said, err);
     if (st == TENREC_OK)
         printf("smooth: torch says that the norm is %.3f\n", said->u.number);
@@ -84,7 +84,8 @@ int main(void)
     bool ok = tenrec_config_load(NULL, &config, &err) == TENREC_OK &&
               tenrec_config_set(config, "worker.name", "smoother", &err) == TENREC_OK &&
               tenrec_worker_new(config, &w, &err) == TENREC_OK &&
-              tenrec_register_function(w, "smooth", smooth, NULL, TENREC_POOL, &err) == TENREC_OK &&
+              tenrec_worker_register_function(w, "smooth", smooth, NULL, TENREC_POOL, &err) ==
+                  TENREC_OK &&
               tenrec_init_rpc(w, &err) == TENREC_OK && ask_torch(w, &err) == TENREC_OK &&
               tenrec_shutdown(w, TENREC_GRACEFUL, TENREC_TIMEOUT_DEFAULT, &err) == TENREC_OK;
 

@@ -70,7 +70,7 @@ static void echo_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_m
             done.fn(done.arg, &err);
         return;
     }
-    tenrec_done_ok(done);
+    tenrec_done_succeed(done);
     self->host->deliver_outer(self, e->me, copy);
 }
 

@@ -302,7 +302,7 @@ bool inject_out(struct faulty *f, const struct hit *hit, tenrec_peer to, struct 
         return fail_in_flight(f, hit, to, msg, done);
     case RULE_DROP:
         msg->release(msg);
-        tenrec_done_ok(done);
+        tenrec_done_succeed(done);
         return false;
     case RULE_DUPLICATE:
         if (!copy_twins(msg, twin))

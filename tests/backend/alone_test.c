@@ -26,7 +26,7 @@ static void drop(void)
 }
 
 struct end {
-    struct tenrec_backend_agent *agent;
+    struct tenrec_chain *agent;
     atomic_int got, lost, told;
 };
 
@@ -67,36 +67,36 @@ TEST(init_backend_carries_messages_without_rpc)
     int sent = 0;
 
     for (int i = 0; i < 2; i++) {
-        const struct tenrec_backend_user user = {
+        const struct tenrec_chain_user user = {
             .size = sizeof user, .deliver = on_deliver, .peer_lost = on_lost, .arg = &end[i]
         };
         assert_status(tenrec_init_backend(options, &user, &member[i], 2, &end[i].agent, &err),
                       &err);
-        member[i].address = tenrec_backend_address(end[i].agent);
+        member[i].address = tenrec_chain_address(end[i].agent);
     }
     for (int i = 0; i < 2; i++)
-        assert_status(tenrec_backend_start(end[i].agent, member, 2, &err), &err);
-    msg = tenrec_backend_message(2, 0);
+        assert_status(tenrec_chain_start(end[i].agent, member, 2, &err), &err);
+    msg = tenrec_msg_new(2, 0);
     msg->type = TENREC_MSG_CALL;
     msg->id = 7;
     memcpy(msg->payload, "hi", 2);
-    tenrec_backend_send(end[0].agent, 1, msg, (struct tenrec_done){ on_done, &end[0] });
+    tenrec_chain_send(end[0].agent, 1, msg, (struct tenrec_done){ on_done, &end[0] });
     assert_becomes(atomic_load(&end[1].got) == 1 && atomic_load(&end[0].told) == 1);
-    tenrec_backend_debug_info(end[0].agent, count, &sent);
+    tenrec_chain_list_debug_info(end[0].agent, count, &sent);
     assert_int_equal(sent, 1);
-    tenrec_backend_drop(end[1].agent);
+    tenrec_chain_drop(end[1].agent);
     assert_becomes(atomic_load(&end[0].lost) == 1);
-    tenrec_backend_drop(end[0].agent);
-    tenrec_backend_drop(NULL);
+    tenrec_chain_drop(end[0].agent);
+    tenrec_chain_drop(NULL);
 }
 
 TEST(init_backend_refuses_bad_arguments)
 {
     const struct tenrec_member me = { .size = sizeof me, .id = 0, .name = "a" };
     const struct tenrec_member nobody = { .size = sizeof me, .id = -1, .name = "a" };
-    const struct tenrec_backend_user user = { .size = sizeof user, .deliver = on_deliver };
-    const struct tenrec_backend_user mute = { .size = sizeof mute };
-    struct tenrec_backend_agent *agent;
+    const struct tenrec_chain_user user = { .size = sizeof user, .deliver = on_deliver };
+    const struct tenrec_chain_user mute = { .size = sizeof mute };
+    struct tenrec_chain *agent;
     tenrec_error err;
 
     assert_int_equal(tenrec_init_backend(NULL, &user, &me, 1, &agent, &err), TENREC_EINVAL);

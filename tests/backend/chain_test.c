@@ -371,7 +371,7 @@ static void eat(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *ms
 {
     (void)self, (void)to;
     msg->release(msg);
-    tenrec_done_ok(told);
+    tenrec_done_succeed(told);
 }
 
 static const struct tenrec_agent_ops catching = { .size = sizeof catching,
@@ -460,11 +460,11 @@ TEST_WITH(host_drops_messages_delivered_after_shutdown, reset, NULL)
     int lines = 0;
 
     chain_shutdown(c);
-    tenrec_set_log_callback(count_log, &lines);
-    tenrec_set_log_level(TENREC_LOG_DEBUG);
+    tenrec_log_set_callback(count_log, &lines);
+    tenrec_log_set_level(TENREC_LOG_DEBUG);
     wire->host->deliver_outer(wire, 0, wire->host->msg_new(wire, 0, 0));
-    tenrec_set_log_callback(NULL, NULL);
-    tenrec_set_log_level(TENREC_LOG_WARN);
+    tenrec_log_set_callback(NULL, NULL);
+    tenrec_log_set_level(TENREC_LOG_WARN);
     assert_int_equal(atomic_load(&delivered), 0);
     assert_int_equal(lines, 1);
     chain_close(c);

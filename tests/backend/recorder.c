@@ -75,7 +75,7 @@ static void r_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg 
         self->host->send_inner(self, to, msg, done);
         return;
     }
-    tenrec_done_ok(done);
+    tenrec_done_succeed(done);
     self->host->deliver_outer(self, to, msg);
 }
 

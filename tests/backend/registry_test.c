@@ -34,7 +34,7 @@ static void unload_all(void)
     const char *const names[] = { "own", "echo", "old_wrapper", "bad_start", "other", "third" };
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        tenrec_unload_backend(names[i], NULL);
+        tenrec_plugin_unload(names[i], NULL);
 }
 
 TEST_WITH(register_backend_makes_a_name_known, unload_all, unload_all)
@@ -97,7 +97,7 @@ TEST_WITH(register_backend_checks_the_tables_of_records, unload_all, unload_all)
             assert_text_has(err.text, text[i]);
         } else {
             assert_status(tenrec_register_backend(&plugin, construct, init, &err), &err);
-            assert_status(tenrec_unload_backend("own", &err), &err);
+            assert_status(tenrec_plugin_unload("own", &err), &err);
         }
     }
 }
@@ -115,7 +115,7 @@ TEST_WITH(register_backend_skips_extensions_of_unknown_kinds, unload_all, unload
     assert_ptr_equal(tenrec_extension_find(&first, last.kind, sizeof last), &last);
     assert_null(tenrec_extension_find(&first, last.kind, sizeof last + 1));
     assert_null(tenrec_extension_find(&first, 1, 0));
-    assert_status(tenrec_unload_backend(own.name, &err), &err);
+    assert_status(tenrec_plugin_unload(own.name, &err), &err);
 }
 
 TEST_WITH(register_backend_refuses_a_name_twice, unload_all, unload_all)
@@ -150,14 +150,14 @@ TEST_WITH(load_backend_twice_gives_one_handle, unload_all, unload_all)
     assert_ptr_equal(by_name, again);
     assert_status(backend_get(backend_path(by_name), &by_path, &err), &err);
     assert_ptr_equal(by_name, by_path);
-    assert_int_equal(tenrec_unload_backend("echo", &err), TENREC_EBUSY);
+    assert_int_equal(tenrec_plugin_unload("echo", &err), TENREC_EBUSY);
     assert_text_has(err.text, "backend 'echo' is in use 3 times");
     backend_put(by_name);
     backend_put(again);
-    assert_int_equal(tenrec_unload_backend("echo", &err), TENREC_EBUSY);
+    assert_int_equal(tenrec_plugin_unload("echo", &err), TENREC_EBUSY);
     assert_text_has(err.text, "in use 1 time:");
     backend_put(by_path);
-    assert_status(tenrec_unload_backend("echo", &err), &err);
+    assert_status(tenrec_plugin_unload("echo", &err), &err);
     assert_false(tenrec_backend_registered("echo"));
 }
 
@@ -166,9 +166,9 @@ TEST_WITH(load_backend_works_again_after_unload, unload_all, unload_all)
     tenrec_error err;
 
     for (int i = 0; i < 3; i++) {
-        assert_status(tenrec_load_backend("echo", &err), &err);
+        assert_status(tenrec_plugin_load("echo", &err), &err);
         assert_true(tenrec_backend_registered("echo"));
-        assert_status(tenrec_unload_backend("echo", &err), &err);
+        assert_status(tenrec_plugin_unload("echo", &err), &err);
     }
 }
 
@@ -176,8 +176,8 @@ TEST_WITH(load_backend_refuses_a_second_file_of_the_name, unload_all, unload_all
 {
     tenrec_error err;
 
-    assert_status(tenrec_load_backend("echo", &err), &err);
-    assert_int_equal(tenrec_load_backend(FIXTURES "/second_echo.so", &err), TENREC_EEXIST);
+    assert_status(tenrec_plugin_load("echo", &err), &err);
+    assert_int_equal(tenrec_plugin_load(FIXTURES "/second_echo.so", &err), TENREC_EEXIST);
     assert_text_has(err.text, "second_echo.so': backend 'echo' is registered already, from '");
     assert_text_has(err.text, "/echo.so'");
 }
@@ -189,7 +189,7 @@ TEST_WITH(load_backend_refuses_a_file_that_calls_itself_otherwise, unload_all, u
     char *old = strdup(path ? path : "");
 
     setenv("TENREC_PLUGIN_PATH", FIXTURES, 1);
-    assert_int_equal(tenrec_load_backend("other_name", &err), TENREC_EPLUGIN);
+    assert_int_equal(tenrec_plugin_load("other_name", &err), TENREC_EPLUGIN);
     assert_text_has(err.text, "has the name 'something_else', expected 'other_name'");
     setenv("TENREC_PLUGIN_PATH", old, 1);
     free(old);
@@ -199,16 +199,16 @@ TEST_WITH(load_backend_names_the_missing_plugin, unload_all, unload_all)
 {
     tenrec_error err;
 
-    assert_int_equal(tenrec_load_backend("ecoh", &err), TENREC_EPLUGIN);
+    assert_int_equal(tenrec_plugin_load("ecoh", &err), TENREC_EPLUGIN);
     assert_text_has(err.text, "no plugin 'ecoh' (did you mean 'echo'?)");
-    assert_int_equal(tenrec_load_backend("", &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_plugin_load("", &err), TENREC_EINVAL);
 }
 
 TEST_WITH(unload_backend_fails_when_there_is_none, unload_all, unload_all)
 {
     tenrec_error err;
 
-    assert_int_equal(tenrec_unload_backend("nobody", &err), TENREC_ENOTFOUND);
+    assert_int_equal(tenrec_plugin_unload("nobody", &err), TENREC_ENOTFOUND);
     assert_string_equal(err.text, "no backend 'nobody' is registered");
 }
 
@@ -226,9 +226,9 @@ TEST_WITH(unload_backend_refuses_while_an_agent_lives, unload_all, unload_all)
     assert_status(backend_get("echo", &layer.backend, &err), &err);
     assert_status(chain_open(&layer, 1, &id, loop, &user, &c, &err), &err);
     backend_put(layer.backend);
-    assert_int_equal(tenrec_unload_backend("echo", &err), TENREC_EBUSY);
+    assert_int_equal(tenrec_plugin_unload("echo", &err), TENREC_EBUSY);
     chain_close(c);
-    assert_status(tenrec_unload_backend("echo", &err), &err);
+    assert_status(tenrec_plugin_unload("echo", &err), &err);
     loop_close(loop);
 }
 
@@ -254,15 +254,15 @@ TEST_WITH(unload_backend_unmaps_only_plugins_that_allow_it, unload_all, unload_a
     tenrec_error err;
 
     unsetenv("TENREC_DLCLOSE");
-    assert_status(tenrec_load_backend(FIXTURES "/bad_start.so", &err), &err);
-    assert_status(tenrec_load_backend(FIXTURES "/old_wrapper.so", &err), &err);
-    assert_status(tenrec_unload_backend("bad_start", &err), &err);
-    assert_status(tenrec_unload_backend("old_wrapper", &err), &err);
+    assert_status(tenrec_plugin_load(FIXTURES "/bad_start.so", &err), &err);
+    assert_status(tenrec_plugin_load(FIXTURES "/old_wrapper.so", &err), &err);
+    assert_status(tenrec_plugin_unload("bad_start", &err), &err);
+    assert_status(tenrec_plugin_unload("old_wrapper", &err), &err);
     assert_false(mapped("/bad_start.so"));
     assert_true(mapped("/old_wrapper.so"));
     setenv("TENREC_DLCLOSE", "0", 1);
-    assert_status(tenrec_load_backend(FIXTURES "/bad_start.so", &err), &err);
-    assert_status(tenrec_unload_backend("bad_start", &err), &err);
+    assert_status(tenrec_plugin_load(FIXTURES "/bad_start.so", &err), &err);
+    assert_status(tenrec_plugin_unload("bad_start", &err), &err);
     assert_true(mapped("/bad_start.so"));
     if (old)
         setenv("TENREC_DLCLOSE", old, 1);
@@ -282,7 +282,7 @@ static void *load_and_unload(void *arg)
         } else {
             *(bool *)arg = false;
         }
-        tenrec_unload_backend("echo", NULL);
+        tenrec_plugin_unload("echo", NULL);
     }
     return NULL;
 }

@@ -168,7 +168,7 @@ TEST(plugin_of_a_kind_is_none_of_the_other)
     assert_status(backend_get_kind("drawer", TENREC_PLUGIN_STORE, &b, &err), &err);
     assert_null(backend_init(b));
     assert_false(tenrec_backend_registered("drawer"));
-    assert_int_equal(tenrec_load_backend("drawer", &err), TENREC_EPLUGIN);
+    assert_int_equal(tenrec_plugin_load("drawer", &err), TENREC_EPLUGIN);
     assert_string_equal(err.text, "plugin 'drawer': is a store (kind 2), expected a backend");
     backend_put(b);
 }
@@ -195,7 +195,7 @@ TEST_WITH(store_open_fills_the_options, NULL, unset_options)
     assert_status(tenrec_store_set(s, "b", "", 0, 1000, &err), &err);
     assert_int_equal(tenrec_store_set(s, "c", "", 0, 1000, &err), TENREC_ETOOBIG);
     assert_string_equal(err.text, "drawer \"small\": it has 2 keys already");
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
 }
 
 int main(void)

@@ -36,10 +36,10 @@ TEST(log_line_stays_one_line_when_text_steers_the_terminal)
 {
     struct lines l = { 0 };
 
-    tenrec_set_log_callback(keep, &l);
+    tenrec_log_set_callback(keep, &l);
     log_line(TENREC_LOG_WARN, "test", "%s",
              "a\ntenrec: error: b\x1b[2J\x7f\xc2\x9b\xff caf\xc3\xa9");
-    tenrec_set_log_callback(NULL, NULL);
+    tenrec_log_set_callback(NULL, NULL);
     assert_string_equal(l.last, "a\\ntenrec: error: b\\x1b[2J\\x7f\\xc2\\x9b\\xff caf\xc3\xa9");
 }
 
@@ -148,13 +148,13 @@ TEST(log_counts_dropped_lines_when_flushed)
 {
     struct lines l = { 0 };
 
-    tenrec_set_log_callback(keep, &l);
+    tenrec_log_set_callback(keep, &l);
     for (int i = 0; i < 5000; i++)
         log_line(TENREC_LOG_WARN, "flood", "message %d is malformed", i);
     /* A second may end in the midst of it. */
     assert_true(l.n < 1000);
     log_flush();
-    tenrec_set_log_callback(NULL, NULL);
+    tenrec_log_set_callback(NULL, NULL);
     assert_text_has(l.last, "message 4999 is malformed (and ");
     assert_text_has(l.last, " more lines like it)");
 }

@@ -24,7 +24,7 @@ static tenrec_status add(struct tenrec_call *call, void *, tenrec_error *err)
 
     if (st != TENREC_OK)
         return st;
-    const struct tenrec_value sum = tenrec_int(a + b);
+    const struct tenrec_value sum = tenrec_value_int(a + b);
     return tenrec_call_return(call, &sum, err);
 }
 
@@ -37,9 +37,9 @@ int main()
     tenrec_error err;
 
     if (tenrec_tensor_new(TENREC_FLOAT32, 1, shape, &t, &err) || tenrec_worker_new(nullptr, &w, &err) ||
-        tenrec_register_function(w, "add", add, nullptr, TENREC_POOL, &err) || tenrec_init_rpc(w, &err))
+        tenrec_worker_register_function(w, "add", add, nullptr, TENREC_POOL, &err) || tenrec_init_rpc(w, &err))
         return 1;
-    const struct tenrec_value args[] = { tenrec_int(1), tenrec_text("x"), tenrec_tensor(t) };
+    const struct tenrec_value args[] = { tenrec_value_int(1), tenrec_value_text("x"), tenrec_value_tensor(t) };
     return tenrec_rpc_sync(w, "worker0", "add", args, 3, nullptr, &sum, &err);
 }
 """

@@ -27,12 +27,12 @@ static void begin(void)
 {
     clean_environment();
     logged[0] = '\0';
-    tenrec_set_log_callback(take_line, NULL);
+    tenrec_log_set_callback(take_line, NULL);
 }
 
 static void end(void)
 {
-    tenrec_set_log_callback(NULL, NULL);
+    tenrec_log_set_callback(NULL, NULL);
     clean_environment();
 }
 

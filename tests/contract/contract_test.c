@@ -97,7 +97,7 @@ int main(int argc, char **argv)
         return 2;
     config_path = argv[1];
     n_workers = atoi(argv[2]);
-    tenrec_set_log_callback(on_log, NULL);
-    tenrec_set_log_level(TENREC_LOG_DEBUG);
+    tenrec_log_set_callback(on_log, NULL);
+    tenrec_log_set_level(TENREC_LOG_DEBUG);
     return testing_run(NULL, NULL);
 }

@@ -81,7 +81,7 @@ static void mirror_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec
     copy->type = msg->type;
     memcpy(copy->payload, msg->payload, msg->payload_len);
     msg->release(msg);
-    tenrec_done_ok(done);
+    tenrec_done_succeed(done);
     self->host->deliver_outer(self, to, copy);
 }
 
@@ -137,8 +137,8 @@ void flaky_set_up(void)
     flaky_log[0] = order[0] = '\0';
     stack = NULL;
     flaky_chain = NULL;
-    tenrec_set_log_callback(on_log, NULL);
-    tenrec_set_log_level(TENREC_LOG_INFO);
+    tenrec_log_set_callback(on_log, NULL);
+    tenrec_log_set_level(TENREC_LOG_INFO);
     if (!tenrec_backend_registered("mirror"))
         assert_status(tenrec_register_backend(&mirror, mirror_construct, mirror_init, &err), &err);
     assert_status(loop_open(&loop, &err), &err);
@@ -156,7 +156,7 @@ void flaky_tear_down(void)
 {
     flaky_close();
     loop_close(loop);
-    tenrec_set_log_callback(NULL, NULL);
+    tenrec_log_set_callback(NULL, NULL);
 }
 
 tenrec_status flaky_try(const char *options, tenrec_error *err)

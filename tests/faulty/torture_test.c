@@ -53,29 +53,29 @@ static void on_done(void *arg, const tenrec_error *err)
     atomic_fetch_add(&told, 1);
 }
 
-static void send_some(struct tenrec_backend_agent *agent)
+static void send_some(struct tenrec_chain *agent)
 {
     static const int32_t type[] = { TENREC_MSG_CALL, TENREC_MSG_RET, TENREC_MSG_CANCEL,
                                     TENREC_MSG_RET, TENREC_MSG_REMOTE_CALL };
 
     for (size_t i = 0; i < sizeof type / sizeof type[0]; i++) {
-        struct tenrec_msg *msg = tenrec_backend_message(100, 0);
+        struct tenrec_msg *msg = tenrec_msg_new(100, 0);
         if (!msg) { /* nothing was sent, so nothing completes */
             atomic_fetch_add(&told, 1);
             continue;
         }
         memset(msg->payload, (int)i, 100);
         msg->type = type[i];
-        tenrec_backend_send(agent, 0, msg, (struct tenrec_done){ on_done, NULL });
+        tenrec_chain_send(agent, 0, msg, (struct tenrec_done){ on_done, NULL });
     }
 }
 
 static tenrec_status whole_life(void *arg, tenrec_error *err)
 {
-    const struct tenrec_backend_user user = { .size = sizeof user, .deliver = on_deliver };
+    const struct tenrec_chain_user user = { .size = sizeof user, .deliver = on_deliver };
     const struct tenrec_member me = { sizeof me, 0, 0, "worker0", "" };
     struct tenrec_rpc_backend_options *options = NULL;
-    struct tenrec_backend_agent *agent = NULL;
+    struct tenrec_chain *agent = NULL;
     tenrec_status st;
 
     torture_on();
@@ -83,12 +83,12 @@ static tenrec_status whole_life(void *arg, tenrec_error *err)
     if (st == TENREC_OK)
         st = tenrec_init_backend(options, &user, &me, 1, &agent, err);
     if (st == TENREC_OK)
-        st = tenrec_backend_start(agent, &me, 1, err);
+        st = tenrec_chain_start(agent, &me, 1, err);
     if (st == TENREC_OK) {
         atomic_store(&told, 0);
         send_some(agent);
     }
-    tenrec_backend_drop(agent);
+    tenrec_chain_drop(agent);
     torture_off();
     if (st == TENREC_OK)
         assert_int_equal(atomic_load(&told), 5);
@@ -118,7 +118,7 @@ static struct cluster two;
 static tenrec_status add(int64_t timeout_ms, tenrec_error *err)
 {
     const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = timeout_ms };
-    const struct tenrec_value args[] = { tenrec_int(2), tenrec_int(40) };
+    const struct tenrec_value args[] = { tenrec_value_int(2), tenrec_value_int(40) };
 
     return tenrec_rpc_sync(two.worker[0], "worker1", "add", args, 2, &o, NULL, err);
 }

@@ -63,7 +63,7 @@ static void open_rules(const char *rules)
 static tenrec_status add(int64_t timeout_ms, tenrec_error *err)
 {
     const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = timeout_ms };
-    const struct tenrec_value args[] = { tenrec_int(2), tenrec_int(40) };
+    const struct tenrec_value args[] = { tenrec_value_int(2), tenrec_value_int(40) };
     struct tenrec_value *got = NULL;
     tenrec_status st = tenrec_rpc_sync(two.worker[0], "worker1", "add", args, 2, &o, &got, err);
 
@@ -111,7 +111,7 @@ static long number(size_t rank, const char *key)
 {
     struct wanted wanted = { key, -1 };
 
-    tenrec_worker_debug_info(two.worker[rank], find, &wanted);
+    tenrec_worker_list_debug_info(two.worker[rank], find, &wanted);
     if (wanted.value < 0)
         fail_msg("no number '%s'", key);
     return wanted.value;
@@ -183,7 +183,7 @@ TEST_WITH(workers_take_the_first_of_two_answers, set_up, tear_down)
 TEST_WITH(workers_keep_their_tensors_when_answers_are_doubled, set_up, tear_down)
 {
     const int64_t length = 1000;
-    const struct tenrec_value arg = tenrec_int(length);
+    const struct tenrec_value arg = tenrec_value_int(length);
     struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = CLUSTER_LONG_MS };
     struct tenrec_value *got = NULL;
     tenrec_error err;
@@ -236,7 +236,7 @@ TEST_WITH(workers_answer_all_when_messages_change_places, set_up, tear_down)
     open_rules("[{ do: reorder, by: 20ms, probability: 0.5 },"
                " { do: reorder, by: 20ms, from: ['*'], probability: 0.5 }]");
     for (int64_t i = 0; i < 50; i++) {
-        const struct tenrec_value args[] = { tenrec_int(i), tenrec_int(1000) };
+        const struct tenrec_value args[] = { tenrec_value_int(i), tenrec_value_int(1000) };
         assert_status(tenrec_rpc_async(two.worker[0], "worker1", "add", args, 2, NULL, &f[i], &err),
                       &err);
     }
@@ -253,8 +253,9 @@ TEST_WITH(workers_survive_spoiled_messages, set_up, tear_down)
 {
     const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = SHORT_MS };
     struct tenrec_future *f[100];
-    struct tenrec_value inner[] = { tenrec_text("some text"), tenrec_int(7), tenrec_nil() };
-    const struct tenrec_value args[] = { tenrec_array(inner, 3), tenrec_double(0.5) };
+    struct tenrec_value inner[] = { tenrec_value_text("some text"), tenrec_value_int(7),
+                                    tenrec_value_nil() };
+    const struct tenrec_value args[] = { tenrec_value_array(inner, 3), tenrec_value_double(0.5) };
     int failed = 0;
     tenrec_error err;
 
@@ -288,7 +289,7 @@ TEST_WITH(workers_lose_calls_with_the_connection_and_connect_again, set_up, tear
 
     atomic_store(&lost, 0);
     open_rules("[{ do: disconnect, on: [CALL], to: [worker1], after_messages: 1, times: 1 }]");
-    tenrec_set_peer_lost_callback(two.worker[0], on_lost, &lost);
+    tenrec_worker_set_peer_lost_callback(two.worker[0], on_lost, &lost);
     held = functions_hold(two.worker[0], "worker1");
     assert_int_equal(count(CLUSTER_LONG_MS, &err), TENREC_EPEER_LOST);
     assert_string_equal(err.worker_name, "worker1");
@@ -311,7 +312,7 @@ TEST_WITH(workers_lose_calls_when_an_arrival_disconnects, set_up, tear_down)
 TEST_WITH(workers_wait_for_a_slow_link, set_up, tear_down)
 {
     const int64_t length = 5000;
-    const struct tenrec_value arg = tenrec_int(length);
+    const struct tenrec_value arg = tenrec_value_int(length);
     struct tenrec_value *got = NULL;
     char key[64];
     tenrec_error err;
@@ -330,7 +331,7 @@ static void *in_barriers(void *worker)
     tenrec_error err;
 
     for (int i = 0; i < 10; i++)
-        if (tenrec_barrier(worker, NULL, 0, CLUSTER_LONG_MS, &err) != TENREC_OK)
+        if (tenrec_worker_barrier(worker, NULL, 0, CLUSTER_LONG_MS, &err) != TENREC_OK)
             fail_msg("barrier %d: %s", i, err.text);
     return NULL;
 }
@@ -376,7 +377,7 @@ static void *call_often(void *arg)
     const char *to = w == two.worker[0] ? "worker1" : "worker0";
 
     for (int i = 0; i < 40; i++) {
-        const struct tenrec_value args[] = { tenrec_int(i), tenrec_int(1) };
+        const struct tenrec_value args[] = { tenrec_value_int(i), tenrec_value_int(1) };
         struct tenrec_value *got = NULL;
         tenrec_error err;
         tenrec_status st =

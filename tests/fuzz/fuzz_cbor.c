@@ -218,7 +218,7 @@ static void read_call(const struct tenrec_msg *msg)
     read_both_ways(msg);
     if (codec_read_call(msg, &call, NULL) != TENREC_OK)
         return;
-    list = tenrec_array(call.args, call.n);
+    list = tenrec_value_array(call.args, call.n);
     must(call.remaining_ms >= 0);
     if (!call.refers)
         must(tenrec_value_copy(&list, &copy, NULL) == TENREC_OK && same(&list, copy));

@@ -57,16 +57,16 @@ static struct tenrec_msg *message_of_gather(struct fuzz_input *in, int32_t type)
     const uint8_t which = (uint8_t)fuzz_take(in, 1);
     struct fuzz_input text = { NULL, 0 };
     char key[256];
-    struct tenrec_value item[4], array = tenrec_array(item, 4);
+    struct tenrec_value item[4], array = tenrec_value_array(item, 4);
     struct tenrec_msg *msg;
 
     if (which >= 4)
         text = fuzz_take_bytes(in);
     snprintf(key, sizeof key, "%.*s", (int)text.len, text.at ? (const char *)text.at : "");
-    item[0] = tenrec_text(which < 4 ? usual[which] : key);
-    item[1] = tenrec_int(number_take(in));
-    item[2] = tenrec_int(number_take(in));
-    item[3] = tenrec_int(which);
+    item[0] = tenrec_value_text(which < 4 ? usual[which] : key);
+    item[1] = tenrec_value_int(number_take(in));
+    item[2] = tenrec_value_int(number_take(in));
+    item[3] = tenrec_value_int(which);
     return codec_write_value(&array, type, &msg, NULL) == TENREC_OK ? msg : NULL;
 }
 
@@ -174,7 +174,7 @@ static void program_remotes(void)
 
 static void program_owns(void)
 {
-    const struct tenrec_value one = tenrec_int(1);
+    const struct tenrec_value one = tenrec_value_int(1);
 
     if (fake.n_refs < FAKE_KEPT &&
         tenrec_rref_new(&fake.worker, &one, &fake.ref[fake.n_refs], NULL) == TENREC_OK)
@@ -189,7 +189,7 @@ static void program_passes(void)
 
     if (!fake.n_refs || fake.n_futures == FAKE_KEPT)
         return;
-    arg = tenrec_rref(fake.ref[fake.n_refs - 1]);
+    arg = tenrec_value_rref(fake.ref[fake.n_refs - 1]);
     if (tenrec_rpc_async(&fake.worker, "worker2", "f", &arg, 1, NULL, &f, NULL) == TENREC_OK)
         keep_future(f);
 }
@@ -203,7 +203,7 @@ static void program_drops(void)
 /* This worker comes to the next gather that it leads. */
 static void program_gathers(void)
 {
-    const struct tenrec_value one = tenrec_int(1);
+    const struct tenrec_value one = tenrec_value_int(1);
     struct gather_part part = { .id = 0 };
     struct gather_set *set;
     struct participants s;

@@ -108,7 +108,7 @@ static void fuzz_groups(const uint8_t *data, size_t len)
     if (group_directory_announce(s, &mine, CLOCK_NEVER, &err) == TENREC_OK)
         fuzz_expect(group_directory_find(s, "default", CLOCK_NEVER, &found, &err) == TENREC_OK &&
                     found.incarnation == 5);
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
 }
 
 /* Each sleep takes the holder's silence further. */
@@ -138,7 +138,7 @@ static void fuzz_lease(const uint8_t *data, size_t len)
         fuzz_expect(l.held && memchr(l.mine, '\0', sizeof l.mine));
         lease_release(&l, UINT64_C(20000000000));
     }
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
 }
 
 /* A byte says under which key the rest lies. */
@@ -168,7 +168,7 @@ static void fuzz_roster(const uint8_t *data, size_t len)
         membership_list_close(&r);
     }
     group_kind_claim_static(s, "default", "", 1, &err);
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
 }
 
 static void fuzz_torch_keys(const uint8_t *data, size_t len)
@@ -182,7 +182,7 @@ static void fuzz_torch_keys(const uint8_t *data, size_t len)
     torch_keys_add(s, &v, &me, "uv://127.0.0.1:1", CLOCK_NEVER, &err);
     torch_keys_take_out(s, &v, &none, CLOCK_NEVER, &err);
     membership_view_finish(&v);
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
 }
 
 static void fuzz_file_log(const uint8_t *data, size_t len)

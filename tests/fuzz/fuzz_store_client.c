@@ -301,7 +301,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         server.store = NULL;
     for (int i = 0; server.store && server.in.len && i < OPERATIONS_MAX; i++)
         client_operates(&server.in);
-    tenrec_store_drop(server.store);
+    tenrec_store_close(server.store);
     for (size_t i = 0; i < server.n; i++) {
         if (server.peer[i] >= 0) { /* the client has closed each connection */
             peer_read(server.peer[i]);

@@ -25,7 +25,7 @@ static void open_store(void)
 
 static void drop_store(void)
 {
-    tenrec_store_drop(store);
+    tenrec_store_close(store);
 }
 
 static uint64_t soon(void)

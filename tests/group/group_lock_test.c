@@ -40,7 +40,7 @@ static void begin(void)
 
 static void end(void)
 {
-    tenrec_store_drop(store);
+    tenrec_store_close(store);
 }
 
 /* In the time of the fake clock. */

@@ -126,7 +126,7 @@ static tenrec_status come_and_go(void)
     if (st != TENREC_OK && r.store && leave(&r) != TENREC_OK)
         fail_msg("%s", err.text);
     membership_list_close(&r);
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
     return st;
 }
 
@@ -139,7 +139,7 @@ static tenrec_status use_store(void)
     tenrec_status st = tenrec_store_open(init, TEST_MS, &s, &err);
 
     if (st == TENREC_OK)
-        st = tenrec_store_prefix(s, "p", &view, &err);
+        st = tenrec_store_open_prefix(s, "p", &view, &err);
     if (st == TENREC_OK)
         st = tenrec_store_set(view, "a", "1", 1, TEST_MS, &err);
     if (st == TENREC_OK)
@@ -155,8 +155,8 @@ static tenrec_status use_store(void)
     free(data);
     if (st == TENREC_OK)
         st = tenrec_store_delete(view, "a", TEST_MS, NULL, &err);
-    tenrec_store_drop(view);
-    tenrec_store_drop(s);
+    tenrec_store_close(view);
+    tenrec_store_close(s);
     return st;
 }
 
@@ -279,7 +279,7 @@ TEST(server_accepts_when_there_is_memory_again)
     uint16_t port;
     int fd;
 
-    assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
+    assert_status(tenrec_store_server_new("127.0.0.1", 0, &server, &port, &err), &err);
     at.sin_port = htons(port);
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     fail_at = 1;

@@ -111,7 +111,7 @@ static tenrec_status hooked_num_keys(struct store_backend *b, uint64_t deadline_
 static void hooked_destroy(struct store_backend *b, uint64_t deadline_ns)
 {
     (void)deadline_ns;
-    tenrec_store_drop(hooks_of(b)->inner);
+    tenrec_store_close(hooks_of(b)->inner);
     free(b);
 }
 

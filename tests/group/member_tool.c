@@ -45,7 +45,7 @@ static void run(char **w)
     char text[16];
 
     if (strcmp(w[0], "serve") == 0) {
-        tenrec_status st = tenrec_store_serve("127.0.0.1", 0, &server, &port, &err);
+        tenrec_status st = tenrec_store_server_new("127.0.0.1", 0, &server, &port, &err);
         snprintf(text, sizeof text, "%u", (unsigned)port);
         answer(st, text);
     } else if (strcmp(w[0], "open") == 0) {
@@ -81,7 +81,7 @@ int main(void)
         run(w);
     }
     membership_list_close(&roster);
-    tenrec_store_drop(store);
+    tenrec_store_close(store);
     tenrec_store_server_drop(server);
     return 0;
 }

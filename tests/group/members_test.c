@@ -21,7 +21,7 @@ static void make_store(void)
 
 static void drop_store(void)
 {
-    tenrec_store_drop(store);
+    tenrec_store_close(store);
 }
 
 struct joiner {

@@ -27,7 +27,7 @@ static void begin(void)
 
 static void end(void)
 {
-    tenrec_store_drop(store);
+    tenrec_store_close(store);
 }
 
 static uint64_t soon(void)

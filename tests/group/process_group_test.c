@@ -28,7 +28,7 @@ static void make_place(void)
     if (strcmp(kind, "file") == 0)
         snprintf(url, sizeof url, "file://%s", path);
     if (strcmp(kind, "tcp") == 0) {
-        assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
+        assert_status(tenrec_store_server_new("127.0.0.1", 0, &server, &port, &err), &err);
         snprintf(url, sizeof url, "tcp://127.0.0.1:%u", port);
     }
     assert_status(tenrec_store_open(url, TEST_MS, &keep, &err), &err);
@@ -36,7 +36,7 @@ static void make_place(void)
 
 static void drop_place(void)
 {
-    tenrec_store_drop(keep);
+    tenrec_store_close(keep);
     tenrec_store_server_drop(server);
     server = NULL;
     unlink(path);
@@ -62,7 +62,7 @@ static void *run_rank(void *arg)
     if (r->st == TENREC_OK)
         r->st = r->run(r, pg);
     tenrec_process_group_drop(pg);
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
     return NULL;
 }
 

@@ -361,7 +361,7 @@ static uint16_t free_port(void)
     struct tenrec_store_server *server;
     uint16_t port;
 
-    assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
+    assert_status(tenrec_store_server_new("127.0.0.1", 0, &server, &port, &err), &err);
     tenrec_store_server_drop(server);
     return port;
 }
@@ -403,7 +403,7 @@ TEST(rendezvous_only_connects_to_an_agents_store)
     uint16_t n;
     void *env[2];
 
-    assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &n, &err), &err);
+    assert_status(tenrec_store_server_new("127.0.0.1", 0, &server, &n, &err), &err);
     snprintf(port, sizeof port, "%u", n);
     env[0] = ENV("RANK", "0", "WORLD_SIZE", "2", "MASTER_ADDR", "127.0.0.1", "MASTER_PORT", port,
                  "TORCHELASTIC_USE_AGENT_STORE", "True");
@@ -445,7 +445,7 @@ TEST(rendezvous_of_rank_0_names_a_port_that_is_taken)
     uint16_t port;
     char init[64];
 
-    assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
+    assert_status(tenrec_store_server_new("127.0.0.1", 0, &server, &port, &err), &err);
     snprintf(init, sizeof init, "tcp://127.0.0.1:%u", port);
     o.init_method = init;
     assert_int_equal(rendezvous_open(&o, clock_deadline_ms(TEST_MS), &r, &err), TENREC_EOS);

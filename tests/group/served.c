@@ -16,7 +16,7 @@ void start_server(void)
 {
     tenrec_error err;
 
-    assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &served_port, &err), &err);
+    assert_status(tenrec_store_server_new("127.0.0.1", 0, &server, &served_port, &err), &err);
 }
 
 void stop_server(void)

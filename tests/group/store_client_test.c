@@ -44,7 +44,7 @@ static void *serve_late(void *arg)
 {
     struct late *l = arg;
 
-    while (tenrec_store_serve("127.0.0.1", l->port, &l->server, NULL, &l->err) != TENREC_OK)
+    while (tenrec_store_server_new("127.0.0.1", l->port, &l->server, NULL, &l->err) != TENREC_OK)
         poll(NULL, 0, 1);
     return NULL;
 }
@@ -58,7 +58,7 @@ TEST(client_connects_when_server_starts_later)
     assert_int_equal(pthread_create(&thread, NULL, serve_late, &late), 0);
     assert_status(tenrec_store_open(url_of(late.port), TEST_MS, &s, &err), &err);
     pthread_join(thread, NULL);
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
     tenrec_store_server_drop(late.server);
 }
 
@@ -182,7 +182,7 @@ TEST(client_wait_ends_when_server_goes_away)
     uint64_t start_ns;
     uint16_t port;
 
-    assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
+    assert_status(tenrec_store_server_new("127.0.0.1", 0, &server, &port, &err), &err);
     assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
     w.s = s;
     start_ns = clock_now_ns();
@@ -195,7 +195,7 @@ TEST(client_wait_ends_when_server_goes_away)
     assert_true(clock_now_ns() - start_ns < (uint64_t)TEST_MS * 1000000u);
     assert_int_equal(tenrec_store_set(s, "k", "", 0, TEST_MS, &err), TENREC_EPEER_LOST);
     assert_text_has(err.text, "tcp store 127.0.0.1");
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
 }
 
 struct cut {
@@ -221,14 +221,14 @@ TEST(client_wait_ends_when_another_thread_cuts_it)
     pthread_t thread;
     uint16_t port;
 
-    assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
+    assert_status(tenrec_store_server_new("127.0.0.1", 0, &server, &port, &err), &err);
     assert_status(tenrec_store_open(url_of(port), TEST_MS, &c.s, &err), &err);
     assert_int_equal(pthread_create(&thread, NULL, wait_until_cut, &c), 0);
     assert_becomes((store_cut(c.s), atomic_load(&c.done)));
     pthread_join(thread, NULL);
     assert_int_equal(c.st, TENREC_EPEER_LOST);
     assert_status(tenrec_store_set(c.s, "k", "v", 1, TEST_MS, &err), &err);
-    tenrec_store_drop(c.s);
+    tenrec_store_close(c.s);
     tenrec_store_server_drop(server);
 }
 
@@ -238,13 +238,13 @@ TEST(client_works_again_when_server_came_back)
     struct tenrec_store *s;
     uint16_t port;
 
-    assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
+    assert_status(tenrec_store_server_new("127.0.0.1", 0, &server, &port, &err), &err);
     assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
     assert_status(tenrec_store_set(s, "k", "", 0, TEST_MS, &err), &err);
     tenrec_store_server_drop(server);
-    assert_status(tenrec_store_serve("127.0.0.1", port, &server, NULL, &err), &err);
+    assert_status(tenrec_store_server_new("127.0.0.1", port, &server, NULL, &err), &err);
     assert_status(tenrec_store_set(s, "k", "", 0, TEST_MS, &err), &err);
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
     tenrec_store_server_drop(server);
 }
 
@@ -265,14 +265,14 @@ TEST(client_keeps_its_connection_through_the_rounds_of_a_wait)
     bool missing = false;
     uint16_t port;
 
-    assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
+    assert_status(tenrec_store_server_new("127.0.0.1", 0, &server, &port, &err), &err);
     assert_status(tenrec_store_open(url_of(port), 10000, &s, &err), &err);
     store_server_stop_listening(server);
     rounds.arg = s;
     assert_status(
         store_get_rounds(s, &key, 1, clock_deadline_ms(10000), &rounds, NULL, &missing, &err),
         &err);
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
     tenrec_store_server_drop(server);
 }
 
@@ -316,7 +316,7 @@ TEST(client_serves_many_threads_on_one_store)
     struct tenrec_store *s;
     uint16_t port;
 
-    assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
+    assert_status(tenrec_store_server_new("127.0.0.1", 0, &server, &port, &err), &err);
     assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
     for (int i = 0; i < N_THREADS; i++) {
         w[i] = (struct worker){ .s = s, .index = i };
@@ -326,7 +326,7 @@ TEST(client_serves_many_threads_on_one_store)
         pthread_join(thread[i], NULL);
     for (int i = 0; i < N_THREADS; i++)
         assert_true(w[i].good);
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
     tenrec_store_server_drop(server);
 }
 
@@ -339,12 +339,12 @@ TEST(client_escapes_a_value_that_is_no_number)
     int64_t sum;
     uint16_t port;
 
-    assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
+    assert_status(tenrec_store_server_new("127.0.0.1", 0, &server, &port, &err), &err);
     assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
     assert_status(tenrec_store_set(s, "count", value, sizeof value - 1, TEST_MS, &err), &err);
     assert_int_equal(tenrec_store_add(s, "count", 1, TEST_MS, &sum, &err), TENREC_EINVAL);
     assert_text_has(err.text, "\"\\x1b]0;x\\x07\\r\\nERROR\\xc3 all is lost");
     assert_text_has(err.text, "\" is no number");
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
     tenrec_store_server_drop(server);
 }

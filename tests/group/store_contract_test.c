@@ -40,7 +40,7 @@ static void place_make(void)
         snprintf(p->url, sizeof p->url, "file://%s", p->path);
     }
     if (strcmp(kind, "tcp") == 0) {
-        assert_status(tenrec_store_serve("127.0.0.1", 0, &p->server, &port, &p->err), &p->err);
+        assert_status(tenrec_store_server_new("127.0.0.1", 0, &p->server, &port, &p->err), &p->err);
         snprintf(p->url, sizeof p->url, "tcp://127.0.0.1:%u", port);
     }
     assert_status(tenrec_store_open(p->url, TEST_MS, &p->s, &p->err), &p->err);
@@ -49,7 +49,7 @@ static void place_make(void)
 
 static void place_drop(void)
 {
-    tenrec_store_drop(place->s);
+    tenrec_store_close(place->s);
     tenrec_store_server_drop(place->server);
     unlink(place->path);
     free(place);
@@ -155,7 +155,7 @@ static void *set_from_thread(void *arg)
     if (tenrec_store_open(t->p->url, TEST_MS, &own, &err) != TENREC_OK)
         return err.text[0] ? (void *)"cannot open" : NULL;
     tenrec_store_set(own, t->key, "x", 1, TEST_MS, &err);
-    tenrec_store_drop(own);
+    tenrec_store_close(own);
     return NULL;
 }
 
@@ -284,19 +284,19 @@ TEST_WITH(store_views_do_not_see_each_other, place_make, place_drop)
 {
     struct tenrec_store *a, *b, *aa;
 
-    assert_status(tenrec_store_prefix(place->s, "a", &a, &place->err), &place->err);
-    assert_status(tenrec_store_prefix(place->s, "b", &b, &place->err), &place->err);
-    assert_status(tenrec_store_prefix(a, "a", &aa, &place->err), &place->err);
+    assert_status(tenrec_store_open_prefix(place->s, "a", &a, &place->err), &place->err);
+    assert_status(tenrec_store_open_prefix(place->s, "b", &b, &place->err), &place->err);
+    assert_status(tenrec_store_open_prefix(a, "a", &aa, &place->err), &place->err);
     set_text(place, a, "k", "of a");
     set_text(place, b, "k", "of b");
     set_text(place, aa, "k", "of aa");
     holds(place, a, "k", "of a", 4);
     holds(place, place->s, "b/k", "of b", 4);
     holds(place, place->s, "a/a/k", "of aa", 5);
-    tenrec_store_drop(a); /* aa keeps the store open */
+    tenrec_store_close(a); /* aa keeps the store open */
     holds(place, aa, "k", "of aa", 5);
-    tenrec_store_drop(aa);
-    tenrec_store_drop(b);
+    tenrec_store_close(aa);
+    tenrec_store_close(b);
 }
 
 TEST_WITH(store_is_shared_by_all_clients, place_make, place_drop)
@@ -306,7 +306,7 @@ TEST_WITH(store_is_shared_by_all_clients, place_make, place_drop)
     assert_status(tenrec_store_open(place->url, TEST_MS, &other, &place->err), &place->err);
     set_text(place, place->s, "k", "v");
     holds(place, other, "k", "v", 1);
-    tenrec_store_drop(other);
+    tenrec_store_close(other);
 }
 
 TEST_WITH(store_refuses_too_long_keys_and_values, place_make, place_drop)

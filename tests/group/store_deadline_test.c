@@ -224,7 +224,7 @@ TEST_WITH(operations_end_at_their_limit_when_the_server_hangs, server_starts, se
         assert_text_has(err.text, "no answer");
         took(since_ns, LIMIT_MS, LIMIT_MS + STORE_ANSWER_MS);
     }
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
 }
 
 TEST_WITH(operations_without_a_limit_to_wait_give_the_store_a_moment, server_starts, server_stops)
@@ -237,7 +237,7 @@ TEST_WITH(operations_without_a_limit_to_wait_give_the_store_a_moment, server_sta
         assert_int_not_equal(ops[i].run(s, 0, &err), TENREC_OK);
         took(since_ns, 0, STORE_ANSWER_MS);
     }
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
 }
 
 /* A long operation gives each of its parts the same deadline. */
@@ -256,7 +256,7 @@ TEST_WITH(operations_wait_for_nothing_when_their_deadline_is_long_over, server_s
     assert_int_equal(store_wait_all(s, keys, 1, over_ns, &missing, &err), TENREC_EPEER_LOST);
     assert_int_equal(store_delete_all(s, keys, 1, over_ns, &err), TENREC_ETIMEDOUT);
     took(since_ns, 0, 0);
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
 }
 
 /* The answers to what is asked first show that the server lives. */
@@ -273,7 +273,7 @@ TEST_WITH(wait_names_its_key_when_the_server_hangs_in_it, server_starts, server_
     assert_text_has(err.text, "no key \"k\"");
     assert_text_has(err.text, "did not answer whether");
     took(since_ns, LIMIT_MS, LIMIT_MS + STORE_ANSWER_MS);
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
 }
 
 /* The key was there when the server said so, and hangs before it gives the value. */
@@ -289,7 +289,7 @@ TEST_WITH(read_ends_at_its_deadline_when_the_server_hangs_in_the_middle, server_
     server_plays(&check, 1);
     assert_int_not_equal(store_read(s, "k", clock_deadline_ms(LIMIT_MS), &value, &err), TENREC_OK);
     took(since_ns, LIMIT_MS, LIMIT_MS + STORE_ANSWER_MS);
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
 }
 
 TEST_WITH(open_ends_at_its_limit_when_the_server_hangs, server_starts, server_stops)
@@ -333,6 +333,6 @@ TEST_WITH(operations_end_at_their_limit_when_a_file_stays_locked, server_starts,
         took(since_ns, 0, STORE_ANSWER_MS);
     }
     close(fd);
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
     unlink(path);
 }

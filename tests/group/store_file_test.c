@@ -87,7 +87,7 @@ TEST_WITH(file_writes_the_records_of_torch, make_dir, drop_dir)
     assert_status(tenrec_store_add(s, "c", 4, TEST_MS, NULL, &err), &err);
     assert_status(tenrec_store_delete(s, "b", TEST_MS, NULL, &err), &err);
     file_is(A_V B_TB C_4 DEL_B, sizeof(A_V B_TB C_4 DEL_B) - 1);
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
     assert_true(is_there()); /* the number of workers was not set */
 }
 
@@ -105,7 +105,7 @@ TEST_WITH(file_reads_records_that_others_append, make_dir, drop_dir)
     holds(s, "c", "4");
     assert_status(tenrec_store_check(s, &b, 1, TEST_MS, &there, &err), &err);
     assert_false(there);
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
 }
 
 TEST_WITH(file_refuses_a_damaged_file, make_dir, drop_dir)
@@ -132,7 +132,7 @@ TEST_WITH(file_starts_anew_when_the_file_was_removed, make_dir, drop_dir)
     assert_status(tenrec_store_check(s, &a, 1, TEST_MS, &there, &err), &err);
     assert_false(there);
     holds(s, "b", "2");
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
 }
 
 TEST_WITH(file_call_ends_when_another_keeps_the_lock, make_dir, drop_dir)
@@ -145,7 +145,7 @@ TEST_WITH(file_call_ends_when_another_keeps_the_lock, make_dir, drop_dir)
     assert_text_has(err.text, "locked");
     close(fd);
     assert_status(tenrec_store_set(s, "a", "", 0, TEST_MS, &err), &err);
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
 }
 
 TEST_WITH(file_is_removed_by_the_last_of_its_workers, make_dir, drop_dir)
@@ -154,13 +154,13 @@ TEST_WITH(file_is_removed_by_the_last_of_its_workers, make_dir, drop_dir)
 
     assert_status(store_file_open(path, 2, CLOCK_NEVER, &a, &err), &err);
     assert_status(store_file_open(path, 2, CLOCK_NEVER, &b, &err), &err);
-    tenrec_store_drop(a);
+    tenrec_store_close(a);
     assert_true(is_there());
     /* A worker that returns before the others are gone keeps the file. */
     assert_status(store_file_open(path, 2, CLOCK_NEVER, &again, &err), &err);
-    tenrec_store_drop(b);
+    tenrec_store_close(b);
     assert_true(is_there());
-    tenrec_store_drop(again);
+    tenrec_store_close(again);
     assert_false(is_there());
 }
 
@@ -189,7 +189,7 @@ TEST_WITH(file_is_made_for_its_user_alone, make_dir, drop_dir)
     umask(mask);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
 }
 
 TEST_WITH(file_refuses_a_file_that_others_can_write, make_dir, drop_dir)
@@ -237,13 +237,13 @@ TEST_WITH(file_warns_once_of_a_file_that_others_can_read, make_dir, drop_dir)
 
     put_file("", 0, 0);
     assert_int_equal(chmod(path, 0644), 0);
-    tenrec_set_log_level(TENREC_LOG_WARN);
+    tenrec_log_set_level(TENREC_LOG_WARN);
     *logged = '\0';
-    tenrec_set_log_callback(keep_log, NULL);
+    tenrec_log_set_callback(keep_log, NULL);
     s = open_it();
     assert_status(tenrec_store_set(s, "a", "1", 1, TEST_MS, &err), &err);
-    tenrec_set_log_callback(NULL, NULL);
-    tenrec_store_drop(s);
+    tenrec_log_set_callback(NULL, NULL);
+    tenrec_store_close(s);
     first = strstr(logged, "can be read, and locked, by others (mode 0644)");
     assert_non_null(first);
     assert_null(strstr(first + 1, "can be read"));

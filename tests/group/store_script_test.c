@@ -28,7 +28,7 @@ static void script_end(struct script *t, struct tenrec_store *s)
 {
     pthread_join(t->thread, NULL);
     close(t->fd);
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
 }
 
 /* A server in the middle that takes requests and loses all answers. */

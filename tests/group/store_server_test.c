@@ -51,8 +51,8 @@ TEST_WITH(server_says_why_it_closed_a_connection, start_server, stop_server)
     struct timespec until;
     int fd = dial();
 
-    tenrec_set_log_level(TENREC_LOG_WARN);
-    tenrec_set_log_callback(keep_log, NULL);
+    tenrec_log_set_level(TENREC_LOG_WARN);
+    tenrec_log_set_callback(keep_log, NULL);
     say(fd, "02 0120000000000000");
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += TEST_MS / 1000;
@@ -60,7 +60,7 @@ TEST_WITH(server_says_why_it_closed_a_connection, start_server, stop_server)
     while (!*logged && pthread_cond_timedwait(&log_came, &log_lock, &until) == 0)
         ;
     pthread_mutex_unlock(&log_lock);
-    tenrec_set_log_callback(NULL, NULL);
+    tenrec_log_set_callback(NULL, NULL);
     assert_text_has(logged, "closed a connection of 127.0.0.1: key is longer than 8 KiB");
     is_closed(fd);
 }
@@ -208,7 +208,8 @@ TEST_WITH(serve_is_refused_when_port_is_taken, start_server, stop_server)
     struct tenrec_store_server *second = NULL;
     tenrec_error err;
 
-    assert_int_equal(tenrec_store_serve("127.0.0.1", served_port, &second, NULL, &err), TENREC_EOS);
+    assert_int_equal(tenrec_store_server_new("127.0.0.1", served_port, &second, NULL, &err),
+                     TENREC_EOS);
     assert_text_has(err.text, "127.0.0.1");
     assert_int_equal(err.os_errno, EADDRINUSE);
     assert_null(second);
@@ -222,9 +223,9 @@ TEST_WITH(serve_listens_on_all_addresses_when_host_is_empty, start_server, stop_
     uint16_t all_port;
     char url[64];
 
-    assert_status(tenrec_store_serve(NULL, 0, &all, &all_port, &err), &err);
+    assert_status(tenrec_store_server_new(NULL, 0, &all, &all_port, &err), &err);
     snprintf(url, sizeof url, "tcp://localhost:%u", all_port);
     assert_status(tenrec_store_open(url, TEST_MS, &s, &err), &err);
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
     tenrec_store_server_drop(all);
 }

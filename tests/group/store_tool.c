@@ -61,7 +61,7 @@ static void run(char **w)
     tenrec_status st;
 
     if (strcmp(w[0], "serve") == 0) {
-        st = tenrec_store_serve("127.0.0.1", 0, &server, &port, &err);
+        st = tenrec_store_server_new("127.0.0.1", 0, &server, &port, &err);
         answer_number(st, port);
     } else if (strcmp(w[0], "open") == 0) {
         answer(tenrec_store_open(w[1], limit(w[2]), &s, &err), "");
@@ -99,7 +99,7 @@ static void run(char **w)
     } else if (strcmp(w[0], "init") == 0) {
         answer(store_count_init(s, clock_deadline_ms(MS), &err), "");
     } else {
-        tenrec_store_drop(s);
+        tenrec_store_close(s);
         s = NULL;
         answer(TENREC_OK, "");
     }
@@ -119,7 +119,7 @@ int main(void)
         if (n > 0)
             run(w);
     }
-    tenrec_store_drop(s);
+    tenrec_store_close(s);
     tenrec_store_server_drop(server);
     return 0;
 }

@@ -19,13 +19,13 @@ static void begin(void)
 
     snprintf(url, sizeof url, "memory://torch%d", count++);
     assert_status(tenrec_store_open(url, TEST_MS, &store, &err), &err);
-    assert_status(tenrec_store_prefix(store, "rpc_prefix_0", &torch, &err), &err);
+    assert_status(tenrec_store_open_prefix(store, "rpc_prefix_0", &torch, &err), &err);
 }
 
 static void end(void)
 {
-    tenrec_store_drop(torch);
-    tenrec_store_drop(store);
+    tenrec_store_close(torch);
+    tenrec_store_close(store);
 }
 
 static uint64_t soon(void)
@@ -122,13 +122,13 @@ TEST_WITH(torch_keys_of_other_groups_stand_in_their_part, begin, end)
     struct tenrec_store *part;
 
     assert_key(torch, LIST, NULL);
-    assert_status(tenrec_store_prefix(store, "tenrec/other/rpc_prefix_0", &part, &err), &err);
+    assert_status(tenrec_store_open_prefix(store, "tenrec/other/rpc_prefix_0", &part, &err), &err);
     assert_key(part, LIST, "a-0,");
-    tenrec_store_drop(part);
-    assert_status(tenrec_store_prefix(store, "tenrec/default/run1/rpc_prefix_0", &part, &err),
+    tenrec_store_close(part);
+    assert_status(tenrec_store_open_prefix(store, "tenrec/default/run1/rpc_prefix_0", &part, &err),
                   &err);
     assert_key(part, LIST, "b-0,");
-    tenrec_store_drop(part);
+    tenrec_store_close(part);
     leave(&a);
     leave(&b);
 }

@@ -10,7 +10,7 @@ int main(int argc, char **argv)
 
     if (argc != 2)
         return 2;
-    if (tenrec_load_backend(argv[1], &err) != TENREC_OK) {
+    if (tenrec_plugin_load(argv[1], &err) != TENREC_OK) {
         fprintf(stderr, "program: %s: %s\n", tenrec_status_name(err.code), err.text);
         return 1;
     }

@@ -61,7 +61,7 @@ static void drop(struct tenrec_worker *w)
 
 TEST(attach_calls_without_being_a_member)
 {
-    const struct tenrec_value args[] = { tenrec_int(40), tenrec_int(2) };
+    const struct tenrec_value args[] = { tenrec_value_int(40), tenrec_value_int(2) };
     struct tenrec_worker *w = attach();
     struct tenrec_value *got = NULL;
     tenrec_error err;
@@ -81,8 +81,8 @@ TEST(attach_calls_without_being_a_member)
 
 TEST(attach_carries_tensors_and_errors)
 {
-    struct tenrec_value arg = tenrec_int(100000), text = tenrec_text("no"), *range = NULL,
-                        *sum = NULL;
+    struct tenrec_value arg = tenrec_value_int(100000), text = tenrec_value_text("no"),
+                        *range = NULL, *sum = NULL;
     struct tenrec_worker *w = attach();
     tenrec_error err;
 
@@ -104,11 +104,11 @@ TEST(attach_knows_the_members_and_none_of_itself)
     tenrec_error err;
     size_t n;
 
-    assert_status(tenrec_get_worker_infos(w, info, 3, &n, &err), &err);
+    assert_status(tenrec_worker_get_infos(w, info, 3, &n, &err), &err);
     assert_int_equal(n, 2);
     assert_string_equal(info[1].name, "worker1");
     assert_int_equal(tenrec_get_worker_info(w, NULL, info, &err), TENREC_EPEER_UNKNOWN);
-    assert_status(tenrec_debug_info(w, NULL, NULL, &map, &err), &err);
+    assert_status(tenrec_worker_get_debug_info(w, NULL, NULL, &map, &err), &err);
     assert_int_equal(tenrec_value_find(map, "worker.id")->u.integer, TENREC_ANONYMOUS);
     assert_int_equal(tenrec_value_find(map, "group.size")->u.integer, 2);
     tenrec_value_drop(map);
@@ -122,7 +122,7 @@ TEST(attach_tells_which_way_it_calls)
     tenrec_error err;
 
     assert_status(tenrec_rpc_sync(w, "worker1", "tenrec.ping", NULL, 0, NULL, NULL, &err), &err);
-    assert_status(tenrec_debug_info(w, NULL, NULL, &map, &err), &err);
+    assert_status(tenrec_worker_get_debug_info(w, NULL, NULL, &map, &err), &err);
     assert_string_equal(tenrec_value_find(map, "tensorpipe.peer.1.transport")->u.text,
                         "tenrec_ring");
     assert_string_equal(tenrec_value_find(map, "tensorpipe.peer.1.channel")->u.text, "tenrec_host");
@@ -133,14 +133,14 @@ TEST(attach_tells_which_way_it_calls)
 
 TEST(attach_refuses_operations_that_need_membership)
 {
-    const struct tenrec_value nothing = tenrec_nil();
+    const struct tenrec_value nothing = tenrec_value_nil();
     struct tenrec_worker *w = attach();
     struct tenrec_value *got = NULL;
     struct tenrec_rref *r = NULL;
     tenrec_error err;
 
-    assert_int_equal(tenrec_barrier(w, NULL, 0, CLUSTER_LONG_MS, &err), TENREC_EINVAL);
-    assert_int_equal(tenrec_all_gather(w, &nothing, NULL, 0, CLUSTER_LONG_MS, &got, &err),
+    assert_int_equal(tenrec_worker_barrier(w, NULL, 0, CLUSTER_LONG_MS, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_worker_all_gather(w, &nothing, NULL, 0, CLUSTER_LONG_MS, &got, &err),
                      TENREC_EINVAL);
     assert_int_equal(tenrec_remote(w, "worker1", "noop", NULL, 0, NULL, &r, &err),
                      TENREC_EUNSUPPORTED);

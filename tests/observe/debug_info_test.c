@@ -32,7 +32,7 @@ static struct tenrec_value *read_info(const char *to)
     struct tenrec_value *map = NULL;
     tenrec_error err;
 
-    assert_status(tenrec_debug_info(two.worker[0], to, NULL, &map, &err), &err);
+    assert_status(tenrec_worker_get_debug_info(two.worker[0], to, NULL, &map, &err), &err);
     assert_int_equal(map->type, TENREC_VALUE_MAP);
     return map;
 }
@@ -84,11 +84,11 @@ TEST(debug_info_has_the_same_keys_before_and_after_connections)
     static char before[KEYS_MAX], after[KEYS_MAX];
     tenrec_error err;
 
-    tenrec_worker_debug_info(two.worker[0], add_key, before);
+    tenrec_worker_list_debug_info(two.worker[0], add_key, before);
     tenrec_value_drop(read_info("worker1"));
     assert_status(
         tenrec_rpc_sync(two.worker[1], "worker0", "tenrec.ping", NULL, 0, NULL, NULL, &err), &err);
-    tenrec_worker_debug_info(two.worker[0], add_key, after);
+    tenrec_worker_list_debug_info(two.worker[0], add_key, after);
     assert_string_equal(after, before);
 }
 
@@ -180,14 +180,15 @@ TEST(debug_info_is_the_same_for_a_visitor)
     struct tenrec_value *map = read_info(NULL);
     struct seen seen = { map, 0 };
 
-    tenrec_worker_debug_info(two.worker[0], is_in_the_map, &seen);
+    tenrec_worker_list_debug_info(two.worker[0], is_in_the_map, &seen);
     assert_int_equal(seen.n, map->n);
     tenrec_value_drop(map);
 }
 
 TEST(debug_info_needs_a_place_for_the_result)
 {
-    assert_int_equal(tenrec_debug_info(two.worker[0], NULL, NULL, NULL, NULL), TENREC_EINVAL);
+    assert_int_equal(tenrec_worker_get_debug_info(two.worker[0], NULL, NULL, NULL, NULL),
+                     TENREC_EINVAL);
 }
 
 TEST(debug_info_sets_a_backend_apart_that_is_called_as_a_part_of_ours)
@@ -198,7 +199,7 @@ TEST(debug_info_sets_a_backend_apart_that_is_called_as_a_part_of_ours)
     tenrec_error err;
 
     cluster_open(&one, 1, extra, NULL);
-    assert_status(tenrec_debug_info(one.worker[0], NULL, NULL, &map, &err), &err);
+    assert_status(tenrec_worker_get_debug_info(one.worker[0], NULL, NULL, &map, &err), &err);
     assert_non_null(tenrec_value_find(map, "backend.pool.sent"));
     assert_null(tenrec_value_find(map, "pool.sent"));
     tenrec_value_drop(map);
@@ -216,7 +217,7 @@ TEST(debug_info_has_the_calls_only_when_the_worker_does_not_run)
                                       "c.yaml", &config, &err),
                   &err);
     assert_status(tenrec_worker_new(config, &w, &err), &err);
-    assert_status(tenrec_debug_info(w, NULL, NULL, &map, &err), &err);
+    assert_status(tenrec_worker_get_debug_info(w, NULL, NULL, &map, &err), &err);
     assert_int_equal(number(map, "calls.made"), 0);
     assert_null(tenrec_value_find(map, "worker.name"));
     tenrec_value_drop(map);
@@ -263,7 +264,7 @@ TEST(debug_info_of_a_worker_that_is_none_names_the_nearest)
     struct tenrec_value *map = NULL;
     tenrec_error err;
 
-    assert_int_equal(tenrec_debug_info(two.worker[0], "worker", NULL, &map, &err),
+    assert_int_equal(tenrec_worker_get_debug_info(two.worker[0], "worker", NULL, &map, &err),
                      TENREC_EPEER_UNKNOWN);
     assert_text_has(err.text, "worker0");
 }
@@ -272,13 +273,13 @@ TEST(a_function_may_not_be_called_as_those_of_tenrec)
 {
     tenrec_error err;
 
-    assert_int_equal(
-        tenrec_register_function(two.worker[0], "tenrec.mine", basic_noop, NULL, TENREC_POOL, &err),
-        TENREC_EINVAL);
+    assert_int_equal(tenrec_worker_register_function(two.worker[0], "tenrec.mine", basic_noop, NULL,
+                                                     TENREC_POOL, &err),
+                     TENREC_EINVAL);
     assert_text_has(err.text, "'tenrec.mine'");
-    assert_status(
-        tenrec_register_function(two.worker[0], "tenrecs", basic_noop, NULL, TENREC_POOL, &err),
-        &err);
+    assert_status(tenrec_worker_register_function(two.worker[0], "tenrecs", basic_noop, NULL,
+                                                  TENREC_POOL, &err),
+                  &err);
 }
 
 int main(int argc, char **argv)

@@ -27,7 +27,7 @@ static long debug_info(size_t rank, const char *key)
 {
     struct wanted w = { key, -1 };
 
-    tenrec_worker_debug_info(three.worker[rank], read_key, &w);
+    tenrec_worker_list_debug_info(three.worker[rank], read_key, &w);
     assert_true(w.value >= 0);
     return w.value;
 }
@@ -35,7 +35,7 @@ static long debug_info(size_t rank, const char *key)
 static void both_sides(const char *fn, bool pooled)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
-    const struct tenrec_value args[] = { tenrec_int(1), tenrec_int(2) };
+    const struct tenrec_value args[] = { tenrec_value_int(1), tenrec_value_int(2) };
     const struct tenrec_event *mine, *theirs;
     char name[128];
 
@@ -81,7 +81,7 @@ TEST(profiler_has_both_sides_when_a_call_runs_inline)
 static void later(const char *fn)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
-    const struct tenrec_value arg = tenrec_int(21);
+    const struct tenrec_value arg = tenrec_value_int(21);
     char name[128];
 
     call(0, "worker1", fn, &arg, 1);
@@ -100,7 +100,7 @@ TEST(profiler_has_both_sides_when_a_function_answers_later)
 TEST(profiler_counts_the_bytes_of_tensors)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
-    const struct tenrec_value n = tenrec_int(1000);
+    const struct tenrec_value n = tenrec_value_int(1000);
 
     call(0, "worker1", "range", &n, 1);
     stop(p);
@@ -162,7 +162,7 @@ TEST(profiler_has_the_callers_side_when_the_callee_may_not_answer)
 static void failing(const char *fn)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
-    const struct tenrec_value text = tenrec_text("ouch");
+    const struct tenrec_value text = tenrec_value_text("ouch");
     char name[128];
     tenrec_error err;
 
@@ -232,7 +232,7 @@ TEST(profiler_has_the_call_when_it_goes_to_itself)
 TEST(profiler_has_creations_and_fetches_of_references)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
-    const struct tenrec_value n = tenrec_int(1000);
+    const struct tenrec_value n = tenrec_value_int(1000);
     const struct tenrec_event *made, *fetched;
     struct tenrec_value *v;
     struct tenrec_rref *r;
@@ -262,7 +262,7 @@ TEST(profiler_has_creations_and_fetches_of_references)
 TEST(profiler_has_calls_on_references)
 {
     struct tenrec_profiler *p;
-    const struct tenrec_value two = tenrec_int(2), three_more = tenrec_int(3);
+    const struct tenrec_value two = tenrec_value_int(2), three_more = tenrec_value_int(3);
     struct tenrec_value *sum;
     struct tenrec_rref *r, *again;
     struct tenrec_future *f;

@@ -48,7 +48,7 @@ static tenrec_status through(struct tenrec_call *c, void *arg, tenrec_error *err
 static tenrec_status give(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
     struct tenrec_worker *w = tenrec_call_worker(c);
-    const struct tenrec_value one = tenrec_int(1);
+    const struct tenrec_value one = tenrec_value_int(1);
     struct tenrec_worker_info self;
     struct tenrec_rref *r;
     struct tenrec_value v;
@@ -61,7 +61,7 @@ static tenrec_status give(struct tenrec_call *c, void *arg, tenrec_error *err)
         st = tenrec_rref_new(w, &one, &r, err);
     if (st != TENREC_OK)
         return st;
-    v = tenrec_rref(r);
+    v = tenrec_value_rref(r);
     st = tenrec_call_return(c, &v, err);
     tenrec_rref_drop(r);
     return st;
@@ -71,7 +71,7 @@ static tenrec_status give(struct tenrec_call *c, void *arg, tenrec_error *err)
 static void passed(struct tenrec_future *f, void *arg)
 {
     struct tenrec_call *c = arg;
-    struct tenrec_record *r = tenrec_call_record_begin(c, "passed");
+    struct tenrec_record *r = tenrec_record_begin_in_call(c, "passed");
     struct tenrec_future *more = NULL;
     tenrec_error err;
 
@@ -103,9 +103,11 @@ void profiler_functions_register(struct tenrec_worker *w, size_t rank)
     tenrec_error err;
 
     functions_register(w, rank);
-    assert_status(tenrec_register_function(w, "marked", marked, NULL, TENREC_POOL, &err), &err);
-    assert_status(tenrec_register_function(w, "many", many, NULL, TENREC_POOL, &err), &err);
-    assert_status(tenrec_register_function(w, "through", through, NULL, TENREC_POOL, &err), &err);
-    assert_status(tenrec_register_function(w, "give", give, NULL, TENREC_POOL, &err), &err);
-    assert_status(tenrec_register_function(w, "pass", pass, NULL, TENREC_LATER, &err), &err);
+    assert_status(tenrec_worker_register_function(w, "marked", marked, NULL, TENREC_POOL, &err),
+                  &err);
+    assert_status(tenrec_worker_register_function(w, "many", many, NULL, TENREC_POOL, &err), &err);
+    assert_status(tenrec_worker_register_function(w, "through", through, NULL, TENREC_POOL, &err),
+                  &err);
+    assert_status(tenrec_worker_register_function(w, "give", give, NULL, TENREC_POOL, &err), &err);
+    assert_status(tenrec_worker_register_function(w, "pass", pass, NULL, TENREC_LATER, &err), &err);
 }

@@ -12,7 +12,8 @@
 
 TEST(profiler_has_the_whole_way_when_calls_are_nested)
 {
-    const struct tenrec_value args[] = { tenrec_text("worker2"), tenrec_text("marked") };
+    const struct tenrec_value args[] = { tenrec_value_text("worker2"),
+                                         tenrec_value_text("marked") };
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
     const struct tenrec_event *e;
 
@@ -41,7 +42,7 @@ TEST(profiler_has_the_whole_way_when_calls_are_nested)
 
 TEST(profiler_follows_a_call_into_callbacks_when_they_say_so)
 {
-    const struct tenrec_value args[] = { tenrec_text("worker2"), tenrec_text("noop") };
+    const struct tenrec_value args[] = { tenrec_value_text("worker2"), tenrec_value_text("noop") };
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
 
     call(0, "worker1", "pass", args, 2);
@@ -58,7 +59,7 @@ TEST(profiler_follows_a_call_into_callbacks_when_they_say_so)
 TEST(profiler_has_each_call_once_when_they_go_to_and_fro)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
-    const struct tenrec_value depth = tenrec_int(3);
+    const struct tenrec_value depth = tenrec_value_int(3);
 
     call(0, "worker1", "nest", &depth, 1);
     stop(p);
@@ -80,7 +81,7 @@ TEST(profiler_has_the_calls_of_its_thread_through_any_worker)
 TEST(profiler_bounds_the_records_of_a_callee)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
-    const struct tenrec_value n = tenrec_int(5000);
+    const struct tenrec_value n = tenrec_value_int(5000);
 
     call(0, "worker1", "many", &n, 1);
     stop(p);
@@ -122,7 +123,7 @@ TEST(profiler_asks_no_peer_when_local)
 TEST(profiler_has_both_roles_when_it_is_of_a_worker)
 {
     struct tenrec_profiler *p = start(1, TENREC_PROFILE_WORKER, TENREC_PROFILE_LOCAL);
-    const struct tenrec_value args[] = { tenrec_text("worker2"), tenrec_text("noop") };
+    const struct tenrec_value args[] = { tenrec_value_text("worker2"), tenrec_value_text("noop") };
     const struct tenrec_event *e;
 
     call(0, "worker1", "through", args, 2);
@@ -139,14 +140,15 @@ TEST(profiler_has_both_roles_when_it_is_of_a_worker)
 TEST(profiler_has_all_that_is_served_when_it_is_of_the_server)
 {
     struct tenrec_profiler *outer = start(0, TENREC_PROFILE_SERVER, 0), *inner;
-    const struct tenrec_value args[] = { tenrec_text("worker2"), tenrec_text("noop_inline") };
+    const struct tenrec_value args[] = { tenrec_value_text("worker2"),
+                                         tenrec_value_text("noop_inline") };
 
     call(0, "worker1", "marked", NULL, 0);
     inner = start(0, TENREC_PROFILE_SERVER, TENREC_PROFILE_LOCAL);
     call(0, "worker1", "through", args, 2);
     stop(inner);
-    call(0, "worker1", "add_inline", (const struct tenrec_value[]){ tenrec_int(1), tenrec_int(1) },
-         2);
+    call(0, "worker1", "add_inline",
+         (const struct tenrec_value[]){ tenrec_value_int(1), tenrec_value_int(1) }, 2);
     stop(outer);
     one(inner, "through");
     one(inner, "rpc_sync#noop_inline(worker1 -> worker2)");
@@ -289,7 +291,8 @@ static void *profile_some(void *arg)
 
     for (int i = 0; i < 20; i++) {
         struct tenrec_profiler *p = start(crowd->rank, TENREC_PROFILE_THREAD, 0);
-        const struct tenrec_value args[] = { tenrec_text("worker0"), tenrec_text("marked") };
+        const struct tenrec_value args[] = { tenrec_value_text("worker0"),
+                                             tenrec_value_text("marked") };
         call(crowd->rank, to, "through", args, 2);
         stop(p);
         crowd->n += tenrec_profiler_count(p);

@@ -29,7 +29,8 @@ static void close_three(void)
 /* worker0 -> worker1 -> worker2: three calls' worth of events. */
 static tenrec_status nested(int64_t timeout_ms, tenrec_error *err)
 {
-    const struct tenrec_value args[] = { tenrec_text("worker2"), tenrec_text("marked") };
+    const struct tenrec_value args[] = { tenrec_value_text("worker2"),
+                                         tenrec_value_text("marked") };
     const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = timeout_ms };
 
     return tenrec_rpc_sync(three.worker[0], "worker1", "through", args, 2, &o, NULL, err);

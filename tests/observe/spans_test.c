@@ -63,7 +63,7 @@ static struct tenrec_msg *answer(uint32_t max)
                                          .start_ns = 1200,
                                          .duration_ns = 10,
                                          .run_ns = 10 };
-    const struct tenrec_value v = tenrec_int(42);
+    const struct tenrec_value v = tenrec_value_int(42);
     struct trace *t = trace_new(10);
     struct spans s = {
         .max = max, .arrival_ns = 1000, .end_ns = 2000, .served = &served, .trace = t
@@ -148,7 +148,7 @@ TEST(spans_keep_the_tensors_of_their_answer)
 
     assert_status(tenrec_tensor_new(TENREC_FLOAT32, 1, &length, &tensor, &err), &err);
     ((float *)tenrec_tensor_data(tensor))[2] = 7;
-    v = tenrec_tensor(tensor);
+    v = tenrec_value_tensor(tensor);
     assert_status(codec_write_value(&v, TENREC_MSG_RET, &msg, &err), &err);
     msg = spans_attach(msg, &s);
     assert_true(codec_first_end(msg, &at));

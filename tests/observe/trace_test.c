@@ -140,7 +140,8 @@ static void check_rows(const json_t *root)
 
 TEST(trace_shows_rows_and_arrows_when_calls_are_nested)
 {
-    const struct tenrec_value args[] = { tenrec_text("worker2"), tenrec_text("marked") };
+    const struct tenrec_value args[] = { tenrec_value_text("worker2"),
+                                         tenrec_value_text("marked") };
     struct tenrec_profiler *p;
     const json_t *through, *step;
     struct cluster c;
@@ -338,7 +339,7 @@ TEST(trace_of_a_worker_is_written_when_it_ends)
 {
     char setting[160];
     const char *const extra[] = { setting, NULL };
-    const struct tenrec_value args[] = { tenrec_int(1), tenrec_int(2) };
+    const struct tenrec_value args[] = { tenrec_value_int(1), tenrec_value_int(2) };
     const json_t *sent, *arrived;
     struct cluster c;
     tenrec_error err;

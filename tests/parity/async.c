@@ -40,7 +40,7 @@ static tenrec_status plus(struct tenrec_future *f, void *arg, struct tenrec_valu
         *err = *tenrec_future_error(f);
         return err->code;
     }
-    *ret = tenrec_int(tenrec_future_value(f)->u.integer + more);
+    *ret = tenrec_value_int(tenrec_future_value(f)->u.integer + more);
     return TENREC_OK;
 }
 
@@ -82,7 +82,7 @@ static tenrec_status read_request(struct tenrec_call *c, struct request *r, tenr
 static tenrec_status ask_add(struct tenrec_call *c, const char *to, int64_t x, int64_t y,
                              struct tenrec_future **ret, tenrec_error *err)
 {
-    const struct tenrec_value args[] = { tenrec_int(x), tenrec_int(y) };
+    const struct tenrec_value args[] = { tenrec_value_int(x), tenrec_value_int(y) };
 
     return tenrec_rpc_async(tenrec_call_worker(c), to, "add", args, 2, NULL, ret, err);
 }
@@ -138,9 +138,9 @@ static tenrec_status async_add_nested(struct tenrec_call *c, void *arg, tenrec_e
     (void)arg;
     if (st != TENREC_OK)
         return st;
-    args[0] = tenrec_text(r.to);
-    args[1] = tenrec_int(r.x);
-    args[2] = tenrec_int(r.y);
+    args[0] = tenrec_value_text(r.to);
+    args[1] = tenrec_value_int(r.x);
+    args[2] = tenrec_value_int(r.y);
     st = tenrec_rpc_async(tenrec_call_worker(c), r.to, "async_add", args, 3, NULL, &f, err);
     if (st == TENREC_OK)
         st = chain(&f, r.z, err);
@@ -174,12 +174,12 @@ static struct promise *promise_new(struct tenrec_call *c, const struct request *
 static void set_promise(struct tenrec_future *f, void *arg)
 {
     struct promise *p = arg;
-    struct tenrec_value v = tenrec_nil();
+    struct tenrec_value v = tenrec_value_nil();
 
     if (tenrec_future_error(f)) {
         tenrec_future_set_error(p->f, tenrec_future_error(f), NULL);
     } else {
-        v = tenrec_int(tenrec_future_value(f)->u.integer + p->z);
+        v = tenrec_value_int(tenrec_future_value(f)->u.integer + p->z);
         tenrec_future_set_value(p->f, &v, NULL);
     }
     tenrec_future_drop(p->f);
@@ -199,7 +199,7 @@ static void add_more(struct tenrec_future *f, void *arg)
         return;
     }
     args[0] = *tenrec_future_value(f);
-    args[1] = tenrec_int(p->z);
+    args[1] = tenrec_value_int(p->z);
     p->z = 0;
     if (tenrec_rpc_async(p->worker, p->to, "add", args, 2, NULL, &more, &err) == TENREC_OK)
         tenrec_future_add_callback(more, set_promise, p, &err);
@@ -268,7 +268,7 @@ static void fan_in(struct tenrec_future *f, void *arg)
     pthread_mutex_unlock(&fan->lock);
     if (!last)
         return;
-    v = tenrec_int(fan->sum);
+    v = tenrec_value_int(fan->sum);
     tenrec_call_return(fan->call, &v, NULL);
     tenrec_call_finish(fan->call, NULL);
     pthread_mutex_destroy(&fan->lock);
@@ -346,6 +346,7 @@ tenrec_status functions_async(struct tenrec_worker *w, tenrec_error *err)
     tenrec_status st = TENREC_OK;
 
     for (size_t i = 0; i < sizeof list / sizeof list[0] && st == TENREC_OK; i++)
-        st = tenrec_register_function(w, list[i].name, list[i].fn, list[i].arg, list[i].flags, err);
+        st = tenrec_worker_register_function(w, list[i].name, list[i].fn, list[i].arg,
+                                             list[i].flags, err);
     return st;
 }

@@ -40,8 +40,9 @@ static void run_remote(const struct tenrec_test *t, const struct plan *p,
 static tenrec_status run(const struct tenrec_test *t, tenrec_error *err)
 {
     const struct plan *p = t->arg;
-    const struct tenrec_value args[] = { tenrec_text(next_worker(t, 2)), tenrec_int(p->x),
-                                         tenrec_int(p->y), tenrec_int(p->z) };
+    const struct tenrec_value args[] = { tenrec_value_text(next_worker(t, 2)),
+                                         tenrec_value_int(p->x), tenrec_value_int(p->y),
+                                         tenrec_value_int(p->z) };
     struct tenrec_future *f;
 
     if (p->code == TENREC_OK && p->way == BY_SYNC) {

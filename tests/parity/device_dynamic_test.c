@@ -9,7 +9,7 @@
 static void add_one_at(struct tenrec_worker *w, const char *to, struct tenrec_device device)
 {
     struct tenrec_tensor *x = vector_on(device, 2, 1);
-    const struct tenrec_value arg = tenrec_tensor(x);
+    const struct tenrec_value arg = tenrec_value_tensor(x);
     struct tenrec_value *got = NULL;
     tenrec_error err;
 
@@ -33,8 +33,9 @@ static tenrec_status first_worker_sends_to_devices_of_new_ones(const struct tenr
     snprintf(url, sizeof url, "%s?rank=%d", t->init_method, t->rank);
     assert_status(own_worker(t, device_functions_setup, "init_method", url, &w, err), err);
     for (int32_t i = 1; t->rank == 0 && i < t->world_size; i++)
-        assert_status(tenrec_set_device_map(w, tenrec_test_worker_name(i, name), crossed, 2, err),
-                      err);
+        assert_status(
+            tenrec_worker_set_device_map(w, tenrec_test_worker_name(i, name), crossed, 2, err),
+            err);
     if (t->rank == 0)
         assert_status(tenrec_init_rpc(w, err), err);
     barrier(pg);

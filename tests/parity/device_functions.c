@@ -31,7 +31,7 @@ static tenrec_status two(struct tenrec_call *c, struct tenrec_tensor **x, struct
 static tenrec_status return_tensor(struct tenrec_call *c, struct tenrec_tensor *t,
                                    tenrec_error *err)
 {
-    const struct tenrec_value v = tenrec_tensor(t);
+    const struct tenrec_value v = tenrec_value_tensor(t);
     tenrec_status st = tenrec_call_return(c, &v, err);
 
     tenrec_tensor_drop(t);
@@ -118,8 +118,8 @@ static tenrec_status return_list(struct tenrec_call *c, struct tenrec_tensor **t
     struct tenrec_value item[4], list;
 
     for (size_t i = 0; i < n && st == TENREC_OK; i++)
-        item[i] = tenrec_tensor(t[i]);
-    list = tenrec_array(item, n);
+        item[i] = tenrec_value_tensor(t[i]);
+    list = tenrec_value_array(item, n);
     if (st == TENREC_OK)
         st = tenrec_call_return(c, &list, err);
     for (size_t i = 0; i < n; i++)
@@ -217,7 +217,7 @@ static tenrec_status add_slowly(struct tenrec_tensor *x, struct tenrec_tensor *y
 {
     const struct tenrec_device device = tenrec_tensor_desc(x)->device;
     const struct tenrec_stream s0 = device_switch(device);
-    const struct tenrec_stream s1 = { device, tenrec_current_stream(device) };
+    const struct tenrec_stream s1 = { device, tenrec_stream_get_current(device) };
     tenrec_status st;
 
     join(&s0, &s1);
@@ -250,7 +250,7 @@ static tenrec_status nested_slow_add(struct tenrec_call *c, void *arg, tenrec_er
     struct tenrec_tensor *x, *y, *z, *sum = NULL;
     struct tenrec_value *got = NULL;
     const char *to;
-    tenrec_status st = tenrec_values_get(args, n, err, "sttt", &to, &x, &y, &z);
+    tenrec_status st = tenrec_value_unpack(args, n, err, "sttt", &to, &x, &y, &z);
 
     (void)arg;
     if (st == TENREC_OK)
@@ -332,7 +332,7 @@ static tenrec_status forward(struct tenrec_call *c, void *arg, tenrec_error *err
 static tenrec_status sum_of(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
     struct tenrec_tensor *x, *here = NULL;
-    struct tenrec_value sum = tenrec_double(0);
+    struct tenrec_value sum = tenrec_value_double(0);
     tenrec_status st = tenrec_call_get_args(c, err, "t", &x);
 
     (void)arg;
@@ -382,7 +382,7 @@ static void answer(struct tenrec_future *f, void *arg)
     if (st == TENREC_OK && l->z) {
         device_delay(tenrec_tensor_desc(l->z)->device);
         st = vector_add(v->u.tensor, l->z, &sum, &why);
-        tensor = tenrec_tensor(sum);
+        tensor = tenrec_value_tensor(sum);
         v = &tensor;
     }
     if (st == TENREC_OK)
@@ -409,7 +409,7 @@ static tenrec_status sleep_and_set_to_one(struct tenrec_call *c, void *arg, tenr
     struct tenrec_stream s0, s1;
     struct tenrec_future *f = NULL;
     struct tenrec_tensor *x;
-    tenrec_status st = tenrec_values_get(args, n, err, "t", &x);
+    tenrec_status st = tenrec_value_unpack(args, n, err, "t", &x);
 
     (void)arg;
     if (st == TENREC_OK)
@@ -419,7 +419,7 @@ static tenrec_status sleep_and_set_to_one(struct tenrec_call *c, void *arg, tenr
     if (st != TENREC_OK)
         return st;
     s0 = device_switch(tenrec_tensor_desc(x)->device);
-    s1 = (struct tenrec_stream){ s0.device, tenrec_current_stream(s0.device) };
+    s1 = (struct tenrec_stream){ s0.device, tenrec_stream_get_current(s0.device) };
     join(&s0, &s1);
     tenrec_tensor_record_stream(x, &s1);
     device_delay(s0.device);
@@ -437,7 +437,7 @@ static tenrec_status async_nested_add(struct tenrec_call *c, void *arg, tenrec_e
     struct tenrec_tensor *x, *y, *z;
     struct tenrec_future *f = NULL;
     const char *to;
-    tenrec_status st = tenrec_values_get(args, n, err, "sttt", &to, &x, &y, &z);
+    tenrec_status st = tenrec_value_unpack(args, n, err, "sttt", &to, &x, &y, &z);
 
     (void)arg;
     if (st == TENREC_OK)
@@ -475,7 +475,7 @@ static tenrec_status make_object(struct tenrec_call *c, void *arg, tenrec_error 
         st = tenrec_object_new(&wrapper, tenrec_tensor_share(x), &o, err);
     if (st != TENREC_OK)
         return st;
-    v = tenrec_object(o);
+    v = tenrec_value_object(o);
     st = tenrec_call_return(c, &v, err);
     tenrec_object_drop(o);
     return st;
@@ -499,7 +499,7 @@ static tenrec_status object_increase(struct tenrec_call *c, void *arg, tenrec_er
         vector_put(data, sum);
         st = tenrec_stream_wait(
             &(struct tenrec_stream){ tenrec_tensor_desc(sum)->device,
-                                     tenrec_current_stream(tenrec_tensor_desc(sum)->device) },
+                                     tenrec_stream_get_current(tenrec_tensor_desc(sum)->device) },
             err);
     }
     tenrec_tensor_drop(one);
@@ -511,7 +511,7 @@ static tenrec_status object_sum(struct tenrec_call *c, void *arg, tenrec_error *
 {
     size_t n;
     const struct tenrec_value *args = tenrec_call_args(c, &n);
-    struct tenrec_value sum = tenrec_double(0);
+    struct tenrec_value sum = tenrec_value_double(0);
     struct tenrec_tensor *here = NULL;
     tenrec_status st;
     void *data;
@@ -559,6 +559,6 @@ tenrec_status device_functions_setup(struct tenrec_worker *w, int32_t rank, void
 
     (void)rank, (void)arg;
     for (size_t i = 0; i < sizeof all / sizeof all[0] && st == TENREC_OK; i++)
-        st = tenrec_register_function(w, all[i].name, all[i].fn, NULL, all[i].flags, err);
+        st = tenrec_worker_register_function(w, all[i].name, all[i].fn, NULL, all[i].flags, err);
     return st;
 }

@@ -21,7 +21,7 @@ static tenrec_status complete_late(struct tenrec_future *f, struct tenrec_tensor
 {
     const struct tenrec_device device = tenrec_tensor_desc(t)->device;
     const struct tenrec_stream former = device_switch(device);
-    const struct tenrec_stream now = { device, tenrec_current_stream(device) };
+    const struct tenrec_stream now = { device, tenrec_stream_get_current(device) };
     tenrec_status st;
 
     assert_status(tenrec_stream_order(&former, &now, err), err); /* after it was made */
@@ -40,7 +40,7 @@ static void expect_ones(struct tenrec_future *f, struct tenrec_device device)
     const struct tenrec_value *v;
     tenrec_error err;
 
-    assert_status(tenrec_future_wait(f, tenrec_test_ms(LONG_MS), &err), &err);
+    assert_status(tenrec_future_wait(f, tenrec_test_stretch_ms(LONG_MS), &err), &err);
     v = tenrec_future_value(f);
     while (v->type == TENREC_VALUE_ARRAY || v->type == TENREC_VALUE_MAP)
         v = v->type == TENREC_VALUE_ARRAY ? &v->u.array[0] : &v->u.map[0].value;
@@ -90,7 +90,7 @@ static tenrec_status future_of_a_tensor_is_in_order(const struct tenrec_test *t,
     (void)err;
     devices_use(t->worker);
     x = vector_on(GPU(0), N, 0);
-    v = tenrec_tensor(x);
+    v = tenrec_value_tensor(x);
     extract(t, &v, x);
     tenrec_tensor_drop(x);
     return TENREC_OK;
@@ -105,8 +105,8 @@ static tenrec_status future_of_a_list_is_in_order(const struct tenrec_test *t, t
     (void)err;
     devices_use(t->worker);
     x = vector_on(GPU(0), N, 0);
-    item = tenrec_tensor(x);
-    v = tenrec_array(&item, 1);
+    item = tenrec_value_tensor(x);
+    v = tenrec_value_array(&item, 1);
     extract(t, &v, x);
     tenrec_tensor_drop(x);
     return TENREC_OK;
@@ -122,8 +122,8 @@ static tenrec_status future_of_a_map_is_in_order(const struct tenrec_test *t, te
     (void)err;
     devices_use(t->worker);
     x = vector_on(GPU(0), N, 0);
-    entry = (struct tenrec_entry){ "tensor", tenrec_tensor(x) };
-    v = tenrec_map(&entry, 1);
+    entry = (struct tenrec_entry){ "tensor", tenrec_value_tensor(x) };
+    v = tenrec_value_map(&entry, 1);
     extract(t, &v, x);
     tenrec_tensor_drop(x);
     return TENREC_OK;
@@ -140,7 +140,7 @@ static tenrec_status put_there(struct tenrec_future *f, void *arg, struct tenrec
         return st;
     vector_put(there, copy);
     tenrec_tensor_drop(copy);
-    *ret = tenrec_tensor(there);
+    *ret = tenrec_value_tensor(there);
     return TENREC_OK;
 }
 
@@ -158,7 +158,7 @@ static tenrec_status callback_changes_devices(const struct tenrec_test *t, tenre
     assert_status(tenrec_stream_wait(&(struct tenrec_stream){ GPU(1), 0 }, err), err);
     parent = future_on(both, 2);
     assert_status(tenrec_future_then(parent, put_there, y, &child, err), err);
-    v = tenrec_tensor(x);
+    v = tenrec_value_tensor(x);
     assert_status(complete_late(parent, x, &v, err), err);
     expect_ones(child, GPU(1));
     tenrec_future_drop(child);
@@ -174,7 +174,7 @@ static tenrec_status fill_there(struct tenrec_future *f, void *arg, struct tenre
     (void)f, (void)err;
     device_delay(GPU(1));
     vector_fill(arg, 1);
-    *ret = tenrec_tensor(arg);
+    *ret = tenrec_value_tensor(arg);
     return TENREC_OK;
 }
 
@@ -191,9 +191,10 @@ static tenrec_status value_on_another_device_fails_the_future(const struct tenre
     y = vector_on(GPU(1), N, 0);
     parent = future_on(&GPU(1), 1);
     assert_status(tenrec_future_then(parent, fill_there, y, &child, err), err);
-    v = tenrec_tensor(x);
+    v = tenrec_value_tensor(x);
     assert_int_equal(complete_late(parent, x, &v, err), TENREC_EDEVICE);
-    assert_int_equal(tenrec_future_wait(parent, tenrec_test_ms(LONG_MS), err), TENREC_EDEVICE);
+    assert_int_equal(tenrec_future_wait(parent, tenrec_test_stretch_ms(LONG_MS), err),
+                     TENREC_EDEVICE);
     assert_text_has(err->text, "a tensor on cuda:0");
     assert_text_has(err->text, "(cuda:1)");
     expect_ones(child, GPU(1));
@@ -214,7 +215,7 @@ static tenrec_status later_answer_is_in_order(const struct tenrec_test *t, tenre
     (void)err;
     devices_use(t->worker);
     x = vector_on(GPU(0), N, 0);
-    v = tenrec_tensor(x);
+    v = tenrec_value_tensor(x);
     f = ask_async(t, next_worker(t, 1), "sleep_and_set_to_one", &v, 1);
     expect_ones(f, GPU(0));
     tenrec_future_drop(f);
@@ -232,12 +233,13 @@ static tenrec_status nested_later_answer_is_in_order(const struct tenrec_test *t
     devices_use(t->worker);
     x = vector_on(GPU(0), N, 1);
     {
-        const struct tenrec_value args[] = { tenrec_text(next_worker(t, 2)), tenrec_tensor(x),
-                                             tenrec_tensor(x), tenrec_tensor(x) };
+        const struct tenrec_value args[] = { tenrec_value_text(next_worker(t, 2)),
+                                             tenrec_value_tensor(x), tenrec_value_tensor(x),
+                                             tenrec_value_tensor(x) };
         f = ask_async(t, next_worker(t, 1), "async_nested_add", args, 4);
     }
     former = device_switch(GPU(0));
-    assert_status(tenrec_future_wait(f, tenrec_test_ms(LONG_MS), err), err);
+    assert_status(tenrec_future_wait(f, tenrec_test_stretch_ms(LONG_MS), err), err);
     assert_vector_value(tenrec_future_value(f), GPU(0), 3);
     device_switch_back(&former);
     tenrec_future_drop(f);
@@ -255,7 +257,7 @@ static tenrec_status value_may_be_written_after_completion(const struct tenrec_t
 
     devices_use(t->worker);
     x = vector_on(GPU(0), N, 0);
-    v = tenrec_tensor(x);
+    v = tenrec_value_tensor(x);
     assert_status(tenrec_future_set_value(f, &v, err), err);
     vector_fill(x, 1);
     assert_status(tenrec_future_wait(f, TENREC_TIMEOUT_NONE, err), err);
@@ -272,11 +274,11 @@ static tenrec_status value_may_be_dropped_after_completion(const struct tenrec_t
     struct tenrec_value item, v;
 
     devices_use(t->worker);
-    item = tenrec_tensor(vector_on(GPU(0), N, 0));
-    v = tenrec_array(&item, 1);
+    item = tenrec_value_tensor(vector_on(GPU(0), N, 0));
+    v = tenrec_value_array(&item, 1);
     assert_status(tenrec_future_set_value(f, &v, err), err);
     tenrec_tensor_drop(item.u.tensor);
-    item = tenrec_tensor(vector_on(GPU(0), N, 1));
+    item = tenrec_value_tensor(vector_on(GPU(0), N, 1));
     assert_status(tenrec_future_wait(f, TENREC_TIMEOUT_NONE, err), err);
     assert_vector_value(&tenrec_future_value(f)->u.array[0], GPU(0), 0);
     tenrec_future_drop(f);

@@ -21,8 +21,8 @@ static void map(struct tenrec_worker *w, const char *to, struct tenrec_device a,
 {
     tenrec_error err;
 
-    assert_status(tenrec_set_device_map(w, to, &(struct tenrec_device_pair){ a, b }, 1, &err),
-                  &err);
+    assert_status(
+        tenrec_worker_set_device_map(w, to, &(struct tenrec_device_pair){ a, b }, 1, &err), &err);
 }
 
 /* All fail, with the same words about worker0. */
@@ -93,7 +93,8 @@ static tenrec_status second_target_of_a_device_is_refused(const struct tenrec_te
     struct tenrec_worker *w = make(t);
 
     map(w, next_worker(t, 1), GPU(0), GPU(1));
-    assert_int_equal(tenrec_set_device_map(w, next_worker(t, 1), &again, 1, err), TENREC_EINVAL);
+    assert_int_equal(tenrec_worker_set_device_map(w, next_worker(t, 1), &again, 1, err),
+                     TENREC_EINVAL);
     assert_text_has(err->text, "cuda:0 goes to cuda:1 already");
     tenrec_worker_drop(w);
     return TENREC_OK;
@@ -105,9 +106,11 @@ static tenrec_status negative_device_is_refused(const struct tenrec_test *t, ten
     const struct tenrec_device_pair from = { GPU(-1), GPU(0) }, to = { GPU(0), GPU(-1) };
     struct tenrec_worker *w = make(t);
 
-    assert_int_equal(tenrec_set_device_map(w, next_worker(t, 1), &from, 1, err), TENREC_EINVAL);
+    assert_int_equal(tenrec_worker_set_device_map(w, next_worker(t, 1), &from, 1, err),
+                     TENREC_EINVAL);
     assert_text_has(err->text, "may not be negative");
-    assert_int_equal(tenrec_set_device_map(w, next_worker(t, 1), &to, 1, err), TENREC_EINVAL);
+    assert_int_equal(tenrec_worker_set_device_map(w, next_worker(t, 1), &to, 1, err),
+                     TENREC_EINVAL);
     assert_text_has(err->text, "may not be negative");
     tenrec_worker_drop(w);
     return TENREC_OK;
@@ -120,7 +123,7 @@ static tenrec_status map_of_a_device_not_listed_is_refused(const struct tenrec_t
     struct tenrec_worker *w = make(t);
 
     map(w, next_worker(t, 1), GPU(0), GPU(0));
-    assert_status(tenrec_set_devices(w, &GPU(1), 1, err), err);
+    assert_status(tenrec_worker_set_devices(w, &GPU(1), 1, err), err);
     return is_refused(w, "the map for 'worker1'", "worker.devices of 'worker0', [cuda:1]");
 }
 
@@ -131,7 +134,7 @@ static tenrec_status map_to_a_device_not_listed_is_refused(const struct tenrec_t
     struct tenrec_worker *w = make(t);
 
     map(w, next_worker(t, 1), GPU(0), GPU(1));
-    assert_status(tenrec_set_devices(w, &GPU(0), 1, err), err);
+    assert_status(tenrec_worker_set_devices(w, &GPU(0), 1, err), err);
     return is_refused(w, "the map for 'worker1'", "worker.devices of 'worker1', [cuda:0]");
 }
 
@@ -143,7 +146,7 @@ enum mode { SYNC, REMOTE };
 static void add_on_host(const struct tenrec_test *t)
 {
     struct tenrec_tensor *x = vector_on(CPU, 2, 1);
-    const struct tenrec_value v = tenrec_tensor(x);
+    const struct tenrec_value v = tenrec_value_tensor(x);
     struct tenrec_value *got = ask(t, next_worker(t, 1), "add_one", &v, 1);
 
     assert_vector_value(got, CPU, 2);
@@ -155,7 +158,7 @@ static void add_on_host(const struct tenrec_test *t)
 static void request_misses_map(const struct tenrec_test *t, enum mode mode)
 {
     struct tenrec_tensor *x = vector_on(GPU(0), 2, 0);
-    const struct tenrec_value v = tenrec_tensor(x);
+    const struct tenrec_value v = tenrec_value_tensor(x);
     struct tenrec_rref *r = NULL;
     tenrec_status st;
     tenrec_error err;
@@ -167,7 +170,7 @@ static void request_misses_map(const struct tenrec_test *t, enum mode mode)
     assert_int_equal(st, TENREC_EDEVICE);
     assert_text_has(err.text, "cuda:0");
     assert_text_has(err.text, "worker.device_maps: {worker");
-    assert_text_has(err.text, "tenrec_set_device_map");
+    assert_text_has(err.text, "tenrec_worker_set_device_map");
     tenrec_tensor_drop(x);
     add_on_host(t);
 }
@@ -176,7 +179,7 @@ static void request_misses_map(const struct tenrec_test *t, enum mode mode)
 static void response_misses_map(const struct tenrec_test *t, enum mode mode)
 {
     struct tenrec_tensor *x = vector_on(CPU, 2, 0);
-    const struct tenrec_value args[] = { tenrec_tensor(x), tenrec_tensor(x) };
+    const struct tenrec_value args[] = { tenrec_value_tensor(x), tenrec_value_tensor(x) };
     struct tenrec_rref *r = NULL;
     tenrec_status st;
     tenrec_error err;
@@ -218,7 +221,7 @@ static tenrec_status request_without_a_map_fails_at_once(const struct tenrec_tes
                                                          tenrec_error *err)
 {
     begin(t);
-    assert_status(tenrec_set_rpc_timeout(t->worker, TENREC_TIMEOUT_NONE, err), err);
+    assert_status(tenrec_worker_set_rpc_timeout(t->worker, TENREC_TIMEOUT_NONE, err), err);
     request_misses_map(t, SYNC);
     response_misses_map(t, SYNC);
     return TENREC_OK;
@@ -286,8 +289,8 @@ static tenrec_status function_that_mixes_devices_fails(const struct tenrec_test 
     devices_use(t->worker);
     x = vector_on(GPU(0), 2, 0);
     y = vector_on(GPU(0), 2, 1);
-    args[0] = tenrec_tensor(x);
-    args[1] = tenrec_tensor(y);
+    args[0] = tenrec_value_tensor(x);
+    args[1] = tenrec_value_tensor(y);
     assert_int_equal(
         tenrec_rpc_sync(t->worker, next_worker(t, 1), "gpu_add_wrong", args, 2, NULL, NULL, err),
         TENREC_EINVAL);

@@ -53,9 +53,10 @@ static tenrec_status add_at(const struct tenrec_test *t, const struct place *p)
     struct tenrec_worker *w = make(t, to, p->map, 2);
     struct tenrec_tensor *x = vector_on(device_of(p->x_from), 2, 0);
     struct tenrec_tensor *y = vector_on(device_of(p->y_from), 2, 1);
-    const struct tenrec_value args[] = { tenrec_tensor(x), tenrec_tensor(y),
-                                         tenrec_int(mapped(p, p->x_from)),
-                                         tenrec_int(mapped(p, p->y_from)), tenrec_int(p->z_to) };
+    const struct tenrec_value args[] = { tenrec_value_tensor(x), tenrec_value_tensor(y),
+                                         tenrec_value_int(mapped(p, p->x_from)),
+                                         tenrec_value_int(mapped(p, p->y_from)),
+                                         tenrec_value_int(p->z_to) };
     struct tenrec_value *z = NULL;
     tenrec_error err;
 
@@ -114,7 +115,7 @@ static void call_list(struct tenrec_worker *w, const char *to, const char *funct
 {
     struct tenrec_tensor *x = vector_on(device_of(x_from), 2, 0);
     struct tenrec_tensor *y = vector_on(device_of(y_from), 2, 1);
-    const struct tenrec_value args[] = { tenrec_tensor(x), tenrec_tensor(y) };
+    const struct tenrec_value args[] = { tenrec_value_tensor(x), tenrec_value_tensor(y) };
     struct tenrec_value *got = NULL;
     tenrec_error err;
 
@@ -210,7 +211,7 @@ static tenrec_status device_maps_remote(const struct tenrec_test *t, tenrec_erro
     const int map[][2] = { { 1, 0 } };
     struct tenrec_worker *w = make(t, next_worker(t, 1), map, 1);
     struct tenrec_tensor *zero = vector_on(CPU, 2, 0), *one = vector_on(CPU, 2, 1);
-    const struct tenrec_value args[] = { tenrec_tensor(zero), tenrec_tensor(one) };
+    const struct tenrec_value args[] = { tenrec_value_tensor(zero), tenrec_value_tensor(one) };
     struct tenrec_rref *r = NULL;
     struct tenrec_value *got = NULL;
 

@@ -23,7 +23,7 @@ static void expect(struct tenrec_future *f, struct tenrec_device device, float x
     struct tenrec_stream former = device_switch(device);
     tenrec_error err;
 
-    assert_status(tenrec_future_wait(f, tenrec_test_ms(LONG_MS), &err), &err);
+    assert_status(tenrec_future_wait(f, tenrec_test_stretch_ms(LONG_MS), &err), &err);
     assert_vector_value(tenrec_future_value(f), device, x);
     device_switch_back(&former);
     tenrec_future_drop(f);
@@ -37,7 +37,7 @@ static tenrec_status custom_stream(const struct tenrec_test *t, tenrec_error *er
     const struct device_way map = { next_worker(t, 1), GPU(0), GPU(1) };
     struct tenrec_worker *w = device_worker(t, &map, 1, NULL, 0);
     struct tenrec_tensor *x = vector_on(GPU(0), N, 1);
-    const struct tenrec_value args[] = { tenrec_tensor(x), tenrec_tensor(x) };
+    const struct tenrec_value args[] = { tenrec_value_tensor(x), tenrec_value_tensor(x) };
     struct tenrec_value *got = NULL;
 
     assert_status(tenrec_rpc_sync(w, map.to, "slow_add", args, 2, NULL, &got, err), err);
@@ -59,7 +59,7 @@ static tenrec_status custom_stream_multi(const struct tenrec_test *t, tenrec_err
     (void)err;
     for (int i = 0; i < CALLS; i++) {
         struct tenrec_tensor *x = vector_on(GPU(0), N, (float)i);
-        const struct tenrec_value args[] = { tenrec_tensor(x), tenrec_tensor(x) };
+        const struct tenrec_value args[] = { tenrec_value_tensor(x), tenrec_value_tensor(x) };
         f[i] = call(w, map.to, "slow_add", args, 2);
         tenrec_tensor_drop(x);
     }
@@ -82,8 +82,9 @@ static struct tenrec_future *call_nested(const struct tenrec_test *t, struct ten
 {
     struct tenrec_tensor *v[] = { vector_on(GPU(0), N, x), vector_on(GPU(0), N, y),
                                   vector_on(GPU(0), N, z) };
-    const struct tenrec_value args[] = { tenrec_text(next_worker(t, 2)), tenrec_tensor(v[0]),
-                                         tenrec_tensor(v[1]), tenrec_tensor(v[2]) };
+    const struct tenrec_value args[] = { tenrec_value_text(next_worker(t, 2)),
+                                         tenrec_value_tensor(v[0]), tenrec_value_tensor(v[1]),
+                                         tenrec_value_tensor(v[2]) };
     struct tenrec_future *f = call(w, next_worker(t, 1), function, args, 4);
 
     for (int i = 0; i < 3; i++)
@@ -123,7 +124,7 @@ static tenrec_status custom_stream_nested_multi(const struct tenrec_test *t, ten
 static struct tenrec_rref *make_model(struct tenrec_worker *w, const char *to,
                                       struct tenrec_device device)
 {
-    const struct tenrec_value arg = tenrec_int(device.index);
+    const struct tenrec_value arg = tenrec_value_int(device.index);
     struct tenrec_rref *r = NULL;
     tenrec_error err;
 
@@ -159,7 +160,7 @@ static tenrec_status to_here(const struct tenrec_test *t, int local, int remote)
 
         for (int i = 0; i < 10; i++) {
             struct tenrec_tensor *x = vector_on(GPU(local), N, (float)i);
-            const struct tenrec_value v = tenrec_tensor(x);
+            const struct tenrec_value v = tenrec_value_tensor(x);
 
             forward_both(model, &v, GPU(local), (float)i);
             tenrec_tensor_drop(x);
@@ -182,12 +183,12 @@ static tenrec_status as_arg(const struct tenrec_test *t, int local, int remote, 
 
         for (int i = 0; i < 10; i++) {
             struct tenrec_tensor *x = vector_on(GPU(local), N, (float)i);
-            const struct tenrec_value v = tenrec_tensor(x);
+            const struct tenrec_value v = tenrec_value_tensor(x);
             struct tenrec_rref *r = NULL;
             struct tenrec_value arg;
 
             assert_status(tenrec_rref_new(w, &v, &r, &err), &err);
-            arg = tenrec_rref(r);
+            arg = tenrec_value_rref(r);
             forward_both(model, &arg, GPU(local), (float)i);
             tenrec_rref_drop(r);
             tenrec_tensor_drop(x);
@@ -215,14 +216,14 @@ static tenrec_status relayed(const struct tenrec_test *t, int local, int remote)
 
         for (int i = 0; i < 10; i++) {
             struct tenrec_tensor *x = vector_on(GPU(local), N, (float)i);
-            const struct tenrec_value v = tenrec_tensor(x);
+            const struct tenrec_value v = tenrec_value_tensor(x);
             struct tenrec_rref *in = NULL, *out = NULL, *relay = NULL;
             struct tenrec_value arg, *got = NULL;
 
             assert_status(tenrec_rref_new(w, &v, &in, &err), &err);
-            arg = tenrec_rref(in);
+            arg = tenrec_value_rref(in);
             assert_status(tenrec_rref_remote(model, "forward", &arg, 1, NULL, &out, &err), &err);
-            arg = tenrec_rref(out);
+            arg = tenrec_value_rref(out);
             assert_status(tenrec_remote(w, "worker2", "relay", &arg, 1, NULL, &relay, &err), &err);
             assert_status(tenrec_rref_to_here(relay, NULL, &got, &err), &err);
             assert_vector_value(got, GPU(local), 2 * (float)i);
@@ -248,7 +249,7 @@ static tenrec_status owner(const struct tenrec_test *t, int local, int remote)
 
     for (int i = 0; i < 30; i++) {
         struct tenrec_tensor *x = vector_on(GPU(local), N, (float)i);
-        struct tenrec_value v = tenrec_tensor(x), *out = NULL, *sum = NULL;
+        struct tenrec_value v = tenrec_value_tensor(x), *out = NULL, *sum = NULL;
         struct tenrec_rref *r = NULL, *summed = NULL;
 
         assert_status(tenrec_rref_rpc_sync(model, "forward", &v, 1, NULL, &out, &err), &err);
@@ -306,7 +307,7 @@ static tenrec_status tensor_view_as_return_value(const struct tenrec_test *t, te
 
     (void)err;
     for (int i = 0; i < 5; i++) {
-        const struct tenrec_value arg = tenrec_int(i);
+        const struct tenrec_value arg = tenrec_value_int(i);
         f[i] = call(w, map.to, "tensor_view", &arg, 1);
     }
     for (int i = 0; i < 5; i++)
@@ -321,7 +322,7 @@ static tenrec_status rref_of_an_object_with_a_tensor(const struct tenrec_test *t
     const struct device_way map = { next_worker(t, 1), GPU(0), GPU(0) };
     struct tenrec_worker *w = device_worker(t, &map, 1, NULL, 0);
     struct tenrec_tensor *x = vector_on(GPU(0), 42, 0);
-    const struct tenrec_value v = tenrec_tensor(x);
+    const struct tenrec_value v = tenrec_value_tensor(x);
     struct tenrec_rref *r = NULL;
     struct tenrec_value *sum = NULL;
 

@@ -13,11 +13,11 @@ struct tenrec_worker *device_worker(const struct tenrec_test *t, const struct de
     assert_status(own_worker(t, device_functions_setup, NULL, NULL, &w, &err), &err);
     for (size_t i = 0; i < n; i++)
         assert_status(
-            tenrec_set_device_map(
+            tenrec_worker_set_device_map(
                 w, way[i].to, &(struct tenrec_device_pair){ way[i].from, way[i].there }, 1, &err),
             &err);
     if (n_devices > 0)
-        assert_status(tenrec_set_devices(w, device, n_devices, &err), &err);
+        assert_status(tenrec_worker_set_devices(w, device, n_devices, &err), &err);
     assert_status(tenrec_init_rpc(w, &err), &err);
     devices_use(w);
     return w;

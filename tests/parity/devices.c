@@ -88,7 +88,7 @@ void devices_use(struct tenrec_worker *w)
 {
     pthread_mutex_lock(&lock);
     if (!is_known) {
-        tenrec_worker_debug_info(w, find_pretended, NULL);
+        tenrec_worker_list_debug_info(w, find_pretended, NULL);
         if (!behind.pretend)
             find_driver();
         is_known = true;
@@ -175,7 +175,7 @@ static void launch_by_driver(const struct tenrec_stream *s, struct kernel *k)
 
 static void launch(struct tenrec_device device, struct kernel kernel)
 {
-    const struct tenrec_stream s = { device, tenrec_current_stream(device) };
+    const struct tenrec_stream s = { device, tenrec_stream_get_current(device) };
     struct kernel *k = malloc(sizeof *k);
 
     *k = kernel;
@@ -195,7 +195,7 @@ void device_delay(struct tenrec_device device)
         return;
     ok(known()->driver.retain(&ctx, device.index));
     ok(known()->driver.push(ctx));
-    known()->driver.delay((void *)(uintptr_t)tenrec_current_stream(device), 20000);
+    known()->driver.delay((void *)(uintptr_t)tenrec_stream_get_current(device), 20000);
     ok(known()->driver.pop(&ctx));
 }
 
@@ -265,14 +265,14 @@ tenrec_status vector_subtract(struct tenrec_tensor *x, struct tenrec_tensor *y,
 
 struct tenrec_stream device_switch(struct tenrec_device device)
 {
-    const struct tenrec_stream former = { device, tenrec_current_stream(device) };
+    const struct tenrec_stream former = { device, tenrec_stream_get_current(device) };
     struct tenrec_stream s;
     tenrec_error err;
 
     do /* the pool may be about to hand out the same one */
         assert_status(tenrec_stream_get(device, &s, &err), &err);
     while (s.stream == former.stream);
-    assert_status(tenrec_set_current_stream(&s, &err), &err);
+    assert_status(tenrec_stream_set_current(&s, &err), &err);
     return former;
 }
 
@@ -280,7 +280,7 @@ void device_switch_back(const struct tenrec_stream *former)
 {
     tenrec_error err;
 
-    assert_status(tenrec_set_current_stream(former, &err), &err);
+    assert_status(tenrec_stream_set_current(former, &err), &err);
 }
 
 void assert_vector(struct tenrec_tensor *t, struct tenrec_device device, float x)

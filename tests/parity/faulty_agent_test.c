@@ -83,13 +83,13 @@ static tenrec_status references_survive_lost_control_messages(const struct tenre
                                                               tenrec_error *err)
 {
     struct tenrec_tensor *x = filled(2, 1);
-    struct tenrec_value args[] = { tenrec_tensor(x), tenrec_tensor(x) };
+    struct tenrec_value args[] = { tenrec_value_tensor(x), tenrec_value_tensor(x) };
     struct tenrec_rref *r = NULL, *sum = NULL;
     struct tenrec_value *got = NULL;
 
     if (t->rank == 0) {
         assert_status(tenrec_remote(t->worker, "worker1", "add", args, 2, NULL, &r, err), err);
-        args[0] = tenrec_rref(r);
+        args[0] = tenrec_value_rref(r);
         assert_status(
             tenrec_remote(t->worker, "worker2", "add_to_reference", args, 2, NULL, &sum, err), err);
         assert_status(tenrec_rref_to_here(r, NULL, &got, err), err);
@@ -100,8 +100,9 @@ static tenrec_status references_survive_lost_control_messages(const struct tenre
         tenrec_rref_drop(r);
     }
     /* As in torch: all release while the group is complete. */
-    assert_status(tenrec_barrier(t->worker, NULL, 0, tenrec_test_ms(LONG_MS), err), err);
-    assert_status(tenrec_rref_release_all(t->worker, tenrec_test_ms(LONG_MS), err), err);
+    assert_status(tenrec_worker_barrier(t->worker, NULL, 0, tenrec_test_stretch_ms(LONG_MS), err),
+                  err);
+    assert_status(tenrec_rref_release_all(t->worker, tenrec_test_stretch_ms(LONG_MS), err), err);
     tenrec_tensor_drop(x);
     return TENREC_OK;
 }
@@ -134,7 +135,7 @@ static struct rules rules_of(const struct tenrec_test *t)
 {
     struct rules r = { 0 };
 
-    tenrec_worker_debug_info(t->worker, see_rule, &r);
+    tenrec_worker_list_debug_info(t->worker, see_rule, &r);
     return r;
 }
 
@@ -144,13 +145,13 @@ static tenrec_status fixture_has_torchs_options(const struct tenrec_test *t, ten
 {
     struct tenrec_value *info = NULL;
 
-    assert_status(tenrec_debug_info(t->worker, NULL, NULL, &info, err), err);
+    assert_status(tenrec_worker_get_debug_info(t->worker, NULL, NULL, &info, err), err);
     assert_string_equal(tenrec_value_find(info, "worker.backend")->u.text, "faulty");
     assert_int_equal(tenrec_value_find(info, "agent.thread_pool_size")->u.integer, 8);
     tenrec_value_drop(info);
     assert_int_equal(rules_of(t).fail, 4);
     assert_int_equal(rules_of(t).delay, 2);
-    assert_int_equal(tenrec_get_rpc_timeout(t->worker), 60000);
+    assert_int_equal(tenrec_worker_get_rpc_timeout(t->worker), 60000);
     return TENREC_OK;
 }
 
@@ -186,7 +187,7 @@ static tenrec_status messages_to_delay_are_replaced(const struct tenrec_test *t,
 static tenrec_status lost_creation_cannot_be_passed_on(const struct tenrec_test *t,
                                                        tenrec_error *err)
 {
-    struct tenrec_value args[2] = { tenrec_nil(), tenrec_int(1) };
+    struct tenrec_value args[2] = { tenrec_value_nil(), tenrec_value_int(1) };
     struct tenrec_future *f = NULL;
     struct tenrec_rref *r, *sum = NULL;
 
@@ -194,7 +195,7 @@ static tenrec_status lost_creation_cannot_be_passed_on(const struct tenrec_test 
         return TENREC_OK;
     r = remote_within(t, TENREC_TIMEOUT_DEFAULT);
     flush(t);
-    args[0] = tenrec_rref(r);
+    args[0] = tenrec_value_rref(r);
     assert_int_equal(
         tenrec_rpc_async(t->worker, "worker1", "add_to_reference", args, 2, NULL, &f, err),
         TENREC_EINJECTED);
@@ -299,14 +300,14 @@ static tenrec_status late_calls_time_out_by_their_own_limit(const struct tenrec_
     f = ask_async(t, to, "light", NULL, 0);
     wait_ok(f);
     tenrec_future_drop(f);
-    assert_status(tenrec_set_rpc_timeout(t->worker, SOON_MS, err), err);
+    assert_status(tenrec_worker_set_rpc_timeout(t->worker, SOON_MS, err), err);
     f = ask_async(t, to, "light", NULL, 0);
     wait_fails(f, TENREC_ETIMEDOUT, err);
     tenrec_future_drop(f);
     f = ask_async_within(t, to, "light", TENREC_TIMEOUT_NONE);
     wait_ok(f);
     tenrec_future_drop(f);
-    assert_status(tenrec_set_rpc_timeout(t->worker, 60000, err), err);
+    assert_status(tenrec_worker_set_rpc_timeout(t->worker, 60000, err), err);
     return TENREC_OK;
 }
 

@@ -6,7 +6,7 @@
 
 static struct tenrec_future *ask_sum(const struct tenrec_test *t, int64_t x, int64_t y)
 {
-    const struct tenrec_value args[] = { tenrec_int(x), tenrec_int(y) };
+    const struct tenrec_value args[] = { tenrec_value_int(x), tenrec_value_int(y) };
 
     return ask_async(t, next_worker(t, 1), "add", args, 2);
 }
@@ -37,7 +37,7 @@ static tenrec_status plus(struct tenrec_future *f, void *arg, struct tenrec_valu
         *err = *tenrec_future_error(f);
         return err->code;
     }
-    *ret = tenrec_int(tenrec_future_value(f)->u.integer + *(const int64_t *)arg);
+    *ret = tenrec_value_int(tenrec_future_value(f)->u.integer + *(const int64_t *)arg);
     return TENREC_OK;
 }
 
@@ -71,7 +71,7 @@ static tenrec_status expects_a_text(struct tenrec_future *f, void *arg, struct t
     const char *text;
 
     (void)arg, (void)ret;
-    return tenrec_values_get(tenrec_future_value(f), 1, err, "s", &text);
+    return tenrec_value_unpack(tenrec_future_value(f), 1, err, "s", &text);
 }
 
 /* test_callback_wrong_arg_num, test_callback_wrong_arg_type: what a callback
@@ -127,8 +127,9 @@ static tenrec_status callbacks_chain(const struct tenrec_test *t, tenrec_error *
 
 static void sum_by(const struct tenrec_test *t, const char *function)
 {
-    const struct tenrec_value args[] = { tenrec_text(next_worker(t, 2)), tenrec_int(t->rank),
-                                         tenrec_int(1), tenrec_int(2) };
+    const struct tenrec_value args[] = { tenrec_value_text(next_worker(t, 2)),
+                                         tenrec_value_int(t->rank), tenrec_value_int(1),
+                                         tenrec_value_int(2) };
 
     assert_int_equal(take_int(ask(t, next_worker(t, 1), function, args, 4)), t->rank + 3);
 }
@@ -250,7 +251,7 @@ static tenrec_status done_callback_runs_before_the_next(const struct tenrec_test
 static tenrec_status future_is_completed_once(const struct tenrec_test *t, tenrec_error *err)
 {
     struct tenrec_future *f = ask_sum(t, t->rank, 1);
-    struct tenrec_value one = tenrec_int(1);
+    struct tenrec_value one = tenrec_value_int(1);
 
     assert_int_equal(future_int(f), t->rank + 1);
     assert_int_equal(tenrec_future_set_value(f, &one, err), TENREC_EINVAL); /* a call's */

@@ -12,11 +12,12 @@
 /* test_all_gather */
 static tenrec_status gather_has_what_each_gave(const struct tenrec_test *t, tenrec_error *err)
 {
-    const struct tenrec_value mine = tenrec_int(t->rank);
+    const struct tenrec_value mine = tenrec_value_int(t->rank);
     struct tenrec_value *all = NULL;
     char name[TENREC_NAME_MAX + 1];
 
-    assert_status(tenrec_all_gather(t->worker, &mine, NULL, 0, tenrec_test_ms(LONG_MS), &all, err),
+    assert_status(tenrec_worker_all_gather(t->worker, &mine, NULL, 0,
+                                           tenrec_test_stretch_ms(LONG_MS), &all, err),
                   err);
     assert_int_equal(all->n, t->world_size);
     for (int32_t i = 0; i < t->world_size; i++)
@@ -30,13 +31,13 @@ static tenrec_status gather_times_out_when_one_is_late(const struct tenrec_test 
                                                        tenrec_error *err)
 {
     struct tenrec_process_group *pg = meet(t);
-    const struct tenrec_value mine = tenrec_int(t->rank);
+    const struct tenrec_value mine = tenrec_value_int(t->rank);
     struct tenrec_value *all = NULL;
 
     if (t->rank != 2) {
         /* The first limit counts, that of the leader here: the others hear in time. */
-        const int64_t ms = t->rank == 0 ? 100 : tenrec_test_ms(LONG_MS);
-        assert_int_equal(tenrec_all_gather(t->worker, &mine, NULL, 0, ms, &all, err),
+        const int64_t ms = t->rank == 0 ? 100 : tenrec_test_stretch_ms(LONG_MS);
+        assert_int_equal(tenrec_worker_all_gather(t->worker, &mine, NULL, 0, ms, &all, err),
                          TENREC_ETIMEDOUT);
         if (t->rank == 0) /* the others may run out of time before it tells them */
             assert_text_has(err->text, "worker2");
@@ -57,9 +58,11 @@ static void count_between(const struct tenrec_test *t, const char *const *names,
 
     while (strcmp(tenrec_test_worker_name(leader, name), names[0]) != 0)
         leader++;
-    assert_status(tenrec_barrier(t->worker, names, n, tenrec_test_ms(LONG_MS), &err), &err);
+    assert_status(tenrec_worker_barrier(t->worker, names, n, tenrec_test_stretch_ms(LONG_MS), &err),
+                  &err);
     tenrec_value_drop(ask(t, names[0], "count", NULL, 0));
-    assert_status(tenrec_barrier(t->worker, names, n, tenrec_test_ms(LONG_MS), &err), &err);
+    assert_status(tenrec_worker_barrier(t->worker, names, n, tenrec_test_stretch_ms(LONG_MS), &err),
+                  &err);
     if (alone)
         assert_int_equal(count_of(leader), n);
 }
@@ -103,7 +106,8 @@ static void *count_in_thread(void *arg)
     tenrec_error err;
 
     for (int i = 0; i < 2; i++)
-        if (tenrec_barrier(t->worker, all_names, 4, tenrec_test_ms(LONG_MS), &err) != TENREC_OK)
+        if (tenrec_worker_barrier(t->worker, all_names, 4, tenrec_test_stretch_ms(LONG_MS), &err) !=
+            TENREC_OK)
             return arg;
     return NULL;
 }
@@ -129,7 +133,7 @@ static tenrec_status barrier_of_many_threads(const struct tenrec_test *t, tenrec
 static void uneven_workload(const struct tenrec_test *t)
 {
     struct tenrec_tensor *ones = filled(100, 1);
-    const struct tenrec_value arg = tenrec_tensor(ones);
+    const struct tenrec_value arg = tenrec_value_tensor(ones);
     struct tenrec_future *f[30];
 
     for (int phase = 1; phase <= 2 && t->rank == 0; phase++) {
@@ -161,9 +165,11 @@ static tenrec_status barrier_waits_for_an_uneven_workload(const struct tenrec_te
 
     uneven_workload(t);
     for (int i = 0; i < 2; i++)
-        assert_status(tenrec_barrier(t->worker, NULL, 0, tenrec_test_ms(LONG_MS), err), err);
+        assert_status(
+            tenrec_worker_barrier(t->worker, NULL, 0, tenrec_test_stretch_ms(LONG_MS), err), err);
     barrier(pg);
-    assert_status(tenrec_shutdown(t->worker, TENREC_IMMEDIATE, tenrec_test_ms(LONG_MS), err), err);
+    assert_status(
+        tenrec_shutdown(t->worker, TENREC_IMMEDIATE, tenrec_test_stretch_ms(LONG_MS), err), err);
     tenrec_process_group_drop(pg);
     return TENREC_OK;
 }
@@ -198,7 +204,7 @@ static tenrec_status calls_are_refused_after_the_shutdown(const struct tenrec_te
 static tenrec_status graceful_shutdown_waits_for_chains_of_calls(const struct tenrec_test *t,
                                                                  tenrec_error *err)
 {
-    const struct tenrec_value ttl = tenrec_int(19);
+    const struct tenrec_value ttl = tenrec_value_int(19);
 
     (void)err;
     tenrec_future_drop(ask_async(t, next_worker(t, 1), "layers", &ttl, 1));
@@ -211,7 +217,8 @@ static tenrec_status graceful_shutdown_waits_for_chains_of_calls(const struct te
 static tenrec_status immediate_shutdown_waits_for_nobody(const struct tenrec_test *t,
                                                          tenrec_error *err)
 {
-    assert_status(tenrec_shutdown(t->worker, TENREC_IMMEDIATE, tenrec_test_ms(LONG_MS), err), err);
+    assert_status(
+        tenrec_shutdown(t->worker, TENREC_IMMEDIATE, tenrec_test_stretch_ms(LONG_MS), err), err);
     return TENREC_OK;
 }
 
@@ -222,7 +229,8 @@ static tenrec_status immediate_shutdown_after_calls(const struct tenrec_test *t,
 
     add_next(t, t->worker);
     barrier(pg);
-    assert_status(tenrec_shutdown(t->worker, TENREC_IMMEDIATE, tenrec_test_ms(LONG_MS), err), err);
+    assert_status(
+        tenrec_shutdown(t->worker, TENREC_IMMEDIATE, tenrec_test_stretch_ms(LONG_MS), err), err);
     tenrec_process_group_drop(pg);
     return TENREC_OK;
 }
@@ -235,8 +243,9 @@ static tenrec_status graceful_shutdown_fails_when_others_just_leave(const struct
     struct tenrec_process_group *pg = meet(t);
 
     if (t->rank != 0) {
-        assert_status(tenrec_shutdown(t->worker, TENREC_IMMEDIATE, tenrec_test_ms(LONG_MS), err),
-                      err);
+        assert_status(
+            tenrec_shutdown(t->worker, TENREC_IMMEDIATE, tenrec_test_stretch_ms(LONG_MS), err),
+            err);
         barrier(pg);
     } else {
         barrier(pg);
@@ -256,7 +265,8 @@ static tenrec_status calls_to_one_that_is_gone_fail(const struct tenrec_test *t,
     struct tenrec_future *f;
     tenrec_error why;
 
-    assert_status(tenrec_barrier(t->worker, NULL, 0, tenrec_test_ms(LONG_MS), err), err);
+    assert_status(tenrec_worker_barrier(t->worker, NULL, 0, tenrec_test_stretch_ms(LONG_MS), err),
+                  err);
     if (t->rank == 2)
         tenrec_test_die(t);
     if (t->rank != 1)
@@ -264,7 +274,7 @@ static tenrec_status calls_to_one_that_is_gone_fail(const struct tenrec_test *t,
     assert_status(tenrec_test_wait_until_node_failure(t->worker, 2, TENREC_OK, LONG_MS, &why, err),
                   err);
     f = ask_async(t, "worker2", "noop", NULL, 0);
-    tenrec_future_wait(f, tenrec_test_ms(LONG_MS), err);
+    tenrec_future_wait(f, tenrec_test_stretch_ms(LONG_MS), err);
     assert_true(err->code == TENREC_EPEER_LOST || err->code == TENREC_ECONNECT);
     assert_string_equal(err->worker_name, "worker2");
     tenrec_future_drop(f);

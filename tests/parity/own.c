@@ -31,12 +31,12 @@ void barrier(struct tenrec_process_group *pg)
 {
     tenrec_error err;
 
-    assert_status(tenrec_process_group_barrier(pg, tenrec_test_ms(LONG_MS), &err), &err);
+    assert_status(tenrec_process_group_barrier(pg, tenrec_test_stretch_ms(LONG_MS), &err), &err);
 }
 
 static void add(struct tenrec_worker *w, const char *to, int64_t x)
 {
-    const struct tenrec_value args[] = { tenrec_int(x), tenrec_int(1) };
+    const struct tenrec_value args[] = { tenrec_value_int(x), tenrec_value_int(1) };
     struct tenrec_value *sum = NULL;
     tenrec_error err;
 
@@ -58,7 +58,7 @@ void leave(struct tenrec_worker *w)
 {
     tenrec_error err;
 
-    assert_status(tenrec_shutdown(w, TENREC_GRACEFUL, tenrec_test_ms(LONG_MS), &err), &err);
+    assert_status(tenrec_shutdown(w, TENREC_GRACEFUL, tenrec_test_stretch_ms(LONG_MS), &err), &err);
 }
 
 void leave_and_drop(struct tenrec_worker *w)

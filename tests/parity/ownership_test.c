@@ -31,7 +31,7 @@ static tenrec_status reference_tells_why_a_tensor_was_refused(const struct tenre
                                                               tenrec_error *err)
 {
     struct tenrec_tensor *ones = filled(2, 1);
-    const struct tenrec_value arg = tenrec_tensor(ones);
+    const struct tenrec_value arg = tenrec_value_tensor(ones);
 
     (void)err;
     fetch_fails(remote(t, next_worker(t, 1), "no_result", &arg, 1), TENREC_EINVAL,
@@ -44,11 +44,11 @@ static tenrec_status reference_tells_why_a_tensor_was_refused(const struct tenre
 static tenrec_status reference_to_a_local_value_has_it(const struct tenrec_test *t,
                                                        tenrec_error *err)
 {
-    const struct tenrec_value value = tenrec_int(35), *v = NULL;
+    const struct tenrec_value value = tenrec_value_int(35), *v = NULL;
     struct tenrec_rref *r = NULL;
 
     assert_status(tenrec_rref_new(t->worker, &value, &r, err), err);
-    assert_status(tenrec_rref_local_value(r, tenrec_test_ms(LONG_MS), &v, err), err);
+    assert_status(tenrec_rref_local_value(r, tenrec_test_stretch_ms(LONG_MS), &v, err), err);
     assert_int_equal(v->u.integer, 35);
     tenrec_rref_drop(r);
     return TENREC_OK;
@@ -61,7 +61,8 @@ static tenrec_status local_value_is_refused_to_a_user(const struct tenrec_test *
     struct tenrec_rref *r = remote_ones(t, next_worker(t, 1), 1, 1);
     const struct tenrec_value *v = NULL;
 
-    assert_int_equal(tenrec_rref_local_value(r, tenrec_test_ms(LONG_MS), &v, err), TENREC_EINVAL);
+    assert_int_equal(tenrec_rref_local_value(r, tenrec_test_stretch_ms(LONG_MS), &v, err),
+                     TENREC_EINVAL);
     assert_text_has(err->text, next_worker(t, 1));
     assert_null(v);
     tenrec_rref_drop(r);
@@ -72,7 +73,7 @@ static tenrec_status local_value_is_refused_to_a_user(const struct tenrec_test *
 static tenrec_status owners_of_references_are_compared(const struct tenrec_test *t,
                                                        tenrec_error *err)
 {
-    const struct tenrec_value forty = tenrec_int(40);
+    const struct tenrec_value forty = tenrec_value_int(40);
     struct tenrec_rref *mine[2] = { NULL, NULL }, *other[2];
 
     for (int i = 0; i < 2; i++) {
@@ -109,8 +110,8 @@ static tenrec_status reference_that_is_left_is_a_leak(const struct tenrec_test *
     tenrec_status st;
 
     tenrec_value_drop(fetch(r));
-    tenrec_set_rref_leak_check(t->worker, look);
-    st = tenrec_shutdown(t->worker, TENREC_GRACEFUL, tenrec_test_ms(LONG_MS), err);
+    tenrec_worker_set_rref_leak_check(t->worker, look);
+    st = tenrec_shutdown(t->worker, TENREC_GRACEFUL, tenrec_test_stretch_ms(LONG_MS), err);
     assert_int_equal(st, look ? TENREC_EBUSY : TENREC_OK);
     if (look)
         assert_text_has(err->text, "leak");
@@ -121,7 +122,7 @@ static tenrec_status reference_that_is_left_is_a_leak(const struct tenrec_test *
 /* test_rref_str */
 static tenrec_status reference_has_a_text(const struct tenrec_test *t, tenrec_error *err)
 {
-    const struct tenrec_value one = tenrec_int(1);
+    const struct tenrec_value one = tenrec_value_int(1);
     char text[TENREC_RREF_TEXT_MAX], want[64];
     struct tenrec_rref *mine = NULL, *other = remote_ones(t, next_worker(t, 1), 2, 1);
 
@@ -165,7 +166,7 @@ static void counts_are(const struct tenrec_test *t, int64_t owners, int64_t fork
 /* test_rref_context_debug_info */
 static tenrec_status counters_follow_references(const struct tenrec_test *t, tenrec_error *err)
 {
-    const struct tenrec_value mine = tenrec_int(t->rank);
+    const struct tenrec_value mine = tenrec_value_int(t->rank);
     struct tenrec_process_group *pg = meet(t);
     const char *to = next_worker(t, 1);
     struct tenrec_rref *r = NULL, *made[2];
@@ -174,7 +175,7 @@ static tenrec_status counters_follow_references(const struct tenrec_test *t, ten
     assert_status(tenrec_rref_new(t->worker, &mine, &r, err), err);
     counts_are(t, 0, 0); /* no other worker has it */
     barrier(pg);
-    arg = tenrec_rref(r);
+    arg = tenrec_value_rref(r);
     tenrec_value_drop(ask(t, to, "keep", &arg, 1));
     counts_are(t, 1, 1);
     barrier(pg);
@@ -200,10 +201,11 @@ static tenrec_status reference_is_of_no_use_after_the_shutdown(const struct tenr
                                                                tenrec_error *err)
 {
     struct tenrec_rref *r = remote_ones(t, next_worker(t, 1), 2, 1), *again = NULL;
-    struct tenrec_value arg = tenrec_rref(r);
+    struct tenrec_value arg = tenrec_value_rref(r);
 
-    tenrec_set_rref_leak_check(t->worker, false);
-    assert_status(tenrec_shutdown(t->worker, TENREC_GRACEFUL, tenrec_test_ms(LONG_MS), err), err);
+    tenrec_worker_set_rref_leak_check(t->worker, false);
+    assert_status(tenrec_shutdown(t->worker, TENREC_GRACEFUL, tenrec_test_stretch_ms(LONG_MS), err),
+                  err);
     assert_int_equal(tenrec_rref_to_here(r, NULL, NULL, err), TENREC_ENOTFOUND);
     assert_int_equal(
         tenrec_remote(t->worker, next_worker(t, 1), "identity", &arg, 1, NULL, &again, err),
@@ -219,7 +221,7 @@ static tenrec_status references_of_a_function_are_confirmed(const struct tenrec_
                                                             tenrec_error *err)
 {
     struct tenrec_rref *r = remote_ones(t, next_worker(t, 2), 2, 1), *told;
-    const struct tenrec_value arg = tenrec_rref(r);
+    const struct tenrec_value arg = tenrec_value_rref(r);
     struct tenrec_value *got = ask(t, next_worker(t, 1), "is_confirmed", &arg, 1);
 
     (void)err;
@@ -243,9 +245,10 @@ static tenrec_status reference_travels_in_calls_only(const struct tenrec_test *t
     if (t->rank == 0)
         return TENREC_OK; /* it would wait for what the others do not send */
     r = remote_ones(t, next_worker(t, 1), 2, 1);
-    v = tenrec_rref(r);
-    assert_int_not_equal(
-        tenrec_all_gather(t->worker, &v, NULL, 0, tenrec_test_ms(LONG_MS), &all, err), TENREC_OK);
+    v = tenrec_value_rref(r);
+    assert_int_not_equal(tenrec_worker_all_gather(t->worker, &v, NULL, 0,
+                                                  tenrec_test_stretch_ms(LONG_MS), &all, err),
+                         TENREC_OK);
     assert_text_has(err->text, "reference");
     tenrec_rref_drop(r);
     return TENREC_OK;

@@ -106,12 +106,12 @@ void wait_ok(struct tenrec_future *f)
 {
     tenrec_error err;
 
-    assert_status(tenrec_future_wait(f, tenrec_test_ms(LONG_MS), &err), &err);
+    assert_status(tenrec_future_wait(f, tenrec_test_stretch_ms(LONG_MS), &err), &err);
 }
 
 void wait_fails(struct tenrec_future *f, tenrec_status code, tenrec_error *ret)
 {
-    assert_int_equal(tenrec_future_wait(f, tenrec_test_ms(LONG_MS), ret), code);
+    assert_int_equal(tenrec_future_wait(f, tenrec_test_stretch_ms(LONG_MS), ret), code);
 }
 
 int64_t take_int(struct tenrec_value *v)

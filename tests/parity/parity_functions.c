@@ -56,7 +56,7 @@ static int32_t my_rank(struct tenrec_call *c)
 
 static tenrec_status give_int(struct tenrec_call *c, int64_t i, tenrec_error *err)
 {
-    struct tenrec_value v = tenrec_int(i);
+    struct tenrec_value v = tenrec_value_int(i);
 
     return tenrec_call_return(c, &v, err);
 }
@@ -87,7 +87,7 @@ static tenrec_status add_tensors(const struct tenrec_value *x, const struct tenr
         return st;
     for (uint64_t i = 0; i < tenrec_tensor_count(sum); i++)
         ((float *)tenrec_tensor_data(sum))[i] = (float)(number(x, i) + number(y, i));
-    v = tenrec_tensor(sum);
+    v = tenrec_value_tensor(sum);
     st = tenrec_value_copy(&v, ret, err);
     tenrec_tensor_drop(sum);
     return st;
@@ -103,7 +103,7 @@ tenrec_status add_values(const struct tenrec_value *x, const struct tenrec_value
     if (x->type != TENREC_VALUE_INT || y->type != TENREC_VALUE_INT)
         return tenrec_fail(err, TENREC_EINVAL, "cannot add %s and %s",
                            tenrec_value_type_name(x->type), tenrec_value_type_name(y->type));
-    v = tenrec_int(x->u.integer + y->u.integer);
+    v = tenrec_value_int(x->u.integer + y->u.integer);
     return tenrec_value_copy(&v, ret, err);
 }
 
@@ -179,7 +179,7 @@ static tenrec_status sum_all(struct tenrec_call *c, void *arg, tenrec_error *err
     struct tenrec_value *sum = NULL, *next;
     size_t n;
     const struct tenrec_value *args = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "vv", &list, &map);
+    tenrec_status st = tenrec_value_unpack(args, n, err, "vv", &list, &map);
 
     (void)arg;
     if (st == TENREC_OK &&
@@ -226,7 +226,7 @@ static tenrec_status nonzero(struct tenrec_call *c, void *arg, tenrec_error *err
         ((int64_t *)tenrec_tensor_data(at))[k++] = i / cols;
         ((int64_t *)tenrec_tensor_data(at))[k++] = i % cols;
     }
-    v = tenrec_tensor(at);
+    v = tenrec_value_tensor(at);
     st = tenrec_call_return(c, &v, err);
     tenrec_tensor_drop(at);
     return st;
@@ -313,8 +313,8 @@ static tenrec_status nested_add(struct tenrec_call *c, void *arg, tenrec_error *
     (void)arg;
     if (st != TENREC_OK)
         return st;
-    ask[0] = tenrec_tensor(t);
-    ask[1] = tenrec_int(1);
+    ask[0] = tenrec_value_tensor(t);
+    ask[1] = tenrec_value_int(1);
     st = tenrec_rpc_sync(tenrec_call_worker(c), dst, "add", ask, 2, NULL, &got, err);
     if (st == TENREC_OK)
         st = tenrec_call_return(c, got, err);
@@ -335,10 +335,10 @@ static tenrec_status run_layers(struct tenrec_call *c, void *arg, tenrec_error *
     (void)arg;
     atomic_fetch_add(&layers, 1);
     if (st == TENREC_OK && ttl > 0)
-        st = tenrec_get_worker_infos(w, NULL, 0, &world, err);
+        st = tenrec_worker_get_infos(w, NULL, 0, &world, err);
     if (st != TENREC_OK || ttl == 0)
         return st;
-    left = tenrec_int(ttl - 1);
+    left = tenrec_value_int(ttl - 1);
     tenrec_test_worker_name((my_rank(c) + 1) % (int32_t)world, next);
     st = tenrec_rpc_async(w, next, "layers", &left, 1, NULL, &f, err);
     tenrec_future_drop(f);
@@ -380,6 +380,7 @@ tenrec_status functions_setup(struct tenrec_worker *w, int32_t rank, void *arg, 
 
     (void)rank, (void)arg;
     for (size_t i = 0; i < sizeof list / sizeof list[0] && st == TENREC_OK; i++)
-        st = tenrec_register_function(w, list[i].name, list[i].fn, list[i].arg, list[i].flags, err);
+        st = tenrec_worker_register_function(w, list[i].name, list[i].fn, list[i].arg,
+                                             list[i].flags, err);
     return st == TENREC_OK ? functions_async(w, err) : st;
 }

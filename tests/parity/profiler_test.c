@@ -70,8 +70,8 @@ static tenrec_status profile_exit(struct tenrec_call *c, void *arg, tenrec_error
     if (n > 32)
         n = 32;
     for (size_t i = 0; i < n; i++)
-        names[i] = tenrec_text(tenrec_profiler_event(p, i)->name);
-    all = tenrec_array(names, n);
+        names[i] = tenrec_value_text(tenrec_profiler_event(p, i)->name);
+    all = tenrec_value_array(names, n);
     if (st == TENREC_OK)
         st = tenrec_call_return(c, &all, err);
     tenrec_profiler_drop(p);
@@ -93,7 +93,7 @@ static tenrec_status setup(struct tenrec_worker *w, int32_t rank, void *arg, ten
     tenrec_status st = functions_setup(w, rank, arg, err);
 
     for (size_t i = 0; i < sizeof more / sizeof more[0] && st == TENREC_OK; i++)
-        st = tenrec_register_function(w, more[i].name, more[i].fn, NULL, more[i].flags, err);
+        st = tenrec_worker_register_function(w, more[i].name, more[i].fn, NULL, more[i].flags, err);
     return st;
 }
 
@@ -187,7 +187,7 @@ static void profile_call(const struct tenrec_test *t, const char *mode, const ch
     struct tenrec_record *r = in_record ? tenrec_record_begin(t->worker, "foo") : NULL;
     const struct tenrec_event *e, *foo;
     const char *to = next_worker(t, k);
-    const struct tenrec_value args[] = { tenrec_int(1), tenrec_int(2) };
+    const struct tenrec_value args[] = { tenrec_value_int(1), tenrec_value_int(2) };
 
     if (strcmp(mode, "rpc_sync") == 0) {
         tenrec_value_drop(ask(t, to, function, args, 2));
@@ -319,7 +319,7 @@ static tenrec_status key_names(const struct tenrec_test *t, tenrec_error *err)
 static tenrec_status async_function(const struct tenrec_test *t, tenrec_error *err)
 {
     const char *first = next_worker(t, 1), *second = next_worker(t, 2);
-    const struct tenrec_value to = tenrec_text(second);
+    const struct tenrec_value to = tenrec_value_text(second);
     struct tenrec_profiler *p;
     struct tenrec_future *f;
     char key[1024];
@@ -403,7 +403,7 @@ static bool has(const struct tenrec_value *names, const char *name)
 static tenrec_status server_global(const struct tenrec_test *t, tenrec_error *err)
 {
     const char *to = next_worker(t, 1);
-    const struct tenrec_value args[] = { tenrec_int(1), tenrec_int(2) };
+    const struct tenrec_value args[] = { tenrec_value_int(1), tenrec_value_int(2) };
     struct tenrec_value *inner, *outer;
 
     (void)err;

@@ -43,7 +43,7 @@ static tenrec_status counter_new(struct tenrec_call *call, void *arg, tenrec_err
         counter_free(c, NULL);
         return st;
     }
-    v = tenrec_object(o);
+    v = tenrec_value_object(o);
     st = tenrec_call_return(call, &v, err);
     tenrec_object_drop(o);
     return st;
@@ -69,7 +69,7 @@ static tenrec_status counter_add(struct tenrec_call *call, void *arg, tenrec_err
     c = data;
     pthread_mutex_lock(&c->lock);
     c->value += more;
-    v = tenrec_int(c->value);
+    v = tenrec_value_int(c->value);
     pthread_mutex_unlock(&c->lock);
     return tenrec_call_return(call, &v, err);
 }
@@ -115,7 +115,7 @@ static tenrec_status rows(struct tenrec_call *call, void *arg, tenrec_error *err
     (void)arg;
     if (st != TENREC_OK)
         return st;
-    v = tenrec_int(tenrec_tensor_desc(t)->shape[0]);
+    v = tenrec_value_int(tenrec_tensor_desc(t)->shape[0]);
     return tenrec_call_return(call, &v, err);
 }
 
@@ -171,7 +171,7 @@ static tenrec_status remote_sum(struct tenrec_call *call, int64_t more, struct t
     if (st != TENREC_OK)
         return st;
     sum[0] = *x;
-    sum[1] = tenrec_int(more);
+    sum[1] = tenrec_value_int(more);
     return tenrec_remote(tenrec_call_worker(call), dst, "add", sum, 2, NULL, ret, err);
 }
 
@@ -200,7 +200,7 @@ static tenrec_status return_reference(struct tenrec_call *call, void *arg, tenre
     (void)arg;
     if (st != TENREC_OK)
         return st;
-    v = tenrec_rref(r);
+    v = tenrec_value_rref(r);
     st = tenrec_call_return(call, &v, err);
     tenrec_rref_drop(r);
     return st;
@@ -214,8 +214,8 @@ static tenrec_status give_list(struct tenrec_call *call, struct tenrec_rref **r,
     tenrec_status st;
 
     for (size_t i = 0; i < n; i++)
-        item[i] = tenrec_rref(r[i]);
-    list = tenrec_array(item, n);
+        item[i] = tenrec_value_rref(r[i]);
+    list = tenrec_value_array(item, n);
     st = tenrec_call_return(call, &list, err);
     for (size_t i = 0; i < n; i++)
         tenrec_rref_drop(r[i]);
@@ -255,11 +255,11 @@ static tenrec_status forward(struct tenrec_call *call, void *arg, tenrec_error *
     if (st == TENREC_OK)
         st = tenrec_get_worker_info(w, NULL, &me, err);
     if (st == TENREC_OK)
-        st = tenrec_get_worker_infos(w, NULL, 0, &world, err);
+        st = tenrec_worker_get_infos(w, NULL, 0, &world, err);
     if (st != TENREC_OK)
         return st;
-    more[0] = tenrec_rref(r);
-    more[1] = tenrec_int(ttl - 1);
+    more[0] = tenrec_value_rref(r);
+    more[1] = tenrec_value_int(ttl - 1);
     tenrec_test_worker_name((me.id + 1) % (int32_t)world, name);
     st = tenrec_remote(w, name, "forward", more, 2, NULL, &next, err);
     return st == TENREC_OK ? give_list(call, &next, 1, err) : st;
@@ -273,7 +273,7 @@ static tenrec_status new_counters(struct tenrec_call *call, void *arg, tenrec_er
     struct tenrec_worker_info me;
     size_t n, made = 0;
     const struct tenrec_value *args = tenrec_call_args(call, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "v", &list);
+    tenrec_status st = tenrec_value_unpack(args, n, err, "v", &list);
 
     (void)arg;
     if (st == TENREC_OK && (list->type != TENREC_VALUE_ARRAY || list->n > 8))
@@ -300,7 +300,7 @@ static tenrec_status is_confirmed(struct tenrec_call *call, void *arg, tenrec_er
     (void)arg;
     if (st != TENREC_OK)
         return st;
-    v = tenrec_bool(tenrec_rref_confirmed_by_owner(r));
+    v = tenrec_value_bool(tenrec_rref_confirmed_by_owner(r));
     return tenrec_call_return(call, &v, err);
 }
 
@@ -355,7 +355,8 @@ tenrec_status references_setup(struct tenrec_worker *w, int32_t rank, void *arg,
     tenrec_status st = functions_setup(w, rank, arg, err);
 
     for (size_t i = 0; i < sizeof list / sizeof list[0] && st == TENREC_OK; i++)
-        st = tenrec_register_function(w, list[i].name, list[i].fn, list[i].arg, list[i].flags, err);
+        st = tenrec_worker_register_function(w, list[i].name, list[i].fn, list[i].arg,
+                                             list[i].flags, err);
     return st;
 }
 
@@ -374,7 +375,7 @@ struct tenrec_rref *remote(const struct tenrec_test *t, const char *to, const ch
 struct tenrec_rref *remote_int(const struct tenrec_test *t, const char *to, const char *function,
                                int64_t i)
 {
-    const struct tenrec_value arg = tenrec_int(i);
+    const struct tenrec_value arg = tenrec_value_int(i);
 
     return remote(t, to, function, &arg, 1);
 }
@@ -392,7 +393,7 @@ struct tenrec_rref *remote_ones(const struct tenrec_test *t, const char *to, int
                                 int64_t more)
 {
     struct tenrec_tensor *ones = filled(n, 1);
-    const struct tenrec_value args[] = { tenrec_tensor(ones), tenrec_int(more) };
+    const struct tenrec_value args[] = { tenrec_value_tensor(ones), tenrec_value_int(more) };
     struct tenrec_rref *r = remote(t, to, "add", args, 2);
 
     tenrec_tensor_drop(ones);

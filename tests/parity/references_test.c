@@ -26,7 +26,7 @@ static tenrec_status on(enum way way, struct tenrec_rref *r, const char *functio
     if (way == BY_ASYNC) {
         st = tenrec_rref_rpc_async(r, function, args, n, &o, &f, err);
         if (st == TENREC_OK)
-            st = tenrec_future_wait(f, tenrec_test_ms(LONG_MS), err);
+            st = tenrec_future_wait(f, tenrec_test_stretch_ms(LONG_MS), err);
         if (st == TENREC_OK && ret)
             st = tenrec_value_copy(tenrec_future_value(f), ret, err);
         tenrec_future_drop(f);
@@ -71,7 +71,7 @@ static void rows_of_a_tensor_at(const struct tenrec_test *t, const char *to)
 {
     int64_t n = t->rank + 1;
     struct tenrec_tensor *ones = filled(n, 1);
-    const struct tenrec_value args[] = { tenrec_tensor(ones), tenrec_int(1) };
+    const struct tenrec_value args[] = { tenrec_value_tensor(ones), tenrec_value_int(1) };
     struct tenrec_rref *r = remote(t, to, "add", args, 2);
 
     for (int way = 0; way < WAYS; way++)
@@ -100,7 +100,7 @@ static tenrec_status functions_of_ones_own_reference_take_its_tensor(const struc
 
 static void count_at(const struct tenrec_test *t, const char *to, const char *function)
 {
-    const struct tenrec_value three = tenrec_int(3);
+    const struct tenrec_value three = tenrec_value_int(3);
     struct tenrec_rref *r = remote_int(t, to, "counter_new", 7);
 
     for (int way = 0; way < WAYS; way++)
@@ -141,7 +141,7 @@ async_functions_of_a_reference_are_called_by_each_way(const struct tenrec_test *
 static tenrec_status reference_is_used_again_and_again(const struct tenrec_test *t,
                                                        tenrec_error *err)
 {
-    const struct tenrec_value one = tenrec_int(1);
+    const struct tenrec_value one = tenrec_value_int(1);
     struct tenrec_rref *r = remote_int(t, next_worker(t, 1), "counter_new", 0);
 
     (void)err;
@@ -153,7 +153,7 @@ static tenrec_status reference_is_used_again_and_again(const struct tenrec_test 
 
 static void other_type_is_refused(struct tenrec_rref *r, enum way way)
 {
-    const struct tenrec_value one = tenrec_int(1);
+    const struct tenrec_value one = tenrec_value_int(1);
     tenrec_error err;
 
     assert_int_equal(on(way, r, "counter_add", &one, 1, TENREC_TIMEOUT_DEFAULT, NULL, &err),
@@ -178,7 +178,7 @@ static tenrec_status function_says_that_a_reference_is_of_another_type(const str
 static tenrec_status function_says_that_ones_own_is_of_another_type(const struct tenrec_test *t,
                                                                     tenrec_error *err)
 {
-    const struct tenrec_value seven = tenrec_int(7);
+    const struct tenrec_value seven = tenrec_value_int(7);
     struct tenrec_rref *r = NULL;
 
     assert_status(tenrec_rref_new(t->worker, &seven, &r, err), err);
@@ -208,7 +208,7 @@ calls_on_a_reference_fail_with_the_error_of_its_creation(const struct tenrec_tes
 static tenrec_status calls_on_a_reference_wait_for_its_value(const struct tenrec_test *t,
                                                              tenrec_error *err)
 {
-    const struct tenrec_value one = tenrec_int(1);
+    const struct tenrec_value one = tenrec_value_int(1);
     struct tenrec_rref *r = remote_int(t, next_worker(t, 1), "slow_counter_new", 7);
     struct tenrec_future *f = NULL;
 
@@ -229,7 +229,7 @@ static tenrec_status calls_on_a_reference_wait_for_its_value(const struct tenrec
 static tenrec_status calls_on_a_reference_have_limits(const struct tenrec_test *t,
                                                       tenrec_error *err)
 {
-    const struct tenrec_value one = tenrec_int(1);
+    const struct tenrec_value one = tenrec_value_int(1);
     struct tenrec_rref *r = remote_int(t, next_worker(t, 1), "counter_new", 0),
                        *slow = remote_int(t, next_worker(t, 1), "slow_counter_new", 0);
 
@@ -278,7 +278,7 @@ static tenrec_status creation_times_out_and_the_owner_keeps_nothing(const struct
 static tenrec_status references_need_a_worker_that_runs(const struct tenrec_test *t,
                                                         tenrec_error *err)
 {
-    const struct tenrec_value one = tenrec_int(1);
+    const struct tenrec_value one = tenrec_value_int(1);
     struct tenrec_process_group *pg = NULL;
     struct tenrec_config *config = NULL;
     struct tenrec_worker *w = NULL;
@@ -291,7 +291,7 @@ static tenrec_status references_need_a_worker_that_runs(const struct tenrec_test
     assert_int_equal(tenrec_rref_new(w, &one, &r, err), TENREC_ESHUTDOWN);
     assert_null(r);
     tenrec_worker_drop(w);
-    assert_status(tenrec_process_group_barrier(pg, tenrec_test_ms(LONG_MS), err), err);
+    assert_status(tenrec_process_group_barrier(pg, tenrec_test_stretch_ms(LONG_MS), err), err);
     tenrec_process_group_drop(pg);
     return TENREC_OK;
 }
@@ -301,7 +301,7 @@ static tenrec_status reference_to_oneself_in_a_world_of_one(const struct tenrec_
                                                             tenrec_error *err)
 {
     struct tenrec_tensor *ones = filled(2, 1);
-    const struct tenrec_value args[] = { tenrec_tensor(ones), tenrec_tensor(ones) };
+    const struct tenrec_value args[] = { tenrec_value_tensor(ones), tenrec_value_tensor(ones) };
     struct tenrec_rref *r = remote(t, "me", "add", args, 2);
     struct tenrec_value *got = NULL;
 
@@ -318,7 +318,7 @@ static tenrec_status reference_to_oneself_in_a_world_of_one(const struct tenrec_
 /* train(server, steps): adds to the parameters of the server, from a trainer. */
 static tenrec_status train(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
-    const struct tenrec_value one = tenrec_int(1);
+    const struct tenrec_value one = tenrec_value_int(1);
     struct tenrec_rref *r = NULL; /* borrowed from the arguments */
     int64_t steps;
     tenrec_status st = tenrec_call_get_args(call, err, "ri", &r, &steps);
@@ -334,24 +334,25 @@ static tenrec_status setup_trainers(struct tenrec_worker *w, int32_t rank, void 
 {
     tenrec_status st = references_setup(w, rank, arg, err);
 
-    return st == TENREC_OK ? tenrec_register_function(w, "train", train, NULL, TENREC_POOL, err)
-                           : st;
+    return st == TENREC_OK
+               ? tenrec_worker_register_function(w, "train", train, NULL, TENREC_POOL, err)
+               : st;
 }
 
 /* test_my_parameter_server: each worker is a server, and all others train on it */
 static tenrec_status trainers_share_a_parameter_server(const struct tenrec_test *t,
                                                        tenrec_error *err)
 {
-    const struct tenrec_value zero = tenrec_int(0);
+    const struct tenrec_value zero = tenrec_value_int(0);
     struct tenrec_rref *server = remote_int(t, t->name, "counter_new", 0);
     struct tenrec_value args[2];
     struct tenrec_future *f[3];
 
-    args[0] = tenrec_rref(server);
-    args[1] = tenrec_int(5);
+    args[0] = tenrec_value_rref(server);
+    args[1] = tenrec_value_int(5);
     for (int i = 0; i < 3; i++)
         f[i] = ask_async(t, next_worker(t, i + 1), "train", args, 2);
-    assert_status(tenrec_future_wait_all(f, 3, tenrec_test_ms(LONG_MS), err), err);
+    assert_status(tenrec_future_wait_all(f, 3, tenrec_test_stretch_ms(LONG_MS), err), err);
     for (int i = 0; i < 3; i++)
         tenrec_future_drop(f[i]);
     assert_int_equal(int_on(BY_SYNC, server, "counter_add", &zero, 1), 15);

@@ -6,7 +6,8 @@
 /* A reference to a + (a + 1) + (a + 2) on `to`. */
 static struct tenrec_rref *remote_sum3(const struct tenrec_test *t, const char *to, int64_t a)
 {
-    const struct tenrec_value args[] = { tenrec_int(a), tenrec_int(a + 1), tenrec_int(a + 2) };
+    const struct tenrec_value args[] = { tenrec_value_int(a), tenrec_value_int(a + 1),
+                                         tenrec_value_int(a + 2) };
 
     return remote(t, to, "sum3", args, 3);
 }
@@ -37,7 +38,7 @@ static tenrec_status reference_to_oneself_has_its_value_here(const struct tenrec
     struct tenrec_rref *r = remote_ones(t, t->name, 2, 1);
     const struct tenrec_value *v = NULL;
 
-    assert_status(tenrec_rref_local_value(r, tenrec_test_ms(LONG_MS), &v, err), err);
+    assert_status(tenrec_rref_local_value(r, tenrec_test_stretch_ms(LONG_MS), &v, err), err);
     assert_true(is_filled(v, 2, 2));
     tenrec_rref_drop(r);
     return TENREC_OK;
@@ -106,10 +107,10 @@ static tenrec_status reference_to_oneself_has_the_result_of_a_function(const str
 static void pass_to_calls(const struct tenrec_test *t, const char *to)
 {
     struct tenrec_rref *r = remote_sum3(t, t->name, 1);
-    struct tenrec_value args[] = { tenrec_rref(r), tenrec_int(1) };
+    struct tenrec_value args[] = { tenrec_value_rref(r), tenrec_value_int(1) };
     struct tenrec_future *f = ask_async(t, to, "add_to_reference", args, 2);
 
-    args[1] = tenrec_int(3);
+    args[1] = tenrec_value_int(3);
     assert_int_equal(take_int(ask(t, to, "add_to_reference", args, 2)), 9);
     assert_int_equal(future_int(f), 7);
     tenrec_future_drop(f);
@@ -137,7 +138,7 @@ static tenrec_status reference_of_ones_own_is_an_argument_for_oneself(const stru
 static void pass_to_remote(const struct tenrec_test *t, const char *to)
 {
     struct tenrec_rref *r = remote_sum3(t, t->name, 1), *sum;
-    const struct tenrec_value args[] = { tenrec_rref(r), tenrec_int(1) };
+    const struct tenrec_value args[] = { tenrec_value_rref(r), tenrec_value_int(1) };
 
     sum = remote(t, to, "add_to_reference", args, 2);
     assert_int_equal(fetch_int(sum), 7);
@@ -167,7 +168,7 @@ reference_of_ones_own_goes_into_another_of_ones_own(const struct tenrec_test *t,
 static void sum_on(const struct tenrec_test *t, const char *owner, const char *user)
 {
     struct tenrec_rref *a = remote_sum3(t, owner, t->rank), *b = remote_sum3(t, owner, 1), *c;
-    const struct tenrec_value args[] = { tenrec_rref(a), tenrec_rref(b) };
+    const struct tenrec_value args[] = { tenrec_value_rref(a), tenrec_value_rref(b) };
 
     c = remote(t, user, "sum_of_references", args, 2);
     assert_int_equal(fetch_int(c), 3 * t->rank + 3 + 6);
@@ -200,7 +201,7 @@ static tenrec_status references_are_arguments_of_a_call(const struct tenrec_test
 {
     const char *to = next_worker(t, 1);
     struct tenrec_rref *a = remote_sum3(t, to, t->rank), *b = remote_sum3(t, to, 1);
-    const struct tenrec_value args[] = { tenrec_rref(a), tenrec_rref(b) };
+    const struct tenrec_value args[] = { tenrec_value_rref(a), tenrec_value_rref(b) };
 
     (void)err;
     assert_int_equal(take_int(ask(t, to, "sum_of_references", args, 2)), 3 * t->rank + 3 + 6);
@@ -215,7 +216,7 @@ static tenrec_status references_meet_on_one_worker(const struct tenrec_test *t, 
     int64_t n = t->rank + 1;
     const char *to = next_worker(t, 1);
     struct tenrec_rref *a = remote_ones(t, to, n, 2), *b = remote_ones(t, to, n, 1), *c;
-    const struct tenrec_value args[] = { tenrec_rref(a), tenrec_rref(b) };
+    const struct tenrec_value args[] = { tenrec_value_rref(a), tenrec_value_rref(b) };
 
     (void)err;
     c = remote(t, to, "sum_of_references", args, 2);
@@ -230,15 +231,15 @@ static tenrec_status references_meet_on_one_worker(const struct tenrec_test *t, 
 static tenrec_status reference_to_a_local_value_is_passed_each_way(const struct tenrec_test *t,
                                                                    tenrec_error *err)
 {
-    const struct tenrec_value forty = tenrec_int(40);
+    const struct tenrec_value forty = tenrec_value_int(40);
     const char *to = next_worker(t, 1);
     struct tenrec_value args[2];
     struct tenrec_rref *r = NULL, *sum;
     struct tenrec_future *f;
 
     assert_status(tenrec_rref_new(t->worker, &forty, &r, err), err);
-    args[0] = tenrec_rref(r);
-    args[1] = tenrec_int(50);
+    args[0] = tenrec_value_rref(r);
+    args[1] = tenrec_value_int(50);
     assert_int_equal(take_int(ask(t, to, "add_to_reference", args, 2)), 90);
     f = ask_async(t, to, "add_to_reference", args, 2);
     assert_int_equal(future_int(f), 90);
@@ -258,7 +259,8 @@ static tenrec_status function_fetches_what_it_made_elsewhere(const struct tenrec
                                                              tenrec_error *err)
 {
     struct tenrec_tensor *ones = filled(2, 1);
-    const struct tenrec_value args[] = { tenrec_text(next_worker(t, 2)), tenrec_tensor(ones) };
+    const struct tenrec_value args[] = { tenrec_value_text(next_worker(t, 2)),
+                                         tenrec_value_tensor(ones) };
     struct tenrec_rref *r = remote(t, next_worker(t, 1), "nested_add_of", args, 2);
 
     (void)err;
@@ -271,7 +273,8 @@ static tenrec_status function_fetches_what_it_made_elsewhere(const struct tenrec
 static struct tenrec_rref *remote_pair(const struct tenrec_test *t)
 {
     struct tenrec_tensor *ones = filled(2, 1);
-    const struct tenrec_value args[] = { tenrec_text(next_worker(t, 2)), tenrec_tensor(ones) };
+    const struct tenrec_value args[] = { tenrec_value_text(next_worker(t, 2)),
+                                         tenrec_value_tensor(ones) };
     struct tenrec_rref *r = remote(t, next_worker(t, 1), "nested_references", args, 2);
 
     tenrec_tensor_drop(ones);
@@ -319,7 +322,8 @@ static tenrec_status many_references_to_references_lead_to_values(const struct t
 static tenrec_status call_returns_a_reference(const struct tenrec_test *t, tenrec_error *err)
 {
     struct tenrec_tensor *ones = filled(2, 1);
-    const struct tenrec_value args[] = { tenrec_text(next_worker(t, 2)), tenrec_tensor(ones) };
+    const struct tenrec_value args[] = { tenrec_value_text(next_worker(t, 2)),
+                                         tenrec_value_tensor(ones) };
     struct tenrec_value *got = ask(t, next_worker(t, 1), "return_reference", args, 2);
 
     (void)err;
@@ -336,7 +340,7 @@ static tenrec_status reference_goes_through_a_chain_of_workers(const struct tenr
 {
     enum { TTL = 8 };
     struct tenrec_rref *r = remote_ones(t, next_worker(t, 1), t->rank + 1, 1), *last;
-    const struct tenrec_value args[] = { tenrec_rref(r), tenrec_int(TTL) };
+    const struct tenrec_value args[] = { tenrec_value_rref(r), tenrec_value_int(TTL) };
     struct tenrec_rref *next = remote(t, next_worker(t, 1), "forward", args, 2);
 
     (void)err;
@@ -358,9 +362,10 @@ static tenrec_status reference_goes_through_a_chain_of_workers(const struct tenr
 static tenrec_status call_returns_references_to_objects_of_its_own(const struct tenrec_test *t,
                                                                    tenrec_error *err)
 {
-    const struct tenrec_value starts[] = { tenrec_int(1), tenrec_int(2), tenrec_int(3) };
-    const struct tenrec_value list = tenrec_array(starts, 3), ten = tenrec_int(10),
-                              zero = tenrec_int(0);
+    const struct tenrec_value starts[] = { tenrec_value_int(1), tenrec_value_int(2),
+                                           tenrec_value_int(3) };
+    const struct tenrec_value list = tenrec_value_array(starts, 3), ten = tenrec_value_int(10),
+                              zero = tenrec_value_int(0);
     struct tenrec_value *got = ask(t, next_worker(t, 1), "new_counters", &list, 1), *value = NULL;
 
     assert_int_equal(got->n, 3);

@@ -79,7 +79,7 @@ static tenrec_status backend_of_the_program_is_registered_and_started(const stru
     tenrec_worker_drop(w);
     barrier(pg);
     if (t->rank == 0)
-        assert_status(tenrec_unload_backend("own", err), err);
+        assert_status(tenrec_plugin_unload("own", err), err);
     tenrec_process_group_drop(pg);
     return TENREC_OK;
 }
@@ -118,7 +118,7 @@ static tenrec_status init_is_refused_when_the_worker_runs(const struct tenrec_te
 static tenrec_status worker_is_alone_in_its_world(const struct tenrec_test *t, tenrec_error *err)
 {
     struct tenrec_tensor *ones = filled(2, 1);
-    const struct tenrec_value args[] = { tenrec_tensor(ones), tenrec_tensor(ones) };
+    const struct tenrec_value args[] = { tenrec_value_tensor(ones), tenrec_value_tensor(ones) };
     struct tenrec_future *f;
 
     (void)err;
@@ -239,7 +239,7 @@ static void tells(struct tenrec_worker *w, const char *key, const char *value)
 {
     struct wanted wanted = { .key = key };
 
-    tenrec_worker_debug_info(w, take, &wanted);
+    tenrec_worker_list_debug_info(w, take, &wanted);
     assert_string_equal(wanted.value, value);
 }
 
@@ -276,7 +276,7 @@ static tenrec_status pool_has_the_threads_of_the_options(const struct tenrec_tes
 static tenrec_status timeout_is_that_of_the_options(const struct tenrec_test *t, tenrec_error *err)
 {
     (void)err;
-    assert_int_equal(tenrec_get_rpc_timeout(t->worker), 100000);
+    assert_int_equal(tenrec_worker_get_rpc_timeout(t->worker), 100000);
     return TENREC_OK;
 }
 

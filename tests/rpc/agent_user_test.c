@@ -26,7 +26,7 @@ static const char text[] =
 
 /* One of two ends, in this process. */
 struct end {
-    struct tenrec_backend_agent *agent;
+    struct tenrec_chain *agent;
     pthread_mutex_t lock;
     struct tenrec_msg *last; /* that was delivered */
     tenrec_peer from;
@@ -83,7 +83,7 @@ static tenrec_status on_place(void *arg, tenrec_peer from, struct tenrec_msg *ms
     (void)from;
     atomic_fetch_add(&e->placed, 1);
     if (!e->memory)
-        return tenrec_backend_place(msg, err);
+        return tenrec_msg_place(msg, err);
     for (uint32_t i = 0; i < msg->n_tensors; i++) {
         tenrec_msg_tensor(msg, i)->device = (struct tenrec_device){ TENREC_CPU, 0 };
         tenrec_msg_tensor(msg, i)->data = e->memory;
@@ -117,13 +117,13 @@ static void make(void)
     tenrec_config_drop(config);
     for (int i = 0; i < 2; i++) {
         struct end *e = &p->end[i];
-        const struct tenrec_backend_user user = { .size = sizeof user,
-                                                  .deliver = on_deliver,
-                                                  .peer_lost = on_lost,
-                                                  .place = on_place,
-                                                  .accepts = on_accepts,
-                                                  .wake = on_wake,
-                                                  .arg = e };
+        const struct tenrec_chain_user user = { .size = sizeof user,
+                                                .deliver = on_deliver,
+                                                .peer_lost = on_lost,
+                                                .place = on_place,
+                                                .accepts = on_accepts,
+                                                .wake = on_wake,
+                                                .arg = e };
         pthread_mutex_init(&e->lock, NULL);
         p->member[i] = (struct tenrec_member){ .size = sizeof p->member[i],
                                                .id = i,
@@ -131,17 +131,17 @@ static void make(void)
                                                .name = i ? "b" : "a" };
         assert_status(tenrec_init_backend(p->options, &user, &p->member[i], 2, &e->agent, &err),
                       &err);
-        p->member[i].address = tenrec_backend_address(e->agent);
+        p->member[i].address = tenrec_chain_address(e->agent);
     }
     for (int i = 0; i < 2; i++)
-        assert_status(tenrec_backend_start(p->end[i].agent, p->member, 2, &err), &err);
+        assert_status(tenrec_chain_start(p->end[i].agent, p->member, 2, &err), &err);
     pair = p;
 }
 
 static void drop(void)
 {
     for (int i = 0; i < 2; i++) {
-        tenrec_backend_drop(pair->end[i].agent);
+        tenrec_chain_drop(pair->end[i].agent);
         if (pair->end[i].last)
             pair->end[i].last->release(pair->end[i].last);
         free(pair->end[i].memory);
@@ -153,13 +153,13 @@ static void drop(void)
 
 static void send(struct pair *p, int from, struct tenrec_msg *msg)
 {
-    tenrec_backend_send(p->end[from].agent, 1 - from, msg,
-                        (struct tenrec_done){ on_done, &p->end[from] });
+    tenrec_chain_send(p->end[from].agent, 1 - from, msg,
+                      (struct tenrec_done){ on_done, &p->end[from] });
 }
 
 static struct tenrec_msg *request(const char *payload, uint32_t n_tensors)
 {
-    struct tenrec_msg *msg = tenrec_backend_message(strlen(payload), n_tensors);
+    struct tenrec_msg *msg = tenrec_msg_new(strlen(payload), n_tensors);
 
     assert_non_null(msg);
     msg->type = 0x10f; /* any number travels */
@@ -170,7 +170,7 @@ static struct tenrec_msg *request(const char *payload, uint32_t n_tensors)
 
 static struct tenrec_msg *answer(const struct tenrec_msg *to)
 {
-    struct tenrec_msg *msg = tenrec_backend_message(0, 0);
+    struct tenrec_msg *msg = tenrec_msg_new(0, 0);
 
     assert_non_null(msg);
     msg->type = 0x210;
@@ -221,13 +221,13 @@ TEST_WHEN(agent_user_tensors_outlive_their_message_when_taken, is_not_faulty, ma
     x = tenrec_tensor_data(t);
     for (int i = 0; i < 1 << 18; i++)
         x[i] = (float)i;
-    tenrec_backend_set_tensor(msg, 0, t);
+    tenrec_msg_set_tensor(msg, 0, t);
     send(pair, 0, msg);
     assert_becomes(atomic_load(&pair->end[1].got) == 1);
     assert_int_equal(atomic_load(&pair->end[1].placed), 1);
-    t = tenrec_backend_take_tensor(pair->end[1].last, 0);
+    t = tenrec_msg_take_tensor(pair->end[1].last, 0);
     assert_non_null(t);
-    assert_null(tenrec_backend_take_tensor(pair->end[1].last, 0));
+    assert_null(tenrec_msg_take_tensor(pair->end[1].last, 0));
     pair->end[1].last->release(pair->end[1].last);
     pair->end[1].last = NULL;
     x = tenrec_tensor_data(t);
@@ -246,11 +246,11 @@ TEST_WHEN(agent_user_tensors_land_where_they_are_placed, is_not_faulty, make, dr
     assert_non_null(pair->end[1].memory);
     assert_status(tenrec_tensor_new(TENREC_INT32, 1, shape, &t, &err), &err);
     memcpy(tenrec_tensor_data(t), "0123456789abcdef", 16);
-    tenrec_backend_set_tensor(msg, 0, t);
+    tenrec_msg_set_tensor(msg, 0, t);
     send(pair, 0, msg);
     assert_becomes(atomic_load(&pair->end[1].got) == 1);
     assert_memory_equal(pair->end[1].memory, "0123456789abcdef", 16);
-    assert_null(tenrec_backend_take_tensor(pair->end[1].last, 0));
+    assert_null(tenrec_msg_take_tensor(pair->end[1].last, 0));
 }
 
 static atomic_int released;
@@ -302,7 +302,7 @@ TEST_WHEN(agent_user_a_waiting_thread_reads_by_itself, is_not_faulty, make, drop
     send(pair, 1, answer(pair->end[1].last));
     clock_gettime(CLOCK_MONOTONIC, &now);
     wait.deadline_ns = ((uint64_t)now.tv_sec + 10) * 1000000000;
-    st = tenrec_backend_poll(pair->end[0].agent, 1, &wait);
+    st = tenrec_chain_poll(pair->end[0].agent, 1, &wait);
     assert_true(st == TENREC_OK || st == TENREC_EUNSUPPORTED);
     assert_becomes(has_answer(&pair->end[0]));
     close(wait.wake_fd);
@@ -317,12 +317,12 @@ TEST_WITH(agent_user_reads_messages_on_the_leading_thread, make, drop)
     const tenrec_status expected = strcmp(backend, "inproc") == 0 ? TENREC_EUNSUPPORTED : TENREC_OK;
 
     send(pair, 0, request("hello", 0));
-    assert_int_equal(tenrec_backend_lead(b->agent, &wait), expected);
+    assert_int_equal(tenrec_chain_lead(b->agent, &wait), expected);
     assert_becomes(has_answer(b));
     send(pair, 0, request("hello", 0));
     assert_becomes(atomic_load(&b->got) == 2);
-    tenrec_backend_stop(b->agent);
-    assert_int_equal(tenrec_backend_lead(b->agent, &wait), TENREC_EUNSUPPORTED);
+    tenrec_chain_stop(b->agent);
+    assert_int_equal(tenrec_chain_lead(b->agent, &wait), TENREC_EUNSUPPORTED);
 }
 
 /* Between shm alone; elsewhere the tensor itself is as quick. */
@@ -340,19 +340,19 @@ TEST_WHEN(agent_user_copies_tensors_for_a_receiver_that_maps_them, is_not_faulty
     assert_status(tenrec_tensor_new(TENREC_UINT8, 1, &n, &t, &err), &err);
     memset(tenrec_tensor_data(t), 7, (size_t)n);
     d = *tenrec_tensor_desc(t);
-    assert_null(tenrec_backend_copy_for(a->agent, 1, none, &d)); /* not connected */
+    assert_null(tenrec_chain_copy_for(a->agent, 1, none, &d)); /* not connected */
     send(pair, 0, request("hello", 0));
     assert_becomes(atomic_load(&b->got) == 1 && atomic_load(&a->told) == 1);
     for (int i = 0; maps && i < 2; i++) { /* with the call, and with its answer */
-        copy = i ? tenrec_backend_copy_for(b->agent, 0, b->last->route, &d)
-                 : tenrec_backend_copy_for(a->agent, 1, none, &d);
+        copy = i ? tenrec_chain_copy_for(b->agent, 0, b->last->route, &d)
+                 : tenrec_chain_copy_for(a->agent, 1, none, &d);
         assert_non_null(copy);
-        msg = i ? tenrec_backend_message(0, 1) : request("hello", 1);
+        msg = i ? tenrec_msg_new(0, 1) : request("hello", 1);
         msg->route = i ? b->last->route : none;
-        tenrec_backend_set_tensor(msg, 0, copy);
+        tenrec_msg_set_tensor(msg, 0, copy);
         send(pair, i, msg);
         assert_becomes(atomic_load(&pair->end[1 - i].got) == 2 - i);
-        got = tenrec_backend_take_tensor(pair->end[1 - i].last, 0);
+        got = tenrec_msg_take_tensor(pair->end[1 - i].last, 0);
         assert_non_null(got);
         assert_false(tenrec_tensor_desc(got)->flags & TENREC_TENSOR_READ_ONLY);
         assert_int_equal(((unsigned char *)tenrec_tensor_data(got))[n - 1], 7);
@@ -360,9 +360,9 @@ TEST_WHEN(agent_user_copies_tensors_for_a_receiver_that_maps_them, is_not_faulty
         tenrec_tensor_drop(got);
     }
     if (!maps)
-        assert_null(tenrec_backend_copy_for(a->agent, 1, none, &d));
+        assert_null(tenrec_chain_copy_for(a->agent, 1, none, &d));
     d.bytes = 64 << 10; /* too small to gain */
-    assert_null(tenrec_backend_copy_for(a->agent, 1, none, &d));
+    assert_null(tenrec_chain_copy_for(a->agent, 1, none, &d));
     tenrec_tensor_drop(t);
 }
 
@@ -379,8 +379,8 @@ TEST_WHEN(agent_user_copies_no_more_than_the_pool_may_have, is_not_faulty, make,
     memset(tenrec_tensor_data(t), 7, (size_t)n);
     send(pair, 0, request("hello", 0));
     assert_becomes(atomic_load(&pair->end[1].got) == 1 && atomic_load(&pair->end[0].told) == 1);
-    while (made < 64 && (copy[made] = tenrec_backend_copy_for(pair->end[0].agent, 1, none,
-                                                              tenrec_tensor_desc(t))) != NULL)
+    while (made < 64 && (copy[made] = tenrec_chain_copy_for(pair->end[0].agent, 1, none,
+                                                            tenrec_tensor_desc(t))) != NULL)
         made++;
     assert_int_equal(made, strcmp(backend, "shm") == 0 ? 256 / 8 : 0);
     while (made > 0)
@@ -395,8 +395,8 @@ TEST_WHEN(agent_user_wakes_at_the_earliest_deadline, is_not_faulty, make, drop)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-    tenrec_backend_wake_at(pair->end[0].agent, ns + UINT64_C(3600000000000));
-    tenrec_backend_wake_at(pair->end[0].agent, ns + 20000000);
+    tenrec_chain_wake_at(pair->end[0].agent, ns + UINT64_C(3600000000000));
+    tenrec_chain_wake_at(pair->end[0].agent, ns + 20000000);
     assert_becomes(atomic_load(&pair->end[0].woken) == 1);
     assert_int_equal(atomic_load(&pair->end[1].woken), 0);
 }
@@ -405,14 +405,14 @@ TEST_WHEN(agent_user_is_told_that_a_peer_is_gone, is_not_faulty, make, drop)
 {
     send(pair, 0, request("hello", 0));
     assert_becomes(atomic_load(&pair->end[1].got) == 1);
-    tenrec_backend_stop(pair->end[1].agent);
+    tenrec_chain_stop(pair->end[1].agent);
     assert_becomes(atomic_load(&pair->end[0].lost) == 1);
 }
 
 TEST_WHEN(agent_user_send_fails_after_stop, is_not_faulty, make, drop)
 {
-    tenrec_backend_stop(pair->end[0].agent);
-    tenrec_backend_stop(pair->end[0].agent);
+    tenrec_chain_stop(pair->end[0].agent);
+    tenrec_chain_stop(pair->end[0].agent);
     send(pair, 0, request("hello", 0));
     assert_int_equal(atomic_load(&pair->end[0].failed), 1);
     assert_int_equal(pair->end[0].why.code, TENREC_ESHUTDOWN);
@@ -424,7 +424,7 @@ TEST_WHEN(agent_user_drain_returns_when_all_is_told, is_not_faulty, make, drop)
 
     for (int i = 0; i < 20; i++)
         send(pair, 0, request("hello", 0));
-    assert_status(tenrec_backend_drain(pair->end[0].agent, 10000, &err), &err);
+    assert_status(tenrec_chain_drain(pair->end[0].agent, 10000, &err), &err);
     assert_int_equal(atomic_load(&pair->end[0].told), 20);
     assert_becomes(atomic_load(&pair->end[1].got) == 20);
 }
@@ -438,7 +438,7 @@ TEST_WHEN(agent_user_reads_on_when_it_is_resumed, is_not_faulty, make, drop)
         send(pair, 0, request("hello", 0));
     assert_true(atomic_load(&pair->end[1].got) < 6);
     atomic_store(&pair->end[1].deaf, false);
-    tenrec_backend_resume(pair->end[1].agent);
+    tenrec_chain_resume(pair->end[1].agent);
     assert_becomes(atomic_load(&pair->end[1].got) == 6);
 }
 
@@ -447,7 +447,7 @@ TEST_WHEN(agent_user_names_its_backend_and_its_settings, is_not_faulty, make, dr
     struct tenrec_backend_settings s = { .size = sizeof s };
     struct tenrec_backend_settings part = { .size = 8, .rpc_timeout_ms = 5 };
 
-    assert_string_equal(tenrec_backend_name(pair->end[0].agent), backend);
+    assert_string_equal(tenrec_chain_name(pair->end[0].agent), backend);
     tenrec_rpc_backend_options_settings(pair->options, &s);
     assert_int_equal(s.num_worker_threads, 3);
     assert_int_equal(s.rpc_timeout_ms, 7000);

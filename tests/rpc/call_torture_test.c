@@ -43,7 +43,7 @@ static void refill(void)
 /* Fails all later allocations: for the result, and for the error instead of it. */
 static tenrec_status starve(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
-    const struct tenrec_value v = tenrec_int(42);
+    const struct tenrec_value v = tenrec_value_int(42);
 
     (void)arg;
     drain();
@@ -56,9 +56,11 @@ static void register_all(struct tenrec_worker *w, size_t me)
     tenrec_error err;
 
     functions_register(w, me);
-    assert_status(tenrec_register_function(w, "starve", starve, NULL, TENREC_POOL, &err), &err);
-    assert_status(tenrec_register_function(w, "starve_inline", starve, NULL, TENREC_INLINE, &err),
+    assert_status(tenrec_worker_register_function(w, "starve", starve, NULL, TENREC_POOL, &err),
                   &err);
+    assert_status(
+        tenrec_worker_register_function(w, "starve_inline", starve, NULL, TENREC_INLINE, &err),
+        &err);
 }
 
 static void open_two(void)
@@ -75,7 +77,7 @@ static void close_two(void)
 static tenrec_status add_with(const char *function, int64_t timeout_ms, tenrec_error *err)
 {
     const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = timeout_ms };
-    const struct tenrec_value args[] = { tenrec_int(2), tenrec_int(40) };
+    const struct tenrec_value args[] = { tenrec_value_int(2), tenrec_value_int(40) };
     struct tenrec_value *got = NULL;
     tenrec_status st = tenrec_rpc_sync(two.worker[0], "worker1", function, args, 2, &o, &got, err);
 
@@ -118,7 +120,7 @@ static tenrec_status one_tensor(void *arg, tenrec_error *err)
     st = tenrec_tensor_from_data(data, sizeof data, TENREC_FLOAT32, 1, shape, NULL, NULL, NULL, &t,
                                  err);
     if (st == TENREC_OK) {
-        v = tenrec_tensor(t);
+        v = tenrec_value_tensor(t);
         st = tenrec_rpc_sync(two.worker[0], "worker1", "identity", &v, 1, &o, &got, err);
     }
     tenrec_value_drop(got);

@@ -9,7 +9,7 @@
 
 TEST(codec_call_has_the_documented_bytes_when_written)
 {
-    const struct tenrec_value args[] = { tenrec_int(2), tenrec_text("x") };
+    const struct tenrec_value args[] = { tenrec_value_int(2), tenrec_value_text("x") };
     const char want[] = HEAD "\x84\x63"
                              "add\x82\x02\x61x\x19\x03\xe8\xa0";
     struct tenrec_msg *msg = written_call("add", args, 2, 1000);
@@ -41,13 +41,16 @@ TEST(codec_call_comes_back_when_it_has_no_arguments)
 TEST(codec_call_comes_back_when_it_has_all_types)
 {
     struct tenrec_tensor *t = tensor_of(3, 10);
-    const struct tenrec_value items[] = { tenrec_int(INT64_MIN), tenrec_int(INT64_MAX) };
-    const struct tenrec_entry entries[] = { { "k\xc3\xa4", tenrec_bytes("\0\1", 2) },
-                                            { "", tenrec_nil() } };
-    const struct tenrec_value args[] = { tenrec_nil(),           tenrec_bool(true),
-                                         tenrec_double(-0.25),   tenrec_text("h\xc3\xa9"),
-                                         tenrec_bytes("ab", 2),  tenrec_array(items, 2),
-                                         tenrec_map(entries, 2), tenrec_tensor(t) };
+    const struct tenrec_value items[] = { tenrec_value_int(INT64_MIN),
+                                          tenrec_value_int(INT64_MAX) };
+    const struct tenrec_entry entries[] = { { "k\xc3\xa4", tenrec_value_bytes("\0\1", 2) },
+                                            { "", tenrec_value_nil() } };
+    const struct tenrec_value args[] = {
+        tenrec_value_nil(),           tenrec_value_bool(true),
+        tenrec_value_double(-0.25),   tenrec_value_text("h\xc3\xa9"),
+        tenrec_value_bytes("ab", 2),  tenrec_value_array(items, 2),
+        tenrec_value_map(entries, 2), tenrec_value_tensor(t)
+    };
     struct tenrec_msg *msg = written_call("f", args, N(args), 5);
     struct codec_call call;
     const struct tenrec_value *v;
@@ -78,7 +81,7 @@ TEST(codec_call_comes_back_when_it_needs_more_than_its_room)
     struct codec_call call;
 
     for (size_t i = 0; i < N(args); i++)
-        args[i] = tenrec_int((int64_t)i - 150);
+        args[i] = tenrec_value_int((int64_t)i - 150);
     msg = written_call("many", args, N(args), 0);
     assert_int_equal(codec_read_call(msg, &call, NULL), TENREC_OK);
     assert_non_null(call.heap);
@@ -90,7 +93,7 @@ TEST(codec_call_comes_back_when_it_needs_more_than_its_room)
 
 TEST(codec_call_keeps_the_same_key_when_the_time_differs)
 {
-    const struct tenrec_value args[] = { tenrec_int(2) };
+    const struct tenrec_value args[] = { tenrec_value_int(2) };
     struct tenrec_msg *a = written_call("add", args, 1, 5),
                       *b = written_call("add", args, 1, 70000);
 
@@ -129,7 +132,7 @@ TEST(codec_call_ignores_options_when_it_knows_none)
 TEST(codec_call_shares_tensors_when_written)
 {
     struct tenrec_tensor *t = tensor_of(4, 0);
-    const struct tenrec_value arg = tenrec_tensor(t);
+    const struct tenrec_value arg = tenrec_value_tensor(t);
     struct tenrec_msg *msg = written_call("f", &arg, 1, 0);
 
     assert_int_equal(msg->n_tensors, 1);
@@ -151,7 +154,7 @@ TEST(codec_call_copies_a_tensor_when_it_is_not_contiguous)
     assert_int_equal(tenrec_tensor_from_data(data, sizeof data, TENREC_INT32, 2, shape, strides,
                                              NULL, NULL, &t, NULL),
                      TENREC_OK);
-    arg = tenrec_tensor(t);
+    arg = tenrec_value_tensor(t);
     msg = written_call("f", &arg, 1, 0);
     assert_memory_equal(tenrec_msg_tensor(msg, 0)->data, want, sizeof want);
     assert_int_equal(tenrec_msg_tensor(msg, 0)->strides[0], 2);
@@ -161,7 +164,7 @@ TEST(codec_call_copies_a_tensor_when_it_is_not_contiguous)
 
 TEST(codec_call_refuses_text_when_it_is_not_utf8)
 {
-    const struct tenrec_value arg = tenrec_text("ab\xff");
+    const struct tenrec_value arg = tenrec_value_text("ab\xff");
     struct tenrec_msg *msg = NULL;
     tenrec_error err;
 
@@ -177,9 +180,9 @@ TEST(codec_call_refuses_arguments_when_nested_too_deep)
     struct codec_call call;
     tenrec_error err;
 
-    level[0] = tenrec_int(1);
+    level[0] = tenrec_value_int(1);
     for (int i = 1; i < 66; i++)
-        level[i] = tenrec_array(&level[i - 1], 1);
+        level[i] = tenrec_value_array(&level[i - 1], 1);
     msg = written_call("f", &level[63], 1, 0);
     assert_int_equal(codec_read_call(msg, &call, NULL), TENREC_OK);
     codec_call_finish(&call);
@@ -191,7 +194,7 @@ TEST(codec_call_refuses_arguments_when_nested_too_deep)
 
 TEST(codec_call_refuses_a_tensor_when_it_is_null)
 {
-    const struct tenrec_value arg = tenrec_tensor(NULL);
+    const struct tenrec_value arg = tenrec_value_tensor(NULL);
     struct tenrec_msg *msg = NULL;
 
     assert_int_equal(codec_write_call(TENREC_MSG_CALL, "f", &arg, 1, 0, &msg, NULL), TENREC_EINVAL);
@@ -247,9 +250,9 @@ TEST(codec_call_refuses_every_malformed_payload)
 TEST(codec_call_refuses_every_cut_payload)
 {
     struct tenrec_tensor *t = tensor_of(3, 10);
-    const struct tenrec_entry entry = { "key", tenrec_double(1.5) };
-    const struct tenrec_value args[] = { tenrec_text("text"), tenrec_map(&entry, 1),
-                                         tenrec_tensor(t), tenrec_int(100000) };
+    const struct tenrec_entry entry = { "key", tenrec_value_double(1.5) };
+    const struct tenrec_value args[] = { tenrec_value_text("text"), tenrec_value_map(&entry, 1),
+                                         tenrec_value_tensor(t), tenrec_value_int(100000) };
     struct tenrec_msg *whole = written_call("function", args, N(args), 60000);
 
     for (uint64_t n = 0; n < whole->payload_len; n++) {

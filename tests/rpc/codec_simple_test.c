@@ -123,7 +123,7 @@ static const int64_t edges[] = { 0,         1,          23,         24,         
 TEST(codec_simple_writes_the_same_bytes_when_numbers_are_at_edges)
 {
     for (size_t i = 0; i < N(edges); i++) {
-        struct tenrec_value v = tenrec_int(edges[i]);
+        struct tenrec_value v = tenrec_value_int(edges[i]);
 
         check_written("f", &v, 1, edges[i] < 0 ? 0 : edges[i]);
     }
@@ -137,7 +137,8 @@ TEST(codec_simple_writes_the_same_bytes_when_lengths_are_at_edges)
     char name[256];
 
     for (size_t i = 0; i < N(lens); i++) {
-        struct tenrec_value v[] = { tenrec_bytes(letters, lens[i]), tenrec_text("end") };
+        struct tenrec_value v[] = { tenrec_value_bytes(letters, lens[i]),
+                                    tenrec_value_text("end") };
 
         check_written("f", v, 2, 1);
         v[0].type = TENREC_VALUE_TEXT;
@@ -149,9 +150,10 @@ TEST(codec_simple_writes_the_same_bytes_when_lengths_are_at_edges)
 
 TEST(codec_simple_writes_the_same_bytes_when_all_types_are_there)
 {
-    struct tenrec_value v[] = { tenrec_nil(),         tenrec_bool(true), tenrec_bool(false),
-                                tenrec_double(-0.25), tenrec_int(-7),    tenrec_text("h\xc3\xa9"),
-                                tenrec_bytes(NULL, 0) };
+    struct tenrec_value v[] = { tenrec_value_nil(),         tenrec_value_bool(true),
+                                tenrec_value_bool(false),   tenrec_value_double(-0.25),
+                                tenrec_value_int(-7),       tenrec_value_text("h\xc3\xa9"),
+                                tenrec_value_bytes(NULL, 0) };
 
     check_written("f", v, N(v), 60000);
 }
@@ -159,8 +161,8 @@ TEST(codec_simple_writes_the_same_bytes_when_all_types_are_there)
 TEST(codec_simple_writes_the_same_message_when_there_are_tensors)
 {
     struct tenrec_tensor *t = tensor_of(3, 1), *other = tensor_of(70, 1);
-    struct tenrec_value v[] = { tenrec_tensor(t), tenrec_int(5), tenrec_tensor(other),
-                                tenrec_tensor(t) };
+    struct tenrec_value v[] = { tenrec_value_tensor(t), tenrec_value_int(5),
+                                tenrec_value_tensor(other), tenrec_value_tensor(t) };
 
     check_written("f", v, N(v), 60000);
     tenrec_tensor_drop(t);
@@ -170,12 +172,13 @@ TEST(codec_simple_writes_the_same_message_when_there_are_tensors)
 TEST(codec_simple_leaves_other_values_alone_when_written)
 {
     struct tenrec_value many[24],
-        list = tenrec_array(NULL, 0), none = tenrec_tensor(NULL), bad = tenrec_text("\xff"),
-        missing = tenrec_bytes(NULL, 3), large = tenrec_bytes(letters, sizeof letters),
-        two[] = { tenrec_bytes(letters, 400), tenrec_bytes(letters, 400) };
+        list = tenrec_value_array(NULL, 0), none = tenrec_value_tensor(NULL),
+        bad = tenrec_value_text("\xff"), missing = tenrec_value_bytes(NULL, 3),
+        large = tenrec_value_bytes(letters, sizeof letters),
+        two[] = { tenrec_value_bytes(letters, 400), tenrec_value_bytes(letters, 400) };
 
     for (size_t i = 0; i < N(many); i++)
-        many[i] = tenrec_nil();
+        many[i] = tenrec_value_nil();
     assert_null(codec_simple_write(TENREC_MSG_CALL, "f", many, N(many), 1));
     assert_null(codec_simple_write(TENREC_MSG_CALL, "f", &list, 1, 1));
     assert_null(codec_simple_write(TENREC_MSG_CALL, "f", &none, 1, 1));
@@ -189,9 +192,11 @@ TEST(codec_simple_leaves_other_values_alone_when_written)
 
 TEST(codec_simple_reads_the_same_call_when_it_takes_it)
 {
-    struct tenrec_value v[] = { tenrec_nil(),   tenrec_bool(true),     tenrec_bool(false),
-                                tenrec_int(-7), tenrec_double(-0.25),  tenrec_int(300),
-                                tenrec_int(25), tenrec_bytes("ab", 2), tenrec_bytes("", 0) };
+    struct tenrec_value v[] = { tenrec_value_nil(),         tenrec_value_bool(true),
+                                tenrec_value_bool(false),   tenrec_value_int(-7),
+                                tenrec_value_double(-0.25), tenrec_value_int(300),
+                                tenrec_value_int(25),       tenrec_value_bytes("ab", 2),
+                                tenrec_value_bytes("", 0) };
     struct tenrec_msg *msg = written_call("f", v, N(v), 60000);
 
     assert_true(check_read(msg));
@@ -200,7 +205,7 @@ TEST(codec_simple_reads_the_same_call_when_it_takes_it)
     assert_true(check_read(msg));
     msg->release(msg);
     for (size_t i = 0; i < N(edges); i++) {
-        v[0] = tenrec_int(edges[i]);
+        v[0] = tenrec_value_int(edges[i]);
         msg = written_call("f", v, 1, 1);
         check_read(msg);
         msg->release(msg);
@@ -228,8 +233,8 @@ static size_t check_read_with_each_byte_changed(struct tenrec_msg *msg)
  * reads alike. */
 TEST(codec_simple_reads_the_same_call_when_a_byte_is_changed)
 {
-    const struct tenrec_value v[] = { tenrec_int(300), tenrec_double(1.5), tenrec_bytes("abc", 3),
-                                      tenrec_bool(true) };
+    const struct tenrec_value v[] = { tenrec_value_int(300), tenrec_value_double(1.5),
+                                      tenrec_value_bytes("abc", 3), tenrec_value_bool(true) };
     struct tenrec_msg *msg = written_call("fn", v, N(v), 1000);
 
     assert_true(check_read_with_each_byte_changed(msg) > 1000);
@@ -240,7 +245,8 @@ TEST(codec_simple_reads_the_same_call_when_a_byte_is_changed)
 TEST(codec_simple_reads_the_same_call_when_a_byte_behind_tensors_is_changed)
 {
     struct tenrec_tensor *t = tensor_of(3, 1), *other = tensor_of(3, 5);
-    const struct tenrec_value v[] = { tenrec_tensor(t), tenrec_tensor(other), tenrec_int(300) };
+    const struct tenrec_value v[] = { tenrec_value_tensor(t), tenrec_value_tensor(other),
+                                      tenrec_value_int(300) };
     struct tenrec_msg *msg = written_call("fn", v, N(v), 1000);
 
     assert_true(check_read(msg));
@@ -254,7 +260,7 @@ TEST(codec_simple_reads_the_same_call_when_a_byte_behind_tensors_is_changed)
 TEST(codec_simple_leaves_alone_tensors_without_owner_when_read)
 {
     struct tenrec_tensor *t = tensor_of(3, 1);
-    const struct tenrec_value v = tenrec_tensor(t);
+    const struct tenrec_value v = tenrec_value_tensor(t);
     struct tenrec_msg *msg = written_call("fn", &v, 1, 1000);
 
     assert_true(check_read(msg));
@@ -267,7 +273,8 @@ TEST(codec_simple_leaves_alone_tensors_without_owner_when_read)
 /* In memory that ends where the payload does. */
 TEST(codec_simple_reads_nothing_behind_the_end_when_it_is_cut)
 {
-    const struct tenrec_value v[] = { tenrec_int(300), tenrec_double(1.5), tenrec_bytes("abc", 3) };
+    const struct tenrec_value v[] = { tenrec_value_int(300), tenrec_value_double(1.5),
+                                      tenrec_value_bytes("abc", 3) };
     struct tenrec_msg *whole = written_call("fn", v, N(v), 1000), cut = *whole;
     struct codec_call call;
 
@@ -305,7 +312,7 @@ TEST(codec_simple_reads_the_same_call_when_a_float_has_the_bits_of_a_boolean)
 /* The value alone is of the short way, in an array of the long one. */
 static void check_answer_written(struct tenrec_value v)
 {
-    const struct tenrec_value list = tenrec_array(&v, 1);
+    const struct tenrec_value list = tenrec_value_array(&v, 1);
     struct tenrec_msg *msg = codec_simple_write_value(&v, TENREC_MSG_RET), *want;
     const char *bytes, *wanted;
 
@@ -324,19 +331,19 @@ static void check_answer_written(struct tenrec_value v)
 TEST(codec_simple_writes_the_same_answer_when_it_is_one_number)
 {
     for (size_t i = 0; i < N(edges); i++) {
-        check_answer_written(tenrec_int(edges[i]));
-        check_answer_written(tenrec_int(~edges[i]));
+        check_answer_written(tenrec_value_int(edges[i]));
+        check_answer_written(tenrec_value_int(~edges[i]));
     }
-    check_answer_written(tenrec_double(1.5));
-    check_answer_written(tenrec_bool(true));
-    check_answer_written(tenrec_bool(false));
+    check_answer_written(tenrec_value_double(1.5));
+    check_answer_written(tenrec_value_bool(true));
+    check_answer_written(tenrec_value_bool(false));
 }
 
 TEST(codec_simple_leaves_alone_answers_that_are_not_one_number_when_written)
 {
-    const struct tenrec_value one = tenrec_int(1);
-    const struct tenrec_value v[] = { tenrec_nil(), tenrec_text("a"), tenrec_bytes("a", 1),
-                                      tenrec_array(&one, 1) };
+    const struct tenrec_value one = tenrec_value_int(1);
+    const struct tenrec_value v[] = { tenrec_value_nil(), tenrec_value_text("a"),
+                                      tenrec_value_bytes("a", 1), tenrec_value_array(&one, 1) };
 
     for (size_t i = 0; i < N(v); i++)
         assert_null(codec_simple_write_value(&v[i], TENREC_MSG_RET));

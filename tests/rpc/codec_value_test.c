@@ -149,8 +149,8 @@ TEST(codec_value_reads_collections_of_the_rfc)
 TEST(codec_value_outlives_its_message_when_read)
 {
     struct tenrec_tensor *t = tensor_of(3, 10);
-    const struct tenrec_value items[] = { tenrec_bytes("abc", 3), tenrec_tensor(t) };
-    const struct tenrec_value list = tenrec_array(items, 2);
+    const struct tenrec_value items[] = { tenrec_value_bytes("abc", 3), tenrec_value_tensor(t) };
+    const struct tenrec_value list = tenrec_value_array(items, 2);
     struct tenrec_msg *msg = NULL;
     struct tenrec_value *v = NULL;
 

@@ -21,8 +21,8 @@ static tenrec_status where(struct tenrec_call *c, void *arg, tenrec_error *why)
     size_t n;
     const struct tenrec_value *args = tenrec_call_args(c, &n);
     const struct tenrec_device d = tenrec_tensor_desc(args[0].u.tensor)->device;
-    struct tenrec_value item[] = { tenrec_int(d.kind == TENREC_CPU ? -1 : d.index), args[0] };
-    const struct tenrec_value both = tenrec_array(item, 2);
+    struct tenrec_value item[] = { tenrec_value_int(d.kind == TENREC_CPU ? -1 : d.index), args[0] };
+    const struct tenrec_value both = tenrec_value_array(item, 2);
 
     (void)arg;
     return tenrec_call_return(c, &both, why);
@@ -31,7 +31,8 @@ static tenrec_status where(struct tenrec_call *c, void *arg, tenrec_error *why)
 static void setup(struct tenrec_worker *w, size_t rank)
 {
     (void)rank;
-    assert_status(tenrec_register_function(w, "where", where, NULL, TENREC_POOL, &err), &err);
+    assert_status(tenrec_worker_register_function(w, "where", where, NULL, TENREC_POOL, &err),
+                  &err);
 }
 
 /* `maps`: "worker.device_maps=..." or NULL. */
@@ -81,7 +82,7 @@ static tenrec_status ask(struct tenrec_worker *w, const char *to, struct tenrec_
                          struct tenrec_value **ret)
 {
     struct tenrec_tensor *t = ones(from);
-    const struct tenrec_value arg = tenrec_tensor(t);
+    const struct tenrec_value arg = tenrec_value_tensor(t);
     tenrec_status st = tenrec_rpc_sync(w, to, "where", &arg, 1, NULL, ret, &err);
 
     tenrec_tensor_drop(t);
@@ -129,7 +130,7 @@ TEST_WITH(device_joiner_sends_by_its_map_at_once, begin, NULL)
         b = join(1, "worker.device_maps={worker0: {cpu: cuda:1, cuda:0: cuda:0}}");
         goes(b, "worker0", CPU, 1);
         goes(b, "worker0", GPU(0), 0);
-        assert_status(tenrec_get_devices(a, used, 4, &n, &err), &err);
+        assert_status(tenrec_worker_get_devices(a, used, 4, &n, &err), &err);
         assert_int_equal(n, 2);
         party_leave(b);
     }

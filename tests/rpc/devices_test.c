@@ -17,7 +17,8 @@ static tenrec_error err;
 static void setup(struct tenrec_worker *w, size_t rank)
 {
     (void)rank;
-    assert_status(tenrec_register_function(w, "echo", basic_echo, NULL, TENREC_POOL, &err), &err);
+    assert_status(tenrec_worker_register_function(w, "echo", basic_echo, NULL, TENREC_POOL, &err),
+                  &err);
 }
 
 static void open_two(void)
@@ -62,7 +63,7 @@ static void assert_numbers(struct tenrec_tensor *t, float first)
 TEST(devices_take_results_into_a_buffer_of_the_caller)
 {
     struct tenrec_tensor *x = numbers(1), *into = numbers(9);
-    const struct tenrec_value arg = tenrec_tensor(x);
+    const struct tenrec_value arg = tenrec_value_tensor(x);
     const struct tenrec_call_options o = { .size = sizeof o, .into = into };
     struct tenrec_value *got = NULL;
 
@@ -79,7 +80,7 @@ TEST(devices_refuse_a_buffer_that_is_elsewhere)
 {
     const int64_t n = 4;
     struct tenrec_tensor *x = numbers(1), *into;
-    const struct tenrec_value arg = tenrec_tensor(x);
+    const struct tenrec_value arg = tenrec_value_tensor(x);
     struct tenrec_call_options o = { .size = sizeof o };
 
     assert_status(tenrec_tensor_new(TENREC_FLOAT32, 1, &n, &into, &err), &err);
@@ -97,9 +98,10 @@ TEST(devices_are_said_before_init)
     struct tenrec_device used[4];
     size_t n;
 
-    assert_int_equal(tenrec_set_device_map(two.worker[0], "worker1", &pair, 1, &err), TENREC_EBUSY);
-    assert_int_equal(tenrec_set_devices(two.worker[0], &pair.from, 1, &err), TENREC_EBUSY);
-    assert_status(tenrec_get_devices(two.worker[0], used, 4, &n, &err), &err);
+    assert_int_equal(tenrec_worker_set_device_map(two.worker[0], "worker1", &pair, 1, &err),
+                     TENREC_EBUSY);
+    assert_int_equal(tenrec_worker_set_devices(two.worker[0], &pair.from, 1, &err), TENREC_EBUSY);
+    assert_status(tenrec_worker_get_devices(two.worker[0], used, 4, &n, &err), &err);
     assert_int_equal(n, 2);
     assert_int_equal(used[0].index, 0);
     assert_int_equal(used[1].index, 1);
@@ -108,9 +110,9 @@ TEST(devices_are_said_before_init)
 TEST(devices_are_not_gathered)
 {
     struct tenrec_tensor *x = numbers(1);
-    const struct tenrec_value v = tenrec_tensor(x);
+    const struct tenrec_value v = tenrec_value_tensor(x);
 
-    assert_int_equal(tenrec_all_gather(two.worker[0], &v, NULL, 0, 1000, NULL, &err),
+    assert_int_equal(tenrec_worker_all_gather(two.worker[0], &v, NULL, 0, 1000, NULL, &err),
                      TENREC_EUNSUPPORTED);
     assert_text_has(err.text, "tenrec_tensor_to");
     tenrec_tensor_drop(x);
@@ -137,19 +139,19 @@ TEST(devices_are_asked_of_an_allocator_that_knows_them)
                                   .alloc = alloc_on_device,
                                   .free_fn = free_here };
     struct tenrec_tensor *x = numbers(3);
-    const struct tenrec_value arg = tenrec_tensor(x);
+    const struct tenrec_value arg = tenrec_value_tensor(x);
     struct tenrec_value *got = NULL;
 
     for (unsigned knows = 0; knows < 2; knows++) {
         a.flags = knows ? TENREC_ALLOCATOR_DEVICES : 0;
-        assert_status(tenrec_set_allocator(two.worker[0], &a, &err), &err);
+        assert_status(tenrec_worker_set_allocator(two.worker[0], &a, &err), &err);
         assert_status(tenrec_rpc_sync(two.worker[0], "worker1", "echo", &arg, 1, NULL, &got, &err),
                       &err);
         assert_int_equal(asked, knows);
         assert_numbers(got->u.tensor, 3);
         tenrec_value_drop(got);
     }
-    tenrec_set_allocator(two.worker[0], NULL, NULL);
+    tenrec_worker_set_allocator(two.worker[0], NULL, NULL);
     tenrec_tensor_drop(x);
 }
 

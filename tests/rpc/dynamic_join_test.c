@@ -149,14 +149,14 @@ TEST_WITH(dynamic_a_dead_one_is_taken_out_after_one_that_joins_slowly, begin, NU
     struct tenrec_worker *b = party_join(-1, NULL, functions_register);
     atomic_int outages = 0;
 
-    tenrec_set_log_callback(count_outages, &outages);
+    tenrec_log_set_callback(count_outages, &outages);
     put("tenrec/default/lock", "00000000deadbeef 3000 slow");
     party_die(b);
     party_await(a, 1);
     assert_int_equal(atomic_load(&outages), 0);
     party_clear_away(b);
     party_leave(a);
-    tenrec_set_log_callback(NULL, NULL);
+    tenrec_log_set_callback(NULL, NULL);
 }
 
 static void poll_the_store(struct tenrec_worker *w)
@@ -194,7 +194,7 @@ TEST_WITH(dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended
                                       &record, &len, &err),
                      TENREC_OK);
     put("tenrec/default/member/2", "of no sense");
-    tenrec_set_log_callback(count_outages, &outages);
+    tenrec_log_set_callback(count_outages, &outages);
     poll_the_store(a);
     assert_becomes(atomic_load(&outages) > 0);
     assert_int_equal(tenrec_store_set(party_store(), "tenrec/default/member/2", record, len,
@@ -203,7 +203,7 @@ TEST_WITH(dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended
     free(record);
     party_await(a, 2);
     assert_int_equal(atomic_load(&outages), 1);
-    tenrec_set_log_callback(NULL, NULL);
+    tenrec_log_set_callback(NULL, NULL);
     assert_int_equal(membership_list_leave(&ghost, clock_deadline_ms(CLUSTER_LONG_MS), &v, &err),
                      TENREC_OK);
     membership_view_finish(&v);

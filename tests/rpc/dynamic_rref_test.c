@@ -22,7 +22,7 @@ TEST_WITH(dynamic_references_work_with_one_that_came_later, begin, NULL)
     struct tenrec_worker *a = party_join(-1, NULL, rref_functions);
     struct tenrec_worker *b = party_join(-1, NULL, rref_functions);
     struct tenrec_rref *r = remote_int(a, "worker1", 41);
-    struct tenrec_value arg = tenrec_rref(r);
+    struct tenrec_value arg = tenrec_value_rref(r);
 
     assert_int_equal(int_of(r), 41);
     wait_owners_and_forks(b, 1, 1);
@@ -78,7 +78,7 @@ TEST_WITH(dynamic_references_of_a_dead_worker_are_released, begin, NULL)
     struct tenrec_worker *b = party_join(-1, NULL, rref_functions);
     struct tenrec_rref *r = remote_int(b, "worker0", 7);
 
-    tenrec_set_rrefs_released_callback(a, on_released, NULL);
+    tenrec_worker_set_rrefs_released_callback(a, on_released, NULL);
     assert_int_equal(int_of(r), 7);
     wait_owners_and_forks(a, 1, 1);
     party_die(b);
@@ -135,11 +135,11 @@ TEST_WITH(dynamic_leaver_releases_its_references, begin, NULL)
 static void *gather(void *arg)
 {
     struct together *t = arg;
-    struct tenrec_value mine = tenrec_int(party_id(t->w)), *all = NULL;
+    struct tenrec_value mine = tenrec_value_int(party_id(t->w)), *all = NULL;
     tenrec_error err;
 
     for (int i = 0; i < t->rounds && !t->why; i++) {
-        if (tenrec_all_gather(t->w, &mine, t->names, t->n, CLUSTER_LONG_MS, &all, &err) !=
+        if (tenrec_worker_all_gather(t->w, &mine, t->names, t->n, CLUSTER_LONG_MS, &all, &err) !=
             TENREC_OK)
             t->why = "gather failed";
         else if (all->n != t->rank)
@@ -190,7 +190,7 @@ static void *barrier_that_fails(void *arg)
     struct together *t = arg;
     tenrec_error err;
 
-    if (tenrec_barrier(t->w, t->names, t->n, CLUSTER_LONG_MS, &err) == TENREC_OK)
+    if (tenrec_worker_barrier(t->w, t->names, t->n, CLUSTER_LONG_MS, &err) == TENREC_OK)
         t->why = "no error";
     else if (!strstr(err.text, "worker2"))
         t->why = "who died is not named";

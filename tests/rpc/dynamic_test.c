@@ -240,7 +240,7 @@ TEST_WITH(dynamic_callbacks_report_joined_and_lost_members, begin, NULL)
     struct tenrec_worker *b, *x;
     tenrec_error err;
 
-    assert_int_equal(tenrec_set_member_callbacks(a, &c, &err), TENREC_OK);
+    assert_int_equal(tenrec_worker_set_member_callbacks(a, &c, &err), TENREC_OK);
     assert_int_equal(tenrec_init_rpc(a, &err), TENREC_OK);
     b = party_join(-1, NULL, functions_register);
     /* All were notified of the joiner, which waits for that. */

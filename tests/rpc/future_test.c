@@ -21,7 +21,7 @@ static struct tenrec_future *make(void)
 
 static void set_int(struct tenrec_future *f, int64_t i)
 {
-    struct tenrec_value v = tenrec_int(i);
+    struct tenrec_value v = tenrec_value_int(i);
 
     assert_int_equal(tenrec_future_set_value(f, &v, NULL), TENREC_OK);
 }
@@ -42,7 +42,7 @@ TEST(future_has_its_value_when_set)
 
 TEST(future_refuses_a_second_value_when_done)
 {
-    struct tenrec_value v = tenrec_int(2);
+    struct tenrec_value v = tenrec_value_int(2);
     struct tenrec_future *f = make();
     tenrec_error why, err;
 
@@ -148,7 +148,7 @@ static tenrec_status add_one(struct tenrec_future *f, void *arg, struct tenrec_v
 
     (void)arg;
     if (st == TENREC_OK)
-        *ret = tenrec_int(tenrec_future_value(f)->u.integer + 1);
+        *ret = tenrec_value_int(tenrec_future_value(f)->u.integer + 1);
     return st;
 }
 

@@ -20,11 +20,11 @@
 static void *gather(void *arg)
 {
     struct together *t = arg;
-    struct tenrec_value mine = tenrec_int((int64_t)t->rank), *all = NULL;
+    struct tenrec_value mine = tenrec_value_int((int64_t)t->rank), *all = NULL;
     tenrec_error err;
 
     for (int i = 0; i < t->rounds && !t->why; i++) {
-        if (tenrec_all_gather(t->w, &mine, t->names, t->n, CLUSTER_LONG_MS, &all, &err) !=
+        if (tenrec_worker_all_gather(t->w, &mine, t->names, t->n, CLUSTER_LONG_MS, &all, &err) !=
             TENREC_OK)
             t->why = "gather failed";
         else if (all->n != t->n || !tenrec_value_find(all, "worker2") ||
@@ -32,7 +32,7 @@ static void *gather(void *arg)
             t->why = "wrong result";
         else
             tenrec_value_drop(all);
-        if (tenrec_barrier(t->w, t->names, t->n, CLUSTER_LONG_MS, &err) != TENREC_OK)
+        if (tenrec_worker_barrier(t->w, t->names, t->n, CLUSTER_LONG_MS, &err) != TENREC_OK)
             t->why = "barrier failed";
     }
     return NULL;
@@ -84,7 +84,7 @@ static void *late_barrier(void *arg)
     tenrec_error err;
 
     /* The first limit counts, that of the leader here: the other hears in time. */
-    if (tenrec_barrier(t->w, NULL, 0, t->rank == 0 ? 300 : CLUSTER_LONG_MS, &err) !=
+    if (tenrec_worker_barrier(t->w, NULL, 0, t->rank == 0 ? 300 : CLUSTER_LONG_MS, &err) !=
         TENREC_ETIMEDOUT)
         t->why = "no timeout";
     else if (!strstr(err.text, "'worker1' did not join"))
@@ -112,7 +112,8 @@ TEST(gather_names_members_that_miss_a_barrier)
             fail_msg("worker %zu: %s", i, t[i].why);
     }
     /* The late member gets the error at once, and the next barrier is in step again. */
-    assert_int_equal(tenrec_barrier(c.worker[1], NULL, 0, CLUSTER_LONG_MS, &err), TENREC_ETIMEDOUT);
+    assert_int_equal(tenrec_worker_barrier(c.worker[1], NULL, 0, CLUSTER_LONG_MS, &err),
+                     TENREC_ETIMEDOUT);
     cluster_close(&c, TENREC_GRACEFUL);
 }
 
@@ -121,7 +122,7 @@ static void *long_barrier(void *arg)
     struct together *t = arg;
     tenrec_error err;
 
-    if (tenrec_barrier(t->w, NULL, 0, CLUSTER_LONG_MS, &err) != TENREC_OK)
+    if (tenrec_worker_barrier(t->w, NULL, 0, CLUSTER_LONG_MS, &err) != TENREC_OK)
         t->why = "the first barrier failed";
     return NULL;
 }
@@ -138,13 +139,14 @@ TEST(gather_completes_a_barrier_when_a_later_one_has_failed)
     t.w = c.worker[1];
     assert_int_equal(pthread_create(&thread, NULL, long_barrier, &t), 0);
     assert_becomes(barriers_open(c.worker[0]));
-    assert_int_equal(tenrec_barrier(c.worker[1], NULL, 0, 200, &err), TENREC_ETIMEDOUT);
+    assert_int_equal(tenrec_worker_barrier(c.worker[1], NULL, 0, 200, &err), TENREC_ETIMEDOUT);
     assert_becomes(barriers_failed(c.worker[0])); /* the leader may learn of the failure later */
-    assert_int_equal(tenrec_barrier(c.worker[0], NULL, 0, CLUSTER_LONG_MS, &err), TENREC_OK);
+    assert_int_equal(tenrec_worker_barrier(c.worker[0], NULL, 0, CLUSTER_LONG_MS, &err), TENREC_OK);
     pthread_join(thread, NULL);
     if (t.why)
         fail_msg("%s", t.why);
-    assert_int_equal(tenrec_barrier(c.worker[0], NULL, 0, CLUSTER_LONG_MS, &err), TENREC_ETIMEDOUT);
+    assert_int_equal(tenrec_worker_barrier(c.worker[0], NULL, 0, CLUSTER_LONG_MS, &err),
+                     TENREC_ETIMEDOUT);
     cluster_close(&c, TENREC_GRACEFUL);
 }
 
@@ -153,7 +155,7 @@ static void *lone_barrier(void *arg)
     struct together *t = arg;
     tenrec_error err;
 
-    if (tenrec_barrier(t->w, NULL, 0, CLUSTER_LONG_MS, &err) != TENREC_EPEER_LOST)
+    if (tenrec_worker_barrier(t->w, NULL, 0, CLUSTER_LONG_MS, &err) != TENREC_EPEER_LOST)
         t->why = "no lost peer";
     else if (!strstr(err.text, "'worker1' was lost"))
         t->why = "the lost one is not named";
@@ -191,7 +193,7 @@ static void be_left_alone(bool connected)
     if (connected)
         functions_must_call_add(c.worker[0], "worker1");
     tenrec_worker_drop(c.worker[1]);
-    assert_int_equal(tenrec_barrier(c.worker[0], NULL, 0, CLUSTER_LONG_MS, &err),
+    assert_int_equal(tenrec_worker_barrier(c.worker[0], NULL, 0, CLUSTER_LONG_MS, &err),
                      TENREC_EPEER_LOST);
     assert_text_has(err.text, "'worker1' was lost");
     tenrec_worker_drop(c.worker[0]);
@@ -212,7 +214,7 @@ static void wait_out_barrier(struct tenrec_worker *w, int64_t ms)
     const uint64_t since_ns = clock_now_ns();
     tenrec_error err;
 
-    assert_int_equal(tenrec_barrier(w, NULL, 0, ms, &err), TENREC_ETIMEDOUT);
+    assert_int_equal(tenrec_worker_barrier(w, NULL, 0, ms, &err), TENREC_ETIMEDOUT);
     assert_true(clock_now_ns() - since_ns >= (uint64_t)ms * 1000000u);
 }
 
@@ -238,10 +240,10 @@ TEST(gather_refuses_a_set_without_oneself)
     tenrec_error err;
 
     cluster_open(&c, 2, NULL, functions_register);
-    assert_int_equal(tenrec_barrier(c.worker[0], names, 1, 100, &err), TENREC_EINVAL);
-    assert_int_equal(tenrec_barrier(c.worker[0], twice, 2, 100, &err), TENREC_EINVAL);
-    assert_int_equal(tenrec_barrier(c.worker[0], NULL, 0, -1, &err), TENREC_EINVAL);
-    assert_int_equal(tenrec_barrier(c.worker[0], none, 1, 100, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_worker_barrier(c.worker[0], names, 1, 100, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_worker_barrier(c.worker[0], twice, 2, 100, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_worker_barrier(c.worker[0], NULL, 0, -1, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_worker_barrier(c.worker[0], none, 1, 100, &err), TENREC_EINVAL);
     cluster_close(&c, TENREC_GRACEFUL);
 }
 
@@ -249,10 +251,10 @@ TEST(gather_refuses_a_set_without_oneself)
 TEST(gather_refuses_a_gather_whose_set_is_malformed)
 {
     struct tenrec_value item[] = {
-        tenrec_text("worker0\nworker0\nworker0\nworker0\nworker0\nworker0\nworker0"), tenrec_int(0),
-        tenrec_int(1000), tenrec_nil()
+        tenrec_value_text("worker0\nworker0\nworker0\nworker0\nworker0\nworker0\nworker0"),
+        tenrec_value_int(0), tenrec_value_int(1000), tenrec_value_nil()
     };
-    struct tenrec_value array = tenrec_array(item, 4);
+    struct tenrec_value array = tenrec_value_array(item, 4);
     struct call_spec spec = { .function = "all_gather", .deadline_ns = UINT64_MAX };
     struct tenrec_future *f = NULL;
     struct tenrec_msg *msg = NULL;

@@ -43,7 +43,7 @@ TEST(life_refuses_calls_when_not_running)
     assert_int_equal(tenrec_rpc_sync(w, "worker0", "noop", NULL, 0, NULL, NULL, &err),
                      TENREC_ESHUTDOWN);
     assert_int_equal(tenrec_shutdown(w, TENREC_GRACEFUL, 10, &err), TENREC_ESHUTDOWN);
-    assert_int_equal(tenrec_barrier(w, NULL, 0, 10, &err), TENREC_ESHUTDOWN);
+    assert_int_equal(tenrec_worker_barrier(w, NULL, 0, 10, &err), TENREC_ESHUTDOWN);
     assert_int_equal(tenrec_get_worker_info(w, NULL, &info, &err), TENREC_ESHUTDOWN);
     assert_false(tenrec_worker_running(w));
     tenrec_worker_drop(w);
@@ -92,7 +92,7 @@ static tenrec_status hop(struct tenrec_call *c, void *arg, tenrec_error *err)
     atomic_fetch_add(&hops, 1);
     if (n == 0)
         return TENREC_OK;
-    left = tenrec_int(n - 1);
+    left = tenrec_value_int(n - 1);
     to = me.id == 0 ? "worker1" : me.id == 1 ? "worker2" : "worker0";
     st = tenrec_rpc_async(w, to, "hop", &left, 1, NULL, &f, err);
     tenrec_future_drop(f);
@@ -102,12 +102,13 @@ static tenrec_status hop(struct tenrec_call *c, void *arg, tenrec_error *err)
 static void register_hop(struct tenrec_worker *w, size_t rank)
 {
     functions_register(w, rank);
-    assert_int_equal(tenrec_register_function(w, "hop", hop, NULL, TENREC_POOL, NULL), TENREC_OK);
+    assert_int_equal(tenrec_worker_register_function(w, "hop", hop, NULL, TENREC_POOL, NULL),
+                     TENREC_OK);
 }
 
 TEST(life_ends_when_every_follow_up_call_has_ended)
 {
-    struct tenrec_value n = tenrec_int(50);
+    struct tenrec_value n = tenrec_value_int(50);
     struct tenrec_future *f = NULL;
     struct cluster c;
 
@@ -134,7 +135,7 @@ static tenrec_status hop_one_way(struct tenrec_call *call, void *arg, tenrec_err
     if (st == TENREC_OK)
         st = tenrec_get_worker_info(w, NULL, &me, err);
     if (st == TENREC_OK && n > 0) {
-        left = tenrec_int(n - 1);
+        left = tenrec_value_int(n - 1);
         st = tenrec_rpc_sync(w, me.id == 0 ? "worker1" : "worker0", "hop_one_way", &left, 1,
                              &one_way, NULL, err);
     }
@@ -146,14 +147,14 @@ static void register_hop_one_way(struct tenrec_worker *w, size_t rank)
 {
     (void)rank;
     assert_int_equal(
-        tenrec_register_function(w, "hop_one_way", hop_one_way, NULL, TENREC_POOL, NULL),
+        tenrec_worker_register_function(w, "hop_one_way", hop_one_way, NULL, TENREC_POOL, NULL),
         TENREC_OK);
 }
 
 TEST(life_ends_when_every_one_way_call_has_ended)
 {
     const struct tenrec_call_options one_way = { .size = sizeof one_way, .flags = TENREC_ONE_WAY };
-    struct tenrec_value n = tenrec_int(200);
+    struct tenrec_value n = tenrec_value_int(200);
     struct cluster c;
 
     atomic_store(&hops, 0);
@@ -182,7 +183,7 @@ TEST(life_bounds_a_shutdown_when_calls_have_no_limit)
     cluster_open(&c, 1, none, functions_register);
     assert_int_equal(shutdown_limit_ms(c.worker[0], TENREC_TIMEOUT_DEFAULT), 60000);
     assert_true(shutdown_limit_ms(c.worker[0], TENREC_TIMEOUT_NONE) == TENREC_TIMEOUT_NONE);
-    assert_int_equal(tenrec_set_rpc_timeout(c.worker[0], 500, NULL), TENREC_OK);
+    assert_int_equal(tenrec_worker_set_rpc_timeout(c.worker[0], 500, NULL), TENREC_OK);
     assert_int_equal(shutdown_limit_ms(c.worker[0], TENREC_TIMEOUT_DEFAULT), 500);
     cluster_close(&c, TENREC_GRACEFUL);
 }
@@ -265,7 +266,7 @@ static void *barrier(void *arg)
     struct together *t = arg;
     tenrec_error err;
 
-    if (tenrec_barrier(t->w, NULL, 0, CLUSTER_LONG_MS, &err) != TENREC_OK)
+    if (tenrec_worker_barrier(t->w, NULL, 0, CLUSTER_LONG_MS, &err) != TENREC_OK)
         t->why = "barrier failed";
     return NULL;
 }
@@ -294,7 +295,7 @@ TEST(life_is_in_step_again_when_the_same_workers_start_again)
 
     cluster_open(&c, 2, NULL, functions_register);
     /* Only one of them counts this one. */
-    assert_int_equal(tenrec_barrier(c.worker[1], NULL, 0, 50, &err), TENREC_ETIMEDOUT);
+    assert_int_equal(tenrec_worker_barrier(c.worker[1], NULL, 0, 50, &err), TENREC_ETIMEDOUT);
     both(&c, again);
     both(&c, barrier);
     cluster_close(&c, TENREC_GRACEFUL);
@@ -332,11 +333,12 @@ static tenrec_status start_function(struct tenrec_call *c, void *arg, tenrec_err
 static void register_started(struct tenrec_worker *w, size_t rank)
 {
     functions_register(w, rank);
-    assert_int_equal(tenrec_register_function(w, "start", start_function, NULL, TENREC_POOL, NULL),
-                     TENREC_OK);
     assert_int_equal(
-        tenrec_register_function(w, "start_inline", start_function, NULL, TENREC_INLINE, NULL),
+        tenrec_worker_register_function(w, "start", start_function, NULL, TENREC_POOL, NULL),
         TENREC_OK);
+    assert_int_equal(tenrec_worker_register_function(w, "start_inline", start_function, NULL,
+                                                     TENREC_INLINE, NULL),
+                     TENREC_OK);
     atomic_store(&started, 0);
 }
 

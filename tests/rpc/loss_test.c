@@ -19,7 +19,7 @@ TEST(loss_tells_when_a_peer_is_lost)
     tenrec_error err;
 
     cluster_open(&c, 2, NULL, functions_register);
-    tenrec_set_peer_lost_callback(c.worker[0], peer_lost, &lost);
+    tenrec_worker_set_peer_lost_callback(c.worker[0], peer_lost, &lost);
     assert_int_equal(tenrec_rpc_sync(c.worker[0], "worker1", "noop", NULL, 0, NULL, NULL, &err),
                      TENREC_OK);
     tenrec_worker_drop(c.worker[1]);
@@ -58,7 +58,7 @@ TEST(loss_tells_when_a_caller_is_lost)
     struct cluster c;
 
     cluster_open(&c, 2, NULL, functions_register);
-    tenrec_set_peer_lost_callback(c.worker[0], count_lost, &lost);
+    tenrec_worker_set_peer_lost_callback(c.worker[0], count_lost, &lost);
     call(&c, 1, "worker0");
     tenrec_worker_drop(c.worker[1]);
     await_count(&lost, 1);
@@ -73,7 +73,7 @@ TEST(loss_tells_once_when_both_directions_break)
     struct cluster c;
 
     cluster_open(&c, 3, NULL, functions_register);
-    tenrec_set_peer_lost_callback(c.worker[0], count_lost, &lost);
+    tenrec_worker_set_peer_lost_callback(c.worker[0], count_lost, &lost);
     for (size_t i = 1; i < 3; i++) {
         call(&c, 0, i == 1 ? "worker1" : "worker2");
         call(&c, i, "worker0");

@@ -24,7 +24,7 @@ static void open_with(const char *setting)
 /* Calls, and drops each result before the next call. */
 static void receive(int calls)
 {
-    const struct tenrec_value length = tenrec_int(ELEMENTS);
+    const struct tenrec_value length = tenrec_value_int(ELEMENTS);
     tenrec_error err;
 
     for (int i = 0; i < calls; i++) {
@@ -95,7 +95,7 @@ TEST(receive_pool_is_in_the_debug_info)
 
     open_with("worker.receive_pool=1MiB");
     receive(1);
-    tenrec_worker_debug_info(two.worker[0], note, &n);
+    tenrec_worker_list_debug_info(two.worker[0], note, &n);
     assert_int_equal(n.limit, 2 << 20);
     assert_true(n.fresh >= 2);
     cluster_close(&two, TENREC_GRACEFUL);
@@ -103,7 +103,7 @@ TEST(receive_pool_is_in_the_debug_info)
 
 TEST(receive_pool_takes_a_tensor_back_after_the_workers_are_gone)
 {
-    const struct tenrec_value length = tenrec_int(ELEMENTS);
+    const struct tenrec_value length = tenrec_value_int(ELEMENTS);
     struct tenrec_value *got = NULL;
     struct storage_counts c;
 

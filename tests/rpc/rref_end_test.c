@@ -64,10 +64,10 @@ TEST_WITH(forks_of_a_lost_worker_are_released, open_three, close_rest)
 {
     struct released told = { .times = 0 };
     struct tenrec_rref *r = new_int(c.worker[0], 1), *s = new_int(c.worker[0], 2);
-    struct tenrec_value arg = tenrec_rref(r);
+    struct tenrec_value arg = tenrec_value_rref(r);
     struct tenrec_rref *made;
 
-    tenrec_set_rrefs_released_callback(c.worker[0], count_released, &told);
+    tenrec_worker_set_rrefs_released_callback(c.worker[0], count_released, &told);
     call_int(c.worker[0], "worker1", "keep", &arg, 1);
     call_int(c.worker[0], "worker2", "keep", &arg, 1);
     made = remote_int(c.worker[2], "worker0", 3);
@@ -105,7 +105,7 @@ TEST_WITH(rref_fails_at_once_when_its_owner_is_lost, open_three, close_rest)
     assert_string_equal(err.worker_name, "worker1");
     assert_int_equal(tenrec_rref_rpc_sync(r, "value", NULL, 0, NULL, NULL, &err),
                      TENREC_EPEER_LOST);
-    arg = tenrec_rref(r);
+    arg = tenrec_value_rref(r);
     assert_int_equal(tenrec_rpc_sync(c.worker[0], "worker2", "value", &arg, 1, NULL, NULL, &err),
                      TENREC_EPEER_LOST);
     tenrec_future_wait(f, CLUSTER_LONG_MS, &err);
@@ -119,7 +119,7 @@ TEST_WITH(rref_fails_at_once_when_its_owner_is_lost, open_three, close_rest)
 TEST_WITH(parent_is_released_when_its_child_goes_to_a_lost_worker, open_three, close_rest)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 1);
-    struct tenrec_value arg = tenrec_rref(r);
+    struct tenrec_value arg = tenrec_value_rref(r);
     struct tenrec_future *f = NULL;
     tenrec_error err;
 
@@ -145,7 +145,7 @@ TEST_WITH(rref_of_an_answer_without_a_waiter_is_released, open_three, close_rest
     /* The function waits behind a value that is not made yet. */
     functions_close_gate();
     expect_ok(tenrec_remote(c.worker[0], "worker1", "wait_long", NULL, 0, NULL, &gate, &err), err);
-    arg[0] = tenrec_rref(gate);
+    arg[0] = tenrec_value_rref(gate);
     assert_int_equal(tenrec_rpc_sync(c.worker[0], "worker1", "value", arg, 1, &o, NULL, &err),
                      TENREC_ETIMEDOUT);
     functions_open_gate();
@@ -157,14 +157,14 @@ TEST_WITH(rref_of_an_answer_without_a_waiter_is_released, open_three, close_rest
 TEST_WITH(creation_that_was_deleted_before_leaves_nothing, open_three, close_rest)
 {
     struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = 10 };
-    const struct tenrec_value four = tenrec_int(4);
+    const struct tenrec_value four = tenrec_value_int(4);
     struct tenrec_rref *r = NULL, *gate = NULL;
     struct tenrec_value arg[2];
     tenrec_error err;
 
     functions_close_gate();
     expect_ok(tenrec_remote(c.worker[0], "worker1", "wait_long", NULL, 0, NULL, &gate, &err), err);
-    arg[0] = tenrec_rref(gate);
+    arg[0] = tenrec_value_rref(gate);
     for (int i = 0; i < 20; i++) {
         expect_ok(tenrec_remote(c.worker[0], "worker1", i % 2 ? "table" : "value",
                                 i % 2 ? &four : arg, 1, &o, &r, &err),
@@ -180,7 +180,7 @@ TEST_WITH(creation_that_was_deleted_before_leaves_nothing, open_three, close_res
 
 TEST_WITH(control_messages_to_a_dead_worker_end_at_once, open_three_patient, close_rest)
 {
-    const struct tenrec_value four = tenrec_int(4);
+    const struct tenrec_value four = tenrec_value_int(4);
     struct tenrec_rref *r = NULL;
     tenrec_error err;
 
@@ -199,9 +199,9 @@ TEST_WITH(control_messages_to_a_dead_worker_end_at_once, open_three_patient, clo
 TEST_WITH(shutdown_releases_references_that_the_program_still_has, open_three, close_rest)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 1), *own = new_int(c.worker[0], 2);
-    struct tenrec_value arg = tenrec_rref(own), *v = NULL;
+    struct tenrec_value arg = tenrec_value_rref(own), *v = NULL;
     const struct tenrec_value *local = NULL;
-    const struct tenrec_value four = tenrec_int(4);
+    const struct tenrec_value four = tenrec_value_int(4);
     struct tenrec_rref *table = NULL;
     tenrec_error err;
 
@@ -225,10 +225,10 @@ TEST_WITH(shutdown_releases_references_that_the_program_still_has, open_three, c
 TEST_WITH(shutdown_names_leaked_references_when_asked, open_three, close_rest)
 {
     struct tenrec_rref *own = new_int(c.worker[0], 2);
-    struct tenrec_value arg = tenrec_rref(own);
+    struct tenrec_value arg = tenrec_value_rref(own);
     tenrec_error err;
 
-    tenrec_set_rref_leak_check(c.worker[0], true);
+    tenrec_worker_set_rref_leak_check(c.worker[0], true);
     call_int(c.worker[0], "worker1", "keep", &arg, 1);
     assert_int_equal(tenrec_shutdown(c.worker[0], TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err),
                      TENREC_EBUSY);
@@ -240,10 +240,10 @@ TEST_WITH(shutdown_names_leaked_references_when_asked, open_three, close_rest)
 TEST_WITH(shutdown_says_where_a_leak_was_made, open_three, close_rest)
 {
     struct tenrec_rref *own = NULL;
-    const struct tenrec_value v = tenrec_int(1);
+    const struct tenrec_value v = tenrec_value_int(1);
     tenrec_error err;
 
-    tenrec_set_rref_leak_check(c.worker[0], true);
+    tenrec_worker_set_rref_leak_check(c.worker[0], true);
     tenrec_rref_set_origin("rref_end_test.c", 250);
     expect_ok(tenrec_rref_new(c.worker[0], &v, &own, &err), err);
     assert_int_equal(tenrec_shutdown(c.worker[0], TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err),
@@ -288,7 +288,7 @@ TEST_WITH(references_work_in_a_second_session, open_three, close_rest)
     all(shut_down);
     all(init_again);
     assert_int_not_equal(tenrec_rref_to_here(old, NULL, &v, &err), TENREC_OK);
-    arg = tenrec_rref(old);
+    arg = tenrec_value_rref(old);
     assert_int_not_equal(
         tenrec_rpc_sync(c.worker[0], "worker2", "value", &arg, 1, NULL, NULL, &err), TENREC_OK);
     r = remote_int(c.worker[0], "worker1", 2);
@@ -303,7 +303,7 @@ TEST_WITH(references_work_in_a_second_session, open_three, close_rest)
 TEST_WITH(shutdown_ends_at_once_when_a_user_is_gone, open_three, close_rest)
 {
     struct tenrec_rref *r = new_int(c.worker[0], 1);
-    struct tenrec_value arg = tenrec_rref(r);
+    struct tenrec_value arg = tenrec_value_rref(r);
     tenrec_error err;
 
     call_int(c.worker[0], "worker1", "keep", &arg, 1);

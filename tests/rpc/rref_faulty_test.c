@@ -27,7 +27,7 @@ static void open_faulty(const char *name, const char *value, const char *more)
 static void close_all(void)
 {
     for (size_t i = 0; i < c.n; i++)
-        tenrec_set_rref_leak_check(c.worker[i], true);
+        tenrec_worker_set_rref_leak_check(c.worker[i], true);
     cluster_close(&c, TENREC_GRACEFUL);
     assert_int_equal(tables_alive(), 0);
 }
@@ -39,8 +39,8 @@ static void close_all(void)
 static void share_and_drop(int64_t i)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", i), *own = new_int(c.worker[0], i);
-    struct tenrec_value item[] = { tenrec_rref(r), tenrec_rref(own) };
-    struct tenrec_value list = tenrec_array(item, 2), *v = NULL;
+    struct tenrec_value item[] = { tenrec_value_rref(r), tenrec_value_rref(own) };
+    struct tenrec_value list = tenrec_value_array(item, 2), *v = NULL;
     tenrec_error err;
 
     assert_int_equal(call_int(c.worker[0], "worker2", "to_here", &item[0], 1), i);
@@ -88,7 +88,7 @@ TEST_WITH(shutdown_reports_a_leak_when_deletes_never_arrive, delete_never_arrive
     tenrec_rref_drop(r);
     wait_flushed(c.worker[0]); /* it was given up */
     wait_owners_and_forks(c.worker[1], 1, 1);
-    tenrec_set_rref_leak_check(c.worker[1], true);
+    tenrec_worker_set_rref_leak_check(c.worker[1], true);
     assert_int_equal(tenrec_shutdown(c.worker[1], TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err),
                      TENREC_EBUSY);
     assert_non_null(strstr(err.text, "'worker0' still refers to RRef("));
@@ -104,7 +104,7 @@ static void creation_fails(void)
 /* The failure state is each reference's own, however many fail. */
 TEST_WITH(every_failed_creation_is_told_to_its_own_reference, creation_fails, close_all)
 {
-    const struct tenrec_value one = tenrec_int(1);
+    const struct tenrec_value one = tenrec_value_int(1);
     struct tenrec_value *v = NULL;
     struct tenrec_rref *r = NULL;
     tenrec_error err;
@@ -169,7 +169,7 @@ TEST_WITH(fork_of_a_call_that_timed_out_ends_when_its_request_cannot_be_sent, ca
 {
     struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = 1 };
     struct tenrec_rref *r = new_int(c.worker[0], 7);
-    struct tenrec_value arg = tenrec_rref(r), *v = NULL;
+    struct tenrec_value arg = tenrec_value_rref(r), *v = NULL;
     tenrec_error err;
 
     tenrec_worker_drop(c.worker[2]);

@@ -235,7 +235,7 @@ static void take_create(const struct message *m)
 
 static void take_made(const struct message *m)
 {
-    const struct tenrec_value nil = tenrec_nil();
+    const struct tenrec_value nil = tenrec_value_nil();
     struct tenrec_value *v;
     struct rref_acts acts;
 
@@ -435,7 +435,7 @@ static void begin_user_to_owner(void)
 /* 3: the owner passes it to a user. */
 static void begin_owner_to_user(void)
 {
-    const struct tenrec_value nil = tenrec_nil();
+    const struct tenrec_value nil = tenrec_value_nil();
     struct tenrec_value *v;
     struct tenrec_rref *r;
 

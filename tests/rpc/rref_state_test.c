@@ -56,7 +56,7 @@ static struct rref_id id_of(int64_t on, int64_t local)
 
 static struct tenrec_rref *local(void)
 {
-    const struct tenrec_value nil = tenrec_nil();
+    const struct tenrec_value nil = tenrec_value_nil();
     struct tenrec_value *v;
     struct tenrec_rref *r;
 

@@ -45,7 +45,7 @@ static tenrec_status table_encode(const void *data, void *arg, struct tenrec_val
                                   tenrec_error *err)
 {
     const struct table *t = data;
-    const struct tenrec_value v = tenrec_bytes(t->entry, t->n * sizeof t->entry[0]);
+    const struct tenrec_value v = tenrec_value_bytes(t->entry, t->n * sizeof t->entry[0]);
 
     (void)arg;
     return tenrec_value_copy(&v, ret, err);
@@ -90,7 +90,7 @@ static tenrec_status return_object(struct tenrec_call *c, const struct tenrec_ob
             table_free(t, NULL);
         return st;
     }
-    v = tenrec_object(o);
+    v = tenrec_value_object(o);
     st = tenrec_call_return(c, &v, err);
     tenrec_object_drop(o);
     return st;
@@ -102,7 +102,7 @@ static tenrec_status table(struct tenrec_call *c, void *arg, tenrec_error *err)
     int64_t size;
     size_t n;
     const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "i", &size);
+    tenrec_status st = tenrec_value_unpack(v, n, err, "i", &size);
 
     (void)arg;
     if (st != TENREC_OK)
@@ -128,7 +128,7 @@ static tenrec_status lookup(struct tenrec_call *c, void *arg, tenrec_error *err)
     int64_t i;
     size_t n;
     const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "vi", &first, &i);
+    tenrec_status st = tenrec_value_unpack(v, n, err, "vi", &first, &i);
 
     (void)arg;
     if (st == TENREC_OK)
@@ -138,7 +138,7 @@ static tenrec_status lookup(struct tenrec_call *c, void *arg, tenrec_error *err)
     t = data;
     if (i < 0 || (size_t)i >= t->n)
         return tenrec_fail(err, TENREC_EINVAL, "the table has %zu entries", t->n);
-    result = tenrec_int(t->entry[i]);
+    result = tenrec_value_int(t->entry[i]);
     return tenrec_call_return(c, &result, err);
 }
 
@@ -149,7 +149,7 @@ static tenrec_status put(struct tenrec_call *c, void *arg, tenrec_error *err)
     int64_t i, to;
     size_t n;
     const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "oii", &o, &i, &to);
+    tenrec_status st = tenrec_value_unpack(v, n, err, "oii", &o, &i, &to);
 
     (void)arg;
     if (st != TENREC_OK)
@@ -209,7 +209,7 @@ static tenrec_status give(struct tenrec_call *c, void *arg, tenrec_error *err)
     (void)arg;
     if (st != TENREC_OK)
         return st;
-    send = tenrec_rref(r);
+    send = tenrec_value_rref(r);
     st = tenrec_rpc_sync(tenrec_call_worker(c), to, "to_here", &send, 1, NULL, &got, err);
     if (st != TENREC_OK)
         return st;
@@ -291,7 +291,7 @@ static tenrec_status make(struct tenrec_call *c, void *arg, tenrec_error *err)
     st = tenrec_rref_new(tenrec_call_worker(c), args, &r, err);
     if (st != TENREC_OK)
         return st;
-    v = tenrec_rref(r);
+    v = tenrec_value_rref(r);
     st = tenrec_call_return(c, &v, err);
     tenrec_rref_drop(r);
     return st;
@@ -311,7 +311,7 @@ static tenrec_status chain(struct tenrec_call *c, void *arg, tenrec_error *err)
                        n - 1, NULL, &r, err);
     if (st != TENREC_OK)
         return st;
-    v = tenrec_rref(r);
+    v = tenrec_value_rref(r);
     st = tenrec_call_return(c, &v, err);
     tenrec_rref_drop(r);
     return st;
@@ -337,9 +337,10 @@ void rref_functions(struct tenrec_worker *w, size_t rank)
 
     functions_register(w, rank);
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        expect_ok(tenrec_register_function(w, list[i].name, list[i].fn, NULL, list[i].flags, &err),
-                  err);
-    expect_ok(tenrec_register_object_type(w, &table_type, &err), err);
+        expect_ok(
+            tenrec_worker_register_function(w, list[i].name, list[i].fn, NULL, list[i].flags, &err),
+            err);
+    expect_ok(tenrec_worker_register_object_type(w, &table_type, &err), err);
 }
 
 /* ---- waiting and shortcuts ------------------------------------------------------------ */
@@ -404,7 +405,7 @@ int64_t int_of(struct tenrec_rref *r)
 
 struct tenrec_rref *remote_int(struct tenrec_worker *w, const char *to, int64_t i)
 {
-    const struct tenrec_value v = tenrec_int(i);
+    const struct tenrec_value v = tenrec_value_int(i);
     struct tenrec_rref *r = NULL;
     tenrec_error err;
 
@@ -414,7 +415,7 @@ struct tenrec_rref *remote_int(struct tenrec_worker *w, const char *to, int64_t 
 
 struct tenrec_rref *new_int(struct tenrec_worker *w, int64_t i)
 {
-    const struct tenrec_value v = tenrec_int(i);
+    const struct tenrec_value v = tenrec_value_int(i);
     struct tenrec_rref *r = NULL;
     tenrec_error err;
 

@@ -12,7 +12,7 @@ static void open_three(void)
 {
     cluster_open(&c, 3, quick, rref_functions);
     for (size_t i = 0; i < c.n; i++)
-        tenrec_set_rref_leak_check(c.worker[i], true);
+        tenrec_worker_set_rref_leak_check(c.worker[i], true);
 }
 
 static void close_all(void)
@@ -67,7 +67,7 @@ TEST_WITH(rref_tells_that_its_owner_knows_it_when_created, open_three, close_all
 TEST_WITH(rref_of_a_local_value_is_counted_when_shared, open_three, close_all)
 {
     struct tenrec_rref *r = new_int(c.worker[0], 5);
-    struct tenrec_value arg = tenrec_rref(r);
+    struct tenrec_value arg = tenrec_value_rref(r);
 
     wait_owners_and_forks(c.worker[0], 0, 0);
     assert_int_equal(call_int(c.worker[0], "worker1", "keep", &arg, 1), 0);
@@ -124,7 +124,7 @@ TEST_WITH(local_value_is_refused_when_not_the_owner, open_three, close_all)
 TEST_WITH(rref_goes_to_its_owner_as_an_argument, open_three, close_all)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 21);
-    struct tenrec_value arg = tenrec_rref(r);
+    struct tenrec_value arg = tenrec_value_rref(r);
 
     assert_int_equal(call_int(c.worker[0], "worker1", "twice", &arg, 1), 42);
     tenrec_rref_drop(r);
@@ -134,7 +134,7 @@ TEST_WITH(rref_goes_to_its_owner_as_an_argument, open_three, close_all)
 TEST_WITH(rref_goes_to_a_third_worker_as_an_argument, open_three, close_all)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 21);
-    struct tenrec_value arg = tenrec_rref(r);
+    struct tenrec_value arg = tenrec_value_rref(r);
 
     call_int(c.worker[0], "worker2", "keep", &arg, 1);
     wait_owners_and_forks(c.worker[1], 1, 2);
@@ -148,9 +148,9 @@ TEST_WITH(rref_goes_to_a_third_worker_as_an_argument, open_three, close_all)
 TEST_WITH(rref_travels_inside_lists_and_maps, open_three, close_all)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 3), *s = new_int(c.worker[0], 4);
-    struct tenrec_value item[2] = { tenrec_rref(r), tenrec_rref(s) };
-    struct tenrec_entry entry[1] = { { "both", tenrec_array(item, 2) } };
-    struct tenrec_value arg = tenrec_map(entry, 1), *v = NULL;
+    struct tenrec_value item[2] = { tenrec_value_rref(r), tenrec_value_rref(s) };
+    struct tenrec_entry entry[1] = { { "both", tenrec_value_array(item, 2) } };
+    struct tenrec_value arg = tenrec_value_map(entry, 1), *v = NULL;
     const struct tenrec_value *both;
     tenrec_error err;
 
@@ -169,7 +169,7 @@ TEST_WITH(rref_travels_inside_lists_and_maps, open_three, close_all)
 
 TEST_WITH(rref_comes_back_as_a_result, open_three, close_all)
 {
-    struct tenrec_value arg = tenrec_int(11), *v = NULL;
+    struct tenrec_value arg = tenrec_value_int(11), *v = NULL;
     tenrec_error err;
 
     expect_ok(tenrec_rpc_sync(c.worker[0], "worker1", "make", &arg, 1, NULL, &v, &err), err);
@@ -182,7 +182,7 @@ TEST_WITH(rref_comes_back_as_a_result, open_three, close_all)
 
 TEST_WITH(rref_is_released_when_no_caller_takes_the_result, open_three, close_all)
 {
-    struct tenrec_value arg = tenrec_int(11);
+    struct tenrec_value arg = tenrec_value_int(11);
     tenrec_error err;
 
     expect_ok(tenrec_rpc_sync(c.worker[0], "worker1", "make", &arg, 1, NULL, NULL, &err), err);
@@ -192,7 +192,7 @@ TEST_WITH(rref_is_released_when_no_caller_takes_the_result, open_three, close_al
 TEST_WITH(rref_is_released_when_the_call_is_refused, open_three, close_all)
 {
     struct tenrec_rref *r = new_int(c.worker[0], 5), *s = remote_int(c.worker[0], "worker2", 6);
-    struct tenrec_value arg[] = { tenrec_rref(r), tenrec_rref(s) };
+    struct tenrec_value arg[] = { tenrec_value_rref(r), tenrec_value_rref(s) };
     tenrec_error err;
 
     assert_int_equal(tenrec_rpc_sync(c.worker[0], "worker1", "nonsense", arg, 2, NULL, NULL, &err),
@@ -207,7 +207,7 @@ TEST_WITH(rref_is_released_when_the_call_is_refused, open_three, close_all)
 TEST_WITH(rref_goes_on_from_worker_to_worker, open_three, close_all)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 9);
-    struct tenrec_value arg[] = { tenrec_text("worker2"), tenrec_rref(r) };
+    struct tenrec_value arg[] = { tenrec_value_text("worker2"), tenrec_value_rref(r) };
 
     assert_int_equal(call_int(c.worker[0], "worker0", "give", arg, 2), 9);
     assert_int_equal(call_int(c.worker[0], "worker1", "give", arg, 2), 9);
@@ -218,7 +218,8 @@ TEST_WITH(rref_goes_on_from_worker_to_worker, open_three, close_all)
 
 TEST_WITH(rref_of_a_rref_leads_to_the_value, open_three, close_all)
 {
-    struct tenrec_value arg[] = { tenrec_text("worker2"), tenrec_text("worker0"), tenrec_int(8) };
+    struct tenrec_value arg[] = { tenrec_value_text("worker2"), tenrec_value_text("worker0"),
+                                  tenrec_value_int(8) };
     struct tenrec_rref *r = NULL;
     struct tenrec_value *v = NULL, *inner = NULL;
     tenrec_error err;
@@ -240,10 +241,10 @@ TEST_WITH(rref_of_a_rref_leads_to_the_value, open_three, close_all)
 TEST_WITH(rref_is_refused_when_gathered, open_three, close_all)
 {
     struct tenrec_rref *r = new_int(c.worker[0], 1);
-    const struct tenrec_value item = tenrec_rref(r), list = tenrec_array(&item, 1);
+    const struct tenrec_value item = tenrec_value_rref(r), list = tenrec_value_array(&item, 1);
     tenrec_error err;
 
-    assert_int_equal(tenrec_all_gather(c.worker[0], &list, NULL, 0, 1000, NULL, &err),
+    assert_int_equal(tenrec_worker_all_gather(c.worker[0], &list, NULL, 0, 1000, NULL, &err),
                      TENREC_EUNSUPPORTED);
     tenrec_rref_drop(r);
 }
@@ -252,7 +253,7 @@ TEST_WITH(rref_is_refused_when_gathered, open_three, close_all)
 
 static struct tenrec_rref *remote_table(struct tenrec_worker *w, const char *to, int64_t n)
 {
-    const struct tenrec_value v = tenrec_int(n);
+    const struct tenrec_value v = tenrec_value_int(n);
     struct tenrec_rref *r = NULL;
     tenrec_error err;
 
@@ -262,7 +263,7 @@ static struct tenrec_rref *remote_table(struct tenrec_worker *w, const char *to,
 
 static int64_t lookup(struct tenrec_rref *r, int64_t i)
 {
-    const struct tenrec_value arg = tenrec_int(i);
+    const struct tenrec_value arg = tenrec_value_int(i);
     struct tenrec_value *v = NULL;
     tenrec_error err;
     int64_t got;
@@ -276,7 +277,7 @@ static int64_t lookup(struct tenrec_rref *r, int64_t i)
 TEST_WITH(object_stays_with_its_owner_when_called_on, open_three, close_all)
 {
     struct tenrec_rref *r = remote_table(c.worker[0], "worker1", 4), *sum = NULL;
-    struct tenrec_value arg[] = { tenrec_int(2), tenrec_int(77) };
+    struct tenrec_value arg[] = { tenrec_value_int(2), tenrec_value_int(77) };
     struct tenrec_future *f = NULL;
     tenrec_error err;
 
@@ -313,7 +314,7 @@ TEST_WITH(object_travels_when_its_type_says_how, open_three, close_all)
     expect_ok(tenrec_object_get(v, &table_type, &data, &err), err);
     assert_int_equal(tables_alive(), 2);
     arg[0] = *v;
-    arg[1] = tenrec_int(3);
+    arg[1] = tenrec_value_int(3);
     assert_int_equal(call_int(c.worker[0], "worker2", "lookup", arg, 2), 3);
     tenrec_value_drop(v);
     tenrec_rref_drop(r);
@@ -355,7 +356,7 @@ TEST_WITH(call_on_a_value_fails_as_its_creation_did, open_three, close_all)
 TEST_WITH(to_here_receives_into_the_given_buffer, open_three, close_all)
 {
     struct tenrec_call_options o = { .size = sizeof o };
-    const struct tenrec_value n = tenrec_int(4);
+    const struct tenrec_value n = tenrec_value_int(4);
     const int64_t shape = 4;
     tenrec_error err;
 
@@ -418,7 +419,7 @@ TEST_WITH(rref_fails_when_its_creation_times_out, open_three, close_all)
         tenrec_future_drop(f);
         assert_int_equal(tenrec_rref_to_here(r[i], NULL, &v, &err), TENREC_ETIMEDOUT);
         assert_non_null(strstr(err.text, "RRef creation"));
-        arg = tenrec_rref(r[i]);
+        arg = tenrec_value_rref(r[i]);
         assert_int_equal(
             tenrec_rpc_sync(c.worker[0], "worker2", "to_here", &arg, 1, NULL, NULL, &err),
             TENREC_ETIMEDOUT);
@@ -433,7 +434,7 @@ TEST_WITH(rref_fails_when_its_creation_times_out, open_three, close_all)
 TEST_WITH(rref_may_not_be_waited_for_when_inline, open_three, close_all)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 1);
-    struct tenrec_value arg = tenrec_rref(r);
+    struct tenrec_value arg = tenrec_value_rref(r);
     tenrec_error err;
 
     assert_int_equal(
@@ -454,7 +455,7 @@ TEST_WITH(release_all_makes_references_unusable, open_three, close_all)
     expect_ok(tenrec_rref_release_all(c.worker[0], CLUSTER_LONG_MS, &err), err);
     wait_owners_and_forks(c.worker[1], 0, 0);
     assert_int_equal(tenrec_rref_to_here(r, NULL, &v, &err), TENREC_ENOTFOUND);
-    arg = tenrec_rref(r);
+    arg = tenrec_value_rref(r);
     assert_int_equal(tenrec_rpc_sync(c.worker[0], "worker2", "value", &arg, 1, NULL, NULL, &err),
                      TENREC_ENOTFOUND);
     assert_int_equal(int_of(s), 2);
@@ -465,7 +466,7 @@ TEST_WITH(release_all_makes_references_unusable, open_three, close_all)
 TEST_WITH(release_all_names_remaining_holders_when_it_times_out, open_three, close_all)
 {
     struct tenrec_rref *r = new_int(c.worker[0], 2);
-    struct tenrec_value arg = tenrec_rref(r);
+    struct tenrec_value arg = tenrec_value_rref(r);
     tenrec_error err;
 
     call_int(c.worker[0], "worker1", "keep", &arg, 1);
@@ -507,8 +508,9 @@ static void refuse_flags(const char *to, const struct tenrec_value *v, struct te
 TEST_WITH(values_with_flags_are_refused_by_every_call, open_three, close_all)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 42);
-    struct tenrec_value v[] = { tenrec_rref(r), tenrec_int(1), tenrec_text("x"), tenrec_nil() };
-    const struct tenrec_value list = tenrec_array(v, 1);
+    struct tenrec_value v[] = { tenrec_value_rref(r), tenrec_value_int(1), tenrec_value_text("x"),
+                                tenrec_value_nil() };
+    const struct tenrec_value list = tenrec_value_array(v, 1);
 
     for (size_t i = 0; i < sizeof v / sizeof v[0]; i++)
         for (uint32_t bit = 1; bit != 0; bit = bit == 1   ? 2

@@ -23,14 +23,14 @@ static void open_three(void)
 static void close_three(void)
 {
     for (size_t i = 0; i < c.n; i++)
-        tenrec_set_rref_leak_check(c.worker[i], true);
+        tenrec_worker_set_rref_leak_check(c.worker[i], true);
     cluster_close(&c, TENREC_GRACEFUL);
     assert_int_equal(tables_alive(), 0);
 }
 
 static tenrec_status add(const char *to)
 {
-    const struct tenrec_value args[] = { tenrec_int(2), tenrec_int(40) };
+    const struct tenrec_value args[] = { tenrec_value_int(2), tenrec_value_int(40) };
 
     return tenrec_rpc_sync(c.worker[0], to, "add", args, 2, NULL, NULL, NULL);
 }
@@ -52,7 +52,7 @@ static void expect_all_is_let_go_of(void)
 
 static tenrec_status make(const char *to, struct tenrec_rref **ret, tenrec_error *err)
 {
-    const struct tenrec_value n = tenrec_int(4);
+    const struct tenrec_value n = tenrec_value_int(4);
 
     return tenrec_remote(c.worker[0], to, "table", &n, 1, NULL, ret, err);
 }
@@ -68,7 +68,7 @@ static tenrec_status bring_here(struct tenrec_rref *r, tenrec_error *err)
 
 static tenrec_status look_up(struct tenrec_rref *r, tenrec_error *err)
 {
-    const struct tenrec_value i = tenrec_int(3);
+    const struct tenrec_value i = tenrec_value_int(3);
     struct tenrec_value *v = NULL;
     tenrec_status st = tenrec_rref_rpc_sync(r, "lookup", &i, 1, NULL, &v, err);
 
@@ -81,8 +81,8 @@ static tenrec_status look_up(struct tenrec_rref *r, tenrec_error *err)
 /* There as an argument in a list, and back in the result. */
 static tenrec_status pass(struct tenrec_rref *r, const char *to, tenrec_error *err)
 {
-    const struct tenrec_value item = tenrec_rref(r);
-    const struct tenrec_value list = tenrec_array(&item, 1);
+    const struct tenrec_value item = tenrec_value_rref(r);
+    const struct tenrec_value list = tenrec_value_array(&item, 1);
     struct tenrec_value *v = NULL;
     tenrec_status st = tenrec_rpc_sync(c.worker[0], to, "value", &list, 1, NULL, &v, err);
 
@@ -127,7 +127,7 @@ static tenrec_status make_and_share(void *to, tenrec_error *err)
 
 static tenrec_status make_local(void *arg, tenrec_error *err)
 {
-    const struct tenrec_value text = tenrec_text("a value");
+    const struct tenrec_value text = tenrec_value_text("a value");
     struct tenrec_rref *r = NULL;
     tenrec_status st;
 

@@ -37,7 +37,7 @@ static tenrec_status rank(struct tenrec_call *call, void *arg, tenrec_error *err
     if (st != TENREC_OK)
         return st;
     *(float *)tenrec_tensor_data(t) = (float)me;
-    v = tenrec_tensor(t);
+    v = tenrec_value_tensor(t);
     st = tenrec_call_return(call, &v, err);
     tenrec_tensor_drop(t);
     return st;
@@ -46,7 +46,7 @@ static tenrec_status rank(struct tenrec_call *call, void *arg, tenrec_error *err
 static void register_rank(struct tenrec_worker *w, size_t me)
 {
     assert_int_equal(
-        tenrec_register_function(w, "rank", rank, (void *)(uintptr_t)me, TENREC_POOL, NULL),
+        tenrec_worker_register_function(w, "rank", rank, (void *)(uintptr_t)me, TENREC_POOL, NULL),
         TENREC_OK);
 }
 

@@ -60,9 +60,9 @@ static int serve_close(void)
 
 static void check_call(const char *function)
 {
-    const struct tenrec_entry entry = { "key", tenrec_int(7) };
-    const struct tenrec_value args[] = { tenrec_int(21), tenrec_text("text"),
-                                         tenrec_map(&entry, 1) };
+    const struct tenrec_entry entry = { "key", tenrec_value_int(7) };
+    const struct tenrec_value args[] = { tenrec_value_int(21), tenrec_value_text("text"),
+                                         tenrec_value_map(&entry, 1) };
     struct tenrec_value *got = NULL;
     tenrec_error err;
 
@@ -87,7 +87,7 @@ TEST(serve_decodes_arguments_once_when_the_function_runs_inline)
 
 TEST(serve_decodes_arguments_once_when_the_function_answers_later)
 {
-    const struct tenrec_value arg = tenrec_int(21);
+    const struct tenrec_value arg = tenrec_value_int(21);
     static const char *const names[] = { "later", "later_inline" };
 
     for (size_t i = 0; i < N(names); i++) {
@@ -105,7 +105,7 @@ TEST(serve_decodes_arguments_once_when_the_function_answers_later)
 
 TEST(serve_decodes_arguments_once_when_the_result_stays)
 {
-    const struct tenrec_value arg = tenrec_text("text");
+    const struct tenrec_value arg = tenrec_value_text("text");
     struct tenrec_rref *r = NULL;
     struct tenrec_value *got = NULL;
 

@@ -41,10 +41,10 @@ static tenrec_status look(struct tenrec_call *c, void *arg, tenrec_error *err)
     if (st != TENREC_OK)
         return st;
     p = tenrec_tensor_data(t);
-    item[0] = tenrec_int(p[0]);
-    item[1] = tenrec_int(p[tenrec_tensor_bytes(t) - 1]);
-    item[2] = tenrec_bool(tenrec_tensor_desc(t)->flags & TENREC_TENSOR_READ_ONLY);
-    v = tenrec_array(item, 3);
+    item[0] = tenrec_value_int(p[0]);
+    item[1] = tenrec_value_int(p[tenrec_tensor_bytes(t) - 1]);
+    item[2] = tenrec_value_bool(tenrec_tensor_desc(t)->flags & TENREC_TENSOR_READ_ONLY);
+    v = tenrec_value_array(item, 3);
     return tenrec_call_return(c, &v, err);
 }
 
@@ -81,7 +81,7 @@ static tenrec_status write_into(struct tenrec_call *c, void *arg, tenrec_error *
     if (st != TENREC_OK)
         return st;
     ((unsigned char *)tenrec_tensor_data(t))[0] = 99;
-    v = tenrec_tensor(t);
+    v = tenrec_value_tensor(t);
     return tenrec_call_return(c, &v, err);
 }
 
@@ -111,11 +111,11 @@ static tenrec_status make_result(struct tenrec_call *c, void *arg, tenrec_error 
 
     (void)arg;
     if (st == TENREC_OK)
-        st = tenrec_tensor_alloc(TENREC_UINT8, 1, &bytes, TENREC_SHARED, &t, err);
+        st = tenrec_tensor_new_with(TENREC_UINT8, 1, &bytes, TENREC_SHARED, &t, err);
     if (st != TENREC_OK)
         return st;
     memset(tenrec_tensor_data(t), 7, (size_t)bytes);
-    v = tenrec_tensor(t);
+    v = tenrec_value_tensor(t);
     st = tenrec_call_return(c, &v, err);
     tenrec_tensor_drop(t);
     return st;
@@ -135,9 +135,9 @@ static void register_all(struct tenrec_worker *w, size_t rank)
 
     (void)rank;
     for (size_t i = 0; i < sizeof function / sizeof function[0]; i++)
-        assert_status(
-            tenrec_register_function(w, function[i].name, function[i].fn, NULL, TENREC_POOL, &err),
-            &err);
+        assert_status(tenrec_worker_register_function(w, function[i].name, function[i].fn, NULL,
+                                                      TENREC_POOL, &err),
+                      &err);
 }
 
 /* ---- calling them ---------------------------------------------------------------- */
@@ -147,7 +147,7 @@ static struct tenrec_tensor *make(int64_t bytes, uint32_t flags, int fill)
     struct tenrec_tensor *t = NULL;
     tenrec_error err;
 
-    assert_status(tenrec_tensor_alloc(TENREC_UINT8, 1, &bytes, flags, &t, &err), &err);
+    assert_status(tenrec_tensor_new_with(TENREC_UINT8, 1, &bytes, flags, &t, &err), &err);
     if (fill)
         memset(tenrec_tensor_data(t), fill, (size_t)bytes);
     return t;
@@ -165,7 +165,7 @@ static struct tenrec_value *call_with(const char *fn, struct tenrec_value arg)
 static void expect_look(const char *fn, struct tenrec_tensor *t, int first, int last,
                         bool read_only)
 {
-    struct tenrec_value *got = call_with(fn, tenrec_tensor(t));
+    struct tenrec_value *got = call_with(fn, tenrec_value_tensor(t));
 
     assert_int_equal(got->u.array[0].u.integer, first);
     assert_int_equal(got->u.array[1].u.integer, last);
@@ -199,7 +199,7 @@ TEST(shared_tensor_arrives_as_an_argument)
 
 TEST(shared_tensor_arrives_as_a_result)
 {
-    struct tenrec_value *got = call_with("make_result", tenrec_int(2 * MIB));
+    struct tenrec_value *got = call_with("make_result", tenrec_value_int(2 * MIB));
     const unsigned char *p = tenrec_tensor_data(got->u.tensor);
 
     for (int i = 0; i < 2 * MIB; i += 1000)
@@ -212,7 +212,7 @@ TEST(shared_tensor_arrives_as_a_result)
 TEST(shared_tensor_is_copied_into_the_buffer_when_one_is_given)
 {
     struct tenrec_call_options o = { .size = sizeof o };
-    const struct tenrec_value bytes = tenrec_int(MIB);
+    const struct tenrec_value bytes = tenrec_value_int(MIB);
     struct tenrec_value *got = NULL;
     tenrec_error err;
 
@@ -249,13 +249,13 @@ TEST(shared_tensor_is_copied_when_the_user_has_an_allocator)
     struct tenrec_value *got;
     tenrec_error err;
 
-    assert_status(tenrec_set_allocator(three.worker[0], &a, &err), &err);
-    got = call_with("make_result", tenrec_int(MIB));
+    assert_status(tenrec_worker_set_allocator(three.worker[0], &a, &err), &err);
+    got = call_with("make_result", tenrec_value_int(MIB));
     assert_int_equal(allocated, 1);
     assert_int_equal(mapping_count().tensors, 0);
     assert_int_equal(((unsigned char *)tenrec_tensor_data(got->u.tensor))[MIB - 1], 7);
     tenrec_value_drop(got);
-    assert_status(tenrec_set_allocator(three.worker[0], NULL, &err), &err);
+    assert_status(tenrec_worker_set_allocator(three.worker[0], NULL, &err), &err);
     nothing_is_left();
 }
 
@@ -272,7 +272,7 @@ TEST(shared_tensor_is_kept_by_its_receiver)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 5), *u;
 
-    tenrec_value_drop(call_with("keep", tenrec_tensor(t)));
+    tenrec_value_drop(call_with("keep", tenrec_value_tensor(t)));
     tenrec_tensor_drop(t);
     for (int i = 0; i < 20; i++) {
         u = make(MIB, TENREC_SHARED, 100 + i);
@@ -310,7 +310,7 @@ TEST(shared_tensor_may_be_larger_than_its_touched_part)
 TEST(shared_tensor_that_moves_may_be_written)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED | TENREC_MOVES, 5);
-    struct tenrec_value *got = call_with("write_into", tenrec_tensor(t));
+    struct tenrec_value *got = call_with("write_into", tenrec_value_tensor(t));
     const unsigned char *p = tenrec_tensor_data(got->u.tensor);
 
     assert_int_equal(p[0], 99);
@@ -336,8 +336,8 @@ TEST(shared_tensors_come_several_with_others)
                                           NULL, &t[1], &err),
                   &err);
     for (int i = 0; i < 3; i++)
-        item[i] = tenrec_tensor(t[i]);
-    v = tenrec_array(item, 3);
+        item[i] = tenrec_value_tensor(t[i]);
+    v = tenrec_value_array(item, 3);
     assert_status(tenrec_rpc_sync(three.worker[0], "worker1", "echo", &v, 1, NULL, &got, &err),
                   &err);
     for (int i = 0; i < 3; i++) {
@@ -357,7 +357,7 @@ enum { LENDERS = 4, LOANS = 200 };
 
 static bool lend_own(unsigned char mark, struct tenrec_tensor *t)
 {
-    struct tenrec_value v = tenrec_tensor(t), *got = NULL;
+    struct tenrec_value v = tenrec_value_tensor(t), *got = NULL;
     bool good =
         tenrec_rpc_sync(three.worker[0], "worker1", "echo", &v, 1, NULL, &got, NULL) == TENREC_OK;
 
@@ -407,7 +407,7 @@ TEST(shared_tensor_outlives_the_workers)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 5);
 
-    tenrec_value_drop(call_with("keep", tenrec_tensor(t)));
+    tenrec_value_drop(call_with("keep", tenrec_value_tensor(t)));
     cluster_close(&three, TENREC_GRACEFUL);
     tenrec_tensor_drop(t);
     sharing_collect(clock_now_ns());
@@ -425,7 +425,8 @@ static void register_echo_too(struct tenrec_worker *w, size_t rank)
     tenrec_error err;
 
     register_all(w, rank);
-    assert_status(tenrec_register_function(w, "echo", basic_echo, NULL, TENREC_INLINE, &err), &err);
+    assert_status(tenrec_worker_register_function(w, "echo", basic_echo, NULL, TENREC_INLINE, &err),
+                  &err);
 }
 
 static void open_three(void)

@@ -38,7 +38,7 @@ struct tenrec_tensor *make(int64_t bytes, uint32_t flags, int fill)
     struct tenrec_tensor *t = NULL;
     tenrec_error err;
 
-    assert_status(tenrec_tensor_alloc(TENREC_UINT8, 1, &bytes, flags, &t, &err), &err);
+    assert_status(tenrec_tensor_new_with(TENREC_UINT8, 1, &bytes, flags, &t, &err), &err);
     memset(tenrec_tensor_data(t), fill, (size_t)bytes);
     return t;
 }

@@ -109,7 +109,7 @@ static uint16_t free_port(void)
     tenrec_error err;
     uint16_t port;
 
-    assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
+    assert_status(tenrec_store_server_new("127.0.0.1", 0, &server, &port, &err), &err);
     tenrec_store_server_drop(server);
     return port;
 }

@@ -64,9 +64,9 @@ static tenrec_status call_and_back(void)
     if (status)
         return status;
     for (size_t i = 0; i < 100; i++)
-        items[i] = tenrec_text("a text that needs room");
-    args[0] = tenrec_array(items, 100);
-    args[1] = tenrec_tensor(t);
+        items[i] = tenrec_value_text("a text that needs room");
+    args[0] = tenrec_value_array(items, 100);
+    args[1] = tenrec_value_tensor(t);
     status = codec_write_call(TENREC_MSG_CALL, "f", args, 2, 0, &msg, NULL);
     tenrec_tensor_drop(t);
     if (status)
@@ -88,7 +88,7 @@ static tenrec_status value_and_back(void)
 
     if (status)
         return status;
-    v = tenrec_tensor(t);
+    v = tenrec_value_tensor(t);
     status = codec_write_value(&v, TENREC_MSG_RET, &msg, NULL);
     tenrec_tensor_drop(t);
     if (status)
@@ -174,7 +174,7 @@ static tenrec_status functions_and_none(void)
     make_names(text, name);
     functions_init(&functions);
     for (int i = 0; i < N_NAMES && status == TENREC_OK; i++)
-        status = tenrec_register_function(&w, name[i], basic_noop, NULL, 0, NULL);
+        status = tenrec_worker_register_function(&w, name[i], basic_noop, NULL, 0, NULL);
     functions_finish(&functions);
     return status;
 }

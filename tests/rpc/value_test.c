@@ -17,7 +17,7 @@ static struct tenrec_tensor *small_tensor(void)
 
 TEST(future_refuses_a_value_with_flags)
 {
-    struct tenrec_value v = tenrec_int(1);
+    struct tenrec_value v = tenrec_value_int(1);
     struct tenrec_future *f = NULL;
     tenrec_error err;
 
@@ -35,8 +35,9 @@ TEST(value_get_stores_all_when_types_fit)
 {
     struct tenrec_tensor *t = small_tensor(), *got_t = NULL;
     const struct tenrec_value args[] = {
-        tenrec_bool(true),       tenrec_int(-7),   tenrec_double(0.5), tenrec_text("abc"),
-        tenrec_bytes("x\0y", 3), tenrec_tensor(t), tenrec_nil()
+        tenrec_value_bool(true),  tenrec_value_int(-7),          tenrec_value_double(0.5),
+        tenrec_value_text("abc"), tenrec_value_bytes("x\0y", 3), tenrec_value_tensor(t),
+        tenrec_value_nil()
     };
     const struct tenrec_value *any = NULL;
     const void *bytes = NULL;
@@ -46,8 +47,8 @@ TEST(value_get_stores_all_when_types_fit)
     double d = 0;
     bool b = false;
 
-    assert_int_equal(tenrec_values_get(args, N(args), NULL, "bidsytv", &b, &i, &d, &text, &bytes,
-                                       &len, &got_t, &any),
+    assert_int_equal(tenrec_value_unpack(args, N(args), NULL, "bidsytv", &b, &i, &d, &text, &bytes,
+                                         &len, &got_t, &any),
                      TENREC_OK);
     assert_true(b);
     assert_int_equal(i, -7);
@@ -62,54 +63,54 @@ TEST(value_get_stores_all_when_types_fit)
 
 TEST(value_get_takes_an_integer_when_a_double_is_expected)
 {
-    const struct tenrec_value args[] = { tenrec_int(3) };
+    const struct tenrec_value args[] = { tenrec_value_int(3) };
     double d = 0;
 
-    assert_int_equal(tenrec_values_get(args, 1, NULL, "d", &d), TENREC_OK);
+    assert_int_equal(tenrec_value_unpack(args, 1, NULL, "d", &d), TENREC_OK);
     assert_true(d == 3.0);
 }
 
 TEST(value_get_leaves_the_rest_when_optional_ones_miss)
 {
-    const struct tenrec_value args[] = { tenrec_int(3) };
+    const struct tenrec_value args[] = { tenrec_value_int(3) };
     int64_t a = 0, b = 42;
 
-    assert_int_equal(tenrec_values_get(args, 1, NULL, "i|i", &a, &b), TENREC_OK);
+    assert_int_equal(tenrec_value_unpack(args, 1, NULL, "i|i", &a, &b), TENREC_OK);
     assert_int_equal(a, 3);
     assert_int_equal(b, 42);
 }
 
 TEST(value_get_reads_optional_ones_when_there)
 {
-    const struct tenrec_value args[] = { tenrec_int(3), tenrec_int(4) };
+    const struct tenrec_value args[] = { tenrec_value_int(3), tenrec_value_int(4) };
     int64_t a = 0, b = 42;
 
-    assert_int_equal(tenrec_values_get(args, 2, NULL, "i|i", &a, &b), TENREC_OK);
+    assert_int_equal(tenrec_value_unpack(args, 2, NULL, "i|i", &a, &b), TENREC_OK);
     assert_int_equal(b, 4);
 }
 
 TEST(value_get_stores_nothing_when_a_later_type_is_wrong)
 {
-    const struct tenrec_value args[] = { tenrec_int(3), tenrec_text("x") };
+    const struct tenrec_value args[] = { tenrec_value_int(3), tenrec_value_text("x") };
     int64_t a = 11, b = 12;
     tenrec_error err;
 
-    assert_int_equal(tenrec_values_get(args, 2, &err, "ii", &a, &b), TENREC_EINVAL);
+    assert_int_equal(tenrec_value_unpack(args, 2, &err, "ii", &a, &b), TENREC_EINVAL);
     assert_string_equal(err.text, "argument 2 is text, expected an integer");
     assert_int_equal(a, 11);
 }
 
 TEST(value_get_says_how_many_when_the_count_is_wrong)
 {
-    const struct tenrec_value args[] = { tenrec_int(3), tenrec_int(4) };
+    const struct tenrec_value args[] = { tenrec_value_int(3), tenrec_value_int(4) };
     int64_t a;
     tenrec_error err;
 
-    assert_int_equal(tenrec_values_get(args, 2, &err, "i", &a), TENREC_EINVAL);
+    assert_int_equal(tenrec_value_unpack(args, 2, &err, "i", &a), TENREC_EINVAL);
     assert_string_equal(err.text, "takes 1 argument, got 2");
-    assert_int_equal(tenrec_values_get(args, 2, &err, "iii", &a, &a, &a), TENREC_EINVAL);
+    assert_int_equal(tenrec_value_unpack(args, 2, &err, "iii", &a, &a, &a), TENREC_EINVAL);
     assert_string_equal(err.text, "takes 3 arguments, got 2");
-    assert_int_equal(tenrec_values_get(args, 0, &err, "i|i", &a, &a), TENREC_EINVAL);
+    assert_int_equal(tenrec_value_unpack(args, 0, &err, "i|i", &a, &a), TENREC_EINVAL);
     assert_string_equal(err.text, "takes 1 to 2 arguments, got 0");
 }
 
@@ -120,24 +121,25 @@ TEST(value_get_refuses_text_when_a_zero_byte_is_in_it)
     tenrec_error err;
 
     v.u.text = "a\0b";
-    assert_int_equal(tenrec_values_get(&v, 1, &err, "s", &text), TENREC_EINVAL);
+    assert_int_equal(tenrec_value_unpack(&v, 1, &err, "s", &text), TENREC_EINVAL);
     assert_non_null(strstr(err.text, "zero byte"));
 }
 
 TEST(value_get_refuses_a_letter_when_it_is_none)
 {
-    const struct tenrec_value v = tenrec_int(1);
+    const struct tenrec_value v = tenrec_value_int(1);
     tenrec_error err;
     int64_t a;
 
-    assert_int_equal(tenrec_values_get(&v, 1, &err, "q", &a), TENREC_EINVAL);
+    assert_int_equal(tenrec_value_unpack(&v, 1, &err, "q", &a), TENREC_EINVAL);
     assert_non_null(strstr(err.text, "'q'"));
 }
 
 TEST(value_find_returns_the_value_when_the_key_is_there)
 {
-    const struct tenrec_entry entries[] = { { "a", tenrec_int(1) }, { "b", tenrec_int(2) } };
-    const struct tenrec_value map = tenrec_map(entries, 2), other = tenrec_int(0);
+    const struct tenrec_entry entries[] = { { "a", tenrec_value_int(1) },
+                                            { "b", tenrec_value_int(2) } };
+    const struct tenrec_value map = tenrec_value_map(entries, 2), other = tenrec_value_int(0);
 
     assert_ptr_equal(tenrec_value_find(&map, "b"), &entries[1].value);
     assert_null(tenrec_value_find(&map, "c"));
@@ -149,10 +151,11 @@ TEST(value_copy_owns_everything_when_the_original_goes)
 {
     char text[] = "hello", bytes[] = { 1, 2, 3 }, key[] = "key";
     struct tenrec_tensor *t = small_tensor();
-    struct tenrec_value inner[] = { tenrec_int(1), tenrec_tensor(t), tenrec_text(text) };
-    struct tenrec_entry entries[] = { { key, tenrec_bytes(bytes, 3) },
-                                      { "list", tenrec_array(inner, 3) } };
-    struct tenrec_value root = tenrec_map(entries, 2), *copy = NULL;
+    struct tenrec_value inner[] = { tenrec_value_int(1), tenrec_value_tensor(t),
+                                    tenrec_value_text(text) };
+    struct tenrec_entry entries[] = { { key, tenrec_value_bytes(bytes, 3) },
+                                      { "list", tenrec_value_array(inner, 3) } };
+    struct tenrec_value root = tenrec_value_map(entries, 2), *copy = NULL;
     const struct tenrec_value *list, *data;
 
     assert_int_equal(tenrec_value_copy(&root, &copy, NULL), TENREC_OK);
@@ -177,9 +180,9 @@ TEST(value_copy_refuses_when_nested_too_deep)
     struct tenrec_value level[66], *copy = NULL;
     tenrec_error err;
 
-    level[0] = tenrec_int(1);
+    level[0] = tenrec_value_int(1);
     for (int i = 1; i < 66; i++)
-        level[i] = tenrec_array(&level[i - 1], 1);
+        level[i] = tenrec_value_array(&level[i - 1], 1);
     assert_int_equal(tenrec_value_copy(&level[63], &copy, &err), TENREC_OK);
     tenrec_value_drop(copy);
     copy = NULL;

@@ -34,7 +34,8 @@ TEST(worker_tells_the_callee_when_a_call_is_canceled)
 
 TEST(worker_collects_calls_in_a_scope)
 {
-    struct tenrec_value args[] = { tenrec_int(1), tenrec_int(1) }, bad = tenrec_text("no");
+    struct tenrec_value args[] = { tenrec_value_int(1), tenrec_value_int(1) },
+                        bad = tenrec_value_text("no");
     struct tenrec_future *f = NULL;
     tenrec_error err;
 
@@ -54,7 +55,7 @@ TEST(worker_collects_calls_in_a_scope)
 
 static void call_that_fails(struct tenrec_future *f, void *arg)
 {
-    struct tenrec_value why = tenrec_text("of another's");
+    struct tenrec_value why = tenrec_value_text("of another's");
 
     (void)f;
     assert_int_equal(tenrec_rpc_async(two.worker[0], "worker1", "fail", &why, 1, NULL, arg, NULL),
@@ -78,9 +79,9 @@ TEST(worker_closes_a_scope_when_a_function_leaves_it_open)
         const int before = functions_counted();
 
         atomic_store(&warnings, 0);
-        tenrec_set_log_callback(count_warning, (void *)(uintptr_t)fn[i]);
+        tenrec_log_set_callback(count_warning, (void *)(uintptr_t)fn[i]);
         tenrec_value_drop(call("worker1", fn[i], NULL, 0));
-        tenrec_set_log_callback(NULL, NULL);
+        tenrec_log_set_callback(NULL, NULL);
         assert_int_equal(atomic_load(&warnings), 2);
         assert_becomes(functions_counted() == before + 2);
     }
@@ -113,7 +114,7 @@ static void next_call(struct tenrec_future *f, void *arg)
     struct tenrec_future *next = NULL;
 
     if (tenrec_future_error(f) || atomic_fetch_sub(&s->left, 1) == 1) {
-        struct tenrec_value v = tenrec_bool(!tenrec_future_error(f));
+        struct tenrec_value v = tenrec_value_bool(!tenrec_future_error(f));
         tenrec_future_set_value(s->done, &v, NULL);
     } else if (tenrec_rpc_async(two.worker[0], "worker1", "noop_inline", NULL, 0, NULL, &next,
                                 NULL) == TENREC_OK) {
@@ -151,7 +152,7 @@ TEST(worker_runs_callbacks_in_the_users_loop_when_asked)
     int n = 0;
 
     cluster_open(&c, 2, NULL, functions_register);
-    assert_int_equal(tenrec_worker_fd(c.worker[0], &p.fd, NULL), TENREC_OK);
+    assert_int_equal(tenrec_worker_get_fd(c.worker[0], &p.fd, NULL), TENREC_OK);
     assert_int_equal(tenrec_worker_dispatch(c.worker[0]), 0);
     functions_close_gate(); /* else it might be done before the callback is there */
     assert_int_equal(tenrec_rpc_async(c.worker[0], "worker1", "wait_gate", NULL, 0, NULL, &f, NULL),

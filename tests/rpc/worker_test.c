@@ -9,7 +9,7 @@
 TEST(worker_returns_the_sum_when_add_is_called)
 {
     static const char *const fn[] = { "add", "add_inline" };
-    const struct tenrec_value args[] = { tenrec_int(2), tenrec_int(40) };
+    const struct tenrec_value args[] = { tenrec_value_int(2), tenrec_value_int(40) };
 
     for (size_t i = 0; i < 2; i++) {
         struct tenrec_value *got = call("worker1", fn[i], args, 2);
@@ -21,7 +21,7 @@ TEST(worker_returns_the_sum_when_add_is_called)
 
 TEST(worker_calls_itself)
 {
-    const struct tenrec_value args[] = { tenrec_int(1), tenrec_int(2) };
+    const struct tenrec_value args[] = { tenrec_value_int(1), tenrec_value_int(2) };
     struct tenrec_value *got = call("worker0", "add", args, 2);
 
     assert_int_equal(got->u.integer, 3);
@@ -30,7 +30,7 @@ TEST(worker_calls_itself)
 
 TEST(worker_tells_the_remote_error_with_the_name)
 {
-    struct tenrec_value arg = tenrec_text("it broke");
+    struct tenrec_value arg = tenrec_value_text("it broke");
     tenrec_error err;
 
     assert_int_equal(call_fails("worker1", "fail", &arg, 1, 0, &err), TENREC_EINVAL);
@@ -65,7 +65,7 @@ TEST(worker_refuses_wrong_arguments_with_typed_errors)
     assert_int_equal(tenrec_rpc_async(two.worker[0], "worker1", "noop", NULL, 0, &o, &f, &err),
                      TENREC_EINVAL);
     assert_non_null(strstr(err.text, "reserved is not zero"));
-    assert_int_equal(tenrec_register_function(two.worker[0], "", NULL, NULL, 0, &err),
+    assert_int_equal(tenrec_worker_register_function(two.worker[0], "", NULL, NULL, 0, &err),
                      TENREC_EINVAL);
     assert_int_equal(tenrec_init_rpc(two.worker[0], &err), TENREC_EBUSY);
     assert_int_equal(tenrec_rpc_async(two.worker[0], "worker1", "noop", NULL, 0, NULL, NULL, &err),
@@ -74,10 +74,10 @@ TEST(worker_refuses_wrong_arguments_with_typed_errors)
 
 TEST(worker_refuses_arguments_when_they_point_nowhere)
 {
-    const struct tenrec_entry entry = { NULL, tenrec_nil() };
-    struct tenrec_value bad[] = { tenrec_value_of(TENREC_VALUE_TEXT, 1), tenrec_bytes(NULL, 1),
-                                  tenrec_array(NULL, 1), tenrec_map(NULL, 1),
-                                  tenrec_map(&entry, 1) };
+    const struct tenrec_entry entry = { NULL, tenrec_value_nil() };
+    struct tenrec_value bad[] = { tenrec_value_of(TENREC_VALUE_TEXT, 1),
+                                  tenrec_value_bytes(NULL, 1), tenrec_value_array(NULL, 1),
+                                  tenrec_value_map(NULL, 1), tenrec_value_map(&entry, 1) };
     tenrec_error err;
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -132,16 +132,16 @@ TEST(worker_times_out_an_async_call_without_a_waiter)
 
 TEST(worker_sees_the_default_timeout_when_it_is_set)
 {
-    int64_t before = tenrec_get_rpc_timeout(two.worker[0]);
+    int64_t before = tenrec_worker_get_rpc_timeout(two.worker[0]);
     tenrec_error err;
 
     assert_int_equal(before, 20000);
-    assert_int_equal(tenrec_set_rpc_timeout(two.worker[0], -1, &err), TENREC_EINVAL);
-    assert_int_equal(tenrec_set_rpc_timeout(two.worker[0], 20, &err), TENREC_OK);
+    assert_int_equal(tenrec_worker_set_rpc_timeout(two.worker[0], -1, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_worker_set_rpc_timeout(two.worker[0], 20, &err), TENREC_OK);
     functions_close_gate();
     assert_int_equal(call_fails("worker1", "wait_long", NULL, 0, 0, &err), TENREC_ETIMEDOUT);
     functions_open_gate();
-    assert_int_equal(tenrec_set_rpc_timeout(two.worker[0], before, &err), TENREC_OK);
+    assert_int_equal(tenrec_worker_set_rpc_timeout(two.worker[0], before, &err), TENREC_OK);
 }
 
 TEST(worker_knows_its_caller)
@@ -157,7 +157,7 @@ TEST(worker_knows_its_caller)
 TEST(worker_answers_later_when_another_thread_finishes_the_call)
 {
     static const char *const fn[] = { "later", "later_inline" };
-    struct tenrec_value arg = tenrec_int(21), wrong = tenrec_text("x");
+    struct tenrec_value arg = tenrec_value_int(21), wrong = tenrec_value_text("x");
     tenrec_error err;
 
     for (size_t i = 0; i < 2; i++) {
@@ -178,7 +178,7 @@ TEST(worker_refuses_to_block_when_the_function_is_inline)
 
 TEST(worker_nests_calls_with_few_threads)
 {
-    struct tenrec_value depth = tenrec_int(20), *got = call("worker1", "nest", &depth, 1);
+    struct tenrec_value depth = tenrec_value_int(20), *got = call("worker1", "nest", &depth, 1);
 
     assert_int_equal(got->u.integer, 21);
     tenrec_value_drop(got);
@@ -191,8 +191,8 @@ static void *hammer(void *arg)
     tenrec_error err;
 
     for (int64_t i = 0; i < 200; i++) {
-        args[0] = tenrec_int(i);
-        args[1] = tenrec_int(1000);
+        args[0] = tenrec_value_int(i);
+        args[1] = tenrec_value_int(1000);
         got = NULL;
         if (tenrec_rpc_sync(w, i % 3 ? "worker1" : "worker0", i % 2 ? "add" : "add_inline", args, 2,
                             NULL, &got, &err) != TENREC_OK ||
@@ -227,11 +227,11 @@ TEST(worker_knows_its_group)
     assert_string_equal(info.name, "worker1");
     assert_int_equal(tenrec_get_worker_info(two.worker[1], "worker0", &info, &err), TENREC_OK);
     assert_int_equal(info.id, 0);
-    assert_int_equal(tenrec_get_worker_info_by_id(two.worker[1], 1, &info, &err), TENREC_OK);
+    assert_int_equal(tenrec_worker_get_info_by_id(two.worker[1], 1, &info, &err), TENREC_OK);
     assert_string_equal(info.name, "worker1");
-    assert_int_equal(tenrec_get_worker_info_by_id(two.worker[1], 2, &info, &err),
+    assert_int_equal(tenrec_worker_get_info_by_id(two.worker[1], 2, &info, &err),
                      TENREC_EPEER_UNKNOWN);
-    assert_int_equal(tenrec_get_worker_infos(two.worker[0], all, 4, &n, &err), TENREC_OK);
+    assert_int_equal(tenrec_worker_get_infos(two.worker[0], all, 4, &n, &err), TENREC_OK);
     assert_int_equal(n, 2);
     assert_string_equal(all[1].name, "worker1");
 }
@@ -247,7 +247,7 @@ TEST(worker_tells_its_counters)
 {
     int n = 0;
 
-    tenrec_worker_debug_info(two.worker[0], has_key, &n);
+    tenrec_worker_list_debug_info(two.worker[0], has_key, &n);
     assert_int_equal(n, 2);
 }
 

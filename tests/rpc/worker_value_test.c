@@ -7,14 +7,15 @@
 
 TEST(worker_gives_every_value_back_when_identity_is_called)
 {
-    const struct tenrec_entry entry[] = { { "k", tenrec_int(1) }, { "l", tenrec_text("v") } };
-    const struct tenrec_value item[] = { tenrec_int(-5), tenrec_bool(true) };
-    const struct tenrec_value args[] = { tenrec_nil(),
-                                         tenrec_double(0.5),
-                                         tenrec_text("h\xc3\xa9"),
-                                         tenrec_bytes("\0\1", 2),
-                                         tenrec_array(item, 2),
-                                         tenrec_map(entry, 2) };
+    const struct tenrec_entry entry[] = { { "k", tenrec_value_int(1) },
+                                          { "l", tenrec_value_text("v") } };
+    const struct tenrec_value item[] = { tenrec_value_int(-5), tenrec_value_bool(true) };
+    const struct tenrec_value args[] = { tenrec_value_nil(),
+                                         tenrec_value_double(0.5),
+                                         tenrec_value_text("h\xc3\xa9"),
+                                         tenrec_value_bytes("\0\1", 2),
+                                         tenrec_value_array(item, 2),
+                                         tenrec_value_map(entry, 2) };
     struct tenrec_value *got = call("worker1", "identity", args, 6);
     const struct tenrec_value *v = got->u.array;
 
@@ -44,7 +45,8 @@ TEST(worker_carries_tensors_of_many_sizes)
 
     for (size_t i = 0; i < sizeof size / sizeof size[0]; i++) {
         struct tenrec_tensor *t = make_range(size[i]);
-        struct tenrec_value arg = tenrec_tensor(t), *got = call("worker1", "identity", &arg, 1);
+        struct tenrec_value arg = tenrec_value_tensor(t),
+                            *got = call("worker1", "identity", &arg, 1);
         const struct tenrec_tensor *back = got->u.array[0].u.tensor;
         assert_int_equal(tenrec_tensor_count(back), size[i]);
         assert_memory_equal(tenrec_tensor_data(back), tenrec_tensor_data(t),
@@ -64,7 +66,7 @@ TEST(worker_makes_a_strided_tensor_contiguous_when_it_sends)
     assert_int_equal(tenrec_tensor_from_data(data, sizeof data, TENREC_FLOAT32, 2, shape, strides,
                                              NULL, NULL, &t, NULL),
                      TENREC_OK);
-    arg = tenrec_tensor(t);
+    arg = tenrec_value_tensor(t);
     got = call("worker1", "identity", &arg, 1);
     assert_memory_equal(tenrec_tensor_desc(got->u.array[0].u.tensor)->shape, shape, sizeof shape);
     assert_true(((float *)tenrec_tensor_data(got->u.array[0].u.tensor))[1] == 3);
@@ -75,7 +77,7 @@ TEST(worker_makes_a_strided_tensor_contiguous_when_it_sends)
 TEST(worker_receives_into_the_buffer_when_one_is_given)
 {
     struct tenrec_call_options o = { .size = sizeof o };
-    struct tenrec_value arg = tenrec_int(1000), *got = NULL;
+    struct tenrec_value arg = tenrec_value_int(1000), *got = NULL;
     struct tenrec_tensor *into = make_range(1000), *wrong = make_range(7);
     tenrec_error err;
 
@@ -107,7 +109,7 @@ static tenrec_status on_device(struct tenrec_call *c, void *arg, tenrec_error *e
         return st;
     memset(tenrec_tensor_data(t), 1, 8);
     ((struct tenrec_tensor_desc *)tenrec_tensor_desc(t))->device.kind = TENREC_CUDA;
-    v = tenrec_tensor(t);
+    v = tenrec_value_tensor(t);
     st = tenrec_call_return(c, &v, err);
     tenrec_tensor_drop(t);
     return st;
@@ -117,9 +119,9 @@ TEST(worker_gets_an_error_when_no_device_map_places_the_answer)
 {
     tenrec_error err;
 
-    assert_int_equal(
-        tenrec_register_function(two.worker[1], "on_device", on_device, NULL, TENREC_POOL, &err),
-        TENREC_OK);
+    assert_int_equal(tenrec_worker_register_function(two.worker[1], "on_device", on_device, NULL,
+                                                     TENREC_POOL, &err),
+                     TENREC_OK);
     assert_int_equal(
         tenrec_rpc_sync(two.worker[0], "worker1", "on_device", NULL, 0, NULL, NULL, &err),
         TENREC_EDEVICE);
@@ -145,15 +147,15 @@ TEST(worker_takes_the_users_memory_when_it_has_an_allocator)
     struct tenrec_allocator a = {
         .size = sizeof a, .alloc = alloc_here, .free_fn = free_here, .arg = &n
     };
-    struct tenrec_value arg = tenrec_int(100), *got;
+    struct tenrec_value arg = tenrec_value_int(100), *got;
 
-    assert_int_equal(tenrec_set_allocator(two.worker[0], &a, NULL), TENREC_OK);
+    assert_int_equal(tenrec_worker_set_allocator(two.worker[0], &a, NULL), TENREC_OK);
     got = call("worker1", "range", &arg, 1);
     assert_int_equal(n, 1);
     assert_true(((float *)tenrec_tensor_data(got->u.tensor))[99] == 99);
     tenrec_value_drop(got);
     assert_int_equal(n, 0);
-    assert_int_equal(tenrec_set_allocator(two.worker[0], NULL, NULL), TENREC_OK);
+    assert_int_equal(tenrec_worker_set_allocator(two.worker[0], NULL, NULL), TENREC_OK);
 }
 
 int main(int argc, char **argv)

@@ -99,7 +99,7 @@ static void tell_stats(void)
     m = mallinfo2();
     printf("ok fds=%d threads=%d rss_kb=%ld heap_kb=%zu", count_files("/proc/self/fd"),
            count_files("/proc/self/task") + 1, resident_kb(), (m.uordblks + m.hblkhd) / 1024);
-    tenrec_worker_debug_info(worker, on_info, NULL);
+    tenrec_worker_list_debug_info(worker, on_info, NULL);
     say("%s", "");
 }
 
@@ -112,7 +112,7 @@ static int serve_store(void)
     uint16_t port;
     char buf[64];
 
-    if (tenrec_store_serve("127.0.0.1", 0, &server, &port, &err) != TENREC_OK) {
+    if (tenrec_store_server_new("127.0.0.1", 0, &server, &port, &err) != TENREC_OK) {
         fprintf(stderr, "actor: %s\n", err.text);
         return 1;
     }

@@ -46,7 +46,7 @@ static bool draw_member(struct caller *c, char name[TENREC_NAME_MAX + 1])
     tenrec_error err;
     size_t n;
 
-    if (tenrec_get_worker_infos(c->worker, all, MEMBERS_MAX, &n, &err) != TENREC_OK || n == 0 ||
+    if (tenrec_worker_get_infos(c->worker, all, MEMBERS_MAX, &n, &err) != TENREC_OK || n == 0 ||
         n > MEMBERS_MAX)
         return false;
     snprintf(name, TENREC_NAME_MAX + 1, "%s", all[draw(c, (uint32_t)n)].name);
@@ -113,7 +113,7 @@ static void call_mix(struct caller *c, const char *to, int64_t ms)
     tenrec_error err;
     tenrec_status st;
 
-    arg = tenrec_int((int64_t)id);
+    arg = tenrec_value_int((int64_t)id);
     st = tenrec_rpc_sync(c->worker, to, "mix", &arg, 1, &o, &ret, &err);
     check(id, st != TENREC_OK || is_int(ret, id));
     end(id, st, &err);
@@ -130,9 +130,9 @@ static void call_flip(struct caller *c, const char *to, int64_t ms)
     tenrec_error err;
     tenrec_status st = tensor_make(id, count, &t, &err);
 
-    arg[0] = tenrec_int((int64_t)id);
+    arg[0] = tenrec_value_int((int64_t)id);
     if (st == TENREC_OK) {
-        arg[1] = tenrec_tensor(t);
+        arg[1] = tenrec_value_tensor(t);
         st = tenrec_rpc_sync(c->worker, to, "flip", arg, 2, &o, &ret, &err);
     }
     check(id, st != TENREC_OK || (ret->type == TENREC_VALUE_TENSOR &&
@@ -151,8 +151,8 @@ static void call_pass(struct caller *c, const char *to, const char *on, int64_t 
     tenrec_error err;
     tenrec_status st;
 
-    arg[0] = tenrec_int((int64_t)id);
-    arg[1] = tenrec_text(on);
+    arg[0] = tenrec_value_int((int64_t)id);
+    arg[1] = tenrec_value_text(on);
     st = tenrec_rpc_sync(c->worker, to, "pass", arg, 2, &o, &ret, &err);
     check(id, st != TENREC_OK || is_int(ret, id));
     end(id, st, &err);
@@ -181,7 +181,7 @@ static void call_batch(struct caller *c, int64_t ms)
 
     for (int i = 0; i < BATCH && draw_member(c, to); i++) {
         uint64_t id = begin(KIND_BATCH, ms);
-        struct tenrec_value arg = tenrec_int((int64_t)id);
+        struct tenrec_value arg = tenrec_value_int((int64_t)id);
         tenrec_status st = tenrec_rpc_async(c->worker, to, "mix", &arg, 1, &o, &f[n], &err);
 
         if (st == TENREC_OK)
@@ -207,8 +207,8 @@ static void call_ref(struct caller *c, const char *to, int64_t ms)
     tenrec_error err;
     tenrec_status st;
 
-    arg[0] = tenrec_int((int64_t)id);
-    arg[1] = tenrec_int(draw_count(c));
+    arg[0] = tenrec_value_int((int64_t)id);
+    arg[1] = tenrec_value_int(draw_count(c));
     st = tenrec_remote(c->worker, to, "make", arg, 2, &o, &r, &err);
     if (st == TENREC_OK)
         st = tenrec_rref_to_here(r, &o, &copy, &err);
@@ -229,17 +229,17 @@ static void call_lend(struct caller *c, const char *to, const char *third, int64
     tenrec_error err;
     tenrec_status st;
 
-    arg[0] = tenrec_int((int64_t)of);
-    arg[1] = tenrec_int(draw_count(c));
+    arg[0] = tenrec_value_int((int64_t)of);
+    arg[1] = tenrec_value_int(draw_count(c));
     st = tenrec_remote(c->worker, to, "make", arg, 2, &o, &r, &err);
     end(of, st, &err);
     if (st != TENREC_OK)
         return;
     /* A call with references may also wait for these to be known. */
     id = begin(KIND_LEND, ms + LOOK_MS);
-    arg[0] = tenrec_int((int64_t)id);
-    arg[1] = tenrec_int((int64_t)of);
-    arg[2] = tenrec_rref(r);
+    arg[0] = tenrec_value_int((int64_t)id);
+    arg[1] = tenrec_value_int((int64_t)of);
+    arg[2] = tenrec_value_rref(r);
     st = tenrec_rpc_sync(c->worker, third, "look", arg, 3, &o, &ret, &err);
     check(id, st != TENREC_OK || is_int(ret, id));
     end(id, st, &err);
@@ -362,8 +362,8 @@ void caller_stop(struct caller *c)
 tenrec_status work_gather(struct tenrec_worker *w, const char *const *names, size_t n,
                           int64_t value, int64_t ms, tenrec_error *err)
 {
-    struct tenrec_value give = tenrec_int(value), *got = NULL;
-    tenrec_status st = tenrec_all_gather(w, &give, names, n, ms, &got, err);
+    struct tenrec_value give = tenrec_value_int(value), *got = NULL;
+    tenrec_status st = tenrec_worker_all_gather(w, &give, names, n, ms, &got, err);
 
     for (size_t i = 0; i < n && st == TENREC_OK; i++) {
         const struct tenrec_value *v = tenrec_value_find(got, names[i]);

@@ -45,7 +45,7 @@ static tenrec_status do_mix(struct tenrec_call *c, void *arg, tenrec_error *err)
     if (st != TENREC_OK)
         return st;
     ledger_note(LEDGER_EXEC, (uint64_t)id, 0, 0);
-    ret = tenrec_int(mix((uint64_t)id));
+    ret = tenrec_value_int(mix((uint64_t)id));
     return tenrec_call_return(c, &ret, err);
 }
 
@@ -70,7 +70,7 @@ static tenrec_status do_flip(struct tenrec_call *c, void *arg, tenrec_error *err
     for (int64_t i = 0; st == TENREC_OK && i < count; i++)
         ((uint32_t *)tenrec_tensor_data(out))[i] ^= FLIP;
     if (st == TENREC_OK) {
-        ret = tenrec_tensor(out);
+        ret = tenrec_value_tensor(out);
         st = tenrec_call_return(c, &ret, err);
     }
     tenrec_tensor_drop(out);
@@ -91,7 +91,7 @@ static tenrec_status do_make(struct tenrec_call *c, void *arg, tenrec_error *err
     ledger_note(LEDGER_EXEC, (uint64_t)id, 0, 0);
     st = tensor_make((uint64_t)id, count, &t, err);
     if (st == TENREC_OK) {
-        ret = tenrec_tensor(t);
+        ret = tenrec_value_tensor(t);
         st = tenrec_call_return(c, &ret, err);
     }
     tenrec_tensor_drop(t);
@@ -117,7 +117,7 @@ static tenrec_status do_look(struct tenrec_call *c, void *arg, tenrec_error *err
     if (copy->type != TENREC_VALUE_TENSOR || !tensor_is(copy->u.tensor, (uint64_t)of, 0))
         ledger_note(LEDGER_BAD, (uint64_t)id, 2, 0);
     tenrec_value_drop(copy);
-    ret = tenrec_int(mix((uint64_t)id));
+    ret = tenrec_value_int(mix((uint64_t)id));
     return tenrec_call_return(c, &ret, err);
 }
 
@@ -135,7 +135,7 @@ static tenrec_status do_pass(struct tenrec_call *c, void *arg, tenrec_error *err
         return st;
     ledger_note(LEDGER_EXEC, (uint64_t)id, 0, 0);
     inner = (int64_t)ledger_next();
-    args = tenrec_int(inner);
+    args = tenrec_value_int(inner);
     ledger_note(LEDGER_START, (uint64_t)inner, 100, LOOK_MS);
     st = tenrec_rpc_sync(tenrec_call_worker(c), to, "mix", &args, 1, &o, &got, err);
     ledger_note(LEDGER_END, (uint64_t)inner, st, 0);
@@ -144,7 +144,7 @@ static tenrec_status do_pass(struct tenrec_call *c, void *arg, tenrec_error *err
     if (got->type != TENREC_VALUE_INT || got->u.integer != mix((uint64_t)inner))
         ledger_note(LEDGER_BAD, (uint64_t)inner, 3, 0);
     tenrec_value_drop(got);
-    ret = tenrec_int(mix((uint64_t)id));
+    ret = tenrec_value_int(mix((uint64_t)id));
     return tenrec_call_return(c, &ret, err);
 }
 
@@ -162,6 +162,6 @@ tenrec_status work_register(struct tenrec_worker *w, tenrec_error *err)
     tenrec_status st = TENREC_OK;
 
     for (size_t i = 0; i < sizeof all / sizeof all[0] && st == TENREC_OK; i++)
-        st = tenrec_register_function(w, all[i].name, all[i].fn, NULL, all[i].flags, err);
+        st = tenrec_worker_register_function(w, all[i].name, all[i].fn, NULL, all[i].flags, err);
     return st;
 }

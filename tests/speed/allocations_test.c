@@ -81,7 +81,7 @@ static tenrec_status on_call(struct tenrec_call *call, void *arg, tenrec_error *
 static void setup(struct tenrec_worker *w, size_t rank)
 {
     (void)rank;
-    assert_int_equal(tenrec_register_function(w, "call", on_call, NULL, TENREC_INLINE, NULL),
+    assert_int_equal(tenrec_worker_register_function(w, "call", on_call, NULL, TENREC_INLINE, NULL),
                      TENREC_OK);
 }
 
@@ -90,7 +90,7 @@ static struct tenrec_value argument(void)
 {
     static const char data[64];
 
-    return tenrec_bytes(data, sizeof data);
+    return tenrec_value_bytes(data, sizeof data);
 }
 
 static struct tenrec_future *begin(void)

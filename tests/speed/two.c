@@ -82,12 +82,12 @@ static tenrec_status on_tell(struct tenrec_call *call, void *arg, tenrec_error *
     (void)arg;
     while (threads < THREADS_MAX && atomic_load(&answered_on[threads]))
         threads++;
-    item[0] = tenrec_int(u.cpu_us);
-    item[1] = tenrec_int(u.switches);
-    item[2] = tenrec_int(u.threads);
-    item[3] = tenrec_int(threads);
-    item[4] = tenrec_int(atomic_load(&pool_answers));
-    v = tenrec_array(item, 5);
+    item[0] = tenrec_value_int(u.cpu_us);
+    item[1] = tenrec_value_int(u.switches);
+    item[2] = tenrec_value_int(u.threads);
+    item[3] = tenrec_value_int(threads);
+    item[4] = tenrec_value_int(atomic_load(&pool_answers));
+    v = tenrec_value_array(item, 5);
     return tenrec_call_return(call, &v, err);
 }
 
@@ -111,8 +111,8 @@ static tenrec_status setup(struct tenrec_worker *w, int32_t rank, void *arg, ten
     (void)rank;
     (void)arg;
     for (size_t i = 0; !st && i < sizeof function / sizeof *function; i++)
-        st =
-            tenrec_register_function(w, function[i].name, function[i].fn, NULL, TENREC_INLINE, err);
+        st = tenrec_worker_register_function(w, function[i].name, function[i].fn, NULL,
+                                             TENREC_INLINE, err);
     return st;
 }
 
@@ -122,7 +122,7 @@ static tenrec_status await_end(tenrec_error *err)
     struct timespec at;
 
     clock_gettime(CLOCK_REALTIME, &at);
-    at.tv_sec += tenrec_test_ms(30000) / 1000;
+    at.tv_sec += tenrec_test_stretch_ms(30000) / 1000;
     while (sem_timedwait(&end, &at))
         if (errno == ETIMEDOUT)
             return tenrec_fail(err, TENREC_ETIMEDOUT, "the caller did not come to an end");
@@ -173,8 +173,8 @@ static tenrec_status ask(struct tenrec_worker *w, int64_t ret[5], tenrec_error *
 
     if (st)
         return st;
-    st = tenrec_values_get(v->u.array, v->n, err, "iiiii", &ret[0], &ret[1], &ret[2], &ret[3],
-                           &ret[4]);
+    st = tenrec_value_unpack(v->u.array, v->n, err, "iiiii", &ret[0], &ret[1], &ret[2], &ret[3],
+                             &ret[4]);
     tenrec_value_drop(v);
     return st;
 }
@@ -217,5 +217,5 @@ void two_transport(struct tenrec_worker *w, char *ret_name, size_t size)
     struct found f = { ret_name, size };
 
     *ret_name = '\0';
-    tenrec_worker_debug_info(w, on_key, &f);
+    tenrec_worker_list_debug_info(w, on_key, &f);
 }

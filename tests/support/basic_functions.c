@@ -16,7 +16,7 @@ tenrec_status basic_add(struct tenrec_call *c, void *arg, tenrec_error *err)
     (void)arg;
     if (st != TENREC_OK)
         return st;
-    sum = tenrec_int(a + b);
+    sum = tenrec_value_int(a + b);
     return tenrec_call_return(c, &sum, err);
 }
 
@@ -33,7 +33,7 @@ tenrec_status basic_identity(struct tenrec_call *c, void *arg, tenrec_error *err
 {
     size_t n;
     const struct tenrec_value *v = tenrec_call_args(c, &n);
-    struct tenrec_value all = tenrec_array(v, n);
+    struct tenrec_value all = tenrec_value_array(v, n);
 
     (void)arg;
     return tenrec_call_return(c, &all, err);

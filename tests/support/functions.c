@@ -63,9 +63,9 @@ static tenrec_status fail_with(struct tenrec_call *c, void *arg, tenrec_error *e
 static tenrec_status who(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
     struct tenrec_worker_info from = tenrec_call_from(c);
-    struct tenrec_value v[] = { tenrec_text(from.name), tenrec_int(from.id),
-                                tenrec_bool(tenrec_call_time_left(c) > 0) };
-    struct tenrec_value all = tenrec_array(v, 3);
+    struct tenrec_value v[] = { tenrec_value_text(from.name), tenrec_value_int(from.id),
+                                tenrec_value_bool(tenrec_call_time_left(c) > 0) };
+    struct tenrec_value all = tenrec_value_array(v, 3);
 
     (void)arg;
     return tenrec_call_return(c, &all, err);
@@ -73,7 +73,7 @@ static tenrec_status who(struct tenrec_call *c, void *arg, tenrec_error *err)
 
 static tenrec_status time_left(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
-    struct tenrec_value v = tenrec_int(tenrec_call_time_left(c));
+    struct tenrec_value v = tenrec_value_int(tenrec_call_time_left(c));
 
     (void)arg;
     return tenrec_call_return(c, &v, err);
@@ -90,13 +90,13 @@ static tenrec_status nest(struct tenrec_call *c, void *arg, tenrec_error *err)
     (void)arg;
     if (st != TENREC_OK)
         return st;
-    result = tenrec_int(1);
+    result = tenrec_value_int(1);
     if (depth > 0) {
-        down = tenrec_int(depth - 1);
+        down = tenrec_value_int(depth - 1);
         st = tenrec_rpc_sync(w, tenrec_call_from(c).name, "nest", &down, 1, NULL, &got, err);
         if (st != TENREC_OK)
             return st;
-        result = tenrec_int(got->u.integer + 1);
+        result = tenrec_value_int(got->u.integer + 1);
         tenrec_value_drop(got);
     }
     return tenrec_call_return(c, &result, err);
@@ -122,7 +122,7 @@ static tenrec_status wait_gate(struct tenrec_call *c, void *arg, tenrec_error *e
     }
     pthread_mutex_unlock(&gate_lock);
     atomic_fetch_sub(&waiting, 1);
-    canceled = tenrec_bool(tenrec_call_canceled(c));
+    canceled = tenrec_value_bool(tenrec_call_canceled(c));
     return tenrec_call_return(c, &canceled, err);
 }
 
@@ -135,8 +135,8 @@ static void *finish_call(void *arg)
     size_t n;
     const struct tenrec_value *args = tenrec_call_args(c, &n);
 
-    if (tenrec_values_get(args, n, &err, "i", &i) == TENREC_OK) {
-        v = tenrec_int(i * 2);
+    if (tenrec_value_unpack(args, n, &err, "i", &i) == TENREC_OK) {
+        v = tenrec_value_int(i * 2);
         tenrec_call_return(c, &v, &err);
     }
     tenrec_call_finish(c, err.code == TENREC_OK ? NULL : &err);
@@ -183,7 +183,7 @@ static tenrec_status sum(struct tenrec_call *c, void *arg, tenrec_error *err)
         return st;
     for (uint64_t i = 0; i < tenrec_tensor_count(t); i++)
         total += ((const float *)tenrec_tensor_data(t))[i];
-    v = tenrec_double(total);
+    v = tenrec_value_double(total);
     return tenrec_call_return(c, &v, err);
 }
 
@@ -202,7 +202,7 @@ static tenrec_status range(struct tenrec_call *c, void *arg, tenrec_error *err)
         return st;
     for (int64_t i = 0; i < length; i++)
         ((float *)tenrec_tensor_data(t))[i] = (float)i;
-    v = tenrec_tensor(t);
+    v = tenrec_value_tensor(t);
     st = tenrec_call_return(c, &v, err);
     tenrec_tensor_drop(t);
     return st;
@@ -213,7 +213,7 @@ static void add_function(struct tenrec_worker *w, const char *name, tenrec_funct
 {
     tenrec_error err;
 
-    if (tenrec_register_function(w, name, fn, NULL, flags, &err) != TENREC_OK)
+    if (tenrec_worker_register_function(w, name, fn, NULL, flags, &err) != TENREC_OK)
         fail_msg("%s", err.text);
 }
 
@@ -250,8 +250,9 @@ void functions_register(struct tenrec_worker *w, size_t rank)
     add_function(w, "time_left", time_left, TENREC_POOL);
     add_function(w, "nest", nest, TENREC_POOL);
     add_function(w, "wait_gate", wait_gate, TENREC_POOL);
-    assert_int_equal(tenrec_register_function(w, "wait_long", wait_gate, w, TENREC_POOL, NULL),
-                     TENREC_OK);
+    assert_int_equal(
+        tenrec_worker_register_function(w, "wait_long", wait_gate, w, TENREC_POOL, NULL),
+        TENREC_OK);
     add_function(w, "later", later, TENREC_LATER);
     add_function(w, "later_inline", later, TENREC_LATER | TENREC_INLINE);
     add_function(w, "call_inline", call_inline, TENREC_INLINE);
@@ -265,7 +266,7 @@ void functions_register(struct tenrec_worker *w, size_t rank)
 tenrec_status functions_call_add(struct tenrec_worker *w, const char *to, int64_t a, int64_t b,
                                  tenrec_error *err)
 {
-    const struct tenrec_value args[] = { tenrec_int(a), tenrec_int(b) };
+    const struct tenrec_value args[] = { tenrec_value_int(a), tenrec_value_int(b) };
     struct tenrec_value *got = NULL;
     tenrec_status st = tenrec_rpc_sync(w, to, "add", args, 2, NULL, &got, err);
 

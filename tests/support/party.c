@@ -18,7 +18,7 @@ void party_begin(void)
     char url[64];
     tenrec_error err;
 
-    tenrec_store_drop(store);
+    tenrec_store_close(store);
     snprintf(url, sizeof url, "memory://party%u", atomic_fetch_add(&parties, 1) + 1);
     if (tenrec_store_open(url, CLUSTER_LONG_MS, &store, &err) != TENREC_OK)
         fail_msg("%s", err.text);

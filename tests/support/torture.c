@@ -142,7 +142,7 @@ static void torture_send(struct tenrec_agent *self, tenrec_peer to, struct tenre
         tenrec_done_fail(done, TENREC_EINJECTED, "torture: this send fails");
     } else if (fails(TORTURE_ARRIVALS)) {
         msg->release(msg);
-        tenrec_done_ok(done);
+        tenrec_done_succeed(done);
     } else if (fails(TORTURE_REPORTS) && (r = __real_malloc(sizeof *r))) {
         r->done = done;
         self->host->send_inner(self, to, msg, (struct tenrec_done){ on_sent, r });

@@ -19,7 +19,7 @@ int main(int argc, char **argv)
     ok = !tenrec_worker_new(NULL, &w, &err) && !exchange_register(w, &err) &&
          !tenrec_init_rpc(w, &err) && !exchange_all(w, rounds, &calls, &err) &&
          !tenrec_get_worker_info(w, NULL, &me, &err) &&
-         !tenrec_get_worker_infos(w, &none, 0, &n, &err);
+         !tenrec_worker_get_infos(w, &none, 0, &n, &err);
     if (ok)
         printf("%s of %zu: %d calls\n", me.name, n, calls);
     ok = ok && !tenrec_shutdown(w, TENREC_GRACEFUL, TENREC_TIMEOUT_DEFAULT, &err);

@@ -27,7 +27,7 @@ static tenrec_status scale(struct tenrec_call *c, void *arg, tenrec_error *err)
         return st;
     for (uint64_t i = 0; i < tenrec_tensor_count(in); i++)
         ((float *)tenrec_tensor_data(out))[i] = 2 * ((const float *)tenrec_tensor_data(in))[i];
-    result = tenrec_tensor(out);
+    result = tenrec_value_tensor(out);
     st = tenrec_call_return(c, &result, err);
     tenrec_tensor_drop(out);
     return st;
@@ -87,7 +87,7 @@ tenrec_status exchange_register(struct tenrec_worker *w, tenrec_error *err)
     tenrec_status st = TENREC_OK;
 
     for (size_t i = 0; i < sizeof all / sizeof all[0] && st == TENREC_OK; i++)
-        st = tenrec_register_function(w, all[i].name, all[i].fn, NULL, all[i].flags, err);
+        st = tenrec_worker_register_function(w, all[i].name, all[i].fn, NULL, all[i].flags, err);
     return st;
 }
 
@@ -120,15 +120,15 @@ static tenrec_status send(struct tenrec_worker *w, const struct tenrec_worker_in
     st = tenrec_tensor_new(TENREC_FLOAT32, 1, &length, &s->tensor, err);
     for (int64_t i = 0; st == TENREC_OK && i < length; i++)
         ((float *)tenrec_tensor_data(s->tensor))[i] = (float)(i + round);
-    arg[0] = tenrec_int(s->a);
-    arg[1] = tenrec_int(s->b);
+    arg[0] = tenrec_value_int(s->a);
+    arg[1] = tenrec_value_int(s->b);
     if (st == TENREC_OK)
         st = tenrec_rpc_async(w, to->name, "add", arg, 2, NULL, &s->answer[0], err);
-    arg[0] = tenrec_text(s->text);
+    arg[0] = tenrec_value_text(s->text);
     if (st == TENREC_OK)
         st = tenrec_rpc_async(w, to->name, "echo", arg, 1, NULL, &s->answer[1], err);
     if (st == TENREC_OK) {
-        arg[0] = tenrec_tensor(s->tensor);
+        arg[0] = tenrec_value_tensor(s->tensor);
         st = tenrec_rpc_async(w, to->name, "scale", arg, 1, NULL, &s->answer[2], err);
     }
     return st;
@@ -159,7 +159,7 @@ tenrec_status exchange_tensor(struct tenrec_worker *w, const char *to, int64_t c
     for (int64_t i = 0; st == TENREC_OK && i < count; i++)
         ((float *)tenrec_tensor_data(t))[i] = (float)(i * 7 % 1000003);
     if (st == TENREC_OK) {
-        arg = tenrec_tensor(t);
+        arg = tenrec_value_tensor(t);
         st = tenrec_rpc_sync(w, to, "scale", &arg, 1, &o, &ret, err);
     }
     if (st == TENREC_OK && !is_twice(ret, t))
@@ -197,7 +197,7 @@ static tenrec_status one_round(struct tenrec_worker *w, int round, int *calls, t
     if (!sent)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a round");
     if (st == TENREC_OK)
-        st = tenrec_get_worker_infos(w, all, GROUP_MAX, &n, err);
+        st = tenrec_worker_get_infos(w, all, GROUP_MAX, &n, err);
     if (st == TENREC_OK && n > GROUP_MAX)
         st = tenrec_fail(err, TENREC_ETOOBIG, "a group of %zu workers", n);
     for (size_t i = 0; st == TENREC_OK && i < n; i++)

@@ -128,8 +128,8 @@ static tenrec_status do_init(char **word, size_t n, tenrec_error *err)
     if (st == TENREC_OK)
         st = exchange_register(worker, err);
     if (st == TENREC_OK) {
-        tenrec_set_peer_lost_callback(worker, peer_lost, NULL);
-        st = tenrec_set_member_callbacks(worker, &on_members, err);
+        tenrec_worker_set_peer_lost_callback(worker, peer_lost, NULL);
+        st = tenrec_worker_set_member_callbacks(worker, &on_members, err);
     }
     if (st == TENREC_OK) {
         st = tenrec_init_rpc(worker, err);
@@ -173,7 +173,7 @@ static tenrec_status read_order(char **word, size_t n, struct order *ret, tenrec
     ret->options.timeout_ms = strtoll(word[2], NULL, 10);
     for (size_t i = 3; i < n; i++) {
         int64_t number = strtoll(word[i], &end, 10);
-        ret->arg[ret->n++] = *end ? tenrec_text(word[i]) : tenrec_int(number);
+        ret->arg[ret->n++] = *end ? tenrec_value_text(word[i]) : tenrec_value_int(number);
     }
     return TENREC_OK;
 }
@@ -268,7 +268,7 @@ static tenrec_status do_way(char **word, size_t n, tenrec_error *err)
     (void)err;
     snprintf(way.end[0], sizeof way.end[0], ".peer.%s.transport", word_or(word, n, 0, ""));
     snprintf(way.end[1], sizeof way.end[1], ".peer.%s.channel", word_or(word, n, 0, ""));
-    tenrec_worker_debug_info(worker, on_info, &way);
+    tenrec_worker_list_debug_info(worker, on_info, &way);
     say("ok %s %s", way.found[0], way.found[1]);
     return TENREC_OK;
 }
@@ -289,7 +289,8 @@ static tenrec_status do_barrier(char **word, size_t n, tenrec_error *err)
 {
     const int64_t ms = strtoll(word_or(word, n, 0, "0"), NULL, 10);
     const char *const *names = (const char *const *)(word + 1);
-    tenrec_status st = tenrec_barrier(worker, n > 1 ? names : NULL, n > 1 ? n - 1 : 0, ms, err);
+    tenrec_status st =
+        tenrec_worker_barrier(worker, n > 1 ? names : NULL, n > 1 ? n - 1 : 0, ms, err);
 
     if (st == TENREC_OK)
         say("ok");
@@ -365,7 +366,7 @@ static tenrec_status do_drop(char **word, size_t n, tenrec_error *err)
 static tenrec_status do_serve(char **word, size_t n, tenrec_error *err)
 {
     uint16_t port;
-    tenrec_status st = tenrec_store_serve("127.0.0.1", 0, &server, &port, err);
+    tenrec_status st = tenrec_store_server_new("127.0.0.1", 0, &server, &port, err);
 
     (void)word, (void)n;
     if (st == TENREC_OK)

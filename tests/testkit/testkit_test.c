@@ -34,14 +34,14 @@ static tenrec_status give_rank(struct tenrec_call *c, void *arg, tenrec_error *e
     tenrec_status st = tenrec_get_worker_info(tenrec_call_worker(c), NULL, &me, err);
 
     (void)arg;
-    v = tenrec_int(me.id);
+    v = tenrec_value_int(me.id);
     return st == TENREC_OK ? tenrec_call_return(c, &v, err) : st;
 }
 
 static tenrec_status setup(struct tenrec_worker *w, int32_t rank, void *arg, tenrec_error *err)
 {
     (void)rank, (void)arg;
-    return tenrec_register_function(w, "rank", give_rank, NULL, TENREC_POOL, err);
+    return tenrec_worker_register_function(w, "rank", give_rank, NULL, TENREC_POOL, err);
 }
 
 static void ask_rank(struct tenrec_worker *w, int32_t rank)
@@ -225,7 +225,7 @@ static tenrec_status setup_never(struct tenrec_worker *w, int32_t rank, void *ar
                                  tenrec_error *err)
 {
     (void)rank, (void)arg;
-    return tenrec_register_function(w, "never", never, NULL, TENREC_POOL, err);
+    return tenrec_worker_register_function(w, "never", never, NULL, TENREC_POOL, err);
 }
 
 static tenrec_status wait_for_ever(const struct tenrec_test *t, tenrec_error *err)
@@ -457,12 +457,12 @@ TEST(kit_takes_backend_options_and_faults_in_code)
     o.backend = "faulty";
     o.num_fail_sends = 1;
     o.settings = settings;
-    tenrec_test_single_threaded(&o);
+    tenrec_test_set_single_threaded(&o);
     tenrec_test_setup_fault_injection(&o, fail, NULL);
     tenrec_test_setup_fault_injection(&o, NULL, delay);
     tenrec_test_assert_ok(tenrec_test_group_open(&o, &g, &err), &err);
     w = tenrec_test_group_worker(g, 0);
-    assert_int_equal(tenrec_get_rpc_timeout(w), 7000);
+    assert_int_equal(tenrec_worker_get_rpc_timeout(w), 7000);
     assert_int_equal(tenrec_rpc_sync(w, "trainer1", TENREC_TEST_NOOP, NULL, 0, NULL, NULL, &err),
                      TENREC_EINJECTED);
     assert_status(tenrec_rpc_sync(w, "trainer1", TENREC_TEST_NOOP, NULL, 0, NULL, NULL, &err),
@@ -476,7 +476,7 @@ static tenrec_status meet(const struct tenrec_test *t, tenrec_error *err)
 
     assert_null(t->worker);
     assert_status(tenrec_test_initialize_pg(t->init_method, t->rank, t->world_size, &pg, err), err);
-    assert_status(tenrec_process_group_barrier(pg, tenrec_test_ms(10000), err), err);
+    assert_status(tenrec_process_group_barrier(pg, tenrec_test_stretch_ms(10000), err), err);
     tenrec_process_group_drop(pg);
     return TENREC_OK;
 }

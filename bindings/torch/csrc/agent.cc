@@ -86,7 +86,7 @@ TenrecAgent::TenrecAgent(std::string name, int64_t id, uint32_t world, uint64_t 
       host_address_(std::move(host_address)), pool_(num_worker_threads),
       server_(std::make_shared<Server>(pool_, *cb_)), patience_(PATIENCE)
 {
-    tenrec_backend_user user{};
+    tenrec_chain_user user{};
     tenrec_member me{};
     tenrec_error err;
 
@@ -112,17 +112,17 @@ TenrecAgent::~TenrecAgent()
     if (rpcAgentRunning_.load())
         shutdown();
     server_->close();
-    tenrec_backend_drop(backend_);
+    tenrec_chain_drop(backend_);
 }
 
 std::string TenrecAgent::address() const
 {
-    return tenrec_backend_address(backend_);
+    return tenrec_chain_address(backend_);
 }
 
 std::string TenrecAgent::backendName() const
 {
-    return tenrec_backend_name(backend_);
+    return tenrec_chain_name(backend_);
 }
 
 void TenrecAgent::meet(const c10::intrusive_ptr<c10d::Store> &store, std::vector<Member> members,
@@ -159,10 +159,10 @@ void TenrecAgent::startImpl()
         all[i].name = members_[i].name.c_str();
         all[i].address = members_[i].address.c_str();
     }
-    if (tenrec_backend_start(backend_, all.data(), (uint32_t)all.size(), &err) != TENREC_OK)
+    if (tenrec_chain_start(backend_, all.data(), (uint32_t)all.size(), &err) != TENREC_OK)
         raise(err);
     pool_.read([backend = backend_](const tenrec_wait &wait) {
-        return tenrec_backend_lead(backend, &wait) == TENREC_OK;
+        return tenrec_chain_lead(backend, &wait) == TENREC_OK;
     });
 }
 
@@ -188,7 +188,7 @@ void TenrecAgent::shutdownImpl()
     // Abandoned threads still use the agent: it is never freed then.
     static auto *kept = new std::vector<std::shared_ptr<rpc::RpcAgent>>;
 
-    tenrec_backend_stop(backend_);
+    tenrec_chain_stop(backend_);
     calls_.failAll("RPC was shut down on this worker before the answer came");
     const unsigned left = pool_.stop(patience_);
     if (left == 0)
@@ -238,12 +238,12 @@ c10::intrusive_ptr<rpc::JitFuture> TenrecAgent::send(const rpc::WorkerInfo &to,
     out->msg.flags = is_control(out->msg.type) ? TENREC_MSG_CONTROL : TENREC_MSG_MAY_WAIT;
     out->msg.id = calls_.begin({ future, deadline, timeout, to.id_, std::move(request) });
     if (deadline)
-        tenrec_backend_wake_at(backend_, deadline);
+        tenrec_chain_wake_at(backend_, deadline);
     // A send that fails at once fails its call before this returns: the owner of a
     // reference to itself would wait for ever for a message that was never sent.
     Sending sending{ out, false, {}, {} };
     Sending *const outer = std::exchange(sending_, &sending);
-    tenrec_backend_send(backend_, to.id_, &out->msg, { onSent, out });
+    tenrec_chain_send(backend_, to.id_, &out->msg, { onSent, out });
     sending_ = outer;
     if (sending.failed)
         calls_.end(sending.call, {}, sending.text);
@@ -277,7 +277,7 @@ void TenrecAgent::onWake(void *arg) noexcept
     auto *agent = static_cast<TenrecAgent *>(arg);
 
     if (const uint64_t next = agent->calls_.failLate(now_ns()))
-        tenrec_backend_wake_at(agent->backend_, next);
+        tenrec_chain_wake_at(agent->backend_, next);
 }
 
 // ---- receiving ---------------------------------------------------------------
@@ -294,7 +294,7 @@ tenrec_status TenrecAgent::onPlace(void *arg, tenrec_peer from, tenrec_msg *msg,
         agent->server_->refused();
         return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "%s", Server::refusal());
     }
-    tenrec_status st = tenrec_backend_place(msg, &why);
+    tenrec_status st = tenrec_msg_place(msg, &why);
     if (st == TENREC_OK)
         return st;
     if (answers && agent->calls_.takeFrom(msg->id, from, call))
@@ -402,7 +402,7 @@ std::unordered_map<std::string, std::string> TenrecAgent::getDebugInfo()
         (*static_cast<std::unordered_map<std::string, std::string> *>(arg))[key] = value;
     };
 
-    tenrec_backend_debug_info(backend_, add, &all);
+    tenrec_chain_list_debug_info(backend_, add, &all);
     return all;
 }
 

@@ -86,7 +86,7 @@ class TenrecAgent : public rpc::RpcAgent
     const uint32_t world_;
     const uint64_t incarnation_;
     const std::string host_address_;
-    tenrec_backend_agent *backend_ = nullptr;
+    tenrec_chain *backend_ = nullptr;
     Pool pool_;
     Calls calls_{ pool_ };
     const std::shared_ptr<Server> server_;

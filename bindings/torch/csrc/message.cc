@@ -163,7 +163,7 @@ void write_plain(Outgoing &out, const std::vector<at::Tensor> &tensors, const Wa
             d.same_storage = first + 1;
             continue;
         }
-        copy = way.agent ? tenrec_backend_copy_for(way.agent, way.to, way.route, &d) : nullptr;
+        copy = way.agent ? tenrec_chain_copy_for(way.agent, way.to, way.route, &d) : nullptr;
         if (copy) {
             d.data = tenrec_tensor_desc(copy)->data;
             out.copies.emplace_back(copy);
@@ -225,7 +225,7 @@ void drop_tensor(void *tensor)
 // Returns the storage of tensor `i`, which then outlives the message.
 c10::Storage take_storage(tenrec_msg *msg, uint32_t i)
 {
-    tenrec_tensor *t = tenrec_backend_take_tensor(msg, i);
+    tenrec_tensor *t = tenrec_msg_take_tensor(msg, i);
 
     TORCH_CHECK(t, "tensor ", i, " of a message has no memory");
     return { c10::Storage::use_byte_size_t(), tenrec_tensor_desc(t)->bytes,

@@ -11,7 +11,7 @@
 
 #include "pool.h"
 
-#include <tenrec/agent_user.h>
+#include <tenrec/chain.h>
 #include <tenrec/tensor.h>
 #include <torch/csrc/distributed/rpc/message.h>
 
@@ -24,7 +24,7 @@ using Descriptor = struct tenrec_tensor_desc; // there is a function of that nam
 // The destination of a message. Tensors may be sent as copies that the receiver maps, unless
 // agent is null.
 struct Way {
-    tenrec_backend_agent *agent;
+    tenrec_chain *agent;
     tenrec_peer to;
     tenrec_route route; // of the request, for a response
     Pool *pool;         // frees what may wait for the GIL

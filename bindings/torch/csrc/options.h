@@ -4,7 +4,7 @@
 
 #include <map>
 #include <string>
-#include <tenrec/agent_user.h>
+#include <tenrec/chain.h>
 
 namespace tenrec_torch
 {

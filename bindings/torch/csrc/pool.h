@@ -42,7 +42,7 @@ class Pool
     // From any thread. After stop the caller runs the task.
     void run(Lane lane, std::unique_ptr<Task> task);
 
-    // Starts to read with `lead` (tenrec_backend_lead), until that returns false.
+    // Starts to read with `lead` (tenrec_chain_lead), until that returns false.
     using Lead = std::function<bool(const tenrec_wait &)>;
     void read(Lead lead);
 

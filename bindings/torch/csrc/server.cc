@@ -24,7 +24,7 @@ void send_response(c10::intrusive_ptr<Message> response, int64_t id, const Way &
 
     out->msg.route = way.route;
     out->msg.flags = TENREC_MSG_CONTROL; // a full queue must not lose it
-    tenrec_backend_send(way.agent, way.to, &out->msg, { on_sent, out });
+    tenrec_chain_send(way.agent, way.to, &out->msg, { on_sent, out });
 }
 
 // Sends the caller the reason why the backend could not send the answer. An answer lost to
@@ -82,7 +82,7 @@ struct Server::Request : Pool::Task {
     const bool runs_python;
 };
 
-void Server::open(tenrec_backend_agent *backend)
+void Server::open(tenrec_chain *backend)
 {
     std::unique_lock<std::shared_mutex> hold(lock_);
 

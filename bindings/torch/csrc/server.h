@@ -24,7 +24,7 @@ class Server : public std::enable_shared_from_this<Server>
     }
 
     // The agent that sends answers, until close; later answers are dropped.
-    void open(tenrec_backend_agent *backend);
+    void open(tenrec_chain *backend);
     void close();
 
     // Answers a request, on the pool; takes msg. Not after close. A request contains code
@@ -69,7 +69,7 @@ class Server : public std::enable_shared_from_this<Server>
     Pool &pool_;
     const rpc::RequestCallback &functions_;
     std::shared_mutex lock_; // guards the next: shared by its users
-    tenrec_backend_agent *backend_ = nullptr;
+    tenrec_chain *backend_ = nullptr;
     std::atomic<int64_t> calls_{ 0 }, async_calls_{ 0 }, refused_calls_{ 0 };
 };
 

@@ -85,7 +85,7 @@ struct tenrec_value Values::map(py::dict from, int depth)
         found.push_back(entry);
     }
     auto &kept = maps_.emplace_back(std::move(found));
-    return tenrec_map(kept.data(), kept.size());
+    return tenrec_value_map(kept.data(), kept.size());
 }
 
 struct tenrec_value Values::tensor(py::handle from)
@@ -103,7 +103,7 @@ struct tenrec_value Values::tensor(py::handle from)
         raise(err);
     PyCapsule_SetName(capsule.ptr(), "used_dltensor");
     tensors_.push_back(t);
-    return tenrec_tensor(t);
+    return tenrec_value_tensor(t);
 }
 
 struct tenrec_value Values::value(py::handle from, int depth)
@@ -111,26 +111,26 @@ struct tenrec_value Values::value(py::handle from, int depth)
     if (depth > DEEPEST)
         throw py::value_error("nested deeper than 64");
     if (from.is_none())
-        return tenrec_nil();
+        return tenrec_value_nil();
     if (py::isinstance<py::bool_>(from))
-        return tenrec_bool(from.cast<bool>());
+        return tenrec_value_bool(from.cast<bool>());
     if (py::isinstance<py::int_>(from))
-        return tenrec_int(from.cast<int64_t>());
+        return tenrec_value_int(from.cast<int64_t>());
     if (py::isinstance<py::float_>(from))
-        return tenrec_double(from.cast<double>());
+        return tenrec_value_double(from.cast<double>());
     if (py::isinstance<py::str>(from)) {
         const std::string &text = keep(from.cast<std::string>());
-        struct tenrec_value v = tenrec_text(text.c_str());
+        struct tenrec_value v = tenrec_value_text(text.c_str());
         v.n = text.size();
         return v;
     }
     if (py::isinstance<py::bytes>(from)) {
         const std::string &bytes = keep(from.cast<std::string>());
-        return tenrec_bytes(bytes.data(), bytes.size());
+        return tenrec_value_bytes(bytes.data(), bytes.size());
     }
     if (py::isinstance<py::list>(from) || py::isinstance<py::tuple>(from)) {
         py::sequence items = py::reinterpret_borrow<py::sequence>(from);
-        return tenrec_array(array(items, depth + 1), items.size());
+        return tenrec_value_array(array(items, depth + 1), items.size());
     }
     if (py::isinstance<py::dict>(from))
         return map(py::reinterpret_borrow<py::dict>(from), depth + 1);

@@ -102,7 +102,7 @@ void Worker::register_function(const std::string &name, py::function fn)
     auto kept = std::make_unique<py::function>(std::move(fn));
     tenrec_error err;
 
-    if (tenrec_register_function(w_, name.c_str(), answer, kept.get(), TENREC_POOL, &err) !=
+    if (tenrec_worker_register_function(w_, name.c_str(), answer, kept.get(), TENREC_POOL, &err) !=
         TENREC_OK)
         raise(err);
     functions_.push_back(std::move(kept));
@@ -175,7 +175,7 @@ std::vector<std::string> Worker::names() const
 
     do {
         infos.resize(n);
-        if (tenrec_get_worker_infos(w_, infos.data(), infos.size(), &n, &err) != TENREC_OK)
+        if (tenrec_worker_get_infos(w_, infos.data(), infos.size(), &n, &err) != TENREC_OK)
             raise(err);
     } while (n > infos.size());
     for (size_t i = 0; i < n; i++)

@@ -284,7 +284,7 @@ struct tenrec_host {
                             tenrec_error *err);
 };
 
-static inline void tenrec_done_ok(struct tenrec_done done)
+static inline void tenrec_done_succeed(struct tenrec_done done)
 {
     if (done.fn)
         done.fn(done.arg, NULL);

@@ -19,7 +19,7 @@ extern "C" {
 
 /* Adds a backend under plugin->name.
  *
- * plugin   borrows it and both functions until tenrec_unload_backend
+ * plugin   borrows it and both functions until tenrec_plugin_unload
  * errors   EEXIST (the name exists already), EPLUGIN, EABI (the description
  *          is out of contract), EINVAL, ENOMEM
  * threads  any
@@ -44,7 +44,7 @@ bool tenrec_backend_registered(const char *name);
  *          program has registered that name), ENOMEM
  * threads  any
  */
-tenrec_status tenrec_load_backend(const char *name_or_path, tenrec_error *err);
+tenrec_status tenrec_plugin_load(const char *name_or_path, tenrec_error *err);
 
 /* Unregisters a backend. Its file is unmapped if the plugin allows it and TENREC_DLCLOSE=0 is
  * not set.
@@ -52,13 +52,13 @@ tenrec_status tenrec_load_backend(const char *name_or_path, tenrec_error *err);
  * errors   ENOTFOUND, EBUSY (in use; names the number of users)
  * threads  any
  */
-tenrec_status tenrec_unload_backend(const char *name, tenrec_error *err);
+tenrec_status tenrec_plugin_unload(const char *name, tenrec_error *err);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
 
-#include <tenrec/agent_user.h>
+#include <tenrec/chain.h>
 
 #endif

@@ -41,7 +41,7 @@ struct tenrec_device_pair {
  *
  * source   torch.cuda.current_stream
  */
-uint64_t tenrec_current_stream(struct tenrec_device device);
+uint64_t tenrec_stream_get_current(struct tenrec_device device);
 
 /* Sets the current stream of this thread (in a function: of this call) for its device. The
  * stream must live until all work queued on it is done.
@@ -49,7 +49,7 @@ uint64_t tenrec_current_stream(struct tenrec_device device);
  * errors   EINVAL (the host has no streams), ETOOBIG (more than 32 devices), ENOMEM
  * source   torch.cuda.set_stream
  */
-tenrec_status tenrec_set_current_stream(const struct tenrec_stream *s, tenrec_error *err);
+tenrec_status tenrec_stream_set_current(const struct tenrec_stream *s, tenrec_error *err);
 
 /* Returns a stream of the backend's pool, handed out in turn, so that other users may share it.
  * Never destroyed.

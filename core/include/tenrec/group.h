@@ -74,9 +74,9 @@ struct tenrec_member_callbacks {
  *
  * errors   EINVAL (size)
  */
-tenrec_status tenrec_set_member_callbacks(struct tenrec_worker *w,
-                                          const struct tenrec_member_callbacks *c,
-                                          tenrec_error *err);
+tenrec_status tenrec_worker_set_member_callbacks(struct tenrec_worker *w,
+                                                 const struct tenrec_member_callbacks *c,
+                                                 tenrec_error *err);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

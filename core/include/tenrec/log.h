@@ -31,11 +31,11 @@ typedef void tenrec_log_fn(void *arg, enum tenrec_log_level level, const char *p
  *
  * threads  any; the former function may still receive lines under way
  */
-void tenrec_set_log_callback(tenrec_log_fn *fn, void *arg);
+void tenrec_log_set_callback(tenrec_log_fn *fn, void *arg);
 
 /* Lines above this level are not produced. Overrides TENREC_LOG. */
-void tenrec_set_log_level(enum tenrec_log_level level);
-enum tenrec_log_level tenrec_get_log_level(void);
+void tenrec_log_set_level(enum tenrec_log_level level);
+enum tenrec_log_level tenrec_log_get_level(void);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

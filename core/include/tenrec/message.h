@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/message.h - messages between agents: for plugins, and for programs that send messages
- * without RPC (tenrec/agent_user.h). */
+ * without RPC (tenrec/chain.h). */
 #ifndef TENREC_MESSAGE_H
 #define TENREC_MESSAGE_H
 

@@ -24,7 +24,7 @@ extern "C" {
  * threads  any, also inline handlers and callbacks
  * source   torch's rpc.api._get_debug_info, with its keys
  */
-void tenrec_worker_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink, void *arg);
+void tenrec_worker_list_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink, void *arg);
 
 /* Returns the same as one map: numbers are integers, all else is text. Of `w` itself, or of
  * another worker by a call, which that worker answers even while its pool is busy.
@@ -35,9 +35,9 @@ void tenrec_worker_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink, voi
  * errors   ENOMEM; with `to` those of tenrec_rpc_sync
  * threads  any; with `to` not an inline handler or a callback
  */
-tenrec_status tenrec_debug_info(struct tenrec_worker *w, const char *to,
-                                const struct tenrec_call_options *options,
-                                struct tenrec_value **ret, tenrec_error *err);
+tenrec_status tenrec_worker_get_debug_info(struct tenrec_worker *w, const char *to,
+                                           const struct tenrec_call_options *options,
+                                           struct tenrec_value **ret, tenrec_error *err);
 
 /* Attaches to a running group from outside, in place of tenrec_init_rpc: finds its members in
  * the store and starts without joining. Calls are sent as those of a member; the callee sees

@@ -145,13 +145,13 @@ struct tenrec_record *tenrec_record_begin(struct tenrec_worker *w, const char *n
 
 /* The same for a TENREC_LATER call, from any thread and before the call is
  * finished. Until the end, on the same thread, calls of this thread belong to that call. */
-struct tenrec_record *tenrec_call_record_begin(const struct tenrec_call *c, const char *name);
+struct tenrec_record *tenrec_record_begin_in_call(const struct tenrec_call *c, const char *name);
 
 void tenrec_record_end(struct tenrec_record *r);
 
 /* Ends the event when `f` is done. Takes `r`.
  *
- * errors   EINVAL (of tenrec_call_record_begin), ENOMEM; the event ends at once
+ * errors   EINVAL (of tenrec_record_begin_in_call), ENOMEM; the event ends at once
  * source   record_function._call_end_callbacks_on_future
  */
 tenrec_status tenrec_record_end_with(struct tenrec_record *r, struct tenrec_future *f,

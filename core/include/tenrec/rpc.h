@@ -4,7 +4,7 @@
  * The life of a worker:
  *
  *     tenrec_worker_new(config)     nothing is started yet
- *     tenrec_register_function(...) functions for callers
+ *     tenrec_worker_register_function(...) functions for callers
  *     tenrec_init_rpc(w)            joins the group; starts to serve
  *     tenrec_rpc_sync / _async ...  calls
  *     tenrec_shutdown(w, ...)       together with the others, or at once
@@ -71,7 +71,7 @@ enum tenrec_shutdown_mode {
  * wait for a thread are answered with ESHUTDOWN, or fail with EPEER_LOST if the connection is
  * closed first. Running functions are waited for until the limit. ETIMEDOUT names the functions
  * that still run then; they continue, and their resources (the `arg` of
- * tenrec_register_function, their call) must live until they have returned. */
+ * tenrec_worker_register_function, their call) must live until they have returned. */
 
 /* Leaves the group. Graceful: waits until no worker of the group has an outstanding call,
  * including running one-way calls, then all leave together; the worker is down when this
@@ -110,7 +110,7 @@ bool tenrec_is_available(const char *backend);
 
 /* The version of the loaded library: "0.1.0"; and as one number: major * 10000 + minor * 100 +
  * patch. TENREC_VERSION (tenrec/version.h) is the version that the program was compiled with. */
-const char *tenrec_version(void);
+const char *tenrec_version_text(void);
 uint32_t tenrec_version_number(void);
 
 /* Finds a worker by name (NULL: this worker) or by id.
@@ -120,11 +120,11 @@ uint32_t tenrec_version_number(void);
  */
 tenrec_status tenrec_get_worker_info(const struct tenrec_worker *w, const char *name,
                                      struct tenrec_worker_info *ret, tenrec_error *err);
-tenrec_status tenrec_get_worker_info_by_id(const struct tenrec_worker *w, tenrec_peer id,
+tenrec_status tenrec_worker_get_info_by_id(const struct tenrec_worker *w, tenrec_peer id,
                                            struct tenrec_worker_info *ret, tenrec_error *err);
 
 /* All workers, ordered by id: `ret` receives at most `room`, *ret_n their number. */
-tenrec_status tenrec_get_worker_infos(const struct tenrec_worker *w, struct tenrec_worker_info *ret,
+tenrec_status tenrec_worker_get_infos(const struct tenrec_worker *w, struct tenrec_worker_info *ret,
                                       size_t room, size_t *ret_n, tenrec_error *err);
 
 /* The default limit of a call in milliseconds (TENREC_TIMEOUT_NONE: none).
@@ -132,8 +132,8 @@ tenrec_status tenrec_get_worker_infos(const struct tenrec_worker *w, struct tenr
  *
  * errors   EINVAL (negative or 0)
  */
-int64_t tenrec_get_rpc_timeout(const struct tenrec_worker *w);
-tenrec_status tenrec_set_rpc_timeout(struct tenrec_worker *w, int64_t ms, tenrec_error *err);
+int64_t tenrec_worker_get_rpc_timeout(const struct tenrec_worker *w);
+tenrec_status tenrec_worker_set_rpc_timeout(struct tenrec_worker *w, int64_t ms, tenrec_error *err);
 
 /* Sets a callback for a broken connection to or from a worker; it runs once if both break. Calls
  * under way to that worker fail with EPEER_LOST, a later call connects again. NULL removes the
@@ -141,7 +141,8 @@ tenrec_status tenrec_set_rpc_timeout(struct tenrec_worker *w, int64_t ms, tenrec
  * another has been set. */
 typedef void tenrec_peer_lost_fn(struct tenrec_worker *w, tenrec_peer id, const tenrec_error *why,
                                  void *arg);
-void tenrec_set_peer_lost_callback(struct tenrec_worker *w, tenrec_peer_lost_fn *fn, void *arg);
+void tenrec_worker_set_peer_lost_callback(struct tenrec_worker *w, tenrec_peer_lost_fn *fn,
+                                          void *arg);
 
 /* ---- functions for callers ----------------------------------------------- */
 
@@ -164,14 +165,14 @@ typedef tenrec_status tenrec_function_fn(struct tenrec_call *call, void *arg, te
  * flags    enum tenrec_function_flags
  * errors   EINVAL, EEXIST, ENOMEM
  */
-tenrec_status tenrec_register_function(struct tenrec_worker *w, const char *name,
-                                       tenrec_function_fn *fn, void *arg, uint32_t flags,
-                                       tenrec_error *err);
+tenrec_status tenrec_worker_register_function(struct tenrec_worker *w, const char *name,
+                                              tenrec_function_fn *fn, void *arg, uint32_t flags,
+                                              tenrec_error *err);
 
 /* The arguments of the call; borrowed until the call is answered. */
 const struct tenrec_value *tenrec_call_args(const struct tenrec_call *c, size_t *ret_n);
 
-/* Reads and checks the arguments by the type text of tenrec_values_get:
+/* Reads and checks the arguments by the type text of tenrec_value_unpack:
  *
  *     int64_t a; struct tenrec_tensor *t;
  *     tenrec_call_get_args(call, err, "it", &a, &t);
@@ -226,9 +227,9 @@ void tenrec_call_finish(struct tenrec_call *c, const tenrec_error *why);
  *          worker runs), ENOMEM
  * source   torch's TensorPipeRpcBackendOptions.set_device_map
  */
-tenrec_status tenrec_set_device_map(struct tenrec_worker *w, const char *to,
-                                    const struct tenrec_device_pair *pair, size_t n,
-                                    tenrec_error *err);
+tenrec_status tenrec_worker_set_device_map(struct tenrec_worker *w, const char *to,
+                                           const struct tenrec_device_pair *pair, size_t n,
+                                           tenrec_error *err);
 
 /* Restricts the devices that this worker sends from and receives to; replaces worker.devices of
  * the configuration. None: the devices of the device maps.
@@ -236,16 +237,16 @@ tenrec_status tenrec_set_device_map(struct tenrec_worker *w, const char *to,
  * errors   EINVAL, EBUSY (the worker runs), ENOMEM
  * source   torch's TensorPipeRpcBackendOptions.set_devices
  */
-tenrec_status tenrec_set_devices(struct tenrec_worker *w, const struct tenrec_device *device,
-                                 size_t n, tenrec_error *err);
+tenrec_status tenrec_worker_set_devices(struct tenrec_worker *w, const struct tenrec_device *device,
+                                        size_t n, tenrec_error *err);
 
 /* The devices that the worker uses, as agreed with the group: `ret` receives at most `room`,
  * *ret_n their number.
  *
  * errors   ESHUTDOWN (not running)
  */
-tenrec_status tenrec_get_devices(const struct tenrec_worker *w, struct tenrec_device *ret,
-                                 size_t room, size_t *ret_n, tenrec_error *err);
+tenrec_status tenrec_worker_get_devices(const struct tenrec_worker *w, struct tenrec_device *ret,
+                                        size_t room, size_t *ret_n, tenrec_error *err);
 
 /* ---- calls ----------------------------------------------------------------*/
 
@@ -306,19 +307,19 @@ tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const ch
  *          member, at once: including a member that died before the barrier or was never
  *          reached), EINVAL (this worker is not in the set, or a name is unknown)
  */
-tenrec_status tenrec_barrier(struct tenrec_worker *w, const char *const *names, size_t n,
-                             int64_t ms, tenrec_error *err);
+tenrec_status tenrec_worker_barrier(struct tenrec_worker *w, const char *const *names, size_t n,
+                                    int64_t ms, tenrec_error *err);
 
 /* Each worker contributes a value and receives a map from worker name to value. Remote
  * references and objects are not gathered.
  *
  * ret      owns: tenrec_value_drop it
- * errors   as tenrec_barrier, EUNSUPPORTED
+ * errors   as tenrec_worker_barrier, EUNSUPPORTED
  * source   torch.distributed.rpc.api._all_gather
  */
-tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_value *value,
-                                const char *const *names, size_t n, int64_t ms,
-                                struct tenrec_value **ret, tenrec_error *err);
+tenrec_status tenrec_worker_all_gather(struct tenrec_worker *w, const struct tenrec_value *value,
+                                       const char *const *names, size_t n, int64_t ms,
+                                       struct tenrec_value **ret, tenrec_error *err);
 
 /* ---- for programs with an event loop of their own ------------------------ */
 
@@ -328,7 +329,7 @@ tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_val
  *
  * errors   EOS
  */
-tenrec_status tenrec_worker_fd(struct tenrec_worker *w, int *ret_fd, tenrec_error *err);
+tenrec_status tenrec_worker_get_fd(struct tenrec_worker *w, int *ret_fd, tenrec_error *err);
 
 /* Runs the ready callbacks on the calling thread; returns their number. */
 size_t tenrec_worker_dispatch(struct tenrec_worker *w);
@@ -353,8 +354,8 @@ struct tenrec_allocator {
 
 /* Applies to messages that arrive later; NULL restores the default. The functions are called
  * from any thread and must not block. */
-tenrec_status tenrec_set_allocator(struct tenrec_worker *w, const struct tenrec_allocator *a,
-                                   tenrec_error *err);
+tenrec_status tenrec_worker_set_allocator(struct tenrec_worker *w, const struct tenrec_allocator *a,
+                                          tenrec_error *err);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -9,7 +9,7 @@
  * A reference names a value that its owner, one of the workers, keeps alive until the last
  * reference to it in the group is dropped. It is
  * shared (counted) within a worker, and travels between workers as an argument
- * or in a result: tenrec_rref(r) makes a value of it. A function that gets
+ * or in a result: tenrec_value_rref(r) makes a value of it. A function that gets
  * references starts when the owner knows of all of them.
  *
  * Lifetime is explicit: every reference returned as `ret`, or shared, has to be dropped. When a
@@ -48,7 +48,7 @@ struct tenrec_object_type {
     uint64_t more[4]; /* zero */
 };
 
-/* Wraps `data`; tenrec_object(o) is a value of it.
+/* Wraps `data`; tenrec_value_object(o) is a value of it.
  *
  * type     borrowed while objects of it live
  * data     taken on success
@@ -76,8 +76,9 @@ tenrec_status tenrec_object_get(const struct tenrec_value *v, const struct tenre
  * type     borrowed until tenrec_worker_drop
  * errors   EINVAL, EEXIST (another type of that name), ENOMEM
  */
-tenrec_status tenrec_register_object_type(struct tenrec_worker *w,
-                                          const struct tenrec_object_type *type, tenrec_error *err);
+tenrec_status tenrec_worker_register_object_type(struct tenrec_worker *w,
+                                                 const struct tenrec_object_type *type,
+                                                 tenrec_error *err);
 
 /* ---- made, shared, dropped -------------------------------------------------- */
 
@@ -207,15 +208,15 @@ tenrec_status tenrec_rref_release_all(struct tenrec_worker *w, int64_t ms, tenre
  * not block. NULL removes the callback. */
 typedef void tenrec_rrefs_released_fn(struct tenrec_worker *w, tenrec_peer lost, size_t n_forks,
                                       size_t n_freed, void *arg);
-void tenrec_set_rrefs_released_callback(struct tenrec_worker *w, tenrec_rrefs_released_fn *fn,
-                                        void *arg);
+void tenrec_worker_set_rrefs_released_callback(struct tenrec_worker *w,
+                                               tenrec_rrefs_released_fn *fn, void *arg);
 
 /* References that remain at shutdown are logged. With the check on, tenrec_shutdown also returns
  * EBUSY and names the first. Off by default.
  *
  * source   torch's _set_rref_ignore_leak
  */
-void tenrec_set_rref_leak_check(struct tenrec_worker *w, bool on);
+void tenrec_worker_set_rref_leak_check(struct tenrec_worker *w, bool on);
 
 /* Sets the place that the report of leaks names for the next reference that this thread makes:
  * tenrec_rref_set_origin(__FILE__, __LINE__).

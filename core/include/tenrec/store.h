@@ -38,7 +38,7 @@ struct tenrec_process_group;
  *          (shared by name inside this process), or that of a store plugin
  *          (tenrec/store_plugin.h), with its options as the config says that
  *          TENREC_CONFIG names
- * ret      owns: tenrec_store_drop it
+ * ret      owns: tenrec_store_close it
  * errors   EINVAL (names the error in the url), ECONNECT, ETIMEDOUT, EPROTOCOL,
  *          EOS, ENOMEM; of a plugin also EPLUGIN, EABI, ECONFIG (it refuses our credentials)
  * source   torch.distributed.TCPStore, FileStore, HashStore
@@ -51,12 +51,12 @@ tenrec_status tenrec_store_open(const char *url, int64_t ms, struct tenrec_store
  *
  * source   torch.distributed.PrefixStore
  */
-tenrec_status tenrec_store_prefix(struct tenrec_store *s, const char *prefix,
-                                  struct tenrec_store **ret, tenrec_error *err);
+tenrec_status tenrec_store_open_prefix(struct tenrec_store *s, const char *prefix,
+                                       struct tenrec_store **ret, tenrec_error *err);
 
 /* Releases a store or view; the last release closes the connection, within a second.
  * No call on it may be under way. NULL is allowed. */
-void tenrec_store_drop(struct tenrec_store *s);
+void tenrec_store_close(struct tenrec_store *s);
 
 /* The name of the store in error texts: "tcp store 127.0.0.1:29500". Lives as long as `s`. */
 const char *tenrec_store_name(const struct tenrec_store *s);
@@ -118,8 +118,9 @@ tenrec_status tenrec_store_num_keys(struct tenrec_store *s, int64_t ms, int64_t 
  * ret_port may be NULL; the port it listens on
  * errors   EINVAL, EOS (address in use), ENOMEM
  */
-tenrec_status tenrec_store_serve(const char *host, uint16_t port, struct tenrec_store_server **ret,
-                                 uint16_t *ret_port, tenrec_error *err);
+tenrec_status tenrec_store_server_new(const char *host, uint16_t port,
+                                      struct tenrec_store_server **ret, uint16_t *ret_port,
+                                      tenrec_error *err);
 
 /* Closes all connections and discards all keys. NULL is allowed. */
 void tenrec_store_server_drop(struct tenrec_store_server *server);

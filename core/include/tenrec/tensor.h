@@ -75,8 +75,8 @@ enum tenrec_tensor_alloc_flags {
  * errors   as tenrec_tensor_new; EINVAL (flags), EOS (no descriptor left)
  * threads  any
  */
-tenrec_status tenrec_tensor_alloc(struct tenrec_dtype dtype, uint32_t ndim, const int64_t *shape,
-                                  uint32_t flags, struct tenrec_tensor **ret, tenrec_error *err);
+tenrec_status tenrec_tensor_new_with(struct tenrec_dtype dtype, uint32_t ndim, const int64_t *shape,
+                                     uint32_t flags, struct tenrec_tensor **ret, tenrec_error *err);
 
 /* Makes a tensor of memory that exists.
  *

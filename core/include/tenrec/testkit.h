@@ -164,7 +164,7 @@ tenrec_status tenrec_test_group_close(struct tenrec_test_group *g, enum tenrec_s
 /* ---- torch's helpers --------------------------------------------------------- */
 
 /* `ms` of a plain build, stretched for this one. */
-int64_t tenrec_test_ms(int64_t ms);
+int64_t tenrec_test_stretch_ms(int64_t ms);
 
 /* The default name of a worker.
  *
@@ -185,7 +185,7 @@ void tenrec_test_setup_fault_injection(struct tenrec_test_options *options,
  *
  * source   single_threaded_process_group_agent
  */
-void tenrec_test_single_threaded(struct tenrec_test_options *options);
+void tenrec_test_set_single_threaded(struct tenrec_test_options *options);
 
 /* A function without effect that every worker of the kit serves.
  *

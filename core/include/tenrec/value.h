@@ -3,7 +3,8 @@
  *
  * A value is a plain struct that you may build on the stack:
  *
- *     struct tenrec_value args[] = { tenrec_int(2), tenrec_text("x"), tenrec_tensor(t) };
+ *     struct tenrec_value args[] = { tenrec_value_int(2), tenrec_value_text("x"),
+ * tenrec_value_tensor(t) };
  *
  * It borrows the memory that it points to. Calls encode it at once (tensors are shared, not
  * copied), so it need not outlive the call. A value that Tenrec gives out is borrowed from the
@@ -76,75 +77,75 @@ static inline struct tenrec_value tenrec_value_of(enum tenrec_value_type type, u
     return v;
 }
 
-static inline struct tenrec_value tenrec_nil(void)
+static inline struct tenrec_value tenrec_value_nil(void)
 {
     return tenrec_value_of(TENREC_VALUE_NIL, 0);
 }
 
-static inline struct tenrec_value tenrec_bool(bool b)
+static inline struct tenrec_value tenrec_value_bool(bool b)
 {
     struct tenrec_value v = tenrec_value_of(TENREC_VALUE_BOOL, 0);
     v.u.boolean = b;
     return v;
 }
 
-static inline struct tenrec_value tenrec_int(int64_t i)
+static inline struct tenrec_value tenrec_value_int(int64_t i)
 {
     struct tenrec_value v = tenrec_value_of(TENREC_VALUE_INT, 0);
     v.u.integer = i;
     return v;
 }
 
-static inline struct tenrec_value tenrec_double(double d)
+static inline struct tenrec_value tenrec_value_double(double d)
 {
     struct tenrec_value v = tenrec_value_of(TENREC_VALUE_DOUBLE, 0);
     v.u.number = d;
     return v;
 }
 
-static inline struct tenrec_value tenrec_text(const char *text)
+static inline struct tenrec_value tenrec_value_text(const char *text)
 {
     struct tenrec_value v = tenrec_value_of(TENREC_VALUE_TEXT, strlen(text));
     v.u.text = text;
     return v;
 }
 
-static inline struct tenrec_value tenrec_bytes(const void *bytes, size_t n)
+static inline struct tenrec_value tenrec_value_bytes(const void *bytes, size_t n)
 {
     struct tenrec_value v = tenrec_value_of(TENREC_VALUE_BYTES, n);
     v.u.bytes = bytes;
     return v;
 }
 
-static inline struct tenrec_value tenrec_array(const struct tenrec_value *items, size_t n)
+static inline struct tenrec_value tenrec_value_array(const struct tenrec_value *items, size_t n)
 {
     struct tenrec_value v = tenrec_value_of(TENREC_VALUE_ARRAY, n);
     v.u.array = items;
     return v;
 }
 
-static inline struct tenrec_value tenrec_map(const struct tenrec_entry *entries, size_t n)
+static inline struct tenrec_value tenrec_value_map(const struct tenrec_entry *entries, size_t n)
 {
     struct tenrec_value v = tenrec_value_of(TENREC_VALUE_MAP, n);
     v.u.map = entries;
     return v;
 }
 
-static inline struct tenrec_value tenrec_tensor(struct tenrec_tensor *t)
+static inline struct tenrec_value tenrec_value_tensor(struct tenrec_tensor *t)
 {
     struct tenrec_value v = tenrec_value_of(TENREC_VALUE_TENSOR, 0);
     v.u.tensor = t;
     return v;
 }
 
-static inline struct tenrec_value tenrec_rref(struct tenrec_rref *r)
+static inline struct tenrec_value tenrec_value_rref(struct tenrec_rref *r)
 {
     struct tenrec_value v = tenrec_value_of(TENREC_VALUE_RREF, 0);
     v.u.rref = r;
     return v;
 }
 
-static inline struct tenrec_value tenrec_object(struct tenrec_object *o)
+static inline struct tenrec_value tenrec_value_object(struct tenrec_object *o)
 {
     struct tenrec_value v = tenrec_value_of(TENREC_VALUE_OBJECT, 0);
     v.u.object = o;
@@ -161,14 +162,14 @@ const char *tenrec_value_type_name(uint32_t type);
  * v const struct tenrec_value *. The types after `|` are optional.
  *
  *     int64_t a; struct tenrec_tensor *t;
- *     tenrec_values_get(args, n, err, "it", &a, &t);
+ *     tenrec_value_unpack(args, n, err, "it", &a, &t);
  *
  * ret      pointers are borrowed from the values
  * errors   EINVAL: "argument 2 is text, expected an integer", "takes 2
  *          arguments, got 1"
  */
-tenrec_status tenrec_values_get(const struct tenrec_value *v, size_t n, tenrec_error *err,
-                                const char *types, ...);
+tenrec_status tenrec_value_unpack(const struct tenrec_value *v, size_t n, tenrec_error *err,
+                                  const char *types, ...);
 
 /* The value of `key` in a map; NULL if `map` is not a map or has no such key. */
 const struct tenrec_value *tenrec_value_find(const struct tenrec_value *map, const char *key);

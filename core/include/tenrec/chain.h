@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenrec/agent_user.h - messages without RPC.
+/* tenrec/chain.h - messages without RPC.
  *
  * The use of a backend as by tenrec_init_rpc, for programs with calls of their own:
  * the bindings of another runtime, other protocols, tests of a
@@ -8,12 +8,12 @@
  * {type, id, payload, tensors}. Membership, the pairing of answers and requests, the meaning of
  * payloads and deadlines are up to the program.
  *
- * threads  tenrec_backend_send, _poll, _lead, _wake_at, _resume, _disconnect and
+ * threads  tenrec_chain_send, _poll, _lead, _wake_at, _resume, _disconnect and
  *          _debug_info come from any thread, also several at once, and after
  *          _stop (then they fail); the others one at a time.
  */
-#ifndef TENREC_AGENT_USER_H
-#define TENREC_AGENT_USER_H
+#ifndef TENREC_CHAIN_H
+#define TENREC_CHAIN_H
 
 #include <stdbool.h>
 #include <tenrec/agent.h>
@@ -26,7 +26,7 @@ extern "C" {
 struct tenrec_config;              /* tenrec/config.h */
 struct tenrec_tensor;              /* tenrec/tensor.h */
 struct tenrec_rpc_backend_options; /* opaque: loaded and filled, nothing started */
-struct tenrec_backend_agent;       /* opaque: a backend and what it wraps */
+struct tenrec_chain;               /* opaque: a backend and what it wraps */
 
 /* ---- options --------------------------------------------------------------- */
 
@@ -64,8 +64,8 @@ void tenrec_rpc_backend_options_settings(const struct tenrec_rpc_backend_options
 
 /* The receiver of messages. Called from any thread, several at once; a callback on the thread of
  * an agent delays its reading, so it must not block. */
-struct tenrec_backend_user {
-    uint32_t size; /* sizeof(struct tenrec_backend_user) */
+struct tenrec_chain_user {
+    uint32_t size; /* sizeof(struct tenrec_chain_user) */
     uint32_t reserved;
     /* Takes msg. Its tensors are in memory that the message owns, unless `place` put them
      * elsewhere. */
@@ -79,70 +79,67 @@ struct tenrec_backend_user {
 
     /* Allocates memory for the tensors of msg, whose type, id, payload and descriptors are set.
      * Sets `data` of each descriptor, to memory that lives until the message is released; the
-     * default is tenrec_backend_place. If it fails, the message is not delivered, and a request
+     * default is tenrec_msg_place. If it fails, the message is not delivered, and a request
      * is answered with an EXCEPTION. */
     tenrec_status (*place)(void *arg, tenrec_peer from, struct tenrec_msg *msg, tenrec_error *err);
-    /* Returns false to stop the reading of requests until tenrec_backend_resume. */
+    /* Returns false to stop the reading of requests until tenrec_chain_resume. */
     bool (*accepts)(void *arg);
     /* The connection for requests of `peer` broke. */
     void (*caller_lost)(void *arg, tenrec_peer peer, const tenrec_error *why);
-    /* The time of tenrec_backend_wake_at is reached, or is near: check the clock. On a thread of
+    /* The time of tenrec_chain_wake_at is reached, or is near: check the clock. On a thread of
      * its own, one call at a time. */
     void (*wake)(void *arg);
 };
 
-/* Makes the agents. They have an address then, and serve after tenrec_backend_start.
+/* Makes the agents. They have an address then, and serve after tenrec_chain_start.
  *
- * options  borrows until tenrec_backend_drop
+ * options  borrows until tenrec_chain_drop
  * user     copied
  * me       id, incarnation and name of this worker, and its address for members on other hosts
  *          ("10.1.0.7"), NULL or "" if there are none;
- *          the texts are borrowed until tenrec_backend_drop
+ *          the texts are borrowed until tenrec_chain_drop
  * world    number of members; 0: unknown
- * ret      owns: tenrec_backend_drop
+ * ret      owns: tenrec_chain_drop
  * errors   EINVAL, EOS, ENOMEM and those of the plugin
  * threads  any
  * source   torch.distributed.rpc.backend_registry.init_backend
  */
 tenrec_status tenrec_init_backend(const struct tenrec_rpc_backend_options *options,
-                                  const struct tenrec_backend_user *user,
+                                  const struct tenrec_chain_user *user,
                                   const struct tenrec_member *me, uint32_t world,
-                                  struct tenrec_backend_agent **ret, tenrec_error *err);
+                                  struct tenrec_chain **ret, tenrec_error *err);
 
 /* Its address for peers; "" if the backend has no addresses. Borrowed from the agent. */
-const char *tenrec_backend_address(struct tenrec_backend_agent *agent);
+const char *tenrec_chain_address(struct tenrec_chain *agent);
 
 /* Begins to serve. Once.
  *
  * member   all, this one included; the array is borrowed during the call, its
- *          strings until tenrec_backend_drop
+ *          strings until tenrec_chain_drop
  * errors   EINVAL and those of the plugin
  */
-tenrec_status tenrec_backend_start(struct tenrec_backend_agent *agent,
-                                   const struct tenrec_member *member, uint32_t n,
-                                   tenrec_error *err);
+tenrec_status tenrec_chain_start(struct tenrec_chain *agent, const struct tenrec_member *member,
+                                 uint32_t n, tenrec_error *err);
 
 /* A member joined, or left, a dynamic group. The strings of `member` are borrowed until
- * tenrec_backend_drop. */
-void tenrec_backend_member_joined(struct tenrec_backend_agent *agent,
-                                  const struct tenrec_member *member);
-void tenrec_backend_member_left(struct tenrec_backend_agent *agent, tenrec_peer id);
+ * tenrec_chain_drop. */
+void tenrec_chain_add_member(struct tenrec_chain *agent, const struct tenrec_member *member);
+void tenrec_chain_remove_member(struct tenrec_chain *agent, tenrec_peer id);
 
 /* Waits at most `ms` milliseconds until `done` was called for every send.
  *
  * errors   ETIMEDOUT and those of the plugin
  */
-tenrec_status tenrec_backend_drain(struct tenrec_backend_agent *agent, uint32_t ms,
-                                   tenrec_error *err);
+tenrec_status tenrec_chain_drain(struct tenrec_chain *agent, uint32_t ms, tenrec_error *err);
 
 /* Stops it: `done` of pending sends is called (ECANCELED) before the return, and nothing is
  * delivered afterwards. Later sends fail (ESHUTDOWN). A second stop does nothing. Not from a
  * callback. */
-void tenrec_backend_stop(struct tenrec_backend_agent *agent);
+void tenrec_chain_stop(struct tenrec_chain *agent);
 
 /* Stops and frees it. Not from a callback, and no other thread may be in a call
  * with it. NULL is allowed. */
-void tenrec_backend_drop(struct tenrec_backend_agent *agent);
+void tenrec_chain_drop(struct tenrec_chain *agent);
 
 /* ---- messages -------------------------------------------------------------- */
 
@@ -151,30 +148,30 @@ void tenrec_backend_drop(struct tenrec_backend_agent *agent);
  *
  * A program may also fill a struct tenrec_msg of its own, whose `release` is called after the
  * last use of payload and tensors. */
-struct tenrec_msg *tenrec_backend_message(uint64_t payload_len, uint32_t n_tensors);
+struct tenrec_msg *tenrec_msg_new(uint64_t payload_len, uint32_t n_tensors);
 
-/* Fills descriptor `i` of a message of tenrec_backend_message from `tensor`, and
+/* Fills descriptor `i` of a message of tenrec_msg_new from `tensor`, and
  * keeps that until the message is released.
  *
  * tensor   taken
  */
-void tenrec_backend_set_tensor(struct tenrec_msg *msg, uint32_t i, struct tenrec_tensor *tensor);
+void tenrec_msg_set_tensor(struct tenrec_msg *msg, uint32_t i, struct tenrec_tensor *tensor);
 
 /* Takes tensor `i` out of a delivered message, so that it outlives the message; NULL if there is
  * none, its memory is from `place`, or it was taken already.
  *
  * returns  shares: tenrec_tensor_drop
  */
-struct tenrec_tensor *tenrec_backend_take_tensor(struct tenrec_msg *msg, uint32_t i);
+struct tenrec_tensor *tenrec_msg_take_tensor(struct tenrec_msg *msg, uint32_t i);
 
 /* Memory of this process for each tensor of a message that arrives, large ones
  * from the receive pool (`worker: receive_pool`): the default of `place` in struct
- * tenrec_backend_user, and a fallback for such a function. A copy of tenrec_backend_copy_for
+ * tenrec_chain_user, and a fallback for such a function. A copy of tenrec_chain_copy_for
  * stays in place; all of this memory is writable.
  *
  * errors   EINVAL (a view that reaches beyond its storage), ETOOBIG, ENOMEM
  */
-tenrec_status tenrec_backend_place(struct tenrec_msg *msg, tenrec_error *err);
+tenrec_status tenrec_msg_place(struct tenrec_msg *msg, tenrec_error *err);
 
 /* Makes a copy of a tensor in memory that its receiver maps instead of copying: faster than
  * sending the tensor, between two processes of one host, if it is neither small nor very large.
@@ -187,16 +184,16 @@ tenrec_status tenrec_backend_place(struct tenrec_msg *msg, tenrec_error *err);
  * returns  a tensor, to be sent once (tenrec_tensor_drop); NULL: send the tensor itself
  * threads  any
  */
-struct tenrec_tensor *tenrec_backend_copy_for(struct tenrec_backend_agent *agent, tenrec_peer to,
-                                              struct tenrec_route route,
-                                              const struct tenrec_tensor_desc *desc);
+struct tenrec_tensor *tenrec_chain_copy_for(struct tenrec_chain *agent, tenrec_peer to,
+                                            struct tenrec_route route,
+                                            const struct tenrec_tensor_desc *desc);
 
 /* Takes msg always, and calls `done` exactly once: with NULL when its bytes are handed to the
  * wire, else with the error. Does not block, unless the message has TENREC_MSG_MAY_WAIT. An
  * answer carries id and route of its request, and TENREC_MSG_CONTROL to be exempt from the queue
  * limit. */
-void tenrec_backend_send(struct tenrec_backend_agent *agent, tenrec_peer to, struct tenrec_msg *msg,
-                         struct tenrec_done done);
+void tenrec_chain_send(struct tenrec_chain *agent, tenrec_peer to, struct tenrec_msg *msg,
+                       struct tenrec_done done);
 
 /* Lets a thread that waits for an answer of `peer` read, until wait->done(), the deadline, or a
  * byte at wait->wake_fd: saves the thread switch of a wakeup. Messages are delivered on this
@@ -204,41 +201,40 @@ void tenrec_backend_send(struct tenrec_backend_agent *agent, tenrec_peer to, str
  *
  * errors   EUNSUPPORTED at once: no connection to read from; wait in another way
  */
-tenrec_status tenrec_backend_poll(struct tenrec_backend_agent *agent, tenrec_peer peer,
-                                  const struct tenrec_wait *wait);
+tenrec_status tenrec_chain_poll(struct tenrec_chain *agent, tenrec_peer peer,
+                                const struct tenrec_wait *wait);
 
 /* Lets a thread that runs functions read, until wait->done(), the deadline, or a byte at
  * wait->wake_fd (-1: none): saves a wakeup per message. Messages are delivered on this thread,
  * which only stores them and makes done() return true; after the return it runs them, and then
  * leads again. Meanwhile the thread of the agent reads, so that the functions may take any time.
- * Returns OK also after tenrec_backend_stop.
+ * Returns OK also after tenrec_chain_stop.
  *
  * errors   EUNSUPPORTED at once: the backend cannot be led, another thread leads, or the
  *          agent does not run
  */
-tenrec_status tenrec_backend_lead(struct tenrec_backend_agent *agent,
-                                  const struct tenrec_wait *wait);
+tenrec_status tenrec_chain_lead(struct tenrec_chain *agent, const struct tenrec_wait *wait);
 
 /* user->accepts returns true again. */
-void tenrec_backend_resume(struct tenrec_backend_agent *agent);
+void tenrec_chain_resume(struct tenrec_chain *agent);
 
 /* Calls user->wake at `deadline_ns` (CLOCK_MONOTONIC) or a little later; an earlier time already
  * set is kept, so the call may come early. Cheap if the time need not move: for the earliest of
  * many deadlines. */
-void tenrec_backend_wake_at(struct tenrec_backend_agent *agent, uint64_t deadline_ns);
+void tenrec_chain_wake_at(struct tenrec_chain *agent, uint64_t deadline_ns);
 
 /* Drops the connection to `peer`; the next send reconnects.
  *
  * errors   EUNSUPPORTED, ESHUTDOWN and those of the plugin
  */
-tenrec_status tenrec_backend_disconnect(struct tenrec_backend_agent *agent, tenrec_peer peer,
-                                        tenrec_error *err);
+tenrec_status tenrec_chain_disconnect(struct tenrec_chain *agent, tenrec_peer peer,
+                                      tenrec_error *err);
 
 /* Pushes counters and states, "<name in the config>." before each key. */
-void tenrec_backend_debug_info(struct tenrec_backend_agent *agent, tenrec_sink_fn *sink, void *arg);
+void tenrec_chain_list_debug_info(struct tenrec_chain *agent, tenrec_sink_fn *sink, void *arg);
 
 /* The name of the outermost backend in the configuration; borrowed from `agent`. */
-const char *tenrec_backend_name(const struct tenrec_backend_agent *agent);
+const char *tenrec_chain_name(const struct tenrec_chain *agent);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
