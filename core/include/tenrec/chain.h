@@ -26,11 +26,11 @@ extern "C" {
 struct tenrec_config;              /* tenrec/config.h */
 struct tenrec_tensor;              /* tenrec/tensor.h */
 struct tenrec_rpc_backend_options; /* opaque: loaded and filled, nothing started */
-struct tenrec_chain;               /* opaque: a backend and what it wraps */
+struct tenrec_chain;               /* opaque: a backend and all that it wraps */
 
 /* ---- options --------------------------------------------------------------- */
 
-/* Loads the backend that `backend:` names, and what it wraps, and fills and
+/* Loads the backend that `backend:` names, and all that it wraps, and fills and
  * checks their options.
  *
  * config   borrowed during the call
@@ -49,7 +49,7 @@ void tenrec_rpc_backend_options_drop(struct tenrec_rpc_backend_options *options)
 /* The settings of `worker:` for every runtime; see config/default.yaml. */
 struct tenrec_backend_settings {
     uint32_t size;               /* sizeof(struct tenrec_backend_settings) */
-    uint32_t num_worker_threads; /* for what may block */
+    uint32_t num_worker_threads; /* for functions that may block */
     uint64_t rpc_timeout_ms;     /* UINT64_MAX: none */
     uint64_t init_timeout_ms;    /* of joining the group; UINT64_MAX: none */
     uint64_t max_queued_calls;   /* requests accepted and not begun; then `accepts` returns false */

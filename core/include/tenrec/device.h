@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/device.h - devices, and the order of work on them.
  *
- * Work of a device runs in streams: what is queued on one runs in order, what is
- * queued on two runs in any. Tenrec keeps the order without making the host
+ * Work of a device runs in streams: work queued on one stream runs in order, work
+ * queued on two streams in any order. Tenrec keeps the order without making the host
  * wait, by one rule: work on a tensor is ordered on the *current streams* of the thread that
  * hands it over or receives it.
  *

@@ -12,7 +12,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 /* Makes a tensor of a DLPack one, without a copy. One on a device is ordered as
- * any other: on the current stream of who sends it (tenrec/device.h).
+ * any other: on the current stream of its sender (tenrec/device.h).
  *
  * dl       taken on success: its deleter runs when the last holder drops
  * errors   EINVAL (null data, negative strides, too many dimensions),

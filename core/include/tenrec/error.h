@@ -224,7 +224,7 @@ TENREC_ERROR_INLINE tenrec_status tenrec_fail_errno(tenrec_error *err, tenrec_st
 }
 
 #ifdef __clang_analyzer__
-/* The analyzer looks into no function with "..." and would doubt what they return. */
+/* The analyzer does not enter functions with "..." and would not know their return value. */
 #define tenrec_fail(err, code, ...) (tenrec_fail(err, code, __VA_ARGS__), (code))
 #define tenrec_fail_errno(err, code, os_errno, ...)                                                \
     (tenrec_fail_errno(err, code, os_errno, __VA_ARGS__), (code))

@@ -38,7 +38,7 @@ struct tenrec_group_view {
  */
 tenrec_status tenrec_group_view_get(struct tenrec_worker *w, struct tenrec_group_view **ret,
                                     tenrec_error *err);
-void tenrec_group_view_drop(struct tenrec_group_view *v); /* NULL is fine */
+void tenrec_group_view_drop(struct tenrec_group_view *v); /* NULL is allowed */
 
 /* Waits until the view has this version or a later one; or at least `n` members.
  *

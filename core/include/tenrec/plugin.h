@@ -69,7 +69,7 @@ struct tenrec_option_records {
     size_t n;
 };
 
-/* The type of an option says what lies at its offset in the options struct. */
+/* The type of an option is the type of the member at its offset in the options struct. */
 enum tenrec_option_type {
     TENREC_OPT_BOOL = 1, /* bool:        true, false */
     TENREC_OPT_INT,      /* int64_t:     within [min, max] */

@@ -251,8 +251,8 @@ tenrec_status tenrec_worker_get_devices(const struct tenrec_worker *w, struct te
 /* ---- calls ----------------------------------------------------------------*/
 
 enum tenrec_call_flags {
-    TENREC_ONE_WAY = 1 << 0, /* nobody answers; done when handed to the wire. A
-                                graceful shutdown waits for what it does */
+    TENREC_ONE_WAY = 1 << 0, /* has no answer; done when handed to the wire. A
+                                graceful shutdown waits until the function ends */
 };
 
 /* NULL options, or a zeroed struct with size set, mean the defaults. */

@@ -166,7 +166,7 @@ struct tenrec_gathered {
 tenrec_status tenrec_process_group_all_gather(struct tenrec_process_group *pg, const void *data,
                                               size_t len, int64_t ms, struct tenrec_gathered **ret,
                                               tenrec_error *err);
-void tenrec_gathered_drop(struct tenrec_gathered *list); /* NULL is fine */
+void tenrec_gathered_drop(struct tenrec_gathered *list); /* NULL is allowed */
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -77,8 +77,8 @@ struct tenrec_test_options {
     int32_t num_fail_sends;     /* as configured; for faults, see below */
     int64_t timeout_ms;         /* from the first start to the last end: 60000 */
 
-    const char *config;      /* a file; NULL: config_text, or what
-                                tenrec_worker_new would take */
+    const char *config;      /* a file; NULL: config_text, or the
+                                default of tenrec_worker_new */
     const char *config_text; /* YAML */
     const char *backend;     /* the outermost; as configured */
 
@@ -87,7 +87,7 @@ struct tenrec_test_options {
     const char *const *backend_options; /* of that backend: "channels=[basic]" */
 
     /* Fault injection: options of the outermost backend under torch's names.
-     * NULL leaves what is configured, an empty list means none. */
+     * NULL keeps the configured list, an empty list means none. */
     const char *const *messages_to_fail;  /* "RREF_USER_DELETE" */
     const char *const *messages_to_delay; /* "CALL=1.5s" */
 
