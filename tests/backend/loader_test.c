@@ -27,7 +27,7 @@ static void refuses(const char *file, tenrec_status status, const char *text)
         refuses(#file, status, text);                                                              \
     }
 REFUSES(wrong_magic, TENREC_EPLUGIN, "magic is 12345678, expected 544e5243")
-REFUSES(wrong_major, TENREC_EABI, "built for ABI 1.")
+REFUSES(wrong_major, TENREC_EABI, "built for ABI 2.")
 REFUSES(short_description, TENREC_EABI, "the plugin's description has 32 bytes")
 REFUSES(huge_description, TENREC_EABI, "the plugin's description has 1000000 bytes")
 REFUSES(no_plugin, TENREC_EPLUGIN, "does not export 'tenrec_plugin'")
