@@ -54,7 +54,7 @@ NEEDS = {"tenrec check config/redis.yaml": "redis.so"}
 
 # Beginning of a command: variables that make its chance or its limit a test's, its exit status, a text that it prints.
 ENDS = {
-    "TENREC_BACKEND=faulty build/release": ({}, 1, "told to fail this CALL"),
+    "TENREC_BACKEND=faulty build/release": ({}, 1, "fails this CALL"),
     "TENREC_CONFIG=lossy.yaml": ({"TENREC_BACKENDS__FAULTY__SEED": "7"}, 0, "says 42"),
     "TENREC_CONFIG=lossy.yaml TENREC_BACKENDS": ({"TENREC_WORKER__RPC_TIMEOUT": "1s"}, 1, "hello: "),
     "build/release/tools/tenrec run": ({}, 0, "says 42"),
