@@ -7,7 +7,7 @@
  *     tenrec/observe.h, tenrec/profiler.h     counters and traces of a worker
  *     tenrec/testkit.h                        tests of programs
  *     tenrec/plugin.h, tenrec/store_plugin.h  backends and stores as plugins
- *     tenrec/backend.h, tenrec/chain.h   backends of this process, messages without RPC
+ *     tenrec/backend.h, tenrec/chain.h        backends of this process, messages without RPC
  */
 #ifndef TENREC_TENREC_H
 #define TENREC_TENREC_H
