@@ -85,30 +85,30 @@ static void put_elastic(struct worker_env *e, const struct workers_plan *plan)
 }
 
 static void put_all(struct worker_env *e, const struct workers_plan *plan,
-                    const struct worker_who *who, const struct worker_place *place)
+                    const struct worker_id *id, const struct worker_place *place)
 {
     if (!plan->elastic.join)
-        worker_env_put(e, "RANK=%d", who->rank);
-    worker_env_put(e, "LOCAL_RANK=%d", who->rank);
+        worker_env_put(e, "RANK=%d", id->rank);
+    worker_env_put(e, "LOCAL_RANK=%d", id->rank);
     worker_env_put(e, "LOCAL_WORLD_SIZE=%d", plan->n);
     put_place(e, plan, place);
-    put_life(e, place, who->life, plan->elastic.max ? plan->elastic.restarts : 0);
+    put_life(e, place, id->life, plan->elastic.max ? plan->elastic.restarts : 0);
     if (plan->elastic.max)
         put_elastic(e, plan);
     else
-        put_static(e, plan, who->rank);
+        put_static(e, plan, id->rank);
     if (plan->config)
         worker_env_put(e, "TENREC_CONFIG=%s", plan->config);
 }
 
-struct worker_env *worker_env_new(const struct workers_plan *plan, const struct worker_who *who,
+struct worker_env *worker_env_new(const struct workers_plan *plan, const struct worker_id *id,
                                   const struct worker_place *place)
 {
     struct worker_env *e = calloc(1, sizeof *e);
     char **set = calloc(MOST + plan->n_set, sizeof *set);
 
     if (e && set) {
-        put_all(e, plan, who, place);
+        put_all(e, plan, id, place);
         memcpy(set, e->set, e->n * sizeof *set);
         for (size_t i = 0; i < plan->n_set; i++)
             set[e->n + i] = plan->set[i];

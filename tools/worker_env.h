@@ -8,7 +8,7 @@
 #define RUN_ID_MAX 64
 
 /* The identity of a worker. */
-struct worker_who {
+struct worker_id {
     int rank; /* or slot */
     int life; /* number of its life in an elastic run; else 0 */
 };
@@ -24,7 +24,7 @@ struct worker_env;
 
 /* Borrows the plan until the drop. Returns NULL when out of memory, or when the
  * variables are too long. */
-struct worker_env *worker_env_new(const struct workers_plan *plan, const struct worker_who *who,
+struct worker_env *worker_env_new(const struct workers_plan *plan, const struct worker_id *id,
                                   const struct worker_place *place);
 /* The whole environment, "NAME=value", NULL at the end; borrowed. */
 char *const *worker_env_all(const struct worker_env *e);

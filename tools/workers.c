@@ -18,18 +18,18 @@
  * left behind may hold them open. */
 #define LAST_WORDS_MS 2000
 
-/* Collects the descriptors for poll; who[i] is the worker of p[i]. */
-static size_t workers_watch(struct run *r, struct pollfd *p, struct worker **who)
+/* Collects the descriptors for poll; owner[i] is the worker of p[i]. */
+static size_t workers_watch(struct run *r, struct pollfd *p, struct worker **owner)
 {
     size_t n = 0;
 
     p[n] = (struct pollfd){ r->signal_fd, POLLIN, 0 };
-    who[n++] = NULL;
+    owner[n++] = NULL;
     for (int i = 0; i < r->started; i++)
         for (int k = 1; k <= 2; k++)
             if (r->worker[i].fd[k] >= 0) {
                 p[n] = (struct pollfd){ r->worker[i].fd[k], POLLIN, 0 };
-                who[n++] = &r->worker[i];
+                owner[n++] = &r->worker[i];
             }
     return n;
 }
@@ -40,8 +40,8 @@ static bool start_one(struct run *r, int rank, tenrec_error *err)
 {
     const struct workers_plan *plan = r->plan;
     struct worker *w = &r->worker[rank];
-    const struct worker_who who = { rank, w->slot.life };
-    struct worker_env *env = worker_env_new(plan, &who, &r->place);
+    const struct worker_id id = { rank, w->slot.life };
+    struct worker_env *env = worker_env_new(plan, &id, &r->place);
     struct spawn what = { .argv = plan->argv };
     struct spawned got;
     char prefix[16] = "";
@@ -141,13 +141,13 @@ static void tell_end(struct run *r)
 
 /* ---- the run --------------------------------------------------------------------*/
 
-static void watch_until_the_end(struct run *r, struct pollfd *p, struct worker **who)
+static void watch_until_the_end(struct run *r, struct pollfd *p, struct worker **owner)
 {
     uint64_t last = NEVER, until;
 
     for (;;) {
         bool over = !r->running && !r->elastic.waiting;
-        size_t n = workers_watch(r, p, who);
+        size_t n = workers_watch(r, p, owner);
 
         if (over && last == NEVER)
             last = samples_now_ns() + LAST_WORDS_MS * UINT64_C(1000000);
@@ -158,7 +158,7 @@ static void watch_until_the_end(struct run *r, struct pollfd *p, struct worker *
             return;
         for (size_t i = 1; i < n; i++)
             if (p[i].revents)
-                worker_read_stream(who[i], p[i].fd == who[i]->fd[1] ? 1 : 2);
+                worker_read_stream(owner[i], p[i].fd == owner[i]->fd[1] ? 1 : 2);
         run_read_signals(r);
         run_kill_late(r);
         start_due(r);
@@ -189,7 +189,7 @@ int workers_run(const struct workers_plan *plan)
     struct tenrec_store_server *server = NULL;
     const size_t most = (size_t)(plan->elastic.max ? plan->elastic.max : plan->n);
     struct pollfd *p = calloc(most * 2 + 1, sizeof *p);
-    struct worker **who = calloc(most * 2 + 1, sizeof(*who));
+    struct worker **owner = calloc(most * 2 + 1, sizeof(*owner));
     tenrec_error err;
 
     r.worker = calloc(most, sizeof *r.worker);
@@ -198,14 +198,14 @@ int workers_run(const struct workers_plan *plan)
     r.screen = (struct screen){ .write = run_write, .arg = &r, .live_fd = 1 };
     r.screen.terminal[1] = isatty(1) == 1;
     r.screen.terminal[2] = isatty(2) == 1;
-    if (!p || !who || !r.worker || r.signal_fd < 0) {
+    if (!p || !owner || !r.worker || r.signal_fd < 0) {
         r.status = tool_fail(plan->tool, "cannot prepare %d workers: %s", plan->n, strerror(errno));
     } else if (open_place(&r, &server, &err)) {
         r.status = tool_fail(plan->tool, "cannot serve the store of the group: %s", err.text);
     } else {
         fflush(NULL);
         start_all(&r);
-        watch_until_the_end(&r, p, who);
+        watch_until_the_end(&r, p, owner);
         if (plan->elastic.max)
             tell_end(&r);
     }
@@ -217,7 +217,7 @@ int workers_run(const struct workers_plan *plan)
     if (r.signal_fd >= 0)
         close(r.signal_fd);
     free(r.worker);
-    free(who);
+    free(owner);
     free(p);
     return r.status;
 }

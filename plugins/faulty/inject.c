@@ -8,7 +8,7 @@
 #define PEER_TEXT_MAX 32
 #define SHORT_NS 500000u /* a slow link does not hold a message for less */
 
-static const struct tenrec_done nobody = { NULL, NULL };
+static const struct tenrec_done no_done = { NULL, NULL };
 
 static const char *peer_text(tenrec_peer peer, char buf[PEER_TEXT_MAX])
 {
@@ -33,14 +33,14 @@ static void log_first(struct faulty *f, const struct hit *hit, tenrec_peer peer,
         [RULE_OF_FAIL] = "messages_to_fail", [RULE_OF_DELAY] = "messages_to_delay"
     };
     const struct rule *r = hit->rule;
-    char type[KINDS_TEXT_MAX], who[PEER_TEXT_MAX];
+    char type[KINDS_TEXT_MAX], name[PEER_TEXT_MAX];
 
     if (!hit->first)
         return;
     f->self->host->log(f->self, TENREC_LOG_INFO, "%s %s its first message: %s %s %s",
                        r->origin == RULE_OF_LIST ? r->label : option[r->origin], does[r->action],
                        kinds_text(msg->type, type), r->incoming ? "from" : "to",
-                       peer_text(peer, who));
+                       peer_text(peer, name));
 }
 
 /* Undoes the count of a hit whose action was impossible. */
@@ -214,7 +214,7 @@ static bool hold_in(struct faulty *f, struct rule *r, tenrec_peer from, struct t
 {
     tenrec_status why;
 
-    if (inject_hold(f, r, from, msg, nobody, &why) == HELD)
+    if (inject_hold(f, r, from, msg, no_done, &why) == HELD)
         return false;
     deliver_on(f, from, msg);
     return true;
@@ -266,7 +266,7 @@ static bool inject_disconnect(struct faulty *f, tenrec_peer peer)
 static bool disconnect_out(struct faulty *f, const struct hit *hit, tenrec_peer to,
                            struct tenrec_msg *msg, struct tenrec_done done)
 {
-    char who[PEER_TEXT_MAX];
+    char name[PEER_TEXT_MAX];
 
     if (!inject_disconnect(f, to)) { /* no connection exists */
         take_back(f, hit);
@@ -276,7 +276,7 @@ static bool disconnect_out(struct faulty *f, const struct hit *hit, tenrec_peer 
     log_first(f, hit, to, msg);
     msg->release(msg);
     tenrec_done_fail(done, TENREC_EPEER_LOST, "faulty: %s disconnected %s", hit->rule->label,
-                     peer_text(to, who));
+                     peer_text(to, name));
     return false;
 }
 
@@ -309,7 +309,7 @@ bool inject_out(struct faulty *f, const struct hit *hit, tenrec_peer to, struct 
             return fail_no_memory(msg, done);
         twin[1]->flags &= ~(uint32_t)TENREC_MSG_MAY_WAIT;
         send_on(f, to, twin[0], done);
-        send_on(f, to, twin[1], nobody);
+        send_on(f, to, twin[1], no_done);
         return true;
     case RULE_DELAY:
     case RULE_REORDER:

@@ -14,13 +14,13 @@ void queue_init(struct queue *q)
 
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&q->nobody, &attr);
+    pthread_cond_init(&q->idle, &attr);
     pthread_condattr_destroy(&attr);
 }
 
 void queue_finish(struct queue *q)
 {
-    pthread_cond_destroy(&q->nobody);
+    pthread_cond_destroy(&q->idle);
 }
 
 uint64_t queue_now_ns(void)
@@ -77,7 +77,7 @@ static void queue_forget(struct held *h)
 
     pthread_mutex_lock(&f->lock);
     if (--*(h->incoming ? &q->in : &q->out) == 0 && !h->incoming)
-        pthread_cond_broadcast(&q->nobody);
+        pthread_cond_broadcast(&q->idle);
     if (h->rule->action == RULE_SLOW)
         rule_link(h->rule, h->peer)->waiting--;
     pthread_mutex_unlock(&f->lock);
@@ -170,7 +170,7 @@ tenrec_status queue_drain(struct faulty *f, uint32_t ms, tenrec_error *err)
     }
     pthread_mutex_lock(&f->lock);
     while (q->out && r == 0)
-        r = pthread_cond_timedwait(&q->nobody, &f->lock, &until);
+        r = pthread_cond_timedwait(&q->idle, &f->lock, &until);
     left = q->out;
     pthread_mutex_unlock(&f->lock);
     if (!left)

@@ -26,9 +26,9 @@ struct held {
 
 struct queue {
     struct held *first, *last;
-    uint64_t out, in;      /* held now: to send, to deliver */
-    uint64_t dropped;      /* with an expired deadline */
-    pthread_cond_t nobody; /* out became 0 */
+    uint64_t out, in;    /* held now: to send, to deliver */
+    uint64_t dropped;    /* with an expired deadline */
+    pthread_cond_t idle; /* out became 0 */
 };
 
 void queue_init(struct queue *q);

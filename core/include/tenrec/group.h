@@ -55,15 +55,15 @@ tenrec_status tenrec_group_wait_members(struct tenrec_worker *w, size_t n, int64
  * run one at a time on the worker's `tenrec-group` thread and must not block: a joining worker
  * waits for them. They may make asynchronous calls.
  *
- * why->code  OK: a regular leave; EPEER_LOST: found dead; EGROUP, with this worker as `who`:
+ * why->code  OK: a regular leave; EPEER_LOST: found dead; EGROUP, with this worker as `member`:
  *            this worker was removed from the group
  */
 struct tenrec_member_callbacks {
     uint32_t size; /* sizeof(struct tenrec_member_callbacks) */
     uint32_t reserved;
-    void (*joined)(struct tenrec_worker *w, const struct tenrec_worker_info *who, uint64_t version,
-                   void *arg);
-    void (*left)(struct tenrec_worker *w, const struct tenrec_worker_info *who,
+    void (*joined)(struct tenrec_worker *w, const struct tenrec_worker_info *member,
+                   uint64_t version, void *arg);
+    void (*left)(struct tenrec_worker *w, const struct tenrec_worker_info *member,
                  const tenrec_error *why, uint64_t version, void *arg);
     void *arg;
 };

@@ -161,13 +161,13 @@ static void push_callers(struct pipe *const *v, tenrec_sink_fn *sink, void *arg)
 
     for (size_t i = 0; v && v[i]; i++) {
         const struct pipe *p = v[i];
-        char who[24] = "anonymous";
+        char name[24] = "anonymous";
 
         if (p->outgoing || pipe_state(v[i]) != PIPE_ESTABLISHED)
             continue;
         if (p->from >= 0)
-            snprintf(who, sizeof who, "%d", (int)p->from);
-        list_add(&all, "%s at %s, %s, %s", who, p->remote_text, p->transport->name,
+            snprintf(name, sizeof name, "%d", (int)p->from);
+        list_add(&all, "%s at %s, %s, %s", name, p->remote_text, p->transport->name,
                  p->channel ? p->channel->name : "none");
     }
     list_push(&all, sink, arg, "callers");
