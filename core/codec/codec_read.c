@@ -3,6 +3,7 @@
  * walk fills one block. */
 #include "codec/codec_walk.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tenrec/future.h>
@@ -237,6 +238,7 @@ static tenrec_status fill_values(struct filling *f, size_t n, struct tenrec_valu
     struct tenrec_value *to;
     struct cbor_item it;
 
+    assert(n == 0 || items || entries);
     for (size_t i = 0; i < n && !status; i++) {
         to = entries ? &entries[i].value : &items[i];
         if (entries) {

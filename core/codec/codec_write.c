@@ -204,6 +204,7 @@ static tenrec_status put_values(struct writing *f, uint64_t n, const struct tenr
     const struct tenrec_value *v;
     tenrec_status status = TENREC_OK;
 
+    assert(n == 0 || items || entries);
     for (uint64_t i = 0; i < n && !status; i++) {
         v = entries ? &entries[i].value : &items[i];
         if (entries)
