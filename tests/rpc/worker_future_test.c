@@ -19,6 +19,54 @@ TEST(worker_runs_a_one_way_call_and_answers_nothing)
     assert_becomes(functions_counted() == before + 10);
 }
 
+static atomic_int nested_ok;
+
+static void count_success(struct tenrec_future *f, void *arg)
+{
+    (void)arg;
+    if (tenrec_future_wait(f, 0, NULL) == TENREC_OK)
+        atomic_fetch_add(&nested_ok, 1);
+}
+
+/* Makes a call, and has its end counted; for callbacks. */
+static void call_count(const struct tenrec_call_options *o, tenrec_future_fn *then)
+{
+    struct tenrec_future *f = NULL;
+
+    if (tenrec_rpc_async(two.worker[0], "worker1", "count", NULL, 0, o, &f, NULL) != TENREC_OK)
+        return;
+    tenrec_future_add_callback(f, then, NULL, NULL);
+    tenrec_future_drop(f);
+}
+
+static void call_again(struct tenrec_future *f, void *arg)
+{
+    (void)f, (void)arg;
+    call_count(NULL, count_success);
+}
+
+enum { ONE_WAY_CALLS = 200 }; /* more than one bundle of messages completes at once */
+
+static void call_one_way_often(struct tenrec_future *f, void *arg)
+{
+    const struct tenrec_call_options o = { .size = sizeof o, .flags = TENREC_ONE_WAY };
+
+    (void)f, (void)arg;
+    for (int i = 0; i < ONE_WAY_CALLS; i++)
+        call_count(&o, call_again);
+}
+
+/* The callback of a one-way call runs as its message is written, with others of one batch. */
+TEST(worker_sends_each_call_once_when_the_callback_of_a_one_way_call_calls)
+{
+    const int before = functions_counted();
+
+    atomic_store(&nested_ok, 0);
+    call_count(NULL, call_one_way_often);
+    assert_becomes(atomic_load(&nested_ok) == ONE_WAY_CALLS);
+    assert_becomes(functions_counted() == before + 1 + 2 * ONE_WAY_CALLS);
+}
+
 TEST(worker_tells_the_callee_when_a_call_is_canceled)
 {
     struct tenrec_future *f = NULL;

@@ -40,19 +40,25 @@ void batch_begin(struct batch *b, struct pipe *reading)
     batch_now = b;
 }
 
-/* Writes what was gathered for the pipe that is read. */
+/* Writes what was gathered for the pipe that is read. A completion of the bundle may send on the
+ * same pipe, also while the batch goes on: such a message may not join the bundle that is being
+ * completed, so the batch gathers for no pipe meanwhile. */
 static void write_own(struct batch *b)
 {
     struct pipe *p = b->reading;
 
+    if (!p)
+        return;
     if (b->asked) {
         atomic_fetch_add(&p->asked, b->asked);
         b->asked = 0;
     }
     if (!b->bundle.len)
         return;
+    b->reading = NULL;
     pipe_write_bundle(p, &b->bundle);
     bundle_clear(&b->bundle);
+    b->reading = p;
     atomic_store_explicit(&p->gathers, false, memory_order_release);
 }
 
