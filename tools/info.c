@@ -152,7 +152,7 @@ static json_t *plugin_object(struct backend *b)
         json_object_set_new(r, "channels", json_array());
     }
     json_object_set_new(r, "probe", json_object());
-    if (p->probe && options_make(p, NULL, &options, NULL) == TENREC_OK)
+    if (TENREC_HAS(p, probe) && options_make(p, NULL, &options, NULL) == TENREC_OK)
         p->probe(options, on_probe, r);
     options_drop(options);
     json_object_set_new(r, "options", table_list(p));

@@ -49,12 +49,6 @@ static tenrec_status add_text(const char *text, size_t n, struct total *t, tenre
     return TENREC_OK;
 }
 
-static tenrec_status no_memory_at(const struct tenrec_value *v, tenrec_error *err)
-{
-    return tenrec_fail(err, TENREC_EINVAL, "%s of %llu bytes or items is NULL",
-                       tenrec_value_type_name(v->type), (unsigned long long)v->n);
-}
-
 static tenrec_status add_long_value(const struct tenrec_value *v, int depth, struct total *t,
                                     tenrec_error *err);
 
@@ -87,15 +81,14 @@ static tenrec_status add_items(const struct tenrec_value *v, int depth, struct t
     tenrec_status status = TENREC_OK;
 
     if (v->n && (is_map ? !v->u.map : !v->u.array))
-        return no_memory_at(v, err);
+        return value_refuse_null(v, err);
     if (v->n && depth >= VALUE_DEPTH)
         return tenrec_fail(err, TENREC_EINVAL, "values are nested deeper than %d", VALUE_DEPTH);
     t->bytes += cbor_head_size(v->n);
     for (uint64_t i = 0; i < v->n && !status; i++) {
         item = is_map ? &v->u.map[i].value : &v->u.array[i];
         if (is_map && !v->u.map[i].key)
-            return tenrec_fail(err, TENREC_EINVAL, "key %llu of a map is NULL",
-                               (unsigned long long)i);
+            return value_refuse_key(i, err);
         if (is_map)
             status = add_text(v->u.map[i].key, strlen(v->u.map[i].key), t, err);
         if (!status)
@@ -131,11 +124,11 @@ static tenrec_status add_long_value(const struct tenrec_value *v, int depth, str
     switch (v->type) {
     case TENREC_VALUE_TEXT:
         if (!v->u.text && v->n)
-            return no_memory_at(v, err);
+            return value_refuse_null(v, err);
         return add_text(v->u.text, (size_t)v->n, t, err);
     case TENREC_VALUE_BYTES:
         if (!v->u.bytes && v->n)
-            return no_memory_at(v, err);
+            return value_refuse_null(v, err);
         t->bytes += cbor_head_size(v->n) + (size_t)v->n;
         return TENREC_OK;
     case TENREC_VALUE_ARRAY:

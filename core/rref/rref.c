@@ -24,16 +24,17 @@ void tenrec_rref_set_origin(const char *file, int line)
     origin.line = line;
 }
 
-void rref_place(struct tenrec_rref *r)
-{
-    r->file = origin.file;
-    r->line = origin.line;
-}
-
 void rref_place_forget(void)
 {
     origin.file = NULL;
     origin.line = 0;
+}
+
+void rref_place(struct tenrec_rref *r)
+{
+    r->file = origin.file;
+    r->line = origin.line;
+    rref_place_forget();
 }
 
 tenrec_status tenrec_rref_new(struct tenrec_worker *w, const struct tenrec_value *value,

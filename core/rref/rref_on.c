@@ -90,8 +90,10 @@ tenrec_status tenrec_rref_remote(struct tenrec_rref *r, const char *function,
     struct on on;
     tenrec_status st = on_begin(&on, r, args, n, err);
 
-    if (st != TENREC_OK)
+    if (st != TENREC_OK) {
+        rref_place_forget();
         return st;
+    }
     st = rref_remote(on.w, tenrec_rref_owner_name(r), function, on.args, n + 1, true, options, ret,
                      err);
     on_finish(&on);

@@ -175,6 +175,17 @@ tenrec_status value_refuse_flags(const struct tenrec_value *v, tenrec_error *err
         tenrec_value_type_name(v->type), v->flags);
 }
 
+tenrec_status value_refuse_null(const struct tenrec_value *v, tenrec_error *err)
+{
+    return tenrec_fail(err, TENREC_EINVAL, "%s of %llu bytes or items is NULL",
+                       tenrec_value_type_name(v->type), (unsigned long long)v->n);
+}
+
+tenrec_status value_refuse_key(uint64_t i, tenrec_error *err)
+{
+    return tenrec_fail(err, TENREC_EINVAL, "key %llu of a map is NULL", (unsigned long long)i);
+}
+
 /* ---- copies ---------------------------------------------------------------- */
 
 static tenrec_status count_value(const struct tenrec_value *v, int depth,
@@ -198,19 +209,29 @@ static tenrec_status count_value(const struct tenrec_value *v, int depth,
         size->tensors = true;
         break;
     case TENREC_VALUE_TEXT:
+        if (!v->u.text && v->n)
+            return value_refuse_null(v, err);
         size->text += (size_t)v->n + 1;
         break;
     case TENREC_VALUE_BYTES:
+        if (!v->u.bytes && v->n)
+            return value_refuse_null(v, err);
         size->text += (size_t)v->n;
         break;
     case TENREC_VALUE_ARRAY:
+        if (!v->u.array && v->n)
+            return value_refuse_null(v, err);
         size->items += (size_t)v->n * sizeof *v;
         for (uint64_t i = 0; i < v->n && !status; i++)
             status = count_value(&v->u.array[i], depth + 1, size, err);
         break;
     case TENREC_VALUE_MAP:
+        if (!v->u.map && v->n)
+            return value_refuse_null(v, err);
         size->items += (size_t)v->n * sizeof *v->u.map;
         for (uint64_t i = 0; i < v->n && !status; i++) {
+            if (!v->u.map[i].key)
+                return value_refuse_key(i, err);
             size->text += strlen(v->u.map[i].key) + 1;
             status = count_value(&v->u.map[i].value, depth + 1, size, err);
         }

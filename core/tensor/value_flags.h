@@ -15,4 +15,10 @@
 /* The error of a value that has flags. Returns EINVAL. */
 tenrec_status value_refuse_flags(const struct tenrec_value *v, tenrec_error *err);
 
+/* Fails for a value whose memory is NULL though it has bytes or items. Returns TENREC_EINVAL. */
+tenrec_status value_refuse_null(const struct tenrec_value *v, tenrec_error *err);
+
+/* Fails for a map whose key `i` is NULL. Returns TENREC_EINVAL. */
+tenrec_status value_refuse_key(uint64_t i, tenrec_error *err);
+
 #endif

@@ -175,6 +175,24 @@ TEST(value_copy_owns_everything_when_the_original_goes)
     tenrec_value_drop(copy);
 }
 
+TEST(value_copy_refuses_memory_that_is_null)
+{
+    struct tenrec_entry entry = { NULL, tenrec_value_nil() };
+    struct tenrec_value v[] = {
+        tenrec_value_text("abc"),  tenrec_value_bytes(NULL, 3), tenrec_value_array(NULL, 1),
+        tenrec_value_map(NULL, 1), tenrec_value_map(&entry, 1),
+    };
+    struct tenrec_value *copy = NULL;
+    tenrec_error err;
+
+    v[0].u.text = NULL;
+    for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) {
+        assert_int_equal(tenrec_value_copy(&v[i], &copy, &err), TENREC_EINVAL);
+        assert_text_has(err.text, "NULL");
+    }
+    assert_null(copy);
+}
+
 TEST(value_copy_refuses_when_nested_too_deep)
 {
     struct tenrec_value level[66], *copy = NULL;
