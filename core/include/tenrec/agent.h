@@ -11,10 +11,11 @@
  * the chain. So a wrapper implements only the ops that it changes, and a wrapper built before an
  * op existed still passes it through.
  *
- * Threads: send, deliver, poll, lead, resume, disconnect and debug_info come from
- * any thread, concurrently. start, member_joined, member_left, drain, shutdown
- * and destroy come one at a time. Hold no lock of the plugin while calling inwards, outwards or
- * the host.
+ * Threads: send, deliver, poll, lead, resume, disconnect, maps and debug_info come from any
+ * thread, concurrently. address, devices, use_devices, start, member_joined, member_left, drain,
+ * shutdown and destroy come one at a time, but the group may change during drain (member_joined,
+ * member_left, devices, use_devices). Hold no lock of the plugin while calling inwards, outwards
+ * or the host.
  */
 #ifndef TENREC_AGENT_H
 #define TENREC_AGENT_H

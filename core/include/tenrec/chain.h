@@ -8,8 +8,8 @@
  * {type, id, payload, tensors}. Membership, the pairing of answers and requests, the meaning of
  * payloads and deadlines are up to the program.
  *
- * threads  tenrec_chain_send, _poll, _lead, _wake_at, _resume, _disconnect and
- *          _debug_info come from any thread, also several at once, and after
+ * threads  tenrec_chain_send, _poll, _lead, _wake_at, _resume, _disconnect, _copy_for and
+ *          _list_debug_info come from any thread, also several at once, and after
  *          _stop (then they fail); the others one at a time.
  */
 #ifndef TENREC_CHAIN_H
@@ -95,12 +95,12 @@ struct tenrec_chain_user {
  *
  * options  borrows until tenrec_chain_drop
  * user     copied
- * me       id, incarnation and name of this worker, and its address for members on other hosts
- *          ("10.1.0.7"), NULL or "" if there are none;
- *          the texts are borrowed until tenrec_chain_drop
+ * me       id, incarnation and name of this worker, its token (read if me->size reaches it), and
+ *          its address for members on other hosts ("10.1.0.7"), NULL or "" if there are none; the
+ *          texts are borrowed until tenrec_chain_drop
  * world    number of members; 0: unknown
  * ret      owns: tenrec_chain_drop
- * errors   EINVAL, EOS, ENOMEM and those of the plugin
+ * errors   ECONFIG, EPLUGIN, EINVAL, EOS, ENOMEM and those of the plugin
  * threads  any
  * source   torch.distributed.rpc.backend_registry.init_backend
  */
@@ -208,7 +208,7 @@ tenrec_status tenrec_chain_poll(struct tenrec_chain *agent, tenrec_peer peer,
  * wait->wake_fd (-1: none): saves a wakeup per message. Messages are delivered on this thread,
  * which only stores them and makes done() return true; after the return it runs them, and then
  * leads again. Meanwhile the thread of the agent reads, so that the functions may take any time.
- * Returns OK also after tenrec_chain_stop.
+ * Returns OK also when tenrec_chain_stop ends it.
  *
  * errors   EUNSUPPORTED at once: the backend cannot be led, another thread leads, or the
  *          agent does not run

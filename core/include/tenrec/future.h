@@ -14,8 +14,8 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* Limits in milliseconds. */
-#define TENREC_TIMEOUT_DEFAULT 0      /* as configured for the worker */
+/* Limits in milliseconds. Functions that wait name their own default. */
+#define TENREC_TIMEOUT_DEFAULT 0      /* of a call: as configured for the worker */
 #define TENREC_TIMEOUT_NONE INT64_MAX /* never */
 
 struct tenrec_future; /* opaque */
@@ -59,7 +59,10 @@ tenrec_status tenrec_future_order(struct tenrec_future *f, const struct tenrec_s
 
 /* Completes the future; `value` is copied (tensors are shared), as is `why`.
  *
- * errors   EEXIST (done already: nothing changes), EINVAL (flags of a value), ENOMEM
+ * errors   EEXIST (done already: nothing changes), EINVAL (the future of a call; a value with
+ *          flags, of an unknown type or nested deeper than 64; an error with the status OK),
+ *          ENOMEM; for tensors on devices also EDEVICE and those of the driver (the future has
+ *          failed then)
  */
 tenrec_status tenrec_future_set_value(struct tenrec_future *f, const struct tenrec_value *value,
                                       tenrec_error *err);
@@ -67,14 +70,15 @@ tenrec_status tenrec_future_set_error(struct tenrec_future *f, const tenrec_erro
                                       tenrec_error *err);
 
 struct tenrec_future *tenrec_future_share(struct tenrec_future *f);
-void tenrec_future_drop(struct tenrec_future *f); /* a call under way goes on */
+void tenrec_future_drop(struct tenrec_future *f); /* a call under way goes on; NULL is allowed */
 
 /* Returns true if the future is done; never blocks. */
 bool tenrec_future_done(const struct tenrec_future *f);
 
 /* Waits until `f` is done and returns its status.
  *
- * ms       at most this long; TENREC_TIMEOUT_NONE to wait for ever
+ * ms       at most this long; TENREC_TIMEOUT_DEFAULT: until the deadline of its call (for ever
+ *          without one), or 60 s if f is not the future of a call; TENREC_TIMEOUT_NONE: for ever
  * errors   ETIMEDOUT (f goes on), EINVAL (negative ms), EWOULDBLOCK, and the error of f
  * threads  any, several at once; not an inline handler or a callback
  * source   semantics of torch.futures.Future.wait
@@ -113,6 +117,8 @@ void tenrec_future_cancel(struct tenrec_future *f);
 /* Wait for all futures (returns the first error in order of the list, after all are done) or for
  * one (returns its index). Lists may not hold NULL; n >= 1 for any.
  *
+ * ms       of the whole; TENREC_TIMEOUT_DEFAULT: wait_all waits for each future in turn as
+ *          tenrec_future_wait does, wait_any for 60 s
  * errors   as tenrec_future_wait; wait_any returns OK for a failed future, too: see
  *          tenrec_future_error
  * source   torch.futures.wait_all
@@ -125,6 +131,7 @@ tenrec_status tenrec_future_wait_any(struct tenrec_future *const *f, size_t n, i
 /* Collects the futures that tenrec_rpc_async makes on this thread until the
  * scope ends, and waits for all of them. Scopes nest.
  *
+ * ms       as tenrec_future_wait_all
  * errors   ENOMEM; end: as tenrec_future_wait_all. The scope is gone after end
  *          in any case
  * threads  begin and end on the same thread; a scope that a registered function or a callback

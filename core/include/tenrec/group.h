@@ -7,8 +7,8 @@
  * Every change makes a new view: a list of members with a version, which all
  * members see in the same order. A static group has one view, version 1.
  *
- *     calls to a member that left           EPEER_UNKNOWN
- *     calls under way to a dead member EPEER_LOST
+ *     calls to a member that left       EPEER_UNKNOWN
+ *     calls under way to a dead member  EPEER_LOST
  *     all calls of a worker that was removed because it did not answer for too long: EGROUP;
  *         after tenrec_shutdown it may join again
  *
@@ -32,7 +32,9 @@ struct tenrec_group_view {
     const struct tenrec_worker_info *member; /* n; names live until shutdown */
 };
 
-/* ret      owns: tenrec_group_view_drop it
+/* Returns the present view.
+ *
+ * ret      owns: tenrec_group_view_drop it
  * errors   ESHUTDOWN (not running), EGROUP (this worker was removed), ENOMEM
  * threads  any
  */

@@ -156,7 +156,8 @@ struct tenrec_plugin {
 };
 
 /* Begins the description of a backend; TENREC_STORE_PLUGIN_HEADER that of a store. C++ before
- * C++20 has no designated initializers: there the same macros give the members in their order. */
+ * C++20 has no designated initializers: there the same macros give the members in their order. In
+ * any C++ keep the order of the members: TENREC_PLUGIN_OPTIONS comes after the summary. */
 #if !defined(__cplusplus) || __cplusplus >= 202002L
 #define TENREC_PLUGIN_HEADER_OF(plugin_kind)                                                       \
     .magic = TENREC_PLUGIN_MAGIC, .abi_major = TENREC_ABI_MAJOR, .abi_minor = TENREC_ABI_MINOR,    \

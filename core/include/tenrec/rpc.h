@@ -3,11 +3,11 @@
  *
  * The life of a worker:
  *
- *     tenrec_worker_new(config)     nothing is started yet
- *     tenrec_worker_register_function(...) functions for callers
- *     tenrec_init_rpc(w)            joins the group; starts to serve
- *     tenrec_rpc_sync / _async ...  calls
- *     tenrec_shutdown(w, ...)       together with the others, or at once
+ *     tenrec_worker_new(config)             nothing is started yet
+ *     tenrec_worker_register_function(...)  functions for callers
+ *     tenrec_init_rpc(w)                    joins the group; starts to serve
+ *     tenrec_rpc_sync / _async ...          calls
+ *     tenrec_shutdown(w, ...)               together with the others, or at once
  *     tenrec_worker_drop(w)
  *
  * A worker is a handle, not a global: one process can hold several. It has one
@@ -54,9 +54,9 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
 /* Joins the group and starts to serve. Returns when every member of a static group has published
  * its address, at most after the configured init_timeout.
  *
- * errors   ECONFIG, EPLUGIN, EABI, EGROUP (names the ranks that are missing or disagree)
- *          , ECONNECT, ETIMEDOUT, EBUSY (called twice, or a function of the previous session
- *          still runs), EOS, ENOMEM
+ * errors   ECONFIG, EPLUGIN, EABI, EGROUP (names the ranks that are missing or disagree),
+ *          ECONNECT, ETIMEDOUT, EBUSY (called twice, or a function of the previous session still
+ *          runs), EOS, ENOMEM
  * threads  one at a time
  * source   torch.distributed.rpc.init_rpc, without its process-wide state
  */
@@ -204,7 +204,8 @@ uint64_t tenrec_call_stream(struct tenrec_call *c, struct tenrec_device device);
 /* Sets the answer; `value` is encoded at once and need not outlive this call. Tensors on devices
  * are ready when the current streams of the calling thread are done.
  *
- * errors   EINVAL, ENOMEM
+ * errors   EINVAL, EUNSUPPORTED (an object that does not travel, a reference for a caller that is
+ *          not a member), ENOMEM and those of the driver
  */
 tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_value *value,
                                  tenrec_error *err);
@@ -276,7 +277,8 @@ struct tenrec_call_options {
  *          else ETIMEDOUT, ENOFUNCTION,
  *          EPEER_UNKNOWN, EPEER_LOST, ECONNECT, ECANCELED, EINVAL, EAGAIN,
  *          EWOULDBLOCK (inline handler), EDEVICE (a tensor is on a device that
- *          no map names), EINJECTED, ESHUTDOWN, ENOMEM
+ *          no map names), EUNSUPPORTED (an object that does not travel, a tensor that the backend
+ *          cannot carry), EINJECTED, ESHUTDOWN, ENOMEM
  * threads  any; not an inline handler or a callback
  * source   torch.distributed.rpc.rpc_sync; a timeout never cancels a running function. A
  *          function that still waits for a thread at its deadline is not started (torch starts
@@ -303,17 +305,23 @@ tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const ch
 /* Waits until every worker of `names` (NULL: all) is in the same barrier.
  * Several threads may use the same set: calls pair up in order.
  *
+ * ms       limit of the whole; TENREC_TIMEOUT_DEFAULT: the rpc_timeout
  * errors   ETIMEDOUT (names the missing workers), EPEER_LOST (names the lost
  *          member, at once: including a member that died before the barrier or was never
- *          reached), EINVAL (this worker is not in the set, or a name is unknown)
+ *          reached), EINVAL (this worker is not in the set, a worker is named twice, negative ms),
+ *          EPEER_UNKNOWN, ECANCELED (by a shutdown), EAGAIN (too many are under way),
+ *          EWOULDBLOCK, ESHUTDOWN, ENOMEM
+ * threads  any; not an inline handler or a callback
  */
 tenrec_status tenrec_worker_barrier(struct tenrec_worker *w, const char *const *names, size_t n,
                                     int64_t ms, tenrec_error *err);
 
 /* Each worker contributes a value and receives a map from worker name to value. Remote
- * references and objects are not gathered.
+ * references, objects and tensors on devices are not gathered.
  *
- * ret      owns: tenrec_value_drop it
+ * value    NULL contributes nil
+ * ms, threads  as tenrec_worker_barrier
+ * ret      owns: tenrec_value_drop it; NULL discards the map
  * errors   as tenrec_worker_barrier, EUNSUPPORTED
  * source   torch.distributed.rpc.api._all_gather
  */
@@ -353,7 +361,11 @@ struct tenrec_allocator {
 };
 
 /* Applies to messages that arrive later; NULL restores the default. The functions are called
- * from any thread and must not block. */
+ * from any thread and must not block.
+ *
+ * a        copied
+ * errors   EINVAL (size, no alloc)
+ */
 tenrec_status tenrec_worker_set_allocator(struct tenrec_worker *w, const struct tenrec_allocator *a,
                                           tenrec_error *err);
 

@@ -88,7 +88,9 @@ tenrec_status tenrec_worker_register_object_type(struct tenrec_worker *w,
  * to       name of a worker, oneself included
  * options  timeout_ms limits the creation; `into` and TENREC_ONE_WAY are refused
  * ret      shares: drop it
- * errors   EINVAL, EPEER_UNKNOWN, EAGAIN, ENOMEM, ESHUTDOWN
+ * errors   EINVAL, EPEER_UNKNOWN, EAGAIN, EDEVICE (a tensor is on a device that no map names),
+ *          EUNSUPPORTED (this worker is not a member, an object that does not travel), ENOMEM,
+ *          ESHUTDOWN
  * threads  any, also inline handlers and callbacks
  * source   torch.distributed.rpc.remote
  */
@@ -218,8 +220,9 @@ void tenrec_worker_set_rrefs_released_callback(struct tenrec_worker *w,
  */
 void tenrec_worker_set_rref_leak_check(struct tenrec_worker *w, bool on);
 
-/* Sets the place that the report of leaks names for the next reference that this thread makes:
- * tenrec_rref_set_origin(__FILE__, __LINE__).
+/* Sets the place that the report of leaks names, for this thread's next call of tenrec_remote,
+ * tenrec_rref_new or tenrec_rref_remote: tenrec_rref_set_origin(__FILE__, __LINE__). A failed call
+ * may consume the place, too.
  *
  * file     borrowed for the life of the process
  */

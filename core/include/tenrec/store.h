@@ -141,7 +141,7 @@ tenrec_status tenrec_process_group_new(struct tenrec_store *s, int32_t rank, int
                                        const char *name, struct tenrec_process_group **ret,
                                        tenrec_error *err);
 
-/* Frees the group; its last rank also removes its keys from the store. */
+/* Frees the group; its last rank also removes its keys from the store. NULL is allowed. */
 void tenrec_process_group_drop(struct tenrec_process_group *pg);
 
 /* Returns when all ranks have entered the barrier.

@@ -95,7 +95,7 @@ tenrec_status tenrec_tensor_from_data(void *data, uint64_t bytes, struct tenrec_
 
 /* Adds a share of the same tensor; drop both. */
 struct tenrec_tensor *tenrec_tensor_share(struct tenrec_tensor *t);
-void tenrec_tensor_drop(struct tenrec_tensor *t);
+void tenrec_tensor_drop(struct tenrec_tensor *t); /* NULL is allowed */
 
 /* Type, shape, strides, device, storage; borrowed until t is dropped. */
 const struct tenrec_tensor_desc *tenrec_tensor_desc(const struct tenrec_tensor *t);

@@ -83,11 +83,12 @@ struct tenrec_tensor_desc {
 #define TENREC_TENSOR_READ_ONLY ((uint64_t)2) /* another process's memory: a write faults */
 
 /* An optional part of a table of the plugin contract (`extensions` of tenrec_plugin, tenrec_host
- * and tenrec_agent_ops): the first member of a struct of that kind. A reader skips kinds that it
- * does not know. Kinds below TENREC_EXTENSION_PRIVATE are Tenrec's, listed in docs/abi.md; the
- * others are free for a plugin and a host that know each other.
+ * and tenrec_agent_ops): the first member of a struct of that kind. `extensions` is read only where
+ * TENREC_HAS(table, extensions). A reader skips kinds that it does not know. Kinds below
+ * TENREC_EXTENSION_PRIVATE are Tenrec's, listed in docs/abi.md; the others are free for a plugin
+ * and a host that know each other.
  *
- * next     borrowed as long as the table lives; NULL ends the list
+ * next     borrowed as long as the table lives; NULL ends the list, which has no cycle
  */
 struct tenrec_extension {
     uint32_t kind;

@@ -4,7 +4,7 @@
  * A value is a plain struct that you may build on the stack:
  *
  *     struct tenrec_value args[] = { tenrec_value_int(2), tenrec_value_text("x"),
- * tenrec_value_tensor(t) };
+ *                                    tenrec_value_tensor(t) };
  *
  * It borrows the memory that it points to. Calls encode it at once (tensors are shared, not
  * copied), so it need not outlive the call. A value that Tenrec gives out is borrowed from the
@@ -156,10 +156,11 @@ static inline struct tenrec_value tenrec_value_object(struct tenrec_object *o)
 const char *tenrec_value_type_name(uint32_t type);
 
 /* Reads and checks arguments, or the items of an array, by a short type text:
- * b bool, i int64_t, d double (takes an int too), s const char *,
+ * b bool, i int64_t, d double (takes an int too), s const char * (refuses a text with a zero byte),
  * y bytes (const void *, size_t), t struct tenrec_tensor *,
  * r struct tenrec_rref *, o struct tenrec_object *,
- * v const struct tenrec_value *. The types after `|` are optional.
+ * v const struct tenrec_value *. The types after `|` are optional: the variables of absent
+ * arguments stay unwritten.
  *
  *     int64_t a; struct tenrec_tensor *t;
  *     tenrec_value_unpack(args, n, err, "it", &a, &t);
@@ -181,7 +182,7 @@ const struct tenrec_value *tenrec_value_find(const struct tenrec_value *map, con
  */
 tenrec_status tenrec_value_copy(const struct tenrec_value *v, struct tenrec_value **ret,
                                 tenrec_error *err);
-void tenrec_value_drop(struct tenrec_value *v);
+void tenrec_value_drop(struct tenrec_value *v); /* NULL is allowed */
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
