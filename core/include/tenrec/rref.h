@@ -222,7 +222,7 @@ void tenrec_worker_set_rref_leak_check(struct tenrec_worker *w, bool on);
 
 /* Sets the place that the report of leaks names, for this thread's next call of tenrec_remote,
  * tenrec_rref_new or tenrec_rref_remote: tenrec_rref_set_origin(__FILE__, __LINE__). A failed call
- * may consume the place, too.
+ * consumes the place, too.
  *
  * file     borrowed for the life of the process
  */
