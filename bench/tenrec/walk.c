@@ -110,8 +110,8 @@ static void give_up(const tenrec_error *err)
 
 static struct tenrec_worker *make_worker(int rank, const char *options, const char *dir)
 {
-    struct tenrec_config *c;
-    struct tenrec_worker *w;
+    struct tenrec_config *c = NULL;
+    struct tenrec_worker *w = NULL;
     char text[4096];
     tenrec_error err;
 

@@ -7,6 +7,7 @@
 typedef tenrec_status each_fn(void *arg, struct tenrec_tensor *t, tenrec_error *err);
 
 /* Calls fn for each tensor of `v` that is on a device, until one fails. */
+/* Skips memory that is NULL: the codec and copies refuse it. */
 static tenrec_status stream_value_each(const struct tenrec_value *v, each_fn *fn, void *arg,
                                        tenrec_error *err)
 {
@@ -14,15 +15,15 @@ static tenrec_status stream_value_each(const struct tenrec_value *v, each_fn *fn
 
     switch (v->type) {
     case TENREC_VALUE_TENSOR:
-        if (tenrec_tensor_desc(v->u.tensor)->device.kind != TENREC_CPU)
+        if (v->u.tensor && tenrec_tensor_desc(v->u.tensor)->device.kind != TENREC_CPU)
             st = fn(arg, v->u.tensor, err);
         break;
     case TENREC_VALUE_ARRAY:
-        for (uint64_t i = 0; i < v->n && st == TENREC_OK; i++)
+        for (uint64_t i = 0; v->u.array && i < v->n && st == TENREC_OK; i++)
             st = stream_value_each(&v->u.array[i], fn, arg, err);
         break;
     case TENREC_VALUE_MAP:
-        for (uint64_t i = 0; i < v->n && st == TENREC_OK; i++)
+        for (uint64_t i = 0; v->u.map && i < v->n && st == TENREC_OK; i++)
             st = stream_value_each(&v->u.map[i].value, fn, arg, err);
         break;
     default:

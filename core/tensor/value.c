@@ -345,9 +345,9 @@ bool value_has_handles(const struct tenrec_value *v)
 {
     bool found = v->type == TENREC_VALUE_RREF || v->type == TENREC_VALUE_OBJECT;
 
-    for (uint64_t i = 0; v->type == TENREC_VALUE_ARRAY && i < v->n && !found; i++)
+    for (uint64_t i = 0; v->type == TENREC_VALUE_ARRAY && v->u.array && i < v->n && !found; i++)
         found = value_has_handles(&v->u.array[i]);
-    for (uint64_t i = 0; v->type == TENREC_VALUE_MAP && i < v->n && !found; i++)
+    for (uint64_t i = 0; v->type == TENREC_VALUE_MAP && v->u.map && i < v->n && !found; i++)
         found = value_has_handles(&v->u.map[i].value);
     return found;
 }

@@ -92,6 +92,17 @@ TEST(devices_refuse_a_buffer_that_is_elsewhere)
     tenrec_tensor_drop(into);
 }
 
+TEST(devices_refuse_values_whose_memory_is_null)
+{
+    const struct tenrec_value bad[] = { tenrec_value_tensor(NULL), tenrec_value_array(NULL, 1),
+                                        tenrec_value_map(NULL, 1) };
+
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(
+            tenrec_worker_all_gather(two.worker[1], &bad[i], NULL, 0, 1000, NULL, &err),
+            TENREC_EINVAL);
+}
+
 TEST(devices_are_said_before_init)
 {
     const struct tenrec_device_pair pair = { GPU(0), GPU(0) };
