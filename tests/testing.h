@@ -30,7 +30,7 @@ struct testing_case {
 void testing_add(struct testing_case *c);
 
 /* Runs the cases of the program between `set_up` and `tear_down`, which may be NULL. Returns the
- * exit status. A program without a main of its own gets one that does no more than this. */
+ * exit status. A program without a main of its own gets a main that does no more than this. */
 int testing_run(void (*set_up)(void), void (*tear_down)(void));
 
 /* Defines a case and registers it: TEST(queue_is_empty_when_made) { ... } */

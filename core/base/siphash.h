@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* siphash.h - SipHash-2-4: a keyed hash for bytes from strangers, who cannot make them
+/* siphash.h - SipHash-2-4: a keyed hash for bytes from strangers, which cannot make them
  * collide without the key. */
 #ifndef TENREC_BASE_SIPHASH_H
 #define TENREC_BASE_SIPHASH_H

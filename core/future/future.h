@@ -88,7 +88,7 @@ void future_unwatch(struct tenrec_future *f, struct future_node *node);
 /* The status and error of a done future. */
 tenrec_status future_result(const struct tenrec_future *f, tenrec_error *err);
 
-/* Moves the value of a done future out; only for the maker of the future, who has not shared it.
+/* Moves the value of a done future out; only for the maker of a future that was not shared.
  *
  * ret      owns: tenrec_value_drop it */
 tenrec_status future_take_value(struct tenrec_future *f, struct tenrec_value **ret,

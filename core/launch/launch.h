@@ -11,7 +11,8 @@
 /* The value of an environment variable, NULL when unset: secure_getenv, or a test's. */
 typedef const char *launch_lookup_fn(void *arg, const char *name);
 
-/* The same of one that is set; an empty variable counts as unset, as in a shell's FOO= command. */
+/* Returns the value of a variable, or NULL. An empty variable counts as unset, as in a shell's FOO=
+ * command. */
 static inline const char *launch_variable(launch_lookup_fn *lookup, void *arg, const char *name)
 {
     const char *value = lookup(arg, name);

@@ -6,7 +6,7 @@
 
 #define SECOND_NS 1000000000u
 
-/* Returns the entry of the reason, or a free one: the one that was idle for longest. */
+/* Returns the entry of the reason, or the entry that was idle for longest. */
 static struct log_reason *reason_find(struct log_limit *l, const void *place, const char *part)
 {
     struct log_reason *oldest = &l->reason[0];

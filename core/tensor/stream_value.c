@@ -65,8 +65,8 @@ struct streams *value_streams(const struct tenrec_value *v)
     return NULL;
 }
 
-/* Makes the set's stream for the device of `t`, when missing a new one that waits for this
- * thread's current one, wait for the tensor's own stream. */
+/* Makes the set's stream for the device of `t`: an existing stream, or a new stream that waits for
+ * this thread's current one, wait for the tensor's own stream. */
 static tenrec_status add_after_current(void *arg, struct tenrec_tensor *t, tenrec_error *err)
 {
     const struct tenrec_device device = tenrec_tensor_desc(t)->device;

@@ -28,7 +28,7 @@ bool cma_domain(char buf[CMA_TEXT_MAX]);
 bool cma_wants_names(void);
 
 /* Lets process `pid` read our memory, where the kernel has to be told. Returns false if
- * another process is named already. cma_disallow undoes one that returned true. */
+ * another process is named already. cma_disallow undoes a call that returned true. */
 bool cma_allow(pid_t pid);
 void cma_disallow(pid_t pid);
 

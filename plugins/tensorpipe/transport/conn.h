@@ -54,7 +54,7 @@ struct segment {
 struct conn {
     struct reactor_source source;
     const struct stream *stream;
-    void *medium; /* the stream's; NULL for one that needs only source.fd */
+    void *medium; /* the stream's; NULL for a stream that needs only source.fd */
 
     /* Reading: belongs to the loop thread during the handshake, afterwards to
      * the reader of the pipe. Unread bytes are buf[pos..end-1]. */

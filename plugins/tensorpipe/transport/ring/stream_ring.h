@@ -5,11 +5,11 @@
 
 #include "transport/conn.h"
 
-/* Takes `fd`, a Unix socket. One that came in waits for what the caller sends.
+/* Takes `fd`, a Unix socket. An accepted socket waits for the caller's bytes.
  * NULL: out of memory. */
 struct conn *stream_ring_conn(struct endpoint *ep, const struct transport *transport, int fd,
                               const union transport_address *peer);
-/* The socket of one that calls is connected, or could not be: `e`. */
+/* The socket of a caller is connected, or could not be: `e`. */
 void stream_ring_reached(struct conn *c, int e);
 
 #endif
