@@ -3,8 +3,6 @@
  * for them. */
 #include "agent/agent_ops.h"
 
-#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-
 void agent_enter(struct agent *a)
 {
     atomic_fetch_add(&a->inside, 1);

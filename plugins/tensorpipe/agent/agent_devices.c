@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-
 /* On the loop thread, or before there is one. Pipes that are established say it again. */
 static void agent_offer_devices(struct agent *a)
 {

@@ -4,8 +4,6 @@
 #include "pipe/pipe.h"
 #include "pipe/pipe_owner.h"
 
-#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-
 #include <stdlib.h>
 
 static struct agent *agent_of(struct endpoint *ep)

@@ -13,8 +13,6 @@
 #include <errno.h>
 #include <netinet/tcp.h>
 
-#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-
 /* Milliseconds since anything came back for what was sent; 0: nothing is owed. */
 static uint32_t keepalive_silence(const struct conn *c)
 {

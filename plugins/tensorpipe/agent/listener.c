@@ -23,8 +23,6 @@
 #define ACCEPT_ROUND 64     /* then other sources have their turn */
 #define DESCRIPTORS_KEPT 64 /* for this worker itself, or a quarter of all if that is less */
 
-#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-
 static void unlist_conn(struct listener *l, struct conn *c)
 {
     handshakes_remove(&l->agent->ep.handshakes, &c->handshake);

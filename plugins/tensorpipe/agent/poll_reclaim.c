@@ -5,8 +5,6 @@
 #include "pipe/pipe.h"
 
 #define QUIET_PERIOD_NS 60000000u
-#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-
 static void poll_reclaim_one(struct pipe *p, void *arg)
 {
     bool *quiet = arg;

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-
 static void free_run(struct reactor_task *t)
 {
     struct pipe *p = CONTAINER(t, struct pipe, free_task);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent_user.c - a chain without a worker, for programs with calls of their own
+/* chain_user.c - a chain without a worker, for programs with calls of their own
  * (tenrec/chain.h). No locks. */
 #include "backend/chain.h"
 #include "base/clock.h"
