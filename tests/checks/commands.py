@@ -101,7 +101,8 @@ def furnish(place):
     os.symlink(os.path.join(BUILD, "tests"), os.path.join(place, "build/tests"))
     os.mkdir(os.path.join(place, "bin"))
     os.symlink(TENREC, os.path.join(place, "bin/tenrec"))
-    executable(os.path.join(place, "bin/cc"), f"exec {shlex.join(json.loads(CC))} \"$@\"\n")
+    # The compiler may be named cc: it is looked for behind this folder, or the script would run itself for ever.
+    executable(os.path.join(place, "bin/cc"), f"PATH=${{PATH#*:}}\nexec {shlex.join(json.loads(CC))} \"$@\"\n")
     executable(os.path.join(place, "program"), f"[ -z \"$TENREC_MIN_WORKERS\" ] || exec {ELASTIC} 100\nexec {HELLO}\n")
     with open(os.path.join(place, "mine.c"), "w", encoding="utf-8") as f:
         f.write(report.text("plugins/echo/echo.c").replace('.name = "echo"', '.name = "mine"'))
