@@ -16,7 +16,7 @@ struct drawer_options {
 
 static void set_path(void)
 {
-    assert_int_equal(setenv("TENREC_PLUGIN_PATH", FIXTURES "/../group:" FIXTURES, 1), 0);
+    assert_int_equal(setenv("TENREC_PLUGIN_PATH", FIXTURES "/../store:" FIXTURES, 1), 0);
 }
 
 static void unset_options(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of groups in a store, and looking at a group without being of it. */
-#include "test_store.h"
+#include "../support/test_store.h"
 
 #include "base/clock.h"
 #include "group/group_directory.h"

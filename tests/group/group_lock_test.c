@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* group_lock_test.c - the lock of a group: Tenrec workers and those of torch keep each
  * other out, with a clock that the test moves. */
-#include "test_store.h"
+#include "../support/test_store.h"
 
+#include "../support/hooked_store.h"
 #include "base/clock.h"
 #include "fake_clock.h"
 #include "group/group_lock.h"
 #include "group/torch_keys.h"
-#include "hooked_store.h"
 
 #define LEASE_MS 1000
 #define THEIRS "Token_for_their-1_join"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lease_test.c - the lock of a dynamic group, with a clock that the test moves. */
-#include "test_store.h"
+#include "../support/test_store.h"
 
 #include "base/clock.h"
 #include "fake_clock.h"

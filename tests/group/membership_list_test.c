@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* roster_test.c - the members of a dynamic group in its store, when others change that
+/* membership_list_test.c - the members of a dynamic group in its store, when others change that
  * at the worst moment, an answer is lost, or a record is malformed. */
-#include "test_store.h"
+#include "../support/test_store.h"
 
+#include "../support/hooked_store.h"
 #include "base/clock.h"
 #include "group/group_kind.h"
-#include "hooked_store.h"
 
 #define LEASE_MS 60000 /* longer than any test may wait */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view_test.c - the list of a dynamic group's members, and its bytes. */
-#include "test_store.h"
+/* membership_view_test.c - the list of a dynamic group's members, and its bytes. */
+#include "../support/test_store.h"
 
 #include "group/membership_view.h"
 #include "launch/ranks.h"

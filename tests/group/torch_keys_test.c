@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* torch_keys_test.c - what a worker of torch.distributed.rpc would find in the store of a
  * dynamic group, while members come, go and die. */
-#include "test_store.h"
+#include "../support/test_store.h"
 
 #include "base/clock.h"
 #include "group/group_kind.h"

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_test.c - how often a callee reads the arguments of a call, and when it refuses one.
+ * Each decoded call is finished once, so finished calls are counted. */
+#include "../support/cluster.h"
+#include "../support/functions.h"
+#include "../support/payload.h"
+#include "call/answer.h"
+#include "future/pool.h"
+#include "peer/worker.h"
+#include "serve/dispatch.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <tenrec/message.h>
+#include <tenrec/rref.h>
+
+static struct cluster two;
+static atomic_int decoded, pooled;
+static char refusal[sizeof((tenrec_error *)0)->text];
+
+void __real_codec_call_finish(struct codec_call *call);
+void __wrap_codec_call_finish(struct codec_call *call);
+void __wrap_codec_call_finish(struct codec_call *call)
+{
+    decoded += call->n > 0;
+    __real_codec_call_finish(call);
+}
+
+tenrec_status __real_pool_run(struct pool *p, struct pool_task *t);
+tenrec_status __wrap_pool_run(struct pool *p, struct pool_task *t);
+tenrec_status __wrap_pool_run(struct pool *p, struct pool_task *t)
+{
+    pooled++;
+    return __real_pool_run(p, t);
+}
+
+/* The refusal of a message that no other worker has sent. */
+void __wrap_answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                         const struct tenrec_route *route, bool cbor, const tenrec_error *why);
+void __wrap_answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                         const struct tenrec_route *route, bool cbor, const tenrec_error *why)
+{
+    (void)w, (void)to, (void)id, (void)route, (void)cbor;
+    snprintf(refusal, sizeof refusal, "%s", why->text);
+}
+
+static void serve_open(void)
+{
+    cluster_open(&two, 2, NULL, functions_register);
+    decoded = pooled = 0;
+    refusal[0] = '\0';
+}
+
+/* After the last call has been freed. */
+static int serve_close(void)
+{
+    cluster_close(&two, TENREC_GRACEFUL);
+    return decoded;
+}
+
+static void check_call(const char *function)
+{
+    const struct tenrec_entry entry = { "key", tenrec_value_int(7) };
+    const struct tenrec_value args[] = { tenrec_value_int(21), tenrec_value_text("text"),
+                                         tenrec_value_map(&entry, 1) };
+    struct tenrec_value *got = NULL;
+    tenrec_error err;
+
+    serve_open();
+    if (tenrec_rpc_sync(two.worker[0], "worker1", function, args, N(args), NULL, &got, &err))
+        fail_msg("%s", err.text);
+    tenrec_value_drop(got);
+    assert_int_equal(serve_close(), 1);
+}
+
+TEST(serve_decodes_arguments_once_when_the_function_runs_on_the_pool)
+{
+    check_call("identity");
+    assert_int_equal(pooled, 1);
+}
+
+TEST(serve_decodes_arguments_once_when_the_function_runs_inline)
+{
+    check_call("identity_inline");
+    assert_int_equal(pooled, 0);
+}
+
+TEST(serve_decodes_arguments_once_when_the_function_answers_later)
+{
+    const struct tenrec_value arg = tenrec_value_int(21);
+    static const char *const names[] = { "later", "later_inline" };
+
+    for (size_t i = 0; i < N(names); i++) {
+        struct tenrec_value *got = NULL;
+
+        serve_open();
+        assert_int_equal(
+            tenrec_rpc_sync(two.worker[0], "worker1", names[i], &arg, 1, NULL, &got, NULL),
+            TENREC_OK);
+        assert_int_equal(got->u.integer, 42);
+        tenrec_value_drop(got);
+        assert_int_equal(serve_close(), 1);
+    }
+}
+
+TEST(serve_decodes_arguments_once_when_the_result_stays)
+{
+    const struct tenrec_value arg = tenrec_value_text("text");
+    struct tenrec_rref *r = NULL;
+    struct tenrec_value *got = NULL;
+
+    serve_open();
+    assert_int_equal(
+        tenrec_remote(two.worker[0], "worker1", "identity_inline", &arg, 1, NULL, &r, NULL),
+        TENREC_OK);
+    assert_int_equal(tenrec_rref_to_here(r, NULL, &got, NULL), TENREC_OK);
+    assert_string_equal(got->u.array[0].u.text, "text");
+    tenrec_value_drop(got);
+    tenrec_rref_drop(r);
+    assert_int_equal(serve_close(), 1);
+}
+
+/* By the thread that delivers, with the byte that is wrong. */
+TEST(serve_refuses_a_call_before_a_thread_is_used_when_it_is_malformed)
+{
+    static const struct bad table[] = {
+        BAD("\x80\x04\x4e\x2e", "does not begin with d9 d9 f7"),
+        BAD(HEAD "\x83\x61"
+                 "f\x80\xf6",
+            "call at byte 3 has 3 items"),
+        BAD(HEAD "\x84\x61\xff\x80\xf6\xa0", "text is not UTF-8 at byte 5"),
+        BAD(HEAD "\x84\x63"
+                 "add\x82\x01\x61\xff\xf6\xa0",
+            "text is not UTF-8 at byte 11"),
+        BAD(HEAD "\x84\x63"
+                 "add\x82\x01\x02\xf6\xa0\x00",
+            "1 bytes too many at byte 13"),
+        BAD(HEAD "\x84\x6a"
+                 "add_inline\x81\x61\xff\xf6\xa0",
+            "text is not UTF-8 at byte 17"),
+        BAD(HEAD "\x84\x64"
+                 "none\x81\x61\xff\xf6\xa0",
+            "text is not UTF-8 at byte 11"),
+        BAD(HEAD "\x84\x62"
+                 "ad\x81\x01\xf6\xa0",
+            "has no function 'ad'"),
+    };
+
+    serve_open();
+    for (size_t i = 0; i < N(table); i++) {
+        struct tenrec_msg *msg = message_of(table[i].bytes, table[i].n, 0);
+
+        msg->type = TENREC_MSG_CALL;
+        refusal[0] = '\0';
+        worker_deliver(two.worker[1], 0, msg);
+        if (!strstr(refusal, table[i].text))
+            fail_msg("row %zu: '%s' does not say '%s'", i, refusal, table[i].text);
+    }
+    assert_int_equal(pooled, 0);
+    serve_close();
+}
