@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpu_torch.py - torch.distributed.rpc with device maps: a tensor from a GPU to the
-same GPU in another process and back. The same work as tests/cuda/bench.c."""
+same GPU in another process and back. The same work as tests/tensorpipe/cuda/bench.c."""
 import json
 import os
 import statistics

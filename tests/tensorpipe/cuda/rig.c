@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rig.h"
 
-#include "../testing.h"
+#include "../../testing.h"
 #include "agent/agent.h"
 #include "backend/message.h"
 #include "cuda/ops.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shm_link_test.c - the stream of a connection, through the rings of another. */
-#include "../testing.h"
+#include "../../../testing.h"
 
 #include "transport/tp_shm/shm_link.h"
 

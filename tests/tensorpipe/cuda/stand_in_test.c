@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stand_in_test.c - does the stand-in of libcuda show what it is there to show? */
-#include "../testing.h"
+#include "../../testing.h"
 #include "fake.h"
 
 #define BYTES 4096

@@ -5,7 +5,7 @@
 #define TESTS_CUDA_RIG_H
 
 #include "fake.h"
-#include "tensorpipe/node.h"
+#include "node.h"
 
 #define RIG_TENSORS 8
 #define RIG_CPU -1

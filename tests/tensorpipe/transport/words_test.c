@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* words_test.c - rings of both kinds, with each word of shared memory changed just before
  * each load of it (support/words.h). */
-#include "../support/words.h"
-#include "../testing.h"
+#include "../../support/words.h"
+#include "../../testing.h"
 
 #include "endpoint.h"
 #include "transport/ring/ring_setup.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* memory_test.c - memory of devices that is used again, in the order of streams. */
-#include "../testing.h"
+#include "../../testing.h"
 #include "cuda/memory.h"
 #include "cuda/ops.h"
 #include "fake.h"

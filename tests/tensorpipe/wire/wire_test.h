@@ -3,7 +3,7 @@
 #ifndef WIRE_TEST_H
 #define WIRE_TEST_H
 
-#include "../testing.h"
+#include "../../testing.h"
 #include "hex.h"
 
 #define assert_bytes_are(bytes, text) assert_true(nop_bytes_is(bytes, text))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stranger_group_test.c - a stranger at the port of a worker of a dynamic group: no message of
  * the stranger removes a member or keeps it from serving. */
-#include "../testing.h"
+#include "../../testing.h"
 #include "raw.h"
 
-#include "../support/functions.h"
-#include "../support/party.h"
+#include "../../support/functions.h"
+#include "../../support/party.h"
 #include "backend/chain.h"
 #include "membership/monitor_inside.h"
 #include "peer/worker.h"

@@ -2,7 +2,7 @@
 /* fake.c - see fake.h. Speaks to the driver by itself, apart from what it tests. */
 #include "fake.h"
 
-#include "../testing.h"
+#include "../../testing.h"
 #include <dlfcn.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* import_test.c - memory of another process, whose handle and bounds come from there. */
-#include "../testing.h"
+#include "../../testing.h"
 #include "cuda/import.h"
 #include "fake.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shm_ring_test.c - rings that processes share, and malformed rings. */
-#include "../testing.h"
+#include "../../../testing.h"
 
 #include "transport/tp_shm/shm_handshake.h"
 #include "transport/tp_shm/shm_reactor.h"

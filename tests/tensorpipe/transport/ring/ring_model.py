@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "checks"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../..", "checks"))
 import report
 
 # What is left out or turned round in a variant: a name of the model.
