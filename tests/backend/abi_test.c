@@ -61,7 +61,7 @@ AT(tenrec_init, host_address, 48);
 AT(tenrec_init, token, 56);
 #endif
 
-TEST(abi_is_the_one_that_these_sizes_are_of)
+TEST(abi_version_belongs_to_these_sizes)
 {
     assert_int_equal(TENREC_ABI_MAJOR, 1);
     assert_int_equal(TENREC_ABI_MINOR, 0);

@@ -45,7 +45,7 @@ static void add(struct agent_timers_owner *owner, uint64_t ms, int what)
                      TENREC_OK);
 }
 
-TEST_WITH(after_runs_when_it_is_due, set_up, tear_down)
+TEST_WITH(after_runs_a_timer_when_due, set_up, tear_down)
 {
     add(&f.one, 3600000, 3);
     add(&f.one, 1, 1);
@@ -102,7 +102,7 @@ static void *let_go(void *arg)
     return NULL;
 }
 
-TEST_WITH(after_end_waits_for_the_one_that_runs, set_up, tear_down)
+TEST_WITH(after_end_waits_for_a_running_timer, set_up, tear_down)
 {
     pthread_t thread;
 

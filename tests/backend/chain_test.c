@@ -177,7 +177,7 @@ TEST_WITH(chain_open_undoes_made_agents_when_a_later_agent_fails, reset, NULL)
     assert_string_equal(recorder_events(), "c.init b.init c.destroy");
 }
 
-TEST_WITH(chain_start_stops_those_that_run_when_one_fails, reset, NULL)
+TEST_WITH(chain_start_stops_started_agents_when_an_agent_fails, reset, NULL)
 {
     const struct recorder some[] = { { "a", &recorder_ops },
                                      { "b", &recorder_ops, .fail_start = true },
@@ -215,7 +215,7 @@ TEST_WITH(chain_close_stops_nothing_that_never_started, reset, NULL)
     assert_string_equal(recorder_events(), "a.destroy b.destroy c.destroy");
 }
 
-TEST_WITH(chain_send_fails_when_it_does_not_run, reset, NULL)
+TEST_WITH(chain_send_fails_when_the_chain_does_not_run, reset, NULL)
 {
     struct chain_layer layer[3];
     struct chain *c = open_chain(layer, layers(layer, three, 3));
@@ -390,7 +390,7 @@ static struct chain *open_caught(const struct chain_user *above)
     return c;
 }
 
-TEST_WITH(host_gives_memory_when_the_user_has_none, reset, NULL)
+TEST_WITH(host_gives_memory_when_the_user_gives_no_memory, reset, NULL)
 {
     struct chain *c = open_caught(&user);
     struct tenrec_msg *msg = wire->host->msg_new(wire, 10, 1);
@@ -424,7 +424,7 @@ static tenrec_status no_place(void *arg, tenrec_peer from, struct tenrec_msg *ms
     return tenrec_fail(err, TENREC_ETOOBIG, "too big");
 }
 
-TEST_WITH(host_asks_the_user_when_there_is_one, reset, NULL)
+TEST_WITH(host_asks_the_user_of_the_chain, reset, NULL)
 {
     char text[512] = "";
     const struct chain_user above = { .deliver = on_deliver,
@@ -496,7 +496,7 @@ static void *hammer(void *arg)
     return NULL;
 }
 
-TEST_WITH(chain_shutdown_while_others_send_tells_each_once, reset, NULL)
+TEST_WITH(chain_shutdown_completes_each_concurrent_send_once, reset, NULL)
 {
     struct chain *c = open_caught(&user);
     pthread_t thread[3];

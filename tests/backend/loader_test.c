@@ -137,14 +137,14 @@ TEST(loader_open_refuses_a_text_file)
     unlink(path);
 }
 
-TEST(loader_open_names_the_nearest_file_when_there_is_none)
+TEST(loader_open_names_the_nearest_file_of_a_missing_file)
 {
     expect_refused(FIXTURES "/old_wraper.so", "did you mean 'old_wrapper.so'?");
 }
 
 /* --- the search ----------------------------------------------------------- */
 
-TEST(loader_find_names_the_nearest_and_where_it_looked)
+TEST(loader_find_names_the_nearest_plugin_and_the_searched_folders)
 {
     tenrec_error err;
     char *path;
@@ -172,7 +172,7 @@ TEST(loader_find_counts_the_folders_that_find_no_room)
     assert_text_has(err.text, "0000 and 3 more (TENREC_PLUGIN_PATH adds folders)");
 }
 
-TEST(loader_find_takes_the_first_folder_that_has_it)
+TEST(loader_find_takes_the_first_folder_with_the_plugin)
 {
     tenrec_error err;
     char *path;

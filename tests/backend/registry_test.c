@@ -204,7 +204,7 @@ TEST_WITH(load_backend_names_the_missing_plugin, unload_all, unload_all)
     assert_int_equal(tenrec_plugin_load("", &err), TENREC_EINVAL);
 }
 
-TEST_WITH(unload_backend_fails_when_there_is_none, unload_all, unload_all)
+TEST_WITH(unload_backend_refuses_an_unknown_name, unload_all, unload_all)
 {
     tenrec_error err;
 
@@ -247,7 +247,7 @@ static bool mapped(const char *part)
 }
 
 /* bad_start says that it may be unmapped, old_wrapper does not. */
-TEST_WITH(unload_backend_unmaps_only_plugins_that_allow_it, unload_all, unload_all)
+TEST_WITH(unload_backend_unmaps_only_plugins_that_allow_unmapping, unload_all, unload_all)
 {
     const char *before = getenv("TENREC_DLCLOSE");
     char *old = before ? strdup(before) : NULL;
@@ -287,7 +287,7 @@ static void *load_and_unload(void *arg)
     return NULL;
 }
 
-TEST_WITH(registry_holds_when_many_threads_use_it, unload_all, unload_all)
+TEST_WITH(registry_holds_when_used_by_many_threads, unload_all, unload_all)
 {
     bool good[4] = { true, true, true, true };
     pthread_t thread[4];

@@ -160,7 +160,7 @@ TEST(stores_find_reports_the_error_of_a_plugin_when_asked_for)
     tenrec_config_drop(config);
 }
 
-TEST(plugin_of_a_kind_is_none_of_the_other)
+TEST(plugin_of_a_kind_is_no_plugin_of_the_other_kind)
 {
     struct backend *b;
     tenrec_error err;

@@ -46,7 +46,7 @@ TEST_WITH(asks_of_strangers_are_bounded_and_the_oldest_goes, NULL, end)
     assert_int_equal(count(), ASKS_OF_STRANGERS + 1);
 }
 
-TEST_WITH(asks_of_a_member_are_bounded_for_it_alone, NULL, end)
+TEST_WITH(asks_of_a_member_are_bounded_for_that_member_alone, NULL, end)
 {
     for (int i = 0; i < ASKS_OF_MEMBER; i++)
         assert_int_equal(add(1, i, 100), -1);

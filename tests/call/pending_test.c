@@ -68,7 +68,7 @@ TEST(pending_finds_nothing_when_the_id_is_any_number)
     pending_finish(&p);
 }
 
-TEST(pending_takes_only_late_ones_when_told_the_time)
+TEST(pending_takes_late_entries_only_when_told_the_time)
 {
     uint64_t next = CLOCK_NEVER;
     struct pending_entry e;
@@ -90,7 +90,7 @@ TEST(pending_takes_only_late_ones_when_told_the_time)
     pending_finish(&p);
 }
 
-TEST(pending_takes_all_of_a_peer_when_it_is_lost)
+TEST(pending_takes_all_entries_of_a_lost_peer)
 {
     struct pending_entry e;
     struct pending p;

@@ -64,7 +64,7 @@ TEST(cbor_writer_writes_the_simple_values_of_libcbor)
     assert_memory_equal(ours, theirs, n);
 }
 
-TEST(cbor_writer_leaves_an_item_out_when_it_finds_no_room)
+TEST(cbor_writer_leaves_an_item_out_without_room)
 {
     unsigned char room[16];
 
@@ -315,13 +315,13 @@ TEST(cbor_reader_reads_every_half_and_many_singles_as_libcbor_does)
     }
 }
 
-TEST(cbor_reader_says_that_data_ends_when_there_is_none)
+TEST(cbor_reader_says_that_data_ends_when_empty)
 {
     check_refused(cbor_reader_of("", 0), "data ends at byte 0, a value is missing");
 }
 
 /* Texts that a first walk has checked are not checked again. */
-TEST(cbor_reader_takes_texts_as_they_are_when_they_are_checked)
+TEST(cbor_reader_does_not_check_checked_texts_again)
 {
     struct cbor_reader r = cbor_reader_of("\x61\xff", 2);
     struct cbor_item it;

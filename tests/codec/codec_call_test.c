@@ -22,7 +22,7 @@ TEST(codec_call_has_the_documented_bytes_when_written)
     msg->release(msg);
 }
 
-TEST(codec_call_comes_back_when_it_has_no_arguments)
+TEST(codec_call_comes_back_without_arguments)
 {
     struct tenrec_msg *msg = written_call("noop", NULL, 0, TENREC_TIMEOUT_NONE);
     struct codec_head head;
@@ -38,7 +38,7 @@ TEST(codec_call_comes_back_when_it_has_no_arguments)
     msg->release(msg);
 }
 
-TEST(codec_call_comes_back_when_it_has_all_types)
+TEST(codec_call_comes_back_with_arguments_of_all_types)
 {
     struct tenrec_tensor *t = tensor_of(3, 10);
     const struct tenrec_value items[] = { tenrec_value_int(INT64_MIN),
@@ -74,7 +74,7 @@ TEST(codec_call_comes_back_when_it_has_all_types)
     msg->release(msg);
 }
 
-TEST(codec_call_comes_back_when_it_needs_more_than_its_room)
+TEST(codec_call_comes_back_when_larger_than_its_room)
 {
     struct tenrec_value args[300];
     struct tenrec_msg *msg;
@@ -116,7 +116,7 @@ TEST(codec_call_is_read_when_heads_are_longer_than_needed)
     msg->release(msg);
 }
 
-TEST(codec_call_ignores_options_when_it_knows_none)
+TEST(codec_call_ignores_unknown_options)
 {
     struct tenrec_msg *msg = MESSAGE(HEAD "\x84\x61"
                                           "f\x80\xf6\xa1\x61x\x82\x01\x02",
@@ -142,7 +142,7 @@ TEST(codec_call_shares_tensors_when_written)
     tenrec_tensor_drop(t);
 }
 
-TEST(codec_call_copies_a_tensor_when_it_is_not_contiguous)
+TEST(codec_call_copies_a_tensor_that_is_not_contiguous)
 {
     int32_t data[] = { 0, 1, 2, 3, 4, 5 };
     const int32_t want[] = { 0, 3, 1, 4, 2, 5 };
@@ -162,7 +162,7 @@ TEST(codec_call_copies_a_tensor_when_it_is_not_contiguous)
     tenrec_tensor_drop(t);
 }
 
-TEST(codec_call_refuses_text_when_it_is_not_utf8)
+TEST(codec_call_refuses_text_that_is_not_utf8)
 {
     const struct tenrec_value arg = tenrec_value_text("ab\xff");
     struct tenrec_msg *msg = NULL;
@@ -192,7 +192,7 @@ TEST(codec_call_refuses_arguments_when_nested_too_deep)
     assert_non_null(strstr(err.text, "deeper than 64"));
 }
 
-TEST(codec_call_refuses_a_tensor_when_it_is_null)
+TEST(codec_call_refuses_a_null_tensor)
 {
     const struct tenrec_value arg = tenrec_value_tensor(NULL);
     struct tenrec_msg *msg = NULL;

@@ -33,7 +33,7 @@ TEST(codec_error_comes_back_when_written_for_tenrec)
     msg->release(msg);
 }
 
-TEST(codec_error_is_plain_text_when_written_for_others)
+TEST(codec_error_is_plain_text_for_foreign_peers)
 {
     const tenrec_error why = some_error();
     struct tenrec_msg *msg = NULL;
@@ -131,7 +131,7 @@ TEST(codec_error_is_remote_when_a_function_returns_no_status)
     assert_int_equal(why.code, TENREC_EREMOTE);
 }
 
-TEST(codec_error_says_so_when_it_cannot_be_read)
+TEST(codec_error_reports_an_unreadable_payload)
 {
     struct tenrec_msg *msg = MESSAGE(HEAD "\x85\x20\x20\x60\x00\x01", 0);
     tenrec_error got;

@@ -190,7 +190,7 @@ TEST(codec_simple_leaves_other_values_alone_when_written)
     assert_null(codec_simple_write(TENREC_MSG_CALL, letters, NULL, 0, 1));
 }
 
-TEST(codec_simple_reads_the_same_call_when_it_takes_it)
+TEST(codec_simple_reads_the_same_call_as_the_general_codec)
 {
     struct tenrec_value v[] = { tenrec_value_nil(),         tenrec_value_bool(true),
                                 tenrec_value_bool(false),   tenrec_value_int(-7),
@@ -271,7 +271,7 @@ TEST(codec_simple_leaves_alone_tensors_without_owner_when_read)
 }
 
 /* In memory that ends where the payload does. */
-TEST(codec_simple_reads_nothing_behind_the_end_when_it_is_cut)
+TEST(codec_simple_reads_nothing_behind_the_end_of_a_cut_payload)
 {
     const struct tenrec_value v[] = { tenrec_value_int(300), tenrec_value_double(1.5),
                                       tenrec_value_bytes("abc", 3) };
@@ -328,7 +328,7 @@ static void check_answer_written(struct tenrec_value v)
     want->release(want);
 }
 
-TEST(codec_simple_writes_the_same_answer_when_it_is_one_number)
+TEST(codec_simple_writes_the_same_answer_of_one_number)
 {
     for (size_t i = 0; i < N(edges); i++) {
         check_answer_written(tenrec_value_int(edges[i]));
@@ -339,7 +339,7 @@ TEST(codec_simple_writes_the_same_answer_when_it_is_one_number)
     check_answer_written(tenrec_value_bool(false));
 }
 
-TEST(codec_simple_leaves_alone_answers_that_are_not_one_number_when_written)
+TEST(codec_simple_declines_to_write_answers_that_are_not_one_number)
 {
     const struct tenrec_value one = tenrec_value_int(1);
     const struct tenrec_value v[] = { tenrec_value_nil(), tenrec_value_text("a"),
@@ -374,7 +374,7 @@ static bool check_answer_read(const char *item, size_t n)
 }
 
 /* Each first byte, before bytes that are a boolean's or large, of each length. */
-TEST(codec_simple_reads_the_same_answer_when_it_takes_it)
+TEST(codec_simple_reads_the_same_answer_as_the_general_codec)
 {
     static const char *const behind[] = { "\0\0\0\0\0\0\0\x14", "\0\x15\0\x15\0\0\0\x15",
                                           "\x14\x14\x14\x14\x14\x14\x14\x14",

@@ -165,7 +165,7 @@ TEST(codec_value_outlives_its_message_when_read)
     tenrec_value_drop(v);
 }
 
-TEST(codec_value_is_nil_when_none_is_given)
+TEST(codec_value_is_nil_when_no_value_is_given)
 {
     struct tenrec_msg *msg = NULL;
     struct tenrec_value *v = NULL;
@@ -198,7 +198,7 @@ TEST(codec_value_copies_a_tensor_without_an_owner)
     tenrec_value_drop(v);
 }
 
-TEST(codec_value_refuses_a_tensor_when_it_reaches_too_far)
+TEST(codec_value_refuses_a_tensor_that_reaches_beyond_its_storage)
 {
     struct tenrec_msg *msg = MESSAGE(HEAD "\x82\x01\xd9\xcd\x74\x00", 1);
     struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, 0);

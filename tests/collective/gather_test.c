@@ -128,7 +128,7 @@ static void *long_barrier(void *arg)
 }
 
 /* worker1 makes a second barrier while a thread of it waits in the first. */
-TEST(gather_completes_a_barrier_when_a_later_one_has_failed)
+TEST(gather_completes_a_barrier_when_a_later_barrier_has_failed)
 {
     struct together t = { .rank = 1 };
     pthread_t thread;
@@ -199,7 +199,7 @@ static void be_left_alone(bool connected)
     tenrec_worker_drop(c.worker[0]);
 }
 
-TEST(gather_names_a_member_that_was_lost_before_it_began)
+TEST(gather_names_a_member_that_was_lost_before_the_gather)
 {
     be_left_alone(true);
 }

@@ -215,7 +215,7 @@ TEST_WITH(environment_caret_of_an_unknown_name_is_refused, begin, end)
     tenrec_config_drop(config);
 }
 
-TEST_WITH(environment_options_override_the_file_and_code_overrides_them, begin, end)
+TEST_WITH(environment_options_override_the_file_and_yield_to_code, begin, end)
 {
     struct tenrec_config *config;
     struct shown shown;

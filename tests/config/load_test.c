@@ -14,7 +14,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-TEST(config_load_reads_the_built_in_text_when_none_is_named)
+TEST(config_load_reads_the_built_in_text_when_no_file_is_named)
 {
     struct tenrec_config *config = NULL;
     struct config_layer *layer;

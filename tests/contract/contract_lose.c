@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-TEST_WHEN(contract_requests_wait_while_the_user_takes_none, has_peer, set_up, tear_down)
+TEST_WHEN(contract_requests_wait_while_the_user_takes_no_request, has_peer, set_up, tear_down)
 {
     static struct tally t;
 

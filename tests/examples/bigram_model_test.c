@@ -24,7 +24,7 @@ static struct text sample(void)
     return (struct text){ abac, sizeof abac };
 }
 
-TEST_WITH(bigram_parts_make_the_whole_for_any_number_of_them, clear, NULL)
+TEST_WITH(bigram_parts_make_the_whole_for_any_number_of_parts, clear, NULL)
 {
     const struct text t = sample();
 
@@ -40,7 +40,7 @@ TEST_WITH(bigram_parts_make_the_whole_for_any_number_of_them, clear, NULL)
     }
 }
 
-TEST_WITH(bigram_loss_is_that_of_128_equal_ones_when_logits_are_zero, clear, NULL)
+TEST_WITH(bigram_loss_is_that_of_128_equal_characters_when_logits_are_zero, clear, NULL)
 {
     const struct text t = sample();
     double pairs = (double)text_count(&t, 0, 1, counts);

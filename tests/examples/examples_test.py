@@ -70,7 +70,7 @@ def without_descriptors():
             yield f"{n} descriptors: {got.returncode} {got.stdout}{got.stderr}"
 
 
-case("examples_hello_says_why_when_it_has_few_descriptors", "\n".join(without_descriptors()))
+case("examples_hello_says_why_when_descriptors_are_few", "\n".join(without_descriptors()))
 
 done = subprocess.run([SERVICE_TEST], capture_output=True, text=True, timeout=100, check=False)
 case("examples_service_test_passes", None if (done.returncode, done.stdout) == (
@@ -120,7 +120,7 @@ with tempfile.NamedTemporaryFile(suffix=".txt") as f:
     case("examples_bigram_takes_any_bytes", problem)
 
 code, lines, errors = run(2, BIGRAM, "--steps", "2")
-case("examples_bigram_fails_when_it_does_not_come_close",
+case("examples_bigram_fails_when_the_loss_does_not_come_close",
      None if code == 1 and "not within 1 %" in errors else f"{code} {lines}\n{errors}")
 code, lines, errors = run(1, BIGRAM)
 case("examples_bigram_refuses_to_run_alone",

@@ -163,8 +163,7 @@ TEST_WITH(rules_corrupt_leaves_messages_without_bytes_alone, flaky_set_up, flaky
     assert_int_equal(flaky_number("rules.rule1.injected"), 0);
 }
 
-TEST_WITH(rules_disconnect_breaks_the_connection_and_the_message_with_it, flaky_set_up,
-          flaky_tear_down)
+TEST_WITH(rules_disconnect_breaks_the_connection_and_its_message, flaky_set_up, flaky_tear_down)
 {
     flaky_open("{ rules: [{ do: disconnect, times: 1 }] }");
     flaky_send_to(2, TENREC_MSG_CALL, "a", 0);

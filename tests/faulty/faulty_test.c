@@ -25,7 +25,7 @@ TEST_WITH(faulty_fails_the_first_sends_of_each_payload, flaky_set_up, flaky_tear
     assert_int_equal(atomic_load(&flaky_delivered), 3);
 }
 
-TEST_WITH(faulty_counts_by_the_key_when_there_is_one, flaky_set_up, flaky_tear_down)
+TEST_WITH(faulty_counts_by_the_key_of_a_payload, flaky_set_up, flaky_tear_down)
 {
     flaky_open("{ messages_to_fail: [CALL], num_fail_sends: 1 }");
     flaky_send_to(0, TENREC_MSG_CALL, "add 1 2|left 59s", 7);

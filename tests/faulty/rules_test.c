@@ -16,7 +16,7 @@ static void expect_order(const char *expected)
 
 /* --- when ------------------------------------------------------------------------ */
 
-TEST_WITH(rules_mean_the_types_that_they_name, flaky_set_up, flaky_tear_down)
+TEST_WITH(rules_apply_to_the_named_types, flaky_set_up, flaky_tear_down)
 {
     static const struct {
         const char *on;
@@ -153,7 +153,7 @@ TEST_WITH(rules_are_asked_in_their_order, flaky_set_up, flaky_tear_down)
     assert_int_equal(flaky_number("injected_delays"), 1);
 }
 
-TEST_WITH(rules_leave_barriers_alone_unless_they_name_them, flaky_set_up, flaky_tear_down)
+TEST_WITH(rules_that_do_not_name_barriers_leave_barriers_alone, flaky_set_up, flaky_tear_down)
 {
     flaky_open("{ rules: [{ do: fail }] }");
     flaky_send(TENREC_MSG_GATHER, "x");
@@ -210,7 +210,7 @@ TEST_WITH(rules_draw_for_each_worker_apart, flaky_set_up, flaky_tear_down)
     assert_string_equal(alone, mixed);
 }
 
-TEST_WITH(rules_hit_about_as_often_as_they_say, flaky_set_up, flaky_tear_down)
+TEST_WITH(rules_hit_about_as_often_as_their_probability, flaky_set_up, flaky_tear_down)
 {
     flaky_open("{ seed: 11, rules: [{ do: fail, probability: 0.1 }] }");
     for (int i = 0; i < 10000; i++)
@@ -218,7 +218,7 @@ TEST_WITH(rules_hit_about_as_often_as_they_say, flaky_set_up, flaky_tear_down)
     assert_in_range(atomic_load(&flaky_failed), 850, 1150);
 }
 
-TEST_WITH(rules_print_the_seed_that_they_drew, flaky_set_up, flaky_tear_down)
+TEST_WITH(rules_print_the_drawn_seed, flaky_set_up, flaky_tear_down)
 {
     const char *at;
     long seed;

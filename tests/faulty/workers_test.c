@@ -202,7 +202,7 @@ TEST_WITH(workers_keep_their_tensors_when_answers_are_doubled, set_up, tear_down
     tenrec_tensor_drop(o.into);
 }
 
-TEST_WITH(workers_time_out_while_a_request_is_delayed_and_run_it_late, set_up, tear_down)
+TEST_WITH(workers_time_out_on_a_delayed_request_and_run_the_request_late, set_up, tear_down)
 {
     const int before = functions_counted();
     tenrec_error err;
@@ -228,7 +228,7 @@ TEST_WITH(workers_never_run_calls_dropped_past_their_deadline, set_up, tear_down
     assert_int_equal(functions_counted(), before);
 }
 
-TEST_WITH(workers_answer_all_when_messages_change_places, set_up, tear_down)
+TEST_WITH(workers_answer_all_calls_when_messages_change_places, set_up, tear_down)
 {
     struct tenrec_future *f[50];
     tenrec_error err;

@@ -105,7 +105,7 @@ static void *wait_for(void *arg)
     return NULL;
 }
 
-TEST(future_wakes_all_when_several_wait)
+TEST(future_wakes_all_waiting_threads)
 {
     struct tenrec_future *f = make();
     pthread_t waiter[4], setter;
@@ -197,7 +197,7 @@ TEST(future_wait_all_returns_the_first_error_of_the_list)
         tenrec_future_drop(f[i]);
 }
 
-TEST(future_wait_any_finds_the_one_that_is_done)
+TEST(future_wait_any_finds_the_future_that_is_done)
 {
     struct tenrec_future *f[20];
     pthread_t setter;
@@ -215,7 +215,7 @@ TEST(future_wait_any_finds_the_one_that_is_done)
         tenrec_future_drop(f[i]);
 }
 
-TEST(future_cancel_fails_it_when_pending)
+TEST(future_cancel_fails_a_pending_future)
 {
     struct tenrec_future *f = make();
 
@@ -245,7 +245,7 @@ TEST(future_then_fails_when_its_source_is_dropped)
     tenrec_future_drop(then);
 }
 
-TEST(future_refuses_a_callback_when_it_is_null)
+TEST(future_refuses_a_null_callback)
 {
     struct tenrec_future *f = make(), *then = NULL;
 
@@ -254,7 +254,7 @@ TEST(future_refuses_a_callback_when_it_is_null)
     tenrec_future_drop(f);
 }
 
-TEST(scope_end_is_refused_when_none_is_open)
+TEST(scope_end_is_refused_when_no_scope_is_open)
 {
     tenrec_error err;
 

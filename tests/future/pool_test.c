@@ -37,7 +37,7 @@ static struct pool *open_pool(unsigned threads, size_t max_queued, void (*draine
     return p;
 }
 
-TEST(pool_runs_all_when_closed)
+TEST(pool_runs_all_tasks_when_closed)
 {
     struct pool *p = open_pool(3, 1000, NULL, NULL);
     static struct job job[200];
@@ -62,7 +62,7 @@ TEST(pool_starts_no_thread_when_there_is_no_work)
 
 /* One configured thread; four tasks that wait for each other inside of a
  * Tenrec wait: each blocked one is replaced. */
-TEST(pool_replaces_a_thread_when_it_blocks)
+TEST(pool_replaces_a_thread_that_blocks)
 {
     struct pool *p = open_pool(1, 10, NULL, NULL);
     pthread_barrier_t gate;
@@ -84,7 +84,7 @@ static void count_drained(void *arg)
     atomic_fetch_add((atomic_int *)arg, 1);
 }
 
-TEST(pool_tells_when_it_is_full_and_when_drained)
+TEST(pool_tells_when_full_and_when_drained)
 {
     atomic_int done = 0, drained = 0;
     struct pool *p = open_pool(1, 4, count_drained, &drained);

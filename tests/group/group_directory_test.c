@@ -59,7 +59,7 @@ TEST_WITH(groups_find_the_latest_start_of_each, open_store, drop_store)
     assert_int_equal(e.world, 3);
 }
 
-TEST_WITH(groups_name_those_there_are_when_one_is_unknown, open_store, drop_store)
+TEST_WITH(groups_name_the_known_groups_when_a_group_is_unknown, open_store, drop_store)
 {
     struct group_directory_entry e;
 
@@ -112,7 +112,7 @@ static void *announce_many(void *arg)
     return NULL;
 }
 
-TEST_WITH(groups_keep_all_when_several_announce_at_once, open_store, drop_store)
+TEST_WITH(groups_keep_all_entries_when_several_announce_at_once, open_store, drop_store)
 {
     static char *const who[] = { "x", "y", "z" };
     struct group_directory_entry e;

@@ -78,7 +78,7 @@ static void torch_sets(const char *key, const char *value)
     assert_status(tenrec_store_set(store, key, value, strlen(value), TEST_MS, &err), &err);
 }
 
-TEST_WITH(group_lock_keeps_torch_out_while_it_is_held, begin, end)
+TEST_WITH(group_lock_keeps_torch_out_while_held, begin, end)
 {
     struct group_lock l = new_lock();
 
@@ -93,7 +93,7 @@ TEST_WITH(group_lock_keeps_torch_out_while_it_is_held, begin, end)
     }
 }
 
-TEST_WITH(group_lock_waits_for_torch_and_says_so, begin, end)
+TEST_WITH(group_lock_waits_for_torch_and_reports_the_wait, begin, end)
 {
     struct group_lock l = new_lock(), other = new_lock();
 
@@ -116,7 +116,7 @@ static void torch_lets_go(void)
     while_asleep = NULL;
 }
 
-TEST_WITH(group_lock_is_acquired_when_torch_releases_it, begin, end)
+TEST_WITH(group_lock_is_acquired_after_the_release_by_torch, begin, end)
 {
     struct group_lock l = new_lock();
     const uint64_t since = now_ns;
@@ -166,7 +166,7 @@ TEST_WITH(group_lock_of_torch_workers_that_change_is_not_taken_over, begin, end)
                      TENREC_ETIMEDOUT);
 }
 
-TEST_WITH(group_lock_of_one_of_ours_that_died_is_free_after_its_lease, begin, end)
+TEST_WITH(group_lock_of_a_dead_tenrec_worker_is_free_after_its_lease, begin, end)
 {
     struct group_lock dead = new_lock(), l = new_lock();
     const uint64_t since = now_ns;

@@ -58,7 +58,7 @@ static void let_go_of_other(void)
     lease_release(&other, in_ms(TEST_MS));
 }
 
-TEST_WITH(lease_waits_until_its_holder_releases_it, make_store, drop_store)
+TEST_WITH(lease_waits_for_the_release_by_its_holder, make_store, drop_store)
 {
     struct lease l = new_lease();
     const uint64_t since = now_ns;
@@ -70,7 +70,7 @@ TEST_WITH(lease_waits_until_its_holder_releases_it, make_store, drop_store)
     lease_release(&l, in_ms(TEST_MS));
 }
 
-TEST_WITH(lease_of_a_silent_holder_is_taken_over_when_it_has_ended, make_store, drop_store)
+TEST_WITH(lease_of_a_silent_holder_is_taken_over_when_expired, make_store, drop_store)
 {
     struct lease l = new_lease();
     const uint64_t since = now_ns;

@@ -93,7 +93,7 @@ static tenrec_status remove_record(enum hooked_op op, const char *key)
 }
 
 /* Between the question whether a record is there and the look at it. */
-TEST_WITH(roster_does_not_wait_for_the_record_of_one_that_just_left, begin, end)
+TEST_WITH(roster_does_not_wait_for_the_record_of_a_member_that_just_left, begin, end)
 {
     struct membership_list a = member(0), b = member(1);
     const uint64_t since = clock_now_ns();
@@ -129,7 +129,7 @@ static tenrec_status join_another(enum hooked_op op, const char *key)
 }
 
 /* Between the look at the members and that at torch's list, which has the new member, too. */
-TEST_WITH(roster_takes_no_member_that_just_joined_for_one_of_torchs, begin, end)
+TEST_WITH(roster_takes_no_member_that_just_joined_for_a_worker_of_torch, begin, end)
 {
     struct membership_list b = open_one();
     struct membership_view v;
@@ -170,7 +170,7 @@ TEST_WITH(roster_makes_no_group_static_that_a_member_joins, begin, end)
 }
 
 /* Each takes the other for dead: the first one stays, and the other is out. */
-TEST_WITH(roster_of_two_that_remove_each_other_keeps_one, begin, end)
+TEST_WITH(roster_keeps_one_of_two_members_that_remove_each_other, begin, end)
 {
     struct membership_list a = member(0), b = member(1);
     struct membership_view v;
@@ -271,7 +271,7 @@ TEST_WITH(roster_names_a_malformed_record_and_releases_its_lock, begin, end)
     membership_list_close(&a);
 }
 
-TEST_WITH(roster_refuses_records_that_others_could_not_read, begin, end)
+TEST_WITH(roster_refuses_records_that_other_members_could_not_read, begin, end)
 {
     struct membership_list a = open_one();
     struct store_value extra = { calloc(1, MEMBER_MAX_EXTRA + 1), MEMBER_MAX_EXTRA + 1 };

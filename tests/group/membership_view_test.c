@@ -56,7 +56,7 @@ TEST(view_gives_the_lowest_free_id)
     membership_view_finish(&v);
 }
 
-TEST(view_remembers_how_the_last_ones_went)
+TEST(view_remembers_how_the_last_members_went)
 {
     struct membership_view v = { .version = 1 };
 

@@ -172,7 +172,7 @@ def call_from_torch(store):
     assert "the sender is no Tenrec worker" in text, text
 
 
-def ours_waits_while_torch_joins():
+def tenrec_worker_waits_while_torch_joins():
     server = torch_server()
     one = Member(server.port)
     store = torch_part(server.port)
@@ -187,7 +187,7 @@ def ours_waits_while_torch_joins():
     one.close()
 
 
-def torch_waits_while_ours_joins():
+def torch_waits_while_a_tenrec_worker_joins():
     server = torch_server()
     one = Member(server.port)
     one.reserve(0, "a")
@@ -201,7 +201,7 @@ def torch_waits_while_ours_joins():
     one.close()
 
 
-def torch_goes_on_when_ours_died_while_it_joined():
+def torch_goes_on_when_a_tenrec_worker_died_during_its_join():
     server = torch_server()
     dead = Member(server.port, lease_ms=100)
     dead.reserve(0, "a")
@@ -247,7 +247,7 @@ def both_change_the_list_in_our_server():
     server.close()
 
 
-def static_torch_workers_do_not_mix_with_ours():
+def static_torch_workers_do_not_mix_with_tenrec_workers():
     server = torch_server()
     one = Member(server.port)
     equal(torch_part(server.port).compare_set("rpcIsStaticGroup", "", "true"), b"true")
@@ -259,12 +259,12 @@ def static_torch_workers_do_not_mix_with_ours():
 CASES = [
     torch_finds_our_members,
     torch_agent_finds_a_worker,
-    ours_waits_while_torch_joins,
-    torch_waits_while_ours_joins,
-    torch_goes_on_when_ours_died_while_it_joined,
+    tenrec_worker_waits_while_torch_joins,
+    torch_waits_while_a_tenrec_worker_joins,
+    torch_goes_on_when_a_tenrec_worker_died_during_its_join,
     both_change_the_list_in_torch_server,
     both_change_the_list_in_our_server,
-    static_torch_workers_do_not_mix_with_ours,
+    static_torch_workers_do_not_mix_with_tenrec_workers,
 ]
 
 print(f"1..{len(CASES)}")

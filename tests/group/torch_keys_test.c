@@ -79,7 +79,7 @@ static void assert_key(struct tenrec_store *s, const char *key, const char *expe
     free(now.data);
 }
 
-TEST_WITH(torch_keys_are_those_of_the_members, begin, end)
+TEST_WITH(torch_keys_are_the_keys_of_the_members, begin, end)
 {
     struct membership_list a = member(1, "a"), b = member(0, "b");
 
@@ -166,7 +166,7 @@ static void kill_record(struct membership_list *r)
     free(bytes.data);
 }
 
-TEST_WITH(torch_keys_are_those_of_the_replacement_of_a_dead_member, begin, end)
+TEST_WITH(torch_keys_are_the_keys_of_the_replacement_of_a_dead_member, begin, end)
 {
     struct membership_list dead = member(0, "a"), also = member(1, "b"), c;
 
@@ -183,7 +183,7 @@ TEST_WITH(torch_keys_are_those_of_the_replacement_of_a_dead_member, begin, end)
     membership_list_close(&also);
 }
 
-TEST_WITH(torch_keys_of_others_stay, begin, end)
+TEST_WITH(torch_keys_of_torch_workers_stay, begin, end)
 {
     struct membership_list a, b;
 
@@ -198,7 +198,7 @@ TEST_WITH(torch_keys_of_others_stay, begin, end)
 }
 
 /* Their liveness is unknown, so they keep no Tenrec member out. */
-TEST_WITH(torch_keys_of_others_give_way_to_ours, begin, end)
+TEST_WITH(torch_keys_of_torch_workers_give_way_to_members, begin, end)
 {
     struct membership_list a, b = member(9, "b");
 
@@ -237,7 +237,7 @@ static void torch_group_is_as_it_was(int64_t n_keys)
     assert_key(torch, "addrs/w0", "uv://w0:1");
 }
 
-TEST_WITH(torch_group_keeps_dynamic_workers_of_ours_out_and_is_not_touched, begin, end)
+TEST_WITH(torch_group_keeps_dynamic_tenrec_workers_out_and_is_not_touched, begin, end)
 {
     static const struct {
         tenrec_peer wished;
@@ -260,7 +260,7 @@ TEST_WITH(torch_group_keeps_dynamic_workers_of_ours_out_and_is_not_touched, begi
     }
 }
 
-TEST_WITH(torch_group_keeps_static_workers_of_ours_out_and_is_not_touched, begin, end)
+TEST_WITH(torch_group_keeps_static_tenrec_workers_out_and_is_not_touched, begin, end)
 {
     int64_t n;
 

@@ -82,7 +82,7 @@ TEST(agent_sends_tensors_to_a_real_listener)
     peer_stop(p);
 }
 
-TEST(agent_uses_its_best_with_a_listener_that_has_more)
+TEST(agent_uses_its_best_transport_with_a_listener_that_has_more)
 {
     char used[SIDE_INFO];
     struct side s;
@@ -283,7 +283,7 @@ TEST(real_client_is_told_devices_for_tensors_without_target)
     peer_stop(p);
 }
 
-TEST(real_client_with_more_transports_gets_those_of_the_agent)
+TEST(real_client_with_more_transports_gets_the_transports_of_the_agent)
 {
     struct side s;
     struct peer *p = start_client(true, &s);

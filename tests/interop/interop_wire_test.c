@@ -393,7 +393,7 @@ TEST(client_exchanges_every_kind_of_message_with_a_real_listener)
     exchange_as_client(false, &plain, "client", every_kind, COUNT(every_kind));
 }
 
-TEST(client_gets_uv_and_basic_when_it_offers_nothing_else)
+TEST(client_that_offers_uv_and_basic_only_gets_uv_and_basic)
 {
     exchange_as_client(true, &plain, "", &one_of_tensors, 1);
 }

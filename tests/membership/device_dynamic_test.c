@@ -202,7 +202,7 @@ TEST_WITH(device_joiner_with_a_wrong_map_is_refused, begin, NULL)
 }
 
 /* The other one has said nothing of its devices: its answers say what is wrong. */
-TEST_WITH(device_map_to_one_that_the_other_lacks_fails_messages, begin, NULL)
+TEST_WITH(device_map_to_a_device_that_the_member_lacks_fails_messages, begin, NULL)
 {
     struct tenrec_worker *a = join(0, NULL), *b;
 
@@ -217,7 +217,7 @@ TEST_WITH(device_map_to_one_that_the_other_lacks_fails_messages, begin, NULL)
 }
 
 /* A joiner that the members' maps name wrongly gets an error. */
-TEST_WITH(device_map_for_one_that_lacks_the_device_refuses_him, begin, NULL)
+TEST_WITH(device_map_to_a_device_that_a_joiner_lacks_refuses_the_joiner, begin, NULL)
 {
     struct tenrec_worker *a = join(0, "worker.device_maps={worker1: {cuda:0: cuda:6}}"), *b;
 

@@ -120,7 +120,7 @@ TEST_WITH(dynamic_the_lock_of_a_dead_holder_is_taken_over, begin, NULL)
 }
 
 /* A worker of torch.distributed.rpc that joins, or died when it did. */
-TEST_WITH(dynamic_joiner_that_waits_for_torch_says_so, begin, NULL)
+TEST_WITH(dynamic_joiner_that_waits_for_torch_reports_the_wait, begin, NULL)
 {
     static const char *const brief[] = { "worker.init_timeout=50ms", NULL };
     struct tenrec_worker *a = party_worker(-1, NULL, brief, functions_register);
@@ -143,7 +143,7 @@ static void count_outages(void *arg, enum tenrec_log_level level, const char *pa
 }
 
 /* Longer than one look at the store: the lock is waited for again, but the store is there. */
-TEST_WITH(dynamic_a_dead_one_is_taken_out_after_one_that_joins_slowly, begin, NULL)
+TEST_WITH(dynamic_dead_member_is_removed_after_a_slow_joiner, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     struct tenrec_worker *b = party_join(-1, NULL, functions_register);
@@ -168,7 +168,7 @@ static void poll_the_store(struct tenrec_worker *w)
 }
 
 /* No second notification follows: the worker itself retries. */
-TEST_WITH(dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended, begin, NULL)
+TEST_WITH(dynamic_malformed_record_is_reported_and_followed_when_mended, begin, NULL)
 {
     /* 40 s until the worker buries the ghost, which has no process. */
     static const char *const slow[] = { "worker.heartbeat=1s", NULL };

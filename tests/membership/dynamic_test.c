@@ -35,7 +35,7 @@ TEST_WITH(dynamic_one_worker_is_a_group, begin, NULL)
     party_leave(w);
 }
 
-TEST_WITH(dynamic_joiner_calls_all_and_is_called_by_all, begin, NULL)
+TEST_WITH(dynamic_joiner_calls_and_is_called_by_all_members, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     struct tenrec_worker *b = party_join(-1, NULL, functions_register);
@@ -53,7 +53,7 @@ TEST_WITH(dynamic_joiner_calls_all_and_is_called_by_all, begin, NULL)
     party_leave(a);
 }
 
-TEST_WITH(dynamic_one_that_left_is_unknown_and_its_id_is_free, begin, NULL)
+TEST_WITH(dynamic_member_that_left_is_unknown_and_its_id_is_free, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     struct tenrec_worker *b = party_join(-1, NULL, functions_register);
@@ -71,7 +71,7 @@ TEST_WITH(dynamic_one_that_left_is_unknown_and_its_id_is_free, begin, NULL)
     party_leave(b);
 }
 
-TEST_WITH(dynamic_one_comes_back_under_its_name, begin, NULL)
+TEST_WITH(dynamic_member_comes_back_under_its_name, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, "a-0", functions_register);
     struct tenrec_worker *b;
@@ -87,7 +87,7 @@ TEST_WITH(dynamic_one_comes_back_under_its_name, begin, NULL)
 
 /* ---- death ----------------------------------------------------------------- */
 
-TEST_WITH(dynamic_a_dead_one_is_taken_out_and_its_id_used_again, begin, NULL)
+TEST_WITH(dynamic_dead_member_is_removed_and_its_id_used_again, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     struct tenrec_worker *b = party_join(-1, NULL, functions_register);
@@ -112,7 +112,7 @@ TEST_WITH(dynamic_a_dead_one_is_taken_out_and_its_id_used_again, begin, NULL)
     party_leave(a);
 }
 
-TEST_WITH(dynamic_calls_under_way_to_one_that_dies_fail, begin, NULL)
+TEST_WITH(dynamic_pending_calls_to_a_dying_member_fail, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     struct tenrec_worker *b = party_join(-1, NULL, functions_register);
@@ -130,7 +130,7 @@ TEST_WITH(dynamic_calls_under_way_to_one_that_dies_fail, begin, NULL)
 }
 
 /* A joiner is not kept out by one that died before anybody noticed. */
-TEST_WITH(dynamic_one_joins_while_another_is_dead, begin, NULL)
+TEST_WITH(dynamic_worker_joins_while_a_member_is_dead, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     struct tenrec_worker *b = party_join(-1, NULL, functions_register);
@@ -166,7 +166,7 @@ static void bury(struct tenrec_worker *a, struct tenrec_worker *b)
     pthread_mutex_unlock(&wa->lock);
 }
 
-TEST_WITH(dynamic_one_that_was_taken_out_hears_of_it_and_joins_anew, begin, NULL)
+TEST_WITH(dynamic_removed_member_hears_of_the_removal_and_joins_anew, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     struct tenrec_worker *b = party_join(-1, NULL, functions_register);
@@ -278,7 +278,7 @@ static void *call_on(void *arg)
     return NULL;
 }
 
-TEST_WITH(dynamic_calls_go_on_while_others_come_and_go, begin, NULL)
+TEST_WITH(dynamic_calls_go_on_while_other_members_come_and_go, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     struct tenrec_worker *b = party_join(-1, NULL, functions_register);

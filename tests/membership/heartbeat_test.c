@@ -60,7 +60,7 @@ TEST_WITH(heartbeat_asks_the_two_that_follow, begin, end)
     due(HEARTBEAT_REST);
 }
 
-TEST_WITH(heartbeat_asks_the_other_in_a_group_of_two_and_none_alone, begin, end)
+TEST_WITH(heartbeat_asks_the_other_of_two_members_and_rests_alone, begin, end)
 {
     struct heartbeat one;
     uint64_t next;
@@ -77,7 +77,7 @@ TEST_WITH(heartbeat_asks_the_other_in_a_group_of_two_and_none_alone, begin, end)
     assert_true(next == CLOCK_NEVER); /* at rest it sleeps for ever */
 }
 
-TEST_WITH(heartbeat_finds_one_dead_that_never_answers, begin, end)
+TEST_WITH(heartbeat_finds_a_member_dead_that_never_answers, begin, end)
 {
     follow(2);
     for (int i = 0; i < MISSES; i++) {
@@ -90,7 +90,7 @@ TEST_WITH(heartbeat_finds_one_dead_that_never_answers, begin, end)
     assert_int_equal(due(HEARTBEAT_DEAD), 0);
 }
 
-TEST_WITH(heartbeat_forgets_misses_when_it_is_answered, begin, end)
+TEST_WITH(heartbeat_forgets_misses_when_answered, begin, end)
 {
     follow(2);
     for (int i = 0; i < 5 * MISSES; i++) {
@@ -130,7 +130,7 @@ TEST_WITH(heartbeat_polls_sooner_where_no_process_listens, begin, end)
     assert_true(now - since < SECOND);
 }
 
-TEST_WITH(heartbeat_stops_to_suspect_one_that_answers, begin, end)
+TEST_WITH(heartbeat_stops_to_suspect_a_member_that_answers, begin, end)
 {
     struct heartbeat one;
     uint64_t next;

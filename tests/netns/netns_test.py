@@ -94,7 +94,7 @@ def netns_family_counts_more_than_the_address_of_the_store():
         crew.leave()
 
 
-def netns_lists_the_interfaces_when_none_fits():
+def netns_lists_the_interfaces_when_no_interface_fits():
     env = backend(RANK="0", WORLD_SIZE="1", TENREC_IFNAME="ib0")
     with Crew() as crew:
         crew.start([env], before=[net.on(1)])
@@ -179,11 +179,11 @@ def again(puppet, to):
             return answer[3:]
 
 
-def netns_finds_a_host_that_is_cut_off_and_reaches_it_again():
+def netns_finds_a_host_cut_off_and_reaches_the_host_again():
     cut_and_heal(net.cut)
 
 
-def netns_finds_a_host_whose_cable_is_out_and_reaches_it_again():
+def netns_finds_a_host_without_cable_and_reaches_the_host_again():
     cut_and_heal(net.unplug)
 
 
@@ -245,7 +245,7 @@ def netns_waits_for_a_worker_that_is_stopped():
         crew.leave()
 
 
-def netns_carries_all_of_it_over_a_bad_line():
+def netns_carries_all_tensors_over_a_bad_line():
     with net.Weather(delay_ms=20, loss=0.01) as weather:
         with crew_on(0, 1, 2) as crew:
             for n in (1000, 300000, 1500000):

@@ -96,7 +96,7 @@ TEST(attach_carries_tensors_and_errors)
     drop(w);
 }
 
-TEST(attach_knows_the_members_and_none_of_itself)
+TEST(attach_knows_the_members_and_has_no_name_of_its_own)
 {
     struct tenrec_worker *w = attach();
     struct tenrec_worker_info info[3];
@@ -115,7 +115,7 @@ TEST(attach_knows_the_members_and_none_of_itself)
     drop(w);
 }
 
-TEST(attach_tells_which_way_it_calls)
+TEST(attach_names_transport_and_channel_of_each_peer)
 {
     struct tenrec_worker *w = attach();
     struct tenrec_value *map = NULL;

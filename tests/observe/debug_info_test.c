@@ -191,7 +191,7 @@ TEST(debug_info_needs_a_place_for_the_result)
                      TENREC_EINVAL);
 }
 
-TEST(debug_info_sets_a_backend_apart_that_is_called_as_a_part_of_ours)
+TEST(debug_info_sets_a_backend_apart_that_has_the_name_of_a_part)
 {
     static const char *const extra[] = { "backends.pool.plugin=inproc", "backend=pool", NULL };
     struct cluster one;
@@ -259,7 +259,7 @@ TEST(debug_info_comes_when_the_pool_is_full_of_blocked_functions)
     }
 }
 
-TEST(debug_info_of_a_worker_that_is_none_names_the_nearest)
+TEST(debug_info_of_an_unknown_worker_names_the_nearest_worker)
 {
     struct tenrec_value *map = NULL;
     tenrec_error err;
@@ -269,7 +269,7 @@ TEST(debug_info_of_a_worker_that_is_none_names_the_nearest)
     assert_text_has(err.text, "worker0");
 }
 
-TEST(a_function_may_not_be_called_as_those_of_tenrec)
+TEST(a_function_may_not_have_the_prefix_of_tenrecs_functions)
 {
     tenrec_error err;
 

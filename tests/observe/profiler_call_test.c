@@ -129,7 +129,7 @@ TEST(profiler_tells_its_name_when_a_call_is_asynchronous)
     tenrec_profiler_drop(p);
 }
 
-TEST(profiler_has_one_side_when_a_call_is_one_way)
+TEST(profiler_has_one_side_of_a_one_way_call)
 {
     const struct tenrec_call_options o = { .size = sizeof o, .flags = TENREC_ONE_WAY };
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
@@ -219,7 +219,7 @@ TEST(profiler_releases_references_when_an_answer_is_late)
     tenrec_profiler_drop(p);
 }
 
-TEST(profiler_has_the_call_when_it_goes_to_itself)
+TEST(profiler_has_the_call_of_a_worker_to_itself)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
 

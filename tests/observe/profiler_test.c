@@ -40,7 +40,7 @@ TEST(profiler_has_the_whole_way_when_calls_are_nested)
 #undef B
 }
 
-TEST(profiler_follows_a_call_into_callbacks_when_they_say_so)
+TEST(profiler_follows_a_call_into_callbacks_on_request)
 {
     const struct tenrec_value args[] = { tenrec_value_text("worker2"), tenrec_value_text("noop") };
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
@@ -56,7 +56,7 @@ TEST(profiler_follows_a_call_into_callbacks_when_they_say_so)
     tenrec_profiler_drop(p);
 }
 
-TEST(profiler_has_each_call_once_when_they_go_to_and_fro)
+TEST(profiler_has_each_call_once_when_calls_go_to_and_fro)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
     const struct tenrec_value depth = tenrec_value_int(3);
@@ -120,7 +120,7 @@ TEST(profiler_asks_no_peer_when_local)
     tenrec_profiler_drop(p);
 }
 
-TEST(profiler_has_both_roles_when_it_is_of_a_worker)
+TEST(profiler_of_a_worker_has_both_roles)
 {
     struct tenrec_profiler *p = start(1, TENREC_PROFILE_WORKER, TENREC_PROFILE_LOCAL);
     const struct tenrec_value args[] = { tenrec_value_text("worker2"), tenrec_value_text("noop") };
@@ -137,7 +137,7 @@ TEST(profiler_has_both_roles_when_it_is_of_a_worker)
     tenrec_profiler_drop(p);
 }
 
-TEST(profiler_has_all_that_is_served_when_it_is_of_the_server)
+TEST(profiler_of_a_server_has_all_served_calls)
 {
     struct tenrec_profiler *outer = start(0, TENREC_PROFILE_SERVER, 0), *inner;
     const struct tenrec_value args[] = { tenrec_value_text("worker2"),
@@ -165,7 +165,7 @@ TEST(profiler_has_all_that_is_served_when_it_is_of_the_server)
     tenrec_profiler_drop(outer);
 }
 
-TEST(profiler_fills_both_when_sessions_of_a_thread_are_nested)
+TEST(profiler_fills_both_nested_sessions_of_a_thread)
 {
     struct tenrec_profiler *outer = start(0, TENREC_PROFILE_THREAD, 0), *inner;
     tenrec_error err;
@@ -240,7 +240,7 @@ TEST(profiler_refuses_unknown_options)
     assert_null(p);
 }
 
-TEST(profiler_has_no_events_before_it_is_stopped)
+TEST(profiler_has_no_events_before_its_stop)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
     tenrec_error err;

@@ -89,7 +89,7 @@ static bool read_spans(struct tenrec_msg *msg, struct spans_head *head, struct g
            spans_read_events(head, EVENTS, keep, g);
 }
 
-TEST(spans_come_back_as_they_were)
+TEST(spans_come_back_unchanged)
 {
     struct tenrec_msg *msg = answer(100000);
     struct got g = { 0 };

@@ -211,7 +211,7 @@ TEST(trace_shows_both_times_when_a_call_is_asynchronous)
 }
 
 /* Readers leave out a slice that reaches beyond the one it lies in. */
-TEST(trace_ends_slices_with_those_around_them)
+TEST(trace_ends_slices_with_the_slices_around_them)
 {
     static const struct {
         const char *name;
@@ -335,7 +335,7 @@ TEST(trace_is_of_the_child_alone_after_a_fork)
     tenrec_worker_drop(w);
 }
 
-TEST(trace_of_a_worker_is_written_when_it_ends)
+TEST(trace_of_a_worker_is_written_when_the_worker_ends)
 {
     char setting[160];
     const char *const extra[] = { setting, NULL };
@@ -362,7 +362,7 @@ TEST(trace_of_a_worker_is_written_when_it_ends)
     json_decref(theirs);
 }
 
-TEST(trace_of_a_worker_is_refused_when_it_starts)
+TEST(trace_of_a_worker_is_refused_when_the_worker_starts)
 {
     struct tenrec_config *config;
     struct tenrec_worker *w;

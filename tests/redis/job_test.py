@@ -30,7 +30,7 @@ def exchange(crew, ranks):
     equal(crew.all("exchange 2", ranks=ranks), [str(2 * 3 * n)] * n, "calls")
 
 
-def job_meets_by_redis_when_run_starts_it():
+def job_meets_by_redis_when_started_by_run():
     with Server() as server, Crew().run(3, env=method(server)) as crew:
         crew.all("init")
         exchange(crew, (0, 1, 2))
@@ -88,7 +88,7 @@ def job_goes_on_when_the_server_is_restarted():
         crew.finish()
 
 
-def job_says_so_when_the_server_has_lost_its_keys():
+def job_reports_that_the_server_has_lost_its_keys():
     with Server() as server, Crew() as crew:
         crew.start(by_hand(2, TENREC_INIT_METHOD=server.url("jobs/1")))
         crew.all("init")

@@ -175,7 +175,7 @@ def redis_waits_for_a_server_that_is_restarted():
         equal(tool.hear(), "ok 2")
 
 
-def redis_says_so_when_a_server_that_does_not_save_was_restarted():
+def redis_reports_a_restart_of_a_server_that_does_not_save():
     with Server() as server, Tool() as tool:
         tool.ok("open", server.url())
         tool.ok("set", "k", "v")
@@ -191,7 +191,7 @@ def redis_says_so_when_a_server_that_does_not_save_was_restarted():
         equal(tool.ok("check", "k"), "0")
 
 
-def redis_says_so_when_the_server_lost_its_last_change():
+def redis_reports_that_the_server_lost_its_last_change():
     with Server(*DURABLE) as server, Tool() as tool:
         tool.ok("open", server.url())
         tool.ok("set", "k", "v")
@@ -201,7 +201,7 @@ def redis_says_so_when_the_server_lost_its_last_change():
         contains(tool.fails("EPEER_LOST", "get", "k"), "has lost its keys")
 
 
-def redis_says_so_when_keys_are_flushed_while_it_waits():
+def redis_reports_keys_that_are_flushed_during_a_wait():
     with Server() as server, Tool() as tool:
         tool.ok("open", server.url())
         tool.tell("wait", "late", 20000)
@@ -277,7 +277,7 @@ def redis_change_is_made_once_when_its_answer_is_lost():
                 equal(tool.ok("check", "n"), "0")
 
 
-def redis_swap_that_was_made_is_told_so_although_others_went_on():
+def redis_swap_that_was_made_succeeds_when_its_answer_is_lost():
     with Server() as server, Proxy(server.port) as proxy, Tool() as tool:
         tool.ok("open", url(proxy.port))
         tool.ok("swap", "lock", "-", "mine")
@@ -315,7 +315,7 @@ RIGHTS = "+eval +hget +hset +hsetnx +hlen +hdel +hexists +hincrby +pexpire +publ
     "+subscribe +unsubscribe +ping".split()
 
 
-def redis_needs_few_rights_and_names_those_that_lack():
+def redis_needs_few_rights_and_names_a_missing_right():
     with Server() as server:
         server.ask("ACL", "SETUSER", "bob", "on", ">pw", "~jobs*", "&jobs*", *RIGHTS)
         with Tool() as tool, Tool() as other:
@@ -392,7 +392,7 @@ def redis_uses_the_database_that_the_options_name():
 
 # ---- the lease --------------------------------------------------------------------
 
-def redis_keys_stay_while_a_process_lives_and_go_after_it():
+def redis_keys_stay_while_a_process_lives_and_expire_afterwards():
     with Server() as server:
         tool, other = Tool(LEASE="3s"), Tool(LEASE="3s")
         tool.ok("open", server.url())

@@ -80,7 +80,7 @@ static void leave_all(struct joiner *j, int n)
         leave(&j[i]);
 }
 
-TEST_WITH(members_know_names_and_addresses_of_all, make_store, drop_store)
+TEST_WITH(members_know_names_and_addresses_of_all_members, make_store, drop_store)
 {
     struct joiner j[] = { { 0, 3, "ps", TEST_MS },
                           { 1, 3, "trainer:0", TEST_MS },
@@ -197,7 +197,7 @@ TEST_WITH(members_refuse_another_world_size, make_store, drop_store)
     leave(&b);
 }
 
-TEST_WITH(members_refuse_a_mix_with_dynamic_ones, make_store, drop_store)
+TEST_WITH(members_refuse_a_mix_with_dynamic_members, make_store, drop_store)
 {
     struct joiner j = { 0, 2, "a", TEST_MS };
 

@@ -126,7 +126,7 @@ static tenrec_status count_and_wait(struct rank *r, struct tenrec_process_group 
     return TENREC_OK;
 }
 
-TEST_WITH(barrier_holds_all_until_the_last_came, make_place, drop_place)
+TEST_WITH(barrier_holds_all_members_until_the_last_came, make_place, drop_place)
 {
     arrived = 0;
     run_all(count_and_wait);

@@ -183,7 +183,7 @@ TEST(place_is_that_of_the_launcher)
     }
 }
 
-TEST(place_names_the_settings_when_no_launcher_sets_them)
+TEST(place_names_the_settings_without_a_launcher)
 {
     const struct {
         void *env;
@@ -518,7 +518,7 @@ static int64_t keys_of(struct tenrec_store *s)
     return n;
 }
 
-TEST(rendezvous_visitor_leaves_a_static_group_as_it_was)
+TEST(rendezvous_visitor_leaves_a_static_group_unchanged)
 {
     const struct rendezvous_options o = { .init_method = "memory://visited",
                                           .rank = 0,
@@ -543,7 +543,7 @@ TEST(rendezvous_visitor_leaves_a_static_group_as_it_was)
     rendezvous_close(r, deadline_ns);
 }
 
-TEST(rendezvous_visitor_leaves_a_dynamic_group_as_it_was)
+TEST(rendezvous_visitor_leaves_a_dynamic_group_unchanged)
 {
     const struct rendezvous_options o = {
         .init_method = "memory://visited", .rank = -1, .lookup = look, .lookup_arg = (void *)nothing

@@ -17,7 +17,7 @@ static void begin(void)
     party_begin();
 }
 
-TEST_WITH(dynamic_references_work_with_one_that_came_later, begin, NULL)
+TEST_WITH(dynamic_references_work_with_a_later_joiner, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, rref_functions);
     struct tenrec_worker *b = party_join(-1, NULL, rref_functions);
@@ -197,7 +197,7 @@ static void *barrier_that_fails(void *arg)
     return NULL;
 }
 
-TEST_WITH(dynamic_gathers_fail_for_all_when_one_dies, begin, NULL)
+TEST_WITH(dynamic_gathers_fail_for_all_when_a_member_dies, begin, NULL)
 {
     static const char *const names[] = { "worker0", "worker1", "worker2" };
     struct tenrec_worker *w[3];

@@ -95,7 +95,7 @@ TEST_WITH(rref_tombs_forgets_the_oldest_when_full, open_context, close_context)
     rref_tombs_finish(&t);
 }
 
-TEST_WITH(rref_gaps_are_those_of_torch, open_context, close_context)
+TEST_WITH(rref_gaps_are_the_gaps_of_torch, open_context, close_context)
 {
     static const uint64_t ms[] = { 1000, 1000, 1500, 2250, 3375 };
 
@@ -318,7 +318,7 @@ TEST_WITH(rref_of_nonsense_is_refused, open_context, close_context)
     assert_null(acts.jobs);
 }
 
-TEST_WITH(rref_fetches_of_a_member_are_bounded_for_it_alone, open_context, close_context)
+TEST_WITH(rref_fetches_of_a_member_are_bounded_for_that_member_alone, open_context, close_context)
 {
     tenrec_error err;
 

@@ -51,7 +51,7 @@ TEST_WITH(rref_to_oneself_brings_its_value_when_asked, open_three, close_all)
     wait_owners_and_forks(c.worker[0], 0, 0);
 }
 
-TEST_WITH(rref_tells_that_its_owner_knows_it_when_created, open_three, close_all)
+TEST_WITH(rref_is_confirmed_by_its_owner_when_created, open_three, close_all)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 1);
     struct tenrec_future *f = NULL;
@@ -295,7 +295,7 @@ TEST_WITH(object_stays_with_its_owner_when_called_on, open_three, close_all)
     assert_int_equal(tables_alive(), 0);
 }
 
-TEST_WITH(object_is_called_on_when_it_is_ours, open_three, close_all)
+TEST_WITH(object_of_the_caller_is_called_on, open_three, close_all)
 {
     struct tenrec_rref *r = remote_table(c.worker[0], "worker0", 4);
 
@@ -463,7 +463,7 @@ TEST_WITH(release_all_makes_references_unusable, open_three, close_all)
     tenrec_rref_drop(s);
 }
 
-TEST_WITH(release_all_names_remaining_holders_when_it_times_out, open_three, close_all)
+TEST_WITH(release_all_names_remaining_holders_at_its_timeout, open_three, close_all)
 {
     struct tenrec_rref *r = new_int(c.worker[0], 2);
     struct tenrec_value arg = tenrec_value_rref(r);

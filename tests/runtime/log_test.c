@@ -55,7 +55,7 @@ TEST(error_stays_one_line_when_text_steers_the_terminal)
 }
 
 /* Whatever the place takes, so that each cut of the text is met. */
-TEST(error_ends_with_a_whole_character_when_a_place_cuts_it)
+TEST(error_ends_with_a_whole_character_when_cut_by_a_place)
 {
     char many[sizeof((tenrec_error *)0)->text] = "", place[8];
 
@@ -211,7 +211,7 @@ TEST(sink_goes_on_when_a_socket_has_no_reader)
     check_sink(fd[0], fd[1]);
 }
 
-TEST(sink_lets_a_pipe_end_when_the_program_closes_it)
+TEST(sink_lets_a_pipe_end_when_closed_by_the_program)
 {
     char text[1024];
     int fd[2];

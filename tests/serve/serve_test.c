@@ -121,7 +121,7 @@ TEST(serve_decodes_arguments_once_when_the_result_stays)
 }
 
 /* By the thread that delivers, with the byte that is wrong. */
-TEST(serve_refuses_a_call_before_a_thread_is_used_when_it_is_malformed)
+TEST(serve_refuses_a_malformed_call_before_a_thread_is_used)
 {
     static const struct bad table[] = {
         BAD("\x80\x04\x4e\x2e", "does not begin with d9 d9 f7"),

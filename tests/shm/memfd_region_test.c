@@ -23,7 +23,7 @@ static struct memfd_region make(enum memfd_region_access access)
     return r;
 }
 
-TEST(region_is_visible_in_a_process_that_maps_it)
+TEST(region_is_visible_in_another_process)
 {
     struct memfd_region own = make(REGION_READ), other;
     tenrec_error err;
@@ -50,7 +50,7 @@ TEST(region_cannot_be_written_by_readers)
     memfd_region_close(&own);
 }
 
-TEST(region_can_be_written_when_it_is_for_writers)
+TEST(region_for_writers_can_be_written)
 {
     struct memfd_region own = make(REGION_WRITE), other;
     tenrec_error err;
@@ -86,7 +86,7 @@ TEST(region_gives_whole_pages_back)
     memfd_region_close(&own);
 }
 
-TEST(region_is_refused_when_it_could_be_cut)
+TEST(region_is_refused_when_not_sealed)
 {
     const int fd = memfd_create("cut", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     struct memfd_region r;
@@ -98,7 +98,7 @@ TEST(region_is_refused_when_it_could_be_cut)
     close(fd);
 }
 
-TEST(region_is_refused_when_it_is_no_memfd)
+TEST(region_is_refused_when_not_a_memfd)
 {
     int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), line[2];
     struct memfd_region r;
@@ -112,7 +112,7 @@ TEST(region_is_refused_when_it_is_no_memfd)
     assert_int_equal(memfd_region_map(-1, REGION_READ, &r, NULL), TENREC_EPROTOCOL);
 }
 
-TEST(region_is_refused_when_it_is_empty)
+TEST(region_is_refused_when_empty)
 {
     const int fd = memfd_create("empty", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     struct memfd_region r;
@@ -124,7 +124,7 @@ TEST(region_is_refused_when_it_is_empty)
     assert_int_equal(memfd_region_make(PTRDIFF_MAX, REGION_READ, &r, NULL), TENREC_ENOMEM);
 }
 
-TEST(region_says_so_when_descriptors_are_out)
+TEST(region_reports_a_lack_of_descriptors)
 {
     struct rlimit before, none;
     struct memfd_region r;

@@ -39,7 +39,7 @@ static void receive(int calls)
     }
 }
 
-TEST(receive_pool_serves_results_again_when_they_are_dropped)
+TEST(receive_pool_serves_dropped_results_again)
 {
     struct storage_counts before, after;
 
@@ -62,7 +62,7 @@ TEST(receive_pool_serves_results_again_when_they_are_dropped)
     assert_int_equal(after.used_blocks, 0);
 }
 
-TEST(receive_pool_keeps_nothing_when_it_is_off)
+TEST(receive_pool_keeps_nothing_when_off)
 {
     struct storage_counts before = storage_pool_count(storage_pool_of_process()), after;
 

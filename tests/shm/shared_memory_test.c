@@ -88,7 +88,7 @@ TEST_WITH(shared_memory_gives_a_large_block_its_own_region_and_again, allow, den
     shared_block_drop(a);
 }
 
-TEST_WITH(shared_memory_uses_a_block_again_only_when_all_dropped_it, allow, deny)
+TEST_WITH(shared_memory_uses_a_block_again_only_when_dropped_by_all, allow, deny)
 {
     struct shared_block *a = make(20 * MIB, false), *other, *b;
     void *data = shared_block_data(a);
@@ -107,7 +107,7 @@ TEST_WITH(shared_memory_uses_a_block_again_only_when_all_dropped_it, allow, deny
     shared_block_drop(b);
 }
 
-TEST_WITH(shared_memory_finds_a_block_by_any_part_of_it, allow, deny)
+TEST_WITH(shared_memory_finds_a_block_by_any_part_of_the_block, allow, deny)
 {
     struct shared_block *a = make(10000, false), *b = make(10000, false), *found;
     char *data = shared_block_data(a);
@@ -173,7 +173,7 @@ TEST_WITH(shared_memory_moves_a_block_once, allow, deny)
     assert_int_equal(shared_memory_count().regions, 0);
 }
 
-TEST_WITH(shared_memory_says_so_when_descriptors_are_out, allow, deny)
+TEST_WITH(shared_memory_reports_a_lack_of_descriptors, allow, deny)
 {
     struct rlimit before, none;
     struct tenrec_tensor *t = NULL;
@@ -190,7 +190,7 @@ TEST_WITH(shared_memory_says_so_when_descriptors_are_out, allow, deny)
     assert_null(t);
 }
 
-TEST_WITH(shared_memory_says_so_when_memory_is_out, allow, deny)
+TEST_WITH(shared_memory_reports_a_lack_of_memory, allow, deny)
 {
     const int64_t shape[] = { INT64_C(1) << 46 };
     struct tenrec_tensor *t = NULL;
@@ -201,7 +201,7 @@ TEST_WITH(shared_memory_says_so_when_memory_is_out, allow, deny)
     assert_null(t);
 }
 
-TEST_WITH(shared_tensor_is_made_as_others_are, allow, deny)
+TEST_WITH(shared_tensor_is_made_like_other_tensors, allow, deny)
 {
     const int64_t shape[] = { 3, 0x10000 }, none[] = { 0 };
     const struct tenrec_tensor_desc *d;
@@ -229,7 +229,7 @@ TEST_WITH(shared_tensor_is_made_as_others_are, allow, deny)
         TENREC_EINVAL);
 }
 
-TEST_WITH(shared_tensor_is_copied_into_memory_of_ones_own, allow, deny)
+TEST_WITH(shared_tensor_is_copied_into_private_memory, allow, deny)
 {
     const int64_t shape[] = { 4, 1000 };
     struct tenrec_tensor *t = NULL, *copy = NULL;

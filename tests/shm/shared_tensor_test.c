@@ -209,7 +209,7 @@ TEST(shared_tensor_arrives_as_a_result)
     nothing_is_left();
 }
 
-TEST(shared_tensor_is_copied_into_the_buffer_when_one_is_given)
+TEST(shared_tensor_is_copied_into_a_given_buffer)
 {
     struct tenrec_call_options o = { .size = sizeof o };
     const struct tenrec_value bytes = tenrec_value_int(MIB);
@@ -322,7 +322,7 @@ TEST(shared_tensor_that_moves_may_be_written)
     nothing_is_left();
 }
 
-TEST(shared_tensors_come_several_with_others)
+TEST(shared_tensors_come_several_with_other_tensors)
 {
     static unsigned char plain[3000];
     const int64_t length = sizeof plain;

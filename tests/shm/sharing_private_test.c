@@ -36,8 +36,7 @@ TEST_WITH(sharing_private_is_written_by_its_receiver_alone, open_both, close_bot
 }
 
 /* Bytes written into pages of one tensor are not visible in the next tensor there. */
-TEST_WITH(sharing_private_memory_is_used_again_and_reads_as_its_owner_wrote_it, open_both,
-          close_both)
+TEST_WITH(sharing_private_memory_is_used_again_with_the_bytes_of_its_owner, open_both, close_both)
 {
     struct tenrec_tensor *keeps_the_region = make_private(MIB, 0);
     struct tenrec_tensor *t = make_private(MIB, 1), *got = carry(t);
@@ -112,7 +111,7 @@ TEST_WITH(sharing_private_regions_take_no_loans_to_be_read, open_both, close_bot
 }
 
 /* A forked child keeps its memory unchanged. */
-TEST_WITH(sharing_private_is_not_used_again_while_a_child_may_read_it, open_both, close_both)
+TEST_WITH(sharing_private_is_not_used_again_while_readable_by_a_child, open_both, close_both)
 {
     struct tenrec_tensor *t = make_private(MIB, 1), *got = carry(t);
     const void *data = bytes_of(t);

@@ -54,7 +54,7 @@ TEST_WITH(sharing_passes_descriptors_once, open_both, close_both)
     tenrec_tensor_drop(u);
 }
 
-TEST_WITH(sharing_gives_memory_back_when_the_holder_drops_it, open_both, close_both)
+TEST_WITH(sharing_gives_memory_back_when_dropped_by_the_holder, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 1), *got = carry(t);
 
@@ -67,7 +67,7 @@ TEST_WITH(sharing_gives_memory_back_when_the_holder_drops_it, open_both, close_b
     assert_int_equal(shared_memory_count().blocks, 0);
 }
 
-TEST_WITH(sharing_uses_memory_again_only_when_it_came_back, open_both, close_both)
+TEST_WITH(sharing_uses_memory_again_only_when_given_back, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 1), *got = carry(t), *u;
     void *data = bytes_of(t);
@@ -255,7 +255,7 @@ TEST_WITH(sharing_reclaims_undelivered_loans_when_the_connection_ends, open_both
     tenrec_tensor_drop(got);
 }
 
-TEST_WITH(sharing_takes_all_back_when_even_the_ledger_never_arrived, open_both, close_both)
+TEST_WITH(sharing_takes_all_memory_back_when_no_release_page_arrived, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 6);
     struct tenrec_share lost;

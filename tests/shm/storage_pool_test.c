@@ -148,7 +148,7 @@ TEST(storage_pool_keeps_nothing_by_default)
     assert_int_equal(wakes, 0);
 }
 
-TEST(storage_pool_asks_to_be_woken_once_while_it_keeps_something)
+TEST(storage_pool_asks_to_be_woken_once_while_blocks_are_kept)
 {
     struct storage_pool p = STORAGE_POOL_INIT;
     const uint64_t before = clock_now_ns();

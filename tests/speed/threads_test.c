@@ -117,7 +117,7 @@ static tenrec_status answering_work(struct tenrec_worker *w, void *arg, tenrec_e
 }
 
 /* The thread of the callee's backend. */
-TEST(threads_inline_functions_run_where_they_are_delivered)
+TEST(threads_inline_functions_run_on_the_delivering_thread)
 {
     run("adaptive", answering_work);
     run("sleep", answering_work);

@@ -39,7 +39,7 @@ TEST_WITH(bytes_reader_reads_written_bytes, NULL, teardown)
     assert_int_equal(r.at, r.len);
 }
 
-TEST_WITH(bytes_reader_says_how_many_bytes_it_needs, NULL, teardown)
+TEST_WITH(bytes_reader_says_how_many_bytes_a_read_needs, NULL, teardown)
 {
     struct bytes_reader r;
 

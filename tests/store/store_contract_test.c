@@ -159,7 +159,7 @@ static void *set_from_thread(void *arg)
     return NULL;
 }
 
-TEST_WITH(store_wait_ends_when_others_set, place_make, place_drop)
+TEST_WITH(store_wait_ends_when_other_threads_set, place_make, place_drop)
 {
     const char *keys[] = { "one", "two" };
     struct setter t1 = { .p = place, .key = "one" }, t2 = { .p = place, .key = "two" };
@@ -250,7 +250,7 @@ TEST_WITH(store_compare_set_swaps_only_when_equal, place_make, place_drop)
     holds(place, place->s, "cs", "third", 5);
 }
 
-TEST_WITH(store_check_tells_whether_all_are_there, place_make, place_drop)
+TEST_WITH(store_check_tells_whether_all_keys_exist, place_make, place_drop)
 {
     const char *keys[] = { "c1", "c2" };
     bool all = true;
@@ -263,7 +263,7 @@ TEST_WITH(store_check_tells_whether_all_are_there, place_make, place_drop)
     assert_true(all);
 }
 
-TEST_WITH(store_delete_tells_whether_it_was_there, place_make, place_drop)
+TEST_WITH(store_delete_tells_whether_the_key_existed, place_make, place_drop)
 {
     int64_t before, after;
     bool there;

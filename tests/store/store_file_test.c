@@ -91,7 +91,7 @@ TEST_WITH(file_writes_the_records_of_torch, make_dir, drop_dir)
     assert_true(is_there()); /* the number of workers was not set */
 }
 
-TEST_WITH(file_reads_records_that_others_append, make_dir, drop_dir)
+TEST_WITH(file_reads_records_that_other_clients_append, make_dir, drop_dir)
 {
     struct tenrec_store *s;
     const char *b = "b";
@@ -135,7 +135,7 @@ TEST_WITH(file_starts_anew_when_the_file_was_removed, make_dir, drop_dir)
     tenrec_store_close(s);
 }
 
-TEST_WITH(file_call_ends_when_another_keeps_the_lock, make_dir, drop_dir)
+TEST_WITH(file_call_ends_when_another_process_keeps_the_lock, make_dir, drop_dir)
 {
     struct tenrec_store *s = open_it();
     int fd = open(path, O_RDWR);
@@ -192,7 +192,7 @@ TEST_WITH(file_is_made_for_its_user_alone, make_dir, drop_dir)
     tenrec_store_close(s);
 }
 
-TEST_WITH(file_refuses_a_file_that_others_can_write, make_dir, drop_dir)
+TEST_WITH(file_refuses_a_file_that_other_users_can_write, make_dir, drop_dir)
 {
     static const mode_t modes[] = { 0620, 0602, 0666 };
     struct tenrec_store *s = NULL;
@@ -230,7 +230,7 @@ static void keep_log(void *arg, enum tenrec_log_level level, const char *part, c
 }
 
 /* As torch's FileStore makes it. */
-TEST_WITH(file_warns_once_of_a_file_that_others_can_read, make_dir, drop_dir)
+TEST_WITH(file_warns_once_of_a_file_that_other_users_can_read, make_dir, drop_dir)
 {
     struct tenrec_store *s;
     char *first;

@@ -214,7 +214,7 @@ static void *wait_until_cut(void *arg)
 }
 
 /* The server lives, and the key never comes. */
-TEST(client_wait_ends_when_another_thread_cuts_it)
+TEST(client_wait_ends_when_cut_by_another_thread)
 {
     struct tenrec_store_server *server;
     struct cut c = { .st = TENREC_OK };

@@ -260,7 +260,7 @@ TEST_WITH(operations_wait_for_nothing_when_their_deadline_is_long_over, server_s
 }
 
 /* The answers to what is asked first show that the server lives. */
-TEST_WITH(wait_names_its_key_when_the_server_hangs_in_it, server_starts, server_stops)
+TEST_WITH(wait_names_its_key_when_the_server_hangs_in_the_wait, server_starts, server_stops)
 {
     static const struct turn check = { false, 19, "\1", 1 };
     struct tenrec_store *s = opened();

@@ -103,7 +103,7 @@ static void *remove_it(void *arg)
     return NULL;
 }
 
-TEST(client_waits_again_for_a_key_that_is_removed_before_it_is_read)
+TEST(client_waits_again_for_a_key_that_is_removed_before_the_read)
 {
     struct script t;
     struct tenrec_store *s;
@@ -161,7 +161,7 @@ static void *remove_the_other(void *arg)
     return NULL;
 }
 
-TEST(client_keeps_a_value_that_it_has_read_when_its_key_is_removed)
+TEST(client_keeps_a_read_value_when_the_key_is_removed)
 {
     const char *keys[] = { "a", "b" };
     struct store_value value[2] = { { 0 } };

@@ -107,7 +107,7 @@ static void watches(struct peer *p, const char *key)
     bytes_free(&b);
 }
 
-TEST_WITH(watcher_is_dropped_when_it_does_not_read, begin, end)
+TEST_WITH(watcher_that_does_not_read_is_dropped, begin, end)
 {
     struct peer writer, watcher = { .reads = false };
 
@@ -126,7 +126,7 @@ TEST_WITH(watcher_is_dropped_when_it_does_not_read, begin, end)
 }
 
 /* All in what one read brought, before the loop can write. */
-TEST_WITH(watcher_gets_its_changes_as_they_come, begin, end)
+TEST_WITH(watcher_that_reads_gets_all_changes_of_one_read, begin, end)
 {
     struct peer writer, watcher = { .reads = true };
     struct bytes b = { 0 };
@@ -177,7 +177,7 @@ TEST_WITH(list_is_answered_as_its_peer_reads, begin, end)
     store_session_drop(p.s);
 }
 
-TEST_WITH(sessions_share_one_budget_and_the_largest_goes, begin, end)
+TEST_WITH(sessions_share_one_budget_and_the_largest_session_goes, begin, end)
 {
     struct peer big[10], small;
 
@@ -222,7 +222,7 @@ TEST_WITH(request_that_does_not_become_whole_ends, begin, end)
 }
 
 /* Each byte of a long list is parsed once, however the list is cut. */
-TEST_WITH(parsing_goes_on_where_it_stopped, begin, end)
+TEST_WITH(parsing_goes_on_at_the_last_position, begin, end)
 {
     struct store_parser parser = { .at = 0 };
     struct store_request r;
@@ -278,7 +278,7 @@ static size_t put_number(uint8_t *to, uint64_t n)
 }
 
 /* Of what one read brought the last bytes lie beyond the limit. */
-TEST_WITH(request_is_refused_when_it_goes_on_beyond_its_limit, begin, end)
+TEST_WITH(request_that_goes_on_beyond_its_limit_is_refused, begin, end)
 {
     const size_t last = STORE_MAX_REQUEST - 2 * STORE_MAX_VALUE - 9 - 3 * 17;
     const size_t value[] = { STORE_MAX_VALUE, STORE_MAX_VALUE, last, STORE_MAX_VALUE };

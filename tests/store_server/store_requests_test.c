@@ -125,7 +125,7 @@ TEST_WITH(server_push_wakes_one_waiter, start_server, stop_server)
 }
 
 /* As torch's server: the count is a number under the key, which stays. */
-TEST_WITH(server_holds_barrier_until_all_came, start_server, stop_server)
+TEST_WITH(server_holds_barrier_until_all_clients_came, start_server, stop_server)
 {
     int a = dial_2_2(), b = dial_2_2();
 

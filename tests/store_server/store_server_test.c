@@ -46,7 +46,7 @@ static void keep_log(void *arg, enum tenrec_log_level level, const char *part, c
     pthread_mutex_unlock(&log_lock);
 }
 
-TEST_WITH(server_says_why_it_closed_a_connection, start_server, stop_server)
+TEST_WITH(server_gives_the_reason_for_a_closed_connection, start_server, stop_server)
 {
     struct timespec until;
     int fd = dial();
@@ -177,7 +177,7 @@ TEST_WITH(server_goes_on_when_clients_vanish_in_a_wait, start_server, stop_serve
 }
 
 /* Also a process with few descriptors, half of them for the clients' ends. */
-TEST_WITH(server_drops_the_oldest_silent_connection_for_a_new_one, start_server, stop_server)
+TEST_WITH(server_drops_the_oldest_silent_connection_for_a_new_connection, start_server, stop_server)
 {
     enum { FEW = 128, SILENT = 60 };
     struct rlimit before, few;

@@ -25,7 +25,7 @@ def system_calls_from_all_to_all_when_there_are_8():
     all_to_all(8, 3)
 
 
-def system_calls_itself_when_it_is_alone_without_launcher():
+def system_calls_itself_when_alone_without_launcher():
     got = run(*WRAPPER, ALL_TO_ALL, 2, env=backend())
     equal((got.returncode, got.stderr), (0, ""), "status and errors")
     equal(got.stdout, "worker0 of 1: 6 calls\n")
@@ -85,7 +85,7 @@ def system_serves_at_once_when_rank_0_comes_last():
         crew.leave()
 
 
-def system_keeps_groups_apart_when_they_share_a_store():
+def system_keeps_groups_of_one_store_apart():
     with Crew().start([backend()]) as agent, Crew() as crew:
         port = agent[0].do("serve")
         env = by_hand(2, **at(port), TORCHELASTIC_USE_AGENT_STORE="True")
@@ -116,7 +116,7 @@ def system_keeps_groups_apart_when_two_run_at_once():
         other.leave()
 
 
-def system_refuses_a_rank_when_it_is_taken():
+def system_refuses_a_taken_rank():
     with Crew().run(2) as crew, Crew() as stranger:
         crew.all("init")
         with open(f"/proc/{crew[1].pid}/environ", encoding="utf-8") as f:

@@ -66,7 +66,7 @@ def system_joins_and_leaves_while_the_others_go_on():
         leave(c, d, a)
 
 
-def system_takes_a_killed_one_out_and_uses_its_id_and_name_again():
+def system_removes_a_killed_member_and_uses_its_id_and_name_again():
     with Group() as crew:
         a, b, c = crew.add(), crew.add(), crew.add()
         call(a, "worker1")
@@ -86,7 +86,7 @@ def system_takes_a_killed_one_out_and_uses_its_id_and_name_again():
         leave(again, c, a)
 
 
-def system_lets_one_in_at_once_where_its_former_life_was_killed():
+def system_admits_a_worker_at_once_when_its_former_life_was_killed():
     slow = {"TENREC_WORKER__HEARTBEAT": "60s"}
     with Group() as crew:
         b = crew.add(rank=1, **slow)
@@ -99,7 +99,7 @@ def system_lets_one_in_at_once_where_its_former_life_was_killed():
         leave(again)
 
 
-def system_takes_a_stopped_one_out_and_lets_it_join_anew():
+def system_removes_a_stopped_member_and_lets_the_worker_join_anew():
     with Group() as crew:
         a, b, c = crew.add(), crew.add(), crew.add()
         call(b, "worker0")
@@ -122,7 +122,7 @@ def system_takes_a_stopped_one_out_and_lets_it_join_anew():
         leave(b, c, a)
 
 
-def system_keeps_one_that_was_stopped_for_less_than_the_looks():
+def system_keeps_a_member_that_was_stopped_for_less_than_the_looks():
     with Group() as crew:
         patient = {"TENREC_WORKER__HEARTBEAT_MISSES": "100"}
         a, b = crew.add(**patient), crew.add(**patient)
@@ -136,7 +136,7 @@ def system_keeps_one_that_was_stopped_for_less_than_the_looks():
         leave(b, a)
 
 
-def system_joins_after_others_were_killed_while_they_joined():
+def system_joins_after_other_joiners_were_killed():
     with Group() as crew:
         a = crew.add()
         for delay_ms in range(0, 60, 10):
@@ -152,7 +152,7 @@ def system_joins_after_others_were_killed_while_they_joined():
         leave(last, a)
 
 
-def system_fails_a_gather_when_one_of_it_is_killed():
+def system_fails_a_gather_when_a_participant_is_killed():
     with Group() as crew:
         a, b, c = crew.add(), crew.add(), crew.add()
         crew.all(f"barrier {LONG_MS}", ranks=(1, 2, 3))

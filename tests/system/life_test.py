@@ -48,7 +48,7 @@ def system_joins_when_a_failed_init_is_repeated_with_all():
         crew.leave()
 
 
-def system_tells_all_when_two_workers_have_one_name():
+def system_tells_all_workers_when_two_have_one_name():
     with Crew().run(3) as crew:
         for rank, name in enumerate(("same", "same", "other")):
             crew[rank].say(f"init worker.name={name}")
@@ -59,7 +59,7 @@ def system_tells_all_when_two_workers_have_one_name():
         crew.finish()
 
 
-def system_tells_all_when_world_sizes_differ():
+def system_tells_all_workers_when_world_sizes_differ():
     with Crew() as crew:
         crew.start([backend(RANK="0", WORLD_SIZE="2"), backend(RANK="1", WORLD_SIZE="3")])
         for code, _, text in crew.all_fail(f"init init_method=file://{crew.folder.name}/store"):
@@ -93,7 +93,7 @@ def system_says_where_when_a_variable_is_wrong():
 
 # ---- leaving and coming back ------------------------------------------------
 
-def system_leaves_together_when_all_get_sigterm():
+def system_leaves_together_when_all_workers_get_sigterm():
     with Crew().run(3, on_term="handle") as crew:
         crew.all("init")
         crew.all("exchange 1")
@@ -114,7 +114,7 @@ def system_ends_its_wait_first_when_sigterm_comes_in_a_call():
         equal(crew.ended(), (0, "", ""), "status and output")
 
 
-def system_waits_for_calls_of_others_when_it_leaves():
+def system_waits_for_calls_of_others_at_shutdown():
     with Crew().run(3) as crew:
         crew.all("init")
         crew[0].do(f"start worker1 hold {LONG_MS}")
@@ -141,7 +141,7 @@ def system_names_the_late_when_a_shutdown_is_not_graceful_in_time():
         crew.finish()
 
 
-def system_comes_back_when_all_init_again():
+def system_comes_back_when_all_workers_init_again():
     with Crew().run(3) as crew:
         for _ in range(3):
             crew.all("init")
@@ -172,7 +172,7 @@ def system_comes_back_when_rank_0_serves_the_store_again():
         crew.finish()
 
 
-def system_comes_back_in_a_new_process_when_one_was_killed():
+def system_comes_back_in_a_new_process_after_a_kill():
     with Crew() as crew:
         settings = f"init init_method=file://{crew.folder.name}/store"
         crew.start(by_hand(2)).all(settings)
@@ -197,7 +197,7 @@ def forked(crew, parent):
     return child
 
 
-def system_gives_a_child_a_worker_of_its_own_when_it_makes_one():
+def system_gives_a_forked_child_a_worker_of_its_own():
     with Crew().run(2) as crew:
         crew.all("init")
         crew.all("exchange 1")
@@ -219,7 +219,7 @@ def system_gives_a_child_a_worker_of_its_own_when_it_makes_one():
         crew.finish()
 
 
-def system_is_noticed_when_it_leaves_and_its_child_lives_on():
+def system_end_of_a_worker_is_noticed_when_its_child_lives_on():
     with Crew().run(2) as crew:
         crew.all("init")
         crew.all("exchange 1")
@@ -235,7 +235,7 @@ def system_is_noticed_when_it_leaves_and_its_child_lives_on():
 
 # ---- threads ----------------------------------------------------------------
 
-def system_leaves_signals_to_the_program_when_it_runs():
+def system_leaves_signals_to_the_program():
     with Crew().run(2) as crew:
         crew.all("init")
         crew.all("exchange 2")

@@ -65,7 +65,7 @@ def look_ping_says_why_better_ways_are_not_used():
         crew.leave()
 
 
-def look_ping_lists_the_members_when_none_is_named():
+def look_ping_lists_the_members_when_no_member_is_named():
     with Crew().run(2) as crew:
         crew.all("init")
         got = ping("--store", store_of(crew[0]))
@@ -146,7 +146,7 @@ def look_names_the_groups_when_there_is_no_such_group():
         crew.leave()
 
 
-def look_says_so_when_the_store_has_no_group():
+def look_reports_a_store_without_group():
     with Crew().run(1) as crew:
         contains(fails("ping", "--store", store_of(crew[0])), "has no group of workers")
         crew.finish()
@@ -187,7 +187,7 @@ def look_names_the_missing_rank_when_the_group_is_not_complete():
         crew.leave()
 
 
-def look_says_so_when_the_worker_was_killed():
+def look_reports_a_worker_that_was_killed():
     with Crew().start(by_hand(2, **at(free_port()))) as crew:
         crew.all("init")
         crew[1].send_signal(signal.SIGKILL)
@@ -204,7 +204,7 @@ def look_says_so_when_the_worker_was_killed():
         crew.release([0])
 
 
-def look_says_so_when_the_worker_has_left():
+def look_reports_a_worker_that_has_left():
     with Crew().start(by_hand(2)) as crew:
         store = f"file://{crew.folder.name}/store"
         crew.all(f"init init_method={store}")

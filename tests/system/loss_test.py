@@ -50,7 +50,7 @@ def system_tells_the_loss_of_a_caller_within_a_second():
         contains(text, "EPEER_LOST 1 worker1")
 
 
-def system_tells_a_loss_once_when_both_called_each_other():
+def system_tells_a_loss_once_when_both_workers_called_each_other():
     with joined(3) as crew:
         crew[0].do(f"call worker1 echo {LONG_MS} x")
         crew[1].do(f"call worker0 echo {LONG_MS} x")
@@ -106,7 +106,7 @@ def system_fails_later_calls_when_the_callee_was_killed():
             blames(got, GONE, "worker1")
 
 
-def system_goes_on_among_the_others_when_one_is_killed():
+def system_goes_on_among_the_others_when_a_worker_is_killed():
     with joined(4) as crew:
         crew.all("exchange 1")
         kill(crew[3])

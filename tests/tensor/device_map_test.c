@@ -186,7 +186,7 @@ TEST(device_table_accepts_a_map_for_an_unknown_worker_when_workers_may_join)
               (const char *const[]){ "'none_exist'", "cuda:7 does not exist on 'w0'", NULL });
 }
 
-TEST(device_table_refuses_two_devices_that_go_to_one)
+TEST(device_table_refuses_two_devices_that_go_to_one_device)
 {
     FAILS("w0 2 w1{1:0,0:0}; w1 2", "worker.device_maps of 'w0'", "map for 'w1'",
           "cuda:1 and cuda:0 both go to cuda:0");
@@ -227,7 +227,7 @@ TEST(device_table_tells_the_first_workers_mistake_first)
     FAILS("w0 2; w1 2 nobody{0:0}; w2 2 w1{5:5}", "of 'w1'");
 }
 
-TEST(device_table_wants_counts_of_those_that_are_named)
+TEST(device_table_wants_counts_of_named_workers)
 {
     struct table t;
 
@@ -319,7 +319,7 @@ TEST(device_list_is_the_given_list_or_that_of_the_maps)
 
 /* ---- records ------------------------------------------------------------------------- */
 
-TEST(device_record_comes_back_as_it_went)
+TEST(device_record_comes_back_unchanged)
 {
     struct store_value bytes;
     struct device_row back;

@@ -56,7 +56,7 @@ TEST(tensor_new_is_contiguous_and_aligned)
     tenrec_tensor_drop(t);
 }
 
-TEST(tensor_new_has_one_element_when_it_is_a_scalar)
+TEST(tensor_new_has_one_element_for_a_scalar)
 {
     struct tenrec_tensor *t = NULL;
 
@@ -139,7 +139,7 @@ TEST(tensor_from_data_frees_once_when_the_last_holder_drops)
     tenrec_tensor_drop(NULL);
 }
 
-TEST(tensor_from_data_leaves_the_data_when_it_is_refused)
+TEST(tensor_from_data_leaves_the_data_when_refused)
 {
     struct freed freed = { 0, NULL };
     const int64_t shape[] = { 3 };
@@ -202,7 +202,7 @@ static void *share_and_drop(void *arg)
     return NULL;
 }
 
-TEST(tensor_is_freed_once_when_threads_share_it)
+TEST(tensor_is_freed_once_when_shared_by_threads)
 {
     struct freed freed = { 0, NULL };
     const int64_t shape[] = { 1 };
@@ -224,7 +224,7 @@ TEST(tensor_is_freed_once_when_threads_share_it)
 
 /* ---- contiguous --------------------------------------------------------------- */
 
-TEST(tensor_contiguous_is_itself_when_it_fills_its_storage)
+TEST(tensor_contiguous_returns_the_same_tensor_when_its_storage_is_full)
 {
     const int64_t shape[] = { 2, 3 };
     struct tenrec_tensor *t = NULL, *same = NULL;
@@ -321,7 +321,7 @@ static uint64_t sent_bytes(int64_t n, size_t room)
     return bytes;
 }
 
-TEST(tensor_send_is_the_whole_storage_when_the_view_is_large_or_it_is_small)
+TEST(tensor_send_is_the_whole_storage_when_the_view_is_large_or_the_storage_small)
 {
     assert_int_equal(sent_bytes(1500, 2048), 8192); /* more than half */
     assert_int_equal(sent_bytes(1, 2047), 8188);    /* below 8 KiB */
@@ -389,7 +389,7 @@ TEST(tensor_of_a_descriptor_is_refused_when_the_offset_is_beyond)
 
 /* ---- names ------------------------------------------------------------------------ */
 
-TEST(tensor_dtype_has_a_name_when_torch_has_one)
+TEST(tensor_dtype_has_the_name_of_torch)
 {
     assert_string_equal(tenrec_dtype_name(TENREC_FLOAT32), "float32");
     assert_string_equal(tenrec_dtype_name(TENREC_BFLOAT16), "bfloat16");
@@ -447,7 +447,7 @@ TEST(dlpack_in_is_not_copied_and_deleted_once)
     assert_int_equal(s.deleted, 1);
 }
 
-TEST(dlpack_in_is_row_major_when_it_has_no_strides)
+TEST(dlpack_in_is_row_major_without_strides)
 {
     struct dl_source s;
     struct tenrec_tensor *t = NULL;
@@ -475,7 +475,7 @@ static void dlpack_in_refuses(struct dl_source *s, tenrec_status status, const c
     dl_init(s);
 }
 
-TEST(dlpack_in_is_refused_and_not_deleted_when_it_cannot_be)
+TEST(dlpack_in_refuses_invalid_tensors_and_does_not_delete_them)
 {
     struct dl_source s;
 
@@ -501,7 +501,7 @@ TEST(dlpack_in_is_refused_and_not_deleted_when_it_cannot_be)
     dlpack_in_refuses(&s, TENREC_EINVAL, "no such element type");
 }
 
-TEST(dlpack_out_keeps_the_tensor_until_it_is_deleted)
+TEST(dlpack_out_keeps_the_tensor_until_deleted)
 {
     struct freed freed = { 0, NULL };
     const int64_t shape[] = { 2 };

@@ -31,7 +31,7 @@ TEST(future_refuses_a_value_with_flags)
     tenrec_future_drop(f);
 }
 
-TEST(value_get_stores_all_when_types_fit)
+TEST(value_get_stores_all_values_when_types_fit)
 {
     struct tenrec_tensor *t = small_tensor(), *got_t = NULL;
     const struct tenrec_value args[] = {
@@ -70,7 +70,7 @@ TEST(value_get_takes_an_integer_when_a_double_is_expected)
     assert_true(d == 3.0);
 }
 
-TEST(value_get_leaves_the_rest_when_optional_ones_miss)
+TEST(value_get_leaves_the_rest_when_optional_arguments_miss)
 {
     const struct tenrec_value args[] = { tenrec_value_int(3) };
     int64_t a = 0, b = 42;
@@ -80,7 +80,7 @@ TEST(value_get_leaves_the_rest_when_optional_ones_miss)
     assert_int_equal(b, 42);
 }
 
-TEST(value_get_reads_optional_ones_when_there)
+TEST(value_get_reads_optional_arguments_when_present)
 {
     const struct tenrec_value args[] = { tenrec_value_int(3), tenrec_value_int(4) };
     int64_t a = 0, b = 42;
@@ -114,7 +114,7 @@ TEST(value_get_says_how_many_when_the_count_is_wrong)
     assert_string_equal(err.text, "takes 1 to 2 arguments, got 0");
 }
 
-TEST(value_get_refuses_text_when_a_zero_byte_is_in_it)
+TEST(value_get_refuses_text_with_a_zero_byte)
 {
     struct tenrec_value v = tenrec_value_of(TENREC_VALUE_TEXT, 3);
     const char *text;
@@ -125,7 +125,7 @@ TEST(value_get_refuses_text_when_a_zero_byte_is_in_it)
     assert_non_null(strstr(err.text, "zero byte"));
 }
 
-TEST(value_get_refuses_a_letter_when_it_is_none)
+TEST(value_get_refuses_an_unknown_letter)
 {
     const struct tenrec_value v = tenrec_value_int(1);
     tenrec_error err;
@@ -209,14 +209,14 @@ TEST(value_copy_refuses_when_nested_too_deep)
     assert_non_null(strstr(err.text, "deeper than 64"));
 }
 
-TEST(value_copy_refuses_when_the_type_is_none)
+TEST(value_copy_refuses_an_unknown_type)
 {
     struct tenrec_value v = tenrec_value_of((enum tenrec_value_type)99, 0), *copy = NULL;
 
     assert_int_equal(tenrec_value_copy(&v, &copy, NULL), TENREC_EINVAL);
 }
 
-TEST(value_type_name_says_so_when_the_type_is_none)
+TEST(value_type_name_tells_an_unknown_type)
 {
     assert_string_equal(tenrec_value_type_name(TENREC_VALUE_MAP), "a map");
     assert_string_equal(tenrec_value_type_name(99), "of an unknown type");

@@ -112,7 +112,7 @@ static tenrec_status fail_behind_one(const struct tenrec_test *t, tenrec_error *
     return st;
 }
 
-TEST(kit_tells_the_first_failure_when_others_follow_from_it)
+TEST(kit_tells_the_first_failure_when_other_failures_follow)
 {
     tenrec_error err;
 
@@ -320,7 +320,7 @@ TEST(kit_lets_a_worker_die_on_purpose)
     }
 }
 
-TEST(kit_says_so_when_no_worker_fails_within_the_limit)
+TEST(kit_reports_that_no_worker_fails_within_the_limit)
 {
     struct tenrec_test_options o = options(TENREC_TEST_THREADS, NULL);
     struct tenrec_test_group *g = NULL;
@@ -509,7 +509,7 @@ static tenrec_status setup_fails(struct tenrec_worker *w, int32_t rank, void *ar
     return rank == 0 ? tenrec_fail(err, TENREC_EINVAL, "not today") : TENREC_OK;
 }
 
-TEST(kit_ends_the_others_when_one_does_not_start)
+TEST(kit_ends_the_others_when_a_worker_does_not_start)
 {
     tenrec_error err;
 

@@ -107,7 +107,7 @@ def check_refuses_a_ring():
     refused(GOOD.replace("plugin: echo,", "plugin: echo, wraps: faulty,"), "F:", "wraps itself")
 
 
-def check_refuses_a_plugin_file_that_is_none():
+def check_refuses_a_file_that_is_no_plugin():
     refused(GOOD.replace("plugin: echo", "plugin: /etc/passwd"), "F:3:19: ", "/etc/passwd")
 
 

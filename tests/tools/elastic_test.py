@@ -149,7 +149,7 @@ def elastic_joins_a_store_that_is_there():
         equal((got.returncode, got.stdout), (0, f"[0.0] none none 0 {url} job7\n"))
 
 
-def elastic_serves_the_store_where_it_is_told_to():
+def elastic_serves_the_store_at_the_address_of_the_option():
     for at, shown, address in (("127.0.0.2", "127.0.0.2", "127.0.0.2"), ("::1", "[::1]", "::1"),
                                ("[::1]:0", "[::1]", "::1")):
         got = elastic("1:1", "echo $MASTER_ADDR", "--serve", at, "--verbose")
@@ -160,7 +160,7 @@ def elastic_serves_the_store_where_it_is_told_to():
     contains(one_line(got.stderr), "cannot serve the store")
 
 
-def elastic_lets_no_worker_outlive_it():
+def elastic_leaves_no_worker_behind():
     with tempfile.TemporaryDirectory() as folder:
         p, pids = started("1:2", f"echo $$ >> {folder}/pids; echo $$; while :; do sleep 0.05; done")
         os.kill(pids["0.0"], signal.SIGKILL)

@@ -39,7 +39,7 @@ def backend(name, env=None):
     return found[0]
 
 
-def info_lists_the_plugins_that_it_finds():
+def info_lists_the_plugins_of_its_folders():
     echo = backend("echo")
     true(echo["path"].endswith("/echo.so"), f"path is {echo['path']}")
     true(echo["version"] and echo["summary"] and echo["abi"], f"something is missing: {echo}")
@@ -47,7 +47,7 @@ def info_lists_the_plugins_that_it_finds():
     true("wraps" in backend("faulty")["flags"], "faulty does not say that it wraps")
 
 
-def info_says_where_it_looks_for_plugins():
+def info_names_the_searched_folders():
     with tempfile.TemporaryDirectory() as folder:
         env = environment(TENREC_PLUGIN_PATH=f"{folder}:/nowhere")
         equal(info(env=env)["folders"][:2], [folder, "/nowhere"])
@@ -110,7 +110,7 @@ def info_lists_plugins_as_unusable_when_their_options_are_wrong():
         equal([b["name"] for b in info(env=env)["backends"] if b["name"] in ("crashes", "option_default")], [])
 
 
-def info_warns_of_a_plugin_folder_that_others_can_write():
+def info_warns_of_a_plugin_folder_that_other_users_can_write():
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)
         got = run(TENREC, "info", "--json", env=environment(TENREC_PLUGIN_PATH=folder))
@@ -176,7 +176,7 @@ def info_refuses_a_wrong_config():
             contains(one_line(got.stderr), part)
 
 
-def info_fails_when_it_cannot_write():
+def info_fails_when_its_output_is_not_writable():
     with open("/dev/full", "w", encoding="ascii") as full:
         for more in ([], ["--json"]):
             got = run_to(full, "info", *more)
@@ -189,7 +189,7 @@ def run_to(file, *args):
                           env=environment(), timeout=60, check=False)
 
 
-def info_refuses_words_that_it_does_not_know():
+def info_refuses_unknown_words():
     for args in (["x"], ["--jsn"], ["--config"]):
         got = run(TENREC, "info", *args)
         equal((got.returncode, got.stdout), (2, ""))
@@ -217,7 +217,7 @@ def info_version_is_told():
     equal(info()["version"], got.stdout.split()[1])
 
 
-def info_a_command_that_is_none_is_refused():
+def info_refuses_an_unknown_command():
     for args, part in ((["nosuch"], "'nosuch'"), (["help", "nosuch"], "'nosuch'")):
         got = run(TENREC, *args)
         equal((got.returncode, got.stdout), (2, ""))

@@ -124,7 +124,7 @@ def run_tells_the_signal_that_killed_a_rank():
     contains(one_line(got.stderr), "rank 1 failed: killed by SIGSEGV")
 
 
-def run_keeps_the_first_failure_when_others_fail_later():
+def run_keeps_the_first_failure_when_other_workers_fail_later():
     got = workers(2, "trap 'exit 9' TERM; if [ $RANK = 0 ]; then exit 3; fi; "
                      "while :; do sleep 0.05; done")
     equal(got.returncode, 3, "exit status")
@@ -132,7 +132,7 @@ def run_keeps_the_first_failure_when_others_fail_later():
     true("rank 1 failed" not in got.stderr, f"rank 1 is blamed: {got.stderr!r}")
 
 
-def run_lets_the_others_go_on_when_told_to():
+def run_lets_the_other_workers_go_on_when_told_to():
     got = workers(3, "[ $RANK = 1 ] && kill -KILL $$; [ $RANK = 2 ] && exit 5; read x; echo end", "--keep-going")
     equal(got.returncode in (5, 137), True, "exit status")
     contains(got.stderr, "rank 1 failed: killed by SIGKILL")
@@ -169,7 +169,7 @@ def run_exits_as_the_worker_that_a_forwarded_signal_ended():
     equal(p.returncode, 128 + signal.SIGTERM, "exit status")
 
 
-def run_kills_all_at_the_second_signal():
+def run_kills_all_workers_at_the_second_signal():
     p, pids = started(2, "trap 'echo no' TERM; echo $$; while :; do sleep 0.05; done",
                       "--grace", "1h")
     p.send_signal(signal.SIGTERM)
@@ -181,7 +181,7 @@ def run_kills_all_at_the_second_signal():
     true(not any(alive(pid) for pid in pids), "a worker is left")
 
 
-def run_lets_no_worker_outlive_it():
+def run_leaves_no_worker_behind():
     p, pids = started(3, "echo $$; while :; do sleep 0.05; done")
     p.kill()
     p.communicate(timeout=60)
@@ -209,7 +209,7 @@ def with_stdout(target, script):
     return run("sh", "-c", f'exec "$0" run -n 2 -- sh -c "$1" {target}', TENREC, script)
 
 
-def run_says_why_when_it_cannot_write():
+def run_says_why_when_its_output_is_not_writable():
     for target, why in (("> /dev/full", "No space left on device"), (">&-", "Bad file descriptor")):
         got = with_stdout(target, "echo x; exec sleep 300")
         equal(got.returncode, 1, "exit status")
@@ -267,7 +267,7 @@ def on_a_terminal(script, n):
     return shown.decode()
 
 
-def run_gives_rank_0_a_terminal_when_it_has_one():
+def run_gives_its_terminal_to_rank_0():
     shown = on_a_terminal("if test -t 1; then printf 'yes '; stty size <&1; else echo no; fi", 2)
     contains(shown, "[0] yes 24 76\r\n")
     contains(shown, "[1] no\r\n")

@@ -24,7 +24,7 @@ def figures(*args):
     return [json.loads(line) for line in got.stdout.splitlines()]
 
 
-def torch_peer_does_all_that_it_says():
+def torch_peer_does_all_announced_work():
     for mode, key in (("latency", "p50_us"), ("rate", "calls_per_s"), ("bandwidth", "gb_per_s"), ("drop", "gb_per_s")):
         for progress, via in (("sleep", "uv"), ("busy", "shm")):
             got = figures(mode, progress, via, "65536")
@@ -42,4 +42,4 @@ def torch_peer_refuses_unknown_arguments():
 if torch_is_here():
     main(globals(), "torch_peer_")
 else:
-    print("1..1\nok 1 - torch_peer_does_all_that_it_says # SKIP python3-torch is not installed")
+    print("1..1\nok 1 - torch_peer_does_all_announced_work # SKIP python3-torch is not installed")

@@ -39,7 +39,7 @@ def over(*transports, **options):
         "plugin": "tensorpipe", "options": dict(transports=list(transports), **options)}}}
 
 
-def tensors_arrive_as_they_were_sent(config):
+def tensors_arrive_unchanged(config):
     run(2, """
 init()
 if rank == 0:
@@ -57,7 +57,7 @@ rpc.shutdown()
 """, config)
 
 
-def unusual_tensors_arrive_as_torch_pickles_them(config):
+def unusual_tensors_arrive_as_pickled_by_torch(config):
     run(2, """
 init()
 if rank == 0:
@@ -98,7 +98,7 @@ rpc.shutdown()
 """, config)
 
 
-def what_is_sent_may_change_after_the_answer(config):
+def sent_tensors_may_change_after_the_answer(config):
     run(2, """
 init()
 if rank == 0:
@@ -340,8 +340,8 @@ rpc.shutdown()
 
 
 CASES = [
-    tensors_arrive_as_they_were_sent, unusual_tensors_arrive_as_torch_pickles_them,
-    pickled_tensors_lie_in_the_bytes_that_arrived, what_is_sent_may_change_after_the_answer,
+    tensors_arrive_unchanged, unusual_tensors_arrive_as_pickled_by_torch,
+    pickled_tensors_lie_in_the_bytes_that_arrived, sent_tensors_may_change_after_the_answer,
     nested_calls_end_with_one_thread, errors_reach_the_caller, a_worker_calls_itself, a_lost_worker_fails_calls,
     a_program_ends_without_shutdown, a_program_at_rest_uses_no_cpu, a_stranger_runs_nothing,
     a_forked_child_ends, calls_of_a_burst_begin_in_order,

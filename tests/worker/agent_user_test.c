@@ -235,7 +235,7 @@ TEST_WHEN(agent_user_tensors_outlive_their_message_when_taken, is_not_faulty, ma
     tenrec_tensor_drop(t);
 }
 
-TEST_WHEN(agent_user_tensors_land_where_they_are_placed, is_not_faulty, make, drop)
+TEST_WHEN(agent_user_tensors_land_in_placed_memory, is_not_faulty, make, drop)
 {
     const int64_t shape[] = { 4 };
     struct tenrec_msg *msg = request("x", 1);
@@ -326,7 +326,7 @@ TEST_WITH(agent_user_reads_messages_on_the_leading_thread, make, drop)
 }
 
 /* Between shm alone; elsewhere the tensor itself is as quick. */
-TEST_WHEN(agent_user_copies_tensors_for_a_receiver_that_maps_them, is_not_faulty, make, drop)
+TEST_WHEN(agent_user_copies_tensors_for_a_mapping_receiver, is_not_faulty, make, drop)
 {
     struct end *a = &pair->end[0], *b = &pair->end[1];
     const bool maps = strcmp(backend, "shm") == 0;
@@ -418,7 +418,7 @@ TEST_WHEN(agent_user_send_fails_after_stop, is_not_faulty, make, drop)
     assert_int_equal(pair->end[0].why.code, TENREC_ESHUTDOWN);
 }
 
-TEST_WHEN(agent_user_drain_returns_when_all_is_told, is_not_faulty, make, drop)
+TEST_WHEN(agent_user_drain_returns_after_all_completions, is_not_faulty, make, drop)
 {
     tenrec_error err;
 
@@ -429,7 +429,7 @@ TEST_WHEN(agent_user_drain_returns_when_all_is_told, is_not_faulty, make, drop)
     assert_becomes(atomic_load(&pair->end[1].got) == 20);
 }
 
-TEST_WHEN(agent_user_reads_on_when_it_is_resumed, is_not_faulty, make, drop)
+TEST_WHEN(agent_user_reads_on_when_resumed, is_not_faulty, make, drop)
 {
     send(pair, 0, request("hello", 0)); /* connected from now on */
     assert_becomes(atomic_load(&pair->end[1].got) == 1);

@@ -144,7 +144,7 @@ static void free_here(void *arg, void *data)
     free(data);
 }
 
-TEST(devices_are_asked_of_an_allocator_that_knows_them)
+TEST(devices_are_asked_of_an_allocator_that_knows_devices)
 {
     struct tenrec_allocator a = { .size = sizeof a,
                                   .alloc = alloc_on_device,

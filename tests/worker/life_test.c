@@ -409,7 +409,7 @@ TEST(life_starts_no_function_when_shut_down_at_once)
     assert_int_equal(atomic_load(&started), 0);
 }
 
-TEST(life_refuses_inline_functions_when_it_stops)
+TEST(life_refuses_inline_functions_when_the_worker_stops)
 {
     struct cluster c;
     tenrec_error err;

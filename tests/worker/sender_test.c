@@ -160,7 +160,7 @@ static tenrec_status call_noop(struct tenrec_worker *w, const char *to)
     return tenrec_rpc_sync(w, to, "noop", NULL, 0, NULL, NULL, NULL);
 }
 
-TEST(member_stays_callable_when_another_says_that_it_leaves)
+TEST(member_stays_callable_when_another_member_forges_its_leave)
 {
     struct tenrec_worker *w[WORKERS];
 

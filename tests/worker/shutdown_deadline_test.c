@@ -158,13 +158,13 @@ static void leave_alone(size_t who)
     tenrec_worker_drop(l[1 - who].w);
 }
 
-TEST(shutdown_has_one_deadline_when_it_times_out)
+TEST(shutdown_that_times_out_has_one_deadline)
 {
     leave_alone(0);
     leave_alone(1);
 }
 
-TEST(shutdown_is_graceful_when_both_come)
+TEST(shutdown_is_graceful_when_both_workers_come)
 {
     struct life l[2];
 

@@ -119,7 +119,7 @@ static void count_warning(void *arg, enum tenrec_log_level level, const char *pa
 }
 
 /* Its thread serves others afterwards. */
-TEST(worker_closes_a_scope_when_a_function_leaves_it_open)
+TEST(worker_closes_a_scope_that_a_function_left_open)
 {
     static const char *const fn[] = { "forget_scope", "forget_scope_inline" };
 

@@ -72,7 +72,7 @@ TEST(worker_refuses_wrong_arguments_with_typed_errors)
                      TENREC_EINVAL);
 }
 
-TEST(worker_refuses_arguments_when_they_point_nowhere)
+TEST(worker_refuses_arguments_that_point_nowhere)
 {
     const struct tenrec_entry entry = { NULL, tenrec_value_nil() };
     struct tenrec_value bad[] = { tenrec_value_of(TENREC_VALUE_TEXT, 1),
@@ -130,7 +130,7 @@ TEST(worker_times_out_an_async_call_without_a_waiter)
     tenrec_future_drop(f);
 }
 
-TEST(worker_sees_the_default_timeout_when_it_is_set)
+TEST(worker_sees_a_changed_default_timeout)
 {
     int64_t before = tenrec_worker_get_rpc_timeout(two.worker[0]);
     tenrec_error err;

@@ -56,7 +56,7 @@ TEST(worker_carries_tensors_of_many_sizes)
     }
 }
 
-TEST(worker_makes_a_strided_tensor_contiguous_when_it_sends)
+TEST(worker_makes_a_strided_tensor_contiguous_when_sent)
 {
     static float data[6] = { 0, 1, 2, 3, 4, 5 };
     const int64_t shape[] = { 3, 2 }, strides[] = { 1, 3 }; /* transposed */
@@ -74,7 +74,7 @@ TEST(worker_makes_a_strided_tensor_contiguous_when_it_sends)
     tenrec_tensor_drop(t);
 }
 
-TEST(worker_receives_into_the_buffer_when_one_is_given)
+TEST(worker_receives_into_a_given_buffer)
 {
     struct tenrec_call_options o = { .size = sizeof o };
     struct tenrec_value arg = tenrec_value_int(1000), *got = NULL;
@@ -141,7 +141,7 @@ static void free_here(void *arg, void *data)
     free(data);
 }
 
-TEST(worker_takes_the_users_memory_when_it_has_an_allocator)
+TEST(worker_takes_memory_from_the_users_allocator)
 {
     static int n; /* freed when the messages go, after the case */
     struct tenrec_allocator a = {

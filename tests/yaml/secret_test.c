@@ -47,7 +47,7 @@ TEST(secret_mask_hides_passwords_of_mistyped_urls)
     }
 }
 
-TEST(secret_mask_leaves_other_texts_as_they_are)
+TEST(secret_mask_leaves_other_texts_unchanged)
 {
     static const char *const cases[] = {
         "",

@@ -197,7 +197,7 @@ TEST(tree_is_bounded_in_bytes)
     free(text);
 }
 
-TEST(tree_says_the_variable_when_it_is_no_file)
+TEST(tree_names_the_variable_of_text_that_is_no_file)
 {
     const struct place variable = { .kind = PLACE_ENVIRONMENT, .name = "TENREC_X" };
     struct node *root = NULL;

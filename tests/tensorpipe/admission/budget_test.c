@@ -58,7 +58,7 @@ TEST(source_is_a_process_over_a_unix_socket)
         source_put(s[i]);
 }
 
-TEST(budget_refuses_beyond_its_limits_and_names_them)
+TEST(budget_refuses_beyond_its_limits_and_names_the_limit)
 {
     const struct tp_options o = { .max_stranger_bytes = 1000, .max_source_bytes = 400 };
     struct source *a = source_of("192.0.2.1"), *b = source_of("192.0.2.2");

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-TEST(crowd_calls_between_processes_and_sees_one_killed)
+TEST(crowd_calls_between_processes_and_sees_a_process_killed)
 {
     struct node n[2];
     struct call c = { .wake_fd = -1 };

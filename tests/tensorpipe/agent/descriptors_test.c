@@ -84,7 +84,7 @@ TEST(ring_or_tcp_carries_the_call_when_only_the_peer_lacks_descriptors)
     assert_true(over_ring > 0);
 }
 
-TEST(agent_raises_the_soft_limit_as_far_as_the_hard_one)
+TEST(agent_raises_the_soft_limit_as_far_as_the_hard_limit)
 {
     static const rlim_t hard[] = { 0, 100 };
 
@@ -147,7 +147,7 @@ int __wrap_setrlimit64(int resource, const struct rlimit *limit)
     return set_or_reserve(resource, limit, __real_setrlimit64);
 }
 
-TEST(agent_raises_the_limit_for_all_when_two_begin_at_once)
+TEST(agent_raises_the_limit_for_both_agents_that_begin_at_once)
 {
     const rlim_t needed = 128 + 2 * (32 + 2 * 4 * PEERS), low = 256;
     struct rlimit before, now;

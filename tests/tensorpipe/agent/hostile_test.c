@@ -143,7 +143,7 @@ TEST_WITH(agent_closes_a_pipe_whose_connections_do_not_come, setup, teardown)
 
 /* A caller that dies in the middle of its handshake: its connection may end before the
  * agent has read its identity. */
-TEST(agent_closes_a_pipe_one_of_whose_connections_ended_with_its_hello)
+TEST(agent_closes_a_pipe_when_a_connection_ended_with_its_hello)
 {
     struct node stranger;
     struct raw_pipe p;
@@ -465,7 +465,7 @@ TEST_WITH(agent_refuses_a_message_beyond_its_limit, setup, teardown)
     raw_pipe_close(&p);
 }
 
-TEST_WITH(agent_goes_on_accepting_after_it_ran_out_of_descriptors, setup, teardown)
+TEST_WITH(agent_goes_on_accepting_after_a_lack_of_descriptors, setup, teardown)
 {
     struct rlimit before, low;
     int fd[64], n_fd = 0, spare = dup(0);

@@ -82,7 +82,7 @@ static void assert_refused(const char *ifname, const char *listen_at, const char
         fail_msg("\"%s\" does not say \"%s\"", err.text, text);
 }
 
-TEST(listen_refuses_places_where_it_cannot_listen)
+TEST(listen_refuses_unusable_addresses)
 {
     assert_refused("nosuch0", "", "0", "fits \"nosuch0\"; there are lo (127.0.0.1");
     assert_refused("^*", "", "0", "fits \"^*\"; there are lo");

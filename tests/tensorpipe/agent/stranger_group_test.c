@@ -60,7 +60,7 @@ static int64_t await_answer(struct raw_pipe *p)
     return raw_recv_message(p, &id, buf, sizeof buf, &len);
 }
 
-TEST_WITH(members_are_callable_when_a_stranger_says_that_they_leave, join_all, leave_all)
+TEST_WITH(members_are_callable_when_a_stranger_forges_their_leave, join_all, leave_all)
 {
     const int64_t life = w[OTHER]->monitor->incarnation;
     unsigned char buf[512];
@@ -82,7 +82,7 @@ TEST_WITH(members_are_callable_when_a_stranger_says_that_they_leave, join_all, l
 enum { FLOOD = 20000, AT_ONCE = 100 };
 
 /* Versions that never come are asked for, and the store is looked at for each of them. */
-TEST_WITH(nobody_is_expelled_when_a_stranger_floods_a_member_with_views, join_all, leave_all)
+TEST_WITH(no_member_is_expelled_when_a_stranger_floods_a_member_with_views, join_all, leave_all)
 {
     unsigned char buf[512], *all;
     struct raw_pipe p;

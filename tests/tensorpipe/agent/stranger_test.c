@@ -43,7 +43,7 @@ static void assert_refused(uint64_t id)
 }
 
 /* A process of the same host sees what ids its own pipes get, before and after the victim's. */
-TEST_WITH(stranger_gets_no_connection_when_it_guesses_an_id, setup, teardown)
+TEST_WITH(stranger_that_guesses_an_id_gets_no_connection, setup, teardown)
 {
     struct raw_pipe before, victim, after;
 
@@ -160,7 +160,7 @@ TEST_WITH(member_with_two_pipes_is_lost_with_the_last, setup, teardown)
 }
 
 /* A proof is for one member: shown to another it is worth nothing. */
-TEST_WITH(proof_is_of_no_use_to_the_process_that_got_it, setup, teardown)
+TEST_WITH(proof_is_of_no_use_to_the_process_that_received_the_proof, setup, teardown)
 {
     const struct proof_life by = life_of(&n[0]), to = { 2, 1002, 0x600d };
     char text[IDENTITY_MAX];

@@ -201,7 +201,7 @@ TEST(channel_reads_the_memory_of_another_process)
     free(data);
 }
 
-TEST(channel_asks_for_bytes_that_it_may_no_longer_read)
+TEST(channel_asks_for_bytes_that_have_become_unreadable)
 {
     unsigned char *data = malloc(3 * MIB);
     struct node n[2];
@@ -220,7 +220,7 @@ TEST(channel_asks_for_bytes_that_it_may_no_longer_read)
     free(data);
 }
 
-TEST(channel_fails_a_call_when_the_peer_dies_while_it_is_read)
+TEST(channel_fails_a_call_when_the_peer_dies_during_the_read)
 {
     unsigned char *data = malloc(64 * MIB);
     struct node n[2];
@@ -373,7 +373,7 @@ static void note_release(void *arg, struct tenrec_msg *msg)
     atomic_store((atomic_bool *)arg, true);
 }
 
-TEST(channel_keeps_a_tensor_until_the_peer_has_it)
+TEST(channel_keeps_a_tensor_until_received_by_the_peer)
 {
     unsigned char *data = malloc(MIB);
     struct node n[2];

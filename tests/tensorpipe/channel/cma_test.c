@@ -126,7 +126,7 @@ TEST_WITH(tracer_is_another_process_once_the_first_is_released, setup, NULL)
     assert_false(kernel.named_others);
 }
 
-TEST_WITH(tracer_is_not_named_where_all_may_read, setup, NULL)
+TEST_WITH(tracer_is_not_named_where_all_processes_may_read, setup, NULL)
 {
     kernel.scope[0] = '0';
     kernel.allowed = NOBODY_NAMED;

@@ -22,7 +22,7 @@ static unsigned choose(struct path_selector *w, uint64_t len, unsigned n, uint64
     return both;
 }
 
-TEST(path_selector_tries_both_at_first)
+TEST(path_selector_tries_both_paths_at_first)
 {
     struct path_selector w = { 0 };
 
@@ -40,7 +40,7 @@ TEST(path_selector_tries_both_at_first)
     assert_int_equal(path_choose(&w, LEN, true), BY_BOTH);
 }
 
-TEST(path_selector_keeps_to_the_faster_one)
+TEST(path_selector_keeps_to_the_faster_path)
 {
     struct path_selector w = { 0 };
     unsigned both = choose(&w, LEN, 1000, 2000, 1000);
@@ -58,7 +58,7 @@ TEST(path_selector_seldom_tries_a_much_slower_path)
     assert_in_range(choose(&w, LEN, 10000, 1000, 200000), 2, 4);
 }
 
-TEST(path_selector_changes_over_when_the_other_becomes_faster)
+TEST(path_selector_changes_over_when_the_other_path_becomes_faster)
 {
     struct path_selector w = { 0 };
 

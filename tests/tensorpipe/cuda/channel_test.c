@@ -84,7 +84,7 @@ TEST(cuda_carries_several_tensors_of_one_message)
 }
 
 /* Each other question whether a copy is done is answered with no. */
-TEST(cuda_sends_pieces_in_order_when_later_ones_are_seen_done_first)
+TEST(cuda_sends_pieces_in_order_when_later_pieces_are_seen_done_first)
 {
     struct rig_setup setup = { .channels = "cuda_basic",
                                .two_processes = true,
@@ -98,7 +98,7 @@ TEST(cuda_sends_pieces_in_order_when_later_ones_are_seen_done_first)
 }
 
 /* One call's tensors are pieces of few that are there. */
-TEST(cuda_needs_no_more_pinned_memory_than_it_may_take)
+TEST(cuda_needs_no_more_pinned_memory_than_its_limit)
 {
     struct rig_setup setup = { .channels = "cuda_basic",
                                .two_processes = true,

@@ -74,7 +74,7 @@ TEST_WITH(memory_beyond_the_limit_goes_back, setup, teardown)
     assert_true(fake_live(FAKE_DEVICE_MEMORY) <= 10);
 }
 
-TEST_WITH(memory_that_is_kept_serves_when_there_is_no_other, setup, teardown)
+TEST_WITH(memory_that_is_kept_is_freed_when_the_driver_has_no_memory, setup, teardown)
 {
     const struct tenrec_stream s = stream(0);
     void *data = make(&s, BYTES), *other;
@@ -102,7 +102,7 @@ TEST_WITH(memory_may_be_dropped_when_no_agent_is_left, setup, teardown)
     devices_hold();
 }
 
-TEST_WITH(memory_says_which_device_has_none, setup, teardown)
+TEST_WITH(memory_error_names_the_device, setup, teardown)
 {
     const struct tenrec_stream s = stream(0), nowhere = { { TENREC_CUDA, 77 }, 0 };
     tenrec_error err;

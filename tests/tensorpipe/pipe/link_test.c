@@ -249,7 +249,7 @@ TEST(link_names_the_error_of_an_address)
     node_close(&n);
 }
 
-TEST(link_holds_early_requests_until_it_has_started)
+TEST(link_holds_early_requests_until_the_agent_has_started)
 {
     struct node n[2];
     struct tenrec_member member[2];

@@ -209,7 +209,7 @@ static size_t memory_in_use(void)
     return m.uordblks + m.hblkhd;
 }
 
-TEST(queue_charges_small_tensors_with_all_that_they_hold)
+TEST(queue_charges_small_tensors_with_all_held_memory)
 {
     const size_t limit = 32u << 20;
     struct node n[2];

@@ -161,7 +161,7 @@ static bool never(void *arg)
     return false;
 }
 
-TEST(lead_is_one_threads_at_a_time)
+TEST(lead_belongs_to_one_thread_at_a_time)
 {
     const struct tenrec_wait w = wait_of(never, NULL, FOREVER_NS);
     const struct tenrec_wait late = {
@@ -243,7 +243,7 @@ static void *set_flag(void *arg)
     return NULL;
 }
 
-TEST(lead_ends_when_it_is_woken)
+TEST(lead_ends_when_woken)
 {
     struct flag f = { .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
     struct tenrec_wait w = wait_of(is_set, &f, FOREVER_NS);

@@ -129,7 +129,7 @@ TEST(select_works_without_any_channel)
     assert_int_equal(wire_selection_connections(&s, &plain), 0);
 }
 
-TEST(select_refuses_more_pairs_than_it_can_hold)
+TEST(select_refuses_more_pairs_than_its_capacity)
 {
     static unsigned char buf[8192];
     struct wire_channel_device own[2] = { { CPU_DEVICE, "any" }, { GPU_DEVICE, "any" } };
@@ -181,7 +181,7 @@ TEST(brochure_refuses_malformed_bytes)
     }
 }
 
-TEST(brochure_refuses_more_names_than_it_walks)
+TEST(brochure_refuses_more_names_than_its_limit)
 {
     static unsigned char buf[1024];
     struct nop_writer w;

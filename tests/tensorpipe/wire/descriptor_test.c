@@ -263,7 +263,7 @@ TEST(descriptor_reply_needs_one_device_per_missing_target)
     assert_int_equal(descriptor_reply_read(h.data, h.len - 1, 2, devices, &err), TENREC_EPROTOCOL);
 }
 
-TEST(device_has_a_name_on_the_wire_only_when_peers_know_it)
+TEST(device_has_a_name_on_the_wire_only_when_known_to_peers)
 {
     const struct nop_device odd[] = { { nop_text("cpu"), 1 },
                                       { nop_text("cuda"), -1 },

@@ -72,7 +72,7 @@ TEST(identity_skips_fields_of_later_versions)
     assert_int_equal(read.proof, 0xabc);
 }
 
-TEST(identity_has_no_proof_when_none_was_written)
+TEST(identity_has_no_proof_when_no_proof_was_written)
 {
     const struct identity none = { IDENTITY_VERSION, 3, 7, 3, 0 };
     const struct identity longest = { UINT32_MAX, INT16_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX };

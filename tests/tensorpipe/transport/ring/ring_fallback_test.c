@@ -30,7 +30,7 @@ TEST(ring_is_not_used_by_a_peer_on_another_host)
 }
 
 /* Equal domains, and yet there is no way: the transports that are left are tried, down to TCP. */
-TEST(ring_is_left_out_where_it_leads_nowhere)
+TEST(ring_is_left_out_when_its_address_leads_nowhere)
 {
     static const char *const left[] = { "shm", "uv" };
 

@@ -95,7 +95,7 @@ TEST(ring_accepts_bytes_up_to_its_free_space)
     free(r);
 }
 
-TEST(ring_shows_nothing_before_it_is_published)
+TEST(ring_shows_nothing_before_the_publication)
 {
     struct ring *r = ring_new(0);
     char back[4];
@@ -194,7 +194,7 @@ TEST(ring_does_not_read_its_own_cursor_back)
 
 /* ---- wake-ups ---- */
 
-TEST(ring_wakes_a_reader_once_and_only_when_it_sleeps)
+TEST(ring_wakes_a_reader_once_and_only_when_asleep)
 {
     struct ring *r = ring_new(0);
 
@@ -211,7 +211,7 @@ TEST(ring_wakes_a_reader_once_and_only_when_it_sleeps)
     free(r);
 }
 
-TEST(ring_wakes_a_writer_when_half_is_free_or_all)
+TEST(ring_wakes_a_writer_when_half_or_all_space_is_free)
 {
     unsigned char data[SIZE] = { 0 };
     struct ring *r = ring_new(0);
@@ -432,7 +432,7 @@ static int count_fds(void)
     return n;
 }
 
-TEST(ring_setup_refuses_dangerous_files_and_keeps_none_of_them)
+TEST(ring_setup_refuses_dangerous_files_and_keeps_no_descriptor)
 {
     struct ring_end end;
     const char *why;

@@ -170,7 +170,7 @@ static void assert_answered(struct call *c)
     call_finish(c);
 }
 
-TEST_WITH(agent_goes_where_it_is_sent_on_to, setup, teardown)
+TEST_WITH(agent_follows_a_redirection, setup, teardown)
 {
     struct wire w[3];
     struct call c;

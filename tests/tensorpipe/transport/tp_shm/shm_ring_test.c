@@ -46,7 +46,7 @@ static uint64_t available(const struct shm_ring *r)
     return n;
 }
 
-TEST(ring_header_lies_as_tensorpipe_wants_it)
+TEST(ring_header_has_the_layout_of_tensorpipe)
 {
     const uint64_t words[2] = { SIZE, SIZE - 1 };
     struct both b;
@@ -98,7 +98,7 @@ TEST(ring_finds_out_a_marker_that_cannot_be)
     close_both(&b);
 }
 
-TEST(ring_of_ours_cannot_be_cut)
+TEST(ring_files_cannot_be_cut_by_the_peer)
 {
     struct both b;
 
@@ -129,7 +129,7 @@ static void assert_refused(int header, int data, const char *why)
     assert_text_has(err.text, why);
 }
 
-TEST(ring_is_refused_when_its_files_are_none)
+TEST(ring_is_refused_when_its_files_are_unsuitable)
 {
     int header = file_of(40), data = file_of(SIZE), pipes[2], disk;
     char path[] = "/var/tmp/shm_ring_test.XXXXXX";
@@ -180,7 +180,7 @@ TEST(ring_is_refused_when_its_header_lies)
 
 /* ---- reactor ---- */
 
-TEST(reactor_tells_tokens_in_order_until_it_is_full)
+TEST(reactor_tells_tokens_in_order_until_full)
 {
     struct both b;
     uint32_t token;
