@@ -138,9 +138,19 @@ static bool callers_spin(struct agent *a)
     return polls != seen || atomic_load_explicit(&a->ep.spinners, memory_order_relaxed) > 0;
 }
 
+/* Is a tensor or a large payload on its way? */
+static bool awaits_rest(const struct agent *a)
+{
+    for (unsigned i = 0; i < a->n_hot; i++)
+        if (!a->hot[i]->outgoing && a->hot[i]->read.n_lead)
+            return true;
+    return false;
+}
+
 static uint64_t spin_busy(struct agent *a)
 {
-    uint64_t until;
+    uint64_t now, until;
+    bool came = false;
 
     /* A caller that spins on a machine with few CPUs would lose its own to
      * us. Naps end with events, and by themselves to look again. */
@@ -149,13 +159,23 @@ static uint64_t spin_busy(struct agent *a)
         return BUSY_YIELD_NS;
     }
     all_hot_quiet(a, true);
-    until = now_ns() + LOOK_NS;
-    for (unsigned round = 1; !spin_disturbed(a); round++) {
-        one_round(a, round);
-        if (round % CLOCK_EVERY == 0 && now_ns() >= until)
-            break;
+    now = now_ns();
+    until = now + LOOK_NS;
+    if (!a->last_ns)
+        a->last_ns = now;
+    for (unsigned round = 1; now < until && !spin_disturbed(a); round++) {
+        came |= one_round(a, round);
+        if (round % CLOCK_EVERY == 0)
+            now = now_ns();
     }
-    return 0;
+    if (came)
+        a->last_ns = now;
+    /* A peer that stops in the middle of a message has no processor: ours may be what it needs. */
+    if (now - a->last_ns < SPIN_NS || !awaits_rest(a))
+        return 0;
+    all_hot_quiet(a, false);
+    a->last_ns = 0;
+    return REACTOR_FOREVER;
 }
 
 /* Spins until nothing has come for SPIN_NS or, a guest, GUEST_SPIN_NS, with looks

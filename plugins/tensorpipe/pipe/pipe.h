@@ -354,9 +354,10 @@ void pipe_give_writing(struct pipe *p); /* nothing is written; under the lock */
 void pipe_write_taken(struct pipe *p, const struct bundle *b);
 /* EPOLLOUT came for `c`. */
 void pipe_writable(struct pipe *p, struct conn *c);
-/* pipe_is_full returns true if a socket was full; pipe_push retries. */
+/* pipe_is_full returns true if a socket was full; pipe_push retries, and
+ * returns true if bytes were written. */
 bool pipe_is_full(const struct pipe *p);
-void pipe_push(struct pipe *p);
+bool pipe_push(struct pipe *p);
 
 /* pipe_expire.c: a request with a deadline may wait in a queue of an established pipe. */
 void pipe_expire_later(struct pipe *p);

@@ -284,16 +284,16 @@ static bool reader_spin(struct pipe_reader *r, uint64_t for_ns)
 {
     const struct tenrec_wait *w = r->w;
     uint64_t until = 0;
+    bool full;
 
     r->spinning = true;
     atomic_store_explicit(&r->p->role.taken, ROLE_SPINS, memory_order_relaxed);
     for (unsigned round = 0;; round++) {
         /* Bytes that did not fit into the socket would else wait for the loop thread,
          * which may have to share a CPU with this one. */
-        if (pipe_is_full(r->p)) {
-            pipe_push(r->p);
+        full = pipe_is_full(r->p);
+        if (full && pipe_push(r->p))
             until = 0; /* the answer comes after the last byte at the earliest */
-        }
         if (pipe_read(r->p, READ_NOW) != READ_NOTHING || w->done(w->arg))
             return true;
         if (round % CLOCK_EVERY == CLOCK_EVERY - 1) {
@@ -301,8 +301,9 @@ static bool reader_spin(struct pipe_reader *r, uint64_t for_ns)
 
             /* The agent counts short ones by its calls of poll. */
             count_spinner(r, true);
+            /* A peer that takes nothing has no processor: ours may be what it needs. */
             if (!until)
-                until = now + for_ns;
+                until = now + (full && for_ns > SPIN_NS ? SPIN_NS : for_ns);
             if (now >= until || (w->deadline_ns && now >= w->deadline_ns))
                 return false;
         }

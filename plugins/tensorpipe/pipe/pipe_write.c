@@ -254,12 +254,26 @@ bool pipe_is_full(const struct pipe *p)
     return atomic_load_explicit(&p->stuffed, memory_order_relaxed) && any_full(p);
 }
 
-void pipe_push(struct pipe *p)
+static uint64_t pipe_bytes_sent(const struct pipe *p)
 {
+    uint64_t bytes = 0;
+
+    for (unsigned i = 0; i < p->n_conns; i++)
+        if (p->conn[i])
+            bytes += atomic_load_explicit(&p->conn[i]->bytes_sent, memory_order_relaxed);
+    return bytes;
+}
+
+bool pipe_push(struct pipe *p)
+{
+    uint64_t before;
+
     pthread_mutex_lock(&p->lock);
+    before = pipe_bytes_sent(p);
     for (unsigned i = 0; i < p->n_conns; i++)
         if (p->conn[i])
             atomic_store(&p->conn[i]->full, false);
     atomic_store(&p->stuffed, false);
     pipe_flush_unlock(p);
+    return pipe_bytes_sent(p) != before;
 }
