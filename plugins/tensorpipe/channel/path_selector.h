@@ -23,6 +23,7 @@ struct path_selector {
         uint64_t ns[2]; /* of a MiB; 0: not known */
         unsigned tried; /* at first */
         unsigned n;     /* choices since the worse one had its turn */
+        unsigned turns; /* that it had, up to EARLY_TURNS */
     } of[PATH_CLASSES];
 };
 

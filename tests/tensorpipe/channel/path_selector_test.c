@@ -69,6 +69,16 @@ TEST(path_selector_changes_over_when_the_other_path_becomes_faster)
     assert_int_equal(path_choose(&w, LEN, false), BY_BOTH);
 }
 
+/* A machine that was disturbed during both tries of the faster path. */
+TEST(path_selector_soon_forgets_disturbed_tries)
+{
+    struct path_selector w = { 0 };
+
+    choose(&w, LEN, 4, 2000, 3500);
+    assert_int_equal(path_choose(&w, LEN, false), BY_RECEIVER);
+    assert_in_range(choose(&w, LEN, 32, 2000, 1000), 25, 29);
+}
+
 TEST(path_selector_learns_each_size_by_itself)
 {
     struct path_selector w = { 0 };
