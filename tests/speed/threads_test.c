@@ -3,15 +3,21 @@
  * thread to thread, and workers at rest do nothing. */
 #include "two.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #define CALLS 200 /* one stretch of them */
 #define FEW (CALLS / 20)
 #define STRETCHES 50   /* others use the processors, too: one that is good is enough */
 #define WINDOW_MS 1000 /* that nothing happens in is what is looked at */
 #define WINDOWS 5      /* one that is good is enough here, too */
+#define FROZEN_MS 1000 /* a process is stopped for */
 
 static const char *transport;
 
@@ -181,6 +187,90 @@ TEST(threads_at_rest_are_few_and_asleep)
 {
     run("adaptive", rest_work);
     run("sleep", rest_work);
+}
+
+/* ---- a message that stands still -------------------------------------------------------- */
+
+/* A process that stops the caller for a while, and then the callee no longer. */
+static pid_t swap_later(pid_t caller, pid_t callee)
+{
+    const struct timespec later = { FROZEN_MS / 1000, FROZEN_MS % 1000 * 1000000L };
+    pid_t other = fork();
+
+    if (other)
+        return other;
+    nanosleep(&later, NULL);
+    kill(caller, SIGSTOP);
+    kill(callee, SIGCONT);
+    nanosleep(&later, NULL);
+    kill(caller, SIGCONT);
+    _exit(0);
+}
+
+/* Sends a tensor that no ring or socket holds: first the callee does not read, then the caller
+ * writes no more. */
+static tenrec_status send_slowly(struct tenrec_worker *w, struct tenrec_tensor *t, pid_t callee,
+                                 tenrec_error *err)
+{
+    const struct tenrec_value arg = tenrec_value_tensor(t);
+    struct tenrec_future *f = NULL;
+    pid_t other = swap_later(getpid(), callee);
+    tenrec_status st;
+
+    if (other < 0)
+        return tenrec_fail_errno(err, TENREC_EOS, errno, "fork");
+    kill(callee, SIGSTOP);
+    st = tenrec_rpc_async(w, "worker1", "call", &arg, 1, NULL, &f, err);
+    if (!st)
+        st = tenrec_future_wait(f, TENREC_TIMEOUT_DEFAULT, err);
+    tenrec_future_drop(f);
+    waitpid(other, NULL, 0);
+    return st;
+}
+
+static tenrec_status expect_sleep(const char *who, const struct two_usage *before,
+                                  const struct two_usage *after, tenrec_error *err)
+{
+    int64_t cpu = after->cpu_us - before->cpu_us;
+
+    if (cpu > FROZEN_MS * 1000 / 2)
+        return tenrec_fail(err, TENREC_EREMOTE,
+                           "the %s used %d us of CPU, the other being stopped for %d ms", who,
+                           (int)cpu, FROZEN_MS);
+    return TENREC_OK;
+}
+
+static tenrec_status frozen_work(struct tenrec_worker *w, void *arg, tenrec_error *err)
+{
+    const int64_t shape = 16 << 20;
+    struct two_usage before[2] = { two_own_usage() }, after[2];
+    struct tenrec_tensor *t = NULL;
+    tenrec_status st = tenrec_tensor_new(TENREC_UINT8, 1, &shape, &t, err);
+
+    (void)arg;
+    if (!st)
+        st = two_callee_usage(w, &before[1], err);
+    if (!st)
+        st = send_slowly(w, t, before[1].pid, err);
+    after[0] = two_own_usage();
+    if (!st)
+        st = two_callee_usage(w, &after[1], err);
+    tenrec_tensor_drop(t);
+    if (!st)
+        st = expect_sleep("caller", &before[0], &after[0], err);
+    return st ? st : expect_sleep("callee", &before[1], &after[1], err);
+}
+
+/* Over the message's own connection: no receiver reads the tensor alone. */
+TEST(threads_busy_workers_sleep_while_a_message_stands_still)
+{
+    const struct two t = {
+        .transport = transport, .progress = "busy", .channels = "basic", .work = frozen_work
+    };
+    tenrec_error err;
+
+    if (two_run(&t, &err))
+        fail_msg("%s", err.text);
 }
 
 int main(int argc, char **argv)

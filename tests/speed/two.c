@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define THREADS_MAX 64
+#define TOLD 6
 
 /* Of the callee; several threads may deliver. */
 static _Atomic long answered_on[THREADS_MAX];
@@ -69,14 +70,15 @@ struct two_usage two_own_usage(void)
     u.cpu_us = (int64_t)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) * 1000000 + r.ru_utime.tv_usec +
                r.ru_stime.tv_usec;
     u.switches = r.ru_nvcsw;
+    u.pid = getpid();
     return u;
 }
 
-/* Five numbers: of two_usage, then of two_answers. */
+/* Six numbers: of two_usage, of two_answers, the process. */
 static tenrec_status on_tell(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     struct two_usage u = two_own_usage();
-    struct tenrec_value item[5], v;
+    struct tenrec_value item[TOLD], v;
     int64_t threads = 0;
 
     (void)arg;
@@ -87,7 +89,8 @@ static tenrec_status on_tell(struct tenrec_call *call, void *arg, tenrec_error *
     item[2] = tenrec_value_int(u.threads);
     item[3] = tenrec_value_int(threads);
     item[4] = tenrec_value_int(atomic_load(&pool_answers));
-    v = tenrec_value_array(item, 5);
+    item[5] = tenrec_value_int(getpid());
+    v = tenrec_value_array(item, TOLD);
     return tenrec_call_return(call, &v, err);
 }
 
@@ -143,8 +146,8 @@ static tenrec_status body(const struct tenrec_test *t, tenrec_error *err)
 
 int two_run(const struct two *t, tenrec_error *err)
 {
-    char transports[64], progress[64];
-    const char *options[] = { transports, progress, NULL };
+    char transports[64], progress[64], channels[64];
+    const char *options[] = { transports, progress, t->channels ? channels : NULL, NULL };
     struct tenrec_test_options o = { .size = sizeof o,
                                      .mode = TENREC_TEST_PROCESSES,
                                      .world_size = 2,
@@ -158,6 +161,7 @@ int two_run(const struct two *t, tenrec_error *err)
     snprintf(transports, sizeof transports, "transports=[%s]",
              !strcmp(t->transport, "uv") ? "uv" : "shm, uv");
     snprintf(progress, sizeof progress, "progress=%s", t->progress);
+    snprintf(channels, sizeof channels, "channels=[%s]", t->channels ? t->channels : "");
     return tenrec_test_dist_init(&o, err);
 }
 
@@ -166,32 +170,34 @@ tenrec_status two_call(struct tenrec_worker *w, tenrec_error *err)
     return tenrec_rpc_sync(w, "worker1", "call", NULL, 0, NULL, NULL, err);
 }
 
-static tenrec_status ask(struct tenrec_worker *w, int64_t ret[5], tenrec_error *err)
+static tenrec_status ask(struct tenrec_worker *w, int64_t ret[TOLD], tenrec_error *err)
 {
     struct tenrec_value *v;
     tenrec_status st = tenrec_rpc_sync(w, "worker1", "tell", NULL, 0, NULL, &v, err);
 
     if (st)
         return st;
-    st = tenrec_value_unpack(v->u.array, v->n, err, "iiiii", &ret[0], &ret[1], &ret[2], &ret[3],
-                             &ret[4]);
+    st = tenrec_value_unpack(v->u.array, v->n, err, "iiiiii", &ret[0], &ret[1], &ret[2], &ret[3],
+                             &ret[4], &ret[5]);
     tenrec_value_drop(v);
     return st;
 }
 
 tenrec_status two_callee_usage(struct tenrec_worker *w, struct two_usage *ret, tenrec_error *err)
 {
-    int64_t n[5];
+    int64_t n[TOLD];
     tenrec_status st = ask(w, n, err);
 
     if (!st)
-        *ret = (struct two_usage){ .cpu_us = n[0], .switches = n[1], .threads = n[2] };
+        *ret = (struct two_usage){
+            .cpu_us = n[0], .switches = n[1], .threads = n[2], .pid = (pid_t)n[5]
+        };
     return st;
 }
 
 tenrec_status two_answered(struct tenrec_worker *w, struct two_answers *ret, tenrec_error *err)
 {
-    int64_t n[5];
+    int64_t n[TOLD];
     tenrec_status st = ask(w, n, err);
 
     if (!st)

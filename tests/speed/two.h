@@ -5,6 +5,7 @@
 #define TESTS_SPEED_TWO_H
 
 #include "../testing.h"
+#include <sys/types.h>
 #include <tenrec/testkit.h>
 
 /* The work of the caller once it is connected; fails by an assertion. */
@@ -13,6 +14,7 @@ typedef tenrec_status two_work_fn(struct tenrec_worker *w, void *arg, tenrec_err
 struct two {
     const char *transport; /* "uv" or "shm" */
     const char *progress;
+    const char *channels; /* NULL: those of the backend */
     two_work_fn *work;
     void *arg;
 };
@@ -31,9 +33,10 @@ struct two_answers {
 tenrec_status two_answered(struct tenrec_worker *w, struct two_answers *ret, tenrec_error *err);
 
 /* What the callee used so far: CPU in microseconds, voluntary and other
- * switches of all its threads; and how many threads it has. Asks the callee. */
+ * switches of all its threads; how many threads it has, and its process. Asks the callee. */
 struct two_usage {
     int64_t cpu_us, switches, threads;
+    pid_t pid;
 };
 tenrec_status two_callee_usage(struct tenrec_worker *w, struct two_usage *ret, tenrec_error *err);
 struct two_usage two_own_usage(void);

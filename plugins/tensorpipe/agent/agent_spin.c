@@ -147,9 +147,15 @@ static bool awaits_rest(const struct agent *a)
     return false;
 }
 
+/* A peer that stops in the middle of a message has no processor: ours may be what it needs. */
+static bool stands_still(const struct agent *a, uint64_t now)
+{
+    return a->last_ns && now - a->last_ns >= SPIN_NS && awaits_rest(a);
+}
+
 static uint64_t spin_busy(struct agent *a)
 {
-    uint64_t now, until;
+    uint64_t now = now_ns(), until = now + LOOK_NS;
     bool came = false;
 
     /* A caller that spins on a machine with few CPUs would lose its own to
@@ -158,23 +164,19 @@ static uint64_t spin_busy(struct agent *a)
         all_hot_quiet(a, false);
         return BUSY_YIELD_NS;
     }
+    if (stands_still(a, now) && !one_round(a, 0))
+        return REACTOR_FOREVER;
     all_hot_quiet(a, true);
-    now = now_ns();
-    until = now + LOOK_NS;
-    if (!a->last_ns)
-        a->last_ns = now;
     for (unsigned round = 1; now < until && !spin_disturbed(a); round++) {
         came |= one_round(a, round);
         if (round % CLOCK_EVERY == 0)
             now = now_ns();
     }
-    if (came)
+    if (came || !a->last_ns)
         a->last_ns = now;
-    /* A peer that stops in the middle of a message has no processor: ours may be what it needs. */
-    if (now - a->last_ns < SPIN_NS || !awaits_rest(a))
+    if (!stands_still(a, now))
         return 0;
     all_hot_quiet(a, false);
-    a->last_ns = 0;
     return REACTOR_FOREVER;
 }
 
