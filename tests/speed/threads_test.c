@@ -233,7 +233,7 @@ static tenrec_status expect_sleep(const char *who, const struct two_usage *befor
 {
     int64_t cpu = after->cpu_us - before->cpu_us;
 
-    if (cpu > FROZEN_MS * 1000 / 2)
+    if (cpu > FROZEN_MS * 1000 / 5)
         return tenrec_fail(err, TENREC_EREMOTE,
                            "the %s used %d us of CPU, the other being stopped for %d ms", who,
                            (int)cpu, FROZEN_MS);
