@@ -18,7 +18,6 @@ struct task {
     struct task *next;
     loop_fn *fn;
     void *arg;
-    uint64_t at_ns; /* 0: at once */
 };
 
 struct loop_timer {
@@ -36,7 +35,6 @@ struct loop {
     pthread_t thread;
     pthread_mutex_t lock; /* guards the lists and stop */
     struct task *first, **last;
-    struct task *later; /* sorted by at_ns */
     struct loop_timer *timers;
     struct loop_timer *running; /* its fn runs now */
     pthread_cond_t ran;         /* running became NULL */
@@ -48,22 +46,13 @@ static void loop_wake(struct loop *l)
     uv_async_send(&l->wake);
 }
 
-static struct task *take_due(struct loop *l, uint64_t now)
+static struct task *task_pop(struct loop *l)
 {
     struct task *t = l->first;
 
-    if (t) {
-        l->first = t->next;
-        if (!l->first)
-            l->last = &l->first;
-        return t;
-    }
-    t = l->later;
-    if (t && (l->stop || t->at_ns <= now)) {
-        l->later = t->next;
-        return t;
-    }
-    return NULL;
+    if (t && !(l->first = t->next))
+        l->last = &l->first;
+    return t;
 }
 
 static struct loop_timer *due_timer(struct loop *l, uint64_t now)
@@ -77,7 +66,7 @@ static struct loop_timer *due_timer(struct loop *l, uint64_t now)
 /* When the uv timer must fire next. */
 static uint64_t next_deadline(struct loop *l)
 {
-    uint64_t next = l->later ? l->later->at_ns : CLOCK_NEVER;
+    uint64_t next = CLOCK_NEVER;
 
     for (struct loop_timer *t = l->timers; t; t = t->next) {
         uint64_t at = atomic_load(&t->armed_ns);
@@ -98,13 +87,12 @@ static void run_due(struct loop *l)
 
     pthread_mutex_lock(&l->lock);
     for (;;) {
-        uint64_t now = clock_now_ns();
-        if ((task = take_due(l, now))) {
+        if ((task = task_pop(l))) {
             pthread_mutex_unlock(&l->lock);
             task->fn(task->arg);
             free(task);
             pthread_mutex_lock(&l->lock);
-        } else if (!l->stop && (timer = due_timer(l, now))) {
+        } else if (!l->stop && (timer = due_timer(l, clock_now_ns()))) {
             atomic_store(&timer->armed_ns, CLOCK_NEVER);
             l->running = timer;
             pthread_mutex_unlock(&l->lock);
@@ -231,7 +219,7 @@ tenrec_status loop_post(struct loop *l, loop_fn *fn, void *arg)
 
     if (!t)
         return TENREC_ENOMEM;
-    *t = (struct task){ NULL, fn, arg, 0 };
+    *t = (struct task){ NULL, fn, arg };
     pthread_mutex_lock(&l->lock);
     *l->last = t;
     l->last = &t->next;
@@ -281,23 +269,6 @@ tenrec_status loop_call(struct loop *l, loop_fn *fn, void *arg)
 bool loop_is_me(const struct loop *l)
 {
     return pthread_equal(pthread_self(), l->thread);
-}
-
-tenrec_status loop_after(struct loop *l, uint64_t ms, loop_fn *fn, void *arg)
-{
-    struct task *t = malloc(sizeof *t), **at;
-
-    if (!t)
-        return TENREC_ENOMEM;
-    *t = (struct task){ NULL, fn, arg, clock_deadline_ms(ms) };
-    pthread_mutex_lock(&l->lock);
-    for (at = &l->later; *at && (*at)->at_ns <= t->at_ns; at = &(*at)->next)
-        ;
-    t->next = *at;
-    *at = t;
-    pthread_mutex_unlock(&l->lock);
-    loop_wake(l);
-    return TENREC_OK;
 }
 
 tenrec_status loop_timer_new(struct loop *l, loop_fn *fn, void *arg, struct loop_timer **ret,

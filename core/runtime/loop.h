@@ -16,7 +16,7 @@ typedef void loop_fn(void *arg);
 /* Starts the thread. errors: ENOMEM, EOS. */
 tenrec_status loop_open(struct loop **ret, tenrec_error *err);
 
-/* Runs the functions that were posted or wait in loop_after, drops timers without
+/* Runs the functions that were posted, drops timers without
  * firing them, joins the thread and frees all. The uv handles that other code opened on
  * loop_uv must be closed by then. */
 void loop_close(struct loop *l);
@@ -28,10 +28,6 @@ tenrec_status loop_post(struct loop *l, loop_fn *fn, void *arg);
 tenrec_status loop_call(struct loop *l, loop_fn *fn, void *arg);
 
 bool loop_is_me(const struct loop *l);
-
-/* Calls fn(arg) once after `ms`, or when the loop closes, whichever is first;
- * from any thread. ENOMEM. */
-tenrec_status loop_after(struct loop *l, uint64_t ms, loop_fn *fn, void *arg);
 
 /* A timer that can be armed many times: `fn` runs at the earliest deadline set.
  * loop_timer_arm may be called from any thread and is cheap when the new deadline is
