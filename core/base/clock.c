@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 
+#include <errno.h>
 #include <limits.h>
 
 enum { LONG_MS = 1000, TICK_MAX_NS = 10000000 };
@@ -63,4 +64,24 @@ struct timespec *clock_left_ts(uint64_t deadline_ns, struct timespec *buf)
 bool clock_passed(uint64_t deadline_ns)
 {
     return deadline_ns != CLOCK_NEVER && clock_now_ns() >= deadline_ns;
+}
+
+void clock_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+bool clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadline_ns)
+{
+    const struct timespec until = { .tv_sec = (time_t)(deadline_ns / 1000000000u),
+                                    .tv_nsec = (long)(deadline_ns % 1000000000u) };
+
+    if (deadline_ns == CLOCK_NEVER)
+        return pthread_cond_wait(cond, lock) == 0;
+    return pthread_cond_timedwait(cond, lock, &until) != ETIMEDOUT;
 }

@@ -3,6 +3,7 @@
 #ifndef TENREC_BASE_CLOCK_H
 #define TENREC_BASE_CLOCK_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
@@ -28,5 +29,11 @@ int clock_left_ms(uint64_t deadline_ns);
 struct timespec *clock_left_ts(uint64_t deadline_ns, struct timespec *buf);
 
 bool clock_passed(uint64_t deadline_ns);
+
+/* Makes a condition for clock_cond_wait. */
+void clock_cond_init(pthread_cond_t *cond);
+
+/* Waits as pthread_cond_wait does. Returns false at the deadline. */
+bool clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadline_ns);
 
 #endif

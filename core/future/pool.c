@@ -37,7 +37,6 @@ tenrec_status pool_open(unsigned max_threads, size_t max_queued, void (*drained)
                         void *arg, struct pool **ret, tenrec_error *err)
 {
     struct pool *p = memory_new(1, sizeof *p);
-    pthread_condattr_t attr;
 
     if (!p)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the pool");
@@ -47,11 +46,8 @@ tenrec_status pool_open(unsigned max_threads, size_t max_queued, void (*drained)
     p->drained = drained;
     p->arg = arg;
     pthread_mutex_init(&p->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&p->work, &attr);
+    clock_cond_init(&p->work);
     pthread_cond_init(&p->gone, NULL);
-    pthread_condattr_destroy(&attr);
     *ret = p;
     return TENREC_OK;
 }
@@ -60,11 +56,8 @@ tenrec_status pool_open(unsigned max_threads, size_t max_queued, void (*drained)
 static struct pool_task *next_task(struct pool *p)
 {
     uint64_t until = clock_deadline_ms(LINGER_MS);
-    struct timespec ts = { .tv_sec = (time_t)(until / 1000000000u),
-                           .tv_nsec = (long)(until % 1000000000u) };
     struct pool_task *t;
-
-    int r = 0;
+    bool timely = true;
 
     for (;;) {
         /* Too many threads: a blocked one has resumed. */
@@ -72,10 +65,10 @@ static struct pool_task *next_task(struct pool *p)
             return NULL;
         if (p->first)
             break;
-        if (p->stop || r != 0)
+        if (p->stop || !timely)
             return NULL;
         p->idle++;
-        r = pthread_cond_timedwait(&p->work, &p->lock, &ts);
+        timely = clock_cond_wait(&p->work, &p->lock, until);
         p->idle--;
     }
     t = p->first;

@@ -9,7 +9,6 @@
 #include "membership/monitor_inside.h"
 #include "peer/worker.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 struct group_made {
@@ -120,25 +119,22 @@ static tenrec_status check_static(struct tenrec_worker *w, const struct group_wa
 static tenrec_status wait_dynamic(struct tenrec_worker *w, const struct group_wanted *wanted,
                                   uint64_t until_ns, tenrec_error *err)
 {
-    const struct timespec ts = { .tv_sec = (time_t)(until_ns / 1000000000u),
-                                 .tv_nsec = (long)(until_ns % 1000000000u) };
     struct monitor *wa = w->monitor;
     tenrec_status st;
-    int r = 0;
+    bool timely = true;
 
     pthread_mutex_lock(&wa->lock);
     while ((st = group_check(wa, err)) == TENREC_OK) {
         if ((uint64_t)wa->view.version >= wanted->version && wa->view.n >= wanted->n)
             break;
-        if (r == ETIMEDOUT) {
+        if (!timely) {
             st = tenrec_fail(err, TENREC_ETIMEDOUT,
                              "the group has %zu members and view %lld, expected %zu and %llu",
                              wa->view.n, (long long)wa->view.version, wanted->n,
                              (unsigned long long)wanted->version);
             break;
         }
-        r = until_ns == CLOCK_NEVER ? pthread_cond_wait(&wa->changed, &wa->lock)
-                                    : pthread_cond_timedwait(&wa->changed, &wa->lock, &ts);
+        timely = clock_cond_wait(&wa->changed, &wa->lock, until_ns);
     }
     pthread_mutex_unlock(&wa->lock);
     return st;

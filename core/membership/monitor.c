@@ -246,7 +246,6 @@ tenrec_status monitor_open(struct tenrec_worker *w, tenrec_error *err)
     const struct config_settings *s = w->settings;
     struct membership_list *roster = membership_roster(w->membership);
     struct monitor *wa;
-    pthread_condattr_t attr;
     tenrec_status st;
 
     if (!roster || worker_visits(w))
@@ -259,10 +258,7 @@ tenrec_status monitor_open(struct tenrec_worker *w, tenrec_error *err)
     wa->beats.rules = (struct heartbeat_rules){ s->heartbeat_ms * UINT64_C(1000000),
                                                 (uint32_t)s->heartbeat_misses };
     pthread_mutex_init(&wa->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&wa->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&wa->changed);
     w->monitor = wa;
     st = monitor_begin(wa, err);
     if (st == TENREC_OK)

@@ -243,12 +243,7 @@ static bool round_is_open(const struct monitor *wa)
 
 bool monitor_wait(struct monitor *wa, uint64_t until_ns)
 {
-    const struct timespec ts = { .tv_sec = (time_t)(until_ns / 1000000000u),
-                                 .tv_nsec = (long)(until_ns % 1000000000u) };
-
-    if (until_ns == CLOCK_NEVER)
-        return pthread_cond_wait(&wa->changed, &wa->lock) == 0;
-    return pthread_cond_timedwait(&wa->changed, &wa->lock, &ts) != ETIMEDOUT;
+    return clock_cond_wait(&wa->changed, &wa->lock, until_ns);
 }
 
 /* Waits for the answers of a round; suspects the members that do not answer. */

@@ -109,7 +109,6 @@ tenrec_status rref_context_new(const struct rref_setup *s, struct rref_context *
                                tenrec_error *err)
 {
     struct rref_context *ctx = memory_new(1, sizeof *ctx);
-    pthread_condattr_t attr;
 
     if (!ctx || copy_names(ctx, s) != TENREC_OK) {
         if (ctx)
@@ -119,10 +118,7 @@ tenrec_status rref_context_new(const struct rref_setup *s, struct rref_context *
     }
     atomic_init(&ctx->refs, 1);
     pthread_mutex_init(&ctx->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&ctx->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&ctx->changed);
     ctx->worker = s->worker;
     ctx->me = s->me;
     ctx->gap_ms = s->gap_ms;

@@ -2,7 +2,6 @@
 /* rref_end.c - lost workers, release of all references, leaks, the end of a session. */
 #include "rref/rref_table.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -121,16 +120,12 @@ static tenrec_status wait_while(struct rref_context *ctx,
                                 bool (*goes_on)(struct rref_context *, char *, size_t),
                                 uint64_t until_ns, tenrec_error *err)
 {
-    const struct timespec ts = { .tv_sec = (time_t)(until_ns / 1000000000u),
-                                 .tv_nsec = (long)(until_ns % 1000000000u) };
     char text[TENREC_RREF_TEXT_MAX + 160];
-    bool left;
-    int r = 0;
+    bool left, timely = true;
 
     pthread_mutex_lock(&ctx->lock);
-    while ((left = ctx->worker && goes_on(ctx, text, sizeof text)) && r != ETIMEDOUT)
-        r = until_ns == CLOCK_NEVER ? pthread_cond_wait(&ctx->changed, &ctx->lock)
-                                    : pthread_cond_timedwait(&ctx->changed, &ctx->lock, &ts);
+    while ((left = ctx->worker && goes_on(ctx, text, sizeof text)) && timely)
+        timely = clock_cond_wait(&ctx->changed, &ctx->lock, until_ns);
     pthread_mutex_unlock(&ctx->lock);
     return left ? tenrec_fail(err, TENREC_ETIMEDOUT, "%s", text) : TENREC_OK;
 }

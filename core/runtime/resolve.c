@@ -60,7 +60,6 @@ static void *lookup_run(void *arg)
 static struct lookup *lookup_start(const char *host, const char *service)
 {
     struct lookup *l = memory_new(1, sizeof *l);
-    pthread_condattr_t attr;
     pthread_t thread;
 
     if (!l || !(l->host = memory_text(host))) {
@@ -69,10 +68,7 @@ static struct lookup *lookup_start(const char *host, const char *service)
     }
     snprintf(l->service, sizeof l->service, "%s", service);
     pthread_mutex_init(&l->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->cond, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&l->cond);
     if (threads_start(&thread, "tenrec-lookup", lookup_run, l) != 0) {
         lookup_free(l);
         return NULL;
@@ -84,17 +80,11 @@ static struct lookup *lookup_start(const char *host, const char *service)
 /* Waits for the lookup. Returns false if it is left to its thread. */
 static bool lookup_wait(struct lookup *l, uint64_t deadline_ns)
 {
-    struct timespec until = { .tv_sec = (time_t)(deadline_ns / 1000000000u),
-                              .tv_nsec = (long)(deadline_ns % 1000000000u) };
     bool done;
 
     pthread_mutex_lock(&l->lock);
-    while (!l->done) {
-        if (deadline_ns == CLOCK_NEVER)
-            pthread_cond_wait(&l->cond, &l->lock);
-        else if (pthread_cond_timedwait(&l->cond, &l->lock, &until) != 0)
-            break;
-    }
+    while (!l->done && clock_cond_wait(&l->cond, &l->lock, deadline_ns))
+        ;
     done = l->done;
     l->left = !done;
     pthread_mutex_unlock(&l->lock);

@@ -4,18 +4,11 @@
 #include "base/clock.h"
 #include "serve/function.h"
 
-#include <errno.h>
-
 void active_calls_init(struct active_calls *s)
 {
-    pthread_condattr_t attr;
-
     s->calls = NULL;
     pthread_mutex_init(&s->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->empty, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&s->empty);
 }
 
 void active_calls_finish(struct active_calls *s)
@@ -86,15 +79,12 @@ size_t active_calls_count_later(struct active_calls *s)
 
 tenrec_status active_calls_wait(struct active_calls *s, uint64_t deadline_ns, tenrec_error *err)
 {
-    struct timespec ts = { .tv_sec = (time_t)(deadline_ns / 1000000000u),
-                           .tv_nsec = (long)(deadline_ns % 1000000000u) };
     tenrec_status st = TENREC_OK;
-    int r = 0;
+    bool timely = true;
 
     pthread_mutex_lock(&s->lock);
-    while (s->calls && r != ETIMEDOUT)
-        r = deadline_ns == CLOCK_NEVER ? pthread_cond_wait(&s->empty, &s->lock)
-                                       : pthread_cond_timedwait(&s->empty, &s->lock, &ts);
+    while (s->calls && timely)
+        timely = clock_cond_wait(&s->empty, &s->lock, deadline_ns);
     if (s->calls)
         st =
             tenrec_fail(err, TENREC_ETIMEDOUT, "function '%s' still runs for a caller%s",

@@ -116,32 +116,19 @@ static tenrec_status memory_compare_set(struct store_backend *b, const char *key
     return st == TENREC_OK ? st : fail_full(b, st, key, err);
 }
 
-/* Waits for a change. Returns false at the deadline. */
-static bool wait_change(struct memory_store *m, uint64_t deadline_ns)
-{
-    struct timespec until = { .tv_sec = (time_t)(deadline_ns / 1000000000u),
-                              .tv_nsec = (long)(deadline_ns % 1000000000u) };
-
-    if (clock_passed(deadline_ns))
-        return false;
-    if (deadline_ns == CLOCK_NEVER)
-        pthread_cond_wait(&m->changed, &m->lock);
-    else
-        pthread_cond_timedwait(&m->changed, &m->lock, &until);
-    return true;
-}
-
 static tenrec_status memory_get(struct store_backend *b, const char *const *keys, size_t n,
                                 uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
                                 tenrec_error *err)
 {
     struct memory_store *m = (struct memory_store *)b;
-    tenrec_status st = TENREC_OK;
+    tenrec_status st;
+    bool timely = true;
+    size_t left;
 
     pthread_mutex_lock(&m->lock);
-    while (st == TENREC_OK && store_table_missing(&m->table, keys, n, ret_missing) > 0)
-        if (!wait_change(m, deadline_ns))
-            st = TENREC_ETIMEDOUT;
+    while ((left = store_table_missing(&m->table, keys, n, ret_missing)) > 0 && timely)
+        timely = clock_cond_wait(&m->changed, &m->lock, deadline_ns);
+    st = left > 0 ? TENREC_ETIMEDOUT : TENREC_OK;
     for (size_t i = 0; st == TENREC_OK && ret && i < n; i++) {
         struct store_entry *e = store_table_find(&m->table, bytes_of_text(keys[i]));
         ret[i].len = e->value_len;
@@ -235,7 +222,6 @@ static const struct store_ops memory_ops = {
 static struct memory_store *memory_new_store(const char *name)
 {
     struct memory_store *m = memory_new(1, sizeof *m);
-    pthread_condattr_t attr;
 
     if (!m || store_table_init(&m->table, MAX_STORE) != TENREC_OK) {
         free(m);
@@ -245,10 +231,7 @@ static struct memory_store *memory_new_store(const char *name)
     atomic_init(&m->backend.refs, 1);
     snprintf(m->backend.name, sizeof m->backend.name, "in-process store \"%s\"", name);
     pthread_mutex_init(&m->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&m->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&m->changed);
     return m;
 }
 

@@ -79,17 +79,11 @@ static uint64_t calls_made(struct tenrec_worker *w)
 /* Waits until no call of ours is outstanding. */
 static tenrec_status wait_for_calls(struct tenrec_worker *w, uint64_t until, tenrec_error *err)
 {
-    struct timespec ts = { .tv_sec = (time_t)(until / 1000000000u),
-                           .tv_nsec = (long)(until % 1000000000u) };
     uint64_t left;
 
     pthread_mutex_lock(&w->lock);
-    while ((left = calls_made(w) - calls_finished(w)) > 0 && !clock_passed(until)) {
-        if (until == CLOCK_NEVER)
-            pthread_cond_wait(&w->changed, &w->lock);
-        else
-            pthread_cond_timedwait(&w->changed, &w->lock, &ts);
-    }
+    while ((left = calls_made(w) - calls_finished(w)) > 0 && !clock_passed(until))
+        clock_cond_wait(&w->changed, &w->lock, until);
     pthread_mutex_unlock(&w->lock);
     if (left > 0)
         return tenrec_fail(err, TENREC_ETIMEDOUT, "%llu calls of '%s' are still outstanding",

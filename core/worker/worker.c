@@ -59,7 +59,6 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
 {
     struct worker_block *block = memory_new(1, sizeof *block);
     struct tenrec_worker *w;
-    pthread_condattr_t attr;
     tenrec_status st;
 
     if (!block)
@@ -77,10 +76,7 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
     w->settings = worker_config_settings(w->config);
     atomic_init(&w->state, WORKER_NEW);
     pthread_mutex_init(&w->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&w->changed);
     atomic_init(&w->timeout_ms, worker_config_timeout_ms(w->config));
     w->self.name = "worker";
     pending_init(w->pending);
