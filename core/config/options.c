@@ -13,9 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An option of an older plugin has at least the fields before `record`. */
-#define OPTION_SIZE_MIN offsetof(struct tenrec_option, record)
-
 /* options_make returns `opts`; the arena stays private. */
 struct options_made {
     struct arena arena;
@@ -63,39 +60,6 @@ struct option_source options_source(const struct config_layer *layer)
         .entry = layer->name,
         .innermost = layer->innermost,
     };
-}
-
-tenrec_status options_check_table(const struct tenrec_plugin *desc, tenrec_error *err)
-{
-    const char *name = desc->name ? desc->name : "?";
-
-    if (desc->n_options && (!desc->options || desc->option_size < OPTION_SIZE_MIN))
-        return tenrec_fail(err, TENREC_EPLUGIN,
-                           "plugin '%s': its option table has entries of %u bytes, at least %zu "
-                           "were expected",
-                           name, desc->option_size, (size_t)OPTION_SIZE_MIN);
-    for (uint32_t i = 0; i < desc->n_options; i++) {
-        struct tenrec_option opt = options_at(desc, i);
-        size_t size = value_size(opt.type);
-        tenrec_status st;
-        bool nested = opt.type == TENREC_OPT_LIST || opt.type == TENREC_OPT_MAP;
-        if (!opt.key || !*opt.key)
-            return tenrec_fail(err, TENREC_EPLUGIN, "plugin '%s': option %u has no key", name, i);
-        if (size == 0 || (nested && !value_is_scalar(opt.item)))
-            return tenrec_fail(err, TENREC_EPLUGIN,
-                               "plugin '%s': option '%s' has type %d of %d, which this version "
-                               "does not know",
-                               name, opt.key, (int)opt.type, (int)opt.item);
-        if (opt.offset > desc->options_size || desc->options_size - opt.offset < size ||
-            opt.offset % value_align(opt.type) != 0)
-            return tenrec_fail(err, TENREC_EPLUGIN,
-                               "plugin '%s': option '%s' is outside its options struct", name,
-                               opt.key);
-        st = opt.type == TENREC_OPT_RECORDS ? record_check_table(desc, &opt, err) : TENREC_OK;
-        if (st != TENREC_OK)
-            return st;
-    }
-    return TENREC_OK;
 }
 
 /* Warns of variables that are addressed to this backend but match no option. */
@@ -287,12 +251,11 @@ tenrec_status options_make(const struct tenrec_plugin *desc, const struct config
 {
     struct option_source src = options_source(layer);
     struct options_made *made;
-    tenrec_status st = options_check_table(desc, err);
+    tenrec_status st;
 
     if (!layer)
         src.entry = desc->name;
-    if (st == TENREC_OK)
-        st = options_check_keys(desc, &src, NULL, err);
+    st = options_check_keys(desc, &src, NULL, err);
     if (st != TENREC_OK)
         return st;
     /* The extra byte: an empty options struct has an address inside the block, too. */

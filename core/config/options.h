@@ -17,9 +17,6 @@ struct option_source {
     bool innermost;                /* the target of the short variables */
 };
 
-/* Checks the types, offsets and sizes of the table. errors: EPLUGIN */
-tenrec_status options_check_table(const struct tenrec_plugin *desc, tenrec_error *err);
-
 /* Refuses keys of the map that the table lacks; `also` (may be NULL) is one more
  * valid key. errors: ECONFIG */
 tenrec_status options_check_keys(const struct tenrec_plugin *desc, const struct option_source *src,

@@ -14,27 +14,6 @@ struct tenrec_plugin record_table(const struct tenrec_option_record *record)
     };
 }
 
-tenrec_status record_check_table(const struct tenrec_plugin *desc, const struct tenrec_option *opt,
-                                 tenrec_error *err)
-{
-    const char *plugin = desc->name ? desc->name : "?";
-    struct tenrec_plugin table;
-    tenrec_status st = TENREC_OK;
-
-    if (!opt->record || !opt->record->size)
-        return tenrec_fail(err, TENREC_EPLUGIN, "plugin '%s': option '%s' has no record", plugin,
-                           opt->key);
-    table = record_table(opt->record);
-    for (uint32_t i = 0; i < table.n_options && st == TENREC_OK && table.options; i++)
-        if (options_at(&table, i).type == TENREC_OPT_RECORDS)
-            st = tenrec_fail(err, TENREC_EPLUGIN, "nested records are not supported");
-    if (st == TENREC_OK)
-        st = options_check_table(&table, err);
-    if (st != TENREC_OK)
-        tenrec_error_prefix(err, "plugin '%s': option '%s'", plugin, opt->key);
-    return st;
-}
-
 static tenrec_status record_read(const struct tenrec_plugin *table, const struct node *node,
                                  const char *item, struct arena *arena, void *dst,
                                  tenrec_error *err)

@@ -8,10 +8,6 @@
 /* The table of a record as a plugin's table, for the functions of options.h. */
 struct tenrec_plugin record_table(const struct tenrec_option_record *record);
 
-/* Checks the table of `opt` (of RECORDS). errors: EPLUGIN */
-tenrec_status record_check_table(const struct tenrec_plugin *desc, const struct tenrec_option *opt,
-                                 tenrec_error *err);
-
 /* Reads the list of maps at `node` as value_read does; `ret` is the field of the options
  * struct. */
 tenrec_status record_read_all(const struct tenrec_option *opt, const struct node *node,

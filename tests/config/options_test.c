@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options_test.c - every option type through a table, and tables that are wrong. */
+#include "backend/plugin_validate.h"
 #include "sample.h"
 
 /* Options written under `backends.flaky.options` of a file. */
@@ -166,13 +167,8 @@ TEST(options_refuse_with_place_and_reason)
     }
 }
 
-TEST(options_refuse_a_table_that_is_wrong)
+TEST(options_refuse_defaults_that_do_not_parse)
 {
-    static const struct tenrec_option inner = { "y", TENREC_OPT_RECORDS, .record = &sample_rule };
-    static const struct tenrec_option_record nested = { &inner, 1, sizeof inner,
-                                                        sizeof(struct tenrec_option_records), 0 };
-    static const struct tenrec_option_record short_one = { sample_rule_options, 1,
-                                                           sizeof sample_rule_options[0], 4, 0 };
     static const struct {
         struct tenrec_option option;
         const char *text;
@@ -186,27 +182,6 @@ TEST(options_refuse_a_table_that_is_wrong)
         { { "x", TENREC_OPT_STRING, .offset = AT(progress), .def = "a", .choices = "b|c" },
           "plugin 'sample': the default 'a' does not parse: backend 'sample': option 'x': "
           "expected one of b, c, found 'a'" },
-        { { "x", (enum tenrec_option_type)77, .offset = 0 },
-          "plugin 'sample': option 'x' has type 77 of 0, which this version does not know" },
-        { { "x", (enum tenrec_option_type)0, .offset = 0 },
-          "plugin 'sample': option 'x' has type 0 of 0, which this version does not know" },
-        { { "x", TENREC_OPT_LIST, TENREC_OPT_MAP, .offset = 0 },
-          "plugin 'sample': option 'x' has type 7 of 8, which this version does not know" },
-        { { "x", TENREC_OPT_LIST, .offset = 0 },
-          "plugin 'sample': option 'x' has type 7 of 0, which this version does not know" },
-        { { "x", TENREC_OPT_RECORDS, .offset = 0 }, "plugin 'sample': option 'x' has no record" },
-        { { "x", TENREC_OPT_RECORDS, .offset = 0, .record = &nested },
-          "plugin 'sample': option 'x': nested records are not supported" },
-        { { "x", TENREC_OPT_RECORDS, .offset = 0, .record = &short_one },
-          "plugin 'sample': option 'x': plugin 'record': option 'do' is outside its "
-          "options struct" },
-        { { "x", TENREC_OPT_INT, .offset = sizeof(struct sample) - 4 },
-          "plugin 'sample': option 'x' is outside its options struct" },
-        { { "x", TENREC_OPT_INT, .offset = UINT32_MAX },
-          "plugin 'sample': option 'x' is outside its options struct" },
-        { { "x", TENREC_OPT_INT, .offset = 4 },
-          "plugin 'sample': option 'x' is outside its options struct" },
-        { { NULL, TENREC_OPT_INT, .offset = 0 }, "plugin 'sample': option 0 has no key" },
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -219,6 +194,54 @@ TEST(options_refuse_a_table_that_is_wrong)
         assert_string_equal(err.text, cases[i].text);
         assert_int_equal(err.code, TENREC_EPLUGIN);
         assert_null(opts);
+    }
+}
+
+TEST(options_tables_are_checked_with_the_plugin)
+{
+    static const struct tenrec_option inner = { "y", TENREC_OPT_RECORDS, .record = &sample_rule,
+                                                .help = "" };
+    static const struct tenrec_option_record nested = { &inner, 1, sizeof inner,
+                                                        sizeof(struct tenrec_option_records), 0 };
+    static const struct tenrec_option_record short_one = { sample_rule_options, 1,
+                                                           sizeof sample_rule_options[0], 4, 0 };
+    static const struct {
+        struct tenrec_option option;
+        const char *text;
+    } cases[] = {
+        { { "x", (enum tenrec_option_type)77, .offset = 0 }, "option 'x' has the unknown type 77" },
+        { { "x", (enum tenrec_option_type)0, .offset = 0 }, "option 'x' has the unknown type 0" },
+        { { "x", TENREC_OPT_LIST, TENREC_OPT_MAP, .offset = 0 },
+          "option 'x' has items of the type 8, expected a plain type" },
+        { { "x", TENREC_OPT_LIST, .offset = 0 },
+          "option 'x' has items of the type 0, expected a plain type" },
+        { { "x", TENREC_OPT_RECORDS, .offset = 0 }, "option 'x' has no record" },
+        { { "x", TENREC_OPT_RECORDS, .offset = 0, .record = &nested },
+          "record of option 'x': option 'y': nested records are not supported" },
+        { { "x", TENREC_OPT_RECORDS, .offset = 0, .record = &short_one },
+          "record of option 'x': option 'do' is at bytes 0 to 8 of an options struct of 4 bytes" },
+        { { "x", TENREC_OPT_INT, .offset = sizeof(struct sample) - 4 }, NULL },
+        { { "x", TENREC_OPT_INT, .offset = UINT32_MAX }, NULL },
+        { { "x", TENREC_OPT_INT, .offset = 4 }, "option 'x' is at the unaligned offset 4" },
+        { { NULL, TENREC_OPT_INT, .offset = 0 },
+          "option 0 has the key '', expected up to 63 of [a-z0-9_]" },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tenrec_plugin wrong = sample;
+        struct tenrec_option option = cases[i].option;
+        char outside[120];
+        tenrec_error err = { 0 };
+        option.help = "";
+        wrong.version = wrong.summary = "";
+        wrong.options = &option;
+        wrong.n_options = 1;
+        snprintf(outside, sizeof outside,
+                 "option 'x' is at bytes %u to %zu of an options struct of %zu bytes",
+                 option.offset, (size_t)option.offset + sizeof(int64_t), sizeof(struct sample));
+        assert_int_equal(plugin_validate_check(&wrong, PLUGIN_KIND_ANY, &err), TENREC_EPLUGIN);
+        assert_string_equal(err.text, cases[i].text ? cases[i].text : outside);
+        assert_int_equal(err.code, TENREC_EPLUGIN);
     }
 }
 
@@ -270,8 +293,9 @@ TEST(options_read_the_table_of_an_older_plugin)
     assert_int_equal(s->port, 7);
     assert_true(s->factor == 2.0);
     options_drop(opts);
+    older.version = older.summary = "";
     older.option_size = OLD - 1;
-    assert_int_equal(options_make(&older, NULL, &opts, &err), TENREC_EPLUGIN);
+    assert_int_equal(plugin_validate_check(&older, PLUGIN_KIND_ANY, &err), TENREC_EABI);
 }
 
 TEST(options_of_a_plugin_without_any_are_made)
