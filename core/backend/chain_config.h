@@ -28,10 +28,6 @@ tenrec_status chain_config_entry(const struct config_layer *from, struct backend
 tenrec_status chain_config_open(const struct tenrec_config *config, struct chain_config **ret,
                                 tenrec_error *err);
 
-/* Loads, fills, checks and releases every entry of `backends:`, in the chain or not.
- * errors: as above, of the first wrong entry. */
-tenrec_status chain_config_check(const struct tenrec_config *config, tenrec_error *err);
-
 /* Outermost first; borrowed until chain_config_close. For chain_open. */
 const struct chain_layer *chain_config_layers(const struct chain_config *s, size_t *ret_n);
 

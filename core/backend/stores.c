@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/stores.h"
 
-#include "backend/plugin_validate.h"
+#include "backend/chain_config.h"
 #include "backend/registry.h"
 #include "base/memory.h"
 #include "config/config.h"
@@ -34,19 +34,6 @@ bool stores_scheme(const char *url, char ret[STORES_SCHEME_MAX])
     return true;
 }
 
-/* Puts "PLACE: store 'name': " before the text; a URL from the program has no place. */
-static tenrec_status stores_prefix(const struct config_layer *from, const struct place *place,
-                                   tenrec_status st, tenrec_error *err)
-{
-    char text[PLACE_TEXT_MAX];
-
-    if (place->kind == PLACE_DEFAULT)
-        tenrec_error_prefix(err, "store '%s'", from->name);
-    else
-        tenrec_error_prefix(err, "%s: store '%s'", place_text(place, text), from->name);
-    return st;
-}
-
 /* Called when the plugin does not exist. By custom a scheme with an additional s asks for TLS, so
  * a hint to drop the s would be wrong. */
 static tenrec_status check_tls(const struct config_layer *from, tenrec_error *err)
@@ -62,10 +49,10 @@ static tenrec_status check_tls(const struct config_layer *from, tenrec_error *er
     if (backend_get_kind(name, TENREC_PLUGIN_STORE, &plain, NULL) != TENREC_OK)
         return TENREC_EPLUGIN;
     backend_put(plain);
-    return tenrec_fail(err, TENREC_EUNSUPPORTED,
-                       "%s:// asks for TLS, which the plugin '%s' does not speak: use a tunnel "
-                       "such as stunnel, and %s:// to its local end",
-                       from->name, name, name);
+    return place_fail(err, TENREC_EUNSUPPORTED, &from->plugin_place,
+                      "store '%s': %s:// asks for TLS, which the plugin '%s' does not speak: use a "
+                      "tunnel such as stunnel, and %s:// to its local end",
+                      from->name, from->name, name, name);
 }
 
 static tenrec_status choice_fill(struct choice *c, const struct config_layer *from,
@@ -75,20 +62,8 @@ static tenrec_status choice_fill(struct choice *c, const struct config_layer *fr
 
     if (!(c->scheme = memory_text(from->name)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for store '%s'", from->name);
-    st = backend_get_kind(from->plugin, TENREC_PLUGIN_STORE, &c->backend, err);
-    if (st == TENREC_EPLUGIN)
-        st = check_tls(from, err);
-    if (st != TENREC_OK)
-        return stores_prefix(from, &from->plugin_place, st, err);
-    st = options_make(backend_plugin(c->backend), from, &c->options, err);
-    if (st == TENREC_EPLUGIN)
-        return stores_prefix(from, &from->plugin_place, st, err);
-    if (st != TENREC_OK)
-        return st;
-    plugin_validate_begin(err);
-    st = plugin_validate_end(backend_construct(c->backend)(c->options, err), "construct_options",
-                             err);
-    return st == TENREC_OK ? st : stores_prefix(from, &from->place, st, err);
+    st = chain_config_entry(from, &c->backend, &c->options, err);
+    return st == TENREC_EPLUGIN && !c->backend ? check_tls(from, err) : st;
 }
 
 static void choice_release(struct choice *c)
