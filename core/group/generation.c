@@ -2,7 +2,6 @@
 #include "group/generation.h"
 
 #include "base/clock.h"
-#include "group/group_directory.h"
 #include "group/member_record.h"
 #include "launch/ranks.h"
 #include "runtime/log.h"
@@ -113,22 +112,17 @@ static void generation_undo_start(struct generation *m, uint64_t deadline_ns)
     store_add(m->base, key, -1, deadline_ns, NULL, NULL);
 }
 
-/* Opens the views of the group and, from `incarnation` on, of this life. */
+/* Opens the view of the group. */
 static tenrec_status open_base(struct generation *m, struct tenrec_store *s, const char *group,
                                const char *run, tenrec_error *err)
 {
-    char text[400];
-    tenrec_status st = ranks_check_name("group name", group, err);
-
-    if (st != TENREC_OK)
-        return st;
     snprintf(m->group, sizeof m->group, "%s", group);
     snprintf(m->run, sizeof m->run, "%s", run);
-    snprintf(text, sizeof text, "tenrec/%s%s%s", group, *run ? "/" : "", run);
     m->whole = s;
-    return tenrec_store_open_prefix(s, text, &m->base, err);
+    return group_directory_part(s, group, run, &m->base, err);
 }
 
+/* Opens the view of this life, once `incarnation` is known. */
 static tenrec_status open_life(struct generation *m, tenrec_error *err)
 {
     char text[KEY_ROOM];
@@ -168,20 +162,14 @@ err_views:
     return st;
 }
 
-tenrec_status generation_visit(struct tenrec_store *s, const char *group, uint64_t deadline_ns,
+tenrec_status generation_visit(struct tenrec_store *s, const struct group_directory_entry *e,
                                struct generation *ret, tenrec_error *err)
 {
-    struct generation m = { .rank = TENREC_ANONYMOUS, .over = true };
-    struct group_directory_entry e;
-    tenrec_status st = ranks_check_name("group name", group, err);
+    struct generation m = {
+        .rank = TENREC_ANONYMOUS, .over = true, .world = e->world, .incarnation = e->incarnation
+    };
+    tenrec_status st = open_base(&m, s, e->name, e->run, err);
 
-    if (st == TENREC_OK)
-        st = group_directory_find(s, group, deadline_ns, &e, err);
-    if (st != TENREC_OK)
-        return st;
-    m.world = e.world;
-    m.incarnation = e.incarnation;
-    st = open_base(&m, s, group, e.run, err);
     if (st == TENREC_OK)
         st = open_life(&m, err);
     if (st == TENREC_OK)
@@ -189,20 +177,6 @@ tenrec_status generation_visit(struct tenrec_store *s, const char *group, uint64
     else
         close_views(&m);
     return st;
-}
-
-tenrec_status generation_announce(struct generation *m, uint64_t deadline_ns, tenrec_error *err)
-{
-    struct group_directory_entry e = { .world = m->world, .incarnation = m->incarnation };
-
-    snprintf(e.name, sizeof e.name, "%s", m->group);
-    snprintf(e.run, sizeof e.run, "%s", m->run);
-    return group_directory_announce(m->whole, &e, deadline_ns, err);
-}
-
-bool generation_has_left(struct generation *m, int32_t rank, uint64_t deadline_ns)
-{
-    return generation_rank_left(m->base, rank, m->incarnation, deadline_ns);
 }
 
 void generation_leave(struct generation *m, uint64_t deadline_ns)

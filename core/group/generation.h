@@ -4,6 +4,7 @@
 #ifndef TENREC_GROUP_GENERATION_H
 #define TENREC_GROUP_GENERATION_H
 
+#include "group/group_directory.h"
 #include "store/store.h"
 
 enum generation_end {
@@ -32,18 +33,10 @@ tenrec_status generation_open(struct tenrec_store *s, const char *group, const c
                               int32_t rank, int32_t world, uint64_t deadline_ns,
                               struct generation *ret, tenrec_error *err);
 
-/* The same for a visitor: the latest life of the group, which need not be complete; rank is
- * TENREC_ANONYMOUS. Nothing is written, then or later.
- *
- * errors: EGROUP (no such group in this store), EINVAL, and the store's */
-tenrec_status generation_visit(struct tenrec_store *s, const char *group, uint64_t deadline_ns,
+/* The same for a visitor: the life of the group that `e` names, which need not be complete; rank is
+ * TENREC_ANONYMOUS. Nothing is written, then or later. */
+tenrec_status generation_visit(struct tenrec_store *s, const struct group_directory_entry *e,
                                struct generation *ret, tenrec_error *err);
-
-/* Enters this life of the group into the list for visitors (group_directory.h). */
-tenrec_status generation_announce(struct generation *m, uint64_t deadline_ns, tenrec_error *err);
-
-/* Returns true if `rank` has left this life of the group in good order. */
-bool generation_has_left(struct generation *m, int32_t rank, uint64_t deadline_ns);
 
 /* Returns true if `rank` has left its life `n` in good order; `base` is the view of the group. */
 bool generation_rank_left(struct tenrec_store *base, int32_t rank, int64_t n, uint64_t deadline_ns);

@@ -27,22 +27,22 @@ static bool line_is_of(const char *line, const char *name)
     return strncmp(line, name, len) == 0 && line[len] == ' ';
 }
 
-/* Returns the list `old` with `e` in front; NULL: out of memory. */
-static char *list_with(const struct group_directory_entry *e, const char *old)
+/* Returns the list `old` with `line`, the one of group `name`, in front; NULL: out of memory. */
+static char *list_with(const char *name, const char *line, const char *old)
 {
-    char *text = malloc(LINE_MAX_BYTES + strlen(old) + 1);
+    char *text = malloc(strlen(line) + strlen(old) + 2);
     int kept = 1;
     size_t n;
 
     if (!text)
         return NULL;
-    n = (size_t)snprintf(text, LINE_MAX_BYTES, "%s %d %" PRId64 " %s\n", e->name, (int)e->world,
-                         e->incarnation, e->run);
+    n = strlen(line);
+    memcpy(text, line, n);
     for (const char *end; *old && kept < MOST; old = *end ? end + 1 : end) {
         size_t len;
         end = line_end(old);
         len = (size_t)(end - old);
-        if (len == 0 || line_is_of(old, e->name))
+        if (len == 0 || line_is_of(old, name))
             continue;
         memcpy(text + n, old, len);
         text[n + len] = '\n';
@@ -53,17 +53,18 @@ static char *list_with(const struct group_directory_entry *e, const char *old)
     return text;
 }
 
-tenrec_status group_directory_announce(struct tenrec_store *s,
-                                       const struct group_directory_entry *e, uint64_t deadline_ns,
+tenrec_status group_directory_announce(struct tenrec_store *s, const char *name, const char *run,
+                                       int32_t world, int64_t incarnation, uint64_t deadline_ns,
                                        tenrec_error *err)
 {
-    char *seen = NULL, *mine, *now;
+    char line[LINE_MAX_BYTES], *seen = NULL, *mine, *now;
     tenrec_status st;
     bool done;
 
+    snprintf(line, sizeof line, "%s %d %" PRId64 " %s\n", name, (int)world, incarnation, run);
     /* Another worker may change the list between the read and the swap. */
     for (int i = 0; i < TRIES; i++) {
-        if (!(mine = list_with(e, seen ? seen : ""))) {
+        if (!(mine = list_with(name, line, seen ? seen : ""))) {
             free(seen);
             return tenrec_fail(err, TENREC_ENOMEM, "no memory for the list of groups");
         }
@@ -126,9 +127,9 @@ tenrec_status group_directory_find(struct tenrec_store *s, const char *name, uin
 {
     struct store_value value;
     const char *list, *line;
-    tenrec_status st = store_read(s, KEY, deadline_ns, &value, err);
+    tenrec_status st = ranks_check_name("group name", name, err);
 
-    if (st != TENREC_OK)
+    if (st != TENREC_OK || (st = store_read(s, KEY, deadline_ns, &value, err)) != TENREC_OK)
         return st;
     list = line = value.data ? value.data : "";
     while (*line && !line_is_of(line, name))
@@ -141,4 +142,16 @@ tenrec_status group_directory_find(struct tenrec_store *s, const char *name, uin
                          tenrec_store_name(s), name);
     free(value.data);
     return st;
+}
+
+tenrec_status group_directory_part(struct tenrec_store *s, const char *name, const char *run,
+                                   struct tenrec_store **ret, tenrec_error *err)
+{
+    char text[400];
+    tenrec_status st = ranks_check_name("group name", name, err);
+
+    if (st != TENREC_OK)
+        return st;
+    snprintf(text, sizeof text, "tenrec/%s%s%s", name, *run ? "/" : "", run);
+    return tenrec_store_open_prefix(s, text, ret, err);
 }

@@ -15,14 +15,19 @@ struct group_directory_entry {
     int64_t incarnation;
 };
 
-/* Puts `e` at the front of the list, in place of an older entry of that group. Entries beyond 32
+/* Puts an entry at the front of the list, in place of an older one of that group. Entries beyond 32
  * are dropped, the oldest first. errors: ENOMEM and the store's */
-tenrec_status group_directory_announce(struct tenrec_store *s,
-                                       const struct group_directory_entry *e, uint64_t deadline_ns,
+tenrec_status group_directory_announce(struct tenrec_store *s, const char *name, const char *run,
+                                       int32_t world, int64_t incarnation, uint64_t deadline_ns,
                                        tenrec_error *err);
 
-/* Finds `name`. errors: EGROUP (no such group; names the groups), EPROTOCOL and the
- * store's */
+/* Opens the part of the store that belongs to that group, and to that run unless it is "". ret:
+ * owns. errors: EINVAL (the name), and those of tenrec_store_open_prefix */
+tenrec_status group_directory_part(struct tenrec_store *s, const char *name, const char *run,
+                                   struct tenrec_store **ret, tenrec_error *err);
+
+/* Finds `name`. errors: EGROUP (no such group; names the groups), EINVAL (the name), EPROTOCOL and
+ * the store's */
 tenrec_status group_directory_find(struct tenrec_store *s, const char *name, uint64_t deadline_ns,
                                    struct group_directory_entry *ret, tenrec_error *err);
 

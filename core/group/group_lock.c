@@ -22,12 +22,6 @@ static void group_lock_wake(struct group_lock *l, const char *token, uint64_t de
     store_set(l->torch, token, "Done", 4, deadline_ns, NULL);
 }
 
-static tenrec_status group_lock_swap_token(struct group_lock *l, const char *from, const char *to,
-                                           uint64_t deadline_ns, char **ret, tenrec_error *err)
-{
-    return store_swap_text(l->torch, TORCH_TOKEN, from, to, deadline_ns, ret, err);
-}
-
 /* Attempts once to acquire the token, with the lease held: the token is free, or belongs to one of
  * our workers that died, or to a torch worker that was silent for too long. */
 static tenrec_status group_lock_try_token(struct group_lock *l, uint64_t deadline_ns,
@@ -37,8 +31,8 @@ static tenrec_status group_lock_try_token(struct group_lock *l, uint64_t deadlin
     const uint64_t now_ns = lease_now_ns(&l->lease);
     const bool over = *l->seen && now_ns - l->since_ns >= GROUP_LOCK_TORCH_MS * UINT64_C(1000000);
     char *now;
-    tenrec_status st =
-        group_lock_swap_token(l, over ? l->seen : "", GROUP_LOCK_TOKEN, deadline_ns, &now, err);
+    tenrec_status st = store_swap_text(l->torch, TORCH_TOKEN, over ? l->seen : "", GROUP_LOCK_TOKEN,
+                                       deadline_ns, &now, err);
 
     if (st != TENREC_OK)
         return st;
@@ -65,7 +59,8 @@ static void group_lock_give_up(struct group_lock *l, uint64_t deadline_ns)
 {
     char *now;
 
-    if (group_lock_swap_token(l, GROUP_LOCK_TOKEN, "", deadline_ns, &now, NULL) == TENREC_OK)
+    if (store_swap_text(l->torch, TORCH_TOKEN, GROUP_LOCK_TOKEN, "", deadline_ns, &now, NULL) ==
+        TENREC_OK)
         group_lock_wake(l, GROUP_LOCK_TOKEN, deadline_ns);
     free(now);
     lease_release(&l->lease, deadline_ns);
@@ -104,11 +99,6 @@ tenrec_status group_lock_acquire(struct group_lock *l, const char *holder, uint6
         }
         lease_sleep_us(&l->lease, us);
     }
-}
-
-bool group_lock_kept(const struct group_lock *l, uint64_t deadline_ns)
-{
-    return lease_kept(&l->lease, deadline_ns);
 }
 
 void group_lock_release(struct group_lock *l, uint64_t deadline_ns)

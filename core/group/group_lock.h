@@ -32,9 +32,6 @@ struct group_lock {
 tenrec_status group_lock_acquire(struct group_lock *l, const char *holder, uint64_t deadline_ns,
                                  tenrec_error *err);
 
-/* Returns true if the lock is still ours, and was not taken over by a waiter. */
-bool group_lock_kept(const struct group_lock *l, uint64_t deadline_ns);
-
 /* Releases the lock, if we hold it, also after the deadline. */
 void group_lock_release(struct group_lock *l, uint64_t deadline_ns);
 

@@ -96,12 +96,6 @@ static bool is_free(const char *token)
     return !*token || strcmp(token, FREE) == 0;
 }
 
-static tenrec_status lease_swap(struct lease *l, const char *from, const char *to,
-                                uint64_t deadline_ns, char **ret_now, tenrec_error *err)
-{
-    return store_swap_text(l->store, l->key, from, to, deadline_ns, ret_now, err);
-}
-
 /* Attempts once to acquire the lease: it is free, or the holder's lease has expired. */
 static tenrec_status lease_try(struct lease *l, uint64_t deadline_ns, bool *ret_new_holder,
                                tenrec_error *err)
@@ -114,11 +108,11 @@ static tenrec_status lease_try(struct lease *l, uint64_t deadline_ns, bool *ret_
 
     if (!l->doubtful) /* else the lease may be ours since an earlier attempt */
         l->acquired_ns = now_ns;
-    st = lease_swap(l, over ? l->seen : FREE, l->mine, deadline_ns, &now, err);
+    st = store_swap_text(l->store, l->key, over ? l->seen : FREE, l->mine, deadline_ns, &now, err);
     if (st == TENREC_OK &&
         is_free(now)) { /* free, but not as expected: retry with the other value */
         free(now);
-        st = lease_swap(l, over ? FREE : "", l->mine, deadline_ns, &now, err);
+        st = store_swap_text(l->store, l->key, over ? FREE : "", l->mine, deadline_ns, &now, err);
         over = false;
     }
     if (st != TENREC_OK)
@@ -190,7 +184,7 @@ void lease_release(struct lease *l, uint64_t deadline_ns)
     if (!l->held)
         return;
     l->held = false;
-    if (lease_swap(l, l->mine, FREE, deadline_ns, &now, NULL) == TENREC_OK)
+    if (store_swap_text(l->store, l->key, l->mine, FREE, deadline_ns, &now, NULL) == TENREC_OK)
         free(now);
     else
         l->doubtful = true;

@@ -116,17 +116,13 @@ tenrec_status membership_list_open(struct tenrec_store *s, const char *group, co
                                    tenrec_error *err)
 {
     struct membership_list r = { .whole = s, .id = -1 };
-    char text[400];
-    tenrec_status st = ranks_check_name("group name", group, err);
+    tenrec_status st = group_directory_part(s, group, run, &r.store, err);
 
     if (st != TENREC_OK)
         return st;
     snprintf(r.group, sizeof r.group, "%s", group);
     snprintf(r.run, sizeof r.run, "%s", run);
-    snprintf(text, sizeof text, "tenrec/%s%s%s", group, *run ? "/" : "", run);
-    st = tenrec_store_open_prefix(s, text, &r.store, err);
-    if (st == TENREC_OK)
-        st = torch_keys_open(s, group, run, &r.torch, err);
+    st = torch_keys_open(s, r.store, group, run, &r.torch, err);
     r.lock.lease = (struct lease){ .store = r.store, .key = "lock", .lease_ms = lease_ms };
     r.lock.torch = r.torch;
     if (st == TENREC_OK)
@@ -291,17 +287,6 @@ static tenrec_status membership_list_publish(struct membership_list *r, const ch
     return member_publish(&me, address, extra, r->store, key, deadline_ns, err);
 }
 
-/* Enters the group into the list for visitors (group_directory.h). */
-static tenrec_status membership_list_announce(struct membership_list *r, uint64_t deadline_ns,
-                                              tenrec_error *err)
-{
-    struct group_directory_entry e = { .world = 0, .incarnation = 1 };
-
-    snprintf(e.name, sizeof e.name, "%s", r->group);
-    snprintf(e.run, sizeof e.run, "%s", r->run);
-    return group_directory_announce(r->whole, &e, deadline_ns, err);
-}
-
 /* Removes members from `v` that hold our id or name: they were found dead when the id was reserved,
  * or have joined since the lock was lost. */
 static tenrec_status make_room(struct membership_list *r, struct membership_view *v,
@@ -380,11 +365,11 @@ tenrec_status membership_list_join(struct membership_list *r, const char *addres
         raw = (struct store_value){ 0 };
     }
     /* A worker that has lost the lock leaves that to the next change. */
-    if (st == TENREC_OK && done && group_lock_kept(&r->lock, deadline_ns))
+    if (st == TENREC_OK && done && lease_kept(&r->lock.lease, deadline_ns))
         st = torch_keys_add(r->torch, &v, membership_view_by_id(&v, r->id), address, deadline_ns,
                             err);
     if (st == TENREC_OK && done && v.n == 1)
-        st = membership_list_announce(r, deadline_ns, err);
+        st = group_directory_announce(r->whole, r->group, r->run, 0, 1, deadline_ns, err);
     return membership_list_end_change(r, st, done, &v, deadline_ns, ret, err);
 }
 
@@ -406,7 +391,7 @@ membership_list_remove_entry(struct membership_list *r, struct membership_view *
         return st;
     membership_view_remove(v, id, incarnation, died, r->id);
     v->version++;
-    if (group_lock_kept(&r->lock, deadline_ns))
+    if (lease_kept(&r->lock.lease, deadline_ns))
         st = torch_keys_take_out(r->torch, &before, v, deadline_ns, err);
     membership_view_finish(&before);
     return st == TENREC_OK ? replace_view(r, raw, v, deadline_ns, ret_done, err) : st;

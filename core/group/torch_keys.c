@@ -13,15 +13,13 @@
 
 enum { TRIES = 16 /* of a list that a worker changes without the lock */ };
 
-tenrec_status torch_keys_open(struct tenrec_store *whole, const char *group, const char *run,
-                              struct tenrec_store **ret, tenrec_error *err)
+tenrec_status torch_keys_open(struct tenrec_store *whole, struct tenrec_store *part,
+                              const char *group, const char *run, struct tenrec_store **ret,
+                              tenrec_error *err)
 {
-    char text[400];
+    const bool as_torch = strcmp(group, "default") == 0 && !*run;
 
-    if (strcmp(group, "default") == 0 && !*run)
-        return tenrec_store_open_prefix(whole, PREFIX, ret, err);
-    snprintf(text, sizeof text, "tenrec/%s%s%s/" PREFIX, group, *run ? "/" : "", run);
-    return tenrec_store_open_prefix(whole, text, ret, err);
+    return tenrec_store_open_prefix(as_torch ? whole : part, PREFIX, ret, err);
 }
 
 /* ---- the list -------------------------------------------------------------------- */

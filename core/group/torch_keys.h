@@ -15,9 +15,10 @@
 #define TORCH_TOKEN "RpcGroupManagementToken" /* group_lock.c */
 
 /* Opens the part of `whole` with torch's keys for that group: the prefix of a process's first
- * init_rpc for the group "default" without a run; else with our prefix in front. ret: owns. */
-tenrec_status torch_keys_open(struct tenrec_store *whole, const char *group, const char *run,
-                              struct tenrec_store **ret, tenrec_error *err);
+ * init_rpc for the group "default" without a run; else in `part`, that group's own. ret: owns. */
+tenrec_status torch_keys_open(struct tenrec_store *whole, struct tenrec_store *part,
+                              const char *group, const char *run, struct tenrec_store **ret,
+                              tenrec_error *err);
 
 /* Finds the first entry of torch's list that is no member in `v`; *ret_found is false when there is
  * none. Sets only its id and name. */

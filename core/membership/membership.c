@@ -218,6 +218,7 @@ static bool has_left(struct membership *m, const struct member *one, uint64_t de
 const char *membership_absence(struct membership *m, tenrec_peer id, uint64_t deadline_ns,
                                char *text, size_t room)
 {
+    const struct generation *meeting = &m->rendezvous->meeting;
     const struct member *one = NULL;
 
     for (int32_t i = 0; i < m->members->n; i++)
@@ -225,8 +226,9 @@ const char *membership_absence(struct membership *m, tenrec_peer id, uint64_t de
             one = &m->members->list[i];
     if (!one)
         return NULL;
-    if (m->rendezvous->dynamic ? has_left(m, one, deadline_ns)
-                               : generation_has_left(&m->rendezvous->meeting, id, deadline_ns))
+    if (m->rendezvous->dynamic
+            ? has_left(m, one, deadline_ns)
+            : generation_rank_left(meeting->base, id, meeting->incarnation, deadline_ns))
         snprintf(text, room, "it has left the group");
     else if (member_was_here(one) && !member_runs_here(one))
         snprintf(text, room, "its process %lld does not run any more", (long long)one->pid);

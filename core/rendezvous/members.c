@@ -269,7 +269,8 @@ tenrec_status members_join(struct generation *m, const char *name, const char *a
         return st;
     st = members_agree(m, name, deadline_ns, err);
     if (st == TENREC_OK && m->rank == 0)
-        st = generation_announce(m, deadline_ns, err);
+        st = group_directory_announce(m->whole, m->group, m->run, m->world, m->incarnation,
+                                      deadline_ns, err);
     /* Publish a rank that disagrees as well: the others then fail now and not at their deadline. */
     if (st == TENREC_OK || st == TENREC_EGROUP) {
         published =

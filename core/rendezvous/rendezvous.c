@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "group/group_directory.h"
 #include "launch/init_method.h"
 #include "launch/ranks.h"
 #include "rendezvous/rendezvous_store.h"
@@ -174,15 +173,13 @@ static tenrec_status visit_group(const char *group, struct rendezvous *r, uint64
                                  tenrec_error *err)
 {
     struct group_directory_entry e;
-    tenrec_status st = ranks_check_name("group name", group, err);
+    tenrec_status st = group_directory_find(r->store, group, deadline_ns, &e, err);
 
-    if (st == TENREC_OK)
-        st = group_directory_find(r->store, group, deadline_ns, &e, err);
     if (st != TENREC_OK)
         return st;
     r->dynamic = e.world == 0;
     return r->dynamic ? membership_list_open(r->store, group, e.run, LEASE_MS, &r->roster, err)
-                      : generation_visit(r->store, group, deadline_ns, &r->meeting, err);
+                      : generation_visit(r->store, &e, &r->meeting, err);
 }
 
 tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_t deadline_ns,

@@ -96,16 +96,13 @@ static struct tenrec_store *store_with(const char *key, const uint8_t *data, siz
 
 static void fuzz_groups(const uint8_t *data, size_t len)
 {
-    const struct group_directory_entry mine = {
-        .name = "default", .run = "run", .world = 2, .incarnation = 5
-    };
     struct tenrec_store *s = store_with("tenrec.groups", data, len);
     struct group_directory_entry found;
     tenrec_error err;
 
     if (group_directory_find(s, "default", CLOCK_NEVER, &found, &err) == TENREC_OK)
         fuzz_expect(found.incarnation > 0 && found.world >= 0);
-    if (group_directory_announce(s, &mine, CLOCK_NEVER, &err) == TENREC_OK)
+    if (group_directory_announce(s, "default", "run", 2, 5, CLOCK_NEVER, &err) == TENREC_OK)
         fuzz_expect(group_directory_find(s, "default", CLOCK_NEVER, &found, &err) == TENREC_OK &&
                     found.incarnation == 5);
     tenrec_store_close(s);

@@ -35,11 +35,8 @@ static uint64_t soon(void)
 
 static void announce(const char *name, const char *run, int32_t world, int64_t incarnation)
 {
-    struct group_directory_entry e = { .world = world, .incarnation = incarnation };
-
-    snprintf(e.name, sizeof e.name, "%s", name);
-    snprintf(e.run, sizeof e.run, "%s", run);
-    assert_status(group_directory_announce(store, &e, soon(), &err), &err);
+    assert_status(group_directory_announce(store, name, run, world, incarnation, soon(), &err),
+                  &err);
 }
 
 TEST_WITH(groups_find_the_latest_start_of_each, open_store, drop_store)
@@ -138,6 +135,14 @@ static void join(struct generation *m, int32_t rank, int32_t world, struct membe
     assert_status(members_join(m, rank ? "b" : "a", "uv://x", NULL, soon(), ret, &err), &err);
 }
 
+static void visit_group(const char *name, struct generation *ret)
+{
+    struct group_directory_entry e;
+
+    assert_status(group_directory_find(store, name, soon(), &e, &err), &err);
+    assert_status(generation_visit(store, &e, ret, &err), &err);
+}
+
 TEST_WITH(meeting_shows_the_members_to_a_visitor_and_leaves_no_trace, open_store, drop_store)
 {
     struct members *own = NULL, *seen = NULL;
@@ -146,15 +151,15 @@ TEST_WITH(meeting_shows_the_members_to_a_visitor_and_leaves_no_trace, open_store
 
     join(&m, 0, 1, &own);
     assert_status(tenrec_store_num_keys(store, TEST_MS, &before, &err), &err);
-    assert_status(generation_visit(store, "g", soon(), &visit, &err), &err);
+    visit_group("g", &visit);
     assert_int_equal(visit.rank, TENREC_ANONYMOUS);
     assert_int_equal(visit.world, 1);
     assert_status(members_await(&visit, soon(), &seen, &err), &err);
     assert_string_equal(seen->list[0].name, "a");
     assert_string_equal(seen->list[0].address, "uv://x");
-    assert_false(generation_has_left(&visit, 0, soon()));
+    assert_false(generation_rank_left(visit.base, 0, visit.incarnation, soon()));
     generation_leave(&m, soon());
-    assert_true(generation_has_left(&visit, 0, soon()));
+    assert_true(generation_rank_left(visit.base, 0, visit.incarnation, soon()));
     generation_close(&visit, soon());
     assert_status(tenrec_store_num_keys(store, TEST_MS, &after, &err), &err);
     assert_int_equal(after, before + 1); /* that it has left */
@@ -169,7 +174,7 @@ TEST_WITH(members_name_missing_members_to_a_visitor, open_store, drop_store)
     struct generation visit;
 
     announce("g", "", 2, 1);
-    assert_status(generation_visit(store, "g", soon(), &visit, &err), &err);
+    visit_group("g", &visit);
     assert_int_equal(members_await(&visit, clock_deadline_ms(30), &seen, &err), TENREC_ETIMEDOUT);
     assert_text_has(err.text, "ranks 0, 1 of 2 did not join group \"g\"");
     generation_close(&visit, soon());

@@ -52,7 +52,7 @@ static uint64_t in_ms(uint64_t ms)
 static void take(struct group_lock *l)
 {
     assert_status(group_lock_acquire(l, "me", in_ms(2 * GROUP_LOCK_TORCH_MS), &err), &err);
-    assert_true(group_lock_kept(l, in_ms(TEST_MS)));
+    assert_true(lease_kept(&l->lease, in_ms(TEST_MS)));
 }
 
 /* As in torch: the value of the lock, "" while it is free. */
@@ -87,7 +87,7 @@ TEST_WITH(group_lock_keeps_torch_out_while_held, begin, end)
         assert_token(GROUP_LOCK_TOKEN);
         assert_waiters_wait(GROUP_LOCK_TOKEN, true);
         group_lock_release(&l, in_ms(TEST_MS));
-        assert_false(group_lock_kept(&l, in_ms(TEST_MS)));
+        assert_false(lease_kept(&l.lease, in_ms(TEST_MS)));
         assert_token("");
         assert_waiters_wait(GROUP_LOCK_TOKEN, false);
     }
@@ -138,7 +138,7 @@ TEST_WITH(group_lock_of_a_dead_torch_worker_is_taken_over, begin, end)
     /* Also by one whose tries are shorter. */
     while (group_lock_acquire(&l, "me", in_ms(GROUP_LOCK_TORCH_MS / 4), &err) == TENREC_ETIMEDOUT)
         assert_true(++tries < 8);
-    assert_true(group_lock_kept(&l, in_ms(TEST_MS)));
+    assert_true(lease_kept(&l.lease, in_ms(TEST_MS)));
     assert_true(now_ns - since >= GROUP_LOCK_TORCH_MS * UINT64_C(1000000));
     assert_token(GROUP_LOCK_TOKEN);
     assert_waiters_wait(THEIRS, false);
@@ -186,11 +186,11 @@ TEST_WITH(group_lock_that_was_lost_is_not_released, begin, end)
 
     take(&slow);
     take(&l);
-    assert_false(group_lock_kept(&slow, in_ms(TEST_MS)));
+    assert_false(lease_kept(&slow.lease, in_ms(TEST_MS)));
     group_lock_release(&slow, in_ms(TEST_MS));
     assert_token(GROUP_LOCK_TOKEN);
     assert_waiters_wait(GROUP_LOCK_TOKEN, true);
-    assert_true(group_lock_kept(&l, in_ms(TEST_MS)));
+    assert_true(lease_kept(&l.lease, in_ms(TEST_MS)));
     group_lock_release(&l, in_ms(TEST_MS));
 }
 
@@ -201,7 +201,7 @@ TEST_WITH(group_lock_without_a_successor_is_released, begin, end)
 
     take(&l);
     now_ns += 5 * LEASE_MS * UINT64_C(1000000);
-    assert_true(group_lock_kept(&l, in_ms(TEST_MS)));
+    assert_true(lease_kept(&l.lease, in_ms(TEST_MS)));
     group_lock_release(&l, in_ms(TEST_MS));
     assert_token("");
 }
