@@ -94,7 +94,7 @@ static void generation_tidy(struct generation *m, uint64_t deadline_ns)
         return;
     snprintf(record, sizeof record, "%lld/member/%d", (long long)m->incarnation - 2, m->rank);
     snprintf(kind, sizeof kind, "%lld/kind", (long long)m->incarnation - 2);
-    store_delete_all(m->base, keys, m->rank == 0 ? 2 : 1, deadline_ns, NULL);
+    store_remove_all(m->base, keys, m->rank == 0 ? 2 : 1, deadline_ns, NULL, NULL);
 }
 
 static void close_views(struct generation *m)
@@ -182,7 +182,6 @@ tenrec_status generation_visit(struct tenrec_store *s, const struct group_direct
 void generation_leave(struct generation *m, uint64_t deadline_ns)
 {
     char key[KEY_ROOM], text[KEY_ROOM];
-    const char *record = key;
 
     if (!m->base || m->over)
         return;
@@ -193,7 +192,7 @@ void generation_leave(struct generation *m, uint64_t deadline_ns)
         store_set(m->base, key, text, strlen(text), deadline_ns, NULL);
     } else {
         rank_key(key, "member", m->rank);
-        store_delete_all(m->store, &record, 1, deadline_ns, NULL);
+        store_remove(m->store, key, deadline_ns, NULL);
         generation_undo_start(m, deadline_ns);
     }
 }

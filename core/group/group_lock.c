@@ -27,7 +27,6 @@ static void group_lock_wake(struct group_lock *l, const char *token, uint64_t de
 static tenrec_status group_lock_try_token(struct group_lock *l, uint64_t deadline_ns,
                                           bool *ret_ours, tenrec_error *err)
 {
-    const char *done = GROUP_LOCK_TOKEN;
     const uint64_t now_ns = lease_now_ns(&l->lease);
     const bool over = *l->seen && now_ns - l->since_ns >= GROUP_LOCK_TORCH_MS * UINT64_C(1000000);
     char *now;
@@ -38,7 +37,7 @@ static tenrec_status group_lock_try_token(struct group_lock *l, uint64_t deadlin
         return st;
     *ret_ours = strcmp(now, GROUP_LOCK_TOKEN) == 0;
     if (*ret_ours) {
-        st = store_delete_all(l->torch, &done, 1, deadline_ns, err);
+        st = store_remove(l->torch, GROUP_LOCK_TOKEN, deadline_ns, err);
         if (over) {
             log_line(TENREC_LOG_WARN, "group",
                      "took over the lock of torch's worker: '%s' was unchanged for %d s", l->seen,

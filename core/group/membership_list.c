@@ -103,10 +103,9 @@ tenrec_status membership_list_records(struct membership_list *r,
 static void delete_record(struct membership_list *r, int64_t incarnation, uint64_t deadline_ns)
 {
     char key[KEY_ROOM];
-    const char *keys[] = { key };
 
     record_key(key, incarnation);
-    store_delete_all(r->store, keys, 1, deadline_ns, NULL);
+    store_remove(r->store, key, deadline_ns, NULL);
 }
 
 /* ---- joining ------------------------------------------------------------------- */

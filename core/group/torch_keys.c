@@ -202,7 +202,7 @@ static void torch_keys_delete(struct tenrec_store *torch, const struct membershi
 
     snprintf(name, sizeof name, "names/%d", (int)e->id);
     snprintf(address, sizeof address, "addrs/%s", e->name);
-    store_delete_all(torch, keys, 2, deadline_ns, NULL);
+    store_remove_all(torch, keys, 2, deadline_ns, NULL, NULL);
 }
 
 tenrec_status torch_keys_take_out(struct tenrec_store *torch, const struct membership_view *before,

@@ -33,9 +33,9 @@ struct tenrec_process_group {
     char name[];
 };
 
-static tenrec_status group_new(struct tenrec_store *s, int32_t rank, int32_t world,
-                               const char *name, bool once, struct tenrec_process_group **ret,
-                               tenrec_error *err)
+tenrec_status process_group_new_once(struct tenrec_store *s, int32_t rank, int32_t world,
+                                     const char *name, const char *const *names,
+                                     struct tenrec_process_group **ret, tenrec_error *err)
 {
     struct tenrec_process_group *pg;
     tenrec_status st;
@@ -54,7 +54,8 @@ static tenrec_status group_new(struct tenrec_store *s, int32_t rank, int32_t wor
         return st;
     }
     memcpy(pg->name, name, strlen(name) + 1);
-    pg->once = once;
+    pg->once = true;
+    pg->names = names;
     pg->rank = rank;
     pg->world = world;
     pthread_mutex_init(&pg->lock, NULL);
@@ -66,17 +67,10 @@ tenrec_status tenrec_process_group_new(struct tenrec_store *s, int32_t rank, int
                                        const char *name, struct tenrec_process_group **ret,
                                        tenrec_error *err)
 {
-    return group_new(s, rank, world, name, false, ret, err);
-}
-
-tenrec_status process_group_new_once(struct tenrec_store *s, int32_t rank, int32_t world,
-                                     const char *name, const char *const *names,
-                                     struct tenrec_process_group **ret, tenrec_error *err)
-{
-    tenrec_status st = group_new(s, rank, world, name, true, ret, err);
+    tenrec_status st = process_group_new_once(s, rank, world, name, NULL, ret, err);
 
     if (st == TENREC_OK)
-        (*ret)->names = names;
+        (*ret)->once = false;
     return st;
 }
 
@@ -173,8 +167,7 @@ static tenrec_status process_group_wait(struct process_group_wait *w, const char
 
     if (w->pg->lost.is_lost)
         return store_get_rounds(s, keys, n, deadline_ns, &rounds, ret, missing, err);
-    return ret ? store_get_all(s, keys, n, deadline_ns, ret, missing, err)
-               : store_wait_all(s, keys, n, deadline_ns, missing, err);
+    return store_get_all(s, keys, n, deadline_ns, ret, missing, err);
 }
 
 /* Runs one round: writes `data`, waits for all, reads into `ret` unless it is NULL. */
@@ -185,7 +178,7 @@ static tenrec_status run_round(struct tenrec_process_group *pg, const char *oper
     struct process_group_wait w = { pg, operation, clock_now_ns() };
     uint64_t round;
     bool *missing = memory_new((size_t)pg->world, sizeof *missing);
-    const char **keys = NULL, *old;
+    const char **keys = NULL;
     char old_key[KEY_ROOM];
     tenrec_status st = begin_round(pg, deadline_ns, &round, err);
 
@@ -203,10 +196,9 @@ static tenrec_status run_round(struct tenrec_process_group *pg, const char *oper
     if (st == TENREC_ETIMEDOUT)
         fail_missing(pg, operation, missing, w.since_ns, err);
     if (st == TENREC_OK && round > 0) {
-        old = old_key;
         snprintf(old_key, sizeof old_key, "%llu/%d", (unsigned long long)(round - 1), pg->rank);
         /* A key that cannot be removed is harmless. */
-        store_delete_all(pg->store, &old, 1, deadline_ns, NULL);
+        store_remove(pg->store, old_key, deadline_ns, NULL);
     }
 out:
     if (st != TENREC_OK && st != TENREC_ETIMEDOUT)
@@ -341,22 +333,21 @@ static void delete_round(struct tenrec_process_group *pg, uint64_t round, uint64
     const char **keys = round_keys(pg, round);
 
     if (keys)
-        store_delete_all(pg->store, keys, (size_t)pg->world, deadline_ns, NULL);
+        store_remove_all(pg->store, keys, (size_t)pg->world, deadline_ns, NULL, NULL);
     free(keys);
 }
 
 /* The last rank to leave removes the keys of the last two rounds. */
 static void process_group_leave(struct tenrec_process_group *pg, uint64_t deadline_ns)
 {
-    const char *left = "left";
     int64_t n;
 
-    if (store_add(pg->store, left, 1, deadline_ns, &n, NULL) != TENREC_OK || n < pg->world)
+    if (store_add(pg->store, "left", 1, deadline_ns, &n, NULL) != TENREC_OK || n < pg->world)
         return;
     delete_round(pg, pg->round - 1, deadline_ns);
     if (pg->round > 1)
         delete_round(pg, pg->round - 2, deadline_ns);
-    store_delete_all(pg->store, &left, 1, deadline_ns, NULL);
+    store_remove(pg->store, "left", deadline_ns, NULL);
 }
 
 void process_group_close(struct tenrec_process_group *pg, uint64_t deadline_ns)

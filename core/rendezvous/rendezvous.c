@@ -244,7 +244,7 @@ static void rendezvous_leave_static(struct rendezvous *r, uint64_t deadline_ns)
         store_server_stop_listening(r->server);
         store_set(s, "closing", "", 0, deadline_ns, NULL);
     } else {
-        store_wait_all(s, (const char *[]){ "closing" }, 1, deadline_ns, NULL, NULL);
+        store_get_all(s, (const char *[]){ "closing" }, 1, deadline_ns, NULL, NULL, NULL);
     }
     generation_leave(&r->meeting, deadline_ns);
     snprintf(key, sizeof key, "gone/%d", r->launch.rank);

@@ -96,26 +96,16 @@ const char *store_at(const struct tenrec_store *s)
     return s->backend->at;
 }
 
-/* Whole keys of one call: in one block, freed at once. */
-struct keys {
-    const char *one[1];
-    const char **list; /* n of them */
-    char *text;
-};
-
-static void keys_free(struct keys *k)
+/* Begins every operation. ret: the whole keys, in one block; free() it. */
+static tenrec_status store_begin(const struct tenrec_store *s, const char *const *keys, size_t n,
+                                 const char ***ret, tenrec_error *err)
 {
-    if (k->list != k->one)
-        free(k->list);
-    free(k->text);
-    *k = (struct keys){ .list = NULL };
-}
+    size_t total = n * sizeof **ret;
+    const char **whole;
+    char *at;
 
-static tenrec_status keys_make(const struct tenrec_store *s, const char *const *keys, size_t n,
-                               struct keys *ret, tenrec_error *err)
-{
-    size_t total = 0, at = 0;
-
+    if (!s || (n && !keys))
+        return tenrec_fail(err, TENREC_EINVAL, "a store and a key are needed");
     for (size_t i = 0; i < n; i++) {
         size_t len = keys[i] ? s->prefix_len + strlen(keys[i]) : 0;
         if (!keys[i])
@@ -125,29 +115,15 @@ static tenrec_status keys_make(const struct tenrec_store *s, const char *const *
                                keys[i], len, TENREC_STORE_MAX_KEY);
         total += len + 1;
     }
-    ret->list = n == 1 ? ret->one : memory_new(n, sizeof *ret->list);
-    ret->text = memory_new(total, 1);
-    if (!ret->list || !ret->text) {
-        keys_free(ret);
+    if (!(whole = memory_new(total, 1)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu keys", n);
-    }
+    at = (char *)(whole + n);
     for (size_t i = 0; i < n; i++) {
-        size_t len = strlen(keys[i]);
-        ret->list[i] = ret->text + at;
-        memcpy(ret->text + at, s->prefix, s->prefix_len);
-        memcpy(ret->text + at + s->prefix_len, keys[i], len + 1);
-        at += s->prefix_len + len + 1;
+        whole[i] = at;
+        at = stpcpy(stpcpy(at, s->prefix), keys[i]) + 1;
     }
+    *ret = whole;
     return TENREC_OK;
-}
-
-/* Begins every operation. */
-static tenrec_status store_begin(struct tenrec_store *s, const char *const *keys, size_t n,
-                                 struct keys *ret, tenrec_error *err)
-{
-    if (!s || (n && !keys))
-        return tenrec_fail(err, TENREC_EINVAL, "a store and a key are needed");
-    return keys_make(s, keys, n, ret, err);
 }
 
 static tenrec_status check_value(size_t len, tenrec_error *err)
@@ -161,13 +137,13 @@ static tenrec_status check_value(size_t len, tenrec_error *err)
 tenrec_status store_set(struct tenrec_store *s, const char *key, const void *data, size_t len,
                         uint64_t deadline_ns, tenrec_error *err)
 {
-    struct keys k = { .list = NULL };
+    const char **k = NULL;
     tenrec_status st = check_value(len, err);
 
     if (st != TENREC_OK || (st = store_begin(s, &key, 1, &k, err)) != TENREC_OK)
         return st;
-    st = s->backend->ops->set(s->backend, k.list[0], data, len, deadline_ns, err);
-    keys_free(&k);
+    st = s->backend->ops->set(s->backend, k[0], data, len, deadline_ns, err);
+    free(k);
     return st;
 }
 
@@ -175,13 +151,13 @@ tenrec_status store_add(struct tenrec_store *s, const char *key, int64_t delta,
                         uint64_t deadline_ns, int64_t *ret, tenrec_error *err)
 {
     int64_t sum = 0;
-    struct keys k = { .list = NULL };
+    const char **k = NULL;
     tenrec_status st = store_begin(s, &key, 1, &k, err);
 
     if (st != TENREC_OK)
         return st;
-    st = s->backend->ops->add(s->backend, k.list[0], delta, deadline_ns, &sum, err);
-    keys_free(&k);
+    st = s->backend->ops->add(s->backend, k[0], delta, deadline_ns, &sum, err);
+    free(k);
     if (st == TENREC_OK && ret)
         *ret = sum;
     return st;
@@ -193,16 +169,15 @@ tenrec_status store_compare_set(struct tenrec_store *s, const char *key,
                                 struct store_value *ret, tenrec_error *err)
 {
     struct store_value now = { 0 };
-    struct keys k = { .list = NULL };
+    const char **k = NULL;
     tenrec_status st = check_value(desired->len, err);
 
     if (st == TENREC_OK)
         st = check_value(expected->len, err);
     if (st != TENREC_OK || (st = store_begin(s, &key, 1, &k, err)) != TENREC_OK)
         return st;
-    st = s->backend->ops->compare_set(s->backend, k.list[0], expected, desired, deadline_ns, &now,
-                                      err);
-    keys_free(&k);
+    st = s->backend->ops->compare_set(s->backend, k[0], expected, desired, deadline_ns, &now, err);
+    free(k);
     if (st == TENREC_OK && ret)
         *ret = now;
     else
@@ -266,21 +241,21 @@ tenrec_status store_get_all(struct tenrec_store *s, const char *const *keys, siz
 {
     uint64_t since_ns = clock_now_ns();
     bool one = false, *missing = ret_missing ? ret_missing : &one;
-    struct keys k = { .list = NULL };
+    const char **k = NULL;
     tenrec_error why = { 0 };
     tenrec_status st = store_begin(s, keys, n, &k, err);
 
     if (st != TENREC_OK || n == 0) {
-        keys_free(&k);
+        free(k);
         return st;
     }
     if (!ret_missing && n > 1 && !(missing = memory_new(n, sizeof *missing))) {
-        keys_free(&k);
+        free(k);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu keys", n);
     }
     if (ret)
         memset(ret, 0, n * sizeof *ret);
-    st = s->backend->ops->get(s->backend, k.list, n, deadline_ns, ret, missing, &why);
+    st = s->backend->ops->get(s->backend, k, n, deadline_ns, ret, missing, &why);
     if (st == TENREC_ETIMEDOUT)
         fail_missing(s, keys, missing, n, since_ns, why.text, err);
     else if (st != TENREC_OK && err)
@@ -291,25 +266,19 @@ tenrec_status store_get_all(struct tenrec_store *s, const char *const *keys, siz
     }
     if (missing != ret_missing && missing != &one)
         free(missing);
-    keys_free(&k);
+    free(k);
     return st;
-}
-
-tenrec_status store_wait_all(struct tenrec_store *s, const char *const *keys, size_t n,
-                             uint64_t deadline_ns, bool *ret_missing, tenrec_error *err)
-{
-    return store_get_all(s, keys, n, deadline_ns, NULL, ret_missing, err);
 }
 
 tenrec_status store_check_all(struct tenrec_store *s, const char *const *keys, size_t n,
                               uint64_t deadline_ns, bool *ret_missing, tenrec_error *err)
 {
-    struct keys k = { .list = NULL };
+    const char **k = NULL;
     tenrec_status st = store_begin(s, keys, n, &k, err);
 
     if (st == TENREC_OK)
-        st = s->backend->ops->check(s->backend, k.list, n, deadline_ns, ret_missing, err);
-    keys_free(&k);
+        st = s->backend->ops->check(s->backend, k, n, deadline_ns, ret_missing, err);
+    free(k);
     return st;
 }
 
@@ -330,13 +299,13 @@ tenrec_status store_wait_round(struct tenrec_store *s, const char *const *keys, 
                                tenrec_error *err)
 {
     const struct store_ops *ops = s->backend->ops;
-    struct keys k = { .list = NULL };
+    const char **k = NULL;
     tenrec_status st = store_begin(s, keys, n, &k, err);
 
     if (st == TENREC_OK)
         st = (ops->wait_round ? ops->wait_round : store_wait_then_check)(
-            s->backend, k.list, n, until_ns, deadline_ns, ret_missing, err);
-    keys_free(&k);
+            s->backend, k, n, until_ns, deadline_ns, ret_missing, err);
+    free(k);
     return st;
 }
 
@@ -365,22 +334,22 @@ tenrec_status store_read(struct tenrec_store *s, const char *key, uint64_t deadl
 tenrec_status store_remove_all(struct tenrec_store *s, const char *const *keys, size_t n,
                                uint64_t deadline_ns, size_t *ret, tenrec_error *err)
 {
-    struct keys k = { .list = NULL };
+    size_t gone = 0;
+    const char **k = NULL;
     tenrec_status st = store_begin(s, keys, n, &k, err);
 
-    *ret = 0;
     if (st == TENREC_OK && n > 0)
-        st = s->backend->ops->delete_keys(s->backend, k.list, n, deadline_ns, ret, err);
-    keys_free(&k);
+        st = s->backend->ops->delete_keys(s->backend, k, n, deadline_ns, &gone, err);
+    free(k);
+    if (ret)
+        *ret = gone;
     return st;
 }
 
-tenrec_status store_delete_all(struct tenrec_store *s, const char *const *keys, size_t n,
-                               uint64_t deadline_ns, tenrec_error *err)
+tenrec_status store_remove(struct tenrec_store *s, const char *key, uint64_t deadline_ns,
+                           tenrec_error *err)
 {
-    size_t gone;
-
-    return store_remove_all(s, keys, n, deadline_ns, &gone, err);
+    return store_remove_all(s, &key, 1, deadline_ns, NULL, err);
 }
 
 const char **store_numbered_keys(const char *prefix, size_t n)

@@ -73,8 +73,9 @@ void store_close(struct tenrec_store *s, uint64_t deadline_ns);
  * server may ignore that. Later operations work. */
 void store_cut(struct tenrec_store *s);
 
-/* One round of a wait (store_rounds.h): as store_wait_all until `until_ns`, but the store may
- * answer until the deadline whether the keys are there. errors: ETIMEDOUT (the keys are not) */
+/* One round of a wait (store_rounds.h): as store_get_all without values until `until_ns`, but the
+ * store may answer until the deadline whether the keys are there. errors: ETIMEDOUT (the keys are
+ * not) */
 tenrec_status store_wait_round(struct tenrec_store *s, const char *const *keys, size_t n,
                                uint64_t until_ns, uint64_t deadline_ns, bool *ret_missing,
                                tenrec_error *err);
@@ -120,13 +121,11 @@ tenrec_status store_swap_text(struct tenrec_store *s, const char *key, const cha
 tenrec_status store_num_keys(struct tenrec_store *s, uint64_t deadline_ns, int64_t *ret,
                              tenrec_error *err);
 
-/* Waits for all; after ETIMEDOUT ret_missing (n, or NULL) and the text report the missing keys. */
-tenrec_status store_wait_all(struct tenrec_store *s, const char *const *keys, size_t n,
-                             uint64_t deadline_ns, bool *ret_missing, tenrec_error *err);
 /* Checks which keys are missing now. */
 tenrec_status store_check_all(struct tenrec_store *s, const char *const *keys, size_t n,
                               uint64_t deadline_ns, bool *ret_missing, tenrec_error *err);
-/* Waits for all and reads them. ret: n, filled only on success; free() each. */
+/* Waits for all and reads them. ret: n, filled only on success; free() each; NULL: only waits.
+ * After ETIMEDOUT ret_missing (n, or NULL) and the text report the missing keys. */
 tenrec_status store_get_all(struct tenrec_store *s, const char *const *keys, size_t n,
                             uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
                             tenrec_error *err);
@@ -134,12 +133,11 @@ tenrec_status store_get_all(struct tenrec_store *s, const char *const *keys, siz
  * without a value. */
 tenrec_status store_read(struct tenrec_store *s, const char *key, uint64_t deadline_ns,
                          struct store_value *ret, tenrec_error *err);
-/* Removes all keys; *ret: how many of them existed. */
+/* Removes all keys, of which some may be missing; *ret (or NULL): how many of them existed. */
 tenrec_status store_remove_all(struct tenrec_store *s, const char *const *keys, size_t n,
                                uint64_t deadline_ns, size_t *ret, tenrec_error *err);
-/* The same, for keys of which some may be missing already. */
-tenrec_status store_delete_all(struct tenrec_store *s, const char *const *keys, size_t n,
-                               uint64_t deadline_ns, tenrec_error *err);
+tenrec_status store_remove(struct tenrec_store *s, const char *key, uint64_t deadline_ns,
+                           tenrec_error *err);
 void store_values_free(struct store_value *values, size_t n);
 
 /* The keys "<prefix>/0" to "<prefix>/<n - 1>" in one block: free() it. NULL: no memory. */

@@ -19,8 +19,7 @@ static tenrec_status wait_round(struct tenrec_store *s, const char *const *keys,
         if (st != TENREC_OK || !ret)
             return st;
     }
-    return ret ? store_get_all(s, keys, n, deadline_ns, ret, missing, err)
-               : store_wait_all(s, keys, n, deadline_ns, missing, err);
+    return store_get_all(s, keys, n, deadline_ns, ret, missing, err);
 }
 
 tenrec_status store_get_rounds(struct tenrec_store *s, const char *const *keys, size_t n,

@@ -12,7 +12,7 @@ struct store_rounds {
     void *arg;
 };
 
-/* As store_get_all; ret NULL: as store_wait_all. The last round has the whole deadline, for a store
+/* As store_get_all. The last round has the whole deadline, for a store
  * that is too slow for a short round. errors: also those of `between` */
 tenrec_status store_get_rounds(struct tenrec_store *s, const char *const *keys, size_t n,
                                uint64_t deadline_ns, const struct store_rounds *how,

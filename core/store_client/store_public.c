@@ -110,7 +110,7 @@ tenrec_status tenrec_store_wait(struct tenrec_store *s, const char *const *keys,
     uint64_t deadline_ns;
     tenrec_status st = store_deadline(ms, &deadline_ns, err);
 
-    return st == TENREC_OK ? store_wait_all(s, keys, n, deadline_ns, NULL, err) : st;
+    return st == TENREC_OK ? store_get_all(s, keys, n, deadline_ns, NULL, NULL, err) : st;
 }
 
 tenrec_status tenrec_store_check(struct tenrec_store *s, const char *const *keys, size_t n,

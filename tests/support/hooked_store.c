@@ -78,8 +78,7 @@ static tenrec_status hooked_get(struct store_backend *b, const char *const *keys
         st = before(b, HOOKED_GET, keys[i], err);
     if (st != TENREC_OK)
         return st;
-    return ret ? store_get_all(hooks_of(b)->inner, keys, n, deadline_ns, ret, ret_missing, err)
-               : store_wait_all(hooks_of(b)->inner, keys, n, deadline_ns, ret_missing, err);
+    return store_get_all(hooks_of(b)->inner, keys, n, deadline_ns, ret, ret_missing, err);
 }
 
 static tenrec_status hooked_check(struct store_backend *b, const char *const *keys, size_t n,
@@ -97,8 +96,7 @@ static tenrec_status hooked_check(struct store_backend *b, const char *const *ke
 static tenrec_status hooked_delete_keys(struct store_backend *b, const char *const *keys, size_t n,
                                         uint64_t deadline_ns, size_t *ret, tenrec_error *err)
 {
-    *ret = n; /* unused in tests */
-    return store_delete_all(hooks_of(b)->inner, keys, n, deadline_ns, err);
+    return store_remove_all(hooks_of(b)->inner, keys, n, deadline_ns, ret, err);
 }
 
 static tenrec_status hooked_num_keys(struct store_backend *b, uint64_t deadline_ns, int64_t *ret,

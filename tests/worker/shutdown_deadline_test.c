@@ -62,10 +62,6 @@ WRAP(store_add,
 WRAP(store_num_keys,
      (struct tenrec_store * s, uint64_t deadline_ns, int64_t *ret, tenrec_error *err),
      (s, deadline_ns, ret, err))
-WRAP(store_wait_all,
-     (struct tenrec_store * s, const char *const *keys, size_t n, uint64_t deadline_ns,
-      bool *missing, tenrec_error *err),
-     (s, keys, n, deadline_ns, missing, err))
 WRAP(store_check_all,
      (struct tenrec_store * s, const char *const *keys, size_t n, uint64_t deadline_ns,
       bool *missing, tenrec_error *err),
@@ -74,10 +70,13 @@ WRAP(store_get_all,
      (struct tenrec_store * s, const char *const *keys, size_t n, uint64_t deadline_ns,
       struct store_value *ret, bool *missing, tenrec_error *err),
      (s, keys, n, deadline_ns, ret, missing, err))
-WRAP(store_delete_all,
-     (struct tenrec_store * s, const char *const *keys, size_t n, uint64_t deadline_ns,
+WRAP(store_remove_all,
+     (struct tenrec_store * s, const char *const *keys, size_t n, uint64_t deadline_ns, size_t *ret,
       tenrec_error *err),
-     (s, keys, n, deadline_ns, err))
+     (s, keys, n, deadline_ns, ret, err))
+WRAP(store_remove,
+     (struct tenrec_store * s, const char *key, uint64_t deadline_ns, tenrec_error *err),
+     (s, key, deadline_ns, err))
 
 /* ---- two workers whose store is served by the first ------------------------------------- */
 
