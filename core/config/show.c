@@ -14,182 +14,157 @@
 
 #define SECRET "***"
 
-/* A text that grows; `p` is NULL once memory ran out. */
+/* A text that is printed to memory. */
 struct text {
+    FILE *to;
     char *p;
-    size_t len, room;
+    size_t len;
 };
 
-static void add_n(struct text *t, const char *s, size_t n)
+static bool text_open(struct text *t)
 {
-    if (t->p && t->len + n >= t->room) {
-        size_t room = (t->len + n + 1) * 2;
-        char *p = memory_resize(t->p, room, 1);
-        if (!p)
-            free(t->p);
-        t->p = p;
-        t->room = room;
-    }
-    if (!t->p)
-        return;
-    memcpy(t->p + t->len, s, n);
-    t->len += n;
-    t->p[t->len] = '\0';
+    t->p = NULL;
+    t->to = open_memstream(&t->p, &t->len);
+    return t->to != NULL;
 }
 
-static void show_add(struct text *t, const char *s)
+/* Returns the text without passwords; NULL: out of memory, now or before (not `whole`). */
+static char *text_finish(struct text *t, bool whole)
 {
-    add_n(t, s, strlen(s));
+    char *masked = fclose(t->to) == 0 && whole ? secret_mask(t->p) : NULL;
+
+    free(t->p);
+    return masked;
 }
 
 /* Within a list or map, text that YAML would parse differently is quoted. */
-static void add_quoted(struct text *t, const char *s)
+static void add_quoted(FILE *to, const char *s)
 {
     static const char harmless[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:";
     bool plain = *s && *s != '-' && s[strspn(s, harmless)] == '\0' && s[strlen(s) - 1] != ':';
 
     if (plain) {
-        show_add(t, s);
+        fputs(s, to);
         return;
     }
-    show_add(t, "\"");
+    fputc('"', to);
     for (; *s; s++) {
         if (*s == '"' || *s == '\\')
-            show_add(t, "\\");
-        add_n(t, s, 1);
+            fputc('\\', to);
+        fputc(*s, to);
     }
-    show_add(t, "\"");
+    fputc('"', to);
 }
 
-static void add_scalar(struct text *t, enum tenrec_option_type type,
-                       const union tenrec_option_value *v, bool quoted)
+static void add_scalar(FILE *to, enum tenrec_option_type type, const union tenrec_option_value *v,
+                       bool quoted)
 {
-    char buf[64];
+    char buf[QUANTITY_TEXT_MAX];
 
-    buf[0] = '\0';
     switch (type) {
     case TENREC_OPT_BOOL:
-        show_add(t, v->b ? "true" : "false");
-        return;
+        fputs(v->b ? "true" : "false", to);
+        break;
     case TENREC_OPT_STRING:
         if (quoted)
-            add_quoted(t, v->s);
+            add_quoted(to, v->s);
         else
-            show_add(t, v->s ? v->s : "");
-        return;
+            fputs(v->s ? v->s : "", to);
+        break;
     case TENREC_OPT_INT:
-        snprintf(buf, sizeof buf, "%" PRId64, v->i);
+        fprintf(to, "%" PRId64, v->i);
         break;
     case TENREC_OPT_DOUBLE:
-        snprintf(buf, sizeof buf, "%.15g", v->d);
+        fprintf(to, "%.15g", v->d);
         break;
     case TENREC_OPT_DURATION:
-        quantity_print_duration(v->ms, buf);
+        fputs(quantity_print_duration(v->ms, buf), to);
         break;
     case TENREC_OPT_SIZE:
-        quantity_print_size(v->bytes, buf);
+        fputs(quantity_print_size(v->bytes, buf), to);
         break;
     default:
         break;
     }
-    show_add(t, buf);
 }
 
-static void add_list(struct text *t, enum tenrec_option_type item,
-                     const struct tenrec_option_list *list)
+static void add_list(FILE *to, enum tenrec_option_type item, const struct tenrec_option_list *list)
 {
-    show_add(t, "[");
+    fputc('[', to);
     for (size_t i = 0; i < list->n; i++) {
-        show_add(t, i ? ", " : "");
-        add_scalar(t, item, &list->v[i], true);
+        fputs(i ? ", " : "", to);
+        add_scalar(to, item, &list->v[i], true);
     }
-    show_add(t, "]");
+    fputc(']', to);
 }
 
-static void add_map(struct text *t, enum tenrec_option_type item,
-                    const struct tenrec_option_map *map)
+static void add_map(FILE *to, enum tenrec_option_type item, const struct tenrec_option_map *map)
 {
-    show_add(t, "{");
+    fputc('{', to);
     for (size_t i = 0; i < map->n; i++) {
-        show_add(t, i ? ", " : "");
-        add_quoted(t, map->v[i].key);
-        show_add(t, ": ");
-        add_scalar(t, item, &map->v[i].value, true);
+        fputs(i ? ", " : "", to);
+        add_quoted(to, map->v[i].key);
+        fputs(": ", to);
+        add_scalar(to, item, &map->v[i].value, true);
     }
-    show_add(t, "}");
+    fputc('}', to);
 }
 
-static void add_records(struct text *t, const struct tenrec_option_record *record,
-                        const struct tenrec_option_records *list);
-
-static struct text text_new(void)
+/* Prints the values of each map that differ from the default. Returns false when out of memory. */
+static bool add_records(FILE *to, const struct tenrec_option_record *record,
+                        const struct tenrec_option_records *list)
 {
-    return (struct text){ .p = memory_new(64, 1), .room = 64 };
-}
+    const struct tenrec_plugin table = record_table(record);
 
-/* Takes `t` and returns its text without passwords. */
-static char *text_finish(struct text t)
-{
-    char *masked = t.p ? secret_mask(t.p) : NULL;
-
-    free(t.p);
-    return masked;
+    fputc('[', to);
+    for (size_t i = 0; i < list->n; i++) {
+        const void *item = (const char *)list->v + i * record->size;
+        const char *join = "";
+        fputs(i ? ", {" : "{", to);
+        for (uint32_t k = 0; k < record->n_options; k++) {
+            struct tenrec_option o = options_at(&table, k);
+            char *value = options_print(&o, item);
+            if (!value)
+                return false;
+            if (strcmp(value, o.def ? o.def : "") != 0) {
+                fprintf(to, "%s%s: ", join, o.key);
+                if (o.type == TENREC_OPT_STRING)
+                    add_quoted(to, value);
+                else
+                    fputs(value, to);
+                join = ", ";
+            }
+            free(value);
+        }
+        fputc('}', to);
+    }
+    fputc(']', to);
+    return true;
 }
 
 char *options_print(const struct tenrec_option *opt, const void *opts)
 {
     const void *at = (const char *)opts + opt->offset;
     union tenrec_option_value v = { 0 };
-    struct text t = text_new();
+    struct text t;
+    bool whole = true;
 
-    if (opt->flags & TENREC_OPT_SECRET) {
-        show_add(&t, SECRET);
-    } else if (opt->type == TENREC_OPT_LIST) {
-        add_list(&t, opt->item, at);
+    if (opt->flags & TENREC_OPT_SECRET)
+        return memory_text(SECRET);
+    if (!text_open(&t))
+        return NULL;
+    if (opt->type == TENREC_OPT_LIST) {
+        add_list(t.to, opt->item, at);
     } else if (opt->type == TENREC_OPT_MAP) {
-        add_map(&t, opt->item, at);
+        add_map(t.to, opt->item, at);
     } else if (opt->type == TENREC_OPT_RECORDS) {
-        add_records(&t, opt->record, at);
+        whole = add_records(t.to, opt->record, at);
     } else {
         memcpy(&v, at, value_size(opt->type));
-        add_scalar(&t, opt->type, &v, false);
+        add_scalar(t.to, opt->type, &v, false);
     }
-    return text_finish(t);
-}
-
-/* Prints the values of each map that differ from the default. */
-static void add_records(struct text *t, const struct tenrec_option_record *record,
-                        const struct tenrec_option_records *list)
-{
-    const struct tenrec_plugin table = record_table(record);
-
-    show_add(t, "[");
-    for (size_t i = 0; i < list->n; i++) {
-        const void *item = (const char *)list->v + i * record->size;
-        bool first = true;
-        show_add(t, i ? ", {" : "{");
-        for (uint32_t k = 0; k < record->n_options; k++) {
-            struct tenrec_option o = options_at(&table, k);
-            char *value = options_print(&o, item);
-            if (value && strcmp(value, o.def ? o.def : "") != 0) {
-                show_add(t, first ? "" : ", ");
-                show_add(t, o.key);
-                show_add(t, ": ");
-                if (o.type == TENREC_OPT_STRING)
-                    add_quoted(t, value);
-                else
-                    show_add(t, value);
-                first = false;
-            } else if (!value) {
-                free(t->p);
-                t->p = NULL;
-            }
-            free(value);
-        }
-        show_add(t, "}");
-    }
-    show_add(t, "]");
+    return text_finish(&t, whole);
 }
 
 const char *options_type(const struct tenrec_option *opt, char buf[OPTIONS_TYPE_MAX])
@@ -263,12 +238,9 @@ static tenrec_status show_table(const struct tenrec_plugin *desc, const struct o
     return TENREC_OK;
 }
 
-static void add_device(struct text *t, const struct tenrec_device *device)
+static void add_device(FILE *to, const struct tenrec_device *device)
 {
-    char buf[24];
-
-    snprintf(buf, sizeof buf, device->kind == TENREC_CPU ? "cpu" : "cuda:%d", (int)device->index);
-    show_add(t, buf);
+    fprintf(to, device->kind == TENREC_CPU ? "cpu" : "cuda:%d", (int)device->index);
 }
 
 static tenrec_status show_device_maps(const struct tenrec_config *config,
@@ -276,24 +248,26 @@ static tenrec_status show_device_maps(const struct tenrec_config *config,
                                       tenrec_error *err)
 {
     struct place place = settings_place(config, SETTINGS_DEVICE_MAPS);
-    struct text t = text_new();
+    struct text t;
 
-    show_add(&t, "{");
+    if (!text_open(&t))
+        return show_emit(show, SETTINGS_DEVICE_MAPS, NULL, &place, err);
+    fputc('{', t.to);
     for (size_t i = 0; i < s->n_device_maps; i++) {
         const struct config_device_map *map = &s->device_map[i];
-        show_add(&t, i ? ", " : "");
-        add_quoted(&t, map->worker);
-        show_add(&t, ": {");
+        fputs(i ? ", " : "", t.to);
+        add_quoted(t.to, map->worker);
+        fputs(": {", t.to);
         for (size_t k = 0; k < map->n; k++) {
-            show_add(&t, k ? ", " : "");
-            add_device(&t, &map->pair[k].from);
-            show_add(&t, ": ");
-            add_device(&t, &map->pair[k].to);
+            fputs(k ? ", " : "", t.to);
+            add_device(t.to, &map->pair[k].from);
+            fputs(": ", t.to);
+            add_device(t.to, &map->pair[k].to);
         }
-        show_add(&t, "}");
+        fputc('}', t.to);
     }
-    show_add(&t, "}");
-    return show_emit(show, SETTINGS_DEVICE_MAPS, text_finish(t), &place, err);
+    fputc('}', t.to);
+    return show_emit(show, SETTINGS_DEVICE_MAPS, text_finish(&t, true), &place, err);
 }
 
 tenrec_status config_show(const struct tenrec_config *config, config_show_fn *fn, void *arg,
