@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenrec/backend.h>
+#include <utlist.h>
 
 struct backend {
     struct backend *next; /* in the order of registration */
@@ -41,7 +42,7 @@ static struct backend *registry_find(const char *name, const void *handle)
 static tenrec_status registry_add(const struct loaded *file, unsigned users, struct backend **ret,
                                   tenrec_error *err)
 {
-    struct backend *b = memory_new(1, sizeof *b), *other, **at;
+    struct backend *b = memory_new(1, sizeof *b), *other;
     tenrec_status st = TENREC_OK;
 
     if (!b)
@@ -57,9 +58,7 @@ static tenrec_status registry_add(const struct loaded *file, unsigned users, str
                          name_of(other), *path ? ", from '" : ", by the program", path,
                          *path ? "'" : "");
     } else {
-        for (at = &registry.first; *at; at = &(*at)->next)
-            ;
-        *at = b;
+        LL_APPEND(registry.first, b);
     }
     pthread_mutex_unlock(&registry.lock);
     if (st != TENREC_OK)
@@ -277,7 +276,7 @@ tenrec_status tenrec_plugin_load(const char *name_or_path, tenrec_error *err)
 
 tenrec_status tenrec_plugin_unload(const char *name, tenrec_error *err)
 {
-    struct backend **at, *b;
+    struct backend *b;
     unsigned users;
 
     if (!name)
@@ -286,11 +285,8 @@ tenrec_status tenrec_plugin_unload(const char *name, tenrec_error *err)
     pthread_mutex_lock(&registry.lock);
     b = registry_find(name, NULL);
     users = b ? b->users : 0;
-    if (b && users == 0) {
-        for (at = &registry.first; *at != b; at = &(*at)->next)
-            ;
-        *at = b->next;
-    }
+    if (b && users == 0)
+        LL_DELETE(registry.first, b);
     pthread_mutex_unlock(&registry.lock);
     if (b && users == 0) {
         loader_close(&b->file);

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <utlist.h>
 
 enum { JOBS_MAX = 4 };
 
@@ -110,8 +111,7 @@ tenrec_status housekeeping_join(struct loop *l, struct housekeeping **ret, tenre
     }
     pthread_once(&once, watch_forks);
     pthread_mutex_lock(&all.lock);
-    u->next = all.first;
-    all.first = u;
+    LL_PREPEND(all.first, u);
     housekeeping_arm();
     pthread_mutex_unlock(&all.lock);
     *ret = u;
@@ -120,15 +120,11 @@ tenrec_status housekeeping_join(struct loop *l, struct housekeeping **ret, tenre
 
 void housekeeping_leave(struct housekeeping *u)
 {
-    struct housekeeping **at;
-
     if (!u)
         return;
     pthread_mutex_lock(&all.lock);
-    for (at = &all.first; *at && *at != u; at = &(*at)->next)
-        ;
-    if (*at)
-        *at = u->next;
+    if (all.first) /* not so in the child of a fork */
+        LL_DELETE(all.first, u);
     housekeeping_arm(); /* the timer of another loop */
     pthread_mutex_unlock(&all.lock);
     loop_timer_drop(u->timer);

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <utlist.h>
 #include <uv.h>
 
 enum { LOOP_FDS = 6 }; /* descriptors of a loop, at most */
@@ -283,8 +284,7 @@ tenrec_status loop_timer_new(struct loop *l, loop_fn *fn, void *arg, struct loop
     t->arg = arg;
     atomic_init(&t->armed_ns, CLOCK_NEVER);
     pthread_mutex_lock(&l->lock);
-    t->next = l->timers;
-    l->timers = t;
+    LL_PREPEND(l->timers, t);
     pthread_mutex_unlock(&l->lock);
     *ret = t;
     return TENREC_OK;
@@ -304,7 +304,6 @@ void loop_timer_arm(struct loop_timer *t, uint64_t deadline_ns)
 
 void loop_timer_drop(struct loop_timer *t)
 {
-    struct loop_timer **at;
     struct loop *l;
 
     if (!t)
@@ -313,9 +312,7 @@ void loop_timer_drop(struct loop_timer *t)
     pthread_mutex_lock(&l->lock);
     while (l->running == t)
         pthread_cond_wait(&l->ran, &l->lock);
-    for (at = &l->timers; *at != t; at = &(*at)->next)
-        ;
-    *at = t->next;
+    LL_DELETE(l->timers, t);
     pthread_mutex_unlock(&l->lock);
     free(t);
 }

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #define MAX_STORE ((size_t)1 << 30) /* bytes, as the TCP server's */
 
@@ -196,14 +197,11 @@ static void memory_free(struct memory_store *m)
 
 static void memory_destroy(struct store_backend *b, uint64_t deadline_ns)
 {
-    struct memory_store *m = (struct memory_store *)b, **at;
+    struct memory_store *m = (struct memory_store *)b;
 
     (void)deadline_ns;
     pthread_mutex_lock(&registry_lock);
-    for (at = &registry; *at && *at != m; at = &(*at)->next)
-        ;
-    if (*at)
-        *at = m->next;
+    LL_DELETE(registry, m);
     pthread_mutex_unlock(&registry_lock);
     memory_free(m);
 }
@@ -259,10 +257,8 @@ tenrec_status store_memory_open(const char *name, struct tenrec_store **ret, ten
     for (m = registry; m; m = m->next)
         if (strcmp(m->backend.name, whole) == 0 && memory_acquire(m))
             break;
-    if (!m && (m = memory_new_store(name))) {
-        m->next = registry;
-        registry = m;
-    }
+    if (!m && (m = memory_new_store(name)))
+        LL_PREPEND(registry, m);
     pthread_mutex_unlock(&registry_lock);
     if (!m)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for in-process store \"%s\"", name);

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #define FIRST_BUCKETS 64
 
@@ -61,7 +62,7 @@ static void entry_drop(struct store_entry *e)
         next_item = item->next;
         free(item);
     }
-    for (link = e->first_link; link; link = next_link) {
+    for (link = e->links; link; link = next_link) {
         next_link = link->next;
         free(link);
     }
@@ -92,10 +93,8 @@ static void table_widen(struct store_table *t)
         return;
     for (size_t i = 0; i < t->n_buckets; i++)
         for (e = t->bucket[i]; e; e = next) {
-            struct store_entry **at = &wide[e->hash & (t->n_buckets * 2 - 1)];
             next = e->chain;
-            e->chain = *at;
-            *at = e;
+            LL_PREPEND2(wide[e->hash & (t->n_buckets * 2 - 1)], e, chain);
         }
     free(t->bucket);
     t->bucket = wide;
@@ -115,7 +114,7 @@ struct store_entry *store_table_find(const struct store_table *t, struct bytes_s
 
 struct store_entry *store_table_make(struct store_table *t, struct bytes_span key)
 {
-    struct store_entry *e = store_table_find(t, key), **at;
+    struct store_entry *e = store_table_find(t, key);
 
     if (e)
         return e;
@@ -128,9 +127,7 @@ struct store_entry *store_table_make(struct store_table *t, struct bytes_span ke
     if (key.len)
         memcpy(e->key, key.data, key.len);
     e->last_item = &e->first_item;
-    at = &t->bucket[e->hash & (t->n_buckets - 1)];
-    e->chain = *at;
-    *at = e;
+    LL_PREPEND2(t->bucket[e->hash & (t->n_buckets - 1)], e, chain);
     t->n_entries++;
     return e;
 }
@@ -142,13 +139,9 @@ tenrec_status store_table_why(const struct store_table *t, struct bytes_span key
 
 void store_table_tidy(struct store_table *t, struct store_entry *e)
 {
-    struct store_entry **at;
-
-    if (!e || e->present || e->first_link || e->first_item)
+    if (!e || e->present || e->links || e->first_item)
         return;
-    for (at = &t->bucket[e->hash & (t->n_buckets - 1)]; *at != e; at = &(*at)->chain)
-        ;
-    *at = e->chain;
+    LL_DELETE2(t->bucket[e->hash & (t->n_buckets - 1)], e, chain);
     t->n_entries--;
     table_uncharge(t, sizeof *e + e->key_len);
     entry_drop(e);
@@ -300,18 +293,13 @@ struct store_link *store_entry_link(struct store_table *t, struct store_entry *e
     link->kind = kind;
     link->owner = owner;
     link->entry = e;
-    link->prev = e->last_link;
-    *(e->last_link ? &e->last_link->next : &e->first_link) = link;
-    e->last_link = link;
+    DL_APPEND(e->links, link);
     return link;
 }
 
 void store_link_drop(struct store_table *t, struct store_link *link)
 {
-    struct store_entry *e = link->entry;
-
-    *(link->prev ? &link->prev->next : &e->first_link) = link->next;
-    *(link->next ? &link->next->prev : &e->last_link) = link->prev;
+    DL_DELETE(link->entry->links, link);
     table_uncharge(t, sizeof *link);
     free(link);
 }

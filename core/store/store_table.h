@@ -42,7 +42,7 @@ struct store_entry {
     uint8_t *value; /* owns */
     size_t value_len;
     bool present;
-    struct store_link *first_link, *last_link;
+    struct store_link *links;
     struct store_item *first_item, **last_item; /* of a queue */
     size_t n_items;
     size_t key_len;

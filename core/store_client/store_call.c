@@ -2,6 +2,7 @@
 #include "store_client/store_call.h"
 
 #include <sys/socket.h>
+#include <utlist.h>
 
 #define MAX_IDLE 8
 #define BATCH 256 /* requests that are sent before answers are read */
@@ -65,20 +66,9 @@ tenrec_status store_call_begin(struct store_call *c, struct store_client *s, uin
     if (!(c->conn = client_take_idle(s)))
         st = store_dial_again(&s->dial, c->deadline_ns, &c->conn, err);
     pthread_mutex_lock(&s->lock);
-    c->next = s->busy;
-    s->busy = c;
+    LL_PREPEND(s->busy, c);
     pthread_mutex_unlock(&s->lock);
     return st;
-}
-
-/* The caller holds the lock. */
-static void call_remove(struct store_call *c)
-{
-    struct store_call **at = &c->client->busy;
-
-    while (*at != c)
-        at = &(*at)->next;
-    *at = c->next;
 }
 
 void store_call_add(struct store_call *c, enum store_op op, const char *key)
@@ -102,10 +92,9 @@ tenrec_status store_call_end(struct store_call *c, tenrec_status st, tenrec_erro
 
     bytes_free(&c->request);
     pthread_mutex_lock(&s->lock);
-    call_remove(c);
+    LL_DELETE(s->busy, c);
     if (st == TENREC_OK && s->n_idle < MAX_IDLE) {
-        c->conn->next = s->idle;
-        s->idle = c->conn;
+        LL_PREPEND(s->idle, c->conn);
         s->n_idle++;
         c->conn = NULL;
     }

@@ -18,7 +18,7 @@ static void entry_wake(struct store_entry *e, bool only_one)
 {
     struct store_link *link, *next;
 
-    for (link = e->first_link; link; link = next) {
+    for (link = e->links; link; link = next) {
         struct store_session *s = link->owner;
         next = link->next;
         if (link->kind != STORE_LINK_WAIT || s->dead)
@@ -33,7 +33,7 @@ static void entry_wake(struct store_entry *e, bool only_one)
 
 static bool entry_is_watched(const struct store_entry *e)
 {
-    for (const struct store_link *link = e->first_link; link; link = link->next)
+    for (const struct store_link *link = e->links; link; link = link->next)
         if (link->kind == STORE_LINK_WATCH)
             return true;
     return false;
@@ -44,7 +44,7 @@ enum change { UPDATED, CREATED, DELETED };
 static void notify_watchers(struct store_entry *e, enum change change, struct bytes_span old,
                             struct bytes_span now)
 {
-    for (struct store_link *link = e->first_link; link; link = link->next) {
+    for (struct store_link *link = e->links; link; link = link->next) {
         struct store_session *s = link->owner;
         if (link->kind != STORE_LINK_WATCH || s->dead)
             continue;
@@ -302,7 +302,7 @@ static void open_barrier(struct store_entry *e)
 {
     struct store_link *link, *next;
 
-    for (link = e->first_link; link; link = next) {
+    for (link = e->links; link; link = next) {
         struct store_session *other = link->owner;
         next = link->next;
         if (link->kind != STORE_LINK_BARRIER)

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #define FLUSH_AT ((size_t)64 << 10)
 #define MAX_BEHIND ((size_t)1 << 20) /* bytes behind a waiting request */
@@ -25,26 +26,18 @@ void store_hub_finish(struct store_hub *hub)
 
 void store_session_make_ready(struct store_session *s)
 {
-    struct store_hub *hub = s->hub;
-
     if (s->ready)
         return;
     s->ready = true;
-    s->ready_next = NULL;
-    s->ready_prev = hub->last_ready;
-    *(hub->last_ready ? &hub->last_ready->ready_next : &hub->first_ready) = s;
-    hub->last_ready = s;
+    DL_APPEND2(s->hub->ready, s, ready_prev, ready_next);
 }
 
 static void make_unready(struct store_session *s)
 {
-    struct store_hub *hub = s->hub;
-
     if (!s->ready)
         return;
     s->ready = false;
-    *(s->ready_prev ? &s->ready_prev->ready_next : &hub->first_ready) = s->ready_next;
-    *(s->ready_next ? &s->ready_next->ready_prev : &hub->last_ready) = s->ready_prev;
+    DL_DELETE2(s->hub->ready, s, ready_prev, ready_next);
 }
 
 struct store_link *store_session_hang(struct store_session *s, struct store_entry *e,
@@ -54,19 +47,14 @@ struct store_link *store_session_hang(struct store_session *s, struct store_entr
 
     if (!link)
         return NULL;
-    link->owner_next = s->links;
-    if (s->links)
-        s->links->owner_prev = link;
-    s->links = link;
+    DL_PREPEND2(s->links, link, owner_prev, owner_next);
     s->n_missing += kind == STORE_LINK_WAIT;
     return link;
 }
 
 void store_session_unhang(struct store_session *s, struct store_link *link)
 {
-    *(link->owner_prev ? &link->owner_prev->owner_next : &s->links) = link->owner_next;
-    if (link->owner_next)
-        link->owner_next->owner_prev = link->owner_prev;
+    DL_DELETE2(s->links, link, owner_prev, owner_next);
     s->n_missing -= link->kind == STORE_LINK_WAIT;
     store_link_drop(&s->hub->table, link);
 }
@@ -111,7 +99,7 @@ static struct store_session *holds_most(const struct store_hub *hub)
 {
     struct store_session *most = NULL;
 
-    for (struct store_session *s = hub->first; s; s = s->next)
+    for (struct store_session *s = hub->sessions; s; s = s->next)
         if (!s->dead && (!most || s->held > most->held))
             most = s;
     return most;
@@ -136,7 +124,7 @@ void store_session_unread(struct store_session *s, size_t bytes)
 
 void store_hub_expire(struct store_hub *hub, uint64_t now_ns)
 {
-    for (struct store_session *s = hub->first, *next; s; s = next) {
+    for (struct store_session *s = hub->sessions, *next; s; s = next) {
         next = s->next;
         if (s->begun_ns && !s->dead && now_ns > s->begun_ns + STORE_REQUEST_MS * UINT64_C(1000000))
             store_session_kill(s, "the peer's request was not whole after 30 s");
@@ -249,7 +237,7 @@ static void run_ready(struct store_hub *hub)
 {
     struct store_session *s;
 
-    while ((s = hub->first_ready)) {
+    while ((s = hub->ready)) {
         make_unready(s);
         run_session(s);
     }
@@ -264,10 +252,7 @@ struct store_session *store_session_new(struct store_hub *hub, const struct stor
         s->hub = hub;
         s->ops = ops;
         s->arg = arg;
-        s->next = hub->first;
-        if (s->next)
-            s->next->prev = s;
-        hub->first = s;
+        DL_PREPEND(hub->sessions, s);
     }
     return s;
 }
@@ -278,9 +263,7 @@ void store_session_drop(struct store_session *s)
         return;
     store_session_unhang_all(s, -1);
     make_unready(s);
-    *(s->prev ? &s->prev->next : &s->hub->first) = s->next;
-    if (s->next)
-        s->next->prev = s->prev;
+    DL_DELETE(s->hub->sessions, s);
     s->hub->held -= s->held;
     bytes_free(&s->in);
     bytes_free(&s->out);

@@ -19,8 +19,8 @@ struct store_session;
 
 struct store_hub {
     struct store_table table;
-    struct store_session *first_ready, *last_ready; /* woken, not run yet */
-    struct store_session *first;
+    struct store_session *ready; /* woken, not run yet */
+    struct store_session *sessions;
     struct store_session *running; /* its `in` is being read */
     size_t held, max_held;         /* bytes */
 };

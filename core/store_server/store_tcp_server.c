@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <utlist.h>
 #include <uv.h>
 
 #define MAX_CONNECTIONS 8192
@@ -92,9 +93,7 @@ static void peer_close(struct store_peer *peer)
 
     if (uv_is_closing((uv_handle_t *)&peer->tcp))
         return;
-    *(peer->prev ? &peer->prev->next : &server->peers) = peer->next;
-    if (peer->next)
-        peer->next->prev = peer->prev;
+    DL_DELETE(server->peers, peer);
     server->n_peers--;
     uv_close((uv_handle_t *)&peer->tcp, on_peer_closed);
 }
@@ -329,10 +328,7 @@ static void on_connection(uv_stream_t *listener, int status)
         uv_close((uv_handle_t *)&peer->tcp, on_peer_closed);
         return;
     }
-    peer->next = server->peers;
-    if (peer->next)
-        peer->next->prev = peer;
-    server->peers = peer;
+    DL_PREPEND(server->peers, peer);
     server->n_peers++;
     start_timer(server);
     uv_tcp_nodelay(&peer->tcp, 1);

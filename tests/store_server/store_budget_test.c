@@ -28,7 +28,7 @@ static void note_held(void)
 {
     size_t held = 0;
 
-    for (struct store_session *s = hub.first; s; s = s->next)
+    for (struct store_session *s = hub.sessions; s; s = s->next)
         held += s->in.len + s->out.len + (s->dead ? 0 : s->unread);
     if (held > most_held)
         most_held = held;
