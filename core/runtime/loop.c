@@ -19,6 +19,7 @@ struct task {
     struct task *next;
     loop_fn *fn;
     void *arg;
+    bool owned; /* by the loop, which frees it */
 };
 
 struct loop_timer {
@@ -85,13 +86,16 @@ static void run_due(struct loop *l)
     struct loop_timer *timer;
     struct task *task;
     uint64_t next;
+    bool owned;
 
     pthread_mutex_lock(&l->lock);
     for (;;) {
         if ((task = task_pop(l))) {
             pthread_mutex_unlock(&l->lock);
+            owned = task->owned; /* else its caller may return */
             task->fn(task->arg);
-            free(task);
+            if (owned)
+                free(task);
             pthread_mutex_lock(&l->lock);
         } else if (!l->stop && (timer = due_timer(l, clock_now_ns()))) {
             atomic_store(&timer->armed_ns, CLOCK_NEVER);
@@ -214,18 +218,23 @@ void loop_close(struct loop *l)
     free(l);
 }
 
+static void task_push(struct loop *l, struct task *t)
+{
+    pthread_mutex_lock(&l->lock);
+    *l->last = t;
+    l->last = &t->next;
+    pthread_mutex_unlock(&l->lock);
+    loop_wake(l);
+}
+
 tenrec_status loop_post(struct loop *l, loop_fn *fn, void *arg)
 {
     struct task *t = malloc(sizeof *t);
 
     if (!t)
         return TENREC_ENOMEM;
-    *t = (struct task){ NULL, fn, arg };
-    pthread_mutex_lock(&l->lock);
-    *l->last = t;
-    l->last = &t->next;
-    pthread_mutex_unlock(&l->lock);
-    loop_wake(l);
+    *t = (struct task){ .fn = fn, .arg = arg, .owned = true };
+    task_push(l, t);
     return TENREC_OK;
 }
 
@@ -248,23 +257,20 @@ static void run_blocking_call(void *arg)
     pthread_mutex_unlock(&c->lock);
 }
 
-tenrec_status loop_call(struct loop *l, loop_fn *fn, void *arg)
+void loop_call(struct loop *l, loop_fn *fn, void *arg)
 {
     struct blocking_call c = { .fn = fn, .arg = arg };
-    tenrec_status st;
+    struct task t = { .fn = run_blocking_call, .arg = &c };
 
     pthread_mutex_init(&c.lock, NULL);
     pthread_cond_init(&c.cond, NULL);
-    st = loop_post(l, run_blocking_call, &c);
-    if (st == TENREC_OK) {
-        pthread_mutex_lock(&c.lock);
-        while (!c.done)
-            pthread_cond_wait(&c.cond, &c.lock);
-        pthread_mutex_unlock(&c.lock);
-    }
+    task_push(l, &t);
+    pthread_mutex_lock(&c.lock);
+    while (!c.done)
+        pthread_cond_wait(&c.cond, &c.lock);
+    pthread_mutex_unlock(&c.lock);
     pthread_cond_destroy(&c.cond);
     pthread_mutex_destroy(&c.lock);
-    return st;
 }
 
 bool loop_is_me(const struct loop *l)

@@ -25,7 +25,7 @@ void loop_close(struct loop *l);
 tenrec_status loop_post(struct loop *l, loop_fn *fn, void *arg);
 
 /* Posts and waits until fn has run; not from the loop thread. */
-tenrec_status loop_call(struct loop *l, loop_fn *fn, void *arg);
+void loop_call(struct loop *l, loop_fn *fn, void *arg);
 
 bool loop_is_me(const struct loop *l);
 

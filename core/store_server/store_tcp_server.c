@@ -8,7 +8,6 @@
 #include "store_server/store_session.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -60,13 +59,6 @@ struct pending_write {
     struct store_peer *peer;
     uint8_t data[];
 };
-
-/* loop_call fails only without memory: retry, as an open handle would outlive its memory. */
-static void call_on_loop(struct tenrec_store_server *server, loop_fn *fn)
-{
-    while (loop_call(server->loop, fn, server) != TENREC_OK)
-        sched_yield();
-}
 
 static void count_open(struct tenrec_store_server *server, int delta)
 {
@@ -393,7 +385,7 @@ static void listen_at(struct tenrec_store_server *server, const struct address *
 {
     for (size_t i = 0; i < n; i++) {
         server->address = list[i];
-        call_on_loop(server, listen_on_loop);
+        loop_call(server->loop, listen_on_loop, server);
         if (server->result == 0)
             return;
     }
@@ -422,7 +414,7 @@ tenrec_status store_server_open(struct loop *loop, const char *host, uint16_t po
     server->loop = loop;
     server->own_loop = !loop;
     if (!loop && (st = loop_open(&server->loop, err)) != TENREC_OK)
-        goto err_server;
+        goto err_drop;
     listen_at(server, list, n);
     /* A machine without IPv6. */
     if (any && (server->result == UV_EAFNOSUPPORT || server->result == UV_EADDRNOTAVAIL) &&
@@ -436,20 +428,14 @@ tenrec_status store_server_open(struct loop *loop, const char *host, uint16_t po
     }
     st = tenrec_fail_errno(err, TENREC_EOS, -server->result, "cannot serve a store at %s:%u",
                            any ? "*" : host, port);
+err_drop:
     tenrec_store_server_drop(server);
-    return st;
-
-err_server:
-    pthread_cond_destroy(&server->closed);
-    pthread_mutex_destroy(&server->lock);
-    store_hub_finish(&server->hub);
-    free(server);
     return st;
 }
 
 void store_server_stop_listening(struct tenrec_store_server *server)
 {
-    call_on_loop(server, stop_on_loop);
+    loop_call(server->loop, stop_on_loop, server);
 }
 
 tenrec_status tenrec_store_server_new(const char *host, uint16_t port,
@@ -463,7 +449,8 @@ void tenrec_store_server_drop(struct tenrec_store_server *server)
 {
     if (!server)
         return;
-    call_on_loop(server, close_on_loop);
+    if (server->loop)
+        loop_call(server->loop, close_on_loop, server);
     pthread_mutex_lock(&server->lock);
     while (server->open > 0)
         pthread_cond_wait(&server->closed, &server->lock);
