@@ -94,24 +94,15 @@ static tenrec_status plugin_compare_set(struct store_backend *b, const char *key
     return plugin_prefix(b, st, err);
 }
 
-static tenrec_status check_count(struct store_backend *b, size_t n, tenrec_error *err)
-{
-    return n <= UINT32_MAX ? TENREC_OK
-                           : tenrec_fail(err, TENREC_ETOOBIG, "%s: %zu keys at once", b->name, n);
-}
-
 static tenrec_status plugin_get(struct store_backend *b, const char *const *keys, size_t n,
                                 uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
                                 tenrec_error *err)
 {
     struct tenrec_plugin_store *s = store_of(b);
     struct plugin_values t = { ret, (uint32_t)n };
-    tenrec_status st = check_count(b, n, err);
+    tenrec_status st = s->ops->get(s, keys, t.n, deadline_ns, ret ? plugin_values_put : NULL, &t,
+                                   ret_missing, err);
 
-    if (st != TENREC_OK)
-        return st;
-    st = s->ops->get(s, keys, t.n, deadline_ns, ret ? plugin_values_put : NULL, &t, ret_missing,
-                     err);
     if (st == TENREC_ETIMEDOUT)
         return st; /* the caller names the keys */
     if (st == TENREC_OK && ret)
@@ -123,10 +114,7 @@ static tenrec_status plugin_check(struct store_backend *b, const char *const *ke
                                   uint64_t deadline_ns, bool *ret_missing, tenrec_error *err)
 {
     struct tenrec_plugin_store *s = store_of(b);
-    tenrec_status st = check_count(b, n, err);
 
-    if (st != TENREC_OK)
-        return st;
     return plugin_prefix(b, s->ops->check(s, keys, (uint32_t)n, deadline_ns, ret_missing, err),
                          err);
 }
@@ -135,13 +123,9 @@ static tenrec_status plugin_delete(struct store_backend *b, const char *const *k
                                    uint64_t deadline_ns, size_t *ret, tenrec_error *err)
 {
     struct tenrec_plugin_store *s = store_of(b);
-    tenrec_status st = check_count(b, n, err);
     uint32_t gone = 0;
+    tenrec_status st = s->ops->remove(s, keys, (uint32_t)n, deadline_ns, &gone, err);
 
-    *ret = 0;
-    if (st != TENREC_OK)
-        return st;
-    st = s->ops->remove(s, keys, (uint32_t)n, deadline_ns, &gone, err);
     *ret = gone;
     return plugin_prefix(b, st, err);
 }

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static tenrec_status lock_file(const struct file_log *l, int fd, int how, tenrec_error *err)
+static tenrec_status lock_file(const struct file_log *l, int how, tenrec_error *err)
 {
-    while (flock(fd, how | LOCK_NB) != 0) {
+    while (flock(l->fd, how | LOCK_NB) != 0) {
         if (errno == EINTR)
             continue;
         if (errno != EWOULDBLOCK)
@@ -20,6 +20,13 @@ static tenrec_status lock_file(const struct file_log *l, int fd, int how, tenrec
         return tenrec_fail(err, TENREC_EAGAIN, "%s is locked by another process", l->name);
     }
     return TENREC_OK;
+}
+
+void file_log_close(struct file_log *l)
+{
+    if (l->fd >= 0)
+        close(l->fd);
+    l->fd = -1;
 }
 
 /* Drops all keys when the path leads to another file now. */
@@ -63,41 +70,37 @@ static tenrec_status check_rights(struct file_log *l, const struct stat *st, ten
 
 /* Opens and locks the file. Opens again when the file was unlinked in between: a write to it would
  * be lost. */
-static tenrec_status open_locked(struct file_log *l, bool writing, int *ret, tenrec_error *err)
+static tenrec_status open_locked(struct file_log *l, bool writing, tenrec_error *err)
 {
     int flags = (writing ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     struct stat opened, named;
     tenrec_status st;
-    int fd;
 
     for (;;) {
-        fd = open(l->path, flags, 0600);
-        if (fd < 0 && errno == ENOENT && !writing) {
-            *ret = -1; /* nothing there: no keys */
-            return TENREC_OK;
-        }
-        if (fd < 0)
+        l->fd = open(l->path, flags, 0600);
+        if (l->fd < 0 && errno == ENOENT && !writing)
+            return TENREC_OK; /* nothing there: no keys */
+        if (l->fd < 0)
             return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot open %s", l->name);
-        if ((st = lock_file(l, fd, writing ? LOCK_EX : LOCK_SH, err)) != TENREC_OK)
-            goto err_fd;
-        if (fstat(fd, &opened) != 0 || !S_ISREG(opened.st_mode)) {
+        if ((st = lock_file(l, writing ? LOCK_EX : LOCK_SH, err)) != TENREC_OK)
+            goto err_close;
+        if (fstat(l->fd, &opened) != 0 || !S_ISREG(opened.st_mode)) {
             st = tenrec_fail(err, TENREC_EINVAL, "%s is no regular file", l->name);
-            goto err_fd;
+            goto err_close;
         }
         if ((st = check_rights(l, &opened, err)) != TENREC_OK)
-            goto err_fd;
+            goto err_close;
         if (lstat(l->path, &named) == 0 && named.st_ino == opened.st_ino &&
             named.st_dev == opened.st_dev)
             break;
-        close(fd);
+        file_log_close(l);
     }
     if ((st = notice_change(l, &opened, err)) != TENREC_OK)
-        goto err_fd;
-    *ret = fd;
+        goto err_close;
     return TENREC_OK;
 
-err_fd:
-    close(fd);
+err_close:
+    file_log_close(l);
     return st;
 }
 
@@ -107,12 +110,12 @@ static tenrec_status apply_record(struct store_table *t, struct bytes_span key,
 {
     bool removes = key.len > 0 && key.data[0] == '-';
     struct store_entry *e;
-    tenrec_status st = TENREC_OK;
+    tenrec_status st;
 
     if (removes)
         key = (struct bytes_span){ key.data + 1, key.len - 1 };
-    if (!(e = store_table_make(t, key)))
-        return TENREC_ENOMEM;
+    if ((st = store_table_make(t, key, &e)) != TENREC_OK)
+        return st;
     if (removes)
         store_entry_unset(t, e);
     else
@@ -148,13 +151,13 @@ static tenrec_status apply_records(struct store_table *t, const uint8_t *data, s
 }
 
 /* Reads `want` bytes from the offset that this store has reached. */
-static tenrec_status read_rest(const struct file_log *l, int fd, size_t want, struct bytes *ret,
+static tenrec_status read_rest(const struct file_log *l, size_t want, struct bytes *ret,
                                tenrec_error *err)
 {
     ssize_t r = 0;
 
     while (ret->len < want && bytes_room(ret, want - ret->len)) {
-        r = pread(fd, ret->data + ret->len, want - ret->len, l->offset + (off_t)ret->len);
+        r = pread(l->fd, ret->data + ret->len, want - ret->len, l->offset + (off_t)ret->len);
         if (r < 0 && errno == EINTR)
             continue;
         if (r <= 0)
@@ -168,21 +171,21 @@ static tenrec_status read_rest(const struct file_log *l, int fd, size_t want, st
 }
 
 /* Reads the records that other processes have appended. */
-static tenrec_status catch_up(struct file_log *l, int fd, tenrec_error *err)
+static tenrec_status catch_up(struct file_log *l, tenrec_error *err)
 {
     struct bytes b = { 0 };
     struct stat now = { 0 };
     size_t used = 0, want;
     tenrec_status st;
 
-    if (fd < 0) /* no file */
+    if (l->fd < 0) /* no file */
         return notice_change(l, &now, err);
-    if (fstat(fd, &now) != 0)
+    if (fstat(l->fd, &now) != 0)
         return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot read %s", l->name);
     want = (size_t)(now.st_size - l->offset);
     if (want == 0)
         return TENREC_OK;
-    if ((st = read_rest(l, fd, want, &b, err)) == TENREC_OK &&
+    if ((st = read_rest(l, want, &b, err)) == TENREC_OK &&
         (st = apply_records(&l->table, b.data, b.len, &used)) != TENREC_OK)
         tenrec_fail(err, st, "no memory for the keys of %s", l->name);
     bytes_free(&b);
@@ -197,16 +200,16 @@ static tenrec_status catch_up(struct file_log *l, int fd, tenrec_error *err)
     return st;
 }
 
-tenrec_status file_log_open(struct file_log *l, bool writing, int *ret_fd, tenrec_error *err)
+tenrec_status file_log_open(struct file_log *l, bool writing, tenrec_error *err)
 {
-    tenrec_status st = open_locked(l, writing, ret_fd, err);
+    tenrec_status st = open_locked(l, writing, err);
 
-    if (st == TENREC_OK && (st = catch_up(l, *ret_fd, err)) != TENREC_OK && *ret_fd >= 0)
-        close(*ret_fd);
+    if (st == TENREC_OK && (st = catch_up(l, err)) != TENREC_OK)
+        file_log_close(l);
     return st;
 }
 
-tenrec_status file_log_append(struct file_log *l, int fd, const char *sign, const char *key,
+tenrec_status file_log_append(struct file_log *l, const char *sign, const char *key,
                               struct bytes_span value, tenrec_error *err)
 {
     size_t key_len = strlen(sign) + strlen(key), at = 0;
@@ -224,13 +227,13 @@ tenrec_status file_log_append(struct file_log *l, int fd, const char *sign, cons
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a record of %s", l->name);
     }
     while (at < b.len) {
-        ssize_t r = pwrite(fd, b.data + at, b.len - at, l->offset + (off_t)at);
+        ssize_t r = pwrite(l->fd, b.data + at, b.len - at, l->offset + (off_t)at);
         if (r > 0) {
             at += (size_t)r;
         } else if (r == 0 || errno != EINTR) {
             reason = r == 0 ? EIO : errno;
             /* Half a record would make the file unreadable for all processes. */
-            if (ftruncate(fd, l->offset) != 0)
+            if (ftruncate(l->fd, l->offset) != 0)
                 reason = errno;
             bytes_free(&b);
             return tenrec_fail_errno(err, TENREC_EOS, reason, "cannot write to %s", l->name);

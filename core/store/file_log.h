@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 struct file_log {
+    int fd;                   /* while open; -1: no file */
     struct store_table table; /* of the records up to `offset` */
     uint64_t changes;         /* how often that changed */
     off_t offset;
@@ -23,15 +24,15 @@ struct file_log {
     bool warned_open; /* the warning that others may read the file was logged */
 };
 
-/* Opens the file (creates it when `writing`), locks it and reads new records; close *ret_fd to
- * unlock. Without a file there are no keys, and *ret_fd is -1. Does not wait: another process may
- * hold the lock.
+/* Opens the file (creates it when `writing`), locks it and reads new records; file_log_close
+ * unlocks it. Without a file there are no keys. Does not wait: another process may hold the lock.
  *
  * errors: EAGAIN (locked by another), EOS, EINVAL (no regular file), EPROTOCOL (damaged), ENOMEM */
-tenrec_status file_log_open(struct file_log *l, bool writing, int *ret_fd, tenrec_error *err);
+tenrec_status file_log_open(struct file_log *l, bool writing, tenrec_error *err);
+void file_log_close(struct file_log *l);
 
 /* Appends one record and applies it; `sign` is "-" to remove the key. */
-tenrec_status file_log_append(struct file_log *l, int fd, const char *sign, const char *key,
+tenrec_status file_log_append(struct file_log *l, const char *sign, const char *key,
                               struct bytes_span value, tenrec_error *err);
 
 /* Returns true if another process, or another thread through this log, has written since l->changes

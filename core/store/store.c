@@ -106,6 +106,8 @@ static tenrec_status store_begin(const struct tenrec_store *s, const char *const
 
     if (!s || (n && !keys))
         return tenrec_fail(err, TENREC_EINVAL, "a store and a key are needed");
+    if (n > UINT32_MAX) /* for the stores of plugins */
+        return tenrec_fail(err, TENREC_ETOOBIG, "%s: %zu keys at once", s->backend->name, n);
     for (size_t i = 0; i < n; i++) {
         size_t len = keys[i] ? s->prefix_len + strlen(keys[i]) : 0;
         if (!keys[i])

@@ -33,7 +33,7 @@ struct file_store {
  * between the attempts other threads of this process may use the store, as their deadlines may be
  * shorter. */
 static tenrec_status file_begin(struct file_store *f, bool writing, uint64_t deadline_ns,
-                                int *ret_fd, tenrec_error *err)
+                                tenrec_error *err)
 {
     struct backoff pause = { LOCK_FIRST_US, LOCK_MOST_US };
     tenrec_status st;
@@ -41,7 +41,7 @@ static tenrec_status file_begin(struct file_store *f, bool writing, uint64_t dea
     deadline_ns = store_answer_ns(deadline_ns);
     for (;;) {
         pthread_mutex_lock(&f->lock);
-        st = file_log_open(&f->log, writing, ret_fd, err);
+        st = file_log_open(&f->log, writing, err);
         if (st == TENREC_OK)
             return st;
         pthread_mutex_unlock(&f->lock);
@@ -53,11 +53,9 @@ static tenrec_status file_begin(struct file_store *f, bool writing, uint64_t dea
     }
 }
 
-/* Closing the file releases its lock. */
-static void file_end(struct file_store *f, int fd)
+static void file_end(struct file_store *f)
 {
-    if (fd >= 0)
-        close(fd);
+    file_log_close(&f->log);
     pthread_mutex_unlock(&f->lock);
 }
 
@@ -65,13 +63,12 @@ static tenrec_status file_set(struct store_backend *b, const char *key, const vo
                               size_t len, uint64_t deadline_ns, tenrec_error *err)
 {
     struct file_store *f = (struct file_store *)b;
-    int fd;
-    tenrec_status st = file_begin(f, true, deadline_ns, &fd, err);
+    tenrec_status st = file_begin(f, true, deadline_ns, err);
 
     if (st != TENREC_OK)
         return st;
-    st = file_log_append(&f->log, fd, "", key, (struct bytes_span){ data, len }, err);
-    file_end(f, fd);
+    st = file_log_append(&f->log, "", key, (struct bytes_span){ data, len }, err);
+    file_end(f);
     return st;
 }
 
@@ -84,8 +81,8 @@ static struct bytes_span value_of(const struct file_store *f, const char *key)
                            : (struct bytes_span){ NULL, 0 };
 }
 
-static tenrec_status add_locked(struct file_store *f, int fd, const char *key, int64_t delta,
-                                int64_t *ret, tenrec_error *err)
+static tenrec_status add_locked(struct file_store *f, const char *key, int64_t delta, int64_t *ret,
+                                tenrec_error *err)
 {
     struct bytes_span old = value_of(f, key);
     int64_t n = 0;
@@ -98,7 +95,7 @@ static tenrec_status add_locked(struct file_store *f, int fd, const char *key, i
                            "cannot add to key \"%s\" of %s: no number, or beyond 64 bits", key,
                            f->backend.name);
     len = snprintf(text, sizeof text, "%lld", (long long)n);
-    st = file_log_append(&f->log, fd, "", key,
+    st = file_log_append(&f->log, "", key,
                          (struct bytes_span){ (const uint8_t *)text, (size_t)len }, err);
     if (st == TENREC_OK)
         *ret = n;
@@ -109,13 +106,12 @@ static tenrec_status file_add(struct store_backend *b, const char *key, int64_t 
                               uint64_t deadline_ns, int64_t *ret, tenrec_error *err)
 {
     struct file_store *f = (struct file_store *)b;
-    int fd;
-    tenrec_status st = file_begin(f, true, deadline_ns, &fd, err);
+    tenrec_status st = file_begin(f, true, deadline_ns, err);
 
     if (st != TENREC_OK)
         return st;
-    st = add_locked(f, fd, key, delta, ret, err);
-    file_end(f, fd);
+    st = add_locked(f, key, delta, ret, err);
+    file_end(f);
     return st;
 }
 
@@ -126,8 +122,7 @@ static tenrec_status file_compare_set(struct store_backend *b, const char *key,
 {
     struct file_store *f = (struct file_store *)b;
     struct bytes_span old, now;
-    int fd;
-    tenrec_status st = file_begin(f, true, deadline_ns, &fd, err);
+    tenrec_status st = file_begin(f, true, deadline_ns, err);
 
     if (st != TENREC_OK)
         return st;
@@ -136,12 +131,12 @@ static tenrec_status file_compare_set(struct store_backend *b, const char *key,
     if (old.len == expected->len &&
         (!old.data || old.len == 0 || memcmp(old.data, expected->data, old.len) == 0)) {
         now = (struct bytes_span){ desired->data, desired->len };
-        st = file_log_append(&f->log, fd, "", key, now, err);
+        st = file_log_append(&f->log, "", key, now, err);
     }
     if (st == TENREC_OK && !(ret->data = bytes_copy(now.data, now.len)))
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory for key \"%s\" of %s", key, b->name);
     ret->len = now.len;
-    file_end(f, fd);
+    file_end(f);
     return st;
 }
 
@@ -194,8 +189,7 @@ static tenrec_status file_poll(struct file_store *f, const char *const *keys, si
                                uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
                                size_t *ret_left, uint64_t *ret_seen, tenrec_error *err)
 {
-    int fd;
-    tenrec_status st = file_begin(f, false, deadline_ns, &fd, err);
+    tenrec_status st = file_begin(f, false, deadline_ns, err);
 
     if (st != TENREC_OK)
         return st;
@@ -203,7 +197,7 @@ static tenrec_status file_poll(struct file_store *f, const char *const *keys, si
     *ret_left = store_table_missing(&f->log.table, keys, n, ret_missing);
     if (*ret_left == 0 && ret)
         st = copy_values(f, keys, n, ret, err);
-    file_end(f, fd);
+    file_end(f);
     return st;
 }
 
@@ -239,13 +233,12 @@ static tenrec_status file_check(struct store_backend *b, const char *const *keys
                                 uint64_t deadline_ns, bool *ret_missing, tenrec_error *err)
 {
     struct file_store *f = (struct file_store *)b;
-    int fd;
-    tenrec_status st = file_begin(f, false, deadline_ns, &fd, err);
+    tenrec_status st = file_begin(f, false, deadline_ns, err);
 
     if (st != TENREC_OK)
         return st;
     store_table_missing(&f->log.table, keys, n, ret_missing);
-    file_end(f, fd);
+    file_end(f);
     return TENREC_OK;
 }
 
@@ -253,8 +246,7 @@ static tenrec_status file_delete(struct store_backend *b, const char *const *key
                                  uint64_t deadline_ns, size_t *ret, tenrec_error *err)
 {
     struct file_store *f = (struct file_store *)b;
-    int fd;
-    tenrec_status st = file_begin(f, true, deadline_ns, &fd, err);
+    tenrec_status st = file_begin(f, true, deadline_ns, err);
 
     if (st != TENREC_OK)
         return st;
@@ -262,10 +254,10 @@ static tenrec_status file_delete(struct store_backend *b, const char *const *key
     for (size_t i = 0; st == TENREC_OK && i < n; i++) {
         if (!store_entry_there(store_table_find(&f->log.table, bytes_of_text(keys[i]))))
             continue;
-        st = file_log_append(&f->log, fd, "-", keys[i], (struct bytes_span){ NULL, 0 }, err);
+        st = file_log_append(&f->log, "-", keys[i], (struct bytes_span){ NULL, 0 }, err);
         ++*ret;
     }
-    file_end(f, fd);
+    file_end(f);
     return st;
 }
 
@@ -273,13 +265,12 @@ static tenrec_status file_num_keys(struct store_backend *b, uint64_t deadline_ns
                                    tenrec_error *err)
 {
     struct file_store *f = (struct file_store *)b;
-    int fd;
-    tenrec_status st = file_begin(f, false, deadline_ns, &fd, err);
+    tenrec_status st = file_begin(f, false, deadline_ns, err);
 
     if (st != TENREC_OK)
         return st;
     *ret = (int64_t)f->log.table.n_keys;
-    file_end(f, fd);
+    file_end(f);
     return TENREC_OK;
 }
 
@@ -287,15 +278,14 @@ static tenrec_status file_num_keys(struct store_backend *b, uint64_t deadline_ns
 static void file_leave(struct file_store *f, uint64_t deadline_ns)
 {
     int64_t open_now = 0, left = 0;
-    int fd;
 
-    if (file_begin(f, true, deadline_ns, &fd, NULL) != TENREC_OK)
+    if (file_begin(f, true, deadline_ns, NULL) != TENREC_OK)
         return;
-    if (add_locked(f, fd, REFCOUNT_KEY, -1, &open_now, NULL) == TENREC_OK &&
-        add_locked(f, fd, CLEANUP_KEY, 1, &left, NULL) == TENREC_OK && open_now <= 0 &&
+    if (add_locked(f, REFCOUNT_KEY, -1, &open_now, NULL) == TENREC_OK &&
+        add_locked(f, CLEANUP_KEY, 1, &left, NULL) == TENREC_OK && open_now <= 0 &&
         left >= (int64_t)f->num_workers)
         unlink(f->path);
-    file_end(f, fd);
+    file_end(f);
 }
 
 static void file_free(struct file_store *f)
@@ -331,7 +321,6 @@ tenrec_status store_file_open(const char *path, uint32_t num_workers, uint64_t d
     struct file_store *f;
     tenrec_status st;
     int64_t n;
-    int fd;
 
     if (!*path)
         return tenrec_fail(err, TENREC_EINVAL, "file:// needs a path behind it");
@@ -348,10 +337,10 @@ tenrec_status store_file_open(const char *path, uint32_t num_workers, uint64_t d
     f->log.path = f->path;
     f->log.name = f->backend.name;
     /* Reports an unusable file at once, not at the first key. */
-    if ((st = file_begin(f, true, deadline_ns, &fd, err)) == TENREC_OK) {
+    if ((st = file_begin(f, true, deadline_ns, err)) == TENREC_OK) {
         if (num_workers)
-            st = add_locked(f, fd, REFCOUNT_KEY, 1, &n, err);
-        file_end(f, fd);
+            st = add_locked(f, REFCOUNT_KEY, 1, &n, err);
+        file_end(f);
     }
     if (st != TENREC_OK) {
         file_free(f);

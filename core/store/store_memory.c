@@ -41,18 +41,16 @@ static tenrec_status fail_full(struct store_backend *b, tenrec_status st, const 
     return tenrec_fail(err, st, "no memory for key \"%s\" of %s", key, b->name);
 }
 
-/* Locks and finds the entry to change; NULL (and not locked) with the reason. */
-static struct store_entry *memory_begin(struct memory_store *m, const char *key,
-                                        tenrec_status *ret_why)
+/* Locks and finds the entry to change; not locked after an error. */
+static tenrec_status memory_begin(struct memory_store *m, const char *key, struct store_entry **ret)
 {
-    struct store_entry *e;
+    tenrec_status st;
 
     pthread_mutex_lock(&m->lock);
-    if (!(e = store_table_make(&m->table, bytes_of_text(key)))) {
-        *ret_why = store_table_why(&m->table, bytes_of_text(key));
+    st = store_table_make(&m->table, bytes_of_text(key), ret);
+    if (st != TENREC_OK)
         pthread_mutex_unlock(&m->lock);
-    }
-    return e;
+    return st;
 }
 
 static void memory_end(struct memory_store *m, struct store_entry *e)
@@ -66,11 +64,11 @@ static tenrec_status memory_set(struct store_backend *b, const char *key, const 
                                 size_t len, uint64_t deadline_ns, tenrec_error *err)
 {
     struct memory_store *m = (struct memory_store *)b;
-    tenrec_status st = TENREC_OK;
-    struct store_entry *e = memory_begin(m, key, &st);
+    struct store_entry *e;
+    tenrec_status st = memory_begin(m, key, &e);
 
     (void)deadline_ns;
-    if (e) {
+    if (st == TENREC_OK) {
         st = store_entry_set(&m->table, e, (struct bytes_span){ data, len });
         memory_end(m, e);
     }
@@ -81,11 +79,11 @@ static tenrec_status memory_add(struct store_backend *b, const char *key, int64_
                                 uint64_t deadline_ns, int64_t *ret, tenrec_error *err)
 {
     struct memory_store *m = (struct memory_store *)b;
-    tenrec_status st = TENREC_OK;
-    struct store_entry *e = memory_begin(m, key, &st);
+    struct store_entry *e;
+    tenrec_status st = memory_begin(m, key, &e);
 
     (void)deadline_ns;
-    if (e) {
+    if (st == TENREC_OK) {
         st = store_entry_add(&m->table, e, delta, ret);
         memory_end(m, e);
     }
@@ -98,13 +96,13 @@ static tenrec_status memory_compare_set(struct store_backend *b, const char *key
                                         struct store_value *ret, tenrec_error *err)
 {
     struct memory_store *m = (struct memory_store *)b;
-    tenrec_status st = TENREC_OK;
-    struct store_entry *e = memory_begin(m, key, &st);
+    struct store_entry *e;
+    tenrec_status st = memory_begin(m, key, &e);
     struct bytes_span now;
     bool changed;
 
     (void)deadline_ns;
-    if (e) {
+    if (st == TENREC_OK) {
         st = store_entry_compare_set(&m->table, e, value_span(expected), value_span(desired), &now,
                                      &changed);
         if (st == TENREC_OK) {

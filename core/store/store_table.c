@@ -24,11 +24,6 @@ static bool table_charge(struct store_table *t, size_t n)
     return true;
 }
 
-static void table_uncharge(struct store_table *t, size_t n)
-{
-    t->bytes -= n;
-}
-
 /* `n` zeroed bytes that count; NULL at the limit or without memory. */
 static void *table_new(struct store_table *t, size_t n)
 {
@@ -112,14 +107,16 @@ struct store_entry *store_table_find(const struct store_table *t, struct bytes_s
     return NULL;
 }
 
-struct store_entry *store_table_make(struct store_table *t, struct bytes_span key)
+tenrec_status store_table_make(struct store_table *t, struct bytes_span key,
+                               struct store_entry **ret)
 {
     struct store_entry *e = store_table_find(t, key);
 
+    *ret = e;
     if (e)
-        return e;
+        return TENREC_OK;
     if (!(e = table_new(t, sizeof *e + key.len)))
-        return NULL;
+        return table_why(t, sizeof *e + key.len);
     if (t->n_entries >= t->n_buckets)
         table_widen(t);
     e->hash = siphash(&t->hash_key, key.data, key.len);
@@ -129,12 +126,8 @@ struct store_entry *store_table_make(struct store_table *t, struct bytes_span ke
     e->last_item = &e->first_item;
     LL_PREPEND2(t->bucket[e->hash & (t->n_buckets - 1)], e, chain);
     t->n_entries++;
-    return e;
-}
-
-tenrec_status store_table_why(const struct store_table *t, struct bytes_span key)
-{
-    return table_why(t, sizeof(struct store_entry) + key.len);
+    *ret = e;
+    return TENREC_OK;
 }
 
 void store_table_tidy(struct store_table *t, struct store_entry *e)
@@ -143,7 +136,7 @@ void store_table_tidy(struct store_table *t, struct store_entry *e)
         return;
     LL_DELETE2(t->bucket[e->hash & (t->n_buckets - 1)], e, chain);
     t->n_entries--;
-    table_uncharge(t, sizeof *e + e->key_len);
+    t->bytes -= sizeof *e + e->key_len;
     entry_drop(e);
 }
 
@@ -154,7 +147,7 @@ tenrec_status store_entry_set(struct store_table *t, struct store_entry *e, stru
     if (!table_charge(t, value.len))
         return TENREC_ETOOBIG;
     if (!(copy = bytes_copy(value.data, value.len))) {
-        table_uncharge(t, value.len);
+        t->bytes -= value.len;
         return TENREC_ENOMEM;
     }
     store_entry_unset(t, e);
@@ -177,7 +170,7 @@ tenrec_status store_entry_append(struct store_table *t, struct store_entry *e,
     if (!table_charge(t, value.len))
         return TENREC_ETOOBIG;
     if (!(grown = memory_resize(e->value, e->value_len + value.len + 1, 1))) {
-        table_uncharge(t, value.len);
+        t->bytes -= value.len;
         return TENREC_ENOMEM;
     }
     if (value.len)
@@ -228,7 +221,7 @@ void store_entry_unset(struct store_table *t, struct store_entry *e)
 {
     if (!e->present)
         return;
-    table_uncharge(t, e->value_len);
+    t->bytes -= e->value_len;
     free(e->value);
     e->value = NULL;
     e->value_len = 0;
@@ -262,7 +255,7 @@ struct store_item *store_entry_pop(struct store_table *t, struct store_entry *e)
     if (!e->first_item)
         e->last_item = &e->first_item;
     e->n_items--;
-    table_uncharge(t, sizeof *item + item->len);
+    t->bytes -= sizeof *item + item->len;
     return item;
 }
 
@@ -300,6 +293,6 @@ struct store_link *store_entry_link(struct store_table *t, struct store_entry *e
 void store_link_drop(struct store_table *t, struct store_link *link)
 {
     DL_DELETE(link->entry->links, link);
-    table_uncharge(t, sizeof *link);
+    t->bytes -= sizeof *link;
     free(link);
 }

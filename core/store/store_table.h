@@ -63,11 +63,10 @@ tenrec_status store_table_init(struct store_table *t, size_t limit);
 void store_table_finish(struct store_table *t);
 
 struct store_entry *store_table_find(const struct store_table *t, struct bytes_span key);
-/* The entry of `key`, made when missing; NULL at the limit or without memory.
- * store_table_tidy frees it again when it stayed empty. */
-struct store_entry *store_table_make(struct store_table *t, struct bytes_span key);
-/* The reason for a NULL of store_table_make: ETOOBIG or ENOMEM. */
-tenrec_status store_table_why(const struct store_table *t, struct bytes_span key);
+/* The entry of `key`, made when missing; store_table_tidy frees it again when it stayed empty.
+ * errors: ETOOBIG (the limit), ENOMEM; *ret is NULL then */
+tenrec_status store_table_make(struct store_table *t, struct bytes_span key,
+                               struct store_entry **ret);
 /* Frees an entry that is empty. */
 void store_table_tidy(struct store_table *t, struct store_entry *e);
 

@@ -12,16 +12,16 @@ static void kill_for(struct store_session *s, tenrec_status st)
                                                 : "the store or a value is full");
 }
 
-/* Releases the sessions that wait for `e`; only the first live one for one new item of a queue, as
- * only one session can pop the item. */
-static void entry_wake(struct store_entry *e, bool only_one)
+/* Releases the sessions that wait for `e`, or in its barrier; only the first live one for one new
+ * item of a queue, as only one session can pop the item. */
+static void entry_wake(struct store_entry *e, enum store_link_kind kind, bool only_one)
 {
     struct store_link *link, *next;
 
     for (link = e->links; link; link = next) {
         struct store_session *s = link->owner;
         next = link->next;
-        if (link->kind != STORE_LINK_WAIT || s->dead)
+        if (link->kind != kind || s->dead)
             continue;
         store_session_unhang(s, link);
         if (s->n_missing == 0)
@@ -71,8 +71,8 @@ struct changing {
 
 static bool change_begin(struct store_session *s, struct bytes_span key, struct changing *c)
 {
-    *c = (struct changing){ .e = store_table_make(&s->hub->table, key) };
-    if (!c->e) {
+    *c = (struct changing){ .e = NULL };
+    if (store_table_make(&s->hub->table, key, &c->e) != TENREC_OK) {
         store_session_kill(s, "the store is full");
         return false;
     }
@@ -95,7 +95,7 @@ static void change_end(struct store_session *s, struct changing *c, tenrec_statu
                             (struct bytes_span){ c->old, c->old_len },
                             (struct bytes_span){ c->e->value, c->e->value_len });
         if (c->e->present)
-            entry_wake(c->e, false);
+            entry_wake(c->e, STORE_LINK_WAIT, false);
     }
     free(c->old);
     store_table_tidy(&s->hub->table, c->e);
@@ -208,21 +208,27 @@ static void run_check(struct store_session *s, const struct store_request *r)
     bytes_add_u8(&s->out, !all);
 }
 
+/* Hangs the session on a key, which need not exist. Returns false if the store is full. */
+static bool hang_on_key(struct store_session *s, struct bytes_span key, enum store_link_kind kind)
+{
+    struct store_entry *e;
+
+    if (store_table_make(&s->hub->table, key, &e) == TENREC_OK && store_session_hang(s, e, kind))
+        return true;
+    store_table_tidy(&s->hub->table, e);
+    store_session_kill(s, "the store is full");
+    return false;
+}
+
 static void run_wait(struct store_session *s, const struct store_request *r)
 {
     struct bytes_span list = r->list;
 
     for (size_t i = 0; i < r->n; i++) {
         struct bytes_span key = store_request_next(&list);
-        struct store_entry *e = store_table_find(&s->hub->table, key);
-        if (store_entry_there(e))
-            continue;
-        e = store_table_make(&s->hub->table, key);
-        if (!e || !store_session_hang(s, e, STORE_LINK_WAIT)) {
-            store_table_tidy(&s->hub->table, e);
-            store_session_kill(s, "the store is full");
+        if (!store_entry_there(store_table_find(&s->hub->table, key)) &&
+            !hang_on_key(s, key, STORE_LINK_WAIT))
             return;
-        }
     }
     if (s->n_missing)
         s->state = STORE_WAITING;
@@ -232,23 +238,19 @@ static void run_wait(struct store_session *s, const struct store_request *r)
 
 static void run_watch(struct store_session *s, const struct store_request *r)
 {
-    struct store_entry *e = store_table_make(&s->hub->table, r->key);
-
-    if (!e || !store_session_hang(s, e, STORE_LINK_WATCH)) {
-        store_table_tidy(&s->hub->table, e);
-        store_session_kill(s, "the store is full");
-        return;
-    }
-    bytes_add_u8(&s->out, 3);
+    if (hang_on_key(s, r->key, STORE_LINK_WATCH))
+        bytes_add_u8(&s->out, 3);
 }
 
 static void run_push(struct store_session *s, const struct store_request *r)
 {
-    struct store_entry *e = store_table_make(&s->hub->table, r->key);
-    tenrec_status st = e ? store_entry_push(&s->hub->table, e, r->value[0]) : TENREC_ETOOBIG;
+    struct store_entry *e;
+    tenrec_status st = store_table_make(&s->hub->table, r->key, &e);
 
     if (st == TENREC_OK)
-        entry_wake(e, true);
+        st = store_entry_push(&s->hub->table, e, r->value[0]);
+    if (st == TENREC_OK)
+        entry_wake(e, STORE_LINK_WAIT, true);
     store_table_tidy(&s->hub->table, e);
     if (st != TENREC_OK)
         kill_for(s, st);
@@ -297,21 +299,6 @@ static void run_list_keys(struct store_session *s, const struct store_request *r
         }
 }
 
-/* Releases the sessions that wait in the barrier of `e`. */
-static void open_barrier(struct store_entry *e)
-{
-    struct store_link *link, *next;
-
-    for (link = e->links; link; link = next) {
-        struct store_session *other = link->owner;
-        next = link->next;
-        if (link->kind != STORE_LINK_BARRIER)
-            continue;
-        store_session_unhang(other, link);
-        store_session_release(other);
-    }
-}
-
 /* As in torch the key counts the workers that arrived, and stays; a later worker passes at once. */
 static void run_barrier(struct store_session *s, const struct store_request *r)
 {
@@ -328,7 +315,7 @@ static void run_barrier(struct store_session *s, const struct store_request *r)
     st = store_entry_add(&s->hub->table, c.e, 1, &count);
     if (st == TENREC_OK && count >= r->number) {
         bytes_add_u8(&s->out, 0);
-        open_barrier(c.e);
+        entry_wake(c.e, STORE_LINK_BARRIER, false);
     } else if (st == TENREC_OK) {
         s->state = STORE_WAITING;
         if (!store_session_hang(s, c.e, STORE_LINK_BARRIER))

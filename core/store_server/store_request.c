@@ -41,126 +41,88 @@ struct request_reader {
     const char *why; /* the request is refused; NULL: bytes are missing */
 };
 
-/* `n` is never more than a value's size. */
-static const uint8_t *request_read(struct request_reader *r, size_t n)
+/* As for the cursor of bytes, nothing is read after a refusal. */
+static void request_refuse(struct request_reader *r, const char *why)
 {
-    if (r->bytes.at > STORE_MAX_REQUEST - n) {
-        r->why = "request is longer than 160 MiB";
-        return NULL;
-    }
-    return bytes_read(&r->bytes, n);
+    r->why = why;
+    r->bytes.bad = true;
 }
 
-static bool read_u64(struct request_reader *r, uint64_t *ret)
+static struct bytes_span read_blob(struct request_reader *r, size_t max, const char *why)
 {
-    const uint8_t *p = request_read(r, 8);
+    const uint64_t n = bytes_read_u64(&r->bytes);
 
-    if (p)
-        *ret = bytes_get_u64(p);
-    return p != NULL;
-}
-
-static bool read_u32(struct request_reader *r, int64_t *ret)
-{
-    const uint8_t *p = request_read(r, 4);
-
-    if (p)
-        *ret = bytes_get_u32(p);
-    return p != NULL;
-}
-
-static bool read_blob(struct request_reader *r, size_t max, const char *why, struct bytes_span *ret)
-{
-    const uint8_t *p;
-    uint64_t n;
-
-    if (!read_u64(r, &n))
-        return false;
     if (n > max) {
-        r->why = why;
-        return false;
+        request_refuse(r, why);
+        return (struct bytes_span){ NULL, 0 };
     }
-    if ((p = request_read(r, (size_t)n)))
-        *ret = (struct bytes_span){ p, (size_t)n };
-    return p != NULL;
+    return (struct bytes_span){ bytes_read(&r->bytes, (size_t)n), (size_t)n };
 }
 
-static bool read_key(struct request_reader *r, struct bytes_span *ret)
+static struct bytes_span read_key(struct request_reader *r)
 {
-    return read_blob(r, TENREC_STORE_MAX_KEY, "key is longer than 8 KiB", ret);
+    return read_blob(r, TENREC_STORE_MAX_KEY, "key is longer than 8 KiB");
 }
 
-static bool read_value(struct request_reader *r, struct bytes_span *ret)
+static struct bytes_span read_value(struct request_reader *r)
 {
-    return read_blob(r, STORE_MAX_VALUE, "value is longer than 64 MiB", ret);
+    return read_blob(r, STORE_MAX_VALUE, "value is longer than 64 MiB");
 }
 
-static bool read_list_length(struct request_reader *r, bool pairs, struct store_parser *p)
+static void read_list_length(struct request_reader *r, bool pairs, struct store_parser *p)
 {
-    uint64_t n;
+    const uint64_t n = bytes_read_u64(&r->bytes);
 
-    if (!read_u64(r, &n))
-        return false;
-    if (n > STORE_MAX_LIST) {
-        r->why = "more than 131072 keys in one request";
-        return false;
-    }
+    if (n > STORE_MAX_LIST)
+        request_refuse(r, "more than 131072 keys in one request");
+    if (r->bytes.bad)
+        return;
     p->request.n = (size_t)n;
     p->n_units = pairs ? 2 * n : n;
     p->list_at = p->at = r->bytes.at;
     p->in_list = true;
-    return true;
 }
 
 /* Each blob is read once. */
-static bool read_list(struct request_reader *r, bool pairs, struct store_parser *p)
+static void read_list(struct request_reader *r, bool pairs, struct store_parser *p)
 {
-    struct bytes_span ignored;
-
-    if (!p->in_list && !read_list_length(r, pairs, p))
-        return false;
-    for (; p->unit < p->n_units; p->unit++) {
-        const bool is_value = pairs && p->unit % 2 == 1;
-        if (!(is_value ? read_value(r, &ignored) : read_key(r, &ignored)))
-            return false;
+    if (!p->in_list)
+        read_list_length(r, pairs, p);
+    for (; !r->bytes.bad && p->unit < p->n_units; p->unit++) {
+        if (pairs && p->unit % 2 == 1)
+            read_value(r);
+        else
+            read_key(r);
+        if (r->bytes.bad)
+            return;
         p->at = r->bytes.at;
     }
-    p->request.list.len = r->bytes.at - p->list_at;
-    return true;
+    p->request.list.len = p->at - p->list_at;
 }
 
-/* The offset of the blob that was just read. */
-static size_t offset_of(const struct request_reader *r, struct bytes_span blob)
-{
-    return r->bytes.at - blob.len;
-}
-
-static bool read_argument(struct request_reader *r, char kind, struct store_parser *p)
+/* Reads one argument. If it is not whole, it is read again. */
+static void read_argument(struct request_reader *r, char kind, struct store_parser *p)
 {
     struct store_request *q = &p->request;
-    uint64_t u;
 
     switch (kind) {
     case 'k':
-        if (!read_key(r, &q->key))
-            return false;
-        p->key_at = offset_of(r, q->key);
-        return true;
+        q->key = read_key(r);
+        p->key_at = r->bytes.at - q->key.len;
+        break;
     case 'v':
-        if (!read_value(r, &q->value[p->n_values]))
-            return false;
-        p->value_at[p->n_values] = offset_of(r, q->value[p->n_values]);
-        p->n_values++;
-        return true;
+        q->value[p->n_values] = read_value(r);
+        p->value_at[p->n_values] = r->bytes.at - q->value[p->n_values].len;
+        p->n_values += !r->bytes.bad;
+        break;
     case 'i':
-        if (!read_u64(r, &u))
-            return false;
-        q->number = (int64_t)u;
-        return true;
+        q->number = (int64_t)bytes_read_u64(&r->bytes);
+        break;
     case 'u':
-        return read_u32(r, &q->number);
+        q->number = bytes_read_u32(&r->bytes);
+        break;
     default:
-        return read_list(r, kind == 'M', p);
+        read_list(r, kind == 'M', p);
     }
 }
 
@@ -179,7 +141,8 @@ enum store_parse store_request_parse(struct store_parser *p, enum store_dialect 
                                      const uint8_t *data, size_t len, struct store_request *ret,
                                      const char **ret_why)
 {
-    struct request_reader r = { .bytes = { .data = data, .len = len, .at = p->at } };
+    const size_t room = len < STORE_MAX_REQUEST ? len : STORE_MAX_REQUEST;
+    struct request_reader r = { .bytes = { .data = data, .len = room, .at = p->at } };
 
     *ret = (struct store_request){ .len = 1 };
     if (len == 0)
@@ -193,7 +156,10 @@ enum store_parse store_request_parse(struct store_parser *p, enum store_dialect 
         return STORE_PARSE_BAD;
     }
     for (; ops[p->request.op].layout[p->argument]; p->argument++) {
-        if (!read_argument(&r, ops[p->request.op].layout[p->argument], p)) {
+        read_argument(&r, ops[p->request.op].layout[p->argument], p);
+        if (r.bytes.bad) {
+            if (r.bytes.need > STORE_MAX_REQUEST)
+                r.why = "request is longer than 160 MiB";
             *ret_why = r.why;
             ret->len = r.bytes.need;
             return r.why ? STORE_PARSE_BAD : STORE_PARSE_PART;

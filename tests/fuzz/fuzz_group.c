@@ -186,7 +186,7 @@ static void fuzz_file_log(const uint8_t *data, size_t len)
 {
     struct file_log l = { .name = "fuzz" };
     char path[64];
-    int file = memfd_create("log", MFD_CLOEXEC), fd;
+    int file = memfd_create("log", MFD_CLOEXEC);
     const struct bytes_span value = { (const uint8_t *)"v", 1 };
     tenrec_error err;
 
@@ -194,9 +194,9 @@ static void fuzz_file_log(const uint8_t *data, size_t len)
     l.path = path;
     fuzz_expect(store_table_init(&l.table, 1 << 20) == TENREC_OK);
     fuzz_expect(file >= 0 && write(file, data, len) == (ssize_t)len);
-    if (file_log_open(&l, true, &fd, &err) == TENREC_OK && fd >= 0) {
-        (void)file_log_append(&l, fd, "", "key", value, &err);
-        close(fd);
+    if (file_log_open(&l, true, &err) == TENREC_OK) {
+        (void)file_log_append(&l, "", "key", value, &err);
+        file_log_close(&l);
         (void)file_log_has_news(&l, l.changes);
     }
     store_table_finish(&l.table);
