@@ -3,6 +3,7 @@
 
 #include "base/recycle.h"
 #include "runtime/heap.h"
+#include "runtime/thread_end.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -29,8 +30,8 @@ struct message {
 struct cache {
     struct message *first;
     unsigned n;
-    bool registered; /* for the destructor at the thread's end */
-    size_t freed;    /* bytes of blocks that this thread freed, up to HEAP_STEP */
+    struct thread_end end; /* empties the cache */
+    size_t freed;          /* bytes of blocks that this thread freed, up to HEAP_STEP */
 };
 
 /* Small, and used for every message: worth the static TLS block. */
@@ -42,19 +43,16 @@ static struct {
     unsigned n;
 } depot = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static pthread_key_t cache_key;
 static pthread_once_t cache_once = PTHREAD_ONCE_INIT;
 
-static void cache_end(void *arg)
+static void cache_end(void)
 {
-    struct cache *c = arg;
-
-    while (c->first) {
-        struct message *m = c->first;
-        c->first = m->next;
+    while (cache.first) {
+        struct message *m = cache.first;
+        cache.first = m->next;
         free(m);
     }
-    *c = (struct cache){ 0 };
+    cache = (struct cache){ 0 };
 }
 
 /* In the child of a fork: another thread of the parent may have been changing the depot. */
@@ -65,9 +63,8 @@ static void depot_reset(void)
     depot.n = 0;
 }
 
-static void cache_key_make(void)
+static void depot_watch_forks(void)
 {
-    pthread_key_create(&cache_key, cache_end);
     pthread_atfork(NULL, NULL, depot_reset);
 }
 
@@ -88,9 +85,8 @@ static void move_blocks(struct message **from, unsigned *n_from, struct message 
 /* Before anything is put into this thread's cache: its end must empty it. */
 __attribute__((noinline)) static bool cache_register(void)
 {
-    pthread_once(&cache_once, cache_key_make);
-    cache.registered = pthread_setspecific(cache_key, &cache) == 0;
-    return cache.registered;
+    pthread_once(&cache_once, depot_watch_forks);
+    return thread_end_add(&cache.end, cache_end);
 }
 
 static void depot_to_cache(struct cache *c)
@@ -147,7 +143,7 @@ static struct message *block_find(size_t bytes)
     const bool small = RECYCLE && bytes <= BLOCK_BYTES;
     struct message *m;
 
-    if (small && !cache.first && (cache.registered || cache_register()))
+    if (small && !cache.first && (cache.end.fn || cache_register()))
         depot_to_cache(&cache);
     m = small ? block_pop() : NULL;
     if (m)
@@ -168,7 +164,7 @@ static void message_release(struct tenrec_msg *msg)
         m->on_release(m->arg, msg);
     if (m->storage) /* mostly NULL: saves a call */
         free(m->storage);
-    if (!RECYCLE || m->bytes != BLOCK_BYTES || !(cache.registered || cache_register())) {
+    if (!RECYCLE || m->bytes != BLOCK_BYTES || !(cache.end.fn || cache_register())) {
         block_free(m);
         return;
     }
