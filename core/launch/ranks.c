@@ -45,20 +45,13 @@ void ranks_text(char *ret, size_t room, const bool *flag, int32_t n, const char 
     ranks_append(ret, room, at, one);
 }
 
-static bool name_char(char c)
-{
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == ':' || c == '-';
-}
-
 tenrec_status ranks_check_name(const char *label, const char *name, tenrec_error *err)
 {
-    size_t len = name ? strlen(name) : 0;
-    bool good = len >= 1 && len <= TENREC_NAME_MAX;
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:-";
+    size_t len = name ? strspn(name, letters) : 0;
 
-    for (size_t i = 0; good && i < len; i++)
-        good = name_char(name[i]);
-    if (good)
+    if (len >= 1 && len <= TENREC_NAME_MAX && name[len] == '\0')
         return TENREC_OK;
     return tenrec_fail(err, TENREC_EINVAL, "%s \"%.140s\" must be 1 to %d of A-Z a-z 0-9 _ : -",
                        label, name ? name : "", TENREC_NAME_MAX);
