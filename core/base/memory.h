@@ -4,6 +4,7 @@
 #define TENREC_BASE_MEMORY_H
 
 #include <stddef.h>
+#include <tenrec/error.h>
 
 /* n * size bytes zeroed like calloc; NULL when that overflows or fails. All
  * long-lived memory of the core is allocated here, so that a test can make the nth
@@ -12,5 +13,8 @@ void *memory_new(size_t n, size_t size);
 void *memory_resize(void *old, size_t n, size_t size);
 char *memory_text(const char *text);
 char *memory_text_n(const char *text, size_t n);
+
+/* Returns TENREC_ENOMEM, with a text. */
+tenrec_status memory_fail(tenrec_error *err);
 
 #endif

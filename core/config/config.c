@@ -31,11 +31,6 @@ static const char *const known_variables[] = {
     "TENREC_PROGRESS", "TENREC_IFNAME",      "TENREC_MIN_WORKERS", "TENREC_MAX_WORKERS",
 };
 
-static tenrec_status no_memory(tenrec_error *err)
-{
-    return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
-}
-
 /* Moves the keys that `map` lacks from `defaults` to it. */
 static tenrec_status add_missing(struct node *map, struct node *defaults, tenrec_error *err)
 {
@@ -45,7 +40,7 @@ static tenrec_status add_missing(struct node *map, struct node *defaults, tenrec
             continue;
         node_take(defaults, node->key);
         if (node_add(map, node) != TENREC_OK)
-            return no_memory(err);
+            return memory_fail(err);
     }
     return TENREC_OK;
 }
@@ -75,10 +70,10 @@ static tenrec_status config_put(struct node *map, const char *key, struct node *
     struct place place;
 
     if (!value)
-        return no_memory(err);
+        return memory_fail(err);
     place = value->place;
     node_drop(node_take(map, key));
-    return node_add_key(map, key, &place, value) == TENREC_OK ? TENREC_OK : no_memory(err);
+    return node_add_key(map, key, &place, value) == TENREC_OK ? TENREC_OK : memory_fail(err);
 }
 
 /* Applies the variables that need no option table. */
@@ -179,7 +174,7 @@ static tenrec_status read_text(struct tenrec_config *config, const char *text, s
         config->root = node_new(NODE_MAP, &where);
     }
     /* Before the defaults are added: these have no place for an error to name. */
-    return config->root ? schema_check_shape(config->root, err) : no_memory(err);
+    return config->root ? schema_check_shape(config->root, err) : memory_fail(err);
 }
 
 /* `path` is NULL unless the text is from a file. */
@@ -190,9 +185,9 @@ static tenrec_status config_make(const char *text, size_t len, const char *name,
     tenrec_status st;
 
     if (!config)
-        return no_memory(err);
+        return memory_fail(err);
     config->name = memory_text(name);
-    st = config->name ? environment_read(&config->env, err) : no_memory(err);
+    st = config->name ? environment_read(&config->env, err) : memory_fail(err);
     if (st == TENREC_OK)
         st = read_text(config, text, len, err);
     if (st == TENREC_OK && path)
@@ -231,7 +226,7 @@ static tenrec_status read_file(const char *path, char **ret, size_t *ret_len, bo
     int fd = text ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
 
     if (!text)
-        return no_memory(err);
+        return memory_fail(err);
     while (fd >= 0 && len < room) {
         struct pollfd p = { .fd = fd, .events = POLLIN };
         /* Reading a pipe before its writer opens it would return the end of file. */
@@ -362,7 +357,7 @@ tenrec_status tenrec_config_set(struct tenrec_config *config, const char *key, c
     changed = *config;
     changed.root = node_copy(config->root);
     copy = memory_text(key);
-    st = changed.root && copy ? split_key(copy, part, &n, err) : no_memory(err);
+    st = changed.root && copy ? split_key(copy, part, &n, err) : memory_fail(err);
     if (st == TENREC_OK)
         st = config_set(changed.root, part, n, value, err);
     if (st == TENREC_OK)

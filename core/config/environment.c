@@ -57,11 +57,11 @@ tenrec_status environment_read(struct environment *env, tenrec_error *err)
         return TENREC_OK;
     env->v = memory_new(n, sizeof *env->v);
     if (!env->v)
-        return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+        return memory_fail(err);
     for (char **e = environ; *e && env->n < n; e++) {
         if (environment_wanted(*e) && !environment_copy(&env->v[env->n++], *e)) {
             environment_finish(env);
-            return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+            return memory_fail(err);
         }
     }
     return TENREC_OK;

@@ -59,7 +59,7 @@ tenrec_status config_layers(const struct tenrec_config *config, struct config_la
     size_t n = 0;
 
     if (!layer)
-        return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+        return memory_fail(err);
     for (const struct node *e = layers_first(config, entries); e; e = layers_next(entries, e))
         layer[n++] = layers_make(config, SECTION_BACKENDS, e);
     *ret = layer;
@@ -75,7 +75,7 @@ tenrec_status config_entries(const struct tenrec_config *config, enum config_sec
     struct config_layer *layer = memory_new(n ? n : 1, sizeof *layer);
 
     if (!layer)
-        return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+        return memory_fail(err);
     for (size_t i = 0; i < n; i++) {
         layer[i] = layers_make(config, section, entries->item[i]);
         if (section == SECTION_BACKENDS)

@@ -159,7 +159,7 @@ out:
     node_drop(words);
     node_drop(old);
     node_drop(left);
-    return st == TENREC_ENOMEM ? tenrec_fail(err, st, "out of memory") : st;
+    return st == TENREC_ENOMEM ? memory_fail(err) : st;
 }
 
 static tenrec_status options_apply(const struct tenrec_option *opt, const struct variable *variable,
@@ -174,7 +174,7 @@ static tenrec_status options_apply(const struct tenrec_option *opt, const struct
     place = environment_place(variable);
     node_drop(*value);
     *value = node_scalar(variable->value, NODE_RAW, &place);
-    return *value ? TENREC_OK : tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+    return *value ? TENREC_OK : memory_fail(err);
 }
 
 tenrec_status options_resolve(const struct tenrec_option *opt, const struct option_source *src,
@@ -189,7 +189,7 @@ tenrec_status options_resolve(const struct tenrec_option *opt, const struct opti
     if (written || opt->def) {
         value = written ? node_copy(written) : node_scalar(opt->def, NODE_RAW, &by_default);
         if (!value)
-            return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+            return memory_fail(err);
     }
     if (src->env && !(written && written->place.kind == PLACE_CODE)) {
         const char *short_name = src->innermost ? environment_short_name(opt->key) : NULL;
@@ -261,7 +261,7 @@ tenrec_status options_make(const struct tenrec_plugin *desc, const struct config
     /* The extra byte: an empty options struct has an address inside the block, too. */
     made = memory_new(1, sizeof *made + desc->options_size + 1);
     if (!made)
-        return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+        return memory_fail(err);
     st = options_fill(desc, &src, &made->arena, made->opts, err);
     if (st != TENREC_OK) {
         options_drop(made->opts);

@@ -21,7 +21,7 @@ static tenrec_status path_resolve(struct node *plugin, const char *folder, size_
     char *whole = memory_new(size, 1);
 
     if (!whole)
-        return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+        return memory_fail(err);
     memcpy(whole, folder, len);
     memcpy(whole + len, plugin->text, size - len);
     free(plugin->text);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/record.h"
 
+#include "base/memory.h"
+
 #include "yaml/value.h"
 
 struct tenrec_plugin record_table(const struct tenrec_option_record *record)
@@ -51,14 +53,14 @@ tenrec_status record_read_all(const struct tenrec_option *opt, const struct node
     v = arena_new(arena, list->n ? list->n : 1, opt->record->size);
     places = arena_new(arena, list->n ? list->n : 1, sizeof(const char *));
     if (!v || !places)
-        st = tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+        st = memory_fail(err);
     for (size_t i = 0; st == TENREC_OK && i < list->n; i++) {
         const struct place *at = &list->item[i]->place;
         snprintf(item, sizeof item, "%s, item %zu", context, i + 1);
         st = record_read(&table, list->item[i], item, arena, v + i * opt->record->size, err);
         places[i] = arena_text(arena, at->kind == PLACE_DEFAULT ? "" : place_text(at, place));
         if (st == TENREC_OK && !places[i])
-            st = tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+            st = memory_fail(err);
     }
     ret->v = v;
     ret->place = places;

@@ -65,11 +65,6 @@ struct option_source settings_source(const struct tenrec_config *config)
     return (struct option_source){ .map = node_get(config->root, "worker"), .env = &config->env };
 }
 
-static tenrec_status no_memory(tenrec_error *err)
-{
-    return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
-}
-
 struct place settings_place(const struct tenrec_config *config, const char *key)
 {
     struct option_source src = settings_source(config);
@@ -149,7 +144,7 @@ static tenrec_status fill_devices(const struct tenrec_config *config, struct set
     struct tenrec_device *device = arena_new(&made->arena, names->n ? names->n : 1, sizeof *device);
 
     if (!device)
-        return no_memory(err);
+        return memory_fail(err);
     for (size_t i = 0; i < names->n; i++) {
         if (!read_device(names->v[i].s, &device[i])) {
             struct place place = settings_place(config, "devices");
@@ -170,7 +165,7 @@ static tenrec_status fill_map(const struct node *node, struct arena *arena,
 
     ret->worker = arena_text(arena, node->key);
     if (!pair || !ret->worker)
-        return no_memory(err);
+        return memory_fail(err);
     if (node->kind != NODE_MAP)
         return place_fail(err, TENREC_ECONFIG, &node->place,
                           "worker.device_maps: expected a map such as {cuda:0: cuda:1} for '%s', "
@@ -232,7 +227,7 @@ static tenrec_status fill_maps(const struct tenrec_config *config, struct settin
     }
     map = arena_new(&made->arena, n, sizeof *map);
     if (!map)
-        st = no_memory(err);
+        st = memory_fail(err);
     for (size_t i = 0; st == TENREC_OK && i < n; i++)
         st = fill_map(maps->item[i], &made->arena, &map[i], err);
     node_drop(own);
@@ -259,7 +254,7 @@ static tenrec_status fill_init_method(const struct tenrec_config *config,
     made->settings.init_method = arena_text(&made->arena, node->text);
     made->settings.init_method_place = arena_text(&made->arena, place_text(&node->place, place));
     return made->settings.init_method && made->settings.init_method_place ? TENREC_OK
-                                                                          : no_memory(err);
+                                                                          : memory_fail(err);
 }
 
 static tenrec_status settings_check(const struct tenrec_config *config,
@@ -287,7 +282,7 @@ tenrec_status config_settings_make(const struct tenrec_config *config, struct co
     tenrec_status st;
 
     if (!made)
-        return no_memory(err);
+        return memory_fail(err);
     s = &made->settings;
     s->rank = s->world_size = -1;
     st = options_check_keys(&settings_table, &src, SETTINGS_DEVICE_MAPS, err);

@@ -211,7 +211,7 @@ static tenrec_status show_emit(const struct show *show, const char *key, char *v
     char source[PLACE_TEXT_MAX], full[256];
 
     if (!value)
-        return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+        return memory_fail(err);
     snprintf(full, sizeof full, "%s%s", show->prefix, key);
     show->fn(show->arg, full, value, place_text(place, source));
     free(value);

@@ -2,6 +2,8 @@
 /* quantity.c - numbers with a unit, read and printed. */
 #include "yaml/quantity.h"
 
+#include "base/memory.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <locale.h>
@@ -178,7 +180,7 @@ tenrec_status quantity_double(const char *text, double *ret, tenrec_error *err)
         return tenrec_fail(err, TENREC_EINVAL, "expected a number, found '%s'", text);
     c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     if (!c)
-        return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+        return memory_fail(err);
     old = uselocale(c);
     v = strtod(text, &end);
     uselocale(old);

@@ -61,7 +61,7 @@ static tenrec_status parser_fail(const struct builder *b, tenrec_error *err)
     struct place place;
 
     if (p->error == YAML_MEMORY_ERROR)
-        return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+        return memory_fail(err);
     if (p->error == YAML_READER_ERROR) {
         place = place_of_offset(b, p->problem_offset);
         return place_fail(err, TENREC_ECONFIG, &place, "not valid UTF-8 text: %s", problem);
@@ -85,7 +85,7 @@ static tenrec_status tree_put(struct builder *b, struct node *node, tenrec_error
     tenrec_status st = TENREC_OK;
 
     if (!node)
-        return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+        return memory_fail(err);
     if (!parent) {
         b->root = node;
     } else if (parent->kind == NODE_LIST) {
@@ -97,7 +97,7 @@ static tenrec_status tree_put(struct builder *b, struct node *node, tenrec_error
         st = node_add(parent, node);
     }
     if (st != TENREC_OK)
-        return tenrec_fail(err, st, "out of memory");
+        return memory_fail(err);
     if (node->kind != NODE_SCALAR)
         b->open[b->depth++] = node;
     return TENREC_OK;
@@ -143,7 +143,7 @@ static tenrec_status tree_add_key(struct builder *b, const yaml_event_t *event,
                           place_text(&former->key_place, buf));
     b->key = memory_text(text);
     b->key_place = *place;
-    return b->key ? TENREC_OK : tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+    return b->key ? TENREC_OK : memory_fail(err);
 }
 
 static tenrec_status tree_add_scalar(struct builder *b, const yaml_event_t *event,
@@ -232,7 +232,7 @@ tenrec_status tree_parse(const char *text, size_t len, const struct place *where
         return TENREC_OK;
     }
     if (!yaml_parser_initialize(&b.parser))
-        return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+        return memory_fail(err);
     yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&b.parser, (const unsigned char *)b.text, b.len);
     while (st == TENREC_OK && !end) {

@@ -49,11 +49,6 @@ bool value_is_scalar(enum tenrec_option_type type)
     return type >= TENREC_OPT_BOOL && type <= TENREC_OPT_STRING;
 }
 
-static tenrec_status no_memory(tenrec_error *err)
-{
-    return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
-}
-
 /* Adds place and context to an error of a reader. */
 static tenrec_status value_at(const struct node *node, const char *context, tenrec_status st,
                               tenrec_error *err)
@@ -193,7 +188,7 @@ static tenrec_status read_string(const struct tenrec_option *opt, const struct n
     if (st != TENREC_OK)
         return st;
     *ret = arena_text(arena, node->text);
-    return *ret ? TENREC_OK : no_memory(err);
+    return *ret ? TENREC_OK : memory_fail(err);
 }
 
 static tenrec_status read_scalar(const struct tenrec_option *opt, const struct node *node,
@@ -253,7 +248,7 @@ static tenrec_status read_list(const struct tenrec_option *opt, const struct nod
     item.type = opt->item;
     v = arena_new(arena, node->n ? node->n : 1, sizeof *v);
     if (!v)
-        return no_memory(err);
+        return memory_fail(err);
     for (size_t i = 0; i < node->n; i++) {
         tenrec_status st = read_scalar(&item, node->item[i], context, arena, &v[i], err);
         if (st != TENREC_OK)
@@ -277,7 +272,7 @@ static tenrec_status read_map(const struct tenrec_option *opt, const struct node
     item.choices = NULL; /* these hold for the keys */
     v = arena_new(arena, node->n ? node->n : 1, sizeof *v);
     if (!v)
-        return no_memory(err);
+        return memory_fail(err);
     for (size_t i = 0; i < node->n; i++) {
         const struct node *child = node->item[i];
         char inner[VALUE_CONTEXT_MAX];
@@ -290,7 +285,7 @@ static tenrec_status read_map(const struct tenrec_option *opt, const struct node
             return st;
         v[i].key = arena_text(arena, child->key);
         if (!v[i].key)
-            return no_memory(err);
+            return memory_fail(err);
     }
     ret->v = v;
     ret->n = node->n;
@@ -303,7 +298,7 @@ static tenrec_status value_split(const struct node *node, bool map, const char *
 {
     struct node *out = node_new(map ? NODE_MAP : NODE_LIST, &node->place);
     char *copy = memory_text(node->text), *rest = copy, *word;
-    tenrec_status st = out && copy ? TENREC_OK : no_memory(err);
+    tenrec_status st = out && copy ? TENREC_OK : memory_fail(err);
 
     while (st == TENREC_OK && (word = strsep(&rest, ","))) {
         char *value = word;
@@ -328,7 +323,7 @@ static tenrec_status value_split(const struct node *node, bool map, const char *
         }
         child = node_scalar(value, NODE_RAW, &node->place);
         if (!child || (map ? node_add_key(out, word, &node->place, child) : node_add(out, child)))
-            st = no_memory(err);
+            st = memory_fail(err);
     }
     free(copy);
     if (st == TENREC_OK)
@@ -354,7 +349,7 @@ tenrec_status value_expand(const struct tenrec_option *opt, const struct node *n
         return st;
     }
     *ret = node_copy(node);
-    return *ret ? TENREC_OK : no_memory(err);
+    return *ret ? TENREC_OK : memory_fail(err);
 }
 
 static tenrec_status read_any(const struct tenrec_option *opt, const struct node *node,
@@ -402,7 +397,7 @@ static tenrec_status fail_masked(const struct tenrec_option *opt, const struct n
         return place_fail(err, TENREC_ECONFIG, &node->place,
                           "%s: invalid value (not shown: it may hold a password)", context);
     if (!(told.text = secret_mask(node->text)))
-        return no_memory(err);
+        return memory_fail(err);
     st = read_scalar(opt, &told, context, &none, &v, err);
     free(told.text);
     arena_finish(&none);
