@@ -198,7 +198,7 @@ static void try_plugin(void *path)
 
     if (plugin_get(path, &b, &err) == TENREC_OK &&
         options_make(backend_plugin(b), NULL, &options, &err) == TENREC_OK)
-        backend_construct(b)(options, &err);
+        backend_file(b)->construct(options, &err);
 }
 
 static void on_file(void *arg, const char *name, const char *path)

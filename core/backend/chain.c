@@ -74,7 +74,7 @@ static tenrec_status link_make(struct link *l, const struct chain_layer *layer,
     l->agent.host = &chain_host;
     snprintf(l->part, sizeof l->part, "%s/%s", *id->name ? id->name : "caller", layer->name);
     plugin_validate_begin(err);
-    st = plugin_validate_end(backend_init(l->backend)(&in, &l->agent, err), "init", err);
+    st = plugin_validate_end(backend_file(l->backend)->init(&in, &l->agent, err), "init", err);
     if (st != TENREC_OK) {
         agent_timers_end(&l->chain->after, &l->after);
         return st;

@@ -63,7 +63,8 @@ tenrec_status chain_config_entry(const struct config_layer *from, struct backend
     if (st != TENREC_OK)
         return st;
     plugin_validate_begin(err);
-    st = plugin_validate_end(backend_construct(*ret)(*ret_options, err), "construct_options", err);
+    st = plugin_validate_end(backend_file(*ret)->construct(*ret_options, err), "construct_options",
+                             err);
     if (st != TENREC_OK)
         chain_config_prefix(err, st, options_place(backend_plugin(*ret), from, text), from);
     return st;

@@ -92,21 +92,34 @@ struct search {
     size_t unnamed;     /* number of the other folders */
 };
 
-static void try_names_of(struct suggestion *n, const char *folder)
+static int is_plugin_file(const struct dirent *e)
 {
-    DIR *dir = opendir(folder);
-    char name[64];
+    return ends_in_suffix(e->d_name);
+}
 
-    if (!dir)
-        return;
-    for (struct dirent *e; (e = readdir(dir));) {
-        if (!ends_in_suffix(e->d_name) || strlen(e->d_name) - strlen(SUFFIX) >= sizeof name)
-            continue;
-        memcpy(name, e->d_name, strlen(e->d_name) - strlen(SUFFIX));
-        name[strlen(e->d_name) - strlen(SUFFIX)] = '\0';
-        suggest_try(n, name);
+/* Calls fn for each plugin file of the folder, sorted by name. */
+static void folder_list(const char *folder,
+                        void (*fn)(void *arg, const char *name, const char *path), void *arg)
+{
+    struct dirent **entry;
+    int n = scandir(folder, &entry, is_plugin_file, alphasort);
+
+    for (int i = 0; i < n; i++) {
+        char *path = loader_join(folder, entry[i]->d_name, "");
+        entry[i]->d_name[strlen(entry[i]->d_name) - strlen(SUFFIX)] = '\0';
+        if (path)
+            fn(arg, entry[i]->d_name, path);
+        free(path);
+        free(entry[i]);
     }
-    closedir(dir);
+    if (n >= 0)
+        free(entry);
+}
+
+static void try_name(void *arg, const char *name, const char *path)
+{
+    (void)path;
+    suggest_try(arg, name);
 }
 
 /* Adds a folder to the text, whole or not at all. */
@@ -132,7 +145,7 @@ static bool search_folder(void *arg, const char *folder)
     }
     free(path);
     note_folder(s, folder);
-    try_names_of(&s->nearest, folder);
+    folder_list(folder, try_name, &s->nearest);
     return false;
 }
 
@@ -192,7 +205,7 @@ static tenrec_status check_file(const char *path, tenrec_error *err)
     if (folder && name && ends_in_suffix(name)) {
         name[strlen(name) - strlen(SUFFIX)] = '\0';
         suggest_init(&n, name);
-        try_names_of(&n, *folder ? folder : "/");
+        folder_list(*folder ? folder : "/", try_name, &n);
         if (*n.best) {
             size_t used = strlen(err ? err->text : "");
             if (err)
@@ -285,29 +298,17 @@ struct listing {
     void *arg;
 };
 
-static int keep_plugins(const struct dirent *e)
+static void list_plugin(void *arg, const char *name, const char *path)
 {
-    return ends_in_suffix(e->d_name) && strlen(e->d_name) < 64;
+    struct listing *l = arg;
+
+    if (plugin_validate_name_ok(name))
+        l->fn(l->arg, name, path);
 }
 
 static bool list_folder(void *arg, const char *folder)
 {
-    struct listing *l = arg;
-    struct dirent **entry;
-    int n = scandir(folder, &entry, keep_plugins, alphasort);
-
-    for (int i = 0; i < n; i++) {
-        char name[64];
-        char *path = loader_join(folder, entry[i]->d_name, "");
-        memcpy(name, entry[i]->d_name, strlen(entry[i]->d_name) + 1);
-        name[strlen(name) - strlen(SUFFIX)] = '\0';
-        if (path && plugin_validate_name_ok(name))
-            l->fn(l->arg, name, path);
-        free(path);
-        free(entry[i]);
-    }
-    if (n >= 0)
-        free(entry);
+    folder_list(folder, list_plugin, arg);
     return false;
 }
 

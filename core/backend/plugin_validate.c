@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/plugin_validate.h"
 
+#include "config/record.h"
 #include "yaml/value.h"
 
 #include <string.h>
@@ -8,11 +9,6 @@
 #define MAX_OPTIONS 1024
 #define MAX_OPTIONS_SIZE (1u << 20)
 #define MAX_STRUCT_SIZE 4096 /* of a later version */
-
-static const struct tenrec_option *option_at(const struct tenrec_plugin *p, uint32_t i)
-{
-    return (const void *)((const char *)p->options + (size_t)i * p->option_size);
-}
 
 bool plugin_validate_name_ok(const char *name)
 {
@@ -24,47 +20,46 @@ bool plugin_validate_name_ok(const char *name)
 /* Checks option `i` by itself. */
 static tenrec_status check_option(const struct tenrec_plugin *p, uint32_t i, tenrec_error *err)
 {
-    const struct tenrec_option *o = option_at(p, i);
-    const size_t size = value_size(o->type);
+    const struct tenrec_option o = options_at(p, i);
+    const size_t size = value_size(o.type);
 
-    if (!plugin_validate_name_ok(o->key))
+    if (!plugin_validate_name_ok(o.key))
         return tenrec_fail(err, TENREC_EPLUGIN,
                            "option %u has the key '%.64s', expected up to 63 of [a-z0-9_]", i,
-                           o->key ? o->key : "");
+                           o.key ? o.key : "");
     if (!size)
-        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' has the unknown type %d", o->key,
-                           (int)o->type);
-    if (o->type == TENREC_OPT_LIST || o->type == TENREC_OPT_MAP ? !value_is_scalar(o->item)
-                                                                : o->item != 0)
+        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' has the unknown type %d", o.key,
+                           (int)o.type);
+    if (o.type == TENREC_OPT_LIST || o.type == TENREC_OPT_MAP ? !value_is_scalar(o.item)
+                                                              : o.item != 0)
         return tenrec_fail(
-            err, TENREC_EPLUGIN, "option '%s' has items of the type %d, %s", o->key, (int)o->item,
-            o->type == TENREC_OPT_LIST || o->type == TENREC_OPT_MAP ? "expected a plain type"
-                                                                    : "but is no list or map");
-    if (o->offset > p->options_size || size > p->options_size - o->offset)
+            err, TENREC_EPLUGIN, "option '%s' has items of the type %d, %s", o.key, (int)o.item,
+            o.type == TENREC_OPT_LIST || o.type == TENREC_OPT_MAP ? "expected a plain type"
+                                                                  : "but is no list or map");
+    if (o.offset > p->options_size || size > p->options_size - o.offset)
         return tenrec_fail(err, TENREC_EPLUGIN,
                            "option '%s' is at bytes %u to %zu of an options struct of %u bytes",
-                           o->key, o->offset, o->offset + size, p->options_size);
-    if (o->offset % value_align(o->type))
-        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' is at the unaligned offset %u", o->key,
-                           o->offset);
-    if (!o->help)
-        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' has no help", o->key);
+                           o.key, o.offset, o.offset + size, p->options_size);
+    if (o.offset % value_align(o.type))
+        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' is at the unaligned offset %u", o.key,
+                           o.offset);
+    if (!o.help)
+        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' has no help", o.key);
     return TENREC_OK;
 }
 
 /* Checks option `i` against the options before it. */
 static tenrec_status check_apart(const struct tenrec_plugin *p, uint32_t i, tenrec_error *err)
 {
-    const struct tenrec_option *b = option_at(p, i);
+    const struct tenrec_option b = options_at(p, i);
 
     for (uint32_t k = 0; k < i; k++) {
-        const struct tenrec_option *a = option_at(p, k);
-        if (strcmp(a->key, b->key) == 0)
-            return tenrec_fail(err, TENREC_EPLUGIN, "duplicate option '%s'", b->key);
-        if (a->offset < b->offset + value_size(b->type) &&
-            b->offset < a->offset + value_size(a->type))
+        const struct tenrec_option a = options_at(p, k);
+        if (strcmp(a.key, b.key) == 0)
+            return tenrec_fail(err, TENREC_EPLUGIN, "duplicate option '%s'", b.key);
+        if (a.offset < b.offset + value_size(b.type) && b.offset < a.offset + value_size(a.type))
             return tenrec_fail(err, TENREC_EPLUGIN, "options '%s' and '%s' overlap at offset %u",
-                               a->key, b->key, b->offset);
+                               a.key, b.key, b.offset);
     }
     return TENREC_OK;
 }
@@ -73,18 +68,14 @@ static tenrec_status check_options(const struct tenrec_plugin *p, bool in_record
                                    tenrec_error *err);
 
 /* Checks the table of a list of maps. */
-static tenrec_status check_record(const struct tenrec_plugin *p, const struct tenrec_option *o,
-                                  tenrec_error *err)
+static tenrec_status check_record(const struct tenrec_option *o, tenrec_error *err)
 {
-    struct tenrec_plugin sub = { 0 };
+    struct tenrec_plugin sub;
     tenrec_status st;
 
-    if (p->option_size < sizeof *o || !o->record || !o->record->size)
+    if (!o->record || !o->record->size)
         return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' has no record", o->key);
-    sub.options = o->record->options;
-    sub.n_options = o->record->n_options;
-    sub.option_size = o->record->option_size;
-    sub.options_size = o->record->size;
+    sub = record_table(o->record);
     st = check_options(&sub, true, err);
     if (st != TENREC_OK)
         tenrec_error_prefix(err, "record of option '%s'", o->key);
@@ -111,14 +102,14 @@ static tenrec_status check_options(const struct tenrec_plugin *p, bool in_record
                            "the option table has %u bytes per option, expected %zu", p->option_size,
                            sizeof(struct tenrec_option));
     for (uint32_t i = 0; i < p->n_options; i++) {
-        const struct tenrec_option *o = option_at(p, i);
+        const struct tenrec_option o = options_at(p, i);
         tenrec_status st = check_option(p, i, err);
         if (st == TENREC_OK)
             st = check_apart(p, i, err);
-        if (st == TENREC_OK && o->type == TENREC_OPT_RECORDS)
+        if (st == TENREC_OK && o.type == TENREC_OPT_RECORDS)
             st = in_record ? tenrec_fail(err, TENREC_EPLUGIN,
-                                         "option '%s': nested records are not supported", o->key)
-                           : check_record(p, o, err);
+                                         "option '%s': nested records are not supported", o.key)
+                           : check_record(&o, err);
         if (st != TENREC_OK)
             return st;
     }

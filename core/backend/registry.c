@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/registry.h"
 
-#include "backend/loader.h"
 #include "backend/plugin_validate.h"
 #include "base/memory.h"
 
@@ -187,19 +186,9 @@ const char *backend_path(const struct backend *b)
     return b->file.path ? b->file.path : "";
 }
 
-tenrec_construct_options_fn *backend_construct(const struct backend *b)
+const struct loaded *backend_file(const struct backend *b)
 {
-    return b->file.construct;
-}
-
-tenrec_init_agent_fn *backend_init(const struct backend *b)
-{
-    return b->file.init;
-}
-
-tenrec_init_store_fn *backend_init_store(const struct backend *b)
-{
-    return b->file.init_store;
+    return &b->file;
 }
 
 /* Returns the backend after `b` (NULL: the first), shared so that it stays. */

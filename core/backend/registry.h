@@ -7,7 +7,7 @@
 #ifndef TENREC_BACKEND_REGISTRY_H
 #define TENREC_BACKEND_REGISTRY_H
 
-#include <tenrec/store_plugin.h>
+#include "backend/loader.h"
 
 struct backend;
 
@@ -32,9 +32,8 @@ void backend_keep(struct backend *b);
 const struct tenrec_plugin *backend_plugin(const struct backend *b);
 /* The plugin's file; "" when the program registered the plugin. */
 const char *backend_path(const struct backend *b);
-tenrec_construct_options_fn *backend_construct(const struct backend *b);
-tenrec_init_agent_fn *backend_init(const struct backend *b);       /* NULL for a store */
-tenrec_init_store_fn *backend_init_store(const struct backend *b); /* NULL for a backend */
+/* The plugin's functions. */
+const struct loaded *backend_file(const struct backend *b);
 
 /* Calls fn for each registered plugin of `kind`, in the order of registration;
  * the handle is borrowed during the call. */

@@ -186,7 +186,7 @@ tenrec_status stores_find(const struct stores *s, const char *scheme, struct sto
             return c->err.code;
         }
         *ret = (struct stores_choice){ .plugin = backend_plugin(c->backend),
-                                       .init = backend_init_store(c->backend),
+                                       .init = backend_file(c->backend)->init_store,
                                        .options = c->options };
         return TENREC_OK;
     }

@@ -47,7 +47,7 @@ TEST_WITH(register_backend_makes_a_name_known, unload_all, unload_all)
     assert_true(tenrec_backend_registered("own"));
     assert_status(backend_get("own", &b, &err), &err);
     assert_ptr_equal(backend_plugin(b), &own);
-    assert_ptr_equal(backend_construct(b), construct);
+    assert_ptr_equal(backend_file(b)->construct, construct);
     assert_string_equal(backend_path(b), "");
     backend_put(b);
 }

@@ -166,7 +166,7 @@ TEST(plugin_of_a_kind_is_no_plugin_of_the_other_kind)
     tenrec_error err;
 
     assert_status(backend_get_kind("drawer", TENREC_PLUGIN_STORE, &b, &err), &err);
-    assert_null(backend_init(b));
+    assert_null(backend_file(b)->init);
     assert_false(tenrec_backend_registered("drawer"));
     assert_int_equal(tenrec_plugin_load("drawer", &err), TENREC_EPLUGIN);
     assert_string_equal(err.text, "plugin 'drawer': is a store (kind 2), expected a backend");
