@@ -27,7 +27,7 @@ static void group_lock_wake(struct group_lock *l, const char *token, uint64_t de
 static tenrec_status group_lock_try_token(struct group_lock *l, uint64_t deadline_ns,
                                           bool *ret_ours, tenrec_error *err)
 {
-    const uint64_t now_ns = lease_now_ns(&l->lease);
+    const uint64_t now_ns = clock_now_ns();
     const bool over = *l->seen && now_ns - l->since_ns >= GROUP_LOCK_TORCH_MS * UINT64_C(1000000);
     char *now;
     tenrec_status st = store_swap_text(l->torch, TORCH_TOKEN, over ? l->seen : "", GROUP_LOCK_TOKEN,
@@ -70,7 +70,6 @@ tenrec_status group_lock_acquire(struct group_lock *l, const char *holder, uint6
 {
     struct backoff pause = { FIRST_POLL_US, LONGEST_POLL_US };
     bool ours = false;
-    uint64_t us;
     tenrec_status st;
 
     for (;;) {
@@ -88,15 +87,13 @@ tenrec_status group_lock_acquire(struct group_lock *l, const char *holder, uint6
         /* A torch worker may hold the token longer than our lease, for which our other workers
          * wait, too. */
         lease_release(&l->lease, deadline_ns);
-        us = backoff_next_us(&pause, lease_now_ns(&l->lease), deadline_ns);
-        if (us == 0) {
+        if (!backoff_take(&pause, deadline_ns)) {
             l->others = true;
             return tenrec_fail(err, TENREC_ETIMEDOUT,
                                "a worker of torch holds the lock of the group ('%s'), and has not "
                                "released it in time",
                                l->seen);
         }
-        lease_sleep_us(&l->lease, us);
     }
 }
 

@@ -22,35 +22,6 @@ enum {
     LEASE_MAX_MS = 600000,
 };
 
-static uint64_t real_now(void *arg)
-{
-    (void)arg;
-    return clock_now_ns();
-}
-
-static void real_sleep(void *arg, uint64_t us)
-{
-    (void)arg;
-    backoff_us(us);
-}
-
-static const struct lease_clock real_clock = { real_now, real_sleep, NULL };
-
-static const struct lease_clock *clock_of(const struct lease *l)
-{
-    return l->clock ? l->clock : &real_clock;
-}
-
-uint64_t lease_now_ns(const struct lease *l)
-{
-    return clock_of(l)->now_ns(clock_of(l)->arg);
-}
-
-void lease_sleep_us(const struct lease *l, uint64_t us)
-{
-    clock_of(l)->sleep_us(clock_of(l)->arg, us);
-}
-
 /* "<64 random bits, hex> <lease, ms> <holder>" */
 static void write_token(struct lease *l, const char *holder)
 {
@@ -100,7 +71,7 @@ static bool is_free(const char *token)
 static tenrec_status lease_try(struct lease *l, uint64_t deadline_ns, bool *ret_new_holder,
                                tenrec_error *err)
 {
-    const uint64_t now_ns = lease_now_ns(l);
+    const uint64_t now_ns = clock_now_ns();
     bool over =
         *l->seen && now_ns - l->since_ns >= lease_of(l->seen, l->lease_ms) * UINT64_C(1000000);
     char *now;
@@ -125,7 +96,7 @@ static tenrec_status lease_try(struct lease *l, uint64_t deadline_ns, bool *ret_
     if (l->held)
         *l->seen = '\0';
     else
-        *ret_new_holder = lease_note_holder(l, now, lease_now_ns(l));
+        *ret_new_holder = lease_note_holder(l, now, clock_now_ns());
     free(now);
     return TENREC_OK;
 }
@@ -134,7 +105,6 @@ tenrec_status lease_acquire(struct lease *l, const char *holder, uint64_t deadli
                             tenrec_error *err)
 {
     struct backoff pause = { FIRST_POLL_US, LONGEST_POLL_US };
-    uint64_t us;
     bool fresh = false;
     tenrec_status st;
 
@@ -148,12 +118,10 @@ tenrec_status lease_acquire(struct lease *l, const char *holder, uint64_t deadli
             return st;
         if (fresh)
             pause.gap_us = FIRST_POLL_US;
-        us = backoff_next_us(&pause, lease_now_ns(l), deadline_ns);
-        if (us == 0)
+        if (!backoff_take(&pause, deadline_ns))
             return tenrec_fail(err, TENREC_ETIMEDOUT,
                                "'%s' holds the lock of the group, and has not released it in time",
                                holder_of(l->seen));
-        lease_sleep_us(l, us);
     }
 }
 
@@ -168,7 +136,7 @@ bool lease_kept(const struct lease *l, uint64_t deadline_ns)
     bool ours;
 
     if (!l->held ||
-        lease_now_ns(l) - l->acquired_ns < lease_of(l->mine, l->lease_ms) * UINT64_C(1000000))
+        clock_now_ns() - l->acquired_ns < lease_of(l->mine, l->lease_ms) * UINT64_C(1000000))
         return l->held;
     if (store_read(l->store, l->key, deadline_ns, &now, NULL) != TENREC_OK)
         return false;

@@ -11,18 +11,10 @@
 
 #define LEASE_TOKEN 224 /* bytes, with a NUL */
 
-/* Measures the silence of the holder, for tests. */
-struct lease_clock {
-    uint64_t (*now_ns)(void *arg);
-    void (*sleep_us)(void *arg, uint64_t us);
-    void *arg;
-};
-
 struct lease {
     struct tenrec_store *store; /* borrowed */
     const char *key;
-    uint64_t lease_ms;               /* how long other workers wait after our death */
-    const struct lease_clock *clock; /* NULL: the monotonic one */
+    uint64_t lease_ms; /* how long other workers wait after our death */
     bool held;
     uint64_t acquired_ns;   /* time of the request, while the lease is held */
     bool doubtful;          /* an answer was lost: `mine` may be under the key */
@@ -50,9 +42,5 @@ bool lease_kept(const struct lease *l, uint64_t deadline_ns);
 /* Releases the lease, unless a waiter has taken it over. A failed release is not retried: the lease
  * expires, or our next acquire finds it. */
 void lease_release(struct lease *l, uint64_t deadline_ns);
-
-/* Use the lease's clock. */
-uint64_t lease_now_ns(const struct lease *l);
-void lease_sleep_us(const struct lease *l, uint64_t us);
 
 #endif

@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_clock.h - a clock for locks, of the test that includes it. */
+/* fake_clock.h - the clock of the test that includes it; link it with --wrap=clock_now_ns and
+ * --wrap=nanosleep. */
 #ifndef TESTS_GROUP_FAKE_CLOCK_H
 #define TESTS_GROUP_FAKE_CLOCK_H
 
-#include "group/lease.h"
+#include <stdint.h>
+#include <time.h>
 
 /* Time advances only while a thread sleeps. */
 static uint64_t now_ns;
 static void (*while_asleep)(void);
 
-static uint64_t fake_now(void *arg)
+uint64_t __real_clock_now_ns(void);
+uint64_t __wrap_clock_now_ns(void);
+int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left);
+
+uint64_t __wrap_clock_now_ns(void)
 {
-    (void)arg;
     return now_ns;
 }
 
-static void fake_sleep(void *arg, uint64_t us)
+int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left)
 {
-    (void)arg;
-    now_ns += us * 1000u;
+    (void)left;
+    now_ns += (uint64_t)wanted->tv_sec * 1000000000u + (uint64_t)wanted->tv_nsec;
     if (while_asleep)
         while_asleep();
+    return 0;
 }
-
-static const struct lease_clock fake = { fake_now, fake_sleep, NULL };
 
 #endif
