@@ -46,7 +46,6 @@ struct chain_sharing {
  * function means the same as in struct tenrec_host. */
 struct chain_user {
     void (*deliver)(void *arg, tenrec_peer from, struct tenrec_msg *msg); /* takes msg */
-    /* NULL: message_place */
     tenrec_status (*place)(void *arg, tenrec_peer from, struct tenrec_msg *msg, tenrec_error *err);
     bool (*accepts)(void *arg);                                                /* NULL: always */
     void (*peer_lost)(void *arg, tenrec_peer peer, const tenrec_error *why);   /* NULL: ignored */

@@ -61,8 +61,7 @@ static tenrec_status host_place(struct tenrec_agent *self, tenrec_peer from, str
                                 tenrec_error *err)
 {
     const struct chain_user *user = &link_of(self)->chain->user;
-    tenrec_status st =
-        user->place ? user->place(user->arg, from, msg, err) : message_place(msg, err);
+    tenrec_status st = user->place(user->arg, from, msg, err);
 
     /* A user that does not know shared storages placed each tensor; the bytes arrive at the
      * place of the first. */

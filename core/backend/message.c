@@ -20,9 +20,6 @@ struct message {
     struct tenrec_msg msg; /* first: the public part */
     struct message *next;  /* while the block is free */
     size_t bytes;          /* of this block */
-    void (*on_release)(void *arg, struct tenrec_msg *msg);
-    void *arg;
-    void *storage; /* of the tensors, when message_place made it */
 };
 
 /* Free blocks of this thread. One thread often makes messages and another releases
@@ -160,10 +157,6 @@ static void message_release(struct tenrec_msg *msg)
 {
     struct message *m = (struct message *)msg;
 
-    if (m->on_release)
-        m->on_release(m->arg, msg);
-    if (m->storage) /* mostly NULL: saves a call */
-        free(m->storage);
     if (!RECYCLE || m->bytes != BLOCK_BYTES || !(cache.end.fn || cache_register())) {
         block_free(m);
         return;
@@ -172,11 +165,6 @@ static void message_release(struct tenrec_msg *msg)
     cache.first = m;
     if (++cache.n >= CACHE_MAX)
         cache_to_depot(&cache);
-}
-
-static size_t round_up(size_t n, size_t step)
-{
-    return (n + step - 1) / step * step;
 }
 
 /* Field by field: the compiler would clear the whole struct by an instruction that takes
@@ -200,8 +188,6 @@ static void message_fill(struct message *m, void *payload, uint64_t payload_len)
     msg->release = message_release;
     for (size_t i = 0; i < sizeof msg->reserved / sizeof msg->reserved[0]; i++)
         msg->reserved[i] = 0;
-    m->on_release = NULL;
-    m->storage = NULL;
 }
 
 #define HEAD_BYTES                                                                                 \
@@ -236,49 +222,4 @@ struct tenrec_msg *message_new(uint64_t payload_len, uint32_t n_tensors)
         return message_make(payload_len, n_tensors);
     message_fill(m, (char *)m + HEAD_BYTES, payload_len);
     return &m->msg;
-}
-
-void message_on_release(struct tenrec_msg *msg, void (*fn)(void *arg, struct tenrec_msg *msg),
-                        void *arg)
-{
-    struct message *m = (struct message *)msg;
-
-    m->on_release = fn;
-    m->arg = arg;
-}
-
-tenrec_status message_place(struct tenrec_msg *msg, tenrec_error *err)
-{
-    struct message *m = (struct message *)msg;
-    uint64_t total = 0;
-    char *at;
-
-    for (uint32_t i = 0; i < msg->n_tensors; i++) {
-        uint64_t bytes = tenrec_msg_tensor(msg, i)->bytes;
-        const uint64_t same = tenrec_msg_tensor(msg, i)->same_storage;
-
-        if (same && same <= i)
-            continue;
-        if (bytes > SIZE_MAX / 2 - 64 || total > SIZE_MAX / 2 - 64 - bytes)
-            return tenrec_fail(err, TENREC_ENOMEM, "no memory for tensors of more than %zu bytes",
-                               SIZE_MAX / 2);
-        total += round_up(bytes, 64);
-    }
-    free(m->storage);
-    m->storage = aligned_alloc(64, total ? total : 64);
-    if (!m->storage)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for tensors of %llu bytes",
-                           (unsigned long long)total);
-    at = m->storage;
-    for (uint32_t i = 0; i < msg->n_tensors; i++) {
-        struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
-        t->device = (struct tenrec_device){ TENREC_CPU, 0 };
-        if (t->same_storage && t->same_storage <= i) {
-            t->data = tenrec_msg_tensor(msg, (uint32_t)t->same_storage - 1)->data;
-            continue;
-        }
-        t->data = at;
-        at += round_up(t->bytes, 64);
-    }
-    return TENREC_OK;
 }

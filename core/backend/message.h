@@ -14,14 +14,4 @@
  * ->release may be called on another thread. */
 struct tenrec_msg *message_new(uint64_t payload_len, uint32_t n_tensors);
 
-/* Calls fn(arg, msg) when `msg` (from message_new) is released, before its memory is
- * freed: for tensors with an owner. One per message; a second call replaces the
- * first. */
-void message_on_release(struct tenrec_msg *msg, void (*fn)(void *arg, struct tenrec_msg *msg),
-                        void *arg);
-
-/* Gives each tensor of `msg` (from message_new) host memory, aligned to 64 bytes and
- * freed with the message. The default of chain_user.place. errors: ENOMEM */
-tenrec_status message_place(struct tenrec_msg *msg, tenrec_error *err);
-
 #endif

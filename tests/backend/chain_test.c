@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/chain.h"
 
+#include "../support/message_hooks.h"
 #include "../testing.h"
 #include "backend/message.h"
 #include "backend/registry.h"
@@ -54,7 +55,7 @@ static void on_done(void *arg, const tenrec_error *err)
 }
 
 static const struct tenrec_done done = { on_done, NULL };
-static const struct chain_user user = { .deliver = on_deliver };
+static const struct chain_user user = { .deliver = on_deliver, .place = message_place_for };
 static const struct chain_identity identity = { .me = 0, .world = 1, .name = "worker0" };
 static const struct tenrec_member member = { sizeof member, 0, 0, "worker0", "" };
 
@@ -390,7 +391,7 @@ static struct chain *open_caught(const struct chain_user *above)
     return c;
 }
 
-TEST_WITH(host_gives_memory_when_the_user_gives_no_memory, reset, NULL)
+TEST_WITH(host_accepts_when_the_user_does_not_say, reset, NULL)
 {
     struct chain *c = open_caught(&user);
     struct tenrec_msg *msg = wire->host->msg_new(wire, 10, 1);

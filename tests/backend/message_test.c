@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/message.h"
 
+#include "../support/message_hooks.h"
 #include "../testing.h"
 
 #include <pthread.h>

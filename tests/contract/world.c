@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
+#include "../support/message_hooks.h"
 #include "backend/chain_config.h"
 #include "runtime/loop.h"
 

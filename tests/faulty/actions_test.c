@@ -2,6 +2,8 @@
 /* actions_test.c - the option `rules`: each thing that can go wrong. */
 #include "flaky.h"
 
+#include "../support/message_hooks.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <time.h>

@@ -3,6 +3,7 @@
  * what is counted. */
 #include "flaky.h"
 
+#include "../support/message_hooks.h"
 #include "backend/chain_layer.h"
 
 #include <pthread.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flaky.h"
 
+#include "../support/message_hooks.h"
 #include "backend/chain_config.h"
 #include "runtime/loop.h"
 
@@ -180,7 +181,7 @@ tenrec_status flaky_try(const char *options, tenrec_error *err)
 tenrec_status flaky_start(const char *options, tenrec_error *err)
 {
     const struct chain_identity id = { .world = 3, .name = "worker0" };
-    const struct chain_user user = { .deliver = on_deliver };
+    const struct chain_user user = { .deliver = on_deliver, .place = message_place_for };
     const struct tenrec_member member[] = { { sizeof *member, 0, 0, "worker0", "" },
                                             { sizeof *member, 1, 0, "worker1", "" },
                                             { sizeof *member, 2, 0, "worker2", "" } };

@@ -7,6 +7,7 @@
 #include "pipe/pipe.h"
 #include "reactor/reactor_inside.h"
 
+#include "../support/message_hooks.h"
 #include "backend/message.h"
 #include <unistd.h>
 

@@ -15,6 +15,7 @@
 #include "peer_step.h"
 #include "transport/locality.h"
 
+#include "../support/message_hooks.h"
 #include "backend/message.h"
 #include <poll.h>
 #include <sys/random.h>

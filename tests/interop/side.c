@@ -2,6 +2,7 @@
 /* side.c - our side of the interoperation. */
 #include "side.h"
 
+#include "../support/message_hooks.h"
 #include "backend/chain_config.h"
 #include "peer.h"
 #include "runtime/loop.h"
@@ -63,7 +64,9 @@ static void on_done(void *arg, const tenrec_error *err)
 void side_open(struct side *s, const char *config, const char *peer_address)
 {
     const struct chain_identity id = { .me = 0, .world = 2, .incarnation = 7, .name = "worker0" };
-    const struct chain_user user = { .deliver = on_deliver, .peer_lost = on_lost, .arg = s };
+    const struct chain_user user = {
+        .deliver = on_deliver, .place = message_place_for, .peer_lost = on_lost, .arg = s
+    };
     const struct chain_layer *layers;
     struct tenrec_config *tree;
     tenrec_error err;

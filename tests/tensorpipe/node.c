@@ -5,6 +5,7 @@
 #include "pipe/pipe.h"
 #include "transport/ring/transport_ring.h"
 
+#include "../support/message_hooks.h"
 #include "backend/message.h"
 #include <poll.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
  * of the channels. */
 #include "node.h"
 
+#include "../support/message_hooks.h"
 #include "backend/message.h"
 #include <errno.h>
 #include <linux/capability.h>

@@ -3,6 +3,7 @@
  * back, against copies by the driver alone. One JSON object on stdout.
  *
  * Not a test: script/gpu-test runs it. On the stand-in its figures mean nothing. */
+#include "../../support/message_hooks.h"
 #include "../../testing.h"
 #include "backend/message.h"
 #include "cuda/ops.h"

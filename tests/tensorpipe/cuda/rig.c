@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rig.h"
 
+#include "../../support/message_hooks.h"
 #include "../../testing.h"
 #include "agent/agent.h"
 #include "backend/message.h"
