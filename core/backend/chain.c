@@ -156,6 +156,14 @@ err_free:
     return st;
 }
 
+/* Returns `st`, and prefixes its error with the agent. */
+static tenrec_status link_prefix(const struct link *l, tenrec_status st, tenrec_error *err)
+{
+    if (st != TENREC_OK)
+        tenrec_error_prefix(err, "backend '%s'", l->name);
+    return st;
+}
+
 /* --- life ----------------------------------------------------------------- */
 
 /* Outermost first: a wrapper may hold delayed sends, and its timers send them now. */
@@ -178,11 +186,9 @@ static tenrec_status links_start(struct chain *c, const struct tenrec_member *me
         struct link *l = &c->link[i];
         tenrec_status st = TENREC_OK;
         if (TENREC_HAS(l->agent.ops, start))
-            st = l->agent.ops->start(&l->agent, member, n, err);
-        if (st != TENREC_OK) {
-            tenrec_error_prefix(err, "backend '%s'", l->name);
+            st = link_prefix(l, l->agent.ops->start(&l->agent, member, n, err), err);
+        if (st != TENREC_OK)
             return st;
-        }
         l->started = true;
     }
     return TENREC_OK;
@@ -288,9 +294,7 @@ tenrec_status chain_devices(struct chain *c, const struct tenrec_device_ops **re
         st = a->ops->devices(a, ret, ret_n, err);
         if (st == TENREC_OK)
             backend_keep(c->link[i].backend);
-        else
-            tenrec_error_prefix(err, "backend '%s'", c->link[i].name);
-        return st;
+        return link_prefix(&c->link[i], st, err);
     }
     return tenrec_fail(err, TENREC_EUNSUPPORTED, "no backend of '%s' carries memory of devices",
                        c->n ? c->link[0].name : "");
@@ -304,11 +308,9 @@ tenrec_status chain_use_devices(struct chain *c, const struct tenrec_device *dev
         tenrec_status st;
         if (!TENREC_HAS(a->ops, use_devices))
             continue;
-        st = a->ops->use_devices(a, device, n, err);
-        if (st != TENREC_OK) {
-            tenrec_error_prefix(err, "backend '%s'", c->link[i].name);
+        st = link_prefix(&c->link[i], a->ops->use_devices(a, device, n, err), err);
+        if (st != TENREC_OK)
             return st;
-        }
     }
     return TENREC_OK;
 }
@@ -348,12 +350,9 @@ tenrec_status chain_disconnect(struct chain *c, tenrec_peer peer, tenrec_error *
         if (!TENREC_HAS(a->ops, disconnect))
             continue;
         st = a->ops->disconnect(a, peer, err);
-        if (st != TENREC_OK && st != TENREC_EUNSUPPORTED) {
-            tenrec_error_prefix(err, "backend '%s'", c->link[i].name);
-            return st;
-        }
-        if (st == TENREC_OK)
-            done = true;
+        if (st != TENREC_OK && st != TENREC_EUNSUPPORTED)
+            return link_prefix(&c->link[i], st, err);
+        done |= st == TENREC_OK;
     }
     return done ? TENREC_OK : tenrec_fail(err, TENREC_EUNSUPPORTED, "no backend can disconnect");
 }
@@ -368,10 +367,8 @@ tenrec_status chain_drain(struct chain *c, uint32_t ms, tenrec_error *err)
         if (!c->link[i].started || !TENREC_HAS(a->ops, drain))
             continue;
         st = a->ops->drain(a, (uint32_t)clock_left_ms(deadline), err);
-        if (st != TENREC_OK) {
-            tenrec_error_prefix(err, "backend '%s'", c->link[i].name);
-            return st;
-        }
+        if (st != TENREC_OK)
+            return link_prefix(&c->link[i], st, err);
     }
     return TENREC_OK;
 }

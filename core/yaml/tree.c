@@ -86,16 +86,15 @@ static tenrec_status tree_put(struct builder *b, struct node *node, tenrec_error
 
     if (!node)
         return memory_fail(err);
-    if (!parent) {
-        b->root = node;
-    } else if (parent->kind == NODE_LIST) {
-        st = node_add(parent, node);
-    } else {
+    if (parent && parent->kind == NODE_MAP) {
         node->key = b->key;
         node->key_place = b->key_place;
         b->key = NULL;
-        st = node_add(parent, node);
     }
+    if (parent)
+        st = node_add(parent, node);
+    else
+        b->root = node;
     if (st != TENREC_OK)
         return memory_fail(err);
     if (node->kind != NODE_SCALAR)

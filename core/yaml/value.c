@@ -180,11 +180,8 @@ static tenrec_status read_string(const struct tenrec_option *opt, const struct n
                                  const char *context, struct arena *arena, const char **ret,
                                  tenrec_error *err)
 {
-    tenrec_status st;
+    tenrec_status st = check_choice(opt, node->text, &node->place, context, err);
 
-    if (node_is_null(node))
-        return fail_type(node, context, "text", err);
-    st = check_choice(opt, node->text, &node->place, context, err);
     if (st != TENREC_OK)
         return st;
     *ret = arena_text(arena, node->text);
@@ -214,23 +211,21 @@ static tenrec_status read_scalar(const struct tenrec_option *opt, const struct n
     case TENREC_OPT_STRING:
         return read_string(opt, node, context, arena, &ret->s, err);
     case TENREC_OPT_INT:
-        st = value_at(node, context, quantity_int(node->text, &ret->i, err), err);
+        st = quantity_int(node->text, &ret->i, err);
         break;
     case TENREC_OPT_DOUBLE:
-        st = value_at(node, context, quantity_double(node->text, &ret->d, err), err);
+        st = quantity_double(node->text, &ret->d, err);
         break;
     case TENREC_OPT_DURATION:
-        st = value_at(
-            node, context,
-            quantity_duration(node->text, opt->flags & TENREC_OPT_PLAIN_SECONDS, &ret->ms, err),
-            err);
+        st = quantity_duration(node->text, opt->flags & TENREC_OPT_PLAIN_SECONDS, &ret->ms, err);
         break;
     case TENREC_OPT_SIZE:
-        st = value_at(node, context, quantity_size(node->text, &ret->bytes, err), err);
+        st = quantity_size(node->text, &ret->bytes, err);
         break;
     default:
         return fail_type(node, context, "a type that this version knows", err);
     }
+    st = value_at(node, context, st, err);
     if (st == TENREC_OK && !in_range(opt, ret))
         st = fail_range(opt, node, context, err);
     return st;
