@@ -11,10 +11,12 @@
 #include <strings.h>
 #include <unistd.h>
 
-struct env {
-    launch_lookup_fn *lookup;
-    void *arg;
-};
+const char *launch_variable(const char *name)
+{
+    const char *value = secure_getenv(name);
+
+    return value && *value ? value : NULL;
+}
 
 tenrec_status launch_number(const char *name, const char *text, int64_t min, int64_t max,
                             int64_t *ret, tenrec_error *err)
@@ -33,10 +35,10 @@ tenrec_status launch_number(const char *name, const char *text, int64_t min, int
 }
 
 /* The number in variable `name`; *ret stays when it is unset. */
-static tenrec_status launch_variable_number(const struct env *env, const char *name, int64_t min,
-                                            int64_t max, int32_t *ret, tenrec_error *err)
+static tenrec_status launch_variable_number(const char *name, int64_t min, int64_t max,
+                                            int32_t *ret, tenrec_error *err)
 {
-    const char *text = launch_variable(env->lookup, env->arg, name);
+    const char *text = launch_variable(name);
     int64_t n = 0;
     tenrec_status st;
 
@@ -91,36 +93,32 @@ static const struct launcher launchers[] = {
       { "OMPI_COMM_WORLD_LOCAL_SIZE" } },
 };
 
-static bool launched_by(const struct env *env, const struct launcher *l)
+static bool launched_by(const struct launcher *l)
 {
-    if (!launch_variable(env->lookup, env->arg, l->rank) ||
-        (l->rank_needs && !launch_variable(env->lookup, env->arg, l->rank_needs)))
+    if (!launch_variable(l->rank) || (l->rank_needs && !launch_variable(l->rank_needs)))
         return false;
-    return strcmp(l->source, "Slurm") != 0 || slurm_is_task(env->lookup, env->arg);
+    return strcmp(l->source, "Slurm") != 0 || slurm_is_task();
 }
 
-static tenrec_status first_number(const struct env *env, const char *const *names, size_t n,
-                                  int64_t min, int64_t max, int32_t *ret, tenrec_error *err)
+static tenrec_status first_number(const char *const *names, size_t n, int64_t min, int64_t max,
+                                  int32_t *ret, tenrec_error *err)
 {
     for (size_t i = 0; i < n && names[i]; i++)
-        if (launch_variable(env->lookup, env->arg, names[i]))
-            return launch_variable_number(env, names[i], min, max, ret, err);
+        if (launch_variable(names[i]))
+            return launch_variable_number(names[i], min, max, ret, err);
     return TENREC_OK;
 }
 
-static tenrec_status launch_read(const struct env *env, const struct launcher *l,
-                                 struct launch *ret, tenrec_error *err)
+static tenrec_status launch_read(const struct launcher *l, struct launch *ret, tenrec_error *err)
 {
     tenrec_status st;
 
     snprintf(ret->source, sizeof ret->source, "%s", l->source);
-    if ((st = launch_variable_number(env, l->rank, 0, RANKS_MAX - 1, &ret->rank, err)) !=
+    if ((st = launch_variable_number(l->rank, 0, RANKS_MAX - 1, &ret->rank, err)) != TENREC_OK ||
+        (st = first_number(l->world, 5, 1, RANKS_MAX, &ret->world, err)) != TENREC_OK ||
+        (st = first_number(l->local_rank, 3, 0, RANKS_MAX - 1, &ret->local_rank, err)) !=
             TENREC_OK ||
-        (st = first_number(env, l->world, 5, 1, RANKS_MAX, &ret->world, err)) != TENREC_OK ||
-        (st = first_number(env, l->local_rank, 3, 0, RANKS_MAX - 1, &ret->local_rank, err)) !=
-            TENREC_OK ||
-        (st = first_number(env, l->local_world, 3, 1, RANKS_MAX, &ret->local_world, err)) !=
-            TENREC_OK)
+        (st = first_number(l->local_world, 3, 1, RANKS_MAX, &ret->local_world, err)) != TENREC_OK)
         return st;
     return TENREC_OK;
 }
@@ -139,11 +137,11 @@ static void copy_plain(char *ret, size_t room, const char *text)
 }
 
 /* Finds the text that distinguishes one start of all processes from the next. */
-static void find_run(const struct env *env, struct launch *ret)
+static void find_run(struct launch *ret)
 {
-    const char *id = launch_variable(env->lookup, env->arg, "TORCHELASTIC_RUN_ID"),
-               *more = launch_variable(env->lookup, env->arg, "TORCHELASTIC_RESTART_COUNT");
-    const char *given = launch_variable(env->lookup, env->arg, "TENREC_RUN_ID");
+    const char *id = launch_variable("TORCHELASTIC_RUN_ID"),
+               *more = launch_variable("TORCHELASTIC_RESTART_COUNT");
+    const char *given = launch_variable("TENREC_RUN_ID");
     char text[sizeof ret->run];
 
     if (given) {
@@ -151,21 +149,19 @@ static void find_run(const struct env *env, struct launch *ret)
         return;
     }
     if (!id && strcmp(ret->source, "Slurm") == 0) {
-        id = launch_variable(env->lookup, env->arg, "SLURM_JOB_ID");
-        more = launch_variable(env->lookup, env->arg, "SLURM_STEP_ID");
+        id = launch_variable("SLURM_JOB_ID");
+        more = launch_variable("SLURM_STEP_ID");
     }
     if (!id && strcmp(ret->source, "PMIx") == 0)
-        id = launch_variable(env->lookup, env->arg, "PMIX_NAMESPACE");
+        id = launch_variable("PMIX_NAMESPACE");
     if (!id && !more)
         return;
     snprintf(text, sizeof text, "%.80s.%.30s", id ? id : "", more ? more : "0");
     copy_plain(ret->run, sizeof ret->run, text);
 }
 
-tenrec_status launch_detect(launch_lookup_fn *lookup, void *arg, int32_t rank, int32_t world,
-                            struct launch *ret, tenrec_error *err)
+tenrec_status launch_detect(int32_t rank, int32_t world, struct launch *ret, tenrec_error *err)
 {
-    const struct env env = { lookup, arg };
     bool given = rank >= 0 && world > 0;
     const struct launcher *l = NULL;
     tenrec_status st;
@@ -173,12 +169,12 @@ tenrec_status launch_detect(launch_lookup_fn *lookup, void *arg, int32_t rank, i
     *ret = (struct launch){ .rank = -1, .world = -1, .local_rank = -1, .local_world = -1 };
     snprintf(ret->source, sizeof ret->source, "single process");
     for (size_t i = 0; i < sizeof launchers / sizeof launchers[0] && !l; i++)
-        if (launched_by(&env, &launchers[i]))
+        if (launched_by(&launchers[i]))
             l = &launchers[i];
     /* With both given, wrong values of a launcher are ignored. */
-    if (l && (st = launch_read(&env, l, ret, given ? NULL : err)) != TENREC_OK && !given)
+    if (l && (st = launch_read(l, ret, given ? NULL : err)) != TENREC_OK && !given)
         return st;
-    find_run(&env, ret);
+    find_run(ret);
     if (rank >= 0)
         ret->rank = rank;
     if (world > 0)
@@ -193,16 +189,16 @@ tenrec_status launch_detect(launch_lookup_fn *lookup, void *arg, int32_t rank, i
                            l->rank, l->world[0]);
     for (size_t i = 0; i < 2; i++) {
         const char *size = launchers[i].world[0];
-        if (ret->rank < 0 && launch_variable(lookup, arg, size))
+        if (ret->rank < 0 && launch_variable(size))
             return tenrec_fail(err, TENREC_EINVAL, "%s is set but not %s: set both or none", size,
                                launchers[i].rank);
         /* The rank is configured, the world size is a variable. */
         if (ret->rank >= 0 && ret->world < 0 &&
-            (st = launch_variable_number(&env, size, 1, RANKS_MAX, &ret->world, err)) != TENREC_OK)
+            (st = launch_variable_number(size, 1, RANKS_MAX, &ret->world, err)) != TENREC_OK)
             return st;
     }
-    if (ret->local_world < 0 && slurm_is_task(lookup, arg))
-        ret->local_world = slurm_local_tasks(lookup, arg);
+    if (ret->local_world < 0 && slurm_is_task())
+        ret->local_world = slurm_local_tasks();
     return TENREC_OK;
 }
 
@@ -214,7 +210,7 @@ static uint64_t launch_hash(uint64_t h, const char *text)
 }
 
 /* Finds a file named after the job, for Open MPI and PMIx on one host. */
-static bool find_file(const struct env *env, struct launch *launch)
+static bool find_file(struct launch *launch)
 {
     static const char *const job[] = { "PMIX_NAMESPACE", "PMIX_SERVER_URI2", "PMIX_SERVER_URI21",
                                        "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_hnp_uri" };
@@ -224,7 +220,7 @@ static bool find_file(const struct env *env, struct launch *launch)
     if (launch->world < 1 || launch->local_world != launch->world)
         return false;
     for (size_t i = 0; i < sizeof job / sizeof job[0]; i++) {
-        const char *value = launch_variable(env->lookup, env->arg, job[i]);
+        const char *value = launch_variable(job[i]);
         any |= value != NULL;
         h = launch_hash(h, value) * 31;
     }
@@ -236,13 +232,10 @@ static bool find_file(const struct env *env, struct launch *launch)
     return true;
 }
 
-tenrec_status launch_find_place(launch_lookup_fn *lookup, void *arg, struct launch *launch,
-                                tenrec_error *err)
+tenrec_status launch_find_place(struct launch *launch, tenrec_error *err)
 {
-    const struct env env = { lookup, arg };
-    const char *host = launch_variable(lookup, arg, "MASTER_ADDR"),
-               *port = launch_variable(lookup, arg, "MASTER_PORT");
-    const char *agent = launch_variable(lookup, arg, "TORCHELASTIC_USE_AGENT_STORE");
+    const char *host = launch_variable("MASTER_ADDR"), *port = launch_variable("MASTER_PORT");
+    const char *agent = launch_variable("TORCHELASTIC_USE_AGENT_STORE");
     tenrec_status st;
     int64_t n = 0;
 
@@ -262,12 +255,11 @@ tenrec_status launch_find_place(launch_lookup_fn *lookup, void *arg, struct laun
         return tenrec_fail(err, TENREC_EINVAL, "%s is set but not %s: set both or none",
                            host ? "MASTER_ADDR" : "MASTER_PORT",
                            host ? "MASTER_PORT" : "MASTER_ADDR");
-    if (slurm_is_task(lookup, arg) &&
-        slurm_place(lookup, arg, launch->host, sizeof launch->host, &launch->port)) {
+    if (slurm_is_task() && slurm_place(launch->host, sizeof launch->host, &launch->port)) {
         snprintf(launch->place, sizeof launch->place, "Slurm's node list and job id");
         return TENREC_OK;
     }
-    if (find_file(&env, launch))
+    if (find_file(launch))
         return TENREC_OK;
     if (launch->world < 0)
         return tenrec_fail(err, TENREC_EINVAL,

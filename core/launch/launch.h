@@ -8,17 +8,9 @@
 #include <stdint.h>
 #include <tenrec/error.h>
 
-/* The value of an environment variable, NULL when unset: secure_getenv, or a test's. */
-typedef const char *launch_lookup_fn(void *arg, const char *name);
-
-/* Returns the value of a variable, or NULL. An empty variable counts as unset, as in a shell's FOO=
- * command. */
-static inline const char *launch_variable(launch_lookup_fn *lookup, void *arg, const char *name)
-{
-    const char *value = lookup(arg, name);
-
-    return value && *value ? value : NULL;
-}
+/* Returns the value of an environment variable, or NULL. An empty variable counts as unset, as in a
+ * shell's FOO= command. */
+const char *launch_variable(const char *name);
 
 struct launch {
     int32_t rank, world;             /* -1: unknown */
@@ -36,15 +28,13 @@ struct launch {
  * and world are -1 ("single process"). A given rank >= 0 and world > 0 override all.
  *
  * errors: EINVAL, names the wrong or missing variable */
-tenrec_status launch_detect(launch_lookup_fn *lookup, void *arg, int32_t rank, int32_t world,
-                            struct launch *ret, tenrec_error *err);
+tenrec_status launch_detect(int32_t rank, int32_t world, struct launch *ret, tenrec_error *err);
 
 /* Fills host and port, or file, for env://: from MASTER_ADDR and MASTER_PORT, else derived under
  * Slurm and on one host.
  *
  * errors: EINVAL, names the variables to set */
-tenrec_status launch_find_place(launch_lookup_fn *lookup, void *arg, struct launch *launch,
-                                tenrec_error *err);
+tenrec_status launch_find_place(struct launch *launch, tenrec_error *err);
 
 /* Reads a whole decimal number within min..max; the error calls it `name`. */
 tenrec_status launch_number(const char *name, const char *text, int64_t min, int64_t max,

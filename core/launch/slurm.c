@@ -9,12 +9,12 @@
 #define FIRST_PORT 10000u
 #define N_PORTS 20000u
 
-bool slurm_is_task(launch_lookup_fn *lookup, void *arg)
+bool slurm_is_task(void)
 {
-    const char *step = launch_variable(lookup, arg, "SLURM_STEP_ID");
-    const char *tasks = launch_variable(lookup, arg, "SLURM_STEP_NUM_TASKS");
+    const char *step = launch_variable("SLURM_STEP_ID");
+    const char *tasks = launch_variable("SLURM_STEP_NUM_TASKS");
 
-    if (!launch_variable(lookup, arg, "SLURM_PROCID"))
+    if (!launch_variable("SLURM_PROCID"))
         return false;
     if (tasks && strtol(tasks, NULL, 10) > 1)
         return true;
@@ -43,10 +43,10 @@ int32_t slurm_count_at(const char *text, long node)
     return -1;
 }
 
-int32_t slurm_local_tasks(launch_lookup_fn *lookup, void *arg)
+int32_t slurm_local_tasks(void)
 {
-    const char *counts = launch_variable(lookup, arg, "SLURM_STEP_TASKS_PER_NODE");
-    const char *node = launch_variable(lookup, arg, "SLURM_NODEID");
+    const char *counts = launch_variable("SLURM_STEP_TASKS_PER_NODE");
+    const char *node = launch_variable("SLURM_NODEID");
 
     if (!counts)
         return -1;
@@ -80,14 +80,12 @@ bool slurm_first_host(const char *list, char *ret, size_t room)
     return true;
 }
 
-bool slurm_place(launch_lookup_fn *lookup, void *arg, char *ret_host, size_t room,
-                 uint16_t *ret_port)
+bool slurm_place(char *ret_host, size_t room, uint16_t *ret_port)
 {
-    const char *nodes = launch_variable(lookup, arg, "SLURM_STEP_NODELIST");
-    const char *launcher = launch_variable(lookup, arg, "SLURM_LAUNCH_NODE_IPADDR");
-    const char *job = launch_variable(lookup, arg, "SLURM_JOB_ID"),
-               *step = launch_variable(lookup, arg, "SLURM_STEP_ID");
-    const char *n_nodes = launch_variable(lookup, arg, "SLURM_STEP_NUM_NODES");
+    const char *nodes = launch_variable("SLURM_STEP_NODELIST");
+    const char *launcher = launch_variable("SLURM_LAUNCH_NODE_IPADDR");
+    const char *job = launch_variable("SLURM_JOB_ID"), *step = launch_variable("SLURM_STEP_ID");
+    const char *n_nodes = launch_variable("SLURM_STEP_NUM_NODES");
 
     if (!job)
         return false;

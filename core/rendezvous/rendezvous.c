@@ -20,12 +20,6 @@
 /* A wait checks for lost members between two rounds. */
 enum { FIRST_ROUND_MS = 25, LONGEST_ROUND_MS = 200 };
 
-static const char *look_up_environment(void *arg, const char *name)
-{
-    (void)arg;
-    return secure_getenv(name);
-}
-
 /* Returns the options with all defaults filled in. */
 static struct rendezvous_options with_defaults(const struct rendezvous_options *options)
 {
@@ -33,7 +27,6 @@ static struct rendezvous_options with_defaults(const struct rendezvous_options *
 
     o.init_method = o.init_method ? o.init_method : "env://";
     o.group = o.group ? o.group : "default";
-    o.lookup = o.lookup ? o.lookup : look_up_environment;
     o.name = o.name ? o.name : "worker{rank}";
     o.lease_ms = o.lease_ms ? o.lease_ms : LEASE_MS;
     return o;
@@ -50,10 +43,9 @@ static tenrec_status rendezvous_merge(const char *name, int32_t given, int32_t i
     return TENREC_OK;
 }
 
-static bool has_master_address(const struct rendezvous_options *o)
+static bool has_master_address(void)
 {
-    return launch_variable(o->lookup, o->lookup_arg, "MASTER_ADDR") ||
-           launch_variable(o->lookup, o->lookup_arg, "MASTER_PORT");
+    return launch_variable("MASTER_ADDR") || launch_variable("MASTER_PORT");
 }
 
 /* Determines rank and world size from the options, the URL and the environment. */
@@ -68,9 +60,9 @@ static tenrec_status find_identity(const struct rendezvous_options *o,
         (st = rendezvous_merge("world size", o->world > 0 ? o->world : -1, method->world, &world,
                                err)) != TENREC_OK)
         return st;
-    if ((st = launch_detect(o->lookup, o->lookup_arg, rank, world, ret, err)) != TENREC_OK)
+    if ((st = launch_detect(rank, world, ret, err)) != TENREC_OK)
         return st;
-    if (ret->rank < 0 && ret->world < 0 && method->kind == INIT_ENV && !has_master_address(o)) {
+    if (ret->rank < 0 && ret->world < 0 && method->kind == INIT_ENV && !has_master_address()) {
         ret->rank = 0;
         ret->world = 1;
     }

@@ -15,14 +15,12 @@
 #include "store/store.h"
 
 struct rendezvous_options {
-    const char *init_method;  /* env://, tcp://host:port, file://path, memory://name, or a scheme of
-                                 open_other; all but the first may carry ?rank=R&world_size=W. NULL:
-                                 env:// */
-    const char *group;        /* name of the group; NULL: "default" */
-    int32_t rank;             /* -1: from init_method or the environment */
-    int32_t world;            /* 0 or -1: likewise */
-    launch_lookup_fn *lookup; /* NULL: secure_getenv */
-    void *lookup_arg;
+    const char *init_method; /* env://, tcp://host:port, file://path, memory://name, or a scheme of
+                                open_other; all but the first may carry ?rank=R&world_size=W. NULL:
+                                env:// */
+    const char *group;       /* name of the group; NULL: "default" */
+    int32_t rank;            /* -1: from init_method or the environment */
+    int32_t world;           /* 0 or -1: likewise */
     store_open_fn *open_other; /* for schemes of plugins, which need it */
     void *open_arg;            /* borrowed during the call */
     const char *name;          /* of a worker in a dynamic group; "{rank}" becomes its id */

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -102,16 +103,16 @@ static tenrec_status open_env(const struct rendezvous_options *o, struct rendezv
     tenrec_status st = TENREC_OK;
 
     if (r->visitor)
-        st = launch_detect(o->lookup, o->lookup_arg, -1, -1, l, err);
+        st = launch_detect(-1, -1, l, err);
     if (st == TENREC_OK)
-        st = launch_find_place(o->lookup, o->lookup_arg, l, err);
+        st = launch_find_place(l, err);
     if (st == TENREC_OK && *l->file) {
         st = check_owner(l->file, err);
         return st == TENREC_OK ? open_file(r, l->file, deadline_ns, err) : st;
     }
     if (st == TENREC_OK)
         return open_tcp(o, r, deadline_ns, err);
-    if (o->lookup(o->lookup_arg, "MASTER_ADDR") || o->lookup(o->lookup_arg, "MASTER_PORT"))
+    if (secure_getenv("MASTER_ADDR") || secure_getenv("MASTER_PORT"))
         return st;
     if (r->visitor && l->world < 0)
         return tenrec_fail(err, TENREC_EINVAL,

@@ -9,7 +9,6 @@
 
 /* Sets r->store, r->server and r->member_serves, and the store's address in r->launch, where a
  * member has its rank and world already. A visitor (r->visitor) serves no store and makes no file.
- * `o` has a lookup.
  *
  * errors: as rendezvous_open; ENOTFOUND (a visitor's file) */
 tenrec_status rendezvous_store_open(const struct rendezvous_options *o,

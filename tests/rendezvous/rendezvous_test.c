@@ -10,21 +10,25 @@
 
 static tenrec_error err;
 
-/* NAME, value, NAME, value, ..., NULL. */
-static const char *look(void *arg, const char *name)
+/* NAME, value, NAME, value, ..., NULL: all variables that the calling thread finds. */
+static const char *const nothing[] = { NULL };
+static _Thread_local const char *const *environment = nothing;
+
+char *__wrap_secure_getenv(const char *name);
+char *__wrap_secure_getenv(const char *name)
 {
-    for (const char *const *at = arg; *at; at += 2)
+    for (const char *const *at = environment; *at; at += 2)
         if (strcmp(at[0], name) == 0)
-            return at[1];
+            return (char *)(uintptr_t)at[1];
     return NULL;
 }
 
-#define ENV(...) ((void *)(const char *const[]){ __VA_ARGS__, NULL })
+#define ENV(...) ((const char *const[]){ __VA_ARGS__, NULL })
 #define MASTER "MASTER_ADDR", "10.1.2.3", "MASTER_PORT", "29500"
 
 struct row {
     const char *what;
-    void *env;
+    const char *const *env;
     int32_t rank, world; /* given by the configuration; -1 none */
     struct launch expected;
 };
@@ -114,7 +118,8 @@ TEST(launch_takes_the_first_launcher_that_is_there)
         const struct row *r = &rows[i];
         struct launch got;
         print_message("# %s\n", r->what);
-        assert_status(launch_detect(look, r->env, r->rank, r->world, &got, &err), &err);
+        environment = r->env;
+        assert_status(launch_detect(r->rank, r->world, &got, &err), &err);
         assert_int_equal(got.rank, r->expected.rank);
         assert_int_equal(got.world, r->expected.world);
         assert_int_equal(got.local_rank, r->expected.local_rank);
@@ -123,12 +128,13 @@ TEST(launch_takes_the_first_launcher_that_is_there)
         if (*r->expected.run)
             assert_string_equal(got.run, r->expected.run);
     }
+    environment = nothing;
 }
 
 TEST(launch_says_which_variable_is_wrong)
 {
     const struct {
-        void *env;
+        const char *const *env;
         const char *says;
     } rows[] = {
         { ENV("WORLD_SIZE", "2"), "WORLD_SIZE is set but not RANK" },
@@ -143,9 +149,11 @@ TEST(launch_says_which_variable_is_wrong)
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct launch got;
-        assert_int_equal(launch_detect(look, rows[i].env, -1, -1, &got, &err), TENREC_EINVAL);
+        environment = rows[i].env;
+        assert_int_equal(launch_detect(-1, -1, &got, &err), TENREC_EINVAL);
         assert_text_has(err.text, rows[i].says);
     }
+    environment = nothing;
 }
 
 #define STEP "SLURM_PROCID", "0", "SLURM_STEP_ID", "2", "SLURM_JOB_ID", "1000"
@@ -153,7 +161,7 @@ TEST(launch_says_which_variable_is_wrong)
 TEST(place_is_that_of_the_launcher)
 {
     const struct {
-        void *env;
+        const char *const *env;
         int32_t local_world; /* of 4 */
         const char *host;
         uint16_t port;
@@ -175,18 +183,20 @@ TEST(place_is_that_of_the_launcher)
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct launch l = { .rank = 0, .world = 4, .local_world = rows[i].local_world };
-        assert_status(launch_find_place(look, rows[i].env, &l, &err), &err);
+        environment = rows[i].env;
+        assert_status(launch_find_place(&l, &err), &err);
         assert_string_equal(l.host, rows[i].host);
         assert_int_equal(l.port, rows[i].port);
         assert_int_equal(l.agent_store, rows[i].agent);
         assert_int_equal(*l.file != '\0', rows[i].file);
     }
+    environment = nothing;
 }
 
 TEST(place_names_the_settings_without_a_launcher)
 {
     const struct {
-        void *env;
+        const char *const *env;
         const char *says;
     } rows[] = {
         { ENV(NULL), "set MASTER_ADDR and MASTER_PORT" },
@@ -199,9 +209,11 @@ TEST(place_names_the_settings_without_a_launcher)
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct launch l = { .rank = 0, .world = 4, .local_world = 2 };
-        assert_int_equal(launch_find_place(look, rows[i].env, &l, &err), TENREC_EINVAL);
+        environment = rows[i].env;
+        assert_int_equal(launch_find_place(&l, &err), TENREC_EINVAL);
         assert_text_has(err.text, rows[i].says);
     }
+    environment = nothing;
 }
 
 TEST(slurm_lists_are_read)
@@ -252,9 +264,7 @@ TEST(rendezvous_refuses_invalid_settings)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct rendezvous_options o = { .init_method = rows[i].init,
                                         .rank = rows[i].rank,
-                                        .world = rows[i].world,
-                                        .lookup = look,
-                                        .lookup_arg = ENV(NULL) };
+                                        .world = rows[i].world };
         struct rendezvous *r = NULL;
         assert_int_equal(rendezvous_open(&o, clock_deadline_ms(TEST_MS), &r, &err), TENREC_EINVAL);
         assert_text_has(err.text, rows[i].says);
@@ -265,7 +275,7 @@ TEST(rendezvous_refuses_invalid_settings)
 
 TEST(rendezvous_alone_needs_nothing)
 {
-    struct rendezvous_options o = { .rank = -1, .lookup = look, .lookup_arg = ENV(NULL) };
+    struct rendezvous_options o = { .rank = -1 };
     struct rendezvous *r;
     struct members *members;
 
@@ -281,12 +291,10 @@ TEST(rendezvous_alone_needs_nothing)
 
 #define MOST 8
 
-/* For threads: a literal would end with the block that it stands in. */
-static const char *nothing[] = { NULL };
-
 /* One process of a group, as a worker would do it, twice or more. */
 struct process {
     struct rendezvous_options o;
+    const char *const *env; /* NULL: no variables */
     int rounds;
     int64_t ms;
     char address[16];
@@ -327,24 +335,25 @@ static void *live(void *arg)
 {
     struct process *p = arg;
 
+    environment = p->env ? p->env : nothing;
     p->st = TENREC_OK;
     for (int i = 0; i < p->rounds && p->st == TENREC_OK; i++)
         p->st = one_life(p);
     return NULL;
 }
 
-static void live_all(const char *init, int n, int rounds, void *const *env)
+static void live_all(const char *init, int n, int rounds, const char *const *const *env)
 {
     struct process p[MOST];
     pthread_t thread[MOST];
 
     for (int i = 0; i < n; i++) {
-        p[i] = (struct process){ .rounds = rounds, .ms = TEST_MS, .address = "nowhere" };
+        p[i] = (struct process){
+            .rounds = rounds, .ms = TEST_MS, .address = "nowhere", .env = env ? env[i] : NULL
+        };
         p[i].o = (struct rendezvous_options){ .init_method = init,
                                               .rank = env ? -1 : i,
-                                              .world = env ? 0 : n,
-                                              .lookup = look,
-                                              .lookup_arg = env ? env[i] : (void *)nothing };
+                                              .world = env ? 0 : n };
         assert_int_equal(pthread_create(&thread[i], NULL, live, &p[i]), 0);
     }
     for (int i = 0; i < n; i++)
@@ -388,7 +397,7 @@ TEST(rendezvous_by_file_works_again_and_again)
 TEST(rendezvous_by_torchruns_variables_serves_at_rank_0)
 {
     char port[8];
-    void *env[2];
+    const char *const *env[2];
 
     snprintf(port, sizeof port, "%u", free_port());
     env[0] = ENV("RANK", "0", "WORLD_SIZE", "2", "MASTER_ADDR", "localhost", "MASTER_PORT", port);
@@ -401,7 +410,7 @@ TEST(rendezvous_only_connects_to_an_agents_store)
     struct tenrec_store_server *server;
     char port[8];
     uint16_t n;
-    void *env[2];
+    const char *const *env[2];
 
     assert_status(tenrec_store_server_new("127.0.0.1", 0, &server, &n, &err), &err);
     snprintf(port, sizeof port, "%u", n);
@@ -423,9 +432,7 @@ TEST(rendezvous_of_two_groups_shares_a_store)
         p[i].o = (struct rendezvous_options){ .init_method = "memory://two-groups",
                                               .group = i < 2 ? "left" : "right",
                                               .rank = i % 2,
-                                              .world = 2,
-                                              .lookup = look,
-                                              .lookup_arg = (void *)nothing };
+                                              .world = 2 };
         assert_int_equal(pthread_create(&thread[i], NULL, live, &p[i]), 0);
     }
     for (int i = 0; i < 4; i++)
@@ -439,9 +446,7 @@ TEST(rendezvous_of_rank_0_names_a_port_that_is_taken)
 {
     struct tenrec_store_server *server;
     struct rendezvous *r = NULL;
-    struct rendezvous_options o = {
-        .rank = 0, .world = 2, .lookup = look, .lookup_arg = ENV(NULL)
-    };
+    struct rendezvous_options o = { .rank = 0, .world = 2 };
     uint16_t port;
     char init[64];
 
@@ -468,11 +473,7 @@ TEST(rendezvous_of_rank_0_does_not_wait_for_the_lost)
 
     snprintf(init, sizeof init, "tcp://127.0.0.1:%u", free_port());
     for (int32_t i = 0; i < 2; i++) {
-        const struct rendezvous_options o = { .init_method = init,
-                                              .rank = i,
-                                              .world = 2,
-                                              .lookup = look,
-                                              .lookup_arg = (void *)nothing };
+        const struct rendezvous_options o = { .init_method = init, .rank = i, .world = 2 };
         assert_status(rendezvous_open(&o, deadline_ns, &r[i], &err), &err);
         r[i]->meeting.end = GENERATION_LEFT;
     }
@@ -484,9 +485,7 @@ TEST(rendezvous_of_rank_0_does_not_wait_for_the_lost)
 
 static tenrec_status visit(const char *init, struct rendezvous **ret)
 {
-    const struct rendezvous_options o = { .init_method = init,
-                                          .lookup = look,
-                                          .lookup_arg = (void *)nothing };
+    const struct rendezvous_options o = { .init_method = init };
 
     return rendezvous_visit(&o, clock_deadline_ms(TEST_MS), ret, &err);
 }
@@ -522,9 +521,7 @@ TEST(rendezvous_visitor_leaves_a_static_group_unchanged)
 {
     const struct rendezvous_options o = { .init_method = "memory://visited",
                                           .rank = 0,
-                                          .world = 1,
-                                          .lookup = look,
-                                          .lookup_arg = (void *)nothing };
+                                          .world = 1 };
     const uint64_t deadline_ns = clock_deadline_ms(TEST_MS);
     struct rendezvous *r, *visitor;
     struct members *members;
@@ -545,9 +542,7 @@ TEST(rendezvous_visitor_leaves_a_static_group_unchanged)
 
 TEST(rendezvous_visitor_leaves_a_dynamic_group_unchanged)
 {
-    const struct rendezvous_options o = {
-        .init_method = "memory://visited", .rank = -1, .lookup = look, .lookup_arg = (void *)nothing
-    };
+    const struct rendezvous_options o = { .init_method = "memory://visited", .rank = -1 };
     const uint64_t deadline_ns = clock_deadline_ms(TEST_MS);
     struct rendezvous *r, *visitor;
     struct membership_view v;
