@@ -15,22 +15,11 @@
 #include <stdlib.h>
 
 #define POLL_US 20000 /* between two polls for members that still need our store */
+#define LEASE_MS 5000 /* of a visitor, which never locks */
 #define GONE_ROOM 32  /* "gone/<rank>" */
 
 /* A wait checks for lost members between two rounds. */
 enum { FIRST_ROUND_MS = 25, LONGEST_ROUND_MS = 200 };
-
-/* Returns the options with all defaults filled in. */
-static struct rendezvous_options with_defaults(const struct rendezvous_options *options)
-{
-    struct rendezvous_options o = *options;
-
-    o.init_method = o.init_method ? o.init_method : "env://";
-    o.group = o.group ? o.group : "default";
-    o.name = o.name ? o.name : "worker{rank}";
-    o.lease_ms = o.lease_ms ? o.lease_ms : LEASE_MS;
-    return o;
-}
 
 /* Merges a value of the configuration with one of the URL; both may be given if they are equal. */
 static tenrec_status rendezvous_merge(const char *name, int32_t given, int32_t in_url, int32_t *ret,
@@ -128,28 +117,27 @@ static void rendezvous_log(const struct rendezvous *r)
                  l->source, tenrec_store_name(r->store), *l->place ? " by " : "", l->place);
 }
 
-tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t deadline_ns,
+tenrec_status rendezvous_open(const struct rendezvous_options *o, uint64_t deadline_ns,
                               struct rendezvous **ret, tenrec_error *err)
 {
-    const struct rendezvous_options o = with_defaults(options);
     struct rendezvous *r = memory_new(1, sizeof *r);
     struct init_method method;
     tenrec_status st;
 
     if (!r)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the rendezvous");
-    if ((st = init_method_read(o.init_method, &method, err)) != TENREC_OK ||
-        (st = find_identity(&o, &method, &r->launch, err)) != TENREC_OK)
+    if ((st = init_method_read(o->init_method, &method, err)) != TENREC_OK ||
+        (st = find_identity(o, &method, &r->launch, err)) != TENREC_OK)
         goto out;
     r->dynamic = r->launch.world < 0;
-    st = rendezvous_store_open(&o, &method, r, deadline_ns, err);
+    st = rendezvous_store_open(o, &method, r, deadline_ns, err);
     if (st == TENREC_OK) {
         advertise_address_find(r->launch.host, r->launch.port, deadline_ns, r->vantage);
-        st = rendezvous_enter(&o, r, deadline_ns, err);
+        st = rendezvous_enter(o, r, deadline_ns, err);
     }
 out:
     if (st != TENREC_OK) {
-        init_method_blame("init_method", o.init_method, err);
+        init_method_blame("init_method", o->init_method, err);
         rendezvous_free(r, deadline_ns);
     } else {
         rendezvous_log(r);
@@ -174,10 +162,9 @@ static tenrec_status visit_group(const char *group, struct rendezvous *r, uint64
                       : generation_visit(r->store, &e, &r->meeting, err);
 }
 
-tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_t deadline_ns,
+tenrec_status rendezvous_visit(const struct rendezvous_options *o, uint64_t deadline_ns,
                                struct rendezvous **ret, tenrec_error *err)
 {
-    const struct rendezvous_options o = with_defaults(options);
     struct rendezvous *r = memory_new(1, sizeof *r);
     struct init_method method;
     tenrec_status st;
@@ -185,11 +172,11 @@ tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_
     if (!r)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the rendezvous");
     r->visitor = true;
-    if ((st = init_method_read(o.init_method, &method, err)) != TENREC_OK ||
-        (st = rendezvous_store_open(&o, &method, r, deadline_ns, err)) != TENREC_OK)
-        init_method_blame("store", o.init_method, err);
+    if ((st = init_method_read(o->init_method, &method, err)) != TENREC_OK ||
+        (st = rendezvous_store_open(o, &method, r, deadline_ns, err)) != TENREC_OK)
+        init_method_blame("store", o->init_method, err);
     else
-        st = visit_group(o.group, r, deadline_ns, err);
+        st = visit_group(o->group, r, deadline_ns, err);
     if (st == TENREC_OK)
         *ret = r;
     else

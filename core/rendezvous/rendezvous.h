@@ -16,15 +16,14 @@
 
 struct rendezvous_options {
     const char *init_method; /* env://, tcp://host:port, file://path, memory://name, or a scheme of
-                                open_other; all but the first may carry ?rank=R&world_size=W. NULL:
-                                env:// */
-    const char *group;       /* name of the group; NULL: "default" */
+                                open_other; all but the first may carry ?rank=R&world_size=W */
+    const char *group;       /* name of the group */
     int32_t rank;            /* -1: from init_method or the environment */
     int32_t world;           /* 0 or -1: likewise */
     store_open_fn *open_other; /* for schemes of plugins, which need it */
     void *open_arg;            /* borrowed during the call */
     const char *name;          /* of a worker in a dynamic group; "{rank}" becomes its id */
-    uint64_t lease_ms;         /* of a dynamic group's lock; 0: LEASE_MS */
+    uint64_t lease_ms;         /* of a dynamic group's lock */
     struct loop *loop;         /* for a store that rank 0 serves; borrowed until the
                                   close; NULL: a loop of its own */
 };
@@ -42,11 +41,9 @@ struct rendezvous {
     struct membership_list roster; /* of a dynamic group: id and name are reserved */
 };
 
-#define LEASE_MS 5000
-
 /* errors: EINVAL (names the setting), EGROUP (rank is taken), ECONNECT, EOS (cannot serve),
  * ETIMEDOUT and the store's; prefixed with the init_method */
-tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t deadline_ns,
+tenrec_status rendezvous_open(const struct rendezvous_options *o, uint64_t deadline_ns,
                               struct rendezvous **ret, tenrec_error *err);
 
 /* Checks the syntax of `init_method`; opens nothing. errors: EINVAL, ENOMEM, without passwords */
@@ -54,7 +51,7 @@ tenrec_status rendezvous_check(const char *init_method, tenrec_error *err);
 
 /* As rendezvous_open, for a visitor (generation_visit). Ignores `rank` and `world`, serves no store
  * and makes no file. */
-tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_t deadline_ns,
+tenrec_status rendezvous_visit(const struct rendezvous_options *o, uint64_t deadline_ns,
                                struct rendezvous **ret, tenrec_error *err);
 
 /* Leaves the group. A rank 0 that serves the store waits for the last keys of the other ranks, lost

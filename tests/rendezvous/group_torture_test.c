@@ -68,9 +68,11 @@ static tenrec_error err;
 /* A whole life of a group of one. */
 static tenrec_status live(void)
 {
-    struct rendezvous_options o = {
-        .init_method = init, .rank = 0, .world = 1, .open_other = plugin_store_open_configured
-    };
+    struct rendezvous_options o = { .init_method = init,
+                                    .group = "default",
+                                    .rank = 0,
+                                    .world = 1,
+                                    .open_other = plugin_store_open_configured };
     struct tenrec_process_group *pg = NULL;
     struct members *members = NULL;
     struct rendezvous *r;

@@ -10,6 +10,9 @@
 
 static tenrec_error err;
 
+/* Of options that the case does not care about. */
+#define OTHERS .group = "default", .name = "worker{rank}", .lease_ms = 5000
+
 /* NAME, value, NAME, value, ..., NULL: all variables that the calling thread finds. */
 static const char *const nothing[] = { NULL };
 static _Thread_local const char *const *environment = nothing;
@@ -262,8 +265,7 @@ TEST(rendezvous_refuses_invalid_settings)
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct rendezvous_options o = { .init_method = rows[i].init,
-                                        .rank = rows[i].rank,
+        struct rendezvous_options o = { OTHERS, .init_method = rows[i].init, .rank = rows[i].rank,
                                         .world = rows[i].world };
         struct rendezvous *r = NULL;
         assert_int_equal(rendezvous_open(&o, clock_deadline_ms(TEST_MS), &r, &err), TENREC_EINVAL);
@@ -275,7 +277,7 @@ TEST(rendezvous_refuses_invalid_settings)
 
 TEST(rendezvous_alone_needs_nothing)
 {
-    struct rendezvous_options o = { .rank = -1 };
+    struct rendezvous_options o = { OTHERS, .init_method = "env://", .rank = -1 };
     struct rendezvous *r;
     struct members *members;
 
@@ -351,8 +353,7 @@ static void live_all(const char *init, int n, int rounds, const char *const *con
         p[i] = (struct process){
             .rounds = rounds, .ms = TEST_MS, .address = "nowhere", .env = env ? env[i] : NULL
         };
-        p[i].o = (struct rendezvous_options){ .init_method = init,
-                                              .rank = env ? -1 : i,
+        p[i].o = (struct rendezvous_options){ OTHERS, .init_method = init, .rank = env ? -1 : i,
                                               .world = env ? 0 : n };
         assert_int_equal(pthread_create(&thread[i], NULL, live, &p[i]), 0);
     }
@@ -429,7 +430,9 @@ TEST(rendezvous_of_two_groups_shares_a_store)
 
     for (int i = 0; i < 4; i++) {
         p[i] = (struct process){ .rounds = 3, .ms = TEST_MS, .address = "x" };
-        p[i].o = (struct rendezvous_options){ .init_method = "memory://two-groups",
+        p[i].o = (struct rendezvous_options){ .name = "worker{rank}",
+                                              .lease_ms = 5000,
+                                              .init_method = "memory://two-groups",
                                               .group = i < 2 ? "left" : "right",
                                               .rank = i % 2,
                                               .world = 2 };
@@ -446,7 +449,7 @@ TEST(rendezvous_of_rank_0_names_a_port_that_is_taken)
 {
     struct tenrec_store_server *server;
     struct rendezvous *r = NULL;
-    struct rendezvous_options o = { .rank = 0, .world = 2 };
+    struct rendezvous_options o = { OTHERS, .rank = 0, .world = 2 };
     uint16_t port;
     char init[64];
 
@@ -473,7 +476,7 @@ TEST(rendezvous_of_rank_0_does_not_wait_for_the_lost)
 
     snprintf(init, sizeof init, "tcp://127.0.0.1:%u", free_port());
     for (int32_t i = 0; i < 2; i++) {
-        const struct rendezvous_options o = { .init_method = init, .rank = i, .world = 2 };
+        const struct rendezvous_options o = { OTHERS, .init_method = init, .rank = i, .world = 2 };
         assert_status(rendezvous_open(&o, deadline_ns, &r[i], &err), &err);
         r[i]->meeting.end = GENERATION_LEFT;
     }
@@ -485,7 +488,7 @@ TEST(rendezvous_of_rank_0_does_not_wait_for_the_lost)
 
 static tenrec_status visit(const char *init, struct rendezvous **ret)
 {
-    const struct rendezvous_options o = { .init_method = init };
+    const struct rendezvous_options o = { OTHERS, .init_method = init };
 
     return rendezvous_visit(&o, clock_deadline_ms(TEST_MS), ret, &err);
 }
@@ -519,8 +522,7 @@ static int64_t keys_of(struct tenrec_store *s)
 
 TEST(rendezvous_visitor_leaves_a_static_group_unchanged)
 {
-    const struct rendezvous_options o = { .init_method = "memory://visited",
-                                          .rank = 0,
+    const struct rendezvous_options o = { OTHERS, .init_method = "memory://visited", .rank = 0,
                                           .world = 1 };
     const uint64_t deadline_ns = clock_deadline_ms(TEST_MS);
     struct rendezvous *r, *visitor;
@@ -542,7 +544,7 @@ TEST(rendezvous_visitor_leaves_a_static_group_unchanged)
 
 TEST(rendezvous_visitor_leaves_a_dynamic_group_unchanged)
 {
-    const struct rendezvous_options o = { .init_method = "memory://visited", .rank = -1 };
+    const struct rendezvous_options o = { OTHERS, .init_method = "memory://visited", .rank = -1 };
     const uint64_t deadline_ns = clock_deadline_ms(TEST_MS);
     struct rendezvous *r, *visitor;
     struct membership_view v;
