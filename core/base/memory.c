@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum { SMALL = 1024 }; /* bytes */
+enum { GROW_FIRST = 8 };
 
 void *memory_new(size_t n, size_t size)
 {
@@ -29,6 +30,19 @@ void *memory_resize(void *old, size_t n, size_t size)
     if (n > SIZE_MAX / size)
         return NULL;
     return realloc(old, n * size);
+}
+
+void *memory_grow(void *list, size_t n, size_t *room, size_t size)
+{
+    const size_t more = *room ? *room * 2 : GROW_FIRST;
+    void *grown;
+
+    if (n < *room)
+        return list;
+    grown = memory_resize(list, more, size);
+    if (grown)
+        *room = more;
+    return grown;
 }
 
 char *memory_text_n(const char *text, size_t n)

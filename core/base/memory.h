@@ -11,6 +11,11 @@
  * allocation fail. */
 void *memory_new(size_t n, size_t size);
 void *memory_resize(void *old, size_t n, size_t size);
+
+/* Makes room for one more element of `size` bytes behind the first `n`: returns `list` (NULL: an
+ * empty one), or a copy with twice the *room. NULL when memory runs out; `list` stays then. */
+void *memory_grow(void *list, size_t n, size_t *room, size_t size);
+
 char *memory_text(const char *text);
 char *memory_text_n(const char *text, size_t n);
 

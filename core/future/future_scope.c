@@ -22,14 +22,10 @@ tenrec_status future_scope_add(struct tenrec_future *f, tenrec_error *err)
 
     if (!s)
         return TENREC_OK;
-    if (s->n == s->room) {
-        size_t room = s->room ? s->room * 2 : 16;
-        more = memory_resize(s->future, room, sizeof(struct tenrec_future *));
-        if (!more)
-            return tenrec_fail(err, TENREC_ENOMEM, "no memory for a future in the scope");
-        s->future = more;
-        s->room = room;
-    }
+    more = memory_grow(s->future, s->n, &s->room, sizeof(struct tenrec_future *));
+    if (!more)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a future in the scope");
+    s->future = more;
     s->future[s->n++] = tenrec_future_share(f);
     return TENREC_OK;
 }

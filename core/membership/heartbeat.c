@@ -30,17 +30,14 @@ static struct heartbeat *heartbeat_find(struct heartbeats *h, tenrec_peer id, in
 static struct heartbeat *find_or_add(struct heartbeats *h, tenrec_peer id, int64_t incarnation,
                                      uint64_t first_ns)
 {
-    struct heartbeat *one = heartbeat_find(h, id, incarnation);
+    struct heartbeat *one = heartbeat_find(h, id, incarnation), *more;
 
     if (one)
         return one;
-    if (h->n == h->room) {
-        struct heartbeat *more = memory_resize(h->list, h->room + 8, sizeof *more);
-        if (!more)
-            return NULL;
-        h->list = more;
-        h->room += 8;
-    }
+    more = memory_grow(h->list, h->n, &h->room, sizeof *more);
+    if (!more)
+        return NULL;
+    h->list = more;
     one = &h->list[h->n++];
     *one = (struct heartbeat){ .id = id, .incarnation = incarnation, .next_ns = first_ns };
     return one;

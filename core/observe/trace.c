@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-enum { ROOM_FIRST = 16 };
-
 struct trace *trace_new(size_t max)
 {
     struct trace *t = memory_new(1, sizeof *t);
@@ -43,19 +41,14 @@ void trace_drop(struct trace *t)
 /* Makes room for another event. Lock held. */
 static bool make_room(struct trace *t)
 {
-    size_t room = t->room ? 2 * t->room : ROOM_FIRST;
     struct tenrec_event **more;
 
     if (t->n >= t->max)
         return false;
-    if (t->n < t->room)
-        return true;
-    more = memory_resize(t->event, room, sizeof(struct tenrec_event *));
-    if (!more)
-        return false;
-    t->event = more;
-    t->room = room;
-    return true;
+    more = memory_grow(t->event, t->n, &t->room, sizeof(struct tenrec_event *));
+    if (more)
+        t->event = more;
+    return more != NULL;
 }
 
 static void add_one(struct trace *t, const struct tenrec_event *e, const char *prefix)

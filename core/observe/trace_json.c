@@ -59,6 +59,7 @@ static double trace_json_micros(uint64_t ns)
 /* Finds the row of the event, or makes it and writes its names. Returns NULL if out of memory. */
 static struct row *row_of(struct writer *w, const struct tenrec_event *e)
 {
+    struct row *more;
     bool worker = true;
 
     for (size_t i = w->rows; i > 0; i--) {
@@ -68,14 +69,10 @@ static struct row *row_of(struct writer *w, const struct tenrec_event *e)
             return &w->row[i - 1];
         worker = false;
     }
-    if (w->rows == w->room) {
-        size_t room = w->room ? 2 * w->room : 16;
-        struct row *more = memory_resize(w->row, room, sizeof *more);
-        if (!more)
-            return NULL;
-        w->row = more;
-        w->room = room;
-    }
+    more = memory_grow(w->row, w->rows, &w->room, sizeof *more);
+    if (!more)
+        return NULL;
+    w->row = more;
     w->row[w->rows] = (struct row){ .worker = e->worker_id, .thread = e->thread };
     if (worker) {
         trace_json_put(w, json_pack("{ss ss sI s{ss}}", "ph", "M", "name", "process_name", "pid",

@@ -28,29 +28,16 @@ static size_t range_alloc_behind(const struct range_alloc *e, size_t at)
     return low;
 }
 
-static bool has_room(struct range_alloc *e)
-{
-    const size_t room = e->room ? e->room * 2 : 8;
-    struct range_extent *grown;
-
-    if (e->n < e->room)
-        return true;
-    grown = memory_resize(e->used, room, sizeof *grown);
-    if (!grown)
-        return false;
-    e->used = grown;
-    e->room = room;
-    return true;
-}
-
 bool range_alloc_take(struct range_alloc *e, size_t len, void *owner, size_t *ret_at)
 {
+    struct range_extent *grown;
     size_t at = 0, i;
 
     for (i = 0; i < e->n && e->used[i].at - at < len; i++)
         at = e->used[i].at + e->used[i].len;
-    if (e->length - at < len || !has_room(e))
+    if (e->length - at < len || !(grown = memory_grow(e->used, e->n, &e->room, sizeof *grown)))
         return false;
+    e->used = grown;
     memmove(&e->used[i + 1], &e->used[i], (e->n - i) * sizeof e->used[0]);
     e->used[i] = (struct range_extent){ at, len, owner };
     e->n++;
