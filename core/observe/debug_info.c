@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/debug_info.h"
 
+#include "base/arena.h"
 #include "base/memory.h"
 #include "call/pending.h"
 #include "config/config.h"
@@ -8,7 +9,7 @@
 #include "future/pool.h"
 #include "membership/membership.h"
 #include "peer/worker.h"
-#include "rref/rref_counts.h"
+#include "rref/rref_context.h"
 #include "serve/active_calls.h"
 #include "shm/mapping.h"
 #include "shm/shared_memory.h"
@@ -118,6 +119,20 @@ static void put_group(struct tenrec_worker *w, const struct outlet *to)
     debug_info_put(to, "store.served_here", membership_serves(m));
 }
 
+static void put_rrefs(struct tenrec_worker *w, const struct outlet *to)
+{
+    const struct rref_counts c = rref_context_count(w->rrefs);
+
+    debug_info_put(to, "rref.num_owner_rrefs", c.num_owner_rrefs);
+    debug_info_put(to, "rref.num_forks", c.num_forks);
+    debug_info_put(to, "rref.num_pending_users", c.num_pending_users);
+    debug_info_put(to, "rref.num_confirmed_users", c.num_confirmed_users);
+    debug_info_put(to, "rref.num_pending_children", c.num_pending_children);
+    debug_info_put(to, "rref.num_pending_owners", c.num_pending_owners);
+    debug_info_put(to, "rref.num_pending_futures", c.num_pending_futures);
+    debug_info_put(to, "rref.num_tombstones", c.num_tombstones);
+}
+
 /* For sources that give all values as text. */
 static void put_either(void *arg, const char *key, const char *value)
 {
@@ -155,7 +170,7 @@ static void debug_info_collect(struct tenrec_worker *w, const struct outlet *to)
         return;
     put_pool(w, to);
     put_group(w, to);
-    rrefs_debug_info(w, put_either, (void *)(uintptr_t)to);
+    put_rrefs(w, to);
     chain_debug_info(w->chain, put_agents, (void *)(uintptr_t)to);
     worker_leave(w);
 }
@@ -170,32 +185,23 @@ void tenrec_worker_list_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink
 /* ---- as a map ------------------------------------------------------------- */
 
 struct map {
-    struct tenrec_entry *entry; /* keys and texts are owned */
+    struct arena texts; /* and keys */
+    struct tenrec_entry *entry;
     size_t n, room;
     bool failed; /* no memory */
 };
 
 static void map_add(struct map *m, const char *key, const struct tenrec_value *v)
 {
-    size_t room = m->room ? m->room * 2 : 64;
-    struct tenrec_entry *entry;
+    struct tenrec_entry *entry = memory_grow(m->entry, m->n, &m->room, sizeof *entry);
+    const char *copy = arena_text(&m->texts, key);
 
-    if (m->n == m->room) {
-        entry = m->failed ? NULL : realloc(m->entry, room * sizeof *entry);
-        if (!entry) {
-            m->failed = true;
-            return;
-        }
+    if (entry)
         m->entry = entry;
-        m->room = room;
-    }
-    entry = &m->entry[m->n];
-    if (!(entry->key = memory_text(key))) {
+    if (entry && copy)
+        m->entry[m->n++] = (struct tenrec_entry){ copy, *v };
+    else
         m->failed = true;
-        return;
-    }
-    entry->value = *v;
-    m->n++;
 }
 
 static void map_number(void *arg, const char *key, int64_t n)
@@ -208,25 +214,16 @@ static void map_number(void *arg, const char *key, int64_t n)
 static void map_text(void *arg, const char *key, const char *text)
 {
     struct map *m = arg;
-    char *copy = memory_text(text);
+    const char *copy = arena_text(&m->texts, text);
     struct tenrec_value v = tenrec_value_text(copy ? copy : "");
-    size_t n = m->n;
 
-    if (!copy)
-        m->failed = true;
-    else
-        map_add(m, key, &v);
-    if (m->n == n)
-        free(copy);
+    m->failed = m->failed || !copy;
+    map_add(m, key, &v);
 }
 
 static void map_finish(struct map *m)
 {
-    for (size_t i = 0; i < m->n; i++) {
-        free((char *)(uintptr_t)m->entry[i].key);
-        if (m->entry[i].value.type == TENREC_VALUE_TEXT)
-            free((char *)(uintptr_t)m->entry[i].value.u.text);
-    }
+    arena_finish(&m->texts);
     free(m->entry);
 }
 

@@ -67,11 +67,10 @@ tenrec_status tenrec_rref_new(struct tenrec_worker *w, const struct tenrec_value
 
 void tenrec_rref_drop(struct tenrec_rref *r)
 {
-    struct rref_acts acts;
+    struct rref_acts acts = { 0 };
 
     if (!r)
         return;
-    rref_acts_init(&acts);
     rref_release(r, &acts);
     rref_acts_run(&acts);
 }
@@ -109,9 +108,4 @@ tenrec_status tenrec_rref_future(struct tenrec_rref *r, struct tenrec_future **r
                            "the reference was not made by tenrec_remote on this worker");
     *ret = tenrec_future_share(r->creation);
     return TENREC_OK;
-}
-
-const char *tenrec_rref_text(const struct tenrec_rref *r, char *buf, size_t len)
-{
-    return rref_text(r, buf, len);
 }

@@ -44,33 +44,23 @@ static struct rref_call *rref_call_new(void)
 
 /* ---- waiting for the arguments ----------------------------------------------------- */
 
-static size_t args_count_refs(const struct tenrec_value *v, size_t n)
+/* Counts the references, and lists them in `at` unless that is NULL. */
+static size_t args_list_refs(const struct tenrec_value *v, size_t n, struct call_waiter *at)
 {
     size_t sum = 0;
 
     for (size_t i = 0; i < n; i++) {
+        if (v[i].type == TENREC_VALUE_RREF && at)
+            at[sum].waiter.ref = v[i].u.rref;
         if (v[i].type == TENREC_VALUE_RREF)
             sum++;
         else if (v[i].type == TENREC_VALUE_ARRAY)
-            sum += args_count_refs(v[i].u.array, (size_t)v[i].n);
+            sum += args_list_refs(v[i].u.array, (size_t)v[i].n, at ? at + sum : NULL);
         else if (v[i].type == TENREC_VALUE_MAP)
             for (uint64_t k = 0; k < v[i].n; k++)
-                sum += args_count_refs(&v[i].u.map[k].value, 1);
+                sum += args_list_refs(&v[i].u.map[k].value, 1, at ? at + sum : NULL);
     }
     return sum;
-}
-
-static void args_list_refs(const struct tenrec_value *v, size_t n, struct call_waiter **at)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (v[i].type == TENREC_VALUE_RREF)
-            (*at)++->waiter.ref = v[i].u.rref;
-        else if (v[i].type == TENREC_VALUE_ARRAY)
-            args_list_refs(v[i].u.array, (size_t)v[i].n, at);
-        else if (v[i].type == TENREC_VALUE_MAP)
-            for (uint64_t k = 0; k < v[i].n; k++)
-                args_list_refs(&v[i].u.map[k].value, 1, at);
-    }
 }
 
 /* All references are resolved: replaces the first argument by the value that is called on. */
@@ -122,17 +112,15 @@ static void args_ready(struct rref_waiter *w, const tenrec_error *why)
 static tenrec_status args_wait(struct tenrec_call *c, tenrec_error *err)
 {
     struct rref_call *r = c->refs;
-    struct call_waiter *at;
     uint64_t deadline_ns = c->deadline_ns ? c->deadline_ns : CLOCK_NEVER;
 
-    r->n = args_count_refs(c->in.args, c->in.n);
+    r->n = args_list_refs(c->in.args, c->in.n, NULL);
     atomic_store(&r->left, r->n + 1);
     if (r->n > 0) {
         r->waiter = memory_new(r->n, sizeof *r->waiter);
         if (!r->waiter)
             return tenrec_fail(err, TENREC_ENOMEM, "no memory to wait for %zu references", r->n);
-        at = r->waiter;
-        args_list_refs(c->in.args, c->in.n, &at);
+        args_list_refs(c->in.args, c->in.n, r->waiter);
     }
     for (size_t i = 0; i < r->n; i++) {
         struct rref_waiter *w = &r->waiter[i].waiter;
@@ -182,13 +170,25 @@ static tenrec_status creation_begin(struct tenrec_call *c, tenrec_error *err)
     }
 }
 
-static void rref_call_refused(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
-                              const struct codec_creation *ids, const tenrec_error *why)
+/* Keeps the value (taken), or `why` it was not made. Returns the answer; NULL without memory. */
+static struct tenrec_msg *creation_end(struct rref_owner *o, const struct codec_creation *ids,
+                                       tenrec_peer from, struct tenrec_value *value,
+                                       const tenrec_error *why)
 {
     const int64_t number[] = { ids->id.on, ids->id.local, ids->fork.on, ids->fork.local };
     struct tenrec_msg *answer = NULL;
+    struct rref_acts acts = { 0 };
+
+    rref_made(o, ids->fork, from, value, why, &acts);
+    rref_acts_run(&acts);
+    rref_numbers_write(TENREC_MSG_REMOTE_RET, number, 4, &answer, NULL);
+    return answer;
+}
+
+static void rref_call_refused(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
+                              const struct codec_creation *ids, const tenrec_error *why)
+{
     struct rref_owner *o;
-    struct rref_acts acts;
     tenrec_error reported = *why;
 
     rrefs_forget(w, from, msg);
@@ -197,11 +197,8 @@ static void rref_call_refused(struct tenrec_worker *w, tenrec_peer from, struct 
         answer_error(w, from, msg->id, &msg->route, true, why);
     } else {
         peers_blame(&w->peers, w->self.id, &reported);
-        rref_acts_init(&acts);
-        rref_made(o, ids->fork, from, NULL, &reported, &acts);
-        rref_acts_run(&acts);
-        rref_numbers_write(TENREC_MSG_REMOTE_RET, number, 4, &answer, NULL);
-        answer_send(w, from, msg->id, &msg->route, answer, NULL);
+        answer_send(w, from, msg->id, &msg->route, creation_end(o, ids, from, NULL, &reported),
+                    NULL);
     }
     msg->release(msg);
 }
@@ -244,11 +241,8 @@ static bool rref_call_keep(struct tenrec_call *c, const struct tenrec_value *val
 
 static bool rref_call_made(struct tenrec_call *c, const tenrec_error *why, struct tenrec_msg **ret)
 {
-    const struct codec_creation *ids = &c->in.creation;
-    const int64_t number[] = { ids->id.on, ids->id.local, ids->fork.on, ids->fork.local };
     struct rref_owner *o = c->refs->made;
     struct tenrec_value *kept;
-    struct rref_acts acts;
     tenrec_error reported;
     tenrec_status st;
 
@@ -265,28 +259,22 @@ static bool rref_call_made(struct tenrec_call *c, const tenrec_error *why, struc
     kept = c->refs->kept;
     c->refs->kept = NULL;
     c->refs->made = NULL;
-    rref_acts_init(&acts);
     if (why) {
         tenrec_value_drop(kept);
         kept = NULL;
     }
     o->streams = streams_share(c->streams); /* not read before rref_made */
-    rref_made(o, ids->fork, c->from, kept, why ? &reported : NULL, &acts);
-    rref_acts_run(&acts);
-    rref_numbers_write(TENREC_MSG_REMOTE_RET, number, 4, ret, NULL);
+    *ret = creation_end(o, &c->in.creation, c->from, kept, why ? &reported : NULL);
     return true;
 }
 
 static void rref_call_end(struct tenrec_call *c)
 {
     struct rref_call *r = c->refs;
-    struct rref_acts acts;
-    tenrec_error why;
+    struct rref_acts acts = { 0 };
 
     if (r->made) { /* the worker stops: no answer is sent */
-        tenrec_fail(&why, TENREC_ECANCELED, "the worker was shut down");
-        rref_acts_init(&acts);
-        rref_made(r->made, c->in.creation.fork, c->from, NULL, &why, &acts);
+        rref_made(r->made, c->in.creation.fork, c->from, NULL, &rref_shut_down, &acts);
         rref_acts_run(&acts);
     }
     tenrec_rref_drop(r->on);

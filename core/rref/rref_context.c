@@ -15,22 +15,15 @@ static tenrec_error no_memory = { .code = TENREC_ENOMEM,
                                   .worker = -1,
                                   .text = "no memory for the error" };
 
-static const tenrec_error shut_down = { .code = TENREC_ECANCELED,
-                                        .worker = -1,
-                                        .text = "the worker was shut down" };
+const tenrec_error rref_shut_down = { .code = TENREC_ECANCELED,
+                                      .worker = -1,
+                                      .text = "the worker was shut down" };
 
 static const tenrec_error too_late = { .code = TENREC_ETIMEDOUT,
                                        .worker = -1,
                                        .text = "the referenced value was not made in time" };
 
 /* ---- acts --------------------------------------------------------------------- */
-
-void rref_acts_init(struct rref_acts *a)
-{
-    *a = (struct rref_acts){ .dead = NULL };
-    a->last_job = &a->jobs;
-    a->last_ready = &a->ready;
-}
 
 void rref_act_dead(struct rref_acts *acts, struct tenrec_rref *r)
 {
@@ -240,7 +233,7 @@ tenrec_status rref_usable(struct tenrec_rref *r, tenrec_error *err)
             *err = *r->error;
     } else if (u && u->state == USER_DELETED) {
         st = tenrec_fail(err, TENREC_ENOTFOUND, "%s has been deleted here: it can only be dropped",
-                         rref_text(r, text, sizeof text));
+                         tenrec_rref_text(r, text, sizeof text));
     }
     pthread_mutex_unlock(&r->ctx->lock);
     return st;
@@ -254,8 +247,7 @@ struct tenrec_rref *tenrec_rref_share(struct tenrec_rref *r)
     return r;
 }
 
-/* Lock held. */
-static void rref_context_settle(struct tenrec_rref *r, struct rref_acts *acts)
+void rref_settle(struct tenrec_rref *r, struct rref_acts *acts)
 {
     if (r->is_owner)
         rref_owner_settle(rref_owner_of(r), acts);
@@ -269,11 +261,11 @@ void rref_release(struct tenrec_rref *r, struct rref_acts *acts)
 
     pthread_mutex_lock(&ctx->lock);
     r->handles--;
-    rref_context_settle(r, acts);
+    rref_settle(r, acts);
     pthread_mutex_unlock(&ctx->lock);
 }
 
-const char *rref_text(const struct tenrec_rref *r, char *buf, size_t len)
+const char *tenrec_rref_text(const struct tenrec_rref *r, char *buf, size_t len)
 {
     snprintf(buf, len, "RRef(created_on=%" PRId64 ", local_id=%" PRId64 ") of '%s'", r->id.on,
              r->id.local, rref_context_name(r->ctx, r->owner));
@@ -324,7 +316,7 @@ bool rref_wait(struct tenrec_rref *r, struct rref_waiter *w)
     w->late_at = NULL;
     pthread_mutex_lock(&ctx->lock);
     ready = !ctx->worker || is_ready(r);
-    w->why = is_ready(r) ? r->error : &shut_down;
+    w->why = is_ready(r) ? r->error : &rref_shut_down;
     if (!ready) {
         *r->last_waiter = w;
         r->last_waiter = &w->next;
@@ -345,7 +337,7 @@ static void act_ready(struct rref_acts *acts, struct rref_waiter *w, const tenre
     unlink_late(w);
     w->why = why;
     w->next = NULL;
-    *acts->last_ready = w;
+    *(acts->last_ready ? acts->last_ready : &acts->ready) = w;
     acts->last_ready = &w->next;
 }
 
@@ -411,7 +403,7 @@ void rref_job_start(struct rref_job *job, struct rref_context *ctx, struct tenre
     ctx->n_jobs++;
     if (ref)
         ref->jobs++;
-    *acts->last_job = job;
+    *(acts->last_job ? acts->last_job : &acts->jobs) = job;
     acts->last_job = &job->next;
 }
 
@@ -459,7 +451,7 @@ void rref_job_done(struct rref_job *job, const tenrec_error *why, struct rref_ac
         r->jobs--;
         if (job->type == TENREC_MSG_RREF_FORK_REQUEST)
             fork_request_done(rref_user_of(r), why, acts);
-        rref_context_settle(r, acts);
+        rref_settle(r, acts);
     }
     pthread_cond_broadcast(&ctx->changed);
     pthread_mutex_unlock(&ctx->lock);

@@ -15,7 +15,6 @@
 
 #include "base/hash.h"
 #include "call/call.h"
-#include "rref/rref_counts.h"
 #include "rref/rref_forks.h"
 #include "tensor/handle.h"
 
@@ -136,11 +135,23 @@ struct rref_context {
     struct loop_timer *timer;   /* for these two; owns. NULL in unit tests */
 };
 
-/* Effects of a change, in order. */
+/* Effects of a change, in order; none when zeroed. */
 struct rref_acts {
-    struct rref_job *jobs, **last_job;
+    struct rref_job *jobs, **last_job; /* NULL: none */
     struct rref_waiter *ready, **last_ready;
     struct tenrec_rref *dead; /* to free */
+};
+
+/* Counts of references, for users and tests. */
+struct rref_counts {
+    size_t num_owner_rrefs;      /* local values with references */
+    size_t num_forks;            /* references to these, at any worker */
+    size_t num_pending_users;    /* local references, unknown to their owner */
+    size_t num_confirmed_users;  /* ... known to their owner */
+    size_t num_pending_children; /* references in flight to another worker */
+    size_t num_pending_owners;   /* values requested and not made yet */
+    size_t num_pending_futures;  /* control messages in flight or to be retried */
+    size_t num_tombstones;       /* references remembered as deleted */
 };
 
 struct rref_setup {
@@ -152,6 +163,9 @@ struct rref_setup {
     uint64_t session;
     uint32_t gap_ms;
 };
+
+/* Ends what is in progress when the session closes. */
+extern const tenrec_error rref_shut_down;
 
 /* ---- the context ---------------------------------------------------------------- */
 
@@ -185,8 +199,6 @@ static inline struct rref_user *rref_user_of(struct tenrec_rref *r)
 
 /* ---- effects ----------------------------------------------------------------------- */
 
-void rref_acts_init(struct rref_acts *a);
-
 /* Sends the messages, calls the waiters, frees (rref_control.c). No lock held. */
 void rref_acts_run(struct rref_acts *a);
 
@@ -215,13 +227,10 @@ uint64_t rref_expire(struct rref_context *ctx, uint64_t now_ns, struct rref_acts
 
 /* ---- the owner's side ---------------------------------------------------------------- */
 
-/* Makes a reference to a local value (taken always). */
+/* Makes a reference to a local value (taken always). NULL: to a value that a call to this worker
+ * will make; with a fork of its own id until rref_made. */
 tenrec_status rref_local(struct rref_context *ctx, struct tenrec_value *value,
                          struct tenrec_rref **ret, tenrec_error *err);
-
-/* Makes a reference to a value that a call to this worker will make; with a fork of its own id
- * until rref_made. */
-tenrec_status rref_self(struct rref_context *ctx, struct tenrec_rref **ret, tenrec_error *err);
 
 enum rref_making {
     RREF_MAKE,     /* run the function; *ret is held for it */
@@ -255,7 +264,7 @@ void rref_user_deleted(struct rref_context *ctx, struct rref_id id, struct rref_
 tenrec_status rref_user_new(struct rref_context *ctx, tenrec_peer owner, struct rref_user **ret,
                             tenrec_error *err);
 
-/* The creation of a user, or of an owner by rref_self, ended. */
+/* The creation of a user, or of an owner of this worker, ended. */
 void rref_created(struct tenrec_rref *r, const tenrec_error *why, struct rref_acts *acts);
 
 /* Makes a reference for `to`, to be sent there. errors: as rref_usable, ENOMEM */
@@ -302,8 +311,5 @@ tenrec_status rref_wait_released(struct rref_context *ctx, uint64_t until_ns, te
 /* Calls `report` for each leak: references of others to our values, and our handles that were not
  * dropped. Returns the number of leaks. */
 size_t rref_leaks(struct rref_context *ctx, void (*report)(void *arg, const char *text), void *arg);
-
-/* "RRef(created_on=0, local_id=7) of 'worker1'". */
-const char *rref_text(const struct tenrec_rref *r, char *buf, size_t len);
 
 #endif

@@ -73,7 +73,7 @@ static void job_end(struct rref_job *job, struct tenrec_worker *w, const tenrec_
 {
     struct rref_context *ctx = job->ctx;
     const bool counted = job->tries > 0;
-    struct rref_acts acts;
+    struct rref_acts acts = { 0 };
     tenrec_error reported;
 
     if (why) {
@@ -85,7 +85,6 @@ static void job_end(struct rref_job *job, struct tenrec_worker *w, const tenrec_
                      "%s to '%s': %s", job_name(job), rref_context_name(ctx, job->to),
                      reported.text);
     }
-    rref_acts_init(&acts);
     rref_job_done(job, why ? &reported : NULL, &acts);
     rref_acts_run(&acts);
     if (w && counted)
@@ -195,29 +194,23 @@ static void job_try(struct rref_job *job)
     worker_leave(w);
 }
 
-static void run_ready(struct rref_waiter *w)
-{
-    struct rref_waiter *next;
-
-    for (; w; w = next) {
-        next = w->next;
-        w->ready(w, w->why);
-    }
-}
-
 void rref_acts_run(struct rref_acts *a)
 {
     struct rref_acts now = *a;
     struct rref_job *job, *next_job;
+    struct rref_waiter *w, *next_waiter;
     struct tenrec_rref *r, *next;
 
-    rref_acts_init(a);
+    *a = (struct rref_acts){ 0 };
     for (job = now.jobs; job; job = next_job) {
         next_job = job->next;
         job->next = NULL;
         job_try(job);
     }
-    run_ready(now.ready);
+    for (w = now.ready; w; w = next_waiter) {
+        next_waiter = w->next;
+        w->ready(w, w->why);
+    }
     for (r = now.dead; r; r = next) {
         next = r->next;
         rref_free(r);
@@ -247,12 +240,11 @@ static void on_timer(void *arg)
 {
     struct rref_context *ctx = arg;
     uint64_t now_ns = clock_now_ns(), next_job = CLOCK_NEVER, next_wait;
-    struct rref_acts acts;
+    struct rref_acts acts = { 0 };
     struct rref_job *job;
 
     while ((job = job_next_due(ctx, now_ns, &next_job)))
         job_try(job);
-    rref_acts_init(&acts);
     next_wait = rref_expire(ctx, now_ns, &acts);
     rref_acts_run(&acts);
     if (next_job < next_wait)
@@ -278,7 +270,7 @@ static tenrec_status rref_control_handle(struct rref_context *ctx, tenrec_peer f
 {
     int64_t n[CONTROL_NUMBERS];
     struct rref_id id, fork;
-    struct rref_acts acts;
+    struct rref_acts acts = { 0 };
     tenrec_status st = rref_numbers_read(msg, CONTROL_NUMBERS, n, err);
 
     if (st == TENREC_OK && from < 0)
@@ -287,7 +279,6 @@ static tenrec_status rref_control_handle(struct rref_context *ctx, tenrec_peer f
         return st;
     id = (struct rref_id){ n[0], n[1] };
     fork = (struct rref_id){ n[2], n[3] };
-    rref_acts_init(&acts);
     if (msg->type == TENREC_MSG_RREF_FORK_REQUEST)
         st = rref_fork_requested(ctx, id, fork, from, err);
     else if (msg->type == TENREC_MSG_RREF_CHILD_ACCEPT)
@@ -332,13 +323,10 @@ void rrefs_stop(struct tenrec_worker *w)
 {
     struct rref_context *ctx = w->rrefs;
     struct rref_job *job, *next;
-    struct rref_acts acts;
-    tenrec_error why;
+    struct rref_acts acts = { 0 };
 
     if (!ctx)
         return;
-    tenrec_fail(&why, TENREC_ECANCELED, "the worker was shut down");
-    rref_acts_init(&acts);
     rref_context_close(ctx, &acts);
     rref_acts_run(&acts);
     pthread_mutex_lock(&ctx->lock);
@@ -347,7 +335,7 @@ void rrefs_stop(struct tenrec_worker *w)
     pthread_mutex_unlock(&ctx->lock);
     for (; job; job = next) {
         next = job->next;
-        job_end(job, w, &why);
+        job_end(job, w, &rref_shut_down);
     }
 }
 
@@ -364,14 +352,13 @@ void rrefs_drop(struct tenrec_worker *w)
 size_t rrefs_lost(struct tenrec_worker *w, tenrec_peer peer, bool report, const tenrec_error *why)
 {
     struct rref_released n;
-    struct rref_acts acts;
+    struct rref_acts acts = { 0 };
     tenrec_rrefs_released_fn *fn;
     struct future_scope *scope;
     void *arg;
 
     if (peer < 0)
         return 0;
-    rref_acts_init(&acts);
     n = rref_peer_lost(w->rrefs, peer, why, &acts);
     rref_acts_run(&acts);
     rrefs_arm(w->rrefs, clock_now_ns());

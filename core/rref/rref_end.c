@@ -7,10 +7,6 @@
 
 #include "base/clock.h"
 
-static const tenrec_error shut_down = { .code = TENREC_ECANCELED,
-                                        .worker = -1,
-                                        .text = "the worker was shut down" };
-
 /* ---- a lost worker ----------------------------------------------------------- */
 
 void rref_peer_gone(struct rref_context *ctx, tenrec_peer peer)
@@ -83,32 +79,25 @@ static bool rref_end_pending(struct rref_context *ctx, char *text, size_t len)
     for (struct rref_user *u = ctx->users; u; u = u->hh.next)
         if (u->state == USER_PENDING) {
             snprintf(text, len, "%s has not been confirmed by its owner",
-                     rref_text(&u->ref, name, sizeof name));
+                     tenrec_rref_text(&u->ref, name, sizeof name));
             return true;
         }
     if (ctx->children)
         snprintf(text, len, "'%s' has not accepted %s", rref_context_name(ctx, ctx->children->to),
-                 rref_text(&ctx->children->parent->ref, name, sizeof name));
+                 tenrec_rref_text(&ctx->children->parent->ref, name, sizeof name));
     return ctx->children != NULL;
-}
-
-static void store_holder(void *arg, struct rref_id fork, tenrec_peer holder)
-{
-    (void)fork;
-    *(tenrec_peer *)arg = holder;
 }
 
 /* Names a reference to a value of ours. Returns false if there is none, and no job. Lock held. */
 static bool rref_end_referred(struct rref_context *ctx, char *text, size_t len)
 {
     char name[TENREC_RREF_TEXT_MAX];
-    tenrec_peer holder = -1;
 
     for (struct rref_owner *o = ctx->owners; o && ctx->n_forks > 0; o = o->hh.next)
         if (o->forks.n > 0) {
-            rref_forks_each(&o->forks, store_holder, &holder);
-            snprintf(text, len, "'%s' still refers to %s", rref_context_name(ctx, holder),
-                     rref_text(&o->ref, name, sizeof name));
+            snprintf(text, len, "'%s' still refers to %s",
+                     rref_context_name(ctx, o->forks.table->holder),
+                     tenrec_rref_text(&o->ref, name, sizeof name));
             return true;
         }
     if (ctx->n_jobs > 0)
@@ -145,18 +134,17 @@ tenrec_status rref_wait_released(struct rref_context *ctx, uint64_t until_ns, te
 struct leak_report {
     void (*report)(void *arg, const char *text);
     void *arg;
-    const struct tenrec_rref *ref;
     size_t n;
 };
 
-static void report_fork(void *arg, struct rref_id fork, tenrec_peer holder)
+static void report_fork(struct leak_report *leaks, const struct tenrec_rref *r,
+                        const struct rref_forks_entry *e)
 {
-    struct leak_report *leaks = arg;
     char name[TENREC_RREF_TEXT_MAX], text[sizeof name + 256];
 
     snprintf(text, sizeof text, "'%s' still refers to %s with fork (%" PRId64 ", %" PRId64 ")",
-             rref_context_name(leaks->ref->ctx, holder), rref_text(leaks->ref, name, sizeof name),
-             fork.on, fork.local);
+             rref_context_name(r->ctx, e->holder), tenrec_rref_text(r, name, sizeof name),
+             e->fork.on, e->fork.local);
     leaks->report(leaks->arg, text);
     leaks->n++;
 }
@@ -165,7 +153,7 @@ static void report_handle(struct leak_report *leaks, const struct tenrec_rref *r
 {
     char name[TENREC_RREF_TEXT_MAX], text[sizeof name + 256];
 
-    rref_text(r, name, sizeof name);
+    tenrec_rref_text(r, name, sizeof name);
     if (r->line > 0)
         snprintf(text, sizeof text, "%s, made at %s:%d, was not dropped", name, r->file, r->line);
     else
@@ -177,12 +165,12 @@ static void report_handle(struct leak_report *leaks, const struct tenrec_rref *r
 
 size_t rref_leaks(struct rref_context *ctx, void (*report)(void *arg, const char *text), void *arg)
 {
-    struct leak_report leaks = { report, arg, NULL, 0 };
+    struct leak_report leaks = { report, arg, 0 };
 
     pthread_mutex_lock(&ctx->lock);
     for (struct rref_owner *o = ctx->owners; o; o = o->hh.next) {
-        leaks.ref = &o->ref;
-        rref_forks_each(&o->forks, report_fork, &leaks);
+        for (const struct rref_forks_entry *e = o->forks.table; e; e = e->hh.next)
+            report_fork(&leaks, &o->ref, e);
         if (o->ref.handles > (o->making ? 1U : 0U) && !o->ref.waiters)
             report_handle(&leaks, &o->ref);
     }
@@ -211,16 +199,16 @@ void rref_context_close(struct rref_context *ctx, struct rref_acts *acts)
     {
         ctx->n_forks -= o->forks.n;
         rref_forks_finish(&o->forks);
-        rref_ready(&o->ref, &shut_down, acts);
+        rref_ready(&o->ref, &rref_shut_down, acts);
         rref_owner_settle(o, acts);
     }
     HASH_ITER(hh, ctx->users, u, next_user)
     {
         if (u->state == USER_PENDING) {
             u->state = USER_FAILED;
-            rref_set_error(&u->ref, &shut_down);
+            rref_set_error(&u->ref, &rref_shut_down);
         }
-        rref_ready(&u->ref, &shut_down, acts);
+        rref_ready(&u->ref, &rref_shut_down, acts);
         rref_user_settle(u, acts);
     }
     pthread_cond_broadcast(&ctx->changed);

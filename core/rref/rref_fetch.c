@@ -304,7 +304,7 @@ tenrec_status tenrec_rref_local_value(struct tenrec_rref *r, int64_t ms,
 
     if (!o)
         return tenrec_fail(err, TENREC_EINVAL, "%s: local_value is for its owner; use to_here here",
-                           rref_text(r, text, sizeof text));
+                           tenrec_rref_text(r, text, sizeof text));
     pthread_mutex_lock(&r->ctx->lock);
     *ret = o->done && !r->error ? o->value : NULL;
     pthread_mutex_unlock(&r->ctx->lock);

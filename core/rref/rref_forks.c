@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rref/rref_forks.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
-#include "base/hash.h"
 #include "base/memory.h"
-
-struct rref_forks_entry {
-    struct rref_id fork;
-    tenrec_peer holder;
-    UT_hash_handle hh;
-};
 
 bool rref_forks_add(struct rref_forks *f, struct rref_id fork, tenrec_peer holder)
 {
@@ -75,13 +67,6 @@ size_t rref_forks_remove_of(struct rref_forks *f, tenrec_peer holder)
     return n;
 }
 
-void rref_forks_each(const struct rref_forks *f,
-                     void (*fn)(void *arg, struct rref_id fork, tenrec_peer holder), void *arg)
-{
-    for (const struct rref_forks_entry *e = f->table; e; e = e->hh.next)
-        fn(arg, e->fork, e->holder);
-}
-
 void rref_forks_finish(struct rref_forks *f)
 {
     struct rref_forks_entry *e, *next;
@@ -99,34 +84,25 @@ struct tomb_key {
 
 struct rref_tomb {
     struct tomb_key key;
-    struct rref_tomb *younger;
     UT_hash_handle hh;
 };
-
-static bool is_there(const struct rref_tombs *t, const struct tomb_key *key)
-{
-    struct rref_tomb *e;
-
-    /* The analyzer does not see that all 40 bytes of the key are set. */
-    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
-    HASH_FIND(hh, t->table, key, sizeof *key, e);
-    return e != NULL;
-}
 
 bool rref_tombs_has(const struct rref_tombs *t, struct rref_id id, struct rref_id fork,
                     tenrec_peer holder)
 {
-    return is_there(t, &(struct tomb_key){ id, fork, holder });
+    const struct tomb_key key = { id, fork, holder };
+    struct rref_tomb *e;
+
+    /* The analyzer does not see that all 40 bytes of the key are set. */
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
+    HASH_FIND(hh, t->table, &key, sizeof key, e);
+    return e != NULL;
 }
 
 static void forget_oldest(struct rref_tombs *t)
 {
-    struct rref_tomb *e = t->oldest;
+    struct rref_tomb *e = t->table;
 
-    assert(e && t->table);
-    t->oldest = e->younger;
-    if (!t->oldest)
-        t->youngest = NULL;
     HASH_DEL(t->table, e);
     free(e);
     t->n--;
@@ -145,17 +121,12 @@ void rref_tombs_add(struct rref_tombs *t, struct rref_id id, struct rref_id fork
         free(e);
         return;
     }
-    if (t->youngest)
-        t->youngest->younger = e;
-    else
-        t->oldest = e;
-    t->youngest = e;
     if (++t->n > RREF_TOMBS_MAX)
         forget_oldest(t);
 }
 
 void rref_tombs_finish(struct rref_tombs *t)
 {
-    while (t->oldest)
+    while (t->table)
         forget_oldest(t);
 }

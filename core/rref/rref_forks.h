@@ -7,14 +7,16 @@
 #include <stddef.h>
 #include <tenrec/error.h>
 
+#include "base/hash.h"
 #include "codec/rref_id.h"
-
-struct rref_forks_entry;
-struct rref_tomb;
 
 /* The forks of a value, and the holder of each. */
 struct rref_forks {
-    struct rref_forks_entry *table;
+    struct rref_forks_entry {
+        struct rref_id fork;
+        tenrec_peer holder;
+        UT_hash_handle hh;
+    } * table;
     size_t n;
 };
 
@@ -28,8 +30,6 @@ size_t rref_forks_remove_of(struct rref_forks *f, tenrec_peer holder);
 /* Returns the worker that holds `fork`; -1 if no worker does. */
 tenrec_peer rref_forks_holder(const struct rref_forks *f, struct rref_id fork);
 
-void rref_forks_each(const struct rref_forks *f,
-                     void (*fn)(void *arg, struct rref_id fork, tenrec_peer holder), void *arg);
 void rref_forks_finish(struct rref_forks *f);
 
 /* The last RREF_TOMBS_MAX deleted forks of any value, each with the worker that deleted it. A late
@@ -38,8 +38,7 @@ void rref_forks_finish(struct rref_forks *f);
 enum { RREF_TOMBS_MAX = 8192 };
 
 struct rref_tombs {
-    struct rref_tomb *table;
-    struct rref_tomb *oldest, *youngest;
+    struct rref_tomb *table; /* the oldest is first */
     size_t n;
 };
 

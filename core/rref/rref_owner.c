@@ -77,55 +77,36 @@ static tenrec_status rref_owner_closed(tenrec_error *err)
     return tenrec_fail(err, TENREC_ESHUTDOWN, "the worker has been shut down");
 }
 
-static tenrec_status rref_owner_make(struct rref_context *ctx, bool with_fork,
-                                     struct rref_owner **ret, tenrec_error *err)
+tenrec_status rref_no_memory(tenrec_error *err)
 {
-    struct rref_owner *o = NULL;
-
-    if (!ctx->worker)
-        return rref_owner_closed(err);
-    o = owner_new(ctx, rref_new_id(ctx));
-    if (o && with_fork && !rref_owner_add_fork(o, o->ref.id, ctx->me)) {
-        HASH_DEL(ctx->owners, o);
-        rref_free(&o->ref);
-        o = NULL;
-    }
-    if (!o)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a remote reference");
-    o->ref.handles = 1;
-    *ret = o;
-    return TENREC_OK;
+    return tenrec_fail(err, TENREC_ENOMEM, "no memory for a remote reference");
 }
 
 tenrec_status rref_local(struct rref_context *ctx, struct tenrec_value *value,
                          struct tenrec_rref **ret, tenrec_error *err)
 {
     struct rref_owner *o = NULL;
-    tenrec_status st;
+    tenrec_status st = TENREC_OK;
 
     pthread_mutex_lock(&ctx->lock);
-    st = rref_owner_make(ctx, false, &o, err);
+    if (!ctx->worker)
+        st = rref_owner_closed(err);
+    else if (!(o = owner_new(ctx, rref_new_id(ctx))))
+        st = rref_no_memory(err);
+    if (o && !value && !rref_owner_add_fork(o, o->ref.id, ctx->me)) {
+        HASH_DEL(ctx->owners, o);
+        rref_free(&o->ref);
+        st = rref_no_memory(err);
+    }
     if (st == TENREC_OK) {
+        o->ref.handles = 1;
         o->value = value;
-        o->done = true;
+        o->done = value != NULL;
         *ret = &o->ref;
     }
     pthread_mutex_unlock(&ctx->lock);
     if (st != TENREC_OK)
         tenrec_value_drop(value);
-    return st;
-}
-
-tenrec_status rref_self(struct rref_context *ctx, struct tenrec_rref **ret, tenrec_error *err)
-{
-    struct rref_owner *o = NULL;
-    tenrec_status st;
-
-    pthread_mutex_lock(&ctx->lock);
-    st = rref_owner_make(ctx, true, &o, err);
-    if (st == TENREC_OK)
-        *ret = &o->ref;
-    pthread_mutex_unlock(&ctx->lock);
     return st;
 }
 
@@ -258,11 +239,10 @@ tenrec_status rref_find(struct rref_context *ctx, struct rref_id id, struct rref
 tenrec_status rref_fork_requested(struct rref_context *ctx, struct rref_id id, struct rref_id fork,
                                   tenrec_peer from, tenrec_error *err)
 {
-    struct rref_acts acts;
+    struct rref_acts acts = { 0 };
     struct rref_owner *o = NULL;
     tenrec_status st;
 
-    rref_acts_init(&acts);
     pthread_mutex_lock(&ctx->lock);
     st = rref_owner_await(ctx, id, fork, from, &o, err);
     if (st == TENREC_OK && !rref_owner_add_fork(o, fork, from))

@@ -20,9 +20,8 @@ struct creation {
 
 static void creation_end(struct tenrec_rref *r, const tenrec_error *why)
 {
-    struct rref_acts acts;
+    struct rref_acts acts = { 0 };
 
-    rref_acts_init(&acts);
     rref_created(r, why, &acts);
     rref_acts_run(&acts);
 }
@@ -44,7 +43,7 @@ static tenrec_status new_ref(struct tenrec_worker *w, tenrec_peer to, struct ten
     tenrec_status st;
 
     if (to == w->self.id) {
-        st = rref_self(w->rrefs, ret, err);
+        st = rref_local(w->rrefs, NULL, ret, err);
         if (st == TENREC_OK)
             *ids = (struct codec_creation){ (*ret)->id, (*ret)->id };
         return st;

@@ -7,6 +7,8 @@
 
 struct rref_id rref_new_id(struct rref_context *ctx);
 
+tenrec_status rref_no_memory(tenrec_error *err); /* the error of a reference */
+
 /* Fills in a new reference; shares the context. */
 void rref_init(struct tenrec_rref *r, struct rref_context *ctx, struct rref_id id,
                tenrec_peer owner, bool is_owner);
@@ -32,6 +34,7 @@ void rref_job_expedite(struct rref_job *job);
 /* Frees the reference, or begins its user delete, once it is not needed any more. */
 void rref_owner_settle(struct rref_owner *o, struct rref_acts *acts);
 void rref_user_settle(struct rref_user *u, struct rref_acts *acts);
+void rref_settle(struct tenrec_rref *r, struct rref_acts *acts); /* either */
 
 /* Returns true if the peer has left the group. Its requests may still be in flight. */
 static inline bool rref_is_gone(const struct rref_context *ctx, tenrec_peer peer)

@@ -7,11 +7,6 @@
 
 #include "base/memory.h"
 
-static tenrec_status user_no_memory(tenrec_error *err)
-{
-    return tenrec_fail(err, TENREC_ENOMEM, "no memory for a remote reference");
-}
-
 static struct rref_user *user_new(struct rref_context *ctx, const struct rref_fork *f)
 {
     struct rref_user *u = memory_new(1, sizeof *u);
@@ -42,7 +37,7 @@ tenrec_status rref_user_new(struct rref_context *ctx, tenrec_peer owner, struct 
     if (!ctx->worker)
         st = tenrec_fail(err, TENREC_ESHUTDOWN, "the worker has been shut down");
     else if (!(*ret = user_new(ctx, &f)))
-        st = user_no_memory(err);
+        st = rref_no_memory(err);
     pthread_mutex_unlock(&ctx->lock);
     return st;
 }
@@ -71,22 +66,14 @@ void rref_user_settle(struct rref_user *u, struct rref_acts *acts)
     rref_act_dead(acts, &u->ref);
 }
 
-/* The error of a reference whose creation failed. */
-static void creation_error(const struct tenrec_rref *r, const tenrec_error *why, tenrec_error *ret)
-{
-    *ret = *why;
-    tenrec_error_prefix(ret,
-                        "RRef creation by remote() on '%s' failed, the value may not exist "
-                        "there",
-                        rref_context_name(r->ctx, r->owner));
-}
-
 static void creation_failed(struct tenrec_rref *r, const tenrec_error *why, struct rref_acts *acts)
 {
     struct rref_owner *o = rref_owner_of(r);
-    tenrec_error reported;
+    tenrec_error reported = *why;
 
-    creation_error(r, why, &reported);
+    tenrec_error_prefix(&reported,
+                        "RRef creation by remote() on '%s' failed, the value may not exist there",
+                        rref_context_name(r->ctx, r->owner));
     if (!o) {
         rref_user_of(r)->state = USER_FAILED;
     } else {
@@ -113,10 +100,7 @@ void rref_created(struct tenrec_rref *r, const tenrec_error *why, struct rref_ac
         }
     }
     r->handles--; /* of the creation */
-    if (u)
-        rref_user_settle(u, acts);
-    else
-        rref_owner_settle(rref_owner_of(r), acts);
+    rref_settle(r, acts);
     pthread_mutex_unlock(&ctx->lock);
 }
 
@@ -129,12 +113,12 @@ static tenrec_status add_child(struct rref_user *u, struct rref_id fork, tenrec_
     struct rref_child *c = memory_new(1, sizeof *c);
 
     if (!c)
-        return user_no_memory(err);
+        return rref_no_memory(err);
     *c = (struct rref_child){ .fork = fork, .parent = u, .to = to };
     HASH_ADD(hh, ctx->children, fork, sizeof c->fork, c);
     if (!hash_has(c)) {
         free(c);
-        return user_no_memory(err);
+        return rref_no_memory(err);
     }
     u->children++;
     return TENREC_OK;
@@ -161,7 +145,7 @@ tenrec_status rref_fork_for(struct tenrec_rref *r, tenrec_peer to, struct rref_f
     } else if (u) {
         st = add_child(u, ret->fork, to, err);
     } else if (!rref_owner_add_fork(rref_owner_of(r), ret->fork, to)) {
-        st = user_no_memory(err);
+        st = rref_no_memory(err);
     }
     pthread_mutex_unlock(&ctx->lock);
     return st;
@@ -257,7 +241,7 @@ static tenrec_status arrive_at_user(struct rref_context *ctx, const struct rref_
     }
     u = user_new(ctx, f);
     if (!u)
-        return user_no_memory(err);
+        return rref_no_memory(err);
     if (f->parent == f->owner)
         u->state = USER_CONFIRMED; /* counted by the owner before it was sent */
     else
@@ -282,7 +266,7 @@ tenrec_status rref_arrive(struct rref_context *ctx, const struct rref_fork *f,
         return st;
     }
     if (f->parent != ctx->me && !(accept = memory_new(1, sizeof *accept)))
-        return user_no_memory(err);
+        return rref_no_memory(err);
     st = arrive_at_owner(ctx, f, accept, ret, acts, err);
     if (st != TENREC_OK)
         free(accept);

@@ -34,9 +34,8 @@ struct rref_parcel {
 
 static void parcel_release(struct rref_parcel *p, enum parcel_outcome outcome)
 {
-    struct rref_acts acts;
+    struct rref_acts acts = { 0 };
 
-    rref_acts_init(&acts);
     for (size_t i = 0; i < p->n; i++) {
         if (p->item[i].held)
             rref_release(p->item[i].held, &acts);
@@ -109,14 +108,11 @@ static struct parcel_item *next_item(struct parcel_out *out, struct rref_context
         atomic_fetch_add(&p->ctx->refs, 1);
         out->parcel = p;
     }
-    if (p && p->n == p->room) {
-        more = memory_resize(p->item, p->room * 2 + 2, sizeof *more);
-        if (!more)
-            return NULL;
-        p->item = more;
-        p->room = p->room * 2 + 2;
-    }
-    return p ? &p->item[p->n] : NULL;
+    more = p ? memory_grow(p->item, p->n, &p->room, sizeof *more) : NULL;
+    if (!more)
+        return NULL;
+    p->item = more;
+    return &more[p->n];
 }
 
 static tenrec_status rref_out_fork(struct codec_refs *refs, struct tenrec_rref *r, bool deref,
@@ -264,7 +260,6 @@ tenrec_status rrefs_take(struct tenrec_worker *w, tenrec_peer from, const struct
     struct incoming t = { .w = w, .from = from, .deref = deref ? v : NULL };
     tenrec_status st;
 
-    rref_acts_init(&t.acts);
     st = resolve_values(&t, values, n, err);
     if (st != TENREC_OK) {
         t.refuse = true;
@@ -282,7 +277,6 @@ void rrefs_forget(struct tenrec_worker *w, tenrec_peer from, const struct tenrec
 
     if (from < 0 || !codec_may_refer(msg))
         return;
-    rref_acts_init(&t.acts);
     if (msg->type & TENREC_MSG_RESPONSE_BIT) {
         if (codec_read_value_refs(msg, &value, &refers, NULL) == TENREC_OK)
             resolve_values(&t, value, 1, NULL);

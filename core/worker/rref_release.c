@@ -14,37 +14,37 @@
 
 enum { LEAKS_LOGGED = 10 }; /* one by one; further leaks are counted */
 
+static void rrefs_delete_users(struct tenrec_worker *w, bool orphans)
+{
+    struct rref_acts acts = { 0 };
+
+    rref_delete_users(w->rrefs, orphans, &acts);
+    rref_acts_run(&acts);
+}
+
 tenrec_status rrefs_flush(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
 {
     struct rref_counts n = rref_context_count(w->rrefs);
     int64_t mine = (int64_t)(n.num_forks + n.num_pending_users + n.num_confirmed_users +
                              n.num_pending_children);
     int64_t all = 0;
-    struct rref_acts acts;
     tenrec_status st = membership_sum(w->membership, &mine, 1, deadline_ns, &all, err);
 
     if (st != TENREC_OK || all == 0)
         return st;
     /* No message is in flight in the group: a fork that has not arrived never will. */
-    rref_acts_init(&acts);
-    rref_delete_users(w->rrefs, true, &acts);
-    rref_acts_run(&acts);
+    rrefs_delete_users(w, true);
     return worker_quiesce(w, deadline_ns, err);
 }
 
 void rrefs_release(struct tenrec_worker *w)
 {
-    struct rref_acts acts;
-
-    rref_acts_init(&acts);
-    rref_delete_users(w->rrefs, false, &acts);
-    rref_acts_run(&acts);
+    rrefs_delete_users(w, false);
 }
 
 tenrec_status tenrec_rref_release_all(struct tenrec_worker *w, int64_t ms, tenrec_error *err)
 {
     struct pool *pool = thread_state.pool;
-    struct rref_acts acts;
     uint64_t until;
     tenrec_status st;
 
@@ -59,9 +59,7 @@ tenrec_status tenrec_rref_release_all(struct tenrec_worker *w, int64_t ms, tenre
         if (pool)
             pool_block_begin(pool);
         st = rref_wait_settled(w->rrefs, until, err);
-        rref_acts_init(&acts);
-        rref_delete_users(w->rrefs, false, &acts);
-        rref_acts_run(&acts);
+        rrefs_delete_users(w, false);
         if (st == TENREC_OK)
             st = rref_wait_released(w->rrefs, until, err);
         if (pool)

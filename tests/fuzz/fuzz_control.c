@@ -239,12 +239,11 @@ static void peer_is_lost(tenrec_peer peer)
 
 static void time_passes(struct tenrec_worker *w, uint64_t ms)
 {
-    struct rref_acts acts;
+    struct rref_acts acts = { 0 };
 
     fake.now_ns += ms * 1000000;
     call_expire(w);
     gather_expire(w);
-    rref_acts_init(&acts);
     rref_expire(w->rrefs, fake.now_ns, &acts);
     rref_acts_run(&acts);
     if (!w->monitor)

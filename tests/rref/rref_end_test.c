@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* References when workers are lost, sends fail, and sessions end. */
 #include "../support/functions.h"
-#include "rref/rref_counts.h"
 #include "rref_support.h"
 
 #include "../testing.h"
@@ -191,7 +190,7 @@ TEST_WITH(control_messages_to_a_dead_worker_end_at_once, open_three_patient, clo
         assert_int_not_equal(tenrec_rref_to_here(r, NULL, NULL, &err), TENREC_OK);
         tenrec_rref_drop(r);
     }
-    assert_becomes(rrefs_count(c.worker[0]).num_pending_futures == 0);
+    assert_becomes(counts_of(c.worker[0]).num_pending_futures == 0);
 }
 
 /* ---- the end of a session ---------------------------------------------------------- */

@@ -106,7 +106,7 @@ static void act(int at, struct rref_acts *acts)
         next = r->next;
         rref_free(r);
     }
-    rref_acts_init(acts);
+    *acts = (struct rref_acts){ 0 };
 }
 
 static void open_world(const struct plan *p)
@@ -133,7 +133,7 @@ static void open_world(const struct plan *p)
 /* All is delivered and dropped: nothing may be left. */
 static void close_world(void)
 {
-    struct rref_acts acts;
+    struct rref_acts acts = { 0 };
 
     for (int i = 0; i < WORKERS; i++) {
         struct rref_counts n = rref_context_count(ctx[i]);
@@ -146,7 +146,6 @@ static void close_world(void)
                 n.num_pending_children, n.num_pending_owners, n.num_pending_futures);
         assert_null(ctx[i]->owners);
         assert_null(ctx[i]->users);
-        rref_acts_init(&acts);
         rref_context_close(ctx[i], &acts);
         rref_context_drop(ctx[i]);
     }
@@ -156,9 +155,8 @@ static void close_world(void)
 
 static void drop(int at, struct tenrec_rref *r)
 {
-    struct rref_acts acts;
+    struct rref_acts acts = { 0 };
 
-    rref_acts_init(&acts);
     rref_release(r, &acts);
     act(at, &acts);
 }
@@ -186,10 +184,9 @@ static void send_fork(int at, int to, struct tenrec_rref *r)
 
 static void take_control(const struct message *m, int befalls)
 {
-    struct rref_acts acts;
+    struct rref_acts acts = { 0 };
     tenrec_status st = TENREC_OK;
 
-    rref_acts_init(&acts);
     if (m->type == TENREC_MSG_RREF_FORK_REQUEST)
         st = rref_fork_requested(ctx[m->to], m->fork.id, m->fork.fork, m->from, NULL);
     else if (m->type == TENREC_MSG_RREF_CHILD_ACCEPT)
@@ -214,10 +211,9 @@ static void take_control(const struct message *m, int befalls)
 
 static void take_ack(const struct message *m)
 {
-    struct rref_acts acts;
+    struct rref_acts acts = { 0 };
     tenrec_error why;
 
-    rref_acts_init(&acts);
     tenrec_fail(&why, m->status, "refused");
     assert_int_equal(m->status, TENREC_OK); /* no reference may be lost */
     rref_job_done(m->job, m->status ? &why : NULL, &acts);
@@ -237,9 +233,8 @@ static void take_made(const struct message *m)
 {
     const struct tenrec_value nil = tenrec_value_nil();
     struct tenrec_value *v;
-    struct rref_acts acts;
+    struct rref_acts acts = { 0 };
 
-    rref_acts_init(&acts);
     assert_int_equal(tenrec_value_copy(&nil, &v, NULL), TENREC_OK);
     rref_made(m->making, m->fork.fork, m->from, v, NULL, &acts);
     act(m->to, &acts);
@@ -249,25 +244,23 @@ static void take_made(const struct message *m)
 static void take_created(const struct message *m)
 {
     struct tenrec_rref *r = creating;
-    struct rref_acts acts;
+    struct rref_acts acts = { 0 };
     tenrec_error why;
 
     if (!r)
         return; /* an answer after the timeout, or the other way round */
     creating = NULL;
     tenrec_fail(&why, TENREC_ETIMEDOUT, "too late");
-    rref_acts_init(&acts);
     rref_created(r, m->kind == TIMEOUT ? &why : NULL, &acts);
     act(m->to, &acts);
 }
 
 static void take_call(const struct message *m)
 {
-    struct rref_acts acts;
+    struct rref_acts acts = { 0 };
     struct tenrec_rref *r;
     tenrec_error err;
 
-    rref_acts_init(&acts);
     if (rref_arrive(ctx[m->to], &m->fork, &r, &acts, &err) != TENREC_OK)
         fail_msg("%s", err.text);
     act(m->to, &acts);
@@ -287,9 +280,8 @@ static bool may_return(const struct message *m)
 
 static void take_return(const struct message *m)
 {
-    struct rref_acts acts;
+    struct rref_acts acts = { 0 };
 
-    rref_acts_init(&acts);
     rref_child_arrived(ctx[m->to], m->fork.fork, m->from, &acts);
     act(m->to, &acts);
 }
@@ -298,12 +290,11 @@ static void take_return(const struct message *m)
 static void take_fetch(const struct message *m)
 {
     struct rref_owner *o;
-    struct rref_acts acts;
+    struct rref_acts acts = { 0 };
     tenrec_error err;
 
     if (rref_find(ctx[m->to], m->fork.id, m->fork.fork, m->from, &o, &err) != TENREC_OK)
         fail_msg("%s", err.text);
-    rref_acts_init(&acts);
     rref_release(&o->ref, &acts);
     act(m->to, &acts);
     push((struct message){ .kind = DROP, .to = m->from, .ref = m->ref });

@@ -27,8 +27,8 @@ static void open_context(void)
                                   .me = ME,
                                   .session = 3 };
 
-    rref_acts_init(&acts);
     assert_int_equal(rref_context_new(&s, &ctx, NULL), TENREC_OK);
+    acts = (struct rref_acts){ 0 };
 }
 
 static void free_dead(void)
@@ -39,7 +39,7 @@ static void free_dead(void)
         next = r->next;
         rref_free(r);
     }
-    rref_acts_init(&acts);
+    acts = (struct rref_acts){ 0 };
 }
 
 static void close_context(void)

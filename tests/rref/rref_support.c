@@ -4,6 +4,8 @@
 #include "../testing.h"
 
 #include "../support/functions.h"
+#include "future/enter.h"
+#include "peer/worker.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -347,7 +349,13 @@ void rref_functions(struct tenrec_worker *w, size_t rank)
 
 struct rref_counts counts_of(struct tenrec_worker *w)
 {
-    return rrefs_count(w);
+    struct rref_counts n = { .num_forks = 0 };
+
+    if (worker_enter(w, NULL) == TENREC_OK) {
+        n = rref_context_count(w->rrefs);
+        worker_leave(w);
+    }
+    return n;
 }
 
 static void pause_a_little(void)
@@ -368,7 +376,7 @@ void wait_owners_and_forks(struct tenrec_worker *w, size_t owners, size_t forks)
     const uint64_t until = now_ms() + CLUSTER_LONG_MS;
     struct rref_counts n;
 
-    while ((n = rrefs_count(w)).num_owner_rrefs != owners || n.num_forks != forks) {
+    while ((n = counts_of(w)).num_owner_rrefs != owners || n.num_forks != forks) {
         if (now_ms() > until)
             fail_msg("%zu owners and %zu forks, expected %zu and %zu", n.num_owner_rrefs,
                      n.num_forks, owners, forks);
@@ -381,7 +389,7 @@ void wait_flushed(struct tenrec_worker *w)
     const uint64_t until = now_ms() + CLUSTER_LONG_MS;
     struct rref_counts n;
 
-    while ((n = rrefs_count(w)).num_pending_users || n.num_pending_children ||
+    while ((n = counts_of(w)).num_pending_users || n.num_pending_children ||
            n.num_pending_futures) {
         if (now_ms() > until)
             fail_msg("%zu users, %zu children and %zu messages are pending", n.num_pending_users,
