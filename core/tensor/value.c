@@ -2,6 +2,7 @@
 /* value.c - names of values, reading by type text, deep copies. */
 #include <tenrec/value.h>
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include <tenrec/rref.h>
@@ -26,32 +27,14 @@ const char *tenrec_value_type_name(uint32_t type)
 
 /* ---- reading by type text ------------------------------------------------- */
 
-/* Returns the type of a letter; -1 for an unknown letter, -2 for any type. */
-static int letter_type(char letter)
-{
-    switch (letter) {
-    case 'b':
-        return TENREC_VALUE_BOOL;
-    case 'i':
-        return TENREC_VALUE_INT;
-    case 'd':
-        return TENREC_VALUE_DOUBLE;
-    case 's':
-        return TENREC_VALUE_TEXT;
-    case 'y':
-        return TENREC_VALUE_BYTES;
-    case 't':
-        return TENREC_VALUE_TENSOR;
-    case 'r':
-        return TENREC_VALUE_RREF;
-    case 'o':
-        return TENREC_VALUE_OBJECT;
-    case 'v':
-        return -2;
-    default:
-        return -1;
-    }
-}
+enum { ANY_TYPE = -1 };
+
+/* The type of a letter; 0 for an unknown letter. */
+static const signed char letter_type[UCHAR_MAX + 1] = {
+    ['b'] = TENREC_VALUE_BOOL, ['i'] = TENREC_VALUE_INT,    ['d'] = TENREC_VALUE_DOUBLE,
+    ['s'] = TENREC_VALUE_TEXT, ['y'] = TENREC_VALUE_BYTES,  ['t'] = TENREC_VALUE_TENSOR,
+    ['r'] = TENREC_VALUE_RREF, ['o'] = TENREC_VALUE_OBJECT, ['v'] = ANY_TYPE,
+};
 
 static tenrec_status check_count(size_t n, const char *types, tenrec_error *err)
 {
@@ -70,12 +53,12 @@ static tenrec_status check_count(size_t n, const char *types, tenrec_error *err)
 static tenrec_status check_one(const struct tenrec_value *v, size_t number, char letter,
                                tenrec_error *err)
 {
-    int want = letter_type(letter);
+    int want = letter_type[(unsigned char)letter];
 
-    if (want == -1)
+    if (want == 0)
         return tenrec_fail(err, TENREC_EINVAL,
                            "type text has '%c' (one of b i d s y t r o v and | expected)", letter);
-    if (want == -2 || v->type == (uint32_t)want ||
+    if (want == ANY_TYPE || v->type == (uint32_t)want ||
         (want == TENREC_VALUE_DOUBLE && v->type == TENREC_VALUE_INT)) {
         if (want == TENREC_VALUE_TEXT && v->n && memchr(v->u.text, '\0', v->n))
             return tenrec_fail(err, TENREC_EINVAL, "argument %zu is text with a zero byte in it",
@@ -197,6 +180,8 @@ static tenrec_status count_value(const struct tenrec_value *v, int depth,
         return tenrec_fail(err, TENREC_EINVAL, "values are nested deeper than %d", VALUE_DEPTH);
     if (v->flags)
         return value_refuse_flags(v, err);
+    if (v->type >= TENREC_VALUE_TEXT && v->type <= TENREC_VALUE_MAP && !v->u.bytes && v->n)
+        return value_refuse_null(v, err);
     switch (v->type) {
     case TENREC_VALUE_NIL:
     case TENREC_VALUE_BOOL:
@@ -209,25 +194,17 @@ static tenrec_status count_value(const struct tenrec_value *v, int depth,
         size->tensors = true;
         break;
     case TENREC_VALUE_TEXT:
-        if (!v->u.text && v->n)
-            return value_refuse_null(v, err);
         size->text += (size_t)v->n + 1;
         break;
     case TENREC_VALUE_BYTES:
-        if (!v->u.bytes && v->n)
-            return value_refuse_null(v, err);
         size->text += (size_t)v->n;
         break;
     case TENREC_VALUE_ARRAY:
-        if (!v->u.array && v->n)
-            return value_refuse_null(v, err);
         size->items += (size_t)v->n * sizeof *v;
         for (uint64_t i = 0; i < v->n && !status; i++)
             status = count_value(&v->u.array[i], depth + 1, size, err);
         break;
     case TENREC_VALUE_MAP:
-        if (!v->u.map && v->n)
-            return value_refuse_null(v, err);
         size->items += (size_t)v->n * sizeof *v->u.map;
         for (uint64_t i = 0; i < v->n && !status; i++) {
             if (!v->u.map[i].key)
