@@ -10,6 +10,7 @@
 #include "yaml/section.h"
 
 #include <tenrec/config.h>
+#include <tenrec/device.h>
 #include <tenrec/plugin.h>
 
 /* An entry of `backends:` or `stores:` with its environment. All texts are borrowed
@@ -47,14 +48,9 @@ struct config_layer config_store(const struct tenrec_config *config, const char 
 /* "tcp", "env" and others need no plugin. */
 bool config_scheme_is_own(const char *scheme);
 
-struct config_device_pair {
-    struct tenrec_device from; /* the caller's */
-    struct tenrec_device to;   /* the callee's */
-};
-
 struct config_device_map {
-    const char *worker; /* the callee's name */
-    const struct config_device_pair *pair;
+    const char *worker;                    /* the callee's name */
+    const struct tenrec_device_pair *pair; /* of the caller's devices and the callee's */
     size_t n;
 };
 

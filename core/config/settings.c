@@ -160,7 +160,7 @@ static tenrec_status fill_devices(const struct tenrec_config *config, struct set
 static tenrec_status fill_map(const struct node *node, struct arena *arena,
                               struct config_device_map *ret, tenrec_error *err)
 {
-    struct config_device_pair *pair = arena_new(arena, node->n ? node->n : 1, sizeof *pair);
+    struct tenrec_device_pair *pair = arena_new(arena, node->n ? node->n : 1, sizeof *pair);
     char found[120];
 
     ret->worker = arena_text(arena, node->key);

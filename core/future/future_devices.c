@@ -67,19 +67,6 @@ void future_run_on_streams(struct tenrec_future *f, tenrec_future_fn *fn, void *
     streams_drop(own);
 }
 
-/* "cuda:0, cuda:1" */
-static const char *list_text(const struct future_devices *d, char *buf, size_t room)
-{
-    char one[DEVICE_TEXT_MAX];
-    size_t len = 0;
-
-    buf[0] = '\0';
-    for (size_t i = 0; i < d->n && len + DEVICE_TEXT_MAX + 2 < room; i++)
-        len += (size_t)snprintf(buf + len, room - len, "%s%s", i ? ", " : "",
-                                device_text(d->device[i], one));
-    return buf;
-}
-
 tenrec_status future_hand_over(const struct tenrec_future *f, const struct tenrec_value *v,
                                struct streams **ret, tenrec_error *err)
 {
@@ -93,7 +80,8 @@ tenrec_status future_hand_over(const struct tenrec_future *f, const struct tenre
         return tenrec_fail(err, TENREC_EDEVICE,
                            "the value has a tensor on %s, which is none of the future's devices "
                            "(%s)",
-                           device_text(stray, text), list_text(f->devices, list, sizeof list));
+                           device_text(stray, text),
+                           device_list_text(f->devices->device, f->devices->n, list, sizeof list));
     return value_hand_over(v, ret, err);
 }
 
@@ -106,5 +94,5 @@ tenrec_status tenrec_future_order(struct tenrec_future *f, const struct tenrec_s
         return tenrec_fail(err, TENREC_EAGAIN, "the future is not done yet");
     if (!streams_has(f->streams, s->device, &ready))
         return TENREC_OK;
-    return stream_order(&ready, s, err);
+    return tenrec_stream_order(&ready, s, err);
 }

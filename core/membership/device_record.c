@@ -71,7 +71,7 @@ static tenrec_status read_devices(struct bytes_reader *r, struct device_row *ret
 
 static tenrec_status read_map(struct bytes_reader *r, struct device_row *ret, tenrec_error *err)
 {
-    struct device_pair pair;
+    struct tenrec_device_pair pair;
     char worker[TENREC_NAME_MAX + 1];
     tenrec_status st;
     size_t n;

@@ -33,17 +33,6 @@ void devices_free(struct devices *d)
     free(d);
 }
 
-static tenrec_status add_config_map(struct device_row *r, const struct config_device_map *m,
-                                    tenrec_error *err)
-{
-    tenrec_status st = device_row_add(r, m->worker, NULL, 0, err);
-
-    for (size_t i = 0; i < m->n && st == TENREC_OK; i++)
-        st = device_row_add(r, m->worker, &(struct device_pair){ m->pair[i].from, m->pair[i].to },
-                            1, err);
-    return st;
-}
-
 tenrec_status devices_new(const struct config_settings *s, struct devices **ret, tenrec_error *err)
 {
     struct devices *d = NULL;
@@ -58,7 +47,8 @@ tenrec_status devices_new(const struct config_settings *s, struct devices **ret,
     if (s->n_devices > 0)
         st = device_row_set_devices(&d->mine, s->device, s->n_devices, err);
     for (size_t i = 0; i < s->n_device_maps && st == TENREC_OK; i++)
-        st = add_config_map(&d->mine, &s->device_map[i], err);
+        st = device_row_add(&d->mine, s->device_map[i].worker, s->device_map[i].pair,
+                            s->device_map[i].n, err);
     if (st == TENREC_OK)
         *ret = d;
     else
@@ -108,10 +98,7 @@ tenrec_status tenrec_worker_set_device_map(struct tenrec_worker *w, const char *
     }
     if (st == TENREC_OK)
         st = devices_change(w, &d, err);
-    for (size_t i = 0; i < n && st == TENREC_OK; i++)
-        st =
-            device_row_add(&d->mine, to, &(struct device_pair){ pair[i].from, pair[i].to }, 1, err);
-    return st;
+    return st == TENREC_OK && n > 0 ? device_row_add(&d->mine, to, pair, n, err) : st;
 }
 
 tenrec_status tenrec_worker_set_devices(struct tenrec_worker *w, const struct tenrec_device *device,

@@ -150,18 +150,17 @@ static tenrec_status way_room(struct devices *d, tenrec_peer id, tenrec_error *e
 }
 
 /* Sets the ways to and from worker `id`, from our map for it and its map for us. */
-static tenrec_status way_set(struct devices *d, tenrec_peer id, const char *name,
-                             const struct device_map *ours, const struct device_map *theirs,
-                             tenrec_error *err)
+static tenrec_status way_set(struct devices *d, tenrec_peer id, const struct device_map *ours,
+                             const struct device_map *theirs, tenrec_error *err)
 {
     tenrec_status st = way_room(d, id, err);
 
     if (st != TENREC_OK)
         return st;
     way_clear(&d->way[id]);
-    st = device_map_copy(ours, &d->way[id].request, err);
+    st = device_map_copy(ours, false, &d->way[id].request, err);
     if (st == TENREC_OK)
-        st = device_map_reverse(theirs, name, &d->way[id].answer, err);
+        st = device_map_copy(theirs, true, &d->way[id].answer, err);
     if (d->way[id].request.n > 0 || d->way[id].answer.n > 0)
         atomic_store(&d->maps, true);
     return st;
@@ -192,9 +191,8 @@ static tenrec_status devices_agree_use(struct tenrec_worker *w, struct table *t,
     size_t n;
 
     for (size_t i = 0; i < t->n && st == TENREC_OK; i++)
-        st =
-            way_set(d, member[i].id, member[i].name, device_row_map(&t->row[t->me], member[i].name),
-                    device_row_map(&t->row[i], w->self.name), err);
+        st = way_set(d, member[i].id, device_row_map(&t->row[t->me], member[i].name),
+                     device_row_map(&t->row[i], w->self.name), err);
     if (st == TENREC_OK)
         st = device_table_list(t->line, t->n, t->me, &d->used, &n, err);
     if (st != TENREC_OK)
@@ -260,12 +258,12 @@ static tenrec_status use_more(struct tenrec_worker *w, const struct device_map *
         return st;
     /* As if our own maps named them, too. */
     for (size_t i = 0; i < d->n_used; i++) {
-        const struct device_pair pair = { d->used[i], d->used[i] };
+        const struct tenrec_device_pair pair = { d->used[i], d->used[i] };
         if ((st = device_row_add(&now, w->self.name, &pair, 1, err)))
             goto out;
     }
     for (size_t i = 0; i < theirs->n; i++) {
-        const struct device_pair pair = { theirs->pair[i].to, theirs->pair[i].to };
+        const struct tenrec_device_pair pair = { theirs->pair[i].to, theirs->pair[i].to };
         if (theirs->pair[i].to.kind != TENREC_CPU && theirs->pair[i].to.index >= d->mine.count) {
             st = tenrec_fail(err, TENREC_EGROUP, "its device map names cuda:%d: this host has %lld",
                              theirs->pair[i].to.index, (long long)d->mine.count);
@@ -310,7 +308,7 @@ void devices_joined(struct tenrec_worker *w, tenrec_peer id, const char *name, c
         st = use_more(w, theirs, &err);
         pthread_rwlock_wrlock(&d->lock);
         if (st == TENREC_OK)
-            st = way_set(d, id, name, device_row_map(&d->mine, name), theirs, &err);
+            st = way_set(d, id, device_row_map(&d->mine, name), theirs, &err);
         pthread_rwlock_unlock(&d->lock);
         device_row_free(&row);
     }

@@ -19,6 +19,26 @@ const char *device_text(struct tenrec_device d, char buf[DEVICE_TEXT_MAX])
     return buf;
 }
 
+bool device_listed(const struct tenrec_device *device, size_t n, struct tenrec_device d)
+{
+    for (size_t i = 0; i < n; i++)
+        if (device_equal(device[i], d))
+            return true;
+    return false;
+}
+
+const char *device_list_text(const struct tenrec_device *device, size_t n, char *buf, size_t room)
+{
+    char one[DEVICE_TEXT_MAX];
+    size_t len = 0;
+
+    buf[0] = '\0';
+    for (size_t i = 0; i < n && len + DEVICE_TEXT_MAX + 2 < room; i++)
+        len += (size_t)snprintf(buf + len, room - len, "%s%s", i ? ", " : "",
+                                device_text(device[i], one));
+    return buf;
+}
+
 /* ---- rows --------------------------------------------------------------------- */
 
 void device_map_free(struct device_map *m)
@@ -86,11 +106,11 @@ static struct device_map *map_for(struct device_row *r, const char *worker)
     return &grown[r->n_maps++];
 }
 
-static tenrec_status add_pair(struct device_map *m, const struct device_pair *pair,
+static tenrec_status add_pair(struct device_map *m, const struct tenrec_device_pair *pair,
                               tenrec_error *err)
 {
     char from[DEVICE_TEXT_MAX], now[DEVICE_TEXT_MAX], then[DEVICE_TEXT_MAX];
-    struct device_pair *grown;
+    struct tenrec_device_pair *grown;
     struct tenrec_device to;
 
     if (device_map_find(m, pair->from, &to)) {
@@ -111,7 +131,7 @@ static tenrec_status add_pair(struct device_map *m, const struct device_pair *pa
 }
 
 tenrec_status device_row_add(struct device_row *r, const char *worker,
-                             const struct device_pair *pair, size_t n, tenrec_error *err)
+                             const struct tenrec_device_pair *pair, size_t n, tenrec_error *err)
 {
     struct device_map *m = map_for(r, worker);
     tenrec_status st = m ? TENREC_OK : no_memory(err);
@@ -138,26 +158,13 @@ tenrec_status device_row_set_devices(struct device_row *r, const struct tenrec_d
 
 /* ---- the table ------------------------------------------------------------------- */
 
-static bool device_is_known(struct tenrec_device d)
-{
-    return d.kind == TENREC_CPU || d.kind == TENREC_CUDA;
-}
-
 /* The host always exists; with an unknown count every index does. */
 static bool device_exists(struct tenrec_device d, const struct device_row *r)
 {
     if (d.kind == TENREC_CPU)
         return d.index == 0;
-    return device_is_known(d) && d.index >= 0 &&
+    return d.kind == TENREC_CUDA && d.index >= 0 &&
            (r->count == DEVICE_COUNT_UNKNOWN || d.index < r->count);
-}
-
-static bool device_is_listed(struct tenrec_device d, const struct device_row *r)
-{
-    for (size_t i = 0; i < r->n_devices; i++)
-        if (device_equal(r->device[i], d))
-            return true;
-    return false;
 }
 
 /* "it has no devices", "it has cuda:0 to cuda:1". */
@@ -174,29 +181,16 @@ static const char *has_text(const struct device_row *r, char *buf, size_t room)
     return buf;
 }
 
-static const char *list_text(const struct device_row *r, char *buf, size_t room)
-{
-    char one[DEVICE_TEXT_MAX];
-    size_t len = 0;
-
-    buf[0] = '\0';
-    for (size_t i = 0; i < r->n_devices && len + DEVICE_TEXT_MAX + 4 < room; i++)
-        len += (size_t)snprintf(buf + len, room - len, "%s%s", i ? ", " : "",
-                                device_text(r->device[i], one));
-    return buf;
-}
-
 static tenrec_status check_devices(const struct device_line *line, tenrec_error *err)
 {
     const struct device_row *r = line->row;
     char one[DEVICE_TEXT_MAX], has[80];
 
     for (size_t i = 0; i < r->n_devices; i++)
-        for (size_t k = 0; k < i; k++)
-            if (device_equal(r->device[i], r->device[k]))
-                return tenrec_fail(err, TENREC_EGROUP,
-                                   "worker.devices of '%s' names %s twice: name each device once",
-                                   line->name, device_text(r->device[i], one));
+        if (device_listed(r->device, i, r->device[i]))
+            return tenrec_fail(err, TENREC_EGROUP,
+                               "worker.devices of '%s' names %s twice: name each device once",
+                               line->name, device_text(r->device[i], one));
     for (size_t i = 0; i < r->n_devices; i++)
         if (!device_exists(r->device[i], r))
             return tenrec_fail(err, TENREC_EGROUP,
@@ -275,14 +269,14 @@ static tenrec_status check_end(const struct device_line *of, const struct device
     for (size_t i = 0; i < m->n; i++) {
         const struct tenrec_device d = target ? m->pair[i].to : m->pair[i].from;
 
-        if (r->n_devices > 0 ? device_is_listed(d, r) : device_exists(d, r))
+        if (r->n_devices > 0 ? device_listed(r->device, r->n_devices, d) : device_exists(d, r))
             continue;
         if (r->n_devices > 0)
             snprintf(problem, sizeof problem,
                      "the %s %s is not in worker.devices of '%s', [%s]: add it there, or remove it "
                      "from the map",
                      target ? "target" : "device", device_text(d, one), whose->name,
-                     list_text(r, text, sizeof text));
+                     device_list_text(r->device, r->n_devices, text, sizeof text));
         else
             snprintf(problem, sizeof problem, "the %s %s does not exist on '%s': %s",
                      target ? "target" : "device", device_text(d, one), whose->name,
@@ -338,39 +332,19 @@ bool device_table_wants_count(const struct device_line *line, size_t n, size_t i
     return !device_row_is_empty(r);
 }
 
-tenrec_status device_map_reverse(const struct device_map *theirs, const char *name,
-                                 struct device_map *ret, tenrec_error *err)
-{
-    *ret = (struct device_map){ .worker = memory_text(name) };
-    if (!ret->worker)
-        return no_memory(err);
-    if (!theirs || theirs->n == 0)
-        return TENREC_OK;
-    ret->pair = memory_new(theirs->n, sizeof *ret->pair);
-    if (!ret->pair) {
-        device_map_free(ret);
-        return no_memory(err);
-    }
-    for (size_t i = 0; i < theirs->n; i++)
-        ret->pair[ret->n++] =
-            (struct device_pair){ .from = theirs->pair[i].to, .to = theirs->pair[i].from };
-    return TENREC_OK;
-}
-
-tenrec_status device_map_copy(const struct device_map *m, struct device_map *ret, tenrec_error *err)
+tenrec_status device_map_copy(const struct device_map *m, bool reversed, struct device_map *ret,
+                              tenrec_error *err)
 {
     *ret = (struct device_map){ 0 };
-    if (!m)
+    if (!m || m->n == 0)
         return TENREC_OK;
-    ret->worker = memory_text(m->worker);
     ret->pair = memory_new(m->n, sizeof *ret->pair);
-    if (!ret->worker || !ret->pair) {
-        device_map_free(ret);
+    if (!ret->pair)
         return no_memory(err);
+    for (; ret->n < m->n; ret->n++) {
+        const struct tenrec_device_pair *p = &m->pair[ret->n];
+        ret->pair[ret->n] = reversed ? (struct tenrec_device_pair){ p->to, p->from } : *p;
     }
-    if (m->n)
-        memcpy(ret->pair, m->pair, m->n * sizeof *m->pair);
-    ret->n = m->n;
     return TENREC_OK;
 }
 
@@ -384,27 +358,18 @@ static int by_index(const void *a, const void *b)
                               : (x->index > y->index) - (x->index < y->index);
 }
 
-struct list {
-    struct tenrec_device *device;
-    size_t n;
-};
-
-static void list_add(struct list *l, struct tenrec_device d)
+static void list_add(struct tenrec_device *list, size_t *n, struct tenrec_device d)
 {
-    if (d.kind == TENREC_CPU)
-        return;
-    for (size_t i = 0; i < l->n; i++)
-        if (device_equal(l->device[i], d))
-            return;
-    l->device[l->n++] = d;
+    if (d.kind != TENREC_CPU && !device_listed(list, *n, d))
+        list[(*n)++] = d;
 }
 
 tenrec_status device_table_list(const struct device_line *line, size_t n, size_t i,
                                 struct tenrec_device **ret, size_t *ret_n, tenrec_error *err)
 {
     const struct device_row *mine = line[i].row;
-    struct list l = { .n = 0 };
-    size_t room = mine->n_devices + 1;
+    struct tenrec_device *list;
+    size_t room = mine->n_devices + 1, found = 0;
 
     for (size_t k = 0; k < mine->n_maps; k++)
         room += mine->map[k].n;
@@ -412,21 +377,21 @@ tenrec_status device_table_list(const struct device_line *line, size_t n, size_t
         const struct device_map *m = device_row_map(line[k].row, line[i].name);
         room += m ? m->n : 0;
     }
-    l.device = memory_new(room, sizeof *l.device);
-    if (!l.device)
+    list = memory_new(room, sizeof *list);
+    if (!list)
         return no_memory(err);
     for (size_t k = 0; k < mine->n_devices; k++)
-        list_add(&l, mine->device[k]);
+        list_add(list, &found, mine->device[k]);
     for (size_t k = 0; mine->n_devices == 0 && k < mine->n_maps; k++)
         for (size_t p = 0; p < mine->map[k].n; p++)
-            list_add(&l, mine->map[k].pair[p].from);
+            list_add(list, &found, mine->map[k].pair[p].from);
     for (size_t k = 0; mine->n_devices == 0 && k < n; k++) {
         const struct device_map *m = device_row_map(line[k].row, line[i].name);
         for (size_t p = 0; m && p < m->n; p++)
-            list_add(&l, m->pair[p].to);
+            list_add(list, &found, m->pair[p].to);
     }
-    qsort(l.device, l.n, sizeof *l.device, by_index);
-    *ret = l.device;
-    *ret_n = l.n;
+    qsort(list, found, sizeof *list, by_index);
+    *ret = list;
+    *ret_n = found;
     return TENREC_OK;
 }

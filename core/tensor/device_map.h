@@ -8,21 +8,15 @@
 #define TENREC_TENSOR_DEVICE_MAP_H
 
 #include <stdbool.h>
-#include <tenrec/error.h>
-#include <tenrec/types.h>
+#include <tenrec/device.h>
 
 #define DEVICE_TEXT_MAX 24
 #define DEVICE_COUNT_UNKNOWN (-1)
 
-struct device_pair {
-    struct tenrec_device from; /* the caller's */
-    struct tenrec_device to;   /* the callee's */
-};
-
 /* One entry of `worker.device_maps`. */
 struct device_map {
-    char *worker;             /* owns; the callee's name */
-    struct device_pair *pair; /* owns */
+    char *worker;                    /* owns; the callee's name */
+    struct tenrec_device_pair *pair; /* owns; from the caller's devices to the callee's */
     size_t n;
 };
 
@@ -50,7 +44,7 @@ bool device_row_is_empty(const struct device_row *r);
  *
  * errors   EINVAL (another target for the same device), ENOMEM */
 tenrec_status device_row_add(struct device_row *r, const char *worker,
-                             const struct device_pair *pair, size_t n, tenrec_error *err);
+                             const struct tenrec_device_pair *pair, size_t n, tenrec_error *err);
 tenrec_status device_row_set_devices(struct device_row *r, const struct tenrec_device *device,
                                      size_t n, tenrec_error *err);
 
@@ -71,11 +65,9 @@ tenrec_status device_table_check(const struct device_line *line, size_t n, bool 
 /* Returns true if worker `i` must count its devices before the table can be checked. */
 bool device_table_wants_count(const struct device_line *line, size_t n, size_t i);
 
-/* Makes the map for answers to `name` from its map for us, which may be NULL. errors: ENOMEM */
-tenrec_status device_map_reverse(const struct device_map *theirs, const char *name,
-                                 struct device_map *ret, tenrec_error *err);
-/* `m` may be NULL: an empty map. errors: ENOMEM */
-tenrec_status device_map_copy(const struct device_map *m, struct device_map *ret,
+/* Copies the pairs of `m` (NULL: an empty map), for answers with their ends `reversed`. The copy
+ * names no worker. errors: ENOMEM */
+tenrec_status device_map_copy(const struct device_map *m, bool reversed, struct device_map *ret,
                               tenrec_error *err);
 void device_map_free(struct device_map *m);
 
@@ -83,6 +75,12 @@ void device_map_free(struct device_map *m);
  * maps of others to it; without the host, by index. The caller frees *ret. errors: ENOMEM */
 tenrec_status device_table_list(const struct device_line *line, size_t n, size_t i,
                                 struct tenrec_device **ret, size_t *ret_n, tenrec_error *err);
+
+/* Returns true if `d` is one of the `n` devices. */
+bool device_listed(const struct tenrec_device *device, size_t n, struct tenrec_device d);
+
+/* "cuda:0, cuda:1"; in `buf`, cut to `room`. */
+const char *device_list_text(const struct tenrec_device *device, size_t n, char *buf, size_t room);
 
 /* "cpu", "cuda:0"; in `buf`. */
 const char *device_text(struct tenrec_device d, char buf[DEVICE_TEXT_MAX]);

@@ -27,7 +27,7 @@ static void block_drop(void *arg, void *data)
     struct block *b = arg;
 
     for (uint32_t i = 0; i < b->n_users; i++)
-        stream_order(&b->user[i], &b->stream, NULL);
+        tenrec_stream_order(&b->user[i], &b->stream, NULL);
     if (data)
         b->ops->memory_drop(&b->stream, data);
     free(b);
@@ -52,7 +52,7 @@ static void block_used(struct block *b, const struct tenrec_stream *s)
     spinlock_unlock(&b->lock);
     /* The new user's stream waits for the stream that it replaced. */
     if (full)
-        stream_order(&last, s, NULL);
+        tenrec_stream_order(&last, s, NULL);
 }
 
 static tenrec_status block_new(const struct tenrec_stream *s, uint64_t bytes, struct block **ret,
@@ -83,7 +83,8 @@ tenrec_status device_tensor_for_desc(const struct tenrec_tensor_desc *desc,
 {
     struct tenrec_tensor_desc d = *desc;
     struct block *b;
-    tenrec_status st = tensor_check_desc(desc, err);
+    uint64_t bytes;
+    tenrec_status st = tensor_check_desc(desc, &bytes, err);
 
     if (st == TENREC_OK)
         st = block_new(s, d.bytes, &b, &d.data, err);
@@ -115,7 +116,7 @@ tenrec_status tenrec_tensor_new_on(struct tenrec_device device, struct tenrec_dt
     if (st != TENREC_OK)
         return st;
     now.stream = tenrec_stream_get_current(device);
-    st = stream_order(&s, &now, err);
+    st = tenrec_stream_order(&s, &now, err);
     if (st == TENREC_OK)
         tenrec_tensor_record_stream(*ret, &now);
     else
@@ -163,7 +164,7 @@ tenrec_status device_tensor_order(const struct tenrec_tensor *t, const struct te
      * it is known. */
     if (d->device.kind == TENREC_CPU || d->stream == 0)
         return TENREC_OK;
-    return stream_order(&own, to, err);
+    return tenrec_stream_order(&own, to, err);
 }
 
 tenrec_status tenrec_tensor_wait(struct tenrec_tensor *t, tenrec_error *err)
@@ -236,13 +237,13 @@ tenrec_status device_tensor_copy(struct tenrec_tensor *from, struct tenrec_tenso
     tenrec_status st = device_tensor_order(from, &s, err);
 
     if (st == TENREC_OK && streams_has(ready, tenrec_tensor_desc(from)->device, &other))
-        st = stream_order(&other, &s, err);
+        st = tenrec_stream_order(&other, &s, err);
     if (st == TENREC_OK)
         st = device_memory_copy(from, to, &s, err);
     if (st == TENREC_OK) {
         tenrec_tensor_record_stream(from, &s);
         if (streams_has(ready, d->device, &other)) /* `ready` includes the copy */
-            st = stream_order(&s, &other, err);
+            st = tenrec_stream_order(&s, &other, err);
     }
     return st;
 }
@@ -267,11 +268,11 @@ static tenrec_status copy_ordered(struct tenrec_tensor *from, struct tenrec_tens
         return st == TENREC_OK ? ops->stream_wait(&at_from, err) : st;
     }
     if (a.kind != TENREC_CPU)
-        st = stream_order(&at_from, &at_to, err);
+        st = tenrec_stream_order(&at_from, &at_to, err);
     if (st == TENREC_OK)
         st = device_memory_copy(from, to, &at_to, err);
     if (st == TENREC_OK && a.kind != TENREC_CPU)
-        st = stream_order(&at_to, &at_from, err);
+        st = tenrec_stream_order(&at_to, &at_from, err);
     if (st != TENREC_OK || a.kind != TENREC_CPU)
         return st;
     return tenrec_stream_wait(&at_to, err); /* the caller may free the host's memory now */

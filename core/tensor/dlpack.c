@@ -62,16 +62,6 @@ static uint64_t dlpack_reach(const struct tenrec_tensor_desc *d)
     return end;
 }
 
-static void row_major(struct tenrec_tensor_desc *d)
-{
-    uint64_t step = 1;
-
-    for (uint32_t i = d->ndim; i-- > 0;) {
-        d->strides[i] = (int64_t)step;
-        step *= (uint64_t)d->shape[i]; /* an overflow is refused for its size */
-    }
-}
-
 tenrec_status tenrec_tensor_from_dlpack(DLManagedTensor *dl, struct tenrec_tensor **ret,
                                         tenrec_error *err)
 {
@@ -94,7 +84,7 @@ tenrec_status tenrec_tensor_from_dlpack(DLManagedTensor *dl, struct tenrec_tenso
             d.strides[i] = from->strides[i];
     }
     if (!from->strides)
-        row_major(&d);
+        tensor_set_row_major(&d);
     d.bytes = dlpack_reach(&d);
     return tensor_from_desc(&d, release_dl, dl, ret, err);
 }

@@ -89,13 +89,18 @@ bool streams_has(struct streams *s, struct tenrec_device device, struct tenrec_s
     return found != NULL;
 }
 
-tenrec_status streams_put(struct streams *s, const struct tenrec_stream *stream, tenrec_error *err)
+/* With `replace` sets the stream of its device, else keeps the one that another thread may have
+ * added before: *stream is the stream of the set then. */
+static tenrec_status stream_add(struct streams *s, struct tenrec_stream *stream, bool replace,
+                                tenrec_error *err)
 {
     struct tenrec_stream *at;
 
     spinlock_lock(&s->lock);
     at = stream_find(s, stream->device);
-    if (!at && s->n < STREAMS_MAX)
+    if (at && !replace)
+        *stream = *at;
+    else if (!at && s->n < STREAMS_MAX)
         at = &s->stream[s->n++];
     if (at)
         *at = *stream;
@@ -104,23 +109,11 @@ tenrec_status streams_put(struct streams *s, const struct tenrec_stream *stream,
               : tenrec_fail(err, TENREC_ETOOBIG, "streams of more than %d devices", STREAMS_MAX);
 }
 
-/* Another thread may have added a stream before: that one is used. */
-static tenrec_status add_fresh(struct streams *s, struct tenrec_stream *stream, tenrec_error *err)
+tenrec_status streams_put(struct streams *s, const struct tenrec_stream *stream, tenrec_error *err)
 {
-    struct tenrec_stream *at;
-    bool full = false;
+    struct tenrec_stream copy = *stream;
 
-    spinlock_lock(&s->lock);
-    at = stream_find(s, stream->device);
-    if (at)
-        *stream = *at;
-    else if (s->n < STREAMS_MAX)
-        s->stream[s->n++] = *stream;
-    else
-        full = true;
-    spinlock_unlock(&s->lock);
-    return full ? tenrec_fail(err, TENREC_ETOOBIG, "streams of more than %d devices", STREAMS_MAX)
-                : TENREC_OK;
+    return stream_add(s, &copy, true, err);
 }
 
 tenrec_status streams_get(struct streams *s, struct tenrec_device device, struct tenrec_stream *ret,
@@ -134,7 +127,7 @@ tenrec_status streams_get(struct streams *s, struct tenrec_device device, struct
     if (!s || !s->fresh)
         return TENREC_OK;
     st = tenrec_stream_get(device, ret, err);
-    return st == TENREC_OK ? add_fresh(s, ret, err) : st;
+    return st == TENREC_OK ? stream_add(s, ret, false, err) : st;
 }
 
 /* ---- order -------------------------------------------------------------------------- */
@@ -151,8 +144,8 @@ tenrec_status tenrec_stream_get(struct tenrec_device device, struct tenrec_strea
     return ops->stream_get(device.index, &ret->stream, err);
 }
 
-tenrec_status stream_order(const struct tenrec_stream *first, const struct tenrec_stream *then,
-                           tenrec_error *err)
+tenrec_status tenrec_stream_order(const struct tenrec_stream *first,
+                                  const struct tenrec_stream *then, tenrec_error *err)
 {
     const struct tenrec_device_ops *ops;
     tenrec_status st;
@@ -170,13 +163,7 @@ tenrec_status stream_after(const struct tenrec_stream *first, struct tenrec_stre
 {
     tenrec_status st = tenrec_stream_get(first->device, ret, err);
 
-    return st == TENREC_OK ? stream_order(first, ret, err) : st;
-}
-
-tenrec_status tenrec_stream_order(const struct tenrec_stream *first,
-                                  const struct tenrec_stream *then, tenrec_error *err)
-{
-    return stream_order(first, then, err);
+    return st == TENREC_OK ? tenrec_stream_order(first, ret, err) : st;
 }
 
 tenrec_status tenrec_stream_wait(const struct tenrec_stream *s, tenrec_error *err)
@@ -202,7 +189,7 @@ tenrec_status streams_order(struct streams *first, struct streams *then, tenrec_
     for (uint32_t i = 0; i < n && st == TENREC_OK; i++) {
         st = streams_get(then ? then : thread_streams, list[i].device, &to, err);
         if (st == TENREC_OK)
-            st = stream_order(&list[i], &to, err);
+            st = tenrec_stream_order(&list[i], &to, err);
     }
     return st;
 }

@@ -61,10 +61,6 @@ static inline bool stream_equal(const struct tenrec_stream *a, const struct tenr
            a->stream == b->stream;
 }
 
-/* Makes `then` wait for `first`; does nothing for equal streams. */
-tenrec_status stream_order(const struct tenrec_stream *first, const struct tenrec_stream *then,
-                           tenrec_error *err);
-
 /* Makes each stream of `then` (NULL: this thread's current streams) wait for that of `first` on
  * the same device. `first` may be NULL. */
 tenrec_status streams_order(struct streams *first, struct streams *then, tenrec_error *err);

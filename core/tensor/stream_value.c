@@ -50,7 +50,7 @@ static tenrec_status add_own(void *arg, struct tenrec_tensor *t, tenrec_error *e
 
     if (!streams_has(arg, d->device, &known))
         return streams_put(arg, &s, err);
-    return stream_order(&s, &known, err);
+    return tenrec_stream_order(&s, &known, err);
 }
 
 struct streams *value_streams(const struct tenrec_value *v)
@@ -113,7 +113,7 @@ static tenrec_status order_and_use(void *arg, struct tenrec_tensor *t, tenrec_er
     tenrec_status st = TENREC_OK;
 
     if (streams_has(arg, device, &ready))
-        st = stream_order(&ready, &now, err);
+        st = tenrec_stream_order(&ready, &now, err);
     if (st == TENREC_OK)
         tenrec_tensor_record_stream(t, &now);
     return st;
@@ -152,7 +152,7 @@ static tenrec_status order_set(void *arg, struct tenrec_tensor *t, tenrec_error 
     tenrec_status st = streams_get(arg, device, &s, err);
 
     if (st == TENREC_OK)
-        st = stream_order(&now, &s, err);
+        st = tenrec_stream_order(&now, &s, err);
     if (st == TENREC_OK)
         st = device_tensor_order(t, &s, err);
     if (st == TENREC_OK)
@@ -187,10 +187,7 @@ static tenrec_status find_stray(void *arg, struct tenrec_tensor *t, tenrec_error
 
     (void)err;
     s->found = tenrec_tensor_desc(t)->device;
-    for (size_t i = 0; i < s->n; i++)
-        if (device_equal(s->device[i], s->found))
-            return TENREC_OK;
-    return TENREC_EEXIST;
+    return device_listed(s->device, s->n, s->found) ? TENREC_OK : TENREC_EEXIST;
 }
 
 bool value_strays(const struct tenrec_value *v, const struct tenrec_device *device, size_t n,

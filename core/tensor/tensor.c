@@ -24,7 +24,6 @@ struct tenrec_tensor {
     atomic_size_t count;
     tenrec_tensor_free_fn *free_fn;
     void *arg;
-    uint64_t elements;
     uint64_t bytes; /* of the elements side by side */
     struct tenrec_tensor_desc desc;
 };
@@ -43,7 +42,7 @@ bool tensor_is_contiguous(const struct tenrec_tensor_desc *d)
     return true;
 }
 
-static void set_row_major(struct tenrec_tensor_desc *d)
+void tensor_set_row_major(struct tenrec_tensor_desc *d)
 {
     uint64_t step = 1;
 
@@ -54,9 +53,9 @@ static void set_row_major(struct tenrec_tensor_desc *d)
     }
 }
 
-/* Counts the elements of the shape, and their bytes side by side. */
-static tenrec_status tensor_measure(const struct tenrec_tensor_desc *d, uint64_t *ret_elements,
-                                    uint64_t *ret_bytes, tenrec_error *err)
+/* Counts the bytes of the elements of the shape, side by side. */
+static tenrec_status tensor_measure(const struct tenrec_tensor_desc *d, uint64_t *ret,
+                                    tenrec_error *err)
 {
     const uint32_t item = dtype_bytes(d->dtype);
     uint64_t n = 1;
@@ -81,8 +80,7 @@ static tenrec_status tensor_measure(const struct tenrec_tensor_desc *d, uint64_t
             return tenrec_fail(err, TENREC_ETOOBIG,
                                "tensor is too large: its dimensions overflow at %u", i);
     }
-    *ret_elements = empty ? 0 : n;
-    *ret_bytes = empty ? 0 : n * item;
+    *ret = empty ? 0 : n * item;
     return TENREC_OK;
 }
 
@@ -111,14 +109,14 @@ static tenrec_status check_reach(const struct tenrec_tensor_desc *d, tenrec_erro
     return TENREC_OK;
 }
 
-static tenrec_status tensor_check(const struct tenrec_tensor_desc *d, uint64_t *ret_elements,
-                                  uint64_t *ret_bytes, tenrec_error *err)
+tenrec_status tensor_check_desc(const struct tenrec_tensor_desc *d, uint64_t *ret_bytes,
+                                tenrec_error *err)
 {
-    tenrec_status status = tensor_measure(d, ret_elements, ret_bytes, err);
+    tenrec_status status = tensor_measure(d, ret_bytes, err);
 
     if (status)
         return status;
-    if (*ret_elements)
+    if (*ret_bytes)
         return check_reach(d, err);
     if (d->byte_offset > d->bytes)
         return tenrec_fail(err, TENREC_EINVAL, "offset %llu is beyond the storage of %llu bytes",
@@ -132,10 +130,6 @@ static tenrec_status tensor_check(const struct tenrec_tensor_desc *d, uint64_t *
 
 /* Where the storage of a tensor in one block begins. */
 #define HEAD ((sizeof(struct tenrec_tensor) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT)
-static char *tensor_inside(struct tenrec_tensor *t)
-{
-    return (char *)t + HEAD;
-}
 
 static void tensor_free_pooled(void *class, void *data)
 {
@@ -172,7 +166,7 @@ static tenrec_status block_new(uint64_t bytes, struct tenrec_tensor **ret, tenre
                           HEAD + ((size_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
         if (t) {
             memset(t, 0, sizeof *t);
-            t->desc.data = tensor_inside(t);
+            t->desc.data = (char *)t + HEAD;
         }
     }
     if (!t)
@@ -184,12 +178,11 @@ static tenrec_status block_new(uint64_t bytes, struct tenrec_tensor **ret, tenre
 }
 
 static void tensor_fill_desc(struct tenrec_tensor *t, const struct tenrec_tensor_desc *d,
-                             void *data, uint64_t elements, uint64_t bytes)
+                             void *data, uint64_t bytes)
 {
     t->desc = *d;
     t->desc.data = data;
     t->desc.mapping = NULL; /* belongs to the message if `d` is a message's */
-    t->elements = elements;
     t->bytes = bytes;
 }
 
@@ -204,23 +197,15 @@ static void set_shape(struct tenrec_tensor_desc *d, struct tenrec_dtype dtype, u
         memcpy(d->shape, shape, ndim * sizeof *shape);
 }
 
-tenrec_status tensor_check_desc(const struct tenrec_tensor_desc *desc, tenrec_error *err)
-{
-    uint64_t elements, bytes;
-
-    return tensor_check(desc, &elements, &bytes, err);
-}
-
 tenrec_status tensor_describe(struct tenrec_dtype dtype, uint32_t ndim, const int64_t *shape,
                               struct tenrec_tensor_desc *ret, tenrec_error *err)
 {
-    uint64_t elements;
     tenrec_status status;
 
     set_shape(ret, dtype, ndim, shape);
-    status = tensor_measure(ret, &elements, &ret->bytes, err);
+    status = tensor_measure(ret, &ret->bytes, err);
     if (status == TENREC_OK)
-        set_row_major(ret);
+        tensor_set_row_major(ret);
     return status;
 }
 
@@ -234,18 +219,13 @@ tenrec_status tenrec_tensor_new(struct tenrec_dtype dtype, uint32_t ndim, const 
 {
     struct tenrec_tensor_desc d;
     struct tenrec_tensor *t = NULL;
-    tenrec_status status;
-    uint64_t elements, bytes;
+    tenrec_status status = tensor_describe(dtype, ndim, shape, &d, err);
 
-    set_shape(&d, dtype, ndim, shape);
-    status = tensor_measure(&d, &elements, &bytes, err);
     if (!status)
-        status = block_new(bytes, &t, err);
+        status = block_new(d.bytes, &t, err);
     if (status)
         return status;
-    set_row_major(&d);
-    d.bytes = bytes;
-    tensor_fill_desc(t, &d, t->desc.data, elements, bytes);
+    tensor_fill_desc(t, &d, t->desc.data, d.bytes);
     *ret = t;
     return TENREC_OK;
 }
@@ -277,21 +257,17 @@ tenrec_status tenrec_tensor_new_with(struct tenrec_dtype dtype, uint32_t ndim, c
                                      uint32_t flags, struct tenrec_tensor **ret, tenrec_error *err)
 {
     struct tenrec_tensor_desc d;
-    uint64_t elements, bytes;
     tenrec_status st;
 
     if (flags & ~(uint32_t)(TENREC_SHARED | TENREC_MOVES) || flags == TENREC_MOVES)
         return tenrec_fail(err, TENREC_EINVAL,
                            "tensor flags 0x%x: expected 0, TENREC_SHARED, or that and TENREC_MOVES",
                            flags);
-    set_shape(&d, dtype, ndim, shape);
-    st = tensor_measure(&d, &elements, &bytes, err);
+    st = tensor_describe(dtype, ndim, shape, &d, err);
     if (st != TENREC_OK)
         return st;
-    if (!flags || bytes == 0)
+    if (!flags || d.bytes == 0)
         return tenrec_tensor_new(dtype, ndim, shape, ret, err);
-    set_row_major(&d);
-    d.bytes = bytes;
     sharing_collect(clock_now_ns());
     return tensor_in_block(&d, flags & TENREC_MOVES ? SHARED_MOVED : SHARED_LENT, ret, err);
 }
@@ -300,8 +276,8 @@ tenrec_status tensor_new_private(const struct tenrec_tensor_desc *desc, struct t
                                  tenrec_error *err)
 {
     struct tenrec_tensor_desc d = *desc;
-    uint64_t elements, bytes;
-    tenrec_status st = tensor_check(desc, &elements, &bytes, err);
+    uint64_t bytes;
+    tenrec_status st = tensor_check_desc(desc, &bytes, err);
 
     return st == TENREC_OK ? tensor_in_block(&d, SHARED_PRIVATE, ret, err) : st;
 }
@@ -312,9 +288,9 @@ tenrec_status tensor_from_desc(const struct tenrec_tensor_desc *desc,
 {
     struct tenrec_tensor *t = NULL;
     tenrec_status status;
-    uint64_t elements, bytes;
+    uint64_t bytes;
 
-    status = tensor_check(desc, &elements, &bytes, err);
+    status = tensor_check_desc(desc, &bytes, err);
     if (status)
         return status;
     if (!desc->data && desc->bytes)
@@ -326,7 +302,7 @@ tenrec_status tensor_from_desc(const struct tenrec_tensor_desc *desc,
     atomic_init(&t->count, 1);
     t->free_fn = free_fn;
     t->arg = arg;
-    tensor_fill_desc(t, desc, desc->data, elements, bytes);
+    tensor_fill_desc(t, desc, desc->data, bytes);
     *ret = t;
     return TENREC_OK;
 }
@@ -336,14 +312,14 @@ tenrec_status tensor_for_desc(const struct tenrec_tensor_desc *desc, struct tenr
 {
     struct tenrec_tensor *t = NULL;
     tenrec_status status;
-    uint64_t elements, bytes;
+    uint64_t bytes;
 
-    status = tensor_check(desc, &elements, &bytes, err);
+    status = tensor_check_desc(desc, &bytes, err);
     if (!status)
         status = block_new(desc->bytes, &t, err);
     if (status)
         return status;
-    tensor_fill_desc(t, desc, t->desc.data, elements, bytes);
+    tensor_fill_desc(t, desc, t->desc.data, bytes);
     t->desc.device = (struct tenrec_device){ TENREC_CPU, 0 };
     *ret = t;
     return TENREC_OK;
@@ -361,7 +337,7 @@ tenrec_status tenrec_tensor_from_data(void *data, uint64_t bytes, struct tenrec_
     d.bytes = bytes;
     if (ndim <= TENREC_MAX_DIMS) {
         if (!strides)
-            set_row_major(&d);
+            tensor_set_row_major(&d);
         else if (ndim)
             memcpy(d.strides, strides, ndim * sizeof *strides);
     }
@@ -397,7 +373,7 @@ void *tenrec_tensor_data(const struct tenrec_tensor *t)
 
 uint64_t tenrec_tensor_count(const struct tenrec_tensor *t)
 {
-    return t->elements;
+    return t->bytes / dtype_bytes(t->desc.dtype);
 }
 
 uint64_t tenrec_tensor_bytes(const struct tenrec_tensor *t)
@@ -426,8 +402,8 @@ static char *tensor_gather(char *to, const char *from, const struct tenrec_tenso
     return to;
 }
 
-static tenrec_status copy_new(const struct tenrec_tensor *t, struct tenrec_tensor **ret,
-                              tenrec_error *err)
+tenrec_status tenrec_tensor_copy(const struct tenrec_tensor *t, struct tenrec_tensor **ret,
+                                 tenrec_error *err)
 {
     const struct tenrec_tensor_desc *d = &t->desc;
     struct tenrec_tensor *copy;
@@ -441,7 +417,7 @@ static tenrec_status copy_new(const struct tenrec_tensor *t, struct tenrec_tenso
         return status;
     copy->desc.target = d->target;
     copy->desc.flags = d->flags & ~TENREC_TENSOR_READ_ONLY;
-    if (t->elements == 0)
+    if (t->bytes == 0)
         ; /* nothing to copy */
     else if (tensor_is_contiguous(d))
         memcpy(copy->desc.data, tenrec_tensor_data(t), (size_t)t->bytes);
@@ -455,15 +431,9 @@ tenrec_status tenrec_tensor_contiguous(struct tenrec_tensor *t, struct tenrec_te
                                        tenrec_error *err)
 {
     if (!tensor_is_contiguous(&t->desc) || t->bytes != t->desc.bytes)
-        return copy_new(t, ret, err);
+        return tenrec_tensor_copy(t, ret, err);
     *ret = tenrec_tensor_share(t);
     return TENREC_OK;
-}
-
-tenrec_status tenrec_tensor_copy(const struct tenrec_tensor *t, struct tenrec_tensor **ret,
-                                 tenrec_error *err)
-{
-    return copy_new(t, ret, err);
 }
 
 tenrec_status tensor_to_send(struct tenrec_tensor *t, struct tenrec_tensor **ret, tenrec_error *err)
@@ -477,7 +447,7 @@ tenrec_status tensor_to_send(struct tenrec_tensor *t, struct tenrec_tensor **ret
     if (__builtin_expect(d->device.kind != TENREC_CPU, 0))
         return device_tensor_to_send(t, ret, err);
     if (!tensor_is_contiguous(d) || !whole || small_part)
-        return copy_new(t, ret, err);
+        return tenrec_tensor_copy(t, ret, err);
     *ret = tenrec_tensor_share(t);
     return TENREC_OK;
 }

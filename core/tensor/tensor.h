@@ -28,12 +28,17 @@ tenrec_status tensor_from_desc(const struct tenrec_tensor_desc *desc,
 tenrec_status tensor_for_desc(const struct tenrec_tensor_desc *desc, struct tenrec_tensor **ret,
                               tenrec_error *err);
 
-/* Checks the type, the shape and the bounds. errors: EINVAL, ETOOBIG */
-tenrec_status tensor_check_desc(const struct tenrec_tensor_desc *desc, tenrec_error *err);
+/* Checks the type, the shape and the bounds; *ret_bytes is the size of the elements side by side.
+ * errors: EINVAL, ETOOBIG */
+tenrec_status tensor_check_desc(const struct tenrec_tensor_desc *d, uint64_t *ret_bytes,
+                                tenrec_error *err);
 
 /* The descriptor of a contiguous tensor without memory. errors: EINVAL, ETOOBIG */
 tenrec_status tensor_describe(struct tenrec_dtype dtype, uint32_t ndim, const int64_t *shape,
                               struct tenrec_tensor_desc *ret, tenrec_error *err);
+
+/* Sets the strides of a contiguous tensor. */
+void tensor_set_row_major(struct tenrec_tensor_desc *d);
 
 bool tensor_is_contiguous(const struct tenrec_tensor_desc *d);
 

@@ -67,7 +67,7 @@ static void read_list(const char **at, struct device_row *r)
 
 static void read_map(const char **at, struct device_row *r)
 {
-    struct device_pair pair;
+    struct tenrec_device_pair pair;
     char to[16];
 
     word(at, to);
@@ -243,8 +243,8 @@ TEST(device_table_wants_counts_of_named_workers)
 
 TEST(device_row_refuses_a_second_target_for_a_device)
 {
-    const struct device_pair first = { { TENREC_CUDA, 0 }, { TENREC_CUDA, 1 } };
-    const struct device_pair other = { { TENREC_CUDA, 0 }, { TENREC_CUDA, 0 } };
+    const struct tenrec_device_pair first = { { TENREC_CUDA, 0 }, { TENREC_CUDA, 1 } };
+    const struct tenrec_device_pair other = { { TENREC_CUDA, 0 }, { TENREC_CUDA, 0 } };
     struct device_row r = { .count = 2 };
     struct tenrec_device to;
 
@@ -262,15 +262,15 @@ TEST(device_row_refuses_a_second_target_for_a_device)
     assert_true(device_row_is_empty(&r));
 }
 
-TEST(device_map_reverse_swaps_the_ends)
+TEST(device_map_copy_swaps_the_ends)
 {
     struct device_map back;
     struct tenrec_device to;
     struct table t;
 
     read_table("w0 2 w1{0:1,c:0}; w1 2", &t);
-    assert_status(device_map_reverse(device_row_map(&t.row[0], "w1"), "w0", &back, &err), &err);
-    assert_string_equal(back.worker, "w0");
+    assert_status(device_map_copy(device_row_map(&t.row[0], "w1"), true, &back, &err), &err);
+    assert_null(back.worker);
     assert_int_equal(back.n, 2);
     assert_true(device_map_find(&back, (struct tenrec_device){ TENREC_CUDA, 1 }, &to));
     assert_int_equal(to.kind, TENREC_CUDA);
@@ -279,7 +279,7 @@ TEST(device_map_reverse_swaps_the_ends)
     assert_int_equal(to.kind, TENREC_CPU);
     assert_false(device_map_find(&back, (struct tenrec_device){ TENREC_CPU, 0 }, &to));
     device_map_free(&back);
-    assert_status(device_map_reverse(NULL, "w1", &back, &err), &err);
+    assert_status(device_map_copy(NULL, true, &back, &err), &err);
     assert_int_equal(back.n, 0);
     assert_false(device_map_find(&back, (struct tenrec_device){ TENREC_CPU, 0 }, &to));
     device_map_free(&back);
