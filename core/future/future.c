@@ -60,7 +60,7 @@ static void spares_free(void)
 
     for (struct tenrec_future *f = spares.first; f; f = next) {
         next = f->next;
-        future_free(f);
+        free(f);
     }
     spares.first = NULL;
     spares.n = 0;
@@ -119,7 +119,7 @@ static void future_keep(struct tenrec_future *f)
 {
     if (!RECYCLE || !(spares.end.fn || spares_follow()) ||
         (spares.n == SPARE_MAX && !give_spares())) {
-        future_free(f);
+        free(f);
         return;
     }
     f->next = spares.first;
@@ -155,11 +155,6 @@ struct tenrec_future *future_make(void)
     f->call.span = NULL;
     f->call.hook = NULL;
     return f;
-}
-
-void future_free(struct tenrec_future *f)
-{
-    free(f);
 }
 
 tenrec_status tenrec_future_new(struct tenrec_future **ret, tenrec_error *err)

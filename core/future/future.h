@@ -67,7 +67,6 @@ struct tenrec_future {
 };
 
 struct tenrec_future *future_make(void);
-void future_free(struct tenrec_future *f); /* without shares */
 
 /* Complete the future: wake waiters, run callbacks. Return false if it was done already.
  * complete_value takes the value always (NULL is nil). */

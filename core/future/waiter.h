@@ -28,12 +28,6 @@ static inline bool waiter_woken(const struct waiter *w)
     return atomic_load_explicit(&w->woken, memory_order_acquire) != 0;
 }
 
-/* Prepares for another wait. */
-static inline void waiter_reset(struct waiter *w)
-{
-    atomic_store_explicit(&w->woken, 0, memory_order_release);
-}
-
 /* Sleeps until woken or the deadline. Returns true if woken. */
 bool waiter_sleep(struct waiter *w, uint64_t deadline_ns);
 

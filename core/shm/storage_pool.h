@@ -31,11 +31,6 @@ struct storage_pool {
     void (*wake)(uint64_t deadline_ns); /* asks for storage_pool_trim then; may be NULL */
 };
 
-#define STORAGE_POOL_INIT                                                                          \
-    {                                                                                              \
-        .lock = PTHREAD_MUTEX_INITIALIZER                                                          \
-    }
-
 /* The pool of this process. Its limit is the sum over the running workers: without a worker
  * it keeps nothing. */
 struct storage_pool *storage_pool_of_process(void);

@@ -47,7 +47,7 @@ static uint64_t long_after(void)
 
 TEST(storage_pool_gives_a_block_again)
 {
-    struct storage_pool p = STORAGE_POOL_INIT;
+    struct storage_pool p = { .lock = PTHREAD_MUTEX_INITIALIZER };
     struct storage_counts c;
 
     storage_pool_allow(&p, 64 * MIB);
@@ -65,7 +65,7 @@ TEST(storage_pool_gives_a_block_again)
 
 TEST(storage_pool_counts_blocks_in_use)
 {
-    struct storage_pool p = STORAGE_POOL_INIT;
+    struct storage_pool p = { .lock = PTHREAD_MUTEX_INITIALIZER };
     struct storage_counts c;
     unsigned class[2];
     void *data[2];
@@ -84,7 +84,7 @@ TEST(storage_pool_counts_blocks_in_use)
 
 TEST(storage_pool_wastes_a_quarter_at_most)
 {
-    struct storage_pool p = STORAGE_POOL_INIT;
+    struct storage_pool p = { .lock = PTHREAD_MUTEX_INITIALIZER };
     unsigned class;
 
     for (size_t bytes = STORAGE_POOL_MIN; bytes < 40 * MIB; bytes += bytes / 7 + 1) {
@@ -104,7 +104,7 @@ TEST(storage_pool_wastes_a_quarter_at_most)
 
 TEST(storage_pool_refuses_sizes_beyond_any_machine)
 {
-    struct storage_pool p = STORAGE_POOL_INIT;
+    struct storage_pool p = { .lock = PTHREAD_MUTEX_INITIALIZER };
     unsigned class;
 
     assert_null(storage_pool_take(&p, PTRDIFF_MAX, &class));
@@ -116,7 +116,7 @@ TEST(storage_pool_refuses_sizes_beyond_any_machine)
 
 TEST(storage_pool_keeps_no_more_than_its_limit)
 {
-    struct storage_pool p = STORAGE_POOL_INIT;
+    struct storage_pool p = { .lock = PTHREAD_MUTEX_INITIALIZER };
     unsigned class[4];
     void *data[4];
 
@@ -139,7 +139,7 @@ TEST(storage_pool_keeps_no_more_than_its_limit)
 
 TEST(storage_pool_keeps_nothing_by_default)
 {
-    struct storage_pool p = STORAGE_POOL_INIT;
+    struct storage_pool p = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
     p.wake = note_wake;
     wakes = 0;
@@ -150,7 +150,7 @@ TEST(storage_pool_keeps_nothing_by_default)
 
 TEST(storage_pool_asks_to_be_woken_once_while_blocks_are_kept)
 {
-    struct storage_pool p = STORAGE_POOL_INIT;
+    struct storage_pool p = { .lock = PTHREAD_MUTEX_INITIALIZER };
     const uint64_t before = clock_now_ns();
 
     p.wake = note_wake;
@@ -167,7 +167,7 @@ TEST(storage_pool_asks_to_be_woken_once_while_blocks_are_kept)
 
 TEST(storage_pool_returns_blocks_unused_for_a_while)
 {
-    struct storage_pool p = STORAGE_POOL_INIT;
+    struct storage_pool p = { .lock = PTHREAD_MUTEX_INITIALIZER };
     uint64_t next;
 
     storage_pool_allow(&p, 64 * MIB);
@@ -187,7 +187,7 @@ TEST(storage_pool_returns_blocks_unused_for_a_while)
 
 TEST(storage_pool_aligns_blocks_for_huge_pages)
 {
-    struct storage_pool p = STORAGE_POOL_INIT;
+    struct storage_pool p = { .lock = PTHREAD_MUTEX_INITIALIZER };
     unsigned class;
     void *data = take(&p, 5 * MIB, &class);
 
@@ -231,7 +231,7 @@ static void *churn(void *arg)
 
 TEST(storage_pool_serves_threads_at_once)
 {
-    struct storage_pool p = STORAGE_POOL_INIT;
+    struct storage_pool p = { .lock = PTHREAD_MUTEX_INITIALIZER };
     struct storage_counts c;
     pthread_t thread[THREADS];
     void *why;
