@@ -7,11 +7,6 @@
 #define MOST_GAP_NS UINT64_C(5000000000)
 #define LONG_LIFE_NS UINT64_C(30000000000)
 
-void elastic_begin(struct elastic_slot *s, uint64_t now_ns)
-{
-    s->started_ns = now_ns;
-}
-
 void elastic_ended_well(struct elastic *e, struct elastic_slot *s)
 {
     s->done = true;
@@ -43,10 +38,9 @@ enum elastic_next elastic_failed(struct elastic *e, struct elastic_slot *s, int 
     return running + e->waiting + e->done < e->plan->min ? ELASTIC_IS_OVER : ELASTIC_GO_ON;
 }
 
-void elastic_again(struct elastic *e, struct elastic_slot *s, uint64_t now_ns)
+void elastic_again(struct elastic *e, struct elastic_slot *s)
 {
     s->again_ns = 0;
     s->life++;
     e->waiting--;
-    elastic_begin(s, now_ns);
 }

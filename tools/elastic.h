@@ -34,12 +34,11 @@ enum elastic_next {
     ELASTIC_IS_OVER /* too few slots are left */
 };
 
-void elastic_begin(struct elastic_slot *s, uint64_t now_ns);
 void elastic_ended_well(struct elastic *e, struct elastic_slot *s);
 /* running   number of workers that run now */
 enum elastic_next elastic_failed(struct elastic *e, struct elastic_slot *s, int running,
                                  uint64_t now_ns);
 /* Call before the slot's next life starts. */
-void elastic_again(struct elastic *e, struct elastic_slot *s, uint64_t now_ns);
+void elastic_again(struct elastic *e, struct elastic_slot *s);
 
 #endif

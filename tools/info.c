@@ -207,7 +207,6 @@ static void on_file(void *arg, const char *name, const char *path)
     struct backend *b;
     tenrec_error err;
     char how[128];
-    json_t *row;
 
     (void)name;
     if (trial_run(try_plugin, (void *)(uintptr_t)path, how, sizeof how)) {
@@ -218,10 +217,8 @@ static void on_file(void *arg, const char *name, const char *path)
     } else {
         tenrec_fail(&err, TENREC_EPLUGIN, "loading it and checking its options %s", how);
     }
-    row = json_object();
-    json_object_set_new(row, "path", json_string(path));
-    json_object_set_new(row, "reason", json_string(err.text));
-    json_array_append_new(unusable, row);
+    json_array_append_new(unusable, json_pack("{s:o*, s:o*}", "path", json_string(path), "reason",
+                                              json_string(err.text)));
 }
 
 static void on_plugin(void *arg, struct backend *b)
@@ -231,12 +228,8 @@ static void on_plugin(void *arg, struct backend *b)
 
 static void on_value(void *arg, const char *key, const char *value, const char *source)
 {
-    json_t *row = json_object();
-
-    json_object_set_new(row, "key", json_string(key));
-    json_object_set_new(row, "value", json_string(value));
-    json_object_set_new(row, "source", json_string(source));
-    json_array_append_new(arg, row);
+    json_array_append_new(arg, json_pack("{s:o*, s:o*, s:o*}", "key", json_string(key), "value",
+                                         json_string(value), "source", json_string(source)));
 }
 
 static tenrec_status collect_config(const char *path, json_t *all, tenrec_error *err)
@@ -270,13 +263,6 @@ static tenrec_status collect_config(const char *path, json_t *all, tenrec_error 
 
 /* ---- print as text -------------------------------------------------------------- */
 
-static const char *info_text(const json_t *object, const char *key)
-{
-    const char *s = json_string_value(json_object_get(object, key));
-
-    return s ? s : "";
-}
-
 static void print_viable(const json_t *backend, const char *key)
 {
     const json_t *list = json_object_get(backend, key), *row;
@@ -285,9 +271,9 @@ static void print_viable(const json_t *backend, const char *key)
     json_array_foreach(list, i, row)
     {
         bool viable = json_is_true(json_object_get(row, "viable"));
-        const char *more = info_text(row, viable ? "note" : "reason");
+        const char *more = inspect_text(row, viable ? "note" : "reason");
 
-        printf("  %-12s%-12s%s%s%s\n", i ? "" : key, info_text(row, "name"),
+        printf("  %-12s%-12s%s%s%s\n", i ? "" : key, inspect_text(row, "name"),
                viable ? "viable" : "not viable", *more ? (viable ? ", " : ": ") : "", more);
     }
 }
@@ -351,11 +337,11 @@ static void print_option(const json_t *option, const char *outer)
     char name[128];
 
     snprintf(name, sizeof name, "%s%s%s", outer ? outer : "", outer ? "[]." : "",
-             info_text(option, "name"));
-    printf("    %-*s %s, default %s", OPTION_COLUMN - 5, name, info_text(option, "type"),
-           *info_text(option, "default") ? info_text(option, "default") : "\"\"");
+             inspect_text(option, "name"));
+    printf("    %-*s %s, default %s", OPTION_COLUMN - 5, name, inspect_text(option, "type"),
+           *inspect_text(option, "default") ? inspect_text(option, "default") : "\"\"");
     print_allowed(option);
-    print_wrapped(info_text(option, "help"));
+    print_wrapped(inspect_text(option, "help"));
     printf("\n");
 }
 
@@ -365,10 +351,10 @@ static void print_plugin(const json_t *b, const char *kind)
     const char *key;
     size_t i, k;
 
-    printf("\n%s%s %s - %s\n", kind, info_text(b, "name"), info_text(b, "version"),
-           info_text(b, "summary"));
-    printf("  %-12s%s\n", "file", info_text(b, "path"));
-    printf("  %-12s%s\n", "abi", info_text(b, "abi"));
+    printf("\n%s%s %s - %s\n", kind, inspect_text(b, "name"), inspect_text(b, "version"),
+           inspect_text(b, "summary"));
+    printf("  %-12s%s\n", "file", inspect_text(b, "path"));
+    printf("  %-12s%s\n", "abi", inspect_text(b, "abi"));
     if (json_array_size(flags)) {
         printf("  %-12s", "flags");
         json_array_foreach(flags, i, row) printf("%s%s", i ? ", " : "", json_string_value(row));
@@ -384,7 +370,7 @@ static void print_plugin(const json_t *b, const char *kind)
             printf("  options\n");
         print_option(row, NULL);
         json_array_foreach(json_object_get(row, "keys"), k, of_map)
-            print_option(of_map, info_text(row, "name"));
+            print_option(of_map, inspect_text(row, "name"));
     }
 }
 
@@ -394,7 +380,7 @@ static void print_all(const json_t *all)
     const json_t *stores = json_object_get(all, "stores");
     size_t i;
 
-    printf("tenrec %s, %zu backend%s", info_text(all, "version"), json_array_size(list),
+    printf("tenrec %s, %zu backend%s", inspect_text(all, "version"), json_array_size(list),
            json_array_size(list) == 1 ? "" : "s");
     if (json_array_size(stores))
         printf(", %zu store%s", json_array_size(stores), json_array_size(stores) == 1 ? "" : "s");
@@ -409,13 +395,14 @@ static void print_all(const json_t *all)
     {
         if (i == 0)
             printf("\nnot usable\n");
-        printf("  %s: %s\n", info_text(row, "path"), info_text(row, "reason"));
+        printf("  %s: %s\n", inspect_text(row, "path"), inspect_text(row, "reason"));
     }
     list = json_object_get(all, "values");
     if (list)
-        printf("\nin force with %s\n", info_text(all, "config"));
-    json_array_foreach(list, i, row) printf("  %-44s %-28s %s\n", info_text(row, "key"),
-                                            info_text(row, "value"), info_text(row, "source"));
+        printf("\nin force with %s\n", inspect_text(all, "config"));
+    json_array_foreach(list, i, row)
+        printf("  %-44s %-28s %s\n", inspect_text(row, "key"), inspect_text(row, "value"),
+               inspect_text(row, "source"));
 }
 
 /* ---- the command -------------------------------------------------------------------- */
@@ -428,16 +415,11 @@ static bool on_folder(void *arg, const char *folder)
 
 static int info_info(const struct tool *self, const char *path, bool as_json)
 {
-    json_t *all = json_object();
+    json_t *all = json_pack("{s:s, s:o, s:[], s:[], s:[], s:[]}", "version", tenrec_version_text(),
+                            "worker", worker_list(), "backends", "stores", "unusable", "folders");
     tenrec_status st = TENREC_OK;
     tenrec_error err;
 
-    json_object_set_new(all, "version", json_string(tenrec_version_text()));
-    json_object_set_new(all, "worker", worker_list());
-    json_object_set_new(all, "backends", json_array());
-    json_object_set_new(all, "stores", json_array());
-    json_object_set_new(all, "unusable", json_array());
-    json_object_set_new(all, "folders", json_array());
     loader_folders(on_folder, json_object_get(all, "folders"));
     loader_list(on_file, all);
     if (path)

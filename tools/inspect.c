@@ -5,6 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *inspect_text(const struct json_t *object, const char *key)
+{
+    const char *s = json_string_value(json_object_get(object, key));
+
+    return s ? s : "";
+}
+
+long long inspect_number(const struct json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
+
 static json_t *as_object(const struct tenrec_value *map)
 {
     json_t *object = json_object();

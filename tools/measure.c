@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- the callee ----------------------------------------------------------------- */
 
@@ -40,17 +39,6 @@ static tenrec_status on_tensor(struct tenrec_call *call, void *arg, tenrec_error
     return TENREC_OK;
 }
 
-static tenrec_status on_cpu(struct tenrec_call *call, void *arg, tenrec_error *err)
-{
-    struct tenrec_value v;
-    struct timespec t;
-
-    (void)arg;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    v = tenrec_value_int((int64_t)t.tv_sec * 1000000000 + t.tv_nsec);
-    return tenrec_call_return(call, &v, err);
-}
-
 static tenrec_status on_end(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     struct measure_callee *c = arg;
@@ -83,7 +71,6 @@ tenrec_status measure_callee_init(struct measure_callee *c, struct tenrec_worker
     } function[] = {
         { "measure.nothing", on_nothing },
         { "measure.tensor", on_tensor },
-        { "measure.cpu", on_cpu },
         { "measure.end", on_end },
     };
     struct tenrec_allocator a = {
@@ -279,42 +266,6 @@ tenrec_status measure_bandwidth(const struct measure *m, struct samples *s, tenr
             samples_add(s, samples_now_ns() - begin);
     }
     tenrec_tensor_drop(t);
-    return st;
-}
-
-/* ---- counters of the callee ----------------------------------------------------------- */
-
-tenrec_status measure_callee_cpu(const struct measure *m, uint64_t *ret_ns, tenrec_error *err)
-{
-    struct tenrec_value *v;
-    int64_t ns;
-    tenrec_status st = tenrec_rpc_sync(m->worker, m->to, "measure.cpu", NULL, 0, NULL, &v, err);
-
-    if (st)
-        return st;
-    st = tenrec_value_unpack(v, 1, err, "i", &ns);
-    if (!st)
-        *ret_ns = (uint64_t)ns;
-    tenrec_value_drop(v);
-    return st;
-}
-
-tenrec_status measure_callee_info(const struct measure *m, tenrec_sink_fn *sink, void *arg,
-                                  tenrec_error *err)
-{
-    char number[24];
-    struct tenrec_value *v;
-    tenrec_status st = tenrec_worker_get_debug_info(m->worker, m->to, NULL, &v, err);
-
-    if (st)
-        return st;
-    for (size_t i = 0; v->type == TENREC_VALUE_MAP && i < v->n; i++) {
-        const struct tenrec_value *one = &v->u.map[i].value;
-
-        snprintf(number, sizeof number, "%lld", (long long)one->u.integer);
-        sink(arg, v->u.map[i].key, one->type == TENREC_VALUE_TEXT ? one->u.text : number);
-    }
-    tenrec_value_drop(v);
     return st;
 }
 

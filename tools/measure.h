@@ -48,13 +48,6 @@ tenrec_status measure_rate(const struct measure *m, uint64_t *ret_ns, tenrec_err
  * compared. */
 tenrec_status measure_bandwidth(const struct measure *m, struct samples *s, tenrec_error *err);
 
-/* CPU time that the callee has used so far. */
-tenrec_status measure_callee_cpu(const struct measure *m, uint64_t *ret_ns, tenrec_error *err);
-
-/* Passes the callee's counters (tenrec_worker_list_debug_info) to `sink`. */
-tenrec_status measure_callee_info(const struct measure *m, tenrec_sink_fn *sink, void *arg,
-                                  tenrec_error *err);
-
 tenrec_status measure_end(const struct measure *m, tenrec_error *err);
 
 #endif

@@ -4,6 +4,7 @@
  * Everything is collected into one JSON object, from which the text is printed
  * too, so that both agree. */
 #include "base/clock.h"
+#include "inspect.h"
 #include "membership/membership.h"
 #include "outside.h"
 #include "peer/worker.h"
@@ -16,14 +17,6 @@
 #include <string.h>
 
 enum { CALLS = 10, MOST_CALLS = 1000000, STORE_MS = 500 };
-
-static json_t *describe_group(const struct outside *o)
-{
-    const struct membership *m = o->worker->membership;
-
-    return json_pack("{s:s, s:s, s:i}", "group", membership_group(m), "store",
-                     membership_store_name(m), "workers", (int)membership_world(m));
-}
 
 /* ---- the members ------------------------------------------------------------- */
 
@@ -47,26 +40,18 @@ static void list_members(const struct outside *o, json_t *all)
     json_object_set_new(all, "members", list);
 }
 
-static const char *ping_text(const json_t *object, const char *key)
-{
-    const char *s = json_string_value(json_object_get(object, key));
-
-    return s ? s : "";
-}
-
 static void print_members(const json_t *all)
 {
     const json_t *row;
     size_t i;
 
-    printf("group \"%s\" in %s, %zu worker%s\n", ping_text(all, "group"), ping_text(all, "store"),
-           json_array_size(json_object_get(all, "members")),
+    printf("group \"%s\" in %s, %zu worker%s\n", inspect_text(all, "group"),
+           inspect_text(all, "store"), json_array_size(json_object_get(all, "members")),
            json_array_size(json_object_get(all, "members")) == 1 ? "" : "s");
     json_array_foreach(json_object_get(all, "members"), i, row)
-        printf("  %-5" JSON_INTEGER_FORMAT " %-20s %s%s%s\n",
-               json_integer_value(json_object_get(row, "id")), ping_text(row, "name"),
-               ping_text(row, "address"), *ping_text(row, "absent") ? "  absent: " : "",
-               ping_text(row, "absent"));
+        printf("  %-5" JSON_INTEGER_FORMAT " %-20s %s%s%s\n", inspect_number(row, "id"),
+               inspect_text(row, "name"), inspect_text(row, "address"),
+               *inspect_text(row, "absent") ? "  absent: " : "", inspect_text(row, "absent"));
 }
 
 /* ---- one of them -------------------------------------------------------------- */
@@ -206,39 +191,39 @@ static void print_way(const json_t *all, const char *kind)
     const json_t *row;
     size_t i;
 
-    if (!*ping_text(all, kind))
+    if (!*inspect_text(all, kind))
         return;
-    printf("  %-12s%s\n", kind, ping_text(all, kind));
+    printf("  %-12s%s\n", kind, inspect_text(all, kind));
     json_array_foreach(json_object_get(all, "not_used"), i, row)
     {
-        if (strcmp(ping_text(row, "kind"), kind) == 0)
-            printf("  %-12snot %s: %s\n", "", ping_text(row, "name"), ping_text(row, "reason"));
+        if (strcmp(inspect_text(row, "kind"), kind) == 0)
+            printf("  %-12snot %s: %s\n", "", inspect_text(row, "name"),
+                   inspect_text(row, "reason"));
     }
+}
+
+static double ping_us(const json_t *object, const char *key)
+{
+    return json_real_value(json_object_get(object, key));
 }
 
 static void print_one(const json_t *all)
 {
     printf("%s (id %" JSON_INTEGER_FORMAT ") of group \"%s\" in %s, %" JSON_INTEGER_FORMAT
            " worker%s\n",
-           ping_text(all, "worker"), json_integer_value(json_object_get(all, "id")),
-           ping_text(all, "group"), ping_text(all, "store"),
-           json_integer_value(json_object_get(all, "workers")),
-           json_integer_value(json_object_get(all, "workers")) == 1 ? "" : "s");
-    printf("  %-12s%s\n", "address", ping_text(all, "address"));
+           inspect_text(all, "worker"), inspect_number(all, "id"), inspect_text(all, "group"),
+           inspect_text(all, "store"), inspect_number(all, "workers"),
+           inspect_number(all, "workers") == 1 ? "" : "s");
+    printf("  %-12s%s\n", "address", inspect_text(all, "address"));
     printf("  %-12smin %.1f us, median %.1f us, max %.1f us of %" JSON_INTEGER_FORMAT " call%s\n",
-           "round trip", json_real_value(json_object_get(all, "min_us")),
-           json_real_value(json_object_get(all, "median_us")),
-           json_real_value(json_object_get(all, "max_us")),
-           json_integer_value(json_object_get(all, "calls")),
-           json_integer_value(json_object_get(all, "calls")) == 1 ? "" : "s");
-    if (json_integer_value(json_object_get(all, "calls")) <
-        json_integer_value(json_object_get(all, "calls_asked")))
+           "round trip", ping_us(all, "min_us"), ping_us(all, "median_us"), ping_us(all, "max_us"),
+           inspect_number(all, "calls"), inspect_number(all, "calls") == 1 ? "" : "s");
+    if (inspect_number(all, "calls") < inspect_number(all, "calls_asked"))
         printf("  %-12sthe limit expired before %" JSON_INTEGER_FORMAT
                " calls (--timeout, --count)\n",
-               "", json_integer_value(json_object_get(all, "calls_asked")));
-    printf("  %-12s%.1f us, including the connection\n", "first call",
-           json_real_value(json_object_get(all, "first_us")));
-    printf("  %-12s%s\n", "backend", ping_text(all, "backend"));
+               "", inspect_number(all, "calls_asked"));
+    printf("  %-12s%.1f us, including the connection\n", "first call", ping_us(all, "first_us"));
+    printf("  %-12s%s\n", "backend", inspect_text(all, "backend"));
     print_way(all, "transport");
     print_way(all, "channel");
 }
@@ -253,7 +238,10 @@ static int ping_ping(const struct tool *self, struct outside *o, const char *nam
     tenrec_status st = outside_open(o, &err);
 
     if (st == TENREC_OK) {
-        all = describe_group(o);
+        const struct membership *m = o->worker->membership;
+
+        all = json_pack("{s:s, s:s, s:i}", "group", membership_group(m), "store",
+                        membership_store_name(m), "workers", (int)membership_world(m));
         if (name)
             st = ping_one(o, name, calls, all, &err);
         else

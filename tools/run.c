@@ -140,8 +140,7 @@ static int run_main(const struct tool *self, int argc, char **argv)
             free(path);
             return c;
         }
-        w.plan.set = &parts.setting;
-        w.plan.n_set = 1;
+        w.plan.set = parts.setting;
     }
     c = workers_run(&w.plan);
     if (w.trace && parts_join(self, &parts, w.plan.n, w.plan.keep_going) != TOOL_OK && c == TOOL_OK)

@@ -2,7 +2,6 @@
 #include "stream.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A longer line is cut into pieces, each on a line of its own. */
@@ -33,69 +32,37 @@ void screen_print(struct screen *sc, int fd, const char *text, size_t n)
         stream_show(sc);
 }
 
-static bool make_room(struct stream *s, size_t n)
-{
-    size_t room = s->room ? s->room : 512;
-    char *p;
-
-    if (s->len + n <= s->room)
-        return true;
-    while (room < s->len + n)
-        room *= 2;
-    p = realloc(s->buf, room);
-    if (!p)
-        return false;
-    s->buf = p;
-    s->room = room;
-    return true;
-}
-
 static void begin_line(struct stream *s)
 {
-    size_t n = strlen(s->prefix);
-
-    s->len = 0;
+    s->line.len = 0;
+    s->line.failed = false;
     s->returned = false;
-    s->broken = !make_room(s, n + 1);
-    if (!s->broken) {
-        memcpy(s->buf, s->prefix, n);
-        s->len = n;
-    }
-}
-
-static void stream_append(struct stream *s, const char *data, size_t n)
-{
-    if (s->broken || !make_room(s, n + 1)) {
-        s->broken = true;
-        return;
-    }
-    memcpy(s->buf + s->len, data, n);
-    s->len += n;
+    bytes_add(&s->line, s->prefix, strlen(s->prefix));
 }
 
 static void end_line(struct stream *s)
 {
-    if (!s->broken) {
-        s->buf[s->len++] = '\n'; /* append always leaves room for one byte */
-        screen_print(s->screen, s->fd, s->buf, s->len);
-    }
+    bytes_add(&s->line, "\n", 1);
+    if (!s->line.failed)
+        screen_print(s->screen, s->fd, (const char *)s->line.data, s->line.len);
     begin_line(s);
 }
 
 /* Keeps only the text after the last carriage return, which a terminal would show. */
 static void keep_last_part(struct stream *s)
 {
-    size_t start = strlen(s->prefix), end = s->len, at;
+    size_t start = strlen(s->prefix), end = s->line.len, at;
+    uint8_t *text = s->line.data;
 
-    if (s->broken)
+    if (s->line.failed)
         return;
-    s->returned = end > start && s->buf[end - 1] == '\r';
-    while (end > start && s->buf[end - 1] == '\r')
+    s->returned = end > start && text[end - 1] == '\r';
+    while (end > start && text[end - 1] == '\r')
         end--;
-    for (at = end; at > start && s->buf[at - 1] != '\r'; at--)
+    for (at = end; at > start && text[at - 1] != '\r'; at--)
         ;
-    memmove(s->buf + start, s->buf + at, end - at);
-    s->len = start + (end - at);
+    memmove(text + start, text + at, end - at);
+    s->line.len = start + (end - at);
 }
 
 void stream_init(struct stream *s, struct screen *screen, int fd, const char *prefix, bool live)
@@ -110,15 +77,15 @@ void stream_init(struct stream *s, struct screen *screen, int fd, const char *pr
 
 static void put_pieces(struct stream *s, const char *data, size_t n)
 {
-    while (s->len + n > LINE_MAX_BYTES) {
-        size_t k = LINE_MAX_BYTES - s->len;
+    while (s->line.len + n > LINE_MAX_BYTES) {
+        size_t k = LINE_MAX_BYTES - s->line.len;
 
-        stream_append(s, data, k);
+        bytes_add(&s->line, data, k);
         end_line(s);
         data += k;
         n -= k;
     }
-    stream_append(s, data, n);
+    bytes_add(&s->line, data, n);
 }
 
 void stream_feed(struct stream *s, const char *data, size_t n)
@@ -145,9 +112,9 @@ void stream_feed(struct stream *s, const char *data, size_t n)
         data += k;
         n -= k;
     }
-    if (s->live && !s->broken && s->len > strlen(s->prefix)) {
-        sc->shown = s->buf;
-        sc->shown_len = s->len;
+    if (s->live && !s->line.failed && s->line.len > strlen(s->prefix)) {
+        sc->shown = (const char *)s->line.data;
+        sc->shown_len = s->line.len;
         stream_show(sc);
     }
 }
@@ -158,10 +125,7 @@ void stream_finish(struct stream *s)
         stream_hide(s->screen);
         s->screen->shown = NULL;
     }
-    if (s->buf && s->len > strlen(s->prefix))
+    if (s->line.len > strlen(s->prefix))
         end_line(s);
-    free(s->buf);
-    s->buf = NULL;
-    s->len = s->room = 0;
-    s->broken = true;
+    bytes_free(&s->line);
 }

@@ -9,6 +9,8 @@
 #ifndef TENREC_TOOLS_STREAM_H
 #define TENREC_TOOLS_STREAM_H
 
+#include "store/bytes.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -27,11 +29,9 @@ struct stream {
     struct screen *screen;
     int fd; /* 1 or 2 */
     bool live;
-    char prefix[16]; /* "" for none */
-    char *buf;       /* begins with the prefix */
-    size_t len, room;
-    bool returned; /* live: the next text overwrites the line */
-    bool broken;   /* out of memory: further text is dropped */
+    char prefix[16];   /* "" for none */
+    struct bytes line; /* begins with the prefix; failed: the rest of the line is dropped */
+    bool returned;     /* live: the next text overwrites the line */
 };
 
 /* Prints whole lines, above the unfinished line. */

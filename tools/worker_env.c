@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker_env.h"
 
-#include "samples.h"
+#include "base/clock.h"
 #include "spawn.h"
 
 #include <stdio.h>
@@ -99,24 +99,21 @@ static void put_all(struct worker_env *e, const struct workers_plan *plan,
         put_static(e, plan, id->rank);
     if (plan->config)
         worker_env_put(e, "TENREC_CONFIG=%s", plan->config);
+    if (plan->set)
+        worker_env_put(e, "%s", plan->set);
 }
 
 struct worker_env *worker_env_new(const struct workers_plan *plan, const struct worker_id *id,
                                   const struct worker_place *place)
 {
     struct worker_env *e = calloc(1, sizeof *e);
-    char **set = calloc(MOST + plan->n_set, sizeof *set);
 
-    if (e && set) {
-        put_all(e, plan, id, place);
-        memcpy(set, e->set, e->n * sizeof *set);
-        for (size_t i = 0; i < plan->n_set; i++)
-            set[e->n + i] = plan->set[i];
-        if (!e->full)
-            e->all = spawn_environment(set, e->n + plan->n_set);
-    }
-    free(set);
-    if (e && e->all)
+    if (!e)
+        return NULL;
+    put_all(e, plan, id, place);
+    if (!e->full)
+        e->all = spawn_environment(e->set, e->n);
+    if (e->all)
         return e;
     free(e);
     return NULL;
@@ -144,7 +141,7 @@ void worker_env_run_id(const struct workers_plan *plan, char ret[RUN_ID_MAX])
         return;
     }
     if (getrandom(b, sizeof b, 0) != sizeof b) {
-        uint64_t now = samples_now_ns() ^ ((uint64_t)getpid() << 40);
+        uint64_t now = clock_now_ns() ^ ((uint64_t)getpid() << 40);
 
         memcpy(b, &now, sizeof b);
     }

@@ -22,7 +22,7 @@ struct worker_place {
 
 struct worker_env;
 
-/* Borrows the plan until the drop. Returns NULL when out of memory, or when the
+/* Returns NULL when out of memory, or when the
  * variables are too long. */
 struct worker_env *worker_env_new(const struct workers_plan *plan, const struct worker_id *id,
                                   const struct worker_place *place);

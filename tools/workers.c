@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workers.h"
 
-#include "samples.h"
+#include "base/clock.h"
 #include "spawn.h"
 #include "workers_run.h"
 
@@ -18,20 +18,19 @@
  * left behind may hold them open. */
 #define LAST_WORDS_MS 2000
 
-/* Collects the descriptors for poll; owner[i] is the worker of p[i]. */
-static size_t workers_watch(struct run *r, struct pollfd *p, struct worker **owner)
+/* Lists the descriptors for poll: p[2 * i + k] is stream k of worker i. Returns true if one of
+ * these is open. */
+static bool workers_watch(const struct run *r, struct pollfd *p)
 {
-    size_t n = 0;
+    bool open = false;
 
-    p[n] = (struct pollfd){ r->signal_fd, POLLIN, 0 };
-    owner[n++] = NULL;
+    p[0] = (struct pollfd){ r->signal_fd, POLLIN, 0 };
     for (int i = 0; i < r->started; i++)
-        for (int k = 1; k <= 2; k++)
-            if (r->worker[i].fd[k] >= 0) {
-                p[n] = (struct pollfd){ r->worker[i].fd[k], POLLIN, 0 };
-                owner[n++] = &r->worker[i];
-            }
-    return n;
+        for (int k = 1; k <= 2; k++) {
+            p[2 * i + k] = (struct pollfd){ r->worker[i].fd[k], POLLIN, 0 };
+            open = open || r->worker[i].fd[k] >= 0;
+        }
+    return open;
 }
 
 /* ---- start --------------------------------------------------------------------*/
@@ -60,7 +59,7 @@ static bool start_one(struct run *r, int rank, tenrec_error *err)
     worker_env_drop(env);
     if (st)
         return false;
-    elastic_begin(&w->slot, samples_now_ns());
+    w->slot.started_ns = clock_now_ns();
     w->pid = got.pid;
     w->running = true;
     r->running++;
@@ -100,10 +99,10 @@ static void start_due(struct run *r)
     for (int i = 0; i < r->started; i++) {
         struct worker *w = &r->worker[i];
 
-        if (!w->slot.again_ns || samples_now_ns() < w->slot.again_ns)
+        if (!w->slot.again_ns || clock_now_ns() < w->slot.again_ns)
             continue;
         worker_hear_out(w);
-        elastic_again(&r->elastic, &w->slot, samples_now_ns());
+        elastic_again(&r->elastic, &w->slot);
         if (!start_one(r, i, &err)) {
             run_say(r, "%s", err.text);
             run_slot_ended(r, i, 126 << 8);
@@ -119,7 +118,7 @@ static void start_due(struct run *r)
 
 static uint64_t next_start(const struct run *r)
 {
-    uint64_t next = NEVER;
+    uint64_t next = CLOCK_NEVER;
 
     for (int i = 0; i < r->started; i++)
         if (r->worker[i].slot.again_ns && r->worker[i].slot.again_ns < next)
@@ -141,24 +140,25 @@ static void tell_end(struct run *r)
 
 /* ---- the run --------------------------------------------------------------------*/
 
-static void watch_until_the_end(struct run *r, struct pollfd *p, struct worker **owner)
+static void watch_until_the_end(struct run *r, struct pollfd *p)
 {
-    uint64_t last = NEVER, until;
+    uint64_t last = CLOCK_NEVER, until;
 
     for (;;) {
-        bool over = !r->running && !r->elastic.waiting;
-        size_t n = workers_watch(r, p, owner);
+        const bool over = !r->running && !r->elastic.waiting, open = workers_watch(r, p);
+        const int n = 2 * r->started;
 
-        if (over && last == NEVER)
-            last = samples_now_ns() + LAST_WORDS_MS * UINT64_C(1000000);
-        if (over && (n == 1 || samples_now_ns() >= last))
+        if (over && last == CLOCK_NEVER)
+            last = clock_deadline_ms(LAST_WORDS_MS);
+        if (over && (!open || clock_passed(last)))
             return;
         until = next_start(r) < last ? next_start(r) : last;
-        if (poll(p, n, run_wait_ms(r->kill_at, until)) < 0 && errno != EINTR)
+        until = r->kill_at < until ? r->kill_at : until;
+        if (poll(p, (nfds_t)n + 1, clock_left_ms(until)) < 0 && errno != EINTR)
             return;
-        for (size_t i = 1; i < n; i++)
-            if (p[i].revents)
-                worker_read_stream(owner[i], p[i].fd == owner[i]->fd[1] ? 1 : 2);
+        for (int i = 0; i < n; i++)
+            if (p[i + 1].revents)
+                worker_read_stream(&r->worker[i / 2], i % 2 + 1);
         run_read_signals(r);
         run_kill_late(r);
         start_due(r);
@@ -185,11 +185,10 @@ static tenrec_status open_place(struct run *r, struct tenrec_store_server **ret,
 
 int workers_run(const struct workers_plan *plan)
 {
-    struct run r = { .plan = plan, .kill_at = NEVER };
+    struct run r = { .plan = plan, .kill_at = CLOCK_NEVER };
     struct tenrec_store_server *server = NULL;
     const size_t most = (size_t)(plan->elastic.max ? plan->elastic.max : plan->n);
     struct pollfd *p = calloc(most * 2 + 1, sizeof *p);
-    struct worker **owner = calloc(most * 2 + 1, sizeof(*owner));
     tenrec_error err;
 
     r.worker = calloc(most, sizeof *r.worker);
@@ -198,14 +197,14 @@ int workers_run(const struct workers_plan *plan)
     r.screen = (struct screen){ .write = run_write, .arg = &r, .live_fd = 1 };
     r.screen.terminal[1] = isatty(1) == 1;
     r.screen.terminal[2] = isatty(2) == 1;
-    if (!p || !owner || !r.worker || r.signal_fd < 0) {
+    if (!p || !r.worker || r.signal_fd < 0) {
         r.status = tool_fail(plan->tool, "cannot prepare %d workers: %s", plan->n, strerror(errno));
     } else if (open_place(&r, &server, &err)) {
         r.status = tool_fail(plan->tool, "cannot serve the store of the group: %s", err.text);
     } else {
         fflush(NULL);
         start_all(&r);
-        watch_until_the_end(&r, p, owner);
+        watch_until_the_end(&r, p);
         if (plan->elastic.max)
             tell_end(&r);
     }
@@ -217,7 +216,6 @@ int workers_run(const struct workers_plan *plan)
     if (r.signal_fd >= 0)
         close(r.signal_fd);
     free(r.worker);
-    free(owner);
     free(p);
     return r.status;
 }

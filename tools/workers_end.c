@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* workers_end.c - signals, and the consequences of the end of a worker. */
-#include "samples.h"
+#include "base/clock.h"
 #include "workers_run.h"
 
 #include <errno.h>
@@ -48,14 +48,14 @@ void run_end_all(struct run *r, int sig)
         r->worker[i].slot.again_ns = 0;
     r->elastic.waiting = 0;
     signal_all(r, sig);
-    if (r->kill_at == NEVER)
-        r->kill_at = samples_now_ns() + r->plan->grace_ms * 1000000u;
+    if (r->kill_at == CLOCK_NEVER)
+        r->kill_at = clock_deadline_ms(r->plan->grace_ms);
 }
 
 static void kill_all(struct run *r)
 {
     signal_all(r, SIGKILL);
-    r->kill_at = NEVER;
+    r->kill_at = CLOCK_NEVER;
     r->killed = true;
 }
 
@@ -124,7 +124,7 @@ static void on_end(struct run *r, int rank, int status)
 void run_slot_ended(struct run *r, int slot, int status)
 {
     struct elastic_slot *s = &r->worker[slot].slot;
-    uint64_t now = samples_now_ns();
+    uint64_t now = clock_now_ns();
     char how[64];
 
     if (status == 0) {
@@ -193,18 +193,9 @@ void run_read_signals(struct run *r)
             on_user_signal(r, (int)info.ssi_signo);
 }
 
-int run_wait_ms(uint64_t a, uint64_t b)
-{
-    uint64_t until = a < b ? a : b, now = samples_now_ns();
-
-    if (until == NEVER)
-        return -1;
-    return until <= now ? 0 : (int)((until - now) / 1000000u) + 1;
-}
-
 void run_kill_late(struct run *r)
 {
-    if (r->kill_at == NEVER || samples_now_ns() < r->kill_at)
+    if (!clock_passed(r->kill_at))
         return;
     kill_all(r);
     if (r->running)

@@ -2,6 +2,8 @@
 /* workers_out.c - passes the output of the workers to stdout and stderr. */
 #include "workers_run.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -34,7 +36,7 @@ void run_write(void *arg, int fd, const char *data, size_t n)
         ssize_t k;
 
         /* Killed workers need no more signals or deadlines. */
-        if (poll(p, 2, r->killed ? 0 : run_wait_ms(r->kill_at, NEVER)) < 0 && errno != EINTR)
+        if (poll(p, 2, r->killed ? 0 : clock_left_ms(r->kill_at)) < 0 && errno != EINTR)
             return;
         if (!p[0].revents) {
             if (r->killed)

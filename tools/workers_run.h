@@ -8,8 +8,6 @@
 
 #include <sys/types.h>
 
-#define NEVER UINT64_MAX
-
 struct worker {
     pid_t pid; /* leads a process group; valid until the worker is reaped */
     bool running;
@@ -31,7 +29,7 @@ struct run {
     int status;       /* exit status */
     bool failed;      /* status is final */
     bool deaf;        /* stdout cannot be written any more */
-    uint64_t kill_at; /* deadline after SIGTERM; NEVER: not sent */
+    uint64_t kill_at; /* deadline after SIGTERM; CLOCK_NEVER: not sent */
     struct screen screen;
 };
 
@@ -48,8 +46,6 @@ void run_slot_ended(struct run *r, int slot, int status);
 void run_read_signals(struct run *r);
 /* Opens a signalfd; returns -1 and sets errno on failure. */
 int run_open_signals(bool elastic);
-/* The time until the earlier of two deadlines, for poll. */
-int run_wait_ms(uint64_t a, uint64_t b);
 
 /* workers_out.c: the output of the workers. */
 void run_write(void *arg, int fd, const char *data, size_t n);

@@ -113,13 +113,33 @@ static void on_counter(void *arg, const char *key, const char *value)
         snprintf(c->channel, sizeof c->channel, "%s", value);
 }
 
+/* Passes the callee's counters (tenrec_worker_list_debug_info) to `sink`. */
+static tenrec_status list_callee_info(const struct measure *m, tenrec_sink_fn *sink, void *arg,
+                                      tenrec_error *err)
+{
+    char number[24];
+    struct tenrec_value *v;
+    tenrec_status st = tenrec_worker_get_debug_info(m->worker, m->to, NULL, &v, err);
+
+    if (st)
+        return st;
+    for (size_t i = 0; v->type == TENREC_VALUE_MAP && i < v->n; i++) {
+        const struct tenrec_value *one = &v->u.map[i].value;
+
+        snprintf(number, sizeof number, "%lld", (long long)one->u.integer);
+        sink(arg, v->u.map[i].key, one->type == TENREC_VALUE_TEXT ? one->u.text : number);
+    }
+    tenrec_value_drop(v);
+    return st;
+}
+
 static void count(const struct state *s, struct counters ret[2])
 {
     tenrec_error err;
 
     memset(ret, 0, 2 * sizeof ret[0]);
     tenrec_worker_list_debug_info(s->m.worker, on_counter, &ret[0]);
-    if (measure_callee_info(&s->m, on_counter, &ret[1], &err))
+    if (list_callee_info(&s->m, on_counter, &ret[1], &err))
         side_give_up(&err);
 }
 
