@@ -26,7 +26,7 @@ static void list_members(const struct outside *o, json_t *all)
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < membership_world(m); i++) {
-        const struct tenrec_member *one = &membership_members(m)[i];
+        const struct tenrec_member *one = &m->member[i];
         char text[128];
         const char *why =
             membership_absence(m, one->id, clock_deadline_ms(STORE_MS), text, sizeof text);

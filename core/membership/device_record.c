@@ -50,11 +50,6 @@ static struct tenrec_device read_device(struct bytes_reader *r)
     return (struct tenrec_device){ kind, (int32_t)bytes_read_u32(r) };
 }
 
-static tenrec_status no_memory(tenrec_error *err)
-{
-    return tenrec_fail(err, TENREC_ENOMEM, "no memory for the devices of a worker");
-}
-
 static tenrec_status read_devices(struct bytes_reader *r, struct device_row *ret, tenrec_error *err)
 {
     size_t n = bytes_read_count(r, DEVICES_MAX, 8);
@@ -63,7 +58,7 @@ static tenrec_status read_devices(struct bytes_reader *r, struct device_row *ret
         return TENREC_OK;
     ret->device = memory_new(n, sizeof *ret->device);
     if (!ret->device)
-        return no_memory(err);
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the devices of a worker");
     for (; ret->n_devices < n; ret->n_devices++)
         ret->device[ret->n_devices] = read_device(r);
     return TENREC_OK;

@@ -12,6 +12,7 @@
 #include "membership/device_record.h"
 #include "membership/membership.h"
 #include "peer/worker.h"
+#include "rendezvous/members.h"
 #include "runtime/log.h"
 #include "tensor/stream.h"
 
@@ -67,7 +68,7 @@ static void table_free(struct table *t)
 
 static tenrec_status table_read(struct tenrec_worker *w, struct table *t, tenrec_error *err)
 {
-    const struct tenrec_member *member = membership_members(w->membership);
+    const struct tenrec_member *member = w->membership->member;
     tenrec_status st = TENREC_OK;
 
     t->n = membership_world(w->membership);
@@ -76,10 +77,9 @@ static tenrec_status table_read(struct tenrec_worker *w, struct table *t, tenrec
     if (!t->line || !t->row)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the devices of %zu workers", t->n);
     for (size_t i = 0; i < t->n && st == TENREC_OK; i++) {
-        size_t len;
-        const void *extra = membership_extra(w->membership, (uint32_t)i, &len);
+        const struct member *m = &w->membership->members->list[i];
 
-        st = device_record_unpack(extra, len, &t->row[i], err);
+        st = device_record_unpack(m->extra, m->extra_len, &t->row[i], err);
         if (st != TENREC_OK)
             tenrec_error_prefix(err, "worker '%s'", member[i].name);
         t->line[i] = (struct device_line){ member[i].name, &t->row[i] };
@@ -185,7 +185,7 @@ void devices_forget(struct devices *d)
 static tenrec_status devices_agree_use(struct tenrec_worker *w, struct table *t, bool dynamic,
                                        tenrec_error *err)
 {
-    const struct tenrec_member *member = membership_members(w->membership);
+    const struct tenrec_member *member = w->membership->member;
     struct devices *d = w->devices;
     tenrec_status st = TENREC_OK;
     size_t n;
@@ -208,11 +208,10 @@ static tenrec_status devices_agree_use(struct tenrec_worker *w, struct table *t,
 /* Returns true if a member names devices; rarely so. */
 static bool devices_agree_anybody(const struct tenrec_worker *w)
 {
-    size_t len = 0;
-
-    for (uint32_t i = 0; i < membership_world(w->membership) && len == 0; i++)
-        membership_extra(w->membership, i, &len);
-    return len > 0;
+    for (uint32_t i = 0; i < membership_world(w->membership); i++)
+        if (w->membership->members->list[i].extra_len > 0)
+            return true;
+    return false;
 }
 
 tenrec_status devices_agree(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)

@@ -11,16 +11,6 @@
 
 #include <stdlib.h>
 
-struct membership {
-    struct rendezvous *rendezvous;
-    struct members *members;
-    struct membership_view view; /* of a dynamic group, when this worker joined */
-    struct tenrec_process_group *pg;
-    const char **names;           /* by rank; borrowed from members */
-    struct tenrec_member *member; /* likewise */
-    char name[TENREC_NAME_MAX + 1];
-};
-
 static tenrec_status make_name(struct membership *m, const char *pattern, tenrec_error *err)
 {
     tenrec_status st = ranks_make_name(pattern, membership_rank(m), m->name, err);
@@ -273,11 +263,6 @@ tenrec_peer membership_rank(const struct membership *m)
     return m->rendezvous->dynamic ? m->rendezvous->roster.id : m->rendezvous->meeting.rank;
 }
 
-const char *membership_name(const struct membership *m)
-{
-    return m->name;
-}
-
 uint32_t membership_world(const struct membership *m)
 {
     return m->members ? (uint32_t)m->members->n : (uint32_t)m->rendezvous->meeting.world;
@@ -304,22 +289,9 @@ const char *membership_store_name(const struct membership *m)
     return tenrec_store_name(m->rendezvous->store);
 }
 
-const char *membership_vantage(const struct membership *m)
-{
-    return m->rendezvous->vantage;
-}
-
 bool membership_serves(const struct membership *m)
 {
     return m->rendezvous->server != NULL;
-}
-
-const void *membership_extra(const struct membership *m, uint32_t i, size_t *ret_len)
-{
-    const struct member *one = &m->members->list[i];
-
-    *ret_len = one->extra_len;
-    return one->extra;
 }
 
 tenrec_status membership_tell_number(struct membership *m, const char *name, int64_t number,
@@ -356,16 +328,6 @@ tenrec_status membership_hear_number(struct membership *m, const char *name, ten
     return st;
 }
 
-const char *const *membership_names(const struct membership *m)
-{
-    return m->names;
-}
-
-const struct tenrec_member *membership_members(const struct membership *m)
-{
-    return m->member;
-}
-
 const struct tenrec_member *membership_member(const struct membership *m, tenrec_peer id)
 {
     for (uint32_t i = 0; i < membership_world(m); i++)
@@ -377,14 +339,4 @@ const struct tenrec_member *membership_member(const struct membership *m, tenrec
 struct membership_list *membership_roster(const struct membership *m)
 {
     return m->rendezvous->dynamic ? &m->rendezvous->roster : NULL;
-}
-
-const struct membership_view *membership_view(const struct membership *m)
-{
-    return &m->view;
-}
-
-const struct member *membership_records(const struct membership *m)
-{
-    return m->members->list;
 }

@@ -7,17 +7,30 @@
 #ifndef TENREC_MEMBERSHIP_MEMBERSHIP_H
 #define TENREC_MEMBERSHIP_MEMBERSHIP_H
 
+#include "group/membership_view.h"
+
 #include <tenrec/agent.h>
 
 struct config_settings;
 struct group_lost;
 struct loop;
-struct member;
-struct membership;
+struct members;
 struct membership_list;
+struct rendezvous;
 struct stores;
-struct membership_view;
 struct store_value;
+struct tenrec_process_group;
+
+/* Our name is known after membership_find, the others' after membership_join. */
+struct membership {
+    struct rendezvous *rendezvous;
+    struct members *members;     /* the records of the members, by id */
+    struct membership_view view; /* of a dynamic group, when this worker joined */
+    struct tenrec_process_group *pg;
+    const char **names;           /* by rank; borrowed from members */
+    struct tenrec_member *member; /* likewise, by id; in a static group member i has the id i */
+    char name[TENREC_NAME_MAX + 1];
+};
 
 /* Resolves our rank and the size of the group, and opens the store; the rank that must serves it.
  * `stores`: for URLs of plugins; borrowed during the call. */
@@ -54,35 +67,24 @@ void membership_drop(struct membership *m, uint64_t deadline_ns);
 /* Getters. Ours are known after membership_find, the others' after membership_join. Results are
  * borrowed until membership_drop. */
 tenrec_peer membership_rank(const struct membership *m);
-const char *membership_name(const struct membership *m);
 uint32_t membership_world(const struct membership *m); /* how many members are listed */
 /* Returns NULL in a static group. */
 struct membership_list *membership_roster(const struct membership *m);
-/* Of a dynamic group: the view that we joined, and the record of each member, by id. */
-const struct membership_view *membership_view(const struct membership *m);
-const struct member *membership_records(const struct membership *m);
 uint64_t membership_incarnation(const struct membership *m);
 uint64_t membership_token(const struct membership *m); /* 0 of a visitor */
 const char *membership_group(const struct membership *m);
 const char *membership_store_name(const struct membership *m);
-/* The address of this host to advertise; "" if all members are on this host, as far as known. */
-const char *membership_vantage(const struct membership *m);
 bool membership_serves(const struct membership *m); /* the store */
 /* Returns `text` (of `room` bytes) with the reason why member `id` is absent: it has left, or its
  * process on this host has exited. Returns NULL if no reason is known. */
 const char *membership_absence(struct membership *m, tenrec_peer id, uint64_t deadline_ns,
                                char *text, size_t room);
-/* The `extra` that the member in place `i` has published; NULL and 0 if none. */
-const void *membership_extra(const struct membership *m, uint32_t i, size_t *ret_len);
 
 /* For a static group. Publishes a number, and waits for that of another member. */
 tenrec_status membership_tell_number(struct membership *m, const char *name, int64_t number,
                                      uint64_t deadline_ns, tenrec_error *err);
 tenrec_status membership_hear_number(struct membership *m, const char *name, tenrec_peer id,
                                      uint64_t deadline_ns, int64_t *ret, tenrec_error *err);
-const char *const *membership_names(const struct membership *m);
-/* By id; in a static group member i has the id i. */
-const struct tenrec_member *membership_members(const struct membership *m);
 /* Returns NULL if no member has that id. */
 const struct tenrec_member *membership_member(const struct membership *m, tenrec_peer id);
 

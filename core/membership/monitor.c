@@ -176,34 +176,26 @@ static bool monitor_work(struct monitor *wa, uint64_t *next_ns)
 {
     const uint64_t now_ns = clock_now_ns();
     const bool store = now_ns >= wa->store_at_ns;
+    void (*work)(struct monitor * wa) = NULL;
     struct heartbeat one;
     enum heartbeat_due due;
 
     *next_ns = CLOCK_NEVER;
     if (wa->departs && !wa->departed) {
-        pthread_mutex_unlock(&wa->lock);
-        monitor_leave_list(wa);
-        pthread_mutex_lock(&wa->lock);
-        return true;
-    }
-    if (wa->expelled || wa->departed) {
+        work = monitor_leave_list;
+    } else if (wa->expelled || wa->departed) {
         if (!wa->asks.first)
             return false;
-        pthread_mutex_unlock(&wa->lock);
-        monitor_answer_ripe(wa);
-        pthread_mutex_lock(&wa->lock);
-        return true;
-    }
-    if (monitor_has_ripe(wa)) {
-        pthread_mutex_unlock(&wa->lock);
-        monitor_answer_ripe(wa);
-        pthread_mutex_lock(&wa->lock);
-        return true;
-    }
-    if (wa->poll && now_ns >= poll_ns(wa)) {
+        work = monitor_answer_ripe;
+    } else if (monitor_has_ripe(wa)) {
+        work = monitor_answer_ripe;
+    } else if (wa->poll && now_ns >= poll_ns(wa)) {
         wa->poll = false;
+        work = monitor_refresh;
+    }
+    if (work) {
         pthread_mutex_unlock(&wa->lock);
-        monitor_refresh(wa);
+        work(wa);
         pthread_mutex_lock(&wa->lock);
         return true;
     }

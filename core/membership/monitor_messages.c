@@ -37,8 +37,8 @@ struct sent {
     bool over;      /* answered, failed or abandoned */
 };
 
-/* Lock held. */
-static void sent_free_done(struct monitor *wa)
+/* Messages have ended: frees them and wakes the waiting threads. Lock held. */
+static void sent_settle(struct monitor *wa)
 {
     struct sent **at = &wa->sent, *s;
 
@@ -50,6 +50,7 @@ static void sent_free_done(struct monitor *wa)
         *at = s->next;
         free(s);
     }
+    pthread_cond_broadcast(&wa->changed);
 }
 
 static bool is_refusal(const tenrec_error *why)
@@ -69,8 +70,7 @@ static void on_sent(void *arg, const tenrec_error *why)
         s->over = true;
         heartbeats_failed(&wa->beats, s->id, s->incarnation, is_refusal(why), clock_now_ns());
     }
-    sent_free_done(wa);
-    pthread_cond_broadcast(&wa->changed);
+    sent_settle(wa);
     pthread_mutex_unlock(&wa->lock);
 }
 
@@ -191,8 +191,7 @@ void monitor_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_m
     }
     if (n[RET_VERSION] > wa->view.version && !wa->expelled)
         wa->poll = true;
-    sent_free_done(wa);
-    pthread_cond_broadcast(&wa->changed);
+    sent_settle(wa);
     pthread_mutex_unlock(&wa->lock);
     msg->release(msg);
 }
@@ -201,8 +200,7 @@ void monitor_gives_up(struct monitor *wa, tenrec_peer id)
 {
     for (struct sent *s = wa->sent; s; s = s->next)
         s->over = s->over || s->id == id;
-    sent_free_done(wa);
-    pthread_cond_broadcast(&wa->changed);
+    sent_settle(wa);
 }
 
 /* ---- announcements ---------------------------------------------------------------- */
@@ -263,8 +261,7 @@ static void await_round(struct monitor *wa, uint64_t deadline_ns)
         s->over = true;
         heartbeats_suspect(&wa->beats, s->id, s->incarnation, clock_now_ns(), NULL);
     }
-    sent_free_done(wa);
-    pthread_cond_broadcast(&wa->changed);
+    sent_settle(wa);
     pthread_mutex_unlock(&wa->lock);
 }
 

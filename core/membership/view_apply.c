@@ -14,6 +14,7 @@
 #include "membership/disconnect.h"
 #include "membership/membership.h"
 #include "peer/worker.h"
+#include "rendezvous/members.h"
 #include "rref/rref_context.h"
 #include "rref/rref_control.h"
 #include "runtime/log.h"
@@ -54,41 +55,22 @@ static struct view_apply_member *known_add(struct monitor *wa, struct member *re
 
 /* ---- callbacks of the program --------------------------------------------------- */
 
-static struct tenrec_member_callbacks view_apply_callbacks(struct tenrec_worker *w)
+/* why      a member has left; NULL: a member has joined */
+static void view_apply_report(struct monitor *wa, tenrec_peer id, const tenrec_error *why)
 {
+    struct tenrec_worker *w = wa->w;
+    const struct tenrec_worker_info info = { .name = peers_name(&w->peers, id), .id = id };
     struct tenrec_member_callbacks c;
+    struct future_scope *scope;
 
     pthread_mutex_lock(&w->lock);
     c = w->member_callbacks;
     pthread_mutex_unlock(&w->lock);
-    return c;
-}
-
-static void report_joined(struct monitor *wa, tenrec_peer id)
-{
-    struct tenrec_worker *w = wa->w;
-    const struct tenrec_member_callbacks c = view_apply_callbacks(w);
-    const struct tenrec_worker_info info = { .name = peers_name(&w->peers, id), .id = id };
-    struct future_scope *scope;
-
-    if (!c.joined)
-        return;
     scope = thread_lend();
-    c.joined(w, &info, (uint64_t)wa->view.version, c.arg);
-    thread_back(scope);
-}
-
-static void report_left(struct monitor *wa, tenrec_peer id, const tenrec_error *why)
-{
-    struct tenrec_worker *w = wa->w;
-    const struct tenrec_member_callbacks c = view_apply_callbacks(w);
-    const struct tenrec_worker_info info = { .name = peers_name(&w->peers, id), .id = id };
-    struct future_scope *scope;
-
-    if (!c.left)
-        return;
-    scope = thread_lend();
-    c.left(w, &info, why, (uint64_t)wa->view.version, c.arg);
+    if (why && c.left)
+        c.left(w, &info, why, (uint64_t)wa->view.version, c.arg);
+    else if (!why && c.joined)
+        c.joined(w, &info, (uint64_t)wa->view.version, c.arg);
     thread_back(scope);
 }
 
@@ -214,7 +196,7 @@ static void view_apply_expel(struct monitor *wa, const struct membership_view *v
     for (size_t i = 0; i < before->n; i++)
         if (before->entry[i].incarnation != wa->incarnation)
             member_remove(wa, &before->entry[i], &why);
-    report_left(wa, w->self.id, &why);
+    view_apply_report(wa, w->self.id, &why);
     pthread_mutex_lock(&wa->lock);
     pthread_cond_broadcast(&wa->changed);
     pthread_mutex_unlock(&wa->lock);
@@ -298,10 +280,10 @@ static void report_changes(struct monitor *wa, const struct membership_view *v,
         if (membership_view_find(v, e->id, e->incarnation))
             continue;
         describe_departure(wa, v, e, &why);
-        report_left(wa, e->id, &why);
+        view_apply_report(wa, e->id, &why);
     }
     for (size_t i = 0; i < f->n; i++)
-        report_joined(wa, f->entry[i].id);
+        view_apply_report(wa, f->entry[i].id, NULL);
 }
 
 tenrec_status monitor_apply(struct monitor *wa, struct membership_view *v, tenrec_error *err)
@@ -353,11 +335,10 @@ out:
 tenrec_status monitor_begin(struct monitor *wa, tenrec_error *err)
 {
     const struct membership *m = wa->w->membership;
-    const struct member *record = membership_records(m);
-    tenrec_status st = membership_view_copy(membership_view(m), &wa->view, err);
+    tenrec_status st = membership_view_copy(&m->view, &wa->view, err);
 
     for (uint32_t i = 0; i < membership_world(m) && st == TENREC_OK; i++) {
-        struct member copy = record[i];
+        struct member copy = m->members->list[i];
         copy.address = NULL; /* both owned by the membership */
         copy.extra = NULL;
         if (!known_add(wa, &copy))

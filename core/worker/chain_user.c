@@ -76,7 +76,7 @@ void tenrec_rpc_backend_options_drop(struct tenrec_rpc_backend_options *options)
 void tenrec_rpc_backend_options_settings(const struct tenrec_rpc_backend_options *options,
                                          struct tenrec_backend_settings *ret)
 {
-    const struct config_settings *s = worker_config_settings(options->setup);
+    const struct config_settings *s = options->setup->settings;
     const struct tenrec_backend_settings all = {
         .size = ret->size,
         .num_worker_threads = (uint32_t)s->num_worker_threads,
@@ -219,7 +219,7 @@ static tenrec_status make_parts(struct tenrec_chain *a,
     if (st == TENREC_OK)
         st = parallel_copy_open(&a->copier, err);
     if (st == TENREC_OK) {
-        a->pool_bytes = (size_t)worker_config_settings(options->setup)->receive_pool_bytes;
+        a->pool_bytes = (size_t)options->setup->settings->receive_pool_bytes;
         storage_pool_allow(storage_pool_of_process(), a->pool_bytes);
     }
     return st;

@@ -21,6 +21,7 @@
 #include "membership/membership.h"
 #include "membership/monitor.h"
 #include "observe/builtin.h"
+#include "rendezvous/rendezvous.h"
 #include "rref/rref_control.h"
 #include "runtime/housekeeping.h"
 #include "runtime/log.h"
@@ -67,17 +68,19 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
     parts_connect(w, &block->parts);
     st = worker_config_make(config, &w->config, err);
     if (st == TENREC_OK)
-        st = devices_new(worker_config_settings(w->config), &w->devices, err);
+        st = devices_new(w->config->settings, &w->devices, err);
     if (st != TENREC_OK) {
         worker_config_drop(w->config);
         free(w);
         return st;
     }
-    w->settings = worker_config_settings(w->config);
+    w->settings = w->config->settings;
     atomic_init(&w->state, WORKER_NEW);
     pthread_mutex_init(&w->lock, NULL);
     clock_cond_init(&w->changed);
-    atomic_init(&w->timeout_ms, worker_config_timeout_ms(w->config));
+    atomic_init(&w->timeout_ms, w->settings->rpc_timeout_ms == TENREC_FOREVER
+                                    ? TENREC_TIMEOUT_NONE
+                                    : (int64_t)w->settings->rpc_timeout_ms);
     w->self.name = "worker";
     pending_init(w->pending);
     active_calls_init(w->active_calls);
@@ -181,8 +184,8 @@ static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
                                                     : membership_world(w->membership),
                                        .incarnation = membership_incarnation(w->membership),
                                        .token = membership_token(w->membership),
-                                       .name = membership_name(w->membership),
-                                       .host_address = membership_vantage(w->membership) };
+                                       .name = w->membership->name,
+                                       .host_address = w->membership->rendezvous->vantage };
     const struct chain_user user = { .deliver = worker_deliver,
                                      .place = recv_alloc_tensors,
                                      .accepts = worker_accepts,
@@ -239,7 +242,7 @@ static size_t room_for_ids(const struct tenrec_worker *w)
 
 static tenrec_status fill_peers(struct tenrec_worker *w, tenrec_error *err)
 {
-    const struct tenrec_member *member = membership_members(w->membership);
+    const struct tenrec_member *member = w->membership->member;
     tenrec_status st = peers_init(&w->peers, room_for_ids(w), w->self.id, err);
 
     w->peers.lives = membership_roster(w->membership) != NULL;
@@ -264,7 +267,7 @@ static tenrec_status worker_start(struct tenrec_worker *w, const struct manner *
                                   tenrec_error *err)
 {
     const struct config_settings *s = w->settings;
-    struct stores *stores = worker_config_stores(w->config);
+    struct stores *stores = w->config->stores;
     const uint64_t until = how->until;
     tenrec_status st = make_parts(w, err);
 
@@ -274,7 +277,7 @@ static tenrec_status worker_start(struct tenrec_worker *w, const struct manner *
     if (st != TENREC_OK)
         return st;
     w->self.id = membership_rank(w->membership);
-    w->self.name = membership_name(w->membership);
+    w->self.name = w->membership->name;
     st = make_chain(w, err);
     if (st == TENREC_OK && how->visits &&
         (chain_innermost_flags(w->chain) & TENREC_PLUGIN_LOOPBACK_ONLY))
@@ -292,11 +295,11 @@ static tenrec_status worker_start(struct tenrec_worker *w, const struct manner *
     if (st == TENREC_OK)
         st = fill_peers(w, err);
     if (st == TENREC_OK)
-        st = rrefs_open(w,
-                        &(struct rref_group){ membership_members(w->membership),
-                                              membership_world(w->membership),
-                                              membership_incarnation(w->membership) },
-                        err);
+        st =
+            rrefs_open(w,
+                       &(struct rref_group){ w->membership->member, membership_world(w->membership),
+                                             membership_incarnation(w->membership) },
+                       err);
     if (st == TENREC_OK)
         st = monitor_open(w, err);
     if (st != TENREC_OK)
@@ -313,8 +316,7 @@ static tenrec_status worker_start(struct tenrec_worker *w, const struct manner *
     /* A request may arrive before chain_start returns, and its function may
      * make calls. */
     atomic_store(&w->state, WORKER_RUNNING);
-    st = chain_start(w->chain, membership_members(w->membership), membership_world(w->membership),
-                     err);
+    st = chain_start(w->chain, w->membership->member, membership_world(w->membership), err);
     return st == TENREC_OK ? monitor_start(w, until, err) : st;
 }
 

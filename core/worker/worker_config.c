@@ -8,14 +8,7 @@
 #include "rendezvous/rendezvous.h"
 
 #include <stdlib.h>
-#include <tenrec/future.h>
 #include <tenrec/plugin.h>
-
-struct worker_config {
-    struct config_settings *settings;
-    struct chain_config *stack;
-    struct stores *stores;
-};
 
 void worker_config_drop(struct worker_config *s)
 {
@@ -83,22 +76,6 @@ tenrec_status worker_config_make(const struct tenrec_config *config, struct work
     else
         worker_config_drop(s);
     return st;
-}
-
-const struct config_settings *worker_config_settings(const struct worker_config *s)
-{
-    return s->settings;
-}
-
-struct stores *worker_config_stores(const struct worker_config *s)
-{
-    return s->stores;
-}
-
-int64_t worker_config_timeout_ms(const struct worker_config *s)
-{
-    return s->settings->rpc_timeout_ms == TENREC_FOREVER ? TENREC_TIMEOUT_NONE
-                                                         : (int64_t)s->settings->rpc_timeout_ms;
 }
 
 tenrec_status worker_config_chain(const struct worker_config *s, const struct chain_identity *id,

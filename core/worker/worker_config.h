@@ -7,9 +7,16 @@
 
 #include <tenrec/config.h>
 
+struct chain_config;
 struct config_settings;
-struct worker_config;
 struct stores;
+
+/* Owns all. */
+struct worker_config {
+    struct config_settings *settings;
+    struct chain_config *stack;
+    struct stores *stores;
+};
 
 /* Reads and checks the settings and loads the plugins; opens nothing. `config` is borrowed during
  * the call; NULL loads the default one. */
@@ -23,11 +30,6 @@ tenrec_status worker_config_check(const struct config_settings *s, tenrec_error 
 /* Checks `stores:` and the plugin that init_method needs. errors: as stores_load */
 tenrec_status worker_config_check_stores(const struct tenrec_config *config,
                                          const struct config_settings *s, tenrec_error *err);
-
-const struct config_settings *worker_config_settings(const struct worker_config *s);
-struct stores *
-worker_config_stores(const struct worker_config *s); /* borrowed until worker_config_drop */
-int64_t worker_config_timeout_ms(const struct worker_config *s);
 
 tenrec_status worker_config_chain(const struct worker_config *s, const struct chain_identity *id,
                                   struct loop *loop, const struct chain_user *user,
