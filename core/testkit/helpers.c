@@ -7,7 +7,7 @@
 #include <tenrec/store.h>
 #include <tenrec/testkit.h>
 
-#include "testkit/counts.h"
+#include "testkit/leaks.h"
 #include "testkit/scale.h"
 
 enum { PROBE_MS = 5000, CALL_MS = 1000 /* a worker that answers later counts as dead */ };
@@ -83,13 +83,6 @@ tenrec_status tenrec_test_wait_until_node_failure(struct tenrec_worker *w, int32
     }
 }
 
-static int64_t helpers_number(const struct tenrec_value *map, const char *key)
-{
-    const struct tenrec_value *v = tenrec_value_find(map, key);
-
-    return v && v->type == TENREC_VALUE_INT ? v->u.integer : -1;
-}
-
 tenrec_status tenrec_test_wait_until_pending_futures_and_users_flushed(struct tenrec_worker *w,
                                                                        int64_t ms,
                                                                        tenrec_error *err)
@@ -98,7 +91,7 @@ tenrec_status tenrec_test_wait_until_pending_futures_and_users_flushed(struct te
     int64_t deadline = scale_deadline(ms), n[2];
 
     do {
-        counts_get(w, keys, 2, n);
+        leaks_numbers(w, keys, 2, n);
         if (n[0] == 0 && n[1] == 0)
             return TENREC_OK;
         if (n[0] < 0 || n[1] < 0)
@@ -122,8 +115,8 @@ static tenrec_status owners_and_forks(struct tenrec_worker *w, int32_t rank, int
         st = tenrec_worker_get_debug_info(w, name, &o, &info, err);
     if (st != TENREC_OK)
         return st;
-    *ret_owners = helpers_number(info, "rref.num_owner_rrefs");
-    *ret_forks = helpers_number(info, "rref.num_forks");
+    *ret_owners = leaks_number(info, "rref.num_owner_rrefs");
+    *ret_forks = leaks_number(info, "rref.num_forks");
     tenrec_value_drop(info);
     return TENREC_OK;
 }

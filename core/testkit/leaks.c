@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <tenrec/observe.h>
 #include <tenrec/store.h>
 
 #include "testkit/leaks.h"
@@ -10,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "testkit/counts.h"
 #include "testkit/scale.h"
 
 enum {
@@ -117,12 +117,29 @@ tenrec_status leaks_check(const struct leaks *l, tenrec_error *err)
                        threads > l->threads ? threads - l->threads : 0, first, target);
 }
 
+int64_t leaks_number(const struct tenrec_value *info, const char *key)
+{
+    const struct tenrec_value *v = tenrec_value_find(info, key);
+
+    return v && v->type == TENREC_VALUE_INT ? v->u.integer : -1;
+}
+
+void leaks_numbers(struct tenrec_worker *w, const char *const *keys, size_t n, int64_t *ret)
+{
+    struct tenrec_value *info = NULL;
+
+    tenrec_worker_get_debug_info(w, NULL, NULL, &info, NULL);
+    for (size_t i = 0; i < n; i++)
+        ret[i] = leaks_number(info, keys[i]);
+    tenrec_value_drop(info);
+}
+
 tenrec_status leaks_check_worker(struct tenrec_worker *w, tenrec_error *err)
 {
     static const char *const keys[] = { "agent.client_active_calls", "agent.server_active_calls" };
     int64_t n[2];
 
-    counts_get(w, keys, 2, n);
+    leaks_numbers(w, keys, 2, n);
     if (n[0] < 0 || n[1] < 0)
         return tenrec_fail(err, TENREC_EUNSUPPORTED, "the worker does not report %s",
                            keys[n[0] < 0 ? 0 : 1]);

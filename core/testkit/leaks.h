@@ -21,6 +21,10 @@ void leaks_begin(struct leaks *l);
  */
 tenrec_status leaks_check(const struct leaks *l, tenrec_error *err);
 
+/* A number of a worker's debug info; -1 for a key that the worker does not report. */
+int64_t leaks_number(const struct tenrec_value *info, const char *key);
+void leaks_numbers(struct tenrec_worker *w, const char *const *keys, size_t n, int64_t *ret);
+
 /* Fails if a worker has calls after its shutdown.
  *
  * errors   EBUSY

@@ -7,7 +7,6 @@
 #include <tenrec/rref.h>
 #include <unistd.h>
 
-#include "testkit/functions.h"
 #include "testkit/leaks.h"
 #include "testkit/scale.h"
 
@@ -16,6 +15,13 @@ enum { AT_ONCE_MS = 3000 /* for functions that still run */ };
 static void member_enter(struct member *m, enum record_phase phase)
 {
     atomic_store(&member_record(m)->phase, phase);
+}
+
+/* Every worker of the kit serves this. */
+static tenrec_status member_noop(struct tenrec_call *call, void *arg, tenrec_error *err)
+{
+    (void)call, (void)arg, (void)err;
+    return TENREC_OK;
 }
 
 static tenrec_status make_worker(struct member *m, struct tenrec_worker **ret, tenrec_error *err)
@@ -29,7 +35,8 @@ static tenrec_status make_worker(struct member *m, struct tenrec_worker **ret, t
     st = tenrec_worker_new(config, ret, err);
     tenrec_config_drop(config);
     if (st == TENREC_OK)
-        st = functions_register(*ret, err);
+        st = tenrec_worker_register_function(*ret, TENREC_TEST_NOOP, member_noop, NULL,
+                                             TENREC_INLINE, err);
     if (st == TENREC_OK && !(o->flags & TENREC_TEST_IGNORE_LEAKS))
         tenrec_worker_set_rref_leak_check(*ret, true);
     if (st == TENREC_OK && o->setup)

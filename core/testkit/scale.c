@@ -33,7 +33,8 @@ int64_t tenrec_test_stretch_ms(int64_t ms)
     return ms > INT64_MAX / f ? TENREC_TIMEOUT_NONE : ms * f;
 }
 
-int64_t scale_now(void)
+/* Milliseconds of CLOCK_MONOTONIC. */
+static int64_t scale_now(void)
 {
     struct timespec t;
 

@@ -6,9 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Milliseconds of CLOCK_MONOTONIC. */
-int64_t scale_now(void);
-
 /* `ms` from now, stretched. */
 int64_t scale_deadline(int64_t ms);
 
