@@ -144,17 +144,14 @@ static void gather_lead_complete(struct tenrec_worker *w, struct gather *g)
 }
 
 /* Removes the gather from the open ones. Lock held. */
-static struct gather *gather_lead_remove(struct gathers *gs, const char *key, int64_t number)
+static void gather_lead_remove(struct gathers *gs, const struct gather *g)
 {
-    struct gather **at, *g;
+    struct gather **at = &gs->open;
 
-    for (at = &gs->open; (g = *at); at = &g->next)
-        if (g->number == number && strcmp(g->key, key) == 0) {
-            *at = g->next;
-            gs->n_open--;
-            return g;
-        }
-    return NULL;
+    while (*at != g)
+        at = &(*at)->next;
+    *at = g->next;
+    gs->n_open--;
 }
 
 /* Returns true if `id` is missing from the gather. */
@@ -172,7 +169,7 @@ static void remove_failed(struct gathers *gs, struct gather *g, tenrec_peer lost
 {
     struct gather_set *set = gather_set_get(&gs->sets, g->key);
 
-    gather_lead_remove(gs, g->key, g->number);
+    gather_lead_remove(gs, g);
     if (set)
         gather_set_fail(set, g->number, lost);
 }
@@ -354,7 +351,8 @@ tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s,
         if (g->contact_ns < next)
             next = g->contact_ns;
         if (g->arrived == g->n) {
-            whole = gather_lead_remove(w->gathers, s->key, number);
+            whole = g;
+            gather_lead_remove(w->gathers, g);
             gather_set_add_whole(gather_set_get(&w->gathers->sets, s->key), number);
         }
     }
@@ -400,10 +398,8 @@ void gather_fail_all(struct tenrec_worker *w, const tenrec_error *why)
     for (;;) {
         pthread_mutex_lock(&w->gathers->lock);
         g = w->gathers->open;
-        if (g) {
-            w->gathers->open = g->next;
-            w->gathers->n_open--;
-        }
+        if (g)
+            gather_lead_remove(w->gathers, g);
         pthread_mutex_unlock(&w->gathers->lock);
         if (!g)
             return;

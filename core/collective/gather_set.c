@@ -58,16 +58,10 @@ void gather_sets_forget(struct gather_set **all, const char *name, uint64_t inca
 /* Gathers of several threads overlap, so numbers fail in any order. */
 void gather_set_fail(struct gather_set *s, int64_t number, tenrec_peer lost)
 {
-    unsigned at = s->n_failed;
+    const uint64_t at = s->n_failed++ % GATHER_SET_FAILED;
 
-    if (at < GATHER_SET_FAILED) {
-        s->n_failed++;
-    } else {
-        at = s->oldest;
-        if (s->failed[at] > s->failed_upto)
-            s->failed_upto = s->failed[at];
-        s->oldest = (s->oldest + 1) % GATHER_SET_FAILED;
-    }
+    if (s->n_failed > GATHER_SET_FAILED && s->failed[at] > s->failed_upto)
+        s->failed_upto = s->failed[at];
     s->failed[at] = number;
     s->lost[at] = lost;
 }
@@ -75,7 +69,7 @@ void gather_set_fail(struct gather_set *s, int64_t number, tenrec_peer lost)
 bool gather_set_has_failed(const struct gather_set *s, int64_t number, tenrec_peer *ret_lost)
 {
     *ret_lost = -1;
-    for (unsigned i = 0; i < s->n_failed; i++)
+    for (uint64_t i = 0; i < s->n_failed && i < GATHER_SET_FAILED; i++)
         if (s->failed[i] == number) {
             *ret_lost = s->lost[i];
             return true;
@@ -90,7 +84,7 @@ void gather_set_add_whole(struct gather_set *s, int64_t number)
 
 bool gather_set_was_whole(const struct gather_set *s, int64_t number)
 {
-    for (unsigned i = 0; i < s->n_whole && i < GATHER_SET_WHOLE; i++)
+    for (uint64_t i = 0; i < s->n_whole && i < GATHER_SET_WHOLE; i++)
         if (s->whole[i] == number)
             return true;
     return false;

@@ -21,11 +21,11 @@ struct gather_set {
     int64_t failed_upto;
     int64_t failed[GATHER_SET_FAILED];
     tenrec_peer lost[GATHER_SET_FAILED]; /* the lost peer; -1: a limit expired */
-    unsigned n_failed, oldest;           /* a ring once full */
+    uint64_t n_failed;                   /* a ring once full */
 
     /* As leader, a ring of the latest completed gathers: a message for them is a duplicate. */
     int64_t whole[GATHER_SET_WHOLE];
-    unsigned n_whole;
+    uint64_t n_whole;
 
     UT_hash_handle hh;
     char key[]; /* the names */
