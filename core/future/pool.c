@@ -27,8 +27,7 @@ struct pool {
     bool closed;     /* refuses tasks */
     pthread_t ended; /* to be joined, if has_ended */
     bool has_ended;
-    bool was_full;
-    atomic_bool full; /* for readers without the lock */
+    atomic_bool full; /* written with the lock */
     void (*drained)(void *arg);
     void *arg;
 };
@@ -89,11 +88,9 @@ static void *pool_thread_main(void *arg)
     thread_state.pool = p;
     pthread_mutex_lock(&p->lock);
     while ((t = next_task(p))) {
-        bool drained = p->was_full && p->queued <= p->max_queued / 2;
-        if (drained) {
-            p->was_full = false;
+        bool drained = pool_full(p) && p->queued <= p->max_queued / 2;
+        if (drained)
             atomic_store(&p->full, false);
-        }
         pthread_mutex_unlock(&p->lock);
         if (drained && p->drained)
             p->drained(p->arg);
@@ -147,10 +144,8 @@ tenrec_status pool_run(struct pool *p, struct pool_task *t)
     } else {
         *p->last = t;
         p->last = &t->next;
-        if (p->queued >= p->max_queued) {
-            p->was_full = true;
+        if (p->queued >= p->max_queued)
             atomic_store(&p->full, true);
-        }
         pthread_cond_signal(&p->work);
     }
     pthread_mutex_unlock(&p->lock);
@@ -167,7 +162,6 @@ struct pool_task *pool_stop(struct pool *p)
     p->last = &p->first;
     p->queued = 0;
     p->closed = true;
-    p->was_full = false;
     atomic_store(&p->full, false);
     pthread_mutex_unlock(&p->lock);
     return queued;

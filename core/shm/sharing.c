@@ -9,6 +9,7 @@
 #include "shm/shared_memory.h"
 #include "shm/sharing_inside.h"
 
+#include <endian.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,20 +169,15 @@ void sharing_close(struct tenrec_sharing *s)
 
 /* ---- lending ------------------------------------------------------------------- */
 
-static void put_le(unsigned char *to, uint64_t n, unsigned bytes)
-{
-    for (unsigned i = 0; i < bytes; i++)
-        to[i] = (unsigned char)(n >> 8 * i);
-}
-
 static void put_record(struct tenrec_share *share, const struct record *r)
 {
-    memset(share->record, 0, sizeof share->record);
-    share->record[0] = (unsigned char)r->kind;
-    share->record[1] = (unsigned char)r->flags;
-    share->record[2] = (unsigned char)r->region;
-    put_le(share->record + 4, r->slot, 2);
-    put_le(share->record + 8, r->offset, 8);
+    const struct record_bytes bytes = { .kind = (uint8_t)r->kind,
+                                        .flags = (uint8_t)r->flags,
+                                        .region = (uint8_t)r->region,
+                                        .slot = htole16((uint16_t)r->slot),
+                                        .offset = htole64(r->offset) };
+
+    memcpy(share->record, &bytes, sizeof share->record);
 }
 
 /* Returns a free slot; RELEASE_PAGE_SLOTS: all are lent. The caller holds the lock, as for the

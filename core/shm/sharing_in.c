@@ -4,25 +4,21 @@
 #include "shm/shared_memory.h"
 #include "shm/sharing_inside.h"
 
+#include <endian.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
-
-static uint64_t get_le(const unsigned char *from, unsigned bytes)
-{
-    uint64_t n = 0;
-
-    for (unsigned i = 0; i < bytes; i++)
-        n |= (uint64_t)from[i] << 8 * i;
-    return n;
-}
 
 struct record sharing_record(const struct tenrec_share *share)
 {
-    return (struct record){ .kind = share->record[0],
-                            .flags = share->record[1],
-                            .region = share->record[2],
-                            .slot = (unsigned)get_le(share->record + 4, 2),
-                            .offset = get_le(share->record + 8, 8) };
+    struct record_bytes bytes;
+
+    memcpy(&bytes, share->record, sizeof bytes);
+    return (struct record){ .kind = bytes.kind,
+                            .flags = bytes.flags,
+                            .region = bytes.region,
+                            .slot = le16toh(bytes.slot),
+                            .offset = le64toh(bytes.offset) };
 }
 
 /* ---- descriptors ---------------------------------------------------------------- */

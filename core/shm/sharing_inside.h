@@ -34,8 +34,12 @@ struct tenrec_sharing {
     struct mapped_region *mapped[SHARING_REGIONS]; /* shares */
 };
 
-/* A record, 16 bytes: kind, flags, region, 0, slot (2, little endian), 0, 0,
- * offset (8, little endian). */
+/* A record as it is sent; little endian. */
+struct record_bytes {
+    uint8_t kind, flags, region, zero;
+    uint16_t slot, zeros;
+    uint64_t offset;
+};
 enum record_kind {
     RECORD_LENT = 1,
     RECORD_MOVED = 2,
@@ -46,6 +50,7 @@ enum record_flags {
     RECORD_RELEASE_PAGE = 2, /* with the two of the release page, before that */
 };
 
+/* A record as it is used. */
 struct record {
     unsigned kind, flags, region, slot;
     uint64_t offset;

@@ -155,19 +155,18 @@ void *storage_pool_take(struct storage_pool *p, size_t bytes, unsigned *ret_clas
     if (k) {
         storage_pool_unlink(p, k);
         p->reused++;
+    } else {
+        p->fresh++;
     }
     p->used_blocks++;
     p->used_bytes += storage_pool_bytes(class);
     pthread_mutex_unlock(&p->lock);
     data = k ? k : storage_pool_make(class, bytes);
-    if (!k) {
+    if (!data) {
         pthread_mutex_lock(&p->lock);
-        if (data) {
-            p->fresh++;
-        } else {
-            p->used_blocks--;
-            p->used_bytes -= storage_pool_bytes(class);
-        }
+        p->fresh--;
+        p->used_blocks--;
+        p->used_bytes -= storage_pool_bytes(class);
         pthread_mutex_unlock(&p->lock);
     }
     *ret_class = class;
