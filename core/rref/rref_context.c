@@ -33,38 +33,16 @@ void rref_act_dead(struct rref_acts *acts, struct tenrec_rref *r)
 
 /* ---- the context ---------------------------------------------------------------- */
 
-/* A former name of an id. It lives as long as the context: an error text may still use it. */
-struct rref_old_name {
-    struct rref_old_name *next;
-    char *name; /* owns */
-};
-
-static void names_drop(struct rref_context *ctx)
+static tenrec_status names_init(struct rref_context *ctx, const struct rref_setup *s)
 {
-    struct rref_old_name *next;
-
-    for (size_t i = 0; ctx->names && i < ctx->n_names; i++)
-        free(ctx->names[i]);
-    free(ctx->names);
-    free(ctx->gone);
-    free(ctx->fetches);
-    for (struct rref_old_name *o = ctx->old_names; o; o = next) {
-        next = o->next;
-        free(o->name);
-        free(o);
-    }
-}
-
-static tenrec_status copy_names(struct rref_context *ctx, const struct rref_setup *s)
-{
-    ctx->names = memory_new(s->room, sizeof(char *));
-    ctx->gone = memory_new(s->room, sizeof *ctx->gone);
-    ctx->fetches = memory_new(s->room, sizeof *ctx->fetches);
+    ctx->names = arena_new(&ctx->arena, s->room, sizeof *ctx->names);
+    ctx->gone = arena_new(&ctx->arena, s->room, sizeof *ctx->gone);
+    ctx->fetches = arena_new(&ctx->arena, s->room, sizeof *ctx->fetches);
     if (!ctx->names || !ctx->gone || !ctx->fetches)
         return TENREC_ENOMEM;
     ctx->n_names = s->room;
     for (size_t i = 0; i < s->n; i++)
-        if (!(ctx->names[s->member[i].id] = memory_text(s->member[i].name)))
+        if (!(ctx->names[s->member[i].id] = arena_text(&ctx->arena, s->member[i].name)))
             return TENREC_ENOMEM;
     return TENREC_OK;
 }
@@ -72,29 +50,20 @@ static tenrec_status copy_names(struct rref_context *ctx, const struct rref_setu
 tenrec_status rref_context_set_name(struct rref_context *ctx, tenrec_peer id, const char *name,
                                     tenrec_error *err)
 {
-    struct rref_old_name *old = memory_new(1, sizeof *old);
-    char *mine = memory_text(name), *before;
     tenrec_status st = TENREC_OK;
+    const char *copy;
 
     pthread_mutex_lock(&ctx->lock);
     ctx->gone[id] = false;
-    before = ctx->names[id];
-    if (before && strcmp(before, name) == 0) {
-        /* Usual: a member that rejoins keeps its name. */
-    } else if (!mine || !old) {
-        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for the name of '%s'", name);
-    } else {
-        ctx->names[id] = mine;
-        mine = NULL;
-        if (before) {
-            *old = (struct rref_old_name){ ctx->old_names, before };
-            ctx->old_names = old;
-            old = NULL;
-        }
+    /* Usual: a member that rejoins keeps its name. */
+    if (!ctx->names[id] || strcmp(ctx->names[id], name) != 0) {
+        copy = arena_text(&ctx->arena, name);
+        if (copy)
+            ctx->names[id] = copy;
+        else
+            st = tenrec_fail(err, TENREC_ENOMEM, "no memory for the name of '%s'", name);
     }
     pthread_mutex_unlock(&ctx->lock);
-    free(mine);
-    free(old);
     return st;
 }
 
@@ -103,9 +72,9 @@ tenrec_status rref_context_new(const struct rref_setup *s, struct rref_context *
 {
     struct rref_context *ctx = memory_new(1, sizeof *ctx);
 
-    if (!ctx || copy_names(ctx, s) != TENREC_OK) {
+    if (!ctx || names_init(ctx, s) != TENREC_OK) {
         if (ctx)
-            names_drop(ctx);
+            arena_finish(&ctx->arena);
         free(ctx);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the references of a worker");
     }
@@ -125,7 +94,7 @@ void rref_context_drop(struct rref_context *ctx)
     if (!ctx || atomic_fetch_sub(&ctx->refs, 1) != 1)
         return;
     rref_tombs_finish(&ctx->tombs);
-    names_drop(ctx);
+    arena_finish(&ctx->arena);
     pthread_cond_destroy(&ctx->changed);
     pthread_mutex_destroy(&ctx->lock);
     free(ctx);

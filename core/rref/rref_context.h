@@ -13,6 +13,7 @@
 #include <tenrec/agent.h>
 #include <tenrec/rref.h>
 
+#include "base/arena.h"
 #include "base/hash.h"
 #include "call/call.h"
 #include "rref/rref_forks.h"
@@ -20,7 +21,6 @@
 
 struct loop_timer;
 struct rref_context;
-struct rref_old_name;
 struct streams;
 
 /* A control message that is retried until it is acknowledged. */
@@ -118,11 +118,11 @@ struct rref_context {
     struct tenrec_worker *worker; /* NULL once closed */
     bool flushed;                 /* refuses new forks and creations */
     tenrec_peer me;
-    char **names;         /* owns; by id; NULL: the id was never used */
-    atomic_uint *fetches; /* owns; by id: waiting for a value */
-    bool *gone;           /* owns; by id; the member has left: its late requests keep nothing */
+    struct arena arena;   /* of the next three, and of former names, which error texts may use */
+    const char **names;   /* by id; NULL: the id was never used */
+    atomic_uint *fetches; /* by id: waiting for a value */
+    bool *gone;           /* by id; the member has left: its late requests keep nothing */
     size_t n_names;
-    struct rref_old_name *old_names; /* owns */
     int64_t next_local;
     uint32_t gap_ms; /* before the first retry of a control message */
     struct rref_owner *owners;
