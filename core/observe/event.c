@@ -24,7 +24,7 @@ static const char *put_text(char *to, const char *text, size_t n)
     return to;
 }
 
-static struct tenrec_event *event_make(const struct tenrec_event *from, const char *prefix)
+struct tenrec_event *event_copy(const struct tenrec_event *from, const char *prefix)
 {
     const size_t prefix_len = strlen(prefix), name_len = strlen(from->name);
     const size_t worker_len = strlen(from->worker_name), thread_len = strlen(from->thread_name);
@@ -71,12 +71,7 @@ struct tenrec_event *event_new(const struct tenrec_worker *w, uint32_t kind, con
         e.name = clean;
     }
     e.start_ns = clock_now_ns();
-    return event_make(&e, "");
-}
-
-struct tenrec_event *event_copy(const struct tenrec_event *e, const char *prefix)
-{
-    return event_make(e, prefix);
+    return event_copy(&e, "");
 }
 
 void event_forget_thread(void)

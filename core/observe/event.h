@@ -17,7 +17,7 @@ struct tenrec_event *event_new(const struct tenrec_worker *w, uint32_t kind, con
 
 /* Copies the event, with `prefix` (may be "") before its name. Returns NULL if out of memory, or if
  * the name gets too long. */
-struct tenrec_event *event_copy(const struct tenrec_event *e, const char *prefix);
+struct tenrec_event *event_copy(const struct tenrec_event *from, const char *prefix);
 void event_drop(struct tenrec_event *e);
 
 /* Called in the child of a fork, whose thread has another id. */

@@ -193,12 +193,11 @@ static bool list_calls(struct writer *w, const struct tenrec_profiler *p)
 
 static void put_all(struct writer *w, const struct tenrec_profiler *p, bool part)
 {
-    char other[160];
-
-    snprintf(other, sizeof other, "\"writer\":\"tenrec %s\",\"clock_ns\":%llu,\"dropped\":%llu",
-             tenrec_version_text(), (unsigned long long)p->start_ns,
-             (unsigned long long)p->trace->dropped);
-    fprintf(w->file, "{\"displayTimeUnit\":\"ns\",\"otherData\":{%s},\"traceEvents\":[", other);
+    fprintf(w->file,
+            "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"writer\":\"tenrec %s\",\"clock_ns\":%llu,"
+            "\"dropped\":%llu},\"traceEvents\":[",
+            tenrec_version_text(), (unsigned long long)p->start_ns,
+            (unsigned long long)p->trace->dropped);
     for (size_t i = 0; i < p->trace->n && !w->failed; i++)
         put_event(w, p->trace->event[i], i, part);
     if (fputs("\n]}\n", w->file) < 0)
