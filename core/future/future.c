@@ -3,6 +3,7 @@
 #include "future/future.h"
 
 #include "base/clock.h"
+#include "base/fail.h"
 #include "base/memory.h"
 #include "base/recycle.h"
 #include "future/future_devices.h"
@@ -327,9 +328,7 @@ tenrec_status tenrec_future_set_value(struct tenrec_future *f, const struct tenr
         return tenrec_fail(err, TENREC_EINVAL, "the future of a call cannot be set");
     if (future_hand_over(f, value, &streams, &why) != TENREC_OK) {
         future_complete_error(f, &why);
-        if (err)
-            *err = why;
-        return why.code;
+        return fail_with(err, &why);
     }
     st = value ? tenrec_value_copy(value, &copy, err) : TENREC_OK;
     if (st != TENREC_OK) {
@@ -394,9 +393,7 @@ tenrec_status future_result(const struct tenrec_future *f, tenrec_error *err)
     if (!why)
         return __builtin_expect(f->streams == NULL, 1) ? TENREC_OK
                                                        : value_take(f->value, f->streams, err);
-    if (err)
-        *err = *why;
-    return why->code;
+    return fail_with(err, why);
 }
 
 tenrec_status tenrec_future_add_callback(struct tenrec_future *f, tenrec_future_fn *fn, void *arg,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* group.c - views of the group for the program, and waits for them. */
 #include "base/clock.h"
+#include "base/fail.h"
 #include "base/memory.h"
 #include "call/call.h"
 #include "future/enter.h"
@@ -19,11 +20,8 @@ struct group_made {
 /* Lock held. */
 static tenrec_status group_check(const struct monitor *wa, tenrec_error *err)
 {
-    if (wa->expelled) {
-        if (err)
-            *err = wa->why;
-        return TENREC_EGROUP;
-    }
+    if (wa->expelled)
+        return fail_with(err, &wa->why);
     if (wa->stopped)
         return tenrec_fail(err, TENREC_ESHUTDOWN, "the worker has been shut down");
     return TENREC_OK;

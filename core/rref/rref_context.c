@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/fail.h"
 #include "base/memory.h"
 #include "future/enter.h"
 #include "peer/worker.h"
@@ -196,14 +197,11 @@ tenrec_status rref_usable(struct tenrec_rref *r, tenrec_error *err)
     char text[TENREC_RREF_TEXT_MAX];
 
     pthread_mutex_lock(&r->ctx->lock);
-    if (r->error && (u || rref_owner_of(r)->failed)) {
-        st = r->error->code;
-        if (err)
-            *err = *r->error;
-    } else if (u && u->state == USER_DELETED) {
+    if (r->error && (u || rref_owner_of(r)->failed))
+        st = fail_with(err, r->error);
+    else if (u && u->state == USER_DELETED)
         st = tenrec_fail(err, TENREC_ENOTFOUND, "%s has been deleted here: it can only be dropped",
                          tenrec_rref_text(r, text, sizeof text));
-    }
     pthread_mutex_unlock(&r->ctx->lock);
     return st;
 }

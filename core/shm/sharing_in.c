@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sharing_in.c - maps memory that the peer of a connection lends or moves here. */
+#include "base/fail.h"
 #include "base/memory.h"
 #include "shm/shared_memory.h"
 #include "shm/sharing_inside.h"
@@ -176,13 +177,7 @@ static tenrec_status arrive_lent(struct tenrec_sharing *s, const struct record *
         return st;
     if (!s->holding)
         return tenrec_fail(err, TENREC_EPROTOCOL, "the peer lent memory before the release page");
-    if (region == TENREC_OK) {
-        st = sharing_in_arrive(s, r, bytes, m, err);
-    } else {
-        st = region;
-        if (err)
-            *err = why;
-    }
+    st = region == TENREC_OK ? sharing_in_arrive(s, r, bytes, m, err) : fail_with(err, &why);
     if (st != TENREC_OK)
         release_page_end(&s->holding->release_page, r->slot);
     return st;

@@ -4,6 +4,7 @@
 #include "peer/worker.h"
 
 #include "base/clock.h"
+#include "base/fail.h"
 #include "base/memory.h"
 #include "call/call.h"
 #include "call/pending.h"
@@ -368,8 +369,7 @@ static tenrec_status worker_begin(struct tenrec_worker *w, const struct manner *
     atomic_store(&w->counts.jobs_ended, 0);
     st = worker_start(w, how, &why);
     if (st != TENREC_OK) {
-        if (err)
-            *err = why;
+        fail_with(err, &why);
         worker_stop(w, leave_until(how->until));
         w->spans->stopped(w);
         w->self.name = "worker";
@@ -446,16 +446,8 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
     leaked = rrefs_check(w, mode == TENREC_GRACEFUL, &leak);
     worker_leave(w);
     worker_stop(w, mode == TENREC_GRACEFUL ? until : leave_until(until));
-    if (active_calls_wait(w->active_calls, until, &late) != TENREC_OK && st == TENREC_OK) {
-        st = late.code;
-        if (err)
-            *err = late;
-    }
+    if (active_calls_wait(w->active_calls, until, &late) != TENREC_OK && st == TENREC_OK)
+        st = fail_with(err, &late);
     w->spans->stopped(w);
-    if (leaked != TENREC_OK && st == TENREC_OK) {
-        st = leaked;
-        if (err)
-            *err = leak;
-    }
-    return st;
+    return leaked != TENREC_OK && st == TENREC_OK ? fail_with(err, &leak) : st;
 }
