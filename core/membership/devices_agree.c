@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backend/chain.h"
+#include "base/fail.h"
 #include "base/memory.h"
 #include "call/device_ways.h"
 #include "membership/device_record.h"
@@ -26,11 +27,8 @@ static tenrec_status ask_count(struct device_row *mine, struct chain *chain, ten
 
     if (st == TENREC_OK)
         st = stream_ops_set(ops, &why);
-    if (st != TENREC_OK && st != TENREC_EUNSUPPORTED) {
-        if (err)
-            *err = why;
-        return st;
-    }
+    if (st != TENREC_OK && st != TENREC_EUNSUPPORTED)
+        return fail_with(err, &why);
     mine->count = st == TENREC_OK ? (int64_t)n : 0;
     return TENREC_OK;
 }
@@ -53,7 +51,6 @@ tenrec_status devices_tell(struct devices *d, struct chain *chain, struct store_
 
 /* The devices of all members during the check. */
 struct table {
-    struct device_line *line;
     struct device_row *row;
     size_t n, me;
 };
@@ -63,7 +60,6 @@ static void table_free(struct table *t)
     for (size_t i = 0; t->row && i < t->n; i++)
         device_row_free(&t->row[i]);
     free(t->row);
-    free(t->line);
 }
 
 static tenrec_status table_read(struct tenrec_worker *w, struct table *t, tenrec_error *err)
@@ -72,9 +68,8 @@ static tenrec_status table_read(struct tenrec_worker *w, struct table *t, tenrec
     tenrec_status st = TENREC_OK;
 
     t->n = membership_world(w->membership);
-    t->line = memory_new(t->n, sizeof *t->line);
     t->row = memory_new(t->n, sizeof *t->row);
-    if (!t->line || !t->row)
+    if (!t->row)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the devices of %zu workers", t->n);
     for (size_t i = 0; i < t->n && st == TENREC_OK; i++) {
         const struct member *m = &w->membership->members->list[i];
@@ -82,7 +77,7 @@ static tenrec_status table_read(struct tenrec_worker *w, struct table *t, tenrec
         st = device_record_unpack(m->extra, m->extra_len, &t->row[i], err);
         if (st != TENREC_OK)
             tenrec_error_prefix(err, "worker '%s'", member[i].name);
-        t->line[i] = (struct device_line){ member[i].name, &t->row[i] };
+        t->row[i].name = member[i].name;
         if (member[i].id == w->self.id)
             t->me = i;
     }
@@ -92,8 +87,8 @@ static tenrec_status table_read(struct tenrec_worker *w, struct table *t, tenrec
 /* Counts our devices if another member names one and they were not counted before. */
 static tenrec_status table_count_own(struct tenrec_worker *w, struct table *t, tenrec_error *err)
 {
-    return device_table_wants_count(t->line, t->n, t->me) ? ask_count(&t->row[t->me], w->chain, err)
-                                                          : TENREC_OK;
+    return device_table_wants_count(t->row, t->n, t->me) ? ask_count(&t->row[t->me], w->chain, err)
+                                                         : TENREC_OK;
 }
 
 /* In a static group publishes the count, too; each member knows from the table which members
@@ -108,7 +103,7 @@ static tenrec_status table_count(struct tenrec_worker *w, struct table *t, uint6
     if (!wants)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the devices of %zu workers", t->n);
     for (size_t i = 0; i < t->n; i++)
-        wants[i] = device_table_wants_count(t->line, t->n, i);
+        wants[i] = device_table_wants_count(t->row, t->n, i);
     st = table_count_own(w, t, err);
     if (st == TENREC_OK && wants[t->me])
         st =
@@ -194,7 +189,7 @@ static tenrec_status devices_agree_use(struct tenrec_worker *w, struct table *t,
         st = way_set(d, member[i].id, device_row_map(&t->row[t->me], member[i].name),
                      device_row_map(&t->row[i], w->self.name), err);
     if (st == TENREC_OK)
-        st = device_table_list(t->line, t->n, t->me, &d->used, &n, err);
+        st = device_table_list(t->row, t->n, t->me, &d->used, &n, err);
     if (st != TENREC_OK)
         return st;
     /* A worker without devices may send to devices of others. In a dynamic group a message of ours
@@ -230,7 +225,7 @@ tenrec_status devices_agree(struct tenrec_worker *w, uint64_t deadline_ns, tenre
     if (st == TENREC_OK)
         st = dynamic ? table_count_own(w, &t, err) : table_count(w, &t, deadline_ns, err);
     if (st == TENREC_OK)
-        st = device_table_check(t.line, t.n, !dynamic, err);
+        st = device_table_check(t.row, t.n, !dynamic, err);
     if (st == TENREC_OK)
         st = devices_agree_use(w, &t, dynamic, err);
     w->devices->mine.count = count;
@@ -248,7 +243,7 @@ static tenrec_status use_more(struct tenrec_worker *w, const struct device_map *
     struct devices *d = w->devices;
     struct tenrec_device *list;
     size_t n;
-    struct device_row now = { .count = d->mine.count };
+    struct device_row now = { .name = w->self.name, .count = d->mine.count };
     tenrec_status st;
 
     if (!theirs || theirs->n == 0 || d->mine.n_devices > 0)
@@ -271,7 +266,7 @@ static tenrec_status use_more(struct tenrec_worker *w, const struct device_map *
         if ((st = device_row_add(&now, w->self.name, &pair, 1, err)))
             goto out;
     }
-    st = device_table_list(&(struct device_line){ w->self.name, &now }, 1, 0, &list, &n, err);
+    st = device_table_list(&now, 1, 0, &list, &n, err);
     if (st != TENREC_OK)
         goto out;
     st = chain_use_devices(w->chain, list, (uint32_t)n, err);

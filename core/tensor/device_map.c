@@ -181,48 +181,46 @@ static const char *has_text(const struct device_row *r, char *buf, size_t room)
     return buf;
 }
 
-static tenrec_status check_devices(const struct device_line *line, tenrec_error *err)
+static tenrec_status check_devices(const struct device_row *r, tenrec_error *err)
 {
-    const struct device_row *r = line->row;
     char one[DEVICE_TEXT_MAX], has[80];
 
     for (size_t i = 0; i < r->n_devices; i++)
         if (device_listed(r->device, i, r->device[i]))
             return tenrec_fail(err, TENREC_EGROUP,
                                "worker.devices of '%s' names %s twice: name each device once",
-                               line->name, device_text(r->device[i], one));
+                               r->name, device_text(r->device[i], one));
     for (size_t i = 0; i < r->n_devices; i++)
         if (!device_exists(r->device[i], r))
             return tenrec_fail(err, TENREC_EGROUP,
                                "worker.devices of '%s' names %s, which does not exist there: %s",
-                               line->name, device_text(r->device[i], one),
+                               r->name, device_text(r->device[i], one),
                                has_text(r, has, sizeof has));
     return TENREC_OK;
 }
 
-static const struct device_line *device_line_find(const struct device_line *line, size_t n,
-                                                  const char *name)
+static const struct device_row *device_row_find(const struct device_row *row, size_t n,
+                                                const char *name)
 {
     for (size_t i = 0; i < n; i++)
-        if (strcmp(line[i].name, name) == 0)
-            return &line[i];
+        if (strcmp(row[i].name, name) == 0)
+            return &row[i];
     return NULL;
 }
 
-static tenrec_status check_targets_named(const struct device_line *of,
-                                         const struct device_line *line, size_t n,
-                                         tenrec_error *err)
+static tenrec_status check_targets_named(const struct device_row *of, const struct device_row *row,
+                                         size_t n, tenrec_error *err)
 {
     struct suggestion near;
 
-    for (size_t i = 0; i < of->row->n_maps; i++) {
-        const char *name = of->row->map[i].worker;
+    for (size_t i = 0; i < of->n_maps; i++) {
+        const char *name = of->map[i].worker;
 
-        if (device_line_find(line, n, name))
+        if (device_row_find(row, n, name))
             continue;
         suggest_init(&near, name);
         for (size_t k = 0; k < n; k++)
-            suggest_try(&near, line[k].name);
+            suggest_try(&near, row[k].name);
         return tenrec_fail(err, TENREC_EGROUP,
                            "worker.device_maps of '%s' has a map for '%s', which is no worker of "
                            "the group%s",
@@ -232,14 +230,14 @@ static tenrec_status check_targets_named(const struct device_line *of,
 }
 
 /* Makes an error about one map. */
-static tenrec_status fail_map(const struct device_line *of, const struct device_map *m,
+static tenrec_status fail_map(const struct device_row *of, const struct device_map *m,
                               const char *problem, tenrec_error *err)
 {
     return tenrec_fail(err, TENREC_EGROUP, "worker.device_maps of '%s': in the map for '%s' %s",
                        of->name, m->worker, problem);
 }
 
-static tenrec_status check_distinct(const struct device_line *of, const struct device_map *m,
+static tenrec_status check_distinct(const struct device_row *of, const struct device_map *m,
                                     tenrec_error *err)
 {
     char a[DEVICE_TEXT_MAX], b[DEVICE_TEXT_MAX], to[DEVICE_TEXT_MAX], problem[200];
@@ -260,10 +258,9 @@ static tenrec_status check_distinct(const struct device_line *of, const struct d
 }
 
 /* Checks one end of a map against the worker with the devices of that end. */
-static tenrec_status check_end(const struct device_line *of, const struct device_map *m,
-                               const struct device_line *whose, bool target, tenrec_error *err)
+static tenrec_status check_end(const struct device_row *of, const struct device_map *m,
+                               const struct device_row *r, bool target, tenrec_error *err)
 {
-    const struct device_row *r = whose->row;
     char one[DEVICE_TEXT_MAX], text[96], problem[240];
 
     for (size_t i = 0; i < m->n; i++) {
@@ -275,25 +272,25 @@ static tenrec_status check_end(const struct device_line *of, const struct device
             snprintf(problem, sizeof problem,
                      "the %s %s is not in worker.devices of '%s', [%s]: add it there, or remove it "
                      "from the map",
-                     target ? "target" : "device", device_text(d, one), whose->name,
+                     target ? "target" : "device", device_text(d, one), r->name,
                      device_list_text(r->device, r->n_devices, text, sizeof text));
         else
             snprintf(problem, sizeof problem, "the %s %s does not exist on '%s': %s",
-                     target ? "target" : "device", device_text(d, one), whose->name,
+                     target ? "target" : "device", device_text(d, one), r->name,
                      has_text(r, text, sizeof text));
         return fail_map(of, m, problem, err);
     }
     return TENREC_OK;
 }
 
-static tenrec_status check_maps(const struct device_line *of, const struct device_line *line,
-                                size_t n, tenrec_error *err)
+static tenrec_status check_maps(const struct device_row *of, const struct device_row *row, size_t n,
+                                tenrec_error *err)
 {
     tenrec_status st = TENREC_OK;
 
-    for (size_t i = 0; i < of->row->n_maps && st == TENREC_OK; i++) {
-        const struct device_map *m = &of->row->map[i];
-        const struct device_line *callee = device_line_find(line, n, m->worker);
+    for (size_t i = 0; i < of->n_maps && st == TENREC_OK; i++) {
+        const struct device_map *m = &of->map[i];
+        const struct device_row *callee = device_row_find(row, n, m->worker);
 
         st = check_distinct(of, m, err);
         if (st == TENREC_OK)
@@ -304,30 +301,30 @@ static tenrec_status check_maps(const struct device_line *of, const struct devic
     return st;
 }
 
-tenrec_status device_table_check(const struct device_line *line, size_t n, bool all,
+tenrec_status device_table_check(const struct device_row *row, size_t n, bool all,
                                  tenrec_error *err)
 {
     tenrec_status st = TENREC_OK;
 
     for (size_t i = 0; i < n && st == TENREC_OK; i++)
-        st = check_devices(&line[i], err);
+        st = check_devices(&row[i], err);
     for (size_t i = 0; i < n && st == TENREC_OK; i++) {
         if (all)
-            st = check_targets_named(&line[i], line, n, err);
+            st = check_targets_named(&row[i], row, n, err);
         if (st == TENREC_OK)
-            st = check_maps(&line[i], line, n, err);
+            st = check_maps(&row[i], row, n, err);
     }
     return st;
 }
 
-bool device_table_wants_count(const struct device_line *line, size_t n, size_t i)
+bool device_table_wants_count(const struct device_row *row, size_t n, size_t i)
 {
-    const struct device_row *r = line[i].row;
+    const struct device_row *r = &row[i];
 
     if (r->count != DEVICE_COUNT_UNKNOWN)
         return false;
     for (size_t k = 0; k < n; k++)
-        if (device_row_map(line[k].row, line[i].name))
+        if (device_row_map(&row[k], row[i].name))
             return true;
     return !device_row_is_empty(r);
 }
@@ -364,17 +361,17 @@ static void list_add(struct tenrec_device *list, size_t *n, struct tenrec_device
         list[(*n)++] = d;
 }
 
-tenrec_status device_table_list(const struct device_line *line, size_t n, size_t i,
+tenrec_status device_table_list(const struct device_row *row, size_t n, size_t i,
                                 struct tenrec_device **ret, size_t *ret_n, tenrec_error *err)
 {
-    const struct device_row *mine = line[i].row;
+    const struct device_row *mine = &row[i];
     struct tenrec_device *list;
     size_t room = mine->n_devices + 1, found = 0;
 
     for (size_t k = 0; k < mine->n_maps; k++)
         room += mine->map[k].n;
     for (size_t k = 0; k < n; k++) {
-        const struct device_map *m = device_row_map(line[k].row, line[i].name);
+        const struct device_map *m = device_row_map(&row[k], row[i].name);
         room += m ? m->n : 0;
     }
     list = memory_new(room, sizeof *list);
@@ -386,7 +383,7 @@ tenrec_status device_table_list(const struct device_line *line, size_t n, size_t
         for (size_t p = 0; p < mine->map[k].n; p++)
             list_add(list, &found, mine->map[k].pair[p].from);
     for (size_t k = 0; mine->n_devices == 0 && k < n; k++) {
-        const struct device_map *m = device_row_map(line[k].row, line[i].name);
+        const struct device_map *m = device_row_map(&row[k], row[i].name);
         for (size_t p = 0; m && p < m->n; p++)
             list_add(list, &found, m->pair[p].to);
     }

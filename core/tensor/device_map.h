@@ -22,17 +22,12 @@ struct device_map {
 
 /* The devices of one worker. An empty row with an unknown count uses no device. */
 struct device_row {
+    const char *name;             /* of the worker, in the table of all; borrowed */
     int64_t count;                /* of its devices; DEVICE_COUNT_UNKNOWN */
     struct tenrec_device *device; /* owns; as configured, none: deduced */
     size_t n_devices;
     struct device_map *map; /* owns */
     size_t n_maps;
-};
-
-/* One line of the table of all. */
-struct device_line {
-    const char *name;             /* of the worker; borrowed */
-    const struct device_row *row; /* borrowed */
 };
 
 void device_row_free(struct device_row *r); /* leaves it zeroed */
@@ -57,13 +52,13 @@ bool device_map_find(const struct device_map *m, struct tenrec_device from,
 /* Checks that all devices exist and all maps fit. All workers report the same worker, and its first
  * mistake.
  *
- * all      the lines are complete: every name in a map must be in them
+ * all      the rows are complete: every name in a map must be in them
  * errors   EGROUP (names the worker, and the correction) */
-tenrec_status device_table_check(const struct device_line *line, size_t n, bool all,
+tenrec_status device_table_check(const struct device_row *row, size_t n, bool all,
                                  tenrec_error *err);
 
 /* Returns true if worker `i` must count its devices before the table can be checked. */
-bool device_table_wants_count(const struct device_line *line, size_t n, size_t i);
+bool device_table_wants_count(const struct device_row *row, size_t n, size_t i);
 
 /* Copies the pairs of `m` (NULL: an empty map), for answers with their ends `reversed`. The copy
  * names no worker. errors: ENOMEM */
@@ -73,7 +68,7 @@ void device_map_free(struct device_map *m);
 
 /* Lists the devices that worker `i` uses: the configured ones, else all in its maps and in the
  * maps of others to it; without the host, by index. The caller frees *ret. errors: ENOMEM */
-tenrec_status device_table_list(const struct device_line *line, size_t n, size_t i,
+tenrec_status device_table_list(const struct device_row *row, size_t n, size_t i,
                                 struct tenrec_device **ret, size_t *ret_n, tenrec_error *err);
 
 /* Returns true if `d` is one of the `n` devices. */

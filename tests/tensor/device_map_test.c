@@ -12,7 +12,6 @@
 enum { MOST = 4 };
 
 struct table {
-    struct device_line line[MOST];
     struct device_row row[MOST];
     char name[MOST][16];
     size_t n;
@@ -103,7 +102,7 @@ static void read_table(const char *text, struct table *t)
                 read_map(&at, r);
             }
         }
-        t->line[t->n] = (struct device_line){ .name = t->name[t->n], .row = r };
+        r->name = t->name[t->n];
         for (; *at == ';' || *at == ' '; at++)
             ;
     }
@@ -124,7 +123,7 @@ static void expect_in(bool all, const char *text, const char *const *parts)
     tenrec_status st;
 
     read_table(text, &t);
-    st = device_table_check(t.line, t.n, all, &err);
+    st = device_table_check(t.row, t.n, all, &err);
     if (!parts[0] && st != TENREC_OK)
         fail_msg("%s: %s", text, err.text);
     if (parts[0] && st != TENREC_EGROUP)
@@ -232,10 +231,10 @@ TEST(device_table_wants_counts_of_named_workers)
     struct table t;
 
     read_table("w0 2 w1{0:0}; w1 ?; w2 ?; w3 ? [0]", &t);
-    assert_false(device_table_wants_count(t.line, t.n, 0));
-    assert_true(device_table_wants_count(t.line, t.n, 1));
-    assert_false(device_table_wants_count(t.line, t.n, 2));
-    assert_true(device_table_wants_count(t.line, t.n, 3));
+    assert_false(device_table_wants_count(t.row, t.n, 0));
+    assert_true(device_table_wants_count(t.row, t.n, 1));
+    assert_false(device_table_wants_count(t.row, t.n, 2));
+    assert_true(device_table_wants_count(t.row, t.n, 3));
     free_table(&t);
 }
 
@@ -293,7 +292,7 @@ static void expect_list(const char *text, size_t who, const int *index, size_t n
     size_t got;
 
     read_table(text, &t);
-    assert_status(device_table_list(t.line, t.n, who, &list, &got, &err), &err);
+    assert_status(device_table_list(t.row, t.n, who, &list, &got, &err), &err);
     assert_int_equal(got, n);
     for (size_t i = 0; i < n; i++) {
         assert_int_equal(list[i].kind, TENREC_CUDA);
