@@ -88,53 +88,42 @@ static tenrec_status find_line(const struct peers *p, char *line, tenrec_peer *r
 tenrec_status participants_of_names(const struct peers *p, const char *const *names, size_t n,
                                     struct participants *ret, tenrec_error *err)
 {
-    struct participants s = { .n = n };
     tenrec_status st = TENREC_OK;
 
+    *ret = (struct participants){ .n = n };
     if (!names)
-        st = list_all(p, &s, err);
-    else if (!(s.id = memory_new(s.n, sizeof s.id[0])))
-        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s.n);
-    for (size_t i = 0; names && i < s.n && st == TENREC_OK; i++) {
+        st = list_all(p, ret, err);
+    else if (!(ret->id = memory_new(n, sizeof ret->id[0])))
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", n);
+    for (size_t i = 0; names && i < n && st == TENREC_OK; i++) {
         if (!names[i])
             st = tenrec_fail(err, TENREC_EINVAL, "name %zu of the set is NULL", i);
         else
-            st = peers_find(p, names[i], &s.id[i], err);
+            st = peers_find(p, names[i], &ret->id[i], err);
     }
-    if (st == TENREC_OK)
-        st = nameset_order(p, &s, err);
-    if (st == TENREC_OK)
-        *ret = s;
-    else
-        participants_finish(&s);
-    return st;
+    return st == TENREC_OK ? nameset_order(p, ret, err) : st;
 }
 
 tenrec_status participants_of_key(const struct peers *p, const char *key, struct participants *ret,
                                   tenrec_error *err)
 {
-    struct participants s = { .n = 0 };
     char *copy = memory_text(key), *save = NULL;
     tenrec_status st = TENREC_OK;
+    size_t n = 1; /* the last name may lack its end of line */
 
     for (const char *c = key; *c; c++)
-        s.n += *c == '\n';
-    s.id = memory_new(s.n + 1, sizeof s.id[0]); /* the last name may lack its end of line */
-    if (!copy || !s.id)
-        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s.n);
-    s.n = 0;
+        n += *c == '\n';
+    *ret = (struct participants){ .id = memory_new(n, sizeof ret->id[0]) };
+    if (!copy || !ret->id)
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", n);
     for (char *name = copy ? strtok_r(copy, "\n", &save) : NULL; name && st == TENREC_OK;
          name = strtok_r(NULL, "\n", &save))
-        st = find_line(p, name, &s.id[s.n++], err);
+        st = find_line(p, name, &ret->id[ret->n++], err);
     free(copy);
     if (st == TENREC_OK)
-        st = nameset_order(p, &s, err);
-    if (st == TENREC_OK && (s.n == 0 || s.id[0] != p->me))
+        st = nameset_order(p, ret, err);
+    if (st == TENREC_OK && (ret->n == 0 || ret->id[0] != p->me))
         st = tenrec_fail(err, TENREC_EPROTOCOL, "a gather was sent to '%s', which does not lead it",
                          peers_name(p, p->me));
-    if (st == TENREC_OK)
-        *ret = s;
-    else
-        participants_finish(&s);
     return st;
 }

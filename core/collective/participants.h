@@ -16,7 +16,7 @@ struct participants {
 };
 
 /* The workers that a program names; the whole group if names is NULL. The set must include this
- * worker. errors: EINVAL, EPEER_UNKNOWN, ENOMEM */
+ * worker. The caller finishes *ret, also after a failure. errors: EINVAL, EPEER_UNKNOWN, ENOMEM */
 tenrec_status participants_of_names(const struct peers *p, const char *const *names, size_t n,
                                     struct participants *ret, tenrec_error *err);
 
