@@ -14,11 +14,6 @@ void heartbeats_finish(struct heartbeats *h)
     *h = (struct heartbeats){ .n = 0 };
 }
 
-void heartbeats_stop(struct heartbeats *h)
-{
-    h->n = 0;
-}
-
 static struct heartbeat *heartbeat_find(struct heartbeats *h, tenrec_peer id, int64_t incarnation)
 {
     for (size_t i = 0; i < h->n; i++)

@@ -41,9 +41,6 @@ void heartbeats_finish(struct heartbeats *h); /* safe on zeroed memory */
 tenrec_status heartbeats_follow(struct heartbeats *h, const struct membership_view *v,
                                 tenrec_peer me, uint64_t now_ns, tenrec_error *err);
 
-/* Polls no member any more. */
-void heartbeats_stop(struct heartbeats *h);
-
 enum heartbeat_due { HEARTBEAT_REST, HEARTBEAT_ASK, HEARTBEAT_DEAD };
 
 /* Returns the next action: poll *ret, which counts as asked then, or remove *ret, which is dead

@@ -187,7 +187,7 @@ static bool monitor_work(struct monitor *wa, uint64_t *next_ns)
         if (!wa->asks.first)
             return false;
         work = monitor_answer_ripe;
-    } else if (monitor_has_ripe(wa)) {
+    } else if (asks_have_ripe(&wa->asks, wa->view.version)) {
         work = monitor_answer_ripe;
     } else if (wa->poll && now_ns >= poll_ns(wa)) {
         wa->poll = false;

@@ -54,8 +54,7 @@ void monitor_probe(struct monitor *wa, tenrec_peer id, int64_t incarnation);
 void monitor_announce(struct monitor *wa);
 void monitor_announce_and_wait(struct monitor *wa, uint64_t deadline_ns);
 
-/* Returns true if a request waited for the version that we have now. Lock held. */
-bool monitor_has_ripe(const struct monitor *wa);
+/* Answers the requests that wait for the version that we have now. */
 void monitor_answer_ripe(struct monitor *wa); /* no lock held */
 
 /* Waits for a change. Returns false at the deadline. Lock held. */

@@ -305,11 +305,6 @@ void monitor_answer_ripe(struct monitor *wa)
     }
 }
 
-bool monitor_has_ripe(const struct monitor *wa)
-{
-    return asks_have_ripe(&wa->asks, wa->view.version);
-}
-
 void monitor_messages_end(struct monitor *wa)
 {
     for (struct sent *s = wa->sent, *next; s; s = next) {

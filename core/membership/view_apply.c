@@ -189,7 +189,7 @@ static void view_apply_expel(struct monitor *wa, const struct membership_view *v
     pthread_mutex_lock(&wa->lock);
     wa->expelled = true;
     wa->why = why;
-    heartbeats_stop(&wa->beats);
+    wa->beats.n = 0; /* polls no member any more */
     pthread_mutex_unlock(&wa->lock);
     wa->roster->joined = false;
     peers_end(&w->peers, &why);
