@@ -227,22 +227,11 @@ const char *membership_absence(struct membership *m, tenrec_peer id, uint64_t de
     return text;
 }
 
-tenrec_status membership_sum(struct membership *m, const int64_t *mine, size_t n,
-                             uint64_t deadline_ns, int64_t *ret, tenrec_error *err)
-{
-    return process_group_sum(m->pg, mine, n, deadline_ns, ret, err);
-}
-
 void membership_set_lost(struct membership *m, const struct group_lost *lost)
 {
     m->rendezvous->lost = *lost;
     if (m->pg)
         process_group_set_lost(m->pg, lost);
-}
-
-tenrec_status membership_leave(struct membership *m, uint64_t deadline_ns, tenrec_error *err)
-{
-    return process_group_barrier(m->pg, deadline_ns, err);
 }
 
 void membership_drop(struct membership *m, uint64_t deadline_ns)

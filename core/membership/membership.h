@@ -24,11 +24,11 @@ struct tenrec_process_group;
 /* Our name is known after membership_find, the others' after membership_join. */
 struct membership {
     struct rendezvous *rendezvous;
-    struct members *members;     /* the records of the members, by id */
-    struct membership_view view; /* of a dynamic group, when this worker joined */
-    struct tenrec_process_group *pg;
-    const char **names;           /* by rank; borrowed from members */
-    struct tenrec_member *member; /* likewise, by id; in a static group member i has the id i */
+    struct members *members;         /* the records of the members, by id */
+    struct membership_view view;     /* of a dynamic group, when this worker joined */
+    struct tenrec_process_group *pg; /* of a static group */
+    const char **names;              /* by rank; borrowed from members */
+    struct tenrec_member *member;    /* likewise, by id; in a static group member i has the id i */
     char name[TENREC_NAME_MAX + 1];
 };
 
@@ -53,13 +53,6 @@ tenrec_status membership_visit(const struct config_settings *s, struct stores *s
 /* For a static group, after membership_join: the waits below, and that of membership_drop, fail
  * with EPEER_LOST, which names the member, when they wait for a lost member. */
 void membership_set_lost(struct membership *m, const struct group_lost *lost);
-
-/* For a static group. Adds up the `n` numbers of all members; each calls it equally often. */
-tenrec_status membership_sum(struct membership *m, const int64_t *mine, size_t n,
-                             uint64_t deadline_ns, int64_t *ret, tenrec_error *err);
-
-/* For a static group. Waits until all are about to leave. */
-tenrec_status membership_leave(struct membership *m, uint64_t deadline_ns, tenrec_error *err);
 
 /* The rank that serves the store waits until the deadline for its last clients. NULL is fine. */
 void membership_drop(struct membership *m, uint64_t deadline_ns);

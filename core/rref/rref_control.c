@@ -303,14 +303,15 @@ void rrefs_control_arrived(struct tenrec_worker *w, tenrec_peer from, struct ten
 /* ---- a session ---------------------------------------------------------------------------------
  */
 
-tenrec_status rrefs_open(struct tenrec_worker *w, const struct rref_group *g, tenrec_error *err)
+tenrec_status rrefs_open(struct tenrec_worker *w, const struct tenrec_member *member, size_t n,
+                         uint64_t incarnation, tenrec_error *err)
 {
     const struct rref_setup s = { .worker = w,
-                                  .member = g->member,
-                                  .n = g->n,
+                                  .member = member,
+                                  .n = n,
                                   .room = w->peers.room,
                                   .me = w->self.id,
-                                  .session = g->incarnation,
+                                  .session = incarnation,
                                   .gap_ms = (uint32_t)w->settings->rref_retry_gap_ms };
     tenrec_status st = rref_context_new(&s, &w->rrefs, err);
 

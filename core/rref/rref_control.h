@@ -8,15 +8,10 @@
 
 struct rref_context;
 
-/* The group whose members hold the references of a session. */
-struct rref_group {
-    const struct tenrec_member *member; /* borrowed during the call */
-    uint32_t n;
-    uint64_t incarnation; /* of the group */
-};
-
-/* The references of a session, from start to stop of the worker. The loop runs. */
-tenrec_status rrefs_open(struct tenrec_worker *w, const struct rref_group *g, tenrec_error *err);
+/* The references of a session, which the `n` members of this incarnation of the group hold, from
+ * start to stop of the worker. The loop runs. */
+tenrec_status rrefs_open(struct tenrec_worker *w, const struct tenrec_member *member, size_t n,
+                         uint64_t incarnation, tenrec_error *err);
 void rrefs_stop(struct tenrec_worker *w); /* fails all waiters and jobs; no thread is inside */
 void rrefs_drop(struct tenrec_worker *w); /* before the loop is closed; w->rrefs may be NULL */
 

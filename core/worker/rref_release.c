@@ -8,6 +8,7 @@
 #include "future/thread_state.h"
 #include "membership/membership.h"
 #include "peer/worker.h"
+#include "rendezvous/process_group.h"
 #include "rref/rref_context.h"
 #include "runtime/log.h"
 #include "worker/termination.h"
@@ -28,7 +29,7 @@ tenrec_status rrefs_flush(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_
     int64_t mine = (int64_t)(n.num_forks + n.num_pending_users + n.num_confirmed_users +
                              n.num_pending_children);
     int64_t all = 0;
-    tenrec_status st = membership_sum(w->membership, &mine, 1, deadline_ns, &all, err);
+    tenrec_status st = process_group_sum(w->membership->pg, &mine, 1, deadline_ns, &all, err);
 
     if (st != TENREC_OK || all == 0)
         return st;

@@ -9,6 +9,7 @@
 #include "membership/monitor.h"
 #include "peer/contact.h"
 #include "peer/worker.h"
+#include "rendezvous/process_group.h"
 #include "runtime/backoff.h"
 #include "runtime/log.h"
 #include "serve/active_calls.h"
@@ -97,14 +98,14 @@ static tenrec_status termination_count(struct tenrec_worker *w, uint64_t until, 
     int64_t ended[2], begun[3];
     int64_t mine[3] = { (int64_t)calls_finished(w),
                         (int64_t)atomic_load(&w->counts.one_way_ended) };
-    tenrec_status st = membership_sum(w->membership, mine, 2, until, ended, err);
+    tenrec_status st = process_group_sum(w->membership->pg, mine, 2, until, ended, err);
 
     if (st != TENREC_OK)
         return st;
     mine[0] = (int64_t)calls_made(w);
     mine[1] = (int64_t)atomic_load(&w->counts.one_way);
     mine[2] = (int64_t)(atomic_load(&w->counts.taken) - atomic_load(&w->counts.served));
-    st = membership_sum(w->membership, mine, 3, until, begun, err);
+    st = process_group_sum(w->membership->pg, mine, 3, until, begun, err);
     *ret = (struct sums){ ended[0], ended[1], begun[0], begun[1], begun[2] };
     return st;
 }

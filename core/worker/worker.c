@@ -296,11 +296,8 @@ static tenrec_status worker_start(struct tenrec_worker *w, const struct manner *
     if (st == TENREC_OK)
         st = fill_peers(w, err);
     if (st == TENREC_OK)
-        st =
-            rrefs_open(w,
-                       &(struct rref_group){ w->membership->member, membership_world(w->membership),
-                                             membership_incarnation(w->membership) },
-                       err);
+        st = rrefs_open(w, w->membership->member, membership_world(w->membership),
+                        membership_incarnation(w->membership), err);
     if (st == TENREC_OK)
         st = monitor_open(w, err);
     if (st != TENREC_OK)
@@ -404,7 +401,7 @@ static tenrec_status worker_leave_all(struct tenrec_worker *w, uint64_t until, t
     if (st == TENREC_OK && !worker_visits(w))
         st = rrefs_flush(w, until, err);
     if (st == TENREC_OK && !worker_visits(w))
-        st = membership_leave(w->membership, until, err);
+        st = process_group_barrier(w->membership->pg, until, err);
     return st;
 }
 
