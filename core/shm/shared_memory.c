@@ -112,15 +112,6 @@ static struct shared_region *region_new(struct memfd_region *region, bool own)
     return r;
 }
 
-/* The caller holds the lock. */
-static void link_region(struct shared_region *r)
-{
-    r->serial = ++all.serials;
-    r->next = all.first;
-    all.first = r;
-    atomic_fetch_add(&all.some, 1);
-}
-
 /* ---- blocks ----------------------------------------------------------------- */
 
 /* Puts `b` into `r`. Returns false without room. The caller holds the lock. */
@@ -156,6 +147,27 @@ static bool find_room(struct shared_block *b, size_t bytes)
     return false;
 }
 
+/* Begins a region with `b`, or frees it. */
+static tenrec_status region_begin(struct shared_region *r, struct shared_block *b, size_t bytes,
+                                  tenrec_error *err)
+{
+    bool placed;
+
+    pthread_mutex_lock(&all.lock);
+    placed = shared_memory_place(r, b, bytes);
+    if (placed) {
+        r->serial = ++all.serials;
+        r->next = all.first;
+        all.first = r;
+        atomic_fetch_add(&all.some, 1);
+    }
+    pthread_mutex_unlock(&all.lock);
+    if (placed)
+        return TENREC_OK;
+    region_drop(r);
+    return tenrec_fail(err, TENREC_ENOMEM, "no memory for a tensor");
+}
+
 static tenrec_status make_room(struct shared_block *b, size_t bytes, bool moves, tenrec_error *err)
 {
     const bool own = moves || bytes > COMMON_MAX;
@@ -163,7 +175,6 @@ static tenrec_status make_room(struct shared_block *b, size_t bytes, bool moves,
     struct shared_region *r;
     struct memfd_region region;
     tenrec_status st;
-    bool placed;
 
     st = memfd_region_make(length, moves ? REGION_WRITE : REGION_READ, &region, err);
     if (st != TENREC_OK)
@@ -174,15 +185,7 @@ static tenrec_status make_room(struct shared_block *b, size_t bytes, bool moves,
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a tensor");
     }
     r->private = b->private;
-    pthread_mutex_lock(&all.lock);
-    placed = shared_memory_place(r, b, bytes);
-    if (placed)
-        link_region(r);
-    pthread_mutex_unlock(&all.lock);
-    if (placed)
-        return TENREC_OK;
-    region_drop(r);
-    return tenrec_fail(err, TENREC_ENOMEM, "no memory for a tensor");
+    return region_begin(r, b, bytes, err);
 }
 
 static struct shared_block *block_new(enum shared_way way)
@@ -230,7 +233,7 @@ tenrec_status shared_block_adopt(struct memfd_region *region, struct shared_bloc
 {
     struct shared_block *b = block_new(SHARED_LENT);
     struct shared_region *r = b ? region_new(region, true) : NULL;
-    bool placed = false;
+    tenrec_status st;
 
     if (!r) {
         memfd_region_close(region);
@@ -239,18 +242,12 @@ tenrec_status shared_block_adopt(struct memfd_region *region, struct shared_bloc
     }
     r->leaves = true; /* other processes may have it mapped writable */
     memfd_region_restrict(&r->region);
-    pthread_mutex_lock(&all.lock);
-    placed = shared_memory_place(r, b, region->bytes);
-    if (placed)
-        link_region(r);
-    pthread_mutex_unlock(&all.lock);
-    if (placed) {
+    st = region_begin(r, b, region->bytes, err);
+    if (st == TENREC_OK)
         *ret = b;
-        return TENREC_OK;
-    }
-    region_drop(r);
-    free(b);
-    return tenrec_fail(err, TENREC_ENOMEM, "no memory for a tensor");
+    else
+        free(b);
+    return st;
 }
 
 /* Frees the memory of `b`; returns the region if that must be dropped, too. The caller holds the
