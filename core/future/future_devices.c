@@ -9,16 +9,11 @@
 #include "tensor/device_map.h"
 #include "tensor/stream_value.h"
 
-static void devices_drop(struct future_devices *d)
-{
-    if (d && atomic_fetch_sub(&d->refs, 1) == 1)
-        free(d);
-}
-
 void future_forget_devices(struct tenrec_future *f)
 {
     streams_drop(f->streams);
-    devices_drop(f->devices);
+    if (f->devices && atomic_fetch_sub(&f->devices->refs, 1) == 1)
+        free(f->devices);
 }
 
 void future_inherit_devices(struct tenrec_future *to, const struct tenrec_future *from)

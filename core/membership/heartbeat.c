@@ -62,11 +62,6 @@ tenrec_status heartbeats_follow(struct heartbeats *h, const struct membership_vi
     return TENREC_OK;
 }
 
-static bool heartbeat_wanted(const struct heartbeat *one)
-{
-    return one->ours || one->suspected;
-}
-
 enum heartbeat_due heartbeats_next(struct heartbeats *h, uint64_t now_ns, struct heartbeat *ret,
                                    uint64_t *ret_next_ns)
 {
@@ -74,7 +69,7 @@ enum heartbeat_due heartbeats_next(struct heartbeats *h, uint64_t now_ns, struct
     for (size_t i = 0; i < h->n; i++) {
         struct heartbeat *one = &h->list[i];
 
-        if (!heartbeat_wanted(one))
+        if (!one->ours && !one->suspected)
             continue;
         if (one->next_ns > now_ns) {
             if (one->next_ns < *ret_next_ns)

@@ -276,10 +276,8 @@ tenrec_status tensor_new_private(const struct tenrec_tensor_desc *desc, struct t
                                  tenrec_error *err)
 {
     struct tenrec_tensor_desc d = *desc;
-    uint64_t bytes;
-    tenrec_status st = tensor_check_desc(desc, &bytes, err);
 
-    return st == TENREC_OK ? tensor_in_block(&d, SHARED_PRIVATE, ret, err) : st;
+    return tensor_in_block(&d, SHARED_PRIVATE, ret, err);
 }
 
 tenrec_status tensor_from_desc(const struct tenrec_tensor_desc *desc,
