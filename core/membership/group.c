@@ -27,53 +27,49 @@ static tenrec_status group_check(const struct monitor *wa, tenrec_error *err)
     return TENREC_OK;
 }
 
-static struct group_made *made_new(size_t n)
+static tenrec_status made_new(size_t room, uint64_t version, struct group_made **ret,
+                              tenrec_error *err)
 {
-    struct group_made *m = memory_new(1, sizeof *m + n * sizeof m->member[0]);
-
-    if (m)
-        m->view = (struct tenrec_group_view){ .size = sizeof m->view, .member = m->member };
-    return m;
-}
-
-static tenrec_status list_static(struct tenrec_worker *w, struct group_made **ret,
-                                 tenrec_error *err)
-{
-    const size_t room = atomic_load(&w->peers.top);
-    struct group_made *m = made_new(room);
+    struct group_made *m = memory_new(1, sizeof *m + room * sizeof m->member[0]);
 
     if (!m)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a view of the group");
-    m->view.version = 1;
-    for (size_t i = 0; i < room; i++)
-        if (peers_has(&w->peers, (tenrec_peer)i))
-            m->member[m->view.n++] =
-                (struct tenrec_worker_info){ .name = peers_name(&w->peers, (tenrec_peer)i),
-                                             .id = (tenrec_peer)i };
+    m->view = (struct tenrec_group_view){ .size = sizeof m->view,
+                                          .member = m->member,
+                                          .version = version };
     *ret = m;
     return TENREC_OK;
+}
+
+static void made_add(struct group_made *m, const struct peers *p, tenrec_peer id)
+{
+    m->member[m->view.n++] = (struct tenrec_worker_info){ .name = peers_name(p, id), .id = id };
+}
+
+static tenrec_status list_static(const struct peers *p, struct group_made **ret, tenrec_error *err)
+{
+    const tenrec_peer room = (tenrec_peer)atomic_load(&p->top);
+    tenrec_status st = made_new((size_t)room, 1, ret, err);
+
+    for (tenrec_peer i = 0; i < room && st == TENREC_OK; i++)
+        if (peers_has(p, i))
+            made_add(*ret, p, i);
+    return st;
 }
 
 static tenrec_status list_dynamic(struct tenrec_worker *w, struct group_made **ret,
                                   tenrec_error *err)
 {
     struct monitor *wa = w->monitor;
-    struct group_made *m = NULL;
     tenrec_status st;
 
     pthread_mutex_lock(&wa->lock);
     st = group_check(wa, err);
-    if (st == TENREC_OK && !(m = made_new(wa->view.n)))
-        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a view of the group");
-    for (size_t i = 0; m && i < wa->view.n; i++)
-        m->member[m->view.n++] =
-            (struct tenrec_worker_info){ .name = peers_name(&w->peers, wa->view.entry[i].id),
-                                         .id = wa->view.entry[i].id };
-    if (m)
-        m->view.version = (uint64_t)wa->view.version;
-    pthread_mutex_unlock(&wa->lock);
     if (st == TENREC_OK)
-        *ret = m;
+        st = made_new(wa->view.n, (uint64_t)wa->view.version, ret, err);
+    for (size_t i = 0; i < wa->view.n && st == TENREC_OK; i++)
+        made_add(*ret, &w->peers, wa->view.entry[i].id);
+    pthread_mutex_unlock(&wa->lock);
     return st;
 }
 
@@ -85,7 +81,7 @@ tenrec_status tenrec_group_view_get(struct tenrec_worker *w, struct tenrec_group
 
     if (st != TENREC_OK)
         return st;
-    st = w->monitor ? list_dynamic(w, &m, err) : list_static(w, &m, err);
+    st = w->monitor ? list_dynamic(w, &m, err) : list_static(&w->peers, &m, err);
     worker_leave(w);
     if (st == TENREC_OK)
         *ret = &m->view;
