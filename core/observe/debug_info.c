@@ -38,11 +38,6 @@ static void debug_info_put(const struct outlet *to, const char *key, int64_t n)
     to->text(to->arg, key, text);
 }
 
-static void put_text(const struct outlet *to, const char *key, const char *text)
-{
-    to->text(to->arg, key, text);
-}
-
 /* ---- the parts ------------------------------------------------------------ */
 
 /* The keys of "agent." are torch's. */
@@ -109,13 +104,13 @@ static void put_group(struct tenrec_worker *w, const struct outlet *to)
     /* The present size of a dynamic group. */
     if (tenrec_worker_get_infos(w, NULL, 0, &n, &unused) != TENREC_OK)
         n = membership_world(m);
-    put_text(to, "worker.name", w->self.name);
+    to->text(to->arg, "worker.name", w->self.name);
     debug_info_put(to, "worker.id", w->self.id);
-    put_text(to, "worker.backend", chain_name(w->chain, 0));
-    put_text(to, "group.name", membership_group(m));
+    to->text(to->arg, "worker.backend", chain_name(w->chain, 0));
+    to->text(to->arg, "group.name", membership_group(m));
     debug_info_put(to, "group.size", n);
     debug_info_put(to, "group.incarnation", membership_incarnation(m));
-    put_text(to, "store.name", membership_store_name(m));
+    to->text(to->arg, "store.name", membership_store_name(m));
     debug_info_put(to, "store.served_here", membership_serves(m));
 }
 
@@ -143,7 +138,7 @@ static void put_either(void *arg, const char *key, const char *value)
     if (end && !*end)
         debug_info_put(to, key, n);
     else
-        put_text(to, key, value);
+        to->text(to->arg, key, value);
 }
 
 /* Prefixes the keys of a backend whose name in the configuration is one of our prefixes. */

@@ -17,33 +17,23 @@ static _Thread_local struct {
     char name[16];
 } thread;
 
-static const char *put_text(char *to, const char *text, size_t n)
-{
-    memcpy(to, text, n);
-    to[n] = '\0';
-    return to;
-}
-
 struct tenrec_event *event_copy(const struct tenrec_event *from, const char *prefix)
 {
-    const size_t prefix_len = strlen(prefix), name_len = strlen(from->name);
-    const size_t worker_len = strlen(from->worker_name), thread_len = strlen(from->thread_name);
+    const size_t name_len = strlen(prefix) + strlen(from->name);
     struct tenrec_event *e;
     char *at;
 
-    if (prefix_len + name_len > EVENT_NAME_MAX)
+    if (name_len > EVENT_NAME_MAX)
         return NULL;
-    e = memory_new(1, sizeof *e + prefix_len + name_len + worker_len + thread_len + 3);
+    e = memory_new(1, sizeof *e + name_len + strlen(from->worker_name) + strlen(from->thread_name) +
+                          3);
     if (!e)
         return NULL;
     *e = *from;
-    at = (char *)(e + 1);
-    put_text(at, prefix, prefix_len);
-    put_text(at + prefix_len, from->name, name_len);
-    e->name = at;
-    at += prefix_len + name_len + 1;
-    e->worker_name = put_text(at, from->worker_name, worker_len);
-    e->thread_name = put_text(at + worker_len + 1, from->thread_name, thread_len);
+    e->name = at = (char *)(e + 1);
+    e->worker_name = at = stpcpy(stpcpy(at, prefix), from->name) + 1;
+    e->thread_name = at = stpcpy(at, from->worker_name) + 1;
+    stpcpy(at, from->thread_name);
     return e;
 }
 
