@@ -148,6 +148,7 @@ static bool creation_is_from(const struct codec_creation *ids, tenrec_peer from)
 static tenrec_status creation_begin(struct tenrec_call *c, tenrec_error *err)
 {
     const struct codec_creation *made = &c->in.creation;
+    tenrec_status st;
 
     if (c->from < 0)
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
@@ -156,18 +157,9 @@ static tenrec_status creation_begin(struct tenrec_call *c, tenrec_error *err)
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "worker %d creates a value under ids of workers %lld and %lld", c->from,
                            (long long)made->id.on, (long long)made->fork.on);
-    switch (rref_begin_making(c->worker->rrefs, made->id, made->fork, c->from, &c->refs->made)) {
-    case RREF_MAKE:
-        return TENREC_OK;
-    case RREF_REPEATED:
-        c->repeated = true;
-        return TENREC_OK;
-    case RREF_DELETED:
-        return tenrec_fail(err, TENREC_ECANCELED,
-                           "the reference was deleted before its value was made");
-    default:
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory to keep a value");
-    }
+    st = rref_begin_making(c->worker->rrefs, made->id, made->fork, c->from, &c->refs->made, err);
+    c->repeated = st == TENREC_EEXIST;
+    return c->repeated ? TENREC_OK : st;
 }
 
 /* Keeps the value (taken), or `why` it was not made. Returns the answer; NULL without memory. */
@@ -193,7 +185,7 @@ static void rref_call_refused(struct tenrec_worker *w, tenrec_peer from, struct 
 
     rrefs_forget(w, from, msg);
     if (!creation_is_from(ids, from) ||
-        rref_begin_making(w->rrefs, ids->id, ids->fork, from, &o) != RREF_MAKE) {
+        rref_begin_making(w->rrefs, ids->id, ids->fork, from, &o, NULL) != TENREC_OK) {
         answer_error(w, from, msg->id, &msg->route, true, why);
     } else {
         peers_blame(&w->peers, w->self.id, &reported);

@@ -232,16 +232,11 @@ uint64_t rref_expire(struct rref_context *ctx, uint64_t now_ns, struct rref_acts
 tenrec_status rref_local(struct rref_context *ctx, struct tenrec_value *value,
                          struct tenrec_rref **ret, tenrec_error *err);
 
-enum rref_making {
-    RREF_MAKE,     /* run the function; *ret is held for it */
-    RREF_REPEATED, /* a duplicate message: the value is made, or being made */
-    RREF_DELETED,  /* the reference was deleted before the creation arrived */
-    RREF_NO_MEMORY,
-};
-
-/* `from` creates a value; its reference is `fork`. */
-enum rref_making rref_begin_making(struct rref_context *ctx, struct rref_id id, struct rref_id fork,
-                                   tenrec_peer from, struct rref_owner **ret);
+/* `from` creates a value; its reference is `fork`. *ret is held for the function, which the caller
+ * runs. errors: EEXIST (a duplicate message: the value is made, or being made), ECANCELED (the
+ * reference was deleted before the creation arrived), ENOMEM */
+tenrec_status rref_begin_making(struct rref_context *ctx, struct rref_id id, struct rref_id fork,
+                                tenrec_peer from, struct rref_owner **ret, tenrec_error *err);
 
 /* Sets the value (taken always), or `why` it was not made. Releases `o`. */
 void rref_made(struct rref_owner *o, struct rref_id fork, tenrec_peer from,

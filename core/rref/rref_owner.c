@@ -122,21 +122,22 @@ static struct rref_owner *get_or_await(struct rref_context *ctx, struct rref_id 
     return owner_new(ctx, id);
 }
 
-enum rref_making rref_begin_making(struct rref_context *ctx, struct rref_id id, struct rref_id fork,
-                                   tenrec_peer from, struct rref_owner **ret)
+tenrec_status rref_begin_making(struct rref_context *ctx, struct rref_id id, struct rref_id fork,
+                                tenrec_peer from, struct rref_owner **ret, tenrec_error *err)
 {
-    enum rref_making making = RREF_MAKE;
     struct rref_owner *o = NULL;
+    tenrec_status st = TENREC_OK;
 
     pthread_mutex_lock(&ctx->lock);
     if (!ctx->worker || ctx->flushed || rref_tombs_has(&ctx->tombs, id, fork, from) ||
-        rref_tombs_has(&ctx->tombs, id, RREF_ALL_FORKS, -1))
-        making = RREF_DELETED;
-    else if (!(o = get_or_await(ctx, id)))
-        making = RREF_NO_MEMORY;
-    else if (o->done || o->making)
-        making = RREF_REPEATED;
-    if (making == RREF_MAKE) {
+        rref_tombs_has(&ctx->tombs, id, RREF_ALL_FORKS, -1)) {
+        st = tenrec_fail(err, TENREC_ECANCELED,
+                         "the reference was deleted before its value was made");
+    } else if (!(o = get_or_await(ctx, id))) {
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory to keep a value");
+    } else if (o->done || o->making) {
+        st = tenrec_fail(err, TENREC_EEXIST, "the value is made, or being made");
+    } else {
         o->making = true;
         o->creator = from;
         o->creator_lost = rref_is_gone(ctx, from);
@@ -144,7 +145,7 @@ enum rref_making rref_begin_making(struct rref_context *ctx, struct rref_id id, 
         *ret = o;
     }
     pthread_mutex_unlock(&ctx->lock);
-    return making;
+    return st;
 }
 
 /* Adds the creator's fork, unless the creator is lost or has deleted it. */

@@ -224,7 +224,7 @@ static void take_create(const struct message *m)
 {
     struct rref_owner *o;
 
-    if (rref_begin_making(ctx[m->to], m->fork.id, m->fork.fork, m->from, &o) == RREF_MAKE)
+    if (rref_begin_making(ctx[m->to], m->fork.id, m->fork.fork, m->from, &o, NULL) == TENREC_OK)
         push((struct message){
             .kind = MADE, .from = m->from, .to = m->to, .fork = m->fork, .making = o });
 }

@@ -180,15 +180,16 @@ TEST_WITH(rref_creation_that_comes_twice_is_made_once, open_context, close_conte
 {
     struct rref_owner *o, *again;
 
-    assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &o), RREF_MAKE);
-    assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &again),
-                     RREF_REPEATED);
+    assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &o, NULL), TENREC_OK);
+    assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &again, NULL),
+                     TENREC_EEXIST);
     rref_made(o, id_of(1, 2), OTHER, NULL, NULL, &acts);
-    assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &again),
-                     RREF_REPEATED);
+    assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &again, NULL),
+                     TENREC_EEXIST);
     rref_user_deleted(ctx, id_of(1, 1), id_of(1, 2), OTHER, &acts);
     free_dead();
-    assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &again), RREF_DELETED);
+    assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &again, NULL),
+                     TENREC_ECANCELED);
 }
 
 TEST_WITH(rref_made_for_a_lost_worker_is_not_kept, open_context, close_context)
@@ -197,7 +198,7 @@ TEST_WITH(rref_made_for_a_lost_worker_is_not_kept, open_context, close_context)
     tenrec_error why;
 
     tenrec_fail(&why, TENREC_EPEER_LOST, "gone");
-    assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &o), RREF_MAKE);
+    assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &o, NULL), TENREC_OK);
     rref_peer_lost(ctx, OTHER, &why, &acts);
     rref_made(o, id_of(1, 2), OTHER, NULL, NULL, &acts);
     free_dead();
@@ -216,7 +217,7 @@ TEST_WITH(rref_of_a_member_that_has_left_is_not_kept, open_context, close_contex
 
     rref_peer_gone(ctx, OTHER);
     rref_peer_lost(ctx, OTHER, &why, &acts);
-    assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &o), RREF_MAKE);
+    assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &o, NULL), TENREC_OK);
     rref_made(o, id_of(1, 2), OTHER, NULL, NULL, &acts);
     assert_int_equal(rref_fork_requested(ctx, id_of(1, 3), id_of(1, 4), OTHER, &err), TENREC_OK);
     assert_int_equal(rref_fork_requested(ctx, r->id, id_of(1, 5), OTHER, &err), TENREC_OK);
