@@ -205,30 +205,18 @@ void monitor_gives_up(struct monitor *wa, tenrec_peer id)
 
 /* ---- announcements ---------------------------------------------------------------- */
 
-/* Copies the entries of all other members. No lock held. */
-static size_t monitor_messages_others(struct monitor *wa, struct membership_view_entry **ret)
-{
-    struct membership_view v = { .version = 0 };
-    size_t n = 0;
-
-    pthread_mutex_lock(&wa->lock);
-    if (membership_view_copy(&wa->view, &v, NULL) == TENREC_OK)
-        for (size_t i = 0; i < v.n; i++)
-            if (v.entry[i].incarnation != wa->incarnation)
-                v.entry[n++] = v.entry[i];
-    pthread_mutex_unlock(&wa->lock);
-    *ret = v.entry;
-    return n;
-}
-
+/* To all other members. No lock held. */
 static void view_send_all(struct monitor *wa, int64_t flags, bool round)
 {
-    struct membership_view_entry *list;
-    size_t n = monitor_messages_others(wa, &list);
+    struct membership_view v = { .version = 0 };
 
-    for (size_t i = 0; i < n; i++)
-        view_send(wa, list[i].id, list[i].incarnation, flags, round);
-    free(list);
+    pthread_mutex_lock(&wa->lock);
+    membership_view_copy(&wa->view, &v, NULL);
+    pthread_mutex_unlock(&wa->lock);
+    for (size_t i = 0; i < v.n; i++)
+        if (v.entry[i].incarnation != wa->incarnation)
+            view_send(wa, v.entry[i].id, v.entry[i].incarnation, flags, round);
+    membership_view_finish(&v);
 }
 
 static bool round_is_open(const struct monitor *wa)
