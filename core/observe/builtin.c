@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/builtin.h"
 
-#include "observe/debug_info.h"
 #include "serve/function.h"
 
 /* For round-trip times: no arguments, no result. */

@@ -8,6 +8,11 @@
 
 struct functions;
 
+#define DEBUG_INFO_FUNCTION "tenrec.debug_info"
+
+/* The function of that name (debug_info.c): no arguments, returns a map of counters and states. */
+tenrec_status debug_info_answer(struct tenrec_call *call, void *arg, tenrec_error *err);
+
 /* errors: ENOMEM */
 tenrec_status builtin_add(struct functions *f, tenrec_error *err);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "observe/debug_info.h"
+/* debug_info.c - counters and states of a worker, for users and tests. */
+#include <tenrec/observe.h>
 
 #include "base/arena.h"
 #include "base/memory.h"
@@ -8,6 +9,7 @@
 #include "future/enter.h"
 #include "future/pool.h"
 #include "membership/membership.h"
+#include "observe/builtin.h"
 #include "peer/worker.h"
 #include "rref/rref_context.h"
 #include "serve/active_calls.h"

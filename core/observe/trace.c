@@ -38,26 +38,16 @@ void trace_drop(struct trace *t)
     }
 }
 
-/* Makes room for another event. Lock held. */
-static bool make_room(struct trace *t)
-{
-    struct tenrec_event **more;
-
-    if (t->n >= t->max)
-        return false;
-    more = memory_grow(t->event, t->n, &t->room, sizeof(struct tenrec_event *));
-    if (more)
-        t->event = more;
-    return more != NULL;
-}
-
 static void add_one(struct trace *t, const struct tenrec_event *e, const char *prefix)
 {
-    struct tenrec_event *copy;
+    struct tenrec_event **more, *copy;
 
     pthread_mutex_lock(&t->lock);
     if (atomic_load(&t->open)) {
-        copy = make_room(t) ? event_copy(e, prefix) : NULL;
+        more = t->n < t->max ? memory_grow(t->event, t->n, &t->room, sizeof *more) : NULL;
+        if (more)
+            t->event = more;
+        copy = more ? event_copy(e, prefix) : NULL;
         if (copy)
             t->event[t->n++] = copy;
         else
