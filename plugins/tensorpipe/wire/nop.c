@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nop.c - bounds-checked reading and smallest-form writing of libnop values. */
 #include "wire/nop.h"
-#include "wire/little_endian.h"
 
 enum {
-    NOP_U8 = 0x80,
     NOP_U64 = 0x83,
     NOP_I8 = 0x84,
     NOP_I32 = 0x86,
@@ -46,20 +44,11 @@ static void write_wide(struct nop_writer *w, unsigned int prefix, uint64_t value
         nop_write_byte(w, (unsigned int)(value >> (8 * i)) & 0xff);
 }
 
-unsigned char *nop_put_long_uint(unsigned char *at, uint64_t value)
-{
-    const size_t len = nop_uint_len(value);
-
-    *at = (unsigned char)(NOP_U8 + __builtin_ctzl(len - 1));
-    put_le64(at + 1, value);
-    return at + len;
-}
-
 void nop_write_long_uint(struct nop_writer *w, uint64_t value)
 {
     unsigned char bytes[NOP_UINT_MAX];
 
-    nop_write_raw(w, bytes, (size_t)(nop_put_long_uint(bytes, value) - bytes));
+    nop_write_raw(w, bytes, (size_t)(nop_put_uint(bytes, value) - bytes));
 }
 
 void nop_write_int(struct nop_writer *w, int32_t value)

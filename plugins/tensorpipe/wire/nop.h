@@ -9,12 +9,13 @@
 #ifndef TENSORPIPE_NOP_H
 #define TENSORPIPE_NOP_H
 
+#include "wire/little_endian.h"
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <tenrec/error.h>
 
 enum nop_prefix {
+    NOP_U8 = 0x80, /* and those of 2, 4 and 8 bytes after it */
     NOP_VARIANT = 0xb8,
     NOP_STRUCT = 0xb9,
     NOP_ARRAY = 0xba,
@@ -86,21 +87,27 @@ static inline void nop_write_uint(struct nop_writer *w, uint64_t value)
 /* Bytes of an unsigned number. */
 static inline size_t nop_uint_len(uint64_t value)
 {
-    if (value <= UINT8_MAX)
-        return value < 0x80 ? 1 : 2;
-    return value <= UINT16_MAX ? 3 : value <= UINT32_MAX ? 5 : NOP_UINT_MAX;
+    if (value < NOP_U8)
+        return 1;
+    return value <= UINT8_MAX    ? 2
+           : value <= UINT16_MAX ? 3
+           : value <= UINT32_MAX ? 5
+                                 : NOP_UINT_MAX;
 }
 
 /* Without a writer: `at` has room for NOP_UINT_MAX bytes, all of which may be written. Returns
  * the end of the number. */
-unsigned char *nop_put_long_uint(unsigned char *at, uint64_t value);
-
 static inline unsigned char *nop_put_uint(unsigned char *at, uint64_t value)
 {
-    if (value >= 0x80)
-        return nop_put_long_uint(at, value);
-    *at = (unsigned char)value;
-    return at + 1;
+    const size_t len = nop_uint_len(value);
+
+    if (len == 1) {
+        *at = (unsigned char)value;
+        return at + 1;
+    }
+    *at = (unsigned char)(NOP_U8 + __builtin_ctzl(len - 1));
+    put_le64(at + 1, value);
+    return at + len;
 }
 
 /* The heads of composite values; their parts follow. */
@@ -187,7 +194,8 @@ static inline size_t nop_uint64_count(struct nop_bytes values)
 
 uint64_t nop_uint64_at(struct nop_bytes values, size_t i);
 
-/* Without a reader: takes a number of up to 4 bytes; false for anything else. */
+/* Without a reader: takes a number of up to 4 bytes; false for anything else, and for one at the
+ * very end. */
 static inline bool nop_take_short(const unsigned char **pos, const unsigned char *end,
                                   uint64_t *ret)
 {
@@ -201,12 +209,11 @@ static inline bool nop_take_short(const unsigned char **pos, const unsigned char
         *pos = at + 1;
         return true;
     }
-    bytes = 1u << (*at & 3);
-    if (*at > 0x82 || (size_t)(end - at) < bytes + 1)
+    /* Reads 4 bytes in any case. */
+    if (*at > 0x82 || end - at < 5)
         return false;
-    *ret = 0;
-    for (unsigned int i = 0; i < bytes; i++)
-        *ret |= (uint64_t)at[1 + i] << (8 * i);
+    bytes = 1u << (*at & 3);
+    *ret = get_le32(at + 1) & (UINT32_MAX >> (32 - 8 * bytes));
     *pos = at + 1 + bytes;
     return true;
 }
