@@ -2,12 +2,11 @@
 /* fuzz_frame.c - every object of the tensorpipe wire. The first byte says
  * which reader gets the rest; what it accepts is then used as the agent would.
  */
+#include "../wire/peer_side.h"
 #include "cuda/link.h"
 #include "fuzz.h"
 #include "transport/tcp/transport_uv.h"
 #include "transport/transport_local.h"
-#include "wire/brochure.h"
-#include "wire/descriptor.h"
 #include "wire/hello.h"
 #include "wire/identity.h"
 #include "wire/plain.h"
@@ -56,7 +55,7 @@ static void fuzz_brochure(const uint8_t *data, size_t len)
     identity_of_client(&b, &identity, &err);
     if (brochure_select(&b, &offer, &s, &err))
         return;
-    fuzz_expect(wire_selection_connections(&s, &offer) <= 3);
+    fuzz_expect(selection_connections(&s, &offer) <= 3);
     n = answer_write(buf, sizeof buf, &offer, &s, &wire_ids, true);
     if (n <= sizeof buf)
         fuzz_expect(answer_read(buf, n, &a, &err) == TENREC_OK &&
@@ -86,7 +85,8 @@ static void fuzz_answer(const uint8_t *data, size_t len)
 static void fuzz_descriptor(const uint8_t *data, size_t len)
 {
     static const struct descriptor_limits limits = { 64, 4096, (uint64_t)1 << 40 };
-    struct descriptor_payload payload;
+    struct payload_reader payloads = payload_reader(data, len);
+    struct payload payload;
     struct descriptor_tensor tensor;
     struct tenrec_device device;
     struct descriptor d;
@@ -97,7 +97,7 @@ static void fuzz_descriptor(const uint8_t *data, size_t len)
 
     if (descriptor_read(data, len, &limits, &d, &err))
         return;
-    while (descriptor_next_payload(&d, &payload))
+    while (payload_next(&payloads, &payload))
         bytes += payload.length;
     fuzz_expect(bytes == d.payload_bytes);
     while (descriptor_next_tensor(&d, &tensor)) {
@@ -110,7 +110,7 @@ static void fuzz_descriptor(const uint8_t *data, size_t len)
     }
     link_drop_arriving(in);
     fuzz_expect(bytes == d.payload_bytes + d.tensor_bytes && bytes <= limits.max_bytes);
-    fuzz_expect(d.n_targetless == 0 && !d.payloads.status && !d.tensors.status);
+    fuzz_expect(d.n_targetless == 0 && !payloads.at.status && !d.tensors.status);
 }
 
 static void fuzz_reply(const uint8_t *data, size_t len)

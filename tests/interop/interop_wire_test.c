@@ -4,8 +4,7 @@
  */
 #include "peer.h"
 
-#include "wire/brochure.h"
-#include "wire/descriptor.h"
+#include "../wire/peer_side.h"
 #include "wire/hello.h"
 
 #include <stdio.h>
@@ -126,16 +125,16 @@ static void check_frame(int fd, const struct part *part)
     free(data);
 }
 
-static void check_descriptor(struct descriptor *d, const char *meta, const struct part *parts,
-                             size_t n)
+static void check_descriptor(struct descriptor *d, struct payload_reader payloads, const char *meta,
+                             const struct part *parts, size_t n)
 {
-    struct descriptor_payload payload;
+    struct payload payload;
     struct descriptor_tensor tensor;
 
     assert_true(nop_bytes_is(d->metadata, meta));
     for (size_t i = 0; i < n; i++)
         if (parts[i].kind == 'p') {
-            assert_true(descriptor_next_payload(d, &payload));
+            assert_true(payload_next(&payloads, &payload));
             assert_int_equal(payload.length, parts[i].len);
             assert_true(nop_bytes_is(payload.metadata, parts[i].meta));
         } else {
@@ -145,7 +144,7 @@ static void check_descriptor(struct descriptor *d, const char *meta, const struc
             assert_true(nop_device_equal(&tensor.source, &cpu));
             assert_int_equal(tensor.has_target, parts[i].kind == 't');
         }
-    assert_false(descriptor_next_payload(d, &payload));
+    assert_false(payload_next(&payloads, &payload));
     assert_false(descriptor_next_tensor(d, &tensor));
 }
 
@@ -161,7 +160,7 @@ static void receive_message(const struct raw_pipe *pipe, const char *meta, const
 
     if (descriptor_read(buf, len, &limits, &d, &err))
         fail_msg("%s", err.text);
-    check_descriptor(&d, meta, parts, n);
+    check_descriptor(&d, payload_reader(buf, len), meta, parts, n);
     if (d.n_targetless > 0) {
         len = descriptor_reply_write(buf, sizeof buf, devices, d.n_targetless);
         raw_write_frame(pipe->reply, buf, len);
@@ -273,7 +272,7 @@ static struct raw_pipe listener_open(int listener, const struct wire_offer *offe
     len = raw_read_frame(pipe.descriptor, buf, sizeof buf);
     if (brochure_read(buf, len, &b, &err) || brochure_select(&b, offer, &s, &err))
         fail_msg("%s", err.text);
-    assert_int_equal(wire_selection_connections(&s, offer), 1);
+    assert_int_equal(selection_connections(&s, offer), 1);
     len = answer_write(buf, sizeof buf, offer, &s, &ids, with_identity);
     raw_write_frame(pipe.descriptor, buf, len);
     for (int i = 0; i < 2; i++) {

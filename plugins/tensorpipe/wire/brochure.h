@@ -119,9 +119,6 @@ struct wire_ids {
     const uint64_t *channels;
 };
 
-/* The number of ids that wire_ids.channels must hold. */
-uint32_t wire_selection_connections(const struct wire_selection *s, const struct wire_offer *offer);
-
 /* `with_identity`: put offer->identity in, for a client that brought its own;
  * a libtensorpipe client is sent nothing that it does not know.
  *

@@ -13,14 +13,15 @@ static const unsigned char agent_head[] = { NOP_STRUCT, 3,         NOP_STRING,
 static const unsigned char host_devices[] = { NOP_STRUCT, 2, NOP_STRING, 3, 'c', 'p', 'u', 0,
                                               NOP_STRUCT, 2, NOP_STRING, 3, 'c', 'p', 'u', 0 };
 
-static struct descriptor_payload read_payload(struct nop_reader *r)
+/* Returns its length. */
+static uint64_t read_payload(struct nop_reader *r)
 {
-    struct descriptor_payload payload;
+    uint64_t length;
 
     nop_read_struct(r, 2, "payload");
-    payload.length = nop_read_uint(r, UINT64_MAX, "payload length");
-    payload.metadata = nop_read_string(r, "payload metadata");
-    return payload;
+    length = nop_read_uint(r, UINT64_MAX, "payload length");
+    nop_read_string(r, "payload metadata");
+    return length;
 }
 
 static struct descriptor_tensor read_tensor(struct nop_reader *r)
@@ -97,8 +98,6 @@ static bool read_short(const unsigned char *frame, size_t len,
         limits->max_payloads < DESCRIPTOR_AGENT_PAYLOADS)
         return false;
     d->metadata = (struct nop_bytes){ frame + 4, 0 };
-    nop_reader_init(&d->payloads, "descriptor", frame, len, NULL);
-    d->payloads.pos = pos;
     d->payload_bytes = d->tensor_bytes = 0;
     for (int i = 0; i < DESCRIPTOR_AGENT_PAYLOADS; i++) {
         if (end - pos < 2 || pos[0] != NOP_STRUCT || pos[1] != 2)
@@ -113,9 +112,9 @@ static bool read_short(const unsigned char *frame, size_t len,
     if (pos == end || *pos++ != NOP_ARRAY || !nop_take_short(&pos, end, &n_tensors) ||
         n_tensors > limits->max_tensors)
         return false;
-    d->tensors = d->payloads;
+    nop_reader_init(&d->tensors, "descriptor", frame, len, NULL);
     d->tensors.pos = pos;
-    d->n_payloads = d->payloads_left = DESCRIPTOR_AGENT_PAYLOADS;
+    d->n_payloads = DESCRIPTOR_AGENT_PAYLOADS;
     d->n_tensors = d->tensors_left = (uint32_t)n_tensors;
     d->n_targetless = 0;
     for (uint32_t i = 0; i < d->n_tensors; i++) {
@@ -140,12 +139,12 @@ tenrec_status descriptor_read(const void *frame, size_t len, const struct descri
     d.metadata = nop_read_string(&r, "metadata");
 
     d.n_payloads = read_number(&r, PAYLOAD_MIN, limits->max_payloads, "payloads");
-    d.payloads = r;
     for (uint32_t i = 0; i < d.n_payloads && !r.status; i++) {
-        struct descriptor_payload payload = read_payload(&r);
-        add_bytes(&r, &d, limits->max_bytes, payload.length, &d.payload_bytes);
+        const uint64_t length = read_payload(&r);
+
+        add_bytes(&r, &d, limits->max_bytes, length, &d.payload_bytes);
         if (i < DESCRIPTOR_AGENT_PAYLOADS)
-            d.payload_len[i] = payload.length;
+            d.payload_len[i] = length;
     }
 
     d.n_tensors = read_number(&r, TENSOR_MIN, limits->max_tensors, "tensors");
@@ -158,21 +157,10 @@ tenrec_status descriptor_read(const void *frame, size_t len, const struct descri
     if (r.status)
         return r.status;
 
-    /* From here on the cursors count down to the end of their array. */
-    d.payloads_left = d.n_payloads;
     d.tensors_left = d.n_tensors;
-    d.payloads.err = d.tensors.err = NULL;
+    d.tensors.err = NULL;
     *ret = d;
     return TENREC_OK;
-}
-
-bool descriptor_next_payload(struct descriptor *d, struct descriptor_payload *ret)
-{
-    if (d->payloads_left == 0)
-        return false;
-    d->payloads_left--;
-    *ret = read_payload(&d->payloads);
-    return true;
 }
 
 bool descriptor_next_tensor(struct descriptor *d, struct descriptor_tensor *ret)
@@ -307,21 +295,4 @@ size_t descriptor_reply_write(void *buf, size_t cap, const struct nop_device *de
     for (uint32_t i = 0; i < n; i++)
         nop_write_device(&w, &devices[i]);
     return w.len;
-}
-
-tenrec_status descriptor_reply_read(const void *frame, size_t len, uint32_t n,
-                                    struct nop_device *ret, tenrec_error *err)
-{
-    struct nop_reader r;
-    size_t count;
-
-    nop_reader_init(&r, "descriptor reply", frame, len, err);
-    nop_read_struct(&r, 1, "structure");
-    count = nop_read_array(&r, NOP_DEVICE_MIN, "targetDevices");
-    if (count != n)
-        nop_reader_fail(&r, TENREC_EPROTOCOL, "targetDevices", "expected %u devices, got %zu", n,
-                        count);
-    for (uint32_t i = 0; i < n && !r.status; i++)
-        ret[i] = nop_read_device(&r, "targetDevice");
-    return r.status;
 }

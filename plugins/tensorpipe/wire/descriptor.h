@@ -10,11 +10,6 @@
 
 #define DESCRIPTOR_AGENT_PAYLOADS 4 /* type, id, payload, tensor list */
 
-struct descriptor_payload {
-    uint64_t length;
-    struct nop_bytes metadata;
-};
-
 struct descriptor_tensor {
     uint64_t length; /* 0: no bytes travel at all for it */
     struct nop_device source;
@@ -38,8 +33,8 @@ struct descriptor {
     uint32_t n_targetless; /* tensors that need a device in a DescriptorReply */
     uint64_t payload_len[DESCRIPTOR_AGENT_PAYLOADS]; /* of the first ones */
     uint64_t payload_bytes, tensor_bytes;            /* sums */
-    struct nop_reader payloads, tensors;             /* where next_* goes on */
-    uint32_t payloads_left, tensors_left;
+    struct nop_reader tensors;                       /* where next_tensor goes on */
+    uint32_t tensors_left;
 };
 
 /* Checks the whole object; the sum of lengths cannot overflow afterwards. After
@@ -51,7 +46,6 @@ tenrec_status descriptor_read(const void *frame, size_t len, const struct descri
                               struct descriptor *ret, tenrec_error *err);
 
 /* One after the other; false after the last. The frame must still be there. */
-bool descriptor_next_payload(struct descriptor *d, struct descriptor_payload *ret);
 bool descriptor_next_tensor(struct descriptor *d, struct descriptor_tensor *ret);
 
 /* Bytes that a descriptor with `n` tensors takes at most. */
@@ -87,12 +81,5 @@ bool device_from_wire(const struct nop_device *device, struct tenrec_device *ret
 
 /* One device for each tensor of the message that had no target, in order. */
 size_t descriptor_reply_write(void *buf, size_t cap, const struct nop_device *devices, uint32_t n);
-
-/* Fills exactly `n` devices; any other number in the reply is refused.
- *
- * errors   EPROTOCOL
- */
-tenrec_status descriptor_reply_read(const void *frame, size_t len, uint32_t n,
-                                    struct nop_device *ret, tenrec_error *err);
 
 #endif

@@ -135,13 +135,3 @@ tenrec_status wire_selection_assign(struct wire_selection *s, const struct wire_
     }
     return status;
 }
-
-uint32_t wire_selection_connections(const struct wire_selection *s, const struct wire_offer *offer)
-{
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < offer->n_channels; i++)
-        if (s->channel_used[i])
-            n += offer->channels[i].n_connections;
-    return n;
-}

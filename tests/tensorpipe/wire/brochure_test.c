@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* brochure_test.c - what a client offers, and what a listener selects of it. */
 #include "handshake.h"
-#include "wire/brochure.h"
+#include "peer_side.h"
 
 #include <stdlib.h>
 
@@ -54,7 +54,7 @@ TEST(select_takes_uv_and_basic_when_nothing_else_is_offered)
     assert_string_equal(local.transports[s.transport].name, "uv");
     assert_int_equal(s.n_pairs, 1);
     assert_string_equal(local.channels[s.pairs[0].channel].name, "basic");
-    assert_int_equal(wire_selection_connections(&s, &local), 1);
+    assert_int_equal(selection_connections(&s, &local), 1);
 }
 
 TEST(select_answers_like_the_real_listener)
@@ -70,7 +70,7 @@ TEST(select_answers_like_the_real_listener)
 
     read_brochure(shm_brochure, &b, &frame);
     assert_int_equal(brochure_select(&b, &local, &s, &err), TENREC_OK);
-    assert_int_equal(wire_selection_connections(&s, &local), 2);
+    assert_int_equal(selection_connections(&s, &local), 2);
     len = answer_write(buf, sizeof buf, &local, &s, &wire_ids, false);
     /* The order of a map is free: ours of the two ids is the other one. */
     assert_int_equal(len, expected.len);
@@ -113,7 +113,7 @@ TEST(select_gives_each_pair_of_devices_its_first_channel)
     assert_non_null(pair);
     assert_string_equal(with_gpu.channels[pair->channel].name, "cuda_basic");
     assert_non_null(wire_selection_find(&s, &gpu, &cpu));
-    assert_int_equal(wire_selection_connections(&s, &with_gpu), 4);
+    assert_int_equal(selection_connections(&s, &with_gpu), 4);
 }
 
 TEST(select_works_without_any_channel)
@@ -126,7 +126,7 @@ TEST(select_works_without_any_channel)
     read_brochure("b902 bb01 " UV "bb00", &b, &frame);
     assert_int_equal(brochure_select(&b, &plain, &s, &err), TENREC_OK);
     assert_int_equal(s.n_pairs, 0);
-    assert_int_equal(wire_selection_connections(&s, &plain), 0);
+    assert_int_equal(selection_connections(&s, &plain), 0);
 }
 
 TEST(select_refuses_more_pairs_than_its_capacity)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* descriptor_test.c - Descriptor and DescriptorReply against captured bytes. */
-#include "wire/descriptor.h"
+#include "peer_side.h"
 #include "wire_test.h"
 
 #define CPU0 "b902bd0363707500 "
@@ -108,20 +108,21 @@ TEST(descriptor_refuses_to_write_an_unknown_device)
 TEST(descriptor_reads_metadata_and_any_number_of_payloads)
 {
     struct hex h = hex("b903 bd06 6d6574612d31 ba02 b90200 bd027030 b9020a bd027031 ba00");
-    struct descriptor_payload payload;
+    struct payload_reader payloads = payload_reader(h.data, h.len);
+    struct payload payload;
     struct descriptor d;
 
     read_ok(&h, &d);
     assert_bytes_are(d.metadata, "meta-1");
     assert_int_equal(d.n_payloads, 2);
     assert_int_equal(d.n_tensors, 0);
-    assert_true(descriptor_next_payload(&d, &payload));
+    assert_true(payload_next(&payloads, &payload));
     assert_int_equal(payload.length, 0);
     assert_bytes_are(payload.metadata, "p0");
-    assert_true(descriptor_next_payload(&d, &payload));
+    assert_true(payload_next(&payloads, &payload));
     assert_int_equal(payload.length, 10);
     assert_bytes_are(payload.metadata, "p1");
-    assert_false(descriptor_next_payload(&d, &payload));
+    assert_false(payload_next(&payloads, &payload));
 }
 
 TEST(descriptor_counts_tensors_without_target)
@@ -161,7 +162,9 @@ TEST(descriptor_reads_the_plain_form_like_any_other)
         hex("b903bd8000ba04 b90204bd00 b902812c01bd00 b9028270110100bd00 b9022fbd00 ba00");
     static const uint64_t lengths[4] = { 4, 300, 70000, 47 };
     const struct descriptor_limits tight = { 4, 0, 70350 };
-    struct descriptor_payload payload;
+    struct payload_reader payloads[2] = { payload_reader(quick.data, quick.len),
+                                          payload_reader(slow.data, slow.len) };
+    struct payload payload;
     struct descriptor_tensor tensor;
     struct descriptor d[2];
     tenrec_error err;
@@ -177,10 +180,10 @@ TEST(descriptor_reads_the_plain_form_like_any_other)
         assert_int_equal(d[k].metadata.len, 0);
         assert_memory_equal(d[k].payload_len, lengths, sizeof lengths);
         for (int i = 0; i < 4; i++) {
-            assert_true(descriptor_next_payload(&d[k], &payload));
+            assert_true(payload_next(&payloads[k], &payload));
             assert_int_equal(payload.length, lengths[i]);
         }
-        assert_false(descriptor_next_payload(&d[k], &payload));
+        assert_false(payload_next(&payloads[k], &payload));
         assert_false(descriptor_next_tensor(&d[k], &tensor));
     }
     assert_int_equal(descriptor_read(quick.data, quick.len, &tight, &d[0], &err), TENREC_ETOOBIG);
