@@ -17,24 +17,23 @@
 /* ---- messages ------------------------------------------------------------------ */
 
 /* Each rule counts the messages it matches; the first that hits applies. */
-static struct hit ask_rules(struct faulty *f, bool incoming, tenrec_peer peer,
-                            const struct tenrec_msg *msg)
+static struct hit ask_rules(struct faulty *f, const struct transit *t)
 {
-    const kinds_mask bit = kinds_bit(msg->type);
+    const kinds_mask bit = kinds_bit(t->msg->type);
     struct hit hit = { 0 };
     uint64_t running_ns;
 
-    if (!((incoming ? f->in : f->out) & bit))
+    if (!((t->incoming ? f->in : f->out) & bit))
         return hit;
     pthread_mutex_lock(&f->lock);
     running_ns = queue_now_ns() - f->started_ns;
     for (size_t i = 0; i < f->n_rules; i++) {
         struct rule *r = &f->rule[i];
-        if (r->incoming != incoming || !rule_means(r, bit, peer) || hit.rule)
+        if (r->incoming != t->incoming || !rule_means(r, bit, t->peer) || hit.rule)
             continue;
-        if (r->action == RULE_CORRUPT && msg->payload_len == 0)
+        if (r->action == RULE_CORRUPT && t->msg->payload_len == 0)
             continue;
-        hit.number = rule_hits(r, msg, peer, running_ns);
+        hit.number = rule_hits(r, t->msg, t->peer, running_ns);
         if (hit.number == 0)
             continue;
         hit.rule = r;
@@ -42,39 +41,34 @@ static struct hit ask_rules(struct faulty *f, bool incoming, tenrec_peer peer,
             continue;
         hit.first = r->injected++ == 0;
         if (r->action == RULE_CORRUPT)
-            hit.draw = rule_draw(r, peer, ~rule_link(r, peer)->n);
+            hit.draw = rule_draw(r, t->peer, ~rule_link(r, t->peer)->n);
     }
     pthread_mutex_unlock(&f->lock);
     return hit;
 }
 
-static void faulty_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
-                        struct tenrec_done done)
+static void agent_handle(struct faulty *f, const struct transit *t)
 {
-    struct faulty *f = self->impl;
-    const struct hit hit = ask_rules(f, false, to, msg);
+    const struct hit hit = ask_rules(f, t);
     bool passed = true;
 
     if (hit.rule)
-        passed = inject_out(f, &hit, to, msg, done);
+        passed = inject(f, &hit, t);
     else
-        self->host->send_inner(self, to, msg, done);
+        transit_pass(f, t);
     if (passed && f->reorders)
-        inject_passed(f, false, to);
+        inject_passed(f, t->incoming, t->peer);
+}
+
+static void faulty_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
+                        struct tenrec_done done)
+{
+    agent_handle(self->impl, &(struct transit){ false, to, msg, done });
 }
 
 static void faulty_deliver(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg)
 {
-    struct faulty *f = self->impl;
-    const struct hit hit = ask_rules(f, true, from, msg);
-    bool passed = true;
-
-    if (hit.rule)
-        passed = inject_in(f, &hit, from, msg);
-    else
-        self->host->deliver_outer(self, from, msg);
-    if (passed && f->reorders)
-        inject_passed(f, true, from);
+    agent_handle(self->impl, &(struct transit){ true, from, msg, { NULL, NULL } });
 }
 
 /* ---- life ------------------------------------------------------------------------ */
@@ -221,8 +215,7 @@ static void warn_of_idle_rules(const struct faulty *f)
     for (size_t i = 0; i < f->n_rules; i++) {
         const struct rule *r = &f->rule[i];
         if (r->origin != RULE_OF_LIST)
-            warn_of_name(f, r->origin == RULE_OF_FAIL ? "messages_to_fail" : "messages_to_delay",
-                         r->label);
+            warn_of_name(f, rule_name(r), r->label);
     }
     for (size_t i = 0; i < o->rules.n; i++) {
         const struct faulty_rule_options *r = options_rule(o, i);

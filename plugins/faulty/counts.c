@@ -13,17 +13,6 @@ struct counts_entry {
     UT_hash_handle hh; /* also links the entries, oldest first */
 };
 
-enum counts_by counts_by(const char *word)
-{
-    static const char *const words[] = { "all", "payload", "type", "destination",
-                                         "type_and_destination" };
-    unsigned i = 0;
-
-    while (strcmp(words[i], word) != 0)
-        i++;
-    return (enum counts_by)i;
-}
-
 static uint64_t counts_mix(uint64_t h)
 {
     h = (h ^ (h >> 32)) * 0xd6e8feb86659fd93u;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <tenrec/message.h>
 
-/* Which messages share a count. */
+/* Which messages share a count; in the order of COUNTS_WORDS_ALL. */
 enum counts_by {
     COUNTS_ALL,     /* all that a rule matches */
     COUNTS_PAYLOAD, /* those of the same bytes, of any type and to any receiver, as in torch */
@@ -15,12 +15,9 @@ enum counts_by {
     COUNTS_TYPE_AND_DESTINATION,
 };
 
-/* The values of the options, in the order of the enum: without the first, and with it. */
+/* The values of the options: without the first, and with it. */
 #define COUNTS_WORDS "payload|type|destination|type_and_destination"
 #define COUNTS_WORDS_ALL "all|" COUNTS_WORDS
-
-/* Parses one of these words. */
-enum counts_by counts_by(const char *word);
 
 /* Returns the key that counts `msg` to (or from) `peer`. COUNTS_PAYLOAD hashes
  * the bytes that name the function and its arguments (key_len), or all bytes

@@ -32,12 +32,15 @@ struct hit {
     uint64_t draw;  /* a random number */
 };
 
-/* inject.c: applies the action of the rule to `msg`. Both take the message;
- * inject_out calls `done` once. Return true if the next agent has received a
+/* Sends the message to the next agent, or delivers it. Takes the message, as the next two. */
+void transit_pass(const struct faulty *f, const struct transit *t);
+/* Fails the send of a message: "faulty: `before` this CALL`after`". */
+void transit_fail(const struct transit *t, tenrec_status code, const char *before,
+                  const char *after);
+
+/* Applies the action of the rule to the message. Returns true if the next agent has received a
  * message, which may have overtaken a held message. */
-bool inject_out(struct faulty *f, const struct hit *hit, tenrec_peer to, struct tenrec_msg *msg,
-                struct tenrec_done done);
-bool inject_in(struct faulty *f, const struct hit *hit, tenrec_peer from, struct tenrec_msg *msg);
+bool inject(struct faulty *f, const struct hit *hit, const struct transit *t);
 
 /* Passes on the messages that are held until another message to or from `peer`
  * has overtaken them. */

@@ -8,8 +8,6 @@
 #define PEER_TEXT_MAX 32
 #define SHORT_NS 500000u /* a slow link does not hold a message for less */
 
-static const struct tenrec_done no_done = { NULL, NULL };
-
 static const char *peer_text(tenrec_peer peer, char buf[PEER_TEXT_MAX])
 {
     if (peer == TENREC_ANONYMOUS)
@@ -19,8 +17,7 @@ static const char *peer_text(tenrec_peer peer, char buf[PEER_TEXT_MAX])
     return buf;
 }
 
-static void log_first(struct faulty *f, const struct hit *hit, tenrec_peer peer,
-                      const struct tenrec_msg *msg)
+static void log_first(struct faulty *f, const struct hit *hit, const struct transit *t)
 {
     static const char *const does[] = {
         [RULE_FAIL] = "fails",       [RULE_FAIL_IN_FLIGHT] = "fails in flight",
@@ -29,50 +26,53 @@ static void log_first(struct faulty *f, const struct hit *hit, tenrec_peer peer,
         [RULE_CORRUPT] = "corrupts", [RULE_DISCONNECT] = "disconnects at",
         [RULE_SLOW] = "slows",
     };
-    static const char *const option[] = {
-        [RULE_OF_FAIL] = "messages_to_fail", [RULE_OF_DELAY] = "messages_to_delay"
-    };
-    const struct rule *r = hit->rule;
     char type[KINDS_TEXT_MAX], name[PEER_TEXT_MAX];
 
-    if (!hit->first)
-        return;
-    f->self->host->log(f->self, TENREC_LOG_INFO, "%s %s its first message: %s %s %s",
-                       r->origin == RULE_OF_LIST ? r->label : option[r->origin], does[r->action],
-                       kinds_text(msg->type, type), r->incoming ? "from" : "to",
-                       peer_text(peer, name));
+    if (hit->first)
+        f->self->host->log(f->self, TENREC_LOG_INFO, "%s %s its first message: %s %s %s",
+                           rule_name(hit->rule), does[hit->rule->action],
+                           kinds_text(t->msg->type, type), t->incoming ? "from" : "to",
+                           peer_text(t->peer, name));
 }
 
-/* Undoes the count of a hit whose action was impossible. */
-static void take_back(struct faulty *f, const struct hit *hit)
+void transit_pass(const struct faulty *f, const struct transit *t)
+{
+    if (t->incoming)
+        f->self->host->deliver_outer(f->self, t->peer, t->msg);
+    else
+        f->self->host->send_inner(f->self, t->peer, t->msg, t->done);
+}
+
+void transit_fail(const struct transit *t, tenrec_status code, const char *before,
+                  const char *after)
+{
+    char type[KINDS_TEXT_MAX];
+
+    kinds_text(t->msg->type, type);
+    t->msg->release(t->msg);
+    tenrec_done_fail(t->done, code, "faulty: %s this %s%s", before, type, after);
+}
+
+/* Undoes the count of a hit whose action was impossible, and passes the message on. */
+static bool pass_untouched(struct faulty *f, const struct hit *hit, const struct transit *t)
 {
     pthread_mutex_lock(&f->lock);
     hit->rule->injected--;
     pthread_mutex_unlock(&f->lock);
-}
-
-static void send_on(struct faulty *f, tenrec_peer to, struct tenrec_msg *msg,
-                    struct tenrec_done done)
-{
-    f->self->host->send_inner(f->self, to, msg, done);
-}
-
-static void deliver_on(struct faulty *f, tenrec_peer from, struct tenrec_msg *msg)
-{
-    f->self->host->deliver_outer(f->self, from, msg);
+    transit_pass(f, t);
+    return true;
 }
 
 /* ---- failing ------------------------------------------------------------------ */
 
-/* False: nothing went on. */
-static bool fail_no_memory(struct tenrec_msg *msg, struct tenrec_done done)
+/* A received message is not lost: it goes on as it is. */
+static bool fail_no_memory(const struct faulty *f, const struct transit *t)
 {
-    char type[KINDS_TEXT_MAX];
-
-    kinds_text(msg->type, type);
-    msg->release(msg);
-    tenrec_done_fail(done, TENREC_ENOMEM, "faulty: no memory to handle this %s", type);
-    return false;
+    if (t->incoming)
+        transit_pass(f, t);
+    else
+        transit_fail(t, TENREC_ENOMEM, "no memory to handle", "");
+    return t->incoming;
 }
 
 /* "rule1 fails this CALL (1 of 2)" */
@@ -83,13 +83,19 @@ static void tell_failed(const struct rule *r, int64_t number, const char *type,
 
     if (r->times)
         snprintf(count, sizeof count, " (%lld of %lld)", (long long)number, (long long)r->times);
-    if (r->origin == RULE_OF_FAIL)
-        tenrec_done_fail(done, TENREC_EINJECTED, "faulty: messages_to_fail fails this %s%s",
-                         r->label, count);
-    else
-        tenrec_done_fail(done, TENREC_EINJECTED, "faulty: %s %s this %s%s", r->label,
-                         r->action == RULE_FAIL ? "fails" : "falsely reports failure of", type,
-                         count);
+    tenrec_done_fail(done, TENREC_EINJECTED, "faulty: %s %s this %s%s", rule_name(r),
+                     r->action == RULE_FAIL ? "fails" : "falsely reports failure of",
+                     r->origin == RULE_OF_FAIL ? r->label : type, count);
+}
+
+static bool fail_at_once(const struct hit *hit, const struct transit *t)
+{
+    char type[KINDS_TEXT_MAX];
+
+    kinds_text(t->msg->type, type);
+    t->msg->release(t->msg);
+    tell_failed(hit->rule, hit->number, type, t->done);
+    return false;
 }
 
 /* A send whose success is reported as a failure. */
@@ -112,20 +118,19 @@ static void on_landed(void *arg, const tenrec_error *err)
     free(l);
 }
 
-static bool fail_in_flight(struct faulty *f, const struct hit *hit, tenrec_peer to,
-                           struct tenrec_msg *msg, struct tenrec_done done)
+static bool fail_in_flight(struct faulty *f, const struct hit *hit, const struct transit *t)
 {
-    struct flight *l;
+    struct transit sent = *t;
+    struct flight *l = NULL;
 
-    if (!done.fn) {
-        send_on(f, to, msg, done);
-        return true;
+    if (t->done.fn) {
+        l = malloc(sizeof *l);
+        if (!l)
+            return fail_no_memory(f, t);
+        *l = (struct flight){ hit->rule, hit->number, t->msg->type, t->done };
+        sent.done = (struct tenrec_done){ on_landed, l };
     }
-    l = malloc(sizeof *l);
-    if (!l)
-        return fail_no_memory(msg, done);
-    *l = (struct flight){ hit->rule, hit->number, msg->type, done };
-    send_on(f, to, msg, (struct tenrec_done){ on_landed, l });
+    transit_pass(f, &sent);
     return true;
 }
 
@@ -156,68 +161,35 @@ static uint64_t due_ns(struct rule *r, tenrec_peer peer, const struct tenrec_msg
     return link->free_ns;
 }
 
-enum held_result { HELD, HELD_NOT, HELD_FAILED };
-
-/* Returns HELD_NOT if the message can go on at once, HELD_FAILED with the cause
- * in `ret`. */
-static enum held_result inject_hold(struct faulty *f, struct rule *r, tenrec_peer peer,
-                                    struct tenrec_msg *msg, struct tenrec_done done,
-                                    tenrec_status *ret)
+/* Holds the message, unless a slow link carries it at once. */
+static bool inject_hold(struct faulty *f, struct rule *r, const struct transit *t)
 {
-    struct held *h = queue_new(f, r, r->incoming, peer, msg, done);
+    struct held *h = queue_new(f, r, t);
+    tenrec_status st;
     uint64_t now;
 
-    *ret = TENREC_ENOMEM;
     if (!h)
-        return HELD_FAILED;
+        return fail_no_memory(f, t);
     /* The core's timer thread will send it, and must not wait for a full queue. */
-    msg->flags &= ~(uint32_t)TENREC_MSG_MAY_WAIT;
+    t->msg->flags &= ~(uint32_t)TENREC_MSG_MAY_WAIT;
     pthread_mutex_lock(&f->lock);
     now = queue_now_ns();
-    h->due_ns = due_ns(r, peer, msg, now);
-    if (r->action == RULE_SLOW && h->due_ns < now + SHORT_NS && !rule_link(r, peer)->waiting) {
+    h->due_ns = due_ns(r, t->peer, t->msg, now);
+    if (r->action == RULE_SLOW && h->due_ns < now + SHORT_NS && !rule_link(r, t->peer)->waiting) {
         pthread_mutex_unlock(&f->lock);
         free(h);
-        return HELD_NOT;
+        transit_pass(f, t);
+        return true;
     }
     queue_add(&f->queue, h);
     pthread_mutex_unlock(&f->lock);
-    *ret = queue_arm(h);
-    return *ret == TENREC_OK ? HELD : HELD_FAILED;
-}
-
-static bool hold_out(struct faulty *f, struct rule *r, tenrec_peer to, struct tenrec_msg *msg,
-                     struct tenrec_done done)
-{
-    char type[KINDS_TEXT_MAX];
-    tenrec_status why;
-
-    switch (inject_hold(f, r, to, msg, done, &why)) {
-    case HELD:
+    st = queue_arm(h);
+    if (st == TENREC_OK)
         return false;
-    case HELD_NOT:
-        send_on(f, to, msg, done);
-        return true;
-    case HELD_FAILED:
-        break;
-    }
-    if (why == TENREC_ENOMEM)
-        return fail_no_memory(msg, done);
-    kinds_text(msg->type, type);
-    msg->release(msg);
-    tenrec_done_fail(done, TENREC_ECANCELED, "faulty: shut down before this %s was sent", type);
+    if (st == TENREC_ENOMEM || t->incoming)
+        return fail_no_memory(f, t);
+    transit_fail(t, TENREC_ECANCELED, "shut down before", " was sent");
     return false;
-}
-
-/* A message that cannot be held is delivered at once, not lost. */
-static bool hold_in(struct faulty *f, struct rule *r, tenrec_peer from, struct tenrec_msg *msg)
-{
-    tenrec_status why;
-
-    if (inject_hold(f, r, from, msg, no_done, &why) == HELD)
-        return false;
-    deliver_on(f, from, msg);
-    return true;
 }
 
 void inject_passed(struct faulty *f, bool incoming, tenrec_peer peer)
@@ -242,17 +214,45 @@ void inject_passed(struct faulty *f, bool incoming, tenrec_peer peer)
     }
 }
 
-/* ---- corrupting, disconnecting ---------------------------------------------------- */
+/* ---- copying, disconnecting ---------------------------------------------------------- */
 
-static void inject_spoil(struct tenrec_msg *msg, uint64_t draw)
+static bool inject_duplicate(struct faulty *f, const struct hit *hit, const struct transit *t)
 {
-    unsigned char *p = msg->payload;
+    struct transit second = { t->incoming, t->peer, NULL, { NULL, NULL } }, first = *t;
+    struct tenrec_msg *twin[2] = { t->msg, NULL };
 
-    p[draw % msg->payload_len] ^= (unsigned char)(1 + (draw >> 40) % 255);
+    if (t->incoming)
+        twin[1] = copy_received(f->self, t->peer, t->msg);
+    else if (!copy_twins(t->msg, twin))
+        return fail_no_memory(f, t);
+    if (!twin[1])
+        return pass_untouched(f, hit, t);
+    first.msg = twin[0];
+    second.msg = twin[1];
+    second.msg->flags &= ~(uint32_t)TENREC_MSG_MAY_WAIT;
+    transit_pass(f, &first);
+    transit_pass(f, &second);
+    return true;
+}
+
+static bool inject_corrupt(struct faulty *f, const struct hit *hit, const struct transit *t)
+{
+    struct transit spoilt = *t;
+    unsigned char *p;
+
+    spoilt.msg = t->incoming ? copy_received(f->self, t->peer, t->msg) : copy_with_payload(t->msg);
+    if (!spoilt.msg)
+        return t->incoming ? pass_untouched(f, hit, t) : fail_no_memory(f, t);
+    if (t->incoming)
+        t->msg->release(t->msg);
+    p = spoilt.msg->payload;
+    p[hit->draw % spoilt.msg->payload_len] ^= (unsigned char)(1 + (hit->draw >> 40) % 255);
+    transit_pass(f, &spoilt);
+    return true;
 }
 
 /* Asks every agent on the way to the wire, as the core does. */
-static bool inject_disconnect(struct faulty *f, tenrec_peer peer)
+static bool disconnect_all(struct faulty *f, tenrec_peer peer)
 {
     bool done = false;
     tenrec_error why;
@@ -263,126 +263,44 @@ static bool inject_disconnect(struct faulty *f, tenrec_peer peer)
     return done;
 }
 
-static bool disconnect_out(struct faulty *f, const struct hit *hit, tenrec_peer to,
-                           struct tenrec_msg *msg, struct tenrec_done done)
+static bool inject_disconnect(struct faulty *f, const struct hit *hit, const struct transit *t)
 {
     char name[PEER_TEXT_MAX];
 
-    if (!inject_disconnect(f, to)) { /* no connection exists */
-        take_back(f, hit);
-        send_on(f, to, msg, done);
-        return true;
-    }
-    log_first(f, hit, to, msg);
-    msg->release(msg);
-    tenrec_done_fail(done, TENREC_EPEER_LOST, "faulty: %s disconnected %s", hit->rule->label,
-                     peer_text(to, name));
+    if (!disconnect_all(f, t->peer)) /* no connection exists */
+        return pass_untouched(f, hit, t);
+    log_first(f, hit, t);
+    t->msg->release(t->msg);
+    tenrec_done_fail(t->done, TENREC_EPEER_LOST, "faulty: %s disconnected %s", hit->rule->label,
+                     peer_text(t->peer, name));
     return false;
 }
 
-/* ---- both ways ---------------------------------------------------------------------- */
-
-bool inject_out(struct faulty *f, const struct hit *hit, tenrec_peer to, struct tenrec_msg *msg,
-                struct tenrec_done done)
+bool inject(struct faulty *f, const struct hit *hit, const struct transit *t)
 {
-    struct tenrec_msg *twin[2];
-    char type[KINDS_TEXT_MAX];
-
     if (hit->number < 0)
-        return fail_no_memory(msg, done);
+        return fail_no_memory(f, t);
     if (hit->rule->action != RULE_DISCONNECT) /* a disconnect may be impossible */
-        log_first(f, hit, to, msg);
+        log_first(f, hit, t);
     switch (hit->rule->action) {
-    case RULE_FAIL:
-        kinds_text(msg->type, type);
-        msg->release(msg);
-        tell_failed(hit->rule, hit->number, type, done);
-        return false;
+    case RULE_FAIL: /* of sent messages only, as the next: check_rule() */
+        return fail_at_once(hit, t);
     case RULE_FAIL_IN_FLIGHT:
-        return fail_in_flight(f, hit, to, msg, done);
+        return fail_in_flight(f, hit, t);
     case RULE_DROP:
-        msg->release(msg);
-        tenrec_done_succeed(done);
+        t->msg->release(t->msg);
+        tenrec_done_succeed(t->done);
         return false;
     case RULE_DUPLICATE:
-        if (!copy_twins(msg, twin))
-            return fail_no_memory(msg, done);
-        twin[1]->flags &= ~(uint32_t)TENREC_MSG_MAY_WAIT;
-        send_on(f, to, twin[0], done);
-        send_on(f, to, twin[1], no_done);
-        return true;
+        return inject_duplicate(f, hit, t);
     case RULE_DELAY:
     case RULE_REORDER:
     case RULE_SLOW:
-        return hold_out(f, hit->rule, to, msg, done);
+        return inject_hold(f, hit->rule, t);
     case RULE_CORRUPT:
-        twin[0] = copy_with_payload(msg);
-        if (!twin[0])
-            return fail_no_memory(msg, done);
-        inject_spoil(twin[0], hit->draw);
-        send_on(f, to, twin[0], done);
-        return true;
+        return inject_corrupt(f, hit, t);
     case RULE_DISCONNECT:
-        return disconnect_out(f, hit, to, msg, done);
+        return inject_disconnect(f, hit, t);
     }
     return false;
-}
-
-/* Copies a received message for `hit`; NULL leaves the message as it is. */
-static struct tenrec_msg *copy_in(struct faulty *f, const struct hit *hit, tenrec_peer from,
-                                  const struct tenrec_msg *msg)
-{
-    struct tenrec_msg *copy = copy_received(f->self, from, msg);
-
-    if (!copy)
-        take_back(f, hit);
-    return copy;
-}
-
-bool inject_in(struct faulty *f, const struct hit *hit, tenrec_peer from, struct tenrec_msg *msg)
-{
-    struct tenrec_msg *copy = NULL;
-
-    if (hit->number < 0) {
-        deliver_on(f, from, msg);
-        return true;
-    }
-    if (hit->rule->action != RULE_DISCONNECT)
-        log_first(f, hit, from, msg);
-    switch (hit->rule->action) {
-    case RULE_FAIL: /* check_rule() refuses these two for received messages */
-    case RULE_FAIL_IN_FLIGHT:
-        break;
-    case RULE_DUPLICATE:
-        copy = copy_in(f, hit, from, msg);
-        break;
-    case RULE_CORRUPT:
-        copy = copy_in(f, hit, from, msg);
-        if (!copy)
-            break;
-        inject_spoil(copy, hit->draw);
-        msg->release(msg);
-        msg = copy;
-        copy = NULL;
-        break;
-    case RULE_DELAY:
-    case RULE_REORDER:
-    case RULE_SLOW:
-        return hold_in(f, hit->rule, from, msg);
-    case RULE_DISCONNECT:
-        if (!inject_disconnect(f, from)) {
-            take_back(f, hit);
-            break;
-        }
-        log_first(f, hit, from, msg);
-        msg->release(msg);
-        return false;
-    case RULE_DROP:
-        msg->release(msg);
-        return false;
-    }
-    deliver_on(f, from, msg);
-    if (copy)
-        deliver_on(f, from, copy);
-    return true;
 }

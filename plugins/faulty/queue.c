@@ -7,6 +7,7 @@
 #include <time.h>
 
 #define NS_PER_MS 1000000u
+#define NS_PER_S 1000000000u
 
 void queue_init(struct queue *q)
 {
@@ -28,18 +29,15 @@ uint64_t queue_now_ns(void)
     struct timespec ts;
 
     clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+    return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-struct held *queue_new(struct faulty *f, struct rule *r, bool incoming, tenrec_peer peer,
-                       struct tenrec_msg *msg, struct tenrec_done done)
+struct held *queue_new(struct faulty *f, struct rule *r, const struct transit *on)
 {
     struct held *h = malloc(sizeof *h);
 
     if (h)
-        *h = (struct held){
-            .faulty = f, .rule = r, .incoming = incoming, .peer = peer, .msg = msg, .done = done
-        };
+        *h = (struct held){ .faulty = f, .rule = r, .on = *on };
     return h;
 }
 
@@ -52,11 +50,11 @@ void queue_add(struct queue *q, struct held *h)
     h->next = h->prev ? h->prev->next : q->first;
     *(h->prev ? &h->prev->next : &q->first) = h;
     *(h->next ? &h->next->prev : &q->last) = h;
-    ++*(h->incoming ? &q->in : &q->out);
+    ++*(h->on.incoming ? &q->in : &q->out);
     if (h->rule->action == RULE_SLOW)
-        rule_link(h->rule, h->peer)->waiting++;
+        rule_link(h->rule, h->on.peer)->waiting++;
     else if (h->rule->action == RULE_REORDER)
-        rule_link(h->rule, h->peer)->overtaken = h;
+        rule_link(h->rule, h->on.peer)->overtaken = h;
 }
 
 struct held queue_take(struct queue *q, struct held *h)
@@ -65,7 +63,7 @@ struct held queue_take(struct queue *q, struct held *h)
     *(h->next ? &h->next->prev : &q->last) = h->prev;
     h->gone = true;
     if (h->rule->action == RULE_REORDER)
-        rule_link(h->rule, h->peer)->overtaken = NULL;
+        rule_link(h->rule, h->on.peer)->overtaken = NULL;
     return *h;
 }
 
@@ -76,38 +74,32 @@ static void queue_forget(struct held *h)
     struct queue *q = &f->queue;
 
     pthread_mutex_lock(&f->lock);
-    if (--*(h->incoming ? &q->in : &q->out) == 0 && !h->incoming)
+    if (--*(h->on.incoming ? &q->in : &q->out) == 0 && !h->on.incoming)
         pthread_cond_broadcast(&q->idle);
     if (h->rule->action == RULE_SLOW)
-        rule_link(h->rule, h->peer)->waiting--;
+        rule_link(h->rule, h->on.peer)->waiting--;
     pthread_mutex_unlock(&f->lock);
 }
 
 /* Returns true if the deadline of `h` has expired and past_deadline is "drop". */
 static bool is_too_late(const struct held *h)
 {
-    return !h->incoming && h->msg->deadline_ns &&
+    return !h->on.incoming && h->on.msg->deadline_ns &&
            strcmp(h->faulty->opt->past_deadline, "drop") == 0 &&
-           queue_now_ns() >= h->msg->deadline_ns;
+           queue_now_ns() >= h->on.msg->deadline_ns;
 }
 
 void queue_pass(struct held *h)
 {
     struct faulty *f = h->faulty;
-    char type[KINDS_TEXT_MAX];
 
-    if (h->incoming) {
-        f->self->host->deliver_outer(f->self, h->peer, h->msg);
-    } else if (is_too_late(h)) {
+    if (is_too_late(h)) {
         pthread_mutex_lock(&f->lock);
         f->queue.dropped++;
         pthread_mutex_unlock(&f->lock);
-        kinds_text(h->msg->type, type);
-        h->msg->release(h->msg);
-        tenrec_done_fail(h->done, TENREC_ETIMEDOUT,
-                         "faulty: the deadline of this %s expired while it was held", type);
+        transit_fail(&h->on, TENREC_ETIMEDOUT, "the deadline of", " expired while it was held");
     } else {
-        f->self->host->send_inner(f->self, h->peer, h->msg, h->done);
+        transit_pass(f, &h->on);
     }
     queue_forget(h);
 }
@@ -157,17 +149,11 @@ tenrec_status queue_arm(struct held *h)
 tenrec_status queue_drain(struct faulty *f, uint32_t ms, tenrec_error *err)
 {
     struct queue *q = &f->queue;
-    struct timespec until;
+    const uint64_t until_ns = queue_now_ns() + (uint64_t)ms * NS_PER_MS;
+    const struct timespec until = { (time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S) };
     uint64_t left;
     int r = 0;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += (long)(ms % 1000) * (long)NS_PER_MS;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
     pthread_mutex_lock(&f->lock);
     while (q->out && r == 0)
         r = pthread_cond_timedwait(&q->idle, &f->lock, &until);

@@ -11,17 +11,22 @@
 struct faulty;
 struct rule;
 
-/* One message; an outgoing one has its sender's `done`. */
+/* A message on its way through the agent, with its sender's `done`, or a received message. */
+struct transit {
+    bool incoming;
+    tenrec_peer peer;
+    struct tenrec_msg *msg;
+    struct tenrec_done done; /* of a received message empty */
+};
+
+/* A message that is passed on later. */
 struct held {
     struct held *prev, *next; /* by due_ns */
     struct faulty *faulty;
     struct rule *rule; /* that holds the message */
     uint64_t due_ns;
-    bool incoming;
     bool gone; /* passed on: only the timer is left, which frees this */
-    tenrec_peer peer;
-    struct tenrec_msg *msg;
-    struct tenrec_done done;
+    struct transit on;
 };
 
 struct queue {
@@ -38,14 +43,13 @@ void queue_finish(struct queue *q); /* the queue is empty */
 uint64_t queue_now_ns(void);
 
 /* Makes an entry for queue_add; NULL when out of memory. */
-struct held *queue_new(struct faulty *f, struct rule *r, bool incoming, tenrec_peer peer,
-                       struct tenrec_msg *msg, struct tenrec_done done);
+struct held *queue_new(struct faulty *f, struct rule *r, const struct transit *on);
 
 /* Inserts `h` by its due_ns. With the agent's lock. */
 void queue_add(struct queue *q, struct held *h);
 
 /* Starts the timer of `h`; takes `h`. Without the lock, after queue_add. On
- * failure (ENOMEM, ESHUTDOWN) the caller owns msg and done again. */
+ * failure (ENOMEM, ESHUTDOWN) the caller owns the message again. */
 tenrec_status queue_arm(struct held *h);
 
 /* queue_take removes `h`, with the lock, and returns a copy: the timer may free

@@ -8,20 +8,17 @@
 
 /* ---- building ---------------------------------------------------------------- */
 
-static enum rule_action action_of(const char *word)
+/* The place of `word` among the choices "a|b|c" of its option, of which it is one. */
+static unsigned place_of(const char *word, const char *choices)
 {
-    static const char *const words[] = {
-        [RULE_FAIL] = "fail",       [RULE_FAIL_IN_FLIGHT] = "fail_in_flight",
-        [RULE_DROP] = "drop",       [RULE_DUPLICATE] = "duplicate",
-        [RULE_DELAY] = "delay",     [RULE_REORDER] = "reorder",
-        [RULE_CORRUPT] = "corrupt", [RULE_DISCONNECT] = "disconnect",
-        [RULE_SLOW] = "slow",
-    };
-    unsigned i = 0;
+    const size_t len = strlen(word);
+    unsigned place = 0;
 
-    while (strcmp(words[i], word) != 0)
-        i++;
-    return (enum rule_action)i;
+    while (strncmp(choices, word, len) != 0 || (choices[len] && choices[len] != '|')) {
+        choices = strchr(choices, '|') + 1;
+        place++;
+    }
+    return place;
 }
 
 void rule_fail(struct rule *r, const struct faulty_options *o, size_t i, struct counts *shared)
@@ -34,7 +31,7 @@ void rule_fail(struct rule *r, const struct faulty_options *o, size_t i, struct 
                         .all_peers = true,
                         .chance = CHANCE_ONE,
                         .times = o->num_fail_sends,
-                        .count_by = counts_by(o->count_by),
+                        .count_by = (enum counts_by)place_of(o->count_by, COUNTS_WORDS_ALL),
                         .counts = shared };
     snprintf(r->label, sizeof r->label, "%s", name);
 }
@@ -66,7 +63,7 @@ tenrec_status rule_of(struct rule *r, const struct faulty_options *o, size_t i, 
     const struct faulty_rule_options *ro = options_rule(o, i);
 
     *r = (struct rule){ .origin = RULE_OF_LIST,
-                        .action = action_of(ro->what),
+                        .action = (enum rule_action)place_of(ro->what, OPTIONS_ACTIONS),
                         .incoming = ro->from.n > 0,
                         .kinds = kinds_of_all(&ro->on),
                         .peers = ro->from.n ? &ro->from : &ro->to,
@@ -76,7 +73,7 @@ tenrec_status rule_of(struct rule *r, const struct faulty_options *o, size_t i, 
                         .after_messages = (uint64_t)ro->after_messages,
                         .after_ns = ro->after_ms * 1000000,
                         .times = ro->times,
-                        .count_by = counts_by(ro->count_by),
+                        .count_by = (enum counts_by)place_of(ro->count_by, COUNTS_WORDS_ALL),
                         .by_ms = (uint32_t)ro->by_ms,
                         .bytes_per_second = ro->bytes_per_second };
     r->counts = &r->own;
@@ -96,6 +93,15 @@ void rule_finish(struct rule *r)
     counts_finish(&r->own);
     free(r->peer);
     free(r->link);
+}
+
+const char *rule_name(const struct rule *r)
+{
+    static const char *const option[] = {
+        [RULE_OF_FAIL] = "messages_to_fail", [RULE_OF_DELAY] = "messages_to_delay"
+    };
+
+    return r->origin == RULE_OF_LIST ? r->label : option[r->origin];
 }
 
 bool rule_draws(const struct rule *r)
@@ -124,16 +130,11 @@ static tenrec_status fail_unknown(const struct rule *r, const char *word,
 /* Parses a rank; RULE_NOBODY for any other word. */
 static tenrec_peer rank_of(const char *word)
 {
-    tenrec_peer rank = 0;
+    const size_t len = strlen(word);
 
-    if (!*word || strlen(word) > 5)
+    if (len == 0 || len > 5 || strspn(word, "0123456789") != len)
         return RULE_NOBODY;
-    for (; *word; word++) {
-        if (*word < '0' || *word > '9')
-            return RULE_NOBODY;
-        rank = rank * 10 + (*word - '0');
-    }
-    return rank;
+    return (tenrec_peer)strtol(word, NULL, 10);
 }
 
 /* A name has precedence over a rank. */

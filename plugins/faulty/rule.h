@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+/* In the order of OPTIONS_ACTIONS. */
 enum rule_action {
     RULE_FAIL,           /* not sent, reported failed */
     RULE_FAIL_IN_FLIGHT, /* sent, reported failed */
@@ -67,6 +68,9 @@ void rule_delay(struct rule *r, const struct faulty_options *o, size_t i);
 tenrec_status rule_of(struct rule *r, const struct faulty_options *o, size_t i, uint64_t seed,
                       tenrec_error *err);
 void rule_finish(struct rule *r);
+
+/* As users know the rule: its label, or one of torch's options. */
+const char *rule_name(const struct rule *r);
 
 /* Returns true if the rule draws random numbers. */
 bool rule_draws(const struct rule *r);
