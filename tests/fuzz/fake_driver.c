@@ -6,6 +6,7 @@
 
 #define QUEUE_MAX 4096
 #define ALLOCATIONS_MAX 1024
+#define INVALID_VALUE 1
 #define NO_DRIVER 999 /* an error without a case of its own */
 
 struct fake_driver fake_driver;
@@ -73,20 +74,6 @@ static driver_result fake_copy(driver_address to, driver_address from, size_t by
 {
     (void)s;
     return copy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes);
-}
-
-static driver_result fake_copy_to_host(void *to, driver_address from, size_t bytes,
-                                       struct CUstream_st *s)
-{
-    (void)s;
-    return copy(to, (void *)(uintptr_t)from, bytes);
-}
-
-static driver_result fake_copy_from_host(driver_address to, const void *from, size_t bytes,
-                                         struct CUstream_st *s)
-{
-    (void)s;
-    return copy((void *)(uintptr_t)to, from, bytes);
 }
 
 /* ---- memory ---- */
@@ -164,7 +151,7 @@ static driver_result fake_memory_range(driver_address *ret_base, size_t *ret_byt
             return DRIVER_SUCCESS;
         }
     }
-    return DRIVER_INVALID_VALUE;
+    return INVALID_VALUE;
 }
 
 static driver_result fake_pointer_attribute(void *ret, driver_attribute what, driver_address at)
@@ -173,7 +160,7 @@ static driver_result fake_pointer_attribute(void *ret, driver_attribute what, dr
 
     CALL;
     if (what != DRIVER_BUFFER_ID)
-        return DRIVER_INVALID_VALUE;
+        return INVALID_VALUE;
     memcpy(ret, &id, sizeof id);
     return DRIVER_SUCCESS;
 }
@@ -192,7 +179,7 @@ static driver_result fake_ipc_memory_open(driver_address *ret, struct driver_ipc
 {
     (void)flags;
     if ((unsigned char)handle.bytes[0] >= FAKE_HANDLES)
-        return DRIVER_INVALID_VALUE;
+        return INVALID_VALUE;
     return fake_memory_new(ret, FAKE_FOREIGN);
 }
 
@@ -247,7 +234,7 @@ static driver_result fake_ipc_event(struct driver_ipc_event *ret, struct CUevent
 static driver_result fake_ipc_event_open(struct CUevent_st **ret, struct driver_ipc_event handle)
 {
     if ((unsigned char)handle.bytes[0] >= FAKE_HANDLES)
-        return DRIVER_INVALID_VALUE;
+        return INVALID_VALUE;
     return fake_event_new(ret, 0);
 }
 
@@ -331,8 +318,6 @@ static const struct driver calls = {
     .host_new = fake_host_new,
     .host_drop = fake_host_drop,
     .copy = fake_copy,
-    .copy_to_host = fake_copy_to_host,
-    .copy_from_host = fake_copy_from_host,
     .stream_new = fake_stream_new,
     .stream_wait = fake_stream_wait,
     .stream_sync = fake_stream_sync,

@@ -306,6 +306,31 @@ tenrec_status device_order(const struct tenrec_stream *first, const struct tenre
     return st;
 }
 
+tenrec_status device_copy(const struct tenrec_stream *s, void *to, const void *from, uint64_t bytes,
+                          tenrec_error *err)
+{
+    tenrec_status st = device_enter(s->device.index, err);
+
+    if (st)
+        return st;
+    if (bytes)
+        st = DRIVER(copy, s->device.index, err, (uintptr_t)to, (uintptr_t)from, (size_t)bytes,
+                    (void *)(uintptr_t)s->stream);
+    device_leave();
+    return st;
+}
+
+tenrec_status device_stream_wait(const struct tenrec_stream *s, tenrec_error *err)
+{
+    tenrec_status st = device_enter(s->device.index, err);
+
+    if (st)
+        return st;
+    st = DRIVER(stream_sync, s->device.index, err, (void *)(uintptr_t)s->stream);
+    device_leave();
+    return st;
+}
+
 /* ---- users ---- */
 
 void devices_hold(void)

@@ -61,6 +61,12 @@ tenrec_status device_event_wait(const struct tenrec_stream *s, const struct devi
 tenrec_status device_order(const struct tenrec_stream *first, const struct tenrec_stream *then,
                            tenrec_error *err);
 
+/* Queues a copy on `s`, within devices and from and to pinned memory of the host. */
+tenrec_status device_copy(const struct tenrec_stream *s, void *to, const void *from, uint64_t bytes,
+                          tenrec_error *err);
+/* Waits until the present work on `s` is complete. */
+tenrec_status device_stream_wait(const struct tenrec_stream *s, tenrec_error *err);
+
 /* Users of devices; when the last has gone what is kept for the next goes too. */
 void devices_hold(void);
 void devices_let_go(void);

@@ -19,16 +19,12 @@
 /* Of the driver's hundreds those that are told apart here. */
 enum {
     DRIVER_SUCCESS = 0,
-    DRIVER_INVALID_VALUE = 1,
     DRIVER_OUT_OF_MEMORY = 2,
-    DRIVER_NO_DEVICE = 100,
     DRIVER_NOT_READY = 600, /* no error: what is asked about is not done yet */
 };
 
 enum {
-    DRIVER_UNIFIED_ADDRESSING = 41, /* of a device */
-    DRIVER_BUFFER_ID = 7,           /* of a pointer: differs between two lives of an address */
-    DRIVER_DEVICE_ORDINAL = 9,      /* of a pointer */
+    DRIVER_BUFFER_ID = 7, /* of a pointer: differs between two lives of an address */
     DRIVER_STREAM_NON_BLOCKING = 1,
     DRIVER_EVENT_DISABLE_TIMING = 2,
     DRIVER_EVENT_INTERPROCESS = 4,
@@ -54,7 +50,6 @@ struct driver_ipc_event {
 #define DRIVER_UUID struct driver_uuid
 #define DRIVER_IPC_MEMORY struct driver_ipc_memory
 #define DRIVER_IPC_EVENT struct driver_ipc_event
-#define DRIVER_DEVICE_ATTRIBUTE driver_attribute
 #define DRIVER_POINTER_ATTRIBUTE driver_attribute
 #endif
 
@@ -66,15 +61,10 @@ struct CUevent_st;
 /* Name here, symbol, parameters. */
 #define DRIVER_CALLS(X)                                                                            \
     X(init, cuInit, (unsigned int flags))                                                          \
-    X(version, cuDriverGetVersion, (int *ret))                                                     \
     X(error_name, cuGetErrorName, (driver_result r, const char **ret))                             \
     X(error_text, cuGetErrorString, (driver_result r, const char **ret))                           \
     X(device_count, cuDeviceGetCount, (int *ret))                                                  \
-    X(device_get, cuDeviceGet, (driver_device * ret, int ordinal))                                 \
-    X(device_name, cuDeviceGetName, (char *ret, int cap, driver_device dev))                       \
     X(device_uuid, cuDeviceGetUuid, (DRIVER_UUID * ret, driver_device dev))                        \
-    X(device_attribute, cuDeviceGetAttribute,                                                      \
-      (int *ret, DRIVER_DEVICE_ATTRIBUTE what, driver_device dev))                                 \
     X(device_can_access, cuDeviceCanAccessPeer,                                                    \
       (int *ret, driver_device dev, driver_device other))                                          \
     X(context_retain, cuDevicePrimaryCtxRetain, (struct CUctx_st * *ret, driver_device dev))       \
@@ -90,10 +80,6 @@ struct CUevent_st;
     X(host_drop, cuMemFreeHost, (void *at))                                                        \
     X(copy, cuMemcpyAsync,                                                                         \
       (driver_address to, driver_address from, size_t bytes, struct CUstream_st * s))              \
-    X(copy_to_host, cuMemcpyDtoHAsync_v2,                                                          \
-      (void *to, driver_address from, size_t bytes, struct CUstream_st *s))                        \
-    X(copy_from_host, cuMemcpyHtoDAsync_v2,                                                        \
-      (driver_address to, const void *from, size_t bytes, struct CUstream_st *s))                  \
     X(stream_new, cuStreamCreate, (struct CUstream_st * *ret, unsigned int flags))                 \
     X(stream_wait, cuStreamWaitEvent,                                                              \
       (struct CUstream_st * s, struct CUevent_st * e, unsigned int flags))                         \

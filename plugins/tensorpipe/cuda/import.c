@@ -5,89 +5,97 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMORY_MAX 128 /* open at once, but for those in use */
-#define EVENTS_MAX 256
-
 struct import {
     struct import *next; /* the one used last comes first */
     struct import_key key;
     int device;
+    struct CUevent_st *event; /* NULL: memory */
     driver_address at;
     uint64_t len;
-    unsigned refs;
-    bool stale; /* that address has another life: close it after the last use */
+    unsigned refs; /* events are used under the lock only */
+    bool stale;    /* that address has another life: close it after the last use */
 };
 
-struct import_event {
-    struct import_event *next;
-    unsigned char owner[IMPORT_OWNER];
-    struct driver_ipc_event handle;
-    struct CUevent_st *event;
-    int device;
+struct imports {
+    struct import *first;
+    unsigned n, max; /* open at once, but for those in use */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct import *memory;
-static struct import_event *events;
-static unsigned n_memory, n_events;
+static struct imports memory = { .max = 128 }, events = { .max = 256 };
 
-/* ---- memory; all of it under the lock ---- */
+/* ---- both kinds; all of it under the lock ---- */
 
-static void close_import(struct import **at)
+static void import_close(struct imports *of, struct import **at)
 {
     struct import *i = *at;
 
     *at = i->next;
-    n_memory--;
+    of->n--;
     if (device_enter(i->device, NULL) == TENREC_OK) {
-        driver()->ipc_memory_close(i->at);
+        if (i->event)
+            driver()->event_drop(i->event);
+        else
+            driver()->ipc_memory_close(i->at);
         device_leave();
     }
     free(i);
 }
 
 /* Another life of the same address: the peer has freed what we have open. */
-static void forget_former(const struct import_key *key)
+static bool is_former(const struct import *i, const struct import_key *key)
 {
-    struct import **at = &memory;
+    return memcmp(i->key.owner, key->owner, sizeof key->owner) == 0 && i->key.base == key->base &&
+           i->key.buffer != key->buffer;
+}
 
-    while (*at) {
-        struct import *i = *at;
+static bool is_of(const struct import *i, const struct import_key *owner)
+{
+    return !owner || memcmp(i->key.owner, owner->owner, sizeof owner->owner) == 0;
+}
 
-        if (memcmp(i->key.owner, key->owner, sizeof key->owner) == 0 && i->key.base == key->base &&
-            i->key.buffer != key->buffer) {
-            i->stale = true;
-            if (!i->refs) {
-                close_import(at);
-                continue;
-            }
+/* Closes those of which `is` is true; those in use, after their last use. */
+static void imports_close_some(struct imports *of,
+                               bool (*is)(const struct import *i, const struct import_key *key),
+                               const struct import_key *key)
+{
+    for (struct import **at = &of->first; *at;) {
+        if (is(*at, key) && !(*at)->refs) {
+            import_close(of, at);
+            continue;
         }
-        at = &i->next;
+        (*at)->stale |= is(*at, key);
+        at = &(*at)->next;
     }
 }
 
-/* The one that was not used for longest. */
-static void make_room(void)
+/* Closes the one that was not used for longest. */
+static void imports_make_room(struct imports *of)
 {
     struct import **oldest = NULL;
 
-    for (struct import **at = &memory; *at; at = &(*at)->next)
+    for (struct import **at = &of->first; *at; at = &(*at)->next)
         if (!(*at)->refs)
             oldest = at;
     if (oldest)
-        close_import(oldest);
+        import_close(of, oldest);
 }
 
-static struct import *import_find(const struct import_key *key, int index)
+static void import_put_first(struct imports *of, struct import *i)
 {
-    for (struct import **at = &memory; *at; at = &(*at)->next) {
+    i->next = of->first;
+    of->first = i;
+}
+
+static struct import *import_find(struct imports *of, const struct import_key *key, int index)
+{
+    for (struct import **at = &of->first; *at; at = &(*at)->next) {
         struct import *i = *at;
 
         if (i->device == index && memcmp(&i->key, key, sizeof *key) == 0) {
             i->stale = false; /* a handle is opened once, so it must not be again */
             *at = i->next;
-            i->next = memory;
-            memory = i;
+            import_put_first(of, i);
             return i;
         }
     }
@@ -104,48 +112,67 @@ static uint64_t length_of(driver_address at)
                                                                                    : UINT64_MAX;
 }
 
-static tenrec_status open_new(const struct import_key *key, int index, struct import **ret,
-                              tenrec_error *err)
+/* With the device entered. */
+static tenrec_status open_event(struct import *i, tenrec_error *err)
 {
-    struct import *i = calloc(1, sizeof *i);
+    struct driver_ipc_event handle;
+
+    memcpy(handle.bytes, i->key.handle.bytes, sizeof handle.bytes);
+    return DRIVER(ipc_event_open, i->device, err, &i->event, handle);
+}
+
+static tenrec_status open_memory(struct import *i, tenrec_error *err)
+{
+    tenrec_status st =
+        DRIVER(ipc_memory_open, i->device, err, &i->at, i->key.handle, DRIVER_IPC_LAZY_PEER_ACCESS);
+
+    if (!st)
+        i->len = length_of(i->at);
+    return st;
+}
+
+static tenrec_status import_get(struct imports *of, const struct import_key *key, int index,
+                                struct import **ret, tenrec_error *err)
+{
+    struct import *i = import_find(of, key, index);
     tenrec_status st;
 
+    *ret = i;
+    if (i)
+        return TENREC_OK;
+    imports_close_some(of, is_former, key);
+    if (of->n >= of->max)
+        imports_make_room(of);
+    i = calloc(1, sizeof *i);
     if (!i)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for an opened handle");
+    i->key = *key;
+    i->device = index;
     st = device_enter(index, err);
     if (!st) {
-        st = DRIVER(ipc_memory_open, index, err, &i->at, key->handle, DRIVER_IPC_LAZY_PEER_ACCESS);
-        if (!st)
-            i->len = length_of(i->at);
+        st = of == &events ? open_event(i, err) : open_memory(i, err);
         device_leave();
     }
     if (st) {
         free(i);
         return st;
     }
-    i->key = *key;
-    i->device = index;
-    i->next = memory;
-    memory = i;
-    n_memory++;
+    import_put_first(of, i);
+    of->n++;
     *ret = i;
     return TENREC_OK;
 }
 
+/* ---- each kind ---- */
+
 tenrec_status import_open(const struct import_key *key, int index, uint64_t offset, uint64_t len,
                           struct import **ret, driver_address *ret_at, tenrec_error *err)
 {
-    tenrec_status st = TENREC_OK;
     struct import *i;
+    tenrec_status st;
 
     pthread_mutex_lock(&lock);
-    i = import_find(key, index);
-    if (!i) {
-        forget_former(key);
-        if (n_memory >= MEMORY_MAX)
-            make_room();
-        st = open_new(key, index, &i, err);
-    }
+    st = import_get(&memory, key, index, &i, err);
     /* A device that reads beyond it is lost to the whole process. */
     if (!st && (offset > i->len || len > i->len - offset))
         st = tenrec_fail(
@@ -167,110 +194,45 @@ void import_drop(struct import *i)
     pthread_mutex_lock(&lock);
     i->refs--;
     if (i->stale && !i->refs) {
-        struct import **at = &memory;
+        struct import **at = &memory.first;
 
-        while (*at && *at != i)
+        while (*at != i)
             at = &(*at)->next;
-        if (*at)
-            close_import(at);
+        import_close(&memory, at);
     }
     pthread_mutex_unlock(&lock);
-}
-
-/* ---- events; likewise ---- */
-
-static void close_event(struct import_event **at)
-{
-    struct import_event *e = *at;
-
-    if (!e)
-        return;
-    *at = e->next;
-    n_events--;
-    if (device_enter(e->device, NULL) == TENREC_OK) {
-        driver()->event_drop(e->event);
-        device_leave();
-    }
-    free(e);
-}
-
-static tenrec_status find_event(const unsigned char owner[IMPORT_OWNER],
-                                const struct driver_ipc_event *handle, int index,
-                                struct import_event **ret, tenrec_error *err)
-{
-    struct import_event **last = &events, *e;
-    tenrec_status st;
-
-    for (struct import_event **at = &events; *at; at = &(*at)->next) {
-        e = *at;
-        last = at;
-        if (e->device == index && memcmp(&e->handle, handle, sizeof *handle) == 0 &&
-            memcmp(e->owner, owner, sizeof e->owner) == 0) {
-            *at = e->next;
-            e->next = events;
-            *ret = events = e;
-            return TENREC_OK;
-        }
-    }
-    if (n_events >= EVENTS_MAX)
-        close_event(last);
-    e = calloc(1, sizeof *e);
-    if (!e)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for an opened handle");
-    st = DRIVER(ipc_event_open, index, err, &e->event, *handle);
-    if (st) {
-        free(e);
-        return st;
-    }
-    e->handle = *handle;
-    memcpy(e->owner, owner, sizeof e->owner);
-    e->device = index;
-    e->next = events;
-    *ret = events = e;
-    n_events++;
-    return TENREC_OK;
 }
 
 tenrec_status import_wait(const struct tenrec_stream *s, const unsigned char owner[IMPORT_OWNER],
                           const struct driver_ipc_event *handle, tenrec_error *err)
 {
-    tenrec_status st = device_enter(s->device.index, err);
-    struct import_event *e = NULL;
+    const int index = s->device.index;
+    struct import_key key = { .base = 0 };
+    struct import *i;
+    tenrec_status st;
 
+    memcpy(key.owner, owner, sizeof key.owner);
+    memcpy(key.handle.bytes, handle->bytes, sizeof key.handle.bytes);
+    st = device_enter(index, err);
     if (st)
         return st;
     pthread_mutex_lock(&lock);
-    st = find_event(owner, handle, s->device.index, &e, err);
+    st = import_get(&events, &key, index, &i, err);
     if (!st)
-        st = DRIVER(stream_wait, s->device.index, err, (void *)(uintptr_t)s->stream, e->event, 0);
+        st = DRIVER(stream_wait, index, err, (void *)(uintptr_t)s->stream, i->event, 0);
     pthread_mutex_unlock(&lock);
     device_leave();
     return st;
 }
 
-static bool is_of(const unsigned char *whose, const unsigned char *owner)
-{
-    return !owner || memcmp(whose, owner, IMPORT_OWNER) == 0;
-}
-
 void imports_close(const unsigned char *owner)
 {
+    struct import_key key;
+
+    if (owner)
+        memcpy(key.owner, owner, sizeof key.owner);
     pthread_mutex_lock(&lock);
-    for (struct import **at = &memory; *at;) {
-        if (!is_of((*at)->key.owner, owner)) {
-            at = &(*at)->next;
-        } else if ((*at)->refs) {
-            (*at)->stale = true;
-            at = &(*at)->next;
-        } else {
-            close_import(at);
-        }
-    }
-    for (struct import_event **at = &events; *at;) {
-        if (is_of((*at)->owner, owner))
-            close_event(at);
-        else
-            at = &(*at)->next;
-    }
+    imports_close_some(&memory, is_of, owner ? &key : NULL);
+    imports_close_some(&events, is_of, owner ? &key : NULL);
     pthread_mutex_unlock(&lock);
 }

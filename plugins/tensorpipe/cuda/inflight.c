@@ -12,16 +12,6 @@ static void inflight_arm(struct inflight_list *fs)
         reactor_arm(fs->reactor, &fs->timer, now_ns() + fs->gap_ns);
 }
 
-/* The completion of the work is unknown: its memory must not be freed before. A failed
- * device returns from the wait at once. */
-static void inflight_wait(const struct tenrec_stream *s)
-{
-    if (device_enter(s->device.index, NULL))
-        return;
-    driver()->stream_sync((void *)(uintptr_t)s->stream);
-    device_leave();
-}
-
 /* Returns true if earlier work on the same stream is in flight. */
 static bool inflight_is_behind(const struct inflight_list *fs, const struct inflight *f)
 {
@@ -51,8 +41,10 @@ static bool inflight_look(struct inflight_list *fs)
             at = &f->next;
             continue;
         }
+        /* The completion of the work is unknown: its memory must not be freed before. A failed
+         * device returns from the wait at once. */
         if (st)
-            inflight_wait(&f->stream);
+            device_stream_wait(&f->stream, NULL);
         *at = f->next;
         if (!*at)
             fs->last = at;
@@ -93,13 +85,17 @@ void inflight_list_look_soon(struct inflight_list *fs)
     inflight_arm(fs);
 }
 
-tenrec_status inflight_start(struct inflight_list *fs, struct inflight *f,
-                             const struct tenrec_stream *s, tenrec_error *err)
+tenrec_status inflight_copy(struct inflight_list *fs, struct inflight *f,
+                            const struct tenrec_stream *s, void *to, const void *from,
+                            uint64_t bytes, tenrec_error *err)
 {
-    tenrec_status st = device_event_mark(s, false, &f->event, err);
+    tenrec_status st = device_copy(s, to, from, bytes, err);
 
+    if (st)
+        return st;
+    st = device_event_mark(s, false, &f->event, err);
     if (st) {
-        inflight_wait(s);
+        device_stream_wait(s, NULL); /* as above */
         return st;
     }
     f->stream = *s;

@@ -31,10 +31,11 @@ struct inflight_list {
 
 void inflight_list_init(struct inflight_list *fs, struct reactor *r,
                         void (*look)(struct inflight_list *fs));
-/* Records behind what is on `stream`, and looks from now on. After a failure what is there is
- * done, and `landed` is not called. */
-tenrec_status inflight_start(struct inflight_list *fs, struct inflight *f,
-                             const struct tenrec_stream *s, tenrec_error *err);
+/* Queues a copy on `s` (device_copy), and looks from now on whether it is done. After a failure
+ * no copy is under way, and `landed` is not called. */
+tenrec_status inflight_copy(struct inflight_list *fs, struct inflight *f,
+                            const struct tenrec_stream *s, void *to, const void *from,
+                            uint64_t bytes, tenrec_error *err);
 /* Something else is worth looking at soon. */
 void inflight_list_look_soon(struct inflight_list *fs);
 /* Looks until nothing is left, for `ms` at most. False: something is. */

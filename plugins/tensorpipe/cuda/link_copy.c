@@ -48,16 +48,9 @@ static tenrec_status start_copy(struct copy *c, const struct tenrec_tensor_desc 
                                 const void *from, tenrec_error *err)
 {
     const struct tenrec_stream s = { t->device, t->stream };
-    const int index = t->device.index;
-    tenrec_status st = device_enter(index, err);
+    tenrec_status st =
+        inflight_copy(&c->pipe->ep->cuda->inflight, &c->inflight, &s, t->data, from, t->bytes, err);
 
-    if (!st) {
-        st = DRIVER(copy, index, err, (uintptr_t)t->data, (uintptr_t)from, (size_t)t->bytes,
-                    (void *)(uintptr_t)s.stream);
-        if (!st)
-            st = inflight_start(&c->pipe->ep->cuda->inflight, &c->inflight, &s, err);
-        device_leave();
-    }
     if (st)
         copy_free(c, true);
     return st;

@@ -135,21 +135,14 @@ static tenrec_status start_piece(struct pipe *p, const struct tenrec_tensor_desc
                                  struct staging_piece *piece, uint64_t len, tenrec_error *err)
 {
     const struct tenrec_stream s = { t->device, t->stream };
-    const int index = t->device.index;
     struct piece_in *i = calloc(1, sizeof *i);
     tenrec_status st;
 
     if (!i)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a piece of a tensor");
     *i = (struct piece_in){ .inflight.landed = piece_landed, .pipe = p, .piece = piece };
-    st = device_enter(index, err);
-    if (!st) {
-        st = DRIVER(copy_from_host, index, err, (uintptr_t)t->data + at, piece->data, (size_t)len,
-                    (void *)(uintptr_t)s.stream);
-        if (!st)
-            st = inflight_start(&p->ep->cuda->inflight, &i->inflight, &s, err);
-        device_leave();
-    }
+    st = inflight_copy(&p->ep->cuda->inflight, &i->inflight, &s, (unsigned char *)t->data + at,
+                       piece->data, len, err);
     if (st)
         free(i);
     else

@@ -72,22 +72,14 @@ static void piece_landed(struct inflight *f, const tenrec_error *why)
 static tenrec_status start_copy(struct piece_out *o, tenrec_error *err)
 {
     struct lent *l = o->lent;
-    const int index = l->stream.device.index;
-    tenrec_status st = staging_get(&o->cuda->out, index, &o->piece, err);
+    tenrec_status st = staging_get(&o->cuda->out, l->stream.device.index, &o->piece, err);
 
     if (st)
         return st;
     o->data = o->piece->data;
     o->inflight.landed = piece_landed;
-    st = device_enter(index, err);
-    if (st)
-        return st;
-    st = DRIVER(copy_to_host, index, err, o->data, (uintptr_t)(l->data + o->offset), (size_t)o->len,
-                (void *)(uintptr_t)l->stream.stream);
-    if (!st)
-        st = inflight_start(&o->cuda->inflight, &o->inflight, &l->stream, err);
-    device_leave();
-    return st;
+    return inflight_copy(&o->cuda->inflight, &o->inflight, &l->stream, o->data, l->data + o->offset,
+                         o->len, err);
 }
 
 static tenrec_status next_piece(struct lent *l, tenrec_error *err)

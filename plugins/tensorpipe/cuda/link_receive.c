@@ -215,21 +215,23 @@ bool link_failed(struct pipe *p, uint64_t number, const char *text, size_t len)
     return true;
 }
 
+static void drop_all(struct arriving *in)
+{
+    while (in) {
+        struct arriving *next = in->next;
+
+        link_drop_arriving(in);
+        in = next;
+    }
+}
+
 void link_receive_broken(struct pipe *p)
 {
     struct link *l = p->link;
-    struct arriving *in = take_handed(p), *next;
 
-    for (; in; in = next) {
-        next = in->next;
-        link_drop_arriving(in);
-    }
-    in = l->arriving;
+    drop_all(take_handed(p));
+    drop_all(l->arriving);
     l->arriving = NULL;
     l->last_arriving = &l->arriving;
-    for (; in; in = next) {
-        next = in->next;
-        link_drop_arriving(in);
-    }
     link_pieces_broken(p);
 }

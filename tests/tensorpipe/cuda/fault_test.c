@@ -74,12 +74,12 @@ static void fail_all(const struct rig_setup *setup, unsigned at_least)
 
 TEST(fault_of_each_call_in_one_process)
 {
-    fail_all(&(struct rig_setup){ .two_processes = false }, 9);
+    fail_all(&(struct rig_setup){ .two_processes = false }, 7);
 }
 
 TEST(fault_of_each_call_of_staging)
 {
-    fail_all(&(struct rig_setup){ .channels = "cuda_basic" }, 7);
+    fail_all(&(struct rig_setup){ .channels = "cuda_basic" }, 6);
 }
 
 TEST(fault_of_each_call_of_the_lender)

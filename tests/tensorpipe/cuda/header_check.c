@@ -13,7 +13,6 @@
 #define DRIVER_UUID CUuuid
 #define DRIVER_IPC_MEMORY CUipcMemHandle
 #define DRIVER_IPC_EVENT CUipcEventHandle
-#define DRIVER_DEVICE_ATTRIBUTE CUdevice_attribute
 #define DRIVER_POINTER_ATTRIBUTE CUpointer_attribute
 #include "cuda/driver.h"
 
@@ -25,7 +24,6 @@ DRIVER_CALLS(SAME)
 /* What driver.h puts in the place of these types. */
 _Static_assert(sizeof(CUresult) == sizeof(int), "CUresult");
 _Static_assert(sizeof(CUdevice) == sizeof(int), "CUdevice");
-_Static_assert(sizeof(CUdevice_attribute) == sizeof(int), "CUdevice_attribute");
 _Static_assert(sizeof(CUpointer_attribute) == sizeof(int), "CUpointer_attribute");
 _Static_assert(sizeof(CUdeviceptr) == sizeof(unsigned long long), "CUdeviceptr");
 _Static_assert(sizeof(CUuuid) == 16 && _Alignof(CUuuid) == 1, "CUuuid");
@@ -35,13 +33,9 @@ _Static_assert(sizeof(CUipcEventHandle) == 64 && _Alignof(CUipcEventHandle) == 1
 
 #define EQUAL(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours)
 EQUAL(DRIVER_SUCCESS, CUDA_SUCCESS);
-EQUAL(DRIVER_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE);
 EQUAL(DRIVER_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY);
-EQUAL(DRIVER_NO_DEVICE, CUDA_ERROR_NO_DEVICE);
 EQUAL(DRIVER_NOT_READY, CUDA_ERROR_NOT_READY);
-EQUAL(DRIVER_UNIFIED_ADDRESSING, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING);
 EQUAL(DRIVER_BUFFER_ID, CU_POINTER_ATTRIBUTE_BUFFER_ID);
-EQUAL(DRIVER_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
 EQUAL(DRIVER_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
 EQUAL(DRIVER_EVENT_DISABLE_TIMING, CU_EVENT_DISABLE_TIMING);
 EQUAL(DRIVER_EVENT_INTERPROCESS, CU_EVENT_INTERPROCESS);
