@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -66,11 +65,10 @@ static enum conn_end send_all(struct conn *c, const char *data, size_t len, uint
     return CONN_OK;
 }
 
-enum conn_end conn_send(struct conn *c, int argc, const char **argv, const size_t *len,
-                        uint64_t deadline_ns, tenrec_error *err)
+/* Takes the `n` bytes of a command; n < 0: it could not be formatted. */
+static enum conn_end send_command(struct conn *c, char *text, int n, uint64_t deadline_ns,
+                                  tenrec_error *err)
 {
-    char *text = NULL;
-    int n = redisFormatCommandArgv(&text, argc, argv, len);
     enum conn_end end;
 
     if (n < 0) {
@@ -79,6 +77,36 @@ enum conn_end conn_send(struct conn *c, int argc, const char **argv, const size_
     }
     end = send_all(c, text, (size_t)n, deadline_ns, err);
     redisFreeCommand(text);
+    return end;
+}
+
+enum conn_end conn_send(struct conn *c, int argc, const char **argv, const size_t *len,
+                        uint64_t deadline_ns, tenrec_error *err)
+{
+    char *text = NULL;
+    int n = redisFormatCommandArgv(&text, argc, argv, len);
+
+    return send_command(c, text, n, deadline_ns, err);
+}
+
+static enum conn_end conn_vsend(struct conn *c, uint64_t deadline_ns, tenrec_error *err,
+                                const char *format, va_list ap)
+{
+    char *text = NULL;
+    int n = redisvFormatCommand(&text, format, ap);
+
+    return send_command(c, text, n, deadline_ns, err);
+}
+
+enum conn_end conn_sendf(struct conn *c, uint64_t deadline_ns, tenrec_error *err,
+                         const char *format, ...)
+{
+    enum conn_end end;
+    va_list ap;
+
+    va_start(ap, format);
+    end = conn_vsend(c, deadline_ns, err, format, ap);
+    va_end(ap);
     return end;
 }
 
@@ -131,12 +159,16 @@ enum conn_end conn_read(struct conn *c, uint64_t deadline_ns, redisReply **ret, 
 /* ---- logging in --------------------------------------------------------------- */
 
 /* Runs one command and checks only for an error reply. */
-static enum conn_end conn_command(struct conn *c, int argc, const char **argv, uint64_t deadline_ns,
-                                  tenrec_error *err)
+static enum conn_end conn_command(struct conn *c, uint64_t deadline_ns, tenrec_error *err,
+                                  const char *format, ...)
 {
     redisReply *reply = NULL;
-    enum conn_end end = conn_send(c, argc, argv, NULL, deadline_ns, err);
+    enum conn_end end;
+    va_list ap;
 
+    va_start(ap, format);
+    end = conn_vsend(c, deadline_ns, err, format, ap);
+    va_end(ap);
     if (end == CONN_OK)
         end = conn_read(c, deadline_ns, &reply, err);
     if (end == CONN_OK && reply->type == REDIS_REPLY_ERROR)
@@ -148,59 +180,52 @@ static enum conn_end conn_command(struct conn *c, int argc, const char **argv, u
 static enum conn_end log_in(struct conn *c, const struct conn_login *login, uint64_t deadline_ns,
                             tenrec_error *err)
 {
-    const char *auth[] = { "AUTH", login->user, login->password };
-    const char *alone[] = { "AUTH", login->password };
-    const char *ping[] = { "PING" };
-    const char *select[] = { "SELECT", NULL };
     enum conn_end end = CONN_OK;
-    char number[24];
 
-    if (*login->password)
-        end = *login->user ? conn_command(c, 3, auth, deadline_ns, err)
-                           : conn_command(c, 2, alone, deadline_ns, err);
-    snprintf(number, sizeof number, "%lld", (long long)login->database);
-    select[1] = number;
+    if (*login->password && *login->user)
+        end = conn_command(c, deadline_ns, err, "AUTH %s %s", login->user, login->password);
+    else if (*login->password)
+        end = conn_command(c, deadline_ns, err, "AUTH %s", login->password);
     if (end == CONN_OK && login->database)
-        end = conn_command(c, 2, select, deadline_ns, err);
+        end = conn_command(c, deadline_ns, err, "SELECT %lld", (long long)login->database);
     /* PING shows that a Redis server listens on the port. */
     if (end == CONN_OK)
-        end = conn_command(c, 1, ping, deadline_ns, err);
+        end = conn_command(c, deadline_ns, err, "PING");
     return end;
 }
 
 /* ---- opening -------------------------------------------------------------- */
 
-static enum conn_end connect_one(const struct address *a, uint64_t deadline_ns, int *ret_fd,
+static enum conn_end connect_one(const struct addrinfo *a, uint64_t deadline_ns, int *ret_fd,
                                  tenrec_error *err)
 {
     const uint64_t limit_ns = clock_in_ms(CONNECT_MS);
     const int on = 1, idle = 10;
-    int fd = socket(a->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), failed = 0;
+    int fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), failed = 0;
     socklen_t len = sizeof failed;
-    enum conn_end end;
+    enum conn_end end = CONN_OK;
 
     if (fd < 0) {
         tenrec_fail_errno(err, TENREC_EOS, errno, "cannot make a socket");
         return CONN_AGAIN;
     }
-    if (connect(fd, (const struct sockaddr *)&a->addr, a->len) != 0 && errno != EINPROGRESS)
+    if (connect(fd, a->ai_addr, a->ai_addrlen) != 0 && errno != EINPROGRESS)
         failed = errno;
-    if (!failed) {
+    else
         end = conn_await(fd, POLLOUT, deadline_ns < limit_ns ? deadline_ns : limit_ns, err);
-        if (end == CONN_LATE && deadline_ns > limit_ns) {
-            tenrec_fail(err, TENREC_ETIMEDOUT, "the server does not answer");
-            end = CONN_AGAIN;
-        }
-        if (end != CONN_OK) {
-            close(fd);
-            return end;
-        }
-        getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &len);
+    if (end == CONN_LATE && deadline_ns > limit_ns) {
+        tenrec_fail(err, TENREC_ETIMEDOUT, "the server does not answer");
+        end = CONN_AGAIN;
     }
+    if (end == CONN_OK && !failed)
+        getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &len);
     if (failed) {
         tenrec_fail_errno(err, TENREC_ECONNECT, failed, "cannot connect");
+        end = CONN_AGAIN;
+    }
+    if (end != CONN_OK) {
         close(fd);
-        return CONN_AGAIN;
+        return end;
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -212,15 +237,15 @@ static enum conn_end connect_one(const struct address *a, uint64_t deadline_ns, 
 static enum conn_end connect_any(const struct redis_url *url, uint64_t deadline_ns, int *ret_fd,
                                  tenrec_error *err)
 {
-    struct address list[RESOLVE_MAX];
-    size_t n = 0;
+    struct addrinfo *list;
     enum conn_end end = CONN_AGAIN;
-    tenrec_status st = resolve(url->host, url->port, deadline_ns, list, &n, err);
+    tenrec_status st = resolve(url->host, url->port, deadline_ns, &list, err);
 
     if (st != TENREC_OK)
         return st == TENREC_ETIMEDOUT ? CONN_LATE : CONN_AGAIN;
-    for (size_t i = 0; i < n && end != CONN_OK && end != CONN_LATE; i++)
-        end = connect_one(&list[i], deadline_ns, ret_fd, err);
+    for (const struct addrinfo *a = list; a && end != CONN_OK && end != CONN_LATE; a = a->ai_next)
+        end = connect_one(a, deadline_ns, ret_fd, err);
+    freeaddrinfo(list);
     return end;
 }
 

@@ -37,6 +37,10 @@ void conn_drop(struct conn *c); /* NULL is fine */
 #define CONN_ADDRESS_MAX 80
 void conn_address(const struct conn *c, char ret[CONN_ADDRESS_MAX]);
 
+/* Sends one command, as redisFormatCommand makes it of a format and texts. */
+enum conn_end conn_sendf(struct conn *c, uint64_t deadline_ns, tenrec_error *err,
+                         const char *format, ...);
+
 /* Sends one command of `argc` words. */
 enum conn_end conn_send(struct conn *c, int argc, const char **argv, const size_t *len,
                         uint64_t deadline_ns, tenrec_error *err);

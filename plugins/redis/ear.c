@@ -3,24 +3,10 @@
 
 #include "clock.h"
 
-#include <stdlib.h>
-
-#define BATCH 256    /* channels of one command */
 #define CLOSE_MS 100 /* wait for the server to confirm UNSUBSCRIBE */
 #define LOOK_MS 5000 /* poll interval, for changes whose notification was lost */
 #define GATHER_MS 5  /* wait for more notifications after one */
 #define GATHER_MOST_MS 50
-
-/* "jobs/17" + "/default/1/member/3"; the caller frees it. */
-static char *channel_of(const struct redis_store *s, const char *key)
-{
-    size_t size = strlen(s->url.prefix) + strlen(key) + 1;
-    char *name = malloc(size);
-
-    if (name)
-        snprintf(name, size, "%s%s", s->url.prefix, key);
-    return name;
-}
 
 /* Reads `n` confirmations and ignores notifications: the caller reads the keys next. */
 static enum conn_end read_confirmations(struct conn *c, uint32_t n, uint64_t deadline_ns,
@@ -41,34 +27,20 @@ static enum conn_end read_confirmations(struct conn *c, uint32_t n, uint64_t dea
     return end;
 }
 
-/* Sends one SUBSCRIBE for the next missing keys, and moves *at behind them. */
-static enum conn_end ear_subscribe(struct redis_store *s, struct conn *c, const char *const *keys,
-                                   uint32_t n, const bool *missing, uint32_t *at,
-                                   uint64_t deadline_ns, tenrec_error *err)
+/* The channel of a key is "jobs/17" + "/default/1/member/3". */
+static enum conn_end subscribe_all(struct redis_store *s, struct conn *c, const char *const *keys,
+                                   uint32_t n, const bool *missing, uint64_t deadline_ns,
+                                   tenrec_error *err)
 {
-    const char *argv[BATCH + 1] = { "SUBSCRIBE" };
-    char *name[BATCH];
     enum conn_end end = CONN_OK;
-    int count = 0;
+    uint32_t count = 0;
 
-    for (; *at < n && count < BATCH && end == CONN_OK; ++*at) {
-        if (!missing[*at])
-            continue;
-        if ((name[count] = channel_of(s, keys[*at]))) {
-            argv[count + 1] = name[count];
+    for (uint32_t i = 0; i < n && end == CONN_OK; i++)
+        if (missing[i]) {
+            end = conn_sendf(c, deadline_ns, err, "SUBSCRIBE %s%s", s->url.prefix, keys[i]);
             count++;
-        } else {
-            tenrec_fail(err, TENREC_ENOMEM, "no memory to wait for %u keys", n);
-            end = CONN_NEVER;
         }
-    }
-    if (end == CONN_OK && count)
-        end = conn_send(c, count + 1, argv, NULL, deadline_ns, err);
-    if (end == CONN_OK)
-        end = read_confirmations(c, (uint32_t)count, deadline_ns, err);
-    while (count > 0)
-        free(name[--count]);
-    return end;
+    return end == CONN_OK ? read_confirmations(c, count, deadline_ns, err) : end;
 }
 
 static struct conn *take_idle(struct redis_store *s)
@@ -80,17 +52,6 @@ static struct conn *take_idle(struct redis_store *s)
     s->ear = NULL;
     pthread_mutex_unlock(&s->lock);
     return c;
-}
-
-static enum conn_end subscribe_all(struct redis_store *s, struct conn *c, const char *const *keys,
-                                   uint32_t n, const bool *missing, uint64_t deadline_ns,
-                                   tenrec_error *err)
-{
-    enum conn_end end = CONN_OK;
-
-    for (uint32_t at = 0; at < n && end == CONN_OK;)
-        end = ear_subscribe(s, c, keys, n, missing, &at, deadline_ns, err);
-    return end;
 }
 
 enum conn_end ear_open(struct redis_store *s, const char *const *keys, uint32_t n,
@@ -142,11 +103,10 @@ enum conn_end ear_wait(struct conn *ear, uint32_t count, uint64_t deadline_ns, t
 /* Returns true if the server has confirmed that it sends no more notifications. */
 static bool ear_unsubscribe(struct conn *c, uint64_t deadline_ns)
 {
-    const char *argv[] = { "UNSUBSCRIBE" };
     bool quiet = false;
     redisReply *r;
 
-    if (conn_send(c, 1, argv, NULL, deadline_ns, NULL) != CONN_OK)
+    if (conn_sendf(c, deadline_ns, NULL, "UNSUBSCRIBE") != CONN_OK)
         return false;
     while (!quiet) {
         r = NULL;

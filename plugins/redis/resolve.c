@@ -3,7 +3,6 @@
 
 #include "clock.h"
 
-#include <netdb.h>
 #include <stdlib.h>
 
 /* One lookup on a thread of the C library, with all memory that the thread uses. */
@@ -13,20 +12,6 @@ struct lookup {
     char host[256];
     char service[8];
 };
-
-static size_t resolve_take(const struct addrinfo *list, struct address ret[RESOLVE_MAX])
-{
-    size_t n = 0;
-
-    for (; list && n < RESOLVE_MAX; list = list->ai_next) {
-        if (list->ai_addrlen > sizeof ret[n].addr)
-            continue;
-        memset(&ret[n], 0, sizeof ret[n]);
-        memcpy(&ret[n].addr, list->ai_addr, list->ai_addrlen);
-        ret[n++].len = list->ai_addrlen;
-    }
-    return n;
-}
 
 /* Waits for the lookup; EAI_INPROGRESS when the deadline expires first. */
 static int resolve_await(struct lookup *l, uint64_t deadline_ns)
@@ -73,21 +58,14 @@ static tenrec_status look_up(const char *host, const char *service, uint64_t dea
                                      gai_strerror(result));
 }
 
-tenrec_status resolve(const char *host, uint16_t port, uint64_t deadline_ns,
-                      struct address ret[RESOLVE_MAX], size_t *ret_n, tenrec_error *err)
+tenrec_status resolve(const char *host, uint16_t port, uint64_t deadline_ns, struct addrinfo **ret,
+                      tenrec_error *err)
 {
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST };
-    struct addrinfo *list = NULL;
-    tenrec_status st = TENREC_OK;
+    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST };
     char service[8];
 
     snprintf(service, sizeof service, "%u", port);
-    if (getaddrinfo(host, service, &hints, &list) != 0)
-        st = look_up(host, service, deadline_ns, &list, err);
-    if (st != TENREC_OK)
-        return st;
-    *ret_n = resolve_take(list, ret);
-    freeaddrinfo(list);
-    return *ret_n ? TENREC_OK
-                  : tenrec_fail(err, TENREC_ECONNECT, "host \"%s\" has no address", host);
+    if (getaddrinfo(host, service, &hints, ret) == 0)
+        return TENREC_OK;
+    return look_up(host, service, deadline_ns, ret, err);
 }

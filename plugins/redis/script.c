@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "script.h"
 
+/* Lets both hashes live for another lease. */
+#define RENEW                                                                                      \
+    "local function renew()\n"                                                                     \
+    "  local lease = tonumber(redis.call('HGET', meta, 'lease') or '0')\n"                         \
+    "  if lease > 0 then\n"                                                                        \
+    "    redis.call('PEXPIRE', meta, lease)\n"                                                     \
+    "    redis.call('PEXPIRE', keys, lease)\n"                                                     \
+    "  end\n"                                                                                      \
+    "end\n"
+
 /* Checks that the store is the expected one and that its last change is present. */
 #define BEGIN                                                                                      \
     "local meta, keys = KEYS[1], KEYS[2]\n"                                                        \
@@ -18,37 +28,25 @@
 /* Detects a change that was made already. A number below the last is a late
  * duplicate, and no caller waits for its answer. */
 #define BEGIN_CHANGE                                                                               \
-    BEGIN                                                                                          \
-    "local mine = tonumber(ARGV[4])\n"                                                             \
-    "if mine == number then return { '1', result } end\n"                                          \
-    "if mine < number then return { '0' } end\n"                                                   \
-    "local function renew()\n"                                                                     \
-    "  local lease = tonumber(redis.call('HGET', meta, 'lease') or '0')\n"                         \
-    "  if lease > 0 then\n"                                                                        \
-    "    redis.call('PEXPIRE', meta, lease)\n"                                                     \
-    "    redis.call('PEXPIRE', keys, lease)\n"                                                     \
-    "  end\n"                                                                                      \
-    "end\n"                                                                                        \
-    "local function done(what)\n"                                                                  \
-    "  redis.call('HSET', meta, client, ARGV[4] .. ':' .. what)\n"                                 \
-    "  renew()\n"                                                                                  \
-    "  return { '1', what }\n"                                                                     \
-    "end\n"                                                                                        \
-    "local function tell(key)\n"                                                                   \
-    "  redis.call('PUBLISH', keys .. key, '')\n"                                                   \
-    "end\n"
+    BEGIN RENEW "local mine = tonumber(ARGV[4])\n"                                                 \
+                "if mine == number then return { '1', result } end\n"                              \
+                "if mine < number then return { '0' } end\n"                                       \
+                "local function done(what)\n"                                                      \
+                "  redis.call('HSET', meta, client, ARGV[4] .. ':' .. what)\n"                     \
+                "  renew()\n"                                                                      \
+                "  return { '1', what }\n"                                                         \
+                "end\n"                                                                            \
+                "local function tell(key)\n"                                                       \
+                "  redis.call('PUBLISH', keys .. key, '')\n"                                       \
+                "end\n"
 
-const char script_open[] = "local meta, keys = KEYS[1], KEYS[2]\n"
-                           "redis.call('PUBLISH', keys .. '/', '')\n"
-                           "redis.call('HLEN', keys)\n"
-                           "redis.call('HSETNX', meta, 'id', ARGV[5])\n"
-                           "redis.call('HSETNX', meta, 'lease', ARGV[6])\n"
-                           "local lease = redis.call('HGET', meta, 'lease')\n"
-                           "if tonumber(lease) > 0 then\n"
-                           "  redis.call('PEXPIRE', meta, lease)\n"
-                           "  redis.call('PEXPIRE', keys, lease)\n"
-                           "end\n"
-                           "return { redis.call('HGET', meta, 'id'), lease }\n";
+const char script_open[] =
+    "local meta, keys = KEYS[1], KEYS[2]\n" RENEW "redis.call('PUBLISH', keys .. '/', '')\n"
+    "redis.call('HLEN', keys)\n"
+    "redis.call('HSETNX', meta, 'id', ARGV[5])\n"
+    "redis.call('HSETNX', meta, 'lease', ARGV[6])\n"
+    "renew()\n"
+    "return { redis.call('HGET', meta, 'id'), redis.call('HGET', meta, 'lease') }\n";
 
 /* Publishes before it writes: without the permission to publish, nothing may be
  * written. Scripts are atomic, so no reader sees the order. */
@@ -100,13 +98,8 @@ const char script_remove[] = BEGIN_CHANGE "local n = 0\n"
 
 const char script_count[] = BEGIN "return { tostring(redis.call('HLEN', keys)) }\n";
 
-const char script_renew[] =
-    BEGIN "local lease = tonumber(redis.call('HGET', meta, 'lease') or '0')\n"
-          "if lease > 0 then\n"
-          "  redis.call('PEXPIRE', meta, lease)\n"
-          "  redis.call('PEXPIRE', keys, lease)\n"
-          "end\n"
-          "return {}\n";
+const char script_renew[] = BEGIN RENEW "renew()\n"
+                                        "return {}\n";
 
 const char script_forget[] = BEGIN "redis.call('HDEL', meta, client)\n"
                                    "return {}\n";
