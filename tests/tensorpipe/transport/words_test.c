@@ -137,9 +137,11 @@ static void shm_open_both(struct shm_link link[2])
 
     for (int i = 0; i < 2; i++) {
         link[i] = (struct shm_link){ .read_head_at = SHM_FRAME_HEAD };
-        assert_int_equal(
-            shm_ring_make(&link[i].reactor, SHM_CONSUMER, SHM_SIZE, ours[i].reactor, NULL), 0);
-        assert_int_equal(shm_ring_make(&link[i].inbox, SHM_CONSUMER, SHM_SIZE, ours[i].inbox, NULL),
+        assert_int_equal(shm_ring_make(&link[i].reactor, SHM_CONSUMER, SHM_SIZE,
+                                       ours[i].fd + SHM_HELLO_REACTOR, NULL),
+                         0);
+        assert_int_equal(shm_ring_make(&link[i].inbox, SHM_CONSUMER, SHM_SIZE,
+                                       ours[i].fd + SHM_HELLO_INBOX, NULL),
                          0);
     }
     for (int i = 0; i < 2; i++) {

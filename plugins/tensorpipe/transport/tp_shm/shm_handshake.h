@@ -10,11 +10,14 @@
 
 #include "transport/tp_shm/shm_ring.h"
 
+/* Where the files of a side's rings stand among its descriptors. */
+enum { SHM_HELLO_REACTOR = 0, SHM_HELLO_INBOX = SHM_FILES, SHM_HELLO_FDS = 2 * SHM_FILES };
+
 /* The message of one side. A peer that wrote to its inbox pushes the inbox token into its
  * reactor; a peer that read from its outbox pushes the outbox token. */
 struct shm_hello {
     uint32_t inbox_token, outbox_token;
-    int reactor[SHM_FILES], inbox[SHM_FILES];
+    int fd[SHM_HELLO_FDS];
 };
 
 /* The descriptors stay the caller's. 0 or an errno. */

@@ -18,13 +18,13 @@ tenrec_status shm_link_init(struct shm_link *ret, struct shm_hello *ret_hello, t
     struct shm_link l = { .read_head_at = SHM_FRAME_HEAD };
     struct shm_hello hello = { .inbox_token = TOKEN_INBOX,
                                .outbox_token = TOKEN_OUTBOX,
-                               .reactor = { -1, -1 },
-                               .inbox = { -1, -1 } };
+                               .fd = { -1, -1, -1, -1 } };
     tenrec_status st;
 
-    st = shm_ring_make(&l.reactor, SHM_CONSUMER, SHM_REACTOR_SIZE, hello.reactor, err);
+    st = shm_ring_make(&l.reactor, SHM_CONSUMER, SHM_REACTOR_SIZE, hello.fd + SHM_HELLO_REACTOR,
+                       err);
     if (!st)
-        st = shm_ring_make(&l.inbox, SHM_CONSUMER, SHM_INBOX_SIZE, hello.inbox, err);
+        st = shm_ring_make(&l.inbox, SHM_CONSUMER, SHM_INBOX_SIZE, hello.fd + SHM_HELLO_INBOX, err);
     if (st) {
         shm_hello_close(&hello);
         shm_link_finish(&l);
@@ -37,10 +37,11 @@ tenrec_status shm_link_init(struct shm_link *ret, struct shm_hello *ret_hello, t
 
 tenrec_status shm_link_attach(struct shm_link *l, const struct shm_hello *peer, tenrec_error *err)
 {
-    tenrec_status st = shm_ring_map(&l->peer_reactor, SHM_PRODUCER, peer->reactor, err);
+    tenrec_status st =
+        shm_ring_map(&l->peer_reactor, SHM_PRODUCER, peer->fd + SHM_HELLO_REACTOR, err);
 
     if (!st)
-        st = shm_ring_map(&l->outbox, SHM_PRODUCER, peer->inbox, err);
+        st = shm_ring_map(&l->outbox, SHM_PRODUCER, peer->fd + SHM_HELLO_INBOX, err);
     l->inbox_token = peer->inbox_token;
     l->outbox_token = peer->outbox_token;
     return st;
@@ -69,13 +70,16 @@ static void push_owed(struct shm_link *l, uint32_t token, atomic_bool *owed)
         atomic_store(owed, true);
 }
 
-/* ---- reading ---- */
+/* ---- moving ---- */
 
 /* A transfer between the caller's buffers and a ring. */
 struct transfer {
     const struct iovec *iov, *end;
+    struct shm_ring *ring; /* inbox or outbox */
+    uint32_t token;        /* tells the peer that we moved our marker */
+    atomic_bool *owed;
     size_t at;      /* in *iov */
-    uint64_t ring;  /* bytes moved in the ring and not told */
+    uint64_t moved; /* bytes moved in the ring and not told */
     uint64_t room;  /* bytes that the ring had at the last look */
     ssize_t stream; /* bytes moved in the stream */
 };
@@ -101,40 +105,30 @@ static void transfer_moved(struct transfer *t, size_t n)
     t->stream += (ssize_t)n;
 }
 
-static void tell_read(struct shm_link *l, struct transfer *t)
+/* Inline, as the next: a small message passes both several times. */
+static inline void transfer_tell(struct shm_link *l, struct transfer *t)
 {
-    if (!t->ring)
+    if (!t->moved)
         return;
-    shm_ring_advance(&l->inbox, t->ring);
-    t->room -= t->ring;
-    t->ring = 0;
-    link_push(l, l->outbox_token, &l->owes_outbox);
+    shm_ring_advance(t->ring, t->moved);
+    t->room -= t->moved;
+    t->moved = 0;
+    link_push(l, t->token, t->owed);
 }
 
-/* Returns true if a head, or a byte of the body, is available; reads the marker again when
- * all known bytes were read. False: not now, or never (*ret_bad). */
-static bool more_to_read(struct shm_link *l, struct transfer *t, bool *ret_bad)
+/* Returns true if the head of a frame, or a byte of its body of which `left` bytes are left, can
+ * be moved; tells the peer of each chunk, and reads the marker again after that. False: not now, or
+ * never (*ret_bad). */
+static inline bool transfer_can_move(struct shm_link *l, struct transfer *t, uint64_t left,
+                                     bool *ret_bad)
 {
-    uint64_t need = l->read_left ? 1 : SHM_RING_HEAD;
+    const uint64_t need = left ? 1 : SHM_RING_HEAD;
 
-    if (t->room - t->ring >= need)
+    if (t->moved < CHUNK && t->room - t->moved >= need)
         return true;
-    tell_read(l, t);
-    *ret_bad = !shm_ring_available(&l->inbox, &t->room);
+    transfer_tell(l, t);
+    *ret_bad = !shm_ring_available(t->ring, &t->room);
     return !*ret_bad && t->room >= need;
-}
-
-static void begin_frame(struct shm_link *l, struct transfer *t)
-{
-    uint32_t len;
-    uint64_t head;
-
-    shm_ring_get(&l->inbox, t->ring, &len, sizeof len);
-    l->read_left = le32toh(len);
-    head = htole64(l->read_left);
-    memcpy(l->read_head, &head, sizeof head);
-    l->read_head_at = 0;
-    t->ring += SHM_RING_HEAD;
 }
 
 static size_t smallest_of(uint64_t a, uint64_t b, uint64_t c)
@@ -144,9 +138,24 @@ static size_t smallest_of(uint64_t a, uint64_t b, uint64_t c)
     return (size_t)(least < c ? least : c);
 }
 
+/* ---- reading ---- */
+
+static void begin_frame(struct shm_link *l, struct transfer *t)
+{
+    uint32_t len;
+    uint64_t head;
+
+    shm_ring_get(&l->inbox, t->moved, &len, sizeof len);
+    l->read_left = le32toh(len);
+    head = htole64(l->read_left);
+    memcpy(l->read_head, &head, sizeof head);
+    l->read_head_at = 0;
+    t->moved += SHM_RING_HEAD;
+}
+
 ssize_t shm_link_read(struct shm_link *l, const struct iovec *iov, int n)
 {
-    struct transfer t = { .iov = iov, .end = iov + n };
+    struct transfer t = { iov, iov + n, &l->inbox, l->outbox_token, &l->owes_outbox };
     bool bad = false;
     size_t left, len;
 
@@ -158,21 +167,19 @@ ssize_t shm_link_read(struct shm_link *l, const struct iovec *iov, int n)
             transfer_moved(&t, len);
             continue;
         }
-        if (t.ring >= CHUNK)
-            tell_read(l, &t);
-        if (!more_to_read(l, &t, &bad))
+        if (!transfer_can_move(l, &t, l->read_left, &bad))
             break;
         if (!l->read_left) {
             begin_frame(l, &t);
             continue;
         }
-        len = smallest_of(left, smallest_of(l->read_left, t.room - t.ring, CHUNK), CHUNK);
-        shm_ring_get(&l->inbox, t.ring, transfer_place(&t), len);
+        len = smallest_of(left, smallest_of(l->read_left, t.room - t.moved, CHUNK), CHUNK);
+        shm_ring_get(&l->inbox, t.moved, transfer_place(&t), len);
         l->read_left -= len;
-        t.ring += len;
+        t.moved += len;
         transfer_moved(&t, len);
     }
-    tell_read(l, &t);
+    transfer_tell(l, &t);
     if (!t.stream)
         return bad ? -EPROTO : -EAGAIN;
     shm_reactor_empty(&l->reactor);
@@ -180,25 +187,6 @@ ssize_t shm_link_read(struct shm_link *l, const struct iovec *iov, int n)
 }
 
 /* ---- writing ---- */
-
-static void tell_written(struct shm_link *l, struct transfer *t)
-{
-    if (!t->ring)
-        return;
-    shm_ring_advance(&l->outbox, t->ring);
-    t->room -= t->ring;
-    t->ring = 0;
-    link_push(l, l->inbox_token, &l->owes_inbox);
-}
-
-static bool room_to_write(struct shm_link *l, struct transfer *t, uint64_t need, bool *ret_bad)
-{
-    if (t->room - t->ring >= need)
-        return true;
-    tell_written(l, t);
-    *ret_bad = !shm_ring_available(&l->outbox, &t->room);
-    return !*ret_bad && t->room >= need;
-}
 
 /* The head is whole: it goes into the ring. False: it is of too long a frame. */
 static bool end_head(struct shm_link *l, struct transfer *t)
@@ -211,30 +199,28 @@ static bool end_head(struct shm_link *l, struct transfer *t)
     if (l->write_left > SHM_FRAME_MAX)
         return false;
     len = htole32((uint32_t)l->write_left);
-    shm_ring_put(&l->outbox, t->ring, &len, sizeof len);
-    t->ring += SHM_RING_HEAD;
+    shm_ring_put(&l->outbox, t->moved, &len, sizeof len);
+    t->moved += SHM_RING_HEAD;
     l->write_head_got = 0;
     return true;
 }
 
 ssize_t shm_link_write(struct shm_link *l, const struct iovec *iov, int n)
 {
-    struct transfer t = { .iov = iov, .end = iov + n };
+    struct transfer t = { iov, iov + n, &l->outbox, l->inbox_token, &l->owes_inbox };
     bool bad = false;
     size_t left, len;
 
     while ((left = transfer_space(&t)) > 0) {
-        if (t.ring >= CHUNK)
-            tell_written(l, &t);
         /* A head is taken only with a place for it: nothing that was taken may
          * wait here, because the caller will not come back for it. */
-        if (!room_to_write(l, &t, l->write_left ? 1 : SHM_RING_HEAD, &bad))
+        if (!transfer_can_move(l, &t, l->write_left, &bad))
             break;
         if (l->write_left) {
-            len = smallest_of(left, smallest_of(l->write_left, t.room - t.ring, CHUNK), CHUNK);
-            shm_ring_put(&l->outbox, t.ring, transfer_place(&t), len);
+            len = smallest_of(left, smallest_of(l->write_left, t.room - t.moved, CHUNK), CHUNK);
+            shm_ring_put(&l->outbox, t.moved, transfer_place(&t), len);
             l->write_left -= len;
-            t.ring += len;
+            t.moved += len;
             transfer_moved(&t, len);
             continue;
         }
@@ -245,7 +231,7 @@ ssize_t shm_link_write(struct shm_link *l, const struct iovec *iov, int n)
         if (l->write_head_got == SHM_FRAME_HEAD && !end_head(l, &t))
             return -EMSGSIZE;
     }
-    tell_written(l, &t);
+    transfer_tell(l, &t);
     if (!t.stream)
         return bad ? -EPROTO : -EAGAIN;
     return t.stream;

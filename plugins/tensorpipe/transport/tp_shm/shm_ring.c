@@ -17,11 +17,13 @@ _Static_assert(sizeof(struct shm_ring_header) == 40, "the header of every Tensor
 _Static_assert(offsetof(struct shm_ring_header, marker) == 24, "the place of the markers");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "a lock would not be shared");
 
-static void close_both(int fd[SHM_FILES])
+void shm_files_close(int *fd, unsigned n)
 {
-    for (int i = 0; i < SHM_FILES; i++)
+    for (unsigned i = 0; i < n; i++) {
         if (fd[i] >= 0)
             close(fd[i]);
+        fd[i] = -1;
+    }
 }
 
 /* Both files; false: errno says why. */
@@ -56,7 +58,7 @@ tenrec_status shm_ring_make(struct shm_ring *ret, enum shm_role role, uint64_t s
     fd[SHM_DATA] = local_memory_new("tenrec_shm", size);
     if (fd[SHM_HEADER] < 0 || fd[SHM_DATA] < 0 || !map_both(&r, fd)) {
         e = errno;
-        close_both(fd);
+        shm_files_close(fd, SHM_FILES);
         return tenrec_fail_errno(err, e == ENOMEM ? TENREC_ENOMEM : TENREC_EOS, e,
                                  "cannot make a ring of %llu bytes in shared memory",
                                  (unsigned long long)size);
@@ -134,18 +136,12 @@ void shm_ring_unmap(struct shm_ring *r)
 
 bool shm_ring_available(const struct shm_ring *r, uint64_t *ret)
 {
-    uint64_t other, between;
-
+    const enum shm_role theirs = r->role == SHM_CONSUMER ? SHM_PRODUCER : SHM_CONSUMER;
     /* Acquire: what the marker covers is seen, and what it frees is unused. */
-    if (r->role == SHM_CONSUMER) {
-        other = atomic_load_explicit(&r->header->marker[SHM_PRODUCER], memory_order_acquire);
-        between = other - r->own;
-        *ret = between;
-    } else {
-        other = atomic_load_explicit(&r->header->marker[SHM_CONSUMER], memory_order_acquire);
-        between = r->own - other;
-        *ret = r->size - between;
-    }
+    const uint64_t other = atomic_load_explicit(&r->header->marker[theirs], memory_order_acquire);
+    const uint64_t between = r->role == SHM_CONSUMER ? other - r->own : r->own - other;
+
+    *ret = r->role == SHM_CONSUMER ? between : r->size - between;
     return between <= r->size;
 }
 

@@ -43,6 +43,9 @@ struct shm_ring {
     enum shm_role role;
 };
 
+/* Closes those of `n` descriptors that are there, and marks them as closed (-1). */
+void shm_files_close(int *fd, unsigned n);
+
 /* A new ring. The two descriptors are for the other side, and the caller's.
  * errors: EOS, ENOMEM */
 tenrec_status shm_ring_make(struct shm_ring *ret, enum shm_role role, uint64_t size,

@@ -144,10 +144,10 @@ TEST_WITH(agent_closes_a_shm_connection_without_rings, setup, teardown)
     int null = open("/dev/null", O_RDWR | O_CLOEXEC), empty = file_of(0), header = file_of(40),
         data = file_of(4096);
     const struct shm_hello odd[] = {
-        { 1, 2, { null, null }, { null, null } },
-        { 1, 2, { empty, empty }, { empty, empty } },
-        { 1, 2, { header, data }, { header, data } }, /* all zero */
-        { 1, 2, { data, header }, { data, header } },
+        { 1, 2, { null, null, null, null } },
+        { 1, 2, { empty, empty, empty, empty } },
+        { 1, 2, { header, data, header, data } }, /* all zero */
+        { 1, 2, { data, header, data, header } },
     };
     int fd, part[3];
 

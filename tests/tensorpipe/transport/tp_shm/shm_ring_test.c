@@ -263,7 +263,7 @@ static void open_pair(int fd[2])
 
 TEST(handshake_hands_over_tokens_and_descriptors)
 {
-    struct shm_hello in = { 0x01020304, 5, { file_of(1), file_of(2) }, { file_of(3), file_of(4) } };
+    struct shm_hello in = { 0x01020304, 5, { file_of(1), file_of(2), file_of(3), file_of(4) } };
     struct shm_hello out;
     int fd[2];
 
@@ -273,11 +273,11 @@ TEST(handshake_hands_over_tokens_and_descriptors)
     assert_int_equal(shm_hello_receive(fd[1], &out), 0);
     assert_int_equal(out.inbox_token, 0x01020304);
     assert_int_equal(out.outbox_token, 5);
-    assert_int_equal(lseek(out.reactor[SHM_HEADER], 0, SEEK_END), 1);
-    assert_int_equal(lseek(out.reactor[SHM_DATA], 0, SEEK_END), 2);
-    assert_int_equal(lseek(out.inbox[SHM_HEADER], 0, SEEK_END), 3);
-    assert_int_equal(lseek(out.inbox[SHM_DATA], 0, SEEK_END), 4);
-    assert_int_equal(fcntl(out.inbox[SHM_DATA], F_GETFD), FD_CLOEXEC);
+    assert_int_equal(lseek(out.fd[SHM_HELLO_REACTOR + SHM_HEADER], 0, SEEK_END), 1);
+    assert_int_equal(lseek(out.fd[SHM_HELLO_REACTOR + SHM_DATA], 0, SEEK_END), 2);
+    assert_int_equal(lseek(out.fd[SHM_HELLO_INBOX + SHM_HEADER], 0, SEEK_END), 3);
+    assert_int_equal(lseek(out.fd[SHM_HELLO_INBOX + SHM_DATA], 0, SEEK_END), 4);
+    assert_int_equal(fcntl(out.fd[SHM_HELLO_INBOX + SHM_DATA], F_GETFD), FD_CLOEXEC);
     shm_hello_close(&in);
     shm_hello_close(&out);
     close(fd[0]);
