@@ -3,6 +3,7 @@
 #include "channel/shm_handoff.h"
 #include "pipe/pipe.h"
 #include "transport/fd_message.h"
+#include "transport/transport_local.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -106,11 +107,8 @@ void shm_handoff_take_back(struct pipe *p, unsigned char kind, const struct desc
 static bool receive_number(int sock, uint64_t *ret)
 {
     unsigned char text[8];
-    ssize_t n;
+    const ssize_t n = local_receive(sock, text, sizeof text);
 
-    do
-        n = recv(sock, text, sizeof text, MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
     *ret = n == sizeof text ? get_le64(text) : 0;
     return n == sizeof text;
 }

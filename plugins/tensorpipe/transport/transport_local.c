@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/transport_local.h"
+#include "endpoint.h"
+#include "transport/conn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,6 +69,37 @@ bool local_peer_is_ours(int fd, pid_t *ret_pid)
     return peer.uid == geteuid() || peer.uid == 0;
 }
 
+int local_reach(struct conn *c, uint64_t retry_ns)
+{
+    int e = local_connect(c->source.fd, &c->peer);
+
+    if (e == EAGAIN)
+        reactor_arm(&c->ep->reactor, &c->timer, now_ns() + retry_ns);
+    if (e)
+        return e;
+    return local_peer_is_ours(c->source.fd, &c->pid) ? 0 : EPERM;
+}
+
+ssize_t local_receive(int sock, void *to, size_t len)
+{
+    ssize_t n;
+
+    do
+        n = recv(sock, to, len, MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : n;
+}
+
+ssize_t local_send(int sock, const void *data, size_t len)
+{
+    ssize_t n;
+
+    do
+        n = send(sock, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : n;
+}
+
 int local_memory_new(const char *name, size_t bytes)
 {
     int e, fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -80,4 +113,16 @@ int local_memory_new(const char *name, size_t bytes)
     close(fd);
     errno = e;
     return -1;
+}
+
+bool local_memory_viable(char why[], size_t cap)
+{
+    int fd = local_memory_new("tenrec", 4096);
+
+    if (fd < 0) {
+        snprintf(why, cap, "cannot make sealed shared memory: %s", strerror(errno));
+        return false;
+    }
+    close(fd);
+    return true;
 }

@@ -14,13 +14,22 @@ tenrec_status local_parse(const char *text, size_t len, union transport_address 
 
 /* 0 or an errno; EAGAIN: the listener has too many to accept. */
 int local_connect(int fd, const union transport_address *to);
+/* Connects `c`, and finds out its process. 0 or an errno; EPERM: it is another user's; EAGAIN: as
+ * above, and the timer of `c` fires in `retry_ns`. */
+int local_reach(struct conn *c, uint64_t retry_ns);
 
 /* The process at the other end, as the kernel says; returns false if it runs
  * as another user, except root: such a process could attack through shared memory. */
 bool local_peer_is_ours(int fd, pid_t *ret_pid);
 
+/* Receive and send without blocking. Return the bytes, or -errno. */
+ssize_t local_receive(int sock, void *to, size_t len);
+ssize_t local_send(int sock, const void *data, size_t len);
+
 /* Makes a file in memory whose size no process can change, so that no mapping faults. Returns its
  * descriptor, or -1 and sets errno. */
 int local_memory_new(const char *name, size_t bytes);
+/* Whether the kernel lets us have such memory at all; else why not. */
+bool local_memory_viable(char why[], size_t cap);
 
 #endif

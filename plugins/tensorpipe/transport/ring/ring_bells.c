@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ring_bells.c - bytes on the socket that wake the loop thread, or a thread in poll. */
 #include "transport/ring/ring_bells.h"
-
-#include <errno.h>
-#include <sys/socket.h>
+#include "transport/transport_local.h"
 
 #define BELLS 256     /* taken away at once */
 #define BELLS_LEFT 32 /* the loop leaves so many, as they take no call to ignore */
@@ -23,8 +21,7 @@ void bells_ring(const struct bells *b)
 {
     const char bell = 0;
 
-    while (send(b->conn->source.fd, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EINTR)
-        continue;
+    (void)local_send(b->conn->source.fd, &bell, 1);
 }
 
 bool bells_are_alone(const struct bells *b)
@@ -36,12 +33,8 @@ bool bells_are_alone(const struct bells *b)
 static bool bells_take(const struct bells *b)
 {
     char bells[BELLS];
-    ssize_t n;
 
-    do
-        n = recv(b->conn->source.fd, bells, sizeof bells, MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
-    return n > 0;
+    return local_receive(b->conn->source.fd, bells, sizeof bells) > 0;
 }
 
 /* Each bell is an edge for the loop, whether others lie before it or not: a few are left, for

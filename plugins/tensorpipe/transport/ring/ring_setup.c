@@ -83,14 +83,11 @@ int ring_setup_call(int sock, uint64_t size, struct ring_end *ret)
 int ring_setup_answered(int sock, const char **ret_why)
 {
     unsigned char answer;
-    ssize_t n;
+    ssize_t n = local_receive(sock, &answer, 1);
 
-    do
-        n = recv(sock, &answer, 1, MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
     *ret_why = "the peer closed the connection";
     if (n <= 0)
-        return n < 0 ? errno : ECONNRESET;
+        return n < 0 ? (int)-n : ECONNRESET;
     switch (answer) {
     case RING_TAKEN:
         return 0;
@@ -155,12 +152,9 @@ static int send_answer(int sock, int e)
                                  : e == EMFILE || e == ENFILE ? RING_NO_DESCRIPTOR
                                  : e == ENOMEM                ? RING_NO_MEMORY
                                                               : RING_MALFORMED;
-    ssize_t n;
+    ssize_t n = local_send(sock, &answer, 1);
 
-    do
-        n = send(sock, &answer, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
-    return n < 0 ? errno : 0;
+    return n < 0 ? (int)-n : 0;
 }
 
 int ring_setup_take(int sock, struct ring_end *ret, const char **ret_why)
@@ -195,16 +189,4 @@ void ring_end_close(struct ring_end *e)
         return;
     munmap(e->memory, e->len);
     *e = (struct ring_end){ .memory = NULL };
-}
-
-bool ring_setup_viable(char why[], size_t cap)
-{
-    int fd = local_memory_new("tenrec ring", WORDS_LEN);
-
-    if (fd < 0) {
-        snprintf(why, cap, "cannot make sealed shared memory: %s", strerror(errno));
-        return false;
-    }
-    close(fd);
-    return true;
 }

@@ -35,7 +35,4 @@ int ring_setup_take(int sock, struct ring_end *ret, const char **ret_why);
 /* NULL memory is fine. */
 void ring_end_close(struct ring_end *e);
 
-/* Whether the kernel lets us have such memory at all; else why not. */
-bool ring_setup_viable(char why[], size_t cap);
-
 #endif

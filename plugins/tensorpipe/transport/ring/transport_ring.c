@@ -37,7 +37,7 @@ static bool ring_viable(char why[], size_t cap)
         snprintf(why, cap, "/proc does not tell the boot id and the namespaces of this process");
         return false;
     }
-    return ring_setup_viable(why, cap);
+    return local_memory_viable(why, cap);
 }
 
 static struct conn *ring_accept(struct endpoint *ep, int fd, const union transport_address *from)
@@ -57,27 +57,16 @@ static struct conn *ring_accept(struct endpoint *ep, int fd, const union transpo
     return c;
 }
 
-/* Connecting never waits; but a listener's queue may be full. */
-static int ring_reach(struct conn *c)
-{
-    int e = local_connect(c->source.fd, &c->peer);
-
-    if (e)
-        return e;
-    return local_peer_is_ours(c->source.fd, &c->pid) ? 0 : EPERM;
-}
-
 static void ring_reach_again(struct reactor_timer *t)
 {
     struct conn *c = CONTAINER(t, struct conn, timer);
-    int e = ring_reach(c);
+    int e = local_reach(c, RETRY_NS);
 
-    if (e == EAGAIN)
-        reactor_arm(&c->ep->reactor, t, now_ns() + RETRY_NS);
-    else
+    if (e != EAGAIN)
         stream_ring_reached(c, e);
 }
 
+/* Connecting never waits; but a listener's queue may be full. */
 static int ring_connect(struct endpoint *ep, const union transport_address *to, struct conn **ret)
 {
     int e, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -88,16 +77,14 @@ static int ring_connect(struct endpoint *ep, const union transport_address *to, 
     c = stream_ring_conn(ep, &transport_ring, fd, to);
     if (!c)
         return ENOMEM;
-    e = ring_reach(c);
-    if (e == EAGAIN) {
-        c->timer.fire = ring_reach_again;
-        reactor_arm(&ep->reactor, &c->timer, now_ns() + RETRY_NS);
-    } else if (e) {
+    c->timer.fire = ring_reach_again;
+    e = local_reach(c, RETRY_NS);
+    if (e && e != EAGAIN) {
         conn_drop(c);
         return e;
-    } else {
-        stream_ring_reached(c, 0);
     }
+    if (!e)
+        stream_ring_reached(c, 0);
     *ret = c;
     return 0;
 }

@@ -30,32 +30,24 @@ static bool shm_domain(char buf[TRANSPORT_DOMAIN_MAX])
 static bool shm_viable(char why[], size_t cap)
 {
     char domain[TRANSPORT_DOMAIN_MAX];
-    int fd;
 
     if (!shm_domain(domain)) {
         snprintf(why, cap, "/proc does not tell the boot id and the network namespace");
         return false;
     }
-    fd = memfd_create("tenrec_shm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0) {
-        snprintf(why, cap, "no shared memory: %s", strerror(errno));
-        return false;
-    }
-    close(fd);
-    return true;
+    return local_memory_viable(why, cap);
 }
 
-/* Sends our rings to the peer. */
-static int shm_introduce(struct conn *c)
+/* Sends our rings to the peer that was reached; `e`: why it was not. */
+static int shm_introduce(struct conn *c, int e)
 {
-    if (local_peer_is_ours(c->source.fd, &c->pid))
-        return stream_shm_reached(c);
-    endpoint_log(
-        c->ep, TENREC_LOG_WARN,
-        "shm connection with process %d closed: it is another user's; with transports: [uv] "
-        "it can be reached",
-        (int)c->pid);
-    return EPERM;
+    if (e == EPERM)
+        endpoint_log(
+            c->ep, TENREC_LOG_WARN,
+            "shm connection with process %d closed: it is another user's; with transports: [uv] "
+            "it can be reached",
+            (int)c->pid);
+    return e ? e : stream_shm_reached(c);
 }
 
 static struct conn *shm_accept(struct endpoint *ep, int fd, const union transport_address *from)
@@ -64,7 +56,7 @@ static struct conn *shm_accept(struct endpoint *ep, int fd, const union transpor
     struct conn *c = stream_shm_conn(ep, &transport_shm, fd, from, &e);
 
     if (c)
-        e = shm_introduce(c);
+        e = shm_introduce(c, local_peer_is_ours(fd, &c->pid) ? 0 : EPERM);
     if (!e)
         return c;
     if (e != EPERM)
@@ -73,30 +65,18 @@ static struct conn *shm_accept(struct endpoint *ep, int fd, const union transpor
     return NULL;
 }
 
-/* Connecting never waits; but a listener's queue may be full. */
-static int shm_reach(struct conn *c)
-{
-    int e = local_connect(c->source.fd, &c->peer);
-
-    return e ? e : shm_introduce(c);
-}
-
 static void shm_reach_again(struct reactor_timer *t)
 {
     struct conn *c = CONTAINER(t, struct conn, timer);
-    int e = local_connect(c->source.fd, &c->peer);
+    int e = local_reach(c, RETRY_NS);
 
-    if (e == EAGAIN) {
-        reactor_arm(&c->ep->reactor, t, now_ns() + RETRY_NS);
-        return;
-    }
-    if (!e && !local_peer_is_ours(c->source.fd, &c->pid))
-        e = EPERM;
-    stream_shm_reached_late(c, e);
+    if (e != EAGAIN)
+        stream_shm_reached_late(c, e);
 }
 
-/* What can fail does so before connecting, as far as possible: libtensorpipe
- * stops listening for good when a connection ends before its hello. */
+/* Connecting never waits; but a listener's queue may be full. What can fail does so before
+ * connecting, as far as possible: libtensorpipe stops listening for good when a connection
+ * ends before its hello. */
 static int shm_connect(struct endpoint *ep, const union transport_address *to, struct conn **ret)
 {
     int e, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -107,11 +87,11 @@ static int shm_connect(struct endpoint *ep, const union transport_address *to, s
     c = stream_shm_conn(ep, &transport_shm, fd, to, &e);
     if (!c)
         return e;
-    e = shm_reach(c);
-    if (e == EAGAIN) {
-        c->timer.fire = shm_reach_again;
-        reactor_arm(&ep->reactor, &c->timer, now_ns() + RETRY_NS);
-    } else if (e) {
+    c->timer.fire = shm_reach_again;
+    e = local_reach(c, RETRY_NS);
+    if (e != EAGAIN)
+        e = shm_introduce(c, e);
+    if (e && e != EAGAIN) {
         conn_drop(c);
         return e;
     }
