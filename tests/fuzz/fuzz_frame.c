@@ -2,7 +2,7 @@
 /* fuzz_frame.c - every object of the tensorpipe wire. The first byte says
  * which reader gets the rest; what it accepts is then used as the agent would.
  */
-#include "../wire/peer_side.h"
+#include "../tensorpipe/wire/peer_side.h"
 #include "cuda/link.h"
 #include "fuzz.h"
 #include "transport/tcp/transport_uv.h"

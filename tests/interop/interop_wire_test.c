@@ -4,7 +4,7 @@
  */
 #include "peer.h"
 
-#include "../wire/peer_side.h"
+#include "../tensorpipe/wire/peer_side.h"
 #include "wire/hello.h"
 
 #include <stdio.h>
