@@ -467,27 +467,14 @@ void codec_call_finish(struct codec_call *call)
     call->tensors = false;
 }
 
-tenrec_status codec_read_value(const struct tenrec_msg *msg, struct tenrec_value **ret,
-                               tenrec_error *err)
-{
-    return codec_read_value_refs(msg, ret, NULL, err);
-}
-
-tenrec_status codec_read_value_refs(const struct tenrec_msg *msg, struct tenrec_value **ret,
-                                    bool *ret_refers, tenrec_error *err)
+tenrec_status codec_read_any_value(const struct tenrec_msg *msg, struct tenrec_value **ret,
+                                   bool *ret_refers, tenrec_error *err)
 {
     struct checking c;
     struct filling f;
-    struct tenrec_value *root = codec_simple_read_value(msg);
-    tenrec_status status;
+    struct tenrec_value *root;
+    tenrec_status status = codec_check_begin(&c, msg, err);
 
-    if (root) {
-        *ret = root;
-        if (ret_refers)
-            *ret_refers = false;
-        return TENREC_OK;
-    }
-    status = codec_check_begin(&c, msg, err);
     if (status)
         return status;
     c.copy_bytes = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codec/codec_simple.h"
 
+#include "backend/message.h"
 #include "base/utf8.h"
 #include "codec/cbor_writer.h"
 #include "codec/codec_walk.h"
@@ -102,7 +103,7 @@ struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
     room += sizeof codec_call_begin + CBOR_HEAD_MAX + len + 1 + CBOR_HEAD_MAX + 1;
     if (len > WRITE_MAX || room > WRITE_MAX || utf8_span(function, len) != len)
         return NULL;
-    msg = rpc_message_new(room, tensors);
+    msg = tensors ? rpc_message_new(room, tensors) : message_new(room, 0);
     tensors = 0;
     if (!msg)
         return NULL;
@@ -141,7 +142,7 @@ struct tenrec_msg *codec_simple_write_value(const struct tenrec_value *value, in
     if (value->flags || (value->type != TENREC_VALUE_INT && value->type != TENREC_VALUE_DOUBLE &&
                          value->type != TENREC_VALUE_BOOL))
         return NULL; /* the long way refuses or writes it */
-    msg = rpc_message_new(CODEC_BEGIN_SIZE + CBOR_HEAD_MAX, 0);
+    msg = message_new(CODEC_BEGIN_SIZE + CBOR_HEAD_MAX, 0);
     if (!msg)
         return NULL;
     msg->type = type;
@@ -149,6 +150,20 @@ struct tenrec_msg *codec_simple_write_value(const struct tenrec_value *value, in
     memcpy(begin, codec_call_begin, CODEC_BEGIN_SIZE);
     msg->payload_len = (uint64_t)(put_value(begin + CODEC_BEGIN_SIZE, value) - begin);
     return msg;
+}
+
+tenrec_status codec_write_value_refs(const struct tenrec_value *value, int32_t type,
+                                     struct codec_refs *refs, struct tenrec_msg **ret,
+                                     tenrec_error *err)
+{
+    *ret = value ? codec_simple_write_value(value, type) : NULL;
+    return *ret ? TENREC_OK : codec_write_any_value(value, type, refs, ret, err);
+}
+
+tenrec_status codec_write_value(const struct tenrec_value *value, int32_t type,
+                                struct tenrec_msg **ret, tenrec_error *err)
+{
+    return codec_write_value_refs(value, type, NULL, ret, err);
 }
 
 /* ---- reading ------------------------------------------------------------------ */
@@ -296,4 +311,31 @@ struct tenrec_value *codec_simple_read_value(const struct tenrec_msg *msg)
         return value;
     free(value);
     return NULL;
+}
+
+bool codec_is_nil(const struct tenrec_msg *msg)
+{
+    const unsigned char *begin = msg->payload;
+
+    return msg->payload_len == CODEC_BEGIN_SIZE + 1 && begin[CODEC_BEGIN_SIZE] == CBOR_NIL &&
+           memcmp(begin, codec_call_begin, CODEC_BEGIN_SIZE) == 0;
+}
+
+tenrec_status codec_read_value_refs(const struct tenrec_msg *msg, struct tenrec_value **ret,
+                                    bool *ret_refers, tenrec_error *err)
+{
+    struct tenrec_value *value = codec_simple_read_value(msg);
+
+    if (!value)
+        return codec_read_any_value(msg, ret, ret_refers, err);
+    *ret = value;
+    if (ret_refers)
+        *ret_refers = false;
+    return TENREC_OK;
+}
+
+tenrec_status codec_read_value(const struct tenrec_msg *msg, struct tenrec_value **ret,
+                               tenrec_error *err)
+{
+    return codec_read_value_refs(msg, ret, NULL, err);
 }

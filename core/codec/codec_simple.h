@@ -14,16 +14,22 @@ struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
                                       int64_t remaining_ms);
 
 /* The answer with a number or a boolean. Returns NULL if the value is of another type, or
- * memory has run out: codec_write_value_refs reports the error. */
+ * memory has run out: codec_write_any_value reports the error. */
 struct tenrec_msg *codec_simple_write_value(const struct tenrec_value *value, int32_t type);
 
 /* The value of an answer with a number, a boolean or nil, to be dropped by the caller. Returns
- * NULL if the answer is of another form, or memory has run out: codec_read_value_refs reports
+ * NULL if the answer is of another form, or memory has run out: codec_read_any_value reports
  * the error. */
 struct tenrec_value *codec_simple_read_value(const struct tenrec_msg *msg);
 
-/* As codec_read_args, which calls it for a call that is not simple: in two walks. */
+/* As those of codec.h without `any`, which call them for a payload that is not simple: in two
+ * walks. */
 tenrec_status codec_read_any_args(const struct tenrec_msg *msg, const struct codec_head *head,
                                   struct codec_call *ret, tenrec_error *err);
+tenrec_status codec_read_any_value(const struct tenrec_msg *msg, struct tenrec_value **ret,
+                                   bool *ret_refers, tenrec_error *err);
+tenrec_status codec_write_any_value(const struct tenrec_value *value, int32_t type,
+                                    struct codec_refs *refs, struct tenrec_msg **ret,
+                                    tenrec_error *err);
 
 #endif

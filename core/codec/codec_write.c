@@ -279,12 +279,6 @@ bool codec_is_cbor(const struct tenrec_msg *msg)
            memcmp(msg->payload, self_described, sizeof self_described) == 0;
 }
 
-bool codec_is_nil(const struct tenrec_msg *msg)
-{
-    return msg->payload_len == sizeof nil_payload &&
-           memcmp(msg->payload, nil_payload, sizeof nil_payload) == 0;
-}
-
 /* The answer of most functions. */
 static tenrec_status write_nil(int32_t type, struct tenrec_msg **ret, tenrec_error *err)
 {
@@ -371,28 +365,16 @@ tenrec_status codec_write_call(int32_t type, const char *function, const struct 
     return codec_write_call_with(type, function, args, n, remaining_ms, &none, ret, err);
 }
 
-tenrec_status codec_write_value(const struct tenrec_value *value, int32_t type,
-                                struct tenrec_msg **ret, tenrec_error *err)
-{
-    return codec_write_value_refs(value, type, NULL, ret, err);
-}
-
-tenrec_status codec_write_value_refs(const struct tenrec_value *value, int32_t type,
-                                     struct codec_refs *refs, struct tenrec_msg **ret,
-                                     tenrec_error *err)
+tenrec_status codec_write_any_value(const struct tenrec_value *value, int32_t type,
+                                    struct codec_refs *refs, struct tenrec_msg **ret,
+                                    tenrec_error *err)
 {
     struct total t = { .bytes = sizeof self_described, .refs = refs };
-    struct tenrec_msg *msg;
     struct writing f;
     tenrec_status status;
 
     if (!value || (value->type == TENREC_VALUE_NIL && !value->flags))
         return write_nil(type, ret, err);
-    msg = codec_simple_write_value(value, type);
-    if (msg) {
-        *ret = msg;
-        return TENREC_OK;
-    }
     status = add_value(value, 1, &t, err);
     if (!status)
         status = write_begin(&f, type, &t, err);
