@@ -82,7 +82,7 @@ static void call_finish(struct tenrec_worker *w, struct pending_entry *e,
     if (why)
         future_complete_error(e->future, why);
     else
-        future_complete_ready(e->future, value, NULL);
+        future_complete_value(e->future, value);
     if (e->into)
         tenrec_tensor_drop(e->into);
     tenrec_future_drop(e->future);
@@ -183,6 +183,7 @@ static struct tenrec_future *make_future(struct tenrec_worker *w, const struct c
     f->call.hook = spec->hook;
     f->call.sent_hook = spec->sent_hook;
     f->waiters = spec->node;
+    f->call.private = spec->node != NULL;
     n = strnlen(spec->function, sizeof f->call.function - 1);
     memcpy(f->call.function, spec->function, n);
     f->call.function[n] = '\0';
@@ -211,7 +212,7 @@ tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
         count_finished(w, &w->counts.finished);
         goto err_future;
     }
-    if (spec->deadline_ns != CLOCK_NEVER)
+    if (spec->deadline_ns < atomic_load(&w->deadlines->armed_ns))
         loop_timer_arm(w->deadlines, spec->deadline_ns);
     msg->id = f->call.id;
     msg->deadline_ns = spec->deadline_ns == CLOCK_NEVER ? 0 : spec->deadline_ns;

@@ -17,13 +17,6 @@
 
 enum { OWN_FUTURE_MS = 60000 }; /* TENREC_TIMEOUT_DEFAULT of a future without a call */
 
-static bool is_woken(void *arg)
-{
-    const struct waiter *w = arg;
-
-    return atomic_load_explicit(&w->woken, memory_order_acquire) != 0;
-}
-
 /* Waits until `w` is woken or `until`; polls for the call of `f` if the agent can. Returns true if
  * `w` was woken. */
 static bool wait_polling(struct tenrec_future *f, struct waiter *w, uint64_t until)
@@ -31,7 +24,7 @@ static bool wait_polling(struct tenrec_future *f, struct waiter *w, uint64_t unt
     struct tenrec_wait wait = { .size = sizeof wait,
                                 .wake_fd = w->fd,
                                 .deadline_ns = until == CLOCK_NEVER ? 0 : until,
-                                .done = is_woken,
+                                .done = waiter_woken,
                                 .arg = w };
     struct waiter *outer = thread_state.waiter;
     tenrec_status st = TENREC_OK;
@@ -62,7 +55,7 @@ void wait_for_call(struct tenrec_future *f, struct future_node *node)
 {
     struct waiter *w = node->waiter;
 
-    if (!waiter_woken(w))
+    if (!w->by_self) /* else the send has completed the call */
         wait_inside(f, w, CLOCK_NEVER);
     /* Another thread that woke this one may still read the node. */
     if (!w->by_self)

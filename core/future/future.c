@@ -152,6 +152,7 @@ struct tenrec_future *future_make(void)
     f->streams = NULL;
     f->devices = NULL;
     f->error = NULL;
+    f->call.private = false;
     f->call.worker = NULL;
     f->call.span = NULL;
     f->call.hook = NULL;
@@ -278,6 +279,13 @@ static void future_finish(struct tenrec_future *f, enum future_state state)
 
 bool future_complete_value(struct tenrec_future *f, struct tenrec_value *value)
 {
+    /* A synchronous caller has read its own answer: no other thread has the future. */
+    if (f->call.private && thread_state.waiter == f->waiters->waiter) {
+        f->value = value;
+        atomic_store_explicit(&f->state, FUTURE_VALUE, memory_order_relaxed);
+        waiter_wake(thread_state.waiter);
+        return true;
+    }
     return future_complete_ready(f, value, NULL);
 }
 
@@ -388,7 +396,7 @@ tenrec_status future_take_value(struct tenrec_future *f, struct tenrec_value **r
 
 tenrec_status future_result(const struct tenrec_future *f, tenrec_error *err)
 {
-    const tenrec_error *why = tenrec_future_error(f);
+    const tenrec_error *why = f->error;
 
     if (!why)
         return __builtin_expect(f->streams == NULL, 1) ? TENREC_OK

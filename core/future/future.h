@@ -41,6 +41,7 @@ struct future_call {
     struct call_sent_hook *sent_hook; /* NULL: no hook */
     bool one_way;
     bool want_value;
+    bool private; /* until it is done, only its waiter and the thread that completes it know it */
     char function[48]; /* for error texts; truncated */
 };
 

@@ -106,6 +106,13 @@ void waiter_wake(struct waiter *w)
     }
 }
 
+bool waiter_woken(void *waiter)
+{
+    const struct waiter *w = waiter;
+
+    return atomic_load_explicit(&w->woken, memory_order_acquire) != 0;
+}
+
 bool waiter_sleep(struct waiter *w, uint64_t deadline_ns)
 {
     struct timespec ts, *limit;

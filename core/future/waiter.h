@@ -23,10 +23,8 @@ void waiter_init(struct waiter *w, bool with_fd);
 /* From any thread; not concurrently with waiter_finish. */
 void waiter_wake(struct waiter *w);
 
-static inline bool waiter_woken(const struct waiter *w)
-{
-    return atomic_load_explicit(&w->woken, memory_order_acquire) != 0;
-}
+/* The `done` of a tenrec_wait, for a struct waiter. */
+bool waiter_woken(void *waiter);
 
 /* Sleeps until woken or the deadline. Returns true if woken. */
 bool waiter_sleep(struct waiter *w, uint64_t deadline_ns);

@@ -22,14 +22,6 @@ struct task {
     bool owned; /* by the loop, which frees it */
 };
 
-struct loop_timer {
-    struct loop *loop;
-    loop_fn *fn;
-    void *arg;
-    _Atomic uint64_t armed_ns; /* CLOCK_NEVER: not armed */
-    struct loop_timer *next;   /* guarded by loop->lock */
-};
-
 struct loop {
     uv_loop_t uv;
     uv_async_t wake;
@@ -300,7 +292,6 @@ void loop_timer_arm(struct loop_timer *t, uint64_t deadline_ns)
 {
     uint64_t armed = atomic_load(&t->armed_ns);
 
-    /* The common case: a far deadline behind a nearer one costs one load. */
     while (deadline_ns < armed)
         if (atomic_compare_exchange_weak(&t->armed_ns, &armed, deadline_ns)) {
             loop_wake(t->loop);

@@ -6,11 +6,12 @@
 #ifndef TENREC_RUNTIME_LOOP_H
 #define TENREC_RUNTIME_LOOP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <tenrec/error.h>
 
 struct loop;
-struct loop_timer;
 typedef void loop_fn(void *arg);
 
 /* Starts the thread. errors: ENOMEM, EOS. */
@@ -29,10 +30,17 @@ void loop_call(struct loop *l, loop_fn *fn, void *arg);
 
 bool loop_is_me(const struct loop *l);
 
-/* A timer that can be armed many times: `fn` runs at the earliest deadline set.
- * loop_timer_arm may be called from any thread and is cheap when the new deadline is
- * not earlier than the armed one (the timer then fires early, and the function reads
- * the clock and arms it again). */
+/* A timer that can be armed many times, from any thread: `fn` runs at the earliest deadline set.
+ * Arming it for a later one than armed_ns does nothing: the timer fires early, and the function
+ * reads the clock and arms it again. */
+struct loop_timer {
+    struct loop *loop;
+    loop_fn *fn;
+    void *arg;
+    _Atomic uint64_t armed_ns; /* CLOCK_NEVER: not armed */
+    struct loop_timer *next;   /* guarded by loop->lock */
+};
+
 tenrec_status loop_timer_new(struct loop *l, loop_fn *fn, void *arg, struct loop_timer **ret,
                              tenrec_error *err);
 void loop_timer_arm(struct loop_timer *t, uint64_t deadline_ns);
