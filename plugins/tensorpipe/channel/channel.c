@@ -94,7 +94,6 @@ bool channel_next_frame(struct pipe *p, struct conn *c, size_t max, const unsign
                                e ? "connection lost" : "connection closed by the peer");
         if (n <= 0)
             return false;
-        conn_received(c, n);
     }
     if (frame == FRAME_TOO_BIG)
         p->services->failf(p, TENREC_EPROTOCOL, 0,

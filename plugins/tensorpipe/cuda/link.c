@@ -149,7 +149,6 @@ static bool read_more(struct pipe *p, struct iovec *lead, int n_lead)
                            e ? "connection lost" : "connection closed by the peer");
     if (n <= 0)
         return false;
-    conn_received(c, n);
     if (n_lead)
         p->link->in.got += (uint64_t)n < lead->iov_len ? (uint64_t)n : lead->iov_len;
     return true;

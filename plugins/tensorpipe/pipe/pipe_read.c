@@ -261,7 +261,6 @@ INLINE enum read_result read_once(struct pipe *p, bool wait, bool *ret_short)
             pipe_failf(p, TENREC_EPEER_LOST, 0, "connection closed by the peer");
         return READ_END;
     }
-    conn_received(c, n);
     if (r->n_lead)
         lead_filled(r, (size_t)n);
     return READ_SOME;

@@ -94,20 +94,6 @@ void conn_shrink(struct conn *c)
     }
 }
 
-ssize_t conn_write(struct conn *c, struct iovec *iov, unsigned n)
-{
-    ssize_t r;
-
-    /* Counted first: the peer may answer before the call returns. */
-    conn_count(&c->sends, 1);
-    r = c->stream->write(c, iov, n);
-    if (r < 0)
-        conn_count(&c->sends, (uint64_t)-1);
-    else
-        conn_count(&c->bytes_sent, (uint64_t)r);
-    return r;
-}
-
 void conn_let_wait(struct conn *c)
 {
     if (c->stream->let_wait)

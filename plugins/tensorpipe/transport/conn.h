@@ -103,15 +103,20 @@ static inline void conn_count(atomic_uint_fast64_t *counter, uint64_t n)
                           memory_order_relaxed);
 }
 
-/* `n` bytes were read. */
-static inline void conn_received(struct conn *c, ssize_t n)
-{
-    conn_count(&c->receives, 1);
-    conn_count(&c->bytes_received, (uint64_t)n);
-}
-
 /* Writes as c->stream does, and counts that. By the writer. */
-ssize_t conn_write(struct conn *c, struct iovec *iov, unsigned n);
+static inline ssize_t conn_write(struct conn *c, struct iovec *iov, unsigned n)
+{
+    ssize_t r;
+
+    /* Counted first: the peer may answer before the call returns. */
+    conn_count(&c->sends, 1);
+    r = c->stream->write(c, iov, n);
+    if (r < 0)
+        conn_count(&c->sends, (uint64_t)-1);
+    else
+        conn_count(&c->bytes_sent, (uint64_t)r);
+    return r;
+}
 
 /* Takes `fd`. NULL: out of memory, `fd` is closed. */
 struct conn *conn_new(struct endpoint *ep, const struct transport *transport,
@@ -145,6 +150,8 @@ static inline ssize_t conn_came(struct conn *c, ssize_t n, size_t asked, size_t 
     *ret_errno = 0;
     if (n == 0)
         return -1;
+    conn_count(&c->receives, 1);
+    conn_count(&c->bytes_received, (uint64_t)n);
     *ret_short = (size_t)n < asked;
     if ((size_t)n > lead_len)
         c->end += (size_t)n - lead_len;
