@@ -135,6 +135,12 @@ void pipe_flush(struct pipe *p)
 
 /* ---- small messages ---- */
 
+void bundle_tell(const struct bundle *b, const tenrec_error *why)
+{
+    for (unsigned i = 0; i < b->n_done; i++)
+        b->done[i].fn(b->done[i].arg, why);
+}
+
 /* The socket took `done` bytes of it, and then no more or an error: the rest
  * goes before all that was queued meanwhile. */
 static void bundle_rest(struct pipe *p, struct conn *c, const struct bundle *b, size_t done, int e)
@@ -166,9 +172,13 @@ static void bundle_rest(struct pipe *p, struct conn *c, const struct bundle *b, 
 bool pipe_take_writing(struct pipe *p)
 {
     struct conn *c = p->conn[CONN_DESCRIPTOR];
-    bool no = false;
 
-    return !atomic_load(&c->waiting) && atomic_compare_exchange_strong(&c->writing, &no, true);
+    if (atomic_load(&c->waiting) || !take_writing(c))
+        return false;
+    if (!atomic_load(&c->waiting) && pipe_state(p) == PIPE_ESTABLISHED)
+        return true;
+    atomic_store(&c->writing, false);
+    return false;
 }
 
 void pipe_give_writing(struct pipe *p)
@@ -202,20 +212,12 @@ void pipe_write_taken(struct pipe *p, const struct bundle *b)
 
 void pipe_write_bundle(struct pipe *p, const struct bundle *b)
 {
-    struct conn *c = p->conn[CONN_DESCRIPTOR];
-
-    if (!pipe_take_writing(p)) {
-        pipe_queue_bundle(p, b);
-        pipe_flush(p);
+    if (pipe_take_writing(p)) {
+        pipe_write_taken(p, b);
         return;
     }
-    if (atomic_load(&c->waiting) || pipe_state(p) != PIPE_ESTABLISHED) {
-        atomic_store(&c->writing, false);
-        pipe_queue_bundle(p, b);
-        pipe_flush(p);
-        return;
-    }
-    pipe_write_taken(p, b);
+    pipe_queue_bundle(p, b);
+    pipe_flush(p);
 }
 
 /* ---- events ---- */

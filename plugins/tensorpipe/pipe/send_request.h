@@ -104,10 +104,6 @@ static inline void told_init(struct told *t)
 /* `why` NULL: it is written. */
 void told_tell(struct pipe *p, struct told *t, const tenrec_error *why);
 
-static inline void bundle_tell(const struct bundle *b, const tenrec_error *why)
-{
-    for (unsigned i = 0; i < b->n_done; i++)
-        b->done[i].fn(b->done[i].arg, why);
-}
+void bundle_tell(const struct bundle *b, const tenrec_error *why);
 
 #endif
