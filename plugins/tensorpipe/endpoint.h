@@ -20,6 +20,7 @@ struct peer;
 struct pipe_owner;
 struct shm_watch;
 
+enum agent_state { AGENT_MADE, AGENT_STARTED, AGENT_STOPPING, AGENT_STOPPED };
 enum progress { PROGRESS_BUSY, PROGRESS_ADAPTIVE, PROGRESS_SLEEP };
 
 struct counters {
@@ -38,6 +39,8 @@ struct endpoint {
     const struct tenrec_host *host;
     const struct tp_options *options;
     const struct pipe_owner *owner;
+    atomic_int state;  /* enum agent_state */
+    atomic_uint polls; /* calls of poll so far, about */
     enum progress progress;
     bool one_cpu, many_cpus;
     bool learns_paths; /* of tensors within a host */
@@ -70,13 +73,5 @@ struct endpoint {
         if ((ep)->host->log_enabled((ep)->self, level))                                            \
             (ep)->host->log((ep)->self, level, __VA_ARGS__);                                       \
     } while (0)
-
-/* NULL when no member has that id. */
-static inline struct peer *endpoint_peer(const struct endpoint *ep, tenrec_peer id)
-{
-    return id >= 0 && id < ENDPOINT_PEERS
-               ? atomic_load_explicit(&ep->peers[id], memory_order_acquire)
-               : NULL;
-}
 
 #endif

@@ -334,7 +334,7 @@ void fake_host_start(struct fake_host *h, uint32_t kind)
         use_devices(h);
     add_members(h);
     fuzz_expect(listener_start(&a->listener, &err) == TENREC_OK);
-    atomic_store(&a->state, AGENT_STARTED);
+    atomic_store(&a->ep.state, AGENT_STARTED);
 }
 
 void fake_host_run(struct fake_host *h, unsigned rounds)

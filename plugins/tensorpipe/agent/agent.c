@@ -52,10 +52,10 @@ static tenrec_status op_start(struct tenrec_agent *self, const struct tenrec_mem
         st = listener_start(&a->listener, err);
     if (st)
         return st;
-    atomic_store(&a->state, AGENT_STARTED);
+    atomic_store(&a->ep.state, AGENT_STARTED);
     st = reactor_start(&a->ep.reactor, err);
     if (st)
-        atomic_store(&a->state, AGENT_MADE);
+        atomic_store(&a->ep.state, AGENT_MADE);
     return st;
 }
 
@@ -85,12 +85,12 @@ static void fail_pipes_from(struct agent *a, const struct peer *peer)
 static void op_member_left(struct tenrec_agent *self, tenrec_peer id)
 {
     struct agent *a = self->impl;
-    struct peer *peer = agent_peer(a, id);
+    struct peer *peer = peer_find(&a->ep, id);
 
     if (!peer)
         return;
     agent_enter(a);
-    peer_retire(peer, "it left the group");
+    peer_retire(&a->ep, peer, "it left the group");
     fail_pipes_from(a, peer);
     agent_leave(a);
 }
@@ -115,7 +115,7 @@ static void op_resume(struct tenrec_agent *self)
 static tenrec_status op_disconnect(struct tenrec_agent *self, tenrec_peer id, tenrec_error *err)
 {
     struct agent *a = self->impl;
-    struct peer *peer = agent_peer(a, id);
+    struct peer *peer = peer_find(&a->ep, id);
     struct pipe *p = NULL;
     unsigned side;
 
@@ -130,7 +130,7 @@ static tenrec_status op_disconnect(struct tenrec_agent *self, tenrec_peer id, te
             else
                 agent_call_loop(a, NULL);
         }
-        agent_leave_peer(a, peer, side);
+        peer_leave(&a->ep, peer, side);
     }
     return p ? TENREC_OK
              : tenrec_fail(err, TENREC_EPEER_UNKNOWN, "no connection to worker %d", (int)id);

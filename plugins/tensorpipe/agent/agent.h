@@ -25,14 +25,10 @@ enum count {
     COUNTS,
 };
 
-enum agent_state { AGENT_MADE, AGENT_STARTED, AGENT_STOPPING, AGENT_STOPPED };
-
 struct agent {
     struct endpoint ep;
-    atomic_int state;          /* enum agent_state */
     atomic_int peers_end;      /* above all ids that were ever in use */
     atomic_ullong descriptors; /* that were counted for this agent */
-    atomic_uint polls;         /* calls of poll so far, about */
 
     char address[TRANSPORT_TEXT_MAX + 16];
     char host_address[TRANSPORT_TEXT_MAX]; /* where to listen by default; "": loopback */
@@ -89,11 +85,6 @@ void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg);
 
 /* Replaces the member that had the id. errors: EINVAL, ENOMEM */
 tenrec_status agent_add_member(struct agent *a, const struct tenrec_member *m, tenrec_error *err);
-/* NULL when no member has that id. */
-static inline struct peer *agent_peer(struct agent *a, tenrec_peer id)
-{
-    return endpoint_peer(&a->ep, id);
-}
 
 /* Wakes threads that wait for the agent to become idle: sends are complete, or no thread is
  * inside. */

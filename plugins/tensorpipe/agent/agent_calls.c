@@ -17,7 +17,7 @@ void agent_told(struct agent *a)
 
 void agent_leave(struct agent *a)
 {
-    if (atomic_fetch_sub(&a->inside, 1) == 1 && atomic_load(&a->state) == AGENT_STOPPING)
+    if (atomic_fetch_sub(&a->inside, 1) == 1 && atomic_load(&a->ep.state) == AGENT_STOPPING)
         agent_told(a);
 }
 

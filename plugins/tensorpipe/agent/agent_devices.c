@@ -47,7 +47,7 @@ tenrec_status agent_use_devices(struct tenrec_agent *self, const struct tenrec_d
 
     if (st || !atomic_load(&a->cuda.n_devices))
         return st;
-    if (atomic_load(&a->state) == AGENT_MADE)
+    if (atomic_load(&a->ep.state) == AGENT_MADE)
         agent_offer_devices(a);
     else
         reactor_post(&a->ep.reactor, &a->offer_task);

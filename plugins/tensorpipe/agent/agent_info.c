@@ -145,7 +145,7 @@ static void push_peers(struct agent *a, struct pipe *const *v, tenrec_sink_fn *s
     for (int id = 0; id < atomic_load(&a->peers_end); id++) {
         const struct pipe *to = NULL;
 
-        if (!agent_peer(a, id))
+        if (!peer_find(&a->ep, id))
             continue;
         for (size_t i = 0; v && v[i]; i++)
             if (v[i]->outgoing && v[i]->to->id == id && pipe_state(v[i]) == PIPE_ESTABLISHED)

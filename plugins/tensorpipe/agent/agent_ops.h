@@ -11,14 +11,7 @@ void agent_enter(struct agent *a);
 void agent_leave(struct agent *a);
 static inline bool agent_runs(struct agent *a)
 {
-    return atomic_load(&a->state) == AGENT_STARTED;
-}
-
-/* After peer_enter, which is cheaper and serves the same. */
-static inline void agent_leave_peer(struct agent *a, struct peer *peer, unsigned side)
-{
-    if (peer_leave(peer, side) && __builtin_expect(atomic_load(&a->state) != AGENT_STARTED, 0))
-        agent_told(a);
+    return atomic_load(&a->ep.state) == AGENT_STARTED;
 }
 
 /* Runs fn (or nothing) on the loop thread, after all that was posted before,

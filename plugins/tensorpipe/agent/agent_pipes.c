@@ -90,7 +90,7 @@ static void agent_tell_lost(struct endpoint *ep, struct pipe *p)
 {
     const struct peer *peer = p->to ? p->to : atomic_load(&p->caller);
 
-    if (!peer || endpoint_peer(ep, peer->id) != peer || atomic_load(&peer->left) ||
+    if (!peer || peer_find(ep, peer->id) != peer || atomic_load(&peer->left) ||
         (!p->to && peer->callers > 0))
         return;
     if (p->to)
@@ -110,7 +110,7 @@ static void agent_leave_pipe(struct endpoint *ep, struct pipe *p)
         peer_forget(p->to, p);
     if (p->counted)
         atomic_load(&p->caller)->callers--;
-    if (p->was_established && atomic_load(&a->state) == AGENT_STARTED)
+    if (p->was_established && atomic_load(&a->ep.state) == AGENT_STARTED)
         agent_tell_lost(ep, p);
 }
 
@@ -200,6 +200,6 @@ tenrec_status agent_add_member(struct agent *a, const struct tenrec_member *m, t
     peer->before = before;
     atomic_store(&a->ep.peers[m->id], peer);
     if (before)
-        peer_retire(before, "another worker took its place");
+        peer_retire(&a->ep, before, "another worker took its place");
     return TENREC_OK;
 }

@@ -4,55 +4,10 @@
 #include "agent/agent_ops.h"
 #include "pipe/pipe.h"
 
-static const char no_member[] = "no member of the group has that id";
-static const char not_running[] = "this worker does not run";
-
-static void agent_send_failed(struct tenrec_msg *msg, struct tenrec_done done, tenrec_status code,
-                              const char *text, tenrec_peer to)
-{
-    tenrec_error err;
-
-    tenrec_fail(&err, code, "worker %d: %s", (int)to, text);
-    err.worker = to;
-    if (done.fn)
-        done.fn(done.arg, &err);
-    msg->release(msg);
-}
-
-static void agent_send_request(struct agent *a, tenrec_peer to, struct tenrec_msg *msg,
-                               struct tenrec_done done)
-{
-    struct peer *peer = endpoint_peer(&a->ep, to);
-    struct pipe *p = batch_reading();
-    unsigned side;
-
-    /* The next request from the callback of an answer: that pipe lives,
-     * as shutdown waits for threads that deliver for this agent. */
-    if (p && p->outgoing && p->to == peer && p->ep == &a->ep && pipe_state(p) == PIPE_ESTABLISHED &&
-        agent_runs(a)) {
-        pipe_send(p, msg, done);
-        return;
-    }
-    if (!peer) {
-        agent_send_failed(msg, done, TENREC_EPEER_UNKNOWN, no_member, to);
-        return;
-    }
-    side = peer_enter(peer);
-    p = atomic_load(&peer->out);
-    if (atomic_load(&a->state) != AGENT_STARTED)
-        agent_send_failed(msg, done, TENREC_ESHUTDOWN, not_running, to);
-    else if (atomic_load_explicit(&peer->left, memory_order_relaxed))
-        agent_send_failed(msg, done, TENREC_EPEER_UNKNOWN, no_member, to);
-    else if ((p && atomic_load(&p->state) != PIPE_BROKEN) || (p = peer_connect(&a->ep, peer)))
-        pipe_send(p, msg, done);
-    else
-        agent_send_failed(msg, done, TENREC_ENOMEM, "no memory for a connection", to);
-    agent_leave_peer(a, peer, side);
-}
-
 static void agent_send_answer(struct agent *a, struct tenrec_msg *msg, struct tenrec_done done)
 {
-    struct pipe *p = batch_reading();
+    struct pipe *p = batch_now ? batch_now->reading : NULL;
+    tenrec_error err;
 
     /* From an inline handler: the pipe that is being read. */
     if (p && p->ep == &a->ep && p->route.generation == msg->route.generation && agent_runs(a)) {
@@ -60,15 +15,16 @@ static void agent_send_answer(struct agent *a, struct tenrec_msg *msg, struct te
         return;
     }
     agent_enter(a);
-    if (atomic_load(&a->state) != AGENT_STARTED) {
-        agent_send_failed(msg, done, TENREC_ESHUTDOWN, not_running, TENREC_ANONYMOUS);
+    if (atomic_load(&a->ep.state) != AGENT_STARTED) {
+        tenrec_fail(&err, TENREC_ESHUTDOWN, "this worker does not run");
+        pipe_refuse(msg, done, &err);
     } else if ((p = agent_find_pipe(a, msg->route))) {
         pipe_send(p, msg, done);
         pipe_unref(p);
     } else {
         counter_add(&a->ep.count.answers_dropped, 1);
-        tenrec_done_fail(done, TENREC_EPEER_LOST, "the caller's connection is gone");
-        msg->release(msg);
+        tenrec_fail(&err, TENREC_EPEER_LOST, "the caller's connection is gone");
+        pipe_refuse(msg, done, &err);
     }
     agent_leave(a);
 }
@@ -81,28 +37,14 @@ void agent_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *ms
     if (msg->route.generation)
         agent_send_answer(a, msg, done);
     else
-        agent_send_request(a, to, msg, done);
+        peer_send(&a->ep, to, msg, done);
 }
 
 tenrec_status agent_poll(struct tenrec_agent *self, tenrec_peer id, const struct tenrec_wait *wait)
 {
     struct agent *a = self->impl;
-    struct peer *peer = endpoint_peer(&a->ep, id);
-    tenrec_status st = TENREC_EUNSUPPORTED;
-    struct pipe *p;
-    unsigned side;
 
-    if (!peer || reactor_is_me(&a->ep.reactor))
-        return st;
-    side = peer_enter(peer);
-    p = atomic_load(&peer->out);
-    if (p && atomic_load(&a->state) == AGENT_STARTED) {
-        atomic_store_explicit(&a->polls, atomic_load_explicit(&a->polls, memory_order_relaxed) + 1,
-                              memory_order_relaxed);
-        st = pipe_poll(p, wait);
-    }
-    agent_leave_peer(a, peer, side);
-    return st;
+    return peer_poll(&a->ep, id, wait);
 }
 
 /* A guest leaves when its wait is over, or the agent stops. */
@@ -161,11 +103,11 @@ bool agent_maps(struct tenrec_agent *self, tenrec_peer id, struct tenrec_route r
         if (p)
             pipe_unref(p);
         agent_leave(a);
-    } else if ((peer = agent_peer(a, id))) {
+    } else if ((peer = peer_find(&a->ep, id))) {
         const unsigned side = peer_enter(peer);
         p = peer_out(peer);
         maps = p && pipe_maps(p);
-        agent_leave_peer(a, peer, side);
+        peer_leave(&a->ep, peer, side);
     } else {
         maps = false;
     }

@@ -132,7 +132,7 @@ static bool spin_disturbed(struct agent *a)
 /* Some spin now, or did a moment ago. */
 static bool callers_spin(struct agent *a)
 {
-    unsigned polls = atomic_load_explicit(&a->polls, memory_order_relaxed), seen = a->polls_seen;
+    unsigned polls = atomic_load_explicit(&a->ep.polls, memory_order_relaxed), seen = a->polls_seen;
 
     a->polls_seen = polls;
     return polls != seen || atomic_load_explicit(&a->ep.spinners, memory_order_relaxed) > 0;

@@ -107,7 +107,7 @@ void agent_shutdown(struct tenrec_agent *self)
     struct agent *a = self->impl;
     int started = AGENT_STARTED;
 
-    if (!atomic_compare_exchange_strong(&a->state, &started, AGENT_STOPPING))
+    if (!atomic_compare_exchange_strong(&a->ep.state, &started, AGENT_STOPPING))
         return;
     agent_call_loop(a, stop_on_loop);
     pthread_mutex_lock(&a->idle_lock);
@@ -120,7 +120,7 @@ void agent_shutdown(struct tenrec_agent *self)
     agent_call_loop(a, stop_on_loop);
     agent_call_loop(a, stop_devices);
     reactor_stop(&a->ep.reactor);
-    atomic_store(&a->state, AGENT_STOPPED);
+    atomic_store(&a->ep.state, AGENT_STOPPED);
 }
 
 static void free_peers(struct agent *a)

@@ -28,7 +28,7 @@ static void poll_reclaim_run(struct reactor_task *t)
 {
     struct agent *a = CONTAINER(t, struct agent, ep.reclaim);
 
-    if (!a->poll_reclaim_timer.prev && atomic_load(&a->state) == AGENT_STARTED)
+    if (!a->poll_reclaim_timer.prev && atomic_load(&a->ep.state) == AGENT_STARTED)
         reactor_arm(&a->ep.reactor, &a->poll_reclaim_timer, now_ns() + QUIET_PERIOD_NS);
 }
 

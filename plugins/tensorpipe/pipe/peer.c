@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipe/peer.h"
 #include "pipe/pipe.h"
+#include "pipe/pipe_owner.h"
 
 #include <stdlib.h>
+
+static const char no_member[] = "no member of the group has that id";
 
 struct peer *peer_new(const struct tenrec_member *m)
 {
@@ -88,6 +91,33 @@ void peer_forget(struct peer *peer, struct pipe *p)
     pthread_mutex_unlock(&peer->lock);
 }
 
+struct peer *peer_find(const struct endpoint *ep, tenrec_peer id)
+{
+    return id >= 0 && id < ENDPOINT_PEERS
+               ? atomic_load_explicit(&ep->peers[id], memory_order_acquire)
+               : NULL;
+}
+
+unsigned peer_enter(struct peer *peer)
+{
+    unsigned side = atomic_load_explicit(&peer->side, memory_order_relaxed);
+
+    /* Before any look at `out` and at the agent's state. */
+    atomic_fetch_add(&peer->users[side], 1);
+    return side;
+}
+
+void peer_leave(struct endpoint *ep, struct peer *peer, unsigned side)
+{
+    if (atomic_fetch_sub(&peer->users[side], 1) != 1)
+        return;
+    if (__builtin_expect(atomic_load(&peer->old) != NULL, 0))
+        peer_drop_old(peer);
+    /* A shutdown may wait until this side is empty. */
+    if (__builtin_expect(atomic_load(&ep->state) != AGENT_STARTED, 0))
+        ep->owner->told(ep);
+}
+
 /* Returns true if the pipe was never established: a caller that saw it fail may retry
  * before the loop thread has removed it. (The core must first hear of the loss of an
  * established pipe.) */
@@ -96,7 +126,7 @@ static bool came_to_nothing(struct pipe *p)
     return pipe_state(p) == PIPE_BROKEN && !p->was_established;
 }
 
-struct pipe *peer_connect(struct endpoint *ep, struct peer *peer)
+static struct pipe *peer_connect(struct endpoint *ep, struct peer *peer)
 {
     struct pipe *p;
 
@@ -114,7 +144,68 @@ struct pipe *peer_connect(struct endpoint *ep, struct peer *peer)
     return p;
 }
 
-void peer_retire(struct peer *peer, const char *why)
+static void peer_refuse(tenrec_peer to, struct tenrec_msg *msg, struct tenrec_done done,
+                        tenrec_status code, const char *text)
+{
+    tenrec_error err;
+
+    tenrec_fail(&err, code, "worker %d: %s", (int)to, text);
+    err.worker = to;
+    pipe_refuse(msg, done, &err);
+}
+
+void peer_send(struct endpoint *ep, tenrec_peer to, struct tenrec_msg *msg, struct tenrec_done done)
+{
+    struct peer *peer = peer_find(ep, to);
+    struct pipe *p = batch_now ? batch_now->reading : NULL;
+    unsigned side;
+
+    /* The next request from the callback of an answer: that pipe lives, as shutdown waits for
+     * threads that deliver for this agent. */
+    if (p && p->outgoing && p->to == peer && p->ep == ep && pipe_state(p) == PIPE_ESTABLISHED &&
+        atomic_load(&ep->state) == AGENT_STARTED) {
+        pipe_send(p, msg, done);
+        return;
+    }
+    if (!peer) {
+        peer_refuse(to, msg, done, TENREC_EPEER_UNKNOWN, no_member);
+        return;
+    }
+    side = peer_enter(peer);
+    p = atomic_load(&peer->out);
+    if (atomic_load(&ep->state) != AGENT_STARTED)
+        peer_refuse(to, msg, done, TENREC_ESHUTDOWN, "this worker does not run");
+    else if (atomic_load_explicit(&peer->left, memory_order_relaxed))
+        peer_refuse(to, msg, done, TENREC_EPEER_UNKNOWN, no_member);
+    else if ((p && atomic_load(&p->state) != PIPE_BROKEN) || (p = peer_connect(ep, peer)))
+        pipe_send(p, msg, done);
+    else
+        peer_refuse(to, msg, done, TENREC_ENOMEM, "no memory for a connection");
+    peer_leave(ep, peer, side);
+}
+
+tenrec_status peer_poll(struct endpoint *ep, tenrec_peer from, const struct tenrec_wait *wait)
+{
+    struct peer *peer = peer_find(ep, from);
+    tenrec_status st = TENREC_EUNSUPPORTED;
+    struct pipe *p;
+    unsigned side;
+
+    if (!peer || reactor_is_me(&ep->reactor))
+        return st;
+    side = peer_enter(peer);
+    p = atomic_load(&peer->out);
+    if (p && atomic_load(&ep->state) == AGENT_STARTED) {
+        atomic_store_explicit(&ep->polls,
+                              atomic_load_explicit(&ep->polls, memory_order_relaxed) + 1,
+                              memory_order_relaxed);
+        st = pipe_poll(p, wait);
+    }
+    peer_leave(ep, peer, side);
+    return st;
+}
+
+void peer_retire(struct endpoint *ep, struct peer *peer, const char *why)
 {
     struct pipe *p;
     unsigned side;
@@ -124,5 +215,5 @@ void peer_retire(struct peer *peer, const char *why)
     p = peer_out(peer);
     if (p)
         pipe_failf(p, TENREC_EPEER_LOST, 0, "%s", why);
-    peer_leave(peer, side);
+    peer_leave(ep, peer, side);
 }

@@ -37,28 +37,22 @@ struct peer {
 struct peer *peer_new(const struct tenrec_member *m);
 void peer_free(struct peer *peer); /* with all that had the id before */
 
-/* Returns what peer_leave is to be told. */
-static inline unsigned peer_enter(struct peer *peer)
-{
-    unsigned side = atomic_load_explicit(&peer->side, memory_order_relaxed);
+/* Returns the member of that id, or NULL. */
+struct peer *peer_find(const struct endpoint *ep, tenrec_peer id);
 
-    /* Before any look at `out` and at the agent's state. */
-    atomic_fetch_add(&peer->users[side], 1);
-    return side;
-}
+/* Returns the side for peer_leave. */
+unsigned peer_enter(struct peer *peer);
+void peer_leave(struct endpoint *ep, struct peer *peer, unsigned side);
+
+/* Sends a request, through a new pipe if there is none. Takes msg, and calls `done` once. */
+void peer_send(struct endpoint *ep, tenrec_peer to, struct tenrec_msg *msg,
+               struct tenrec_done done);
+
+/* Polls for an answer, as the operation of an agent. */
+tenrec_status peer_poll(struct endpoint *ep, tenrec_peer from, const struct tenrec_wait *wait);
 
 /* Releases removed pipes that are not in use any more. */
 void peer_drop_old(struct peer *peer);
-
-/* Returns true if this side is empty now: a shutdown may wait for that. */
-static inline bool peer_leave(struct peer *peer, unsigned side)
-{
-    if (atomic_fetch_sub(&peer->users[side], 1) != 1)
-        return false;
-    if (__builtin_expect(atomic_load(&peer->old) != NULL, 0))
-        peer_drop_old(peer);
-    return true;
-}
 
 static inline bool peer_in_use(struct peer *peer)
 {
@@ -71,13 +65,10 @@ static inline struct pipe *peer_out(struct peer *peer)
     return atomic_load(&peer->out);
 }
 
-/* The same, but makes one. NULL: out of memory, or the peer has left. */
-struct pipe *peer_connect(struct endpoint *ep, struct peer *peer);
-
 /* Takes `p` out, if it is the peer's: the next send connects anew. */
 void peer_forget(struct peer *peer, struct pipe *p);
 
 /* Nothing is sent there any more. */
-void peer_retire(struct peer *peer, const char *why);
+void peer_retire(struct endpoint *ep, struct peer *peer, const char *why);
 
 #endif

@@ -420,9 +420,8 @@ void batch_begin(struct batch *b, struct pipe *reading);
 void batch_end(struct batch *b);
 /* For a thread that is about to wait in the middle of a delivery. */
 void batch_flush_all(void);
-bool batch_running(void);
-/* The pipe whose messages this thread is delivering; NULL. */
-struct pipe *batch_reading(void);
+/* Of this thread; NULL: it does not deliver. */
+extern _Thread_local struct batch *batch_now __attribute__((tls_model("initial-exec")));
 
 /* pipe_pending.c */
 

@@ -54,7 +54,7 @@ void pipe_count_caller(struct pipe *p)
 
 bool pipe_recognise(struct pipe *p)
 {
-    struct peer *peer = endpoint_peer(p->ep, p->claimed);
+    struct peer *peer = peer_find(p->ep, p->claimed);
 
     if (!peer || !is_that(p, peer) || atomic_load(&peer->left))
         return false;

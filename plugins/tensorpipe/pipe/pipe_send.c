@@ -23,7 +23,7 @@
 
 /* ---- batches ---- */
 
-static _Thread_local struct batch *batch_now __attribute__((tls_model("initial-exec")));
+_Thread_local struct batch *batch_now;
 
 static void bundle_clear(struct bundle *b)
 {
@@ -83,16 +83,6 @@ void batch_flush_all(void)
 {
     for (struct batch *b = batch_now; b; b = b->outer)
         batch_flush(b);
-}
-
-bool batch_running(void)
-{
-    return batch_now != NULL;
-}
-
-struct pipe *batch_reading(void)
-{
-    return batch_now ? batch_now->reading : NULL;
 }
 
 /* Returns false without a batch, or if it has no room for another pipe. */
@@ -179,11 +169,9 @@ static tenrec_status message_check(const struct pipe *p, const struct tenrec_msg
     return TENREC_OK;
 }
 
-static void bundle_add(struct bundle *b, const struct tenrec_msg *msg, size_t need,
-                       struct tenrec_done done)
+static void bundle_add(struct bundle *b, const struct tenrec_msg *msg, struct tenrec_done done)
 {
-    plain_write(b->buf + b->len, msg->type, msg->id, msg->payload, msg->payload_len);
-    b->len += need;
+    b->len += plain_write(b->buf + b->len, msg->type, msg->id, msg->payload, msg->payload_len);
     b->n_messages++;
     if (done.fn)
         b->done[b->n_done++] = done;
@@ -208,7 +196,7 @@ static tenrec_status await_room(struct pipe *p, const struct tenrec_msg *msg, ui
     int e = 0;
 
     if (!has_room(p, msg, charge) &&
-        (!(msg->flags & TENREC_MSG_MAY_WAIT) || batch_running() || reactor_is_me(&p->ep->reactor)))
+        (!(msg->flags & TENREC_MSG_MAY_WAIT) || batch_now || reactor_is_me(&p->ep->reactor)))
         return tenrec_fail(err, TENREC_EAGAIN,
                            "%llu bytes to worker \"%s\" are queued; max_queued_bytes is %llu",
                            (unsigned long long)atomic_load(&p->queued), p->to->name,
@@ -336,13 +324,12 @@ static void batch_reserve(struct batch *b, struct pipe *p, size_t need)
 }
 
 /* On a pipe that this thread is not delivering from. */
-static void send_one(struct pipe *p, const struct tenrec_msg *msg, size_t need,
-                     struct tenrec_done done)
+static void send_one(struct pipe *p, const struct tenrec_msg *msg, struct tenrec_done done)
 {
     struct bundle one;
 
     one.len = one.n_done = one.n_messages = 0;
-    bundle_add(&one, msg, need, done);
+    bundle_add(&one, msg, done);
     if (batch_now && atomic_load_explicit(&p->queued, memory_order_relaxed) < QUEUE_MAX &&
         batch_add(p))
         pipe_queue_bundle(p, &one);
@@ -433,7 +420,7 @@ __attribute__((noinline)) static void send_any(struct pipe *p, struct tenrec_msg
 void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done)
 {
     const bool asks = p->outgoing && message_wants_answer(msg);
-    const size_t need = plain_len(msg->payload_len);
+    const size_t need = (size_t)msg->payload_len + PLAIN_FRAMES_MAX;
     struct batch *b = batch_now;
     tenrec_error err;
 
@@ -449,13 +436,13 @@ void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done)
     if (b && b->reading == p) {
         batch_reserve(b, p, need);
         b->asked += asks;
-        bundle_add(&b->bundle, msg, need, done);
+        bundle_add(&b->bundle, msg, done);
         if (is_last_answer(p))
             write_own(b);
     } else {
         if (asks)
             note_request(p, msg);
-        send_one(p, msg, need, done);
+        send_one(p, msg, done);
     }
     msg->release(msg);
 }

@@ -30,14 +30,17 @@ static const unsigned char list[] = "\x2f\0\0\0\0\0\0\0"
 /* Bytes from the type to the payload. */
 #define BODIES (4 + FRAME + 8 + FRAME)
 
+_Static_assert(sizeof head + 5 + sizeof tail + BODIES + LIST_LEN <= PLAIN_FRAMES_MAX,
+               "the longest frames");
+
 size_t plain_len(uint64_t payload_len)
 {
     return sizeof head + nop_uint_len(payload_len) + sizeof tail + BODIES + (size_t)payload_len +
            LIST_LEN;
 }
 
-void plain_write(unsigned char *to, int32_t type, int64_t id, const void *payload,
-                 uint64_t payload_len)
+size_t plain_write(unsigned char *to, int32_t type, int64_t id, const void *payload,
+                   uint64_t payload_len)
 {
     unsigned char *at = to + sizeof head;
 
@@ -54,6 +57,7 @@ void plain_write(unsigned char *to, int32_t type, int64_t id, const void *payloa
     if (payload_len)
         memcpy(at, payload, (size_t)payload_len);
     memcpy(at + payload_len, list, LIST_LEN);
+    return (size_t)(at - to) + (size_t)payload_len + LIST_LEN;
 }
 
 bool plain_read(const unsigned char *data, size_t len, struct plain *ret)

@@ -36,24 +36,25 @@ ssize_t __wrap_getrandom(void *ret, size_t len, unsigned flags)
 static struct pipe *pipe_of(struct rig *r)
 {
     struct agent *a = r->n[0].agent.impl;
-    struct peer *peer = agent_peer(a, 1);
+    struct peer *peer = peer_find(&a->ep, 1);
     const unsigned side = peer_enter(peer);
     struct pipe *p = peer_out(peer);
 
     assert_non_null(p);
     pipe_ref(p);
-    peer_leave(peer, side);
+    peer_leave(&a->ep, peer, side);
     return p;
 }
 
 /* Returns true if calls of the first side still work. */
 static bool is_in_use(struct rig *r, const struct pipe *p)
 {
-    struct peer *peer = agent_peer(r->n[0].agent.impl, 1);
+    struct agent *a = r->n[0].agent.impl;
+    struct peer *peer = peer_find(&a->ep, 1);
     const unsigned side = peer_enter(peer);
     const bool is = peer_out(peer) == p;
 
-    peer_leave(peer, side);
+    peer_leave(&a->ep, peer, side);
     return is;
 }
 
