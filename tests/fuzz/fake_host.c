@@ -329,7 +329,7 @@ void fake_host_start(struct fake_host *h, uint32_t kind)
     h->agent.host = &h->host;
     fuzz_expect(agent_new(&in, &h->agent, &err) == TENREC_OK);
     a = fake_host_agent(h);
-    reactor_set_mine(&a->ep.reactor);
+    reactor_mine = &a->ep.reactor;
     if (kind & FAKE_HAS_DEVICES)
         use_devices(h);
     add_members(h);
@@ -372,9 +372,9 @@ static bool poll_done(void *arg)
         return true;
     p->left--;
     /* What happens meanwhile happens on the loop thread. */
-    reactor_set_mine(p->reactor);
+    reactor_mine = p->reactor;
     p->between(p->arg);
-    reactor_set_mine(NULL);
+    reactor_mine = NULL;
     return false;
 }
 
@@ -388,9 +388,9 @@ void fake_host_poll(struct fake_host *h, tenrec_peer peer, unsigned times,
                                    .done = poll_done,
                                    .arg = &p };
 
-    reactor_set_mine(NULL);
+    reactor_mine = NULL;
     h->agent.ops->poll(&h->agent, peer, &w);
-    reactor_set_mine(&fake_host_agent(h)->ep.reactor);
+    reactor_mine = &fake_host_agent(h)->ep.reactor;
 }
 
 void fake_host_finish(struct fake_host *h)
@@ -406,7 +406,7 @@ void fake_host_finish(struct fake_host *h)
     h->agent.ops->shutdown(&h->agent);
     while (atomic_load(&a->ep.reactor.waiting))
         reactor_round(&a->ep.reactor, 0);
-    reactor_set_mine(NULL);
+    reactor_mine = NULL;
     h->agent.ops->destroy(&h->agent);
     fuzz_expect(h->told == h->sent && h->sharings == 0);
     fuzz_expect(budget_held() == 0);

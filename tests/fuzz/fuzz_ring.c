@@ -250,7 +250,7 @@ static void fuzz_stream(struct fuzz_input *in)
 
     fuzz_expect(ep && reactor_init(&ep->reactor, NULL) == TENREC_OK);
     ep->host = &host;
-    reactor_set_mine(&ep->reactor);
+    reactor_mine = &ep->reactor;
     fuzz_expect(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
     c = stream_ring_conn(ep, &transport_ring, pair[0], &from);
     fuzz_expect(c != NULL);
@@ -273,7 +273,7 @@ static void fuzz_stream(struct fuzz_input *in)
         reactor_round(&ep->reactor, 0);
     ring_end_close(&peer);
     close(pair[1]);
-    reactor_set_mine(NULL);
+    reactor_mine = NULL;
     reactor_finish(&ep->reactor);
     free(ep);
 }

@@ -125,7 +125,7 @@ static tenrec_status op_disconnect(struct tenrec_agent *self, tenrec_peer id, te
         if (p) {
             pipe_failf(p, TENREC_EPEER_LOST, 0, "disconnected on request");
             /* The next send shall find a new connection. */
-            if (reactor_is_me(&a->ep.reactor))
+            if (reactor_mine == &a->ep.reactor)
                 pipe_teardown(p);
             else
                 agent_call_loop(a, NULL);

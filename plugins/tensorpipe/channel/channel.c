@@ -59,7 +59,7 @@ enum part channel_pull(struct pipe *p, const struct cma_peer *peer, uint64_t fro
 {
     struct reading *r = &p->read;
     const uint64_t len = r->in[r->tensor].len;
-    const bool shares = reactor_is_me(&p->ep->reactor);
+    const bool shares = reactor_mine == &p->ep->reactor;
     unsigned char *to = channel_target(p);
 
     while (to && r->got < len) {

@@ -82,7 +82,7 @@ void link_hand_over(struct pipe *p, struct arriving *in, struct tenrec_msg *msg,
     in->next = p->device_handed;
     p->device_handed = in;
     pthread_mutex_unlock(&p->lock);
-    if (reactor_is_me(&p->ep->reactor) && p->link)
+    if (reactor_mine == &p->ep->reactor && p->link)
         link_run(p);
     else
         p->services->post(p, &p->device_task);

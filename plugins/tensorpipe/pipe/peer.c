@@ -191,7 +191,7 @@ tenrec_status peer_poll(struct endpoint *ep, tenrec_peer from, const struct tenr
     struct pipe *p;
     unsigned side;
 
-    if (!peer || reactor_is_me(&ep->reactor))
+    if (!peer || reactor_mine == &ep->reactor)
         return st;
     side = peer_enter(peer);
     p = atomic_load(&peer->out);

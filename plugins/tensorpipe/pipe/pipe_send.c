@@ -196,7 +196,7 @@ static tenrec_status await_room(struct pipe *p, const struct tenrec_msg *msg, ui
     int e = 0;
 
     if (!has_room(p, msg, charge) &&
-        (!(msg->flags & TENREC_MSG_MAY_WAIT) || batch_now || reactor_is_me(&p->ep->reactor)))
+        (!(msg->flags & TENREC_MSG_MAY_WAIT) || batch_now || reactor_mine == &p->ep->reactor))
         return tenrec_fail(err, TENREC_EAGAIN,
                            "%llu bytes to worker \"%s\" are queued; max_queued_bytes is %llu",
                            (unsigned long long)atomic_load(&p->queued), p->to->name,

@@ -113,9 +113,9 @@ void reactor_let_guest(struct reactor *r)
     pthread_mutex_unlock(&g->lock);
     if (!given)
         return;
-    reactor_set_mine(NULL);
+    reactor_mine = NULL;
     guests_stand_by(r);
-    reactor_set_mine(r);
+    reactor_mine = r;
 }
 
 /* ---- the guest ---- */
@@ -174,9 +174,9 @@ tenrec_status reactor_lead(struct reactor *r, const struct tenrec_wait *w)
     struct reactor_source *wake = &r->guests.wake;
     uint64_t ns;
 
-    if (reactor_is_me(r) || !guest_enter(r))
+    if (reactor_mine == r || !guest_enter(r))
         return TENREC_EUNSUPPORTED;
-    reactor_set_mine(r);
+    reactor_mine = r;
     *wake = (struct reactor_source){ w->wake_fd, reactor_read_away };
     if (w->wake_fd >= 0)
         reactor_watch(r, wake, EPOLLIN);
@@ -186,7 +186,7 @@ tenrec_status reactor_lead(struct reactor *r, const struct tenrec_wait *w)
     r->guests.wait = NULL;
     if (w->wake_fd >= 0)
         reactor_unwatch(r, wake);
-    reactor_set_mine(NULL);
+    reactor_mine = NULL;
     guest_leave(r);
     return TENREC_OK;
 }

@@ -29,7 +29,7 @@
 #endif
 #endif
 
-static _Thread_local const struct reactor *mine; /* whose loop this thread is */
+_Thread_local const struct reactor *reactor_mine;
 
 uint64_t now_ns(void)
 {
@@ -74,16 +74,6 @@ err_fds:
     if (r->wake_fd >= 0)
         close(r->wake_fd);
     return tenrec_fail_errno(err, TENREC_EOS, e, "cannot make the event loop");
-}
-
-bool reactor_is_me(const struct reactor *r)
-{
-    return mine == r;
-}
-
-void reactor_set_mine(const struct reactor *r)
-{
-    mine = r;
 }
 
 /* A loop that is about to sleep sets `asleep` before it checks `waiting` once more; a
@@ -353,7 +343,7 @@ static void *loop_main(void *arg)
 {
     struct reactor *r = arg;
 
-    mine = r;
+    reactor_mine = r;
     pthread_setname_np(pthread_self(), "tensorpipe");
     while (!atomic_load(&r->stop)) {
         reactor_round(r, REACTOR_FOREVER);

@@ -102,7 +102,9 @@ tenrec_status reactor_start(struct reactor *r, tenrec_error *err);
 /* Joins the thread. What is posted until then has run. */
 void reactor_stop(struct reactor *r);
 void reactor_finish(struct reactor *r);
-bool reactor_is_me(const struct reactor *r);
+
+/* The reactor whose loop this thread runs; NULL: none. Only reactor/ changes it. */
+extern _Thread_local const struct reactor *reactor_mine __attribute__((tls_model("initial-exec")));
 
 /* Returns false if `t` was posted already and has not run yet. */
 bool reactor_post(struct reactor *r, struct reactor_task *t);

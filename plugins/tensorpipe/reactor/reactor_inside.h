@@ -6,9 +6,6 @@
 
 #include "reactor/reactor.h"
 
-/* This thread is the loop thread from here on, or no longer. */
-void reactor_set_mine(const struct reactor *r);
-
 /* Sleeps for up to `ns` until an event, and handles all events and tasks. */
 void reactor_round(struct reactor *r, uint64_t ns);
 

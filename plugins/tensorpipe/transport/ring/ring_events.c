@@ -103,7 +103,7 @@ int ring_events_hear(struct conn *c, enum conn_hears what)
     }
     /* Bytes that were reported and not read are reported again. */
     atomic_store(&m->seen, atomic_load(&m->got));
-    if (reactor_is_me(&c->ep->reactor)) {
+    if (reactor_mine == &c->ep->reactor) {
         reactor_look_add(&c->ep->reactor, &m->look);
         return 0;
     }

@@ -39,7 +39,7 @@ void shm_watch_remove(struct shm_watch *w, struct shm_medium *m)
 
 void shm_watch_wake(struct endpoint *ep)
 {
-    if (!reactor_is_me(&ep->reactor))
+    if (reactor_mine != &ep->reactor)
         reactor_post(&ep->reactor, &ep->shm->look_task);
 }
 
