@@ -86,21 +86,54 @@ static tenrec_status link_make(struct link *l, const struct chain_layer *layer,
     return st;
 }
 
+static void send_refused(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
+                         struct tenrec_done done)
+{
+    (void)self;
+    (void)to;
+    msg->release(msg);
+    tenrec_done_fail(done, TENREC_ESHUTDOWN, "this worker is not running");
+}
+
+static tenrec_status poll_refused(struct tenrec_agent *self, tenrec_peer peer,
+                                  const struct tenrec_wait *wait)
+{
+    (void)self;
+    (void)peer;
+    (void)wait;
+    return TENREC_EUNSUPPORTED;
+}
+
+static void chain_enter(struct chain *c, enum chain_state state)
+{
+    atomic_store(&c->state, state);
+    atomic_store(&c->port.send, state == CHAIN_UP ? c->send : send_refused);
+    atomic_store(&c->port.poll, state == CHAIN_UP ? c->poll : poll_refused);
+}
+
+const struct chain_port *chain_port(struct chain *c)
+{
+    return &c->port;
+}
+
 /* Resolves the next agent for each op of the fast path. */
 static void links_connect(struct chain *c)
 {
+    struct chain_port *port = &c->port;
+
+    c->poll = poll_refused;
     for (size_t i = c->n; i-- > 0;) {
         struct link *l = &c->link[i];
         struct tenrec_agent *a = &l->agent;
         l->inner_send = c->send;
-        l->inner_sender = c->sender;
+        l->inner_sender = port->sender;
         if (TENREC_HAS(a->ops, send)) {
             c->send = a->ops->send;
-            c->sender = a;
+            port->sender = a;
         }
         if (TENREC_HAS(a->ops, poll)) {
             c->poll = a->ops->poll;
-            c->poller = a;
+            port->poller = a;
         }
     }
     for (size_t i = 1; i < c->n; i++) {
@@ -109,6 +142,7 @@ static void links_connect(struct chain *c)
         l->outer_deliver = has ? outer->agent.ops->deliver : outer->outer_deliver;
         l->outer_deliverer = has ? &outer->agent : outer->outer_deliverer;
     }
+    chain_enter(c, CHAIN_NEW);
 }
 
 tenrec_status chain_open(const struct chain_layer *layer, size_t n, const struct chain_identity *id,
@@ -204,12 +238,12 @@ tenrec_status chain_start(struct chain *c, const struct tenrec_member *member, u
         st = tenrec_fail(err, TENREC_EINVAL, "a chain is started once only");
     } else {
         /* Up before `start` returns: a peer may call already and expect an answer. */
-        atomic_store(&c->state, CHAIN_UP);
+        chain_enter(c, CHAIN_UP);
         st = links_start(c, member, n, err);
         if (st != TENREC_OK) {
-            atomic_store(&c->state, CHAIN_STOPPING);
+            chain_enter(c, CHAIN_STOPPING);
             links_shutdown(c);
-            atomic_store(&c->state, CHAIN_STOPPED);
+            chain_enter(c, CHAIN_STOPPED);
         }
     }
     pthread_mutex_unlock(&c->life);
@@ -220,9 +254,9 @@ void chain_shutdown(struct chain *c)
 {
     pthread_mutex_lock(&c->life);
     if (atomic_load(&c->state) != CHAIN_STOPPED) {
-        atomic_store(&c->state, CHAIN_STOPPING);
+        chain_enter(c, CHAIN_STOPPING);
         links_shutdown(c);
-        atomic_store(&c->state, CHAIN_STOPPED);
+        chain_enter(c, CHAIN_STOPPED);
     }
     pthread_mutex_unlock(&c->life);
 }
@@ -239,23 +273,16 @@ void chain_close(struct chain *c)
     free(c);
 }
 
-/* --- the fast path -------------------------------------------------------- */
+/* --- sending and waiting -------------------------------------------------- */
 
 void chain_send(struct chain *c, tenrec_peer to, struct tenrec_msg *msg, struct tenrec_done done)
 {
-    if (atomic_load_explicit(&c->state, memory_order_relaxed) == CHAIN_UP) {
-        c->send(c->sender, to, msg, done);
-        return;
-    }
-    msg->release(msg);
-    tenrec_done_fail(done, TENREC_ESHUTDOWN, "this worker is not running");
+    c->port.send(c->port.sender, to, msg, done);
 }
 
 tenrec_status chain_poll(struct chain *c, tenrec_peer peer, const struct tenrec_wait *wait)
 {
-    if (!c->poll || atomic_load_explicit(&c->state, memory_order_relaxed) != CHAIN_UP)
-        return TENREC_EUNSUPPORTED;
-    return c->poll(c->poller, peer, wait);
+    return c->port.poll(c->port.poller, peer, wait);
 }
 
 tenrec_status chain_lead(struct chain *c, const struct tenrec_wait *wait)

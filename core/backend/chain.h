@@ -7,6 +7,7 @@
 #ifndef TENREC_BACKEND_CHAIN_H
 #define TENREC_BACKEND_CHAIN_H
 
+#include <stdatomic.h>
 #include <tenrec/plugin.h>
 
 struct backend;
@@ -86,9 +87,26 @@ tenrec_status chain_start(struct chain *c, const struct tenrec_member *member, u
  * does not run). */
 void chain_send(struct chain *c, tenrec_peer to, struct tenrec_msg *msg, struct tenrec_done done);
 
-/* EUNSUPPORTED at once when no agent can be polled. */
+/* EUNSUPPORTED at once when no agent can be polled, or the chain does not run. */
 tenrec_status chain_poll(struct chain *c, tenrec_peer peer, const struct tenrec_wait *wait);
-/* Likewise when no agent can be led, or the chain does not run. */
+
+/* The same two without a step through the chain, for each call: the outermost agents that have the
+ * operations, and what they are while the chain runs or does not. */
+typedef void chain_send_fn(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
+                           struct tenrec_done done);
+typedef tenrec_status chain_poll_fn(struct tenrec_agent *self, tenrec_peer peer,
+                                    const struct tenrec_wait *wait);
+struct chain_port {
+    _Atomic(chain_send_fn *) send;
+    struct tenrec_agent *sender;
+    _Atomic(chain_poll_fn *) poll;
+    struct tenrec_agent *poller;
+};
+
+/* Borrowed until chain_close. */
+const struct chain_port *chain_port(struct chain *c);
+
+/* EUNSUPPORTED at once when no agent can be led, or the chain does not run. */
 tenrec_status chain_lead(struct chain *c, const struct tenrec_wait *wait);
 
 void chain_resume(struct chain *c);

@@ -6,19 +6,13 @@
 #include "backend/agent_timer.h"
 #include "backend/chain.h"
 
-#include <stdatomic.h>
-
-typedef void send_fn(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
-                     struct tenrec_done done);
 typedef void deliver_fn(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg);
-typedef tenrec_status poll_fn(struct tenrec_agent *self, tenrec_peer peer,
-                              const struct tenrec_wait *wait);
 
 struct link {
     struct tenrec_agent agent; /* first: all that the plugin sees */
 
     /* The next agents that have the op, resolved once: the fast path. */
-    send_fn *inner_send;
+    chain_send_fn *inner_send;
     struct tenrec_agent *inner_sender;
     deliver_fn *outer_deliver; /* NULL: the user is next */
     struct tenrec_agent *outer_deliverer;
@@ -34,12 +28,11 @@ struct link {
 enum chain_state { CHAIN_NEW, CHAIN_UP, CHAIN_STOPPING, CHAIN_STOPPED };
 
 struct chain {
+    struct chain_port port;
     struct chain_user user;
     _Atomic(enum chain_state) state;
-    send_fn *send; /* of the outermost agent that has it, as above */
-    struct tenrec_agent *sender;
-    poll_fn *poll; /* NULL: no agent has it */
-    struct tenrec_agent *poller;
+    chain_send_fn *send; /* those of the port while the chain runs */
+    chain_poll_fn *poll;
 
     struct agent_timers after;
     pthread_mutex_t life; /* start and shutdown, one at a time */

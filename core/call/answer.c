@@ -75,7 +75,7 @@ void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
         *a = (struct answer){ w, parcel, to, id, *route };
         done = (struct tenrec_done){ answer_sent, a };
     }
-    chain_send(w->chain, to, msg, done);
+    w->port->send(w->port->sender, to, msg, done);
 }
 
 void answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,

@@ -218,7 +218,7 @@ tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
     msg->deadline_ns = spec->deadline_ns == CLOCK_NEVER ? 0 : spec->deadline_ns;
     if (spec->may_wait)
         msg->flags |= TENREC_MSG_MAY_WAIT;
-    chain_send(w->chain, spec->to, msg, (struct tenrec_done){ call_sent, f });
+    w->port->send(w->port->sender, spec->to, msg, (struct tenrec_done){ call_sent, f });
     *ret = f;
     return TENREC_OK;
 

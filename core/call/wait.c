@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wait.c - threads that wait for futures.
  *
- * A thread that waits for the answer of a call polls for the agent (chain_poll): it reads and
+ * A thread that waits for the answer of a call polls for the agent: it reads and
  * delivers until its own future is done, so a synchronous call costs no thread switch at the
  * caller. If no agent can be polled, the thread sleeps. */
 #include "base/clock.h"
@@ -26,12 +26,13 @@ static bool wait_polling(struct tenrec_future *f, struct waiter *w, uint64_t unt
                                 .deadline_ns = until == CLOCK_NEVER ? 0 : until,
                                 .done = waiter_woken,
                                 .arg = w };
+    const struct chain_port *port = f->call.worker->port;
     struct waiter *outer = thread_state.waiter;
     tenrec_status st = TENREC_OK;
 
     do {
         thread_state.waiter = w;
-        st = chain_poll(f->call.worker->chain, f->call.to, &wait);
+        st = port->poll(port->poller, f->call.to, &wait);
         thread_state.waiter = outer;
         if (waiter_woken(w))
             return true;

@@ -82,6 +82,7 @@ struct tenrec_worker {
     struct loop_timer *deadlines;
     struct housekeeping *housekeeping; /* lends the loop to memory that all workers share */
     struct chain *chain;
+    const struct chain_port *port; /* of the chain; for each call */
     struct pool *pool;
     struct devices *devices; /* owns; NULL: no member names a device */
     _Atomic int64_t timeout_ms;

@@ -195,8 +195,11 @@ static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
                                      .msg_new = rpc_message_new,
                                      .sharing = &sharing_of_process,
                                      .arg = w };
+    tenrec_status st;
 
-    return worker_config_chain(w->config, &id, w->loop, &user, &w->chain, err);
+    st = worker_config_chain(w->config, &id, w->loop, &user, &w->chain, err);
+    w->port = st == TENREC_OK ? chain_port(w->chain) : NULL;
+    return st;
 }
 
 /* LEAVE_MS from now, but not later than `until`. */

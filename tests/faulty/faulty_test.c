@@ -131,7 +131,7 @@ TEST_WITH(faulty_is_passed_by_when_no_rule_can_hit, flaky_set_up, flaky_tear_dow
 
     for (size_t i = 0; i < 4; i++) {
         flaky_open(options[i]);
-        assert_ptr_equal(flaky_chain->sender, &flaky_chain->link[i < 3 ? 1 : 0].agent);
+        assert_ptr_equal(flaky_chain->port.sender, &flaky_chain->link[i < 3 ? 1 : 0].agent);
         assert_int_equal(flaky_chain->link[1].outer_deliver != NULL, i == 2);
         flaky_close();
     }

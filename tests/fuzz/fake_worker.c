@@ -51,6 +51,16 @@ void __wrap_chain_send(struct chain *c, tenrec_peer to, struct tenrec_msg *msg,
         done.fn(done.arg, fake.fails ? &why : NULL);
 }
 
+static void fake_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
+                      struct tenrec_done done)
+{
+    (void)self;
+    __wrap_chain_send(NULL, to, msg, done);
+}
+
+static const struct chain_port fake_port = { .send = fake_send };
+static struct loop_timer fake_deadlines = { .armed_ns = UINT64_MAX };
+
 /* ---- the worker ---- */
 
 static void worker_expect(tenrec_status st)
@@ -103,7 +113,10 @@ void fake_worker_make(bool dynamic)
 
     memset(&fake, 0, sizeof fake);
     fake.now_ns = 1000000000u;
-    *w = (struct tenrec_worker){ .timeout_ms = 1000, .self = { .name = "worker0" } };
+    *w = (struct tenrec_worker){ .timeout_ms = 1000,
+                                 .self = { .name = "worker0" },
+                                 .port = &fake_port,
+                                 .deadlines = &fake_deadlines };
     parts_connect(w, &fake.parts);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
