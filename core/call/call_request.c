@@ -11,8 +11,6 @@
 #include "codec/codec_simple.h"
 #include "future/enter.h"
 #include "future/future.h"
-#include "future/future_scope.h"
-#include "future/pool.h"
 #include "future/thread_state.h"
 #include "peer/peers.h"
 #include "peer/worker.h"

@@ -8,8 +8,6 @@
 #include "call/call.h"
 #include "future/enter.h"
 #include "future/future.h"
-#include "future/future_scope.h"
-#include "future/pool.h"
 #include "future/thread_state.h"
 #include "peer/worker.h"
 

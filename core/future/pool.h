@@ -37,10 +37,6 @@ void pool_resume(struct pool *p);
 
 bool pool_full(const struct pool *p);
 
-/* Around a wait of a pool thread. */
-void pool_block_begin(struct pool *p);
-void pool_block_end(struct pool *p);
-
 struct pool_counts {
     unsigned threads, idle, blocked;
     size_t queued;

@@ -24,6 +24,10 @@ struct thread_state {
 /* Small, and read several times per call: worth a place in the static TLS block. */
 extern _Thread_local struct thread_state thread_state __attribute__((tls_model("initial-exec")));
 
+/* Around a wait of a pool's thread. */
+void pool_block_begin(struct pool *p);
+void pool_block_end(struct pool *p);
+
 /* Around code of the program on a thread of another owner: the code may not block, and its calls do
  * not belong to the thread's open scope. */
 static inline struct future_scope *thread_lend(void)

@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "call/call.h"
 #include "future/enter.h"
-#include "future/pool.h"
 #include "future/thread_state.h"
 #include "membership/monitor_inside.h"
 #include "peer/worker.h"

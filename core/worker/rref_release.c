@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "future/enter.h"
-#include "future/pool.h"
 #include "future/thread_state.h"
 #include "membership/membership.h"
 #include "peer/worker.h"

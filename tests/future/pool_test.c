@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pool_test.c - threads that start on demand. */
 #include "future/pool.h"
+#include "future/thread_state.h"
 
 #include "../testing.h"
 

@@ -204,15 +204,16 @@ static void fuzz_plain(const uint8_t *data, size_t len)
 {
     struct plain first, second;
     unsigned char *again;
+    size_t again_len;
 
     if (!plain_read(data, len, &first))
         return;
     fuzz_expect(first.len <= len && first.payload >= data &&
                 first.payload + first.payload_len <= data + first.len);
-    again = malloc(plain_len(first.payload_len));
+    again = malloc(first.payload_len + PLAIN_FRAMES_MAX);
     fuzz_expect(again != NULL);
-    plain_write(again, first.type, first.id, first.payload, first.payload_len);
-    fuzz_expect(plain_read(again, plain_len(first.payload_len), &second) &&
+    again_len = plain_write(again, first.type, first.id, first.payload, first.payload_len);
+    fuzz_expect(plain_read(again, again_len, &second) && second.len == again_len &&
                 second.type == first.type && second.id == first.id &&
                 second.payload_len == first.payload_len);
     free(again);

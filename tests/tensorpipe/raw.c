@@ -212,8 +212,7 @@ void raw_pipe_close(struct raw_pipe *p)
 
 size_t raw_message(unsigned char *buf, int32_t type, int64_t id, const void *payload, size_t len)
 {
-    plain_write(buf, type, id, payload, len);
-    return plain_len(len);
+    return plain_write(buf, type, id, payload, len);
 }
 
 static size_t tensor_message(unsigned char *buf, int32_t type, int64_t id, bool with_target,

@@ -193,8 +193,10 @@ static uint64_t spin_adaptive(struct agent *a)
     now = now_ns();
     if (a->active) {
         a->active = false;
-        if (!a->last_ns && !spin_wanted(&a->spin))
+        if (!a->last_ns && a->spin.skip) {
+            a->spin.skip--;
             return REACTOR_FOREVER;
+        }
         if (!a->last_ns)
             a->paid_off = false;
         a->last_ns = now;

@@ -419,14 +419,14 @@ static void listener_take_hello(struct listener *l, struct conn *c, const unsign
         listener_refuse(l, c, TENREC_LOG_DEBUG, "an empty hello");
         return;
     case HELLO_REQUESTED:
-        conn_consume(c, FRAME_HEAD + len);
+        c->pos += FRAME_HEAD + len;
         listener_take_requested(l, c, hello.id, end);
         return;
     case HELLO_SPONTANEOUS:
         unlist_conn(l, c);
         p = pipe_accept(&l->agent->ep, c, hello.name);
         if (p) {
-            conn_consume(c, FRAME_HEAD + len);
+            c->pos += FRAME_HEAD + len;
             pipe_accept_ready(p, c, end);
         }
         return;

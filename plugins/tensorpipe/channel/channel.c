@@ -22,7 +22,7 @@ static void take_head(struct conn *c, struct reading *r)
     if (!n)
         return;
     memcpy(r->head + r->head_got, c->buf + c->pos, n);
-    conn_consume(c, n);
+    c->pos += n;
     r->head_got += n;
 }
 

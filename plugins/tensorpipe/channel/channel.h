@@ -77,7 +77,7 @@ enum part channel_take_frame(struct pipe *p, enum conn_role from, void *to, uint
 enum part channel_pull(struct pipe *p, const struct cma_peer *peer, uint64_t from, int *ret_errno);
 
 /* The next frame, of at most `max` bytes, on a connection that the loop thread
- * reads; conn_consume takes it. False: there is none now, or the pipe is broken. */
+ * reads; advancing conn->pos takes it. False: there is none now, or the pipe is broken. */
 bool channel_next_frame(struct pipe *p, struct conn *c, size_t max, const unsigned char **ret_body,
                         size_t *ret_len);
 

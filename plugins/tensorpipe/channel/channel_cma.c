@@ -131,7 +131,7 @@ static enum part cma_receive(struct pipe *p)
     part = cma_pull(p, frame, len);
     if (part != PART_THERE)
         return part;
-    conn_consume(c, FRAME_HEAD + len);
+    c->pos += FRAME_HEAD + len;
     if (p->services->send_object(p, CONN_COMPLETION, NULL, 0)) {
         p->services->failf(p, TENREC_ENOMEM, 0, "no memory to say that a tensor was taken");
         return PART_BAD;
@@ -157,7 +157,7 @@ static void cma_arrived(struct pipe *p, struct conn *c)
     size_t len;
 
     while (channel_next_frame(p, c, 0, &frame, &len)) {
-        conn_consume(c, FRAME_HEAD);
+        c->pos += FRAME_HEAD;
         if (!p->services->tensor_taken(p, p->n_taken++)) {
             p->services->failf(p, TENREC_EPROTOCOL, 0, "took a tensor that was not sent");
             return;

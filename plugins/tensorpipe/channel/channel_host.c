@@ -215,7 +215,7 @@ static enum part find_sent(struct pipe *p, struct conn *c, const struct incoming
         case FRAME_WHOLE:
             if (!control_handle(p, body, len))
                 return PART_BAD;
-            conn_consume(c, FRAME_HEAD + len);
+            c->pos += FRAME_HEAD + len;
             continue;
         case FRAME_PARTIAL:
             return PART_MISSING;
@@ -232,7 +232,7 @@ static enum part find_sent(struct pipe *p, struct conn *c, const struct incoming
                            "sent other bytes than those of the refused tensor");
         return PART_BAD;
     }
-    conn_consume(c, FRAME_HEAD + NUMBERED);
+    c->pos += FRAME_HEAD + NUMBERED;
     return PART_THERE;
 }
 
@@ -390,7 +390,7 @@ static bool control_next(struct pipe *p, struct conn *c, unsigned char ret[CONTR
     there = !atomic_load(&p->side_lent) && channel_next_frame(p, c, CONTROL_MAX, &body, ret_len);
     if (there) {
         memcpy(ret, body, *ret_len);
-        conn_consume(c, FRAME_HEAD + *ret_len);
+        c->pos += FRAME_HEAD + *ret_len;
     }
     pthread_mutex_unlock(&p->side_lock);
     return there;

@@ -194,7 +194,7 @@ static enum heard take_frame(struct pipe *p)
             return conn_reserve(c, FRAME_HEAD + PIECE_HEAD) ? HEARD_PART : HEARD_ENOUGH;
         if (!link_piece_begin(p, get_le64(body + 1), get_le64(body + 9), n - PIECE_HEAD))
             return HEARD_ENOUGH;
-        conn_consume(c, FRAME_HEAD + PIECE_HEAD);
+        c->pos += FRAME_HEAD + PIECE_HEAD;
         return HEARD;
     }
     switch (conn_frame(c, SAID_MAX, &body, &len)) {
@@ -204,7 +204,7 @@ static enum heard take_frame(struct pipe *p)
             return HEARD_ENOUGH;
         if (!link_hear(p, body, len))
             return HEARD_ENOUGH;
-        conn_consume(c, FRAME_HEAD + len);
+        c->pos += FRAME_HEAD + len;
         return HEARD;
     case FRAME_PARTIAL:
         return HEARD_PART;

@@ -115,7 +115,7 @@ static void read_brochure(struct pipe *p)
         pipe_failf(p, err.code, 0, "%s", err.text);
         return;
     }
-    conn_consume(c, FRAME_HEAD + len);
+    c->pos += FRAME_HEAD + len;
     pipe_advance(p, PIPE_OPENING);
 }
 

@@ -306,7 +306,7 @@ static void read_answer(struct pipe *p, struct conn *c)
                    err.text);
         return;
     }
-    conn_consume(c, FRAME_HEAD + len);
+    c->pos += FRAME_HEAD + len;
     pipe_advance(p, PIPE_OPENING);
     if (c->transport != p->transport) {
         /* It has done its work: the descriptors take the better way too. */

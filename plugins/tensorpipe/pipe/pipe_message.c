@@ -110,7 +110,7 @@ bool message_plain(struct pipe *p, const struct plain *m)
     r->skipped = false;
     if (m->payload_len)
         memcpy(r->msg->payload, m->payload, m->payload_len);
-    conn_consume(p->conn[CONN_DESCRIPTOR], m->len);
+    p->conn[CONN_DESCRIPTOR]->pos += m->len;
     message_end(p);
     return true;
 }
@@ -285,7 +285,7 @@ bool message_rest(struct pipe *p)
     if (r->msg && r->len[2])
         memcpy(r->msg->payload, payload, (size_t)r->len[2]);
     message_place_tensors(p, list + FRAME_HEAD, (size_t)r->len[3]);
-    conn_consume(c, fixed + (size_t)r->len[2] + FRAME_HEAD + (size_t)r->len[3]);
+    c->pos += fixed + (size_t)r->len[2] + FRAME_HEAD + (size_t)r->len[3];
     return true;
 }
 

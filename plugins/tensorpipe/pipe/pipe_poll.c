@@ -317,7 +317,12 @@ static uint64_t reader_spin_time(struct endpoint *ep, struct spin *s)
     case PROGRESS_BUSY:
         return BUSY_POLL_NS;
     case PROGRESS_ADAPTIVE:
-        return !ep->one_cpu && spin_wanted(s) ? SPIN_NS : 0;
+        if (ep->one_cpu)
+            return 0;
+        if (!s->skip)
+            return SPIN_NS;
+        s->skip--;
+        return 0;
     case PROGRESS_SLEEP:
         break;
     }

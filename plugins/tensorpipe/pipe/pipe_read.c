@@ -80,7 +80,7 @@ static enum part take_payload(struct pipe *p)
                        (unsigned long long)len, (unsigned long long)r->len[2]);
             return PART_BAD;
         }
-        conn_consume(c, FRAME_HEAD);
+        c->pos += FRAME_HEAD;
         r->in_body = true;
         r->got = 0;
     }
@@ -199,7 +199,7 @@ static enum parsed read_parse(struct pipe *p)
                 pipe_failf(p, err.code, 0, "%s", err.text);
                 return PARSED_BAD;
             }
-            conn_consume(c, FRAME_HEAD + len);
+            c->pos += FRAME_HEAD + len;
             r->step = message_rest(p) ? STEP_TENSORS : STEP_TYPE;
             continue;
         case STEP_TYPE:
@@ -236,7 +236,7 @@ static enum parsed read_parse(struct pipe *p)
             continue;
         }
         if (r->step != STEP_PAYLOAD)
-            conn_consume(c, FRAME_HEAD + len);
+            c->pos += FRAME_HEAD + len;
         r->step++;
     }
     return PARSED_BAD;

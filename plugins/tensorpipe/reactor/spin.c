@@ -5,14 +5,6 @@
 #define BACKOFF_MIN 16  /* waits without spinning, doubled each time ... */
 #define BACKOFF_MAX 512 /* ... up to this */
 
-bool spin_wanted(struct spin *s)
-{
-    if (!s->skip)
-        return true;
-    s->skip--;
-    return false;
-}
-
 void spin_ended(struct spin *s, bool paid_off)
 {
     if (paid_off) {

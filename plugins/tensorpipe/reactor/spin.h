@@ -10,13 +10,11 @@
 
 struct spin {
     uint32_t misses;  /* in a row */
-    uint32_t skip;    /* waits that do not try at all */
+    uint32_t skip;    /* waits that do not try at all: each waiter counts down */
     uint32_t backoff; /* the next value of skip */
 };
 
-/* Returns true if the thread may spin now. */
-bool spin_wanted(struct spin *s);
-/* How it went. */
+/* Notes whether a spin has paid off. */
 void spin_ended(struct spin *s, bool paid_off);
 
 #endif

@@ -87,10 +87,10 @@ bool conn_reserve(struct conn *c, size_t need)
 
 void conn_shrink(struct conn *c)
 {
-    if (c->cap > CONN_BUFFER && c->end == 0) {
+    if (c->cap > CONN_BUFFER && c->pos == c->end) {
         free(c->buf);
         c->buf = NULL;
-        c->cap = 0;
+        c->cap = c->pos = c->end = 0;
     }
 }
 
@@ -129,8 +129,7 @@ void conn_take(struct conn *c, void *to, uint64_t len, uint64_t *got)
         n = (size_t)(len - *got);
     if (to && n)
         memcpy((char *)to + *got, c->buf + c->pos, n);
-    if (n)
-        conn_consume(c, n);
+    c->pos += n;
     *got += n;
 }
 

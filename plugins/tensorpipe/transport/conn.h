@@ -57,7 +57,7 @@ struct conn {
     void *medium; /* the stream's; NULL for a stream that needs only source.fd */
 
     /* Reading: belongs to the loop thread during the handshake, afterwards to
-     * the reader of the pipe. Unread bytes are buf[pos..end-1]. */
+     * the reader of the pipe. Unread bytes are buf[pos..end-1]; what takes some advances pos. */
     unsigned char *buf;
     size_t cap, pos, end;
 
@@ -172,9 +172,12 @@ ssize_t conn_read_any(struct conn *c, const struct iovec *lead, int n_lead, bool
 static inline ssize_t conn_read(struct conn *c, const struct iovec *lead, int n_lead, bool wait,
                                 bool *ret_short, int *ret_errno)
 {
-    size_t room = c->cap - c->end;
     struct iovec iov;
+    size_t room;
 
+    if (c->pos == c->end)
+        c->pos = c->end = 0;
+    room = c->cap - c->end;
     if (n_lead || !room || c->cap > CONN_BUFFER)
         return conn_read_any(c, lead, n_lead, wait, ret_short, ret_errno);
     iov = (struct iovec){ c->buf + c->end, room };
@@ -193,21 +196,14 @@ static inline size_t conn_buffered(const struct conn *c)
     return c->end - c->pos;
 }
 
-static inline void conn_consume(struct conn *c, size_t n)
-{
-    c->pos += n;
-    if (c->pos == c->end)
-        c->pos = c->end = 0;
-}
-
 /* Moves what the buffer has of a body of `len` bytes, of which *got are there,
  * to its place `to` (NULL: nowhere). */
 void conn_take(struct conn *c, void *to, uint64_t len, uint64_t *got);
 
 enum frame { FRAME_PARTIAL, FRAME_WHOLE, FRAME_TOO_BIG, FRAME_NO_MEMORY };
 
-/* Looks at the frame at the front of the buffer; conn_consume(FRAME_HEAD +
- * len) takes it. `ret_len` is set once its header is there. */
+/* Looks at the frame at the front of the buffer; FRAME_HEAD + len
+ * bytes. `ret_len` is set once its header is there. */
 enum frame conn_frame(struct conn *c, uint64_t max_len, const unsigned char **ret_body,
                       size_t *ret_len);
 

@@ -33,12 +33,6 @@ static const unsigned char list[] = "\x2f\0\0\0\0\0\0\0"
 _Static_assert(sizeof head + 5 + sizeof tail + BODIES + LIST_LEN <= PLAIN_FRAMES_MAX,
                "the longest frames");
 
-size_t plain_len(uint64_t payload_len)
-{
-    return sizeof head + nop_uint_len(payload_len) + sizeof tail + BODIES + (size_t)payload_len +
-           LIST_LEN;
-}
-
 size_t plain_write(unsigned char *to, int32_t type, int64_t id, const void *payload,
                    uint64_t payload_len)
 {

@@ -11,13 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of all five frames with a payload of `payload_len` bytes (below 4 GiB). */
-size_t plain_len(uint64_t payload_len);
-
-/* Of these without the payload, at most. */
+/* Bytes of all five frames without the payload, at most. */
 #define PLAIN_FRAMES_MAX 132
 
-/* Writes them, and returns plain_len. */
+/* Writes them with a payload below 4 GiB, and returns their length. */
 size_t plain_write(unsigned char *to, int32_t type, int64_t id, const void *payload,
                    uint64_t payload_len);
 
