@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* answer.h - the answers that a callee sends, along the routes of their requests. The calling
- * thread has entered the worker, or belongs to the worker. */
+/* answer.h - the answers that arrive, and those that a callee sends, along the routes of their
+ * requests. The calling thread has entered the worker, or belongs to the worker. */
 #ifndef TENREC_CALL_ANSWER_H
 #define TENREC_CALL_ANSWER_H
 
@@ -10,6 +10,9 @@
 
 struct rref_parcel;
 struct tenrec_worker;
+
+/* An answer has arrived (call.c). Takes msg. */
+void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
 
 /* Sends `msg` as the answer of request `id`.
  *

@@ -2,6 +2,7 @@
 #include "call/call.h"
 
 #include "base/clock.h"
+#include "call/answer.h"
 #include "call/devices_send.h"
 #include "call/parcel.h"
 #include "call/pending.h"

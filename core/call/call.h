@@ -86,9 +86,6 @@ tenrec_status call_send_recorded(struct tenrec_worker *w, const struct call_spec
 tenrec_status call_deadline(struct tenrec_worker *w, int64_t *timeout_ms, uint64_t *ret_ns,
                             tenrec_error *err);
 
-/* An answer has arrived. Takes msg. */
-void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
-
 /* Fail the calls whose deadline has expired / to the peer `to` (all calls if < 0). */
 void call_expire(struct tenrec_worker *w);
 void call_fail_peer(struct tenrec_worker *w, tenrec_peer to, const tenrec_error *why);

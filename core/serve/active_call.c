@@ -70,6 +70,26 @@ bool tenrec_call_canceled(const struct tenrec_call *c)
     return atomic_load(&c->canceled) || (c->deadline_ns != 0 && clock_passed(c->deadline_ns));
 }
 
+void active_call_streams(struct tenrec_call *c)
+{
+    c->streams = devices_call_streams(c->worker, c->request);
+}
+
+struct tenrec_msg *active_call_place(struct tenrec_call *c, struct tenrec_msg *reply)
+{
+    struct tenrec_msg *msg = NULL;
+    tenrec_error why;
+
+    if (devices_answer(c->worker, c->from, c->streams, reply, &why) == TENREC_OK)
+        return reply;
+    reply->release(reply);
+    parcel_end(c->worker, c->parcel, PARCEL_REFUSED);
+    c->parcel = NULL;
+    peers_blame(&c->worker->peers, c->worker->self.id, &why);
+    codec_write_error(&why, c->cbor, &msg, NULL);
+    return msg;
+}
+
 tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_value *value,
                                  tenrec_error *err)
 {

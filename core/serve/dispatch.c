@@ -6,8 +6,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "call/answer.h"
-#include "call/call.h"
-#include "call/devices_send.h"
 #include "call/parcel.h"
 #include "call/span.h"
 #include "future/enter.h"
@@ -18,6 +16,7 @@
 #include "serve/active_calls.h"
 #include "serve/function.h"
 #include "tensor/message.h"
+#include "tensor/stream.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -65,23 +64,6 @@ static struct tenrec_msg *call_answer(struct tenrec_call *c, struct tenrec_msg *
     return msg;
 }
 
-/* Sets the target devices of the answer's tensors, or replaces the answer by the error. Takes
- * `reply`. */
-static struct tenrec_msg *map_answer(struct tenrec_call *c, struct tenrec_msg *reply)
-{
-    struct tenrec_msg *msg = NULL;
-    tenrec_error why;
-
-    if (devices_answer(c->worker, c->from, c->streams, reply, &why) == TENREC_OK)
-        return reply;
-    reply->release(reply);
-    parcel_end(c->worker, c->parcel, PARCEL_REFUSED);
-    c->parcel = NULL;
-    peers_blame(&c->worker->peers, c->worker->self.id, &why);
-    codec_write_error(&why, c->cbor, &msg, NULL);
-    return msg;
-}
-
 /* A graceful shutdown waits until as many one-way calls have ended as the members have sent;
  * callers outside the group do not count theirs. */
 static void count_one_way(struct tenrec_worker *w, tenrec_peer from)
@@ -106,7 +88,7 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
     if (answers && (c->refs || why || !reply))
         reply = call_answer(c, reply, why);
     if (answers && reply && reply->n_tensors > 0)
-        reply = map_answer(c, reply);
+        reply = active_call_place(c, reply);
     if (!answers && why && c->one_way)
         log_line(TENREC_LOG_WARN, w->self.name, "one-way call of '%s' failed: %s",
                  c->function->name, why->text);
@@ -256,7 +238,7 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
     c->reply = NULL;
     c->streams = NULL;
     if (__builtin_expect(w->devices != NULL, 0))
-        c->streams = devices_call_streams(w, msg);
+        active_call_streams(c);
     c->from = from;
     c->key = (struct active_calls_key){ msg->route.pipe, msg->route.generation, msg->id };
     c->one_way = msg->type == TENREC_MSG_ONE_WAY_CALL;
