@@ -54,7 +54,7 @@ tenrec_status pool_open(unsigned max_threads, size_t max_queued, void (*drained)
 /* Waits for work. Returns NULL if this thread should exit. Lock held. */
 static struct pool_task *next_task(struct pool *p)
 {
-    uint64_t until = clock_deadline_ms(LINGER_MS);
+    uint64_t until = 0;
     struct pool_task *t;
     bool timely = true;
 
@@ -66,6 +66,8 @@ static struct pool_task *next_task(struct pool *p)
             break;
         if (p->stop || !timely)
             return NULL;
+        if (!until)
+            until = clock_deadline_ms(LINGER_MS);
         p->idle++;
         timely = clock_cond_wait(&p->work, &p->lock, until);
         p->idle--;

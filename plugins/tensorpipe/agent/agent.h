@@ -65,6 +65,9 @@ struct agent {
     struct spin spin;
 };
 
+/* pipe/peer.c has operations of the agent, which knows the endpoint only. */
+_Static_assert(offsetof(struct agent, ep) == 0, "an agent begins with its endpoint");
+
 #define agent_log(a, ...) endpoint_log(&(a)->ep, __VA_ARGS__)
 
 /* plugin.c fills *in's options. errors: ECONFIG, EOS, ENOMEM */

@@ -21,7 +21,6 @@ void agent_call_loop(struct agent *a, void (*fn)(struct agent *a));
 /* agent_send.c */
 void agent_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
                 struct tenrec_done done);
-tenrec_status agent_poll(struct tenrec_agent *self, tenrec_peer id, const struct tenrec_wait *wait);
 tenrec_status agent_lead(struct tenrec_agent *self, const struct tenrec_wait *wait);
 bool agent_maps(struct tenrec_agent *self, tenrec_peer id, struct tenrec_route route);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent_send.c - messages that the core sends, and callers that wait for
- * answers. These two run for each call: they find the pipe without a lock. */
+/* agent_send.c - messages that the core sends, and guests that lead the loop. A request goes by
+ * its peer (pipe/peer.c), an answer by its route. */
 #include "agent/agent_ops.h"
 #include "pipe/pipe.h"
 
@@ -38,13 +38,6 @@ void agent_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *ms
         agent_send_answer(a, msg, done);
     else
         peer_send(&a->ep, to, msg, done);
-}
-
-tenrec_status agent_poll(struct tenrec_agent *self, tenrec_peer id, const struct tenrec_wait *wait)
-{
-    struct agent *a = self->impl;
-
-    return peer_poll(&a->ep, id, wait);
 }
 
 /* A guest leaves when its wait is over, or the agent stops. */

@@ -184,8 +184,9 @@ void peer_send(struct endpoint *ep, tenrec_peer to, struct tenrec_msg *msg, stru
     peer_leave(ep, peer, side);
 }
 
-tenrec_status peer_poll(struct endpoint *ep, tenrec_peer from, const struct tenrec_wait *wait)
+tenrec_status peer_poll(struct tenrec_agent *self, tenrec_peer from, const struct tenrec_wait *wait)
 {
+    struct endpoint *ep = self->impl; /* the first part of the agent */
     struct peer *peer = peer_find(ep, from);
     tenrec_status st = TENREC_EUNSUPPORTED;
     struct pipe *p;

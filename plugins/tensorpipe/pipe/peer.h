@@ -48,8 +48,9 @@ void peer_leave(struct endpoint *ep, struct peer *peer, unsigned side);
 void peer_send(struct endpoint *ep, tenrec_peer to, struct tenrec_msg *msg,
                struct tenrec_done done);
 
-/* Polls for an answer, as the operation of an agent. */
-tenrec_status peer_poll(struct endpoint *ep, tenrec_peer from, const struct tenrec_wait *wait);
+/* Polls for an answer: the agent's operation. */
+tenrec_status peer_poll(struct tenrec_agent *self, tenrec_peer from,
+                        const struct tenrec_wait *wait);
 
 /* Releases removed pipes that are not in use any more. */
 void peer_drop_old(struct peer *peer);
