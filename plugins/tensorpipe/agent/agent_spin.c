@@ -164,8 +164,10 @@ static uint64_t spin_busy(struct agent *a)
         all_hot_quiet(a, false);
         return BUSY_YIELD_NS;
     }
-    if (stands_still(a, now) && !one_round(a, 0))
+    if (stands_still(a, now) && !one_round(a, 0)) {
+        all_hot_quiet(a, false);
         return REACTOR_FOREVER;
+    }
     all_hot_quiet(a, true);
     for (unsigned round = 1; now < until && !spin_disturbed(a); round++) {
         came |= one_round(a, round);
