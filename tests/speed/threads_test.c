@@ -194,15 +194,14 @@ TEST(threads_at_rest_are_few_and_asleep)
 /* A process that stops the caller for a while, and then the callee no longer. */
 static pid_t swap_later(pid_t caller, pid_t callee)
 {
-    const struct timespec later = { FROZEN_MS / 1000, FROZEN_MS % 1000 * 1000000L };
     pid_t other = fork();
 
     if (other)
         return other;
-    nanosleep(&later, NULL);
+    let_pass(FROZEN_MS);
     kill(caller, SIGSTOP);
     kill(callee, SIGCONT);
-    nanosleep(&later, NULL);
+    let_pass(FROZEN_MS);
     kill(caller, SIGCONT);
     _exit(0);
 }
