@@ -4,6 +4,7 @@
 #include "membership/monitor_inside.h"
 
 #include "base/clock.h"
+#include "base/fail.h"
 #include "base/memory.h"
 #include "config/config.h"
 #include "group/membership_list.h"
@@ -129,7 +130,6 @@ static void monitor_leave_list(struct monitor *wa)
     /* The others remain in our view, to be notified. */
     if (st == TENREC_OK && v.version > 0)
         wa->view.version = v.version;
-    wa->depart_status = st;
     if (st != TENREC_OK)
         wa->depart_why = why;
     wa->departed = true;
@@ -141,7 +141,7 @@ static void monitor_leave_list(struct monitor *wa)
 tenrec_status monitor_depart(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
 {
     struct monitor *wa = w->monitor;
-    tenrec_status st;
+    tenrec_status st = TENREC_OK;
 
     pthread_mutex_lock(&wa->lock);
     wa->departs = true;
@@ -154,8 +154,8 @@ tenrec_status monitor_depart(struct tenrec_worker *w, uint64_t deadline_ns, tenr
             err, TENREC_ETIMEDOUT,
             "the store of group \"%s\" does not answer: this worker is still listed as a member",
             wa->roster->group);
-    else if ((st = wa->depart_status) != TENREC_OK && err)
-        *err = wa->depart_why;
+    else if (wa->depart_why.code != TENREC_OK)
+        st = fail_with(err, &wa->depart_why);
     pthread_mutex_unlock(&wa->lock);
     if (st == TENREC_OK)
         monitor_announce_and_wait(wa, deadline_ns);

@@ -38,9 +38,8 @@ struct monitor {
     bool stop, stopped;
     bool departs, departed; /* this worker leaves */
     uint64_t depart_ns;
-    tenrec_status depart_status;
-    tenrec_error depart_why;
-    bool expelled; /* this worker was removed by another */
+    tenrec_error depart_why; /* OK: this worker has left */
+    bool expelled;           /* this worker was removed by another */
     tenrec_error why;
 };
 

@@ -14,7 +14,7 @@
 
 enum { LEAKS_LOGGED = 10 }; /* one by one; further leaks are counted */
 
-static void rrefs_delete_users(struct tenrec_worker *w, bool orphans)
+void rrefs_release(struct tenrec_worker *w, bool orphans)
 {
     struct rref_acts acts = { 0 };
 
@@ -33,13 +33,8 @@ tenrec_status rrefs_flush(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_
     if (st != TENREC_OK || all == 0)
         return st;
     /* No message is in flight in the group: a fork that has not arrived never will. */
-    rrefs_delete_users(w, true);
+    rrefs_release(w, true);
     return worker_quiesce(w, deadline_ns, err);
-}
-
-void rrefs_release(struct tenrec_worker *w)
-{
-    rrefs_delete_users(w, false);
 }
 
 tenrec_status tenrec_rref_release_all(struct tenrec_worker *w, int64_t ms, tenrec_error *err)
@@ -59,7 +54,7 @@ tenrec_status tenrec_rref_release_all(struct tenrec_worker *w, int64_t ms, tenre
         if (pool)
             pool_block_begin(pool);
         st = rref_wait_settled(w->rrefs, until, err);
-        rrefs_delete_users(w, false);
+        rrefs_release(w, false);
         if (st == TENREC_OK)
             st = rref_wait_released(w->rrefs, until, err);
         if (pool)

@@ -14,8 +14,8 @@ tenrec_status rrefs_flush(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_
 /* Logs the leaks. errors: EBUSY, if tenrec_worker_set_rref_leak_check is on */
 tenrec_status rrefs_check(struct tenrec_worker *w, bool graceful, tenrec_error *err);
 
-/* Releases all references without the other members. The messages count as outstanding calls until
- * the owners have acknowledged them. */
-void rrefs_release(struct tenrec_worker *w);
+/* Releases all references without the other members; with `orphans` also forks in flight. The
+ * messages count as outstanding calls until the owners have acknowledged them. */
+void rrefs_release(struct tenrec_worker *w, bool orphans);
 
 #endif

@@ -159,11 +159,10 @@ static uint32_t left_ms(uint64_t deadline_ns)
 
 tenrec_status worker_part(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
 {
-    tenrec_status st;
+    tenrec_status st = wait_for_calls(w, deadline_ns, err);
 
-    st = wait_for_calls(w, deadline_ns, err);
     if (st == TENREC_OK) {
-        rrefs_release(w);
+        rrefs_release(w, false);
         st = wait_for_calls(w, deadline_ns, err);
     }
     if (st != TENREC_OK)
