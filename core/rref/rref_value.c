@@ -121,9 +121,8 @@ static tenrec_status rref_out_fork(struct codec_refs *refs, struct tenrec_rref *
     struct parcel_out *out = (struct parcel_out *)(void *)refs;
     struct parcel_item *item;
     struct tenrec_worker *w;
-    tenrec_status st;
+    tenrec_status st = rref_context_enter(r->ctx, &w, err);
 
-    st = rref_context_enter(r->ctx, &w, err);
     if (st != TENREC_OK)
         return st;
     worker_leave(w);
@@ -258,9 +257,8 @@ tenrec_status rrefs_take(struct tenrec_worker *w, tenrec_peer from, const struct
 {
     struct tenrec_value *values = (struct tenrec_value *)(uintptr_t)v;
     struct incoming t = { .w = w, .from = from, .deref = deref ? v : NULL };
-    tenrec_status st;
+    tenrec_status st = resolve_values(&t, values, n, err);
 
-    st = resolve_values(&t, values, n, err);
     if (st != TENREC_OK) {
         t.refuse = true;
         resolve_values(&t, values, n, NULL);

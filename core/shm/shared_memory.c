@@ -174,9 +174,8 @@ static tenrec_status make_room(struct shared_block *b, size_t bytes, bool moves,
     size_t length = !own ? COMMON_BYTES : moves ? bytes : storage_pool_round(bytes);
     struct shared_region *r;
     struct memfd_region region;
-    tenrec_status st;
+    tenrec_status st = memfd_region_make(length, moves ? REGION_WRITE : REGION_READ, &region, err);
 
-    st = memfd_region_make(length, moves ? REGION_WRITE : REGION_READ, &region, err);
     if (st != TENREC_OK)
         return st;
     r = region_new(&region, own);

@@ -90,9 +90,6 @@ static tenrec_status check_reach(const struct tenrec_tensor_desc *d, tenrec_erro
     uint64_t last = 0, step, end;
 
     for (uint32_t i = 0; i < d->ndim; i++) {
-        if (d->strides[i] < 0)
-            return tenrec_fail(err, TENREC_EINVAL, "stride %lld of dimension %u is negative",
-                               (long long)d->strides[i], i);
         if (__builtin_mul_overflow((uint64_t)d->shape[i] - 1, (uint64_t)d->strides[i], &step) ||
             __builtin_add_overflow(last, step, &last))
             return tenrec_fail(err, TENREC_EINVAL, "stride %lld of dimension %u is too large",
@@ -116,15 +113,15 @@ tenrec_status tensor_check_desc(const struct tenrec_tensor_desc *d, uint64_t *re
 
     if (status)
         return status;
+    for (uint32_t i = 0; i < d->ndim; i++)
+        if (d->strides[i] < 0)
+            return tenrec_fail(err, TENREC_EINVAL, "stride %lld of dimension %u is negative",
+                               (long long)d->strides[i], i);
     if (*ret_bytes)
         return check_reach(d, err);
     if (d->byte_offset > d->bytes)
         return tenrec_fail(err, TENREC_EINVAL, "offset %llu is beyond the storage of %llu bytes",
                            (unsigned long long)d->byte_offset, (unsigned long long)d->bytes);
-    for (uint32_t i = 0; i < d->ndim; i++)
-        if (d->strides[i] < 0)
-            return tenrec_fail(err, TENREC_EINVAL, "stride %lld of dimension %u is negative",
-                               (long long)d->strides[i], i);
     return TENREC_OK;
 }
 
@@ -241,9 +238,8 @@ static tenrec_status tensor_in_block(struct tenrec_tensor_desc *d, enum shared_w
                                      struct tenrec_tensor **ret, tenrec_error *err)
 {
     struct shared_block *block;
-    tenrec_status st;
+    tenrec_status st = shared_block_new((size_t)d->bytes, way, &block, err);
 
-    st = shared_block_new((size_t)d->bytes, way, &block, err);
     if (st != TENREC_OK)
         return st;
     d->data = shared_block_data(block);
@@ -285,10 +281,9 @@ tenrec_status tensor_from_desc(const struct tenrec_tensor_desc *desc,
                                struct tenrec_tensor **ret, tenrec_error *err)
 {
     struct tenrec_tensor *t = NULL;
-    tenrec_status status;
     uint64_t bytes;
+    tenrec_status status = tensor_check_desc(desc, &bytes, err);
 
-    status = tensor_check_desc(desc, &bytes, err);
     if (status)
         return status;
     if (!desc->data && desc->bytes)
@@ -309,10 +304,9 @@ tenrec_status tensor_for_desc(const struct tenrec_tensor_desc *desc, struct tenr
                               tenrec_error *err)
 {
     struct tenrec_tensor *t = NULL;
-    tenrec_status status;
     uint64_t bytes;
+    tenrec_status status = tensor_check_desc(desc, &bytes, err);
 
-    status = tensor_check_desc(desc, &bytes, err);
     if (!status)
         status = block_new(desc->bytes, &t, err);
     if (status)
