@@ -165,7 +165,7 @@ static void take_answer(struct raw_pipe *p, const unsigned char *frame, long len
     assert_int_equal(nop_uint64_count(text), 1);
     p->id[2] = nop_uint64_at(text, 0);
     p->identity[0] = '\0';
-    if (answer_find_channel(&answer, IDENTITY_ENTRY, &map) &&
+    if (wire_channels_find(answer.channels, answer.n_channels, IDENTITY_ENTRY, &map) &&
         wire_device_map_next(&map, &device, &text))
         snprintf(p->identity, sizeof p->identity, "%.*s", (int)text.len, (const char *)text.data);
 }

@@ -86,7 +86,7 @@ size_t answer_write(void *buf, size_t cap, const struct wire_offer *offer,
 
 static void read_transport_ids(struct nop_reader *r, struct answer *a)
 {
-    uint32_t n = nop_read_small_map(r, 2, WIRE_MAX_NAMES, "transportRegistrationIds");
+    uint32_t n = nop_read_map(r, 2, WIRE_MAX_NAMES, "transportRegistrationIds");
 
     for (uint32_t i = 0; i < n && !r->status; i++) {
         uint64_t key = nop_read_uint(r, UINT64_MAX, "transport registration key");
@@ -125,17 +125,17 @@ tenrec_status answer_read(const void *frame, size_t len, struct answer *ret, ten
     read_transport_ids(&r, &a);
     a.domain = nop_read_string(&r, "transportDomainDescriptor");
 
-    a.n_channel_ids = nop_read_small_map(&r, IDS_MIN, WIRE_MAX_NAMES, "channelRegistrationIds");
+    a.n_channel_ids = nop_read_map(&r, IDS_MIN, WIRE_MAX_NAMES, "channelRegistrationIds");
     a.channel_ids = r;
     for (uint32_t i = 0; i < a.n_channel_ids && !r.status; i++) {
         nop_read_string(&r, "channel name");
         nop_read_uint64s(&r, "channel registration ids");
     }
-    a.n_channels = nop_read_small_map(&r, CHANNEL_MIN, WIRE_MAX_NAMES, "channelDeviceDescriptors");
+    a.n_channels = nop_read_map(&r, CHANNEL_MIN, WIRE_MAX_NAMES, "channelDeviceDescriptors");
     a.channels = r;
     wire_channels_skip(&r, a.n_channels);
 
-    a.n_pairs = nop_read_small_map(&r, PAIR_MIN, WIRE_MAX_PAIRS, "channelForDevicePair");
+    a.n_pairs = nop_read_map(&r, PAIR_MIN, WIRE_MAX_PAIRS, "channelForDevicePair");
     a.pairs = r;
     for (uint32_t i = 0; i < a.n_pairs && !r.status; i++)
         read_pair(&r, &device, &device);
@@ -159,11 +159,6 @@ bool answer_find_ids(const struct answer *a, const char *channel, struct nop_byt
         }
     }
     return false;
-}
-
-bool answer_find_channel(const struct answer *a, const char *name, struct wire_device_map *ret)
-{
-    return wire_channels_find(a->channels, a->n_channels, name, ret);
 }
 
 static tenrec_status check_transport(const struct answer *a, const struct wire_offer *offer,
@@ -212,7 +207,8 @@ static tenrec_status check_pair(const struct answer *a, const struct wire_offer 
                            "brochure answer: channel \"%.*s\" was not offered", NOP_PRINT(name));
     while (d < channel->n_devices && !nop_device_equal(&channel->devices[d].device, ours))
         d++;
-    if (d == channel->n_devices || !answer_find_channel(a, channel->name, &map) ||
+    if (d == channel->n_devices ||
+        !wire_channels_find(a->channels, a->n_channels, channel->name, &map) ||
         !wire_device_map_find(&map, theirs, &descriptor) ||
         !nop_bytes_is(descriptor, channel->devices[d].descriptor))
         return tenrec_fail(err, TENREC_EPROTOCOL,

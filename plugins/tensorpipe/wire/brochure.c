@@ -36,14 +36,13 @@ tenrec_status brochure_read(const void *frame, size_t len, struct brochure *ret,
 
     nop_reader_init(&r, "brochure", frame, len, err);
     nop_read_struct(&r, 2, "structure");
-    b.n_transports =
-        nop_read_small_map(&r, ENTRY_MIN, WIRE_MAX_NAMES, "transportDomainDescriptors");
+    b.n_transports = nop_read_map(&r, ENTRY_MIN, WIRE_MAX_NAMES, "transportDomainDescriptors");
     b.transports = r;
     for (uint32_t i = 0; i < b.n_transports && !r.status; i++) {
         nop_read_string(&r, "transport name");
         nop_read_string(&r, "domain descriptor");
     }
-    b.n_channels = nop_read_small_map(&r, ENTRY_MIN, WIRE_MAX_NAMES, "channelDeviceDescriptors");
+    b.n_channels = nop_read_map(&r, ENTRY_MIN, WIRE_MAX_NAMES, "channelDeviceDescriptors");
     b.channels = r;
     wire_channels_skip(&r, b.n_channels);
     if (r.status)
@@ -67,11 +66,6 @@ bool brochure_find_transport(const struct brochure *b, const char *name,
         }
     }
     return false;
-}
-
-bool brochure_find_channel(const struct brochure *b, const char *name, struct wire_device_map *ret)
-{
-    return wire_channels_find(b->channels, b->n_channels, name, ret);
 }
 
 static tenrec_status select_transport(const struct brochure *b, const struct wire_offer *offer,
@@ -107,7 +101,7 @@ tenrec_status brochure_select(const struct brochure *b, const struct wire_offer 
     memset(ret->channel_used, 0, sizeof ret->channel_used);
     for (uint32_t i = 0; i < offer->n_channels && !status; i++)
         if (brochure_suits(&offer->channels[i], &offer->transports[ret->transport]) &&
-            brochure_find_channel(b, offer->channels[i].name, &map))
+            wire_channels_find(b->channels, b->n_channels, offer->channels[i].name, &map))
             status = wire_selection_assign(ret, offer, i, &map, err);
     return status;
 }

@@ -95,9 +95,10 @@ size_t brochure_write(void *buf, size_t cap, const struct wire_offer *offer);
 tenrec_status brochure_read(const void *frame, size_t len, struct brochure *ret, tenrec_error *err);
 
 /* The first entry of that name; false when there is none. */
+bool wire_channels_find(struct nop_reader channels, uint32_t n, const char *name,
+                        struct wire_device_map *ret);
 bool brochure_find_transport(const struct brochure *b, const char *name,
                              struct nop_bytes *ret_domain);
-bool brochure_find_channel(const struct brochure *b, const char *name, struct wire_device_map *ret);
 
 /* The listener's choice: the first transport that both can, then channels by
  * pair of devices. No channel at all is legal: then no tensor can travel.
@@ -139,7 +140,6 @@ struct answer {
 tenrec_status answer_read(const void *frame, size_t len, struct answer *ret, tenrec_error *err);
 
 bool answer_find_ids(const struct answer *a, const char *channel, struct nop_bytes *ret);
-bool answer_find_channel(const struct answer *a, const char *name, struct wire_device_map *ret);
 
 /* The client's mirror of the listener's choice: the transport is one of ours
  * with our domain, a changed transport brings a descriptor id, every pair uses

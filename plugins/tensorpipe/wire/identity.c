@@ -84,8 +84,7 @@ tenrec_status identity_of_client(const struct brochure *b, struct identity *ret,
 {
     struct nop_bytes text;
 
-    memset(ret, 0, sizeof *ret);
-    ret->rank = TENREC_ANONYMOUS;
+    *ret = (struct identity){ .rank = TENREC_ANONYMOUS };
     return brochure_find_transport(b, IDENTITY_ENTRY, &text) ? identity_read(text, ret, err)
                                                              : TENREC_OK;
 }
@@ -96,9 +95,8 @@ tenrec_status identity_of_listener(const struct answer *a, struct identity *ret,
     struct nop_device device;
     struct nop_bytes text;
 
-    memset(ret, 0, sizeof *ret);
-    ret->rank = TENREC_ANONYMOUS;
-    if (!answer_find_channel(a, IDENTITY_ENTRY, &map) ||
+    *ret = (struct identity){ .rank = TENREC_ANONYMOUS };
+    if (!wire_channels_find(a->channels, a->n_channels, IDENTITY_ENTRY, &map) ||
         !wire_device_map_next(&map, &device, &text))
         return TENREC_OK;
     return identity_read(text, ret, err);

@@ -14,7 +14,7 @@ struct nop_bytes nop_text(const char *text)
     return (struct nop_bytes){ (const unsigned char *)text, strlen(text) };
 }
 
-bool nop_bytes_equal(struct nop_bytes a, struct nop_bytes b)
+static bool nop_bytes_equal(struct nop_bytes a, struct nop_bytes b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
@@ -36,14 +36,6 @@ void nop_write_raw(struct nop_writer *w, const void *data, size_t len)
     w->len += len;
 }
 
-/* A prefix and the low `bytes` bytes of `value`, little endian. */
-static void write_wide(struct nop_writer *w, unsigned int prefix, uint64_t value, int bytes)
-{
-    nop_write_byte(w, prefix);
-    for (int i = 0; i < bytes; i++)
-        nop_write_byte(w, (unsigned int)(value >> (8 * i)) & 0xff);
-}
-
 void nop_write_long_uint(struct nop_writer *w, uint64_t value)
 {
     unsigned char bytes[NOP_UINT_MAX];
@@ -53,16 +45,15 @@ void nop_write_long_uint(struct nop_writer *w, uint64_t value)
 
 void nop_write_int(struct nop_writer *w, int32_t value)
 {
-    uint64_t bits = (uint64_t)(int64_t)value;
+    const int log = value == (int8_t)value ? 0 : value == (int16_t)value ? 1 : 2;
+    unsigned char wide[1 + 4] = { (unsigned char)(NOP_I8 + log) };
 
-    if (value >= -64 && value <= INT8_MAX)
-        nop_write_byte(w, (unsigned int)bits & 0xff);
-    else if (value >= INT8_MIN && value <= INT8_MAX)
-        write_wide(w, NOP_I8, bits, 1);
-    else if (value >= INT16_MIN && value <= INT16_MAX)
-        write_wide(w, NOP_I8 + 1, bits, 2);
-    else
-        write_wide(w, NOP_I32, bits, 4);
+    if (value >= -64 && value <= INT8_MAX) {
+        nop_write_byte(w, (unsigned char)value);
+        return;
+    }
+    put_le32(wide + 1, (uint32_t)value);
+    nop_write_raw(w, wide, 1 + ((size_t)1 << log));
 }
 
 void nop_write_variant(struct nop_writer *w, int32_t index)
@@ -74,9 +65,12 @@ void nop_write_variant(struct nop_writer *w, int32_t index)
 void nop_write_uint64s(struct nop_writer *w, const uint64_t *values, size_t n)
 {
     nop_write_head(w, NOP_BINARY, 8 * (uint64_t)n);
-    for (size_t i = 0; i < n; i++)
-        for (int b = 0; b < 8; b++)
-            nop_write_byte(w, (unsigned int)(values[i] >> (8 * b)) & 0xff);
+    for (size_t i = 0; i < n; i++) {
+        unsigned char bytes[8];
+
+        put_le64(bytes, values[i]);
+        nop_write_raw(w, bytes, sizeof bytes);
+    }
 }
 
 void nop_write_device(struct nop_writer *w, const struct nop_device *device)
@@ -254,14 +248,10 @@ size_t nop_read_array(struct nop_reader *r, size_t min_bytes, const char *what)
                                                        : 0;
 }
 
-size_t nop_read_map(struct nop_reader *r, size_t min_bytes, const char *what)
+uint32_t nop_read_map(struct nop_reader *r, size_t min_bytes, uint32_t max, const char *what)
 {
-    return take_prefix(r, NOP_MAP, "a map", what) ? take_count(r, min_bytes, "pairs", what) : 0;
-}
-
-uint32_t nop_read_small_map(struct nop_reader *r, size_t min_bytes, uint32_t max, const char *what)
-{
-    size_t n = nop_read_map(r, min_bytes, what);
+    const size_t n =
+        take_prefix(r, NOP_MAP, "a map", what) ? take_count(r, min_bytes, "pairs", what) : 0;
 
     if (n > max) {
         nop_reader_fail(r, TENREC_ETOOBIG, what, "%zu pairs; the limit is %u", n, max);

@@ -38,7 +38,6 @@ struct nop_device {
 };
 
 struct nop_bytes nop_text(const char *text);
-bool nop_bytes_equal(struct nop_bytes a, struct nop_bytes b);
 bool nop_bytes_is(struct nop_bytes a, const char *text);
 bool nop_device_equal(const struct nop_device *a, const struct nop_device *b);
 
@@ -176,9 +175,8 @@ void nop_read_struct(struct nop_reader *r, uint64_t members, const char *what);
 /* The number of elements, at least `min_bytes` each: more than fit in the rest
  * of the frame are refused, so a count is safe to loop over. */
 size_t nop_read_array(struct nop_reader *r, size_t min_bytes, const char *what);
-size_t nop_read_map(struct nop_reader *r, size_t min_bytes, const char *what);
 /* A map of at most `max` pairs, where a lookup walks them all. */
-uint32_t nop_read_small_map(struct nop_reader *r, size_t min_bytes, uint32_t max, const char *what);
+uint32_t nop_read_map(struct nop_reader *r, size_t min_bytes, uint32_t max, const char *what);
 /* 0..alternatives-1, or -1 for the empty variant, whose nil is read too. */
 int32_t nop_read_variant(struct nop_reader *r, int32_t alternatives, const char *what);
 /* True, and consumed, when a nil stands here. */

@@ -76,8 +76,8 @@ static struct pickle_value pickle_pop(struct pickle *p)
     return p->stack[--p->n_stack];
 }
 
-/* Makes a tuple of the top `n` values. */
-static void make_tuple(struct pickle *p, uint32_t n)
+/* Makes a tuple of the top `n` values, in their place and that of the `marks` below them. */
+static void make_tuple(struct pickle *p, uint32_t n, uint32_t marks)
 {
     struct pickle_value tuple = {
         .kind = PICKLE_TUPLE, .number = p->n_items, .first = p->n_items, .count = n
@@ -95,6 +95,7 @@ static void make_tuple(struct pickle *p, uint32_t n)
         p->items[tuple.first + i - 1] = item;
     }
     p->n_items += n;
+    p->n_stack -= marks;
     pickle_push(p, tuple);
 }
 
@@ -113,16 +114,9 @@ static uint32_t above_mark(struct pickle *p)
 static void tuple_from_mark(struct pickle *p)
 {
     uint32_t n = above_mark(p);
-    struct pickle_value tuple;
 
-    if (p->r.status)
-        return;
-    make_tuple(p, n);
-    tuple = pickle_pop(p);
-    if (p->r.status)
-        return;
-    p->n_stack--; /* the mark */
-    pickle_push(p, tuple);
+    if (!p->r.status)
+        make_tuple(p, n, 1);
 }
 
 static void append_from_mark(struct pickle *p)
@@ -294,12 +288,12 @@ static void run_op(struct pickle *p, unsigned int op)
         run_global(p);
         break;
     case ')':
-        make_tuple(p, 0);
+        make_tuple(p, 0, 0);
         break;
     case 0x85:
     case 0x86:
     case 0x87:
-        make_tuple(p, op - 0x84);
+        make_tuple(p, op - 0x84, 0);
         break;
     case 't':
         tuple_from_mark(p);

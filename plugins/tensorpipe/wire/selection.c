@@ -19,7 +19,7 @@ static struct nop_bytes read_channel(struct nop_reader *r, struct wire_device_ma
 {
     struct nop_bytes name = nop_read_string(r, "channel name");
 
-    ret->n = nop_read_small_map(r, ENTRY_MIN, WIRE_MAX_DEVICES, "device descriptors");
+    ret->n = nop_read_map(r, ENTRY_MIN, WIRE_MAX_DEVICES, "device descriptors");
     ret->entries = *r;
     ret->entries.err = NULL;
     for (uint32_t i = 0; i < ret->n && !r->status; i++) {

@@ -13,8 +13,6 @@ void wire_channel_write(struct nop_writer *w, const struct wire_channel *channel
 
 /* Reads (and so checks) `n` pairs of that map. */
 void wire_channels_skip(struct nop_reader *r, uint32_t n);
-bool wire_channels_find(struct nop_reader r, uint32_t n, const char *name,
-                        struct wire_device_map *ret);
 
 /* The index in the offer, or n_channels when we have none of that name. */
 uint32_t wire_offer_channel(const struct wire_offer *offer, struct nop_bytes name);

@@ -24,11 +24,11 @@ TEST(brochure_keeps_unknown_names_reachable)
     assert_int_equal(b.n_channels, 3);
     assert_true(brochure_find_transport(&b, "shm", &text));
     assert_bytes_are(text, shm_domain);
-    assert_true(brochure_find_channel(&b, "xth", &map));
+    assert_true(wire_channels_find(b.channels, b.n_channels, "xth", &map));
     assert_true(wire_device_map_find(&map, &cpu, &text));
     assert_false(wire_device_map_find(&map, &gpu, &text));
     assert_false(brochure_find_transport(&b, "ibv", &text));
-    assert_false(brochure_find_channel(&b, "mpt", &map));
+    assert_false(wire_channels_find(b.channels, b.n_channels, "mpt", &map));
 }
 
 TEST(brochure_keeps_the_first_of_duplicate_names)

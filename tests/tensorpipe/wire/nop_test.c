@@ -317,7 +317,7 @@ TEST(nop_refuses_counts_that_do_not_fit)
     close_read(&t);
 
     open_read(&t, "bb 03 00 00 00 00 00 00");
-    assert_int_equal(nop_read_small_map(&t.r, 2, 2, "map"), 0);
+    assert_int_equal(nop_read_map(&t.r, 2, 2, "map"), 0);
     assert_int_equal(t.r.status, TENREC_ETOOBIG);
     close_read(&t);
 }
