@@ -202,7 +202,53 @@ static bool control_tell_number(struct pipe *p, enum control what, uint64_t numb
     return control_tell(p, body, sizeof body);
 }
 
-static bool control_handle(struct pipe *p, const unsigned char *body, size_t len);
+/* "Can you read this?" Nothing is said when the answer is no. */
+static void control_probe(struct pipe *p, const unsigned char *body)
+{
+    const unsigned char yes = PULLS;
+    uint64_t word = 0;
+    struct cma_peer peer;
+
+    if (!p->ep->channels->pulls || !p->pid || p->puller.pid)
+        return;
+    peer = cma_beside(p->pid, p->conn[CONN_DESCRIPTOR]->source.fd);
+    if (cma_read(&peer, &word, get_le64(body + 1), sizeof word) || word != get_le64(body + 9))
+        return;
+    pthread_mutex_lock(&p->lock);
+    p->puller = peer;
+    pthread_mutex_unlock(&p->lock);
+    control_tell(p, &yes, 1);
+}
+
+static bool control_handle(struct pipe *p, const unsigned char *body, size_t len)
+{
+    bool known = false;
+
+    switch (len ? body[0] : 0) {
+    case PROBE:
+        known = len == 17;
+        if (known)
+            control_probe(p, body);
+        break;
+    case PULLS:
+        known = len == 1 && p->probe; /* an answer to nothing else */
+        pthread_mutex_lock(&p->lock);
+        p->pulls = p->ep->channels->pulls;
+        pthread_mutex_unlock(&p->lock);
+        break;
+    case TAKEN:
+        known = len == NUMBERED && p->services->tensor_taken(p, get_le64(body + 1));
+        break;
+    case REFUSED:
+        known = len == NUMBERED && p->services->tensor_refused(p, get_le64(body + 1));
+        break;
+    default:
+        break;
+    }
+    if (!known)
+        p->services->failf(p, TENREC_EPROTOCOL, 0, "sent a malformed control frame");
+    return known;
+}
 
 /* Reads the control connection up to the bytes that were refused. */
 static enum part find_sent(struct pipe *p, struct conn *c, const struct incoming *in)
@@ -330,54 +376,6 @@ static enum part host_receive(struct pipe *p)
 }
 
 /* ---- control ---- */
-
-/* "Can you read this?" Nothing is said when the answer is no. */
-static void control_probe(struct pipe *p, const unsigned char *body)
-{
-    const unsigned char yes = PULLS;
-    uint64_t word = 0;
-    struct cma_peer peer;
-
-    if (!p->ep->channels->pulls || !p->pid || p->puller.pid)
-        return;
-    peer = cma_beside(p->pid, p->conn[CONN_DESCRIPTOR]->source.fd);
-    if (cma_read(&peer, &word, get_le64(body + 1), sizeof word) || word != get_le64(body + 9))
-        return;
-    pthread_mutex_lock(&p->lock);
-    p->puller = peer;
-    pthread_mutex_unlock(&p->lock);
-    control_tell(p, &yes, 1);
-}
-
-static bool control_handle(struct pipe *p, const unsigned char *body, size_t len)
-{
-    bool known = false;
-
-    switch (len ? body[0] : 0) {
-    case PROBE:
-        known = len == 17;
-        if (known)
-            control_probe(p, body);
-        break;
-    case PULLS:
-        known = len == 1 && p->probe; /* an answer to nothing else */
-        pthread_mutex_lock(&p->lock);
-        p->pulls = p->ep->channels->pulls;
-        pthread_mutex_unlock(&p->lock);
-        break;
-    case TAKEN:
-        known = len == NUMBERED && p->services->tensor_taken(p, get_le64(body + 1));
-        break;
-    case REFUSED:
-        known = len == NUMBERED && p->services->tensor_refused(p, get_le64(body + 1));
-        break;
-    default:
-        break;
-    }
-    if (!known)
-        p->services->failf(p, TENREC_EPROTOCOL, 0, "sent a malformed control frame");
-    return known;
-}
 
 /* Copies the next frame. Returns false if there is none, or the reader of the pipe reads these. */
 static bool control_next(struct pipe *p, struct conn *c, unsigned char ret[CONTROL_MAX],

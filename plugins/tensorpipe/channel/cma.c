@@ -147,12 +147,10 @@ static int ask_kernel(void)
 
 static int yama_scope(void)
 {
-    FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
-    int c = f ? fgetc(f) : EOF;
+    char scope[16] = "";
 
-    if (f)
-        fclose(f);
-    return c >= '0' && c <= '9' ? c - '0' : 0;
+    locality_line("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof scope);
+    return *scope >= '0' && *scope <= '9' ? *scope - '0' : 0;
 }
 
 static char answer[CMA_TEXT_MAX]; /* "": it is allowed */
@@ -237,13 +235,10 @@ bool cma_viable(char why[], size_t cap)
 /* Returns true if the kernel has capabilities, or does not say, as TensorPipe does. */
 static bool has_capabilities(void)
 {
-    FILE *f = fopen("/sys/kernel/security/lsm", "re");
-    char text[512] = "";
-    bool told = f && fgets(text, sizeof text, f);
+    char text[512];
 
-    if (f)
-        fclose(f);
-    return !told || strstr(text, "capability");
+    return !locality_line("/sys/kernel/security/lsm", text, sizeof text) ||
+           strstr(text, "capability");
 }
 
 static bool permitted_capabilities(char buf[LOCALITY_PART_MAX])

@@ -5,16 +5,21 @@
 #include <string.h>
 #include <sys/stat.h>
 
-bool locality_boot_id(char buf[LOCALITY_PART_MAX])
+bool locality_line(const char *path, char *ret, size_t cap)
 {
-    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-    bool there = f && fgets(buf, LOCALITY_PART_MAX, f);
+    FILE *f = fopen(path, "re");
+    const bool there = f && fgets(ret, (int)cap, f);
 
     if (f)
         fclose(f);
     if (there)
-        buf[strcspn(buf, "\n")] = '\0';
-    return there && *buf;
+        ret[strcspn(ret, "\n")] = '\0';
+    return there && *ret;
+}
+
+bool locality_boot_id(char buf[LOCALITY_PART_MAX])
+{
+    return locality_line("/proc/sys/kernel/random/boot_id", buf, LOCALITY_PART_MAX);
 }
 
 bool locality_namespace(const char *which, char buf[LOCALITY_PART_MAX])

@@ -6,9 +6,12 @@
 #define TENSORPIPE_LOCALITY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #define LOCALITY_PART_MAX 48
 
+/* The first line of a file of the system, without its end. Returns false if there is none. */
+bool locality_line(const char *path, char *ret, size_t cap);
 /* Returns false if the machine has none. */
 bool locality_boot_id(char buf[LOCALITY_PART_MAX]);
 /* "net", "pid", "user", ...: device and inode of this process's one. */

@@ -5,16 +5,15 @@
  * for the socket at the other end, and the process that claims it is looked
  * through for a descriptor of that socket. */
 #include "transport/socket_owner.h"
+#include "transport/transport.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #define ESTABLISHED 1 /* of the kernel's states of TCP */
@@ -24,40 +23,33 @@ struct question {
     struct inet_diag_req_v2 body;
 };
 
-static void question_put_address(const struct sockaddr_storage *s, __be16 *ret_port, __be32 ret[4])
+static void question_put_address(const union transport_address *a, __be16 *ret_port, __be32 ret[4])
 {
-    if (s->ss_family == AF_INET6) {
-        const struct sockaddr_in6 *v6 = (const void *)s;
-
-        *ret_port = v6->sin6_port;
-        memcpy(ret, &v6->sin6_addr, 16);
+    if (a->any.sa_family == AF_INET6) {
+        *ret_port = a->v6.sin6_port;
+        memcpy(ret, &a->v6.sin6_addr, sizeof a->v6.sin6_addr);
     } else {
-        const struct sockaddr_in *v4 = (const void *)s;
-
-        *ret_port = v4->sin_port;
-        memcpy(ret, &v4->sin_addr, 4);
+        *ret_port = a->v4.sin_port;
+        memcpy(ret, &a->v4.sin_addr, sizeof a->v4.sin_addr);
     }
 }
 
 /* The socket whose peer is `fd`. */
 static bool socket_question(int fd, struct question *q)
 {
-    struct sockaddr_storage here, there;
-    socklen_t len = sizeof here;
+    union transport_address here, there;
+    socklen_t here_len = sizeof here, there_len = sizeof there;
 
     memset(q, 0, sizeof *q);
     memset(&here, 0, sizeof here);
     memset(&there, 0, sizeof there);
-    if (getsockname(fd, (struct sockaddr *)&here, &len))
-        return false;
-    len = sizeof there;
-    if (getpeername(fd, (struct sockaddr *)&there, &len) ||
-        (here.ss_family != AF_INET && here.ss_family != AF_INET6))
+    if (getsockname(fd, &here.any, &here_len) || getpeername(fd, &there.any, &there_len) ||
+        (here.any.sa_family != AF_INET && here.any.sa_family != AF_INET6))
         return false;
     q->head.nlmsg_len = sizeof *q;
     q->head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
     q->head.nlmsg_flags = NLM_F_REQUEST;
-    q->body.sdiag_family = (__u8)here.ss_family;
+    q->body.sdiag_family = (__u8)here.any.sa_family;
     q->body.sdiag_protocol = IPPROTO_TCP;
     q->body.idiag_states = 1u << ESTABLISHED;
     question_put_address(&there, &q->body.id.idiag_sport, q->body.id.idiag_src);

@@ -94,10 +94,8 @@ static uint32_t opening_take_answer(struct ring_medium *m)
 
     if (e == EAGAIN)
         return 0;
-    if (!e) {
-        why = NULL;
+    if (!e)
         e = opening_done(m);
-    }
     return opening_ended(m, e, why);
 }
 

@@ -80,6 +80,16 @@ int ring_setup_call(int sock, uint64_t size, struct ring_end *ret)
     return e;
 }
 
+static const struct {
+    int e;
+    const char *why;
+} answers[] = {
+    [RING_TAKEN] = { 0, NULL },
+    [RING_NO_DESCRIPTOR] = { EMFILE, "the peer has no file descriptor left" },
+    [RING_NO_MEMORY] = { ENOMEM, "the peer has no memory for it" },
+    [RING_MALFORMED] = { EPROTO, "the peer refused its memory" },
+};
+
 int ring_setup_answered(int sock, const char **ret_why)
 {
     unsigned char answer;
@@ -88,19 +98,10 @@ int ring_setup_answered(int sock, const char **ret_why)
     *ret_why = "the peer closed the connection";
     if (n <= 0)
         return n < 0 ? (int)-n : ECONNRESET;
-    switch (answer) {
-    case RING_TAKEN:
-        return 0;
-    case RING_NO_DESCRIPTOR:
-        *ret_why = "the peer has no file descriptor left";
-        return EMFILE;
-    case RING_NO_MEMORY:
-        *ret_why = "the peer has no memory for it";
-        return ENOMEM;
-    default:
-        *ret_why = "the peer refused its memory";
-        return EPROTO;
-    }
+    if (answer > RING_MALFORMED)
+        answer = RING_MALFORMED;
+    *ret_why = answers[answer].why;
+    return answers[answer].e;
 }
 
 /* The seals come first: a file that has none may be of a file system in user space, which
