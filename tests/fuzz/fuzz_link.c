@@ -6,7 +6,6 @@
  * in fuzz_agent.c. In the end nothing of the driver's is left. */
 #include "agent/agent.h"
 #include "cuda/link_parts.h"
-#include "cuda/ops.h"
 #include "fake_driver.h"
 #include "fake_host.h"
 #include "fake_wire.h"

@@ -2,7 +2,6 @@
 /* cuda.c - an agent's part in channels for device memory. */
 #include "cuda/link_parts.h"
 #include "cuda/memory.h"
-#include "cuda/ops.h"
 #include "endpoint.h"
 
 #include <inttypes.h>
@@ -10,23 +9,18 @@
 
 #define STOP_MS 10000 /* limit for the queued work of a device at shutdown */
 
-static const struct {
-    const char *name;
-    unsigned bit;
-} channels[] = {
-    { "cuda_xth", METHOD_BIT(METHOD_XTH) },
-    { "cuda_ipc", METHOD_BIT(METHOD_IPC) },
-    { "cuda_basic", METHOD_BIT(METHOD_BASIC) },
+static const char *const channels[] = {
+    [METHOD_XTH] = "cuda_xth", [METHOD_IPC] = "cuda_ipc", [METHOD_BASIC] = "cuda_basic"
 };
 
 static unsigned methods_of(const struct tp_options *o)
 {
     unsigned methods = 0;
 
-    for (size_t i = 0; i < o->channels.n; i++)
-        for (size_t k = 0; k < sizeof channels / sizeof channels[0]; k++)
-            if (strcmp(o->channels.v[i].s, channels[k].name) == 0)
-                methods |= channels[k].bit;
+    for (size_t i = 0; driver_is_built && i < o->channels.n; i++)
+        for (unsigned way = METHOD_XTH; way <= METHOD_BASIC; way++)
+            if (strcmp(o->channels.v[i].s, channels[way]) == 0)
+                methods |= METHOD_BIT(way);
     return methods;
 }
 
@@ -87,7 +81,7 @@ tenrec_status cuda_devices(struct cuda *c, const struct tenrec_device_ops **ret,
 {
     tenrec_status st;
 
-    if (!c->methods)
+    if (driver_is_built && !c->methods)
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
                            "the option channels lists none for devices: cuda_xth, cuda_ipc, "
                            "cuda_basic");
@@ -120,9 +114,9 @@ tenrec_status cuda_use(struct cuda *c, const struct tenrec_device *device, uint3
                        tenrec_error *err)
 {
     uint32_t n_devices = 1;
-    tenrec_status st = TENREC_OK;
+    tenrec_status st = driver_is_built ? TENREC_OK : driver_open(err);
 
-    if (n > 0) {
+    if (!st && n > 0) {
         st = devices_open(&n_devices, err);
         if (!st)
             st = cuda_hold(c, device, n, err);
@@ -132,27 +126,20 @@ tenrec_status cuda_use(struct cuda *c, const struct tenrec_device *device, uint3
         if (!atomic_load(&c->holds))
             return TENREC_OK;
     }
-    atomic_store(&c->n_devices, n_devices);
-    return TENREC_OK;
+    if (!st)
+        atomic_store(&c->n_devices, n_devices);
+    return st;
 }
 
 void cuda_tell(struct cuda *c, tenrec_sink_fn *sink, void *arg)
 {
-    const struct {
-        const char *key;
-        uint64_t n;
-    } count[] = {
-        { "cuda.xth", atomic_load(&c->xth) },
-        { "cuda.ipc", atomic_load(&c->ipc) },
-        { "cuda.basic", atomic_load(&c->basic) },
-        { "cuda.ipc_refused", atomic_load(&c->refused) },
-    };
+    static const char *const key[] = { "cuda.ipc_refused", "cuda.xth", "cuda.ipc", "cuda.basic" };
     char text[24];
 
     if (!c->methods)
         return;
-    for (size_t i = 0; i < sizeof count / sizeof count[0]; i++) {
-        snprintf(text, sizeof text, "%" PRIu64, count[i].n);
-        sink(arg, count[i].key, text);
+    for (size_t i = 0; i < sizeof key / sizeof key[0]; i++) {
+        snprintf(text, sizeof text, "%" PRIu64, (uint64_t)atomic_load(&c->sent[i]));
+        sink(arg, key[i], text);
     }
 }

@@ -166,6 +166,7 @@ static void event_free(struct device_event *e)
     free(e);
 }
 
+/* With the device entered, as the next. */
 static tenrec_status event_make(int index, bool shared, struct device_event **ret,
                                 tenrec_error *err)
 {
@@ -176,39 +177,31 @@ static tenrec_status event_make(int index, bool shared, struct device_event **re
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for an event of cuda:%d", index);
     e->device = index;
     e->shared = shared;
-    st = device_enter(index, err);
-    if (!st) {
-        st = DRIVER(event_new, index, err, &e->event,
-                    DRIVER_EVENT_DISABLE_TIMING | (shared ? DRIVER_EVENT_INTERPROCESS : 0u));
-        if (st)
-            e->event = NULL;
-        else if (shared)
-            st = DRIVER(ipc_event, index, err, &e->handle, e->event);
-        device_leave();
-    }
-    if (st) {
+    st = DRIVER(event_new, index, err, &e->event,
+                DRIVER_EVENT_DISABLE_TIMING | (shared ? DRIVER_EVENT_INTERPROCESS : 0u));
+    if (st)
+        e->event = NULL;
+    else if (shared)
+        st = DRIVER(ipc_event, index, err, &e->handle, e->event);
+    if (st)
         event_free(e);
-        return st;
-    }
-    *ret = e;
-    return TENREC_OK;
+    else
+        *ret = e;
+    return st;
 }
 
-tenrec_status device_event_get(int index, bool shared, struct device_event **ret, tenrec_error *err)
+static tenrec_status event_get(int index, bool shared, struct device_event **ret, tenrec_error *err)
 {
-    struct device_event *e = NULL;
+    struct device *d = &all.device[index];
+    struct device_event *e;
 
-    if (index >= 0 && index < all.n) {
-        struct device *d = &all.device[index];
-
-        pthread_mutex_lock(&d->lock);
-        e = d->events[shared];
-        if (e) {
-            d->events[shared] = e->next;
-            d->n_events[shared]--;
-        }
-        pthread_mutex_unlock(&d->lock);
+    pthread_mutex_lock(&d->lock);
+    e = d->events[shared];
+    if (e) {
+        d->events[shared] = e->next;
+        d->n_events[shared]--;
     }
+    pthread_mutex_unlock(&d->lock);
     if (!e)
         return event_make(index, shared, ret, err);
     *ret = e;
@@ -234,11 +227,6 @@ void device_event_give(struct device_event *e)
         event_free(e);
 }
 
-tenrec_status device_event_record(struct device_event *e, uint64_t stream, tenrec_error *err)
-{
-    return DRIVER(event_record, e->device, err, e->event, (void *)(uintptr_t)stream);
-}
-
 tenrec_status device_event_query(struct device_event *e, tenrec_error *err)
 {
     tenrec_status st = device_enter(e->device, err);
@@ -257,16 +245,15 @@ tenrec_status device_event_mark(const struct tenrec_stream *s, bool shared,
                                 struct device_event **ret, tenrec_error *err)
 {
     const int index = s->device.index;
-    struct device_event *e;
-    tenrec_status st = device_event_get(index, shared, &e, err);
+    struct device_event *e = NULL;
+    tenrec_status st = device_enter(index, err);
 
     if (st)
         return st;
-    st = device_enter(index, err);
-    if (!st) {
-        st = device_event_record(e, s->stream, err);
-        device_leave();
-    }
+    st = event_get(index, shared, &e, err);
+    if (!st)
+        st = DRIVER(event_record, index, err, e->event, (void *)(uintptr_t)s->stream);
+    device_leave();
     if (st)
         device_event_give(e);
     else
@@ -330,6 +317,17 @@ tenrec_status device_stream_wait(const struct tenrec_stream *s, tenrec_error *er
     device_leave();
     return st;
 }
+
+const struct tenrec_device_ops cuda_device_ops = {
+    .size = sizeof(struct tenrec_device_ops),
+    .kind = TENREC_CUDA,
+    .stream_get = device_stream,
+    .stream_order = device_order,
+    .stream_wait = device_stream_wait,
+    .memory_new = device_memory_new,
+    .memory_drop = device_memory_drop,
+    .copy = device_copy,
+};
 
 /* ---- users ---- */
 

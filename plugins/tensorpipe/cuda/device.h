@@ -8,7 +8,7 @@
 #define TENSORPIPE_CUDA_DEVICE_H
 
 #include "cuda/driver.h"
-#include <tenrec/types.h>
+#include <tenrec/agent.h>
 
 #define DEVICES_MAX 16
 #define DEVICE_STREAMS 32 /* as many as torch's pool has */
@@ -42,15 +42,12 @@ struct device_event {
     struct driver_ipc_event handle;
 };
 
-/* Of the process's store; what comes back to it is used again, so nothing may
- * look at it any more. `e` NULL is fine. */
-tenrec_status device_event_get(int index, bool shared, struct device_event **ret,
-                               tenrec_error *err);
+/* Back to the process's store, where it is used again: nothing may look at it any more. NULL is
+ * fine. */
 void device_event_give(struct device_event *e);
-/* With the device entered. The second: TENREC_EAGAIN when it is not there yet. */
-tenrec_status device_event_record(struct device_event *e, uint64_t stream, tenrec_error *err);
+/* TENREC_EAGAIN when it is not there yet. */
 tenrec_status device_event_query(struct device_event *e, tenrec_error *err);
-/* An event behind what is on `s` now. After a failure there is none. */
+/* An event of the store behind what is on `s` now. After a failure there is none. */
 tenrec_status device_event_mark(const struct tenrec_stream *s, bool shared,
                                 struct device_event **ret, tenrec_error *err);
 /* What is queued on `s` from now on waits for the event. */
@@ -66,6 +63,9 @@ tenrec_status device_copy(const struct tenrec_stream *s, void *to, const void *f
                           tenrec_error *err);
 /* Waits until the present work on `s` is complete. */
 tenrec_status device_stream_wait(const struct tenrec_stream *s, tenrec_error *err);
+
+/* What the core asks of devices. */
+extern const struct tenrec_device_ops cuda_device_ops;
 
 /* Users of devices; when the last has gone what is kept for the next goes too. */
 void devices_hold(void);

@@ -8,6 +8,8 @@
 
 #define LIBRARY "libcuda.so.1" /* the driver's; the Toolkit has nothing to do with it */
 
+const bool driver_is_built = true;
+
 static struct driver calls;
 
 static const struct {

@@ -101,6 +101,9 @@ struct driver {
 #undef DRIVER_MEMBER
 };
 
+/* False in a build that leaves it out: then no channel is offered, and driver_open says so. */
+extern const bool driver_is_built;
+
 /* Loads libcuda, looks its functions up and initialises it. Makes no context.
  *
  * errors   EUNSUPPORTED, or what the driver said: which of the three failed, and why

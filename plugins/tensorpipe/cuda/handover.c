@@ -20,9 +20,6 @@ struct handover *handover_offer(const void *data, uint64_t bytes, struct device_
     pthread_mutex_lock(&lock);
     l->number = ++numbers;
     l->next = handovers;
-    l->prev = &handovers;
-    if (handovers)
-        handovers->prev = &l->next;
     handovers = l;
     pthread_mutex_unlock(&lock);
     return l;
@@ -30,14 +27,15 @@ struct handover *handover_offer(const void *data, uint64_t bytes, struct device_
 
 bool handover_end(struct handover *l, bool withdraw)
 {
+    struct handover **at = &handovers;
     bool ended;
 
     pthread_mutex_lock(&lock);
     ended = l->state == HANDOVER_RETURNED || (withdraw && l->state == HANDOVER_OFFERED);
     if (ended) {
-        *l->prev = l->next;
-        if (l->next)
-            l->next->prev = l->prev;
+        while (*at != l)
+            at = &(*at)->next;
+        *at = l->next;
     }
     pthread_mutex_unlock(&lock);
     if (ended)

@@ -11,7 +11,7 @@
 enum handover_state { HANDOVER_OFFERED, HANDOVER_TAKEN, HANDOVER_RETURNED };
 
 struct handover {
-    struct handover *next, **prev; /* under the lock of handover.c, as state */
+    struct handover *next; /* under the lock of handover.c, as state */
     enum handover_state state;
     uint64_t number, bytes;
     const void *data;

@@ -154,8 +154,10 @@ static bool read_more(struct pipe *p, struct iovec *lead, int n_lead)
     return true;
 }
 
-/* Returns false if more bytes are needed. */
-static bool read_piece(struct pipe *p)
+/* PART: more is to be read. ENOUGH: nothing goes on now. */
+enum heard { HEARD, HEARD_PART, HEARD_ENOUGH };
+
+static enum heard read_piece(struct pipe *p)
 {
     struct link *l = p->link;
 
@@ -164,16 +166,14 @@ static bool read_piece(struct pipe *p)
         struct iovec lead = { l->in.to + l->in.got, (size_t)(l->in.len - l->in.got) };
 
         if (!read_more(p, &lead, l->in.to ? 1 : 0))
-            return false;
+            return HEARD_ENOUGH;
         conn_take(p->conn[p->device_role], l->in.to, l->in.len, &l->in.got);
     }
     link_piece_end(p);
-    return true;
+    return HEARD;
 }
 
-enum heard { HEARD, HEARD_PART, HEARD_ENOUGH };
-
-/* The frame at the front of the buffer. HEARD_ENOUGH: not now. */
+/* The frame at the front of the buffer. */
 static enum heard take_frame(struct pipe *p)
 {
     struct conn *c = p->conn[p->device_role];
@@ -218,21 +218,10 @@ static enum heard take_frame(struct pipe *p)
 void link_read(struct pipe *p)
 {
     while (p->link && pipe_state(p) == PIPE_ESTABLISHED) {
-        if (p->link->in.on) {
-            if (!read_piece(p))
-                return;
-            continue;
-        }
-        switch (take_frame(p)) {
-        case HEARD:
-            break;
-        case HEARD_PART:
-            if (!read_more(p, NULL, 0))
-                return;
-            break;
-        case HEARD_ENOUGH:
+        const enum heard heard = p->link->in.on ? read_piece(p) : take_frame(p);
+
+        if (heard == HEARD_ENOUGH || (heard == HEARD_PART && !read_more(p, NULL, 0)))
             return;
-        }
     }
 }
 

@@ -29,7 +29,6 @@ struct pipe;
 struct arriving;
 struct lent;
 struct piece_out;
-struct tenrec_init;
 
 /* An agent's part, on the loop thread but where it says otherwise. */
 struct cuda {
@@ -45,7 +44,7 @@ struct cuda {
     pthread_mutex_t lock;
     struct piece_out *written; /* under lock: pieces that left */
     struct reactor_task task;
-    atomic_uint_fast64_t xth, ipc, basic, refused; /* tensors sent so */
+    atomic_uint_fast64_t sent[4]; /* tensors by method; [0]: refused by the peer */
 };
 
 /* Once per agent, before its loop runs; and when it runs no more. */

@@ -80,14 +80,10 @@ tenrec_status link_copy_lent(struct pipe *p, const struct landing *at,
 
     if (!handover)
         return tenrec_fail(err, TENREC_EPROTOCOL, "a tensor of this process that was not lent");
-    if (!t) {
-        handover_return(handover);
-        return TENREC_OK;
-    }
-    c = copy_new(p, at->number, err);
+    c = t ? copy_new(p, at->number, err) : NULL;
     if (!c) {
         handover_return(handover);
-        return TENREC_ENOMEM;
+        return t ? TENREC_ENOMEM : TENREC_OK;
     }
     c->handover = handover;
     st = device_event_wait(&(struct tenrec_stream){ t->device, t->stream }, handover->event, err);

@@ -28,7 +28,7 @@ static tenrec_status lend_ipc(struct lent *l, tenrec_error *err)
     size_t whole = 0;
     uint64_t buffer = 0;
     struct driver_ipc_memory handle;
-    tenrec_status st = device_event_get(index, true, &l->event, err);
+    tenrec_status st = device_event_mark(&l->stream, true, &l->event, err);
 
     if (st)
         return st;
@@ -43,8 +43,6 @@ static tenrec_status lend_ipc(struct lent *l, tenrec_error *err)
         st = DRIVER(pointer_attribute, index, err, &buffer, DRIVER_BUFFER_ID, at);
     if (!st)
         st = DRIVER(ipc_memory, index, err, &handle, base);
-    if (!st)
-        st = device_event_record(l->event, l->stream.stream, err);
     device_leave();
     if (st)
         return st;

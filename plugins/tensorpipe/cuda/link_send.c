@@ -53,11 +53,6 @@ void lent_failed(struct lent *l, const tenrec_error *why)
         link_say(l->pipe, body, 9 + n);
 }
 
-static void lent_count(struct cuda *c, enum method method)
-{
-    counter_add(method == METHOD_XTH ? &c->xth : method == METHOD_IPC ? &c->ipc : &c->basic, 1);
-}
-
 /* ---- messages ---- */
 
 void link_take_back(struct pipe *p)
@@ -139,7 +134,7 @@ void link_lent(struct pipe *p)
         if (c->lent)
             c->lent->prev = &l->next;
         c->lent = l;
-        lent_count(c, l->method);
+        counter_add(&c->sent[l->method], 1);
         if (l->method == METHOD_XTH) {
             c->inflight.lookouts++;
             inflight_list_look_soon(&c->inflight);
@@ -186,7 +181,7 @@ bool lent_refused(struct pipe *p, uint64_t number)
 
     if (!l)
         return false;
-    counter_add(&c->refused, 1);
+    counter_add(&c->sent[0], 1);
     p->link->refused[l->stream.device.index % DEVICES_MAX] = true;
     endpoint_log(p->ep, TENREC_LOG_INFO,
                  "\"%s\" cannot map memory of cuda:%d: tensors from there are staged",

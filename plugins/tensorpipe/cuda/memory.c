@@ -82,15 +82,6 @@ static struct piece **find_kept(struct pool *pool, uint64_t bytes, uint64_t stre
     return best;
 }
 
-/* With the device entered. What was queued on the other stream comes first. */
-static tenrec_status take_over(struct piece *p, const struct tenrec_stream *s, tenrec_error *err)
-{
-    if (p->stream == s->stream)
-        return TENREC_OK;
-    return DRIVER(stream_wait, s->device.index, err, (void *)(uintptr_t)s->stream, p->event->event,
-                  0);
-}
-
 /* Of a piece without an owner: waits for what is queued, as cuMemFree does too. */
 static void free_piece(struct piece *p)
 {
@@ -147,19 +138,34 @@ static tenrec_status memory_make(int index, uint64_t bytes, struct piece **ret, 
     return TENREC_OK;
 }
 
-static struct piece *take_kept(struct pool *pool, uint64_t bytes, uint64_t stream)
+/* With the device entered. What was queued on the piece's stream comes before what is queued on `s`
+ * from now on. *ret NULL: no piece of that size is kept. */
+static tenrec_status take_kept(struct pool *pool, const struct tenrec_stream *s, uint64_t bytes,
+                               struct piece **ret, tenrec_error *err)
 {
     struct piece **at, *p = NULL;
+    tenrec_status st = TENREC_OK;
 
     pthread_mutex_lock(&pool->lock);
-    at = find_kept(pool, bytes, stream);
+    at = find_kept(pool, bytes, s->stream);
     if (at) {
         p = *at;
         *at = p->next;
         pool->kept_bytes -= p->bytes;
     }
     pthread_mutex_unlock(&pool->lock);
-    return p;
+    if (p && p->stream != s->stream)
+        st = device_event_wait(s, p->event, err);
+    if (st) {
+        free_piece(p);
+        return st;
+    }
+    if (p) {
+        device_event_give(p->event);
+        p->event = NULL;
+    }
+    *ret = p;
+    return TENREC_OK;
 }
 
 tenrec_status device_memory_new(const struct tenrec_stream *s, uint64_t bytes, void **ret,
@@ -167,27 +173,17 @@ tenrec_status device_memory_new(const struct tenrec_stream *s, uint64_t bytes, v
 {
     const int index = s->device.index;
     tenrec_status st = device_enter(index, err);
+    struct piece *p = NULL;
     struct pool *pool;
-    struct piece *p;
 
     if (st)
         return st;
     pthread_once(&once, memory_init);
     pool = &pools[index];
     bytes = round_size(bytes);
-    p = take_kept(pool, bytes, s->stream);
-    if (p)
-        st = take_over(p, s, err);
-    if (p && st) {
-        free_piece(p);
-        p = NULL;
-    }
-    if (p) {
-        device_event_give(p->event);
-        p->event = NULL;
-    } else if (!st) {
+    st = take_kept(pool, s, bytes, &p, err);
+    if (!st && !p)
         st = memory_make(index, bytes, &p, err);
-    }
     if (!st) {
         p->stream = s->stream;
         *ret = (void *)p->at;
@@ -213,14 +209,12 @@ static struct piece *take_used(struct pool *pool, uintptr_t at)
     return found;
 }
 
-/* With the device entered. False: there is no room, or no event to be had. */
-static bool memory_keep(struct pool *pool, int index, struct piece *p)
+/* Returns false if there is no room, or no event to be had. */
+static bool memory_keep(struct pool *pool, const struct tenrec_stream *s, struct piece *p)
 {
     bool room;
 
-    if (p->bytes > atomic_load(&keep_max) || device_event_get(index, false, &p->event, NULL))
-        return false;
-    if (device_event_record(p->event, p->stream, NULL))
+    if (p->bytes > atomic_load(&keep_max) || device_event_mark(s, false, &p->event, NULL))
         return false;
     pthread_mutex_lock(&pool->lock);
     room = pool->kept_bytes + p->bytes <= atomic_load(&keep_max);
@@ -243,7 +237,7 @@ void device_memory_drop(const struct tenrec_stream *s, void *data)
     if (!p || device_enter(index, NULL))
         return;
     p->stream = s->stream;
-    if (!devices_held() || !memory_keep(&pools[index], index, p))
+    if (!devices_held() || !memory_keep(&pools[index], s, p))
         free_piece(p);
     device_leave();
 }

@@ -6,7 +6,7 @@
 #include "../../support/message_hooks.h"
 #include "../../testing.h"
 #include "backend/message.h"
-#include "cuda/ops.h"
+#include "cuda/device.h"
 #include "rig.h"
 
 #include <stdlib.h>

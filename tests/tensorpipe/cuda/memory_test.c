@@ -2,7 +2,6 @@
 /* memory_test.c - memory of devices that is used again, in the order of streams. */
 #include "../../testing.h"
 #include "cuda/memory.h"
-#include "cuda/ops.h"
 #include "fake.h"
 
 #define BYTES ((size_t)100000)

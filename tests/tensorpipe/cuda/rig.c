@@ -5,7 +5,7 @@
 #include "../../testing.h"
 #include "agent/agent.h"
 #include "backend/message.h"
-#include "cuda/ops.h"
+#include "cuda/device.h"
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
