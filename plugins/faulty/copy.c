@@ -29,9 +29,11 @@ static void shell_release(struct tenrec_msg *msg)
     free(s);
 }
 
-static struct shell *shell_new(const struct tenrec_msg *msg, struct origin *origin, size_t room)
+static struct tenrec_msg *shell_new(const struct tenrec_msg *msg, struct origin *origin,
+                                    bool own_payload)
 {
-    struct shell *s = malloc(sizeof *s + room);
+    const size_t room = own_payload ? (size_t)msg->payload_len : 0;
+    struct shell *s = room < SIZE_MAX / 2 ? malloc(sizeof *s + room) : NULL;
 
     if (!s)
         return NULL;
@@ -40,50 +42,29 @@ static struct shell *shell_new(const struct tenrec_msg *msg, struct origin *orig
     s->msg.size = sizeof s->msg;
     s->msg.release = shell_release;
     s->origin = origin;
-    return s;
+    if (room) {
+        memcpy(s->payload, msg->payload, room);
+        s->msg.payload = s->payload;
+    }
+    return &s->msg;
 }
 
-static struct origin *origin_new(struct tenrec_msg *msg, unsigned shares)
+bool copy_to_send(struct tenrec_msg *msg, bool own_payload, unsigned n, struct tenrec_msg *ret[])
 {
     struct origin *o = malloc(sizeof *o);
+    unsigned made = 0;
 
-    if (o) {
-        o->msg = msg;
-        atomic_init(&o->shares, shares);
-    }
-    return o;
-}
-
-bool copy_twins(struct tenrec_msg *msg, struct tenrec_msg *ret[2])
-{
-    struct origin *o = origin_new(msg, 2);
-    struct shell *a = o ? shell_new(msg, o, 0) : NULL;
-    struct shell *b = a ? shell_new(msg, o, 0) : NULL;
-
-    if (!b) {
-        free(a);
+    while (o && made < n && (ret[made] = shell_new(msg, o, own_payload)) != NULL)
+        made++;
+    if (made < n) {
+        while (made > 0)
+            free(ret[--made]);
         free(o);
         return false;
     }
-    ret[0] = &a->msg;
-    ret[1] = &b->msg;
+    o->msg = msg;
+    atomic_init(&o->shares, n);
     return true;
-}
-
-struct tenrec_msg *copy_with_payload(struct tenrec_msg *msg)
-{
-    struct origin *o = origin_new(msg, 1);
-    struct shell *s =
-        o && msg->payload_len < SIZE_MAX / 2 ? shell_new(msg, o, (size_t)msg->payload_len) : NULL;
-
-    if (!s) {
-        free(o);
-        return NULL;
-    }
-    if (msg->payload_len)
-        memcpy(s->payload, msg->payload, (size_t)msg->payload_len);
-    s->msg.payload = s->payload;
-    return &s->msg;
 }
 
 static bool is_readable(const struct tenrec_msg *msg)

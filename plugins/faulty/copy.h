@@ -6,13 +6,9 @@
 #include <stdbool.h>
 #include <tenrec/agent.h>
 
-/* Makes two messages to send that share the bytes of `msg`. Takes `msg` on
- * success; returns false when out of memory. */
-bool copy_twins(struct tenrec_msg *msg, struct tenrec_msg *ret[2]);
-
-/* Makes a message to send with a payload of its own and the tensors of `msg`.
- * Takes `msg` on success; returns NULL when out of memory. */
-struct tenrec_msg *copy_with_payload(struct tenrec_msg *msg);
+/* Makes `n` messages to send that share the bytes of `msg`; `own_payload`: each with a payload of
+ * its own. Takes `msg` on success; returns false when out of memory. */
+bool copy_to_send(struct tenrec_msg *msg, bool own_payload, unsigned n, struct tenrec_msg *ret[]);
 
 /* Copies a message received from `from`, tensors included, into memory of the
  * host. Returns NULL when out of memory, or when a tensor is not in CPU memory. */

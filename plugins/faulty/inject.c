@@ -223,7 +223,7 @@ static bool inject_duplicate(struct faulty *f, const struct hit *hit, const stru
 
     if (t->incoming)
         twin[1] = copy_received(f->self, t->peer, t->msg);
-    else if (!copy_twins(t->msg, twin))
+    else if (!copy_to_send(t->msg, false, 2, twin))
         return fail_no_memory(f, t);
     if (!twin[1])
         return pass_untouched(f, hit, t);
@@ -240,11 +240,15 @@ static bool inject_corrupt(struct faulty *f, const struct hit *hit, const struct
     struct transit spoilt = *t;
     unsigned char *p;
 
-    spoilt.msg = t->incoming ? copy_received(f->self, t->peer, t->msg) : copy_with_payload(t->msg);
-    if (!spoilt.msg)
-        return t->incoming ? pass_untouched(f, hit, t) : fail_no_memory(f, t);
-    if (t->incoming)
+    if (!t->incoming) {
+        if (!copy_to_send(t->msg, true, 1, &spoilt.msg))
+            return fail_no_memory(f, t);
+    } else {
+        spoilt.msg = copy_received(f->self, t->peer, t->msg);
+        if (!spoilt.msg)
+            return pass_untouched(f, hit, t);
         t->msg->release(t->msg);
+    }
     p = spoilt.msg->payload;
     p[hit->draw % spoilt.msg->payload_len] ^= (unsigned char)(1 + (hit->draw >> 40) % 255);
     transit_pass(f, &spoilt);
