@@ -89,25 +89,17 @@ enum conn_end conn_send(struct conn *c, int argc, const char **argv, const size_
     return send_command(c, text, n, deadline_ns, err);
 }
 
-static enum conn_end conn_vsend(struct conn *c, uint64_t deadline_ns, tenrec_error *err,
-                                const char *format, va_list ap)
-{
-    char *text = NULL;
-    int n = redisvFormatCommand(&text, format, ap);
-
-    return send_command(c, text, n, deadline_ns, err);
-}
-
 enum conn_end conn_sendf(struct conn *c, uint64_t deadline_ns, tenrec_error *err,
                          const char *format, ...)
 {
-    enum conn_end end;
+    char *text = NULL;
     va_list ap;
+    int n;
 
     va_start(ap, format);
-    end = conn_vsend(c, deadline_ns, err, format, ap);
+    n = redisvFormatCommand(&text, format, ap);
     va_end(ap);
-    return end;
+    return send_command(c, text, n, deadline_ns, err);
 }
 
 static enum conn_end conn_receive(struct conn *c, uint64_t deadline_ns, tenrec_error *err)
@@ -158,17 +150,12 @@ enum conn_end conn_read(struct conn *c, uint64_t deadline_ns, redisReply **ret, 
 
 /* ---- logging in --------------------------------------------------------------- */
 
-/* Runs one command and checks only for an error reply. */
-static enum conn_end conn_command(struct conn *c, uint64_t deadline_ns, tenrec_error *err,
-                                  const char *format, ...)
+/* The result of a command that was sent as `end` says, of whose reply only an error matters. */
+static enum conn_end conn_confirm(struct conn *c, enum conn_end end, uint64_t deadline_ns,
+                                  tenrec_error *err)
 {
     redisReply *reply = NULL;
-    enum conn_end end;
-    va_list ap;
 
-    va_start(ap, format);
-    end = conn_vsend(c, deadline_ns, err, format, ap);
-    va_end(ap);
     if (end == CONN_OK)
         end = conn_read(c, deadline_ns, &reply, err);
     if (end == CONN_OK && reply->type == REDIS_REPLY_ERROR)
@@ -180,18 +167,22 @@ static enum conn_end conn_command(struct conn *c, uint64_t deadline_ns, tenrec_e
 static enum conn_end log_in(struct conn *c, const struct conn_login *login, uint64_t deadline_ns,
                             tenrec_error *err)
 {
+    const char *user = login->user, *password = login->password;
     enum conn_end end = CONN_OK;
 
-    if (*login->password && *login->user)
-        end = conn_command(c, deadline_ns, err, "AUTH %s %s", login->user, login->password);
-    else if (*login->password)
-        end = conn_command(c, deadline_ns, err, "AUTH %s", login->password);
-    if (end == CONN_OK && login->database)
-        end = conn_command(c, deadline_ns, err, "SELECT %lld", (long long)login->database);
+    if (*password) {
+        end = *user ? conn_sendf(c, deadline_ns, err, "AUTH %s %s", user, password)
+                    : conn_sendf(c, deadline_ns, err, "AUTH %s", password);
+        end = conn_confirm(c, end, deadline_ns, err);
+    }
+    if (end == CONN_OK && login->database) {
+        end = conn_sendf(c, deadline_ns, err, "SELECT %lld", (long long)login->database);
+        end = conn_confirm(c, end, deadline_ns, err);
+    }
+    if (end != CONN_OK)
+        return end;
     /* PING shows that a Redis server listens on the port. */
-    if (end == CONN_OK)
-        end = conn_command(c, deadline_ns, err, "PING");
-    return end;
+    return conn_confirm(c, conn_sendf(c, deadline_ns, err, "PING"), deadline_ns, err);
 }
 
 /* ---- opening -------------------------------------------------------------- */
