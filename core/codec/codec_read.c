@@ -307,9 +307,8 @@ static tenrec_status read_begin(const struct tenrec_msg *msg, struct cbor_reader
     return creates ? codec_read_creation(ret_r, ret, err) : TENREC_OK;
 }
 
-/* Out of line, so that common calls need no frame for it. */
-__attribute__((noinline)) static tenrec_status
-read_any_head(const struct tenrec_msg *msg, struct codec_head *ret, tenrec_error *err)
+tenrec_status codec_read_any_head(const struct tenrec_msg *msg, struct codec_head *ret,
+                                  tenrec_error *err)
 {
     struct cbor_reader r;
     struct cbor_item name;
@@ -322,26 +321,6 @@ read_any_head(const struct tenrec_msg *msg, struct codec_head *ret, tenrec_error
     ret->function = name.data;
     ret->function_len = (size_t)name.n;
     ret->args_at = cbor_reader_offset(&r);
-    return TENREC_OK;
-}
-
-tenrec_status codec_read_head(const struct tenrec_msg *msg, struct codec_head *ret,
-                              tenrec_error *err)
-{
-    struct cbor_reader r = cbor_reader_of(msg->payload, (size_t)msg->payload_len);
-    uint64_t n;
-
-    /* The form that Tenrec writes. */
-    if (msg->type == TENREC_MSG_REMOTE_CALL || msg->payload_len <= sizeof codec_call_begin ||
-        memcmp(r.at, codec_call_begin, sizeof codec_call_begin) != 0)
-        return read_any_head(msg, ret, err);
-    r.at += sizeof codec_call_begin;
-    if (*r.at >> 5 != CBOR_MAJOR_TEXT || !cbor_read_head(&r, &n) || n > (size_t)(r.end - r.at) ||
-        utf8_span((const char *)r.at, (size_t)n) != n)
-        return read_any_head(msg, ret, err);
-    ret->function = (const char *)r.at;
-    ret->function_len = (size_t)n;
-    ret->args_at = (size_t)(r.at - r.begin) + (size_t)n;
     return TENREC_OK;
 }
 
@@ -454,17 +433,6 @@ tenrec_status codec_read_call(const struct tenrec_msg *msg, struct codec_call *r
     tenrec_status status = codec_read_head(msg, &head, err);
 
     return status ? status : codec_read_args(msg, &head, ret, err);
-}
-
-void codec_call_finish(struct codec_call *call)
-{
-    if (call->tensors && call->n > call->borrowed)
-        values_finish(call->args + call->borrowed, call->n - call->borrowed);
-    free(call->heap);
-    call->args = NULL;
-    call->n = 0;
-    call->heap = NULL;
-    call->tensors = false;
 }
 
 tenrec_status codec_read_any_value(const struct tenrec_msg *msg, struct tenrec_value **ret,

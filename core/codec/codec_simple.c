@@ -254,6 +254,25 @@ CBOR_INLINE bool read_limits(struct cbor_reader *r, int64_t *ret_ms)
     return r->end - r->at == 1 && *r->at == CBOR_BYTE(CBOR_MAJOR_MAP, 0);
 }
 
+tenrec_status codec_read_head(const struct tenrec_msg *msg, struct codec_head *ret,
+                              tenrec_error *err)
+{
+    struct cbor_reader r = cbor_reader_of(msg->payload, (size_t)msg->payload_len);
+    uint64_t n;
+
+    if (msg->type == TENREC_MSG_REMOTE_CALL || msg->payload_len <= sizeof codec_call_begin ||
+        memcmp(r.at, codec_call_begin, sizeof codec_call_begin) != 0)
+        return codec_read_any_head(msg, ret, err);
+    r.at += sizeof codec_call_begin;
+    if (*r.at >> 5 != CBOR_MAJOR_TEXT || !cbor_read_head(&r, &n) || n > (size_t)(r.end - r.at) ||
+        utf8_span((const char *)r.at, (size_t)n) != n)
+        return codec_read_any_head(msg, ret, err);
+    ret->function = (const char *)r.at;
+    ret->function_len = (size_t)n;
+    ret->args_at = (size_t)(r.at - r.begin) + (size_t)n;
+    return TENREC_OK;
+}
+
 /* Returns false if the call is not simple; *ret may have changed. */
 CBOR_INLINE bool read_args(const struct tenrec_msg *msg, const struct codec_head *head,
                            struct codec_call *ret)
@@ -292,6 +311,17 @@ tenrec_status codec_read_args(const struct tenrec_msg *msg, const struct codec_h
     if (msg->type == TENREC_MSG_REMOTE_CALL)
         ret->creation = head->creation;
     return read_args(msg, head, ret) ? TENREC_OK : codec_read_any_args(msg, head, ret, err);
+}
+
+void codec_call_finish(struct codec_call *call)
+{
+    if (call->tensors && call->n > call->borrowed)
+        values_finish(call->args + call->borrowed, call->n - call->borrowed);
+    free(call->heap);
+    call->args = NULL;
+    call->n = 0;
+    call->heap = NULL;
+    call->tensors = false;
 }
 
 struct tenrec_value *codec_simple_read_value(const struct tenrec_msg *msg)

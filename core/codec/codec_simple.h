@@ -24,6 +24,8 @@ struct tenrec_value *codec_simple_read_value(const struct tenrec_msg *msg);
 
 /* As those of codec.h without `any`, which call them for a payload that is not simple: in two
  * walks. */
+tenrec_status codec_read_any_head(const struct tenrec_msg *msg, struct codec_head *ret,
+                                  tenrec_error *err);
 tenrec_status codec_read_any_args(const struct tenrec_msg *msg, const struct codec_head *head,
                                   struct codec_call *ret, tenrec_error *err);
 tenrec_status codec_read_any_value(const struct tenrec_msg *msg, struct tenrec_value **ret,
