@@ -5,6 +5,7 @@
 #include "fuzz.h"
 #include "wire/descriptor.h"
 #include "wire/hello.h"
+#include "wire/plain.h"
 #include "wire/shortlist.h"
 #include "wire/tensorlist.h"
 

@@ -25,7 +25,6 @@
 #include "transport/conn.h"
 #include "wire/descriptor.h"
 #include "wire/identity.h"
-#include "wire/plain.h"
 #include "wire/proof.h"
 
 enum pipe_state {
@@ -102,6 +101,7 @@ struct arriving;
 struct carried;
 struct channel;
 struct link;
+struct plain;
 struct source;
 struct tenrec_sharing;
 

@@ -4,6 +4,7 @@
 #include "cuda/link.h"
 #include "pipe/pipe.h"
 #include "wire/descriptor.h"
+#include "wire/plain.h"
 #include "wire/storage.h"
 
 #include <stdlib.h>

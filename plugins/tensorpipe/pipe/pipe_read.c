@@ -8,6 +8,7 @@
 #include "channel/channel.h"
 #include "cuda/link.h"
 #include "pipe/pipe.h"
+#include "wire/plain.h"
 
 #include <errno.h>
 #include <stdlib.h>

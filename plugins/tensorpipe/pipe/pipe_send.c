@@ -7,6 +7,7 @@
  * what it sends elsewhere gathers in that pipe's queue. */
 #include "cuda/link.h"
 #include "pipe/pipe.h"
+#include "wire/plain.h"
 
 #include <errno.h>
 #include <stdlib.h>
