@@ -18,6 +18,7 @@ struct channels;
 struct cuda;
 struct peer;
 struct pipe_owner;
+struct pipe_table;
 struct shm_watch;
 
 enum agent_state { AGENT_MADE, AGENT_STARTED, AGENT_STOPPING, AGENT_STOPPED };
@@ -41,6 +42,8 @@ struct endpoint {
     const struct pipe_owner *owner;
     atomic_int state;  /* enum agent_state */
     atomic_uint polls; /* calls of poll so far, about */
+    /* Operations that run now and are not inside of a peer; shutdown waits for the last of both. */
+    atomic_uint inside;
     enum progress progress;
     bool one_cpu, many_cpus;
     bool learns_paths; /* of tensors within a host */
@@ -62,6 +65,7 @@ struct endpoint {
 
     struct reactor reactor;
     struct handshakes handshakes; /* incoming ones under way */
+    struct pipe_table *pipes;
     struct channels *channels;
     struct cuda *cuda;
     struct shm_watch *shm;

@@ -25,12 +25,12 @@ struct pipe *peer_pipe(struct fake_host *h, uint8_t who)
     struct agent *a = fake_host_agent(h);
     size_t n = 0;
 
-    for (size_t i = 0; i < a->n_pipe; i++)
-        n += a->pipe[i] != NULL;
+    for (size_t i = 0; i < a->pipes.n; i++)
+        n += a->pipes.pipe[i] != NULL;
     who = (uint8_t)(n ? who % n : 0);
-    for (size_t i = 0; i < a->n_pipe; i++)
-        if (a->pipe[i] && who-- == 0)
-            return a->pipe[i];
+    for (size_t i = 0; i < a->pipes.n; i++)
+        if (a->pipes.pipe[i] && who-- == 0)
+            return a->pipes.pipe[i];
     return NULL;
 }
 

@@ -468,7 +468,7 @@ bool node_is_clogged(struct node *n)
 {
     bool clogged = false;
 
-    agent_each_pipe(n->agent.impl, look_at_pipe, &clogged);
+    pipe_table_each(&((struct agent *)n->agent.impl)->pipes, look_at_pipe, &clogged);
     return clogged;
 }
 

@@ -72,7 +72,7 @@ static void op_member_joined(struct tenrec_agent *self, const struct tenrec_memb
 /* So that one that was taken out and still lives hears of it. */
 static void fail_pipes_from(struct agent *a, const struct peer *peer)
 {
-    struct pipe **v = agent_all_pipes(a);
+    struct pipe **v = pipe_table_all(&a->pipes);
 
     for (size_t i = 0; v && v[i]; i++) {
         if (atomic_load(&v[i]->caller) == peer)
@@ -89,10 +89,10 @@ static void op_member_left(struct tenrec_agent *self, tenrec_peer id)
 
     if (!peer)
         return;
-    agent_enter(a);
+    pipe_table_enter(&a->ep);
     peer_retire(&a->ep, peer, "it left the group");
     fail_pipes_from(a, peer);
-    agent_leave(a);
+    pipe_table_leave(&a->ep);
 }
 
 static void resume_one(struct pipe *p, void *arg)
@@ -106,10 +106,10 @@ static void op_resume(struct tenrec_agent *self)
 {
     struct agent *a = self->impl;
 
-    agent_enter(a);
+    pipe_table_enter(&a->ep);
     if (agent_runs(a))
-        agent_each_pipe(a, resume_one, NULL);
-    agent_leave(a);
+        pipe_table_each(&a->pipes, resume_one, NULL);
+    pipe_table_leave(&a->ep);
 }
 
 static tenrec_status op_disconnect(struct tenrec_agent *self, tenrec_peer id, tenrec_error *err)
@@ -140,9 +140,9 @@ static void op_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, void 
 {
     struct agent *a = self->impl;
 
-    agent_enter(a);
+    pipe_table_enter(&a->ep);
     agent_debug_info(a, sink, arg);
-    agent_leave(a);
+    pipe_table_leave(&a->ep);
 }
 
 /* ---- making one ---- */
@@ -153,7 +153,7 @@ static const struct tenrec_agent_ops agent_ops = {
     .start = op_start,
     .member_joined = op_member_joined,
     .member_left = op_member_left,
-    .send = agent_send,
+    .send = peer_send,
     .poll = peer_poll,
     .resume = op_resume,
     .disconnect = op_disconnect,
@@ -225,6 +225,7 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     a->ep.host = self->host;
     a->ep.options = in->options;
     a->ep.owner = &agent_pipe_owner;
+    a->ep.pipes = &a->pipes;
     a->ep.channels = &a->channels;
     a->ep.cuda = &a->cuda;
     a->ep.shm = &a->shm;
@@ -259,7 +260,7 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     poll_reclaim_init(a);
     agent_devices_init(a);
     cuda_init(&a->cuda, &a->ep);
-    pthread_mutex_init(&a->lock, NULL);
+    pthread_mutex_init(&a->pipes.lock, NULL);
     pthread_mutex_init(&a->idle_lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

@@ -8,22 +8,13 @@
 #include "cuda/link.h"
 #include "endpoint.h"
 #include "pipe/peer.h"
+#include "pipe/pipe_table.h"
 #include "reactor/spin.h"
 #include "transport/tp_shm/shm_watch.h"
 
 #define AGENT_HOT 4 /* pipes that the loop thread spins on at most */
 
 struct pipe;
-
-enum count {
-    COUNT_SENDS,
-    COUNT_RECEIVES,
-    COUNT_BYTES_SENT,
-    COUNT_BYTES_RECEIVED,
-    COUNT_MESSAGES_SENT,
-    COUNT_MESSAGES_RECEIVED,
-    COUNTS,
-};
 
 struct agent {
     struct endpoint ep;
@@ -37,16 +28,8 @@ struct agent {
     struct shm_watch shm;
     struct cuda cuda;
     struct reactor_task offer_task; /* offers devices to peers */
-    uint64_t gone[COUNTS];          /* of pipes that are gone; under lock */
-    /* All pipes by slot: a reply route is slot and generation. */
-    pthread_mutex_t lock;
-    struct pipe **pipe; /* under lock; each owns a reference */
-    size_t n_pipe;
-    uint64_t generations;
+    struct pipe_table pipes;
 
-    /* Calls of ops that run now and are not inside of a peer; shutdown waits for
-     * the last of both. */
-    atomic_uint inside;
     pthread_mutex_t idle_lock;
     pthread_cond_t idle; /* no thread is inside, or every send is complete */
 
@@ -75,15 +58,6 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
 
 /* agent_pipes.c */
 extern const struct pipe_owner agent_pipe_owner;
-/* A new reference to the pipe of that route; NULL when it is gone. */
-struct pipe *agent_find_pipe(struct agent *a, struct tenrec_route route);
-
-/* Calls fn for every pipe, under the agent's lock. */
-void agent_each_pipe(struct agent *a, void (*fn)(struct pipe *p, void *arg), void *arg);
-/* References to all pipes; NULL at the end. NULL: out of memory. */
-struct pipe **agent_all_pipes(struct agent *a);
-/* Adds the counters of the data path of `p` to `sum`. */
-void agent_add_counts(struct pipe *p, uint64_t sum[COUNTS]);
 void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg);
 
 /* Replaces the member that had the id. errors: EINVAL, ENOMEM */

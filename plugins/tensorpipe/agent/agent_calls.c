@@ -3,22 +3,11 @@
  * for them. */
 #include "agent/agent_ops.h"
 
-void agent_enter(struct agent *a)
-{
-    atomic_fetch_add(&a->inside, 1);
-}
-
 void agent_told(struct agent *a)
 {
     pthread_mutex_lock(&a->idle_lock);
     pthread_cond_broadcast(&a->idle);
     pthread_mutex_unlock(&a->idle_lock);
-}
-
-void agent_leave(struct agent *a)
-{
-    if (atomic_fetch_sub(&a->inside, 1) == 1 && atomic_load(&a->ep.state) == AGENT_STOPPING)
-        agent_told(a);
 }
 
 struct sync {

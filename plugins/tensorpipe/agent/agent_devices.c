@@ -13,7 +13,7 @@ static void agent_offer_devices(struct agent *a)
     channels_add_devices(&a->channels, atomic_load(&a->cuda.n_devices));
     if (!atomic_load(&a->cuda.holds))
         return;
-    v = agent_all_pipes(a);
+    v = pipe_table_all(&a->pipes);
     for (size_t i = 0; v && v[i]; i++) {
         link_hello_again(v[i]);
         pipe_unref(v[i]);

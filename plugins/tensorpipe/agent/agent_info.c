@@ -19,13 +19,6 @@ static void info_push(tenrec_sink_fn *sink, void *arg, const char *key, const ch
     sink(arg, key, value);
 }
 
-/* Before it is established the loop thread may be about to make a connection. */
-static void add_live_counts(struct pipe *p, void *sum)
-{
-    if (pipe_state(p) == PIPE_ESTABLISHED)
-        agent_add_counts(p, sum);
-}
-
 static void push_counters(struct agent *a, tenrec_sink_fn *sink, void *arg)
 {
     static const char *const data[COUNTS] = {
@@ -54,11 +47,7 @@ static void push_counters(struct agent *a, tenrec_sink_fn *sink, void *arg)
     };
     uint64_t sum[COUNTS] = { 0 };
 
-    agent_each_pipe(a, add_live_counts, sum);
-    pthread_mutex_lock(&a->lock);
-    for (int i = 0; i < COUNTS; i++)
-        sum[i] += a->gone[i];
-    pthread_mutex_unlock(&a->lock);
+    pipe_table_count(&a->pipes, sum);
     for (int i = 0; i < COUNTS; i++)
         info_push(sink, arg, data[i], "%" PRIu64, sum[i]);
     for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
@@ -205,7 +194,7 @@ void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
     push_polling(a, sink, arg);
     push_counters(a, sink, arg);
     cuda_tell(&a->cuda, sink, arg);
-    v = agent_all_pipes(a);
+    v = pipe_table_all(&a->pipes);
     for (size_t i = 0; v && v[i]; i++)
         connections += pipe_state(v[i]) == PIPE_ESTABLISHED ? v[i]->n_conns : 0;
     info_push(sink, arg, "connections", "%u", connections);

@@ -6,9 +6,6 @@
 
 #include "agent/agent.h"
 
-/* Around what an operation does; shutdown waits for the last. */
-void agent_enter(struct agent *a);
-void agent_leave(struct agent *a);
 static inline bool agent_runs(struct agent *a)
 {
     return atomic_load(&a->ep.state) == AGENT_STARTED;
@@ -18,9 +15,7 @@ static inline bool agent_runs(struct agent *a)
  * and waits. */
 void agent_call_loop(struct agent *a, void (*fn)(struct agent *a));
 
-/* agent_send.c */
-void agent_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
-                struct tenrec_done done);
+/* agent_lead.c */
 tenrec_status agent_lead(struct tenrec_agent *self, const struct tenrec_wait *wait);
 bool agent_maps(struct tenrec_agent *self, tenrec_peer id, struct tenrec_route route);
 

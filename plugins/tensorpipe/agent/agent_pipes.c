@@ -13,66 +13,6 @@ static struct agent *agent_of(struct endpoint *ep)
 
 /* ---- what pipes ask of the agent ---- */
 
-static tenrec_status agent_add_pipe(struct endpoint *ep, struct pipe *p)
-{
-    struct agent *a = agent_of(ep);
-    size_t slot = 0;
-
-    pthread_mutex_lock(&a->lock);
-    while (slot < a->n_pipe && a->pipe[slot])
-        slot++;
-    if (slot == a->n_pipe) {
-        struct pipe **bigger = realloc(a->pipe, (a->n_pipe + 16) * sizeof(struct pipe *));
-
-        if (!bigger) {
-            pthread_mutex_unlock(&a->lock);
-            return TENREC_ENOMEM;
-        }
-        memset(bigger + a->n_pipe, 0, 16 * sizeof(struct pipe *));
-        a->pipe = bigger;
-        a->n_pipe += 16;
-    }
-    pipe_ref(p);
-    a->pipe[slot] = p;
-    p->route = (struct tenrec_route){ slot, ++a->generations };
-    pthread_mutex_unlock(&a->lock);
-    return TENREC_OK;
-}
-
-void agent_add_counts(struct pipe *p, uint64_t sum[COUNTS])
-{
-    sum[COUNT_MESSAGES_SENT] +=
-        atomic_load(&p->messages_queued) + atomic_load(&p->messages_written);
-    sum[COUNT_MESSAGES_RECEIVED] += atomic_load(&p->messages_received);
-    for (unsigned i = 0; i < p->n_conns; i++) {
-        const struct conn *c = p->conn[i];
-
-        if (!c)
-            continue;
-        sum[COUNT_SENDS] += atomic_load(&c->sends);
-        sum[COUNT_RECEIVES] += atomic_load(&c->receives);
-        sum[COUNT_BYTES_SENT] += atomic_load(&c->bytes_sent);
-        sum[COUNT_BYTES_RECEIVED] += atomic_load(&c->bytes_received);
-    }
-}
-
-static void agent_remove_pipe(struct endpoint *ep, struct pipe *p)
-{
-    struct agent *a = agent_of(ep);
-    size_t slot = (size_t)p->route.pipe;
-    bool was_there;
-
-    pthread_mutex_lock(&a->lock);
-    was_there = slot < a->n_pipe && a->pipe[slot] == p;
-    if (was_there) {
-        a->pipe[slot] = NULL;
-        agent_add_counts(p, a->gone);
-    }
-    pthread_mutex_unlock(&a->lock);
-    if (was_there)
-        pipe_unref(p);
-}
-
 static void agent_pipe_established(struct endpoint *ep, struct pipe *p)
 {
     if (p->transport->remote)
@@ -131,58 +71,15 @@ static void agent_sends_told(struct endpoint *ep)
 }
 
 const struct pipe_owner agent_pipe_owner = {
-    .add = agent_add_pipe,
     .established = agent_pipe_established,
     .hot = agent_pipe_hot,
     .leave = agent_leave_pipe,
-    .remove = agent_remove_pipe,
     .want = agent_want_conn,
     .has_room = agent_has_room,
     .told = agent_sends_told,
 };
 
 /* ---- the agent's own ---- */
-
-struct pipe *agent_find_pipe(struct agent *a, struct tenrec_route route)
-{
-    struct pipe *p = NULL;
-
-    pthread_mutex_lock(&a->lock);
-    if (route.pipe < a->n_pipe)
-        p = a->pipe[route.pipe];
-    if (p && p->route.generation == route.generation)
-        pipe_ref(p);
-    else
-        p = NULL;
-    pthread_mutex_unlock(&a->lock);
-    return p;
-}
-
-void agent_each_pipe(struct agent *a, void (*fn)(struct pipe *p, void *arg), void *arg)
-{
-    pthread_mutex_lock(&a->lock);
-    for (size_t i = 0; i < a->n_pipe; i++)
-        if (a->pipe[i])
-            fn(a->pipe[i], arg);
-    pthread_mutex_unlock(&a->lock);
-}
-
-struct pipe **agent_all_pipes(struct agent *a)
-{
-    struct pipe **v;
-    size_t n = 0;
-
-    pthread_mutex_lock(&a->lock);
-    v = calloc(a->n_pipe + 1, sizeof(struct pipe *));
-    for (size_t i = 0; v && i < a->n_pipe; i++) {
-        if (a->pipe[i]) {
-            pipe_ref(a->pipe[i]);
-            v[n++] = a->pipe[i];
-        }
-    }
-    pthread_mutex_unlock(&a->lock);
-    return v;
-}
 
 tenrec_status agent_add_member(struct agent *a, const struct tenrec_member *m, tenrec_error *err)
 {

@@ -36,7 +36,7 @@ tenrec_status agent_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *
         struct timespec ts;
 
         left = 0;
-        agent_each_pipe(a, add_unsent, &left);
+        pipe_table_each(&a->pipes, add_unsent, &left);
         if (!left || now >= until)
             break;
         /* Counters change without our lock: do not rely on being told. */
@@ -58,7 +58,7 @@ tenrec_status agent_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *
 
 static void cancel_pipes(struct agent *a)
 {
-    struct pipe **v = agent_all_pipes(a);
+    struct pipe **v = pipe_table_all(&a->pipes);
     tenrec_error why;
 
     tenrec_fail(&why, TENREC_ECANCELED, "this worker is shutting down");
@@ -93,7 +93,7 @@ static void drop_old_pipes(struct agent *a)
 
 static bool in_use(struct agent *a)
 {
-    if (atomic_load(&a->inside))
+    if (atomic_load(&a->ep.inside))
         return true;
     for (int i = 0; i < atomic_load(&a->peers_end); i++)
         for (struct peer *peer = atomic_load(&a->ep.peers[i]); peer; peer = peer->before)
@@ -141,8 +141,8 @@ void agent_destroy(struct tenrec_agent *self)
     cuda_finish(&a->cuda);
     free_peers(a);
     descriptors_release(a);
-    free(a->pipe);
-    pthread_mutex_destroy(&a->lock);
+    free(a->pipes.pipe);
+    pthread_mutex_destroy(&a->pipes.lock);
     pthread_mutex_destroy(&a->idle_lock);
     pthread_cond_destroy(&a->idle);
     free(a);

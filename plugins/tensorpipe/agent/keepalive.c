@@ -50,7 +50,7 @@ static void keepalive_fire(struct reactor_timer *t)
     struct agent *a = CONTAINER(t, struct agent, keepalive_timer);
     bool any = false;
 
-    agent_each_pipe(a, keepalive_check, &any);
+    pipe_table_each(&a->pipes, keepalive_check, &any);
     if (any)
         keepalive_watch(a);
 }

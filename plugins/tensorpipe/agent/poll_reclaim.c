@@ -19,7 +19,7 @@ static void poll_reclaim_fire(struct reactor_timer *t)
     struct agent *a = CONTAINER(t, struct agent, poll_reclaim_timer);
     bool quiet = false;
 
-    agent_each_pipe(a, poll_reclaim_one, &quiet);
+    pipe_table_each(&a->pipes, poll_reclaim_one, &quiet);
     if (quiet)
         reactor_arm(&a->ep.reactor, t, now_ns() + QUIET_PERIOD_NS);
 }

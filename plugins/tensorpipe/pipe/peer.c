@@ -2,6 +2,7 @@
 #include "pipe/peer.h"
 #include "pipe/pipe.h"
 #include "pipe/pipe_owner.h"
+#include "pipe/pipe_table.h"
 
 #include <stdlib.h>
 
@@ -154,12 +155,44 @@ static void peer_refuse(tenrec_peer to, struct tenrec_msg *msg, struct tenrec_do
     pipe_refuse(msg, done, &err);
 }
 
-void peer_send(struct endpoint *ep, tenrec_peer to, struct tenrec_msg *msg, struct tenrec_done done)
+/* Along the route of its request. */
+static void answer_send(struct endpoint *ep, struct tenrec_msg *msg, struct tenrec_done done)
 {
+    struct pipe *p = batch_now ? batch_now->reading : NULL;
+    tenrec_error err;
+
+    /* From an inline handler: the pipe that is being read. */
+    if (p && p->ep == ep && p->route.generation == msg->route.generation &&
+        atomic_load(&ep->state) == AGENT_STARTED) {
+        pipe_send(p, msg, done);
+        return;
+    }
+    pipe_table_enter(ep);
+    if (atomic_load(&ep->state) != AGENT_STARTED) {
+        peer_refuse(TENREC_ANONYMOUS, msg, done, TENREC_ESHUTDOWN, "this worker does not run");
+    } else if ((p = pipe_table_find(ep->pipes, msg->route))) {
+        pipe_send(p, msg, done);
+        pipe_unref(p);
+    } else {
+        counter_add(&ep->count.answers_dropped, 1);
+        tenrec_fail(&err, TENREC_EPEER_LOST, "the caller's connection is gone");
+        pipe_refuse(msg, done, &err);
+    }
+    pipe_table_leave(ep);
+}
+
+void peer_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
+               struct tenrec_done done)
+{
+    struct endpoint *ep = self->impl; /* the first part of the agent */
     struct peer *peer = peer_find(ep, to);
     struct pipe *p = batch_now ? batch_now->reading : NULL;
     unsigned side;
 
+    if (msg->route.generation) {
+        answer_send(ep, msg, done);
+        return;
+    }
     /* The next request from the callback of an answer: that pipe lives, as shutdown waits for
      * threads that deliver for this agent. */
     if (p && p->outgoing && p->to == peer && p->ep == ep && pipe_state(p) == PIPE_ESTABLISHED &&
@@ -186,7 +219,7 @@ void peer_send(struct endpoint *ep, tenrec_peer to, struct tenrec_msg *msg, stru
 
 tenrec_status peer_poll(struct tenrec_agent *self, tenrec_peer from, const struct tenrec_wait *wait)
 {
-    struct endpoint *ep = self->impl; /* the first part of the agent */
+    struct endpoint *ep = self->impl;
     struct peer *peer = peer_find(ep, from);
     tenrec_status st = TENREC_EUNSUPPORTED;
     struct pipe *p;

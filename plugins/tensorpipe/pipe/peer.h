@@ -44,11 +44,10 @@ struct peer *peer_find(const struct endpoint *ep, tenrec_peer id);
 unsigned peer_enter(struct peer *peer);
 void peer_leave(struct endpoint *ep, struct peer *peer, unsigned side);
 
-/* Sends a request, through a new pipe if there is none. Takes msg, and calls `done` once. */
-void peer_send(struct endpoint *ep, tenrec_peer to, struct tenrec_msg *msg,
+/* Two operations of the agent: sends a request, through a new pipe if there is none, or an answer
+ * along its route; and polls for an answer. */
+void peer_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
                struct tenrec_done done);
-
-/* Polls for an answer: the agent's operation. */
 tenrec_status peer_poll(struct tenrec_agent *self, tenrec_peer from,
                         const struct tenrec_wait *wait);
 

@@ -5,6 +5,7 @@
 #include "channel/shm_handoff.h"
 #include "cuda/link.h"
 #include "pipe/pipe_owner.h"
+#include "pipe/pipe_table.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -162,7 +163,7 @@ void pipe_teardown(struct pipe *p)
     pipe_fail_queue(p);
     link_broken(p);
     role_wake_waiters(p);
-    ep->owner->remove(ep, p);
+    pipe_table_remove(ep->pipes, p);
 }
 
 void pipe_established(struct pipe *p)

@@ -4,6 +4,7 @@
 #include "channel/channels.h"
 #include "pipe/pipe.h"
 #include "pipe/pipe_owner.h"
+#include "pipe/pipe_table.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -140,7 +141,7 @@ struct pipe *pipe_accept(struct endpoint *ep, struct conn *c, struct nop_bytes n
     struct pipe *p = pipe_new(ep, false);
     size_t len = name.len < TENREC_NAME_MAX ? name.len : TENREC_NAME_MAX;
 
-    if (!p || !pipe_begin_budget(p, c) || ep->owner->add(ep, p)) {
+    if (!p || !pipe_begin_budget(p, c) || pipe_table_add(ep->pipes, p)) {
         endpoint_log(ep, TENREC_LOG_WARN, "no memory for another pipe");
         pipe_unref(p);
         conn_drop(c);

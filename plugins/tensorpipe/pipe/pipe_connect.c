@@ -10,6 +10,7 @@
 #include "channel/channels.h"
 #include "pipe/pipe.h"
 #include "pipe/pipe_owner.h"
+#include "pipe/pipe_table.h"
 #include "wire/hello.h"
 
 #include <errno.h>
@@ -186,7 +187,7 @@ struct pipe *pipe_connect(struct endpoint *ep, struct peer *to)
     p->to = to;
     p->from = to->id;
     p->connect_task.run = start_run;
-    if (ep->owner->add(ep, p)) {
+    if (pipe_table_add(ep->pipes, p)) {
         pipe_unref(p);
         return NULL;
     }
