@@ -107,7 +107,7 @@ static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct cal
                                    spec->function, spec->to, &max);
         extra.spans_max = type == TENREC_MSG_ONE_WAY_CALL ? 0 : max;
     }
-    st = codec_write_call_with(type, spec->function, args, n, timeout_ms, &extra, &msg, err);
+    st = codec_write_call(type, spec->function, args, n, timeout_ms, &extra, &msg, err);
     if (__builtin_expect(out.parcel != NULL, 0))
         w->parcels->follow(out.parcel, spec, type == TENREC_MSG_ONE_WAY_CALL);
     if (st == TENREC_OK && msg->n_tensors > 0)

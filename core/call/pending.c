@@ -235,13 +235,3 @@ bool pending_take_late(struct pending *p, uint64_t now_ns, uint32_t *at, struct 
 {
     return take_one(p, &(struct pending_wanted){ -1, now_ns }, at, ret, next_ns);
 }
-
-size_t pending_count(struct pending *p)
-{
-    size_t n;
-
-    spinlock_lock(&p->lock);
-    n = p->n;
-    spinlock_unlock(&p->lock);
-    return n;
-}

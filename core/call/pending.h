@@ -66,6 +66,4 @@ bool pending_take_peer(struct pending *p, tenrec_peer to, uint32_t *at, struct p
 bool pending_take_late(struct pending *p, uint64_t now_ns, uint32_t *at, struct pending_entry *ret,
                        uint64_t *next_ns);
 
-size_t pending_count(struct pending *p);
-
 #endif

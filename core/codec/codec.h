@@ -53,7 +53,7 @@ void codec_refs_finish(struct codec_refs *refs);
 struct codec_extra {
     const struct codec_creation *creation; /* of a REMOTE_CALL */
     struct codec_refs *refs;               /* NULL: references are refused */
-    uint32_t spans_max;                    /* as codec_write_call_asking */
+    uint32_t spans_max;                    /* bytes of spans that the answer may bring; 0: none */
     bool deref; /* the first argument, a reference, stands for its value */
 };
 
@@ -65,21 +65,8 @@ struct codec_extra {
  * errors        EINVAL (text that is not UTF-8, unknown type, nested too
  *               deep), ENOMEM */
 tenrec_status codec_write_call(int32_t type, const char *function, const struct tenrec_value *args,
-                               size_t n, int64_t remaining_ms, struct tenrec_msg **ret,
-                               tenrec_error *err);
-
-/* The same for a call whose answer may bring at most `spans_max` bytes of spans behind
- * its value; 0 asks for none. */
-tenrec_status codec_write_call_asking(int32_t type, const char *function,
-                                      const struct tenrec_value *args, size_t n,
-                                      int64_t remaining_ms, uint32_t spans_max,
-                                      struct tenrec_msg **ret, tenrec_error *err);
-
-/* The same with all parts. */
-tenrec_status codec_write_call_with(int32_t type, const char *function,
-                                    const struct tenrec_value *args, size_t n, int64_t remaining_ms,
-                                    const struct codec_extra *extra, struct tenrec_msg **ret,
-                                    tenrec_error *err);
+                               size_t n, int64_t remaining_ms, const struct codec_extra *extra,
+                               struct tenrec_msg **ret, tenrec_error *err);
 
 /* The start of a call, which names its function. */
 struct codec_head {

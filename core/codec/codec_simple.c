@@ -54,7 +54,7 @@ static size_t room_of(const struct tenrec_value *args, size_t n, uint32_t *ret_t
             return no;
         }
     }
-    return flags ? no : room; /* codec_write_call_with refuses them */
+    return flags ? no : room; /* codec_write_call refuses them */
 }
 
 /* Returns false if the tensor cannot be sent as it is. */

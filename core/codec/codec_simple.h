@@ -7,7 +7,7 @@
 
 #include "codec/codec.h"
 
-/* Returns NULL if the call is not simple, or memory has run out: codec_write_call_with
+/* Returns NULL if the call is not simple, or memory has run out: codec_write_call
  * reports the error. */
 struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
                                       const struct tenrec_value *args, size_t n,

@@ -293,10 +293,9 @@ static tenrec_status write_nil(int32_t type, struct tenrec_msg **ret, tenrec_err
     return TENREC_OK;
 }
 
-tenrec_status codec_write_call_with(int32_t type, const char *function,
-                                    const struct tenrec_value *args, size_t n, int64_t remaining_ms,
-                                    const struct codec_extra *extra, struct tenrec_msg **ret,
-                                    tenrec_error *err)
+tenrec_status codec_write_call(int32_t type, const char *function, const struct tenrec_value *args,
+                               size_t n, int64_t remaining_ms, const struct codec_extra *extra,
+                               struct tenrec_msg **ret, tenrec_error *err)
 {
     const struct tenrec_value list = tenrec_value_array(args, n);
     const bool forever = remaining_ms == TENREC_TIMEOUT_NONE;
@@ -344,25 +343,6 @@ tenrec_status codec_write_call_with(int32_t type, const char *function,
         cbor_write_int(&f.w, extra->spans_max);
     }
     return write_end(&f, status, ret);
-}
-
-tenrec_status codec_write_call_asking(int32_t type, const char *function,
-                                      const struct tenrec_value *args, size_t n,
-                                      int64_t remaining_ms, uint32_t spans_max,
-                                      struct tenrec_msg **ret, tenrec_error *err)
-{
-    const struct codec_extra extra = { .spans_max = spans_max };
-
-    return codec_write_call_with(type, function, args, n, remaining_ms, &extra, ret, err);
-}
-
-tenrec_status codec_write_call(int32_t type, const char *function, const struct tenrec_value *args,
-                               size_t n, int64_t remaining_ms, struct tenrec_msg **ret,
-                               tenrec_error *err)
-{
-    static const struct codec_extra none;
-
-    return codec_write_call_with(type, function, args, n, remaining_ms, &none, ret, err);
 }
 
 tenrec_status codec_write_any_value(const struct tenrec_value *value, int32_t type,

@@ -168,7 +168,9 @@ TEST(codec_call_refuses_text_that_is_not_utf8)
     struct tenrec_msg *msg = NULL;
     tenrec_error err;
 
-    assert_int_equal(codec_write_call(TENREC_MSG_CALL, "f", &arg, 1, 0, &msg, &err), TENREC_EINVAL);
+    assert_int_equal(
+        codec_write_call(TENREC_MSG_CALL, "f", &arg, 1, 0, &(struct codec_extra){ 0 }, &msg, &err),
+        TENREC_EINVAL);
     assert_non_null(strstr(err.text, "not UTF-8 at its byte 2"));
     assert_null(msg);
 }
@@ -187,7 +189,8 @@ TEST(codec_call_refuses_arguments_when_nested_too_deep)
     assert_int_equal(codec_read_call(msg, &call, NULL), TENREC_OK);
     codec_call_finish(&call);
     msg->release(msg);
-    assert_int_equal(codec_write_call(TENREC_MSG_CALL, "f", &level[64], 1, 0, &msg, &err),
+    assert_int_equal(codec_write_call(TENREC_MSG_CALL, "f", &level[64], 1, 0,
+                                      &(struct codec_extra){ 0 }, &msg, &err),
                      TENREC_EINVAL);
     assert_non_null(strstr(err.text, "deeper than 64"));
 }
@@ -197,7 +200,9 @@ TEST(codec_call_refuses_a_null_tensor)
     const struct tenrec_value arg = tenrec_value_tensor(NULL);
     struct tenrec_msg *msg = NULL;
 
-    assert_int_equal(codec_write_call(TENREC_MSG_CALL, "f", &arg, 1, 0, &msg, NULL), TENREC_EINVAL);
+    assert_int_equal(
+        codec_write_call(TENREC_MSG_CALL, "f", &arg, 1, 0, &(struct codec_extra){ 0 }, &msg, NULL),
+        TENREC_EINVAL);
 }
 
 TEST(codec_call_refuses_every_malformed_payload)

@@ -44,7 +44,8 @@ written_by_the_long_way(const char *function, const struct tenrec_value *args, s
 {
     struct tenrec_msg *msg;
 
-    assert_int_equal(codec_write_call(TENREC_MSG_CALL, function, args, n, ms, &msg, NULL),
+    assert_int_equal(codec_write_call(TENREC_MSG_CALL, function, args, n, ms,
+                                      &(struct codec_extra){ 0 }, &msg, NULL),
                      TENREC_OK);
     return msg;
 }

@@ -449,7 +449,7 @@ bool fake_wire_tell(void)
         if (!events)
             continue;
         any = true;
-        conn_deliver(fake_wire.conn[i].conn, events);
+        fake_wire.conn[i].conn->on_events(fake_wire.conn[i].conn, events);
     }
     return any;
 }

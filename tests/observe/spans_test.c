@@ -335,8 +335,11 @@ TEST(spans_are_asked_for_behind_the_key)
     struct codec_call call;
     tenrec_error err;
 
-    assert_status(codec_write_call(TENREC_MSG_CALL, "f", NULL, 0, 5, &plain, &err), &err);
-    assert_status(codec_write_call_asking(TENREC_MSG_CALL, "f", NULL, 0, 5, 4096, &asking, &err),
+    assert_status(codec_write_call(TENREC_MSG_CALL, "f", NULL, 0, 5, &(struct codec_extra){ 0 },
+                                   &plain, &err),
+                  &err);
+    assert_status(codec_write_call(TENREC_MSG_CALL, "f", NULL, 0, 5,
+                                   &(struct codec_extra){ .spans_max = 4096 }, &asking, &err),
                   &err);
     assert_int_equal(plain->key_len, asking->key_len);
     assert_memory_equal(plain->payload, asking->payload, plain->key_len);

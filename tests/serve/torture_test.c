@@ -67,7 +67,8 @@ static tenrec_status call_and_back(void)
         items[i] = tenrec_value_text("a text that needs room");
     args[0] = tenrec_value_array(items, 100);
     args[1] = tenrec_value_tensor(t);
-    status = codec_write_call(TENREC_MSG_CALL, "f", args, 2, 0, &msg, NULL);
+    status =
+        codec_write_call(TENREC_MSG_CALL, "f", args, 2, 0, &(struct codec_extra){ 0 }, &msg, NULL);
     tenrec_tensor_drop(t);
     if (status)
         return status;

@@ -31,7 +31,8 @@ struct tenrec_msg *written_call(const char *function, const struct tenrec_value 
     tenrec_error err;
 
     err.text[0] = '\0';
-    if (codec_write_call(TENREC_MSG_CALL, function, args, n, ms, &msg, &err))
+    if (codec_write_call(TENREC_MSG_CALL, function, args, n, ms, &(struct codec_extra){ 0 }, &msg,
+                         &err))
         fail_msg("%s", err.text);
     return msg;
 }

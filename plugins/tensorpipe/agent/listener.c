@@ -398,7 +398,7 @@ static void listener_take_requested(struct listener *l, struct conn *c, uint64_t
     unlist_conn(l, c);
     pipe_adopt(r.pipe, c, r.role);
     if (end)
-        conn_deliver(c, end);
+        c->on_events(c, end);
 }
 
 /* Takes the connection's first frame, which is there as a whole. Its `end` may have

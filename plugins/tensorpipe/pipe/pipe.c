@@ -188,8 +188,8 @@ void pipe_established(struct pipe *p)
                      p->transport->advice);
     p->read.unparsed = true;
     for (unsigned i = 0; i < p->n_conns; i++)
-        if (p->outgoing && p->conn[i])
-            conn_let_wait(p->conn[i]);
+        if (p->outgoing && p->conn[i] && p->conn[i]->stream->let_wait)
+            p->conn[i]->stream->let_wait(p->conn[i]);
     ep->owner->established(ep, p);
     shm_handoff_open(p);
     pipe_send_pending(p);

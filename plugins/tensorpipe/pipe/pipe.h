@@ -232,7 +232,6 @@ void pipe_teardown(struct pipe *p);
 /* Owns `c` from now on, as that one of its connections. */
 void pipe_own(struct pipe *p, struct conn *c, enum conn_role role);
 void pipe_established(struct pipe *p);
-const char *pipe_state_name(enum pipe_state s);
 
 /* pipe_connect.c, pipe_accept.c, pipe_greeting.c: handshakes, on the loop thread. */
 

@@ -99,11 +99,3 @@ bool pipe_reads(const struct pipe *p, const struct conn *c)
     return c->role == CONN_DESCRIPTOR ||
            (c->role >= CONN_CHANNEL && p->channel && c->role < CONN_CHANNEL + p->channel->data);
 }
-
-const char *pipe_state_name(enum pipe_state s)
-{
-    static const char *const name[] = { "connecting", "greeting", "opening", "established",
-                                        "broken" };
-
-    return name[s];
-}

@@ -94,12 +94,6 @@ void conn_shrink(struct conn *c)
     }
 }
 
-void conn_let_wait(struct conn *c)
-{
-    if (c->stream->let_wait)
-        c->stream->let_wait(c);
-}
-
 ssize_t conn_read_any(struct conn *c, const struct iovec *lead, int n_lead, bool wait,
                       bool *ret_short, int *ret_errno)
 {

@@ -132,12 +132,6 @@ static inline void conn_set_owner(struct conn *c,
     c->owner = owner;
 }
 
-/* Delivers events that did not come from the connection's descriptor. */
-static inline void conn_deliver(struct conn *c, uint32_t events)
-{
-    c->on_events(c, events);
-}
-
 /* What the stream's read of `asked` bytes, the first `lead_len` of them past
  * the buffer, has given: as conn_read returns it. */
 static inline ssize_t conn_came(struct conn *c, ssize_t n, size_t asked, size_t lead_len,
@@ -165,7 +159,7 @@ ssize_t conn_read_any(struct conn *c, const struct iovec *lead, int n_lead, bool
 /* Reads once: first into `lead` (only when nothing is buffered), then into
  * the buffer. Returns the bytes read, 0 when there are none now, -1 at the end
  * of the stream (*ret_errno 0) or on an error. `ret_short`: the stream had no
- * more than that. `wait`: for up to CONN_WAIT_MS, after conn_let_wait.
+ * more than that. `wait`: for up to CONN_WAIT_MS, after stream->let_wait.
  *
  * Inlined into its callers: a spinning thread unwinds every frame after each empty poll, and
  * the return predictor misses. */
@@ -183,7 +177,6 @@ static inline ssize_t conn_read(struct conn *c, const struct iovec *lead, int n_
     iov = (struct iovec){ c->buf + c->end, room };
     return conn_came(c, c->stream->read(c, &iov, 1, wait), room, 0, ret_short, ret_errno);
 }
-void conn_let_wait(struct conn *c);
 #define CONN_WAIT_MS 10
 
 /* Makes room so that `need` bytes from pos on fit in the buffer. */

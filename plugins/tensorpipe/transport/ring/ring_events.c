@@ -32,7 +32,7 @@ static void events_tell(struct ring_medium *m)
     uint32_t events = m->conn->dropped ? 0 : events_news(m);
 
     if (events)
-        conn_deliver(m->conn, events);
+        m->conn->on_events(m->conn, events);
 }
 
 static void events_recheck(struct reactor_task *t)

@@ -61,7 +61,7 @@ static void opening_late(struct reactor_timer *t)
 {
     struct conn *c = CONTAINER(t, struct conn, timer);
 
-    conn_deliver(c, opening_ended(c->medium, ETIMEDOUT, "the peer does not answer"));
+    c->on_events(c, opening_ended(c->medium, ETIMEDOUT, "the peer does not answer"));
 }
 
 /* For the answer to the memory. A peer that is not run for seconds is no reason to do without
@@ -136,5 +136,5 @@ void stream_ring_reached(struct conn *c, int e)
     if (!e)
         e = m->error = reactor_watch(&c->ep->reactor, &c->source, EPOLLOUT | EPOLLRDHUP | EPOLLET);
     if (e)
-        conn_deliver(c, EPOLLERR);
+        c->on_events(c, EPOLLERR);
 }

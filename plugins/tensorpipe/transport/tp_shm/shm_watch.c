@@ -113,7 +113,7 @@ uint64_t shm_watch_look(struct endpoint *ep)
         if (news)
             w->last_ns = now;
         if (events)
-            conn_deliver(m->conn, events);
+            m->conn->on_events(m->conn, events);
     }
     if (!expecting)
         return UINT64_MAX;

@@ -61,7 +61,7 @@ void stream_shm_reached_late(struct conn *c, int e)
         return;
     m->failed = e;
     atomic_store(&m->ended, true);
-    conn_deliver(c, EPOLLIN | EPOLLERR);
+    c->on_events(c, EPOLLIN | EPOLLERR);
 }
 
 /* Attaches the peer's rings if they have arrived. Stores a failure as an errno in
