@@ -3,7 +3,7 @@
  *
  * libcuda is loaded at the first use, so the same binary runs where there is
  * none. What its functions take is said here in our own words; where the Toolkit
- * is installed tests/cuda/header_check.c holds it against the real cuda.h. A
+ * is installed tests/tensorpipe/cuda/header_check.c holds it against the real cuda.h. A
  * `_v2` is part of the symbol's name: cuda.h hides it behind a macro.
  *
  * All functions are called with driver(), after driver_open has succeeded. Most
