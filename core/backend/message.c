@@ -122,20 +122,29 @@ __attribute__((noinline)) static void cache_to_depot(struct cache *c)
     }
 }
 
-/* Returns a block from the thread's cache, the depot or malloc. */
-static inline struct message *block_find(size_t bytes)
+/* Returns a block of this thread's cache; NULL when that is empty. */
+static inline struct message *block_pop(void)
+{
+    struct message *m = cache.first;
+
+    if (m) {
+        cache.first = m->next;
+        cache.n--;
+    }
+    return m;
+}
+
+/* Returns a block from the depot or from malloc. */
+static struct message *block_find(size_t bytes)
 {
     const bool small = RECYCLE && bytes <= BLOCK_BYTES;
     struct message *m;
 
-    if (small && __builtin_expect(!cache.first, 0) && (cache.end.fn || cache_register()))
+    if (small && !cache.first && (cache.end.fn || cache_register()))
         depot_to_cache(&cache);
-    m = small ? cache.first : NULL;
-    if (m) {
-        cache.first = m->next;
-        cache.n--;
+    m = small ? block_pop() : NULL;
+    if (m)
         return m;
-    }
     if (small)
         bytes = BLOCK_BYTES;
     m = malloc(bytes);
@@ -158,15 +167,37 @@ static void message_release(struct tenrec_msg *msg)
         cache_to_depot(&cache);
 }
 
+/* Field by field: the compiler would clear the whole struct by an instruction that takes
+ * longer to start than these take in all. */
+static void message_fill(struct message *m, void *payload, uint64_t payload_len)
+{
+    struct tenrec_msg *msg = &m->msg;
+
+    msg->size = sizeof *msg;
+    msg->type = 0;
+    msg->id = 0;
+    msg->deadline_ns = 0;
+    msg->payload = payload;
+    msg->payload_len = payload_len;
+    msg->key_len = 0;
+    msg->flags = 0;
+    msg->n_tensors = 0;
+    msg->tensor_size = sizeof(struct tenrec_tensor_desc);
+    msg->tensors = NULL;
+    msg->route = (struct tenrec_route){ 0 };
+    msg->release = message_release;
+    for (size_t i = 0; i < sizeof msg->reserved / sizeof msg->reserved[0]; i++)
+        msg->reserved[i] = 0;
+}
+
 #define HEAD_BYTES                                                                                 \
     ((sizeof(struct message) + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t))
 
-/* Field by field: the compiler would clear the whole struct by an instruction that takes
- * longer to start than these take in all. */
-struct tenrec_msg *message_new(uint64_t payload_len, uint32_t n_tensors)
+/* For messages with tensors or a large payload, or when the thread's cache is empty. */
+__attribute__((noinline)) static struct tenrec_msg *message_make(uint64_t payload_len,
+                                                                 uint32_t n_tensors)
 {
     const size_t descs = (size_t)n_tensors * sizeof(struct tenrec_tensor_desc);
-    struct tenrec_msg *msg;
     struct message *m;
 
     if (payload_len > SIZE_MAX / 4 || descs > SIZE_MAX / 4)
@@ -174,25 +205,21 @@ struct tenrec_msg *message_new(uint64_t payload_len, uint32_t n_tensors)
     m = block_find(HEAD_BYTES + descs + (size_t)payload_len);
     if (!m)
         return NULL;
-    msg = &m->msg;
-    msg->size = sizeof *msg;
-    msg->type = 0;
-    msg->id = 0;
-    msg->deadline_ns = 0;
-    msg->payload = (char *)m + HEAD_BYTES + descs;
-    msg->payload_len = payload_len;
-    msg->key_len = 0;
-    msg->flags = 0;
-    msg->n_tensors = n_tensors;
-    msg->tensor_size = sizeof(struct tenrec_tensor_desc);
-    msg->tensors = NULL;
-    msg->route = (struct tenrec_route){ 0 };
-    msg->release = message_release;
-    for (size_t i = 0; i < sizeof msg->reserved / sizeof msg->reserved[0]; i++)
-        msg->reserved[i] = 0;
+    message_fill(m, (char *)m + HEAD_BYTES + descs, payload_len);
     if (n_tensors) {
-        msg->tensors = (void *)((char *)m + HEAD_BYTES);
-        memset(msg->tensors, 0, descs);
+        m->msg.n_tensors = n_tensors;
+        m->msg.tensors = (void *)((char *)m + HEAD_BYTES);
+        memset(m->msg.tensors, 0, descs);
     }
-    return msg;
+    return &m->msg;
+}
+
+struct tenrec_msg *message_new(uint64_t payload_len, uint32_t n_tensors)
+{
+    struct message *m;
+
+    if (n_tensors > 0 || payload_len > BLOCK_BYTES - HEAD_BYTES || !(m = block_pop()))
+        return message_make(payload_len, n_tensors);
+    message_fill(m, (char *)m + HEAD_BYTES, payload_len);
+    return &m->msg;
 }

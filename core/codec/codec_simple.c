@@ -159,12 +159,6 @@ tenrec_status codec_write_value_refs(const struct tenrec_value *value, int32_t t
     return *ret ? TENREC_OK : codec_write_any_value(value, type, refs, ret, err);
 }
 
-tenrec_status codec_write_value(const struct tenrec_value *value, int32_t type,
-                                struct tenrec_msg **ret, tenrec_error *err)
-{
-    return codec_write_value_refs(value, type, NULL, ret, err);
-}
-
 /* ---- reading ------------------------------------------------------------------ */
 
 /* Only tensors with an owner are simple. The reader is behind the tag. */

@@ -362,3 +362,9 @@ tenrec_status codec_write_any_value(const struct tenrec_value *value, int32_t ty
         return status;
     return write_end(&f, put_values(&f, 1, value, NULL, err), ret);
 }
+
+tenrec_status codec_write_value(const struct tenrec_value *value, int32_t type,
+                                struct tenrec_msg **ret, tenrec_error *err)
+{
+    return codec_write_any_value(value, type, NULL, ret, err);
+}

@@ -92,13 +92,6 @@ void peer_forget(struct peer *peer, struct pipe *p)
     pthread_mutex_unlock(&peer->lock);
 }
 
-struct peer *peer_find(const struct endpoint *ep, tenrec_peer id)
-{
-    return id >= 0 && id < ENDPOINT_PEERS
-               ? atomic_load_explicit(&ep->peers[id], memory_order_acquire)
-               : NULL;
-}
-
 unsigned peer_enter(struct peer *peer)
 {
     unsigned side = atomic_load_explicit(&peer->side, memory_order_relaxed);
@@ -110,7 +103,7 @@ unsigned peer_enter(struct peer *peer)
 
 void peer_leave(struct endpoint *ep, struct peer *peer, unsigned side)
 {
-    if (atomic_fetch_sub(&peer->users[side], 1) != 1)
+    if (__builtin_expect(atomic_fetch_sub(&peer->users[side], 1) != 1, 0))
         return;
     if (__builtin_expect(atomic_load(&peer->old) != NULL, 0))
         peer_drop_old(peer);
@@ -145,8 +138,9 @@ static struct pipe *peer_connect(struct endpoint *ep, struct peer *peer)
     return p;
 }
 
-static void peer_refuse(tenrec_peer to, struct tenrec_msg *msg, struct tenrec_done done,
-                        tenrec_status code, const char *text)
+__attribute__((noinline)) static void peer_refuse(tenrec_peer to, struct tenrec_msg *msg,
+                                                  struct tenrec_done done, tenrec_status code,
+                                                  const char *text)
 {
     tenrec_error err;
 
@@ -155,11 +149,20 @@ static void peer_refuse(tenrec_peer to, struct tenrec_msg *msg, struct tenrec_do
     pipe_refuse(msg, done, &err);
 }
 
+__attribute__((noinline)) static void answer_drop(struct endpoint *ep, struct tenrec_msg *msg,
+                                                  struct tenrec_done done)
+{
+    tenrec_error err;
+
+    counter_add(&ep->count.answers_dropped, 1);
+    tenrec_fail(&err, TENREC_EPEER_LOST, "the caller's connection is gone");
+    pipe_refuse(msg, done, &err);
+}
+
 /* Along the route of its request. */
-static void answer_send(struct endpoint *ep, struct tenrec_msg *msg, struct tenrec_done done)
+static inline void answer_send(struct endpoint *ep, struct tenrec_msg *msg, struct tenrec_done done)
 {
     struct pipe *p = batch_now ? batch_now->reading : NULL;
-    tenrec_error err;
 
     /* From an inline handler: the pipe that is being read. */
     if (p && p->ep == ep && p->route.generation == msg->route.generation &&
@@ -174,9 +177,7 @@ static void answer_send(struct endpoint *ep, struct tenrec_msg *msg, struct tenr
         pipe_send(p, msg, done);
         pipe_unref(p);
     } else {
-        counter_add(&ep->count.answers_dropped, 1);
-        tenrec_fail(&err, TENREC_EPEER_LOST, "the caller's connection is gone");
-        pipe_refuse(msg, done, &err);
+        answer_drop(ep, msg, done);
     }
     pipe_table_leave(ep);
 }

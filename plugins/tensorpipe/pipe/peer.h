@@ -9,12 +9,8 @@
 #ifndef TENSORPIPE_PEER_H
 #define TENSORPIPE_PEER_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <tenrec/agent.h>
+#include "endpoint.h"
 
-struct endpoint;
 struct pipe;
 
 /* Lives as long as the agent. */
@@ -38,7 +34,12 @@ struct peer *peer_new(const struct tenrec_member *m);
 void peer_free(struct peer *peer); /* with all that had the id before */
 
 /* Returns the member of that id, or NULL. */
-struct peer *peer_find(const struct endpoint *ep, tenrec_peer id);
+static inline struct peer *peer_find(const struct endpoint *ep, tenrec_peer id)
+{
+    return id >= 0 && id < ENDPOINT_PEERS
+               ? atomic_load_explicit(&ep->peers[id], memory_order_acquire)
+               : NULL;
+}
 
 /* Returns the side for peer_leave. */
 unsigned peer_enter(struct peer *peer);

@@ -170,7 +170,8 @@ static tenrec_status message_check(const struct pipe *p, const struct tenrec_msg
     return TENREC_OK;
 }
 
-static void bundle_add(struct bundle *b, const struct tenrec_msg *msg, struct tenrec_done done)
+static inline void bundle_add(struct bundle *b, const struct tenrec_msg *msg,
+                              struct tenrec_done done)
 {
     b->len += plain_write(b->buf + b->len, msg->type, msg->id, msg->payload, msg->payload_len);
     b->n_messages++;
