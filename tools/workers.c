@@ -18,19 +18,27 @@
  * left behind may hold them open. */
 #define LAST_WORDS_MS 2000
 
-/* Lists the descriptors for poll: p[2 * i + k] is stream k of worker i. Returns true if one of
- * these is open. */
-static bool workers_watch(const struct run *r, struct pollfd *p)
+/* Lists the open descriptors for poll, the signals' first. Returns how many they are: poll refuses
+ * more entries than a process may have descriptors, closed ones too. */
+static int workers_watch(const struct run *r, struct pollfd *p)
 {
-    bool open = false;
+    int n = 0;
 
-    p[0] = (struct pollfd){ r->signal_fd, POLLIN, 0 };
+    p[n++] = (struct pollfd){ r->signal_fd, POLLIN, 0 };
     for (int i = 0; i < r->started; i++)
-        for (int k = 1; k <= 2; k++) {
-            p[2 * i + k] = (struct pollfd){ r->worker[i].fd[k], POLLIN, 0 };
-            open = open || r->worker[i].fd[k] >= 0;
-        }
-    return open;
+        for (int k = 1; k <= 2; k++)
+            if (r->worker[i].fd[k] >= 0)
+                p[n++] = (struct pollfd){ r->worker[i].fd[k], POLLIN, 0 };
+    return n;
+}
+
+/* Reads from those that poll names; a read closes no descriptor but its own. */
+static void workers_read(struct run *r, const struct pollfd *p)
+{
+    for (int i = 0, n = 1; i < r->started; i++)
+        for (int k = 1; k <= 2; k++)
+            if (r->worker[i].fd[k] >= 0 && p[n++].revents)
+                worker_read_stream(&r->worker[i], k);
 }
 
 /* ---- start --------------------------------------------------------------------*/
@@ -54,12 +62,13 @@ static bool start_one(struct run *r, int rank, tenrec_error *err)
     what.narrower = (int)strlen(prefix);
     if (env)
         what.env = worker_env_all(env);
+    /* Of a life that fails to start, too: the gap before the next one grows. */
+    w->slot.started_ns = clock_now_ns();
     st = env ? spawn(&what, &got, err)
              : tenrec_fail(err, TENREC_ENOMEM, "no memory for an environment");
     worker_env_drop(env);
     if (st)
         return false;
-    w->slot.started_ns = clock_now_ns();
     w->pid = got.pid;
     w->running = true;
     r->running++;
@@ -145,20 +154,18 @@ static void watch_until_the_end(struct run *r, struct pollfd *p)
     uint64_t last = CLOCK_NEVER, until;
 
     for (;;) {
-        const bool over = !r->running && !r->elastic.waiting, open = workers_watch(r, p);
-        const int n = 2 * r->started;
+        const bool over = !r->running && !r->elastic.waiting;
+        const int n = workers_watch(r, p);
 
         if (over && last == CLOCK_NEVER)
             last = clock_deadline_ms(LAST_WORDS_MS);
-        if (over && (!open || clock_passed(last)))
+        if (over && (n == 1 || clock_passed(last)))
             return;
         until = next_start(r) < last ? next_start(r) : last;
         until = r->kill_at < until ? r->kill_at : until;
-        if (poll(p, (nfds_t)n + 1, clock_left_ms(until)) < 0 && errno != EINTR)
+        if (poll(p, (nfds_t)n, clock_left_ms(until)) < 0 && errno != EINTR)
             return;
-        for (int i = 0; i < n; i++)
-            if (p[i + 1].revents)
-                worker_read_stream(&r->worker[i / 2], i % 2 + 1);
+        workers_read(r, p);
         run_read_signals(r);
         run_kill_late(r);
         start_due(r);
