@@ -164,9 +164,16 @@ static uint64_t spin_busy(struct agent *a)
         all_hot_quiet(a, false);
         return BUSY_YIELD_NS;
     }
-    if (stands_still(a, now) && !one_round(a, 0)) {
+    /* Of anybody, by an event. */
+    if (a->active)
+        a->last_ns = now;
+    a->active = false;
+    if (stands_still(a, now) && !(came = one_round(a, 0))) {
+        /* To be loud takes a round: the watch of shared memory has looked already. */
+        const bool loud = !a->hot_quiet;
+
         all_hot_quiet(a, false);
-        return REACTOR_FOREVER;
+        return loud ? REACTOR_FOREVER : 0;
     }
     all_hot_quiet(a, true);
     for (unsigned round = 1; now < until && !spin_disturbed(a); round++) {
@@ -176,10 +183,7 @@ static uint64_t spin_busy(struct agent *a)
     }
     if (came || !a->last_ns)
         a->last_ns = now;
-    if (!stands_still(a, now))
-        return 0;
-    all_hot_quiet(a, false);
-    return REACTOR_FOREVER;
+    return 0;
 }
 
 /* Spins until nothing has come for SPIN_NS or, a guest, GUEST_SPIN_NS, with looks

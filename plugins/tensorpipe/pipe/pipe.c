@@ -187,9 +187,15 @@ void pipe_established(struct pipe *p)
                      p->outgoing ? p->to->name : p->remote_name, p->remote_text, p->transport->name,
                      p->transport->advice);
     p->read.unparsed = true;
-    for (unsigned i = 0; i < p->n_conns; i++)
-        if (p->outgoing && p->conn[i] && p->conn[i]->stream->let_wait)
+    for (unsigned i = 0; i < p->n_conns; i++) {
+        if (!p->conn[i])
+            continue;
+        /* Messages count, the handshake does not. */
+        atomic_store_explicit(&p->conn[i]->receives, 0, memory_order_relaxed);
+        atomic_store_explicit(&p->conn[i]->bytes_received, 0, memory_order_relaxed);
+        if (p->outgoing && p->conn[i]->stream->let_wait)
             p->conn[i]->stream->let_wait(p->conn[i]);
+    }
     ep->owner->established(ep, p);
     shm_handoff_open(p);
     pipe_send_pending(p);
@@ -217,8 +223,12 @@ static bool pipe_readable(struct pipe *p, struct conn *c, uint32_t end)
     }
     if (p->outgoing && !role_try(p))
         return c->role != CONN_DESCRIPTOR; /* its reader always comes back to that one */
-    if (c->role == p->read.want && pipe_read(p, end ? READ_DRAIN : READ_NOW) != READ_END && !end)
-        p->ep->owner->hot(p->ep, p);
+    if (c->role == p->read.want) {
+        enum read_result result = pipe_read(p, end ? READ_DRAIN : READ_NOW);
+
+        if (!end && (result == READ_SOME || result == READ_PAUSED))
+            p->ep->owner->hot(p->ep, p);
+    }
     if (p->outgoing)
         role_leave(p);
     return true;

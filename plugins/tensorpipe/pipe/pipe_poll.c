@@ -360,7 +360,8 @@ static bool reader_step(struct pipe_reader *r)
     if (ns) {
         bool came = reader_spin(r, ns);
 
-        if (p->ep->progress == PROGRESS_ADAPTIVE)
+        /* Nothing can come before the peer has taken the request. */
+        if (p->ep->progress == PROGRESS_ADAPTIVE && (came || !pipe_is_full(p)))
             spin_ended(s, came);
         if (came)
             return true;

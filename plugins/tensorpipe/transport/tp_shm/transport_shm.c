@@ -41,7 +41,7 @@ static bool shm_viable(char why[], size_t cap)
 /* Sends our rings to the peer that was reached; `e`: why it was not. */
 static int shm_introduce(struct conn *c, int e)
 {
-    if (e == EPERM)
+    if (e == EPERM && c->pid)
         endpoint_log(
             c->ep, TENREC_LOG_WARN,
             "shm connection with process %d closed: it is another user's; with transports: [uv] "
@@ -89,9 +89,7 @@ static int shm_connect(struct endpoint *ep, const union transport_address *to, s
         return e;
     c->timer.fire = shm_reach_again;
     e = local_reach(c, RETRY_NS);
-    if (e != EAGAIN)
-        e = shm_introduce(c, e);
-    if (e && e != EAGAIN) {
+    if (e != EAGAIN && (e = shm_introduce(c, e)) != 0) {
         conn_drop(c);
         return e;
     }
