@@ -190,11 +190,13 @@ err_free:
     return st;
 }
 
-/* Returns `st`, and prefixes its error with the agent. */
+/* Returns `st`, and prefixes its error with the agent, which may have left the status out. */
 static tenrec_status link_prefix(const struct link *l, tenrec_status st, tenrec_error *err)
 {
     if (st != TENREC_OK)
         tenrec_error_prefix(err, "backend '%s'", l->name);
+    if (st != TENREC_OK && err)
+        err->code = st;
     return st;
 }
 

@@ -25,10 +25,13 @@ static struct tenrec_plugin_store *store_of(struct store_backend *b)
     return &((struct plugin_store *)b)->store;
 }
 
+/* A plugin may have left the error's status out. */
 static tenrec_status plugin_prefix(struct store_backend *b, tenrec_status st, tenrec_error *err)
 {
     if (st != TENREC_OK)
         tenrec_error_prefix(err, "%s", b->name);
+    if (st != TENREC_OK && err)
+        err->code = st;
     return st;
 }
 

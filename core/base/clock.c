@@ -83,5 +83,5 @@ bool clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadl
 
     if (deadline_ns == CLOCK_NEVER)
         return pthread_cond_wait(cond, lock) == 0;
-    return pthread_cond_timedwait(cond, lock, &until) != ETIMEDOUT;
+    return pthread_cond_timedwait(cond, lock, &until) != ETIMEDOUT && !clock_passed(deadline_ns);
 }

@@ -102,10 +102,11 @@ tenrec_status options_show(const struct tenrec_plugin *desc, const struct config
 /* Makes the options struct that `desc` describes: the defaults of its table,
  * then the layer's options and the environment.
  *
- * desc     of a plugin that passed plugin_validate_check; read with its own option_size: an older
- * or newer plugin is fine layer    NULL for the defaults alone ret      options_size bytes, aligned
- * for any type; options_drop it errors   ECONFIG with the place; EPLUGIN when a default does not
- * parse; ENOMEM
+ * desc     of a plugin that passed plugin_validate_check, older or newer: read with its own
+ *          option_size
+ * layer    NULL for the defaults alone
+ * ret      options_size bytes, aligned for any type; options_drop it
+ * errors   ECONFIG with the place; EPLUGIN when a default does not parse; ENOMEM
  */
 tenrec_status options_make(const struct tenrec_plugin *desc, const struct config_layer *layer,
                            void **ret, tenrec_error *err);

@@ -215,6 +215,7 @@ static void worker_unmake(struct tenrec_worker *w, uint64_t until)
 {
     chain_close(w->chain);
     w->chain = NULL;
+    w->port = NULL;
     monitor_close(w);
     rrefs_drop(w);
     loop_timer_drop(w->deadlines);
