@@ -48,8 +48,8 @@ def environment(**more):
     return env
 
 
-def run(*args, env=None, text=True, **more):
-    return subprocess.run([str(a) for a in args], capture_output=True, text=text, timeout=LIMIT_S,
+def run(*args, env=None, text=True, limit_s=LIMIT_S, **more):
+    return subprocess.run([str(a) for a in args], capture_output=True, text=text, timeout=limit_s,
                           env=env or environment(), check=False, **more)
 
 

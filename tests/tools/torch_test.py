@@ -19,7 +19,8 @@ def torch_is_here():
 
 
 def figures(*args):
-    got = run(PYTHON, PEER, *args, env=environment(BENCH_QUICK="1", BENCH_CPUS="none"))
+    # Eight processes import torch: seconds of a processor each.
+    got = run(PYTHON, PEER, *args, limit_s=240, env=environment(BENCH_QUICK="1", BENCH_CPUS="none"))
     true(got.returncode == 0, f"{args}: {got.stderr}")
     return [json.loads(line) for line in got.stdout.splitlines()]
 
