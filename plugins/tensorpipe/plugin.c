@@ -29,11 +29,13 @@ static const struct tenrec_option options[] = {
            .item = TENREC_OPT_STRING, .choices = REGISTRY_CHANNELS,
            .help = "Channels for tensors, the preferred first; basic sends them through a "
                    "connection of the transport. Channels that do not work here are skipped."),
-    OPTION(progress, STRING, "adaptive", .choices = "busy|adaptive|sleep",
-           .help =
-               "How threads wait: busy spins always (one thread at a time), adaptive spins up to "
-               "50 us while that pays off (a thread that also runs messages, as in PyTorch, 300 us "
-               "with sched_yield), sleep never spins."),
+    OPTION(
+        progress, STRING, "adaptive", .choices = "busy|adaptive|sleep",
+        .help =
+            "How threads wait: busy spins always (one thread at a time; 50 us over a message that "
+            "stands still half way), adaptive spins up to 50 us while that pays off (a thread "
+            "that also runs messages, as in PyTorch, 300 us with sched_yield), sleep never "
+            "spins."),
     OPTION(ifname, STRING, "",
            .help =
                "Network interface to listen on, instead of listen: eth0, a prefix eth*, a subnet "

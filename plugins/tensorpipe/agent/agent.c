@@ -17,8 +17,8 @@
  * batch in pipe.h).
  *
  * Spinning (agent_spin.c): `sleep` never, `adaptive` for at most SPIN_NS and
- * only while that finds something, `busy` always, but one thread per agent at
- * a time unless there are CPUs to spare. */
+ * only while that finds something, `busy` always, but SPIN_NS over a message that
+ * stands still, and one thread per agent at a time unless there are CPUs to spare. */
 #include "agent/agent_ops.h"
 #include "agent/descriptors.h"
 #include "pipe/pipe.h"
