@@ -33,6 +33,15 @@ static void setup(void)
     open_node(256 << 20);
 }
 
+static void setup_busy(void)
+{
+    node_init(&n, 0);
+    n.options.progress = "busy";
+    node_share_memory(&n);
+    node_open(&n);
+    nodes_start(&n, 1);
+}
+
 static void teardown(void)
 {
     group_close(&n, 1);
@@ -87,6 +96,32 @@ static void assert_alive(void)
 static void assert_closed(int fd)
 {
     assert_true(raw_closed(fd));
+}
+
+/* Such a peer rings no bell, and the loop does not spin over a message that stands still. */
+TEST_WITH(agent_reads_on_when_a_shm_peer_pauses_within_a_message, setup_busy, teardown)
+{
+    enum { LEN = 200000, PAUSES = 20, NAPS = 3 };
+    unsigned char *data = calloc(1, LEN), *buf = malloc(LEN + 1024), *back = malloc(LEN + 1024);
+    struct shm_pipe p;
+
+    pipe_open(&p);
+    for (int64_t id = 0; id < PAUSES; id++) {
+        const size_t len = raw_message(buf, TENREC_MSG_CALL, id, data, LEN);
+        struct plain answer;
+
+        wire_send(&p.wire[0], buf, len / 2);
+        for (int i = 0; i < NAPS; i++)
+            nap();
+        wire_send(&p.wire[0], buf + len / 2, len - len / 2);
+        wire_receive(&p.wire[0], back, len);
+        assert_true(plain_read(back, len, &answer));
+        assert_int_equal(answer.id, id);
+    }
+    pipe_close(&p);
+    free(data);
+    free(buf);
+    free(back);
 }
 
 /* ---- before the hello ---- */
