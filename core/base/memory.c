@@ -58,8 +58,3 @@ char *memory_text(const char *text)
 {
     return memory_text_n(text, strlen(text));
 }
-
-tenrec_status memory_fail(tenrec_error *err)
-{
-    return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
-}

@@ -19,7 +19,10 @@ void *memory_grow(void *list, size_t n, size_t *room, size_t size);
 char *memory_text(const char *text);
 char *memory_text_n(const char *text, size_t n);
 
-/* Returns TENREC_ENOMEM, with a text. */
-tenrec_status memory_fail(tenrec_error *err);
+/* Returns TENREC_ENOMEM, with a text. Inline, so that the static analyzer sees a failure. */
+static inline tenrec_status memory_fail(tenrec_error *err)
+{
+    return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+}
 
 #endif

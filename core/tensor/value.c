@@ -30,7 +30,7 @@ const char *tenrec_value_type_name(uint32_t type)
 enum { ANY_TYPE = -1 };
 
 /* The type of a letter; 0 for an unknown letter. */
-static const signed char letter_type[UCHAR_MAX + 1] = {
+static const short letter_type[UCHAR_MAX + 1] = {
     ['b'] = TENREC_VALUE_BOOL, ['i'] = TENREC_VALUE_INT,    ['d'] = TENREC_VALUE_DOUBLE,
     ['s'] = TENREC_VALUE_TEXT, ['y'] = TENREC_VALUE_BYTES,  ['t'] = TENREC_VALUE_TENSOR,
     ['r'] = TENREC_VALUE_RREF, ['o'] = TENREC_VALUE_OBJECT, ['v'] = ANY_TYPE,

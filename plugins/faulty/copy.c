@@ -56,7 +56,7 @@ bool copy_to_send(struct tenrec_msg *msg, bool own_payload, unsigned n, struct t
 
     while (o && made < n && (ret[made] = shell_new(msg, o, own_payload)) != NULL)
         made++;
-    if (made < n) {
+    if (!o || made < n) {
         while (made > 0)
             free(ret[--made]);
         free(o);
