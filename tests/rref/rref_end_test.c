@@ -84,6 +84,12 @@ TEST_WITH(forks_of_a_lost_worker_are_released, open_three, close_rest)
     wait_owners_and_forks(c.worker[0], 0, 0);
 }
 
+/* A send may find before the backend tells that no process is there. */
+static void assert_lost(tenrec_status st)
+{
+    assert_true(st == TENREC_EPEER_LOST || st == TENREC_ECONNECT);
+}
+
 TEST_WITH(rref_fails_at_once_when_its_owner_is_lost, open_three, close_rest)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 1), *pending = NULL;
@@ -100,13 +106,11 @@ TEST_WITH(rref_fails_at_once_when_its_owner_is_lost, open_three, close_rest)
     functions_open_gate();
     end_worker(1);
     assert_becomes(!tenrec_rref_confirmed_by_owner(r));
-    assert_int_equal(tenrec_rref_to_here(r, NULL, &v, &err), TENREC_EPEER_LOST);
+    assert_lost(tenrec_rref_to_here(r, NULL, &v, &err));
     assert_string_equal(err.worker_name, "worker1");
-    assert_int_equal(tenrec_rref_rpc_sync(r, "value", NULL, 0, NULL, NULL, &err),
-                     TENREC_EPEER_LOST);
+    assert_lost(tenrec_rref_rpc_sync(r, "value", NULL, 0, NULL, NULL, &err));
     arg = tenrec_value_rref(r);
-    assert_int_equal(tenrec_rpc_sync(c.worker[0], "worker2", "value", &arg, 1, NULL, NULL, &err),
-                     TENREC_EPEER_LOST);
+    assert_lost(tenrec_rpc_sync(c.worker[0], "worker2", "value", &arg, 1, NULL, NULL, &err));
     tenrec_future_wait(f, CLUSTER_LONG_MS, &err);
     assert_true(tenrec_future_done(f));
     tenrec_future_drop(f);
