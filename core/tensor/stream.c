@@ -89,7 +89,7 @@ bool streams_has(struct streams *s, struct tenrec_device device, struct tenrec_s
     return found != NULL;
 }
 
-/* With `replace` sets the stream of its device, else keeps the one that another thread may have
+/* With `replace` sets the stream of its device, else keeps the stream that another thread may have
  * added before: *stream is the stream of the set then. */
 static tenrec_status stream_add(struct streams *s, struct tenrec_stream *stream, bool replace,
                                 tenrec_error *err)

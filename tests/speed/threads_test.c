@@ -227,14 +227,14 @@ static tenrec_status send_slowly(struct tenrec_worker *w, struct tenrec_tensor *
     return st;
 }
 
-static tenrec_status expect_sleep(const char *who, const struct two_usage *before,
+static tenrec_status expect_sleep(const char *side, const struct two_usage *before,
                                   const struct two_usage *after, tenrec_error *err)
 {
     int64_t cpu = after->cpu_us - before->cpu_us;
 
     if (cpu > FROZEN_MS * 1000 / 5)
         return tenrec_fail(err, TENREC_EREMOTE,
-                           "the %s used %d us of CPU, the other being stopped for %d ms", who,
+                           "the %s used %d us of CPU, the other being stopped for %d ms", side,
                            (int)cpu, FROZEN_MS);
     return TENREC_OK;
 }

@@ -164,7 +164,7 @@ static uint64_t spin_busy(struct agent *a)
         all_hot_quiet(a, false);
         return BUSY_YIELD_NS;
     }
-    /* Of anybody, by an event. */
+    /* An event has brought bytes of some pipe. */
     if (a->active)
         a->last_ns = now;
     a->active = false;

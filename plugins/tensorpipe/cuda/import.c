@@ -69,7 +69,7 @@ static void imports_close_some(struct imports *of,
     }
 }
 
-/* Closes the one that was not used for longest. */
+/* Closes the import that was unused for longest. */
 static void imports_make_room(struct imports *of)
 {
     struct import **oldest = NULL;
