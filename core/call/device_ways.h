@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <tenrec/rpc.h>
 
-#include "tensor/device_map.h"
+#include "device/device_map.h"
 
 /* Target devices of tensors at another worker. */
 struct way {

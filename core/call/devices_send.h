@@ -9,7 +9,7 @@
 #include <tenrec/agent.h>
 #include <tenrec/rpc.h>
 
-#include "tensor/stream.h"
+#include "device/stream.h"
 
 /* Sets the target devices of a request's tensors, and orders the tensors after this thread's queued
  * work. errors: EDEVICE, EUNSUPPORTED, the driver's */

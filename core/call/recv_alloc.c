@@ -3,9 +3,9 @@
 
 #include "call/call.h"
 #include "call/devices_send.h"
+#include "device/device_map.h"
 #include "peer/worker.h"
 #include "shm/mapping.h"
-#include "tensor/device_map.h"
 #include "tensor/device_memory.h"
 #include "tensor/mapped_tensor.h"
 #include "tensor/message.h"

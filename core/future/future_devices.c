@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "device/device_map.h"
 #include "future/thread_state.h"
-#include "tensor/device_map.h"
 #include "tensor/stream_value.h"
 
 void future_forget_devices(struct tenrec_future *f)

@@ -3,8 +3,8 @@
 #ifndef TENREC_MEMBERSHIP_DEVICE_RECORD_H
 #define TENREC_MEMBERSHIP_DEVICE_RECORD_H
 
+#include "device/device_map.h"
 #include "store/store.h"
-#include "tensor/device_map.h"
 
 /* Sets ret->data to NULL if out of memory. */
 void device_record_pack(const struct device_row *r, struct store_value *ret);

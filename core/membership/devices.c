@@ -7,8 +7,8 @@
 #include "base/memory.h"
 #include "call/device_ways.h"
 #include "config/config.h"
+#include "device/stream.h"
 #include "peer/worker.h"
-#include "tensor/stream.h"
 
 /* ---- settings of the program ------------------------------------------------------- */
 

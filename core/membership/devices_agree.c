@@ -10,12 +10,12 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "call/device_ways.h"
+#include "device/stream.h"
 #include "membership/device_record.h"
 #include "membership/membership.h"
 #include "peer/worker.h"
 #include "rendezvous/members.h"
 #include "runtime/log.h"
-#include "tensor/stream.h"
 
 /* A host without devices is no failure here: a use of a device fails later, with the reason. */
 static tenrec_status ask_count(struct device_row *mine, struct chain *chain, tenrec_error *err)

@@ -7,9 +7,9 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "device/stream.h"
 #include "future/enter.h"
 #include "peer/worker.h"
-#include "tensor/stream.h"
 
 /* Replaces an error that could not be stored. */
 static tenrec_error no_memory = { .code = TENREC_ENOMEM,

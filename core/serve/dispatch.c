@@ -8,6 +8,7 @@
 #include "call/answer.h"
 #include "call/parcel.h"
 #include "call/span.h"
+#include "device/stream.h"
 #include "future/enter.h"
 #include "future/pool.h"
 #include "future/thread_state.h"
@@ -16,7 +17,6 @@
 #include "serve/active_calls.h"
 #include "serve/function.h"
 #include "tensor/message.h"
-#include "tensor/stream.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
 
 #include "base/memory.h"
 #include "base/spinlock.h"
-#include "tensor/device_map.h"
-#include "tensor/stream.h"
+#include "device/device_map.h"
+#include "device/stream.h"
 #include "tensor/tensor.h"
 
 enum { FEW_USERS = 6 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/stream_value.h"
 
-#include "tensor/device_map.h"
+#include "device/device_map.h"
 #include "tensor/device_memory.h"
 
 typedef tenrec_status each_fn(void *arg, struct tenrec_tensor *t, tenrec_error *err);

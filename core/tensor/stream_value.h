@@ -5,7 +5,7 @@
 
 #include <tenrec/value.h>
 
-#include "tensor/stream.h"
+#include "device/stream.h"
 
 /* Returns true if `v` has tensors on devices. */
 bool value_on_devices(const struct tenrec_value *v);

@@ -4,8 +4,8 @@
  * Each worker publishes its devices, those of them in use, and its maps to other workers'
  * devices. Every worker checks the table of all, so that all fail with the same text, or
  * none. Pure functions: no device is accessed. */
-#ifndef TENREC_TENSOR_DEVICE_MAP_H
-#define TENREC_TENSOR_DEVICE_MAP_H
+#ifndef TENREC_DEVICE_DEVICE_MAP_H
+#define TENREC_DEVICE_DEVICE_MAP_H
 
 #include <stdbool.h>
 #include <tenrec/device.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tensor/stream.h"
+#include "device/stream.h"
 
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "device/device_map.h"
 #include "runtime/thread_end.h"
-#include "tensor/device_map.h"
 
 _Atomic(const struct tenrec_device_ops *) stream_ops_of_process;
 _Thread_local struct streams *thread_streams;

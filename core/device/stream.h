@@ -3,8 +3,8 @@
  *
  * The device ops of a backend belong to the process, not to a worker: tensors and futures
  * outlive workers. A process without such a backend pays nothing. */
-#ifndef TENREC_TENSOR_STREAM_H
-#define TENREC_TENSOR_STREAM_H
+#ifndef TENREC_DEVICE_STREAM_H
+#define TENREC_DEVICE_STREAM_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tensor/device_map.h"
+#include "device/device_map.h"
 
 #include <stdio.h>
 #include <stdlib.h>
