@@ -15,7 +15,7 @@
 #include "peer/worker.h"
 #include "runtime/loop.h"
 #include "tensor/message.h"
-#include "tensor/stream_value.h"
+#include "value/stream_value.h"
 
 #include <stdlib.h>
 

@@ -11,7 +11,7 @@
 #include <tenrec/value.h>
 
 #include "codec/rref_id.h"
-#include "tensor/value_flags.h"
+#include "value/value_flags.h"
 
 /* Tags of private use; see docs/wire.md. */
 #define CODEC_TAG_TENSOR UINT64_C(52596)

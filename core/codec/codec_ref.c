@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "tensor/object.h"
+#include "value/object.h"
 
 enum { FORK_ITEMS = 6, DEREF_ITEMS = 4, OBJECT_ITEMS = 2 };
 

@@ -6,7 +6,7 @@
 #include "codec/cbor_reader.h"
 #include "codec/cbor_writer.h"
 #include "codec/codec.h"
-#include "tensor/value_block.h"
+#include "value/value_block.h"
 
 #define CODEC_BEGIN_SIZE 3 /* bytes of the tag before each payload */
 #define CODEC_CALL_ITEMS 4 /* one more in a remote creation */

@@ -13,7 +13,7 @@
 #include "codec/codec_simple.h"
 #include "tensor/message.h"
 #include "tensor/tensor.h"
-#include "tensor/value_block.h"
+#include "value/value_block.h"
 
 #define CALL_OVERHEAD 2 /* heads of the array of items and of the empty map */
 #define CALL_NIL 1      /* the remaining time, without a limit */

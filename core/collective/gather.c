@@ -15,8 +15,8 @@
 #include "future/future.h"
 #include "future/thread_state.h"
 #include "peer/worker.h"
-#include "tensor/handle.h"
-#include "tensor/stream_value.h"
+#include "value/handle.h"
+#include "value/stream_value.h"
 
 #include <stdlib.h>
 

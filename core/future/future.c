@@ -10,7 +10,7 @@
 #include "future/thread_state.h"
 #include "future/userloop.h"
 #include "runtime/thread_end.h"
-#include "tensor/stream_value.h"
+#include "value/stream_value.h"
 
 #include <pthread.h>
 #include <stdlib.h>

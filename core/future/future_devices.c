@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "device/device_map.h"
 #include "future/thread_state.h"
-#include "tensor/stream_value.h"
+#include "value/stream_value.h"
 
 void future_forget_devices(struct tenrec_future *f)
 {

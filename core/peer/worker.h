@@ -6,7 +6,7 @@
 #include "backend/chain.h"
 #include "peer/contact.h"
 #include "peer/peers.h"
-#include "tensor/object.h"
+#include "value/object.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

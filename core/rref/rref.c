@@ -10,7 +10,7 @@
 #include "peer/worker.h"
 #include "rref/rref_context.h"
 #include "rref/rref_place.h"
-#include "tensor/stream_value.h"
+#include "value/stream_value.h"
 
 /* The source line of this thread's next reference. */
 static _Thread_local struct {

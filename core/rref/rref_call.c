@@ -14,7 +14,7 @@
 #include "rref/rref_value.h"
 #include "serve/active_calls.h"
 #include "serve/dispatch.h"
-#include "tensor/stream_value.h"
+#include "value/stream_value.h"
 
 /* A reference in the arguments, for which the call waits. */
 struct call_waiter {

@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "call/call.h"
 #include "rref/rref_forks.h"
-#include "tensor/handle.h"
+#include "value/handle.h"
 
 struct loop_timer;
 struct rref_context;

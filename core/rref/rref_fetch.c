@@ -16,7 +16,7 @@
 #include "rref/rref_context.h"
 #include "rref/rref_control.h"
 #include "tensor/device_memory.h"
-#include "tensor/stream_value.h"
+#include "value/stream_value.h"
 
 /* ---- at the owner ------------------------------------------------------------ */
 

@@ -10,8 +10,8 @@
 #include "future/thread_state.h"
 #include "peer/worker.h"
 #include "rref/rref_context.h"
-#include "tensor/object.h"
-#include "tensor/value_block.h"
+#include "value/object.h"
+#include "value/value_block.h"
 
 /* ---- outgoing ------------------------------------------------------------------- */
 

@@ -7,8 +7,8 @@
 #include "peer/worker.h"
 #include "serve/active_calls.h"
 #include "serve/function.h"
-#include "tensor/stream_value.h"
-#include "tensor/value_block.h"
+#include "value/stream_value.h"
+#include "value/value_block.h"
 
 const struct tenrec_value *tenrec_call_args(const struct tenrec_call *c, size_t *ret_n)
 {

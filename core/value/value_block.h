@@ -3,8 +3,8 @@
  *
  * Building a tree takes two walks: the first counts, the second fills. Values and map
  * entries are in front, texts and bytes behind them. */
-#ifndef TENREC_TENSOR_VALUE_BLOCK_H
-#define TENREC_TENSOR_VALUE_BLOCK_H
+#ifndef TENREC_VALUE_VALUE_BLOCK_H
+#define TENREC_VALUE_VALUE_BLOCK_H
 
 #include <stdbool.h>
 #include <string.h>

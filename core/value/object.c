@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tensor/object.h"
+#include "value/object.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* value_flags.h - the library's own marks in `flags` of a value. Only values that are being read
  * from a message have marks: values of programs, and values given out to them, have none. */
-#ifndef TENREC_TENSOR_VALUE_FLAGS_H
-#define TENREC_TENSOR_VALUE_FLAGS_H
+#ifndef TENREC_VALUE_VALUE_FLAGS_H
+#define TENREC_VALUE_VALUE_FLAGS_H
 
 #include <tenrec/value.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* handle.h - references as values see them: a value shares and drops its handles through
  * their ops. */
-#ifndef TENREC_TENSOR_HANDLE_H
-#define TENREC_TENSOR_HANDLE_H
+#ifndef TENREC_VALUE_HANDLE_H
+#define TENREC_VALUE_HANDLE_H
 
 #include <stdbool.h>
 

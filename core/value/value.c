@@ -7,9 +7,9 @@
 
 #include <tenrec/rref.h>
 
-#include "tensor/handle.h"
-#include "tensor/value_block.h"
-#include "tensor/value_flags.h"
+#include "value/handle.h"
+#include "value/value_block.h"
+#include "value/value_flags.h"
 
 const char *tenrec_value_type_name(uint32_t type)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stream_value.h - the streams on which a value is ready. */
-#ifndef TENREC_TENSOR_STREAM_VALUE_H
-#define TENREC_TENSOR_STREAM_VALUE_H
+#ifndef TENREC_VALUE_STREAM_VALUE_H
+#define TENREC_VALUE_STREAM_VALUE_H
 
 #include <tenrec/value.h>
 

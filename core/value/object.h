@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* object.h - C objects as values. */
-#ifndef TENREC_TENSOR_OBJECT_H
-#define TENREC_TENSOR_OBJECT_H
+#ifndef TENREC_VALUE_OBJECT_H
+#define TENREC_VALUE_OBJECT_H
 
 #include <pthread.h>
 #include <tenrec/rref.h>

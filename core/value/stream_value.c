@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tensor/stream_value.h"
+#include "value/stream_value.h"
 
 #include "device/device_map.h"
 #include "tensor/device_memory.h"
