@@ -9,6 +9,7 @@
 #include "future/enter.h"
 #include "future/pool.h"
 #include "membership/membership.h"
+#include "memory/storage_pool.h"
 #include "observe/builtin.h"
 #include "peer/worker.h"
 #include "rref/rref_context.h"
@@ -16,7 +17,6 @@
 #include "shm/mapping.h"
 #include "shm/shared_memory.h"
 #include "shm/sharing.h"
-#include "shm/storage_pool.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "memory/storage_pool.h"
 #include "runtime/housekeeping.h"
 #include "shm/range_alloc.h"
-#include "shm/storage_pool.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

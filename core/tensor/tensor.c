@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "memory/storage_pool.h"
 #include "shm/shared_memory.h"
 #include "shm/sharing.h"
-#include "shm/storage_pool.h"
 #include "tensor/device_memory.h"
 
 #define ALIGNMENT 64

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "memory/storage_pool.h"
 #include "shm/shared_memory.h"
-#include "shm/storage_pool.h"
 
 #define MIB ((size_t)1 << 20)
 

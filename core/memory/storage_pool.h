@@ -6,8 +6,8 @@
  * malloc recycles blocks below STORAGE_POOL_MIN well enough.
  *
  * Contents are undefined: a block keeps its former data. Any thread. */
-#ifndef TENREC_SHM_STORAGE_POOL_H
-#define TENREC_SHM_STORAGE_POOL_H
+#ifndef TENREC_MEMORY_STORAGE_POOL_H
+#define TENREC_MEMORY_STORAGE_POOL_H
 
 #include <pthread.h>
 #include <stddef.h>

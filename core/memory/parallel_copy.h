@@ -3,8 +3,8 @@
  *
  * One processor copies uncached data at about half the memory's bandwidth. The second
  * thread is started by the first large copy and sleeps between copies. */
-#ifndef TENREC_SHM_PARALLEL_COPY_H
-#define TENREC_SHM_PARALLEL_COPY_H
+#ifndef TENREC_MEMORY_PARALLEL_COPY_H
+#define TENREC_MEMORY_PARALLEL_COPY_H
 
 #include <stddef.h>
 #include <tenrec/error.h>

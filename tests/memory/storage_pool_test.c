@@ -4,7 +4,7 @@
  * cases see to that. */
 #include "base/clock.h"
 #include "base/recycle.h"
-#include "shm/storage_pool.h"
+#include "memory/storage_pool.h"
 
 #include "../testing.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "shm/storage_pool.h"
+#include "memory/storage_pool.h"
 
 #include "base/clock.h"
 #include "base/recycle.h"

@@ -5,7 +5,7 @@
 #include "../support/cluster.h"
 #include "../support/functions.h"
 #include "base/recycle.h"
-#include "shm/storage_pool.h"
+#include "memory/storage_pool.h"
 #include <tenrec/observe.h>
 
 #include "../testing.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "shm/parallel_copy.h"
+#include "memory/parallel_copy.h"
 
 #include "base/memory.h"
 #include "runtime/threads.h"
