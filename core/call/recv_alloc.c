@@ -7,7 +7,6 @@
 #include "peer/worker.h"
 #include "shm/mapping.h"
 #include "tensor/device_memory.h"
-#include "tensor/mapped_tensor.h"
 #include "tensor/message.h"
 #include "tensor/tensor.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tensor/mapped_tensor.h"
+/* mapped_tensor.c - a tensor whose storage is memory of another process. */
+#include "tensor/tensor.h"
 
 #include "shm/mapping.h"
-#include "tensor/tensor.h"
 
 static void mapped_tensor_free(void *arg, void *data)
 {

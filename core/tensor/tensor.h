@@ -28,6 +28,12 @@ tenrec_status tensor_from_desc(const struct tenrec_tensor_desc *desc,
 tenrec_status tensor_for_desc(const struct tenrec_tensor_desc *desc, struct tenrec_tensor **ret,
                               tenrec_error *err);
 
+/* As tensor_from_desc, with memory of another process; desc->bytes are all within the mapping.
+ * Takes the mapping on success. */
+struct tenrec_mapping;
+tenrec_status mapped_tensor_new(struct tenrec_mapping *m, const struct tenrec_tensor_desc *desc,
+                                struct tenrec_tensor **ret, tenrec_error *err);
+
 /* Checks the type, the shape and the bounds; *ret_bytes is the size of the elements side by side.
  * errors: EINVAL, ETOOBIG */
 tenrec_status tensor_check_desc(const struct tenrec_tensor_desc *d, uint64_t *ret_bytes,

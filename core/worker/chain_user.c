@@ -12,7 +12,6 @@
 #include "shm/mapping.h"
 #include "shm/shared_memory.h"
 #include "shm/sharing.h"
-#include "tensor/mapped_tensor.h"
 #include "tensor/message.h"
 #include "tensor/tensor.h"
 #include "worker/worker_config.h"

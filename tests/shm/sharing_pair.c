@@ -8,7 +8,6 @@
 #include "shm/mapping.h"
 #include "shm/shared_memory.h"
 #include "shm/sharing_inside.h"
-#include "tensor/mapped_tensor.h"
 #include "tensor/tensor.h"
 
 struct tenrec_sharing *owner, *holder;
