@@ -10,7 +10,7 @@
 #include "options.h"
 #include "reactor/reactor.h"
 #include "transport/transport.h"
-#include "wire/brochure.h"
+#include "wire/handshake/brochure.h"
 
 #define ENDPOINT_PEERS 32768 /* ids are torch's int16 */
 

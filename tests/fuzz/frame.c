@@ -4,7 +4,7 @@
 #include "channel/channel.h"
 #include "fuzz.h"
 #include "wire/descriptor.h"
-#include "wire/hello.h"
+#include "wire/handshake/hello.h"
 #include "wire/plain.h"
 #include "wire/shortlist.h"
 #include "wire/tensorlist.h"

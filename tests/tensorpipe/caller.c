@@ -6,8 +6,8 @@
 #include "transport/conn.h"
 
 #include "transport/transport_local.h"
-#include "wire/brochure.h"
-#include "wire/hello.h"
+#include "wire/handshake/brochure.h"
+#include "wire/handshake/hello.h"
 #include <sys/socket.h>
 #include <unistd.h>
 

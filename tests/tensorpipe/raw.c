@@ -4,9 +4,9 @@
 
 #include "node.h"
 #include "transport/tcp/transport_uv.h"
-#include "wire/brochure.h"
-#include "wire/hello.h"
-#include "wire/identity.h"
+#include "wire/handshake/brochure.h"
+#include "wire/handshake/hello.h"
+#include "wire/handshake/identity.h"
 #include "wire/plain.h"
 #include "wire/tensorlist.h"
 #include <errno.h>

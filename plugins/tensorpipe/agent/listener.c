@@ -10,7 +10,7 @@
 #include "agent/agent.h"
 #include "pipe/pipe.h"
 #include "transport/tcp/transport_uv.h"
-#include "wire/hello.h"
+#include "wire/handshake/hello.h"
 
 #include <errno.h>
 #include <fcntl.h>

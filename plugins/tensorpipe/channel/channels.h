@@ -6,7 +6,7 @@
 #include "channel/channel.h"
 #include "channel/cma.h"
 #include "options.h"
-#include "wire/brochure.h"
+#include "wire/handshake/brochure.h"
 
 #define CHANNELS_MAX 8
 #define CHANNEL_CUDA "tenrec_cuda" /* for memory of devices; see cuda/link.h */

@@ -24,8 +24,8 @@
 #include "reactor/spin.h"
 #include "transport/conn.h"
 #include "wire/descriptor.h"
-#include "wire/identity.h"
-#include "wire/proof.h"
+#include "wire/handshake/identity.h"
+#include "wire/handshake/proof.h"
 
 enum pipe_state {
     PIPE_CONNECTING, /* outgoing: until the descriptor connection stands */

@@ -11,7 +11,7 @@
 #include "pipe/pipe.h"
 #include "pipe/pipe_owner.h"
 #include "pipe/pipe_table.h"
-#include "wire/hello.h"
+#include "wire/handshake/hello.h"
 
 #include <errno.h>
 #include <stdlib.h>

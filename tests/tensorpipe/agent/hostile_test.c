@@ -4,7 +4,7 @@
 
 #include "node.h"
 #include "transport/tcp/transport_uv.h"
-#include "wire/brochure.h"
+#include "wire/handshake/brochure.h"
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>

@@ -5,9 +5,9 @@
 
 #include "node.h"
 #include "transport/tcp/transport_uv.h"
-#include "wire/brochure.h"
-#include "wire/identity.h"
-#include "wire/proof.h"
+#include "wire/handshake/brochure.h"
+#include "wire/handshake/identity.h"
+#include "wire/handshake/proof.h"
 #include <unistd.h>
 
 static struct node n[2];

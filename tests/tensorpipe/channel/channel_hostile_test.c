@@ -3,8 +3,8 @@
 #include "raw.h"
 
 #include "node.h"
-#include "wire/brochure.h"
 #include "wire/descriptor.h"
+#include "wire/handshake/brochure.h"
 #include "wire/tensorlist.h"
 #include <stdlib.h>
 #include <unistd.h>

@@ -6,8 +6,8 @@
 #include "channel/cma.h"
 #include "node.h"
 #include "raw.h"
-#include "wire/brochure.h"
-#include "wire/hello.h"
+#include "wire/handshake/brochure.h"
+#include "wire/handshake/hello.h"
 
 #include <stdio.h>
 #include <string.h>

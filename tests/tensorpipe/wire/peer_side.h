@@ -4,8 +4,8 @@
 #ifndef TENREC_TEST_PEER_SIDE_H
 #define TENREC_TEST_PEER_SIDE_H
 
-#include "wire/brochure.h"
 #include "wire/descriptor.h"
+#include "wire/handshake/brochure.h"
 
 struct payload {
     uint64_t length;

@@ -8,7 +8,7 @@
 #include "transport/conn.h"
 #include "transport/ring/ring_setup.h"
 #include "transport/ring/transport_ring.h"
-#include "wire/hello.h"
+#include "wire/handshake/hello.h"
 #include "wire/plain.h"
 #include <errno.h>
 #include <poll.h>

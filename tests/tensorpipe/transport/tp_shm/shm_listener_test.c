@@ -8,8 +8,8 @@
 #include "transport/conn.h"
 #include "transport/tp_shm/transport_shm.h"
 #include "transport/transport_local.h"
-#include "wire/brochure.h"
-#include "wire/hello.h"
+#include "wire/handshake/brochure.h"
+#include "wire/handshake/hello.h"
 #include "wire/plain.h"
 
 #include <poll.h>

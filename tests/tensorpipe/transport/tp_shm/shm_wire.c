@@ -5,7 +5,7 @@
 #include "caller.h"
 #include "node.h"
 #include "transport/conn.h"
-#include "wire/hello.h"
+#include "wire/handshake/hello.h"
 
 #include <errno.h>
 #include <unistd.h>

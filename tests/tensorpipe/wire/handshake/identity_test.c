@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* identity_test.c - the identity of a Tenrec peer. */
 #include "handshake.h"
-#include "wire/identity.h"
-#include "wire/proof.h"
+#include "wire/handshake/identity.h"
+#include "wire/handshake/proof.h"
 
 TEST(identity_travels_both_ways_between_tenrec_peers)
 {

@@ -6,7 +6,7 @@
 #ifndef TENSORPIPE_SELECTION_H
 #define TENSORPIPE_SELECTION_H
 
-#include "wire/brochure.h"
+#include "wire/handshake/brochure.h"
 
 /* One pair of the map channel -> devices -> descriptors. */
 void wire_channel_write(struct nop_writer *w, const struct wire_channel *channel);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* identity.c - text form of a Tenrec peer's identity. */
-#include "wire/identity.h"
-#include "wire/brochure.h"
+#include "wire/handshake/identity.h"
+#include "wire/handshake/brochure.h"
 #include <inttypes.h>
 
 void identity_write(char buf[IDENTITY_MAX], const struct identity *identity)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* answer_test.c - the answer to a brochure, and what a client believes of it. */
 #include "handshake.h"
-#include "wire/brochure.h"
+#include "wire/handshake/brochure.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* brochure_test.c - what a client offers, and what a listener selects of it. */
+#include "../peer_side.h"
 #include "handshake.h"
-#include "peer_side.h"
 
 #include <stdlib.h>
 

@@ -4,8 +4,8 @@
 #ifndef TESTS_WIRE_HANDSHAKE_H
 #define TESTS_WIRE_HANDSHAKE_H
 
-#include "wire/brochure.h"
-#include "wire_test.h"
+#include "../wire_test.h"
+#include "wire/handshake/brochure.h"
 
 #define CPU0 "b902bd0363707500 "
 #define UV "bd027576 bd0475763a2a "

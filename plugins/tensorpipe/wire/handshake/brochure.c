@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* brochure.c - codec of Brochure, and the listener's choice from it. */
-#include "wire/brochure.h"
-#include "wire/identity.h"
-#include "wire/selection.h"
+#include "wire/handshake/brochure.h"
+#include "wire/handshake/identity.h"
+#include "wire/handshake/selection.h"
 
 /* Shortest pair of a map: two empty strings, or an empty string and map. */
 #define ENTRY_MIN 4
