@@ -3,7 +3,7 @@
  * which reader gets the rest; what it accepts is then used as the agent would.
  */
 #include "../tensorpipe/wire/peer_side.h"
-#include "cuda/link.h"
+#include "cuda/link/link.h"
 #include "fuzz.h"
 #include "transport/tcp/transport_uv.h"
 #include "transport/transport_local.h"

@@ -5,7 +5,7 @@
  * The input: a byte of options, then steps (step.h). The driver is fake_driver.c, the rest as
  * in fuzz_agent.c. In the end nothing of the driver's is left. */
 #include "agent/agent.h"
-#include "cuda/link_parts.h"
+#include "cuda/link/link_parts.h"
 #include "fake_driver.h"
 #include "fake_host.h"
 #include "fake_wire.h"

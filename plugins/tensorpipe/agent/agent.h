@@ -5,7 +5,7 @@
 
 #include "agent/listener.h"
 #include "channel/channels.h"
-#include "cuda/link.h"
+#include "cuda/link/link.h"
 #include "endpoint.h"
 #include "pipe/peer.h"
 #include "pipe/pipe_table.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/registry.h"
 #include "channel/cma.h"
-#include "cuda/link.h"
+#include "cuda/link/link.h"
 #include "transport/transport.h"
 
 static bool not_built(char why[], size_t cap)

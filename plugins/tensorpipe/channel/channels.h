@@ -9,7 +9,7 @@
 #include "wire/handshake/brochure.h"
 
 #define CHANNELS_MAX 8
-#define CHANNEL_CUDA "tenrec_cuda" /* for memory of devices; see cuda/link.h */
+#define CHANNEL_CUDA "tenrec_cuda" /* for memory of devices; see cuda/link/link.h */
 #define CHANNEL_DEVICES 17         /* the host and 16 GPUs */
 
 struct channels {

@@ -3,7 +3,7 @@
 #include "pipe/pipe.h"
 #include "channel/channel.h"
 #include "channel/shm_handoff.h"
-#include "cuda/link.h"
+#include "cuda/link/link.h"
 #include "pipe/pipe_owner.h"
 #include "pipe/pipe_table.h"
 

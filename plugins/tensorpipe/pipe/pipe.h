@@ -41,7 +41,7 @@ struct incoming {
     uint64_t from;   /* the channel's: an address of the sender, or a place in the tensor */
     uint64_t number; /* the channel's */
     int how;         /* the channel's: how it comes; 0 when it was not told */
-    bool on_device;  /* the link brings it (cuda/link.h) */
+    bool on_device;  /* the link brings it (cuda/link/link.h) */
 };
 
 /* The message that is being read. */

@@ -3,7 +3,7 @@
  * copied. */
 #include "channel/channel.h"
 #include "channel/shm_handoff.h"
-#include "cuda/link.h"
+#include "cuda/link/link.h"
 #include "pipe/pipe.h"
 #include "wire/descriptor.h"
 #include "wire/shortlist.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_message.c - the parts of a message, as they arrive. */
 #include "channel/channel.h"
-#include "cuda/link.h"
+#include "cuda/link/link.h"
 #include "pipe/pipe.h"
 #include "wire/descriptor.h"
 #include "wire/plain.h"

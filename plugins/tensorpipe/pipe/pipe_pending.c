@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_pending.c - messages that waited for the handshake, or for the loop thread. */
-#include "cuda/link.h"
+#include "cuda/link/link.h"
 #include "pipe/pipe.h"
 
 /* Under the lock, as the next two. */

@@ -6,7 +6,7 @@
  * to where they belong (reading.lead) with the buffer behind them, so that the
  * call that brings their end brings the beginning of the next message too. */
 #include "channel/channel.h"
-#include "cuda/link.h"
+#include "cuda/link/link.h"
 #include "pipe/pipe.h"
 #include "wire/plain.h"
 

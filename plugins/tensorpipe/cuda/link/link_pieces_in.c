@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_pieces_in.c - tensors that come in pieces, by way of pinned memory. */
-#include "cuda/link_parts.h"
+#include "cuda/link/link_parts.h"
 #include "endpoint.h"
 
 #include <stdlib.h>

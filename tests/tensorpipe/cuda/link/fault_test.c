@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fault_test.c - each call of the driver fails once: the message fails with the name of
  * the call, or the tensor takes another path; and the next message succeeds. */
-#include "../../testing.h"
+#include "../../../testing.h"
 #include "cuda/driver.h"
 #include "rig.h"
 

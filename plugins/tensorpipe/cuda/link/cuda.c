@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda.c - an agent's part in channels for device memory. */
-#include "cuda/link_parts.h"
+#include "cuda/link/link_parts.h"
 #include "cuda/memory.h"
 #include "endpoint.h"
 

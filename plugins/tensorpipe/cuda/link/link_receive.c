@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_receive.c - tensors for devices, or from them, as they arrive. */
-#include "cuda/link_parts.h"
+#include "cuda/link/link_parts.h"
 #include "endpoint.h"
 
 #include <stdlib.h>

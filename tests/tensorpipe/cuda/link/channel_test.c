@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* channel_test.c - tensors from and to devices, by every way there is. */
-#include "../../testing.h"
+#include "../../../testing.h"
 #include "rig.h"
 
 #define MIB ((size_t)1 << 20)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_pieces_out.c - tensors that leave in pieces, by way of pinned memory. */
-#include "cuda/link_parts.h"
+#include "cuda/link/link_parts.h"
 #include "endpoint.h"
 
 #include <stdlib.h>

@@ -16,8 +16,8 @@
 #ifndef TENSORPIPE_CUDA_LINK_H
 #define TENSORPIPE_CUDA_LINK_H
 
-#include "cuda/inflight.h"
-#include "cuda/staging.h"
+#include "cuda/link/inflight.h"
+#include "cuda/link/staging.h"
 #include "options.h"
 #include "wire/descriptor.h"
 

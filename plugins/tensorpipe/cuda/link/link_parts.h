@@ -5,7 +5,7 @@
 
 #include "cuda/handover.h"
 #include "cuda/import.h"
-#include "cuda/link.h"
+#include "cuda/link/link.h"
 #include "pipe/pipe.h"
 
 /* ---- the wire: docs/wire.md ---- */

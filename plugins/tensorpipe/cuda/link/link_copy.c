@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_copy.c - tensors that are copied out of the sender's memory: lent within this
  * process, or mapped. */
-#include "cuda/link_parts.h"
+#include "cuda/link/link_parts.h"
 #include "endpoint.h"
 
 #include <stdlib.h>

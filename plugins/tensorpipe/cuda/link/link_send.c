@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_send.c - tensors of devices on their way out. */
-#include "cuda/link_parts.h"
+#include "cuda/link/link_parts.h"
 #include "endpoint.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link.c - the connection of a link: its peer, and what is said on it. */
-#include "cuda/link_parts.h"
+#include "cuda/link/link_parts.h"
 #include "transport/locality.h"
 #include "transport/socket_owner.h"
 #include "wire/nop.h"

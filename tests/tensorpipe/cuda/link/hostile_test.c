@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hostile_test.c - a peer that says what it likes on the connection of a link, and in
  * the notes beside its tensors. */
-#include "../../testing.h"
+#include "../../../testing.h"
 #include "agent/agent.h"
-#include "cuda/link_parts.h"
+#include "cuda/link/link_parts.h"
 #include "pipe/peer.h"
 #include "rig.h"
 
