@@ -7,8 +7,8 @@
 #include "channel/channels.h"
 #include "cuda/link/link.h"
 #include "endpoint.h"
+#include "pipe/life/pipe_table.h"
 #include "pipe/peer.h"
-#include "pipe/pipe_table.h"
 #include "reactor/spin.h"
 #include "transport/tp_shm/shm_watch.h"
 
@@ -48,7 +48,7 @@ struct agent {
     struct spin spin;
 };
 
-/* pipe/peer.c has operations of the agent, which knows the endpoint only. */
+/* pipe/life/peer_pipe.c has operations of the agent, which knows the endpoint only. */
 _Static_assert(offsetof(struct agent, ep) == 0, "an agent begins with its endpoint");
 
 #define agent_log(a, ...) endpoint_log(&(a)->ep, __VA_ARGS__)

@@ -213,7 +213,7 @@ static inline int64_t pipe_unanswered(struct pipe *p)
 /* pipe_services.c */
 extern const struct pipe_services pipe_services;
 
-/* pipe.c, pipe_state.c: life. */
+/* pipe_life.c, pipe_state.c: life. */
 
 struct pipe *pipe_new(struct endpoint *ep, bool outgoing);
 void pipe_ref(struct pipe *p);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "pipe/life/pipe_table.h"
 #include "pipe/peer.h"
 #include "pipe/pipe.h"
 #include "pipe/pipe_owner.h"
-#include "pipe/pipe_table.h"
 
 #include <stdlib.h>
 

@@ -2,9 +2,9 @@
 /* pipe_accept.c - the acceptor's side of the handshake. */
 #include "admission/budget.h"
 #include "channel/channels.h"
+#include "pipe/life/pipe_table.h"
 #include "pipe/pipe.h"
 #include "pipe/pipe_owner.h"
-#include "pipe/pipe_table.h"
 
 #include <errno.h>
 #include <stdlib.h>

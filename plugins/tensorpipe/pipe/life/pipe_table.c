@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipe/pipe_table.h"
+#include "pipe/life/pipe_table.h"
 #include "pipe/pipe.h"
 #include "pipe/pipe_owner.h"
 

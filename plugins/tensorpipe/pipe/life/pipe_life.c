@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipe.c - life of a pipe, from the first reference to the last. */
-#include "pipe/pipe.h"
+/* pipe_life.c - life of a pipe, from the first reference to the last. */
 #include "channel/channel.h"
 #include "channel/shm_handoff.h"
 #include "cuda/link/link.h"
+#include "pipe/life/pipe_table.h"
+#include "pipe/pipe.h"
 #include "pipe/pipe_owner.h"
-#include "pipe/pipe_table.h"
 
 #include <errno.h>
 #include <stdlib.h>
