@@ -21,7 +21,7 @@
  * stands still, and one thread per agent at a time unless there are CPUs to spare. */
 #include "agent/agent_ops.h"
 #include "agent/descriptors.h"
-#include "pipe/pipe.h"
+#include "pipe/life/pipe_life.h"
 #include "transport/tcp/transport_uv.h"
 
 #include <errno.h>

@@ -7,8 +7,8 @@
 #include "channel/channels.h"
 #include "cuda/link/link.h"
 #include "endpoint.h"
+#include "pipe/life/peer_pipe.h"
 #include "pipe/life/pipe_table.h"
-#include "pipe/peer.h"
 #include "reactor/spin.h"
 #include "transport/tp_shm/shm_watch.h"
 

@@ -3,7 +3,7 @@
  * stops, and frees itself. */
 #include "agent/agent_ops.h"
 #include "agent/descriptors.h"
-#include "pipe/pipe.h"
+#include "pipe/life/pipe_life.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "agent/listener.h"
 #include "admission/budget.h"
 #include "agent/agent.h"
-#include "pipe/pipe.h"
+#include "pipe/life/pipe_life.h"
 #include "transport/tcp/transport_uv.h"
 #include "wire/handshake/hello.h"
 

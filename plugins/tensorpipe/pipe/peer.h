@@ -29,10 +29,6 @@ struct peer {
     const char *name, *address; /* borrowed until shutdown */
 };
 
-/* errors: ENOMEM */
-struct peer *peer_new(const struct tenrec_member *m);
-void peer_free(struct peer *peer); /* with all that had the id before */
-
 /* Returns the member of that id, or NULL. */
 static inline struct peer *peer_find(const struct endpoint *ep, tenrec_peer id)
 {
@@ -40,20 +36,6 @@ static inline struct peer *peer_find(const struct endpoint *ep, tenrec_peer id)
                ? atomic_load_explicit(&ep->peers[id], memory_order_acquire)
                : NULL;
 }
-
-/* Returns the side for peer_leave. */
-unsigned peer_enter(struct peer *peer);
-void peer_leave(struct endpoint *ep, struct peer *peer, unsigned side);
-
-/* Two operations of the agent: sends a request, through a new pipe if there is none, or an answer
- * along its route; and polls for an answer. */
-void peer_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
-               struct tenrec_done done);
-tenrec_status peer_poll(struct tenrec_agent *self, tenrec_peer from,
-                        const struct tenrec_wait *wait);
-
-/* Releases removed pipes that are not in use any more. */
-void peer_drop_old(struct peer *peer);
 
 static inline bool peer_in_use(struct peer *peer)
 {
@@ -65,11 +47,5 @@ static inline struct pipe *peer_out(struct peer *peer)
 {
     return atomic_load(&peer->out);
 }
-
-/* Takes `p` out, if it is the peer's: the next send connects anew. */
-void peer_forget(struct peer *peer, struct pipe *p);
-
-/* Nothing is sent there any more. */
-void peer_retire(struct endpoint *ep, struct peer *peer, const char *why);
 
 #endif

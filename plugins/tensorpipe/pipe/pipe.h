@@ -213,9 +213,8 @@ static inline int64_t pipe_unanswered(struct pipe *p)
 /* pipe_services.c */
 extern const struct pipe_services pipe_services;
 
-/* pipe_life.c, pipe_state.c: life. */
+/* pipe_state.c */
 
-struct pipe *pipe_new(struct endpoint *ep, bool outgoing);
 void pipe_ref(struct pipe *p);
 void pipe_unref(struct pipe *p); /* NULL is fine */
 /* Posts a task that keeps the pipe until it ran. */
@@ -227,32 +226,6 @@ TENREC_PRINTF(4, 5)
 void pipe_failf(struct pipe *p, tenrec_status code, int os_errno, const char *fmt, ...);
 /* Enters the next state, unless it is broken meanwhile. */
 void pipe_advance(struct pipe *p, enum pipe_state to);
-/* On the loop thread. */
-void pipe_teardown(struct pipe *p);
-/* Owns `c` from now on, as that one of its connections. */
-void pipe_own(struct pipe *p, struct conn *c, enum conn_role role);
-void pipe_established(struct pipe *p);
-
-/* pipe_connect.c, pipe_accept.c, pipe_greeting.c: handshakes, on the loop thread. */
-
-struct pipe *pipe_connect(struct endpoint *ep, struct peer *to);
-void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events);
-/* Takes `c`, whose spontaneous hello was just read. Returns the pipe, borrowed; NULL: no memory,
- * and `c` was dropped. */
-struct pipe *pipe_accept(struct endpoint *ep, struct conn *c, struct nop_bytes name);
-void pipe_accept_ready(struct pipe *p, struct conn *c, uint32_t events);
-/* The peer's one object of the handshake, called `what` in errors, once it is
- * there as a whole; borrowed until `c` is read on. False: not yet, or the pipe
- * is broken. */
-bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const unsigned char **ret,
-                        size_t *ret_len);
-/* The peer ended `c` during the handshake, or a hello could not be sent: `e`, 0 if unknown.
- * Dials again if the peer has said nothing on `c`, or fails the pipe. */
-void pipe_greeting_ended(struct pipe *p, const struct conn *c, int e);
-/* Outgoing: makes the handshake anew in a moment. Returns false after the last attempt. */
-bool pipe_redial(struct pipe *p);
-/* Takes a connection that was requested. */
-void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role);
 /* Which channel was agreed, NULL: none; and whether there is one for devices. */
 void pipe_use_channel(struct pipe *p, const struct channel *channel, bool devices);
 /* The reader of the pipe takes over what the loop thread reads, and gives it back. */

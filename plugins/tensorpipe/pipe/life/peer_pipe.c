@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "pipe/life/peer_pipe.h"
+#include "pipe/life/pipe_life.h"
 #include "pipe/life/pipe_table.h"
-#include "pipe/peer.h"
-#include "pipe/pipe.h"
 #include "pipe/pipe_owner.h"
 
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 /* pipe_accept.c - the acceptor's side of the handshake. */
 #include "admission/budget.h"
 #include "channel/channels.h"
+#include "pipe/life/pipe_life.h"
 #include "pipe/life/pipe_table.h"
-#include "pipe/pipe.h"
 #include "pipe/pipe_owner.h"
 
 #include <errno.h>

@@ -8,8 +8,8 @@
  * The answer may name a better transport than was dialled. When that turns out
  * not to work, in spite of equal domains, all begins anew without it. */
 #include "channel/channels.h"
+#include "pipe/life/pipe_life.h"
 #include "pipe/life/pipe_table.h"
-#include "pipe/pipe.h"
 #include "pipe/pipe_owner.h"
 #include "wire/handshake/hello.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_greeting.c - what both sides of a handshake do. */
-#include "pipe/pipe.h"
+#include "pipe/life/pipe_life.h"
 
 #include <errno.h>
 

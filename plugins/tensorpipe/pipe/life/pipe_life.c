@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_life.c - life of a pipe, from the first reference to the last. */
+#include "pipe/life/pipe_life.h"
 #include "channel/channel.h"
 #include "channel/shm_handoff.h"
 #include "cuda/link/link.h"
 #include "pipe/life/pipe_table.h"
-#include "pipe/pipe.h"
 #include "pipe/pipe_owner.h"
 
 #include <errno.h>

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipe_life.h - how a pipe opens and ends, on the loop thread. */
+#ifndef TENSORPIPE_PIPE_LIFE_H
+#define TENSORPIPE_PIPE_LIFE_H
+
+#include "pipe/pipe.h"
+
+struct pipe *pipe_new(struct endpoint *ep, bool outgoing);
+/* Owns `c` from now on, as that one of its connections. */
+void pipe_own(struct pipe *p, struct conn *c, enum conn_role role);
+void pipe_established(struct pipe *p);
+void pipe_teardown(struct pipe *p);
+
+/* ---- handshakes: pipe_connect.c, pipe_accept.c, pipe_greeting.c ---- */
+
+struct pipe *pipe_connect(struct endpoint *ep, struct peer *to);
+void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events);
+/* Takes `c`, whose spontaneous hello was just read. Returns the pipe, borrowed; NULL: no memory,
+ * and `c` was dropped. */
+struct pipe *pipe_accept(struct endpoint *ep, struct conn *c, struct nop_bytes name);
+void pipe_accept_ready(struct pipe *p, struct conn *c, uint32_t events);
+/* The peer's one object of the handshake, called `what` in errors, once it is
+ * there as a whole; borrowed until `c` is read on. False: not yet, or the pipe
+ * is broken. */
+bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const unsigned char **ret,
+                        size_t *ret_len);
+/* The peer ended `c` during the handshake, or a hello could not be sent: `e`, 0 if unknown.
+ * Dials again if the peer has said nothing on `c`, or fails the pipe. */
+void pipe_greeting_ended(struct pipe *p, const struct conn *c, int e);
+/* Outgoing: makes the handshake anew in a moment. Returns false after the last attempt. */
+bool pipe_redial(struct pipe *p);
+/* Takes a connection that was requested. */
+void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role);
+
+#endif
