@@ -14,6 +14,10 @@ void parts_connect(struct tenrec_worker *w, struct worker_parts *parts)
 {
     struct dispatch *d = &parts->dispatch;
 
+    pending_init(&parts->pending);
+    active_calls_init(&parts->active_calls);
+    functions_init(&parts->functions);
+    userloop_init(&parts->userloop);
     w->pending = &parts->pending;
     w->active_calls = &parts->active_calls;
     w->functions = &parts->functions;
@@ -30,4 +34,12 @@ void parts_connect(struct tenrec_worker *w, struct worker_parts *parts)
     dispatch_handle(d, TENREC_MSG_GATHER, gather_arrived);
     dispatch_handle(d, TENREC_MSG_VIEW, monitor_arrived);
     dispatch_handle(d, TENREC_MSG_VIEW_RET, monitor_answered);
+}
+
+void parts_finish(struct tenrec_worker *w)
+{
+    userloop_finish(w->userloop);
+    functions_finish(w->functions);
+    active_calls_finish(w->active_calls);
+    pending_finish(w->pending);
 }

@@ -20,8 +20,11 @@ struct worker_parts {
     struct userloop userloop;
 };
 
-/* Connects `w` with `parts` (borrowed for the life of `w`) and registers the handlers of the rooms.
- * Called before any other use of `w`. */
+/* Initialises `parts` (borrowed for the life of `w`), connects `w` with them, and registers the
+ * handlers of the rooms. */
 void parts_connect(struct tenrec_worker *w, struct worker_parts *parts);
+
+/* Runs the callbacks that are queued for the program's loop, then frees the contents. */
+void parts_finish(struct tenrec_worker *w);
 
 #endif

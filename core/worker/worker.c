@@ -7,7 +7,6 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "call/call.h"
-#include "call/pending.h"
 #include "call/recv_alloc.h"
 #include "call/span.h"
 #include "collective/gather.h"
@@ -15,7 +14,6 @@
 #include "future/enter.h"
 #include "future/pool.h"
 #include "future/thread_state.h"
-#include "future/userloop.h"
 #include "launch/ranks.h"
 #include "membership/devices.h"
 #include "membership/disconnect.h"
@@ -30,7 +28,6 @@
 #include "runtime/loop.h"
 #include "serve/active_calls.h"
 #include "serve/dispatch.h"
-#include "serve/function.h"
 #include "shm/shared_memory.h"
 #include "shm/sharing.h"
 #include "store/store.h"
@@ -66,7 +63,6 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
     if (!block)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
     w = &block->worker;
-    parts_connect(w, &block->parts);
     st = worker_config_make(config, &w->config, err);
     if (st == TENREC_OK)
         st = devices_new(w->config->settings, &w->devices, err);
@@ -75,6 +71,7 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
         free(w);
         return st;
     }
+    parts_connect(w, &block->parts);
     w->settings = w->config->settings;
     atomic_init(&w->state, WORKER_NEW);
     pthread_mutex_init(&w->lock, NULL);
@@ -83,10 +80,6 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
                                     ? TENREC_TIMEOUT_NONE
                                     : (int64_t)w->settings->rpc_timeout_ms);
     w->self.name = "worker";
-    pending_init(w->pending);
-    active_calls_init(w->active_calls);
-    functions_init(w->functions);
-    userloop_init(w->userloop);
     object_types_init(&w->object_types);
     w->gathers = gathers_new();
     w->disconnects = disconnects_new();
@@ -117,12 +110,9 @@ void tenrec_worker_drop(struct tenrec_worker *w)
         return;
     }
     pool_close(w->pool);
-    userloop_finish(w->userloop);
+    parts_finish(w);
     gathers_drop(w->gathers);
-    functions_finish(w->functions);
     object_types_finish(&w->object_types);
-    active_calls_finish(w->active_calls);
-    pending_finish(w->pending);
     peers_finish(&w->peers);
     disconnects_drop(w->disconnects);
     contacts_finish(&w->contacts);
