@@ -22,8 +22,7 @@ static bool wait_polling(struct tenrec_future *f, struct waiter *w, uint64_t unt
     struct tenrec_wait wait = { .size = sizeof wait,
                                 .wake_fd = w->fd,
                                 .deadline_ns = until == CLOCK_NEVER ? 0 : until,
-                                .done = waiter_woken,
-                                .arg = w };
+                                .done = (const uint32_t *)&w->woken };
     const struct chain_port *port = f->call.worker->port;
     struct waiter *outer = thread_state.waiter;
     tenrec_status st = TENREC_OK;

@@ -106,10 +106,8 @@ void waiter_wake(struct waiter *w)
     }
 }
 
-bool waiter_woken(void *waiter)
+bool waiter_woken(const struct waiter *w)
 {
-    const struct waiter *w = waiter;
-
     return atomic_load_explicit(&w->woken, memory_order_acquire) != 0;
 }
 

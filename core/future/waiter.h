@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 struct waiter {
-    _Atomic uint32_t woken;
-    int fd;       /* -1: futex */
-    bool by_self; /* woken by its own thread: no other thread reads it any more */
+    _Atomic uint32_t woken; /* the `done` of a tenrec_wait */
+    int fd;                 /* -1: futex */
+    bool by_self;           /* woken by its own thread: no other thread reads it any more */
 };
 
 /* `with_fd`: the thread will poll. Falls back to a futex if the system has no descriptor left; then
@@ -23,8 +23,7 @@ void waiter_init(struct waiter *w, bool with_fd);
 /* From any thread; not concurrently with waiter_finish. */
 void waiter_wake(struct waiter *w);
 
-/* The `done` of a tenrec_wait, for a struct waiter. */
-bool waiter_woken(void *waiter);
+bool waiter_woken(const struct waiter *w);
 
 /* Sleeps until woken or the deadline. Returns true if woken. */
 bool waiter_sleep(struct waiter *w, uint64_t deadline_ns);

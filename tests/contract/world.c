@@ -46,6 +46,7 @@ static void on_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
     k->from = realloc(k->from, (k->n_got + 1) * sizeof *k->from);
     k->got[k->n_got] = msg;
     k->from[k->n_got++] = from;
+    atomic_store(&k->n_listed, (uint32_t)k->n_got);
     pthread_mutex_unlock(&k->lock);
     if (atomic_load(&k->wake_fd) > 0)
         eventfd_write(atomic_load(&k->wake_fd), 1);

@@ -24,6 +24,7 @@ struct worker {
     struct tenrec_msg **got;
     tenrec_peer *from;
     size_t n_got;
+    _Atomic uint32_t n_listed; /* the same; read without the lock */
 
     atomic_bool answers, refuses, no_memory, discards;
     atomic_int lost, callers_lost, placed, n_delivered;

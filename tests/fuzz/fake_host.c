@@ -360,36 +360,38 @@ void fake_host_wait(struct fake_host *h, uint32_t ms)
 struct fake_poll {
     const struct reactor *reactor;
     unsigned left;
+    uint32_t done;
     void (*between)(void *arg);
     void *arg;
 };
 
-static bool poll_done(void *arg)
+/* What happens meanwhile happens on the loop thread. */
+static void poll_reads(void *arg)
 {
     struct fake_poll *p = arg;
 
-    if (p->left == 0)
-        return true;
-    p->left--;
-    /* What happens meanwhile happens on the loop thread. */
+    if (p->done)
+        return;
     reactor_mine = p->reactor;
     p->between(p->arg);
     reactor_mine = NULL;
-    return false;
+    p->done = --p->left == 0;
 }
 
 void fake_host_poll(struct fake_host *h, tenrec_peer peer, unsigned times,
                     void (*between)(void *arg), void *arg)
 {
-    struct fake_poll p = { &fake_host_agent(h)->ep.reactor, times, between, arg };
+    struct fake_poll p = { &fake_host_agent(h)->ep.reactor, times, 0, between, arg };
     const struct tenrec_wait w = { .size = sizeof w,
                                    .wake_fd = -1,
                                    .deadline_ns = fake_wire.now_ns + 100000000u,
-                                   .done = poll_done,
-                                   .arg = &p };
+                                   .done = &p.done };
 
     reactor_mine = NULL;
+    fake_wire.poller_reads = poll_reads;
+    fake_wire.poller = &p;
     h->agent.ops->poll(&h->agent, peer, &w);
+    fake_wire.poller_reads = NULL;
     reactor_mine = &fake_host_agent(h)->ep.reactor;
 }
 

@@ -56,7 +56,7 @@ void fake_host_answer(struct fake_host *h, unsigned which, const struct fake_mes
 void fake_host_run(struct fake_host *h, unsigned rounds);
 /* The clock moves on by so many milliseconds, and timers that are due fire. */
 void fake_host_wait(struct fake_host *h, uint32_t ms);
-/* A thread that waits for an answer of `peer` polls `times` times; `between` runs
+/* A thread that waits for an answer of `peer` reads `times` times; `between` runs
  * before each. */
 void fake_host_poll(struct fake_host *h, tenrec_peer peer, unsigned times,
                     void (*between)(void *arg), void *arg);

@@ -65,6 +65,8 @@ static ssize_t fake_read(struct conn *conn, struct iovec *iov, int n, bool wait)
     ssize_t total = 0;
 
     (void)wait;
+    if (fake_wire.poller_reads && !reactor_mine)
+        fake_wire.poller_reads(fake_wire.poller);
     for (int i = 0; i < n; i++) {
         size_t part = fake_conn_readable(c);
 

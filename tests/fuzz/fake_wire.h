@@ -47,6 +47,9 @@ struct fake_wire {
     bool calling; /* one comes in */
     bool near_calling;
     uint64_t now_ns; /* of all clocks */
+    /* A thread that polls is about to read; NULL: no thread polls. */
+    void (*poller_reads)(void *poller);
+    void *poller;
 };
 extern struct fake_wire fake_wire;
 

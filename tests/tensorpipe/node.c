@@ -398,26 +398,21 @@ void call_start(struct node *n, struct call *c, tenrec_peer to, struct tenrec_ms
     n->agent.ops->send(&n->agent, to, msg, (struct tenrec_done){ sent_done, s });
 }
 
-static bool call_is_done(void *arg)
-{
-    return atomic_load(&((struct call *)arg)->done);
-}
-
 void call_wait(struct node *n, struct call *c, tenrec_peer to)
 {
-    const struct tenrec_wait w = { sizeof w, c->wake_fd, clock_ns() + NODE_LIMIT_NS, call_is_done,
-                                   c };
+    const struct tenrec_wait w = { sizeof w, c->wake_fd, clock_ns() + NODE_LIMIT_NS,
+                                   (const uint32_t *)&c->done };
     struct pollfd fd = { .fd = c->wake_fd, .events = POLLIN };
     uint64_t one;
 
-    while (!call_is_done(c)) {
+    while (!atomic_load(&c->done)) {
         if (n->agent.ops->poll(&n->agent, to, &w) == TENREC_OK)
             break;
         poll(&fd, 1, 20000);
         if (read(c->wake_fd, &one, sizeof one) < 0)
             break;
     }
-    if (!call_is_done(c))
+    if (!atomic_load(&c->done))
         fail_msg("%s: no answer to call %lld", n->name, (long long)c->id);
 }
 

@@ -14,7 +14,7 @@
 
 /* One request and what became of it. */
 struct call {
-    atomic_bool done;
+    _Atomic uint32_t done;
     int wake_fd; /* -1: no thread waits by poll */
     int64_t id;
     tenrec_status status;

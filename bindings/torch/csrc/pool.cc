@@ -151,6 +151,7 @@ struct Taken {
     Pool::State *pool;
     Queue *lane;
     std::unique_ptr<Pool::Task> task;
+    uint32_t done; // it has a task
 };
 
 thread_local Taken *reads = nullptr; // this thread, just now
@@ -191,15 +192,15 @@ void run_ready(const std::shared_ptr<Pool::State> &s, std::unique_lock<std::mute
 
 void read(const std::shared_ptr<Pool::State> &s, const Pool::Lead &lead)
 {
-    Taken taken{ s.get(), nullptr, nullptr };
+    Taken taken{ s.get(), nullptr, nullptr, 0 };
     tenrec_wait wait{};
     std::unique_lock<std::mutex> hold(s->lock, std::defer_lock);
 
     wait.size = sizeof wait;
     wait.wake_fd = -1;
-    wait.done = [](void *arg) { return static_cast<Taken *>(arg)->task != nullptr; };
-    wait.arg = &taken;
+    wait.done = &taken.done;
     for (bool leads = true; leads;) {
+        taken.done = 0;
         reads = &taken;
         leads = lead(wait);
         reads = nullptr;
@@ -346,6 +347,7 @@ void Pool::run(Lane lane, std::unique_ptr<Task> task)
         s->begin(q, *task);
         reads->lane = &q;
         reads->task = std::move(task);
+        reads->done = 1;
         s->held = true;
         return;
     }

@@ -58,11 +58,11 @@ struct tenrec_member {
 /* The condition that ends poll or lead. */
 struct tenrec_wait {
     uint32_t size;
-    int32_t wake_fd;      /* an eventfd; a thread that makes done() true writes 1 to it. The
-                             poller drains it */
+    int32_t wake_fd;      /* an eventfd; a thread that sets *done writes 1 to it. The poller
+                             drains it */
     uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0 = none */
-    bool (*done)(void *arg);
-    void *arg;
+    const uint32_t *done; /* the wait is over when this is not 0. Another thread may set it, with
+                             release: read it by __atomic_load_n with __ATOMIC_ACQUIRE */
 };
 
 /* True if `table` is long enough to have `member`, and `member` is set. */
@@ -141,8 +141,8 @@ struct tenrec_agent_ops {
     void (*deliver)(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg);
 
     /* A thread that waits for an answer from `peer` polls: read and deliver messages from there
-     * until wait->done() or the deadline. Returns OK then, and EUNSUPPORTED at once if there is
-     * no connection to read from (the core then waits without the agent). */
+     * until *wait->done is set or the deadline. Returns OK then, and EUNSUPPORTED at once if there
+     * is no connection to read from (the core then waits without the agent). */
     tenrec_status (*poll)(struct tenrec_agent *self, tenrec_peer peer,
                           const struct tenrec_wait *wait);
 
@@ -189,7 +189,7 @@ struct tenrec_agent_ops {
      * private memory then copies it into shared memory first. */
     bool (*maps)(struct tenrec_agent *self, tenrec_peer peer, struct tenrec_route route);
 
-    /* A thread that runs functions leads: until wait->done() or the deadline it reads and
+    /* A thread that runs functions leads: until *wait->done is set or the deadline it reads and
      * delivers messages of all peers in place of the thread of the agent, which pauses
      * meanwhile. Returns OK then, and EUNSUPPORTED at once if another thread leads already, or
      * the agent does not serve. wait->wake_fd may be -1. Shutdown ends it, too. */

@@ -195,8 +195,8 @@ struct tenrec_tensor *tenrec_chain_copy_for(struct tenrec_chain *agent, tenrec_p
 void tenrec_chain_send(struct tenrec_chain *agent, tenrec_peer to, struct tenrec_msg *msg,
                        struct tenrec_done done);
 
-/* Lets a thread that waits for an answer of `peer` read, until wait->done(), the deadline, or a
- * byte at wait->wake_fd: saves the thread switch of a wakeup. Messages are delivered on this
+/* Lets a thread that waits for an answer of `peer` read, until *wait->done is set, the deadline, or
+ * a byte at wait->wake_fd: saves the thread switch of a wakeup. Messages are delivered on this
  * thread.
  *
  * errors   EUNSUPPORTED at once: no connection to read from; wait in another way
@@ -204,9 +204,9 @@ void tenrec_chain_send(struct tenrec_chain *agent, tenrec_peer to, struct tenrec
 tenrec_status tenrec_chain_poll(struct tenrec_chain *agent, tenrec_peer peer,
                                 const struct tenrec_wait *wait);
 
-/* Lets a thread that runs functions read, until wait->done(), the deadline, or a byte at
+/* Lets a thread that runs functions read, until *wait->done is set, the deadline, or a byte at
  * wait->wake_fd (-1: none): saves a wakeup per message. Messages are delivered on this thread,
- * which only stores them and makes done() return true; after the return it runs them, and then
+ * which only stores them and sets *wait->done; after the return it runs them, and then
  * leads again. Meanwhile the thread of the agent reads, so that the functions may take any time.
  * Returns OK also when tenrec_chain_stop ends it.
  *

@@ -3,34 +3,15 @@
 #include "agent/agent_ops.h"
 #include "pipe/pipe.h"
 
-/* A guest leaves when its wait is over, or the agent stops. */
-struct visit {
-    struct agent *agent;
-    const struct tenrec_wait *wait;
-};
-
-static bool visit_is_over(void *arg)
-{
-    const struct visit *v = arg;
-
-    return v->wait->done(v->wait->arg) || !agent_runs(v->agent);
-}
-
 tenrec_status agent_lead(struct tenrec_agent *self, const struct tenrec_wait *wait)
 {
     struct agent *a = self->impl;
-    struct visit v = { a, wait };
-    struct tenrec_wait until = { .size = sizeof until,
-                                 .wake_fd = wait->wake_fd,
-                                 .deadline_ns = wait->deadline_ns,
-                                 .done = visit_is_over,
-                                 .arg = &v };
     tenrec_status st = TENREC_EUNSUPPORTED;
 
     pipe_table_enter(&a->ep);
     /* A loop that is to spin all the time does so by itself. */
     if (agent_runs(a) && a->ep.progress != PROGRESS_BUSY)
-        st = reactor_lead(&a->ep.reactor, &until);
+        st = reactor_lead(&a->ep.reactor, wait);
     pipe_table_leave(&a->ep);
     return st;
 }

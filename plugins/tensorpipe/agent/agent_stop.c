@@ -73,6 +73,7 @@ static void cancel_pipes(struct agent *a)
 /* On the loop thread: no connection is accepted or made from here on. */
 static void stop_on_loop(struct agent *a)
 {
+    reactor_dismiss_guests(&a->ep.reactor);
     listener_stop(&a->listener);
     reactor_disarm(&a->poll_reclaim_timer);
     reactor_disarm(&a->keepalive_timer);

@@ -213,6 +213,11 @@ static void role_quieten(struct pipe *p)
     reactor_post(&p->ep->reactor, &p->ep->reclaim);
 }
 
+static bool wait_is_over(const struct tenrec_wait *w)
+{
+    return __atomic_load_n(w->done, __ATOMIC_ACQUIRE) != 0;
+}
+
 /* Sleeps until the wake_fd is readable, or that of `also`. False when the
  * deadline has passed. */
 static bool poll_await(const struct tenrec_wait *w, const struct conn_sleep *also)
@@ -294,7 +299,7 @@ static bool reader_spin(struct pipe_reader *r, uint64_t for_ns)
         full = pipe_is_full(r->p);
         if (full && pipe_push(r->p))
             until = 0; /* the answer comes after the last byte at the earliest */
-        if (pipe_read(r->p, READ_NOW) != READ_NOTHING || w->done(w->arg))
+        if (pipe_read(r->p, READ_NOW) != READ_NOTHING || wait_is_over(w))
             return true;
         if (round % CLOCK_EVERY == CLOCK_EVERY - 1) {
             uint64_t now = now_ns();
@@ -374,7 +379,7 @@ static bool reader_step(struct pipe_reader *r)
     }
     if (!poll_await_data(r->w, p->conn[p->read.want]))
         return false;
-    if (!r->w->done(r->w->arg))
+    if (!wait_is_over(r->w))
         pipe_read(p, READ_NOW);
     return true;
 }
@@ -389,7 +394,7 @@ tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w)
         return TENREC_EUNSUPPORTED;
     batch_flush_all();
     reader = role_enter(&p->role, &me);
-    while (!(done = w->done(w->arg)) && in_time && pipe_state(p) == PIPE_ESTABLISHED) {
+    while (!(done = wait_is_over(w)) && in_time && pipe_state(p) == PIPE_ESTABLISHED) {
         if (reader)
             in_time = reader_step(&r);
         else

@@ -181,7 +181,7 @@ tenrec_status reactor_lead(struct reactor *r, const struct tenrec_wait *w)
     if (w->wake_fd >= 0)
         reactor_watch(r, wake, EPOLLIN);
     r->guests.wait = w;
-    while (!w->done(w->arg) && (ns = guest_left_ns(w)) > 0)
+    while (!reactor_is_over(r) && (ns = guest_left_ns(w)) > 0)
         reactor_round(r, ns);
     r->guests.wait = NULL;
     if (w->wake_fd >= 0)

@@ -69,6 +69,7 @@ struct reactor_guests {
     uint64_t timer_ns;              /* when it fires */
     struct reactor_source wake;     /* the guest's wake_fd */
     const struct tenrec_wait *wait; /* of the guest that leads; NULL: none does. Loop thread */
+    bool dismissed;                 /* loop thread */
 };
 
 struct reactor {
@@ -118,10 +119,15 @@ int reactor_watch(struct reactor *r, struct reactor_source *s, uint32_t events);
 int reactor_rewatch(struct reactor *r, struct reactor_source *s, uint32_t events);
 void reactor_unwatch(struct reactor *r, struct reactor_source *s);
 
-/* The calling thread leads the loop until wait->done() or the deadline, if no
- * other guest does (then, and on the loop thread: EUNSUPPORTED, at once). A thread
- * that wants the loop to end makes done() true first, and posts a task. */
+/* The calling thread leads the loop until *wait->done is set or the deadline, if no
+ * other guest does (then, and on the loop thread: EUNSUPPORTED, at once). */
 tenrec_status reactor_lead(struct reactor *r, const struct tenrec_wait *wait);
+
+/* On the loop thread: the wait of a guest that leads is over, and of a later one at once. */
+static inline void reactor_dismiss_guests(struct reactor *r)
+{
+    r->guests.dismissed = true;
+}
 
 /* On the loop thread: it is a guest's. */
 static inline bool reactor_has_guest(const struct reactor *r)
@@ -132,7 +138,8 @@ static inline bool reactor_has_guest(const struct reactor *r)
 /* On the loop thread: a guest leads, and has what it waits for. */
 static inline bool reactor_is_over(const struct reactor *r)
 {
-    return reactor_has_guest(r) && r->guests.wait->done(r->guests.wait->arg);
+    return reactor_has_guest(r) &&
+           (r->guests.dismissed || __atomic_load_n(r->guests.wait->done, __ATOMIC_ACQUIRE));
 }
 
 /* On the loop thread only. */

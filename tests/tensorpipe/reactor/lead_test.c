@@ -16,6 +16,7 @@ struct guest {
     struct node *n;
     pthread_t thread;
     struct tenrec_msg *taken; /* the guest's */
+    _Atomic uint32_t over;    /* it has taken one */
     atomic_uint answered;     /* by the guest */
     atomic_uint others;       /* requests that came on other threads, and were answered there */
     atomic_bool holds;        /* keeps the next that it takes until let_go */
@@ -30,24 +31,21 @@ static void on_request(struct node *n, tenrec_peer from, struct tenrec_msg *msg)
 
     if (here == g && !g->taken) {
         g->taken = msg;
+        atomic_store(&g->over, 1);
         return;
     }
     atomic_fetch_add(&g->others, 1);
     echo_request(n, from, msg);
 }
 
-static bool has_taken(void *arg)
-{
-    return ((struct guest *)arg)->taken || atomic_load(&((struct guest *)arg)->stop);
-}
+static const _Atomic uint32_t never;
 
-static struct tenrec_wait wait_of(bool (*done)(void *arg), void *arg, uint64_t for_ns)
+static struct tenrec_wait wait_of(const _Atomic uint32_t *done, uint64_t for_ns)
 {
     return (struct tenrec_wait){ .size = sizeof(struct tenrec_wait),
                                  .wake_fd = -1,
                                  .deadline_ns = for_ns == FOREVER_NS ? 0 : clock_ns() + for_ns,
-                                 .done = done,
-                                 .arg = arg };
+                                 .done = (const uint32_t *)done };
 }
 
 static tenrec_status lead(struct node *n, const struct tenrec_wait *w)
@@ -58,7 +56,7 @@ static tenrec_status lead(struct node *n, const struct tenrec_wait *w)
 static void *guest_main(void *arg)
 {
     struct guest *g = arg;
-    const struct tenrec_wait w = wait_of(has_taken, g, FOREVER_NS);
+    const struct tenrec_wait w = wait_of(&g->over, FOREVER_NS);
 
     do {
         here = g;
@@ -74,6 +72,7 @@ static void *guest_main(void *arg)
         atomic_fetch_add(&g->answered, 1);
         echo_request(g->n, 0, g->taken);
         g->taken = NULL;
+        atomic_store(&g->over, 0);
     } while (!atomic_load(&g->stop));
     return NULL;
 }
@@ -155,17 +154,11 @@ TEST(lead_goes_to_the_agents_own_thread_while_the_guest_is_away)
     close_guest(n, &g);
 }
 
-static bool never(void *arg)
-{
-    (void)arg;
-    return false;
-}
-
 TEST(lead_belongs_to_one_thread_at_a_time)
 {
-    const struct tenrec_wait w = wait_of(never, NULL, FOREVER_NS);
+    const struct tenrec_wait w = wait_of(&never, FOREVER_NS);
     const struct tenrec_wait late = {
-        .size = sizeof late, .wake_fd = -1, .deadline_ns = 1, .done = never
+        .size = sizeof late, .wake_fd = -1, .deadline_ns = 1, .done = (const uint32_t *)&never
     };
     struct node n[2];
     struct guest g;
@@ -212,7 +205,7 @@ TEST(lead_spins_for_a_while_and_then_sleeps)
 
 TEST(lead_ends_at_its_deadline)
 {
-    const struct tenrec_wait w = wait_of(never, NULL, 20000000u);
+    const struct tenrec_wait w = wait_of(&never, 20000000u);
     struct node n[2];
 
     group_open(n, 2, "adaptive");
@@ -223,14 +216,9 @@ TEST(lead_ends_at_its_deadline)
 }
 
 struct flag {
-    atomic_bool set;
+    _Atomic uint32_t set;
     int fd;
 };
-
-static bool is_set(void *arg)
-{
-    return atomic_load(&((struct flag *)arg)->set);
-}
 
 static void *set_flag(void *arg)
 {
@@ -238,7 +226,7 @@ static void *set_flag(void *arg)
     const uint64_t one = 1;
 
     nap();
-    atomic_store(&f->set, true);
+    atomic_store(&f->set, 1);
     assert_int_equal(write(f->fd, &one, sizeof one), sizeof one);
     return NULL;
 }
@@ -246,7 +234,7 @@ static void *set_flag(void *arg)
 TEST(lead_ends_when_woken)
 {
     struct flag f = { .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
-    struct tenrec_wait w = wait_of(is_set, &f, FOREVER_NS);
+    struct tenrec_wait w = wait_of(&f.set, FOREVER_NS);
     pthread_t thread;
     struct node n[2];
 
@@ -254,7 +242,7 @@ TEST(lead_ends_when_woken)
     w.wake_fd = f.fd;
     group_open(n, 2, "adaptive");
     for (int i = 0; i < 3; i++) {
-        atomic_store(&f.set, false);
+        atomic_store(&f.set, 0);
         assert_int_equal(pthread_create(&thread, NULL, set_flag, &f), 0);
         assert_int_equal(lead(&n[1], &w), TENREC_OK);
         pthread_join(thread, NULL);
@@ -265,7 +253,7 @@ TEST(lead_ends_when_woken)
 
 TEST(lead_is_refused_where_the_loop_spins)
 {
-    const struct tenrec_wait w = wait_of(never, NULL, FOREVER_NS);
+    const struct tenrec_wait w = wait_of(&never, FOREVER_NS);
     struct node n[2];
 
     group_open(n, 2, "busy");
@@ -313,7 +301,8 @@ struct clockwork {
     struct reactor_task arm, post;
     struct reactor_timer timer;
     pthread_t guest;
-    atomic_bool armed, fired, ran, on_guest;
+    _Atomic uint32_t armed;
+    atomic_bool fired, ran, on_guest;
 };
 
 #define OF(type, member, p) ((struct type *)(void *)((char *)(p)-offsetof(struct type, member)))
@@ -331,7 +320,7 @@ static void arm_timer(struct reactor_task *t)
     struct clockwork *c = OF(clockwork, arm, t);
 
     reactor_arm(&c->r, &c->timer, clock_ns() + 30000000u);
-    atomic_store(&c->armed, true);
+    atomic_store(&c->armed, 1);
 }
 
 static void run_post(struct reactor_task *t)
@@ -342,24 +331,19 @@ static void run_post(struct reactor_task *t)
     atomic_store(&c->ran, true);
 }
 
-static bool is_armed(void *arg)
-{
-    return atomic_load(&((struct clockwork *)arg)->armed);
-}
-
 TEST(lead_timers_and_tasks_run_while_no_thread_leads)
 {
     static struct clockwork c = { .timer.fire = on_timer,
                                   .arm.run = arm_timer,
                                   .post.run = run_post };
-    const struct tenrec_wait w = wait_of(is_armed, &c, FOREVER_NS);
+    const struct tenrec_wait w = wait_of(&c.armed, FOREVER_NS);
     tenrec_error err;
 
     c.guest = pthread_self();
     assert_int_equal(reactor_init(&c.r, &err), TENREC_OK);
     assert_int_equal(reactor_start(&c.r, &err), TENREC_OK);
     for (int i = 0; i < 3; i++) {
-        atomic_store(&c.armed, false);
+        atomic_store(&c.armed, 0);
         atomic_store(&c.fired, false);
         atomic_store(&c.ran, false);
         reactor_post(&c.r, &c.arm);
