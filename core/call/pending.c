@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* pending.c - a table without a lock.
+ *
+ * A slot belongs to the thread that has popped it from the list of free slots, until the thread
+ * stores the call's id there. From then on it belongs to the one thread that replaces the id,
+ * which pushes it back. `head` is the top of the list and the number of pops so far: the
+ * former value of `head` is the id of the call, so no two calls have the same id (before 2^43
+ * calls), and a thread that was interrupted while it popped cannot mistake a slot that was popped
+ * and pushed meanwhile for the former top. */
 #include "call/pending.h"
 
 #include "base/clock.h"
@@ -9,13 +17,19 @@
 
 /* Each chunk has twice the slots of the chunk before: slots never move, and few allocations make a
  * million. */
-enum { FIRST_CHUNK = 256, INDEX_BITS = 20, INDEX_MASK = (1 << INDEX_BITS) - 1 };
-#define SWEEP 256 /* slots per acquisition of the lock */
+enum { FIRST_CHUNK = 256 };
+#define INDEX_MASK (PENDING_POP - 1)
+
+_Static_assert(((UINT64_C(1) << PENDING_CHUNKS) - 1) * FIRST_CHUNK <= INDEX_MASK, "index + 1 fits");
 
 struct pending_slot {
-    struct pending_entry e; /* e.future NULL: free */
-    uint32_t generation;    /* 31 bits: ids stay positive */
-    uint32_t next_free;     /* index + 1 */
+    /* 0: no call. Negative: the same, while a thread looks into the entry. */
+    _Atomic int64_t id;
+    _Atomic uint64_t deadline_ns; /* this and `to` are read by any thread */
+    _Atomic tenrec_peer to;
+    _Atomic uint32_t next_free; /* index + 1 */
+    struct tenrec_future *future;
+    struct tenrec_tensor *into;
 };
 
 /* Slots of the chunks before chunk k. */
@@ -24,8 +38,10 @@ static uint32_t slots_before(unsigned k)
     return (((uint32_t)1 << k) - 1) * FIRST_CHUNK;
 }
 
-static struct pending_slot *slot_at(struct pending *p, uint32_t i)
+/* The slot of an id or of `head`, whose lower bits are its index + 1. */
+static struct pending_slot *slot_of(const struct pending *p, uint64_t id)
 {
+    const uint32_t i = (uint32_t)(id & INDEX_MASK) - 1;
     unsigned k;
 
     if (i < FIRST_CHUNK)
@@ -36,202 +52,210 @@ static struct pending_slot *slot_at(struct pending *p, uint32_t i)
 
 void pending_init(struct pending *p)
 {
-    *p = (struct pending){ .free_head = 0 };
+    *p = (struct pending){ .n_chunks = 0 };
+    pthread_mutex_init(&p->growing, NULL);
 }
 
 void pending_finish(struct pending *p)
 {
     for (unsigned k = 0; k < p->n_chunks; k++)
         free(p->chunk[k]);
+    pthread_mutex_destroy(&p->growing);
 }
 
-/* Allocates without the lock, which is a spin lock. */
-static tenrec_status pending_grow(struct pending *p, unsigned k)
+/* Pushes the slots from that with `first` as index + 1 to `last`, which are linked. */
+static void pending_push(struct pending *p, uint64_t first, struct pending_slot *last)
 {
+    uint64_t head = atomic_load_explicit(&p->head, memory_order_relaxed), with;
+
+    do {
+        atomic_store_explicit(&last->next_free, (uint32_t)(head & INDEX_MASK),
+                              memory_order_relaxed);
+        with = (head & ~INDEX_MASK) | first;
+    } while (!atomic_compare_exchange_weak_explicit(&p->head, &head, with, memory_order_release,
+                                                    memory_order_relaxed));
+}
+
+/* Adds a chunk of free slots, unless another thread was first. */
+static tenrec_status pending_grow(struct pending *p)
+{
+    const unsigned k = p->n_chunks;
     const uint32_t n = (uint32_t)FIRST_CHUNK << k, first = slots_before(k);
     struct pending_slot *slots;
 
+    if (atomic_load(&p->head) & INDEX_MASK)
+        return TENREC_OK;
     if (k == PENDING_CHUNKS)
         return TENREC_EAGAIN;
     slots = memory_new(n, sizeof *slots);
     if (!slots)
         return TENREC_ENOMEM;
     for (uint32_t i = 0; i + 1 < n; i++)
-        slots[i].next_free = first + i + 2;
-    spinlock_lock(&p->lock);
-    if (p->n_chunks == k) {
-        slots[n - 1].next_free = p->free_head;
-        p->free_head = first + 1;
-        p->chunk[p->n_chunks++] = slots;
-        p->n_slots = first + n;
-        slots = NULL;
-    }
-    spinlock_unlock(&p->lock);
-    free(slots); /* another thread was first */
+        atomic_init(&slots[i].next_free, first + i + 2);
+    p->chunk[p->n_chunks++] = slots;
+    atomic_store(&p->n_slots, first + n);
+    pending_push(p, first + 1, &slots[n - 1]);
+    return TENREC_OK;
+}
+
+/* Pops a slot, for the call with the id *ret_id. */
+static tenrec_status pending_pop(struct pending *p, struct pending_slot **ret, int64_t *ret_id)
+{
+    uint64_t head = atomic_load_explicit(&p->head, memory_order_acquire), without;
+    tenrec_status st;
+
+    do {
+        while (!(head & INDEX_MASK)) {
+            pthread_mutex_lock(&p->growing);
+            st = pending_grow(p);
+            pthread_mutex_unlock(&p->growing);
+            if (st != TENREC_OK)
+                return st;
+            head = atomic_load_explicit(&p->head, memory_order_acquire);
+        }
+        /* Another thread may have popped the slot and be changing it: then `head` has changed. */
+        *ret = slot_of(p, head);
+        without = ((head & ~INDEX_MASK) + PENDING_POP) & INT64_MAX;
+        without |= atomic_load_explicit(&(*ret)->next_free, memory_order_relaxed);
+    } while (!atomic_compare_exchange_weak_explicit(&p->head, &head, without, memory_order_acquire,
+                                                    memory_order_acquire));
+    *ret_id = (int64_t)head;
     return TENREC_OK;
 }
 
 tenrec_status pending_add(struct pending *p, const struct pending_entry *e, int64_t *ret_id)
 {
-    tenrec_status st;
     struct pending_slot *s;
-    unsigned k;
-    uint32_t i;
+    tenrec_status st = pending_pop(p, &s, ret_id);
 
-    spinlock_lock(&p->lock);
-    while (!p->free_head) {
-        k = p->n_chunks;
-        spinlock_unlock(&p->lock);
-        st = pending_grow(p, k);
-        if (st != TENREC_OK)
-            return st;
-        spinlock_lock(&p->lock);
-    }
-    i = p->free_head - 1;
-    s = slot_at(p, i);
-    p->free_head = s->next_free;
-    s->e = *e;
-    *ret_id = (int64_t)((uint64_t)s->generation << INDEX_BITS | i);
-    p->n++;
-    atomic_store_explicit(&p->added, atomic_load_explicit(&p->added, memory_order_relaxed) + 1,
-                          memory_order_release);
-    spinlock_unlock(&p->lock);
+    if (st != TENREC_OK)
+        return st;
+    s->future = e->future;
+    s->into = e->into;
+    atomic_store_explicit(&s->to, e->to, memory_order_relaxed);
+    atomic_store_explicit(&s->deadline_ns, e->deadline_ns, memory_order_relaxed);
+    /* Sequentially consistent, as are the loads of a sweep: a thread that adds an entry and then
+     * finds the worker running is found by the sweep of a worker that stops. */
+    atomic_store(&s->id, *ret_id);
     return TENREC_OK;
 }
 
 /* The slot of a live id; NULL for any other number. */
-static struct pending_slot *pending_find(struct pending *p, int64_t id)
+static struct pending_slot *pending_find(const struct pending *p, int64_t id)
 {
-    uint64_t u = (uint64_t)id;
-    uint32_t i = (uint32_t)(u & INDEX_MASK);
     struct pending_slot *s;
+    int64_t now;
 
-    if (i >= p->n_slots)
+    if (id <= 0 || ((uint64_t)id - 1) % PENDING_POP >= atomic_load(&p->n_slots))
         return NULL;
-    s = slot_at(p, i);
-    return s->e.future && u >> INDEX_BITS == s->generation ? s : NULL;
+    s = slot_of(p, (uint64_t)id);
+    now = atomic_load(&s->id);
+    return now == id || now == -id ? s : NULL;
 }
 
-static void pending_take_entry(struct pending *p, struct pending_slot *s, uint32_t i,
+/* Replaces a live id: the entry belongs to this thread. Returns false if another thread has taken
+ * the entry. */
+static bool pending_claim(struct pending_slot *s, int64_t id, int64_t with)
+{
+    const struct timespec nap = { .tv_nsec = 1000 };
+    int64_t now = id;
+
+    while (!atomic_compare_exchange_weak(&s->id, &now, with)) {
+        if (now != id && now != -id)
+            return false;
+        if (now == -id) /* for a few instructions, if its thread is not preempted */
+            nanosleep(&nap, NULL);
+        now = id;
+    }
+    return true;
+}
+
+static void pending_read(const struct pending_slot *s, struct pending_entry *ret)
+{
+    ret->future = s->future;
+    ret->into = s->into;
+    ret->deadline_ns = atomic_load_explicit(&s->deadline_ns, memory_order_relaxed);
+    ret->to = atomic_load_explicit(&s->to, memory_order_relaxed);
+}
+
+static bool pending_take_entry(struct pending *p, struct pending_slot *s, int64_t id,
                                struct pending_entry *ret)
 {
-    *ret = s->e;
-    s->e.future = NULL;
-    s->generation = (s->generation + 1) & 0x7fffffffu;
-    s->next_free = p->free_head;
-    p->free_head = i + 1;
-    p->n--;
+    if (!pending_claim(s, id, 0))
+        return false;
+    pending_read(s, ret);
+    pending_push(p, (uint64_t)id & INDEX_MASK, s);
+    return true;
 }
 
 bool pending_take(struct pending *p, int64_t id, struct pending_entry *ret)
 {
-    struct pending_slot *s;
+    struct pending_slot *s = pending_find(p, id);
 
-    spinlock_lock(&p->lock);
-    s = pending_find(p, id);
-    if (s)
-        pending_take_entry(p, s, (uint32_t)((uint64_t)id & INDEX_MASK), ret);
-    spinlock_unlock(&p->lock);
-    return s != NULL;
+    return s && pending_take_entry(p, s, id, ret);
 }
 
-/* Ids are easily guessed, so the sender of an answer has to fit, too. */
+/* Ids are easily guessed, so the sender of an answer has to fit, too. If the entry is replaced
+ * before its peer is read, so is the id. */
 bool pending_take_from(struct pending *p, int64_t id, tenrec_peer from, struct pending_entry *ret)
 {
-    struct pending_slot *s;
-    bool found;
+    struct pending_slot *s = pending_find(p, id);
 
-    spinlock_lock(&p->lock);
-    s = pending_find(p, id);
-    found = s && s->e.to == from;
-    if (found)
-        pending_take_entry(p, s, (uint32_t)((uint64_t)id & INDEX_MASK), ret);
-    spinlock_unlock(&p->lock);
-    return found;
+    return s && atomic_load_explicit(&s->to, memory_order_relaxed) == from &&
+           pending_take_entry(p, s, id, ret);
 }
 
 bool pending_has(struct pending *p, int64_t id)
 {
-    bool has;
-
-    spinlock_lock(&p->lock);
-    has = pending_find(p, id) != NULL;
-    spinlock_unlock(&p->lock);
-    return has;
+    return pending_find(p, id) != NULL;
 }
 
 bool pending_peek_from(struct pending *p, int64_t id, tenrec_peer from, struct pending_entry *ret)
 {
-    struct pending_slot *s;
-    bool found;
+    struct pending_slot *s = pending_find(p, id);
 
-    spinlock_lock(&p->lock);
-    s = pending_find(p, id);
-    found = s && s->e.to == from;
-    if (found) {
-        *ret = s->e;
-        if (ret->into)
-            tenrec_tensor_share(ret->into);
-    }
-    spinlock_unlock(&p->lock);
-    return found;
+    if (!s || atomic_load_explicit(&s->to, memory_order_relaxed) != from ||
+        !pending_claim(s, id, -id))
+        return false;
+    pending_read(s, ret);
+    if (ret->into)
+        tenrec_tensor_share(ret->into);
+    atomic_store(&s->id, id);
+    return true;
 }
 
-/* Criteria of a sweep. */
-struct pending_wanted {
-    tenrec_peer to;  /* any if < 0 */
-    uint64_t now_ns; /* CLOCK_NEVER: any deadline */
-};
-
-/* Searches the slots from *at to `end`. Lock held. */
-static bool pending_sweep(struct pending *p, const struct pending_wanted *w, uint32_t end,
-                          uint32_t *at, struct pending_entry *ret, uint64_t *next_ns)
+/* Takes the next entry from slot *at on, to `to` (to any peer if < 0), whose deadline has passed
+ * at now_ns (any entry at CLOCK_NEVER). */
+static bool pending_sweep(struct pending *p, tenrec_peer to, uint64_t now_ns, uint32_t *at,
+                          struct pending_entry *ret, uint64_t *next_ns)
 {
-    while (p->n > 0 && *at < end) {
-        const uint32_t i = (*at)++;
-        struct pending_slot *s = slot_at(p, i);
+    while (*at < atomic_load(&p->n_slots)) {
+        struct pending_slot *s = slot_of(p, ++*at);
+        const int64_t now = atomic_load(&s->id), id = now < 0 ? -now : now;
+        uint64_t deadline_ns;
 
-        if (!s->e.future || (w->to >= 0 && s->e.to != w->to))
+        if (!id || (to >= 0 && atomic_load_explicit(&s->to, memory_order_relaxed) != to))
             continue;
-        if (w->now_ns == CLOCK_NEVER ||
-            (s->e.deadline_ns <= w->now_ns && s->e.deadline_ns != CLOCK_NEVER)) {
-            pending_take_entry(p, s, i, ret);
+        deadline_ns = atomic_load_explicit(&s->deadline_ns, memory_order_relaxed);
+        if (now_ns != CLOCK_NEVER && (deadline_ns > now_ns || deadline_ns == CLOCK_NEVER)) {
+            if (deadline_ns < *next_ns)
+                *next_ns = deadline_ns;
+        } else if (pending_take_entry(p, s, id, ret)) {
             return true;
         }
-        if (s->e.deadline_ns < *next_ns)
-            *next_ns = s->e.deadline_ns;
     }
     return false;
-}
-
-static bool take_one(struct pending *p, const struct pending_wanted *w, uint32_t *at,
-                     struct pending_entry *ret, uint64_t *next_ns)
-{
-    bool found = false, more = true;
-
-    while (!found && more) {
-        uint32_t end;
-
-        spinlock_lock(&p->lock);
-        end = p->n_slots;
-        if (end - *at > SWEEP)
-            end = *at + SWEEP;
-        found = pending_sweep(p, w, end, at, ret, next_ns);
-        more = p->n > 0 && *at < p->n_slots;
-        spinlock_unlock(&p->lock);
-    }
-    return found;
 }
 
 bool pending_take_peer(struct pending *p, tenrec_peer to, uint32_t *at, struct pending_entry *ret)
 {
     uint64_t next_ns = CLOCK_NEVER;
 
-    return take_one(p, &(struct pending_wanted){ to, CLOCK_NEVER }, at, ret, &next_ns);
+    return pending_sweep(p, to, CLOCK_NEVER, at, ret, &next_ns);
 }
 
 bool pending_take_late(struct pending *p, uint64_t now_ns, uint32_t *at, struct pending_entry *ret,
                        uint64_t *next_ns)
 {
-    return take_one(p, &(struct pending_wanted){ -1, now_ns }, at, ret, next_ns);
+    return pending_sweep(p, -1, now_ns, at, ret, next_ns);
 }

@@ -3,12 +3,11 @@
  *
  * The thread that removes an entry completes the future: for an answer, a send failure, a deadline,
  * a lost peer, a cancel or a shutdown. Exactly once by construction; a later event finds no entry.
- * Slots carry a generation, so the id of a former call never finds the present one. */
+ * No two calls have the same id, so the id of a former call never finds the present one. */
 #ifndef TENREC_CALL_PENDING_H
 #define TENREC_CALL_PENDING_H
 
-#include "base/spinlock.h"
-
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,15 +28,16 @@ struct pending_entry {
 struct pending_slot;
 
 #define PENDING_CHUNKS 12
+#define PENDING_POP (UINT64_C(1) << 20) /* one more call, in pending.head */
 
 struct pending {
-    struct spinlock lock; /* guards all */
+    /* The first free slot, as index + 1, 0: none; and above that the number of calls so far, modulo
+     * 2^43. */
+    _Atomic uint64_t head;
+    pthread_mutex_t growing; /* guards n_chunks */
     unsigned n_chunks;
-    uint32_t n_slots; /* in these */
+    _Atomic uint32_t n_slots; /* in these */
     struct pending_slot *chunk[PENDING_CHUNKS];
-    uint32_t free_head; /* index + 1; 0: none */
-    size_t n;
-    _Atomic uint64_t added; /* calls so far; read without the lock */
 };
 
 void pending_init(struct pending *p);
@@ -45,6 +45,14 @@ void pending_finish(struct pending *p); /* must be empty */
 
 /* Adds an entry (takes its shares on success). errors: ENOMEM, EAGAIN (a million calls wait) */
 tenrec_status pending_add(struct pending *p, const struct pending_entry *e, int64_t *ret_id);
+
+/* The number of calls so far. `ended` is the number of those that have ended, read before. */
+static inline uint64_t pending_added(const struct pending *p, uint64_t ended)
+{
+    const uint64_t added = atomic_load(&p->head) / PENDING_POP;
+
+    return ended + ((added - ended) & (INT64_MAX / PENDING_POP));
+}
 
 /* Removes the entry of `id`. Returns false if there is none. */
 bool pending_take(struct pending *p, int64_t id, struct pending_entry *ret);

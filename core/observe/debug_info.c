@@ -48,7 +48,7 @@ static void put_calls(struct tenrec_worker *w, const struct outlet *to)
     struct worker_counts *c = &w->counts;
     /* In this order: finished never exceeds calls. */
     uint64_t finished = atomic_load(&c->finished), served = atomic_load(&c->served),
-             made = atomic_load(&w->pending->added);
+             made = pending_added(w->pending, finished);
 
     debug_info_put(to, "agent.client_active_calls", made - finished);
     debug_info_put(to, "agent.server_active_calls", atomic_load(&c->taken) - served);

@@ -74,7 +74,8 @@ static uint64_t calls_finished(struct tenrec_worker *w)
 
 static uint64_t calls_made(struct tenrec_worker *w)
 {
-    return atomic_load(&w->pending->added) + atomic_load(&w->counts.jobs);
+    return pending_added(w->pending, atomic_load(&w->counts.finished)) +
+           atomic_load(&w->counts.jobs);
 }
 
 /* Waits until no call of ours is outstanding. */
