@@ -102,7 +102,7 @@ static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct cal
 
     parcel_out_init(&out, w, spec->to);
     extra.refs = &out.refs;
-    if (span_wanted()) {
+    if (atomic_load_explicit(&span_recorders, memory_order_relaxed)) {
         spec->span = w->spans->ask(w, type == TENREC_MSG_ONE_WAY_CALL ? "rpc_one_way" : spec->op,
                                    spec->function, spec->to, &max);
         extra.spans_max = type == TENREC_MSG_ONE_WAY_CALL ? 0 : max;
@@ -132,7 +132,7 @@ tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec
     struct tenrec_msg *msg = NULL;
     tenrec_status st = TENREC_OK;
 
-    if (!creation && !span_wanted())
+    if (!creation && !atomic_load_explicit(&span_recorders, memory_order_relaxed))
         msg = codec_simple_write(type, spec->function, args, n, timeout_ms);
     if (!msg)
         return write_any(w, type, spec, creation, args, n, timeout_ms, ret, err);

@@ -7,19 +7,14 @@
 #define TENREC_CALL_SPAN_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <tenrec/message.h>
 #include <tenrec/rpc.h>
 
 struct span; /* one side of a recorded call */
 
-/* The number of sessions and served calls that record in this process, kept by the recorder. */
+/* The number of sessions and served calls that record in this process, kept by the recorder. Each
+ * call tests it. */
 extern _Atomic uint32_t span_recorders;
-
-static inline bool span_wanted(void)
-{
-    return __builtin_expect(atomic_load_explicit(&span_recorders, memory_order_relaxed) != 0, 0);
-}
 
 struct span_hooks {
     /* The caller's side. `ask` returns NULL if this call is not recorded. Else the call is written

@@ -40,7 +40,7 @@ struct tenrec_record *tenrec_record_begin(struct tenrec_worker *w, const char *n
     struct trace *trace;
     bool served, remote;
 
-    if (!span_wanted() || !w || !name)
+    if (!w || !name || !atomic_load_explicit(&span_recorders, memory_order_relaxed))
         return NULL;
     trace = thread_trace();
     served = trace && trace->served;

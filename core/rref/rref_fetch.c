@@ -188,7 +188,7 @@ static tenrec_status rref_fetch_send(struct tenrec_worker *w, struct fetching *f
     msg->key_len = (uint32_t)msg->payload_len;
     spec->to = r->owner;
     spec->hook = &f->hook;
-    if (span_wanted())
+    if (atomic_load_explicit(&span_recorders, memory_order_relaxed))
         spec->span = w->spans->ask(w, spec->op, "", r->owner, &spans);
     if (!spec->span)
         return call_send(w, spec, msg, ret, err);

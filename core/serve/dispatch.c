@@ -253,7 +253,9 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
         c->deadline_ns = CLOCK_NEVER;
     else if (!on_stack)
         c->deadline_ns = clock_deadline_about_ms((uint64_t)c->in.remaining_ms);
-    c->span = c->in.spans_max > 0 || span_wanted() ? w->spans->serve(c) : NULL;
+    c->span = c->in.spans_max > 0 || atomic_load_explicit(&span_recorders, memory_order_relaxed)
+                  ? w->spans->serve(c)
+                  : NULL;
 }
 
 static void dispatch_refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
