@@ -30,12 +30,7 @@ struct peer {
 };
 
 /* Returns the member of that id, or NULL. */
-static inline struct peer *peer_find(const struct endpoint *ep, tenrec_peer id)
-{
-    return id >= 0 && id < ENDPOINT_PEERS
-               ? atomic_load_explicit(&ep->peers[id], memory_order_acquire)
-               : NULL;
-}
+struct peer *peer_find(const struct endpoint *ep, tenrec_peer id);
 
 static inline bool peer_in_use(struct peer *peer)
 {

@@ -34,6 +34,13 @@ void peer_free(struct peer *peer)
     }
 }
 
+struct peer *peer_find(const struct endpoint *ep, tenrec_peer id)
+{
+    return id >= 0 && id < ENDPOINT_PEERS
+               ? atomic_load_explicit(&ep->peers[id], memory_order_acquire)
+               : NULL;
+}
+
 /* Every user of `p` at its removal was inside on one of the sides: once each side has
  * been empty, all of them have left. */
 static bool is_unused(const struct pipe *p)
