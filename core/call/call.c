@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "call/call.h"
 
+#include "backend/message.h"
 #include "base/clock.h"
 #include "call/answer.h"
 #include "call/devices_send.h"
@@ -14,7 +15,6 @@
 #include "peer/peers.h"
 #include "peer/worker.h"
 #include "runtime/loop.h"
-#include "tensor/message.h"
 #include "value/stream_value.h"
 
 #include <stdlib.h>
@@ -347,7 +347,7 @@ void tenrec_future_cancel(struct tenrec_future *f)
         return;
     }
     if (pending_take(w->pending, f->call.id, &e)) {
-        if (!f->call.one_way && (msg = rpc_message_new(0, 0))) {
+        if (!f->call.one_way && (msg = message_new(0, 0))) {
             msg->type = TENREC_MSG_CANCEL;
             msg->id = f->call.id;
             msg->flags = TENREC_MSG_CONTROL;

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
+#include "backend/message.h"
 #include "base/utf8.h"
 #include "codec/cbor_writer.h"
-#include "tensor/message.h"
 #include "tensor/reserve.h"
 
 #define ERROR_ITEMS 6 /* the last item, the flags, is left out when it is 0 */
@@ -15,7 +15,7 @@
 static tenrec_status error_message(const void *payload, size_t n, struct tenrec_msg **ret,
                                    tenrec_error *err)
 {
-    struct tenrec_msg *msg = rpc_message_new(n, 0);
+    struct tenrec_msg *msg = message_new(n, 0);
 
     if (msg)
         memcpy(msg->payload, payload, n);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codec/codec_simple.h"
 
+#include "backend/message.h"
 #include "base/utf8.h"
 #include "codec/cbor_writer.h"
 #include "codec/codec_walk.h"
@@ -102,7 +103,7 @@ struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
     room += sizeof codec_call_begin + CBOR_HEAD_MAX + len + 1 + CBOR_HEAD_MAX + 1;
     if (len > WRITE_MAX || room > WRITE_MAX || utf8_span(function, len) != len)
         return NULL;
-    msg = rpc_message_new(room, tensors);
+    msg = tensors ? rpc_message_new(room, tensors) : message_new(room, 0);
     tensors = 0;
     if (!msg)
         return NULL;
@@ -141,7 +142,7 @@ struct tenrec_msg *codec_simple_write_value(const struct tenrec_value *value, in
     if (value->flags || (value->type != TENREC_VALUE_INT && value->type != TENREC_VALUE_DOUBLE &&
                          value->type != TENREC_VALUE_BOOL))
         return NULL; /* the long way refuses or writes it */
-    msg = rpc_message_new(CODEC_BEGIN_SIZE + CBOR_HEAD_MAX, 0);
+    msg = message_new(CODEC_BEGIN_SIZE + CBOR_HEAD_MAX, 0);
     if (!msg)
         return NULL;
     msg->type = type;

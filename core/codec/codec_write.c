@@ -8,6 +8,7 @@
 #include <tenrec/future.h>
 #include <tenrec/message.h>
 
+#include "backend/message.h"
 #include "base/utf8.h"
 #include "codec/cbor_writer.h"
 #include "codec/codec_simple.h"
@@ -282,7 +283,7 @@ bool codec_is_cbor(const struct tenrec_msg *msg)
 /* The answer of most functions. */
 static tenrec_status write_nil(int32_t type, struct tenrec_msg **ret, tenrec_error *err)
 {
-    struct tenrec_msg *msg = rpc_message_new(sizeof nil_payload, 0);
+    struct tenrec_msg *msg = message_new(sizeof nil_payload, 0);
 
     if (!msg)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message of %zu bytes",

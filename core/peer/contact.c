@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peer/contact.h"
 
+#include "backend/message.h"
 #include "base/memory.h"
 #include "peer/worker.h"
-#include "tensor/message.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -74,7 +74,7 @@ static void contact_sent(void *arg, const tenrec_error *why)
 /* A CANCEL of no call: every worker accepts it and sends no answer. */
 static void contact_send(struct tenrec_worker *w, tenrec_peer peer)
 {
-    struct tenrec_msg *msg = rpc_message_new(0, 0);
+    struct tenrec_msg *msg = message_new(0, 0);
     struct attempt *a = memory_new(1, sizeof *a);
 
     if (!msg || !a) {
