@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plain.c - messages without tensors, written and recognised by template. */
 #include "wire/plain.h"
-#include "wire/little_endian.h"
 #include "wire/nop.h"
+
+#include <endian.h>
+#include <string.h>
 
 #define FRAME 8
 
@@ -15,8 +17,13 @@ static const unsigned char head[] = { 0, 0,    0, 0, 0,    0, 0,    0, 0xb9, 3, 
 static const unsigned char tail[] = {
     0xbd, 0, 0xb9, 2, 47, 0xbd, 0, 0xba, 0, 4, 0, 0, 0, 0, 0, 0, 0
 };
-/* The length before the id. */
-static const unsigned char id_head[FRAME] = { 8 };
+/* The type, the id behind its length, and the length of the payload; all little endian. */
+struct __attribute__((packed)) bodies {
+    uint32_t type;
+    uint64_t id_len;
+    uint64_t id;
+    uint64_t payload_len;
+};
 
 /* The frame of the fourth payload: the pickled list of no tensors. */
 static const unsigned char list[] = "\x2f\0\0\0\0\0\0\0"
@@ -27,15 +34,15 @@ static const unsigned char list[] = "\x2f\0\0\0\0\0\0\0"
 #define LIST_LEN (sizeof list - 1)
 /* Bytes of the descriptor but for the third payload's length. */
 #define DESCRIPTOR (sizeof head - FRAME + sizeof tail - FRAME)
-/* Bytes from the type to the payload. */
-#define BODIES (4 + FRAME + 8 + FRAME)
 
-_Static_assert(sizeof head + 5 + sizeof tail + BODIES + LIST_LEN <= PLAIN_FRAMES_MAX,
+_Static_assert(sizeof head + 5 + sizeof tail + sizeof(struct bodies) + LIST_LEN <= PLAIN_FRAMES_MAX,
                "the longest frames");
 
 size_t plain_write(unsigned char *to, int32_t type, int64_t id, const void *payload,
                    uint64_t payload_len)
 {
+    const struct bodies bodies = { htole32((uint32_t)type), htole64(8), htole64((uint64_t)id),
+                                   htole64(payload_len) };
     unsigned char *at = to + sizeof head;
 
     memcpy(to, head, sizeof head);
@@ -43,11 +50,8 @@ size_t plain_write(unsigned char *to, int32_t type, int64_t id, const void *payl
     *to = (unsigned char)(DESCRIPTOR + (size_t)(at - to) - sizeof head);
     memcpy(at, tail, sizeof tail);
     at += sizeof tail;
-    put_le32(at, (uint32_t)type);
-    memcpy(at + 4, id_head, FRAME);
-    put_le64(at + 4 + FRAME, (uint64_t)id);
-    put_le64(at + 4 + FRAME + 8, payload_len);
-    at += BODIES;
+    memcpy(at, &bodies, sizeof bodies);
+    at += sizeof bodies;
     if (payload_len)
         memcpy(at, payload, (size_t)payload_len);
     memcpy(at + payload_len, list, LIST_LEN);
@@ -56,8 +60,9 @@ size_t plain_write(unsigned char *to, int32_t type, int64_t id, const void *payl
 
 bool plain_read(const unsigned char *data, size_t len, struct plain *ret)
 {
-    const size_t fixed = sizeof head + sizeof tail + BODIES + LIST_LEN;
+    const size_t fixed = sizeof head + sizeof tail + sizeof(struct bodies) + LIST_LEN;
     const unsigned char *const number = data + sizeof head, *at = number;
+    struct bodies bodies;
     uint64_t payload_len;
     size_t n;
 
@@ -68,13 +73,14 @@ bool plain_read(const unsigned char *data, size_t len, struct plain *ret)
     if (len - fixed < n || len - fixed - n < payload_len || *data != DESCRIPTOR + n ||
         memcmp(at, tail, sizeof tail) != 0)
         return false;
-    at += sizeof tail;
-    if (memcmp(at + 4, id_head, FRAME) != 0 || get_le64(at + 4 + FRAME + 8) != payload_len ||
-        memcmp(at + BODIES + payload_len, list, LIST_LEN) != 0)
+    memcpy(&bodies, at + sizeof tail, sizeof bodies);
+    at += sizeof tail + sizeof bodies;
+    if (bodies.id_len != htole64(8) || bodies.payload_len != htole64(payload_len) ||
+        memcmp(at + payload_len, list, LIST_LEN) != 0)
         return false;
-    ret->type = (int32_t)get_le32(at);
-    ret->id = (int64_t)get_le64(at + 4 + FRAME);
-    ret->payload = at + BODIES;
+    ret->type = (int32_t)le32toh(bodies.type);
+    ret->id = (int64_t)le64toh(bodies.id);
+    ret->payload = at;
     ret->payload_len = (size_t)payload_len;
     ret->len = fixed + n + (size_t)payload_len;
     return true;
