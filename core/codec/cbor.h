@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cbor.h - the format of data items of CBOR (RFC 8949), for the reader and the
- * writer.
+ * writer, and their heads.
  *
  * An item begins with a head: its major type in the upper three bits of a byte,
  * and a number in the lower five bits, or in 1, 2, 4 or 8 bytes that follow. */
 #ifndef TENREC_CODEC_CBOR_H
 #define TENREC_CODEC_CBOR_H
+
+#include <endian.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 enum cbor_major {
     CBOR_MAJOR_UINT,
@@ -47,5 +53,80 @@ enum {
 
 /* The tag before each payload: d9 d9 f7. */
 #define CBOR_SELF_DESCRIBED 55799
+
+/* ---- heads ------------------------------------------------------------------------ */
+
+/* Bytes of a head with the number `n`. */
+static inline size_t cbor_head_size(uint64_t n)
+{
+    if (n < CBOR_LOW_1)
+        return 1;
+    if (n <= UINT8_MAX)
+        return 2;
+    if (n <= UINT16_MAX)
+        return 3;
+    return n <= UINT32_MAX ? 5 : 9;
+}
+
+/* A head of 5 or 9 bytes. */
+unsigned char *cbor_put_long_head(unsigned char *at, enum cbor_major major, uint64_t n);
+
+CBOR_INLINE unsigned char *cbor_put_head(unsigned char *at, enum cbor_major major, uint64_t n)
+{
+    if (n < CBOR_LOW_1) {
+        at[0] = CBOR_BYTE(major, n);
+        return at + 1;
+    }
+    if (n <= UINT8_MAX) {
+        at[0] = CBOR_BYTE(major, CBOR_LOW_1);
+        at[1] = (unsigned char)n;
+        return at + 2;
+    }
+    if (n <= UINT16_MAX) {
+        at[0] = CBOR_BYTE(major, CBOR_LOW_2);
+        memcpy(at + 1, &(uint16_t){ htobe16((uint16_t)n) }, 2);
+        return at + 3;
+    }
+    return cbor_put_long_head(at, major, n);
+}
+
+struct cbor_number {
+    const unsigned char *behind; /* the head; NULL if the head is cut or has no number */
+    uint64_t n;
+};
+
+/* The number of 4 or 8 bytes of the head at `at`. By value, so that a reader may stay in
+ * registers. */
+struct cbor_number cbor_long_number(const unsigned char *at, const unsigned char *end);
+/* Reads the head at *at, which is before `end`, and returns its number in *ret. Returns false, and
+ * leaves *at there, if the head is cut or has no number. */
+CBOR_INLINE bool cbor_read_head(const unsigned char **at, const unsigned char *end, uint64_t *ret)
+{
+    const unsigned char *first = *at;
+    const unsigned low = first[0] & CBOR_LOW_BITS;
+    struct cbor_number number;
+
+    if (low < CBOR_LOW_1) {
+        *ret = low;
+        *at = first + 1;
+        return true;
+    }
+    if (low == CBOR_LOW_1 && end - first >= 2) {
+        *ret = first[1];
+        *at = first + 2;
+        return true;
+    }
+    if (low == CBOR_LOW_2 && end - first >= 3) {
+        *ret = (uint64_t)first[1] << 8 | first[2];
+        *at = first + 3;
+        return true;
+    }
+    number = cbor_long_number(first, end);
+    if (!number.behind)
+        return false;
+    *ret = number.n;
+    *at = number.behind;
+    return true;
+}
 
 #endif

@@ -5,24 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-struct cbor_number cbor_long_number(const unsigned char *at, const unsigned char *end)
-{
-    const unsigned low = at[0] & CBOR_LOW_BITS;
-    uint64_t eight;
-    uint32_t four;
-
-    at++;
-    if (low == CBOR_LOW_4 && end - at >= 4) {
-        memcpy(&four, at, 4);
-        return (struct cbor_number){ at + 4, be32toh(four) };
-    }
-    if (low == CBOR_LOW_8 && end - at >= 8) {
-        memcpy(&eight, at, 8);
-        return (struct cbor_number){ at + 8, be64toh(eight) };
-    }
-    return (struct cbor_number){ NULL, 0 }; /* reserved or indefinite; or cut, of any length */
-}
-
 static double half_number(unsigned bits)
 {
     const int exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
@@ -131,7 +113,7 @@ __attribute__((cold)) tenrec_status cbor_refuse(const struct cbor_reader *r, ten
     major = *r->at >> 5;
     if (!begins_item(major, *r->at & CBOR_LOW_BITS))
         return refuse_first(*r->at, at, err);
-    if (!cbor_read_head(&behind, &n) ||
+    if (!cbor_read_head(&behind.at, behind.end, &n) ||
         ((major == CBOR_MAJOR_BYTES || major == CBOR_MAJOR_TEXT) && n > cbor_reader_left(&behind)))
         return tenrec_fail(err, TENREC_EPROTOCOL, "value at byte %zu is cut: data ends at byte %zu",
                            at, (size_t)(r->end - r->begin));

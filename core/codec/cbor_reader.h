@@ -61,46 +61,7 @@ static inline size_t cbor_reader_left(const struct cbor_reader *r)
     return (size_t)(r->end - r->at);
 }
 
-struct cbor_number {
-    const unsigned char *behind; /* the head; NULL if the head is cut or has no number */
-    uint64_t n;
-};
-
-/* The number of 4 or 8 bytes of the head at `at`. By value, so that a reader may stay in
- * registers. */
-struct cbor_number cbor_long_number(const unsigned char *at, const unsigned char *end);
 bool cbor_read_simple(struct cbor_item *it, unsigned char first);
-
-/* Reads a head and returns its number in *ret. The reader must be before the end.
- * Returns false, and leaves the reader there, if the head is cut or has no number. */
-CBOR_INLINE bool cbor_read_head(struct cbor_reader *r, uint64_t *ret)
-{
-    const unsigned char *at = r->at;
-    const unsigned low = at[0] & CBOR_LOW_BITS;
-    struct cbor_number number;
-
-    if (low < CBOR_LOW_1) {
-        *ret = low;
-        r->at = at + 1;
-        return true;
-    }
-    if (low == CBOR_LOW_1 && r->end - at >= 2) {
-        *ret = at[1];
-        r->at = at + 2;
-        return true;
-    }
-    if (low == CBOR_LOW_2 && r->end - at >= 3) {
-        *ret = (uint64_t)at[1] << 8 | at[2];
-        r->at = at + 3;
-        return true;
-    }
-    number = cbor_long_number(at, r->end);
-    if (!number.behind)
-        return false;
-    *ret = number.n;
-    r->at = number.behind;
-    return true;
-}
 
 /* The number of a double's head is its bits. */
 static inline double cbor_double_of(uint64_t bits)
@@ -164,7 +125,7 @@ CBOR_INLINE bool cbor_read(struct cbor_reader *r, struct cbor_item *ret)
     const unsigned char *first = r->at;
 
     ret->at = cbor_reader_offset(r);
-    if (first == r->end || !cbor_read_head(r, &ret->n))
+    if (first == r->end || !cbor_read_head(&r->at, r->end, &ret->n))
         return false;
     if (cbor_read_behind(r, ret, *first))
         return true;

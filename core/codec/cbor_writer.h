@@ -21,43 +21,9 @@ struct cbor_writer {
     unsigned char *end;
 };
 
-/* Bytes of a head with the number `n`. */
-static inline size_t cbor_head_size(uint64_t n)
-{
-    if (n < CBOR_LOW_1)
-        return 1;
-    if (n <= UINT8_MAX)
-        return 2;
-    if (n <= UINT16_MAX)
-        return 3;
-    return n <= UINT32_MAX ? 5 : 9;
-}
-
 static inline size_t cbor_int_size(int64_t i)
 {
     return cbor_head_size((uint64_t)(i < 0 ? ~i : i));
-}
-
-/* A head of 5 or 9 bytes. */
-unsigned char *cbor_put_long_head(unsigned char *at, enum cbor_major major, uint64_t n);
-
-CBOR_INLINE unsigned char *cbor_put_head(unsigned char *at, enum cbor_major major, uint64_t n)
-{
-    if (n < CBOR_LOW_1) {
-        at[0] = CBOR_BYTE(major, n);
-        return at + 1;
-    }
-    if (n <= UINT8_MAX) {
-        at[0] = CBOR_BYTE(major, CBOR_LOW_1);
-        at[1] = (unsigned char)n;
-        return at + 2;
-    }
-    if (n <= UINT16_MAX) {
-        at[0] = CBOR_BYTE(major, CBOR_LOW_2);
-        memcpy(at + 1, &(uint16_t){ htobe16((uint16_t)n) }, 2);
-        return at + 3;
-    }
-    return cbor_put_long_head(at, major, n);
 }
 
 CBOR_INLINE unsigned char *cbor_put_int(unsigned char *at, int64_t i)

@@ -162,14 +162,14 @@ tenrec_status codec_write_value_refs(const struct tenrec_value *value, int32_t t
 
 /* ---- reading ------------------------------------------------------------------ */
 
-/* Only tensors with an owner are simple. The reader is behind the tag. */
-CBOR_INLINE bool read_tensor(struct cbor_reader *r, const struct tenrec_msg *msg,
-                             struct tenrec_value *to)
+/* Only tensors with an owner are simple. *at is behind the tag. */
+CBOR_INLINE bool read_tensor(const unsigned char **at, const unsigned char *end,
+                             const struct tenrec_msg *msg, struct tenrec_value *to)
 {
     struct tenrec_tensor *t;
     uint64_t n;
 
-    if (r->at == r->end || *r->at >> 5 != CBOR_MAJOR_UINT || !cbor_read_head(r, &n) ||
+    if (*at == end || **at >> 5 != CBOR_MAJOR_UINT || !cbor_read_head(at, end, &n) ||
         n >= msg->n_tensors)
         return false;
     t = rpc_message_owner(msg, (uint32_t)n);
@@ -182,13 +182,13 @@ CBOR_INLINE bool read_tensor(struct cbor_reader *r, const struct tenrec_msg *msg
 
 /* Returns false if the value is not simple, or malformed. Field by field: a value on the stack
  * would cost a frame that is checked. */
-CBOR_INLINE bool read_value(struct cbor_reader *r, const struct tenrec_msg *msg,
-                            struct tenrec_value *to)
+CBOR_INLINE bool read_value(const unsigned char **at, const unsigned char *end,
+                            const struct tenrec_msg *msg, struct tenrec_value *to)
 {
-    const unsigned char first = *r->at;
+    const unsigned char first = **at;
     uint64_t n;
 
-    if (!cbor_read_head(r, &n))
+    if (!cbor_read_head(at, end, &n))
         return false;
     to->type = TENREC_VALUE_INT;
     to->flags = 0;
@@ -202,15 +202,15 @@ CBOR_INLINE bool read_value(struct cbor_reader *r, const struct tenrec_msg *msg,
         to->u.integer = ~(int64_t)n;
         return n <= INT64_MAX;
     case CBOR_MAJOR_BYTES:
-        if (n > cbor_reader_left(r))
+        if (n > (size_t)(end - *at))
             return false;
         to->type = TENREC_VALUE_BYTES;
         to->n = n;
-        to->u.bytes = r->at;
-        r->at += n;
+        to->u.bytes = *at;
+        *at += n;
         return true;
     case CBOR_MAJOR_TAG:
-        return n == CODEC_TAG_TENSOR && read_tensor(r, msg, to);
+        return n == CODEC_TAG_TENSOR && read_tensor(at, end, msg, to);
     case CBOR_MAJOR_SIMPLE:
         break;
     default: /* texts are copied, to add a NUL */
@@ -231,39 +231,39 @@ CBOR_INLINE bool read_value(struct cbor_reader *r, const struct tenrec_msg *msg,
 }
 
 /* Reads the remaining time, and no options. */
-CBOR_INLINE bool read_limits(struct cbor_reader *r, int64_t *ret_ms)
+CBOR_INLINE bool read_limits(const unsigned char *at, const unsigned char *end, int64_t *ret_ms)
 {
     uint64_t n;
 
-    if (r->at == r->end)
+    if (at == end)
         return false;
-    if (*r->at == CBOR_NIL) {
+    if (*at == CBOR_NIL) {
         *ret_ms = TENREC_TIMEOUT_NONE;
-        r->at++;
+        at++;
     } else {
-        if (*r->at >> 5 != CBOR_MAJOR_UINT || !cbor_read_head(r, &n) || n > INT64_MAX)
+        if (*at >> 5 != CBOR_MAJOR_UINT || !cbor_read_head(&at, end, &n) || n > INT64_MAX)
             return false;
         *ret_ms = (int64_t)n;
     }
-    return r->end - r->at == 1 && *r->at == CBOR_BYTE(CBOR_MAJOR_MAP, 0);
+    return end - at == 1 && *at == CBOR_BYTE(CBOR_MAJOR_MAP, 0);
 }
 
 tenrec_status codec_read_head(const struct tenrec_msg *msg, struct codec_head *ret,
                               tenrec_error *err)
 {
-    struct cbor_reader r = cbor_reader_of(msg->payload, (size_t)msg->payload_len);
+    const unsigned char *begin = msg->payload, *at = begin, *end = begin + msg->payload_len;
     uint64_t n;
 
     if (msg->type == TENREC_MSG_REMOTE_CALL || msg->payload_len <= sizeof codec_call_begin ||
-        memcmp(r.at, codec_call_begin, sizeof codec_call_begin) != 0)
+        memcmp(at, codec_call_begin, sizeof codec_call_begin) != 0)
         return codec_read_any_head(msg, ret, err);
-    r.at += sizeof codec_call_begin;
-    if (*r.at >> 5 != CBOR_MAJOR_TEXT || !cbor_read_head(&r, &n) || n > (size_t)(r.end - r.at) ||
-        utf8_span((const char *)r.at, (size_t)n) != n)
+    at += sizeof codec_call_begin;
+    if (*at >> 5 != CBOR_MAJOR_TEXT || !cbor_read_head(&at, end, &n) || n > (size_t)(end - at) ||
+        utf8_span((const char *)at, (size_t)n) != n)
         return codec_read_any_head(msg, ret, err);
-    ret->function = (const char *)r.at;
+    ret->function = (const char *)at;
     ret->function_len = (size_t)n;
-    ret->args_at = (size_t)(r.at - r.begin) + (size_t)n;
+    ret->args_at = (size_t)(at - begin) + (size_t)n;
     return TENREC_OK;
 }
 
@@ -271,20 +271,20 @@ tenrec_status codec_read_head(const struct tenrec_msg *msg, struct codec_head *r
 CBOR_INLINE bool read_args(const struct tenrec_msg *msg, const struct codec_head *head,
                            struct codec_call *ret)
 {
-    struct cbor_reader r = cbor_reader_of(msg->payload, (size_t)msg->payload_len);
+    const unsigned char *at = msg->payload, *end = at + msg->payload_len;
     struct tenrec_value *to = (struct tenrec_value *)(void *)ret->room;
     bool tensors = false;
     size_t n, i = 0;
 
-    r.at += head->args_at;
-    if (r.at == r.end)
+    at += head->args_at;
+    if (at == end)
         return false;
-    n = (unsigned char)(*r.at++ - CBOR_BYTE(CBOR_MAJOR_ARRAY, 0)); /* large if no short array */
+    n = (unsigned char)(*at++ - CBOR_BYTE(CBOR_MAJOR_ARRAY, 0)); /* large if no short array */
     if (n > sizeof ret->room / (sizeof(struct tenrec_value)))
         return false;
-    for (; i < n && r.at != r.end && read_value(&r, msg, &to[i]); i++)
+    for (; i < n && at != end && read_value(&at, end, msg, &to[i]); i++)
         tensors |= to[i].type == TENREC_VALUE_TENSOR;
-    if (i < n || !read_limits(&r, &ret->remaining_ms)) {
+    if (i < n || !read_limits(at, end, &ret->remaining_ms)) {
         if (tensors)
             values_finish(to, i);
         return false;
@@ -320,18 +320,17 @@ void codec_call_finish(struct codec_call *call)
 
 struct tenrec_value *codec_simple_read_value(const struct tenrec_msg *msg)
 {
-    struct cbor_reader r = cbor_reader_of(msg->payload, (size_t)msg->payload_len);
+    const unsigned char *at = msg->payload, *end = at + msg->payload_len;
     struct tenrec_value *value;
 
-    if (msg->payload_len <= CODEC_BEGIN_SIZE ||
-        memcmp(r.at, codec_call_begin, CODEC_BEGIN_SIZE) != 0)
+    if (msg->payload_len <= CODEC_BEGIN_SIZE || memcmp(at, codec_call_begin, CODEC_BEGIN_SIZE) != 0)
         return NULL;
-    r.at += CODEC_BEGIN_SIZE;
-    if (*r.at >> 5 != CBOR_MAJOR_UINT && *r.at >> 5 != CBOR_MAJOR_NEGINT &&
-        *r.at >> 5 != CBOR_MAJOR_SIMPLE)
+    at += CODEC_BEGIN_SIZE;
+    if (*at >> 5 != CBOR_MAJOR_UINT && *at >> 5 != CBOR_MAJOR_NEGINT &&
+        *at >> 5 != CBOR_MAJOR_SIMPLE)
         return NULL;
     value = malloc(sizeof *value);
-    if (value && read_value(&r, msg, value) && r.at == r.end)
+    if (value && read_value(&at, end, msg, value) && at == end)
         return value;
     free(value);
     return NULL;
