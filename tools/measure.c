@@ -63,7 +63,7 @@ static void keep_buffer(void *arg, void *data)
 }
 
 tenrec_status measure_callee_init(struct measure_callee *c, struct tenrec_worker *w, size_t size,
-                                  tenrec_error *err)
+                                  uint32_t flags, tenrec_error *err)
 {
     static const struct {
         const char *name;
@@ -86,8 +86,7 @@ tenrec_status measure_callee_init(struct measure_callee *c, struct tenrec_worker
     memset(c->buffer, 1, size); /* allocates its pages */
     sem_init(&c->end, 0, 0);
     for (size_t i = 0; !st && i < sizeof function / sizeof function[0]; i++)
-        st = tenrec_worker_register_function(w, function[i].name, function[i].fn, c, TENREC_INLINE,
-                                             err);
+        st = tenrec_worker_register_function(w, function[i].name, function[i].fn, c, flags, err);
     return st ? st : tenrec_worker_set_allocator(w, &a, err);
 }
 

@@ -10,17 +10,18 @@
 #include <stdbool.h>
 #include <tenrec/observe.h>
 
-/* The callee: functions that run inline, and one buffer for all received tensors. */
+/* The callee: functions, and one buffer for all received tensors. */
 struct measure_callee {
     unsigned char *buffer;
     size_t size; /* bytes of the buffer */
     sem_t end;
 };
 
-/* Registers the functions; call before tenrec_init_rpc. Tensors of more than
- * `size` bytes are refused. errors: ENOMEM and those of the registration. */
+/* Registers the functions with `flags` (TENREC_INLINE; 0: they run on the pool); call before
+ * tenrec_init_rpc. Tensors of more than `size` bytes are refused. errors: ENOMEM and those of the
+ * registration. */
 tenrec_status measure_callee_init(struct measure_callee *c, struct tenrec_worker *w, size_t size,
-                                  tenrec_error *err);
+                                  uint32_t flags, tenrec_error *err);
 
 /* Waits until the caller has called measure_end. */
 void measure_callee_wait(struct measure_callee *c);

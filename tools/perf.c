@@ -183,7 +183,7 @@ static tenrec_status perf_work(const struct perf *p, tenrec_error *err)
     if (!st)
         st = tenrec_worker_new(config, &w, err);
     if (!st && callee)
-        st = measure_callee_init(&c, w, p->size, err);
+        st = measure_callee_init(&c, w, p->size, TENREC_INLINE, err);
     if (!st)
         st = tenrec_init_rpc(w, err);
     if (!st && callee)

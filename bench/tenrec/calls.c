@@ -22,16 +22,20 @@ struct state {
     struct tenrec_value *kept[KEEP_MAX];
     size_t n_kept;
     bool first;
+    bool on_pool;              /* the callee's functions */
     struct counters before[2]; /* [0] the caller's, [1] the callee's */
 };
 
 static void prepare(struct trial *t)
 {
     struct state *s = calloc(1, sizeof *s);
+    char via[8];
 
     if (!s)
         pair_die("calloc");
-    s->side = side_new(t->via, t->progress, 2);
+    s->on_pool = strstr(t->via, "_pool") != NULL;
+    snprintf(via, sizeof via, "%.*s", (int)strcspn(t->via, "_"), t->via);
+    s->side = side_new(via, t->progress, 2);
     s->first = true;
     t->state = s;
     if (!strcmp(t->mode, "latency"))
@@ -80,7 +84,7 @@ static int serve(struct trial *t)
 
     if (is_received(t))
         s->tensor = new_tensor(t->size, false);
-    if (measure_callee_init(&c, w, t->size, &err) ||
+    if (measure_callee_init(&c, w, t->size, s->on_pool ? 0 : TENREC_INLINE, &err) ||
         (!strcmp(t->mode, "handover") && tenrec_worker_set_allocator(w, NULL, &err)) ||
         tenrec_worker_register_function(w, "bench.give", on_give, s, TENREC_INLINE, &err) ||
         tenrec_init_rpc(w, &err))
@@ -277,5 +281,7 @@ static void clean(struct trial *t)
 
 const struct way calls_uv = CALLS_WAY("uv", MANY_MODES, 0);
 const struct way calls_shm = CALLS_WAY("shm", MANY_MODES, 0);
+const struct way calls_pool_uv = CALLS_WAY("uv_pool", "latency rate", 0);
+const struct way calls_pool_shm = CALLS_WAY("shm_pool", "latency rate", 0);
 const struct way calls_keep_uv = CALLS_WAY("uv", "keep", KEEP_MAX - 1);
 const struct way calls_keep_shm = CALLS_WAY("shm", "keep", KEEP_MAX - 1);

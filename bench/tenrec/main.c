@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - Tenrec, measured as its peers are, and its start and rest.
  *
- *     tenrec_bench MODE PROGRESS uv|shm [BYTES,...]
+ *     tenrec_bench MODE PROGRESS uv|shm|uv_pool|shm_pool [BYTES,...]
  *     tenrec_bench init|idle|after uv|shm
  *
  * MODE is latency, rate, bandwidth or drop as in driver.h; keep is drop with all
  * results kept; source is bandwidth out of mappable memory, handover passes such
- * memory on.
+ * memory on. With _pool the functions of small calls run on the callee's pool.
  *
  * init    8 workers over a file store, first call in to last return
  * idle    one of 2 workers at rest: CPU, threads, memory
@@ -17,7 +17,8 @@
 
 int main(int argc, char **argv)
 {
-    const struct way ways[] = { calls_uv, calls_shm, calls_keep_uv, calls_keep_shm };
+    const struct way ways[] = { calls_uv,       calls_shm,     calls_pool_uv,
+                                calls_pool_shm, calls_keep_uv, calls_keep_shm };
     const char *mode = argc > 1 ? argv[1] : "";
     bool known = argc == 3 && (!strcmp(argv[2], "uv") || !strcmp(argv[2], "shm"));
 

@@ -6,7 +6,8 @@
 #include "../driver.h"
 
 /* calls.c: between two workers. */
-extern const struct way calls_uv, calls_shm, calls_keep_uv, calls_keep_shm;
+extern const struct way calls_uv, calls_shm, calls_pool_uv, calls_pool_shm, calls_keep_uv,
+    calls_keep_shm;
 
 /* start.c: the time from the first call of tenrec_init_rpc to the last return. */
 int start_main(const char *via);

@@ -53,7 +53,8 @@ int rest_exec(char **argv)
     snprintf(s.store, sizeof s.store, "%s", argv[0]);
     snprintf(s.via, sizeof s.via, "%s", argv[1]);
     m.worker = side_worker(&s, rank);
-    if (measure_callee_init(&callee, m.worker, 64, &err) || tenrec_init_rpc(m.worker, &err))
+    if (measure_callee_init(&callee, m.worker, 64, TENREC_INLINE, &err) ||
+        tenrec_init_rpc(m.worker, &err))
         side_give_up(&err);
     if (rank == 0)
         call_often(&m);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "future/thread_state.h"
+#include "future/waiter.h"
 #include "runtime/threads.h"
 
 #include <pthread.h>
@@ -15,9 +16,10 @@ enum { LINGER_MS = 1000, EXTRA_MAX = 256 };
 struct pool {
     pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t work;  /* a task was queued, or stop */
-    pthread_cond_t gone;  /* a thread exited */
+    pthread_cond_t gone;  /* a thread exited, or ended to lead */
     struct pool_task *first, **last;
     size_t queued;
+    size_t uncalled; /* of those, no thread was woken for */
     size_t max_queued;
     unsigned max_threads;
     unsigned threads; /* alive */
@@ -30,7 +32,12 @@ struct pool {
     atomic_bool full; /* written with the lock */
     void (*drained)(void *arg);
     void *arg;
+    pool_lead_fn *lead; /* NULL: no thread leads */
+    void *lead_arg;
+    struct waiter *leader; /* of the thread that leads; NULL: none */
 };
+
+static _Thread_local struct pool *pool_led; /* this thread leads now */
 
 tenrec_status pool_open(unsigned max_threads, size_t max_queued, void (*drained)(void *arg),
                         void *arg, struct pool **ret, tenrec_error *err)
@@ -51,6 +58,75 @@ tenrec_status pool_open(unsigned max_threads, size_t max_queued, void (*drained)
     return TENREC_OK;
 }
 
+static void *pool_thread_main(void *arg);
+
+/* Starts another thread if the queue needs one. Returns false if the pool has no thread. Lock held.
+ */
+static bool pool_grow(struct pool *p)
+{
+    pthread_t thread;
+
+    if (p->queued <= p->idle + (p->leader != NULL))
+        return true;
+    if (p->threads - p->blocked >= p->max_threads || p->blocked > EXTRA_MAX)
+        return p->threads > 0;
+    if (threads_start(&thread, "tenrec-pool", pool_thread_main, p) != 0)
+        return p->threads > 0;
+    p->threads++;
+    return true;
+}
+
+/* Wakes a thread for a task that was queued, or is to be. Lock held. */
+static void pool_signal(struct pool *p)
+{
+    if (p->queued > p->idle && p->leader)
+        waiter_wake(p->leader);
+    else
+        pthread_cond_signal(&p->work);
+}
+
+/* The leader queues what it reads and calls no thread, as it runs the first task itself. Who takes
+ * a task calls a thread for the next: short tasks of a burst need no other thread. Lock held. */
+static void pool_call_next(struct pool *p)
+{
+    if (p->uncalled > p->queued)
+        p->uncalled = p->queued;
+    if (p->uncalled == 0)
+        return;
+    p->uncalled--;
+    pool_grow(p);
+    pool_signal(p);
+}
+
+/* Reads messages until a task is queued or the time is over. Returns false if it is over. Lock
+ * held, but not meanwhile. */
+static bool pool_lead(struct pool *p, uint64_t until)
+{
+    pool_lead_fn *const lead = p->lead;
+    void *const arg = p->lead_arg;
+    struct waiter waiter;
+    struct tenrec_wait wait = { .size = sizeof wait, .deadline_ns = until };
+    tenrec_status st;
+
+    waiter_init(&waiter, true);
+    wait.wake_fd = waiter.fd;
+    wait.done = (const uint32_t *)&waiter.woken;
+    p->leader = &waiter;
+    pthread_mutex_unlock(&p->lock);
+    pool_led = p;
+    thread_state.waiter = &waiter;
+    st = waiter.fd >= 0 ? lead(arg, &wait) : TENREC_EUNSUPPORTED;
+    thread_state.waiter = NULL;
+    pool_led = NULL;
+    pthread_mutex_lock(&p->lock);
+    p->leader = NULL;
+    if (st != TENREC_OK && p->lead == lead)
+        p->lead = NULL;
+    pthread_cond_broadcast(&p->gone);
+    waiter_finish(&waiter);
+    return clock_now_ns() < until;
+}
+
 /* Waits for work. Returns NULL if this thread should exit. Lock held. */
 static struct pool_task *next_task(struct pool *p)
 {
@@ -68,6 +144,10 @@ static struct pool_task *next_task(struct pool *p)
             return NULL;
         if (!until)
             until = clock_deadline_ms(LINGER_MS);
+        if (p->lead && !p->leader) {
+            timely = pool_lead(p, until);
+            continue;
+        }
         p->idle++;
         timely = clock_cond_wait(&p->work, &p->lock, until);
         p->idle--;
@@ -77,6 +157,7 @@ static struct pool_task *next_task(struct pool *p)
     if (!p->first)
         p->last = &p->first;
     p->queued--;
+    pool_call_next(p);
     return t;
 }
 
@@ -106,6 +187,7 @@ static void *pool_thread_main(void *arg)
     p->ended = pthread_self();
     p->has_ended = true;
     p->threads--;
+    pool_call_next(p);
     pthread_cond_broadcast(&p->gone);
     pthread_mutex_unlock(&p->lock);
     if (join)
@@ -113,20 +195,12 @@ static void *pool_thread_main(void *arg)
     return NULL;
 }
 
-/* Starts another thread if the queue needs one. Returns false if the pool has no thread. Lock held.
- */
-static bool pool_grow(struct pool *p)
+static void pool_put(struct pool *p, struct pool_task *t)
 {
-    pthread_t thread;
-
-    if (p->queued <= p->idle)
-        return true;
-    if (p->threads - p->blocked >= p->max_threads || p->blocked > EXTRA_MAX)
-        return p->threads > 0;
-    if (threads_start(&thread, "tenrec-pool", pool_thread_main, p) != 0)
-        return p->threads > 0;
-    p->threads++;
-    return true;
+    *p->last = t;
+    p->last = &t->next;
+    if (p->queued >= p->max_queued)
+        atomic_store(&p->full, true);
 }
 
 tenrec_status pool_run(struct pool *p, struct pool_task *t)
@@ -140,18 +214,31 @@ tenrec_status pool_run(struct pool *p, struct pool_task *t)
         return TENREC_ESHUTDOWN;
     }
     p->queued++;
-    if (!pool_grow(p)) {
+    if (pool_led == p) {
+        pool_put(p, t);
+        p->uncalled++;
+        waiter_wake(p->leader);
+    } else if (pool_grow(p)) {
+        pool_put(p, t);
+        pool_signal(p);
+    } else {
         p->queued--;
         st = TENREC_EOS;
-    } else {
-        *p->last = t;
-        p->last = &t->next;
-        if (p->queued >= p->max_queued)
-            atomic_store(&p->full, true);
-        pthread_cond_signal(&p->work);
     }
     pthread_mutex_unlock(&p->lock);
     return st;
+}
+
+void pool_lead_by(struct pool *p, pool_lead_fn *lead, void *arg)
+{
+    pthread_mutex_lock(&p->lock);
+    p->lead = lead;
+    p->lead_arg = arg;
+    while (!lead && p->leader) {
+        waiter_wake(p->leader);
+        pthread_cond_wait(&p->gone, &p->lock);
+    }
+    pthread_mutex_unlock(&p->lock);
 }
 
 struct pool_task *pool_stop(struct pool *p)
@@ -162,7 +249,7 @@ struct pool_task *pool_stop(struct pool *p)
     queued = p->first;
     p->first = NULL;
     p->last = &p->first;
-    p->queued = 0;
+    p->queued = p->uncalled = 0;
     p->closed = true;
     atomic_store(&p->full, false);
     pthread_mutex_unlock(&p->lock);
@@ -210,6 +297,7 @@ void pool_close(struct pool *p)
 {
     if (!p)
         return;
+    pool_lead_by(p, NULL, NULL);
     pthread_mutex_lock(&p->lock);
     p->stop = true;
     pthread_cond_broadcast(&p->work);

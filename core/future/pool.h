@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pool.h - the threads that run functions.
  *
- * Threads are started with the work, and exit after a second without. A thread that blocks in a
+ * Threads are started with the work, and exit after a second without. Meanwhile one of them may
+ * read the messages. A thread that blocks in a
  * Tenrec wait does not count: another thread replaces it (bounded), so nested calls complete even
  * with one configured thread. */
 #ifndef TENREC_FUTURE_POOL_H
@@ -9,7 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <tenrec/error.h>
+#include <tenrec/agent.h>
 
 struct pool;
 
@@ -29,6 +30,13 @@ tenrec_status pool_open(unsigned max_threads, size_t max_queued, void (*drained)
  * errors: EOS (the pool has no thread and cannot start one), ESHUTDOWN (pool_stop): the task was
  * not queued */
 tenrec_status pool_run(struct pool *p, struct pool_task *t);
+
+/* Lets a thread without work lead the loop that reads messages: `lead` as the op of an agent,
+ * called with no lock held, from one thread at a time. The leader runs the first task that it reads
+ * itself, so that no other thread is woken for it. The first failure of `lead` (EUNSUPPORTED) ends
+ * that. NULL ends it, too, and waits until no thread leads; not from a thread of the pool. */
+typedef tenrec_status pool_lead_fn(void *arg, const struct tenrec_wait *wait);
+void pool_lead_by(struct pool *p, pool_lead_fn *lead, void *arg);
 
 /* From now on no thread begins a task: returns the queued tasks, in order, and refuses others until
  * pool_resume. Running tasks continue. */

@@ -150,6 +150,13 @@ static void worker_drained(void *arg)
     worker_leave(w);
 }
 
+static tenrec_status worker_lead(void *arg, const struct tenrec_wait *wait)
+{
+    struct tenrec_worker *w = arg;
+
+    return chain_lead(w->chain, wait);
+}
+
 static tenrec_status make_parts(struct tenrec_worker *w, tenrec_error *err)
 {
     const struct config_settings *s = w->settings;
@@ -309,6 +316,8 @@ static tenrec_status worker_start(struct tenrec_worker *w, const struct manner *
      * make calls. */
     atomic_store(&w->state, WORKER_RUNNING);
     st = chain_start(w->chain, w->membership->member, membership_world(w->membership), err);
+    if (st == TENREC_OK)
+        pool_lead_by(w->pool, worker_lead, w);
     return st == TENREC_OK ? monitor_start(w, until, err) : st;
 }
 
@@ -324,6 +333,8 @@ static void worker_stop(struct tenrec_worker *w, uint64_t until)
     call_fail_peer(w, -1, &why);
     gather_fail_all(w, &why);
     monitor_stop(w);
+    if (w->pool)
+        pool_lead_by(w->pool, NULL, NULL);
     if (w->chain)
         chain_shutdown(w->chain);
     call_fail_peer(w, -1, &why); /* calls begun since */

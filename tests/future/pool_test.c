@@ -5,7 +5,9 @@
 
 #include "../testing.h"
 
+#include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 
 struct job {
@@ -103,4 +105,137 @@ TEST(pool_tells_when_full_and_when_drained)
     assert_int_equal(atomic_load(&done), 6);
     assert_int_equal(atomic_load(&drained), 1);
     pthread_barrier_destroy(&gate);
+}
+
+/* ---- a thread that leads ------------------------------------------------------------------ */
+
+/* The messages of a loop: each round of a leader queues the next burst. */
+struct loop {
+    struct pool *pool;
+    struct job *job;
+    size_t n, next, burst;
+    bool unsupported;
+    atomic_int rounds;
+    sem_t leads; /* posted with each round */
+};
+
+static tenrec_status loop_lead(void *arg, const struct tenrec_wait *wait)
+{
+    struct loop *l = arg;
+    struct pollfd p = { .fd = wait->wake_fd, .events = POLLIN };
+
+    atomic_fetch_add(&l->rounds, 1);
+    sem_post(&l->leads);
+    if (l->unsupported)
+        return TENREC_EUNSUPPORTED;
+    for (size_t i = 0; i < l->burst && l->next < l->n; i++)
+        assert_int_equal(pool_run(l->pool, &l->job[l->next++].task), TENREC_OK);
+    while (!__atomic_load_n(wait->done, __ATOMIC_ACQUIRE))
+        poll(&p, 1, 1000);
+    return TENREC_OK;
+}
+
+struct noting_job {
+    struct pool_task task; /* first */
+    pthread_t thread;
+    sem_t ran;
+};
+
+static void run_noting(struct pool_task *t)
+{
+    struct noting_job *j = (struct noting_job *)t;
+
+    j->thread = pthread_self();
+    sem_post(&j->ran);
+}
+
+/* Starts the pool's first thread, which leads once it has run this task. */
+static void start_leading(struct pool *p, struct loop *l)
+{
+    struct noting_job first = { .task = { NULL, run_noting } };
+
+    l->pool = p;
+    sem_init(&l->leads, 0, 0);
+    sem_init(&first.ran, 0, 0);
+    pool_lead_by(p, loop_lead, l);
+    assert_int_equal(pool_run(p, &first.task), TENREC_OK);
+    assert_int_equal(sem_wait(&first.ran), 0);
+    assert_int_equal(sem_wait(&l->leads), 0);
+    sem_destroy(&first.ran);
+}
+
+/* The loop's tasks wait for one another: other threads are called for those behind the first. */
+TEST(pool_leader_calls_threads_for_a_burst)
+{
+    struct pool *p = open_pool(4, 10, NULL, NULL);
+    pthread_barrier_t gate;
+    struct job job[4];
+    atomic_int done = 0;
+    struct loop l = { .job = job, .n = 4, .burst = 4 };
+
+    pthread_barrier_init(&gate, NULL, 4);
+    for (size_t i = 0; i < 4; i++)
+        job[i] = (struct job){ { NULL, run_job }, p, &gate, false, &done };
+    start_leading(p, &l);
+    assert_int_equal(sem_wait(&l.leads), 0); /* a thread leads again: all have passed the gate */
+    pool_close(p);
+    assert_int_equal(atomic_load(&done), 4);
+    pthread_barrier_destroy(&gate);
+    sem_destroy(&l.leads);
+}
+
+/* With one thread in the pool, which sleeps in the loop. */
+TEST(pool_wakes_the_leader_for_a_task_of_another_thread)
+{
+    struct pool *p = open_pool(1, 10, NULL, NULL);
+    struct loop l = { .n = 0 };
+    struct noting_job j[2] = { { .task = { NULL, run_noting } }, { .task = { NULL, run_noting } } };
+
+    start_leading(p, &l);
+    for (int i = 0; i < 2; i++) {
+        sem_init(&j[i].ran, 0, 0);
+        assert_int_equal(pool_run(p, &j[i].task), TENREC_OK);
+        assert_int_equal(sem_wait(&j[i].ran), 0);
+        assert_int_equal(sem_wait(&l.leads), 0);
+        sem_destroy(&j[i].ran);
+    }
+    assert_true(pthread_equal(j[0].thread, j[1].thread));
+    assert_int_equal(pool_count(p).threads, 1);
+    pool_close(p);
+    sem_destroy(&l.leads);
+}
+
+TEST(pool_works_without_a_loop_to_lead)
+{
+    struct pool *p = open_pool(1, 10, NULL, NULL);
+    struct loop l = { .unsupported = true };
+    struct noting_job j = { .task = { NULL, run_noting } };
+
+    start_leading(p, &l);
+    sem_init(&j.ran, 0, 0);
+    assert_int_equal(pool_run(p, &j.task), TENREC_OK);
+    assert_int_equal(sem_wait(&j.ran), 0);
+    pool_close(p);
+    assert_int_equal(atomic_load(&l.rounds), 1);
+    sem_destroy(&j.ran);
+    sem_destroy(&l.leads);
+}
+
+TEST(pool_leads_no_more_once_told)
+{
+    struct pool *p = open_pool(2, 10, NULL, NULL);
+    struct loop l = { .n = 0 };
+    struct noting_job j = { .task = { NULL, run_noting } };
+    int rounds;
+
+    start_leading(p, &l);
+    pool_lead_by(p, NULL, NULL);
+    rounds = atomic_load(&l.rounds);
+    sem_init(&j.ran, 0, 0);
+    assert_int_equal(pool_run(p, &j.task), TENREC_OK);
+    assert_int_equal(sem_wait(&j.ran), 0);
+    pool_close(p);
+    assert_int_equal(atomic_load(&l.rounds), rounds);
+    sem_destroy(&j.ran);
+    sem_destroy(&l.leads);
 }

@@ -129,6 +129,41 @@ TEST(threads_inline_functions_run_on_the_delivering_thread)
     run("sleep", answering_work);
 }
 
+/* Each call wakes the thread of the pool that reads messages, and no other thread. */
+static tenrec_status pooled_stretch(struct tenrec_worker *w, int64_t *ret, tenrec_error *err)
+{
+    struct two_usage before, after;
+    tenrec_status st = two_callee_usage(w, &before, err);
+
+    for (int i = 0; !st && i < CALLS; i++)
+        st = tenrec_rpc_sync(w, "worker1", "pooled", NULL, 0, NULL, NULL, err);
+    if (!st)
+        st = two_callee_usage(w, &after, err);
+    if (!st)
+        *ret = after.switches - before.switches;
+    return st;
+}
+
+static tenrec_status pooled_work(struct tenrec_worker *w, void *arg, tenrec_error *err)
+{
+    const int64_t most = CALLS + CALLS / 4;
+    int64_t n = INT64_MAX;
+    tenrec_status st = TENREC_OK;
+
+    (void)arg;
+    for (int i = 0; !st && i < STRETCHES && n > most; i++)
+        st = pooled_stretch(w, &n, err);
+    if (!st && n > most)
+        return tenrec_fail(err, TENREC_EREMOTE,
+                           "threads of the callee woke up %d times in %d calls", (int)n, CALLS);
+    return st;
+}
+
+TEST(threads_pool_functions_run_on_the_thread_that_reads)
+{
+    run("sleep", pooled_work);
+}
+
 /* ---- at rest ---------------------------------------------------------------------------- */
 
 static void let_pass(int ms)

@@ -108,14 +108,18 @@ static tenrec_status setup(struct tenrec_worker *w, int32_t rank, void *arg, ten
     static const struct {
         const char *name;
         tenrec_function_fn *fn;
-    } function[] = { { "call", on_call }, { "tell", on_tell }, { "end", on_end } };
+        uint32_t flags;
+    } function[] = { { "call", on_call, TENREC_INLINE },
+                     { "pooled", on_call, 0 },
+                     { "tell", on_tell, TENREC_INLINE },
+                     { "end", on_end, TENREC_INLINE } };
     tenrec_status st = TENREC_OK;
 
     (void)rank;
     (void)arg;
     for (size_t i = 0; !st && i < sizeof function / sizeof *function; i++)
         st = tenrec_worker_register_function(w, function[i].name, function[i].fn, NULL,
-                                             TENREC_INLINE, err);
+                                             function[i].flags, err);
     return st;
 }
 
