@@ -6,6 +6,8 @@
 #include "../testing.h"
 #include "security/security.h"
 
+#include <pthread.h>
+#include <sys/socket.h>
 #include <tenrec/backend.h>
 #include <tenrec/chain.h>
 #include <tenrec/config.h>
@@ -232,6 +234,69 @@ TEST_WITH(proof_names_the_other_side_when_it_is_complete, two_open, two_close)
     assert_int_equal(peer.incarnation, 10);
     assert_int_equal(peer.label_len, 5);
     assert_memory_equal(peer.label, "label", 5);
+}
+
+/* As docs/plugin-guide.md has it. */
+static tenrec_status prove(struct tenrec_agent *self, struct tenrec_proof *p, int fd,
+                           struct tenrec_proved *ret, tenrec_error *err)
+{
+    const struct tenrec_proof_service *service = tenrec_proof_service(self->host);
+    tenrec_status st = TENREC_OK;
+    unsigned char in[256];
+    const void *out;
+    size_t len;
+
+    for (;;) {
+        out = service->output(self, p, &len);
+        if (len && send(fd, out, len, MSG_NOSIGNAL) != (ssize_t)len)
+            return tenrec_fail(err, TENREC_ECONNECT, "cannot send the proof");
+        if (st != TENREC_OK || service->proved(self, p, ret))
+            return st;
+        /* What follows the proof stays in the socket. */
+        ssize_t n = recv(fd, in, sizeof in, MSG_PEEK);
+        if (n <= 0)
+            return tenrec_fail(err, TENREC_ECONNECT, "closed during the proof");
+        st = service->take(self, p, in, (size_t)n, &len, err);
+        recv(fd, in, len, 0);
+    }
+}
+
+struct listener {
+    int fd;
+    tenrec_status status;
+    struct tenrec_proved dialler;
+};
+
+static void *listener_run(void *arg)
+{
+    struct listener *l = arg;
+    tenrec_error err;
+
+    l->status = prove(agent[1], two.listener, l->fd, &l->dialler, &err);
+    return NULL;
+}
+
+TEST_WITH(proof_leaves_the_bytes_behind_it_in_the_socket, two_open, two_close)
+{
+    struct tenrec_proved peer = { .size = sizeof peer };
+    struct listener l = { .dialler = { .size = sizeof l.dialler } };
+    pthread_t thread;
+    char frame[5];
+    tenrec_error err;
+    int fd[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
+    l.fd = fd[1];
+    assert_int_equal(pthread_create(&thread, NULL, listener_run, &l), 0);
+    assert_status(prove(agent[0], two.dialler, fd[0], &peer, &err), &err);
+    assert_int_equal(send(fd[0], "frame", 5, 0), 5);
+    pthread_join(thread, NULL);
+    assert_int_equal(l.status, TENREC_OK);
+    assert_int_equal(l.dialler.id, 0);
+    assert_int_equal(recv(fd[1], frame, 5, 0), 5);
+    assert_memory_equal(frame, "frame", 5);
+    close(fd[0]);
+    close(fd[1]);
 }
 
 TEST_WITH(proof_is_refused_with_a_reason_when_the_first_bytes_are_plain, two_open, two_close)

@@ -50,6 +50,7 @@ struct tenrec_proved {
     size_t label_len;
 };
 
+/* Grows at its end: the extension has its size. */
 struct tenrec_proof_service {
     struct tenrec_extension extension; /* TENREC_EXTENSION_PROOF */
 

@@ -143,7 +143,7 @@ struct pipe {
     tenrec_peer claimed;
     uint64_t claimed_incarnation, claimed_proof;
     struct conn_peer proved; /* incoming: as the proof of its first connection has shown */
-    bool counted; /* incoming: among the callers of its peer; the loop thread's */
+    bool counted;            /* incoming: among the callers of its peer; the loop thread's */
     const struct transport *transport; /* of its connections, once that is agreed */
     const struct transport *dialled;   /* outgoing: where the handshake begins */
     unsigned avoided;                  /* outgoing: ports that led nowhere, by bit ... */
