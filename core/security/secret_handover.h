@@ -23,8 +23,8 @@ struct secret_giver; /* a listening socket; owns no thread */
 
 /* Listens at a random abstract name. errors: EOS, ENOMEM */
 tenrec_status secret_giver_open(struct secret *s, struct secret_giver **ret, tenrec_error *err);
-void secret_giver_close(struct secret_giver *g);        /* NULL is fine */
-int secret_giver_fd(const struct secret_giver *g);      /* readable: call secret_giver_serve */
+void secret_giver_close(struct secret_giver *g);             /* NULL is fine */
+int secret_giver_fd(const struct secret_giver *g);           /* readable: call secret_giver_serve */
 const char *secret_giver_name(const struct secret_giver *g); /* for SECRET_SOCKET_VARIABLE */
 /* Answers all who wait: the secret to processes of this user, nothing to others. Never blocks. */
 void secret_giver_serve(struct secret_giver *g);
