@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/plain_socket.h"
 
+#include "security/plain_peer.h"
+
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -35,6 +37,6 @@ tenrec_status plain_socket_check(enum security_plain plain, int fd, tenrec_error
         return tenrec_fail_errno(err, TENREC_EPERM, errno, "it proves no group secret");
     if (ours.ss_family == AF_UNIX)
         return plain_socket_check_unix(plain, fd, err);
-    return plain == PLAIN_ALL ? TENREC_OK
-                              : tenrec_fail(err, TENREC_EPERM, "it proves no group secret");
+    return plain_peer_check(plain, (const struct sockaddr *)&theirs,
+                            (const struct sockaddr *)&ours, err);
 }
