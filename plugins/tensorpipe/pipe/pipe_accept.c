@@ -5,6 +5,7 @@
 #include "pipe/pipe.h"
 #include "pipe/pipe_owner.h"
 #include "pipe/pipe_table.h"
+#include "proof/prover.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -36,8 +37,7 @@ static tenrec_status accept_identity(struct pipe *p, const struct identity *iden
     return TENREC_OK;
 }
 
-/* Rings take more connections than TCP: without descriptors for them the answer names TCP. A caller
- * that has proved itself does so on each connection. */
+/* Rings take more connections than TCP: without descriptors for them the answer names TCP. */
 static void leave_transports_out(struct wire_offer *offer,
                                  struct wire_transport left[TRANSPORTS_MAX], const struct pipe *p)
 {
@@ -48,7 +48,7 @@ static void leave_transports_out(struct wire_offer *offer,
         const struct transport *t = ep->transports[i];
 
         left[i] = offer->transports[i];
-        if ((!rings && !t->remote) || (p->proved.proved && t->plain))
+        if ((!rings && !t->remote) || !prover_suits(ep, t, p->proved.proved))
             left[i].address = NULL;
     }
     offer->transports = left;

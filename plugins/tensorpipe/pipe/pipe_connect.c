@@ -43,8 +43,8 @@ static unsigned ports_alike(const struct endpoint *ep, const struct transport *t
     return alike;
 }
 
-/* All but what was tried in vain; and those without room for a proof, if the member has to prove
- * itself. */
+/* All but what was tried in vain, and what does not suit a peer that proves itself, or one that
+ * does not. */
 static struct wire_offer offer_of(const struct pipe *p, struct wire_transport left[TRANSPORTS_MAX],
                                   struct wire_channel shown[CHANNELS_MAX])
 {
@@ -54,7 +54,7 @@ static struct wire_offer offer_of(const struct pipe *p, struct wire_transport le
     uint32_t n = 0;
 
     for (unsigned i = 0; i < offer.n_transports; i++)
-        if (!(p->avoided & 1u << i) && !(proves && ep->transports[i]->plain))
+        if (!(p->avoided & 1u << i) && prover_suits(ep, ep->transports[i], proves))
             left[n++] = offer.transports[i];
     offer.transports = left;
     offer.n_transports = n;
@@ -347,50 +347,12 @@ static void connect_introduce(struct pipe *p, struct conn *c)
         pipe_established(p);
 }
 
-static void connect_ended(struct pipe *p, struct conn *c)
+void pipe_connect_ended(struct pipe *p, struct conn *c)
 {
     if (pipe_state(p) == PIPE_OPENING && p->transport != p->dialled)
         lead_nowhere(p, ECONNRESET, "the peer closed a connection that it had taken");
     else
         pipe_greeting_ended(p, c, ECONNRESET);
-}
-
-static void connect_refused(struct conn *c, const tenrec_error *why)
-{
-    struct pipe *p = c->owner;
-
-    if (why->code == TENREC_ECONNECT)
-        connect_ended(p, c);
-    else
-        pipe_failf(p, why->code, 0, "%s", why->text);
-}
-
-/* Returns true if the hello may go out. Otherwise the proof has begun, whose end is reported as the
- * connection was, or the pipe has failed. A member whose record has no token is of another
- * library, which a proof would confuse. */
-static bool connect_is_proved(struct pipe *p, struct conn *c)
-{
-    struct endpoint *ep = p->ep;
-    tenrec_error err;
-
-    if (!ep->proves || c->proof.done)
-        return true;
-    if (!p->to->token || c->transport->plain) {
-        if (prover_admits(c))
-            return true;
-        pipe_failf(p, TENREC_EPERM, 0,
-                   "it cannot prove to be of the group, as its record has no token: security: { "
-                   "plain_peers: same_user } lets in such peers of this host");
-        return false;
-    }
-    c->pending = true;
-    if (pipe_state(p) == PIPE_CONNECTING)
-        reactor_arm(&ep->reactor, &p->timer,
-                    now_ns() + ep->options->handshake_timeout_ms * 1000000u);
-    if (prover_dial(c, p->to->id, pipe_state(p) == PIPE_CONNECTING ? 0 : p->ids[c->role],
-                    connect_refused, &err))
-        connect_refused(c, &err);
-    return false;
 }
 
 void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
@@ -406,7 +368,7 @@ void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
             return;
         }
         c->pending = false;
-        if (!connect_is_proved(p, c))
+        if (!pipe_prove(p, c))
             return;
         if (pipe_state(p) == PIPE_CONNECTING)
             connect_greet(p, c);
@@ -418,5 +380,5 @@ void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
     /* That of a connection that was dismissed means nothing. */
     if (!(events & CONN_END) || c->role == CONN_BOOTSTRAP)
         return;
-    connect_ended(p, c);
+    pipe_connect_ended(p, c);
 }

@@ -199,6 +199,11 @@ bool prover_admits_any(const struct endpoint *ep)
     return !ep->proves || ep->proof->admits_plain(ep->self, -1);
 }
 
+bool prover_suits(const struct endpoint *ep, const struct transport *t, bool proved)
+{
+    return !ep->proves || (proved ? !t->plain : t->plain || t->remote);
+}
+
 void prover_explain(struct conn *c, tenrec_peer dialled, tenrec_error *err)
 {
     const struct tenrec_proof_service *s = prover_service(c);

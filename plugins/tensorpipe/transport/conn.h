@@ -73,6 +73,7 @@ struct conn_proof {
     void (*refused)(struct conn *c, const tenrec_error *why); /* ... or ends it */
     bool dialled;
     bool done;      /* the peer has proved itself, or may do without */
+    unsigned asked; /* how often the kernel was asked for a plain peer's user */
     uint64_t label; /* of a further connection: its registration id; else 0 */
     struct conn_peer peer;
 };

@@ -183,6 +183,24 @@ TEST_WITH(caller_says_nothing_when_the_member_s_record_has_no_token, open_to_pla
     assert_text_has(why.text, "plain_peers");
 }
 
+static void open_to_admitted(void)
+{
+    setenv("TENREC_SECURITY__PLAIN_PEERS", "same_user", 1);
+    open_caller(0);
+    unsetenv("TENREC_SECURITY__PLAIN_PEERS");
+}
+
+TEST_WITH(caller_speaks_plainly_when_such_peers_are_let_in, open_to_admitted, close_caller)
+{
+    unsigned char hello[256];
+    int fd = call();
+
+    assert_true(raw_recv_frame(fd, hello, sizeof hello) > 0);
+    assert_int_equal(hello[0], raw_hello[0]);
+    close(fd);
+    assert_becomes(atomic_load(&ended));
+}
+
 int main(void)
 {
     int failed;

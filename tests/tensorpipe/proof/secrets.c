@@ -108,6 +108,7 @@ const char *secrets_store(void)
 
 struct found {
     const char *key;
+    bool is_there;
     char value[256];
 };
 
@@ -115,8 +116,10 @@ static void find(void *arg, const char *key, const char *value)
 {
     struct found *f = arg;
 
-    if (strncmp(key, "tensorpipe.", 11) == 0 && strcmp(key + 11, f->key) == 0)
+    if (strncmp(key, "tensorpipe.", 11) == 0 && strcmp(key + 11, f->key) == 0) {
         snprintf(f->value, sizeof f->value, "%s", value);
+        f->is_there = true;
+    }
 }
 
 static struct found look_up(struct tenrec_worker *w, const char *key)
@@ -124,7 +127,7 @@ static struct found look_up(struct tenrec_worker *w, const char *key)
     struct found f = { .key = key };
 
     tenrec_worker_list_debug_info(w, find, &f);
-    if (!*f.value)
+    if (!f.is_there)
         fail_msg("debug info has no \"tensorpipe.%s\"", key);
     return f;
 }
