@@ -284,6 +284,13 @@ static inline bool pipe_shares_tokens(const struct endpoint *ep, const struct pe
     return ep->token && peer->token;
 }
 
+/* Returns true if `peer` is of another library, as its record has no token: it can prove nothing.
+ * A program that gives none of its members a token knows no other library. */
+static inline bool pipe_peer_is_plain(const struct endpoint *ep, const struct peer *peer)
+{
+    return !peer->token && (ep->token || ep->me == TENREC_ANONYMOUS);
+}
+
 /* Returns true if the caller is the member that it claims to be. On the thread that reads. */
 bool pipe_recognise(struct pipe *p);
 /* Counts an established pipe among those of its caller, if that is known. Loop thread. */

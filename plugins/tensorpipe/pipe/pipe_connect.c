@@ -49,7 +49,7 @@ static struct wire_offer offer_of(const struct pipe *p, struct wire_transport le
                                   struct wire_channel shown[CHANNELS_MAX])
 {
     const struct endpoint *ep = p->ep;
-    const bool proves = ep->proves && p->to->token;
+    const bool proves = ep->proves && !pipe_peer_is_plain(ep, p->to);
     struct wire_offer offer = ep->offer;
     uint32_t n = 0;
 

@@ -31,7 +31,7 @@ static void prove_ask_later(struct conn *c)
     reactor_arm(&c->ep->reactor, &c->timer, now_ns() + PLAIN_ASK_NS);
 }
 
-/* A member whose record has no token is of another library, which a proof would confuse. */
+/* A proof would confuse another library. */
 bool pipe_prove(struct pipe *p, struct conn *c)
 {
     struct endpoint *ep = p->ep;
@@ -39,7 +39,7 @@ bool pipe_prove(struct pipe *p, struct conn *c)
 
     if (!ep->proves || c->proof.done)
         return true;
-    if (!p->to->token || c->transport->plain) {
+    if (pipe_peer_is_plain(ep, p->to) || c->transport->plain) {
         if (prover_admits(c))
             return true;
         if (prover_admits_any(ep) && c->proof.asked++ < PLAIN_ASKS) {
