@@ -142,7 +142,8 @@ struct pipe {
     bool claims;                /* incoming: says to be a member that is not known, as below */
     tenrec_peer claimed;
     uint64_t claimed_incarnation, claimed_proof;
-    bool counted; /* incoming: among the callers of its peer; the loop thread's */
+    struct conn_peer proved; /* incoming: as the proof of its first connection has shown */
+    bool counted;            /* incoming: among the callers of its peer; the loop thread's */
     const struct transport *transport; /* of its connections, once that is agreed */
     const struct transport *dialled;   /* outgoing: where the handshake begins */
     unsigned avoided;                  /* outgoing: ports that led nowhere, by bit ... */
@@ -249,6 +250,13 @@ bool pipe_is_shown(const struct endpoint *ep, const struct peer *peer, enum proo
 static inline bool pipe_shares_tokens(const struct endpoint *ep, const struct peer *peer)
 {
     return ep->token && peer->token;
+}
+
+/* Returns true if `peer` is of another library, as its record has no token: it can prove nothing.
+ * A program that gives none of its members a token knows no other library. */
+static inline bool pipe_peer_is_plain(const struct endpoint *ep, const struct peer *peer)
+{
+    return !peer->token && (ep->token || ep->me == TENREC_ANONYMOUS);
 }
 
 /* Returns true if the caller is the member that it claims to be. On the thread that reads. */

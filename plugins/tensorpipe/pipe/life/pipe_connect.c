@@ -11,6 +11,7 @@
 #include "pipe/life/pipe_life.h"
 #include "pipe/life/pipe_table.h"
 #include "pipe/pipe_owner.h"
+#include "proof/prover.h"
 #include "wire/handshake/hello.h"
 
 #include <errno.h>
@@ -42,17 +43,23 @@ static unsigned ports_alike(const struct endpoint *ep, const struct transport *t
     return alike;
 }
 
-/* All but what was tried in vain. */
-static struct wire_offer offer_of(const struct pipe *p, struct wire_transport left[TRANSPORTS_MAX])
+/* All but what was tried in vain, and what does not suit a peer that proves itself, or one that
+ * does not. */
+static struct wire_offer offer_of(const struct pipe *p, struct wire_transport left[TRANSPORTS_MAX],
+                                  struct wire_channel shown[CHANNELS_MAX])
 {
-    struct wire_offer offer = p->ep->offer;
+    const struct endpoint *ep = p->ep;
+    const bool proves = ep->proves && !pipe_peer_is_plain(ep, p->to);
+    struct wire_offer offer = ep->offer;
     uint32_t n = 0;
 
     for (unsigned i = 0; i < offer.n_transports; i++)
-        if (!(p->avoided & 1u << i))
+        if (!(p->avoided & 1u << i) && prover_suits(ep, ep->transports[i], proves))
             left[n++] = offer.transports[i];
     offer.transports = left;
     offer.n_transports = n;
+    if (ep->proves && !proves)
+        channels_leave_shared_out(&offer, shown);
     return offer;
 }
 
@@ -200,7 +207,8 @@ static void connect_greet(struct pipe *p, struct conn *c)
     struct endpoint *ep = p->ep;
     unsigned char buf[FRAME_HEAD + HELLO_MAX(TENREC_NAME_MAX) + FRAME_HEAD + BROCHURE_MAX];
     struct wire_transport left[TRANSPORTS_MAX];
-    struct wire_offer offer = offer_of(p, left);
+    struct wire_channel shown[CHANNELS_MAX];
+    struct wire_offer offer = offer_of(p, left, shown);
     char identity[IDENTITY_MAX];
     size_t hello, brochure;
     int e;
@@ -247,7 +255,8 @@ static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, siz
 {
     struct endpoint *ep = p->ep;
     struct wire_transport left[TRANSPORTS_MAX];
-    const struct wire_offer offer = offer_of(p, left);
+    struct wire_channel shown[CHANNELS_MAX];
+    const struct wire_offer offer = offer_of(p, left, shown);
     struct wire_selection selection;
     struct identity identity;
     const struct transport *transport;
@@ -338,6 +347,14 @@ static void connect_introduce(struct pipe *p, struct conn *c)
         pipe_established(p);
 }
 
+void pipe_connect_ended(struct pipe *p, struct conn *c)
+{
+    if (pipe_state(p) == PIPE_OPENING && p->transport != p->dialled)
+        lead_nowhere(p, ECONNRESET, "the peer closed a connection that it had taken");
+    else
+        pipe_greeting_ended(p, c, ECONNRESET);
+}
+
 void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
 {
     if (c->pending) {
@@ -351,6 +368,8 @@ void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
             return;
         }
         c->pending = false;
+        if (!pipe_prove(p, c))
+            return;
         if (pipe_state(p) == PIPE_CONNECTING)
             connect_greet(p, c);
         else
@@ -361,8 +380,5 @@ void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
     /* That of a connection that was dismissed means nothing. */
     if (!(events & CONN_END) || c->role == CONN_BOOTSTRAP)
         return;
-    if (pipe_state(p) == PIPE_OPENING && p->transport != p->dialled)
-        lead_nowhere(p, ECONNRESET, "the peer closed a connection that it had taken");
-    else
-        pipe_greeting_ended(p, c, ECONNRESET);
+    pipe_connect_ended(p, c);
 }

@@ -27,6 +27,11 @@ bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const 
 /* The peer ended `c` during the handshake, or a hello could not be sent: `e`, 0 if unknown.
  * Dials again if the peer has said nothing on `c`, or fails the pipe. */
 void pipe_greeting_ended(struct pipe *p, const struct conn *c, int e);
+/* Outgoing: the peer ended `c` before the pipe was established. */
+void pipe_connect_ended(struct pipe *p, struct conn *c);
+/* Returns true if the hello may go out on `c`, which stands. Otherwise its proof has begun, whose
+ * end is reported as the connection was, or the pipe has failed. */
+bool pipe_prove(struct pipe *p, struct conn *c);
 /* Outgoing: makes the handshake anew in a moment. Returns false after the last attempt. */
 bool pipe_redial(struct pipe *p);
 /* Takes a connection that was requested. */

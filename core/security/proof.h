@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proof.h - one side of the mutual proof of the group secret, without a socket: bytes in, bytes
+ * out. It is the first exchange of a connection, before any frame of the protocol above.
+ *
+ *     dialler                                  listener
+ *     HELLO: nonce, who dials, whom, label ->
+ *                                         <-   CHALLENGE: nonce, mac
+ *     ANSWER: mac                          ->                    (its frames may follow at once)
+ *                                         <-   ACCEPTED: who listens, mac     (its frames follow)
+ *
+ * Each mac is HMAC-SHA256, by a key of HKDF(secret, purpose), over the side's role and all records
+ * before it: both nonces, both parties and the label. So no mac serves another connection, side,
+ * worker or purpose. The dialler sends no frame before it has checked the listener's mac, and the
+ * listener reads none before it has checked the dialler's. A stranger learns no name of the
+ * listener. REFUSED with a reason takes the place of any answer. The exchange proves; it does not
+ * encrypt. docs/wire.md has the bytes. */
+#ifndef TENREC_SECURITY_PROOF_H
+#define TENREC_SECURITY_PROOF_H
+
+#include "security/secret.h"
+
+#include <stdbool.h>
+
+struct proof;
+
+enum proof_side { PROOF_DIALLER, PROOF_LISTENER };
+
+/* Who is at one end. A store and a tool have rank -1. */
+struct proof_party {
+    int32_t rank;
+    uint64_t incarnation;
+    const char *name;    /* at most TENREC_NAME_MAX bytes; "" if it has none */
+    const char *address; /* as published in the store; at most 255 bytes; "" if it has none */
+};
+
+#define PROOF_LABEL_MAX 64
+struct proof_terms {
+    enum proof_side side;
+    struct secret *secret; /* shared (counted) by the proof; NULL on a side that has none: it tells
+                              the other side so, and is refused */
+    const char *purpose;   /* "store", "tensorpipe": a mac of one serves no other */
+    struct proof_party me;
+    struct proof_party peer; /* the dialler's: whom it wants to reach; the listener's: ignored */
+    const void *label;       /* the dialler's: bytes that belong to the connection */
+    size_t label_len;
+};
+
+/* Copies the terms. errors: EINVAL, EOS, ENOMEM */
+tenrec_status proof_open(const struct proof_terms *terms, struct proof **ret, tenrec_error *err);
+void proof_close(struct proof *p); /* wipes; NULL is fine */
+
+#define PROOF_RECORD_MAX 1024 /* bytes of the longest record */
+
+/* Takes received bytes: at most as many as belong to the exchange, *ret_used of them.
+ *
+ * returns  OK also while it is not complete. EPERM: the other side is refused, or has refused us,
+ *          with the reason for people; EPROTOCOL: the bytes are no proof. After an error send what
+ *          proof_output gives, then close the connection. */
+tenrec_status proof_take(struct proof *p, const void *in, size_t n, size_t *ret_used,
+                         tenrec_error *err);
+
+/* The listener's, for a peer that began no proof: ends the exchange. The output tells a peer that
+ * knows proofs what it lacks. */
+void proof_demand(struct proof *p);
+
+/* The bytes to send now, at most PROOF_RECORD_MAX; borrowed until the next proof_take. They count
+ * as sent with this call. The dialler has some at once. */
+const void *proof_output(struct proof *p, size_t *ret_len);
+
+/* Returns true once the other side has proved the secret: frames may be sent behind the output. The
+ * dialler may do so one round trip before the exchange is complete. */
+bool proof_may_send(const struct proof *p);
+
+/* Returns true once the exchange has ended well: the next received bytes are frames. */
+bool proof_is_complete(const struct proof *p);
+
+/* The other side as it has proved to be; valid when complete, until proof_close. Where both name
+ * the listener, the proof has compared the wanted name with the listener's, and its rank and
+ * incarnation unless the dialler gave rank -1 or incarnation 0 for "any". */
+const struct proof_party *proof_peer(const struct proof *p);
+const void *proof_label(const struct proof *p, size_t *ret_len);
+
+/* True if these first bytes of a connection (at least 4) begin a proof. */
+bool proof_begins(const void *bytes, size_t n);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* secret.h - the group secret: random bytes that each member of a group has, and nobody else.
+ *
+ * The bytes lie in locked pages of their own that no core dump contains, and are wiped before the
+ * memory is freed. They are never logged, printed or passed in an argument or a variable. */
+#ifndef TENREC_SECURITY_SECRET_H
+#define TENREC_SECURITY_SECRET_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <tenrec/error.h>
+
+#define SECRET_BYTES 32 /* of a random secret */
+#define SECRET_MIN 16   /* bytes of a secret in a file, at least */
+#define SECRET_MAX 4096
+
+struct secret; /* counted, immutable; shared by threads */
+
+/* Copies `len` bytes; the caller wipes its own. errors: EINVAL (length), ENOMEM */
+tenrec_status secret_new(const void *bytes, size_t len, struct secret **ret, tenrec_error *err);
+/* Draws SECRET_BYTES random bytes. errors: EOS, ENOMEM */
+tenrec_status secret_draw(struct secret **ret, tenrec_error *err);
+struct secret *secret_share(struct secret *s);
+void secret_drop(struct secret *s); /* NULL is fine */
+
+/* Derives `len` (at most 64) bytes for one use: HKDF-SHA256 with `purpose` as its info, such as
+ * "tenrec proof 1" or "tenrec tls psk 1". The caller wipes them. errors: EOS */
+tenrec_status secret_derive(const struct secret *s, const char *purpose, void *ret, size_t len,
+                            tenrec_error *err);
+
+/* Reads the secret of a regular file, as `tenrec secret new` writes it: 64 hexadecimal digits and a
+ * newline; a file of another form is taken byte for byte.
+ * errors: ECONFIG (missing; not ours or root's; readable by others: "chmod 600"; too short or too
+ * long), each with the path and the remedy; ENOMEM */
+tenrec_status secret_read_file(const char *path, struct secret **ret, tenrec_error *err);
+/* Writes it to a new file of mode 0600. errors: EEXIST, EOS */
+tenrec_status secret_write_file(const struct secret *s, const char *path, tenrec_error *err);
+
+#endif
