@@ -351,7 +351,7 @@ tenrec_status proof_take(struct proof *p, const void *in, size_t n, size_t *ret_
         *ret_used += proof_collect(p, at + *ret_used, n - *ret_used, &len, &st, &why);
         if (st != TENREC_OK)
             /* A peer that speaks another protocol is told nothing. */
-            return proof_end(p, p->in_len > PROOF_MAGIC_LEN ? PROOF_MALFORMED : 0, &why, err);
+            return proof_end(p, proof_begins(p->in, p->in_len) ? PROOF_MALFORMED : 0, &why, err);
         if (len == 0)
             return TENREC_OK;
         p->in_len = 0;
