@@ -249,7 +249,7 @@ static tenrec_status proof_take_challenge(struct proof *p, const struct proof_re
 
     if (!p->secret)
         return proof_refuse(p, 0, proof_reason_text(PROOF_NEEDS_SECRET), err);
-    if (crypto_equal(r->nonce, p->nonce, sizeof p->nonce))
+    if (memcmp(r->nonce, p->nonce, sizeof p->nonce) == 0)
         return proof_malformed(p, "our own nonce came back", err);
     st = proof_check(p, role_listener, record, len, r->mac, &equal, &why);
     if (st == TENREC_OK && !equal)
