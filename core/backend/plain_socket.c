@@ -29,7 +29,7 @@ static tenrec_status plain_socket_check_unix(enum security_plain plain, int fd, 
 
 tenrec_status plain_socket_check(enum security_plain plain, int fd, tenrec_error *err)
 {
-    struct sockaddr_storage ours, theirs;
+    struct sockaddr_storage ours = { .ss_family = AF_UNSPEC }, theirs = ours;
     socklen_t ours_len = sizeof ours, theirs_len = sizeof theirs;
 
     if (getsockname(fd, (struct sockaddr *)&ours, &ours_len) < 0 ||
@@ -37,6 +37,6 @@ tenrec_status plain_socket_check(enum security_plain plain, int fd, tenrec_error
         return tenrec_fail_errno(err, TENREC_EPERM, errno, "it proves no group secret");
     if (ours.ss_family == AF_UNIX)
         return plain_socket_check_unix(plain, fd, err);
-    return plain_peer_check(plain, (const struct sockaddr *)&theirs,
-                            (const struct sockaddr *)&ours, err);
+    return plain_peer_check(plain, (const struct sockaddr *)&theirs, (const struct sockaddr *)&ours,
+                            err);
 }
