@@ -34,6 +34,10 @@ struct security {
  *          those of secret_inherit and secret_read_file */
 tenrec_status security_open(const struct tenrec_config *config, struct security **ret,
                             tenrec_error *err);
+/* The same for a launcher, which announces a secret itself: `announced` (shared; NULL: none) stands
+ * for what the environment announces, and `source` (static) for where it is from. */
+tenrec_status security_open_with(const struct tenrec_config *config, struct secret *announced,
+                                 const char *source, struct security **ret, tenrec_error *err);
 struct security *security_share(struct security *s);
 void security_drop(struct security *s); /* NULL is fine */
 
