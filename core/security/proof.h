@@ -4,15 +4,16 @@
  *
  *     dialler                                  listener
  *     HELLO: nonce, who dials, whom, label ->
- *                                         <-   CHALLENGE: nonce, who listens, mac
- *     ANSWER: mac                          ->                    (its frames follow at once)
- *                                         <-   ACCEPTED          (its frames follow)
+ *                                         <-   CHALLENGE: nonce, mac
+ *     ANSWER: mac                          ->                    (its frames may follow at once)
+ *                                         <-   ACCEPTED: who listens, mac     (its frames follow)
  *
  * Each mac is HMAC-SHA256, by a key of HKDF(secret, purpose), over the side's role and all records
  * before it: both nonces, both parties and the label. So no mac serves another connection, side,
  * worker or purpose. The dialler sends no frame before it has checked the listener's mac, and the
- * listener reads none before it has checked the dialler's. REFUSED with a reason takes the place of
- * any answer. The exchange proves; it does not encrypt. docs/wire.md has the bytes. */
+ * listener reads none before it has checked the dialler's. A stranger learns no name of the
+ * listener. REFUSED with a reason takes the place of any answer. The exchange proves; it does not
+ * encrypt. docs/wire.md has the bytes. */
 #ifndef TENREC_SECURITY_PROOF_H
 #define TENREC_SECURITY_PROOF_H
 
@@ -62,12 +63,16 @@ tenrec_status proof_take(struct proof *p, const void *in, size_t n, size_t *ret_
  * as sent with this call. The dialler has some at once. */
 const void *proof_output(struct proof *p, size_t *ret_len);
 
-/* True once the other side has proved the secret: frames may be sent to it, and read. */
+/* Returns true once the other side has proved the secret: frames may be sent behind the output. The
+ * dialler may do so one round trip before the exchange is complete. */
+bool proof_may_send(const struct proof *p);
+
+/* Returns true once the exchange has ended well: the next received bytes are frames. */
 bool proof_is_complete(const struct proof *p);
 
-/* The other side as it has proved to be; valid when complete, until proof_close. For the listener:
- * it must compare `wanted` with itself, which proof_take does for rank, incarnation and name if
- * me.name is not "" and the dialler names one. */
+/* The other side as it has proved to be; valid when complete, until proof_close. Where both name
+ * the listener, the proof has compared the wanted name with the listener's, and its rank and
+ * incarnation unless the dialler gave rank -1 or incarnation 0 for "any". */
 const struct proof_party *proof_peer(const struct proof *p);
 const void *proof_label(const struct proof *p, size_t *ret_len);
 

@@ -31,8 +31,8 @@ void secret_giver_derive(const char *host, uint16_t port, char ret[SECRET_NAME_M
  * errors: EEXIST (another process has the name), EOS, ENOMEM */
 tenrec_status secret_giver_open(struct secret *s, const char *name, struct secret_giver **ret,
                                 tenrec_error *err);
-void secret_giver_close(struct secret_giver *g);        /* NULL is fine */
-int secret_giver_fd(const struct secret_giver *g);      /* readable: call secret_giver_serve */
+void secret_giver_close(struct secret_giver *g);             /* NULL is fine */
+int secret_giver_fd(const struct secret_giver *g);           /* readable: call secret_giver_serve */
 const char *secret_giver_name(const struct secret_giver *g); /* for SECRET_SOCKET_VARIABLE */
 /* Answers all who wait: the secret to processes of this user, nothing to others. Never blocks. */
 void secret_giver_serve(struct secret_giver *g);
@@ -40,14 +40,15 @@ void secret_giver_serve(struct secret_giver *g);
 /* ---- the worker's side ----------------------------------------------------- */
 
 /* Reads the secret that the environment announces: of the descriptor, else of the socket, else of
- * the file. *ret is NULL and the status OK if none is announced. An announced secret that cannot be
- * had is an error, which names the variable: ECONFIG, ETIMEDOUT (the socket, after `ms`), ENOMEM.
- * ret_source: "the launcher", "TENREC_SECRET_FILE"; static */
+ * the file, and marks the descriptor as close-on-exec. *ret is NULL and the status OK if none is
+ * announced. An announced secret that cannot be had is an error, which names the variable: ECONFIG,
+ * ETIMEDOUT (the socket, after `ms`), ENOMEM. ret_source: "the launcher", "TENREC_SECRET_FILE";
+ * static */
 tenrec_status secret_inherit(uint32_t ms, struct secret **ret, const char **ret_source,
                              tenrec_error *err);
 
-/* Asks the giver at `name`. *ret is NULL and the status OK if no process listens there.
- * errors: EPERM (the giver is another user's, or refuses us), ETIMEDOUT, ENOMEM */
+/* Asks the giver at `name`. errors: ECONNECT (no process listens there), ECONFIG (the giver is
+ * another user's, or refuses us), ETIMEDOUT, ENOMEM */
 tenrec_status secret_ask(const char *name, uint32_t ms, struct secret **ret, tenrec_error *err);
 
 #endif

@@ -26,7 +26,8 @@ struct security {
 };
 
 /* Reads the section and gets the secret: of `secret_file`, else what the environment announces
- * (secret_handover.h). Without a section the mode is `secret` if a secret is announced, else `none`.
+ * (secret_handover.h). Without a section the mode is `secret` if a secret is announced, else
+ * `none`.
  *
  * config   NULL: no section
  * ret      security_drop

@@ -13,7 +13,7 @@
 enum { SCRUB_MIN = 4 /* bytes; any text may contain a shorter secret by chance */ };
 
 /* A part of a text, not terminated. */
-struct secret {
+struct password {
     const char *p;
     size_t len;
 };
@@ -39,16 +39,16 @@ static bool secret_is_path(const char *text)
 
 /* "user:PASSWORD@" up to the last @ of the text: a password may hold any character. Without
  * the colon, or without "://", all text before the @ may be the password. */
-static struct secret secret_before_at(const char *rest, const char *at, bool whole)
+static struct password secret_before_at(const char *rest, const char *at, bool whole)
 {
     const char *colon = whole ? memchr(rest, ':', (size_t)(at - rest)) : NULL;
     const char *p = colon ? colon + 1 : rest;
 
-    return (struct secret){ p, (size_t)(at - p) };
+    return (struct password){ p, (size_t)(at - p) };
 }
 
 /* "host:PORT" with a port that is no number: the user may have forgotten the @. */
-static struct secret secret_in_port(const char *rest)
+static struct password secret_in_port(const char *rest)
 {
     const char *close = *rest == '[' ? strchr(rest, ']') : NULL;
     const char *from = close ? close : rest;
@@ -56,14 +56,14 @@ static struct secret secret_in_port(const char *rest)
     size_t digits;
 
     if (!colon)
-        return (struct secret){ NULL, 0 };
+        return (struct password){ NULL, 0 };
     digits = strspn(colon + 1, "0123456789");
     if (strcspn(colon + 1, "/? ,]}'\"") == digits)
-        return (struct secret){ NULL, 0 };
-    return (struct secret){ colon + 1, strlen(colon + 1) };
+        return (struct password){ NULL, 0 };
+    return (struct password){ colon + 1, strlen(colon + 1) };
 }
 
-static struct secret secret_find(const char *text)
+static struct password secret_find(const char *text)
 {
     bool whole;
     const char *rest = secret_is_path(text) ? NULL : secret_rest(text, &whole);
@@ -71,7 +71,7 @@ static struct secret secret_find(const char *text)
 
     if (at)
         return secret_before_at(rest, at, whole);
-    return rest && whole ? secret_in_port(rest) : (struct secret){ NULL, 0 };
+    return rest && whole ? secret_in_port(rest) : (struct password){ NULL, 0 };
 }
 
 bool secret_is_in(const char *text)
@@ -81,7 +81,7 @@ bool secret_is_in(const char *text)
 
 char *secret_mask(const char *text)
 {
-    const struct secret s = secret_find(text);
+    const struct password s = secret_find(text);
     const size_t before = s.p ? (size_t)(s.p - text) : 0;
     char *out = s.p ? memory_new(strlen(text) - s.len + sizeof MASK, 1) : memory_text(text);
 
@@ -94,7 +94,7 @@ char *secret_mask(const char *text)
 }
 
 /* Returns how many bytes at the end of `text` are a cut secret. */
-static size_t secret_cut(const char *text, size_t len, struct secret s)
+static size_t secret_cut(const char *text, size_t len, struct password s)
 {
     for (size_t n = s.len < len ? s.len : len; n > 0; n--)
         if (memcmp(text + len - n, s.p, n) == 0)
@@ -104,7 +104,7 @@ static size_t secret_cut(const char *text, size_t len, struct secret s)
 
 void secret_scrub(tenrec_error *err, const char *url)
 {
-    const struct secret s = secret_find(url);
+    const struct password s = secret_find(url);
     char from[sizeof err->text];
     size_t at = 0, len, n = 0;
 

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proof_record.h - the bytes of a proof: its records, packed and unpacked; for the room only.
+ *
+ * A record is a head (magic, version, kind, length of the body) and a body; docs/wire.md has the
+ * fields of each kind. Where it has a mac, this is its end. */
+#ifndef TENREC_SECURITY_PROOF_RECORD_H
+#define TENREC_SECURITY_PROOF_RECORD_H
+
+#include "security/crypto.h"
+#include "security/proof.h"
+
+#include <tenrec/types.h>
+
+#define PROOF_MAGIC "TNRP"
+#define PROOF_MAGIC_LEN 4
+#define PROOF_VERSION 1
+#define PROOF_HEAD_LEN 8
+#define PROOF_NONCE_LEN 32
+#define PROOF_PURPOSE_MAX 32
+#define PROOF_ADDRESS_MAX 255
+
+enum proof_kind {
+    PROOF_HELLO = 1,
+    PROOF_CHALLENGE = 2,
+    PROOF_ANSWER = 3,
+    PROOF_ACCEPTED = 4,
+    PROOF_REFUSED = 5,
+};
+
+/* The values travel. */
+enum proof_reason {
+    PROOF_NEEDS_SECRET = 1, /* the sender has a secret, the receiver gave none */
+    PROOF_HAS_NO_SECRET = 2,
+    PROOF_OTHER_SECRET = 3,
+    PROOF_OTHER_PURPOSE = 4,
+    PROOF_OTHER_PARTY = 5,
+    PROOF_MALFORMED = 6,
+};
+
+/* A party with memory of its own. */
+struct proof_party_text {
+    int32_t rank;
+    uint64_t incarnation;
+    char name[TENREC_NAME_MAX + 1];
+    char address[PROOF_ADDRESS_MAX + 1];
+};
+
+struct proof_hello {
+    bool has_secret;
+    uint8_t nonce[PROOF_NONCE_LEN];
+    char purpose[PROOF_PURPOSE_MAX + 1];
+    struct proof_party_text me, wanted;
+    uint8_t label[PROOF_LABEL_MAX];
+    size_t label_len;
+};
+
+/* Any record, unpacked. */
+struct proof_record {
+    enum proof_kind kind;
+    union {
+        struct proof_hello hello;
+        uint8_t nonce[PROOF_NONCE_LEN]; /* of CHALLENGE */
+        struct proof_party_text party;  /* of ACCEPTED */
+        enum proof_reason reason;       /* of REFUSED; an unknown number stays as it is */
+    };
+    uint8_t mac[CRYPTO_MAC_BYTES]; /* of CHALLENGE, ANSWER, ACCEPTED */
+};
+
+/* Returns the bytes of a record of this kind that its mac does not cover: its own. */
+static inline size_t proof_record_mac_len(enum proof_kind kind)
+{
+    return kind == PROOF_HELLO || kind == PROOF_REFUSED ? 0 : CRYPTO_MAC_BYTES;
+}
+
+/* Checks the first `n` bytes of a record, also while there are few of them.
+ *
+ * ret_len  bytes of the whole record; 0 while the head is not complete
+ * errors   EPROTOCOL: no record of a proof, or one of `kind` is too long or too short */
+tenrec_status proof_record_peek(const uint8_t *data, size_t n, size_t *ret_len, tenrec_error *err);
+
+/* Unpacks a whole record. errors: EPROTOCOL */
+tenrec_status proof_record_unpack(const uint8_t *data, size_t len, struct proof_record *ret,
+                                  tenrec_error *err);
+
+/* Packs all but the mac, for which room is left: the caller writes it to the end. Returns the
+ * length with it. */
+size_t proof_record_pack(const struct proof_record *r, uint8_t ret[PROOF_RECORD_MAX]);
+
+#endif
