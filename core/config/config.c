@@ -25,10 +25,11 @@
 
 /* Variables that other parts read, or the launcher's workers. */
 static const char *const known_variables[] = {
-    "TENREC_BACKEND",  "TENREC_INIT_METHOD", "TENREC_CONFIG",      "TENREC_PLUGIN_PATH",
-    "TENREC_LOG",      "TENREC_LOG_FILE",    "TENREC_DLCLOSE",     "TENREC_RUN_ID",
-    "TENREC_RANK",     "TENREC_WORLD_SIZE",  "TENREC_TRANSPORTS",  "TENREC_CHANNELS",
-    "TENREC_PROGRESS", "TENREC_IFNAME",      "TENREC_MIN_WORKERS", "TENREC_MAX_WORKERS",
+    "TENREC_BACKEND",   "TENREC_INIT_METHOD",   "TENREC_CONFIG",      "TENREC_PLUGIN_PATH",
+    "TENREC_LOG",       "TENREC_LOG_FILE",      "TENREC_DLCLOSE",     "TENREC_RUN_ID",
+    "TENREC_RANK",      "TENREC_WORLD_SIZE",    "TENREC_TRANSPORTS",  "TENREC_CHANNELS",
+    "TENREC_PROGRESS",  "TENREC_IFNAME",        "TENREC_MIN_WORKERS", "TENREC_MAX_WORKERS",
+    "TENREC_SECRET_FD", "TENREC_SECRET_SOCKET", "TENREC_SECRET_FILE",
 };
 
 /* Moves the keys that `map` lacks from `defaults` to it. */
