@@ -2,10 +2,12 @@
 #include "backend/chain.h"
 
 #include "backend/chain_layer.h"
+#include "backend/chain_proof.h"
 #include "backend/plugin_validate.h"
 #include "backend/registry.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "runtime/log.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +147,17 @@ static void links_connect(struct chain *c)
     chain_enter(c, CHAIN_NEW);
 }
 
+static const char *links_address(struct chain *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct tenrec_agent *a = &c->link[i].agent;
+        const char *address = TENREC_HAS(a->ops, address) ? a->ops->address(a) : NULL;
+        if (address)
+            return address;
+    }
+    return "";
+}
+
 tenrec_status chain_open(const struct chain_layer *layer, size_t n, const struct chain_identity *id,
                          struct loop *loop, const struct chain_user *user, struct chain **ret,
                          tenrec_error *err)
@@ -161,6 +174,7 @@ tenrec_status chain_open(const struct chain_layer *layer, size_t n, const struct
         goto err_free;
     c->n = n;
     c->user = *user;
+    chain_proof_init(&c->proof, id);
     pthread_mutex_init(&c->life, NULL);
     for (; made > 0; made--) { /* from the wire outwards */
         struct link *l = &c->link[made - 1];
@@ -177,6 +191,12 @@ tenrec_status chain_open(const struct chain_layer *layer, size_t n, const struct
         }
     }
     links_connect(c);
+    c->proof.address = links_address(c);
+    st = chain_proof_check(&c->proof, chain_plugin(c, n - 1), err);
+    if (st != TENREC_OK) {
+        tenrec_error_prefix(err, "backend '%s'", c->link[n - 1].name);
+        goto err_links;
+    }
     *ret = c;
     return TENREC_OK;
 
@@ -184,6 +204,7 @@ err_links:
     for (size_t i = made; i < n; i++)
         link_drop(&c->link[i]);
     pthread_mutex_destroy(&c->life);
+    chain_proof_finish(&c->proof);
     agent_timers_finish(&c->after);
 err_free:
     free(c);
@@ -241,7 +262,10 @@ tenrec_status chain_start(struct chain *c, const struct tenrec_member *member, u
     } else {
         /* Up before `start` returns: a peer may call already and expect an answer. */
         chain_enter(c, CHAIN_UP);
-        st = links_start(c, member, n, err);
+        /* First: a member may connect as soon as an agent serves. */
+        st = chain_members_add_all(&c->proof.members, member, n, err);
+        if (st == TENREC_OK)
+            st = links_start(c, member, n, err);
         if (st != TENREC_OK) {
             chain_enter(c, CHAIN_STOPPING);
             links_shutdown(c);
@@ -271,6 +295,7 @@ void chain_close(struct chain *c)
     for (size_t i = 0; i < c->n; i++)
         link_drop(&c->link[i]);
     pthread_mutex_destroy(&c->life);
+    chain_proof_finish(&c->proof);
     agent_timers_finish(&c->after);
     free(c);
 }
@@ -303,13 +328,7 @@ tenrec_status chain_lead(struct chain *c, const struct tenrec_wait *wait)
 
 const char *chain_address(struct chain *c)
 {
-    for (size_t i = 0; i < c->n; i++) {
-        struct tenrec_agent *a = &c->link[i].agent;
-        const char *address = TENREC_HAS(a->ops, address) ? a->ops->address(a) : NULL;
-        if (address)
-            return address;
-    }
-    return "";
+    return c->proof.address;
 }
 
 tenrec_status chain_devices(struct chain *c, const struct tenrec_device_ops **ret, uint32_t *ret_n,
@@ -404,6 +423,10 @@ tenrec_status chain_drain(struct chain *c, uint32_t ms, tenrec_error *err)
 
 void chain_member_joined(struct chain *c, const struct tenrec_member *member)
 {
+    tenrec_error err;
+
+    if (chain_members_add(&c->proof.members, member, &err) != TENREC_OK)
+        log_line(TENREC_LOG_ERROR, c->link[0].part, "%s", err.text);
     for (size_t i = c->n; i-- > 0;) {
         struct tenrec_agent *a = &c->link[i].agent;
         if (TENREC_HAS(a->ops, member_joined))
@@ -413,6 +436,7 @@ void chain_member_joined(struct chain *c, const struct tenrec_member *member)
 
 void chain_member_left(struct chain *c, tenrec_peer id)
 {
+    chain_members_remove(&c->proof.members, id);
     for (size_t i = 0; i < c->n; i++) {
         struct tenrec_agent *a = &c->link[i].agent;
         if (TENREC_HAS(a->ops, member_left))

@@ -13,6 +13,7 @@
 struct backend;
 struct chain;
 struct loop;
+struct security;
 
 /* One entry of `backends:`, loaded and checked (chain_config.h makes these). */
 struct chain_layer {
@@ -27,9 +28,10 @@ struct chain_identity {
     tenrec_peer me;
     uint32_t world; /* number of members; 0 in a dynamic group */
     uint64_t incarnation;
-    uint64_t token;           /* as in struct tenrec_member */
-    const char *name;         /* borrowed until chain_close */
-    const char *host_address; /* likewise; NULL: "" */
+    uint64_t token;            /* as in struct tenrec_member */
+    const char *name;          /* borrowed until chain_close */
+    const char *host_address;  /* likewise; NULL: "" */
+    struct security *security; /* shared by the chain; NULL: as mode none */
 };
 
 /* Shared memory: the host functions of the same names. */
@@ -58,8 +60,9 @@ struct chain_user {
 };
 
 /* Makes all agents; starts nothing. `user` is copied, `loop` borrowed until
- * chain_close. errors: ECONFIG (wraps missing or needless), EPLUGIN, ENOMEM
- * and those of a plugin's init. */
+ * chain_close. errors: ECONFIG (wraps missing or needless; a plugin that proves nothing and can be
+ * reached by strangers, while `security` asks for a proof), EPLUGIN, ENOMEM and those of a plugin's
+ * init. */
 tenrec_status chain_open(const struct chain_layer *layer, size_t n, const struct chain_identity *id,
                          struct loop *loop, const struct chain_user *user, struct chain **ret,
                          tenrec_error *err);

@@ -5,6 +5,7 @@
 
 #include "backend/agent_timer.h"
 #include "backend/chain.h"
+#include "backend/chain_proof.h"
 
 typedef void deliver_fn(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg);
 
@@ -35,6 +36,7 @@ struct chain {
     chain_poll_fn *poll;
 
     struct agent_timers after;
+    struct chain_proof proof;
     pthread_mutex_t life; /* start and shutdown, one at a time */
     size_t n;
     struct link link[];

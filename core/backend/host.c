@@ -158,6 +158,7 @@ const struct tenrec_host chain_host = {
     .size = sizeof chain_host,
     .abi_major = TENREC_ABI_MAJOR,
     .abi_minor = TENREC_ABI_MINOR,
+    .extensions = &chain_proof_service.extension,
     .send_inner = host_send_inner,
     .deliver_outer = host_deliver_outer,
     .after = host_after,

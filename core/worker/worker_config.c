@@ -55,9 +55,9 @@ static tenrec_status worker_config_load(struct worker_config *s, const struct te
     if (st == TENREC_OK)
         st = worker_config_check(s->settings, err);
     if (st == TENREC_OK)
-        st = stores_load(config, plugin_scheme(s->settings, scheme), &s->stores, err);
-    if (st == TENREC_OK)
         st = security_open(config, &s->security, err);
+    if (st == TENREC_OK)
+        st = stores_load(config, plugin_scheme(s->settings, scheme), &s->stores, err);
     return st == TENREC_OK ? chain_config_open(config, &s->stack, err) : st;
 }
 
@@ -88,6 +88,8 @@ tenrec_status worker_config_chain(const struct worker_config *s, const struct ch
 {
     size_t n;
     const struct chain_layer *layer = chain_config_layers(s->stack, &n);
+    struct chain_identity with = *id;
 
-    return chain_open(layer, n, id, loop, user, ret, err);
+    with.security = s->security;
+    return chain_open(layer, n, &with, loop, user, ret, err);
 }

@@ -11,6 +11,7 @@
 #include "reactor/reactor.h"
 #include "transport/transport.h"
 #include "wire/brochure.h"
+#include <tenrec/proof.h>
 
 #define ENDPOINT_PEERS 32768 /* ids are torch's int16 */
 
@@ -28,6 +29,8 @@ struct counters {
     atomic_uint_fast64_t answers_dropped, messages_dropped, messages_skipped;
     atomic_uint_fast64_t pipes_opened, pipes_accepted, pipes_broken, handshakes_failed;
     atomic_uint_fast64_t tensors_pulled, pulls_refused, tensors_shared, tensors_mapped;
+    atomic_uint_fast64_t proofs, proofs_refused; /* of connections that came in */
+    atomic_uint_fast64_t hellos; /* that were parsed: the first bytes behind a proof */
 };
 
 static inline void counter_add(atomic_uint_fast64_t *counter, uint64_t n)
@@ -38,6 +41,8 @@ static inline void counter_add(atomic_uint_fast64_t *counter, uint64_t n)
 struct endpoint {
     struct tenrec_agent *self;
     const struct tenrec_host *host;
+    const struct tenrec_proof_service *proof; /* NULL: of an older core */
+    bool proves;                              /* connections begin with a proof */
     const struct tp_options *options;
     const struct pipe_owner *owner;
     atomic_int state;  /* enum agent_state */

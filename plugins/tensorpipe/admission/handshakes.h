@@ -5,7 +5,8 @@
  * taken, or those of one source, the oldest handshake is evicted and the new one begins. A
  * member's caller may send a call as soon as it has opened its connections, before we have
  * looked at them: an eviction then loses the call. So pipes of members, connections from where
- * a member opens a pipe, and those of processes of this user go last. Loop thread only. */
+ * a member opens a pipe, those that have proved to be of the group, and those of processes of this
+ * user go last. Loop thread only. */
 #ifndef TENSORPIPE_HANDSHAKES_H
 #define TENSORPIPE_HANDSHAKES_H
 
@@ -21,7 +22,7 @@ enum handshake_kind { HANDSHAKE_CONN, HANDSHAKE_PIPE, HANDSHAKE_MEMBER };
 /* Part of a connection without hello, or of a pipe that is not established. */
 struct handshake {
     enum handshake_kind kind;
-    bool local;                     /* of a process of this host and user */
+    bool local;                     /* of a process of this host and user, or of the group */
     struct handshake *next, **prev; /* prev NULL: not in the list */
     struct source *source;          /* owns; NULL: no memory for it */
     /* It is out of the list; ends it. */

@@ -223,6 +223,8 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for an agent");
     a->ep.self = self;
     a->ep.host = self->host;
+    a->ep.proof = tenrec_proof_service(self->host);
+    a->ep.proves = a->ep.proof && a->ep.proof->mode(self) != TENREC_SECURITY_NONE;
     a->ep.options = in->options;
     a->ep.owner = &agent_pipe_owner;
     a->ep.pipes = &a->pipes;

@@ -40,6 +40,9 @@ static void push_counters(struct agent *a, tenrec_sink_fn *sink, void *arg)
         { "pipes_accepted", &a->ep.count.pipes_accepted },
         { "pipes_broken", &a->ep.count.pipes_broken },
         { "handshakes_failed", &a->ep.count.handshakes_failed },
+        { "hellos", &a->ep.count.hellos },
+        { "proofs", &a->ep.count.proofs },
+        { "proofs_refused", &a->ep.count.proofs_refused },
         { "tensors_pulled", &a->ep.count.tensors_pulled },
         { "pulls_refused", &a->ep.count.pulls_refused },
         { "tensors_shared", &a->ep.count.tensors_shared },
@@ -180,6 +183,7 @@ static void push_polling(struct agent *a, tenrec_sink_fn *sink, void *arg)
 void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
 {
     static const char *const progress[] = { "busy", "adaptive", "sleep" };
+    static const char *const modes[] = { "none", "secret", "tls", "mtls" };
     unsigned connections = 0;
     struct pipe **v;
 
@@ -189,6 +193,8 @@ void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
                          &a->ep.options->transports, sink, arg);
     registry_tell_unused(registry_channels, "channel", channels_option(&a->channels),
                          &a->ep.options->channels, sink, arg);
+    info_push(sink, arg, "security", "%s",
+              a->ep.proves ? modes[a->ep.proof->mode(a->ep.self)] : modes[0]);
     info_push(sink, arg, "progress", "%s", progress[a->ep.progress]);
     info_push(sink, arg, "address", "%s", a->address);
     push_polling(a, sink, arg);

@@ -9,6 +9,7 @@
 #include "admission/budget.h"
 #include "agent/agent.h"
 #include "pipe/pipe.h"
+#include "proof/prover.h"
 #include "transport/tcp/transport_uv.h"
 #include "wire/hello.h"
 
@@ -111,6 +112,22 @@ static void pause_over(struct reactor_timer *t)
 
 static void listener_conn_ready(struct conn *c, uint32_t events);
 
+static void listener_proof_refused(struct conn *c, const tenrec_error *why)
+{
+    listener_refuse(c->owner, c, why->code == TENREC_ECONNECT ? TENREC_LOG_DEBUG : TENREC_LOG_WARN,
+                    "%s", why->text);
+}
+
+/* Returns false if the connection is refused: its transport has no room for a proof. */
+static bool listener_demand_proof(struct conn *c)
+{
+    if (c->transport->plain)
+        return prover_admits(c);
+    if (c->ep->proves)
+        prover_listen(c, listener_proof_refused);
+    return true;
+}
+
 static void listener_take(struct listener_port *port, int fd, const union transport_address *from)
 {
     struct listener *l = port->listener;
@@ -127,8 +144,12 @@ static void listener_take(struct listener_port *port, int fd, const union transp
         await_hello(c, a->ep.options->handshake_timeout_ms, hello_missing);
     else
         await_hello(c, a->ep.options->hello_timeout_ms, hello_late);
-    if (c->stream->hear(c, HEARS_ALL))
+    if (!listener_demand_proof(c)) {
+        counter_add(&a->ep.count.proofs_refused, 1);
+        listener_refuse(l, c, TENREC_LOG_WARN, "its transport cannot carry a proof");
+    } else if (c->stream->hear(c, HEARS_ALL)) {
         listener_refuse(l, c, TENREC_LOG_WARN, "cannot watch it");
+    }
 }
 
 static void listener_starve(struct listener *l, const char *why)
@@ -237,6 +258,8 @@ static tenrec_status open_ports(struct listener *l, const char *option, const st
 
     for (const struct transport *const *t = transports; *t; t++) {
         if (!transport_is_meant(*t, option) || is_open(l, *t) || l->n_ports == TRANSPORTS_MAX)
+            continue;
+        if ((*t)->plain && !prover_admits_any(&l->agent->ep))
             continue;
         if ((*t)->viable && !(*t)->viable(why, sizeof why)) {
             agent_log(l->agent, TENREC_LOG_DEBUG, "transport %s is not used: %s", (*t)->name, why);
@@ -376,7 +399,7 @@ void listener_withdraw(struct listener *l, const struct pipe *p)
 static bool comes_from_its_caller(const struct conn *c, const struct pipe *p)
 {
     return c->transport == p->transport && transport_same_host(&c->peer, &p->remote) &&
-           (!p->pid || p->pid == c->pid);
+           (!p->pid || p->pid == c->pid) && conn_peer_equal(&c->proof.peer, &p->proved);
 }
 
 static void listener_take_requested(struct listener *l, struct conn *c, uint64_t id, uint32_t end)
@@ -410,8 +433,13 @@ static void listener_take_hello(struct listener *l, struct conn *c, const unsign
     struct pipe *p;
     tenrec_error err;
 
+    counter_add(&l->agent->ep.count.hellos, 1);
     if (hello_read(body, len, &hello, &err)) {
         listener_refuse(l, c, TENREC_LOG_WARN, "%s", err.text);
+        return;
+    }
+    if (c->proof.peer.proved && hello.id != c->proof.label) {
+        listener_refuse(l, c, TENREC_LOG_WARN, "its proof is of another connection");
         return;
     }
     switch (hello.kind) {
@@ -433,6 +461,16 @@ static void listener_take_hello(struct listener *l, struct conn *c, const unsign
     }
 }
 
+/* In mode none, from a peer that has a secret. */
+static void listener_refuse_proof(struct listener *l, struct conn *c)
+{
+    tenrec_error why;
+
+    prover_explain(c, TENREC_ANONYMOUS, &why);
+    counter_add(&l->agent->ep.count.proofs_refused, 1);
+    listener_refuse(l, c, TENREC_LOG_WARN, "%s", why.text);
+}
+
 /* A connection without pipe has something to read, or ends. */
 static void listener_conn_ready(struct conn *c, uint32_t events)
 {
@@ -449,6 +487,10 @@ static void listener_conn_ready(struct conn *c, uint32_t events)
 
         if (f == FRAME_WHOLE) {
             listener_take_hello(l, c, body, len, events & CONN_END);
+            return;
+        }
+        if (prover_begins(c)) {
+            listener_refuse_proof(l, c);
             return;
         }
         if (f != FRAME_PARTIAL) {

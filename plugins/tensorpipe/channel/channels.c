@@ -57,6 +57,16 @@ void channels_add_devices(struct channels *cs, uint32_t n)
     }
 }
 
+void channels_leave_shared_out(struct wire_offer *offer, struct wire_channel ret[CHANNELS_MAX])
+{
+    for (uint32_t i = 0; i < offer->n_channels; i++) {
+        ret[i] = offer->channels[i];
+        if (strcmp(ret[i].name, channel_basic.name) != 0)
+            ret[i].n_devices = 0;
+    }
+    offer->channels = ret;
+}
+
 /* Our own comes before TensorPipe's: its peers are Tenrec's only. */
 void channels_init(struct channels *cs, const struct tp_options *o, bool devices)
 {

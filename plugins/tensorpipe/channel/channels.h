@@ -27,6 +27,12 @@ struct channels {
 /* `devices`: a channel for their memory is offered too. */
 void channels_init(struct channels *cs, const struct tp_options *o, bool devices);
 
+/* Takes all channels but basic out of the offer: those through which the peer would share memory
+ * with us. The indices stay.
+ *
+ * ret   where offer->channels is afterwards */
+void channels_leave_shared_out(struct wire_offer *offer, struct wire_channel ret[CHANNELS_MAX]);
+
 /* From now on the first `n` devices are offered too. */
 void channels_add_devices(struct channels *cs, uint32_t n);
 

@@ -142,6 +142,7 @@ struct pipe {
     bool claims;                /* incoming: says to be a member that is not known, as below */
     tenrec_peer claimed;
     uint64_t claimed_incarnation, claimed_proof;
+    struct conn_peer proved; /* incoming: as the proof of its first connection has shown */
     bool counted; /* incoming: among the callers of its peer; the loop thread's */
     const struct transport *transport; /* of its connections, once that is agreed */
     const struct transport *dialled;   /* outgoing: where the handshake begins */

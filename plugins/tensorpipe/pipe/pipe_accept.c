@@ -15,11 +15,17 @@
 
 /* Only an entry of a member's present life is believed. Of a dynamic group it may be
  * one that we are about to hear of. */
-static void accept_identity(struct pipe *p, const struct identity *identity)
+static tenrec_status accept_identity(struct pipe *p, const struct identity *identity,
+                                     tenrec_error *err)
 {
+    const struct conn_peer claimed = { true, identity->rank, identity->incarnation };
+
+    if (p->proved.proved && (!identity->version || !conn_peer_equal(&claimed, &p->proved)))
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "its Brochure names another worker than its proof");
     p->capabilities = identity->version ? identity->capabilities : 0;
     if (!identity->version || identity->rank < 0)
-        return;
+        return TENREC_OK;
     p->claimed = identity->rank;
     p->claimed_incarnation = identity->incarnation;
     p->claimed_proof = identity->proof;
@@ -27,15 +33,22 @@ static void accept_identity(struct pipe *p, const struct identity *identity)
         handshake_trust(&p->handshake);
     else
         p->claims = p->ep->dynamic;
+    return TENREC_OK;
 }
 
-/* Rings take more connections than TCP: without descriptors for them the answer names TCP. */
-static void leave_rings_out(struct wire_offer *offer, struct wire_transport left[TRANSPORTS_MAX],
-                            const struct endpoint *ep)
+/* Rings take more connections than TCP: without descriptors for them the answer names TCP. A caller
+ * that has proved itself does so on each connection. */
+static void leave_transports_out(struct wire_offer *offer,
+                                 struct wire_transport left[TRANSPORTS_MAX], const struct pipe *p)
 {
+    const struct endpoint *ep = p->ep;
+    const bool rings = ep->owner->has_room(ep, CONNECTIONS_OF_RINGS);
+
     for (unsigned i = 0; i < offer->n_transports; i++) {
+        const struct transport *t = ep->transports[i];
+
         left[i] = offer->transports[i];
-        if (!ep->transports[i]->remote)
+        if ((!rings && !t->remote) || (p->proved.proved && t->plain))
             left[i].address = NULL;
     }
     offer->transports = left;
@@ -49,6 +62,7 @@ static tenrec_status accept_brochure(struct pipe *p, const unsigned char *frame,
     unsigned char buf[FRAME_HEAD + ANSWER_MAX];
     char text[IDENTITY_MAX];
     struct wire_transport left[TRANSPORTS_MAX];
+    struct wire_channel shown[CHANNELS_MAX];
     struct wire_offer offer = ep->offer;
     struct wire_selection selection;
     struct wire_ids ids = { .has_descriptor = false };
@@ -61,16 +75,18 @@ static tenrec_status accept_brochure(struct pipe *p, const unsigned char *frame,
     tenrec_status st;
     int e;
 
-    if (!ep->owner->has_room(ep, CONNECTIONS_OF_RINGS))
-        leave_rings_out(&offer, left, ep);
+    leave_transports_out(&offer, left, p);
+    if (ep->proves && !p->proved.proved)
+        channels_leave_shared_out(&offer, shown);
     st = brochure_read(frame, len, &brochure, err);
     if (!st)
         st = identity_of_client(&brochure, &identity, err);
     if (!st)
         st = brochure_select(&brochure, &offer, &selection, err);
+    if (!st)
+        st = accept_identity(p, &identity, err);
     if (st)
         return st;
-    accept_identity(p, &identity);
     channel = channels_selected(ep->channels, &selection, &devices);
     pipe_use_channel(p, channel, devices);
     p->transport = ep->transports[selection.transport];
@@ -153,6 +169,7 @@ struct pipe *pipe_accept(struct endpoint *ep, struct conn *c, struct nop_bytes n
     p->remote = c->peer;
     p->transport = c->transport;
     p->pid = c->pid;
+    p->proved = c->proof.peer;
     transport_format(&p->remote, p->remote_text);
     /* The name is free text of a stranger: only for messages to people. */
     for (size_t i = 0; i < len; i++)

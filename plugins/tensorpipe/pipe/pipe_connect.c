@@ -11,6 +11,7 @@
 #include "pipe/pipe.h"
 #include "pipe/pipe_owner.h"
 #include "pipe/pipe_table.h"
+#include "proof/prover.h"
 #include "wire/hello.h"
 
 #include <errno.h>
@@ -42,17 +43,23 @@ static unsigned ports_alike(const struct endpoint *ep, const struct transport *t
     return alike;
 }
 
-/* All but what was tried in vain. */
-static struct wire_offer offer_of(const struct pipe *p, struct wire_transport left[TRANSPORTS_MAX])
+/* All but what was tried in vain; and those without room for a proof, if the member has to prove
+ * itself. */
+static struct wire_offer offer_of(const struct pipe *p, struct wire_transport left[TRANSPORTS_MAX],
+                                  struct wire_channel shown[CHANNELS_MAX])
 {
-    struct wire_offer offer = p->ep->offer;
+    const struct endpoint *ep = p->ep;
+    const bool proves = ep->proves && p->to->token;
+    struct wire_offer offer = ep->offer;
     uint32_t n = 0;
 
     for (unsigned i = 0; i < offer.n_transports; i++)
-        if (!(p->avoided & 1u << i))
+        if (!(p->avoided & 1u << i) && !(proves && ep->transports[i]->plain))
             left[n++] = offer.transports[i];
     offer.transports = left;
     offer.n_transports = n;
+    if (ep->proves && !proves)
+        channels_leave_shared_out(&offer, shown);
     return offer;
 }
 
@@ -200,7 +207,8 @@ static void connect_greet(struct pipe *p, struct conn *c)
     struct endpoint *ep = p->ep;
     unsigned char buf[FRAME_HEAD + HELLO_MAX(TENREC_NAME_MAX) + FRAME_HEAD + BROCHURE_MAX];
     struct wire_transport left[TRANSPORTS_MAX];
-    struct wire_offer offer = offer_of(p, left);
+    struct wire_channel shown[CHANNELS_MAX];
+    struct wire_offer offer = offer_of(p, left, shown);
     char identity[IDENTITY_MAX];
     size_t hello, brochure;
     int e;
@@ -247,7 +255,8 @@ static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, siz
 {
     struct endpoint *ep = p->ep;
     struct wire_transport left[TRANSPORTS_MAX];
-    const struct wire_offer offer = offer_of(p, left);
+    struct wire_channel shown[CHANNELS_MAX];
+    const struct wire_offer offer = offer_of(p, left, shown);
     struct wire_selection selection;
     struct identity identity;
     const struct transport *transport;
@@ -338,6 +347,52 @@ static void connect_introduce(struct pipe *p, struct conn *c)
         pipe_established(p);
 }
 
+static void connect_ended(struct pipe *p, struct conn *c)
+{
+    if (pipe_state(p) == PIPE_OPENING && p->transport != p->dialled)
+        lead_nowhere(p, ECONNRESET, "the peer closed a connection that it had taken");
+    else
+        pipe_greeting_ended(p, c, ECONNRESET);
+}
+
+static void connect_refused(struct conn *c, const tenrec_error *why)
+{
+    struct pipe *p = c->owner;
+
+    if (why->code == TENREC_ECONNECT)
+        connect_ended(p, c);
+    else
+        pipe_failf(p, why->code, 0, "%s", why->text);
+}
+
+/* Returns true if the hello may go out. Otherwise the proof has begun, whose end is reported as the
+ * connection was, or the pipe has failed. A member whose record has no token is of another
+ * library, which a proof would confuse. */
+static bool connect_is_proved(struct pipe *p, struct conn *c)
+{
+    struct endpoint *ep = p->ep;
+    tenrec_error err;
+
+    if (!ep->proves || c->proof.done)
+        return true;
+    if (!p->to->token || c->transport->plain) {
+        if (prover_admits(c))
+            return true;
+        pipe_failf(p, TENREC_EPERM, 0,
+                   "it cannot prove to be of the group, as its record has no token: security: { "
+                   "plain_peers: same_user } lets in such peers of this host");
+        return false;
+    }
+    c->pending = true;
+    if (pipe_state(p) == PIPE_CONNECTING)
+        reactor_arm(&ep->reactor, &p->timer,
+                    now_ns() + ep->options->handshake_timeout_ms * 1000000u);
+    if (prover_dial(c, p->to->id, pipe_state(p) == PIPE_CONNECTING ? 0 : p->ids[c->role],
+                    connect_refused, &err))
+        connect_refused(c, &err);
+    return false;
+}
+
 void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
 {
     if (c->pending) {
@@ -351,6 +406,8 @@ void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
             return;
         }
         c->pending = false;
+        if (!connect_is_proved(p, c))
+            return;
         if (pipe_state(p) == PIPE_CONNECTING)
             connect_greet(p, c);
         else
@@ -361,8 +418,5 @@ void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
     /* That of a connection that was dismissed means nothing. */
     if (!(events & CONN_END) || c->role == CONN_BOOTSTRAP)
         return;
-    if (pipe_state(p) == PIPE_OPENING && p->transport != p->dialled)
-        lead_nowhere(p, ECONNRESET, "the peer closed a connection that it had taken");
-    else
-        pipe_greeting_ended(p, c, ECONNRESET);
+    connect_ended(p, c);
 }

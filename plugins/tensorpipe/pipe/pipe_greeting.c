@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_greeting.c - what both sides of a handshake do. */
 #include "pipe/pipe.h"
+#include "proof/prover.h"
 
 #include <errno.h>
 
@@ -32,6 +33,13 @@ bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const 
             pipe_greeting_ended(p, c, e);
         if (n <= 0)
             return false;
+    }
+    if (frame == FRAME_TOO_BIG && p->outgoing && prover_begins(c)) {
+        tenrec_error err;
+
+        prover_explain(c, p->to->id, &err);
+        pipe_failf(p, err.code, 0, "%s", err.text);
+        return false;
     }
     if (frame == FRAME_NO_MEMORY)
         pipe_failf(p, TENREC_ENOMEM, 0, "no memory for the %s", what);

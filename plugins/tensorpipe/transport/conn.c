@@ -11,6 +11,8 @@ static void conn_free(struct reactor_task *t)
 {
     struct conn *c = (struct conn *)(void *)((char *)t - offsetof(struct conn, free_task));
 
+    if (c->proof.open)
+        c->ep->proof->close(c->ep->self, c->proof.open);
     c->stream->free(c);
     free(c->buf);
     free(c);

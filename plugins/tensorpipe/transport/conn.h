@@ -51,6 +51,32 @@ struct segment {
     unsigned char head[SEGMENT_HEAD];
 };
 
+/* The peer of a connection, as its proof has shown. */
+struct conn_peer {
+    bool proved;
+    tenrec_peer rank; /* TENREC_ANONYMOUS: no member */
+    uint64_t incarnation;
+};
+
+static inline bool conn_peer_equal(const struct conn_peer *a, const struct conn_peer *b)
+{
+    return a->proved == b->proved &&
+           (!a->proved || (a->rank == b->rank && a->incarnation == b->incarnation));
+}
+
+struct tenrec_proof;
+
+/* The proof with which a connection begins (proof/prover.h). Loop thread. */
+struct conn_proof {
+    struct tenrec_proof *open;                          /* under way; owns */
+    void (*on_events)(struct conn *c, uint32_t events); /* who gets the connection then, ... */
+    void (*refused)(struct conn *c, const tenrec_error *why); /* ... or ends it */
+    bool dialled;
+    bool done;      /* the peer has proved itself, or may do without */
+    uint64_t label; /* of a further connection: its registration id; else 0 */
+    struct conn_peer peer;
+};
+
 struct conn {
     struct reactor_source source;
     const struct stream *stream;
@@ -86,6 +112,7 @@ struct conn {
 
     struct reactor_timer timer; /* of the hello */
     struct handshake handshake; /* until its hello was read */
+    struct conn_proof proof;
     struct reactor_task free_task;
 };
 

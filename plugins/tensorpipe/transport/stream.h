@@ -57,6 +57,12 @@ struct stream {
      * now, because it did not read them. NULL: it gets them anyway. */
     uint64_t (*unread)(struct conn *c);
 
+    /* The peer has proved to belong to the group: begins what a stranger may not take part in, as
+     * memory that both share. Until then, if endpoint->proves, the stream's bytes go through the
+     * connection's descriptor. Events tell when it has ended, for the caller EPOLLOUT. Returns 0 or
+     * an errno. NULL: nothing to begin. */
+    int (*share)(struct conn *c);
+
     /* How a connection that was pending ended: 0 or an errno. */
     int (*connected)(struct conn *c);
     /* Ends both directions, so that both sides' threads hear of it; on the loop

@@ -26,7 +26,7 @@ size_t hello_write_requested(void *buf, size_t cap, uint64_t id)
 
 tenrec_status hello_read(const void *frame, size_t len, struct hello *ret, tenrec_error *err)
 {
-    struct hello hello = { .kind = HELLO_EMPTY };
+    struct hello hello = { .kind = HELLO_EMPTY, .id = 0 };
     struct nop_reader r;
 
     nop_reader_init(&r, "hello", frame, len, err);

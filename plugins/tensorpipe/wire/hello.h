@@ -14,7 +14,7 @@ enum hello_kind {
 struct hello {
     enum hello_kind kind;
     struct nop_bytes name; /* a view of the frame, unverified, may be empty */
-    uint64_t id;
+    uint64_t id; /* 0 but for HELLO_REQUESTED */
 };
 
 #define HELLO_MAX(name_len) ((size_t)(name_len) + 16) /* bytes that a hello takes at most */

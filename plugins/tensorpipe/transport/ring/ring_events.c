@@ -73,6 +73,8 @@ uint32_t ring_events(struct conn *c, uint32_t fetched)
     struct ring_medium *m = c->medium;
     uint32_t room;
 
+    if (m->bare)
+        return m->error ? EPOLLERR : fetched;
     if (m->caller && m->state != RING_OPEN)
         return ring_opening_caller(m, fetched);
     if (m->state == RING_CALLED && !m->error)

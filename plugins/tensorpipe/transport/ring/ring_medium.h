@@ -23,6 +23,7 @@ struct ring_medium {
     enum ring_state state; /* of the loop thread; RING_OPEN before any other thread comes */
     int error;             /* why it never opened */
     bool caller, watched;
+    bool bare; /* the socket carries the proof, before the rings are set up */
     struct reactor_look look;
     struct reactor_task recheck;
     atomic_int hears; /* enum conn_hears */
@@ -53,6 +54,8 @@ void ring_opening_listener(struct ring_medium *m);
 
 /* Begins to watch the socket, or leaves that to stream_ring_reached. Returns 0 or an errno. */
 int ring_opening_watch(struct ring_medium *m);
+/* For struct stream. */
+int ring_opening_share(struct conn *c);
 
 /* ring_events.c: events for the loop thread. They are edges, as with sockets: `seen` is how far
  * the peer had written at the last read or the last report. The loop asks to be woken again only

@@ -113,6 +113,22 @@ uint32_t ring_opening_caller(struct ring_medium *m, uint32_t fetched)
     }
 }
 
+/* Of the socket, until the rings are open. */
+static uint32_t opening_events(const struct ring_medium *m)
+{
+    if (m->bare)
+        return RING_EVENTS | EPOLLOUT;
+    return m->caller ? EPOLLOUT | EPOLLRDHUP | EPOLLET : RING_EVENTS;
+}
+
+int ring_opening_share(struct conn *c)
+{
+    struct ring_medium *m = c->medium;
+
+    m->bare = false;
+    return reactor_rewatch(&c->ep->reactor, &c->source, opening_events(m));
+}
+
 int ring_opening_watch(struct ring_medium *m)
 {
     struct conn *c = m->conn;
@@ -120,8 +136,7 @@ int ring_opening_watch(struct ring_medium *m)
     m->watched = true;
     if (m->caller && m->state != RING_REACHED)
         return 0; /* stream_ring_reached does */
-    return reactor_watch(&c->ep->reactor, &c->source,
-                         m->caller ? EPOLLOUT | EPOLLRDHUP | EPOLLET : RING_EVENTS);
+    return reactor_watch(&c->ep->reactor, &c->source, opening_events(m));
 }
 
 void stream_ring_reached(struct conn *c, int e)
@@ -134,7 +149,7 @@ void stream_ring_reached(struct conn *c, int e)
     if (!m->watched)
         return;
     if (!e)
-        e = m->error = reactor_watch(&c->ep->reactor, &c->source, EPOLLOUT | EPOLLRDHUP | EPOLLET);
+        e = m->error = reactor_watch(&c->ep->reactor, &c->source, opening_events(m));
     if (e)
         c->on_events(c, EPOLLERR);
 }

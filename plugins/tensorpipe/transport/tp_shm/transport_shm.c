@@ -100,6 +100,7 @@ static int shm_connect(struct endpoint *ep, const union transport_address *to, s
 const struct transport transport_shm = {
     .name = "shm",
     .option = "shm",
+    .plain = true,
     .max_frame = SHM_FRAME_MAX,
     .max_object = SHM_INBOX_SIZE,
     .advice = "this peer sends no wake-ups, so this worker polls every 0.05 to 1 ms while the peer "

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backend/chain_members.h"
+
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+void chain_members_init(struct chain_members *m, bool dynamic)
+{
+    *m = (struct chain_members){ .dynamic = dynamic };
+    pthread_mutex_init(&m->lock, NULL);
+}
+
+void chain_members_finish(struct chain_members *m)
+{
+    pthread_mutex_destroy(&m->lock);
+    free(m->v);
+}
+
+/* Lock held. */
+static bool members_reserve(struct chain_members *m, size_t n)
+{
+    struct chain_member *bigger;
+    size_t room = n < 2 * m->room ? 2 * m->room : n;
+
+    if (n <= m->room)
+        return true;
+    bigger = memory_resize(m->v, room, sizeof *bigger);
+    if (!bigger)
+        return false;
+    memset(bigger + m->room, 0, (room - m->room) * sizeof *bigger);
+    m->v = bigger;
+    m->room = room;
+    return true;
+}
+
+tenrec_status chain_members_add(struct chain_members *m, const struct tenrec_member *member,
+                                tenrec_error *err)
+{
+    bool added;
+
+    if (member->id < 0)
+        return tenrec_fail(err, TENREC_EINVAL, "member id %d: expected 0 or more", (int)member->id);
+    pthread_mutex_lock(&m->lock);
+    added = members_reserve(m, (size_t)member->id + 1);
+    if (added)
+        m->v[member->id] =
+            (struct chain_member){ true, member->incarnation, member->name, member->address };
+    pthread_mutex_unlock(&m->lock);
+    return added ? TENREC_OK : memory_fail(err);
+}
+
+tenrec_status chain_members_add_all(struct chain_members *m, const struct tenrec_member *member,
+                                    uint32_t n, tenrec_error *err)
+{
+    const char *at = (const char *)member;
+    tenrec_status st = TENREC_OK;
+
+    for (uint32_t i = 0; i < n && st == TENREC_OK; i++, at += member->size)
+        st = chain_members_add(m, (const struct tenrec_member *)(const void *)at, err);
+    return st;
+}
+
+void chain_members_remove(struct chain_members *m, tenrec_peer id)
+{
+    pthread_mutex_lock(&m->lock);
+    if (id >= 0 && (size_t)id < m->room)
+        m->v[id].here = false;
+    pthread_mutex_unlock(&m->lock);
+}
+
+bool chain_members_find(struct chain_members *m, tenrec_peer id, struct chain_member *ret)
+{
+    bool found;
+
+    pthread_mutex_lock(&m->lock);
+    found = id >= 0 && (size_t)id < m->room && m->v[id].here;
+    if (found)
+        *ret = m->v[id];
+    pthread_mutex_unlock(&m->lock);
+    return found;
+}
+
+tenrec_status chain_members_check(struct chain_members *m, tenrec_peer id, uint64_t incarnation,
+                                  tenrec_error *err)
+{
+    struct chain_member known;
+
+    if (id == TENREC_ANONYMOUS || m->dynamic)
+        return TENREC_OK;
+    if (!chain_members_find(m, id, &known))
+        return tenrec_fail(err, TENREC_EPERM, "this group has no member %d", (int)id);
+    if (known.incarnation && known.incarnation != incarnation)
+        return tenrec_fail(err, TENREC_EPERM, "another life of member %d of this group", (int)id);
+    return TENREC_OK;
+}

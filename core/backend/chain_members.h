@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* chain_members.h - the members that a chain was told of, for the proof service. */
+#ifndef TENREC_BACKEND_CHAIN_MEMBERS_H
+#define TENREC_BACKEND_CHAIN_MEMBERS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <tenrec/agent.h>
+
+/* From any thread, once init. */
+struct chain_members {
+    pthread_mutex_t lock; /* guards the rest */
+    struct chain_member {
+        bool here;
+        uint64_t incarnation;       /* 0: unknown */
+        const char *name, *address; /* borrowed until the chain's shutdown */
+    } * v;                          /* by id */
+    size_t room;
+    bool dynamic; /* members may come that are not known yet; changes never */
+};
+
+void chain_members_init(struct chain_members *m, bool dynamic);
+void chain_members_finish(struct chain_members *m);
+
+/* Replaces the member that had the id. errors: ENOMEM, EINVAL (a negative id) */
+tenrec_status chain_members_add(struct chain_members *m, const struct tenrec_member *member,
+                                tenrec_error *err);
+/* The same for `n` of them. */
+tenrec_status chain_members_add_all(struct chain_members *m, const struct tenrec_member *member,
+                                    uint32_t n, tenrec_error *err);
+void chain_members_remove(struct chain_members *m, tenrec_peer id);
+
+/* Returns false if no member has the id. */
+bool chain_members_find(struct chain_members *m, tenrec_peer id, struct chain_member *ret);
+
+/* Returns OK for a member in its present life, for TENREC_ANONYMOUS, and in a dynamic group for a
+ * life that this worker has not heard of yet. errors: EPERM */
+tenrec_status chain_members_check(struct chain_members *m, tenrec_peer id, uint64_t incarnation,
+                                  tenrec_error *err);
+
+#endif

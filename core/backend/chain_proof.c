@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* chain_proof.c - fills in who proves what to whom; the exchange is security/proof.h's. */
+#include "backend/chain_proof.h"
+
+#include "backend/chain_layer.h"
+#include "backend/plain_socket.h"
+#include "backend/registry.h"
+#include "base/memory.h"
+#include "security/proof.h"
+#include "security/security.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct tenrec_proof {
+    struct proof *proof;
+    bool listens;
+    bool begun;   /* the other side has said something */
+    bool refused; /* it is no member: what waits in `proof` is not sent */
+};
+
+void chain_proof_init(struct chain_proof *p, const struct chain_identity *id)
+{
+    *p = (struct chain_proof){
+        .security = id->security ? security_share(id->security) : NULL,
+        .me = id->me,
+        .incarnation = id->incarnation,
+        .name = id->name,
+        .address = "",
+    };
+    chain_members_init(&p->members, id->world == 0);
+}
+
+void chain_proof_finish(struct chain_proof *p)
+{
+    chain_members_finish(&p->members);
+    security_drop(p->security);
+}
+
+/* ---- a chain that proves nothing ---------------------------------------------- */
+
+bool chain_proof_is_local(const char *address)
+{
+    const char *at = strstr(address, "://");
+
+    if (strncmp(address, "unix:", 5) == 0 || !*address)
+        return true;
+    at = at ? at + 3 : address;
+    at += *at == '[';
+    return *at == '/' || *at == '@' || strncmp(at, "127.", 4) == 0 || strncmp(at, "::1]", 4) == 0 ||
+           strcmp(at, "::1") == 0 ||
+           (strncmp(at, "localhost", 9) == 0 && (at[9] == ':' || at[9] == '\0'));
+}
+
+static enum security_mode chain_proof_mode(const struct chain_proof *p)
+{
+    return p->security ? p->security->mode : SECURITY_NONE;
+}
+
+tenrec_status chain_proof_check(const struct chain_proof *p, const struct tenrec_plugin *innermost,
+                                tenrec_error *err)
+{
+    const enum security_mode mode = chain_proof_mode(p);
+
+    if (mode == SECURITY_NONE || chain_proof_is_local(p->address) ||
+        (innermost->flags & (TENREC_PLUGIN_PROVES | TENREC_PLUGIN_LOOPBACK_ONLY)))
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_ECONFIG,
+                       "plugin '%s' does not check that its peers belong to the group, and listens "
+                       "at \"%s\", beyond loopback, while security is in mode %s (%s): let it "
+                       "listen on loopback, use a backend that proves, or set security: { mode: "
+                       "none }",
+                       innermost->name, p->address, security_mode_name(mode),
+                       p->security->mode_source);
+}
+
+/* ---- the service ---------------------------------------------------------------- */
+
+static struct chain_proof *proof_of(const struct tenrec_agent *self)
+{
+    return &((const struct link *)self)->chain->proof;
+}
+
+static enum tenrec_security_mode service_mode(const struct tenrec_agent *self)
+{
+    return (enum tenrec_security_mode)chain_proof_mode(proof_of(self));
+}
+
+static bool service_peer_is_ours(const struct tenrec_agent *self, int fd)
+{
+    tenrec_error why;
+
+    (void)self;
+    return plain_socket_check(PLAIN_SAME_USER, fd, &why) == TENREC_OK;
+}
+
+static bool service_admits_plain(const struct tenrec_agent *self, int fd)
+{
+    const struct security *s = proof_of(self)->security;
+    tenrec_error why;
+
+    if (!s || s->mode == SECURITY_NONE)
+        return true;
+    return fd < 0 ? s->plain_peers != PLAIN_NONE
+                  : plain_socket_check(s->plain_peers, fd, &why) == TENREC_OK;
+}
+
+static tenrec_status proof_begin(const struct tenrec_agent *self, struct proof_terms *terms,
+                                 struct tenrec_proof **ret, tenrec_error *err)
+{
+    const struct chain_proof *c = proof_of(self);
+    struct tenrec_proof *p = memory_new(1, sizeof *p);
+    tenrec_status st;
+
+    if (!p)
+        return memory_fail(err);
+    /* Both ends have the same plugin: a proof made for another serves no connection of this. */
+    terms->purpose = backend_plugin(((const struct link *)self)->backend)->name;
+    terms->secret = c->security ? c->security->secret : NULL;
+    terms->me = (struct proof_party){ c->me, c->incarnation, c->name, c->address };
+    p->listens = terms->side == PROOF_LISTENER;
+    st = proof_open(terms, &p->proof, err);
+    if (st == TENREC_OK)
+        *ret = p;
+    else
+        free(p);
+    return st;
+}
+
+static tenrec_status service_dial(const struct tenrec_agent *self, tenrec_peer to,
+                                  const void *label, size_t label_len, struct tenrec_proof **ret,
+                                  tenrec_error *err)
+{
+    struct proof_terms terms = { .side = PROOF_DIALLER, .label = label, .label_len = label_len };
+    struct chain_member member;
+
+    if (!chain_members_find(&proof_of(self)->members, to, &member))
+        return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "no member %d", (int)to);
+    terms.peer = (struct proof_party){ to, member.incarnation, member.name, member.address };
+    return proof_begin(self, &terms, ret, err);
+}
+
+static tenrec_status service_listen(const struct tenrec_agent *self, struct tenrec_proof **ret,
+                                    tenrec_error *err)
+{
+    struct proof_terms terms = { .side = PROOF_LISTENER };
+
+    return proof_begin(self, &terms, ret, err);
+}
+
+static tenrec_status service_take(const struct tenrec_agent *self, struct tenrec_proof *p,
+                                  const void *in, size_t n, size_t *ret_used, tenrec_error *err)
+{
+    const bool plain =
+        p->listens && !p->begun && n >= TENREC_PROOF_MAGIC_LEN && !tenrec_proof_begins(in);
+    tenrec_status st;
+
+    *ret_used = 0;
+    if (plain) {
+        proof_demand(p->proof);
+        return tenrec_fail(err, TENREC_EPERM,
+                           "the other side gave no proof of the group secret, and security: { "
+                           "plain_peers: ... } does not let it in without");
+    }
+    p->begun = true;
+    st = proof_take(p->proof, in, n, ret_used, err);
+    if (st != TENREC_OK || !p->listens || !proof_is_complete(p->proof))
+        return st;
+    st = chain_members_check(&proof_of(self)->members, proof_peer(p->proof)->rank,
+                             proof_peer(p->proof)->incarnation, err);
+    p->refused = st != TENREC_OK;
+    return st;
+}
+
+static const void *service_output(const struct tenrec_agent *self, struct tenrec_proof *p,
+                                  size_t *ret_len)
+{
+    (void)self;
+    *ret_len = 0;
+    return p->refused ? NULL : proof_output(p->proof, ret_len);
+}
+
+static bool service_proved(const struct tenrec_agent *self, const struct tenrec_proof *p,
+                           struct tenrec_proved *ret)
+{
+    struct tenrec_proved all = { .size = ret->size };
+    const struct proof_party *peer;
+
+    (void)self;
+    if (p->refused || !proof_is_complete(p->proof))
+        return false;
+    peer = proof_peer(p->proof);
+    all.id = peer->rank;
+    all.incarnation = peer->incarnation;
+    all.name = peer->name;
+    all.label = proof_label(p->proof, &all.label_len);
+    memcpy(ret, &all, ret->size < sizeof all ? ret->size : sizeof all);
+    return true;
+}
+
+static void service_close(const struct tenrec_agent *self, struct tenrec_proof *p)
+{
+    (void)self;
+    if (!p)
+        return;
+    proof_close(p->proof);
+    free(p);
+}
+
+const struct tenrec_proof_service chain_proof_service = {
+    .extension = { TENREC_EXTENSION_PROOF, sizeof chain_proof_service, NULL },
+    .mode = service_mode,
+    .admits_plain = service_admits_plain,
+    .peer_is_ours = service_peer_is_ours,
+    .dial = service_dial,
+    .listen = service_listen,
+    .take = service_take,
+    .output = service_output,
+    .proved = service_proved,
+    .close = service_close,
+};

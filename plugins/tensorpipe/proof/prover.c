@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* prover.c - reads and writes the records of a proof on a connection.
+ *
+ * The dialler sends nothing after its answer until the listener has accepted: so no byte of what
+ * follows is read before it is known whose it is, and descriptors that follow over a Unix socket
+ * are not lost in this buffer. */
+#include "proof/prover.h"
+#include "wire/little_endian.h"
+
+#include <errno.h>
+
+static const struct tenrec_proof_service *prover_service(const struct conn *c)
+{
+    return c->ep->proof;
+}
+
+/* The connection's events are the owner's again. */
+static void prover_end(struct conn *c)
+{
+    prover_service(c)->close(c->ep->self, c->proof.open);
+    c->proof.open = NULL;
+    c->on_events = c->proof.on_events;
+}
+
+static void prover_refuse(struct conn *c, const tenrec_error *why)
+{
+    prover_end(c);
+    if (!c->proof.dialled && why->code != TENREC_ECONNECT)
+        counter_add(&c->ep->count.proofs_refused, 1);
+    c->proof.refused(c, why);
+}
+
+TENREC_PRINTF(4, 5)
+static void prover_fail(struct conn *c, tenrec_status code, int e, const char *fmt, ...)
+{
+    tenrec_error why;
+    va_list ap;
+
+    va_start(ap, fmt);
+    tenrec_vfail(&why, code, fmt, ap);
+    va_end(ap);
+    why.os_errno = e;
+    prover_refuse(c, &why);
+}
+
+/* Returns 0 or an errno. A new connection without room for one record is not that of an honest
+ * peer. */
+static int prover_send(struct conn *c)
+{
+    size_t len;
+    const void *out = prover_service(c)->output(c->ep->self, c->proof.open, &len);
+
+    return len ? conn_send_small(c, out, len) : 0;
+}
+
+static void prover_hand_on(struct conn *c, uint32_t end)
+{
+    const uint32_t events = (c->proof.dialled ? EPOLLOUT : EPOLLIN) | end;
+    int e = 0;
+
+    if (c->stream->share && conn_buffered(c)) {
+        prover_fail(c, TENREC_EPROTOCOL, 0, "sent bytes behind its proof");
+        return;
+    }
+    if (c->stream->share)
+        e = c->stream->share(c);
+    if (e) {
+        prover_fail(c, TENREC_ECONNECT, e, "cannot set up the connection");
+        return;
+    }
+    prover_end(c);
+    c->proof.done = true;
+    if (!c->stream->share)
+        c->on_events(c, events);
+}
+
+/* Returns false if the label is none of ours. */
+static bool prover_learn(struct conn *c, const struct tenrec_proved *peer)
+{
+    if (peer->label_len != 0 && peer->label_len != sizeof(uint64_t))
+        return false;
+    if (!c->proof.dialled && peer->label_len)
+        c->proof.label = get_le64(peer->label);
+    c->proof.peer = (struct conn_peer){ true, peer->id, peer->incarnation };
+    /* Of the handshakes that are under way those of strangers go first. */
+    c->handshake.local = true;
+    if (!c->proof.dialled)
+        counter_add(&c->ep->count.proofs, 1);
+    return true;
+}
+
+/* Returns true while more must be read. */
+static bool prover_take(struct conn *c, uint32_t events)
+{
+    const struct tenrec_proof_service *s = prover_service(c);
+    struct tenrec_agent *self = c->ep->self;
+    struct tenrec_proved peer = { .size = sizeof peer };
+    size_t used = 0;
+    tenrec_error err;
+    int e;
+
+    if (s->take(self, c->proof.open, c->buf + c->pos, conn_buffered(c), &used, &err)) {
+        prover_send(c); /* the reason */
+        prover_refuse(c, &err);
+        return false;
+    }
+    c->pos += used;
+    e = prover_send(c);
+    if (e)
+        prover_fail(c, TENREC_ECONNECT, e, "cannot send the proof of the group secret");
+    else if (!s->proved(self, c->proof.open, &peer))
+        return true;
+    else if (prover_learn(c, &peer))
+        prover_hand_on(c, events & CONN_END);
+    else
+        prover_fail(c, TENREC_EPROTOCOL, 0, "the label of its proof is no registration id");
+    return false;
+}
+
+static bool prover_admits_plain(const struct conn *c)
+{
+    return prover_service(c)->admits_plain(c->ep->self, c->source.fd);
+}
+
+/* The first bytes of a connection that came in. Returns false if nothing more is to be read. */
+static bool prover_meet(struct conn *c, uint32_t events)
+{
+    tenrec_error err;
+
+    /* A ring's memory comes with these bytes: it is for members only. */
+    if (!prover_begins(c) && !c->stream->share && prover_admits_plain(c)) {
+        prover_hand_on(c, events & CONN_END);
+        return false;
+    }
+    if (!prover_service(c)->listen(c->ep->self, &c->proof.open, &err))
+        return true;
+    prover_refuse(c, &err);
+    return false;
+}
+
+static void prover_ready(struct conn *c, uint32_t events)
+{
+    bool is_short;
+    ssize_t n;
+    int e;
+
+    do {
+        if (!c->proof.open && conn_buffered(c) >= TENREC_PROOF_MAGIC_LEN && !prover_meet(c, events))
+            return;
+        if (c->proof.open && conn_buffered(c) && !prover_take(c, events))
+            return;
+        n = conn_read(c, NULL, 0, false, &is_short, &e);
+    } while (n > 0);
+    if (n < 0)
+        prover_fail(c, TENREC_ECONNECT, e ? e : ECONNRESET,
+                    "closed the connection before it proved to belong to the group");
+}
+
+static void prover_begin(struct conn *c, prover_refused_fn *refused)
+{
+    c->proof.on_events = c->on_events;
+    c->proof.refused = refused;
+    c->on_events = prover_ready;
+}
+
+void prover_listen(struct conn *c, prover_refused_fn *refused)
+{
+    prover_begin(c, refused);
+}
+
+tenrec_status prover_dial(struct conn *c, tenrec_peer member, uint64_t label,
+                          prover_refused_fn *refused, tenrec_error *err)
+{
+    unsigned char id[sizeof label];
+    tenrec_status st;
+    int e;
+
+    put_le64(id, label);
+    st = prover_service(c)->dial(c->ep->self, member, id, label ? sizeof id : 0, &c->proof.open,
+                                 err);
+    if (st)
+        return st;
+    c->proof.dialled = true;
+    prover_begin(c, refused);
+    e = prover_send(c);
+    if (!e)
+        return TENREC_OK;
+    prover_end(c);
+    return tenrec_fail_errno(err, TENREC_ECONNECT, e, "cannot send the proof of the group secret");
+}
+
+bool prover_admits(const struct conn *c)
+{
+    return !c->ep->proves || prover_admits_plain(c);
+}
+
+bool prover_admits_any(const struct endpoint *ep)
+{
+    return !ep->proves || ep->proof->admits_plain(ep->self, -1);
+}
+
+void prover_explain(struct conn *c, tenrec_peer dialled, tenrec_error *err)
+{
+    const struct tenrec_proof_service *s = prover_service(c);
+    struct tenrec_agent *self = c->ep->self;
+    struct tenrec_proof *p = NULL;
+    tenrec_error why;
+    size_t used, len = 0;
+    const void *out;
+
+    tenrec_fail(err, TENREC_EPERM,
+                "it asks for a proof of a group secret, of which this worker "
+                "knows nothing");
+    if (!s || (dialled == TENREC_ANONYMOUS ? s->listen(self, &p, &why)
+                                           : s->dial(self, dialled, NULL, 0, &p, &why)))
+        return;
+    if (s->take(self, p, c->buf + c->pos, conn_buffered(c), &used, &why)) {
+        *err = why;
+        out = dialled == TENREC_ANONYMOUS ? s->output(self, p, &len) : NULL;
+        if (len)
+            conn_send_small(c, out, len);
+    }
+    s->close(self, p);
+}
