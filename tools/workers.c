@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "spawn.h"
+#include "store_server/store_tcp_server.h"
 #include "workers_run.h"
 
 #include <errno.h>
@@ -196,7 +197,8 @@ static tenrec_status open_store(struct run *r, struct tenrec_store_server **ret,
 
     if (plan->elastic.join)
         return TENREC_OK;
-    st = tenrec_store_server_new(place->host, plan->serve_port, ret, &place->port, err);
+    st = store_server_open(NULL, place->host, plan->serve_port, r->secret.security, ret,
+                           &place->port, err);
     if (st != TENREC_OK)
         tenrec_error_prefix(err, "cannot serve the store of the group");
     else if (plan->verbose)

@@ -58,6 +58,8 @@ static tenrec_status worker_config_load(struct worker_config *s, const struct te
         st = security_open(config, &s->security, err);
     if (st == TENREC_OK)
         st = stores_load(config, plugin_scheme(s->settings, scheme), &s->stores, err);
+    if (st == TENREC_OK)
+        st = security_open(config, &s->security, err);
     return st == TENREC_OK ? chain_config_open(config, &s->stack, err) : st;
 }
 

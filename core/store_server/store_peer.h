@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store_peer.h - one accepted connection of a TCP store's server: bytes of its socket to its gate,
+ * then to its session, and answers back. On the loop's thread. */
+#ifndef TENREC_STORE_SERVER_STORE_PEER_H
+#define TENREC_STORE_SERVER_STORE_PEER_H
+
+#include "store_server/store_peers.h"
+
+struct store_gate;
+
+/* Lives until uv has closed its handle. */
+struct store_peer {
+    uv_tcp_t tcp;
+    struct store_peers *peers;
+    struct store_gate *gate;       /* NULL when it has opened, or the server has none */
+    struct store_session *session; /* NULL before */
+    struct store_peer *prev, *next;
+    bool paused; /* not read from while its answers pile up */
+};
+
+/* Begins to read from an accepted connection, and lists it. Returns false without memory. */
+bool store_peer_begin(struct store_peer *peer);
+/* Closes a connection that is not listed. */
+void store_peer_refuse(struct store_peer *peer);
+/* Closes at once, without sending. Not from inside the session, which may be the running one. */
+void store_peer_drop(struct store_peer *peer);
+/* Logs why a connection is closed. */
+void store_peer_log(const struct store_peer *peer, const char *why);
+
+#endif
