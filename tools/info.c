@@ -261,7 +261,7 @@ static tenrec_status add_security(const struct tenrec_config *config, json_t *li
 
     if (st != TENREC_OK)
         return st;
-    on_value(list, "security.mode", security_mode_name(security->mode), security->mode_source);
+    on_value(list, "security", security_mode_name(security->mode), security->mode_source);
     security_drop(security);
     return TENREC_OK;
 }

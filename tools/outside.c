@@ -21,8 +21,13 @@ static tenrec_status outside_ask(const struct outside *o, const struct tenrec_co
     struct security *security = NULL;
     struct secret *secret = NULL;
     tenrec_status st = security_open(config, &security, err);
-    const bool needed = st == TENREC_OK && security->mode == SECURITY_NONE && !security->written;
+    const bool open = st == TENREC_OK && security->mode == SECURITY_NONE;
+    const bool needed = open && !security->written;
 
+    if (open && o->secret_file)
+        st = tenrec_fail(err, TENREC_ECONFIG,
+                         "--secret-file is given, but the configuration says mode 'none' (%s)",
+                         security->mode_source);
     security_drop(security);
     if (!needed)
         return st;
