@@ -35,7 +35,13 @@ tenrec_status secret_place_ask(const char *url, uint32_t ms, struct secret **ret
         return TENREC_OK;
     secret_giver_derive(at.host, at.port, name);
     st = secret_ask(name, ms, ret, err);
-    return st == TENREC_ECONNECT ? TENREC_OK : st;
+    if (st == TENREC_OK || st == TENREC_ECONNECT)
+        return TENREC_OK;
+    tenrec_error_prefix(err,
+                        "no secret of the launcher that serves the store at '%s', port %u, and no "
+                        "--secret-file",
+                        at.host, (unsigned)at.port);
+    return st;
 }
 
 tenrec_status secret_place_announce(const struct secret *s, tenrec_error *err)

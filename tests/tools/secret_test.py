@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import socket
 import sys
 import tempfile
 
@@ -211,6 +212,42 @@ def secret_is_that_of_the_launcher_whose_store_is_joined():
             true(well(got)[0].endswith(KEY), f"{got.stdout} does not end with {KEY}")
         p.send_signal(signal.SIGTERM)
         p.communicate(timeout=60)
+
+
+@contextlib.contextmanager
+def squatter(user=None):
+    """A process that has the name of the socket before the launcher of a store, and the port of that store."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    code = ("import os, socket\n"
+            f"os.setuid({os.geteuid() if user is None else user})\n"
+            "with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:\n"
+            f"    s.bind('\\0tenrec/{os.geteuid()}/{port}/127.0.0.1')\n"
+            "    s.listen()\n"
+            "    print(flush=True)\n"
+            "    s.accept()[0].recv(1)")
+    p = start(sys.executable, "-c", code)
+    try:
+        equal(p.stdout.readline(), "\n")
+        yield port
+    finally:
+        p.kill()
+        p.communicate(timeout=60)
+
+
+def secret_reaches_the_workers_when_another_process_has_the_name():
+    with squatter() as port:
+        equal(well(launched("print(by_socket() == by_fd())", "--serve", f"127.0.0.1:{port}")), ["True"])
+
+
+def secret_is_not_taken_from_a_process_of_another_user():
+    if os.geteuid() != 0:
+        raise Skipped("only root can start a process of another user")
+    with squatter(user=65534) as port:
+        got = run(TENREC, "run", "--elastic", "1:1", "--join", f"tcp://127.0.0.1:{port}", "true")
+        equal((got.returncode, got.stdout), (1, ""))
+        contains(one_line(got.stderr), "another user")
 
 
 def secret_options_that_disagree_are_refused():
