@@ -5,6 +5,7 @@
 #include "backend/stores.h"
 #include "base/memory.h"
 #include "runtime/log.h"
+#include "security/security.h"
 #include "store/bytes.h"
 #include "yaml/secret.h"
 
@@ -330,6 +331,7 @@ tenrec_status plugin_store_open_configured(void *arg, const char *url, uint64_t 
 tenrec_status tenrec_store_open(const char *url, int64_t ms, struct tenrec_store **ret,
                                 tenrec_error *err)
 {
+    struct security *security = NULL;
     uint64_t deadline_ns = 0;
     tenrec_status st;
 
@@ -337,5 +339,11 @@ tenrec_status tenrec_store_open(const char *url, int64_t ms, struct tenrec_store
         return tenrec_fail(err, TENREC_EINVAL, "tenrec_store_open needs a url and a result");
     if ((st = store_deadline(ms, &deadline_ns, err)) != TENREC_OK)
         return st;
-    return store_open_url(url, plugin_store_open_configured, NULL, deadline_ns, ret, err);
+    if (strncmp(url, "tcp://", 6) == 0) /* the only kind that proves a secret */
+        st = security_open_default(&security, err);
+    if (st == TENREC_OK)
+        st = store_open_url(url, security, plugin_store_open_configured, NULL, deadline_ns, ret,
+                            err);
+    security_drop(security);
+    return st;
 }

@@ -29,8 +29,8 @@ static uint64_t at_once(uint64_t deadline_ns)
 }
 
 tenrec_status membership_find(const struct config_settings *s, struct stores *stores,
-                              struct loop *loop, uint64_t deadline_ns, struct membership **ret,
-                              tenrec_error *err)
+                              struct security *security, struct loop *loop, uint64_t deadline_ns,
+                              struct membership **ret, tenrec_error *err)
 {
     const struct rendezvous_options o = { .init_method = s->init_method,
                                           .group = s->group,
@@ -40,7 +40,8 @@ tenrec_status membership_find(const struct config_settings *s, struct stores *st
                                           .open_arg = stores,
                                           .name = s->name,
                                           .lease_ms = s->group_lease_ms,
-                                          .loop = loop };
+                                          .loop = loop,
+                                          .security = security };
     struct membership *m = memory_new(1, sizeof *m);
     tenrec_status st;
 
@@ -167,13 +168,14 @@ tenrec_status membership_join(struct membership *m, const char *address,
 }
 
 tenrec_status membership_visit(const struct config_settings *s, struct stores *stores,
-                               const char *store, uint64_t deadline_ns, struct membership **ret,
-                               tenrec_error *err)
+                               struct security *security, const char *store, uint64_t deadline_ns,
+                               struct membership **ret, tenrec_error *err)
 {
     const struct rendezvous_options o = { .init_method = store ? store : s->init_method,
                                           .open_other = plugin_store_open,
                                           .open_arg = stores,
-                                          .group = s->group };
+                                          .group = s->group,
+                                          .security = security };
     struct membership *m = memory_new(1, sizeof *m);
     tenrec_status st;
 

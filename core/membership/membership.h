@@ -17,6 +17,7 @@ struct loop;
 struct members;
 struct membership_list;
 struct rendezvous;
+struct security;
 struct stores;
 struct store_value;
 struct tenrec_process_group;
@@ -33,10 +34,11 @@ struct membership {
 };
 
 /* Resolves our rank and the size of the group, and opens the store; the rank that must serves it.
- * `stores`: for URLs of plugins; borrowed during the call. */
+ * `stores`: for URLs of plugins; borrowed during the call. `security`: of the store; shared
+ * (counted); NULL: none. */
 tenrec_status membership_find(const struct config_settings *s, struct stores *stores,
-                              struct loop *loop, uint64_t deadline_ns, struct membership **ret,
-                              tenrec_error *err);
+                              struct security *security, struct loop *loop, uint64_t deadline_ns,
+                              struct membership **ret, tenrec_error *err);
 
 /* Publishes our address and `extra` (may be NULL). In a static group waits for all members. */
 tenrec_status membership_join(struct membership *m, const char *address,
@@ -47,8 +49,8 @@ tenrec_status membership_join(struct membership *m, const char *address,
  * and of the functions below a visitor may use membership_drop and the getters. `store`: its URL;
  * NULL for that of init_method. */
 tenrec_status membership_visit(const struct config_settings *s, struct stores *stores,
-                               const char *store, uint64_t deadline_ns, struct membership **ret,
-                               tenrec_error *err);
+                               struct security *security, const char *store, uint64_t deadline_ns,
+                               struct membership **ret, tenrec_error *err);
 
 /* For a static group, after membership_join: the waits below, and that of membership_drop, fail
  * with EPEER_LOST, which names the member, when they wait for a lost member. */

@@ -14,6 +14,8 @@
 #include "runtime/loop.h"
 #include "store/store.h"
 
+struct security;
+
 struct rendezvous_options {
     const char *init_method; /* env://, tcp://host:port, file://path, memory://name, or a scheme of
                                 open_other; all but the first may carry ?rank=R&world_size=W */
@@ -26,6 +28,8 @@ struct rendezvous_options {
     uint64_t lease_ms;         /* of a dynamic group's lock */
     struct loop *loop;         /* for a store that rank 0 serves; borrowed until the
                                   close; NULL: a loop of its own */
+    struct security *security; /* of a TCP store's clients, and of the server of rank 0; shared
+                                  (counted); NULL: none */
 };
 
 struct rendezvous {
@@ -42,7 +46,7 @@ struct rendezvous {
 };
 
 /* errors: EINVAL (names the setting), EGROUP (rank is taken), ECONNECT, EOS (cannot serve),
- * ETIMEDOUT and the store's; prefixed with the init_method */
+ * ETIMEDOUT, EPERM and the store's; prefixed with the init_method */
 tenrec_status rendezvous_open(const struct rendezvous_options *o, uint64_t deadline_ns,
                               struct rendezvous **ret, tenrec_error *err);
 

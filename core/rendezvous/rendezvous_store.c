@@ -26,7 +26,8 @@ static tenrec_status open_member_tcp(const struct rendezvous_options *o, struct 
 
     r->member_serves = !l->agent_store;
     if (r->member_serves && l->rank == 0) {
-        st = store_server_open(o->loop, local ? l->host : NULL, l->port, &r->server, NULL, &why);
+        st = store_server_open(o->loop, local ? l->host : NULL, l->port, o->security, &r->server,
+                               NULL, &why);
         /* Id 0 of a dynamic group may join when the store exists already. */
         if (st != TENREC_OK && !(r->dynamic && why.os_errno == EADDRINUSE)) {
             if (err)
@@ -36,27 +37,28 @@ static tenrec_status open_member_tcp(const struct rendezvous_options *o, struct 
         if (st == TENREC_OK && !local)
             host = "127.0.0.1";
     }
-    return store_tcp_open(host, l->port, deadline_ns, &r->store, err);
+    return store_tcp_open(host, l->port, o->security, deadline_ns, &r->store, err);
 }
 
 /* A visitor's store must exist already: retries a refused connection for a second only. A slow
  * store gets all the time. */
-static tenrec_status open_visited_tcp(struct rendezvous *r, uint64_t deadline_ns, tenrec_error *err)
+static tenrec_status open_visited_tcp(const struct rendezvous_options *o, struct rendezvous *r,
+                                      uint64_t deadline_ns, tenrec_error *err)
 {
     const struct launch *l = &r->launch;
     uint64_t soon = clock_deadline_ms(VISIT_MS);
-    tenrec_status st =
-        store_tcp_open(l->host, l->port, soon < deadline_ns ? soon : deadline_ns, &r->store, err);
+    tenrec_status st = store_tcp_open(l->host, l->port, o->security,
+                                      soon < deadline_ns ? soon : deadline_ns, &r->store, err);
 
-    if (st != TENREC_OK && st != TENREC_ECONNECT && soon < deadline_ns)
-        st = store_tcp_open(l->host, l->port, deadline_ns, &r->store, err);
+    if (st != TENREC_OK && st != TENREC_ECONNECT && st != TENREC_EPERM && soon < deadline_ns)
+        st = store_tcp_open(l->host, l->port, o->security, deadline_ns, &r->store, err);
     return st;
 }
 
 static tenrec_status open_tcp(const struct rendezvous_options *o, struct rendezvous *r,
                               uint64_t deadline_ns, tenrec_error *err)
 {
-    return r->visitor ? open_visited_tcp(r, deadline_ns, err)
+    return r->visitor ? open_visited_tcp(o, r, deadline_ns, err)
                       : open_member_tcp(o, r, deadline_ns, err);
 }
 

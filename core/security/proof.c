@@ -362,6 +362,11 @@ tenrec_status proof_take(struct proof *p, const void *in, size_t n, size_t *ret_
     return p->state == FAILED ? fail_with(err, &p->why) : TENREC_OK;
 }
 
+void proof_demand(struct proof *p)
+{
+    proof_refuse(p, PROOF_NEEDS_SECRET, "the other side began no proof", NULL);
+}
+
 /* ---- the whole ---- */
 
 static tenrec_status party_copy(const struct proof_party *from, struct proof_party_text *to,

@@ -59,6 +59,10 @@ void proof_close(struct proof *p); /* wipes; NULL is fine */
 tenrec_status proof_take(struct proof *p, const void *in, size_t n, size_t *ret_used,
                          tenrec_error *err);
 
+/* The listener's, for a peer that began no proof: ends the exchange. The output tells a peer that
+ * knows proofs what it lacks. */
+void proof_demand(struct proof *p);
+
 /* The bytes to send now, at most PROOF_RECORD_MAX; borrowed until the next proof_take. They count
  * as sent with this call. The dialler has some at once. */
 const void *proof_output(struct proof *p, size_t *ret_len);

@@ -14,6 +14,7 @@
 
 enum { STORE_ANSWER_MS = 80 }; /* a worker has 100 ms after its limit */
 
+struct security;
 struct store_backend;
 
 struct store_value {
@@ -89,9 +90,10 @@ tenrec_status store_wait_then_check(struct store_backend *b, const char *const *
 /* The address of a plugin's store, "" if unknown. Lives as long as `s`. */
 const char *store_at(const struct tenrec_store *s);
 
-/* The kinds. `path` and `name` follow the "://". */
-tenrec_status store_tcp_open(const char *host, uint16_t port, uint64_t deadline_ns,
-                             struct tenrec_store **ret, tenrec_error *err);
+/* The kinds. `path` and `name` follow the "://". A TCP store proves the secret of `security`
+ * (shared; NULL: none), and fails with EPERM if a side is refused or only one has a secret. */
+tenrec_status store_tcp_open(const char *host, uint16_t port, struct security *security,
+                             uint64_t deadline_ns, struct tenrec_store **ret, tenrec_error *err);
 /* num_workers: number of openers, of which the last to leave removes the file; 0: none does. */
 tenrec_status store_file_open(const char *path, uint32_t num_workers, uint64_t deadline_ns,
                               struct tenrec_store **ret, tenrec_error *err);
@@ -103,8 +105,9 @@ typedef tenrec_status store_open_fn(void *arg, const char *url, uint64_t deadlin
                                     struct tenrec_store **ret, tenrec_error *err);
 
 /* Opens a URL of one of the kinds above; `open_other` opens any other. */
-tenrec_status store_open_url(const char *url, store_open_fn *open_other, void *arg,
-                             uint64_t deadline_ns, struct tenrec_store **ret, tenrec_error *err);
+tenrec_status store_open_url(const char *url, struct security *security, store_open_fn *open_other,
+                             void *arg, uint64_t deadline_ns, struct tenrec_store **ret,
+                             tenrec_error *err);
 
 /* As the public functions, with a deadline. */
 tenrec_status store_set(struct tenrec_store *s, const char *key, const void *data, size_t len,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store_client/store_call.h"
 
+#include "security/security.h"
+
 #include <sys/socket.h>
 #include <utlist.h>
 
@@ -8,11 +10,16 @@
 #define BATCH 256 /* requests that are sent before answers are read */
 
 tenrec_status store_client_init(struct store_client *s, const char *name, const char *host,
-                                uint16_t port, uint64_t deadline_ns, tenrec_error *err)
+                                uint16_t port, struct security *security, uint64_t deadline_ns,
+                                tenrec_error *err)
 {
     tenrec_status st;
 
     *s = (struct store_client){ .name = name };
+    if (security) {
+        s->security = security_share(security);
+        s->dial.secret = security->secret;
+    }
     pthread_mutex_init(&s->lock, NULL);
     st = store_dial_open(&s->dial, host, port, deadline_ns, &s->idle, err);
     s->n_idle = st == TENREC_OK;
@@ -28,6 +35,7 @@ void store_client_finish(struct store_client *s)
         store_conn_drop(c);
     }
     pthread_mutex_destroy(&s->lock);
+    security_drop(s->security);
 }
 
 /* Each thread that waits for an answer then reads the end of its connection. */

@@ -9,7 +9,10 @@
 
 #include <pthread.h>
 
+struct security;
+
 struct store_client {
+    struct security *security; /* counted; NULL: none */
     struct store_dial dial;
     const char *name;     /* of the store, for errors; borrowed */
     pthread_mutex_t lock; /* guards the fields below */
@@ -27,9 +30,11 @@ struct store_call {
     struct store_call *next; /* of the busy ones; guarded by client->lock */
 };
 
-/* Connects as store_dial_open does. store_client_finish it, also after an error. */
+/* Connects as store_dial_open does, with the secret of `security` (shared). store_client_finish it,
+ * also after an error. */
 tenrec_status store_client_init(struct store_client *s, const char *name, const char *host,
-                                uint16_t port, uint64_t deadline_ns, tenrec_error *err);
+                                uint16_t port, struct security *security, uint64_t deadline_ns,
+                                tenrec_error *err);
 void store_client_finish(struct store_client *s); /* no call is under way */
 /* As store_cut. */
 void store_client_cut(struct store_client *s);

@@ -145,26 +145,37 @@ tenrec_status store_conn_send(struct store_conn *c, const struct bytes *request,
     return TENREC_OK;
 }
 
-tenrec_status store_conn_read(struct store_conn *c, void *ret, size_t len, uint64_t deadline_ns,
-                              tenrec_error *err)
+tenrec_status store_conn_read_some(struct store_conn *c, void *ret, size_t room,
+                                   uint64_t deadline_ns, size_t *ret_len, tenrec_error *err)
 {
-    size_t at = 0;
     tenrec_status st;
 
-    while (at < len) {
-        ssize_t r = recv(c->fd, (char *)ret + at, len - at, 0);
+    for (;;) {
+        ssize_t r = recv(c->fd, ret, room, 0);
         if (r > 0) {
-            at += (size_t)r;
-        } else if (r == 0) {
+            *ret_len = (size_t)r;
+            return TENREC_OK;
+        }
+        if (r == 0)
             return tenrec_fail(err, TENREC_EPEER_LOST, "the server closed the connection");
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        if (errno == EAGAIN || errno == EWOULDBLOCK) {
             if ((st = wait_for(c->fd, POLLIN, deadline_ns, err)) != TENREC_OK)
                 return st;
         } else if (errno != EINTR) {
             return tenrec_fail_errno(err, TENREC_EPEER_LOST, errno, "connection broke");
         }
     }
-    return TENREC_OK;
+}
+
+tenrec_status store_conn_read(struct store_conn *c, void *ret, size_t len, uint64_t deadline_ns,
+                              tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+    size_t n;
+
+    for (size_t at = 0; st == TENREC_OK && at < len; at += n)
+        st = store_conn_read_some(c, (char *)ret + at, len - at, deadline_ns, &n, err);
+    return st;
 }
 
 tenrec_status store_conn_read_u8(struct store_conn *c, uint8_t *ret, uint64_t deadline_ns,

@@ -27,6 +27,9 @@ tenrec_status store_conn_send(struct store_conn *c, const struct bytes *request,
                               uint64_t deadline_ns, tenrec_error *err);
 tenrec_status store_conn_read(struct store_conn *c, void *ret, size_t len, uint64_t deadline_ns,
                               tenrec_error *err);
+/* Reads at least one byte, and at most `room`. */
+tenrec_status store_conn_read_some(struct store_conn *c, void *ret, size_t room,
+                                   uint64_t deadline_ns, size_t *ret_len, tenrec_error *err);
 tenrec_status store_conn_read_u8(struct store_conn *c, uint8_t *ret, uint64_t deadline_ns,
                                  tenrec_error *err);
 tenrec_status store_conn_read_i64(struct store_conn *c, int64_t *ret, uint64_t deadline_ns,

@@ -1,11 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store_client/store_dial.h"
 
+#include "base/clock.h"
 #include "runtime/backoff.h"
 #include "store/store.h"
+#include "store_client/store_proof.h"
 
 #define RETRY_FIRST_US 2000
 #define RETRY_MOST_US 200000
+/* A server that closes before its proof may be about to end, or a proxy whose server is about to
+ * start. After that time it counts as one that knows no proof. */
+#define PLAIN_MS 3000
+
+/* Connects, and proves the secret if there is one. */
+static tenrec_status dial_open(const struct store_dial *d, uint64_t deadline_ns,
+                               struct store_conn **ret, tenrec_error *err)
+{
+    struct store_conn *c;
+    tenrec_status st = store_conn_open(d->address, d->n_addresses, deadline_ns, &c, err);
+
+    if (st == TENREC_OK && d->secret) {
+        st = store_proof_exchange(c, d->secret, deadline_ns, err);
+        if (st != TENREC_OK)
+            store_conn_drop(c);
+    }
+    if (st == TENREC_OK)
+        *ret = c;
+    return st;
+}
 
 /* Sends `hello` and reads `len` bytes of answer on a connection of its own. */
 static tenrec_status dial_probe(const struct store_dial *d, const uint8_t *hello, size_t hello_len,
@@ -14,7 +36,7 @@ static tenrec_status dial_probe(const struct store_dial *d, const uint8_t *hello
 {
     struct bytes request = { 0 };
     struct store_conn *c;
-    tenrec_status st = store_conn_open(d->address, d->n_addresses, deadline_ns, &c, err);
+    tenrec_status st = dial_open(d, deadline_ns, &c, err);
 
     if (st != TENREC_OK)
         return st;
@@ -36,7 +58,7 @@ static tenrec_status dial_probe(const struct store_dial *d, const uint8_t *hello
 
 /* Detects the request numbers of the server. An older server, which does not know VALIDATE, reads
  * the question as a SET with an absurd key and closes that connection; then a count of keys in the
- * older numbers shows whether it is a store. */
+ * older numbers shows whether it is a store. A server that has proved the secret knows VALIDATE. */
 static tenrec_status dial_find(struct store_dial *d, uint64_t deadline_ns, struct store_conn **ret,
                                tenrec_error *err)
 {
@@ -50,9 +72,12 @@ static tenrec_status dial_find(struct store_dial *d, uint64_t deadline_ns, struc
     if (st == TENREC_OK && bytes_get_u32(answer) != 0xffffffffu) {
         store_conn_drop(*ret);
         *ret = NULL;
-        return tenrec_fail(err, TENREC_EPROTOCOL, "the server does not answer as a c10d store");
+        st = store_proof_check_answer(answer, err);
+        return st != TENREC_OK ? st
+                               : tenrec_fail(err, TENREC_EPROTOCOL,
+                                             "the server does not answer as a c10d store");
     }
-    if (st != TENREC_EPEER_LOST)
+    if (st != TENREC_EPEER_LOST || d->secret)
         return st;
     d->dialect = STORE_DIALECT_1_13;
     return dial_probe(d, older, sizeof older, answer, 8, deadline_ns, ret, err);
@@ -71,13 +96,17 @@ tenrec_status store_dial_open(struct store_dial *d, const char *host, uint16_t p
                               uint64_t deadline_ns, struct store_conn **ret, tenrec_error *err)
 {
     struct backoff pause = { RETRY_FIRST_US, RETRY_MOST_US };
+    uint64_t plain_ns = CLOCK_NEVER;
     tenrec_status st;
 
-    while ((st = dial_attempt(d, host, port, store_answer_ns(deadline_ns), ret, err)) !=
-               TENREC_OK &&
-           (st == TENREC_ECONNECT || st == TENREC_EPEER_LOST || st == TENREC_ETIMEDOUT) &&
-           backoff_take(&pause, deadline_ns))
-        ;
+    do {
+        st = dial_attempt(d, host, port, store_answer_ns(deadline_ns), ret, err);
+        if (st != TENREC_EPEER_LOST || !d->secret)
+            plain_ns = CLOCK_NEVER;
+        else if (plain_ns == CLOCK_NEVER)
+            plain_ns = clock_deadline_ms(PLAIN_MS);
+    } while ((st == TENREC_ECONNECT || st == TENREC_EPEER_LOST || st == TENREC_ETIMEDOUT) &&
+             !clock_passed(plain_ns) && backoff_take(&pause, deadline_ns));
     return st;
 }
 
@@ -87,7 +116,7 @@ tenrec_status store_dial_again(const struct store_dial *d, uint64_t deadline_ns,
 {
     struct bytes hello = { 0 };
     struct store_conn *c;
-    tenrec_status st = store_conn_open(d->address, d->n_addresses, deadline_ns, &c, err);
+    tenrec_status st = dial_open(d, deadline_ns, &c, err);
 
     if (st == TENREC_ECONNECT) {
         st = TENREC_EPEER_LOST;

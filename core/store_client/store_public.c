@@ -20,21 +20,22 @@ tenrec_status store_deadline(int64_t ms, uint64_t *ret_ns, tenrec_error *err)
     return TENREC_OK;
 }
 
-static tenrec_status open_tcp(const char *address, uint64_t deadline_ns, struct tenrec_store **ret,
-                              tenrec_error *err)
+static tenrec_status open_tcp(const char *address, struct security *security, uint64_t deadline_ns,
+                              struct tenrec_store **ret, tenrec_error *err)
 {
     char host[256];
     uint16_t port;
     tenrec_status st = resolve_split(address, host, sizeof host, &port, err);
 
-    return st == TENREC_OK ? store_tcp_open(host, port, deadline_ns, ret, err) : st;
+    return st == TENREC_OK ? store_tcp_open(host, port, security, deadline_ns, ret, err) : st;
 }
 
-tenrec_status store_open_url(const char *url, store_open_fn *open_other, void *arg,
-                             uint64_t deadline_ns, struct tenrec_store **ret, tenrec_error *err)
+tenrec_status store_open_url(const char *url, struct security *security, store_open_fn *open_other,
+                             void *arg, uint64_t deadline_ns, struct tenrec_store **ret,
+                             tenrec_error *err)
 {
     if (strncmp(url, "tcp://", 6) == 0)
-        return open_tcp(url + 6, deadline_ns, ret, err);
+        return open_tcp(url + 6, security, deadline_ns, ret, err);
     if (strncmp(url, "file://", 7) == 0)
         return store_file_open(url + 7, 0, deadline_ns, ret, err);
     if (strncmp(url, "memory://", 9) == 0)

@@ -319,8 +319,8 @@ static const struct store_ops tcp_ops = {
     .destroy = tcp_destroy,
 };
 
-tenrec_status store_tcp_open(const char *host, uint16_t port, uint64_t deadline_ns,
-                             struct tenrec_store **ret, tenrec_error *err)
+tenrec_status store_tcp_open(const char *host, uint16_t port, struct security *security,
+                             uint64_t deadline_ns, struct tenrec_store **ret, tenrec_error *err)
 {
     const uint64_t since_ns = clock_now_ns();
     struct tcp_store *t = memory_new(1, sizeof *t);
@@ -332,14 +332,17 @@ tenrec_status store_tcp_open(const char *host, uint16_t port, uint64_t deadline_
     atomic_init(&t->backend.refs, 1);
     snprintf(t->backend.name, sizeof t->backend.name,
              strchr(host, ':') ? "tcp store [%s]:%u" : "tcp store %s:%u", host, port);
-    st = store_client_init(&t->client, t->backend.name, host, port, deadline_ns, err);
+    st = store_client_init(&t->client, t->backend.name, host, port, security, deadline_ns, err);
     if (st == TENREC_OK) {
         log_line(TENREC_LOG_DEBUG, "store", "%s uses the request numbers of torch %s",
                  t->backend.name, t->client.dial.dialect == STORE_DIALECT_2_2 ? "2.2" : "1.13");
         return store_handle_new(&t->backend, "/", ret, err);
     }
-    tenrec_error_prefix(err, "cannot reach %s within %llu ms", t->backend.name,
-                        (unsigned long long)((clock_now_ns() - since_ns) / 1000000u));
+    if (st == TENREC_EPERM)
+        tenrec_error_prefix(err, "%s", t->backend.name);
+    else
+        tenrec_error_prefix(err, "cannot reach %s within %llu ms", t->backend.name,
+                            (unsigned long long)((clock_now_ns() - since_ns) / 1000000u));
     tcp_destroy(&t->backend, deadline_ns);
     return st;
 }

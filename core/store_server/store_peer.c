@@ -3,24 +3,13 @@
 
 #include "base/memory.h"
 #include "runtime/log.h"
+#include "security/plain_peer.h"
+#include "store_server/store_gate.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <utlist.h>
 
-#define MAX_CONNECTIONS 8192
 #define MAX_UNREAD ((size_t)1 << 20) /* bytes of answers that a peer may leave unread */
-#define RESERVE 64                   /* descriptors */
-
-/* One accepted connection; lives until uv has closed its handle. */
-struct store_peer {
-    uv_tcp_t tcp;
-    struct store_peers *peers;
-    struct store_session *session;
-    struct store_peer *prev, *next;
-    bool paused; /* not read from while its answers pile up */
-};
 
 struct pending_write {
     uv_write_t req;
@@ -33,6 +22,7 @@ static void on_peer_closed(uv_handle_t *handle)
     struct store_peer *peer = handle->data;
     struct store_peers *peers = peer->peers;
 
+    store_gate_drop(peer->gate);
     store_session_drop(peer->session);
     free(peer);
     peers->count(peers->arg, -1);
@@ -40,17 +30,13 @@ static void on_peer_closed(uv_handle_t *handle)
 
 static void peer_close(struct store_peer *peer)
 {
-    struct store_peers *peers = peer->peers;
-
     if (uv_is_closing((uv_handle_t *)&peer->tcp))
         return;
-    DL_DELETE(peers->list, peer);
-    peers->n--;
+    store_peers_remove(peer->peers, peer);
     uv_close((uv_handle_t *)&peer->tcp, on_peer_closed);
 }
 
-/* Closes at once, without sending. Not from inside the session, which may be the running one. */
-static void peer_drop(struct store_peer *peer)
+void store_peer_drop(struct store_peer *peer)
 {
     store_session_drop(peer->session);
     peer->session = NULL;
@@ -62,7 +48,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     struct store_peer *peer = handle->data;
 
     (void)suggested;
-    *buf = uv_buf_init(peer->peers->room, STORE_PEER_READ);
+    *buf = uv_buf_init(peer->peers->room, STORE_PEERS_READ);
 }
 
 static bool session_full(void *arg)
@@ -70,23 +56,6 @@ static bool session_full(void *arg)
     struct store_peer *peer = arg;
 
     return uv_stream_get_write_queue_size((uv_stream_t *)&peer->tcp) > MAX_UNREAD;
-}
-
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
-{
-    struct store_peer *peer = stream->data;
-
-    if (n < 0) {
-        peer_drop(peer);
-        return;
-    }
-    if (n == 0)
-        return;
-    store_session_feed(peer->session, buf->base, (size_t)n);
-    if (!uv_is_closing((uv_handle_t *)stream) && session_full(peer)) {
-        peer->paused = true;
-        uv_read_stop(stream);
-    }
 }
 
 static void peer_name(const struct store_peer *peer, char *ret, size_t room)
@@ -99,7 +68,7 @@ static void peer_name(const struct store_peer *peer, char *ret, size_t room)
         snprintf(ret, room, "an unknown address");
 }
 
-static void peer_log(const struct store_peer *peer, const char *why)
+void store_peer_log(const struct store_peer *peer, const char *why)
 {
     char name[INET6_ADDRSTRLEN + 16];
 
@@ -107,16 +76,18 @@ static void peer_log(const struct store_peer *peer, const char *why)
     log_line(TENREC_LOG_WARN, "store", "closed a connection of %s: %s", name, why);
 }
 
-static void session_close(void *arg, const char *why)
+static void peer_abort(void *arg, const char *why)
 {
     struct store_peer *peer = arg;
 
     if (uv_is_closing((uv_handle_t *)&peer->tcp))
         return;
-    peer_log(peer, why);
+    store_peer_log(peer, why);
     /* Not dropped here: the session is still running, and uv reports the close later. */
     peer_close(peer);
 }
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 
 static void on_written(uv_write_t *req, int status)
 {
@@ -127,9 +98,11 @@ static void on_written(uv_write_t *req, int status)
     if (uv_is_closing((uv_handle_t *)&peer->tcp))
         return;
     if (status < 0) {
-        peer_drop(peer);
+        store_peer_drop(peer);
         return;
     }
+    if (!peer->session)
+        return;
     store_session_unread(peer->session, uv_stream_get_write_queue_size((uv_stream_t *)&peer->tcp));
     if (uv_is_closing((uv_handle_t *)&peer->tcp) || session_full(peer))
         return;
@@ -140,7 +113,7 @@ static void on_written(uv_write_t *req, int status)
     }
 }
 
-static void session_write(void *arg, const void *data, size_t len)
+static void peer_write(void *arg, const void *data, size_t len)
 {
     struct store_peer *peer = arg;
     uv_stream_t *stream = (uv_stream_t *)&peer->tcp;
@@ -161,7 +134,7 @@ static void session_write(void *arg, const void *data, size_t len)
         return;
     len -= (size_t)sent;
     if (!(w = memory_new(1, sizeof *w + len))) {
-        session_close(peer, "no memory for the peer's answer");
+        peer_abort(peer, "no memory for the peer's answer");
         return;
     }
     memcpy(w->data, (const char *)data + sent, len);
@@ -170,86 +143,103 @@ static void session_write(void *arg, const void *data, size_t len)
     buf = uv_buf_init((char *)w->data, (unsigned)len);
     if (uv_write(&w->req, stream, &buf, 1, on_written) != 0) {
         free(w);
-        session_close(peer, "cannot write to the connection");
+        peer_abort(peer, "cannot write to the connection");
         return;
     }
-    store_session_unread(peer->session, uv_stream_get_write_queue_size(stream));
+    if (peer->session)
+        store_session_unread(peer->session, uv_stream_get_write_queue_size(stream));
 }
 
 static const struct store_session_ops session_ops = {
-    .write = session_write,
+    .write = peer_write,
     .full = session_full,
-    .close = session_close,
+    .close = peer_abort,
 };
 
-/* A quarter of the process's descriptors, at most RESERVE, is kept from peers. The kernel gives the
- * lowest free number, so a high one shows how many are open. */
-static bool uses_reserve(const struct store_peer *peer)
-{
-    struct rlimit limit;
-    uv_os_fd_t fd;
+/* ---- the gate ------------------------------------------------------------------- */
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-        uv_fileno((const uv_handle_t *)&peer->tcp, &fd) != 0)
-        return false;
-    return (rlim_t)fd >=
-           limit.rlim_cur - (limit.rlim_cur / 4 < RESERVE ? limit.rlim_cur / 4 : RESERVE);
+static tenrec_status gate_check_plain(void *arg, enum security_plain plain, tenrec_error *err)
+{
+    const struct store_peer *peer = arg;
+    struct sockaddr_storage theirs = { .ss_family = AF_UNSPEC }, ours = theirs;
+    int len = sizeof theirs, our_len = sizeof ours;
+
+    uv_tcp_getpeername(&peer->tcp, (struct sockaddr *)&theirs, &len);
+    uv_tcp_getsockname(&peer->tcp, (struct sockaddr *)&ours, &our_len);
+    return plain_peer_check(plain, (const struct sockaddr *)&theirs, (const struct sockaddr *)&ours,
+                            err);
 }
 
-/* Closes the oldest connection without a request. Returns false if there is none. */
-static bool drop_silent(struct store_peers *peers)
-{
-    struct store_peer *oldest = NULL;
+static const struct store_gate_ops gate_ops = {
+    .write = peer_write,
+    .check_plain = gate_check_plain,
+};
 
-    for (struct store_peer *p = peers->list; p; p = p->next)
-        if (!store_session_has_spoken(p->session))
-            oldest = p;
-    if (!oldest)
-        return false;
-    peer_log(oldest, "too many connections, and no request on this one");
-    peer_drop(oldest);
-    return true;
+/* Begins the session of a connection whose gate has opened. */
+static tenrec_status peer_admit(struct store_peer *peer, tenrec_error *err)
+{
+    if (!(peer->session = store_session_new(&peer->peers->hub, &session_ops, peer)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a session");
+    store_peers_remove(peer->peers, peer);
+    store_gate_drop(peer->gate);
+    peer->gate = NULL;
+    store_peers_add(peer->peers, peer);
+    return TENREC_OK;
 }
 
-/* Returns true if an accepted connection may stay. */
-static bool has_room(struct store_peers *peers, const struct store_peer *peer)
+/* Returns the number of bytes that belong to the gate, all if it has closed the connection. */
+static size_t peer_read_gate(struct store_peer *peer, const char *data, size_t len)
 {
-    if ((peers->n < MAX_CONNECTIONS && !uses_reserve(peer)) || drop_silent(peers))
-        return true;
-    log_line(TENREC_LOG_WARN, "store",
-             "refused a connection: %zu are open (at most %d, or what the limit of descriptors "
-             "leaves)",
-             peers->n, MAX_CONNECTIONS);
-    return false;
+    size_t used = 0;
+    tenrec_error why;
+    tenrec_status st = store_gate_take(peer->gate, data, len, &used, &why);
+
+    if (uv_is_closing((uv_handle_t *)&peer->tcp))
+        return len;
+    if (st == TENREC_OK && store_gate_is_open(peer->gate))
+        st = peer_admit(peer, &why);
+    if (st != TENREC_OK)
+        peer_abort(peer, why.text);
+    return peer->session ? used : len;
 }
 
-bool store_peer_accept(struct store_peers *peers, uv_stream_t *listener)
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
-    struct store_peer *peer = memory_new(1, sizeof *peer);
+    struct store_peer *peer = stream->data;
+    size_t at;
 
-    if (!peer || uv_tcp_init(listener->loop, &peer->tcp) != 0) {
-        free(peer);
-        return false;
+    if (n < 0) {
+        store_peer_drop(peer);
+        return;
     }
-    peer->peers = peers;
-    peer->tcp.data = peer;
-    peers->count(peers->arg, 1);
-    /* Accept a connection also to refuse it, so that the listener goes on. */
-    if (uv_accept(listener, (uv_stream_t *)&peer->tcp) != 0 || !has_room(peers, peer) ||
-        !(peer->session = store_session_new(&peers->hub, &session_ops, peer))) {
-        uv_close((uv_handle_t *)&peer->tcp, on_peer_closed);
-        return true;
+    at = peer->gate ? peer_read_gate(peer, buf->base, (size_t)n) : 0;
+    if (at == (size_t)n || uv_is_closing((uv_handle_t *)stream))
+        return;
+    store_session_feed(peer->session, buf->base + at, (size_t)n - at);
+    if (!uv_is_closing((uv_handle_t *)stream) && session_full(peer)) {
+        peer->paused = true;
+        uv_read_stop(stream);
     }
-    DL_PREPEND(peers->list, peer);
-    peers->n++;
+}
+
+bool store_peer_begin(struct store_peer *peer)
+{
+    struct store_peers *peers = peer->peers;
+
+    if (peers->security && peers->security->secret)
+        peer->gate = store_gate_new(peers->security, &gate_ops, peer);
+    else
+        peer->session = store_session_new(&peers->hub, &session_ops, peer);
+    if (!peer->gate && !peer->session)
+        return false;
+    store_peers_add(peers, peer);
     uv_tcp_nodelay(&peer->tcp, 1);
     uv_tcp_keepalive(&peer->tcp, 1, 60);
     uv_read_start((uv_stream_t *)&peer->tcp, on_alloc, on_read);
     return true;
 }
 
-void store_peers_drop(struct store_peers *peers)
+void store_peer_refuse(struct store_peer *peer)
 {
-    while (peers->list)
-        peer_drop(peers->list);
+    uv_close((uv_handle_t *)&peer->tcp, on_peer_closed);
 }

@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_peer.h - the accepted connections of a TCP store's server, on the loop's thread: bytes of
- * their sockets to their sessions, and answers back. */
+/* store_peer.h - one accepted connection of a TCP store's server: bytes of its socket to its gate,
+ * then to its session, and answers back. On the loop's thread. */
 #ifndef TENREC_STORE_SERVER_STORE_PEER_H
 #define TENREC_STORE_SERVER_STORE_PEER_H
 
-#include "store_server/store_session.h"
+#include "store_server/store_peers.h"
 
-#include <uv.h>
+struct store_gate;
 
-#define STORE_PEER_READ ((size_t)64 << 10)
-
-struct store_peers {
-    struct store_hub hub;
-    struct store_peer *list; /* the newest first */
-    size_t n;
-    void (*count)(void *arg, int delta); /* of uv handles that are open */
-    void *arg;
-    char room[STORE_PEER_READ]; /* each read is used up before the next */
+/* Lives until uv has closed its handle. */
+struct store_peer {
+    uv_tcp_t tcp;
+    struct store_peers *peers;
+    struct store_gate *gate;       /* NULL when it has opened, or the server has none */
+    struct store_session *session; /* NULL before */
+    struct store_peer *prev, *next;
+    bool paused; /* not read from while its answers pile up */
 };
 
-/* Accepts the next connection of `listener`, or closes it if there are too many. Returns false
- * without memory: the connection still waits. */
-bool store_peer_accept(struct store_peers *peers, uv_stream_t *listener);
-/* Closes all at once. */
-void store_peers_drop(struct store_peers *peers);
+/* Begins to read from an accepted connection, and lists it. Returns false without memory. */
+bool store_peer_begin(struct store_peer *peer);
+/* Closes a connection that is not listed. */
+void store_peer_refuse(struct store_peer *peer);
+/* Closes at once, without sending. Not from inside the session, which may be the running one. */
+void store_peer_drop(struct store_peer *peer);
+/* Logs why a connection is closed. */
+void store_peer_log(const struct store_peer *peer, const char *why);
 
 #endif

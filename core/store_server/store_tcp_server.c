@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "runtime/log.h"
 #include "runtime/resolve.h"
-#include "store_server/store_peer.h"
+#include "store_server/store_peers.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static void on_timer(uv_timer_t *timer)
 {
     struct tenrec_store_server *server = timer->data;
 
-    store_hub_expire(&server->peers.hub, clock_now_ns());
+    store_peers_expire(&server->peers, clock_now_ns());
     if (server->behind && server->listening) {
         server->behind = false;
         on_connection((uv_stream_t *)&server->listener, 0);
@@ -84,7 +84,7 @@ static void on_connection(uv_stream_t *listener, int status)
 
     if (status < 0)
         log_line(TENREC_LOG_WARN, "store", "cannot accept a connection: %s", uv_strerror(status));
-    else if (store_peer_accept(&server->peers, listener))
+    else if (store_peers_accept(&server->peers, listener))
         start_timer(server);
     else
         accept_later(server);
@@ -153,8 +153,8 @@ static void listen_at(struct tenrec_store_server *server, const struct address *
 }
 
 tenrec_status store_server_open(struct loop *loop, const char *host, uint16_t port,
-                                struct tenrec_store_server **ret, uint16_t *ret_port,
-                                tenrec_error *err)
+                                struct security *security, struct tenrec_store_server **ret,
+                                uint16_t *ret_port, tenrec_error *err)
 {
     bool any = !host || !*host;
     struct tenrec_store_server *server;
@@ -174,6 +174,7 @@ tenrec_status store_server_open(struct loop *loop, const char *host, uint16_t po
     pthread_cond_init(&server->closed, NULL);
     server->peers.count = count_open;
     server->peers.arg = server;
+    server->peers.security = security ? security_share(security) : NULL;
     server->loop = loop;
     server->own_loop = !loop;
     if (!loop && (st = loop_open(&server->loop, err)) != TENREC_OK)
@@ -205,7 +206,14 @@ tenrec_status tenrec_store_server_new(const char *host, uint16_t port,
                                       struct tenrec_store_server **ret, uint16_t *ret_port,
                                       tenrec_error *err)
 {
-    return store_server_open(NULL, host, port, ret, ret_port, err);
+    struct security *security;
+    tenrec_status st = security_open_default(&security, err);
+
+    if (st != TENREC_OK)
+        return st;
+    st = store_server_open(NULL, host, port, security, ret, ret_port, err);
+    security_drop(security);
+    return st;
 }
 
 void tenrec_store_server_drop(struct tenrec_store_server *server)
@@ -221,6 +229,7 @@ void tenrec_store_server_drop(struct tenrec_store_server *server)
     if (server->own_loop)
         loop_close(server->loop);
     store_hub_finish(&server->peers.hub);
+    security_drop(server->peers.security);
     pthread_cond_destroy(&server->closed);
     pthread_mutex_destroy(&server->lock);
     free(server);

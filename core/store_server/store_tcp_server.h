@@ -7,10 +7,14 @@
 
 #include <tenrec/store.h>
 
-/* Serves on `loop` (borrowed until the drop), or on one of its own for NULL. */
+struct security;
+
+/* Serves on `loop` (borrowed until the drop), or on one of its own for NULL.
+ *
+ * security: shared (counted); if it has a secret, clients prove it first. NULL: all are let in */
 tenrec_status store_server_open(struct loop *loop, const char *host, uint16_t port,
-                                struct tenrec_store_server **ret, uint16_t *ret_port,
-                                tenrec_error *err);
+                                struct security *security, struct tenrec_store_server **ret,
+                                uint16_t *ret_port, tenrec_error *err);
 
 /* Accepts no new connection any more; open connections stay. Not from the loop's
  * thread. */

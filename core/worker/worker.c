@@ -273,12 +273,14 @@ static tenrec_status worker_start(struct tenrec_worker *w, const struct manner *
 {
     const struct config_settings *s = w->settings;
     struct stores *stores = w->config->stores;
+    struct security *security = w->config->security;
     const uint64_t until = how->until;
     tenrec_status st = make_parts(w, err);
 
     if (st == TENREC_OK)
-        st = how->visits ? membership_visit(s, stores, how->store, until, &w->membership, err)
-                         : membership_find(s, stores, w->loop, until, &w->membership, err);
+        st = how->visits
+                 ? membership_visit(s, stores, security, how->store, until, &w->membership, err)
+                 : membership_find(s, stores, security, w->loop, until, &w->membership, err);
     if (st != TENREC_OK)
         return st;
     w->self.id = membership_rank(w->membership);

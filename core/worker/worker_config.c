@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "config/config.h"
 #include "rendezvous/rendezvous.h"
+#include "security/security.h"
 
 #include <stdlib.h>
 #include <tenrec/plugin.h>
@@ -16,6 +17,7 @@ void worker_config_drop(struct worker_config *s)
         return;
     chain_config_close(s->stack);
     stores_drop(s->stores);
+    security_drop(s->security);
     config_settings_drop(s->settings);
     free(s);
 }
@@ -54,6 +56,8 @@ static tenrec_status worker_config_load(struct worker_config *s, const struct te
         st = worker_config_check(s->settings, err);
     if (st == TENREC_OK)
         st = stores_load(config, plugin_scheme(s->settings, scheme), &s->stores, err);
+    if (st == TENREC_OK)
+        st = security_open(config, &s->security, err);
     return st == TENREC_OK ? chain_config_open(config, &s->stack, err) : st;
 }
 

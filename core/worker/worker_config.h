@@ -9,6 +9,7 @@
 
 struct chain_config;
 struct config_settings;
+struct security;
 struct stores;
 
 /* Owns all. */
@@ -16,6 +17,7 @@ struct worker_config {
     struct config_settings *settings;
     struct chain_config *stack;
     struct stores *stores;
+    struct security *security;
 };
 
 /* Reads and checks the settings and loads the plugins; opens nothing. `config` is borrowed during

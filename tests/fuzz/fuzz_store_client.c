@@ -297,7 +297,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     server.refuses = false;
     server.store = NULL;
     server.handshake = handshake_of((unsigned)fuzz_take(&server.in, 1));
-    if (store_tcp_open("127.0.0.1", 1, clock_deadline_ms(ROUNDS), &server.store, &err) != TENREC_OK)
+    if (store_tcp_open("127.0.0.1", 1, NULL, clock_deadline_ms(ROUNDS), &server.store, &err) !=
+        TENREC_OK)
         server.store = NULL;
     for (int i = 0; server.store && server.in.len && i < OPERATIONS_MAX; i++)
         client_operates(&server.in);

@@ -2,6 +2,7 @@
 /* Operations of a store end at their limit, whatever its server does: with a clock that
  * goes on only while the client sleeps or polls, and a server that answers what a case
  * lists and is silent from then on. */
+#include "../support/secured.h"
 #include "../support/test_store.h"
 
 #include "base/clock.h"
@@ -335,4 +336,43 @@ TEST_WITH(operations_end_at_their_limit_when_a_file_stays_locked, server_starts,
     close(fd);
     tenrec_store_close(s);
     unlink(path);
+}
+
+/* ---- with a secret ---------------------------------------------------------------- */
+
+static tenrec_status open_secured(tenrec_error *err)
+{
+    struct security *security = secured("the secret of this group", PLAIN_NONE);
+    struct tenrec_store *s = NULL;
+    tenrec_status st =
+        store_tcp_open("127.0.0.1", server.port, security, clock_deadline_ms(LIMIT_MS), &s, err);
+
+    assert_null(s);
+    security_drop(security);
+    return st;
+}
+
+TEST_WITH(open_with_a_secret_ends_at_its_limit_when_no_proof_is_answered, server_starts,
+          server_stops)
+{
+    const uint64_t since_ns = fake_ns;
+    tenrec_error err;
+
+    assert_int_equal(open_secured(&err), TENREC_ETIMEDOUT);
+    assert_text_has(err.text, "does not answer the proof");
+    took(since_ns, LIMIT_MS, LIMIT_MS + 100);
+}
+
+/* One byte of a proof, again and again. */
+TEST_WITH(open_with_a_secret_ends_at_its_limit_when_the_proof_is_slow, server_starts, server_stops)
+{
+    static const struct turn slow[] = {
+        { true, 4, "T", 1 }, { false, 4, "N", 1 }, { false, 4, "R", 1 }, { false, 4, "P", 1 }
+    };
+    const uint64_t since_ns = fake_ns;
+    tenrec_error err;
+
+    server_plays(slow, 4);
+    assert_int_equal(open_secured(&err), TENREC_ETIMEDOUT);
+    took(since_ns, LIMIT_MS, LIMIT_MS + 100);
 }

@@ -2,6 +2,8 @@
 /* served.c - a TCP store's server in this process, and bytes of its clients. */
 #include "served.h"
 
+#include "store_server/store_tcp_server.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -17,6 +19,14 @@ void start_server(void)
     tenrec_error err;
 
     assert_status(tenrec_store_server_new("127.0.0.1", 0, &server, &served_port, &err), &err);
+}
+
+void start_server_with(struct security *security)
+{
+    tenrec_error err;
+
+    assert_status(store_server_open(NULL, "127.0.0.1", 0, security, &server, &served_port, &err),
+                  &err);
 }
 
 void stop_server(void)

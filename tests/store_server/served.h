@@ -5,11 +5,15 @@
 
 #include "../support/test_store.h"
 
+struct security;
+
 extern uint16_t served_port;
 
 /* Set-up and teardown of a case. */
 void start_server(void);
 void stop_server(void);
+/* The same with the demands of `security` (shared). */
+void start_server_with(struct security *security);
 
 int dial(void);
 /* Says hello as torch 2.2 and later do. */

@@ -37,10 +37,14 @@ struct tenrec_process_group;
  *          the server may start later), `file://path`, `memory://name`
  *          (shared by name inside this process), or that of a store plugin
  *          (tenrec/store_plugin.h), with its options as the config says that
- *          TENREC_CONFIG names
+ *          TENREC_CONFIG names. A `tcp://` store proves the group secret, and asks for the
+ *          server's proof, if that config's `security:` or the environment has one
  * ret      owns: tenrec_store_close it
  * errors   EINVAL (names the error in the url), ECONNECT, ETIMEDOUT, EPROTOCOL,
- *          EOS, ENOMEM; of a plugin also EPLUGIN, EABI, ECONFIG (it refuses our credentials)
+ *          EOS, ENOMEM; of `tcp://` also EPERM (another secret, or none of ours where one is
+ *          asked), EPEER_LOST (the server proves no secret of ours), ECONFIG (`security:`, or a
+ *          secret that cannot be read); of a plugin also EPLUGIN, EABI, ECONFIG (it refuses our
+ *          credentials)
  * source   torch.distributed.TCPStore, FileStore, HashStore
  */
 tenrec_status tenrec_store_open(const char *url, int64_t ms, struct tenrec_store **ret,
@@ -110,13 +114,16 @@ tenrec_status tenrec_store_delete(struct tenrec_store *s, const char *key, int64
 tenrec_status tenrec_store_num_keys(struct tenrec_store *s, int64_t ms, int64_t *ret,
                                     tenrec_error *err);
 
-/* Serves a TCP store on a thread of its own until it is dropped.
+/* Serves a TCP store on a thread of its own until it is dropped. Its clients must prove the group
+ * secret, if the `security:` of the config that TENREC_CONFIG names or the environment has one;
+ * `store_plain` says who else is let in.
  *
  * host     borrowed: address or name to listen on; NULL or "" for all
  * port     0: the kernel chooses
  * ret      owns: tenrec_store_server_drop it
  * ret_port may be NULL; the port it listens on
- * errors   EINVAL, EOS (address in use), ENOMEM
+ * errors   EINVAL, EOS (address in use), ENOMEM, ECONFIG (`security:`, or a secret that cannot be
+ *          read)
  */
 tenrec_status tenrec_store_server_new(const char *host, uint16_t port,
                                       struct tenrec_store_server **ret, uint16_t *ret_port,

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store_client/store_proof.h"
+
+#include "security/proof.h"
+
+#define NO_PROOF                                                                                   \
+    "the store speaks no proof of the group secret, which this process has: it is torch's "        \
+    "TCPStore, or a store without a secret"
+
+static tenrec_status proof_send(struct store_conn *c, struct proof *p, uint64_t deadline_ns,
+                                tenrec_error *err)
+{
+    struct bytes out = { 0 };
+    size_t len;
+    const void *data = proof_output(p, &len);
+    tenrec_status st = TENREC_OK;
+
+    if (len > 0) {
+        bytes_add(&out, data, len);
+        st = store_conn_send(c, &out, deadline_ns, err);
+        bytes_free(&out);
+    }
+    return st;
+}
+
+/* Reads once and continues the proof. A server sends nothing beyond the exchange. */
+static tenrec_status proof_receive(struct store_conn *c, struct proof *p, uint64_t deadline_ns,
+                                   tenrec_error *err)
+{
+    uint8_t in[PROOF_RECORD_MAX];
+    size_t n, at = 0, used = 1;
+    tenrec_status st = store_conn_read_some(c, in, sizeof in, deadline_ns, &n, err);
+
+    while (st == TENREC_OK && at < n && used > 0) {
+        st = proof_take(p, in + at, n - at, &used, err);
+        at += used;
+        if (st == TENREC_OK)
+            st = proof_send(c, p, deadline_ns, err);
+        else
+            proof_send(c, p, deadline_ns, NULL);
+    }
+    if (st == TENREC_OK && at < n)
+        st = tenrec_fail(err, TENREC_EPERM, "the store sent bytes behind its proof");
+    return st;
+}
+
+tenrec_status store_proof_exchange(struct store_conn *c, struct secret *secret,
+                                   uint64_t deadline_ns, tenrec_error *err)
+{
+    const struct proof_terms terms = { .side = PROOF_DIALLER,
+                                       .secret = secret,
+                                       .purpose = "store",
+                                       .me = { .rank = -1, .name = "", .address = "" },
+                                       .peer = { .rank = -1, .name = "", .address = "" } };
+    struct proof *p;
+    tenrec_status st = proof_open(&terms, &p, err);
+
+    if (st != TENREC_OK)
+        return st;
+    st = proof_send(c, p, deadline_ns, err);
+    while (st == TENREC_OK && !proof_is_complete(p))
+        st = proof_receive(c, p, deadline_ns, err);
+    proof_close(p);
+    if (st == TENREC_EPEER_LOST)
+        tenrec_fail(err, st, NO_PROOF);
+    if (st == TENREC_ETIMEDOUT)
+        tenrec_fail(err, st,
+                    "the store accepts connections but does not answer the proof of the "
+                    "group secret");
+    if (st == TENREC_EPROTOCOL)
+        st = tenrec_fail(err, TENREC_EPERM, NO_PROOF);
+    return st;
+}
+
+tenrec_status store_proof_check_answer(const uint8_t answer[4], tenrec_error *err)
+{
+    if (!proof_begins(answer, 4))
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_EPERM,
+                       "the store asks for a group secret; none was given: --secret-file or "
+                       "TENREC_SECRET_FILE");
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store_gate.h - who may speak to a store: the bytes of a connection before any session reads them.
+ * Without the socket: received bytes in, the server's part of the proof out.
+ *
+ * A connection that begins a proof must complete it. Any other is a plain client, such as torch's:
+ * `store_plain` decides. */
+#ifndef TENREC_STORE_SERVER_STORE_GATE_H
+#define TENREC_STORE_SERVER_STORE_GATE_H
+
+#include "security/security.h"
+
+#include <stdbool.h>
+
+/* The time from the connection to its admission, at most. */
+#define STORE_GATE_MS 10000
+
+struct store_gate;
+
+/* The operations of a gate's connection. */
+struct store_gate_ops {
+    void (*write)(void *arg, const void *data, size_t len); /* copies */
+    /* errors: EPERM (a plain client is not let in), with the reason */
+    tenrec_status (*check_plain)(void *arg, enum security_plain plain, tenrec_error *err);
+};
+
+/* security: shared (counted); its secret is not NULL. Returns NULL without memory. */
+struct store_gate *store_gate_new(struct security *security, const struct store_gate_ops *ops,
+                                  void *arg);
+void store_gate_drop(struct store_gate *g); /* NULL is fine */
+
+/* Takes received bytes until the gate is open; the session's begin behind *ret_used of them.
+ *
+ * errors   the connection must be closed: EPERM (its client is refused, or refuses us), EPROTOCOL,
+ *          EOS, ENOMEM */
+tenrec_status store_gate_take(struct store_gate *g, const void *data, size_t len, size_t *ret_used,
+                              tenrec_error *err);
+bool store_gate_is_open(const struct store_gate *g);
+/* Returns true if the gate should be open by now. */
+bool store_gate_is_late(const struct store_gate *g, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store_server/store_peers.h"
+
+#include "base/memory.h"
+#include "runtime/log.h"
+#include "store_server/store_gate.h"
+#include "store_server/store_peer.h"
+
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <utlist.h>
+
+#define MAX_CONNECTIONS 8192
+#define MAX_STRANGERS 1024 /* connections of them whose gate is shut */
+#define RESERVE 64         /* descriptors */
+
+void store_peers_add(struct store_peers *peers, struct store_peer *peer)
+{
+    if (peer->gate) {
+        DL_PREPEND(peers->strangers, peer);
+        peers->n_strangers++;
+    } else {
+        DL_PREPEND(peers->list, peer);
+        peers->n++;
+    }
+}
+
+void store_peers_remove(struct store_peers *peers, struct store_peer *peer)
+{
+    if (peer->gate) {
+        DL_DELETE(peers->strangers, peer);
+        peers->n_strangers--;
+    } else {
+        DL_DELETE(peers->list, peer);
+        peers->n--;
+    }
+}
+
+/* A quarter of the process's descriptors, at most RESERVE, is kept from peers. The kernel gives the
+ * lowest free number, so a high one shows how many are open. */
+static bool uses_reserve(const struct store_peer *peer)
+{
+    struct rlimit limit;
+    uv_os_fd_t fd;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+        uv_fileno((const uv_handle_t *)&peer->tcp, &fd) != 0)
+        return false;
+    return (rlim_t)fd >=
+           limit.rlim_cur - (limit.rlim_cur / 4 < RESERVE ? limit.rlim_cur / 4 : RESERVE);
+}
+
+static bool drop_stranger(struct store_peers *peers)
+{
+    struct store_peer *oldest = peers->strangers ? peers->strangers->prev : NULL;
+
+    if (!oldest)
+        return false;
+    store_peer_log(oldest, "too many connections, and no proof of the group secret on this one");
+    store_peer_drop(oldest);
+    return true;
+}
+
+/* Closes the oldest connection without a request. Returns false if there is none. */
+static bool drop_silent(struct store_peers *peers)
+{
+    struct store_peer *oldest = NULL;
+
+    for (struct store_peer *p = peers->list; p; p = p->next)
+        if (!store_session_has_spoken(p->session))
+            oldest = p;
+    if (!oldest)
+        return false;
+    store_peer_log(oldest, "too many connections, and no request on this one");
+    store_peer_drop(oldest);
+    return true;
+}
+
+/* Returns true if an accepted connection may stay. */
+static bool has_room(struct store_peers *peers, const struct store_peer *peer)
+{
+    const size_t n = peers->n + peers->n_strangers;
+
+    if (n < MAX_CONNECTIONS && peers->n_strangers < MAX_STRANGERS && !uses_reserve(peer))
+        return true;
+    if (drop_stranger(peers) || drop_silent(peers))
+        return true;
+    log_line(TENREC_LOG_WARN, "store",
+             "refused a connection: %zu are open (at most %d, or what the limit of descriptors "
+             "leaves)",
+             n, MAX_CONNECTIONS);
+    return false;
+}
+
+bool store_peers_accept(struct store_peers *peers, uv_stream_t *listener)
+{
+    struct store_peer *peer = memory_new(1, sizeof *peer);
+
+    if (!peer || uv_tcp_init(listener->loop, &peer->tcp) != 0) {
+        free(peer);
+        return false;
+    }
+    peer->peers = peers;
+    peer->tcp.data = peer;
+    peers->count(peers->arg, 1);
+    /* Accept a connection also to refuse it, so that the listener goes on. */
+    if (uv_accept(listener, (uv_stream_t *)&peer->tcp) != 0 || !has_room(peers, peer) ||
+        !store_peer_begin(peer))
+        store_peer_refuse(peer);
+    return true;
+}
+
+void store_peers_drop(struct store_peers *peers)
+{
+    while (peers->list)
+        store_peer_drop(peers->list);
+    while (peers->strangers)
+        store_peer_drop(peers->strangers);
+}
+
+void store_peers_expire(struct store_peers *peers, uint64_t now_ns)
+{
+    struct store_peer *oldest;
+
+    store_hub_expire(&peers->hub, now_ns);
+    while (peers->strangers && (oldest = peers->strangers->prev) &&
+           store_gate_is_late(oldest->gate, now_ns)) {
+        store_peer_log(oldest, "no proof of the group secret after 10 s");
+        store_peer_drop(oldest);
+    }
+}
