@@ -128,6 +128,7 @@ enum tenrec_plugin_flags {
     TENREC_PLUGIN_UNLOADABLE = 1u << 2,    /* leaves no thread, TLS or atexit after destroy: may
                                               be unmapped */
     TENREC_PLUGIN_LOOPBACK_ONLY = 1u << 3, /* reaches only this process */
+    TENREC_PLUGIN_TLS = 1u << 5,           /* a store that opens NAMEs://, too: the same by TLS */
 };
 
 struct tenrec_plugin {
