@@ -6,6 +6,7 @@
 #include "backend/loader.h"
 #include "backend/plugin_validate.h"
 #include "backend/registry.h"
+#include "config/security_settings.h"
 #include "config/settings.h"
 #include "entry.h"
 #include "inspect.h"
@@ -167,6 +168,24 @@ static json_t *worker_list(void)
     json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", SETTINGS_DEVICE_MAPS,
                                           "type", "map of maps", "default", "{}", "help",
                                           SETTINGS_DEVICE_MAPS_HELP));
+    return list;
+}
+
+/* The keys of `security:`, those of `mtls:` in it with their prefix. */
+static json_t *security_list(void)
+{
+    json_t *list = table_list(&security_table), *mtls = table_list(&security_mtls_table), *key;
+    char name[64];
+    size_t i;
+
+    json_array_foreach(mtls, i, key)
+    {
+        snprintf(name, sizeof name, SECURITY_MTLS_KEY ".%s",
+                 json_string_value(json_object_get(key, "name")));
+        json_object_set_new(key, "name", json_string(name));
+    }
+    json_array_extend(list, mtls);
+    json_decref(mtls);
     return list;
 }
 
@@ -389,6 +408,8 @@ static void print_all(const json_t *all)
     printf("\n");
     printf("\nworker\n  options\n");
     json_array_foreach(json_object_get(all, "worker"), i, row) print_option(row, NULL);
+    printf("\nsecurity\n  options\n");
+    json_array_foreach(json_object_get(all, "security"), i, row) print_option(row, NULL);
     json_array_foreach(list, i, row) print_plugin(row, "");
     json_array_foreach(stores, i, row) print_plugin(row, "store ");
     json_array_foreach(json_object_get(all, "unusable"), i, row)
@@ -415,8 +436,9 @@ static bool on_folder(void *arg, const char *folder)
 
 static int info_info(const struct tool *self, const char *path, bool as_json)
 {
-    json_t *all = json_pack("{s:s, s:o, s:[], s:[], s:[], s:[]}", "version", tenrec_version_text(),
-                            "worker", worker_list(), "backends", "stores", "unusable", "folders");
+    json_t *all = json_pack("{s:s, s:o, s:o, s:[], s:[], s:[], s:[]}", "version",
+                            tenrec_version_text(), "worker", worker_list(), "security",
+                            security_list(), "backends", "stores", "unusable", "folders");
     tenrec_status st = TENREC_OK;
     tenrec_error err;
 
@@ -461,20 +483,20 @@ const struct tool tool_info = {
     .name = "info",
     .usage = "[--config F] [--json] [--worker NAME [--store URL] [--group G] [--timeout D]]",
     .summary = "show backends, their options, and the transports that work here",
-    .help =
-        "Lists the plugins found in the folders of TENREC_PLUGIN_PATH and among the installed\n"
-        "ones: version, file, options with type, default and help, and which transports and\n"
-        "channels work on this machine (or why not); before them the keys of 'worker:'. A plugin\n"
-        "that cannot be used is listed at the end (\"unusable\" in JSON) with the reason; the "
-        "exit\n"
-        "status is still 0. Each plugin is first loaded in a process of its own.\n"
-        "\n"
-        "  -c, --config F   also the values in force with this config, and the source of each\n"
-        "  -j, --json       one JSON object\n"
-        "\n"
-        "With --worker the command shows the counters and states of a worker of a running\n"
-        "group and of its backends. It calls the worker from outside, as 'tenrec ping' does.\n"
-        "\n"
-        "  -w, --worker W   name of the worker\n" OUTSIDE_HELP,
+    .help = "Lists the plugins found in the folders of TENREC_PLUGIN_PATH and among the installed\n"
+            "ones: version, file, options with type, default and help, and which transports and\n"
+            "channels work on this machine (or why not); before them the keys of 'worker:'\n"
+            "and 'security:'. A plugin\n"
+            "that cannot be used is listed at the end (\"unusable\" in JSON) with the reason; the "
+            "exit\n"
+            "status is still 0. Each plugin is first loaded in a process of its own.\n"
+            "\n"
+            "  -c, --config F   also the values in force with this config, and the source of each\n"
+            "  -j, --json       one JSON object\n"
+            "\n"
+            "With --worker the command shows the counters and states of a worker of a running\n"
+            "group and of its backends. It calls the worker from outside, as 'tenrec ping' does.\n"
+            "\n"
+            "  -w, --worker W   name of the worker\n" OUTSIDE_HELP,
     .main = info_main,
 };

@@ -4,10 +4,11 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/suggest.h"
 #include "config/builtin.h"
-#include "config/plugin_path.h"
+#include "config/file_path.h"
+#include "config/known_variables.h"
 #include "config/schema.h"
+#include "config/security_settings.h"
 #include "config/settings.h"
 #include "config/state.h"
 #include "yaml/tree.h"
@@ -22,14 +23,6 @@
 
 #define MAX_KEY_DEPTH 4 /* backends.NAME.options.KEY */
 #define READ_MS 5000    /* for a pipe */
-
-/* Variables that other parts read, or the launcher's workers. */
-static const char *const known_variables[] = {
-    "TENREC_BACKEND",  "TENREC_INIT_METHOD", "TENREC_CONFIG",      "TENREC_PLUGIN_PATH",
-    "TENREC_LOG",      "TENREC_LOG_FILE",    "TENREC_DLCLOSE",     "TENREC_RUN_ID",
-    "TENREC_RANK",     "TENREC_WORLD_SIZE",  "TENREC_TRANSPORTS",  "TENREC_CHANNELS",
-    "TENREC_PROGRESS", "TENREC_IFNAME",      "TENREC_MIN_WORKERS", "TENREC_MAX_WORKERS",
-};
 
 /* Moves the keys that `map` lacks from `defaults` to it. */
 static tenrec_status add_missing(struct node *map, struct node *defaults, tenrec_error *err)
@@ -99,64 +92,23 @@ static tenrec_status apply_variables(struct tenrec_config *config, tenrec_error 
     return TENREC_OK;
 }
 
-/* Returns true if this configuration, or another part, reads the variable. */
-static bool is_known_variable(const struct tenrec_config *config, const char *name,
-                              struct suggestion *near)
-{
-    const struct node *entries = node_get(config->root, "backends");
-    char other[ENVIRONMENT_NAME_MAX];
-    /* The plugin of a store is loaded with the first URL for it, and checked then. */
-    bool read = strncmp(name, "TENREC_STORES__", 15) == 0;
-
-    for (size_t i = 0; i < sizeof known_variables / sizeof known_variables[0]; i++) {
-        read |= strcmp(name, known_variables[i]) == 0;
-        suggest_try(near, known_variables[i]);
-    }
-    for (uint32_t i = 0; i <= settings_table.n_options; i++) {
-        bool last = i == settings_table.n_options;
-        environment_worker_name(other,
-                                last ? SETTINGS_DEVICE_MAPS : options_at(&settings_table, i).key);
-        read |= strcmp(name, other) == 0;
-        suggest_try(near, other);
-    }
-    /* The options of an entry are known once its plugin is loaded. */
-    for (size_t i = 0; i < entries->n && !read; i++) {
-        char guess[ENVIRONMENT_NAME_MAX];
-        const char *option = strstr(name, "__");
-        environment_option_name(other, SECTION_BACKENDS, entries->item[i]->key, "");
-        read = strncmp(name, other, strlen(other)) == 0;
-        if (option && (option = strstr(option + 2, "__"))) {
-            environment_option_name(guess, SECTION_BACKENDS, entries->item[i]->key, option + 2);
-            suggest_try(near, guess);
-        }
-    }
-    return read;
-}
-
-static void warn_variables(const struct tenrec_config *config)
-{
-    for (size_t i = 0; i < config->env.n; i++) {
-        const char *name = config->env.v[i].name;
-        struct suggestion near;
-        suggest_init(&near, name);
-        /* TENREC_TEST_...: for tests alone. */
-        if (strncmp(name, "TENREC_TEST_", 12) != 0 && !is_known_variable(config, name, &near))
-            environment_warn(name, "is not known%s", suggest_hint(&near));
-    }
-}
-
 /* Checks all that needs no plugin. */
 static tenrec_status config_check(const struct tenrec_config *config, tenrec_error *err)
 {
     struct config_settings *settings;
+    struct config_security *security;
     tenrec_status st = schema_check_shape(config->root, err);
 
     if (st == TENREC_OK)
         st = schema_check_names(config->root, config->name, err);
     if (st == TENREC_OK)
         st = config_settings_make(config, &settings, err);
-    if (st == TENREC_OK)
+    if (st == TENREC_OK) {
         config_settings_drop(settings);
+        st = config_security_make(config, &security, err);
+    }
+    if (st == TENREC_OK)
+        config_security_drop(security);
     return st;
 }
 
@@ -191,7 +143,7 @@ static tenrec_status config_make(const char *text, size_t len, const char *name,
     if (st == TENREC_OK)
         st = read_text(config, text, len, err);
     if (st == TENREC_OK && path)
-        st = plugin_paths_resolve(config->root, path, err);
+        st = file_paths_resolve(config->root, path, err);
     if (st == TENREC_OK)
         st = add_defaults(config->root, err);
     if (st == TENREC_OK)
@@ -202,7 +154,7 @@ static tenrec_status config_make(const char *text, size_t len, const char *name,
         tenrec_config_drop(config);
         return st;
     }
-    warn_variables(config);
+    known_variables_warn(config);
     *ret = config;
     return TENREC_OK;
 }
@@ -296,9 +248,13 @@ tenrec_status tenrec_config_parse(const char *text, const char *name, struct ten
 static bool is_structure(char *const *part, size_t n)
 {
     bool entries = strcmp(part[0], "backends") == 0 || strcmp(part[0], "stores") == 0;
+    bool security = strcmp(part[0], "security") == 0;
 
-    return n == 1 ? strcmp(part[0], "worker") == 0 || entries
-                  : entries && (n == 2 || (n == 3 && strcmp(part[2], "options") == 0));
+    if (n == 1)
+        return strcmp(part[0], "worker") == 0 || security || entries;
+    if (security)
+        return n == 2 && strcmp(part[1], SECURITY_MTLS_KEY) == 0;
+    return entries && (n == 2 || (n == 3 && strcmp(part[2], "options") == 0));
 }
 
 static tenrec_status split_key(char *key, char **part, size_t *ret_n, tenrec_error *err)

@@ -88,7 +88,7 @@ void config_settings_drop(struct config_settings *settings); /* NULL is fine */
  * "cluster.yaml:4:10", "environment TENREC_BACKEND", "code" or "default". */
 typedef void config_show_fn(void *arg, const char *key, const char *value, const char *source);
 
-/* Calls `fn` for each effective value that needs no plugin: "worker.*",
+/* Calls `fn` for each effective value that needs no plugin: "worker.*", "security.*",
  * "init_method", "backend". Passwords in URLs read "***". errors: ENOMEM */
 tenrec_status config_show(const struct tenrec_config *config, config_show_fn *fn, void *arg,
                           tenrec_error *err);

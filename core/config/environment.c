@@ -114,9 +114,17 @@ void environment_option_name(char buf[ENVIRONMENT_NAME_MAX], enum config_section
     environment_name_add(buf, option);
 }
 
-void environment_worker_name(char buf[ENVIRONMENT_NAME_MAX], const char *key)
+void environment_key_name(char buf[ENVIRONMENT_NAME_MAX], const char *top, const char *key)
 {
-    snprintf(buf, ENVIRONMENT_NAME_MAX, "TENREC_WORKER__");
+    char part[ENVIRONMENT_NAME_MAX];
+
+    snprintf(buf, ENVIRONMENT_NAME_MAX, "TENREC_");
+    for (const char *p = top; *p; p += *p == '.') {
+        const size_t len = strcspn(p, ".");
+        snprintf(part, sizeof part, "%.*s__", (int)len, p);
+        environment_name_add(buf, part);
+        p += len;
+    }
     environment_name_add(buf, key);
 }
 

@@ -34,10 +34,10 @@ const struct variable *environment_get(const struct environment *env, const char
 void environment_name_add(char buf[ENVIRONMENT_NAME_MAX], const char *text);
 
 /* "TENREC_BACKENDS__<entry>__<option>", "TENREC_STORES__..." by the section, and
- * "TENREC_WORKER__<key>". */
+ * "TENREC_<top>__<key>" for a key of a top-level map: "worker", "security.mtls". */
 void environment_option_name(char buf[ENVIRONMENT_NAME_MAX], enum config_section section,
                              const char *entry, const char *option);
-void environment_worker_name(char buf[ENVIRONMENT_NAME_MAX], const char *key);
+void environment_key_name(char buf[ENVIRONMENT_NAME_MAX], const char *top, const char *key);
 
 /* The short name for this option of the innermost backend
  * ("TENREC_TRANSPORTS"), or NULL. Index for environment_short. */

@@ -46,7 +46,20 @@ void options_context(char *buf, size_t size, const struct option_source *src, co
     else if (src->entry)
         snprintf(buf, size, "%s '%s': option '%s'", section_word(src->section), src->entry, key);
     else
-        snprintf(buf, size, "worker.%s", key);
+        snprintf(buf, size, "%s.%s", src->top, key);
+}
+
+struct place options_key_place(const struct option_source *src, const char *key)
+{
+    const struct node *written = node_get(src->map, key);
+    char name[ENVIRONMENT_NAME_MAX];
+    const struct variable *variable;
+
+    environment_key_name(name, src->top, key);
+    variable = environment_get(src->env, name);
+    if (variable && !(written && written->place.kind == PLACE_CODE))
+        return environment_place(variable);
+    return written ? written->place : (struct place){ .kind = PLACE_DEFAULT };
 }
 
 struct option_source options_source(const struct config_layer *layer)
@@ -111,10 +124,12 @@ tenrec_status options_check_keys(const struct tenrec_plugin *desc, const struct 
             return place_fail(err, TENREC_ECONFIG, &node->key_place,
                               "%s '%s': has no option '%s'%s", section_word(src->section),
                               src->entry, node->key, suggest_hint(&near));
-        return place_fail(err, TENREC_ECONFIG, &node->key_place, "worker: has no key '%s'%s",
-                          node->key,
-                          schema_is_top(node->key) ? ": it belongs beside 'worker', not below it"
-                                                   : suggest_hint(&near));
+        if (schema_is_top(node->key))
+            return place_fail(err, TENREC_ECONFIG, &node->key_place,
+                              "%s: has no key '%s': it belongs beside '%s', not below it", src->top,
+                              node->key, src->top);
+        return place_fail(err, TENREC_ECONFIG, &node->key_place, "%s: has no key '%s'%s", src->top,
+                          node->key, suggest_hint(&near));
     }
     return TENREC_OK;
 }
@@ -197,7 +212,7 @@ tenrec_status options_resolve(const struct tenrec_option *opt, const struct opti
         if (src->entry)
             environment_option_name(name, src->section, src->entry, opt->key);
         else
-            environment_worker_name(name, opt->key);
+            environment_key_name(name, src->top, opt->key);
         /* The weaker first: the long name also names the backend. */
         if (short_name)
             st = options_apply(opt, environment_get(src->env, short_name), context, &value, err);

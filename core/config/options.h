@@ -12,7 +12,8 @@ struct option_source {
     const struct node *map;        /* from file and code; NULL: empty */
     const struct environment *env; /* NULL: no variables */
     enum config_section section;   /* of the entry */
-    const char *entry;             /* its name; NULL for `worker` */
+    const char *entry;             /* its name; NULL for a top-level map */
+    const char *top;               /* the name of that: "worker", "security.mtls" */
     const char *item;              /* of a list of maps: its name in errors; else NULL */
     bool innermost;                /* the target of the short variables */
 };
@@ -34,6 +35,9 @@ tenrec_status options_resolve(const struct tenrec_option *opt, const struct opti
  * stays unchanged. */
 tenrec_status options_fill(const struct tenrec_plugin *desc, const struct option_source *src,
                            struct arena *arena, void *opts, tenrec_error *err);
+
+/* The place of the effective value of a key of a top-level map. */
+struct place options_key_place(const struct option_source *src, const char *key);
 
 /* "backend 'flaky': option 'delay'" or "worker.name", for the beginning of an error. */
 void options_context(char *buf, size_t size, const struct option_source *src, const char *key);

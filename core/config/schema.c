@@ -21,6 +21,7 @@ struct schema_key {
 
 static const struct schema_key top[] = {
     { "worker", NODE_MAP, "a map" },
+    { "security", NODE_MAP, "a map" },
     { "init_method", NODE_SCALAR, "text such as env://" },
     { "backend", NODE_SCALAR, "the name of an entry of 'backends'" },
     { "backends", NODE_MAP, "a map" },
@@ -168,8 +169,8 @@ tenrec_status schema_check_shape(const struct node *root, tenrec_error *err)
 
     if (root->kind != NODE_MAP)
         return place_fail(err, TENREC_ECONFIG, &root->place,
-                          "expected a map with the keys worker, init_method, backend, backends, "
-                          "stores, found %s",
+                          "expected a map with the keys worker, security, init_method, backend, "
+                          "backends, stores, found %s",
                           node_describe(root, found, sizeof found));
     st = check_map(root, "", top, COUNT(top), err);
     if (st == TENREC_OK)

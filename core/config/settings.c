@@ -62,21 +62,18 @@ const struct tenrec_plugin settings_table = {
 
 struct option_source settings_source(const struct tenrec_config *config)
 {
-    return (struct option_source){ .map = node_get(config->root, "worker"), .env = &config->env };
+    return (struct option_source){
+        .map = node_get(config->root, "worker"),
+        .env = &config->env,
+        .top = "worker",
+    };
 }
 
 struct place settings_place(const struct tenrec_config *config, const char *key)
 {
-    struct option_source src = settings_source(config);
-    const struct node *written = node_get(src.map, key);
-    char name[ENVIRONMENT_NAME_MAX];
-    const struct variable *variable;
+    const struct option_source src = settings_source(config);
 
-    environment_worker_name(name, key);
-    variable = environment_get(src.env, name);
-    if (variable && !(written && written->place.kind == PLACE_CODE))
-        return environment_place(variable);
-    return written ? written->place : (struct place){ .kind = PLACE_DEFAULT };
+    return options_key_place(&src, key);
 }
 
 /* Checks that `text` is a name, with a number of up to five digits for each `hole`. */

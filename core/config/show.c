@@ -2,6 +2,7 @@
 /* show.c - prints the effective values. */
 #include "base/memory.h"
 #include "config/record.h"
+#include "config/security_settings.h"
 #include "config/settings.h"
 #include "config/state.h"
 #include "yaml/quantity.h"
@@ -270,6 +271,24 @@ static tenrec_status show_device_maps(const struct tenrec_config *config,
     return show_emit(show, SETTINGS_DEVICE_MAPS, text_finish(&t, true), &place, err);
 }
 
+static tenrec_status show_security(const struct tenrec_config *config, const struct show *outer,
+                                   tenrec_error *err)
+{
+    const struct option_source src = security_source(config), mtls = security_mtls_source(config);
+    const struct show show = { outer->fn, outer->arg, "security." };
+    const struct show show_mtls = { outer->fn, outer->arg, "security." SECURITY_MTLS_KEY "." };
+    struct config_security *s;
+    tenrec_status st = config_security_make(config, &s, err);
+
+    if (st != TENREC_OK)
+        return st;
+    st = show_table(&security_table, &src, s, &show, err);
+    if (st == TENREC_OK)
+        st = show_table(&security_mtls_table, &mtls, &s->mtls, &show_mtls, err);
+    config_security_drop(s);
+    return st;
+}
+
 tenrec_status config_show(const struct tenrec_config *config, config_show_fn *fn, void *arg,
                           tenrec_error *err)
 {
@@ -285,6 +304,8 @@ tenrec_status config_show(const struct tenrec_config *config, config_show_fn *fn
     if (st == TENREC_OK)
         st = show_device_maps(config, s, &show, err);
     config_settings_drop(s);
+    if (st == TENREC_OK)
+        st = show_security(config, &show, err);
     show.prefix = "";
     for (size_t i = 0; st == TENREC_OK && i < sizeof top / sizeof top[0]; i++) {
         const struct node *node = node_get(config->root, top[i]);

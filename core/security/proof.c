@@ -249,7 +249,7 @@ static tenrec_status proof_take_challenge(struct proof *p, const struct proof_re
 
     if (!p->secret)
         return proof_refuse(p, 0, proof_reason_text(PROOF_NEEDS_SECRET), err);
-    if (crypto_equal(r->nonce, p->nonce, sizeof p->nonce))
+    if (memcmp(r->nonce, p->nonce, sizeof p->nonce) == 0)
         return proof_malformed(p, "our own nonce came back", err);
     st = proof_check(p, role_listener, record, len, r->mac, &equal, &why);
     if (st == TENREC_OK && !equal)
@@ -351,7 +351,7 @@ tenrec_status proof_take(struct proof *p, const void *in, size_t n, size_t *ret_
         *ret_used += proof_collect(p, at + *ret_used, n - *ret_used, &len, &st, &why);
         if (st != TENREC_OK)
             /* A peer that speaks another protocol is told nothing. */
-            return proof_end(p, p->in_len > PROOF_MAGIC_LEN ? PROOF_MALFORMED : 0, &why, err);
+            return proof_end(p, proof_begins(p->in, p->in_len) ? PROOF_MALFORMED : 0, &why, err);
         if (len == 0)
             return TENREC_OK;
         p->in_len = 0;

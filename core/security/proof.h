@@ -60,7 +60,7 @@ tenrec_status proof_take(struct proof *p, const void *in, size_t n, size_t *ret_
                          tenrec_error *err);
 
 /* The listener's, for a peer that began no proof: ends the exchange. The output tells a peer that
- * knows proofs what it lacks. */
+ * knows proofs which it lacks. */
 void proof_demand(struct proof *p);
 
 /* The bytes to send now, at most PROOF_RECORD_MAX; borrowed until the next proof_take. They count

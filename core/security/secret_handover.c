@@ -27,7 +27,6 @@
 #define HANDOVER_MAX (HANDOVER_MARK_LEN + SECRET_MAX)
 #define HANDOVER_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 
-#define GIVER_NAME_MAX 48
 #define GIVER_BACKLOG 128
 #define GIVER_AT_ONCE 64 /* answers of one call; the socket stays readable */
 #define GIVER_RETRY_MS 5 /* between attempts to connect while its queue is full */
@@ -35,7 +34,7 @@
 struct secret_giver {
     struct secret *secret;
     int fd;
-    char name[GIVER_NAME_MAX];
+    char name[SECRET_NAME_MAX];
 };
 
 /* Puts the mark and the secret into `ret`, to be wiped. Returns the length. */
@@ -102,6 +101,8 @@ static tenrec_status memfd_read(int fd, struct secret **ret, tenrec_error *err)
         return tenrec_fail_errno(err, TENREC_ECONFIG, errno, "cannot read descriptor %d", fd);
     st = handover_unpack(data, (size_t)len, ret, err);
     crypto_wipe(data, sizeof data);
+    if (st == TENREC_OK)
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* programs that this one starts ask the launcher */
     return st;
 }
 
@@ -130,38 +131,55 @@ static bool giver_is_own_user(int fd)
            peer.uid == geteuid();
 }
 
-static tenrec_status giver_listen(struct secret_giver *g, tenrec_error *err)
+void secret_giver_derive(const char *host, uint16_t port, char ret[SECRET_NAME_MAX])
+{
+    const bool local = strcmp(host, "localhost") == 0;
+
+    /* A long name of a host is cut: its launchers share the name of the socket. */
+    snprintf(ret, SECRET_NAME_MAX, "tenrec/%u/%u/%.*s", (unsigned)geteuid(), (unsigned)port,
+             SECRET_NAME_MAX - 40, local ? "127.0.0.1" : host);
+}
+
+static tenrec_status giver_draw_name(struct secret_giver *g, tenrec_error *err)
 {
     uint8_t drawn[16];
-    struct sockaddr_un address;
-    socklen_t len;
-    size_t used;
+    size_t used = (size_t)snprintf(g->name, sizeof g->name, "tenrec-");
     tenrec_status st = crypto_draw_public(drawn, sizeof drawn, err);
 
-    if (st != TENREC_OK)
-        return st;
-    used = (size_t)snprintf(g->name, sizeof g->name, "tenrec-");
-    for (size_t i = 0; i < sizeof drawn; i++)
+    for (size_t i = 0; i < sizeof drawn && st == TENREC_OK; i++)
         used += (size_t)snprintf(g->name + used, sizeof g->name - used, "%02x", drawn[i]);
-    len = giver_address(g->name, &address);
+    return st;
+}
+
+static tenrec_status giver_listen(struct secret_giver *g, tenrec_error *err)
+{
+    struct sockaddr_un address;
+    const socklen_t len = giver_address(g->name, &address);
+
     g->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (g->fd < 0 || bind(g->fd, (const struct sockaddr *)&address, len) < 0 ||
         listen(g->fd, GIVER_BACKLOG) < 0)
-        return tenrec_fail_errno(err, TENREC_EOS, errno,
+        return tenrec_fail_errno(err, errno == EADDRINUSE ? TENREC_EEXIST : TENREC_EOS, errno,
                                  "no socket to hand the group secret over by");
     return TENREC_OK;
 }
 
-tenrec_status secret_giver_open(struct secret *s, struct secret_giver **ret, tenrec_error *err)
+tenrec_status secret_giver_open(struct secret *s, const char *name, struct secret_giver **ret,
+                                tenrec_error *err)
 {
     struct secret_giver *g = memory_new(1, sizeof *g);
-    tenrec_status st;
+    tenrec_status st = TENREC_OK;
 
     if (!g)
         return memory_fail(err);
     g->secret = secret_share(s);
     g->fd = -1;
-    st = giver_listen(g, err);
+    if (name)
+        snprintf(g->name, sizeof g->name, "%s", name);
+    else
+        st = giver_draw_name(g, err);
+    if (st == TENREC_OK)
+        st = giver_listen(g, err);
     if (st == TENREC_OK)
         *ret = g;
     else
@@ -226,7 +244,7 @@ static tenrec_status asker_connect(int fd, const char *name, uint64_t deadline_n
         if (errno == EINTR)
             continue;
         if (errno == ECONNREFUSED)
-            return tenrec_fail(err, TENREC_ECONFIG,
+            return tenrec_fail(err, TENREC_ECONNECT,
                                "no launcher listens there: it has ended, or runs in another "
                                "network namespace");
         return tenrec_fail_errno(err, TENREC_ECONFIG, errno, "cannot connect to the launcher");
@@ -258,8 +276,7 @@ static tenrec_status asker_receive(int fd, uint64_t deadline_ns, struct secret *
     return st;
 }
 
-static tenrec_status asker_ask(const char *name, uint32_t ms, struct secret **ret,
-                               tenrec_error *err)
+tenrec_status secret_ask(const char *name, uint32_t ms, struct secret **ret, tenrec_error *err)
 {
     const uint64_t deadline_ns = clock_deadline_ms(ms);
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -305,14 +322,19 @@ tenrec_status secret_inherit(uint32_t ms, struct secret **ret, const char **ret_
     }
     if (!*ret && st != TENREC_ENOMEM && name && *name) {
         variable = SECRET_SOCKET_VARIABLE;
-        st = asker_ask(name, ms, ret, err);
+        st = secret_ask(name, ms, ret, err);
     }
     if (!*ret && st != TENREC_ENOMEM && path && *path) {
         variable = SECRET_FILE_VARIABLE;
         *ret_source = SECRET_FILE_VARIABLE;
         st = secret_read_file(path, ret, err);
     }
-    if (st != TENREC_OK)
-        tenrec_error_prefix(err, "environment %s", variable);
-    return st;
+    if (st == TENREC_OK)
+        return TENREC_OK;
+    tenrec_error_prefix(err, "environment %s", variable);
+    if (st != TENREC_ECONNECT)
+        return st;
+    if (err)
+        err->code = TENREC_ECONFIG;
+    return TENREC_ECONFIG;
 }

@@ -2,17 +2,27 @@
 #include "security/security.h"
 
 #include "base/memory.h"
+#include "config/security_settings.h"
 #include "security/secret_handover.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define INHERIT_MS 5000 /* the launcher answers at once, if it lives */
 
 /* The public part of a shared one. */
 struct security_made {
     atomic_uint shares;
+    char mode_source[PLACE_TEXT_MAX];
     struct security public;
+};
+
+/* The secret for a configuration that names no file. */
+struct security_announced {
+    bool inherit;          /* the environment's */
+    struct secret *secret; /* else this one, borrowed; NULL: none */
+    const char *source;
 };
 
 static struct security_made *security_of(struct security *s)
@@ -20,38 +30,133 @@ static struct security_made *security_of(struct security *s)
     return (struct security_made *)(void *)((char *)s - offsetof(struct security_made, public));
 }
 
-static tenrec_status security_inherit(struct security *s, tenrec_error *err)
+/* Returns the place of `word` in "a|b|c". */
+static int security_choice(const char *choices, const char *word)
 {
-    const char *source;
-    tenrec_status st = secret_inherit(INHERIT_MS, &s->secret, &source, err);
+    const size_t len = strlen(word);
+    int i = 0;
 
-    if (st == TENREC_OK && s->secret) {
-        s->mode = SECURITY_SECRET;
-        s->mode_source = source;
+    for (const char *p = choices; *p; p += *p == '|', i++) {
+        const size_t n = strcspn(p, "|");
+        if (n == len && strncmp(p, word, n) == 0)
+            break;
+        p += n;
     }
+    return i;
+}
+
+static enum security_plain security_plain_of(const char *word)
+{
+    return (enum security_plain)security_choice("none|same_user|loopback|all", word);
+}
+
+static tenrec_status security_read_file(struct security_made *made,
+                                        const struct config_security *config, tenrec_error *err)
+{
+    char place[PLACE_TEXT_MAX];
+    tenrec_status st = secret_read_file(config->secret_file, &made->public.secret, err);
+
+    place_text(&config->secret_file_place, place);
+    if (st != TENREC_OK)
+        tenrec_error_prefix(err, "%s: security.secret_file", place);
+    else if (!config->mode)
+        memcpy(made->mode_source, place, sizeof place);
+    return st;
+}
+
+/* Gets the secret, and with it the mode where none is written. */
+static tenrec_status security_get_secret(struct security_made *made,
+                                         const struct config_security *config,
+                                         const struct security_announced *announced,
+                                         tenrec_error *err)
+{
+    struct security *s = &made->public;
+    const char *source = announced->source;
+    tenrec_status st = TENREC_OK;
+
+    if (config && *config->secret_file) {
+        st = security_read_file(made, config, err);
+    } else {
+        if (announced->inherit)
+            st = secret_inherit(INHERIT_MS, &s->secret, &source, err);
+        else if (announced->secret)
+            s->secret = secret_share(announced->secret);
+        if (st == TENREC_OK && s->secret && !s->written)
+            snprintf(made->mode_source, sizeof made->mode_source, "%s", source);
+    }
+    if (st != TENREC_OK)
+        return st;
+    if (s->secret)
+        s->mode = SECURITY_SECRET;
+    else if (s->written)
+        return place_fail(err, TENREC_ECONFIG, &config->mode_place,
+                          "security.mode: no group secret was given: set security.secret_file or "
+                          "TENREC_SECRET_FILE, or start the workers by 'tenrec run'");
+    return TENREC_OK;
+}
+
+/* Applies the section, which is NULL for none. */
+static tenrec_status security_fill(struct security_made *made, const struct config_security *config,
+                                   const struct security_announced *announced, tenrec_error *err)
+{
+    struct security *s = &made->public;
+
+    if (config) {
+        s->store_plain = security_plain_of(config->store_plain);
+        s->plain_peers = security_plain_of(config->plain_peers);
+        s->written = config->mode != NULL;
+    }
+    if (s->written) {
+        s->mode = (enum security_mode)security_choice("none|secret|tls|mtls", config->mode);
+        place_text(&config->mode_place, made->mode_source);
+    }
+    if (s->mode == SECURITY_TLS || s->mode == SECURITY_MTLS)
+        return place_fail(err, TENREC_ECONFIG, &config->mode_place,
+                          "security.mode: this build has no TLS, which '%s' needs: 'secret' proves "
+                          "without encryption",
+                          config->mode);
+    return s->written && s->mode == SECURITY_NONE
+               ? TENREC_OK
+               : security_get_secret(made, config, announced, err);
+}
+
+static tenrec_status security_make(const struct tenrec_config *config,
+                                   const struct security_announced *announced,
+                                   struct security **ret, tenrec_error *err)
+{
+    struct security_made *made = memory_new(1, sizeof *made);
+    struct config_security *section = NULL;
+    tenrec_status st = TENREC_OK;
+
+    if (!made)
+        return memory_fail(err);
+    atomic_init(&made->shares, 1);
+    snprintf(made->mode_source, sizeof made->mode_source, "default");
+    made->public.mode_source = made->mode_source;
+    made->public.store_plain = PLAIN_SAME_USER;
+    if (config)
+        st = config_security_make(config, &section, err);
+    if (st == TENREC_OK)
+        st = security_fill(made, section, announced, err);
+    config_security_drop(section);
+    if (st == TENREC_OK)
+        *ret = &made->public;
+    else
+        security_drop(&made->public);
     return st;
 }
 
 tenrec_status security_open(const struct tenrec_config *config, struct security **ret,
                             tenrec_error *err)
 {
-    struct security_made *made = memory_new(1, sizeof *made);
-    struct security *s;
-    tenrec_status st;
+    return security_make(config, &(struct security_announced){ .inherit = true }, ret, err);
+}
 
-    (void)config;
-    if (!made)
-        return memory_fail(err);
-    atomic_init(&made->shares, 1);
-    s = &made->public;
-    s->mode_source = "default";
-    s->store_plain = PLAIN_SAME_USER;
-    st = security_inherit(s, err);
-    if (st == TENREC_OK)
-        *ret = s;
-    else
-        security_drop(s);
-    return st;
+tenrec_status security_open_with(const struct tenrec_config *config, struct secret *announced,
+                                 const char *source, struct security **ret, tenrec_error *err)
+{
+    return security_make(
+        config, &(struct security_announced){ .secret = announced, .source = source }, ret, err);
 }
 
 struct security *security_share(struct security *s)

@@ -328,6 +328,24 @@ static tenrec_status value_split(const struct node *node, bool map, const char *
     return st;
 }
 
+/* Makes a list of one item. */
+static tenrec_status value_wrap(const struct node *item, struct node **ret, tenrec_error *err)
+{
+    struct node *list = node_new(NODE_LIST, &item->place), *copy = node_copy(item);
+
+    if (!list || !copy) {
+        node_drop(list);
+        node_drop(copy);
+        return memory_fail(err);
+    }
+    if (node_add(list, copy) != TENREC_OK) {
+        node_drop(list);
+        return memory_fail(err);
+    }
+    *ret = list;
+    return TENREC_OK;
+}
+
 tenrec_status value_expand(const struct tenrec_option *opt, const struct node *node,
                            const char *context, struct node **ret, tenrec_error *err)
 {
@@ -343,6 +361,8 @@ tenrec_status value_expand(const struct tenrec_option *opt, const struct node *n
         st = tree_parse(node->text, strlen(node->text), &node->place, ret, err);
         return st;
     }
+    if (list && opt->flags & TENREC_OPT_SINGLE && node->kind == NODE_SCALAR && !node_is_null(node))
+        return value_wrap(node, ret, err);
     *ret = node_copy(node);
     return *ret ? TENREC_OK : memory_fail(err);
 }

@@ -61,6 +61,9 @@ static tenrec_status open_fill(struct redis_store *s, const struct redis_options
     bool v6 = strchr(url->host, ':') != NULL;
     tenrec_status st = TENREC_OK;
 
+    snprintf(s->name, sizeof s->name, "redis store %s%.150s%s:%u/%.80s", v6 ? "[" : "", url->host,
+             v6 ? "]" : "", url->port, url->prefix);
+    snprintf(s->meta, sizeof s->meta, "%s:meta", url->prefix);
     if (!*url->password && *o->password_file)
         st = password_read(o->password_file, s->password, sizeof s->password, err);
     if (st == TENREC_OK && url->tls)
@@ -74,9 +77,6 @@ static tenrec_status open_fill(struct redis_store *s, const struct redis_options
                                                                : o->password,
                                     .database = o->database,
                                     .tls = s->tls };
-    snprintf(s->name, sizeof s->name, "redis store %s%.150s%s:%u/%.80s", v6 ? "[" : "", url->host,
-             v6 ? "]" : "", url->port, url->prefix);
-    snprintf(s->meta, sizeof s->meta, "%s:meta", url->prefix);
     return open_draw(s->client, sizeof s->client, err);
 }
 

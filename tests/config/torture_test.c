@@ -67,6 +67,10 @@ static tenrec_status whole_way(tenrec_error *err)
     if (st == TENREC_OK)
         st = tenrec_config_set(config, "backends.c", "{plugin: r, wraps: b}", err);
     if (st == TENREC_OK)
+        st = tenrec_config_set(config, "security",
+                               "{mode: none, mtls: {names: a}, allow: [{function: f, from: a}]}",
+                               err);
+    if (st == TENREC_OK)
         st = config_show(config, ignore, NULL, err);
     if (st == TENREC_OK)
         st = config_entries(config, SECTION_BACKENDS, &entry, &n, err);

@@ -87,6 +87,7 @@ enum tenrec_option_flags {
     TENREC_OPT_PLAIN_SECONDS = 1u << 0, /* a duration may also be a bare number
                                            of seconds, as torch writes it */
     TENREC_OPT_SECRET = 1u << 1,        /* the value is never printed */
+    TENREC_OPT_SINGLE = 1u << 2,        /* a list of one may be written as its item alone */
 };
 
 /* One option. The core parses the default and the user's value with the same

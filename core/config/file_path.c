@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "config/plugin_path.h"
+#include "config/file_path.h"
 
 #include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* A plugin that is no path is looked for by its name. */
 static bool is_relative(const char *plugin)
 {
     const size_t n = strlen(plugin);
@@ -29,20 +30,41 @@ static tenrec_status path_resolve(struct node *plugin, const char *folder, size_
     return TENREC_OK;
 }
 
-tenrec_status plugin_paths_resolve(struct node *root, const char *path, tenrec_error *err)
+/* The files that a map names by these keys. */
+static tenrec_status path_resolve_keys(const struct node *map, const char *const *key, size_t n,
+                                       const char *folder, size_t len, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    for (size_t i = 0; st == TENREC_OK && i < n; i++) {
+        struct node *file = node_get(map, key[i]);
+        if (file && file->kind == NODE_SCALAR && *file->text && *file->text != '/' &&
+            !node_is_null(file))
+            st = path_resolve(file, folder, len, err);
+    }
+    return st;
+}
+
+tenrec_status file_paths_resolve(struct node *root, const char *path, tenrec_error *err)
 {
     static const char *const section[] = { "backends", "stores" };
+    static const char *const secret[] = { "secret_file" }, *const mtls[] = { "ca", "cert", "key" };
     const char *slash = strrchr(path, '/');
-    tenrec_status st = TENREC_OK;
+    const size_t len = slash ? (size_t)(slash - path) + 1 : 0;
+    const struct node *security = node_get(root, "security");
+    tenrec_status st;
 
     if (!slash)
         return TENREC_OK; /* the file is in the working directory */
+    st = path_resolve_keys(security, secret, 1, path, len, err);
+    if (st == TENREC_OK)
+        st = path_resolve_keys(node_get(security, "mtls"), mtls, 3, path, len, err);
     for (size_t i = 0; i < sizeof section / sizeof section[0]; i++) {
         const struct node *entries = node_get(root, section[i]);
         for (size_t k = 0; st == TENREC_OK && entries && k < entries->n; k++) {
             struct node *plugin = node_get(entries->item[k], "plugin");
             if (plugin && is_relative(plugin->text))
-                st = path_resolve(plugin, path, (size_t)(slash - path) + 1, err);
+                st = path_resolve(plugin, path, len, err);
         }
     }
     return st;
