@@ -4,7 +4,9 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "security/crypto.h"
+#include "security/proof_mac.h"
 #include "security/proof_record.h"
+#include "security/proof_terms.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -19,21 +21,12 @@ enum proof_state {
     FAILED,
 };
 
-/* The author of a mac, and what it says with it: no mac stands for another. */
-static const char role_listener[] = "tenrec proof: listener";
-/* To a member alone: a stranger cannot tell it from the one above, and so not find out by trial
- * which worker listens. */
-static const char role_not_wanted[] = "tenrec proof: listener is another";
-static const char role_dialler[] = "tenrec proof: dialler";
-static const char role_accepted[] = "tenrec proof: accepted";
-
 struct proof {
     enum proof_side side;
     enum proof_state state;
     bool may_send;
-    bool wanted;           /* the listener: the dialler wants it, or anyone */
-    struct secret *secret; /* shares; NULL: none */
-    char key_purpose[PROOF_PURPOSE_MAX + 32];
+    bool wanted;              /* the listener: the dialler wants it, or anyone */
+    struct secret *secret;    /* shares; NULL: none */
     struct proof_hello hello; /* the dialler's */
     struct proof_party_text me, peer;
     struct proof_party peer_view;   /* borrows from `peer` */
@@ -42,32 +35,9 @@ struct proof {
     size_t in_len;
     uint8_t out[PROOF_RECORD_MAX]; /* room for all that one side can owe at once */
     size_t out_len;
-    uint8_t past[2 * PROOF_RECORD_MAX]; /* all records before the next, for its mac */
-    size_t past_len;
-    tenrec_error why; /* in state FAILED */
+    struct proof_past past; /* all records before the next, for its mac */
+    tenrec_error why;       /* in state FAILED */
 };
-
-/* ---- texts ---- */
-
-static const char *proof_reason_text(enum proof_reason reason)
-{
-    switch (reason) {
-    case PROOF_NEEDS_SECRET:
-        return "the other side asks for a group secret; none was given: --secret-file or "
-               "TENREC_SECRET_FILE";
-    case PROOF_HAS_NO_SECRET:
-        return "the other side has no group secret, and this side asks for it";
-    case PROOF_OTHER_SECRET:
-        return "the other side has another group secret";
-    case PROOF_OTHER_PURPOSE:
-        return "the other side expects a proof for another purpose";
-    case PROOF_OTHER_PARTY:
-        return "another worker listens at this address";
-    case PROOF_MALFORMED:
-        return "the other side found the proof malformed";
-    }
-    return "the other side refused the proof";
-}
 
 /* ---- records out ---- */
 
@@ -119,58 +89,19 @@ static tenrec_status proof_malformed(struct proof *p, const char *text, tenrec_e
     return proof_end(p, PROOF_MALFORMED, &why, err);
 }
 
-static void proof_remember(struct proof *p, const uint8_t *record, size_t len)
-{
-    assert(p->past_len + len <= sizeof p->past);
-    memcpy(p->past + p->past_len, record, len);
-    p->past_len += len;
-}
-
-/* The mac of a record of `len` bytes, of which the mac itself is the end. The key exists only
- * here. */
-static tenrec_status proof_mac(const struct proof *p, const char *role, const uint8_t *record,
-                               size_t len, uint8_t ret[CRYPTO_MAC_BYTES], tenrec_error *err)
-{
-    const struct crypto_part part[] = {
-        { role, strlen(role) + 1 },
-        { p->past, p->past_len },
-        { record, len - CRYPTO_MAC_BYTES },
-    };
-    uint8_t key[CRYPTO_MAC_BYTES];
-    tenrec_status st = secret_derive(p->secret, p->key_purpose, key, sizeof key, err);
-
-    if (st == TENREC_OK)
-        st = crypto_mac(key, sizeof key, part, sizeof part / sizeof part[0], ret, err);
-    crypto_wipe(key, sizeof key);
-    return st;
-}
-
 static tenrec_status proof_put_signed(struct proof *p, const struct proof_record *r,
-                                      const char *role, tenrec_error *err)
+                                      enum proof_role role, tenrec_error *err)
 {
     size_t len;
     uint8_t *at = proof_put(p, r, &len);
     tenrec_error why;
 
-    if (proof_mac(p, role, at, len, at + len - CRYPTO_MAC_BYTES, &why) != TENREC_OK) {
+    if (proof_mac(&p->past, role, at, len, at + len - CRYPTO_MAC_BYTES, &why) != TENREC_OK) {
         p->out_len -= len;
         return proof_end(p, 0, &why, err);
     }
-    proof_remember(p, at, len);
+    proof_past_add(&p->past, at, len);
     return TENREC_OK;
-}
-
-/* Compares the mac of a received record. errors: those of libcrypto */
-static tenrec_status proof_check(const struct proof *p, const char *role, const uint8_t *record,
-                                 size_t len, const uint8_t found[CRYPTO_MAC_BYTES], bool *ret_equal,
-                                 tenrec_error *err)
-{
-    uint8_t mac[CRYPTO_MAC_BYTES];
-    tenrec_status st = proof_mac(p, role, record, len, mac, err);
-
-    *ret_equal = st == TENREC_OK && crypto_equal(mac, found, sizeof mac);
-    crypto_wipe(mac, sizeof mac);
-    return st;
 }
 
 /* ---- records in ---- */
@@ -202,10 +133,10 @@ static tenrec_status proof_take_hello(struct proof *p, const struct proof_record
         return proof_end(p, 0, &why, err);
     p->hello = r->hello;
     p->wanted = proof_is_wanted(&p->me, &r->hello.wanted);
-    proof_remember(p, record, len);
+    proof_past_add(&p->past, record, len);
     memcpy(challenge.nonce, p->nonce, sizeof challenge.nonce);
     p->state = WAITS_FOR_ANSWER;
-    return proof_put_signed(p, &challenge, p->wanted ? role_listener : role_not_wanted, err);
+    return proof_put_signed(p, &challenge, p->wanted ? ROLE_LISTENER : ROLE_ANOTHER_LISTENER, err);
 }
 
 static void proof_complete(struct proof *p, const struct proof_party_text *peer)
@@ -228,15 +159,16 @@ static tenrec_status proof_take_answer(struct proof *p, const struct proof_recor
     tenrec_error why;
     bool equal;
 
-    if (proof_check(p, role_dialler, record, len, r->mac, &equal, &why) != TENREC_OK)
+    (void)r; /* nothing but its mac */
+    if (proof_mac_check(&p->past, ROLE_DIALLER, record, len, &equal, &why) != TENREC_OK)
         return proof_end(p, 0, &why, err);
     if (!equal)
         return proof_refuse(p, PROOF_OTHER_SECRET, proof_reason_text(PROOF_OTHER_SECRET), err);
     if (!p->wanted)
         return proof_refuse(p, PROOF_OTHER_PARTY, "the other side wants another worker", err);
-    proof_remember(p, record, len);
+    proof_past_add(&p->past, record, len);
     proof_complete(p, &p->hello.me);
-    return proof_put_signed(p, &accepted, role_accepted, err);
+    return proof_put_signed(p, &accepted, ROLE_ACCEPTED, err);
 }
 
 static tenrec_status proof_take_challenge(struct proof *p, const struct proof_record *r,
@@ -251,19 +183,19 @@ static tenrec_status proof_take_challenge(struct proof *p, const struct proof_re
         return proof_refuse(p, 0, proof_reason_text(PROOF_NEEDS_SECRET), err);
     if (memcmp(r->nonce, p->nonce, sizeof p->nonce) == 0)
         return proof_malformed(p, "our own nonce came back", err);
-    st = proof_check(p, role_listener, record, len, r->mac, &equal, &why);
+    st = proof_mac_check(&p->past, ROLE_LISTENER, record, len, &equal, &why);
     if (st == TENREC_OK && !equal)
-        st = proof_check(p, role_not_wanted, record, len, r->mac, &other, &why);
+        st = proof_mac_check(&p->past, ROLE_ANOTHER_LISTENER, record, len, &other, &why);
     if (st != TENREC_OK)
         return proof_end(p, 0, &why, err);
     if (!equal)
         return other ? proof_refuse(p, PROOF_OTHER_PARTY, proof_reason_text(PROOF_OTHER_PARTY), err)
                      : proof_refuse(p, PROOF_OTHER_SECRET, proof_reason_text(PROOF_OTHER_SECRET),
                                     err);
-    proof_remember(p, record, len);
+    proof_past_add(&p->past, record, len);
     p->state = WAITS_FOR_ACCEPTED;
     p->may_send = true;
-    return proof_put_signed(p, &answer, role_dialler, err);
+    return proof_put_signed(p, &answer, ROLE_DIALLER, err);
 }
 
 static tenrec_status proof_take_accepted(struct proof *p, const struct proof_record *r,
@@ -272,7 +204,7 @@ static tenrec_status proof_take_accepted(struct proof *p, const struct proof_rec
     tenrec_error why;
     bool equal;
 
-    if (proof_check(p, role_accepted, record, len, r->mac, &equal, &why) != TENREC_OK)
+    if (proof_mac_check(&p->past, ROLE_ACCEPTED, record, len, &equal, &why) != TENREC_OK)
         return proof_end(p, 0, &why, err);
     if (!equal)
         return proof_refuse(p, PROOF_OTHER_SECRET, proof_reason_text(PROOF_OTHER_SECRET), err);
@@ -369,44 +301,17 @@ void proof_demand(struct proof *p)
 
 /* ---- the whole ---- */
 
-static tenrec_status party_copy(const struct proof_party *from, struct proof_party_text *to,
-                                tenrec_error *err)
-{
-    const char *const name = from->name ? from->name : "";
-    const char *const address = from->address ? from->address : "";
-
-    if (strlen(name) > TENREC_NAME_MAX || strlen(address) > PROOF_ADDRESS_MAX || from->rank < -1)
-        return tenrec_fail(err, TENREC_EINVAL,
-                           "a party of a proof: its name, its address or its rank is out of range");
-    to->rank = from->rank;
-    to->incarnation = from->incarnation;
-    strcpy(to->name, name);
-    strcpy(to->address, address);
-    return TENREC_OK;
-}
-
+/* The listener's hello holds its own terms, until it has the dialler's. */
 static tenrec_status proof_copy_terms(struct proof *p, const struct proof_terms *terms,
                                       tenrec_error *err)
 {
-    struct proof_hello *hello = &p->hello;
-    tenrec_status st = party_copy(&terms->me, &p->me, err);
+    tenrec_status st = proof_terms_copy(terms, &p->hello, err);
 
-    if (st == TENREC_OK && terms->side == PROOF_DIALLER)
-        st = party_copy(&terms->peer, &hello->wanted, err);
     if (st != TENREC_OK)
         return st;
-    if (!terms->purpose || !*terms->purpose || strlen(terms->purpose) > PROOF_PURPOSE_MAX ||
-        terms->label_len > PROOF_LABEL_MAX)
-        return tenrec_fail(err, TENREC_EINVAL, "a proof: its purpose or its label is out of range");
-    strcpy(hello->purpose, terms->purpose);
-    snprintf(p->key_purpose, sizeof p->key_purpose, "tenrec proof %d %s", PROOF_VERSION,
-             terms->purpose);
-    if (terms->label_len)
-        memcpy(hello->label, terms->label, terms->label_len);
-    hello->label_len = terms->label_len;
-    hello->me = p->me;
+    p->me = p->hello.me;
     p->secret = terms->secret ? secret_share(terms->secret) : NULL;
-    hello->has_secret = p->secret != NULL;
+    proof_past_init(&p->past, p->secret, p->hello.purpose);
     return TENREC_OK;
 }
 
@@ -422,7 +327,7 @@ static tenrec_status proof_dial(struct proof *p, tenrec_error *err)
     memcpy(p->hello.nonce, p->nonce, sizeof p->nonce);
     record.hello = p->hello;
     at = proof_put(p, &record, &len);
-    proof_remember(p, at, len);
+    proof_past_add(&p->past, at, len);
     return TENREC_OK;
 }
 

@@ -185,7 +185,7 @@ tenrec_status proof_record_unpack(const uint8_t *data, size_t len, struct proof_
         ret->reason = (enum proof_reason)reader_number(&r, 1);
         break;
     }
-    reader_copy(&r, ret->mac, proof_record_mac_len(ret->kind));
+    (void)reader_bytes(&r, proof_record_mac_len(ret->kind));
     if (r.bad || r.left > 0)
         return record_fail("a field does not fit its record", err);
     return TENREC_OK;
@@ -219,4 +219,24 @@ size_t proof_record_pack(const struct proof_record *r, uint8_t ret[PROOF_RECORD_
     writer_number(&w, r->kind, 1);
     writer_number(&w, body, 2);
     return PROOF_HEAD_LEN + body;
+}
+
+const char *proof_reason_text(enum proof_reason reason)
+{
+    switch (reason) {
+    case PROOF_NEEDS_SECRET:
+        return "the other side asks for a group secret; none was given: --secret-file or "
+               "TENREC_SECRET_FILE";
+    case PROOF_HAS_NO_SECRET:
+        return "the other side has no group secret, and this side asks for it";
+    case PROOF_OTHER_SECRET:
+        return "the other side has another group secret";
+    case PROOF_OTHER_PURPOSE:
+        return "the other side expects a proof for another purpose";
+    case PROOF_OTHER_PARTY:
+        return "another worker listens at this address";
+    case PROOF_MALFORMED:
+        return "the other side found the proof malformed";
+    }
+    return "the other side refused the proof";
 }

@@ -54,7 +54,7 @@ struct proof_hello {
     size_t label_len;
 };
 
-/* Any record, unpacked. */
+/* Any record, unpacked but for its mac. */
 struct proof_record {
     enum proof_kind kind;
     union {
@@ -63,10 +63,9 @@ struct proof_record {
         struct proof_party_text party;  /* of ACCEPTED */
         enum proof_reason reason;       /* of REFUSED; an unknown number stays as it is */
     };
-    uint8_t mac[CRYPTO_MAC_BYTES]; /* of CHALLENGE, ANSWER, ACCEPTED */
 };
 
-/* Returns the bytes of a record of this kind that its mac does not cover: its own. */
+/* Returns the length of the mac at the end of such a record. */
 static inline size_t proof_record_mac_len(enum proof_kind kind)
 {
     return kind == PROOF_HELLO || kind == PROOF_REFUSED ? 0 : CRYPTO_MAC_BYTES;
@@ -75,7 +74,7 @@ static inline size_t proof_record_mac_len(enum proof_kind kind)
 /* Checks the first `n` bytes of a record, also while there are few of them.
  *
  * ret_len  bytes of the whole record; 0 while the head is not complete
- * errors   EPROTOCOL: no record of a proof, or one of `kind` is too long or too short */
+ * errors   EPROTOCOL: no record of a proof, or one that is too long */
 tenrec_status proof_record_peek(const uint8_t *data, size_t n, size_t *ret_len, tenrec_error *err);
 
 /* Unpacks a whole record. errors: EPROTOCOL */
@@ -85,5 +84,8 @@ tenrec_status proof_record_unpack(const uint8_t *data, size_t len, struct proof_
 /* Packs all but the mac, for which room is left: the caller writes it to the end. Returns the
  * length with it. */
 size_t proof_record_pack(const struct proof_record *r, uint8_t ret[PROOF_RECORD_MAX]);
+
+/* The text of a received reason, for people. */
+const char *proof_reason_text(enum proof_reason reason);
 
 #endif

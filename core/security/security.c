@@ -95,29 +95,25 @@ static tenrec_status security_get_secret(struct security_made *made,
     return TENREC_OK;
 }
 
-/* Applies the section, which is NULL for none. */
-static tenrec_status security_fill(struct security_made *made, const struct config_security *config,
-                                   const struct security_announced *announced, tenrec_error *err)
+/* Applies the section, all but the secret. */
+static tenrec_status security_apply(struct security_made *made,
+                                    const struct config_security *config, tenrec_error *err)
 {
     struct security *s = &made->public;
 
-    if (config) {
-        s->store_plain = security_plain_of(config->store_plain);
-        s->plain_peers = security_plain_of(config->plain_peers);
-        s->written = config->mode != NULL;
-    }
-    if (s->written) {
-        s->mode = (enum security_mode)security_choice("none|secret|tls|mtls", config->mode);
-        place_text(&config->mode_place, made->mode_source);
-    }
-    if (s->mode == SECURITY_TLS || s->mode == SECURITY_MTLS)
-        return place_fail(err, TENREC_ECONFIG, &config->mode_place,
-                          "security.mode: this build has no TLS, which '%s' needs: 'secret' proves "
-                          "without encryption",
-                          config->mode);
-    return s->written && s->mode == SECURITY_NONE
-               ? TENREC_OK
-               : security_get_secret(made, config, announced, err);
+    s->store_plain = security_plain_of(config->store_plain);
+    s->plain_peers = security_plain_of(config->plain_peers);
+    s->written = config->mode != NULL;
+    if (!s->written)
+        return TENREC_OK;
+    s->mode = (enum security_mode)security_choice("none|secret|tls|mtls", config->mode);
+    place_text(&config->mode_place, made->mode_source);
+    if (s->mode == SECURITY_NONE || s->mode == SECURITY_SECRET)
+        return TENREC_OK;
+    return place_fail(err, TENREC_ECONFIG, &config->mode_place,
+                      "security.mode: this build has no TLS, which '%s' needs: 'secret' proves "
+                      "without encryption",
+                      config->mode);
 }
 
 static tenrec_status security_make(const struct tenrec_config *config,
@@ -136,8 +132,10 @@ static tenrec_status security_make(const struct tenrec_config *config,
     made->public.store_plain = PLAIN_SAME_USER;
     if (config)
         st = config_security_make(config, &section, err);
-    if (st == TENREC_OK)
-        st = security_fill(made, section, announced, err);
+    if (st == TENREC_OK && section)
+        st = security_apply(made, section, err);
+    if (st == TENREC_OK && !(made->public.written && made->public.mode == SECURITY_NONE))
+        st = security_get_secret(made, section, announced, err);
     config_security_drop(section);
     if (st == TENREC_OK)
         *ret = &made->public;

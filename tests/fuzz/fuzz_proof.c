@@ -38,6 +38,16 @@ struct fuzz_reader {
     size_t out_len;
 };
 
+static void reader_output(struct fuzz_reader *r)
+{
+    size_t n;
+    const void *out = proof_output(r->proof, &n);
+
+    fuzz_expect(n <= PROOF_RECORD_MAX && n <= sizeof r->out - r->out_len);
+    memcpy(r->out + r->out_len, out, n);
+    r->out_len += n;
+}
+
 static void reader_open(struct fuzz_reader *r, unsigned flags)
 {
     uint8_t bytes[SECRET_BYTES];
@@ -57,22 +67,19 @@ static void reader_open(struct fuzz_reader *r, unsigned flags)
     memset(r, 0, sizeof *r);
     fuzz_expect(proof_open(&terms, &r->proof, NULL) == TENREC_OK);
     secret_drop(secret);
+    reader_output(r);
 }
 
 static void reader_take(struct fuzz_reader *r, const uint8_t *data, size_t len)
 {
-    size_t used, n;
-    const void *out;
+    size_t used;
 
     if (r->status != TENREC_OK)
         return;
     r->status = proof_take(r->proof, data, len, &used, NULL);
     fuzz_expect(used <= len && (used == len || r->status || proof_is_complete(r->proof)));
     r->used += used;
-    out = proof_output(r->proof, &n);
-    fuzz_expect(n <= PROOF_RECORD_MAX && n <= sizeof r->out - r->out_len);
-    memcpy(r->out + r->out_len, out, n);
-    r->out_len += n;
+    reader_output(r);
 }
 
 /* What holds for a reader at the end of the input. */
