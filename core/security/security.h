@@ -35,6 +35,9 @@ struct security {
  *          those of secret_inherit and secret_read_file */
 tenrec_status security_open(const struct tenrec_config *config, struct security **ret,
                             tenrec_error *err);
+/* The same with the configuration that TENREC_CONFIG names, for a program without a worker. errors:
+ * also those of tenrec_config_load */
+tenrec_status security_open_default(struct security **ret, tenrec_error *err);
 /* The same for a launcher, which announces a secret itself: `announced` (shared; NULL: none) stands
  * for what the environment announces, and `source` for where it is from.
  * errors: as above, but for those of secret_inherit */
