@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check.c - `tenrec check`: checks a config without starting anything. */
 #include "entry.h"
+#include "security/security.h"
 #include "tool.h"
 #include "worker/worker_config.h"
 
@@ -36,6 +37,7 @@ static tenrec_status check_check(const char *path, tenrec_error *err)
 {
     struct tenrec_config *config = NULL;
     struct config_settings *settings;
+    struct security *security = NULL;
     struct entries entries;
     tenrec_status st = path ? tenrec_config_load(path, &config, err) : load_stdin(&config, err);
 
@@ -50,6 +52,8 @@ static tenrec_status check_check(const char *path, tenrec_error *err)
             st = worker_config_check_stores(config, settings, err);
         config_settings_drop(settings);
     }
+    if (!st)
+        st = security_open(config, &security, err);
     if (!st)
         st = entries_open(config, &entries, err);
     if (!st) {
@@ -67,9 +71,10 @@ static tenrec_status check_check(const char *path, tenrec_error *err)
                    : entries.n_stores == 1 ? "; 1 store:"
                                            : "; stores:",
                    entries.v[entries.n + i].layer.name);
-        printf("\n");
+        printf("; security: %s (%s)\n", security_mode_name(security->mode), security->mode_source);
         entries_close(&entries);
     }
+    security_drop(security);
     tenrec_config_drop(config);
     return st;
 }

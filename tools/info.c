@@ -10,6 +10,7 @@
 #include "config/settings.h"
 #include "entry.h"
 #include "inspect.h"
+#include "security/security.h"
 #include "tool.h"
 #include "trial.h"
 #include "yaml/quantity.h"
@@ -251,6 +252,20 @@ static void on_value(void *arg, const char *key, const char *value, const char *
                                          json_string(value), "source", json_string(source)));
 }
 
+/* The mode that a worker would be in here. */
+static tenrec_status add_security(const struct tenrec_config *config, json_t *list,
+                                  tenrec_error *err)
+{
+    struct security *security;
+    tenrec_status st = security_open(config, &security, err);
+
+    if (st != TENREC_OK)
+        return st;
+    on_value(list, "security", security_mode_name(security->mode), security->mode_source);
+    security_drop(security);
+    return TENREC_OK;
+}
+
 static tenrec_status collect_config(const char *path, json_t *all, tenrec_error *err)
 {
     struct tenrec_config *config = NULL;
@@ -271,6 +286,8 @@ static tenrec_status collect_config(const char *path, json_t *all, tenrec_error 
         st = entries_open(config, &entries, err);
     if (!st) {
         st = config_show(config, on_value, list, err);
+        if (!st)
+            st = add_security(config, list, err);
         for (size_t i = 0; !st && i < entries.n + entries.n_stores; i++)
             st = options_show(backend_plugin(entries.v[i].backend), &entries.v[i].layer, on_value,
                               list, err);
@@ -474,8 +491,8 @@ static int info_main(const struct tool *self, int argc, char **argv)
         return tool_misuse(self, "unknown argument '%s'", argv[optind]);
     if (worker)
         return inspect(self, &o, worker, as_json);
-    if (o.store || o.group || o.limit_ms != OUTSIDE_LIMIT_MS)
-        return tool_misuse(self, "--store, --group and --timeout require --worker");
+    if (o.store || o.group || o.secret_file || o.limit_ms != OUTSIDE_LIMIT_MS)
+        return tool_misuse(self, "--store, --group, --secret-file and --timeout require --worker");
     return info_info(self, o.config, as_json);
 }
 

@@ -10,8 +10,8 @@
 #include <tenrec/rpc.h>
 #include <unistd.h>
 
-static const struct tool *const tools[] = { &tool_info, &tool_check, &tool_run, &tool_perf,
-                                            &tool_ping };
+static const struct tool *const tools[] = { &tool_info, &tool_check, &tool_run,
+                                            &tool_perf, &tool_ping,  &tool_secret };
 
 #define N_TOOLS (sizeof tools / sizeof tools[0])
 

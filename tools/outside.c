@@ -2,21 +2,65 @@
 #include "outside.h"
 
 #include "base/clock.h"
+#include "config/config.h"
 #include "membership/membership.h"
 #include "peer/worker.h"
+#include "secret_place.h"
+#include "security/security.h"
 
 #include <string.h>
 
 enum { STORE_MS = 500 }; /* for the store to explain why a worker does not answer */
 
+/* Announces the secret of the store's launcher to the worker of this process, which has no other.
+ */
+static tenrec_status outside_ask(const struct outside *o, const struct tenrec_config *config,
+                                 tenrec_error *err)
+{
+    struct config_settings *settings = NULL;
+    struct security *security = NULL;
+    struct secret *secret = NULL;
+    tenrec_status st = security_open(config, &security, err);
+    const bool open = st == TENREC_OK && security->mode == SECURITY_NONE;
+    const bool needed = open && !security->written;
+
+    if (open && o->secret_file)
+        st = tenrec_fail(err, TENREC_ECONFIG,
+                         "--secret-file is given, but the configuration says mode 'none' (%s)",
+                         security->mode_source);
+    security_drop(security);
+    if (!needed)
+        return st;
+    st = config_settings_make(config, &settings, err);
+    if (st == TENREC_OK)
+        st = secret_place_ask(o->store ? o->store : settings->init_method,
+                              (uint32_t)clock_left_ms(o->until_ns), &secret, err);
+    if (secret)
+        st = secret_place_announce(secret, err);
+    secret_drop(secret);
+    config_settings_drop(settings);
+    return st;
+}
+
+static tenrec_status outside_load(const struct outside *o, struct tenrec_config **ret,
+                                  tenrec_error *err)
+{
+    tenrec_status st = tenrec_config_load(o->config, ret, err);
+
+    if (st == TENREC_OK && o->group)
+        st = tenrec_config_set(*ret, "worker.group", o->group, err);
+    if (st == TENREC_OK && o->secret_file)
+        st = tenrec_config_set(*ret, "security.secret_file", o->secret_file, err);
+    return st == TENREC_OK ? outside_ask(o, *ret, err) : st;
+}
+
 tenrec_status outside_open(struct outside *o, tenrec_error *err)
 {
     struct tenrec_config *config = NULL;
-    tenrec_status st = tenrec_config_load(o->config, &config, err);
+    tenrec_status st;
 
     o->until_ns = clock_deadline_ms(o->limit_ms);
-    if (st == TENREC_OK && o->group)
-        st = tenrec_config_set(config, "worker.group", o->group, err);
+    st = outside_load(o, &config, err);
     if (st == TENREC_OK)
         st = tenrec_worker_new(config, &o->worker, err);
     tenrec_config_drop(config);

@@ -10,11 +10,12 @@
 
 /* The options of the command line. */
 struct outside {
-    const char *store;  /* URL; NULL: the config's init_method */
-    const char *config; /* NULL: the config that a worker would load */
-    const char *group;  /* NULL: the config's worker.group */
-    uint64_t limit_ms;  /* of the whole command */
-    uint64_t until_ns;  /* set by outside_open */
+    const char *store;       /* URL; NULL: the config's init_method */
+    const char *config;      /* NULL: the config that a worker would load */
+    const char *group;       /* NULL: the config's worker.group */
+    const char *secret_file; /* NULL: that of the config, or of a launcher of this user */
+    uint64_t limit_ms;       /* of the whole command */
+    uint64_t until_ns;       /* set by outside_open */
     struct tenrec_worker *worker;
 };
 
@@ -25,12 +26,15 @@ struct outside {
     "                   workers have it in MASTER_ADDR and MASTER_PORT\n"                          \
     "  -c, --config F   config with the backend of the group; default: TENREC_CONFIG\n"            \
     "  -g, --group G    name of the group; default: the config's worker.group\n"                   \
+    "  -S, --secret-file F  the group secret; default: what the config or the environment\n"       \
+    "                   names, or that of the 'tenrec run' of this user that serves the store\n"   \
     "  -t, --timeout D  limit of the whole command, as 500ms or 5s (default)"
 
 #define OUTSIDE_OPTIONS(o)                                                                         \
     { "store", 's', TOOL_TEXT, &(o).store, 0, 0 },                                                 \
         { "config", 'c', TOOL_TEXT, &(o).config, 0, 0 },                                           \
         { "group", 'g', TOOL_TEXT, &(o).group, 0, 0 },                                             \
+        { "secret-file", 'S', TOOL_TEXT, &(o).secret_file, 0, 0 },                                 \
     {                                                                                              \
         "timeout", 't', TOOL_DURATION, &(o).limit_ms, 1, 0                                         \
     }

@@ -90,10 +90,12 @@ static int read_options(const struct tool *self, int argc, char **argv, struct w
         { "config", 'c', TOOL_TEXT, &w->config, 0, 0 },
         { "elastic", 'e', TOOL_TEXT, &w->elastic, 0, 0 },
         { "grace", 'g', TOOL_DURATION, &plan->grace_ms, 0, 0 },
+        { "insecure", '\0', TOOL_FLAG, &plan->insecure, 0, 0 },
         { "join", 'j', TOOL_TEXT, &plan->elastic.join, 0, 0 },
         { "keep-going", 'k', TOOL_FLAG, &plan->keep_going, 0, 0 },
         { "num-workers", 'n', TOOL_NUMBER, &plan->n, 1, MOST_WORKERS },
         { "restarts", 'r', TOOL_NUMBER, &w->restarts, 0, MOST_RESTARTS },
+        { "secret-file", 'S', TOOL_TEXT, &plan->secret_file, 0, 0 },
         { "serve", 's', TOOL_TEXT, &w->serve, 0, 0 },
         { "trace", 't', TOOL_TEXT, &w->trace, 0, 0 },
         { "verbose", 'v', TOOL_FLAG, &plan->verbose, 0, 0 },
@@ -109,6 +111,8 @@ static int read_options(const struct tool *self, int argc, char **argv, struct w
         return tool_misuse(self, "--serve is '%s', expected ADDRESS or ADDRESS:PORT", w->serve);
     if ((c = check_elastic(self, w)) != TOOL_OK)
         return c;
+    if (plan->insecure && plan->secret_file)
+        return tool_misuse(self, "--insecure and --secret-file exclude each other");
     plan->elastic.restarts = w->restarts >= 0 ? w->restarts : RESTARTS;
     if (!plan->n)
         return tool_misuse(self, "the number of workers is missing: give -n N");
@@ -152,8 +156,8 @@ static int run_main(const struct tool *self, int argc, char **argv)
 const struct tool tool_run = {
     .name = "run",
     .usage =
-        "-n N [--config F] [--grace D] [--keep-going] [--serve A] [--trace FILE] [--verbose]\n"
-        "                  [--] PROGRAM ARGS\n"
+        "-n N [--config F] [--grace D] [--keep-going] [--secret-file F|--insecure] [--serve A]\n"
+        "                  [--trace FILE] [--verbose] [--] PROGRAM ARGS\n"
         "       tenrec run --elastic MIN:MAX [--restarts K] [-n N] [--join URL] ... PROGRAM ARGS",
     .summary = "start N workers on this machine",
     .help =
@@ -166,10 +170,19 @@ const struct tool tool_run = {
         "was not found, else 0. SIGINT, SIGTERM, SIGHUP and SIGQUIT are forwarded; a second\n"
         "signal kills. The stdin of workers is /dev/null.\n"
         "\n"
+        "Only the workers of the run, and processes of the same user, get its group secret, which\n"
+        "is random unless the configuration, --secret-file or TENREC_SECRET_FILE names a file.\n"
+        "Launchers on several hosts (--serve, --join) need the same file. A run that a worker of\n"
+        "another run starts has the secret of that run.\n"
+        "\n"
         "  -n, --num-workers N  number of workers\n"
         "  -c, --config F       the config of all workers, in TENREC_CONFIG\n"
         "  -g, --grace D        from SIGTERM to SIGKILL, as 500ms or 10s (default)\n"
         "  -k, --keep-going     a failed worker does not end the others\n"
+        "  -S, --secret-file F  the group secret, as 'tenrec secret new' writes it\n"
+        "      --insecure       no group secret: every process that reaches them may use the "
+        "store\n"
+        "                       and call the workers\n"
         "  -s, --serve A[:PORT] serve the store at this address of the machine, for workers of\n"
         "                       other hosts; by default on loopback, any port\n"
         "  -t, --trace FILE     write the calls of all workers as one Chrome trace, for\n"
@@ -186,6 +199,7 @@ const struct tool tool_run = {
         "  -r, --restarts K       restarts of each slot; by default 3\n"
         "  -j, --join URL         the workers use this existing store, tcp:// or another, for\n"
         "                         example that of a run with --serve. The group assigns their\n"
-        "                         ids, RANK is not set",
+        "                         ids, RANK is not set. Without --secret-file the secret is that\n"
+        "                         of the launcher of this user that serves the store",
     .main = run_main,
 };

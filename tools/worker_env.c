@@ -2,6 +2,7 @@
 #include "worker_env.h"
 
 #include "base/clock.h"
+#include "security/secret_handover.h"
 #include "spawn.h"
 
 #include <stdio.h>
@@ -52,6 +53,19 @@ static void put_place(struct worker_env *e, const struct workers_plan *plan,
     worker_env_put(e, "TORCHELASTIC_USE_AGENT_STORE=True");
 }
 
+/* A variable from outside names a secret that this run may not have. */
+static void put_secret(struct worker_env *e, const struct worker_place *place)
+{
+    worker_env_put(e, SECRET_FILE_VARIABLE);
+    if (!place->secret_fd) {
+        worker_env_put(e, SECRET_FD_VARIABLE);
+        worker_env_put(e, SECRET_SOCKET_VARIABLE);
+        return;
+    }
+    worker_env_put(e, SECRET_FD_VARIABLE "=%d", place->secret_fd);
+    worker_env_put(e, SECRET_SOCKET_VARIABLE "=%s", place->secret_socket);
+}
+
 /* torch uses the store only if these variables are set as well. */
 static void put_life(struct worker_env *e, const struct worker_place *place, int life,
                      int max_restarts)
@@ -92,6 +106,7 @@ static void put_all(struct worker_env *e, const struct workers_plan *plan,
     worker_env_put(e, "LOCAL_RANK=%d", id->rank);
     worker_env_put(e, "LOCAL_WORLD_SIZE=%d", plan->n);
     put_place(e, plan, place);
+    put_secret(e, place);
     put_life(e, place, id->life, plan->elastic.max ? plan->elastic.restarts : 0);
     if (plan->elastic.max)
         put_elastic(e, plan);

@@ -18,6 +18,8 @@ struct worker_place {
     const char *host; /* of the store that this process serves */
     uint16_t port;
     char run_id[RUN_ID_MAX]; /* distinguishes runs */
+    int secret_fd;           /* inherited by the workers; 0: no secret */
+    const char *secret_socket;
 };
 
 struct worker_env;

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "spawn.h"
+#include "store_server/store_tcp_server.h"
 #include "workers_run.h"
 
 #include <errno.h>
@@ -18,13 +19,28 @@
  * left behind may hold them open. */
 #define LAST_WORDS_MS 2000
 
-/* Lists the open descriptors for poll, the signals' first. Returns how many they are: poll refuses
+int run_watch_own(const struct run *r, struct pollfd *p)
+{
+    p[0] = (struct pollfd){ r->signal_fd, POLLIN, 0 };
+    if (!r->secret.giver)
+        return 1;
+    p[1] = (struct pollfd){ secret_giver_fd(r->secret.giver), POLLIN, 0 };
+    return 2;
+}
+
+void run_serve_own(struct run *r)
+{
+    run_read_signals(r);
+    if (r->secret.giver)
+        secret_giver_serve(r->secret.giver);
+}
+
+/* Lists the open descriptors for poll, the run's own first. Returns how many they are: poll refuses
  * more entries than a process may have descriptors, closed ones too. */
 static int workers_watch(const struct run *r, struct pollfd *p)
 {
-    int n = 0;
+    int n = run_watch_own(r, p);
 
-    p[n++] = (struct pollfd){ r->signal_fd, POLLIN, 0 };
     for (int i = 0; i < r->started; i++)
         for (int k = 1; k <= 2; k++)
             if (r->worker[i].fd[k] >= 0)
@@ -35,9 +51,9 @@ static int workers_watch(const struct run *r, struct pollfd *p)
 /* Reads from those that poll names; a read closes no descriptor but its own. */
 static void workers_read(struct run *r, const struct pollfd *p)
 {
-    for (int i = 0, n = 1; i < r->started; i++)
+    for (int i = 0; i < r->started; i++)
         for (int k = 1; k <= 2; k++)
-            if (r->worker[i].fd[k] >= 0 && p[n++].revents)
+            if (r->worker[i].fd[k] >= 0 && (p++)->revents)
                 worker_read_stream(&r->worker[i], k);
 }
 
@@ -155,39 +171,71 @@ static void watch_until_the_end(struct run *r, struct pollfd *p)
 
     for (;;) {
         const bool over = !r->running && !r->elastic.waiting;
-        const int n = workers_watch(r, p);
+        const int own = run_watch_own(r, p), n = workers_watch(r, p);
 
         if (over && last == CLOCK_NEVER)
             last = clock_deadline_ms(LAST_WORDS_MS);
-        if (over && (n == 1 || clock_passed(last)))
+        if (over && (n == own || clock_passed(last)))
             return;
         until = next_start(r) < last ? next_start(r) : last;
         until = r->kill_at < until ? r->kill_at : until;
         if (poll(p, (nfds_t)n, clock_left_ms(until)) < 0 && errno != EINTR)
             return;
-        workers_read(r, p);
-        run_read_signals(r);
+        workers_read(r, p + own);
+        run_serve_own(r);
         run_kill_late(r);
         start_due(r);
     }
 }
 
 /* Serves the store of the workers, unless they join an existing one. */
-static tenrec_status open_place(struct run *r, struct tenrec_store_server **ret, tenrec_error *err)
+static tenrec_status open_store(struct run *r, struct tenrec_store_server **ret, tenrec_error *err)
 {
     const struct workers_plan *plan = r->plan;
     struct worker_place *place = &r->place;
     tenrec_status st;
 
-    place->host = plan->serve_at ? plan->serve_at : "127.0.0.1";
-    worker_env_run_id(plan, place->run_id);
     if (plan->elastic.join)
         return TENREC_OK;
-    st = tenrec_store_server_new(place->host, plan->serve_port, ret, &place->port, err);
-    if (st == TENREC_OK && plan->verbose)
+    st = store_server_open(NULL, place->host, plan->serve_port, r->secret.security, ret,
+                           &place->port, err);
+    if (st != TENREC_OK)
+        tenrec_error_prefix(err, "cannot serve the store of the group");
+    else if (plan->verbose)
         run_say(r, strchr(place->host, ':') ? "store tcp://[%s]:%u" : "store tcp://%s:%u",
                 place->host, (unsigned)place->port);
     return st;
+}
+
+/* The store, and the secret that its clients need. */
+static tenrec_status open_place(struct run *r, struct tenrec_store_server **ret, tenrec_error *err)
+{
+    struct worker_place *place = &r->place;
+    tenrec_status st = run_secret_open(r->plan, &r->secret, err);
+
+    place->host = r->plan->serve_at ? r->plan->serve_at : "127.0.0.1";
+    worker_env_run_id(r->plan, place->run_id);
+    if (st == TENREC_OK)
+        st = open_store(r, ret, err);
+    if (st == TENREC_OK)
+        st = run_secret_give(&r->secret, place->host, place->port, err);
+    place->secret_fd = r->secret.fd;
+    place->secret_socket = r->secret.giver ? secret_giver_name(r->secret.giver) : NULL;
+    return st;
+}
+
+/* Frees all of a run whose workers have ended. */
+static void run_close(struct run *r, struct tenrec_store_server *server)
+{
+    for (int i = 0; i < r->started; i++)
+        for (int k = 1; k <= 2; k++)
+            if (r->worker[i].fd[k] >= 0)
+                worker_close_stream(&r->worker[i], k);
+    tenrec_store_server_drop(server);
+    run_secret_close(&r->secret);
+    if (r->signal_fd >= 0)
+        close(r->signal_fd);
+    free(r->worker);
 }
 
 int workers_run(const struct workers_plan *plan)
@@ -195,7 +243,7 @@ int workers_run(const struct workers_plan *plan)
     struct run r = { .plan = plan, .kill_at = CLOCK_NEVER };
     struct tenrec_store_server *server = NULL;
     const size_t most = (size_t)(plan->elastic.max ? plan->elastic.max : plan->n);
-    struct pollfd *p = calloc(most * 2 + 1, sizeof *p);
+    struct pollfd *p = calloc(most * 2 + RUN_OWN_MAX, sizeof *p);
     tenrec_error err;
 
     r.worker = calloc(most, sizeof *r.worker);
@@ -207,7 +255,7 @@ int workers_run(const struct workers_plan *plan)
     if (!p || !r.worker || r.signal_fd < 0) {
         r.status = tool_fail(plan->tool, "cannot prepare %d workers: %s", plan->n, strerror(errno));
     } else if (open_place(&r, &server, &err)) {
-        r.status = tool_fail(plan->tool, "cannot serve the store of the group: %s", err.text);
+        r.status = tool_fail(plan->tool, "%s", err.text);
     } else {
         fflush(NULL);
         start_all(&r);
@@ -215,14 +263,7 @@ int workers_run(const struct workers_plan *plan)
         if (plan->elastic.max)
             tell_end(&r);
     }
-    for (int i = 0; i < r.started; i++)
-        for (int k = 1; k <= 2; k++)
-            if (r.worker[i].fd[k] >= 0)
-                worker_close_stream(&r.worker[i], k);
-    tenrec_store_server_drop(server);
-    if (r.signal_fd >= 0)
-        close(r.signal_fd);
-    free(r.worker);
+    run_close(&r, server);
     free(p);
     return r.status;
 }

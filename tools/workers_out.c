@@ -32,16 +32,17 @@ void run_write(void *arg, int fd, const char *data, size_t n)
     struct run *r = arg;
 
     while (n && !(fd == 1 && r->deaf)) {
-        struct pollfd p[2] = { { fd, POLLOUT, 0 }, { r->signal_fd, POLLIN, 0 } };
+        struct pollfd p[1 + RUN_OWN_MAX] = { { fd, POLLOUT, 0 } };
+        const nfds_t many = 1 + (nfds_t)run_watch_own(r, p + 1);
         ssize_t k;
 
         /* Killed workers need no more signals or deadlines. */
-        if (poll(p, 2, r->killed ? 0 : clock_left_ms(r->kill_at)) < 0 && errno != EINTR)
+        if (poll(p, many, r->killed ? 0 : clock_left_ms(r->kill_at)) < 0 && errno != EINTR)
             return;
         if (!p[0].revents) {
             if (r->killed)
                 return;
-            run_read_signals(r);
+            run_serve_own(r);
             run_kill_late(r);
             continue;
         }

@@ -3,9 +3,11 @@
 #ifndef TENREC_TOOLS_WORKERS_RUN_H
 #define TENREC_TOOLS_WORKERS_RUN_H
 
+#include "run_secret.h"
 #include "stream.h"
 #include "worker_env.h"
 
+#include <poll.h>
 #include <sys/types.h>
 
 struct worker {
@@ -22,6 +24,7 @@ struct run {
     int started, running; /* of the workers, or slots */
     struct elastic elastic;
     struct worker_place place;
+    struct run_secret secret;
     int signal_fd;
     int signals; /* number of signals from the user */
     int more;    /* slots to add for SIGUSR1 */
@@ -32,6 +35,13 @@ struct run {
     uint64_t kill_at; /* deadline after SIGTERM; CLOCK_NEVER: not sent */
     struct screen screen;
 };
+
+#define RUN_OWN_MAX 2 /* descriptors of the run itself */
+
+/* workers.c: lists the descriptors of the run itself for poll; returns how many. */
+int run_watch_own(const struct run *r, struct pollfd *p);
+/* Handles what they report; blocks never. */
+void run_serve_own(struct run *r);
 
 /* workers_end.c: signals, and how workers end. */
 

@@ -3,6 +3,7 @@
 
 #include "backend/chain_config.h"
 #include "backend/registry.h"
+#include "base/fail.h"
 #include "base/memory.h"
 #include "config/config.h"
 
@@ -34,21 +35,39 @@ bool stores_scheme(const char *url, char ret[STORES_SCHEME_MAX])
     return true;
 }
 
-/* Called when the plugin does not exist. By custom a scheme with an additional s asks for TLS, so
- * a hint to drop the s would be wrong. */
-static tenrec_status check_tls(const struct config_layer *from, tenrec_error *err)
+static void choice_release(struct choice *c)
+{
+    options_drop(c->options);
+    backend_put(c->backend);
+    c->options = NULL;
+    c->backend = NULL;
+}
+
+/* Called when the plugin does not exist. By custom a scheme with an additional s asks for TLS: a
+ * plugin that speaks TLS opens it with the options of its own entry. A hint to drop the s would be
+ * wrong. */
+static tenrec_status choice_fill_tls(struct choice *c, const struct config_layer *from,
+                                     tenrec_error *err)
 {
     const size_t len = strlen(from->name);
-    struct backend *plain = NULL;
+    struct config_layer layer;
     char name[STORES_SCHEME_MAX];
+    tenrec_error why;
+    tenrec_status st;
 
     if (strcmp(from->name, from->plugin) != 0 || len < 2 || len >= sizeof name ||
         from->name[len - 1] != 's')
         return TENREC_EPLUGIN;
     snprintf(name, sizeof name, "%.*s", (int)len - 1, from->name);
-    if (backend_get_kind(name, TENREC_PLUGIN_STORE, &plain, NULL) != TENREC_OK)
+    layer = from->config
+                ? config_store(from->config, name)
+                : (struct config_layer){ .section = SECTION_STORES, .name = name, .plugin = name };
+    st = chain_config_entry(&layer, &c->backend, &c->options, &why);
+    if (!c->backend)
         return TENREC_EPLUGIN;
-    backend_put(plain);
+    if (backend_plugin(c->backend)->flags & TENREC_PLUGIN_TLS)
+        return st == TENREC_OK ? st : fail_with(err, &why);
+    choice_release(c);
     return place_fail(err, TENREC_EUNSUPPORTED, &from->plugin_place,
                       "store '%s': %s:// asks for TLS, which the plugin '%s' does not speak: use a "
                       "tunnel such as stunnel, and %s:// to its local end",
@@ -63,15 +82,7 @@ static tenrec_status choice_fill(struct choice *c, const struct config_layer *fr
     if (!(c->scheme = memory_text(from->name)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for store '%s'", from->name);
     st = chain_config_entry(from, &c->backend, &c->options, err);
-    return st == TENREC_EPLUGIN && !c->backend ? check_tls(from, err) : st;
-}
-
-static void choice_release(struct choice *c)
-{
-    options_drop(c->options);
-    backend_put(c->backend);
-    c->options = NULL;
-    c->backend = NULL;
+    return st == TENREC_EPLUGIN && !c->backend ? choice_fill_tls(c, from, err) : st;
 }
 
 /* Lists the entries of the file, and one for `scheme` if the file has none. */

@@ -40,8 +40,8 @@ tenrec_status security_open(const struct tenrec_config *config, struct security 
  * errors: as above, but for those of secret_inherit */
 tenrec_status security_open_with(const struct tenrec_config *config, struct secret *announced,
                                  const char *source, struct security **ret, tenrec_error *err);
-/* The same with the configuration that TENREC_CONFIG names, for a program without a worker. errors:
- * also those of tenrec_config_load */
+/* security_open with the configuration that TENREC_CONFIG names, for a program without a worker.
+ * errors: also those of tenrec_config_load */
 tenrec_status security_open_default(struct security **ret, tenrec_error *err);
 struct security *security_share(struct security *s);
 void security_drop(struct security *s); /* NULL is fine */

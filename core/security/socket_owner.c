@@ -91,7 +91,7 @@ static tenrec_status owner_ask(int fd, const struct inet_diag_req_v2 *ask, struc
 static tenrec_status owner_ask_open(int fd, const struct inet_diag_req_v2 *ask,
                                     struct inet_diag_msg *ret, tenrec_error *err)
 {
-    struct owner_answer answer;
+    struct owner_answer answer = { .head = { .nlmsg_len = 0 } };
     tenrec_status st = owner_ask(fd, ask, &answer, err);
 
     if (st != TENREC_OK)

@@ -32,6 +32,7 @@
 #include "shm/sharing.h"
 #include "store/store.h"
 #include "tensor/message.h"
+#include "worker/exposure.h"
 #include "worker/parts.h"
 #include "worker/rref_release.h"
 #include "worker/termination.h"
@@ -260,6 +261,7 @@ static tenrec_status worker_join(struct tenrec_worker *w, uint64_t until, tenrec
 
     if (st != TENREC_OK)
         return st;
+    exposure_warn(w->config->security, w->self.name, chain_address(w->chain));
     st = membership_join(w->membership, chain_address(w->chain), &extra, until, err);
     free(extra.data);
     return st;

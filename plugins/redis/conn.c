@@ -2,48 +2,29 @@
 #include "conn.h"
 
 #include "clock.h"
-#include "resolve.h"
+#include "dial.h"
+#include "tls.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CONNECT_MS 3000 /* per address: the next address may answer */
-
 struct conn {
     int fd;
+    struct tls *tls; /* NULL: none */
     redisReader *reader;
     char buf[32768]; /* bytes just received */
 };
 
 /* ---- bytes ---------------------------------------------------------------- */
 
-/* Waits until the socket is ready. CONN_LATE has no error text. */
-static enum conn_end conn_await(int fd, short events, uint64_t deadline_ns, tenrec_error *err)
-{
-    struct pollfd p = { .fd = fd, .events = events };
-
-    for (;;) {
-        int n = poll(&p, 1, clock_poll_ms(deadline_ns));
-        if (n > 0)
-            return CONN_OK;
-        if (n < 0 && errno != EINTR) {
-            tenrec_fail_errno(err, TENREC_EOS, errno, "cannot wait for the server");
-            return CONN_NEVER;
-        }
-        if (n == 0 && clock_over(deadline_ns))
-            return CONN_LATE;
-    }
-}
-
-static enum conn_end send_all(struct conn *c, const char *data, size_t len, uint64_t deadline_ns,
-                              tenrec_error *err)
+static enum conn_end send_wire(struct conn *c, const char *data, size_t len, uint64_t deadline_ns,
+                               tenrec_error *err)
 {
     while (len > 0) {
         ssize_t n = send(c->fd, data, len, MSG_NOSIGNAL);
@@ -59,10 +40,30 @@ static enum conn_end send_all(struct conn *c, const char *data, size_t len, uint
             tenrec_fail_errno(err, TENREC_EPEER_LOST, errno, "the connection broke");
             return CONN_AGAIN;
         }
-        if ((end = conn_await(c->fd, POLLOUT, deadline_ns, err)) != CONN_OK)
+        if ((end = dial_await(c->fd, POLLOUT, deadline_ns, err)) != CONN_OK)
             return end;
     }
     return CONN_OK;
+}
+
+static enum conn_end send_tls(struct conn *c, uint64_t deadline_ns, tenrec_error *err)
+{
+    size_t len;
+    const char *out = tls_output(c->tls, &len);
+    enum conn_end end = send_wire(c, out, len, deadline_ns, err);
+
+    tls_sent(c->tls);
+    return end;
+}
+
+static enum conn_end send_all(struct conn *c, const char *data, size_t len, uint64_t deadline_ns,
+                              tenrec_error *err)
+{
+    if (!c->tls)
+        return send_wire(c, data, len, deadline_ns, err);
+    if (tls_write(c->tls, data, len, err) != TENREC_OK)
+        return CONN_AGAIN;
+    return send_tls(c, deadline_ns, err);
 }
 
 /* Takes the `n` bytes of a command; n < 0: it could not be formatted. */
@@ -102,26 +103,76 @@ enum conn_end conn_sendf(struct conn *c, uint64_t deadline_ns, tenrec_error *err
     return send_command(c, text, n, deadline_ns, err);
 }
 
-static enum conn_end conn_receive(struct conn *c, uint64_t deadline_ns, tenrec_error *err)
+static enum conn_end conn_ended(tenrec_error *err)
+{
+    tenrec_fail(err, TENREC_EPEER_LOST, "the server closed the connection");
+    return CONN_AGAIN;
+}
+
+/* Reads once into c->buf. */
+static enum conn_end receive_wire(struct conn *c, uint64_t deadline_ns, size_t *ret_len,
+                                  tenrec_error *err)
 {
     enum conn_end end;
     ssize_t n;
 
     do {
-        if ((end = conn_await(c->fd, POLLIN, deadline_ns, err)) != CONN_OK)
+        if ((end = dial_await(c->fd, POLLIN, deadline_ns, err)) != CONN_OK)
             return end;
         n = recv(c->fd, c->buf, sizeof c->buf, 0);
     } while (n < 0 && (errno == EINTR || errno == EAGAIN));
     if (n == 0)
-        tenrec_fail(err, TENREC_EPEER_LOST, "the server closed the connection");
-    else if (n < 0)
+        return conn_ended(err);
+    if (n < 0) {
         tenrec_fail_errno(err, TENREC_EPEER_LOST, errno, "the connection broke");
-    if (n <= 0)
         return CONN_AGAIN;
-    if (redisReaderFeed(c->reader, c->buf, (size_t)n) == REDIS_OK)
+    }
+    *ret_len = (size_t)n;
+    return CONN_OK;
+}
+
+static enum conn_end conn_feed(struct conn *c, size_t len, tenrec_error *err)
+{
+    if (redisReaderFeed(c->reader, c->buf, len) == REDIS_OK)
         return CONN_OK;
     tenrec_fail(err, TENREC_ENOMEM, "no memory for a reply");
     return CONN_NEVER;
+}
+
+/* Sends what TLS wants to send, and gives it what the server sends. */
+static enum conn_end conn_exchange(struct conn *c, uint64_t deadline_ns, tenrec_error *err)
+{
+    size_t len;
+    enum conn_end end = send_tls(c, deadline_ns, err);
+
+    if (end == CONN_OK)
+        end = receive_wire(c, deadline_ns, &len, err);
+    if (end == CONN_OK && tls_take(c->tls, c->buf, len, err) != TENREC_OK)
+        end = CONN_NEVER;
+    return end;
+}
+
+static enum conn_end receive_tls(struct conn *c, uint64_t deadline_ns, size_t *ret_len,
+                                 tenrec_error *err)
+{
+    enum conn_end end = CONN_OK;
+    enum tls_step step;
+
+    while ((step = tls_read(c->tls, c->buf, sizeof c->buf, ret_len, err)) == TLS_MORE &&
+           end == CONN_OK)
+        end = conn_exchange(c, deadline_ns, err);
+    if (step == TLS_FAILED)
+        return CONN_NEVER;
+    return step == TLS_ENDED ? conn_ended(err) : end;
+}
+
+static enum conn_end conn_receive(struct conn *c, uint64_t deadline_ns, tenrec_error *err)
+{
+    size_t len = 0;
+    enum conn_end end =
+        c->tls ? receive_tls(c, deadline_ns, &len, err) : receive_wire(c, deadline_ns, &len, err);
+
+    return end == CONN_OK ? conn_feed(c, len, err) : end;
 }
 
 enum conn_end conn_read(struct conn *c, uint64_t deadline_ns, redisReply **ret, tenrec_error *err)
@@ -187,57 +238,22 @@ static enum conn_end log_in(struct conn *c, const struct conn_login *login, uint
 
 /* ---- opening -------------------------------------------------------------- */
 
-static enum conn_end connect_one(const struct addrinfo *a, uint64_t deadline_ns, int *ret_fd,
-                                 tenrec_error *err)
+static enum conn_end conn_shake(struct conn *c, const struct conn_login *login,
+                                uint64_t deadline_ns, tenrec_error *err)
 {
-    const uint64_t limit_ns = clock_in_ms(CONNECT_MS);
-    const int on = 1, idle = 10;
-    int fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), failed = 0;
-    socklen_t len = sizeof failed;
     enum conn_end end = CONN_OK;
+    enum tls_step step;
 
-    if (fd < 0) {
-        tenrec_fail_errno(err, TENREC_EOS, errno, "cannot make a socket");
-        return CONN_AGAIN;
-    }
-    if (connect(fd, a->ai_addr, a->ai_addrlen) != 0 && errno != EINPROGRESS)
-        failed = errno;
-    else
-        end = conn_await(fd, POLLOUT, deadline_ns < limit_ns ? deadline_ns : limit_ns, err);
-    if (end == CONN_LATE && deadline_ns > limit_ns) {
-        tenrec_fail(err, TENREC_ETIMEDOUT, "the server does not answer");
-        end = CONN_AGAIN;
-    }
-    if (end == CONN_OK && !failed)
-        getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &len);
-    if (failed) {
-        tenrec_fail_errno(err, TENREC_ECONNECT, failed, "cannot connect");
-        end = CONN_AGAIN;
-    }
-    if (end != CONN_OK) {
-        close(fd);
-        return end;
-    }
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-    *ret_fd = fd;
-    return CONN_OK;
-}
-
-static enum conn_end connect_any(const struct redis_url *url, uint64_t deadline_ns, int *ret_fd,
-                                 tenrec_error *err)
-{
-    struct addrinfo *list;
-    enum conn_end end = CONN_AGAIN;
-    tenrec_status st = resolve(url->host, url->port, deadline_ns, &list, err);
-
-    if (st != TENREC_OK)
-        return st == TENREC_ETIMEDOUT ? CONN_LATE : CONN_AGAIN;
-    for (const struct addrinfo *a = list; a && end != CONN_OK && end != CONN_LATE; a = a->ai_next)
-        end = connect_one(a, deadline_ns, ret_fd, err);
-    freeaddrinfo(list);
-    return end;
+    if (tls_open(login->tls, login->url->host, &c->tls, err) != TENREC_OK)
+        return CONN_NEVER;
+    while ((step = tls_shake(c->tls, err)) == TLS_MORE && end == CONN_OK)
+        end = conn_exchange(c, deadline_ns, err);
+    if (step == TLS_ENDED)
+        return conn_ended(err);
+    if (end == CONN_OK && step == TLS_DONE)
+        return send_tls(c, deadline_ns, err);
+    send_tls(c, deadline_ns, NULL); /* the alert says why */
+    return step == TLS_FAILED ? CONN_NEVER : end;
 }
 
 enum conn_end conn_open(const struct conn_login *login, uint64_t deadline_ns, struct conn **ret,
@@ -247,16 +263,19 @@ enum conn_end conn_open(const struct conn_login *login, uint64_t deadline_ns, st
     enum conn_end end;
     int fd = -1;
 
-    if ((end = connect_any(login->url, deadline_ns, &fd, err)) != CONN_OK)
+    if ((end = dial_open(login->url, deadline_ns, &fd, err)) != CONN_OK)
         return end;
-    if (!(c = malloc(sizeof *c)) || !(c->reader = redisReaderCreate())) {
+    if (!(c = calloc(1, sizeof *c)) || !(c->reader = redisReaderCreate())) {
         free(c);
         close(fd);
         tenrec_fail(err, TENREC_ENOMEM, "no memory for a connection");
         return CONN_NEVER;
     }
     c->fd = fd;
-    end = log_in(c, login, deadline_ns, err);
+    if (login->tls)
+        end = conn_shake(c, login, deadline_ns, err);
+    if (end == CONN_OK)
+        end = log_in(c, login, deadline_ns, err);
     if (end == CONN_OK)
         *ret = c;
     else
@@ -282,6 +301,7 @@ void conn_drop(struct conn *c)
     if (!c)
         return;
     close(c->fd);
+    tls_drop(c->tls);
     redisReaderFree(c->reader);
     free(c);
 }

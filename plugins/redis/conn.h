@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 struct conn;
+struct tls_context;
 
 /* Login data; borrows all until the last conn_open with it. */
 struct conn_login {
@@ -18,6 +19,7 @@ struct conn_login {
     const char *user;     /* "": the server's default user */
     const char *password; /* "": log in without a password */
     int64_t database;
+    struct tls_context *tls; /* NULL: without TLS */
 };
 
 /* The result of an operation, by whether a retry may help. */
@@ -28,7 +30,7 @@ enum conn_end {
     CONN_NEVER, /* a retry cannot help */
 };
 
-/* Connects, logs in, and selects the database. */
+/* Connects, with TLS if login->tls, logs in, and selects the database. */
 enum conn_end conn_open(const struct conn_login *login, uint64_t deadline_ns, struct conn **ret,
                         tenrec_error *err);
 void conn_drop(struct conn *c); /* NULL is fine */

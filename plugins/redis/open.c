@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* open.c - opens a store from a URL and options, and frees it. */
 #include "clock.h"
+#include "password.h"
 #include "script.h"
 #include "store.h"
+#include "tls.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -55,13 +57,26 @@ static tenrec_status open_fill(struct redis_store *s, const struct redis_options
                                tenrec_error *err)
 {
     const struct redis_url *url = &s->url;
+    const struct tls_files files = { o->ca_file, o->cert_file, o->key_file };
     bool v6 = strchr(url->host, ':') != NULL;
+    tenrec_status st = TENREC_OK;
 
-    s->login = (struct conn_login){ url, *url->password ? url->user : o->user,
-                                    *url->password ? url->password : o->password, o->database };
     snprintf(s->name, sizeof s->name, "redis store %s%.150s%s:%u/%.80s", v6 ? "[" : "", url->host,
              v6 ? "]" : "", url->port, url->prefix);
     snprintf(s->meta, sizeof s->meta, "%s:meta", url->prefix);
+    if (!*url->password && *o->password_file)
+        st = password_read(o->password_file, s->password, sizeof s->password, err);
+    if (st == TENREC_OK && url->tls)
+        st = tls_context_open(&files, &s->tls, err);
+    if (st != TENREC_OK)
+        return st;
+    s->login = (struct conn_login){ .url = url,
+                                    .user = *url->password ? url->user : o->user,
+                                    .password = *url->password ? url->password
+                                                : *s->password ? s->password
+                                                               : o->password,
+                                    .database = o->database,
+                                    .tls = s->tls };
     return open_draw(s->client, sizeof s->client, err);
 }
 
@@ -87,6 +102,8 @@ void redis_store_free(struct redis_store *s)
 {
     conn_drop(s->conn);
     conn_drop(s->ear);
+    tls_context_drop(s->tls);
+    explicit_bzero(s->password, sizeof s->password);
     pthread_cond_destroy(&s->wake);
     pthread_cond_destroy(&s->free);
     pthread_mutex_destroy(&s->lock);

@@ -14,6 +14,27 @@ static const struct tenrec_option options[] = {
       .flags = TENREC_OPT_SECRET,
       .def = "",
       .help = "Password to log in with, if the URL has no password." },
+    { .key = "password_file",
+      .type = TENREC_OPT_STRING,
+      .offset = offsetof(struct redis_options, password_file),
+      .def = "",
+      .help = "File with the password, readable by its owner only, if the URL has none." },
+    { .key = "ca_file",
+      .type = TENREC_OPT_STRING,
+      .offset = offsetof(struct redis_options, ca_file),
+      .def = "",
+      .help = "For rediss://: PEM file of those who may sign the server's certificate; by default "
+              "the system's." },
+    { .key = "cert_file",
+      .type = TENREC_OPT_STRING,
+      .offset = offsetof(struct redis_options, cert_file),
+      .def = "",
+      .help = "For rediss://: PEM file of our certificate, if the server asks for one." },
+    { .key = "key_file",
+      .type = TENREC_OPT_STRING,
+      .offset = offsetof(struct redis_options, key_file),
+      .def = "",
+      .help = "For rediss://: PEM file of the key of 'cert_file'." },
     { .key = "database",
       .type = TENREC_OPT_INT,
       .offset = offsetof(struct redis_options, database),
@@ -34,17 +55,27 @@ static const struct tenrec_option options[] = {
 const struct tenrec_plugin tenrec_plugin = {
     TENREC_STORE_PLUGIN_HEADER,
     TENREC_PLUGIN_OPTIONS(options, struct redis_options),
+    .flags = TENREC_PLUGIN_TLS,
     .name = "redis",
     .version = "1.0",
-    .summary = "Keeps the store in a Redis server: redis://[user:password@]host[:port][/prefix].",
+    .summary = "Keeps the store in a Redis server: redis://[user:password@]host[:port][/prefix], "
+               "or rediss:// for TLS.",
 };
 
 tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
 {
     const struct redis_options *o = opts;
 
-    if (*o->user && !*o->password)
-        return tenrec_fail(err, TENREC_ECONFIG, "option 'user' is set, but no 'password'");
+    if (*o->password && *o->password_file)
+        return tenrec_fail(err, TENREC_ECONFIG,
+                           "options 'password' and 'password_file' exclude each other");
+    if (*o->user && !*o->password && !*o->password_file)
+        return tenrec_fail(err, TENREC_ECONFIG,
+                           "option 'user' is set, but no 'password' or 'password_file'");
+    if (!*o->cert_file != !*o->key_file)
+        return tenrec_fail(err, TENREC_ECONFIG, "option '%s' is set, but no '%s'",
+                           *o->cert_file ? "cert_file" : "key_file",
+                           *o->cert_file ? "key_file" : "cert_file");
     return TENREC_OK;
 }
 

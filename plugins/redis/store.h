@@ -11,6 +11,8 @@
 struct redis_options {
     const char *user;
     const char *password;
+    const char *password_file;
+    const char *ca_file, *cert_file, *key_file; /* of rediss:// */
     int64_t database;
     uint64_t lease_ms; /* TENREC_FOREVER: none */
 };
@@ -19,6 +21,8 @@ struct redis_store {
     struct tenrec_plugin_store *self; /* for the log */
     struct redis_url url;
     struct conn_login login;
+    struct tls_context *tls; /* NULL: redis:// */
+    char password[512];      /* of the password_file; "": none */
     char name[300];
     char meta[REDIS_PREFIX_MAX + 8]; /* "jobs:meta" */
     char address[CONN_ADDRESS_MAX];  /* of the server when the store was opened */

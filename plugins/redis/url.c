@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "url.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 /* A piece of the URL, not terminated. */
@@ -131,11 +130,7 @@ tenrec_status redis_url_read(const char *url, struct redis_url *ret, tenrec_erro
     tenrec_status st = TENREC_OK;
 
     memset(ret, 0, sizeof *ret);
-    if (strncmp(url, "rediss:", 7) == 0)
-        return tenrec_fail(
-            err, TENREC_EUNSUPPORTED,
-            "rediss:// requires TLS, which this plugin does not support: use a tunnel "
-            "such as stunnel, and redis:// to its local end");
+    ret->tls = strncmp(url, "rediss:", 7) == 0;
     if (!rest)
         return tenrec_fail(err, TENREC_EINVAL,
                            "expected redis://host:port/prefix, found no \"://\"");

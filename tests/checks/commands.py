@@ -47,6 +47,7 @@ CANNOT = {
     "tenrec ping --store redis:": "needs a Redis server; the test redis starts one",
     "tenrec run --elastic 2:8": "needs two hosts; the test tools_elastic joins on one",
     "tenrec run --elastic 1:4": "needs two hosts; the test tools_elastic joins on one",
+    "srun": "needs Slurm",
 }
 
 # Beginning of a command: a plugin that a build may be without; the command does not run then.

@@ -14,11 +14,11 @@ import report
 FOREIGN = {
     "yaml.h": ["core/yaml/*.c"],
     "dlfcn.h": ["core/backend/loader.c", "plugins/tensorpipe/cuda/driver.c"],
-    "uv.h": ["core/runtime/loop.[ch]", "core/store_server/store_tcp_server.c"],
+    "uv.h": ["core/runtime/loop.[ch]", "core/store_server/store_tcp_server.c", "core/store_server/store_peer*.[ch]"],
     "jansson.h": ["core/*/*json*.c", "tools/*.c"],
     "dlpack/dlpack.h": ["core/include/tenrec/dlpack.h", "core/tensor/*.c"],
     "hiredis/hiredis.h": ["plugins/redis/conn.h"],
-    "openssl/*.h": ["core/security/crypto.c"],
+    "openssl/*.h": ["core/security/crypto.c", "plugins/redis/tls.c"],
     "malloc.h": ["core/runtime/heap.c"],
     "emmintrin.h": ["plugins/tensorpipe/transport/ring/copy.c"],
     "uthash.h": ["core/base/hash.h", "plugins/*/*.[ch]"],

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "security/security.h"
 #include "store/store.h"
 #include "store_client/store_conn.h"
 
@@ -18,8 +19,8 @@
 
 enum { KEYS = 3, CONNECTIONS_MAX = 64, OPERATIONS_MAX = 64, ROUNDS = 100 };
 
-/* Options: how a right handshake precedes the events of the input. */
-enum { HANDSHAKE_NONE, HANDSHAKE_2_2, HANDSHAKE_1_13 };
+/* Options: how a right handshake precedes the events of the input, or a client with a secret. */
+enum { HANDSHAKE_NONE, HANDSHAKE_2_2, HANDSHAKE_1_13, HANDSHAKE_SECRET };
 
 /* The upper three bits of an event; the lower five are the number of its bytes. */
 enum event {
@@ -287,8 +288,21 @@ static struct fuzz_input handshake_of(unsigned option)
     return (struct fuzz_input){ NULL, 0 };
 }
 
+/* A client that has a secret: the first bytes of each connection are a proof. */
+static struct security *client_security(void)
+{
+    struct security *s;
+
+    fuzz_expect(security_open(NULL, &s, NULL) == TENREC_OK);
+    if (!s->secret)
+        fuzz_expect(secret_draw(&s->secret, NULL) == TENREC_OK);
+    return s;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
+    struct security *security = NULL;
+    unsigned option;
     tenrec_error err;
 
     server.in = (struct fuzz_input){ data, len };
@@ -296,10 +310,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     server.n = 0;
     server.refuses = false;
     server.store = NULL;
-    server.handshake = handshake_of((unsigned)fuzz_take(&server.in, 1));
-    if (store_tcp_open("127.0.0.1", 1, NULL, clock_deadline_ms(ROUNDS), &server.store, &err) !=
+    option = (unsigned)fuzz_take(&server.in, 1);
+    server.handshake = handshake_of(option);
+    if (option == HANDSHAKE_SECRET)
+        security = client_security();
+    if (store_tcp_open("127.0.0.1", 1, security, clock_deadline_ms(ROUNDS), &server.store, &err) !=
         TENREC_OK)
         server.store = NULL;
+    fuzz_expect(!security || !server.store); /* no input proves the secret */
+    security_drop(security);
     for (int i = 0; server.store && server.in.len && i < OPERATIONS_MAX; i++)
         client_operates(&server.in);
     tenrec_store_close(server.store);

@@ -3,14 +3,22 @@
 import itertools
 import json
 import signal
+import tempfile
 import time
 
 import net
-from cases import contains, equal, main, run, true, until
-from crew import LIMIT_S, LONG_MS, TENREC, Crew, backend, limit, within
+from cases import contains, equal, main, one_line, run, true, until
+import crew as crew_module
+from crew import LIMIT_S, LONG_MS, TENREC, Crew, limit, within
 
+KEYS = tempfile.TemporaryDirectory()
+SECRET = {"TENREC_SECRET_FILE": f"{KEYS.name}/job.key"}  # of all groups
 KEEPALIVE = "TENREC_BACKENDS__TENSORPIPE__KEEPALIVE"
 ports = itertools.count(29500)  # this network has no other process
+
+
+def backend(**more):
+    return crew_module.backend(**{**SECRET, **more})
 
 
 def crew_on(*places, v6=False, network=77, containers=(), hosts_file=False, store=None,
@@ -74,6 +82,17 @@ def netns_publishes_no_loopback_where_a_host_knows_itself_as_127_0_1_1():
         equal(addresses(crew), [f"uv://10.77.0.{n}" for n in (1, 2, 3)])
         works(crew)
         crew.leave()
+
+
+def netns_warns_of_a_worker_that_other_hosts_can_call_without_a_secret():
+    with crew_on(0, 1, TENREC_SECRET_FILE="") as crew:
+        crew.all(f"shutdown graceful {LONG_MS}")
+        crew.release()
+        for rank, process in enumerate(crew.processes):
+            status, out, errors = crew.ended(process)
+            equal((status, out), (0, ""), "status and output")
+            contains(one_line(errors), f"worker{rank}: listens at uv://10.77.0.{rank + 1}:")
+            contains(errors, "in security mode none")
 
 
 def netns_listens_on_the_interface_that_is_named():
@@ -261,4 +280,5 @@ def netns_carries_all_tensors_over_a_bad_line():
 cases = [name for name in list(globals()) if name.startswith("netns_")]
 net.enter(cases)
 net.build()
+equal(run(TENREC, "secret", "new", SECRET["TENREC_SECRET_FILE"]).returncode, 0, "status of 'tenrec secret new'")
 main(globals(), "netns_")

@@ -38,7 +38,7 @@ class Server:
         """False when it ended at once, as with a port that is taken."""
         self.process = subprocess.Popen(
             ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir",
-             self.folder.name, "--save", "", "--logfile", "", *self.options],
+             self.folder.name, "--save", "", "--logfile", "", *self.more()],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for line in self.process.stdout:
             if "Ready to accept connections" in line:
@@ -46,6 +46,9 @@ class Server:
         self.process.stdout.close()
         self.process.wait(LIMIT_S)
         return False
+
+    def more(self):
+        return self.options
 
     def start(self):
         """Again on the same port."""

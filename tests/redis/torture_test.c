@@ -88,7 +88,13 @@ static tenrec_status use(struct tenrec_plugin_store *s, tenrec_error *err)
 static tenrec_status live(tenrec_error *err)
 {
     /* The keeper of a lease would allocate whenever it likes. */
-    const struct redis_options o = { .user = "", .password = "", .lease_ms = TENREC_FOREVER };
+    const struct redis_options o = { .user = "",
+                                     .password = "",
+                                     .password_file = "",
+                                     .ca_file = "",
+                                     .cert_file = "",
+                                     .key_file = "",
+                                     .lease_ms = TENREC_FOREVER };
     const struct tenrec_store_init in = {
         .size = sizeof in, .url = getenv("TENREC_TEST_REDIS"), .options = &o, .deadline_ns = soon()
     };

@@ -85,11 +85,15 @@ TEST(url_that_is_too_long_is_refused)
     }
 }
 
-TEST(url_of_tls_is_refused)
+TEST(url_of_tls_is_marked)
 {
     struct redis_url u;
     tenrec_error err;
 
-    assert_int_equal(redis_url_read("rediss://bob:s3cret@h", &u, &err), TENREC_EUNSUPPORTED);
-    assert_text_has(err.text, "requires TLS");
+    assert_status(redis_url_read("rediss://bob:s3cret@h/x", &u, &err), &err);
+    assert_true(u.tls);
+    assert_string_equal(u.host, "h");
+    assert_int_equal(u.port, 6379);
+    assert_status(redis_url_read("redis://h", &u, &err), &err);
+    assert_false(u.tls);
 }

@@ -363,29 +363,3 @@ TEST_WITH(stranger_gives_way_before_a_silent_member, start_closed, stop)
     close(alive);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
-
-/* ---- the secret of a program without a worker ------------------------------------- */
-
-TEST(program_takes_the_secret_of_its_environment)
-{
-    char path[] = "/tmp/tenrec-secret-XXXXXX", url[64];
-    struct security *other = secured(OTHER, PLAIN_NONE);
-    struct tenrec_store *s = NULL;
-    int fd = mkstemp(path);
-    tenrec_error err;
-
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, OURS, strlen(OURS)), strlen(OURS));
-    close(fd);
-    setenv("TENREC_SECRET_FILE", path, 1);
-    start_server();
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%u", served_port);
-    assert_status(tenrec_store_open(url, TEST_MS, &s, &err), &err);
-    assert_status(tenrec_store_set(s, "k", "v", 1, TEST_MS, &err), &err);
-    tenrec_store_close(s);
-    unsetenv("TENREC_SECRET_FILE");
-    unlink(path);
-    assert_int_equal(open_with(other, TEST_MS, &s, &err), TENREC_EPERM);
-    stop_server();
-    security_drop(other);
-}

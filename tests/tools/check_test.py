@@ -38,7 +38,18 @@ def refused(text, place, part, env=None):
 def check_accepts_a_good_config():
     status, out, errors = check(GOOD)
     equal((status, errors), (0, ""))
-    contains(out, "F: ok, 2 backends: echo, faulty (wraps echo)")
+    contains(out, "F: ok, 2 backends: echo, faulty (wraps echo); security: none (default)")
+
+
+def check_tells_the_security_mode_and_its_source():
+    contains(check(GOOD + "security: { mode: none }\n")[1], "; security: none (F:5:19)")
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/job.key"
+        equal(run(TENREC, "secret", "new", path).returncode, 0, "exit status")
+        contains(check(GOOD, environment(TENREC_SECRET_FILE=path))[1], "; security: secret (TENREC_SECRET_FILE)")
+        contains(check(GOOD + f"security: {{ secret_file: {path} }}\n")[1], "; security: secret (F:5:26)")
+    refused(GOOD + "security: { secret_file: /nonexistent/key }\n", "F:5:26: ", "/nonexistent/key")
+    refused(GOOD, "tenrec check: environment TENREC_SECRET_FD", "closed", environment(TENREC_SECRET_FD="77"))
 
 
 def check_names_the_place_of_an_unknown_key():

@@ -71,6 +71,13 @@ def info_tells_the_keys_of_a_list_of_maps():
     contains(run(TENREC, "info").stdout, "    rules[].probability    number, default 1, 0 to 1")
 
 
+def info_tells_the_security_mode_in_force_and_its_source():
+    values, _ = with_config(CONFIG)
+    equal((values["security"]["value"], values["security"]["source"]), ("none", "default"))
+    values, name = with_config(CONFIG + "security: { mode: none }\n")
+    equal((values["security"]["value"], values["security"]["source"]), ("none", f"{name}:5:19"))
+
+
 def info_says_which_transports_and_channels_work_here():
     tensorpipe = backend("tensorpipe")
     for kind, works, not_here in (("transports", "uv", ("ibv",)),

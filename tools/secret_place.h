@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* secret_place.h - gets the secret of a run from another shell: of the launcher that serves the
+ * run's store on this host. */
+#ifndef TENREC_TOOLS_SECRET_PLACE_H
+#define TENREC_TOOLS_SECRET_PLACE_H
+
+#include "security/secret_handover.h"
+
+/* Asks the launcher of this user that serves the store of `url`. *ret is NULL and the status OK if
+ * there is none, or the URL is not tcp://host:port. errors: those of secret_ask */
+tenrec_status secret_place_ask(const char *url, uint32_t ms, struct secret **ret,
+                               tenrec_error *err);
+
+/* Announces a secret to the library in this process, as a launcher does. Before other threads
+ * start: sets a variable. */
+tenrec_status secret_place_announce(const struct secret *s, tenrec_error *err);
+
+#endif
