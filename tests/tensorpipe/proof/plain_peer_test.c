@@ -9,7 +9,7 @@
 #include "peer/worker.h"
 #include "raw.h"
 #include "transport/tp_shm/transport_shm.h"
-#include "wire/hello.h"
+#include "wire/handshake/hello.h"
 #include <unistd.h>
 
 static struct cluster group;

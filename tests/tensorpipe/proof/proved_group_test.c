@@ -8,7 +8,7 @@
 #include "peer/worker.h"
 #include "raw.h"
 #include "transport/ring/ring_setup.h"
-#include "wire/brochure.h"
+#include "wire/handshake/brochure.h"
 #include <stdio.h>
 #include <unistd.h>
 
