@@ -27,6 +27,7 @@
 #include "runtime/housekeeping.h"
 #include "runtime/log.h"
 #include "runtime/loop.h"
+#include "security/security.h"
 #include "serve/active_calls.h"
 #include "serve/dispatch.h"
 #include "serve/function.h"
@@ -86,6 +87,7 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
     pending_init(w->pending);
     active_calls_init(w->active_calls);
     functions_init(w->functions);
+    w->functions->rules = w->config->security->rules;
     userloop_init(w->userloop);
     object_types_init(&w->object_types);
     w->gathers = gathers_new();
