@@ -176,20 +176,33 @@ TEST_WHEN(caller_is_refused_when_its_brochure_names_another_than_its_proof, over
     }
 }
 
-/* The proof of a further connection is of that one alone. */
+/* The proof of a further connection is of that one alone: here the id is awaited. */
 TEST_WHEN(connection_is_refused_when_its_proof_is_of_another_id, over_tcp, open_group, close_group)
 {
     const struct proof_party me = secrets_party(group.worker[1]);
+    struct by_hand first = by_hand_dial(OUR_SECRET, &me, group.worker[0], 0), h;
+    unsigned char buf[1024];
+    struct answer answer;
+    char identity[96];
     tenrec_error err;
+    uint64_t id;
+    long len;
 
-    for (uint64_t label = 0; label < 3; label++) {
-        struct by_hand h = by_hand_dial(OUR_SECRET, &me, group.worker[0], label);
-
+    snprintf(identity, sizeof identity, "tenrec:1:1:%llx:f", (unsigned long long)me.incarnation);
+    assert_status(by_hand_prove(&first, &err), &err);
+    send_brochure(first.fd, identity);
+    len = raw_recv_frame(first.fd, buf, sizeof buf);
+    assert_true(len > 0);
+    assert_status(answer_read(buf, (size_t)len, &answer, &err), &err);
+    id = answer.reply_id;
+    for (int i = 0; i < 2; i++) {
+        h = by_hand_dial(OUR_SECRET, &me, group.worker[0], i ? id + 1 : 0);
         assert_status(by_hand_prove(&h, &err), &err);
-        raw_hello_requested(h.fd, label + 1);
+        raw_hello_requested(h.fd, id);
         assert_true(raw_closed(h.fd));
         by_hand_close(&h);
     }
+    by_hand_close(&first);
 }
 
 /* ---- rings ---- */
