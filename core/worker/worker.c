@@ -87,11 +87,11 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
     pending_init(w->pending);
     active_calls_init(w->active_calls);
     functions_init(w->functions);
-    w->functions->rules = w->config->security->rules;
     userloop_init(w->userloop);
     object_types_init(&w->object_types);
     w->gathers = gathers_new();
     w->disconnects = disconnects_new();
+    w->functions->rules = w->config->security->rules;
     st = w->gathers && w->disconnects ? builtin_add(w->functions, err)
                                       : tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
     if (st == TENREC_OK)
