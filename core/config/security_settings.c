@@ -19,9 +19,9 @@ struct security_settings_made {
 /* clang-format off */
 static const struct tenrec_option rule_table[] = {
     { "function", TENREC_OPT_STRING, 0, RULE_AT(function), 0, "", 0, 0, NULL,
-      "Function, or a pattern such as admin.*." },
+      "Function, or a pattern such as admin.*; a * stands for any bytes." },
     { "from", TENREC_OPT_LIST, TENREC_OPT_STRING, RULE_AT(from), TENREC_OPT_SINGLE, "[]", 0, 0, NULL,
-      "Callers that the rule permits: names of workers, or any_member." },
+      "Callers that the rule permits: any_member, anyone, or names of workers, which may have a *." },
 };
 static const struct tenrec_option_record rule_record =
     TENREC_OPTION_RECORD(rule_table, struct config_rule);
@@ -37,7 +37,7 @@ static const struct tenrec_option table[] = {
     { "plain_peers", TENREC_OPT_STRING, 0, AT(plain_peers), 0, "none", 0, 0, "none|same_user|all",
       "Workers that are let in without a proof, such as those on libtensorpipe." },
     { "allow", TENREC_OPT_RECORDS, 0, AT(allow), 0, "[]", 0, 0, NULL,
-      "Rules for calls, of which the first that matches decides; without rules each member may call everything.",
+      "Rules for calls, of which the first whose function matches decides; without one each member may call everything.",
       &rule_record },
 };
 

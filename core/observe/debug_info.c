@@ -59,6 +59,7 @@ static void put_calls(struct tenrec_worker *w, const struct outlet *to)
     debug_info_put(to, "calls.timeouts", atomic_load(&c->timeouts));
     debug_info_put(to, "calls.late_replies", atomic_load(&c->late_replies));
     debug_info_put(to, "calls.stray_replies", atomic_load(&c->stray_replies));
+    debug_info_put(to, "calls.refused", atomic_load(&c->refused));
     debug_info_put(to, "calls.served", served);
 }
 

@@ -45,6 +45,7 @@ struct worker_counts {
     _Atomic uint64_t timeouts;
     _Atomic uint64_t late_replies;  /* answers to calls already completed */
     _Atomic uint64_t stray_replies; /* answers of a peer that was not called */
+    _Atomic uint64_t refused;       /* requests of callers that may not send them */
     _Atomic uint64_t taken;         /* requests whose function was started or queued */
     _Atomic uint64_t served;        /* of those, answered */
     _Atomic uint64_t jobs;          /* control messages begun, without their retries */

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "config/security_settings.h"
+#include "security/rules.h"
 #include "security/secret_handover.h"
 
 #include <stdatomic.h>
@@ -136,6 +137,9 @@ static tenrec_status security_make(const struct tenrec_config *config,
         st = security_apply(made, section, err);
     if (st == TENREC_OK && !(made->public.written && made->public.mode == SECURITY_NONE))
         st = security_get_secret(made, section, announced, err);
+    if (st == TENREC_OK)
+        st = rules_make(section ? &section->allow : NULL, made->public.mode != SECURITY_NONE,
+                        &made->public.rules, err);
     config_security_drop(section);
     if (st == TENREC_OK)
         *ret = &made->public;
@@ -174,6 +178,7 @@ void security_drop(struct security *s)
     if (atomic_fetch_sub_explicit(&made->shares, 1, memory_order_acq_rel) > 1)
         return;
     secret_drop(s->secret);
+    rules_drop(s->rules);
     free(made);
 }
 

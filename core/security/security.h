@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+struct rules;
 struct tenrec_config;
 
 enum security_mode { SECURITY_NONE, SECURITY_SECRET, SECURITY_TLS, SECURITY_MTLS };
@@ -23,6 +24,7 @@ struct security {
     struct secret *secret;   /* NULL in mode none */
     enum security_plain store_plain;
     enum security_plain plain_peers;
+    struct rules *rules; /* security/rules.h; NULL: every caller may call everything */
 };
 
 /* Reads the section and gets the secret: of `secret_file`, else what the environment announces

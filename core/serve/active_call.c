@@ -44,6 +44,13 @@ struct tenrec_worker_info tenrec_call_from(const struct tenrec_call *c)
                                         .id = c->from };
 }
 
+enum tenrec_caller_proof tenrec_call_proof(const struct tenrec_call *c)
+{
+    if (c->request->flags & TENREC_MSG_PROVED)
+        return TENREC_PROVED_SECRET;
+    return c->from >= 0 ? TENREC_PROVED_RECORD : TENREC_PROVED_NOTHING;
+}
+
 int64_t tenrec_call_time_left(const struct tenrec_call *c)
 {
     uint64_t now = clock_now_ns();

@@ -16,6 +16,7 @@
 #include "runtime/log.h"
 #include "serve/active_calls.h"
 #include "serve/function.h"
+#include "serve/guard.h"
 #include "tensor/message.h"
 
 #include <assert.h>
@@ -271,6 +272,16 @@ static void dispatch_refuse(struct tenrec_worker *w, tenrec_peer from, struct te
     msg->release(msg);
 }
 
+/* Refuses a call whose start was read. */
+static void dispatch_refuse_call(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
+                                 const struct codec_head *head, const tenrec_error *why)
+{
+    if (msg->type == TENREC_MSG_REMOTE_CALL)
+        w->served_refs->refused(w, from, msg, &head->creation, why);
+    else
+        dispatch_refuse(w, from, msg, true, why);
+}
+
 static void dispatch_run(struct tenrec_call *c)
 {
     tenrec_error why;
@@ -355,6 +366,11 @@ static void dispatch_serve(struct tenrec_worker *w, tenrec_peer from, struct ten
         return;
     }
     f = functions_find(w->functions, head.function, head.function_len);
+    if (__builtin_expect(w->functions->rules != NULL, 0) &&
+        guard_call(w, from, msg, f, &head, &why) != TENREC_OK) {
+        dispatch_refuse_call(w, from, msg, &head, &why);
+        return;
+    }
     /* Only a call of an inline function may end before the delivery of its request does: its
      * arguments are read on the stack. */
     if (f &&
@@ -378,10 +394,7 @@ static void dispatch_serve(struct tenrec_worker *w, tenrec_peer from, struct ten
         return;
     }
     functions_none(w->functions, head.function, head.function_len, &why);
-    if (msg->type == TENREC_MSG_REMOTE_CALL)
-        w->served_refs->refused(w, from, msg, &head.creation, &why);
-    else
-        dispatch_refuse(w, from, msg, true, &why);
+    dispatch_refuse_call(w, from, msg, &head, &why);
 }
 
 /* ---- messages ------------------------------------------------------------- */
@@ -409,11 +422,25 @@ static void dispatch_unsupported(struct tenrec_worker *w, tenrec_peer from, stru
     dispatch_refuse(w, from, msg, codec_is_cbor(msg), &why);
 }
 
+/* Neither a call nor an answer to one. */
+static void dispatch_other(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+{
+    dispatch_fn *fn = dispatch_handler_of(w->dispatch, msg->type);
+    tenrec_error why;
+
+    if (w->functions->rules && guard_message(w, from, msg, &why) != TENREC_OK) {
+        dispatch_refuse(w, from, msg, codec_is_cbor(msg), &why);
+        return;
+    }
+    if (!fn)
+        fn = msg->type & TENREC_MSG_RESPONSE_BIT ? call_answered : dispatch_unsupported;
+    fn(w, from, msg);
+}
+
 void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
 {
     const struct tenrec_worker *outer = thread_state.delivers;
     struct tenrec_worker *w = arg;
-    dispatch_fn *fn;
 
     thread_state.delivers = w;
     switch (msg->type) {
@@ -432,10 +459,7 @@ void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
         msg->release(msg);
         break;
     default:
-        fn = dispatch_handler_of(w->dispatch, msg->type);
-        if (!fn)
-            fn = msg->type & TENREC_MSG_RESPONSE_BIT ? call_answered : dispatch_unsupported;
-        fn(w, from, msg);
+        dispatch_other(w, from, msg);
     }
     thread_state.delivers = outer;
 }

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/suggest.h"
 #include "peer/worker.h"
+#include "security/rules.h"
 
 #include <stdlib.h>
 
@@ -12,6 +13,7 @@ enum { NAME_MAX_BYTES = 255 };
 void functions_init(struct functions *f)
 {
     f->by_name = NULL;
+    f->rules = NULL;
     atomic_init(&f->last, NULL);
     pthread_rwlock_init(&f->lock, NULL);
 }
@@ -75,6 +77,7 @@ tenrec_status functions_add(struct functions *f, const char *name, tenrec_functi
     one->fn = fn;
     one->arg = arg;
     one->flags = flags;
+    one->rule = f->rules ? rules_find(f->rules, name, len) : NULL;
     pthread_rwlock_wrlock(&f->lock);
     HASH_FIND(hh, f->by_name, name, len, former);
     if (former) {

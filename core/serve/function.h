@@ -11,12 +11,16 @@
 
 #define FUNCTION_RESERVED_PREFIX "tenrec." /* of names that programs may not register */
 
+struct rule;
+struct rules;
+
 struct function {
     char *name; /* owns */
     size_t len;
     tenrec_function_fn *fn;
     void *arg;
     uint32_t flags;
+    const struct rule *rule; /* decides about its callers; NULL: every caller may call it */
     UT_hash_handle hh;
 };
 
@@ -24,6 +28,7 @@ struct functions {
     pthread_rwlock_t lock; /* guards the table; entries live as long as the table */
     struct function *by_name;
     const struct function *_Atomic last; /* cache: calls often repeat a name */
+    const struct rules *rules;           /* borrows; set before the first is added; NULL: none */
 };
 
 void functions_init(struct functions *f);

@@ -26,6 +26,7 @@
 #include "runtime/housekeeping.h"
 #include "runtime/log.h"
 #include "runtime/loop.h"
+#include "security/security.h"
 #include "serve/active_calls.h"
 #include "serve/dispatch.h"
 #include "shm/shared_memory.h"
@@ -84,6 +85,7 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
     object_types_init(&w->object_types);
     w->gathers = gathers_new();
     w->disconnects = disconnects_new();
+    w->functions->rules = w->config->security->rules;
     st = w->gathers && w->disconnects ? builtin_add(w->functions, err)
                                       : tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
     if (st == TENREC_OK)

@@ -21,7 +21,7 @@ VERBS = """add all_gather attach barrier begin cancel check close compare_set co
     write""".split()
 # What a getter that cannot fail is named by, and what it says yes or no to.
 PROPERTIES = """address args bytes canceled confirmed_by_owner count data desc done dropped error event from function future
-    is_owner name num_keys number owner owner_name running settings stream text time_left type_name value
+    is_owner name num_keys number owner owner_name proof running settings stream text time_left type_name value
     worker""".split()
 OPPOSITE = {"new": "drop", "open": "close", "load": "unload", "add": "remove", "begin": "end", "start": "stop"}
 # Verbs of which one noun has half a pair only, as the other half would mean nothing.

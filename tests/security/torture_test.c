@@ -49,7 +49,7 @@ static tenrec_status whole_way(void *text, tenrec_error *err)
 
 TEST(security_survives_when_any_allocation_fails)
 {
-    char path[] = "/tmp/security.XXXXXX", text[128];
+    char path[] = "/tmp/security.XXXXXX", text[192];
     struct secret *s;
     tenrec_error err;
 
@@ -58,7 +58,10 @@ TEST(security_survives_when_any_allocation_fails)
     assert_status(secret_draw(&s, &err), &err);
     assert_status(secret_write_file(s, path, &err), &err);
     secret_drop(s);
-    snprintf(text, sizeof text, "security: {mode: secret, secret_file: %s}", path);
+    snprintf(text, sizeof text,
+             "security: {mode: secret, secret_file: %s, "
+             "allow: [{function: f, from: [w, any_member]}]}",
+             path);
     assert_true(torture(TORTURE_ALLOCATIONS, 1, whole_way, text) > 10);
     unlink(path);
 }

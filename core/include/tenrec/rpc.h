@@ -186,6 +186,21 @@ struct tenrec_worker *tenrec_call_worker(const struct tenrec_call *c);
 const char *tenrec_call_function(const struct tenrec_call *c);
 /* The caller; id TENREC_ANONYMOUS and name "" if it is not a member. */
 struct tenrec_worker_info tenrec_call_from(const struct tenrec_call *c);
+
+/* How a caller has proved its identity. The numbers never change; a program handles an unknown one
+ * as TENREC_PROVED_RECORD if the caller is a member, else as TENREC_PROVED_NOTHING. */
+enum tenrec_caller_proof {
+    TENREC_PROVED_NOTHING = 0,     /* a stranger; in mode none also an attached tool */
+    TENREC_PROVED_RECORD = 1,      /* a member, by what its record in the store says: the token, or
+                                      the incarnation alone if it has none */
+    TENREC_PROVED_SECRET = 2,      /* holds the group secret: a member, or an attached tool */
+    TENREC_PROVED_TLS = 3,         /* reserved */
+    TENREC_PROVED_CERTIFICATE = 4, /* reserved */
+};
+
+/* The proof behind tenrec_call_from. Over a backend that proves nothing, as on loopback, a member
+ * has TENREC_PROVED_RECORD in every mode. */
+enum tenrec_caller_proof tenrec_call_proof(const struct tenrec_call *c);
 /* Milliseconds until the caller's deadline; TENREC_TIMEOUT_NONE if unknown. */
 int64_t tenrec_call_time_left(const struct tenrec_call *c);
 /* Returns true once the caller has canceled the call, or its connection is lost while it waits:

@@ -366,8 +366,10 @@ void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64
         end_skipped(p, type, id, why);
         return;
     }
-    if (!p->outgoing)
+    if (!p->outgoing) {
         msg->route = p->route;
+        msg->flags |= p->marks;
+    }
     if (__builtin_expect(p->claims, 0) && !may_speak(p, type)) {
         counter_add(&ep->count.messages_dropped, 1);
         msg->release(msg);
