@@ -131,6 +131,22 @@ TEST(hostile_relay_to_another_worker_is_refused_by_both)
     }
 }
 
+/* A process on the path can reach a tool's listener as well as a worker's. */
+TEST(hostile_relay_to_a_listener_without_a_name_is_refused_by_both)
+{
+    struct secret *s = pair_secret(7);
+    const struct proof_terms dialler = pair_dialler(s);
+    struct proof_terms listener = pair_listener(s);
+    struct pair x;
+
+    listener.me = (struct proof_party){ .rank = -1, .name = "", .address = "" };
+    pair_open_with(&x, &dialler, &listener);
+    secret_drop(s);
+    pair_run(&x, SIZE_MAX);
+    assert_both_refuse(&x, "another worker listens", "another worker");
+    pair_close(&x);
+}
+
 static void any_party(struct proof_terms *t)
 {
     t->peer = (struct proof_party){ .rank = -1, .name = "worker0" };
