@@ -117,10 +117,16 @@ static void another_incarnation(struct proof_terms *t)
     t->peer.incarnation = 9;
 }
 
+/* The record of the wanted worker has the address of an attacker, who passes the proof on. */
+static void another_address(struct proof_terms *t)
+{
+    t->peer.address = "uv://127.0.0.1:6666";
+}
+
 TEST(hostile_relay_to_another_worker_is_refused_by_both)
 {
     static void (*const changes[])(struct proof_terms *) = { another_name, another_rank,
-                                                             another_incarnation };
+                                                             another_incarnation, another_address };
 
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         struct pair x;
