@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/plain_socket.h"
 
+#include "security/own_user.h"
 #include "security/plain_peer.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@ static tenrec_status plain_socket_check_unix(enum security_plain plain, int fd, 
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
         return tenrec_fail_errno(err, TENREC_EPERM, errno,
                                  "it proves no group secret, and its user is unknown");
-    if (peer.uid == geteuid() || peer.uid == 0)
+    if (peer.uid == 0 || own_user_is(peer.uid))
         return TENREC_OK;
     return tenrec_fail(err, TENREC_EPERM,
                        "it proves no group secret, and belongs to user %u, expected %u or root",

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "security/plain_peer.h"
 
+#include "security/own_user.h"
 #include "security/socket_owner.h"
 
 #include <netinet/in.h>
 #include <string.h>
 #include <unistd.h>
-
-#define OVERFLOW_USER 65534 /* stands for each user that a user namespace has no number for */
 
 static bool plain_is_loopback(const struct sockaddr *at)
 {
@@ -25,7 +24,6 @@ static bool plain_is_loopback(const struct sockaddr *at)
 static tenrec_status plain_check_user(const struct sockaddr *theirs, const struct sockaddr *ours,
                                       tenrec_error *err)
 {
-    const uid_t me = geteuid();
     uid_t user = 0;
     tenrec_error why;
     tenrec_status st = socket_owner_find(theirs, ours, &user, &why);
@@ -34,11 +32,11 @@ static tenrec_status plain_check_user(const struct sockaddr *theirs, const struc
         return tenrec_fail(err, TENREC_EPERM,
                            "it proves no group secret, and is no process of our user: %s",
                            why.text);
-    if (user == 0 || (user == me && user != OVERFLOW_USER))
+    if (user == 0 || own_user_is(user))
         return TENREC_OK;
     return tenrec_fail(err, TENREC_EPERM,
                        "it proves no group secret, and belongs to user %u, expected %u or root",
-                       (unsigned)user, (unsigned)me);
+                       (unsigned)user, (unsigned)geteuid());
 }
 
 tenrec_status plain_peer_check(enum security_plain plain, const struct sockaddr *theirs,

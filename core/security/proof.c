@@ -106,15 +106,18 @@ static tenrec_status proof_put_signed(struct proof *p, const struct proof_record
 
 /* ---- records in ---- */
 
-/* Returns true if the party is the wanted one, as far as that is said. */
+/* Returns true if the party is the wanted one, as far as that is said. A party without a name, such
+ * as a tool, is none that is wanted by name. An address differs where a writer of the store has put
+ * its own into a member's record, to pass the proof on to that member. */
 static bool proof_is_wanted(const struct proof_party_text *party,
                             const struct proof_party_text *wanted)
 {
-    if (!*party->name || !*wanted->name)
+    if (!*wanted->name)
         return true;
     return strcmp(party->name, wanted->name) == 0 &&
            (wanted->rank < 0 || wanted->rank == party->rank) &&
-           (!wanted->incarnation || wanted->incarnation == party->incarnation);
+           (!wanted->incarnation || wanted->incarnation == party->incarnation) &&
+           (!*wanted->address || strcmp(wanted->address, party->address) == 0);
 }
 
 static tenrec_status proof_take_hello(struct proof *p, const struct proof_record *r,

@@ -74,9 +74,9 @@ bool proof_may_send(const struct proof *p);
 /* Returns true once the exchange has ended well: the next received bytes are frames. */
 bool proof_is_complete(const struct proof *p);
 
-/* The other side as it has proved to be; valid when complete, until proof_close. Where both name
- * the listener, the proof has compared the wanted name with the listener's, and its rank and
- * incarnation unless the dialler gave rank -1 or incarnation 0 for "any". */
+/* The other side as it has proved to be; valid when complete, until proof_close. Where the dialler
+ * names the listener, the proof has compared the wanted name with the listener's, and its rank,
+ * incarnation and address unless the dialler gave rank -1, incarnation 0 or "" for "any". */
 const struct proof_party *proof_peer(const struct proof *p);
 const void *proof_label(const struct proof *p, size_t *ret_len);
 

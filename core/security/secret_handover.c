@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "security/crypto.h"
+#include "security/own_user.h"
 #include "security/secret_bytes.h"
 
 #include <errno.h>
@@ -128,7 +129,7 @@ static bool giver_is_own_user(int fd)
     socklen_t len = sizeof peer;
 
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && len == sizeof peer &&
-           peer.uid == geteuid();
+           own_user_is(peer.uid);
 }
 
 void secret_giver_derive(const char *host, uint16_t port, char ret[SECRET_NAME_MAX])

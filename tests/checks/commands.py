@@ -45,6 +45,7 @@ CANNOT = {
     "apt-get": "installs packages from the network",
     "tenrec run -n 3 --config config/redis.yaml": "needs a Redis server; the test redis starts one",
     "tenrec ping --store redis:": "needs a Redis server; the test redis starts one",
+    "tenrec ping worker1 --store tcp://10.1.0.1": "needs two hosts; the test system_secret pings with a file on one",
     "tenrec run --elastic 2:8": "needs two hosts; the test tools_elastic joins on one",
     "tenrec run --elastic 1:4": "needs two hosts; the test tools_elastic joins on one",
     "srun": "needs Slurm",

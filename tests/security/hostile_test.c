@@ -117,10 +117,16 @@ static void another_incarnation(struct proof_terms *t)
     t->peer.incarnation = 9;
 }
 
+/* The record of the wanted worker has the address of an attacker, who passes the proof on. */
+static void another_address(struct proof_terms *t)
+{
+    t->peer.address = "uv://127.0.0.1:6666";
+}
+
 TEST(hostile_relay_to_another_worker_is_refused_by_both)
 {
     static void (*const changes[])(struct proof_terms *) = { another_name, another_rank,
-                                                             another_incarnation };
+                                                             another_incarnation, another_address };
 
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         struct pair x;
@@ -129,6 +135,22 @@ TEST(hostile_relay_to_another_worker_is_refused_by_both)
         assert_both_refuse(&x, "another worker listens", "another worker listens");
         pair_close(&x);
     }
+}
+
+/* A process on the path can reach a tool's listener as well as a worker's. */
+TEST(hostile_relay_to_a_listener_without_a_name_is_refused_by_both)
+{
+    struct secret *s = pair_secret(7);
+    const struct proof_terms dialler = pair_dialler(s);
+    struct proof_terms listener = pair_listener(s);
+    struct pair x;
+
+    listener.me = (struct proof_party){ .rank = -1, .name = "", .address = "" };
+    pair_open_with(&x, &dialler, &listener);
+    secret_drop(s);
+    pair_run(&x, SIZE_MAX);
+    assert_both_refuse(&x, "another worker listens", "another worker");
+    pair_close(&x);
 }
 
 static void any_party(struct proof_terms *t)
