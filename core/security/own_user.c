@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define OVERFLOW_USER                                                                              \
-    65534 /* also stands for each user that a user namespace has no number for                     \
-           */
+/* Also stands for each user that a user namespace has no number for. */
+#define OVERFLOW_USER 65534
 
 /* Returns true if this user namespace has a number for each user. */
 static bool own_user_has_all_numbers(void)
