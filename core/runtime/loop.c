@@ -19,7 +19,7 @@ struct task {
     struct task *next;
     loop_fn *fn;
     void *arg;
-    bool owned; /* by the loop, which frees it */
+    bool done; /* guarded by the loop's lock */
 };
 
 struct loop {
@@ -31,7 +31,7 @@ struct loop {
     struct task *first, **last;
     struct loop_timer *timers;
     struct loop_timer *running; /* its fn runs now */
-    pthread_cond_t ran;         /* running became NULL */
+    pthread_cond_t ran;         /* running became NULL, or a task is done */
     bool stop;
 };
 
@@ -78,17 +78,15 @@ static void run_due(struct loop *l)
     struct loop_timer *timer;
     struct task *task;
     uint64_t next;
-    bool owned;
 
     pthread_mutex_lock(&l->lock);
     for (;;) {
         if ((task = task_pop(l))) {
             pthread_mutex_unlock(&l->lock);
-            owned = task->owned; /* else its caller may return */
             task->fn(task->arg);
-            if (owned)
-                free(task);
             pthread_mutex_lock(&l->lock);
+            task->done = true; /* its caller returns once the lock is free */
+            pthread_cond_broadcast(&l->ran);
         } else if (!l->stop && (timer = due_timer(l, clock_now_ns()))) {
             atomic_store(&timer->armed_ns, CLOCK_NEVER);
             l->running = timer;
@@ -210,59 +208,17 @@ void loop_close(struct loop *l)
     free(l);
 }
 
-static void task_push(struct loop *l, struct task *t)
-{
-    pthread_mutex_lock(&l->lock);
-    *l->last = t;
-    l->last = &t->next;
-    pthread_mutex_unlock(&l->lock);
-    loop_wake(l);
-}
-
-tenrec_status loop_post(struct loop *l, loop_fn *fn, void *arg)
-{
-    struct task *t = malloc(sizeof *t);
-
-    if (!t)
-        return TENREC_ENOMEM;
-    *t = (struct task){ .fn = fn, .arg = arg, .owned = true };
-    task_push(l, t);
-    return TENREC_OK;
-}
-
-struct blocking_call {
-    loop_fn *fn;
-    void *arg;
-    pthread_mutex_t lock;
-    pthread_cond_t cond;
-    bool done;
-};
-
-static void run_blocking_call(void *arg)
-{
-    struct blocking_call *c = arg;
-
-    c->fn(c->arg);
-    pthread_mutex_lock(&c->lock);
-    c->done = true;
-    pthread_cond_signal(&c->cond);
-    pthread_mutex_unlock(&c->lock);
-}
-
 void loop_call(struct loop *l, loop_fn *fn, void *arg)
 {
-    struct blocking_call c = { .fn = fn, .arg = arg };
-    struct task t = { .fn = run_blocking_call, .arg = &c };
+    struct task t = { .fn = fn, .arg = arg };
 
-    pthread_mutex_init(&c.lock, NULL);
-    pthread_cond_init(&c.cond, NULL);
-    task_push(l, &t);
-    pthread_mutex_lock(&c.lock);
-    while (!c.done)
-        pthread_cond_wait(&c.cond, &c.lock);
-    pthread_mutex_unlock(&c.lock);
-    pthread_cond_destroy(&c.cond);
-    pthread_mutex_destroy(&c.lock);
+    pthread_mutex_lock(&l->lock);
+    *l->last = &t;
+    l->last = &t.next;
+    loop_wake(l);
+    while (!t.done)
+        pthread_cond_wait(&l->ran, &l->lock);
+    pthread_mutex_unlock(&l->lock);
 }
 
 bool loop_is_me(const struct loop *l)

@@ -17,15 +17,13 @@ typedef void loop_fn(void *arg);
 /* Starts the thread. errors: ENOMEM, EOS. */
 tenrec_status loop_open(struct loop **ret, tenrec_error *err);
 
-/* Runs the functions that were posted, drops timers without
+/* Runs the functions of calls that wait, drops timers without
  * firing them, joins the thread and frees all. The uv handles that other code opened on
  * loop_uv must be closed by then. */
 void loop_close(struct loop *l);
 
-/* Runs fn(arg) on the loop thread soon; from any thread, in order. ENOMEM. */
-tenrec_status loop_post(struct loop *l, loop_fn *fn, void *arg);
-
-/* Posts and waits until fn has run; not from the loop thread. */
+/* Runs fn(arg) on the loop thread, in the order of the calls, and waits for its return; not from
+ * the loop thread. */
 void loop_call(struct loop *l, loop_fn *fn, void *arg);
 
 bool loop_is_me(const struct loop *l);
