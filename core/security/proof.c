@@ -250,26 +250,24 @@ static tenrec_status proof_take_record(struct proof *p, const uint8_t *record, s
 static size_t proof_collect(struct proof *p, const uint8_t *in, size_t n, size_t *ret_len,
                             tenrec_status *ret_status, tenrec_error *why)
 {
-    size_t used = 0, want = PROOF_HEAD_LEN;
+    size_t used = 0;
 
     for (;;) {
-        size_t more = want - p->in_len;
-        if (more > n - used)
-            more = n - used;
-        if (more)
-            memcpy(p->in + p->in_len, in + used, more);
-        p->in_len += more;
-        used += more;
+        size_t more;
         *ret_status = proof_record_peek(p->in, p->in_len, ret_len, why);
-        if (*ret_status != TENREC_OK || *ret_len == 0)
-            return used;
-        want = *ret_len;
-        if (p->in_len == want)
+        if (*ret_status != TENREC_OK || (*ret_len > 0 && *ret_len == p->in_len))
             return used;
         if (used == n) {
             *ret_len = 0;
             return used;
         }
+        /* Of the head while that is not complete; p->in never has more. */
+        more = (*ret_len > 0 ? *ret_len : PROOF_HEAD_LEN) - p->in_len;
+        if (more > n - used)
+            more = n - used;
+        memcpy(p->in + p->in_len, in + used, more);
+        p->in_len += more;
+        used += more;
     }
 }
 

@@ -367,6 +367,30 @@ TEST(hostile_peer_gets_the_same_error_for_all_that_follows)
     pair_close(&x);
 }
 
+/* A hello in two parts, the second with more bytes behind it than any record has. */
+TEST(proof_leaves_the_bytes_behind_a_record_in_two_parts)
+{
+    static uint8_t rest[8 * PROOF_RECORD_MAX];
+    struct capture c;
+
+    capture_make(&c);
+    for (size_t cut = 1; cut < c.len[0]; cut++) {
+        struct pair x;
+        size_t used;
+
+        pair_open(&x, 7, 7);
+        assert_int_equal(proof_take(x.side[LISTENER], c.data[0], cut, &used, NULL), TENREC_OK);
+        assert_int_equal(used, cut);
+        memset(rest, 'n', sizeof rest);
+        memcpy(rest, c.data[0] + cut, c.len[0] - cut);
+        /* What follows is no record: as many bytes as show that. */
+        assert_int_equal(proof_take(x.side[LISTENER], rest, sizeof rest, &used, NULL),
+                         TENREC_EPROTOCOL);
+        assert_true(used <= c.len[0] - cut + PROOF_HEAD_LEN);
+        pair_close(&x);
+    }
+}
+
 TEST(proof_leaves_the_bytes_behind_it)
 {
     uint8_t data[PROOF_RECORD_MAX + 6];
