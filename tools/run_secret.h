@@ -14,7 +14,7 @@ struct run_secret {
     struct secret_giver *giver; /* for processes that closed it, and other shells; NULL: none */
 };
 
-/* Chooses the secret: of --secret-file, else of the configuration, else the one that an outer
+/* Chooses the secret: of --secret-file, else of the configuration, else the secret that an outer
  * launcher announced, else that of the launcher whose store --join names, else a random one.
  * errors: ECONFIG (says which option is missing), those of security_open and secret_inherit */
 tenrec_status run_secret_open(const struct workers_plan *plan, struct run_secret *ret,

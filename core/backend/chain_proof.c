@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chain_proof.c - fills in who proves what to whom; the exchange is security/proof.h's. */
+/* chain_proof.c - fills in the parties of a proof; the exchange is security/proof.h's. */
 #include "backend/chain_proof.h"
 
 #include "backend/chain_layer.h"

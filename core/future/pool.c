@@ -85,8 +85,9 @@ static void pool_signal(struct pool *p)
         pthread_cond_signal(&p->work);
 }
 
-/* The leader queues what it reads and calls no thread, as it runs the first task itself. Who takes
- * a task calls a thread for the next: short tasks of a burst need no other thread. Lock held. */
+/* The leader queues what it reads and calls no thread, as it runs the first task itself. A thread
+ * that takes a task calls a thread for the next: short tasks of a burst need no other thread. Lock
+ * held. */
 static void pool_call_next(struct pool *p)
 {
     if (p->uncalled > p->queued)

@@ -27,9 +27,9 @@ tenrec_status crypto_mac(const void *key, size_t key_len, const struct crypto_pa
 tenrec_status crypto_derive(const void *secret, size_t secret_len, struct crypto_part salt,
                             struct crypto_part info, void *ret, size_t len, tenrec_error *err);
 
-/* Random bytes that anybody may see, such as nonces. errors: EOS */
+/* Random bytes that a stranger may see, such as nonces. errors: EOS */
 tenrec_status crypto_draw_public(void *ret, size_t len, tenrec_error *err);
-/* The same for secrets: of another generator, of whose output nobody sees any. */
+/* The same for secrets: of another generator, whose output no other process sees. */
 tenrec_status crypto_draw_secret(void *ret, size_t len, tenrec_error *err);
 
 /* Compares in a time that depends on `len` alone. */

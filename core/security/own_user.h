@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 /* Returns true if `user`, as the kernel names the owner of a socket or of its peer, is the user of
- * this process and nobody else. */
+ * this process and no other. */
 bool own_user_is(uid_t user);
 
 #endif

@@ -25,7 +25,7 @@ struct proof {
     enum proof_side side;
     enum proof_state state;
     bool may_send;
-    bool wanted;              /* the listener: the dialler wants it, or anyone */
+    bool wanted;              /* the listener: the dialler wants it, or any worker */
     struct secret *secret;    /* shares; NULL: none */
     struct proof_hello hello; /* the dialler's */
     struct proof_party_text me, peer;

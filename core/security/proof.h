@@ -3,10 +3,10 @@
  * out. It is the first exchange of a connection, before any frame of the protocol above.
  *
  *     dialler                                  listener
- *     HELLO: nonce, who dials, whom, label ->
+ *     HELLO: nonce, dialler, wanted, label ->
  *                                         <-   CHALLENGE: nonce, mac
  *     ANSWER: mac                          ->                    (its frames may follow at once)
- *                                         <-   ACCEPTED: who listens, mac     (its frames follow)
+ *                                         <-   ACCEPTED: listener, mac        (its frames follow)
  *
  * Each mac is HMAC-SHA256, by a key of HKDF(secret, purpose), over the side's role and all records
  * before it: both nonces, both parties and the label. So no mac serves another connection, side,
@@ -25,7 +25,7 @@ struct proof;
 
 enum proof_side { PROOF_DIALLER, PROOF_LISTENER };
 
-/* Who is at one end. A store and a tool have rank -1. */
+/* The process at one end. A store and a tool have rank -1. */
 struct proof_party {
     int32_t rank;
     uint64_t incarnation;
@@ -40,7 +40,7 @@ struct proof_terms {
                               the other side so, and is refused */
     const char *purpose;   /* "store", "tensorpipe": a mac of one serves no other */
     struct proof_party me;
-    struct proof_party peer; /* the dialler's: whom it wants to reach; the listener's: ignored */
+    struct proof_party peer; /* the dialler's: the party that it wants; the listener's: ignored */
     const void *label;       /* the dialler's: bytes that belong to the connection */
     size_t label_len;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* secret.h - the group secret: random bytes that each member of a group has, and nobody else.
+/* secret.h - the group secret: random bytes that the members of a group have, and no other process.
  *
  * The bytes lie in locked pages of their own that no core dump contains, and are wiped before the
  * memory is freed. They are never logged, printed or passed in an argument or a variable. */

@@ -13,7 +13,7 @@
 #define HEX_LEN ((size_t)2 * SECRET_BYTES)
 #define FILE_MODE 0600
 
-/* The users who could read the file: its owner alone, or also a group that root has chosen, as the
+/* The users that could read the file: its owner alone, or also a group that root has chosen, as the
  * volumes of a container runtime have it. */
 static tenrec_status secret_file_check(const char *path, const struct stat *st, tenrec_error *err)
 {

@@ -34,7 +34,8 @@ tenrec_status secret_giver_open(struct secret *s, const char *name, struct secre
 void secret_giver_close(struct secret_giver *g);             /* NULL is fine */
 int secret_giver_fd(const struct secret_giver *g);           /* readable: call secret_giver_serve */
 const char *secret_giver_name(const struct secret_giver *g); /* for SECRET_SOCKET_VARIABLE */
-/* Answers all who wait: the secret to processes of this user, nothing to others. Never blocks. */
+/* Answers all waiting processes: those of this user get the secret, others nothing. Never blocks.
+ */
 void secret_giver_serve(struct secret_giver *g);
 
 /* ---- the worker's side ----------------------------------------------------- */

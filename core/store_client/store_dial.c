@@ -9,7 +9,7 @@
 #define RETRY_FIRST_US 2000
 #define RETRY_MOST_US 200000
 /* A server that closes before its proof may be about to end, or a proxy whose server is about to
- * start. After that time it counts as one that knows no proof. */
+ * start. After that time it counts as a server that knows no proof. */
 #define PLAIN_MS 3000
 
 /* Connects, and proves the secret if there is one. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_gate.h - who may speak to a store: the bytes of a connection before any session reads them.
- * Without the socket: received bytes in, the server's part of the proof out.
+/* store_gate.h - the clients that may speak to a store: the bytes of a connection before any
+ * session reads them. Without the socket: received bytes in, the server's part of the proof out.
  *
  * A connection that begins a proof must complete it. Any other is a plain client, such as torch's:
  * `store_plain` decides. */

@@ -23,7 +23,8 @@ static const struct tenrec_option options[] = {
       .type = TENREC_OPT_STRING,
       .offset = offsetof(struct redis_options, ca_file),
       .def = "",
-      .help = "For rediss://: PEM file of those who may sign the server's certificate; by default "
+      .help = "For rediss://: PEM file of the authorities that may sign the server's certificate; "
+              "by default "
               "the system's." },
     { .key = "cert_file",
       .type = TENREC_OPT_STRING,

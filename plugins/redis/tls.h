@@ -9,7 +9,7 @@
 
 /* The files of a store's connections; "": none. Borrowed during the call. */
 struct tls_files {
-    const char *ca;         /* of those who may sign the server's certificate; "": the system's */
+    const char *ca; /* authorities that may sign the server's certificate; "": the system's */
     const char *cert, *key; /* ours, if the server asks for one */
 };
 

@@ -21,7 +21,7 @@ TEST(own_user_is_that_of_the_process)
         assert_true(own_user_is(geteuid()));
 }
 
-/* Runs `body` in a child within a user namespace that has a number for nobody: the child's user,
+/* Runs `body` in a child within a user namespace that has a number for no user: the child's,
  * and each other, is 65534 there. */
 static pid_t nameless_start(void (*body)(const int *), const int *arg)
 {

@@ -268,7 +268,7 @@ TEST_WHEN(handover_gives_nothing_to_another_user, is_root, set_up, set_up)
     launcher_end(&l);
 }
 
-/* The child is a giver of another user, which would answer nobody. */
+/* The child is a giver of another user, which would answer no process. */
 TEST_WHEN(handover_takes_nothing_from_another_user, is_root, set_up, set_up)
 {
     struct secret *s = drawn(), *found = NULL;

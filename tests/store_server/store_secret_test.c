@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_secret_test.c - a TCP store with a group secret: its members, and those who are none. The
+/* store_secret_test.c - a TCP store with a group secret: its members, and strangers. The
  * bytes of the latter reach no session. */
 #include "../support/secured.h"
 #include "served.h"
@@ -208,7 +208,7 @@ TEST(plain_client_of_another_user_is_let_in_by_loopback_and_all_only)
     }
 }
 
-/* ---- those who are none ----------------------------------------------------------- */
+/* ---- strangers -------------------------------------------------------------------- */
 
 TEST_WITH(client_without_a_secret_learns_that_one_is_asked, start_closed, stop)
 {

@@ -95,9 +95,9 @@ struct tenrec_proof_service {
      * count as sent. */
     const void *(*output)(const struct tenrec_agent *self, struct tenrec_proof *p, size_t *ret_len);
 
-    /* Returns true, and who the other side is, once both sides have proved the secret and nothing
-     * of the proof is left to receive. The peer of a listener is a member that this worker knows, a
-     * member to be of a dynamic group, or a tool. */
+    /* Returns true, and the other side's identity, once both sides have proved the secret and
+     * nothing of the proof is left to receive. The peer of a listener is a member that this worker
+     * knows, a member to be of a dynamic group, or a tool. */
     bool (*proved)(const struct tenrec_agent *self, const struct tenrec_proof *p,
                    struct tenrec_proved *ret);
 

@@ -116,7 +116,7 @@ tenrec_status tenrec_store_num_keys(struct tenrec_store *s, int64_t ms, int64_t 
 
 /* Serves a TCP store on a thread of its own until it is dropped. Its clients must prove the group
  * secret, if the `security:` of the config that TENREC_CONFIG names or the environment has one;
- * `store_plain` says who else is let in.
+ * `store_plain` says which other clients are let in.
  *
  * host     borrowed: address or name to listen on; NULL or "" for all
  * port     0: the kernel chooses

@@ -5,8 +5,8 @@
  * taken, or those of one source, the oldest handshake is evicted and the new one begins. A
  * member's caller may send a call as soon as it has opened its connections, before we have
  * looked at them: an eviction then loses the call. So pipes of members, connections from where
- * a member opens a pipe, those that have proved to be of the group, and those of processes of this
- * user go last. Loop thread only. */
+ * a member opens a pipe, connections that have proved to be of the group, and those of processes of
+ * this user go last. Loop thread only. */
 #ifndef TENSORPIPE_HANDSHAKES_H
 #define TENSORPIPE_HANDSHAKES_H
 

@@ -68,8 +68,8 @@ struct tenrec_proof;
 
 /* The proof with which a connection begins (proof/prover.h). Loop thread. */
 struct conn_proof {
-    struct tenrec_proof *open;                          /* under way; owns */
-    void (*on_events)(struct conn *c, uint32_t events); /* who gets the connection then, ... */
+    struct tenrec_proof *open;                                /* under way; owns */
+    void (*on_events)(struct conn *c, uint32_t events);       /* the next owner's, ... */
     void (*refused)(struct conn *c, const tenrec_error *why); /* ... or ends it */
     bool dialled;
     bool done;      /* the peer has proved itself, or may do without */

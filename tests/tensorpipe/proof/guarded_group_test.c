@@ -84,7 +84,7 @@ TEST_WITH(tool_with_the_secret_is_any_member, open_group, close_group)
     tenrec_worker_drop(tool);
 }
 
-/* It is let in, and may call no more than a rule for anyone says. */
+/* It is let in, and may call no more than a rule for strangers says. */
 TEST_WITH(plain_tool_calls_only_what_anyone_may, open_group, close_group)
 {
     static const char *const refused[] = { "add", "noop", "no_such_function", "tenrec.ping" };

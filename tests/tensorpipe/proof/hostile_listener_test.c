@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hostile_listener_test.c - another process listens at the address of a member: a caller with a
- * secret says who it is, whom it wants, and nothing else. */
+ * secret says its name and the wanted worker's, and nothing else. */
 #include "secrets.h"
 
 #include "raw.h"

@@ -35,14 +35,14 @@ static void close_group(void)
     cluster_close(&group, TENREC_GRACEFUL);
 }
 
-static struct proof_party nobody(void)
+static struct proof_party no_party(void)
 {
     return (struct proof_party){ TENREC_ANONYMOUS, 0, "stranger", "" };
 }
 
 static struct by_hand dial(enum secret_of which)
 {
-    const struct proof_party me = nobody();
+    const struct proof_party me = no_party();
 
     return by_hand_dial(which, &me, victim, 0);
 }
@@ -163,7 +163,7 @@ TEST_WITH(dialler_is_refused_when_its_proof_is_for_another_purpose, open_group, 
     struct proof_terms terms = { .side = PROOF_DIALLER,
                                  .secret = secrets_get(OUR_SECRET),
                                  .purpose = "store",
-                                 .me = nobody(),
+                                 .me = no_party(),
                                  .peer = secrets_party(victim) };
     struct by_hand h = dial(OUR_SECRET);
     tenrec_error err;
@@ -174,7 +174,7 @@ TEST_WITH(dialler_is_refused_when_its_proof_is_for_another_purpose, open_group, 
     by_hand_close(&h);
 }
 
-/* A past life of a member, and a rank that nobody has: both know the secret. */
+/* A past life of a member, and a rank that no member has: both know the secret. */
 TEST_WITH(dialler_is_refused_when_it_is_no_member_of_the_static_group, open_group, close_group)
 {
     struct proof_party me = secrets_party(member);

@@ -150,7 +150,7 @@ static void send_brochure(int fd, const char *identity)
     raw_frame(fd, buf, brochure_write(buf, sizeof buf, &offer));
 }
 
-/* A member that has proved to be itself claims to be another, or nobody. */
+/* A member that has proved to be itself claims to be another member, or none. */
 TEST_WHEN(caller_is_refused_when_its_brochure_names_another_than_its_proof, over_tcp, open_group,
           close_group)
 {

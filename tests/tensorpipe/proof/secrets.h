@@ -28,13 +28,13 @@ uint64_t secrets_counter(struct tenrec_worker *w, const char *key);
 /* Returns true if the text under that key contains `part`. */
 bool secrets_tells(struct tenrec_worker *w, const char *key, const char *part);
 
-/* A proof by hand, of a member or of anyone else, over a socket that is connected to a listener. */
+/* A proof by hand, of a member or of a stranger, over a socket that is connected to a listener. */
 struct by_hand {
     int fd;
     struct proof *proof; /* owns; the dialler */
 };
 
-/* Who dials, and whom; the incarnations are those of the workers. */
+/* The dialler and the wanted party; the incarnations are those of the workers. */
 struct proof_party secrets_party(struct tenrec_worker *w);
 
 /* Connects to `to`, and has a HELLO of `me` ready. `label` 0: none. */

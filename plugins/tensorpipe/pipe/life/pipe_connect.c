@@ -43,7 +43,7 @@ static unsigned ports_alike(const struct endpoint *ep, const struct transport *t
     return alike;
 }
 
-/* All but what was tried in vain, and what does not suit a peer that proves itself, or one that
+/* All but what was tried in vain, and what does not suit a peer that proves itself, or a peer that
  * does not. */
 static struct wire_offer offer_of(const struct pipe *p, struct wire_transport left[TRANSPORTS_MAX],
                                   struct wire_channel shown[CHANNELS_MAX])
