@@ -62,6 +62,10 @@ tenrec_status chain_proof_check(const struct chain_proof *p, const struct tenrec
 {
     const enum security_mode mode = chain_proof_mode(p);
 
+    if (mode != SECURITY_NONE && strlen(p->address) > PROOF_ADDRESS_MAX)
+        return tenrec_fail(err, TENREC_ECONFIG,
+                           "the address of plugin '%s' takes %zu bytes; a proof has room for %d",
+                           innermost->name, strlen(p->address), PROOF_ADDRESS_MAX);
     if (mode == SECURITY_NONE || chain_proof_is_local(p->address) ||
         (innermost->flags & (TENREC_PLUGIN_PROVES | TENREC_PLUGIN_LOOPBACK_ONLY)))
         return TENREC_OK;
@@ -80,6 +84,14 @@ static struct chain_proof *proof_of(const struct tenrec_agent *self)
 {
     return &((const struct link *)self)->chain->proof;
 }
+
+/* What backends see is what the room of the proof does. */
+_Static_assert((int)TENREC_SECURITY_NONE == SECURITY_NONE &&
+                   (int)TENREC_SECURITY_SECRET == SECURITY_SECRET &&
+                   (int)TENREC_SECURITY_TLS == SECURITY_TLS &&
+                   (int)TENREC_SECURITY_MTLS == SECURITY_MTLS,
+               "equal modes");
+_Static_assert(TENREC_PROOF_LABEL_MAX == PROOF_LABEL_MAX, "equal labels");
 
 static enum tenrec_security_mode service_mode(const struct tenrec_agent *self)
 {

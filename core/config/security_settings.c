@@ -100,6 +100,13 @@ static tenrec_status rules_check(const struct config_security *s, tenrec_error *
                                "%s%ssecurity.allow, item %zu: 'from' is missing: name workers, or "
                                "any_member",
                                place, join, i + 1);
+        for (size_t k = 0; k < rule[i].from.n; k++)
+            if (strpbrk(rule[i].from.v[k].s, ", \t"))
+                return tenrec_fail(
+                    err, TENREC_ECONFIG,
+                    "%s%ssecurity.allow, item %zu: 'from: %s' is no name of a worker; "
+                    "write a list as [a, b]",
+                    place, join, i + 1, rule[i].from.v[k].s);
     }
     return TENREC_OK;
 }

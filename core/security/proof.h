@@ -23,6 +23,9 @@
 
 struct proof;
 
+#define PROOF_ADDRESS_MAX 255
+#define STORE_PURPOSE "tcp-store" /* no plugin can have this name */
+
 enum proof_side { PROOF_DIALLER, PROOF_LISTENER };
 
 /* The process at one end. A store and a tool have rank -1. */
@@ -38,7 +41,7 @@ struct proof_terms {
     enum proof_side side;
     struct secret *secret; /* shared (counted) by the proof; NULL on a side that has none: it tells
                               the other side so, and is refused */
-    const char *purpose;   /* "store", "tensorpipe": a mac of one serves no other */
+    const char *purpose;   /* STORE_PURPOSE, or a plugin's name: a mac of one serves no other */
     struct proof_party me;
     struct proof_party peer; /* the dialler's: the party that it wants; the listener's: ignored */
     const void *label;       /* the dialler's: bytes that belong to the connection */

@@ -9,15 +9,15 @@
 #include "security/crypto.h"
 #include "security/proof.h"
 
+#include <tenrec/proof.h>
 #include <tenrec/types.h>
 
-#define PROOF_MAGIC "TNRP"
-#define PROOF_MAGIC_LEN 4
+#define PROOF_MAGIC TENREC_PROOF_MAGIC
+#define PROOF_MAGIC_LEN TENREC_PROOF_MAGIC_LEN
 #define PROOF_VERSION 1
 #define PROOF_HEAD_LEN 8
 #define PROOF_NONCE_LEN 32
-#define PROOF_PURPOSE_MAX 32
-#define PROOF_ADDRESS_MAX 255
+#define PROOF_PURPOSE_MAX 63 /* a plugin's name */
 
 enum proof_kind {
     PROOF_HELLO = 1,

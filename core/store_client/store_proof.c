@@ -25,12 +25,13 @@ static tenrec_status proof_send(struct store_conn *c, struct proof *p, uint64_t 
 
 /* Reads once and continues the proof. A server sends nothing beyond the exchange. */
 static tenrec_status proof_receive(struct store_conn *c, struct proof *p, uint64_t deadline_ns,
-                                   tenrec_error *err)
+                                   bool *ret_begun, tenrec_error *err)
 {
     uint8_t in[PROOF_RECORD_MAX];
     size_t n, at = 0, used = 1;
     tenrec_status st = store_conn_read_some(c, in, sizeof in, deadline_ns, &n, err);
 
+    *ret_begun = *ret_begun || (st == TENREC_OK && proof_begins(in, n));
     while (st == TENREC_OK && at < n && used > 0) {
         st = proof_take(p, in + at, n - at, &used, err);
         at += used;
@@ -49,17 +50,18 @@ tenrec_status store_proof_exchange(struct store_conn *c, struct secret *secret,
 {
     const struct proof_terms terms = { .side = PROOF_DIALLER,
                                        .secret = secret,
-                                       .purpose = "store",
+                                       .purpose = STORE_PURPOSE,
                                        .me = { .rank = -1, .name = "", .address = "" },
                                        .peer = { .rank = -1, .name = "", .address = "" } };
     struct proof *p;
     tenrec_status st = proof_open(&terms, &p, err);
+    bool begun = false; /* the server has sent a record */
 
     if (st != TENREC_OK)
         return st;
     st = proof_send(c, p, deadline_ns, err);
     while (st == TENREC_OK && !proof_is_complete(p))
-        st = proof_receive(c, p, deadline_ns, err);
+        st = proof_receive(c, p, deadline_ns, &begun, err);
     proof_close(p);
     if (st == TENREC_EPEER_LOST)
         tenrec_fail(err, st, NO_PROOF);
@@ -67,9 +69,14 @@ tenrec_status store_proof_exchange(struct store_conn *c, struct secret *secret,
         tenrec_fail(err, st,
                     "the store accepts connections but does not answer the proof of the "
                     "group secret");
-    if (st == TENREC_EPROTOCOL)
-        st = tenrec_fail(err, TENREC_EPERM, NO_PROOF);
-    return st;
+    if (st != TENREC_EPROTOCOL)
+        return st;
+    if (!begun)
+        return tenrec_fail(err, TENREC_EPERM, NO_PROOF);
+    tenrec_error_prefix(err, "%s", NO_PROOF); /* such as another version of the proof */
+    if (err)
+        err->code = TENREC_EPERM;
+    return TENREC_EPERM;
 }
 
 tenrec_status store_proof_check_answer(const uint8_t answer[4], tenrec_error *err)

@@ -46,7 +46,7 @@ static tenrec_status gate_begin_proof(struct store_gate *g, tenrec_error *err)
 {
     const struct proof_terms terms = { .side = PROOF_LISTENER,
                                        .secret = g->security->secret,
-                                       .purpose = "store",
+                                       .purpose = STORE_PURPOSE,
                                        .me = { .rank = -1, .name = "", .address = "" } };
 
     return proof_open(&terms, &g->proof, err);

@@ -185,9 +185,8 @@ enum conn_end conn_read(struct conn *c, uint64_t deadline_ns, redisReply **ret, 
             if (c->reader->err == REDIS_ERR_OOM)
                 tenrec_fail(err, TENREC_ENOMEM, "no memory for a reply");
             else
-                tenrec_fail(err, TENREC_EPROTOCOL,
-                            "the reply is not from a Redis server without TLS (%s)",
-                            c->reader->errstr);
+                tenrec_fail(err, TENREC_EPROTOCOL, "the reply is not from a Redis server%s (%s)",
+                            c->tls ? "" : " without TLS", c->reader->errstr);
             return CONN_NEVER;
         }
         if (reply) {

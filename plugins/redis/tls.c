@@ -26,6 +26,16 @@ static const char *tls_reason(void)
     return text ? text : "no reason is known";
 }
 
+/* Without this, OpenSSL asks the terminal for the passphrase of a key, and waits for ever. */
+static int tls_no_passphrase(char *ret, int room, int writes, void *arg)
+{
+    (void)ret;
+    (void)room;
+    (void)writes;
+    (void)arg;
+    return -1;
+}
+
 static tenrec_status tls_load(SSL_CTX *ctx, const struct tls_files *files, tenrec_error *err)
 {
     if (*files->ca ? SSL_CTX_load_verify_file(ctx, files->ca) != 1
@@ -59,6 +69,7 @@ tenrec_status tls_context_open(const struct tls_files *files, struct tls_context
     ERR_clear_error();
     SSL_CTX_set_min_proto_version(c->ctx, TLS1_2_VERSION);
     SSL_CTX_set_verify(c->ctx, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_default_passwd_cb(c->ctx, tls_no_passphrase);
     st = tls_load(c->ctx, files, err);
     if (st == TENREC_OK)
         *ret = c;
@@ -111,7 +122,8 @@ void tls_drop(struct tls *t)
     free(t);
 }
 
-/* Explains why OpenSSL did not go on. */
+/* Explains why OpenSSL did not go on. It looks into the thread's queue of errors, so each operation
+ * begins with ERR_clear_error: the program may have left some there. */
 static enum tls_step tls_explain(struct tls *t, int result, tenrec_error *err)
 {
     const int kind = SSL_get_error(t->ssl, result);
@@ -136,16 +148,17 @@ static enum tls_step tls_explain(struct tls *t, int result, tenrec_error *err)
         tenrec_fail(err, TENREC_EPROTOCOL,
                     "the server does not speak TLS at this port: rediss:// needs its tls-port");
     else
-        tenrec_fail(err, TENREC_EPROTOCOL, "TLS with the server failed: %s",
-                    ERR_reason_error_string(ERR_peek_error()));
+        tenrec_fail(err, TENREC_EPROTOCOL, "TLS with the server failed: %s", tls_reason());
     ERR_clear_error();
     return TLS_FAILED;
 }
 
 enum tls_step tls_shake(struct tls *t, tenrec_error *err)
 {
-    const int result = SSL_do_handshake(t->ssl);
+    int result;
 
+    ERR_clear_error();
+    result = SSL_do_handshake(t->ssl);
     return result == 1 ? TLS_DONE : tls_explain(t, result, err);
 }
 
@@ -158,8 +171,10 @@ tenrec_status tls_take(struct tls *t, const void *wire, size_t len, tenrec_error
 
 enum tls_step tls_read(struct tls *t, void *ret, size_t room, size_t *ret_len, tenrec_error *err)
 {
-    const int result = SSL_read_ex(t->ssl, ret, room, ret_len);
+    int result;
 
+    ERR_clear_error();
+    result = SSL_read_ex(t->ssl, ret, room, ret_len);
     return result == 1 ? TLS_DONE : tls_explain(t, result, err);
 }
 
@@ -167,6 +182,7 @@ tenrec_status tls_write(struct tls *t, const void *data, size_t len, tenrec_erro
 {
     size_t written;
 
+    ERR_clear_error();
     if (len == 0 || SSL_write_ex(t->ssl, data, len, &written) == 1)
         return TENREC_OK;
     return tenrec_fail(err, TENREC_EPEER_LOST, "TLS with the server failed: %s", tls_reason());

@@ -89,7 +89,7 @@ TEST(hostile_listener_without_a_secret_is_refused)
 
 static void another_purpose(struct proof_terms *t)
 {
-    t->purpose = "store";
+    t->purpose = STORE_PURPOSE;
 }
 
 TEST(hostile_proof_for_another_purpose_is_refused)

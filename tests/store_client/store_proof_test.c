@@ -51,7 +51,7 @@ static void server_answer(struct server *s, struct proof *p, const uint8_t *in, 
 static void *serve(void *arg)
 {
     struct server *s = arg;
-    struct proof *p = secured_listener(s->secret, "store");
+    struct proof *p = secured_listener(s->secret, STORE_PURPOSE);
     uint8_t in[PROOF_RECORD_MAX];
     ssize_t n;
 

@@ -109,7 +109,7 @@ TEST_WITH(gate_opens_for_a_member_however_its_bytes_are_cut, begin, end)
 
     for (size_t i = 0; i < sizeof step / sizeof step[0]; i++) {
         struct store_gate *g = gate();
-        struct proof *client = secured_client(OURS, "store");
+        struct proof *client = secured_client(OURS, STORE_PURPOSE);
         assert_status(exchange(g, client, step[i], &err), &err);
         assert_true(store_gate_is_open(g));
         assert_true(proof_is_complete(client));
@@ -122,7 +122,7 @@ TEST_WITH(gate_opens_for_a_member_however_its_bytes_are_cut, begin, end)
 TEST_WITH(gate_leaves_the_bytes_behind_the_proof_to_the_session, begin, end)
 {
     struct store_gate *g = gate();
-    struct proof *client = secured_client(OURS, "store");
+    struct proof *client = secured_client(OURS, STORE_PURPOSE);
     uint8_t whole[PROOF_RECORD_MAX + 5];
     size_t len, used;
     tenrec_error err;
@@ -143,7 +143,7 @@ TEST_WITH(gate_leaves_the_bytes_behind_the_proof_to_the_session, begin, end)
 TEST_WITH(gate_stays_shut_until_the_last_byte, begin, end)
 {
     struct store_gate *g = gate();
-    struct proof *client = secured_client(OURS, "store");
+    struct proof *client = secured_client(OURS, STORE_PURPOSE);
     size_t len, used;
     tenrec_error err;
     const uint8_t *out = proof_output(client, &len);
@@ -161,7 +161,7 @@ TEST_WITH(gate_stays_shut_until_the_last_byte, begin, end)
 TEST_WITH(gate_refuses_another_secret, begin, end)
 {
     struct store_gate *g = gate();
-    struct proof *client = secured_client(OTHER, "store");
+    struct proof *client = secured_client(OTHER, STORE_PURPOSE);
     tenrec_error err;
 
     assert_int_equal(exchange(g, client, 64, &err), TENREC_EPERM);
@@ -187,7 +187,7 @@ TEST_WITH(gate_refuses_a_proof_for_another_purpose, begin, end)
 TEST_WITH(gate_refuses_a_replayed_proof, begin, end)
 {
     struct store_gate *g = gate(), *second = gate();
-    struct proof *client = secured_client(OURS, "store");
+    struct proof *client = secured_client(OURS, STORE_PURPOSE);
     tenrec_error err;
 
     assert_status(exchange(g, client, 64, &err), &err);
@@ -205,7 +205,7 @@ TEST_WITH(gate_refuses_a_replayed_proof, begin, end)
 TEST_WITH(gate_refuses_its_own_bytes, begin, end)
 {
     struct store_gate *g = gate();
-    struct proof *client = secured_client(OURS, "store");
+    struct proof *client = secured_client(OURS, STORE_PURPOSE);
     uint8_t challenge[PROOF_RECORD_MAX];
     size_t len, challenge_len;
     tenrec_error err;
@@ -230,7 +230,7 @@ TEST_WITH(gate_refuses_each_proof_with_a_changed_byte, begin, end)
     for (size_t i = 0; i < hello_len; i++) {
         size_t used;
         g = gate();
-        client = secured_client(OURS, "store");
+        client = secured_client(OURS, STORE_PURPOSE);
         answers.len = 0;
         memcpy(sent.data, proof_output(client, &hello_len), hello_len);
         sent.data[i] ^= 0x10;
@@ -290,7 +290,7 @@ TEST_WITH(gate_is_late_after_ten_seconds_until_it_opens, begin, end)
 {
     const uint64_t now_ns = clock_now_ns();
     struct store_gate *g = gate();
-    struct proof *client = secured_client(OURS, "store");
+    struct proof *client = secured_client(OURS, STORE_PURPOSE);
     tenrec_error err;
 
     assert_false(store_gate_is_late(g, now_ns + 9 * SECOND_NS));

@@ -80,7 +80,7 @@ static void answer_proof(int fd, struct proof *p, char *ret_sent, size_t *ret_le
 /* Proves the secret by hand. Returns the number of the bytes sent, which are in `ret_sent`. */
 static size_t prove(int fd, char ret_sent[2 * PROOF_RECORD_MAX])
 {
-    struct proof *p = secured_client(OURS, "store");
+    struct proof *p = secured_client(OURS, STORE_PURPOSE);
     size_t len = 0;
 
     while (!proof_is_complete(p))
@@ -311,7 +311,7 @@ TEST_WITH(half_handshakes_do_not_disturb_members, start_closed, stop)
 {
     enum { MANY = 10000, WINDOW = 1500 };
     static int fd[WINDOW];
-    struct proof *p = secured_client(OURS, "store");
+    struct proof *p = secured_client(OURS, STORE_PURPOSE);
     const int window = has_descriptors(2 * WINDOW + 200) ? WINDOW : 200;
     int alive = member();
     size_t len;

@@ -162,7 +162,7 @@ TEST_WITH(dialler_is_refused_when_its_proof_is_for_another_purpose, open_group, 
 {
     struct proof_terms terms = { .side = PROOF_DIALLER,
                                  .secret = secrets_get(OUR_SECRET),
-                                 .purpose = "store",
+                                 .purpose = STORE_PURPOSE,
                                  .me = no_party(),
                                  .peer = secrets_party(victim) };
     struct by_hand h = dial(OUR_SECRET);
