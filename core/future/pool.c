@@ -37,8 +37,6 @@ struct pool {
     struct waiter *leader; /* of the thread that leads; NULL: none */
 };
 
-static _Thread_local struct pool *pool_led; /* this thread leads now */
-
 tenrec_status pool_open(unsigned max_threads, size_t max_queued, void (*drained)(void *arg),
                         void *arg, struct pool **ret, tenrec_error *err)
 {
@@ -60,13 +58,13 @@ tenrec_status pool_open(unsigned max_threads, size_t max_queued, void (*drained)
 
 static void *pool_thread_main(void *arg);
 
-/* Starts another thread if the queue needs one. Returns false if the pool has no thread. Lock held.
- */
+/* Starts another thread if the queue needs one: the leader may still wait for the loop, and does
+ * not count. Returns false if the pool has no thread. Lock held. */
 static bool pool_grow(struct pool *p)
 {
     pthread_t thread;
 
-    if (p->queued <= p->idle + (p->leader != NULL))
+    if (p->queued <= p->idle)
         return true;
     if (p->threads - p->blocked >= p->max_threads || p->blocked > EXTRA_MAX)
         return p->threads > 0;
@@ -114,11 +112,9 @@ static bool pool_lead(struct pool *p, uint64_t until)
     wait.done = (const uint32_t *)&waiter.woken;
     p->leader = &waiter;
     pthread_mutex_unlock(&p->lock);
-    pool_led = p;
     thread_state.waiter = &waiter;
     st = waiter.fd >= 0 ? lead(arg, &wait) : TENREC_EUNSUPPORTED;
     thread_state.waiter = NULL;
-    pool_led = NULL;
     pthread_mutex_lock(&p->lock);
     p->leader = NULL;
     if (st != TENREC_OK && p->lead == lead)
@@ -215,7 +211,7 @@ tenrec_status pool_run(struct pool *p, struct pool_task *t)
         return TENREC_ESHUTDOWN;
     }
     p->queued++;
-    if (pool_led == p) {
+    if (p->leader && thread_state.waiter == p->leader) {
         pool_put(p, t);
         p->uncalled++;
         waiter_wake(p->leader);
@@ -289,7 +285,7 @@ struct pool_counts pool_count(struct pool *p)
     struct pool_counts n;
 
     pthread_mutex_lock(&p->lock);
-    n = (struct pool_counts){ p->threads, p->idle, p->blocked, p->queued };
+    n = (struct pool_counts){ p->threads, p->idle + (p->leader != NULL), p->blocked, p->queued };
     pthread_mutex_unlock(&p->lock);
     return n;
 }

@@ -46,7 +46,7 @@ void pool_resume(struct pool *p);
 bool pool_full(const struct pool *p);
 
 struct pool_counts {
-    unsigned threads, idle, blocked;
+    unsigned threads, idle, blocked; /* the leader is idle */
     size_t queued;
 };
 struct pool_counts pool_count(struct pool *p);
