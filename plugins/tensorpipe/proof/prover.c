@@ -22,11 +22,24 @@ static void prover_end(struct conn *c)
     c->on_events = c->proof.on_events;
 }
 
+/* Returns 0 or an errno. A new connection without room for one record is not that of an honest
+ * peer. */
+static int prover_send(struct conn *c)
+{
+    size_t len;
+    const void *out = prover_service(c)->output(c->ep->self, c->proof.open, &len);
+
+    return len ? conn_send_small(c, out, len) : 0;
+}
+
 static void prover_refuse(struct conn *c, const tenrec_error *why)
 {
-    prover_end(c);
+    /* Counted before the peer hears of it. */
     if (!c->proof.dialled && why->code != TENREC_ECONNECT)
         counter_add(&c->ep->count.proofs_refused, 1);
+    if (c->proof.open)
+        prover_send(c); /* the reason */
+    prover_end(c);
     c->proof.refused(c, why);
 }
 
@@ -41,16 +54,6 @@ static void prover_fail(struct conn *c, tenrec_status code, int e, const char *f
     va_end(ap);
     why.os_errno = e;
     prover_refuse(c, &why);
-}
-
-/* Returns 0 or an errno. A new connection without room for one record is not that of an honest
- * peer. */
-static int prover_send(struct conn *c)
-{
-    size_t len;
-    const void *out = prover_service(c)->output(c->ep->self, c->proof.open, &len);
-
-    return len ? conn_send_small(c, out, len) : 0;
 }
 
 static void prover_hand_on(struct conn *c, uint32_t end)
@@ -100,7 +103,6 @@ static bool prover_take(struct conn *c, uint32_t events)
     int e;
 
     if (s->take(self, c->proof.open, c->buf + c->pos, conn_buffered(c), &used, &err)) {
-        prover_send(c); /* the reason */
         prover_refuse(c, &err);
         return false;
     }
