@@ -42,13 +42,16 @@ void chain_proof_finish(struct chain_proof *p)
 bool chain_proof_is_local(const char *address)
 {
     const char *at = strstr(address, "://");
+    size_t digits;
 
     if (strncmp(address, "unix:", 5) == 0 || !*address)
         return true;
     at = at ? at + 3 : address;
     at += *at == '[';
-    return *at == '/' || *at == '@' || strncmp(at, "127.", 4) == 0 || strncmp(at, "::1]", 4) == 0 ||
-           strcmp(at, "::1") == 0 ||
+    digits = strspn(at, "0123456789.");
+    if (strncmp(at, "127.", 4) == 0 && (at[digits] == ':' || at[digits] == '\0'))
+        return true; /* and no name of a host that begins so */
+    return *at == '/' || *at == '@' || strncmp(at, "::1]", 4) == 0 || strcmp(at, "::1") == 0 ||
            (strncmp(at, "localhost", 9) == 0 && (at[9] == ':' || at[9] == '\0'));
 }
 
