@@ -35,9 +35,8 @@ bool handshake_is_awaited(const struct handshake *h)
 
 static bool handshake_goes_last(const struct handshake *h)
 {
-    return h->kind == HANDSHAKE_MEMBER ||
-           (h->kind == HANDSHAKE_CONN &&
-            (h->local || (h->source && atomic_load(&h->source->members) > 0)));
+    return h->kind == HANDSHAKE_MEMBER || h->local ||
+           (h->kind == HANDSHAKE_CONN && h->source && atomic_load(&h->source->members) > 0);
 }
 
 void handshakes_remove(struct handshakes *all, struct handshake *h)

@@ -165,6 +165,7 @@ struct pipe *pipe_accept(struct endpoint *ep, struct conn *c, struct nop_bytes n
     }
     p->handshake.evict = pipe_evict;
     p->handshake.kind = HANDSHAKE_PIPE;
+    p->handshake.local = c->proof.peer.proved;
     handshakes_add(&ep->handshakes, &p->handshake, source_get(&c->peer, c->pid));
     p->remote = c->peer;
     p->transport = c->transport;
