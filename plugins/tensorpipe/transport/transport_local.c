@@ -57,7 +57,7 @@ int local_connect(int fd, const union transport_address *to)
     return connect(fd, &to->any, len) < 0 ? errno : 0;
 }
 
-bool local_peer_is_ours(int fd, pid_t *ret_pid)
+bool local_peer_is_ours(const struct endpoint *ep, int fd, pid_t *ret_pid)
 {
     struct ucred peer;
     socklen_t len = sizeof peer;
@@ -66,7 +66,9 @@ bool local_peer_is_ours(int fd, pid_t *ret_pid)
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
         return false;
     *ret_pid = peer.pid;
-    return peer.uid == geteuid() || peer.uid == 0;
+    /* A core without the service knows nothing of user namespaces. */
+    return ep->proof ? ep->proof->peer_is_ours(ep->self, fd)
+                     : peer.uid == geteuid() || peer.uid == 0;
 }
 
 int local_reach(struct conn *c, uint64_t retry_ns)
@@ -77,7 +79,7 @@ int local_reach(struct conn *c, uint64_t retry_ns)
         reactor_arm(&c->ep->reactor, &c->timer, now_ns() + retry_ns);
     if (e)
         return e;
-    return local_peer_is_ours(c->source.fd, &c->pid) ? 0 : EPERM;
+    return local_peer_is_ours(c->ep, c->source.fd, &c->pid) ? 0 : EPERM;
 }
 
 ssize_t local_receive(int sock, void *to, size_t len)

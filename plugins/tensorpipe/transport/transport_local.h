@@ -20,7 +20,7 @@ int local_reach(struct conn *c, uint64_t retry_ns);
 
 /* The process at the other end, as the kernel says; returns false if it runs
  * as another user, except root: such a process could attack through shared memory. */
-bool local_peer_is_ours(int fd, pid_t *ret_pid);
+bool local_peer_is_ours(const struct endpoint *ep, int fd, pid_t *ret_pid);
 
 /* Receive and send without blocking. Return the bytes, or -errno. */
 ssize_t local_receive(int sock, void *to, size_t len);

@@ -45,7 +45,7 @@ static struct conn *ring_accept(struct endpoint *ep, int fd, const union transpo
     struct conn *c;
     pid_t pid;
 
-    if (!local_peer_is_ours(fd, &pid)) {
+    if (!local_peer_is_ours(ep, fd, &pid)) {
         endpoint_log(ep, TENREC_LOG_WARN,
                      "connection from process %d refused: it is another user's", (int)pid);
         close(fd);

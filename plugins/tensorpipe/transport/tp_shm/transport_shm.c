@@ -56,7 +56,7 @@ static struct conn *shm_accept(struct endpoint *ep, int fd, const union transpor
     struct conn *c = stream_shm_conn(ep, &transport_shm, fd, from, &e);
 
     if (c)
-        e = shm_introduce(c, local_peer_is_ours(fd, &c->pid) ? 0 : EPERM);
+        e = shm_introduce(c, local_peer_is_ours(ep, fd, &c->pid) ? 0 : EPERM);
     if (!e)
         return c;
     if (e != EPERM)

@@ -2,6 +2,7 @@
 /* shm_ring_test.c - rings that processes share, and malformed rings. */
 #include "../../../testing.h"
 
+#include "endpoint.h"
 #include "transport/tp_shm/shm_handshake.h"
 #include "transport/tp_shm/shm_reactor.h"
 #include "transport/transport_local.h"
@@ -341,12 +342,13 @@ TEST(handshake_refuses_odd_messages_and_keeps_no_descriptor)
 
 TEST(handshake_trusts_our_own_user)
 {
+    const struct endpoint ep = { .proof = NULL };
     int fd[2], pid = 0;
 
     open_pair(fd);
-    assert_true(local_peer_is_ours(fd[0], &pid));
+    assert_true(local_peer_is_ours(&ep, fd[0], &pid));
     assert_int_equal(pid, getpid());
     close(fd[0]);
-    assert_false(local_peer_is_ours(fd[0], &pid));
+    assert_false(local_peer_is_ours(&ep, fd[0], &pid));
     close(fd[1]);
 }
