@@ -173,7 +173,7 @@ struct tenrec_agent_ops {
 
     /* The devices from and to which this agent carries tensors: their operations, and their
      * number in *ret_n (indices 0 to n - 1). EUNSUPPORTED, with the reason, if there are none.
-     * Creates no context. Called between init and address, or once the maps of some member name
+     * Creates no context. Called between init and start, or once the maps of some member name
      * this worker. */
     tenrec_status (*devices)(struct tenrec_agent *self, const struct tenrec_device_ops **ret,
                              uint32_t *ret_n, tenrec_error *err);
