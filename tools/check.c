@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check.c - `tenrec check`: checks a config without starting anything. */
+#include "base/clock.h"
 #include "entry.h"
 #include "security/security.h"
 #include "tool.h"
@@ -53,7 +54,7 @@ static tenrec_status check_check(const char *path, tenrec_error *err)
         config_settings_drop(settings);
     }
     if (!st)
-        st = security_open(config, &security, err);
+        st = security_open(config, CLOCK_NEVER, &security, err);
     if (!st)
         st = entries_open(config, &entries, err);
     if (!st) {

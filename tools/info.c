@@ -6,6 +6,7 @@
 #include "backend/loader.h"
 #include "backend/plugin_validate.h"
 #include "backend/registry.h"
+#include "base/clock.h"
 #include "config/security_settings.h"
 #include "config/settings.h"
 #include "entry.h"
@@ -257,7 +258,7 @@ static tenrec_status add_security(const struct tenrec_config *config, json_t *li
                                   tenrec_error *err)
 {
     struct security *security;
-    tenrec_status st = security_open(config, &security, err);
+    tenrec_status st = security_open(config, CLOCK_NEVER, &security, err);
 
     if (st != TENREC_OK)
         return st;

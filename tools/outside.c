@@ -20,7 +20,7 @@ static tenrec_status outside_ask(const struct outside *o, const struct tenrec_co
     struct config_settings *settings = NULL;
     struct security *security = NULL;
     struct secret *secret = NULL;
-    tenrec_status st = security_open(config, &security, err);
+    tenrec_status st = security_open(config, o->until_ns, &security, err);
     const bool open = st == TENREC_OK && security->mode == SECURITY_NONE;
     const bool needed = open && !security->written;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_secret.h"
 
+#include "config/security_settings.h"
 #include "launch/advertise_address.h"
 #include "secret_place.h"
 
@@ -18,17 +19,27 @@ static bool run_secret_is_shared(const struct workers_plan *plan)
     return plan->elastic.join || (plan->serve_at && !advertise_address_is_loopback(plan->serve_at));
 }
 
+/* Returns through `ret` whether the configuration leaves no choice: it names a file, or another
+ * mode than `secret`. */
+static tenrec_status run_secret_is_written(const struct tenrec_config *config, bool *ret,
+                                           tenrec_error *err)
+{
+    struct config_security *section;
+    tenrec_status st = config_security_make(config, &section, err);
+
+    if (st != TENREC_OK)
+        return st;
+    *ret = *section->secret_file || (section->mode && strcmp(section->mode, "secret") != 0);
+    config_security_drop(section);
+    return TENREC_OK;
+}
+
 /* A secret that exists already. *ret is NULL and the status OK if there is none. */
 static tenrec_status run_secret_find(const struct workers_plan *plan, struct secret **ret,
                                      const char **ret_source, tenrec_error *err)
 {
-    tenrec_status st;
+    tenrec_status st = secret_inherit(ASK_MS, ret, ret_source, err);
 
-    if (plan->secret_file) {
-        *ret_source = "--secret-file";
-        return secret_read_file(plan->secret_file, ret, err);
-    }
-    st = secret_inherit(ASK_MS, ret, ret_source, err);
     if (st != TENREC_OK || *ret || !plan->elastic.join)
         return st;
     *ret_source = "the launcher of the store";
@@ -43,7 +54,7 @@ static tenrec_status run_secret_check(const struct workers_plan *plan, const str
         return tenrec_fail(err, TENREC_ECONFIG,
                            "--insecure, but the configuration demands mode '%s' (%s)",
                            security_mode_name(s->mode), s->mode_source);
-    if (plan->secret_file && s->secret != found)
+    if (plan->secret_file && !(s->secret && secret_equal(s->secret, found)))
         return tenrec_fail(err, TENREC_ECONFIG,
                            "--secret-file is given, but the configuration says mode '%s' (%s)%s",
                            security_mode_name(s->mode), s->mode_source,
@@ -56,19 +67,40 @@ static tenrec_status run_secret_check(const struct workers_plan *plan, const str
                        plan->elastic.join ? "--join" : "--serve for other hosts");
 }
 
+/* Gets the secret that the configuration does not have: *ret is NULL if there is none. */
+static tenrec_status run_secret_get(const struct workers_plan *plan,
+                                    const struct tenrec_config *config, struct secret **ret,
+                                    const char **ret_source, tenrec_error *err)
+{
+    bool written = false;
+    tenrec_status st;
+
+    *ret_source = "the launcher";
+    if (plan->insecure)
+        return TENREC_OK;
+    if (plan->secret_file) {
+        *ret_source = "--secret-file";
+        return secret_read_file(plan->secret_file, ret, err);
+    }
+    st = run_secret_is_written(config, &written, err);
+    if (st != TENREC_OK || written)
+        return st;
+    st = run_secret_find(plan, ret, ret_source, err);
+    if (st != TENREC_OK || *ret || run_secret_is_shared(plan))
+        return st;
+    *ret_source = "the launcher";
+    return secret_draw(ret, err);
+}
+
 static tenrec_status run_secret_choose(const struct workers_plan *plan,
                                        const struct tenrec_config *config, struct security **ret,
                                        tenrec_error *err)
 {
     struct secret *found = NULL;
     struct security *security = NULL;
-    const char *source = "the launcher";
-    tenrec_status st = plan->insecure ? TENREC_OK : run_secret_find(plan, &found, &source, err);
+    const char *source;
+    tenrec_status st = run_secret_get(plan, config, &found, &source, err);
 
-    if (st == TENREC_OK && !found && !plan->insecure && !run_secret_is_shared(plan)) {
-        source = "the launcher";
-        st = secret_draw(&found, err);
-    }
     if (st == TENREC_OK)
         st = security_open_with(config, found, source, &security, err);
     if (st == TENREC_OK)

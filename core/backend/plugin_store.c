@@ -340,7 +340,7 @@ tenrec_status tenrec_store_open(const char *url, int64_t ms, struct tenrec_store
     if ((st = store_deadline(ms, &deadline_ns, err)) != TENREC_OK)
         return st;
     if (strncmp(url, "tcp://", 6) == 0) /* the only kind that proves a secret */
-        st = security_open_default(&security, err);
+        st = security_open_default(deadline_ns, &security, err);
     if (st == TENREC_OK)
         st = store_open_url(url, security, plugin_store_open_configured, NULL, deadline_ns, ret,
                             err);

@@ -99,6 +99,11 @@ void secret_drop(struct secret *s)
     free(s);
 }
 
+bool secret_equal(const struct secret *a, const struct secret *b)
+{
+    return a->len == b->len && crypto_equal(a->bytes, b->bytes, a->len);
+}
+
 const void *secret_bytes(const struct secret *s, size_t *ret_len)
 {
     *ret_len = s->len;

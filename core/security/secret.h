@@ -6,6 +6,7 @@
 #ifndef TENREC_SECURITY_SECRET_H
 #define TENREC_SECURITY_SECRET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <tenrec/error.h>
@@ -22,6 +23,8 @@ tenrec_status secret_new(const void *bytes, size_t len, struct secret **ret, ten
 tenrec_status secret_draw(struct secret **ret, tenrec_error *err);
 struct secret *secret_share(struct secret *s);
 void secret_drop(struct secret *s); /* NULL is fine */
+/* Compares the bytes, in a time that depends on their number alone. */
+bool secret_equal(const struct secret *a, const struct secret *b);
 
 /* Derives `len` (at most 64) bytes for one use: HKDF-SHA256 with `purpose` as its info, such as
  * "tenrec proof 1" or "tenrec tls psk 1". The caller wipes them. errors: EOS */

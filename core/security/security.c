@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "security/security.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "config/security_settings.h"
 #include "security/rules.h"
@@ -22,6 +23,7 @@ struct security_made {
 /* The secret for a configuration that names no file. */
 struct security_announced {
     bool inherit;          /* the environment's */
+    uint64_t deadline_ns;  /* of the launcher's answer then */
     struct secret *secret; /* else this one, borrowed; NULL: none */
     const char *source;
 };
@@ -65,6 +67,15 @@ static tenrec_status security_read_file(struct security_made *made,
     return st;
 }
 
+static tenrec_status security_inherit(uint64_t deadline_ns, struct secret **ret,
+                                      const char **ret_source, tenrec_error *err)
+{
+    const uint64_t most_ns = clock_deadline_ms(INHERIT_MS);
+
+    return secret_inherit((uint32_t)clock_left_ms(deadline_ns < most_ns ? deadline_ns : most_ns),
+                          ret, ret_source, err);
+}
+
 /* Gets the secret, and with it the mode where none is written. */
 static tenrec_status security_get_secret(struct security_made *made,
                                          const struct config_security *config,
@@ -79,7 +90,7 @@ static tenrec_status security_get_secret(struct security_made *made,
         st = security_read_file(made, config, err);
     } else {
         if (announced->inherit)
-            st = secret_inherit(INHERIT_MS, &s->secret, &source, err);
+            st = security_inherit(announced->deadline_ns, &s->secret, &source, err);
         else if (announced->secret)
             s->secret = secret_share(announced->secret);
         if (st == TENREC_OK && s->secret && !s->written)
@@ -148,10 +159,12 @@ static tenrec_status security_make(const struct tenrec_config *config,
     return st;
 }
 
-tenrec_status security_open(const struct tenrec_config *config, struct security **ret,
-                            tenrec_error *err)
+tenrec_status security_open(const struct tenrec_config *config, uint64_t deadline_ns,
+                            struct security **ret, tenrec_error *err)
 {
-    return security_make(config, &(struct security_announced){ .inherit = true }, ret, err);
+    return security_make(
+        config, &(struct security_announced){ .inherit = true, .deadline_ns = deadline_ns }, ret,
+        err);
 }
 
 tenrec_status security_open_with(const struct tenrec_config *config, struct secret *announced,

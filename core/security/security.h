@@ -31,12 +31,13 @@ struct security {
  * (secret_handover.h). Without a section the mode is `secret` if a secret is announced, else
  * `none`.
  *
- * config   NULL: no section
- * ret      security_drop
- * errors   ECONFIG with the place (mode secret without a secret; a mode that this build lacks),
- *          those of secret_inherit and secret_read_file */
-tenrec_status security_open(const struct tenrec_config *config, struct security **ret,
-                            tenrec_error *err);
+ * config        NULL: no section
+ * deadline_ns   of the launcher's answer, which is awaited for 5 s at most
+ * ret           security_drop
+ * errors        ECONFIG with the place (mode secret without a secret; a mode that this build
+ *               lacks), those of secret_inherit and secret_read_file */
+tenrec_status security_open(const struct tenrec_config *config, uint64_t deadline_ns,
+                            struct security **ret, tenrec_error *err);
 /* The same for a launcher, which announces a secret itself: `announced` (shared; NULL: none) stands
  * for what the environment announces, and `source` for where it is from.
  * errors: as above, but for those of secret_inherit */
@@ -44,7 +45,7 @@ tenrec_status security_open_with(const struct tenrec_config *config, struct secr
                                  const char *source, struct security **ret, tenrec_error *err);
 /* security_open with the configuration that TENREC_CONFIG names, for a program without a worker.
  * errors: also those of tenrec_config_load */
-tenrec_status security_open_default(struct security **ret, tenrec_error *err);
+tenrec_status security_open_default(uint64_t deadline_ns, struct security **ret, tenrec_error *err);
 struct security *security_share(struct security *s);
 void security_drop(struct security *s); /* NULL is fine */
 

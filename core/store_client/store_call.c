@@ -68,14 +68,20 @@ static struct store_conn *client_take_idle(struct store_client *s)
 tenrec_status store_call_begin(struct store_call *c, struct store_client *s, uint64_t deadline_ns,
                                tenrec_error *err)
 {
+    bool fresh;
     tenrec_status st = TENREC_OK;
 
     *c = (struct store_call){ .client = s, .deadline_ns = store_answer_ns(deadline_ns) };
-    if (!(c->conn = client_take_idle(s)))
+    c->conn = client_take_idle(s);
+    fresh = !c->conn;
+    if (fresh)
         st = store_dial_again(&s->dial, c->deadline_ns, &c->conn, err);
     pthread_mutex_lock(&s->lock);
     LL_PREPEND(s->busy, c);
     pthread_mutex_unlock(&s->lock);
+    /* Listed before the proof, which waits for the server: store_client_cut must end it. */
+    if (fresh && st == TENREC_OK)
+        st = store_dial_greet(&s->dial, c->conn, c->deadline_ns, err);
     return st;
 }
 

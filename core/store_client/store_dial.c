@@ -12,21 +12,11 @@
  * start. After that time it counts as a server that knows no proof. */
 #define PLAIN_MS 3000
 
-/* Connects, and proves the secret if there is one. */
-static tenrec_status dial_open(const struct store_dial *d, uint64_t deadline_ns,
-                               struct store_conn **ret, tenrec_error *err)
+/* Proves the secret if there is one. */
+static tenrec_status dial_prove(const struct store_dial *d, struct store_conn *c,
+                                uint64_t deadline_ns, tenrec_error *err)
 {
-    struct store_conn *c;
-    tenrec_status st = store_conn_open(d->address, d->n_addresses, deadline_ns, &c, err);
-
-    if (st == TENREC_OK && d->secret) {
-        st = store_proof_exchange(c, d->secret, deadline_ns, err);
-        if (st != TENREC_OK)
-            store_conn_drop(c);
-    }
-    if (st == TENREC_OK)
-        *ret = c;
-    return st;
+    return d->secret ? store_proof_exchange(c, d->secret, deadline_ns, err) : TENREC_OK;
 }
 
 /* Sends `hello` and reads `len` bytes of answer on a connection of its own. */
@@ -36,10 +26,15 @@ static tenrec_status dial_probe(const struct store_dial *d, const uint8_t *hello
 {
     struct bytes request = { 0 };
     struct store_conn *c;
-    tenrec_status st = dial_open(d, deadline_ns, &c, err);
+    tenrec_status st = store_conn_open(d->address, d->n_addresses, deadline_ns, &c, err);
 
     if (st != TENREC_OK)
         return st;
+    st = dial_prove(d, c, deadline_ns, err);
+    if (st != TENREC_OK) {
+        store_conn_drop(c);
+        return st;
+    }
     bytes_add(&request, hello, hello_len);
     st = store_conn_send(c, &request, deadline_ns, err);
     bytes_free(&request);
@@ -110,30 +105,30 @@ tenrec_status store_dial_open(struct store_dial *d, const char *host, uint16_t p
     return st;
 }
 
-/* A new connection begins with VALIDATE if the server knows VALIDATE. */
 tenrec_status store_dial_again(const struct store_dial *d, uint64_t deadline_ns,
                                struct store_conn **ret, tenrec_error *err)
 {
-    struct bytes hello = { 0 };
-    struct store_conn *c;
-    tenrec_status st = dial_open(d, deadline_ns, &c, err);
+    tenrec_status st = store_conn_open(d->address, d->n_addresses, deadline_ns, ret, err);
 
-    if (st == TENREC_ECONNECT) {
-        st = TENREC_EPEER_LOST;
-        if (err)
-            err->code = st;
-    }
-    if (st != TENREC_OK)
+    if (st != TENREC_ECONNECT)
         return st;
-    if (d->dialect == STORE_DIALECT_2_2) {
-        bytes_add_u8(&hello, (uint8_t)store_op_number(d->dialect, STORE_OP_VALIDATE));
-        bytes_add_u32(&hello, STORE_MAGIC);
-        st = store_conn_send(c, &hello, deadline_ns, err);
-        bytes_free(&hello);
-    }
-    if (st == TENREC_OK)
-        *ret = c;
-    else
-        store_conn_drop(c);
+    if (err)
+        err->code = TENREC_EPEER_LOST;
+    return TENREC_EPEER_LOST;
+}
+
+/* A new connection begins with VALIDATE if the server knows VALIDATE. */
+tenrec_status store_dial_greet(const struct store_dial *d, struct store_conn *c,
+                               uint64_t deadline_ns, tenrec_error *err)
+{
+    struct bytes hello = { 0 };
+    tenrec_status st = dial_prove(d, c, deadline_ns, err);
+
+    if (st != TENREC_OK || d->dialect != STORE_DIALECT_2_2)
+        return st;
+    bytes_add_u8(&hello, (uint8_t)store_op_number(d->dialect, STORE_OP_VALIDATE));
+    bytes_add_u32(&hello, STORE_MAGIC);
+    st = store_conn_send(c, &hello, deadline_ns, err);
+    bytes_free(&hello);
     return st;
 }

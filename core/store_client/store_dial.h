@@ -20,8 +20,12 @@ struct store_dial {
 tenrec_status store_dial_open(struct store_dial *d, const char *host, uint16_t port,
                               uint64_t deadline_ns, struct store_conn **ret, tenrec_error *err);
 
-/* Opens another connection. errors: EPEER_LOST, ETIMEDOUT, EPERM */
+/* Opens another connection, which store_dial_greet makes ready for requests. errors: EPEER_LOST,
+ * ETIMEDOUT */
 tenrec_status store_dial_again(const struct store_dial *d, uint64_t deadline_ns,
                                struct store_conn **ret, tenrec_error *err);
+/* Proves the secret if there is one, and names the dialect. errors: EPEER_LOST, ETIMEDOUT, EPERM */
+tenrec_status store_dial_greet(const struct store_dial *d, struct store_conn *c,
+                               uint64_t deadline_ns, tenrec_error *err);
 
 #endif

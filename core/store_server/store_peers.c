@@ -11,8 +11,10 @@
 #include <utlist.h>
 
 #define MAX_CONNECTIONS 8192
-#define MAX_STRANGERS 1024 /* connections of them whose gate is shut */
-#define RESERVE 64         /* descriptors */
+/* Connections of them whose gate is shut: well above the listener's backlog, for the loop accepts
+ * all that wait before it reads from any. Each costs at most 6 KiB. */
+#define MAX_STRANGERS 4096
+#define RESERVE 64 /* descriptors */
 
 void store_peers_add(struct store_peers *peers, struct store_peer *peer)
 {

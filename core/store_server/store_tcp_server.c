@@ -207,7 +207,7 @@ tenrec_status tenrec_store_server_new(const char *host, uint16_t port,
                                       tenrec_error *err)
 {
     struct security *security;
-    tenrec_status st = security_open_default(&security, err);
+    tenrec_status st = security_open_default(CLOCK_NEVER, &security, err);
 
     if (st != TENREC_OK)
         return st;

@@ -3,6 +3,7 @@
 
 #include "backend/chain_config.h"
 #include "backend/stores.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "config/config.h"
 #include "rendezvous/rendezvous.h"
@@ -55,7 +56,7 @@ static tenrec_status worker_config_load(struct worker_config *s, const struct te
     if (st == TENREC_OK)
         st = worker_config_check(s->settings, err);
     if (st == TENREC_OK)
-        st = security_open(config, &s->security, err);
+        st = security_open(config, CLOCK_NEVER, &s->security, err);
     if (st == TENREC_OK)
         st = stores_load(config, plugin_scheme(s->settings, scheme), &s->stores, err);
     return st == TENREC_OK ? chain_config_open(config, &s->stack, err) : st;

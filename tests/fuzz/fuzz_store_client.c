@@ -293,7 +293,7 @@ static struct security *client_security(void)
 {
     struct security *s;
 
-    fuzz_expect(security_open(NULL, &s, NULL) == TENREC_OK);
+    fuzz_expect(security_open(NULL, CLOCK_NEVER, &s, NULL) == TENREC_OK);
     if (!s->secret)
         fuzz_expect(secret_draw(&s->secret, NULL) == TENREC_OK);
     return s;

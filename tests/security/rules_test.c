@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rules_test.c - the rule that decides about a function, and the callers that it admits. */
+#include "base/clock.h"
 #include "config/security_settings.h"
 #include "security/rules.h"
 #include "security/security.h"
@@ -169,7 +170,7 @@ TEST(security_has_the_rules_of_its_section)
     assert_status(tenrec_config_parse("security: {mode: none, allow: [{function: f, from: w}]}",
                                       "t.yaml", &config, &err),
                   &err);
-    assert_status(security_open(config, &s, &err), &err);
+    assert_status(security_open(config, CLOCK_NEVER, &s, &err), &err);
     rules = s->rules;
     assert_false(admits("f", true, "v"));
     assert_true(admits("g", false, ""));

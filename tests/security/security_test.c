@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* security_test.c - the section, the environment, and what they make together. */
+#include "base/clock.h"
 #include "security/secret_handover.h"
 #include "security/security.h"
 
@@ -47,7 +48,7 @@ static tenrec_status open_with(const char *format, struct security **ret, tenrec
         st = tenrec_config_parse(text, "t.yaml", &config, err);
     }
     if (st == TENREC_OK)
-        st = security_open(config, ret, err);
+        st = security_open(config, CLOCK_NEVER, ret, err);
     tenrec_config_drop(config);
     return st;
 }
@@ -149,6 +150,36 @@ TEST_WITH(security_of_a_launcher_asks_no_environment, set_up, tear_down)
     assert_status(security_open_with(NULL, NULL, NULL, &s, &err), &err);
     assert_int_equal(s->mode, SECURITY_NONE);
     security_drop(s);
+}
+
+/* The time that the environment's launcher had for its answer. */
+static uint32_t waited_ms;
+
+tenrec_status __real_secret_inherit(uint32_t ms, struct secret **ret, const char **ret_source,
+                                    tenrec_error *err);
+tenrec_status __wrap_secret_inherit(uint32_t ms, struct secret **ret, const char **ret_source,
+                                    tenrec_error *err);
+tenrec_status __wrap_secret_inherit(uint32_t ms, struct secret **ret, const char **ret_source,
+                                    tenrec_error *err)
+{
+    waited_ms = ms;
+    return __real_secret_inherit(ms, ret, ret_source, err);
+}
+
+TEST_WITH(security_waits_for_a_launcher_no_longer_than_its_caller, set_up, tear_down)
+{
+    struct security *s;
+    tenrec_error err;
+
+    assert_status(security_open(NULL, clock_deadline_ms(200), &s, &err), &err);
+    security_drop(s);
+    assert_true(waited_ms <= 200);
+    assert_status(security_open_default(clock_deadline_ms(200), &s, &err), &err);
+    security_drop(s);
+    assert_true(waited_ms <= 200);
+    assert_status(security_open(NULL, CLOCK_NEVER, &s, &err), &err);
+    security_drop(s);
+    assert_true(waited_ms > 200 && waited_ms <= 5000);
 }
 
 TEST(security_modes_have_names)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* torture_test.c - each allocation of the way from the configuration to a proof fails once. */
 #include "../support/torture.h"
+#include "base/clock.h"
 #include "pair.h"
 #include "security/secret_handover.h"
 #include "security/security.h"
@@ -35,7 +36,7 @@ static tenrec_status whole_way(void *text, tenrec_error *err)
     torture_on();
     st = tenrec_config_parse(text, "t.yaml", &config, err);
     if (st == TENREC_OK)
-        st = security_open(config, &security, err);
+        st = security_open(config, CLOCK_NEVER, &security, err);
     if (st == TENREC_OK)
         st = exchange(security->secret, err);
     if (st == TENREC_OK)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_proof_test.c - servers that do not prove the secret of a client, byte by byte. */
 #include "../support/secured.h"
-#include "../support/test_store.h"
+#include "loopback.h"
 
 #include "base/clock.h"
+#include "store_client/store_call.h"
 #include "store_client/store_proof.h"
 
-#include <sys/socket.h>
+#include <stdatomic.h>
 
 #define OURS "the secret of this group"
 #define OTHER "the secret of another group"
@@ -175,4 +176,45 @@ TEST(client_refuses_what_is_no_proof)
         assert_int_equal(exchange_with_bytes(bad[i], strlen(bad[i]), &err), TENREC_EPERM);
         assert_text_has(err.text, "speaks no proof");
     }
+}
+
+struct dialled {
+    struct store_client client;
+    atomic_bool ended;
+    tenrec_status st;
+    tenrec_error err;
+};
+
+static void *call_until_cut(void *arg)
+{
+    struct dialled *d = arg;
+    struct store_call c;
+
+    d->st = store_call_begin(&c, &d->client, CLOCK_NEVER, &d->err);
+    d->st = store_call_end(&c, d->st, &d->err);
+    atomic_store(&d->ended, true);
+    return NULL;
+}
+
+/* The kernel accepts for a store that hangs, and no process answers the HELLO. */
+TEST(client_proof_ends_when_cut_by_another_thread)
+{
+    struct dialled d = { .client = { .name = "hung store", .lock = PTHREAD_MUTEX_INITIALIZER } };
+    struct store_dial *const dial = &d.client.dial;
+    pthread_t thread;
+    uint16_t port;
+    const int listener = listen_here(&port);
+
+    d.client.security = secured(OURS, PLAIN_NONE);
+    dial->secret = d.client.security->secret;
+    dial->dialect = STORE_DIALECT_2_2;
+    assert_status(resolve_host("127.0.0.1", port, clock_deadline_ms(TEST_MS), dial->address,
+                               &dial->n_addresses, &d.err),
+                  &d.err);
+    assert_int_equal(pthread_create(&thread, NULL, call_until_cut, &d), 0);
+    assert_becomes((store_client_cut(&d.client), atomic_load(&d.ended)));
+    pthread_join(thread, NULL);
+    assert_int_equal(d.st, TENREC_EPEER_LOST);
+    store_client_finish(&d.client);
+    close(listener);
 }

@@ -309,7 +309,7 @@ static bool has_descriptors(rlim_t n)
 /* More at once than the server keeps of them, if the limit of descriptors allows. */
 TEST_WITH(half_handshakes_do_not_disturb_members, start_closed, stop)
 {
-    enum { MANY = 10000, WINDOW = 1500 };
+    enum { MANY = 10000, WINDOW = 4500 };
     static int fd[WINDOW];
     struct proof *p = secured_client(OURS, STORE_PURPOSE);
     const int window = has_descriptors(2 * WINDOW + 200) ? WINDOW : 200;
@@ -333,6 +333,22 @@ TEST_WITH(half_handshakes_do_not_disturb_members, start_closed, stop)
         close(fd[i]);
     proof_close(p);
     close(alive);
+}
+
+/* Workers that dial at once: the server accepts the last of them before it reads from the first. */
+TEST_WITH(first_of_more_workers_than_the_backlog_may_prove_the_secret, start_closed, stop)
+{
+    enum { WORKERS = 1500 };
+    static int fd[WORKERS];
+    char sent[2 * PROOF_RECORD_MAX];
+    const int n = has_descriptors(2 * WORKERS + 200) ? WORKERS : 200;
+
+    for (int i = 0; i < n; i++)
+        fd[i] = dial();
+    close(member()); /* accepted behind them */
+    prove(fd[0], sent);
+    for (int i = 0; i < n; i++)
+        close(fd[i]);
 }
 
 /* A process with few descriptors, half of them for the clients' ends. */

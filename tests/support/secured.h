@@ -5,6 +5,7 @@
 
 #include "../testing.h"
 
+#include "base/clock.h"
 #include "security/proof.h"
 #include "security/security.h"
 
@@ -14,7 +15,7 @@ static inline struct security *secured(const char *text, enum security_plain sto
     struct security *s;
     tenrec_error err;
 
-    assert_status(security_open(NULL, &s, &err), &err);
+    assert_status(security_open(NULL, CLOCK_NEVER, &s, &err), &err);
     assert_null(s->secret);
     s->mode = SECURITY_SECRET;
     s->store_plain = store_plain;

@@ -167,6 +167,37 @@ def secret_of_the_file_variable_is_handed_on():
     true(secret.endswith(KEY + " False"), secret)
 
 
+@contextlib.contextmanager
+def config_file(security):
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/c.yaml"
+        with open(path, "w", encoding="ascii") as f:
+            f.write(f"security: {{ {security} }}\n")
+        yield path
+
+
+def secret_of_the_configuration_goes_before_that_of_the_environment():
+    stale = environment(TENREC_SECRET_FILE="/nonexistent/key")
+    with key_file() as key, config_file(f"secret_file: {key}") as path:
+        (secret,) = well(launched("print(by_fd().hex())", "-c", path, env=stale))
+        true(secret.endswith(KEY), f"{secret} does not end with {KEY}")
+    with config_file("mode: none") as path:
+        equal(well(launched("print('TENREC_SECRET_FD' in os.environ)", "-c", path, env=stale)), ["False"])
+    with config_file("mode: secret") as path:
+        got = launched("print('never')", "-c", path, env=stale)
+        equal((got.returncode, got.stdout), (1, ""))
+        contains(one_line(got.stderr), "TENREC_SECRET_FILE")
+
+
+def secret_file_may_be_given_twice_but_not_two_of_them():
+    with key_file() as key, key_file("11" * 32 + "\n") as other, config_file(f"secret_file: {key}") as path:
+        (secret,) = well(launched("print(by_fd().hex())", "-c", path, "--secret-file", key))
+        true(secret.endswith(KEY), f"{secret} does not end with {KEY}")
+        got = launched("print('never')", "-c", path, "--secret-file", other)
+        equal((got.returncode, got.stdout), (1, ""))
+        contains(one_line(got.stderr), "with another secret")
+
+
 def secret_file_that_others_can_read_is_refused():
     with key_file(mode=0o644) as path:
         got = launched("print('never')", "--secret-file", path)
