@@ -125,10 +125,13 @@ static tenrec_status gather_wait(struct tenrec_worker *w, struct tenrec_future *
 
     if (f->call.worker)
         return tenrec_future_wait(f, TENREC_TIMEOUT_DEFAULT, err);
-    st = tenrec_future_wait(f, left_ms < 0 ? TENREC_TIMEOUT_NONE : left_ms, err);
-    if (st != TENREC_ETIMEDOUT || tenrec_future_done(f))
-        return st;
-    gather_expire(w); /* the loop is late; names the missing */
+    if (left_ms != 0) {
+        st = tenrec_future_wait(f, left_ms < 0 ? TENREC_TIMEOUT_NONE : left_ms, err);
+        if (st != TENREC_ETIMEDOUT)
+            return st;
+    }
+    if (!tenrec_future_done(f))
+        gather_expire(w); /* the loop is late; names the missing */
     return tenrec_future_wait(f, LATE_MS, err);
 }
 
