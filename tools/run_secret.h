@@ -3,7 +3,7 @@
 #ifndef TENREC_TOOLS_RUN_SECRET_H
 #define TENREC_TOOLS_RUN_SECRET_H
 
-#include "security/secret_handover.h"
+#include "secret/secret_handover.h"
 #include "security/security.h"
 #include "workers.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* secret.c - `tenrec secret new`: makes the file of a group secret. */
-#include "security/secret.h"
+#include "secret/secret.h"
 #include "tool.h"
 
 #include <getopt.h>

@@ -4,7 +4,7 @@
 #ifndef TENREC_TOOLS_SECRET_PLACE_H
 #define TENREC_TOOLS_SECRET_PLACE_H
 
-#include "security/secret_handover.h"
+#include "secret/secret_handover.h"
 
 /* Asks the launcher of this user that serves the store of `url`. *ret is NULL and the status OK if
  * there is none, or the URL is not tcp://host:port. errors: those of secret_ask */

@@ -2,7 +2,7 @@
 #include "worker_env.h"
 
 #include "base/clock.h"
-#include "security/secret_handover.h"
+#include "secret/secret_handover.h"
 #include "spawn.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/plain_socket.h"
 
-#include "security/own_user.h"
+#include "secret/own_user.h"
 #include "security/plain_peer.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "security/plain_peer.h"
 
-#include "security/own_user.h"
+#include "secret/own_user.h"
 #include "security/socket_owner.h"
 
 #include <netinet/in.h>

@@ -3,7 +3,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "security/crypto.h"
+#include "secret/crypto.h"
 #include "security/proof_mac.h"
 #include "security/proof_record.h"
 #include "security/proof_terms.h"

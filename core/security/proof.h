@@ -17,7 +17,7 @@
 #ifndef TENREC_SECURITY_PROOF_H
 #define TENREC_SECURITY_PROOF_H
 
-#include "security/secret.h"
+#include "secret/secret.h"
 
 #include <stdbool.h>
 

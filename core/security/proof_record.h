@@ -6,7 +6,7 @@
 #ifndef TENREC_SECURITY_PROOF_RECORD_H
 #define TENREC_SECURITY_PROOF_RECORD_H
 
-#include "security/crypto.h"
+#include "secret/crypto.h"
 #include "security/proof.h"
 
 #include <tenrec/proof.h>

@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "config/security_settings.h"
+#include "secret/secret_handover.h"
 #include "security/rules.h"
-#include "security/secret_handover.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

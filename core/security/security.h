@@ -4,7 +4,7 @@
 #ifndef TENREC_SECURITY_SECURITY_H
 #define TENREC_SECURITY_SECURITY_H
 
-#include "security/secret.h"
+#include "secret/secret.h"
 
 #include <stdbool.h>
 

@@ -3,7 +3,7 @@
 
 #include "launch/advertise_address.h"
 #include "runtime/log.h"
-#include "security/secret_handover.h"
+#include "secret/secret_handover.h"
 #include "security/security.h"
 
 #include <arpa/inet.h>

@@ -6,7 +6,7 @@
  * proofs read the input, one of them byte by byte: both must see the same. */
 #include "fuzz.h"
 
-#include "security/crypto.h"
+#include "secret/crypto.h"
 #include "security/proof.h"
 
 enum { FUZZ_DIALLER = 1, FUZZ_TRUSTS = 2, FUZZ_HAS_NO_SECRET = 4, FUZZ_HAS_NO_NAME = 8 };

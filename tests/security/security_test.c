@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* security_test.c - the section, the environment, and what they make together. */
 #include "base/clock.h"
-#include "security/secret_handover.h"
+#include "secret/secret_handover.h"
 #include "security/security.h"
 
 #include "../testing.h"

@@ -3,7 +3,7 @@
 #include "../support/torture.h"
 #include "base/clock.h"
 #include "pair.h"
-#include "security/secret_handover.h"
+#include "secret/secret_handover.h"
 #include "security/security.h"
 
 #include <stdio.h>

@@ -6,10 +6,10 @@
  * namespace (TENREC_SECRET_SOCKET), which answers processes of its own user alone (SO_PEERCRED).
  * Both variables name places, not secrets. Another shell, which has no variables, derives the name
  * of the socket from the address of the run's store. */
-#ifndef TENREC_SECURITY_SECRET_HANDOVER_H
-#define TENREC_SECURITY_SECRET_HANDOVER_H
+#ifndef TENREC_SECRET_SECRET_HANDOVER_H
+#define TENREC_SECRET_SECRET_HANDOVER_H
 
-#include "security/secret.h"
+#include "secret/secret.h"
 
 #define SECRET_FD_VARIABLE "TENREC_SECRET_FD"
 #define SECRET_SOCKET_VARIABLE "TENREC_SECRET_SOCKET"

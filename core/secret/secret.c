@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "security/secret.h"
+#include "secret/secret.h"
 
 #include "base/memory.h"
-#include "security/crypto.h"
-#include "security/secret_bytes.h"
+#include "secret/crypto.h"
+#include "secret/secret_bytes.h"
 
 #include <errno.h>
 #include <stdatomic.h>

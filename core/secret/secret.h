@@ -3,8 +3,8 @@
  *
  * The bytes lie in locked pages of their own that no core dump contains, and are wiped before the
  * memory is freed. They are never logged, printed or passed in an argument or a variable. */
-#ifndef TENREC_SECURITY_SECRET_H
-#define TENREC_SECURITY_SECRET_H
+#ifndef TENREC_SECRET_SECRET_H
+#define TENREC_SECRET_SECRET_H
 
 #include <stdbool.h>
 #include <stddef.h>

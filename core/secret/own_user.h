@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* own_user.h - whether the kernel's number of a user is ours. */
-#ifndef TENREC_SECURITY_OWN_USER_H
-#define TENREC_SECURITY_OWN_USER_H
+#ifndef TENREC_SECRET_OWN_USER_H
+#define TENREC_SECRET_OWN_USER_H
 
 #include <stdbool.h>
 #include <sys/types.h>

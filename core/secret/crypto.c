@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "security/crypto.h"
+#include "secret/crypto.h"
 
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>

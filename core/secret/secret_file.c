@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* secret_file.c - a secret in a file. */
-#include "security/crypto.h"
-#include "security/secret.h"
-#include "security/secret_bytes.h"
+#include "secret/crypto.h"
+#include "secret/secret.h"
+#include "secret/secret_bytes.h"
 
 #include <errno.h>
 #include <fcntl.h>

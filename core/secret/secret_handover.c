@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "security/secret_handover.h"
+#include "secret/secret_handover.h"
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "security/crypto.h"
-#include "security/own_user.h"
-#include "security/secret_bytes.h"
+#include "secret/crypto.h"
+#include "secret/own_user.h"
+#include "secret/secret_bytes.h"
 
 #include <errno.h>
 #include <fcntl.h>

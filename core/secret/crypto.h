@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crypto.h - the primitives of this room, by OpenSSL: no other file of the core calls it.
+/* crypto.h - the primitives of the secret and its proof, by OpenSSL: no other file of the core calls it.
  *
  * Any thread may call them, also of a child after fork. */
-#ifndef TENREC_SECURITY_CRYPTO_H
-#define TENREC_SECURITY_CRYPTO_H
+#ifndef TENREC_SECRET_CRYPTO_H
+#define TENREC_SECRET_CRYPTO_H
 
 #include <stdbool.h>
 #include <stddef.h>

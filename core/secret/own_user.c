@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "security/own_user.h"
+#include "secret/own_user.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* own_user_test.c - the numbers of users that count as ours. */
-#include "security/own_user.h"
-#include "security/secret_handover.h"
+#include "secret/own_user.h"
+#include "secret/secret_handover.h"
 
 #include "../testing.h"
 
