@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entry.h"
 
-#include "backend/chain_config.h"
+#include "backend/plugin_entry.h"
 #include "backend/registry.h"
 #include "trial.h"
 
@@ -41,7 +41,7 @@ static void entry_try(void *arg)
     struct entry *e = arg;
     tenrec_error err;
 
-    chain_config_entry(&e->layer, &e->backend, &e->options, &err);
+    plugin_entry_load(&e->layer, &e->backend, &e->options, &err);
 }
 
 tenrec_status entries_try(const struct tenrec_config *config, tenrec_error *err)
@@ -70,7 +70,7 @@ tenrec_status entries_open(const struct tenrec_config *config, struct entries *r
     tenrec_status st = entries_list(config, ret, err);
 
     for (size_t i = 0; !st && i < ret->n + ret->n_stores; i++)
-        st = chain_config_entry(&ret->v[i].layer, &ret->v[i].backend, &ret->v[i].options, err);
+        st = plugin_entry_load(&ret->v[i].layer, &ret->v[i].backend, &ret->v[i].options, err);
     if (st)
         entries_close(ret);
     return st;

@@ -7,17 +7,7 @@
 #include "backend/chain.h"
 
 struct chain_config;
-struct config_layer;
 struct tenrec_config;
-
-/* Loads the plugin of one entry of `backends:` or `stores:`, fills its options, and lets it check
- * them.
- *
- * ret      NULL before; the caller gives both back, also what a failure has left
- * errors   as chain_config_open
- */
-tenrec_status chain_config_entry(const struct config_layer *from, struct backend **ret,
-                                 void **ret_options, tenrec_error *err);
 
 /* The chain that `backend:` begins. The configuration may be changed or dropped
  * afterwards.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/stores.h"
 
-#include "backend/chain_config.h"
+#include "backend/plugin_entry.h"
 #include "backend/registry.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -62,7 +62,7 @@ static tenrec_status choice_fill_tls(struct choice *c, const struct config_layer
     layer = from->config
                 ? config_store(from->config, name)
                 : (struct config_layer){ .section = SECTION_STORES, .name = name, .plugin = name };
-    st = chain_config_entry(&layer, &c->backend, &c->options, &why);
+    st = plugin_entry_load(&layer, &c->backend, &c->options, &why);
     if (!c->backend)
         return TENREC_EPLUGIN;
     if (backend_plugin(c->backend)->flags & TENREC_PLUGIN_TLS)
@@ -81,7 +81,7 @@ static tenrec_status choice_fill(struct choice *c, const struct config_layer *fr
 
     if (!(c->scheme = memory_text(from->name)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for store '%s'", from->name);
-    st = chain_config_entry(from, &c->backend, &c->options, err);
+    st = plugin_entry_load(from, &c->backend, &c->options, err);
     return st == TENREC_EPLUGIN && !c->backend ? choice_fill_tls(c, from, err) : st;
 }
 

@@ -3,7 +3,6 @@
 
 #include "../testing.h"
 #include "backend/registry.h"
-#include "config/config.h"
 
 #include <tenrec/config.h>
 
@@ -101,27 +100,4 @@ TEST(stack_open_names_the_place_of_options_that_construct_refuses)
                    "  b: { plugin: echo }\n",
                    TENREC_ECONFIG, "test.yaml:3:3: backend 'a': messages_to_delay: ",
                    "'CALL' and 'PYTHON_CALL' mean the same messages");
-}
-
-TEST(stack_entry_out_of_the_chain_is_loaded_on_its_own)
-{
-    struct config_layer *entry;
-    struct backend *b = NULL;
-    void *options = NULL;
-    size_t n;
-    struct tenrec_config *config;
-    tenrec_error err;
-
-    assert_status(tenrec_config_parse("backend: a\nbackends:\n  a: { plugin: echo }\n"
-                                      "  spare: { plugin: nosuch }\n",
-                                      "test.yaml", &config, &err),
-                  &err);
-    assert_status(config_entries(config, SECTION_BACKENDS, &entry, &n, &err), &err);
-    assert_int_equal(n, 2);
-    assert_int_equal(chain_config_entry(&entry[1], &b, &options, &err), TENREC_EPLUGIN);
-    assert_text_has(err.text, "test.yaml:4:20: backend 'spare': no plugin 'nosuch'");
-    assert_null(b);
-    assert_null(options);
-    free(entry);
-    tenrec_config_drop(config);
 }

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plugin_entry.h - an entry of `backends:` or `stores:` with its plugin. */
+#ifndef TENREC_BACKEND_PLUGIN_ENTRY_H
+#define TENREC_BACKEND_PLUGIN_ENTRY_H
+
+#include <tenrec/error.h>
+
+struct backend;
+struct config_layer;
+
+/* Loads the plugin of the entry, fills its options, and lets it check them. Starts nothing.
+ *
+ * ret, ret_options   NULL before; the caller releases both (backend_put, options_drop), also what a
+ *                    failure has left
+ * errors             with the place: ECONFIG (also from a plugin's construct), EPLUGIN, EABI,
+ *                    EEXIST, ENOMEM
+ */
+tenrec_status plugin_entry_load(const struct config_layer *from, struct backend **ret,
+                                void **ret_options, tenrec_error *err);
+
+#endif
