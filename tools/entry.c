@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entry.h"
 
-#include "backend/plugin_entry.h"
-#include "backend/registry.h"
+#include "plugin/plugin_entry.h"
+#include "plugin/registry.h"
 #include "trial.h"
 
 #include <stdlib.h>

@@ -3,14 +3,14 @@
  *
  * Everything is collected into one JSON object, from which the text is printed
  * too, so that both agree. */
-#include "backend/loader.h"
-#include "backend/plugin_validate.h"
-#include "backend/registry.h"
 #include "base/clock.h"
 #include "config/security_settings.h"
 #include "config/settings.h"
 #include "entry.h"
 #include "inspect.h"
+#include "plugin/loader.h"
+#include "plugin/plugin_validate.h"
+#include "plugin/registry.h"
 #include "security/security.h"
 #include "tool.h"
 #include "trial.h"

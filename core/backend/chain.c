@@ -3,10 +3,10 @@
 
 #include "backend/chain_layer.h"
 #include "backend/chain_proof.h"
-#include "backend/plugin_validate.h"
-#include "backend/registry.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "plugin/plugin_validate.h"
+#include "plugin/registry.h"
 #include "runtime/log.h"
 
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/chain_config.h"
 
-#include "backend/plugin_entry.h"
-#include "backend/registry.h"
 #include "base/arena.h"
 #include "base/memory.h"
 #include "config/config.h"
+#include "plugin/plugin_entry.h"
+#include "plugin/registry.h"
 
 #include <stdlib.h>
 

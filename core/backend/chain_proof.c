@@ -4,8 +4,8 @@
 
 #include "backend/chain_layer.h"
 #include "backend/plain_socket.h"
-#include "backend/registry.h"
 #include "base/memory.h"
+#include "plugin/registry.h"
 #include "security/proof.h"
 #include "security/security.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "membership/membership.h"
 
-#include "backend/plugin_store.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "config/config.h"
 #include "launch/ranks.h"
+#include "plugin/plugin_store.h"
 #include "rendezvous/members.h"
 #include "rendezvous/rendezvous.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info.c - availability of backends; the default timeout and the allocator of a worker. */
-#include "backend/registry.h"
 #include "peer/worker.h"
+#include "plugin/registry.h"
 #include "worker/worker_config.h"
 
 bool tenrec_is_available(const char *backend)

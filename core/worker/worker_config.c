@@ -2,10 +2,10 @@
 #include "worker/worker_config.h"
 
 #include "backend/chain_config.h"
-#include "backend/stores.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "config/config.h"
+#include "plugin/stores.h"
 #include "rendezvous/rendezvous.h"
 #include "security/security.h"
 

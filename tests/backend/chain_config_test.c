@@ -2,7 +2,7 @@
 #include "backend/chain_config.h"
 
 #include "../testing.h"
-#include "backend/registry.h"
+#include "plugin/registry.h"
 
 #include <tenrec/config.h>
 

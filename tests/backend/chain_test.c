@@ -4,7 +4,7 @@
 #include "../support/message_hooks.h"
 #include "../testing.h"
 #include "backend/message.h"
-#include "backend/registry.h"
+#include "plugin/registry.h"
 #include "recorder.h"
 #include "runtime/loop.h"
 

@@ -2,7 +2,7 @@
 #include "recorder.h"
 
 #include "../testing.h"
-#include "backend/registry.h"
+#include "plugin/registry.h"
 
 #include <pthread.h>
 #include <tenrec/backend.h>

@@ -3,10 +3,10 @@
  * connection, and nothing is left that hinders the next try. */
 #include "../support/test_store.h"
 
-#include "backend/plugin_store.h"
 #include "base/clock.h"
 #include "group/member_record.h"
 #include "group/membership_list.h"
+#include "plugin/plugin_store.h"
 #include "rendezvous/members.h"
 #include "rendezvous/rendezvous.h"
 #include "store_server/store_session.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/loader.h"
+#include "plugin/loader.h"
 
-#include "backend/plugin_validate.h"
 #include "base/memory.h"
 #include "base/suggest.h"
+#include "plugin/plugin_validate.h"
 #include "runtime/log.h"
 
 #include <dirent.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/plugin_entry.h"
+#include "plugin/plugin_entry.h"
 
-#include "backend/plugin_validate.h"
-#include "backend/registry.h"
 #include "config/config.h"
+#include "plugin/plugin_validate.h"
+#include "plugin/registry.h"
 
 #include <string.h>
 

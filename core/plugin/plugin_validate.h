@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plugin_validate.h - checks a plugin's description and the results of its functions. */
-#ifndef TENREC_BACKEND_PLUGIN_VALIDATE_H
-#define TENREC_BACKEND_PLUGIN_VALIDATE_H
+#ifndef TENREC_PLUGIN_PLUGIN_VALIDATE_H
+#define TENREC_PLUGIN_PLUGIN_VALIDATE_H
 
 #include <stdbool.h>
 #include <tenrec/plugin.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/plugin_entry.h"
+#include "plugin/plugin_entry.h"
 
 #include "../testing.h"
 #include "config/config.h"

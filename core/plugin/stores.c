@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/stores.h"
+#include "plugin/stores.h"
 
-#include "backend/plugin_entry.h"
-#include "backend/registry.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "config/config.h"
+#include "plugin/plugin_entry.h"
+#include "plugin/registry.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plugin_entry.h - an entry of `backends:` or `stores:` with its plugin. */
-#ifndef TENREC_BACKEND_PLUGIN_ENTRY_H
-#define TENREC_BACKEND_PLUGIN_ENTRY_H
+#ifndef TENREC_PLUGIN_PLUGIN_ENTRY_H
+#define TENREC_PLUGIN_PLUGIN_ENTRY_H
 
 #include <tenrec/error.h>
 

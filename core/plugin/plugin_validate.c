@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/plugin_validate.h"
+#include "plugin/plugin_validate.h"
 
 #include "config/record.h"
 #include "yaml/value.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Store plugins: how they are found, loaded and refused, with their options. */
-#include "backend/stores.h"
+#include "plugin/stores.h"
 
 #include "../testing.h"
-#include "backend/registry.h"
+#include "plugin/registry.h"
 
 #include <stdlib.h>
 #include <tenrec/backend.h>

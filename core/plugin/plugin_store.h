@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin_store.h - adapts the stores of plugins (core/backend) to the interface of stores
- * (core/group), which do not know each other. */
-#ifndef TENREC_BACKEND_PLUGIN_STORE_H
-#define TENREC_BACKEND_PLUGIN_STORE_H
+/* plugin_store.h - adapts the stores of plugins to the interface of stores (core/store), which do
+ * not know each other. */
+#ifndef TENREC_PLUGIN_PLUGIN_STORE_H
+#define TENREC_PLUGIN_PLUGIN_STORE_H
 
 #include "store/store.h"
 

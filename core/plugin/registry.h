@@ -4,10 +4,10 @@
  * A backend is a plugin's description and its two functions, from a file or from the
  * program itself. A plugin of the kind `store` is also a struct backend here: a name
  * belongs to one plugin of any kind. */
-#ifndef TENREC_BACKEND_REGISTRY_H
-#define TENREC_BACKEND_REGISTRY_H
+#ifndef TENREC_PLUGIN_REGISTRY_H
+#define TENREC_PLUGIN_REGISTRY_H
 
-#include "backend/loader.h"
+#include "plugin/loader.h"
 
 struct backend;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* loader.h - plugin files. The only user of dlopen. */
-#ifndef TENREC_BACKEND_LOADER_H
-#define TENREC_BACKEND_LOADER_H
+#ifndef TENREC_PLUGIN_LOADER_H
+#define TENREC_PLUGIN_LOADER_H
 
 #include <stdbool.h>
 #include <tenrec/store_plugin.h>

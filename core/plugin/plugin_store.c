@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/plugin_store.h"
+#include "plugin/plugin_store.h"
 
-#include "backend/plugin_validate.h"
-#include "backend/stores.h"
 #include "base/memory.h"
+#include "plugin/plugin_validate.h"
+#include "plugin/stores.h"
 #include "runtime/log.h"
 #include "security/security.h"
 #include "store/bytes.h"

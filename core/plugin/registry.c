@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/registry.h"
+#include "plugin/registry.h"
 
-#include "backend/plugin_validate.h"
 #include "base/memory.h"
+#include "plugin/plugin_validate.h"
 
 #include <pthread.h>
 #include <stdlib.h>

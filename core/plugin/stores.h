@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stores.h - the store plugins that a configuration names, loaded and with their options filled.
  * Opens nothing. */
-#ifndef TENREC_BACKEND_STORES_H
-#define TENREC_BACKEND_STORES_H
+#ifndef TENREC_PLUGIN_STORES_H
+#define TENREC_PLUGIN_STORES_H
 
 #include <tenrec/store_plugin.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/loader.h"
-#include "backend/plugin_validate.h"
+#include "plugin/loader.h"
+#include "plugin/plugin_validate.h"
 
 #include "../testing.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/registry.h"
+#include "plugin/registry.h"
 
 #include "../testing.h"
 #include "backend/chain.h"
