@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crypto.h - the primitives of the secret and its proof, by OpenSSL: no other file of the core calls it.
+/* crypto.h - the primitives of the secret and its proof, by OpenSSL: no other file of the core
+ * calls it.
  *
  * Any thread may call them, also of a child after fork. */
 #ifndef TENREC_SECRET_CRYPTO_H
