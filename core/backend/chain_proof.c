@@ -3,17 +3,20 @@
 #include "backend/chain_proof.h"
 
 #include "backend/chain_layer.h"
+#include "backend/chain_tls.h"
 #include "backend/plain_socket.h"
 #include "base/memory.h"
 #include "plugin/registry.h"
 #include "security/proof.h"
 #include "security/security.h"
+#include "tls/tls_session.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct tenrec_proof {
     struct proof *proof;
+    struct tls_session *tls; /* borrows; NULL: none */
     bool listens;
     bool begun;   /* the other side has said something */
     bool refused; /* it is no member: what waits in `proof` is not sent */
@@ -70,7 +73,16 @@ tenrec_status chain_proof_check(const struct chain_proof *p, const struct tenrec
                            "the address of plugin '%s' takes %zu bytes; a proof has room for %d",
                            innermost->name, strlen(p->address), PROOF_ADDRESS_MAX);
     if (mode == SECURITY_NONE || chain_proof_is_local(p->address) ||
-        (innermost->flags & (TENREC_PLUGIN_PROVES | TENREC_PLUGIN_LOOPBACK_ONLY)))
+        (innermost->flags & TENREC_PLUGIN_LOOPBACK_ONLY))
+        return TENREC_OK;
+    if (mode > SECURITY_SECRET && !(innermost->flags & TENREC_PLUGIN_ENCRYPTS))
+        return tenrec_fail(err, TENREC_ECONFIG,
+                           "plugin '%s' encrypts nothing, and listens at \"%s\", beyond loopback, "
+                           "while security is in mode %s (%s): use a backend that does, or "
+                           "security: { mode: secret }",
+                           innermost->name, p->address, security_mode_name(mode),
+                           p->security->mode_source);
+    if (innermost->flags & TENREC_PLUGIN_PROVES)
         return TENREC_OK;
     return tenrec_fail(err, TENREC_ECONFIG,
                        "plugin '%s' does not check that its peers belong to the group, and listens "
@@ -120,12 +132,31 @@ static bool service_admits_plain(const struct tenrec_agent *self, int fd)
                   : plain_socket_check(s->plain_peers, fd, &why) == TENREC_OK;
 }
 
-static tenrec_status proof_begin(const struct tenrec_agent *self, struct proof_terms *terms,
-                                 struct tenrec_proof **ret, tenrec_error *err)
+/* With certificates the value of the session is the secret of this one proof: who has it has shown
+ * a certificate, and the proof says what for. */
+static tenrec_status proof_bind(const struct security *s, struct tls_session *tls,
+                                uint8_t binding[PROOF_BINDING_BYTES], struct proof_terms *terms,
+                                struct secret **ret_own, tenrec_error *err)
+{
+    tenrec_status st = tls_session_binding(tls, binding, err);
+
+    terms->binding = binding;
+    if (st != TENREC_OK || s->mode != SECURITY_MTLS)
+        return st;
+    st = secret_new(binding, PROOF_BINDING_BYTES, ret_own, err);
+    terms->secret = *ret_own;
+    return st;
+}
+
+static tenrec_status proof_begin(const struct tenrec_agent *self, struct tenrec_tls *tls,
+                                 struct proof_terms *terms, struct tenrec_proof **ret,
+                                 tenrec_error *err)
 {
     const struct chain_proof *c = proof_of(self);
     struct tenrec_proof *p = memory_new(1, sizeof *p);
-    tenrec_status st;
+    uint8_t binding[PROOF_BINDING_BYTES];
+    struct secret *own = NULL;
+    tenrec_status st = TENREC_OK;
 
     if (!p)
         return memory_fail(err);
@@ -134,7 +165,12 @@ static tenrec_status proof_begin(const struct tenrec_agent *self, struct proof_t
     terms->secret = c->security ? c->security->secret : NULL;
     terms->me = (struct proof_party){ c->me, c->incarnation, c->name, c->address };
     p->listens = terms->side == PROOF_LISTENER;
-    st = proof_open(terms, &p->proof, err);
+    p->tls = tls ? chain_tls_session(tls) : NULL;
+    if (tls && c->security)
+        st = proof_bind(c->security, p->tls, binding, terms, &own, err);
+    if (st == TENREC_OK)
+        st = proof_open(terms, &p->proof, err);
+    secret_drop(own);
     if (st == TENREC_OK)
         *ret = p;
     else
@@ -143,8 +179,8 @@ static tenrec_status proof_begin(const struct tenrec_agent *self, struct proof_t
 }
 
 static tenrec_status service_dial(const struct tenrec_agent *self, tenrec_peer to,
-                                  const void *label, size_t label_len, struct tenrec_proof **ret,
-                                  tenrec_error *err)
+                                  struct tenrec_tls *tls, const void *label, size_t label_len,
+                                  struct tenrec_proof **ret, tenrec_error *err)
 {
     struct proof_terms terms = { .side = PROOF_DIALLER, .label = label, .label_len = label_len };
     struct chain_member member;
@@ -152,15 +188,27 @@ static tenrec_status service_dial(const struct tenrec_agent *self, tenrec_peer t
     if (!chain_members_find(&proof_of(self)->members, to, &member))
         return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "no member %d", (int)to);
     terms.peer = (struct proof_party){ to, member.incarnation, member.name, member.address };
-    return proof_begin(self, &terms, ret, err);
+    return proof_begin(self, tls, &terms, ret, err);
 }
 
-static tenrec_status service_listen(const struct tenrec_agent *self, struct tenrec_proof **ret,
-                                    tenrec_error *err)
+static tenrec_status service_listen(const struct tenrec_agent *self, struct tenrec_tls *tls,
+                                    struct tenrec_proof **ret, tenrec_error *err)
 {
     struct proof_terms terms = { .side = PROOF_LISTENER };
 
-    return proof_begin(self, &terms, ret, err);
+    return proof_begin(self, tls, &terms, ret, err);
+}
+
+/* Checks a party whose proof is complete: its certificate, and a dialler's place in the group. */
+static tenrec_status proof_check_peer(const struct tenrec_agent *self, const struct tenrec_proof *p,
+                                      tenrec_error *err)
+{
+    const struct proof_party *const peer = proof_peer(p->proof);
+    tenrec_status st = p->tls ? tls_session_check_name(p->tls, peer->name, err) : TENREC_OK;
+
+    if (st != TENREC_OK || !p->listens)
+        return st;
+    return chain_members_check(&proof_of(self)->members, peer->rank, peer->incarnation, err);
 }
 
 static tenrec_status service_take(const struct tenrec_agent *self, struct tenrec_proof *p,
@@ -179,10 +227,9 @@ static tenrec_status service_take(const struct tenrec_agent *self, struct tenrec
     }
     p->begun = true;
     st = proof_take(p->proof, in, n, ret_used, err);
-    if (st != TENREC_OK || !p->listens || !proof_is_complete(p->proof))
+    if (st != TENREC_OK || !proof_is_complete(p->proof))
         return st;
-    st = chain_members_check(&proof_of(self)->members, proof_peer(p->proof)->rank,
-                             proof_peer(p->proof)->incarnation, err);
+    st = proof_check_peer(self, p, err);
     p->refused = st != TENREC_OK;
     return st;
 }
@@ -223,7 +270,8 @@ static void service_close(const struct tenrec_agent *self, struct tenrec_proof *
 }
 
 const struct tenrec_proof_service chain_proof_service = {
-    .extension = { TENREC_EXTENSION_PROOF, sizeof chain_proof_service, NULL },
+    .extension = { TENREC_EXTENSION_PROOF, sizeof chain_proof_service,
+                   &chain_tls_service.extension },
     .mode = service_mode,
     .admits_plain = service_admits_plain,
     .peer_is_ours = service_peer_is_ours,

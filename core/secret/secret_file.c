@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* secret_file.c - a secret in a file. */
 #include "secret/crypto.h"
+#include "secret/private_file.h"
 #include "secret/secret.h"
 #include "secret/secret_bytes.h"
 
@@ -12,27 +13,6 @@
 
 #define HEX_LEN ((size_t)2 * SECRET_BYTES)
 #define FILE_MODE 0600
-
-/* The users that could read the file: its owner alone, or also a group that root has chosen, as the
- * volumes of a container runtime have it. */
-static tenrec_status secret_file_check(const char *path, const struct stat *st, tenrec_error *err)
-{
-    const mode_t refused = st->st_uid == 0 ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO;
-
-    if (!S_ISREG(st->st_mode))
-        return tenrec_fail(err, TENREC_ECONFIG, "secret file '%s': it is no regular file", path);
-    if (st->st_uid != geteuid() && st->st_uid != 0)
-        return tenrec_fail(err, TENREC_ECONFIG,
-                           "secret file '%s': it belongs to user %u, this process to user %u: "
-                           "chown it",
-                           path, (unsigned)st->st_uid, (unsigned)geteuid());
-    if (st->st_mode & refused)
-        return tenrec_fail(err, TENREC_ECONFIG,
-                           "secret file '%s': others may read or write it (mode %03o): chmod 600 "
-                           "'%s'",
-                           path, (unsigned)(st->st_mode & 0777), path);
-    return TENREC_OK;
-}
 
 static int secret_file_digit(uint8_t c)
 {
@@ -110,7 +90,7 @@ tenrec_status secret_read_file(const char *path, struct secret **ret, tenrec_err
             close(fd);
         return st;
     }
-    st = secret_file_check(path, &found, err);
+    st = private_file_check("secret file", path, &found, err);
     if (st == TENREC_OK) {
         len = secret_file_read(fd, text, sizeof text);
         st = len < 0 ? tenrec_fail_errno(err, TENREC_ECONFIG, errno,

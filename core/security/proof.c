@@ -312,7 +312,7 @@ static tenrec_status proof_copy_terms(struct proof *p, const struct proof_terms 
         return st;
     p->me = p->hello.me;
     p->secret = terms->secret ? secret_share(terms->secret) : NULL;
-    proof_past_init(&p->past, p->secret, p->hello.purpose);
+    proof_past_init(&p->past, p->secret, p->hello.purpose, terms->binding);
     return TENREC_OK;
 }
 

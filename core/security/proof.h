@@ -9,7 +9,8 @@
  *                                         <-   ACCEPTED: listener, mac        (its frames follow)
  *
  * Each mac is HMAC-SHA256, by a key of HKDF(secret, purpose), over the side's role and all records
- * before it: both nonces, both parties and the label. So no mac serves another connection, side,
+ * before it: both nonces, both parties and the label, and what binds it to the encrypted connection
+ * below, if one is. So no mac serves another connection, side,
  * worker or purpose. The dialler sends no frame before it has checked the listener's mac, and the
  * listener reads none before it has checked the dialler's. A stranger learns no name of the
  * listener. REFUSED with a reason takes the place of any answer. The exchange proves; it does not
@@ -37,6 +38,7 @@ struct proof_party {
 };
 
 #define PROOF_LABEL_MAX 64
+#define PROOF_BINDING_BYTES 32
 struct proof_terms {
     enum proof_side side;
     struct secret *secret; /* shared (counted) by the proof; NULL on a side that has none: it tells
@@ -46,6 +48,9 @@ struct proof_terms {
     struct proof_party peer; /* the dialler's: the party that it wants; the listener's: ignored */
     const void *label;       /* the dialler's: bytes that belong to the connection */
     size_t label_len;
+    /* PROOF_BINDING_BYTES that both ends of the encrypted connection below have, and no other
+     * connection: each mac covers them. NULL: none is below. */
+    const uint8_t *binding;
 };
 
 /* Copies the terms. errors: EINVAL, EOS, ENOMEM */

@@ -12,9 +12,12 @@ static const char *const proof_mac_roles[] = {
     [ROLE_ACCEPTED] = "tenrec proof: accepted",
 };
 
-void proof_past_init(struct proof_past *past, struct secret *secret, const char *purpose)
+void proof_past_init(struct proof_past *past, struct secret *secret, const char *purpose,
+                     const uint8_t *binding)
 {
     past->secret = secret;
+    past->binding_len = binding ? sizeof past->binding : 0;
+    memcpy(past->binding, binding ? binding : past->binding, past->binding_len);
     snprintf(past->purpose, sizeof past->purpose, "tenrec proof %d %s", PROOF_VERSION, purpose);
     past->len = 0;
 }
@@ -33,6 +36,7 @@ tenrec_status proof_mac(const struct proof_past *past, enum proof_role role, con
     const char *const name = proof_mac_roles[role];
     const struct crypto_part part[] = {
         { name, strlen(name) + 1 },
+        { past->binding, past->binding_len },
         { past->data, past->len },
         { record, len - CRYPTO_MAC_BYTES },
     };

@@ -16,9 +16,13 @@ struct proof_past {
     char purpose[PROOF_PURPOSE_MAX + 32]; /* of the key */
     uint8_t data[2 * PROOF_RECORD_MAX];   /* all records, one behind the other */
     size_t len;
+    uint8_t binding[PROOF_BINDING_BYTES];
+    size_t binding_len; /* 0: none */
 };
 
-void proof_past_init(struct proof_past *past, struct secret *secret, const char *purpose);
+/* binding: as in struct proof_terms */
+void proof_past_init(struct proof_past *past, struct secret *secret, const char *purpose,
+                     const uint8_t *binding);
 void proof_past_add(struct proof_past *past, const uint8_t *record, size_t len);
 
 /* The mac of a record of `len` bytes, whose end is the room for it. errors: EOS */

@@ -6,6 +6,7 @@
 #include "config/security_settings.h"
 #include "secret/secret_handover.h"
 #include "security/rules.h"
+#include "tls/tls.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -98,9 +99,9 @@ static tenrec_status security_get_secret(struct security_made *made,
     }
     if (st != TENREC_OK)
         return st;
-    if (s->secret)
+    if (s->secret && !s->written)
         s->mode = SECURITY_SECRET;
-    else if (s->written)
+    else if (!s->secret && s->written)
         return place_fail(err, TENREC_ECONFIG, &config->mode_place,
                           "security.mode: no group secret was given: set security.secret_file or "
                           "TENREC_SECRET_FILE, or start the workers by 'tenrec run'");
@@ -120,12 +121,44 @@ static tenrec_status security_apply(struct security_made *made,
         return TENREC_OK;
     s->mode = (enum security_mode)security_choice("none|secret|tls|mtls", config->mode);
     place_text(&config->mode_place, made->mode_source);
-    if (s->mode == SECURITY_NONE || s->mode == SECURITY_SECRET)
+    if (s->mode < SECURITY_TLS)
+        return TENREC_OK;
+    if (tls_missing())
+        return place_fail(err, TENREC_ECONFIG, &config->mode_place,
+                          "security.mode: '%s' needs TLS, and %s; 'secret' proves without "
+                          "encryption",
+                          config->mode, tls_missing());
+    if (s->plain_peers == PLAIN_NONE)
         return TENREC_OK;
     return place_fail(err, TENREC_ECONFIG, &config->mode_place,
-                      "security.mode: this build has no TLS, which '%s' needs: 'secret' proves "
-                      "without encryption",
-                      config->mode);
+                      "security.plain_peers: '%s' does not go with mode %s, whose workers have "
+                      "addresses that no plain peer can dial",
+                      config->plain_peers, config->mode);
+}
+
+/* Makes the means of the modes tls and mtls. */
+static tenrec_status security_open_tls(struct security *s, const struct config_security *config,
+                                       tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    if (s->mode == SECURITY_TLS)
+        return tls_open_secret(s->secret, &s->tls, err);
+    if (s->mode == SECURITY_MTLS)
+        st = tls_open_files(&(struct tls_files){ .ca = config->mtls.ca,
+                                                 .cert = config->mtls.cert,
+                                                 .key = config->mtls.key,
+                                                 .refresh_ms = config->mtls.refresh_ms,
+                                                 .names = config->mtls.names },
+                            &s->tls, err);
+    if (st != TENREC_OK)
+        tenrec_error_prefix(err, "%s", s->mode_source);
+    return st;
+}
+
+static bool security_wants_secret(const struct security *s)
+{
+    return !s->written || s->mode == SECURITY_SECRET || s->mode == SECURITY_TLS;
 }
 
 static tenrec_status security_make(const struct tenrec_config *config,
@@ -146,8 +179,10 @@ static tenrec_status security_make(const struct tenrec_config *config,
         st = config_security_make(config, &section, err);
     if (st == TENREC_OK && section)
         st = security_apply(made, section, err);
-    if (st == TENREC_OK && !(made->public.written && made->public.mode == SECURITY_NONE))
+    if (st == TENREC_OK && security_wants_secret(&made->public))
         st = security_get_secret(made, section, announced, err);
+    if (st == TENREC_OK)
+        st = security_open_tls(&made->public, section, err);
     if (st == TENREC_OK)
         st = rules_make(section ? &section->allow : NULL, made->public.mode != SECURITY_NONE,
                         &made->public.rules, err);
@@ -191,6 +226,7 @@ void security_drop(struct security *s)
     if (atomic_fetch_sub_explicit(&made->shares, 1, memory_order_acq_rel) > 1)
         return;
     secret_drop(s->secret);
+    tls_drop(s->tls);
     rules_drop(s->rules);
     free(made);
 }

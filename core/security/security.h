@@ -10,6 +10,7 @@
 
 struct rules;
 struct tenrec_config;
+struct tls;
 
 enum security_mode { SECURITY_NONE, SECURITY_SECRET, SECURITY_TLS, SECURITY_MTLS };
 
@@ -21,7 +22,8 @@ struct security {
     enum security_mode mode;
     bool written;            /* the configuration names the mode */
     const char *mode_source; /* "cluster.yaml:3:9", "the launcher", "default"; lives as long */
-    struct secret *secret;   /* NULL in mode none */
+    struct secret *secret;   /* NULL in modes none and mtls */
+    struct tls *tls;         /* of modes tls and mtls, else NULL */
     enum security_plain store_plain;
     enum security_plain plain_peers;
     struct rules *rules; /* security/rules.h; NULL: every caller may call everything */

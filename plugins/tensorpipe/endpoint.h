@@ -12,6 +12,7 @@
 #include "transport/transport.h"
 #include "wire/handshake/brochure.h"
 #include <tenrec/proof.h>
+#include <tenrec/tls.h>
 
 #define ENDPOINT_PEERS 32768 /* ids are torch's int16 */
 
@@ -43,6 +44,7 @@ struct endpoint {
     const struct tenrec_host *host;
     const struct tenrec_proof_service *proof; /* NULL: of an older core */
     bool proves;                              /* connections begin with a proof */
+    const struct tenrec_tls_service *tls;     /* NULL: of an older core */
     const struct tp_options *options;
     const struct pipe_owner *owner;
     atomic_int state;  /* enum agent_state */

@@ -140,7 +140,7 @@ static void plugin_probe(const void *opts, tenrec_sink_fn *sink, void *arg)
 const struct tenrec_plugin tenrec_plugin = {
     TENREC_PLUGIN_HEADER,
     TENREC_PLUGIN_OPTIONS(options, struct tp_options),
-    .flags = TENREC_PLUGIN_PROVES,
+    .flags = TENREC_PLUGIN_PROVES | TENREC_PLUGIN_ENCRYPTS,
     .name = "tensorpipe",
     .version = "0.1.0",
     .summary = "Carries messages and tensors over TensorPipe's wire protocol.",

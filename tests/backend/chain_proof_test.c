@@ -188,8 +188,8 @@ static void two_open(void)
     two.s = tenrec_proof_service(agent[0]->host);
     assert_non_null(two.s);
     assert_int_equal(two.s->mode(agent[0]), TENREC_SECURITY_SECRET);
-    assert_status(two.s->dial(agent[0], 1, "label", 5, &two.dialler, &err), &err);
-    assert_status(two.s->listen(agent[1], &two.listener, &err), &err);
+    assert_status(two.s->dial(agent[0], 1, NULL, "label", 5, &two.dialler, &err), &err);
+    assert_status(two.s->listen(agent[1], NULL, &two.listener, &err), &err);
 }
 
 static void two_close(void)
@@ -318,7 +318,7 @@ TEST_WITH(dial_fails_when_there_is_no_such_member, two_open, two_close)
     struct tenrec_proof *p = NULL;
     tenrec_error err;
 
-    assert_int_equal(two.s->dial(agent[0], 2, NULL, 0, &p, &err), TENREC_EPEER_UNKNOWN);
+    assert_int_equal(two.s->dial(agent[0], 2, NULL, NULL, 0, &p, &err), TENREC_EPEER_UNKNOWN);
     assert_null(p);
 }
 

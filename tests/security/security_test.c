@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "secret/secret_handover.h"
 #include "security/security.h"
+#include "tls/tls.h"
 
 #include "../testing.h"
 
@@ -62,7 +63,8 @@ static void assert_mode(const char *text, enum security_mode mode, bool written,
     assert_int_equal(s->mode, mode);
     assert_int_equal(s->written, written);
     assert_string_equal(s->mode_source, source);
-    assert_int_equal(s->secret != NULL, mode == SECURITY_SECRET);
+    assert_int_equal(s->secret != NULL, mode == SECURITY_SECRET || mode == SECURITY_TLS);
+    assert_int_equal(s->tls != NULL, mode >= SECURITY_TLS);
     security_drop(s);
 }
 
@@ -105,14 +107,38 @@ TEST_WITH(security_is_refused_when_an_announced_secret_cannot_be_had, set_up, te
     assert_mode("security: {secret_file: FILE}", SECURITY_SECRET, false, "t.yaml:1:25");
 }
 
-TEST_WITH(security_is_refused_when_the_mode_has_no_secret_or_no_tls, set_up, tear_down)
+TEST_WITH(security_is_refused_when_the_mode_has_no_secret, set_up, tear_down)
 {
     assert_refused("security: {mode: secret}",
                    "t.yaml:1:18: security.mode: no group secret was given");
-    assert_refused("security: {mode: tls, secret_file: FILE}",
-                   "t.yaml:1:18: security.mode: this build has no TLS");
+}
+
+static bool build_has_tls(void)
+{
+    return !tls_missing();
+}
+
+static bool build_lacks_tls(void)
+{
+    return !build_has_tls();
+}
+
+TEST_WHEN(security_has_tls_when_the_mode_says_so, build_has_tls, set_up, tear_down)
+{
+    assert_mode("security: {mode: tls, secret_file: FILE}", SECURITY_TLS, true, "t.yaml:1:18");
+    assert_refused("security: {mode: tls}",
+                   "t.yaml:1:18: security.mode: no group secret was given");
     assert_refused("security: {mode: mtls, mtls: {ca: a, cert: b, key: c}}",
-                   "t.yaml:1:18: security.mode: this build has no TLS");
+                   "t.yaml:1:18: security.mtls.ca: cannot read 'a'");
+    assert_refused("security: {mode: tls, plain_peers: all, secret_file: FILE}",
+                   "t.yaml:1:18: security.plain_peers: 'all' does not go with mode tls");
+}
+
+TEST_WHEN(security_is_refused_when_the_build_has_no_tls, build_lacks_tls, set_up, tear_down)
+{
+    assert_refused("security: {mode: tls, secret_file: FILE}", "'tls' needs TLS, and this build");
+    assert_refused("security: {mode: mtls, mtls: {ca: a, cert: b, key: c}}",
+                   "'mtls' needs TLS, and this build");
 }
 
 TEST_WITH(security_lets_in_what_the_section_says, set_up, tear_down)

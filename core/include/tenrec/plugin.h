@@ -130,6 +130,7 @@ enum tenrec_plugin_flags {
                                               be unmapped */
     TENREC_PLUGIN_LOOPBACK_ONLY = 1u << 3, /* reaches only this process */
     TENREC_PLUGIN_PROVES = 1u << 4,        /* begins each connection with a proof (proof.h) */
+    TENREC_PLUGIN_ENCRYPTS = 1u << 6,      /* carries TLS between hosts when asked (tls.h) */
     TENREC_PLUGIN_TLS = 1u << 5,           /* a store that opens NAMEs://, too: the same by TLS */
 };
 

@@ -11,7 +11,8 @@
  * tool that has the secret from a stranger.
  *
  * The proof is bytes in, bytes out: no function here blocks, and the deadline is the backend's. The
- * exchange proves; it encrypts nothing. docs/plugin-guide.md has an example.
+ * exchange proves; it encrypts nothing: in the modes tls and mtls it runs within a session of
+ * tenrec/tls.h, to which it is bound. docs/plugin-guide.md has an example.
  *
  * Threads: any, but one at a time for one proof.
  */
@@ -42,6 +43,7 @@ enum tenrec_security_mode {
 };
 
 struct tenrec_proof; /* opaque: the proof of one connection */
+struct tenrec_tls;   /* tenrec/tls.h */
 
 /* The other side, as it has proved to be. */
 struct tenrec_proved {
@@ -71,17 +73,19 @@ struct tenrec_proof_service {
     /* The proof of a connection that this worker makes to the member `to`. Its first bytes wait in
      * `output`.
      *
+     * tls     the session of this connection after its handshake, which lives longer; NULL: none
      * label   at most TENREC_PROOF_LABEL_MAX bytes that belong to the connection, such as what it
      *         is for; copied. The listener learns them as the dialler meant them
      * errors  EPEER_UNKNOWN (no such member), EINVAL, EOS, ENOMEM */
-    tenrec_status (*dial)(const struct tenrec_agent *self, tenrec_peer to, const void *label,
-                          size_t label_len, struct tenrec_proof **ret, tenrec_error *err);
+    tenrec_status (*dial)(const struct tenrec_agent *self, tenrec_peer to, struct tenrec_tls *tls,
+                          const void *label, size_t label_len, struct tenrec_proof **ret,
+                          tenrec_error *err);
 
     /* The proof of a connection that came in. Also in mode none, for a connection that begins with
      * TENREC_PROOF_MAGIC: take then refuses it, with a reason for both sides.
      * errors: EOS, ENOMEM */
-    tenrec_status (*listen)(const struct tenrec_agent *self, struct tenrec_proof **ret,
-                            tenrec_error *err);
+    tenrec_status (*listen)(const struct tenrec_agent *self, struct tenrec_tls *tls,
+                            struct tenrec_proof **ret, tenrec_error *err);
 
     /* Takes received bytes: at most as many as belong to the proof, *ret_used of them.
      *

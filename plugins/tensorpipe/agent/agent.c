@@ -22,7 +22,6 @@
 #include "agent/agent_ops.h"
 #include "agent/descriptors.h"
 #include "pipe/life/pipe_life.h"
-#include "transport/tcp/transport_uv.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -177,13 +176,13 @@ static void count_cpus(struct agent *a)
     a->ep.many_cpus = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= 4;
 }
 
-/* Every peer can reach uv; the handshake finds out the other transports. */
+/* Every peer can reach TCP; the handshake finds out the other transports. */
 static void agent_publish(struct agent *a)
 {
     const struct listener_port *port = &a->listener.port[a->listener.n_ports - 1];
 
     for (unsigned i = 0; i < a->listener.n_ports; i++)
-        if (a->listener.port[i].transport == &transport_uv)
+        if (a->listener.port[i].transport->remote)
             port = &a->listener.port[i];
     snprintf(a->address, sizeof a->address, "%s://%s", port->transport->name, port->address);
 }
@@ -197,8 +196,8 @@ static void make_offer(struct agent *a)
         const struct listener_port *port = &a->listener.port[i];
 
         a->ep.transports[i] = port->transport;
-        a->ep.offered[i] =
-            (struct wire_transport){ port->transport->name, port->domain, port->address };
+        a->ep.offered[i] = (struct wire_transport){ port->transport->name, port->domain,
+                                                    port->address, port->transport->remote };
     }
     channels_init(&a->channels, a->ep.options, cuda_is_offered(a->ep.options));
     /* Not copied: devices may join it until the agent starts. */
@@ -224,6 +223,7 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     a->ep.self = self;
     a->ep.host = self->host;
     a->ep.proof = tenrec_proof_service(self->host);
+    a->ep.tls = tenrec_tls_service(self->host);
     a->ep.proves = a->ep.proof && a->ep.proof->mode(self) != TENREC_SECURITY_NONE;
     a->ep.options = in->options;
     a->ep.owner = &agent_pipe_owner;

@@ -108,12 +108,9 @@ static void list_better(struct agent_info_list *l, const struct pipe *p)
                      "transport %s: the peer does not offer it, or is of another host, user or "
                      "namespace",
                      ep->transports[i]->name);
-    for (uint32_t i = 0; i < ep->channels->n && ep->channels->channel[i] != p->channel; i++) {
-        const char *only = ep->channels->offered[i].transport;
-
-        if (!only || strcmp(only, p->transport->name) == 0)
+    for (uint32_t i = 0; i < ep->channels->n && ep->channels->channel[i] != p->channel; i++)
+        if (!ep->channels->offered[i].remote || p->transport->remote)
             list_add(l, "channel %s: the peer does not offer it", ep->channels->channel[i]->name);
-    }
 }
 
 /* p   the pipe of our requests to that member; NULL: there is none now */

@@ -10,7 +10,6 @@
 #include "agent/agent.h"
 #include "pipe/life/pipe_life.h"
 #include "proof/prover.h"
-#include "transport/tcp/transport_uv.h"
 #include "wire/handshake/hello.h"
 
 #include <errno.h>
@@ -249,6 +248,18 @@ static bool is_open(const struct listener *l, const struct transport *t)
     return false;
 }
 
+/* With TLS all bytes between hosts are encrypted. In mode mtls only certificates prove, which the
+ * rings do not exchange. */
+static bool listener_may_use(const struct endpoint *ep, const struct transport *t)
+{
+    const enum tenrec_security_mode mode =
+        ep->proof ? ep->proof->mode(ep->self) : TENREC_SECURITY_NONE;
+
+    if (t->remote)
+        return t->encrypted == (mode >= TENREC_SECURITY_TLS);
+    return mode != TENREC_SECURITY_MTLS && (!t->plain || prover_admits_any(ep));
+}
+
 /* All that one name of the option stands for. A better transport that does not
  * work is no reason to do without the others; what the user said about uv is. */
 static tenrec_status open_ports(struct listener *l, const char *option, const struct tp_options *o,
@@ -259,12 +270,12 @@ static tenrec_status open_ports(struct listener *l, const char *option, const st
     for (const struct transport *const *t = transports; *t; t++) {
         if (!transport_is_meant(*t, option) || is_open(l, *t) || l->n_ports == TRANSPORTS_MAX)
             continue;
-        if ((*t)->plain && !prover_admits_any(&l->agent->ep))
+        if (!listener_may_use(&l->agent->ep, *t))
             continue;
         if ((*t)->viable && !(*t)->viable(why, sizeof why)) {
             agent_log(l->agent, TENREC_LOG_DEBUG, "transport %s is not used: %s", (*t)->name, why);
         } else if (open_port(l, *t, o, err)) {
-            if (*t == &transport_uv)
+            if ((*t)->remote)
                 return err->code;
             agent_log(l->agent, TENREC_LOG_WARN, "transport %s is not used: %s", (*t)->name,
                       err->text);

@@ -3,7 +3,8 @@
  * a program which links the agent as a library can bring another one. */
 #include "transport/ring/transport_ring.h"
 #include "transport/tcp/transport_uv.h"
+#include "transport/tls/transport_tls.h"
 #include "transport/tp_shm/transport_shm.h"
 
-const struct transport *const transports[] = { &transport_ring, &transport_shm, &transport_uv,
-                                               NULL };
+const struct transport *const transports[] = { &transport_ring, &transport_shm, &transport_tls,
+                                               &transport_uv, NULL };

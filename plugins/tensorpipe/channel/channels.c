@@ -2,7 +2,6 @@
 /* channels.c - which channels an agent offers. */
 #include "channel/channels.h"
 #include "channel/channel.h"
-#include "transport/tcp/transport_uv.h"
 
 #define HOST_VERSION "1" /* of channel_host's notes and control frames */
 #define CUDA_VERSION "1" /* of a link's */
@@ -32,7 +31,7 @@ static void offer_lanes(struct channels *cs, unsigned lanes)
     cs->lanes.connections = lanes;
     snprintf(cs->lanes_domain, sizeof cs->lanes_domain, HOST_VERSION ":%u", lanes);
     channels_offer(cs, &cs->lanes, cs->lanes_domain);
-    cs->offered[cs->n - 1].transport = TRANSPORT_UV;
+    cs->offered[cs->n - 1].remote = true;
 }
 
 /* With the host's memory alone it is chosen for nothing between two workers without

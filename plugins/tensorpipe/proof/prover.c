@@ -124,6 +124,35 @@ static bool prover_admits_plain(const struct conn *c)
     return prover_service(c)->admits_plain(c->ep->self, c->source.fd);
 }
 
+/* Opens the dialler's proof, whose first record it sends. */
+static tenrec_status prover_call(struct conn *c, tenrec_error *err)
+{
+    unsigned char id[sizeof c->proof.label];
+    tenrec_status st;
+    int e;
+
+    put_le64(id, c->proof.label);
+    st = prover_service(c)->dial(c->ep->self, c->proof.member, c->tls, id,
+                                 c->proof.label ? sizeof id : 0, &c->proof.open, err);
+    if (st)
+        return st;
+    e = prover_send(c);
+    return e ? tenrec_fail_errno(err, TENREC_ECONNECT, e,
+                                 "cannot send the proof of the group secret")
+             : TENREC_OK;
+}
+
+/* The handshake of the stream, if it has one, and then our first record. EAGAIN: not yet. */
+static tenrec_status prover_open(struct conn *c, tenrec_error *err)
+{
+    tenrec_status st = c->stream->shake ? c->stream->shake(c, err) : TENREC_OK;
+
+    if (st)
+        return st;
+    c->proof.shaken = true;
+    return c->proof.dialled ? prover_call(c, err) : TENREC_OK;
+}
+
 /* The first bytes of a connection that came in. Returns false if nothing more is to be read. */
 static bool prover_meet(struct conn *c, uint32_t events)
 {
@@ -134,7 +163,7 @@ static bool prover_meet(struct conn *c, uint32_t events)
         prover_hand_on(c, events & CONN_END);
         return false;
     }
-    if (!prover_service(c)->listen(c->ep->self, &c->proof.open, &err))
+    if (!prover_service(c)->listen(c->ep->self, c->tls, &c->proof.open, &err))
         return true;
     prover_refuse(c, &err);
     return false;
@@ -143,9 +172,17 @@ static bool prover_meet(struct conn *c, uint32_t events)
 static void prover_ready(struct conn *c, uint32_t events)
 {
     bool is_short;
+    tenrec_error err;
+    tenrec_status st = c->proof.shaken ? TENREC_OK : prover_open(c, &err);
     ssize_t n;
     int e;
 
+    if (st == TENREC_EAGAIN)
+        return;
+    if (st) {
+        prover_refuse(c, &err);
+        return;
+    }
     do {
         if (!c->proof.open && conn_buffered(c) >= TENREC_PROOF_MAGIC_LEN && !prover_meet(c, events))
             return;
@@ -173,22 +210,17 @@ void prover_listen(struct conn *c, prover_refused_fn *refused)
 tenrec_status prover_dial(struct conn *c, tenrec_peer member, uint64_t label,
                           prover_refused_fn *refused, tenrec_error *err)
 {
-    unsigned char id[sizeof label];
     tenrec_status st;
-    int e;
 
-    put_le64(id, label);
-    st = prover_service(c)->dial(c->ep->self, member, id, label ? sizeof id : 0, &c->proof.open,
-                                 err);
-    if (st)
-        return st;
     c->proof.dialled = true;
+    c->proof.member = member;
+    c->proof.label = label;
     prover_begin(c, refused);
-    e = prover_send(c);
-    if (!e)
+    st = prover_open(c, err);
+    if (st == TENREC_OK || st == TENREC_EAGAIN)
         return TENREC_OK;
     prover_end(c);
-    return tenrec_fail_errno(err, TENREC_ECONNECT, e, "cannot send the proof of the group secret");
+    return st;
 }
 
 bool prover_admits(const struct conn *c)
@@ -218,8 +250,8 @@ void prover_explain(struct conn *c, tenrec_peer dialled, tenrec_error *err)
     tenrec_fail(err, TENREC_EPERM,
                 "it asks for a proof of a group secret, of which this worker "
                 "knows nothing");
-    if (!s || (dialled == TENREC_ANONYMOUS ? s->listen(self, &p, &why)
-                                           : s->dial(self, dialled, NULL, 0, &p, &why)))
+    if (!s || (dialled == TENREC_ANONYMOUS ? s->listen(self, NULL, &p, &why)
+                                           : s->dial(self, dialled, NULL, NULL, 0, &p, &why)))
         return;
     if (s->take(self, p, c->buf + c->pos, conn_buffered(c), &used, &why)) {
         *err = why;

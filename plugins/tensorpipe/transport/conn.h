@@ -65,6 +65,7 @@ static inline bool conn_peer_equal(const struct conn_peer *a, const struct conn_
 }
 
 struct tenrec_proof;
+struct tenrec_tls;
 
 /* The proof with which a connection begins (proof/prover.h). Loop thread. */
 struct conn_proof {
@@ -72,16 +73,19 @@ struct conn_proof {
     void (*on_events)(struct conn *c, uint32_t events);       /* the next owner's, ... */
     void (*refused)(struct conn *c, const tenrec_error *why); /* ... or ends it */
     bool dialled;
-    bool done;      /* the peer has proved itself, or may do without */
-    unsigned asked; /* how often the kernel was asked for a plain peer's user */
-    uint64_t label; /* of a further connection: its registration id; else 0 */
+    bool shaken;        /* the stream's own handshake is over */
+    bool done;          /* the peer has proved itself, or may do without */
+    unsigned asked;     /* how often the kernel was asked for a plain peer's user */
+    tenrec_peer member; /* that is dialled */
+    uint64_t label;     /* of a further connection: its registration id; else 0 */
     struct conn_peer peer;
 };
 
 struct conn {
     struct reactor_source source;
     const struct stream *stream;
-    void *medium; /* the stream's; NULL for a stream that needs only source.fd */
+    void *medium;           /* the stream's; NULL for a stream that needs only source.fd */
+    struct tenrec_tls *tls; /* the stream's; NULL: it does not encrypt */
 
     /* Reading: belongs to the loop thread during the handshake, afterwards to
      * the reader of the pipe. Unread bytes are buf[pos..end-1]; what takes some advances pos. */

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <tenrec/error.h>
 
 struct conn;
 
@@ -62,6 +63,11 @@ struct stream {
      * connection's descriptor. Events tell when it has ended, for the caller EPOLLOUT. Returns 0 or
      * an errno. NULL: nothing to begin. */
     int (*share)(struct conn *c);
+
+    /* Continues what goes before the first byte, such as the handshake of TLS: once the connection
+     * stands, and after each event. EAGAIN: more events must come first; EPERM: one side refuses
+     * the other; EPROTOCOL. NULL: nothing goes before it. */
+    tenrec_status (*shake)(struct conn *c, tenrec_error *err);
 
     /* How a connection that was pending ended: 0 or an errno. */
     int (*connected)(struct conn *c);

@@ -88,7 +88,7 @@ static tenrec_status select_transport(const struct brochure *b, const struct wir
 
 static bool brochure_suits(const struct wire_channel *ch, const struct wire_transport *t)
 {
-    return !ch->transport || strcmp(ch->transport, t->name) == 0;
+    return !ch->remote || t->remote;
 }
 
 tenrec_status brochure_select(const struct brochure *b, const struct wire_offer *offer,

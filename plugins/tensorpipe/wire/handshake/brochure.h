@@ -17,6 +17,7 @@ struct wire_transport {
     const char *name;
     const char *domain;  /* domain descriptor, compatible when equal: "uv:*" */
     const char *address; /* of our listener, no scheme; NULL: none, not selectable */
+    bool remote;         /* reaches other hosts */
 };
 
 struct wire_channel_device {
@@ -30,7 +31,7 @@ struct wire_channel {
     const struct wire_channel_device *devices; /* borrowed with the struct */
     uint32_t n_devices;
     uint32_t n_connections; /* that one pipe needs for it */
-    const char *transport;  /* a listener selects it only with this one; NULL: any */
+    bool remote;            /* a listener selects it only with a transport to other hosts */
 };
 
 /* The offer of this side. Borrows the strings from the agent. */

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tls/tls_bio.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define BUFFER_FIRST ((size_t)4 << 10)
+
+static BIO_METHOD *bio_method; /* NULL after a failure */
+static pthread_once_t bio_once = PTHREAD_ONCE_INIT;
+
+bool tls_buffer_add(struct tls_buffer *b, const void *data, size_t len)
+{
+    size_t cap = b->cap ? b->cap : BUFFER_FIRST;
+    uint8_t *bigger;
+
+    if (b->at == b->len) {
+        b->at = b->len = 0;
+    } else if (b->len + len > b->cap && b->at > 0) {
+        memmove(b->data, b->data + b->at, b->len - b->at);
+        b->len -= b->at;
+        b->at = 0;
+    }
+    while (cap < b->len + len)
+        cap *= 2;
+    if (cap != b->cap) {
+        bigger = realloc(b->data, cap);
+        if (!bigger)
+            return false;
+        b->data = bigger;
+        b->cap = cap;
+    }
+    memcpy(b->data + b->len, data, len);
+    b->len += len;
+    return true;
+}
+
+static int bio_write(BIO *bio, const char *data, size_t len, size_t *ret_len)
+{
+    struct tls_wire *w = BIO_get_data(bio);
+
+    BIO_clear_retry_flags(bio);
+    if (!tls_buffer_add(&w->out, data, len))
+        return 0;
+    *ret_len = len;
+    return 1;
+}
+
+static int bio_read_memory(BIO *bio, struct tls_wire *w, char *to, size_t room, size_t *ret_len)
+{
+    const size_t left = tls_buffer_left(&w->in);
+
+    if (left == 0) {
+        BIO_set_retry_read(bio);
+        return 0;
+    }
+    *ret_len = left < room ? left : room;
+    memcpy(to, w->in.data + w->in.at, *ret_len);
+    w->in.at += *ret_len;
+    return 1;
+}
+
+static int bio_read_socket(BIO *bio, struct tls_wire *w, char *to, size_t room, size_t *ret_len)
+{
+    ssize_t n;
+
+    do
+        n = recv(w->fd, to, room, MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    if (n > 0) {
+        *ret_len = (size_t)n;
+        return 1;
+    }
+    if (n == 0)
+        w->ended = true;
+    else if (errno == EAGAIN)
+        BIO_set_retry_read(bio);
+    else
+        w->broken = errno;
+    return 0;
+}
+
+static int bio_read(BIO *bio, char *to, size_t room, size_t *ret_len)
+{
+    struct tls_wire *w = BIO_get_data(bio);
+
+    BIO_clear_retry_flags(bio);
+    return w->fd < 0 ? bio_read_memory(bio, w, to, room, ret_len)
+                     : bio_read_socket(bio, w, to, room, ret_len);
+}
+
+static long bio_control(BIO *bio, int command, long number, void *arg)
+{
+    const struct tls_wire *w = BIO_get_data(bio);
+
+    (void)number;
+    (void)arg;
+    switch (command) {
+    case BIO_CTRL_FLUSH: /* the session does that */
+    case BIO_CTRL_PUSH:
+    case BIO_CTRL_POP:
+        return 1;
+    case BIO_CTRL_EOF:
+        return w->ended;
+    default:
+        return 0;
+    }
+}
+
+static void bio_make_method(void)
+{
+    BIO_METHOD *m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "tenrec");
+
+    if (m && BIO_meth_set_write_ex(m, bio_write) && BIO_meth_set_read_ex(m, bio_read) &&
+        BIO_meth_set_ctrl(m, bio_control))
+        bio_method = m;
+    else
+        BIO_meth_free(m);
+}
+
+BIO *tls_bio_new(struct tls_wire *w)
+{
+    BIO *bio;
+
+    pthread_once(&bio_once, bio_make_method);
+    bio = bio_method ? BIO_new(bio_method) : NULL;
+    if (bio) {
+        BIO_set_data(bio, w);
+        BIO_set_init(bio, 1);
+    }
+    return bio;
+}
+
+void tls_wire_finish(struct tls_wire *w)
+{
+    free(w->out.data);
+    free(w->in.data);
+}
+
+int tls_wire_flush(struct tls_wire *w)
+{
+    ssize_t n;
+
+    while (w->fd >= 0 && tls_buffer_left(&w->out) > 0) {
+        if (w->broken)
+            return w->broken;
+        n = send(w->fd, w->out.data + w->out.at, tls_buffer_left(&w->out),
+                 MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n >= 0)
+            w->out.at += (size_t)n;
+        else if (errno == EAGAIN)
+            return 0;
+        else if (errno != EINTR)
+            w->broken = errno;
+    }
+    return 0;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tls_session_inside.h - the inside of a session; for the room only. */
+#ifndef TENREC_TLS_TLS_SESSION_INSIDE_H
+#define TENREC_TLS_TLS_SESSION_INSIDE_H
+
+#include "tls/tls_bio.h"
+#include "tls/tls_context.h"
+#include "tls/tls_session.h"
+
+#define RECORD_MAX ((size_t)16 << 10) /* bytes of plain text in one record */
+
+/* An SSL object bears one thread at a time: the lock is held for each record, so that a reader and
+ * a writer take turns. */
+struct tls_session {
+    struct tls *tls; /* shares */
+    enum tls_side side;
+    pthread_mutex_t lock; /* guards all below */
+    SSL *ssl;
+    struct tls_wire wire;
+    size_t sealed;                  /* bytes of the next write that are encrypted already */
+    unsigned char text[RECORD_MAX]; /* small pieces that one record takes */
+    bool drained, failed;
+    char reason[200];
+    char cipher[64];
+};
+
+/* Keeps the reason of OpenSSL's last failure, of which `kind` is what SSL_get_error says. Returns
+ * EPERM where one side refuses the other, else EPROTOCOL. Lock held. */
+tenrec_status tls_session_fail(struct tls_session *s, int kind);
+
+#endif
