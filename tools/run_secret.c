@@ -19,8 +19,8 @@ static bool run_secret_is_shared(const struct workers_plan *plan)
     return plan->elastic.join || (plan->serve_at && !advertise_address_is_loopback(plan->serve_at));
 }
 
-/* Returns through `ret` whether the configuration leaves no choice: it names a file, or another
- * mode than `secret`. */
+/* Returns through `ret` whether the configuration leaves no choice: it names a file, or a mode
+ * without a secret. */
 static tenrec_status run_secret_is_written(const struct tenrec_config *config, bool *ret,
                                            tenrec_error *err)
 {
@@ -29,7 +29,8 @@ static tenrec_status run_secret_is_written(const struct tenrec_config *config, b
 
     if (st != TENREC_OK)
         return st;
-    *ret = *section->secret_file || (section->mode && strcmp(section->mode, "secret") != 0);
+    *ret = *section->secret_file || (section->mode && (strcmp(section->mode, "none") == 0 ||
+                                                       strcmp(section->mode, "mtls") == 0));
     config_security_drop(section);
     return TENREC_OK;
 }
