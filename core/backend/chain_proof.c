@@ -200,15 +200,18 @@ static tenrec_status service_listen(const struct tenrec_agent *self, struct tenr
 }
 
 /* Checks a party whose proof is complete: its certificate, and a dialler's place in the group. */
-static tenrec_status proof_check_peer(const struct tenrec_agent *self, const struct tenrec_proof *p,
+static tenrec_status proof_check_peer(const struct tenrec_agent *self, struct tenrec_proof *p,
                                       tenrec_error *err)
 {
     const struct proof_party *const peer = proof_peer(p->proof);
     tenrec_status st = p->tls ? tls_session_check_name(p->tls, peer->name, err) : TENREC_OK;
 
-    if (st != TENREC_OK || !p->listens)
-        return st;
-    return chain_members_check(&proof_of(self)->members, peer->rank, peer->incarnation, err);
+    if (st == TENREC_OK && p->listens)
+        st = chain_members_check(&proof_of(self)->members, peer->rank, peer->incarnation, err);
+    else if (p->listens)
+        proof_withdraw(p->proof);
+    p->refused = st != TENREC_OK && proof_is_complete(p->proof);
+    return st;
 }
 
 static tenrec_status service_take(const struct tenrec_agent *self, struct tenrec_proof *p,
@@ -229,9 +232,7 @@ static tenrec_status service_take(const struct tenrec_agent *self, struct tenrec
     st = proof_take(p->proof, in, n, ret_used, err);
     if (st != TENREC_OK || !proof_is_complete(p->proof))
         return st;
-    st = proof_check_peer(self, p, err);
-    p->refused = st != TENREC_OK;
-    return st;
+    return proof_check_peer(self, p, err);
 }
 
 static const void *service_output(const struct tenrec_agent *self, struct tenrec_proof *p,

@@ -300,6 +300,12 @@ void proof_demand(struct proof *p)
     proof_refuse(p, PROOF_NEEDS_SECRET, "the other side began no proof", NULL);
 }
 
+void proof_withdraw(struct proof *p)
+{
+    p->out_len = 0;
+    proof_refuse(p, PROOF_OTHER_NAME, "the other side has another name", NULL);
+}
+
 /* ---- the whole ---- */
 
 /* The listener's hello holds its own terms, until it has the dialler's. */

@@ -71,6 +71,10 @@ tenrec_status proof_take(struct proof *p, const void *in, size_t n, size_t *ret_
  * knows proofs what it lacks. */
 void proof_demand(struct proof *p);
 
+/* The listener's, in place of its last record: the dialler has the secret, but not the name that it
+ * gives. The output tells it so. */
+void proof_withdraw(struct proof *p);
+
 /* The bytes to send now, at most PROOF_RECORD_MAX; borrowed until the next proof_take. They count
  * as sent with this call. The dialler has some at once. */
 const void *proof_output(struct proof *p, size_t *ret_len);

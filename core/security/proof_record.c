@@ -235,6 +235,8 @@ const char *proof_reason_text(enum proof_reason reason)
         return "the other side expects a proof for another purpose";
     case PROOF_OTHER_PARTY:
         return "another worker listens at this address";
+    case PROOF_OTHER_NAME:
+        return "the other side refuses this worker: its certificate is for another name";
     case PROOF_MALFORMED:
         return "the other side found the proof malformed";
     }

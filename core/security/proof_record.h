@@ -35,6 +35,7 @@ enum proof_reason {
     PROOF_OTHER_PURPOSE = 4,
     PROOF_OTHER_PARTY = 5,
     PROOF_MALFORMED = 6,
+    PROOF_OTHER_NAME = 7, /* the sender's certificate is not for its name */
 };
 
 /* A party with memory of its own. */

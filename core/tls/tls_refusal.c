@@ -56,12 +56,12 @@ static const char *refusal_text(const struct tls_session *s, int reason)
     }
 }
 
-/* Keeps the reason of the last failure. Returns EPERM where one side refuses the other. */
 tenrec_status tls_session_fail(struct tls_session *s, int kind)
 {
     const unsigned long code = ERR_peek_error();
     const int reason = ERR_GET_LIB(code) == ERR_LIB_SSL ? ERR_GET_REASON(code) : 0;
     const char *const refusal = reason ? refusal_text(s, reason) : NULL;
+    const bool closed = s->wire.broken || s->wire.ended || kind == SSL_ERROR_ZERO_RETURN;
 
     s->failed = true;
     if (refusal)
@@ -70,15 +70,16 @@ tenrec_status tls_session_fail(struct tls_session *s, int kind)
                      ? "the other side's certificate is refused: "
                      : "",
                  refusal);
-    else if (s->wire.broken)
-        snprintf(s->reason, sizeof s->reason, "the connection broke: %s", strerror(s->wire.broken));
-    else if (s->wire.ended || kind == SSL_ERROR_ZERO_RETURN || kind == SSL_ERROR_SYSCALL)
-        snprintf(s->reason, sizeof s->reason, "the other side closed the connection during TLS");
+    else if (closed)
+        snprintf(s->reason, sizeof s->reason, "the other side closed the connection during TLS%s%s",
+                 s->wire.broken ? ": " : "", s->wire.broken ? strerror(s->wire.broken) : "");
     else
         snprintf(s->reason, sizeof s->reason, "the other side speaks no TLS as expected: %s",
                  code ? ERR_reason_error_string(code) : "no reason is known");
     ERR_clear_error();
-    return refusal ? TENREC_EPERM : TENREC_EPROTOCOL;
+    if (refusal)
+        return TENREC_EPERM;
+    return closed ? TENREC_ECONNECT : TENREC_EPROTOCOL;
 }
 
 const char *tls_session_reason(const struct tls_session *s)

@@ -29,8 +29,8 @@ void tls_session_close(struct tls_session *s); /* wipes; NULL is fine */
 /* Continues the handshake with what has been received.
  *
  * errors  EAGAIN: more must come first, or room for what is to be sent; EPERM: one side refuses the
- *         other, with the reason for people; EPROTOCOL: the peer speaks no TLS, or has ended the
- *         connection; EOS */
+ *         other, with the reason for people; EPROTOCOL: the peer speaks no TLS; ECONNECT: the
+ *         connection has ended */
 tenrec_status tls_session_shake(struct tls_session *s, tenrec_error *err);
 
 /* After the handshake. Reads until `iov` is full or nothing more is there. Returns the bytes, 0 at

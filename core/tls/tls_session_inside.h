@@ -25,7 +25,8 @@ struct tls_session {
 };
 
 /* Keeps the reason of OpenSSL's last failure, of which `kind` is what SSL_get_error says. Returns
- * EPERM where one side refuses the other, else EPROTOCOL. Lock held. */
+ * EPERM where one side refuses the other, ECONNECT at the end of the connection, else EPROTOCOL.
+ * Lock held. */
 tenrec_status tls_session_fail(struct tls_session *s, int kind);
 
 #endif

@@ -37,8 +37,8 @@ struct tenrec_tls_service {
                           struct tenrec_tls **ret, tenrec_error *err);
 
     /* Continues the handshake. EAGAIN: wait until the socket can be read or written; EPERM: one
-     * side refuses the other, with the reason for people; EPROTOCOL: the peer speaks no TLS, or
-     * closed the connection. */
+     * side refuses the other, with the reason for people; EPROTOCOL: the peer speaks no TLS;
+     * ECONNECT: the connection has ended. */
     tenrec_status (*shake)(struct tenrec_tls *t, tenrec_error *err);
 
     /* Reads until `iov` is full or nothing more is there. Returns the bytes, 0 at the end, -EAGAIN

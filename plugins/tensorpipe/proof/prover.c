@@ -190,7 +190,9 @@ static void prover_ready(struct conn *c, uint32_t events)
             return;
         n = conn_read(c, NULL, 0, false, &is_short, &e);
     } while (n > 0);
-    if (n < 0)
+    if (n < 0 && c->tls && *c->ep->tls->reason(c->tls))
+        prover_fail(c, TENREC_EPERM, 0, "%s", c->ep->tls->reason(c->tls));
+    else if (n < 0)
         prover_fail(c, TENREC_ECONNECT, e ? e : ECONNRESET,
                     "closed the connection before it proved to belong to the group");
 }

@@ -66,6 +66,8 @@ static void *secrets_init(void *arg)
     return tenrec_init_rpc(w, &err) == TENREC_OK ? w : NULL;
 }
 
+void (*secrets_configure)(struct tenrec_config *config, int rank);
+
 static struct tenrec_worker *secrets_worker(unsigned store, int rank, enum secret_of which)
 {
     struct tenrec_config *config = cluster_config();
@@ -74,6 +76,8 @@ static struct tenrec_worker *secrets_worker(unsigned store, int rank, enum secre
     tenrec_error err;
 
     secrets_use(which);
+    if (secrets_configure)
+        secrets_configure(config, rank);
     snprintf(text, sizeof text, "memory://secrets%u?rank=%d&world_size=2", store, rank);
     assert_status(tenrec_config_set(config, "init_method", text, &err), &err);
     assert_status(tenrec_worker_new(config, &w, &err), &err);

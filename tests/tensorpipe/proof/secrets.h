@@ -16,6 +16,9 @@ struct secret *secrets_get(enum secret_of which); /* borrowed; NULL: none */
 /* Workers and chains that are made from now on have it. */
 void secrets_use(enum secret_of which);
 
+/* Changes the configuration of each worker of a group. NULL: nothing to change. */
+extern void (*secrets_configure)(struct tenrec_config *config, int rank);
+
 /* A group of two, worker0 with the first secret and worker1 with the second. Closed by
  * cluster_close. */
 void secrets_group(struct cluster *c, enum secret_of first, enum secret_of second);
