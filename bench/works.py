@@ -151,6 +151,26 @@ def large_tcp(p):
     ]
 
 
+def security(p):
+    """What the proof of the secret and TLS cost: nothing, and at most 4 us of a call."""
+    none, tls = p.tenrec("latency", "sleep", "uv"), p.tenrec("latency", "sleep", "tls")
+    return [
+        Work("no-op call, TCP, mode secret, asleep", p.tenrec("latency", "sleep", "secret"), "p50_us", [
+            Pair("mode none", none, reach=1.05)]),
+        Work("no-op call, TCP, mode tls, asleep", tls, "p50_us", [
+            Pair("mode none", none, reach=1.25),
+            Pair("gRPC, TLS (polls a little)", p.peer("gRPC", "latency", "adaptive", "tls"))]),
+        Work("64 MiB, TCP, mode tls, asleep", p.tenrec("bandwidth", "sleep", "tls"), "gb_per_s", [
+            Pair("mode none", p.tenrec("bandwidth", "sleep", "uv"), rounds=None),
+            Pair("gRPC, TLS", p.peer("gRPC", "bandwidth", "adaptive", "tls"))], at_least=True),
+        Work("first call of a pair, mode secret", p.tenrec("connect", "secret"), "p50_us", [
+            Pair("mode none", p.tenrec("connect", "uv"))]),
+        Work("first call of a pair, mode tls", p.tenrec("connect", "tls"), "p50_us", [
+            Pair("mode none", p.tenrec("connect", "uv"))]),
+        Limit("first call of a pair, mode tls", p.tenrec("connect", "tls"), {"p50_us": 2000}),
+    ]
+
+
 def life(p):
     return [
         Work("init of 8 workers", p.tenrec("init", "shm"), "init_s", [
@@ -163,7 +183,7 @@ def life(p):
 
 def all_works(p):
     return (small_shared(p) + small_tcp(p) + many_shared(p) + many_tcp(p) + large_shared(p) + shared(p) + large_tcp(p) +
-            life(p))
+            security(p) + life(p))
 
 
 def same_works(here, there):

@@ -2,17 +2,20 @@
 // grpc.cc - gRPC's unary calls over completion queues, with bytes as they are:
 // no protobuf, which would copy once more.
 //
-//     grpc_peer latency|rate|bandwidth adaptive unix|tcp
+//     grpc_peer latency|rate|bandwidth adaptive unix|tcp|tls
 //
 // "adaptive": a thread that waits for a completion queue polls a little before it
 // sleeps; gRPC has no setting for that.
 #include "../driver.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <unistd.h>
@@ -26,6 +29,67 @@ constexpr size_t ADDRESS_BYTES = 128;
 {
     fprintf(stderr, "bench: grpc: %s\n", why.c_str());
     _exit(1);
+}
+
+// ---- TLS --------------------------------------------------------------------------
+
+// A certificate that signs itself, for one run.
+struct Certificate {
+    std::string cert, key;
+};
+
+std::string slurp(const std::string &path)
+{
+    std::ifstream file(path);
+
+    return { std::istreambuf_iterator<char>(file), {} };
+}
+
+// Before the fork, so that both processes have it.
+void prepare(struct trial *t)
+{
+    char folder[] = "/tmp/bench-grpc-XXXXXX";
+
+    if (strcmp(t->via, "tls") != 0)
+        return;
+    auto *c = new Certificate;
+    if (!mkdtemp(folder))
+        give_up("cannot make a folder in /tmp");
+    const std::string at = folder;
+    const std::string command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 "
+                                "-nodes -subj /CN=bench -addext subjectAltName=DNS:bench -keyout " +
+                                at + "/key -out " + at + "/cert 2>/dev/null";
+    if (system(command.c_str()) != 0)
+        give_up("the command openssl cannot make a certificate");
+    c->cert = slurp(at + "/cert");
+    c->key = slurp(at + "/key");
+    if (system(("rm -r " + at).c_str()) != 0)
+        give_up("cannot remove " + at);
+    t->state = c;
+}
+
+std::shared_ptr<grpc::ServerCredentials> server_credentials(const struct trial *t)
+{
+    const auto *c = static_cast<const Certificate *>(t->state);
+    grpc::SslServerCredentialsOptions o;
+
+    if (strcmp(t->via, "tls") != 0)
+        return grpc::InsecureServerCredentials();
+    o.pem_key_cert_pairs.push_back({ c->key, c->cert });
+    return grpc::SslServerCredentials(o);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const struct trial *t,
+                                                              grpc::ChannelArguments *args)
+{
+    const auto *c = static_cast<const Certificate *>(t->state);
+    grpc::SslCredentialsOptions o;
+
+    if (strcmp(t->via, "tls") != 0)
+        return grpc::InsecureChannelCredentials();
+    o.pem_root_certs = c->cert;
+    args->SetSslTargetNameOverride("bench");
+    return grpc::SslCredentials(o);
 }
 
 // ---- the callee -------------------------------------------------------------------
@@ -105,7 +169,7 @@ int serve(struct trial *t)
 
     if (!strcmp(t->via, "unix"))
         address = "unix-abstract:bench-grpc-" + std::to_string(getpid());
-    b.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+    b.AddListeningPort(address, server_credentials(t), &port);
     b.SetMaxReceiveMessageSize(-1);
     b.RegisterAsyncGenericService(&s.generic);
     s.queue = b.AddCompletionQueue();
@@ -169,7 +233,7 @@ void start(struct trial *t)
 
     driver_hear(t, address, sizeof address);
     args.SetMaxSendMessageSize(-1);
-    auto channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), args);
+    auto channel = grpc::CreateCustomChannel(address, channel_credentials(t, &args), args);
     if (!channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::seconds(10)))
         give_up(std::string("cannot connect to ") + address);
     c->stub = std::make_unique<grpc::GenericStub>(channel);
@@ -205,6 +269,7 @@ constexpr struct way make_way(const char *via)
              .via = via,
              .modes = "latency rate bandwidth",
              .progress = "adaptive",
+             .prepare = prepare,
              .serve = serve,
              .open = start,
              .call = call,
@@ -216,7 +281,7 @@ constexpr struct way make_way(const char *via)
 
 int main(int argc, char **argv)
 {
-    const struct way ways[] = { make_way("unix"), make_way("tcp") };
+    const struct way ways[] = { make_way("unix"), make_way("tcp"), make_way("tls") };
 
     return driver_main(argc, argv, ways, sizeof ways / sizeof ways[0]);
 }

@@ -284,4 +284,6 @@ const struct way calls_shm = CALLS_WAY("shm", MANY_MODES, 0);
 const struct way calls_pool_uv = CALLS_WAY("uv_pool", "latency rate", 0);
 const struct way calls_pool_shm = CALLS_WAY("shm_pool", "latency rate", 0);
 const struct way calls_keep_uv = CALLS_WAY("uv", "keep", KEEP_MAX - 1);
+const struct way calls_secret = CALLS_WAY("secret", "latency rate bandwidth", 0);
+const struct way calls_tls = CALLS_WAY("tls", "latency rate bandwidth", 0);
 const struct way calls_keep_shm = CALLS_WAY("shm", "keep", KEEP_MAX - 1);

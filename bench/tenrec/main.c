@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - Tenrec, measured as its peers are, and its start and rest.
  *
- *     tenrec_bench MODE PROGRESS uv|shm|uv_pool|shm_pool [BYTES,...]
- *     tenrec_bench init|idle|after uv|shm
+ *     tenrec_bench MODE PROGRESS uv|shm|uv_pool|shm_pool|secret|tls [BYTES,...]
+ *     tenrec_bench init|idle|after|connect uv|shm|secret|tls
  *
  * MODE is latency, rate, bandwidth or drop as in driver.h; keep is drop with all
  * results kept; source is bandwidth out of mappable memory, handover passes such
  * memory on. With _pool the functions of small calls run on the callee's pool.
  *
  * init    8 workers over a file store, first call in to last return
+ * connect the first call between 2 workers, which makes their connections
  * idle    one of 2 workers at rest: CPU, threads, memory
  * after   CPU of 2 workers from a moment after the last of many calls on */
 #include "modes.h"
@@ -17,15 +18,18 @@
 
 int main(int argc, char **argv)
 {
-    const struct way ways[] = { calls_uv,       calls_shm,     calls_pool_uv,
-                                calls_pool_shm, calls_keep_uv, calls_keep_shm };
+    const struct way ways[] = { calls_uv,      calls_shm,      calls_pool_uv, calls_pool_shm,
+                                calls_keep_uv, calls_keep_shm, calls_secret,  calls_tls };
     const char *mode = argc > 1 ? argv[1] : "";
-    bool known = argc == 3 && (!strcmp(argv[2], "uv") || !strcmp(argv[2], "shm"));
+    bool known = argc == 3 && (!strcmp(argv[2], "uv") || !strcmp(argv[2], "shm") ||
+                               !strcmp(argv[2], "secret") || !strcmp(argv[2], "tls"));
 
     if (argc == 6 && !strcmp(mode, "rest"))
         return rest_exec(argv + 2);
     if (known && !strcmp(mode, "init"))
         return start_main(argv[2]);
+    if (known && !strcmp(mode, "connect"))
+        return connect_main(argv[2]);
     if (known && !strcmp(mode, "idle"))
         return rest_main(argv[2], false);
     if (known && !strcmp(mode, "after"))

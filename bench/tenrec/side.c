@@ -2,7 +2,9 @@
 #include "side.h"
 
 #include "../pair.h"
+#include "samples.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,20 @@ void side_pause_ms(unsigned ms)
     nanosleep(&t, NULL);
 }
 
+/* A secret of this run, which no stranger could guess in its time. */
+static void side_make_secret(const struct side *s)
+{
+    FILE *f;
+    int fd = open(s->secret, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd < 0 || !(f = fdopen(fd, "w")))
+        pair_die("cannot write the secret");
+    for (int i = 0; i < 4; i++)
+        fprintf(f, "%016llx", (unsigned long long)samples_now_ns() * 0x9e3779b97f4a7c15u);
+    if (fclose(f))
+        pair_die("cannot write the secret");
+}
+
 struct side *side_new(const char *via, const char *progress, int world)
 {
     struct side *s = pair_memory(sizeof *s, true);
@@ -30,6 +46,8 @@ struct side *side_new(const char *via, const char *progress, int world)
     if (!mkdtemp(s->folder))
         pair_die("cannot make a folder in /tmp");
     snprintf(s->store, sizeof s->store, "%s/store", s->folder);
+    snprintf(s->secret, sizeof s->secret, "%s/secret", s->folder);
+    side_make_secret(s);
     snprintf(s->via, sizeof s->via, "%s", via);
     snprintf(s->progress, sizeof s->progress, "%s", progress);
     s->world = world;
@@ -39,14 +57,17 @@ struct side *side_new(const char *via, const char *progress, int world)
 void side_drop(struct side *s)
 {
     unlink(s->store);
+    unlink(s->secret);
     rmdir(s->folder);
 }
 
 struct tenrec_worker *side_worker(const struct side *s, int rank)
 {
     const char *more = getenv("BENCH_TENREC");
-    const char *ways = !strcmp(s->via, "uv") ? "transports: [uv], channels: [basic]"
-                                             : "transports: [shm, uv], channels: [cma, basic]";
+    const bool within = !strcmp(s->via, "shm");
+    const char *ways = within ? "transports: [shm, uv], channels: [cma, basic]"
+                              : "transports: [uv], channels: [basic]";
+    const char *mode = within || !strcmp(s->via, "uv") ? "none" : s->via;
     struct tenrec_config *c;
     struct tenrec_worker *w;
     tenrec_error err;
@@ -55,10 +76,12 @@ struct tenrec_worker *side_worker(const struct side *s, int rank)
     snprintf(text, sizeof text,
              "worker: { name: \"w{rank}\", rank: %d, world_size: %d }\n"
              "init_method: file://%s\n"
+             "security: { mode: %s, secret_file: %s }\n"
              "backend: tensorpipe\n"
              "backends:\n"
              "  tensorpipe: { plugin: tensorpipe, options: { %s, progress: %s%s%s } }\n",
-             rank, s->world, s->store, ways, s->progress, more ? ", " : "", more ? more : "");
+             rank, s->world, s->store, mode, s->secret, ways, s->progress, more ? ", " : "",
+             more ? more : "");
     if (tenrec_config_parse(text, "bench", &c, &err) || tenrec_worker_new(c, &w, &err))
         side_give_up(&err);
     tenrec_config_drop(c);

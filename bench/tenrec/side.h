@@ -12,6 +12,7 @@
 /* State shared by all processes of one run; mapped before the first fork. */
 struct side {
     char folder[64], store[96]; /* of the file store */
+    char secret[96];            /* file, for the modes that need one */
     char via[16], progress[16];
     int world;
     _Atomic int ready;
@@ -23,7 +24,8 @@ struct side *side_new(const char *via, const char *progress, int world);
 void side_drop(struct side *s);
 
 /* Starts worker `rank` of s->world on the tensorpipe backend, over transport uv, or
- * with `via` "shm" over the best transport of one host. BENCH_TENREC adds options of
+ * with `via` "shm" over the best transport of one host, and with "secret" or "tls" over uv in
+ * that security mode. BENCH_TENREC adds options of
  * the backend, as in "lanes: 2". */
 struct tenrec_worker *side_worker(const struct side *s, int rank);
 void side_end_worker(struct tenrec_worker *w);
