@@ -6,9 +6,6 @@
 #include <openssl/err.h>
 #include <stdlib.h>
 
-/* Bytes that a session reads from its socket at once: some records. */
-#define READ_AHEAD ((size_t)64 << 10)
-
 const char *tls_missing(void)
 {
     return NULL;
@@ -42,7 +39,6 @@ tenrec_status tls_context_new(SSL_CTX **ret, tenrec_error *err)
     SSL_CTX_set_options(c, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
                                SSL_OP_IGNORE_UNEXPECTED_EOF);
     SSL_CTX_set_read_ahead(c, 1);
-    SSL_CTX_set_default_read_buffer_len(c, READ_AHEAD);
     *ret = c;
     return TENREC_OK;
 }

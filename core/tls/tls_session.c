@@ -70,6 +70,9 @@ void tls_session_close(struct tls_session *s)
     if (!s)
         return;
     SSL_free(s->ssl);
+    if (s->text)
+        crypto_wipe(s->text, RECORD_MAX);
+    free(s->text);
     tls_wire_finish(&s->wire);
     tls_drop(s->tls);
     pthread_mutex_destroy(&s->lock);
@@ -110,6 +113,11 @@ static tenrec_status session_shake(struct tls_session *s)
         snprintf(s->reason, sizeof s->reason, "the other side gave no proof of %s",
                  s->tls->secret ? "the group secret" : "its certificate");
         return TENREC_EPERM;
+    }
+    if (!(s->text = malloc(RECORD_MAX))) {
+        s->failed = true;
+        snprintf(s->reason, sizeof s->reason, "no memory for TLS");
+        return TENREC_ENOMEM;
     }
     snprintf(s->cipher, sizeof s->cipher, "%s %s", SSL_get_version(s->ssl),
              SSL_get_cipher_name(s->ssl));

@@ -8,6 +8,9 @@
 #include "tls/tls_session.h"
 
 #define RECORD_MAX ((size_t)16 << 10) /* bytes of plain text in one record */
+/* Bytes that a session reads from its socket at once. Not before its handshake: a stranger's takes
+ * no more memory than it must. */
+#define READ_AHEAD ((size_t)64 << 10)
 
 /* An SSL object bears one thread at a time: the lock is held for each record, so that a reader and
  * a writer take turns. */
@@ -17,9 +20,11 @@ struct tls_session {
     pthread_mutex_t lock; /* guards all below */
     SSL *ssl;
     struct tls_wire wire;
-    size_t sealed;                  /* bytes of the next write that are encrypted already */
-    unsigned char text[RECORD_MAX]; /* small pieces that one record takes */
-    bool drained, failed;
+    size_t sealed;       /* bytes of the next write that are encrypted already */
+    unsigned char *text; /* RECORD_MAX: small pieces that one record takes; after the handshake */
+    bool reads_ahead;    /* with room for some records */
+    bool failed;
+    atomic_bool drained; /* written under the lock */
     char reason[200];
     char cipher[64];
 };

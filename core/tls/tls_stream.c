@@ -10,6 +10,15 @@
 
 #define OUT_MAX ((size_t)128 << 10) /* bytes that wait for the socket, about */
 
+/* Takes a larger buffer, once, while OpenSSL's is empty. */
+static void stream_read_ahead(struct tls_session *s)
+{
+    if (s->reads_ahead)
+        return;
+    SSL_set_default_read_buffer_len(s->ssl, READ_AHEAD);
+    s->reads_ahead = SSL_free_buffers(s->ssl) == 1;
+}
+
 /* Reads some of one record. Lock held. */
 static ssize_t stream_read_record(struct tls_session *s, void *to, size_t room)
 {
@@ -20,7 +29,7 @@ static ssize_t stream_read_record(struct tls_session *s, void *to, size_t room)
         return -EPROTO;
     ERR_clear_error();
     r = SSL_read_ex(s->ssl, to, room, &n);
-    s->drained = false;
+    atomic_store_explicit(&s->drained, false, memory_order_relaxed);
     if (r == 1)
         return (ssize_t)n;
     kind = SSL_get_error(s->ssl, r);
@@ -28,7 +37,8 @@ static ssize_t stream_read_record(struct tls_session *s, void *to, size_t room)
     if (tls_buffer_left(&s->wire.out) > 0 && s->sealed == 0)
         tls_wire_flush(&s->wire);
     if (kind == SSL_ERROR_WANT_READ) {
-        s->drained = true;
+        stream_read_ahead(s);
+        atomic_store_explicit(&s->drained, true, memory_order_relaxed);
         return -EAGAIN;
     }
     if (kind == SSL_ERROR_ZERO_RETURN || s->wire.ended)
@@ -121,7 +131,7 @@ ssize_t tls_session_write(struct tls_session *s, const struct iovec *iov, unsign
 
 bool tls_session_is_drained(const struct tls_session *s)
 {
-    return s->drained;
+    return atomic_load_explicit(&s->drained, memory_order_relaxed);
 }
 
 /* ---- without a socket -------------------------------------------------------------- */
