@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""secret_test.py MISSING TENREC LIAR - the backend TENREC in a group with a secret: the store where its
+workers meet, and peers that prove nothing. LIAR is the folder of a plugin that says that it proves."""
+import os
+import sys
+import tempfile
+
+if sys.argv[1]:
+    print(f"1..0 # SKIP {sys.argv[1]}")
+    sys.exit(0)
+
+import cases
+from groups import main, over, run
+
+TENREC, LIAR = sys.argv[2:]
+OPEN = {"security": {"plain_peers": "same_user"}}  # as a configuration that workers of C share
+
+# Where a call of the group would leave its trace; and a value that leaves it where it is unpickled.
+TRACE = """
+trace = os.environ["INIT_METHOD"][7:] + ".made"
+class Evil:
+    def __reduce__(self):
+        return os.mkdir, (trace,)
+"""
+
+
+def with_secret(world, program, config, **env):
+    with tempfile.TemporaryDirectory() as folder:
+        key = os.path.join(folder, "job.key")
+        assert cases.run(TENREC, "secret", "new", key).returncode == 0
+        return run(world, program, config, dict(env, TENREC_SECRET_FILE=key))
+
+
+def members_with_the_secret_call_each_other(config):
+    with_secret(2, """
+init()
+for to in ("w0", "w1"):
+    assert rpc.rpc_sync(to, same, args=(7,)) == 7
+    assert torch.equal(rpc.rpc_sync(to, same, args=(torch.arange(1 << 18),)), torch.arange(1 << 18))
+    sparse = torch.eye(4).to_sparse()
+    assert torch.equal(rpc.rpc_sync(to, same, args=(sparse,)).to_dense(), sparse.to_dense())
+assert rpc.api._get_current_rpc_agent().get_debug_info()["agent.server_refused_calls"] == "0"
+rpc.shutdown()
+""", dict(config, **OPEN))
+
+
+# A member of the store without the secret, in mode none: its record and its token are right.
+def a_plain_member_runs_nothing(config):
+    said = with_secret(2, TRACE + """
+if rank == 1:
+    del os.environ["TENREC_SECRET_FILE"]
+init()
+if rank == 1:
+    for args in [(trace,), (torch.ones(4),)]:
+        raises(RuntimeError, "w0", lambda: rpc.rpc_sync("w0", os.mkdir, args=args, timeout=20))
+    print("refused")
+rpc.api._get_current_rpc_agent().barrier(30)
+assert not os.path.exists(trace)
+assert rank == 1 or rpc.rpc_sync("w0", same, args=(1,)) == 1
+rpc.shutdown(graceful=False)
+""", dict(config, **OPEN))
+    assert "refused" in said[1], said[1]
+
+
+# The same member as a callee. A record without a token is that of a plain peer.
+def an_answer_of_a_plain_member_is_not_read(config):
+    said = with_secret(2, TRACE + """
+def evil():
+    return Evil()
+if rank == 1:
+    del os.environ["TENREC_SECRET_FILE"]
+    meet = tenrec_torch._backend._meet
+    tenrec_torch._backend._meet = lambda store, rank, size, mine, limit: meet(
+        store, rank, size, {key: mine[key] for key in mine if key != "token"}, limit)
+init()
+if rank == 0:
+    raises(RuntimeError, "cannot prove to be of the group", lambda: rpc.rpc_sync("w1", evil, timeout=20))
+    print("refused")
+rpc.api._get_current_rpc_agent().barrier(30)
+assert not os.path.exists(trace)
+rpc.shutdown(graceful=False)
+""", dict(config, **OPEN))
+    assert "refused" in said[0], said[0]
+
+
+# The last line of defence: the mark of a proved connection is missing.
+def a_request_without_the_mark_of_a_proof_is_not_read(config):
+    del config
+    with_secret(1, TRACE + """
+init()
+for args in [(Evil(),), (torch.ones(4),)]:
+    raises(RuntimeError, "workers that have proved to belong to the group only",
+           lambda: rpc.rpc_sync("w0", same, args=args))
+assert not os.path.exists(trace)
+assert rpc.api._get_current_rpc_agent().get_debug_info()["agent.server_refused_calls"] == "2"
+rpc.shutdown(graceful=False)
+""", {"backend": "echo", "backends": {"echo": {"plugin": "echo"}}}, TENREC_PLUGIN_PATH=LIAR)
+
+
+def a_backend_without_proofs_is_refused(config):
+    del config
+    said = with_secret(1, """
+for security in ({}, {"mode": "none"}):
+    try:
+        tenrec_torch.TenrecRpcBackendOptions(config=dict(group["config"], security=security))
+        print("accepted", security)
+    except ValueError as error:
+        print("refused", security, error)
+""", {"backend": "echo", "backends": {"echo": {"plugin": "echo"}}})
+    assert "refused {} security asks for a proof" in said[0] and "accepted {'mode': 'none'}" in said[0], said[0]
+
+
+# Plain clients are refused by this store; torch's takes the bytes of the refusal for answers, until
+# they end.
+JOINS = """
+import os
+import torch.distributed as dist, torch.distributed.rpc as rpc, tenrec_torch
+rank = int(os.environ["RANK"])
+try:
+    plain = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), 2, False)
+    for _ in range(100):
+        plain.add("k", 1)
+    print("torch's client was let in")
+except RuntimeError:
+    pass
+for _ in range(2):
+    rpc.init_rpc(f"w{rank}", backend=rpc.BackendType.TENREC, rank=rank, world_size=2)
+    assert rpc.rpc_sync(f"w{1 - rank}", int, args=("7",)) == 7
+    rpc.shutdown()
+"""
+
+
+def succeeds_under_tenrec_run(n, program, config):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "t.yaml")
+        with open(path, "w", encoding="ascii") as f:
+            f.write(config)
+        got = cases.run(TENREC, "run", "-n", n, "--config", path, "--", sys.executable, "-c", program)
+    assert (got.returncode, got.stdout) == (0, ""), got
+
+
+def workers_join_a_store_that_refuses_plain_clients(config):
+    del config
+    succeeds_under_tenrec_run(2, JOINS, "security: { store_plain: none }\n")
+
+
+# By two connections each, of which the one proves the secret and the other is let in without.
+SHARES = """
+import datetime, os
+import torch.distributed as dist, tenrec_torch
+host, port = os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"]
+short = datetime.timedelta(seconds=0.2)
+ours = tenrec_torch._C.open_store(tenrec_torch.TenrecRpcBackendOptions().config, f"tcp://{host}:{port}", 30)
+torchs = dist.TCPStore(host, int(port), None, False)
+for one, other in ((ours, torchs), (torchs, ours)):
+    before = ours.num_keys()
+    one.set("k", "a\\0b")
+    assert other.get("k") == b"a\\0b" == one.get("k")
+    assert other.num_keys() == one.num_keys() == before + 1
+    assert one.compare_set("k", "a\\0b", "c") == b"c" == other.get("k")
+    assert one.compare_set("k", "x", "y") == b"c"
+    assert one.add("n", 2) == 2 and other.add("n", 3) == 5 and one.get("n") == b"5"
+    one.wait(["k", "n"], short)
+    assert one.delete_key("k") and other.delete_key("n") and not one.delete_key("k")
+    assert not tenrec_torch._C.has_key(one, "k")
+ours.set_timeout(short)
+for wait in (lambda: ours.wait(["k"]), lambda: ours.get("k")):
+    try:
+        wait()
+        print("a missing key was found")
+    except RuntimeError:
+        pass
+"""
+
+
+def the_proved_client_is_a_store_of_torch(config):
+    del config
+    succeeds_under_tenrec_run(1, SHARES, "security: { store_plain: same_user }\n")
+
+
+# torch's store of a launcher: its address and the variables.
+STORE = """
+import datetime
+import torch.distributed as dist
+store = dist.TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
+os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(store.port), RANK="0", WORLD_SIZE="1",
+                  TORCHELASTIC_USE_AGENT_STORE="True", TORCHELASTIC_RESTART_COUNT="0",
+                  TORCHELASTIC_RUN_ID="a", TENREC_RUN_ID=os.environ["RUN"])
+os.environ["INIT_METHOD"] = "env://"
+"""
+
+
+def a_store_that_proves_nothing_is_not_that_of_tenrec_run(config):
+    said = with_secret(1, STORE + """
+raises(RuntimeError, "speaks no proof of the group secret", init)
+print("refused")
+""", config, RUN="a")
+    assert "refused" in said[0], said[0]
+
+
+def workers_meet_in_the_store_of_another_launcher(config):
+    said = with_secret(1, STORE + """
+init()
+assert rpc.rpc_sync("w0", same, args=(1,)) == 1
+rpc.shutdown()
+""", config, RUN="another")
+    assert "asks for no proof" not in said[0], said[0]
+
+
+# 127.0.0.2 is of this host, and stands for an address beyond it.
+def workers_are_told_once_of_a_store_beyond_loopback(config):
+    said = with_secret(1, STORE + """
+tenrec_torch._rendezvous.host_address = lambda method: "127.0.0.2"
+for _ in range(2):
+    init()
+    assert rpc.rpc_sync("w0", same, args=(1,)) == 1
+    rpc.shutdown()
+""", config, RUN="another")
+    assert said[0].count("asks for no proof of the group secret") == 1, said[0]
+
+
+CASES = [members_with_the_secret_call_each_other, a_plain_member_runs_nothing, an_answer_of_a_plain_member_is_not_read]
+ONCE = [a_request_without_the_mark_of_a_proof_is_not_read, a_backend_without_proofs_is_refused,
+        workers_join_a_store_that_refuses_plain_clients, the_proved_client_is_a_store_of_torch,
+        a_store_that_proves_nothing_is_not_that_of_tenrec_run,
+        workers_meet_in_the_store_of_another_launcher, workers_are_told_once_of_a_store_beyond_loopback]
+main([(f"torch_secret_{case.__name__}_over_{name}", case, over(*transports))
+      for name, transports in (("tcp", ["uv"]), ("shared_memory", ["shm", "uv"])) for case in CASES] +
+     [(f"torch_secret_{case.__name__}", case, over("uv")) for case in ONCE])
