@@ -3,7 +3,8 @@
 --setup full`.
 
 Prints what failed with its output, which cases were skipped and whether
-tests/allowed_skips names them, and as the last line
+tests/allowed_skips names them, or why a security mode leaves them out
+(security_skips), and as the last line
 
     N passed, N failed, N skipped
 
@@ -17,6 +18,8 @@ import json
 import os
 import re
 import sys
+
+import security_skips
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PLAN = re.compile(r"1\.\.(\d+)")
@@ -105,11 +108,13 @@ def main():
                 tally.add(how, name)
 
     allowed = read_allowed()
+    left_out = security_skips.read()
     refused = 0
     for name in tally.skipped:
-        known = any(fnmatch.fnmatchcase(name, pattern) for pattern in allowed)
+        why = security_skips.reason(name, left_out)
+        known = why or any(fnmatch.fnmatchcase(name, pattern) for pattern in allowed)
         refused += not known
-        print(f"skipped: {name}" + ("" if known else
+        print(f"skipped: {name}" + (f" - {why}" if why else "" if known else
               " - NOT in tests/allowed_skips, so this run fails"))
     for name in tally.failed:
         print(f"failed: {name}")

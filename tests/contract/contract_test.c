@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent contract: what every chain must do, whatever it is made of.
  *
- *     contract_test CONFIG WORKERS
+ *     contract_test CONFIG WORKERS [SECURITY MODE]
  *
  * With one worker it talks to itself, and the cases that need a second one are
  * left out. */
@@ -14,7 +14,7 @@
 struct world w;
 struct worker *a, *b;
 
-static const char *config_path;
+static const char *config_path, *mode;
 static int n_workers;
 static atomic_int log_errors;
 
@@ -34,7 +34,7 @@ bool has_peer(void)
 
 void set_up(void)
 {
-    world_open(&w, config_path, n_workers);
+    world_open(&w, config_path, n_workers, mode);
     a = &w.worker[0];
     b = world_other(&w);
 }
@@ -93,10 +93,11 @@ TEST_WITH(contract_debug_info_names_its_link, set_up, tear_down)
 
 int main(int argc, char **argv)
 {
-    if (argc != 3)
+    if (argc < 3)
         return 2;
     config_path = argv[1];
     n_workers = atoi(argv[2]);
+    mode = argv[3];
     tenrec_log_set_callback(on_log, NULL);
     tenrec_log_set_level(TENREC_LOG_DEBUG);
     return testing_run(NULL, NULL);

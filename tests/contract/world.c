@@ -3,15 +3,20 @@
 
 #include "../support/message_hooks.h"
 #include "backend/chain_config.h"
+#include "base/clock.h"
 #include "runtime/loop.h"
+#include "security/security.h"
 
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <tenrec/agent.h>
 #include <tenrec/config.h>
 
+#define TOKEN UINT64_C(0x636f6e7472616374) /* of worker 0; each has its own */
+
 static struct loop *loop;
 static struct chain_config *stack;
+static struct security *security;
 
 /* --- the user of a chain --------------------------------------------------- */
 
@@ -106,6 +111,24 @@ static void *start_one(void *arg)
     return NULL;
 }
 
+/* The demands of the config, with a new secret in a mode that is named. */
+static struct security *world_security(struct tenrec_config *config, const char *mode)
+{
+    struct secret *secret;
+    struct security *s;
+    tenrec_error err;
+
+    if (!mode) {
+        assert_status(security_open(config, CLOCK_NEVER, &s, &err), &err);
+        return s;
+    }
+    assert_status(tenrec_config_set(config, "security.mode", mode, &err), &err);
+    assert_status(secret_draw(&secret, &err), &err);
+    assert_status(security_open_with(config, secret, "the test", &s, &err), &err);
+    secret_drop(secret);
+    return s;
+}
+
 /* At the same time, as real workers do. */
 static void start_all(struct world *w, const struct tenrec_member *member)
 {
@@ -131,7 +154,11 @@ static void open_worker(struct world *w, int i)
                                      .peer_lost = on_lost,
                                      .caller_lost = on_caller_lost,
                                      .arg = k };
-    struct chain_identity id = { .me = i, .world = (uint32_t)w->n, .name = k->name };
+    struct chain_identity id = { .me = i,
+                                 .world = (uint32_t)w->n,
+                                 .name = k->name,
+                                 .token = TOKEN + (uint64_t)i,
+                                 .security = security };
     const struct chain_layer *layer;
     tenrec_error err;
     size_t n;
@@ -144,7 +171,7 @@ static void open_worker(struct world *w, int i)
     assert_status(chain_open(layer, n, &id, loop, &user, &k->chain, &err), &err);
 }
 
-void world_open(struct world *w, const char *path, int n)
+void world_open(struct world *w, const char *path, int n, const char *mode)
 {
     struct tenrec_member member[WORLD_MAX];
     struct tenrec_config *config;
@@ -153,6 +180,7 @@ void world_open(struct world *w, const char *path, int n)
     *w = (struct world){ .n = n };
     assert_status(tenrec_config_load(path, &config, &err), &err);
     assert_status(chain_config_open(config, &stack, &err), &err);
+    security = world_security(config, mode);
     tenrec_config_drop(config);
     assert_status(loop_open(&loop, &err), &err);
     for (int i = 0; i < n; i++)
@@ -162,7 +190,8 @@ void world_open(struct world *w, const char *path, int n)
                                             .id = i,
                                             .incarnation = 1000 + (uint64_t)i,
                                             .name = w->worker[i].name,
-                                            .address = chain_address(w->worker[i].chain) };
+                                            .address = chain_address(w->worker[i].chain),
+                                            .token = TOKEN + (uint64_t)i };
     start_all(w, member);
 }
 
@@ -181,6 +210,7 @@ void world_close(struct world *w)
     }
     loop_close(loop);
     chain_config_close(stack);
+    security_drop(security);
 }
 
 struct worker *world_other(struct world *w)

@@ -44,8 +44,9 @@ struct tally {
     atomic_int last_error;
 };
 
-/* Opens and starts; `path` is the config. Fails the case when it cannot. */
-void world_open(struct world *w, const char *path, int n);
+/* Opens and starts; `path` is the config, `mode` the security mode (NULL: of the config and the
+ * environment). Fails the case when it cannot. */
+void world_open(struct world *w, const char *path, int n, const char *mode);
 void world_close(struct world *w);
 
 /* The peer that worker 0 talks to: worker 1, or itself when it is alone. */

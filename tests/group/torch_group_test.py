@@ -18,6 +18,8 @@ except ImportError:
     print("1..0 # SKIP python3-torch is not installed")
     sys.exit(0)
 
+from cases import run_cases  # pylint: disable=wrong-import-position
+
 TOOL, WORKER = sys.argv[1:]
 LIMIT = datetime.timedelta(seconds=20)
 SECONDS = LIMIT.total_seconds()
@@ -267,15 +269,7 @@ CASES = [
     static_torch_workers_do_not_mix_with_tenrec_workers,
 ]
 
-print(f"1..{len(CASES)}")
-failed = False
-for number, case in enumerate(CASES, 1):
-    try:
-        case()
-        print(f"ok {number} - {case.__name__}", flush=True)
-    except Exception as reason:  # every case is reported
-        failed = True
-        print(f"not ok {number} - {case.__name__}\n# {type(reason).__name__}: {reason}", flush=True)
+failed = run_cases(CASES, "group_torch_group")
 sys.stdout.flush()
 # Torch's agent would wait for members that are none of its kind.
 os._exit(1 if failed else 0)

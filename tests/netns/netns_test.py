@@ -85,7 +85,7 @@ def netns_publishes_no_loopback_where_a_host_knows_itself_as_127_0_1_1():
 
 
 def netns_warns_of_a_worker_that_other_hosts_can_call_without_a_secret():
-    with crew_on(0, 1, TENREC_SECRET_FILE="") as crew:
+    with crew_on(0, 1, TENREC_SECRET_FILE="", TENREC_SECURITY__MODE="") as crew:
         crew.all(f"shutdown graceful {LONG_MS}")
         crew.release()
         for rank, process in enumerate(crew.processes):

@@ -81,7 +81,8 @@ class Soak:
 
     def environment(self, slot):
         env = {k: v for k, v in os.environ.items()
-               if not k.startswith("TENREC_") or k in ("TENREC_PLUGIN_PATH", "TENREC_DLCLOSE", "TENREC_TEST_SLOW")}
+               if not k.startswith("TENREC_") or k in ("TENREC_PLUGIN_PATH", "TENREC_DLCLOSE", "TENREC_TEST_SLOW")
+               or k.startswith(("TENREC_SECRET_FILE", "TENREC_SECURITY__"))}
         for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK"):
             env.pop(name, None)
         env.update(RANK=str(slot), MASTER_ADDR="127.0.0.1", MASTER_PORT=self.store.port,

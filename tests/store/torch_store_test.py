@@ -16,6 +16,8 @@ except ImportError:
     print("1..0 # SKIP python3-torch is not installed")
     sys.exit(0)
 
+from cases import run_cases  # pylint: disable=wrong-import-position
+
 TOOL = sys.argv[1]
 LIMIT = datetime.timedelta(seconds=20)
 
@@ -188,13 +190,4 @@ CASES = [
     one_file_serves_both,
 ]
 
-print(f"1..{len(CASES)}")
-failed = False
-for number, case in enumerate(CASES, 1):
-    try:
-        case()
-        print(f"ok {number} - {case.__name__}", flush=True)
-    except Exception as reason:  # every case is reported
-        failed = True
-        print(f"not ok {number} - {case.__name__}\n# {type(reason).__name__}: {reason}", flush=True)
-sys.exit(1 if failed else 0)
+sys.exit(1 if run_cases(CASES, "store_torch") else 0)

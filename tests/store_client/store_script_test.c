@@ -1,11 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The TCP store's client with servers whose answers are written here, byte by byte. */
+/* The TCP store's client with servers whose answers are written here, byte by byte: among them
+ * servers that are silent, or no stores. */
 #include "loopback.h"
 
 #include "base/clock.h"
 #include "store/store.h"
 
 static tenrec_error err;
+
+TEST(client_gives_up_on_a_silent_listener)
+{
+    struct tenrec_store *s = NULL;
+    uint16_t port;
+    int fd = listen_here(&port);
+
+    assert_int_equal(tenrec_store_open(url_of(port), 150, &s, &err), TENREC_EPROTOCOL);
+    assert_text_has(err.text, "does not answer");
+    close(fd);
+}
+
+struct talker {
+    int fd;
+    const char *says;
+};
+
+/* Greets each client, as a mail server does, and closes. */
+static void *talk(void *arg)
+{
+    struct talker *t = arg;
+    int c;
+
+    while ((c = accept(t->fd, NULL, NULL)) >= 0) {
+        (void)!send(c, t->says, strlen(t->says), MSG_NOSIGNAL);
+        close(c);
+    }
+    return NULL;
+}
+
+TEST(client_refuses_a_server_of_something_else)
+{
+    struct talker t = { .says = "220 mail.example ESMTP" };
+    struct tenrec_store *s = NULL;
+    pthread_t thread;
+    uint16_t port;
+
+    t.fd = listen_here(&port);
+    assert_int_equal(pthread_create(&thread, NULL, talk, &t), 0);
+    assert_int_equal(tenrec_store_open(url_of(port), TEST_MS, &s, &err), TENREC_EPROTOCOL);
+    shutdown(t.fd, SHUT_RDWR);
+    pthread_join(thread, NULL);
+    close(t.fd);
+}
 
 struct script {
     int fd;

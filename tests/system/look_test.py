@@ -19,18 +19,18 @@ def store_of(puppet):
     return f"tcp://{env['MASTER_ADDR']}:{env['MASTER_PORT']}"
 
 
-def look(*args):
-    return run(TENREC, *args, env=backend())
+def look(*args, **env):
+    return run(TENREC, *args, env=backend(**env))
 
 
-def well(*args):
-    got = look(*args)
+def well(*args, **env):
+    got = look(*args, **env)
     true(got.returncode == 0, f"{args}: exit status {got.returncode}, {got.stderr}")
     return got.stdout
 
 
-def ping(*args):
-    return json.loads(well("ping", "--json", "--timeout", LIMIT, *args))
+def ping(*args, **env):
+    return json.loads(well("ping", "--json", "--timeout", LIMIT, *args, **env))
 
 
 def fails(*args, timeout=LIMIT):
@@ -53,13 +53,14 @@ def look_ping_finds_a_worker_that_run_started():
 
 def look_ping_says_why_better_ways_are_not_used():
     # With a secret neither side offers shm, which cannot carry a proof.
-    with Crew().run(1, "--insecure", env=backend(TENREC_TRANSPORTS="uv")) as crew:
+    plain = {"TENREC_SECURITY__MODE": "none"}
+    with Crew().run(1, env=backend(TENREC_TRANSPORTS="uv", **plain)) as crew:
         crew.all("init")
         got = {(n["kind"], n["name"]): n["reason"] for n in
-               ping("worker0", "--store", store_of(crew[0]))["not_used"]}
+               ping("worker0", "--store", store_of(crew[0]), **plain)["not_used"]}
         for better in ("tenrec_ring", "shm"):
             contains(got["transport", better], "the peer does not offer it")
-        text = well("ping", "worker0", "--store", store_of(crew[0]))
+        text = well("ping", "worker0", "--store", store_of(crew[0]), **plain)
         for part in ("worker0 (id 0)", "round trip", "transport   uv", "not tenrec_ring: the peer",
                      "not shm: the peer", "channel     tenrec_lanes"):
             contains(text, part)

@@ -10,6 +10,9 @@ import threading
 import time
 import traceback
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import security_skips  # pylint: disable=wrong-import-position
+
 LIMIT_S = 60 * (5 if os.environ.get("TENREC_TEST_WRAPPER") else 1)
 
 
@@ -43,11 +46,11 @@ def one_line(text):
 
 
 def environment(**more):
-    """Ours without what a caller of the tests may have set for itself."""
+    """Ours without what a caller of the tests may have set for itself; the security mode of the run stays."""
     ours = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
-    kept = {"TENREC_PLUGIN_PATH", "TENREC_DLCLOSE"}
+    kept = ("TENREC_PLUGIN_PATH", "TENREC_DLCLOSE", "TENREC_SECRET_FILE", "TENREC_SECURITY__", "TENREC_TEST_SECURITY")
     env = {k: v for k, v in os.environ.items()
-           if k in kept or (k not in ours and not k.startswith("TENREC_"))}
+           if k.startswith(kept) or (k not in ours and not k.startswith("TENREC_"))}
     env.update(more)
     return env
 
@@ -80,19 +83,27 @@ def alive(pid):
         return False
 
 
-def main(namespace, prefix):
-    found = [(n, f) for n, f in namespace.items() if n.startswith(prefix) and callable(f)]
+def run_cases(found, test=""):
+    """Returns the number of cases that failed. A test whose cases tests/security_skips names, passes its name."""
     failed = 0
     print(f"1..{len(found)}")
-    for i, (name, case) in enumerate(found, 1):
+    for i, case in enumerate(found, 1):
         try:
+            why = security_skips.reason(f"{test}/{case.__name__}")
+            if why:
+                raise Skipped(why)
             case()
-            print(f"ok {i} - {name}", flush=True)
+            print(f"ok {i} - {case.__name__}", flush=True)
         except Skipped as why:
-            print(f"ok {i} - {name} # SKIP {why}", flush=True)
+            print(f"ok {i} - {case.__name__} # SKIP {why}", flush=True)
         except Exception:  # pylint: disable=broad-except
             failed += 1
-            print(f"not ok {i} - {name}")
+            print(f"not ok {i} - {case.__name__}")
             for line in traceback.format_exc().splitlines():
                 print(f"# {line}", flush=True)
+    return failed
+
+
+def main(namespace, prefix):
+    failed = run_cases([f for n, f in namespace.items() if n.startswith(prefix) and callable(f)])
     sys.exit(1 if failed else 0)
