@@ -2,10 +2,10 @@
 #include "worker/backend_options.h"
 
 #include "backend/chain_config.h"
-#include "backend/plugin_store.h"
-#include "backend/registry.h"
 #include "base/memory.h"
 #include "config/config.h"
+#include "plugin/plugin_store.h"
+#include "plugin/registry.h"
 #include "security/security.h"
 #include "store/store.h"
 
