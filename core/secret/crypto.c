@@ -13,16 +13,10 @@
 /* Fetched once, and kept: a fetch takes a lock of the library, which a child of a fork may find
  * locked for ever. NULL after a failure. */
 static struct {
-    EVP_MAC *mac;
+    EVP_MAC_CTX *mac; /* HMAC-SHA256 by a key that no mac uses; each mac begins with a copy */
     EVP_KDF *kdf;
 } crypto_fetched;
 static pthread_once_t crypto_once = PTHREAD_ONCE_INIT;
-
-static void crypto_fetch(void)
-{
-    crypto_fetched.mac = EVP_MAC_fetch(NULL, OSSL_MAC_NAME_HMAC, NULL);
-    crypto_fetched.kdf = EVP_KDF_fetch(NULL, OSSL_KDF_NAME_HKDF, NULL);
-}
 
 /* Takes OpenSSL's reason out of this thread's queue. */
 static tenrec_status crypto_fail(const char *what, tenrec_error *err)
@@ -47,17 +41,38 @@ static OSSL_PARAM crypto_digest(void)
     return OSSL_PARAM_construct_utf8_string(OSSL_ALG_PARAM_DIGEST, crypto_unconst("SHA256"), 0);
 }
 
+/* Returns NULL after a failure. A copy of it has its digest, which an init would fetch. It has a
+ * key as well, so that no release of OpenSSL takes it for a context that cannot be copied yet. */
+static EVP_MAC_CTX *crypto_mac_template(void)
+{
+    static const uint8_t no_key[CRYPTO_MAC_BYTES];
+    const OSSL_PARAM params[] = { crypto_digest(), OSSL_PARAM_construct_end() };
+    EVP_MAC *mac = EVP_MAC_fetch(NULL, OSSL_MAC_NAME_HMAC, NULL);
+    EVP_MAC_CTX *c = mac ? EVP_MAC_CTX_new(mac) : NULL;
+
+    EVP_MAC_free(mac); /* the context shares it */
+    if (c && EVP_MAC_init(c, no_key, sizeof no_key, params) == 1)
+        return c;
+    EVP_MAC_CTX_free(c);
+    return NULL;
+}
+
+static void crypto_fetch(void)
+{
+    crypto_fetched.mac = crypto_mac_template();
+    crypto_fetched.kdf = EVP_KDF_fetch(NULL, OSSL_KDF_NAME_HKDF, NULL);
+}
+
 tenrec_status crypto_mac(const void *key, size_t key_len, const struct crypto_part *part, size_t n,
                          uint8_t ret[CRYPTO_MAC_BYTES], tenrec_error *err)
 {
-    const OSSL_PARAM params[] = { crypto_digest(), OSSL_PARAM_construct_end() };
     EVP_MAC_CTX *c;
     size_t len = 0;
     bool ok;
 
     pthread_once(&crypto_once, crypto_fetch);
-    c = crypto_fetched.mac ? EVP_MAC_CTX_new(crypto_fetched.mac) : NULL;
-    ok = c && EVP_MAC_init(c, key, key_len, params) == 1;
+    c = crypto_fetched.mac ? EVP_MAC_CTX_dup(crypto_fetched.mac) : NULL;
+    ok = c && EVP_MAC_init(c, key, key_len, NULL) == 1;
     for (size_t i = 0; ok && i < n; i++)
         ok = EVP_MAC_update(c, part[i].data, part[i].len) == 1;
     ok = ok && EVP_MAC_final(c, ret, &len, CRYPTO_MAC_BYTES) == 1 && len == CRYPTO_MAC_BYTES;
