@@ -5,9 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Of one length: else the time of a mac could tell a stranger which worker listens. */
+#define ROLE_RIGHT_TEXT "tenrec proof: right listener"
+#define ROLE_WRONG_TEXT "tenrec proof: wrong listener"
+_Static_assert(sizeof ROLE_RIGHT_TEXT == sizeof ROLE_WRONG_TEXT, "equal work");
+
 static const char *const proof_mac_roles[] = {
-    [ROLE_LISTENER] = "tenrec proof: listener",
-    [ROLE_ANOTHER_LISTENER] = "tenrec proof: listener is another",
+    [ROLE_LISTENER] = ROLE_RIGHT_TEXT,
+    [ROLE_ANOTHER_LISTENER] = ROLE_WRONG_TEXT,
     [ROLE_DIALLER] = "tenrec proof: dialler",
     [ROLE_ACCEPTED] = "tenrec proof: accepted",
 };
