@@ -7,10 +7,13 @@
 
 #define BUCKETS 1024u
 #define KIND(n) ((uint64_t)(n) << 48) /* no network of global IPv6 addresses begins so */
+#define PROOF_NS (UINT64_C(1000000000) / SOURCE_PROOFS_PER_S)
 
 static struct {
     pthread_mutex_t lock; /* guards the buckets and the references */
     struct source *bucket[BUCKETS];
+    size_t sources;             /* under the lock */
+    uint64_t now_ns;            /* of the last proof; under the lock */
     atomic_uint_fast64_t bytes; /* of all strangers */
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -22,6 +25,7 @@ static void table_forget(void)
 {
     pthread_mutex_init(&table.lock, NULL);
     memset(table.bucket, 0, sizeof table.bucket);
+    table.sources = 0;
     atomic_store(&table.bytes, 0);
 }
 
@@ -62,15 +66,41 @@ static struct source **bucket_of(uint64_t key)
     return &table.bucket[(key * UINT64_C(0x9e3779b97f4a7c15)) >> 54];
 }
 
+/* Other addresses of this host than the usual ones are not known as such. */
+static bool key_is_local(uint64_t key)
+{
+    return key == 0 /* of ::1 */ || key == (KIND(1) | htonl(INADDR_LOOPBACK)) || key >> 48 == 2;
+}
+
+/* Frees the sources of a bucket that nothing refers to. Those whose proofs are not worked off stay:
+ * a stranger that closes its connections would begin anew. Lock held. */
+static void bucket_sweep(struct source **at)
+{
+    while (*at) {
+        struct source *s = *at;
+
+        if (s->refs > 0 || s->until_ns > table.now_ns) {
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
+        table.sources--;
+        free(s);
+    }
+}
+
 /* Lock held. */
 static struct source *source_add(uint64_t key)
 {
     struct source *s = calloc(1, sizeof *s), **bucket = bucket_of(key);
 
+    bucket_sweep(bucket);
     if (s) {
         s->key = key;
+        s->admitted = key_is_local(key);
         s->next = *bucket;
         *bucket = s;
+        table.sources++;
     }
     return s;
 }
@@ -95,19 +125,56 @@ struct source *source_get(const union transport_address *a, pid_t pid)
 
 void source_put(struct source *s)
 {
-    struct source **at;
-
     if (!s)
         return;
     pthread_mutex_lock(&table.lock);
-    if (--s->refs == 0) {
-        at = bucket_of(s->key);
-        while (*at != s)
-            at = &(*at)->next;
-        *at = s->next;
-        free(s);
-    }
+    if (--s->refs == 0)
+        bucket_sweep(bucket_of(s->key));
     pthread_mutex_unlock(&table.lock);
+}
+
+/* Lock held. */
+static bool source_charge_proof(struct source *s, uint64_t now_ns)
+{
+    const uint64_t from = s->until_ns > now_ns ? s->until_ns : now_ns;
+
+    if (from + PROOF_NS > now_ns + SOURCE_PROOFS * PROOF_NS)
+        return false;
+    s->until_ns = from + PROOF_NS;
+    return true;
+}
+
+bool source_may_prove(struct source *s, uint64_t now_ns)
+{
+    bool may;
+
+    if (!s)
+        return true;
+    pthread_mutex_lock(&table.lock);
+    table.now_ns = now_ns;
+    may = s->admitted || source_charge_proof(s, now_ns);
+    pthread_mutex_unlock(&table.lock);
+    return may;
+}
+
+void source_admit(struct source *s)
+{
+    if (!s)
+        return;
+    pthread_mutex_lock(&table.lock);
+    s->admitted = true;
+    s->until_ns = 0;
+    pthread_mutex_unlock(&table.lock);
+}
+
+size_t budget_sources(void)
+{
+    size_t n;
+
+    pthread_mutex_lock(&table.lock);
+    n = table.sources;
+    pthread_mutex_unlock(&table.lock);
+    return n;
 }
 
 bool budget_charge(struct source *s, uint64_t n, const struct tp_options *o)

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* budget.h - what strangers make this process hold, by where they come from.
+/* budget.h - what strangers make this process hold and compute, by where they come from.
  *
  * A stranger is a caller that has not shown to be a member: connections are free to it, so a
  * limit for each of them limits nothing. Bytes are charged at three levels: to all strangers of the
  * process, to their source, and to the pipe (its own queue). A member is charged to its pipe
- * only. The table is the process's, whatever agents it has; limits are each agent's options. */
+ * only. The table is the process's, whatever agents it has; limits are each agent's options.
+ *
+ * Where a secret is asked for, the proofs of a source are limited in their rate, too. A source from
+ * which a connection was let in is exempt, for it has members; and so is this host, whose processes
+ * can use up our processors without a connection. */
 #ifndef TENSORPIPE_BUDGET_H
 #define TENSORPIPE_BUDGET_H
 
@@ -22,12 +26,26 @@ struct source {
     atomic_uint opening;    /* of them pipes, whose further connections come next */
     atomic_uint members;    /* of them pipes of members */
     atomic_uint_fast64_t bytes;
+    bool admitted;     /* its proofs have no limit; under the table's lock */
+    uint64_t until_ns; /* when its proofs so far are worked off; under the table's lock */
 };
+
+/* Proofs that a source may begin at once, as many as it may have handshakes; and later in each
+ * second. */
+#define SOURCE_PROOFS 1024
+#define SOURCE_PROOFS_PER_S 32
 
 /* A reference to the source of a connection from `a`; `pid` counts where `a` is a Unix socket.
  * NULL: no memory. */
 struct source *source_get(const union transport_address *a, pid_t pid);
 void source_put(struct source *s); /* NULL is fine */
+/* Returns false if too many connections of the source have begun a proof and none was let in.
+ * `now_ns` does not decrease. NULL is fine. */
+bool source_may_prove(struct source *s, uint64_t now_ns);
+/* A connection of the source has been let in. NULL is fine. */
+void source_admit(struct source *s);
+/* Sources in the table: those with references, and those whose proofs are not worked off. */
+size_t budget_sources(void);
 
 /* Charges `n` bytes in any case. Returns true while both limits hold. A source that held
  * nothing may exceed its own limit, for one message larger than that; none exceeds that of all. */

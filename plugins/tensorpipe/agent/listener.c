@@ -46,6 +46,12 @@ static void listener_refuse(struct listener *l, struct conn *c, enum tenrec_log_
     conn_drop(c);
 }
 
+static void listener_refuse_stranger(struct listener *l, struct conn *c, const char *why)
+{
+    counter_add(&l->agent->ep.count.proofs_refused, 1);
+    listener_refuse(l, c, TENREC_LOG_WARN, "%s", why);
+}
+
 static void hello_missing(struct reactor_timer *t)
 {
     struct conn *c = CONTAINER(t, struct conn, timer);
@@ -132,23 +138,28 @@ static void listener_take(struct listener_port *port, int fd, const union transp
     struct listener *l = port->listener;
     struct agent *a = l->agent;
     struct conn *c = port->transport->accept(&a->ep, fd, from);
+    struct source *source;
 
     if (!c)
         return;
     conn_set_owner(c, listener_conn_ready, l);
+    source = source_get(&c->peer, c->pid);
+    if (a->ep.proves && !source_may_prove(source, now_ns())) {
+        source_put(source);
+        listener_refuse_stranger(l, c, "too many connections from its address have proved nothing");
+        return;
+    }
     c->handshake.evict = conn_evict;
     c->handshake.local = c->peer.any.sa_family == AF_UNIX;
-    handshakes_add(&l->agent->ep.handshakes, &c->handshake, source_get(&c->peer, c->pid));
+    handshakes_add(&a->ep.handshakes, &c->handshake, source);
     if (c->handshake.local)
         await_hello(c, a->ep.options->handshake_timeout_ms, hello_missing);
     else
         await_hello(c, a->ep.options->hello_timeout_ms, hello_late);
-    if (!listener_demand_proof(c)) {
-        counter_add(&a->ep.count.proofs_refused, 1);
-        listener_refuse(l, c, TENREC_LOG_WARN, "its transport cannot carry a proof");
-    } else if (c->stream->hear(c, HEARS_ALL)) {
+    if (!listener_demand_proof(c))
+        listener_refuse_stranger(l, c, "its transport cannot carry a proof");
+    else if (c->stream->hear(c, HEARS_ALL))
         listener_refuse(l, c, TENREC_LOG_WARN, "cannot watch it");
-    }
 }
 
 static void listener_starve(struct listener *l, const char *why)
@@ -465,6 +476,7 @@ static void listener_take_hello(struct listener *l, struct conn *c, const unsign
         unlist_conn(l, c);
         p = pipe_accept(&l->agent->ep, c, hello.name);
         if (p) {
+            source_admit(p->source); /* as long as the pipe has it */
             c->pos += FRAME_HEAD + len;
             pipe_accept_ready(p, c, end);
         }
@@ -478,8 +490,7 @@ static void listener_refuse_proof(struct listener *l, struct conn *c)
     tenrec_error why;
 
     prover_explain(c, TENREC_ANONYMOUS, &why);
-    counter_add(&l->agent->ep.count.proofs_refused, 1);
-    listener_refuse(l, c, TENREC_LOG_WARN, "%s", why.text);
+    listener_refuse_stranger(l, c, why.text);
 }
 
 /* A connection without pipe has something to read, or ends. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* budget_test.c - the memory that strangers make an agent hold is bounded for all together. */
+/* budget_test.c - the memory that strangers make an agent hold is bounded for all together, and the
+ * rate of their proofs for each address. */
 #include "admission/budget.h"
 #include "raw.h"
 
@@ -56,6 +57,78 @@ TEST(source_is_a_process_over_a_unix_socket)
     assert_ptr_not_equal(s[0], s[2]);
     for (int i = 0; i < 3; i++)
         source_put(s[i]);
+}
+
+/* ---- proofs; the time is the test's ---- */
+
+#define SECOND UINT64_C(1000000000)
+
+static unsigned proofs_from(const char *address, unsigned max, uint64_t now_ns)
+{
+    unsigned n = 0;
+    bool may = true;
+
+    while (may && n < max) {
+        struct source *s = source_of(address); /* each connection is closed before the next */
+
+        may = source_may_prove(s, now_ns);
+        n += may;
+        source_put(s);
+    }
+    return n;
+}
+
+TEST(source_may_begin_so_many_proofs_at_once_and_then_in_each_second)
+{
+    const uint64_t now = 1000 * SECOND;
+
+    assert_int_equal(proofs_from("192.0.2.1", 2000, now), SOURCE_PROOFS);
+    assert_int_equal(proofs_from("192.0.2.1", 2000, now), 0);
+    assert_int_equal(proofs_from("192.0.2.2", 1, now), 1);
+    assert_int_equal(proofs_from("192.0.2.1", 2000, now + SECOND), SOURCE_PROOFS_PER_S);
+    assert_int_equal(proofs_from("192.0.2.1", 2000, now + 600 * SECOND), SOURCE_PROOFS);
+}
+
+TEST(source_is_kept_until_its_proofs_are_worked_off)
+{
+    const uint64_t now = 2000 * SECOND;
+    struct source *s = source_of("192.0.2.3");
+    const size_t others = budget_sources() - 1;
+
+    source_put(s);
+    assert_int_equal(budget_sources(), others); /* it owes nothing */
+    proofs_from("192.0.2.3", 10, now);
+    assert_int_equal(budget_sources(), others + 1);
+    s = source_of("192.0.2.4");
+    assert_true(source_may_prove(s, now + SECOND)); /* tells the table the time */
+    source_put(s);
+    source_put(source_of("192.0.2.3"));
+    assert_int_equal(budget_sources(), others + 1); /* that of 192.0.2.4 */
+}
+
+TEST(source_has_no_limit_of_proofs_once_it_was_admitted)
+{
+    const uint64_t now = 3000 * SECOND;
+    struct source *s = source_of("192.0.2.5");
+
+    assert_int_equal(proofs_from("192.0.2.5", 2000, now), SOURCE_PROOFS);
+    source_admit(s);
+    assert_int_equal(proofs_from("192.0.2.5", 2000, now), 2000);
+    source_put(s);
+    assert_int_equal(proofs_from("192.0.2.5", 2000, now), SOURCE_PROOFS); /* and is a stranger's */
+}
+
+TEST(source_has_no_limit_of_proofs_on_this_host)
+{
+    const union transport_address a = { .any = { .sa_family = AF_UNIX } };
+    struct source *s = source_get(&a, 10);
+    const uint64_t now = 4000 * SECOND;
+
+    assert_int_equal(proofs_from("127.0.0.1", 2000, now), 2000);
+    assert_int_equal(proofs_from("::1", 2000, now), 2000);
+    for (unsigned i = 0; i < 2000; i++)
+        assert_true(source_may_prove(s, now));
+    source_put(s);
 }
 
 TEST(budget_refuses_beyond_its_limits_and_names_the_limit)
