@@ -24,6 +24,7 @@ static void on_peer_closed(uv_handle_t *handle)
 
     store_gate_drop(peer->gate);
     store_session_drop(peer->session);
+    store_source_put(peer->source);
     free(peer);
     peers->count(peers->arg, -1);
 }
@@ -58,13 +59,20 @@ static bool session_full(void *arg)
     return uv_stream_get_write_queue_size((uv_stream_t *)&peer->tcp) > MAX_UNREAD;
 }
 
-static void peer_name(const struct store_peer *peer, char *ret, size_t room)
+struct sockaddr_storage store_peer_address(const struct store_peer *peer)
 {
     struct sockaddr_storage a = { .ss_family = AF_UNSPEC };
     int len = sizeof a;
 
-    if (uv_tcp_getpeername(&peer->tcp, (struct sockaddr *)&a, &len) != 0 ||
-        uv_ip_name((struct sockaddr *)&a, ret, room) != 0)
+    uv_tcp_getpeername(&peer->tcp, (struct sockaddr *)&a, &len);
+    return a;
+}
+
+static void peer_name(const struct store_peer *peer, char *ret, size_t room)
+{
+    const struct sockaddr_storage a = store_peer_address(peer);
+
+    if (uv_ip_name((const struct sockaddr *)&a, ret, room) != 0)
         snprintf(ret, room, "an unknown address");
 }
 
@@ -161,11 +169,11 @@ static const struct store_session_ops session_ops = {
 static tenrec_status gate_check_plain(void *arg, enum security_plain plain, tenrec_error *err)
 {
     const struct store_peer *peer = arg;
-    struct sockaddr_storage theirs = { .ss_family = AF_UNSPEC }, ours = theirs;
-    int len = sizeof theirs, our_len = sizeof ours;
+    const struct sockaddr_storage theirs = store_peer_address(peer);
+    struct sockaddr_storage ours = { .ss_family = AF_UNSPEC };
+    int len = sizeof ours;
 
-    uv_tcp_getpeername(&peer->tcp, (struct sockaddr *)&theirs, &len);
-    uv_tcp_getsockname(&peer->tcp, (struct sockaddr *)&ours, &our_len);
+    uv_tcp_getsockname(&peer->tcp, (struct sockaddr *)&ours, &len);
     return plain_peer_check(plain, (const struct sockaddr *)&theirs, (const struct sockaddr *)&ours,
                             err);
 }
@@ -180,6 +188,7 @@ static tenrec_status peer_admit(struct store_peer *peer, tenrec_error *err)
 {
     if (!(peer->session = store_session_new(&peer->peers->hub, &session_ops, peer)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a session");
+    store_source_admit(peer->source);
     store_peers_remove(peer->peers, peer);
     store_gate_drop(peer->gate);
     peer->gate = NULL;
@@ -226,7 +235,7 @@ bool store_peer_begin(struct store_peer *peer)
 {
     struct store_peers *peers = peer->peers;
 
-    if (peers->security && peers->security->secret)
+    if (store_peers_prove(peers))
         peer->gate = store_gate_new(peers->security, &gate_ops, peer);
     else
         peer->session = store_session_new(&peers->hub, &session_ops, peer);

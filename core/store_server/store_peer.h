@@ -14,6 +14,7 @@ struct store_peer {
     struct store_peers *peers;
     struct store_gate *gate;       /* NULL when it has opened, or the server has none */
     struct store_session *session; /* NULL before */
+    struct store_source *source;   /* owns a reference; NULL: its proofs have no limit */
     struct store_peer *prev, *next;
     bool paused; /* not read from while its answers pile up */
 };
@@ -24,6 +25,8 @@ bool store_peer_begin(struct store_peer *peer);
 void store_peer_refuse(struct store_peer *peer);
 /* Closes at once, without sending. Not from inside the session, which may be the running one. */
 void store_peer_drop(struct store_peer *peer);
+/* The address of its client; AF_UNSPEC if that is gone. */
+struct sockaddr_storage store_peer_address(const struct store_peer *peer);
 /* Logs why a connection is closed. */
 void store_peer_log(const struct store_peer *peer, const char *why);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store_server/store_peers.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "runtime/log.h"
 #include "store_server/store_gate.h"
@@ -94,6 +95,25 @@ static bool has_room(struct store_peers *peers, const struct store_peer *peer)
     return false;
 }
 
+bool store_peers_prove(const struct store_peers *peers)
+{
+    return peers->security && peers->security->secret;
+}
+
+/* Returns true if the connection's address may make the server compute another proof. */
+static bool may_prove(struct store_peers *peers, struct store_peer *peer)
+{
+    const struct sockaddr_storage from = store_peer_address(peer);
+
+    if (!store_peers_prove(peers))
+        return true;
+    peer->source = store_sources_get(&peers->sources, (const struct sockaddr *)&from);
+    if (store_source_may_prove(peer->source, clock_now_ns()))
+        return true;
+    store_peer_log(peer, "too many connections from its address have proved nothing");
+    return false;
+}
+
 bool store_peers_accept(struct store_peers *peers, uv_stream_t *listener)
 {
     struct store_peer *peer = memory_new(1, sizeof *peer);
@@ -106,8 +126,8 @@ bool store_peers_accept(struct store_peers *peers, uv_stream_t *listener)
     peer->tcp.data = peer;
     peers->count(peers->arg, 1);
     /* Accept a connection also to refuse it, so that the listener goes on. */
-    if (uv_accept(listener, (uv_stream_t *)&peer->tcp) != 0 || !has_room(peers, peer) ||
-        !store_peer_begin(peer))
+    if (uv_accept(listener, (uv_stream_t *)&peer->tcp) != 0 || !may_prove(peers, peer) ||
+        !has_room(peers, peer) || !store_peer_begin(peer))
         store_peer_refuse(peer);
     return true;
 }
@@ -125,6 +145,7 @@ void store_peers_expire(struct store_peers *peers, uint64_t now_ns)
     struct store_peer *oldest;
 
     store_hub_expire(&peers->hub, now_ns);
+    store_sources_expire(&peers->sources, now_ns);
     while (peers->strangers && (oldest = peers->strangers->prev) &&
            store_gate_is_late(oldest->gate, now_ns)) {
         store_peer_log(oldest, "no proof of the group secret after 10 s");

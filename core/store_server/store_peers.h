@@ -6,6 +6,7 @@
 
 #include "security/security.h"
 #include "store_server/store_session.h"
+#include "store_server/store_sources.h"
 
 #include <uv.h>
 
@@ -16,6 +17,7 @@ struct store_peer;
 struct store_peers {
     struct security *security; /* counted; NULL, or without a secret: no gate */
     struct store_hub hub;
+    struct store_sources sources;
     struct store_peer *list; /* the newest first */
     size_t n;
     struct store_peer *strangers; /* with a gate that is shut; the newest first */
@@ -28,6 +30,8 @@ struct store_peers {
 /* Accepts the next connection of `listener`, or closes it if there are too many. Returns false
  * without memory: the connection still waits. */
 bool store_peers_accept(struct store_peers *peers, uv_stream_t *listener);
+/* Returns true if the clients must prove the group secret, or be let in without. */
+bool store_peers_prove(const struct store_peers *peers);
 /* Closes all at once. */
 void store_peers_drop(struct store_peers *peers);
 /* Closes the connections that are late with their proof, or with a request. Called periodically. */

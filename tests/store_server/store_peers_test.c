@@ -55,6 +55,7 @@ static void end(void)
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
     store_hub_finish(&peers->hub);
+    store_sources_finish(&peers->sources);
     security_drop(peers->security);
     free(peers);
 }
@@ -96,4 +97,57 @@ TEST_WITH(request_of_a_closed_socket_is_not_run, begin, end)
     assert_becomes(turned() && n_accepted == 1 && peers->n_strangers == 0);
     assert_int_equal(peers->n, 0);
     assert_int_equal(peers->hub.table.n_keys, 0);
+}
+
+/* From an address of this host that is not the usual one, and so has a limit. */
+static int dial_from_elsewhere(const struct sockaddr_in *us)
+{
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(served_port) };
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)us, sizeof *us), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    return fd;
+}
+
+TEST_WITH(connection_is_refused_when_its_address_has_begun_too_many_proofs, begin, end)
+{
+    const uint64_t later_ns = clock_now_ns() + 3600 * SECOND_NS;
+    struct sockaddr_in us = { .sin_family = AF_INET };
+    struct store_source *s;
+    int fd, here;
+
+    us.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+    s = store_sources_get(&peers->sources, (const struct sockaddr *)&us);
+    while (store_source_may_prove(s, later_ns))
+        ;
+    fd = dial_from_elsewhere(&us);
+    here = dial();
+    assert_becomes(turned() && n_accepted == 2);
+    assert_int_equal(peers->n_strangers, 1); /* that from here */
+    turned();
+    is_closed(fd);
+    close(here);
+    store_source_put(s);
+}
+
+/* By `store_plain: same_user`. */
+TEST_WITH(address_has_no_limit_of_proofs_while_its_client_is_connected, begin, end)
+{
+    const uint64_t now_ns = clock_now_ns();
+    struct sockaddr_in us = { .sin_family = AF_INET };
+    struct store_source *s;
+    int fd;
+
+    us.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+    fd = dial_from_elsewhere(&us);
+    say(fd, HELLO);
+    assert_becomes(turned() && peers->n == 1);
+    s = store_sources_get(&peers->sources, (const struct sockaddr *)&us);
+    for (unsigned i = 0; i <= STORE_PROOFS; i++)
+        assert_true(store_source_may_prove(s, now_ns));
+    store_source_put(s);
+    close(fd);
 }
