@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_secret_test.c - a TCP store with a group secret: its members, and strangers. The
  * bytes of the latter reach no session. */
+#include "../support/process_use.h"
 #include "../support/secured.h"
 #include "served.h"
 
@@ -22,7 +23,7 @@
 
 /* ---- what reaches a session ----------------------------------------------------- */
 
-static atomic_size_t fed;
+static atomic_size_t fed, begun;
 
 void __real_store_session_feed(struct store_session *s, const void *data, size_t len);
 void __wrap_store_session_feed(struct store_session *s, const void *data, size_t len);
@@ -30,6 +31,17 @@ void __wrap_store_session_feed(struct store_session *s, const void *data, size_t
 {
     atomic_fetch_add(&fed, len);
     __real_store_session_feed(s, data, len);
+}
+
+struct store_session *__real_store_session_new(struct store_hub *hub,
+                                               const struct store_session_ops *ops, void *arg);
+struct store_session *__wrap_store_session_new(struct store_hub *hub,
+                                               const struct store_session_ops *ops, void *arg);
+struct store_session *__wrap_store_session_new(struct store_hub *hub,
+                                               const struct store_session_ops *ops, void *arg)
+{
+    atomic_fetch_add(&begun, 1);
+    return __real_store_session_new(hub, ops, arg);
 }
 
 /* ---- a closed store, and its clients -------------------------------------------- */
@@ -293,44 +305,79 @@ TEST_WITH(proof_that_ends_early_reaches_no_session, start_closed, stop)
     close(alive);
 }
 
-/* Returns true if this process may open `n` files. */
-static bool has_descriptors(rlim_t n)
-{
-    struct rlimit limit;
+static atomic_bool over;
 
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    if (limit.rlim_cur < n && limit.rlim_max >= n) {
-        limit.rlim_cur = n;
-        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    }
-    return limit.rlim_cur >= n;
+/* Returns NULL, or the store if an operation failed. */
+static void *count_on(void *arg)
+{
+    int64_t sum, n = 0;
+    tenrec_error err;
+
+    for (; !atomic_load(&over); n++)
+        if (tenrec_store_add(arg, "n", 1, TEST_MS, &sum, &err) != TENREC_OK)
+            return arg;
+    return n > 0 ? NULL : arg;
 }
 
-/* More at once than the server keeps of them, if the limit of descriptors allows. */
-TEST_WITH(half_handshakes_do_not_disturb_members, start_closed, stop)
+/* Opens `many` connections that say `len` bytes or less of a proof, `window` of them at a time.
+ * Returns how many members came meanwhile. */
+static size_t come_and_go(int *fd, int window, int many, const void *said, size_t len, int alive)
 {
-    enum { MANY = 10000, WINDOW = 4500 };
-    static int fd[WINDOW];
-    struct proof *p = secured_client(OURS, STORE_PURPOSE);
-    const int window = has_descriptors(2 * WINDOW + 200) ? WINDOW : 200;
-    int alive = member();
-    size_t len;
-    const void *hello = proof_output(p, &len);
+    size_t members = 0;
 
-    memset(fd, -1, sizeof fd);
-    for (int i = 0; i < MANY; i++) {
+    memset(fd, -1, (size_t)window * sizeof *fd);
+    for (int i = 0; i < many; i++) {
         int *at = &fd[i % window];
+        const size_t cut = (size_t)i % (len + 1);
+
         if (*at >= 0)
             close(*at);
         *at = dial();
-        assert_int_equal(send(*at, hello, len, MSG_NOSIGNAL), len);
+        assert_int_equal(send(*at, said, cut, MSG_NOSIGNAL), cut);
         if (i % 100 == 0) {
-            only_the_member_was_heard(alive);
+            say(alive, PING);
+            hear(alive, PONG);
             close(member()); /* a new one gets in */
+            members++;
         }
     }
     for (int i = 0; i < window; i++)
         close(fd[i]);
+    return members;
+}
+
+/* More at once than the server keeps of them, if the limit of descriptors allows. They stop at each
+ * byte of their HELLO in turn. */
+TEST_WITH(half_handshakes_do_not_disturb_members, start_closed, stop)
+{
+    enum { MANY = 10000, WINDOW = 4500, LEFT_BYTES = 1 << 20 /* in the allocator's caches */ };
+    static int fd[WINDOW];
+    struct proof *p = secured_client(OURS, STORE_PURPOSE);
+    const int window = process_may_open(2 * WINDOW + 200) ? WINDOW : 200;
+    struct tenrec_store *s;
+    pthread_t thread;
+    void *failed;
+    size_t len, memory, members;
+    const void *hello = proof_output(p, &len);
+    unsigned descriptors;
+    int alive;
+    tenrec_error err;
+
+    assert_status(open_with(ours, TEST_MS, &s, &err), &err);
+    alive = member();
+    descriptors = process_descriptors();
+    memory = process_memory();
+    members = atomic_load(&begun);
+    atomic_store(&over, false);
+    assert_int_equal(pthread_create(&thread, NULL, count_on, s), 0);
+    members += come_and_go(fd, window, MANY, hello, len, alive);
+    atomic_store(&over, true);
+    pthread_join(thread, &failed);
+    assert_null(failed);
+    assert_becomes(process_descriptors() <= descriptors);
+    assert_becomes(process_memory() < memory + LEFT_BYTES);
+    assert_int_equal(atomic_load(&begun), members);
+    tenrec_store_close(s);
     proof_close(p);
     close(alive);
 }
@@ -341,7 +388,7 @@ TEST_WITH(first_of_more_workers_than_the_backlog_may_prove_the_secret, start_clo
     enum { WORKERS = 1500 };
     static int fd[WORKERS];
     char sent[2 * PROOF_RECORD_MAX];
-    const int n = has_descriptors(2 * WORKERS + 200) ? WORKERS : 200;
+    const int n = process_may_open(2 * WORKERS + 200) ? WORKERS : 200;
 
     for (int i = 0; i < n; i++)
         fd[i] = dial();

@@ -7,8 +7,6 @@
 #include "backend/chain.h"
 #include "peer/worker.h"
 #include "raw.h"
-#include <pthread.h>
-#include <stdatomic.h>
 #include <unistd.h>
 
 #define ANSWER_LEN (8 + 32)
@@ -267,46 +265,6 @@ TEST_WITH(connection_is_closed_when_its_proof_stands_still, open_hasty_group, cl
     raw_send(h.fd, out, len / 2);
     assert_true(raw_closed(h.fd));
     by_hand_close(&h);
-}
-
-/* ---- many ---- */
-
-enum { HALVES = 300 };
-
-static atomic_bool over;
-
-static void *call_on(void *arg)
-{
-    tenrec_error err;
-
-    (void)arg;
-    while (!atomic_load(&over))
-        if (functions_call_add(member, "worker0", 1, 2, &err) != TENREC_OK)
-            return member;
-    return NULL;
-}
-
-TEST_WITH(member_calls_and_connects_when_half_handshakes_flood_the_port, open_group, close_group)
-{
-    static struct by_hand h[HALVES];
-    pthread_t thread;
-    void *failed;
-    tenrec_error err;
-
-    atomic_store(&over, false);
-    assert_int_equal(pthread_create(&thread, NULL, call_on, NULL), 0);
-    for (int i = 0; i < HALVES; i++) {
-        h[i] = dial(i % 2 ? OTHER_SECRET : OUR_SECRET);
-        by_hand_send(&h[i], SIZE_MAX);
-    }
-    atomic_store(&over, true);
-    pthread_join(thread, &failed);
-    assert_null(failed);
-    assert_status(chain_disconnect(member->chain, victim->self.id, &err), &err);
-    functions_must_call_add(member, "worker0"); /* over new connections, which prove */
-    hellos = secrets_counter(victim, "hellos");
-    for (int i = 0; i < HALVES; i++)
-        by_hand_close(&h[i]);
 }
 
 int main(void)
