@@ -111,6 +111,7 @@ static tenrec_status session_shake(struct tls_session *s)
                  s->tls->secret ? "the group secret" : "its certificate");
         return TENREC_EPERM;
     }
+    s->wire.dataless = 0;
     snprintf(s->cipher, sizeof s->cipher, "%s %s", SSL_get_version(s->ssl),
              SSL_get_cipher_name(s->ssl));
     return TENREC_OK;
