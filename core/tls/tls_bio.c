@@ -87,10 +87,16 @@ static int bio_read_socket(BIO *bio, struct tls_wire *w, char *to, size_t room, 
 static int bio_read(BIO *bio, char *to, size_t room, size_t *ret_len)
 {
     struct tls_wire *w = BIO_get_data(bio);
+    int r;
 
     BIO_clear_retry_flags(bio);
-    return w->fd < 0 ? bio_read_memory(bio, w, to, room, ret_len)
-                     : bio_read_socket(bio, w, to, room, ret_len);
+    if (w->dataless > TLS_DATALESS_MAX)
+        return 0;
+    r = w->fd < 0 ? bio_read_memory(bio, w, to, room, ret_len)
+                  : bio_read_socket(bio, w, to, room, ret_len);
+    if (r == 1)
+        w->dataless += *ret_len;
+    return r;
 }
 
 static long bio_control(BIO *bio, int command, long number, void *arg)

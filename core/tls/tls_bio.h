@@ -12,6 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* OpenSSL reads on while records have no data in them, such as changes of keys: without this limit
+ * the calling thread would be the peer's for as long as it sends. An honest peer stays below: data
+ * is in a record, and what is read ahead of it. */
+#define TLS_DATALESS_MAX ((size_t)96 << 10)
+
 struct tls_buffer {
     uint8_t *data; /* owns; data[at..len-1] are there */
     size_t at, len, cap;
@@ -21,6 +26,7 @@ struct tls_wire {
     int fd;                /* borrows; -1: bytes in, bytes out */
     int broken;            /* errno of the socket; 0: none so far */
     bool ended;            /* the peer sends no more */
+    size_t dataless;       /* bytes received since the last that had data in them */
     struct tls_buffer out; /* to be sent */
     struct tls_buffer in;  /* without a socket: received */
 };

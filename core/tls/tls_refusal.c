@@ -70,6 +70,9 @@ tenrec_status tls_session_fail(struct tls_session *s, int kind)
                      ? "the other side's certificate is refused: "
                      : "",
                  refusal);
+    else if (s->wire.dataless > TLS_DATALESS_MAX)
+        snprintf(s->reason, sizeof s->reason, "the other side sent %zu bytes of TLS without data",
+                 s->wire.dataless);
     else if (closed)
         snprintf(s->reason, sizeof s->reason, "the other side closed the connection during TLS%s%s",
                  s->wire.broken ? ": " : "", s->wire.broken ? strerror(s->wire.broken) : "");

@@ -119,6 +119,7 @@ static tenrec_status session_shake(struct tls_session *s)
         snprintf(s->reason, sizeof s->reason, "no memory for TLS");
         return TENREC_ENOMEM;
     }
+    s->wire.dataless = 0;
     snprintf(s->cipher, sizeof s->cipher, "%s %s", SSL_get_version(s->ssl),
              SSL_get_cipher_name(s->ssl));
     return TENREC_OK;

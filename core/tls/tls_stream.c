@@ -30,8 +30,10 @@ static ssize_t stream_read_record(struct tls_session *s, void *to, size_t room)
     ERR_clear_error();
     r = SSL_read_ex(s->ssl, to, room, &n);
     atomic_store_explicit(&s->drained, false, memory_order_relaxed);
-    if (r == 1)
+    if (r == 1) {
+        s->wire.dataless = 0;
         return (ssize_t)n;
+    }
     kind = SSL_get_error(s->ssl, r);
     /* The answer to a change of keys, which OpenSSL has written. */
     if (tls_buffer_left(&s->wire.out) > 0 && s->sealed == 0)

@@ -242,34 +242,53 @@ static tenrec_status do_tensor(char **word, size_t n, tenrec_error *err)
     return st;
 }
 
-struct way {
-    char end[2][40];
-    char found[2][40];
+struct info {
+    char end[64]; /* of the key */
+    char value[160];
 };
 
 static void on_info(void *arg, const char *key, const char *value)
 {
-    struct way *way = arg;
-    size_t len = strlen(key);
+    struct info *info = arg;
+    const size_t len = strlen(key), end = strlen(info->end);
 
-    for (size_t i = 0; i < 2; i++) {
-        size_t k = strlen(way->end[i]);
+    if (len >= end && strcmp(key + len - end, info->end) == 0)
+        snprintf(info->value, sizeof info->value, "%s", value);
+}
 
-        if (len > k && strcmp(key + len - k, way->end[i]) == 0)
-            snprintf(way->found[i], sizeof way->found[i], "%s", value);
-    }
+/* The debug info whose key has this end. */
+TENREC_PRINTF(1, 2)
+static struct info info_find(const char *fmt, ...)
+{
+    struct info info = { .value = "none" };
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(info.end, sizeof info.end, fmt, ap);
+    va_end(ap);
+    tenrec_worker_list_debug_info(worker, on_info, &info);
+    return info;
 }
 
 /* "way ID": by which transport and channel calls go to that member. */
 static tenrec_status do_way(char **word, size_t n, tenrec_error *err)
 {
-    struct way way = { .found = { "none", "none" } };
+    const char *id = word_or(word, n, 0, "");
+    const struct info transport = info_find(".peer.%s.transport", id);
+    const struct info channel = info_find(".peer.%s.channel", id);
 
     (void)err;
-    snprintf(way.end[0], sizeof way.end[0], ".peer.%s.transport", word_or(word, n, 0, ""));
-    snprintf(way.end[1], sizeof way.end[1], ".peer.%s.channel", word_or(word, n, 0, ""));
-    tenrec_worker_list_debug_info(worker, on_info, &way);
-    say("ok %s %s", way.found[0], way.found[1]);
+    say("ok %s %s", transport.value, channel.value);
+    return TENREC_OK;
+}
+
+/* "info KEY": the debug info of this key, or of a longer one that ends with it. */
+static tenrec_status do_info(char **word, size_t n, tenrec_error *err)
+{
+    const struct info info = info_find("%s", word_or(word, n, 0, ""));
+
+    (void)err;
+    say("ok %s", info.value);
     return TENREC_OK;
 }
 
@@ -426,6 +445,7 @@ static void run_command(char *line)
         { "fork", do_fork, false },       { "exit", do_exit, false },
         { "tensor", do_tensor, true },    { "way", do_way, true },
         { "view", do_view, true },        { "members", do_members, true },
+        { "info", do_info, true },
     };
     char *word[WORDS_MAX + 1], *save = NULL;
     tenrec_error err = { 0 };

@@ -2,6 +2,8 @@
 /* tls_secret_test.c - sessions by a key of the group secret, and the bytes of sessions. */
 #include "two.h"
 
+#include "tls/tls_session_inside.h"
+
 #include <stdio.h>
 
 enum { DIALLER, LISTENER };
@@ -235,5 +237,47 @@ TEST(session_writes_to_a_closed_socket_without_a_signal)
     close(x.fd[LISTENER]);
     x.fd[LISTENER] = -1;
     assert_int_equal(tls_session_write(x.side[DIALLER], &from, 1), -EPIPE);
+    two_close(&x);
+}
+
+/* ---- changes of keys ---- */
+
+/* The listener's read after `n` changes of the dialler's keys. */
+static ssize_t read_after_changes(struct two *x, int n, int kind)
+{
+    char in;
+    struct iovec to = { &in, 1 };
+    ssize_t r = -EAGAIN;
+
+    for (int i = 0; i < n && r == -EAGAIN; i++) {
+        assert_int_equal(SSL_key_update(x->side[DIALLER]->ssl, kind), 1);
+        assert_int_equal(SSL_do_handshake(x->side[DIALLER]->ssl), 1);
+        two_carry(x, DIALLER);
+        r = tls_session_read(x->side[LISTENER], &to, 1);
+    }
+    return r;
+}
+
+TEST(session_carries_bytes_between_changes_of_keys)
+{
+    struct two x;
+
+    open_good(&x, false);
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(read_after_changes(&x, 100, SSL_KEY_UPDATE_REQUESTED), -EAGAIN);
+        must_transfer(&x, 3);
+        two_carry(&x, LISTENER); /* one answer to a hundred requests */
+    }
+    two_close(&x);
+}
+
+/* OpenSSL itself would go on for ever. */
+TEST(session_fails_when_the_peer_changes_keys_and_sends_no_data)
+{
+    struct two x;
+
+    open_good(&x, false);
+    assert_int_equal(read_after_changes(&x, 10000, SSL_KEY_UPDATE_NOT_REQUESTED), -EPROTO);
+    assert_text_has(tls_session_reason(x.side[LISTENER]), "bytes of TLS without data");
     two_close(&x);
 }
