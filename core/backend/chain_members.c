@@ -82,15 +82,20 @@ bool chain_members_find(struct chain_members *m, tenrec_peer id, struct chain_me
 }
 
 tenrec_status chain_members_check(struct chain_members *m, tenrec_peer id, uint64_t incarnation,
-                                  tenrec_error *err)
+                                  const char *name, tenrec_error *err)
 {
     struct chain_member known;
 
-    if (id == TENREC_ANONYMOUS || m->dynamic)
+    if (id == TENREC_ANONYMOUS)
         return TENREC_OK;
     if (!chain_members_find(m, id, &known))
-        return tenrec_fail(err, TENREC_EPERM, "this group has no member %d", (int)id);
+        return m->dynamic ? TENREC_OK
+                          : tenrec_fail(err, TENREC_EPERM, "this group has no member %d", (int)id);
     if (known.incarnation && known.incarnation != incarnation)
-        return tenrec_fail(err, TENREC_EPERM, "another life of member %d of this group", (int)id);
-    return TENREC_OK;
+        return m->dynamic ? TENREC_OK
+                          : tenrec_fail(err, TENREC_EPERM,
+                                        "another life of member %d of this group", (int)id);
+    if (strcmp(known.name, name) == 0)
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_EPERM, "member %d of this group has another name", (int)id);
 }

@@ -33,9 +33,9 @@ void chain_members_remove(struct chain_members *m, tenrec_peer id);
 /* Returns false if no member has the id. */
 bool chain_members_find(struct chain_members *m, tenrec_peer id, struct chain_member *ret);
 
-/* Returns OK for a member in its present life, for TENREC_ANONYMOUS, and in a dynamic group for a
- * life that this worker has not heard of yet. errors: EPERM */
+/* Returns OK for a member in its present life and of its name, for TENREC_ANONYMOUS, and in a
+ * dynamic group for a life that this worker has not heard of yet. errors: EPERM */
 tenrec_status chain_members_check(struct chain_members *m, tenrec_peer id, uint64_t incarnation,
-                                  tenrec_error *err);
+                                  const char *name, tenrec_error *err);
 
 #endif

@@ -171,6 +171,7 @@ static tenrec_status proof_begin(const struct tenrec_agent *self, struct tenrec_
     if (st == TENREC_OK)
         st = proof_open(terms, &p->proof, err);
     secret_drop(own);
+    explicit_bzero(binding, sizeof binding);
     if (st == TENREC_OK)
         *ret = p;
     else
@@ -207,7 +208,8 @@ static tenrec_status proof_check_peer(const struct tenrec_agent *self, struct te
     tenrec_status st = p->tls ? tls_session_check_name(p->tls, peer->name, err) : TENREC_OK;
 
     if (st == TENREC_OK && p->listens)
-        st = chain_members_check(&proof_of(self)->members, peer->rank, peer->incarnation, err);
+        st = chain_members_check(&proof_of(self)->members, peer->rank, peer->incarnation,
+                                 peer->name, err);
     else if (p->listens)
         proof_withdraw(p->proof);
     p->refused = st != TENREC_OK && proof_is_complete(p->proof);

@@ -164,13 +164,17 @@ void tls_certificates_drop(struct tls_certificates *c)
 
 static bool certificates_have(X509 *peer, const char *name)
 {
-    return X509_check_host(peer, name, 0, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT, NULL) == 1;
+    const unsigned flags =
+        X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS;
+
+    return X509_check_host(peer, name, 0, flags, NULL) == 1;
 }
 
 bool tls_certificates_admit(const struct tls_certificates *c, X509 *peer, const char *name)
 {
     if (c->n_names == 0)
-        return !*name || certificates_have(peer, name);
+        /* OpenSSL reads a name that begins with a point as any name that ends so. */
+        return !*name || (*name != '.' && certificates_have(peer, name));
     for (size_t i = 0; i < c->n_names; i++)
         if (certificates_have(peer, c->names[i]))
             return true;

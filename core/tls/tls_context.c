@@ -6,6 +6,8 @@
 #include <openssl/err.h>
 #include <stdlib.h>
 
+#define CERTIFICATES_MAX 32768 /* bytes of a peer's certificates */
+
 const char *tls_missing(void)
 {
     return NULL;
@@ -28,10 +30,15 @@ tenrec_status tls_context_new(SSL_CTX **ret, tenrec_error *err)
     c = SSL_CTX_new(TLS_method());
     if (!c)
         return tenrec_fail(err, TENREC_EOS, "libssl cannot make a context: %s", tls_reason());
-    SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION);
-    /* AES-128-GCM is the fastest where the processor has AES; a processor without it prefers the
-     * other. Their hash is that of the pre-shared key. */
-    SSL_CTX_set_ciphersuites(c, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256");
+    /* AES-128-GCM is what two workers choose; the other is for peers without it. Their hash is that
+     * of the pre-shared key. */
+    if (SSL_CTX_set_max_proto_version(c, TLS1_3_VERSION) != 1 ||
+        SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) != 1 ||
+        SSL_CTX_set_ciphersuites(c, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") != 1) {
+        SSL_CTX_free(c);
+        return tenrec_fail(err, TENREC_EOS, "libssl has no TLS 1.3: %s", tls_reason());
+    }
+    SSL_CTX_set_max_cert_list(c, CERTIFICATES_MAX);
     /* Nothing is resumed: each connection proves anew. A connection that is cut without a farewell
      * is a lost peer, which the protocol above finds in its own frames. */
     SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);

@@ -78,7 +78,7 @@ tenrec_status tls_session_fail(struct tls_session *s, int kind)
                  s->wire.broken ? ": " : "", s->wire.broken ? strerror(s->wire.broken) : "");
     else
         snprintf(s->reason, sizeof s->reason, "the other side speaks no TLS as expected: %s",
-                 code ? ERR_reason_error_string(code) : "no reason is known");
+                 tls_reason());
     ERR_clear_error();
     if (refusal)
         return TENREC_EPERM;

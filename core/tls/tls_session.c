@@ -114,7 +114,7 @@ static tenrec_status session_shake(struct tls_session *s)
                  s->tls->secret ? "the group secret" : "its certificate");
         return TENREC_EPERM;
     }
-    if (!(s->text = malloc(RECORD_MAX))) {
+    if (!s->text && !(s->text = malloc(RECORD_MAX))) {
         s->failed = true;
         snprintf(s->reason, sizeof s->reason, "no memory for TLS");
         return TENREC_ENOMEM;

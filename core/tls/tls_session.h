@@ -46,7 +46,8 @@ bool tls_session_is_drained(const struct tls_session *s);
 /* The reason of -EPROTO, or of a refused handshake; "" if there is none. Valid until close. */
 const char *tls_session_reason(const struct tls_session *s);
 
-/* For a session without a socket. Both copy; output counts as sent. errors: ENOMEM */
+/* For a session without a socket. Feed copies; the output counts as sent, and is borrowed until the
+ * next call. errors: ENOMEM */
 tenrec_status tls_session_feed(struct tls_session *s, const void *data, size_t len,
                                tenrec_error *err);
 const void *tls_session_output(struct tls_session *s, size_t *ret_len);

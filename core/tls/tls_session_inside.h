@@ -12,14 +12,20 @@
  * no more memory than it must. */
 #define READ_AHEAD ((size_t)64 << 10)
 
-/* An SSL object bears one thread at a time: the lock is held for each record, so that a reader and
- * a writer take turns. */
+/* One key of AES-GCM may encrypt 2^24.5 records (RFC 8446, 5.5); OpenSSL does not count them. */
+#ifndef TLS_RECORDS_PER_KEY
+#define TLS_RECORDS_PER_KEY (UINT64_C(1) << 23)
+#endif
+
+/* An SSL object bears one thread at a time: a reader holds the lock for a record, a writer while
+ * the socket takes what it has. */
 struct tls_session {
     struct tls *tls; /* shares */
     enum tls_side side;
     pthread_mutex_t lock; /* guards all below */
     SSL *ssl;
     struct tls_wire wire;
+    uint64_t records;    /* that were encrypted */
     size_t sealed;       /* bytes of the next write that are encrypted already */
     unsigned char *text; /* RECORD_MAX: small pieces that one record takes; after the handshake */
     bool reads_ahead;    /* with room for some records */

@@ -13,7 +13,8 @@
 /* Takes a larger buffer, once, while OpenSSL's is empty. */
 static void stream_read_ahead(struct tls_session *s)
 {
-    if (s->reads_ahead)
+    /* In the middle of a record libraries before 3.0.14 free what they still use. */
+    if (s->reads_ahead || strcmp(SSL_rstate_string(s->ssl), "RH") != 0)
         return;
     SSL_set_default_read_buffer_len(s->ssl, READ_AHEAD);
     s->reads_ahead = SSL_free_buffers(s->ssl) == 1;
@@ -100,6 +101,9 @@ static int stream_seal(struct tls_session *s, const struct iovec *iov, unsigned 
     while (tls_buffer_left(&s->wire.out) < OUT_MAX &&
            (len = stream_gather(s, iov, n, skip + s->sealed, &text)) > 0) {
         ERR_clear_error();
+        /* The change goes out with this record. */
+        if (++s->records % TLS_RECORDS_PER_KEY == 0)
+            SSL_key_update(s->ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
         if (SSL_write_ex(s->ssl, text, len, &done) != 1) {
             tls_session_fail(s, SSL_ERROR_SSL);
             return EPROTO;

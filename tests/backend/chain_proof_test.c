@@ -328,7 +328,7 @@ static tenrec_status check(struct chain_members *m, tenrec_peer id, uint64_t inc
 {
     tenrec_error err;
 
-    return chain_members_check(m, id, incarnation, &err);
+    return chain_members_check(m, id, incarnation, "worker1", &err);
 }
 
 TEST(members_of_a_static_group_are_those_of_its_list)
@@ -339,6 +339,9 @@ TEST(members_of_a_static_group_are_those_of_its_list)
     chain_members_init(&m, false);
     assert_status(chain_members_add_all(&m, member, 2, &err), &err);
     assert_int_equal(check(&m, 1, 11), TENREC_OK);
+    assert_int_equal(chain_members_check(&m, 1, 11, "worker0", &err), TENREC_EPERM);
+    assert_text_has(err.text, "has another name");
+    assert_int_equal(chain_members_check(&m, 1, 11, "", &err), TENREC_EPERM);
     assert_int_equal(check(&m, 1, 12), TENREC_EPERM);
     assert_int_equal(check(&m, 2, 12), TENREC_EPERM);
     assert_int_equal(check(&m, TENREC_ANONYMOUS, 0), TENREC_OK);

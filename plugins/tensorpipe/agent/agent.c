@@ -176,14 +176,18 @@ static void count_cpus(struct agent *a)
     a->ep.many_cpus = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= 4;
 }
 
-/* Every peer can reach TCP; the handshake finds out the other transports. */
+/* Every peer can reach TCP, and of the others those that can prove; the handshake finds out the
+ * other transports. */
 static void agent_publish(struct agent *a)
 {
     const struct listener_port *port = &a->listener.port[a->listener.n_ports - 1];
 
-    for (unsigned i = 0; i < a->listener.n_ports; i++)
-        if (a->listener.port[i].transport->remote)
+    for (unsigned i = 0; i < a->listener.n_ports; i++) {
+        const struct transport *t = a->listener.port[i].transport;
+
+        if (t->remote || (a->ep.proves && port->transport->plain && !t->plain))
             port = &a->listener.port[i];
+    }
     snprintf(a->address, sizeof a->address, "%s://%s", port->transport->name, port->address);
 }
 

@@ -8,10 +8,10 @@
 
 #define EXPIRE_NS 1000000000u
 
-/* Lock held. Part of it may be on its way when it is first on a connection. */
+/* Lock held. Part of it may be on its way when it is first on a connection, or encrypted. */
 static bool segment_waits(const struct pipe *p, const struct segment *s, enum conn_role on)
 {
-    return !s->awaited && p->conn[on]->first != s;
+    return !s->awaited && !s->offered && p->conn[on]->first != s;
 }
 
 /* Lock held. Returns true when neither the peer nor a writer has seen anything of it. */

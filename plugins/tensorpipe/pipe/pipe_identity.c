@@ -39,6 +39,7 @@ bool pipe_is_shown(const struct endpoint *ep, const struct peer *peer, enum proo
 static bool is_that(const struct pipe *p, const struct peer *peer)
 {
     return peer->incarnation == p->claimed_incarnation &&
+           (!p->proved.proved || strcmp(peer->name, p->proved.name) == 0) &&
            (!peer->token || pipe_is_shown(p->ep, peer, PROOF_OF_CALLER, p->claimed_proof));
 }
 

@@ -8,6 +8,7 @@
 static void queue_append(struct pipe *p, struct conn *c, struct segment *s)
 {
     s->next = NULL;
+    s->offered = false;
     if (c->first) {
         send_request_close(p, c->last->out);
         c->last->next = s;

@@ -37,9 +37,10 @@ static unsigned write_gather(const struct conn *c, struct iovec *iov, size_t *re
     unsigned n = 0;
 
     *ret_len = 0;
-    for (const struct segment *s = c->first; s; s = s->next) {
+    for (struct segment *s = c->first; s; s = s->next) {
         if (n + s->n - s->at > WRITE_IOV)
             break;
+        s->offered = c->tls != NULL;
         for (unsigned i = s->at; i < s->n; i++) {
             iov[n++] = s->iov[i];
             *ret_len += s->iov[i].iov_len;

@@ -74,7 +74,7 @@ static struct send_request *send_request_make(struct send_request_spares *spares
     o->frames.n = 1;
     o->frames.at = 0;
     o->frames.since_ns = 0;
-    o->frames.awaited = false;
+    o->frames.awaited = o->frames.offered = false;
     o->frames.iov[0] = (struct iovec){ o->buf, 0 };
     return o;
 }

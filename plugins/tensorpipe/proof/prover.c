@@ -84,7 +84,8 @@ static bool prover_learn(struct conn *c, const struct tenrec_proved *peer)
         return false;
     if (!c->proof.dialled && peer->label_len)
         c->proof.label = get_le64(peer->label);
-    c->proof.peer = (struct conn_peer){ true, peer->id, peer->incarnation };
+    c->proof.peer = (struct conn_peer){ true, peer->id, peer->incarnation, "" };
+    snprintf(c->proof.peer.name, sizeof c->proof.peer.name, "%s", peer->name);
     /* Of the handshakes that are under way those of strangers go first. */
     c->handshake.local = true;
     if (!c->proof.dialled)

@@ -44,6 +44,7 @@ struct segment {
     /* The peer says when it has taken the tensor; until then it is `out`'s part
      * a second time. */
     bool awaited;
+    bool offered;    /* its bytes were given to a stream that encrypts, and may be on their way */
     uint64_t number; /* of what is awaited on a pipe, from 0 */
     struct segment *next_awaited;
     /* It is timed since then (pipe->paths), a tensor of so many bytes; 0: it is not. */
@@ -56,6 +57,7 @@ struct conn_peer {
     bool proved;
     tenrec_peer rank; /* TENREC_ANONYMOUS: no member */
     uint64_t incarnation;
+    char name[TENREC_NAME_MAX + 1];
 };
 
 static inline bool conn_peer_equal(const struct conn_peer *a, const struct conn_peer *b)

@@ -80,7 +80,7 @@ static void handshake_late(struct reactor_timer *t)
     const struct tp_options *o = p->ep->options;
     const struct conn *c = p->conn[CONN_DESCRIPTOR];
 
-    if (pipe_state(p) == PIPE_CONNECTING && !(c && c->proof.open))
+    if (pipe_state(p) == PIPE_CONNECTING && !(c && c->proof.dialled))
         pipe_failf(p, TENREC_ECONNECT, ETIMEDOUT, "no connection within %llu ms",
                    (unsigned long long)o->connect_timeout_ms);
     else
