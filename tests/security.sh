@@ -4,7 +4,7 @@
 #
 # A mode is a set of variables, which each worker and each client of a store obeys. A new mode
 # is a word here, and its variables below.
-security_modes=(none secret)
+security_modes=(none secret tls)
 
 # security_use MODE BUILD: all that starts from now on is in this mode, unless a test has a mode of
 # its own. Its files are new ones in BUILD/security. Fails when a worker would not be in it.
@@ -15,9 +15,10 @@ security_use() {
     export TENREC_TEST_SECURITY=$1
     case $1 in
     none) export TENREC_SECURITY__MODE=none ;; # of 'tenrec run' too, which draws a secret otherwise
-    secret)
+    secret | tls)
         "$2/tools/tenrec" secret new "$folder/job.key"
         export TENREC_SECRET_FILE=$folder/job.key
+        [ "$1" = secret ] || export TENREC_SECURITY__MODE=$1
         ;;
     esac
     in_force=$(TENREC_PLUGIN_PATH=$2/plugins "$2/tools/tenrec" check config/default.yaml)

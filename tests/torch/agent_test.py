@@ -171,14 +171,19 @@ here = os.environ["INIT_METHOD"][7:] + ".made"
 agent = rpc.api._get_current_rpc_agent()
 done = subprocess.run([sys.executable, "-c", os.environ["STRANGER"], agent.address(), here],
                       capture_output=True, text=True, timeout=50)
-print(done.stdout)
-assert done.stdout.count("refused:") == done.stdout.count("members of its group only") == 2, done
+info = agent.get_debug_info()
+# With a secret no call of the stranger is read. It is told so by bytes that torch does not know, and may die of them.
+read = 2 if info["tensorpipe.security"].startswith("none") else 0
+refused = [line for line in done.stdout.splitlines() if line.startswith("refused:")]
+assert done.stdout.splitlines() == refused and (len(refused) == 2 or not read), done
+assert done.stdout.count("members of its group only") == read, done
 assert not os.path.exists(here)
-assert agent.get_debug_info()["agent.server_refused_calls"] == "2", agent.get_debug_info()
+assert info["agent.server_refused_calls"] == str(read), info
 assert rpc.rpc_sync("w0", same, args=(1,)) == 1
 rpc.shutdown()
+print("the worker is well")
 """, config, {"STRANGER": STRANGER})
-    assert "refused" in said[0], said[0]
+    assert "the worker is well" in said[0], said[0]
 
 
 def a_forked_child_ends(config):
