@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/backend_options.h"
+
+#include "base/memory.h"
+#include "config/config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+tenrec_status tenrec_construct_rpc_backend_options(const struct tenrec_config *config,
+                                                   struct tenrec_rpc_backend_options **ret,
+                                                   tenrec_error *err)
+{
+    struct tenrec_rpc_backend_options *o;
+    tenrec_status st;
+
+    if (!config)
+        return tenrec_fail(err, TENREC_EINVAL, "construct_rpc_backend_options: no config");
+    o = memory_new(1, sizeof *o);
+    if (!o)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the options");
+    st = worker_config_make(config, &o->setup, err);
+    if (st != TENREC_OK) {
+        free(o);
+        return st;
+    }
+    *ret = o;
+    return TENREC_OK;
+}
+
+void tenrec_rpc_backend_options_drop(struct tenrec_rpc_backend_options *options)
+{
+    if (!options)
+        return;
+    worker_config_drop(options->setup);
+    free(options);
+}
+
+void tenrec_rpc_backend_options_settings(const struct tenrec_rpc_backend_options *options,
+                                         struct tenrec_backend_settings *ret)
+{
+    const struct config_settings *s = options->setup->settings;
+    const struct tenrec_backend_settings all = {
+        .size = ret->size,
+        .num_worker_threads = (uint32_t)s->num_worker_threads,
+        .rpc_timeout_ms = s->rpc_timeout_ms,
+        .init_timeout_ms = s->init_timeout_ms,
+        .max_queued_calls = (uint64_t)s->max_queued_calls,
+        .init_method = s->init_method,
+    };
+
+    memcpy(ret, &all, ret->size < sizeof all ? ret->size : sizeof all);
+}
