@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/backend_options.h"
 
+#include "backend/chain_config.h"
 #include "base/memory.h"
 #include "config/config.h"
+#include "plugin/plugin_store.h"
+#include "plugin/registry.h"
+#include "security/security.h"
+#include "store/store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +41,14 @@ void tenrec_rpc_backend_options_drop(struct tenrec_rpc_backend_options *options)
     free(options);
 }
 
+static uint32_t backend_options_prove(const struct tenrec_rpc_backend_options *options)
+{
+    size_t n;
+    const struct chain_layer *layer = chain_config_layers(options->setup->stack, &n);
+
+    return (backend_plugin(layer[n - 1].backend)->flags & TENREC_PLUGIN_PROVES) != 0;
+}
+
 void tenrec_rpc_backend_options_settings(const struct tenrec_rpc_backend_options *options,
                                          struct tenrec_backend_settings *ret)
 {
@@ -47,7 +60,26 @@ void tenrec_rpc_backend_options_settings(const struct tenrec_rpc_backend_options
         .init_timeout_ms = s->init_timeout_ms,
         .max_queued_calls = (uint64_t)s->max_queued_calls,
         .init_method = s->init_method,
+        .security_mode = (uint32_t)options->setup->security->mode,
+        .backend_proves = backend_options_prove(options),
     };
 
     memcpy(ret, &all, ret->size < sizeof all ? ret->size : sizeof all);
+}
+
+tenrec_status tenrec_store_open_with(const struct tenrec_rpc_backend_options *options,
+                                     const char *url, int64_t ms, struct tenrec_store **ret,
+                                     tenrec_error *err)
+{
+    uint64_t deadline_ns = 0;
+    tenrec_status st;
+
+    if (!options || !url || !ret)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "tenrec_store_open_with needs options, a url and a result");
+    st = store_deadline(ms, &deadline_ns, err);
+    if (st != TENREC_OK)
+        return st;
+    return store_open_url(url, options->setup->security, plugin_store_open, options->setup->stores,
+                          deadline_ns, ret, err);
 }

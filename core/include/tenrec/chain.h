@@ -24,6 +24,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 struct tenrec_config;              /* tenrec/config.h */
+struct tenrec_store;               /* tenrec/store.h */
 struct tenrec_tensor;              /* tenrec/tensor.h */
 struct tenrec_rpc_backend_options; /* opaque: loaded and filled, nothing started */
 struct tenrec_chain;               /* opaque: a backend and all that it wraps */
@@ -54,11 +55,27 @@ struct tenrec_backend_settings {
     uint64_t init_timeout_ms;    /* of joining the group; UINT64_MAX: none */
     uint64_t max_queued_calls;   /* requests accepted and not begun; then `accepts` returns false */
     const char *init_method;     /* borrowed from the options */
+
+    uint32_t security_mode;  /* enum tenrec_security_mode (tenrec/proof.h) in force */
+    uint32_t backend_proves; /* 1: in modes other than none the innermost backend begins each
+                                connection with a proof, but for those that `plain_peers` lets in */
 };
 
 /* Fills *ret up to ret->size, which the caller sets. */
 void tenrec_rpc_backend_options_settings(const struct tenrec_rpc_backend_options *options,
                                          struct tenrec_backend_settings *ret);
+
+/* Opens a store as tenrec_store_open does, with the `security:` and `stores:` of these options
+ * in the place of those that TENREC_CONFIG names.
+ *
+ * options  borrowed during the call
+ * ret      owns: tenrec_store_close it
+ * errors   as tenrec_store_open, but for those of a configuration
+ * threads  any
+ */
+tenrec_status tenrec_store_open_with(const struct tenrec_rpc_backend_options *options,
+                                     const char *url, int64_t ms, struct tenrec_store **ret,
+                                     tenrec_error *err);
 
 /* ---- an agent -------------------------------------------------------------- */
 
