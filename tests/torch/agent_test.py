@@ -1,42 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the backend TENREC does beside what PyTorch's own suites ask: two or three
 processes on this host, over each transport. Prints TAP; skips where it is not built."""
-import json
-import os
-import subprocess
 import sys
-import tempfile
-import traceback
 
 if sys.argv[1]:
     print(f"1..0 # SKIP {sys.argv[1]}")
     sys.exit(0)
 
-# Forks all workers, so that torch is imported once.
-forks = subprocess.Popen([sys.executable, os.path.join(os.path.dirname(__file__), "worker.py")],
-                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-def run(world, program, config=None, env=None):
-    """Runs `program` once per rank, each with `rank`, `init(**options)` and all that a test
-    needs; what they print, by rank."""
-    with tempfile.TemporaryDirectory() as folder:
-        env = dict(env or {}, INIT_METHOD=f"file://{folder}/store", WORLD=str(world))
-        task = {"folder": folder, "program": program, "config": config, "env": env}
-        print(json.dumps(task), file=forks.stdin, flush=True)
-        codes = json.loads(forks.stdout.readline())
-        said = []
-        for rank in range(world):
-            with open(os.path.join(folder, f"said.{rank}"), encoding="utf-8") as f:
-                said.append(f.read())
-    text = "\n".join(said)
-    assert not any(codes), f"exit codes {codes}:\n{text}"
-    return said
-
-
-def over(*transports, **options):
-    return {"backend": "tensorpipe", "backends": {"tensorpipe": {
-        "plugin": "tensorpipe", "options": dict(transports=list(transports), **options)}}}
+from groups import main, over, run
 
 
 def tensors_arrive_unchanged(config):
@@ -353,15 +324,4 @@ PLANS = [(f"torch_{case.__name__}_over_{name}", case, over(*transports))
          for name, transports in (("tcp", ["uv"]), ("shared_memory", ["shm", "uv"]))
          for case in CASES] + [(f"torch_{case.__name__}", case, None) for case in ONCE]
 
-failed = 0
-for number, (name, case, config) in enumerate(PLANS, 1):
-    try:
-        case(config)
-        print(f"ok {number} - {name}", flush=True)
-    except Exception:
-        failed += 1
-        print(f"not ok {number} - {name}")
-        for line in traceback.format_exc().splitlines():
-            print("#", line)
-print(f"1..{len(PLANS)}")
-sys.exit(1 if failed else 0)
+main(PLANS)
