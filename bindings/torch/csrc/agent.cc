@@ -84,7 +84,7 @@ TenrecAgent::TenrecAgent(std::string name, int64_t id, uint32_t world, uint64_t 
     : RpcAgent(rpc::WorkerInfo(std::move(name), id), std::move(cb), timeout),
       options_(std::move(options)), process_(getpid()), world_(world), incarnation_(incarnation),
       host_address_(std::move(host_address)), pool_(num_worker_threads),
-      server_(std::make_shared<Server>(pool_, *cb_)), patience_(PATIENCE)
+      server_(std::make_shared<Server>(pool_, *cb_, options_->proves())), patience_(PATIENCE)
 {
     tenrec_chain_user user{};
     tenrec_member me{};

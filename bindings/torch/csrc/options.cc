@@ -3,12 +3,18 @@
 
 #include <stdexcept>
 #include <tenrec/config.h>
+#include <tenrec/proof.h>
 
 namespace tenrec_torch
 {
 
 namespace
 {
+
+constexpr char NO_PROOF[] =
+    "security asks for a proof of the group secret, and the backend of this configuration proves "
+    "nothing: PyTorch's calls are pickles, which are read of proved members only; use the plugin "
+    "tensorpipe, or security: { mode: none }";
 
 tenrec_status load(const std::string &config, tenrec_config **ret, tenrec_error *err)
 {
@@ -28,11 +34,18 @@ Options::Options(const std::string &config, const std::map<std::string, std::str
     for (auto &[key, value] : values)
         if (st == TENREC_OK)
             st = tenrec_config_set(tree, key.c_str(), value.c_str(), &err);
+    // No plain peer can be a member, and its messages would be pickles.
+    if (st == TENREC_OK)
+        st = tenrec_config_set(tree, "security.plain_peers", "none", &err);
     if (st == TENREC_OK)
         st = tenrec_construct_rpc_backend_options(tree, &options_, &err);
     tenrec_config_drop(tree);
     if (st != TENREC_OK)
         throw std::invalid_argument(err.text);
+    if (proves() && !settings().backend_proves) {
+        tenrec_rpc_backend_options_drop(options_);
+        throw std::invalid_argument(NO_PROOF);
+    }
 }
 
 Options::~Options()
@@ -47,6 +60,11 @@ tenrec_backend_settings Options::settings() const
     settings.size = sizeof settings;
     tenrec_rpc_backend_options_settings(options_, &settings);
     return settings;
+}
+
+bool Options::proves() const
+{
+    return settings().security_mode != TENREC_SECURITY_NONE;
 }
 
 } // namespace tenrec_torch

@@ -28,6 +28,9 @@ class Options
 
     tenrec_backend_settings settings() const;
 
+    // Returns true in each mode but none: the members prove that they belong to the group.
+    bool proves() const;
+
   private:
     tenrec_rpc_backend_options *options_ = nullptr;
 };

@@ -100,12 +100,23 @@ const char *Server::refusal()
            "shown to be one: start it with init_rpc on the backend TENREC and the same store";
 }
 
+// Returns nullptr for a request that may be unpickled.
+const char *Server::refusalOf(tenrec_peer from, const tenrec_msg &msg) const
+{
+    if (from < 0)
+        return refusal();
+    if (proves_ && !(msg.flags & TENREC_MSG_PROVED))
+        return "the backend TENREC accepts calls of workers that have proved to belong to the "
+               "group only, and this caller has not proved it";
+    return nullptr;
+}
+
 // On the reading thread, so that a stranger occupies no thread of the pool.
-void Server::refuse(const Caller &caller)
+void Server::refuse(const Caller &caller, const char *why)
 {
     refused();
     try {
-        send(caller, rpc::createExceptionResponse(refusal(), caller.id));
+        send(caller, rpc::createExceptionResponse(why, caller.id));
     } catch (const std::exception &e) {
         LOG(ERROR) << "TENREC: cannot refuse a stranger's call: " << e.what();
     }
@@ -113,11 +124,11 @@ void Server::refuse(const Caller &caller)
 
 void Server::serve(tenrec_peer from, tenrec_msg *msg)
 {
-    if (from < 0) {
+    if (const char *why = refusalOf(from, *msg)) {
         const Caller caller{ from, msg->route, msg->id };
 
         msg->release(msg);
-        refuse(caller);
+        refuse(caller, why);
         return;
     }
     calls_++;

@@ -19,7 +19,9 @@ namespace rpc = torch::distributed::rpc;
 class Server : public std::enable_shared_from_this<Server>
 {
   public:
-    Server(Pool &pool, const rpc::RequestCallback &functions) : pool_(pool), functions_(functions)
+    // proves   members have to prove that they belong to the group
+    Server(Pool &pool, const rpc::RequestCallback &functions, bool proves)
+        : pool_(pool), functions_(functions), proves_(proves)
     {
     }
 
@@ -28,10 +30,11 @@ class Server : public std::enable_shared_from_this<Server>
     void close();
 
     // Answers a request, on the pool; takes msg. Not after close. A request contains code
-    // that its sender chose: only requests of verified members are unpickled.
+    // that its sender chose: only requests of verified members are unpickled, where members prove
+    // themselves only those of connections that did.
     void serve(tenrec_peer from, tenrec_msg *msg);
 
-    // The error for other callers.
+    // The error for callers that are no members.
     static const char *refusal();
     // Counts a refused request.
     void refused()
@@ -61,13 +64,15 @@ class Server : public std::enable_shared_from_this<Server>
         int64_t id;
     };
 
-    void refuse(const Caller &caller);
+    const char *refusalOf(tenrec_peer from, const tenrec_msg &msg) const;
+    void refuse(const Caller &caller, const char *why);
     void run(const Caller &caller, const c10::intrusive_ptr<Message> &request);
     void reply(const Caller &caller, rpc::JitFuture &future);
     void send(const Caller &caller, c10::intrusive_ptr<Message> response);
 
     Pool &pool_;
     const rpc::RequestCallback &functions_;
+    const bool proves_;
     std::shared_mutex lock_; // guards the next: shared by its users
     tenrec_chain *backend_ = nullptr;
     std::atomic<int64_t> calls_{ 0 }, async_calls_{ 0 }, refused_calls_{ 0 };
