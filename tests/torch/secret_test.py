@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""secret_test.py MISSING TENREC LIAR - the backend TENREC in a group with a secret: peers that prove
-nothing. LIAR is the folder of a plugin that says that it proves."""
+"""secret_test.py MISSING TENREC LIAR - the backend TENREC in a group with a secret: the store where its
+workers meet, and peers that prove nothing. LIAR is the folder of a plugin that says that it proves."""
 import os
 import sys
 import tempfile
@@ -110,8 +110,120 @@ for security in ({}, {"mode": "none"}):
     assert "refused {} security asks for a proof" in said[0] and "accepted {'mode': 'none'}" in said[0], said[0]
 
 
+# Plain clients are refused by this store; torch's takes the bytes of the refusal for answers, until
+# they end.
+JOINS = """
+import os
+import torch.distributed as dist, torch.distributed.rpc as rpc, tenrec_torch
+rank = int(os.environ["RANK"])
+try:
+    plain = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), 2, False)
+    for _ in range(100):
+        plain.add("k", 1)
+    print("torch's client was let in")
+except RuntimeError:
+    pass
+for _ in range(2):
+    rpc.init_rpc(f"w{rank}", backend=rpc.BackendType.TENREC, rank=rank, world_size=2)
+    assert rpc.rpc_sync(f"w{1 - rank}", int, args=("7",)) == 7
+    rpc.shutdown()
+"""
+
+
+def succeeds_under_tenrec_run(n, program, config):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "t.yaml")
+        with open(path, "w", encoding="ascii") as f:
+            f.write(config)
+        got = cases.run(TENREC, "run", "-n", n, "--config", path, "--", sys.executable, "-c", program)
+    assert (got.returncode, got.stdout) == (0, ""), got
+
+
+def workers_join_a_store_that_refuses_plain_clients(config):
+    del config
+    succeeds_under_tenrec_run(2, JOINS, "security: { store_plain: none }\n")
+
+
+# By two connections each, of which the one proves the secret and the other is let in without.
+SHARES = """
+import datetime, os
+import torch.distributed as dist, tenrec_torch
+host, port = os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"]
+short = datetime.timedelta(seconds=0.2)
+ours = tenrec_torch._C.open_store(tenrec_torch.TenrecRpcBackendOptions().config, f"tcp://{host}:{port}", 30)
+torchs = dist.TCPStore(host, int(port), None, False)
+for one, other in ((ours, torchs), (torchs, ours)):
+    before = ours.num_keys()
+    one.set("k", "a\\0b")
+    assert other.get("k") == b"a\\0b" == one.get("k")
+    assert other.num_keys() == one.num_keys() == before + 1
+    assert one.compare_set("k", "a\\0b", "c") == b"c" == other.get("k")
+    assert one.compare_set("k", "x", "y") == b"c"
+    assert one.add("n", 2) == 2 and other.add("n", 3) == 5 and one.get("n") == b"5"
+    one.wait(["k", "n"], short)
+    assert one.delete_key("k") and other.delete_key("n") and not one.delete_key("k")
+    assert not tenrec_torch._C.has_key(one, "k")
+ours.set_timeout(short)
+for wait in (lambda: ours.wait(["k"]), lambda: ours.get("k")):
+    try:
+        wait()
+        print("a missing key was found")
+    except RuntimeError:
+        pass
+"""
+
+
+def the_proved_client_is_a_store_of_torch(config):
+    del config
+    succeeds_under_tenrec_run(1, SHARES, "security: { store_plain: same_user }\n")
+
+
+# torch's store of a launcher: its address and the variables.
+STORE = """
+import datetime
+import torch.distributed as dist
+store = dist.TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
+os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(store.port), RANK="0", WORLD_SIZE="1",
+                  TORCHELASTIC_USE_AGENT_STORE="True", TORCHELASTIC_RESTART_COUNT="0",
+                  TORCHELASTIC_RUN_ID="a", TENREC_RUN_ID=os.environ["RUN"])
+os.environ["INIT_METHOD"] = "env://"
+"""
+
+
+def a_store_that_proves_nothing_is_not_that_of_tenrec_run(config):
+    said = with_secret(1, STORE + """
+raises(RuntimeError, "speaks no proof of the group secret", init)
+print("refused")
+""", config, RUN="a")
+    assert "refused" in said[0], said[0]
+
+
+def workers_meet_in_the_store_of_another_launcher(config):
+    said = with_secret(1, STORE + """
+init()
+assert rpc.rpc_sync("w0", same, args=(1,)) == 1
+rpc.shutdown()
+""", config, RUN="another")
+    assert "asks for no proof" not in said[0], said[0]
+
+
+# 127.0.0.2 is of this host, and stands for an address beyond it.
+def workers_are_told_once_of_a_store_beyond_loopback(config):
+    said = with_secret(1, STORE + """
+tenrec_torch._rendezvous.host_address = lambda method: "127.0.0.2"
+for _ in range(2):
+    init()
+    assert rpc.rpc_sync("w0", same, args=(1,)) == 1
+    rpc.shutdown()
+""", config, RUN="another")
+    assert said[0].count("asks for no proof of the group secret") == 1, said[0]
+
+
 CASES = [members_with_the_secret_call_each_other, a_plain_member_runs_nothing, an_answer_of_a_plain_member_is_not_read]
-ONCE = [a_request_without_the_mark_of_a_proof_is_not_read, a_backend_without_proofs_is_refused]
+ONCE = [a_request_without_the_mark_of_a_proof_is_not_read, a_backend_without_proofs_is_refused,
+        workers_join_a_store_that_refuses_plain_clients, the_proved_client_is_a_store_of_torch,
+        a_store_that_proves_nothing_is_not_that_of_tenrec_run,
+        workers_meet_in_the_store_of_another_launcher, workers_are_told_once_of_a_store_beyond_loopback]
 main([(f"torch_secret_{case.__name__}_over_{name}", case, over(*transports))
       for name, transports in (("tcp", ["uv"]), ("shared_memory", ["shm", "uv"])) for case in CASES] +
      [(f"torch_secret_{case.__name__}", case, over("uv")) for case in ONCE])

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // module.cc - the Python module tenrec_torch._C.
 #include "agent.h"
+#include "store.h"
 
 #include <torch/csrc/distributed/rpc/request_callback_impl.h>
 #include <torch/csrc/utils/pybind.h>
@@ -38,7 +39,14 @@ void bind_options(py::module_ &m)
         .def_property_readonly("num_worker_threads",
                                [](const Options &o) { return o.settings().num_worker_threads; })
         .def_property_readonly(
-            "init_method", [](const Options &o) { return std::string(o.settings().init_method); });
+            "init_method", [](const Options &o) { return std::string(o.settings().init_method); })
+        .def_property_readonly("proves", &Options::proves);
+}
+
+c10::intrusive_ptr<c10d::Store> open_store(const Options &config, const std::string &url,
+                                           double limit)
+{
+    return c10::make_intrusive<Store>(config, url, from_seconds(limit));
 }
 
 // The destructor waits for the agent's threads, which may need the GIL: release it.
@@ -125,6 +133,8 @@ PYBIND11_MODULE(_C, m)
 {
     py::module_::import("torch"); // knows RpcAgent, Store and WorkerInfo
     bind_options(m);
+    m.def("open_store", &open_store, py::arg("config"), py::arg("url"), py::arg("limit"),
+          py::call_guard<py::gil_scoped_release>());
     m.def(
         "has_key", // Python's PrefixStore cannot say
         [](const c10::intrusive_ptr<c10d::Store> &store, const std::string &key) {

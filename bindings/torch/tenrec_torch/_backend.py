@@ -4,29 +4,25 @@ import atexit
 import datetime
 import enum
 import json
-import ipaddress
-import os
 import secrets
-import socket
 import time
-import urllib.parse
 
 import torch
 import torch.distributed as dist
 import torch.distributed.rpc as rpc
 from torch.distributed.rpc import api, backend_registry
 
-from . import _C
+from . import _C, _rendezvous
 from ._options import TenrecRpcBackendOptions, device_names, devices_of_names
 
 NAME = "TENREC"
-INIT_TIMEOUT = 300.0  # seconds, unless the configuration sets a timeout
 NO_TIMEOUT = datetime.timedelta(days=1)  # of the store, if calls have no timeout
 EXIT_PATIENCE = 2.0   # seconds for functions that still run when the interpreter ends
 
 
 def register():
     """Makes rpc.BackendType.TENREC, unless it exists."""
+    _rendezvous.register()
     if backend_registry.backend_registered(NAME):
         return
     backend_registry.register_backend(NAME, _construct_options, _init_backend)
@@ -48,24 +44,6 @@ def _construct_options(rpc_timeout, init_method, **kwargs):
     if init_method == rpc.constants.DEFAULT_INIT_METHOD:
         init_method = None
     return TenrecRpcBackendOptions(rpc_timeout=rpc_timeout, init_method=init_method, **kwargs)
-
-
-def _host_address(init_method):
-    """Returns the address for members on other hosts: the source address of packets to the
-    group's store; "" if the store is on loopback."""
-    url = urllib.parse.urlparse(init_method)
-    host = os.environ.get("MASTER_ADDR") if url.scheme == "env" else url.hostname
-    if not host or url.scheme not in ("env", "tcp"):
-        return ""
-    try:
-        # Connecting a datagram socket sends no packet.
-        family, kind, _, _, address = socket.getaddrinfo(host, 1, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, kind) as s:
-            s.connect(address)
-            mine = s.getsockname()[0].split("%")[0]
-    except OSError:
-        return ""
-    return "" if ipaddress.ip_address(mine).is_loopback else mine
 
 
 def _meet(store, rank, world_size, mine, limit):
@@ -120,14 +98,14 @@ def _init_backend(store, name, rank, world_size, rpc_backend_options):
         raise RuntimeError("init_rpc: the backend TENREC needs a world_size: groups that workers "
                            "join and leave are not supported")
     options = rpc_backend_options
-    limit = options.rpc_timeout or options.config.init_timeout or INIT_TIMEOUT
+    limit = _rendezvous.init_limit(options)
     if not options.rpc_timeout:
         # torch gives the store the timeout of calls, where 0 means none; stores of newer versions
         # fail at once with 0.
         store.set_timeout(NO_TIMEOUT)
     incarnation, token = secrets.randbits(63), 1 + secrets.randbelow(2**64 - 1)
     agent = _C.TenrecAgent(name=name, id=rank, world_size=world_size, incarnation=incarnation,
-                           token=token, host_address=_host_address(options.init_method),
+                           token=token, host_address=_rendezvous.host_address(options.init_method),
                            config=options.config, rpc_timeout=options.rpc_timeout,
                            num_worker_threads=options.num_worker_threads)
     maps, devices = device_names(options)

@@ -6,7 +6,7 @@ import torch
 import torch.distributed.rpc as rpc
 from torch.distributed.rpc import options as torch_options
 
-from . import _C
+from . import _C, _rendezvous
 
 
 class TenrecRpcBackendOptions(rpc.RpcBackendOptions):
@@ -19,7 +19,8 @@ class TenrecRpcBackendOptions(rpc.RpcBackendOptions):
     overrides  single values that override the file: {"backends.faulty.options.seed": 7}
     rpc_timeout  seconds, 0 for none. None: `worker: rpc_timeout`
     num_worker_threads  threads that serve calls. None: `worker: num_worker_threads`
-    init_method  store of the group. None: `init_method`
+    init_method  store of the group. None: `init_method`. Reads "tenrec+env://..." if there is a
+                 group secret
     device_maps, devices  as those of TensorPipeRpcBackendOptions
 
     Raises ValueError with the place in the file, and the remedy.
@@ -33,9 +34,10 @@ class TenrecRpcBackendOptions(rpc.RpcBackendOptions):
         if isinstance(config, dict):
             config = json.dumps(config) + "\n"
         self.config = _C.Config(str(config or ""), values)
+        method = init_method or self.config.init_method
         super().__init__(
             rpc_timeout=self.config.rpc_timeout if rpc_timeout is None else rpc_timeout,
-            init_method=init_method or self.config.init_method)
+            init_method=_rendezvous.method_of(self, method) if self.config.proves else method)
         if num_worker_threads is None:
             num_worker_threads = self.config.num_worker_threads
         if num_worker_threads <= 0:

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store of a group that has a secret.
+
+init_rpc opens the store before it asks the backend, by the scheme of the options' init_method. With a
+secret that is one of SCHEMES: Tenrec's own client proves the secret to the store of `tenrec run`, and
+torch's client, which proves nothing, opens every other store.
+"""
+import ipaddress
+import itertools
+import logging
+import os
+import socket
+import urllib.parse
+import weakref
+
+import torch.distributed as dist
+# torch.distributed.rendezvous is a function, and hides the module.
+from torch.distributed.rendezvous import _rendezvous_handlers, _torchelastic_use_agent_store
+
+from . import _C
+
+PREFIX = "tenrec+"
+SCHEMES = ("env", "tcp")
+INIT_TIMEOUT = 300.0  # seconds, unless the configuration sets a timeout
+
+_log = logging.getLogger("tenrec_torch")
+_numbers = itertools.count(1)
+_options = weakref.WeakValueDictionary()  # by the number in the fragment of their method
+_warned = False
+
+
+def register():
+    """Makes torch know the schemes, unless it does."""
+    for scheme in SCHEMES:
+        if PREFIX + scheme not in _rendezvous_handlers:
+            dist.register_rendezvous_handler(PREFIX + scheme, _open)
+
+
+def method_of(options, method):
+    """Returns the init_method under which torch finds the store of a group with a secret."""
+    if urllib.parse.urlparse(method).scheme not in SCHEMES:
+        return method
+    number = next(_numbers)
+    _options[number] = options
+    return f"{PREFIX}{method}#{number}"
+
+
+def init_limit(options):
+    """Seconds for the init of a group."""
+    return options.rpc_timeout or options.config.init_timeout or INIT_TIMEOUT
+
+
+def host_address(method):
+    """Returns the address of this host towards the store that `method` names; "" if the store is on
+    loopback."""
+    url = urllib.parse.urlparse(method.removeprefix(PREFIX))
+    host = _place(url)[0]
+    if not host or url.scheme not in SCHEMES:
+        return ""
+    try:
+        # Connecting a datagram socket sends no packet.
+        family, kind, _, _, address = socket.getaddrinfo(host, 1, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as s:
+            s.connect(address)
+            mine = s.getsockname()[0].split("%")[0]
+    except OSError:
+        return ""
+    return "" if ipaddress.ip_address(mine).is_loopback else mine
+
+
+def _place(url):
+    """Host and port of the store, as torch finds them."""
+    if url.scheme == "env":
+        return os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT")
+    return url.hostname, url.port
+
+
+def _is_of_tenrec_run():
+    """Returns true if `tenrec run` started this process, and serves the store: it sets both ids."""
+    run = os.environ.get("TENREC_RUN_ID")
+    return (_torchelastic_use_agent_store() and bool(run)
+            and run == os.environ.get("TORCHELASTIC_RUN_ID"))
+
+
+def _open(method, **kwargs):
+    """The handler of the schemes: yields store, rank and world size."""
+    url = urllib.parse.urlparse(method.removeprefix(PREFIX))
+    options = _options.get(int(url.fragment or 0))
+    plain = urllib.parse.urlunparse(url._replace(fragment=""))
+    if options is None or not _is_of_tenrec_run():
+        _warn(plain, url)
+        yield from dist.rendezvous(plain, **kwargs)
+        return
+    query = dict(urllib.parse.parse_qsl(url.query))
+    rank = int(query.get("rank") or os.environ["RANK"])
+    world_size = int(query.get("world_size") or os.environ["WORLD_SIZE"])
+    yield _proved_store(options, url), rank, world_size
+    raise RuntimeError(f"the store of {plain} was opened once, and cannot be opened again")
+
+
+def _proved_store(options, url):
+    host, port = _place(url)
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    store = _C.open_store(options.config, f"tcp://{place}", init_limit(options))
+    # As torch's client does: a group that is started again meets anew.
+    return dist.PrefixStore(f"/worker/attempt_{os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
+
+
+def _warn(method, url):
+    """Says once that other hosts may reach a store that asks for no proof."""
+    global _warned
+    if _warned or not host_address(method):
+        return
+    _warned = True
+    host, port = _place(url)
+    _log.warning("TENREC: the workers meet in torch's TCPStore at %s:%s, which asks for no proof of the "
+                 "group secret. Calls are proved; but a process that reaches the store reads the "
+                 "records of the workers, and can hinder or end the group. Close the port to all "
+                 "others, or start the workers by 'tenrec run', whose store asks for the proof",
+                 host, port)
