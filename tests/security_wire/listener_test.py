@@ -119,6 +119,17 @@ def listener_with_an_expired_certificate_is_refused():
     fails_at("mtls", certified("expired"), "EPERM", "certificate has expired")
 
 
+def listener_with_the_certificate_of_another_name_is_refused():
+    fails_at("mtls", certified("another"), "EPERM", "is for 'worker7', not for 'worker1'")
+
+
+def listener_that_asks_for_no_certificate_learns_nothing():
+    with abandoned("mtls") as (crew, port), Server(port, TLS13, *certified("another")) as server:
+        call_fails(crew, "EPERM", "not for 'worker1'")
+        for told in (b"TNRP", b"worker0"):
+            equal(server.said().count(told), 0, f"{told} at the listener")
+
+
 def listener_with_the_group_secret_is_refused_where_certificates_are_asked_for():
     fails_at("mtls", ["-nocert", *psk()], "EPERM", "the other side demands another certificate")
 
