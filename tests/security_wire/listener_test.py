@@ -6,7 +6,7 @@ import signal
 import socket
 import time
 
-from cases import contains, equal, main
+from cases import contains, equal, main, true
 from crew import LONG_MS, limit, within
 from foreign import (HOST, Server, certified, group, make_files, port_of, psk)
 
@@ -77,6 +77,23 @@ def listener_that_changes_keys_and_then_sends_garbage_is_refused():
         server.send(GARBAGE)
         code, _, text = crew[0].badly()
         equal(code, "EPROTOCOL", text)
+
+
+def listener_that_changes_keys_for_ever_is_given_up():
+    """The worker serves others in between."""
+    with abandoned("tls", n=3) as (crew, port), Server(port, TLS13, "-naccept", "1", "-nocert", *psk()) as server:
+        crew[0].do(f"start worker1 echo {LONG_MS} x")
+        server.has_said(b"TNRP")
+        changes = 0
+        while server.process.poll() is None:
+            server.send(b"k\n")
+            changes += 1
+            if changes % 500 == 0:
+                equal(crew[2].do(f"call worker0 echo {LONG_MS} x"), "x")
+        true(changes > 1000, f"it ended after {changes} changes")
+        code, _, text = crew[0].fails("await")
+        equal(code, "EPERM", text)
+        contains(text, "bytes of TLS without data")
 
 
 def listener_that_ends_in_place_of_a_proof_is_a_lost_connection():
