@@ -18,19 +18,18 @@ static tenrec_status outside_ask(const struct outside *o, const struct tenrec_co
                                  tenrec_error *err)
 {
     struct config_settings *settings = NULL;
-    struct security *security = NULL;
     struct secret *secret = NULL;
-    tenrec_status st = security_open(config, o->until_ns, &security, err);
-    const bool open = st == TENREC_OK && security->mode == SECURITY_NONE;
-    const bool needed = open && !security->written;
+    const char *source;
+    bool written;
+    tenrec_status st = secret_place_is_written(config, &written, err);
 
-    if (open && o->secret_file)
-        st = tenrec_fail(err, TENREC_ECONFIG,
-                         "--secret-file is given, but the configuration says mode 'none' (%s)",
-                         security->mode_source);
-    security_drop(security);
-    if (!needed)
+    if (st != TENREC_OK || written)
         return st;
+    st = secret_inherit((uint32_t)clock_left_ms(o->until_ns), &secret, &source, err);
+    if (st != TENREC_OK || secret) {
+        secret_drop(secret);
+        return st;
+    }
     st = config_settings_make(config, &settings, err);
     if (st == TENREC_OK)
         st = secret_place_ask(o->store ? o->store : settings->init_method,
@@ -39,6 +38,24 @@ static tenrec_status outside_ask(const struct outside *o, const struct tenrec_co
         st = secret_place_announce(secret, err);
     secret_drop(secret);
     config_settings_drop(settings);
+    return st;
+}
+
+/* A file that the configuration has no use for is a mistake. */
+static tenrec_status outside_check_file(const struct outside *o, const struct tenrec_config *config,
+                                        tenrec_error *err)
+{
+    struct security *security = NULL;
+    tenrec_status st;
+
+    if (!o->secret_file)
+        return TENREC_OK;
+    st = security_open(config, o->until_ns, &security, err);
+    if (st == TENREC_OK && security->mode == SECURITY_NONE)
+        st = tenrec_fail(err, TENREC_ECONFIG,
+                         "--secret-file is given, but the configuration says mode 'none' (%s)",
+                         security->mode_source);
+    security_drop(security);
     return st;
 }
 
@@ -51,6 +68,8 @@ static tenrec_status outside_load(const struct outside *o, struct tenrec_config 
         st = tenrec_config_set(*ret, "worker.group", o->group, err);
     if (st == TENREC_OK && o->secret_file)
         st = tenrec_config_set(*ret, "security.secret_file", o->secret_file, err);
+    if (st == TENREC_OK)
+        st = outside_check_file(o, *ret, err);
     return st == TENREC_OK ? outside_ask(o, *ret, err) : st;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_secret.h"
 
-#include "config/security_settings.h"
 #include "launch/advertise_address.h"
 #include "secret_place.h"
 
@@ -17,22 +16,6 @@ enum { ASK_MS = 5000 }; /* an outer launcher, or that of the joined store */
 static bool run_secret_is_shared(const struct workers_plan *plan)
 {
     return plan->elastic.join || (plan->serve_at && !advertise_address_is_loopback(plan->serve_at));
-}
-
-/* Returns through `ret` whether the configuration leaves no choice: it names a file, or a mode
- * without a secret. */
-static tenrec_status run_secret_is_written(const struct tenrec_config *config, bool *ret,
-                                           tenrec_error *err)
-{
-    struct config_security *section;
-    tenrec_status st = config_security_make(config, &section, err);
-
-    if (st != TENREC_OK)
-        return st;
-    *ret = *section->secret_file || (section->mode && (strcmp(section->mode, "none") == 0 ||
-                                                       strcmp(section->mode, "mtls") == 0));
-    config_security_drop(section);
-    return TENREC_OK;
 }
 
 /* A secret that exists already. *ret is NULL and the status OK if there is none. */
@@ -83,7 +66,7 @@ static tenrec_status run_secret_get(const struct workers_plan *plan,
         *ret_source = "--secret-file";
         return secret_read_file(plan->secret_file, ret, err);
     }
-    st = run_secret_is_written(config, &written, err);
+    st = secret_place_is_written(config, &written, err);
     if (st != TENREC_OK || written)
         return st;
     st = run_secret_find(plan, ret, ret_source, err);

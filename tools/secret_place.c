@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "secret_place.h"
 
+#include "config/security_settings.h"
 #include "launch/init_method.h"
 #include "launch/launch.h"
 #include "runtime/resolve.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Finds the address of a TCP store. Returns false if the URL has none. */
@@ -22,6 +24,20 @@ static bool secret_place_find(const char *url, struct launch *ret)
         found = found && method.kind == INIT_ENV && launch_find_place(ret, NULL) == TENREC_OK;
     init_method_finish(&method);
     return found && ret->port;
+}
+
+tenrec_status secret_place_is_written(const struct tenrec_config *config, bool *ret,
+                                      tenrec_error *err)
+{
+    struct config_security *section;
+    tenrec_status st = config_security_make(config, &section, err);
+
+    if (st != TENREC_OK)
+        return st;
+    *ret = *section->secret_file || (section->mode && (strcmp(section->mode, "none") == 0 ||
+                                                       strcmp(section->mode, "mtls") == 0));
+    config_security_drop(section);
+    return TENREC_OK;
 }
 
 tenrec_status secret_place_ask(const char *url, uint32_t ms, struct secret **ret, tenrec_error *err)

@@ -6,6 +6,13 @@
 
 #include "secret/secret_handover.h"
 
+#include <tenrec/config.h>
+
+/* Returns through `ret` whether the configuration leaves no choice: it names a file, or a mode
+ * without a secret. errors: those of config_security_make */
+tenrec_status secret_place_is_written(const struct tenrec_config *config, bool *ret,
+                                      tenrec_error *err);
+
 /* Asks the launcher of this user that serves the store of `url`. *ret is NULL and the status OK if
  * there is none, or the URL is not tcp://host:port. errors: those of secret_ask */
 tenrec_status secret_place_ask(const char *url, uint32_t ms, struct secret **ret,

@@ -185,9 +185,15 @@ static tenrec_status service_dial(const struct tenrec_agent *self, tenrec_peer t
 {
     struct proof_terms terms = { .side = PROOF_DIALLER, .label = label, .label_len = label_len };
     struct chain_member member;
+    tenrec_status st = TENREC_OK;
 
     if (!chain_members_find(&proof_of(self)->members, to, &member))
         return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "no member %d", (int)to);
+    /* Before the first word: the wrong listener learns nothing, and is not waited for. */
+    if (tls)
+        st = tls_session_check_name(chain_tls_session(tls), member.name, err);
+    if (st != TENREC_OK)
+        return st;
     terms.peer = (struct proof_party){ to, member.incarnation, member.name, member.address };
     return proof_begin(self, tls, &terms, ret, err);
 }
@@ -226,6 +232,8 @@ static tenrec_status service_take(const struct tenrec_agent *self, struct tenrec
     *ret_used = 0;
     if (plain) {
         proof_demand(p->proof);
+        if (p->tls) /* plain peers go with no mode of TLS */
+            return tenrec_fail(err, TENREC_EPERM, "the other side began no proof");
         return tenrec_fail(err, TENREC_EPERM,
                            "the other side gave no proof of the group secret, and security: { "
                            "plain_peers: ... } does not let it in without");

@@ -2,17 +2,19 @@
 """netns_test.py - workers on three hosts, which are network namespaces (net.py)."""
 import itertools
 import json
+import os
 import signal
 import tempfile
 import time
 
 import net
-from cases import contains, equal, main, one_line, run, true, until
+from cases import Skipped, contains, equal, main, one_line, run, true, until
 import crew as crew_module
 from crew import LIMIT_S, LONG_MS, TENREC, Crew, limit, within
 
 KEYS = tempfile.TemporaryDirectory()
 SECRET = {"TENREC_SECRET_FILE": f"{KEYS.name}/job.key"}  # of all groups
+TLS = {"TENREC_SECURITY__MODE": "tls"}
 KEEPALIVE = "TENREC_BACKENDS__TENSORPIPE__KEEPALIVE"
 ports = itertools.count(29500)  # this network has no other process
 
@@ -45,15 +47,15 @@ def crew_on(*places, v6=False, network=77, containers=(), hosts_file=False, stor
     return crew
 
 
-def look(crew, host, *args):
-    got = run(*net.on(host), TENREC, "ping", "--json", "--store", crew.url, *args, env=backend())
+def look(crew, host, *args, **env):
+    got = run(*net.on(host), TENREC, "ping", "--json", "--store", crew.url, *args, env=backend(**env))
     true(got.returncode == 0, got.stderr)
     return json.loads(got.stdout)
 
 
-def addresses(crew):
+def addresses(crew, **env):
     """Where the members say that they are, without ports."""
-    return [m["address"].rsplit(":", 1)[0] for m in look(crew, 2)["members"]]
+    return [m["address"].rsplit(":", 1)[0] for m in look(crew, 2, **env)["members"]]
 
 
 def works(crew):
@@ -144,6 +146,19 @@ def netns_works_between_containers_of_one_host():
         equal(crew[1].do(f"tensor worker2 {LONG_MS} 4000000"), "4000000")  # too big to be inline
         equal(crew[2].do(f"tensor worker3 {LONG_MS} 4000000"), "4000000")
         equal([m.get("absent") for m in look(crew, 1)["members"]], [None] * 4)
+        crew.leave()
+
+
+def netns_encrypts_between_hosts_in_mode_tls():
+    if not os.environ.get("TENREC_TEST_TLS"):
+        raise Skipped("this build has no TLS")
+    with crew_on(0, 1, 1, **TLS) as crew:
+        equal(addresses(crew, **TLS), [f"tls://10.77.0.{n}" for n in (1, 2, 2)])
+        works(crew)
+        equal(crew[0].do(f"tensor worker1 {LONG_MS} 4000000"), "4000000")
+        equal(crew[0].do("way 1").split()[0], "tls")
+        equal(crew[1].do("way 2").split()[0], "tenrec_ring")  # which is not encrypted, and stays on the host
+        equal(look(crew, 2, "worker1", **TLS)["transport"], "tls")
         crew.leave()
 
 

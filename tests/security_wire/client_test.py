@@ -132,7 +132,7 @@ def garbage(crew, *options):
 def client_that_sends_garbage_in_place_of_a_proof_is_refused():
     with group("tls") as crew:
         garbage(crew, *psk())
-        end(crew, "the other side gave no proof of the group secret")
+        end(crew, "the other side began no proof")
 
 
 def client_that_sends_garbage_behind_its_proof_is_closed():
@@ -212,7 +212,7 @@ def client_with_the_group_secret_is_refused_where_certificates_are_asked_for():
 def client_with_a_certificate_that_sends_garbage_is_refused():
     with group("mtls") as crew:
         garbage(crew, *certified("worker1"))
-        end(crew, "the other side gave no proof of the group secret")
+        end(crew, "the other side began no proof")
 
 
 # ---- bytes that no TLS has --------------------------------------------------------------

@@ -6,7 +6,7 @@ import signal
 import socket
 import time
 
-from cases import contains, equal, main
+from cases import contains, equal, main, true
 from crew import LONG_MS, limit, within
 from foreign import (HOST, Server, certified, group, make_files, port_of, psk)
 
@@ -79,6 +79,23 @@ def listener_that_changes_keys_and_then_sends_garbage_is_refused():
         equal(code, "EPROTOCOL", text)
 
 
+def listener_that_changes_keys_for_ever_is_given_up():
+    """The worker serves others in between."""
+    with abandoned("tls", n=3) as (crew, port), Server(port, TLS13, "-naccept", "1", "-nocert", *psk()) as server:
+        crew[0].do(f"start worker1 echo {LONG_MS} x")
+        server.has_said(b"TNRP")
+        changes = 0
+        while server.process.poll() is None:
+            server.send(b"k\n")
+            changes += 1
+            if changes % 500 == 0:
+                equal(crew[2].do(f"call worker0 echo {LONG_MS} x"), "x")
+        true(changes > 1000, f"it ended after {changes} changes")
+        code, _, text = crew[0].fails("await")
+        equal(code, "EPERM", text)
+        contains(text, "bytes of TLS without data")
+
+
 def listener_that_ends_in_place_of_a_proof_is_a_lost_connection():
     with abandoned("tls") as (crew, port), Server(port, TLS13, "-nocert", *psk()) as server:
         crew[0].say(f"call worker1 echo {LONG_MS} x")
@@ -117,6 +134,17 @@ def listener_of_another_authority_is_refused():
 
 def listener_with_an_expired_certificate_is_refused():
     fails_at("mtls", certified("expired"), "EPERM", "certificate has expired")
+
+
+def listener_with_the_certificate_of_another_name_is_refused():
+    fails_at("mtls", certified("another"), "EPERM", "is for 'worker7', not for 'worker1'")
+
+
+def listener_that_asks_for_no_certificate_learns_nothing():
+    with abandoned("mtls") as (crew, port), Server(port, TLS13, *certified("another")) as server:
+        call_fails(crew, "EPERM", "not for 'worker1'")
+        for told in (b"TNRP", b"worker0"):
+            equal(server.said().count(told), 0, f"{told} at the listener")
 
 
 def listener_with_the_group_secret_is_refused_where_certificates_are_asked_for():
