@@ -8,6 +8,8 @@
 #include <openssl/err.h>
 #include <string.h>
 
+/* A peer that sends as fast as we read must not keep the thread: others wait for it. */
+#define READ_TURN ((ssize_t)1 << 20)
 #define OUT_MAX ((size_t)128 << 10) /* bytes that wait for the socket, about */
 
 /* Takes a larger buffer, once, while OpenSSL's is empty. */
@@ -57,7 +59,7 @@ ssize_t tls_session_read(struct tls_session *s, const struct iovec *iov, int n)
     ssize_t all = 0, r = 0;
 
     for (int i = 0; i < n; i++)
-        for (size_t at = 0; at < iov[i].iov_len; at += (size_t)r, all += r) {
+        for (size_t at = 0; at < iov[i].iov_len && all < READ_TURN; at += (size_t)r, all += r) {
             pthread_mutex_lock(&s->lock);
             r = stream_read_record(s, (char *)iov[i].iov_base + at, iov[i].iov_len - at);
             pthread_mutex_unlock(&s->lock);

@@ -87,6 +87,11 @@ bool conn_reserve(struct conn *c, size_t need)
     return true;
 }
 
+bool conn_tls_has_more(const struct conn *c)
+{
+    return !c->ep->tls->drained(c->tls);
+}
+
 void conn_shrink(struct conn *c)
 {
     if (c->cap > CONN_BUFFER && c->pos == c->end) {

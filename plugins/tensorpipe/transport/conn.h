@@ -166,6 +166,10 @@ static inline void conn_set_owner(struct conn *c,
     c->owner = owner;
 }
 
+/* Returns true if a read that gave less than was asked for has left something: a session may have
+ * ended its turn, or found the end behind the bytes. */
+bool conn_tls_has_more(const struct conn *c);
+
 /* What the stream's read of `asked` bytes, the first `lead_len` of them past
  * the buffer, has given: as conn_read returns it. */
 static inline ssize_t conn_came(struct conn *c, ssize_t n, size_t asked, size_t lead_len,
@@ -180,7 +184,7 @@ static inline ssize_t conn_came(struct conn *c, ssize_t n, size_t asked, size_t 
         return -1;
     conn_count(&c->receives, 1);
     conn_count(&c->bytes_received, (uint64_t)n);
-    *ret_short = (size_t)n < asked;
+    *ret_short = (size_t)n < asked && !(c->tls && conn_tls_has_more(c));
     if ((size_t)n > lead_len)
         c->end += (size_t)n - lead_len;
     return n;
