@@ -170,6 +170,7 @@ static tenrec_status proof_begin(const struct tenrec_agent *self, struct tenrec_
         st = proof_bind(c->security, p->tls, binding, terms, &own, err);
     if (st == TENREC_OK)
         st = proof_open(terms, &p->proof, err);
+    terms->binding = NULL; /* copied: it ends here */
     secret_drop(own);
     explicit_bzero(binding, sizeof binding);
     if (st == TENREC_OK)
