@@ -56,6 +56,12 @@ tenrec_status tls_session_shake(struct tls_session *s, tenrec_error *err)
     return tenrec_fail(err, TENREC_ECONFIG, MISSING);
 }
 
+bool tls_session_is_congested(struct tls_session *s)
+{
+    (void)s;
+    return false;
+}
+
 ssize_t tls_session_read(struct tls_session *s, const struct iovec *iov, int n)
 {
     (void)s;

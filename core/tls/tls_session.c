@@ -26,6 +26,15 @@ static SSL_CTX *session_context(struct tls *t)
     return context;
 }
 
+/* Without a socket nothing is gained by a large read. A server has many such sessions, most of them
+ * idle. */
+static void session_save_memory(SSL *ssl)
+{
+    SSL_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
+    SSL_set_read_ahead(ssl, 0);
+    SSL_set_default_read_buffer_len(ssl, 0);
+}
+
 static bool session_make(struct tls_session *s)
 {
     SSL_CTX *context = session_context(s->tls);
@@ -38,6 +47,8 @@ static bool session_make(struct tls_session *s)
         return false;
     }
     SSL_set_bio(s->ssl, bio, bio);
+    if (s->wire.fd < 0)
+        session_save_memory(s->ssl);
     if (s->side == TLS_DIALLER)
         SSL_set_connect_state(s->ssl);
     else
@@ -135,4 +146,14 @@ tenrec_status tls_session_shake(struct tls_session *s, tenrec_error *err)
     if (st == TENREC_OK || st == TENREC_EAGAIN)
         return st;
     return tenrec_fail(err, st, "%s", s->reason);
+}
+
+bool tls_session_is_congested(struct tls_session *s)
+{
+    bool waits;
+
+    pthread_mutex_lock(&s->lock);
+    waits = s->wire.fd >= 0 && tls_buffer_left(&s->wire.out) > 0;
+    pthread_mutex_unlock(&s->lock);
+    return waits;
 }

@@ -33,6 +33,10 @@ void tls_session_close(struct tls_session *s); /* wipes; NULL is fine */
  *         connection has ended */
 tenrec_status tls_session_shake(struct tls_session *s, tenrec_error *err);
 
+/* Returns true if bytes wait for room in the socket: the handshake goes on when it is writable,
+ * else when it is readable. */
+bool tls_session_is_congested(struct tls_session *s);
+
 /* After the handshake. Reads until `iov` is full, nothing more is there (tls_session_is_drained),
  * or some MiB were read. Returns the bytes, 0 at the end of the stream, -EAGAIN when there is
  * nothing now, another -errno; -EPROTO has a reason.

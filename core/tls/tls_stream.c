@@ -12,11 +12,12 @@
 #define READ_TURN ((ssize_t)1 << 20)
 #define OUT_MAX ((size_t)128 << 10) /* bytes that wait for the socket, about */
 
-/* Takes a larger buffer, once, while OpenSSL's is empty. */
+/* Takes a larger buffer, once, while OpenSSL's is empty. Without a socket nothing is gained by it.
+ */
 static void stream_read_ahead(struct tls_session *s)
 {
     /* In the middle of a record libraries before 3.0.14 free what they still use. */
-    if (s->reads_ahead || strcmp(SSL_rstate_string(s->ssl), "RH") != 0)
+    if (s->reads_ahead || s->wire.fd < 0 || strcmp(SSL_rstate_string(s->ssl), "RH") != 0)
         return;
     SSL_set_default_read_buffer_len(s->ssl, READ_AHEAD);
     s->reads_ahead = SSL_free_buffers(s->ssl) == 1;
