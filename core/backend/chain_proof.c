@@ -232,7 +232,7 @@ static tenrec_status service_take(const struct tenrec_agent *self, struct tenrec
 
     *ret_used = 0;
     if (plain) {
-        proof_demand(p->proof);
+        proof_demand(p->proof, SECURITY_SECRET);
         if (p->tls) /* plain peers go with no mode of TLS */
             return tenrec_fail(err, TENREC_EPERM, "the other side began no proof");
         return tenrec_fail(err, TENREC_EPERM,

@@ -30,12 +30,11 @@ static tenrec_status plain_check_user(const struct sockaddr *theirs, const struc
 
     if (st != TENREC_OK)
         return tenrec_fail(err, TENREC_EPERM,
-                           "it proves no group secret, and is no process of our user: %s",
-                           why.text);
+                           "it proves no membership, and is no process of our user: %s", why.text);
     if (user == 0 || own_user_is(user))
         return TENREC_OK;
     return tenrec_fail(err, TENREC_EPERM,
-                       "it proves no group secret, and belongs to user %u, expected %u or root",
+                       "it proves no membership, and belongs to user %u, expected %u or root",
                        (unsigned)user, (unsigned)geteuid());
 }
 
@@ -48,11 +47,11 @@ tenrec_status plain_peer_check(enum security_plain plain, const struct sockaddr 
     case PLAIN_LOOPBACK:
         if (plain_is_loopback(theirs) && plain_is_loopback(ours))
             return TENREC_OK;
-        return tenrec_fail(err, TENREC_EPERM, "it proves no group secret, and is beyond loopback");
+        return tenrec_fail(err, TENREC_EPERM, "it proves no membership, and is beyond loopback");
     case PLAIN_SAME_USER:
         return plain_check_user(theirs, ours, err);
     case PLAIN_NONE:
         break;
     }
-    return tenrec_fail(err, TENREC_EPERM, "it proves no group secret");
+    return tenrec_fail(err, TENREC_EPERM, "it proves no membership");
 }

@@ -295,9 +295,29 @@ tenrec_status proof_take(struct proof *p, const void *in, size_t n, size_t *ret_
     return p->state == FAILED ? fail_with(err, &p->why) : TENREC_OK;
 }
 
-void proof_demand(struct proof *p)
+static const enum proof_reason demand_reason[] = {
+    [SECURITY_SECRET] = PROOF_NEEDS_SECRET,
+    [SECURITY_TLS] = PROOF_NEEDS_TLS,
+    [SECURITY_MTLS] = PROOF_NEEDS_MTLS,
+};
+
+void proof_demand(struct proof *p, enum security_mode mode)
 {
-    proof_refuse(p, PROOF_NEEDS_SECRET, "the other side began no proof", NULL);
+    proof_refuse(p, demand_reason[mode], "the other side began no proof", NULL);
+}
+
+enum security_mode proof_demanded(const void *bytes, size_t n)
+{
+    struct proof_record r;
+    size_t len;
+
+    if (proof_record_peek(bytes, n, &len, NULL) != TENREC_OK || len == 0 || len != n ||
+        proof_record_unpack(bytes, n, &r, NULL) != TENREC_OK || r.kind != PROOF_REFUSED)
+        return SECURITY_NONE;
+    for (size_t i = SECURITY_SECRET; i <= SECURITY_MTLS; i++)
+        if (demand_reason[i] == r.reason)
+            return (enum security_mode)i;
+    return SECURITY_NONE;
 }
 
 void proof_withdraw(struct proof *p)

@@ -18,7 +18,7 @@
 #ifndef TENREC_SECURITY_PROOF_H
 #define TENREC_SECURITY_PROOF_H
 
-#include "secret/secret.h"
+#include "security/security.h"
 
 #include <stdbool.h>
 
@@ -67,9 +67,12 @@ void proof_close(struct proof *p); /* wipes; NULL is fine */
 tenrec_status proof_take(struct proof *p, const void *in, size_t n, size_t *ret_used,
                          tenrec_error *err);
 
-/* The listener's, for a peer that began no proof: ends the exchange. The output tells a peer that
- * knows proofs what it lacks. */
-void proof_demand(struct proof *p);
+/* The listener's, for a peer that began no proof, or one that is not in our `mode`: ends the
+ * exchange. The output tells a peer that knows proofs what it lacks. */
+void proof_demand(struct proof *p, enum security_mode mode);
+#define PROOF_DEMAND_LEN 9 /* bytes of that output */
+/* Returns the mode that such an output of the other side demands, SECURITY_NONE for other bytes. */
+enum security_mode proof_demanded(const void *bytes, size_t n);
 
 /* The listener's, in place of its last record: the dialler has the secret, but not the name that it
  * gives. The output tells it so. */

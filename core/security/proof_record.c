@@ -239,6 +239,12 @@ const char *proof_reason_text(enum proof_reason reason)
         return "the other side refuses this worker: its certificate is for another name";
     case PROOF_MALFORMED:
         return "the other side found the proof malformed";
+    case PROOF_NEEDS_TLS:
+        return "the other side is in security mode 'tls' and speaks TLS only, this side in mode "
+               "'secret'";
+    case PROOF_NEEDS_MTLS:
+        return "the other side is in security mode 'mtls' and speaks TLS only, this side in mode "
+               "'secret'";
     }
     return "the other side refused the proof";
 }

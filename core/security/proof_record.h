@@ -36,6 +36,8 @@ enum proof_reason {
     PROOF_OTHER_PARTY = 5,
     PROOF_MALFORMED = 6,
     PROOF_OTHER_NAME = 7, /* the sender's certificate is not for its name */
+    PROOF_NEEDS_TLS = 8,  /* the sender is in mode tls */
+    PROOF_NEEDS_MTLS = 9, /* the sender is in mode mtls */
 };
 
 /* A party with memory of its own. */

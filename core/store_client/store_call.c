@@ -18,7 +18,7 @@ tenrec_status store_client_init(struct store_client *s, const char *name, const 
     *s = (struct store_client){ .name = name };
     if (security) {
         s->security = security_share(security);
-        s->dial.secret = security->secret;
+        s->dial.security = security;
     }
     pthread_mutex_init(&s->lock, NULL);
     st = store_dial_open(&s->dial, host, port, deadline_ns, &s->idle, err);
@@ -79,7 +79,8 @@ tenrec_status store_call_begin(struct store_call *c, struct store_client *s, uin
     pthread_mutex_lock(&s->lock);
     LL_PREPEND(s->busy, c);
     pthread_mutex_unlock(&s->lock);
-    /* Listed before the proof, which waits for the server: store_client_cut must end it. */
+    /* Listed before the proof or the handshake, which waits for the server: store_client_cut must
+     * end it. */
     if (fresh && st == TENREC_OK)
         st = store_dial_greet(&s->dial, c->conn, c->deadline_ns, err);
     return st;

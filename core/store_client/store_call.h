@@ -30,8 +30,8 @@ struct store_call {
     struct store_call *next; /* of the busy ones; guarded by client->lock */
 };
 
-/* Connects as store_dial_open does, with the secret of `security` (shared). store_client_finish it,
- * also after an error. */
+/* Connects as store_dial_open does, with the proof that `security` (shared) demands.
+ * store_client_finish it, also after an error. */
 tenrec_status store_client_init(struct store_client *s, const char *name, const char *host,
                                 uint16_t port, struct security *security, uint64_t deadline_ns,
                                 tenrec_error *err);

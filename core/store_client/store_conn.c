@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "tls/tls_session.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +30,12 @@ static tenrec_status wait_for(int fd, short events, uint64_t deadline_ns, tenrec
         if (r < 0 && errno != EINTR)
             return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot poll");
     }
+}
+
+tenrec_status store_conn_wait(const struct store_conn *c, short events, uint64_t deadline_ns,
+                              tenrec_error *err)
+{
+    return wait_for(c->fd, events, deadline_ns, err);
 }
 
 static tenrec_status connect_one(const struct address *to, uint64_t deadline_ns, int *ret,
@@ -111,16 +118,69 @@ void store_conn_drop(struct store_conn *c)
 {
     if (!c)
         return;
+    tls_session_close(c->tls);
     close(c->fd);
     free(c);
 }
 
-bool store_conn_quiet(const struct store_conn *c)
+/* Sends some bytes. Returns how many, -EAGAIN when the socket is full, or another -errno. */
+static ssize_t conn_write(struct store_conn *c, const void *data, size_t len)
+{
+    /* struct iovec has no const; a write only reads from it. */
+    const struct iovec left = { (void *)(uintptr_t)data, len };
+    ssize_t n;
+
+    if (c->tls)
+        return tls_session_write(c->tls, &left, 1);
+    do
+        n = send(c->fd, data, len, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : n;
+}
+
+/* Reads some bytes. Returns how many, 0 at the end, -EAGAIN when there are none, or another -errno.
+ */
+static ssize_t conn_read(struct store_conn *c, void *ret, size_t room)
+{
+    const struct iovec to = { ret, room };
+    ssize_t n;
+
+    if (c->tls)
+        return tls_session_read(c->tls, &to, 1);
+    do
+        n = recv(c->fd, ret, room, MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : n;
+}
+
+bool store_conn_quiet(struct store_conn *c)
 {
     char byte;
-    ssize_t r = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 
-    return r < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    /* Over TLS a record without data may have come, or bytes that are decrypted already wait. */
+    if (c->tls)
+        return conn_read(c, &byte, 1) == -EAGAIN;
+    return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+           (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+static tenrec_status conn_fail(const struct store_conn *c, ssize_t error, tenrec_error *err)
+{
+    if (c->tls && error == -EPROTO)
+        return tenrec_fail(err, c->heard ? TENREC_EPEER_LOST : TENREC_EPERM, "%s",
+                           tls_session_reason(c->tls));
+    return tenrec_fail_errno(err, TENREC_EPEER_LOST, (int)-error, "connection broke");
+}
+
+/* With certificates the server refuses a client only after the client's part of the handshake: the
+ * alert that says why may be there when a write fails. */
+static tenrec_status conn_fail_write(struct store_conn *c, ssize_t error, tenrec_error *err)
+{
+    char byte;
+
+    if (c->tls && conn_read(c, &byte, 1) == -EPROTO)
+        error = -EPROTO;
+    return conn_fail(c, error, err);
 }
 
 tenrec_status store_conn_send(struct store_conn *c, const struct bytes *request,
@@ -132,15 +192,13 @@ tenrec_status store_conn_send(struct store_conn *c, const struct bytes *request,
     if (request->failed)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a request");
     while (at < request->len) {
-        ssize_t r = send(c->fd, request->data + at, request->len - at, MSG_NOSIGNAL);
-        if (r >= 0) {
-            at += (size_t)r;
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            if ((st = wait_for(c->fd, POLLOUT, deadline_ns, err)) != TENREC_OK)
-                return st;
-        } else if (errno != EINTR) {
-            return tenrec_fail_errno(err, TENREC_EPEER_LOST, errno, "connection broke");
-        }
+        const ssize_t n = conn_write(c, request->data + at, request->len - at);
+        if (n >= 0)
+            at += (size_t)n;
+        else if (n != -EAGAIN)
+            return conn_fail_write(c, n, err);
+        else if ((st = wait_for(c->fd, POLLOUT, deadline_ns, err)) != TENREC_OK)
+            return st;
     }
     return TENREC_OK;
 }
@@ -151,19 +209,18 @@ tenrec_status store_conn_read_some(struct store_conn *c, void *ret, size_t room,
     tenrec_status st;
 
     for (;;) {
-        ssize_t r = recv(c->fd, ret, room, 0);
-        if (r > 0) {
-            *ret_len = (size_t)r;
+        const ssize_t n = conn_read(c, ret, room);
+        if (n > 0) {
+            c->heard = true;
+            *ret_len = (size_t)n;
             return TENREC_OK;
         }
-        if (r == 0)
+        if (n == 0)
             return tenrec_fail(err, TENREC_EPEER_LOST, "the server closed the connection");
-        if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            if ((st = wait_for(c->fd, POLLIN, deadline_ns, err)) != TENREC_OK)
-                return st;
-        } else if (errno != EINTR) {
-            return tenrec_fail_errno(err, TENREC_EPEER_LOST, errno, "connection broke");
-        }
+        if (n != -EAGAIN)
+            return conn_fail(c, n, err);
+        if ((st = wait_for(c->fd, POLLIN, deadline_ns, err)) != TENREC_OK)
+            return st;
     }
 }
 

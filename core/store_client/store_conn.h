@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_conn.h - a client's connection to a TCP store: a non-blocking socket with
- * a deadline for every step. */
+ * a deadline for every step, with TLS over it or without. */
 #ifndef TENREC_STORE_CLIENT_STORE_CONN_H
 #define TENREC_STORE_CLIENT_STORE_CONN_H
 
 #include "runtime/resolve.h"
 #include "store_server/store_request.h"
 
+struct tls_session;
+
 struct store_conn {
     int fd;
+    struct tls_session *tls; /* owns; all bytes go through it; NULL: they are plain */
+    bool heard;              /* the server has sent bytes: it has not refused us */
     struct store_conn *next; /* for its owner's list */
 };
 
-/* Errors of all: ETIMEDOUT, EPEER_LOST (closed, with the reason), ENOMEM. The caller
- * prefixes the texts with the store. After an error the connection is unusable. */
+/* Errors of all: ETIMEDOUT, EPEER_LOST (closed, with the reason), ENOMEM; over TLS also EPERM
+ * (the server refuses us after the handshake). The caller prefixes the texts with the store. After
+ * an error the connection is unusable. */
 
 /* Connects to the first address that answers. ECONNECT. */
 tenrec_status store_conn_open(const struct address *list, size_t n, uint64_t deadline_ns,
@@ -21,7 +26,11 @@ tenrec_status store_conn_open(const struct address *list, size_t n, uint64_t dea
 void store_conn_drop(struct store_conn *c);
 
 /* Returns true if an idle connection is still usable: open, and nothing to read. */
-bool store_conn_quiet(const struct store_conn *c);
+bool store_conn_quiet(struct store_conn *c);
+
+/* Waits for POLLIN or POLLOUT. */
+tenrec_status store_conn_wait(const struct store_conn *c, short events, uint64_t deadline_ns,
+                              tenrec_error *err);
 
 tenrec_status store_conn_send(struct store_conn *c, const struct bytes *request,
                               uint64_t deadline_ns, tenrec_error *err);

@@ -3,20 +3,30 @@
 
 #include "base/clock.h"
 #include "runtime/backoff.h"
+#include "security/security.h"
 #include "store/store.h"
 #include "store_client/store_proof.h"
+#include "store_client/store_tls.h"
 
 #define RETRY_FIRST_US 2000
 #define RETRY_MOST_US 200000
 /* A server that closes before its proof may be about to end, or a proxy whose server is about to
- * start. After that time it counts as a server that knows no proof. */
+ * start. After that time it counts as a server that knows no proof, or no TLS. */
 #define PLAIN_MS 3000
 
-/* Proves the secret if there is one. */
+/* Returns true if the client proves itself, and demands the same of the server. */
+static bool dial_is_closed(const struct store_dial *d)
+{
+    return d->security && d->security->mode != SECURITY_NONE;
+}
+
 static tenrec_status dial_prove(const struct store_dial *d, struct store_conn *c,
                                 uint64_t deadline_ns, tenrec_error *err)
 {
-    return d->secret ? store_proof_exchange(c, d->secret, deadline_ns, err) : TENREC_OK;
+    if (!dial_is_closed(d))
+        return TENREC_OK;
+    return d->security->tls ? store_tls_shake(c, d->security, deadline_ns, err)
+                            : store_proof_exchange(c, d->security->secret, deadline_ns, err);
 }
 
 /* Sends `hello` and reads `len` bytes of answer on a connection of its own. */
@@ -53,7 +63,7 @@ static tenrec_status dial_probe(const struct store_dial *d, const uint8_t *hello
 
 /* Detects the request numbers of the server. An older server, which does not know VALIDATE, reads
  * the question as a SET with an absurd key and closes that connection; then a count of keys in the
- * older numbers shows whether it is a store. A server that has proved the secret knows VALIDATE. */
+ * older numbers shows whether it is a store. A server that has proved itself knows VALIDATE. */
 static tenrec_status dial_find(struct store_dial *d, uint64_t deadline_ns, struct store_conn **ret,
                                tenrec_error *err)
 {
@@ -65,14 +75,14 @@ static tenrec_status dial_find(struct store_dial *d, uint64_t deadline_ns, struc
     d->dialect = STORE_DIALECT_2_2;
     st = dial_probe(d, newer, sizeof newer, answer, 4, deadline_ns, ret, err);
     if (st == TENREC_OK && bytes_get_u32(answer) != 0xffffffffu) {
+        st = store_proof_check_demand(*ret, answer, 4, d->security, deadline_ns, err);
         store_conn_drop(*ret);
         *ret = NULL;
-        st = store_proof_check_answer(answer, err);
         return st != TENREC_OK ? st
                                : tenrec_fail(err, TENREC_EPROTOCOL,
                                              "the server does not answer as a c10d store");
     }
-    if (st != TENREC_EPEER_LOST || d->secret)
+    if (st != TENREC_EPEER_LOST || dial_is_closed(d))
         return st;
     d->dialect = STORE_DIALECT_1_13;
     return dial_probe(d, older, sizeof older, answer, 8, deadline_ns, ret, err);
@@ -96,7 +106,7 @@ tenrec_status store_dial_open(struct store_dial *d, const char *host, uint16_t p
 
     do {
         st = dial_attempt(d, host, port, store_answer_ns(deadline_ns), ret, err);
-        if (st != TENREC_EPEER_LOST || !d->secret)
+        if (st != TENREC_EPEER_LOST || !dial_is_closed(d))
             plain_ns = CLOCK_NEVER;
         else if (plain_ns == CLOCK_NEVER)
             plain_ns = clock_deadline_ms(PLAIN_MS);

@@ -5,18 +5,18 @@
 
 #include "store_client/store_conn.h"
 
-struct secret;
+struct security;
 
 struct store_dial {
-    struct secret *secret; /* borrowed; NULL: a plain client */
+    const struct security *security; /* borrowed; NULL or in mode none: a plain client */
     enum store_dialect dialect;
     struct address address[RESOLVE_MAX];
     size_t n_addresses;
 };
 
-/* Fills `d` except its secret, and retries until `deadline_ns`. ret: the first connection.
- * errors: ECONNECT, EPEER_LOST, ETIMEDOUT, EPROTOCOL (no store), EPERM (a side is refused, or only
- *         one has a secret), and those of resolve_host */
+/* Fills `d` except its security, and retries until `deadline_ns`. ret: the first connection.
+ * errors: ECONNECT, EPEER_LOST, ETIMEDOUT, EPROTOCOL (no store), EPERM (a side is refused, or their
+ *         modes differ), and those of resolve_host */
 tenrec_status store_dial_open(struct store_dial *d, const char *host, uint16_t port,
                               uint64_t deadline_ns, struct store_conn **ret, tenrec_error *err);
 
@@ -24,7 +24,7 @@ tenrec_status store_dial_open(struct store_dial *d, const char *host, uint16_t p
  * ETIMEDOUT */
 tenrec_status store_dial_again(const struct store_dial *d, uint64_t deadline_ns,
                                struct store_conn **ret, tenrec_error *err);
-/* Proves the secret if there is one, and names the dialect. errors: EPEER_LOST, ETIMEDOUT, EPERM */
+/* Proves itself as the mode demands, and names the dialect. errors: EPEER_LOST, ETIMEDOUT, EPERM */
 tenrec_status store_dial_greet(const struct store_dial *d, struct store_conn *c,
                                uint64_t deadline_ns, tenrec_error *err);
 

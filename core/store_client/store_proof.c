@@ -3,6 +3,9 @@
 
 #include "security/proof.h"
 
+#include <tenrec/proof.h>
+
+#define MAGIC_LEN ((size_t)TENREC_PROOF_MAGIC_LEN)
 #define NO_PROOF                                                                                   \
     "the store speaks no proof of the group secret, which this process has: it is torch's "        \
     "TCPStore, or a store without a secret"
@@ -79,11 +82,37 @@ tenrec_status store_proof_exchange(struct store_conn *c, struct secret *secret,
     return TENREC_EPERM;
 }
 
-tenrec_status store_proof_check_answer(const uint8_t answer[4], tenrec_error *err)
+static tenrec_status proof_fail_demand(enum security_mode theirs, const struct security *ours,
+                                       tenrec_error *err)
 {
-    if (!proof_begins(answer, 4))
-        return TENREC_OK;
-    return tenrec_fail(err, TENREC_EPERM,
-                       "the store asks for a group secret; none was given: --secret-file or "
-                       "TENREC_SECRET_FILE");
+    if (theirs == SECURITY_SECRET && (!ours || ours->mode == SECURITY_NONE))
+        return tenrec_fail(err, TENREC_EPERM,
+                           "the store asks for a group secret; none was given: --secret-file or "
+                           "TENREC_SECRET_FILE");
+    return tenrec_fail(
+        err, TENREC_EPERM, "the store is in security mode '%s', this process in mode '%s' (%s)",
+        security_mode_name(theirs), security_mode_name(ours ? ours->mode : SECURITY_NONE),
+        ours ? ours->mode_source : "default");
+}
+
+tenrec_status store_proof_check_demand(struct store_conn *c, const void *begun, size_t len,
+                                       const struct security *security, uint64_t deadline_ns,
+                                       tenrec_error *err)
+{
+    uint8_t answer[PROOF_DEMAND_LEN];
+    enum security_mode mode;
+    tenrec_status st = TENREC_OK;
+
+    if (len > 0)
+        memcpy(answer, begun, len);
+    if (len < MAGIC_LEN)
+        st = store_conn_read(c, answer + len, MAGIC_LEN - len, deadline_ns, err);
+    if (st != TENREC_OK || !proof_begins(answer, MAGIC_LEN))
+        return st;
+    len = len < MAGIC_LEN ? MAGIC_LEN : len;
+    st = store_conn_read(c, answer + len, sizeof answer - len, deadline_ns, err);
+    if (st != TENREC_OK)
+        return st;
+    mode = proof_demanded(answer, sizeof answer);
+    return mode == SECURITY_NONE ? TENREC_OK : proof_fail_demand(mode, security, err);
 }

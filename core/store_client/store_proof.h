@@ -6,6 +6,7 @@
 #include "store_client/store_conn.h"
 
 struct secret;
+struct security;
 
 /* Proves the secret to the server, and checks the server's proof.
  *
@@ -15,8 +16,13 @@ struct secret;
 tenrec_status store_proof_exchange(struct store_conn *c, struct secret *secret,
                                    uint64_t deadline_ns, tenrec_error *err);
 
-/* Checks the first 4 bytes that answer a client without a secret. errors: EPERM (the server asks
- * for one) */
-tenrec_status store_proof_check_answer(const uint8_t answer[4], tenrec_error *err);
+/* Checks whether the server answers a client that gives no proof by the demand of another mode.
+ *
+ * begun     its first bytes, if they have been read already; at most PROOF_DEMAND_LEN
+ * security  the client's; NULL: none
+ * errors    EPERM (with both modes), ETIMEDOUT, EPEER_LOST; OK: it answers otherwise */
+tenrec_status store_proof_check_demand(struct store_conn *c, const void *begun, size_t len,
+                                       const struct security *security, uint64_t deadline_ns,
+                                       tenrec_error *err);
 
 #endif

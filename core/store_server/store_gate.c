@@ -5,18 +5,21 @@
 #include "base/memory.h"
 #include "security/proof.h"
 #include "store_server/store_request.h"
+#include "tls/tls_session.h"
 
 #include <stdlib.h>
 
-/* The first byte of a proof; no request has that number. */
+/* The first bytes of a proof and of TLS; no request has these numbers. */
 #define PROOF_FIRST 'T'
 _Static_assert(STORE_OP_COUNT < PROOF_FIRST, "the first byte tells a proof from a request");
+_Static_assert(STORE_OP_COUNT < STORE_TLS_FIRST, "the first byte tells TLS from a request");
 
 struct store_gate {
     struct security *security; /* counted */
     const struct store_gate_ops *ops;
     void *arg;
-    struct proof *proof; /* begun by the first byte */
+    struct proof *proof;     /* begun by the first byte */
+    struct tls_session *tls; /* likewise */
     bool open;
     uint64_t begun_ns;
 };
@@ -38,6 +41,7 @@ void store_gate_drop(struct store_gate *g)
     if (!g)
         return;
     proof_close(g->proof);
+    tls_session_close(g->tls);
     security_drop(g->security);
     free(g);
 }
@@ -77,13 +81,62 @@ static tenrec_status gate_prove(struct store_gate *g, const char *data, size_t l
     return st;
 }
 
-/* A Tenrec client without a secret learns from a refusal which proof it lacks. */
-static void gate_refuse_plain(struct store_gate *g)
+/* ---- TLS ------------------------------------------------------------------------- */
+
+/* A client of a store has no name. */
+static tenrec_status gate_shake(struct store_gate *g, const void *data, size_t len,
+                                tenrec_error *err)
+{
+    tenrec_status st = tls_session_feed(g->tls, data, len, err);
+    size_t n;
+    const void *out;
+
+    if (st == TENREC_OK)
+        st = tls_session_shake(g->tls, err);
+    /* Also of a failed handshake: an alert says why. */
+    if ((out = tls_session_output(g->tls, &n)) && n > 0)
+        g->ops->write(g->arg, out, n);
+    if (st == TENREC_EAGAIN)
+        return TENREC_OK;
+    if (st == TENREC_OK)
+        st = tls_session_check_name(g->tls, "", err);
+    g->open = st == TENREC_OK;
+    return st;
+}
+
+/* ---- the first byte ---------------------------------------------------------------- */
+
+/* Returns the first byte of the clients that have our mode. */
+static char gate_expects(const struct store_gate *g)
+{
+    return g->security->tls ? STORE_TLS_FIRST : PROOF_FIRST;
+}
+
+/* A Tenrec client of another mode learns from a refusal which mode this side has. */
+static void gate_demand(struct store_gate *g)
 {
     if (gate_begin_proof(g, NULL) != TENREC_OK)
         return;
-    proof_demand(g->proof);
+    proof_demand(g->proof, g->security->mode);
     gate_answer(g);
+}
+
+/* Decides on a client that begins neither a proof in mode secret, nor TLS in the modes tls and
+ * mtls. */
+static tenrec_status gate_judge(struct store_gate *g, char first, tenrec_error *err)
+{
+    tenrec_status st;
+
+    if (first == PROOF_FIRST || first == STORE_TLS_FIRST)
+        st = tenrec_fail(err, TENREC_EPERM, "it begins %s, and this store is in security mode '%s'",
+                         first == PROOF_FIRST ? "a proof of a group secret" : "TLS",
+                         security_mode_name(g->security->mode));
+    else
+        st = g->ops->check_plain(g->arg, g->security->store_plain, err);
+    g->open = st == TENREC_OK;
+    if (!g->open)
+        gate_demand(g);
+    return st;
 }
 
 tenrec_status store_gate_take(struct store_gate *g, const void *data, size_t len, size_t *ret_used,
@@ -94,16 +147,24 @@ tenrec_status store_gate_take(struct store_gate *g, const void *data, size_t len
     *ret_used = 0;
     if (g->open || len == 0)
         return TENREC_OK;
-    if (!g->proof && *(const char *)data != PROOF_FIRST) {
-        st = g->ops->check_plain(g->arg, g->security->store_plain, err);
-        g->open = st == TENREC_OK;
-        if (!g->open)
-            gate_refuse_plain(g);
-        return st;
+    if (!g->proof && !g->tls) {
+        if (*(const char *)data != gate_expects(g))
+            return gate_judge(g, *(const char *)data, err);
+        st = g->security->tls ? tls_session_open(g->security->tls, -1, TLS_LISTENER, &g->tls, err)
+                              : gate_begin_proof(g, err);
     }
-    if (!g->proof)
-        st = gate_begin_proof(g, err);
-    return st == TENREC_OK ? gate_prove(g, data, len, ret_used, err) : st;
+    if (st != TENREC_OK || !g->tls)
+        return st == TENREC_OK ? gate_prove(g, data, len, ret_used, err) : st;
+    *ret_used = len;
+    return gate_shake(g, data, len, err);
+}
+
+struct tls_session *store_gate_take_tls(struct store_gate *g)
+{
+    struct tls_session *tls = g->tls;
+
+    g->tls = NULL;
+    return tls;
 }
 
 bool store_gate_is_open(const struct store_gate *g)

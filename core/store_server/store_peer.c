@@ -5,6 +5,8 @@
 #include "runtime/log.h"
 #include "security/plain_peer.h"
 #include "store_server/store_gate.h"
+#include "store_server/store_peer_tls.h"
+#include "tls/tls_session.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,13 +27,19 @@ static void on_peer_closed(uv_handle_t *handle)
     store_gate_drop(peer->gate);
     store_session_drop(peer->session);
     store_source_put(peer->source);
+    tls_session_close(peer->tls);
     free(peer);
     peers->count(peers->arg, -1);
 }
 
+bool store_peer_is_closing(const struct store_peer *peer)
+{
+    return uv_is_closing((const uv_handle_t *)&peer->tcp);
+}
+
 static void peer_close(struct store_peer *peer)
 {
-    if (uv_is_closing((uv_handle_t *)&peer->tcp))
+    if (store_peer_is_closing(peer))
         return;
     store_peers_remove(peer->peers, peer);
     uv_close((uv_handle_t *)&peer->tcp, on_peer_closed);
@@ -52,11 +60,9 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     *buf = uv_buf_init(peer->peers->room, STORE_PEERS_READ);
 }
 
-static bool session_full(void *arg)
+bool store_peer_is_full(const struct store_peer *peer)
 {
-    struct store_peer *peer = arg;
-
-    return uv_stream_get_write_queue_size((uv_stream_t *)&peer->tcp) > MAX_UNREAD;
+    return uv_stream_get_write_queue_size((const uv_stream_t *)&peer->tcp) > MAX_UNREAD;
 }
 
 struct sockaddr_storage store_peer_address(const struct store_peer *peer)
@@ -84,15 +90,18 @@ void store_peer_log(const struct store_peer *peer, const char *why)
     log_line(TENREC_LOG_WARN, "store", "closed a connection of %s: %s", name, why);
 }
 
-static void peer_abort(void *arg, const char *why)
+void store_peer_abort(struct store_peer *peer, const char *why)
 {
-    struct store_peer *peer = arg;
-
-    if (uv_is_closing((uv_handle_t *)&peer->tcp))
+    if (store_peer_is_closing(peer))
         return;
     store_peer_log(peer, why);
     /* Not dropped here: the session is still running, and uv reports the close later. */
     peer_close(peer);
+}
+
+static bool peer_may_go_on(const struct store_peer *peer)
+{
+    return !store_peer_is_closing(peer) && !store_peer_is_full(peer);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
@@ -103,7 +112,7 @@ static void on_written(uv_write_t *req, int status)
     struct store_peer *peer = w->peer;
 
     free(w);
-    if (uv_is_closing((uv_handle_t *)&peer->tcp))
+    if (store_peer_is_closing(peer))
         return;
     if (status < 0) {
         store_peer_drop(peer);
@@ -112,24 +121,27 @@ static void on_written(uv_write_t *req, int status)
     if (!peer->session)
         return;
     store_session_unread(peer->session, uv_stream_get_write_queue_size((uv_stream_t *)&peer->tcp));
-    if (uv_is_closing((uv_handle_t *)&peer->tcp) || session_full(peer))
+    if (!peer_may_go_on(peer))
         return;
     store_session_resume(peer->session);
-    if (peer->paused && !uv_is_closing((uv_handle_t *)&peer->tcp) && !session_full(peer)) {
+    if (!peer->paused || !peer_may_go_on(peer))
+        return;
+    if (peer->tls)
+        store_peer_tls_read(peer); /* what it had received before the pause */
+    if (peer_may_go_on(peer)) {
         peer->paused = false;
         uv_read_start((uv_stream_t *)&peer->tcp, on_alloc, on_read);
     }
 }
 
-static void peer_write(void *arg, const void *data, size_t len)
+void store_peer_send(struct store_peer *peer, const void *data, size_t len)
 {
-    struct store_peer *peer = arg;
     uv_stream_t *stream = (uv_stream_t *)&peer->tcp;
     struct pending_write *w;
     uv_buf_t buf;
     int sent = 0;
 
-    if (uv_is_closing((uv_handle_t *)stream))
+    if (store_peer_is_closing(peer))
         return;
     if (uv_stream_get_write_queue_size(stream) == 0) {
         /* uv_buf_t has no const; uv only reads from it. */
@@ -142,7 +154,7 @@ static void peer_write(void *arg, const void *data, size_t len)
         return;
     len -= (size_t)sent;
     if (!(w = memory_new(1, sizeof *w + len))) {
-        peer_abort(peer, "no memory for the peer's answer");
+        store_peer_abort(peer, "no memory for the peer's answer");
         return;
     }
     memcpy(w->data, (const char *)data + sent, len);
@@ -151,17 +163,37 @@ static void peer_write(void *arg, const void *data, size_t len)
     buf = uv_buf_init((char *)w->data, (unsigned)len);
     if (uv_write(&w->req, stream, &buf, 1, on_written) != 0) {
         free(w);
-        peer_abort(peer, "cannot write to the connection");
+        store_peer_abort(peer, "cannot write to the connection");
         return;
     }
     if (peer->session)
         store_session_unread(peer->session, uv_stream_get_write_queue_size(stream));
 }
 
+static void session_write(void *arg, const void *data, size_t len)
+{
+    struct store_peer *peer = arg;
+
+    if (peer->tls)
+        store_peer_tls_write(peer, data, len);
+    else
+        store_peer_send(peer, data, len);
+}
+
+static bool session_full(void *arg)
+{
+    return store_peer_is_full(arg);
+}
+
+static void session_close(void *arg, const char *why)
+{
+    store_peer_abort(arg, why);
+}
+
 static const struct store_session_ops session_ops = {
-    .write = peer_write,
+    .write = session_write,
     .full = session_full,
-    .close = peer_abort,
+    .close = session_close,
 };
 
 /* ---- the gate ------------------------------------------------------------------- */
@@ -178,8 +210,13 @@ static tenrec_status gate_check_plain(void *arg, enum security_plain plain, tenr
                             err);
 }
 
+static void gate_write(void *arg, const void *data, size_t len)
+{
+    store_peer_send(arg, data, len);
+}
+
 static const struct store_gate_ops gate_ops = {
-    .write = peer_write,
+    .write = gate_write,
     .check_plain = gate_check_plain,
 };
 
@@ -189,6 +226,7 @@ static tenrec_status peer_admit(struct store_peer *peer, tenrec_error *err)
     if (!(peer->session = store_session_new(&peer->peers->hub, &session_ops, peer)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a session");
     store_source_admit(peer->source);
+    peer->tls = store_gate_take_tls(peer->gate);
     store_peers_remove(peer->peers, peer);
     store_gate_drop(peer->gate);
     peer->gate = NULL;
@@ -203,13 +241,24 @@ static size_t peer_read_gate(struct store_peer *peer, const char *data, size_t l
     tenrec_error why;
     tenrec_status st = store_gate_take(peer->gate, data, len, &used, &why);
 
-    if (uv_is_closing((uv_handle_t *)&peer->tcp))
+    if (store_peer_is_closing(peer))
         return len;
     if (st == TENREC_OK && store_gate_is_open(peer->gate))
         st = peer_admit(peer, &why);
     if (st != TENREC_OK)
-        peer_abort(peer, why.text);
+        store_peer_abort(peer, why.text);
     return peer->session ? used : len;
+}
+
+/* Passes received bytes to the session. */
+static void peer_take(struct store_peer *peer, const char *data, size_t len)
+{
+    if (!peer->tls && len > 0)
+        store_session_feed(peer->session, data, len);
+    else if (peer->tls && tls_session_feed(peer->tls, data, len, NULL) == TENREC_OK)
+        store_peer_tls_read(peer); /* also of what the handshake has left */
+    else if (peer->tls)
+        store_peer_abort(peer, "no memory for the peer's request");
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -222,10 +271,10 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         return;
     }
     at = peer->gate ? peer_read_gate(peer, buf->base, (size_t)n) : 0;
-    if (at == (size_t)n || uv_is_closing((uv_handle_t *)stream))
+    if (!peer->session || store_peer_is_closing(peer))
         return;
-    store_session_feed(peer->session, buf->base + at, (size_t)n - at);
-    if (!uv_is_closing((uv_handle_t *)stream) && session_full(peer)) {
+    peer_take(peer, buf->base + at, (size_t)n - at);
+    if (!store_peer_is_closing(peer) && store_peer_is_full(peer)) {
         peer->paused = true;
         uv_read_stop(stream);
     }

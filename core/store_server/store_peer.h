@@ -7,6 +7,7 @@
 #include "store_server/store_peers.h"
 
 struct store_gate;
+struct tls_session;
 
 /* Lives until uv has closed its handle. */
 struct store_peer {
@@ -15,6 +16,7 @@ struct store_peer {
     struct store_gate *gate;       /* NULL when it has opened, or the server has none */
     struct store_session *session; /* NULL before */
     struct store_source *source;   /* owns a reference; NULL: its proofs have no limit */
+    struct tls_session *tls;       /* carries all bytes of the session; NULL: they are plain */
     struct store_peer *prev, *next;
     bool paused; /* not read from while its answers pile up */
 };
@@ -29,5 +31,13 @@ void store_peer_drop(struct store_peer *peer);
 struct sockaddr_storage store_peer_address(const struct store_peer *peer);
 /* Logs why a connection is closed. */
 void store_peer_log(const struct store_peer *peer, const char *why);
+
+/* For store_peer_tls.c. */
+void store_peer_send(struct store_peer *peer, const void *data, size_t len); /* as it is */
+void store_peer_abort(struct store_peer *peer,
+                      const char *why); /* closes later; `why` for the log */
+/* Returns true if the peer does not read its answers. */
+bool store_peer_is_full(const struct store_peer *peer);
+bool store_peer_is_closing(const struct store_peer *peer);
 
 #endif

@@ -15,7 +15,8 @@
 /* Connections of them whose gate is shut: well above the listener's backlog, for the loop accepts
  * all that wait before it reads from any. Each costs at most 6 KiB. */
 #define MAX_STRANGERS 4096
-#define RESERVE 64 /* descriptors */
+#define MAX_STRANGERS_TLS 2048 /* each with half a handshake of at most 96 KiB */
+#define RESERVE 64             /* descriptors */
 
 void store_peers_add(struct store_peers *peers, struct store_peer *peer)
 {
@@ -59,7 +60,7 @@ static bool drop_stranger(struct store_peers *peers)
 
     if (!oldest)
         return false;
-    store_peer_log(oldest, "too many connections, and no proof of the group secret on this one");
+    store_peer_log(oldest, "too many connections, and no proof of membership on this one");
     store_peer_drop(oldest);
     return true;
 }
@@ -83,8 +84,9 @@ static bool drop_silent(struct store_peers *peers)
 static bool has_room(struct store_peers *peers, const struct store_peer *peer)
 {
     const size_t n = peers->n + peers->n_strangers;
+    const size_t most = peers->security && peers->security->tls ? MAX_STRANGERS_TLS : MAX_STRANGERS;
 
-    if (n < MAX_CONNECTIONS && peers->n_strangers < MAX_STRANGERS && !uses_reserve(peer))
+    if (n < MAX_CONNECTIONS && peers->n_strangers < most && !uses_reserve(peer))
         return true;
     if (drop_stranger(peers) || drop_silent(peers))
         return true;
@@ -97,7 +99,7 @@ static bool has_room(struct store_peers *peers, const struct store_peer *peer)
 
 bool store_peers_prove(const struct store_peers *peers)
 {
-    return peers->security && peers->security->secret;
+    return peers->security && peers->security->mode != SECURITY_NONE;
 }
 
 /* Returns true if the connection's address may make the server compute another proof. */
@@ -148,7 +150,7 @@ void store_peers_expire(struct store_peers *peers, uint64_t now_ns)
     store_sources_expire(&peers->sources, now_ns);
     while (peers->strangers && (oldest = peers->strangers->prev) &&
            store_gate_is_late(oldest->gate, now_ns)) {
-        store_peer_log(oldest, "no proof of the group secret after 10 s");
+        store_peer_log(oldest, "no proof of membership after 10 s");
         store_peer_drop(oldest);
     }
 }

@@ -15,7 +15,7 @@ struct store_peer;
 #define STORE_PEERS_READ ((size_t)64 << 10)
 
 struct store_peers {
-    struct security *security; /* counted; NULL, or without a secret: no gate */
+    struct security *security; /* counted; NULL, or in mode none: no gate */
     struct store_hub hub;
     struct store_sources sources;
     struct store_peer *list; /* the newest first */
@@ -30,7 +30,7 @@ struct store_peers {
 /* Accepts the next connection of `listener`, or closes it if there are too many. Returns false
  * without memory: the connection still waits. */
 bool store_peers_accept(struct store_peers *peers, uv_stream_t *listener);
-/* Returns true if the clients must prove the group secret, or be let in without. */
+/* Returns true if the clients must prove themselves, or be let in without. */
 bool store_peers_prove(const struct store_peers *peers);
 /* Closes all at once. */
 void store_peers_drop(struct store_peers *peers);

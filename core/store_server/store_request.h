@@ -34,6 +34,8 @@ enum store_op {
     STORE_OP_COUNT,
 };
 
+#define STORE_TLS_FIRST 0x16 /* the first byte of TLS on a connection */
+
 enum store_dialect {
     STORE_DIALECT_UNKNOWN,
     STORE_DIALECT_1_13, /* also accepts the requests that 2.0 appended */

@@ -11,7 +11,8 @@ struct security;
 
 /* Serves on `loop` (borrowed until the drop), or on one of its own for NULL.
  *
- * security: shared (counted); if it has a secret, clients prove it first. NULL: all are let in */
+ * security: shared (counted); in a mode but none, clients prove themselves first. NULL: all are let
+ * in */
 tenrec_status store_server_open(struct loop *loop, const char *host, uint16_t port,
                                 struct security *security, struct tenrec_store_server **ret,
                                 uint16_t *ret_port, tenrec_error *err);

@@ -436,11 +436,36 @@ TEST(proof_demand_tells_a_peer_what_it_lacks)
     struct pair x;
 
     pair_open(&x, 7, 7);
-    proof_demand(x.side[LISTENER]);
+    proof_demand(x.side[LISTENER], SECURITY_SECRET);
     pair_carry(&x, LISTENER, SIZE_MAX);
     assert_int_equal(x.status[DIALLER], TENREC_EPERM);
     assert_text_has(x.err[DIALLER].text, "asks for a group secret");
     pair_close(&x);
+}
+
+TEST(proof_demand_names_the_mode)
+{
+    static const char *const text[] = { [SECURITY_SECRET] = "asks for a group secret",
+                                        [SECURITY_TLS] = "in security mode 'tls'",
+                                        [SECURITY_MTLS] = "in security mode 'mtls'" };
+
+    for (size_t mode = SECURITY_SECRET; mode <= SECURITY_MTLS; mode++) {
+        uint8_t data[PROOF_RECORD_MAX];
+        size_t len;
+        struct pair x;
+
+        pair_open(&x, 7, 7);
+        proof_demand(x.side[LISTENER], (enum security_mode)mode);
+        take_output(&x, LISTENER, data, &len);
+        assert_int_equal(len, PROOF_DEMAND_LEN);
+        assert_int_equal(proof_demanded(data, len), mode);
+        for (size_t n = 0; n < len; n++)
+            assert_int_equal(proof_demanded(data, n), SECURITY_NONE);
+        pair_give(&x, DIALLER, data, len);
+        assert_int_equal(x.status[DIALLER], TENREC_EPERM);
+        assert_text_has(x.err[DIALLER].text, text[mode]);
+        pair_close(&x);
+    }
 }
 
 TEST(proof_refuses_terms_that_fit_no_record)

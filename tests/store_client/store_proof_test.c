@@ -206,7 +206,7 @@ TEST(client_proof_ends_when_cut_by_another_thread)
     const int listener = listen_here(&port);
 
     d.client.security = secured(OURS, PLAIN_NONE);
-    dial->secret = d.client.security->secret;
+    dial->security = d.client.security;
     dial->dialect = STORE_DIALECT_2_2;
     assert_status(resolve_host("127.0.0.1", port, clock_deadline_ms(TEST_MS), dial->address,
                                &dial->n_addresses, &d.err),

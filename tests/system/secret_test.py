@@ -101,7 +101,7 @@ def secret_is_not_given_to_other_users():
             text = refused(look(crew, user=OTHER, group=OTHER, extra_groups=[]))
             contains(text, "asks for a group secret; none was given")
             contains(text, "--secret-file")
-        leave_after_a_refusal(crew, "proves no group secret")
+        leave_after_a_refusal(crew, "proves no membership")
 
 
 def secret_is_not_asked_for_in_an_insecure_run():

@@ -37,15 +37,14 @@ struct tenrec_process_group;
  *          the server may start later), `file://path`, `memory://name`
  *          (shared by name inside this process), or that of a store plugin
  *          (tenrec/store_plugin.h), with its options as the config says that
- *          TENREC_CONFIG names. A `tcp://` store proves the group secret, and asks for the
- *          server's proof, if that config's `security:` or the environment has one
+ *          TENREC_CONFIG names. A `tcp://` store proves the group secret, or speaks TLS,
+ *          and asks the same of the server, as that config's `security:` and the environment say
  * ret      owns: tenrec_store_close it
  * errors   EINVAL (names the error in the url), ECONNECT, ETIMEDOUT, EPROTOCOL,
- *          EOS, ENOMEM; of `tcp://` also EPERM (another secret, or none of ours where one is
- *          asked), EPEER_LOST (the server proves no secret of ours), ECONFIG (`security:`, or a
- *          secret that cannot be read); of a plugin also EPLUGIN, EABI, ECONFIG (it refuses our
- *          credentials)
- * source   torch.distributed.TCPStore, FileStore, HashStore
+ *          EOS, ENOMEM; of `tcp://` also EPERM (another secret, authority or security mode),
+ *          EPEER_LOST (the server gives no proof, or speaks no TLS), ECONFIG (`security:`, or a
+ *          secret or certificate that cannot be read); of a plugin also EPLUGIN, EABI, ECONFIG (it
+ * refuses our credentials) source   torch.distributed.TCPStore, FileStore, HashStore
  */
 tenrec_status tenrec_store_open(const char *url, int64_t ms, struct tenrec_store **ret,
                                 tenrec_error *err);
