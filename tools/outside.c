@@ -51,10 +51,10 @@ static tenrec_status outside_check_file(const struct outside *o, const struct te
     if (!o->secret_file)
         return TENREC_OK;
     st = security_open(config, o->until_ns, &security, err);
-    if (st == TENREC_OK && security->mode == SECURITY_NONE)
+    if (st == TENREC_OK && !security->secret)
         st = tenrec_fail(err, TENREC_ECONFIG,
-                         "--secret-file is given, but the configuration says mode 'none' (%s)",
-                         security->mode_source);
+                         "--secret-file is given, but the configuration says mode '%s' (%s)",
+                         security_mode_name(security->mode), security->mode_source);
     security_drop(security);
     return st;
 }
