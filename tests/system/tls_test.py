@@ -88,7 +88,11 @@ def tls_group_is_not_seen_by_a_tool_in_mode_secret():
             got = look(crew, *args, mode="secret")
             equal((got.returncode, got.stdout), (1, ""), "status and output")
             contains(one_line(got.stderr), "tls")
-        crew.leave()
+        crew.all(f"shutdown graceful {LONG_MS}")
+        crew.release()
+        status, out, errors = crew.ended()
+        equal((status, out), (0, ""), "status and output")
+        contains(errors, "this store is in security mode 'tls'")
 
 
 def tls_group_is_not_seen_by_a_tool_with_another_secret():
