@@ -5,6 +5,11 @@
 
 #include <errno.h>
 
+/* Bytes that are decrypted at once, a record: a peer that does not read its answers is paused
+ * before the rest of what it sent is decrypted. */
+#define TEXT_MAX ((size_t)16 << 10)
+_Static_assert(TEXT_MAX <= STORE_PEERS_READ, "the text takes the place of the received bytes");
+
 static void peer_tls_flush(struct store_peer *peer)
 {
     size_t len;
@@ -36,7 +41,7 @@ void store_peer_tls_write(struct store_peer *peer, const void *data, size_t len)
 void store_peer_tls_read(struct store_peer *peer)
 {
     /* The received bytes in it have been copied into the TLS session. */
-    const struct iovec room = { peer->peers->room, STORE_PEERS_READ };
+    const struct iovec room = { peer->peers->room, TEXT_MAX };
     ssize_t n;
 
     while (!store_peer_is_closing(peer) && !store_peer_is_full(peer)) {

@@ -262,10 +262,36 @@ TEST_WITH(value_of_many_records_comes_back_over_tls, tls_site_make, tls_site_rem
     free(data);
 }
 
-/* The server pauses with requests in its TLS session, which the socket will not tell it of. */
+/* Appends SET of "/p" with so many bytes, which has no answer. */
+static void add_set(char **at, size_t bytes)
+{
+    *at += unhex("01" K("70"), (unsigned char *)*at);
+    memcpy(*at, &(uint64_t){ bytes }, 8);
+    *at += 8 + bytes;
+}
+
+/* More requests in one segment than the server decrypts at once: the answers to the first pause it,
+ * with the last in its TLS session. No byte comes later that would wake it. */
+static void say_more_than_a_record(struct hand *h, int gets)
+{
+    enum { TOTAL = 60 << 10 };
+    char *const text = calloc(1, TOTAL), *at = text;
+    const struct iovec out = { text, TOTAL };
+
+    assert_non_null(text);
+    for (int i = 0; i < gets; i++)
+        at += unhex("03" K("6b"), (unsigned char *)at);
+    add_set(&at, (size_t)(text + TOTAL - at) - 19 - 5);
+    at += unhex(PING, (unsigned char *)at);
+    assert_ptr_equal(at, text + TOTAL);
+    assert_int_equal(tls_session_write(h->tls, &out, 1), TOTAL);
+    hand_send(h);
+    free(text);
+}
+
 TEST_WITH(answers_that_were_left_unread_all_come_over_tls, tls_site_make, tls_site_remove)
 {
-    enum { LEN = 1 << 20, GETS = 40 };
+    enum { LEN = 1 << 20, GETS = 24, ROUNDS = 3 };
     char *data = calloc(1, LEN);
     unsigned char head[8];
     struct tenrec_store *s;
@@ -277,15 +303,16 @@ TEST_WITH(answers_that_were_left_unread_all_come_over_tls, tls_site_make, tls_si
     h = member();
     assert_status(open_with(ours, TEST_MS, &s, &err), &err);
     assert_status(tenrec_store_set(s, "k", data, LEN, TEST_MS, &err), &err);
-    for (int i = 0; i < GETS; i++)
-        hand_say(&h, "03" K("6b")); /* GET */
-    for (int i = 0; i < GETS; i++) {
-        hand_read(&h, head, sizeof head);
-        assert_memory_equal(head, "\0\0\x10\0\0\0\0\0", sizeof head);
-        hand_read(&h, data, LEN);
+    /* Its first read may be shorter at times. */
+    for (int round = 0; round < ROUNDS; round++) {
+        say_more_than_a_record(&h, GETS);
+        for (int i = 0; i < GETS; i++) {
+            hand_read(&h, head, sizeof head);
+            assert_memory_equal(head, "\0\0\x10\0\0\0\0\0", sizeof head);
+            hand_read(&h, data, LEN);
+        }
+        hand_hear(&h, PONG);
     }
-    hand_say(&h, PING);
-    hand_hear(&h, PONG);
     tenrec_store_close(s);
     hand_close(&h);
     stop();
