@@ -11,6 +11,8 @@
 #include "tls/tls_session.h"
 
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -170,6 +172,81 @@ TEST_WITH(members_call_and_pass_tensors, open_group, close_group)
 TEST_WITH(address_says_that_it_is_encrypted, open_group, close_group)
 {
     assert_memory_equal(chain_address(group.worker[0]->chain), "tls://", 6);
+}
+
+/* ---- a peer that stands still ---- */
+
+#define WAITING 30000 /* small requests: more than sockets take */
+
+static pthread_mutex_t hold_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool held;
+static atomic_uint freed;
+
+/* Keeps the loop thread of its worker, which reads nothing meanwhile. */
+static tenrec_status hold(struct tenrec_call *call, void *arg, tenrec_error *err)
+{
+    (void)arg;
+    atomic_store(&held, true);
+    pthread_mutex_lock(&hold_lock);
+    pthread_mutex_unlock(&hold_lock);
+    return tenrec_call_return(call, NULL, err);
+}
+
+static void count_freed(void *arg, void *data)
+{
+    (void)arg;
+    (void)data;
+    atomic_fetch_add(&freed, 1);
+}
+
+static struct tenrec_future *ask_to_sum(struct tenrec_worker *w)
+{
+    static float data[25];
+    const struct tenrec_call_options options = { .size = sizeof options, .timeout_ms = 100 };
+    const int64_t n = sizeof data / sizeof *data;
+    struct tenrec_tensor *t;
+    struct tenrec_value arg;
+    struct tenrec_future *f;
+    tenrec_error err;
+
+    assert_status(tenrec_tensor_from_data(data, sizeof data, TENREC_FLOAT32, 1, &n, NULL,
+                                          count_freed, NULL, &t, &err),
+                  &err);
+    arg = tenrec_value_tensor(t);
+    assert_status(tenrec_rpc_async(w, "worker1", "sum", &arg, 1, &options, &f, &err), &err);
+    tenrec_tensor_drop(t);
+    return f;
+}
+
+/* Requests whose deadline has passed leave the queue, but for those that are encrypted by now: else
+ * the bytes behind them would be cut. */
+TEST_WHEN(bytes_stay_whole_when_requests_are_withdrawn, by_tcp, open_group, close_group)
+{
+    struct tenrec_worker *w = group.worker[0];
+    static struct tenrec_future *f[WAITING];
+    struct tenrec_future *holding;
+    tenrec_error err;
+
+    assert_status(
+        tenrec_worker_register_function(group.worker[1], "hold", hold, NULL, TENREC_INLINE, &err),
+        &err);
+    pthread_mutex_lock(&hold_lock);
+    assert_status(tenrec_rpc_async(w, "worker1", "hold", NULL, 0, NULL, &holding, &err), &err);
+    assert_becomes(atomic_load(&held));
+    for (unsigned i = 0; i < WAITING; i++)
+        f[i] = ask_to_sum(w);
+    for (unsigned i = 0; i < WAITING; i++) {
+        assert_int_equal(tenrec_future_wait(f[i], CLUSTER_LONG_MS, &err), TENREC_ETIMEDOUT);
+        tenrec_future_drop(f[i]);
+    }
+
+    assert_becomes(atomic_load(&freed) > WAITING / 10 * 9);
+    pthread_mutex_unlock(&hold_lock);
+    assert_status(tenrec_future_wait(holding, CLUSTER_LONG_MS, &err), &err);
+    tenrec_future_drop(holding);
+    must_sum(w, "worker1", BIG / 64);
+    assert_becomes(atomic_load(&freed) == WAITING);
+    assert_int_equal(secrets_counter(w, "pipes_broken"), 0);
 }
 
 /* ---- members that are refused ---- */
