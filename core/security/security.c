@@ -144,7 +144,7 @@ static tenrec_status security_open_tls(struct security *s, const struct config_s
 
     if (s->mode == SECURITY_TLS)
         return tls_open_secret(s->secret, &s->tls, err);
-    if (s->mode == SECURITY_MTLS)
+    if (s->mode == SECURITY_MTLS && config) /* which has named the mode */
         st = tls_open_files(&(struct tls_files){ .ca = config->mtls.ca,
                                                  .cert = config->mtls.cert,
                                                  .key = config->mtls.key,

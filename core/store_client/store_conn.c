@@ -228,7 +228,7 @@ tenrec_status store_conn_read(struct store_conn *c, void *ret, size_t len, uint6
                               tenrec_error *err)
 {
     tenrec_status st = TENREC_OK;
-    size_t n;
+    size_t n = 0; /* also after an error */
 
     for (size_t at = 0; st == TENREC_OK && at < len; at += n)
         st = store_conn_read_some(c, (char *)ret + at, len - at, deadline_ns, &n, err);
