@@ -67,7 +67,7 @@ struct tenrec_worker *side_worker(const struct side *s, int rank)
     const bool within = !strcmp(s->via, "shm");
     const char *ways = within ? "transports: [shm, uv], channels: [cma, basic]"
                               : "transports: [uv], channels: [basic]";
-    const char *mode = within || !strcmp(s->via, "uv") ? "none" : s->via;
+    const bool open = within || !strcmp(s->via, "uv");
     struct tenrec_config *c;
     struct tenrec_worker *w;
     tenrec_error err;
@@ -76,12 +76,13 @@ struct tenrec_worker *side_worker(const struct side *s, int rank)
     snprintf(text, sizeof text,
              "worker: { name: \"w{rank}\", rank: %d, world_size: %d }\n"
              "init_method: file://%s\n"
-             "security: { mode: %s, secret_file: %s }\n"
+             "security: { mode: %s%s%s }\n"
              "backend: tensorpipe\n"
              "backends:\n"
              "  tensorpipe: { plugin: tensorpipe, options: { %s, progress: %s%s%s } }\n",
-             rank, s->world, s->store, mode, s->secret, ways, s->progress, more ? ", " : "",
-             more ? more : "");
+             rank, s->world, s->store, open ? "none" : s->via,
+             open ? "" : ", secret_file: ", open ? "" : s->secret, ways, s->progress,
+             more ? ", " : "", more ? more : "");
     if (tenrec_config_parse(text, "bench", &c, &err) || tenrec_worker_new(c, &w, &err))
         side_give_up(&err);
     tenrec_config_drop(c);
