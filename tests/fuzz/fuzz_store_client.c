@@ -296,6 +296,7 @@ static struct security *client_security(void)
     fuzz_expect(security_open(NULL, CLOCK_NEVER, &s, NULL) == TENREC_OK);
     if (!s->secret)
         fuzz_expect(secret_draw(&s->secret, NULL) == TENREC_OK);
+    s->mode = SECURITY_SECRET;
     return s;
 }
 
