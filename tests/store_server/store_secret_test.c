@@ -273,7 +273,7 @@ TEST_WITH(bytes_without_a_proof_reach_no_session, start_closed, stop)
         "544e5250 ffffffffffffffffffffffffffffff", /* and no more of it */
         "544e5258 00000000",                       /* almost */
         "485454502f312e310d0a0d0a",                /* another protocol */
-        "544e5250 00000000 " HELLO,                /* a request behind it */
+        ("544e5250 00000000 " HELLO),              /* a request behind it */
     };
     int alive = member();
 

@@ -537,7 +537,7 @@ TEST_WITH(bytes_that_are_no_handshake_reach_no_session, tls_site_make, tls_site_
         "160301ffff",
         "16ffffffffffffffffffffffff",
         "1603010005 0100000100",
-        "160301000100 " HELLO,
+        ("160301000100 " HELLO),
         "1703030010 00000000000000000000000000000000",
         "15030300020000",
         "544e5250",
