@@ -71,6 +71,7 @@ static int bio_read_socket(BIO *bio, struct tls_wire *w, char *to, size_t room, 
     do
         n = recv(w->fd, to, room, MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
+    w->emptied = n < (ssize_t)room;
     if (n > 0) {
         *ret_len = (size_t)n;
         return 1;

@@ -26,6 +26,7 @@ struct tls_wire {
     int fd;                /* borrows; -1: bytes in, bytes out */
     int broken;            /* errno of the socket; 0: none so far */
     bool ended;            /* the peer sends no more */
+    bool emptied;          /* the last read found less in the socket than there was room for */
     size_t dataless;       /* bytes received since the last that had data in them */
     struct tls_buffer out; /* to be sent */
     struct tls_buffer in;  /* without a socket: received */

@@ -27,13 +27,19 @@ static void stream_read_ahead(struct tls_session *s)
 static ssize_t stream_read_record(struct tls_session *s, void *to, size_t room)
 {
     size_t n = 0;
+    bool drained;
     int r, kind;
 
     if (s->failed)
         return -EPROTO;
-    ERR_clear_error();
+    if (ERR_peek_error()) /* clearing an empty queue costs as much as a small record */
+        ERR_clear_error();
     r = SSL_read_ex(s->ssl, to, room, &n);
-    atomic_store_explicit(&s->drained, false, memory_order_relaxed);
+    /* As with a plain socket: what comes after a short read makes an event. */
+    drained = r == 1 && s->wire.fd >= 0 && s->wire.emptied && !SSL_has_pending(s->ssl);
+    atomic_store_explicit(&s->drained, drained, memory_order_relaxed);
+    if (drained)
+        stream_read_ahead(s);
     if (r == 1) {
         s->wire.dataless = 0;
         return (ssize_t)n;
@@ -66,6 +72,8 @@ ssize_t tls_session_read(struct tls_session *s, const struct iovec *iov, int n)
             pthread_mutex_unlock(&s->lock);
             if (r <= 0)
                 return all > 0 ? all : r; /* the next read finds the end again */
+            if (tls_session_is_drained(s))
+                return all + r;
         }
     return all;
 }
@@ -103,7 +111,8 @@ static int stream_seal(struct tls_session *s, const struct iovec *iov, unsigned 
 
     while (tls_buffer_left(&s->wire.out) < OUT_MAX &&
            (len = stream_gather(s, iov, n, skip + s->sealed, &text)) > 0) {
-        ERR_clear_error();
+        if (ERR_peek_error())
+            ERR_clear_error();
         /* The change goes out with this record. */
         if (++s->records % TLS_RECORDS_PER_KEY == 0)
             SSL_key_update(s->ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
