@@ -132,7 +132,7 @@ static bool service_admits_plain(const struct tenrec_agent *self, int fd)
                   : plain_socket_check(s->plain_peers, fd, &why) == TENREC_OK;
 }
 
-/* With certificates the value of the session is the secret of this one proof: who has it has shown
+/* With certificates the value of the session is the secret of this one proof: its holder has shown
  * a certificate, and the proof says what for. */
 static tenrec_status proof_bind(const struct security *s, struct tls_session *tls,
                                 uint8_t binding[PROOF_BINDING_BYTES], struct proof_terms *terms,

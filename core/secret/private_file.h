@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <tenrec/error.h>
 
-/* Checks who could read the file: its owner, who is we or root, alone; also a group that root has
- * chosen, as the volumes of a container runtime have it.
+/* Checks which users could read the file: its owner, our user or root, alone; also a group that
+ * root has chosen, as the volumes of a container runtime have it.
  *
  * what    begins the text: "secret file"
  * errors  ECONFIG, with the path and the remedy */

@@ -67,7 +67,7 @@ void proof_close(struct proof *p); /* wipes; NULL is fine */
 tenrec_status proof_take(struct proof *p, const void *in, size_t n, size_t *ret_used,
                          tenrec_error *err);
 
-/* The listener's, for a peer that began no proof, or one that is not in our `mode`: ends the
+/* The listener's, for a peer that began no proof, or is not in our `mode`: ends the
  * exchange. The output tells a peer that knows proofs what it lacks. */
 void proof_demand(struct proof *p, enum security_mode mode);
 #define PROOF_DEMAND_LEN 9 /* bytes of that output */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tls_certificates_test.c - sessions by certificates: who is admitted, and files that change. */
+/* tls_certificates_test.c - sessions by certificates: the holders that are admitted, and files that
+ * change. */
 #include "two.h"
 
 #include <stdio.h>
@@ -59,25 +60,25 @@ static void remove_files(void)
     authority_drop(&theirs);
 }
 
-static tenrec_status open_files(const char *ca, const char *who, uint64_t refresh_ms,
+static tenrec_status open_files(const char *ca, const char *name, uint64_t refresh_ms,
                                 struct tls **ret, tenrec_error *err)
 {
     char cert[64], key[64];
 
-    snprintf(cert, sizeof cert, "%s.pem", who);
-    snprintf(key, sizeof key, "%s.key", who);
+    snprintf(cert, sizeof cert, "%s.pem", name);
+    snprintf(key, sizeof key, "%s.key", name);
     return tls_open_files(
         &(struct tls_files){
             .ca = at(ca), .cert = at(cert), .key = at(key), .refresh_ms = refresh_ms },
         ret, err);
 }
 
-static struct tls *files_of(const char *ca, const char *who)
+static struct tls *files_of(const char *ca, const char *name)
 {
     struct tls *t;
     tenrec_error err;
 
-    assert_status(open_files(ca, who, TENREC_FOREVER, &t, &err), &err);
+    assert_status(open_files(ca, name, TENREC_FOREVER, &t, &err), &err);
     return t;
 }
 
@@ -192,8 +193,8 @@ static tenrec_status try_once(struct tls *dialler, struct tls *listener, struct 
     return x->status[LISTENER];
 }
 
-/* The authority is replaced: who has a certificate of the old one is refused from then on, and a
- * session that stands goes on. */
+/* The authority is replaced: a holder of a certificate of the old one is refused from then on, and
+ * a session that stands goes on. */
 TEST_WITH(session_uses_files_that_have_changed, make_files, remove_files)
 {
     struct iovec from = { (char[]){ "x" }, 1 };

@@ -102,7 +102,7 @@ TEST(session_survives_a_peer_that_ends_at_any_byte)
     tls_drop(t);
 }
 
-/* A record that somebody on the way has changed. */
+/* A record that a process on the way has changed. */
 TEST(session_ends_when_a_record_was_changed)
 {
     struct iovec iov = { (char[]){ "some text" }, 9 };
