@@ -77,14 +77,19 @@ TEST_WITH(contract_shutdown_completes_pending_sends, set_up, tear_down)
     free(bytes);
 }
 
+#define IN_FLIGHT_MAX 1000 /* pings, fewer than there are hooks of messages */
+
 static atomic_bool stop;
 
 static void *send_until_stopped(void *arg)
 {
     const struct sender *s = arg;
 
-    for (int64_t i = 0; !atomic_load(&stop); i++)
+    for (int64_t i = 0; !atomic_load(&stop); i++) {
         send_ping(s->from, s->to, i, s->tally);
+        while (i - told(s->tally) > IN_FLIGHT_MAX && !atomic_load(&stop))
+            sched_yield();
+    }
     return NULL;
 }
 

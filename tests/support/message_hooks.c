@@ -2,6 +2,7 @@
 #include "message_hooks.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define HOOKS_MAX 4096 /* not from malloc, which a test may make fail */
@@ -45,12 +46,14 @@ static struct hook *hook_new(struct tenrec_msg *msg)
 {
     struct hook *h = unused;
 
-    if (h)
+    if (h) {
         unused = h->next;
-    else if (n_used < HOOKS_MAX)
+    } else if (n_used < HOOKS_MAX) {
         h = &pool[n_used++];
-    else
+    } else {
+        fprintf(stderr, "message_hooks: more than %d messages with hooks live at once\n", HOOKS_MAX);
         abort();
+    }
     *h = (struct hook){ .next = attached, .msg = msg, .release = msg->release };
     attached = h;
     msg->release = hook_release;
