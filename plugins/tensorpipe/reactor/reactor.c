@@ -115,15 +115,29 @@ void reactor_defer(struct reactor *r, struct reactor_task *t)
     reactor_wake(r);
 }
 
-/* Only what was posted before it began: a task that posts itself must not
- * keep the sockets waiting. */
+static void reactor_run_dead(struct reactor *r, struct reactor_task *t)
+{
+    struct reactor_task *next;
+
+    for (; t; t = next) {
+        next = t->next;
+        atomic_fetch_sub(&r->waiting, 1);
+        t->run(t);
+    }
+}
+
+/* Only what was posted before it began: a task that posts itself must not keep the sockets
+ * waiting. Then frees objects that had died when it began: no fetched event names them, and the
+ * tasks that they had posted have run. */
 static void reactor_run_tasks(struct reactor *r)
 {
-    struct reactor_task *last, *t = NULL;
+    struct reactor_task *last, *dead, *t = NULL;
 
     if (!atomic_load_explicit(&r->waiting, memory_order_acquire))
         return;
     pthread_mutex_lock(&r->lock);
+    dead = r->dead;
+    r->dead = NULL;
     last = r->head ? CONTAINER(r->tail, struct reactor_task, next) : NULL;
     while (r->head && t != last) {
         t = r->head;
@@ -137,24 +151,7 @@ static void reactor_run_tasks(struct reactor *r)
         pthread_mutex_lock(&r->lock);
     }
     pthread_mutex_unlock(&r->lock);
-}
-
-/* Frees objects that died before this round: no event of the round names them. */
-static void reactor_run_dead(struct reactor *r)
-{
-    struct reactor_task *t, *next;
-
-    if (!atomic_load_explicit(&r->waiting, memory_order_acquire))
-        return;
-    pthread_mutex_lock(&r->lock);
-    t = r->dead;
-    r->dead = NULL;
-    pthread_mutex_unlock(&r->lock);
-    for (; t; t = next) {
-        next = t->next;
-        atomic_fetch_sub(&r->waiting, 1);
-        t->run(t);
-    }
+    reactor_run_dead(r, dead);
 }
 
 /* In how many nanoseconds the next timer is due; 0: now. The exact clock costs as much
@@ -315,8 +312,6 @@ void reactor_round(struct reactor *r, uint64_t ns)
     }
     if ((r->looks && reactor_look_around(r, ns != 0)) || r->found)
         ns = 0;
-    /* Before the fetch, because afterwards `events` may name what dies now. */
-    reactor_run_dead(r);
     n = reactor_fetch(r, events, ns);
     if (sleepy)
         atomic_store_explicit(&r->asleep, false, memory_order_relaxed);
@@ -333,10 +328,8 @@ void reactor_round(struct reactor *r, uint64_t ns)
 /* What was posted until now, and what that posts. */
 static void reactor_run_all(struct reactor *r)
 {
-    while (atomic_load(&r->waiting)) {
+    while (atomic_load(&r->waiting))
         reactor_run_tasks(r);
-        reactor_run_dead(r);
-    }
 }
 
 static void *loop_main(void *arg)
@@ -384,8 +377,12 @@ void reactor_stop(struct reactor *r)
 
 void reactor_finish(struct reactor *r)
 {
-    while (r->dead) /* the dead of one round may leave others */
-        reactor_run_dead(r);
+    struct reactor_task *dead;
+
+    while ((dead = r->dead) != NULL) { /* their end may leave others */
+        r->dead = NULL;
+        reactor_run_dead(r, dead);
+    }
     reactor_guests_finish(&r->guests);
     pthread_mutex_destroy(&r->lock);
     close(r->epoll_fd);

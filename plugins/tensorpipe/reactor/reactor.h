@@ -83,7 +83,7 @@ struct reactor {
     atomic_uint waiting; /* tasks that were posted and not run */
     pthread_mutex_t lock;
     struct reactor_task *head, **tail; /* under lock */
-    struct reactor_task *dead;         /* under lock: run after the next round */
+    struct reactor_task *dead;         /* under lock: run after the tasks of the next round */
     struct reactor_timer *timers;      /* by due_ns */
     unsigned full_rounds;              /* in which timers were due, and more events waited */
     struct reactor_look *looks, *found;
@@ -109,8 +109,8 @@ extern _Thread_local const struct reactor *reactor_mine __attribute__((tls_model
 
 /* Returns false if `t` was posted already and has not run yet. */
 bool reactor_post(struct reactor *r, struct reactor_task *t);
-/* Runs `t` when no fetched event can refer to the caller's sources any more:
- * the place to free them. */
+/* Runs `t` when no fetched event can refer to the caller's sources any more and all tasks that
+ * were posted before have run: the place to free them. */
 void reactor_defer(struct reactor *r, struct reactor_task *t);
 
 /* events: EPOLL* with or without EPOLLET. 0 or an errno. rewatch also puts a
