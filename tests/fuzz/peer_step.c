@@ -56,11 +56,12 @@ void peer_calls(struct fake_host *h, const struct fuzz_step *s)
 void peer_greets(struct fake_host *h, const struct fuzz_step *s)
 {
     const struct listener *l = &fake_host_agent(h)->listener;
-    const size_t which = l->n_wanted ? step_bits(s, 2, 4) % l->n_wanted : 0;
+    const size_t which = l->wanted.n ? step_bits(s, 2, 4) % l->wanted.n : 0;
 
     frames.len = 0;
     if (s->arg & 1)
-        frames_add_hello(&frames, true, s->arg & 2 || !l->n_wanted ? s->arg : l->wanted[which].id);
+        frames_add_hello(&frames, true,
+                         s->arg & 2 || !l->wanted.n ? s->arg : l->wanted.list[which].id);
     else
         frames_add_hello(&frames, false, 0);
     frames_write(conn_of(s->who), s, step_bits(s, 8, 6));
@@ -122,8 +123,8 @@ void peer_opens_pipe(struct fake_host *h, const struct fuzz_step *s)
     frames_add_brochure(&frames, a, &claim);
     frames_write(c, s, 0);
     fake_host_run(h, ROUNDS);
-    for (unsigned i = 0; i < CONN_ROLES && a->listener.n_wanted; i++) {
-        const struct registration r = a->listener.wanted[0];
+    for (unsigned i = 0; i < CONN_ROLES && a->listener.wanted.n; i++) {
+        const struct registration r = a->listener.wanted.list[0];
 
         c = fake_wire_call(a, strcmp(r.pipe->transport->name, FAKE_NEAR) == 0);
         frames_add_hello(&frames, true, r.id);

@@ -43,7 +43,7 @@ static void agent_leave_pipe(struct endpoint *ep, struct pipe *p)
 {
     struct agent *a = agent_of(ep);
 
-    listener_withdraw(&a->listener, p);
+    wanted_withdraw(&a->listener.wanted, p);
     agent_cool(a, p);
     /* First, so that a caller that hears of the loss and retries gets a new pipe. */
     if (p->to)
@@ -57,7 +57,7 @@ static void agent_leave_pipe(struct endpoint *ep, struct pipe *p)
 static tenrec_status agent_want_conn(struct endpoint *ep, struct pipe *p, enum conn_role role,
                                      uint64_t *ret_id)
 {
-    return listener_want(&agent_of(ep)->listener, p, role, ret_id);
+    return wanted_add(&agent_of(ep)->listener.wanted, p, role, ret_id);
 }
 
 static bool agent_has_room(const struct endpoint *ep, unsigned n)

@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listener.h - the listening sockets of an agent, one for each transport, and
- * connections that have not said yet what they are. Loop thread only, once started. */
+/* listener.h - the listening sockets of an agent, one for each transport. Loop thread only, once
+ * started. */
 #ifndef TENSORPIPE_LISTENER_H
 #define TENSORPIPE_LISTENER_H
 
-#include "transport/conn.h"
-
-struct pipe;
-
-/* A connection that a pipe in its handshake waits for. */
-struct registration {
-    uint64_t id;       /* random */
-    struct pipe *pipe; /* borrowed: the pipe withdraws it */
-    enum conn_role role;
-};
+#include "agent/wanted.h"
 
 /* Where connections of one transport come in. */
 struct listener_port {
@@ -31,8 +22,7 @@ struct listener {
     struct reactor_timer pause; /* accepting goes on when it fires */
     bool paused;
     bool starved; /* running out of descriptors was reported */
-    struct registration *wanted;
-    size_t n_wanted, cap_wanted;
+    struct wanted wanted;
 };
 
 /* Opens the sockets of the transports that the options list and that can be used
@@ -43,12 +33,7 @@ tenrec_status listener_start(struct listener *l, tenrec_error *err);
 void listener_stop(struct listener *l);
 void listener_close(struct listener *l);
 
-/* The pipe wants a connection of its transport, which brings the id. errors: ENOMEM, EOS */
-tenrec_status listener_want(struct listener *l, struct pipe *p, enum conn_role role,
-                            uint64_t *ret_id);
 /* Returns true when `n` connections can be accepted besides those that are wanted already. */
 bool listener_has_room(const struct listener *l, unsigned n);
-/* Forgets all that `p` still waits for. */
-void listener_withdraw(struct listener *l, const struct pipe *p);
 
 #endif

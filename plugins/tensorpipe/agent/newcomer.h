@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* newcomer.h - connections that have not said yet what they are. Loop thread only. */
+#ifndef TENSORPIPE_NEWCOMER_H
+#define TENSORPIPE_NEWCOMER_H
+
+#include "agent/listener.h"
+
+/* Takes the connection `fd`, which came in at `port`; a pipe takes it when its hello is there. */
+void newcomer_take(struct listener_port *port, int fd, const union transport_address *from);
+
+#endif
