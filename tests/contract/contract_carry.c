@@ -165,6 +165,39 @@ static struct tenrec_msg *tensor_request(void *data, uint64_t bytes, struct tall
     return msg;
 }
 
+static struct tenrec_msg *answer_to(const struct tenrec_msg *request, struct tenrec_msg *msg)
+{
+    msg->type = TENREC_MSG_RET;
+    msg->id = request->id;
+    msg->route = request->route;
+    return msg;
+}
+
+TEST_WITH(contract_messages_are_marked_when_their_senders_prove_themselves, set_up, tear_down)
+{
+    static unsigned char data[100000];
+    const uint32_t mark = world_mark(&w);
+    static struct tally t;
+    struct tenrec_msg *msg;
+
+    send_ping(a, b->id, 1, &t);
+    send_msg(a, b->id, tensor_request(data, sizeof data, &t), &t);
+    for (size_t i = 0; i < 2; i++) {
+        msg = await(b, i, NULL);
+        assert_int_equal(msg->flags & TENREC_MSG_PROVED, mark);
+        send_msg(b, a->id,
+                 answer_to(msg, i ? tensor_request(data, sizeof data, &t)
+                                  : make_request(0, "x", 1, 0, &t)),
+                 &t);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        msg = await(a, a == b ? 2 + i : i, NULL);
+        assert_int_equal(msg->flags & TENREC_MSG_PROVED, mark);
+    }
+    assert_int_equal(atomic_load(&b->placed_flags) & TENREC_MSG_PROVED, mark);
+    assert_int_equal(atomic_load(&a->placed_flags) & TENREC_MSG_PROVED, mark);
+}
+
 TEST_WITH(contract_large_tensors_land_where_the_receiver_says, set_up, tear_down)
 {
     const uint64_t bytes = 5000001;

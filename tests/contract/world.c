@@ -64,6 +64,7 @@ static tenrec_status on_place(void *arg, tenrec_peer from, struct tenrec_msg *ms
 
     (void)from;
     atomic_fetch_add(&k->placed, 1);
+    atomic_store(&k->placed_flags, msg->flags);
     if (atomic_load(&k->no_memory))
         return tenrec_fail(err, TENREC_ENOMEM, "told to have no memory");
     if (k->memory) {
@@ -211,6 +212,13 @@ void world_close(struct world *w)
     loop_close(loop);
     chain_config_close(stack);
     security_drop(security);
+}
+
+uint32_t world_mark(struct world *w)
+{
+    const bool proves = chain_innermost_flags(w->worker[0].chain) & TENREC_PLUGIN_PROVES;
+
+    return proves && security->mode != SECURITY_NONE ? TENREC_MSG_PROVED : 0;
 }
 
 struct worker *world_other(struct world *w)

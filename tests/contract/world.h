@@ -28,8 +28,9 @@ struct worker {
 
     atomic_bool answers, refuses, no_memory, discards;
     atomic_int lost, callers_lost, placed, n_delivered;
-    void *memory;       /* for place, when set */
-    atomic_int wake_fd; /* written at each delivery, when above 0 */
+    void *memory;                  /* for place, when set */
+    _Atomic uint32_t placed_flags; /* of the last message to place */
+    atomic_int wake_fd;            /* written at each delivery, when above 0 */
 };
 
 struct world {
@@ -48,6 +49,9 @@ struct tally {
  * environment). Fails the case when it cannot. */
 void world_open(struct world *w, const char *path, int n, const char *mode);
 void world_close(struct world *w);
+
+/* TENREC_MSG_PROVED if the workers prove themselves to each other, else 0. */
+uint32_t world_mark(struct world *w);
 
 /* The peer that worker 0 talks to: worker 1, or itself when it is alone. */
 struct worker *world_other(struct world *w);

@@ -65,9 +65,10 @@ enum tenrec_msg_flags {
     TENREC_MSG_CONTROL = 1u << 0,  /* exempt from queue limits */
     TENREC_MSG_MAY_WAIT = 1u << 1, /* send may block for room in the queue, until deadline_ns;
                                       cleared before a send from another thread */
-    TENREC_MSG_PROVED = 1u << 2,   /* of a delivered request: its sender has proved the group
-                                      secret on the connection that brought it (proof.h). Set by
-                                      the backend that checked the proof; a wrapper keeps it */
+    TENREC_MSG_PROVED = 1u << 2,   /* of a message to place or to deliver, request or answer: its
+                                      sender has proved the group secret on the connection that
+                                      brought it (proof.h). Set by the backend that checked the
+                                      proof; a wrapper keeps it */
 };
 
 /* Where the answer to a delivered request goes: opaque except to the agent that made it. An

@@ -7,8 +7,8 @@
  *
  *     p = dial or listen;  send output;  until proved: receive, take, send output;  close
  *
- * The requests of such a connection are delivered with TENREC_MSG_PROVED, by which the core knows a
- * tool that has the secret from a stranger.
+ * The messages of such a connection are placed and delivered with TENREC_MSG_PROVED, by which the
+ * core knows a tool that has the secret from a stranger, and a program what to believe.
  *
  * The proof is bytes in, bytes out: no function here blocks, and the deadline is the backend's. The
  * exchange proves; it encrypts nothing: in the modes tls and mtls it runs within a session of

@@ -124,7 +124,7 @@ struct pipe {
     uint64_t capabilities;
     struct tenrec_route route;
     tenrec_peer from; /* whose messages come in */
-    uint32_t marks;   /* incoming: flags of all messages, TENREC_MSG_PROVED or none */
+    uint32_t marks;   /* flags of all messages, TENREC_MSG_PROVED or none; once established */
     /* Bytes accepted and not written. Changes under lock, so that plain loads
      * and stores do; read without it too. */
     atomic_uint_fast64_t queued;

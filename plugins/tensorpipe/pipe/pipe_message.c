@@ -108,6 +108,7 @@ bool message_plain(struct pipe *p, const struct plain *m)
         return false;
     r->msg->type = r->type = m->type;
     r->msg->id = r->id = m->id;
+    r->msg->flags |= p->marks;
     r->skipped = false;
     if (m->payload_len)
         memcpy(r->msg->payload, m->payload, m->payload_len);
@@ -255,6 +256,7 @@ void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t le
     if (r->msg) {
         r->msg->type = r->type;
         r->msg->id = r->id;
+        r->msg->flags |= p->marks;
     }
     if (r->msg && (message_read_list(p, frame, len, &why) || check_views(p, &why) ||
                    (r->n_tensors > 0 && ep->host->place(ep->self, p->from, r->msg, &why))))
@@ -333,10 +335,12 @@ static void end_skipped(struct pipe *p, int32_t type, int64_t id, const tenrec_e
         return;
     }
     msg = message_exception(p, id, why);
-    if (msg)
-        p->ep->host->deliver_outer(p->ep->self, p->from, msg);
-    else
+    if (!msg) {
         pipe_failf(p, TENREC_ENOMEM, 0, "no memory to say that a message was dropped");
+        return;
+    }
+    msg->flags |= p->marks;
+    p->ep->host->deliver_outer(p->ep->self, p->from, msg);
 }
 
 /* A caller that claims to be a member is heard once it is one. Until then it may tell of the
@@ -366,10 +370,8 @@ void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64
         end_skipped(p, type, id, why);
         return;
     }
-    if (!p->outgoing) {
+    if (!p->outgoing)
         msg->route = p->route;
-        msg->flags |= p->marks;
-    }
     if (__builtin_expect(p->claims, 0) && !may_speak(p, type)) {
         counter_add(&ep->count.messages_dropped, 1);
         msg->release(msg);

@@ -171,7 +171,6 @@ struct pipe *pipe_accept(struct endpoint *ep, struct conn *c, struct nop_bytes n
     p->transport = c->transport;
     p->pid = c->pid;
     p->proved = c->proof.peer;
-    p->marks = p->proved.proved ? TENREC_MSG_PROVED : 0;
     transport_format(&p->remote, p->remote_text);
     /* The name is free text of a stranger: only for messages to people. */
     for (size_t i = 0; i < len; i++)

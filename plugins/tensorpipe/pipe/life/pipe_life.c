@@ -167,6 +167,15 @@ void pipe_teardown(struct pipe *p)
     pipe_table_remove(ep->pipes, p);
 }
 
+/* The parts of a message come over several connections: each of them was proved. */
+static uint32_t pipe_marks(const struct pipe *p)
+{
+    for (unsigned i = 0; i < p->n_conns; i++)
+        if (!p->conn[i] || !p->conn[i]->proof.peer.proved)
+            return 0;
+    return TENREC_MSG_PROVED;
+}
+
 void pipe_established(struct pipe *p)
 {
     struct endpoint *ep = p->ep;
@@ -188,6 +197,7 @@ void pipe_established(struct pipe *p)
                      p->outgoing ? p->to->name : p->remote_name, p->remote_text, p->transport->name,
                      p->transport->advice);
     p->read.unparsed = true;
+    p->marks = pipe_marks(p);
     for (unsigned i = 0; i < p->n_conns; i++) {
         if (!p->conn[i])
             continue;
