@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """secret_test.py MISSING TENREC LIAR - the backend TENREC in a group with a secret: the store where its
 workers meet, and peers that prove nothing. LIAR is the folder of a plugin that says that it proves."""
+import contextlib
 import os
 import sys
 import tempfile
@@ -21,34 +22,62 @@ trace = os.environ["INIT_METHOD"][7:] + ".made"
 class Evil:
     def __reduce__(self):
         return os.mkdir, (trace,)
+def evil():
+    return Evil()
 """
 
 
-def with_secret(world, program, config, **env):
+@contextlib.contextmanager
+def secret_file():
     with tempfile.TemporaryDirectory() as folder:
-        key = os.path.join(folder, "job.key")
-        assert cases.run(TENREC, "secret", "new", key).returncode == 0
-        return run(world, program, config, dict(env, TENREC_SECRET_FILE=key))
+        path = os.path.join(folder, "job.key")
+        assert cases.run(TENREC, "secret", "new", path).returncode == 0
+        yield path
+
+
+def with_secret(world, program, config, **env):
+    with secret_file() as path:
+        return run(world, program, config, dict(env, TENREC_SECRET_FILE=path))
+
+
+def wrapped(config, plugin):
+    """The configuration with a backend of this plugin around its own."""
+    around = {plugin: {"plugin": plugin, "wraps": config["backend"]}}
+    return dict(config, backend=plugin, backends=dict(config["backends"], **around))
 
 
 def members_with_the_secret_call_each_other(config):
-    with_secret(2, """
+    with_secret(2, TRACE + """
 init()
 for to in ("w0", "w1"):
     assert rpc.rpc_sync(to, same, args=(7,)) == 7
     assert torch.equal(rpc.rpc_sync(to, same, args=(torch.arange(1 << 18),)), torch.arange(1 << 18))
     sparse = torch.eye(4).to_sparse()
     assert torch.equal(rpc.rpc_sync(to, same, args=(sparse,)).to_dense(), sparse.to_dense())
+    assert rpc.remote(to, same, args=(sparse,)).to_here().is_sparse
+    raises(ValueError, "no luck", lambda: rpc.rpc_sync(to, fail))
+if rank == 0:
+    assert rpc.rpc_sync("w1", evil) is None and os.path.isdir(trace)
 assert rpc.api._get_current_rpc_agent().get_debug_info()["agent.server_refused_calls"] == "0"
 rpc.shutdown()
 """, dict(config, **OPEN))
 
 
-# A member of the store without the secret, in mode none: its record and its token are right.
-def a_plain_member_runs_nothing(config):
-    said = with_secret(2, TRACE + """
-if rank == 1:
+# A worker in mode none, whose record says otherwise.
+LIES = """
+def lie(**fields):
     del os.environ["TENREC_SECRET_FILE"]
+    meet = tenrec_torch._backend._meet
+    tenrec_torch._backend._meet = lambda store, rank, size, mine, limit: meet(
+        store, rank, size, dict(mine, security="secret", **fields), limit)
+"""
+
+
+# A member of the store without the secret: its name and its token are right.
+def a_plain_member_runs_nothing(config):
+    said = with_secret(2, TRACE + LIES + """
+if rank == 1:
+    lie()
 init()
 if rank == 1:
     for args in [(trace,), (torch.ones(4),)]:
@@ -64,14 +93,9 @@ rpc.shutdown(graceful=False)
 
 # The same member as a callee. A record without a token is that of a plain peer.
 def an_answer_of_a_plain_member_is_not_read(config):
-    said = with_secret(2, TRACE + """
-def evil():
-    return Evil()
+    said = with_secret(2, TRACE + LIES + """
 if rank == 1:
-    del os.environ["TENREC_SECRET_FILE"]
-    meet = tenrec_torch._backend._meet
-    tenrec_torch._backend._meet = lambda store, rank, size, mine, limit: meet(
-        store, rank, size, {key: mine[key] for key in mine if key != "token"}, limit)
+    lie(token=0)
 init()
 if rank == 0:
     raises(RuntimeError, "cannot prove to be of the group", lambda: rpc.rpc_sync("w1", evil, timeout=20))
@@ -95,6 +119,26 @@ assert not os.path.exists(trace)
 assert rpc.api._get_current_rpc_agent().get_debug_info()["agent.server_refused_calls"] == "2"
 rpc.shutdown(graceful=False)
 """, {"backend": "echo", "backends": {"echo": {"plugin": "echo"}}}, TENREC_PLUGIN_PATH=LIAR)
+
+
+# Of all kinds: a value, tensors that have memory of their own and that are pickled, an error, the
+# value of a reference, and that a reference was made.
+def an_answer_without_the_mark_of_a_proof_is_not_read(config):
+    said = with_secret(2, TRACE + """
+init()
+if rank == 0:
+    refused = "answers of workers that have proved to belong to the group only"
+    sparse = torch.eye(4).to_sparse()
+    for call in [lambda: rpc.rpc_sync("w1", evil), lambda: rpc.rpc_sync("w1", same, args=(torch.ones(1 << 18),)),
+                 lambda: rpc.rpc_sync("w1", same, args=(sparse,)), lambda: rpc.rpc_sync("w1", fail),
+                 lambda: rpc.remote("w1", evil).to_here(timeout=20)]:
+        raises(RuntimeError, refused, call)
+    print("refused")
+rpc.api._get_current_rpc_agent().barrier(30)
+assert not os.path.exists(trace)
+rpc.shutdown(graceful=False)
+""", wrapped(config, "forget"), TENREC_PLUGIN_PATH=os.pathsep.join([LIAR, os.environ["TENREC_PLUGIN_PATH"]]))
+    assert "refused" in said[0], said[0]
 
 
 def a_backend_without_proofs_is_refused(config):
@@ -219,11 +263,14 @@ for _ in range(2):
     assert said[0].count("asks for no proof of the group secret") == 1, said[0]
 
 
-CASES = [members_with_the_secret_call_each_other, a_plain_member_runs_nothing, an_answer_of_a_plain_member_is_not_read]
+CASES = [members_with_the_secret_call_each_other, a_plain_member_runs_nothing, an_answer_of_a_plain_member_is_not_read,
+         an_answer_without_the_mark_of_a_proof_is_not_read]
 ONCE = [a_request_without_the_mark_of_a_proof_is_not_read, a_backend_without_proofs_is_refused,
         workers_join_a_store_that_refuses_plain_clients, the_proved_client_is_a_store_of_torch,
         a_store_that_proves_nothing_is_not_that_of_tenrec_run,
         workers_meet_in_the_store_of_another_launcher, workers_are_told_once_of_a_store_beyond_loopback]
-main([(f"torch_secret_{case.__name__}_over_{name}", case, over(*transports))
-      for name, transports in (("tcp", ["uv"]), ("shared_memory", ["shm", "uv"])) for case in CASES] +
+PLANS = [("tcp", over("uv")), ("shared_memory", over("shm", "uv"))]
+main([(f"torch_secret_{case.__name__}_over_{name}", case, config) for name, config in PLANS for case in CASES] +
+     [("torch_secret_members_with_the_secret_call_each_other_through_faulty",
+       members_with_the_secret_call_each_other, wrapped(over("uv"), "faulty"))] +
      [(f"torch_secret_{case.__name__}", case, over("uv")) for case in ONCE])

@@ -84,6 +84,7 @@ TenrecAgent::TenrecAgent(std::string name, int64_t id, uint32_t world, uint64_t 
     : RpcAgent(rpc::WorkerInfo(std::move(name), id), std::move(cb), timeout),
       options_(std::move(options)), process_(getpid()), world_(world), incarnation_(incarnation),
       host_address_(std::move(host_address)), pool_(num_worker_threads),
+      calls_(pool_, options_->proves()),
       server_(std::make_shared<Server>(pool_, *cb_, options_->proves())), patience_(PATIENCE)
 {
     tenrec_chain_user user{};
@@ -287,16 +288,18 @@ tenrec_status TenrecAgent::onPlace(void *arg, tenrec_peer from, tenrec_msg *msg,
 {
     auto *agent = static_cast<TenrecAgent *>(arg);
     const bool answers = msg->type & TENREC_MSG_RESPONSE_BIT;
+    const char *refusal =
+        answers ? agent->calls_.refusalOf(*msg) : agent->server_->refusalOf(from, *msg);
     tenrec_error why;
     Call call;
 
-    if (!answers && from < 0) { // before there is memory for its tensors
-        agent->server_->refused();
-        return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "%s", Server::refusal());
-    }
-    tenrec_status st = tenrec_msg_place(msg, &why);
+    // A refused message gets no memory for its tensors.
+    tenrec_status st =
+        refusal ? tenrec_fail(&why, TENREC_EPERM, "%s", refusal) : tenrec_msg_place(msg, &why);
     if (st == TENREC_OK)
         return st;
+    if (refusal && !answers)
+        agent->server_->refused();
     if (answers && agent->calls_.takeFrom(msg->id, from, call))
         agent->calls_.fail(std::move(call), why.text);
     if (err)

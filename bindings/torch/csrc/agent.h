@@ -88,7 +88,7 @@ class TenrecAgent : public rpc::RpcAgent
     const std::string host_address_;
     tenrec_chain *backend_ = nullptr;
     Pool pool_;
-    Calls calls_{ pool_ };
+    Calls calls_;
     const std::shared_ptr<Server> server_;
     std::unique_ptr<Group> group_; // from meet on, as are the next four
     std::chrono::milliseconds store_timeout_{ 0 };

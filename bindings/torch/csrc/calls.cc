@@ -125,14 +125,27 @@ bool Calls::takeFrom(int64_t id, tenrec_peer from, Call &ret)
     return takeIf(id, &sender, ret);
 }
 
+const char *Calls::refusalOf(const tenrec_msg &msg) const
+{
+    if (proves_ && !(msg.flags & TENREC_MSG_PROVED))
+        return "the backend TENREC reads answers of workers that have proved to belong to the "
+               "group only, and this worker has not proved it";
+    return nullptr;
+}
+
 void Calls::answer(tenrec_peer from, tenrec_msg *msg)
 {
+    const char *why = refusalOf(*msg);
     Call call;
 
-    if (takeFrom(msg->id, from, call))
-        pool_.run(Pool::ANSWERS, std::make_unique<Answer>(*this, std::move(call), msg, ""));
-    else
+    if (!takeFrom(msg->id, from, call)) {
         msg->release(msg); // the call has ended, or went to another worker
+    } else if (why) {
+        msg->release(msg);
+        fail(std::move(call), why);
+    } else {
+        pool_.run(Pool::ANSWERS, std::make_unique<Answer>(*this, std::move(call), msg, ""));
+    }
 }
 
 template <class Which> std::vector<Call> Calls::takeThose(Which which)

@@ -30,7 +30,8 @@ class Calls
   public:
     using Deadline = std::chrono::steady_clock::time_point;
 
-    explicit Calls(Pool &pool) : pool_(pool)
+    // proves   members have to prove that they belong to the group
+    Calls(Pool &pool, bool proves) : pool_(pool), proves_(proves)
     {
     }
 
@@ -45,7 +46,10 @@ class Calls
     bool take(int64_t id, Call &ret);
     // The same for an answer of `from`; returns false also if the call went to another worker.
     bool takeFrom(int64_t id, tenrec_peer from, Call &ret);
-    // Ends the call that `msg` of `from` answers; takes msg.
+    // Returns nullptr for an answer that may be unpickled.
+    const char *refusalOf(const tenrec_msg &msg) const;
+    // Ends the call that `msg` of `from` answers; takes msg. An answer is as much code as a
+    // request: where members prove themselves only one of a proved connection is unpickled.
     void answer(tenrec_peer from, tenrec_msg *msg);
     void failAll(const std::string &text);
     void failThoseTo(rpc::worker_id_t to, const std::string &text);
@@ -83,6 +87,7 @@ class Calls
     template <class Which> std::vector<Call> takeThose(Which which);
 
     Pool &pool_;
+    const bool proves_;
     mutable std::mutex lock_; // guards all that follows
     std::condition_variable none_, counted_;
     bool counting_ = false;

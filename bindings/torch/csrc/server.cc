@@ -94,17 +94,12 @@ void Server::close()
     open(nullptr);
 }
 
-const char *Server::refusal()
-{
-    return "the backend TENREC accepts calls of members of its group only, and this caller has not "
-           "shown to be one: start it with init_rpc on the backend TENREC and the same store";
-}
-
-// Returns nullptr for a request that may be unpickled.
 const char *Server::refusalOf(tenrec_peer from, const tenrec_msg &msg) const
 {
     if (from < 0)
-        return refusal();
+        return "the backend TENREC accepts calls of members of its group only, and this caller has "
+               "not shown to be one: start it with init_rpc on the backend TENREC and the same "
+               "store";
     if (proves_ && !(msg.flags & TENREC_MSG_PROVED))
         return "the backend TENREC accepts calls of workers that have proved to belong to the "
                "group only, and this caller has not proved it";

@@ -34,8 +34,8 @@ class Server : public std::enable_shared_from_this<Server>
     // themselves only those of connections that did.
     void serve(tenrec_peer from, tenrec_msg *msg);
 
-    // The error for callers that are no members.
-    static const char *refusal();
+    // Returns nullptr for a request that may be unpickled.
+    const char *refusalOf(tenrec_peer from, const tenrec_msg &msg) const;
     // Counts a refused request.
     void refused()
     {
@@ -64,7 +64,6 @@ class Server : public std::enable_shared_from_this<Server>
         int64_t id;
     };
 
-    const char *refusalOf(tenrec_peer from, const tenrec_msg &msg) const;
     void refuse(const Caller &caller, const char *why);
     void run(const Caller &caller, const c10::intrusive_ptr<Message> &request);
     void reply(const Caller &caller, rpc::JitFuture &future);
