@@ -263,12 +263,28 @@ for _ in range(2):
     assert said[0].count("asks for no proof of the group secret") == 1, said[0]
 
 
+# Assigned to the options after they were made, and by the name that torch's own class has for it.
+def workers_are_told_of_a_store_that_is_set_later(config):
+    for assign in ("options.init_method = method",
+                   "rpc.RpcBackendOptions.init_method.__set__(options, method)"):
+        said = with_secret(1, STORE + f"""
+tenrec_torch._rendezvous.host_address = lambda method: "127.0.0.2"
+options = tenrec_torch.TenrecRpcBackendOptions(config=group["config"], init_method="file:///nowhere")
+method = f"tcp://127.0.0.1:{{store.port}}"
+{assign}
+rpc.init_rpc("w0", backend=rpc.BackendType.TENREC, rank=0, world_size=1, rpc_backend_options=options)
+rpc.shutdown()
+""", config, RUN="another")
+        assert said[0].count("asks for no proof of the group secret") == 1, said[0]
+
+
 CASES = [members_with_the_secret_call_each_other, a_plain_member_runs_nothing, an_answer_of_a_plain_member_is_not_read,
          an_answer_without_the_mark_of_a_proof_is_not_read]
 ONCE = [a_request_without_the_mark_of_a_proof_is_not_read, a_backend_without_proofs_is_refused,
         workers_join_a_store_that_refuses_plain_clients, the_proved_client_is_a_store_of_torch,
         a_store_that_proves_nothing_is_not_that_of_tenrec_run,
-        workers_meet_in_the_store_of_another_launcher, workers_are_told_once_of_a_store_beyond_loopback]
+        workers_meet_in_the_store_of_another_launcher, workers_are_told_once_of_a_store_beyond_loopback,
+        workers_are_told_of_a_store_that_is_set_later]
 PLANS = [("tcp", over("uv")), ("shared_memory", over("shm", "uv"))]
 main([(f"torch_secret_{case.__name__}_over_{name}", case, config) for name, config in PLANS for case in CASES] +
      [("torch_secret_members_with_the_secret_call_each_other_through_faulty",

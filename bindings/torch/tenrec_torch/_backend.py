@@ -98,6 +98,8 @@ def _init_backend(store, name, rank, world_size, rpc_backend_options):
         raise RuntimeError("init_rpc: the backend TENREC needs a world_size: groups that workers "
                            "join and leave are not supported")
     options = rpc_backend_options
+    if options.config.proves:
+        _rendezvous.warn(options.init_method)
     limit = _rendezvous.init_limit(options)
     if not options.rpc_timeout:
         # torch gives the store the timeout of calls, where 0 means none; stores of newer versions

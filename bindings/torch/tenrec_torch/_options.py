@@ -34,10 +34,9 @@ class TenrecRpcBackendOptions(rpc.RpcBackendOptions):
         if isinstance(config, dict):
             config = json.dumps(config) + "\n"
         self.config = _C.Config(str(config or ""), values)
-        method = init_method or self.config.init_method
         super().__init__(
-            rpc_timeout=self.config.rpc_timeout if rpc_timeout is None else rpc_timeout,
-            init_method=_rendezvous.method_of(self, method) if self.config.proves else method)
+            rpc_timeout=self.config.rpc_timeout if rpc_timeout is None else rpc_timeout)
+        self.init_method = init_method or self.config.init_method
         if num_worker_threads is None:
             num_worker_threads = self.config.num_worker_threads
         if num_worker_threads <= 0:
@@ -47,6 +46,16 @@ class TenrecRpcBackendOptions(rpc.RpcBackendOptions):
         self.devices = torch_options._to_device_list(devices or [])
         for to, device_map in (device_maps or {}).items():
             self.set_device_map(to, device_map)
+
+    @property
+    def init_method(self):
+        return super().init_method
+
+    @init_method.setter
+    def init_method(self, method):
+        if self.config.proves:
+            method = _rendezvous.method_of(self, method)
+        rpc.RpcBackendOptions.init_method.fset(self, method)
 
     def set_device_map(self, to, device_map):
         """Adds to the device map for worker `to`: {own device: device of `to`}."""

@@ -88,7 +88,6 @@ def _open(method, **kwargs):
     options = _options.get(int(url.fragment or 0))
     plain = urllib.parse.urlunparse(url._replace(fragment=""))
     if options is None or not _is_of_tenrec_run():
-        _warn(plain, url)
         yield from dist.rendezvous(plain, **kwargs)
         return
     query = dict(urllib.parse.parse_qsl(url.query))
@@ -106,13 +105,14 @@ def _proved_store(options, url):
     return dist.PrefixStore(f"/worker/attempt_{os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
 
 
-def _warn(method, url):
-    """Says once that other hosts may reach a store that asks for no proof."""
+def warn(method):
+    """Says once that other hosts may reach the store that `method` names, if it asks for no proof."""
     global _warned
-    if _warned or not host_address(method):
+    proved = method.startswith(PREFIX) and _is_of_tenrec_run()
+    if _warned or proved or not host_address(method):
         return
     _warned = True
-    host, port = _place(url)
+    host, port = _place(urllib.parse.urlparse(method.removeprefix(PREFIX)))
     _log.warning("TENREC: the workers meet in torch's TCPStore at %s:%s, which asks for no proof of the "
                  "group secret. Calls are proved; but a process that reaches the store reads the "
                  "records of the workers, and can hinder or end the group. Close the port to all "
