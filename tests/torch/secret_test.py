@@ -278,13 +278,64 @@ rpc.shutdown()
         assert said[0].count("asks for no proof of the group secret") == 1, said[0]
 
 
+# ---- mistakes ---------------------------------------------------------------
+
+
+def the_section_may_be_in_the_configuration(config):
+    with secret_file() as path:
+        run(2, """
+assert tenrec_torch.TenrecRpcBackendOptions(config=group["config"]).config.security_mode == "secret"
+init()
+assert rpc.rpc_sync(f"w{1 - rank}", same, args=(7,)) == 7
+rpc.shutdown()
+""", dict(config, security={"mode": "secret", "secret_file": path}))
+
+
+def a_section_that_cannot_be_obeyed_is_a_value_error(config):
+    with secret_file() as path:
+        os.chmod(path, 0o644)
+        run(1, f"""
+def options(**security):
+    tenrec_torch.TenrecRpcBackendOptions(config=dict(group["config"], security=security))
+raises(ValueError, "job.key", lambda: options(secret_file={path!r}))
+raises(ValueError, "/no/such", lambda: options(secret_file="/no/such"))
+raises(ValueError, "no group secret was given", lambda: options(mode="secret"))
+raises(ValueError, "security.mode.*'sicret'", lambda: options(mode="sicret"))
+os.environ["TENREC_SECRET_FILE"] = {path!r}
+raises(ValueError, "job.key", init)
+""", config)
+
+
+# Each worker ends its init, with an error that names both modes.
+def modes_that_differ_are_an_error(config):
+    for first, second in (("none", "secret"), ("secret", "tls")):
+        with_secret(2, f"""
+os.environ["TENREC_SECURITY__MODE"] = ({first!r}, {second!r})[rank]
+raises(RuntimeError, "'w1' is in security mode '{second}', worker 'w0' in mode '{first}'", init)
+""", config)
+
+
+def secrets_that_differ_are_an_error(config):
+    with secret_file() as other:
+        with_secret(2, f"""
+if rank == 1:
+    os.environ["TENREC_SECRET_FILE"] = {other!r}
+init()
+raises(RuntimeError, "has another group secret", lambda: rpc.rpc_sync(f"w{{1 - rank}}", same, args=(1,)))
+rpc.api._get_current_rpc_agent().barrier(30)
+rpc.shutdown(graceful=False)
+""", config)
+
+
 CASES = [members_with_the_secret_call_each_other, a_plain_member_runs_nothing, an_answer_of_a_plain_member_is_not_read,
          an_answer_without_the_mark_of_a_proof_is_not_read]
 ONCE = [a_request_without_the_mark_of_a_proof_is_not_read, a_backend_without_proofs_is_refused,
         workers_join_a_store_that_refuses_plain_clients, the_proved_client_is_a_store_of_torch,
         a_store_that_proves_nothing_is_not_that_of_tenrec_run,
         workers_meet_in_the_store_of_another_launcher, workers_are_told_once_of_a_store_beyond_loopback,
-        workers_are_told_of_a_store_that_is_set_later]
+        workers_are_told_of_a_store_that_is_set_later, the_section_may_be_in_the_configuration,
+        a_section_that_cannot_be_obeyed_is_a_value_error, modes_that_differ_are_an_error,
+        secrets_that_differ_are_an_error]
 PLANS = [("tcp", over("uv")), ("shared_memory", over("shm", "uv"))]
 main([(f"torch_secret_{case.__name__}_over_{name}", case, config) for name, config in PLANS for case in CASES] +
      [("torch_secret_members_with_the_secret_call_each_other_through_faulty",

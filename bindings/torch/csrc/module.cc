@@ -40,6 +40,7 @@ void bind_options(py::module_ &m)
                                [](const Options &o) { return o.settings().num_worker_threads; })
         .def_property_readonly(
             "init_method", [](const Options &o) { return std::string(o.settings().init_method); })
+        .def_property_readonly("security_mode", &Options::securityMode)
         .def_property_readonly("proves", &Options::proves);
 }
 

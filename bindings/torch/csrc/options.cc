@@ -62,6 +62,22 @@ tenrec_backend_settings Options::settings() const
     return settings;
 }
 
+const char *Options::securityMode() const
+{
+    switch (settings().security_mode) {
+    case TENREC_SECURITY_NONE:
+        return "none";
+    case TENREC_SECURITY_SECRET:
+        return "secret";
+    case TENREC_SECURITY_TLS:
+        return "tls";
+    case TENREC_SECURITY_MTLS:
+        return "mtls";
+    default:
+        return "unknown";
+    }
+}
+
 bool Options::proves() const
 {
     return settings().security_mode != TENREC_SECURITY_NONE;

@@ -28,6 +28,9 @@ class Options
 
     tenrec_backend_settings settings() const;
 
+    // The mode as the configuration names it: "secret".
+    const char *securityMode() const;
+
     // Returns true in each mode but none: the members prove that they belong to the group.
     bool proves() const;
 

@@ -65,9 +65,13 @@ def _meet(store, rank, world_size, mine, limit):
 
 
 def _check(records, world_size):
-    ranks = {}
+    ranks, modes = {}, [r.get("security", "none") for r in records]
     for rank, record in enumerate(records):
         name = record["name"]
+        if modes[rank] != modes[0]:
+            raise RuntimeError(f"init_rpc: worker '{name}' is in security mode '{modes[rank]}', worker "
+                               f"'{records[0]['name']}' in mode '{modes[0]}': give all workers the same "
+                               "`security: mode`, and the secret of the group")
         if record["world_size"] != world_size:
             raise RuntimeError(f"init_rpc: worker '{name}' says that the group has "
                                f"{record['world_size']} workers, this one says {world_size}")
@@ -113,8 +117,8 @@ def _init_backend(store, name, rank, world_size, rpc_backend_options):
     maps, devices = device_names(options)
     records = _meet(store, rank, world_size, {
         "name": name, "address": agent.address(), "incarnation": incarnation,
-        "token": token, "world_size": world_size, "device_count": torch.cuda.device_count(),
-        "device_maps": maps, "devices": devices}, limit)
+        "token": token, "world_size": world_size, "security": options.config.security_mode,
+        "device_count": torch.cuda.device_count(), "device_maps": maps, "devices": devices}, limit)
     _check(records, world_size)
     _check_devices(records)
     agent.meet(store, [(r["name"], r["address"], r["incarnation"], r.get("token", 0))
