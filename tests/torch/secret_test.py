@@ -327,6 +327,25 @@ rpc.shutdown(graceful=False)
 """, config)
 
 
+# tenrec_torch.worker: the calls of C, with a class of errors for each kind.
+def a_refused_call_of_a_worker_is_a_permission_error(config):
+    with_secret(2, """
+import json
+from tenrec_torch import worker
+if rank == 1:
+    del os.environ["TENREC_SECRET_FILE"]
+os.environ.update(RANK=str(rank), WORLD_SIZE="2")
+me = worker.Worker(f"w{rank}", config=json.dumps(group["config"]) + chr(10),
+                   overrides={"init_method": os.environ["INIT_METHOD"]})
+me.init_rpc()
+raises(PermissionError, "EPERM.*group secret", lambda: me.call(f"w{1 - rank}", "f"))
+with open(f"{group['folder']}/done.{rank}", "w"):
+    pass
+wait_until(lambda: os.path.exists(f"{group['folder']}/done.{1 - rank}"))
+me.shutdown(graceful=False)
+""", config)
+
+
 CASES = [members_with_the_secret_call_each_other, a_plain_member_runs_nothing, an_answer_of_a_plain_member_is_not_read,
          an_answer_without_the_mark_of_a_proof_is_not_read]
 ONCE = [a_request_without_the_mark_of_a_proof_is_not_read, a_backend_without_proofs_is_refused,
@@ -335,7 +354,7 @@ ONCE = [a_request_without_the_mark_of_a_proof_is_not_read, a_backend_without_pro
         workers_meet_in_the_store_of_another_launcher, workers_are_told_once_of_a_store_beyond_loopback,
         workers_are_told_of_a_store_that_is_set_later, the_section_may_be_in_the_configuration,
         a_section_that_cannot_be_obeyed_is_a_value_error, modes_that_differ_are_an_error,
-        secrets_that_differ_are_an_error]
+        secrets_that_differ_are_an_error, a_refused_call_of_a_worker_is_a_permission_error]
 PLANS = [("tcp", over("uv")), ("shared_memory", over("shm", "uv"))]
 main([(f"torch_secret_{case.__name__}_over_{name}", case, config) for name, config in PLANS for case in CASES] +
      [("torch_secret_members_with_the_secret_call_each_other_through_faulty",

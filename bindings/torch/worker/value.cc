@@ -21,6 +21,9 @@ void raise(const tenrec_error &err)
     case TENREC_ECONNECT:
         type = PyExc_ConnectionError;
         break;
+    case TENREC_EPERM:
+        type = PyExc_PermissionError;
+        break;
     case TENREC_EINVAL:
     case TENREC_ECONFIG:
         type = PyExc_ValueError;
