@@ -169,6 +169,13 @@ int two_run(const struct two *t, tenrec_error *err)
     return tenrec_test_dist_init(&o, err);
 }
 
+bool two_over_tls(void)
+{
+    const char *mode = getenv("TENREC_TEST_SECURITY");
+
+    return mode && (!strcmp(mode, "tls") || !strcmp(mode, "mtls"));
+}
+
 tenrec_status two_call(struct tenrec_worker *w, tenrec_error *err)
 {
     return tenrec_rpc_sync(w, "worker1", "call", NULL, 0, NULL, NULL, err);

@@ -22,6 +22,9 @@ struct two {
 /* Runs both until the work is done; 0 when all went well. */
 int two_run(const struct two *t, tenrec_error *err);
 
+/* Returns true if TCP is TLS in the security mode of this run. */
+bool two_over_tls(void);
+
 /* One call that does nothing. */
 tenrec_status two_call(struct tenrec_worker *w, tenrec_error *err);
 
