@@ -2,6 +2,7 @@
 #include "world.h"
 
 #include "../support/message_hooks.h"
+#include "../support/tls_site.h"
 #include "backend/chain_config.h"
 #include "base/clock.h"
 #include "runtime/loop.h"
@@ -17,6 +18,7 @@
 static struct loop *loop;
 static struct chain_config *stack;
 static struct security *security;
+static bool has_site; /* the files of mode mtls */
 
 /* --- the user of a chain --------------------------------------------------- */
 
@@ -112,7 +114,7 @@ static void *start_one(void *arg)
     return NULL;
 }
 
-/* The demands of the config, with a new secret in a mode that is named. */
+/* The demands of the config, with a new secret, or certificates, in a mode that is named. */
 static struct security *world_security(struct tenrec_config *config, const char *mode)
 {
     struct secret *secret;
@@ -122,6 +124,11 @@ static struct security *world_security(struct tenrec_config *config, const char 
     if (!mode) {
         assert_status(security_open(config, CLOCK_NEVER, &s, &err), &err);
         return s;
+    }
+    if (strcmp(mode, "mtls") == 0) {
+        tls_site_make();
+        has_site = true;
+        return tls_site_certificates("ours", "ours", NULL, PLAIN_NONE);
     }
     assert_status(tenrec_config_set(config, "security.mode", mode, &err), &err);
     assert_status(secret_draw(&secret, &err), &err);
@@ -212,6 +219,9 @@ void world_close(struct world *w)
     loop_close(loop);
     chain_config_close(stack);
     security_drop(security);
+    if (has_site)
+        tls_site_remove();
+    has_site = false;
 }
 
 uint32_t world_mark(struct world *w)

@@ -32,7 +32,7 @@ static void site_make_authority(const char *name)
     snprintf(file[1], sizeof file[1], "%s-leaf.pem", name);
     snprintf(file[2], sizeof file[2], "%s-leaf.key", name);
     authority_write(&a, tls_site_path(file[0]));
-    authority_issue(&a, "DNS:worker0", -HOUR_S, HOUR_S, tls_site_path(file[1]),
+    authority_issue(&a, "DNS:worker0,DNS:worker1", -HOUR_S, HOUR_S, tls_site_path(file[1]),
                     tls_site_path(file[2]));
     if (strcmp(name, "ours") == 0)
         authority_issue(&a, "DNS:worker0", -HOUR_S, -60, tls_site_path("expired.pem"),

@@ -6,8 +6,9 @@
 
 #include "secured.h"
 
-/* Makes two authorities, "ours" and "theirs", each with a certificate for DNS:worker0, and one of
- * ours that has expired: files ours.pem, theirs.pem, AUTHORITY-leaf.{pem,key}, expired.{pem,key}.
+/* Makes two authorities, "ours" and "theirs", each with a certificate for DNS:worker0 and
+ * DNS:worker1, and one of ours that has expired: files ours.pem, theirs.pem,
+ * AUTHORITY-leaf.{pem,key}, expired.{pem,key}.
  */
 void tls_site_make(void);
 void tls_site_remove(void);
