@@ -7,7 +7,7 @@ import os
 import re
 import sys
 
-from cases import contains, environment, equal, main, run, true
+from cases import contains, environment, equal, main, run, tcp_transport, true
 
 COMPARE, BUILD = sys.argv[1:3]
 PROGRAMS = sys.argv[3:]
@@ -75,7 +75,7 @@ def bench_programs_print_a_line_for_each_size():
 def bench_counts_the_system_calls_of_a_message():
     got = figures(program("tenrec_bench"), "latency", "sleep", "uv")[0]
     true(got["sends_per_message"] > 0 and got["receives_per_message"] > 0, f"figures are {got}")
-    equal(got["transport"], "uv")
+    equal(got["transport"], tcp_transport())
 
 
 def bench_init_idle_and_after_print_their_figures():

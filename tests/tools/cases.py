@@ -55,6 +55,11 @@ def environment(**more):
     return env
 
 
+def tcp_transport():
+    """What the backend tensorpipe calls TCP in the security mode of the run."""
+    return "tls" if security_skips.MODE in ("tls", "mtls") else "uv"
+
+
 def run(*args, env=None, text=True, limit_s=LIMIT_S, **more):
     return subprocess.run([str(a) for a in args], capture_output=True, text=text, timeout=limit_s,
                           env=env or environment(), check=False, **more)

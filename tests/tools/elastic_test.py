@@ -142,7 +142,7 @@ def elastic_adds_a_slot_when_told_to():
 
 
 def elastic_joins_a_store_that_is_there():
-    env = environment(RANK="3", WORLD_SIZE="4", TENREC_RUN_ID="job7")
+    env = environment(RANK="3", WORLD_SIZE="4", TENREC_RUN_ID="job7", TENREC_SECURITY__MODE="none")
     for url in ("tcp://10.0.0.1:29500", "redis://10.0.0.1/x"):
         got = elastic("1:2", "echo ${RANK-none} ${WORLD_SIZE-none} $LOCAL_RANK $TENREC_INIT_METHOD "
                              "$TENREC_RUN_ID", "--join", url, "-n", "1", "--insecure", env=env)
@@ -155,7 +155,8 @@ def elastic_serves_the_store_at_the_address_of_the_option():
         got = elastic("1:1", "echo $MASTER_ADDR", "--serve", at, "--verbose")
         equal((got.returncode, got.stdout), (0, f"[0.0] {address}\n"))
         contains(got.stderr, f"store tcp://{shown}:")
-    got = elastic("1:1", "echo never", "--serve", "192.0.2.77", "--insecure")
+    got = elastic("1:1", "echo never", "--serve", "192.0.2.77", "--insecure",
+                  env=environment(TENREC_SECURITY__MODE="none"))
     equal((got.returncode, got.stdout), (1, ""))
     contains(one_line(got.stderr), "cannot serve the store")
 
