@@ -8,12 +8,13 @@ import tempfile
 import time
 
 import net
-from cases import Skipped, contains, equal, main, one_line, run, true, until
+from cases import Skipped, contains, equal, main, one_line, run, tcp_transport, true, until
 import crew as crew_module
 from crew import LIMIT_S, LONG_MS, TENREC, Crew, limit, within
 
 KEYS = tempfile.TemporaryDirectory()
 SECRET = {"TENREC_SECRET_FILE": f"{KEYS.name}/job.key"}  # of all groups
+TCP = tcp_transport()
 TLS = {"TENREC_SECURITY__MODE": "tls"}
 KEEPALIVE = "TENREC_BACKENDS__TENSORPIPE__KEEPALIVE"
 ports = itertools.count(29500)  # this network has no other process
@@ -66,14 +67,14 @@ def works(crew):
 
 def netns_publishes_the_address_towards_the_store():
     with crew_on(0, 1, 2) as crew:
-        equal(addresses(crew), [f"uv://10.77.0.{n}" for n in (1, 2, 3)])
+        equal(addresses(crew), [f"{TCP}://10.77.0.{n}" for n in (1, 2, 3)])
         works(crew)
         crew.leave()
 
 
 def netns_publishes_ipv6_when_the_store_is_there():
     with crew_on(0, 1, 2, v6=True) as crew:
-        equal(addresses(crew), [f"uv://[fd77::{n}]" for n in (1, 2, 3)])
+        equal(addresses(crew), [f"{TCP}://[fd77::{n}]" for n in (1, 2, 3)])
         works(crew)
         crew.leave()
 
@@ -81,7 +82,7 @@ def netns_publishes_ipv6_when_the_store_is_there():
 def netns_publishes_no_loopback_where_a_host_knows_itself_as_127_0_1_1():
     with crew_on(0, 1, 2, store="host0", hosts_file=True) as crew:
         crew.url = crew.url.replace("host0", net.address(0))
-        equal(addresses(crew), [f"uv://10.77.0.{n}" for n in (1, 2, 3)])
+        equal(addresses(crew), [f"{TCP}://10.77.0.{n}" for n in (1, 2, 3)])
         works(crew)
         crew.leave()
 
@@ -101,7 +102,7 @@ def netns_listens_on_the_interface_that_is_named():
     for wanted in ("eth1", "eth7,eth1", "10.78.0.0/24", "^eth0", "fd78::/64"):
         with crew_on(0, 1, TENREC_IFNAME=wanted) as crew:
             v6 = wanted.startswith("fd")
-            equal(addresses(crew), [f"uv://[fd78::{n}]" if v6 else f"uv://10.78.0.{n}"
+            equal(addresses(crew), [f"{TCP}://[fd78::{n}]" if v6 else f"{TCP}://10.78.0.{n}"
                                     for n in (1, 2)])
             works(crew)
             crew.leave()
@@ -110,7 +111,7 @@ def netns_listens_on_the_interface_that_is_named():
 def netns_family_counts_more_than_the_address_of_the_store():
     with crew_on(0, 1, TENREC_BACKENDS__TENSORPIPE__FAMILY="ipv6") as crew:
         for text in addresses(crew):
-            contains(text, "uv://[fd7")
+            contains(text, f"{TCP}://[fd7")
         works(crew)
         crew.leave()
 
@@ -133,7 +134,7 @@ def netns_uses_shared_memory_on_a_host_and_tcp_between_two():
         equal(crew[1].do("way 2"), "tenrec_ring tenrec_host")
         equal(crew[2].do("way 1"), "tenrec_ring tenrec_host")
         for a, b in ((0, 1), (1, 0), (0, 2), (2, 0)):
-            equal(crew[a].do(f"way {b}"), "uv tenrec_lanes")
+            equal(crew[a].do(f"way {b}"), f"{TCP} tenrec_lanes")
         crew.leave()
 
 
@@ -165,7 +166,7 @@ def netns_encrypts_between_hosts_in_mode_tls():
 def netns_calls_from_a_host_that_is_no_member():
     with crew_on(0, 1) as crew:
         got = look(crew, 2, "worker1")
-        equal((got["transport"], got["calls"]), ("uv", 10))
+        equal((got["transport"], got["calls"]), (TCP, 10))
         crew.leave()
 
 
@@ -296,4 +297,4 @@ cases = [name for name in list(globals()) if name.startswith("netns_")]
 net.enter(cases)
 net.build()
 equal(run(TENREC, "secret", "new", SECRET["TENREC_SECRET_FILE"]).returncode, 0, "status of 'tenrec secret new'")
-main(globals(), "netns_")
+main(globals(), "netns_", "netns")

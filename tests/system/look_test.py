@@ -7,7 +7,7 @@ import tempfile
 import time
 
 from cases import contains, equal, main, one_line, run, true, until
-from crew import TENREC, Crew, at, backend, by_hand, free_port, limit, within
+from crew import BACKEND, TENREC, Crew, at, backend, by_hand, free_port, limit, within
 
 LIMIT = f"{limit(10000)}ms"
 
@@ -250,4 +250,4 @@ def look_refuses_command_lines_that_make_no_sense():
         contains(one_line(got.stderr), part)
 
 
-main(globals(), "look_")
+main(globals(), "look_", f"system_look_{BACKEND}")

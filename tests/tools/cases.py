@@ -109,6 +109,6 @@ def run_cases(found, test=""):
     return failed
 
 
-def main(namespace, prefix):
-    failed = run_cases([f for n, f in namespace.items() if n.startswith(prefix) and callable(f)])
+def main(namespace, prefix, test=""):
+    failed = run_cases([f for n, f in namespace.items() if n.startswith(prefix) and callable(f)], test)
     sys.exit(1 if failed else 0)

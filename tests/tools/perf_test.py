@@ -102,4 +102,4 @@ def perf_refuses_an_invalid_command_line():
         contains(one_line(got.stderr), part)
 
 
-main(globals(), "perf_")
+main(globals(), "perf_", "tools_perf")
