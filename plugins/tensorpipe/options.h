@@ -14,6 +14,7 @@ struct tp_options {
     const char *listen;   /* address or host name; "": loopback */
     const char *family;   /* any, ipv4 or ipv6 */
     const char *port;     /* "0", "29600" or "29600-29700" */
+    const char *shm_dir;  /* folder for the sockets of rings; "": none */
     uint64_t connect_timeout_ms;
     uint64_t hello_timeout_ms, handshake_timeout_ms;
     uint64_t keepalive_ms; /* TENREC_FOREVER: off */

@@ -2,6 +2,7 @@
 /* plugin.c - the description and the options of the tensorpipe plugin. */
 #include "agent/agent.h"
 #include "agent/registry.h"
+#include "transport/ring/ring_folder.h"
 #include "transport/tcp/interface.h"
 #include "transport/tcp/transport_uv.h"
 
@@ -48,6 +49,10 @@ static const struct tenrec_option options[] = {
     OPTION(port, STRING, "0",
            .help = "Port to listen on: \"29600\", the first free one of a range such as "
                    "\"29600-29700\", or \"0\" for any."),
+    OPTION(shm_dir, STRING, "",
+           .help = "Folder that containers with networks of their own share, so that one user's "
+                   "workers in them use shared memory, too: an absolute path, of 83 bytes at most, "
+                   "of this user or root, and writable by nobody else or with the sticky bit."),
     OPTION_MS(connect_timeout, "10s", .min = 1, .max = 86400000,
               .help = "Time limit for connecting to a peer."),
     OPTION_MS(hello_timeout, "5s", .min = 1, .max = 86400000,
@@ -163,6 +168,8 @@ tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
                            o->ifname, o->listen);
     if (*o->ifname)
         st = interface_check(o->ifname, err);
+    if (st == TENREC_OK && *o->shm_dir)
+        st = ring_folder_check(o->shm_dir, err);
     if (st != TENREC_OK)
         return st;
     return transport_ports(o->port, &ports, err);

@@ -249,6 +249,7 @@ static void choose_options(struct fake_host *h, uint32_t kind)
         .listen = "",
         .family = "any",
         .port = "0",
+        .shm_dir = "",
         .connect_timeout_ms = 10000,
         .hello_timeout_ms = 5000,
         .handshake_timeout_ms = 10000,

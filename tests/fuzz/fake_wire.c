@@ -306,14 +306,16 @@ static int near_connect(struct endpoint *ep, const union transport_address *to, 
     return *ret ? 0 : ENOMEM;
 }
 
-static bool far_domain(char buf[TRANSPORT_DOMAIN_MAX])
+static bool far_domain(const struct tp_options *o, char buf[TRANSPORT_DOMAIN_MAX])
 {
+    (void)o;
     snprintf(buf, TRANSPORT_DOMAIN_MAX, "uv:*");
     return true;
 }
 
-static bool near_domain(char buf[TRANSPORT_DOMAIN_MAX])
+static bool near_domain(const struct tp_options *o, char buf[TRANSPORT_DOMAIN_MAX])
 {
+    (void)o;
     snprintf(buf, TRANSPORT_DOMAIN_MAX, "here");
     return true;
 }

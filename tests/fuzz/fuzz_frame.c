@@ -5,6 +5,7 @@
 #include "../tensorpipe/wire/peer_side.h"
 #include "cuda/link/link.h"
 #include "fuzz.h"
+#include "transport/ring/ring_folder.h"
 #include "transport/tcp/transport_uv.h"
 #include "transport/transport_local.h"
 #include "wire/handshake/hello.h"
@@ -236,6 +237,10 @@ static void fuzz_address(const uint8_t *data, size_t len)
     if (local_parse(text, len, &a, &err) == TENREC_OK) {
         transport_format(&a, again);
         fuzz_expect(strlen(again) == len && memcmp(again, text, len) == 0);
+    }
+    if (ring_folder_parse(text, len, &a, &err) == TENREC_OK) {
+        transport_format(&a, again);
+        fuzz_expect(strlen(again) == len && !memchr(text, '/', len));
     }
     memcpy(port, text, len < sizeof port ? len : sizeof port - 1);
     if (transport_ports(port, &range, &err) == TENREC_OK)

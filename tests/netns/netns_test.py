@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import signal
+import socket
 import tempfile
 import time
 
@@ -16,6 +17,7 @@ KEYS = tempfile.TemporaryDirectory()
 SECRET = {"TENREC_SECRET_FILE": f"{KEYS.name}/job.key"}  # of all groups
 TCP = tcp_transport()
 TLS = {"TENREC_SECURITY__MODE": "tls"}
+SHM_DIR = "TENREC_BACKENDS__TENSORPIPE__SHM_DIR"
 KEEPALIVE = "TENREC_BACKENDS__TENSORPIPE__KEEPALIVE"
 ports = itertools.count(29500)  # this network has no other process
 
@@ -25,14 +27,14 @@ def backend(**more):
 
 
 def crew_on(*places, v6=False, network=77, containers=(), hosts_file=False, store=None,
-            changes=False, **env):
+            changes=False, own=(), **env):
     """A worker on each of these hosts, joined. Rank 0 serves the store, at its address. `changes`:
-    a group that may."""
+    a group that may. `own`: more variables, by rank."""
     where = store or net.address(places[0], network, v6)
     here = {"MASTER_ADDR": where, "MASTER_PORT": str(next(ports))}
     if not changes:
         here["WORLD_SIZE"] = str(len(places))
-    envs = [backend(RANK=str(rank), **here, **env) for rank in range(len(places))]
+    envs = [backend(RANK=str(rank), **here, **env, **dict(own).get(rank, {})) for rank in range(len(places))]
     before = [net.on(h, container=rank in containers, hosts_file=hosts_file)
               for rank, h in enumerate(places)]
     crew = Crew()
@@ -148,6 +150,46 @@ def netns_works_between_containers_of_one_host():
         equal(crew[2].do(f"tensor worker3 {LONG_MS} 4000000"), "4000000")
         equal([m.get("absent") for m in look(crew, 1)["members"]], [None] * 4)
         crew.leave()
+
+
+def shares_memory(crew, a, b):
+    equal(crew[a].do(f"way {b}"), "tenrec_ring_dir tenrec_host")
+    equal(crew[b].do(f"way {a}"), "tenrec_ring_dir tenrec_host")
+    for n in (1000, 4000000):
+        equal(crew[a].do(f"tensor worker{b} {LONG_MS} {n}"), str(n))
+
+
+def netns_shares_memory_between_containers_with_networks_of_their_own():
+    """Two workers have a common folder, one of them at another path, and processes of its own. The
+    third has no folder, and the network of the second."""
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as links:
+        os.symlink(folder, f"{links}/same")
+        with crew_on(0, 1, 1, containers=(1,),
+                     own={0: {SHM_DIR: folder}, 1: {SHM_DIR: f"{links}/same"}}) as crew:
+            works(crew)
+            shares_memory(crew, 0, 1)
+            equal(crew[0].do("way 2").split()[0], "uv")
+            equal(crew[1].do("way 2").split()[0], "tenrec_ring")
+            equal(len(os.listdir(folder)), 2, "sockets")
+            crew.leave()
+        equal(os.listdir(folder), [], "sockets that are left")
+
+
+def netns_uses_tcp_between_containers_when_a_socket_in_their_folder_is_stale():
+    with tempfile.TemporaryDirectory() as folder:
+        with crew_on(0, 1, **{SHM_DIR: folder}) as crew:
+            for name in os.listdir(folder):
+                os.unlink(f"{folder}/{name}")
+                with socket.socket(socket.AF_UNIX) as killed:
+                    killed.bind(f"{folder}/{name}")
+            works(crew)
+            equal(crew[0].do("way 1").split()[0], "uv")
+            crew.all(f"shutdown graceful {LONG_MS}")
+            crew.release()
+            for process in crew.processes:
+                status, out, errors = crew.ended(process)
+                equal((status, out), (0, ""), "status and output")
+                contains(one_line(errors), "cannot be reached over tenrec_ring_dir, which is left out: Connection refused")
 
 
 def netns_encrypts_between_hosts_in_mode_tls():

@@ -24,7 +24,7 @@ void caller_open(struct caller *c, const struct transport *t, const char *addres
     tenrec_error err;
     long len;
 
-    t->domain(domain);
+    t->domain(NULL, domain);
     c->bootstrap = raw_connect(address);
     raw_frame(c->bootstrap, raw_hello, sizeof raw_hello);
     raw_frame(c->bootstrap, buf, brochure_write(buf, sizeof buf, &offer));

@@ -180,6 +180,7 @@ void node_init(struct node *n, tenrec_peer id)
         .listen = "",
         .family = "any",
         .port = "0",
+        .shm_dir = "",
         .connect_timeout_ms = 10000,
         .hello_timeout_ms = 10000,
         .handshake_timeout_ms = 10000,

@@ -7,6 +7,7 @@
 #include "agent/agent.h"
 #include "agent/newcomer.h"
 #include "proof/prover.h"
+#include "transport/transport_local.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -133,7 +134,6 @@ static tenrec_status open_port(struct listener *l, const struct transport *t,
     port->source.ready = listener_ready;
     port->listener = l;
     port->transport = t;
-    t->domain(port->domain);
     l->n_ports++;
     return TENREC_OK;
 }
@@ -172,7 +172,7 @@ static tenrec_status open_ports(struct listener *l, const char *option, const st
             continue;
         if ((*t)->viable && !(*t)->viable(why, sizeof why)) {
             agent_log(l->agent, TENREC_LOG_DEBUG, "transport %s is not used: %s", (*t)->name, why);
-        } else if (open_port(l, *t, o, err)) {
+        } else if ((*t)->domain(o, l->port[l->n_ports].domain) && open_port(l, *t, o, err)) {
             if ((*t)->remote)
                 return err->code;
             agent_log(l->agent, TENREC_LOG_WARN, "transport %s is not used: %s", (*t)->name,
@@ -231,11 +231,15 @@ tenrec_status listener_start(struct listener *l, tenrec_error *err)
 
 static void close_ports(struct listener *l)
 {
-    for (unsigned i = 0; i < l->n_ports; i++)
-        if (l->port[i].source.fd >= 0)
-            close(l->port[i].source.fd);
-    for (unsigned i = 0; i < l->n_ports; i++)
-        l->port[i].source.fd = -1;
+    for (unsigned i = 0; i < l->n_ports; i++) {
+        struct reactor_source *s = &l->port[i].source;
+
+        if (s->fd < 0)
+            continue;
+        local_unlink(s->fd);
+        close(s->fd);
+        s->fd = -1;
+    }
 }
 
 void listener_stop(struct listener *l)

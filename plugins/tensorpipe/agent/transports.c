@@ -6,5 +6,5 @@
 #include "transport/tls/transport_tls.h"
 #include "transport/tp_shm/transport_shm.h"
 
-const struct transport *const transports[] = { &transport_ring, &transport_shm, &transport_tls,
-                                               &transport_uv, NULL };
+const struct transport *const transports[] = { &transport_ring, &transport_ring_dir, &transport_shm,
+                                               &transport_tls,  &transport_uv,       NULL };

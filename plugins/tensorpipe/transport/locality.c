@@ -22,15 +22,21 @@ bool locality_boot_id(char buf[LOCALITY_PART_MAX])
     return locality_line("/proc/sys/kernel/random/boot_id", buf, LOCALITY_PART_MAX);
 }
 
-bool locality_namespace(const char *which, char buf[LOCALITY_PART_MAX])
+bool locality_file(const char *path, char buf[LOCALITY_PART_MAX])
 {
-    char path[64];
     struct stat st;
 
-    snprintf(path, sizeof path, "/proc/self/ns/%s", which);
     if (stat(path, &st) < 0)
         return false;
     snprintf(buf, LOCALITY_PART_MAX, "%llx_%llx", (unsigned long long)st.st_dev,
              (unsigned long long)st.st_ino);
     return true;
+}
+
+bool locality_namespace(const char *which, char buf[LOCALITY_PART_MAX])
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/ns/%s", which);
+    return locality_file(path, buf);
 }

@@ -14,6 +14,8 @@
 bool locality_line(const char *path, char *ret, size_t cap);
 /* Returns false if the machine has none. */
 bool locality_boot_id(char buf[LOCALITY_PART_MAX]);
+/* Device and inode of a file. Returns false if there is none. */
+bool locality_file(const char *path, char buf[LOCALITY_PART_MAX]);
 /* "net", "pid", "user", ...: device and inode of this process's one. */
 bool locality_namespace(const char *which, char buf[LOCALITY_PART_MAX]);
 

@@ -67,7 +67,9 @@ void transport_format(const union transport_address *a, char buf[TRANSPORT_TEXT_
     case AF_UNIX:
         /* A connecting socket has no address of its own. */
         snprintf(buf, TRANSPORT_TEXT_MAX, "%s",
-                 a->local.sun_path[1] ? a->local.sun_path + 1 : "this host");
+                 a->local.sun_path[0]   ? a->local.sun_path
+                 : a->local.sun_path[1] ? a->local.sun_path + 1
+                                        : "this host");
         return;
     default:
         snprintf(buf, TRANSPORT_TEXT_MAX, "?");

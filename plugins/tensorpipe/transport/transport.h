@@ -22,7 +22,7 @@ union transport_address {
     struct sockaddr any;
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
-    struct sockaddr_un local; /* sun_path: 0 and a name that ends with 0 */
+    struct sockaddr_un local; /* sun_path: 0 and a name, or a path; it ends with 0 */
     struct sockaddr_storage storage;
 };
 
@@ -38,8 +38,8 @@ struct transport {
     /* Whether this machine lets us use it; else why not. NULL: always. */
     bool (*viable)(char why[], size_t cap);
     /* Peers with equal domains can reach each other. Returns false, and an empty text, if the
-     * machine has no name for its domain. */
-    bool (*domain)(char buf[TRANSPORT_DOMAIN_MAX]);
+     * machine has no name for its domain, or the options do not ask for the transport. */
+    bool (*domain)(const struct tp_options *o, char buf[TRANSPORT_DOMAIN_MAX]);
 
     /* A listening socket, non-blocking, not inherited, and its address as text. */
     tenrec_status (*listen)(const struct tp_options *o, int *ret_fd,

@@ -7,30 +7,63 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define BACKLOG 1024
-/* The length of an address without its name, which begins behind a zero. */
+/* The length of an address whose name, after its first byte, is empty. */
 #define NAMELESS (offsetof(struct sockaddr_un, sun_path) + 1)
+
+/* The file has its mode before any process can connect. */
+int local_open(const struct sockaddr_un *at, socklen_t len, int *ret_fd)
+{
+    const bool has_file = *at->sun_path != '\0';
+    int e, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0)
+        return errno;
+    if (bind(fd, (const struct sockaddr *)at, len) == 0) {
+        if ((!has_file || chmod(at->sun_path, S_IRUSR | S_IWUSR) == 0) &&
+            listen(fd, BACKLOG) == 0) {
+            *ret_fd = fd;
+            return 0;
+        }
+        e = errno;
+        local_unlink(fd);
+    } else {
+        e = errno;
+    }
+    close(fd);
+    return e;
+}
+
+void local_unlink(int fd)
+{
+    struct sockaddr_un at = { .sun_family = AF_UNSPEC };
+    socklen_t len = sizeof at;
+
+    if (getsockname(fd, (struct sockaddr *)&at, &len) == 0 && at.sun_family == AF_UNIX &&
+        *at.sun_path)
+        unlink(at.sun_path);
+}
 
 tenrec_status local_listen(const struct tp_options *o, int *ret_fd,
                            char ret_address[TRANSPORT_TEXT_MAX], tenrec_error *err)
 {
     struct sockaddr_un at = { .sun_family = AF_UNIX };
     socklen_t len = sizeof at;
-    int e, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = -1, e = local_open(&at, sizeof at.sun_family, &fd);
 
     (void)o;
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at.sun_family) == 0 &&
-        listen(fd, BACKLOG) == 0 && getsockname(fd, (struct sockaddr *)&at, &len) == 0) {
-        snprintf(ret_address, TRANSPORT_TEXT_MAX, "%.*s", (int)(len - NAMELESS), at.sun_path + 1);
-        *ret_fd = fd;
-        return TENREC_OK;
-    }
-    e = errno;
-    if (fd >= 0)
+    if (!e && getsockname(fd, (struct sockaddr *)&at, &len) < 0) {
+        e = errno;
         close(fd);
-    return tenrec_fail_errno(err, TENREC_EOS, e, "cannot listen on a Unix socket");
+    }
+    if (e)
+        return tenrec_fail_errno(err, TENREC_EOS, e, "cannot listen on a Unix socket");
+    snprintf(ret_address, TRANSPORT_TEXT_MAX, "%.*s", (int)(len - NAMELESS), at.sun_path + 1);
+    *ret_fd = fd;
+    return TENREC_OK;
 }
 
 tenrec_status local_parse(const char *text, size_t len, union transport_address *ret,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transport_local.h - abstract Unix sockets, where connections in shared memory
- * begin, and that memory. The kernel chooses the unique name of a listener. */
+/* transport_local.h - Unix sockets, where connections in shared memory begin, and that
+ * memory. Without a folder the names are abstract, and the kernel chooses a listener's. */
 #ifndef TENSORPIPE_TRANSPORT_LOCAL_H
 #define TENSORPIPE_TRANSPORT_LOCAL_H
 
@@ -11,6 +11,11 @@ tenrec_status local_listen(const struct tp_options *o, int *ret_fd,
                            char ret_address[TRANSPORT_TEXT_MAX], tenrec_error *err);
 tenrec_status local_parse(const char *text, size_t len, union transport_address *ret,
                           tenrec_error *err);
+
+/* Listens at `at`; a path becomes a file of mode 0600. Returns 0 or an errno. */
+int local_open(const struct sockaddr_un *at, socklen_t len, int *ret_fd);
+/* Removes the file of a listening socket, if it has one. */
+void local_unlink(int fd);
 
 /* 0 or an errno; EAGAIN: the listener has too many to accept. */
 int local_connect(int fd, const union transport_address *to);

@@ -6,6 +6,8 @@
 
 #include "transport/transport.h"
 
-extern const struct transport transport_ring;
+/* Connections begin on a socket with an abstract name, or in the folder of the option shm_dir,
+ * which workers in several network namespaces may share. */
+extern const struct transport transport_ring, transport_ring_dir;
 
 #endif

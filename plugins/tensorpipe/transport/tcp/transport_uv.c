@@ -308,8 +308,9 @@ static int uv_connect(struct endpoint *ep, const union transport_address *to, st
     return *ret ? 0 : ENOMEM;
 }
 
-static bool uv_domain(char buf[TRANSPORT_DOMAIN_MAX])
+static bool uv_domain(const struct tp_options *o, char buf[TRANSPORT_DOMAIN_MAX])
 {
+    (void)o;
     snprintf(buf, TRANSPORT_DOMAIN_MAX, "uv:*");
     return true;
 }

@@ -40,8 +40,9 @@ static int transport_tls_connect(struct endpoint *ep, const union transport_addr
     return transport_tls_take(*ret, true) ? 0 : ENOMEM;
 }
 
-static bool transport_tls_domain(char buf[TRANSPORT_DOMAIN_MAX])
+static bool transport_tls_domain(const struct tp_options *o, char buf[TRANSPORT_DOMAIN_MAX])
 {
+    (void)o;
     snprintf(buf, TRANSPORT_DOMAIN_MAX, "tls:*");
     return true;
 }

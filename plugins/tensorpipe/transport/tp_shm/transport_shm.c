@@ -16,10 +16,11 @@
 
 #define RETRY_NS 1000000u
 
-static bool shm_domain(char buf[TRANSPORT_DOMAIN_MAX])
+static bool shm_domain(const struct tp_options *o, char buf[TRANSPORT_DOMAIN_MAX])
 {
     char boot[LOCALITY_PART_MAX], net[LOCALITY_PART_MAX];
 
+    (void)o;
     *buf = '\0';
     if (!locality_boot_id(boot) || !locality_namespace("net", net))
         return false;
@@ -31,7 +32,7 @@ static bool shm_viable(char why[], size_t cap)
 {
     char domain[TRANSPORT_DOMAIN_MAX];
 
-    if (!shm_domain(domain)) {
+    if (!shm_domain(NULL, domain)) {
         snprintf(why, cap, "/proc does not tell the boot id and the network namespace");
         return false;
     }

@@ -90,7 +90,7 @@ static void send_on(void)
     tenrec_error err;
     int fd = take_brochure(buf, &brochure);
 
-    transport_shm.domain(domain);
+    transport_shm.domain(NULL, domain);
     if (brochure_select(&brochure, &offer, &selection, &err))
         fail_msg("%s", err.text);
     raw_frame(fd, buf, answer_write(buf, sizeof buf, &offer, &selection, &ids, false));
