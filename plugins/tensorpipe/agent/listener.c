@@ -146,8 +146,8 @@ static bool is_open(const struct listener *l, const struct transport *t)
     return false;
 }
 
-/* With TLS all bytes between hosts are encrypted. In mode mtls only certificates prove, which the
- * rings do not exchange. */
+/* With TLS all bytes between hosts are encrypted. In mode mtls only certificates prove, of which
+ * plain peers have none. */
 static bool listener_may_use(const struct endpoint *ep, const struct transport *t)
 {
     const enum tenrec_security_mode mode =
@@ -155,7 +155,7 @@ static bool listener_may_use(const struct endpoint *ep, const struct transport *
 
     if (t->remote)
         return t->encrypted == (mode >= TENREC_SECURITY_TLS);
-    return mode != TENREC_SECURITY_MTLS && (!t->plain || prover_admits_any(ep));
+    return !t->plain || (mode != TENREC_SECURITY_MTLS && prover_admits_any(ep));
 }
 
 /* All that one name of the option stands for. A better transport that does not

@@ -65,13 +65,13 @@ static void prover_hand_on(struct conn *c, uint32_t end)
         prover_fail(c, TENREC_EPROTOCOL, 0, "sent bytes behind its proof");
         return;
     }
+    prover_end(c); /* before the session that it is bound to */
     if (c->stream->share)
         e = c->stream->share(c);
     if (e) {
         prover_fail(c, TENREC_ECONNECT, e, "cannot set up the connection");
         return;
     }
-    prover_end(c);
     c->proof.done = true;
     if (!c->stream->share)
         c->on_events(c, events);

@@ -156,17 +156,17 @@ struct proof_party secrets_party(struct tenrec_worker *w)
                                  chain_address(w->chain) };
 }
 
-/* To a port, or to the Unix socket of a ring. */
-static int by_hand_connect(const char *address)
+int by_hand_connect(const char *address)
 {
     const struct timeval limit = { 20, 0 };
     const char *name = strstr(address, "://") + 3;
+    const bool is_tls = strncmp(address, "tls:", 4) == 0;
     union transport_address at;
     tenrec_error err;
     int fd;
 
-    if (strncmp(address, "uv:", 3) == 0)
-        return raw_connect(address);
+    if (is_tls || strncmp(address, "uv:", 3) == 0)
+        return raw_connect(address + is_tls); /* which knows addresses of uv */
     assert_status(local_parse(name, strlen(name), &at, &err), &err);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);

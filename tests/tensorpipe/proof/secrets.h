@@ -40,6 +40,8 @@ struct by_hand {
 /* The dialler and the wanted party; the incarnations are those of the workers. */
 struct proof_party secrets_party(struct tenrec_worker *w);
 
+/* To a port, or to the Unix socket of a ring; with a limit for reading. */
+int by_hand_connect(const char *address);
 /* Connects to `to`, and has a HELLO of `me` ready. `label` 0: none. */
 struct by_hand by_hand_dial(enum secret_of which, const struct proof_party *me,
                             struct tenrec_worker *to, uint64_t label);

@@ -57,6 +57,15 @@ int ring_opening_watch(struct ring_medium *m);
 /* For struct stream. */
 int ring_opening_share(struct conn *c);
 
+/* ring_session.c: TLS over the socket while it is bare, in mode mtls. */
+
+/* Returns false without memory. */
+bool ring_session_open(struct conn *c, bool dials);
+/* For struct stream. */
+tenrec_status ring_session_shake(struct conn *c, tenrec_error *err);
+/* The socket is plain from here on: nothing is sent. */
+void ring_session_close(struct conn *c);
+
 /* ring_events.c: events for the loop thread. They are edges, as with sockets: `seen` is how far
  * the peer had written at the last read or the last report. The loop asks to be woken again only
  * when it is about to sleep (struct reactor_look), so that a busy loop costs its peers nothing. */

@@ -125,6 +125,7 @@ int ring_opening_share(struct conn *c)
 {
     struct ring_medium *m = c->medium;
 
+    ring_session_close(c);
     m->bare = false;
     return reactor_rewatch(&c->ep->reactor, &c->source, opening_events(m));
 }

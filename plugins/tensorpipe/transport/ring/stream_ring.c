@@ -159,7 +159,8 @@ static ssize_t ring_read(struct conn *c, struct iovec *iov, int n, bool wait)
     long got;
 
     if (m->bare)
-        return local_receive(c->source.fd, iov->iov_base, iov->iov_len);
+        return c->tls ? c->ep->tls->read(c->tls, iov, n)
+                      : local_receive(c->source.fd, iov->iov_base, iov->iov_len);
     if (m->state != RING_OPEN)
         return m->error ? -m->error : atomic_load(&m->ended) ? 0 : -EAGAIN;
     if (ring_is_broken(m))
@@ -217,7 +218,8 @@ static ssize_t ring_write(struct conn *c, struct iovec *iov, unsigned n)
     size_t staged = 0;
 
     if (m->bare)
-        return local_send(c->source.fd, iov->iov_base, iov->iov_len);
+        return c->tls ? c->ep->tls->write(c->tls, iov, n)
+                      : local_send(c->source.fd, iov->iov_base, iov->iov_len);
     if (m->state != RING_OPEN || atomic_load_explicit(&m->ended, memory_order_relaxed))
         return -EPIPE;
     if (ring_is_broken(m))
@@ -326,6 +328,7 @@ static void ring_free(struct conn *c)
 {
     struct ring_medium *m = c->medium;
 
+    ring_session_close(c);
     close(c->source.fd);
     if (!m)
         return;
@@ -344,6 +347,7 @@ static const struct stream stream_ring = {
     .sleep = ring_sleep_long,
     .awake = ring_awake_long,
     .share = ring_opening_share,
+    .shake = ring_session_shake,
     .connected = ring_connected,
     .cut = ring_cut,
     .drop = ring_drop,

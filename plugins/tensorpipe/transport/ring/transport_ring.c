@@ -10,6 +10,7 @@
 #include "endpoint.h"
 #include "transport/locality.h"
 #include "transport/ring/ring_folder.h"
+#include "transport/ring/ring_medium.h"
 #include "transport/ring/ring_setup.h"
 #include "transport/ring/stream_ring.h"
 #include "transport/transport_local.h"
@@ -70,9 +71,13 @@ static struct conn *ring_admit(const struct transport *t, struct endpoint *ep, i
         return NULL;
     }
     c = stream_ring_conn(ep, t, fd, from);
-    if (c)
-        c->pid = pid;
-    return c;
+    if (!c)
+        return NULL;
+    c->pid = pid;
+    if (ring_session_open(c, false))
+        return c;
+    conn_drop(c);
+    return NULL;
 }
 
 static struct conn *ring_accept(struct endpoint *ep, int fd, const union transport_address *from)
@@ -108,7 +113,7 @@ static int ring_dial(const struct transport *t, struct endpoint *ep,
     if (!c)
         return ENOMEM;
     c->timer.fire = ring_reach_again;
-    e = local_reach(c, RETRY_NS);
+    e = ring_session_open(c, true) ? local_reach(c, RETRY_NS) : ENOMEM;
     if (e && e != EAGAIN) {
         conn_drop(c);
         return e;
