@@ -163,7 +163,7 @@ int two_run(const struct two *t, tenrec_error *err)
 
     sem_init(&end, 0, 0); /* each process has its copy */
     snprintf(transports, sizeof transports, "transports=[%s]",
-             !strcmp(t->transport, "uv") ? "uv" : "shm, uv");
+             !strcmp(t->transport, "shm") ? "shm, uv" : "uv");
     snprintf(progress, sizeof progress, "progress=%s", t->progress);
     snprintf(channels, sizeof channels, "channels=[%s]", t->channels ? t->channels : "");
     return tenrec_test_dist_init(&o, err);

@@ -12,7 +12,7 @@
 typedef tenrec_status two_work_fn(struct tenrec_worker *w, void *arg, tenrec_error *err);
 
 struct two {
-    const char *transport; /* "uv" or "shm" */
+    const char *transport; /* "uv", "shm" or "tls" */
     const char *progress;
     const char *channels; /* NULL: those of the backend */
     two_work_fn *work;

@@ -21,12 +21,14 @@ static const struct tenrec_tls_service *stream_tls_service(const struct conn *c)
 
 static ssize_t stream_tls_read(struct conn *c, struct iovec *iov, int n, bool wait)
 {
+    const struct tenrec_tls_service *s = stream_tls_service(c);
     struct pollfd p = { .fd = c->source.fd, .events = POLLIN };
-    ssize_t r = stream_tls_service(c)->read(c->tls, iov, n);
 
-    if (r != -EAGAIN || !wait || poll(&p, 1, CONN_WAIT_MS) <= 0)
-        return r;
-    return stream_tls_service(c)->read(c->tls, iov, n);
+    /* A drained session has nothing before its socket does: a read ahead of the wait would be in
+     * vain. The wait is outside the session, whose lock a writer may need meanwhile. */
+    if (wait && s->drained(c->tls) && poll(&p, 1, CONN_WAIT_MS) <= 0)
+        return -EAGAIN;
+    return s->read(c->tls, iov, n);
 }
 
 static ssize_t stream_tls_write(struct conn *c, struct iovec *iov, unsigned n)
