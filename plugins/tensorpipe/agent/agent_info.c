@@ -199,7 +199,8 @@ void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
     cuda_tell(&a->cuda, sink, arg);
     v = pipe_table_all(&a->pipes);
     for (size_t i = 0; v && v[i]; i++)
-        connections += pipe_state(v[i]) == PIPE_ESTABLISHED ? v[i]->n_conns : 0;
+        if (pipe_state(v[i]) == PIPE_ESTABLISHED)
+            connections += v[i]->n_conns - v[i]->lacks_reply;
     info_push(sink, arg, "connections", "%u", connections);
     push_peers(a, v, sink, arg);
     push_callers(v, sink, arg);

@@ -35,7 +35,7 @@ static void keepalive_check(struct pipe *p, void *arg)
         return;
     *any = true;
     for (unsigned i = CONN_DESCRIPTOR; i < p->n_conns; i++) {
-        uint32_t silence = keepalive_silence(p->conn[i]);
+        uint32_t silence = p->conn[i] ? keepalive_silence(p->conn[i]) : 0;
 
         if (silence < limit)
             continue;

@@ -119,7 +119,8 @@ struct pipe {
     atomic_bool gathers;     /* a batch has messages that are in no queue; of the reader */
     atomic_bool stuffed;     /* one of the connections may be full; changes under lock */
     atomic_bool paused;      /* the host does not accept requests */
-    unsigned n_conns;        /* that it has, or will have */
+    unsigned n_conns;        /* roles below it have a connection, or will: */
+    bool lacks_reply;        /* but that of CONN_REPLY */
     struct peer *to;         /* outgoing */
     uint64_t capabilities;
     struct tenrec_route route;
@@ -236,6 +237,9 @@ void pipe_lend_side(struct pipe *p, bool lent);
 bool pipe_reads(const struct pipe *p, const struct conn *c);
 /* All connections stand. */
 bool pipe_is_complete(const struct pipe *p);
+/* Once the channel, the transport and the peer's capabilities are known: decides, as the peer does,
+ * whether there is a reply connection. */
+void pipe_settle_reply(struct pipe *p);
 
 /* pipe_identity.c */
 

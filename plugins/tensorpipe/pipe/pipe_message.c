@@ -207,10 +207,17 @@ tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t l
 static void send_targets(struct pipe *p)
 {
     uint32_t n = p->read.n_targetless;
-    struct nop_device *device = malloc(n * sizeof *device);
-    unsigned char *buf = malloc(DESCRIPTOR_REPLY_MAX(n));
+    struct nop_device *device;
+    unsigned char *buf;
     size_t len;
 
+    if (p->lacks_reply) {
+        pipe_failf(p, TENREC_EPROTOCOL, 0,
+                   "sent a tensor without a target, although its capabilities rule that out");
+        return;
+    }
+    device = malloc(n * sizeof *device);
+    buf = malloc(DESCRIPTOR_REPLY_MAX(n));
     if (device && buf) {
         for (uint32_t i = 0; i < n; i++)
             device[i] = (struct nop_device){ nop_text("cpu"), 0 };

@@ -48,11 +48,22 @@ void pipe_use_channel(struct pipe *p, const struct channel *channel, bool device
     pthread_mutex_unlock(&p->lock);
 }
 
+/* It carries the devices of tensors without a target, and memory that the peer maps, on one host.
+ * Without a channel it would be the only connection whose opening tells that the pipe is open. */
+void pipe_settle_reply(struct pipe *p)
+{
+    p->lacks_reply =
+        (p->capabilities & IDENTITY_NAMES_TARGETS) && p->transport->remote && p->channel;
+}
+
 bool pipe_is_complete(const struct pipe *p)
 {
-    for (unsigned i = CONN_DESCRIPTOR; i < p->n_conns; i++)
+    for (unsigned i = CONN_DESCRIPTOR; i < p->n_conns; i++) {
+        if (i == CONN_REPLY && p->lacks_reply)
+            continue;
         if (!p->conn[i] || p->conn[i]->pending)
             return false;
+    }
     return true;
 }
 

@@ -90,10 +90,11 @@ static tenrec_status accept_brochure(struct pipe *p, const unsigned char *frame,
     channel = channels_selected(ep->channels, &selection, &devices);
     pipe_use_channel(p, channel, devices);
     p->transport = ep->transports[selection.transport];
+    pipe_settle_reply(p);
     ids.has_descriptor = p->transport != c->transport;
     if (ids.has_descriptor)
         st = ep->owner->want(ep, p, CONN_DESCRIPTOR, &ids.descriptor);
-    if (!st)
+    if (!st && !p->lacks_reply)
         st = ep->owner->want(ep, p, CONN_REPLY, &ids.reply);
     for (unsigned i = CONN_CHANNEL; i < p->n_conns && !st; i++)
         st = ep->owner->want(ep, p, (enum conn_role)i, &channel_id[i - CONN_CHANNEL]);

@@ -300,6 +300,7 @@ static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, siz
         transport_set_port(&p->there, port);
     }
     p->transport = transport;
+    pipe_settle_reply(p);
     return TENREC_OK;
 }
 
@@ -324,7 +325,7 @@ static void read_answer(struct pipe *p, struct conn *c)
         if (!connect_one(p, CONN_DESCRIPTOR))
             return;
     }
-    for (unsigned i = CONN_REPLY; i < p->n_conns; i++)
+    for (unsigned i = p->lacks_reply ? CONN_CHANNEL : CONN_REPLY; i < p->n_conns; i++)
         if (!connect_one(p, (enum conn_role)i))
             return;
 }

@@ -23,6 +23,8 @@ enum identity_capability {
     IDENTITY_MAPS = 1u << 2,            /* maps shared memory that its peer sends (shm_handoff.h) */
     IDENTITY_SHORT_LISTS = 1u << 3,     /* reads shortlist.h */
     IDENTITY_SHARED_STORAGES = 1u << 4, /* reads lists in which tensors share storages */
+    IDENTITY_NAMES_TARGETS = 1u << 5,   /* names the device of each tensor, and opens no reply
+                                           connection that would carry nothing */
 };
 
 struct identity {
