@@ -8,9 +8,13 @@
 #include "tls/tls_session.h"
 
 #define RECORD_MAX ((size_t)16 << 10) /* bytes of plain text in one record */
-/* Bytes that a session reads from its socket at once. Not before its handshake: a stranger's takes
+/* A full record on the wire: with its head, the type within, and the tag. */
+#define RECORD_ON_WIRE (RECORD_MAX + SSL3_RT_HEADER_LENGTH + 1 + EVP_GCM_TLS_TAG_LEN)
+/* Bytes of the buffer into which a session reads from its socket: room for full records and none
+ * beside them, behind the bytes by which OpenSSL aligns the first. The part of a further record
+ * would be moved, and its rest be read alone. Not before the handshake: a stranger's session takes
  * no more memory than it must. */
-#define READ_AHEAD ((size_t)64 << 10)
+#define READ_AHEAD (4 * RECORD_ON_WIRE + SSL3_ALIGN_PAYLOAD - SSL3_RT_HEADER_LENGTH)
 
 /* One key of AES-GCM may encrypt 2^24.5 records (RFC 8446, 5.5); OpenSSL does not count them. */
 #ifndef TLS_RECORDS_PER_KEY
