@@ -45,6 +45,8 @@ tenrec_status tls_context_new(SSL_CTX **ret, tenrec_error *err)
     SSL_CTX_set_num_tickets(c, 0);
     SSL_CTX_set_options(c, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
                                SSL_OP_IGNORE_UNEXPECTED_EOF);
+    /* OpenSSL's own configuration may ask for kTLS, with which a change of keys breaks a session. */
+    SSL_CTX_clear_options(c, SSL_OP_ENABLE_KTLS);
     SSL_CTX_set_read_ahead(c, 1);
     *ret = c;
     return TENREC_OK;
