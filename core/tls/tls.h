@@ -26,6 +26,8 @@ tenrec_status tls_open_secret(struct secret *secret, struct tls **ret, tenrec_er
 /* With certificates of both sides.
  * errors: ECONFIG: this build has no TLS, a file cannot be used, others may read the key; ENOMEM */
 tenrec_status tls_open_files(const struct tls_files *files, struct tls **ret, tenrec_error *err);
+/* Leaves all encryption to OpenSSL; before the first session. */
+void tls_forbid_kernel(struct tls *t);
 struct tls *tls_share(struct tls *t);
 void tls_drop(struct tls *t); /* NULL is fine */
 

@@ -8,6 +8,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
+/* OpenSSL's own: gives the kernel a key, for sending if the number is not 0. */
+#define BIO_CTRL_SET_KTLS 72
+
 #define BUFFER_FIRST ((size_t)4 << 10)
 
 static BIO_METHOD *bio_method; /* NULL after a failure */
@@ -39,11 +42,27 @@ bool tls_buffer_add(struct tls_buffer *b, const void *data, size_t len)
     return true;
 }
 
+/* The end of an operation that OpenSSL's own BIO has done. */
+static int bio_of_kernel(BIO *bio, struct tls_wire *w, int r)
+{
+    if (r == 1)
+        return 1;
+    BIO_set_flags(bio, BIO_get_retry_flags(w->kernel));
+    if (BIO_should_retry(w->kernel))
+        return 0;
+    w->ended = BIO_eof(w->kernel);
+    if (!w->ended && !w->broken)
+        w->broken = errno ? errno : EIO;
+    return 0;
+}
+
 static int bio_write(BIO *bio, const char *data, size_t len, size_t *ret_len)
 {
     struct tls_wire *w = BIO_get_data(bio);
 
     BIO_clear_retry_flags(bio);
+    if (tls_wire_kernel_sends(w))
+        return w->broken ? 0 : bio_of_kernel(bio, w, BIO_write_ex(w->kernel, data, len, ret_len));
     if (!tls_buffer_add(&w->out, data, len))
         return 0;
     *ret_len = len;
@@ -93,28 +112,49 @@ static int bio_read(BIO *bio, char *to, size_t room, size_t *ret_len)
     BIO_clear_retry_flags(bio);
     if (w->dataless > TLS_DATALESS_MAX)
         return 0;
-    r = w->fd < 0 ? bio_read_memory(bio, w, to, room, ret_len)
-                  : bio_read_socket(bio, w, to, room, ret_len);
+    if (w->fd < 0)
+        r = bio_read_memory(bio, w, to, room, ret_len);
+    else if (!tls_wire_kernel_receives(w))
+        r = bio_read_socket(bio, w, to, room, ret_len);
+    else
+        r = w->broken ? 0 : bio_of_kernel(bio, w, BIO_read_ex(w->kernel, to, room, ret_len));
     if (r == 1)
         w->dataless += *ret_len;
     return r;
 }
 
+static long bio_set_kernel_key(struct tls_wire *w, long sends, void *key)
+{
+    const bool had = sends ? tls_wire_kernel_sends(w) : tls_wire_kernel_receives(w);
+    /* What waits is encrypted already. */
+    const bool may = !sends || tls_buffer_left(&w->out) == 0;
+    const long r = may ? BIO_ctrl(w->kernel, BIO_CTRL_SET_KTLS, sends, key) : 0;
+
+    /* OpenSSL would encrypt by itself then, above a kernel that does so with the old key. */
+    if (r <= 0 && had)
+        w->broken = EKEYREJECTED;
+    return r;
+}
+
 static long bio_control(BIO *bio, int command, long number, void *arg)
 {
-    const struct tls_wire *w = BIO_get_data(bio);
+    struct tls_wire *w = BIO_get_data(bio);
 
-    (void)number;
-    (void)arg;
     switch (command) {
-    case BIO_CTRL_FLUSH: /* the session does that */
+    case BIO_CTRL_FLUSH: /* the session does that, but for the kernel, which needs an empty buffer
+                          */
+        if (w->kernel)
+            tls_wire_flush(w);
+        return 1;
     case BIO_CTRL_PUSH:
     case BIO_CTRL_POP:
         return 1;
     case BIO_CTRL_EOF:
         return w->ended;
+    case BIO_CTRL_SET_KTLS:
+        return w->kernel ? bio_set_kernel_key(w, number, arg) : 0;
     default:
-        return 0;
+        return w->kernel ? BIO_ctrl(w->kernel, command, number, arg) : 0;
     }
 }
 
@@ -144,6 +184,7 @@ BIO *tls_bio_new(struct tls_wire *w)
 
 void tls_wire_finish(struct tls_wire *w)
 {
+    BIO_free(w->kernel);
     free(w->out.data);
     free(w->in.data);
 }

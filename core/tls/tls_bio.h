@@ -23,11 +23,12 @@ struct tls_buffer {
 };
 
 struct tls_wire {
-    int fd;                /* borrows; -1: bytes in, bytes out */
-    int broken;            /* errno of the socket; 0: none so far */
-    bool ended;            /* the peer sends no more */
-    bool emptied;          /* the last read found less in the socket than there was room for */
-    size_t dataless;       /* bytes received since the last that had data in them */
+    int fd;          /* borrows; -1: bytes in, bytes out */
+    int broken;      /* errno of the socket; 0: none so far */
+    bool ended;      /* the peer sends no more */
+    bool emptied;    /* the last read found less in the socket than there was room for */
+    size_t dataless; /* bytes received since the last that had data in them */
+    BIO *kernel;     /* owns; OpenSSL's for the socket, by which the kernel gets keys; or NULL */
     struct tls_buffer out; /* to be sent */
     struct tls_buffer in;  /* without a socket: received */
 };
@@ -40,6 +41,16 @@ bool tls_buffer_add(struct tls_buffer *b, const void *data, size_t len);
 static inline size_t tls_buffer_left(const struct tls_buffer *b)
 {
     return b->len - b->at;
+}
+
+/* Returns true if the kernel has a key, and encrypts or decrypts the records of that direction. */
+static inline bool tls_wire_kernel_sends(const struct tls_wire *w)
+{
+    return w->kernel && BIO_get_ktls_send(w->kernel);
+}
+static inline bool tls_wire_kernel_receives(const struct tls_wire *w)
+{
+    return w->kernel && BIO_get_ktls_recv(w->kernel);
 }
 
 /* Sends what waits, as far as the socket takes it. Returns 0 or an errno but for EAGAIN. */

@@ -45,7 +45,7 @@ tenrec_status tls_context_new(SSL_CTX **ret, tenrec_error *err)
     SSL_CTX_set_num_tickets(c, 0);
     SSL_CTX_set_options(c, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
                                SSL_OP_IGNORE_UNEXPECTED_EOF);
-    /* OpenSSL's own configuration may ask for kTLS, with which a change of keys breaks a session. */
+    /* Sessions that the kernel may encrypt ask for it; OpenSSL's own configuration must not. */
     SSL_CTX_clear_options(c, SSL_OP_ENABLE_KTLS);
     SSL_CTX_set_read_ahead(c, 1);
     *ret = c;
@@ -60,8 +60,14 @@ static tenrec_status tls_new(struct tls **ret, tenrec_error *err)
         return memory_fail(err);
     atomic_init(&t->shares, 1);
     pthread_mutex_init(&t->lock, NULL);
+    t->kernel = tls_kernel_usable(TLS_KERNEL_STATISTICS);
     *ret = t;
     return TENREC_OK;
+}
+
+void tls_forbid_kernel(struct tls *t)
+{
+    t->kernel = false;
 }
 
 tenrec_status tls_open_secret(struct secret *secret, struct tls **ret, tenrec_error *err)

@@ -33,6 +33,7 @@ struct tls {
     atomic_uint shares;
     struct secret *secret; /* shares; NULL with certificates */
     struct tls_certificates *certificates;
+    bool kernel; /* may encrypt; not changed after the first session */
     pthread_mutex_t lock;
     SSL_CTX *context; /* under the lock; sessions keep theirs */
 };
@@ -52,6 +53,11 @@ tenrec_status tls_certificates_new(const struct tls_files *files, struct tls_cer
 void tls_certificates_drop(struct tls_certificates *c);
 /* Returns true if the certificate has the name, or one of the demanded names. */
 bool tls_certificates_admit(const struct tls_certificates *c, X509 *peer, const char *name);
+
+#define TLS_KERNEL_STATISTICS "/proc/net/tls_stat"
+/* Returns true if OpenSSL can give its keys to the kernel, and the kernel's statistics (a file) say
+ * that it takes them, later ones too. */
+bool tls_kernel_usable(const char *statistics);
 
 /* The reason of the last failure in this thread, for people; empties OpenSSL's queue. */
 const char *tls_reason(void);

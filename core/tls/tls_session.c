@@ -47,6 +47,7 @@ static bool session_make(struct tls_session *s)
         return false;
     }
     SSL_set_bio(s->ssl, bio, bio);
+    tls_kernel_offer(s);
     if (s->wire.fd < 0)
         session_save_memory(s->ssl);
     if (s->side == TLS_DIALLER)
@@ -131,8 +132,10 @@ static tenrec_status session_shake(struct tls_session *s)
         return TENREC_ENOMEM;
     }
     s->wire.dataless = 0;
-    snprintf(s->cipher, sizeof s->cipher, "%s %s", SSL_get_version(s->ssl),
-             SSL_get_cipher_name(s->ssl));
+    tls_kernel_begin(s);
+    snprintf(s->cipher, sizeof s->cipher, "%s %s, encrypts: %s, decrypts: %s",
+             SSL_get_version(s->ssl), SSL_get_cipher_name(s->ssl),
+             s->kernel_sends ? "kernel" : "library", s->kernel_receives ? "kernel" : "library");
     return TENREC_OK;
 }
 

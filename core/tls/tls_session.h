@@ -64,7 +64,7 @@ tenrec_status tls_session_binding(struct tls_session *s, uint8_t ret[TLS_BINDING
 /* Checks the name of the peer, "" for one without a name, against its certificate. OK without
  * certificates. errors: EPERM with the names that it has */
 tenrec_status tls_session_check_name(struct tls_session *s, const char *name, tenrec_error *err);
-/* "TLSv1.3 TLS_AES_128_GCM_SHA256". */
+/* "TLSv1.3 TLS_AES_128_GCM_SHA256, encrypts: library, decrypts: library"; or kernel. */
 const char *tls_session_describe(const struct tls_session *s);
 
 #endif

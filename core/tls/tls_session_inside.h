@@ -34,10 +34,23 @@ struct tls_session {
     unsigned char *text; /* RECORD_MAX: small pieces that one record takes; after the handshake */
     bool reads_ahead;    /* with room for some records */
     bool failed;
-    atomic_bool drained; /* written under the lock */
+    /* Set at the end of the handshake. */
+    bool kernel_sends, kernel_receives;
+    bool held; /* the reader's: OpenSSL has read data from the kernel, after a record for itself */
+    atomic_bool drained; /* written under the lock, or by the reader where the kernel receives */
     char reason[200];
-    char cipher[64];
+    char cipher[96];
 };
+
+/* Lets OpenSSL give the keys of a new session to the kernel, where that may be. */
+void tls_kernel_offer(struct tls_session *s);
+/* Finds what became of it, after the handshake. Lock held. */
+void tls_kernel_begin(struct tls_session *s);
+/* Reads data where the kernel receives; sets `drained`. Returns what tls_session_read does, or -EIO
+ * at a record for OpenSSL, which must read it. */
+ssize_t tls_kernel_read(struct tls_session *s, void *to, size_t room);
+/* tls_session_write where the kernel sends. Lock held. */
+ssize_t tls_kernel_write(struct tls_session *s, const struct iovec *iov, unsigned n);
 
 /* Keeps the reason of OpenSSL's last failure, of which `kind` is what SSL_get_error says. Returns
  * EPERM where one side refuses the other, ECONNECT at the end of the connection, else EPROTOCOL.

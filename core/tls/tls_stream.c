@@ -17,7 +17,8 @@
 static void stream_read_ahead(struct tls_session *s)
 {
     /* In the middle of a record libraries before 3.0.14 free what they still use. */
-    if (s->reads_ahead || s->wire.fd < 0 || strcmp(SSL_rstate_string(s->ssl), "RH") != 0)
+    if (s->reads_ahead || s->wire.kernel || s->wire.fd < 0 ||
+        strcmp(SSL_rstate_string(s->ssl), "RH") != 0)
         return;
     SSL_set_default_read_buffer_len(s->ssl, READ_AHEAD);
     s->reads_ahead = SSL_free_buffers(s->ssl) == 1;
@@ -53,6 +54,8 @@ static ssize_t stream_read_record(struct tls_session *s, void *to, size_t room)
         atomic_store_explicit(&s->drained, true, memory_order_relaxed);
         return -EAGAIN;
     }
+    if (kind == SSL_ERROR_WANT_WRITE) /* the kernel has no room for that answer; not drained */
+        return -EAGAIN;
     if (kind == SSL_ERROR_ZERO_RETURN || s->wire.ended)
         return 0;
     if (s->wire.broken)
@@ -61,15 +64,26 @@ static ssize_t stream_read_record(struct tls_session *s, void *to, size_t room)
     return -EPROTO;
 }
 
+static ssize_t stream_read_some(struct tls_session *s, void *to, size_t room)
+{
+    ssize_t r = s->kernel_receives && !s->held ? tls_kernel_read(s, to, room) : -EIO;
+
+    if (r != -EIO)
+        return r;
+    pthread_mutex_lock(&s->lock);
+    r = stream_read_record(s, to, room);
+    s->held = s->kernel_receives && SSL_has_pending(s->ssl);
+    pthread_mutex_unlock(&s->lock);
+    return r;
+}
+
 ssize_t tls_session_read(struct tls_session *s, const struct iovec *iov, int n)
 {
     ssize_t all = 0, r = 0;
 
     for (int i = 0; i < n; i++)
         for (size_t at = 0; at < iov[i].iov_len && all < READ_TURN; at += (size_t)r, all += r) {
-            pthread_mutex_lock(&s->lock);
-            r = stream_read_record(s, (char *)iov[i].iov_base + at, iov[i].iov_len - at);
-            pthread_mutex_unlock(&s->lock);
+            r = stream_read_some(s, (char *)iov[i].iov_base + at, iov[i].iov_len - at);
             if (r <= 0)
                 return all > 0 ? all : r; /* the next read finds the end again */
             if (tls_session_is_drained(s))
@@ -131,6 +145,11 @@ ssize_t tls_session_write(struct tls_session *s, const struct iovec *iov, unsign
     int e;
 
     pthread_mutex_lock(&s->lock);
+    if (s->kernel_sends) {
+        const ssize_t r = tls_kernel_write(s, iov, n);
+        pthread_mutex_unlock(&s->lock);
+        return r;
+    }
     e = s->failed ? EPROTO : tls_wire_flush(&s->wire);
     /* Without a socket all that is encrypted has left. */
     while (!e && (s->wire.fd < 0 || tls_buffer_left(&s->wire.out) == 0)) {
