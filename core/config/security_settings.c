@@ -36,6 +36,8 @@ static const struct tenrec_option table[] = {
       "Clients of the store that are let in without a proof, such as torch's." },
     { "plain_peers", TENREC_OPT_STRING, 0, AT(plain_peers), 0, "none", 0, 0, "none|same_user|all",
       "Workers that are let in without a proof, such as those on libtensorpipe." },
+    { "kernel_tls", TENREC_OPT_STRING, 0, AT(kernel_tls), 0, "auto", 0, 0, "auto|off",
+      "Encryption of connections in the modes tls and mtls by the kernel, where it and libssl can." },
     { "allow", TENREC_OPT_RECORDS, 0, AT(allow), 0, "[]", 0, 0, NULL,
       "Rules for calls, of which the first whose function matches decides; without one each member may call everything.",
       &rule_record },

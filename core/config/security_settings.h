@@ -27,6 +27,7 @@ struct config_security {
     struct place secret_file_place;
     const char *store_plain;            /* "same_user", "loopback", "all", "none" */
     const char *plain_peers;            /* "none", "same_user", "all" */
+    const char *kernel_tls;             /* "auto", "off" */
     struct tenrec_option_records allow; /* struct config_rule */
     struct config_mtls mtls;
 };

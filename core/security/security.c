@@ -143,15 +143,17 @@ static tenrec_status security_open_tls(struct security *s, const struct config_s
     tenrec_status st = TENREC_OK;
 
     if (s->mode == SECURITY_TLS)
-        return tls_open_secret(s->secret, &s->tls, err);
-    if (s->mode == SECURITY_MTLS && config) /* which has named the mode */
+        st = tls_open_secret(s->secret, &s->tls, err);
+    else if (s->mode == SECURITY_MTLS && config) /* which has named the mode */
         st = tls_open_files(&(struct tls_files){ .ca = config->mtls.ca,
                                                  .cert = config->mtls.cert,
                                                  .key = config->mtls.key,
                                                  .refresh_ms = config->mtls.refresh_ms,
                                                  .names = config->mtls.names },
                             &s->tls, err);
-    if (st != TENREC_OK)
+    if (st == TENREC_OK && s->tls && config && strcmp(config->kernel_tls, "off") == 0)
+        tls_forbid_kernel(s->tls);
+    if (st != TENREC_OK && s->mode == SECURITY_MTLS)
         tenrec_error_prefix(err, "%s", s->mode_source);
     return st;
 }

@@ -78,6 +78,7 @@ TEST(security_is_of_defaults_when_nothing_is_written)
     assert_string_equal(s->secret_file, "");
     assert_string_equal(s->store_plain, "same_user");
     assert_string_equal(s->plain_peers, "none");
+    assert_string_equal(s->kernel_tls, "auto");
     assert_int_equal(s->allow.n, 0);
     assert_int_equal(s->mtls.refresh_ms, 60000);
     assert_string_equal(s->mtls.ca, "");
@@ -87,11 +88,12 @@ TEST(security_is_of_defaults_when_nothing_is_written)
 
 TEST(security_is_typed)
 {
-    struct tenrec_config *config = config_of(
-        "security:\n  mode: mtls\n  secret_file: /run/job.key\n  store_plain: none\n"
-        "  plain_peers: all\n  mtls: {ca: a, cert: b, key: c, refresh: none, names: [x, y]}\n"
-        "  allow:\n    - {function: \"tenrec.*\", from: any_member}\n"
-        "    - {function: f, from: [worker0, worker1]}\n");
+    struct tenrec_config *config =
+        config_of("security:\n  mode: mtls\n  secret_file: /run/job.key\n  store_plain: none\n"
+                  "  plain_peers: all\n  kernel_tls: off\n  mtls: {ca: a, cert: b, key: c, "
+                  "refresh: none, names: [x, y]}\n"
+                  "  allow:\n    - {function: \"tenrec.*\", from: any_member}\n"
+                  "    - {function: f, from: [worker0, worker1]}\n");
     struct config_security *s = security_of_config(config);
     const struct config_rule *rule = s->allow.v;
 
@@ -101,6 +103,7 @@ TEST(security_is_typed)
     assert_string_equal(s->secret_file, "/run/job.key");
     assert_string_equal(s->store_plain, "none");
     assert_string_equal(s->plain_peers, "all");
+    assert_string_equal(s->kernel_tls, "off");
     assert_string_equal(s->mtls.key, "c");
     assert_true(s->mtls.refresh_ms == TENREC_FOREVER);
     assert_int_equal(s->mtls.names.n, 2);
@@ -110,7 +113,7 @@ TEST(security_is_typed)
     assert_string_equal(rule[0].from.v[0].s, "any_member");
     assert_int_equal(rule[1].from.n, 2);
     assert_string_equal(rule[1].from.v[1].s, "worker1");
-    assert_string_equal(s->allow.place[1], "t.yaml:9:7");
+    assert_string_equal(s->allow.place[1], "t.yaml:10:7");
     config_security_drop(s);
 }
 

@@ -53,8 +53,9 @@ struct tenrec_tls_service {
     /* Returns true if the last read found nothing more: the socket will tell of what comes. */
     bool (*drained)(const struct tenrec_tls *t);
 
-    /* Version and cipher: "TLSv1.3 TLS_AES_128_GCM_SHA256"; and what broke the session, or "".
-     * Valid until close. */
+    /* Version, cipher, and where each direction is encrypted: "TLSv1.3 TLS_AES_128_GCM_SHA256,
+     * encrypts: kernel, decrypts: library"; and what broke the session, or "". Valid until close.
+     */
     const char *(*cipher)(const struct tenrec_tls *t);
     const char *(*reason)(const struct tenrec_tls *t);
 

@@ -113,6 +113,14 @@ static void list_better(struct agent_info_list *l, const struct pipe *p)
             list_add(l, "channel %s: the peer does not offer it", ep->channels->channel[i]->name);
 }
 
+/* Names the cipher of a pipe, and whether the kernel or the library works in each direction. */
+static const char *info_encryption(const struct pipe *p)
+{
+    const struct conn *c = p ? p->conn[CONN_DESCRIPTOR] : NULL;
+
+    return c && c->tls ? p->ep->tls->cipher(c->tls) : "none";
+}
+
 /* p   the pipe of our requests to that member; NULL: there is none now */
 static void push_peer(int id, const struct pipe *p, tenrec_sink_fn *sink, void *arg)
 {
@@ -123,6 +131,8 @@ static void push_peer(int id, const struct pipe *p, tenrec_sink_fn *sink, void *
     info_push(sink, arg, key, "%s", p ? p->transport->name : "none");
     snprintf(key, sizeof key, "peer.%d.channel", id);
     info_push(sink, arg, key, "%s", p && p->channel ? p->channel->name : "none");
+    snprintf(key, sizeof key, "peer.%d.encryption", id);
+    info_push(sink, arg, key, "%s", info_encryption(p));
     if (p)
         list_better(&better, p);
     snprintf(key, sizeof key, "peer.%d.not_used", id);

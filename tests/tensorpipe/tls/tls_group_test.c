@@ -173,6 +173,19 @@ TEST_WITH(members_call_and_pass_tensors, open_group, close_group)
     assert_int_equal(secrets_counter(w, "proofs_refused"), 0);
 }
 
+/* Shared memory has none. */
+TEST_WITH(info_names_the_encryption_of_a_peer, open_group, close_group)
+{
+    const char *wanted = "TLSv1.3 TLS_AES_128_GCM_SHA256, encrypts: ";
+
+    if (!by_tcp())
+        wanted = "none";
+    else if (getenv("TENREC_TEST_KERNEL_TLS"))
+        wanted = "encrypts: kernel, decrypts: kernel";
+    must_sum(group.worker[0], "worker1", 1);
+    assert_true(secrets_tells(group.worker[0], "peer.1.encryption", wanted));
+}
+
 TEST_WHEN(address_says_that_it_is_encrypted, has_tcp, open_group, close_group)
 {
     assert_memory_equal(chain_address(group.worker[0]->chain), "tls://", 6);
