@@ -39,7 +39,7 @@ static bool is_meant(const char *used)
 {
     const bool tls = !strcmp(used, "tls"), tcp = tls || !strcmp(used, "uv");
 
-    return is_shm() ? !tcp : tcp && tls == two_over_tls();
+    return is_shm() ? !tcp : tcp && tls == (is_tls() || two_over_tls());
 }
 
 static tenrec_status calls(struct tenrec_worker *w, void *arg, tenrec_error *err)
