@@ -167,11 +167,11 @@ void pipe_teardown(struct pipe *p)
     pipe_table_remove(ep->pipes, p);
 }
 
-/* The parts of a message come over several connections: each of them was proved. */
+/* The parts of a message come over several connections: each that there is was proved. */
 static uint32_t pipe_marks(const struct pipe *p)
 {
     for (unsigned i = 0; i < p->n_conns; i++)
-        if (!p->conn[i] || !p->conn[i]->proof.peer.proved)
+        if (p->conn[i] && !p->conn[i]->proof.peer.proved)
             return 0;
     return TENREC_MSG_PROVED;
 }
