@@ -51,7 +51,8 @@ static struct hook *hook_new(struct tenrec_msg *msg)
     } else if (n_used < HOOKS_MAX) {
         h = &pool[n_used++];
     } else {
-        fprintf(stderr, "message_hooks: more than %d messages with hooks live at once\n", HOOKS_MAX);
+        fprintf(stderr, "message_hooks: more than %d messages with hooks live at once\n",
+                HOOKS_MAX);
         abort();
     }
     *h = (struct hook){ .next = attached, .msg = msg, .release = msg->release };
