@@ -14,13 +14,15 @@ import json
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 
 import report
+
+sys.path.append(os.path.join(report.ROOT, "tests/tools"))
+from ports import free_port  # pylint: disable=wrong-import-position
 
 TENREC, BUILD, HELLO, ELASTIC = map(os.path.abspath, (sys.argv[1], sys.argv[2], *sys.argv[4:]))
 CC = sys.argv[3]
@@ -79,12 +81,6 @@ def commands(block):
 def entry(table, command):
     """The longest key of a table with which a command begins."""
     return max((key for key in table if command.startswith(key)), key=len, default=None)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def executable(path, text):

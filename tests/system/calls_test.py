@@ -50,7 +50,8 @@ def system_meets_by_env_when_rank_0_serves_the_store():
 
 def system_meets_by_env_when_an_agent_serves_the_store():
     with Crew().start([backend()]) as agent, Crew() as crew:
-        port = agent[0].do("serve")
+        port = free_port()
+        agent[0].do(f"serve {port}")
         crew.start(by_hand(3, **at(port), TORCHELASTIC_USE_AGENT_STORE="True"))
         exchange_and_leave(crew)
         agent.finish()
@@ -87,7 +88,8 @@ def system_serves_at_once_when_rank_0_comes_last():
 
 def system_keeps_groups_of_one_store_apart():
     with Crew().start([backend()]) as agent, Crew() as crew:
-        port = agent[0].do("serve")
+        port = free_port()
+        agent[0].do(f"serve {port}")
         env = by_hand(2, **at(port), TORCHELASTIC_USE_AGENT_STORE="True")
         crew.start(env).start(env)
         for rank in range(4):

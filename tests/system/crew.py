@@ -16,6 +16,7 @@ import tempfile
 import time
 
 from cases import Failed, alive, environment, equal, true, until
+from ports import free_port
 
 TENREC, PUPPET, ALL_TO_ALL, CONFIG, BACKEND = sys.argv[1:6]
 TRANSPORTS = sys.argv[6:7]  # instead of those of the config
@@ -52,12 +53,6 @@ def backend(**more):
 def by_hand(world, **more):
     """What a launcher sets, for each rank."""
     return [backend(RANK=str(r), WORLD_SIZE=str(world), **more) for r in range(world)]
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def at(port):
@@ -186,7 +181,7 @@ class Crew:
         self.listener.bind(self.path)
         self.listener.listen(64)
         self.listener.settimeout(LIMIT_S)
-        self.puppets, self.processes = {}, []
+        self.puppets, self.processes, self.port = {}, [], None
 
     def __enter__(self):
         return self
@@ -226,9 +221,10 @@ class Crew:
         return Puppet(link)
 
     def run(self, n, *options, on_term="default", env=None):
-        """Starts n puppets by `tenrec run`."""
-        self._start([TENREC, "run", "-n", str(n), *options, "--", *WRAPPER, PUPPET, self.path,
-                     on_term], env or backend())
+        """Starts n puppets by `tenrec run`, whose store has `port`."""
+        self.port = free_port()
+        self._start([TENREC, "run", "-n", str(n), "--serve", f"127.0.0.1:{self.port}", *options, "--", *WRAPPER,
+                     PUPPET, self.path, on_term], env or backend())
         self.puppets = {p.rank: p for p in (self.meet() for _ in range(n))}
         equal(sorted(self.puppets), list(range(n)), "ranks")
         return self

@@ -3,7 +3,7 @@
 import signal
 
 from cases import contains, equal, main, true, until
-from crew import LONG_MS, TENREC, Crew, backend, free_port, limit
+from crew import LONG_MS, TENREC, Crew, backend, limit
 
 # Quick, but 4 s: a busy machine keeps a process from running for more than a second.
 QUICK = {"TENREC_WORKER__HEARTBEAT": f"{limit(200)}ms", "TENREC_WORKER__HEARTBEAT_MISSES": "20"}
@@ -93,9 +93,8 @@ def system_goes_on_when_a_worker_leaves():
 
 
 def system_lets_another_run_join():
-    port = free_port()
-    with elastic(2, "--serve", f"127.0.0.1:{port}") as crew, Crew() as more:
-        more._start([TENREC, "run", "--elastic", "1:2", "-n", "2", "--join", f"tcp://127.0.0.1:{port}", "--",
+    with elastic(2) as crew, Crew() as more:
+        more._start([TENREC, "run", "--elastic", "1:2", "-n", "2", "--join", f"tcp://127.0.0.1:{crew.port}", "--",
                      crew.processes[0].args[-3], more.path, "handle"], backend(**QUICK))
         for name in ("worker2", "worker3"):
             puppet = more.meet()

@@ -4,7 +4,7 @@ import signal
 import time
 
 from cases import contains, equal, main, true, until
-from crew import LIMIT_S, LONG_MS, SLOW, Crew, at, backend, limit, used, within
+from crew import LIMIT_S, LONG_MS, SLOW, Crew, at, backend, free_port, limit, used, within
 
 STORE = 0  # the puppet that serves the store and is no worker
 # Quick, but 4 s: a busy machine keeps a process from running for more than a second.
@@ -18,7 +18,8 @@ class Group(Crew):
     def __init__(self):
         super().__init__()
         self.start([backend()], on_term="ignore")
-        self.port = self[STORE].do("serve")
+        self.port = free_port()
+        self[STORE].do(f"serve {self.port}")
 
     def add(self, rank=None, init=True, **more):
         """One more worker, which wishes for that id."""

@@ -181,7 +181,8 @@ def system_fails_a_barrier_when_a_worker_is_stopped():
 
 def system_goes_on_and_fails_to_leave_when_the_store_is_killed():
     with Crew().start([backend()]) as agent, Crew() as crew:
-        port = agent[0].do("serve")
+        port = free_port()
+        agent[0].do(f"serve {port}")
         crew.start(by_hand(3, **at(port), TORCHELASTIC_USE_AGENT_STORE="True"))
         crew.all("init")
         kill(agent[0])

@@ -381,15 +381,14 @@ static tenrec_status do_drop(char **word, size_t n, tenrec_error *err)
     return TENREC_OK;
 }
 
-/* "serve": serves a store and says its port. */
+/* "serve PORT": serves a store. */
 static tenrec_status do_serve(char **word, size_t n, tenrec_error *err)
 {
-    uint16_t port;
-    tenrec_status st = tenrec_store_server_new("127.0.0.1", 0, &server, &port, err);
+    const uint16_t port = (uint16_t)strtol(word_or(word, n, 0, "0"), NULL, 10);
+    tenrec_status st = tenrec_store_server_new("127.0.0.1", port, &server, NULL, err);
 
-    (void)word, (void)n;
     if (st == TENREC_OK)
-        say("ok %d", port);
+        say("ok");
     return st;
 }
 

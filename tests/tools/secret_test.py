@@ -3,11 +3,11 @@
 import contextlib
 import os
 import signal
-import socket
 import sys
 import tempfile
 
 from cases import Skipped, contains, environment, equal, main, one_line, run, start, true
+from ports import free_port
 
 TENREC = os.path.abspath(sys.argv[1])
 KEY = "00ff" * 16  # of a file
@@ -248,9 +248,7 @@ def secret_is_that_of_the_launcher_whose_store_is_joined():
 @contextlib.contextmanager
 def squatter(user=None):
     """A process that has the name of the socket before the launcher of a store, and the port of that store."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
+    port = free_port()
     code = ("import os, socket\n"
             f"os.setuid({os.geteuid() if user is None else user})\n"
             "with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:\n"
