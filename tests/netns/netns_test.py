@@ -168,7 +168,7 @@ def netns_shares_memory_between_containers_with_networks_of_their_own():
                      own={0: {SHM_DIR: folder}, 1: {SHM_DIR: f"{links}/same"}}) as crew:
             works(crew)
             shares_memory(crew, 0, 1)
-            equal(crew[0].do("way 2").split()[0], "uv")
+            equal(crew[0].do("way 2").split()[0], TCP)
             equal(crew[1].do("way 2").split()[0], "tenrec_ring")
             equal(len(os.listdir(folder)), 2, "sockets")
             crew.leave()
@@ -183,7 +183,7 @@ def netns_uses_tcp_between_containers_when_a_socket_in_their_folder_is_stale():
                 with socket.socket(socket.AF_UNIX) as killed:
                     killed.bind(f"{folder}/{name}")
             works(crew)
-            equal(crew[0].do("way 1").split()[0], "uv")
+            equal(crew[0].do("way 1").split()[0], TCP)
             crew.all(f"shutdown graceful {LONG_MS}")
             crew.release()
             for process in crew.processes:
