@@ -52,7 +52,7 @@ static const struct tenrec_option options[] = {
     OPTION(shm_dir, STRING, "",
            .help = "Folder that containers with networks of their own share, so that one user's "
                    "workers in them use shared memory, too: an absolute path, of 83 bytes at most, "
-                   "of this user or root, and writable by nobody else or with the sticky bit."),
+                   "of this user or root, and writable by no other user or with the sticky bit."),
     OPTION_MS(connect_timeout, "10s", .min = 1, .max = 86400000,
               .help = "Time limit for connecting to a peer."),
     OPTION_MS(hello_timeout, "5s", .min = 1, .max = 86400000,
@@ -169,7 +169,7 @@ tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
     if (*o->ifname)
         st = interface_check(o->ifname, err);
     if (st == TENREC_OK && *o->shm_dir)
-        st = ring_folder_check(o->shm_dir, err);
+        st = ring_folder_check_path(o->shm_dir, err);
     if (st != TENREC_OK)
         return st;
     return transport_ports(o->port, &ports, err);

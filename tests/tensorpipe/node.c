@@ -241,7 +241,7 @@ static void hide_rings(struct node *n)
             snprintf(a->listener.port[i].domain, TRANSPORT_DOMAIN_MAX, "of %s alone", n->name);
 }
 
-void node_open(struct node *n)
+tenrec_status node_try_open(struct node *n, tenrec_error *err)
 {
     const struct tenrec_init in = {
         .size = sizeof in,
@@ -253,12 +253,18 @@ void node_open(struct node *n)
         .backend = "tensorpipe",
         .options = &n->options,
     };
+    tenrec_status st = tenrec_construct_options(&n->options, err);
+
+    n->agent.host = &n->host;
+    return st ? st : tenrec_init_agent(&in, &n->agent, err);
+}
+
+void node_open(struct node *n)
+{
     tenrec_error err;
 
-    assert_int_equal(tenrec_construct_options(&n->options, &err), TENREC_OK);
-    n->agent.host = &n->host;
-    if (tenrec_init_agent(&in, &n->agent, &err))
-        fail_msg("init: %s", err.text);
+    if (node_try_open(n, &err))
+        fail_msg("open: %s", err.text);
     snprintf(n->address, sizeof n->address, "%s", n->agent.ops->address(&n->agent));
     if (n->ringless)
         hide_rings(n);

@@ -52,6 +52,8 @@ struct node {
  * the preferred transport. */
 void node_init(struct node *n, tenrec_peer id);
 void node_open(struct node *n);
+/* The same, where the options may be refused; to be destroyed by the test then. */
+tenrec_status node_try_open(struct node *n, tenrec_error *err);
 /* All meet all. */
 void nodes_start(struct node *n, size_t count);
 void node_shutdown(struct node *n);

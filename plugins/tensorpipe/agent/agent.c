@@ -176,8 +176,8 @@ static void count_cpus(struct agent *a)
     a->ep.many_cpus = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= 4;
 }
 
-/* Every peer can reach TCP, and of the others those that can prove; the handshake finds out the
- * other transports. */
+/* Every peer can reach TCP, and of the others those that can prove, a ring by its abstract name
+ * rather than by its folder; the handshake finds out the other transports. */
 static void agent_publish(struct agent *a)
 {
     const struct listener_port *port = &a->listener.port[a->listener.n_ports - 1];
@@ -185,7 +185,8 @@ static void agent_publish(struct agent *a)
     for (unsigned i = 0; i < a->listener.n_ports; i++) {
         const struct transport *t = a->listener.port[i].transport;
 
-        if (t->remote || (a->ep.proves && port->transport->plain && !t->plain))
+        if (t->remote || (a->ep.proves && port->transport->plain && !t->plain) ||
+            (port->transport->part_of && !t->part_of))
             port = &a->listener.port[i];
     }
     snprintf(a->address, sizeof a->address, "%s://%s", port->transport->name, port->address);

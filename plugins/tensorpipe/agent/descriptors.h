@@ -3,7 +3,8 @@
  *
  * A peer takes a pipe in each direction. Over rings a pipe has four connections of one
  * Unix socket each (descriptor, reply and the two of a channel) and nothing else: 8 for
- * a peer of this host. Over TCP it has two and the lanes: 6 with one lane. */
+ * a peer of this host. Over TCP it has two and the lanes, 6 with one lane, of which a pipe between
+ * two Tenrec workers leaves out the reply. */
 #ifndef TENSORPIPE_DESCRIPTORS_H
 #define TENSORPIPE_DESCRIPTORS_H
 

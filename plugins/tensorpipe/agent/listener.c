@@ -159,7 +159,7 @@ static bool listener_may_use(const struct endpoint *ep, const struct transport *
 }
 
 /* All that one name of the option stands for. A better transport that does not
- * work is no reason to do without the others; what the user said about uv is. */
+ * work is no reason to do without the others; what the user said about one is. */
 static tenrec_status open_ports(struct listener *l, const char *option, const struct tp_options *o,
                                 tenrec_error *err)
 {
@@ -173,7 +173,7 @@ static tenrec_status open_ports(struct listener *l, const char *option, const st
         if ((*t)->viable && !(*t)->viable(why, sizeof why)) {
             agent_log(l->agent, TENREC_LOG_DEBUG, "transport %s is not used: %s", (*t)->name, why);
         } else if ((*t)->domain(o, l->port[l->n_ports].domain) && open_port(l, *t, o, err)) {
-            if ((*t)->remote)
+            if ((*t)->remote || err->code == TENREC_ECONFIG)
                 return err->code;
             agent_log(l->agent, TENREC_LOG_WARN, "transport %s is not used: %s", (*t)->name,
                       err->text);
@@ -208,7 +208,7 @@ tenrec_status listener_open(struct listener *l, struct agent *a, tenrec_error *e
      * with the same options. */
     if (a->ep.me == TENREC_ANONYMOUS) {
         options.port = "0";
-        options.listen = options.ifname = "";
+        options.listen = options.ifname = options.shm_dir = "";
     } else if (!*options.listen && !*options.ifname) {
         listen_for_others(a, &options);
     }

@@ -29,7 +29,8 @@ const struct transport *transport_of(const struct transport *const *all, const c
 
 bool transport_is_meant(const struct transport *t, const char *listed)
 {
-    return strcmp(t->option, listed) == 0 || strcmp(t->name, listed) == 0;
+    return strcmp(t->option, listed) == 0 || strcmp(t->name, listed) == 0 ||
+           (t->part_of && strcmp(t->part_of, listed) == 0);
 }
 
 bool transport_option_viable(const struct transport *const *all, const char *option, char why[],

@@ -29,9 +29,12 @@ union transport_address {
 struct transport {
     const char *name;   /* in Brochures, and before the :// of addresses */
     const char *option; /* what the list `transports` calls it; several may share that */
-    bool plain;         /* its peers cannot prove anything: it is libtensorpipe's */
-    bool encrypted;     /* for the modes tls and mtls, and those alone */
-    bool remote;        /* reaches other hosts, and so has hosts and ports as addresses */
+    /* The name of the transport that it widens: the same in that list, and not to be published
+     * while the other is there, since fewer peers reach it. NULL: none. */
+    const char *part_of;
+    bool plain;     /* its peers cannot prove anything: it is libtensorpipe's */
+    bool encrypted; /* for the modes tls and mtls, and those alone */
+    bool remote;    /* reaches other hosts, and so has hosts and ports as addresses */
     uint64_t max_frame, max_object; /* bytes that fit into a frame, or an object; 0: any */
     const char *advice; /* what the user should know while it is in use; NULL: nothing */
 

@@ -14,7 +14,7 @@
 /* The length of an address whose name, after its first byte, is empty. */
 #define NAMELESS (offsetof(struct sockaddr_un, sun_path) + 1)
 
-/* The file has its mode before any process can connect. */
+/* The file is made with the mode of the socket, so that no path is followed a second time. */
 int local_open(const struct sockaddr_un *at, socklen_t len, int *ret_fd)
 {
     const bool has_file = *at->sun_path != '\0';
@@ -22,17 +22,13 @@ int local_open(const struct sockaddr_un *at, socklen_t len, int *ret_fd)
 
     if (fd < 0)
         return errno;
-    if (bind(fd, (const struct sockaddr *)at, len) == 0) {
-        if ((!has_file || chmod(at->sun_path, S_IRUSR | S_IWUSR) == 0) &&
-            listen(fd, BACKLOG) == 0) {
-            *ret_fd = fd;
-            return 0;
-        }
-        e = errno;
-        local_unlink(fd);
-    } else {
-        e = errno;
+    if ((!has_file || fchmod(fd, S_IRUSR | S_IWUSR) == 0) &&
+        bind(fd, (const struct sockaddr *)at, len) == 0 && listen(fd, BACKLOG) == 0) {
+        *ret_fd = fd;
+        return 0;
     }
+    e = errno;
+    local_unlink(fd); /* of one that is bound */
     close(fd);
     return e;
 }

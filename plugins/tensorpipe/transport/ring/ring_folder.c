@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -20,31 +22,59 @@
 #define PATH_LEN (sizeof((struct sockaddr_un *)0)->sun_path - 1) /* of a socket, at most */
 #define FOLDER_LEN (PATH_LEN - 1 - NAME_LEN)                     /* 83, as in plugin.c */
 
-static tenrec_status folder_check_mode(const char *folder, const struct stat *st, tenrec_error *err)
-{
-    if (!S_ISDIR(st->st_mode))
-        return tenrec_fail(err, TENREC_ECONFIG, "shm_dir \"%s\": expected a folder", folder);
-    if (st->st_uid != geteuid() && st->st_uid != 0)
-        return tenrec_fail(err, TENREC_ECONFIG,
-                           "shm_dir \"%s\": belongs to user %u, who could replace the sockets in "
-                           "it; expected a folder of user %u or of root",
-                           folder, (unsigned)st->st_uid, (unsigned)geteuid());
-    if ((st->st_mode & (S_IWGRP | S_IWOTH)) && !(st->st_mode & S_ISVTX))
-        return tenrec_fail(err, TENREC_ECONFIG,
-                           "shm_dir \"%s\": other users may replace the sockets in it; chmod go-w, "
-                           "or chmod +t",
-                           folder);
-    if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) < 0)
-        return tenrec_fail_errno(err, TENREC_ECONFIG, errno,
-                                 "shm_dir \"%s\": user %u cannot make a socket in it", folder,
-                                 (unsigned)geteuid());
-    return TENREC_OK;
-}
-
-tenrec_status ring_folder_check(const char *folder, tenrec_error *err)
+/* Whether no other user can move what lies in `at`: the folder itself, or one above it. */
+static tenrec_status folder_check_owner(const char *folder, const char *at, tenrec_error *err)
 {
     struct stat st;
 
+    if (stat(at, &st) < 0)
+        return tenrec_fail_errno(err, TENREC_ECONFIG, errno, "shm_dir \"%s\": cannot look at %s",
+                                 folder, at);
+    if (!S_ISDIR(st.st_mode))
+        return tenrec_fail(err, TENREC_ECONFIG, "shm_dir \"%s\": expected a folder", folder);
+    if (st.st_uid != geteuid() && st.st_uid != 0)
+        return tenrec_fail(
+            err, TENREC_ECONFIG,
+            "shm_dir \"%s\": %s belongs to user %u, who could replace the sockets in "
+            "it; expected a folder of user %u or of root",
+            folder, at, (unsigned)st.st_uid, (unsigned)geteuid());
+    if ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX))
+        return tenrec_fail(err, TENREC_ECONFIG,
+                           "shm_dir \"%s\": other users may replace the sockets in %s; chmod go-w, "
+                           "or chmod +t",
+                           folder, at);
+    return TENREC_OK;
+}
+
+/* The folder with all above it, up to the root. */
+static tenrec_status folder_check(const char *folder, tenrec_error *err)
+{
+    char at[PATH_MAX];
+    tenrec_status st;
+    size_t len;
+
+    if (!realpath(folder, at))
+        return tenrec_fail_errno(err, TENREC_ECONFIG, errno,
+                                 "shm_dir \"%s\": expected a folder that exists; make or mount it "
+                                 "first",
+                                 folder);
+    st = folder_check_owner(folder, at, err);
+    if (st == TENREC_OK && faccessat(AT_FDCWD, at, W_OK | X_OK, AT_EACCESS) < 0)
+        st = tenrec_fail_errno(err, TENREC_ECONFIG, errno,
+                               "shm_dir \"%s\": user %u cannot make a socket in it", folder,
+                               (unsigned)geteuid());
+    for (len = strlen(at); st == TENREC_OK && len > 1;) {
+        while (at[len - 1] != '/')
+            len--;
+        len -= len > 1; /* the root keeps its slash */
+        at[len] = '\0';
+        st = folder_check_owner(folder, at, err);
+    }
+    return st;
+}
+
+tenrec_status ring_folder_check_path(const char *folder, tenrec_error *err)
+{
     if (*folder != '/')
         return tenrec_fail(err, TENREC_ECONFIG, "shm_dir \"%s\": expected an absolute path",
                            folder);
@@ -53,21 +83,19 @@ tenrec_status ring_folder_check(const char *folder, tenrec_error *err)
                            "shm_dir \"%s\": a path of %zu bytes; expected at most %zu, since that "
                            "of a Unix socket in it has at most %zu",
                            folder, strlen(folder), FOLDER_LEN, PATH_LEN);
-    if (stat(folder, &st) < 0)
-        return tenrec_fail_errno(err, TENREC_ECONFIG, errno,
-                                 "shm_dir \"%s\": expected a folder that exists; make or mount it "
-                                 "first",
-                                 folder);
-    return folder_check_mode(folder, &st, err);
+    return TENREC_OK;
 }
 
 tenrec_status ring_folder_listen(const struct tp_options *o, int *ret_fd,
                                  char ret_address[TRANSPORT_TEXT_MAX], tenrec_error *err)
 {
     union transport_address name = { .local = { .sun_family = AF_UNIX } }, at;
+    tenrec_status st = folder_check(o->shm_dir, err);
     uint64_t number;
     int e;
 
+    if (st != TENREC_OK)
+        return st;
     if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
         return tenrec_fail_errno(err, TENREC_EOS, errno, "no random name for a Unix socket");
     snprintf(name.local.sun_path, sizeof name.local.sun_path, PREFIX "%016" PRIx64, number);

@@ -8,10 +8,11 @@
 
 #include "transport/transport.h"
 
-/* Whether no other user can replace the sockets in this folder. errors: ECONFIG, with what to do */
-tenrec_status ring_folder_check(const char *folder, tenrec_error *err);
+/* Whether the path may be one. The folder may be on another machine. errors: ECONFIG */
+tenrec_status ring_folder_check_path(const char *folder, tenrec_error *err);
 
-/* As the operations of struct transport. */
+/* As the operations of struct transport. errors: ECONFIG, with what to do, if another user could
+ * replace the sockets in the folder, or it is none */
 tenrec_status ring_folder_listen(const struct tp_options *o, int *ret_fd,
                                  char ret_address[TRANSPORT_TEXT_MAX], tenrec_error *err);
 tenrec_status ring_folder_parse(const char *text, size_t len, union transport_address *ret,

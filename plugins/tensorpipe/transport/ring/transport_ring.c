@@ -39,12 +39,17 @@ static bool ring_domain(const struct tp_options *o, char buf[TRANSPORT_DOMAIN_MA
     return locality_namespace("net", net) && ring_domain_at(net, buf);
 }
 
+/* Of a folder that is missing ring_folder_listen tells. */
 static bool ring_dir_domain(const struct tp_options *o, char buf[TRANSPORT_DOMAIN_MAX])
 {
     char folder[LOCALITY_PART_MAX];
 
     *buf = '\0';
-    return *o->shm_dir && locality_file(o->shm_dir, folder) && ring_domain_at(folder, buf);
+    if (!*o->shm_dir)
+        return false;
+    if (!locality_file(o->shm_dir, folder))
+        snprintf(folder, sizeof folder, "missing");
+    return ring_domain_at(folder, buf);
 }
 
 static bool ring_viable(char why[], size_t cap)
@@ -152,6 +157,7 @@ const struct transport transport_ring = {
 const struct transport transport_ring_dir = {
     .name = "tenrec_ring_dir",
     .option = "shm",
+    .part_of = "tenrec_ring",
     .viable = ring_viable,
     .domain = ring_dir_domain,
     .listen = ring_folder_listen,

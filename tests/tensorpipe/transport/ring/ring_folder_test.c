@@ -26,19 +26,26 @@ static void folder_remove(void)
 }
 
 /* As in a network namespace of its own: no peer has its domain, but for the folder's. */
-static void open_contained(struct node *n, tenrec_peer id, const char *shm_dir)
+static void open_contained_by(struct node *n, tenrec_peer id, const char *shm_dir,
+                              const char *transport)
 {
     struct agent *a;
 
     node_init(n, id);
     n->options.shm_dir = shm_dir;
     node_share_memory(n);
+    n->transport[0].s = transport;
     node_open(n);
     a = n->agent.impl;
     for (unsigned i = 0; i < a->listener.n_ports; i++)
         if (!a->listener.port[i].transport->remote &&
             a->listener.port[i].transport != &transport_ring_dir)
             snprintf(a->listener.port[i].domain, TRANSPORT_DOMAIN_MAX, "of %s alone", n->name);
+}
+
+static void open_contained(struct node *n, tenrec_peer id, const char *shm_dir)
+{
+    open_contained_by(n, id, shm_dir, "shm");
 }
 
 static struct sockaddr_un socket_of(struct node *n)
@@ -150,34 +157,98 @@ TEST_WITH(ring_folder_has_sockets_for_this_user_alone_until_the_worker_ends, fol
 
 /* ---- folders that are refused ---- */
 
+static tenrec_status open_at(struct node *n, const char *path, tenrec_error *err)
+{
+    node_init(n, 0);
+    n->options.shm_dir = path;
+    node_share_memory(n);
+    return node_try_open(n, err);
+}
+
 static void assert_refused(const char *path, const char *why)
 {
     struct node n;
     tenrec_error err = { .code = TENREC_OK };
 
-    node_init(&n, 0);
-    n.options.shm_dir = path;
-    assert_int_equal(tenrec_construct_options(&n.options, &err), TENREC_ECONFIG);
+    assert_int_equal(open_at(&n, path, &err), TENREC_ECONFIG);
     assert_text_has(err.text, path);
     assert_text_has(err.text, why);
     pthread_mutex_destroy(&n.lock);
 }
 
+static void assert_taken(const char *path)
+{
+    struct node n;
+    tenrec_error err;
+
+    assert_status(open_at(&n, path, &err), &err);
+    nodes_start(&n, 1);
+    group_close(&n, 1);
+}
+
 TEST_WITH(ring_folder_is_refused_when_others_may_replace_its_sockets, folder_make, folder_remove)
+{
+    for (unsigned mode = 0; mode < 0100; mode++) {
+        assert_int_equal(chmod(folder, 0700 | mode), 0);
+        if (mode & 022)
+            assert_refused(folder, "chmod go-w, or chmod +t");
+        assert_int_equal(chmod(folder, 01700 | mode), 0);
+        assert_taken(folder);
+    }
+}
+
+/* Whoever may rename the folder can put another in its place. */
+TEST_WITH(ring_folder_is_refused_when_others_may_replace_what_it_lies_in, folder_make,
+          folder_remove)
+{
+    char path[80];
+
+    snprintf(path, sizeof path, "%s/rings", folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_taken(path);
+    assert_int_equal(chmod(folder, 0777), 0);
+    assert_refused(path, "other users may replace the sockets in /tmp/tenrec_rings_");
+    assert_int_equal(rmdir(path), 0);
+}
+
+/* One whose folder is elsewhere, as on a host of which only the containers have it. */
+TEST_WITH(ring_folder_does_not_matter_to_a_process_outside_the_group, folder_make, folder_remove)
+{
+    struct node n;
+    tenrec_error err;
+
+    node_init(&n, TENREC_ANONYMOUS);
+    n.options.shm_dir = "/nowhere";
+    node_share_memory(&n);
+    assert_status(node_try_open(&n, &err), &err);
+    nodes_start(&n, 0);
+    group_close(&n, 1);
+}
+
+TEST_WITH(ring_folder_goes_by_the_name_of_the_ring, folder_make, folder_remove)
+{
+    struct node n[2];
+
+    for (int i = 0; i < 2; i++)
+        open_contained_by(&n[i], i, folder, "tenrec_ring");
+    assert_pair_goes_over(n, "tenrec_ring_dir");
+}
+
+/* Peers of this network that have no folder read the address, too. */
+TEST_WITH(ring_folder_is_not_what_a_worker_publishes, folder_make, folder_remove)
 {
     struct node n;
     tenrec_error err;
 
     node_init(&n, 0);
     n.options.shm_dir = folder;
-    for (unsigned mode = 0; mode < 0100; mode++) {
-        assert_int_equal(chmod(folder, 0700 | mode), 0);
-        if (mode & 022)
-            assert_refused(folder, "chmod go-w, or chmod +t");
-        assert_int_equal(chmod(folder, 01700 | mode), 0);
-        assert_status(tenrec_construct_options(&n.options, &err), &err);
-    }
-    pthread_mutex_destroy(&n.lock);
+    node_share_memory(&n);
+    n.transport[0].s = "tenrec_ring";
+    n.options.transports.n = 1;
+    assert_status(node_try_open(&n, &err), &err);
+    assert_memory_equal(n.agent.ops->address(&n.agent), "tenrec_ring://", 14);
+    nodes_start(&n, 1);
+    group_close(&n, 1);
 }
 
 static bool is_root(void)
