@@ -222,6 +222,42 @@ def the_proved_client_is_a_store_of_torch(config):
     succeeds_under_tenrec_run(1, SHARES, "security: { store_plain: same_user }\n")
 
 
+# The method of options names them; they end before the group is started.
+PASSES_ON = """
+import torch.distributed.rpc as rpc, tenrec_torch
+Options = tenrec_torch.TenrecRpcBackendOptions
+for given in ("now", "later"):
+    old = Options()
+    new = Options(init_method=old.init_method if given == "now" else None)
+    if given == "later":
+        new.init_method = old.init_method
+    del old
+    rpc.init_rpc("w0", rank=0, world_size=1, backend=rpc.BackendType.TENREC, rpc_backend_options=new)
+    rpc.shutdown()
+"""
+
+
+def a_method_of_other_options_is_that_of_their_new_owner(config):
+    del config
+    succeeds_under_tenrec_run(1, PASSES_ON, "security: { store_plain: none }\n")
+
+
+def a_method_whose_options_are_gone_is_an_error(config):
+    said = with_secret(1, """
+from torch.distributed import rendezvous
+options = tenrec_torch.TenrecRpcBackendOptions(config=group["config"], init_method="tcp://127.0.0.1:1#x")
+method = options.init_method
+plain = tenrec_torch.TenrecRpcBackendOptions(config=dict(group["config"], security={"mode": "none"}),
+                                             init_method=method)
+assert plain.init_method == "tcp://127.0.0.1:1" != method, plain.init_method
+del options
+for lost in (method, "tenrec+env://", "tenrec+env://#x"):
+    raises(RuntimeError, "'tenrec.*was read from no longer exist", lambda: next(rendezvous(lost, 0, 1)))
+print("refused")
+""", config)
+    assert "refused" in said[0], said[0]
+
+
 # torch's store of a launcher: its address and the variables.
 STORE = """
 import datetime
@@ -350,6 +386,7 @@ CASES = [members_with_the_secret_call_each_other, a_plain_member_runs_nothing, a
          an_answer_without_the_mark_of_a_proof_is_not_read]
 ONCE = [a_request_without_the_mark_of_a_proof_is_not_read, a_backend_without_proofs_is_refused,
         workers_join_a_store_that_refuses_plain_clients, the_proved_client_is_a_store_of_torch,
+        a_method_of_other_options_is_that_of_their_new_owner, a_method_whose_options_are_gone_is_an_error,
         a_store_that_proves_nothing_is_not_that_of_tenrec_run,
         workers_meet_in_the_store_of_another_launcher, workers_are_told_once_of_a_store_beyond_loopback,
         workers_are_told_of_a_store_that_is_set_later, the_section_may_be_in_the_configuration,

@@ -53,9 +53,7 @@ class TenrecRpcBackendOptions(rpc.RpcBackendOptions):
 
     @init_method.setter
     def init_method(self, method):
-        if self.config.proves:
-            method = _rendezvous.method_of(self, method)
-        rpc.RpcBackendOptions.init_method.fset(self, method)
+        rpc.RpcBackendOptions.init_method.fset(self, _rendezvous.method_of(self, method))
 
     def set_device_map(self, to, device_map):
         """Adds to the device map for worker `to`: {own device: device of `to`}."""

@@ -37,12 +37,21 @@ def register():
 
 
 def method_of(options, method):
-    """Returns the init_method under which torch finds the store of a group with a secret."""
-    if urllib.parse.urlparse(method).scheme not in SCHEMES:
+    """Returns the init_method under which torch finds the store of the group of `options`. `method` may
+    be that of other options."""
+    plain = _plain(method)
+    if urllib.parse.urlparse(plain).scheme not in SCHEMES:
         return method
-    number = next(_numbers)
+    if not options.config.proves:
+        return plain
+    number = str(next(_numbers))
     _options[number] = options
-    return f"{PREFIX}{method}#{number}"
+    return f"{PREFIX}{plain}#{number}"
+
+
+def _plain(method):
+    """The method as torch knows it."""
+    return method.removeprefix(PREFIX).partition("#")[0]
 
 
 def init_limit(options):
@@ -53,7 +62,7 @@ def init_limit(options):
 def host_address(method):
     """Returns the address of this host towards the store that `method` names; "" if the store is on
     loopback."""
-    url = urllib.parse.urlparse(method.removeprefix(PREFIX))
+    url = urllib.parse.urlparse(_plain(method))
     host = _place(url)[0]
     if not host or url.scheme not in SCHEMES:
         return ""
@@ -84,12 +93,15 @@ def _is_of_tenrec_run():
 
 def _open(method, **kwargs):
     """The handler of the schemes: yields store, rank and world size."""
-    url = urllib.parse.urlparse(method.removeprefix(PREFIX))
-    options = _options.get(int(url.fragment or 0))
-    plain = urllib.parse.urlunparse(url._replace(fragment=""))
-    if options is None or not _is_of_tenrec_run():
+    plain = _plain(method)
+    options = _options.get(urllib.parse.urlparse(method).fragment)
+    if options is None:
+        raise RuntimeError(f"init_method '{method}': the options that it was read from no longer exist: "
+                           "assign it to the options that init_rpc gets")
+    if not _is_of_tenrec_run():
         yield from dist.rendezvous(plain, **kwargs)
         return
+    url = urllib.parse.urlparse(plain)
     query = dict(urllib.parse.parse_qsl(url.query))
     rank = int(query.get("rank") or os.environ["RANK"])
     world_size = int(query.get("world_size") or os.environ["WORLD_SIZE"])
@@ -112,7 +124,7 @@ def warn(method):
     if _warned or proved or not host_address(method):
         return
     _warned = True
-    host, port = _place(urllib.parse.urlparse(method.removeprefix(PREFIX)))
+    host, port = _place(urllib.parse.urlparse(_plain(method)))
     _log.warning("TENREC: the workers meet in torch's TCPStore at %s:%s, which asks for no proof of the "
                  "group secret. Calls are proved; but a process that reaches the store reads the "
                  "records of the workers, and can hinder or end the group. Close the port to all "
