@@ -7,7 +7,7 @@ if sys.argv[1]:
     print(f"1..0 # SKIP {sys.argv[1]}")
     sys.exit(0)
 
-from groups import main, over, run
+from groups import LATE_READER, main, over, run
 
 
 def tensors_arrive_unchanged(config):
@@ -263,6 +263,28 @@ except RuntimeError as error:
     assert all("not unique" in text for text in said), said
 
 
+def groups_that_differ_are_an_error_of_each_worker(config):
+    run(2, LATE_READER + """
+raises(RuntimeError, ("'w1' says that the group has 3 workers, this one says 2",
+                      "'w0' says that the group has 2 workers, this one says 3")[rank],
+       lambda: init(world_size=2 + rank))
+""", config)
+    run(2, LATE_READER + """
+raises(RuntimeError, "Workers 0 and 1 share the same name", lambda: init(name="same"))
+""", config)
+
+
+# Rank 1 ends as soon as its record is read: rank 0 waits no longer than for its own init.
+def an_error_waits_for_no_ended_worker(config):
+    run(2, LATE_READER + """
+tenrec_torch._backend.REFUSAL_PATIENCE = 1e6
+if rank == 1:
+    tenrec_torch._backend._meet = lambda store, rank, world_size, mine, limit: (
+        store.set("workers/1", json.dumps(mine)), os._exit(0))
+raises(RuntimeError, "share the same name", lambda: init(name="same", rpc_timeout=1))
+""", config)
+
+
 def a_missing_worker_is_named(config):
     said = run(1, """
 try:
@@ -323,8 +345,8 @@ CASES = [
     a_forked_child_ends, calls_of_a_burst_begin_in_order,
     a_failed_call_to_itself_wakes_waiters_for_its_value,
 ]
-ONCE = [names_must_differ, a_missing_worker_is_named, injected_failures_are_told_as_torch_does,
-        config_errors_say_where]
+ONCE = [names_must_differ, groups_that_differ_are_an_error_of_each_worker, an_error_waits_for_no_ended_worker,
+        a_missing_worker_is_named, injected_failures_are_told_as_torch_does, config_errors_say_where]
 PLANS = [(f"torch_{case.__name__}_over_{name}", case, over(*transports))
          for name, transports in (("tcp", ["uv"]), ("shared_memory", ["shm", "uv"]))
          for case in CASES] + [(f"torch_{case.__name__}", case, None) for case in ONCE]

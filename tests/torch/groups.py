@@ -12,6 +12,29 @@ forks = subprocess.Popen([sys.executable, os.path.join(os.path.dirname(__file__)
                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
+# Rank 0 serves torch's store. Rank 1 reads the records after rank 0 has read them.
+LATE_READER = """
+import json
+import torch.distributed as dist
+port = group["folder"] + "/port"
+if rank == 0:
+    server = dist.TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False, multi_tenant=True)
+    with open(port + ".new", "w") as f:
+        f.write(str(server.port))
+    os.rename(port + ".new", port)
+wait_until(lambda: os.path.exists(port))
+with open(port) as f:
+    os.environ["INIT_METHOD"] = f"tcp://127.0.0.1:{f.read()}"
+meet = tenrec_torch._backend._meet
+def meet_late(store, rank, world_size, mine, limit):
+    store.set(f"workers/{rank}", json.dumps(mine))
+    wait_until(lambda: tenrec_torch._C.has_key(store, "refused/0"))
+    return meet(store, rank, world_size, mine, limit)
+if rank == 1:
+    tenrec_torch._backend._meet = meet_late
+"""
+
+
 def run(world, program, config=None, env=None):
     """Runs `program` once per rank, each with `rank`, `init(**options)` and all that a test
     needs; what they print, by rank."""

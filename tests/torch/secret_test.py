@@ -11,7 +11,7 @@ if sys.argv[1]:
     sys.exit(0)
 
 import cases
-from groups import main, over, run
+from groups import LATE_READER, main, over, run
 
 TENREC, LIAR = sys.argv[2:]
 OPEN = {"security": {"plain_peers": "same_user"}}  # as a configuration that workers of C share
@@ -345,7 +345,7 @@ raises(ValueError, "job.key", init)
 # Each worker ends its init, with an error that names both modes.
 def modes_that_differ_are_an_error(config):
     for first, second in (("none", "secret"), ("secret", "tls")):
-        with_secret(2, f"""
+        with_secret(2, LATE_READER + f"""
 os.environ["TENREC_SECURITY__MODE"] = ({first!r}, {second!r})[rank]
 raises(RuntimeError, "'w1' is in security mode '{second}', worker 'w0' in mode '{first}'", init)
 """, config)

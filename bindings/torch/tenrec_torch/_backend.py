@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registers TENREC, and makes its agent for init_rpc."""
 import atexit
+import contextlib
 import datetime
 import enum
 import json
@@ -17,6 +18,7 @@ from ._options import TenrecRpcBackendOptions, device_names, devices_of_names
 
 NAME = "TENREC"
 NO_TIMEOUT = datetime.timedelta(days=1)  # of the store, if calls have no timeout
+REFUSAL_PATIENCE = 5.0  # seconds that rank 0 waits, before its init fails, for workers that still read
 EXIT_PATIENCE = 2.0   # seconds for functions that still run when the interpreter ends
 
 
@@ -47,7 +49,8 @@ def _construct_options(rpc_timeout, init_method, **kwargs):
 
 
 def _meet(store, rank, world_size, mine, limit):
-    """Exchanges the records of all workers; returns them by rank."""
+    """Exchanges the records of all workers; returns them by rank. The last is the first that disagrees
+    about the number of workers, after which others may never follow."""
     store.set(f"workers/{rank}", json.dumps(mine))
     until = time.monotonic() + limit
     records = []
@@ -61,7 +64,19 @@ def _meet(store, rank, world_size, mine, limit):
             raise RuntimeError(f"init_rpc: no record after {limit:g} s of the workers with rank "
                                f"{missing}, of {world_size}: {error}") from error
         records.append(json.loads(store.get(f"workers/{i}")))
+        if records[-1]["world_size"] != world_size:
+            break
     return records
+
+
+def _refuse(store, rank, world_size, limit):
+    """Notes in the store that this worker has read the records and refuses them. The store may end with
+    rank 0, which therefore waits until the others have read them."""
+    with contextlib.suppress(RuntimeError):  # the error is that of the records
+        store.set(f"refused/{rank}", "")
+        if rank == 0:
+            store.wait([f"refused/{i}" for i in range(world_size)],
+                       datetime.timedelta(seconds=min(limit, REFUSAL_PATIENCE)))
 
 
 def _check(records, world_size):
@@ -119,8 +134,12 @@ def _init_backend(store, name, rank, world_size, rpc_backend_options):
         "name": name, "address": agent.address(), "incarnation": incarnation,
         "token": token, "world_size": world_size, "security": options.config.security_mode,
         "device_count": torch.cuda.device_count(), "device_maps": maps, "devices": devices}, limit)
-    _check(records, world_size)
-    _check_devices(records)
+    try:
+        _check(records, world_size)
+        _check_devices(records)
+    except Exception:
+        _refuse(store, rank, world_size, limit)
+        raise
     agent.meet(store, [(r["name"], r["address"], r["incarnation"], r.get("token", 0))
                        for r in records], options.device_maps)
     try:
