@@ -53,7 +53,9 @@ class TenrecRpcBackendOptions(rpc.RpcBackendOptions):
 
     @init_method.setter
     def init_method(self, method):
-        rpc.RpcBackendOptions.init_method.fset(self, _rendezvous.method_of(self, method))
+        if isinstance(method, str):  # torch has the error for others
+            method = _rendezvous.method_of(self, method)
+        rpc.RpcBackendOptions.init_method.fset(self, method)
 
     def set_device_map(self, to, device_map):
         """Adds to the device map for worker `to`: {own device: device of `to`}."""
