@@ -118,17 +118,17 @@ TEST(gather_names_members_that_miss_a_barrier)
 }
 
 /* The leader's wait has ended, and the loop fails the gather before the leader looks again. */
-static bool loop_was_first;
+static atomic_bool loop_was_first;
 
 tenrec_status __real_tenrec_future_wait(struct tenrec_future *f, int64_t ms, tenrec_error *err);
 tenrec_status __wrap_tenrec_future_wait(struct tenrec_future *f, int64_t ms, tenrec_error *err);
 tenrec_status __wrap_tenrec_future_wait(struct tenrec_future *f, int64_t ms, tenrec_error *err)
 {
-    tenrec_status st = __real_tenrec_future_wait(f, loop_was_first ? 1 : ms, err);
+    const bool first = atomic_exchange(&loop_was_first, false);
+    tenrec_status st = __real_tenrec_future_wait(f, first ? 1 : ms, err);
 
-    if (loop_was_first)
+    if (first)
         assert_becomes(tenrec_future_done(f));
-    loop_was_first = false;
     return st;
 }
 
@@ -138,9 +138,9 @@ TEST(gather_names_the_missing_when_the_loop_fails_it_first)
     tenrec_error err;
 
     cluster_open(&c, 2, NULL, functions_register);
-    loop_was_first = true;
+    atomic_store(&loop_was_first, true);
     assert_int_equal(tenrec_worker_barrier(c.worker[0], NULL, 0, 100, &err), TENREC_ETIMEDOUT);
-    assert_false(loop_was_first);
+    assert_false(atomic_load(&loop_was_first));
     assert_non_null(strstr(err.text, "'worker1' did not join"));
     for (size_t i = 0; i < 2; i++)
         tenrec_worker_drop(c.worker[i]);
