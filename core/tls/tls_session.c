@@ -47,7 +47,6 @@ static bool session_make(struct tls_session *s)
         return false;
     }
     SSL_set_bio(s->ssl, bio, bio);
-    tls_kernel_offer(s);
     if (s->wire.fd < 0)
         session_save_memory(s->ssl);
     if (s->side == TLS_DIALLER)
@@ -111,6 +110,8 @@ static tenrec_status session_shake(struct tls_session *s)
 
     if (s->failed)
         return TENREC_EPERM;
+    if (SSL_in_before(s->ssl))
+        tls_kernel_offer(s);
     ERR_clear_error();
     r = SSL_do_handshake(s->ssl);
     kind = r == 1 ? SSL_ERROR_NONE : SSL_get_error(s->ssl, r);

@@ -20,7 +20,7 @@ struct tls_session;
 
 enum tls_side { TLS_DIALLER, TLS_LISTENER };
 
-/* fd       a connected stream socket; -1: bytes in, bytes out
+/* fd       a stream socket, connected before the first tls_session_shake; -1: bytes in, bytes out
  * errors   ECONFIG (changed files that cannot be used never make an error), EOS, ENOMEM */
 tenrec_status tls_session_open(struct tls *t, int fd, enum tls_side side, struct tls_session **ret,
                                tenrec_error *err);

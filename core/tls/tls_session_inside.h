@@ -42,7 +42,8 @@ struct tls_session {
     char cipher[96];
 };
 
-/* Lets OpenSSL give the keys of a new session to the kernel, where that may be. */
+/* Lets OpenSSL give the keys to the kernel, where that may be. Before the handshake, once the
+ * socket is connected: the kernel refuses one that is not. Lock held. */
 void tls_kernel_offer(struct tls_session *s);
 /* Finds what became of it, after the handshake. Lock held. */
 void tls_kernel_begin(struct tls_session *s);

@@ -44,23 +44,24 @@ TEST(kernel_is_used_only_if_it_can_change_keys)
     assert_int_equal(usable_with("TlsTxSw\t0\nTlsRxRekeyOk\t0\nTlsTxRekeyOk\t0\n"), openssl);
 }
 
-/* A pair of connected sockets of TCP. */
-static void connect_two(int ret[2])
+/* Connects a socket of TCP; returns the other end. */
+static int connect_one(int dialler)
 {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
     socklen_t len = sizeof at;
     const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int other;
 
     assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
     assert_int_equal(listen(listener, 1), 0);
     assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
-    ret[DIALLER] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(ret[DIALLER], (struct sockaddr *)&at, sizeof at), 0);
-    ret[LISTENER] = accept(listener, NULL, NULL);
-    assert_true(ret[LISTENER] >= 0);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(fcntl(ret[i], F_SETFL, O_NONBLOCK), 0);
+    assert_int_equal(connect(dialler, (struct sockaddr *)&at, sizeof at), 0);
+    other = accept(listener, NULL, NULL);
+    assert_true(other >= 0);
+    assert_int_equal(fcntl(dialler, F_SETFL, O_NONBLOCK), 0);
+    assert_int_equal(fcntl(other, F_SETFL, O_NONBLOCK), 0);
     close(listener);
+    return other;
 }
 
 /* Waits until `reader` can be read, or `writer` (-1: none) written. */
@@ -71,22 +72,16 @@ static void wait_for(int reader, int writer)
     assert_true(poll(p, 2, 10000 * (int)testing_slow()) > 0);
 }
 
-/* Sessions over sockets of TCP, or of the family that no kernel encrypts. */
-static void open_two(struct two *x, struct tls *dialler, struct tls *listener, bool tcp)
+static void open_side(struct two *x, int i, struct tls *t)
 {
-    struct tls *const of[] = { dialler, listener };
     tenrec_error err;
 
-    memset(x, 0, sizeof *x);
-    if (tcp)
-        connect_two(x->fd);
-    else
-        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, x->fd),
-                         0);
-    for (int i = 0; i < 2; i++) {
-        assert_status(tls_session_open(of[i], x->fd[i], (enum tls_side)i, &x->side[i], &err), &err);
-        x->status[i] = TENREC_EAGAIN;
-    }
+    assert_status(tls_session_open(t, x->fd[i], (enum tls_side)i, &x->side[i], &err), &err);
+    x->status[i] = TENREC_EAGAIN;
+}
+
+static void shake_two(struct two *x)
+{
     for (int i = 0; x->status[0] == TENREC_EAGAIN || x->status[1] == TENREC_EAGAIN; i = !i) {
         if (x->status[i] != TENREC_EAGAIN)
             continue;
@@ -96,6 +91,22 @@ static void open_two(struct two *x, struct tls *dialler, struct tls *listener, b
     }
     for (int i = 0; i < 2; i++)
         assert_status(x->status[i], &x->err[i]);
+}
+
+/* Sessions over sockets of TCP, or of the family that no kernel encrypts. */
+static void open_two(struct two *x, struct tls *dialler, struct tls *listener, bool tcp)
+{
+    memset(x, 0, sizeof *x);
+    if (tcp) {
+        x->fd[DIALLER] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        x->fd[LISTENER] = connect_one(x->fd[DIALLER]);
+    } else {
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, x->fd),
+                         0);
+    }
+    open_side(x, DIALLER, dialler);
+    open_side(x, LISTENER, listener);
+    shake_two(x);
 }
 
 /* Sends `len` bytes from one side to the other in two pieces and receives them. */
@@ -171,6 +182,24 @@ TEST(session_is_encrypted_by_the_kernel_where_that_is_usable)
     must_carry_over_changes(&x);
     for (int i = 0; i < 2; i++)
         assert_int_equal(x.side[i]->wire.kernel != NULL, t->kernel);
+    two_close(&x);
+    tls_drop(t);
+}
+
+/* The kernel refuses a socket that is not connected yet. */
+TEST(session_opened_before_its_connection_is_encrypted_by_the_kernel)
+{
+    struct tls *t = two_of_secret(7);
+    struct two x = { 0 };
+
+    x.fd[DIALLER] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    open_side(&x, DIALLER, t);
+    x.fd[LISTENER] = connect_one(x.fd[DIALLER]);
+    open_side(&x, LISTENER, t);
+    shake_two(&x);
+    for (int i = 0; i < 2; i++)
+        assert_text_has(tls_session_describe(x.side[i]), t->kernel ? BY_KERNEL : BY_LIBRARY);
+    must_carry_over_changes(&x);
     two_close(&x);
     tls_drop(t);
 }

@@ -30,7 +30,7 @@ struct tenrec_tls; /* opaque: the session of one connection */
 struct tenrec_tls_service {
     struct tenrec_extension extension; /* TENREC_EXTENSION_TLS */
 
-    /* fd      a connected stream socket, which stays the caller's until close
+    /* fd      a stream socket, connected before the first `shake`; stays the caller's until close
      * dials   this side has begun the connection
      * errors  ECONFIG (not in mode tls or mtls), EOS, ENOMEM */
     tenrec_status (*open)(const struct tenrec_agent *self, int fd, bool dials,
