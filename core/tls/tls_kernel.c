@@ -90,6 +90,7 @@ ssize_t tls_kernel_read(struct tls_session *s, void *to, size_t room)
     do
         n = recv(s->wire.fd, to, room < RECEIVE_MAX ? room : RECEIVE_MAX, MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
+    s->carried = s->carried || n > 0;
     /* A short read may have ended at a record for OpenSSL, of which no event tells. */
     atomic_store_explicit(&s->drained, n < 0 && errno == EAGAIN, memory_order_relaxed);
     return n >= 0 ? n : kernel_fail(s, errno);

@@ -37,6 +37,7 @@ struct tls_session {
     /* Set at the end of the handshake. */
     bool kernel_sends, kernel_receives;
     bool held; /* the reader's: OpenSSL has read data from the kernel, after a record for itself */
+    bool carried;        /* the reader's: data came by the kernel since OpenSSL last read */
     atomic_bool drained; /* written under the lock, or by the reader where the kernel receives */
     char reason[200];
     char cipher[96];

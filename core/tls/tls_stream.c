@@ -71,6 +71,9 @@ static ssize_t stream_read_some(struct tls_session *s, void *to, size_t room)
     if (r != -EIO)
         return r;
     pthread_mutex_lock(&s->lock);
+    if (s->carried) /* a writer that changes our key may count, too: under the lock only */
+        s->wire.dataless = 0;
+    s->carried = false;
     r = stream_read_record(s, to, room);
     s->held = s->kernel_receives && SSL_has_pending(s->ssl);
     pthread_mutex_unlock(&s->lock);

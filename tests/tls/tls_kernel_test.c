@@ -240,6 +240,23 @@ TEST(session_answers_a_request_to_change_keys)
     tls_drop(t);
 }
 
+/* What the peer has sent without data is forgotten with the next data, whoever has decrypted it. */
+TEST(session_changes_keys_for_ever_while_data_comes)
+{
+    struct tls *t = two_of_secret(7);
+    struct two x;
+
+    open_two(&x, t, t, true);
+    for (int i = 0; i < 3; i++) {
+        x.side[LISTENER]->wire.dataless = TLS_DATALESS_MAX;
+        must_carry(&x, DIALLER, 20000);
+        x.side[DIALLER]->records = TLS_RECORDS_PER_KEY - !x.side[DIALLER]->kernel_sends;
+        must_carry(&x, DIALLER, 20000);
+    }
+    two_close(&x);
+    tls_drop(t);
+}
+
 TEST(session_over_tcp_tells_the_end)
 {
     struct tls *t = two_of_secret(7);
