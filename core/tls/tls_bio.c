@@ -116,8 +116,10 @@ static int bio_read(BIO *bio, char *to, size_t room, size_t *ret_len)
         r = bio_read_memory(bio, w, to, room, ret_len);
     else if (!tls_wire_kernel_receives(w))
         r = bio_read_socket(bio, w, to, room, ret_len);
-    else
+    else {
+        w->emptied = false; /* the kernel does not tell */
         r = w->broken ? 0 : bio_of_kernel(bio, w, BIO_read_ex(w->kernel, to, room, ret_len));
+    }
     if (r == 1)
         w->dataless += *ret_len;
     return r;
@@ -127,7 +129,7 @@ static long bio_set_kernel_key(struct tls_wire *w, long sends, void *key)
 {
     const bool had = sends ? tls_wire_kernel_sends(w) : tls_wire_kernel_receives(w);
     /* What waits is encrypted already. */
-    const bool may = !sends || tls_buffer_left(&w->out) == 0;
+    const bool may = (had || !w->settled) && (!sends || tls_buffer_left(&w->out) == 0);
     const long r = may ? BIO_ctrl(w->kernel, BIO_CTRL_SET_KTLS, sends, key) : 0;
 
     /* OpenSSL would encrypt by itself then, above a kernel that does so with the old key. */

@@ -29,6 +29,7 @@ struct tls_wire {
     bool emptied;    /* the last read found less in the socket than there was room for */
     size_t dataless; /* bytes received since the last that had data in them */
     BIO *kernel;     /* owns; OpenSSL's for the socket, by which the kernel gets keys; or NULL */
+    bool settled;    /* the kernel takes no further direction */
     struct tls_buffer out; /* to be sent */
     struct tls_buffer in;  /* without a socket: received */
 };

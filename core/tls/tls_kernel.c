@@ -56,6 +56,8 @@ void tls_kernel_begin(struct tls_session *s)
 {
     s->kernel_sends = tls_wire_kernel_sends(&s->wire);
     s->kernel_receives = tls_wire_kernel_receives(&s->wire);
+    /* OpenSSL would offer a direction again at its next change of keys, behind our back. */
+    s->wire.settled = true;
     if (s->wire.kernel && !s->kernel_sends && !s->kernel_receives) {
         /* With the option set OpenSSL 3.5 loses what it has read ahead when the peer's key changes.
          */
