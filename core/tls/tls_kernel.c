@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <linux/tls.h>
 #include <openssl/err.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -98,13 +99,25 @@ ssize_t tls_kernel_read(struct tls_session *s, void *to, size_t room)
     return n >= 0 ? n : kernel_fail(s, errno);
 }
 
+static bool kernel_has_room(const struct tls_session *s)
+{
+    struct pollfd p = { .fd = s->wire.fd, .events = POLLOUT };
+
+    return poll(&p, 1, 0) != 0;
+}
+
 /* Begins a change of our key, or ends one that the socket had no room for. Returns 0 or an errno.
- * Lock held. */
+ * Lock held.
+ *
+ * A reader that finds a change half done must end it before it reads, and cannot wait for room: it
+ * fails the session. So none begins without room. */
 static int kernel_change_key(struct tls_session *s)
 {
     int r;
 
     ERR_clear_error();
+    if (SSL_is_init_finished(s->ssl) && !kernel_has_room(s))
+        return EAGAIN;
     if (SSL_is_init_finished(s->ssl))
         SSL_key_update(s->ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
     r = SSL_do_handshake(s->ssl);

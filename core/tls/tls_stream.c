@@ -54,8 +54,6 @@ static ssize_t stream_read_record(struct tls_session *s, void *to, size_t room)
         atomic_store_explicit(&s->drained, true, memory_order_relaxed);
         return -EAGAIN;
     }
-    if (kind == SSL_ERROR_WANT_WRITE) /* the kernel has no room for that answer; not drained */
-        return -EAGAIN;
     if (kind == SSL_ERROR_ZERO_RETURN || s->wire.ended)
         return 0;
     if (s->wire.broken)

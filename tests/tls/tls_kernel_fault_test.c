@@ -120,3 +120,59 @@ TEST(session_does_not_take_the_socket_for_empty_where_the_kernel_receives)
     assert_false(x.side[DIALLER]->wire.emptied);
     close_two(&x, &k, t);
 }
+
+/* Writes to the socket until it has no room. */
+static void fill(int fd)
+{
+    static const char bytes[4096];
+
+    while (send(fd, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
+        ;
+    assert_int_equal(errno, EAGAIN);
+}
+
+TEST(session_begins_no_change_of_its_key_without_room)
+{
+    struct kernel k = { .sends = true };
+    struct tls *t = two_of_secret(7);
+    char byte = 1;
+    struct iovec iov = { &byte, 1 };
+    struct two x;
+    struct tls_session *s;
+
+    open_two(&x, t);
+    s = x.side[DIALLER];
+    kernel_put(&k, s);
+    s->kernel_sends = true;
+    s->records = TLS_RECORDS_PER_KEY;
+    fill(x.fd[DIALLER]);
+    assert_int_equal(tls_session_write(s, &iov, 1), -EAGAIN);
+    assert_true(SSL_is_init_finished(s->ssl));
+    assert_int_equal(k.writes, 0);
+    close_two(&x, &k, t);
+}
+
+/* The reader could neither go on nor be told of room. */
+TEST(session_ends_when_a_change_of_its_key_that_is_half_done_meets_the_reader)
+{
+    struct kernel k = { .sends = true };
+    struct tls *t = two_of_secret(7);
+    char byte = 1;
+    struct iovec iov = { &byte, 1 };
+    struct two x;
+    struct tls_session *s;
+
+    open_two(&x, t);
+    s = x.side[LISTENER];
+    kernel_put(&k, s);
+    s->kernel_sends = true;
+    s->records = TLS_RECORDS_PER_KEY;
+    assert_int_equal(tls_session_write(s, &iov, 1), -EAGAIN);
+    assert_int_equal(k.writes, 1);
+    assert_int_equal(tls_session_write(x.side[DIALLER], &iov, 1), 1);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(tls_session_read(s, &iov, 1), -EPROTO);
+    assert_text_has(tls_session_reason(s), "no room for a change of keys");
+    assert_int_equal(tls_session_write(s, &iov, 1), -EPROTO);
+    close_two(&x, &k, t);
+}

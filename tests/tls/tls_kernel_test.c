@@ -220,6 +220,52 @@ TEST(session_of_the_kernel_and_one_of_the_library_understand_each_other)
     tls_drop(t[1]);
 }
 
+/* Both sides change their keys while the socket of one is full. */
+TEST(session_changes_keys_with_a_full_socket)
+{
+    static char bytes[64 << 10];
+    const size_t all = 16 * sizeof bytes;
+    struct tls *t = two_of_secret(7);
+    struct tls_session *writer, *reader;
+    size_t sent = 0, got = 0;
+    bool full = false;
+    struct two x;
+
+    open_two(&x, t, t, true);
+    writer = x.side[LISTENER];
+    reader = x.side[DIALLER];
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(setsockopt(x.fd[i], SOL_SOCKET, i ? SO_SNDBUF : SO_RCVBUF,
+                                    &(int){ sizeof bytes }, sizeof(int)),
+                         0);
+    while (got < all) {
+        struct iovec iov = { bytes, all - sent < sizeof bytes ? all - sent : sizeof bytes };
+        ssize_t n = iov.iov_len ? tls_session_write(writer, &iov, 1) : -EAGAIN;
+
+        assert_true(n > 0 || n == -EAGAIN);
+        if (n > 0) {
+            sent += (size_t)n;
+        } else if (!full) {
+            full = true;
+            for (int i = 0; i < 2; i++)
+                x.side[i]->records = TLS_RECORDS_PER_KEY - !x.side[i]->kernel_sends;
+            assert_true(tls_session_write(writer, &iov, 1) != -EPROTO);
+            must_carry(&x, DIALLER, 3);
+        } else {
+            iov = (struct iovec){ bytes, sizeof bytes };
+            n = tls_session_read(reader, &iov, 1);
+            assert_true(n > 0 || n == -EAGAIN);
+            got += n > 0 ? (size_t)n : 0;
+            if (n < 0)
+                wait_for(x.fd[DIALLER], sent < all ? x.fd[LISTENER] : -1);
+        }
+    }
+    assert_true(full && got == sent);
+    must_carry_over_changes(&x);
+    two_close(&x);
+    tls_drop(t);
+}
+
 /* The listener answers with a change of its own key. */
 TEST(session_answers_a_request_to_change_keys)
 {
