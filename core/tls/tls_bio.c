@@ -112,11 +112,11 @@ static int bio_read(BIO *bio, char *to, size_t room, size_t *ret_len)
     BIO_clear_retry_flags(bio);
     if (w->dataless > TLS_DATALESS_MAX)
         return 0;
-    if (w->fd < 0)
+    if (w->fd < 0) {
         r = bio_read_memory(bio, w, to, room, ret_len);
-    else if (!tls_wire_kernel_receives(w))
+    } else if (!tls_wire_kernel_receives(w)) {
         r = bio_read_socket(bio, w, to, room, ret_len);
-    else {
+    } else {
         w->emptied = false; /* the kernel does not tell */
         r = w->broken ? 0 : bio_of_kernel(bio, w, BIO_read_ex(w->kernel, to, room, ret_len));
     }

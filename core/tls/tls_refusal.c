@@ -73,7 +73,7 @@ tenrec_status tls_session_fail(struct tls_session *s, int kind)
     else if (s->wire.dataless > TLS_DATALESS_MAX)
         snprintf(s->reason, sizeof s->reason, "the other side sent %zu bytes of TLS without data",
                  s->wire.dataless);
-    else if (kind == SSL_ERROR_WANT_WRITE) /* to the reader, which nobody would wake */
+    else if (kind == SSL_ERROR_WANT_WRITE) /* to the reader, which no event would wake */
         snprintf(s->reason, sizeof s->reason,
                  "the socket has no room for a change of keys: the other side does not read");
     else if (closed)
