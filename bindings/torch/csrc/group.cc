@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "group.h"
 
+#include "compat.h"
+
 namespace tenrec_torch
 {
 
@@ -37,10 +39,10 @@ int64_t Group::sum(int64_t mine, Deadline until)
 {
     const std::string round = "sync/" + std::to_string(++rounds_);
 
-    store_->set(round + "/" + std::to_string(me_), { 1 }); // read by missing()
+    compat_mark(*store_, round + "/" + std::to_string(me_)); // read by missing()
     store_->add(round + "/sum", mine);
     if (store_->add(round + "/count", 1) == (int64_t)names_.size())
-        store_->set(round + "/all", { 1 });
+        compat_mark(*store_, round + "/all");
     try {
         store_->wait({ round + "/all" }, left(until));
     } catch (const std::exception &e) {
@@ -55,7 +57,7 @@ void Group::leave(Deadline until)
 {
     try {
         if (store_->add("left", 1) == (int64_t)names_.size())
-            store_->set("all_left", { 1 });
+            compat_mark(*store_, "all_left");
         if (me_ == 0)
             store_->wait({ "all_left" }, left(until));
     } catch (const std::exception &) {

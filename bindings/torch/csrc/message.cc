@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "message.h"
 
+#include "compat.h"
+
 #include <ATen/EmptyTensor.h>
 #include <tenrec/tensor.h>
 #include <torch/csrc/autograd/variable.h>
@@ -94,7 +96,7 @@ void check_device(const at::Tensor &t, const Message &message)
 
 void describe(Descriptor &d, const at::Tensor &t)
 {
-    d.data = t.storage().data();
+    d.data = compat_memory(t.storage());
     d.bytes = t.storage().nbytes();
     d.device = d.target = { TENREC_CPU, 0 };
     // An empty view may begin beyond its storage.
@@ -184,9 +186,9 @@ c10::Storage storage_to_send(const at::Tensor &t)
     c10::Storage copy(c10::Storage::use_byte_size_t(), whole.nbytes(), c10::GetAllocator(c10::kCPU),
                       false);
     if (whole.data())
-        memcpy(copy.data(), whole.data(), whole.nbytes());
+        memcpy(compat_memory(copy), whole.data(), whole.nbytes());
     else
-        memset(copy.data(), 0, whole.nbytes());
+        memset(compat_memory(copy), 0, whole.nbytes());
     return copy;
 }
 

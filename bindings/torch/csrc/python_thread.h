@@ -2,7 +2,7 @@
 // python_thread.h - Python on threads of this extension.
 #pragma once
 
-#include <Python.h>
+#include "compat.h"
 
 namespace tenrec_torch
 {
@@ -19,7 +19,7 @@ class PythonThread
 
     ~PythonThread()
     {
-        if (!Py_IsInitialized() || _Py_IsFinalizing())
+        if (!Py_IsInitialized() || compat_is_finalizing())
             return;
         PyEval_RestoreThread(state_);
         PyGILState_Release(gil_);
@@ -37,7 +37,7 @@ class PythonThread
 class Gil
 {
   public:
-    explicit Gil(bool wanted) : taken_(wanted && Py_IsInitialized() && !_Py_IsFinalizing())
+    explicit Gil(bool wanted) : taken_(wanted && Py_IsInitialized() && !compat_is_finalizing())
     {
         if (taken_)
             state_ = PyGILState_Ensure();

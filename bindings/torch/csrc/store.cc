@@ -58,6 +58,11 @@ Store::~Store()
     tenrec_store_close(store_);
 }
 
+c10::intrusive_ptr<c10d::Store> Store::clone()
+{
+    return c10::intrusive_ptr<c10d::Store>::unsafe_reclaim_from_nonowning(this);
+}
+
 int64_t Store::limit() const
 {
     return to_limit(timeout_);

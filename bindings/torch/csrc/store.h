@@ -22,6 +22,8 @@ class Store : public c10d::Store
     Store(const Store &) = delete;
     Store &operator=(const Store &) = delete;
 
+    // Of torch 2, where it overrides: this store itself, since its calls do not block each other.
+    virtual c10::intrusive_ptr<c10d::Store> clone();
     void set(const std::string &key, const std::vector<uint8_t> &value) override;
     std::vector<uint8_t> compareSet(const std::string &key, const std::vector<uint8_t> &expected,
                                     const std::vector<uint8_t> &desired) override;
