@@ -76,6 +76,7 @@ static tenrec_status list_widen(struct pipe *p, const unsigned char *frame, size
     }
     wide->type = r->msg->type;
     wide->id = r->msg->id;
+    wide->flags = r->msg->flags;
     if (wide->payload_len)
         memcpy(wide->payload, r->msg->payload, (size_t)wide->payload_len);
     list_move_places(r, wide);

@@ -20,6 +20,7 @@ struct member {
 
 static struct member member[2];
 static unsigned char bytes[100000];
+static atomic_bool shares; /* the tensors of a message, one storage */
 
 static struct tenrec_msg *message_with(uint32_t n_tensors)
 {
@@ -36,6 +37,7 @@ static struct tenrec_msg *message_with(uint32_t n_tensors)
             .target = { TENREC_CPU, 0 },
             .shape = { sizeof bytes },
             .strides = { 1 },
+            .same_storage = atomic_load(&shares) && i > 0,
         };
     return msg;
 }
@@ -152,6 +154,17 @@ TEST_WITH(messages_have_the_mark_when_members_prove_themselves, open_proved, clo
         assert_marks(1, n, TENREC_MSG_PROVED);
     }
     assert_int_equal(atomic_load(&member[0].answer_type), TENREC_MSG_RET);
+}
+
+/* Views of one storage: the backend makes such a message anew when it finds them. */
+TEST_WITH(messages_of_views_have_the_mark_when_members_prove_themselves, open_proved, close_group)
+{
+    atomic_store(&shares, true);
+    for (uint32_t n = 2; n < 5; n++) {
+        assert_marks(0, n, TENREC_MSG_PROVED);
+        assert_marks(1, n, TENREC_MSG_PROVED);
+    }
+    atomic_store(&shares, false);
 }
 
 TEST_WITH(answer_that_cannot_be_placed_ends_with_the_mark_of_its_connection, open_proved,
