@@ -12,11 +12,13 @@ from unittest import mock
 import numpy
 import torch
 import torch.distributed.rpc as rpc
-from torch.testing._internal.common_utils import find_free_port
 from torch.testing._internal.dist_utils import dist_init, worker_name
 from torch.testing._internal.distributed.rpc.rpc_agent_test_fixture import RpcAgentTestFixture
 
 import tenrec_torch
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tests/tools"))
+from ports import free_port  # pylint: disable=wrong-import-position
 
 # A worker in its own interpreter, as of users: argv is store, rank, world size.
 PROGRAM = """
@@ -122,7 +124,7 @@ class TenrecPackageTest(RpcAgentTestFixture):
         path = self.file_name + ".port"
         if self.rank == 0:
             with open(path + ".new", "w", encoding="utf-8") as f:
-                f.write(str(find_free_port()))
+                f.write(str(free_port()))
             os.rename(path + ".new", path)
         while not os.path.exists(path):
             time.sleep(0.01)
