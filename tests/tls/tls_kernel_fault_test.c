@@ -69,8 +69,8 @@ static void kernel_put(struct kernel *k, struct tls_session *s)
     assert_non_null(bio);
     BIO_set_data(bio, k);
     BIO_set_init(bio, 1);
-    SSL_free_buffers(
-        s->ssl); /* of its own: above a kernel OpenSSL sends from the caller's memory */
+    /* Above a kernel OpenSSL sends from the caller's memory, and forgets a buffer of its own. */
+    SSL_free_buffers(s->ssl);
     s->wire.kernel = bio;
 }
 
