@@ -106,8 +106,8 @@ static bool kernel_has_room(const struct tls_session *s)
     return poll(&p, 1, 0) != 0;
 }
 
-/* Begins a change of our key, or ends one that the socket had no room for. Returns 0 or an errno.
- * Lock held.
+/* Begins a change of our key, or ends a change that the socket had no room for. Returns 0 or an
+ * errno. Lock held.
  *
  * A reader that finds a change half done must end it before it reads, and cannot wait for room: it
  * fails the session. So none begins without room. */

@@ -286,7 +286,8 @@ TEST(session_answers_a_request_to_change_keys)
     tls_drop(t);
 }
 
-/* What the peer has sent without data is forgotten with the next data, whoever has decrypted it. */
+/* What the peer has sent without data is forgotten with the next data, also where the kernel
+ * decrypts it. */
 TEST(session_changes_keys_for_ever_while_data_comes)
 {
     struct tls *t = two_of_secret(7);

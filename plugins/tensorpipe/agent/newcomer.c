@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* newcomer.c - a connection that has not said yet what it is.
  *
- * A stranger that says nothing is closed after the hello's limit, or earlier when its
- * place is needed, and one that talks nonsense at once. */
+ * A silent stranger is closed after the hello's limit, or earlier when its place is needed, and
+ * a stranger with a malformed hello at once. */
 #include "agent/newcomer.h"
 #include "admission/budget.h"
 #include "agent/agent.h"

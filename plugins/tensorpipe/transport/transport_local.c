@@ -28,7 +28,7 @@ int local_open(const struct sockaddr_un *at, socklen_t len, int *ret_fd)
         return 0;
     }
     e = errno;
-    local_unlink(fd); /* of one that is bound */
+    local_unlink(fd); /* if the socket is bound */
     close(fd);
     return e;
 }

@@ -181,7 +181,7 @@ static bool over_tcp_too(void)
     return strstr(getenv("TENREC_TRANSPORTS"), "uv") != NULL;
 }
 
-/* In either direction: member 0 dials one that proves nothing, and is dialled by it. */
+/* In either direction: member 0 dials a member without a secret, and is dialled by it. */
 TEST_WHEN(messages_of_a_plain_member_have_no_mark, over_tcp_too, open_plain, close_group)
 {
     for (uint32_t n = 0; n < 3; n++) {

@@ -197,7 +197,7 @@ TEST_WITH(ring_folder_is_refused_when_others_may_replace_its_sockets, folder_mak
     }
 }
 
-/* Whoever may rename the folder can put another in its place. */
+/* A user that may rename the folder can put another in its place. */
 TEST_WITH(ring_folder_is_refused_when_others_may_replace_what_it_lies_in, folder_make,
           folder_remove)
 {
@@ -211,7 +211,7 @@ TEST_WITH(ring_folder_is_refused_when_others_may_replace_what_it_lies_in, folder
     assert_int_equal(rmdir(path), 0);
 }
 
-/* One whose folder is elsewhere, as on a host of which only the containers have it. */
+/* A tool on a host without the folder, which only the containers have. */
 TEST_WITH(ring_folder_does_not_matter_to_a_process_outside_the_group, folder_make, folder_remove)
 {
     struct node n;
