@@ -15,6 +15,7 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #define BUFFERS 128u /* posted for small messages; more than are in flight */
@@ -145,6 +146,19 @@ static void open_queue(struct fabric *f, struct fid_cq **ret, bool waits)
     must(fi_cq_open(f->domain, &a, ret, NULL), "fi_cq_open");
 }
 
+/* The provider's own name for its memory is the number of the process, which finds what a
+ * killed process of that number has left. */
+static void name_memory(struct fabric *f)
+{
+    unsigned long long number;
+    char name[NAME_MAX_BYTES];
+
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        pair_die("getrandom");
+    snprintf(name, sizeof name, "fi_shm://tenrec-bench-%llx", number);
+    must(fi_setname(&f->endpoint->fid, name, strlen(name) + 1), "fi_setname");
+}
+
 static void connect_to_other(struct fabric *f)
 {
     char own[NAME_MAX_BYTES] = { 0 }, other[NAME_MAX_BYTES];
@@ -175,12 +189,22 @@ static struct fabric *make(struct trial *t)
     open_queue(f, &f->sent_queue, false);
     must(fi_av_open(f->domain, &av, &f->addresses, NULL), "fi_av_open");
     must(fi_endpoint(f->domain, f->info, &f->endpoint, NULL), "fi_endpoint");
+    if (!strcmp(t->via, "shm"))
+        name_memory(f);
     must(fi_ep_bind(f->endpoint, &f->addresses->fid, 0), "fi_ep_bind");
     must(fi_ep_bind(f->endpoint, &f->queue->fid, FI_RECV), "fi_ep_bind");
     must(fi_ep_bind(f->endpoint, &f->sent_queue->fid, FI_TRANSMIT), "fi_ep_bind");
     must(fi_enable(f->endpoint), "fi_enable");
     connect_to_other(f);
     return f;
+}
+
+/* The provider removes its memory from /dev/shm when the endpoint is closed. */
+static void leave(struct fabric *f)
+{
+    while (f->under_way)
+        see_sent(f);
+    must(fi_close(&f->endpoint->fid), "fi_close");
 }
 
 static void post_small_buffers(struct fabric *f)
@@ -205,8 +229,10 @@ static int serve(struct trial *t)
         size_t n = take(f, e, sizeof e / sizeof e[0]);
 
         for (size_t i = 0; i < n; i++) {
-            if (e[i].len == 1)
+            if (e[i].len == 1) {
+                leave(f);
                 return 0;
+            }
             if (large && first)
                 pair_expect(t->peer, f->data, t->size);
             first = false;
@@ -262,6 +288,7 @@ static void flood(struct trial *t, size_t calls)
 static void end(struct trial *t)
 {
     post(t->state, "", 1);
+    leave(t->state);
 }
 
 #define FABRIC_WAY(name)                                                                           \

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 
-from cases import contains, environment, equal, main, run, tcp_transport, true
+from cases import contains, environment, equal, main, run, tcp_transport, true, until
 
 COMPARE, BUILD = sys.argv[1:3]
 PROGRAMS = sys.argv[3:]
@@ -65,6 +65,19 @@ def make_case(path):
 
 for each in PROGRAMS:
     globals()[f"bench_{os.path.basename(each)}_does_all_that_it_says"] = make_case(each)
+
+
+def shared_memory():
+    return {name for name in os.listdir("/dev/shm") if name.startswith("tenrec-bench-")}
+
+
+def bench_libfabric_leaves_no_shared_memory():
+    before = shared_memory()
+    for path in PROGRAMS:  # the peer is built only where its library is there
+        if os.path.basename(path) == "libfabric_peer":
+            figures(path, "latency", "sleep", "shm")
+    # Another run beside this one has memory there for a while.
+    until(lambda: shared_memory() <= before, "shared memory is given back")
 
 
 def bench_programs_print_a_line_for_each_size():
