@@ -59,7 +59,8 @@ static tenrec_status certificates_read(const struct tls_certificates *c, SSL_CTX
                                        tenrec_error *err)
 {
     SSL_CTX_set_default_passwd_cb(context, certificates_no_passphrase);
-    SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
+                       tls_session_check_peer);
     if (SSL_CTX_load_verify_file(context, c->path[TLS_CA]) != 1)
         return tenrec_fail(err, TENREC_ECONFIG,
                            "security.mtls.ca: cannot use the certificates in '%s': %s",

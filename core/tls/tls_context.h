@@ -51,13 +51,18 @@ SSL_CTX *tls_certificates_refresh(struct tls_certificates *c);
 tenrec_status tls_certificates_new(const struct tls_files *files, struct tls_certificates **ret,
                                    tenrec_error *err);
 void tls_certificates_drop(struct tls_certificates *c);
-/* Returns true if the certificate has the name, or one of the demanded names. */
+/* Returns true if the certificate has the name, "" for one without a name; with demanded names, if
+ * it has one of them. */
 bool tls_certificates_admit(const struct tls_certificates *c, X509 *peer, const char *name);
 
 #define TLS_KERNEL_STATISTICS "/proc/net/tls_stat"
 /* Returns true if OpenSSL can give its keys to the kernel, and the kernel's statistics (a file) say
  * that it takes them, later ones too. */
 bool tls_kernel_usable(const char *statistics);
+
+/* OpenSSL's question of a peer's certificates, of which the first must have a demanded name: a
+ * handshake that refuses tells the peer so, and a later check would not. */
+int tls_session_check_peer(int ok, X509_STORE_CTX *chain);
 
 /* The reason of the last failure in this thread, for people; empties OpenSSL's queue. */
 const char *tls_reason(void);

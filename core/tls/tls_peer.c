@@ -39,6 +39,23 @@ static void peer_list_names(X509 *peer, char *ret, size_t cap)
     GENERAL_NAMES_free(all);
 }
 
+int tls_session_check_peer(int ok, X509_STORE_CTX *chain)
+{
+    SSL *const ssl = X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx());
+    struct tls_session *const s = SSL_get_app_data(ssl);
+    X509 *const peer = X509_STORE_CTX_get_current_cert(chain);
+    char names[128];
+
+    if (!ok || X509_STORE_CTX_get_error_depth(chain) > 0 ||
+        tls_certificates_admit(s->tls->certificates, peer, ""))
+        return ok;
+    peer_list_names(peer, names, sizeof names);
+    snprintf(s->reason, sizeof s->reason,
+             "the other side's certificate is for %s, none of security.mtls.names", names);
+    X509_STORE_CTX_set_error(chain, X509_V_ERR_HOSTNAME_MISMATCH);
+    return 0;
+}
+
 tenrec_status tls_session_check_name(struct tls_session *s, const char *name, tenrec_error *err)
 {
     const struct tls_certificates *const certificates = s->tls->certificates;
@@ -53,10 +70,6 @@ tenrec_status tls_session_check_name(struct tls_session *s, const char *name, te
     if (!peer)
         return tenrec_fail(err, TENREC_EPERM, "the other side gave no certificate");
     peer_list_names(peer, names, sizeof names);
-    if (certificates->n_names > 0)
-        return tenrec_fail(err, TENREC_EPERM,
-                           "the other side's certificate is for %s, none of security.mtls.names",
-                           names);
     return tenrec_fail(err, TENREC_EPERM, "the other side's certificate is for %s, not for '%s'",
                        names, name);
 }

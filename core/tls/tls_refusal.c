@@ -56,14 +56,13 @@ static const char *refusal_text(const struct tls_session *s, int reason)
     }
 }
 
-tenrec_status tls_session_fail(struct tls_session *s, int kind)
+static bool refusal_is_end(const struct tls_session *s, int kind)
 {
-    const unsigned long code = ERR_peek_error();
-    const int reason = ERR_GET_LIB(code) == ERR_LIB_SSL ? ERR_GET_REASON(code) : 0;
-    const char *const refusal = reason ? refusal_text(s, reason) : NULL;
-    const bool closed = s->wire.broken || s->wire.ended || kind == SSL_ERROR_ZERO_RETURN;
+    return s->wire.broken || s->wire.ended || kind == SSL_ERROR_ZERO_RETURN;
+}
 
-    s->failed = true;
+static void refusal_tell(struct tls_session *s, int kind, int reason, const char *refusal)
+{
     if (refusal)
         snprintf(s->reason, sizeof s->reason, "%s%s",
                  reason == SSL_R_CERTIFICATE_VERIFY_FAILED
@@ -76,16 +75,27 @@ tenrec_status tls_session_fail(struct tls_session *s, int kind)
     else if (kind == SSL_ERROR_WANT_WRITE) /* to the reader, which no event would wake */
         snprintf(s->reason, sizeof s->reason,
                  "the socket has no room for a change of keys: the other side does not read");
-    else if (closed)
+    else if (refusal_is_end(s, kind))
         snprintf(s->reason, sizeof s->reason, "the other side closed the connection during TLS%s%s",
                  s->wire.broken ? ": " : "", s->wire.broken ? strerror(s->wire.broken) : "");
     else
         snprintf(s->reason, sizeof s->reason, "the other side speaks no TLS as expected: %s",
                  tls_reason());
+}
+
+tenrec_status tls_session_fail(struct tls_session *s, int kind)
+{
+    const unsigned long code = ERR_peek_error();
+    const int reason = ERR_GET_LIB(code) == ERR_LIB_SSL ? ERR_GET_REASON(code) : 0;
+    const char *const refusal = reason ? refusal_text(s, reason) : NULL;
+
+    s->failed = true;
+    if (!*s->reason) /* tls_session_check_peer has given its own */
+        refusal_tell(s, kind, reason, refusal);
     ERR_clear_error();
     if (refusal)
         return TENREC_EPERM;
-    return closed ? TENREC_ECONNECT : TENREC_EPROTOCOL;
+    return refusal_is_end(s, kind) ? TENREC_ECONNECT : TENREC_EPROTOCOL;
 }
 
 const char *tls_session_reason(const struct tls_session *s)

@@ -46,6 +46,7 @@ static bool session_make(struct tls_session *s)
         BIO_free(bio);
         return false;
     }
+    SSL_set_app_data(s->ssl, s);
     SSL_set_bio(s->ssl, bio, bio);
     if (s->wire.fd < 0)
         session_save_memory(s->ssl);

@@ -27,7 +27,8 @@ TEST_WITH(client_without_a_demanded_name_is_refused, tls_site_make, tls_site_rem
     ours = tls_site_certificates("ours", "ours", "worker7", PLAIN_NONE);
     start_server_with(ours);
     atomic_store(&fed, 0);
-    assert_int_not_equal(open_with(client, 200, &s, &err), TENREC_OK);
+    assert_int_equal(open_with(client, 200, &s, &err), TENREC_EPERM);
+    assert_text_has(err.text, "refuses this worker's certificate");
     assert_null(s);
     assert_int_equal(atomic_load(&fed), 0);
     security_drop(client);
