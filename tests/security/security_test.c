@@ -208,6 +208,26 @@ TEST_WITH(security_waits_for_a_launcher_no_longer_than_its_caller, set_up, tear_
     assert_true(waited_ms > 200 && waited_ms <= 5000);
 }
 
+static int forbidden; /* kernels, by tls_forbid_kernel */
+
+void __real_tls_forbid_kernel(struct tls *t);
+void __wrap_tls_forbid_kernel(struct tls *t);
+void __wrap_tls_forbid_kernel(struct tls *t)
+{
+    forbidden++;
+    __real_tls_forbid_kernel(t);
+}
+
+TEST_WHEN(kernel_tls_is_forbidden_where_the_section_turns_it_off, build_has_tls, set_up, tear_down)
+{
+    forbidden = 0;
+    assert_mode("security: {mode: tls, secret_file: FILE}", SECURITY_TLS, true, "t.yaml:1:18");
+    assert_int_equal(forbidden, 0);
+    assert_mode("security: {mode: tls, secret_file: FILE, kernel_tls: off}", SECURITY_TLS, true,
+                "t.yaml:1:18");
+    assert_int_equal(forbidden, 1);
+}
+
 TEST(security_modes_have_names)
 {
     assert_string_equal(security_mode_name(SECURITY_NONE), "none");
