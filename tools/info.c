@@ -9,6 +9,7 @@
 #include "entry.h"
 #include "inspect.h"
 #include "plugin/loader.h"
+#include "plugin/plugin_folders.h"
 #include "plugin/plugin_validate.h"
 #include "plugin/registry.h"
 #include "security/security.h"
@@ -460,7 +461,7 @@ static int info_info(const struct tool *self, const char *path, bool as_json)
     tenrec_status st = TENREC_OK;
     tenrec_error err;
 
-    loader_folders(on_folder, json_object_get(all, "folders"));
+    plugin_folders_each(on_folder, json_object_get(all, "folders"));
     loader_list(on_file, all);
     if (path)
         st = collect_config(path, all, &err);

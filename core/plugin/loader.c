@@ -3,18 +3,16 @@
 
 #include "base/memory.h"
 #include "base/suggest.h"
+#include "plugin/plugin_folders.h"
 #include "plugin/plugin_validate.h"
-#include "runtime/log.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define SUFFIX ".so"
 
@@ -28,50 +26,6 @@ static bool ends_in_suffix(const char *s)
 bool loader_is_path(const char *name_or_path)
 {
     return strchr(name_or_path, '/') || ends_in_suffix(name_or_path);
-}
-
-/* Skips empty items of the variable: the current folder is never searched. */
-static void folders_each(bool (*fn)(void *arg, const char *folder), void *arg)
-{
-    const char *env = secure_getenv("TENREC_PLUGIN_PATH");
-
-    for (const char *p = env; p && *p;) {
-        size_t n = strcspn(p, ":");
-        char *folder = n ? memory_text_n(p, n) : NULL;
-        bool stop = folder && fn(arg, folder);
-        free(folder);
-        if (stop)
-            return;
-        p += n + (p[n] == ':');
-    }
-    fn(arg, TENREC_PLUGINDIR);
-}
-
-/* Whoever can write to the folder decides which code is loaded: its owner, and any user
- * where the mode allows that. */
-static bool warn_folder(void *arg, const char *folder)
-{
-    struct stat sb;
-
-    (void)arg;
-    if (stat(folder, &sb) == 0 &&
-        ((sb.st_mode & S_IWOTH) || (sb.st_uid != 0 && sb.st_uid != geteuid())))
-        log_line(TENREC_LOG_WARN, "plugins",
-                 "other users can put plugins into '%s', which is searched for them", folder);
-    return false;
-}
-
-static void warn_folders(void)
-{
-    folders_each(warn_folder, NULL);
-}
-
-void loader_folders(bool (*fn)(void *arg, const char *folder), void *arg)
-{
-    static pthread_once_t warned = PTHREAD_ONCE_INIT;
-
-    pthread_once(&warned, warn_folders);
-    folders_each(fn, arg);
 }
 
 static char *loader_join(const char *folder, const char *name, const char *suffix)
@@ -158,7 +112,7 @@ tenrec_status loader_find(const char *name, char **ret, tenrec_error *err)
         return tenrec_fail(err, TENREC_EPLUGIN,
                            "'%.64s' is no name of a plugin: expected [a-z0-9_]+, or a path", name);
     suggest_init(&s.nearest, name);
-    loader_folders(search_folder, &s);
+    plugin_folders_each(search_folder, &s);
     if (s.unnamed)
         snprintf(more, sizeof more, "%s%zu more", *s.searched ? " and " : "", s.unnamed);
     if (!s.found)
@@ -316,5 +270,5 @@ void loader_list(void (*fn)(void *arg, const char *name, const char *path), void
 {
     struct listing l = { fn, arg };
 
-    loader_folders(list_folder, &l);
+    plugin_folders_each(list_folder, &l);
 }

@@ -20,8 +20,7 @@ struct loaded {
 bool loader_is_path(const char *name_or_path);
 
 /* Finds the file of plugin `name`: the first <name>.so in the folders of
- * TENREC_PLUGIN_PATH (colons between), then in the folder of the installed
- * plugins. The caller frees *ret. errors: EPLUGIN (names the searched folders and a
+ * plugin_folders_each. The caller frees *ret. errors: EPLUGIN (names the searched folders and a
  * plugin of a similar name), ENOMEM */
 tenrec_status loader_find(const char *name, char **ret, tenrec_error *err);
 
@@ -38,8 +37,5 @@ void loader_close(struct loaded *l);
 /* Calls fn for each plugin file that loader_find could find, with its name
  * and path, in the order of the search. */
 void loader_list(void (*fn)(void *arg, const char *name, const char *path), void *arg);
-
-/* Calls fn for each folder of the search, in its order, until it returns true. */
-void loader_folders(bool (*fn)(void *arg, const char *folder), void *arg);
 
 #endif
