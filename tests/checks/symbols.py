@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""symbols.py LIBTENREC LIST LIBTENREC-TESTKIT LIST [--update] [PLUGIN-FOLDER] - what
+"""symbols.py LIBTENREC LIST LIBTENREC-TESTKIT LIST ARCHIVE [--update] [PLUGIN-FOLDER] - what
 the binaries export.
 
 A library exports what its LIST names, all under its version, each declared in
-a public header; and a function that a public header declares is there. What
+a public header, and the static library ARCHIVE has libtenrec's; and a function that a public header declares is there. What
 tenrec/testkit.h declares is in libtenrec-testkit.so, all else in libtenrec.so.
 A plugin exports the three symbols of its kind. --update writes LIST anew: do that
 when the diff it is meant to show is the one you want.
@@ -26,6 +26,13 @@ def exported(path):
     out = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", path],
                          capture_output=True, text=True, check=True).stdout
     names = (line.split()[-1] for line in out.splitlines())
+    return sorted(name for name in names if not FOREIGN.match(name))
+
+
+def defined(archive):
+    """Global names of a static library."""
+    out = subprocess.run(["nm", "-g", "--defined-only", archive], capture_output=True, text=True, check=True).stdout
+    names = (line.split()[-1] for line in out.splitlines() if len(line.split()) == 3)
     return sorted(name for name in names if not FOREIGN.match(name))
 
 
@@ -83,12 +90,16 @@ def check_library(library, list_path, update):
 
 def main():
     update = "--update" in sys.argv
-    library, list_path, testkit, testkit_list, *folders = [a for a in sys.argv[1:]
+    library, list_path, testkit, testkit_list, archive, *folders = [a for a in sys.argv[1:]
                                                            if a != "--update"]
     check_library(library, list_path, update)
     check_library(testkit, testkit_list, update)
     if update:
         return
+    with open(list_path, encoding="utf-8") as f:
+        differ = set(f.read().split()) ^ set(defined(archive))
+    report.case("symbols_of_the_static_library_are_those_of_the_shared",
+                [f"{name} is in one of the two" for name in sorted(differ)])
     plugins = [os.path.join(where, leaf) for folder in folders
                for where, _, leaves in os.walk(folder)
                for leaf in leaves if leaf.endswith(".so")]

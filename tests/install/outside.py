@@ -46,6 +46,35 @@ def options():
     return {o["name"]: o["value"] for o in json.loads(out)}
 
 
+def registers(program, plugin, where, env):
+    """The problem of a program that shall load a plugin."""
+    out, problem = run(program, plugin, cwd=where, env=env)
+    if not problem and out.splitlines()[-1:] != [f"{plugin} is registered"]:
+        problem = f"the program said: {out}"
+    return problem
+
+
+def build_with_the_build_folder(where, env):
+    """What has not been installed is found by the .pc files of the build."""
+    env = dict(env, PKG_CONFIG_PATH=os.path.join(BUILD, "meson-uninstalled"),
+               LD_LIBRARY_PATH=os.path.join(BUILD, "core"))
+    flags, problem = run("pkg-config", "--cflags", "--libs", "tenrec", env=env)
+    env["TENREC_PLUGIN_PATH"], _ = run("pkg-config", "--variable=plugindir", "tenrec", env=env)
+    if not problem:
+        _, problem = run(*CC, *FLAGS, "program.c", "-o", "early", *flags.split(), cwd=where)
+    case("build_folder_is_enough_to_build_with", problem or registers("./early", "echo", where, env))
+
+
+def build_with_the_static_library(where, cflags, env):
+    libs, problem = run("pkg-config", "--libs", "libuv", "yaml-0.1", "jansson", "libcrypto",
+                        *(["libssl"] if not run("pkg-config", "--exists", "libssl")[1] else []))
+    if not problem:
+        _, problem = run(*CC, *FLAGS, "program.c", "-o", "whole", *cflags.split(),
+                         os.path.join(BUILD, "core", "libtenrec.a"), *libs.split(), "-ldl", "-lm", "-pthread", cwd=where)
+    case("install_program_with_the_static_library_loads_a_plugin",
+         problem or registers("./whole", "outside", where, dict(env, LD_LIBRARY_PATH="")))
+
+
 def main():
     shutil.rmtree(STAGE, ignore_errors=True)
     _, problem = run("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", STAGE)
@@ -83,12 +112,12 @@ def main():
         _, problem = run(*CC, *strict, "-shared", "-fPIC", "-fvisibility=hidden", "outside.c",
                          "-o", "outside.so", *plugin_flags.split(), cwd=outside)
         case("install_plugin_builds_outside", problem)
-        env["TENREC_PLUGIN_PATH"] = f"{outside}:{plugindir}"
+        # The build's prefix is another one than this folder: the library finds echo beside itself.
+        env["TENREC_PLUGIN_PATH"] = outside
         for name in ("outside", "echo"):
-            out, problem = run("./program", name, cwd=outside, env=env)
-            if not problem and out.splitlines()[-1:] != [f"{name} is registered"]:
-                problem = f"the program said: {out}"
-            case(f"install_program_outside_loads_{name}", problem)
+            case(f"install_program_outside_loads_{name}", registers("./program", name, outside, env))
+        build_with_the_build_folder(outside, env)
+        build_with_the_static_library(outside, plugin_flags, env)
         kit_flags, problem = ask("--cflags", "--libs", package="tenrec-testkit")
         case("install_pkg_config_knows_the_test_kit", problem)
         shutil.copy(os.path.join(HERE, "..", "..", "examples", "service_test.c"), outside)
@@ -99,9 +128,10 @@ def main():
         case("install_test_of_a_service_passes_outside", problem)
         command = os.path.join(prefix, option["bindir"], "tenrec")
         out, problem = run(command, "info", cwd=outside, env=env)
-        if not problem and "outside" not in out:
-            problem = f"tenrec info does not list it:\n{out}"
-        case("install_command_lists_the_plugin_outside", problem)
+        missing = [name for name in ("outside", "echo") if name not in out]
+        if not problem and missing:
+            problem = f"tenrec info does not list {missing}:\n{out}"
+        case("install_command_lists_the_plugins_outside_and_of_its_own_prefix", problem)
         out, problem = run(command, "--version", cwd=outside, env=env)
         if not problem and version not in out:
             problem = f"tenrec --version says {out}, pkg-config {version}"
