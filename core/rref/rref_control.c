@@ -22,10 +22,11 @@ enum { NUMBERS_MAX = 8, CONTROL_NUMBERS = 4 };
 tenrec_status rref_numbers_write(int32_t type, const int64_t *number, size_t n,
                                  struct tenrec_msg **ret, tenrec_error *err)
 {
-    struct tenrec_value item[NUMBERS_MAX], array = tenrec_value_array(item, n);
+    struct tenrec_value item[NUMBERS_MAX], array;
 
     for (size_t i = 0; i < n; i++)
         item[i] = tenrec_value_int(number[i]);
+    array = tenrec_value_array(item, n);
     return codec_write_value(&array, type, ret, err);
 }
 
