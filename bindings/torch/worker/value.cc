@@ -190,13 +190,13 @@ py::object to_python(const struct tenrec_value &v)
         py::list items;
         for (uint64_t i = 0; i < v.n; i++)
             items.append(to_python(v.u.array[i]));
-        return std::move(items);
+        return items;
     }
     case TENREC_VALUE_MAP: {
         py::dict map;
         for (uint64_t i = 0; i < v.n; i++)
             map[v.u.map[i].key] = to_python(v.u.map[i].value);
-        return std::move(map);
+        return map;
     }
     case TENREC_VALUE_TENSOR:
         return tensor_to_python(v.u.tensor);
