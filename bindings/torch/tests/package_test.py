@@ -29,7 +29,7 @@ rpc.init_rpc("worker" + sys.argv[2], backend=rpc.BackendType.TENREC, rank=int(sy
              rpc_backend_options=tenrec_torch.TenrecRpcBackendOptions(init_method="file://" + sys.argv[1]))
 print("here", flush=True)
 """
-EXIT_LIMIT_S = 30
+EXIT_LIMIT_S = 90  # the import of torch alone takes seconds, on a busy machine many
 
 
 def echo(x):

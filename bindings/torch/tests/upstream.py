@@ -10,6 +10,9 @@ import logging
 import os
 import sys
 
+import torch
+
+SUITES = "torch.testing._internal.distributed.rpc_utils"  # names all suites
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -21,6 +24,8 @@ def lend_expecttest():
 def mend_sharded_tensor():
     """torch 1.13 on Python 3.11: DistributedDataParallel imports a dataclass with a
     default that Python 3.11 refuses as mutable, and cannot be constructed at all."""
+    if torch.__version__ >= "2":
+        return
     real = dataclasses.field
 
     def field(*args, **kwargs):
@@ -37,11 +42,17 @@ def mend_sharded_tensor():
 
 
 def load():
-    """Imports the module that names all suites, which takes some seconds."""
+    """Imports the module that names all suites, which takes some seconds. Exits if torch has none."""
     os.environ.setdefault("TP_SOCKET_IFNAME", "lo")
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     lend_expecttest()
     mend_sharded_tensor()
-    found = importlib.import_module("torch.testing._internal.distributed.rpc_utils")
+    try:
+        found = importlib.import_module(SUITES)
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("torch.testing"):
+            raise
+        sys.exit(f"test-torch: torch {torch.__version__} of {sys.executable} comes without the RPC suites of "
+                 f"PyTorch: it has no {error.name}. Install a torch that has them, such as the wheels of PyPI")
     logging.getLogger().setLevel(logging.WARNING)
     return found
