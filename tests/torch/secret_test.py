@@ -167,8 +167,9 @@ try:
     print("torch's client was let in")
 except RuntimeError:
     pass
-for _ in range(2):
-    rpc.init_rpc(f"w{rank}", backend=rpc.BackendType.TENREC, rank=rank, world_size=2)
+for options in (None, rpc.TensorPipeRpcBackendOptions(num_worker_threads=4)):
+    rpc.init_rpc(f"w{rank}", backend=rpc.BackendType.TENREC, rank=rank, world_size=2,
+                 rpc_backend_options=options)
     assert rpc.rpc_sync(f"w{1 - rank}", int, args=("7",)) == 7
     rpc.shutdown()
 """

@@ -4,6 +4,7 @@
 #include "store.h"
 
 #include <torch/csrc/distributed/rpc/request_callback_impl.h>
+#include <torch/csrc/distributed/rpc/tensorpipe_agent.h>
 #include <torch/csrc/utils/pybind.h>
 
 namespace py = pybind11;
@@ -134,6 +135,9 @@ PYBIND11_MODULE(_C, m)
 {
     py::module_::import("torch"); // knows RpcAgent, Store and WorkerInfo
     bind_options(m);
+    m.def("ways_of", [](const rpc::TensorPipeRpcBackendOptions &options) { // hidden from Python
+        return std::make_pair(options.transports, options.channels);
+    });
     m.def("open_store", &open_store, py::arg("config"), py::arg("url"), py::arg("limit"),
           py::call_guard<py::gil_scoped_release>());
     m.def(

@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import datetime
 import enum
+import functools
 import json
 import secrets
 import time
@@ -14,7 +15,7 @@ import torch.distributed.rpc as rpc
 from torch.distributed.rpc import api, backend_registry
 
 from . import _C, _rendezvous
-from ._options import TenrecRpcBackendOptions, device_names, devices_of_names
+from ._options import construct, convert, device_names, devices_of_names, takes
 
 NAME = "TENREC"
 NO_TIMEOUT = datetime.timedelta(days=1)  # of the store, if calls have no timeout
@@ -27,7 +28,7 @@ def register():
     _rendezvous.register()
     if backend_registry.backend_registered(NAME):
         return
-    backend_registry.register_backend(NAME, _construct_options, _init_backend)
+    backend_registry.register_backend(NAME, construct, _init_backend)
     # To find the backend of given options, torch makes the options of each backend in turn.
     # TENREC must be last: its options read files, which other backends do not need.
     backends = {b.name: b.value for b in backend_registry.BackendType}
@@ -37,15 +38,18 @@ def register():
     backend_registry.BackendType.__repr__ = represent
     # rpc still refers to the old enum, which would break every other backend.
     rpc.BackendType = backend_registry.BackendType
+    rpc.init_rpc = _with_own_options(rpc.init_rpc)
 
 
-def _construct_options(rpc_timeout, init_method, **kwargs):
-    # torch always passes these two; its defaults yield to the configuration.
-    if rpc_timeout == rpc.constants.DEFAULT_RPC_TIMEOUT_SEC:
-        rpc_timeout = None
-    if init_method == rpc.constants.DEFAULT_INIT_METHOD:
-        init_method = None
-    return TenrecRpcBackendOptions(rpc_timeout=rpc_timeout, init_method=init_method, **kwargs)
+def _with_own_options(init):
+    """Returns init_rpc that gives TENREC options of its own in the place of torch's. Before torch opens the
+    store: in a group with a secret only the init_method of own options leads to a client that proves it."""
+    @functools.wraps(init)
+    def init_rpc(name, backend=None, rank=-1, world_size=None, rpc_backend_options=None):
+        if getattr(backend, "name", None) == NAME and takes(rpc_backend_options):
+            rpc_backend_options = convert(rpc_backend_options)
+        return init(name, backend, rank, world_size, rpc_backend_options)
+    return init_rpc
 
 
 def _meet(store, rank, world_size, mine, limit):
@@ -110,13 +114,10 @@ def _check_devices(records):
 def _init_backend(store, name, rank, world_size, rpc_backend_options):
     if not isinstance(store, dist.Store):
         raise TypeError(f"`store` must be a c10d::Store. {store}")
-    if not isinstance(rpc_backend_options, TenrecRpcBackendOptions):
-        raise TypeError("`rpc_backend_options` must be a `TenrecRpcBackendOptions`. "
-                        f"{rpc_backend_options}")
+    options = convert(rpc_backend_options)
     if not world_size:
         raise RuntimeError("init_rpc: the backend TENREC needs a world_size: groups that workers "
                            "join and leave are not supported")
-    options = rpc_backend_options
     if options.config.proves:
         _rendezvous.warn(options.init_method)
     limit = _rendezvous.init_limit(options)

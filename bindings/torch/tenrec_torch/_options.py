@@ -4,7 +4,7 @@ import json
 
 import torch
 import torch.distributed.rpc as rpc
-from torch.distributed.rpc import options as torch_options
+from torch.distributed.rpc import constants, options as torch_options
 
 from . import _C, _rendezvous
 
@@ -69,6 +69,49 @@ class TenrecRpcBackendOptions(rpc.RpcBackendOptions):
     def set_devices(self, devices):
         """Sets the devices that this worker uses; None: those in the maps."""
         self.devices = torch_options._to_device_list(devices)
+
+
+def construct(rpc_timeout, init_method, num_worker_threads=None, **others):
+    """Returns options from arguments of torch, whose defaults yield to the configuration."""
+    if rpc_timeout == constants.DEFAULT_RPC_TIMEOUT_SEC:
+        rpc_timeout = None
+    if init_method == constants.DEFAULT_INIT_METHOD:
+        init_method = None
+    return TenrecRpcBackendOptions(rpc_timeout=rpc_timeout, init_method=init_method,
+                                   num_worker_threads=num_worker_threads, **others)
+
+
+def takes(options):
+    """Returns true for options with which TENREC can start: its own, and those of torch's agent. Other
+    subclasses, such as those of torch's faulty agent, say what TENREC would not do."""
+    return (type(options) is rpc.RpcBackendOptions
+            or isinstance(options, (TenrecRpcBackendOptions, rpc.TensorPipeRpcBackendOptions)))
+
+
+def convert(options):
+    """Returns options of torch's agent as options of TENREC, and those of TENREC as they are."""
+    if isinstance(options, TenrecRpcBackendOptions):
+        return options
+    if not takes(options):
+        raise TypeError("`rpc_backend_options` must be a `TenrecRpcBackendOptions`, a "
+                        f"`TensorPipeRpcBackendOptions` or a plain `RpcBackendOptions`. {options}")
+    if type(options) is rpc.RpcBackendOptions:
+        return construct(options.rpc_timeout, options.init_method)
+    threads = options.num_worker_threads
+    transports, channels = _C.ways_of(options)
+    ways = {"transports": transports, "channels": channels}
+    overrides = {f"backends.tensorpipe.options.{key}": f"[{', '.join(names)}]"
+                 for key, names in ways.items() if names is not None}
+    try:
+        return construct(
+            options.rpc_timeout, options.init_method,
+            num_worker_threads=None if threads == constants.DEFAULT_NUM_WORKER_THREADS else threads,
+            overrides=overrides, device_maps=options.device_maps, devices=options.devices)
+    except ValueError as error:
+        if not overrides:
+            raise
+        raise ValueError("the options' _transports and _channels are those of the configuration's backend "
+                         f"'tensorpipe': {error}") from error
 
 
 def _yaml(value):

@@ -222,9 +222,51 @@ class TenrecPackageTest(RpcAgentTestFixture):
         rpc.shutdown()
 
     def test_options_of_another_agent_are_refused(self):
+        class Others(rpc.RpcBackendOptions):
+            pass
         with self.assertRaisesRegex(TypeError, "TenrecRpcBackendOptions"):
-            self.init(rpc.BackendType.TENREC,
-                      rpc.TensorPipeRpcBackendOptions(init_method=self.init_method))
+            self.init(rpc.BackendType.TENREC, Others(init_method=self.init_method))
+
+    def test_options_of_torch_are_taken_for_what_they_say(self):
+        os.environ["TENREC_CONFIG"] = self.options["config"]
+        self.init(rpc.BackendType.TENREC, rpc.TensorPipeRpcBackendOptions(
+            init_method=self.init_method, num_worker_threads=27, rpc_timeout=99, _transports=["uv"]))
+        info = rpc.api._get_current_rpc_agent().get_debug_info()
+        self.assertEqual(int(info["agent.thread_pool_size"]), 27)
+        self.assertEqual(rpc.get_rpc_timeout(), 99)
+        self.assertEqual(rpc.rpc_sync(self.peer(), echo, args=(self.rank,)), self.rank)
+        self.assertEqual(info["tensorpipe.not_used.transport.shm"], "the options do not list it")
+        rpc.shutdown()
+
+    def test_defaults_of_options_of_torch_yield_to_the_configuration(self):
+        os.environ["TENREC_WORKER__RPC_TIMEOUT"] = "98s"
+        os.environ["TENREC_WORKER__NUM_WORKER_THREADS"] = "26"
+        self.init(rpc.BackendType.TENREC, rpc.TensorPipeRpcBackendOptions(init_method=self.init_method))
+        info = rpc.api._get_current_rpc_agent().get_debug_info()
+        self.assertEqual(int(info["agent.thread_pool_size"]), 26)
+        self.assertEqual(rpc.get_rpc_timeout(), 98)
+        rpc.shutdown()
+
+    def test_plain_options_are_taken_for_what_they_say(self):
+        self.init(rpc.BackendType.TENREC,
+                  rpc.RpcBackendOptions(init_method=self.init_method, rpc_timeout=97))
+        self.assertEqual(rpc.get_rpc_timeout(), 97)
+        self.assertEqual(rpc.rpc_sync(self.peer(), echo, args=(self.rank,)), self.rank)
+        rpc.shutdown()
+
+    def test_device_maps_of_options_of_torch_are_checked(self):
+        options = rpc.TensorPipeRpcBackendOptions(init_method=self.init_method)
+        options.set_device_map("nobody", {"cpu": "cpu"})
+        with self.assertRaisesRegex(ValueError, "invalid target node names"):
+            self.init(rpc.BackendType.TENREC, options)
+
+    def test_transports_of_torch_that_the_configuration_cannot_have_are_named(self):
+        os.environ["TENREC_CONFIG"] = self.file_name + ".yaml"
+        with open(os.environ["TENREC_CONFIG"], "w", encoding="utf-8") as f:
+            f.write("backend: other\nbackends: { other: { plugin: tensorpipe } }\n")
+        with self.assertRaisesRegex(ValueError, "_transports .* 'tensorpipe': .*'plugin' is missing"):
+            self.init(rpc.BackendType.TENREC, rpc.TensorPipeRpcBackendOptions(
+                init_method=self.init_method, _transports=["uv"]))
 
     def test_number_of_threads_and_timeout_are_taken(self):
         self.init(rpc.BackendType.TENREC, tenrec_torch.TenrecRpcBackendOptions(
