@@ -10,9 +10,19 @@ Importing it registers the backend TENREC:
 
 See docs/pytorch.md.
 """
+import torch
+import torch.distributed.rpc as rpc
+
+if not rpc.is_available():
+    raise ImportError(f"tenrec_torch: torch {torch.__version__} was built without torch.distributed.rpc (USE_RPC=0 or "
+                      "USE_DISTRIBUTED=0), of which Tenrec is a backend: install a torch that has it")
+
+# The rest needs torch.distributed.rpc.
 from ._backend import register
 from ._options import TenrecRpcBackendOptions
+from ._supply import supply
 
 __all__ = ["TenrecRpcBackendOptions", "register"]
 
+supply()
 register()

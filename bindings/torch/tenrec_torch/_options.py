@@ -9,7 +9,35 @@ from torch.distributed.rpc import constants, options as torch_options
 from . import _C, _rendezvous
 
 
-class TenrecRpcBackendOptions(rpc.RpcBackendOptions):
+class DeviceOptions(rpc.RpcBackendOptions):
+    """Options with threads, device maps and devices, as those of torch's agent have them."""
+
+    def __init__(self, rpc_timeout, init_method, num_worker_threads, device_maps, devices):
+        super().__init__(rpc_timeout=rpc_timeout)
+        self.init_method = init_method
+        if num_worker_threads <= 0:
+            raise ValueError(f"num_worker_threads must be positive, got {num_worker_threads}")
+        self.num_worker_threads = num_worker_threads
+        self.device_maps = {}
+        self.devices = torch_options._to_device_list(devices or [])
+        for to, device_map in (device_maps or {}).items():
+            self.set_device_map(to, device_map)
+
+    def set_device_map(self, to, device_map):
+        """Adds to the device map for worker `to`: {own device: device of `to`}."""
+        mine = self.device_maps.setdefault(to, {})
+        for source, target in torch_options._to_device_map(device_map).items():
+            if target in (t for s, t in mine.items() if s != source):
+                raise ValueError(f"`set_device_map` only supports 1-to-1 mapping, {target} is "
+                                 "the target of two devices")
+            mine[source] = target
+
+    def set_devices(self, devices):
+        """Sets the devices that this worker uses; None: those in the maps."""
+        self.devices = torch_options._to_device_list(devices)
+
+
+class TenrecRpcBackendOptions(DeviceOptions):
     """Options of the backend TENREC.
 
     config   the backends and their options: the path of a YAML file, YAML text (a str with a
@@ -35,17 +63,10 @@ class TenrecRpcBackendOptions(rpc.RpcBackendOptions):
             config = json.dumps(config) + "\n"
         self.config = _C.Config(str(config or ""), values)
         super().__init__(
-            rpc_timeout=self.config.rpc_timeout if rpc_timeout is None else rpc_timeout)
-        self.init_method = init_method or self.config.init_method
-        if num_worker_threads is None:
-            num_worker_threads = self.config.num_worker_threads
-        if num_worker_threads <= 0:
-            raise ValueError(f"num_worker_threads must be positive, got {num_worker_threads}")
-        self.num_worker_threads = num_worker_threads
-        self.device_maps = {}
-        self.devices = torch_options._to_device_list(devices or [])
-        for to, device_map in (device_maps or {}).items():
-            self.set_device_map(to, device_map)
+            self.config.rpc_timeout if rpc_timeout is None else rpc_timeout,
+            init_method or self.config.init_method,
+            self.config.num_worker_threads if num_worker_threads is None else num_worker_threads,
+            device_maps, devices)
 
     @property
     def init_method(self):
@@ -56,19 +77,6 @@ class TenrecRpcBackendOptions(rpc.RpcBackendOptions):
         if isinstance(method, str):  # torch has the error for others
             method = _rendezvous.method_of(self, method)
         rpc.RpcBackendOptions.init_method.fset(self, method)
-
-    def set_device_map(self, to, device_map):
-        """Adds to the device map for worker `to`: {own device: device of `to`}."""
-        mine = self.device_maps.setdefault(to, {})
-        for source, target in torch_options._to_device_map(device_map).items():
-            if target in (t for s, t in mine.items() if s != source):
-                raise ValueError(f"`set_device_map` only supports 1-to-1 mapping, {target} is "
-                                 "the target of two devices")
-            mine[source] = target
-
-    def set_devices(self, devices):
-        """Sets the devices that this worker uses; None: those in the maps."""
-        self.devices = torch_options._to_device_list(devices)
 
 
 def construct(rpc_timeout, init_method, num_worker_threads=None, **others):
@@ -98,7 +106,7 @@ def convert(options):
     if type(options) is rpc.RpcBackendOptions:
         return construct(options.rpc_timeout, options.init_method)
     threads = options.num_worker_threads
-    transports, channels = _C.ways_of(options)
+    transports, channels = getattr(options, "ways", None) or _C.ways_of(options)
     ways = {"transports": transports, "channels": channels}
     overrides = {f"backends.tensorpipe.options.{key}": f"[{', '.join(names)}]"
                  for key, names in ways.items() if names is not None}

@@ -80,7 +80,7 @@ def options():
 
 def in_third(way, test):
     """Selects one of three transports for each test; the faulty suites run on one of three."""
-    if test.startswith("TenrecWorkerTest."):
+    if test.startswith(("TenrecProgramTest.", "TenrecWorkerTest.")):
         return True
     n = zlib.crc32(test.encode()) % 3
     return n == (0 if way == "inject" else WAYS.index(way))
@@ -101,7 +101,8 @@ def all_cases(rpc_utils, backend, ways):
             suites = [*rpc_utils.GENERIC_TESTS, *rpc_utils.TENSORPIPE_TESTS]
             if backend == "TENREC":
                 suites.append(importlib.import_module("package_test").TenrecPackageTest)
-                if way == "shm":  # the suite sets its own transports
+                if way == "shm":  # these set their own transports
+                    suites.append(importlib.import_module("program_test").TenrecProgramTest)
                     suites.append(importlib.import_module("worker_test").TenrecWorkerTest)
         made = rpc_utils.generate_tests("", fixture, suites, __name__)
         for suite, cls in made.items():
