@@ -14,7 +14,7 @@ static const char *const variables_of_others[] = {
     "TENREC_LOG",       "TENREC_LOG_FILE",      "TENREC_DLCLOSE",     "TENREC_RUN_ID",
     "TENREC_RANK",      "TENREC_WORLD_SIZE",    "TENREC_TRANSPORTS",  "TENREC_CHANNELS",
     "TENREC_PROGRESS",  "TENREC_IFNAME",        "TENREC_MIN_WORKERS", "TENREC_MAX_WORKERS",
-    "TENREC_SECRET_FD", "TENREC_SECRET_SOCKET", "TENREC_SECRET_FILE",
+    "TENREC_SECRET_FD", "TENREC_SECRET_SOCKET", "TENREC_SECRET_FILE", "TENREC_TORCH_DEFAULT",
 };
 
 /* Returns true if the variable sets a key of the table, which has the name of its map. */

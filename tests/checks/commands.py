@@ -44,6 +44,8 @@ CANNOT = {
     "meson setup": "builds the tree; the tests of bindings/torch run what it makes",
     "ninja": "builds the tree",
     "export PYTHONPATH": "belongs to a build with PyTorch",
+    "python3 -m tenrec_torch": "needs PyTorch; bindings/torch/tests/program_test.py runs it",
+    "TENREC_TORCH_DEFAULT=1": "needs PyTorch; bindings/torch/tests/program_test.py has the entry point",
     "apt-get": "installs packages from the network",
     "tenrec run -n 3 --config config/redis.yaml": "needs a Redis server; the test redis starts one",
     "tenrec ping --store redis:": "needs a Redis server; the test redis starts one",

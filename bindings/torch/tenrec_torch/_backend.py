@@ -6,6 +6,7 @@ import datetime
 import enum
 import functools
 import json
+import os
 import secrets
 import time
 
@@ -38,18 +39,29 @@ def register():
     backend_registry.BackendType.__repr__ = represent
     # rpc still refers to the old enum, which would break every other backend.
     rpc.BackendType = backend_registry.BackendType
-    rpc.init_rpc = _with_own_options(rpc.init_rpc)
+    rpc.init_rpc = _with_tenrec(rpc.init_rpc)
 
 
-def _with_own_options(init):
-    """Returns init_rpc that gives TENREC options of its own in the place of torch's. Before torch opens the
-    store: in a group with a secret only the init_method of own options leads to a client that proves it."""
+def _with_tenrec(init):
+    """Returns init_rpc that may have TENREC as its default, and gives it options of its own in the place of
+    torch's. Before torch opens the store: in a group with a secret only the init_method of own options leads to
+    a client that proves it."""
     @functools.wraps(init)
     def init_rpc(name, backend=None, rank=-1, world_size=None, rpc_backend_options=None):
-        if getattr(backend, "name", None) == NAME and takes(rpc_backend_options):
-            rpc_backend_options = convert(rpc_backend_options)
-        return init(name, backend, rank, world_size, rpc_backend_options)
+        given = rpc_backend_options
+        if backend is None and (given is None or takes(given)) and _is_default():
+            backend = backend_registry.BackendType[NAME]
+        if getattr(backend, "name", None) == NAME and takes(given):
+            given = convert(given)
+        return init(name, backend, rank, world_size, given)
     return init_rpc
+
+
+def _is_default():
+    value = os.environ.get("TENREC_TORCH_DEFAULT", "")
+    if value not in ("", "0", "1"):
+        raise ValueError(f"TENREC_TORCH_DEFAULT is '{value}', expected 1, or 0 for torch's default")
+    return value == "1"
 
 
 def _meet(store, rank, world_size, mine, limit):

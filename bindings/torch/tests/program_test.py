@@ -4,10 +4,14 @@ that know nothing of Tenrec."""
 import os
 import subprocess
 import sys
+import tempfile
 
 from torch.testing._internal.distributed.rpc.rpc_agent_test_fixture import RpcAgentTestFixture
 
-LIMIT_S = 60
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tests/tools"))
+from ports import free_port  # pylint: disable=wrong-import-position
+
+LIMIT_S = 100
 
 # Calls cut() at the moment when torch imports torch.distributed.rpc, as part of its own import.
 CUT = """
@@ -73,6 +77,77 @@ except RuntimeError as error:
     print(error)
 """
 
+# Names no backend, and knows no Tenrec. argv: what it does, the store.
+PROGRAM = """
+import multiprocessing, os, sys, threading
+import torch, torch.distributed.rpc as rpc, torch.multiprocessing as mp
+import beside  # this file's folder is searched
+
+def agent():
+    return type(rpc.api._get_current_rpc_agent()).__name__
+
+def meet(rank, url):
+    rpc.init_rpc(f"w{rank}", rank=rank, world_size=2, rpc_backend_options=rpc.TensorPipeRpcBackendOptions(
+        init_method=url, num_worker_threads=4))
+    assert rpc.rpc_sync(f"w{1 - rank}", agent) == agent()
+    if rank == 0:
+        print(agent(), flush=True)
+    rpc.shutdown()
+
+def meet_from_child(rank, url):
+    mp.spawn(meet, args=(url,), nprocs=2)
+
+def late():
+    threading.main_thread().join()
+    rpc.init_rpc("w0", rank=0, world_size=1)
+    assert rpc.rpc_sync("w0", agent) == "TenrecAgent"
+    rpc.shutdown()
+    print("late", flush=True)
+
+if __name__ == "__main__":
+    what, store = sys.argv[1:]
+    assert (__file__, sys.modules["__main__"].meet) == (sys.argv[0], meet)
+    if what == "spawn":
+        mp.spawn(meet, args=("file://" + store,), nprocs=2)
+    elif what == "grandchildren":
+        mp.spawn(meet_from_child, args=("file://" + store,), nprocs=1)
+    elif what in ("fork", "forkserver"):
+        ctx = multiprocessing.get_context(what)
+        ranks = [ctx.Process(target=meet, args=(rank, "file://" + store)) for rank in range(2)]
+        for rank in ranks:
+            rank.start()
+        for rank in ranks:
+            rank.join()
+            assert rank.exitcode == 0
+    elif what == "tensorpipe":
+        rpc.init_rpc("w0", rpc.BackendType.TENSORPIPE, 0, 1, rpc.TensorPipeRpcBackendOptions(
+            init_method="file://" + store))
+        print(agent())
+        rpc.shutdown()
+    elif what == "late":
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=store)
+        threading.Thread(target=late).start()
+    elif what == "status":
+        sys.exit(3)
+    elif what == "exception":
+        raise ValueError("on purpose")
+"""
+
+# What torch's import does with the entry points of its group, from version 2.5 on.
+ENTERS = """
+import importlib.metadata, sys
+import torch
+if not hasattr(torch, "_import_device_backends"):
+    for entry in importlib.metadata.entry_points(group="torch.backends"):
+        entry.load()()
+print("tenrec_torch" in sys.modules)
+import torch.distributed.rpc as rpc
+rpc.init_rpc("w0", rank=0, world_size=1, rpc_backend_options=rpc.TensorPipeRpcBackendOptions(
+    init_method="file://" + sys.argv[1]))
+print(type(rpc.api._get_current_rpc_agent()).__name__)
+rpc.shutdown()
+"""
+
 
 class TenrecProgramTest(RpcAgentTestFixture):
     @property
@@ -92,3 +167,64 @@ class TenrecProgramTest(RpcAgentTestFixture):
     def test_torch_without_its_own_agent_runs_on_ours(self):
         got = self.run_python("-c", CUT + WITHOUT_TENSORPIPE, self.file_name + ".store")
         self.assertRegex(got.stdout, "^torch has no options\n.*built without TensorPipe")
+
+    def run_program(self, what, module=False, store=None, **kwargs):
+        """Runs PROGRAM on TENREC from its path, or as a module; the store is a file, unless it is given."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in ("program.py", PROGRAM), ("beside.py", ""):
+                with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
+                    f.write(text)
+            args = ["-m", "program"] if module else [os.path.join(folder, "program.py")]
+            if module:
+                kwargs["PYTHONPATH"] = folder + ":" + os.environ["PYTHONPATH"]
+            return self.run_python("-m", "tenrec_torch", *args, what, store or os.path.join(folder, "store"), **kwargs)
+
+    def test_program_that_names_no_backend_runs_on_ours(self):
+        self.assertEqual(self.run_program("fork").stdout, "TenrecAgent\n")
+
+    def test_module_that_names_no_backend_runs_on_ours(self):
+        self.assertEqual(self.run_program("spawn", module=True).stdout, "TenrecAgent\n")
+
+    def test_spawned_children_and_theirs_run_on_ours(self):
+        self.assertEqual(self.run_program("grandchildren").stdout, "TenrecAgent\n")
+
+    def test_children_of_a_fork_server_run_on_ours(self):
+        self.assertEqual(self.run_program("forkserver").stdout, "TenrecAgent\n")
+
+    def test_program_that_names_a_backend_keeps_it(self):
+        self.assertEqual(self.run_program("tensorpipe").stdout, "TensorPipeAgent\n")
+
+    def test_thread_that_outlives_the_program_finds_its_functions(self):
+        self.assertEqual(self.run_program("late", store=str(free_port())).stdout, "late\n")
+
+    def test_exit_status_is_that_of_the_program(self):
+        self.run_program("status", status=3)
+        self.assertIn("ValueError: on purpose", self.run_program("exception", status=1).stderr)
+
+    def test_program_that_is_missing_is_named(self):
+        for args, text in [(["nosuch.py"], "no such file: 'nosuch.py'"),
+                           (["-m", "nosuch"], "no module named 'nosuch'")]:
+            self.assertEqual(self.run_python("-m", "tenrec_torch", *args, status=1).stderr, f"tenrec_torch: {text}\n")
+        self.assertRegex(self.run_python("-m", "tenrec_torch", "-m", status=2).stderr, "^usage: ")
+
+    def enter(self, **kwargs):
+        """Runs ENTERS with the package's metadata in sys.path, as an installed package has them."""
+        with tempfile.TemporaryDirectory() as folder:
+            info = os.path.join(folder, "tenrec_torch-0.dist-info")
+            os.mkdir(info)
+            for name, text in [("METADATA", "Metadata-Version: 2.1\nName: tenrec-torch\nVersion: 0\n"),
+                               ("entry_points.txt", "[torch.backends]\ntenrec = tenrec_torch_autoload:autoload\n")]:
+                with open(os.path.join(info, name), "w", encoding="utf-8") as f:
+                    f.write(text)
+            return self.run_python("-c", ENTERS, os.path.join(folder, "store"),
+                                   PYTHONPATH=folder + ":" + os.environ["PYTHONPATH"], **kwargs)
+
+    def test_entry_point_makes_ours_the_default_where_that_is_asked_for(self):
+        self.assertEqual(self.enter(TENREC_TORCH_DEFAULT="1").stdout, "True\nTenrecAgent\n")
+
+    def test_entry_point_changes_nothing_by_itself(self):
+        self.assertEqual(self.enter(TENREC_TORCH_DEFAULT="").stdout, "False\nTensorPipeAgent\n")
+
+    def test_default_that_is_neither_yes_nor_no_is_refused(self):
+        self.assertIn("ValueError: TENREC_TORCH_DEFAULT is 'yes', expected 1, or 0",
+                      self.enter(TENREC_TORCH_DEFAULT="yes", status=1).stderr)
