@@ -139,6 +139,24 @@ class TenrecPackageTest(RpcAgentTestFixture):
         rpc.api._get_current_rpc_agent().join(shutdown=True)
         rpc.shutdown(graceful=False)
 
+    def test_no_timeout_waits_for_a_late_worker_in_each_store(self):
+        for n, url in enumerate([self.init_method, self.tcp_store()]):
+            waits = f"{self.file_name}.waits.{n}"
+            meet = tenrec_torch._backend._meet
+
+            def meet_late(*args):
+                if self.rank == 0:
+                    with open(waits, "w", encoding="utf-8"):
+                        pass
+                while not os.path.exists(waits):
+                    time.sleep(0.01)
+                return meet(*args)
+            with mock.patch.object(tenrec_torch._backend, "_meet", meet_late):
+                self.init(rpc.BackendType.TENREC, rpc.TensorPipeRpcBackendOptions(init_method=url, rpc_timeout=0))
+            self.assertEqual(rpc.get_rpc_timeout(), 0)
+            self.assertEqual(rpc.rpc_sync(self.peer(), echo, args=(self.rank,)), self.rank)
+            rpc.shutdown()
+
     @dist_init
     def test_views_of_one_storage_stay_views_of_one_storage(self):
         for n in [8, 1 << 18, 1 << 23]:  # small; copied for a receiver that maps the copy; 32 MiB
