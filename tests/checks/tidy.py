@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tidy.py BUILDDIR [FILE ...] - clang-tidy, with the .clang-tidy of the tree.
 
-Without files: every C source of core, plugins, tools and examples that BUILDDIR
+Without files: every C source of bindings/python, core, plugins, tools and examples that BUILDDIR
 compiles. A file that was clean is looked at again only when it, a header that
 it includes or .clang-tidy changed.
 """
@@ -16,7 +16,7 @@ import sys
 
 import report
 
-FOLDERS = ("core/", "plugins/", "tools/", "examples/")
+FOLDERS = ("bindings/python/", "core/", "plugins/", "tools/", "examples/")
 # How far the analyzer follows one function: half of its own limit takes half of the time, which
 # is spent in few functions.
 ANALYZER = [f"--extra-arg={x}" for x in ("-Xclang", "-analyzer-config", "-Xclang", "max-nodes=50000")]

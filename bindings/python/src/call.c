@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "call.h"
+
+#include "error.h"
+#include "future.h"
+#include "garbage.h"
+#include "rref.h"
+#include "worker.h"
+
+#include <string.h>
+
+static bool call_read_args(struct call *c, PyObject *args, long long ms)
+{
+    c->options.size = sizeof c->options;
+    c->options.timeout_ms = ms;
+    return values_read(&c->args, args);
+}
+
+bool call_read(struct call *c, PyObject *args)
+{
+    PyObject *values;
+    long long ms;
+
+    memset(c, 0, sizeof *c);
+    return PyArg_ParseTuple(args, "ssO!L", &c->to, &c->function, &PyTuple_Type, &values, &ms) &&
+           call_read_args(c, values, ms);
+}
+
+bool call_read_of_rref(struct call *c, PyObject *args)
+{
+    PyObject *values;
+    long long ms;
+
+    memset(c, 0, sizeof *c);
+    return PyArg_ParseTuple(args, "sO!L", &c->function, &PyTuple_Type, &values, &ms) &&
+           call_read_args(c, values, ms);
+}
+
+void call_finish(struct call *c)
+{
+    values_finish(&c->args);
+    garbage_drain();
+}
+
+PyObject *call_result(tenrec_status st, struct tenrec_future *f, const tenrec_error *err,
+                      PyObject *worker)
+{
+    PyObject *result;
+
+    if (st)
+        return error_raise(err);
+    result = future_result(f, TENREC_TIMEOUT_NONE, worker);
+    Py_BEGIN_ALLOW_THREADS tenrec_future_cancel(
+        f); /* unless it is done: a signal has ended the wait */
+    tenrec_future_drop(f);
+    Py_END_ALLOW_THREADS return result;
+}
+
+/* Starts a call; *ret_st is its status unless false is returned, with an exception. */
+static bool call_start(PyObject *worker, PyObject *args, struct tenrec_future **ret,
+                       tenrec_status *ret_st, tenrec_error *err)
+{
+    struct tenrec_worker *w = worker_of(worker);
+    struct call c;
+    bool read;
+
+    if (!w)
+        return false;
+    read = call_read(&c, args);
+    if (read) {
+        Py_BEGIN_ALLOW_THREADS *ret_st =
+            tenrec_rpc_async(w, c.to, c.function, c.args.item, c.args.n, &c.options, ret, err);
+        Py_END_ALLOW_THREADS
+    }
+    call_finish(&c);
+    return read;
+}
+
+PyObject *call_sync(PyObject *worker, PyObject *args)
+{
+    struct tenrec_future *f;
+    tenrec_status st;
+    tenrec_error err;
+
+    if (!call_start(worker, args, &f, &st, &err))
+        return NULL;
+    return call_result(st, f, &err, worker);
+}
+
+PyObject *call_async(PyObject *worker, PyObject *args)
+{
+    struct tenrec_future *f;
+    tenrec_status st;
+    tenrec_error err;
+
+    if (!call_start(worker, args, &f, &st, &err))
+        return NULL;
+    return st ? error_raise(&err) : future_wrap(f, worker);
+}
+
+PyObject *call_remote(PyObject *worker, PyObject *args)
+{
+    struct tenrec_worker *w = worker_of(worker);
+    tenrec_status st = TENREC_OK;
+    PyObject *made = NULL;
+    struct tenrec_rref *r;
+    tenrec_error err;
+    struct call c;
+
+    if (!w)
+        return NULL;
+    if (call_read(&c, args)) {
+        Py_BEGIN_ALLOW_THREADS st =
+            tenrec_remote(w, c.to, c.function, c.args.item, c.args.n, &c.options, &r, &err);
+        Py_END_ALLOW_THREADS made = st ? error_raise(&err) : rref_wrap(r, worker);
+    }
+    call_finish(&c);
+    return made;
+}
+
+PyObject *call_rref(PyObject *worker, PyObject *value)
+{
+    struct tenrec_worker *w = worker_of(worker);
+    PyObject *made = NULL;
+    struct tenrec_rref *r;
+    struct values values;
+    tenrec_status st;
+    tenrec_error err;
+
+    if (!w)
+        return NULL;
+    if (values_read_one(&values, value, true)) {
+        Py_BEGIN_ALLOW_THREADS st = tenrec_rref_new(w, values.item, &r, &err);
+        Py_END_ALLOW_THREADS made = st ? error_raise(&err) : rref_wrap(r, worker);
+    }
+    values_finish(&values);
+    return made;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "error.h"
+
+#include <stdbool.h>
+
+static PyObject *error_make, *error_describe;
+
+void error_use(PyObject *make, PyObject *describe)
+{
+    Py_XDECREF(error_make);
+    Py_XDECREF(error_describe);
+    error_make = Py_NewRef(make);
+    error_describe = Py_NewRef(describe);
+}
+
+PyObject *error_raise(const tenrec_error *err)
+{
+    PyObject *made = PyObject_CallFunction(
+        error_make, "sssOi", tenrec_status_name(err->code), err->text, err->worker_name,
+        (err->flags & TENREC_ERROR_CALLEE) ? Py_True : Py_False, (int)err->os_errno);
+
+    if (made)
+        PyErr_SetObject((PyObject *)Py_TYPE(made), made);
+    Py_XDECREF(made);
+    return NULL;
+}
+
+/* The status of this name; EREMOTE for an unknown name, and for that of success. */
+static tenrec_status error_status(const char *name)
+{
+#define X(status, value, reaches, text)                                                            \
+    if (value != TENREC_OK && strcmp(name, #status) == 0)                                          \
+        return TENREC_##status;
+    TENREC_STATUS_MAP(X)
+#undef X
+    return TENREC_EREMOTE;
+}
+
+/* Without an exception: a failure that has no describable one, such as of memory. */
+static tenrec_status error_unknown(tenrec_error *err)
+{
+    PyErr_Clear();
+    return tenrec_fail(err, TENREC_EREMOTE, "the function raised an exception without a text");
+}
+
+tenrec_status error_catch(tenrec_error *err)
+{
+    PyObject *type, *value, *traceback, *described = NULL;
+    const char *name, *text;
+    tenrec_status status;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (value && traceback)
+        PyException_SetTraceback(value, traceback);
+    if (value)
+        described = PyObject_CallFunctionObjArgs(error_describe, value, NULL);
+    if (described && PyArg_ParseTuple(described, "ss", &name, &text))
+        status = tenrec_fail(err, error_status(name), "%s", text);
+    else
+        status = error_unknown(err);
+    Py_XDECREF(described);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return status;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "function.h"
+
+#include "error.h"
+#include "garbage.h"
+#include "value.h"
+#include "worker.h"
+
+#include <stdlib.h>
+
+struct function {
+    struct function *next;
+    PyObject *python;
+    PyObject *worker; /* borrowed: it waits for its functions before it is freed */
+};
+
+static PyObject *function_args(struct tenrec_call *call, PyObject *worker)
+{
+    size_t n;
+    const struct tenrec_value *from = tenrec_call_args(call, &n);
+    PyObject *args = PyTuple_New((Py_ssize_t)n);
+
+    for (size_t i = 0; args && i < n; i++) {
+        PyObject *arg = value_to_python(&from[i], worker);
+
+        if (!arg || PyTuple_SetItem(args, (Py_ssize_t)i, arg) < 0)
+            Py_CLEAR(args);
+    }
+    return args;
+}
+
+static tenrec_status function_return(struct tenrec_call *call, PyObject *result, tenrec_error *err)
+{
+    struct values values;
+    tenrec_status st;
+
+    /* The caller may want a reference: only Tenrec knows whether the result has to travel. */
+    if (!values_read_one(&values, result, true)) {
+        st = error_catch(err);
+    } else {
+        Py_BEGIN_ALLOW_THREADS st = tenrec_call_return(call, values.item, err);
+        Py_END_ALLOW_THREADS
+    }
+    values_finish(&values);
+    return st;
+}
+
+/* Answers a call; on a thread of the pool. */
+static tenrec_status function_answer(struct tenrec_call *call, void *arg, tenrec_error *err)
+{
+    const struct function *f = arg;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *args = function_args(call, f->worker), *result;
+    tenrec_status st;
+
+    result = args ? PyObject_Call(f->python, args, NULL) : NULL;
+    st = result ? function_return(call, result, err) : error_catch(err);
+    Py_XDECREF(result);
+    Py_XDECREF(args);
+    garbage_drain();
+    PyGILState_Release(gil);
+    return st;
+}
+
+PyObject *function_register(PyObject *worker, PyObject *args)
+{
+    struct tenrec_worker *w = worker_of(worker);
+    struct functions *all = worker_functions(worker);
+    struct function *f;
+    PyObject *python;
+    const char *name;
+    tenrec_status st;
+    tenrec_error err;
+
+    if (!w || !PyArg_ParseTuple(args, "sO", &name, &python))
+        return NULL;
+    f = calloc(1, sizeof *f);
+    if (!f)
+        return PyErr_NoMemory();
+    f->python = Py_NewRef(python);
+    f->worker = worker;
+    Py_BEGIN_ALLOW_THREADS st =
+        tenrec_worker_register_function(w, name, function_answer, f, TENREC_POOL, &err);
+    Py_END_ALLOW_THREADS if (st)
+    {
+        Py_DECREF(f->python);
+        free(f);
+        return error_raise(&err);
+    }
+    f->next = all->first;
+    all->first = f;
+    Py_RETURN_NONE;
+}
+
+int functions_traverse(struct functions *all, visitproc visit, void *arg)
+{
+    for (struct function *f = all->first; f; f = f->next)
+        Py_VISIT(f->python);
+    return 0;
+}
+
+void functions_clear(struct functions *all)
+{
+    struct function *f = all->first, *next;
+
+    all->first = NULL;
+    for (; f; f = next) {
+        next = f->next;
+        Py_DECREF(f->python);
+        free(f);
+    }
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rref.h"
+
+#include "call.h"
+#include "error.h"
+#include "future.h"
+#include "garbage.h"
+
+struct rref {
+    PyObject_HEAD struct tenrec_rref *r;
+    PyObject *worker;
+};
+
+static PyObject *rref_base, *rref_type;
+
+void rref_use(PyObject *type)
+{
+    Py_XDECREF(rref_type);
+    rref_type = Py_NewRef(type);
+}
+
+PyObject *rref_wrap(struct tenrec_rref *r, PyObject *worker)
+{
+    PyObject *self = python_new(rref_type);
+
+    if (!self) {
+        tenrec_rref_drop(r);
+        return NULL;
+    }
+    ((struct rref *)self)->r = r;
+    ((struct rref *)self)->worker = Py_NewRef(worker);
+    return self;
+}
+
+struct tenrec_rref *rref_of(PyObject *o)
+{
+    return PyObject_TypeCheck(o, (PyTypeObject *)rref_base) ? ((struct rref *)o)->r : NULL;
+}
+
+static void rref_dealloc(PyObject *self)
+{
+    struct rref *me = (struct rref *)self;
+    struct tenrec_rref *r = me->r;
+
+    Py_BEGIN_ALLOW_THREADS tenrec_rref_drop(r);
+    Py_END_ALLOW_THREADS Py_XDECREF(me->worker);
+    python_free(self);
+    garbage_drain();
+}
+
+static struct tenrec_rref *rref_checked(PyObject *self)
+{
+    struct tenrec_rref *r = ((struct rref *)self)->r;
+
+    if (!r)
+        PyErr_SetString(PyExc_ValueError, "this RRef was not made by Tenrec");
+    return r;
+}
+
+/* ---- calls on the value -------------------------------------------------------------- */
+
+/* As call_start of call.c. */
+static bool rref_start(PyObject *self, PyObject *args, struct tenrec_future **ret,
+                       tenrec_status *ret_st, tenrec_error *err)
+{
+    struct tenrec_rref *r = rref_checked(self);
+    struct call c;
+    bool read;
+
+    if (!r)
+        return false;
+    read = call_read_of_rref(&c, args);
+    if (read) {
+        Py_BEGIN_ALLOW_THREADS *ret_st =
+            tenrec_rref_rpc_async(r, c.function, c.args.item, c.args.n, &c.options, ret, err);
+        Py_END_ALLOW_THREADS
+    }
+    call_finish(&c);
+    return read;
+}
+
+static PyObject *rref_call(PyObject *self, PyObject *args)
+{
+    struct tenrec_future *f;
+    tenrec_status st;
+    tenrec_error err;
+
+    if (!rref_start(self, args, &f, &st, &err))
+        return NULL;
+    return call_result(st, f, &err, ((struct rref *)self)->worker);
+}
+
+static PyObject *rref_call_async(PyObject *self, PyObject *args)
+{
+    struct tenrec_future *f;
+    tenrec_status st;
+    tenrec_error err;
+
+    if (!rref_start(self, args, &f, &st, &err))
+        return NULL;
+    return st ? error_raise(&err) : future_wrap(f, ((struct rref *)self)->worker);
+}
+
+static PyObject *rref_remote(PyObject *self, PyObject *args)
+{
+    struct tenrec_rref *r = rref_checked(self), *made_r;
+    PyObject *made = NULL;
+    tenrec_status st;
+    tenrec_error err;
+    struct call c;
+
+    if (!r)
+        return NULL;
+    if (call_read_of_rref(&c, args)) {
+        Py_BEGIN_ALLOW_THREADS st =
+            tenrec_rref_remote(r, c.function, c.args.item, c.args.n, &c.options, &made_r, &err);
+        Py_END_ALLOW_THREADS made =
+            st ? error_raise(&err) : rref_wrap(made_r, ((struct rref *)self)->worker);
+    }
+    call_finish(&c);
+    return made;
+}
+
+/* ---- the value ------------------------------------------------------------------------ */
+
+/* _to_here(ms), _to_here_async(ms) */
+static bool rref_fetch(PyObject *self, PyObject *ms, struct tenrec_future **ret,
+                       tenrec_status *ret_st, tenrec_error *err)
+{
+    struct tenrec_call_options options = { .size = sizeof options };
+    struct tenrec_rref *r = rref_checked(self);
+
+    options.timeout_ms = PyLong_AsLongLong(ms);
+    if (!r || PyErr_Occurred())
+        return false;
+    Py_BEGIN_ALLOW_THREADS *ret_st = tenrec_rref_to_here_async(r, &options, ret, err);
+    Py_END_ALLOW_THREADS return true;
+}
+
+static PyObject *rref_to_here(PyObject *self, PyObject *ms)
+{
+    struct tenrec_future *f;
+    tenrec_status st;
+    tenrec_error err;
+
+    if (!rref_fetch(self, ms, &f, &st, &err))
+        return NULL;
+    return call_result(st, f, &err, ((struct rref *)self)->worker);
+}
+
+static PyObject *rref_to_here_async(PyObject *self, PyObject *ms)
+{
+    struct tenrec_future *f;
+    tenrec_status st;
+    tenrec_error err;
+
+    if (!rref_fetch(self, ms, &f, &st, &err))
+        return NULL;
+    return st ? error_raise(&err) : future_wrap(f, ((struct rref *)self)->worker);
+}
+
+static PyObject *rref_local_value(PyObject *self, PyObject *ms)
+{
+    struct tenrec_rref *r = rref_checked(self);
+    const int64_t limit = PyLong_AsLongLong(ms);
+    const struct tenrec_value *v;
+    tenrec_status st;
+    tenrec_error err;
+
+    if (!r || PyErr_Occurred())
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS st = tenrec_rref_local_value(r, limit, &v, &err);
+    Py_END_ALLOW_THREADS return st ? error_raise(&err)
+                                   : value_to_python(v, ((struct rref *)self)->worker);
+}
+
+/* ---- known without a call -------------------------------------------------------------- */
+
+static PyObject *rref_owner(PyObject *self, PyObject *unused)
+{
+    struct tenrec_rref *r = rref_checked(self);
+
+    (void)unused;
+    return r ? Py_BuildValue("is", (int)tenrec_rref_owner(r), tenrec_rref_owner_name(r)) : NULL;
+}
+
+static PyObject *rref_is_owner(PyObject *self, void *unused)
+{
+    struct tenrec_rref *r = rref_checked(self);
+
+    (void)unused;
+    return r ? PyBool_FromLong(tenrec_rref_is_owner(r)) : NULL;
+}
+
+static PyObject *rref_confirmed(PyObject *self, void *unused)
+{
+    struct tenrec_rref *r = rref_checked(self);
+
+    (void)unused;
+    return r ? PyBool_FromLong(tenrec_rref_confirmed_by_owner(r)) : NULL;
+}
+
+static PyObject *rref_repr(PyObject *self)
+{
+    char text[TENREC_RREF_TEXT_MAX];
+    struct tenrec_rref *r = rref_checked(self);
+
+    return r ? PyUnicode_FromString(tenrec_rref_text(r, text, sizeof text)) : NULL;
+}
+
+static PyMethodDef rref_methods[] = {
+    { "_call", rref_call, METH_VARARGS, NULL },
+    { "_call_async", rref_call_async, METH_VARARGS, NULL },
+    { "_remote", rref_remote, METH_VARARGS, NULL },
+    { "_to_here", rref_to_here, METH_O, NULL },
+    { "_to_here_async", rref_to_here_async, METH_O, NULL },
+    { "_local_value", rref_local_value, METH_O, NULL },
+    { "_owner", rref_owner, METH_NOARGS, NULL },
+    { NULL, NULL, 0, NULL },
+};
+
+static PyGetSetDef rref_properties[] = {
+    { "is_owner", rref_is_owner, NULL, "True at the worker that has the value.", NULL },
+    { "confirmed", rref_confirmed, NULL,
+      "True once the owner has confirmed that it counts this reference.", NULL },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+
+bool rref_add_type(PyObject *module)
+{
+    static PyType_Slot slots[] = {
+        { Py_tp_dealloc, rref_dealloc },
+        { Py_tp_repr, rref_repr },
+        { Py_tp_methods, rref_methods },
+        { Py_tp_getset, rref_properties },
+        { 0, NULL },
+    };
+    static PyType_Spec spec = { "tenrec._core.RRef", sizeof(struct rref), 0,
+                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots };
+
+    rref_base = python_add_type(module, &spec);
+    return rref_base;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tensor.h"
+
+#include "element.h"
+#include "error.h"
+#include "garbage.h"
+
+#include <stdlib.h>
+#include <tenrec/dlpack.h>
+
+struct tensor {
+    PyObject_HEAD struct tenrec_tensor
+        *t; /* shared; NULL only after a constructor that was gone around */
+};
+
+static PyObject *tensor_type;
+
+PyObject *tensor_wrap(struct tenrec_tensor *t)
+{
+    PyObject *self = python_new(tensor_type);
+
+    if (self)
+        ((struct tensor *)self)->t = t;
+    else
+        tenrec_tensor_drop(t);
+    return self;
+}
+
+struct tenrec_tensor *tensor_of(PyObject *o)
+{
+    return Py_IS_TYPE(o, (PyTypeObject *)tensor_type) ? ((struct tensor *)o)->t : NULL;
+}
+
+static void tensor_dealloc(PyObject *self)
+{
+    struct tenrec_tensor *t = ((struct tensor *)self)->t;
+
+    Py_BEGIN_ALLOW_THREADS tenrec_tensor_drop(t);
+    Py_END_ALLOW_THREADS python_free(self);
+    garbage_drain();
+}
+
+static struct tenrec_tensor *tensor_checked(PyObject *self)
+{
+    struct tenrec_tensor *t = ((struct tensor *)self)->t;
+
+    if (!t)
+        PyErr_SetString(PyExc_ValueError, "this Tensor was not made by Tenrec");
+    return t;
+}
+
+static bool tensor_on_host(const struct tenrec_tensor_desc *d)
+{
+    if (d->device.kind != TENREC_CPU)
+        PyErr_Format(PyExc_BufferError, "the tensor is in memory of device %d, not of the host",
+                     (int)d->device.index);
+    return d->device.kind == TENREC_CPU;
+}
+
+/* ---- the buffer protocol ---------------------------------------------------------- */
+
+static bool tensor_fill(Py_buffer *view, const struct tenrec_tensor *t,
+                        const struct tenrec_tensor_desc *d)
+{
+    static char nothing[1]; /* a buffer of no bytes has an address, too */
+    const char *format = element_format(d->dtype);
+    Py_ssize_t *strides;
+
+    if (!format) {
+        PyErr_Format(PyExc_BufferError,
+                     "the buffer protocol has no format for elements of type %s: use DLPack, such "
+                     "as torch.from_dlpack(tensor)",
+                     tenrec_dtype_name(d->dtype));
+        return false;
+    }
+    strides = calloc(d->ndim ? d->ndim : 1, sizeof *strides);
+    if (!strides) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (uint32_t i = 0; i < d->ndim; i++)
+        strides[i] = (Py_ssize_t)d->strides[i] * (d->dtype.bits / 8);
+    view->buf = tenrec_tensor_count(t) ? tenrec_tensor_data(t) : nothing;
+    view->len = (Py_ssize_t)tenrec_tensor_bytes(t);
+    view->itemsize = d->dtype.bits / 8;
+    view->readonly = (d->flags & TENREC_TENSOR_READ_ONLY) != 0;
+    view->ndim = (int)d->ndim;
+    view->format = (char *)format;
+    view->shape = (Py_ssize_t *)d->shape;
+    view->strides = strides;
+    view->suboffsets = NULL;
+    view->internal = strides;
+    return true;
+}
+
+/* Returns NULL, or why the consumer cannot have what it asked for. */
+static const char *tensor_refusal(const Py_buffer *view, int flags)
+{
+    if ((flags & PyBUF_WRITABLE) && view->readonly)
+        return "the tensor is in memory of another process and read-only: copy it first";
+    if ((flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS && !PyBuffer_IsContiguous(view, 'C'))
+        return "the tensor is not contiguous";
+    if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !PyBuffer_IsContiguous(view, 'F'))
+        return "the tensor is not contiguous by columns";
+    if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !PyBuffer_IsContiguous(view, 'C'))
+        return "the tensor is not contiguous, and the consumer takes no strides";
+    return NULL;
+}
+
+static int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
+{
+    struct tenrec_tensor *t = tensor_checked(self);
+    const struct tenrec_tensor_desc *d = t ? tenrec_tensor_desc(t) : NULL;
+    const char *refusal;
+
+    view->obj = NULL;
+    if (!t || !tensor_on_host(d) || !tensor_fill(view, t, d))
+        return -1;
+    refusal = tensor_refusal(view, flags);
+    if (refusal) {
+        free(view->internal);
+        PyErr_SetString(PyExc_BufferError, refusal);
+        return -1;
+    }
+    if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES)
+        view->strides = NULL;
+    if ((flags & PyBUF_ND) != PyBUF_ND)
+        view->shape = NULL;
+    if (!(flags & PyBUF_FORMAT))
+        view->format = NULL;
+    view->obj = Py_NewRef(self);
+    return 0;
+}
+
+static void tensor_release_buffer(PyObject *self, Py_buffer *view)
+{
+    (void)self;
+    free(view->internal);
+}
+
+/* ---- DLPack ------------------------------------------------------------------------ */
+
+static void tensor_unused_capsule(PyObject *capsule)
+{
+    /* A consumer renames the capsule that it has taken. */
+    if (PyCapsule_IsValid(capsule, "dltensor")) {
+        DLManagedTensor *dl = PyCapsule_GetPointer(capsule, "dltensor");
+
+        dl->deleter(dl);
+    }
+}
+
+/* Keywords of later versions of DLPack ask for what this version cannot give, or allow what it
+ * need not. */
+static PyObject *tensor_dlpack(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    struct tenrec_tensor *t = tensor_checked(self);
+    DLManagedTensor *dl;
+    PyObject *capsule;
+    tenrec_error err;
+
+    (void)args;
+    (void)keywords;
+    if (!t || !tensor_on_host(tenrec_tensor_desc(t)))
+        return NULL;
+    if (tenrec_tensor_desc(t)->flags & TENREC_TENSOR_READ_ONLY) {
+        PyErr_SetString(PyExc_BufferError,
+                        "the tensor is read-only, which DLPack cannot say: use tensor.copy()");
+        return NULL;
+    }
+    if (tenrec_tensor_to_dlpack(t, &dl, &err))
+        return error_raise(&err);
+    capsule = PyCapsule_New(dl, "dltensor", tensor_unused_capsule);
+    if (!capsule)
+        dl->deleter(dl);
+    return capsule;
+}
+
+static PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused)
+{
+    struct tenrec_tensor *t = tensor_checked(self);
+    const struct tenrec_tensor_desc *d = t ? tenrec_tensor_desc(t) : NULL;
+
+    (void)unused;
+    return t ? Py_BuildValue("ii", (int)d->device.kind, (int)d->device.index) : NULL;
+}
+
+/* ---- the rest ------------------------------------------------------------------------ */
+
+static PyObject *tensor_copy(PyObject *self, PyObject *unused)
+{
+    struct tenrec_tensor *t = tensor_checked(self), *copy = NULL;
+    tenrec_status st;
+    tenrec_error err;
+
+    (void)unused;
+    if (!t)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS st = tenrec_tensor_copy(t, &copy, &err);
+    Py_END_ALLOW_THREADS return st ? error_raise(&err) : tensor_wrap(copy);
+}
+
+static PyObject *tensor_shape(PyObject *self, void *unused)
+{
+    struct tenrec_tensor *t = tensor_checked(self);
+    const struct tenrec_tensor_desc *d = t ? tenrec_tensor_desc(t) : NULL;
+    PyObject *shape = t ? PyTuple_New((Py_ssize_t)d->ndim) : NULL;
+
+    (void)unused;
+    for (uint32_t i = 0; shape && i < d->ndim; i++) {
+        PyObject *length = PyLong_FromLongLong(d->shape[i]);
+
+        if (!length || PyTuple_SetItem(shape, (Py_ssize_t)i, length) < 0)
+            Py_CLEAR(shape);
+    }
+    return shape;
+}
+
+static PyObject *tensor_dtype(PyObject *self, void *unused)
+{
+    struct tenrec_tensor *t = tensor_checked(self);
+
+    (void)unused;
+    return t ? PyUnicode_FromString(tenrec_dtype_name(tenrec_tensor_desc(t)->dtype)) : NULL;
+}
+
+static PyObject *tensor_read_only(PyObject *self, void *unused)
+{
+    struct tenrec_tensor *t = tensor_checked(self);
+
+    (void)unused;
+    return t ? PyBool_FromLong((tenrec_tensor_desc(t)->flags & TENREC_TENSOR_READ_ONLY) != 0)
+             : NULL;
+}
+
+static PyMethodDef tensor_methods[] = {
+    { "__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_VARARGS | METH_KEYWORDS,
+      "Returns a DLPack capsule that shares the memory." },
+    { "__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
+      "Returns DLPack's kind of the device, 1 for the host, and its index." },
+    { "copy", tensor_copy, METH_NOARGS,
+      "Returns a contiguous copy in writable memory of this process." },
+    { NULL, NULL, 0, NULL },
+};
+
+static PyGetSetDef tensor_properties[] = {
+    { "shape", tensor_shape, NULL, "Lengths, in elements.", NULL },
+    { "dtype", tensor_dtype, NULL, "Type of the elements: \"float32\", \"bfloat16\", ...", NULL },
+    { "read_only", tensor_read_only, NULL, "True for memory of another process.", NULL },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+
+bool tensor_add_type(PyObject *module)
+{
+    static PyType_Slot slots[] = {
+        { Py_tp_doc, "A tensor. Its memory is that of the message, and is shared, without a copy, "
+                     "with memoryview(tensor), numpy.asarray(tensor) and X.from_dlpack(tensor)." },
+        { Py_tp_dealloc, tensor_dealloc },
+        { Py_bf_getbuffer, tensor_get_buffer },
+        { Py_bf_releasebuffer, tensor_release_buffer },
+        { Py_tp_methods, tensor_methods },
+        { Py_tp_getset, tensor_properties },
+        { 0, NULL },
+    };
+    static PyType_Spec spec = { "tenrec.Tensor", sizeof(struct tensor), 0,
+                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots };
+
+    tensor_type = python_add_type(module, &spec);
+    return tensor_type;
+}

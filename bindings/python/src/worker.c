@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker.h"
+
+#include "call.h"
+#include "callback.h"
+#include "error.h"
+#include "function.h"
+#include "garbage.h"
+#include "group.h"
+
+#include <tenrec/config.h>
+
+/* Running functions have this time, in milliseconds, when a program ends without a shutdown. */
+#define STOP_MS 5000
+
+struct worker {
+    PyObject_HEAD struct tenrec_worker *w;
+    struct functions functions;
+    struct callbacks callbacks;
+    bool abandoned; /* a function still ran when the worker was stopped: it is never freed */
+};
+
+static struct worker *worker_checked(PyObject *self)
+{
+    struct worker *me = (struct worker *)self;
+
+    if (!me->w)
+        PyErr_SetString(PyExc_ValueError, "this worker is not open: call Worker.__init__ first");
+    return me->w ? me : NULL;
+}
+
+struct tenrec_worker *worker_of(PyObject *self)
+{
+    struct worker *me = worker_checked(self);
+
+    return me ? me->w : NULL;
+}
+
+struct functions *worker_functions(PyObject *self)
+{
+    struct worker *me = worker_checked(self);
+
+    return me ? &me->functions : NULL;
+}
+
+struct callbacks *worker_callbacks(PyObject *self)
+{
+    struct worker *me = worker_checked(self);
+
+    return me ? &me->callbacks : NULL;
+}
+
+/* ---- life -------------------------------------------------------------------------- */
+
+/* Sets the values of a dict of texts; false with an exception. */
+static bool worker_override(struct tenrec_config *config, PyObject *overrides)
+{
+    PyObject *key, *value;
+    Py_ssize_t i = 0;
+    tenrec_error err;
+
+    while (PyDict_Next(overrides, &i, &key, &value)) {
+        const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
+        const char *text = name ? PyUnicode_AsUTF8AndSize(value, NULL) : NULL;
+
+        if (!text)
+            return false;
+        if (tenrec_config_set(config, name, text, &err)) {
+            error_raise(&err);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* _open(path or None, text or None, overrides) */
+static PyObject *worker_open(PyObject *self, PyObject *args)
+{
+    struct worker *me = (struct worker *)self;
+    struct tenrec_config *config;
+    const char *path, *text;
+    PyObject *overrides;
+    tenrec_status st;
+    tenrec_error err;
+
+    if (!PyArg_ParseTuple(args, "zzO!", &path, &text, &PyDict_Type, &overrides))
+        return NULL;
+    if (me->w) {
+        PyErr_SetString(PyExc_ValueError, "this worker is open already");
+        return NULL;
+    }
+    st = text ? tenrec_config_parse(text, "config", &config, &err)
+              : tenrec_config_load(path, &config, &err);
+    if (st)
+        return error_raise(&err);
+    if (!worker_override(config, overrides)) {
+        tenrec_config_drop(config);
+        return NULL;
+    }
+    st = tenrec_worker_new(config, &me->w, &err);
+    tenrec_config_drop(config);
+    if (st)
+        return error_raise(&err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *worker_init_rpc(PyObject *self, PyObject *unused)
+{
+    struct tenrec_worker *w = worker_of(self);
+    tenrec_status st;
+    tenrec_error err;
+
+    (void)unused;
+    if (!w)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS st = tenrec_init_rpc(w, &err);
+    Py_END_ALLOW_THREADS if (st) return error_raise(&err);
+    Py_RETURN_NONE;
+}
+
+/* _shutdown(graceful, ms) */
+static PyObject *worker_shutdown(PyObject *self, PyObject *args)
+{
+    struct tenrec_worker *w = worker_of(self);
+    tenrec_status st;
+    tenrec_error err;
+    int graceful;
+    long long ms;
+
+    if (!w || !PyArg_ParseTuple(args, "pL", &graceful, &ms))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS st =
+        tenrec_shutdown(w, graceful ? TENREC_GRACEFUL : TENREC_IMMEDIATE, ms, &err);
+    Py_END_ALLOW_THREADS garbage_drain();
+    if (st)
+        return error_raise(&err);
+    Py_RETURN_NONE;
+}
+
+static void worker_end(struct worker *me)
+{
+    tenrec_error err;
+
+    if (!me->w || me->abandoned)
+        return;
+    Py_BEGIN_ALLOW_THREADS if (tenrec_worker_running(me->w) &&
+                               tenrec_shutdown(me->w, TENREC_IMMEDIATE, STOP_MS, &err) ==
+                                   TENREC_ETIMEDOUT) me->abandoned = true;
+    Py_END_ALLOW_THREADS
+}
+
+static PyObject *worker_stop(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    worker_end((struct worker *)self);
+    Py_RETURN_NONE;
+}
+
+static int worker_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    struct worker *me = (struct worker *)self;
+    int stop = functions_traverse(&me->functions, visit, arg);
+
+    if (!stop)
+        stop = callbacks_traverse(&me->callbacks, visit, arg);
+    Py_VISIT(Py_TYPE(self));
+    return stop;
+}
+
+static int worker_clear(PyObject *self)
+{
+    struct worker *me = (struct worker *)self;
+
+    worker_end(me); /* Worker.__del__ has done so */
+    if (!me->abandoned) {
+        functions_clear(&me->functions);
+        callbacks_clear(&me->callbacks);
+    }
+    return 0;
+}
+
+static void worker_dealloc(PyObject *self)
+{
+    struct worker *me = (struct worker *)self;
+    struct tenrec_worker *w = me->w;
+
+    PyObject_GC_UnTrack(self);
+    worker_end(me);
+    if (!me->abandoned) {
+        Py_BEGIN_ALLOW_THREADS tenrec_worker_drop(w);
+        Py_END_ALLOW_THREADS
+    }
+    worker_clear(self);
+    python_free(self);
+    garbage_drain();
+}
+
+static PyObject *worker_running(PyObject *self, void *unused)
+{
+    struct tenrec_worker *w = worker_of(self);
+
+    (void)unused;
+    return w ? PyBool_FromLong(tenrec_worker_running(w)) : NULL;
+}
+
+/* ---- loops of the program ----------------------------------------------------------- */
+
+static PyObject *worker_fd(PyObject *self, PyObject *unused)
+{
+    struct tenrec_worker *w = worker_of(self);
+    tenrec_error err;
+    int fd;
+
+    (void)unused;
+    if (!w)
+        return NULL;
+    return tenrec_worker_get_fd(w, &fd, &err) ? error_raise(&err) : PyLong_FromLong(fd);
+}
+
+static PyObject *worker_dispatch(PyObject *self, PyObject *unused)
+{
+    struct tenrec_worker *w = worker_of(self);
+
+    (void)unused;
+    if (!w)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS tenrec_worker_dispatch(w);
+    Py_END_ALLOW_THREADS Py_RETURN_NONE;
+}
+
+static PyMethodDef worker_methods[] = {
+    { "_open", worker_open, METH_VARARGS, NULL },
+    { "_init_rpc", worker_init_rpc, METH_NOARGS, NULL },
+    { "_shutdown", worker_shutdown, METH_VARARGS, NULL },
+    { "_stop", worker_stop, METH_NOARGS, NULL },
+    { "_register", function_register, METH_VARARGS, NULL },
+    { "_call", call_sync, METH_VARARGS, NULL },
+    { "_call_async", call_async, METH_VARARGS, NULL },
+    { "_remote", call_remote, METH_VARARGS, NULL },
+    { "_rref", call_rref, METH_O, NULL },
+    { "_info", group_info, METH_O, NULL },
+    { "_infos", group_infos, METH_NOARGS, NULL },
+    { "_view", group_view, METH_NOARGS, NULL },
+    { "_wait_version", group_wait_version, METH_VARARGS, NULL },
+    { "_wait_members", group_wait_members, METH_VARARGS, NULL },
+    { "_barrier", group_barrier, METH_VARARGS, NULL },
+    { "_all_gather", group_all_gather, METH_VARARGS, NULL },
+    { "_on_members", callback_on_members, METH_VARARGS, NULL },
+    { "_on_peer_lost", callback_on_peer_lost, METH_O, NULL },
+    { "_fd", worker_fd, METH_NOARGS, NULL },
+    { "_dispatch", worker_dispatch, METH_NOARGS, NULL },
+    { NULL, NULL, 0, NULL },
+};
+
+static PyGetSetDef worker_properties[] = {
+    { "running", worker_running, NULL, "True between init_rpc and shutdown.", NULL },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+
+bool worker_add_type(PyObject *module)
+{
+    static PyType_Slot slots[] = {
+        { Py_tp_dealloc, worker_dealloc },   { Py_tp_traverse, worker_traverse },
+        { Py_tp_clear, worker_clear },       { Py_tp_methods, worker_methods },
+        { Py_tp_getset, worker_properties }, { 0, NULL },
+    };
+    static PyType_Spec spec = { "tenrec._core.Worker", sizeof(struct worker), 0,
+                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                                slots };
+    PyObject *type = python_add_type(module, &spec);
+
+    Py_XDECREF(type); /* the module has it */
+    return type;
+}

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tenrec - remote calls with tensors, between workers in Python, C and C++.
+
+    import tenrec
+
+    @tenrec.register
+    def add(a, b):
+        return a + b
+
+    me = tenrec.init_rpc()                       # rank and world size as the launcher sets them
+    print(tenrec.call("worker0", "add", 40, 2))
+    tenrec.shutdown()
+
+See docs/python.md.
+"""
+from . import _core
+from .errors import (CanceledError, ConnectionError, Error, InvalidError, NoMemoryError, NotFoundError, PermissionError, RemoteError, SystemError,
+                     TimeoutError, UnsupportedError, describe, make)
+from .future import Future
+from .member import Member, View
+from .process import call, call_async, get_worker, init_rpc, register, remote, rref, shutdown
+from .rref import RRef
+from .tensor import Tensor, empty
+from .worker import Worker
+
+__version__ = _core.version
+__all__ = [
+    "CanceledError", "ConnectionError", "Error", "Future", "InvalidError", "Member", "NoMemoryError", "NotFoundError",
+    "PermissionError", "RRef", "RemoteError", "SystemError", "Tensor", "TimeoutError", "UnsupportedError", "View",
+    "Worker", "call", "call_async", "empty", "get_worker", "init_rpc", "register", "remote", "rref", "shutdown",
+]
+
+_core.use(make, describe, Future, RRef)

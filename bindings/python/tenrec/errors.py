@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""errors.py - each failure of Tenrec is an Error, with its status and, where Python has a fitting
+built-in exception, of that class too: `except TimeoutError` and `except tenrec.Error` both work.
+"""
+from __future__ import annotations
+
+import builtins
+import os
+import traceback
+
+
+class Error(Exception):
+    """A failure of Tenrec, or of a function that another worker called.
+
+    A registered function that raises an Error ends the call of its caller with the same status.
+    Any other exception becomes EREMOTE there.
+    """
+
+    #: Name of the status, such as "ETIMEDOUT"; docs/errors.md lists them.
+    status: str = "EREMOTE"
+    #: Name of the worker that failed, or "".
+    worker: str = ""
+    #: True if the called function raised it; False for a failure on the way.
+    from_callee: bool = False
+    #: Text without the status.
+    text: str
+
+    def __init__(self, text: str, *, status: str | None = None) -> None:
+        super().__init__(text)
+        self.text = text
+        if status is not None:
+            self.status = status
+
+    def __str__(self) -> str:
+        return f"{self.status}: {self.text}"
+
+
+class TimeoutError(Error, builtins.TimeoutError):  # pylint: disable=redefined-builtin
+    """No answer before the deadline."""
+
+    status = "ETIMEDOUT"
+
+
+class ConnectionError(Error, builtins.ConnectionError):  # pylint: disable=redefined-builtin
+    """The connection to a worker broke, or could not be made."""
+
+    status = "EPEER_LOST"
+
+
+class PermissionError(Error, builtins.PermissionError):  # pylint: disable=redefined-builtin
+    """No proof of membership, or a rule forbids the call."""
+
+    status = "EPERM"
+
+
+class InvalidError(Error, ValueError):
+    """An argument or the configuration is wrong."""
+
+    status = "EINVAL"
+
+
+class NotFoundError(Error, LookupError):
+    """No worker, function, key or value of that name."""
+
+    status = "ENOTFOUND"
+
+
+class UnsupportedError(Error, NotImplementedError):
+    """The backend or this build cannot do that, such as send an object that does not travel."""
+
+    status = "EUNSUPPORTED"
+
+
+class CanceledError(Error):
+    """Canceled by the caller or by a shutdown."""
+
+    status = "ECANCELED"
+
+
+class RemoteError(Error, RuntimeError):
+    """The called function failed, and gave no status: its exception was not an Error."""
+
+    status = "EREMOTE"
+
+
+class NoMemoryError(Error, MemoryError):
+    """Out of memory."""
+
+    status = "ENOMEM"
+
+
+class SystemError(Error, OSError):  # pylint: disable=redefined-builtin
+    """The operating system refused; `errno` says why."""
+
+    status = "EOS"
+
+
+_CLASSES: dict[str, type[Error]] = {
+    "ETIMEDOUT": TimeoutError,
+    "EPEER_LOST": ConnectionError,
+    "ECONNECT": ConnectionError,
+    "EPERM": PermissionError,
+    "EINVAL": InvalidError,
+    "ECONFIG": InvalidError,
+    "EPEER_UNKNOWN": NotFoundError,
+    "ENOFUNCTION": NotFoundError,
+    "ENOTFOUND": NotFoundError,
+    "EUNSUPPORTED": UnsupportedError,
+    "ECANCELED": CanceledError,
+    "EREMOTE": RemoteError,
+    "ENOMEM": NoMemoryError,
+    "EOS": SystemError,
+}
+
+
+def make(status: str, text: str, worker: str, from_callee: bool, errno: int) -> Error:
+    """Makes the exception of an error of the library."""
+    made = _CLASSES.get(status, Error)(text, status=status)
+    made.worker = worker
+    made.from_callee = from_callee
+    if errno and isinstance(made, OSError):
+        made.errno = errno
+    return made
+
+
+def describe(error: BaseException) -> tuple[str, str]:
+    """Returns status and text for the caller of a function that raised `error`."""
+    if isinstance(error, Error):
+        return error.status, error.text
+    text = "".join(traceback.format_exception_only(error)).strip()
+    frames = traceback.extract_tb(error.__traceback__)
+    if frames:
+        last = frames[-1]
+        text += f" ({os.path.basename(last.filename)}:{last.lineno} in {last.name})"
+    return "EREMOTE", text

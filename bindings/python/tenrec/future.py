@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""future.py - the result of a call that may still be under way."""
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._time import NONE, to_ms
+
+if TYPE_CHECKING:
+    from .worker import Worker
+
+
+def _wake(loop: asyncio.AbstractEventLoop, waiter: asyncio.Future[None]) -> None:
+    def set_result() -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    # pylint: disable-next=protected-access
+    if asyncio._get_running_loop() is loop:
+        set_result()
+        return
+    try:
+        loop.call_soon_threadsafe(set_result)
+    except RuntimeError:  # the loop was closed meanwhile
+        pass
+
+
+class Future(_core.Future):
+    """The result of a call: wait for it, or await it in a coroutine.
+
+    Each wait makes the result anew; tensors in it share the memory of the message.
+    """
+
+    _worker: Worker
+
+    def wait(self, timeout: float | None = None) -> Any:
+        """Returns the result, or raises the error of the call.
+
+        Waits at most `timeout` seconds, after which the call goes on; None: until the call ends,
+        which its own timeout limits.
+        """
+        return self._wait(to_ms(timeout, NONE))
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        if not self.done():
+            loop = asyncio.get_running_loop()
+            waiter: asyncio.Future[None] = loop.create_future()
+            self._worker._watch(loop)  # pylint: disable=protected-access
+            self._on_done(lambda: _wake(loop, waiter))
+            try:
+                yield from waiter
+            except asyncio.CancelledError:
+                self.cancel()
+                raise
+        return self.wait()

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""process.py - the worker of this process, for programs that have one."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, overload
+
+from .future import Future
+from .rref import RRef
+from .worker import Config, Worker
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_here: Worker | None = None
+_registered: list[tuple[str, Callable[..., Any]]] = []
+
+
+@overload
+def register(function: F, /) -> F: ...
+
+
+@overload
+def register(name: str, /) -> Callable[[F], F]: ...
+
+
+@overload
+def register(name: str, function: F, /) -> F: ...
+
+
+def register(name: Any, function: Any = None, /) -> Any:
+    """As Worker.register, for each worker that init_rpc of this process starts."""
+    if function is None and isinstance(name, str):
+        return lambda f: register(name, f)
+    if function is None:
+        name, function = name.__name__, name
+    if _here:
+        _here.register(name, function)
+    _registered.append((name, function))
+    return function
+
+
+def init_rpc(name: str | None = None, *, config: Config | None = None,
+             overrides: Mapping[str, Any] | None = None) -> Worker:
+    """Makes this process a worker, and returns it when all members have joined; the arguments are
+    those of Worker."""
+    global _here  # pylint: disable=global-statement
+    if _here:
+        raise RuntimeError("this process is a worker already: use the class Worker for another")
+    made = Worker(name, config=config, overrides=overrides)
+    for known, function in _registered:
+        made.register(known, function)
+    _here = made  # functions may run, and use call(), before init_rpc returns
+    try:
+        made.init_rpc()
+    except BaseException:
+        _here = None
+        raise
+    return made
+
+
+def get_worker() -> Worker:
+    """Returns the worker of this process."""
+    if not _here:
+        raise RuntimeError("this process is no worker yet: call tenrec.init_rpc() first")
+    return _here
+
+
+def call(to: str, function: str, /, *args: Any, timeout: float | None = None) -> Any:
+    """As Worker.call."""
+    return get_worker().call(to, function, *args, timeout=timeout)
+
+
+def call_async(to: str, function: str, /, *args: Any, timeout: float | None = None) -> Future:
+    """As Worker.call_async."""
+    return get_worker().call_async(to, function, *args, timeout=timeout)
+
+
+def remote(to: str, function: str, /, *args: Any, timeout: float | None = None) -> RRef:
+    """As Worker.remote."""
+    return get_worker().remote(to, function, *args, timeout=timeout)
+
+
+def rref(value: Any) -> RRef:
+    """As Worker.rref."""
+    return get_worker().rref(value)
+
+
+def shutdown(graceful: bool = True, timeout: float | None = None) -> None:
+    """As Worker.shutdown; afterwards this process can become a worker again."""
+    global _here  # pylint: disable=global-statement
+    leaving = get_worker()
+    try:
+        leaving.shutdown(graceful, timeout)  # serves calls until the others are done, too
+    finally:
+        _here = None

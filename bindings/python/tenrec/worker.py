@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""worker.py - a member of a group, which calls functions of the others and offers its own."""
+from __future__ import annotations
+
+import asyncio
+import atexit
+import inspect
+import json
+import os
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar, cast, overload
+
+from . import _core
+from ._time import to_ms
+from .errors import Error, make
+from .future import Future
+from .member import Member, View
+from .rref import RRef
+
+F = TypeVar("F", bound=Callable[..., Any])
+Config = str | os.PathLike[str] | Mapping[str, Any]
+
+_alive: weakref.WeakSet[Worker] = weakref.WeakSet()
+
+
+def _texts(overrides: Mapping[str, Any]) -> dict[str, str]:
+    # JSON is YAML; a text stands for itself, so that "5s" needs no second quotes.
+    return {key: value if isinstance(value, str) else json.dumps(value)
+            for key, value in overrides.items()}
+
+
+def _names(names: Iterable[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(names)
+
+
+class Worker(_core.Worker):
+    """A worker that is not started yet.
+
+    name       None: that of the configuration ("worker0", by its rank)
+    config     path of a YAML file, its text (of more than one line), or a dict of its contents;
+               None: $TENREC_CONFIG, else the built-in one
+    overrides  {"worker.rpc_timeout": "5s", ...}: stronger than file and environment
+
+    Raises InvalidError for a wrong configuration.
+    """
+
+    def __init__(self, name: str | None = None, *, config: Config | None = None,
+                 overrides: Mapping[str, Any] | None = None) -> None:
+        path = text = None
+        if isinstance(config, Mapping):
+            text = json.dumps(config)
+        elif config is not None:
+            given = os.fspath(config)
+            path, text = (None, given) if "\n" in given else (given, None)
+        wanted = _texts(overrides or {})
+        if name is not None:
+            wanted["worker.name"] = name
+        self._loops: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
+        self._open(path, text, wanted)
+        _alive.add(self)
+
+    def __del__(self) -> None:
+        self._stop()
+
+    # ---- life
+
+    @overload
+    def register(self, function: F, /) -> F: ...
+
+    @overload
+    def register(self, name: str, /) -> Callable[[F], F]: ...
+
+    @overload
+    def register(self, name: str, function: F, /) -> F: ...
+
+    def register(self, name: Any, function: Any = None, /) -> Any:
+        """Registers a function for the others: register(f), register("name", f), or as a decorator,
+        @register or @register("name"). Before init_rpc or later.
+
+        It runs on a thread of Tenrec's pool, several calls at once, and may block.
+        """
+        if function is None and isinstance(name, str):
+            return lambda f: self.register(name, f)
+        if function is None:
+            name, function = name.__name__, name
+        if inspect.iscoroutinefunction(function):
+            raise TypeError(f"'{name}' is a coroutine function, expected a plain one: it runs on a "
+                            "thread of its own and may block")
+        self._register(name, function)
+        return function
+
+    def init_rpc(self) -> None:
+        """Joins the group and starts to serve; returns when all members of a static group are
+        there, at most after `init_timeout` of the configuration."""
+        self._init_rpc()
+
+    def shutdown(self, graceful: bool = True, timeout: float | None = None) -> None:
+        """Leaves the group: together with the others, when no call is under way, or at once. The
+        worker is down afterwards, also after an error."""
+        try:
+            self._shutdown(graceful, to_ms(timeout))
+        finally:
+            self._forget_loops()
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Lets `loop` run the callbacks of futures."""
+        if loop not in self._loops:
+            loop.add_reader(self._fd(), self._dispatch)
+            self._loops.add(loop)
+
+    def _forget_loops(self) -> None:
+        if not self._loops:
+            return
+        self._dispatch()  # the calls that the shutdown has canceled
+        for loop in self._loops:
+            try:
+                loop.call_soon_threadsafe(loop.remove_reader, self._fd())
+            except RuntimeError:  # closed
+                pass
+        self._loops.clear()
+
+    # ---- calls
+
+    def call(self, to: str, function: str, /, *args: Any, timeout: float | None = None) -> Any:
+        """Returns the result of function(*args) on the worker `to`, or raises its error.
+
+        timeout  seconds; None: worker.rpc_timeout of the configuration; math.inf: no limit
+        """
+        return self._call(to, function, args, to_ms(timeout))
+
+    def call_async(self, to: str, function: str, /, *args: Any,
+                   timeout: float | None = None) -> Future:
+        """Starts the call and returns its Future."""
+        return cast(Future, self._call_async(to, function, args, to_ms(timeout)))
+
+    def remote(self, to: str, function: str, /, *args: Any, timeout: float | None = None) -> RRef:
+        """Calls function(*args) on `to`, which keeps the result, and returns a reference to it at
+        once. The result may be any object of Python."""
+        return cast(RRef, self._remote(to, function, args, to_ms(timeout)))
+
+    def rref(self, value: Any) -> RRef:
+        """Returns a reference to a value that this worker owns; any object of Python."""
+        return cast(RRef, self._rref(value))
+
+    # ---- the group
+
+    @property
+    def name(self) -> str:
+        """Name of this worker."""
+        return self.member().name
+
+    @property
+    def id(self) -> int:
+        """Id of this worker: its rank in a static group."""
+        return self.member().id
+
+    def member(self, name: str | None = None) -> Member:
+        """Finds a member by name; None: this worker."""
+        return Member(*self._info(name))
+
+    def members(self) -> list[Member]:
+        """All members, by id."""
+        return [Member(*m) for m in self._infos()]
+
+    def view(self) -> View:
+        """The members and their version, which grows with each change of a dynamic group."""
+        version, members = self._view()
+        return View(version, [Member(*m) for m in members])
+
+    def wait_version(self, version: int, timeout: float | None = None) -> None:
+        """Waits until the view has this version or a later one."""
+        self._wait_version(version, to_ms(timeout))
+
+    def wait_members(self, n: int, timeout: float | None = None) -> None:
+        """Waits until the group has at least `n` members."""
+        self._wait_members(n, to_ms(timeout))
+
+    def on_members(self, joined: Callable[[Member, int], object] | None = None,
+                   left: Callable[[Member, Error | None, int], object] | None = None) -> None:
+        """Sets functions for members that join, joined(member, version), and leave,
+        left(member, why, version); why is None for a regular leave. Set them before init_rpc to
+        be told of each change. They must not block: a joining member waits for them."""
+        def tell_joined(number: int, name: str, version: int) -> None:
+            if joined:
+                joined(Member(number, name), version)
+
+        def tell_left(number: int, name: str, status: str, text: str, version: int) -> None:
+            if left:
+                left(Member(number, name),
+                     None if status == "OK" else make(status, text, name, False, 0), version)
+
+        self._on_members(tell_joined if joined else None, tell_left if left else None)
+
+    def on_peer_lost(self, lost: Callable[[Member, Error], object] | None) -> None:
+        """Sets a function for broken connections: lost(member, why). It must not block."""
+        def tell(number: int, name: str, status: str, text: str) -> None:
+            if lost:
+                lost(Member(number, name), make(status, text, name, False, 0))
+
+        self._on_peer_lost(tell if lost else None)
+
+    def barrier(self, names: Iterable[str] | None = None, timeout: float | None = None) -> None:
+        """Waits until every worker of `names`, or of the group, is in the same barrier."""
+        self._barrier(_names(names), to_ms(timeout))
+
+    def all_gather(self, value: Any, names: Iterable[str] | None = None,
+                   timeout: float | None = None) -> dict[str, Any]:
+        """Returns the values that all workers, or those of `names`, have contributed, by name."""
+        return cast("dict[str, Any]", self._all_gather(value, _names(names), to_ms(timeout)))
+
+
+@atexit.register
+def _end() -> None:
+    # Functions cannot run once the interpreter finalizes.
+    for worker in list(_alive):
+        worker._stop()  # pylint: disable=protected-access
+    _core.stop()

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""workers.py - workers of a group for tests of the package tenrec: in this process, or in others.
+
+The first argument of each test says why the package was not built; then the test skips.
+"""
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+
+from cases import LIMIT_S, environment, equal
+
+if sys.argv[1]:
+    print(f"1..0 # SKIP {sys.argv[1]}")
+    sys.exit(0)
+
+import tenrec  # pylint: disable=wrong-import-position
+
+
+def at_once(*functions):
+    """Runs the functions on threads of their own and returns their results; raises the first error."""
+    results = [None] * len(functions)
+    errors = []
+
+    def run(i, function):
+        try:
+            results[i] = function()
+        except BaseException as e:  # pylint: disable=broad-except
+            errors.append(e)
+    threads = [threading.Thread(target=run, args=item) for item in enumerate(functions)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    if errors:
+        raise errors[0]
+    return results
+
+
+@contextlib.contextmanager
+def started(n=2, **overrides):
+    """Workers w0, w1 ... of one static group, all in this process; `functions` of each are registered by
+    its caller before or after."""
+    with tempfile.TemporaryDirectory(prefix="tenrec-python-") as folder:
+        made = [tenrec.Worker(f"w{i}", overrides={"init_method": f"file://{folder}/store", "worker.world_size": n, "worker.rank": i,
+                                                  "worker.rpc_timeout": f"{LIMIT_S}s", **overrides}) for i in range(n)]
+        at_once(*(w.init_rpc for w in made))
+        try:
+            yield made
+        finally:
+            at_once(*(lambda w=w: w.running and w.shutdown() for w in made))
+
+
+def program(text, *args, rank=0, world=1, folder=None):
+    """Starts a process of its own that runs a text; `overrides` there are of its group in `folder`."""
+    head = f"""
+import sys, os, threading
+import tenrec
+overrides = {{"init_method": "file://{folder}/store", "worker.world_size": {world}, "worker.rank": {rank}, "worker.rpc_timeout": "{LIMIT_S}s"}}
+"""
+    return subprocess.Popen([sys.executable, "-c", head + text, *map(str, args)], env=environment(PYTHONPATH=os.environ["PYTHONPATH"]),
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def programs_end(*processes, status=0):
+    """Waits for the processes, and returns what they printed."""
+    printed = []
+    for p in processes:
+        out, err = p.communicate(timeout=LIMIT_S)
+        equal(p.returncode, status, f"exit status of a process that printed {out!r} and {err!r}")
+        printed.append(out)
+    return printed
