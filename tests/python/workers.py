@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 
-from cases import LIMIT_S, environment, equal
+from cases import LIMIT_S, Failed, environment, equal
 
 if sys.argv[1]:
     print(f"1..0 # SKIP {sys.argv[1]}")
@@ -72,3 +72,12 @@ def programs_end(*processes, status=0):
         equal(p.returncode, status, f"exit status of a process that printed {out!r} and {err!r}")
         printed.append(out)
     return printed
+
+
+def refused(error, function, *args, **more):
+    """Calls a function that has to raise this error, and returns the error."""
+    try:
+        function(*args, **more)
+    except error as e:
+        return e
+    raise Failed(f"{error.__name__} was not raised")

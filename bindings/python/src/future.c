@@ -4,6 +4,7 @@
 #include "error.h"
 #include "garbage.h"
 #include "value.h"
+#include "worker.h"
 
 #include <time.h>
 
@@ -90,6 +91,8 @@ PyObject *future_result(struct tenrec_future *f, int64_t ms, PyObject *worker)
     tenrec_status st;
     tenrec_error err;
 
+    if (!tenrec_future_done(f) && !worker_of(worker))
+        return NULL;
     if (!future_wait_interruptibly(f, ms, &st, &err))
         return NULL;
     garbage_drain();

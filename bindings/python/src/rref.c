@@ -5,6 +5,7 @@
 #include "error.h"
 #include "future.h"
 #include "garbage.h"
+#include "worker.h"
 
 struct rref {
     PyObject_HEAD struct tenrec_rref *r;
@@ -54,7 +55,7 @@ static struct tenrec_rref *rref_checked(PyObject *self)
 
     if (!r)
         PyErr_SetString(PyExc_ValueError, "this RRef was not made by Tenrec");
-    return r;
+    return r && worker_of(((struct rref *)self)->worker) ? r : NULL;
 }
 
 /* ---- calls on the value -------------------------------------------------------------- */

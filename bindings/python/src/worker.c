@@ -9,6 +9,7 @@
 #include "group.h"
 
 #include <tenrec/config.h>
+#include <unistd.h>
 
 /* Running functions have this time, in milliseconds, when a program ends without a shutdown. */
 #define STOP_MS 5000
@@ -17,6 +18,7 @@ struct worker {
     PyObject_HEAD struct tenrec_worker *w;
     struct functions functions;
     struct callbacks callbacks;
+    pid_t pid;      /* the process that opened it, which alone may use it */
     bool abandoned; /* a function still ran when the worker was stopped: it is never freed */
 };
 
@@ -24,9 +26,14 @@ static struct worker *worker_checked(PyObject *self)
 {
     struct worker *me = (struct worker *)self;
 
-    if (!me->w)
+    if (me->w && me->pid == getpid())
+        return me;
+    if (me->w)
+        PyErr_SetString(PyExc_RuntimeError, "this worker is that of the parent process, before "
+                                            "fork: a child makes one of its own");
+    else
         PyErr_SetString(PyExc_ValueError, "this worker is not open: call Worker.__init__ first");
-    return me->w ? me : NULL;
+    return NULL;
 }
 
 struct tenrec_worker *worker_of(PyObject *self)
@@ -97,6 +104,7 @@ static PyObject *worker_open(PyObject *self, PyObject *args)
         tenrec_config_drop(config);
         return NULL;
     }
+    me->pid = getpid();
     st = tenrec_worker_new(config, &me->w, &err);
     tenrec_config_drop(config);
     if (st)
@@ -141,7 +149,7 @@ static void worker_end(struct worker *me)
 {
     tenrec_error err;
 
-    if (!me->w || me->abandoned)
+    if (!me->w || me->abandoned || me->pid != getpid())
         return;
     Py_BEGIN_ALLOW_THREADS if (tenrec_worker_running(me->w) &&
                                tenrec_shutdown(me->w, TENREC_IMMEDIATE, STOP_MS, &err) ==

@@ -10,8 +10,8 @@
 
 bool worker_add_type(PyObject *module);
 
-/* The worker of a tenrec.Worker, borrowed from it; NULL with an exception before Worker.__init__.
- */
+/* The worker of a tenrec.Worker, borrowed from it; NULL with an exception before Worker.__init__,
+ * and in a child of the process that opened it. */
 struct tenrec_worker *worker_of(PyObject *self);
 
 struct functions;

@@ -84,6 +84,8 @@ class Worker(_core.Worker):
             return lambda f: self.register(name, f)
         if function is None:
             name, function = name.__name__, name
+        if not callable(function):
+            raise TypeError(f"'{name}' is {function!r}, expected a function")
         if inspect.iscoroutinefunction(function):
             raise TypeError(f"'{name}' is a coroutine function, expected a plain one: it runs on a "
                             "thread of its own and may block")

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""error_test.py WHY - errors as exceptions, and exceptions as errors."""
+import builtins
+import os
+import re
+import threading
+
+from cases import contains, equal, main, true
+from workers import refused, started, tenrec
+
+HEADER = os.path.join(os.path.dirname(__file__), "../../core/include/tenrec/error.h")
+
+
+def statuses():
+    with open(HEADER, encoding="utf-8") as f:
+        return re.findall(r"X\((E\w+),\s*-", f.read())
+
+
+def refuse():
+    raise ValueError("no luck")
+
+
+def error_of_a_call_has_its_class_and_status():
+    with started() as (w0, w1):
+        for error, built_in, status, args in [(tenrec.NotFoundError, LookupError, "ENOFUNCTION", ("w1", "nothing")),
+                                              (tenrec.NotFoundError, LookupError, "EPEER_UNKNOWN", ("w7", "nothing"))]:
+            e = refused(error, w0.call, *args)
+            true(isinstance(e, built_in) and isinstance(e, tenrec.Error), f"class of {e!r}")
+            equal((e.status, e.from_callee), (status, False))
+            contains(str(e), f"{status}: ")
+
+
+def error_of_a_deadline_is_a_timeout():
+    gate = threading.Event()
+    with started() as (w0, w1):
+        w1.register("wait", gate.wait)
+        e = refused(builtins.TimeoutError, w0.call, "w1", "wait", timeout=0.05)
+        equal((type(e), e.status), (tenrec.TimeoutError, "ETIMEDOUT"))
+        gate.set()
+
+
+def error_of_a_future_that_is_not_done_leaves_it_alone():
+    gate = threading.Event()
+    with started() as (w0, w1):
+        w1.register("wait", gate.wait)
+        f = w0.call_async("w1", "wait")
+        contains(str(refused(builtins.TimeoutError, f.wait, 0.01)), "not done after 10 ms")
+        gate.set()
+        equal(f.wait(), True)
+
+
+def error_of_any_exception_of_a_function_is_remote():
+    with started() as (w0, w1):
+        w1.register(refuse)
+        e = refused(RuntimeError, w0.call, "w1", "refuse")
+        equal((type(e), e.status, e.worker, e.from_callee), (tenrec.RemoteError, "EREMOTE", "w1", True))
+        contains(e.text, "ValueError: no luck (error_test.py:")
+        contains(e.text, "in refuse)")
+
+
+def error_that_a_function_raises_is_that_of_the_caller():
+    def raises(name):
+        if name == "status":
+            raise tenrec.Error("full", status="ETOOBIG")
+        if name == "unknown":
+            raise tenrec.Error("odd", status="ENOSUCH")
+        raise getattr(tenrec, name)("a text")
+    with started() as (w0, w1):
+        w1.register(raises)
+        for name in ["TimeoutError", "ConnectionError", "PermissionError", "InvalidError", "NotFoundError", "UnsupportedError", "CanceledError",
+                     "RemoteError", "NoMemoryError", "SystemError"]:
+            e = refused(tenrec.Error, w0.call, "w1", "raises", name)
+            equal((type(e), e.text, e.from_callee), (getattr(tenrec, name), "a text", True))
+        equal(refused(tenrec.Error, w0.call, "w1", "raises", "status").status, "ETOOBIG")
+        equal(refused(tenrec.Error, w0.call, "w1", "raises", "unknown").status, "EREMOTE")
+
+
+def error_of_an_exception_without_a_text_is_told():
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError("mute")
+
+    def raises():
+        raise Mute
+    with started() as (w0, w1):
+        w1.register(raises)
+        w1.register("exits", lambda: exit(3))
+        contains(refused(tenrec.RemoteError, w0.call, "w1", "raises").text, "Mute")
+        contains(refused(tenrec.RemoteError, w0.call, "w1", "exits").text, "SystemExit: 3")
+
+
+def error_of_each_status_can_be_raised():
+    with started(1) as (w0,):
+        def raises(status):
+            raise tenrec.Error("x", status=status)
+        w0.register(raises)
+        true(len(statuses()) > 20, "the header lists the statuses")
+        for status in statuses():
+            equal(refused(tenrec.Error, w0.call, "w0", "raises", status).status, status)
+
+
+def error_of_wrong_arguments_is_pythons():
+    with started(1) as (w0,):
+        for timeout in [0, -1, float("nan")]:
+            contains(str(refused(ValueError, w0.call, "w0", "f", timeout=timeout)), "timeout is")
+        refused(TypeError, w0.call, "w0", 7)
+        refused(TypeError, w0.register, "f", 7)
+        contains(str(refused(ValueError, w0.call, "w0\0", "f")), "null")
+        contains(str(refused(tenrec.Error, w0.register, "tenrec.mine", refuse)), "tenrec.")
+        w0.register(refuse)
+        equal(refused(tenrec.Error, w0.register, refuse).status, "EEXIST")
+
+
+async def coroutine():
+    pass
+
+
+def error_of_a_coroutine_function_names_it():
+    contains(str(refused(TypeError, tenrec.Worker("w").register, coroutine)), "'coroutine' is a coroutine function")
+
+
+def error_of_a_configuration_names_the_place():
+    wrong = "backend: a\nbackends:\n  a: { plugins: tensorpipe }\n"
+    e = refused(ValueError, tenrec.Worker, config=wrong)
+    equal((type(e), e.status), (tenrec.InvalidError, "ECONFIG"))
+    contains(e.text, "config:3:")
+    contains(refused(tenrec.Error, tenrec.Worker, config="/no/such.yaml").text, "/no/such.yaml")
+    contains(refused(tenrec.InvalidError, tenrec.Worker, overrides={"worker.nam": "x"}).text, "nam")
+    contains(refused(tenrec.InvalidError, tenrec.Worker, config={"backend": "nosuch"}).text, "nosuch")
+
+
+if __name__ == "__main__":
+    main(globals(), "error_", "python_error")

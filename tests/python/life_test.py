@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""life_test.py WHY - the end of workers, of processes and of the interpreter; fork."""
+import gc
+import tempfile
+import threading
+import weakref
+
+from cases import LIMIT_S, contains, equal, main, true
+from workers import program, programs_end, refused, started, tenrec
+
+
+def ended(text, *args, status=0):
+    with tempfile.TemporaryDirectory() as folder:
+        return programs_end(program(text, *args, folder=folder), status=status)[0]
+
+
+def life_ends_with_a_function_that_never_returns():
+    equal(ended("""
+me = tenrec.init_rpc(overrides=overrides)
+begun = threading.Event()
+me.register("wait", lambda: (begun.set(), threading.Event().wait()))
+f = me.call_async("worker0", "wait")
+begun.wait()
+print("here")
+"""), "here\n")
+
+
+def life_ends_with_calls_in_all_states():
+    equal(ended("""
+me = tenrec.init_rpc(overrides=overrides)
+me.register("echo", lambda x: x)
+me.register("spin", lambda: [None for _ in range(1000)] and 1)
+kept = [me.call_async("worker0", "echo", tenrec.empty((1 << 16,))) for _ in range(50)]
+kept += [me.remote("worker0", "echo", 1) for _ in range(50)]
+threads = [threading.Thread(target=lambda: [me.call_async("worker0", "spin") for _ in range(10000)], daemon=True) for _ in range(2)]
+for t in threads:
+    t.start()
+print("here")
+"""), "here\n")
+
+
+def life_ends_after_an_exception():
+    with tempfile.TemporaryDirectory() as folder:
+        p = program("tenrec.init_rpc(overrides=overrides)\nraise ValueError('on purpose')", folder=folder)
+        _, err = p.communicate(timeout=LIMIT_S)
+    equal(p.returncode, 1)
+    contains(err, "on purpose")
+
+
+def life_of_a_forked_child_ends_and_has_workers_of_its_own():
+    equal(ended("""
+me = tenrec.init_rpc(overrides=overrides)
+me.register("echo", lambda x: x)
+gate = threading.Event()
+me.register("wait", gate.wait)
+f, late, r = me.call_async("worker0", "echo", 1), me.call_async("worker0", "wait"), me.rref(3)
+child = os.fork()
+if child == 0:
+    for use in [lambda: me.call("worker0", "echo", 1), late.wait, r.to_here, me.shutdown]:
+        try:
+            use()
+        except RuntimeError as e:
+            print("parent process" in str(e), flush=True)
+    own = tenrec.Worker("own", overrides=dict(overrides, init_method=overrides["init_method"] + "2"))
+    own.register("pid", os.getpid)
+    own.init_rpc()
+    print(own.call("own", "pid") == os.getpid(), flush=True)
+    own.shutdown()
+    sys.exit(0)
+print(os.waitpid(child, 0)[1], f.wait(), me.call("worker0", "echo", 2))
+gate.set()
+late.wait()
+tenrec.shutdown()
+"""), "True\n" * 5 + "0 1 2\n")
+
+
+def life_of_many_workers_one_after_the_other():
+    with tempfile.TemporaryDirectory() as folder:
+        for i in range(5):
+            with tempfile.TemporaryDirectory(dir=folder):
+                w = tenrec.Worker(overrides={"init_method": f"file://{folder}/{i}", "worker.world_size": 1, "worker.rank": 0})
+                w.register("i", lambda i=i: i)
+                w.init_rpc()
+                equal(w.call("worker0", "i"), i)
+                w.shutdown()
+                contains(str(refused(tenrec.Error, w.shutdown)), "ESHUTDOWN")
+                contains(str(refused(tenrec.Error, w.call, "worker0", "i")), "ESHUTDOWN")
+
+
+def life_of_a_worker_that_is_forgotten_ends():
+    class Owner:
+        """Its worker and itself hold each other."""
+
+        def __init__(self, folder):
+            self.worker = tenrec.Worker(overrides={"init_method": f"file://{folder}/store", "worker.world_size": 1, "worker.rank": 0})
+            self.worker.register("me", self.me)
+            self.worker.init_rpc()
+
+        def me(self):
+            return id(self)
+    with tempfile.TemporaryDirectory() as folder:
+        owner = Owner(folder)
+        equal(owner.worker.call("worker0", "me"), id(owner))
+        gone = weakref.ref(owner.worker)
+        del owner
+        gc.collect()
+        true(gone() is None, "the worker is freed")
+
+
+def life_goes_on_when_init_rpc_fails():
+    with tempfile.TemporaryDirectory() as folder:
+        wrong = {"init_method": f"file://{folder}/store", "worker.world_size": 2, "worker.rank": 0, "worker.init_timeout": "0.2s"}
+        refused(tenrec.Error, tenrec.init_rpc, overrides=wrong)
+        contains(str(refused(RuntimeError, tenrec.get_worker)), "no worker yet")
+        tenrec.register("one", lambda: 1)
+        tenrec.init_rpc("w", overrides=dict(wrong, init_method=f"file://{folder}/other", **{"worker.world_size": 1}))
+        contains(str(refused(RuntimeError, tenrec.init_rpc)), "a worker already")
+        equal(tenrec.call("w", "one"), 1)
+        equal(tenrec.remote("w", "one").to_here(), 1)
+        tenrec.register("two", lambda: 2)
+        equal(tenrec.call_async("w", "two").wait(), 2)
+        equal(tenrec.rref(5).local_value(), 5)
+        tenrec.shutdown()
+
+
+def life_of_functions_that_call_back_while_their_worker_ends():
+    leaves = threading.Event()
+    with started() as (w0, w1):
+        w0.register("echo", lambda x: x)
+
+        def ask_back(n):
+            leaves.wait(LIMIT_S)
+            return w1.call("w0", "echo", n)
+        w1.register(ask_back)
+        f = w0.call_async("w1", "ask_back", 7)
+        leaver = threading.Thread(target=w1.shutdown)
+        leaver.start()
+        leaves.set()
+        equal(f.wait(), 7)
+        w0.shutdown()
+        leaver.join()
+
+
+def life_reads_configurations_of_each_form():
+    with tempfile.TemporaryDirectory() as folder:
+        text = f'init_method: "file://{folder}/NAME"\nworker:\n  world_size: 1\n  rank: 0\n'
+        path = f"{folder}/config.yaml"
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text.replace("NAME", "path"))
+        mapping = {"init_method": f"file://{folder}/mapping", "worker": {"world_size": 1, "rank": 0, "name": "mapped"}}
+        for config, name in [(path, "worker0"), (text, "worker0"), (mapping, "mapped")]:
+            w = tenrec.Worker(config=config)
+            w.init_rpc()
+            equal(w.name, name)
+            w.shutdown()
+
+
+if __name__ == "__main__":
+    main(globals(), "life_", "python_life")

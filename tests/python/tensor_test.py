@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tensor_test.py WHY - tensors by the buffer protocol, by DLPack and of Tenrec's own; numpy is optional, and its cases skip without it."""
+import array
+import gc
+import threading
+import weakref
+
+from cases import Skipped, contains, equal, main, true, until
+from workers import LIMIT_S, refused, started, tenrec
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+
+def need_numpy():
+    if not numpy:
+        raise Skipped("no numpy")
+
+
+def echo(x):
+    return x
+
+
+def tensor_of_a_buffer_comes_back():
+    with started() as (w0, w1):
+        w1.register(echo)
+        for code in "bBhHiIlLqQfd":
+            t = w0.call("w1", "echo", array.array(code, [1, 2, 3]))
+            equal(memoryview(t).tolist(), [1, 2, 3], f"elements of {code}")
+        t = w0.call("w1", "echo", memoryview(bytes(range(24))).cast("B", (2, 3, 4)))
+        equal((t.shape, t.dtype, t.read_only, memoryview(t)[1, 2, 3]), ((2, 3, 4), "uint8", False, 23))
+        equal(bytes(t), bytes(range(24)))
+
+
+def tensor_of_numpy_comes_back_without_copies_of_ours():
+    need_numpy()
+    base = numpy.arange(24.).reshape(2, 3, 4)
+    with started() as (w0, w1):
+        w1.register(echo)
+        for x in [base, base[1], base.T, base[:, ::2], numpy.full((), 3.0), numpy.empty((0, 4)), numpy.array([True, False]),
+                  numpy.ones(3, numpy.float16), numpy.ones(2, numpy.complex64), numpy.arange(1 << 20), numpy.broadcast_to(base[0, 0], (3, 4))]:
+            y = numpy.asarray(w0.call("w1", "echo", x))
+            equal((y.dtype, y.shape), (x.dtype, x.shape))
+            true((x == y).all(), f"{x!r} came back as {y!r}")
+            true(y.flags.writeable and not y.flags.owndata, f"{x!r} came as a view of the message that may be written")
+
+
+def tensor_keeps_its_memory_while_an_array_uses_it():
+    need_numpy()
+    with started() as (w0, w1):
+        w1.register(echo)
+        arrays = [numpy.asarray(w0.call("w1", "echo", numpy.full(100000, i))) for i in range(8)]
+        gc.collect()
+        for i, a in enumerate(arrays):
+            true((a == i).all(), f"array {i} is whole")
+
+
+def tensor_by_dlpack_shares_its_memory():
+    need_numpy()
+
+    class ByDlpack: # pylint: disable=too-few-public-methods
+        def __init__(self, a):
+            self.a = a
+
+        def __dlpack__(self):
+            return self.a.__dlpack__()
+    with started() as (w0, w1):
+        w1.register(echo)
+        t = w0.call("w1", "echo", ByDlpack(numpy.arange(12.).reshape(3, 4)))
+        equal((t.shape, t.dtype, t.__dlpack_device__()), ((3, 4), "float64", (1, 0)))
+        numpy.asarray(t)[0, 0] = 7
+        equal(numpy.from_dlpack(t)[0, 0], 7.0)
+    equal(tenrec.empty((2,)).__dlpack__().__class__.__name__, "PyCapsule") # unused: the capsule frees it
+
+
+def tensor_releases_the_memory_of_python():
+    need_numpy()
+
+    class Array(numpy.ndarray):
+        pass
+    x = numpy.ones(50000).view(Array)
+    gone = weakref.ref(x)
+    with started() as (w0, w1):
+        w1.register("length", lambda t: t.shape[0])
+        equal(w0.call("w1", "length", x), 50000)
+        del x
+        until(lambda: w0.call("w1", "length", array.array("b")) == 0 and not gone(), "the array is released")
+
+
+def tensor_is_released_while_no_other_call_is_made():
+    need_numpy()
+
+    class Array(numpy.ndarray):
+        pass
+    x = numpy.ones(50000).view(Array)
+    gone = threading.Event()
+    kept = weakref.finalize(x, gone.set)
+    with started() as (w0, w1):
+        w1.register("length", lambda t: t.shape[0])
+        future = w0.call_async("w1", "length", x)
+        del x
+        until(future.done, "the call")
+        del future
+        until(gone.is_set, "the array is released") # by the main thread, between two of its lines
+    true(not kept.alive, "once")
+
+
+def tensor_scalars_of_numpy_are_numbers():
+    need_numpy()
+    with started() as (w0, w1):
+        w1.register(echo)
+        for x, y in [(numpy.float32(0.5), 0.5), (numpy.int64(7), 7), (numpy.bool_(True), True), (numpy.float64(2), 2.0)]:
+            z = w0.call("w1", "echo", x)
+            equal((z, type(z)), (y, type(y)))
+
+
+def tensor_that_cannot_be_sent_is_refused():
+    with started() as (w0, w1):
+        w1.register(echo)
+        call = w0.call
+        contains(str(refused(TypeError, call, "w1", "echo", array.array("u", "ab"))),
+                 "elements of the format")
+        contains(str(refused(ValueError, call, "w1", "echo", memoryview(b"abc")[::-1])), "dimension 0 has a stride of -1 bytes")
+        if numpy:
+            contains(str(refused(TypeError, call, "w1", "echo", numpy.ones(2, ">f8"))), "byte order")
+            contains(str(refused(TypeError, call, "w1", "echo", numpy.array(["a"]))), "elements of the format")
+            contains(str(refused(TypeError, call, "w1", "echo", numpy.zeros(2, [("a", "i4"), ("b", "f4")]))), "elements of the format")
+            contains(str(refused(ValueError, call, "w1", "echo", numpy.ones((1,) * 17))), "17 dimensions")
+        equal(call("w1", "echo", 1), 1)
+
+
+def tensor_of_its_own_is_written_and_sent():
+    t = tenrec.empty((2, 3), "int32")
+    memoryview(t).cast("B").cast("i")[:] = array.array("i", range(6))
+    with started() as (w0, w1):
+        w1.register(echo)
+        equal(memoryview(w0.call("w1", "echo", t)).tolist(), [[0, 1, 2], [3, 4, 5]])
+    contains(str(refused(ValueError, tenrec.empty, (1,), "float31")), "float31")
+    contains(str(refused(ValueError, tenrec.empty, (-1,))), "negative")
+    contains(str(refused(ValueError, tenrec.empty, (1,) * 17)), "17 dimensions")
+    refused(TypeError, tenrec.Tensor)
+
+
+def tensor_without_a_format_goes_by_dlpack():
+    t = tenrec.empty((2,), "bfloat16")
+    contains(str(refused(BufferError, memoryview, t)), "bfloat16")
+    equal(t.dtype, "bfloat16")
+    with started() as (w0, w1):
+        w1.register("dtype", lambda x: x.dtype)
+        equal(w0.call("w1", "dtype", t), "bfloat16")
+
+
+def tensor_that_is_read_only_stays_so():
+    with started() as (w0, w1):
+        w1.register("kind", lambda t: [t.read_only, t.copy().read_only, memoryview(t).readonly])
+        w1.register(echo)
+        t = tenrec.empty((1 << 20,), "uint8", shared=True)
+        memoryview(t)[0] = 7
+        read_only, of_copy, of_view = w0.call("w1", "kind", t)
+        equal((of_copy, of_view), (False, read_only))
+        back = w0.call("w1", "echo", t)
+        if back.read_only:
+            refused(BufferError, back.__dlpack__)
+            refused(TypeError, memoryview(back).__setitem__, 0, 1)
+        equal(memoryview(back.copy())[0], 7)
+
+
+def tensor_of_constant_bytes_cannot_be_written_by_the_own_worker():
+    constant = bytes(100000)
+
+    def write(t):
+        memoryview(t)[0] = 1
+    with started(1) as (w0,):
+        w0.register(write)
+        try:
+            w0.call("w0", "write", memoryview(constant), timeout=LIMIT_S)
+        except tenrec.RemoteError:
+            pass
+    equal(constant[0], 0)
+
+
+if __name__ == "__main__":
+    main(globals(), "tensor_", "python_tensor")
