@@ -83,6 +83,7 @@ def life_of_many_workers_one_after_the_other():
                 w.init_rpc()
                 equal(w.call("worker0", "i"), i)
                 w.shutdown()
+                equal((w.name, w.id), ("worker0", 0))
                 contains(str(refused(tenrec.Error, w.shutdown)), "ESHUTDOWN")
                 contains(str(refused(tenrec.Error, w.call, "worker0", "i")), "ESHUTDOWN")
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""process_test.py WHY TENREC - workers in processes of their own."""
+"""process_test.py WHY TENREC SMOOTH - workers in processes of their own."""
+import importlib.util
 import os
 import sys
 import tempfile
 
-from cases import contains, environment, equal, main, run
-from workers import program, programs_end
+from cases import Skipped, contains, environment, equal, main, run, start
+from workers import ROOT, program, programs_end
 
-TENREC = os.path.abspath(sys.argv[2])
-ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
+TENREC, SMOOTH = map(os.path.abspath, sys.argv[2:4])
 
 
 def process_calls_functions_of_another():
@@ -29,6 +29,26 @@ def process_is_started_by_the_launcher():
                env=environment(PYTHONPATH=os.environ["PYTHONPATH"]))
     equal(done.returncode, 0, f"exit status, {done.stderr}")
     equal(done.stdout.count("worker0 says 42"), 3, "number of answers")
+
+
+def process_trains_with_a_parameter_server():
+    if not importlib.util.find_spec("numpy"):
+        raise Skipped("no numpy")
+    done = run(TENREC, "run", "-n", "3", "--", sys.executable, os.path.join(ROOT, "examples/python/parameter_server.py"),
+               env=environment(PYTHONPATH=os.environ["PYTHONPATH"]))
+    equal(done.returncode, 0, f"exit status, {done.stderr}")
+    contains(done.stdout, "parameter_server: error 0.00")
+
+
+def process_in_c_calls_functions_of_one_in_python():
+    def side(rank, *command):
+        return start(*command, env=environment(PYTHONPATH=os.environ["PYTHONPATH"], RANK=str(rank), WORLD_SIZE="2", **meeting))
+    with tempfile.TemporaryDirectory() as folder:
+        meeting = {"TENREC_INIT_METHOD": f"file://{folder}/store"}
+        both = side(0, SMOOTH), side(1, sys.executable, os.path.join(ROOT, "examples/python/smoothed.py"))
+        c, python = programs_end(*both)
+    contains(c, "the norm is 68.381")
+    equal(python.splitlines(), ["smoothed: [1.5, 1.0, 2.0, 1.0, 2.0, 1.5]", "smoothed: EINVAL: argument 1 is text, expected a tensor"])
 
 
 def process_that_ends_without_a_shutdown_ends():

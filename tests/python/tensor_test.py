@@ -32,6 +32,7 @@ def tensor_of_a_buffer_comes_back():
         t = w0.call("w1", "echo", memoryview(bytes(range(24))).cast("B", (2, 3, 4)))
         equal((t.shape, t.dtype, t.read_only, memoryview(t)[1, 2, 3]), ((2, 3, 4), "uint8", False, 23))
         equal(bytes(t), bytes(range(24)))
+        equal(t.tolist(), [[[12 * i + 4 * j + k for k in range(4)] for j in range(3)] for i in range(2)])
 
 
 def tensor_of_numpy_comes_back_without_copies_of_ours():

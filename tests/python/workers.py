@@ -16,6 +16,8 @@ if sys.argv[1]:
     print(f"1..0 # SKIP {sys.argv[1]}")
     sys.exit(0)
 
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
+
 import tenrec  # pylint: disable=wrong-import-position
 
 

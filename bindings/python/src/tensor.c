@@ -200,6 +200,16 @@ static PyObject *tensor_copy(PyObject *self, PyObject *unused)
     Py_END_ALLOW_THREADS return st ? error_raise(&err) : tensor_wrap(copy);
 }
 
+static PyObject *tensor_to_list(PyObject *self, PyObject *unused)
+{
+    PyObject *view = PyMemoryView_FromObject(self), *list;
+
+    (void)unused;
+    list = view ? PyObject_CallMethod(view, "tolist", NULL) : NULL;
+    Py_XDECREF(view);
+    return list;
+}
+
 static PyObject *tensor_shape(PyObject *self, void *unused)
 {
     struct tenrec_tensor *t = tensor_checked(self);
@@ -238,6 +248,7 @@ static PyMethodDef tensor_methods[] = {
       "Returns a DLPack capsule that shares the memory." },
     { "__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
       "Returns DLPack's kind of the device, 1 for the host, and its index." },
+    { "tolist", tensor_to_list, METH_NOARGS, "Returns the elements as nested lists." },
     { "copy", tensor_copy, METH_NOARGS,
       "Returns a contiguous copy in writable memory of this process." },
     { NULL, NULL, 0, NULL },

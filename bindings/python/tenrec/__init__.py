@@ -14,13 +14,14 @@
 See docs/python.md.
 """
 from . import _core
+from ._core import Tensor
 from .errors import (CanceledError, ConnectionError, Error, InvalidError, NoMemoryError, NotFoundError, PermissionError, RemoteError, SystemError,
                      TimeoutError, UnsupportedError, describe, make)
 from .future import Future
 from .member import Member, View
 from .process import call, call_async, get_worker, init_rpc, register, remote, rref, shutdown
 from .rref import RRef
-from .tensor import Tensor, empty
+from .tensor import empty
 from .worker import Worker
 
 __version__ = _core.version

@@ -127,7 +127,7 @@ def describe(error: BaseException) -> tuple[str, str]:
     """Returns status and text for the caller of a function that raised `error`."""
     if isinstance(error, Error):
         return error.status, error.text
-    text = "".join(traceback.format_exception_only(error)).strip()
+    text = "".join(traceback.format_exception_only(type(error), error)).strip()
     frames = traceback.extract_tb(error.__traceback__)
     if frames:
         last = frames[-1]

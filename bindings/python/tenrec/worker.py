@@ -57,6 +57,7 @@ class Worker(_core.Worker):
         if name is not None:
             wanted["worker.name"] = name
         self._loops: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
+        self._me: Member | None = None
         self._open(path, text, wanted)
         _alive.add(self)
 
@@ -96,6 +97,7 @@ class Worker(_core.Worker):
         """Joins the group and starts to serve; returns when all members of a static group are
         there, at most after `init_timeout` of the configuration."""
         self._init_rpc()
+        self._me = self.member()
 
     def shutdown(self, graceful: bool = True, timeout: float | None = None) -> None:
         """Leaves the group: together with the others, when no call is under way, or at once. The
@@ -149,13 +151,13 @@ class Worker(_core.Worker):
 
     @property
     def name(self) -> str:
-        """Name of this worker."""
-        return self.member().name
+        """Name of this worker, also after its shutdown."""
+        return (self._me or self.member()).name
 
     @property
     def id(self) -> int:
-        """Id of this worker: its rank in a static group."""
-        return self.member().id
+        """Id of this worker, its rank in a static group; also after its shutdown."""
+        return (self._me or self.member()).id
 
     def member(self, name: str | None = None) -> Member:
         """Finds a member by name; None: this worker."""
