@@ -50,10 +50,11 @@ PyObject *call_result(tenrec_status st, struct tenrec_future *f, const tenrec_er
     if (st)
         return error_raise(err);
     result = future_result(f, TENREC_TIMEOUT_NONE, worker);
-    Py_BEGIN_ALLOW_THREADS tenrec_future_cancel(
-        f); /* unless it is done: a signal has ended the wait */
+    Py_BEGIN_ALLOW_THREADS
+    tenrec_future_cancel(f); /* unless it is done: a signal has ended the wait */
     tenrec_future_drop(f);
-    Py_END_ALLOW_THREADS return result;
+    Py_END_ALLOW_THREADS
+    return result;
 }
 
 /* Starts a call; *ret_st is its status unless false is returned, with an exception. */
@@ -68,7 +69,8 @@ static bool call_start(PyObject *worker, PyObject *args, struct tenrec_future **
         return false;
     read = call_read(&c, args);
     if (read) {
-        Py_BEGIN_ALLOW_THREADS *ret_st =
+        Py_BEGIN_ALLOW_THREADS
+        *ret_st =
             tenrec_rpc_async(w, c.to, c.function, c.args.item, c.args.n, &c.options, ret, err);
         Py_END_ALLOW_THREADS
     }
@@ -110,9 +112,10 @@ PyObject *call_remote(PyObject *worker, PyObject *args)
     if (!w)
         return NULL;
     if (call_read(&c, args)) {
-        Py_BEGIN_ALLOW_THREADS st =
-            tenrec_remote(w, c.to, c.function, c.args.item, c.args.n, &c.options, &r, &err);
-        Py_END_ALLOW_THREADS made = st ? error_raise(&err) : rref_wrap(r, worker);
+        Py_BEGIN_ALLOW_THREADS
+        st = tenrec_remote(w, c.to, c.function, c.args.item, c.args.n, &c.options, &r, &err);
+        Py_END_ALLOW_THREADS
+        made = st ? error_raise(&err) : rref_wrap(r, worker);
     }
     call_finish(&c);
     return made;
@@ -130,8 +133,10 @@ PyObject *call_rref(PyObject *worker, PyObject *value)
     if (!w)
         return NULL;
     if (values_read_one(&values, value, true)) {
-        Py_BEGIN_ALLOW_THREADS st = tenrec_rref_new(w, values.item, &r, &err);
-        Py_END_ALLOW_THREADS made = st ? error_raise(&err) : rref_wrap(r, worker);
+        Py_BEGIN_ALLOW_THREADS
+        st = tenrec_rref_new(w, values.item, &r, &err);
+        Py_END_ALLOW_THREADS
+        made = st ? error_raise(&err) : rref_wrap(r, worker);
     }
     values_finish(&values);
     return made;

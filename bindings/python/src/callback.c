@@ -85,8 +85,11 @@ PyObject *callback_on_members(PyObject *worker, PyObject *args)
         return NULL;
     callback_set(&c->joined, joined);
     callback_set(&c->left, left);
-    Py_BEGIN_ALLOW_THREADS st = tenrec_worker_set_member_callbacks(w, &set, &err);
-    Py_END_ALLOW_THREADS if (st) return error_raise(&err);
+    Py_BEGIN_ALLOW_THREADS
+    st = tenrec_worker_set_member_callbacks(w, &set, &err);
+    Py_END_ALLOW_THREADS
+    if (st)
+        return error_raise(&err);
     Py_RETURN_NONE;
 }
 
@@ -98,8 +101,10 @@ PyObject *callback_on_peer_lost(PyObject *worker, PyObject *lost)
     if (!w)
         return NULL;
     callback_set(&c->lost, lost);
-    Py_BEGIN_ALLOW_THREADS tenrec_worker_set_peer_lost_callback(w, callback_lost, c);
-    Py_END_ALLOW_THREADS Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS
+    tenrec_worker_set_peer_lost_callback(w, callback_lost, c);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
 }
 
 int callbacks_traverse(struct callbacks *c, visitproc visit, void *arg)

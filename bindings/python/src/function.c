@@ -38,7 +38,8 @@ static tenrec_status function_return(struct tenrec_call *call, PyObject *result,
     if (!values_read_one(&values, result, true)) {
         st = error_catch(err);
     } else {
-        Py_BEGIN_ALLOW_THREADS st = tenrec_call_return(call, values.item, err);
+        Py_BEGIN_ALLOW_THREADS
+        st = tenrec_call_return(call, values.item, err);
         Py_END_ALLOW_THREADS
     }
     values_finish(&values);
@@ -79,10 +80,10 @@ PyObject *function_register(PyObject *worker, PyObject *args)
         return PyErr_NoMemory();
     f->python = Py_NewRef(python);
     f->worker = worker;
-    Py_BEGIN_ALLOW_THREADS st =
-        tenrec_worker_register_function(w, name, function_answer, f, TENREC_POOL, &err);
-    Py_END_ALLOW_THREADS if (st)
-    {
+    Py_BEGIN_ALLOW_THREADS
+    st = tenrec_worker_register_function(w, name, function_answer, f, TENREC_POOL, &err);
+    Py_END_ALLOW_THREADS
+    if (st) {
         Py_DECREF(f->python);
         free(f);
         return error_raise(&err);

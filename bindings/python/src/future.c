@@ -12,7 +12,8 @@
 #define SLICE_MS 200
 
 struct future {
-    PyObject_HEAD struct tenrec_future *f;
+    PyObject_HEAD
+    struct tenrec_future *f;
     PyObject *worker;
 };
 
@@ -42,8 +43,10 @@ static void future_dealloc(PyObject *self)
     struct future *me = (struct future *)self;
     struct tenrec_future *f = me->f;
 
-    Py_BEGIN_ALLOW_THREADS tenrec_future_drop(f);
-    Py_END_ALLOW_THREADS Py_XDECREF(me->worker);
+    Py_BEGIN_ALLOW_THREADS
+    tenrec_future_drop(f);
+    Py_END_ALLOW_THREADS
+    Py_XDECREF(me->worker);
     python_free(self);
     garbage_drain();
 }
@@ -74,13 +77,11 @@ static bool future_wait_interruptibly(struct tenrec_future *f, int64_t ms, tenre
     for (int64_t left = ms;; left = end - future_now_ms()) {
         const bool last = left <= SLICE_MS;
 
-        Py_BEGIN_ALLOW_THREADS *ret = tenrec_future_wait(f,
-                                                         !last      ? SLICE_MS
-                                                         : left > 0 ? left
-                                                                    : 1,
-                                                         err);
-        Py_END_ALLOW_THREADS if (*ret != TENREC_ETIMEDOUT || last ||
-                                 tenrec_future_done(f)) return true;
+        Py_BEGIN_ALLOW_THREADS
+        *ret = tenrec_future_wait(f, !last ? SLICE_MS : left > 0 ? left : 1, err);
+        Py_END_ALLOW_THREADS
+        if (*ret != TENREC_ETIMEDOUT || last || tenrec_future_done(f))
+            return true;
         if (PyErr_CheckSignals() < 0)
             return false;
     }
@@ -128,8 +129,10 @@ static PyObject *future_cancel(PyObject *self, PyObject *unused)
     (void)unused;
     if (!f)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS tenrec_future_cancel(f);
-    Py_END_ALLOW_THREADS Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS
+    tenrec_future_cancel(f);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
 }
 
 /* In tenrec_worker_dispatch. */
@@ -155,8 +158,11 @@ static PyObject *future_on_done(PyObject *self, PyObject *function)
     if (!f)
         return NULL;
     Py_INCREF(function);
-    Py_BEGIN_ALLOW_THREADS st = tenrec_future_add_callback(f, future_call_back, function, &err);
-    Py_END_ALLOW_THREADS if (st == TENREC_OK) Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS
+    st = tenrec_future_add_callback(f, future_call_back, function, &err);
+    Py_END_ALLOW_THREADS
+    if (st == TENREC_OK)
+        Py_RETURN_NONE;
     Py_DECREF(function);
     return error_raise(&err);
 }

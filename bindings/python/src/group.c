@@ -100,9 +100,12 @@ static PyObject *group_wait(PyObject *worker, PyObject *args, bool for_members)
 
     if (!w || !PyArg_ParseTuple(args, "KL", &n, &ms))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS st = for_members ? tenrec_group_wait_members(w, n, ms, &err)
-                                            : tenrec_group_wait_version(w, n, ms, &err);
-    Py_END_ALLOW_THREADS if (st) return error_raise(&err);
+    Py_BEGIN_ALLOW_THREADS
+    st = for_members ? tenrec_group_wait_members(w, n, ms, &err)
+                     : tenrec_group_wait_version(w, n, ms, &err);
+    Py_END_ALLOW_THREADS
+    if (st)
+        return error_raise(&err);
     Py_RETURN_NONE;
 }
 
@@ -155,8 +158,10 @@ PyObject *group_barrier(PyObject *worker, PyObject *args)
 
     if (!w || !PyArg_ParseTuple(args, "OL", &tuple, &ms) || !group_names(tuple, &names, &n))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS st = tenrec_worker_barrier(w, names, n, ms, &err);
-    Py_END_ALLOW_THREADS free(names);
+    Py_BEGIN_ALLOW_THREADS
+    st = tenrec_worker_barrier(w, names, n, ms, &err);
+    Py_END_ALLOW_THREADS
+    free(names);
     if (st)
         return error_raise(&err);
     Py_RETURN_NONE;
@@ -178,9 +183,10 @@ PyObject *group_all_gather(PyObject *worker, PyObject *args)
         !group_names(tuple, &names, &n))
         return NULL;
     if (values_read_one(&values, value, false)) {
-        Py_BEGIN_ALLOW_THREADS st =
-            tenrec_worker_all_gather(w, values.item, names, n, ms, &all, &err);
-        Py_END_ALLOW_THREADS made = st ? error_raise(&err) : value_to_python(all, worker);
+        Py_BEGIN_ALLOW_THREADS
+        st = tenrec_worker_all_gather(w, values.item, names, n, ms, &all, &err);
+        Py_END_ALLOW_THREADS
+        made = st ? error_raise(&err) : value_to_python(all, worker);
     }
     values_finish(&values);
     tenrec_value_drop(all);

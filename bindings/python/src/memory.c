@@ -200,7 +200,8 @@ PyObject *memory_new(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!sp", &PyTuple_Type, &lengths, &name, &shared) ||
         !memory_read_shape(lengths, shape, &n) || !element_of_name(name, &dtype))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS st =
-        tenrec_tensor_new_with(dtype, n, shape, shared ? TENREC_SHARED : 0, &t, &err);
-    Py_END_ALLOW_THREADS return st ? error_raise(&err) : tensor_wrap(t);
+    Py_BEGIN_ALLOW_THREADS
+    st = tenrec_tensor_new_with(dtype, n, shape, shared ? TENREC_SHARED : 0, &t, &err);
+    Py_END_ALLOW_THREADS
+    return st ? error_raise(&err) : tensor_wrap(t);
 }

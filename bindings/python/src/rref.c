@@ -8,7 +8,8 @@
 #include "worker.h"
 
 struct rref {
-    PyObject_HEAD struct tenrec_rref *r;
+    PyObject_HEAD
+    struct tenrec_rref *r;
     PyObject *worker;
 };
 
@@ -43,8 +44,10 @@ static void rref_dealloc(PyObject *self)
     struct rref *me = (struct rref *)self;
     struct tenrec_rref *r = me->r;
 
-    Py_BEGIN_ALLOW_THREADS tenrec_rref_drop(r);
-    Py_END_ALLOW_THREADS Py_XDECREF(me->worker);
+    Py_BEGIN_ALLOW_THREADS
+    tenrec_rref_drop(r);
+    Py_END_ALLOW_THREADS
+    Py_XDECREF(me->worker);
     python_free(self);
     garbage_drain();
 }
@@ -72,8 +75,8 @@ static bool rref_start(PyObject *self, PyObject *args, struct tenrec_future **re
         return false;
     read = call_read_of_rref(&c, args);
     if (read) {
-        Py_BEGIN_ALLOW_THREADS *ret_st =
-            tenrec_rref_rpc_async(r, c.function, c.args.item, c.args.n, &c.options, ret, err);
+        Py_BEGIN_ALLOW_THREADS
+        *ret_st = tenrec_rref_rpc_async(r, c.function, c.args.item, c.args.n, &c.options, ret, err);
         Py_END_ALLOW_THREADS
     }
     call_finish(&c);
@@ -113,10 +116,10 @@ static PyObject *rref_remote(PyObject *self, PyObject *args)
     if (!r)
         return NULL;
     if (call_read_of_rref(&c, args)) {
-        Py_BEGIN_ALLOW_THREADS st =
-            tenrec_rref_remote(r, c.function, c.args.item, c.args.n, &c.options, &made_r, &err);
-        Py_END_ALLOW_THREADS made =
-            st ? error_raise(&err) : rref_wrap(made_r, ((struct rref *)self)->worker);
+        Py_BEGIN_ALLOW_THREADS
+        st = tenrec_rref_remote(r, c.function, c.args.item, c.args.n, &c.options, &made_r, &err);
+        Py_END_ALLOW_THREADS
+        made = st ? error_raise(&err) : rref_wrap(made_r, ((struct rref *)self)->worker);
     }
     call_finish(&c);
     return made;
@@ -134,8 +137,10 @@ static bool rref_fetch(PyObject *self, PyObject *ms, struct tenrec_future **ret,
     options.timeout_ms = PyLong_AsLongLong(ms);
     if (!r || PyErr_Occurred())
         return false;
-    Py_BEGIN_ALLOW_THREADS *ret_st = tenrec_rref_to_here_async(r, &options, ret, err);
-    Py_END_ALLOW_THREADS return true;
+    Py_BEGIN_ALLOW_THREADS
+    *ret_st = tenrec_rref_to_here_async(r, &options, ret, err);
+    Py_END_ALLOW_THREADS
+    return true;
 }
 
 static PyObject *rref_to_here(PyObject *self, PyObject *ms)
@@ -170,9 +175,10 @@ static PyObject *rref_local_value(PyObject *self, PyObject *ms)
 
     if (!r || PyErr_Occurred())
         return NULL;
-    Py_BEGIN_ALLOW_THREADS st = tenrec_rref_local_value(r, limit, &v, &err);
-    Py_END_ALLOW_THREADS return st ? error_raise(&err)
-                                   : value_to_python(v, ((struct rref *)self)->worker);
+    Py_BEGIN_ALLOW_THREADS
+    st = tenrec_rref_local_value(r, limit, &v, &err);
+    Py_END_ALLOW_THREADS
+    return st ? error_raise(&err) : value_to_python(v, ((struct rref *)self)->worker);
 }
 
 /* ---- known without a call -------------------------------------------------------------- */

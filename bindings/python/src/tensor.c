@@ -9,8 +9,8 @@
 #include <tenrec/dlpack.h>
 
 struct tensor {
-    PyObject_HEAD struct tenrec_tensor
-        *t; /* shared; NULL only after a constructor that was gone around */
+    PyObject_HEAD
+    struct tenrec_tensor *t; /* shared; NULL only after a constructor that was gone around */
 };
 
 static PyObject *tensor_type;
@@ -35,8 +35,10 @@ static void tensor_dealloc(PyObject *self)
 {
     struct tenrec_tensor *t = ((struct tensor *)self)->t;
 
-    Py_BEGIN_ALLOW_THREADS tenrec_tensor_drop(t);
-    Py_END_ALLOW_THREADS python_free(self);
+    Py_BEGIN_ALLOW_THREADS
+    tenrec_tensor_drop(t);
+    Py_END_ALLOW_THREADS
+    python_free(self);
     garbage_drain();
 }
 
@@ -196,8 +198,10 @@ static PyObject *tensor_copy(PyObject *self, PyObject *unused)
     (void)unused;
     if (!t)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS st = tenrec_tensor_copy(t, &copy, &err);
-    Py_END_ALLOW_THREADS return st ? error_raise(&err) : tensor_wrap(copy);
+    Py_BEGIN_ALLOW_THREADS
+    st = tenrec_tensor_copy(t, &copy, &err);
+    Py_END_ALLOW_THREADS
+    return st ? error_raise(&err) : tensor_wrap(copy);
 }
 
 static PyObject *tensor_to_list(PyObject *self, PyObject *unused)

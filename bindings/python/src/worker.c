@@ -15,7 +15,8 @@
 #define STOP_MS 5000
 
 struct worker {
-    PyObject_HEAD struct tenrec_worker *w;
+    PyObject_HEAD
+    struct tenrec_worker *w;
     struct functions functions;
     struct callbacks callbacks;
     pid_t pid;      /* the process that opened it, which alone may use it */
@@ -121,8 +122,11 @@ static PyObject *worker_init_rpc(PyObject *self, PyObject *unused)
     (void)unused;
     if (!w)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS st = tenrec_init_rpc(w, &err);
-    Py_END_ALLOW_THREADS if (st) return error_raise(&err);
+    Py_BEGIN_ALLOW_THREADS
+    st = tenrec_init_rpc(w, &err);
+    Py_END_ALLOW_THREADS
+    if (st)
+        return error_raise(&err);
     Py_RETURN_NONE;
 }
 
@@ -137,9 +141,10 @@ static PyObject *worker_shutdown(PyObject *self, PyObject *args)
 
     if (!w || !PyArg_ParseTuple(args, "pL", &graceful, &ms))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS st =
-        tenrec_shutdown(w, graceful ? TENREC_GRACEFUL : TENREC_IMMEDIATE, ms, &err);
-    Py_END_ALLOW_THREADS garbage_drain();
+    Py_BEGIN_ALLOW_THREADS
+    st = tenrec_shutdown(w, graceful ? TENREC_GRACEFUL : TENREC_IMMEDIATE, ms, &err);
+    Py_END_ALLOW_THREADS
+    garbage_drain();
     if (st)
         return error_raise(&err);
     Py_RETURN_NONE;
@@ -151,9 +156,10 @@ static void worker_end(struct worker *me)
 
     if (!me->w || me->abandoned || me->pid != getpid())
         return;
-    Py_BEGIN_ALLOW_THREADS if (tenrec_worker_running(me->w) &&
-                               tenrec_shutdown(me->w, TENREC_IMMEDIATE, STOP_MS, &err) ==
-                                   TENREC_ETIMEDOUT) me->abandoned = true;
+    Py_BEGIN_ALLOW_THREADS
+    if (tenrec_worker_running(me->w) &&
+        tenrec_shutdown(me->w, TENREC_IMMEDIATE, STOP_MS, &err) == TENREC_ETIMEDOUT)
+        me->abandoned = true;
     Py_END_ALLOW_THREADS
 }
 
@@ -195,7 +201,8 @@ static void worker_dealloc(PyObject *self)
     PyObject_GC_UnTrack(self);
     worker_end(me);
     if (!me->abandoned) {
-        Py_BEGIN_ALLOW_THREADS tenrec_worker_drop(w);
+        Py_BEGIN_ALLOW_THREADS
+        tenrec_worker_drop(w);
         Py_END_ALLOW_THREADS
     }
     worker_clear(self);
@@ -232,8 +239,10 @@ static PyObject *worker_dispatch(PyObject *self, PyObject *unused)
     (void)unused;
     if (!w)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS tenrec_worker_dispatch(w);
-    Py_END_ALLOW_THREADS Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS
+    tenrec_worker_dispatch(w);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
 }
 
 static PyMethodDef worker_methods[] = {
