@@ -24,9 +24,12 @@ import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import torch
+
 import pool
 import upstream
 
+DEBIAN_PYTHON = "/usr/bin/python3"  # the results of another Python's torch carry its version
 WAYS = ["shm", "tcp", "faulty", "inject"]
 # torch tests dynamic groups and the class of options only for its own agent.
 NOT_OURS = re.compile("dynamic|_options|num_worker_threads|set_default_timeout")
@@ -144,6 +147,8 @@ def main():
     flakes = known_flakes()
     count = collections.Counter()
     prefix = "torch" if o.backend == "TENREC" else "torch_" + o.backend.lower()
+    if sys.executable != DEBIAN_PYTHON:
+        prefix += "-" + torch.__version__.split("+")[0]
 
     def say(case, how, text, took_s, log, number):
         if how == "fail" and case.test in flakes:

@@ -13,7 +13,7 @@ from tenrec_torch import worker
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
 BUILD = os.path.abspath(os.path.join(os.path.dirname(worker.__file__), "../../.."))
-LIMIT_S = 30
+LIMIT_S = 90
 
 PROGRAM = """
 import sys, tenrec_torch.worker as worker
@@ -145,6 +145,7 @@ two.shutdown()
     def test_c_and_torch_programs_call_each_other(self):
         if self.rank == 0:
             done = subprocess.run([os.path.join(ROOT, "examples/mixed/run"), BUILD], text=True,
+                                  env=dict(os.environ, PYTHON=sys.executable),
                                   capture_output=True, timeout=LIMIT_S, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("smoothed [1.5, 1.0, 2.0, 1.0, 2.0, 1.5]", done.stdout)
