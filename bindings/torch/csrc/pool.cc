@@ -47,6 +47,8 @@ void run_clean(Pool::Task &task)
     task.run();
 }
 
+} // namespace
+
 struct Queue {
     Pool::Task *first = nullptr, **last = &first;
     unsigned running = 0;
@@ -81,8 +83,6 @@ struct Queue {
             limit--;
     }
 };
-
-} // namespace
 
 struct Pool::State {
     std::mutex lock; // guards all
