@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pyobject.h - a pickled Python object as plain data: a tree in an arena. The name of a function or
+ * a class is two texts, and no code runs. */
+#ifndef TENREC_TORCH_MEMBER_PYOBJECT_H
+#define TENREC_TORCH_MEMBER_PYOBJECT_H
+
+#include "base/arena.h"
+#include "store/bytes.h"
+
+#include <tenrec/error.h>
+
+enum pyobject_kind {
+    PY_NONE,
+    PY_BOOL,
+    PY_INT,
+    PY_FLOAT,
+    PY_TEXT,
+    PY_BYTES,
+    PY_LIST, /* also a set */
+    PY_TUPLE,
+    PY_DICT,     /* items: keys and values in turn */
+    PY_GLOBAL,   /* items: the texts of module and name */
+    PY_OBJECT,   /* items: the class, a GLOBAL, and its fields */
+    PY_TENSOR,   /* integer: its place in the message's list of tensors */
+    PY_RECEIVER, /* torch's function that makes a TENSOR */
+};
+
+struct pyobject {
+    enum pyobject_kind kind;
+    uint32_t n, room; /* items; BUILD appends to an OBJECT, so that a tree may hold a list twice */
+    union {
+        bool boolean;
+        int64_t integer;
+        double number;
+        struct bytes_span text; /* borrowed from the pickle; UTF-8 without NUL, unless BYTES */
+        struct pyobject **item;
+    } u;
+};
+
+/* Objects in one pickle, and items that they hold: the rest is refused. */
+#define PYOBJECT_MAX (1u << 20)
+#define PYOBJECT_DEPTH_MAX 64
+
+/* Reads one pickle of protocol 2 to 5, by Python's pickler or torch's C++ one, to its STOP. Of the
+ * calls that a pickle may ask for, only those that make tensors, lists, devices and the objects of
+ * torch's RPC are known; they make plain data.
+ *
+ * data     borrowed as long as the objects
+ * arena    has the objects, also after an error
+ * errors   EPROTOCOL, EUNSUPPORTED (an operation or a call that is not known), ETOOBIG, ENOMEM; all
+ *          with the place: "pickle at byte 12: ..."
+ */
+tenrec_status unpickle(const void *data, size_t len, struct arena *arena,
+                       const struct pyobject **ret, tenrec_error *err);
+
+/* Is `o` of kind GLOBAL, and that name? */
+bool pyobject_is_global(const struct pyobject *o, const char *module, const char *name);
+/* Is `o` an OBJECT of that class with `n` fields? */
+bool pyobject_is(const struct pyobject *o, const char *module, const char *name, uint32_t n);
+bool pyobject_is_text(const struct pyobject *o, const char *text);
+
+#define PY_INTERNAL "torch.distributed.rpc.internal"
+#define PY_RPC "torch._C._distributed_rpc"
+#define PY_JIT "torch.jit._pickle"
+
+#endif

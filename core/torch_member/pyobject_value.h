@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pyobject_value.h - values from a pickle: lists, tuples and sets become arrays, dicts maps. */
+#ifndef TENREC_TORCH_MEMBER_PYOBJECT_VALUE_H
+#define TENREC_TORCH_MEMBER_PYOBJECT_VALUE_H
+
+#include "torch_member/pyobject.h"
+
+#include <tenrec/value.h>
+
+/* Fills `ret` with the value of `o`.
+ *
+ * arena    has the arrays of the value
+ * tensor   those of the message, borrowed as long as the value
+ * errors   EUNSUPPORTED (a function, a class, a key that is no text), EPROTOCOL (a tensor that the
+ *          message lacks), ETOOBIG (nested deeper than 64, too many values), ENOMEM
+ */
+tenrec_status pyobject_value(const struct pyobject *o, struct arena *arena,
+                             struct tenrec_tensor *const *tensor, size_t n_tensors,
+                             struct tenrec_value *ret, tenrec_error *err);
+
+/* The same for the `n` objects at `o`; *ret: an array of them. */
+tenrec_status pyobject_values(struct pyobject *const *o, uint32_t n, struct arena *arena,
+                              struct tenrec_tensor *const *tensor, size_t n_tensors,
+                              const struct tenrec_value **ret, tenrec_error *err);
+
+#endif

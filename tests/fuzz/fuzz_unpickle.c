@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_unpickle.c - pickles of a hostile member of torch's group, and the values made of them. */
+#include "fuzz.h"
+
+#include "torch_member/pickler.h"
+#include "torch_member/pyobject_value.h"
+
+/* What a value refers to must be readable; what is written of it is read again. */
+static void written_is_read(const struct tenrec_value *v)
+{
+    struct pickler p = { .jit = false };
+    struct arena arena = { NULL };
+    const struct pyobject *o;
+
+    pickler_begin(&p);
+    pickler_value(&p, v);
+    pickler_end(&p);
+    if (p.status == TENREC_OK && !p.out.failed) {
+        fuzz_touch(p.out.data, p.out.len);
+        unpickle(p.out.data, p.out.len, &arena, &o, NULL);
+    }
+    arena_finish(&arena);
+    pickler_finish(&p);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    struct arena arena = { NULL };
+    const struct pyobject *o;
+    struct tenrec_value v;
+    tenrec_error err;
+    tenrec_status st = unpickle(data, len, &arena, &o, &err);
+
+    fuzz_expect((st == TENREC_OK) == (o != NULL));
+    if (st == TENREC_OK && pyobject_value(o, &arena, NULL, 0, &v, &err) == TENREC_OK)
+        written_is_read(&v);
+    arena_finish(&arena);
+    return 0;
+}
