@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIST "names/_ALL_WORKER_INFOS"
 #define PREFIX "rpc_prefix_0"
 #define KEY_ROOM (TENREC_NAME_MAX + 16)
 
@@ -67,17 +66,25 @@ static bool is_anothers(const struct membership_view_entry *e, const struct memb
            !membership_view_by_name(after, e->name);
 }
 
+bool torch_keys_next(const char **list, struct membership_view_entry *ret)
+{
+    while (**list) {
+        const char *item = *list;
+        const size_t len = strcspn(item, ",");
+
+        *list = item + len + (item[len] == ',');
+        if (read_item(item, len, ret))
+            return true;
+    }
+    return false;
+}
+
 static bool list_find_other(const char *list, const struct membership_view *v,
                             struct membership_view_entry *ret)
 {
-    for (const char *end; *list; list = end) {
-        const struct membership_view_entry *ours;
-        const size_t len = strcspn(list, ",");
+    while (torch_keys_next(&list, ret)) {
+        const struct membership_view_entry *ours = membership_view_by_id(v, ret->id);
 
-        end = list + len + (list[len] == ',');
-        if (!read_item(list, len, ret))
-            continue;
-        ours = membership_view_by_id(v, ret->id);
         if (!ours || strcmp(ours->name, ret->name) != 0)
             return true;
     }
@@ -89,7 +96,7 @@ tenrec_status torch_keys_find_other(struct tenrec_store *torch, const struct mem
                                     bool *ret_found, tenrec_error *err)
 {
     struct store_value list;
-    tenrec_status st = store_read(torch, LIST, deadline_ns, &list, err);
+    tenrec_status st = store_read(torch, TORCH_LIST, deadline_ns, &list, err);
 
     *ret_found = st == TENREC_OK && list.data && list_find_other(list.data, v, ret);
     free(list.data);
@@ -126,7 +133,7 @@ static tenrec_status list_replace(struct tenrec_store *torch, const struct store
     *ret_now = now;
     if (to->failed)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for torch's list of workers");
-    st = store_compare_set(torch, LIST, from, &desired, deadline_ns, &now, err);
+    st = store_compare_set(torch, TORCH_LIST, from, &desired, deadline_ns, &now, err);
     if (st == TENREC_OK && !is_same(&now, to))
         *ret_now = now;
     else

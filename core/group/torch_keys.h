@@ -13,12 +13,17 @@
  *   names/_ALL_WORKER_INFOS       "<name>-<id>," of each member whose name has no '-' */
 #define TORCH_KIND "rpcIsStaticGroup"         /* group_kind.c */
 #define TORCH_TOKEN "RpcGroupManagementToken" /* group_lock.c */
+#define TORCH_LIST "names/_ALL_WORKER_INFOS"
 
 /* Opens the part of `whole` with torch's keys for that group: the prefix of a process's first
  * init_rpc for the group "default" without a run; else in `part`, that group's own. ret: owns. */
 tenrec_status torch_keys_open(struct tenrec_store *whole, struct tenrec_store *part,
                               const char *group, const char *run, struct tenrec_store **ret,
                               tenrec_error *err);
+
+/* Reads the next entry of such a list, a text, and moves *list behind it; skips malformed ones.
+ * Sets only its id and name. Returns false at the end. */
+bool torch_keys_next(const char **list, struct membership_view_entry *ret);
 
 /* Finds the first entry of torch's list that is no member in `v`; *ret_found is false when there is
  * none. Sets only its id and name. */
