@@ -130,17 +130,26 @@ tenrec_status rendezvous_open(const struct rendezvous_options *o, uint64_t deadl
         (st = find_identity(o, &method, &r->launch, err)) != TENREC_OK)
         goto out;
     r->dynamic = r->launch.world < 0;
+    if (o->store_only && !r->dynamic) {
+        st = tenrec_fail(err, TENREC_EGROUP,
+                         "a world size of %d makes the group static, which is not possible here: "
+                         "give none",
+                         r->launch.world);
+        goto out;
+    }
     st = rendezvous_store_open(o, &method, r, deadline_ns, err);
     if (st == TENREC_OK) {
         advertise_address_find(r->launch.host, r->launch.port, deadline_ns, r->vantage);
-        st = rendezvous_enter(o, r, deadline_ns, err);
+        st = o->store_only ? TENREC_OK : rendezvous_enter(o, r, deadline_ns, err);
+        r->visitor = o->store_only; /* there is no group to leave */
     }
 out:
     if (st != TENREC_OK) {
         init_method_blame("init_method", o->init_method, err);
         rendezvous_free(r, deadline_ns);
     } else {
-        rendezvous_log(r);
+        if (!o->store_only)
+            rendezvous_log(r);
         *ret = r;
     }
     init_method_finish(&method);

@@ -26,6 +26,7 @@ struct rendezvous_options {
     void *open_arg;            /* borrowed during the call */
     const char *name;          /* of a worker in a dynamic group; "{rank}" becomes its id */
     uint64_t lease_ms;         /* of a dynamic group's lock */
+    bool store_only;           /* opens the store of a dynamic group, and enters no group */
     struct loop *loop;         /* for a store that rank 0 serves; borrowed until the
                                   close; NULL: a loop of its own */
     struct security *security; /* of a TCP store's clients, and of the server of rank 0; shared
