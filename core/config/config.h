@@ -58,7 +58,8 @@ struct config_device_map {
 struct config_settings {
     const char *name; /* "{rank}" in it is to be replaced */
     const char *group;
-    const char *trace; /* file, "{rank}" in it likewise; "": none */
+    const char *group_protocol; /* "tenrec" or "torch" */
+    const char *trace;          /* file, "{rank}" in it likewise; "": none */
     int64_t num_worker_threads;
     int64_t max_queued_calls;
     uint64_t rpc_timeout_ms;  /* TENREC_FOREVER: none */

@@ -37,6 +37,8 @@ static const struct tenrec_option table[] = {
       "Workers in the group, by default from the launcher; without either the group is dynamic." },
     { "group", TENREC_OPT_STRING, 0, AT(group), 0, "default", 0, 0, NULL,
       "Name of the group; groups that share a store need different ones." },
+    { "group_protocol", TENREC_OPT_STRING, 0, AT(group_protocol), 0, "tenrec", 0, 0, "tenrec|torch",
+      "Protocol of the group's members: Tenrec's, or that of torch's own workers (tenrec/torch.h)." },
     { "trace", TENREC_OPT_STRING, 0, AT(trace), 0, "", 0, 0, NULL,
       "File for a Chrome trace of all calls, written at shutdown; {rank} becomes the rank." },
     { "rref_retry_gap", TENREC_OPT_DURATION, 0, AT(rref_retry_gap_ms), 0, "1s", 1, 60000, NULL,

@@ -40,6 +40,7 @@
 #include "worker/worker_config.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum {
@@ -390,6 +391,11 @@ tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
 {
     const uint64_t ms = w->settings->init_timeout_ms;
 
+    if (strcmp(w->settings->group_protocol, "tenrec") != 0)
+        return tenrec_fail(err, TENREC_ECONFIG,
+                           "worker.group_protocol is %s: a group of torch's own workers is joined "
+                           "by tenrec_torch_member_join (tenrec/torch.h)",
+                           w->settings->group_protocol);
     return worker_begin(
         w, &(struct manner){ .until = ms == TENREC_FOREVER ? CLOCK_NEVER : clock_deadline_ms(ms) },
         err);
