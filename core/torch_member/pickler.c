@@ -241,6 +241,23 @@ void pickler_tuple(struct pickler *p, const struct tenrec_value *v, size_t n)
     pickler_op(p, 't');
 }
 
+void pickler_call_begin(struct pickler *p, const char *module, size_t len, const char *name)
+{
+    bytes_add_u8(&p->out, 0); /* the function returns a value, not a future */
+    pickler_begin(p);
+    pickler_name(p, PY_INTERNAL, "PythonUDF");
+    pickler_op(p, '(');
+    pickler_global(p, module, len, name);
+}
+
+void pickler_call_end(struct pickler *p)
+{
+    pickler_op(p, '}'); /* no keyword arguments */
+    pickler_op(p, 't');
+    bytes_add_u8(&p->out, 0x81);
+    pickler_end(p);
+}
+
 void pickler_worker_info(struct pickler *p, const char *name, int64_t id)
 {
     pickler_name(p, PY_RPC, "WorkerInfo");

@@ -36,6 +36,11 @@ void pickler_value(struct pickler *p, const struct tenrec_value *v);
 /* A tuple of values. */
 void pickler_tuple(struct pickler *p, const struct tenrec_value *v, size_t n);
 
+/* A call of "module.name", as the payload of a request. The tuple of its arguments is written
+ * between the two. */
+void pickler_call_begin(struct pickler *p, const char *module, size_t len, const char *name);
+void pickler_call_end(struct pickler *p);
+
 /* torch's name of a worker. */
 void pickler_worker_info(struct pickler *p, const char *name, int64_t id);
 

@@ -26,6 +26,7 @@ struct tenrec_share {
  * own and is sent to Tenrec peers only. */
 enum tenrec_msg_type {
     TENREC_MSG_SCRIPT_CALL = 0x100,
+    TENREC_MSG_SCRIPT_RET = 0x201,
     TENREC_MSG_CALL = 0x102,
     TENREC_MSG_RET = 0x203,
     TENREC_MSG_SCRIPT_REMOTE_CALL = 0x104,

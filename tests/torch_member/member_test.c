@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* member_test.c - a member of torch's group that is not chosen, cannot be, or is alone. */
+#include "../testing.h"
+
+#include <tenrec/config.h>
+#include <tenrec/rpc.h>
+#include <tenrec/torch.h>
+
+static tenrec_status make(const char *yaml, struct tenrec_torch_member **ret, tenrec_error *err)
+{
+    struct tenrec_config *config;
+    tenrec_status st = tenrec_config_parse(yaml, "test", &config, err);
+
+    if (st != TENREC_OK)
+        return st;
+    st = tenrec_torch_member_new(config, ret, err);
+    tenrec_config_drop(config);
+    return st;
+}
+
+static void refused(const char *yaml, tenrec_status code, const char *part)
+{
+    struct tenrec_torch_member *m;
+    tenrec_error err;
+
+    assert_int_equal(make(yaml, &m, &err), code);
+    assert_text_has(err.text, part);
+}
+
+/* Joining fails. */
+static void no_group(const char *yaml, tenrec_status code, const char *part)
+{
+    struct tenrec_torch_member *m;
+    tenrec_error err;
+
+    assert_status(make(yaml, &m, &err), &err);
+    assert_int_equal(tenrec_torch_member_join(m, &err), code);
+    assert_text_has(err.text, part);
+    tenrec_torch_member_drop(m);
+}
+
+#define BACKEND "backend: tp\nbackends: {tp: {plugin: tensorpipe}}\n"
+#define TORCH "group_protocol: torch, name: c0, rank: 0"
+
+TEST(member_is_never_made_by_accident)
+{
+    refused(BACKEND "worker: {name: c0}\n", TENREC_ECONFIG, "worker.group_protocol is tenrec");
+    refused("worker: {group_protocol: pytorch}\n", TENREC_ECONFIG, "pytorch");
+}
+
+TEST(member_is_refused_with_a_secret)
+{
+    refused(BACKEND "worker: {" TORCH "}\nsecurity: {mode: secret, secret: "
+                    "'0123456789abcdef0123456789abcdef'}\n",
+            TENREC_ECONFIG, "security");
+}
+
+TEST(member_is_refused_with_settings_that_torch_cannot_obey)
+{
+    refused(BACKEND "worker: {" TORCH ", group: other}\n", TENREC_ECONFIG,
+            "torch's groups have no names");
+    refused(BACKEND "worker: {" TORCH "}\nsecurity: {allow: [{function: '*', from: anyone}]}\n",
+            TENREC_ECONFIG, "no rule can tell them apart");
+}
+
+TEST(worker_of_tenrec_is_refused_with_the_protocol_of_torch)
+{
+    struct tenrec_config *config;
+    struct tenrec_worker *w;
+    tenrec_error err;
+
+    assert_status(tenrec_config_parse(BACKEND "worker: {" TORCH "}\n", "test", &config, &err),
+                  &err);
+    assert_status(tenrec_worker_new(config, &w, &err), &err);
+    tenrec_config_drop(config);
+    assert_int_equal(tenrec_init_rpc(w, &err), TENREC_ECONFIG);
+    assert_text_has(err.text, "tenrec_torch_member_join");
+    tenrec_worker_drop(w);
+}
+
+TEST(member_is_refused_in_a_group_that_it_cannot_join)
+{
+    no_group("init_method: memory://g1\n" BACKEND "worker: {" TORCH ", world_size: 2}\n",
+             TENREC_EGROUP, "static");
+    no_group("init_method: memory://g2\n" BACKEND
+             "worker: {group_protocol: torch, name: a-b, rank: "
+             "0}\n",
+             TENREC_EINVAL, "first '-'");
+}
+
+TEST(member_alone_joins_serves_itself_and_leaves)
+{
+    struct tenrec_worker_info info[2];
+    struct tenrec_torch_member *m;
+    struct tenrec_value *v;
+    tenrec_error err;
+    size_t n;
+
+    assert_status(make("init_method: memory://g3\n" BACKEND "worker: {" TORCH "}\n", &m, &err),
+                  &err);
+    assert_int_equal(tenrec_torch_member_get_infos(m, info, 2, &n, &err), TENREC_ESHUTDOWN);
+    assert_status(tenrec_torch_member_join(m, &err), &err);
+    assert_int_equal(tenrec_torch_member_join(m, &err), TENREC_EBUSY);
+    assert_status(tenrec_torch_member_get_infos(m, info, 2, &n, &err), &err);
+    assert_int_equal(n, 1);
+    assert_string_equal(info[0].name, "c0");
+    assert_int_equal(tenrec_torch_call(m, "c0", "no.function", NULL, 0, 5000, &v, &err),
+                     TENREC_EREMOTE);
+    assert_text_has(err.text, "has no function 'no.function'");
+    assert_int_equal(tenrec_torch_member_wait(m, "w9", true, 20, &err), TENREC_ETIMEDOUT);
+    assert_status(tenrec_torch_member_leave(m, 5000, &err), &err);
+    assert_status(tenrec_torch_member_leave(m, 5000, &err), &err);
+    assert_int_equal(tenrec_torch_call(m, "c0", "no.function", NULL, 0, 5000, &v, &err),
+                     TENREC_ESHUTDOWN);
+    tenrec_torch_member_drop(m);
+}
+
+/* ---- schemas and names ------------------------------------------------------------------- */
+
+static void call_refused(const char *function, size_t n, const char *part)
+{
+    const struct tenrec_value args[3] = { { .type = TENREC_VALUE_NIL } };
+    struct tenrec_torch_member *m;
+    struct tenrec_value *v;
+    tenrec_error err;
+
+    assert_status(make("init_method: memory://g4\n" BACKEND "worker: {" TORCH "}\n", &m, &err),
+                  &err);
+    assert_status(tenrec_torch_member_join(m, &err), &err);
+    assert_int_equal(tenrec_torch_call(m, "c0", function, args, n, 5000, &v, &err), TENREC_EINVAL);
+    assert_text_has(err.text, part);
+    tenrec_torch_member_drop(m);
+}
+
+TEST(call_checks_the_number_of_an_operators_arguments)
+{
+    call_refused("aten::x(Tensor(a!) self, *, int[2] k=[1, 2], bool b=False) -> (Tensor, int)", 2,
+                 "takes 3 arguments, defaults included, got 2");
+    call_refused("aten::x() -> Tensor", 1, "takes 0 arguments");
+    call_refused("aten::x(Tensor self", 1, "is no schema");
+    call_refused("prim::x(Tensor self) -> Tensor", 1, "is no schema");
+}
+
+TEST(call_checks_the_name_of_a_function)
+{
+    call_refused("function", 0, "is no \"module.name\"");
+    call_refused("module.", 0, "is no \"module.name\"");
+    call_refused(".name", 0, "is no \"module.name\"");
+    call_refused("os\nsystem.x", 0, "is no \"module.name\"");
+}
