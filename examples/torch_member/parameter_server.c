@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parameter_server.c TRAINERS - a parameter server in C for trainers that are unmodified programs
+ * of torch.distributed.rpc: they call ps.pull, ps.push and ps.done, names that ps.py gives them.
+ * Ends when each trainer has called ps.done. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenrec/torch.h>
+
+enum { WEIGHTS = 4, LEAVE_MS = 60000 };
+static const float rate = 0.05f;
+
+struct server {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    float weight[WEIGHTS];
+    long pushes, done;
+};
+
+/* pull() -> the weights */
+static tenrec_status pull(struct tenrec_torch_request *r, void *arg, tenrec_error *err)
+{
+    const int64_t shape = WEIGHTS;
+    struct server *s = arg;
+    struct tenrec_tensor *t;
+    struct tenrec_value v;
+    tenrec_status st = tenrec_tensor_new(TENREC_FLOAT32, 1, &shape, &t, err);
+
+    if (st != TENREC_OK)
+        return st;
+    pthread_mutex_lock(&s->lock);
+    memcpy(tenrec_tensor_desc(t)->data, s->weight, sizeof s->weight);
+    pthread_mutex_unlock(&s->lock);
+    v = tenrec_value_tensor(t);
+    st = tenrec_torch_request_return(r, &v, err);
+    tenrec_tensor_drop(t);
+    return st;
+}
+
+/* push(gradient) */
+static tenrec_status push(struct tenrec_torch_request *r, void *arg, tenrec_error *err)
+{
+    struct server *s = arg;
+    struct tenrec_tensor *t;
+    size_t n;
+    const struct tenrec_value *args = tenrec_torch_request_args(r, &n);
+    const tenrec_status st = tenrec_value_unpack(args, n, err, "t", &t);
+    const struct tenrec_tensor_desc *d = st == TENREC_OK ? tenrec_tensor_desc(t) : NULL;
+    const float *gradient;
+
+    if (!d)
+        return st;
+    if (d->dtype.code != TENREC_DTYPE_FLOAT || d->dtype.bits != 32 || d->ndim != 1 ||
+        d->shape[0] != WEIGHTS || d->strides[0] != 1)
+        return tenrec_fail(err, TENREC_EINVAL, "expected %d contiguous floats", WEIGHTS);
+    gradient = (const float *)((const char *)d->data + d->byte_offset);
+    pthread_mutex_lock(&s->lock);
+    for (int i = 0; i < WEIGHTS; i++)
+        s->weight[i] -= rate * gradient[i];
+    s->pushes++;
+    pthread_mutex_unlock(&s->lock);
+    return TENREC_OK;
+}
+
+/* done() */
+static tenrec_status done(struct tenrec_torch_request *r, void *arg, tenrec_error *err)
+{
+    struct server *s = arg;
+
+    (void)r, (void)err;
+    pthread_mutex_lock(&s->lock);
+    s->done++;
+    pthread_cond_signal(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    return TENREC_OK;
+}
+
+static tenrec_status serve(struct tenrec_torch_member *m, struct server *s, long trainers,
+                           tenrec_error *err)
+{
+    tenrec_status st = tenrec_torch_member_register_function(m, "ps.pull", pull, s, err);
+
+    if (st == TENREC_OK)
+        st = tenrec_torch_member_register_function(m, "ps.push", push, s, err);
+    if (st == TENREC_OK)
+        st = tenrec_torch_member_register_function(m, "ps.done", done, s, err);
+    if (st == TENREC_OK)
+        st = tenrec_torch_member_join(m, err);
+    if (st != TENREC_OK)
+        return st;
+    pthread_mutex_lock(&s->lock);
+    while (s->done < trainers)
+        pthread_cond_wait(&s->changed, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+    /* This process serves the store, so it leaves last. */
+    return tenrec_torch_member_leave(m, LEAVE_MS, err);
+}
+
+int main(int argc, char **argv)
+{
+    struct server s = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+    const long trainers = argc > 1 ? strtol(argv[1], NULL, 10) : 2;
+    struct tenrec_torch_member *m = NULL;
+    tenrec_error err;
+    tenrec_status st = tenrec_torch_member_new(NULL, &m, &err); /* member.yaml */
+
+    if (st == TENREC_OK)
+        st = serve(m, &s, trainers, &err);
+    tenrec_torch_member_drop(m);
+    if (st != TENREC_OK) {
+        fprintf(stderr, "parameter_server: %s\n", err.text);
+        return 1;
+    }
+    printf("%ld gradients, weights %.2f %.2f %.2f %.2f\n", s.pushes, (double)s.weight[0],
+           (double)s.weight[1], (double)s.weight[2], (double)s.weight[3]);
+    return 0;
+}

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""group_test.py NODE PARAMETER_SERVER PYTHON - a C program in a group of unmodified processes of torch.distributed.rpc."""
+import os
+import signal
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(os.path.dirname(HERE), "tools"))
+from cases import contains, environment, equal, main  # pylint: disable=wrong-import-position
+from ports import free_port  # pylint: disable=wrong-import-position
+
+NODE, SERVER, PYTHON = sys.argv[1:4]
+EXAMPLE = os.path.join(HERE, "../../examples/torch_member")
+ADD = "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+
+
+class Process:
+    """A program that answers each line of its stdin by one of its stdout."""
+
+    def __init__(self, args, env):
+        self.process = subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def line(self):
+        return self.process.stdout.readline().rstrip("\n")
+
+    def ask(self, text):
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+        return self.line()
+
+    def end(self):
+        self.process.stdin.close()
+        equal(self.process.wait(60), 0, "exit status")
+
+
+def torch_process(name, rank, url):
+    p = Process([PYTHON, os.path.join(HERE, "torch_process.py"), name, str(rank), url], environment())
+    equal(p.line(), "up", f"what {name} says")
+    return p
+
+
+def node(name, url, rank=None, protocol="torch"):
+    more = {"RANK": str(rank)} if rank is not None else {}
+    return Process([NODE], environment(TENREC_WORKER__GROUP_PROTOCOL=protocol, TENREC_WORKER__NAME=name,
+                                       TENREC_INIT_METHOD=url, **more))
+
+
+def new_url():
+    return f"tcp://127.0.0.1:{free_port()}"
+
+
+def member_calls_torch():
+    url = new_url()
+    with torch_process("w0", 0, url) as w0, node("c0", url) as c0:
+        equal(c0.ask("join"), "ok", "join")
+        equal(c0.ask("infos"), "infos w0-0 c0-1", "members")
+        equal(w0.ask("names()"), "['c0', 'w0']", "torch's members")
+        equal(c0.ask(f"call w0 {ADD}|t:1 t:2 3"), "value tensor(2: 7 7)", "an operator")
+        equal(c0.ask("call w0 operator.add|2 3"), "value 5", "a function of Python")
+        equal(c0.ask("call w0 builtins.sorted|i:3,1,2"), "value [1, 2, 3]", "a list")
+        equal(c0.ask("call w0 torch.ones|2"), "value tensor(2: 1 1)", "a tensor")
+        equal(c0.ask("call w0 builtins.str|None"), "value 'None'", "None")
+        equal(c0.ask("call w0 __torch__.scripted|t:1 3"), "value tensor(2: 4 4)", "TorchScript")
+        contains(c0.ask("call w0 operator.add|a 3"), "error EREMOTE On WorkerInfo(id=0, name=w0):\\nTypeError")
+        contains(c0.ask("call w0 no.such|1"), "error EREMOTE")
+        contains(c0.ask("call w0 aten::nothing(Tensor self) -> Tensor|t:1"), "error EREMOTE")
+        contains(c0.ask(f"call w0 {ADD}|t:1 t:2"), "takes 3 arguments, defaults included, got 2")
+        contains(c0.ask("call w0 os.getcwdb|"), "value '")
+        contains(c0.ask("call w0 builtins.object|"), "error ")
+        contains(c0.ask("call w7 operator.add|2 3"), "error EPEER_UNKNOWN torch's group has no worker 'w7'")
+        equal(c0.ask("leave"), "ok", "leave")
+        equal(w0.ask("names()"), "['w0']", "torch's members")
+        contains(c0.ask("call w0 operator.add|2 3"), "error ESHUTDOWN")
+        c0.end()
+        w0.end()
+
+
+def member_serves_torch():
+    url = new_url()
+    with torch_process("w0", 0, url) as w0, node("c0", url, 7) as c0:
+        equal(c0.ask("join"), "ok", "join")
+        equal(c0.ask("infos"), "infos w0-0 c0-7", "members")
+        equal(w0.ask("call('c0', torch.add, torch.ones(2), torch.ones(2))"), "tensor([2., 2.])", "an operator")
+        equal(w0.ask("call('c0', operator.add, torch.ones(2), torch.ones(2))"), "tensor([2., 2.])", "a function")
+        equal(w0.ask("rpc.rpc_sync('c0', scripted, (torch.ones(2), 3))"), "[tensor([1., 1.]), 3]", "TorchScript")
+        equal(w0.ask("call('c0', operator.pos, {'a': [1, 2.5, None, True, 'x', b'y', 2**40, torch.ones(1)]})"),
+              "{'a': [1, 2.5, None, True, 'x', b'y', 1099511627776, tensor([1.])]}", "values")
+        equal(w0.ask("call('c0', operator.pos, torch.ones(1 << 20)).sum().item()"), "1048576.0", "a large tensor")
+        contains(w0.ask("call('c0', operator.neg, 1)"), "RuntimeError On WorkerInfo(id=7, name=c0): EINVAL: this function")
+        contains(w0.ask("call('c0', operator.mul, 1, 2)"), "has no function '_operator.mul'")
+        contains(w0.ask("call('c0', operator.pos, 2**80)"), "an integer of more than 64 bits")
+        contains(w0.ask("call('c0', operator.pos, object())"), "EUNSUPPORTED: pickle at byte")
+        contains(w0.ask("call('c0', eval, '1')"), "has no function 'builtins.eval'")
+        contains(w0.ask("rpc.rpc_sync('c0', operator.pos, (1,), {'k': 2})"), "no keyword arguments")
+        equal(w0.ask("call('c0', operator.pos, 1)"), "1", "a call after those")
+        equal(c0.ask("leave"), "ok", "leave")
+        w0.end()
+
+
+def member_sees_torch_join_and_leave():
+    url = new_url()
+    with node("c0", url, 0) as c0:
+        equal(c0.ask("join"), "ok", "join, and serve the store")
+        with torch_process("w1", 1, url) as w1, torch_process("w2", 2, url) as w2:
+            equal(c0.ask("infos"), "infos c0-0 w1-1 w2-2", "members")
+            equal(w2.ask("names()"), "['c0', 'w1', 'w2']", "torch's members")
+            equal(c0.ask("call w2 operator.add|2 3"), "value 5", "a call")
+            equal(w2.ask("call('w1', operator.add, 2, 3)"), "5", "a call among torch's")
+            w2.end()
+            equal(c0.ask("gone w2"), "ok", "leaving")
+            equal(c0.ask("infos"), "infos c0-0 w1-1", "members")
+            with node("c1", url) as c1:
+                equal(c1.ask("join"), "ok", "a second member joins")
+                equal(c0.ask("infos"), "infos c0-0 w1-1 c1-2", "members")
+                equal(w1.ask("call('c1', operator.pos, 4)"), "4", "a call to it")
+                equal(c1.ask("leave"), "ok", "it leaves")
+            w1.end()
+            equal(c0.ask("gone w1"), "ok", "leaving")
+        equal(c0.ask("leave"), "ok", "leave")
+        c0.end()
+
+
+def member_goes_on_when_torch_is_killed():
+    url = new_url()
+    with torch_process("w0", 0, url) as w0, node("c0", url) as c0:
+        with torch_process("w2", 2, url) as w2:
+            equal(c0.ask("join"), "ok", "join")
+            equal(c0.ask("call w2 operator.add|2 3"), "value 5", "a call")
+            w2.process.send_signal(signal.SIGKILL)
+            w2.process.wait()
+        contains(c0.ask("call w2 operator.add|2 3"), "error E")
+        equal(c0.ask("call w0 operator.add|2 3"), "value 5", "a call to the other")
+        equal(w0.ask("call('c0', operator.pos, 1)"), "1", "a call of the other")
+        with node("c1", url) as c1:  # where torch's own worker could not join
+            equal(c1.ask("join"), "ok", "a member joins past the dead one")
+            equal(c1.ask("call w0 operator.add|2 3"), "value 5", "its call")
+            equal(c1.ask("leave"), "ok", "it leaves")
+        equal(c0.ask("leave"), "ok", "leave")
+
+
+def member_that_is_killed_does_not_harm_the_others():
+    url = new_url()
+    with torch_process("w0", 0, url) as w0, node("c1", url) as c1:
+        with node("c0", url) as c0:
+            equal(c0.ask("join"), "ok", "join")
+            equal(c1.ask("join"), "ok", "join")
+        equal(w0.ask("call('c1', operator.pos, 1)"), "1", "a call")
+        contains(w0.ask("call('c0', operator.pos, 1)"), "RuntimeError")
+        equal(w0.ask("call('c1', operator.pos, 2)"), "2", "another call")
+        equal(c1.ask("leave"), "ok", "leave")
+
+
+def member_is_refused_in_a_static_group():
+    url = new_url()
+    program = ("import sys, torch.distributed as d; s = d.TCPStore('127.0.0.1', int(sys.argv[1]), None, True);"
+               "d.PrefixStore('rpc_prefix_0', s).set('rpcIsStaticGroup', 'true'); print('up', flush=True); input()")
+    with Process([PYTHON, "-c", program, url.rpartition(":")[2]], environment()) as store:
+        equal(store.line(), "up", "the store")
+        with node("c0", url, 1) as c0:
+            contains(c0.ask("join"), "error EGROUP the group in this store is static")
+
+
+def member_serves_the_trainers_of_the_example():
+    build = os.path.dirname(os.path.dirname(SERVER))
+    done = subprocess.run([os.path.join(EXAMPLE, "run"), build, str(free_port())], capture_output=True, text=True,
+                          timeout=240, env=environment(PYTHON=PYTHON), check=False)
+    equal((done.returncode, done.stdout), (0, "200 gradients, weights 1.00 -2.00 3.00 0.50\n"), done.stderr)
+
+
+def torch_is_here():
+    try:
+        return subprocess.run([PYTHON, "-c", "import torch.distributed.rpc as r; r.TensorPipeRpcBackendOptions"],
+                              capture_output=True, timeout=120, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+if torch_is_here():
+    main(globals(), "member_")
+else:
+    print(f"1..1\nok 1 - member_calls_torch # SKIP {PYTHON} has no torch")

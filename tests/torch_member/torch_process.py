@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch_process.py NAME RANK URL - a process of torch.distributed.rpc on torch's own backend, without any part
+of Tenrec. Joins a dynamic group, evaluates each line of stdin, and writes one line with what came of it."""
+import operator  # for the lines
+import os
+import sys
+
+os.environ["TP_SOCKET_IFNAME"] = "lo"
+import torch
+from torch.distributed import rpc
+
+LIMIT_S = 60
+
+
+@torch.jit.script
+def scripted(a: torch.Tensor, b: int):
+    return a + b
+
+
+def names():
+    return sorted(w.name for w in rpc.api._get_current_rpc_agent().get_worker_infos())
+
+
+def call(to, function, *args):
+    return rpc.rpc_sync(to, function, args)
+
+
+def main():
+    name, rank, url = sys.argv[1:]
+    options = rpc.TensorPipeRpcBackendOptions(init_method=url, rpc_timeout=LIMIT_S)
+    rpc.init_rpc(name, rank=int(rank), rpc_backend_options=options)
+    print("up", flush=True)
+    for line in sys.stdin:
+        try:
+            print(repr(eval(line)).replace("\n", " "), flush=True)
+        except Exception as e:  # pylint: disable=broad-except
+            print(type(e).__name__, str(e).replace("\n", " "), flush=True)
+    rpc.shutdown()
+
+
+main()
