@@ -249,6 +249,7 @@ tenrec_status unpickle(const void *data, size_t len, struct arena *arena,
     struct unpickle u = {
         .start = data, .at = data, .end = (const uint8_t *)data + len, .arena = arena, .err = err
     };
+    const struct pyobject *o;
     uint64_t op, protocol;
 
     u.op = u.at;
@@ -263,8 +264,9 @@ tenrec_status unpickle(const void *data, size_t len, struct arena *arena,
             break;
         unpickle_run_op(&u, (unsigned)op);
     }
-    *ret = u.status == TENREC_OK ? unpickle_pop(&u) : NULL;
+    o = u.status == TENREC_OK ? unpickle_pop(&u) : NULL;
     if (u.stack.n > 0 || u.n_marks > 0)
         unpickle_fail(&u, TENREC_EPROTOCOL, "it ends with more than one value");
+    *ret = u.status == TENREC_OK ? o : NULL;
     return u.status;
 }
