@@ -81,9 +81,9 @@ void torch_calls_fail(struct tenrec_torch_member *m, tenrec_peer to, const tenre
 /* Waits until no call is under way. Returns false at the deadline. */
 bool torch_calls_wait(struct tenrec_torch_member *m, uint64_t deadline_ns);
 
-/* Calls torch's function that tells a worker that this member joins or leaves, and waits. */
+/* Calls torch's function that tells a worker that this member joins or leaves. */
 tenrec_status torch_calls_tell(struct tenrec_torch_member *m, tenrec_peer to, bool join,
-                               uint64_t deadline_ns, tenrec_error *err);
+                               uint64_t deadline_ns, struct tenrec_future **ret, tenrec_error *err);
 
 /* ---- torch_requests.c ---- */
 

@@ -2,6 +2,7 @@
 /* member_join.c - a member joins torch's group and leaves it. */
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include "config/config.h"
 #include "group/torch_keys.h"
 #include "launch/ranks.h"
@@ -58,6 +59,15 @@ static tenrec_status choose_identity(struct tenrec_torch_member *m, const struct
     return st == TENREC_OK ? roster_choose(r, m->id, m->name, &m->id, err) : st;
 }
 
+/* Waits for the answer to torch_calls_tell; drops `f`. */
+static tenrec_status await_told(struct tenrec_future *f, tenrec_error *err)
+{
+    const tenrec_status st = tenrec_future_wait(f, TENREC_TIMEOUT_NONE, err);
+
+    tenrec_future_drop(f);
+    return st;
+}
+
 /* Tells the workers that this one joins. Those that do not listen any more stay unknown. */
 static tenrec_status tell_all(struct tenrec_torch_member *m, const struct roster *r,
                               uint64_t deadline_ns, tenrec_error *err)
@@ -66,12 +76,15 @@ static tenrec_status tell_all(struct tenrec_torch_member *m, const struct roster
 
     for (size_t i = 0; i < r->n && st == TENREC_OK; i++) {
         const struct roster_entry *e = &r->entry[i];
+        struct tenrec_future *f;
         tenrec_error why;
 
         st = torch_peers_join(m, e->worker.name, e->worker.id, e->address ? e->address : "", err);
         if (st != TENREC_OK)
             break;
-        st = torch_calls_tell(m, e->worker.id, true, deadline_ns, &why);
+        st = torch_calls_tell(m, e->worker.id, true, deadline_ns, &f, &why);
+        if (st == TENREC_OK)
+            st = await_told(f, &why);
         if (st == TENREC_ECONNECT) {
             log_line(TENREC_LOG_WARN, m->name, "left out: no process listens for '%s': %s",
                      e->worker.name, why.text);
@@ -85,19 +98,26 @@ static tenrec_status tell_all(struct tenrec_torch_member *m, const struct roster
     return st;
 }
 
-/* Tells the workers that this one leaves; failures are theirs. */
+/* Tells the workers that this one leaves, all at once: one that is stopped delays no other. Their
+ * failures are theirs. */
 static void tell_leaving(struct tenrec_torch_member *m, uint64_t deadline_ns)
 {
     struct tenrec_worker_info *other = NULL;
+    struct tenrec_future **f;
     size_t n = 0;
     tenrec_error why;
 
     if (torch_peers_others(m, &other, &n, NULL) != TENREC_OK)
         return;
-    for (size_t i = 0; i < n; i++)
-        if (torch_calls_tell(m, other[i].id, false, deadline_ns, &why) != TENREC_OK)
+    f = memory_new(n ? n : 1, sizeof(struct tenrec_future *));
+    for (size_t i = 0; f && i < n; i++)
+        if (torch_calls_tell(m, other[i].id, false, deadline_ns, &f[i], NULL) != TENREC_OK)
+            f[i] = NULL;
+    for (size_t i = 0; f && i < n; i++)
+        if (f[i] && await_told(f[i], &why) != TENREC_OK)
             log_line(TENREC_LOG_WARN, m->name, "cannot tell '%s' that this worker leaves: %s",
                      other[i].name, why.text);
+    free(f);
     free(other);
 }
 
@@ -196,6 +216,7 @@ static void await_others(struct tenrec_torch_member *m, uint64_t deadline_ns)
 static tenrec_status member_leave(struct tenrec_torch_member *m, uint64_t deadline_ns,
                                   tenrec_error *err)
 {
+    uint64_t store_ns;
     tenrec_status st;
 
     if (!torch_calls_wait(m, deadline_ns))
@@ -204,8 +225,10 @@ static tenrec_status member_leave(struct tenrec_torch_member *m, uint64_t deadli
     if (st != TENREC_OK)
         return st;
     tell_leaving(m, deadline_ns);
-    st = roster_remove(m->keys, m->name, m->id, deadline_ns, err);
-    roster_unlock(m->keys, m->name, false, clock_deadline_ms(UNLOCK_MS));
+    /* Also when a worker has not answered until the deadline. */
+    store_ns = clock_deadline_ms(UNLOCK_MS);
+    st = roster_remove(m->keys, m->name, m->id, store_ns, err);
+    roster_unlock(m->keys, m->name, false, store_ns);
     if (st == TENREC_OK)
         await_others(m, deadline_ns);
     return st;

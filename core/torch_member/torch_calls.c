@@ -205,18 +205,16 @@ void torch_calls_answer(struct tenrec_torch_member *m, tenrec_peer from, struct 
 /* ---- joining and leaving ---------------------------------------------------------------- */
 
 tenrec_status torch_calls_tell(struct tenrec_torch_member *m, tenrec_peer to, bool join,
-                               uint64_t deadline_ns, tenrec_error *err)
+                               uint64_t deadline_ns, struct tenrec_future **ret, tenrec_error *err)
 {
     static const char module[] = "torch.distributed.rpc._utils";
     const int left_ms = clock_left_ms(deadline_ns);
     struct pickler p = { .jit = false };
-    struct tenrec_future *f;
     struct tenrec_msg *msg;
     tenrec_status st;
 
     if (left_ms == 0)
-        return tenrec_fail(err, TENREC_ETIMEDOUT, "the time for telling '%s' is over",
-                           torch_peer_name(m, to));
+        return tenrec_fail(err, TENREC_ETIMEDOUT, "no time is left to call it");
     /* The arguments are this worker, no devices and no device maps of its own. */
     pickler_call_begin(&p, module, strlen(module), "_update_group_membership");
     pickler_op(&p, '(');
@@ -227,12 +225,8 @@ tenrec_status torch_calls_tell(struct tenrec_torch_member *m, tenrec_peer to, bo
     pickler_op(&p, 't');
     pickler_call_end(&p);
     st = pickler_message(&p, TENREC_MSG_CALL, &msg, err);
-    if (st == TENREC_OK)
-        st = torch_calls_send(m, to, "_update_group_membership", msg,
-                              left_ms < 0 ? TENREC_TIMEOUT_NONE : left_ms, &f, err);
     if (st != TENREC_OK)
         return st;
-    st = tenrec_future_wait(f, TENREC_TIMEOUT_NONE, err);
-    tenrec_future_drop(f);
-    return st;
+    return torch_calls_send(m, to, "_update_group_membership", msg,
+                            left_ms < 0 ? TENREC_TIMEOUT_NONE : left_ms, ret, err);
 }

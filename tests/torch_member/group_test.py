@@ -10,7 +10,8 @@ sys.path.append(os.path.join(os.path.dirname(HERE), "tools"))
 from cases import contains, environment, equal, main  # pylint: disable=wrong-import-position
 from ports import free_port  # pylint: disable=wrong-import-position
 
-NODE, SERVER, PYTHON = sys.argv[1:4]
+NODE, SERVER = map(os.path.abspath, sys.argv[1:3])
+PYTHON = sys.argv[3]
 EXAMPLE = os.path.join(HERE, "../../examples/torch_member")
 ADD = "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
 
@@ -146,6 +147,28 @@ def member_goes_on_when_torch_is_killed():
             equal(c1.ask("call w0 operator.add|2 3"), "value 5", "its call")
             equal(c1.ask("leave"), "ok", "it leaves")
         equal(c0.ask("leave"), "ok", "leave")
+
+
+def member_goes_on_when_torch_dies_in_its_call():
+    url = new_url()
+    with torch_process("w0", 0, url) as w0, node("c0", url) as c0:
+        with torch_process("w2", 2, url) as w2:
+            equal(c0.ask("join"), "ok", "join")
+            contains(c0.ask(f"call w2 os.kill|{w2.process.pid} {signal.SIGKILL.value}"), "error EPEER_LOST")
+        equal(c0.ask("call w0 operator.add|2 3"), "value 5", "a call to the other")
+        equal(w0.ask("call('c0', operator.pos, 1)"), "1", "a call of the other")
+        equal(c0.ask("leave"), "ok", "leave")
+
+
+def member_goes_on_when_torch_stops_in_its_call():
+    url = new_url()
+    with torch_process("w0", 0, url) as w0, node("c0", url) as c0, torch_process("w2", 2, url) as w2:
+        equal(c0.ask("join"), "ok", "join")
+        equal(c0.ask("limit 1000"), "ok", "a limit")
+        contains(c0.ask(f"call w2 os.kill|{w2.process.pid} {signal.SIGSTOP.value}"), "error ETIMEDOUT no answer from 'w2'")
+        equal(w0.ask("call('c0', operator.pos, 1)"), "1", "a call of the other")
+        equal(c0.ask("leave"), "ok", "leave")
+        equal(w0.ask("names()"), "['w0', 'w2']", "members as the other knows them")
 
 
 def member_that_is_killed_does_not_harm_the_others():

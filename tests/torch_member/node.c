@@ -2,12 +2,13 @@
 /* node.c - a member of torch's group that does what it is told on stdin, and says on stdout what
  * came of it: one line for each command.
  *
- *   join                     joined ID
+ *   join                     ok
  *   infos                    infos NAME-ID ...
  *   present NAME, gone NAME  waits until NAME is a member, or is none: ok
  *   call TO FUNCTION ARG...  value VALUE. An argument is an integer, a float, True, None, t:X (a
  *                            tensor of two floats X), i:N,N (a list), or a text
- *   leave                    left
+ *   limit MS                 of later calls and of leaving: ok
+ *   leave                    ok
  *
  * A failed command says "error STATUS TEXT". */
 #include <stdio.h>
@@ -16,7 +17,9 @@
 #include <tenrec/config.h>
 #include <tenrec/torch.h>
 
-enum { ARGS_MAX = 16, CALL_MS = 20000 };
+enum { ARGS_MAX = 16, WAIT_MS = 60000 };
+
+static int64_t limit_ms = WAIT_MS;
 
 /* ---- values as text ---------------------------------------------------------------------- */
 
@@ -174,7 +177,7 @@ static void node_call(struct tenrec_torch_member *m, char *line)
     for (char *word; line && *line && n < ARGS_MAX;)
         if (*(word = strsep(&line, " ")))
             args[n++] = argument(word, items);
-    st = tenrec_torch_call(m, to, function ? function : "", args, n, CALL_MS, &ret, &err);
+    st = tenrec_torch_call(m, to, function ? function : "", args, n, limit_ms, &ret, &err);
     if (st != TENREC_OK) {
         say_error(st, &err);
     } else {
@@ -222,9 +225,11 @@ static void node_do(struct tenrec_torch_member *m, char *line)
     if (strcmp(command, "join") == 0)
         st = tenrec_torch_member_join(m, &err);
     else if (strcmp(command, "leave") == 0)
-        st = tenrec_torch_member_leave(m, CALL_MS, &err);
+        st = tenrec_torch_member_leave(m, limit_ms, &err);
+    else if (strcmp(command, "limit") == 0)
+        limit_ms = strtoll(line, NULL, 10);
     else
-        st = tenrec_torch_member_wait(m, line, strcmp(command, "present") == 0, CALL_MS, &err);
+        st = tenrec_torch_member_wait(m, line, strcmp(command, "present") == 0, WAIT_MS, &err);
     if (st != TENREC_OK)
         say_error(st, &err);
     else
