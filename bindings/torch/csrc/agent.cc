@@ -131,35 +131,47 @@ void TenrecAgent::meet(const c10::intrusive_ptr<c10d::Store> &store, std::vector
 {
     std::vector<std::string> names;
 
-    members_ = std::move(members);
     device_maps_ = std::move(device_maps);
-    infos_.reserve(members_.size());
-    for (const Member &m : members_) {
-        const auto id = (rpc::worker_id_t)infos_.size();
-        infos_.emplace_back(m.name, id);
-        ids_[m.name] = id;
+    for (Member &m : members) {
         names.push_back(m.name);
+        members_.add(std::move(m));
     }
     store_timeout_ = store->getTimeout();
     if (store_timeout_ == c10d::Store::kNoTimeout)
         store_timeout_ = MEET;
-    group_ = std::make_unique<Group>(store, std::move(names), workerInfo_.id_);
+    if (world_)
+        group_ = std::make_unique<Group>(store, std::move(names), workerInfo_.id_);
+}
+
+void TenrecAgent::addMember(Member member)
+{
+    const tenrec_member added = members_.add(std::move(member));
+
+    tenrec_chain_add_member(backend_, &added);
+}
+
+void TenrecAgent::forgetMember(rpc::worker_id_t id)
+{
+    members_.remove(id);
+}
+
+void TenrecAgent::removeMember(rpc::worker_id_t id, const std::string &why)
+{
+    members_.remove(id);
+    tenrec_chain_remove_member(backend_, id);
+    calls_.failThoseTo(id, why);
+}
+
+int64_t TenrecAgent::openCallsTo(rpc::worker_id_t id) const
+{
+    return calls_.openTo(id);
 }
 
 void TenrecAgent::startImpl()
 {
-    std::vector<tenrec_member> all(members_.size());
+    const std::vector<tenrec_member> all = members_.all();
     tenrec_error err;
 
-    for (size_t i = 0; i < all.size(); i++) {
-        all[i] = {};
-        all[i].size = sizeof all[i];
-        all[i].id = (tenrec_peer)i;
-        all[i].incarnation = members_[i].incarnation;
-        all[i].token = members_[i].token;
-        all[i].name = members_[i].name.c_str();
-        all[i].address = members_[i].address.c_str();
-    }
     if (tenrec_chain_start(backend_, all.data(), (uint32_t)all.size(), &err) != TENREC_OK)
         raise(err);
     pool_.read([backend = backend_](const tenrec_wait &wait) {
@@ -223,7 +235,7 @@ c10::intrusive_ptr<rpc::JitFuture> TenrecAgent::send(const rpc::WorkerInfo &to,
         throw std::runtime_error(c10::str("Node ", workerInfo_.id_,
                                           " tried to send() a message of type ", message->type(),
                                           " but RPC is no longer running on this node."));
-    TORCH_CHECK(to.id_ >= 0 && (size_t)to.id_ < infos_.size(), "Unknown destination worker ", to);
+    TORCH_CHECK(members_.at(to.id_).name_ == to.name_, "Unknown destination worker ", to);
 
     const milliseconds timeout = rpcTimeoutSeconds == rpc::kUnsetRpcTimeout
                                      ? getRpcTimeout()
@@ -321,23 +333,17 @@ void TenrecAgent::onDeliver(void *arg, tenrec_peer from, tenrec_msg *msg) noexce
 
 const rpc::WorkerInfo &TenrecAgent::getWorkerInfo(const std::string &name) const
 {
-    const auto at = ids_.find(name);
-
-    TORCH_CHECK(at != ids_.end(), "could not find destination '", name, "' among ", infos_.size(),
-                " workers");
-    return infos_[(size_t)at->second];
+    return members_.at(name);
 }
 
 const rpc::WorkerInfo &TenrecAgent::getWorkerInfo(rpc::worker_id_t id) const
 {
-    TORCH_CHECK(id >= 0 && (size_t)id < infos_.size(), "could not find destination ", id, " among ",
-                infos_.size(), " workers");
-    return infos_[(size_t)id];
+    return members_.at(id);
 }
 
 std::vector<rpc::WorkerInfo> TenrecAgent::getWorkerInfos() const
 {
-    return infos_;
+    return members_.infos();
 }
 
 rpc::DeviceMap TenrecAgent::getDeviceMap(const rpc::WorkerInfo &dst) const
@@ -362,6 +368,12 @@ void TenrecAgent::join(bool shutdown, float timeout)
                                                : std::chrono::hours(24 * 365));
     const auto limit = [&] { return limited ? until : Clock::now() + store_timeout_; };
 
+    if (!group_) {
+        if (!calls_.waitUntilNone(until))
+            throw std::runtime_error(
+                c10::str("'", workerInfo_.name_, "' still waits for answers at the limit of join"));
+        return;
+    }
     // Every served request, and every call it makes in turn, is an open call of some
     // worker: when no worker has an open call at one moment, the group is idle. That
     // moment is the second sum, during which no call can begin; no worker is blocked

@@ -9,6 +9,7 @@
 
 #include "calls.h"
 #include "group.h"
+#include "members.h"
 #include "options.h"
 #include "server.h"
 
@@ -17,16 +18,12 @@ namespace tenrec_torch
 
 namespace rpc = torch::distributed::rpc;
 
-struct Member {
-    std::string name, address;
-    uint64_t incarnation, token; // token 0: the member's record has none
-};
-
 class TenrecAgent : public rpc::RpcAgent
 {
   public:
     using rpc::RpcAgent::getWorkerInfo;
 
+    // world         number of workers; 0: a dynamic group
     // token         random bits of this process's record: see tenrec_member
     // host_address  address for members on other hosts; "": all are on this host
     TenrecAgent(std::string name, int64_t id, uint32_t world, uint64_t incarnation, uint64_t token,
@@ -35,11 +32,18 @@ class TenrecAgent : public rpc::RpcAgent
                 std::unique_ptr<rpc::RequestCallback> cb);
     ~TenrecAgent() override;
 
-    // The own address, and the records of all members; both before start.
+    // The own address, and the records of all members; both before start. In a dynamic group these
+    // are the own record alone, and others are added and removed after the start.
     std::string address() const;
     void meet(const c10::intrusive_ptr<c10d::Store> &store, std::vector<Member> members,
               std::unordered_map<std::string, rpc::DeviceMap> device_maps);
-    // A barrier of all workers.
+    void addMember(Member member);
+    // No call to the member begins any more; its own calls are served, and answers read.
+    void forgetMember(rpc::worker_id_t id);
+    // Calls to it fail with this reason.
+    void removeMember(rpc::worker_id_t id, const std::string &why);
+    int64_t openCallsTo(rpc::worker_id_t id) const;
+    // A barrier of all workers of a static group.
     void barrier(std::chrono::milliseconds limit);
     std::string backendName() const;
 
@@ -90,11 +94,9 @@ class TenrecAgent : public rpc::RpcAgent
     Pool pool_;
     Calls calls_;
     const std::shared_ptr<Server> server_;
-    std::unique_ptr<Group> group_; // from meet on, as are the next four
+    std::unique_ptr<Group> group_; // from meet on, as are the next three; null if dynamic
     std::chrono::milliseconds store_timeout_{ 0 };
-    std::vector<Member> members_; // by id
-    std::vector<rpc::WorkerInfo> infos_;
-    std::unordered_map<std::string, rpc::worker_id_t> ids_;
+    Members members_;
     std::unordered_map<std::string, rpc::DeviceMap> device_maps_;
     std::chrono::milliseconds patience_;
 

@@ -4,6 +4,7 @@
 #include "python_thread.h"
 #include "reference.h"
 
+#include <algorithm>
 #include <torch/csrc/distributed/rpc/utils.h>
 
 namespace tenrec_torch
@@ -206,6 +207,14 @@ int64_t Calls::open() const
     std::lock_guard<std::mutex> hold(lock_);
 
     return open_;
+}
+
+int64_t Calls::openTo(rpc::worker_id_t to) const
+{
+    std::lock_guard<std::mutex> hold(lock_);
+
+    return std::count_if(pending_.begin(), pending_.end(),
+                         [to](const auto &pending) { return pending.second.to == to; });
 }
 
 bool Calls::waitUntilNone(Deadline until)

@@ -60,6 +60,8 @@ class Calls
 
     // The number of calls that have begun and whose callbacks have not all run.
     int64_t open() const;
+    // The number of calls to one worker without an answer.
+    int64_t openTo(rpc::worker_id_t to) const;
     // Returns false if calls are left at the deadline.
     bool waitUntilNone(Deadline until);
 

@@ -75,14 +75,24 @@ std::shared_ptr<TenrecAgent> make_agent(std::string name, int64_t id, uint32_t w
              drop_agent };
 }
 
+// Id, name, address, incarnation and token.
+using Record = std::tuple<rpc::worker_id_t, std::string, std::string, uint64_t, uint64_t>;
+
+Member member_of(const Record &record)
+{
+    auto &[id, name, address, incarnation, token] = record;
+
+    return { id, name, address, incarnation, token };
+}
+
 void meet(TenrecAgent &agent, const c10::intrusive_ptr<c10d::Store> &store,
-          const std::vector<std::tuple<std::string, std::string, uint64_t, uint64_t>> &members,
+          const std::vector<Record> &members,
           std::unordered_map<std::string, rpc::DeviceMap> device_maps)
 {
     std::vector<Member> all;
 
-    for (auto &[name, address, incarnation, token] : members)
-        all.push_back({ name, address, incarnation, token });
+    for (const Record &record : members)
+        all.push_back(member_of(record));
     agent.meet(store, std::move(all), std::move(device_maps));
 }
 
@@ -96,6 +106,13 @@ void bind_agent(py::module_ &m)
         .def("address", &TenrecAgent::address, Release())
         .def("backend_name", &TenrecAgent::backendName)
         .def("meet", &meet, py::arg("store"), py::arg("members"), py::arg("device_maps"), Release())
+        .def(
+            "add_member",
+            [](TenrecAgent &agent, const Record &record) { agent.addMember(member_of(record)); },
+            py::arg("record"), Release())
+        .def("forget_member", &TenrecAgent::forgetMember, py::arg("id"), Release())
+        .def("remove_member", &TenrecAgent::removeMember, py::arg("id"), py::arg("why"), Release())
+        .def("open_calls_to", &TenrecAgent::openCallsTo, py::arg("id"), Release())
         .def(
             "barrier",
             [](TenrecAgent &agent, double seconds) { agent.barrier(from_seconds(seconds)); },

@@ -16,6 +16,7 @@ import torch.distributed.rpc as rpc
 from torch.distributed.rpc import api, backend_registry
 
 from . import _C, _rendezvous
+from ._dynamic import DynamicAgent
 from ._options import construct, convert, device_names, devices_of_names, takes
 
 NAME = "TENREC"
@@ -53,7 +54,9 @@ def _with_tenrec(init):
             backend = backend_registry.BackendType[NAME]
         if getattr(backend, "name", None) == NAME and takes(given):
             given = convert(given)
-        return init(name, backend, rank, world_size, given)
+        init(name, backend, rank, world_size, given)
+        if isinstance(api._get_current_rpc_agent(), DynamicAgent):
+            api._ALL_WORKER_NAMES = {name}  # for whom shutdown waits
     return init_rpc
 
 
@@ -112,7 +115,7 @@ def _check(records, world_size):
         ranks[name] = rank
 
 
-def _check_devices(records):
+def _check_devices(records, is_static=True):
     """Checks the device maps of all workers as torch does."""
     names = [r["name"] for r in records]
     maps, devices = {}, {}
@@ -120,16 +123,15 @@ def _check_devices(records):
         maps[r["name"]], devices[r["name"]] = devices_of_names(r["device_maps"], r["devices"])
     if any(maps.values()) or any(devices.values()):
         backend_registry._validate_device_maps(
-            names, {r["name"]: r["device_count"] for r in records}, maps, devices)
+            names, {r["name"]: r["device_count"] for r in records}, maps, devices, is_static)
 
 
 def _init_backend(store, name, rank, world_size, rpc_backend_options):
     if not isinstance(store, dist.Store):
         raise TypeError(f"`store` must be a c10d::Store. {store}")
     options = convert(rpc_backend_options)
-    if not world_size:
-        raise RuntimeError("init_rpc: the backend TENREC needs a world_size: groups that workers "
-                           "join and leave are not supported")
+    if not world_size and rank < 0:
+        raise ValueError("init_rpc: a group without a world_size needs a rank")
     if options.config.proves:
         _rendezvous.warn(options.init_method)
     limit = _rendezvous.init_limit(options)
@@ -137,35 +139,56 @@ def _init_backend(store, name, rank, world_size, rpc_backend_options):
         # torch gives the store the timeout of calls, where 0 means none; stores of newer versions
         # fail at once with 0.
         store.set_timeout(NO_TIMEOUT)
+    kind = "static" if world_size else "dynamic"
+    if store.compare_set("kind", "", kind).decode() != kind:
+        raise RuntimeError("init_rpc: RPC group mixes statically and dynamically initialized members which is not "
+                           "supported. Give all workers a world_size, or none")
     incarnation, token = secrets.randbits(63), 1 + secrets.randbelow(2**64 - 1)
-    agent = _C.TenrecAgent(name=name, id=rank, world_size=world_size, incarnation=incarnation,
-                           token=token, host_address=_rendezvous.host_address(options.init_method),
-                           config=options.config, rpc_timeout=options.rpc_timeout,
-                           num_worker_threads=options.num_worker_threads)
+    make = _C.TenrecAgent if world_size else DynamicAgent
+    agent = make(name=name, id=rank, world_size=world_size or 0, incarnation=incarnation,
+                 token=token, host_address=_rendezvous.host_address(options.init_method),
+                 config=options.config, rpc_timeout=options.rpc_timeout,
+                 num_worker_threads=options.num_worker_threads)
     maps, devices = device_names(options)
-    records = _meet(store, rank, world_size, {
-        "name": name, "address": agent.address(), "incarnation": incarnation,
+    record = {
+        "id": rank, "name": name, "address": agent.address(), "incarnation": incarnation,
         "token": token, "world_size": world_size, "security": options.config.security_mode,
-        "device_count": torch.cuda.device_count(), "device_maps": maps, "devices": devices}, limit)
+        "device_count": torch.cuda.device_count(), "device_maps": maps, "devices": devices}
+    with _stopped_on_failure(agent):
+        if world_size:
+            _start(agent, store, options, record, limit)
+        else:
+            _check_devices(agent.enter(store, options, record), is_static=False)
+    return agent
+
+
+@contextlib.contextmanager
+def _stopped_on_failure(agent):
+    try:
+        yield
+    except BaseException:
+        if api._is_current_rpc_agent_set():
+            agent.shutdown()
+            api._cleanup_python_rpc_handler()
+            api._reset_current_rpc_agent()
+        raise
+
+
+def _start(agent, store, options, record, limit):
+    rank, world_size = record["id"], record["world_size"]
+    records = _meet(store, rank, world_size, record, limit)
     try:
         _check(records, world_size)
         _check_devices(records)
     except Exception:
         _refuse(store, rank, world_size, limit)
         raise
-    agent.meet(store, [(r["name"], r["address"], r["incarnation"], r.get("token", 0))
-                       for r in records], options.device_maps)
-    try:
-        api._init_rpc_states(agent)
-        # No worker calls or leaves before all have joined. Over the store, so that injected
-        # faults hit only calls of the program.
-        agent.barrier(limit)
-    except BaseException:
-        agent.shutdown()
-        api._cleanup_python_rpc_handler()
-        api._reset_current_rpc_agent()
-        raise
-    return agent
+    agent.meet(store, [(id, r["name"], r["address"], r["incarnation"], r.get("token", 0))
+                       for id, r in enumerate(records)], options.device_maps)
+    api._init_rpc_states(agent)
+    # No worker calls or leaves before all have joined. Over the store, so that injected
+    # faults hit only calls of the program.
+    agent.barrier(limit)
 
 
 def _stop_at_exit():

@@ -62,6 +62,7 @@ class TenrecRpcBackendOptions(DeviceOptions):
         if isinstance(config, dict):
             config = json.dumps(config) + "\n"
         self.config = _C.Config(str(config or ""), values)
+        self.given = str(config) if config else None, values  # for the worker of a dynamic group
         super().__init__(
             self.config.rpc_timeout if rpc_timeout is None else rpc_timeout,
             init_method or self.config.init_method,

@@ -84,6 +84,21 @@ def _place(url):
     return url.hostname, url.port
 
 
+def members_url(method):
+    """Returns the store of `method` as libtenrec names it, for the members of a dynamic group."""
+    if os.environ.get("WORLD_SIZE"):
+        raise ValueError("init_rpc without a world_size, while WORLD_SIZE is set: pass the size for a group that does "
+                         "not change, or unset the variable")
+    url = urllib.parse.urlparse(_plain(method))
+    if url.scheme == "file":
+        return f"file://{url.path}.members"  # torch deletes its own file when it has no users
+    if url.scheme not in SCHEMES:
+        raise ValueError(f"init_method '{method}': a group without a world_size meets in a store of one of "
+                         f"file://, {', '.join(scheme + '://' for scheme in SCHEMES)}")
+    host, port = _place(url)
+    return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
+
+
 def _is_of_tenrec_run():
     """Returns true if `tenrec run` started this process, and serves the store: it sets both ids."""
     run = os.environ.get("TENREC_RUN_ID")

@@ -6,12 +6,17 @@ A fixture sets the backend and the options that a rank passes to init_rpc.
 import importlib
 import json
 import os
+import sys
+import time
 
 from torch.distributed import rpc
 from torch.distributed.rpc import backend_registry
 from torch.testing._internal.distributed.rpc.rpc_agent_test_fixture import RpcAgentTestFixture
 
 import ranks
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tests/tools"))
+from ports import free_port  # pylint: disable=wrong-import-position
 
 CONFIG = os.path.join(os.path.dirname(os.path.abspath(__file__)), "config")
 
@@ -32,6 +37,18 @@ class Fixture(ranks.Ranks, RpcAgentTestFixture):
     def rpc_backend_options(self):
         return backend_registry.construct_rpc_backend_options(
             self.rpc_backend, init_method=self.init_method, **self.options)
+
+    def tcp_store(self):
+        """Returns the init_method of a store on a free port, the same on all ranks."""
+        path = self.file_name + ".port"
+        if self.rank == 0:
+            with open(path + ".new", "w", encoding="utf-8") as f:
+                f.write(str(free_port()))
+            os.rename(path + ".new", path)
+        while not os.path.exists(path):
+            time.sleep(0.01)
+        with open(path, encoding="utf-8") as f:
+            return "tcp://127.0.0.1:" + f.read()
 
     def get_shutdown_error_regex(self):
         return ".*"

@@ -17,9 +17,6 @@ from torch.testing._internal.distributed.rpc.rpc_agent_test_fixture import RpcAg
 
 import tenrec_torch
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tests/tools"))
-from ports import free_port  # pylint: disable=wrong-import-position
-
 # A worker in its own interpreter, as of users: argv is store, rank, world size.
 PROGRAM = """
 import sys, threading
@@ -118,18 +115,6 @@ class TenrecPackageTest(RpcAgentTestFixture):
             with self.assertRaisesRegex(RuntimeError, "on purpose"):
                 self.init(rpc.BackendType.TENREC, self.rpc_backend_options)
         self.assertFalse(rpc.api._is_current_rpc_agent_set())
-
-    def tcp_store(self):
-        """The init_method of both ranks."""
-        path = self.file_name + ".port"
-        if self.rank == 0:
-            with open(path + ".new", "w", encoding="utf-8") as f:
-                f.write(str(free_port()))
-            os.rename(path + ".new", path)
-        while not os.path.exists(path):
-            time.sleep(0.01)
-        with open(path, encoding="utf-8") as f:
-            return "tcp://127.0.0.1:" + f.read()
 
     def test_no_timeout_at_all_ends_gracefully(self):
         self.init(rpc.BackendType.TENREC, tenrec_torch.TenrecRpcBackendOptions(
@@ -306,8 +291,9 @@ class TenrecPackageTest(RpcAgentTestFixture):
             self.init(rpc.BackendType.TENREC, tenrec_torch.TenrecRpcBackendOptions(
                 init_method=self.init_method, backend="nosuch"))
 
-    def test_group_without_a_size_is_refused(self):
-        with self.assertRaisesRegex(RuntimeError, "needs a world_size.*not supported"):
+    def test_group_without_a_size_is_refused_where_a_size_is_given(self):
+        os.environ["WORLD_SIZE"] = "2"
+        with self.assertRaisesRegex(ValueError, "without a world_size, while WORLD_SIZE is set"):
             rpc.init_rpc(worker_name(self.rank), backend=rpc.BackendType.TENREC, rank=self.rank,
                          rpc_backend_options=self.rpc_backend_options)
 

@@ -31,8 +31,8 @@ import upstream
 
 DEBIAN_PYTHON = "/usr/bin/python3"  # the results of another Python's torch carry its version
 WAYS = ["shm", "tcp", "faulty", "inject"]
-# torch tests dynamic groups and the class of options only for its own agent.
-NOT_OURS = re.compile("dynamic|_options|num_worker_threads|set_default_timeout")
+# torch tests the class of options only for its own agent.
+NOT_OURS = re.compile("dynamic.*cuda|_options|num_worker_threads|set_default_timeout")
 FLAKE_DEADLINE_S = 30  # short: a flaky case has three attempts
 SHOWN_LINES = 150  # of the output of a failed case: the first, and as many last
 
@@ -104,6 +104,7 @@ def all_cases(rpc_utils, backend, ways):
             suites = [*rpc_utils.GENERIC_TESTS, *rpc_utils.TENSORPIPE_TESTS]
             if backend == "TENREC":
                 suites.append(importlib.import_module("package_test").TenrecPackageTest)
+                suites.append(importlib.import_module("dynamic_test").TenrecDynamicTest)
                 if way == "shm":  # these set their own transports
                     suites.append(importlib.import_module("program_test").TenrecProgramTest)
                     suites.append(importlib.import_module("worker_test").TenrecWorkerTest)

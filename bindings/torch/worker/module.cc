@@ -25,5 +25,7 @@ PYBIND11_MODULE(_worker, m)
         .def("call", &Worker::call, py::arg("to"), py::arg("function"), py::kw_only(),
              py::arg("timeout") = py::none())
         .def_property_readonly("name", &Worker::name)
-        .def_property_readonly("names", &Worker::names);
+        .def_property_readonly("names", &Worker::names)
+        .def("view", &Worker::view, py::arg("version"),
+             "Returns version and members of a dynamic group, once it has this version.");
 }

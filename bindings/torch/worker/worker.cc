@@ -2,6 +2,7 @@
 #include "worker.h"
 
 #include <cmath>
+#include <tenrec/group.h>
 
 namespace tenrec_torch
 {
@@ -180,6 +181,22 @@ std::vector<std::string> Worker::names() const
     } while (n > infos.size());
     for (size_t i = 0; i < n; i++)
         found.emplace_back(infos[i].name);
+    return found;
+}
+
+std::pair<uint64_t, std::map<int, std::string>> Worker::view(uint64_t version)
+{
+    struct tenrec_group_view *view = nullptr;
+    std::pair<uint64_t, std::map<int, std::string>> found;
+
+    without_gil([&](tenrec_error *err) {
+        tenrec_status st = tenrec_group_wait_version(w_, version, TENREC_TIMEOUT_NONE, err);
+        return st == TENREC_OK ? tenrec_group_view_get(w_, &view, err) : st;
+    });
+    found.first = view->version;
+    for (uint32_t i = 0; i < view->n; i++)
+        found.second[view->member[i].id] = view->member[i].name;
+    tenrec_group_view_drop(view);
     return found;
 }
 

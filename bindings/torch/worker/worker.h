@@ -5,6 +5,7 @@
 
 #include "value.h"
 
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -51,6 +52,8 @@ class Worker
                     const py::object &timeout);
     std::string name() const;
     std::vector<std::string> names() const;
+    /* The members of a dynamic group, id to name, once its view has this version or a later one. */
+    std::pair<uint64_t, std::map<int, std::string>> view(uint64_t version);
 
   private:
     struct tenrec_worker *w_ = nullptr;

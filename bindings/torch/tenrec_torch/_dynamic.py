@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups that workers join and leave, on TENREC.
+
+Next to its agent each worker runs a Tenrec worker of a dynamic group (docs/groups.md), in the same store: it has
+the lock of the group, the list of members and their heartbeats, and carries the records of the agents.
+"""
+import json
+import logging
+import os
+import threading
+import time
+
+from torch.distributed.rpc import api
+
+from . import _C, _rendezvous, _worker
+
+GROUP = "torch-rpc"
+POLL = 0.005   # seconds between two looks at calls that end, and at a member that may have died
+LOST = (RuntimeError, OSError, LookupError)  # a call whose callee died, was late, or left
+
+_log = logging.getLogger("tenrec_torch")
+
+
+class DynamicAgent(_C.TenrecAgent):
+    """An agent whose members change. torch calls join and shutdown of the current agent."""
+
+    def enter(self, store, options, record):
+        """Joins the group. Returns the records of the members, the own one first."""
+        self._store = store  # rank 0 serves it
+        self._record = record
+        self._process = os.getpid()
+        self._lock = threading.Lock()  # guards the next
+        self._known = {}               # records of the other members, by id
+        self._leaving = False
+        self._watcher = None
+        self._limit = _rendezvous.init_limit(options)
+        config, values = options.given
+        self._worker = _worker.Worker(config, dict(
+            values, **{"worker.name": record["name"], "worker.rank": record["id"], "worker.group": GROUP,
+                       "worker.init_timeout": f"{int(self._limit * 1000)}ms",
+                       "security.plain_peers": "none",
+                       "init_method": _rendezvous.members_url(options.init_method)}))
+        self._worker.register("join", self._on_join)
+        self._worker.register("leave", self._on_leave)
+        self.meet(store, [_of_agent(record)], options.device_maps)
+        api._init_rpc_states(self)
+        self._worker.init_rpc()
+        version, members = self._worker.view(0)
+        for name in members.values():
+            if name != record["name"]:
+                self._greet(name)
+        self._watcher = threading.Thread(target=self._watch, args=(version,), daemon=True)
+        self._watcher.start()
+        with self._lock:
+            return [record, *self._known.values()]
+
+    def _greet(self, name):
+        """Exchanges records with a member, unless it is removed as dead meanwhile."""
+        until = time.monotonic() + self._limit
+        while name in self._worker.names:
+            try:
+                answer = self._worker.call(name, "join", json.dumps(self._record), timeout=self._limit)
+                self._add(json.loads(answer))
+                return
+            except LOST:
+                if time.monotonic() > until:
+                    raise
+            time.sleep(POLL)
+
+    def _on_join(self, text):
+        self._add(json.loads(text))
+        return json.dumps(self._record)
+
+    def _add(self, record):
+        with self._lock:
+            known = self._known.get(record["id"])
+            if known == record:
+                return
+            if known:
+                self.remove_member(record["id"], f"'{known['name']}' is no member of the group any more")
+            self._known[record["id"]] = record
+            self.add_member(_of_agent(record))
+
+    def _on_leave(self, rank):
+        """No call to the member begins any more; returns when those that began have ended."""
+        self.forget_member(rank)
+        while self.open_calls_to(rank):
+            time.sleep(POLL)
+
+    def _watch(self, version):
+        """Removes members that left or died."""
+        try:
+            while True:
+                with self._lock:
+                    # No older view than that of a member which has joined meanwhile.
+                    version, members = self._worker.view(version)
+                    for rank in [r for r, known in self._known.items() if members.get(r) != known["name"]]:
+                        self._remove(rank, f"'{self._known[rank]['name']}' is no member of the group any more")
+                version, _ = self._worker.view(version + 1)
+        except LOST as error:
+            if self._leaving:
+                return
+            _log.error("TENREC: %s", error)
+            with self._lock:
+                for rank in list(self._known):
+                    self._remove(rank, str(error))
+
+    def _remove(self, rank, why):
+        del self._known[rank]
+        self.remove_member(rank, why)
+
+    def join(self, shutdown=False, timeout=0):
+        super().join(shutdown=False, timeout=timeout)
+        if not shutdown:
+            return
+        self._leaving = True
+        limit = timeout or self._limit
+        with self._lock:
+            names = [known["name"] for known in self._known.values()]
+        for name in names:
+            try:
+                self._worker.call(name, "leave", self._record["id"], timeout=limit)
+            except LookupError:
+                pass  # the member has left meanwhile
+            except LOST as error:
+                _log.warning("TENREC: '%s' leaves without waiting for '%s': %s", self._record["name"], name, error)
+        try:
+            self._worker.shutdown(graceful=True, timeout=limit)
+        except LOST as error:  # the worker that served the store has left
+            _log.warning("TENREC: '%s' leaves, and stays in the list of members: %s", self._record["name"], error)
+
+    def shutdown(self):
+        if os.getpid() == self._process and self._worker:
+            self._leaving = True
+            self._worker.shutdown(graceful=False)
+            if self._watcher:
+                self._watcher.join()
+            self._worker = None  # it has references to this agent
+        super().shutdown()
+
+
+def _of_agent(record):
+    return tuple(record[key] for key in ("id", "name", "address", "incarnation", "token"))
