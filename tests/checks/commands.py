@@ -43,9 +43,10 @@ CANNOT = {
     "bench/": "measures for minutes; the tests tools_bench and tools_torch run it on small works",
     "meson setup": "builds the tree; the tests of bindings/torch run what it makes",
     "ninja": "builds the tree",
-    "export PYTHONPATH": "belongs to a build with PyTorch",
+    "export PYTHONPATH=$PWD/build/torch": "belongs to a build with PyTorch",
     "python3 -m tenrec_torch": "needs PyTorch; bindings/torch/tests/program_test.py runs it",
     "TENREC_TORCH_DEFAULT=1": "needs PyTorch; bindings/torch/tests/program_test.py has the entry point",
+    "pip install": "installs packages from the network; the test python_wheel makes the wheel",
     "apt-get": "installs packages from the network",
     "tenrec run -n 3 --config config/redis.yaml": "needs a Redis server; the test redis starts one",
     "tenrec ping --store redis:": "needs a Redis server; the test redis starts one",
@@ -55,8 +56,9 @@ CANNOT = {
     "srun": "needs Slurm",
 }
 
-# Beginning of a command: a plugin that a build may be without; the command does not run then.
-NEEDS = {"tenrec check config/redis.yaml": "redis.so"}
+# Beginning of a command: a plugin, or another file of the build, that a build may be without; the command does not run then.
+NEEDS = {"tenrec check config/redis.yaml": "redis.so",
+         "build/release/tools/tenrec run -n 3 -- python3": "../bindings/python/tenrec/_core.abi3.so"}
 
 # Beginning of a command: variables that make its chance or its limit a test's, its exit status, a text that it prints.
 ENDS = {

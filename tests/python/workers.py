@@ -43,8 +43,7 @@ def at_once(*functions):
 
 @contextlib.contextmanager
 def started(n=2, **overrides):
-    """Workers w0, w1 ... of one static group, all in this process; `functions` of each are registered by
-    its caller before or after."""
+    """Workers w0, w1 ... of one static group, all in this process; they shut down at the end."""
     with tempfile.TemporaryDirectory(prefix="tenrec-python-") as folder:
         made = [tenrec.Worker(f"w{i}", overrides={"init_method": f"file://{folder}/store", "worker.world_size": n, "worker.rank": i,
                                                   "worker.rpc_timeout": f"{LIMIT_S}s", **overrides}) for i in range(n)]
@@ -56,7 +55,7 @@ def started(n=2, **overrides):
 
 
 def program(text, *args, rank=0, world=1, folder=None):
-    """Starts a process of its own that runs a text; `overrides` there are of its group in `folder`."""
+    """Starts a process that runs a text, whose `overrides` make it a worker of the group in `folder`."""
     head = f"""
 import sys, os, threading
 import tenrec

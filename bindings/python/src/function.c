@@ -51,12 +51,14 @@ static tenrec_status function_answer(struct tenrec_call *call, void *arg, tenrec
 {
     const struct function *f = arg;
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *args = function_args(call, f->worker), *result;
+    PyObject *args = function_args(call, f->worker), *python = Py_NewRef(f->python), *result;
     tenrec_status st;
 
-    result = args ? PyObject_Call(f->python, args, NULL) : NULL;
+    /* A function that outlasts the shutdown of its worker outlasts `f`, too. */
+    result = args ? PyObject_Call(python, args, NULL) : NULL;
     st = result ? function_return(call, result, err) : error_catch(err);
     Py_XDECREF(result);
+    Py_DECREF(python);
     Py_XDECREF(args);
     garbage_drain();
     PyGILState_Release(gil);
