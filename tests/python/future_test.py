@@ -11,6 +11,13 @@ from cases import contains, equal, main, until
 from workers import LIMIT_S, at_once, refused, started, tenrec
 
 
+async def one_turn():
+    """Lets the loop run what is ready."""
+    turned = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_soon(turned.set_result, None)
+    await turned
+
+
 def double(x):
     return 2 * x
 
@@ -39,7 +46,7 @@ def future_does_not_block_the_loop_that_awaits_it():
 
     async def run(w0):
         f = asyncio.ensure_future(wrapped(w0.call_async("w1", "wait")))
-        await asyncio.sleep(0)
+        await one_turn()
         gate.set()
         equal(await f, True)
 
@@ -96,7 +103,7 @@ def future_is_canceled_by_an_immediate_shutdown_while_it_is_awaited():
 
     async def run(w0):
         f = asyncio.ensure_future(awaiting(w0.call_async("w1", "wait")))
-        await asyncio.sleep(0)
+        await one_turn()
         await asyncio.to_thread(w0.shutdown, False)
         try:
             await asyncio.wait_for(f, LIMIT_S)
@@ -118,7 +125,7 @@ def future_of_a_closed_loop_does_no_harm():
     async def run(w0):
         f = w0.call_async("w1", "wait")
         asyncio.ensure_future(awaiting(f))
-        await asyncio.sleep(0)
+        await one_turn()
         return f
 
     async def awaiting(f):
