@@ -37,6 +37,7 @@ CANNOT = {
     "script/demo": "builds a release",
     "script/test": "runs all tests, and so this one; `script/test-torch` needs PyTorch",
     "script/bootstrap": "installs packages from the network",
+    "script/torch-venv": "installs a torch that pip finds",
     "script/fuzz": "fuzzes with clang; the replay of each corpus is a test",
     "script/tidy": "check_tidy runs it",
     "script/soak": "runs for minutes; the test soak is a short form",
