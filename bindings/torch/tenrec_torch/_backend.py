@@ -55,7 +55,8 @@ def _with_tenrec(init):
         if getattr(backend, "name", None) == NAME and takes(given):
             given = convert(given)
         init(name, backend, rank, world_size, given)
-        if isinstance(api._get_current_rpc_agent(), DynamicAgent):
+        # A backend of a test may set none.
+        if api._is_current_rpc_agent_set() and isinstance(api._get_current_rpc_agent(), DynamicAgent):
             api._ALL_WORKER_NAMES = {name}  # for whom shutdown waits
     return init_rpc
 
