@@ -59,7 +59,7 @@ void torch_peers_leave(struct tenrec_torch_member *m, const char *name);
 /* errors: EPEER_UNKNOWN */
 tenrec_status torch_peers_id(struct tenrec_torch_member *m, const char *name, tenrec_peer *ret,
                              tenrec_error *err);
-/* The name of a member, also of one that has left; "" if there was none. Lives as long as `m`. */
+/* The name of a member, also after it has left; "" if there was none. Lives as long as `m`. */
 const char *torch_peer_name(struct tenrec_torch_member *m, tenrec_peer id);
 /* The members but this one, with their names; free() it. errors: ENOMEM */
 tenrec_status torch_peers_others(struct tenrec_torch_member *m, struct tenrec_worker_info **ret,

@@ -98,7 +98,7 @@ static tenrec_status tell_all(struct tenrec_torch_member *m, const struct roster
     return st;
 }
 
-/* Tells the workers that this one leaves, all at once: one that is stopped delays no other. Their
+/* Tells the workers that this one leaves, all at once: a stopped worker delays no other. Their
  * failures are theirs. */
 static void tell_leaving(struct tenrec_torch_member *m, uint64_t deadline_ns)
 {

@@ -65,7 +65,7 @@ static void peer_remove(struct tenrec_torch_member *m, const char *name, tenrec_
     log_line(TENREC_LOG_INFO, m->name, "'%s' (id %d) has left torch's group", p->name, (int)p->id);
 }
 
-/* The record of that life, also of one that has left; a new one if there is none. Changing. */
+/* The record of that life, also after its end; a new one if there is none. Changing. */
 static struct torch_peer *peer_record(struct tenrec_torch_member *m, const char *name,
                                       tenrec_peer id, const char *address)
 {

@@ -23,7 +23,7 @@ bool call_read(struct call *c, PyObject *args);
 bool call_read_of_rref(struct call *c, PyObject *args);
 void call_finish(struct call *c);
 
-/* The result of a call whose future was made with this status. */
+/* The result of a call; st: the status of the start of its future. */
 PyObject *call_result(tenrec_status st, struct tenrec_future *f, const tenrec_error *err,
                       PyObject *worker);
 

@@ -13,7 +13,7 @@ struct values {
     const struct tenrec_value *item;
     size_t n;
     PyObject *kept; /* list */
-    bool objects;   /* any other object is a value, too: one that does not travel */
+    bool objects;   /* any other object is a value, too, which does not travel */
 };
 
 /* Reads the items of a tuple, or one object. Finish them also after a failure, which returns

@@ -57,7 +57,7 @@ def _with_tenrec(init):
         init(name, backend, rank, world_size, given)
         # A backend of a test may set none.
         if api._is_current_rpc_agent_set() and isinstance(api._get_current_rpc_agent(), DynamicAgent):
-            api._ALL_WORKER_NAMES = {name}  # for whom shutdown waits
+            api._ALL_WORKER_NAMES = {name}  # the workers that shutdown waits for
     return init_rpc
 
 

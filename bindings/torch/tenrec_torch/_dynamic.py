@@ -16,7 +16,7 @@ from . import _C, _rendezvous, _worker
 
 GROUP = "torch-rpc"
 POLL = 0.005   # seconds between two looks at calls that end, and at a member that may have died
-LOST = (RuntimeError, OSError, LookupError)  # a call whose callee died, was late, or left
+LOST = (RuntimeError, OSError, LookupError)  # of a call: its callee died, was late, or left
 
 _log = logging.getLogger("tenrec_torch")
 
