@@ -153,6 +153,45 @@ def tensor_without_a_format_goes_by_dlpack():
         equal(w0.call("w1", "dtype", t), "bfloat16")
 
 
+def tensor_passes_through_the_function_of_its_worker():
+    seen = []
+
+    def doubled(t):
+        seen.append(type(t))
+        return array.array("i", [2 * x for x in t.tolist()])
+    with started(as_tensor=doubled) as (w0, w1):
+        w1.register(echo)
+        equal(w0.call("w1", "echo", {"a": [array.array("i", [1, 2])]}), {"a": [array.array("i", [4, 8])]}) # by the callee as well
+        equal(w0.call_async("w1", "echo", array.array("i", [3])).wait(), array.array("i", [12]))
+        equal(set(seen), {tenrec.Tensor})
+    with started(as_tensor=lambda t: t.nothing) as (w0, w1):
+        w1.register(echo)
+        contains(str(refused(tenrec.RemoteError, w0.call, "w1", "echo", array.array("i", [1]))), "no attribute 'nothing'")
+
+
+def tensor_with_a_gradient_travels_without():
+    need_numpy()
+
+    class Lazy: # as torch's: neither a gradient nor a lazy conjugate can be exported
+        def __init__(self, a, steps=("detach", "resolve_conj", "resolve_neg")):
+            self.a, self.steps = a, steps
+
+        def step(self, name):
+            equal(self.steps[0], name, "step before the export")
+            return Lazy(self.a, self.steps[1:])
+
+        detach = lambda self: self.step("detach")
+        resolve_conj = lambda self: self.step("resolve_conj")
+        resolve_neg = lambda self: self.step("resolve_neg")
+
+        def __dlpack__(self):
+            equal(self.steps, (), "steps that are left")
+            return self.a.__dlpack__()
+    with started() as (w0, w1):
+        w1.register(echo)
+        equal(w0.call("w1", "echo", Lazy(numpy.arange(3.))).tolist(), [0.0, 1.0, 2.0])
+
+
 def tensor_that_is_read_only_stays_so():
     with started() as (w0, w1):
         w1.register("kind", lambda t: [t.read_only, t.copy().read_only, memoryview(t).readonly])

@@ -42,11 +42,11 @@ def at_once(*functions):
 
 
 @contextlib.contextmanager
-def started(n=2, **overrides):
+def started(n=2, as_tensor=None, **overrides):
     """Workers w0, w1 ... of one static group, all in this process; they shut down at the end."""
     with tempfile.TemporaryDirectory(prefix="tenrec-python-") as folder:
-        made = [tenrec.Worker(f"w{i}", overrides={"init_method": f"file://{folder}/store", "worker.world_size": n, "worker.rank": i,
-                                                  "worker.rpc_timeout": f"{LIMIT_S}s", **overrides}) for i in range(n)]
+        common = {"init_method": f"file://{folder}/store", "worker.world_size": n, "worker.rpc_timeout": f"{LIMIT_S}s", **overrides}
+        made = [tenrec.Worker(f"w{i}", as_tensor=as_tensor, overrides={"worker.rank": i, **common}) for i in range(n)]
         at_once(*(w.init_rpc for w in made))
         try:
             yield made

@@ -145,12 +145,33 @@ static PyObject *memory_from_capsule(PyObject *capsule)
     return tensor_wrap(t);
 }
 
+/* The elements of a tensor of torch, which exports none that has a gradient, or is conjugated or
+ * negated only when it is read. Another object is returned itself. */
+static PyObject *memory_plain(PyObject *o)
+{
+    static const char *const steps[] = { "detach", "resolve_conj", "resolve_neg" };
+    PyObject *plain = Py_NewRef(o);
+
+    for (size_t i = 0; plain && i < sizeof steps / sizeof *steps; i++) {
+        PyObject *next;
+
+        if (!PyObject_HasAttrString(plain, steps[i]))
+            break;
+        next = PyObject_CallMethod(plain, steps[i], NULL);
+        Py_DECREF(plain);
+        plain = next;
+    }
+    return plain;
+}
+
 static PyObject *memory_from_dlpack(PyObject *o)
 {
-    PyObject *capsule = PyObject_CallMethod(o, "__dlpack__", NULL), *made;
+    PyObject *plain = memory_plain(o);
+    PyObject *capsule = plain ? PyObject_CallMethod(plain, "__dlpack__", NULL) : NULL, *made;
 
     made = capsule ? memory_from_capsule(capsule) : NULL;
     Py_XDECREF(capsule);
+    Py_XDECREF(plain);
     return made;
 }
 

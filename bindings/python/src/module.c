@@ -10,6 +10,8 @@
 #include "tensor.h"
 #include "worker.h"
 
+#include <dlfcn.h>
+#include <stdint.h>
 #include <tenrec/rpc.h>
 
 PyMODINIT_FUNC PyInit__core(void);
@@ -44,6 +46,16 @@ static PyMethodDef module_functions[] = {
     { NULL, NULL, 0, NULL },
 };
 
+/* The path of libtenrec, for those who link it. */
+static bool module_add_library(PyObject *module)
+{
+    Dl_info found;
+
+    if (!dladdr((const void *)(uintptr_t)tenrec_version_text, &found))
+        found.dli_fname = ""; /* linked into the program */
+    return PyModule_AddStringConstant(module, "library", found.dli_fname) == 0;
+}
+
 PyMODINIT_FUNC PyInit__core(void)
 {
     static PyModuleDef definition = {
@@ -56,7 +68,8 @@ PyMODINIT_FUNC PyInit__core(void)
 
     if (module && (!tensor_add_type(module) || !future_add_type(module) || !rref_add_type(module) ||
                    !worker_add_type(module) ||
-                   PyModule_AddStringConstant(module, "version", tenrec_version_text()) < 0))
+                   PyModule_AddStringConstant(module, "version", tenrec_version_text()) < 0 ||
+                   !module_add_library(module)))
         Py_CLEAR(module);
     return module;
 }

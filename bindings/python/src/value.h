@@ -27,7 +27,7 @@ void values_finish(struct values *v); /* with the GIL */
 
 /* Makes a Python object; tensors share the memory of `v`. NULL with an exception.
  *
- * worker   the tenrec.Worker that references belong to
+ * worker   the tenrec.Worker that received it
  */
 PyObject *value_to_python(const struct tenrec_value *v, PyObject *worker);
 

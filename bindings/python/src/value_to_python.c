@@ -3,6 +3,7 @@
 #include "rref.h"
 #include "tensor.h"
 #include "value.h"
+#include "worker.h"
 
 static PyObject *value_to_list(const struct tenrec_value *v, PyObject *worker)
 {
@@ -31,6 +32,19 @@ static PyObject *value_to_dict(const struct tenrec_value *v, PyObject *worker)
     return dict;
 }
 
+/* What Worker's as_tensor makes of a received tensor. */
+static PyObject *value_to_tensor(const struct tenrec_value *v, PyObject *worker)
+{
+    PyObject *tensor = tensor_wrap(tenrec_tensor_share(v->u.tensor)), *made;
+    PyObject *as_tensor = worker_as_tensor(worker);
+
+    if (!tensor || !as_tensor)
+        return tensor;
+    made = PyObject_CallFunctionObjArgs(as_tensor, tensor, NULL);
+    Py_DECREF(tensor);
+    return made;
+}
+
 PyObject *value_to_python(const struct tenrec_value *v, PyObject *worker)
 {
     switch (v->type) {
@@ -51,7 +65,7 @@ PyObject *value_to_python(const struct tenrec_value *v, PyObject *worker)
     case TENREC_VALUE_MAP:
         return value_to_dict(v, worker);
     case TENREC_VALUE_TENSOR:
-        return tensor_wrap(tenrec_tensor_share(v->u.tensor));
+        return value_to_tensor(v, worker);
     case TENREC_VALUE_RREF:
         return rref_wrap(tenrec_rref_share(v->u.rref), worker);
     case TENREC_VALUE_OBJECT:

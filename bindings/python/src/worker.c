@@ -19,8 +19,9 @@ struct worker {
     struct tenrec_worker *w;
     struct functions functions;
     struct callbacks callbacks;
-    pid_t pid;      /* the process that opened it, which alone may use it */
-    bool abandoned; /* a function still ran when the worker was stopped: it is never freed */
+    PyObject *as_tensor; /* NULL: none */
+    pid_t pid;           /* the process that opened it, which alone may use it */
+    bool abandoned;      /* a function still ran when the worker was stopped: it is never freed */
 };
 
 static struct worker *worker_checked(PyObject *self)
@@ -42,6 +43,11 @@ struct tenrec_worker *worker_of(PyObject *self)
     struct worker *me = worker_checked(self);
 
     return me ? me->w : NULL;
+}
+
+PyObject *worker_as_tensor(PyObject *self)
+{
+    return ((struct worker *)self)->as_tensor;
 }
 
 struct functions *worker_functions(PyObject *self)
@@ -81,17 +87,17 @@ static bool worker_override(struct tenrec_config *config, PyObject *overrides)
     return true;
 }
 
-/* _open(path or None, text or None, overrides) */
+/* _open(path or None, text or None, overrides, as_tensor or None) */
 static PyObject *worker_open(PyObject *self, PyObject *args)
 {
     struct worker *me = (struct worker *)self;
     struct tenrec_config *config;
     const char *path, *text;
-    PyObject *overrides;
+    PyObject *overrides, *as_tensor;
     tenrec_status st;
     tenrec_error err;
 
-    if (!PyArg_ParseTuple(args, "zzO!", &path, &text, &PyDict_Type, &overrides))
+    if (!PyArg_ParseTuple(args, "zzO!O", &path, &text, &PyDict_Type, &overrides, &as_tensor))
         return NULL;
     if (me->w) {
         PyErr_SetString(PyExc_ValueError, "this worker is open already");
@@ -110,6 +116,8 @@ static PyObject *worker_open(PyObject *self, PyObject *args)
     tenrec_config_drop(config);
     if (st)
         return error_raise(&err);
+    if (as_tensor != Py_None)
+        me->as_tensor = Py_NewRef(as_tensor);
     Py_RETURN_NONE;
 }
 
@@ -177,6 +185,7 @@ static int worker_traverse(PyObject *self, visitproc visit, void *arg)
 
     if (!stop)
         stop = callbacks_traverse(&me->callbacks, visit, arg);
+    Py_VISIT(me->as_tensor);
     Py_VISIT(Py_TYPE(self));
     return stop;
 }
@@ -189,6 +198,7 @@ static int worker_clear(PyObject *self)
     if (!me->abandoned) {
         functions_clear(&me->functions);
         callbacks_clear(&me->callbacks);
+        Py_CLEAR(me->as_tensor);
     }
     return 0;
 }

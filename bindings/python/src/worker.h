@@ -14,6 +14,9 @@ bool worker_add_type(PyObject *module);
  * and in a child of the process that opened it. */
 struct tenrec_worker *worker_of(PyObject *self);
 
+/* The function that a received tensor passes through, borrowed; NULL for none. */
+PyObject *worker_as_tensor(PyObject *self);
+
 struct functions;
 struct callbacks;
 

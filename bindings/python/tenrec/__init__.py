@@ -19,6 +19,7 @@ from .errors import (CanceledError, ConnectionError, Error, InvalidError, NoMemo
                      TimeoutError, UnsupportedError, describe, make)
 from .future import Future
 from .member import Member, View
+from ._place import get_include, get_library
 from .process import call, call_async, get_worker, init_rpc, register, remote, rref, shutdown
 from .rref import RRef
 from .tensor import empty
@@ -28,7 +29,7 @@ __version__ = _core.version
 __all__ = [
     "CanceledError", "ConnectionError", "Error", "Future", "InvalidError", "Member", "NoMemoryError", "NotFoundError",
     "PermissionError", "RRef", "RemoteError", "SystemError", "Tensor", "TimeoutError", "UnsupportedError", "View",
-    "Worker", "call", "call_async", "empty", "get_worker", "init_rpc", "register", "remote", "rref", "shutdown",
+    "Worker", "call", "call_async", "empty", "get_include", "get_library", "get_worker", "init_rpc", "register", "remote", "rref", "shutdown",
 ]
 
 _core.use(make, describe, Future, RRef)

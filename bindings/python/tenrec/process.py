@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, overload
 
+from ._core import Tensor
 from .future import Future
 from .rref import RRef
 from .worker import Config, Worker
@@ -40,13 +41,14 @@ def register(name: Any, function: Any = None, /) -> Any:
 
 
 def init_rpc(name: str | None = None, *, config: Config | None = None,
-             overrides: Mapping[str, Any] | None = None) -> Worker:
+             overrides: Mapping[str, Any] | None = None,
+             as_tensor: Callable[[Tensor], Any] | None = None) -> Worker:
     """Makes this process a worker, and returns it when all members have joined; the arguments are
     those of Worker."""
     global _here  # pylint: disable=global-statement
     if _here:
         raise RuntimeError("this process is a worker already: use the class Worker for another")
-    made = Worker(name, config=config, overrides=overrides)
+    made = Worker(name, config=config, overrides=overrides, as_tensor=as_tensor)
     for known, function in _registered:
         made.register(known, function)
     _here = made  # functions may run, and use call(), before init_rpc returns

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast, overload
 
 from . import _core
+from ._core import Tensor
 from ._time import to_ms
 from .errors import Error, make
 from .future import Future
@@ -41,12 +42,15 @@ class Worker(_core.Worker):
     config     path of a YAML file, its text (of more than one line), or a dict of its contents;
                None: $TENREC_CONFIG, else the built-in one
     overrides  {"worker.rpc_timeout": "5s", ...}: stronger than file and environment
+    as_tensor  called for each received Tensor, returns what functions and callers get in its place:
+               numpy.asarray, torch.from_dlpack
 
     Raises InvalidError for a wrong configuration.
     """
 
     def __init__(self, name: str | None = None, *, config: Config | None = None,
-                 overrides: Mapping[str, Any] | None = None) -> None:
+                 overrides: Mapping[str, Any] | None = None,
+                 as_tensor: Callable[[Tensor], Any] | None = None) -> None:
         path = text = None
         if isinstance(config, Mapping):
             text = json.dumps(config)
@@ -58,7 +62,7 @@ class Worker(_core.Worker):
             wanted["worker.name"] = name
         self._loops: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
         self._me: Member | None = None
-        self._open(path, text, wanted)
+        self._open(path, text, wanted, as_tensor)
         _alive.add(self)
 
     def __del__(self) -> None:

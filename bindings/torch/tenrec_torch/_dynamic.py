@@ -6,17 +6,18 @@ the lock of the group, the list of members and their heartbeats, and carries the
 """
 import json
 import logging
+import math
 import os
 import threading
 import time
 
+import tenrec
 from torch.distributed.rpc import api
 
-from . import _C, _rendezvous, _worker
+from . import _C, _rendezvous
 
 GROUP = "torch-rpc"
 POLL = 0.005   # seconds between two looks at calls that end, and at a member that may have died
-LOST = (RuntimeError, OSError, LookupError)  # of a call: its callee died, was late, or left
 
 _log = logging.getLogger("tenrec_torch")
 
@@ -35,8 +36,8 @@ class DynamicAgent(_C.TenrecAgent):
         self._watcher = None
         self._limit = _rendezvous.init_limit(options)
         config, values = options.given
-        self._worker = _worker.Worker(config, dict(
-            values, **{"worker.name": record["name"], "worker.rank": record["id"], "worker.group": GROUP,
+        self._worker = tenrec.Worker(record["name"], config=config, overrides=dict(
+            values, **{"worker.rank": record["id"], "worker.group": GROUP,
                        "worker.init_timeout": f"{int(self._limit * 1000)}ms",
                        "security.plain_peers": "none",
                        "init_method": _rendezvous.members_url(options.init_method)}))
@@ -44,12 +45,14 @@ class DynamicAgent(_C.TenrecAgent):
         self._worker.register("leave", self._on_leave)
         self.meet(store, [_of_agent(record)], options.device_maps)
         api._init_rpc_states(self)
-        self._worker.init_rpc()
-        version, members = self._worker.view(0)
-        for name in members.values():
+        try:
+            self._worker.init_rpc()
+        except tenrec.Error as error:
+            raise RuntimeError(str(error)) from error  # as other errors of torch's init_rpc
+        for name in [member.name for member in self._worker.members()]:
             if name != record["name"]:
                 self._greet(name)
-        self._watcher = threading.Thread(target=self._watch, args=(version,), daemon=True)
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._watcher.start()
         with self._lock:
             return [record, *self._known.values()]
@@ -57,12 +60,12 @@ class DynamicAgent(_C.TenrecAgent):
     def _greet(self, name):
         """Exchanges records with a member, unless it is removed as dead meanwhile."""
         until = time.monotonic() + self._limit
-        while name in self._worker.names:
+        while name in [member.name for member in self._worker.members()]:
             try:
                 answer = self._worker.call(name, "join", json.dumps(self._record), timeout=self._limit)
                 self._add(json.loads(answer))
                 return
-            except LOST:
+            except tenrec.Error:  # the member died, was late, or left
                 if time.monotonic() > until:
                     raise
             time.sleep(POLL)
@@ -87,17 +90,18 @@ class DynamicAgent(_C.TenrecAgent):
         while self.open_calls_to(rank):
             time.sleep(POLL)
 
-    def _watch(self, version):
+    def _watch(self):
         """Removes members that left or died."""
         try:
             while True:
                 with self._lock:
                     # No older view than that of a member which has joined meanwhile.
-                    version, members = self._worker.view(version)
+                    view = self._worker.view()
+                    members = {member.id: member.name for member in view.members}
                     for rank in [r for r, known in self._known.items() if members.get(r) != known["name"]]:
                         self._remove(rank, f"'{self._known[rank]['name']}' is no member of the group any more")
-                version, _ = self._worker.view(version + 1)
-        except LOST as error:
+                self._worker.wait_version(view.version + 1, timeout=math.inf)
+        except tenrec.Error as error:
             if self._leaving:
                 return
             _log.error("TENREC: %s", error)
@@ -120,19 +124,20 @@ class DynamicAgent(_C.TenrecAgent):
         for name in names:
             try:
                 self._worker.call(name, "leave", self._record["id"], timeout=limit)
-            except LookupError:
+            except tenrec.NotFoundError:
                 pass  # the member has left meanwhile
-            except LOST as error:
+            except tenrec.Error as error:
                 _log.warning("TENREC: '%s' leaves without waiting for '%s': %s", self._record["name"], name, error)
         try:
             self._worker.shutdown(graceful=True, timeout=limit)
-        except LOST as error:  # the worker that served the store has left
+        except tenrec.Error as error:  # the worker that served the store has left
             _log.warning("TENREC: '%s' leaves, and stays in the list of members: %s", self._record["name"], error)
 
     def shutdown(self):
         if os.getpid() == self._process and self._worker:
             self._leaving = True
-            self._worker.shutdown(graceful=False)
+            if self._worker.running:
+                self._worker.shutdown(graceful=False)
             if self._watcher:
                 self._watcher.join()
             self._worker = None  # it has references to this agent

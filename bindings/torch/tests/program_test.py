@@ -2,6 +2,7 @@
 """program_test.py - tenrec_torch in interpreters of its own: torch as its builders cut it down, and programs
 that know nothing of Tenrec."""
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from torch.testing._internal.distributed.rpc.rpc_agent_test_fixture import RpcAg
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tests/tools"))
 from ports import free_port  # pylint: disable=wrong-import-position
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT_S = 100
 
 # Calls cut() at the moment when torch imports torch.distributed.rpc, as part of its own import.
@@ -208,10 +210,11 @@ class TenrecProgramTest(RpcAgentTestFixture):
         self.assertRegex(self.run_python("-m", "tenrec_torch", "-m", status=2).stderr, "^usage: ")
 
     def enter(self, **kwargs):
-        """Runs ENTERS with the package's metadata in sys.path, as an installed package has them."""
+        """Runs ENTERS with what pip installs next to the package, as in sys.path of an installed one."""
         with tempfile.TemporaryDirectory() as folder:
             info = os.path.join(folder, "tenrec_torch-0.dist-info")
             os.mkdir(info)
+            shutil.copy(os.path.join(HERE, "../tenrec_torch_autoload.py"), folder)
             for name, text in [("METADATA", "Metadata-Version: 2.1\nName: tenrec-torch\nVersion: 0\n"),
                                ("entry_points.txt", "[torch.backends]\ntenrec = tenrec_torch_autoload:autoload\n")]:
                 with open(os.path.join(info, name), "w", encoding="utf-8") as f:

@@ -6,6 +6,7 @@ import sys
 import threading
 from unittest import mock
 
+import tenrec
 import torch
 from torch.testing._internal.distributed.rpc.rpc_agent_test_fixture import RpcAgentTestFixture
 
@@ -49,9 +50,10 @@ class TenrecWorkerTest(RpcAgentTestFixture):
     def test_tensors_come_back_as_they_went(self):
         other = self.start(echo=lambda x: x)
         base = torch.arange(24.0).reshape(2, 3, 4)
-        for x in [base, base[1], base.transpose(0, 2), torch.tensor(3), torch.empty(0, 4),
+        for x in [base, torch.ones(3, requires_grad=True), base[1], base.transpose(0, 2), torch.tensor(3), torch.empty(0, 4),
                   torch.ones(2, dtype=torch.bfloat16), torch.arange(1 << 21)]:
             y = worker.call(other, "echo", x)
+            self.assertIsInstance(y, torch.Tensor)
             self.assertEqual(y.dtype, x.dtype)
             self.assertEqual(y, x)
             y.add_(1)  # received tensors are writable
@@ -66,9 +68,9 @@ class TenrecWorkerTest(RpcAgentTestFixture):
 
     def test_value_that_cannot_be_sent_is_named(self):
         other = self.start(echo=lambda x: x, odd=lambda: {1: 2})
-        with self.assertRaisesRegex(TypeError, "'set' cannot be sent"):
+        with self.assertRaisesRegex(TypeError, r"\{1\} cannot be sent"):
             worker.call(other, "echo", {1})
-        with self.assertRaisesRegex(RuntimeError, "keys of a dict"):
+        with self.assertRaisesRegex(RuntimeError, "a key of a dict is 1"):
             worker.call(other, "odd")
         endless = []
         endless.append(endless)
@@ -78,13 +80,13 @@ class TenrecWorkerTest(RpcAgentTestFixture):
 
     def test_errors_have_their_class(self):
         other = self.start(refuse=refuse, wait=lambda: threading.Event().wait(2))
-        with self.assertRaisesRegex(RuntimeError, "EREMOTE.*ValueError: no luck"):
+        with self.assertRaisesRegex(RuntimeError, "ValueError: no luck"):
             worker.call(other, "refuse")
-        with self.assertRaisesRegex(LookupError, "ENOFUNCTION"):
+        with self.assertRaisesRegex(LookupError, "'nothing'"):
             worker.call(other, "nothing")
-        with self.assertRaisesRegex(LookupError, "EPEER_UNKNOWN.*nobody"):
+        with self.assertRaisesRegex(LookupError, "nobody"):
             worker.call("nobody", "refuse")
-        with self.assertRaisesRegex(TimeoutError, "ETIMEDOUT"):
+        with self.assertRaisesRegex(TimeoutError, "0.05|50 ms|timed out"):
             worker.call(other, "wait", timeout=0.05)
         worker.shutdown()
 
@@ -113,12 +115,12 @@ class TenrecWorkerTest(RpcAgentTestFixture):
             self.assertEqual(worker.call(other, "ask_back", 7, timeout=LIMIT_S), 7)
             worker.shutdown()
             return
-        ends = worker.Worker.shutdown
+        ends = tenrec.Worker.shutdown
 
-        def shutdown(self, **how):
+        def shutdown(self, *how):
             leaves.set()
-            ends(self, **how)
-        with mock.patch.object(worker.Worker, "shutdown", shutdown):
+            ends(self, *how)
+        with mock.patch.object(tenrec.Worker, "shutdown", shutdown):
             worker.shutdown()
 
     def run_alone(self, text):
@@ -137,7 +139,7 @@ class TenrecWorkerTest(RpcAgentTestFixture):
 two = worker.Worker("two", overrides={"init_method": "file://" + sys.argv[1] + "2"})
 two.register("name", lambda: "two")
 two.init_rpc()
-print(two.names, two.call("two", "name"), worker.call("one", "f"))
+print([m.name for m in two.members()], two.call("two", "name"), worker.call("one", "f"))
 two.shutdown()
 """)
             self.assertEqual((done.returncode, done.stdout), (0, "here\n['two'] two None\n"), done.stderr)
