@@ -73,7 +73,7 @@ static tenrec_status convert_tensor(struct convert *c, int64_t at, struct tenrec
 static tenrec_status convert_one(struct convert *c, const struct pyobject *o, unsigned depth,
                                  struct tenrec_value *ret)
 {
-    const char *text;
+    const char *text = "";
     tenrec_status st;
 
     if (depth > PYOBJECT_DEPTH_MAX || ++c->n > PYOBJECT_MAX)
@@ -95,7 +95,7 @@ static tenrec_status convert_one(struct convert *c, const struct pyobject *o, un
     case PY_TEXT:
         st = convert_text(c, o, &text);
         *ret = tenrec_value_of(TENREC_VALUE_TEXT, o->u.text.len);
-        ret->u.text = st == TENREC_OK ? text : "";
+        ret->u.text = text;
         return st;
     case PY_BYTES:
         *ret = tenrec_value_bytes(o->u.text.data, o->u.text.len);

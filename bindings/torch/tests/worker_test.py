@@ -13,7 +13,6 @@ from torch.testing._internal.distributed.rpc.rpc_agent_test_fixture import RpcAg
 from tenrec_torch import worker
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
-BUILD = os.path.abspath(os.path.join(os.path.dirname(worker.__file__), "../../.."))
 LIMIT_S = 90
 
 PROGRAM = """
@@ -146,7 +145,7 @@ two.shutdown()
 
     def test_c_and_torch_programs_call_each_other(self):
         if self.rank == 0:
-            done = subprocess.run([os.path.join(ROOT, "examples/mixed/run"), BUILD], text=True,
+            done = subprocess.run([os.path.join(ROOT, "examples/mixed/run"), os.environ["TENREC_TEST_BUILD"]], text=True,
                                   env=dict(os.environ, PYTHON=sys.executable),
                                   capture_output=True, timeout=LIMIT_S, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
