@@ -85,6 +85,26 @@ def argument_us(rpc, size, plan):
     return median_us(lambda: rpc.rpc_sync("w1", noop, args=(tensor,)), *how_often(size, plan))
 
 
+def give_bytes(size):
+    """A bytes object of `size` bytes, the same each time."""
+    if size not in _given:
+        block = bytes(range(251)) * 4096
+        _given[size] = (block * (size // len(block) + 1))[:size]
+    return _given[size]
+
+
+def pickle_result_us(rpc, size, plan):
+    if rpc.rpc_sync("w1", give_bytes, args=(size,)) != give_bytes(size):
+        raise RuntimeError(f"a result of {size} bytes has other contents")
+    _given.clear()
+    return median_us(lambda: rpc.rpc_sync("w1", give_bytes, args=(size,)), *how_often(size, plan))
+
+
+def pickle_argument_us(rpc, size, plan):
+    value = give_bytes(size)
+    return median_us(lambda: rpc.rpc_sync("w1", noop, args=(value,)), *how_often(size, plan))
+
+
 def cpu_ticks(pid):
     with open(f"/proc/{pid}/stat", encoding="ascii") as f:
         fields = f.read().rsplit(")", 1)[1].split()
@@ -111,6 +131,9 @@ def works(plan):
     for size in plan["sizes"]:
         found[f"result {size}"] = lambda rpc, size=size: result_us(rpc, size, plan)
         found[f"argument {size}"] = lambda rpc, size=size: argument_us(rpc, size, plan)
+    for size in plan["pickles"]:
+        found[f"pickle result {size}"] = lambda rpc, size=size: pickle_result_us(rpc, size, plan)
+        found[f"pickle argument {size}"] = lambda rpc, size=size: pickle_argument_us(rpc, size, plan)
     return found
 
 

@@ -55,6 +55,9 @@ struct chain_user {
     void (*caller_lost)(void *arg, tenrec_peer peer, const tenrec_error *why); /* NULL: ignored */
     /* Of messages with tensors; the others are of message_new. NULL: so are these. */
     struct tenrec_msg *(*msg_new)(uint64_t payload_len, uint32_t n_tensors);
+    /* Of messages with a payload of TENREC_LARGE_PAYLOAD bytes or more. NULL, and where it returns
+     * NULL: as the others. */
+    struct tenrec_msg *(*large_new)(void *arg, uint64_t payload_len, uint32_t n_tensors);
     const struct chain_sharing *sharing; /* NULL: nothing is shared */
     void *arg;
 };

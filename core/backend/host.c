@@ -4,6 +4,8 @@
 #include "backend/message.h"
 #include "runtime/log.h"
 
+#include <tenrec/chain.h>
+
 static void host_send_inner(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
                             struct tenrec_done done)
 {
@@ -53,6 +55,11 @@ static struct tenrec_msg *host_msg_new(struct tenrec_agent *self, uint64_t paylo
 {
     const struct chain_user *user = &((struct link *)self)->chain->user;
 
+    if (payload_len >= TENREC_LARGE_PAYLOAD && user->large_new) {
+        struct tenrec_msg *msg = user->large_new(user->arg, payload_len, n_tensors);
+        if (msg)
+            return msg;
+    }
     return n_tensors > 0 && user->msg_new ? user->msg_new(payload_len, n_tensors)
                                           : message_new(payload_len, n_tensors);
 }

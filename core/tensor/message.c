@@ -7,10 +7,11 @@
 #include "shm/mapping.h"
 #include "tensor/tensor.h"
 
-/* Between the descriptors and the payload. A message without tensors has no owners: it is a
- * plain message of backend/message.h. */
+/* Behind the descriptors. A message without tensors whose payload has no owner either is a plain
+ * message of backend/message.h. */
 struct owners {
     void (*release)(struct tenrec_msg *msg); /* of the plain message */
+    struct payload_owner payload;            /* NULL: it is in the message */
     struct tenrec_tensor *tensor[];
 };
 
@@ -30,23 +31,25 @@ static void message_release(struct tenrec_msg *msg)
         if (__builtin_expect(tenrec_msg_tensor(msg, i)->mapping != NULL, 0))
             mapping_drop(tenrec_msg_tensor(msg, i)->mapping);
     }
+    if (o->payload.owner)
+        o->payload.drop(o->payload.owner);
     o->release(msg);
 }
 
-struct tenrec_msg *rpc_message_new(uint64_t payload_len, uint32_t n_tensors)
+static struct tenrec_msg *message_with_owners(uint64_t payload_len, uint32_t n_tensors)
 {
     const uint64_t bytes =
         sizeof(struct owners) + (uint64_t)n_tensors * sizeof(struct tenrec_tensor *);
     struct tenrec_msg *msg;
     struct owners *o;
 
-    if (n_tensors == 0)
-        return message_new(payload_len, 0);
     if (payload_len > UINT64_MAX - bytes)
         return NULL;
     msg = message_new(payload_len + bytes, n_tensors);
     if (!msg)
         return NULL;
+    if (n_tensors == 0)
+        msg->tensors = msg->payload; /* none, and the owners behind them */
     o = owners_of(msg);
     memset(o, 0, (size_t)bytes);
     o->release = msg->release;
@@ -54,6 +57,40 @@ struct tenrec_msg *rpc_message_new(uint64_t payload_len, uint32_t n_tensors)
     msg->payload = (char *)o + bytes;
     msg->payload_len = payload_len;
     return msg;
+}
+
+struct tenrec_msg *rpc_message_new(uint64_t payload_len, uint32_t n_tensors)
+{
+    return n_tensors == 0 ? message_new(payload_len, 0)
+                          : message_with_owners(payload_len, n_tensors);
+}
+
+struct tenrec_msg *rpc_message_new_around(const struct payload_owner *payload, void *data,
+                                          uint64_t payload_len, uint32_t n_tensors)
+{
+    struct tenrec_msg *msg = message_with_owners(0, n_tensors);
+
+    if (!msg)
+        return NULL;
+    owners_of(msg)->payload = *payload;
+    msg->payload = data;
+    msg->payload_len = payload_len;
+    return msg;
+}
+
+void *rpc_message_take_payload(struct tenrec_msg *msg)
+{
+    void *owner;
+
+    if (msg->release != message_release)
+        return NULL;
+    owner = owners_of(msg)->payload.owner;
+    if (owner) {
+        owners_of(msg)->payload.owner = NULL;
+        msg->payload = NULL;
+        msg->payload_len = 0;
+    }
+    return owner;
 }
 
 void rpc_message_set_owner(struct tenrec_msg *msg, uint32_t i, struct tenrec_tensor *t)

@@ -59,6 +59,22 @@ static tenrec_status on_place(void *arg, tenrec_peer from, struct tenrec_msg *ms
     return st;
 }
 
+static struct tenrec_msg *on_large(void *arg, uint64_t payload_len, uint32_t n_tensors)
+{
+    const struct tenrec_chain_user *user = arg;
+    void *data;
+    const struct payload_owner payload = { user->payload_new(user->arg, payload_len, &data),
+                                           user->payload_drop };
+    struct tenrec_msg *msg = NULL;
+
+    if (!payload.owner)
+        return NULL;
+    msg = rpc_message_new_around(&payload, data, payload_len, n_tensors);
+    if (!msg)
+        payload.drop(payload.owner);
+    return msg;
+}
+
 static bool on_accepts(void *arg)
 {
     const struct tenrec_chain_user *user = arg;
@@ -124,6 +140,11 @@ tenrec_status tenrec_msg_place(struct tenrec_msg *msg, tenrec_error *err)
     return TENREC_OK;
 }
 
+void *tenrec_msg_take_payload(struct tenrec_msg *msg)
+{
+    return rpc_message_take_payload(msg);
+}
+
 struct tenrec_tensor *tenrec_msg_take_tensor(struct tenrec_msg *msg, uint32_t i)
 {
     struct tenrec_tensor *t = rpc_message_owner(msg, i);
@@ -152,6 +173,10 @@ static tenrec_status check_init(const struct tenrec_rpc_backend_options *options
     if (me->id < 0)
         return tenrec_fail(err, TENREC_EINVAL, "init_backend: the id is %d, expected 0 or more",
                            me->id);
+    if (!TENREC_HAS(user, payload_new) != !TENREC_HAS(user, payload_drop))
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "init_backend: the user has one of payload_new and payload_drop, "
+                           "expected both or none");
     return TENREC_OK;
 }
 
@@ -200,6 +225,7 @@ tenrec_status tenrec_init_backend(const struct tenrec_rpc_backend_options *optio
                                       .peer_lost = on_peer_lost,
                                       .caller_lost = on_caller_lost,
                                       .msg_new = rpc_message_new,
+                                      .large_new = a->user.payload_new ? on_large : NULL,
                                       .sharing = &sharing_of_process,
                                       .arg = &a->user };
     st = make_parts(a, options, err);

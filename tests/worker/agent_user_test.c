@@ -34,6 +34,8 @@ struct end {
     atomic_int told, failed, lost, woken, placed;
     atomic_bool deaf; /* accepts says no */
     void *memory;     /* for tensors that are placed */
+    bool keeps;       /* payload_new returns memory */
+    atomic_int dropped;
     tenrec_error why; /* of what failed last */
 };
 
@@ -92,6 +94,30 @@ static tenrec_status on_place(void *arg, tenrec_peer from, struct tenrec_msg *ms
     return TENREC_OK;
 }
 
+/* Memory for a payload of the program. */
+struct payload {
+    atomic_int *dropped;
+    unsigned char byte[];
+};
+
+static void *on_payload(void *arg, uint64_t bytes, void **ret_data)
+{
+    struct end *e = arg;
+    struct payload *p = e->keeps ? malloc(sizeof *p + (size_t)bytes) : NULL;
+
+    if (!p)
+        return NULL;
+    p->dropped = &e->dropped;
+    *ret_data = p->byte;
+    return p;
+}
+
+static void on_payload_drop(void *owner)
+{
+    atomic_fetch_add(((struct payload *)owner)->dropped, 1);
+    free(owner);
+}
+
 static void on_done(void *arg, const tenrec_error *err)
 {
     struct end *e = arg;
@@ -124,6 +150,8 @@ static void make(void)
                                                 .place = on_place,
                                                 .accepts = on_accepts,
                                                 .wake = on_wake,
+                                                .payload_new = on_payload,
+                                                .payload_drop = on_payload_drop,
                                                 .arg = e };
         pthread_mutex_init(&e->lock, NULL);
         p->member[i] = (struct tenrec_member){ .size = sizeof p->member[i],
@@ -179,6 +207,26 @@ static struct tenrec_msg *answer(const struct tenrec_msg *to)
     msg->route = to->route;
     msg->flags = TENREC_MSG_CONTROL;
     return msg;
+}
+
+/* Of a payload of the test's own pattern. */
+static struct tenrec_msg *large_request(uint64_t bytes, uint32_t n_tensors)
+{
+    struct tenrec_msg *msg = tenrec_msg_new(bytes, n_tensors);
+
+    assert_non_null(msg);
+    msg->type = 0x10f;
+    for (uint64_t i = 0; i < bytes; i++)
+        ((unsigned char *)msg->payload)[i] = (unsigned char)(i * 7 + (i >> 12));
+    return msg;
+}
+
+static bool has_pattern(const unsigned char *p, uint64_t bytes)
+{
+    for (uint64_t i = 0; i < bytes; i++)
+        if (p[i] != (unsigned char)(i * 7 + (i >> 12)))
+            return false;
+    return true;
 }
 
 static bool is_faulty(void)
@@ -252,6 +300,84 @@ TEST_WHEN(agent_user_tensors_land_in_placed_memory, is_not_faulty, make, drop)
     assert_becomes(atomic_load(&pair->end[1].got) == 1);
     assert_memory_equal(pair->end[1].memory, "0123456789abcdef", 16);
     assert_null(tenrec_msg_take_tensor(pair->end[1].last, 0));
+}
+
+/* inproc hands the sender's message over, with its memory. */
+static bool is_wired(void)
+{
+    return strcmp(backend, "inproc") != 0;
+}
+
+TEST_WHEN(agent_user_large_payload_lands_in_memory_of_the_program, is_wired, make, drop)
+{
+    struct end *b = &pair->end[1];
+    const uint64_t bytes = 3 << 20;
+
+    b->keeps = true;
+    for (uint32_t n_tensors = 0; n_tensors < 2; n_tensors++) {
+        struct tenrec_msg *msg = large_request(bytes, n_tensors);
+        struct tenrec_tensor *t;
+        struct payload *p;
+        tenrec_error err;
+
+        if (n_tensors) {
+            const int64_t shape[] = { 4 };
+            assert_status(tenrec_tensor_new(TENREC_INT32, 1, shape, &t, &err), &err);
+            memcpy(tenrec_tensor_data(t), "0123456789abcdef", 16);
+            tenrec_msg_set_tensor(msg, 0, t);
+        }
+        send(pair, 0, msg);
+        assert_becomes(atomic_load(&b->got) == n_tensors + 1);
+        assert_int_equal(b->last->payload_len, bytes);
+        p = tenrec_msg_take_payload(b->last);
+        assert_non_null(p);
+        assert_int_equal(b->last->payload_len, 0);
+        assert_null(tenrec_msg_take_payload(b->last));
+        assert_true(has_pattern(p->byte, bytes));
+        if (n_tensors) {
+            t = tenrec_msg_take_tensor(b->last, 0);
+            assert_non_null(t);
+            assert_memory_equal(tenrec_tensor_data(t), "0123456789abcdef", 16);
+            tenrec_tensor_drop(t);
+        }
+        b->last->release(b->last);
+        b->last = NULL;
+        assert_int_equal(atomic_load(&b->dropped), 0);
+        free(p);
+    }
+}
+
+TEST_WHEN(agent_user_payload_that_is_not_taken_is_dropped_with_its_message, is_wired, make, drop)
+{
+    struct end *b = &pair->end[1];
+
+    b->keeps = true;
+    send(pair, 0, large_request(TENREC_LARGE_PAYLOAD, 0));
+    assert_becomes(atomic_load(&b->got) == 1);
+    assert_int_equal(atomic_load(&b->dropped), 0);
+    assert_true(has_pattern(b->last->payload, TENREC_LARGE_PAYLOAD));
+    b->last->release(b->last);
+    b->last = NULL;
+    assert_int_equal(atomic_load(&b->dropped), 1);
+}
+
+TEST_WITH(agent_user_payload_has_memory_of_the_message_when_small_or_refused, make, drop)
+{
+    struct end *b = &pair->end[1];
+
+    for (unsigned i = 0; i < 2; i++) {
+        const uint64_t bytes = i ? TENREC_LARGE_PAYLOAD : TENREC_LARGE_PAYLOAD - 1;
+
+        b->keeps = i == 0;
+        send(pair, 0, large_request(bytes, 0));
+        assert_becomes(atomic_load(&b->got) == i + 1);
+        assert_null(tenrec_msg_take_payload(b->last));
+        assert_int_equal(b->last->payload_len, bytes);
+        assert_true(has_pattern(b->last->payload, bytes));
+    }
+    b->last->release(b->last);
+    b->last = NULL;
+    assert_int_equal(atomic_load(&b->dropped), 0);
 }
 
 static atomic_int released;

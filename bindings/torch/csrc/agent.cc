@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent.h"
 
+#include "payload.h"
 #include "reference.h"
 
 #include <algorithm>
@@ -96,6 +97,8 @@ TenrecAgent::TenrecAgent(std::string name, int64_t id, uint32_t world, uint64_t 
     user.place = onPlace;
     user.peer_lost = onPeerLost;
     user.wake = onWake;
+    user.payload_new = Payload::onNew;
+    user.payload_drop = Payload::onDrop;
     user.arg = this;
     me.size = sizeof me;
     me.id = workerInfo_.id_;

@@ -2,6 +2,7 @@
 #include "message.h"
 
 #include "compat.h"
+#include "payload.h"
 
 #include <ATen/EmptyTensor.h>
 #include <tenrec/tensor.h>
@@ -416,7 +417,6 @@ void Outgoing::drop()
 c10::intrusive_ptr<Message> read_message(tenrec_msg *msg)
 {
     const Released released{ msg };
-    const char *payload = static_cast<const char *>(msg->payload);
     std::vector<at::Tensor> tensors;
 
     if (is_pickled(msg)) {
@@ -427,7 +427,7 @@ c10::intrusive_ptr<Message> read_message(tenrec_msg *msg)
             tensors.push_back(read_tensor(msg, i, tensors));
     }
     return c10::make_intrusive<Message>(
-        std::vector<char>(payload, payload + msg->payload_len), std::move(tensors),
+        take_payload(msg), std::move(tensors),
         static_cast<torch::distributed::rpc::MessageType>(msg->type), msg->id);
 }
 

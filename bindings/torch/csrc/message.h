@@ -59,8 +59,8 @@ struct Outgoing {
     void drop();
 };
 
-// Converts a received message without copying its tensors. Always releases msg, also
-// when throwing.
+// Converts a received message without copying its tensors or a large payload. Always releases
+// msg, also when throwing.
 c10::intrusive_ptr<Message> read_message(tenrec_msg *msg);
 
 } // namespace tenrec_torch

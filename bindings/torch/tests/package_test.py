@@ -157,6 +157,14 @@ class TenrecPackageTest(RpcAgentTestFixture):
             self.assertEqual(back[1][0], n // 4 + 101)
 
     @dist_init
+    def test_pickles_of_each_size_arrive_as_they_were_sent(self):
+        for size in [0, 1 << 10, (1 << 16) - 100, 1 << 16, (1 << 20) + 1, 20 << 20]:  # the receiver keeps large ones
+            sent = os.urandom(size)
+            back, tensor = rpc.rpc_sync(self.peer(), echo, args=((sent, torch.arange(3)),))
+            self.assertTrue(back == sent)  # assertEqual of torch compares each byte as a number
+            self.assertEqual(tensor, torch.arange(3))
+
+    @dist_init
     def test_copies_of_small_parts_share_nothing(self):
         whole = torch.zeros(1 << 20)
         parts = [whole[i << 17:(i + 1) << 17] for i in range(8)]  # each is sent as a copy

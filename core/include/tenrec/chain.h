@@ -106,7 +106,16 @@ struct tenrec_chain_user {
     /* The time of tenrec_chain_wake_at is reached, or is near: check the clock. On a thread of
      * its own, one call at a time. */
     void (*wake)(void *arg);
+    /* Memory for a payload of TENREC_LARGE_PAYLOAD bytes or more that arrives, so that a program
+     * which keeps the payload in memory of its own kind need not copy it. Returns the owner of the
+     * memory, whose address it stores in *ret_data; NULL: use memory of the message. The length is
+     * what the sender announced: leave the memory untouched. payload_drop frees it with the
+     * message, unless tenrec_msg_take_payload has taken it. Both are set, or none. */
+    void *(*payload_new)(void *arg, uint64_t bytes, void **ret_data);
+    void (*payload_drop)(void *owner);
 };
+
+#define TENREC_LARGE_PAYLOAD ((uint64_t)64 << 10)
 
 /* Makes the agents. They have an address then, and serve after tenrec_chain_start.
  *
@@ -180,6 +189,10 @@ void tenrec_msg_set_tensor(struct tenrec_msg *msg, uint32_t i, struct tenrec_ten
  * returns  shares: tenrec_tensor_drop
  */
 struct tenrec_tensor *tenrec_msg_take_tensor(struct tenrec_msg *msg, uint32_t i);
+
+/* Takes the payload out of a delivered message, which has none afterwards: returns the owner from
+ * payload_new; NULL if its memory is that of the message, or was taken already. */
+void *tenrec_msg_take_payload(struct tenrec_msg *msg);
 
 /* Memory of this process for each tensor of a message that arrives, large ones
  * from the receive pool (`worker: receive_pool`): the default of `place` in struct
