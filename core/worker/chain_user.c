@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "config/config.h"
+#include "device/stream.h"
 #include "memory/parallel_copy.h"
 #include "memory/storage_pool.h"
 #include "runtime/housekeeping.h"
@@ -125,6 +126,8 @@ tenrec_status tenrec_msg_place(struct tenrec_msg *msg, tenrec_error *err)
         struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, i);
         struct tenrec_tensor *t;
         tenrec_status st;
+        if (rpc_message_owner(msg, i))
+            continue;
         d->device = (struct tenrec_device){ TENREC_CPU, 0 };
         d->flags &= ~TENREC_TENSOR_READ_ONLY; /* as the sender had it */
         st = d->same_storage ? rpc_message_share_storage(msg, i, err) : find_memory(d, &t, err);
@@ -241,6 +244,19 @@ tenrec_status tenrec_init_backend(const struct tenrec_rpc_backend_options *optio
 const char *tenrec_chain_address(struct tenrec_chain *agent)
 {
     return chain_address(agent->chain);
+}
+
+tenrec_status tenrec_chain_set_devices(struct tenrec_chain *agent,
+                                       const struct tenrec_device *device, uint32_t n,
+                                       tenrec_error *err)
+{
+    const struct tenrec_device_ops *ops;
+    uint32_t count;
+    tenrec_status st = chain_devices(agent->chain, &ops, &count, err);
+
+    if (st == TENREC_OK)
+        st = stream_ops_set(ops, err);
+    return st == TENREC_OK ? chain_use_devices(agent->chain, device, n, err) : st;
 }
 
 tenrec_status tenrec_chain_start(struct tenrec_chain *agent, const struct tenrec_member *member,

@@ -85,8 +85,9 @@ TenrecAgent::TenrecAgent(std::string name, int64_t id, uint32_t world, uint64_t 
     : RpcAgent(rpc::WorkerInfo(std::move(name), id), std::move(cb), timeout),
       options_(std::move(options)), process_(getpid()), world_(world), incarnation_(incarnation),
       host_address_(std::move(host_address)), pool_(num_worker_threads),
-      calls_(pool_, options_->proves()),
-      server_(std::make_shared<Server>(pool_, *cb_, options_->proves())), patience_(PATIENCE)
+      calls_(pool_, devices_, options_->proves()),
+      server_(std::make_shared<Server>(pool_, *cb_, devices_, options_->proves())),
+      patience_(PATIENCE)
 {
     tenrec_chain_user user{};
     tenrec_member me{};
@@ -144,6 +145,15 @@ void TenrecAgent::meet(const c10::intrusive_ptr<c10d::Store> &store, std::vector
         store_timeout_ = MEET;
     if (world_)
         group_ = std::make_unique<Group>(store, std::move(names), workerInfo_.id_);
+}
+
+void TenrecAgent::useDevices(
+    std::vector<c10::Device> devices,
+    const std::unordered_map<rpc::worker_id_t, rpc::DeviceMap> &answer_maps)
+{
+    devices_.use(backend_, std::move(devices));
+    for (const auto &[caller, map] : answer_maps)
+        devices_.setAnswerMap(caller, map);
 }
 
 void TenrecAgent::addMember(Member member)
@@ -230,7 +240,7 @@ thread_local TenrecAgent::Sending *TenrecAgent::sending_ = nullptr;
 c10::intrusive_ptr<rpc::JitFuture> TenrecAgent::send(const rpc::WorkerInfo &to,
                                                      c10::intrusive_ptr<Message> message,
                                                      float rpcTimeoutSeconds,
-                                                     const rpc::DeviceMap &)
+                                                     const rpc::DeviceMap &deviceMap)
 {
     TORCH_CHECK(message->isRequest(), "TenrecAgent::send(..) is only for sending requests.");
     checkOurs();
@@ -247,7 +257,9 @@ c10::intrusive_ptr<rpc::JitFuture> TenrecAgent::send(const rpc::WorkerInfo &to,
     auto future = c10::make_intrusive<rpc::JitFuture>(at::AnyClassType::get(), getDevices());
     const bool makes_here = to.id_ == workerInfo_.id_ && reference_comes_of(message->type());
     c10::intrusive_ptr<Message> request = makes_here ? message : c10::intrusive_ptr<Message>();
-    Outgoing *out = Outgoing::make(std::move(message), 0, { backend_, to.id_, {}, &pool_ });
+    Outgoing *out = Outgoing::make(
+        std::move(message), 0,
+        { backend_, to.id_, {}, &pool_, deviceMap.empty() ? getDeviceMap(to) : deviceMap });
 
     out->agent = this;
     out->msg.deadline_ns = deadline;
@@ -310,7 +322,7 @@ tenrec_status TenrecAgent::onPlace(void *arg, tenrec_peer from, tenrec_msg *msg,
 
     // A refused message gets no memory for its tensors.
     tenrec_status st =
-        refusal ? tenrec_fail(&why, TENREC_EPERM, "%s", refusal) : tenrec_msg_place(msg, &why);
+        refusal ? tenrec_fail(&why, TENREC_EPERM, "%s", refusal) : agent->devices_.place(msg, &why);
     if (st == TENREC_OK)
         return st;
     if (refusal && !answers)
@@ -354,6 +366,11 @@ rpc::DeviceMap TenrecAgent::getDeviceMap(const rpc::WorkerInfo &dst) const
     const auto at = device_maps_.find(dst.name_);
 
     return at == device_maps_.end() ? rpc::DeviceMap() : at->second;
+}
+
+const std::vector<c10::Device> &TenrecAgent::getDevices() const
+{
+    return devices_.all();
 }
 
 // ---- the end of a group ------------------------------------------------------

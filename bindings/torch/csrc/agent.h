@@ -37,6 +37,9 @@ class TenrecAgent : public rpc::RpcAgent
     std::string address() const;
     void meet(const c10::intrusive_ptr<c10d::Store> &store, std::vector<Member> members,
               std::unordered_map<std::string, rpc::DeviceMap> device_maps);
+    // Uses these devices from now on, and these maps for results of requests of their callers.
+    void useDevices(std::vector<c10::Device> devices,
+                    const std::unordered_map<rpc::worker_id_t, rpc::DeviceMap> &answer_maps);
     void addMember(Member member);
     // No call to the member begins any more; its own calls are served, and answers read.
     void forgetMember(rpc::worker_id_t id);
@@ -69,6 +72,7 @@ class TenrecAgent : public rpc::RpcAgent
     std::unordered_map<std::string, std::string> getMetrics() override;
     std::unordered_map<std::string, std::string> getDebugInfo() override;
     rpc::DeviceMap getDeviceMap(const rpc::WorkerInfo &dst) const override;
+    const std::vector<c10::Device> &getDevices() const override;
     void addGilWaitTime(const std::chrono::microseconds wait) override;
 
   private:
@@ -91,6 +95,7 @@ class TenrecAgent : public rpc::RpcAgent
     const uint64_t incarnation_;
     const std::string host_address_;
     tenrec_chain *backend_ = nullptr;
+    Devices devices_;
     Pool pool_;
     Calls calls_;
     const std::shared_ptr<Server> server_;

@@ -5,6 +5,7 @@
 #include "reference.h"
 
 #include <algorithm>
+#include <c10/core/StreamGuard.h>
 #include <torch/csrc/distributed/rpc/utils.h>
 
 namespace tenrec_torch
@@ -20,14 +21,18 @@ struct Calls::Answer : Pool::Task {
     void run() override
     {
         c10::intrusive_ptr<Message> response;
+        std::vector<c10::Stream> streams;
 
         try {
-            if (msg)
-                response = read_message(msg);
+            const Calls &all = calls;
+            if (msg) {
+                streams = all.devices_.freshStreams();
+                response = read_message(msg, all.devices_, streams);
+            }
         } catch (const std::exception &e) {
             error = e.what();
         }
-        calls.end(call, response, error);
+        calls.end(call, response, error, streams);
     }
 
     Calls &calls;
@@ -47,8 +52,10 @@ int64_t Calls::begin(Call call)
     return id;
 }
 
-void Calls::complete(Call &call, const c10::intrusive_ptr<Message> &response)
+void Calls::complete(Call &call, const c10::intrusive_ptr<Message> &response,
+                     const std::vector<c10::Stream> &streams)
 {
+    const c10::MultiStreamGuard on_streams(streams); // of which the future records the state
     auto storages = response->getStorages();
 
     call.future->markCompleted(c10::IValue(response), std::move(storages));
@@ -75,7 +82,8 @@ void Calls::fail(Call &call, const std::exception_ptr &why)
         owner->setError(why);
 }
 
-void Calls::end(Call &call, const c10::intrusive_ptr<Message> &response, const std::string &error)
+void Calls::end(Call &call, const c10::intrusive_ptr<Message> &response, const std::string &error,
+                const std::vector<c10::Stream> &streams)
 {
     try {
         if (!response) {
@@ -84,7 +92,7 @@ void Calls::end(Call &call, const c10::intrusive_ptr<Message> &response, const s
             const std::vector<char> &text = response->payload();
             fail(call, std::make_exception_ptr(std::runtime_error({ text.begin(), text.end() })));
         } else {
-            complete(call, response);
+            complete(call, response, streams);
         }
     } catch (const std::exception &e) {
         LOG(ERROR) << "TENREC: a callback of a future failed: " << e.what();

@@ -31,15 +31,18 @@ class Calls
     using Deadline = std::chrono::steady_clock::time_point;
 
     // proves   members have to prove that they belong to the group
-    Calls(Pool &pool, bool proves) : pool_(pool), proves_(proves)
+    Calls(Pool &pool, const Devices &devices, bool proves)
+        : pool_(pool), devices_(devices), proves_(proves)
     {
     }
 
     // Returns the id of the answer. Waits while a Count exists.
     int64_t begin(Call call);
 
-    // Ends the call, and runs the callbacks of its future: here, or on the pool.
-    void end(Call &call, const c10::intrusive_ptr<Message> &response, const std::string &error);
+    // Ends the call, and runs the callbacks of its future: here, or on the pool. Tensors of the
+    // response are ready on `streams`.
+    void end(Call &call, const c10::intrusive_ptr<Message> &response, const std::string &error,
+             const std::vector<c10::Stream> &streams = {});
     void fail(Call call, std::string text);
 
     // Returns false if the call has ended, or another thread has removed it.
@@ -83,12 +86,14 @@ class Calls
   private:
     struct Answer;
 
-    static void complete(Call &call, const c10::intrusive_ptr<Message> &response);
+    static void complete(Call &call, const c10::intrusive_ptr<Message> &response,
+                         const std::vector<c10::Stream> &streams);
     static void fail(Call &call, const std::exception_ptr &why);
     bool takeIf(int64_t id, const rpc::worker_id_t *from, Call &ret);
     template <class Which> std::vector<Call> takeThose(Which which);
 
     Pool &pool_;
+    const Devices &devices_;
     const bool proves_;
     mutable std::mutex lock_; // guards all that follows
     std::condition_variable none_, counted_;

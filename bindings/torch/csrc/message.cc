@@ -86,20 +86,21 @@ at::Tensor to_send(const at::Tensor &t)
     return t;
 }
 
-void check_device(const at::Tensor &t, const Message &message)
+std::vector<tenrec_device> targets_of(const Message &message, const rpc::DeviceMap &map)
 {
-    TORCH_CHECK(!t.defined() || t.device().is_cpu(),
-                "TENREC RPC backend only supports CPU tensors, with device maps too; please move "
-                "your tensors to CPU before sending them over RPC. ",
-                message.isRequest() ? "Request" : "Response",
-                " has a tensor on device: ", t.device());
+    std::vector<tenrec_device> targets;
+
+    for (const at::Tensor &t : message.tensors())
+        targets.push_back(device_target(t, map, message.isRequest()));
+    return targets;
 }
 
-void describe(Descriptor &d, const at::Tensor &t)
+void describe(Descriptor &d, const at::Tensor &t, tenrec_device target, SendStreams &streams)
 {
     d.data = compat_memory(t.storage());
     d.bytes = t.storage().nbytes();
-    d.device = d.target = { TENREC_CPU, 0 };
+    d.target = target;
+    streams.describe(d, t.storage());
     // An empty view may begin beyond its storage.
     d.byte_offset = t.numel() ? (uint64_t)t.storage_offset() * t.element_size() : 0;
     d.dtype = find(t.scalar_type())->tenrec;
@@ -109,6 +110,12 @@ void describe(Descriptor &d, const at::Tensor &t)
         d.shape[i] = t.size(i);
         d.strides[i] = t.stride(i);
     }
+}
+
+// Returns true if the receiver may map a copy of the tensor.
+bool stays_in_host(const Descriptor &d)
+{
+    return d.device.kind == TENREC_CPU && d.target.kind == TENREC_CPU;
 }
 
 void describe_bytes(Descriptor &d, const void *data, uint64_t bytes)
@@ -149,24 +156,32 @@ class FirstViews
     std::vector<c10::Storage> storages_;
 };
 
-void write_plain(Outgoing &out, const std::vector<at::Tensor> &tensors, const Way &way)
+void write_plain(Outgoing &out, const std::vector<at::Tensor> &tensors,
+                 const std::vector<tenrec_device> &targets, const Way &way)
 {
     FirstViews views(tensors.size());
+    std::vector<at::Tensor> sent;
+    SendStreams streams;
 
+    for (const at::Tensor &t : tensors)
+        sent.push_back(
+            to_send(t)); // copies are queued before the streams wait for the current ones
     out.descs.resize(tensors.size());
     for (size_t i = 0; i < tensors.size(); i++) {
-        const at::Tensor t = to_send(tensors[i]);
+        const at::Tensor &t = sent[i];
         const size_t first = views.find(t, i);
         Descriptor &d = out.descs[i];
         tenrec_tensor *copy;
 
-        describe(d, t);
+        describe(d, t, targets[i], streams);
         if (first != i) { // sent once, as torch's own agent does
             d.data = out.descs[first].data;
             d.same_storage = first + 1;
             continue;
         }
-        copy = way.agent ? tenrec_chain_copy_for(way.agent, way.to, way.route, &d) : nullptr;
+        copy = way.agent && stays_in_host(d)
+                   ? tenrec_chain_copy_for(way.agent, way.to, way.route, &d)
+                   : nullptr;
         if (copy) {
             d.data = tenrec_tensor_desc(copy)->data;
             out.copies.emplace_back(copy);
@@ -193,8 +208,9 @@ c10::Storage storage_to_send(const at::Tensor &t)
     return copy;
 }
 
-void write_pickled(Outgoing &out, const std::vector<at::Tensor> &tensors)
+void write_pickled(Outgoing &out, const std::vector<at::Tensor> &tensors, const Way &way)
 {
+    SendStreams streams;
     c10::List<at::Tensor> list;
     torch::jit::Pickler pickler(
         [&](const char *data, size_t n) { out.pickle.insert(out.pickle.end(), data, data + n); });
@@ -209,8 +225,13 @@ void write_pickled(Outgoing &out, const std::vector<at::Tensor> &tensors)
     out.descs.resize(1 + out.storages.size());
     describe_bytes(out.descs[0], out.pickle.data(), out.pickle.size());
     out.descs[0].flags = TENREC_TENSOR_REQUIRES_GRAD;
-    for (size_t i = 0; i < out.storages.size(); i++)
-        describe_bytes(out.descs[1 + i], out.storages[i].data(), out.storages[i].nbytes());
+    for (size_t i = 0; i < out.storages.size(); i++) {
+        Descriptor &d = out.descs[1 + i];
+        describe_bytes(d, out.storages[i].data(), out.storages[i].nbytes());
+        d.target =
+            device_target(pickler.tensorData()[i], way.map, out.msg.type & TENREC_MSG_REQUEST_BIT);
+        streams.describe(d, out.storages[i]);
+    }
 }
 
 void on_release(tenrec_msg *msg)
@@ -225,9 +246,19 @@ void drop_tensor(void *tensor)
     tenrec_tensor_drop(static_cast<tenrec_tensor *>(tensor));
 }
 
+// What reads a message.
+struct Reader {
+    tenrec_msg *msg;
+    const Devices &devices;
+    const std::vector<c10::Stream> &streams;
+};
+
 // Returns the storage of tensor `i`, which then outlives the message.
-c10::Storage take_storage(tenrec_msg *msg, uint32_t i)
+c10::Storage take_storage(const Reader &from, uint32_t i)
 {
+    tenrec_msg *msg = from.msg;
+    if (tenrec_msg_tensor(msg, i)->device.kind != TENREC_CPU)
+        return from.devices.takeStorage(msg, i, from.streams);
     tenrec_tensor *t = tenrec_msg_take_tensor(msg, i);
 
     TORCH_CHECK(t, "tensor ", i, " of a message has no memory");
@@ -237,25 +268,27 @@ c10::Storage take_storage(tenrec_msg *msg, uint32_t i)
 }
 
 // Returns the storage of tensor `i`, which may be that of an earlier one in `before`.
-c10::Storage read_storage(tenrec_msg *msg, uint32_t i, const std::vector<at::Tensor> &before)
+c10::Storage read_storage(const Reader &from, uint32_t i, const std::vector<at::Tensor> &before)
 {
-    const Descriptor &d = *tenrec_msg_tensor(msg, i);
+    const Descriptor &d = *tenrec_msg_tensor(from.msg, i);
 
     if (d.same_storage && d.same_storage <= before.size())
         return before[d.same_storage - 1].storage();
-    return take_storage(msg, i);
+    return take_storage(from, i);
 }
 
-at::Tensor read_tensor(tenrec_msg *msg, uint32_t i, const std::vector<at::Tensor> &before)
+at::Tensor read_tensor(const Reader &from, uint32_t i, const std::vector<at::Tensor> &before)
 {
-    const Descriptor &d = *tenrec_msg_tensor(msg, i);
+    const Descriptor &d = *tenrec_msg_tensor(from.msg, i);
     const DtypePair *dtype = find(d.dtype);
 
     TORCH_CHECK(dtype, "tensor ", i, " of a message is ", tenrec_dtype_name(d.dtype),
                 ", which this version of torch does not have");
+    c10::Storage storage = read_storage(from, i, before);
+    const c10::DispatchKey key =
+        storage.device().is_cpu() ? c10::DispatchKey::CPU : c10::DispatchKey::CUDA;
     at::Tensor t = at::detail::make_tensor<c10::TensorImpl>(
-        read_storage(msg, i, before), c10::DispatchKeySet(c10::DispatchKey::CPU),
-        c10::scalarTypeToTypeMeta(dtype->torch));
+        std::move(storage), c10::DispatchKeySet(key), c10::scalarTypeToTypeMeta(dtype->torch));
     t.unsafeGetTensorImpl()->set_sizes_and_strides(
         { d.shape, d.ndim }, { d.strides, d.ndim },
         (int64_t)(d.byte_offset / c10::elementSize(dtype->torch)));
@@ -273,12 +306,12 @@ bool is_pickled(const tenrec_msg *msg)
 
 // The storages after the pickle by their names there, with the received sizes: the unpickler
 // would trust the sizes in the pickle.
-std::shared_ptr<torch::jit::DeserializationStorageContext> take_storages(tenrec_msg *msg)
+std::shared_ptr<torch::jit::DeserializationStorageContext> take_storages(const Reader &from)
 {
     auto all = std::make_shared<torch::jit::DeserializationStorageContext>();
 
-    for (uint32_t i = 1; i < msg->n_tensors; i++)
-        all->addStorage(std::to_string(i - 1), take_storage(msg, i));
+    for (uint32_t i = 1; i < from.msg->n_tensors; i++)
+        all->addStorage(std::to_string(i - 1), take_storage(from, i));
     return all;
 }
 
@@ -312,9 +345,9 @@ void check_extent(const at::Tensor &t)
                 end, " of a storage of ", whole.nbytes());
 }
 
-std::vector<at::Tensor> read_pickled(tenrec_msg *msg)
+std::vector<at::Tensor> read_pickled(const Reader &from)
 {
-    const Descriptor *d = tenrec_msg_tensor(msg, 0);
+    const Descriptor *d = tenrec_msg_tensor(from.msg, 0);
     const char *at = static_cast<const char *>(d->data), *end = at + d->bytes;
     std::vector<at::Tensor> tensors;
     torch::jit::Unpickler unpickler(
@@ -328,8 +361,8 @@ std::vector<at::Tensor> read_pickled(tenrec_msg *msg)
         [](const std::string &) -> at::DataPtr {
             throw std::runtime_error("a tensor of a message names a missing storage");
         },
-        c10::Device(c10::kCPU), false, torch::jit::Unpickler::defaultTypeParser,
-        take_storages(msg));
+        c10::nullopt, true /* tensors are where their storages are */,
+        torch::jit::Unpickler::defaultTypeParser, take_storages(from));
 
     for (at::Tensor t : unpickler.parse_ivalue().toTensorList()) {
         if (t.defined())
@@ -378,8 +411,7 @@ Outgoing *Outgoing::make(c10::intrusive_ptr<Message> message, int64_t id, const 
     std::unique_ptr<Outgoing> out = std::make_unique<Outgoing>();
     const std::vector<at::Tensor> &tensors = message->tensors();
 
-    for (const at::Tensor &t : tensors)
-        check_device(t, *message);
+    const std::vector<tenrec_device> targets = targets_of(*message, way.map);
     out->way = way;
     out->msg = {};
     out->msg.size = sizeof out->msg;
@@ -395,9 +427,9 @@ Outgoing *Outgoing::make(c10::intrusive_ptr<Message> message, int64_t id, const 
     out->msg.key_len = (uint32_t)std::min(out->payload.size(), (size_t)UINT32_MAX);
     out->msg.release = on_release;
     if (std::all_of(tensors.begin(), tensors.end(), is_plain))
-        write_plain(*out, tensors, way);
+        write_plain(*out, tensors, targets, way);
     else
-        write_pickled(*out, tensors);
+        write_pickled(*out, tensors, way);
     out->msg.n_tensors = (uint32_t)out->descs.size();
     out->msg.tensor_size = sizeof(Descriptor);
     out->msg.tensors = out->descs.data();
@@ -414,17 +446,19 @@ void Outgoing::drop()
         way.pool->run(Pool::ANSWERS, std::make_unique<Farewell>(this));
 }
 
-c10::intrusive_ptr<Message> read_message(tenrec_msg *msg)
+c10::intrusive_ptr<Message> read_message(tenrec_msg *msg, const Devices &devices,
+                                         const std::vector<c10::Stream> &streams)
 {
     const Released released{ msg };
+    const Reader from{ msg, devices, streams };
     std::vector<at::Tensor> tensors;
 
     if (is_pickled(msg)) {
-        tensors = read_pickled(msg);
+        tensors = read_pickled(from);
     } else {
         tensors.reserve(msg->n_tensors);
         for (uint32_t i = 0; i < msg->n_tensors; i++)
-            tensors.push_back(read_tensor(msg, i, tensors));
+            tensors.push_back(read_tensor(from, i, tensors));
     }
     return c10::make_intrusive<Message>(
         take_payload(msg), std::move(tensors),

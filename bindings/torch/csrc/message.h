@@ -9,6 +9,7 @@
 // torch can be, and the storages follow as plain bytes.
 #pragma once
 
+#include "devices.h"
 #include "pool.h"
 
 #include <tenrec/chain.h>
@@ -19,7 +20,6 @@ namespace tenrec_torch
 {
 
 using torch::distributed::rpc::Message;
-using Descriptor = struct tenrec_tensor_desc; // there is a function of that name, too
 
 // The destination of a message. Tensors may be sent as copies that the receiver maps, unless
 // agent is null.
@@ -28,6 +28,7 @@ struct Way {
     tenrec_peer to;
     tenrec_route route; // of the request, for a response
     Pool *pool;         // frees what may wait for the GIL
+    rpc::DeviceMap map; // of tensors to their devices at the receiver
 };
 
 struct DropTensor {
@@ -60,7 +61,8 @@ struct Outgoing {
 };
 
 // Converts a received message without copying its tensors or a large payload. Always releases
-// msg, also when throwing.
-c10::intrusive_ptr<Message> read_message(tenrec_msg *msg);
+// msg, also when throwing. Tensors on devices are ready on `streams`, one for each of `devices`.
+c10::intrusive_ptr<Message> read_message(tenrec_msg *msg, const Devices &devices,
+                                         const std::vector<c10::Stream> &streams);
 
 } // namespace tenrec_torch

@@ -106,6 +106,8 @@ void bind_agent(py::module_ &m)
         .def("address", &TenrecAgent::address, Release())
         .def("backend_name", &TenrecAgent::backendName)
         .def("meet", &meet, py::arg("store"), py::arg("members"), py::arg("device_maps"), Release())
+        .def("use_devices", &TenrecAgent::useDevices, py::arg("devices"), py::arg("answer_maps"),
+             Release())
         .def(
             "add_member",
             [](TenrecAgent &agent, const Record &record) { agent.addMember(member_of(record)); },

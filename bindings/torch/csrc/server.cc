@@ -66,14 +66,16 @@ struct Server::Request : Pool::Task {
     void run() override
     {
         c10::intrusive_ptr<Message> request;
+        std::vector<c10::Stream> streams;
 
         try {
-            request = read_message(msg);
+            streams = server.devices_.freshStreams();
+            request = read_message(msg, server.devices_, streams);
         } catch (const std::exception &) {
             server.reply(caller, *failed(std::current_exception()));
             return;
         }
-        server.run(caller, request);
+        server.run(caller, request, std::move(streams));
     }
 
     Server &server;
@@ -130,12 +132,13 @@ void Server::serve(tenrec_peer from, tenrec_msg *msg)
     pool_.run(Pool::REQUESTS, std::make_unique<Request>(*this, from, msg));
 }
 
-void Server::run(const Caller &caller, const c10::intrusive_ptr<Message> &request)
+void Server::run(const Caller &caller, const c10::intrusive_ptr<Message> &request,
+                 std::vector<c10::Stream> streams)
 {
     c10::intrusive_ptr<rpc::JitFuture> future;
 
     try {
-        future = functions_(*request, {});
+        future = functions_(*request, std::move(streams)); // its current streams
     } catch (const std::exception &) {
         future = failed(std::current_exception());
     }
@@ -165,7 +168,9 @@ void Server::send(const Caller &caller, c10::intrusive_ptr<Message> response)
 
     // Not moved: the last holder of a tensor may wait for the GIL, and must not hold a lock then.
     if (backend_)
-        send_response(response, caller.id, { backend_, caller.from, caller.route, &pool_ });
+        send_response(
+            response, caller.id,
+            { backend_, caller.from, caller.route, &pool_, devices_.answerMap(caller.from) });
 }
 
 } // namespace tenrec_torch

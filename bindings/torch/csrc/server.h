@@ -20,8 +20,8 @@ class Server : public std::enable_shared_from_this<Server>
 {
   public:
     // proves   members have to prove that they belong to the group
-    Server(Pool &pool, const rpc::RequestCallback &functions, bool proves)
-        : pool_(pool), functions_(functions), proves_(proves)
+    Server(Pool &pool, const rpc::RequestCallback &functions, const Devices &devices, bool proves)
+        : pool_(pool), functions_(functions), devices_(devices), proves_(proves)
     {
     }
 
@@ -65,12 +65,14 @@ class Server : public std::enable_shared_from_this<Server>
     };
 
     void refuse(const Caller &caller, const char *why);
-    void run(const Caller &caller, const c10::intrusive_ptr<Message> &request);
+    void run(const Caller &caller, const c10::intrusive_ptr<Message> &request,
+             std::vector<c10::Stream> streams);
     void reply(const Caller &caller, rpc::JitFuture &future);
     void send(const Caller &caller, c10::intrusive_ptr<Message> response);
 
     Pool &pool_;
     const rpc::RequestCallback &functions_;
+    const Devices &devices_;
     const bool proves_;
     std::shared_mutex lock_; // guards the next: shared by its users
     tenrec_chain *backend_ = nullptr;

@@ -15,9 +15,9 @@ import torch.distributed as dist
 import torch.distributed.rpc as rpc
 from torch.distributed.rpc import api, backend_registry
 
-from . import _C, _rendezvous
+from . import _C, _devices, _rendezvous
 from ._dynamic import DynamicAgent
-from ._options import construct, convert, device_names, devices_of_names, takes
+from ._options import construct, convert, device_names, takes
 
 NAME = "TENREC"
 NO_TIMEOUT = datetime.timedelta(days=1)  # of the store, if calls have no timeout
@@ -116,17 +116,6 @@ def _check(records, world_size):
         ranks[name] = rank
 
 
-def _check_devices(records, is_static=True):
-    """Checks the device maps of all workers as torch does."""
-    names = [r["name"] for r in records]
-    maps, devices = {}, {}
-    for r in records:
-        maps[r["name"]], devices[r["name"]] = devices_of_names(r["device_maps"], r["devices"])
-    if any(maps.values()) or any(devices.values()):
-        backend_registry._validate_device_maps(
-            names, {r["name"]: r["device_count"] for r in records}, maps, devices, is_static)
-
-
 def _init_backend(store, name, rank, world_size, rpc_backend_options):
     if not isinstance(store, dist.Store):
         raise TypeError(f"`store` must be a c10d::Store. {store}")
@@ -159,7 +148,7 @@ def _init_backend(store, name, rank, world_size, rpc_backend_options):
         if world_size:
             _start(agent, store, options, record, limit)
         else:
-            _check_devices(agent.enter(store, options, record), is_static=False)
+            _devices.check(agent.enter(store, options, record), is_static=False)
     return agent
 
 
@@ -180,12 +169,13 @@ def _start(agent, store, options, record, limit):
     records = _meet(store, rank, world_size, record, limit)
     try:
         _check(records, world_size)
-        _check_devices(records)
+        _devices.check(records)
     except Exception:
         _refuse(store, rank, world_size, limit)
         raise
     agent.meet(store, [(id, r["name"], r["address"], r["incarnation"], r.get("token", 0))
                        for id, r in enumerate(records)], options.device_maps)
+    _devices.use(agent, record["name"], records)
     api._init_rpc_states(agent)
     # No worker calls or leaves before all have joined. Over the store, so that injected
     # faults hit only calls of the program.

@@ -14,7 +14,7 @@ import time
 import tenrec
 from torch.distributed.rpc import api
 
-from . import _C, _rendezvous
+from . import _C, _devices, _rendezvous
 
 GROUP = "torch-rpc"
 POLL = 0.005   # seconds between two looks at calls that end, and at a member that may have died
@@ -44,6 +44,7 @@ class DynamicAgent(_C.TenrecAgent):
         self._worker.register("join", self._on_join)
         self._worker.register("leave", self._on_leave)
         self.meet(store, [_of_agent(record)], options.device_maps)
+        _devices.use(self, record["name"], [record])
         api._init_rpc_states(self)
         try:
             self._worker.init_rpc()
@@ -82,6 +83,10 @@ class DynamicAgent(_C.TenrecAgent):
             if known:
                 self.remove_member(record["id"], f"'{known['name']}' is no member of the group any more")
             self._known[record["id"]] = record
+            try:
+                _devices.use(self, self._record["name"], [self._record, *self._known.values()])
+            except RuntimeError as error:
+                _log.warning("TENREC: tensors on devices cannot be exchanged with '%s': %s", record["name"], error)
             self.add_member(_of_agent(record))
 
     def _on_leave(self, rank):

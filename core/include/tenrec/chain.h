@@ -138,6 +138,21 @@ tenrec_status tenrec_init_backend(const struct tenrec_rpc_backend_options *optio
 /* Its address for peers; "" if the backend has no addresses. Borrowed from the agent. */
 const char *tenrec_chain_address(struct tenrec_chain *agent);
 
+/* Prepares devices, from and to which messages carry tensors from then on: before
+ * tenrec_chain_start, and again with the whole list when it grows. `place` then sets memory of
+ * the device d->target, with a stream on which it may be written at once, by
+ * tenrec_msg_set_tensor; tenrec_msg_place gives memory of the host only. Tensors are delivered when
+ * their copies are queued on that stream: order others behind it by tenrec_stream_order.
+ *
+ * device   borrowed during the call
+ * errors   EUNSUPPORTED (the backend or this host has no devices; with the reason), EINVAL (no such
+ *          device) and those of the plugin
+ * threads  one at a time
+ */
+tenrec_status tenrec_chain_set_devices(struct tenrec_chain *agent,
+                                       const struct tenrec_device *device, uint32_t n,
+                                       tenrec_error *err);
+
 /* Begins to serve. Once.
  *
  * member   all, this one included; the array is borrowed during the call, its
@@ -198,6 +213,7 @@ void *tenrec_msg_take_payload(struct tenrec_msg *msg);
  * from the receive pool (`worker: receive_pool`): the default of `place` in struct
  * tenrec_chain_user, and a fallback for such a function. A copy of tenrec_chain_copy_for
  * stays in place; all of this memory is writable.
+ * Tensors that tenrec_msg_set_tensor has set before are left as they are.
  *
  * errors   EINVAL (a view that reaches beyond its storage), ETOOBIG, ENOMEM
  */
