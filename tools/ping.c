@@ -119,7 +119,7 @@ static void on_info(void *arg, const char *key, const char *value)
     }
 }
 
-static tenrec_status call_once(const struct outside *o, const char *name, uint64_t *ret_ns,
+static tenrec_status ping_call(const struct outside *o, const char *name, uint64_t *ret_ns,
                                tenrec_error *err)
 {
     struct tenrec_call_options call = outside_call(o);
@@ -141,10 +141,10 @@ static tenrec_status ping_measure(const struct outside *o, const char *name, int
 
     if (samples_init(&s, (size_t)calls))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %d times", calls);
-    st = call_once(o, name, &ns, err);
+    st = ping_call(o, name, &ns, err);
     json_object_set_new(all, "first_us", json_real((double)ns / 1e3));
     for (int i = 0; st == TENREC_OK && i < calls; i++) {
-        st = call_once(o, name, &ns, err);
+        st = ping_call(o, name, &ns, err);
         if (st != TENREC_OK)
             break;
         samples_add(&s, ns);
