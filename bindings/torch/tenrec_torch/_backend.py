@@ -17,7 +17,7 @@ from torch.distributed.rpc import api, backend_registry
 
 from . import _C, _devices, _rendezvous
 from ._dynamic import DynamicAgent
-from ._options import construct, convert, device_names, takes
+from ._options import TenrecRpcBackendOptions, construct, convert, device_names, takes
 
 NAME = "TENREC"
 NO_TIMEOUT = datetime.timedelta(days=1)  # of the store, if calls have no timeout
@@ -54,7 +54,10 @@ def _with_tenrec(init):
             backend = backend_registry.BackendType[NAME]
         if getattr(backend, "name", None) == NAME and takes(given):
             given = convert(given)
-        init(name, backend, rank, world_size, given)
+        if getattr(backend, "name", None) == NAME or isinstance(given, TenrecRpcBackendOptions):
+            _rendezvous.open_without_libuv(init, name, backend, rank, world_size, given)
+        else:
+            init(name, backend, rank, world_size, given)
         # A backend of a test may set none.
         if api._is_current_rpc_agent_set() and isinstance(api._get_current_rpc_agent(), DynamicAgent):
             api._ALL_WORKER_NAMES = {name}  # the workers that shutdown waits for

@@ -21,6 +21,8 @@ from . import _C
 
 PREFIX = "tenrec+"
 SCHEMES = ("env", "tcp")
+USE_LIBUV = "USE_LIBUV"  # torch's variable
+LACKS_LIBUV = "use_libuv was requested but PyTorch was buil"  # "build" or "built", by version
 INIT_TIMEOUT = 300.0  # seconds, unless the configuration sets a timeout
 
 _log = logging.getLogger("tenrec_torch")
@@ -104,6 +106,21 @@ def _is_of_tenrec_run():
     run = os.environ.get("TENREC_RUN_ID")
     return (_torchelastic_use_agent_store() and bool(run)
             and run == os.environ.get("TORCHELASTIC_RUN_ID"))
+
+
+def open_without_libuv(init, *args):
+    """Runs init_rpc. torch asks for a TCPStore that uses libuv unless the caller chooses; in a torch that was
+    built without it, as Debian's, this fails before anything has begun, and the other kind is opened."""
+    try:
+        return init(*args)
+    except RuntimeError as error:
+        if LACKS_LIBUV not in str(error) or USE_LIBUV in os.environ:
+            raise
+    os.environ[USE_LIBUV] = "0"
+    try:
+        return init(*args)
+    finally:
+        del os.environ[USE_LIBUV]
 
 
 def _open(method, **kwargs):

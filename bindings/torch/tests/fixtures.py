@@ -8,7 +8,9 @@ import json
 import os
 import sys
 import time
+import unittest
 
+from torch._C import _distributed_rpc
 from torch.distributed import rpc
 from torch.distributed.rpc import backend_registry
 from torch.testing._internal.distributed.rpc.rpc_agent_test_fixture import RpcAgentTestFixture
@@ -19,6 +21,10 @@ sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../
 from ports import free_port  # pylint: disable=wrong-import-position
 
 CONFIG = os.path.join(os.path.dirname(os.path.abspath(__file__)), "config")
+
+# For a case that runs torch's own agent.
+needs_tensorpipe = unittest.skipUnless(hasattr(_distributed_rpc, "_TensorPipeRpcBackendOptionsBase"),
+                                       "this torch was built without TensorPipe")
 
 
 class Fixture(ranks.Ranks, RpcAgentTestFixture):

@@ -16,6 +16,7 @@ from torch.testing._internal.dist_utils import dist_init, worker_name
 from torch.testing._internal.distributed.rpc.rpc_agent_test_fixture import RpcAgentTestFixture
 
 import tenrec_torch
+from fixtures import needs_tensorpipe
 
 # A worker in its own interpreter, as of users: argv is store, rank, world size.
 PROGRAM = """
@@ -95,6 +96,7 @@ class TenrecPackageTest(RpcAgentTestFixture):
         rpc.init_rpc(worker_name(self.rank), backend=backend, rank=self.rank, world_size=2,
                      rpc_backend_options=options)
 
+    @needs_tensorpipe
     def test_import_leaves_the_default_backend_as_it_was(self):
         rpc.init_rpc(worker_name(self.rank), rank=self.rank, world_size=2,
                      rpc_backend_options=rpc.TensorPipeRpcBackendOptions(init_method=self.init_method))
@@ -102,6 +104,7 @@ class TenrecPackageTest(RpcAgentTestFixture):
         self.assertEqual(rpc.rpc_sync(self.peer(), echo, args=(self.rank,)), self.rank)
         rpc.shutdown()
 
+    @needs_tensorpipe
     def test_mistake_in_our_config_is_nothing_to_another_backend(self):
         os.environ["TENREC_CONFIG"] = "/no/such/file.yaml"
         self.test_import_leaves_the_default_backend_as_it_was()
@@ -141,6 +144,24 @@ class TenrecPackageTest(RpcAgentTestFixture):
             self.assertEqual(rpc.get_rpc_timeout(), 0)
             self.assertEqual(rpc.rpc_sync(self.peer(), echo, args=(self.rank,)), self.rank)
             rpc.shutdown()
+
+    def test_store_is_opened_without_libuv_where_torch_lacks_it(self):
+        asked = []
+
+        def init(answer):
+            asked.append(os.environ.get("USE_LIBUV"))
+            if asked[-1] != "0":
+                raise RuntimeError("use_libuv was requested but PyTorch was built without libuv support, ...")
+            return answer
+        with mock.patch.dict(os.environ):
+            os.environ.pop("USE_LIBUV", None)
+            self.assertEqual(tenrec_torch._rendezvous.open_without_libuv(init, 5), 5)
+            self.assertEqual(asked, [None, "0"])
+            self.assertNotIn("USE_LIBUV", os.environ)
+            os.environ["USE_LIBUV"] = "1"  # of the caller: stays in force
+            with self.assertRaisesRegex(RuntimeError, "use_libuv"):
+                tenrec_torch._rendezvous.open_without_libuv(init, 5)
+            self.assertEqual(asked[2:], ["1"])
 
     @dist_init
     def test_views_of_one_storage_stay_views_of_one_storage(self):

@@ -9,6 +9,8 @@ import tempfile
 
 from torch.testing._internal.distributed.rpc.rpc_agent_test_fixture import RpcAgentTestFixture
 
+from fixtures import needs_tensorpipe
+
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tests/tools"))
 from ports import free_port  # pylint: disable=wrong-import-position
 
@@ -32,26 +34,31 @@ def cut(torch_C):
 import tenrec_torch
 """
 
-# torch 2 asks for the options' base class before it imports names of the agent. torch 1 imports them in any case,
-# and is cut down afterwards.
+# A torch that can be built without TensorPipe asks whether it was before it imports the names of its agent. An
+# older one imports them in any case, and is cut down afterwards.
 WITHOUT_TENSORPIPE = """
 def cut(torch_C):
     real = torch_C._rpc_init
     def init():
         done = real()
-        if version("torch") >= "2":
+        if asks():
             take_away(torch_C._distributed_rpc)
         return done
     torch_C._rpc_init = init
+
+def asks():
+    with open(os.path.join(os.path.dirname(torch_file), "distributed", "rpc", "__init__.py")) as source:
+        return "_is_tensorpipe_available" in source.read()
 
 def take_away(module):
     for name in "TensorPipeAgent", "_TensorPipeRpcBackendOptionsBase":
         module.__dict__.pop(name, None)
 
-from importlib.metadata import version
+import importlib.util, os
+torch_file = importlib.util.find_spec("torch").origin
 import torch
 import torch.distributed.rpc as rpc
-if version("torch") < "2":
+if not asks():
     class TensorPipeRpcBackendOptions:
         def __init__(self, *, num_worker_threads=16, rpc_timeout=60, init_method="env://", **others):
             super().__init__(num_worker_threads, rpc_timeout, init_method)
@@ -193,6 +200,7 @@ class TenrecProgramTest(RpcAgentTestFixture):
     def test_children_of_a_fork_server_run_on_ours(self):
         self.assertEqual(self.run_program("forkserver").stdout, "TenrecAgent\n")
 
+    @needs_tensorpipe
     def test_program_that_names_a_backend_keeps_it(self):
         self.assertEqual(self.run_program("tensorpipe").stdout, "TensorPipeAgent\n")
 
@@ -225,6 +233,7 @@ class TenrecProgramTest(RpcAgentTestFixture):
     def test_entry_point_makes_ours_the_default_where_that_is_asked_for(self):
         self.assertEqual(self.enter(TENREC_TORCH_DEFAULT="1").stdout, "True\nTenrecAgent\n")
 
+    @needs_tensorpipe
     def test_entry_point_changes_nothing_by_itself(self):
         self.assertEqual(self.enter(TENREC_TORCH_DEFAULT="").stdout, "False\nTensorPipeAgent\n")
 
