@@ -22,9 +22,9 @@ from ports import free_port  # pylint: disable=wrong-import-position
 
 CONFIG = os.path.join(os.path.dirname(os.path.abspath(__file__)), "config")
 
+HAS_TENSORPIPE = hasattr(_distributed_rpc, "_TensorPipeRpcBackendOptionsBase")
 # For a case that runs torch's own agent.
-needs_tensorpipe = unittest.skipUnless(hasattr(_distributed_rpc, "_TensorPipeRpcBackendOptionsBase"),
-                                       "this torch was built without TensorPipe")
+needs_tensorpipe = unittest.skipUnless(HAS_TENSORPIPE, "this torch was built without TensorPipe")
 
 
 class Fixture(ranks.Ranks, RpcAgentTestFixture):
@@ -142,12 +142,22 @@ def use_faulty_plugin():
         init_backend_handler=ours.init_backend_handler)
 
 
+def register_faulty():
+    """Registers FAULTY_TENSORPIPE: the import does, and fails in a torch without TensorPipe."""
+    if HAS_TENSORPIPE:
+        importlib.import_module("torch.distributed.rpc._testing")
+    else:
+        ours = backend_registry.BackendType["TENREC"].value
+        backend_registry.register_backend("FAULTY_TENSORPIPE", ours.construct_rpc_backend_options_handler,
+                                          ours.init_backend_handler)
+    rpc.BackendType = backend_registry.BackendType
+
+
 def injecting(name):
     class Injecting(Faulty):
         @classmethod
         def prepare(cls):
-            import torch.distributed.rpc._testing  # registers FAULTY_TENSORPIPE
-            rpc.BackendType = backend_registry.BackendType
+            register_faulty()
             if name == "TENREC":
                 use_faulty_plugin()
     return Injecting
