@@ -188,46 +188,6 @@ print("the worker is well")
     assert "the worker is well" in said[0], said[0]
 
 
-def a_forked_child_ends(config):
-    said = run(2, """
-import atexit
-init()
-ref = rpc.remote(f"w{1 - rank}", same, args=(torch.ones(2),))
-assert rpc.rpc_sync(f"w{1 - rank}", same, args=(1,)) == 1
-child = os.fork()
-if not child:
-    raises(RuntimeError, "forked from the worker", lambda: rpc.rpc_sync(f"w{1 - rank}", same, args=(1,)))
-    atexit.register(print, "the child ended", flush=True)
-    sys.exit(7)
-assert os.waitpid(child, 0)[1] == 7 << 8
-assert ref.to_here().sum() == 2 and rpc.rpc_sync(f"w{1 - rank}", same, args=(1,)) == 1
-rpc.shutdown()
-""", config)
-    assert all("the child ended" in text for text in said), said
-
-
-# Calls that one worker makes one after the other. No promise of the backend, but what programs
-# are used to: at random a half of the pairs would begin in the other order.
-def calls_of_a_burst_begin_in_order(config):
-    said = run(2, """
-seen, calls = [], 500
-def note(i):
-    seen.append(i)
-def told():
-    return seen
-init()
-if rank == 0:
-    for i in range(calls):
-        for f in [rpc.rpc_async("w1", note, args=(2 * i + k,)) for k in range(2)]:
-            f.wait()
-    seen = rpc.rpc_sync("w1", told)
-    print("out of order:", sum(a > b for a, b in zip(seen[::2], seen[1::2])), "of", len(seen) // 2)
-rpc.shutdown()
-""", config)
-    late = [line for line in said[0].splitlines() if line.startswith("out of order:")]
-    assert late and late[0].endswith("of 500") and int(late[0].split()[3]) < 125, said[0]
-
-
 # A thread that waits for a value of its own worker when the call that makes the value fails.
 # remote() itself raises the error where the call has failed before remote() returns. torch never
 # ends its own fork of a call that failed otherwise than by its limit, and ends that of the last
@@ -344,7 +304,6 @@ CASES = [
     pickled_tensors_lie_in_the_bytes_that_arrived, sent_tensors_may_change_after_the_answer,
     nested_calls_end_with_one_thread, errors_reach_the_caller, a_worker_calls_itself, a_lost_worker_fails_calls,
     a_program_ends_without_shutdown, a_program_at_rest_uses_no_cpu, a_stranger_runs_nothing,
-    a_forked_child_ends, calls_of_a_burst_begin_in_order,
     a_failed_call_to_itself_wakes_waiters_for_its_value,
 ]
 ONCE = [names_must_differ, groups_that_differ_are_an_error_of_each_worker, an_error_waits_for_no_ended_worker,

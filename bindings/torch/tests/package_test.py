@@ -27,6 +27,7 @@ rpc.init_rpc("worker" + sys.argv[2], backend=rpc.BackendType.TENREC, rank=int(sy
              rpc_backend_options=tenrec_torch.TenrecRpcBackendOptions(init_method="file://" + sys.argv[1]))
 print("here", flush=True)
 """
+BURSTS = 200
 EXIT_LIMIT_S = 90  # the import of torch alone takes seconds, on a busy machine many
 
 
@@ -58,6 +59,17 @@ taken = threading.Semaphore(0)
 def take(x):
     taken.release()
     return float(x[0])
+
+
+begun = []
+
+
+def begin(i):
+    begun.append(i)
+
+
+def begun_so_far():
+    return begun
 
 
 started = threading.Event()
@@ -191,6 +203,16 @@ class TenrecPackageTest(RpcAgentTestFixture):
         parts = [whole[i << 17:(i + 1) << 17] for i in range(8)]  # each is sent as a copy
         back = rpc.rpc_sync(self.peer(), add_to_first, args=parts)
         self.assertEqual([float(t[0]) for t in back], [100.0] + [0.0] * 7)
+
+    @dist_init
+    def test_calls_begin_in_the_order_in_which_their_caller_made_them(self):
+        if self.rank == 0:
+            for burst in range(BURSTS):
+                torch.futures.wait_all([rpc.rpc_async(self.peer(), begin, args=(2 * burst + i,)) for i in range(2)])
+            got = rpc.rpc_sync(self.peer(), begun_so_far)
+            self.assertEqual(sorted(got), list(range(2 * BURSTS)))
+            # No promise of the backend, but what programs are used to: without an order it is up to every second burst.
+            self.assertLess(sum(a > b for a, b in zip(got[::2], got[1::2])), BURSTS / 4)
 
     @dist_init
     def test_timeout_that_has_passed_ends_the_call_at_once(self):
@@ -429,6 +451,29 @@ class TenrecPackageTest(RpcAgentTestFixture):
         for p in programs:
             out, err = p.communicate(timeout=EXIT_LIMIT_S)
             self.assertEqual((p.returncode, out), (0, "here\n"), err)
+
+    def test_fork_of_a_worker_ends_and_the_worker_goes_on(self):
+        if self.rank != 0:
+            return
+        text = """
+import atexit, os, torch
+ref = rpc.remote("worker1", torch.add, args=(torch.ones(2), 1))
+assert rpc.rpc_sync("worker1", len, args=("four",)) == 4
+child = os.fork()
+if child == 0:
+    try:
+        rpc.rpc_sync("worker1", len, args=("four",))
+    except RuntimeError as error:
+        atexit.register(print, str(error).partition(" and")[0], flush=True)
+    sys.exit(5)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+assert ref.to_here().sum() == 4 and rpc.rpc_sync("worker1", len, args=("four",)) == 4
+rpc.shutdown()
+"""
+        programs = [self.start_program(text, 0), self.start_program("rpc.shutdown()", 1)]
+        for p, said in zip(programs, ["this process was forked from the worker 'worker0'\n", ""]):
+            out, err = p.communicate(timeout=EXIT_LIMIT_S)
+            self.assertEqual((p.returncode, out), (0, "here\n" + said), err)
 
     def test_program_that_dies_of_an_exception_ends(self):
         if self.rank != 0:
