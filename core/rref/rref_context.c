@@ -82,7 +82,10 @@ tenrec_status rref_context_new(const struct rref_setup *s, struct rref_context *
     atomic_init(&ctx->refs, 1);
     pthread_mutex_init(&ctx->lock, NULL);
     clock_cond_init(&ctx->changed);
+    ctx->open = true;
     ctx->worker = s->worker;
+    ctx->send = s->send;
+    ctx->sender = s->sender;
     ctx->me = s->me;
     ctx->gap_ms = s->gap_ms;
     ctx->next_local = (int64_t)((s->session & 0x3fffff) << RREF_SESSION_SHIFT);
@@ -109,6 +112,10 @@ tenrec_status rref_context_enter(struct rref_context *ctx, struct tenrec_worker 
     pthread_mutex_lock(&ctx->lock);
     if (ctx->worker)
         st = worker_enter(*ret = ctx->worker, err);
+    else if (ctx->open)
+        st = tenrec_fail(err, TENREC_EUNSUPPORTED,
+                         "the remote reference is of torch's group: tenrec/torch.h has its "
+                         "functions");
     else
         st = tenrec_fail(err, TENREC_ESHUTDOWN,
                          "the worker of this remote reference has been shut down");
@@ -174,6 +181,7 @@ void rref_free(struct tenrec_rref *r)
     }
     if (r->error != &no_memory)
         free(r->error);
+    free(r->names);
     tenrec_future_drop(r->creation);
     rref_context_drop(r->ctx);
     free(r);
@@ -282,7 +290,7 @@ bool rref_wait(struct tenrec_rref *r, struct rref_waiter *w)
     w->next = NULL;
     w->late_at = NULL;
     pthread_mutex_lock(&ctx->lock);
-    ready = !ctx->worker || is_ready(r);
+    ready = !ctx->open || is_ready(r);
     w->why = is_ready(r) ? r->error : &rref_shut_down;
     if (!ready) {
         *r->last_waiter = w;
@@ -401,7 +409,7 @@ static void fork_request_done(struct rref_user *u, const tenrec_error *why, stru
         rref_ready(&u->ref, u->ref.error, acts);
     }
     /* Also after a failure: the parent need not wait any more. */
-    if (ctx->worker)
+    if (ctx->open)
         rref_job_start(&u->accept, ctx, &u->ref, TENREC_MSG_RREF_CHILD_ACCEPT, u->parent, u->ref.id,
                        u->fork, acts);
 }

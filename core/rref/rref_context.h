@@ -64,6 +64,7 @@ struct tenrec_rref {
     struct tenrec_future *creation; /* shared; of tenrec_remote */
     const char *file;               /* that made it; NULL: unknown */
     int line;
+    void *names; /* owns: free; of a value in torch's group, guarded by the lock; else NULL */
     struct tenrec_rref *next; /* of acts */
 };
 
@@ -115,8 +116,11 @@ struct rref_context {
     atomic_uint refs;
     pthread_mutex_t lock;         /* guards the fields below, and all references */
     pthread_cond_t changed;       /* a reference or a job ended; monotonic */
-    struct tenrec_worker *worker; /* NULL once closed */
+    bool open;                    /* until the session ends */
+    struct tenrec_worker *worker; /* NULL once closed, and in torch's group */
     bool flushed;                 /* refuses new forks and creations */
+    void (*send)(struct rref_job *job);
+    void *sender;
     tenrec_peer me;
     struct arena arena;   /* of the next three, and of former names, which error texts may use */
     const char **names;   /* by id; NULL: the id was never used */
@@ -155,7 +159,10 @@ struct rref_counts {
 };
 
 struct rref_setup {
-    struct tenrec_worker *worker;
+    struct tenrec_worker *worker; /* NULL in torch's group */
+    /* Sends a control message; no lock held. rref_job_done follows, at once or later. */
+    void (*send)(struct rref_job *job);
+    void *sender;                       /* for it: ctx->sender */
     const struct tenrec_member *member; /* n; their names are copied */
     size_t n;
     size_t room; /* ids are 0 to room - 1 */

@@ -117,7 +117,7 @@ static bool job_postpone(struct rref_job *job)
     bool open;
 
     pthread_mutex_lock(&ctx->lock);
-    open = ctx->worker != NULL;
+    open = ctx->open;
     if (open) {
         for (at = &ctx->postponed; *at && (*at)->due_ns <= due_ns; at = &(*at)->next)
             ;
@@ -206,7 +206,7 @@ void rref_acts_run(struct rref_acts *a)
     for (job = now.jobs; job; job = next_job) {
         next_job = job->next;
         job->next = NULL;
-        job_try(job);
+        job->ctx->send(job);
     }
     for (w = now.ready; w; w = next_waiter) {
         next_waiter = w->next;
@@ -308,6 +308,7 @@ tenrec_status rrefs_open(struct tenrec_worker *w, const struct tenrec_member *me
                          uint64_t incarnation, tenrec_error *err)
 {
     const struct rref_setup s = { .worker = w,
+                                  .send = job_try,
                                   .member = member,
                                   .n = n,
                                   .room = w->peers.room,

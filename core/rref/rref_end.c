@@ -113,7 +113,7 @@ static tenrec_status wait_while(struct rref_context *ctx,
     bool left, timely = true;
 
     pthread_mutex_lock(&ctx->lock);
-    while ((left = ctx->worker && goes_on(ctx, text, sizeof text)) && timely)
+    while ((left = ctx->open && goes_on(ctx, text, sizeof text)) && timely)
         timely = clock_cond_wait(&ctx->changed, &ctx->lock, until_ns);
     pthread_mutex_unlock(&ctx->lock);
     return left ? tenrec_fail(err, TENREC_ETIMEDOUT, "%s", text) : TENREC_OK;
@@ -190,6 +190,7 @@ void rref_context_close(struct rref_context *ctx, struct rref_acts *acts)
     struct rref_user *u, *next_user;
 
     pthread_mutex_lock(&ctx->lock);
+    ctx->open = false;
     ctx->worker = NULL;
     HASH_ITER(hh, ctx->children, c, next_child)
     {

@@ -89,7 +89,7 @@ tenrec_status rref_local(struct rref_context *ctx, struct tenrec_value *value,
     tenrec_status st = TENREC_OK;
 
     pthread_mutex_lock(&ctx->lock);
-    if (!ctx->worker)
+    if (!ctx->open)
         st = rref_owner_closed(err);
     else if (!(o = owner_new(ctx, rref_new_id(ctx))))
         st = rref_no_memory(err);
@@ -129,7 +129,7 @@ tenrec_status rref_begin_making(struct rref_context *ctx, struct rref_id id, str
     tenrec_status st = TENREC_OK;
 
     pthread_mutex_lock(&ctx->lock);
-    if (!ctx->worker || ctx->flushed || rref_tombs_has(&ctx->tombs, id, fork, from) ||
+    if (!ctx->open || ctx->flushed || rref_tombs_has(&ctx->tombs, id, fork, from) ||
         rref_tombs_has(&ctx->tombs, id, RREF_ALL_FORKS, -1)) {
         st = tenrec_fail(err, TENREC_ECANCELED,
                          "the reference was deleted before its value was made");
@@ -154,7 +154,7 @@ static void add_creators_fork(struct rref_owner *o, struct rref_id fork, tenrec_
     struct rref_context *ctx = o->ref.ctx;
     tenrec_error why;
 
-    if (rref_id_equal(fork, o->ref.id) || o->creator_lost || !ctx->worker ||
+    if (rref_id_equal(fork, o->ref.id) || o->creator_lost || !ctx->open ||
         rref_tombs_has(&ctx->tombs, o->ref.id, fork, from))
         return;
     if (rref_owner_add_fork(o, fork, from))
@@ -204,7 +204,7 @@ static tenrec_status rref_owner_await(struct rref_context *ctx, struct rref_id i
     struct rref_owner *o = rref_owner_get(ctx, id);
     const tenrec_peer holder = o ? rref_forks_holder(&o->forks, fork) : -1;
 
-    if (!ctx->worker || ctx->flushed)
+    if (!ctx->open || ctx->flushed)
         return rref_owner_closed(err);
     if (rref_tombs_has(&ctx->tombs, id, fork, from) ||
         (!o && rref_tombs_has(&ctx->tombs, id, RREF_ALL_FORKS, -1)))

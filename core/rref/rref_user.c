@@ -34,7 +34,7 @@ tenrec_status rref_user_new(struct rref_context *ctx, tenrec_peer owner, struct 
     pthread_mutex_lock(&ctx->lock);
     f.id = rref_new_id(ctx);
     f.fork = rref_new_id(ctx);
-    if (!ctx->worker)
+    if (!ctx->open)
         st = tenrec_fail(err, TENREC_ESHUTDOWN, "the worker has been shut down");
     else if (!(*ret = user_new(ctx, &f)))
         st = rref_no_memory(err);
@@ -51,7 +51,7 @@ void rref_user_settle(struct rref_user *u, struct rref_acts *acts)
         pthread_cond_broadcast(&ctx->changed);
     if ((needed && u->state != USER_DELETED) || u->state == USER_PENDING || u->job.active)
         return;
-    if (!u->deleted && ctx->worker) {
+    if (!u->deleted && ctx->open) {
         u->deleted = true;
         rref_job_start(&u->job, ctx, &u->ref, TENREC_MSG_RREF_USER_DELETE, u->ref.owner, u->ref.id,
                        u->fork, acts);
@@ -135,7 +135,7 @@ tenrec_status rref_fork_for(struct tenrec_rref *r, tenrec_peer to, struct rref_f
         return st;
     pthread_mutex_lock(&ctx->lock);
     *ret = (struct rref_fork){ r->id, rref_new_id(ctx), r->owner, ctx->me };
-    if (!ctx->worker) {
+    if (!ctx->open) {
         st = tenrec_fail(err, TENREC_ESHUTDOWN, "the worker has been shut down");
     } else if (rref_is_gone(ctx, to)) {
         st = tenrec_fail(err, TENREC_EPEER_UNKNOWN, "worker '%s' has left the group",
@@ -229,7 +229,7 @@ static tenrec_status arrive_at_user(struct rref_context *ctx, const struct rref_
 {
     struct rref_user *u;
 
-    if (!ctx->worker || ctx->flushed)
+    if (!ctx->open || ctx->flushed)
         return tenrec_fail(err, TENREC_ESHUTDOWN, "the worker has been shut down");
     HASH_FIND(hh, ctx->users, &f->fork, sizeof f->fork, u);
     if (u && (u->deleted || !rref_id_equal(u->ref.id, f->id)))
@@ -291,7 +291,7 @@ void rref_refuse(struct rref_context *ctx, const struct rref_fork *f, struct rre
     pthread_mutex_lock(&ctx->lock);
     /* A known fork: the message is a duplicate, and was accepted before. */
     HASH_FIND(hh, ctx->users, &f->fork, sizeof f->fork, u);
-    if (ctx->worker && !u)
+    if (ctx->open && !u)
         rref_job_start(job, ctx, NULL,
                        from_owner ? TENREC_MSG_RREF_USER_DELETE : TENREC_MSG_RREF_CHILD_ACCEPT,
                        f->parent, f->id, f->fork, acts);
