@@ -56,6 +56,7 @@ struct endpoint {
     bool learns_paths; /* of tensors within a host */
     tenrec_peer me;
     _Atomic(struct peer *) *peers; /* ENDPOINT_PEERS of them, by id */
+    atomic_int peers_end;          /* above all ids that were ever in use */
     struct reactor_task reclaim;   /* to post when a poller took data events from the loop */
     atomic_uint spinners;          /* callers that spin now */
     atomic_uint drainers;          /* threads that wait until all sends are complete */

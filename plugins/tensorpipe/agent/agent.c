@@ -65,16 +65,17 @@ static void op_member_joined(struct tenrec_agent *self, const struct tenrec_memb
 
     if (agent_add_member(a, member, &err))
         agent_log(a, TENREC_LOG_ERROR, "%s", err.text);
-    descriptors_reserve(a, (unsigned)atomic_load(&a->peers_end));
+    descriptors_reserve(a, (unsigned)atomic_load(&a->ep.peers_end));
 }
 
-/* So that one that was taken out and still lives hears of it. */
+/* So that one that was taken out and still lives hears of it. A caller of another library waits for
+ * the answer to its leaving, and closes the pipe itself. */
 static void fail_pipes_from(struct agent *a, const struct peer *peer)
 {
     struct pipe **v = pipe_table_all(&a->pipes);
 
     for (size_t i = 0; v && v[i]; i++) {
-        if (atomic_load(&v[i]->caller) == peer)
+        if (atomic_load(&v[i]->caller) == peer && !v[i]->named)
             pipe_failf(v[i], TENREC_EPEER_LOST, 0, "the caller left the group");
         pipe_unref(v[i]);
     }

@@ -18,7 +18,6 @@ struct pipe;
 
 struct agent {
     struct endpoint ep;
-    atomic_int peers_end;      /* above all ids that were ever in use */
     atomic_ullong descriptors; /* that were counted for this agent */
 
     char address[TRANSPORT_TEXT_MAX + 16];

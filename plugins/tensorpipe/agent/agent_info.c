@@ -141,7 +141,7 @@ static void push_peer(int id, const struct pipe *p, tenrec_sink_fn *sink, void *
 
 static void push_peers(struct agent *a, struct pipe *const *v, tenrec_sink_fn *sink, void *arg)
 {
-    for (int id = 0; id < atomic_load(&a->peers_end); id++) {
+    for (int id = 0; id < atomic_load(&a->ep.peers_end); id++) {
         const struct pipe *to = NULL;
 
         if (!peer_find(&a->ep, id))

@@ -91,8 +91,8 @@ tenrec_status agent_add_member(struct agent *a, const struct tenrec_member *m, t
     peer = peer_new(m);
     if (!peer)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for member %d", (int)m->id);
-    if (m->id >= atomic_load(&a->peers_end))
-        atomic_store(&a->peers_end, m->id + 1);
+    if (m->id >= atomic_load(&a->ep.peers_end))
+        atomic_store(&a->ep.peers_end, m->id + 1);
     before = atomic_load(&a->ep.peers[m->id]);
     peer->before = before;
     atomic_store(&a->ep.peers[m->id], peer);

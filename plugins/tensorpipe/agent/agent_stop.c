@@ -87,7 +87,7 @@ static void stop_devices(struct agent *a)
 
 static void drop_old_pipes(struct agent *a)
 {
-    for (int i = 0; i < atomic_load(&a->peers_end); i++)
+    for (int i = 0; i < atomic_load(&a->ep.peers_end); i++)
         for (struct peer *peer = atomic_load(&a->ep.peers[i]); peer; peer = peer->before)
             peer_drop_old(peer);
 }
@@ -96,7 +96,7 @@ static bool in_use(struct agent *a)
 {
     if (atomic_load(&a->ep.inside))
         return true;
-    for (int i = 0; i < atomic_load(&a->peers_end); i++)
+    for (int i = 0; i < atomic_load(&a->ep.peers_end); i++)
         for (struct peer *peer = atomic_load(&a->ep.peers[i]); peer; peer = peer->before)
             if (peer_in_use(peer))
                 return true;
@@ -126,7 +126,7 @@ void agent_shutdown(struct tenrec_agent *self)
 
 static void free_peers(struct agent *a)
 {
-    for (int i = 0; i < atomic_load(&a->peers_end); i++)
+    for (int i = 0; i < atomic_load(&a->ep.peers_end); i++)
         peer_free(atomic_load(&a->ep.peers[i]));
     free(a->ep.peers);
 }

