@@ -8,6 +8,7 @@
 #include "future/pool.h"
 #include "launch/ranks.h"
 #include "security/security.h"
+#include "torch_member/references.h"
 #include "worker/backend_options.h"
 #include "worker/exposure.h"
 
@@ -89,6 +90,7 @@ void member_stop(struct tenrec_torch_member *m)
     tenrec_fail(&why, TENREC_ECANCELED, "this worker has left the group");
     if (m->pool)
         torch_requests_stop(m);
+    references_close(m);
     torch_calls_fail(m, -1, &why);
     if (m->chain)
         tenrec_chain_stop(m->chain);
@@ -107,6 +109,7 @@ void tenrec_torch_member_drop(struct tenrec_torch_member *m)
         return;
     member_stop(m);
     tenrec_chain_drop(m->chain);
+    rref_context_drop(m->refs);
     torch_peers_finish(m);
     torch_functions_finish(m);
     pthread_cond_destroy(&m->changed);
@@ -124,6 +127,11 @@ static void member_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
         torch_calls_answer(arg, from, msg);
     else
         torch_requests_serve(arg, from, msg);
+}
+
+static void member_caller_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
+{
+    references_lost(arg, peer, why);
 }
 
 static bool member_accepts(void *arg)
@@ -146,14 +154,18 @@ tenrec_status member_make_chain(struct tenrec_torch_member *m, tenrec_error *err
     const struct tenrec_chain_user user = { .size = sizeof user,
                                             .deliver = member_deliver,
                                             .peer_lost = torch_calls_lost,
+                                            .caller_lost = member_caller_lost,
                                             .accepts = member_accepts,
                                             .wake = torch_calls_expire,
                                             .arg = m };
     const struct tenrec_member me = {
         .size = sizeof me, .id = m->id, .name = m->name, .address = m->rendezvous->vantage
     };
-    tenrec_status st = pool_open((unsigned)s->num_worker_threads, (size_t)s->max_queued_calls,
-                                 member_drained, m, &m->pool, err);
+    tenrec_status st = references_open(m, err);
+
+    if (st == TENREC_OK)
+        st = pool_open((unsigned)s->num_worker_threads, (size_t)s->max_queued_calls, member_drained,
+                       m, &m->pool, err);
 
     /* Not 0: of a group that grows, a backend expects a view before any other request. torch's
      * workers call before they are known. */

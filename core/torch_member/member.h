@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* member.h - the state of a member of torch's group that its parts share: member.c and
  * member_join.c have its life, torch_peers.c the other members, torch_calls.c its calls,
- * torch_requests.c the calls that it serves. */
+ * torch_requests.c the calls that it serves, references.c its remote references. */
 #ifndef TENREC_TORCH_MEMBER_MEMBER_H
 #define TENREC_TORCH_MEMBER_MEMBER_H
 
@@ -14,7 +14,9 @@
 #include <tenrec/torch.h>
 
 struct config_settings;
+struct outgoing;
 struct pool;
+struct rref_context;
 struct torch_call;
 struct torch_function;
 struct torch_peer;
@@ -28,6 +30,7 @@ struct tenrec_torch_member {
     struct tenrec_store *keys;                  /* owns; the part with torch's keys */
     struct tenrec_chain *chain;                 /* owns; NULL before joining */
     struct pool *pool;                          /* owns; likewise */
+    struct rref_context *refs;                  /* owns; likewise; remote references */
     char name[TENREC_NAME_MAX + 1];
     tenrec_peer id;
 
@@ -39,6 +42,7 @@ struct tenrec_torch_member {
     struct torch_call *calls; /* owns; that wait for an answer */
     int64_t n_calls;          /* ever made; the id of the next */
     struct torch_function *function; /* owns; none is ever removed */
+    size_t waiting;                  /* requests that wait for the references in their arguments */
 };
 
 /* ---- member.c ---- */
@@ -68,10 +72,11 @@ void torch_peers_finish(struct tenrec_torch_member *m);
 
 /* ---- torch_calls.c ---- */
 
-/* Sends a request (takes msg always). `function` is for error texts. */
+/* Sends a request (takes msg always, and refs, the references in it, unless that is NULL).
+ * `function` is for error texts. */
 tenrec_status torch_calls_send(struct tenrec_torch_member *m, tenrec_peer to, const char *function,
-                               struct tenrec_msg *msg, int64_t ms, struct tenrec_future **ret,
-                               tenrec_error *err);
+                               struct tenrec_msg *msg, struct outgoing *refs, int64_t ms,
+                               struct tenrec_future **ret, tenrec_error *err);
 /* The functions of the chain's user; torch_calls_answer takes msg. */
 void torch_calls_answer(struct tenrec_torch_member *m, tenrec_peer from, struct tenrec_msg *msg);
 void torch_calls_lost(void *arg, tenrec_peer peer, const tenrec_error *why);
@@ -89,6 +94,11 @@ tenrec_status torch_calls_tell(struct tenrec_torch_member *m, tenrec_peer to, bo
 
 /* Serves a request. Takes msg. */
 void torch_requests_serve(struct tenrec_torch_member *m, tenrec_peer from, struct tenrec_msg *msg);
+/* Answer a request; `msg` is taken. */
+void torch_requests_answer(struct tenrec_torch_member *m, tenrec_peer from,
+                           const struct tenrec_msg *request, struct tenrec_msg *msg);
+void torch_requests_fail(struct tenrec_torch_member *m, tenrec_peer from,
+                         const struct tenrec_msg *request, const tenrec_error *why);
 /* Begins no function any more. */
 void torch_requests_stop(struct tenrec_torch_member *m);
 void torch_functions_finish(struct tenrec_torch_member *m);

@@ -10,6 +10,7 @@
 #include "runtime/backoff.h"
 #include "runtime/log.h"
 #include "torch_member/member.h"
+#include "torch_member/references.h"
 #include "torch_member/roster.h"
 #include "worker/backend_options.h"
 
@@ -213,12 +214,24 @@ static void await_others(struct tenrec_torch_member *m, uint64_t deadline_ns)
     }
 }
 
+/* References get half of the time, for telling the others that this member leaves has to be left
+ * over. */
+static uint64_t references_until(uint64_t deadline_ns)
+{
+    const uint64_t now_ns = clock_now_ns();
+
+    return deadline_ns == CLOCK_NEVER || deadline_ns <= now_ns
+               ? deadline_ns
+               : now_ns + (deadline_ns - now_ns) / 2;
+}
+
 static tenrec_status member_leave(struct tenrec_torch_member *m, uint64_t deadline_ns,
                                   tenrec_error *err)
 {
     uint64_t store_ns;
     tenrec_status st;
 
+    references_release(m, references_until(deadline_ns));
     if (!torch_calls_wait(m, deadline_ns))
         return tenrec_fail(err, TENREC_ETIMEDOUT, "calls of this worker are still under way");
     st = roster_lock(m->keys, m->name, false, deadline_ns, err);

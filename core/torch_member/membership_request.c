@@ -67,14 +67,13 @@ static tenrec_status update_membership(struct tenrec_torch_request *r,
     return TENREC_OK;
 }
 
-tenrec_status membership_request(struct tenrec_torch_request *r, const char *name,
-                                 const struct request_call *call, bool *ret_known,
-                                 tenrec_error *err)
+tenrec_status membership_request(struct tenrec_torch_request *r, const struct request_call *call,
+                                 bool *ret_known, tenrec_error *err)
 {
     *ret_known = true;
-    if (strcmp(name, "torch.distributed.rpc.backend_registry._get_device_infos") == 0)
+    if (strcmp(r->name, "torch.distributed.rpc.backend_registry._get_device_infos") == 0)
         return answer_no_devices(r, err);
-    if (strcmp(name, "torch.distributed.rpc._utils._update_group_membership") == 0)
+    if (strcmp(r->name, "torch.distributed.rpc._utils._update_group_membership") == 0)
         return update_membership(r, call, err);
     *ret_known = false;
     return TENREC_OK;

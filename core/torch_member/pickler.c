@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "torch_member/pyobject.h"
+#include "torch_member/references.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -106,8 +107,18 @@ static void pickler_name(struct pickler *p, const char *module, const char *name
 
 static void write_value(struct pickler *p, const struct tenrec_value *v, unsigned depth);
 
+/* A function of torch's pickler class. */
+static void pickler_getattr(struct pickler *p, const char *name)
+{
+    pickler_name(p, "builtins", "getattr");
+    pickler_name(p, PY_INTERNAL, "_InternalRPCPickler");
+    pickler_text(p, name, strlen(name));
+    bytes_add_u8(&p->out, 0x86);
+    pickler_op(p, 'R');
+}
+
 /* A call of the function that torch's reader knows, with the place of the tensor. */
-static void pickler_tensor(struct pickler *p, struct tenrec_tensor *t)
+void pickler_tensor(struct pickler *p, struct tenrec_tensor *t)
 {
     struct tenrec_tensor **grown =
         memory_grow(p->tensor, p->n_tensors, &p->room, sizeof(struct tenrec_tensor *));
@@ -121,14 +132,44 @@ static void pickler_tensor(struct pickler *p, struct tenrec_tensor *t)
     if (p->jit) {
         pickler_name(p, PY_JIT, "build_tensor_from_id");
     } else {
-        pickler_name(p, "builtins", "getattr");
-        pickler_name(p, PY_INTERNAL, "_InternalRPCPickler");
-        pickler_text(p, "_tensor_receiver", strlen("_tensor_receiver"));
-        bytes_add_u8(&p->out, 0x86);
-        pickler_op(p, 'R');
+        pickler_getattr(p, "_tensor_receiver");
     }
     pickler_int(p, (int64_t)p->n_tensors++);
     bytes_add_u8(&p->out, 0x85);
+    pickler_op(p, 'R');
+}
+
+/* A fork of a reference: owner, its id, the fork's, this worker, the type of the value. */
+static void pickler_rref(struct pickler *p, struct tenrec_rref *r)
+{
+    char type[REFERENCE_TYPE_MAX + 1];
+    struct rref_fork f;
+
+    if (!p->refs) {
+        pickler_fail(p, TENREC_EUNSUPPORTED, "a remote reference cannot be sent here");
+        return;
+    }
+    if (outgoing_add(p->refs, r, &f, type, &p->why) != TENREC_OK) {
+        p->status = p->why.code;
+        return;
+    }
+    if (p->jit) {
+        pickler_name(p, "torch.distributed.rpc", "rref");
+    } else {
+        pickler_getattr(p, "_py_rref_receiver");
+        pickler_op(p, '(');
+    }
+    pickler_op(p, '(');
+    pickler_int(p, f.owner);
+    pickler_int(p, f.id.on);
+    pickler_int(p, f.id.local);
+    pickler_int(p, f.fork.on);
+    pickler_int(p, f.fork.local);
+    pickler_int(p, f.parent);
+    pickler_text(p, type, strlen(type));
+    pickler_op(p, 't');
+    if (!p->jit)
+        pickler_op(p, 't');
     pickler_op(p, 'R');
 }
 
@@ -215,6 +256,9 @@ static void write_value(struct pickler *p, const struct tenrec_value *v, unsigne
     case TENREC_VALUE_TENSOR:
         pickler_tensor(p, v->u.tensor);
         return;
+    case TENREC_VALUE_RREF:
+        pickler_rref(p, v->u.rref);
+        return;
     case TENREC_VALUE_BYTES:
         if (!p->jit) {
             pickler_blob(p, 'B', v->u.bytes, v->n);
@@ -244,6 +288,11 @@ void pickler_tuple(struct pickler *p, const struct tenrec_value *v, size_t n)
 void pickler_call_begin(struct pickler *p, const char *module, size_t len, const char *name)
 {
     bytes_add_u8(&p->out, 0); /* the function returns a value, not a future */
+    pickler_udf_begin(p, module, len, name);
+}
+
+void pickler_udf_begin(struct pickler *p, const char *module, size_t len, const char *name)
+{
     pickler_begin(p);
     pickler_name(p, PY_INTERNAL, "PythonUDF");
     pickler_op(p, '(');
@@ -256,6 +305,26 @@ void pickler_call_end(struct pickler *p)
     pickler_op(p, 't');
     bytes_add_u8(&p->out, 0x81);
     pickler_end(p);
+}
+
+void pickler_rref_id(struct pickler *p, struct rref_id id)
+{
+    pickler_int(p, id.on);
+    pickler_int(p, id.local);
+    bytes_add_u8(&p->out, 0x86);
+}
+
+void pickler_nest(struct pickler *p, struct pickler *inner)
+{
+    for (size_t i = 0; i < inner->n_tensors; i++)
+        pickler_tensor(p, inner->tensor[i]);
+    if (inner->status != TENREC_OK && p->status == TENREC_OK) {
+        p->status = inner->status;
+        p->why = inner->why;
+    }
+    p->out.failed = p->out.failed || inner->out.failed;
+    pickler_text(p, (const char *)inner->out.data, inner->out.len);
+    pickler_finish(inner);
 }
 
 void pickler_worker_info(struct pickler *p, const char *name, int64_t id)
@@ -277,7 +346,7 @@ void pickler_finish(struct pickler *p)
         tenrec_tensor_drop(p->tensor[i]);
     free(p->tensor);
     bytes_free(&p->out);
-    *p = (struct pickler){ .jit = p->jit };
+    *p = (struct pickler){ .jit = p->jit, .refs = p->refs };
 }
 
 tenrec_status pickler_message(struct pickler *p, int32_t type, struct tenrec_msg **ret,

@@ -5,6 +5,7 @@
 #define TENREC_TORCH_MEMBER_PYOBJECT_H
 
 #include "base/arena.h"
+#include "codec/rref_id.h"
 #include "store/bytes.h"
 
 #include <tenrec/error.h>
@@ -22,7 +23,9 @@ enum pyobject_kind {
     PY_GLOBAL,   /* items: the texts of module and name */
     PY_OBJECT,   /* items: the class, a GLOBAL, and its fields */
     PY_TENSOR,   /* integer: its place in the message's list of tensors */
+    PY_RREF,     /* items: a fork: owner, id (two), fork (two), parent, the type's text */
     PY_RECEIVER, /* torch's function that makes a TENSOR */
+    PY_RREF_RECEIVER,
 };
 
 struct pyobject {
@@ -53,10 +56,17 @@ struct pyobject {
 tenrec_status unpickle(const void *data, size_t len, struct arena *arena,
                        const struct pyobject **ret, tenrec_error *err);
 
+/* The same for a pickle of torch's C++ one, where a text that is no UTF-8 is of kind BYTES: that is
+ * how it carries a pickle of Python's. */
+tenrec_status unpickle_jit(const void *data, size_t len, struct arena *arena,
+                           const struct pyobject **ret, tenrec_error *err);
+
 /* Is `o` of kind GLOBAL, and that name? */
 bool pyobject_is_global(const struct pyobject *o, const char *module, const char *name);
 /* Is `o` an OBJECT of that class with `n` fields? */
 bool pyobject_is(const struct pyobject *o, const char *module, const char *name, uint32_t n);
+/* Is `o` a pair of integers of 0 or more, the id of a reference? */
+bool pyobject_rref_id(const struct pyobject *o, struct rref_id *ret);
 bool pyobject_is_text(const struct pyobject *o, const char *text);
 
 #define PY_INTERNAL "torch.distributed.rpc.internal"

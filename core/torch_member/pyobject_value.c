@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "torch_member/pyobject_value.h"
 
+#include "torch_member/references.h"
+
 #include <stdlib.h>
 
 /* A conversion. A pickle may hold one list at many places, so its values are counted again. */
@@ -8,6 +10,7 @@ struct convert {
     struct arena *arena;
     struct tenrec_tensor *const *tensor;
     size_t n_tensors;
+    struct arrivals *refs;
     uint32_t n;
     tenrec_error *err;
 };
@@ -70,6 +73,24 @@ static tenrec_status convert_tensor(struct convert *c, int64_t at, struct tenrec
     return TENREC_OK;
 }
 
+static tenrec_status convert_rref(struct convert *c, const struct pyobject *o,
+                                  struct tenrec_value *ret)
+{
+    struct pyobject *const *field = o->u.item;
+    const struct rref_fork f = { .owner = (tenrec_peer)field[0]->u.integer,
+                                 .id = { field[1]->u.integer, field[2]->u.integer },
+                                 .fork = { field[3]->u.integer, field[4]->u.integer },
+                                 .parent = (tenrec_peer)field[5]->u.integer };
+    struct tenrec_rref *r;
+    tenrec_status st = c->refs ? arrivals_add(c->refs, &f, field[6]->u.text, &r, c->err)
+                               : tenrec_fail(c->err, TENREC_EUNSUPPORTED,
+                                             "a remote reference cannot be received here");
+
+    if (st == TENREC_OK)
+        *ret = tenrec_value_rref(r);
+    return st;
+}
+
 static tenrec_status convert_one(struct convert *c, const struct pyobject *o, unsigned depth,
                                  struct tenrec_value *ret)
 {
@@ -108,9 +129,12 @@ static tenrec_status convert_one(struct convert *c, const struct pyobject *o, un
         return convert_dict(c, o, depth + 1, ret);
     case PY_TENSOR:
         return convert_tensor(c, o->u.integer, ret);
+    case PY_RREF:
+        return convert_rref(c, o, ret);
     case PY_GLOBAL:
     case PY_OBJECT:
     case PY_RECEIVER:
+    case PY_RREF_RECEIVER:
         break;
     }
     return tenrec_fail(c->err, TENREC_EUNSUPPORTED,
@@ -119,18 +143,19 @@ static tenrec_status convert_one(struct convert *c, const struct pyobject *o, un
 
 tenrec_status pyobject_value(const struct pyobject *o, struct arena *arena,
                              struct tenrec_tensor *const *tensor, size_t n_tensors,
-                             struct tenrec_value *ret, tenrec_error *err)
+                             struct arrivals *refs, struct tenrec_value *ret, tenrec_error *err)
 {
-    struct convert c = { arena, tensor, n_tensors, 0, err };
+    struct convert c = { arena, tensor, n_tensors, refs, 0, err };
 
     return convert_one(&c, o, 0, ret);
 }
 
 tenrec_status pyobject_values(struct pyobject *const *o, uint32_t n, struct arena *arena,
                               struct tenrec_tensor *const *tensor, size_t n_tensors,
-                              const struct tenrec_value **ret, tenrec_error *err)
+                              struct arrivals *refs, const struct tenrec_value **ret,
+                              tenrec_error *err)
 {
-    struct convert c = { arena, tensor, n_tensors, 0, err };
+    struct convert c = { arena, tensor, n_tensors, refs, 0, err };
 
     return convert_items(&c, o, n, 0, ret);
 }

@@ -7,20 +7,24 @@
 
 #include <tenrec/value.h>
 
+struct arrivals;
+
 /* Fills `ret` with the value of `o`.
  *
  * arena    has the arrays of the value
  * tensor   those of the message, borrowed as long as the value
+ * refs     receives the references, borrowed likewise; NULL: they are refused
  * errors   EUNSUPPORTED (a function, a class, a key that is no text), EPROTOCOL (a tensor that the
  *          message lacks), ETOOBIG (nested deeper than 64, too many values), ENOMEM
  */
 tenrec_status pyobject_value(const struct pyobject *o, struct arena *arena,
                              struct tenrec_tensor *const *tensor, size_t n_tensors,
-                             struct tenrec_value *ret, tenrec_error *err);
+                             struct arrivals *refs, struct tenrec_value *ret, tenrec_error *err);
 
 /* The same for the `n` objects at `o`; *ret: an array of them. */
 tenrec_status pyobject_values(struct pyobject *const *o, uint32_t n, struct arena *arena,
                               struct tenrec_tensor *const *tensor, size_t n_tensors,
-                              const struct tenrec_value **ret, tenrec_error *err);
+                              struct arrivals *refs, const struct tenrec_value **ret,
+                              tenrec_error *err);
 
 #endif

@@ -43,24 +43,69 @@ static tenrec_status fail_remote(const void *text, size_t len, tenrec_error *err
     return tenrec_fail(err, TENREC_EREMOTE, "%s", clean);
 }
 
-tenrec_status reply_read(struct tenrec_msg *msg, struct reply *ret, tenrec_error *err)
+tenrec_status nested_pickle(const struct pyobject *o, uint32_t behind, struct bytes_span *ret,
+                            tenrec_error *err)
 {
-    const struct pyobject *o;
+    const uint32_t at = o->kind == PY_TUPLE && o->n > behind ? o->n - behind - 1 : 0;
+    bool good = o->kind == PY_TUPLE && o->n > behind && o->u.item[at]->kind == PY_BYTES;
+
+    for (uint32_t i = 0; i < at && good; i++)
+        good = o->u.item[i]->kind == PY_TENSOR && o->u.item[i]->u.integer == i;
+    if (!good)
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "malformed message: expected its tensors and a pickle");
+    *ret = o->u.item[at]->u.text;
+    return TENREC_OK;
+}
+
+/* What the message carries as a value; NULL in *ret: nothing. */
+static tenrec_status reply_object(const struct tenrec_msg *msg, struct reply *r,
+                                  const struct pyobject **ret, tenrec_error *err)
+{
+    const size_t len = (size_t)msg->payload_len;
+    struct bytes_span inner;
     tenrec_status st;
 
-    *ret = (struct reply){ .value = tenrec_value_nil() };
+    *ret = NULL;
+    if (msg->type == TENREC_MSG_REMOTE_RET || msg->type == TENREC_MSG_RREF_ACK)
+        return TENREC_OK;
+    if (msg->type == TENREC_MSG_RET)
+        return unpickle(msg->payload, len, &r->arena, ret, err);
+    st = unpickle_jit(msg->payload, len, &r->arena, ret, err);
+    if (st != TENREC_OK || msg->type == TENREC_MSG_SCRIPT_RET)
+        return st;
+    if (msg->type == TENREC_MSG_RREF_FETCH_RET) {
+        st = nested_pickle(*ret, 0, &inner, err);
+        return st == TENREC_OK ? unpickle(inner.data, inner.len, &r->arena, ret, err) : st;
+    }
+    if ((*ret)->kind != PY_TUPLE || (*ret)->n != 1)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "malformed message: expected one value");
+    *ret = (*ret)->u.item[0];
+    return TENREC_OK;
+}
+
+tenrec_status reply_read(struct tenrec_msg *msg, int32_t type, struct rref_context *refs,
+                         tenrec_peer from, struct reply *ret, tenrec_error *err)
+{
+    const struct pyobject *o = NULL;
+    tenrec_status st;
+
+    *ret = (struct reply){ .value = tenrec_value_nil(), .refs = { .ctx = refs, .from = from } };
     if (msg->type == TENREC_MSG_EXCEPTION)
         return fail_remote(msg->payload, (size_t)msg->payload_len, err);
-    if (msg->type != TENREC_MSG_RET && msg->type != TENREC_MSG_SCRIPT_RET)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "an answer of type 0x%x", (unsigned)msg->type);
+    if (msg->type != type)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "an answer of type 0x%x, expected 0x%x",
+                           (unsigned)msg->type, (unsigned)type);
     st = message_tensors_take(msg, &ret->tensors, err);
     if (st == TENREC_OK)
-        st = unpickle(msg->payload, (size_t)msg->payload_len, &ret->arena, &o, err);
-    if (st == TENREC_OK && pyobject_is(o, PY_INTERNAL, "RemoteException", 2) &&
+        st = reply_object(msg, ret, &o, err);
+    if (st == TENREC_OK && o && pyobject_is(o, PY_INTERNAL, "RemoteException", 2) &&
         o->u.item[1]->kind == PY_TEXT)
         return fail_remote(o->u.item[1]->u.text.data, o->u.item[1]->u.text.len, err);
-    if (st == TENREC_OK)
-        st = pyobject_value(o, &ret->arena, ret->tensors.tensor, ret->tensors.n, &ret->value, err);
+    if (st == TENREC_OK && o)
+        st = pyobject_value(o, &ret->arena, ret->tensors.tensor, ret->tensors.n, &ret->refs,
+                            &ret->value, err);
+    arrivals_tell(&ret->refs);
     if (st != TENREC_OK)
         tenrec_error_prefix(err, "answer");
     return st;
@@ -68,6 +113,7 @@ tenrec_status reply_read(struct tenrec_msg *msg, struct reply *ret, tenrec_error
 
 void reply_finish(struct reply *a)
 {
+    arrivals_finish(&a->refs);
     message_tensors_finish(&a->tensors);
     arena_finish(&a->arena);
 }

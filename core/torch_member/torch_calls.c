@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "torch_member/member.h"
 #include "torch_member/pyobject.h"
+#include "torch_member/references.h"
 #include "torch_member/reply.h"
 
 #include <stdlib.h>
@@ -17,7 +18,9 @@ struct torch_call {
     int64_t id;
     tenrec_peer to;
     uint64_t deadline_ns;
+    int32_t answer;               /* the type of message that it expects */
     int64_t ms;                   /* for error texts */
+    struct outgoing refs;         /* owns; in its arguments */
     struct tenrec_future *future; /* shares */
     char function[64];            /* for error texts */
 };
@@ -54,6 +57,12 @@ static struct torch_call *torch_calls_take(struct tenrec_torch_member *m, struct
     return call;
 }
 
+/* May the callee have read the arguments? Else their references never arrive. */
+static bool call_arrived(const tenrec_error *why)
+{
+    return !why || why->code == TENREC_EREMOTE || why->code == TENREC_ETIMEDOUT;
+}
+
 static void call_end(struct tenrec_torch_member *m, struct torch_call *call,
                      const struct tenrec_value *value, const tenrec_error *why)
 {
@@ -64,6 +73,10 @@ static void call_end(struct tenrec_torch_member *m, struct torch_call *call,
         told.worker = call->to;
         snprintf(told.worker_name, sizeof told.worker_name, "%s", torch_peer_name(m, call->to));
     }
+    if (call_arrived(why))
+        outgoing_finish(&call->refs);
+    else
+        outgoing_undo(&call->refs);
     if (why || tenrec_future_set_value(call->future, value, &told) != TENREC_OK)
         tenrec_future_set_error(call->future, &told, NULL);
     tenrec_future_drop(call->future);
@@ -81,12 +94,13 @@ void torch_calls_fail(struct tenrec_torch_member *m, tenrec_peer to, const tenre
 void torch_calls_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
 {
     torch_calls_fail(arg, peer, why);
+    references_lost(arg, peer, why);
 }
 
 void torch_calls_expire(void *arg)
 {
     struct tenrec_torch_member *m = arg;
-    uint64_t next_ns = CLOCK_NEVER;
+    uint64_t next_ns = references_expire(m);
     struct torch_call *call;
     tenrec_error why;
 
@@ -153,9 +167,29 @@ static tenrec_status call_new(tenrec_peer to, const char *function, int64_t ms,
     return TENREC_OK;
 }
 
+/* What answers a request of that type. */
+static int32_t answer_of(int32_t type)
+{
+    switch (type) {
+    case TENREC_MSG_SCRIPT_CALL:
+        return TENREC_MSG_SCRIPT_RET;
+    case TENREC_MSG_REMOTE_CALL:
+    case TENREC_MSG_SCRIPT_REMOTE_CALL:
+        return TENREC_MSG_REMOTE_RET;
+    case TENREC_MSG_RREF_FETCH_CALL:
+        return TENREC_MSG_RREF_FETCH_RET;
+    case TENREC_MSG_SCRIPT_RREF_FETCH_CALL:
+        return TENREC_MSG_SCRIPT_RREF_FETCH_RET;
+    case TENREC_MSG_CALL:
+        return TENREC_MSG_RET;
+    default:
+        return TENREC_MSG_RREF_ACK;
+    }
+}
+
 tenrec_status torch_calls_send(struct tenrec_torch_member *m, tenrec_peer to, const char *function,
-                               struct tenrec_msg *msg, int64_t ms, struct tenrec_future **ret,
-                               tenrec_error *err)
+                               struct tenrec_msg *msg, struct outgoing *refs, int64_t ms,
+                               struct tenrec_future **ret, tenrec_error *err)
 {
     struct call_sent *sent = memory_new(1, sizeof *sent);
     struct torch_call *call = NULL;
@@ -166,8 +200,13 @@ tenrec_status torch_calls_send(struct tenrec_torch_member *m, tenrec_peer to, co
     if (st != TENREC_OK) {
         free(sent);
         msg->release(msg);
+        if (refs)
+            outgoing_undo(refs);
         return st;
     }
+    if (refs)
+        call->refs = *refs;
+    call->answer = answer_of(msg->type);
     /* Once it is listed another thread may end it. */
     *ret = tenrec_future_share(call->future);
     deadline_ns = call->deadline_ns;
@@ -193,12 +232,14 @@ void torch_calls_answer(struct tenrec_torch_member *m, tenrec_peer from, struct 
 
     if (from >= 0 && msg->id >= 0)
         call = torch_calls_take(m, (struct call_filter){ msg->id, from, CLOCK_NEVER });
-    if (call && reply_read(msg, &reply, &why) == TENREC_OK)
+    if (call && reply_read(msg, call->answer, m->refs, from, &reply, &why) == TENREC_OK)
         call_end(m, call, &reply.value, NULL);
     else if (call)
         call_end(m, call, NULL, &why);
     if (call)
         reply_finish(&reply);
+    else if (msg->type == TENREC_MSG_REMOTE_RET)
+        references_late(m, from, msg);
     msg->release(msg);
 }
 
@@ -227,6 +268,6 @@ tenrec_status torch_calls_tell(struct tenrec_torch_member *m, tenrec_peer to, bo
     st = pickler_message(&p, TENREC_MSG_CALL, &msg, err);
     if (st != TENREC_OK)
         return st;
-    return torch_calls_send(m, to, "_update_group_membership", msg,
+    return torch_calls_send(m, to, "_update_group_membership", msg, NULL,
                             left_ms < 0 ? TENREC_TIMEOUT_NONE : left_ms, ret, err);
 }

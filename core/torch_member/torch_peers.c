@@ -4,6 +4,7 @@
 #include "base/suggest.h"
 #include "runtime/log.h"
 #include "torch_member/member.h"
+#include "torch_member/references.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,7 @@ static void peer_remove(struct tenrec_torch_member *m, const char *name, tenrec_
     tenrec_chain_remove_member(m->chain, p->id);
     tenrec_fail(&why, TENREC_EPEER_LOST, "worker '%s' has left the group", p->name);
     torch_calls_fail(m, p->id, &why);
+    references_left(m, p->id, &why);
     log_line(TENREC_LOG_INFO, m->name, "'%s' (id %d) has left torch's group", p->name, (int)p->id);
 }
 
@@ -116,6 +118,8 @@ tenrec_status torch_peers_join(struct tenrec_torch_member *m, const char *name, 
 
     change_begin(m);
     p = peer_record(m, name, id, address);
+    if (p && p->gone && references_join(m, id, name, NULL) != TENREC_OK)
+        p = NULL;
     if (p && p->gone)
         peer_add(m, p);
     change_end(m);

@@ -1,101 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* torch_requests.c - calls of torch's workers, and the functions that serve them. A request is read
- * and served on a thread of the pool. */
-#include "torch_member/torch_request.h"
-
+/* torch_requests.c - calls of torch's workers, and their answers. A request is read and served on a
+ * thread of the pool; meanwhile it waits, without a thread, for the references in its arguments. */
+#include "base/clock.h"
 #include "base/memory.h"
-#include "base/suggest.h"
-#include "future/pool.h"
+#include "config/config.h"
 #include "torch_member/pyobject_value.h"
+#include "torch_member/torch_request.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-struct torch_function {
-    struct torch_function *next;
-    tenrec_torch_function_fn *fn;
-    void *arg;
-    char name[]; /* NUL terminated */
-};
-
-/* ---- functions ---------------------------------------------------------------------------- */
-
-static struct torch_function *function_find(const struct tenrec_torch_member *m, const char *name,
-                                            size_t len)
-{
-    for (struct torch_function *f = m->function; f; f = f->next)
-        if (strlen(f->name) == len && memcmp(f->name, name, len) == 0)
-            return f;
-    return NULL;
-}
-
-tenrec_status tenrec_torch_member_register_function(struct tenrec_torch_member *m, const char *name,
-                                                    tenrec_torch_function_fn *fn, void *arg,
-                                                    tenrec_error *err)
-{
-    const size_t len = name ? strlen(name) : 0;
-    struct torch_function *f;
-    bool known;
-
-    if (len == 0 || !fn)
-        return tenrec_fail(err, TENREC_EINVAL, "no %s is given", fn ? "name" : "function");
-    f = memory_new(1, sizeof *f + len + 1);
-    if (!f)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for function '%s'", name);
-    f->fn = fn;
-    f->arg = arg;
-    memcpy(f->name, name, len);
-    pthread_mutex_lock(&m->lock);
-    known = function_find(m, name, len) != NULL;
-    if (!known) {
-        f->next = m->function;
-        m->function = f;
-    }
-    pthread_mutex_unlock(&m->lock);
-    if (!known)
-        return TENREC_OK;
-    free(f);
-    return tenrec_fail(err, TENREC_EEXIST, "function '%s' is registered already", name);
-}
-
-void torch_functions_finish(struct tenrec_torch_member *m)
-{
-    struct torch_function *next;
-
-    for (struct torch_function *f = m->function; f; f = next) {
-        next = f->next;
-        free(f);
-    }
-    m->function = NULL;
-}
-
-/* The function of that name; of an operator also by its name without arguments. */
-static struct torch_function *request_function(struct tenrec_torch_member *m, const char *name)
-{
-    struct torch_function *f;
-
-    pthread_mutex_lock(&m->lock);
-    f = function_find(m, name, strlen(name));
-    if (!f)
-        f = function_find(m, name, strcspn(name, "("));
-    pthread_mutex_unlock(&m->lock);
-    return f;
-}
+#include <tenrec/message.h>
 
 /* ---- answers ---------------------------------------------------------------------------- */
 
-/* Sends `msg` (taken) as the answer. */
-static void request_send(struct tenrec_torch_request *r, struct tenrec_msg *msg)
+void torch_requests_answer(struct tenrec_torch_member *m, tenrec_peer from,
+                           const struct tenrec_msg *request, struct tenrec_msg *msg)
 {
-    msg->id = r->msg->id;
-    msg->route = r->msg->route;
+    msg->id = request->id;
+    msg->route = request->route;
     msg->flags |= TENREC_MSG_CONTROL;
-    tenrec_chain_send(r->member->chain, r->from, msg, (struct tenrec_done){ NULL, NULL });
+    tenrec_chain_send(m->chain, from, msg, (struct tenrec_done){ NULL, NULL });
 }
 
-static void request_fail(struct tenrec_torch_request *r, const tenrec_error *why)
+void torch_requests_fail(struct tenrec_torch_member *m, tenrec_peer from,
+                         const struct tenrec_msg *request, const tenrec_error *why)
 {
-    const struct tenrec_torch_member *m = r->member;
     char text[sizeof why->text + TENREC_NAME_MAX + 80];
     const int len = snprintf(text, sizeof text, "On WorkerInfo(id=%d, name=%s):\n%s: %s",
                              (int)m->id, m->name, tenrec_status_name(why->code), why->text);
@@ -105,35 +34,93 @@ static void request_fail(struct tenrec_torch_request *r, const tenrec_error *why
         return;
     msg->type = TENREC_MSG_EXCEPTION;
     memcpy(msg->payload, text, (size_t)len);
-    request_send(r, msg);
+    torch_requests_answer(m, from, request, msg);
 }
 
 static void request_free(struct tenrec_torch_request *r)
 {
     if (r->reply)
         r->reply->release(r->reply);
+    outgoing_undo(&r->reply_refs);
+    arrivals_finish(&r->refs);
+    tenrec_value_drop(r->kept);
     message_tensors_finish(&r->tensors);
     arena_finish(&r->arena);
     r->msg->release(r->msg);
     free(r);
 }
 
+/* Keeps the value of a creation, or why there is none, and says that it is kept. */
+static void request_made(struct tenrec_torch_request *r, const tenrec_error *why)
+{
+    const struct rref_id ids[] = { r->made->ref.id, r->made_fork };
+    struct rref_acts acts = { 0 };
+    struct tenrec_msg *msg;
+    tenrec_error err;
+
+    if (!why && request_is_script(r))
+        reference_name(&r->made->ref, bytes_of_text(reference_type_of(r->kept)), r->name);
+    rref_made(r->made, r->made_fork, r->from, why ? NULL : r->kept, why, &acts);
+    if (!why)
+        r->kept = NULL; /* taken */
+    rref_acts_run(&acts);
+    if (references_message(TENREC_MSG_REMOTE_RET, ids, 2, &msg, &err) == TENREC_OK)
+        torch_requests_answer(r->member, r->from, r->msg, msg);
+    else
+        torch_requests_fail(r->member, r->from, r->msg, &err);
+}
+
+/* Answers, and frees the request. why: NULL: the function returned. */
+static void request_end(struct tenrec_torch_request *r, const tenrec_error *why)
+{
+    if (r->made) {
+        request_made(r, why);
+    } else if (why) {
+        torch_requests_fail(r->member, r->from, r->msg, why);
+    } else {
+        torch_requests_answer(r->member, r->from, r->msg, r->reply);
+        r->reply = NULL;
+        outgoing_finish(&r->reply_refs);
+    }
+    request_free(r);
+}
+
+static tenrec_status request_keep(struct tenrec_torch_request *r, const struct tenrec_value *value,
+                                  tenrec_error *err)
+{
+    struct tenrec_value *copy;
+    tenrec_status st = tenrec_value_copy(value, &copy, err);
+
+    if (st != TENREC_OK)
+        return st;
+    tenrec_value_drop(r->kept);
+    r->kept = copy;
+    return TENREC_OK;
+}
+
 tenrec_status tenrec_torch_request_return(struct tenrec_torch_request *r,
                                           const struct tenrec_value *value, tenrec_error *err)
 {
-    struct pickler p = { .jit = r->msg->type == TENREC_MSG_SCRIPT_CALL };
+    struct outgoing refs = { .ctx = r->member->refs, .to = r->from };
+    struct pickler p = { .jit = request_is_script(r), .refs = &refs };
     struct tenrec_msg *msg;
     tenrec_status st;
 
+    if (r->made)
+        return request_keep(r, value, err);
     pickler_begin(&p);
     pickler_value(&p, value);
     pickler_end(&p);
     st = pickler_message(&p, p.jit ? TENREC_MSG_SCRIPT_RET : TENREC_MSG_RET, &msg, err);
-    if (st != TENREC_OK)
+    if (st != TENREC_OK) {
+        outgoing_undo(&refs);
         return st;
+    }
     if (r->reply)
         r->reply->release(r->reply);
+    outgoing_undo(&r->reply_refs);
     r->reply = msg;
+    r->reply_refs = refs;
     return TENREC_OK;
 }
 
@@ -144,151 +131,34 @@ const struct tenrec_value *tenrec_torch_request_args(const struct tenrec_torch_r
     return r->args;
 }
 
-/* ---- reading ------------------------------------------------------------------------------ */
+/* ---- calling ---------------------------------------------------------------------------- */
 
-/* The operator, or the TorchScript function, that a tuple calls: (arguments..., schema,
- * "torch.ops.aten.x") or (arguments..., is_async, "__torch__.x"). */
-static tenrec_status script_read(const struct pyobject *o, struct request_call *ret,
-                                 tenrec_error *err)
+/* The arguments are there. */
+static tenrec_status request_call(struct tenrec_torch_request *r, tenrec_error *err)
 {
-    static const char operators[] = "torch.ops.aten.";
-    const struct pyobject *last, *before;
-
-    if (o->kind != PY_TUPLE || o->n < 2 || o->u.item[o->n - 1]->kind != PY_TEXT)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "malformed call: expected arguments and a name");
-    last = o->u.item[o->n - 1];
-    before = o->u.item[o->n - 2];
-    ret->arg = o->u.item;
-    ret->n = o->n - 2;
-    ret->name = last->u.text;
-    if (last->u.text.len < strlen(operators) ||
-        memcmp(last->u.text.data, operators, strlen(operators)) != 0)
-        return TENREC_OK;
-    if (before->kind != PY_TEXT)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "malformed call: the schema is no text");
-    ret->name = before->u.text;
-    return TENREC_OK;
-}
-
-/* PythonUDF(function, arguments, keyword arguments) */
-static tenrec_status python_read(const struct pyobject *o, struct request_call *ret,
-                                 tenrec_error *err)
-{
-    const struct pyobject *args;
-
-    if (!pyobject_is(o, PY_INTERNAL, "PythonUDF", 3) || o->u.item[1]->kind != PY_GLOBAL ||
-        (o->u.item[2]->kind != PY_TUPLE && o->u.item[2]->kind != PY_LIST) ||
-        o->u.item[3]->kind != PY_DICT)
-        return tenrec_fail(err, TENREC_EPROTOCOL,
-                           "malformed call: expected a function, its arguments and a dict");
-    args = o->u.item[2];
-    ret->arg = args->u.item;
-    ret->n = args->n;
-    ret->module = o->u.item[1]->u.item[0]->u.text;
-    ret->name = o->u.item[1]->u.item[1]->u.text;
-    if (o->u.item[3]->n > 0)
-        return tenrec_fail(err, TENREC_EUNSUPPORTED,
-                           "functions of this worker take no keyword arguments");
-    return TENREC_OK;
-}
-
-/* A text of the module, a dot and the name; in the arena. */
-static const char *request_name(struct tenrec_torch_request *r, const struct request_call *call)
-{
-    const size_t first = call->module.data ? call->module.len + 1 : 0;
-    char *name = arena_new(&r->arena, first + call->name.len + 1, 1);
-
-    if (name && first > 0) {
-        memcpy(name, call->module.data, call->module.len);
-        name[first - 1] = '.';
-    }
-    if (name)
-        memcpy(name + first, call->name.data, call->name.len);
-    return name;
-}
-
-static tenrec_status request_read(struct tenrec_torch_request *r, struct request_call *ret,
-                                  const char **ret_name, tenrec_error *err)
-{
-    const bool script = r->msg->type == TENREC_MSG_SCRIPT_CALL;
-    const uint8_t *data = r->msg->payload;
-    const size_t len = (size_t)r->msg->payload_len, skip = !script;
-    const struct pyobject *o;
-    tenrec_status st;
-
-    if (!script && r->msg->type != TENREC_MSG_CALL)
-        return tenrec_fail(err, TENREC_EUNSUPPORTED, "message type 0x%x is not supported here",
-                           (unsigned)r->msg->type);
-    if (len <= skip)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "malformed call: it is empty");
-    st = unpickle(data + skip, len - skip, &r->arena, &o, err);
-    if (st == TENREC_OK)
-        st = script ? script_read(o, ret, err) : python_read(o, ret, err);
-    if (st == TENREC_OK && !(*ret_name = request_name(r, ret)))
-        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a call");
-    return st;
-}
-
-/* ---- serving ------------------------------------------------------------------------------ */
-
-static tenrec_status request_none(struct tenrec_torch_member *m, const char *name,
-                                  tenrec_error *err)
-{
-    struct suggestion near;
-
-    suggest_init(&near, name);
-    pthread_mutex_lock(&m->lock);
-    for (const struct torch_function *f = m->function; f; f = f->next)
-        suggest_try(&near, f->name);
-    pthread_mutex_unlock(&m->lock);
-    return tenrec_fail(err, TENREC_ENOFUNCTION, "this worker has no function '%s'%s", name,
-                       suggest_hint(&near));
-}
-
-static tenrec_status request_serve(struct tenrec_torch_request *r, tenrec_error *err)
-{
-    struct request_call call = { .n = 0 };
     const struct torch_function *f;
-    const char *name = NULL;
     bool known;
-    tenrec_status st = request_read(r, &call, &name, err);
+    tenrec_status st = method_request(r, &known, err);
 
-    if (st != TENREC_OK)
+    if (st != TENREC_OK || known)
         return st;
-    st = membership_request(r, name, &call, &known, err);
-    if (known)
-        return st;
-    f = request_function(r->member, name);
-    if (!f)
-        return request_none(r->member, name, err);
-    st = message_tensors_take(r->msg, &r->tensors, err);
-    if (st == TENREC_OK)
-        st = pyobject_values(call.arg, call.n, &r->arena, r->tensors.tensor, r->tensors.n, &r->args,
-                             err);
-    if (st != TENREC_OK)
-        return st;
-    r->n_args = call.n;
-    return f->fn(r, f->arg, err);
+    if (r->made)
+        reference_name(&r->made->ref, bytes_of_text(REFERENCE_OF_PYTHON), r->name);
+    st = torch_functions_get(r->member, r->name, &f, err);
+    return st == TENREC_OK ? f->fn(r, f->arg, err) : st;
 }
 
-static void request_run(struct pool_task *t)
+static void request_run_call(struct tenrec_torch_request *r)
 {
-    struct tenrec_torch_request *r = (struct tenrec_torch_request *)t;
+    const struct tenrec_value none = tenrec_value_nil();
     tenrec_error err = { .code = TENREC_OK };
-    tenrec_status st = request_serve(r, &err);
-    struct tenrec_value none = tenrec_value_nil();
+    tenrec_status st = request_call(r, &err);
 
-    if (st == TENREC_OK && !r->reply)
+    if (st == TENREC_OK && !r->reply && !r->kept)
         st = tenrec_torch_request_return(r, &none, &err);
     if (st != TENREC_OK && err.code == TENREC_OK)
         tenrec_fail(&err, st, "%s", tenrec_status_text(st));
-    if (st != TENREC_OK) {
-        request_fail(r, &err);
-    } else {
-        request_send(r, r->reply);
-        r->reply = NULL;
-    }
-    request_free(r);
+    request_end(r, st == TENREC_OK ? NULL : &err);
 }
 
 static void request_refuse(struct tenrec_torch_request *r)
@@ -296,22 +166,158 @@ static void request_refuse(struct tenrec_torch_request *r)
     tenrec_error why;
 
     tenrec_fail(&why, TENREC_ESHUTDOWN, "the worker leaves the group");
-    request_fail(r, &why);
-    request_free(r);
+    request_end(r, &why);
+}
+
+/* ---- waiting for references ------------------------------------------------------------------ */
+
+/* All have been waited for. */
+static void request_resume(struct pool_task *t)
+{
+    struct tenrec_torch_request *r = (struct tenrec_torch_request *)t;
+
+    if (atomic_flag_test_and_set(&r->failed))
+        request_end(r, &r->why);
+    else
+        request_run_call(r);
+}
+
+static void request_count_down(struct tenrec_torch_request *r)
+{
+    struct tenrec_torch_member *m = r->member;
+
+    if (atomic_fetch_sub(&r->left, 1) != 1)
+        return;
+    pthread_mutex_lock(&m->lock);
+    m->waiting--;
+    pthread_mutex_unlock(&m->lock);
+    r->task.fn = request_resume;
+    if (pool_run(m->pool, &r->task) != TENREC_OK)
+        request_refuse(r);
+}
+
+static void request_ready(struct rref_waiter *w, const tenrec_error *why)
+{
+    struct tenrec_torch_request *r = ((struct request_waiter *)(void *)w)->request;
+    /* A value that could not be made fails its users, not a call that passes it on. */
+    const bool own = w->ref->is_owner && why == w->ref->error;
+
+    if (why && !own && !atomic_flag_test_and_set(&r->failed))
+        r->why = *why;
+    request_count_down(r);
+}
+
+static tenrec_status request_begin_waiting(struct tenrec_torch_request *r, tenrec_error *err)
+{
+    struct tenrec_torch_member *m = r->member;
+    const size_t most = (size_t)m->settings->max_queued_calls;
+    bool full;
+
+    r->waiter = arena_new(&r->arena, r->refs.n, sizeof *r->waiter);
+    if (!r->waiter)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory to wait for %zu references", r->refs.n);
+    pthread_mutex_lock(&m->lock);
+    full = m->waiting >= most;
+    m->waiting += !full;
+    pthread_mutex_unlock(&m->lock);
+    return full
+               ? tenrec_fail(err, TENREC_EAGAIN, "%zu calls already wait for references here", most)
+               : TENREC_OK;
+}
+
+static void request_wait(struct tenrec_torch_request *r)
+{
+    const uint64_t deadline_ns = clock_deadline_ms(r->member->settings->rpc_timeout_ms);
+    struct tenrec_torch_member *m = r->member;
+    const size_t n = r->refs.n;
+
+    atomic_store(&r->left, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        struct rref_waiter *w = &r->waiter[i].waiter;
+        r->waiter[i].request = r;
+        w->from = r->from;
+        w->deadline_ns = deadline_ns;
+        w->ready = request_ready;
+        if (rref_wait(r->refs.item[i].ref, w))
+            request_ready(w, w->why);
+    }
+    if (deadline_ns != CLOCK_NEVER)
+        tenrec_chain_wake_at(m->chain, deadline_ns);
+    request_count_down(r);
+}
+
+/* ---- serving ------------------------------------------------------------------------------ */
+
+/* Reads the arguments. */
+static tenrec_status request_take(struct tenrec_torch_request *r, const struct request_call *call,
+                                  tenrec_error *err)
+{
+    tenrec_status st = message_tensors_take(r->msg, &r->tensors, err);
+
+    if (st == TENREC_OK)
+        st = pyobject_values(call->arg, call->n, &r->arena, r->tensors.tensor, r->tensors.n,
+                             &r->refs, &r->args, err);
+    arrivals_tell(&r->refs);
+    if (st == TENREC_OK && call->keywords)
+        st = tenrec_fail(err, TENREC_EUNSUPPORTED,
+                         "functions of this worker take no keyword arguments");
+    r->n_args = call->n;
+    return st;
+}
+
+static tenrec_status request_begin(struct tenrec_torch_request *r, bool *ret_done,
+                                   tenrec_error *err)
+{
+    struct request_call call;
+    tenrec_status st = request_read(r, &call, err);
+
+    *ret_done = false;
+    if (st == TENREC_OK && !r->made)
+        st = membership_request(r, &call, ret_done, err);
+    if (st == TENREC_OK && !*ret_done)
+        st = request_take(r, &call, err);
+    if (st == TENREC_OK && r->refs.n > 0)
+        st = request_begin_waiting(r, err);
+    return st;
+}
+
+static void request_run(struct pool_task *t)
+{
+    struct tenrec_torch_request *r = (struct tenrec_torch_request *)t;
+    const struct tenrec_value none = tenrec_value_nil();
+    tenrec_error err = { .code = TENREC_OK };
+    bool done;
+    tenrec_status st = request_begin(r, &done, &err);
+
+    if (st == TENREC_OK && done && !r->reply)
+        st = tenrec_torch_request_return(r, &none, &err);
+    if (st != TENREC_OK)
+        request_end(r, &err);
+    else if (done)
+        request_end(r, NULL);
+    else if (r->refs.n > 0)
+        request_wait(r);
+    else
+        request_run_call(r);
 }
 
 void torch_requests_serve(struct tenrec_torch_member *m, tenrec_peer from, struct tenrec_msg *msg)
 {
-    struct tenrec_torch_request *r = memory_new(1, sizeof *r);
+    struct tenrec_torch_request *r;
 
+    if (references_serve(m, from, msg))
+        return;
+    r = memory_new(1, sizeof *r);
     if (!r) { /* the caller's timeout tells it */
         msg->release(msg);
         return;
     }
+    atomic_flag_clear(&r->failed);
     r->task.fn = request_run;
     r->member = m;
     r->from = from;
     r->msg = msg;
+    r->refs = (struct arrivals){ .ctx = m->refs, .from = from };
     if (pool_run(m->pool, &r->task) != TENREC_OK)
         request_refuse(r);
 }

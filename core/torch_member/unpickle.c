@@ -40,8 +40,11 @@ static struct pyobject *unpickle_take_text(struct unpickle *u, size_t bytes,
 
     if (o)
         o->u.text = (struct bytes_span){ at, (size_t)len };
-    if (o && kind == PY_TEXT && (utf8_span(at, (size_t)len) != len || memchr(at, 0, (size_t)len)))
-        unpickle_fail(u, TENREC_EPROTOCOL, "a text is no UTF-8, or has a NUL");
+    if (o && kind == PY_TEXT && (utf8_span(at, (size_t)len) != len || memchr(at, 0, (size_t)len))) {
+        o->kind = PY_BYTES;
+        if (!u->any_text)
+            unpickle_fail(u, TENREC_EPROTOCOL, "a text is no UTF-8, or has a NUL");
+    }
     return o;
 }
 
@@ -243,12 +246,15 @@ static void unpickle_run_op(struct unpickle *u, unsigned op)
                       "operation 0x%02x, which plain values and tensors do not need", op);
 }
 
-tenrec_status unpickle(const void *data, size_t len, struct arena *arena,
-                       const struct pyobject **ret, tenrec_error *err)
+static tenrec_status unpickle_run(const void *data, size_t len, bool any_text, struct arena *arena,
+                                  const struct pyobject **ret, tenrec_error *err)
 {
-    struct unpickle u = {
-        .start = data, .at = data, .end = (const uint8_t *)data + len, .arena = arena, .err = err
-    };
+    struct unpickle u = { .start = data,
+                          .at = data,
+                          .end = (const uint8_t *)data + len,
+                          .arena = arena,
+                          .err = err,
+                          .any_text = any_text };
     const struct pyobject *o;
     uint64_t op, protocol;
 
@@ -269,4 +275,16 @@ tenrec_status unpickle(const void *data, size_t len, struct arena *arena,
         unpickle_fail(&u, TENREC_EPROTOCOL, "it ends with more than one value");
     *ret = u.status == TENREC_OK ? o : NULL;
     return u.status;
+}
+
+tenrec_status unpickle(const void *data, size_t len, struct arena *arena,
+                       const struct pyobject **ret, tenrec_error *err)
+{
+    return unpickle_run(data, len, false, arena, ret, err);
+}
+
+tenrec_status unpickle_jit(const void *data, size_t len, struct arena *arena,
+                           const struct pyobject **ret, tenrec_error *err)
+{
+    return unpickle_run(data, len, true, arena, ret, err);
 }

@@ -21,6 +21,7 @@ struct unpickle {
     uint32_t *mark; /* heights of the stack */
     uint32_t n_marks, marks_room;
     uint32_t n_objects; /* and items */
+    bool any_text;      /* a text that is no UTF-8 becomes BYTES */
     tenrec_status status;
     tenrec_error *err;
 };

@@ -3,6 +3,8 @@
  * be called. */
 #include "torch_member/unpickle.h"
 
+#include "torch_member/references.h"
+
 #include <string.h>
 
 static bool span_is(const struct bytes_span *s, const char *text)
@@ -76,12 +78,52 @@ static struct pyobject *tensor_new(struct unpickle *u, const struct pyobject *ar
     return o;
 }
 
-/* getattr(_InternalRPCPickler, "_tensor_receiver") */
-static bool is_receiver(const struct pyobject *callable, const struct pyobject *args)
+/* An id of a worker or a reference. */
+static bool is_number(const struct pyobject *o, int64_t most)
+{
+    return o->kind == PY_INT && o->u.integer >= 0 && o->u.integer <= most;
+}
+
+bool pyobject_rref_id(const struct pyobject *o, struct rref_id *ret)
+{
+    if (o->kind != PY_TUPLE || o->n != 2 || !is_number(o->u.item[0], INT16_MAX) ||
+        !is_number(o->u.item[1], INT64_MAX))
+        return false;
+    *ret = (struct rref_id){ o->u.item[0]->u.integer, o->u.item[1]->u.integer };
+    return true;
+}
+
+/* `fields`: see PY_RREF */
+static struct pyobject *rref_new(struct unpickle *u, const struct pyobject *fields)
+{
+    static const int64_t most[] = {
+        INT16_MAX, INT16_MAX, INT64_MAX, INT16_MAX, INT64_MAX, INT16_MAX
+    };
+    const uint32_t n = sizeof most / sizeof *most;
+    bool good = fields->kind == PY_TUPLE && fields->n == n + 1 &&
+                fields->u.item[n]->kind == PY_TEXT &&
+                fields->u.item[n]->u.text.len <= REFERENCE_TYPE_MAX;
+    struct pyobject *o;
+
+    for (uint32_t i = 0; i < n && good; i++)
+        good = is_number(fields->u.item[i], most[i]);
+    if (!good) {
+        unpickle_fail(u, TENREC_EPROTOCOL, "a remote reference needs six ids and a type");
+        return NULL;
+    }
+    o = unpickle_new(u, PY_RREF);
+    for (uint32_t i = 0; i <= n; i++)
+        unpickle_append(u, o, fields->u.item[i]);
+    return o;
+}
+
+/* getattr(_InternalRPCPickler, name) */
+static bool is_receiver(const struct pyobject *callable, const struct pyobject *args,
+                        const char *name)
 {
     return pyobject_is_global(callable, "builtins", "getattr") && args->n == 2 &&
            pyobject_is_global(args->u.item[0], PY_INTERNAL, "_InternalRPCPickler") &&
-           pyobject_is_text(args->u.item[1], "_tensor_receiver");
+           pyobject_is_text(args->u.item[1], name);
 }
 
 struct pyobject *unpickle_reduce(struct unpickle *u, struct pyobject *callable,
@@ -102,8 +144,14 @@ struct pyobject *unpickle_reduce(struct unpickle *u, struct pyobject *callable,
     else if (callable->kind == PY_RECEIVER ||
              pyobject_is_global(callable, PY_JIT, "build_tensor_from_id"))
         return tensor_new(u, args);
-    else if (is_receiver(callable, args))
+    else if (callable->kind == PY_RREF_RECEIVER && args->n == 1)
+        return rref_new(u, args->u.item[0]);
+    else if (pyobject_is_global(callable, "torch.distributed.rpc", "rref"))
+        return rref_new(u, args);
+    else if (is_receiver(callable, args, "_tensor_receiver"))
         return unpickle_new(u, PY_RECEIVER);
+    else if (is_receiver(callable, args, "_py_rref_receiver"))
+        return unpickle_new(u, PY_RREF_RECEIVER);
     else if (is_one_of(callable, same, sizeof same / sizeof *same) && args->n > 0)
         return args->u.item[0];
     else if (is_one_of(callable, inert, sizeof inert / sizeof *inert))

@@ -23,17 +23,26 @@ static void written_is_read(const struct tenrec_value *v)
     pickler_finish(&p);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+typedef tenrec_status unpickle_fn(const void *data, size_t len, struct arena *arena,
+                                  const struct pyobject **ret, tenrec_error *err);
+
+static void reads(unpickle_fn *read, const uint8_t *data, size_t len)
 {
     struct arena arena = { NULL };
     const struct pyobject *o;
     struct tenrec_value v;
     tenrec_error err;
-    tenrec_status st = unpickle(data, len, &arena, &o, &err);
+    tenrec_status st = read(data, len, &arena, &o, &err);
 
     fuzz_expect((st == TENREC_OK) == (o != NULL));
-    if (st == TENREC_OK && pyobject_value(o, &arena, NULL, 0, &v, &err) == TENREC_OK)
+    if (st == TENREC_OK && pyobject_value(o, &arena, NULL, 0, NULL, &v, &err) == TENREC_OK)
         written_is_read(&v);
     arena_finish(&arena);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    reads(unpickle, data, len);
+    reads(unpickle_jit, data, len);
     return 0;
 }

@@ -108,6 +108,130 @@ def member_serves_torch():
         w0.end()
 
 
+def member_keeps_values_for_torch():
+    url = new_url()
+    with torch_process("w0", 0, url) as w0, torch_process("w1", 1, url) as w1, node("c0", url) as c0:
+        equal(c0.ask("join"), "ok", "join")
+        w0.ask("keep('r', remote('c0', operator.pos, torch.ones(2)))")
+        equal(w0.ask("kept['r'].to_here()"), "tensor([1., 1.])", "to_here")
+        equal(w0.ask("wait_for_refs(num_pending_users=0)"), "{'num_pending_users': 0}", "confirmed")
+        equal(w0.ask("kept['r'].confirmed_by_owner(), kept['r'].owner_name()"), "(True, 'c0')", "the reference")
+        equal(w0.ask("call('c0', fetch, kept['r'])"), "tensor([1., 1.])", "passed to the owner")
+        equal(w0.ask("call('w1', fetch, kept['r'])"), "tensor([1., 1.])", "passed to a third worker")
+        equal(w0.ask("call('w1', keep, 'r', kept['r'])"), "None", "kept by a third worker")
+        equal(w0.ask("drop('r')"), "None", "drop")
+        equal(w1.ask("kept['r'].to_here()"), "tensor([1., 1.])", "after the first has dropped it")
+        equal(w1.ask("call('c0', fetch, kept['r'])"), "tensor([1., 1.])", "passed to the owner by the third")
+        equal(w1.ask("call('c0', operator.pos, kept['r']).to_here()"), "tensor([1., 1.])", "sent back")
+        equal(w1.ask("drop('r')"), "None", "drop")
+        equal(w0.ask("remote('c0', torch.add, torch.ones(2), torch.ones(2)).to_here()"), "tensor([2., 2.])", "an operator")
+        equal(w0.ask("remote('c0', scripted, torch.ones(2), 3).to_here()"), "[tensor([1., 1.]), 3]", "TorchScript")
+        contains(w0.ask("remote('c0', operator.neg, 1).to_here()"), "this function always fails")
+        contains(w0.ask("remote('c0', operator.mul, 1, 2).to_here()"), "has no function '_operator.mul'")
+        contains(w0.ask("remote('c0', operator.pos, object()).to_here()"), "EUNSUPPORTED: pickle at byte")
+        equal(w0.ask("wait_for_refs(num_pending_users=0)"), "{'num_pending_users': 0}", "confirmed, though they failed")
+        equal(c0.ask("leave"), "ok", "leave")
+        w1.end()
+        w0.end()
+
+
+def member_is_the_owner_of_objects_with_methods():
+    url = new_url()
+    with torch_process("w0", 0, url) as w0, torch_process("w1", 1, url) as w1, node("c0", url) as c0:
+        equal(c0.ask("join"), "ok", "join")
+        w0.ask("keep('c', remote('c0', Counter, 5))")
+        equal(w0.ask("kept['c'].rpc_sync().add(2)"), "7", "rpc_sync")
+        equal(w0.ask("kept['c'].rpc_async().add(3).wait()"), "10", "rpc_async")
+        equal(w0.ask("kept['c'].remote().add(1).to_here()"), "11", "remote")
+        w0.ask("call('w1', keep, 'c', kept['c'])")
+        equal(w1.ask("kept['c'].rpc_sync().add(4)"), "15", "by a third worker")
+        contains(w0.ask("kept['c'].to_here()"), "EUNSUPPORTED")
+        contains(w0.ask("kept['c'].rpc_sync().nothing()"), "AttributeError")
+        contains(w0.ask("kept['c'].rpc_sync().add('x')"), "expected an integer")
+        equal(w0.ask("drop('c')"), "None", "drop")
+        equal(w1.ask("kept['c'].rpc_sync().add(0)"), "15", "after the first has dropped it")
+        equal(w1.ask("drop('c')"), "None", "drop")
+        equal(c0.ask("freed 1"), "ok", "the last drop frees it")
+        equal(c0.ask("leave"), "ok", "leave")
+        w1.end()
+        w0.end()
+
+
+def member_refers_to_values_of_torch():
+    url = new_url()
+    with torch_process("w0", 0, url) as w0, torch_process("w1", 1, url) as w1, node("c0", url) as c0:
+        equal(c0.ask("join"), "ok", "join")
+        equal(c0.ask("remote w0 torch.ones|2"), "ok", "a function of Python")
+        equal(c0.ask("here 0"), "value tensor(2: 1 1)", "to_here")
+        equal(c0.ask(f"remote w0 {ADD}|t:1 t:2 3"), "ok", "an operator")
+        equal(c0.ask("here 1"), "value tensor(2: 7 7)", "to_here")
+        equal(c0.ask("remote w0 __torch__.scripted -> Tensor|t:1 3"), "ok", "TorchScript")
+        equal(c0.ask("here 2"), "value tensor(2: 4 4)", "to_here")
+        equal(w0.ask("wait_for_refs(num_owner_rrefs=3)"), "{'num_owner_rrefs': 3}", "kept")
+        equal(c0.ask("call w0 __main__.fetch|r:0"), "value tensor(2: 1 1)", "passed to the owner")
+        for i, value in enumerate(("1 1", "7 7", "4 4")):
+            equal(c0.ask(f"call w1 __main__.fetch|r:{i}"), f"value tensor(2: {value})", "passed to a third worker")
+        equal(c0.ask("call w1 __main__.keep|a r:0"), "value None", "kept by a third worker")
+        equal(c0.ask("remote w1 __main__.fetch|r:0"), "ok", "a creation with a reference")
+        equal(c0.ask("here 3"), "value tensor(2: 1 1)", "to_here")
+        contains(c0.ask("call w1 builtins.list|r:0"), "error EREMOTE")
+        equal(c0.ask("remote w0 operator.add|a 3"), "ok", "a function that raises")
+        contains(c0.ask("here 4"), "error EREMOTE On WorkerInfo(id=0, name=w0):\\nTypeError")
+        contains(c0.ask("remote c0 operator.add|2 3"), "error EINVAL 'c0' is this worker")
+        contains(c0.ask("remote w7 operator.add|2 3"), "error EPEER_UNKNOWN")
+        equal(c0.ask("new 5"), "ok", "a value of this process")
+        equal(c0.ask("call w1 __main__.fetch|r:5"), "value 5", "fetched by torch")
+        for i in range(6):
+            equal(c0.ask(f"drop {i}"), "ok", "drop")
+        equal(w0.ask("wait_for_refs(num_owner_rrefs=1)"), "{'num_owner_rrefs': 1}", "the value that w1 refers to")
+        equal(w1.ask("kept['a'].to_here()"), "tensor([1., 1.])", "after this process has dropped it")
+        equal(w1.ask("drop('a')"), "None", "drop")
+        equal(w0.ask("wait_for_refs(num_owner_rrefs=0)"), "{'num_owner_rrefs': 0}", "freed")
+        equal(w1.ask("wait_for_refs(num_owner_rrefs=0)"), "{'num_owner_rrefs': 0}", "freed")
+        equal(c0.ask("leave"), "ok", "leave")
+        w1.end()
+        w0.end()
+
+
+def member_leaves_with_references_of_torch():
+    url = new_url()
+    with torch_process("w0", 0, url) as w0, node("c0", url) as c0:
+        equal(c0.ask("join"), "ok", "join")
+        w0.ask("keep('c', remote('c0', Counter, 5))")
+        equal(w0.ask("kept['c'].rpc_sync().add(2)"), "7", "a call")
+        equal(c0.ask("remote w0 torch.ones|2"), "ok", "a reference of this process")
+        equal(c0.ask("here 0"), "value tensor(2: 1 1)", "to_here")
+        equal(c0.ask("limit 2000"), "ok", "a limit")
+        equal(c0.ask("leave"), "ok", "leave, within the limit")
+        equal(w0.ask("wait_for_refs(num_owner_rrefs=0)"), "{'num_owner_rrefs': 0}", "what this process referred to")
+        contains(w0.ask("kept['c'].rpc_sync().add(2)"), "RuntimeError")
+        equal(c0.ask("freed 1"), "ok", "freed")
+        w0.end()
+
+
+def member_frees_what_a_killed_torch_process_refers_to():
+    url = new_url()
+    with torch_process("w0", 0, url) as w0, node("c0", url) as c0:
+        equal(c0.ask("join"), "ok", "join")
+        with torch_process("w2", 2, url) as w2:
+            w0.ask("keep('c', remote('c0', Counter, 1))")
+            w0.ask("call('w2', keep, 'mine', kept['c'])")
+            w2.ask("keep('c', remote('c0', Counter, 2))")
+            equal(w2.ask("kept['c'].rpc_sync().add(1), kept['mine'].rpc_sync().add(1)"), "(3, 2)", "calls")
+            equal(c0.ask("remote w2 torch.ones|2"), "ok", "a reference")
+            equal(c0.ask("here 0"), "value tensor(2: 1 1)", "to_here")
+        equal(c0.ask("freed 1"), "ok", "its own counter")
+        contains(c0.ask("here 0"), "error E")
+        contains(c0.ask("call w0 __main__.fetch|r:0"), "error E")
+        equal(w0.ask("kept['c'].rpc_sync().add(1)"), "3", "the other's counter")
+        equal(c0.ask("remote w0 torch.ones|2"), "ok", "a reference to the other's value")
+        equal(c0.ask("here 1"), "value tensor(2: 1 1)", "to_here")
+        w0.ask("drop('c')")
+        equal(c0.ask("freed 2"), "ok", "the other's counter")
+        equal(c0.ask("limit 10000"), "ok", "a limit")
+        equal(c0.ask("leave"), "ok", "leave")
+
+
 def member_sees_torch_join_and_leave():
     url = new_url()
     with node("c0", url, 0) as c0:

@@ -5,21 +5,31 @@
  *   join                     ok
  *   infos                    infos NAME-ID ...
  *   present NAME, gone NAME  waits until NAME is a member, or is none: ok
- *   call TO FUNCTION ARG...  value VALUE. An argument is an integer, a float, True, None, t:X (a
- *                            tensor of two floats X), i:N,N (a list), or a text
+ *   call TO FUNCTION|ARG...  value VALUE. An argument is an integer, a float, True, None, t:X (a
+ *                            tensor of two floats X), i:N,N (a list), r:N (a reference), or a text
+ *   remote TO FUNCTION|ARG...
+ *                            makes reference 0, then 1, and so on: ok
+ *   new ARG                  likewise, to a value of this process: ok
+ *   here N                   the value of reference N: value VALUE
+ *   drop N                   ok
+ *   freed N                  waits until N counters were freed: ok
  *   limit MS                 of later calls and of leaving: ok
  *   leave                    ok
  *
  * A failed command says "error STATUS TEXT". */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tenrec/config.h>
 #include <tenrec/torch.h>
 
-enum { ARGS_MAX = 16, WAIT_MS = 60000 };
+enum { ARGS_MAX = 16, REFS_MAX = 16, WAIT_MS = 60000 };
 
 static int64_t limit_ms = WAIT_MS;
+static struct tenrec_torch_member *member;
+static struct tenrec_rref *ref[REFS_MAX];
+static size_t n_refs;
 
 /* ---- values as text ---------------------------------------------------------------------- */
 
@@ -55,6 +65,9 @@ static void print_value(const struct tenrec_value *v)
         return;
     case TENREC_VALUE_TENSOR:
         print_tensor(v->u.tensor);
+        return;
+    case TENREC_VALUE_RREF:
+        printf("ref of '%s'", tenrec_rref_owner_name(v->u.rref));
         return;
     case TENREC_VALUE_ARRAY:
         printf("[");
@@ -124,6 +137,110 @@ static tenrec_status node_add(struct tenrec_torch_request *r, void *arg, tenrec_
     return st;
 }
 
+/* The value that the argument refers to. */
+static tenrec_status node_fetch(struct tenrec_torch_request *r, void *arg, tenrec_error *err)
+{
+    size_t n;
+    const struct tenrec_value *args = tenrec_torch_request_args(r, &n);
+    struct tenrec_value *v;
+    tenrec_status st;
+
+    (void)arg;
+    if (n != 1 || args->type != TENREC_VALUE_RREF)
+        return tenrec_fail(err, TENREC_EINVAL, "expected a reference");
+    st = tenrec_torch_rref_to_here(member, args->u.rref, WAIT_MS, &v, err);
+    if (st != TENREC_OK)
+        return st;
+    st = tenrec_torch_request_return(r, v, err);
+    tenrec_value_drop(v);
+    return st;
+}
+
+/* A class: Counter(start) with the method add(n), which returns the sum. */
+struct counter {
+    pthread_mutex_t lock;
+    int64_t sum;
+};
+
+static pthread_mutex_t freed_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t freed_changed = PTHREAD_COND_INITIALIZER;
+static long n_freed;
+
+static void counter_free(void *data, void *arg)
+{
+    (void)arg;
+    free(data);
+    pthread_mutex_lock(&freed_lock);
+    n_freed++;
+    pthread_cond_signal(&freed_changed);
+    pthread_mutex_unlock(&freed_lock);
+}
+
+static const struct tenrec_object_type counter_type = { .size = sizeof counter_type,
+                                                        .name = "counter",
+                                                        .free_fn = counter_free };
+
+static tenrec_status counter_new(struct tenrec_torch_request *r, void *arg, tenrec_error *err)
+{
+    size_t n;
+    const struct tenrec_value *args = tenrec_torch_request_args(r, &n);
+    struct counter *c = calloc(1, sizeof *c);
+    struct tenrec_object *o;
+    struct tenrec_value v;
+    tenrec_status st;
+
+    (void)arg;
+    if (!c)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a counter");
+    pthread_mutex_init(&c->lock, NULL);
+    st = tenrec_value_unpack(args, n, err, "i", &c->sum);
+    if (st == TENREC_OK)
+        st = tenrec_object_new(&counter_type, c, &o, err);
+    if (st != TENREC_OK) {
+        free(c);
+        return st;
+    }
+    v = tenrec_value_object(o);
+    st = tenrec_torch_request_return(r, &v, err);
+    tenrec_object_drop(o);
+    return st;
+}
+
+static tenrec_status counter_add(struct tenrec_torch_request *r, void *arg, tenrec_error *err)
+{
+    size_t n;
+    const struct tenrec_value *args = tenrec_torch_request_args(r, &n);
+    struct tenrec_value *self, sum = tenrec_value_nil();
+    void *data = NULL;
+    tenrec_status st;
+
+    (void)arg;
+    if (n != 2 || args[1].type != TENREC_VALUE_INT)
+        return tenrec_fail(err, TENREC_EINVAL, "expected an integer");
+    st = tenrec_torch_rref_to_here(member, args[0].u.rref, WAIT_MS, &self, err);
+    if (st != TENREC_OK)
+        return st;
+    st = tenrec_object_get(self, &counter_type, &data, err);
+    if (st == TENREC_OK) {
+        struct counter *c = data;
+        pthread_mutex_lock(&c->lock);
+        c->sum += args[1].u.integer;
+        sum = tenrec_value_int(c->sum);
+        pthread_mutex_unlock(&c->lock);
+        st = tenrec_torch_request_return(r, &sum, err);
+    }
+    tenrec_value_drop(self);
+    return st;
+}
+
+static void wait_freed(long n)
+{
+    pthread_mutex_lock(&freed_lock);
+    while (n_freed < n)
+        pthread_cond_wait(&freed_changed, &freed_lock);
+    pthread_mutex_unlock(&freed_lock);
+}
+
 /* ---- commands ------------------------------------------------------------------------------ */
 
 static void say_error(tenrec_status st, const tenrec_error *err)
@@ -160,15 +277,29 @@ static struct tenrec_value argument(char *word, struct tenrec_value *items)
             items[n] = tenrec_value_int(strtoll(at + 1, &at, 10));
         return tenrec_value_array(items, n);
     }
+    if (strncmp(word, "r:", 2) == 0 && strtoul(word + 2, NULL, 10) < n_refs)
+        return tenrec_value_rref(ref[strtoul(word + 2, NULL, 10)]);
     if (strspn(word, "0123456789.-") == strlen(word))
         return tenrec_value_double(strtod(word, NULL));
     return tenrec_value_text(word);
 }
 
-/* The schema of an operator has blanks: it ends with the line, after "|" come the arguments. */
-static void node_call(struct tenrec_torch_member *m, char *line)
+static void say_value(tenrec_status st, struct tenrec_value *v, const tenrec_error *err)
 {
-    struct tenrec_value args[ARGS_MAX], items[ARGS_MAX], *ret;
+    if (st != TENREC_OK) {
+        say_error(st, err);
+        return;
+    }
+    printf("value ");
+    print_value(v);
+    printf("\n");
+    tenrec_value_drop(v);
+}
+
+/* The schema of an operator has blanks: it ends with the line, after "|" come the arguments. */
+static void node_call(struct tenrec_torch_member *m, char *line, bool remote)
+{
+    struct tenrec_value args[ARGS_MAX], items[ARGS_MAX], *ret = NULL;
     char *to = strsep(&line, " "), *function = strsep(&line, "|");
     size_t n = 0;
     tenrec_error err;
@@ -177,14 +308,20 @@ static void node_call(struct tenrec_torch_member *m, char *line)
     for (char *word; line && *line && n < ARGS_MAX;)
         if (*(word = strsep(&line, " ")))
             args[n++] = argument(word, items);
-    st = tenrec_torch_call(m, to, function ? function : "", args, n, limit_ms, &ret, &err);
-    if (st != TENREC_OK) {
-        say_error(st, &err);
+    if (!function)
+        function = (char[]){ "" };
+    if (!remote) {
+        st = tenrec_torch_call(m, to, function, args, n, limit_ms, &ret, &err);
+        say_value(st, ret, &err);
     } else {
-        printf("value ");
-        print_value(ret);
-        printf("\n");
-        tenrec_value_drop(ret);
+        st = n_refs == REFS_MAX
+                 ? TENREC_ENOMEM
+                 : tenrec_torch_remote(m, to, function, args, n, limit_ms, &ref[n_refs], &err);
+        n_refs += st == TENREC_OK;
+        if (st != TENREC_OK)
+            say_error(st, &err);
+        else
+            printf("ok\n");
     }
     for (size_t i = 0; i < n; i++)
         if (args[i].type == TENREC_VALUE_TENSOR)
@@ -208,16 +345,50 @@ static void node_infos(struct tenrec_torch_member *m)
     printf("\n");
 }
 
+/* Returns false for another command. */
+static bool node_do_ref(struct tenrec_torch_member *m, const char *command, char *line)
+{
+    const size_t at = line ? strtoul(line, NULL, 10) : 0;
+    struct tenrec_value items[ARGS_MAX], *v = NULL;
+    tenrec_error err;
+    tenrec_status st = TENREC_OK;
+
+    if (strcmp(command, "here") == 0 && at < n_refs) {
+        st = tenrec_torch_rref_to_here(m, ref[at], limit_ms, &v, &err);
+        say_value(st, v, &err);
+        return true;
+    }
+    if (strcmp(command, "new") == 0 && n_refs < REFS_MAX) {
+        const struct tenrec_value value = argument(line, items);
+        st = tenrec_torch_rref_new(m, &value, &ref[n_refs], &err);
+        n_refs += st == TENREC_OK;
+    } else if (strcmp(command, "drop") == 0 && at < n_refs) {
+        tenrec_rref_drop(ref[at]);
+        ref[at] = NULL;
+    } else if (strcmp(command, "freed") == 0) {
+        wait_freed((long)at);
+    } else {
+        return false;
+    }
+    if (st != TENREC_OK)
+        say_error(st, &err);
+    else
+        printf("ok\n");
+    return true;
+}
+
 static void node_do(struct tenrec_torch_member *m, char *line)
 {
     const char *command = strsep(&line, " ");
     tenrec_error err;
     tenrec_status st = TENREC_OK;
 
-    if (strcmp(command, "call") == 0) {
-        node_call(m, line);
+    if (strcmp(command, "call") == 0 || strcmp(command, "remote") == 0) {
+        node_call(m, line, *command == 'r');
         return;
     }
+    if (node_do_ref(m, command, line))
+        return;
     if (strcmp(command, "infos") == 0) {
         node_infos(m);
         return;
@@ -239,7 +410,7 @@ static void node_do(struct tenrec_torch_member *m, char *line)
 int main(int argc, char **argv)
 {
     struct tenrec_config *config;
-    struct tenrec_torch_member *m;
+    struct tenrec_torch_member *m = NULL;
     char line[4096];
     tenrec_error err;
     tenrec_status st = tenrec_config_load(argc > 1 ? argv[1] : NULL, &config, &err);
@@ -253,6 +424,10 @@ int main(int argc, char **argv)
         say_error(st, &err);
         return 1;
     }
+    member = m;
+    tenrec_torch_member_register_function(m, "__main__.fetch", node_fetch, NULL, &err);
+    tenrec_torch_member_register_function(m, "__main__.Counter", counter_new, NULL, &err);
+    tenrec_torch_member_register_function(m, "__main__.Counter.add", counter_add, NULL, &err);
     tenrec_torch_member_register_function(m, "operator.add", node_add, NULL, &err);
     tenrec_torch_member_register_function(m, "_operator.add", node_add, NULL, &err);
     tenrec_torch_member_register_function(m, "_operator.pos", node_echo, NULL, &err);
@@ -263,6 +438,8 @@ int main(int argc, char **argv)
         line[strcspn(line, "\n")] = '\0';
         node_do(m, line);
     }
+    for (size_t i = 0; i < n_refs; i++)
+        tenrec_rref_drop(ref[i]);
     tenrec_torch_member_drop(m);
     return 0;
 }

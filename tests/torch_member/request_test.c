@@ -10,7 +10,9 @@
 #include <tenrec/torch.h>
 #include <time.h>
 
+#include "torch_member/member.h"
 #include "torch_member/pickler.h"
+#include "torch_member/references.h"
 
 #define BACKEND                                                                                    \
     "init_method: memory://stranger\nbackend: tp\nbackends: {tp: {plugin: tensorpipe}}\n"
@@ -158,9 +160,11 @@ TEST_WITH(request_is_answered_when_it_is_malformed, set_up, tear_down)
     is_refused(message_of(TENREC_MSG_CALL, wire, sizeof wire), "pickle at byte 0");
     is_refused(message_of(TENREC_MSG_SCRIPT_CALL, none, sizeof none), "malformed call");
     is_refused(message_of(TENREC_MSG_SCRIPT_CALL, tuple, sizeof tuple), "malformed call");
-    is_refused(message_of(TENREC_MSG_REMOTE_CALL, call, sizeof call), "0x105 is not supported");
-    is_refused(message_of(TENREC_MSG_SCRIPT_RREF_FETCH_CALL, none, sizeof none),
-               "0x107 is not supported");
+    is_refused(message_of(TENREC_MSG_REMOTE_CALL, none, sizeof none), "ends without its two ids");
+    is_refused(message_of(TENREC_MSG_SCRIPT_REMOTE_CALL, tuple, sizeof tuple),
+               "ends without its two ids");
+    is_refused(message_of(TENREC_MSG_FORWARD_AUTOGRAD_REQ, none, sizeof none),
+               "0x10f is not supported");
     assert_int_equal(members(), 1);
 }
 
@@ -181,4 +185,219 @@ TEST_WITH(request_cannot_remove_the_member_itself, set_up, tear_down)
     assert_int_equal(got->type, TENREC_MSG_RET);
     got->release(got);
     assert_int_equal(members(), 1);
+}
+
+/* ---- references ---------------------------------------------------------------------- */
+
+enum { ME = 0, STRANGER = 5, THIRD = 6 };
+
+static struct rref_id id_of(int64_t on, int64_t local)
+{
+    return (struct rref_id){ on, local };
+}
+
+/* The stranger becomes a member, known by its name. */
+static void set_up_member(void)
+{
+    tenrec_error err;
+
+    set_up();
+    assert_status(torch_peers_join(member, "stranger", STRANGER, "uv://127.0.0.1:1", &err), &err);
+}
+
+static struct tenrec_msg *of_ids(int32_t type, struct rref_id a, struct rref_id b)
+{
+    const struct rref_id both[] = { a, b };
+    struct tenrec_msg *msg;
+    tenrec_error err;
+
+    assert_status(references_message(type, both, 2, &msg, &err), &err);
+    return msg;
+}
+
+static void is_answered(struct tenrec_msg *msg, int32_t type)
+{
+    struct tenrec_msg *got = ask(msg);
+
+    assert_int_equal(got->type, type);
+    got->release(got);
+}
+
+/* (id, 5) */
+static struct tenrec_msg *fetch(struct rref_id id)
+{
+    struct pickler p = { .jit = true };
+    struct tenrec_msg *msg;
+    tenrec_error err;
+
+    pickler_begin(&p);
+    pickler_rref_id(&p, id);
+    pickler_int(&p, STRANGER);
+    bytes_add_u8(&p.out, 0x86);
+    pickler_end(&p);
+    assert_status(pickler_message(&p, TENREC_MSG_RREF_FETCH_CALL, &msg, &err), &err);
+    return msg;
+}
+
+/* A creation by a function of Python without arguments. */
+static struct tenrec_msg *creation(const char *name, struct rref_id id, struct rref_id fork)
+{
+    struct pickler p = { .jit = true }, udf = { .jit = false };
+    struct tenrec_msg *msg;
+    tenrec_error err;
+
+    pickler_udf_begin(&udf, "test", 4, name);
+    pickler_op(&udf, ')');
+    pickler_call_end(&udf);
+    pickler_begin(&p);
+    pickler_op(&p, '(');
+    pickler_nest(&p, &udf);
+    pickler_rref_id(&p, id);
+    pickler_rref_id(&p, fork);
+    pickler_bool(&p, false);
+    pickler_op(&p, 't');
+    pickler_end(&p);
+    assert_status(pickler_message(&p, TENREC_MSG_REMOTE_CALL, &msg, &err), &err);
+    return msg;
+}
+
+/* A call of test.f with one reference, whose fields these are. */
+static struct tenrec_msg *call_with(struct rref_fork f, const char *type)
+{
+    struct pickler p = { .jit = false };
+    struct tenrec_msg *msg;
+    tenrec_error err;
+
+    pickler_call_begin(&p, "test", 4, "f");
+    pickler_op(&p, '(');
+    pickler_global(&p, "torch.distributed.rpc", strlen("torch.distributed.rpc"), "rref");
+    pickler_op(&p, '(');
+    pickler_int(&p, f.owner);
+    pickler_int(&p, f.id.on);
+    pickler_int(&p, f.id.local);
+    pickler_int(&p, f.fork.on);
+    pickler_int(&p, f.fork.local);
+    pickler_int(&p, f.parent);
+    pickler_text(&p, type, strlen(type));
+    pickler_op(&p, 't');
+    pickler_op(&p, 'R');
+    pickler_op(&p, 't');
+    pickler_call_end(&p);
+    assert_status(pickler_message(&p, TENREC_MSG_CALL, &msg, &err), &err);
+    return msg;
+}
+
+static struct rref_counts counts(void)
+{
+    return rref_context_count(member->refs);
+}
+
+static tenrec_status answer_seven(struct tenrec_torch_request *r, void *arg, tenrec_error *err)
+{
+    const struct tenrec_value v = tenrec_value_int(7);
+
+    (void)arg;
+    return tenrec_torch_request_return(r, &v, err);
+}
+
+TEST_WITH(request_about_references_is_refused_from_no_member, set_up, tear_down)
+{
+    is_refused(fetch(id_of(STRANGER, 1)), "only members");
+    is_refused(of_ids(TENREC_MSG_RREF_USER_DELETE, id_of(STRANGER, 1), id_of(STRANGER, 2)),
+               "only members");
+    is_refused(creation("f", id_of(STRANGER, 1), id_of(STRANGER, 2)), "worker -1 creates");
+    assert_int_equal(counts().num_owner_rrefs, 0);
+}
+
+TEST_WITH(request_about_references_is_refused_when_it_is_malformed, set_up_member, tear_down)
+{
+    static const int32_t type[] = { TENREC_MSG_RREF_USER_DELETE, TENREC_MSG_RREF_FORK_REQUEST,
+                                    TENREC_MSG_RREF_CHILD_ACCEPT, TENREC_MSG_RREF_FETCH_CALL,
+                                    TENREC_MSG_SCRIPT_RREF_FETCH_CALL };
+    static const unsigned char none[] = { 0x80, 2, 'N', '.' };
+    static const unsigned char numbers[] = { 0x80, 2, 'K', 1, 'K', 2, 0x86, '.' };
+    static char large[8192];
+
+    for (size_t i = 0; i < sizeof type / sizeof *type; i++) {
+        is_refused(message_of(type[i], "", 0), "pickle at byte 0");
+        is_refused(message_of(type[i], none, sizeof none), "malformed message");
+        is_refused(message_of(type[i], numbers, sizeof numbers), "malformed message");
+        is_refused(message_of(type[i], large, sizeof large), "it has 8192 bytes");
+    }
+    is_refused(of_ids(TENREC_MSG_RREF_FORK_REQUEST, id_of(1 << 20, 1), id_of(STRANGER, 1)),
+               "item 0 is no id");
+    is_refused(of_ids(TENREC_MSG_RREF_FORK_REQUEST, id_of(STRANGER, -1), id_of(STRANGER, 1)),
+               "item 0 is no id");
+    is_refused(of_ids(TENREC_MSG_RREF_CHILD_ACCEPT, id_of(ME, 1), id_of(ME, 2)), "a tuple of 1");
+}
+
+TEST_WITH(request_creates_a_value_once, set_up_member, tear_down)
+{
+    const struct rref_id id = id_of(STRANGER, 1), fork = id_of(STRANGER, 2);
+    tenrec_error err;
+
+    assert_status(tenrec_torch_member_register_function(member, "test.f", answer_seven, NULL, &err),
+                  &err);
+    is_answered(creation("f", id, fork), TENREC_MSG_REMOTE_RET);
+    assert_int_equal(counts().num_forks, 1);
+    is_answered(fetch(id), TENREC_MSG_RREF_FETCH_RET);
+    is_refused(creation("f", id, fork), "made, or being made");
+    is_refused(creation("f", id_of(THIRD, 1), fork), "creates a reference of worker 6");
+    is_refused(creation("f", id, id_of(THIRD, 2)), "creates a reference");
+    is_answered(of_ids(TENREC_MSG_RREF_USER_DELETE, id, id_of(STRANGER, 9)), TENREC_MSG_RREF_ACK);
+    assert_int_equal(counts().num_forks, 1);
+    is_answered(of_ids(TENREC_MSG_RREF_USER_DELETE, id, fork), TENREC_MSG_RREF_ACK);
+    assert_int_equal(counts().num_owner_rrefs, 0);
+    is_answered(of_ids(TENREC_MSG_RREF_USER_DELETE, id, fork), TENREC_MSG_RREF_ACK);
+    is_refused(fetch(id), "has freed the value");
+    is_refused(creation("f", id, fork), "deleted before its value was made");
+}
+
+TEST_WITH(request_of_a_failed_creation_fails_the_fetches, set_up_member, tear_down)
+{
+    is_answered(creation("g", id_of(STRANGER, 1), id_of(STRANGER, 2)), TENREC_MSG_REMOTE_RET);
+    is_refused(fetch(id_of(STRANGER, 1)), "has no function 'test.g'");
+}
+
+TEST_WITH(request_cannot_delete_the_fork_of_another_worker, set_up_member, tear_down)
+{
+    const struct tenrec_value seven = tenrec_value_int(7);
+    struct tenrec_rref *r;
+    struct rref_fork f;
+    tenrec_error err;
+
+    assert_status(torch_peers_join(member, "third", THIRD, "uv://127.0.0.1:2", &err), &err);
+    assert_status(tenrec_torch_rref_new(member, &seven, &r, &err), &err);
+    assert_status(rref_fork_for(r, THIRD, &f, &err), &err);
+    is_refused(of_ids(TENREC_MSG_RREF_FORK_REQUEST, f.id, f.fork), "each worker must use its own");
+    is_answered(of_ids(TENREC_MSG_RREF_USER_DELETE, f.id, f.fork), TENREC_MSG_RREF_ACK);
+    assert_int_equal(counts().num_forks, 1);
+    tenrec_rref_drop(r);
+    assert_int_equal(counts().num_owner_rrefs, 1);
+    torch_peers_leave(member, "third");
+    assert_int_equal(counts().num_owner_rrefs, 0);
+}
+
+TEST_WITH(request_with_a_malformed_reference_is_refused, set_up_member, tear_down)
+{
+    struct rref_fork f = {
+        .owner = THIRD, .id = id_of(THIRD, 1), .fork = id_of(STRANGER, 1), .parent = STRANGER
+    };
+    char type[REFERENCE_TYPE_MAX + 2];
+    tenrec_error err;
+
+    assert_status(tenrec_torch_member_register_function(member, "test.f", answer_seven, NULL, &err),
+                  &err);
+    f.parent = THIRD;
+    is_refused(call_with(f, "PyObject"), "sends a reference that worker 6 has shared");
+    f.parent = STRANGER;
+    /* No such owner: the parent is told that the reference is not used. */
+    is_refused(call_with(f, "PyObject"), "EPEER_UNKNOWN");
+    f.owner = 1 << 20;
+    is_refused(call_with(f, "PyObject"), "six ids and a type");
+    f.owner = STRANGER;
+    memset(type, 'x', sizeof type - 1);
+    type[sizeof type - 1] = '\0';
+    is_refused(call_with(f, type), "six ids and a type");
+    is_answered(call_with(f, "PyObject"), TENREC_MSG_RET);
 }

@@ -43,6 +43,12 @@ static void show(const struct pyobject *o, FILE *to)
     case PY_RECEIVER:
         fputs("receiver", to);
         return;
+    case PY_RREF_RECEIVER:
+        fputs("rref_receiver", to);
+        return;
+    case PY_RREF:
+        fputs("rref", to);
+        break;
     case PY_OBJECT:
         show(o->u.item[0], to);
         break;

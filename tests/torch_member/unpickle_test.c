@@ -146,7 +146,7 @@ static tenrec_status to_value(const char *hex, size_t n_tensors, tenrec_error *e
     tenrec_status st = unpickle(b.data, b.len, &arena, &o, err);
 
     assert_int_equal(st, TENREC_OK);
-    st = pyobject_value(o, &arena, none, n_tensors, &v, err);
+    st = pyobject_value(o, &arena, none, n_tensors, NULL, &v, err);
     arena_finish(&arena);
     return st;
 }

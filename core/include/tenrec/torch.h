@@ -4,11 +4,12 @@
  *
  * Such a group is dynamic: its processes call init_rpc without world_size. The member is configured
  * like a worker, with `worker.group_protocol: torch`. It is not a struct tenrec_worker: torch's
- * workers know neither heartbeats nor views nor references of Tenrec.
+ * workers know neither heartbeats nor views of Tenrec.
  *
  * Everything that torch sends is read as plain data: None, booleans, integers of 64 bits, floats,
- * texts, bytes, lists (also tuples and sets, as arrays), dicts with texts for keys, and tensors. No
- * byte of a peer names code that runs here, but functions that were registered.
+ * texts, bytes, lists (also tuples and sets, as arrays), dicts with texts for keys, tensors, and
+ * remote references. No byte of a peer names code that runs here, but functions that were
+ * registered.
  *
  * threads  calls, tenrec_torch_member_get_infos and _wait come from any thread, several at once,
  *          also from registered functions; the others one at a time, and from none of these
@@ -17,7 +18,7 @@
 #define TENREC_TORCH_H
 
 #include <tenrec/error.h>
-#include <tenrec/rpc.h>
+#include <tenrec/rref.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,10 +52,12 @@ tenrec_status tenrec_torch_member_new(const struct tenrec_config *config,
  */
 tenrec_status tenrec_torch_member_join(struct tenrec_torch_member *m, tenrec_error *err);
 
-/* Leaves the group: waits for the calls of this member, tells torch's workers, and stops. A member
- * that serves the store waits until all others have left. A second call does nothing.
+/* Leaves the group: releases the references of this member, waits for its calls, and until no other
+ * worker refers to its values, tells torch's workers, and stops. A member that serves the store
+ * waits until all others have left. A second call does nothing.
  *
- * ms       limit of the whole in milliseconds, > 0; TENREC_TIMEOUT_NONE
+ * ms       limit of the whole in milliseconds, > 0; TENREC_TIMEOUT_NONE. After half of it, values
+ *          that others refer to are freed with a warning in the log
  * errors   ETIMEDOUT and those of the store; the member is stopped in any case
  */
 tenrec_status tenrec_torch_member_leave(struct tenrec_torch_member *m, int64_t ms,
@@ -113,11 +116,63 @@ tenrec_status tenrec_torch_call_async(struct tenrec_torch_member *m, const char 
                                       size_t n, int64_t ms, struct tenrec_future **ret,
                                       tenrec_error *err);
 
+/* ---- remote references ------------------------------------------------------- */
+
+/* A reference (tenrec/rref.h) that the functions below return, or that an argument or a result
+ * holds, is shared with torch's workers. Of tenrec/rref.h it takes tenrec_rref_share, _drop,
+ * _is_owner, _owner, _owner_name, _confirmed_by_owner and _text; tenrec_value_rref passes it on. */
+
+/* Calls `function` on `to`, another worker, which keeps the result as its owner. Returns at once;
+ * later failures are reported by every use of the reference.
+ *
+ * function as for tenrec_torch_call. A reference to the result of a TorchScript function can be
+ *          passed on if its type follows: "__torch__.name -> Tensor"
+ * ms       of the creation
+ * ret      shares: tenrec_rref_drop it, whereupon the owner is told
+ * errors   EPEER_UNKNOWN, EUNSUPPORTED, EINVAL, ESHUTDOWN, ENOMEM
+ * source   torch.distributed.rpc.remote
+ */
+tenrec_status tenrec_torch_remote(struct tenrec_torch_member *m, const char *to,
+                                  const char *function, const struct tenrec_value *args, size_t n,
+                                  int64_t ms, struct tenrec_rref **ret, tenrec_error *err);
+
+/* Makes a reference to a value of this member, to be passed to torch's workers. An object
+ * (tenrec_object_new) stays here: torch's workers can pass the reference, not fetch the value.
+ *
+ * value    copied (tensors and objects are shared)
+ * ret      shares: drop it
+ * errors   EINVAL, ESHUTDOWN, ENOMEM
+ * source   torch.distributed.rpc.RRef
+ */
+tenrec_status tenrec_torch_rref_new(struct tenrec_torch_member *m, const struct tenrec_value *value,
+                                    struct tenrec_rref **ret, tenrec_error *err);
+
+/* A copy of the value, fetched from its owner; here, if that is this member.
+ *
+ * ms       as in tenrec_torch_call
+ * ret      owns: tenrec_value_drop it; NULL discards the value
+ * errors   EREMOTE (the function that should have made the value raised), ETIMEDOUT, ENOTFOUND
+ *          (released, or freed by its owner), EPEER_LOST, ECONNECT, EUNSUPPORTED, EINVAL (a
+ *          reference of another group), EWOULDBLOCK, ESHUTDOWN, ENOMEM
+ * source   torch.distributed.rpc.RRef.to_here
+ */
+tenrec_status tenrec_torch_rref_to_here(struct tenrec_torch_member *m, struct tenrec_rref *r,
+                                        int64_t ms, struct tenrec_value **ret, tenrec_error *err);
+
+/* The same without waiting.
+ *
+ * ret      shares: drop it
+ */
+tenrec_status tenrec_torch_rref_to_here_async(struct tenrec_torch_member *m, struct tenrec_rref *r,
+                                              int64_t ms, struct tenrec_future **ret,
+                                              tenrec_error *err);
+
 /* ---- functions for torch's workers ------------------------------------------- */
 
 /* Answers one call, on a thread of its own (`worker.num_worker_threads`); may block. Returns OK
  * after tenrec_torch_request_return (without it the answer is None), or an error, whose text the
- * caller sees as a RuntimeError. */
+ * caller sees as a RuntimeError. Of rpc.remote the result, or the error, is kept for those that
+ * fetch it. */
 typedef tenrec_status tenrec_torch_function_fn(struct tenrec_torch_request *r, void *arg,
                                                tenrec_error *err);
 
@@ -125,7 +180,9 @@ typedef tenrec_status tenrec_torch_function_fn(struct tenrec_torch_request *r, v
  *
  * name     copied: "module.name" for calls of that Python function, which need not exist here;
  *          "__torch__.name" of a TorchScript function; or the schema of an operator, whole or up to
- *          the parenthesis ("aten::add.Tensor")
+ *          the parenthesis ("aten::add.Tensor"). "module.Class" and "module.Class.method" are a
+ *          class: the first argument of the method that rref.rpc_sync().method() calls is the
+ *          reference to what the class made
  * errors   EINVAL, EEXIST, ENOMEM
  */
 tenrec_status tenrec_torch_member_register_function(struct tenrec_torch_member *m, const char *name,
@@ -133,13 +190,16 @@ tenrec_status tenrec_torch_member_register_function(struct tenrec_torch_member *
                                                     tenrec_error *err);
 
 /* The positional arguments; borrowed until the function returns. A call with keyword arguments is
- * refused. tenrec_value_unpack reads them by type. */
+ * refused. tenrec_value_unpack reads them by type. The function starts when the owners of all
+ * references in them know this member, and values of this member are made;
+ * tenrec_torch_rref_to_here gives their values. */
 const struct tenrec_value *tenrec_torch_request_args(const struct tenrec_torch_request *r,
                                                      size_t *ret_n);
 
 /* Sets the answer; `value` is encoded at once and need not outlive this call.
  *
- * errors   EUNSUPPORTED (a reference, an object; to TorchScript also bytes), EINVAL, ENOMEM
+ * errors   EUNSUPPORTED (an object, except of rpc.remote; to TorchScript also bytes), EINVAL,
+ * ENOMEM
  */
 tenrec_status tenrec_torch_request_return(struct tenrec_torch_request *r,
                                           const struct tenrec_value *value, tenrec_error *err);
