@@ -4,8 +4,10 @@
 #include "base/memory.h"
 #include "group/torch_keys.h"
 #include "runtime/backoff.h"
+#include "runtime/log.h"
 #include "store/bytes.h"
 #include "store/store.h"
+#include "torch_member/token_holder.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,10 +36,29 @@ static void token_name(char ret[KEY_ROOM], const char *name, bool join)
     snprintf(ret, KEY_ROOM, "Token_for_%s_%s", name, join ? "join" : "leave");
 }
 
+/* Acquires the token of a dead worker, unless another process has, and wakes those that wait for
+ * the dead one. */
+static tenrec_status token_take_over(struct tenrec_store *keys, const char *dead, const char *mine,
+                                     uint64_t deadline_ns, tenrec_error *err)
+{
+    char *now;
+    tenrec_status st = store_swap_text(keys, TORCH_TOKEN, dead, mine, deadline_ns, &now, err);
+
+    if (st != TENREC_OK || strcmp(now, mine) != 0) {
+        free(now);
+        return st;
+    }
+    free(now);
+    log_line(TENREC_LOG_WARN, "torch", "no process listens for the holder of '%s': taken over",
+             dead);
+    return store_set(keys, dead, "Done", 4, deadline_ns, err);
+}
+
 tenrec_status roster_lock(struct tenrec_store *keys, const char *name, bool join,
                           uint64_t deadline_ns, tenrec_error *err)
 {
     struct backoff pause = { FIRST_POLL_US, LONGEST_POLL_US };
+    struct token_holder holder = { .refused = 0 };
     char mine[KEY_ROOM], *now;
     tenrec_status st;
 
@@ -48,6 +69,13 @@ tenrec_status roster_lock(struct tenrec_store *keys, const char *name, bool join
             return st;
         if (strcmp(now, mine) == 0)
             break;
+        if (token_holder_is_dead(&holder, keys, now, deadline_ns)) {
+            st = token_take_over(keys, now, mine, deadline_ns, err);
+            free(now);
+            if (st != TENREC_OK)
+                return st;
+            continue; /* it is mine, or another's now */
+        }
         if (!backoff_take(&pause, deadline_ns)) {
             st = tenrec_fail(err, TENREC_ETIMEDOUT,
                              "the lock of torch's group is not released: '%s' has it", now);

@@ -20,7 +20,8 @@ struct roster {
 /* Marks the group as dynamic. errors: EGROUP (it is static), and the store's */
 tenrec_status roster_check_kind(struct tenrec_store *keys, uint64_t deadline_ns, tenrec_error *err);
 
-/* Acquires torch's token for worker `name`, to join or to leave.
+/* Acquires torch's token for worker `name`, to join or to leave; also that of a dead worker
+ * (token_holder.h).
  *
  * errors: ETIMEDOUT (names the holder), and the store's */
 tenrec_status roster_lock(struct tenrec_store *keys, const char *name, bool join,

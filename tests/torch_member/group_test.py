@@ -295,6 +295,17 @@ def member_goes_on_when_torch_stops_in_its_call():
         equal(w0.ask("names()"), "['w0', 'w2']", "members as the other knows them")
 
 
+def member_joins_when_torch_has_died_with_the_token():
+    url = new_url()
+    with torch_process("w0", 0, url) as w0, node("c0", url) as c0:
+        with torch_process("w2", 2, url) as w2:
+            equal(w2.ask("rpc.api._get_current_rpc_agent().store.compare_set('RpcGroupManagementToken', '', "
+                         "'Token_for_w2_leave')"), "b'Token_for_w2_leave'", "the token")
+        equal(c0.ask("join"), "ok", "join")
+        equal(c0.ask("call w0 operator.add|2 3"), "value 5", "a call")
+        equal(c0.ask("leave"), "ok", "leave")
+
+
 def member_that_is_killed_does_not_harm_the_others():
     url = new_url()
     with torch_process("w0", 0, url) as w0, node("c1", url) as c1:

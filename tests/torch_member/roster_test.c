@@ -6,6 +6,10 @@
 #include "store/store.h"
 #include "torch_member/roster.h"
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #define LIST "names/_ALL_WORKER_INFOS"
 #define TOKEN "RpcGroupManagementToken"
 
@@ -138,6 +142,62 @@ TEST_WITH(token_excludes_other_workers, set_up, tear_down)
     has("Token_for_c0_join", "Done");
     assert_status(roster_lock(keys, "c1", false, soon(), &err), &err);
     has(TOKEN, "Token_for_c1_leave");
+}
+
+/* A socket at a free port, which refuses connections until it listens. */
+static int at_port(char address[64])
+{
+    struct sockaddr_in to = { .sin_family = AF_INET };
+    socklen_t len = sizeof to;
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(fd, (struct sockaddr *)(void *)&to, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)(void *)&to, &len), 0);
+    snprintf(address, 64, "uv://127.0.0.1:%d", ntohs(to.sin_port));
+    return fd;
+}
+
+TEST_WITH(token_of_a_dead_worker_is_taken_over, set_up, tear_down)
+{
+    const uint64_t deadline_ns = clock_deadline_ms(20000);
+    char address[64];
+    const int fd = at_port(address);
+    tenrec_error err;
+
+    put(LIST, "w1-1,");
+    put("addrs/w1", address);
+    put(TOKEN, "Token_for_w1_leave");
+    assert_status(roster_lock(keys, "c0", true, deadline_ns, &err), &err);
+    has(TOKEN, "Token_for_c0_join");
+    has("Token_for_w1_leave", "Done");
+    close(fd);
+}
+
+static void stays(const char *token, uint64_t ms)
+{
+    tenrec_error err;
+
+    put(TOKEN, token);
+    assert_int_equal(roster_lock(keys, "c0", true, clock_deadline_ms(ms), &err), TENREC_ETIMEDOUT);
+    assert_text_has(err.text, token);
+    has(TOKEN, token);
+}
+
+TEST_WITH(token_of_a_worker_that_may_live_stays, set_up, tear_down)
+{
+    char address[64];
+    const int fd = at_port(address);
+
+    assert_int_equal(listen(fd, 8), 0);
+    put(LIST, "w1-1,");
+    put("addrs/w1", address);
+    stays("Token_for_w1_join", 4500);
+    /* Not listed, without an address, and no worker's. */
+    put("addrs/w2", "uv://127.0.0.1:1");
+    stays("Token_for_w2_join", 4500);
+    stays("free", 1500);
+    close(fd);
 }
 
 TEST_WITH(token_key_is_removed_before_torch_waits_for_it_again, set_up, tear_down)
