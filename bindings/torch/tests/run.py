@@ -32,7 +32,8 @@ import upstream
 DEBIAN_PYTHON = "/usr/bin/python3"  # the results of another Python's torch carry its version
 WAYS = ["shm", "tcp", "faulty", "inject"]
 # torch tests the class of options only for its own agent.
-NOT_OURS = re.compile("dynamic.*cuda|_options|num_worker_threads|set_default_timeout")
+NOT_OURS = re.compile("_options|num_worker_threads|set_default_timeout")
+ON_DEVICES = re.compile("dynamic.*cuda")  # cases in suites of the host
 FLAKE_DEADLINE_S = 30  # short: a flaky case has three attempts
 SHOWN_LINES = 150  # of the output of a failed case: the first, and as many last
 
@@ -66,6 +67,8 @@ def options():
     p.add_argument("--only", metavar="REGEX", help="only cases whose WAY/SUITE.METHOD matches")
     p.add_argument("--third", action="store_true",
                    help="each test on one way only, always the same one, and a third of inject")
+    p.add_argument("--cuda", action="store_true",
+                   help="the suites of tensors on CUDA devices in place of the others; cases skip without enough GPUs")
     p.add_argument("--repeat", type=int, default=1, metavar="N", help="each case N times")
     p.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1), metavar="N",
                    help="cases at a time (default: twice as many as cpus; most wait most of the time)")
@@ -89,7 +92,19 @@ def in_third(way, test):
     return n == (0 if way == "inject" else WAYS.index(way))
 
 
-def all_cases(rpc_utils, backend, ways):
+def host_suites(rpc_utils, backend, way):
+    # The suites of torch's own agent are mostly about sparse tensors, as any agent has.
+    suites = [*rpc_utils.GENERIC_TESTS, *rpc_utils.TENSORPIPE_TESTS]
+    if backend == "TENREC":
+        suites.append(importlib.import_module("package_test").TenrecPackageTest)
+        suites.append(importlib.import_module("dynamic_test").TenrecDynamicTest)
+        if way == "shm":  # these set their own transports
+            suites.append(importlib.import_module("program_test").TenrecProgramTest)
+            suites.append(importlib.import_module("worker_test").TenrecWorkerTest)
+    return suites
+
+
+def all_cases(rpc_utils, backend, ways, cuda):
     import fixtures
     fixtures.import_backend(backend)
     make = {"TENREC": fixtures.tenrec, "TENSORPIPE": fixtures.tensorpipe}[backend]
@@ -98,20 +113,18 @@ def all_cases(rpc_utils, backend, ways):
         if not fixture:
             continue
         if way == "inject":
-            suites = rpc_utils.FAULTY_AGENT_TESTS
+            suites = [] if cuda else rpc_utils.FAULTY_AGENT_TESTS
+        elif cuda:
+            suites = [*rpc_utils.GENERIC_CUDA_TESTS, *rpc_utils.TENSORPIPE_CUDA_TESTS, *rpc_utils.TENSORPIPE_TESTS]
         else:
-            # The suites of torch's own agent are mostly about sparse tensors, as any agent has.
-            suites = [*rpc_utils.GENERIC_TESTS, *rpc_utils.TENSORPIPE_TESTS]
-            if backend == "TENREC":
-                suites.append(importlib.import_module("package_test").TenrecPackageTest)
-                suites.append(importlib.import_module("dynamic_test").TenrecDynamicTest)
-                if way == "shm":  # these set their own transports
-                    suites.append(importlib.import_module("program_test").TenrecProgramTest)
-                    suites.append(importlib.import_module("worker_test").TenrecWorkerTest)
+            suites = host_suites(rpc_utils, backend, way)
         made = rpc_utils.generate_tests("", fixture, suites, __name__)
         for suite, cls in made.items():
             for method in sorted(m for m in dir(cls) if m.startswith("test")):
-                if suite == "TensorPipeAgentRpcTest" and NOT_OURS.search(method):
+                of_torch = suite == "TensorPipeAgentRpcTest"
+                if of_torch and (NOT_OURS.search(method) or bool(ON_DEVICES.search(method)) != cuda):
+                    continue
+                if cuda and suite == "TensorPipeAgentDistAutogradTest":
                     continue
                 yield Case(way, suite, method, cls)
 
@@ -134,7 +147,7 @@ def show(text):
 def main():
     o = options()
     started = time.monotonic()
-    found = all_cases(upstream.load(), o.backend, o.transports)
+    found = all_cases(upstream.load(), o.backend, o.transports, o.cuda)
     cases = [c for c in found
              if (not o.suite or re.search(o.suite, c.suite)) and (not o.only or re.search(o.only, c.name))
              and (not o.third or in_third(c.way, c.test))]
