@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <mutex>
 #include <torch/library.h>
+#include <torch/version.h>
 #include <unordered_map>
 #include <vector>
 
@@ -157,7 +158,28 @@ void free_block(void *data)
 }
 
 struct Allocator final : c10::Allocator {
+#if TORCH_VERSION_MAJOR >= 2
+    c10::DataPtr allocate(size_t bytes) override
+    {
+        return allocateHere(bytes);
+    }
+    void copy_data(void *, const void *, size_t) const override
+    {
+        TORCH_CHECK(false, "the stand-in clones no memory");
+    }
+#else
     c10::DataPtr allocate(size_t bytes) const override
+    {
+        return allocateHere(bytes);
+    }
+#endif
+    c10::DeleterFnPtr raw_deleter() const override
+    {
+        return free_block;
+    }
+
+  private:
+    static c10::DataPtr allocateHere(size_t bytes)
     {
         const c10::Device device(c10::kCUDA, current_device);
         Address at = 0;
@@ -170,10 +192,6 @@ struct Allocator final : c10::Allocator {
         std::lock_guard<std::mutex> hold(blocks_lock);
         blocks[data] = { { stream_now(current_device) } };
         return { data, data, free_block, device };
-    }
-    c10::DeleterFnPtr raw_deleter() const override
-    {
-        return free_block;
     }
 } allocator;
 
