@@ -131,6 +131,7 @@ def member_keeps_values_for_torch():
         contains(w0.ask("remote('c0', operator.pos, object()).to_here()"), "EUNSUPPORTED: pickle at byte")
         equal(w0.ask("wait_for_refs(num_pending_users=0)"), "{'num_pending_users': 0}", "confirmed, though they failed")
         equal(c0.ask("leave"), "ok", "leave")
+        c0.end()
         w1.end()
         w0.end()
 
@@ -153,6 +154,7 @@ def member_is_the_owner_of_objects_with_methods():
         equal(w1.ask("drop('c')"), "None", "drop")
         equal(c0.ask("freed 1"), "ok", "the last drop frees it")
         equal(c0.ask("leave"), "ok", "leave")
+        c0.end()
         w1.end()
         w0.end()
 
@@ -189,6 +191,7 @@ def member_refers_to_values_of_torch():
         equal(w0.ask("wait_for_refs(num_owner_rrefs=0)"), "{'num_owner_rrefs': 0}", "freed")
         equal(w1.ask("wait_for_refs(num_owner_rrefs=0)"), "{'num_owner_rrefs': 0}", "freed")
         equal(c0.ask("leave"), "ok", "leave")
+        c0.end()
         w1.end()
         w0.end()
 
@@ -206,6 +209,7 @@ def member_leaves_with_references_of_torch():
         equal(w0.ask("wait_for_refs(num_owner_rrefs=0)"), "{'num_owner_rrefs': 0}", "what this process referred to")
         contains(w0.ask("kept['c'].rpc_sync().add(2)"), "RuntimeError")
         equal(c0.ask("freed 1"), "ok", "freed")
+        c0.end()
         w0.end()
 
 
@@ -230,6 +234,7 @@ def member_frees_what_a_killed_torch_process_refers_to():
         equal(c0.ask("freed 2"), "ok", "the other's counter")
         equal(c0.ask("limit 10000"), "ok", "a limit")
         equal(c0.ask("leave"), "ok", "leave")
+        c0.end()
 
 
 def member_sees_torch_join_and_leave():
