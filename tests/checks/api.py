@@ -15,7 +15,7 @@ TORCH_TEST = """dist_init get_function_event get_num_owners_and_forks initialize
 
 NOUNS = """call chain config dtype future gathered group group_view log msg object plugin process_group profiler record
     rpc_backend_options rref scope store store_server stream tensor test test_group torch torch_member
-    torch_request value version worker""".split()
+    torch_request torch_rref value version worker""".split()
 VERBS = """add all_gather attach barrier begin call cancel check close compare_set contiguous copy delete die disconnect dispatch
     drain drop end find finish from get join kill lead leave list load local make new open order parse place poll record register
     release remote remove resume return rpc send set share start stop stretch take then to unload unpack wait wake
