@@ -18,7 +18,7 @@ NOUNS = """call chain config dtype future gathered group group_view log msg obje
     torch_request torch_rref value version worker""".split()
 VERBS = """add all_gather attach barrier begin call cancel check close compare_set contiguous copy delete die disconnect dispatch
     drain drop end find finish from get join kill lead leave list load local make new open order parse place poll record register
-    release remote remove resume return rpc send set share start stop stretch take then to unload unpack wait wake
+    release remote remove resume return rpc send set share start stop stretch take then to to_here unload unpack wait wake
     write""".split()
 # What a getter that cannot fail is named by, and what it says yes or no to.
 PROPERTIES = """address args bytes canceled confirmed_by_owner count data desc done dropped error event from function future
@@ -26,7 +26,7 @@ PROPERTIES = """address args bytes canceled confirmed_by_owner count data desc d
     worker""".split()
 OPPOSITE = {"new": "drop", "open": "close", "load": "unload", "add": "remove", "begin": "end", "start": "stop"}
 # Verbs of which one noun has half a pair only, as the other half would mean nothing.
-ALONE = {"config_load", "future_add", "msg_new", "store_add"}
+ALONE = {"config_load", "future_add", "msg_new", "store_add", "torch_rref_new"}  # tenrec_rref_drop
 
 
 def exported():
