@@ -160,7 +160,8 @@ struct rref_counts {
 
 struct rref_setup {
     struct tenrec_worker *worker; /* NULL in torch's group */
-    /* Sends a control message; no lock held. rref_job_done follows, at once or later. */
+    /* Sends a control message; no lock held. rref_job_done follows, at once or later. NULL: the
+     * worker sends it. */
     void (*send)(struct rref_job *job);
     void *sender;                       /* for it: ctx->sender */
     const struct tenrec_member *member; /* n; their names are copied */

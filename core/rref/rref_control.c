@@ -206,7 +206,10 @@ void rref_acts_run(struct rref_acts *a)
     for (job = now.jobs; job; job = next_job) {
         next_job = job->next;
         job->next = NULL;
-        job->ctx->send(job);
+        if (job->ctx->send)
+            job->ctx->send(job);
+        else
+            job_try(job);
     }
     for (w = now.ready; w; w = next_waiter) {
         next_waiter = w->next;
@@ -308,7 +311,6 @@ tenrec_status rrefs_open(struct tenrec_worker *w, const struct tenrec_member *me
                          uint64_t incarnation, tenrec_error *err)
 {
     const struct rref_setup s = { .worker = w,
-                                  .send = job_try,
                                   .member = member,
                                   .n = n,
                                   .room = w->peers.room,

@@ -7,6 +7,7 @@
 #include "torch_member/pyobject_value.h"
 #include "torch_member/torch_request.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tenrec/message.h>
@@ -78,6 +79,7 @@ static void request_end(struct tenrec_torch_request *r, const tenrec_error *why)
     } else if (why) {
         torch_requests_fail(r->member, r->from, r->msg, why);
     } else {
+        assert(r->reply); /* None, if the function returned nothing */
         torch_requests_answer(r->member, r->from, r->msg, r->reply);
         r->reply = NULL;
         outgoing_finish(&r->reply_refs);
