@@ -54,7 +54,7 @@ struct arrivals {
  *          those of rref_arrive */
 tenrec_status arrivals_add(struct arrivals *in, const struct rref_fork *f, struct bytes_span type,
                            struct tenrec_rref **ret, tenrec_error *err);
-/* Tells the owners and the parents of those that were added. */
+/* Tells the owners and the parents of the added references. */
 void arrivals_tell(struct arrivals *in);
 void arrivals_finish(struct arrivals *in);
 
@@ -66,7 +66,7 @@ void reference_name(struct tenrec_rref *r, struct bytes_span type, const char *f
 /* Copies them; "" if unknown. */
 void reference_type(struct tenrec_rref *r, char ret[REFERENCE_TYPE_MAX + 1]);
 void reference_function(struct tenrec_rref *r, char ret[REFERENCE_FUNCTION_MAX + 1]);
-/* The name that TorchScript has for the type of a value; "" for one that it lacks. */
+/* The name that TorchScript has for the type of a value; "" for a type that it lacks. */
 const char *reference_type_of(const struct tenrec_value *v);
 
 /* ---- of a member --------------------------------------------------------------------- */

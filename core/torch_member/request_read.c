@@ -107,7 +107,7 @@ static tenrec_status read_python(struct tenrec_torch_request *r, struct request_
     } else if (text.len < 2) {
         return tenrec_fail(err, TENREC_EPROTOCOL, "malformed call: it is empty");
     } else {
-        /* Whether the function is one that returns a future is of no interest here. */
+        /* The flag of functions that return a future has no meaning here. */
         text.data++;
         text.len--;
     }

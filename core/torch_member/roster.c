@@ -36,8 +36,8 @@ static void token_name(char ret[KEY_ROOM], const char *name, bool join)
     snprintf(ret, KEY_ROOM, "Token_for_%s_%s", name, join ? "join" : "leave");
 }
 
-/* Acquires the token of a dead worker, unless another process has, and wakes those that wait for
- * the dead one. */
+/* Acquires the token of a dead worker, unless another process has, and wakes the workers that wait
+ * for the dead one. */
 static tenrec_status token_take_over(struct tenrec_store *keys, const char *dead, const char *mine,
                                      uint64_t deadline_ns, tenrec_error *err)
 {

@@ -46,7 +46,7 @@ static PyMethodDef module_functions[] = {
     { NULL, NULL, 0, NULL },
 };
 
-/* The path of libtenrec, for those who link it. */
+/* The path of libtenrec, for extensions that link it. */
 static bool module_add_library(PyObject *module)
 {
     Dl_info found;

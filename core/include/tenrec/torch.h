@@ -171,8 +171,8 @@ tenrec_status tenrec_torch_rref_to_here_async(struct tenrec_torch_member *m, str
 
 /* Answers one call, on a thread of its own (`worker.num_worker_threads`); may block. Returns OK
  * after tenrec_torch_request_return (without it the answer is None), or an error, whose text the
- * caller sees as a RuntimeError. Of rpc.remote the result, or the error, is kept for those that
- * fetch it. */
+ * caller sees as a RuntimeError. Of rpc.remote the result, or the error, is kept for the
+ * workers that fetch it. */
 typedef tenrec_status tenrec_torch_function_fn(struct tenrec_torch_request *r, void *arg,
                                                tenrec_error *err);
 

@@ -68,7 +68,7 @@ static void op_member_joined(struct tenrec_agent *self, const struct tenrec_memb
     descriptors_reserve(a, (unsigned)atomic_load(&a->ep.peers_end));
 }
 
-/* So that one that was taken out and still lives hears of it. A caller of another library waits for
+/* So that a removed member that still lives hears of it. A caller of another library waits for
  * the answer to its leaving, and closes the pipe itself. */
 static void fail_pipes_from(struct agent *a, const struct peer *peer)
 {
