@@ -71,20 +71,6 @@ def how_often(size, plan):
     return max(2, calls // 10), calls
 
 
-def result_us(rpc, size, plan):
-    """Returns a tensor, which is dropped before the next call."""
-    import torch
-    if not torch.equal(rpc.rpc_sync("w1", give, args=(size,)), give(size)):
-        raise RuntimeError(f"a result of {size} bytes has other contents")
-    _given.clear()
-    return median_us(lambda: rpc.rpc_sync("w1", give, args=(size,)), *how_often(size, plan))
-
-
-def argument_us(rpc, size, plan):
-    tensor = give(size)
-    return median_us(lambda: rpc.rpc_sync("w1", noop, args=(tensor,)), *how_often(size, plan))
-
-
 def give_bytes(size):
     """A bytes object of `size` bytes, the same each time."""
     if size not in _given:
@@ -93,15 +79,18 @@ def give_bytes(size):
     return _given[size]
 
 
-def pickle_result_us(rpc, size, plan):
-    if rpc.rpc_sync("w1", give_bytes, args=(size,)) != give_bytes(size):
+def result_us(rpc, make, size, plan):
+    """Returns make(size), which is dropped before the next call."""
+    import torch
+    same = torch.equal if make is give else bytes.__eq__
+    if not same(rpc.rpc_sync("w1", make, args=(size,)), make(size)):
         raise RuntimeError(f"a result of {size} bytes has other contents")
     _given.clear()
-    return median_us(lambda: rpc.rpc_sync("w1", give_bytes, args=(size,)), *how_often(size, plan))
+    return median_us(lambda: rpc.rpc_sync("w1", make, args=(size,)), *how_often(size, plan))
 
 
-def pickle_argument_us(rpc, size, plan):
-    value = give_bytes(size)
+def argument_us(rpc, make, size, plan):
+    value = make(size)
     return median_us(lambda: rpc.rpc_sync("w1", noop, args=(value,)), *how_often(size, plan))
 
 
@@ -129,11 +118,11 @@ def works(plan):
     found["call"] = lambda rpc: one_call_us(rpc, plan)
     found["in flight"] = lambda rpc: in_flight_us(rpc, plan)
     for size in plan["sizes"]:
-        found[f"result {size}"] = lambda rpc, size=size: result_us(rpc, size, plan)
-        found[f"argument {size}"] = lambda rpc, size=size: argument_us(rpc, size, plan)
+        found[f"result {size}"] = lambda rpc, size=size: result_us(rpc, give, size, plan)
+        found[f"argument {size}"] = lambda rpc, size=size: argument_us(rpc, give, size, plan)
     for size in plan["pickles"]:
-        found[f"pickle result {size}"] = lambda rpc, size=size: pickle_result_us(rpc, size, plan)
-        found[f"pickle argument {size}"] = lambda rpc, size=size: pickle_argument_us(rpc, size, plan)
+        found[f"pickle result {size}"] = lambda rpc, size=size: result_us(rpc, give_bytes, size, plan)
+        found[f"pickle argument {size}"] = lambda rpc, size=size: argument_us(rpc, give_bytes, size, plan)
     return found
 
 
