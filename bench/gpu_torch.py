@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpu_torch.py - torch.distributed.rpc with device maps: a tensor from a GPU to the
-same GPU in another process and back. The same work as tests/tensorpipe/cuda/bench.c."""
+"""gpu_torch.py [BACKEND]... - torch.distributed.rpc with device maps: a tensor from a GPU to the
+same GPU in another process and back. The same work as tests/tensorpipe/cuda/bench.c.
+
+One JSON object on stdout: the time of a call on each BACKEND, by default TENSORPIPE alone, and
+with several the time of the last one over that of the first."""
 import json
 import os
+import socket
 import statistics
+import sys
 import time
 
 import torch
@@ -18,13 +23,15 @@ def echo(tensor):
     return tensor
 
 
-def worker(rank):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=os.environ["GPU_BENCH_PORT"])
+def worker(rank, backend, port, rows):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    if backend != "TENSORPIPE":
+        import tenrec_torch  # noqa: F401 - registers the backend
     options = rpc.TensorPipeRpcBackendOptions()
     options.set_device_map(f"worker{1 - rank}", {0: 0})
-    rpc.init_rpc(f"worker{rank}", rank=rank, world_size=2, rpc_backend_options=options)
+    rpc.init_rpc(f"worker{rank}", backend=rpc.backend_registry.BackendType[backend], rank=rank,
+                 world_size=2, rpc_backend_options=options)
     if rank == 0:
-        rows = []
         for size in SIZES:
             tensor = torch.ones(size, dtype=torch.uint8, device="cuda:0")
             times = []
@@ -35,14 +42,29 @@ def worker(rank):
                 torch.cuda.synchronize()
                 if i >= 3:
                     times.append(time.perf_counter() - start)
-            rows.append({"bytes": size, "call_us": round(statistics.median(times) * 1e6, 1)})
-        print(json.dumps({"torch": torch.__version__, "there_and_back": rows}))
+            rows.put(round(statistics.median(times) * 1e6, 1))
     rpc.shutdown()
 
 
-if __name__ == "__main__":
-    import socket
+def measure(backend):
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
-        os.environ["GPU_BENCH_PORT"] = str(s.getsockname()[1])
-    mp.spawn(worker, nprocs=2)
+        port = s.getsockname()[1]
+    rows = mp.get_context("spawn").SimpleQueue()
+    mp.spawn(worker, (backend, port, rows), nprocs=2)
+    return [rows.get() for _ in SIZES]
+
+
+def main():
+    backends = sys.argv[1:] or ["TENSORPIPE"]
+    times = {backend: measure(backend) for backend in backends}
+    rows = [{"bytes": size, "call_us": {backend: times[backend][i] for backend in backends}}
+            for i, size in enumerate(SIZES)]
+    if len(backends) > 1:
+        for row in rows:
+            row["ratio"] = round(row["call_us"][backends[-1]] / row["call_us"][backends[0]], 3)
+    print(json.dumps({"torch": torch.__version__, "there_and_back": rows}))
+
+
+if __name__ == "__main__":
+    main()

@@ -97,6 +97,14 @@ void devices_use(struct tenrec_worker *w)
     pthread_mutex_unlock(&lock);
 }
 
+int32_t device_index(int32_t i)
+{
+    const char *text = getenv("PARITY_DEVICES");
+    const int32_t there = text ? (int32_t)strtol(text, NULL, 10) : 0;
+
+    return there > 0 ? i % there : i;
+}
+
 bool same_device(struct tenrec_device a, struct tenrec_device b)
 {
     return a.kind == b.kind && a.index == b.index;

@@ -10,7 +10,11 @@
 #include "parity.h"
 
 #define CPU ((struct tenrec_device){ TENREC_CPU, 0 })
-#define GPU(i) ((struct tenrec_device){ TENREC_CUDA, (i) })
+#define GPU(i) ((struct tenrec_device){ TENREC_CUDA, device_index(i) })
+
+/* i, or one of the first devices in its place if the environment variable PARITY_DEVICES
+ * says how many there are. The cases are written for four; on fewer some still hold. */
+int32_t device_index(int32_t i);
 
 /* The devices behind `t`'s worker, from now on. Before any of what follows. */
 void devices_use(struct tenrec_worker *w);

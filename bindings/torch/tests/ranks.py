@@ -19,6 +19,8 @@ import subprocess
 import sys
 import time
 
+import torch
+
 SIGNAL = signal.SIGUSR1
 LINE = 120  # of a stack
 # Stacks of an idle thread of a pool.
@@ -51,6 +53,15 @@ def keep_process_groups():
         return kept[-1]
 
     distributed_c10d._new_process_group_helper = make_and_keep
+
+
+def keep_off_devices():
+    """Makes torch say that it has no CUDA, in this process and its forks.
+
+    torch's suites ask for the devices before each test, which fails in a fork of a process that has
+    used them. The ranks are then no forks, but new interpreters.
+    """
+    torch.cuda.is_available = lambda: False
 
 
 def has_signal(status, *sets):
@@ -106,9 +117,19 @@ class Ranks:
     """A mixin, before torch's SpawnHelper."""
 
     deadline_s = 120
+    on_devices = False
+    new_rank = None  # on devices: (function, args) that a rank calls with torch's arguments behind args
 
     def _spawn_processes(self):
-        self._start_processes(multiprocessing.get_context("fork").Process)
+        if not self.new_rank:
+            self._start_processes(multiprocessing.get_context("fork").Process)
+            return
+        new, known = self.new_rank
+
+        def process(target, name, args, **kwargs):  # torch's target is a method of a class made at run time
+            del target
+            return multiprocessing.get_context("spawn").Process(target=new, name=name, args=(*known, *args), **kwargs)
+        self._start_processes(process)
 
     def _join_processes(self, fn):
         started = time.monotonic()

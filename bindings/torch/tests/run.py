@@ -27,6 +27,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import torch
 
 import pool
+import ranks
 import upstream
 
 DEBIAN_PYTHON = "/usr/bin/python3"  # the results of another Python's torch carry its version
@@ -36,6 +37,15 @@ NOT_OURS = re.compile("_options|num_worker_threads|set_default_timeout")
 ON_DEVICES = re.compile("dynamic.*cuda")  # cases in suites of the host
 FLAKE_DEADLINE_S = 30  # short: a flaky case has three attempts
 SHOWN_LINES = 150  # of the output of a failed case: the first, and as many last
+
+
+def run_new_rank(backend, way, test, *args, **kwargs):
+    """One rank of a case with devices, in an interpreter of its own."""
+    ranks.answer_with_stacks()
+    ranks.keep_process_groups()
+    case = next(c for c in all_cases(upstream.load(), backend, [way], True) if c.test == test)
+    case.make()
+    case.cls._run(*args, **kwargs)
 
 
 class Case(collections.namedtuple("Case", "way suite method cls")):
@@ -52,6 +62,8 @@ class Case(collections.namedtuple("Case", "way suite method cls")):
         self.cls.prepare()
         if self.test in known_flakes():
             self.cls.deadline_s = min(self.cls.deadline_s, FLAKE_DEADLINE_S)
+        if self.cls.on_devices:
+            self.cls.new_rank = run_new_rank, (self.cls.backend, self.way, self.test)
         setattr(sys.modules[__name__], self.suite, self.cls)  # where pickle looks for it
         return self.cls(self.method)
 
@@ -147,6 +159,8 @@ def show(text):
 def main():
     o = options()
     started = time.monotonic()
+    if o.cuda:
+        ranks.keep_off_devices()
     found = all_cases(upstream.load(), o.backend, o.transports, o.cuda)
     cases = [c for c in found
              if (not o.suite or re.search(o.suite, c.suite)) and (not o.only or re.search(o.only, c.name))
@@ -156,6 +170,7 @@ def main():
         return 0
     import fixtures
     fixtures.Fixture.deadline_s = o.deadline
+    fixtures.Fixture.on_devices = o.cuda
     # The suites with faults wait most: start them first, so that they do not run last and alone.
     cases.sort(key=lambda c: c.way != "inject")
     flakes = known_flakes()

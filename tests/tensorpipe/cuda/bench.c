@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench.c - what a tensor takes from a GPU to the same GPU in another process and
- * back, against copies by the driver alone. One JSON object on stdout.
+ * back, against copies by the driver alone, and a call without a tensor. One JSON object
+ * on stdout.
  *
  * Not a test: script/gpu-test runs it. On the stand-in its figures mean nothing. */
 #include "../../support/message_hooks.h"
@@ -33,28 +34,35 @@ static void released(void *arg, struct tenrec_msg *msg)
     atomic_store((atomic_bool *)arg, true);
 }
 
-/* There and back, until the device has it. */
+/* There and back, until the device has it. data NULL: without a tensor. */
 static double call_ns(struct rig *r, void *data, uint64_t stream, size_t bytes)
 {
     const int32_t back[RIG_TENSORS] = { 0 };
-    struct tenrec_msg *msg = message_of(TENREC_MSG_CALL, back, sizeof back, 1, data, bytes);
-    struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, 0);
+    struct tenrec_msg *msg =
+        message_of(TENREC_MSG_CALL, back, sizeof back, data != NULL, data, bytes);
     struct tenrec_stream s = { { TENREC_CUDA, 0 }, 0 };
     atomic_bool done = false;
     const uint64_t start = clock_ns();
     struct call c = { .wake_fd = -1 };
     uint64_t end;
 
-    t->device = t->target = s.device;
-    t->stream = stream;
+    if (data) {
+        struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, 0);
+
+        t->device = t->target = s.device;
+        t->stream = stream;
+    }
+    msg->flags |= TENREC_MSG_MAY_WAIT; /* as of a blocking call: 256 MiB fill the queue */
     message_on_release(msg, released, &done);
     call_start(&r->n[0], &c, 1, msg);
     while (!atomic_load(&c.done))
         continue;
-    if (c.status || !c.answer->n_tensors)
+    if (c.status || !c.answer->n_tensors != !data)
         fail_msg("call: %s", c.err.text);
-    s.stream = tenrec_msg_tensor(c.answer, 0)->stream;
-    cuda_device_ops.stream_wait(&s, NULL);
+    if (data) {
+        s.stream = tenrec_msg_tensor(c.answer, 0)->stream;
+        cuda_device_ops.stream_wait(&s, NULL);
+    }
     end = clock_ns();
     call_finish(&c);
     while (!atomic_load(&done))
@@ -96,6 +104,15 @@ static void measure(struct rig *r, size_t bytes, const char *end)
     fake_drop(0, to);
 }
 
+static double without_tensor_us(struct rig *r)
+{
+    double ns[ROUNDS];
+
+    for (unsigned i = 0; i < ROUNDS; i++)
+        ns[i] = call_ns(r, NULL, 0, 0);
+    return median_us(ns, ROUNDS);
+}
+
 int main(int argc, char **argv)
 {
     const struct rig_setup setup = { .channels = "cuda_ipc,cuda_basic",
@@ -110,7 +127,8 @@ int main(int argc, char **argv)
         return 1;
     }
     rig_open(&r, &setup);
-    printf("{\"stand_in\": %s, \"there_and_back\": [\n", fake_is_stand_in() ? "true" : "false");
+    printf("{\"stand_in\": %s, \"without_tensor_us\": %.1f, \"there_and_back\": [\n",
+           fake_is_stand_in() ? "true" : "false", without_tensor_us(&r));
     measure(&r, 4, ",");
     measure(&r, MIB, ",");
     measure(&r, 16 * MIB, ",");
