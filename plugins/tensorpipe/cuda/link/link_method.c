@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_method.c - which way a tensor of a device goes, and what its note says. */
+#include "cuda/export.h"
 #include "cuda/link/link_parts.h"
 #include "endpoint.h"
 
@@ -24,32 +25,24 @@ static tenrec_status lend_ipc(struct lent *l, tenrec_error *err)
 {
     const int index = l->stream.device.index;
     const driver_address at = (uintptr_t)l->data;
-    driver_address base = 0;
-    size_t whole = 0;
-    uint64_t buffer = 0;
-    struct driver_ipc_memory handle;
+    struct export e;
     tenrec_status st = device_event_mark(&l->stream, true, &l->event, err);
 
+    if (!st)
+        st = device_enter(index, err);
     if (st)
         return st;
-    st = device_enter(index, err);
-    if (st)
-        return st;
-    st = DRIVER(memory_range, index, err, &base, &whole, at);
-    if (!st && at - base + l->bytes > whole)
+    st = export_find(index, at, &e, err);
+    device_leave();
+    if (!st && at - e.base + l->bytes > e.len)
         st = tenrec_fail(err, TENREC_EINVAL, "cuda:%d: the tensor reaches beyond its allocation",
                          index);
-    if (!st)
-        st = DRIVER(pointer_attribute, index, err, &buffer, DRIVER_BUFFER_ID, at);
-    if (!st)
-        st = DRIVER(ipc_memory, index, err, &handle, base);
-    device_leave();
     if (st)
         return st;
-    put_le64(l->note + 9, at - base);
-    put_le64(l->note + 17, base);
-    put_le64(l->note + 25, buffer);
-    memcpy(l->note + 33, handle.bytes, sizeof handle.bytes);
+    put_le64(l->note + 9, at - e.base);
+    put_le64(l->note + 17, e.base);
+    put_le64(l->note + 25, e.buffer);
+    memcpy(l->note + 33, e.handle.bytes, sizeof e.handle.bytes);
     memcpy(l->note + 97, l->event->handle.bytes, sizeof l->event->handle.bytes);
     l->note_len = NOTE_IPC;
     return TENREC_OK;
