@@ -10,8 +10,8 @@
 #include <tenrec/rpc.h>
 #include <unistd.h>
 
-static const struct tool *const tools[] = { &tool_info, &tool_check, &tool_run,
-                                            &tool_perf, &tool_ping,  &tool_secret };
+static const struct tool *const tools[] = { &tool_info, &tool_check,  &tool_run,        &tool_perf,
+                                            &tool_ping, &tool_secret, &tool_conformance };
 
 #define N_TOOLS (sizeof tools / sizeof tools[0])
 
@@ -27,8 +27,8 @@ static void print_overview(FILE *to)
 {
     fprintf(to, "usage: tenrec COMMAND ...\n\n");
     for (size_t i = 0; i < N_TOOLS; i++)
-        fprintf(to, "  %-8s%s\n", tools[i]->name, tools[i]->summary);
-    fprintf(to, "  %-8s%s\n", "help",
+        fprintf(to, "  %-13s%s\n", tools[i]->name, tools[i]->summary);
+    fprintf(to, "  %-13s%s\n", "help",
             "show this list, or with 'help COMMAND' the help of a command");
     fprintf(to, "\n'tenrec --version' prints the version.\n");
 }

@@ -15,7 +15,7 @@ FOREIGN = {
     "yaml.h": ["core/yaml/*.c"],
     "dlfcn.h": ["core/plugin/loader.c", "core/plugin/plugin_folders.c", "plugins/tensorpipe/cuda/driver.c"],
     "uv.h": ["core/runtime/loop.[ch]", "core/store_server/store_tcp_server.c", "core/store_server/store_peer*.[ch]"],
-    "jansson.h": ["core/*/*json*.c", "tools/*.c"],
+    "jansson.h": ["core/*/*json*.c", "tools/*.c", "tools/conformance/conformance.c"],
     "dlpack/dlpack.h": ["core/include/tenrec/dlpack.h", "core/tensor/*.c"],
     "hiredis/hiredis.h": ["plugins/redis/conn.h"],
     "openssl/*.h": ["core/secret/crypto.c", "core/tls/*.[ch]", "plugins/redis/tls.c"],
@@ -24,7 +24,7 @@ FOREIGN = {
     "uthash.h": ["core/base/hash.h", "plugins/*/*.[ch]"],
     "utlist.h": ["core/*/*.[ch]", "plugins/*/*.[ch]"],
 }
-AT_MOST = {"yaml.h": 1, "jansson.h": 6}
+AT_MOST = {"yaml.h": 1, "jansson.h": 7}
 
 SYSTEM = re.compile(r"(sys|netinet|net|arpa|linux|bits)/|"
                     r"(assert|ctype|endian|errno|fcntl|float|inttypes|limits|locale|math|poll|pthread|"

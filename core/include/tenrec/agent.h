@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/agent.h - the contract between the core and agents, which move messages.
  *
- * Agents form a chain. The core talks to the outermost; `inner` points one
- * step nearer to the wire, `outer` one step nearer to the user.
+ * Agents form a chain. The core talks to the outermost; `inner` points one step nearer to the wire,
+ * `outer` one step nearer to the user.
  *
  *     core -> faulty -> tensorpipe -> wire        send goes inwards
  *     core <- faulty <- tensorpipe <- wire        deliver goes outwards
  *
- * The core skips an op that is NULL, or beyond ops->size, and continues with the next agent of
- * the chain. So a wrapper implements only the ops that it changes, and a wrapper built before an
+ * [AG-1] The core skips an op that is NULL, or beyond ops->size, and continues with the next agent
+ * of the chain. So a wrapper implements only the ops that it changes, and a wrapper built before an
  * op existed still passes it through.
  *
- * Threads: send, deliver, poll, lead, resume, disconnect, maps and debug_info come from any
+ * [AG-2] Threads: send, deliver, poll, lead, resume, disconnect, maps and debug_info come from any
  * thread, concurrently. address, devices, use_devices, start, member_joined, member_left, drain,
  * shutdown and destroy come one at a time, but the group may change during drain (member_joined,
- * member_left, devices, use_devices). Hold no lock of the plugin while calling inwards, outwards
- * or the host.
+ * member_left, devices, use_devices). [AG-3] Hold no lock of the plugin while calling inwards,
+ * outwards or the host.
  */
 #ifndef TENREC_AGENT_H
 #define TENREC_AGENT_H
@@ -32,10 +32,9 @@ struct tenrec_agent;
 struct tenrec_host;
 struct tenrec_sharing; /* opaque: memory shared over one connection */
 
-/* Called exactly once per send: err == NULL means handed to the wire. May be
- * called from any thread, also from inside send. `err` is valid during the
- * call only. fn may be NULL: the sender needs no notice.
- * frozen: passed by value. */
+/* [AG-4] Called exactly once per send: err == NULL means handed to the wire. May be called from any
+ * thread, also from inside send. `err` is valid during the call only. fn may be NULL: the sender
+ * needs no notice. frozen: passed by value. */
 struct tenrec_done {
     void (*fn)(void *arg, const tenrec_error *err);
     void *arg;
@@ -49,9 +48,9 @@ struct tenrec_member {
     const char *name;
     const char *address; /* address of its agent, or "" */
 
-    /* 64 random bits of that life, published in its record in the store: a caller that knows
-     * them is that member, or has read the store. Send them only to a peer that has proved to
-     * know them. 0: the record has none. */
+    /* [AG-5] 64 random bits of that life, published in its record in the store: a caller that knows
+     * them is that member, or has read the store. Send them only to a peer that has proved to know
+     * them. 0: the record has none. */
     uint64_t token;
 };
 
@@ -71,11 +70,10 @@ struct tenrec_wait {
                           sizeof((table)->member) &&                                               \
      (table)->member)
 
-/* The operations on devices of one kind. These are functions
- * of the process, not of an agent: tensors and futures outlive workers, so the core may call
- * them after the agent is destroyed, and keeps the plugin mapped once it has the table.
- * From any thread, several at once. Only stream_wait waits for
- * a device. Each restores the thread's current device (context). */
+/* The operations on devices of one kind. [AG-6] These are functions of the process, not of an
+ * agent: tensors and futures outlive workers, so the core may call them after the agent is
+ * destroyed, and keeps the plugin mapped once it has the table. From any thread, several at once.
+ * Only stream_wait waits for a device. Each restores the thread's current device (context). */
 struct tenrec_device_ops {
     uint32_t size; /* sizeof(struct tenrec_device_ops) */
     int32_t kind;  /* enum tenrec_device_kind */
@@ -110,89 +108,89 @@ struct tenrec_agent_ops {
     uint32_t reserved;
     const struct tenrec_extension *extensions; /* NULL: none */
 
-    /* The address for peers, such as "uv://10.0.0.3:41234". Called once, between init and start;
-     * the core publishes it in the store. Owned by the agent, lives as long. */
+    /* [AG-7] The address for peers, such as "uv://10.0.0.3:41234". Called once, between init and
+     * start; the core publishes it in the store. Owned by the agent, lives as long. */
     const char *(*address)(struct tenrec_agent *self);
 
-    /* Begin to serve. From now on deliver may be called. Runs from the innermost agent outwards,
-     * when all `n` members have published their address;
-     * `member` is borrowed during the call, its strings live until shutdown.
-     * May block, at most for the backend's own connect timeout. A wrapper may receive send and
-     * deliver before its own start, because the agents inside it already serve. */
+    /* [AG-8] Begin to serve. From now on deliver may be called. Runs from the innermost agent
+     * outwards, when all `n` members have published their address; `member` is borrowed during the
+     * call, its strings live until shutdown. May block, at most for the backend's own connect
+     * timeout. A wrapper may receive send and deliver before its own start, because the agents
+     * inside it already serve. */
     tenrec_status (*start)(struct tenrec_agent *self, const struct tenrec_member *member,
                            uint32_t n, tenrec_error *err);
 
-    /* The group changed (elastic groups). `member` as above. */
+    /* [AG-9] The group changed (elastic groups). `member` as above. */
     void (*member_joined)(struct tenrec_agent *self, const struct tenrec_member *member);
     void (*member_left)(struct tenrec_agent *self, tenrec_peer id);
 
-    /* Carry `msg` to `to`, or along msg->route when that is set. Takes the
-     * message always, and calls `done` exactly once. Must not block on the network unless the
-     * message has TENREC_MSG_MAY_WAIT. Mandatory for the innermost agent.
+    /* [AG-10] Carry `msg` to `to`, or along msg->route when that is set. Takes the message always,
+     * and calls `done` exactly once. Must not block on the network unless the message has
+     * TENREC_MSG_MAY_WAIT. Mandatory for the innermost agent.
      *
-     * Each tensor's `target` is the device for the receiver. A tensor in device memory has a
-     * `stream` on which it is ready: work and events may be queued on it until the message is
-     * released; release the message only when the device no longer reads the memory.
-     * EUNSUPPORTED for a tensor that cannot be carried. */
+     * [AG-11] Each tensor's `target` is the device for the receiver. A tensor in device memory has
+     * a `stream` on which it is ready: work and events may be queued on it until the message is
+     * released; release the message only when the device no longer reads the memory. EUNSUPPORTED
+     * for a tensor that cannot be carried. */
     void (*send)(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
                  struct tenrec_done done);
 
-    /* Look at a message on its way to the user. Wrappers only. Takes it. */
+    /* [AG-12] Look at a message on its way to the user. Wrappers only. Takes it. */
     void (*deliver)(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg);
 
-    /* A thread that waits for an answer from `peer` polls: read and deliver messages from there
-     * until *wait->done is set or the deadline. Returns OK then, and EUNSUPPORTED at once if there
-     * is no connection to read from (the core then waits without the agent). */
+    /* [AG-13] A thread that waits for an answer from `peer` polls: read and deliver messages from
+     * there until *wait->done is set or the deadline. Returns OK then, and EUNSUPPORTED at once if
+     * there is no connection to read from (the core then waits without the agent). */
     tenrec_status (*poll)(struct tenrec_agent *self, tenrec_peer peer,
                           const struct tenrec_wait *wait);
 
-    /* host->accepts returns true again: continue to read. */
+    /* [AG-14] host->accepts returns true again: continue to read. */
     void (*resume)(struct tenrec_agent *self);
 
-    /* Drop the connection to `peer`; its pending calls fail with EPEER_LOST.
-     * A later send connects again. EUNSUPPORTED if the agent has no connections. */
+    /* [AG-15] Drop the connection to `peer`; its pending calls fail with EPEER_LOST. A later send
+     * connects again. EUNSUPPORTED if the agent has no connections. */
     tenrec_status (*disconnect)(struct tenrec_agent *self, tenrec_peer peer, tenrec_error *err);
 
-    /* Wait until `done` was called for every accepted send, at most `ms` milliseconds; then
+    /* [AG-16] Wait until `done` was called for every accepted send, at most `ms` milliseconds; then
      * ETIMEDOUT. Called for every agent of the chain, outermost first, as are disconnect and
      * resume. */
     tenrec_status (*drain)(struct tenrec_agent *self, uint32_t ms, tenrec_error *err);
 
-    /* Stop. Call `done` of pending sends (ECANCELED) and join all threads: after the return no
-     * code of the plugin runs until destroy, except a concurrent send of another thread
+    /* [AG-17] Stop. Call `done` of pending sends (ECANCELED) and join all threads: after the return
+     * no code of the plugin runs until destroy, except a concurrent send of another thread
      * (ECANCELED, too). Runs from the outermost agent inwards; not if start failed or never ran. */
     void (*shutdown)(struct tenrec_agent *self);
 
-    /* Free self->impl; always called, also if start failed or never ran. Do not touch
+    /* [AG-18] Free self->impl; always called, also if start failed or never ran. Do not touch
      * self->inner: the core owns the chain. */
     void (*destroy)(struct tenrec_agent *self);
 
-    /* Push counters and states, for people. Called for every agent of the chain; the core puts
-     * "<backend>." before each key. */
+    /* [AG-19] Push counters and states, for people. Called for every agent of the chain; the core
+     * puts "<backend>." before each key. */
     void (*debug_info)(struct tenrec_agent *self, tenrec_sink_fn *sink, void *arg);
 
-    /* The devices from and to which this agent carries tensors: their operations, and their
+    /* [AG-20] The devices from and to which this agent carries tensors: their operations, and their
      * number in *ret_n (indices 0 to n - 1). EUNSUPPORTED, with the reason, if there are none.
-     * Creates no context. Called between init and start, or once the maps of some member name
-     * this worker. */
+     * Creates no context. Called between init and start, or once the maps of some member name this
+     * worker. */
     tenrec_status (*devices)(struct tenrec_agent *self, const struct tenrec_device_ops **ret,
                              uint32_t *ret_n, tenrec_error *err);
 
-    /* The worker's list of devices, by index: prepare them, as a peer may send there before the
-     * program uses them. Called before start, and again with the whole list when it grows
+    /* [AG-21] The worker's list of devices, by index: prepare them, as a peer may send there before
+     * the program uses them. Called before start, and again with the whole list when it grows
      * (elastic groups). May be empty: tensors of the host will go to devices of peers. */
     tenrec_status (*use_devices)(struct tenrec_agent *self, const struct tenrec_device *device,
                                  uint32_t n, tenrec_error *err);
 
-    /* Returns true if a message sent now to `peer`, or along `route` if its generation is not 0,
-     * would probably carry memory of host->share as a mapping. A cheap guess: a sender with
+    /* [AG-22] Returns true if a message sent now to `peer`, or along `route` if its generation is
+     * not 0, would probably carry memory of host->share as a mapping. A cheap guess: a sender with
      * private memory then copies it into shared memory first. */
     bool (*maps)(struct tenrec_agent *self, tenrec_peer peer, struct tenrec_route route);
 
-    /* A thread that runs functions leads: until *wait->done is set or the deadline it reads and
-     * delivers messages of all peers in place of the thread of the agent, which pauses
-     * meanwhile. Returns OK then, and EUNSUPPORTED at once if another thread leads already, or
-     * the agent does not serve. wait->wake_fd may be -1. Shutdown ends it, too. */
+    /* [AG-23] A thread that runs functions leads: until *wait->done is set or the deadline it reads
+     * and delivers messages of all peers in place of the thread of the agent, which pauses
+     * meanwhile. Returns OK then, and EUNSUPPORTED at once if another thread leads already, or the
+     * agent does not serve. wait->wake_fd may be -1. Shutdown ends it, too. */
     tenrec_status (*lead)(struct tenrec_agent *self, const struct tenrec_wait *wait);
 };
 
@@ -212,15 +210,14 @@ struct tenrec_host {
     uint16_t abi_major, abi_minor;
     const struct tenrec_extension *extensions; /* NULL: none */
 
-    /* Continue inwards / outwards from `self`. Both take the message. A delivered message comes
-     * from msg_new and, if it has tensors, from place. */
+    /* Continue inwards / outwards from `self`. Both take the message. [AG-24] A delivered message
+     * comes from msg_new and, if it has tensors, from place. */
     void (*send_inner)(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
                        struct tenrec_done done);
     void (*deliver_outer)(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg);
 
-    /* Call fn(arg) after `ms` milliseconds on a core thread; before shutdown
-     * of `self` begins at the latest, then on the thread that shuts down.
-     * ENOMEM; ESHUTDOWN from then on. */
+    /* [AG-25] Call fn(arg) after `ms` milliseconds on a core thread; before shutdown of `self`
+     * begins at the latest, then on the thread that shuts down. ENOMEM; ESHUTDOWN from then on. */
     tenrec_status (*after)(struct tenrec_agent *self, uint32_t ms, void (*fn)(void *arg),
                            void *arg);
 
@@ -229,25 +226,23 @@ struct tenrec_host {
     struct tenrec_msg *(*msg_new)(struct tenrec_agent *self, uint64_t payload_len,
                                   uint32_t n_tensors);
 
-    /* Allocates memory for its tensors. Sets data and device of each descriptor: the caller's
-     * own buffer, the user's allocator or memory of the core. No bytes follow for a mapped
-     * tensor.
-     * `target` is the device for the tensor (kind 0: unknown, host memory) and `source` the
-     * device of the sender; memory of a device comes with a `stream` on which it may be written
-     * at once. Deliver when the last copy to a device is queued, and the last copy to the host
-     * is done.
-     * Called once per message with tensors, after type, id, payload and descriptors are filled
-     * in. ENOMEM, ETOOBIG: then drop the message,
-     * skip the tensors' bytes, and answer a request with an EXCEPTION. */
+    /* [AG-26] Allocates memory for its tensors. Sets data and device of each descriptor: the
+     * caller's own buffer, the user's allocator or memory of the core. No bytes follow for a mapped
+     * tensor. `target` is the device for the tensor (kind 0: unknown, host memory) and `source` the
+     * device of the sender; memory of a device comes with a `stream` on which it may be written at
+     * once. Deliver when the last copy to a device is queued, and the last copy to the host is
+     * done. Called once per message with tensors, after type, id, payload and descriptors are
+     * filled in. ENOMEM, ETOOBIG: then drop the message, skip the tensors' bytes, and answer a
+     * request with an EXCEPTION. */
     tenrec_status (*place)(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg,
                            tenrec_error *err);
 
-    /* Returns false while the queue of the pool is full: stop reading requests until resume is
-     * called. */
+    /* [AG-27] Returns false while the queue of the pool is full: stop reading requests until resume
+     * is called. */
     bool (*accepts)(struct tenrec_agent *self);
 
-    /* The connection for requests to `peer` broke: calls that wait for its answer fail. Call it
-     * before a new connection to the same peer accepts messages. */
+    /* [AG-28] The connection for requests to `peer` broke: calls that wait for its answer fail.
+     * Call it before a new connection to the same peer accepts messages. */
     void (*peer_lost)(struct tenrec_agent *self, tenrec_peer peer, const tenrec_error *why);
 
     /* Returns true if messages of this level are logged; and logs one. */
@@ -255,20 +250,21 @@ struct tenrec_host {
     void (*log)(struct tenrec_agent *self, enum tenrec_log_level level, const char *fmt, ...)
         TENREC_PRINTF(3, 4);
 
-    /* The connection for requests of `peer`, whose identity was proved, broke. No call waits for
-     * it; the program is notified. If both connections break, report both, in any order. */
+    /* [AG-29] The connection for requests of `peer`, whose identity was proved, broke. No call
+     * waits for it; the program is notified. If both connections break, report both, in any order.
+     */
     void (*caller_lost)(struct tenrec_agent *self, tenrec_peer peer, const tenrec_error *why);
 
     /* Tensors in shared memory reach a process of this host as a mapping. These services are
      * optional; tensors that are not shared are carried as bytes.
      *
-     * One sharing per connection that can carry descriptors, for both directions. NULL: carry
-     * bytes. Close it after the last message of the connection. */
+     * [AG-30] One sharing per connection that can carry descriptors, for both directions. NULL:
+     * carry bytes. Close it after the last message of the connection. */
     struct tenrec_sharing *(*sharing_open)(struct tenrec_agent *self);
     void (*sharing_close)(struct tenrec_agent *self, struct tenrec_sharing *s);
 
-    /* Makes the record to send in place of desc's bytes; false: carry the bytes. The records
-     * must arrive in the order of these calls, each after its descriptors, which the caller
+    /* [AG-31] Makes the record to send in place of desc's bytes; false: carry the bytes. The
+     * records must arrive in the order of these calls, each after its descriptors, which the caller
      * closes after sending. A record that could not be queued is taken back, the last first;
      * share_back closes its fds. Both may be called with locks of the plugin held. */
     bool (*share)(struct tenrec_agent *self, struct tenrec_sharing *s,
@@ -276,10 +272,10 @@ struct tenrec_host {
     void (*share_back)(struct tenrec_agent *self, struct tenrec_sharing *s,
                        struct tenrec_share *share);
 
-    /* A record arrived: call it for each, in order, before place. Takes the fds always. Sets
-     * desc->mapping, which place or the release of the message takes; desc->bytes is set. NULL:
-     * the message is discarded. EPROTOCOL: close the connection. Other errors: drop the message,
-     * as if place failed. */
+    /* [AG-32] A record arrived: call it for each, in order, before place. Takes the fds always.
+     * Sets desc->mapping, which place or the release of the message takes; desc->bytes is set.
+     * NULL: the message is discarded. EPROTOCOL: close the connection. Other errors: drop the
+     * message, as if place failed. */
     tenrec_status (*shared)(struct tenrec_agent *self, struct tenrec_sharing *s,
                             struct tenrec_share *share, struct tenrec_tensor_desc *desc,
                             tenrec_error *err);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/plugin.h - the header of a backend plugin.
  *
- * A plugin is a shared object that exports three symbols and no others:
+ * [PL-1] A plugin is a shared object that exports three symbols and no others:
  *
  *     tenrec_plugin             const data: name, ABI and options
  *     tenrec_construct_options  check and complete one filled options struct
  *     tenrec_init_agent         make one agent from it
  *
- * The core reads tenrec_plugin before it calls any code of the plugin, and
- * refuses a plugin that does not fit, with a reason.
- */
+ * [PL-2] The core reads tenrec_plugin before it calls any code of the plugin, and refuses a plugin
+ * that does not fit, with a reason. */
 #ifndef TENREC_PLUGIN_H
 #define TENREC_PLUGIN_H
 
@@ -19,9 +18,9 @@
 extern "C" {
 #endif
 
-/* A plugin of another major is refused. A plugin of another minor is accepted: an older plugin
- * has shorter structs, known by their size; a newer plugin checks host->size (TENREC_HAS) before
- * it uses services of a later minor. */
+/* [PL-3] A plugin of another major is refused. A plugin of another minor is accepted: an older
+ * plugin has shorter structs, known by their size; a newer plugin checks host->size (TENREC_HAS)
+ * before it uses services of a later minor. */
 #define TENREC_PLUGIN_MAGIC 0x544e5243u /* "TNRC" */
 #define TENREC_ABI_MAJOR 1              /* changes when old plugins break */
 #define TENREC_ABI_MINOR 0              /* counts additions at struct ends */
@@ -135,7 +134,7 @@ enum tenrec_plugin_flags {
 };
 
 struct tenrec_plugin {
-    /* The next five never change, in any ABI. */
+    /* [PL-4] The next five never change, in any ABI. */
     uint32_t magic;                /* TENREC_PLUGIN_MAGIC */
     uint16_t abi_major, abi_minor; /* compiled against */
     uint32_t size;                 /* sizeof(struct tenrec_plugin) */
@@ -152,7 +151,7 @@ struct tenrec_plugin {
     uint32_t options_size; /* sizeof your options struct */
     uint32_t reserved1;
 
-    /* Reports the parts that work on this machine: pushes keys such as "transport.uv" with
+    /* [PL-5] Reports the parts that work on this machine: pushes keys such as "transport.uv" with
      * "viable" or "not viable: why". Leaves nothing open. May be NULL. */
     void (*probe)(const void *options, tenrec_sink_fn *sink, void *arg);
     const struct tenrec_extension *extensions; /* NULL: none */
@@ -211,12 +210,12 @@ struct tenrec_init {
     uint64_t token;
 };
 
-/* `opts` is zeroed, then filled from the table. Check combinations of options; open nothing,
+/* [PL-6] `opts` is zeroed, then filled from the table. Check combinations of options; open nothing,
  * start nothing: `tenrec info` calls this, too. */
 typedef tenrec_status tenrec_construct_options_fn(void *opts, tenrec_error *err);
 
-/* Set self->ops and self->impl. self->host and self->inner are set already.
- * On failure free all resources; destroy is not called. */
+/* [PL-7] Set self->ops and self->impl. self->host and self->inner are set already. On failure free
+ * all resources; destroy is not called. */
 typedef tenrec_status tenrec_init_agent_fn(const struct tenrec_init *in, struct tenrec_agent *self,
                                            tenrec_error *err);
 

@@ -1,29 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/store_plugin.h - the header of a store plugin.
  *
- * A store is the rendezvous of workers (tenrec/store.h). A store outside of the core is a plugin
- * of the kind TENREC_PLUGIN_STORE, a shared object that exports three symbols and no others:
+ * A store is the rendezvous of workers (tenrec/store.h). A store outside of the core is a plugin of
+ * the kind TENREC_PLUGIN_STORE, a shared object that exports three symbols and no others:
  *
  *     tenrec_plugin             const data, as in tenrec/plugin.h
  *     tenrec_construct_options  check and complete one filled options struct
  *     tenrec_init_store         open the store that a URL names
  *
- * "SCHEME://..." as init_method, or given to tenrec_store_open, is opened by the
- * plugin that the config's `stores:` names for SCHEME, else by the plugin SCHEME.
+ * [ST-1] "SCHEME://..." as init_method, or given to tenrec_store_open, is opened by the plugin that
+ * the config's `stores:` names for SCHEME, else by the plugin SCHEME.
  *
- * Keys are texts of 1 to TENREC_STORE_MAX_KEY bytes that begin with a slash;
- * values have 0 to TENREC_STORE_MAX_VALUE bytes of any kind. All clients of one URL see the same
- * keys. The effect of an operation that returned TENREC_OK is visible to every operation of any
- * client that begins later.
+ * [ST-2] Keys are texts of 1 to TENREC_STORE_MAX_KEY bytes that begin with a slash; values have 0
+ * to TENREC_STORE_MAX_VALUE bytes of any kind. All clients of one URL see the same keys. The effect
+ * of an operation that returned TENREC_OK is visible to every operation of any client that begins
+ * later.
  *
- * Threads: all operations but close come from any thread, concurrently; a waiting operation does
- * not block others. Nothing of the plugin is called from
- * inside another of its operations.
+ * [ST-3] Threads: all operations but close come from any thread, concurrently; a waiting operation
+ * does not block others. Nothing of the plugin is called from inside another of its operations.
  *
- * Deadlines are CLOCK_MONOTONIC nanoseconds, TENREC_STORE_NEVER for none. They bound the whole
- * operation, including a reconnect: at its deadline an operation stops waiting for keys, and it
- * ends at most 100 ms later, the time of the store for its answer.
- */
+ * [ST-4] Deadlines are CLOCK_MONOTONIC nanoseconds, TENREC_STORE_NEVER for none. They bound the
+ * whole operation, including a reconnect: at its deadline an operation stops waiting for keys, and
+ * it ends at most 100 ms later, the time of the store for its answer. */
 #ifndef TENREC_STORE_PLUGIN_H
 #define TENREC_STORE_PLUGIN_H
 
@@ -38,72 +36,71 @@ extern "C" {
 
 struct tenrec_plugin_store;
 
-/* Receives the value of key `i`: `data` is borrowed during the call. The operation returns its
- * error (ENOMEM). */
+/* [ST-5] Receives the value of key `i`: `data` is borrowed during the call. The operation returns
+ * its error (ENOMEM). */
 typedef tenrec_status tenrec_store_value_fn(void *arg, uint32_t i, const void *data, size_t len,
                                             tenrec_error *err);
 
-/* The operations of a store. All arguments are borrowed during the
- * call. Errors, unless a slot says more: EPEER_LOST (the store is gone and did not return before
- * the deadline, or has lost its data), ETIMEDOUT (connected, but no answer), ECONFIG (access
- * denied: password, rights), EPROTOCOL (malformed answer), ETOOBIG (store full), ENOMEM. If the
- * outcome of a modification is unknown, its error says so, and the plugin does not repeat it.
- * Every slot is mandatory
- * but `name` and `address`. */
+/* The operations of a store. All arguments are borrowed during the call. [ST-6] Errors, unless a
+ * slot says more: EPEER_LOST (the store is gone and did not return before the deadline, or has lost
+ * its data), ETIMEDOUT (connected, but no answer), ECONFIG (access denied: password, rights),
+ * EPROTOCOL (malformed answer), ETOOBIG (store full), ENOMEM. If the outcome of a modification is
+ * unknown, its error says so, and the plugin does not repeat it. Every slot is mandatory but `name`
+ * and `address`. */
 struct tenrec_store_ops {
     uint32_t size; /* sizeof(struct tenrec_store_ops) */
     uint32_t reserved;
 
-    /* Its name in error texts: "redis store 10.0.0.3:6379/jobs". Without passwords.
-     * Owned by the store, lives as long. NULL: its URL without the password. */
+    /* [ST-7] Its name in error texts: "redis store 10.0.0.3:6379/jobs". Without passwords. Owned by
+     * the store, lives as long. NULL: its URL without the password. */
     const char *(*name)(struct tenrec_plugin_store *self);
 
-    /* Stores `len` bytes under `key`, replacing any value, and wakes its waiters.
-     * May block until the deadline. */
+    /* [ST-8] Stores `len` bytes under `key`, replacing any value, and wakes its waiters. May block
+     * until the deadline. */
     tenrec_status (*set)(struct tenrec_plugin_store *self, const char *key, const void *data,
                          size_t len, uint64_t deadline_ns, tenrec_error *err);
 
-    /* Adds to the decimal text under `key`; a missing key counts as 0. Wakes its waiters. May
-     * block. EINVAL: the value is not a number, or the sum exceeds 64 bits; nothing is changed
+    /* [ST-9] Adds to the decimal text under `key`; a missing key counts as 0. Wakes its waiters.
+     * May block. EINVAL: the value is not a number, or the sum exceeds 64 bits; nothing is changed
      * then. */
     tenrec_status (*add)(struct tenrec_plugin_store *self, const char *key, int64_t delta,
                          uint64_t deadline_ns, int64_t *ret, tenrec_error *err);
 
-    /* Stores `desired` under `key` if its value is `expected`; an empty `expected` also matches
-     * a missing key. Wakes the waiters after a change. `fn` receives, as value 0, the value of
-     * the key now, or `expected` if the key is still missing. May block. */
+    /* [ST-10] Stores `desired` under `key` if its value is `expected`; an empty `expected` also
+     * matches a missing key. Wakes the waiters after a change. `fn` receives, as value 0, the value
+     * of the key now, or `expected` if the key is still missing. May block. */
     tenrec_status (*compare_set)(struct tenrec_plugin_store *self, const char *key,
                                  const void *expected, size_t expected_len, const void *desired,
                                  size_t desired_len, uint64_t deadline_ns,
                                  tenrec_store_value_fn *fn, void *arg, tenrec_error *err);
 
-    /* Waits until all `n` keys exist, then passes their values to `fn`, each once, in any order;
-     * a NULL `fn` only waits. At the deadline: ETIMEDOUT without a text, and ret_missing[i] of
-     * each key; a store that does not answer is EPEER_LOST here. May block, without using
+    /* [ST-11] Waits until all `n` keys exist, then passes their values to `fn`, each once, in any
+     * order; a NULL `fn` only waits. At the deadline: ETIMEDOUT without a text, and ret_missing[i]
+     * of each key; a store that does not answer is EPEER_LOST here. May block, without using
      * processor time. */
     tenrec_status (*get)(struct tenrec_plugin_store *self, const char *const *keys, uint32_t n,
                          uint64_t deadline_ns, tenrec_store_value_fn *fn, void *arg,
                          bool *ret_missing, tenrec_error *err);
 
-    /* Sets ret_missing[i] of each of the `n` keys. Waits for no key. */
+    /* [ST-12] Sets ret_missing[i] of each of the `n` keys. Waits for no key. */
     tenrec_status (*check)(struct tenrec_plugin_store *self, const char *const *keys, uint32_t n,
                            uint64_t deadline_ns, bool *ret_missing, tenrec_error *err);
 
-    /* Removes the existing keys; *ret: their number. */
+    /* [ST-13] Removes the existing keys; *ret: their number. */
     tenrec_status (*remove)(struct tenrec_plugin_store *self, const char *const *keys, uint32_t n,
                             uint64_t deadline_ns, uint32_t *ret, tenrec_error *err);
 
-    /* The number of keys of the store. */
+    /* [ST-14] The number of keys of the store. */
     tenrec_status (*num_keys)(struct tenrec_plugin_store *self, uint64_t deadline_ns, int64_t *ret,
                               tenrec_error *err);
 
-    /* Closes the connection and frees self->impl; the keys stay. Called once, last, with no
+    /* [ST-15] Closes the connection and frees self->impl; the keys stay. Called once, last, with no
      * operation under way; joins the threads of the plugin. May block for a second at most. */
     void (*close)(struct tenrec_plugin_store *self);
 
-    /* The numeric address of the store's server: "10.0.0.3:6379", "[fd00::1]:6379". A worker
-     * advertises the local address from which it reaches the server. Called once, after opening;
-     * owned by the store, lives as long. NULL: this host, or unknown. */
+    /* [ST-16] The numeric address of the store's server: "10.0.0.3:6379", "[fd00::1]:6379". A
+     * worker advertises the local address from which it reaches the server. Called once, after
+     * opening; owned by the store, lives as long. NULL: this host, or unknown. */
     const char *(*address)(struct tenrec_plugin_store *self);
 };
 
@@ -133,10 +130,9 @@ struct tenrec_store_init {
     uint64_t deadline_ns; /* of the opening */
 };
 
-/* Opens the store: connects, retrying until the deadline while no server listens, and checks
- * that it can be used. On failure frees all resources; close is not called. EINVAL names the
- * error in the URL; ECONNECT, and the
- * errors of the operations. Any thread, several at once. */
+/* [ST-17] Opens the store: connects, retrying until the deadline while no server listens, and
+ * checks that it can be used. On failure frees all resources; close is not called. EINVAL names the
+ * error in the URL; ECONNECT, and the errors of the operations. Any thread, several at once. */
 typedef tenrec_status tenrec_init_store_fn(const struct tenrec_store_init *in,
                                            struct tenrec_plugin_store *self, tenrec_error *err);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* contract_carry.c - types, ids, payloads and tensors arrive as they were sent. */
-#include "cases.h"
+/* carry.c - types, ids, payloads and tensors arrive as they were sent. */
+#include "conformance/case.h"
 
 #include <stdlib.h>
 
-TEST_WITH(contract_send_delivers_both_ways, set_up, tear_down)
+CASE(send_delivers_both_ways, "AG-10 AG-24")
 {
     static struct tally t;
     struct tenrec_msg *msg;
@@ -12,20 +12,20 @@ TEST_WITH(contract_send_delivers_both_ways, set_up, tear_down)
 
     send_ping(a, b->id, 5, &t);
     msg = await(b, 0, &from);
-    assert_int_equal(from, a->id);
-    assert_int_equal(msg->type, TENREC_MSG_CALL);
-    assert_int_equal(msg->id, 5);
-    assert_int_equal(msg->payload_len, 4);
-    assert_memory_equal(msg->payload, "ping", 4);
-    assert_int_equal(msg->n_tensors, 0);
+    expect_equal(from, a->id);
+    expect_equal(msg->type, TENREC_MSG_CALL);
+    expect_equal(msg->id, 5);
+    expect_equal(msg->payload_len, 4);
+    expect_bytes(msg->payload, "ping", 4);
+    expect_equal(msg->n_tensors, 0);
     send_ping(b, a->id, 6, &t);
     msg = await(a, a == b, &from);
-    assert_int_equal(from, b->id);
-    assert_int_equal(msg->id, 6);
-    assert_becomes(atomic_load(&t.ok) == 2);
+    expect_equal(from, b->id);
+    expect_equal(msg->id, 6);
+    expect_becomes(atomic_load(&t.ok) == 2);
 }
 
-TEST_WITH(contract_types_and_ids_are_untouched, set_up, tear_down)
+CASE(types_and_ids_are_untouched, "AG-10 AG-24")
 {
     static const int32_t type[] = { 0x100, 0x10f, 0x117, 0x180, 0x1fe, 0x133 };
     static const int32_t answer[] = { 0x203, 0x210, 0x237, 0x283, 0x2ff, 0x24d };
@@ -40,20 +40,20 @@ TEST_WITH(contract_types_and_ids_are_untouched, set_up, tear_down)
     }
     for (size_t i = 0; i < n; i++) {
         struct tenrec_msg *msg = await(b, i, NULL), *reply = make_request(id[i], "y", 1, 0, &t);
-        assert_int_equal(msg->type, type[i]);
-        assert_true(msg->id == id[i]);
+        expect_equal(msg->type, type[i]);
+        expect(msg->id == id[i]);
         reply->type = answer[i];
         reply->route = msg->route;
         send_msg(b, a->id, reply, &t);
     }
     for (size_t i = 0; i < n; i++) {
         struct tenrec_msg *msg = await(a, a == b ? n + i : i, NULL);
-        assert_int_equal(msg->type, answer[i]);
-        assert_true(msg->id == id[i]);
+        expect_equal(msg->type, answer[i]);
+        expect(msg->id == id[i]);
     }
 }
 
-TEST_WITH(contract_payloads_of_all_sizes_arrive, set_up, tear_down)
+CASE(payloads_of_all_sizes_arrive, "AG-10 AG-24")
 {
     static const size_t size[] = { 0, 1, 127, 4095, 4096, 65537, 9u << 20, 0 };
     const size_t n = sizeof size / sizeof size[0];
@@ -66,10 +66,10 @@ TEST_WITH(contract_payloads_of_all_sizes_arrive, set_up, tear_down)
         send_msg(a, b->id, make_request((int64_t)i, bytes, size[i], 0, &t), &t);
     for (size_t i = 0; i < n; i++) {
         struct tenrec_msg *msg = await(b, i, NULL);
-        assert_int_equal(msg->payload_len, size[i]);
-        assert_memory_equal(msg->payload, bytes, size[i]);
+        expect_equal(msg->payload_len, size[i]);
+        expect_bytes(msg->payload, bytes, size[i]);
     }
-    assert_becomes(atomic_load(&t.ok) == (int)n);
+    expect_becomes(atomic_load(&t.ok) == (int)n);
     free(bytes);
 }
 
@@ -113,7 +113,7 @@ static const struct tenrec_tensor_desc views[] = {
 };
 #define N_VIEWS (sizeof views / sizeof views[0])
 
-TEST_WITH(contract_tensors_keep_all_their_fields, set_up, tear_down)
+CASE(tensors_keep_all_their_fields, "AG-10 AG-24 AG-26")
 {
     static unsigned char storage[N_VIEWS][1024];
     static struct tally t;
@@ -129,24 +129,24 @@ TEST_WITH(contract_tensors_keep_all_their_fields, set_up, tear_down)
     }
     send_msg(a, b->id, msg, &t);
     msg = await(b, 0, NULL);
-    assert_int_equal(msg->n_tensors, N_VIEWS);
-    assert_int_equal(atomic_load(&b->placed), 1);
+    expect_equal(msg->n_tensors, N_VIEWS);
+    expect_equal(atomic_load(&b->placed), 1);
     for (uint32_t i = 0; i < N_VIEWS; i++) {
         const struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, i), *want = &views[i];
-        assert_int_equal(d->bytes, want->bytes);
-        assert_int_equal(d->byte_offset, want->byte_offset);
-        assert_memory_equal(&d->dtype, &want->dtype, sizeof d->dtype);
-        assert_int_equal(d->ndim, want->ndim);
-        assert_int_equal(d->flags, want->flags);
-        assert_int_equal(d->device.kind, TENREC_CPU);
+        expect_equal(d->bytes, want->bytes);
+        expect_equal(d->byte_offset, want->byte_offset);
+        expect_bytes(&d->dtype, &want->dtype, sizeof d->dtype);
+        expect_equal(d->ndim, want->ndim);
+        expect_equal(d->flags, want->flags);
+        expect_equal(d->device.kind, TENREC_CPU);
         for (uint32_t k = 0; k < d->ndim; k++) {
-            assert_int_equal(d->shape[k], want->shape[k]);
-            assert_int_equal(d->strides[k], want->strides[k]);
+            expect_equal(d->shape[k], want->shape[k]);
+            expect_equal(d->strides[k], want->strides[k]);
         }
-        assert_ptr_not_equal(d->data, storage[i]);
-        assert_memory_equal(d->data, storage[i], d->bytes);
+        expect(d->data != storage[i]);
+        expect_bytes(d->data, storage[i], d->bytes);
     }
-    assert_becomes(atomic_load(&t.ok) == 1);
+    expect_becomes(atomic_load(&t.ok) == 1);
 }
 
 /* A request with one tensor of bytes. */
@@ -173,7 +173,7 @@ static struct tenrec_msg *answer_to(const struct tenrec_msg *request, struct ten
     return msg;
 }
 
-TEST_WITH(contract_messages_are_marked_when_their_senders_prove_themselves, set_up, tear_down)
+CASE(messages_are_marked_when_their_senders_prove_themselves, "AG-24")
 {
     static unsigned char data[100000];
     const uint32_t mark = world_mark(&w);
@@ -184,7 +184,7 @@ TEST_WITH(contract_messages_are_marked_when_their_senders_prove_themselves, set_
     send_msg(a, b->id, tensor_request(data, sizeof data, &t), &t);
     for (size_t i = 0; i < 2; i++) {
         msg = await(b, i, NULL);
-        assert_int_equal(msg->flags & TENREC_MSG_PROVED, mark);
+        expect_equal(msg->flags & TENREC_MSG_PROVED, mark);
         send_msg(b, a->id,
                  answer_to(msg, i ? tensor_request(data, sizeof data, &t)
                                   : make_request(0, "x", 1, 0, &t)),
@@ -192,13 +192,13 @@ TEST_WITH(contract_messages_are_marked_when_their_senders_prove_themselves, set_
     }
     for (size_t i = 0; i < 2; i++) {
         msg = await(a, a == b ? 2 + i : i, NULL);
-        assert_int_equal(msg->flags & TENREC_MSG_PROVED, mark);
+        expect_equal(msg->flags & TENREC_MSG_PROVED, mark);
     }
-    assert_int_equal(atomic_load(&b->placed_flags) & TENREC_MSG_PROVED, mark);
-    assert_int_equal(atomic_load(&a->placed_flags) & TENREC_MSG_PROVED, mark);
+    expect_equal(atomic_load(&b->placed_flags) & TENREC_MSG_PROVED, mark);
+    expect_equal(atomic_load(&a->placed_flags) & TENREC_MSG_PROVED, mark);
 }
 
-TEST_WITH(contract_large_tensors_land_where_the_receiver_says, set_up, tear_down)
+CASE(large_tensors_land_where_the_receiver_says, "AG-26")
 {
     const uint64_t bytes = 5000001;
     unsigned char *data = malloc(bytes), *place = malloc(bytes);
@@ -210,14 +210,14 @@ TEST_WITH(contract_large_tensors_land_where_the_receiver_says, set_up, tear_down
     b->memory = place;
     send_msg(a, b->id, tensor_request(data, bytes, &t), &t);
     msg = await(b, 0, NULL);
-    assert_ptr_equal(msg->tensors->data, place);
-    assert_memory_equal(place, data, bytes);
-    assert_becomes(atomic_load(&t.released) == 1);
+    expect(msg->tensors->data == place);
+    expect_bytes(place, data, bytes);
+    expect_becomes(atomic_load(&t.released) == 1);
     free(data);
     free(place);
 }
 
-TEST_WITH(contract_a_message_without_memory_is_dropped_alone, set_up, tear_down)
+CASE(a_message_without_memory_is_dropped_alone, "AG-26")
 {
     static unsigned char data[100000];
     static struct tally t;
@@ -225,6 +225,6 @@ TEST_WITH(contract_a_message_without_memory_is_dropped_alone, set_up, tear_down)
     atomic_store(&b->no_memory, true);
     send_msg(a, b->id, tensor_request(data, sizeof data, &t), &t);
     send_ping(a, b->id, 77, &t);
-    assert_int_equal(await(b, 0, NULL)->id, 77);
-    assert_becomes(told(&t) == 2 && atomic_load(&t.released) == 2);
+    expect_equal(await(b, 0, NULL)->id, 77);
+    expect_becomes(told(&t) == 2 && atomic_load(&t.released) == 2);
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* world.h - workers of one process, each with a chain of the same config, and
  * what their users saw. */
-#ifndef TENREC_TESTS_CONTRACT_WORLD_H
-#define TENREC_TESTS_CONTRACT_WORLD_H
+#ifndef TENREC_TOOLS_CONFORMANCE_WORLD_H
+#define TENREC_TOOLS_CONFORMANCE_WORLD_H
 
-#include "../testing.h"
 #include "backend/chain.h"
-#include "backend/message.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,7 +13,7 @@
 
 /* The user of one chain. All that is delivered is kept until the world ends,
  * but for requests while `answers` is set: they are sent back. */
-struct worker {
+struct side {
     tenrec_peer id;
     char name[32];
     struct chain *chain;
@@ -35,7 +33,7 @@ struct worker {
 
 struct world {
     int n;
-    struct worker worker[WORLD_MAX];
+    struct side worker[WORLD_MAX];
 };
 
 /* Results of sends: the number of each. Static in a case, which runs once: its
@@ -45,27 +43,28 @@ struct tally {
     atomic_int last_error;
 };
 
-/* Opens and starts; `path` is the config, `mode` the security mode (NULL: of the config and the
- * environment). Fails the case when it cannot. */
-void world_open(struct world *w, const char *path, int n, const char *mode);
+/* Opens and starts; `path` is the config, or the name of its `text` where that is not NULL;
+ * `mode` the security mode (NULL: of the config and the environment). Fails the case when it
+ * cannot. */
+void world_open(struct world *w, const char *text, const char *path, int n, const char *mode);
 void world_close(struct world *w);
 
 /* TENREC_MSG_PROVED if the workers prove themselves to each other, else 0. */
 uint32_t world_mark(struct world *w);
 
 /* The peer that worker 0 talks to: worker 1, or itself when it is alone. */
-struct worker *world_other(struct world *w);
+struct side *world_other(struct world *w);
 
 /* The ith message that came, NULL while it has not; borrowed. */
-struct tenrec_msg *worker_got(struct worker *k, size_t i, tenrec_peer *ret_from);
-size_t worker_count(struct worker *k);
+struct tenrec_msg *side_got(struct side *k, size_t i, tenrec_peer *ret_from);
+size_t side_count(struct side *k);
 
 /* A request with these bytes; `tally` counts its release. */
 struct tenrec_msg *make_request(int64_t id, const void *payload, size_t len, uint32_t n_tensors,
                                 struct tally *tally);
-void send_msg(struct worker *k, tenrec_peer to, struct tenrec_msg *msg, struct tally *tally);
+void send_msg(struct side *k, tenrec_peer to, struct tenrec_msg *msg, struct tally *tally);
 /* Both in one, with the payload "ping". */
-void send_ping(struct worker *k, tenrec_peer to, int64_t id, struct tally *tally);
+void send_ping(struct side *k, tenrec_peer to, int64_t id, struct tally *tally);
 
 /* The number of completions in `tally`. */
 int told(const struct tally *tally);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "world.h"
+#include "conformance/world.h"
 
-#include "../support/message_hooks.h"
-#include "../support/tls_site.h"
 #include "backend/chain_config.h"
 #include "base/clock.h"
+#include "conformance/expect.h"
+#include "conformance/letter.h"
 #include "runtime/loop.h"
 #include "security/security.h"
 
@@ -18,13 +18,14 @@
 static struct loop *loop;
 static struct chain_config *stack;
 static struct security *security;
-static bool has_site; /* the files of mode mtls */
 
 /* --- the user of a chain --------------------------------------------------- */
 
-static void answer(struct worker *k, tenrec_peer to, struct tenrec_msg *msg)
+static void world_answer(struct side *k, tenrec_peer to, struct tenrec_msg *msg)
 {
-    struct tenrec_msg *reply = message_new(msg->payload_len, 0);
+    struct tenrec_msg *reply = letter_new(msg->payload_len, 0);
+
+    expect(reply);
 
     reply->type = TENREC_MSG_RET;
     reply->id = msg->id;
@@ -37,11 +38,11 @@ static void answer(struct worker *k, tenrec_peer to, struct tenrec_msg *msg)
 
 static void on_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
 {
-    struct worker *k = arg;
+    struct side *k = arg;
 
     atomic_fetch_add(&k->n_delivered, 1);
     if (atomic_load(&k->answers) && (msg->type & TENREC_MSG_REQUEST_BIT)) {
-        answer(k, from, msg);
+        world_answer(k, from, msg);
         return;
     }
     if (atomic_load(&k->discards)) {
@@ -62,7 +63,7 @@ static void on_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
 static tenrec_status on_place(void *arg, tenrec_peer from, struct tenrec_msg *msg,
                               tenrec_error *err)
 {
-    struct worker *k = arg;
+    struct side *k = arg;
 
     (void)from;
     atomic_fetch_add(&k->placed, 1);
@@ -74,26 +75,26 @@ static tenrec_status on_place(void *arg, tenrec_peer from, struct tenrec_msg *ms
         msg->tensors->device = (struct tenrec_device){ TENREC_CPU, 0 };
         return TENREC_OK;
     }
-    return message_place(msg, err);
+    return letter_place(msg, err);
 }
 
 static bool on_accepts(void *arg)
 {
-    return !atomic_load(&((struct worker *)arg)->refuses);
+    return !atomic_load(&((struct side *)arg)->refuses);
 }
 
 static void on_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
 {
     (void)peer;
     if (why && why->text[0])
-        atomic_fetch_add(&((struct worker *)arg)->lost, 1);
+        atomic_fetch_add(&((struct side *)arg)->lost, 1);
 }
 
 static void on_caller_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
 {
     (void)why;
     if (peer >= 0)
-        atomic_fetch_add(&((struct worker *)arg)->callers_lost, 1);
+        atomic_fetch_add(&((struct side *)arg)->callers_lost, 1);
 }
 
 /* --- life ------------------------------------------------------------------- */
@@ -114,7 +115,7 @@ static void *start_one(void *arg)
     return NULL;
 }
 
-/* The demands of the config, with a new secret, or certificates, in a mode that is named. */
+/* The demands of the config, or of the mode that is named with a new secret. */
 static struct security *world_security(struct tenrec_config *config, const char *mode)
 {
     struct secret *secret;
@@ -122,17 +123,12 @@ static struct security *world_security(struct tenrec_config *config, const char 
     tenrec_error err;
 
     if (!mode) {
-        assert_status(security_open(config, CLOCK_NEVER, &s, &err), &err);
+        expect_ok(security_open(config, CLOCK_NEVER, &s, &err), &err);
         return s;
     }
-    if (strcmp(mode, "mtls") == 0) {
-        tls_site_make();
-        has_site = true;
-        return tls_site_certificates("ours", "ours", NULL, PLAIN_NONE);
-    }
-    assert_status(tenrec_config_set(config, "security.mode", mode, &err), &err);
-    assert_status(secret_draw(&secret, &err), &err);
-    assert_status(security_open_with(config, secret, "the test", &s, &err), &err);
+    expect_ok(tenrec_config_set(config, "security.mode", mode, &err), &err);
+    expect_ok(secret_draw(&secret, &err), &err);
+    expect_ok(security_open_with(config, secret, "tenrec conformance", &s, &err), &err);
     secret_drop(secret);
     return s;
 }
@@ -145,19 +141,20 @@ static void start_all(struct world *w, const struct tenrec_member *member)
 
     for (int i = 0; i < w->n; i++) {
         s[i] = (struct starter){ .chain = w->worker[i].chain, member, (uint32_t)w->n };
-        assert_int_equal(pthread_create(&thread[i], NULL, start_one, &s[i]), 0);
+        expect_equal(pthread_create(&thread[i], NULL, start_one, &s[i]), 0);
     }
     for (int i = 0; i < w->n; i++)
         pthread_join(thread[i], NULL);
     for (int i = 0; i < w->n; i++)
-        assert_status(s[i].status, &s[i].err);
+        expect_ok(s[i].status, &s[i].err);
 }
 
 static void open_worker(struct world *w, int i)
 {
-    struct worker *k = &w->worker[i];
+    struct side *k = &w->worker[i];
     const struct chain_user user = { .deliver = on_deliver,
                                      .place = on_place,
+                                     .msg_new = letter_new,
                                      .accepts = on_accepts,
                                      .peer_lost = on_lost,
                                      .caller_lost = on_caller_lost,
@@ -176,21 +173,23 @@ static void open_worker(struct world *w, int i)
     id.incarnation = 1000 + (uint64_t)i;
     pthread_mutex_init(&k->lock, NULL);
     layer = chain_config_layers(stack, &n);
-    assert_status(chain_open(layer, n, &id, loop, &user, &k->chain, &err), &err);
+    expect_ok(chain_open(layer, n, &id, loop, &user, &k->chain, &err), &err);
 }
 
-void world_open(struct world *w, const char *path, int n, const char *mode)
+void world_open(struct world *w, const char *text, const char *path, int n, const char *mode)
 {
     struct tenrec_member member[WORLD_MAX];
     struct tenrec_config *config;
     tenrec_error err;
 
     *w = (struct world){ .n = n };
-    assert_status(tenrec_config_load(path, &config, &err), &err);
-    assert_status(chain_config_open(config, &stack, &err), &err);
+    expect_ok(text ? tenrec_config_parse(text, path, &config, &err)
+                   : tenrec_config_load(path, &config, &err),
+              &err);
+    expect_ok(chain_config_open(config, &stack, &err), &err);
     security = world_security(config, mode);
     tenrec_config_drop(config);
-    assert_status(loop_open(&loop, &err), &err);
+    expect_ok(loop_open(&loop, &err), &err);
     for (int i = 0; i < n; i++)
         open_worker(w, i);
     for (int i = 0; i < n; i++)
@@ -208,7 +207,7 @@ void world_close(struct world *w)
     for (int i = 0; i < w->n; i++)
         chain_shutdown(w->worker[i].chain);
     for (int i = 0; i < w->n; i++) {
-        struct worker *k = &w->worker[i];
+        struct side *k = &w->worker[i];
         for (size_t m = 0; m < k->n_got; m++)
             k->got[m]->release(k->got[m]);
         free(k->got);
@@ -219,9 +218,6 @@ void world_close(struct world *w)
     loop_close(loop);
     chain_config_close(stack);
     security_drop(security);
-    if (has_site)
-        tls_site_remove();
-    has_site = false;
 }
 
 uint32_t world_mark(struct world *w)
@@ -231,12 +227,12 @@ uint32_t world_mark(struct world *w)
     return proves && security->mode != SECURITY_NONE ? TENREC_MSG_PROVED : 0;
 }
 
-struct worker *world_other(struct world *w)
+struct side *world_other(struct world *w)
 {
     return &w->worker[w->n - 1];
 }
 
-struct tenrec_msg *worker_got(struct worker *k, size_t i, tenrec_peer *ret_from)
+struct tenrec_msg *side_got(struct side *k, size_t i, tenrec_peer *ret_from)
 {
     struct tenrec_msg *msg = NULL;
 
@@ -250,7 +246,7 @@ struct tenrec_msg *worker_got(struct worker *k, size_t i, tenrec_peer *ret_from)
     return msg;
 }
 
-size_t worker_count(struct worker *k)
+size_t side_count(struct side *k)
 {
     size_t n;
 
@@ -271,32 +267,31 @@ static void on_done(void *arg, const tenrec_error *err)
     atomic_fetch_add(err ? &t->failed : &t->ok, 1);
 }
 
-static void on_release(void *arg, struct tenrec_msg *msg)
+static void on_release(void *arg)
 {
-    (void)msg;
     atomic_fetch_add(&((struct tally *)arg)->released, 1);
 }
 
 struct tenrec_msg *make_request(int64_t id, const void *payload, size_t len, uint32_t n_tensors,
                                 struct tally *tally)
 {
-    struct tenrec_msg *msg = message_new(len, n_tensors);
+    struct tenrec_msg *msg = letter_new(len, n_tensors);
 
-    assert_non_null(msg);
+    expect(msg);
     msg->type = TENREC_MSG_CALL;
     msg->id = id;
     if (len)
         memcpy(msg->payload, payload, len);
-    message_on_release(msg, on_release, tally);
+    letter_on_release(msg, on_release, tally);
     return msg;
 }
 
-void send_msg(struct worker *k, tenrec_peer to, struct tenrec_msg *msg, struct tally *tally)
+void send_msg(struct side *k, tenrec_peer to, struct tenrec_msg *msg, struct tally *tally)
 {
     chain_send(k->chain, to, msg, (struct tenrec_done){ on_done, tally });
 }
 
-void send_ping(struct worker *k, tenrec_peer to, int64_t id, struct tally *tally)
+void send_ping(struct side *k, tenrec_peer to, int64_t id, struct tally *tally)
 {
     send_msg(k, to, make_request(id, "ping", 4, 0, tally), tally);
 }

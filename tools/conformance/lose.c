@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* contract_lose.c - what happens when a peer takes nothing, breaks off or ends. */
-#include "cases.h"
+/* lose.c - what happens when a peer takes nothing, breaks off or ends. */
+#include "conformance/case.h"
 
 #include <stdlib.h>
 
-TEST_WHEN(contract_requests_wait_while_the_user_takes_no_request, has_peer, set_up, tear_down)
+CASE_OF_TWO(requests_wait_while_the_user_takes_no_request, "AG-14 AG-27")
 {
     static struct tally t;
 
@@ -12,57 +12,57 @@ TEST_WHEN(contract_requests_wait_while_the_user_takes_no_request, has_peer, set_
     atomic_store(&a->answers, true);
     send_ping(a, b->id, 1, &t);
     send_ping(b, a->id, 2, &t);
-    assert_int_equal(await(b, 0, NULL)->type, TENREC_MSG_RET);
-    assert_int_equal(worker_count(b), 1);
+    expect_equal(await(b, 0, NULL)->type, TENREC_MSG_RET);
+    expect_equal(side_count(b), 1);
     atomic_store(&b->refuses, false);
     chain_resume(b->chain);
-    assert_int_equal(await(b, 1, NULL)->id, 1);
+    expect_equal(await(b, 1, NULL)->id, 1);
 }
 
 /* --- lost peers ------------------------------------------------------------------ */
 
-TEST_WHEN(contract_a_send_after_disconnect_connects_again, has_peer, set_up, tear_down)
+CASE_OF_TWO(a_send_after_disconnect_connects_again, "AG-15 AG-28")
 {
     static struct tally t;
     tenrec_error err;
 
     send_ping(a, b->id, 1, &t);
     await(b, 0, NULL);
-    assert_becomes(atomic_load(&t.ok) == 1);
-    assert_status(chain_disconnect(a->chain, b->id, &err), &err);
-    assert_becomes(atomic_load(&a->lost) == 1);
+    expect_becomes(atomic_load(&t.ok) == 1);
+    disconnect(&err);
+    expect_becomes(atomic_load(&a->lost) == 1);
     send_ping(a, b->id, 2, &t);
-    assert_int_equal(await(b, 1, NULL)->id, 2);
-    assert_int_equal(atomic_load(&a->lost), 1);
+    expect_equal(await(b, 1, NULL)->id, 2);
+    expect_equal(atomic_load(&a->lost), 1);
 }
 
-TEST_WHEN(contract_a_peer_that_shuts_down_is_lost, has_peer, set_up, tear_down)
+CASE_OF_TWO(a_peer_that_shuts_down_is_lost, "AG-28")
 {
     static struct tally t;
 
     send_ping(a, b->id, 1, &t);
     await(b, 0, NULL);
     chain_shutdown(b->chain);
-    assert_becomes(atomic_load(&a->lost) == 1);
+    expect_becomes(atomic_load(&a->lost) == 1);
     send_ping(a, b->id, 2, &t);
-    assert_becomes(told(&t) == 2 && atomic_load(&t.released) == 2);
-    assert_int_equal(atomic_load(&t.failed), 1);
+    expect_becomes(told(&t) == 2 && atomic_load(&t.released) == 2);
+    expect_equal(atomic_load(&t.failed), 1);
 }
 
-TEST_WHEN(contract_a_caller_that_shuts_down_is_lost, has_peer, set_up, tear_down)
+CASE_OF_TWO(a_caller_that_shuts_down_is_lost, "AG-29")
 {
     static struct tally t;
 
     send_ping(b, a->id, 1, &t);
     await(a, 0, NULL);
     chain_shutdown(b->chain);
-    assert_becomes(atomic_load(&a->callers_lost) == 1);
-    assert_int_equal(atomic_load(&a->lost), 0); /* nothing of a's was under way to it */
+    expect_becomes(atomic_load(&a->callers_lost) == 1);
+    expect_equal(atomic_load(&a->lost), 0); /* nothing of a's was under way to it */
 }
 
 /* --- the end ---------------------------------------------------------------------- */
 
-TEST_WITH(contract_shutdown_completes_pending_sends, set_up, tear_down)
+CASE(shutdown_completes_pending_sends, "AG-4 AG-17")
 {
     enum { N = 40, BYTES = 1 << 18 };
     char *bytes = calloc(1, BYTES);
@@ -72,8 +72,8 @@ TEST_WITH(contract_shutdown_completes_pending_sends, set_up, tear_down)
     for (int i = 0; i < N; i++)
         send_msg(a, b->id, make_request(i, bytes, BYTES, 0, &t), &t);
     chain_shutdown(a->chain);
-    assert_int_equal(told(&t), N);
-    assert_int_equal(atomic_load(&t.released), N);
+    expect_equal(told(&t), N);
+    expect_equal(atomic_load(&t.released), N);
     free(bytes);
 }
 
@@ -93,7 +93,7 @@ static void *send_until_stopped(void *arg)
     return NULL;
 }
 
-TEST_WHEN(contract_nothing_is_called_after_shutdown, has_peer, set_up, tear_down)
+CASE_OF_TWO(nothing_is_called_after_shutdown, "AG-17")
 {
     static struct tally t;
     struct sender s = { b, a->id, 0, &t };
@@ -102,29 +102,29 @@ TEST_WHEN(contract_nothing_is_called_after_shutdown, has_peer, set_up, tear_down
 
     atomic_store(&stop, false);
     atomic_store(&a->discards, true);
-    assert_int_equal(pthread_create(&thread, NULL, send_until_stopped, &s), 0);
-    assert_becomes(atomic_load(&a->n_delivered) > 50);
+    expect_equal(pthread_create(&thread, NULL, send_until_stopped, &s), 0);
+    expect_becomes(atomic_load(&a->n_delivered) > 50);
     chain_shutdown(a->chain);
     delivered = atomic_load(&a->n_delivered);
     lost = atomic_load(&a->lost);
     told_before = told(&t);
     /* A good deal more is tried before we look. */
-    assert_becomes(told(&t) > told_before + 100);
+    expect_becomes(told(&t) > told_before + 100);
     atomic_store(&stop, true);
     pthread_join(thread, NULL);
-    assert_int_equal(atomic_load(&a->n_delivered), delivered);
-    assert_int_equal(atomic_load(&a->lost), lost);
+    expect_equal(atomic_load(&a->n_delivered), delivered);
+    expect_equal(atomic_load(&a->lost), lost);
     chain_shutdown(b->chain);
-    assert_int_equal(told(&t), atomic_load(&t.released));
+    expect_equal(told(&t), atomic_load(&t.released));
 }
 
-TEST_WITH(contract_a_send_after_shutdown_fails, set_up, tear_down)
+CASE(a_send_after_shutdown_fails, "AG-4 AG-17")
 {
     static struct tally t;
 
     chain_shutdown(a->chain);
     send_ping(a, b->id, 1, &t);
-    assert_int_equal(atomic_load(&t.failed), 1);
-    assert_int_equal(atomic_load(&t.last_error), TENREC_ESHUTDOWN);
-    assert_int_equal(atomic_load(&t.released), 1);
+    expect_equal(atomic_load(&t.failed), 1);
+    expect_equal(atomic_load(&t.last_error), TENREC_ESHUTDOWN);
+    expect_equal(atomic_load(&t.released), 1);
 }

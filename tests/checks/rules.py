@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rules.py [--update] - docs/plugin-rules.md lists the rules of the plugins' headers, and each has a case of
+`tenrec conformance` or a reason."""
+import glob
+import os
+import re
+import sys
+
+import report
+
+PAGE = "docs/plugin-rules.md"
+BEGIN = "<!-- made by tests/checks/rules.py --update; edit the headers, or the notes there -->\n"
+END = "<!-- end -->\n"
+HEADERS = {"AG": "agent.h", "PL": "plugin.h", "ST": "store_plugin.h"}
+TITLES = {"AG": "Agents", "PL": "Plugins", "ST": "Stores"}
+
+# What happens if a plugin does not keep the rule, and where it is tested if `tenrec conformance` has no case.
+NOTES = {
+    "AG-1": ("An operation of a later ABI is missed.", "of the core: tests/backend"),
+    "AG-2": ("Messages are lost or mixed up, or the worker crashes, under load.", ""),
+    "AG-3": ("A deadlock, as soon as the core calls the agent again.", "no program can see it: -fsanitize=thread finds many"),
+    "AG-4": ("A call waits until its timeout, or a freed completion is used: a crash.", ""),
+    "AG-5": ("A stranger learns what proves this member, and can take its place.", "of the bytes of each protocol: tests/tensorpipe"),
+    "AG-6": ("A tensor that outlives its worker crashes the program.", "needs devices: tests/device"),
+    "AG-7": ("Peers cannot connect.", "a start without it fails: it_starts_and_ends"),
+    "AG-8": ("init_rpc hangs, or calls fail at first.", ""),
+    "AG-9": ("Members that come later cannot be called, those that leave are waited for.", "needs a dynamic group: tests/membership"),
+    "AG-10": ("A message leaks or is used after its end; a thread of the program hangs on the network.", ""),
+    "AG-11": ("A device's memory is used again while it is read: wrong elements.", "needs devices: tests/device, script/gpu-test"),
+    "AG-12": ("A message leaks, or does not reach the user.", "each case of a wrapper shows it"),
+    "AG-13": ("A call waits longer than its answer takes, or until its timeout.", ""),
+    "AG-14": ("Requests stay unread for ever.", ""),
+    "AG-15": ("Calls to a worker that left wait until their timeout.", ""),
+    "AG-16": ("A graceful shutdown loses messages, or takes its whole limit.", ""),
+    "AG-17": ("Calls wait for ever at the end; code that is unmapped runs: a crash.", ""),
+    "AG-18": ("A leak for each worker.", ""),
+    "AG-19": ("People look for what is not there.", ""),
+    "AG-20": ("A context on a device that nobody uses takes memory there.", "needs devices: tests/device"),
+    "AG-21": ("The first tensor to a device fails.", "needs devices: tests/device"),
+    "AG-22": ("A tensor is copied once more than needed.", "a guess: no answer is wrong"),
+    "AG-23": ("A worker sleeps where it could serve, or its shutdown hangs.", "of speed: tests/tensorpipe/threads"),
+    "AG-24": ("Memory of the plugin is freed by the core: a crash.", ""),
+    "AG-25": ("A plugin that starts threads of its own for a delay leaks them.", "of the core: tests/backend"),
+    "AG-26": ("Tensors land beside the receiver's memory, or a call waits for an answer that never comes.", ""),
+    "AG-27": ("Memory grows without limit while functions run.", ""),
+    "AG-28": ("Calls to a dead worker wait until their timeout.", ""),
+    "AG-29": ("The program does not learn that a caller died.", ""),
+    "AG-30": ("Shared tensors of a connection leak.", "needs descriptors: tests/shm, tests/tensorpipe"),
+    "AG-31": ("A tensor has the elements of another.", "needs descriptors: tests/shm, tests/tensorpipe"),
+    "AG-32": ("A tensor has the elements of another.", "needs descriptors: tests/shm, tests/tensorpipe"),
+    "PL-1": ("The core refuses the plugin, and names the symbol.", "of the loader: tests/plugin"),
+    "PL-2": ("The core refuses the plugin, with the reason.", "of the loader: tests/plugin"),
+    "PL-3": ("The core refuses the plugin; a service that is not there crashes it.", "of the loader: tests/plugin"),
+    "PL-4": ("The core cannot say what is wrong with the plugin.", "of the loader: tests/plugin"),
+    "PL-5": ("`tenrec info` shows nothing of the machine.", "optional: tests/tools"),
+    "PL-6": ("`tenrec info` and `tenrec check` change something.", "of the loader: tests/plugin"),
+    "PL-7": ("A failed start leaks, or crashes at its end.", "needs a failure of the plugin's own: tests/tensorpipe"),
+}
+NOTES.update({f"ST-{n}": (text, "tests/store/store_contract_test.c") for n, text in enumerate([
+    "A URL opens another store, or none.",
+    "Groups do not find each other.",
+    "A worker that waits keeps the others from the store.",
+    "init_rpc ends later than its timeout.",
+    "A value is read after its end.",
+    "A modification is made twice, or an error says nothing of the store.",
+    "A password is printed.",
+    "A member waits for a key that is there.",
+    "Two workers get one rank.",
+    "Two workers both win an election.",
+    "A start waits until its timeout, or uses a processor while it waits.",
+    "A look waits.",
+    "Keys of a former group stay.",
+    "The number is wrong in a report.",
+    "A thread of the plugin runs after its end.",
+    "Workers of other hosts cannot be reached.",
+    "A start fails because its store starts a moment later.",
+], 1)})
+
+
+def rules():
+    """{number: (header, text)}, in the order of the headers."""
+    found = {}
+    for header in HEADERS.values():
+        for comment in re.findall(r"/\*(.*?)\*/", report.text(f"core/include/tenrec/{header}"), re.S):
+            lines = [re.sub(r"^\s*\* ?", "", line) for line in comment.split("\n")]
+            for paragraph in "\n".join(lines).split("\n\n"):
+                parts = re.split(r"\[([A-Z]{2}-\d+)\] ", paragraph)
+                for number, text in zip(parts[1::2], parts[2::2]):
+                    found.setdefault(number, []).append((header, " ".join(text.split())))
+    return found
+
+
+def cases():
+    """{number: [case]}"""
+    found = {}
+    for path in sorted(glob.glob(os.path.join(report.ROOT, "tools/conformance/*.c"))):
+        with open(path, encoding="utf-8") as f:
+            for name, numbers in re.findall(r'^CASE(?:_OF_TWO)?\((\w+),\s*"([^"]+)"\)', f.read(), re.M):
+                for number in numbers.split():
+                    found.setdefault(number, []).append(name)
+    return found
+
+
+def tables(stated, checked):
+    text = ""
+    for kind, header in HEADERS.items():
+        text += (f"\n## {TITLES[kind]}: `tenrec/{header}`\n\n"
+                 "| rule | what it says | what happens otherwise | tested by |\n|---|---|---|---|\n")
+        for number, places in stated.items():
+            if not number.startswith(kind + "-"):
+                continue
+            otherwise, reason = NOTES.get(number, ("", ""))
+            by = ", ".join(f"`{name}`" for name in checked.get(number, [])) or reason
+            says = places[0][1].replace("|", "\\|")
+            text += f"| {number} | {says} | {otherwise} | {by} |\n"
+    return text
+
+
+def main():
+    stated, checked = rules(), cases()
+    page = report.text(PAGE)
+    before, rest = page.split(BEGIN)
+    wanted = before + BEGIN + tables(stated, checked) + END + rest.split(END)[1]
+    if "--update" in sys.argv:
+        with open(os.path.join(report.ROOT, PAGE), "w", encoding="utf-8") as f:
+            f.write(wanted)
+        return
+    report.case("rules_page_is_up_to_date", [] if page == wanted else [f"{PAGE}: python3 tests/checks/rules.py --update"])
+    report.case("rules_have_one_place_each", [f"{number}: {len(places)} places" for number, places in stated.items() if len(places) > 1])
+    report.case("rules_have_a_case_or_a_reason",
+                [f"{number} has neither" for number in stated if number not in checked and not NOTES.get(number, ("", ""))[1]])
+    report.case("rules_of_cases_and_notes_exist",
+                [f"{number} is in no header" for number in sorted({*checked, *NOTES}) if number not in stated])
+    report.finish()
+
+
+main()

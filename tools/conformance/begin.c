@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* begin.c - that it starts and ends, and what it tells of itself. */
+#include "conformance/case.h"
+
+#include <stdio.h>
+#include <string.h>
+
+CASE(it_starts_and_ends, "AG-8 AG-17 AG-18")
+{
+    chain_shutdown(a->chain);
+    chain_shutdown(b->chain);
+}
+
+struct keys {
+    char seen[4096]; /* "\nkey\nkey\n" */
+    int n;
+};
+
+static void on_key(void *arg, const char *key, const char *value)
+{
+    struct keys *keys = arg;
+    const struct chain *c = a->chain;
+    char line[300];
+    bool known = false;
+    size_t n;
+
+    expect(value);
+    for (size_t i = 0; i < chain_depth(c); i++) {
+        n = strlen(chain_name(c, i));
+        known |= strncmp(key, chain_name(c, i), n) == 0 && key[n] == '.' && key[n + 1];
+    }
+    if (!known)
+        expect_fail("'%s' begins with the name of no link", key);
+    snprintf(line, sizeof line, "\n%s\n", key);
+    if (strstr(keys->seen, line))
+        expect_fail("'%s' is there twice", key);
+    n = strlen(keys->seen);
+    expect(n + strlen(line) < sizeof keys->seen);
+    snprintf(keys->seen + n, sizeof keys->seen - n, "%s", keys->n++ ? line + 1 : line);
+}
+
+CASE(debug_info_names_its_link, "AG-19")
+{
+    struct keys keys = { .n = 0 };
+    static struct tally t;
+
+    send_ping(a, b->id, 1, &t);
+    await(b, 0, NULL);
+    chain_debug_info(a->chain, on_key, &keys);
+    if (!keys.n)
+        expect_not_offered("debug_info");
+}

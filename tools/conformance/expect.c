@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conformance/expect.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static unsigned within_ms;
+
+void expect_within(unsigned ms)
+{
+    within_ms = ms;
+}
+
+unsigned expect_looks(void)
+{
+    return within_ms;
+}
+
+void expect_failed(const char *file, int line, const char *fmt, ...)
+{
+    const char *name = strrchr(file, '/');
+    va_list ap;
+
+    fflush(stdout);
+    fprintf(stderr, "%s:%d: ", name ? name + 1 : file, line);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+    fflush(stderr);
+    _exit(CASE_FAILED);
+}
+
+void expect_not_offered(const char *what)
+{
+    fprintf(stderr, "%s\n", what);
+    fflush(stderr);
+    _exit(CASE_NOT_OFFERED);
+}
+
+void expect_equal_at(const char *file, int line, const char *text, long long is, long long want)
+{
+    if (is != want)
+        expect_failed(file, line, "%s is %lld, expected %lld", text, is, want);
+}
+
+void expect_bytes_at(const char *file, int line, const char *text, const void *is, const void *want,
+                     size_t n)
+{
+    size_t at = 0;
+
+    while (at < n && ((const char *)is)[at] == ((const char *)want)[at])
+        at++;
+    if (at < n)
+        expect_failed(file, line, "%s has other bytes than were sent, from byte %zu of %zu on",
+                      text, at, n);
+}
+
+void expect_ok_at(const char *file, int line, const char *text, tenrec_status st,
+                  const tenrec_error *err)
+{
+    if (st != TENREC_OK)
+        expect_failed(file, line, "%s fails: %s", text, err->text);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* expect.h - what a case demands. A demand that does not hold says so on stderr, and ends the
+ * case, which is a process of its own. From any thread. */
+#ifndef TENREC_TOOLS_CONFORMANCE_EXPECT_H
+#define TENREC_TOOLS_CONFORMANCE_EXPECT_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <tenrec/error.h>
+
+/* How the process of a case ends. A plugin that ends it, by exit(0) say, is not ok. */
+enum { CASE_FAILED = 1, CASE_OK = 76, CASE_NOT_OFFERED = 77 };
+
+#if defined(__GNUC__)
+__attribute__((noreturn))
+#endif
+TENREC_PRINTF(3, 4) void expect_failed(const char *file, int line, const char *fmt, ...);
+
+/* Ends the case: the backend has no `what`, which is optional. */
+#if defined(__GNUC__)
+__attribute__((noreturn))
+#endif
+void expect_not_offered(const char *what);
+
+void expect_equal_at(const char *file, int line, const char *text, long long is, long long want);
+void expect_bytes_at(const char *file, int line, const char *text, const void *is, const void *want,
+                     size_t n);
+void expect_ok_at(const char *file, int line, const char *text, tenrec_status st,
+                  const tenrec_error *err);
+/* How often expect_becomes looks, each millisecond: as often as expect_within has said. */
+unsigned expect_looks(void);
+void expect_within(unsigned ms);
+
+#define expect_fail(...) expect_failed(__FILE__, __LINE__, __VA_ARGS__)
+#define expect(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            expect_fail("%s does not hold", #condition);                                           \
+    } while (0)
+/* Integers of any type. */
+#define expect_equal(is, want)                                                                     \
+    expect_equal_at(__FILE__, __LINE__, #is, (long long)(is), (long long)(want))
+#define expect_bytes(is, want, n) expect_bytes_at(__FILE__, __LINE__, #is, is, want, n)
+#define expect_ok(status, err) expect_ok_at(__FILE__, __LINE__, #status, status, err)
+#define expect_becomes(condition)                                                                  \
+    do {                                                                                           \
+        for (unsigned left_ = expect_looks(); !(condition); left_--) {                             \
+            if (left_ == 0)                                                                        \
+                expect_fail("%s does not come true", #condition);                                  \
+            poll(NULL, 0, 1);                                                                      \
+        }                                                                                          \
+    } while (0)
+
+#endif
