@@ -1,190 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_user_test.c BACKEND... - messages without RPC, over each backend named. */
-#include "../testing.h"
+#include "agent_pair.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <tenrec/backend.h>
-#include <tenrec/config.h>
 #include <tenrec/tensor.h>
 #include <time.h>
 #include <unistd.h>
-
-static const char *backend; /* of this run */
-
-static const char text[] =
-    "worker: { num_worker_threads: 3, rpc_timeout: 7s }\n"
-    "backend: inproc\n"
-    "backends:\n"
-    "  inproc: { plugin: inproc }\n"
-    "  tcp: { plugin: tensorpipe, options: { transports: [uv], channels: [basic] } }\n"
-    "  shm: { plugin: tensorpipe, options: { transports: [shm, uv], channels: [cma, basic] } }\n"
-    "  faulty: { plugin: faulty, wraps: tcp, options: { messages_to_fail: [PYTHON_CALL], "
-    "num_fail_sends: 1 } }\n";
-
-/* One of two ends, in this process. */
-struct end {
-    struct tenrec_chain *agent;
-    pthread_mutex_t lock;
-    struct tenrec_msg *last; /* that was delivered */
-    tenrec_peer from;
-    _Atomic uint32_t got;
-    atomic_int told, failed, lost, woken, placed;
-    atomic_bool deaf; /* accepts says no */
-    void *memory;     /* for tensors that are placed */
-    bool keeps;       /* payload_new returns memory */
-    atomic_int dropped;
-    tenrec_error why; /* of what failed last */
-};
-
-struct pair {
-    struct tenrec_rpc_backend_options *options;
-    struct tenrec_member member[2];
-    struct end end[2];
-};
-
-static struct pair *pair; /* of the case that runs */
-
-static void on_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
-{
-    struct end *e = arg;
-    struct tenrec_msg *old;
-
-    pthread_mutex_lock(&e->lock);
-    old = e->last;
-    e->last = msg;
-    e->from = from;
-    pthread_mutex_unlock(&e->lock);
-    if (old)
-        old->release(old);
-    atomic_fetch_add(&e->got, 1);
-}
-
-static void on_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
-{
-    (void)peer, (void)why;
-    atomic_fetch_add(&((struct end *)arg)->lost, 1);
-}
-
-static bool on_accepts(void *arg)
-{
-    return !atomic_load(&((struct end *)arg)->deaf);
-}
-
-static void on_wake(void *arg)
-{
-    atomic_fetch_add(&((struct end *)arg)->woken, 1);
-}
-
-static tenrec_status on_place(void *arg, tenrec_peer from, struct tenrec_msg *msg,
-                              tenrec_error *err)
-{
-    struct end *e = arg;
-
-    (void)from;
-    atomic_fetch_add(&e->placed, 1);
-    if (!e->memory)
-        return tenrec_msg_place(msg, err);
-    for (uint32_t i = 0; i < msg->n_tensors; i++) {
-        tenrec_msg_tensor(msg, i)->device = (struct tenrec_device){ TENREC_CPU, 0 };
-        tenrec_msg_tensor(msg, i)->data = e->memory;
-    }
-    return TENREC_OK;
-}
-
-/* Memory for a payload of the program. */
-struct payload {
-    atomic_int *dropped;
-    unsigned char byte[];
-};
-
-static void *on_payload(void *arg, uint64_t bytes, void **ret_data)
-{
-    struct end *e = arg;
-    struct payload *p = e->keeps ? malloc(sizeof *p + (size_t)bytes) : NULL;
-
-    if (!p)
-        return NULL;
-    p->dropped = &e->dropped;
-    *ret_data = p->byte;
-    return p;
-}
-
-static void on_payload_drop(void *owner)
-{
-    atomic_fetch_add(((struct payload *)owner)->dropped, 1);
-    free(owner);
-}
-
-static void on_done(void *arg, const tenrec_error *err)
-{
-    struct end *e = arg;
-
-    if (err) {
-        pthread_mutex_lock(&e->lock);
-        e->why = *err;
-        pthread_mutex_unlock(&e->lock);
-        atomic_fetch_add(&e->failed, 1);
-    }
-    atomic_fetch_add(&e->told, 1);
-}
-
-static void make(void)
-{
-    struct pair *p = calloc(1, sizeof *p);
-    struct tenrec_config *config;
-    tenrec_error err;
-
-    assert_non_null(p);
-    assert_status(tenrec_config_parse(text, NULL, &config, &err), &err);
-    assert_status(tenrec_config_set(config, "backend", backend, &err), &err);
-    assert_status(tenrec_construct_rpc_backend_options(config, &p->options, &err), &err);
-    tenrec_config_drop(config);
-    for (int i = 0; i < 2; i++) {
-        struct end *e = &p->end[i];
-        const struct tenrec_chain_user user = { .size = sizeof user,
-                                                .deliver = on_deliver,
-                                                .peer_lost = on_lost,
-                                                .place = on_place,
-                                                .accepts = on_accepts,
-                                                .wake = on_wake,
-                                                .payload_new = on_payload,
-                                                .payload_drop = on_payload_drop,
-                                                .arg = e };
-        pthread_mutex_init(&e->lock, NULL);
-        p->member[i] = (struct tenrec_member){ .size = sizeof p->member[i],
-                                               .id = i,
-                                               .incarnation = 7 + (unsigned)i,
-                                               .name = i ? "b" : "a" };
-        assert_status(tenrec_init_backend(p->options, &user, &p->member[i], 2, &e->agent, &err),
-                      &err);
-        p->member[i].address = tenrec_chain_address(e->agent);
-    }
-    for (int i = 0; i < 2; i++)
-        assert_status(tenrec_chain_start(p->end[i].agent, p->member, 2, &err), &err);
-    pair = p;
-}
-
-static void drop(void)
-{
-    for (int i = 0; i < 2; i++) {
-        tenrec_chain_drop(pair->end[i].agent);
-        if (pair->end[i].last)
-            pair->end[i].last->release(pair->end[i].last);
-        free(pair->end[i].memory);
-        pthread_mutex_destroy(&pair->end[i].lock);
-    }
-    tenrec_rpc_backend_options_drop(pair->options);
-    free(pair);
-}
-
-static void send(struct pair *p, int from, struct tenrec_msg *msg)
-{
-    tenrec_chain_send(p->end[from].agent, 1 - from, msg,
-                      (struct tenrec_done){ on_done, &p->end[from] });
-}
 
 static struct tenrec_msg *request(const char *payload, uint32_t n_tensors)
 {
@@ -209,29 +31,9 @@ static struct tenrec_msg *answer(const struct tenrec_msg *to)
     return msg;
 }
 
-/* Of a payload of the test's own pattern. */
-static struct tenrec_msg *large_request(uint64_t bytes, uint32_t n_tensors)
-{
-    struct tenrec_msg *msg = tenrec_msg_new(bytes, n_tensors);
-
-    assert_non_null(msg);
-    msg->type = 0x10f;
-    for (uint64_t i = 0; i < bytes; i++)
-        ((unsigned char *)msg->payload)[i] = (unsigned char)(i * 7 + (i >> 12));
-    return msg;
-}
-
-static bool has_pattern(const unsigned char *p, uint64_t bytes)
-{
-    for (uint64_t i = 0; i < bytes; i++)
-        if (p[i] != (unsigned char)(i * 7 + (i >> 12)))
-            return false;
-    return true;
-}
-
 static bool is_faulty(void)
 {
-    return strcmp(backend, "faulty") == 0;
+    return strcmp(agent_pair_backend, "faulty") == 0;
 }
 
 static bool is_not_faulty(void)
@@ -241,24 +43,25 @@ static bool is_not_faulty(void)
 
 /* ---- cases ----------------------------------------------------------------- */
 
-TEST_WITH(agent_user_carries_a_request_and_its_answer, make, drop)
+TEST_WITH(agent_user_carries_a_request_and_its_answer, agent_pair_make, agent_pair_drop)
 {
     struct end *a = &pair->end[0], *b = &pair->end[1];
 
-    send(pair, 0, request("hello", 0));
+    agent_pair_send(0, request("hello", 0));
     assert_becomes(atomic_load(&b->got) == 1 && atomic_load(&a->told) == 1);
     assert_int_equal(b->last->type, 0x10f);
     assert_int_equal(b->last->payload_len, 5);
     assert_memory_equal(b->last->payload, "hello", 5);
     assert_int_equal(b->from, 0);
-    send(pair, 1, answer(b->last));
+    agent_pair_send(1, answer(b->last));
     assert_becomes(atomic_load(&a->got) == 1);
     assert_int_equal(a->last->type, 0x210);
     assert_int_equal(a->last->id, 42);
     assert_int_equal(atomic_load(&a->failed) + atomic_load(&b->failed), 0);
 }
 
-TEST_WHEN(agent_user_tensors_outlive_their_message_when_taken, is_not_faulty, make, drop)
+TEST_WHEN(agent_user_tensors_outlive_their_message_when_taken, is_not_faulty, agent_pair_make,
+          agent_pair_drop)
 {
     const int64_t shape[] = { 1 << 18 };
     struct tenrec_msg *msg = request("x", 1);
@@ -271,7 +74,7 @@ TEST_WHEN(agent_user_tensors_outlive_their_message_when_taken, is_not_faulty, ma
     for (int i = 0; i < 1 << 18; i++)
         x[i] = (float)i;
     tenrec_msg_set_tensor(msg, 0, t);
-    send(pair, 0, msg);
+    agent_pair_send(0, msg);
     assert_becomes(atomic_load(&pair->end[1].got) == 1);
     assert_int_equal(atomic_load(&pair->end[1].placed), 1);
     t = tenrec_msg_take_tensor(pair->end[1].last, 0);
@@ -284,7 +87,7 @@ TEST_WHEN(agent_user_tensors_outlive_their_message_when_taken, is_not_faulty, ma
     tenrec_tensor_drop(t);
 }
 
-TEST_WHEN(agent_user_tensors_land_in_placed_memory, is_not_faulty, make, drop)
+TEST_WHEN(agent_user_tensors_land_in_placed_memory, is_not_faulty, agent_pair_make, agent_pair_drop)
 {
     const int64_t shape[] = { 4 };
     struct tenrec_msg *msg = request("x", 1);
@@ -296,88 +99,10 @@ TEST_WHEN(agent_user_tensors_land_in_placed_memory, is_not_faulty, make, drop)
     assert_status(tenrec_tensor_new(TENREC_INT32, 1, shape, &t, &err), &err);
     memcpy(tenrec_tensor_data(t), "0123456789abcdef", 16);
     tenrec_msg_set_tensor(msg, 0, t);
-    send(pair, 0, msg);
+    agent_pair_send(0, msg);
     assert_becomes(atomic_load(&pair->end[1].got) == 1);
     assert_memory_equal(pair->end[1].memory, "0123456789abcdef", 16);
     assert_null(tenrec_msg_take_tensor(pair->end[1].last, 0));
-}
-
-/* inproc hands the sender's message over, with its memory. */
-static bool is_wired(void)
-{
-    return strcmp(backend, "inproc") != 0;
-}
-
-TEST_WHEN(agent_user_large_payload_lands_in_memory_of_the_program, is_wired, make, drop)
-{
-    struct end *b = &pair->end[1];
-    const uint64_t bytes = 3 << 20;
-
-    b->keeps = true;
-    for (uint32_t n_tensors = 0; n_tensors < 2; n_tensors++) {
-        struct tenrec_msg *msg = large_request(bytes, n_tensors);
-        struct tenrec_tensor *t;
-        struct payload *p;
-        tenrec_error err;
-
-        if (n_tensors) {
-            const int64_t shape[] = { 4 };
-            assert_status(tenrec_tensor_new(TENREC_INT32, 1, shape, &t, &err), &err);
-            memcpy(tenrec_tensor_data(t), "0123456789abcdef", 16);
-            tenrec_msg_set_tensor(msg, 0, t);
-        }
-        send(pair, 0, msg);
-        assert_becomes(atomic_load(&b->got) == n_tensors + 1);
-        assert_int_equal(b->last->payload_len, bytes);
-        p = tenrec_msg_take_payload(b->last);
-        assert_non_null(p);
-        assert_int_equal(b->last->payload_len, 0);
-        assert_null(tenrec_msg_take_payload(b->last));
-        assert_true(has_pattern(p->byte, bytes));
-        if (n_tensors) {
-            t = tenrec_msg_take_tensor(b->last, 0);
-            assert_non_null(t);
-            assert_memory_equal(tenrec_tensor_data(t), "0123456789abcdef", 16);
-            tenrec_tensor_drop(t);
-        }
-        b->last->release(b->last);
-        b->last = NULL;
-        assert_int_equal(atomic_load(&b->dropped), 0);
-        free(p);
-    }
-}
-
-TEST_WHEN(agent_user_payload_that_is_not_taken_is_dropped_with_its_message, is_wired, make, drop)
-{
-    struct end *b = &pair->end[1];
-
-    b->keeps = true;
-    send(pair, 0, large_request(TENREC_LARGE_PAYLOAD, 0));
-    assert_becomes(atomic_load(&b->got) == 1);
-    assert_int_equal(atomic_load(&b->dropped), 0);
-    assert_true(has_pattern(b->last->payload, TENREC_LARGE_PAYLOAD));
-    b->last->release(b->last);
-    b->last = NULL;
-    assert_int_equal(atomic_load(&b->dropped), 1);
-}
-
-TEST_WITH(agent_user_payload_has_memory_of_the_message_when_small_or_refused, make, drop)
-{
-    struct end *b = &pair->end[1];
-
-    for (unsigned i = 0; i < 2; i++) {
-        const uint64_t bytes = i ? TENREC_LARGE_PAYLOAD : TENREC_LARGE_PAYLOAD - 1;
-
-        b->keeps = i == 0;
-        send(pair, 0, large_request(bytes, 0));
-        assert_becomes(atomic_load(&b->got) == i + 1);
-        assert_null(tenrec_msg_take_payload(b->last));
-        assert_int_equal(b->last->payload_len, bytes);
-        assert_true(has_pattern(b->last->payload, bytes));
-    }
-    b->last->release(b->last);
-    b->last = NULL;
-    assert_int_equal(atomic_load(&b->dropped), 0);
 }
 
 static atomic_int released;
@@ -388,7 +113,8 @@ static void count_release(struct tenrec_msg *msg)
     free(msg);
 }
 
-TEST_WHEN(agent_user_sends_messages_of_the_programs_own_making, is_not_faulty, make, drop)
+TEST_WHEN(agent_user_sends_messages_of_the_programs_own_making, is_not_faulty, agent_pair_make,
+          agent_pair_drop)
 {
     struct tenrec_msg *msg = calloc(1, sizeof *msg);
     static char payload[] = "own";
@@ -402,7 +128,7 @@ TEST_WHEN(agent_user_sends_messages_of_the_programs_own_making, is_not_faulty, m
                                 .payload_len = 3,
                                 .tensor_size = sizeof(struct tenrec_tensor_desc),
                                 .release = count_release };
-    send(pair, 0, msg);
+    agent_pair_send(0, msg);
     assert_becomes(atomic_load(&pair->end[1].got) == 1 && atomic_load(&pair->end[0].told) == 1);
     assert_memory_equal(pair->end[1].last->payload, "own", 3);
     /* inproc hands the very message over. */
@@ -411,17 +137,18 @@ TEST_WHEN(agent_user_sends_messages_of_the_programs_own_making, is_not_faulty, m
     assert_becomes(atomic_load(&released) == 1);
 }
 
-TEST_WHEN(agent_user_a_waiting_thread_reads_by_itself, is_not_faulty, make, drop)
+TEST_WHEN(agent_user_a_waiting_thread_reads_by_itself, is_not_faulty, agent_pair_make,
+          agent_pair_drop)
 {
     struct tenrec_wait wait = { .size = sizeof wait, .done = (const uint32_t *)&pair->end[0].got };
     struct timespec now;
     tenrec_status st;
 
-    send(pair, 0, request("hello", 0));
+    agent_pair_send(0, request("hello", 0));
     assert_becomes(atomic_load(&pair->end[1].got) == 1);
     wait.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     assert_true(wait.wake_fd >= 0);
-    send(pair, 1, answer(pair->end[1].last));
+    agent_pair_send(1, answer(pair->end[1].last));
     clock_gettime(CLOCK_MONOTONIC, &now);
     wait.deadline_ns = ((uint64_t)now.tv_sec + 10) * 1000000000;
     st = tenrec_chain_poll(pair->end[0].agent, 1, &wait);
@@ -430,28 +157,30 @@ TEST_WHEN(agent_user_a_waiting_thread_reads_by_itself, is_not_faulty, make, drop
     close(wait.wake_fd);
 }
 
-TEST_WITH(agent_user_reads_messages_on_the_leading_thread, make, drop)
+TEST_WITH(agent_user_reads_messages_on_the_leading_thread, agent_pair_make, agent_pair_drop)
 {
     struct end *b = &pair->end[1];
     const struct tenrec_wait wait = { .size = sizeof wait,
                                       .wake_fd = -1,
                                       .done = (const uint32_t *)&b->got };
-    const tenrec_status expected = strcmp(backend, "inproc") == 0 ? TENREC_EUNSUPPORTED : TENREC_OK;
+    const tenrec_status expected =
+        strcmp(agent_pair_backend, "inproc") == 0 ? TENREC_EUNSUPPORTED : TENREC_OK;
 
-    send(pair, 0, request("hello", 0));
+    agent_pair_send(0, request("hello", 0));
     assert_int_equal(tenrec_chain_lead(b->agent, &wait), expected);
     assert_becomes(atomic_load(&b->got) > 0);
-    send(pair, 0, request("hello", 0));
+    agent_pair_send(0, request("hello", 0));
     assert_becomes(atomic_load(&b->got) == 2);
     tenrec_chain_stop(b->agent);
     assert_int_equal(tenrec_chain_lead(b->agent, &wait), TENREC_EUNSUPPORTED);
 }
 
 /* Between shm alone; elsewhere the tensor itself is as quick. */
-TEST_WHEN(agent_user_copies_tensors_for_a_mapping_receiver, is_not_faulty, make, drop)
+TEST_WHEN(agent_user_copies_tensors_for_a_mapping_receiver, is_not_faulty, agent_pair_make,
+          agent_pair_drop)
 {
     struct end *a = &pair->end[0], *b = &pair->end[1];
-    const bool maps = strcmp(backend, "shm") == 0;
+    const bool maps = strcmp(agent_pair_backend, "shm") == 0;
     const struct tenrec_route none = { 0 };
     const int64_t n = 1 << 20;
     struct tenrec_tensor *t, *copy, *got;
@@ -463,7 +192,7 @@ TEST_WHEN(agent_user_copies_tensors_for_a_mapping_receiver, is_not_faulty, make,
     memset(tenrec_tensor_data(t), 7, (size_t)n);
     d = *tenrec_tensor_desc(t);
     assert_null(tenrec_chain_copy_for(a->agent, 1, none, &d)); /* not connected */
-    send(pair, 0, request("hello", 0));
+    agent_pair_send(0, request("hello", 0));
     assert_becomes(atomic_load(&b->got) == 1 && atomic_load(&a->told) == 1);
     for (int i = 0; maps && i < 2; i++) { /* with the call, and with its answer */
         copy = i ? tenrec_chain_copy_for(b->agent, 0, b->last->route, &d)
@@ -472,7 +201,7 @@ TEST_WHEN(agent_user_copies_tensors_for_a_mapping_receiver, is_not_faulty, make,
         msg = i ? tenrec_msg_new(0, 1) : request("hello", 1);
         msg->route = i ? b->last->route : none;
         tenrec_msg_set_tensor(msg, 0, copy);
-        send(pair, i, msg);
+        agent_pair_send(i, msg);
         assert_becomes(atomic_load(&pair->end[1 - i].got) == (uint32_t)(2 - i));
         got = tenrec_msg_take_tensor(pair->end[1 - i].last, 0);
         assert_non_null(got);
@@ -489,7 +218,8 @@ TEST_WHEN(agent_user_copies_tensors_for_a_mapping_receiver, is_not_faulty, make,
 }
 
 /* The blocks in use at one time are within the limit of the receive pool. */
-TEST_WHEN(agent_user_copies_no_more_than_the_pool_may_have, is_not_faulty, make, drop)
+TEST_WHEN(agent_user_copies_no_more_than_the_pool_may_have, is_not_faulty, agent_pair_make,
+          agent_pair_drop)
 {
     const struct tenrec_route none = { 0 };
     const int64_t n = 8 << 20;
@@ -499,18 +229,19 @@ TEST_WHEN(agent_user_copies_no_more_than_the_pool_may_have, is_not_faulty, make,
 
     assert_status(tenrec_tensor_new(TENREC_UINT8, 1, &n, &t, &err), &err);
     memset(tenrec_tensor_data(t), 7, (size_t)n);
-    send(pair, 0, request("hello", 0));
+    agent_pair_send(0, request("hello", 0));
     assert_becomes(atomic_load(&pair->end[1].got) == 1 && atomic_load(&pair->end[0].told) == 1);
     while (made < 64 && (copy[made] = tenrec_chain_copy_for(pair->end[0].agent, 1, none,
                                                             tenrec_tensor_desc(t))) != NULL)
         made++;
-    assert_int_equal(made, strcmp(backend, "shm") == 0 ? 256 / 8 : 0);
+    assert_int_equal(made, strcmp(agent_pair_backend, "shm") == 0 ? 256 / 8 : 0);
     while (made > 0)
         tenrec_tensor_drop(copy[--made]);
     tenrec_tensor_drop(t);
 }
 
-TEST_WHEN(agent_user_wakes_at_the_earliest_deadline, is_not_faulty, make, drop)
+TEST_WHEN(agent_user_wakes_at_the_earliest_deadline, is_not_faulty, agent_pair_make,
+          agent_pair_drop)
 {
     struct timespec now;
     uint64_t ns;
@@ -523,53 +254,55 @@ TEST_WHEN(agent_user_wakes_at_the_earliest_deadline, is_not_faulty, make, drop)
     assert_int_equal(atomic_load(&pair->end[1].woken), 0);
 }
 
-TEST_WHEN(agent_user_is_told_that_a_peer_is_gone, is_not_faulty, make, drop)
+TEST_WHEN(agent_user_is_told_that_a_peer_is_gone, is_not_faulty, agent_pair_make, agent_pair_drop)
 {
-    send(pair, 0, request("hello", 0));
+    agent_pair_send(0, request("hello", 0));
     assert_becomes(atomic_load(&pair->end[1].got) == 1);
     tenrec_chain_stop(pair->end[1].agent);
     assert_becomes(atomic_load(&pair->end[0].lost) == 1);
 }
 
-TEST_WHEN(agent_user_send_fails_after_stop, is_not_faulty, make, drop)
+TEST_WHEN(agent_user_send_fails_after_stop, is_not_faulty, agent_pair_make, agent_pair_drop)
 {
     tenrec_chain_stop(pair->end[0].agent);
     tenrec_chain_stop(pair->end[0].agent);
-    send(pair, 0, request("hello", 0));
+    agent_pair_send(0, request("hello", 0));
     assert_int_equal(atomic_load(&pair->end[0].failed), 1);
     assert_int_equal(pair->end[0].why.code, TENREC_ESHUTDOWN);
 }
 
-TEST_WHEN(agent_user_drain_returns_after_all_completions, is_not_faulty, make, drop)
+TEST_WHEN(agent_user_drain_returns_after_all_completions, is_not_faulty, agent_pair_make,
+          agent_pair_drop)
 {
     tenrec_error err;
 
     for (int i = 0; i < 20; i++)
-        send(pair, 0, request("hello", 0));
+        agent_pair_send(0, request("hello", 0));
     assert_status(tenrec_chain_drain(pair->end[0].agent, 10000, &err), &err);
     assert_int_equal(atomic_load(&pair->end[0].told), 20);
     assert_becomes(atomic_load(&pair->end[1].got) == 20);
 }
 
-TEST_WHEN(agent_user_reads_on_when_resumed, is_not_faulty, make, drop)
+TEST_WHEN(agent_user_reads_on_when_resumed, is_not_faulty, agent_pair_make, agent_pair_drop)
 {
-    send(pair, 0, request("hello", 0)); /* connected from now on */
+    agent_pair_send(0, request("hello", 0)); /* connected from now on */
     assert_becomes(atomic_load(&pair->end[1].got) == 1);
     atomic_store(&pair->end[1].deaf, true);
     for (int i = 0; i < 5; i++)
-        send(pair, 0, request("hello", 0));
+        agent_pair_send(0, request("hello", 0));
     assert_true(atomic_load(&pair->end[1].got) < 6);
     atomic_store(&pair->end[1].deaf, false);
     tenrec_chain_resume(pair->end[1].agent);
     assert_becomes(atomic_load(&pair->end[1].got) == 6);
 }
 
-TEST_WHEN(agent_user_names_its_backend_and_its_settings, is_not_faulty, make, drop)
+TEST_WHEN(agent_user_names_its_backend_and_its_settings, is_not_faulty, agent_pair_make,
+          agent_pair_drop)
 {
     struct tenrec_backend_settings s = { .size = sizeof s };
     struct tenrec_backend_settings part = { .size = 8, .rpc_timeout_ms = 5 };
 
-    assert_string_equal(tenrec_chain_name(pair->end[0].agent), backend);
+    assert_string_equal(tenrec_chain_name(pair->end[0].agent), agent_pair_backend);
     tenrec_rpc_backend_options_settings(pair->options, &s);
     assert_int_equal(s.num_worker_threads, 3);
     assert_int_equal(s.rpc_timeout_ms, 7000);
@@ -580,7 +313,7 @@ TEST_WHEN(agent_user_names_its_backend_and_its_settings, is_not_faulty, make, dr
 }
 
 /* Only of faulty: the call's number fails once, then goes through. */
-TEST_WHEN(agent_user_is_told_of_injected_failures, is_faulty, make, drop)
+TEST_WHEN(agent_user_is_told_of_injected_failures, is_faulty, agent_pair_make, agent_pair_drop)
 {
     struct tenrec_msg *msg;
 
@@ -588,7 +321,7 @@ TEST_WHEN(agent_user_is_told_of_injected_failures, is_faulty, make, drop)
         msg = request("same", 0);
         msg->type = TENREC_MSG_CALL;
         msg->key_len = 4;
-        send(pair, 0, msg);
+        agent_pair_send(0, msg);
         assert_becomes(atomic_load(&pair->end[0].told) == i + 1);
     }
     assert_int_equal(atomic_load(&pair->end[0].failed), 1);
@@ -599,6 +332,6 @@ TEST_WHEN(agent_user_is_told_of_injected_failures, is_faulty, make, drop)
 int main(int argc, char **argv)
 {
     assert_int_equal(argc, 2);
-    backend = argv[1];
+    agent_pair_backend = argv[1];
     return testing_run(NULL, NULL);
 }
