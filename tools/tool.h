@@ -16,8 +16,8 @@ struct tool {
     int (*main)(const struct tool *self, int argc, char **argv);
 };
 
-extern const struct tool tool_check, tool_conformance, tool_info, tool_perf, tool_ping, tool_run,
-    tool_secret;
+extern const struct tool tool_check, tool_conformance, tool_info, tool_perf, tool_ping, tool_plugin,
+    tool_run, tool_secret;
 
 enum {
     TOOL_OK = 0,

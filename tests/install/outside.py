@@ -54,6 +54,45 @@ def registers(program, plugin, where, env):
     return problem
 
 
+# What an author gets wrong: a line of the source and what stands there instead, and the rule that is broken.
+MISTAKES = {
+    "backend": ("    tenrec_done_succeed(done);\n", "", "AG-4"),
+    "wrapper": ("    self->host->deliver_outer(", "    if (msg->type & TENREC_MSG_REQUEST_BIT)\n        self->host->deliver_outer(", "AG-10"),
+    "backend_that_alters": ("    copy->id = msg->id;\n", "", "AG-10"),
+}
+
+
+def begin_plugins(tenrec, where, env):
+    """`tenrec plugin new` makes folders that build and pass their tests, which see mistakes."""
+    env = dict(env, PATH=os.path.dirname(tenrec) + ":" + env["PATH"], PKG_CONFIG_SYSROOT_DIR=STAGE, CC=" ".join(CC),
+               CFLAGS=" ".join(FLAGS) + " -Werror")
+
+    def make(name, kind, mistake=None):
+        out, problem = run(tenrec, "plugin", "new", name, "--kind", kind, cwd=where, env=env)
+        source = os.path.join(where, name, f"{name}.c")
+        if mistake and not problem:
+            with open(source, encoding="utf-8") as f:
+                text = f.read()
+            if mistake[0] not in text:
+                return out, f"{source} has no {mistake[0]!r}"
+            with open(source, "w", encoding="utf-8") as f:
+                f.write(text.replace(mistake[0], mistake[1]))
+        if problem or not mistake:
+            return (out, problem) if problem else run("make", "-C", name, "test", cwd=where, env=env)
+        out, problem = run("make", "-C", name, cwd=where, env=env)
+        return (out, problem) if problem else run(tenrec, "conformance", "--limit", "500ms", *(["--workers", "1"] if kind == "backend" else []),
+                                                  f"{name}/{name}.yaml", cwd=where, env=env)
+
+    for kind in ("backend", "wrapper", "store"):
+        _, problem = make(f"my_{kind}", kind)
+        case(f"install_tenrec_begins_a_{kind}_that_passes_its_test", problem)
+    for name, mistake in MISTAKES.items():
+        out, problem = make(name, name.split("_")[0], mistake)
+        broken = [line for line in out.splitlines() if line.startswith("rules broken:")]
+        case(f"install_conformance_names_the_rule_of_a_mistake_in_a_{name}",
+             "" if problem and broken and mistake[2] in broken[0].split() else f"{mistake[2]} is not named:\n{out}\n{problem}")
+
+
 def build_with_the_build_folder(where, env):
     """What has not been installed is found by the .pc files of the build."""
     env = dict(env, PKG_CONFIG_PATH=os.path.join(BUILD, "meson-uninstalled"),
@@ -117,6 +156,7 @@ def main():
         for name in ("outside", "echo"):
             case(f"install_program_outside_loads_{name}", registers("./program", name, outside, env))
         build_with_the_build_folder(outside, env)
+        begin_plugins(os.path.join(prefix, option["bindir"], "tenrec"), outside, env)
         build_with_the_static_library(outside, plugin_flags, env)
         kit_flags, problem = ask("--cflags", "--libs", package="tenrec-testkit")
         case("install_pkg_config_knows_the_test_kit", problem)
