@@ -144,6 +144,17 @@ void agent_pair_drop(void)
     free(pair);
 }
 
+void agent_pair_forget(struct end *e)
+{
+    struct tenrec_msg *last;
+
+    pthread_mutex_lock(&e->lock);
+    last = e->last;
+    e->last = NULL;
+    pthread_mutex_unlock(&e->lock);
+    last->release(last);
+}
+
 void agent_pair_send(int from, struct tenrec_msg *msg)
 {
     tenrec_chain_send(pair->end[from].agent, 1 - from, msg,

@@ -19,9 +19,9 @@ struct end {
     tenrec_peer from;
     _Atomic uint32_t got;
     atomic_int told, failed, lost, woken, placed;
-    atomic_bool deaf; /* accepts says no */
-    void *memory;     /* for tensors that are placed */
-    bool keeps;       /* payload_new returns memory */
+    atomic_bool deaf;  /* accepts says no */
+    void *memory;      /* for tensors that are placed */
+    atomic_bool keeps; /* payload_new returns memory */
     atomic_int dropped;
     tenrec_error why; /* of what failed last */
 };
@@ -42,6 +42,8 @@ struct agent_payload {
 
 void agent_pair_make(void);
 void agent_pair_drop(void);
+/* Releases the last message, before another one does. */
+void agent_pair_forget(struct end *e);
 /* From one end to the other; `told` of the first counts its completion. */
 void agent_pair_send(int from, struct tenrec_msg *msg);
 

@@ -63,8 +63,7 @@ TEST_WHEN(agent_payload_lands_in_memory_of_the_program, is_wired, agent_pair_mak
             assert_memory_equal(tenrec_tensor_data(t), "0123456789abcdef", 16);
             tenrec_tensor_drop(t);
         }
-        b->last->release(b->last);
-        b->last = NULL;
+        agent_pair_forget(b);
         assert_int_equal(atomic_load(&b->dropped), 0);
         free(p);
     }
@@ -80,8 +79,7 @@ TEST_WHEN(agent_payload_that_is_not_taken_is_dropped_with_its_message, is_wired,
     assert_becomes(atomic_load(&b->got) == 1);
     assert_int_equal(atomic_load(&b->dropped), 0);
     assert_true(has_pattern(b->last->payload, TENREC_LARGE_PAYLOAD));
-    b->last->release(b->last);
-    b->last = NULL;
+    agent_pair_forget(b);
     assert_int_equal(atomic_load(&b->dropped), 1);
 }
 
@@ -99,9 +97,8 @@ TEST_WITH(agent_payload_has_memory_of_the_message_when_small_or_refused, agent_p
         assert_null(tenrec_msg_take_payload(b->last));
         assert_int_equal(b->last->payload_len, bytes);
         assert_true(has_pattern(b->last->payload, bytes));
+        agent_pair_forget(b);
     }
-    b->last->release(b->last);
-    b->last = NULL;
     assert_int_equal(atomic_load(&b->dropped), 0);
 }
 
