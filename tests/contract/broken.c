@@ -36,7 +36,7 @@ static void alter(const struct tenrec_agent *self, struct tenrec_msg *msg)
     if (breaks(self, "type"))
         msg->type ^= 1;
     if (breaks(self, "id"))
-        msg->id++;
+        msg->id ^= 1;
     if (breaks(self, "payload") && msg->payload_len)
         ((unsigned char *)msg->payload)[msg->payload_len - 1] ^= 1;
     if (breaks(self, "length") && msg->payload_len)
