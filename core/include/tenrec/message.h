@@ -24,40 +24,60 @@ struct tenrec_share {
 /* Message types: TensorPipeAgent's numbers. Any other number passes through
  * untouched. Requests have 0x100, responses 0x200. The 0x180 range is Tenrec's
  * own and is sent to Tenrec peers only. */
+/* clang-format off */
+#define TENREC_MSG_TYPE_MAP(X)                                                                     \
+    X(SCRIPT_CALL,                   0x100)                                                        \
+    X(SCRIPT_RET,                    0x201)                                                        \
+    X(CALL,                          0x102)                                                        \
+    X(RET,                           0x203)                                                        \
+    X(SCRIPT_REMOTE_CALL,            0x104)                                                        \
+    X(REMOTE_CALL,                   0x105)                                                        \
+    X(REMOTE_RET,                    0x206)                                                        \
+    X(SCRIPT_RREF_FETCH_CALL,        0x107)                                                        \
+    X(RREF_FETCH_CALL,               0x108)                                                        \
+    X(SCRIPT_RREF_FETCH_RET,         0x209)                                                        \
+    X(RREF_FETCH_RET,                0x20a)                                                        \
+    X(RREF_USER_DELETE,              0x10b)                                                        \
+    X(RREF_FORK_REQUEST,             0x10c)                                                        \
+    X(RREF_CHILD_ACCEPT,             0x10d)                                                        \
+    X(RREF_ACK,                      0x20e)                                                        \
+    X(FORWARD_AUTOGRAD_REQ,          0x10f)                                                        \
+    X(FORWARD_AUTOGRAD_RESP,         0x210)                                                        \
+    X(BACKWARD_AUTOGRAD_REQ,         0x111)                                                        \
+    X(BACKWARD_AUTOGRAD_RESP,        0x212)                                                        \
+    X(CLEANUP_AUTOGRAD_CONTEXT_REQ,  0x113)                                                        \
+    X(CLEANUP_AUTOGRAD_CONTEXT_RESP, 0x214)                                                        \
+    X(RUN_WITH_PROFILING_REQ,        0x115)                                                        \
+    X(RUN_WITH_PROFILING_RESP,       0x216)                                                        \
+    X(RREF_BACKWARD_REQ,             0x117)                                                        \
+    X(RREF_BACKWARD_RESP,            0x218)                                                        \
+    X(EXCEPTION,                     0x237)                                                        \
+    X(ONE_WAY_CALL,                  0x180)        /* a call without an answer */                  \
+    X(CANCEL,                        0x181)        /* payload empty; id of the call; no answer */  \
+    X(GATHER,                        0x182)        /* barrier and all_gather */                    \
+    X(GATHER_RET,                    0x283)                                                        \
+    X(VIEW,                          0x184)        /* members of a dynamic group about its view */ \
+    X(VIEW_RET,                      0x285)
+/* clang-format on */
+
 enum tenrec_msg_type {
-    TENREC_MSG_SCRIPT_CALL = 0x100,
-    TENREC_MSG_SCRIPT_RET = 0x201,
-    TENREC_MSG_CALL = 0x102,
-    TENREC_MSG_RET = 0x203,
-    TENREC_MSG_SCRIPT_REMOTE_CALL = 0x104,
-    TENREC_MSG_REMOTE_CALL = 0x105,
-    TENREC_MSG_REMOTE_RET = 0x206,
-    TENREC_MSG_SCRIPT_RREF_FETCH_CALL = 0x107,
-    TENREC_MSG_RREF_FETCH_CALL = 0x108,
-    TENREC_MSG_SCRIPT_RREF_FETCH_RET = 0x209,
-    TENREC_MSG_RREF_FETCH_RET = 0x20a,
-    TENREC_MSG_RREF_USER_DELETE = 0x10b,
-    TENREC_MSG_RREF_FORK_REQUEST = 0x10c,
-    TENREC_MSG_RREF_CHILD_ACCEPT = 0x10d,
-    TENREC_MSG_RREF_ACK = 0x20e,
-    TENREC_MSG_FORWARD_AUTOGRAD_REQ = 0x10f,
-    TENREC_MSG_FORWARD_AUTOGRAD_RESP = 0x210,
-    TENREC_MSG_BACKWARD_AUTOGRAD_REQ = 0x111,
-    TENREC_MSG_BACKWARD_AUTOGRAD_RESP = 0x212,
-    TENREC_MSG_CLEANUP_AUTOGRAD_CONTEXT_REQ = 0x113,
-    TENREC_MSG_CLEANUP_AUTOGRAD_CONTEXT_RESP = 0x214,
-    TENREC_MSG_RUN_WITH_PROFILING_REQ = 0x115,
-    TENREC_MSG_RUN_WITH_PROFILING_RESP = 0x216,
-    TENREC_MSG_RREF_BACKWARD_REQ = 0x117,
-    TENREC_MSG_RREF_BACKWARD_RESP = 0x218,
-    TENREC_MSG_EXCEPTION = 0x237,
-    TENREC_MSG_ONE_WAY_CALL = 0x180, /* a call without an answer */
-    TENREC_MSG_CANCEL = 0x181,       /* payload empty; id of the call; no answer */
-    TENREC_MSG_GATHER = 0x182,       /* barrier and all_gather */
-    TENREC_MSG_GATHER_RET = 0x283,
-    TENREC_MSG_VIEW = 0x184, /* members of a dynamic group about its view */
-    TENREC_MSG_VIEW_RET = 0x285,
+#define X(name, number) TENREC_MSG_##name = (number),
+    TENREC_MSG_TYPE_MAP(X)
+#undef X
 };
+
+/* Returns the name of a type without its prefix, such as "CALL"; NULL if the number has none. */
+static inline const char *tenrec_msg_type_name(int32_t type)
+{
+    switch (type) {
+#define X(name, number)                                                                            \
+    case TENREC_MSG_##name:                                                                        \
+        return #name;
+        TENREC_MSG_TYPE_MAP(X)
+#undef X
+    }
+    return NULL;
+}
 
 #define TENREC_MSG_REQUEST_BIT 0x100
 #define TENREC_MSG_RESPONSE_BIT 0x200
