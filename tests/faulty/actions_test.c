@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* actions_test.c - the option `rules`: each thing that can go wrong. */
-#include "flaky.h"
+#include "../support/flaky.h"
 
 #include "../support/message_hooks.h"
 

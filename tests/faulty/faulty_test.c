@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* faulty_test.c - torch's options: what is failed, what is delayed,
  * what is counted. */
-#include "flaky.h"
+#include "../support/flaky.h"
 
 #include "../support/message_hooks.h"
 #include "backend/chain_layer.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rules_test.c - the option `rules`: which messages are hit, when, and what is said
  * of it. */
-#include "flaky.h"
+#include "../support/flaky.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flaky.h - a chain of faulty over a mirror, and what came out of it. The
- * mirror returns every message, as if its receiver had sent it. */
-#ifndef TESTS_FAULTY_FLAKY_H
-#define TESTS_FAULTY_FLAKY_H
+/* flaky.h - a chain of one wrapper over a mirror, and what came out of it. The
+ * mirror returns every message, without its tensors, as if its receiver had sent it. */
+#ifndef TESTS_SUPPORT_FLAKY_H
+#define TESTS_SUPPORT_FLAKY_H
 
 #include "../testing.h"
 #include "backend/chain.h"
@@ -16,6 +16,9 @@ extern atomic_int flaky_delivered, flaky_released; /* what came back; our messag
 extern atomic_int flaky_disconnected;              /* how often, to worker 2 only */
 extern char flaky_log[4096];                       /* "info worker0/flaky: ..." lines */
 
+/* The plugin of the wrapper, "faulty" at first; set before flaky_set_up. */
+extern const char *flaky_plugin;
+
 void flaky_set_up(void);
 void flaky_tear_down(void);
 
@@ -27,6 +30,9 @@ tenrec_status flaky_try(const char *options, tenrec_error *err);
 void flaky_open(const char *options);
 tenrec_status flaky_start(const char *options, tenrec_error *err);
 void flaky_close(void);
+
+/* Takes the message. */
+void flaky_send_msg(tenrec_peer to, struct tenrec_msg *msg);
 
 /* Sends a copy of `payload`. Its first `key_len` bytes are marked as the key. */
 void flaky_send_to(tenrec_peer to, int32_t type, const char *payload, uint32_t key_len);

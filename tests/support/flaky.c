@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flaky.h"
 
-#include "../support/message_hooks.h"
 #include "backend/chain_config.h"
+#include "message_hooks.h"
 #include "runtime/loop.h"
 
 #include <pthread.h>
@@ -14,6 +14,7 @@
 struct chain *flaky_chain;
 atomic_int flaky_ok, flaky_failed, flaky_delivered, flaky_released, flaky_disconnected;
 char flaky_log[4096];
+const char *flaky_plugin = "faulty";
 
 static struct loop *loop;
 static struct chain_config *stack;
@@ -80,6 +81,8 @@ static void mirror_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec
 
     assert_non_null(copy);
     copy->type = msg->type;
+    copy->id = msg->id;
+    copy->route = msg->route;
     memcpy(copy->payload, msg->payload, msg->payload_len);
     msg->release(msg);
     tenrec_done_succeed(done);
@@ -168,8 +171,8 @@ tenrec_status flaky_try(const char *options, tenrec_error *err)
 
     snprintf(text, sizeof text,
              "backend: flaky\nbackends:\n  here: { plugin: mirror }\n"
-             "  flaky:\n    plugin: faulty\n    wraps: here\n    options: %s\n",
-             options);
+             "  flaky:\n    plugin: %s\n    wraps: here\n    options: %s\n",
+             flaky_plugin, options);
     st = tenrec_config_parse(text, "t.yaml", &config, err);
     if (st != TENREC_OK)
         return st;
@@ -192,7 +195,9 @@ tenrec_status flaky_start(const char *options, tenrec_error *err)
     if (st != TENREC_OK)
         return st;
     layer = chain_config_layers(stack, &n);
-    assert_status(chain_open(layer, n, &id, loop, &user, &flaky_chain, err), err);
+    st = chain_open(layer, n, &id, loop, &user, &flaky_chain, err);
+    if (st != TENREC_OK)
+        return st;
     return chain_start(flaky_chain, member, 3, err);
 }
 
@@ -203,6 +208,12 @@ void flaky_open(const char *options)
     assert_status(flaky_start(options, &err), &err);
 }
 
+void flaky_send_msg(tenrec_peer to, struct tenrec_msg *msg)
+{
+    message_on_release(msg, on_release, NULL);
+    chain_send(flaky_chain, to, msg, (struct tenrec_done){ on_done, NULL });
+}
+
 void flaky_send_to(tenrec_peer to, int32_t type, const char *payload, uint32_t key_len)
 {
     struct tenrec_msg *msg = message_new(strlen(payload), 0);
@@ -211,8 +222,7 @@ void flaky_send_to(tenrec_peer to, int32_t type, const char *payload, uint32_t k
     msg->type = type;
     memcpy(msg->payload, payload, strlen(payload));
     msg->key_len = key_len;
-    message_on_release(msg, on_release, NULL);
-    chain_send(flaky_chain, to, msg, (struct tenrec_done){ on_done, NULL });
+    flaky_send_msg(to, msg);
 }
 
 void flaky_send(int32_t type, const char *payload)
