@@ -18,9 +18,11 @@ const char *flaky_plugin = "faulty";
 
 static struct loop *loop;
 static struct chain_config *stack;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards last, order and flaky_log */
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER; /* guards last, order, newest and flaky_log */
 static tenrec_error last;
 static char order[4096];
+static struct flaky_received newest;
 
 static void append(char *text, size_t size, const char *what)
 {
@@ -34,11 +36,14 @@ static void on_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
     char text[64];
 
     (void)arg, (void)from;
+    pthread_mutex_lock(&lock);
     snprintf(text, sizeof text, "%s%.*s", *order ? " " : "", (int)msg->payload_len,
              (const char *)msg->payload);
-    msg->release(msg);
-    pthread_mutex_lock(&lock);
     append(order, sizeof order, text);
+    newest = (struct flaky_received){ msg->type, msg->id, msg->payload_len, { 0 } };
+    if (msg->payload_len <= sizeof newest.payload)
+        memcpy(newest.payload, msg->payload, msg->payload_len);
+    msg->release(msg);
     pthread_mutex_unlock(&lock);
     atomic_fetch_add(&flaky_delivered, 1);
 }
@@ -253,6 +258,16 @@ void flaky_order(char *buf, size_t size)
     pthread_mutex_lock(&lock);
     snprintf(buf, size, "%s", order);
     pthread_mutex_unlock(&lock);
+}
+
+struct flaky_received flaky_newest(void)
+{
+    struct flaky_received copy;
+
+    pthread_mutex_lock(&lock);
+    copy = newest;
+    pthread_mutex_unlock(&lock);
+    return copy;
 }
 
 struct info {

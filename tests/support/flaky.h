@@ -47,6 +47,15 @@ tenrec_error flaky_last(void);
 /* The payloads that were delivered, in their order: "a b a". */
 void flaky_order(char *buf, size_t size);
 
+/* The message that was delivered last. */
+struct flaky_received {
+    int32_t type;
+    int64_t id;
+    uint64_t payload_len;
+    unsigned char payload[512]; /* zero where it is longer */
+};
+struct flaky_received flaky_newest(void);
+
 /* Debug info as "key=value\n" lines; the number behind a key. */
 void flaky_info(char *buf, size_t size);
 long flaky_number(const char *key);
