@@ -26,7 +26,7 @@ void cluster_close(struct cluster *c, enum tenrec_shutdown_mode mode);
 
 /* The backend of what is opened from now on: inproc (default), tensorpipe, or
  * faulty over one of these (faulty_inproc ...), also with rules: doubling_inproc,
- * shuffling_tensorpipe. `name` is borrowed for ever. */
+ * shuffling_tensorpipe; or meter over limit (meter_inproc ...). `name` is borrowed for ever. */
 void cluster_use(const char *name);
 const char *cluster_backend(void);
 
