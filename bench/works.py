@@ -171,6 +171,18 @@ def security(p):
     ]
 
 
+def wrappers(p):
+    """What layers of the chain cost a call, which passes each of them four times."""
+    none = p.tenrec("latency", "busy", "shm")
+    return [
+        Work("no-op call, ten layers that do nothing", p.tenrec("latency", "busy", "layers"), "p50_us", [
+            Pair("no layer", none)]),
+        Work("no-op call, trace to /dev/null", p.tenrec("latency", "busy", "trace"), "p50_us", [Pair("no layer", none)]),
+        Work("no-op call, meter", p.tenrec("latency", "busy", "meter"), "p50_us", [Pair("no layer", none)]),
+        Work("no-op call, limit", p.tenrec("latency", "busy", "limit"), "p50_us", [Pair("no layer", none)]),
+    ]
+
+
 def life(p):
     return [
         Work("init of 8 workers", p.tenrec("init", "shm"), "init_s", [
@@ -183,7 +195,7 @@ def life(p):
 
 def all_works(p):
     return (small_shared(p) + small_tcp(p) + many_shared(p) + many_tcp(p) + large_shared(p) + shared(p) + large_tcp(p) +
-            security(p) + life(p))
+            security(p) + wrappers(p) + life(p))
 
 
 def same_works(here, there):
