@@ -215,10 +215,10 @@ static bool limit_find_budget(struct limit *l, size_t row, struct limit_call *c)
     return true;
 }
 
-/* Charges the call to its budget; *ret_queue is true if it may not pass at once. Returns the reason
- * against both, or NULL. With the lock. */
-static const char *limit_admit(const struct limit *l, struct limit_call *c, uint64_t now,
-                               bool *ret_queue)
+/* Charges the call to its budget, and queues a copy of it in *ret unless it may pass at once.
+ * Returns the reason against both, or NULL. With the lock. */
+static const char *limit_admit(struct limit *l, struct limit_call *c, uint64_t now,
+                               struct limit_call **ret)
 {
     struct limit_budget *b = &l->budget[c->budget];
     const uint64_t call_ns = bucket_cost_ns(l->opt->calls_per_second, 1);
@@ -227,13 +227,20 @@ static const char *limit_admit(const struct limit *l, struct limit_call *c, uint
 
     c->due_ns = bucket_due_ns(&b->bucket, ns, l->opt->burst * 1000000, now);
     c->bytes += CALL_BYTES;
-    *ret_queue = c->due_ns > now || b->queued;
-    if (*ret_queue && strcmp(l->opt->over, "refuse") == 0)
-        return ns == call_ns ? "exceeds calls_per_second" : "exceeds bytes_per_second";
-    if (*ret_queue && c->bytes > l->opt->max_queued_bytes - l->queued_bytes)
-        return "exceeds the limit, and max_queued_bytes is reached";
-    if (c->due_ns - now > WAIT_MAX_NS || (c->due_ns > now && deadline && c->due_ns >= deadline))
-        return "exceeds the limit, and its turn comes after its deadline";
+    if (c->due_ns > now || b->queued) {
+        if (strcmp(l->opt->over, "refuse") == 0)
+            return ns == call_ns ? "exceeds calls_per_second" : "exceeds bytes_per_second";
+        if (c->bytes > l->opt->max_queued_bytes - l->queued_bytes)
+            return "exceeds the limit, and max_queued_bytes is reached";
+        if (c->due_ns - now > WAIT_MAX_NS || (deadline && c->due_ns >= deadline))
+            return "exceeds the limit, and its turn comes after its deadline";
+        *ret = malloc(sizeof **ret);
+        if (!*ret)
+            return "exceeds the limit, and finds no memory";
+        c->msg->flags &= ~(uint32_t)TENREC_MSG_MAY_WAIT; /* a timer passes it */
+        **ret = *c;
+        limit_queue(l, *ret);
+    }
     bucket_spend(&b->bucket, ns, now);
     return NULL;
 }
@@ -242,8 +249,7 @@ static const char *limit_admit(const struct limit *l, struct limit_call *c, uint
 static void limit_call(struct limit *l, size_t row, struct limit_call *c)
 {
     struct limit_call *queued = NULL;
-    const char *why = "finds no memory";
-    bool queue = false;
+    const char *why = "finds no memory to be counted";
     uint64_t now;
 
     for (uint32_t i = 0; i < c->msg->n_tensors; i++)
@@ -251,21 +257,12 @@ static void limit_call(struct limit *l, size_t row, struct limit_call *c)
     pthread_mutex_lock(&l->lock);
     now = limit_now_ns(); /* in the order of the changes */
     if (limit_find_budget(l, row, c))
-        why = limit_admit(l, c, now, &queue);
-    if (!why && queue) {
-        queued = malloc(sizeof *queued);
-        why = queued ? NULL : "finds no memory";
-    }
-    if (!why && queue) {
-        c->msg->flags &= ~(uint32_t)TENREC_MSG_MAY_WAIT; /* a timer passes it */
-        *queued = *c;
-        limit_queue(l, queued);
-    }
+        why = limit_admit(l, c, now, &queued);
     l->refused += why != NULL;
     pthread_mutex_unlock(&l->lock);
     if (why)
         limit_fail(l, c, TENREC_EAGAIN, why);
-    else if (!queue)
+    else if (!queued)
         limit_pass(l, c);
     else if (l->self->host->after(l->self, (uint32_t)((c->due_ns - now + 999999) / 1000000),
                                   limit_on_time, l) != TENREC_OK)
