@@ -61,20 +61,20 @@ struct tenrec_share {
 /* clang-format on */
 
 enum tenrec_msg_type {
-#define X(name, number) TENREC_MSG_##name = (number),
-    TENREC_MSG_TYPE_MAP(X)
-#undef X
+#define TENREC_MSG_TYPE_ENUM(name, number) TENREC_MSG_##name = (number),
+    TENREC_MSG_TYPE_MAP(TENREC_MSG_TYPE_ENUM)
+#undef TENREC_MSG_TYPE_ENUM
 };
 
 /* Returns the name of a type without its prefix, such as "CALL"; NULL if the number has none. */
 static inline const char *tenrec_msg_type_name(int32_t type)
 {
     switch (type) {
-#define X(name, number)                                                                            \
+#define TENREC_MSG_TYPE_CASE(name, number)                                                         \
     case TENREC_MSG_##name:                                                                        \
         return #name;
-        TENREC_MSG_TYPE_MAP(X)
-#undef X
+        TENREC_MSG_TYPE_MAP(TENREC_MSG_TYPE_CASE)
+#undef TENREC_MSG_TYPE_CASE
     }
     return NULL;
 }
