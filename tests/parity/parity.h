@@ -30,7 +30,7 @@ struct parity_case {
         }                                                                                          \
     }
 
-/* Runs them all as cmocka cases. argv[1] names the backend: tensorpipe, inproc, or
+/* Runs them all as cmocka cases. argv[1] names the backend: tensorpipe, inproc, ucx, or
  * faulty_ one of these, which has no rules of its own. argv[2] "processes": the
  * workers are that, and no threads. */
 int parity_run(int argc, char **argv, const struct parity_case *cases, size_t n);

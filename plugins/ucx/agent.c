@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent.c - the operations of an agent: its members, its life, what it tells. */
+#include "agent.h"
+
+#include "ucx.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <time.h>
+
+/* ---- members ------------------------------------------------------------------------- */
+
+static bool peers_grow(struct ucx *u, uint32_t n)
+{
+    struct peer **more;
+
+    if (n <= u->n_peers)
+        return true;
+    more = realloc(u->peer, n * sizeof(struct peer *));
+    if (!more)
+        return false;
+    memset(more + u->n_peers, 0, (n - u->n_peers) * sizeof(struct peer *));
+    u->peer = more;
+    u->n_peers = n;
+    return true;
+}
+
+/* With the lock. No send goes to the connection any more, and nothing is reported of it. */
+static struct conn *detach(struct ucx *u, struct peer *p)
+{
+    struct conn *c = p->conn;
+
+    if (!c)
+        return NULL;
+    p->conn = NULL;
+    c->gone = c->told = true;
+    c->refs++;
+    c->next_detached = u->detached;
+    u->detached = c;
+    pthread_cond_broadcast(&u->moved);
+    return c;
+}
+
+/* With the lock. */
+static tenrec_status member_add(struct ucx *u, const struct tenrec_member *m)
+{
+    struct peer *p;
+
+    if (m->id < 0 || !peers_grow(u, (uint32_t)m->id + 1))
+        return TENREC_ENOMEM;
+    p = u->peer[m->id];
+    if (!p)
+        p = u->peer[m->id] = calloc(1, sizeof *p);
+    if (!p)
+        return TENREC_ENOMEM;
+    detach(u, p); /* that of an earlier life */
+    p->id = m->id;
+    p->incarnation = m->incarnation;
+    p->address = m->address;
+    p->left = false;
+    return TENREC_OK;
+}
+
+static void agent_member_joined(struct tenrec_agent *self, const struct tenrec_member *member)
+{
+    struct ucx *u = self->impl;
+    tenrec_status st;
+    bool wake;
+
+    pthread_mutex_lock(&u->lock);
+    st = member_add(u, member);
+    wake = progress_must_wake(u);
+    pthread_mutex_unlock(&u->lock);
+    if (wake)
+        progress_wake(u);
+    if (st != TENREC_OK)
+        self->host->log(self, TENREC_LOG_ERROR, "no memory for member %d", member->id);
+}
+
+/* The core fails the waits for a member that left. */
+static void agent_member_left(struct tenrec_agent *self, tenrec_peer id)
+{
+    struct ucx *u = self->impl;
+    bool wake;
+
+    pthread_mutex_lock(&u->lock);
+    if (id >= 0 && (uint32_t)id < u->n_peers && u->peer[id]) {
+        u->peer[id]->left = true;
+        detach(u, u->peer[id]);
+    }
+    wake = progress_must_wake(u);
+    pthread_mutex_unlock(&u->lock);
+    if (wake)
+        progress_wake(u);
+}
+
+/* ---- life ---------------------------------------------------------------------------- */
+
+static const char *agent_address(struct tenrec_agent *self)
+{
+    return ((struct ucx *)self->impl)->address;
+}
+
+/* The program handles its signals on its own threads. */
+static int thread_start(struct ucx *u)
+{
+    sigset_t all, before;
+    int r;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    r = pthread_create(&u->thread, NULL, progress_run, u);
+    if (r == 0)
+        pthread_setname_np(u->thread, "tenrec-ucx");
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return r;
+}
+
+static tenrec_status agent_start(struct tenrec_agent *self, const struct tenrec_member *member,
+                                 uint32_t n, tenrec_error *err)
+{
+    struct ucx *u = self->impl;
+    tenrec_status st = TENREC_OK;
+    int r;
+
+    pthread_mutex_lock(&u->lock);
+    for (uint32_t i = 0; i < n && st == TENREC_OK; i++) {
+        st = member_add(u, member);
+        member = (const void *)((const char *)member + member->size);
+    }
+    u->serving = st == TENREC_OK;
+    pthread_mutex_unlock(&u->lock);
+    if (st != TENREC_OK)
+        return tenrec_fail(err, st, "no memory for %u members", n);
+    r = thread_start(u);
+    if (r == 0)
+        return TENREC_OK;
+    u->serving = false;
+    return tenrec_fail_errno(err, TENREC_EOS, r, "cannot start a thread");
+}
+
+static void agent_resume(struct tenrec_agent *self)
+{
+    struct ucx *u = self->impl;
+    bool wake;
+
+    pthread_mutex_lock(&u->lock);
+    u->resumed = true;
+    wake = progress_must_wake(u);
+    pthread_mutex_unlock(&u->lock);
+    if (wake)
+        progress_wake(u);
+}
+
+static tenrec_status agent_disconnect(struct tenrec_agent *self, tenrec_peer id, tenrec_error *err)
+{
+    struct ucx *u = self->impl;
+    struct peer *p;
+    struct conn *c;
+    tenrec_error why;
+    bool wake;
+
+    pthread_mutex_lock(&u->lock);
+    p = id >= 0 && (uint32_t)id < u->n_peers ? u->peer[id] : NULL;
+    if (!p || p->left) {
+        pthread_mutex_unlock(&u->lock);
+        return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "there is no worker %d", id);
+    }
+    c = detach(u, p);
+    p->telling += c != NULL;
+    wake = progress_must_wake(u);
+    pthread_mutex_unlock(&u->lock);
+    if (wake)
+        progress_wake(u);
+    if (!c)
+        return TENREC_OK;
+    tenrec_fail(&why, TENREC_EPEER_LOST, "worker %d: disconnected", id);
+    self->host->peer_lost(self, id, &why);
+    pthread_mutex_lock(&u->lock);
+    p->telling--;
+    pthread_mutex_unlock(&u->lock);
+    return TENREC_OK;
+}
+
+static tenrec_status agent_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *err)
+{
+    struct ucx *u = self->impl;
+    const uint64_t deadline = progress_now() + (uint64_t)ms * 1000000;
+    const struct timespec until = { (time_t)(deadline / 1000000000),
+                                    (long)(deadline % 1000000000) };
+    uint64_t left;
+
+    pthread_mutex_lock(&u->lock);
+    while (u->pending && pthread_cond_timedwait(&u->moved, &u->lock, &until) == 0)
+        ;
+    left = u->pending;
+    pthread_mutex_unlock(&u->lock);
+    if (!left)
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_ETIMEDOUT, "%" PRIu64 " sends are left after %u ms", left, ms);
+}
+
+static void agent_shutdown(struct tenrec_agent *self)
+{
+    struct ucx *u = self->impl;
+    const uint32_t *left = &u->operations;
+
+    pthread_mutex_lock(&u->lock);
+    u->serving = false;
+    u->stopping = true;
+    pthread_cond_broadcast(&u->moved);
+    pthread_mutex_unlock(&u->lock);
+    progress_wake(u);
+    pthread_join(u->thread, NULL);
+    if (*left)
+        self->host->log(self, TENREC_LOG_WARN, "UCX left %u operations without an end", *left);
+    context_close(u);
+    send_fail_posted(u);
+    send_complete(u);
+}
+
+static void agent_destroy(struct tenrec_agent *self)
+{
+    struct ucx *u = self->impl;
+
+    context_close(u);
+    for (uint32_t i = 0; i < u->n_peers; i++)
+        free(u->peer[i]);
+    free(u->peer);
+    free(u->conn);
+    pthread_cond_destroy(&u->moved);
+    pthread_mutex_destroy(&u->lock);
+    free(u);
+}
+
+/* ---- debug info ---------------------------------------------------------------------- */
+
+static void push(tenrec_sink_fn *sink, void *arg, const char *key, uint64_t n)
+{
+    char value[24];
+
+    snprintf(value, sizeof value, "%" PRIu64, n);
+    sink(arg, key, value);
+}
+
+/* One line for each peer that we are connected to. */
+static void push_peers(struct ucx *u, tenrec_sink_fn *sink, void *arg)
+{
+    for (uint32_t i = 0;; i++) {
+        char key[32], lanes[UCX_TEXT] = "";
+        bool more;
+
+        pthread_mutex_lock(&u->lock);
+        more = i < u->n_peers;
+        if (more && u->peer[i] && u->peer[i]->conn)
+            memcpy(lanes, u->peer[i]->conn->lanes, sizeof lanes);
+        pthread_mutex_unlock(&u->lock);
+        if (!more)
+            return;
+        snprintf(key, sizeof key, "peer.%u.transports", i);
+        if (*lanes)
+            sink(arg, key, lanes);
+    }
+}
+
+static void agent_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, void *arg)
+{
+    struct ucx *u = self->impl;
+    uint64_t sent, received, pending, conns;
+
+    pthread_mutex_lock(&u->lock);
+    sent = u->sent;
+    received = u->received;
+    pending = u->pending;
+    conns = u->n_conns;
+    pthread_mutex_unlock(&u->lock);
+    sink(arg, "address", u->address);
+    sink(arg, "version", ucp_get_version_string());
+    push(sink, arg, "sent", sent);
+    push(sink, arg, "received", received);
+    push(sink, arg, "pending", pending);
+    push(sink, arg, "connections", conns);
+    push_peers(u, sink, arg);
+}
+
+static const struct tenrec_agent_ops agent_ops = {
+    .size = sizeof agent_ops,
+    .address = agent_address,
+    .start = agent_start,
+    .member_joined = agent_member_joined,
+    .member_left = agent_member_left,
+    .send = send_message,
+    .resume = agent_resume,
+    .disconnect = agent_disconnect,
+    .drain = agent_drain,
+    .shutdown = agent_shutdown,
+    .destroy = agent_destroy,
+    .debug_info = agent_debug_info,
+};
+
+/* UCX makes a thread of its own here. */
+static tenrec_status open_quietly(struct ucx *u, const char *host_address, tenrec_error *err)
+{
+    sigset_t all, before;
+    tenrec_status st;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    st = context_open(u, host_address, err);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return st;
+}
+
+tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self, tenrec_error *err)
+{
+    struct ucx *u = calloc(1, sizeof *u);
+    pthread_condattr_t monotonic;
+
+    if (!u)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the ucx agent");
+    u->self = self;
+    u->host = self->host;
+    u->opt = in->options;
+    u->me = in->me;
+    u->incarnation = in->incarnation;
+    u->busy = strcmp(u->opt->progress, "busy") == 0;
+    u->wake_fd = -1;
+    u->event_fd = -1;
+    u->out_last = &u->out_first;
+    u->ended_last = &u->ended_first;
+    pthread_mutex_init(&u->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&u->moved, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    self->impl = u;
+    if (open_quietly(u, TENREC_HAS(in, host_address) ? in->host_address : "", err) != TENREC_OK) {
+        agent_destroy(self);
+        return err->code;
+    }
+    self->ops = &agent_ops;
+    return TENREC_OK;
+}

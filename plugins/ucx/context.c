@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* context.c - a context, a worker and a listener of UCX, as the options say. */
+#include "ucx.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static tenrec_status context_fail(tenrec_error *err, ucs_status_t st, const char *what)
+{
+    return tenrec_fail(err, st == UCS_ERR_NO_MEMORY ? TENREC_ENOMEM : TENREC_EOS, "UCX: %s: %s",
+                       what, ucs_status_string(st));
+}
+
+/* Like Tenrec's own variables, those of UCX override the file. */
+static bool is_in_environment(const char *name)
+{
+    char variable[64];
+
+    snprintf(variable, sizeof variable, "UCX_%s", name);
+    return secure_getenv(variable) != NULL;
+}
+
+static tenrec_status set_one(ucp_config_t *config, const char *name, const char *value,
+                             tenrec_error *err)
+{
+    ucs_status_t st = ucp_config_modify(config, name, value);
+
+    return st == UCS_OK
+               ? TENREC_OK
+               : tenrec_fail(err, TENREC_ECONFIG, "UCX does not accept \"%s\" as UCX_%s: %s", value,
+                             name, ucs_status_string(st));
+}
+
+static tenrec_status set_list(ucp_config_t *config, const char *name,
+                              const struct tenrec_option_list *list, tenrec_error *err)
+{
+    char value[512];
+    size_t used = 0;
+
+    if (list->n == 0 || is_in_environment(name))
+        return TENREC_OK;
+    for (size_t i = 0; i < list->n; i++) {
+        int n = snprintf(value + used, sizeof value - used, "%s%s", i ? "," : "", list->v[i].s);
+
+        if ((size_t)n >= sizeof value - used)
+            return tenrec_fail(err, TENREC_ECONFIG, "the list for UCX_%s is above %zu bytes", name,
+                               sizeof value);
+        used += (size_t)n;
+    }
+    return set_one(config, name, value, err);
+}
+
+static tenrec_status set_all(struct ucx *u, ucp_config_t *config, bool loopback, tenrec_error *err)
+{
+    const struct ucx_options *o = u->opt;
+    char text[32];
+    tenrec_status st = set_list(config, "TLS", &o->tls, err);
+
+    /* UCX's TCP listens at every device that it may use. */
+    if (st == TENREC_OK && loopback)
+        st = set_one(config, "NET_DEVICES", "lo", err);
+    else if (st == TENREC_OK)
+        st = set_list(config, "NET_DEVICES", &o->devices, err);
+    if (st == TENREC_OK && o->rndv_threshold_bytes && !is_in_environment("RNDV_THRESH")) {
+        snprintf(text, sizeof text, "%llu", (unsigned long long)o->rndv_threshold_bytes);
+        st = set_one(config, "RNDV_THRESH", text, err);
+    }
+    if (st == TENREC_OK && !is_in_environment("KEEPALIVE_INTERVAL")) {
+        if (o->keepalive_ms == TENREC_FOREVER)
+            snprintf(text, sizeof text, "inf");
+        else
+            snprintf(text, sizeof text, "%llums", (unsigned long long)o->keepalive_ms);
+        st = set_one(config, "KEEPALIVE_INTERVAL", text, err);
+    }
+    return st;
+}
+
+static tenrec_status open_worker(struct ucx *u, ucp_config_t *config, tenrec_error *err)
+{
+    const ucp_params_t params = { .field_mask = UCP_PARAM_FIELD_FEATURES,
+                                  .features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP };
+    const ucp_worker_params_t worker = { .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+                                         .thread_mode = UCS_THREAD_MODE_SERIALIZED };
+    ucs_status_t st = ucp_init(&params, config, &u->context);
+
+    if (st != UCS_OK) {
+        u->context = NULL;
+        return context_fail(err, st, "no transport can be opened with these options");
+    }
+    st = ucp_worker_create(u->context, &worker, &u->worker);
+    if (st != UCS_OK) {
+        u->worker = NULL;
+        return context_fail(err, st, "cannot make a worker");
+    }
+    if (!u->busy) {
+        st = ucp_worker_get_efd(u->worker, &u->event_fd);
+        if (st != UCS_OK)
+            return context_fail(err, st,
+                                "these transports cannot wake a thread that sleeps; set "
+                                "progress: busy");
+    }
+    return TENREC_OK;
+}
+
+size_t context_sockaddr(const char *address, void *ret)
+{
+    struct sockaddr_in *v4 = ret;
+    struct sockaddr_in6 *v6 = ret;
+    char host[UCX_TEXT], *end;
+    const char *at, *colon;
+    unsigned long port;
+    size_t len;
+
+    if (strncmp(address, "ucx://", 6) != 0)
+        return 0;
+    at = address + 6;
+    colon = strrchr(at, ':');
+    if (!colon || colon == at)
+        return 0;
+    errno = 0;
+    port = strtoul(colon + 1, &end, 10);
+    if (errno || *end || end == colon + 1 || port > 65535)
+        return 0;
+    len = (size_t)(colon - at);
+    if (at[0] == '[' && len > 2 && at[len - 1] == ']')
+        at++, len -= 2;
+    if (len >= sizeof host)
+        return 0;
+    memcpy(host, at, len);
+    host[len] = '\0';
+    memset(ret, 0, sizeof(struct sockaddr_storage));
+    if (inet_pton(AF_INET, host, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons((uint16_t)port);
+        return sizeof *v4;
+    }
+    if (inet_pton(AF_INET6, host, &v6->sin6_addr) == 1) {
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons((uint16_t)port);
+        return sizeof *v6;
+    }
+    return 0;
+}
+
+static bool is_loopback(const char *host)
+{
+    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
+}
+
+static tenrec_status open_listener(struct ucx *u, const char *host, tenrec_error *err)
+{
+    const char *open = strchr(host, ':') ? "[" : "", *close = *open ? "]" : "";
+    struct sockaddr_storage at;
+    ucp_listener_params_t params = {
+        .field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER,
+        .conn_handler = { conn_accept, u },
+    };
+    ucp_listener_attr_t attr = { .field_mask = UCP_LISTENER_ATTR_FIELD_SOCKADDR };
+    ucs_status_t st;
+
+    snprintf(u->address, sizeof u->address, "ucx://%s%s%s:0", open, host, close);
+    params.sockaddr.addrlen = (socklen_t)context_sockaddr(u->address, &at);
+    params.sockaddr.addr = (const struct sockaddr *)&at;
+    if (params.sockaddr.addrlen == 0)
+        return tenrec_fail(err, TENREC_ECONFIG, "listen: \"%s\" is no IP address", host);
+    st = ucp_listener_create(u->worker, &params, &u->listener);
+    if (st == UCS_OK)
+        st = ucp_listener_query(u->listener, &attr);
+    if (st != UCS_OK) {
+        char what[UCX_TEXT];
+
+        snprintf(what, sizeof what, "cannot listen on %s", host);
+        return context_fail(err, st, what);
+    }
+    snprintf(u->address, sizeof u->address, "ucx://%s%s%s:%u", open, host, close,
+             ntohs(attr.sockaddr.ss_family == AF_INET6
+                       ? ((const struct sockaddr_in6 *)&attr.sockaddr)->sin6_port
+                       : ((const struct sockaddr_in *)&attr.sockaddr)->sin_port));
+    return TENREC_OK;
+}
+
+tenrec_status context_open(struct ucx *u, const char *host_address, tenrec_error *err)
+{
+    const char *host = *u->opt->listen ? u->opt->listen
+                       : *host_address ? host_address
+                                       : "127.0.0.1";
+    ucp_config_t *config;
+    tenrec_status st;
+    ucs_status_t us;
+
+    u->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (u->wake_fd < 0)
+        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot make an eventfd");
+    us = ucp_config_read(NULL, NULL, &config);
+    if (us != UCS_OK)
+        return context_fail(err, us, "cannot read the UCX_ variables");
+    st = set_all(u, config, is_loopback(host), err);
+    if (st == TENREC_OK)
+        st = open_worker(u, config, err);
+    ucp_config_release(config);
+    if (st == TENREC_OK)
+        st = receive_open(u, err);
+    if (st == TENREC_OK && u->me != TENREC_ANONYMOUS)
+        st = open_listener(u, host, err);
+    return st;
+}
+
+void context_close(struct ucx *u)
+{
+    if (u->listener)
+        ucp_listener_destroy(u->listener);
+    if (u->worker)
+        ucp_worker_destroy(u->worker);
+    if (u->context)
+        ucp_cleanup(u->context);
+    if (u->wake_fd >= 0)
+        close(u->wake_fd);
+    u->listener = NULL;
+    u->worker = NULL;
+    u->context = NULL;
+    u->wake_fd = -1;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deliver.c - messages that have arrived, to the host: in their order, requests while it takes
+ * them. */
+#include "incoming.h"
+
+static struct tenrec_msg *deliver_exception_new(struct ucx *u, int64_t id, const tenrec_error *why)
+{
+    char text[sizeof why->text + 32];
+    struct tenrec_msg *msg;
+    int len;
+
+    len = snprintf(text, sizeof text, "Error on Node %d: %s", u->me, why->text);
+    msg = u->host->msg_new(u->self, (uint64_t)len, 0);
+    if (!msg)
+        return NULL;
+    msg->type = TENREC_MSG_EXCEPTION;
+    msg->id = id;
+    memcpy(msg->payload, text, (size_t)len);
+    return msg;
+}
+
+/* The caller waits for it, there or here. */
+static void deliver_exception(struct conn *c, const struct incoming *in)
+{
+    struct ucx *u = c->u;
+    const int32_t type = in->head.type;
+    struct tenrec_msg *msg;
+
+    u->host->log(u->self, TENREC_LOG_WARN, "message 0x%x from %s %d dropped: %s", (unsigned)type,
+                 c->outgoing ? "worker" : "caller", c->peer, in->why.text);
+    if (type == TENREC_MSG_ONE_WAY_CALL || type == TENREC_MSG_CANCEL)
+        return;
+    msg = deliver_exception_new(u, in->head.id, &in->why);
+    if (!msg)
+        conn_break(c, TENREC_ENOMEM, "no memory to say that a message was dropped");
+    else if (c->outgoing)
+        u->host->deliver_outer(u->self, c->peer, msg);
+    else
+        send_on(c, msg);
+}
+
+static void deliver_unlink(struct conn *c)
+{
+    struct incoming *in = c->in_first;
+
+    c->in_first = in->next;
+    if (!c->in_first)
+        c->in_last = &c->in_first;
+    c->held_bytes -= in->cost;
+    c->taken += in->cost;
+    if (!c->outgoing && c->taken - c->taken_told >= UCX_WINDOW / 4 && !c->ended &&
+        c->why.code == TENREC_OK)
+        send_taken(c);
+}
+
+static bool deliver_allowed(struct ucx *u, const struct incoming *in)
+{
+    if (!(in->head.type & TENREC_MSG_REQUEST_BIT))
+        return true;
+    if (!u->paused && !u->host->accepts(u->self))
+        u->paused = true;
+    return !u->paused;
+}
+
+static void deliver_conn(struct conn *c)
+{
+    struct ucx *u = c->u;
+    struct incoming *in;
+
+    while (!c->ended && (in = c->in_first) && in->listed && in->left == 0 &&
+           deliver_allowed(u, in)) {
+        struct tenrec_msg *msg = in->msg;
+        const tenrec_peer from = conn_from(c);
+
+        deliver_unlink(c);
+        in->msg = NULL;
+        if (msg) {
+            pthread_mutex_lock(&u->lock);
+            u->received++;
+            pthread_mutex_unlock(&u->lock);
+            u->host->deliver_outer(u->self, from, msg);
+        } else {
+            deliver_exception(c, in);
+        }
+        incoming_free(in);
+    }
+}
+
+/* The user takes requests again. */
+static void deliver_resume(struct ucx *u)
+{
+    struct conn *c;
+
+    for (uint32_t i = 0; conn_at(u, i, &c); i++)
+        if (c && c->in_first)
+            conn_ready(c);
+}
+
+bool deliver_ready(struct ucx *u)
+{
+    struct conn *list;
+    bool resumed;
+
+    pthread_mutex_lock(&u->lock);
+    resumed = u->resumed;
+    u->resumed = false;
+    pthread_mutex_unlock(&u->lock);
+    if (resumed) {
+        u->paused = false;
+        deliver_resume(u);
+    }
+    list = u->ready;
+    u->ready = NULL;
+    if (!list)
+        return false;
+    while (list) {
+        struct conn *c = list;
+
+        list = c->next_ready;
+        c->ready = false;
+        deliver_conn(c);
+        conn_drop(c);
+    }
+    return true;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plugin.c - the description and the options of the ucx plugin. */
+#include "agent.h"
+#include "options.h"
+
+#include <sys/auxv.h>
+
+#define OPTION(name, t, member, d, ...)                                                            \
+    {                                                                                              \
+        .key = #name, .type = TENREC_OPT_##t, .offset = offsetof(struct ucx_options, member),      \
+        .def = d, __VA_ARGS__                                                                      \
+    }
+
+static const struct tenrec_option options[] = {
+    OPTION(tls, LIST, tls, "[]", .item = TENREC_OPT_STRING, .flags = TENREC_OPT_SINGLE,
+           .help = "Transports that UCX may use, as UCX_TLS has them: [tcp], [rc, sm]; empty: all. "
+                   "A variable UCX_TLS overrides it."),
+    OPTION(devices, LIST, devices, "[]", .item = TENREC_OPT_STRING, .flags = TENREC_OPT_SINGLE,
+           .help = "Network devices that UCX may use, as UCX_NET_DEVICES has them: [mlx5_0:1], "
+                   "[eth0]; empty: all. A variable UCX_NET_DEVICES overrides it. A worker that "
+                   "listens on loopback uses lo only, whatever both say."),
+    OPTION(listen, STRING, listen, "",
+           .help = "IP address of this machine to listen on; by default that from which the "
+                   "group's store is reached, so loopback when that is on this host."),
+    OPTION(progress, STRING, progress, "sleep", .choices = "busy|sleep",
+           .help = "How the plugin's thread waits: busy spins always, sleep never spins."),
+    OPTION(rndv_threshold, SIZE, rndv_threshold_bytes, "0", .min = 0, .max = INT64_MAX,
+           .help = "Size from which on the receiver fetches data by rendezvous, as "
+                   "UCX_RNDV_THRESH; 0: UCX decides. That variable overrides it."),
+    OPTION(max_queued_bytes, SIZE, max_queued_bytes, "256MiB", .min = 4096, .max = INT64_MAX,
+           .help = "Bytes that may wait to be sent over one connection; beyond it a send fails or, "
+                   "in a blocking call, waits."),
+    OPTION(max_message, SIZE, max_message_bytes, "16GiB", .min = 4096, .max = INT64_MAX,
+           .help = "Largest message, payload and tensors together, to send and to receive."),
+    OPTION(connect_timeout, DURATION, connect_timeout_ms, "10s", .min = 1, .max = 86400000,
+           .help = "Time limit for connecting to a peer."),
+    OPTION(keepalive, DURATION, keepalive_ms, "1s", .min = 1, .max = 86400000,
+           .help = "How often UCX checks whether silent peers are alive; none turns that off. A "
+                   "variable UCX_KEEPALIVE_INTERVAL overrides it."),
+};
+
+/* UCX reads its variables by getenv, and some of them name files to write and code to load. */
+static tenrec_status check_setuid(tenrec_error *err)
+{
+    if (!getauxval(AT_SECURE))
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_EUNSUPPORTED,
+                       "backend ucx serves no setuid or setgid program: UCX cannot be kept from "
+                       "obeying UCX_ variables; use backend tensorpipe");
+}
+
+tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
+{
+    (void)opts;
+    return check_setuid(err);
+}
+
+tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agent *self,
+                                tenrec_error *err)
+{
+    const tenrec_status st = check_setuid(err);
+
+    return st == TENREC_OK ? agent_new(in, self, err) : st;
+}
+
+const struct tenrec_plugin tenrec_plugin = {
+    TENREC_PLUGIN_HEADER,
+    TENREC_PLUGIN_OPTIONS(options, struct ucx_options),
+    .name = "ucx",
+    .version = "0.1.0",
+    .summary = "Carries messages and tensors in host memory over UCX.",
+};

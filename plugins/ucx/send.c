@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* send.c - messages on their way out: from any thread into a queue, and by the progress thread
+ * into UCX. */
+#include "ucx.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+/* ---- the queue ----------------------------------------------------------------------- */
+
+static tenrec_status send_find_route(struct ucx *u, struct tenrec_route route, struct conn **ret,
+                                     tenrec_error *err)
+{
+    *ret = route.pipe < u->n_slots ? u->conn[route.pipe] : NULL;
+    if (*ret && (*ret)->serial == route.generation && !(*ret)->gone)
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_EPEER_LOST, "the caller's connection is gone");
+}
+
+/* The connection for requests to `to`, made here if there is none. With the lock. */
+static tenrec_status send_find_conn(struct ucx *u, tenrec_peer to, struct conn **ret,
+                                    tenrec_error *err)
+{
+    struct peer *p = to >= 0 && (uint32_t)to < u->n_peers ? u->peer[to] : NULL;
+
+    if (!p || p->left)
+        return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "there is no worker %d", to);
+    if (p->telling)
+        return tenrec_fail(err, TENREC_EPEER_LOST, "worker %d: its connection broke", to);
+    if (!p->conn) {
+        p->conn = conn_new(u, true, to);
+        if (!p->conn)
+            return tenrec_fail(err, TENREC_ENOMEM, "no memory for a connection to worker %d", to);
+        p->conn->incarnation = p->incarnation;
+        snprintf(p->conn->address, sizeof p->conn->address, "%s", p->address);
+    }
+    *ret = p->conn;
+    return TENREC_OK;
+}
+
+/* Waits for room, until the deadline (0: none). Returns false at the deadline. With the lock. */
+static bool send_wait(struct ucx *u, uint64_t deadline_ns)
+{
+    const struct timespec until = { (time_t)(deadline_ns / 1000000000),
+                                    (long)(deadline_ns % 1000000000) };
+
+    if (deadline_ns)
+        return pthread_cond_timedwait(&u->moved, &u->lock, &until) == 0;
+    pthread_cond_wait(&u->moved, &u->lock);
+    return true;
+}
+
+/* With the lock, which it gives up while it waits. */
+static tenrec_status send_enqueue(struct ucx *u, tenrec_peer to, struct outgoing *o,
+                                  tenrec_error *err)
+{
+    const bool may_wait =
+        (o->msg->flags & TENREC_MSG_MAY_WAIT) && !pthread_equal(pthread_self(), u->thread);
+    struct conn *c = NULL;
+    tenrec_status st;
+
+    for (;;) {
+        if (!u->serving)
+            return tenrec_fail(err, TENREC_ECANCELED, "%s is shut down", u->address);
+        st = o->msg->route.generation ? send_find_route(u, o->msg->route, &c, err)
+                                      : send_find_conn(u, to, &c, err);
+        if (st != TENREC_OK)
+            return st;
+        if (c->queued == 0 || (o->msg->flags & TENREC_MSG_CONTROL) ||
+            (o->bytes <= u->opt->max_queued_bytes &&
+             c->queued <= u->opt->max_queued_bytes - o->bytes))
+            break;
+        if (!may_wait || !send_wait(u, o->msg->deadline_ns))
+            return tenrec_fail(err, TENREC_EAGAIN,
+                               "%llu bytes wait to be written to %s %d; max_queued_bytes is %llu",
+                               (unsigned long long)c->queued, c->outgoing ? "worker" : "caller",
+                               c->peer, (unsigned long long)u->opt->max_queued_bytes);
+    }
+    o->conn = c;
+    c->refs++;
+    c->queued += o->bytes;
+    u->pending++;
+    *u->out_last = o;
+    u->out_last = &o->next;
+    return TENREC_OK;
+}
+
+void send_message(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
+                  struct tenrec_done done)
+{
+    struct ucx *u = self->impl;
+    tenrec_error err;
+    struct outgoing *o = outgoing_new(u, msg, done, &err);
+    tenrec_status st;
+    bool wake = false;
+
+    if (!o) {
+        msg->release(msg);
+    } else {
+        pthread_mutex_lock(&u->lock);
+        st = send_enqueue(u, to, o, &err);
+        if (st == TENREC_OK)
+            wake = progress_must_wake(u);
+        pthread_mutex_unlock(&u->lock);
+        if (wake)
+            progress_wake(u);
+        if (st == TENREC_OK)
+            return;
+        outgoing_free(o);
+    }
+    if (done.fn)
+        done.fn(done.arg, &err);
+}
+
+/* ---- into UCX ------------------------------------------------------------------------ */
+
+static void posted_add(struct outgoing *o)
+{
+    struct ucx *u = o->conn->u;
+
+    o->next_posted = u->posted;
+    if (u->posted)
+        u->posted->prev_posted = o;
+    u->posted = o;
+    o->is_posted = true;
+}
+
+static void posted_remove(struct outgoing *o)
+{
+    if (!o->is_posted)
+        return;
+    if (o->prev_posted)
+        o->prev_posted->next_posted = o->next_posted;
+    else
+        o->conn->u->posted = o->next_posted;
+    if (o->next_posted)
+        o->next_posted->prev_posted = o->prev_posted;
+    o->is_posted = false;
+}
+
+static void send_part_ended(struct outgoing *o, ucs_status_t status)
+{
+    struct ucx *u = o->conn->u;
+
+    if (status == UCS_OK)
+        o->conn->used = true;
+    else if (o->status == UCS_OK)
+        o->status = status;
+    if (--o->left > 0)
+        return;
+    posted_remove(o);
+    o->next = NULL;
+    *u->ended_last = o;
+    u->ended_last = &o->next;
+}
+
+static void on_sent(void *request, ucs_status_t status, void *arg)
+{
+    struct outgoing *o = arg;
+
+    ucp_request_free(request);
+    o->conn->u->operations--;
+    send_part_ended(o, status);
+}
+
+static ucs_status_t send_post_part(struct outgoing *o, const unsigned char *wire, const void *data,
+                                   uint64_t len)
+{
+    const ucp_request_param_t param = { .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                                                        UCP_OP_ATTR_FIELD_USER_DATA |
+                                                        UCP_OP_ATTR_FIELD_FLAGS,
+                                        .flags = UCP_AM_SEND_FLAG_REPLY,
+                                        .cb.send = on_sent,
+                                        .user_data = o };
+    ucs_status_ptr_t st = ucp_am_send_nbx(o->conn->ep, UCX_AM, wire, HEAD_LEN, data, len, &param);
+
+    if (UCS_PTR_IS_PTR(st)) {
+        o->conn->u->operations++;
+        return UCS_OK;
+    }
+    send_part_ended(o, UCS_PTR_STATUS(st));
+    return UCS_PTR_STATUS(st);
+}
+
+/* Never leaves a gap in the sequence: the connection breaks when UCX refuses a part. */
+static void send_post(struct outgoing *o)
+{
+    struct conn *c = o->conn;
+    const uint32_t n = o->n_parts;
+    ucs_status_t st;
+
+    if (o->head.kind != HEAD_TAKEN)
+        o->head.sequence = c->send_sequence++;
+    head_write(o->wire, &o->head);
+    c->sent_bytes += o->bytes;
+    o->left = 1 + n;
+    posted_add(o);
+    st = send_post_part(o, o->wire, o->data, o->data_len);
+    for (uint32_t i = 0; i < n; i++) {
+        struct outgoing_part *part = &o->part[i];
+        const struct head h = { .kind = HEAD_PART,
+                                .sequence = o->head.sequence,
+                                .count = part->index };
+
+        head_write(part->wire, &h);
+        if (st == UCS_OK)
+            st = send_post_part(o, part->wire, part->data, part->len);
+        else
+            send_part_ended(o, st);
+    }
+    if (st != UCS_OK)
+        conn_break(c, TENREC_EPEER_LOST, "UCX refuses to send: %s", ucs_status_string(st));
+}
+
+static void send_post_or_wait(struct outgoing *o)
+{
+    struct conn *c = o->conn;
+
+    if (!c->ended && c->why.code == TENREC_OK && c->outgoing && !c->ep)
+        conn_connect(c);
+    if (c->ended || c->why.code != TENREC_OK) {
+        o->left = 1;
+        send_part_ended(o, UCS_ERR_CANCELED);
+    } else if (c->outgoing && (c->wait_first || c->sent_bytes - c->taken_by_peer >= UCX_WINDOW)) {
+        o->next = NULL;
+        *c->wait_last = o;
+        c->wait_last = &o->next;
+    } else {
+        send_post(o);
+    }
+}
+
+bool send_queued(struct ucx *u)
+{
+    struct outgoing *list;
+
+    pthread_mutex_lock(&u->lock);
+    list = u->out_first;
+    u->out_first = NULL;
+    u->out_last = &u->out_first;
+    pthread_mutex_unlock(&u->lock);
+    if (!list)
+        return false;
+    while (list) {
+        struct outgoing *o = list;
+
+        list = o->next;
+        send_post_or_wait(o);
+    }
+    return true;
+}
+
+static struct outgoing *send_wait_pop(struct conn *c)
+{
+    struct outgoing *o = c->wait_first;
+
+    c->wait_first = o->next;
+    if (!c->wait_first)
+        c->wait_last = &c->wait_first;
+    return o;
+}
+
+void send_waiting(struct conn *c)
+{
+    while (c->wait_first && !c->ended && c->why.code == TENREC_OK &&
+           c->sent_bytes - c->taken_by_peer < UCX_WINDOW)
+        send_post(send_wait_pop(c));
+}
+
+static void send_fail_list(struct outgoing *list)
+{
+    while (list) {
+        struct outgoing *o = list;
+
+        list = o->next;
+        o->left = 1;
+        send_part_ended(o, UCS_ERR_CANCELED);
+    }
+}
+
+void send_fail_waiting(struct conn *c)
+{
+    struct outgoing *list = c->wait_first;
+
+    c->wait_first = NULL;
+    c->wait_last = &c->wait_first;
+    send_fail_list(list);
+}
+
+void send_fail_queued(struct ucx *u)
+{
+    struct outgoing *list;
+
+    pthread_mutex_lock(&u->lock);
+    list = u->out_first;
+    u->out_first = NULL;
+    u->out_last = &u->out_first;
+    pthread_mutex_unlock(&u->lock);
+    send_fail_list(list);
+}
+
+void send_fail_posted(struct ucx *u)
+{
+    while (u->posted) {
+        u->posted->left = 1;
+        send_part_ended(u->posted, UCS_ERR_CANCELED);
+    }
+}
+
+/* Of the plugin itself: no message, no bytes that are counted. */
+static void send_head(struct conn *c, const struct head *h)
+{
+    struct outgoing *o = calloc(1, sizeof *o);
+
+    if (!o) {
+        conn_break(c, TENREC_ENOMEM, "no memory for a head");
+        return;
+    }
+    o->conn = c;
+    conn_hold(c);
+    o->head = *h;
+    send_post(o);
+}
+
+void send_hello(struct conn *c)
+{
+    const struct head h = { .kind = HEAD_HELLO,
+                            .type = c->u->me,
+                            .id = (int64_t)c->u->incarnation,
+                            .count = (uint32_t)c->peer,
+                            .length = c->incarnation };
+
+    send_head(c, &h);
+}
+
+void send_taken(struct conn *c)
+{
+    const struct head h = { .kind = HEAD_TAKEN, .length = c->taken };
+
+    c->taken_told = c->taken;
+    send_head(c, &h);
+}
+
+void send_on(struct conn *c, struct tenrec_msg *msg)
+{
+    const struct tenrec_done none = { NULL, NULL };
+    struct outgoing *o;
+    tenrec_error err;
+
+    o = outgoing_new(c->u, msg, none, &err);
+    if (!o) {
+        msg->release(msg);
+        conn_break(c, err.code, "%s", err.text);
+        return;
+    }
+    o->conn = c;
+    pthread_mutex_lock(&c->u->lock);
+    c->refs++;
+    c->queued += o->bytes;
+    c->u->pending++;
+    pthread_mutex_unlock(&c->u->lock);
+    send_post_or_wait(o);
+}
+
+/* ---- the end of sends ---------------------------------------------------------------- */
+
+static void send_complete_one(struct outgoing *o)
+{
+    struct conn *c = o->conn;
+    struct ucx *u = c->u;
+    const bool counted = o->msg != NULL;
+    const uint64_t bytes = o->bytes;
+    const struct tenrec_done done = o->done;
+    const bool ok = o->status == UCS_OK;
+    tenrec_error err = c->why;
+
+    if (!ok && u->stopping)
+        tenrec_fail(&err, TENREC_ECANCELED, "%s is shut down", u->address);
+    else if (!ok && err.code == TENREC_OK)
+        tenrec_fail(&err, TENREC_EPEER_LOST, "%s %d: %s", c->outgoing ? "worker" : "caller",
+                    c->peer, ucs_status_string(o->status));
+    outgoing_free(o);
+    if (counted && done.fn)
+        done.fn(done.arg, ok ? NULL : &err);
+    /* Last of all: drain waits for `pending`. */
+    pthread_mutex_lock(&u->lock);
+    if (counted) {
+        c->queued -= bytes;
+        u->pending--;
+        u->sent += ok;
+        pthread_cond_broadcast(&u->moved);
+    }
+    conn_drop_locked(c);
+    pthread_mutex_unlock(&u->lock);
+}
+
+bool send_complete(struct ucx *u)
+{
+    const bool any = u->ended_first != NULL;
+
+    while (u->ended_first) {
+        struct outgoing *o = u->ended_first;
+
+        u->ended_first = o->next;
+        if (!u->ended_first)
+            u->ended_last = &u->ended_first;
+        send_complete_one(o);
+    }
+    return any;
+}

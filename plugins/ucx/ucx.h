@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ucx.h - an agent of this plugin, its peers and its connections.
+ *
+ * All of UCX's objects belong to the progress thread. Other threads queue what they want under
+ * `lock` and wake it; it never calls the host, `done` or `release` with the lock, nor from within
+ * a callback of UCX, but for msg_new and place, which make no call back.
+ *
+ * A connection goes from the agent that made it (its client) to another. Requests go that way, and
+ * their answers come back over it. */
+#ifndef UCX_UCX_H
+#define UCX_UCX_H
+
+#include "head.h"
+#include "options.h"
+
+#include <pthread.h>
+#include <ucp/api/ucp.h>
+
+enum {
+    UCX_AM = 1,            /* id of the one handler of active messages */
+    UCX_WINDOW = 64 << 20, /* bytes of requests under way that a callee has not delivered */
+    UCX_STRANGERS = 1024,  /* connections that have not said their hello */
+    UCX_HELLO_MS = 5000,   /* time limit for that */
+    UCX_STOP_MS = 3000,    /* for the end of UCX's operations in shutdown */
+    UCX_TEXT = 128,
+};
+
+struct conn;
+
+struct peer {
+    tenrec_peer id;
+    uint64_t incarnation;
+    const char *address; /* the core's, until shutdown */
+    struct conn *conn;   /* NULL: connect on first use */
+    bool left;           /* no member any more */
+    uint32_t telling;    /* threads that report the loss of one; no send goes there meanwhile */
+};
+
+/* A message to send, and its end. */
+struct outgoing {
+    struct outgoing *next;
+    struct conn *conn;      /* a reference */
+    struct tenrec_msg *msg; /* owned */
+    struct tenrec_done done;
+    struct head head;
+    const void *data; /* data_owned, or the payload */
+    unsigned char *data_owned;
+    uint64_t data_len, bytes; /* bytes: as counted in queues */
+    struct outgoing *prev_posted, *next_posted;
+    bool is_posted;
+    uint32_t left; /* operations of UCX that have not ended */
+    ucs_status_t status;
+    uint32_t n_parts;
+    struct outgoing_part *part; /* owned */
+    unsigned char wire[HEAD_LEN];
+};
+
+struct outgoing_part {
+    uint32_t index; /* 0: the payload; else 1 + the tensor's */
+    const void *data;
+    uint64_t len;
+    unsigned char wire[HEAD_LEN];
+};
+
+struct conn {
+    struct ucx *u;
+    uint32_t slot;
+    uint64_t serial;        /* never 0 */
+    bool outgoing;          /* we are the client */
+    tenrec_peer peer;       /* callee; of an incoming one the id that its hello claims */
+    uint64_t incarnation;   /* of the peer */
+    char address[UCX_TEXT]; /* of the callee */
+
+    /* Guarded by the agent's lock. */
+    uint32_t refs;   /* the table, each outgoing message, each operation of UCX */
+    bool gone;       /* no send may be queued any more */
+    bool told;       /* its loss is reported, or is not to be */
+    uint64_t queued; /* bytes of sends without a completion */
+    struct conn *next_detached;
+    char lanes[UCX_TEXT]; /* transports and devices that UCX chose; "" until known */
+
+    /* The progress thread's. */
+    ucp_ep_h ep;
+    bool known;           /* the other side's hello arrived */
+    bool used;            /* a send over it was handed to the wire */
+    bool ended;           /* closed, or being closed */
+    bool ready;           /* in the list `next_ready` */
+    tenrec_error why;     /* code OK while nothing is wrong */
+    uint64_t deadline_ns; /* for the hello */
+    uint64_t send_sequence, receive_sequence;
+    uint64_t sent_bytes, taken_by_peer;       /* client: of its requests */
+    uint64_t held_bytes, taken, taken_told;   /* callee: of these */
+    struct outgoing *wait_first, **wait_last; /* behind the window */
+    struct incoming *in_first, **in_last;
+    struct held *held;
+    uint32_t n_held;
+    struct conn *next_ready, *next_broken;
+    struct conn *next_ep; /* in the table of endpoints */
+};
+
+enum { UCX_BUCKETS = 256 };
+
+struct ucx {
+    struct tenrec_agent *self;
+    const struct tenrec_host *host;
+    const struct ucx_options *opt;
+    tenrec_peer me;
+    uint64_t incarnation;
+    char name[TENREC_NAME_MAX + 1];
+    char address[UCX_TEXT];
+    ucp_context_h context;
+    ucp_worker_h worker;
+    ucp_listener_h listener;
+    int event_fd; /* of the worker, which owns it */
+    int wake_fd;
+    bool busy;
+    pthread_t thread;
+
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    bool serving; /* from start to shutdown */
+    bool stopping;
+    bool resumed;
+    bool asleep;        /* the progress thread; wake it by wake_fd */
+    struct peer **peer; /* by id */
+    uint32_t n_peers;
+    struct conn **conn; /* by slot */
+    uint32_t n_slots, n_conns;
+    uint64_t last_serial;
+    struct outgoing *out_first, **out_last;
+    struct conn *detached; /* by disconnect: to be closed; linked by next_detached */
+    uint64_t pending;      /* sends without a completion */
+    uint64_t sent, received, dropped;
+
+    /* The progress thread's. */
+    struct outgoing *ended_first, **ended_last;
+    struct outgoing *posted; /* UCX has parts of them */
+    struct conn *ready, *broken;
+    struct conn *bucket[UCX_BUCKETS]; /* by endpoint */
+    bool paused;
+    uint32_t operations; /* of UCX, under way */
+    uint32_t unknown;    /* connections without the other side's hello */
+    uint32_t flushes;    /* operations of UCX, too */
+};
+
+/* context.c: what UCX needs to be told. */
+tenrec_status context_open(struct ucx *u, const char *host_address, tenrec_error *err);
+void context_close(struct ucx *u);
+/* Fills `ret` from "ucx://ADDRESS:PORT"; its length, or 0 if it is malformed. */
+size_t context_sockaddr(const char *address, void *ret);
+
+/* conn.c; conn_new and conn_drop_locked with the lock. */
+struct conn *conn_new(struct ucx *u, bool outgoing, tenrec_peer peer);
+void conn_drop_locked(struct conn *c);
+void conn_drop(struct conn *c);
+/* The progress thread's. */
+tenrec_status conn_connect(struct conn *c);
+void conn_accept(ucp_conn_request_h request, void *agent);
+struct conn *conn_of_endpoint(struct ucx *u, ucp_ep_h ep);
+/* The sender of its messages: the member that it is of, or TENREC_ANONYMOUS. */
+tenrec_peer conn_from(struct conn *c);
+/* The connection of a slot, or NULL; false: there is no such slot. It stays until the progress
+ * thread, which alone may call this, ends it. */
+bool conn_at(struct ucx *u, uint32_t slot, struct conn **ret);
+void conn_hold(struct conn *c); /* one reference more */
+/* Queued for deliver_ready. */
+void conn_ready(struct conn *c);
+/* Marks it: the text is the reason. conn_end_broken does the rest outside of UCX's callbacks. */
+void conn_break(struct conn *c, tenrec_status code, const char *fmt, ...) TENREC_PRINTF(3, 4);
+void conn_end_broken(struct ucx *u);
+void conn_end_detached(struct ucx *u);
+/* Closes it for good; nothing is reported. */
+void conn_end(struct conn *c);
+/* Returns the least time until a hello is due, milliseconds, -1 if none is. */
+int conn_check_deadlines(struct ucx *u);
+
+/* outgoing.c; outgoing_new takes `msg` on success. */
+struct outgoing *outgoing_new(const struct ucx *u, struct tenrec_msg *msg, struct tenrec_done done,
+                              tenrec_error *err);
+void outgoing_free(struct outgoing *o);
+
+/* send.c */
+void send_message(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
+                  struct tenrec_done done);
+/* The progress thread's. */
+bool send_queued(struct ucx *u);   /* what other threads have queued */
+void send_waiting(struct conn *c); /* what waits behind the window */
+void send_hello(struct conn *c);
+void send_taken(struct conn *c);
+/* A message of the plugin itself. Takes it. */
+void send_on(struct conn *c, struct tenrec_msg *msg);
+void send_fail_waiting(struct conn *c);
+void send_fail_queued(struct ucx *u);
+void send_fail_posted(struct ucx *u); /* UCX has ended, and has not completed them */
+bool send_complete(struct ucx *u);    /* tells the senders of what has ended */
+
+/* receive.c */
+tenrec_status receive_open(struct ucx *u, tenrec_error *err);
+/* What was held back and whose turn has come. */
+void receive_held(struct conn *c);
+void receive_drop_all(struct conn *c);
+
+/* deliver.c: returns true if there was something. */
+bool deliver_ready(struct ucx *u);
+
+/* progress.c */
+void *progress_run(void *agent);
+/* Returns true if wake_fd must be written after the unlock. With the lock. */
+bool progress_must_wake(struct ucx *u);
+void progress_wake(struct ucx *u);
+uint64_t progress_now(void);
+
+/* lanes.c: reads what UCX says about the endpoint into c->lanes. */
+void lanes_read(struct conn *c);
+
+#endif
