@@ -59,6 +59,7 @@ static tenrec_status member_add(struct ucx *u, const struct tenrec_member *m)
     detach(u, p); /* that of an earlier life */
     p->id = m->id;
     p->incarnation = m->incarnation;
+    p->name = m->name;
     p->address = m->address;
     p->left = false;
     return TENREC_OK;
@@ -177,7 +178,7 @@ static tenrec_status agent_disconnect(struct tenrec_agent *self, tenrec_peer id,
         progress_wake(u);
     if (!c)
         return TENREC_OK;
-    tenrec_fail(&why, TENREC_EPEER_LOST, "worker %d: disconnected", id);
+    tenrec_fail(&why, TENREC_EPEER_LOST, "worker \"%s\": disconnected", p->name);
     self->host->peer_lost(self, id, &why);
     pthread_mutex_lock(&u->lock);
     p->telling--;

@@ -118,6 +118,19 @@ tenrec_peer conn_from(struct conn *c)
     return from;
 }
 
+void conn_name(struct conn *c)
+{
+    const struct ucx *u = c->u;
+    const char *role = c->outgoing ? "worker" : "caller";
+
+    if (c->peer < 0)
+        snprintf(c->who, sizeof c->who, "a %s that is no member", role);
+    else if ((uint32_t)c->peer < u->n_peers && u->peer[c->peer])
+        snprintf(c->who, sizeof c->who, "%s \"%s\"", role, u->peer[c->peer]->name);
+    else
+        snprintf(c->who, sizeof c->who, "%s %d", role, c->peer);
+}
+
 void conn_ready(struct conn *c)
 {
     if (c->ready)
@@ -197,6 +210,8 @@ void conn_accept(ucp_conn_request_h request, void *agent)
     pthread_mutex_lock(&u->lock);
     if (u->serving && u->unknown < UCX_STRANGERS)
         c = conn_new(u, false, TENREC_ANONYMOUS);
+    if (c)
+        conn_name(c);
     pthread_mutex_unlock(&u->lock);
     if (!c) {
         ucp_listener_reject(u->listener, request);
@@ -218,8 +233,7 @@ void conn_break(struct conn *c, tenrec_status code, const char *fmt, ...)
     va_start(ap, fmt);
     tenrec_vfail(&c->why, code, fmt, ap);
     va_end(ap);
-    if (c->peer >= 0)
-        tenrec_error_prefix(&c->why, "%s %d", c->outgoing ? "worker" : "caller", c->peer);
+    tenrec_error_prefix(&c->why, "%s", c->who);
     conn_hold(c);
     c->next_broken = u->broken;
     u->broken = c;
@@ -303,6 +317,8 @@ void conn_end_broken(struct ucx *u)
         tenrec_peer from;
 
         u->broken = c->next_broken;
+        if (c->outgoing && !c->known && c->why.code == TENREC_ECONNECT && !u->stopping)
+            context_check_refused(c->address, &c->why);
         u->host->log(u->self, TENREC_LOG_DEBUG, "connection ended: %s", c->why.text);
         if (end_one(c, &from)) {
             tenrec_error why = c->why;
@@ -334,7 +350,7 @@ void conn_end_detached(struct ucx *u)
 
         list = c->next_detached;
         if (c->why.code == TENREC_OK)
-            tenrec_fail(&c->why, TENREC_EPEER_LOST, "worker %d: disconnected", c->peer);
+            tenrec_fail(&c->why, TENREC_EPEER_LOST, "%s: disconnected", c->who);
         conn_end(c);
         conn_drop(c);
     }

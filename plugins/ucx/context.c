@@ -4,9 +4,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+enum { REFUSAL_MS = 100 };
 
 static tenrec_status context_fail(tenrec_error *err, ucs_status_t st, const char *what)
 {
@@ -75,6 +79,9 @@ static tenrec_status set_all(struct ucx *u, ucp_config_t *config, bool loopback,
             snprintf(text, sizeof text, "%llums", (unsigned long long)o->keepalive_ms);
         st = set_one(config, "KEEPALIVE_INTERVAL", text, err);
     }
+    /* UCX prints warnings and errors of each broken connection; the plugin reports them. */
+    if (st == TENREC_OK && !is_in_environment("LOG_LEVEL"))
+        st = set_one(config, "LOG_LEVEL", "fatal", err);
     return st;
 }
 
@@ -145,6 +152,28 @@ size_t context_sockaddr(const char *address, void *ret)
     return 0;
 }
 
+void context_check_refused(const char *address, tenrec_error *why)
+{
+    struct sockaddr_storage to;
+    const socklen_t len = (socklen_t)context_sockaddr(address, &to);
+    struct pollfd fd = { .events = POLLOUT };
+    int code = 0;
+    socklen_t code_len = sizeof code;
+
+    /* A listener of UCX listens with TCP, too, at the same port. */
+    fd.fd = len ? socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0) : -1;
+    if (fd.fd < 0)
+        return;
+    if (connect(fd.fd, (const struct sockaddr *)&to, len) != 0)
+        code = errno;
+    if (code == EINPROGRESS && (poll(&fd, 1, REFUSAL_MS) != 1 ||
+                                getsockopt(fd.fd, SOL_SOCKET, SO_ERROR, &code, &code_len) != 0))
+        code = 0;
+    close(fd.fd);
+    if (code == ECONNREFUSED)
+        why->os_errno = code;
+}
+
 static bool is_loopback(const char *host)
 {
     return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
@@ -182,15 +211,31 @@ static tenrec_status open_listener(struct ucx *u, const char *host, tenrec_error
     return TENREC_OK;
 }
 
+/* UCX's own thread serves the sockets of listeners; a forked child has UCX's memory of it only. */
+static tenrec_status check_fork(tenrec_error *err)
+{
+    static _Atomic pid_t user;
+    pid_t none = 0;
+
+    if (atomic_compare_exchange_strong(&user, &none, getpid()) || none == getpid())
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_EUNSUPPORTED,
+                       "backend ucx was used in process %d before it forked this one; UCX does not "
+                       "work in such a child: start a new program, or use backend tensorpipe there",
+                       (int)none);
+}
+
 tenrec_status context_open(struct ucx *u, const char *host_address, tenrec_error *err)
 {
     const char *host = *u->opt->listen ? u->opt->listen
                        : *host_address ? host_address
                                        : "127.0.0.1";
     ucp_config_t *config;
-    tenrec_status st;
+    tenrec_status st = check_fork(err);
     ucs_status_t us;
 
+    if (st != TENREC_OK)
+        return st;
     u->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (u->wake_fd < 0)
         return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot make an eventfd");

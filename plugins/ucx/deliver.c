@@ -26,8 +26,8 @@ static void deliver_exception(struct conn *c, const struct incoming *in)
     const int32_t type = in->head.type;
     struct tenrec_msg *msg;
 
-    u->host->log(u->self, TENREC_LOG_WARN, "message 0x%x from %s %d dropped: %s", (unsigned)type,
-                 c->outgoing ? "worker" : "caller", c->peer, in->why.text);
+    u->host->log(u->self, TENREC_LOG_WARN, "message 0x%x from %s dropped: %s", (unsigned)type,
+                 c->who, in->why.text);
     if (type == TENREC_MSG_ONE_WAY_CALL || type == TENREC_MSG_CANCEL)
         return;
     msg = deliver_exception_new(u, in->head.id, &in->why);

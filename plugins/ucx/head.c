@@ -54,7 +54,7 @@ tenrec_status head_read(const void *in, size_t len, struct head *ret, tenrec_err
                           .id = (int64_t)get(at + 24, 8),
                           .length = get(at + 32, 8),
                           .list_len = get(at + 40, 8) };
-    if (ret->kind < HEAD_HELLO || ret->kind > HEAD_TAKEN || ret->flags & ~HEAD_APART)
+    if (ret->kind < HEAD_HELLO || ret->kind > HEAD_BYE || ret->flags & ~HEAD_APART)
         return tenrec_fail(err, TENREC_EPROTOCOL, "kind %u and flags 0x%x of the head", ret->kind,
                            ret->flags);
     return TENREC_OK;

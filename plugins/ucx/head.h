@@ -16,8 +16,10 @@
  *               1 + the tensor's index
  * HEAD_TAKEN    length: bytes of messages that the receiver has delivered, since the connection
  *               began
+ * HEAD_BYE      the sender shuts down: nothing follows
  *
- * Hellos and messages of one direction are numbered without gaps, and delivered in that order. */
+ * Hellos, byes and messages of one direction are numbered without gaps, and delivered in that
+ * order. */
 #ifndef UCX_HEAD_H
 #define UCX_HEAD_H
 
@@ -33,7 +35,7 @@ enum {
     HEAD_INLINE_ALL = 64 << 10,   /* of all tensors of a message, and of its payload */
 };
 
-enum head_kind { HEAD_HELLO = 1, HEAD_MESSAGE, HEAD_PART, HEAD_TAKEN };
+enum head_kind { HEAD_HELLO = 1, HEAD_MESSAGE, HEAD_PART, HEAD_TAKEN, HEAD_BYE };
 enum head_flags { HEAD_APART = 1 }; /* the payload travels apart */
 
 struct head {

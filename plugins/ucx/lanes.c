@@ -41,6 +41,6 @@ void lanes_read(struct conn *c)
     pthread_mutex_lock(&u->lock);
     memcpy(c->lanes, lanes, sizeof lanes);
     pthread_mutex_unlock(&u->lock);
-    u->host->log(u->self, TENREC_LOG_INFO, "%s %d by %s", c->outgoing ? "worker" : "caller",
-                 c->peer, *lanes ? lanes : "transports that UCX does not name");
+    u->host->log(u->self, TENREC_LOG_INFO, "%s by %s", c->who,
+                 *lanes ? lanes : "transports that UCX does not name");
 }

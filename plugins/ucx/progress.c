@@ -82,7 +82,8 @@ static void on_flushed(void *request, ucs_status_t status, void *arg)
     ucp_request_free(request);
 }
 
-/* What was handed to UCX leaves this process, where no message waits for its peer. */
+/* What was handed to UCX leaves this process, where no message waits for its peer. The end of the
+ * sockets does not tell the peer while a child of this process has them, too. */
 static void flush_idle(struct ucx *u)
 {
     const ucp_request_param_t param = { .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
@@ -93,7 +94,10 @@ static void flush_idle(struct ucx *u)
     struct conn *c;
 
     for (uint32_t i = 0; conn_at(u, i, &c); i++) {
-        if (!c || !c->ep || !c->known || c->queued || c->why.code != TENREC_OK)
+        if (!c || !c->ep || !c->known || c->why.code != TENREC_OK)
+            continue;
+        send_bye(c);
+        if (c->queued)
             continue;
         if (UCS_PTR_IS_PTR(ucp_ep_flush_nbx(c->ep, &param))) {
             u->operations++;

@@ -57,6 +57,9 @@ static void receive_hello(struct conn *c, const struct head *h)
         }
         c->peer = h->type < 0 ? TENREC_ANONYMOUS : h->type;
         c->incarnation = (uint64_t)h->id;
+        pthread_mutex_lock(&u->lock);
+        conn_name(c);
+        pthread_mutex_unlock(&u->lock);
     } else if (h->type != c->peer || (uint64_t)h->id != c->incarnation) {
         conn_break(c, TENREC_ECONNECT, "at %s is worker %d of another life", c->address, h->type);
         return;
@@ -111,6 +114,8 @@ static void receive_one(struct conn *c, const struct head *h, struct bytes *b)
     c->receive_sequence++;
     if (h->kind == HEAD_HELLO)
         receive_hello(c, h);
+    else if (h->kind == HEAD_BYE)
+        conn_break(c, TENREC_EPEER_LOST, "it has shut down");
     else
         incoming_begin(c, h, b);
 }

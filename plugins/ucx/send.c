@@ -26,13 +26,15 @@ static tenrec_status send_find_conn(struct ucx *u, tenrec_peer to, struct conn *
     if (!p || p->left)
         return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "there is no worker %d", to);
     if (p->telling)
-        return tenrec_fail(err, TENREC_EPEER_LOST, "worker %d: its connection broke", to);
+        return tenrec_fail(err, TENREC_EPEER_LOST, "worker \"%s\": its connection broke", p->name);
     if (!p->conn) {
         p->conn = conn_new(u, true, to);
         if (!p->conn)
-            return tenrec_fail(err, TENREC_ENOMEM, "no memory for a connection to worker %d", to);
+            return tenrec_fail(err, TENREC_ENOMEM, "no memory for a connection to worker \"%s\"",
+                               p->name);
         p->conn->incarnation = p->incarnation;
         snprintf(p->conn->address, sizeof p->conn->address, "%s", p->address);
+        conn_name(p->conn);
     }
     *ret = p->conn;
     return TENREC_OK;
@@ -72,9 +74,9 @@ static tenrec_status send_enqueue(struct ucx *u, tenrec_peer to, struct outgoing
             break;
         if (!may_wait || !send_wait(u, o->msg->deadline_ns))
             return tenrec_fail(err, TENREC_EAGAIN,
-                               "%llu bytes wait to be written to %s %d; max_queued_bytes is %llu",
-                               (unsigned long long)c->queued, c->outgoing ? "worker" : "caller",
-                               c->peer, (unsigned long long)u->opt->max_queued_bytes);
+                               "%llu bytes wait to be written to %s; max_queued_bytes is %llu",
+                               (unsigned long long)c->queued, c->who,
+                               (unsigned long long)u->opt->max_queued_bytes);
     }
     o->conn = c;
     c->refs++;
@@ -341,6 +343,13 @@ void send_taken(struct conn *c)
     send_head(c, &h);
 }
 
+void send_bye(struct conn *c)
+{
+    const struct head h = { .kind = HEAD_BYE };
+
+    send_head(c, &h);
+}
+
 void send_on(struct conn *c, struct tenrec_msg *msg)
 {
     const struct tenrec_done none = { NULL, NULL };
@@ -377,8 +386,7 @@ static void send_complete_one(struct outgoing *o)
     if (!ok && u->stopping)
         tenrec_fail(&err, TENREC_ECANCELED, "%s is shut down", u->address);
     else if (!ok && err.code == TENREC_OK)
-        tenrec_fail(&err, TENREC_EPEER_LOST, "%s %d: %s", c->outgoing ? "worker" : "caller",
-                    c->peer, ucs_status_string(o->status));
+        tenrec_fail(&err, TENREC_EPEER_LOST, "%s: %s", c->who, ucs_status_string(o->status));
     outgoing_free(o);
     if (counted && done.fn)
         done.fn(done.arg, ok ? NULL : &err);

@@ -30,10 +30,10 @@ struct conn;
 struct peer {
     tenrec_peer id;
     uint64_t incarnation;
-    const char *address; /* the core's, until shutdown */
-    struct conn *conn;   /* NULL: connect on first use */
-    bool left;           /* no member any more */
-    uint32_t telling;    /* threads that report the loss of one; no send goes there meanwhile */
+    const char *name, *address; /* the core's, until shutdown */
+    struct conn *conn;          /* NULL: connect on first use */
+    bool left;                  /* no member any more */
+    uint32_t telling; /* threads that report the loss of one; no send goes there meanwhile */
 };
 
 /* A message to send, and its end. */
@@ -65,11 +65,12 @@ struct outgoing_part {
 struct conn {
     struct ucx *u;
     uint32_t slot;
-    uint64_t serial;        /* never 0 */
-    bool outgoing;          /* we are the client */
-    tenrec_peer peer;       /* callee; of an incoming one the id that its hello claims */
-    uint64_t incarnation;   /* of the peer */
-    char address[UCX_TEXT]; /* of the callee */
+    uint64_t serial;                /* never 0 */
+    bool outgoing;                  /* we are the client */
+    tenrec_peer peer;               /* callee; of an incoming one the id that its hello claims */
+    uint64_t incarnation;           /* of the peer */
+    char address[UCX_TEXT];         /* of the callee */
+    char who[TENREC_NAME_MAX + 32]; /* for people: worker "worker1" */
 
     /* Guarded by the agent's lock. */
     uint32_t refs;   /* the table, each outgoing message, each operation of UCX */
@@ -148,6 +149,8 @@ tenrec_status context_open(struct ucx *u, const char *host_address, tenrec_error
 void context_close(struct ucx *u);
 /* Fills `ret` from "ucx://ADDRESS:PORT"; its length, or 0 if it is malformed. */
 size_t context_sockaddr(const char *address, void *ret);
+/* Makes `why` tell if no process listens at the address: UCX only says that it did not connect. */
+void context_check_refused(const char *address, tenrec_error *why);
 
 /* conn.c; conn_new and conn_drop_locked with the lock. */
 struct conn *conn_new(struct ucx *u, bool outgoing, tenrec_peer peer);
@@ -168,6 +171,8 @@ void conn_ready(struct conn *c);
 /* Marks it: the text is the reason. conn_end_broken does the rest outside of UCX's callbacks. */
 void conn_break(struct conn *c, tenrec_status code, const char *fmt, ...) TENREC_PRINTF(3, 4);
 void conn_end_broken(struct ucx *u);
+/* Names the other side, a member or not. With the lock. */
+void conn_name(struct conn *c);
 void conn_end_detached(struct ucx *u);
 /* Closes it for good; nothing is reported. */
 void conn_end(struct conn *c);
@@ -187,6 +192,7 @@ bool send_queued(struct ucx *u);   /* what other threads have queued */
 void send_waiting(struct conn *c); /* what waits behind the window */
 void send_hello(struct conn *c);
 void send_taken(struct conn *c);
+void send_bye(struct conn *c);
 /* A message of the plugin itself. Takes it. */
 void send_on(struct conn *c, struct tenrec_msg *msg);
 void send_fail_waiting(struct conn *c);

@@ -40,7 +40,8 @@ def sanitizers():
 
 def backend(**more):
     """The environment of a worker on the backend of this run of the tests."""
-    chosen = {"TENREC_BACKEND": BACKEND, "TENREC_CONFIG": f"{CONFIG}/default.yaml",
+    chosen = {"TENREC_BACKEND": BACKEND,
+              "TENREC_CONFIG": f"{CONFIG}/{'ucx' if BACKEND == 'ucx' else 'default'}.yaml",
               **dict(sanitizers())}
     if TRANSPORTS:
         chosen["TENREC_TRANSPORTS"] = TRANSPORTS[0]

@@ -4,7 +4,7 @@ import signal
 import time
 
 from cases import alive, contains, equal, main, one_line, run, true, until
-from crew import (ALL_TO_ALL, LONG_MS, TENREC, WRAPPER, Crew, at, backend, by_hand,
+from crew import (ALL_TO_ALL, BACKEND, LONG_MS, TENREC, WRAPPER, Crew, at, backend, by_hand,
                   free_port, limit, threads, used, within)
 
 
@@ -73,9 +73,10 @@ def system_says_where_when_the_config_is_wrong():
         path = f"{crew.folder.name}/wrong.yaml"
         with open(path, "w", encoding="ascii") as f:
             f.write("worker:\n  rpc_timout: 60s\nbackend: tensorpipe\n")
+        env = backend()
+        del env["TENREC_BACKEND"]
         since = time.monotonic()
-        got = run(TENREC, "run", "-n", 3, "--config", path, "--", *WRAPPER, ALL_TO_ALL,
-                  env=backend())
+        got = run(TENREC, "run", "-n", 3, "--config", path, "--", *WRAPPER, ALL_TO_ALL, env=env)
         within(since, time.monotonic(), 10, "the end of all")
         equal((got.returncode, got.stdout), (1, ""))
         contains(one_line(got.stderr), f"{path}:2:3: ")  # of the launcher, not of each worker
@@ -216,6 +217,27 @@ def system_gives_a_forked_child_a_worker_of_its_own():
         crew.all("exchange 1", ranks=(0, 1))
         crew.all(f"shutdown graceful {LONG_MS}", ranks=(0, 1))
         crew.finish()
+
+
+def system_refuses_a_worker_of_a_forked_child():
+    with Crew().run(2) as crew:
+        crew.all("init")
+        child = forked(crew, crew[0])
+        code, _, text = child.fails("init worker.group=children worker.name=child0")
+        equal(code, "EUNSUPPORTED")
+        contains(text, "before it forked this one")
+        child.link.close()
+        until(lambda: not alive(child.pid), "the end of the child")
+        crew.all("exchange 1", ranks=(0, 1))
+        crew.all(f"shutdown graceful {LONG_MS}", ranks=(0, 1))
+        crew.finish()
+
+
+# UCX does not work in a child of a process that has used it.
+if BACKEND == "ucx":
+    del system_gives_a_forked_child_a_worker_of_its_own
+else:
+    del system_refuses_a_worker_of_a_forked_child
 
 
 def system_end_of_a_worker_is_noticed_when_its_child_lives_on():
