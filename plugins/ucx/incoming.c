@@ -187,7 +187,6 @@ static void incoming_read_list(struct incoming *in, const unsigned char *data, s
     tenrec_error err;
     uint64_t bytes = 0;
 
-    in->listed = true;
     in->state = calloc((size_t)in->head.count + 1, 1);
     in->msg = in->state ? incoming_make_message(in) : NULL;
     if (!in->msg) {
@@ -198,6 +197,7 @@ static void incoming_read_list(struct incoming *in, const unsigned char *data, s
         conn_break(c, TENREC_EPROTOCOL, "%s", err.text);
         return;
     }
+    in->listed = true; /* a message that is not is never delivered */
     incoming_count(in, bytes);
     for (uint32_t i = 0; i <= in->head.count; i++)
         in->left += in->state[i] == PART_AWAITED;

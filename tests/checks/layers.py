@@ -18,7 +18,7 @@ FOREIGN = {
     "jansson.h": ["core/*/*json*.c", "tools/*.c", "tools/conformance/conformance.c"],
     "dlpack/dlpack.h": ["core/include/tenrec/dlpack.h", "core/tensor/*.c"],
     "hiredis/hiredis.h": ["plugins/redis/conn.h"],
-    "ucp/api/ucp.h": ["plugins/ucx/ucx.h"],
+    "ucp/api/ucp.h": ["plugins/ucx/ucx.h", "tests/ucx/stranger.c"],
     "openssl/*.h": ["core/secret/crypto.c", "core/tls/*.[ch]", "plugins/redis/tls.c"],
     "malloc.h": ["core/runtime/heap.c"],
     "emmintrin.h": ["plugins/tensorpipe/transport/ring/copy.c"],
