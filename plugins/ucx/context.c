@@ -242,7 +242,8 @@ tenrec_status context_open(struct ucx *u, const char *host_address, tenrec_error
     us = ucp_config_read(NULL, NULL, &config);
     if (us != UCS_OK)
         return context_fail(err, us, "cannot read the UCX_ variables");
-    st = set_all(u, config, is_loopback(host), err);
+    /* A tool does not know where its peers are. */
+    st = set_all(u, config, u->me != TENREC_ANONYMOUS && is_loopback(host), err);
     if (st == TENREC_OK)
         st = open_worker(u, config, err);
     ucp_config_release(config);

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ucx_test.py - workers of the backend ucx on three hosts, which are network namespaces (net.py):
+UCX over TCP."""
+import itertools
+
+import net
+from cases import contains, equal, main, run, true
+from crew import LONG_MS, TENREC, Crew, backend
+
+ports = itertools.count(29500)  # this network has no other process
+
+
+def crew_on(*places, network=77, **env):
+    """A worker on each of these hosts, joined, without a secret. Rank 0 serves the store."""
+    where = net.address(places[0], network)
+    here = {"MASTER_ADDR": where, "MASTER_PORT": str(next(ports)), "WORLD_SIZE": str(len(places)),
+            "TENREC_SECURITY__MODE": "none", **env}
+    crew = Crew()
+    crew.url = f"tcp://{where}:{here['MASTER_PORT']}"
+    try:
+        crew.start([backend(RANK=str(rank), **here) for rank in range(len(places))], on_term="ignore",
+                   before=[net.on(h) for h in places])
+        crew.all("init")
+    except BaseException:
+        crew.__exit__(Exception)
+        raise
+    return crew
+
+
+def debug_info(crew, worker, host):
+    got = run(*net.on(host), TENREC, "info", "--worker", worker, "--store", crew.url,
+              env=backend(TENREC_SECURITY__MODE="none"))
+    true(got.returncode == 0, got.stderr)
+    return got.stdout
+
+
+def netns_ucx_calls_between_hosts_and_names_its_transport():
+    with crew_on(0, 1, 2) as crew:
+        equal(set(crew.all("exchange 2")), {"18"}, "calls")
+        text = debug_info(crew, "worker1", 2)
+        contains(text, "ucx://10.77.0.2:")
+        contains(text, "tcp/eth")
+        crew.leave()
+
+
+def netns_ucx_carries_tensors_between_hosts():
+    with crew_on(0, 1, 2) as crew:
+        for n in (1000, 300000, 3000000):
+            for rank in range(3):
+                crew[rank].say(f"tensor worker{(rank + 1) % 3} {LONG_MS} {n}")
+            for rank in range(3):
+                equal(crew[rank].well(), str(n), "sum")
+        crew.leave()
+
+
+def netns_ucx_is_refused_beyond_loopback_with_a_secret():
+    with Crew() as crew:
+        key = f"{crew.folder.name}/job.key"
+        equal(run(TENREC, "secret", "new", key).returncode, 0, "status of 'tenrec secret new'")
+        env = backend(RANK="0", WORLD_SIZE="2", MASTER_ADDR=net.address(0), MASTER_PORT=str(next(ports)),
+                      TENREC_SECRET_FILE=key)
+        crew.start([env], before=[net.on(0)])
+        code, _, text = crew[0].fails("init")
+        equal(code, "ECONFIG")
+        contains(text, "plugin 'ucx' does not check that its peers belong to the group")
+
+
+cases = [name for name in list(globals()) if name.startswith("netns_")]
+net.enter(cases)
+net.build()
+main(globals(), "netns_", "netns")
