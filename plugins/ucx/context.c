@@ -5,7 +5,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -211,18 +210,37 @@ static tenrec_status open_listener(struct ucx *u, const char *host, tenrec_error
     return TENREC_OK;
 }
 
-/* UCX's own thread serves the sockets of listeners; a forked child has UCX's memory of it only. */
-static tenrec_status check_fork(tenrec_error *err)
-{
-    static _Atomic pid_t user;
-    pid_t none = 0;
+/* The contexts of this process, and of its parent when it forked. */
+static pthread_mutex_t uses_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned uses;
+static pid_t uses_of;
 
-    if (atomic_compare_exchange_strong(&user, &none, getpid()) || none == getpid())
+/* UCX's own thread serves the sockets of listeners; a child that was forked while a context was
+ * open has UCX's memory of it only. */
+static tenrec_status use_begin(struct ucx *u, tenrec_error *err)
+{
+    pid_t before;
+
+    pthread_mutex_lock(&uses_lock);
+    before = uses ? uses_of : getpid();
+    u->uses = before == getpid();
+    uses += u->uses;
+    uses_of = before;
+    pthread_mutex_unlock(&uses_lock);
+    if (u->uses)
         return TENREC_OK;
     return tenrec_fail(err, TENREC_EUNSUPPORTED,
-                       "backend ucx was used in process %d before it forked this one; UCX does not "
+                       "backend ucx was in use in process %d when it forked this one; UCX does not "
                        "work in such a child: start a new program, or use backend tensorpipe there",
-                       (int)none);
+                       (int)before);
+}
+
+static void use_end(struct ucx *u)
+{
+    pthread_mutex_lock(&uses_lock);
+    uses -= u->uses;
+    u->uses = false;
+    pthread_mutex_unlock(&uses_lock);
 }
 
 tenrec_status context_open(struct ucx *u, const char *host_address, tenrec_error *err)
@@ -231,7 +249,7 @@ tenrec_status context_open(struct ucx *u, const char *host_address, tenrec_error
                        : *host_address ? host_address
                                        : "127.0.0.1";
     ucp_config_t *config;
-    tenrec_status st = check_fork(err);
+    tenrec_status st = use_begin(u, err);
     ucs_status_t us;
 
     if (st != TENREC_OK)
@@ -264,6 +282,7 @@ void context_close(struct ucx *u)
         ucp_cleanup(u->context);
     if (u->wake_fd >= 0)
         close(u->wake_fd);
+    use_end(u);
     u->listener = NULL;
     u->worker = NULL;
     u->context = NULL;

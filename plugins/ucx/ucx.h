@@ -115,6 +115,7 @@ struct ucx {
     int event_fd; /* of the worker, which owns it */
     int wake_fd;
     bool busy;
+    bool uses; /* counted among the contexts of this process */
     pthread_t thread;
 
     pthread_mutex_t lock;

@@ -225,7 +225,7 @@ def system_refuses_a_worker_of_a_forked_child():
         child = forked(crew, crew[0])
         code, _, text = child.fails("init worker.group=children worker.name=child0")
         equal(code, "EUNSUPPORTED")
-        contains(text, "before it forked this one")
+        contains(text, "when it forked this one")
         child.link.close()
         until(lambda: not alive(child.pid), "the end of the child")
         crew.all("exchange 1", ranks=(0, 1))
@@ -233,7 +233,7 @@ def system_refuses_a_worker_of_a_forked_child():
         crew.finish()
 
 
-# UCX does not work in a child of a process that has used it.
+# UCX does not work in the child of a process that uses it.
 if BACKEND == "ucx":
     del system_gives_a_forked_child_a_worker_of_its_own
 else:
