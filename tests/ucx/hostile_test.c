@@ -3,7 +3,8 @@
  * serves the others.
  *
  *     hostile_test CONFIG */
-#include "../contract/world.h"
+#include "../testing.h"
+#include "conformance/world.h"
 #include "stranger.h"
 
 #include <stdlib.h>
@@ -11,12 +12,12 @@
 
 static const char *config_path;
 static struct world w;
-static struct worker *a, *b;
+static struct side *a, *b;
 static struct tally t;
 
 static void set_up(void)
 {
-    world_open(&w, config_path, 2, NULL);
+    world_open(&w, NULL, config_path, 2, NULL);
     a = &w.worker[0];
     b = &w.worker[1];
     stranger_open(chain_address(a->chain));
@@ -30,7 +31,7 @@ static void tear_down(void)
     atomic_store(&a->refuses, false);
     chain_resume(a->chain);
     send_ping(b, a->id, 5, &t);
-    assert_becomes(worker_count(b) > 0);
+    assert_becomes(side_count(b) > 0);
     world_close(&w);
 }
 
@@ -46,7 +47,7 @@ static void say_hello(void)
 static void assert_cut(void)
 {
     assert_becomes(stranger_is_cut());
-    assert_int_equal(worker_count(a), 0);
+    assert_int_equal(side_count(a), 0);
 }
 
 static void assert_head_is_cut(const struct head *h, const void *data, size_t len)
@@ -85,7 +86,7 @@ TEST_WITH(ucx_hostile_message_of_a_stranger_is_from_no_member, set_up, tear_down
     say_hello();
     stranger_say(&h, "hi", 2);
     stranger_flush();
-    assert_becomes((stranger_is_cut(), worker_got(a, 0, &from)));
+    assert_becomes((stranger_is_cut(), side_got(a, 0, &from)));
     assert_int_equal(from, TENREC_ANONYMOUS);
     assert_false(stranger_is_cut());
 }
@@ -140,7 +141,7 @@ TEST_WITH(ucx_hostile_hello_of_a_member_with_another_incarnation_makes_no_member
     stranger_say(&h, NULL, 0);
     stranger_say(&m, NULL, 0);
     stranger_flush();
-    assert_becomes((stranger_is_cut(), worker_got(a, 0, &from)));
+    assert_becomes((stranger_is_cut(), side_got(a, 0, &from)));
     assert_int_equal(from, TENREC_ANONYMOUS);
 }
 
@@ -232,8 +233,8 @@ TEST_WITH(ucx_hostile_tensor_beyond_the_limit_is_dropped_alone, set_up, tear_dow
     assert_becomes(stranger_answers() >= 2); /* the hello and the exception */
     stranger_say(&next, NULL, 0);
     stranger_flush();
-    assert_becomes((stranger_is_cut(), worker_got(a, 0, NULL)));
-    assert_int_equal(worker_got(a, 0, NULL)->id, 9);
+    assert_becomes((stranger_is_cut(), side_got(a, 0, NULL)));
+    assert_int_equal(side_got(a, 0, NULL)->id, 9);
 }
 
 TEST_WITH(ucx_hostile_tensor_without_its_bytes_ends_the_connection, set_up, tear_down)

@@ -2,7 +2,8 @@
 /* queue_test.c - what a sender is told when its peer takes nothing.
  *
  *     queue_test CONFIG */
-#include "../contract/world.h"
+#include "../testing.h"
+#include "conformance/world.h"
 
 #include "base/clock.h"
 
@@ -12,12 +13,12 @@ enum { PIECE = 512 << 10, MOST = 400 /* far beyond the window and the queue */ }
 
 static const char *config_path;
 static struct world w;
-static struct worker *a, *b;
+static struct side *a, *b;
 static char *bytes;
 
 static void set_up(void)
 {
-    world_open(&w, config_path, 2, NULL);
+    world_open(&w, NULL, config_path, 2, NULL);
     a = &w.worker[0];
     b = &w.worker[1];
     bytes = calloc(1, 9 << 20);
@@ -53,9 +54,9 @@ TEST_WITH(ucx_queue_refuses_sends_when_the_peer_takes_nothing, set_up, tear_down
     assert_true(n >= (64 << 20) / PIECE && n < MOST - 1);
     atomic_store(&b->refuses, false);
     chain_resume(b->chain);
-    assert_becomes(worker_count(b) == (size_t)n);
+    assert_becomes(side_count(b) == (size_t)n);
     for (int i = 0; i < n; i++)
-        assert_int_equal(worker_got(b, (size_t)i, NULL)->id, i);
+        assert_int_equal(side_got(b, (size_t)i, NULL)->id, i);
     assert_becomes(atomic_load(&t.ok) == n && atomic_load(&t.released) == n + 1);
 }
 
@@ -116,8 +117,8 @@ TEST_WITH(ucx_queue_answers_pass_while_requests_wait, set_up, tear_down)
     fill(&t);
     atomic_store(&a->answers, true);
     send_ping(b, a->id, 3, &other);
-    assert_becomes(worker_got(b, 0, NULL));
-    assert_int_equal(worker_got(b, 0, NULL)->type, TENREC_MSG_RET);
+    assert_becomes(side_got(b, 0, NULL));
+    assert_int_equal(side_got(b, 0, NULL)->type, TENREC_MSG_RET);
 }
 
 TEST_WITH(ucx_queue_refuses_a_message_above_max_message, set_up, tear_down)
@@ -128,7 +129,7 @@ TEST_WITH(ucx_queue_refuses_a_message_above_max_message, set_up, tear_down)
     assert_int_equal(atomic_load(&t.last_error), TENREC_ETOOBIG);
     assert_int_equal(atomic_load(&t.released), 1);
     send_ping(a, b->id, 2, &t);
-    assert_becomes(worker_count(b) == 1);
+    assert_becomes(side_count(b) == 1);
 }
 
 TEST_WITH(ucx_queue_refuses_tensors_of_devices, set_up, tear_down)
