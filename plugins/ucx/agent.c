@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/auxv.h>
 #include <time.h>
 
 /* ---- members ------------------------------------------------------------------------- */
@@ -125,21 +124,21 @@ static tenrec_status agent_start(struct tenrec_agent *self, const struct tenrec_
 {
     struct ucx *u = self->impl;
     tenrec_status st = TENREC_OK;
-    int r;
+    int r = 0;
 
     pthread_mutex_lock(&u->lock);
     for (uint32_t i = 0; i < n && st == TENREC_OK; i++) {
         st = member_add(u, member);
         member = (const void *)((const char *)member + member->size);
     }
-    u->serving = st == TENREC_OK;
+    if (st == TENREC_OK)
+        r = thread_start(u); /* with the lock: senders compare themselves with the thread */
+    u->serving = st == TENREC_OK && r == 0;
     pthread_mutex_unlock(&u->lock);
     if (st != TENREC_OK)
         return tenrec_fail(err, st, "no memory for %u members", n);
-    r = thread_start(u);
     if (r == 0)
         return TENREC_OK;
-    u->serving = false;
     return tenrec_fail_errno(err, TENREC_EOS, r, "cannot start a thread");
 }
 

@@ -48,10 +48,12 @@ static bool step(struct ucx *u)
 /* Returns true if nothing is queued; from then on other threads write wake_fd. */
 static bool fall_asleep(struct ucx *u)
 {
+    bool asleep;
+
     pthread_mutex_lock(&u->lock);
-    u->asleep = !u->out_first && !u->detached && !u->resumed && !u->stopping;
+    asleep = u->asleep = !u->out_first && !u->detached && !u->resumed && !u->stopping;
     pthread_mutex_unlock(&u->lock);
-    return u->asleep;
+    return asleep;
 }
 
 static void sleep_until_event(struct ucx *u)
