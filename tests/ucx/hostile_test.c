@@ -258,7 +258,7 @@ TEST_WITH(ucx_hostile_tensor_for_a_device_ends_the_connection, set_up, tear_down
 
     d.target.kind = TENREC_CUDA;
     h.list_len = list_of(&d, 1, false, list);
-    memcpy(list + h.list_len, "1234", 4);
+    memset(list + h.list_len, 1, 4);
     assert_head_is_cut(&h, list, h.list_len + 4);
 }
 

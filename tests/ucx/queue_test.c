@@ -39,7 +39,7 @@ static int fill(struct tally *t)
     for (; n < MOST && atomic_load(&t->failed) == 0; n++) {
         struct tenrec_msg *msg = make_request(n, bytes, PIECE, 0, t);
         msg->flags |= TENREC_MSG_MAY_WAIT;
-        msg->deadline_ns = clock_deadline_ms(500 * (uint32_t)testing_slow());
+        msg->deadline_ns = clock_deadline_ms(500 * testing_slow());
         send_msg(a, b->id, msg, t);
     }
     return n - 1;
