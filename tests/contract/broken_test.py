@@ -86,6 +86,20 @@ def conformance_stops_at_a_backend_that_does_not_start():
     contains(done.stdout, "0 passed, 1 failed")
 
 
+def conformance_breaks_no_rule_without_a_backend():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "none.yaml")
+        for text, said in (("backend: x\nbackends: { x: { plugin: no_such_plugin } }\n", "no plugin 'no_such_plugin'"),
+                           ("backend: x\nbackends: { x: { plugin: inproc, options: { nme: 1 } } }\n", "has no option 'nme'"),
+                           ("backend: x\nbackends: { x: { plugin: broken } }\n", "wraps")):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+            done = conformance(path)
+            equal(done.returncode, 1, "status")
+            equal(done.stdout, "")
+            contains(done.stderr, said)
+
+
 def conformance_goes_on_after_a_crash():
     done = with_config("crash", "--limit", LIMIT)
     equal(done.returncode, 1, "status")
@@ -105,6 +119,6 @@ def conformance_says_what_is_wrong_with_its_arguments():
 
 
 CASES = [sees(fault, *how) for fault, how in FAULTS.items()]
-CASES += [conformance_passes_the_wrapper_that_breaks_nothing, conformance_stops_at_a_backend_that_does_not_start,
+CASES += [conformance_passes_the_wrapper_that_breaks_nothing, conformance_stops_at_a_backend_that_does_not_start, conformance_breaks_no_rule_without_a_backend,
           conformance_goes_on_after_a_crash, conformance_says_what_is_wrong_with_its_arguments]
 sys.exit(1 if run_cases(CASES) else 0)

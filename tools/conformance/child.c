@@ -92,6 +92,8 @@ static void child_judge(struct result *r, int status)
         child_add(r, "killed by signal %d (%s)\n", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else if (WEXITSTATUS(status) == CASE_NOT_OFFERED)
         r->outcome = OUTCOME_NOT_OFFERED;
+    else if (WEXITSTATUS(status) == CASE_UNUSABLE)
+        r->outcome = OUTCOME_UNUSABLE;
     else if (WEXITSTATUS(status) == CASE_OK)
         r->outcome = OUTCOME_OK;
     else if (WEXITSTATUS(status) != CASE_FAILED)

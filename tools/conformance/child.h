@@ -6,7 +6,7 @@
 
 #include "conformance/case.h"
 
-enum outcome { OUTCOME_OK, OUTCOME_FAILED, OUTCOME_NOT_OFFERED };
+enum outcome { OUTCOME_OK, OUTCOME_FAILED, OUTCOME_NOT_OFFERED, OUTCOME_UNUSABLE };
 
 struct result {
     enum outcome outcome;

@@ -40,6 +40,13 @@ void expect_not_offered(const char *what)
     _exit(CASE_NOT_OFFERED);
 }
 
+void expect_unusable(const tenrec_error *why)
+{
+    fprintf(stderr, "%s", why->text);
+    fflush(stderr);
+    _exit(CASE_UNUSABLE);
+}
+
 void expect_equal_at(const char *file, int line, const char *text, long long is, long long want)
 {
     if (is != want)

@@ -10,7 +10,7 @@
 #include <tenrec/error.h>
 
 /* How the process of a case ends. A plugin that ends it, by exit(0) say, is not ok. */
-enum { CASE_FAILED = 1, CASE_OK = 76, CASE_NOT_OFFERED = 77 };
+enum { CASE_FAILED = 1, CASE_OK = 76, CASE_NOT_OFFERED = 77, CASE_UNUSABLE = 78 };
 
 #if defined(__GNUC__)
 __attribute__((noreturn))
@@ -22,6 +22,12 @@ TENREC_PRINTF(3, 4) void expect_failed(const char *file, int line, const char *f
 __attribute__((noreturn))
 #endif
 void expect_not_offered(const char *what);
+
+/* Ends the case: there is no backend to be checked, which breaks no rule. */
+#if defined(__GNUC__)
+__attribute__((noreturn))
+#endif
+void expect_unusable(const tenrec_error *why);
 
 void expect_equal_at(const char *file, int line, const char *text, long long is, long long want);
 void expect_bytes_at(const char *file, int line, const char *text, const void *is, const void *want,

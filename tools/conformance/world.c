@@ -180,13 +180,16 @@ void world_open(struct world *w, const char *text, const char *path, int n, cons
 {
     struct tenrec_member member[WORLD_MAX];
     struct tenrec_config *config;
+    tenrec_status st;
     tenrec_error err;
 
     *w = (struct world){ .n = n };
-    expect_ok(text ? tenrec_config_parse(text, path, &config, &err)
-                   : tenrec_config_load(path, &config, &err),
-              &err);
-    expect_ok(chain_config_open(config, &stack, &err), &err);
+    st = text ? tenrec_config_parse(text, path, &config, &err)
+              : tenrec_config_load(path, &config, &err);
+    if (!st)
+        st = chain_config_open(config, &stack, &err);
+    if (st)
+        expect_unusable(&err);
     security = world_security(config, mode);
     tenrec_config_drop(config);
     expect_ok(loop_open(&loop, &err), &err);
