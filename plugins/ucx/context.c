@@ -275,7 +275,7 @@ tenrec_status context_open(struct ucx *u, const char *host_address, tenrec_error
 void context_close(struct ucx *u)
 {
     if (u->listener)
-        ucp_listener_destroy(u->listener);
+        listener_close(u);
     if (u->worker)
         ucp_worker_destroy(u->worker);
     if (u->context)
@@ -283,7 +283,6 @@ void context_close(struct ucx *u)
     if (u->wake_fd >= 0)
         close(u->wake_fd);
     use_end(u);
-    u->listener = NULL;
     u->worker = NULL;
     u->context = NULL;
     u->wake_fd = -1;

@@ -148,6 +148,8 @@ struct ucx {
 /* context.c: what UCX needs to be told. */
 tenrec_status context_open(struct ucx *u, const char *host_address, tenrec_error *err);
 void context_close(struct ucx *u);
+/* Takes no connection any more. On the thread that shuts down, when progress_run has ended. */
+void listener_close(struct ucx *u);
 /* Fills `ret` from "ucx://ADDRESS:PORT"; its length, or 0 if it is malformed. */
 size_t context_sockaddr(const char *address, void *ret);
 /* Makes `why` tell if no process listens at the address: UCX only says that it did not connect. */

@@ -7,8 +7,12 @@
 #include "conformance/world.h"
 #include "stranger.h"
 
+#include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <tenrec/log.h>
+#include <unistd.h>
 
 static const char *config_path;
 static struct world w;
@@ -365,6 +369,31 @@ TEST_WITH(ucx_hostile_changed_bytes_do_no_harm, set_up, tear_down)
 static void on_log(void *arg, enum tenrec_log_level level, const char *part, const char *text)
 {
     (void)arg, (void)level, (void)part, (void)text;
+}
+
+/* Connects with plain TCP, and sends nothing. */
+static int connect_in_silence(const char *address)
+{
+    const char *colon = strrchr(address, ':');
+    const struct sockaddr_in at = { .sin_family = AF_INET,
+                                    .sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10)),
+                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&at, sizeof at), 0);
+    return fd;
+}
+
+TEST_WITH(ucx_hostile_silent_connection_ends_when_the_worker_shuts_down, set_up, NULL)
+{
+    const int fd = connect_in_silence(chain_address(a->chain));
+    char byte;
+
+    stranger_close();
+    world_close(&w);
+    assert_becomes(recv(fd, &byte, 1, MSG_DONTWAIT) >= 0 || errno != EAGAIN);
+    close(fd);
 }
 
 int main(int argc, char **argv)
