@@ -214,6 +214,7 @@ static void worker_dealloc(PyObject *self)
         Py_BEGIN_ALLOW_THREADS
         tenrec_worker_drop(w);
         Py_END_ALLOW_THREADS
+        me->w = NULL; /* worker_clear looks once more */
     }
     worker_clear(self);
     python_free(self);
