@@ -33,7 +33,7 @@ struct limit_call {
 
 struct limit_budget {
     struct bucket bucket;
-    uint64_t queued; /* calls that must pass first, the one that is passing included */
+    uint64_t queued; /* calls that must pass first, the passing call included */
 };
 
 struct limit {

@@ -44,7 +44,7 @@ struct meter_request {
 /* Of all types and peers. */
 struct meter_sum {
     uint64_t messages[N_DIRECTIONS], bytes[N_DIRECTIONS];
-    uint64_t awaited, untimed; /* requests in the table now; those that gave way */
+    uint64_t awaited, untimed; /* requests in the table now; requests that gave way */
 };
 
 struct meter {

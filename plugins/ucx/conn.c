@@ -124,11 +124,11 @@ void conn_name(struct conn *c)
     const char *role = c->outgoing ? "worker" : "caller";
 
     if (c->peer < 0)
-        snprintf(c->who, sizeof c->who, "a %s that is no member", role);
+        snprintf(c->label, sizeof c->label, "a %s that is no member", role);
     else if ((uint32_t)c->peer < u->n_peers && u->peer[c->peer])
-        snprintf(c->who, sizeof c->who, "%s \"%s\"", role, u->peer[c->peer]->name);
+        snprintf(c->label, sizeof c->label, "%s \"%s\"", role, u->peer[c->peer]->name);
     else
-        snprintf(c->who, sizeof c->who, "%s %d", role, c->peer);
+        snprintf(c->label, sizeof c->label, "%s %d", role, c->peer);
 }
 
 void conn_ready(struct conn *c)
@@ -233,7 +233,7 @@ void conn_break(struct conn *c, tenrec_status code, const char *fmt, ...)
     va_start(ap, fmt);
     tenrec_vfail(&c->why, code, fmt, ap);
     va_end(ap);
-    tenrec_error_prefix(&c->why, "%s", c->who);
+    tenrec_error_prefix(&c->why, "%s", c->label);
     conn_hold(c);
     c->next_broken = u->broken;
     u->broken = c;
@@ -350,7 +350,7 @@ void conn_end_detached(struct ucx *u)
 
         list = c->next_detached;
         if (c->why.code == TENREC_OK)
-            tenrec_fail(&c->why, TENREC_EPEER_LOST, "%s: disconnected", c->who);
+            tenrec_fail(&c->why, TENREC_EPEER_LOST, "%s: disconnected", c->label);
         conn_end(c);
         conn_drop(c);
     }

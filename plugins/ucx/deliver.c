@@ -27,7 +27,7 @@ static void deliver_exception(struct conn *c, const struct incoming *in)
     struct tenrec_msg *msg;
 
     u->host->log(u->self, TENREC_LOG_WARN, "message 0x%x from %s dropped: %s", (unsigned)type,
-                 c->who, in->why.text);
+                 c->label, in->why.text);
     if (type == TENREC_MSG_ONE_WAY_CALL || type == TENREC_MSG_CANCEL)
         return;
     msg = deliver_exception_new(u, in->head.id, &in->why);

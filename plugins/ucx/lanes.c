@@ -41,6 +41,6 @@ void lanes_read(struct conn *c)
     pthread_mutex_lock(&u->lock);
     memcpy(c->lanes, lanes, sizeof lanes);
     pthread_mutex_unlock(&u->lock);
-    u->host->log(u->self, TENREC_LOG_INFO, "%s by %s", c->who,
+    u->host->log(u->self, TENREC_LOG_INFO, "%s by %s", c->label,
                  *lanes ? lanes : "transports that UCX does not name");
 }

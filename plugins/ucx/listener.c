@@ -44,8 +44,8 @@ static int listener_hold(int fd, uint16_t port)
     return own;
 }
 
-/* Shuts the sockets of the port down, which UCX's thread notices. Returns the number of those that
- * were accepted: it closes them. */
+/* Shuts the sockets of the port down, which UCX's thread notices. Returns the number of sockets
+ * that were accepted: it closes them. */
 static int listener_shut_down(uint16_t port)
 {
     DIR *all = opendir("/proc/self/fd");
@@ -75,7 +75,8 @@ void listener_close(struct ucx *u)
     const uint16_t port = colon ? (uint16_t)strtoul(colon + 1, NULL, 10) : 0;
 
     for (int ms = 0; port && ms < QUIET_MS && listener_shut_down(port) > 0; ms++) {
-        while (ucp_worker_progress(u->worker)) /* refuses those that UCX has handed over */
+        while (
+            ucp_worker_progress(u->worker)) /* refuses the connections that UCX has handed over */
             continue;
         poll(NULL, 0, 1);
     }

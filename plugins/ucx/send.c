@@ -75,7 +75,7 @@ static tenrec_status send_enqueue(struct ucx *u, tenrec_peer to, struct outgoing
         if (!may_wait || !send_wait(u, o->msg->deadline_ns))
             return tenrec_fail(err, TENREC_EAGAIN,
                                "%llu bytes wait to be written to %s; max_queued_bytes is %llu",
-                               (unsigned long long)c->queued, c->who,
+                               (unsigned long long)c->queued, c->label,
                                (unsigned long long)u->opt->max_queued_bytes);
     }
     o->conn = c;
@@ -232,7 +232,8 @@ static void send_post_or_wait(struct outgoing *o)
     }
 }
 
-bool send_queued(struct ucx *u)
+/* All that senders have queued. */
+static struct outgoing *send_take_queued(struct ucx *u)
 {
     struct outgoing *list;
 
@@ -241,6 +242,13 @@ bool send_queued(struct ucx *u)
     u->out_first = NULL;
     u->out_last = &u->out_first;
     pthread_mutex_unlock(&u->lock);
+    return list;
+}
+
+bool send_queued(struct ucx *u)
+{
+    struct outgoing *list = send_take_queued(u);
+
     if (!list)
         return false;
     while (list) {
@@ -291,14 +299,7 @@ void send_fail_waiting(struct conn *c)
 
 void send_fail_queued(struct ucx *u)
 {
-    struct outgoing *list;
-
-    pthread_mutex_lock(&u->lock);
-    list = u->out_first;
-    u->out_first = NULL;
-    u->out_last = &u->out_first;
-    pthread_mutex_unlock(&u->lock);
-    send_fail_list(list);
+    send_fail_list(send_take_queued(u));
 }
 
 void send_fail_posted(struct ucx *u)
@@ -386,7 +387,7 @@ static void send_complete_one(struct outgoing *o)
     if (!ok && u->stopping)
         tenrec_fail(&err, TENREC_ECANCELED, "%s is shut down", u->address);
     else if (!ok && err.code == TENREC_OK)
-        tenrec_fail(&err, TENREC_EPEER_LOST, "%s: %s", c->who, ucs_status_string(o->status));
+        tenrec_fail(&err, TENREC_EPEER_LOST, "%s: %s", c->label, ucs_status_string(o->status));
     outgoing_free(o);
     if (counted && done.fn)
         done.fn(done.arg, ok ? NULL : &err);

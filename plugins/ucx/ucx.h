@@ -65,12 +65,12 @@ struct outgoing_part {
 struct conn {
     struct ucx *u;
     uint32_t slot;
-    uint64_t serial;                /* never 0 */
-    bool outgoing;                  /* we are the client */
-    tenrec_peer peer;               /* callee; of an incoming one the id that its hello claims */
-    uint64_t incarnation;           /* of the peer */
-    char address[UCX_TEXT];         /* of the callee */
-    char who[TENREC_NAME_MAX + 32]; /* for people: worker "worker1" */
+    uint64_t serial;                  /* never 0 */
+    bool outgoing;                    /* we are the client */
+    tenrec_peer peer;                 /* callee; of an incoming one the id that its hello claims */
+    uint64_t incarnation;             /* of the peer */
+    char address[UCX_TEXT];           /* of the callee */
+    char label[TENREC_NAME_MAX + 32]; /* for people: worker "worker1" */
 
     /* Guarded by the agent's lock. */
     uint32_t refs;   /* the table, each outgoing message, each operation of UCX */

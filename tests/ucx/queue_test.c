@@ -30,7 +30,7 @@ static void tear_down(void)
     free(bytes);
 }
 
-/* Sends until one has waited in vain for room; the number of those that went. */
+/* Sends until a send has waited in vain for room; the number of sends that went. */
 static int fill(struct tally *t)
 {
     int n = 0;
