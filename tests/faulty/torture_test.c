@@ -4,6 +4,7 @@
 #include "../support/cluster.h"
 #include "../support/functions.h"
 #include "../support/torture.h"
+#include "../support/torture_life.h"
 #include "../testing.h"
 
 #include <stdatomic.h>
@@ -39,76 +40,22 @@ static void use_own_faulty(void)
 
 /* ---- without RPC: from the options to the end --------------------------------- */
 
-static atomic_int told;
-
-static void on_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
-{
-    (void)arg, (void)from;
-    msg->release(msg);
-}
-
-static void on_done(void *arg, const tenrec_error *err)
-{
-    (void)arg, (void)err;
-    atomic_fetch_add(&told, 1);
-}
-
-static void send_some(struct tenrec_chain *agent)
+TEST(faulty_lives_when_any_allocation_fails)
 {
     static const int32_t type[] = { TENREC_MSG_CALL, TENREC_MSG_RET, TENREC_MSG_CANCEL,
                                     TENREC_MSG_RET, TENREC_MSG_REMOTE_CALL };
-
-    for (size_t i = 0; i < sizeof type / sizeof type[0]; i++) {
-        struct tenrec_msg *msg = tenrec_msg_new(100, 0);
-        if (!msg) { /* nothing was sent, so nothing completes */
-            atomic_fetch_add(&told, 1);
-            continue;
-        }
-        memset(msg->payload, (int)i, 100);
-        msg->type = type[i];
-        tenrec_chain_send(agent, 0, msg, (struct tenrec_done){ on_done, NULL });
-    }
-}
-
-static tenrec_status whole_life(void *arg, tenrec_error *err)
-{
-    const struct tenrec_chain_user user = { .size = sizeof user, .deliver = on_deliver };
-    const struct tenrec_member me = { sizeof me, 0, 0, "worker0", "" };
-    struct tenrec_rpc_backend_options *options = NULL;
-    struct tenrec_chain *agent = NULL;
-    tenrec_status st;
-
-    torture_on();
-    st = tenrec_construct_rpc_backend_options(arg, &options, err);
-    if (st == TENREC_OK)
-        st = tenrec_init_backend(options, &user, &me, 1, &agent, err);
-    if (st == TENREC_OK)
-        st = tenrec_chain_start(agent, &me, 1, err);
-    if (st == TENREC_OK) {
-        atomic_store(&told, 0);
-        send_some(agent);
-    }
-    tenrec_chain_drop(agent);
-    torture_off();
-    if (st == TENREC_OK)
-        assert_int_equal(atomic_load(&told), 5);
-    tenrec_rpc_backend_options_drop(options);
-    return st;
-}
-
-TEST(faulty_lives_when_any_allocation_fails)
-{
-    struct tenrec_config *config;
+    struct torture_life life = { .type = type, .n_types = 5, .n_sends = 5 };
     tenrec_error err;
 
     assert_status(tenrec_config_parse("backend: flaky\nbackends:\n  here: { plugin: echo }\n"
                                       "  flaky: { plugin: faulty, wraps: here }\n",
-                                      "t.yaml", &config, &err),
+                                      "t.yaml", &life.config, &err),
                   &err);
-    assert_status(tenrec_config_set(config, "backends.flaky.options.rules", rules, &err), &err);
-    assert_status(tenrec_config_set(config, "backends.flaky.options.seed", "5", &err), &err);
-    assert_true(torture(TORTURE_ALLOCATIONS, 1, whole_life, config) > 50);
-    tenrec_config_drop(config);
+    assert_status(tenrec_config_set(life.config, "backends.flaky.options.rules", rules, &err),
+                  &err);
+    assert_status(tenrec_config_set(life.config, "backends.flaky.options.seed", "5", &err), &err);
+    assert_true(torture(TORTURE_ALLOCATIONS, 1, torture_life, &life) > 50);
+    tenrec_config_drop(life.config);
 }
 
 /* ---- with RPC -------------------------------------------------------------------- */
