@@ -36,11 +36,12 @@ static tenrec_status entries_list(const struct tenrec_config *config, struct ent
     return st;
 }
 
-static void entry_try(void *arg)
+static void entry_try(void *arg, FILE *to)
 {
     struct entry *e = arg;
     tenrec_error err;
 
+    (void)to;
     plugin_entry_load(&e->layer, &e->backend, &e->options, &err);
 }
 
@@ -53,7 +54,7 @@ tenrec_status entries_try(const struct tenrec_config *config, tenrec_error *err)
     for (size_t i = 0; !st && i < all.n + all.n_stores; i++) {
         struct entry *e = &all.v[i];
 
-        if (trial_run(entry_try, e, how, sizeof how))
+        if (trial_run(entry_try, e, NULL, how, sizeof how))
             continue;
         st = tenrec_fail(err, TENREC_EPLUGIN, "plugin '%s': loading it and checking its options %s",
                          e->layer.plugin, how);

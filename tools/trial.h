@@ -5,12 +5,25 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
-typedef void trial_fn(void *arg);
+/* `to` takes what the caller shall read. */
+typedef void trial_fn(void *arg, FILE *to);
 
-/* Calls fn(arg) in a child, whose output is dropped. Returns true if fn returned
- * within ten seconds; else `text` says how the call ended: "is killed by signal 11
- * (Segmentation fault)", "does not return within 10 s". */
-bool trial_run(trial_fn *fn, void *arg, char *text, size_t size);
+/* What a function wrote; free(text). */
+struct trial_output {
+    char *text; /* ends with a '\0' that `len` does not count */
+    size_t len;
+};
+
+/* Calls fn(arg) in a child, whose stdout and stderr are dropped. Returns true if fn returned within
+ * ten seconds; else `text` says how the call ended: "is killed by signal 11 (Segmentation fault)",
+ * "does not return within 10 s".
+ *
+ * ret   NULL: what fn writes is dropped, as is all beyond TRIAL_MAX; its text is NULL without
+ *       memory, and where no child could be made */
+bool trial_run(trial_fn *fn, void *arg, struct trial_output *ret, char *text, size_t size);
+
+enum { TRIAL_MAX = 1 << 20 };
 
 #endif

@@ -12,6 +12,7 @@
 #include "memory/storage_pool.h"
 #include "observe/builtin.h"
 #include "peer/worker.h"
+#include "plugin/plugin_identity.h"
 #include "rref/rref_context.h"
 #include "serve/active_calls.h"
 #include "shm/mapping.h"
@@ -147,8 +148,16 @@ static void put_either(void *arg, const char *key, const char *value)
 /* Prefixes the keys of a backend whose name in the configuration is one of our prefixes. */
 static void put_agents(void *arg, const char *key, const char *value)
 {
-    static const char *const ours[] = { "agent.", "calls.", "group.", "memory.",
-                                        "pool.",  "rref.",  "store.", "worker." };
+    static const char *const ours[] = { "agent.",
+                                        "calls.",
+                                        "group.",
+                                        "memory.",
+                                        "pool.",
+                                        "rref.",
+                                        "store.",
+                                        "worker.",
+                                        PLUGIN_IDENTITY_LIBRARY,
+                                        PLUGIN_IDENTITY_PLUGIN };
     char apart[320];
 
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
@@ -164,6 +173,7 @@ static void debug_info_collect(struct tenrec_worker *w, const struct outlet *to)
 {
     put_calls(w, to);
     put_memory(to);
+    plugin_identity_list(to->text, to->arg);
     if (worker_enter(w, NULL) != TENREC_OK)
         return;
     put_pool(w, to);

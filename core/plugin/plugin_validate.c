@@ -150,8 +150,8 @@ tenrec_status plugin_validate_check(const struct tenrec_plugin *p, int wanted, t
     if (p->abi_major != TENREC_ABI_MAJOR)
         return tenrec_fail(err, TENREC_EABI, "built for ABI %u.%u, this core has %u.%u: rebuild it",
                            p->abi_major, p->abi_minor, TENREC_ABI_MAJOR, TENREC_ABI_MINOR);
-    /* A description may end anywhere from `probe` on; the fields before it are mandatory. */
-    if (p->size < offsetof(struct tenrec_plugin, probe) || p->size > MAX_STRUCT_SIZE)
+    /* A description may end anywhere from `reserved2` on; the fields before it are mandatory. */
+    if (p->size < offsetof(struct tenrec_plugin, reserved2) || p->size > MAX_STRUCT_SIZE)
         return tenrec_fail(err, TENREC_EABI, "the plugin's description has %u bytes, expected %zu",
                            p->size, sizeof *p);
     if ((st = plugin_validate_check_kind(p, wanted, err)) != TENREC_OK)

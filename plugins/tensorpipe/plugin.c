@@ -142,6 +142,11 @@ static void plugin_probe(const void *opts, tenrec_sink_fn *sink, void *arg)
     probe_known(registry_channels, "channel", sink, arg);
 }
 
+static const struct tenrec_probe probe = {
+    { TENREC_EXTENSION_PROBE, sizeof(struct tenrec_probe), NULL },
+    plugin_probe,
+};
+
 const struct tenrec_plugin tenrec_plugin = {
     TENREC_PLUGIN_HEADER,
     TENREC_PLUGIN_OPTIONS(options, struct tp_options),
@@ -149,7 +154,7 @@ const struct tenrec_plugin tenrec_plugin = {
     .name = "tensorpipe",
     .version = "0.1.0",
     .summary = "Carries messages and tensors over TensorPipe's wire protocol.",
-    .probe = plugin_probe,
+    .extensions = &probe.extension,
 };
 
 tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)

@@ -63,7 +63,7 @@ extern "C" {
 #if __cplusplus >= 202002L
 const struct tenrec_plugin tenrec_plugin = { TENREC_PLUGIN_HEADER, .flags = TENREC_PLUGIN_UNLOADABLE, .reserved0 = 0,
     .name = "small", .version = "1", .summary = "Compiles.", TENREC_PLUGIN_OPTIONS(table, struct options),
-    .reserved1 = 0, .probe = nullptr, .extensions = nullptr, .reserved2 = {} };
+    .reserved1 = 0, .reserved2 = nullptr, .extensions = nullptr, .reserved3 = {} };
 #else
 const struct tenrec_plugin tenrec_plugin = { TENREC_PLUGIN_HEADER, TENREC_PLUGIN_UNLOADABLE, 0,
     "small", "1", "Compiles.", TENREC_PLUGIN_OPTIONS(table, struct options), 0, nullptr, nullptr, {} };

@@ -133,6 +133,20 @@ TEST(debug_info_tells_group_store_and_backend)
     tenrec_value_drop(map);
 }
 
+TEST(debug_info_tells_the_build_of_every_plugin)
+{
+    struct tenrec_value *map = read_info(NULL);
+
+    assert_string_equal(text(map, "library.version"), tenrec_version_text());
+    assert_true(strlen(text(map, "library.build_id")) >= 16);
+    if (strcmp(cluster_backend(), "faulty_tensorpipe") == 0) {
+        assert_string_equal(text(map, "plugin.faulty.version"), "1.1");
+        assert_text_has(text(map, "plugin.faulty.path"), "/faulty.so");
+        assert_true(strlen(text(map, "plugin.tensorpipe.build_id")) >= 16);
+    }
+    tenrec_value_drop(map);
+}
+
 TEST(debug_info_has_every_agent_of_the_chain_by_its_name)
 {
     struct tenrec_value *map = read_info(NULL);

@@ -69,7 +69,7 @@ TEST(loader_open_takes_an_older_description)
     tenrec_error err;
 
     assert_status(loader_open(FIXTURES "/old_wrapper.so", TENREC_PLUGIN_BACKEND, &l, &err), &err);
-    assert_false(TENREC_HAS(l.plugin, probe));
+    assert_false(TENREC_HAS(l.plugin, extensions));
     loader_close(&l);
 }
 

@@ -28,11 +28,11 @@ tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agen
     return TENREC_OK;
 }
 
-/* Its description ends before `probe`, too. */
+/* Its description ends before what was added to 1.0, too. */
 const struct tenrec_plugin tenrec_plugin = {
     .magic = TENREC_PLUGIN_MAGIC,
     .abi_major = TENREC_ABI_MAJOR,
-    .size = offsetof(struct tenrec_plugin, probe),
+    .size = offsetof(struct tenrec_plugin, reserved2),
     .kind = TENREC_PLUGIN_BACKEND,
     .flags = TENREC_PLUGIN_WRAPS,
     .name = "old_wrapper",

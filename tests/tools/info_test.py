@@ -117,6 +117,23 @@ def info_lists_plugins_as_unusable_when_their_options_are_wrong():
         equal([b["name"] for b in info(env=env)["backends"] if b["name"] in ("crashes", "option_default")], [])
 
 
+def info_names_a_plugin_whose_probe_crashes():
+    with tempfile.TemporaryDirectory() as folder:
+        for path in (f"{FIXTURES}/bad_probe.so", backend("echo")["path"]):
+            shutil.copy(path, folder)
+        env = environment(TENREC_PLUGIN_PATH=folder)
+        contains(backend("bad_probe", env)["probe_error"], "its probe is killed by signal 6")
+        backend("echo", env)
+        contains(run(TENREC, "info", env=env).stdout, "  not known   its probe is killed by signal 6")
+
+
+def info_tells_the_build_of_a_plugin():
+    echo = backend("echo")
+    notes = subprocess.run(["readelf", "-n", echo["path"]], capture_output=True, text=True, check=True).stdout
+    contains(notes, f"Build ID: {echo['build_id']}")
+    true(len(echo["build_id"]) >= 16, f"a build id of {len(echo['build_id'])} digits")
+
+
 def info_warns_of_a_plugin_folder_that_other_users_can_write():
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)

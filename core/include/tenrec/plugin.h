@@ -151,12 +151,20 @@ struct tenrec_plugin {
     uint32_t options_size; /* sizeof your options struct */
     uint32_t reserved1;
 
-    /* [PL-5] Reports the parts that work on this machine: pushes keys such as "transport.uv" with
-     * "viable" or "not viable: why". Leaves nothing open. May be NULL. */
-    void (*probe)(const void *options, tenrec_sink_fn *sink, void *arg);
+    const void *reserved2;
     const struct tenrec_extension *extensions; /* NULL: none */
-    const void *reserved2[3];
+    const void *reserved3[3];
 };
+
+/* [PL-5] An optional extension: reports the parts that work on this machine. Pushes keys such as
+ * "transport.uv" with "viable" or "not viable: why". Starts nothing, and leaves nothing open.
+ * Called by tools, in a process of its own. */
+struct tenrec_probe {
+    struct tenrec_extension extension; /* TENREC_EXTENSION_PROBE */
+    void (*probe)(const void *options, tenrec_sink_fn *sink, void *arg);
+};
+
+#define TENREC_EXTENSION_PROBE 3u
 
 /* Begins the description of a backend; TENREC_STORE_PLUGIN_HEADER that of a store. C++ before
  * C++20 has no designated initializers: there the same macros give the members in their order. In

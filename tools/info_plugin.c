@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* info_plugin.c - plugins as JSON, each first tried in a process of its own. */
+#include "info.h"
+#include "plugin/loader.h"
+#include "plugin/mapped_file.h"
+#include "plugin/plugin_validate.h"
+#include "plugin/registry.h"
+#include "trial.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenrec/backend.h>
+
+static json_t *flag_list(uint32_t flags)
+{
+    static const char *const name[] = { "wraps",  "cuda", "unloadable", "loopback_only",
+                                        "proves", "tls",  "encrypts" };
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < sizeof name / sizeof name[0]; i++)
+        if (flags & (1u << i))
+            json_array_append_new(list, json_string(name[i]));
+    return list;
+}
+
+struct probing {
+    const struct tenrec_probe *probe;
+    void *options;
+};
+
+/* "transport.uv" = "not viable: why" goes to "transports" as {name, viable,
+ * reason}, and "viable, on lo" as {name, viable, note}; any other key goes to
+ * "probe". */
+static void add_row(json_t *backend, const char *key, const char *value)
+{
+    static const char *const kind[][2] = { { "transport.", "transports" },
+                                           { "channel.", "channels" } };
+
+    for (size_t i = 0; i < 2; i++) {
+        size_t n = strlen(kind[i][0]);
+        bool viable = !strncmp(value, "viable", 6);
+        const char *more = value + strcspn(value, ",:");
+        json_t *row;
+
+        if (strncmp(key, kind[i][0], n) != 0)
+            continue;
+        row = json_object();
+        json_object_set_new(row, "name", json_string(key + n));
+        json_object_set_new(row, "viable", json_boolean(viable));
+        more += strspn(more, ",: ");
+        if (*more || !viable)
+            json_object_set_new(row, viable ? "note" : "reason", json_string(more));
+        json_array_append_new(json_object_get(backend, kind[i][1]), row);
+        return;
+    }
+    json_object_set_new(json_object_get(backend, "probe"), key, json_string(value));
+}
+
+static void print_row(void *arg, const char *key, const char *value)
+{
+    fprintf(arg, "%s%c%s%c", key, '\0', value, '\0');
+}
+
+static void run_probe(void *arg, FILE *to)
+{
+    struct probing *p = arg;
+
+    p->probe->probe(p->options, print_row, to);
+}
+
+/* In a process of its own: a library that it asks may crash, hang, or take devices. */
+static void add_probe(json_t *backend, const struct tenrec_plugin *p)
+{
+    const struct tenrec_extension *list = TENREC_HAS(p, extensions) ? p->extensions : NULL;
+    struct probing probing = { .probe = (const void *)tenrec_extension_find(
+                                   list, TENREC_EXTENSION_PROBE, sizeof *probing.probe) };
+    struct trial_output rows = { NULL, 0 };
+    char how[128];
+
+    if (!probing.probe || options_make(p, NULL, &probing.options, NULL) != TENREC_OK)
+        return;
+    if (!trial_run(run_probe, &probing, &rows, how, sizeof how))
+        json_object_set_new(backend, "probe_error", json_sprintf("its probe %s", how));
+    for (const char *at = rows.text; at && at < rows.text + rows.len;) {
+        const char *value = at + strlen(at) + 1, *end = rows.text + rows.len;
+
+        if (value > end || value + strlen(value) >= end) /* cut off */
+            break;
+        add_row(backend, at, value);
+        at = value + strlen(value) + 1;
+    }
+    free(rows.text);
+    options_drop(probing.options);
+}
+
+static json_t *plugin_object(struct backend *b)
+{
+    const struct tenrec_plugin *p = backend_plugin(b);
+    json_t *r = json_object();
+    struct mapped_file file;
+    char abi[32];
+
+    mapped_file_find(p, &file);
+    snprintf(abi, sizeof abi, "%u.%u", (unsigned)p->abi_major, (unsigned)p->abi_minor);
+    json_object_set_new(r, "name", json_string(p->name));
+    json_object_set_new(r, "version", json_string(p->version ? p->version : ""));
+    json_object_set_new(r, "summary", json_string(p->summary ? p->summary : ""));
+    json_object_set_new(r, "path", json_string(backend_path(b)));
+    json_object_set_new(r, "build_id", json_string(file.build_id));
+    json_object_set_new(r, "abi", json_string(abi));
+    json_object_set_new(r, "flags", flag_list(p->flags));
+    if (p->kind == TENREC_PLUGIN_BACKEND) {
+        json_object_set_new(r, "transports", json_array());
+        json_object_set_new(r, "channels", json_array());
+    }
+    json_object_set_new(r, "probe", json_object());
+    add_probe(r, p);
+    json_object_set_new(r, "options", info_options(p));
+    return r;
+}
+
+/* Loads a plugin and reads its defaults; unloads a plugin that cannot be used. */
+static tenrec_status plugin_get(const char *path, struct backend **ret, tenrec_error *err)
+{
+    void *options = NULL;
+    tenrec_status st = backend_get_kind(path, PLUGIN_KIND_ANY, ret, err);
+
+    if (st != TENREC_OK)
+        return st;
+    st = options_make(backend_plugin(*ret), NULL, &options, err);
+    options_drop(options);
+    if (st != TENREC_OK) {
+        char name[TENREC_NAME_MAX + 1];
+
+        snprintf(name, sizeof name, "%s", backend_plugin(*ret)->name);
+        backend_put(*ret);
+        tenrec_plugin_unload(name, NULL);
+    }
+    return st;
+}
+
+static void try_plugin(void *path, FILE *to)
+{
+    void *options = NULL;
+    struct backend *b;
+    tenrec_error err;
+
+    (void)to;
+    if (plugin_get(path, &b, &err) == TENREC_OK &&
+        options_make(backend_plugin(b), NULL, &options, &err) == TENREC_OK)
+        backend_file(b)->construct(options, &err);
+}
+
+static void on_file(void *arg, const char *name, const char *path)
+{
+    json_t *unusable = json_object_get(arg, "unusable");
+    struct backend *b;
+    tenrec_error err;
+    char how[128];
+
+    (void)name;
+    if (trial_run(try_plugin, (void *)(uintptr_t)path, NULL, how, sizeof how)) {
+        if (plugin_get(path, &b, &err) == TENREC_OK) {
+            backend_put(b);
+            return;
+        }
+    } else {
+        tenrec_fail(&err, TENREC_EPLUGIN, "loading it and checking its options %s", how);
+    }
+    json_array_append_new(unusable, json_pack("{s:o*, s:o*}", "path", json_string(path), "reason",
+                                              json_string(err.text)));
+}
+
+static void on_plugin(void *arg, struct backend *b)
+{
+    json_array_append_new(arg, plugin_object(b));
+}
+
+void info_find(json_t *all)
+{
+    loader_list(on_file, all);
+}
+
+void info_list(json_t *all)
+{
+    backend_each(TENREC_PLUGIN_BACKEND, on_plugin, json_object_get(all, "backends"));
+    backend_each(TENREC_PLUGIN_STORE, on_plugin, json_object_get(all, "stores"));
+}
