@@ -5,6 +5,7 @@
 #include "backend/chain_proof.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "config/config.h"
 #include "plugin/plugin_validate.h"
 #include "plugin/registry.h"
 #include "runtime/log.h"
@@ -49,6 +50,13 @@ static void link_drop(struct link *l)
     agent_timers_end(&l->chain->after, &l->after);
     if (a->ops && TENREC_HAS(a->ops, destroy))
         a->ops->destroy(a);
+    while (l->changed) {
+        struct link_options *one = l->changed;
+
+        l->changed = one->next;
+        options_drop(one->opts);
+        free(one);
+    }
     backend_put(l->backend);
 }
 
@@ -73,6 +81,7 @@ static tenrec_status link_make(struct link *l, const struct chain_layer *layer,
         return st;
     l->name = layer->name;
     l->backend = layer->backend;
+    l->options = layer->options;
     l->agent.host = &chain_host;
     snprintf(l->part, sizeof l->part, "%s/%s", *id->name ? id->name : "caller", layer->name);
     plugin_validate_begin(err);
@@ -176,6 +185,7 @@ tenrec_status chain_open(const struct chain_layer *layer, size_t n, const struct
     c->user = *user;
     chain_proof_init(&c->proof, id);
     pthread_mutex_init(&c->life, NULL);
+    pthread_mutex_init(&c->group, NULL);
     for (; made > 0; made--) { /* from the wire outwards */
         struct link *l = &c->link[made - 1];
         l->chain = c;
@@ -203,6 +213,7 @@ tenrec_status chain_open(const struct chain_layer *layer, size_t n, const struct
 err_links:
     for (size_t i = made; i < n; i++)
         link_drop(&c->link[i]);
+    pthread_mutex_destroy(&c->group);
     pthread_mutex_destroy(&c->life);
     chain_proof_finish(&c->proof);
     agent_timers_finish(&c->after);
@@ -294,6 +305,7 @@ void chain_close(struct chain *c)
     chain_shutdown(c);
     for (size_t i = 0; i < c->n; i++)
         link_drop(&c->link[i]);
+    pthread_mutex_destroy(&c->group);
     pthread_mutex_destroy(&c->life);
     chain_proof_finish(&c->proof);
     agent_timers_finish(&c->after);
@@ -427,21 +439,25 @@ void chain_member_joined(struct chain *c, const struct tenrec_member *member)
 
     if (chain_members_add(&c->proof.members, member, &err) != TENREC_OK)
         log_line(TENREC_LOG_ERROR, c->link[0].part, "%s", err.text);
+    pthread_mutex_lock(&c->group);
     for (size_t i = c->n; i-- > 0;) {
         struct tenrec_agent *a = &c->link[i].agent;
         if (TENREC_HAS(a->ops, member_joined))
             a->ops->member_joined(a, member);
     }
+    pthread_mutex_unlock(&c->group);
 }
 
 void chain_member_left(struct chain *c, tenrec_peer id)
 {
     chain_members_remove(&c->proof.members, id);
+    pthread_mutex_lock(&c->group);
     for (size_t i = 0; i < c->n; i++) {
         struct tenrec_agent *a = &c->link[i].agent;
         if (TENREC_HAS(a->ops, member_left))
             a->ops->member_left(a, id);
     }
+    pthread_mutex_unlock(&c->group);
 }
 
 /* --- for people ----------------------------------------------------------- */

@@ -9,6 +9,13 @@
 
 typedef void deliver_fn(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg);
 
+/* Options of an agent that were changed while it ran. It may read former ones until its end, so all
+ * are kept until then. */
+struct link_options {
+    void *opts; /* owns */
+    struct link_options *next;
+};
+
 struct link {
     struct tenrec_agent agent; /* first: all that the plugin sees */
 
@@ -21,6 +28,8 @@ struct link {
     struct chain *chain;
     const char *name; /* of the entry */
     struct backend *backend;
+    const void *options;          /* in force */
+    struct link_options *changed; /* the last first; owns */
     struct agent_timers_owner after;
     bool started;
     char part[TENREC_NAME_MAX + 1 + 64]; /* "worker0/tensorpipe", for the log */
@@ -37,7 +46,8 @@ struct chain {
 
     struct agent_timers after;
     struct chain_proof proof;
-    pthread_mutex_t life; /* start and shutdown, one at a time */
+    pthread_mutex_t life;  /* start, shutdown and change of options, one at a time */
+    pthread_mutex_t group; /* the same of joins, leaves and changes of options; inside of life */
     size_t n;
     struct link link[];
 };

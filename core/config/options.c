@@ -13,12 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* options_make returns `opts`; the arena stays private. */
-struct options_made {
-    struct arena arena;
-    _Alignas(max_align_t) char opts[];
-};
-
 struct tenrec_option options_at(const struct tenrec_plugin *desc, uint32_t i)
 {
     struct tenrec_option opt = { 0 };
@@ -227,11 +221,21 @@ tenrec_status options_resolve(const struct tenrec_option *opt, const struct opti
     return TENREC_OK;
 }
 
+tenrec_status options_read(const struct tenrec_option *opt, const struct option_source *src,
+                           const struct node *value, struct arena *arena, void *opts,
+                           tenrec_error *err)
+{
+    char context[VALUE_CONTEXT_MAX];
+    void *at = (char *)opts + opt->offset;
+
+    options_context(context, sizeof context, src, opt->key);
+    return opt->type == TENREC_OPT_RECORDS ? record_read_all(opt, value, context, arena, at, err)
+                                           : value_read(opt, value, context, arena, at, err);
+}
+
 tenrec_status options_fill(const struct tenrec_plugin *desc, const struct option_source *src,
                            struct arena *arena, void *opts, tenrec_error *err)
 {
-    char context[VALUE_CONTEXT_MAX];
-
     for (uint32_t i = 0; i < desc->n_options; i++) {
         struct tenrec_option opt = options_at(desc, i);
         struct node *value;
@@ -240,12 +244,7 @@ tenrec_status options_fill(const struct tenrec_plugin *desc, const struct option
             return st;
         if (!value)
             continue;
-        options_context(context, sizeof context, src, opt.key);
-        if (opt.type == TENREC_OPT_RECORDS)
-            st = record_read_all(&opt, value, context, arena, (void *)((char *)opts + opt.offset),
-                                 err);
-        else
-            st = value_read(&opt, value, context, arena, (char *)opts + opt.offset, err);
+        st = options_read(&opt, src, value, arena, opts, err);
         if (st == TENREC_ECONFIG && !node_get(src->map, opt.key) &&
             value->place.kind == PLACE_DEFAULT) {
             st = TENREC_EPLUGIN;

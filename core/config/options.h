@@ -7,6 +7,8 @@
 #include "config/config.h"
 #include "config/environment.h"
 
+#include <stddef.h>
+
 /* The sources of the values of one table. */
 struct option_source {
     const struct node *map;        /* from file and code; NULL: empty */
@@ -16,6 +18,12 @@ struct option_source {
     const char *top;               /* the name of that: "worker", "security.mtls" */
     const char *item;              /* of a list of maps: its name in errors; else NULL */
     bool innermost;                /* the target of the short variables */
+};
+
+/* Callers get `opts`; the arena has the texts in it. */
+struct options_made {
+    struct arena arena;
+    _Alignas(max_align_t) char opts[];
 };
 
 /* Refuses keys of the map that the table lacks; `also` (may be NULL) is one more
@@ -36,11 +44,24 @@ tenrec_status options_resolve(const struct tenrec_option *opt, const struct opti
 tenrec_status options_fill(const struct tenrec_plugin *desc, const struct option_source *src,
                            struct arena *arena, void *opts, tenrec_error *err);
 
+/* Reads one value into `opts`. */
+tenrec_status options_read(const struct tenrec_option *opt, const struct option_source *src,
+                           const struct node *value, struct arena *arena, void *opts,
+                           tenrec_error *err);
+
 /* The place of the effective value of a key of a top-level map. */
 struct place options_key_place(const struct option_source *src, const char *key);
 
 /* "backend 'flaky': option 'delay'" or "worker.name", for the beginning of an error. */
 void options_context(char *buf, size_t size, const struct option_source *src, const char *key);
+
+/* A copy of `old` with the values of src->map, of which each must be allowed to change while the
+ * worker runs. `old` must outlive the copy, which shares its other values.
+ *
+ * ret      options_drop it
+ * errors   ECONFIG, EUNSUPPORTED (an option without TENREC_OPT_RUNTIME), ENOMEM */
+tenrec_status options_copy(const struct tenrec_plugin *desc, const struct option_source *src,
+                           const void *old, void **ret, tenrec_error *err);
 
 struct option_source options_source(const struct config_layer *layer);
 

@@ -25,7 +25,7 @@ static const struct tenrec_option table[] = {
       "Name of this worker; {rank} becomes its rank." },
     { "num_worker_threads", TENREC_OPT_INT, 0, AT(num_worker_threads), 0, "8", 1, 4096, NULL,
       "Threads that run handlers which may block." },
-    { "rpc_timeout", TENREC_OPT_DURATION, 0, AT(rpc_timeout_ms), 0, "60s", 1, 0, NULL,
+    { "rpc_timeout", TENREC_OPT_DURATION, 0, AT(rpc_timeout_ms), TENREC_OPT_RUNTIME, "60s", 1, 0, NULL,
       "Timeout of a call that sets none of its own." },
     { "init_timeout", TENREC_OPT_DURATION, 0, AT(init_timeout_ms), 0, "60s", 1, 0, NULL,
       "Timeout of joining the group." },

@@ -60,24 +60,31 @@ static void renew_lock(void)
     pthread_mutex_init(&lock, NULL);
 }
 
+bool log_level_find(const char *name, enum tenrec_log_level *ret)
+{
+    size_t i = 0;
+
+    while (i < N_LEVELS && strcmp(level_names[i], name) != 0)
+        i++;
+    *ret = (enum tenrec_log_level)i;
+    return i < N_LEVELS;
+}
+
 static void read_environment(void)
 {
-    const char *level = secure_getenv("TENREC_LOG");
+    const char *name = secure_getenv("TENREC_LOG");
     const char *path = secure_getenv("TENREC_LOG_FILE");
-    size_t i = 0;
+    enum tenrec_log_level level;
 
     pthread_atfork(NULL, NULL, renew_lock);
     if (path && *path)
         open_file(path);
-    if (!level || !*level)
+    if (!name || !*name)
         return;
-    while (i < N_LEVELS && strcmp(level_names[i], level) != 0)
-        i++;
-    if (i < N_LEVELS)
-        atomic_store(&current_level, (int)i);
+    if (log_level_find(name, &level))
+        atomic_store(&current_level, (int)level);
     else
-        log_complain("tenrec: TENREC_LOG: '%s' is none of error, warn, info, debug, trace\n",
-                     level);
+        log_complain("tenrec: TENREC_LOG: '%s' is none of error, warn, info, debug, trace\n", name);
 }
 
 void tenrec_log_set_callback(tenrec_log_fn *fn, void *arg)

@@ -35,6 +35,7 @@
 #include "tensor/message.h"
 #include "worker/exposure.h"
 #include "worker/parts.h"
+#include "worker/reconfigure.h"
 #include "worker/rref_release.h"
 #include "worker/termination.h"
 #include "worker/worker_config.h"
@@ -89,6 +90,8 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
     w->functions->rules = w->config->security->rules;
     st = w->gathers && w->disconnects ? builtin_add(w->functions, err)
                                       : tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
+    if (st == TENREC_OK)
+        st = reconfigure_serve(w->functions, err);
     if (st == TENREC_OK)
         *ret = w;
     else

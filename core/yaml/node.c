@@ -19,6 +19,9 @@ const char *place_text(const struct place *place, char buf[PLACE_TEXT_MAX])
     case PLACE_CODE:
         snprintf(buf, PLACE_TEXT_MAX, "code");
         break;
+    case PLACE_SETTING:
+        snprintf(buf, PLACE_TEXT_MAX, "setting");
+        break;
     case PLACE_DEFAULT:
         snprintf(buf, PLACE_TEXT_MAX, "default");
         break;

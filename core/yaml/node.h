@@ -8,7 +8,7 @@
 #include <tenrec/error.h>
 
 /* Weakest first: a stronger source overrides a weaker one. */
-enum place_kind { PLACE_DEFAULT, PLACE_FILE, PLACE_ENVIRONMENT, PLACE_CODE };
+enum place_kind { PLACE_DEFAULT, PLACE_FILE, PLACE_ENVIRONMENT, PLACE_CODE, PLACE_SETTING };
 
 /* Where a value was written. */
 struct place {
@@ -20,7 +20,8 @@ struct place {
 
 #define PLACE_TEXT_MAX 256
 
-/* "cluster.yaml:9:3", "environment TENREC_BACKEND", "code" or "default", cut
+/* "cluster.yaml:9:3", "environment TENREC_BACKEND", "code",
+ * "setting" (of a running worker) or "default", cut
  * when longer than `buf`. Returns `buf`. */
 const char *place_text(const struct place *place, char buf[PLACE_TEXT_MAX]);
 

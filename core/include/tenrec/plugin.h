@@ -87,6 +87,7 @@ enum tenrec_option_flags {
                                            of seconds, as torch writes it */
     TENREC_OPT_SECRET = 1u << 1,        /* the value is never printed */
     TENREC_OPT_SINGLE = 1u << 2,        /* a list of one may be written as its item alone */
+    TENREC_OPT_RUNTIME = 1u << 3,       /* may change in a running agent (tenrec_reconfigure) */
 };
 
 /* One option. The core parses the default and the user's value with the same
@@ -218,8 +219,9 @@ struct tenrec_init {
     uint64_t token;
 };
 
-/* [PL-6] `opts` is zeroed, then filled from the table. Check combinations of options; open nothing,
- * start nothing: `tenrec info` calls this, too. */
+/* [PL-6] `opts` is zeroed, then filled from the table; or, for a running agent, a copy of its
+ * options with changed ones. Check combinations of options; open nothing, start nothing: `tenrec
+ * info` calls this, too. */
 typedef tenrec_status tenrec_construct_options_fn(void *opts, tenrec_error *err);
 
 /* [PL-7] Set self->ops and self->impl. self->host and self->inner are set already. On failure free
