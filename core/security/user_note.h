@@ -3,7 +3,7 @@
  * same host, whichever way they talk: the kernel shows that the file is the user's.
  *
  * A note is a file of mode 0600 in /tmp under a random name, its token, which may be sent over any
- * connection: who learns it can neither read nor change the note. */
+ * connection: a process that learns it can neither read nor change the note. */
 #ifndef TENREC_SECURITY_USER_NOTE_H
 #define TENREC_SECURITY_USER_NOTE_H
 

@@ -48,6 +48,7 @@ NOTES = {
     "AG-30": ("Shared tensors of a connection leak.", "needs descriptors: tests/shm, tests/tensorpipe"),
     "AG-31": ("A tensor has the elements of another.", "needs descriptors: tests/shm, tests/tensorpipe"),
     "AG-32": ("A tensor has the elements of another.", "needs descriptors: tests/shm, tests/tensorpipe"),
+    "AG-36": ("One wrong value of several leaves half of a change in force, or a change crashes calls under way.", "of options that change: tests/worker, tests/faulty"),
     "PL-1": ("The core refuses the plugin, and names the symbol.", "of the loader: tests/plugin"),
     "PL-2": ("The core refuses the plugin, with the reason.", "of the loader: tests/plugin"),
     "PL-3": ("The core refuses the plugin; a service that is not there crashes it.", "of the loader: tests/plugin"),

@@ -197,7 +197,7 @@ struct tenrec_agent_ops {
 /* An optional extension of struct tenrec_agent_ops, for options with TENREC_OPT_RUNTIME, which
  * change while the agent runs. Grows at its end: the extension has its size.
  *
- * [AG-34] prepare checks the new options, which lie beside the former ones as long as the agent
+ * [AG-36] prepare checks the new options, which lie beside the former ones as long as the agent
  * lives, and takes all that the change needs, into *ret. Then, once all agents of the chain are
  * prepared, commit puts the change in force; or discard drops it. These two cannot fail. One change
  * at a time, after start and before shutdown, and none during member_joined and member_left. On any
