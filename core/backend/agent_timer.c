@@ -11,6 +11,7 @@ struct agent_timers_entry {
     struct agent_timers_entry *prev, *next;
     struct agent_timers_owner *owner;
     uint64_t at_ns;
+    bool sends;
     void (*fn)(void *arg);
     void *arg;
 };
@@ -34,6 +35,18 @@ static void link_entry(struct agent_timers *a, struct agent_timers_entry *e)
     *(e->next ? &e->next->prev : &a->last) = e;
 }
 
+/* Takes the entry. The caller holds the lock, which is released meanwhile. */
+static void run_entry(struct agent_timers *a, struct agent_timers_entry *e)
+{
+    unlink_entry(a, e);
+    pthread_mutex_unlock(&a->lock);
+    e->fn(e->arg);
+    pthread_mutex_lock(&a->lock);
+    if (e->sends && --e->owner->sends == 0)
+        pthread_cond_broadcast(&a->idle);
+    free(e);
+}
+
 static void run_due(void *arg)
 {
     struct agent_timers *a = arg;
@@ -41,12 +54,8 @@ static void run_due(void *arg)
 
     pthread_mutex_lock(&a->lock);
     while ((e = a->first) && e->at_ns <= clock_now_ns()) {
-        unlink_entry(a, e);
         a->running = e->owner;
-        pthread_mutex_unlock(&a->lock);
-        e->fn(e->arg);
-        free(e);
-        pthread_mutex_lock(&a->lock);
+        run_entry(a, e);
         a->running = NULL;
         pthread_cond_broadcast(&a->idle);
     }
@@ -64,7 +73,7 @@ tenrec_status agent_timers_init(struct agent_timers *a, struct loop *loop, tenre
     if (st != TENREC_OK)
         return st;
     pthread_mutex_init(&a->lock, NULL);
-    pthread_cond_init(&a->idle, NULL);
+    clock_cond_init(&a->idle);
     return TENREC_OK;
 }
 
@@ -75,8 +84,8 @@ void agent_timers_finish(struct agent_timers *a)
     pthread_mutex_destroy(&a->lock);
 }
 
-tenrec_status agent_timers_add(struct agent_timers *a, struct agent_timers_owner *owner,
-                               uint64_t ms, void (*fn)(void *arg), void *arg)
+tenrec_status agent_timers_hold(struct agent_timers *a, struct agent_timers_owner *owner,
+                                uint64_t at_ns, bool sends, void (*fn)(void *arg), void *arg)
 {
     struct agent_timers_entry *e = memory_new(1, sizeof *e);
     bool ended;
@@ -84,12 +93,13 @@ tenrec_status agent_timers_add(struct agent_timers *a, struct agent_timers_owner
     if (!e)
         return TENREC_ENOMEM;
     *e = (struct agent_timers_entry){
-        .owner = owner, .at_ns = clock_deadline_ms(ms), .fn = fn, .arg = arg
+        .owner = owner, .at_ns = at_ns, .sends = sends, .fn = fn, .arg = arg
     };
     pthread_mutex_lock(&a->lock);
     ended = owner->ended;
     if (!ended) {
         link_entry(a, e);
+        owner->sends += sends;
         if (a->first == e)
             loop_timer_arm(a->timer, e->at_ns);
     }
@@ -98,6 +108,25 @@ tenrec_status agent_timers_add(struct agent_timers *a, struct agent_timers_owner
         return TENREC_OK;
     free(e);
     return TENREC_ESHUTDOWN;
+}
+
+tenrec_status agent_timers_add(struct agent_timers *a, struct agent_timers_owner *owner,
+                               uint64_t ms, void (*fn)(void *arg), void *arg)
+{
+    return agent_timers_hold(a, owner, clock_deadline_ms(ms), false, fn, arg);
+}
+
+uint64_t agent_timers_drain(struct agent_timers *a, struct agent_timers_owner *owner,
+                            uint64_t deadline_ns)
+{
+    uint64_t left;
+
+    pthread_mutex_lock(&a->lock);
+    while (owner->sends && clock_cond_wait(&a->idle, &a->lock, deadline_ns))
+        continue;
+    left = owner->sends;
+    pthread_mutex_unlock(&a->lock);
+    return left;
 }
 
 void agent_timers_end(struct agent_timers *a, struct agent_timers_owner *owner)
@@ -111,11 +140,7 @@ void agent_timers_end(struct agent_timers *a, struct agent_timers_owner *owner)
         next = e->next;
         if (e->owner != owner)
             continue;
-        unlink_entry(a, e);
-        pthread_mutex_unlock(&a->lock);
-        e->fn(e->arg);
-        free(e);
-        pthread_mutex_lock(&a->lock);
+        run_entry(a, e);
         next = a->first;
     }
     while (a->running == owner && !loop_is_me(a->loop))

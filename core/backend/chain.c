@@ -417,6 +417,16 @@ tenrec_status chain_disconnect(struct chain *c, tenrec_peer peer, tenrec_error *
     return done ? TENREC_OK : tenrec_fail(err, TENREC_EUNSUPPORTED, "no backend can disconnect");
 }
 
+static tenrec_status link_drain_held(struct link *l, uint32_t ms, uint64_t deadline_ns,
+                                     tenrec_error *err)
+{
+    const uint64_t left = agent_timers_drain(&l->chain->after, &l->after, deadline_ns);
+
+    return left ? tenrec_fail(err, TENREC_ETIMEDOUT, "%llu messages are still held after %u ms",
+                              (unsigned long long)left, ms)
+                : TENREC_OK;
+}
+
 tenrec_status chain_drain(struct chain *c, uint32_t ms, tenrec_error *err)
 {
     const uint64_t deadline = clock_deadline_ms(ms);
@@ -424,9 +434,11 @@ tenrec_status chain_drain(struct chain *c, uint32_t ms, tenrec_error *err)
     for (size_t i = 0; i < c->n; i++) {
         struct tenrec_agent *a = &c->link[i].agent;
         tenrec_status st;
-        if (!c->link[i].started || !TENREC_HAS(a->ops, drain))
+        if (!c->link[i].started)
             continue;
-        st = a->ops->drain(a, (uint32_t)clock_left_ms(deadline), err);
+        st = link_drain_held(&c->link[i], ms, deadline, err);
+        if (st == TENREC_OK && TENREC_HAS(a->ops, drain))
+            st = a->ops->drain(a, (uint32_t)clock_left_ms(deadline), err);
         if (st != TENREC_OK)
             return link_prefix(&c->link[i], st, err);
     }

@@ -59,6 +59,9 @@ struct chain_user {
      * NULL: as the others. */
     struct tenrec_msg *(*large_new)(void *arg, uint64_t payload_len, uint32_t n_tensors);
     const struct chain_sharing *sharing; /* NULL: nothing is shared */
+    /* For the answer to `msg`, or in its place; NULL when out of memory. NULL: the text of `why`.
+     */
+    struct tenrec_msg *(*exception_new)(const struct tenrec_msg *msg, const tenrec_error *why);
     void *arg;
 };
 
@@ -120,7 +123,8 @@ void chain_resume(struct chain *c);
 bool chain_maps(struct chain *c, tenrec_peer peer, struct tenrec_route route);
 tenrec_status chain_disconnect(struct chain *c, tenrec_peer peer, tenrec_error *err);
 
-/* Waits at most `ms` milliseconds in all until every send has completed. */
+/* Waits at most `ms` milliseconds in all until every send has completed, also those that agents
+ * hold. */
 tenrec_status chain_drain(struct chain *c, uint32_t ms, tenrec_error *err);
 
 void chain_member_joined(struct chain *c, const struct tenrec_member *member);

@@ -50,6 +50,14 @@ static tenrec_status host_after(struct tenrec_agent *self, uint32_t ms, void (*f
     return agent_timers_add(&l->chain->after, &l->after, ms, fn, arg);
 }
 
+static tenrec_status host_hold(struct tenrec_agent *self, uint64_t due_ns, bool sends,
+                               void (*fn)(void *arg), void *arg)
+{
+    struct link *l = link_of(self);
+
+    return agent_timers_hold(&l->chain->after, &l->after, due_ns, sends, fn, arg);
+}
+
 static struct tenrec_msg *host_msg_new(struct tenrec_agent *self, uint64_t payload_len,
                                        uint32_t n_tensors)
 {
@@ -79,6 +87,30 @@ static tenrec_status host_place(struct tenrec_agent *self, tenrec_peer from, str
             t->data = tenrec_msg_tensor(msg, (uint32_t)t->same_storage - 1)->data;
     }
     return st;
+}
+
+static struct tenrec_msg *host_text(const char *text)
+{
+    struct tenrec_msg *msg = message_new(strlen(text), 0);
+
+    if (msg)
+        memcpy(msg->payload, text, strlen(text));
+    return msg;
+}
+
+static struct tenrec_msg *host_exception_new(struct tenrec_agent *self,
+                                             const struct tenrec_msg *msg, const tenrec_error *why)
+{
+    const struct chain_user *user = &link_of(self)->chain->user;
+    struct tenrec_msg *ret =
+        user->exception_new ? user->exception_new(msg, why) : host_text(why->text);
+
+    if (!ret)
+        return NULL;
+    ret->type = TENREC_MSG_EXCEPTION;
+    ret->id = msg->id;
+    ret->route = msg->route;
+    return ret;
 }
 
 static bool host_accepts(struct tenrec_agent *self)
@@ -181,4 +213,6 @@ const struct tenrec_host chain_host = {
     .share = host_share,
     .share_back = host_share_back,
     .shared = host_shared,
+    .exception_new = host_exception_new,
+    .hold = host_hold,
 };

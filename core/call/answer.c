@@ -105,3 +105,10 @@ void answer_value(struct tenrec_worker *w, tenrec_peer to, int64_t id,
     }
     parcel_out_finish(&out);
 }
+
+struct tenrec_msg *answer_exception_new(const struct tenrec_msg *msg, const tenrec_error *why)
+{
+    struct tenrec_msg *ret;
+
+    return codec_write_error(why, codec_is_cbor(msg), &ret, NULL) == TENREC_OK ? ret : NULL;
+}

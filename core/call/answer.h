@@ -26,6 +26,10 @@ void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
 void answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,
                   const struct tenrec_route *route, bool cbor, const tenrec_error *why);
 
+/* Makes the EXCEPTION that a chain sends in answer to `msg`, or in its place: all of `why` if its
+ * payload is Tenrec's, else the text. NULL: out of memory. */
+struct tenrec_msg *answer_exception_new(const struct tenrec_msg *msg, const tenrec_error *why);
+
 /* Answers with a value in a message of this type. */
 void answer_value(struct tenrec_worker *w, tenrec_peer to, int64_t id,
                   const struct tenrec_route *route, int32_t type, const struct tenrec_value *value);

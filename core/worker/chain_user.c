@@ -4,6 +4,7 @@
 #include "backend/chain.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "call/answer.h"
 #include "config/config.h"
 #include "device/stream.h"
 #include "memory/parallel_copy.h"
@@ -230,6 +231,7 @@ tenrec_status tenrec_init_backend(const struct tenrec_rpc_backend_options *optio
                                       .msg_new = rpc_message_new,
                                       .large_new = a->user.payload_new ? on_large : NULL,
                                       .sharing = &sharing_of_process,
+                                      .exception_new = answer_exception_new,
                                       .arg = &a->user };
     st = make_parts(a, options, err);
     if (st == TENREC_OK)

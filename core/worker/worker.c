@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "call/answer.h"
 #include "call/call.h"
 #include "call/recv_alloc.h"
 #include "call/span.h"
@@ -198,6 +199,7 @@ static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
                                      .caller_lost = worker_caller_lost,
                                      .msg_new = rpc_message_new,
                                      .sharing = &sharing_of_process,
+                                     .exception_new = answer_exception_new,
                                      .arg = w };
     tenrec_status st;
 

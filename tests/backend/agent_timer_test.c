@@ -2,6 +2,7 @@
 #include "backend/agent_timer.h"
 
 #include "../testing.h"
+#include "base/clock.h"
 #include "runtime/loop.h"
 
 #include <semaphore.h>
@@ -82,6 +83,44 @@ TEST_WITH(after_add_refuses_when_its_owner_ended, set_up, tear_down)
     assert_int_equal(agent_timers_add(&f.after, &f.one, 0, note, NULL), TENREC_ESHUTDOWN);
     add(&f.two, 0, 2);
     assert_becomes(atomic_load(&n_order) == 1);
+}
+
+static void hold(uint64_t at_ns, bool sends, int what)
+{
+    assert_int_equal(
+        agent_timers_hold(&f.after, &f.one, at_ns, sends, note, (void *)(intptr_t)what), TENREC_OK);
+}
+
+TEST_WITH(after_holds_keep_the_order_of_nanoseconds, set_up, tear_down)
+{
+    const uint64_t soon = clock_deadline_ms(20);
+
+    hold(soon + 2, true, 3);
+    hold(soon, true, 0);
+    hold(soon + 1, false, 1);
+    hold(soon + 1, true, 2);
+    assert_becomes(atomic_load(&n_order) == 4);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(atomic_load(&order[i]), i);
+}
+
+TEST_WITH(after_drain_waits_for_the_holds_that_send, set_up, tear_down)
+{
+    const uint64_t late = clock_deadline_ms(3600000);
+
+    hold(late, false, 4);
+    add(&f.one, 3600000, 5);
+    assert_int_equal(agent_timers_drain(&f.after, &f.one, CLOCK_NEVER), 0);
+    for (int i = 0; i < 3; i++)
+        hold(clock_deadline_ms(20), true, i);
+    assert_int_equal(agent_timers_drain(&f.after, &f.one, CLOCK_NEVER), 0);
+    assert_int_equal(atomic_load(&n_order), 3);
+    hold(late, true, 3);
+    assert_int_equal(agent_timers_drain(&f.after, &f.one, clock_deadline_ms(1)), 1);
+    assert_int_equal(agent_timers_drain(&f.after, &f.two, CLOCK_NEVER), 0);
+    agent_timers_end(&f.after, &f.one);
+    assert_int_equal(agent_timers_drain(&f.after, &f.one, CLOCK_NEVER), 0);
+    assert_int_equal(atomic_load(&n_order), 6);
 }
 
 static atomic_bool entered;

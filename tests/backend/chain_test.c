@@ -4,6 +4,9 @@
 #include "../support/message_hooks.h"
 #include "../testing.h"
 #include "backend/message.h"
+#include "base/clock.h"
+#include "call/answer.h"
+#include "codec/codec.h"
 #include "plugin/registry.h"
 #include "recorder.h"
 #include "runtime/loop.h"
@@ -487,6 +490,71 @@ TEST_WITH(host_after_runs_at_shutdown_at_the_latest, reset, NULL)
     chain_shutdown(c);
     assert_int_equal(atomic_load(&n), 2);
     assert_int_equal(wire->host->after(wire, 0, count_one, &n), TENREC_ESHUTDOWN);
+    chain_close(c);
+}
+
+TEST_WITH(chain_drain_waits_for_held_sends, reset, NULL)
+{
+    struct chain *c = open_caught(&user);
+    atomic_int n = 0;
+    tenrec_error err;
+
+    assert_int_equal(wire->host->hold(wire, clock_deadline_ms(20), true, count_one, &n), TENREC_OK);
+    assert_status(chain_drain(c, 10000, &err), &err);
+    assert_int_equal(atomic_load(&n), 1);
+    assert_int_equal(wire->host->hold(wire, CLOCK_NEVER, true, count_one, &n), TENREC_OK);
+    assert_int_equal(chain_drain(c, 1, &err), TENREC_ETIMEDOUT);
+    assert_string_equal(err.text, "backend 'w': 1 messages are still held after 1 ms");
+    chain_shutdown(c);
+    assert_int_equal(atomic_load(&n), 2);
+    assert_int_equal(wire->host->hold(wire, 0, true, count_one, &n), TENREC_ESHUTDOWN);
+    chain_close(c);
+}
+
+/* An EXCEPTION of `why` for a request with this payload; the caller drops it. */
+static struct tenrec_msg *exception_for(const char *payload, const tenrec_error *why)
+{
+    struct tenrec_msg *got = message_new(strlen(payload), 0), *msg;
+
+    assert_non_null(got);
+    memcpy(got->payload, payload, strlen(payload));
+    got->type = TENREC_MSG_CALL;
+    got->id = 77;
+    got->route = (struct tenrec_route){ 3, 4 };
+    msg = wire->host->exception_new(wire, got, why);
+    got->release(got);
+    assert_non_null(msg);
+    assert_int_equal(msg->type, TENREC_MSG_EXCEPTION);
+    assert_int_equal(msg->id, 77);
+    assert_int_equal(msg->route.pipe, 3);
+    assert_int_equal(msg->route.generation, 4);
+    return msg;
+}
+
+TEST_WITH(host_exception_has_the_form_of_the_message_that_it_answers, reset, NULL)
+{
+    const struct chain_user above = { .deliver = on_deliver,
+                                      .exception_new = answer_exception_new };
+    struct chain *c = open_caught(&above);
+    struct tenrec_msg *msg;
+    tenrec_error why, read;
+
+    tenrec_fail(&why, TENREC_ETOOBIG, "a pumpkin");
+    msg = exception_for("\xd9\xd9\xf7\x01", &why);
+    codec_read_error(msg, &read);
+    assert_int_equal(read.code, TENREC_ETOOBIG);
+    assert_string_equal(read.text, "a pumpkin");
+    msg->release(msg);
+    msg = exception_for("", &why);
+    assert_int_equal(msg->payload_len, 9);
+    assert_memory_equal(msg->payload, "a pumpkin", 9);
+    msg->release(msg);
+    chain_close(c);
+    c = open_caught(&user); /* which knows no form */
+    msg = exception_for("\xd9\xd9\xf7\x01", &why);
+    assert_int_equal(msg->payload_len, 9);
+    assert_memory_equal(msg->payload, "a pumpkin", 9);
+    msg->release(msg);
     chain_close(c);
 }
 

@@ -43,7 +43,7 @@ def declared(testkit):
         if path.endswith("plugin.h") or path.endswith("/testkit.h") != testkit:
             continue
         code = report.without_comments(report.text(path))
-        code = re.sub(r"^\s*#.*(\\\n.*)*", "", code, flags=re.MULTILINE)
+        code = re.sub(r"^\s*#(\\\n|.)*", "", code, flags=re.MULTILINE)
         # Only file scope is left when braces are emptied from the inside out,
         # but for the one around extern "C".
         code = re.sub(r'extern "C" \{', "", code)

@@ -59,10 +59,14 @@ SIZE(tenrec_member, 40);
 AT(tenrec_member, token, 32);
 AT(tenrec_init, host_address, 48);
 AT(tenrec_init, token, 56);
+
+/* 1.1 */
+AT(tenrec_host, exception_new, 136);
+AT(tenrec_host, hold, 144);
 #endif
 
 TEST(abi_version_belongs_to_these_sizes)
 {
     assert_int_equal(TENREC_ABI_MAJOR, 1);
-    assert_int_equal(TENREC_ABI_MINOR, 0);
+    assert_int_equal(TENREC_ABI_MINOR, 1);
 }

@@ -2,6 +2,7 @@
 #include "flaky.h"
 
 #include "backend/chain_config.h"
+#include "call/answer.h"
 #include "message_hooks.h"
 #include "runtime/loop.h"
 
@@ -189,7 +190,9 @@ tenrec_status flaky_try(const char *options, tenrec_error *err)
 tenrec_status flaky_start(const char *options, tenrec_error *err)
 {
     const struct chain_identity id = { .world = 3, .name = "worker0" };
-    const struct chain_user user = { .deliver = on_deliver, .place = message_place_for };
+    const struct chain_user user = { .deliver = on_deliver,
+                                     .place = message_place_for,
+                                     .exception_new = answer_exception_new };
     const struct tenrec_member member[] = { { sizeof *member, 0, 0, "worker0", "" },
                                             { sizeof *member, 1, 0, "worker1", "" },
                                             { sizeof *member, 2, 0, "worker2", "" } };

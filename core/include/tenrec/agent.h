@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <tenrec/error.h>
 #include <tenrec/message.h>
+#include <time.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -69,6 +70,20 @@ struct tenrec_wait {
     ((table)->size >= (size_t)((const char *)&(table)->member - (const char *)(table)) +           \
                           sizeof((table)->member) &&                                               \
      (table)->member)
+
+/* [AG-33] A plugin that cannot work without a service begins its init by requiring it, and returns
+ * what it gets: TENREC_OK if `table`, a struct tenrec_host or tenrec_store_host, has `member`, else
+ * EABI with both versions and the member's name in `err`. The services of the first table need no
+ * check: those of struct tenrec_host up to log, and all of struct tenrec_store_host. With
+ * tenrec/plugin.h. */
+#define TENREC_REQUIRES(table, member, err)                                                        \
+    (TENREC_HAS(table, member)                                                                     \
+         ? TENREC_OK                                                                               \
+         : tenrec_fail((err), TENREC_EABI,                                                         \
+                       "this core (plugin ABI %d.%d) lacks the service '%s' that the plugin "      \
+                       "(ABI %d.%d) requires: use a newer Tenrec, or an older plugin",             \
+                       (int)(table)->abi_major, (int)(table)->abi_minor, #member,                  \
+                       TENREC_ABI_MAJOR, TENREC_ABI_MINOR))
 
 /* The operations on devices of one kind. [AG-6] These are functions of the process, not of an
  * agent: tensors and futures outlive workers, so the core may call them after the agent is
@@ -253,7 +268,7 @@ struct tenrec_host {
      * once. Deliver when the last copy to a device is queued, and the last copy to the host is
      * done. Called once per message with tensors, after type, id, payload and descriptors are
      * filled in. ENOMEM, ETOOBIG: then drop the message, skip the tensors' bytes, and answer a
-     * request with an EXCEPTION. */
+     * request with an EXCEPTION (exception_new). */
     tenrec_status (*place)(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg,
                            tenrec_error *err);
 
@@ -299,6 +314,23 @@ struct tenrec_host {
     tenrec_status (*shared)(struct tenrec_agent *self, struct tenrec_sharing *s,
                             struct tenrec_share *share, struct tenrec_tensor_desc *desc,
                             tenrec_error *err);
+
+    /* Since ABI 1.1.
+     *
+     * [AG-34] Makes the EXCEPTION that takes the place of the answer to `msg`, a request that is
+     * not delivered, or of `msg`, an answer that is not: with its id and route, and `why` in the
+     * form of its payload (all of it for Tenrec's, the text for any other). Borrows both. The
+     * caller sends it, or delivers it, as any answer. NULL: out of memory. */
+    struct tenrec_msg *(*exception_new)(struct tenrec_agent *self, const struct tenrec_msg *msg,
+                                        const tenrec_error *why);
+
+    /* [AG-35] For a message that waits in the agent: calls fn(arg) at `due_ns` (CLOCK_MONOTONIC) or
+     * later, on a core thread, one call at a time, in the order of due_ns and, where that is the
+     * same, of these calls. Before shutdown of `self` begins at the latest, then early, on the
+     * thread that shuts down. `sends`: fn sends the message, so a drain of the chain waits until fn
+     * has returned. ENOMEM; ESHUTDOWN from then on. */
+    tenrec_status (*hold)(struct tenrec_agent *self, uint64_t due_ns, bool sends,
+                          void (*fn)(void *arg), void *arg);
 };
 
 static inline void tenrec_done_succeed(struct tenrec_done done)
@@ -321,6 +353,26 @@ static inline void tenrec_done_fail(struct tenrec_done done, tenrec_status code,
     va_end(ap);
     done.fn(done.arg, &err);
 }
+
+/* Pushes a number, for debug_info. */
+static inline void tenrec_sink_number(tenrec_sink_fn *sink, void *arg, const char *key, uint64_t n)
+{
+    char value[24];
+
+    snprintf(value, sizeof value, "%llu", (unsigned long long)n);
+    sink(arg, key, value);
+}
+
+#ifdef CLOCK_MONOTONIC /* of POSIX, which -std=c11 alone leaves out */
+/* The time, as in deadline_ns and for hold: CLOCK_MONOTONIC in nanoseconds. */
+static inline uint64_t tenrec_now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+#endif
 
 #ifdef __cplusplus
 }

@@ -125,6 +125,16 @@ static inline struct tenrec_tensor_desc *tenrec_msg_tensor(const struct tenrec_m
                                                  (size_t)i * msg->tensor_size);
 }
 
+/* Bytes of the payload and of the storages of all tensors. */
+static inline uint64_t tenrec_msg_bytes(const struct tenrec_msg *msg)
+{
+    uint64_t bytes = msg->payload_len;
+
+    for (uint32_t i = 0; i < msg->n_tensors; i++)
+        bytes += tenrec_msg_tensor(msg, i)->bytes;
+    return bytes;
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -23,7 +23,7 @@ extern "C" {
  * before it uses services of a later minor. */
 #define TENREC_PLUGIN_MAGIC 0x544e5243u /* "TNRC" */
 #define TENREC_ABI_MAJOR 1              /* changes when old plugins break */
-#define TENREC_ABI_MINOR 0              /* counts additions at struct ends */
+#define TENREC_ABI_MINOR 1              /* counts additions at struct ends */
 
 #define TENREC_EXPORT __attribute__((visibility("default")))
 
@@ -206,9 +206,9 @@ struct tenrec_init {
     uint32_t world; /* number of members; 0 in a dynamic group */
     uint32_t reserved;
     uint64_t incarnation; /* of this worker; differs between two lives */
-    const char *name;     /* of this worker */
+    const char *name;     /* of this worker; lives as long as the agent, as the next two */
     const char *backend;  /* name of this link in the config */
-    const void *options;  /* yours, lives as long as the agent */
+    const void *options;  /* yours */
 
     /* The address of this host for members on other hosts, "10.1.0.7" or "fd00::7", if the core
      * knows it: the default listen address of an agent. "": all members are on this host.
