@@ -26,7 +26,7 @@ static struct hit ask_rules(struct faulty *f, const struct transit *t)
     if (!((t->incoming ? f->in : f->out) & bit))
         return hit;
     pthread_mutex_lock(&f->lock);
-    running_ns = queue_now_ns() - f->started_ns;
+    running_ns = tenrec_now_ns() - f->started_ns;
     for (size_t i = 0; i < f->n_rules; i++) {
         struct rule *r = &f->rule[i];
         if (r->incoming != t->incoming || !rule_means(r, bit, t->peer) || hit.rule)
@@ -82,7 +82,7 @@ static tenrec_status faulty_start(struct tenrec_agent *self, const struct tenrec
     pthread_mutex_lock(&f->lock);
     for (size_t i = 0; i < f->n_rules && st == TENREC_OK; i++)
         st = rule_resolve(&f->rule[i], member, n, f->can_grow, err);
-    f->started_ns = queue_now_ns();
+    f->started_ns = tenrec_now_ns();
     pthread_mutex_unlock(&f->lock);
     return st;
 }
@@ -107,11 +107,6 @@ static void faulty_member_left(struct tenrec_agent *self, tenrec_peer id)
     pthread_mutex_unlock(&f->lock);
 }
 
-static tenrec_status faulty_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *err)
-{
-    return queue_drain(self->impl, ms, err);
-}
-
 static void faulty_destroy(struct tenrec_agent *self)
 {
     struct faulty *f = self->impl;
@@ -120,20 +115,11 @@ static void faulty_destroy(struct tenrec_agent *self)
         rule_finish(&f->rule[i]);
     free(f->rule);
     counts_finish(&f->failed);
-    queue_finish(&f->queue);
     pthread_mutex_destroy(&f->lock);
     free(f);
 }
 
 /* ---- debug info and warnings ------------------------------------------------------- */
-
-static void agent_push(tenrec_sink_fn *sink, void *arg, const char *key, unsigned long long n)
-{
-    char value[24];
-
-    snprintf(value, sizeof value, "%llu", n);
-    sink(arg, key, value);
-}
 
 /* Pushes "<what>.<type>" for each rule of one of torch's options, and their sum. */
 static void push_option(tenrec_sink_fn *sink, void *arg, const char *what, enum rule_origin origin,
@@ -147,9 +133,9 @@ static void push_option(tenrec_sink_fn *sink, void *arg, const char *what, enum 
             continue;
         all += injected[2 * i];
         snprintf(key, sizeof key, "%s.%s", what, r[i].label);
-        agent_push(sink, arg, key, injected[2 * i]);
+        tenrec_sink_number(sink, arg, key, injected[2 * i]);
     }
-    agent_push(sink, arg, what, all);
+    tenrec_sink_number(sink, arg, what, all);
 }
 
 static void push_rules(tenrec_sink_fn *sink, void *arg, const struct rule *r,
@@ -161,9 +147,9 @@ static void push_rules(tenrec_sink_fn *sink, void *arg, const struct rule *r,
         if (r[i].origin != RULE_OF_LIST)
             continue;
         snprintf(key, sizeof key, "rules.%s.injected", r[i].label);
-        agent_push(sink, arg, key, counted[2 * i]);
+        tenrec_sink_number(sink, arg, key, counted[2 * i]);
         snprintf(key, sizeof key, "rules.%s.matched", r[i].label);
-        agent_push(sink, arg, key, counted[2 * i + 1]);
+        tenrec_sink_number(sink, arg, key, counted[2 * i + 1]);
     }
 }
 
@@ -190,11 +176,11 @@ static void faulty_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, v
     push_option(sink, arg, "injected_failures", RULE_OF_FAIL, f->rule, counted, f->n_rules);
     push_option(sink, arg, "injected_delays", RULE_OF_DELAY, f->rule, counted, f->n_rules);
     push_rules(sink, arg, f->rule, counted, f->n_rules);
-    agent_push(sink, arg, "delayed_now", out + in);
-    agent_push(sink, arg, "dropped_past_deadline", dropped);
-    agent_push(sink, arg, "distinct_messages", keys);
+    tenrec_sink_number(sink, arg, "delayed_now", out + in);
+    tenrec_sink_number(sink, arg, "dropped_past_deadline", dropped);
+    tenrec_sink_number(sink, arg, "distinct_messages", keys);
     if (f->seed)
-        agent_push(sink, arg, "seed", f->seed);
+        tenrec_sink_number(sink, arg, "seed", f->seed);
     free(counted);
 }
 
@@ -240,7 +226,7 @@ static uint64_t draw_seed(void)
     uint32_t seed = 0;
 
     if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
-        seed = (uint32_t)queue_now_ns();
+        seed = (uint32_t)tenrec_now_ns();
     return seed ? seed : 1;
 }
 
@@ -299,18 +285,20 @@ static tenrec_status make_rules(struct faulty *f, const struct tenrec_init *in, 
 tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agent *self,
                                 tenrec_error *err)
 {
-    struct faulty *f = calloc(1, sizeof *f);
-    tenrec_status st;
+    tenrec_status st = TENREC_REQUIRES(self->host, hold, err);
+    struct faulty *f;
 
+    if (st != TENREC_OK)
+        return st;
+    f = calloc(1, sizeof *f);
     if (!f)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the faulty agent");
     f->self = self;
     f->opt = in->options;
     f->can_grow = in->world == 0;
     f->seed = f->opt->seed ? (uint64_t)f->opt->seed : draw_seed();
-    f->started_ns = queue_now_ns();
+    f->started_ns = tenrec_now_ns();
     pthread_mutex_init(&f->lock, NULL);
-    queue_init(&f->queue);
     self->impl = f;
     st = make_rules(f, in, err);
     if (st != TENREC_OK) {
@@ -323,7 +311,6 @@ tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agen
                                         .member_left = faulty_member_left,
                                         .send = f->out ? faulty_send : NULL,
                                         .deliver = f->in ? faulty_deliver : NULL,
-                                        .drain = f->n_rules ? faulty_drain : NULL,
                                         .destroy = faulty_destroy,
                                         .debug_info = faulty_debug_info };
     self->ops = &f->ops;

@@ -136,15 +136,6 @@ static bool fail_in_flight(struct faulty *f, const struct hit *hit, const struct
 
 /* ---- holding ------------------------------------------------------------------- */
 
-static uint64_t bytes_of(const struct tenrec_msg *msg)
-{
-    uint64_t bytes = msg->payload_len;
-
-    for (uint32_t i = 0; i < msg->n_tensors; i++)
-        bytes += tenrec_msg_tensor(msg, i)->bytes;
-    return bytes;
-}
-
 /* The time until which the message is held. With the lock. */
 static uint64_t due_ns(struct rule *r, tenrec_peer peer, const struct tenrec_msg *msg, uint64_t now)
 {
@@ -154,7 +145,7 @@ static uint64_t due_ns(struct rule *r, tenrec_peer peer, const struct tenrec_msg
     if (r->action != RULE_SLOW)
         return now + (uint64_t)r->by_ms * 1000000;
     link = rule_link(r, peer);
-    ns = (double)bytes_of(msg) * 1e9 / (double)r->bytes_per_second;
+    ns = (double)tenrec_msg_bytes(msg) * 1e9 / (double)r->bytes_per_second;
     if (link->free_ns < now)
         link->free_ns = now;
     link->free_ns += ns < 1e18 ? (uint64_t)ns : (uint64_t)1e18;
@@ -173,7 +164,7 @@ static bool inject_hold(struct faulty *f, struct rule *r, const struct transit *
     /* The core's timer thread will send it, and must not wait for a full queue. */
     t->msg->flags &= ~(uint32_t)TENREC_MSG_MAY_WAIT;
     pthread_mutex_lock(&f->lock);
-    now = queue_now_ns();
+    now = tenrec_now_ns();
     h->due_ns = due_ns(r, t->peer, t->msg, now);
     if (r->action == RULE_SLOW && h->due_ns < now + SHORT_NS && !rule_link(r, t->peer)->waiting) {
         pthread_mutex_unlock(&f->lock);
@@ -183,7 +174,7 @@ static bool inject_hold(struct faulty *f, struct rule *r, const struct transit *
     }
     queue_add(&f->queue, h);
     pthread_mutex_unlock(&f->lock);
-    st = queue_arm(h);
+    st = queue_hold(h);
     if (st == TENREC_OK)
         return false;
     if (st == TENREC_ENOMEM || t->incoming)
@@ -206,7 +197,7 @@ void inject_passed(struct faulty *f, bool incoming, tenrec_peer peer)
         link = rule_link(r, peer);
         if (link && link->overtaken) {
             found = true;
-            taken = queue_take(&f->queue, link->overtaken);
+            taken = queue_take(link->overtaken);
         }
         pthread_mutex_unlock(&f->lock);
         if (found)

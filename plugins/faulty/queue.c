@@ -4,33 +4,6 @@
 #include "faulty.h"
 
 #include <stdlib.h>
-#include <time.h>
-
-#define NS_PER_MS 1000000u
-#define NS_PER_S 1000000000u
-
-void queue_init(struct queue *q)
-{
-    pthread_condattr_t attr;
-
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&q->idle, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
-void queue_finish(struct queue *q)
-{
-    pthread_cond_destroy(&q->idle);
-}
-
-uint64_t queue_now_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 struct held *queue_new(struct faulty *f, struct rule *r, const struct transit *on)
 {
@@ -41,15 +14,8 @@ struct held *queue_new(struct faulty *f, struct rule *r, const struct transit *o
     return h;
 }
 
-/* Searches from the end: most delays are equal, so the newest is mostly the last due. */
 void queue_add(struct queue *q, struct held *h)
 {
-    h->prev = q->last;
-    while (h->prev && h->prev->due_ns > h->due_ns)
-        h->prev = h->prev->prev;
-    h->next = h->prev ? h->prev->next : q->first;
-    *(h->prev ? &h->prev->next : &q->first) = h;
-    *(h->next ? &h->next->prev : &q->last) = h;
     ++*(h->on.incoming ? &q->in : &q->out);
     if (h->rule->action == RULE_SLOW)
         rule_link(h->rule, h->on.peer)->waiting++;
@@ -57,10 +23,8 @@ void queue_add(struct queue *q, struct held *h)
         rule_link(h->rule, h->on.peer)->overtaken = h;
 }
 
-struct held queue_take(struct queue *q, struct held *h)
+struct held queue_take(struct held *h)
 {
-    *(h->prev ? &h->prev->next : &q->first) = h->next;
-    *(h->next ? &h->next->prev : &q->last) = h->prev;
     h->gone = true;
     if (h->rule->action == RULE_REORDER)
         rule_link(h->rule, h->on.peer)->overtaken = NULL;
@@ -74,8 +38,7 @@ static void queue_forget(struct held *h)
     struct queue *q = &f->queue;
 
     pthread_mutex_lock(&f->lock);
-    if (--*(h->on.incoming ? &q->in : &q->out) == 0 && !h->on.incoming)
-        pthread_cond_broadcast(&q->idle);
+    --*(h->on.incoming ? &q->in : &q->out);
     if (h->rule->action == RULE_SLOW)
         rule_link(h->rule, h->on.peer)->waiting--;
     pthread_mutex_unlock(&f->lock);
@@ -86,7 +49,7 @@ static bool is_too_late(const struct held *h)
 {
     return !h->on.incoming && h->on.msg->deadline_ns &&
            strcmp(h->faulty->opt->past_deadline, "drop") == 0 &&
-           queue_now_ns() >= h->on.msg->deadline_ns;
+           tenrec_now_ns() >= h->on.msg->deadline_ns;
 }
 
 void queue_pass(struct held *h)
@@ -104,33 +67,27 @@ void queue_pass(struct held *h)
     queue_forget(h);
 }
 
-/* Passes on `arg` and all messages before it: they are due, or the agent shuts
- * down. The timers of the earlier ones find `gone` set. */
-static void on_time(void *arg)
+/* Due, or the agent shuts down. */
+static void queue_due(void *arg)
 {
-    struct held *h = arg, first;
+    struct held *h = arg, taken;
     struct faulty *f = h->faulty;
     bool gone;
 
-    do {
-        pthread_mutex_lock(&f->lock);
-        gone = h->gone;
-        if (!gone)
-            first = queue_take(&f->queue, f->queue.first);
-        pthread_mutex_unlock(&f->lock);
-        if (!gone)
-            queue_pass(&first);
-    } while (!gone);
+    pthread_mutex_lock(&f->lock);
+    gone = h->gone;
+    if (!gone)
+        taken = queue_take(h);
+    pthread_mutex_unlock(&f->lock);
+    if (!gone)
+        queue_pass(&taken);
     free(h);
 }
 
-tenrec_status queue_arm(struct held *h)
+tenrec_status queue_hold(struct held *h)
 {
     struct faulty *f = h->faulty;
-    const uint64_t now = queue_now_ns();
-    const uint64_t ns = h->due_ns > now ? h->due_ns - now : 0;
-    tenrec_status st =
-        f->self->host->after(f->self, (uint32_t)((ns + NS_PER_MS - 1) / NS_PER_MS), on_time, h);
+    const tenrec_status st = f->self->host->hold(f->self, h->due_ns, !h->on.incoming, queue_due, h);
     bool gone;
 
     if (st == TENREC_OK)
@@ -138,29 +95,10 @@ tenrec_status queue_arm(struct held *h)
     pthread_mutex_lock(&f->lock);
     gone = h->gone; /* another thread has passed it on already */
     if (!gone)
-        queue_take(&f->queue, h);
+        queue_take(h);
     pthread_mutex_unlock(&f->lock);
     if (!gone)
         queue_forget(h);
     free(h);
     return gone ? TENREC_OK : st;
-}
-
-tenrec_status queue_drain(struct faulty *f, uint32_t ms, tenrec_error *err)
-{
-    struct queue *q = &f->queue;
-    const uint64_t until_ns = queue_now_ns() + (uint64_t)ms * NS_PER_MS;
-    const struct timespec until = { (time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S) };
-    uint64_t left;
-    int r = 0;
-
-    pthread_mutex_lock(&f->lock);
-    while (q->out && r == 0)
-        r = pthread_cond_timedwait(&q->idle, &f->lock, &until);
-    left = q->out;
-    pthread_mutex_unlock(&f->lock);
-    if (!left)
-        return TENREC_OK;
-    return tenrec_fail(err, TENREC_ETIMEDOUT, "%llu delayed messages are still held after %u ms",
-                       (unsigned long long)left, ms);
 }

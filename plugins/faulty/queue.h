@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* queue.h - held messages in the order in which they are due. */
+/* queue.h - messages that are passed on later: held by the core until they are due, or until
+ * another message overtakes them. */
 #ifndef FAULTY_QUEUE_H
 #define FAULTY_QUEUE_H
 
@@ -21,43 +22,31 @@ struct transit {
 
 /* A message that is passed on later. */
 struct held {
-    struct held *prev, *next; /* by due_ns */
     struct faulty *faulty;
     struct rule *rule; /* that holds the message */
     uint64_t due_ns;
-    bool gone; /* passed on: only the timer is left, which frees this */
+    bool gone; /* passed on: only the core's call is left, which frees this */
     struct transit on;
 };
 
 struct queue {
-    struct held *first, *last;
-    uint64_t out, in;    /* held now: to send, to deliver */
-    uint64_t dropped;    /* with an expired deadline */
-    pthread_cond_t idle; /* out became 0 */
+    uint64_t out, in; /* held now: to send, to deliver */
+    uint64_t dropped; /* with an expired deadline */
 };
-
-void queue_init(struct queue *q);
-void queue_finish(struct queue *q); /* the queue is empty */
-
-/* The monotonic clock. */
-uint64_t queue_now_ns(void);
 
 /* Makes an entry for queue_add; NULL when out of memory. */
 struct held *queue_new(struct faulty *f, struct rule *r, const struct transit *on);
 
-/* Inserts `h` by its due_ns. With the agent's lock. */
+/* Counts `h` in. With the agent's lock. */
 void queue_add(struct queue *q, struct held *h);
 
-/* Starts the timer of `h`; takes `h`. Without the lock, after queue_add. On
+/* Gives `h` to the core until its due_ns; takes `h`. Without the lock, after queue_add. On
  * failure (ENOMEM, ESHUTDOWN) the caller owns the message again. */
-tenrec_status queue_arm(struct held *h);
+tenrec_status queue_hold(struct held *h);
 
-/* queue_take removes `h`, with the lock, and returns a copy: the timer may free
- * `h` from then on. queue_pass sends or delivers the copy, without the lock. */
-struct held queue_take(struct queue *q, struct held *h);
+/* queue_take removes `h`, with the lock, and returns a copy: the core's call may
+ * free `h` from then on. queue_pass sends or delivers the copy, without the lock. */
+struct held queue_take(struct held *h);
 void queue_pass(struct held *taken);
-
-/* Waits until no outgoing message is held. errors: ETIMEDOUT */
-tenrec_status queue_drain(struct faulty *f, uint32_t ms, tenrec_error *err);
 
 #endif

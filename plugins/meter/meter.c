@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <tenrec/plugin.h>
-#include <time.h>
 
 #define N_TIMES 6   /* shorter than 100 us, 1 ms, 10 ms, 100 ms, 1 s, and the rest */
 #define N_SETS 1024 /* of awaited answers */
@@ -70,14 +69,6 @@ tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
 }
 
 /* ---- counting ------------------------------------------------------------------ */
-
-static uint64_t meter_now_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static unsigned meter_row(int32_t type)
 {
@@ -163,11 +154,9 @@ static void meter_message(struct meter *m, enum direction way, tenrec_peer peer,
     /* Of the request that `msg` is or answers, which went the other way. */
     struct meter_request r = { 0,   msg->id, msg->route, peer, answers == (way == OUT) ? IN : OUT,
                                NULL };
-    uint64_t bytes = msg->payload_len;
+    const uint64_t bytes = tenrec_msg_bytes(msg);
     struct meter_peer *p;
 
-    for (uint32_t i = 0; i < msg->n_tensors; i++)
-        bytes += tenrec_msg_tensor(msg, i)->bytes;
     pthread_mutex_lock(&m->lock);
     m->sum.messages[way]++;
     m->sum.bytes[way] += bytes;
@@ -177,7 +166,7 @@ static void meter_message(struct meter *m, enum direction way, tenrec_peer peer,
         r.cell->messages++;
         r.cell->bytes += bytes;
     }
-    r.since_ns = meter_now_ns(); /* in the order of the table's changes */
+    r.since_ns = tenrec_now_ns(); /* in the order of the table's changes */
     if (r.way == OUT)
         r.route = (struct tenrec_route){ 0, 0 };
     if (answers)
@@ -206,14 +195,13 @@ static void meter_deliver(struct tenrec_agent *self, tenrec_peer from, struct te
 TENREC_PRINTF(4, 5)
 static void meter_push(tenrec_sink_fn *sink, void *arg, uint64_t n, const char *fmt, ...)
 {
-    char key[128], value[24];
+    char key[128];
     va_list ap;
 
     va_start(ap, fmt);
     vsnprintf(key, sizeof key, fmt, ap);
     va_end(ap);
-    snprintf(value, sizeof value, "%llu", (unsigned long long)n);
-    sink(arg, key, value);
+    tenrec_sink_number(sink, arg, key, n);
 }
 
 static void meter_push_peer(tenrec_sink_fn *sink, void *arg, tenrec_peer id,

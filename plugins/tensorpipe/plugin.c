@@ -183,5 +183,7 @@ tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
 tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agent *self,
                                 tenrec_error *err)
 {
-    return agent_new(in, self, err);
+    const tenrec_status st = TENREC_REQUIRES(self->host, exception_new, err);
+
+    return st == TENREC_OK ? agent_new(in, self, err) : st;
 }

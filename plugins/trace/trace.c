@@ -145,18 +145,15 @@ static void trace_message(struct trace *t, const char *way, tenrec_peer peer,
 {
     const char *type = tenrec_msg_type_name(msg->type);
     char number[16];
-    uint64_t bytes = 0;
 
     if (!trace_wants(t->opt, peer, msg->type))
         return;
-    for (uint32_t i = 0; i < msg->n_tensors; i++)
-        bytes += tenrec_msg_tensor(msg, i)->bytes;
     snprintf(number, sizeof number, "0x%x", (unsigned)msg->type);
     trace_line(t, "%s %s peer %d id %lld payload %llu tensors %u of %llu route %llu.%llu", way,
                type ? type : number, (int)peer, (long long)msg->id,
                (unsigned long long)msg->payload_len, (unsigned)msg->n_tensors,
-               (unsigned long long)bytes, (unsigned long long)msg->route.pipe,
-               (unsigned long long)msg->route.generation);
+               (unsigned long long)(tenrec_msg_bytes(msg) - msg->payload_len),
+               (unsigned long long)msg->route.pipe, (unsigned long long)msg->route.generation);
 }
 
 static void trace_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
@@ -206,12 +203,9 @@ static void trace_destroy(struct tenrec_agent *self)
 static void trace_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, void *arg)
 {
     struct trace *t = self->impl;
-    char value[24];
 
-    snprintf(value, sizeof value, "%lu", atomic_load(&t->lines));
-    sink(arg, "lines", value);
-    snprintf(value, sizeof value, "%lu", atomic_load(&t->lost));
-    sink(arg, "lost_lines", value);
+    tenrec_sink_number(sink, arg, "lines", atomic_load(&t->lines));
+    tenrec_sink_number(sink, arg, "lost_lines", atomic_load(&t->lost));
 }
 
 /* A pipe or a terminal is opened once more: O_NONBLOCK on the inherited descriptor would change

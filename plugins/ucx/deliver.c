@@ -3,34 +3,22 @@
  * them. */
 #include "incoming.h"
 
-static struct tenrec_msg *deliver_exception_new(struct ucx *u, int64_t id, const tenrec_error *why)
-{
-    char text[sizeof why->text + 32];
-    struct tenrec_msg *msg;
-    int len;
-
-    len = snprintf(text, sizeof text, "Error on Node %d: %s", u->me, why->text);
-    msg = u->host->msg_new(u->self, (uint64_t)len, 0);
-    if (!msg)
-        return NULL;
-    msg->type = TENREC_MSG_EXCEPTION;
-    msg->id = id;
-    memcpy(msg->payload, text, (size_t)len);
-    return msg;
-}
-
 /* The caller waits for it, there or here. */
 static void deliver_exception(struct conn *c, const struct incoming *in)
 {
     struct ucx *u = c->u;
     const int32_t type = in->head.type;
+    /* The payload, by which the host would know the caller's language, is gone. */
+    const struct tenrec_msg dropped = { .size = sizeof dropped, .type = type, .id = in->head.id };
+    tenrec_error why = in->why;
     struct tenrec_msg *msg;
 
     u->host->log(u->self, TENREC_LOG_WARN, "message 0x%x from %s dropped: %s", (unsigned)type,
                  c->label, in->why.text);
     if (type == TENREC_MSG_ONE_WAY_CALL || type == TENREC_MSG_CANCEL)
         return;
-    msg = deliver_exception_new(u, in->head.id, &in->why);
+    tenrec_error_prefix(&why, "Error on Node %d", u->me); /* the words of torch's workers */
+    msg = u->host->exception_new(u->self, &dropped, &why);
     if (!msg)
         conn_break(c, TENREC_ENOMEM, "no memory to say that a message was dropped");
     else if (c->outgoing)

@@ -58,8 +58,12 @@ tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
 tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agent *self,
                                 tenrec_error *err)
 {
-    const tenrec_status st = check_setuid(err);
+    tenrec_status st = TENREC_REQUIRES(self->host, caller_lost, err);
 
+    if (st == TENREC_OK)
+        st = TENREC_REQUIRES(self->host, exception_new, err);
+    if (st == TENREC_OK)
+        st = check_setuid(err);
     return st == TENREC_OK ? agent_new(in, self, err) : st;
 }
 

@@ -9,6 +9,7 @@
 
 #include "../support/message_hooks.h"
 #include "backend/message.h"
+#include "call/answer.h"
 #include <unistd.h>
 
 static struct fake_host *host_of(struct tenrec_agent *a)
@@ -107,6 +108,17 @@ static struct tenrec_msg *host_msg_new(struct tenrec_agent *self, uint64_t len, 
 {
     (void)self;
     return message_new(len, n);
+}
+
+static struct tenrec_msg *host_exception_new(struct tenrec_agent *self,
+                                             const struct tenrec_msg *msg, const tenrec_error *why)
+{
+    struct tenrec_msg *ret = answer_exception_new(msg, why);
+
+    (void)self;
+    if (ret)
+        ret->id = msg->id;
+    return ret;
 }
 
 static tenrec_status host_place(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg,
@@ -325,6 +337,7 @@ void fake_host_start(struct fake_host *h, uint32_t kind)
         .share = host_share,
         .share_back = host_share_back,
         .shared = host_shared,
+        .exception_new = host_exception_new,
     };
     choose_options(h, kind);
     h->agent.host = &h->host;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* limit_test.c - the calls that the plugin limit passes, queues and refuses, by a clock of the
- * test: time stands still for this thread, and is later for the thread of timers. */
+ * test, which begins as the core's: time stands still for this thread, and is later for the thread
+ * of timers. */
 #include "../support/flaky.h"
 
 #include "../support/message_hooks.h"
 #include "backend/chain_layer.h"
+#include "base/clock.h"
 #include "codec/codec.h"
 
 #include <pthread.h>
@@ -14,8 +16,10 @@
 int limit_test_clock(clockid_t id, struct timespec *ret);
 
 #define S UINT64_C(1000000000)
+#define AT(s) (begin_ns + (s)*S) /* that many seconds after the beginning */
 
 static atomic_uint_fast64_t clock_ns, timers_ns;
+static uint64_t begin_ns;
 static pthread_t main_thread;
 
 int limit_test_clock(clockid_t id, struct timespec *ret)
@@ -34,8 +38,9 @@ static void set_up(void)
     tenrec_error err;
 
     main_thread = pthread_self();
-    atomic_store(&clock_ns, 1000 * S);
-    atomic_store(&timers_ns, 1000 * S);
+    begin_ns = clock_now_ns();
+    atomic_store(&clock_ns, begin_ns);
+    atomic_store(&timers_ns, begin_ns);
     flaky_plugin = "limit";
     flaky_set_up();
     if (!tenrec_backend_registered("limit"))
@@ -188,7 +193,7 @@ TEST_WITH(limit_queues_calls_until_their_turn, set_up, flaky_tear_down)
 {
     tenrec_error err;
 
-    atomic_store(&timers_ns, 2000 * S);
+    atomic_store(&timers_ns, AT(1000));
     flaky_open("{ calls_per_second: 1000, burst: 1ms }");
     assert_int_equal(pass(20, 1, TENREC_MSG_CALL), 1);
     assert_becomes(flaky_number("queued_now") == 0);
@@ -204,7 +209,7 @@ TEST_WITH(limit_keeps_the_order_of_the_calls_of_a_budget, set_up, flaky_tear_dow
 {
     char expected[512] = "", text[8], got[512];
 
-    atomic_store(&timers_ns, 2000 * S);
+    atomic_store(&timers_ns, AT(1000));
     flaky_open("{ calls_per_second: 1000, burst: 1ms, by: peer }");
     for (int i = 0; i < 100; i++) {
         snprintf(text, sizeof text, "%d", i);
@@ -228,7 +233,7 @@ TEST_WITH(limit_cancels_queued_calls_at_shutdown, set_up, flaky_tear_down)
     assert_int_equal(flaky_number("queued_now"), 2);
     assert_int_equal(pass(1, 1, TENREC_MSG_RET), 1);
     assert_int_equal(chain_drain(flaky_chain, 1, &err), TENREC_ETIMEDOUT);
-    assert_text_has(err.text, "backend 'flaky': 2 calls are still queued");
+    assert_text_has(err.text, "backend 'flaky': 2 messages are still held");
     chain_shutdown(flaky_chain);
     assert_int_equal(atomic_load(&flaky_failed), 2);
     assert_int_equal(flaky_last().code, TENREC_ECANCELED);
@@ -245,13 +250,13 @@ TEST_WITH(limit_queues_no_call_whose_deadline_ends_before_its_turn, set_up, flak
     assert_int_equal(pass(1, 1, TENREC_MSG_CALL), 1);
     for (int i = 0; i < 2; i++) {
         msg[i] = make(TENREC_MSG_CALL, i, "x", 1);
-        msg[i]->deadline_ns = (1010 + (uint64_t)i) * S;
+        msg[i]->deadline_ns = AT(10 + (uint64_t)i);
         flaky_send_msg(1, msg[i]);
     }
     assert_int_equal(atomic_load(&flaky_failed), 1);
     expect_error(TENREC_EAGAIN, "flaky: CALL to worker 1 exceeds the limit, and its turn comes "
                                 "after its deadline");
-    assert_int_equal(flaky_number("queued_now"), 1); /* due at 1010 s, and may wait until 1011 s */
+    assert_int_equal(flaky_number("queued_now"), 1); /* due at 10 s, and may wait until 11 s */
     flaky_close();
     assert_int_equal(atomic_load(&flaky_released), 3);
 }
@@ -261,10 +266,10 @@ TEST_WITH(limit_sends_no_call_after_its_deadline, set_up, flaky_tear_down)
 {
     struct tenrec_msg *msg = make(TENREC_MSG_CALL, 1, "x", 1);
 
-    atomic_store(&timers_ns, 1002 * S);
+    atomic_store(&timers_ns, AT(2));
     flaky_open("{ calls_per_second: 1000, burst: 1ms }");
     assert_int_equal(pass(1, 1, TENREC_MSG_CALL), 1);
-    msg->deadline_ns = 1001 * S;
+    msg->deadline_ns = AT(1);
     flaky_send_msg(1, msg);
     assert_becomes(atomic_load(&flaky_failed) == 1);
     expect_error(TENREC_ETIMEDOUT, "flaky: CALL to worker 1 was queued, and its deadline expired");
@@ -295,7 +300,7 @@ TEST_WITH(limit_lets_no_queued_call_wait_for_room, set_up, flaky_tear_down)
     struct tenrec_msg *msg = make(TENREC_MSG_CALL, 1, "x", 1);
     atomic_int flags = -1;
 
-    atomic_store(&timers_ns, 2000 * S);
+    atomic_store(&timers_ns, AT(1000));
     flaky_open("{ calls_per_second: 1000, burst: 1ms }");
     assert_int_equal(pass(1, 1, TENREC_MSG_CALL), 1);
     msg->flags = TENREC_MSG_MAY_WAIT;
@@ -353,7 +358,7 @@ TEST_WITH(limit_answers_no_one_way_call, set_up, flaky_tear_down)
 
 TEST_WITH(limit_delivers_queued_calls_in_their_turn, set_up, flaky_tear_down)
 {
-    atomic_store(&timers_ns, 2000 * S);
+    atomic_store(&timers_ns, AT(1000));
     flaky_open("{ direction: in, calls_per_second: 1000, burst: 1ms }");
     assert_int_equal(pass(5, 1, TENREC_MSG_CALL), 5);
     assert_becomes(atomic_load(&flaky_delivered) == 5);

@@ -7,6 +7,7 @@
 
 #include "../support/message_hooks.h"
 #include "backend/message.h"
+#include "call/answer.h"
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -38,6 +39,17 @@ static struct tenrec_msg *host_msg_new(struct tenrec_agent *self, uint64_t len, 
 {
     (void)self;
     return message_new(len, n);
+}
+
+static struct tenrec_msg *host_exception_new(struct tenrec_agent *self,
+                                             const struct tenrec_msg *msg, const tenrec_error *why)
+{
+    struct tenrec_msg *ret = answer_exception_new(msg, why);
+
+    (void)self;
+    if (ret)
+        ret->id = msg->id;
+    return ret;
 }
 
 static tenrec_status host_place(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg,
@@ -210,6 +222,7 @@ void node_init(struct node *n, tenrec_peer id)
         .caller_lost = host_caller_lost,
         .log_enabled = host_log_enabled,
         .log = host_log,
+        .exception_new = host_exception_new,
     };
     snprintf(n->name, sizeof n->name, "worker%d", (int)id);
     n->member = (struct tenrec_member){ .size = sizeof n->member,

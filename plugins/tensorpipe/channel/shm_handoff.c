@@ -30,7 +30,7 @@ void shm_handoff_open(struct pipe *p)
     struct tenrec_sharing *s = NULL;
 
     if ((p->capabilities & IDENTITY_MAPS) && p->conn[CONN_DESCRIPTOR]->stream->passes_fds &&
-        TENREC_HAS(host, sharing_open))
+        TENREC_HAS(host, shared)) /* the last of five that came together */
         s = host->sharing_open(p->ep->self);
     pthread_mutex_lock(&p->lock);
     p->sharing = s;

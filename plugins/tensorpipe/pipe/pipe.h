@@ -389,8 +389,8 @@ tenrec_status pipe_enqueue_message(struct pipe *p, struct tenrec_msg *msg, struc
                                    uint64_t charge, struct bundle *now, tenrec_error *err);
 /* Returns true if the loop thread sends the message. */
 bool pipe_is_for_link(const struct pipe *p, const struct tenrec_msg *msg);
-/* Answers the request of that id with an EXCEPTION. */
-void pipe_send_exception(struct pipe *p, int64_t id, const tenrec_error *why);
+/* Answers the request `msg`, or replaces the answer `msg`, by an EXCEPTION. */
+void pipe_send_exception(struct pipe *p, const struct tenrec_msg *msg, const tenrec_error *why);
 /* Takes the message and calls `done`. */
 void pipe_refuse(struct tenrec_msg *msg, struct tenrec_done done, const tenrec_error *err);
 

@@ -299,29 +299,23 @@ bool message_rest(struct pipe *p)
     return true;
 }
 
-static struct tenrec_msg *message_exception(struct pipe *p, int64_t id, const tenrec_error *why)
+/* With the words of torch's workers. */
+static struct tenrec_msg *message_exception(struct pipe *p, const struct tenrec_msg *msg,
+                                            const tenrec_error *why)
 {
     struct endpoint *ep = p->ep;
-    char text[sizeof why->text + 32];
-    struct tenrec_msg *msg;
-    size_t len;
+    tenrec_error told = *why;
 
-    len = (size_t)snprintf(text, sizeof text, "Error on Node %d: %s", (int)ep->me, why->text);
-    msg = ep->host->msg_new(ep->self, len, 0);
-    if (!msg)
-        return NULL;
-    msg->type = TENREC_MSG_EXCEPTION;
-    msg->id = id;
-    memcpy(msg->payload, text, len);
-    return msg;
+    tenrec_error_prefix(&told, "Error on Node %d", (int)ep->me);
+    return ep->host->exception_new(ep->self, msg, &told);
 }
 
-void pipe_send_exception(struct pipe *p, int64_t id, const tenrec_error *why)
+void pipe_send_exception(struct pipe *p, const struct tenrec_msg *msg, const tenrec_error *why)
 {
-    struct tenrec_msg *msg = message_exception(p, id, why);
+    struct tenrec_msg *answer = message_exception(p, msg, why);
 
-    if (msg)
-        pipe_send(p, msg, (struct tenrec_done){ NULL, NULL });
+    if (answer)
+        pipe_send(p, answer, (struct tenrec_done){ NULL, NULL });
     else
         pipe_failf(p, TENREC_ENOMEM, 0, "no memory to say that a message was dropped");
 }
@@ -329,6 +323,8 @@ void pipe_send_exception(struct pipe *p, int64_t id, const tenrec_error *why)
 /* The caller waits for it, there or here. */
 static void end_skipped(struct pipe *p, int32_t type, int64_t id, const tenrec_error *why)
 {
+    /* The payload, by which the host would know the caller's language, is gone. */
+    const struct tenrec_msg dropped = { .size = sizeof dropped, .type = type, .id = id };
     struct tenrec_msg *msg;
 
     counter_add(&p->ep->count.messages_skipped, 1);
@@ -338,10 +334,10 @@ static void end_skipped(struct pipe *p, int32_t type, int64_t id, const tenrec_e
     if (type == TENREC_MSG_ONE_WAY_CALL || type == TENREC_MSG_CANCEL)
         return;
     if (is_request(type)) {
-        pipe_send_exception(p, id, why);
+        pipe_send_exception(p, &dropped, why);
         return;
     }
-    msg = message_exception(p, id, why);
+    msg = message_exception(p, &dropped, why);
     if (!msg) {
         pipe_failf(p, TENREC_ENOMEM, 0, "no memory to say that a message was dropped");
         return;

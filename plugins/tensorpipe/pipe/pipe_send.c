@@ -414,7 +414,7 @@ __attribute__((noinline)) static void send_any(struct pipe *p, struct tenrec_msg
         atomic_fetch_sub(&p->asked, 1);
     /* The answer that takes its place may be refused likewise, and nothing takes that one's. */
     if (!p->outgoing && st == TENREC_EAGAIN && msg->type != TENREC_MSG_EXCEPTION)
-        pipe_send_exception(p, msg->id, &err);
+        pipe_send_exception(p, msg, &err);
     pipe_refuse(msg, done, &err);
 }
 
