@@ -112,13 +112,13 @@ tenrec_status chain_change_add(struct chain_change *change, const char *name,
         return st;
     }
     p->ops = change_ops(p->link);
-    if (p->ops) {
-        plugin_validate_begin(err);
+    p->change = p->options->opts;
+    plugin_validate_begin(err);
+    if (!p->ops)
+        st = tenrec_fail(err, TENREC_EUNSUPPORTED, "it cannot change while the worker runs");
+    else if (p->ops->prepare)
         st = plugin_validate_end(
             p->ops->prepare(&p->link->agent, p->options->opts, &p->change, err), "prepare", err);
-    } else {
-        st = tenrec_fail(err, TENREC_EUNSUPPORTED, "it cannot change while the worker runs");
-    }
     if (st == TENREC_OK) {
         change->n++;
         return st;
@@ -155,7 +155,8 @@ void chain_change_discard(struct chain_change *change)
     for (size_t i = 0; change && i < change->n; i++) {
         struct prepared *p = &change->v[i];
 
-        p->ops->discard(&p->link->agent, p->change);
+        if (p->ops->discard)
+            p->ops->discard(&p->link->agent, p->change);
         options_drop(p->options->opts);
         free(p->options);
     }

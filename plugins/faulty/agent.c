@@ -6,29 +6,26 @@
  * of a type in messages_to_fail fail before anything reaches the wire; messages
  * of a type in messages_to_delay are sent later. Unlike in torch, a delay blocks
  * no thread: a timer of the core sends the message. `rules` adds other faults.
- *
- * An op that no rule needs is not set, so the chain skips this agent.
  */
 #include "faulty.h"
 
 #include <stdlib.h>
-#include <sys/random.h>
 
 /* ---- messages ------------------------------------------------------------------ */
 
 /* Each rule counts the messages it matches; the first that hits applies. */
-static struct hit ask_rules(struct faulty *f, const struct transit *t)
+static struct hit ask_rules(struct faulty *f, struct ruleset *rules, const struct transit *t)
 {
     const kinds_mask bit = kinds_bit(t->msg->type);
     struct hit hit = { 0 };
     uint64_t running_ns;
 
-    if (!((t->incoming ? f->in : f->out) & bit))
+    if (!((t->incoming ? rules->in : rules->out) & bit))
         return hit;
     pthread_mutex_lock(&f->lock);
-    running_ns = tenrec_now_ns() - f->started_ns;
-    for (size_t i = 0; i < f->n_rules; i++) {
-        struct rule *r = &f->rule[i];
+    running_ns = tenrec_now_ns() - rules->began_ns;
+    for (size_t i = 0; i < rules->n; i++) {
+        struct rule *r = &rules->rule[i];
         if (r->incoming != t->incoming || !rule_means(r, bit, t->peer) || hit.rule)
             continue;
         if (r->action == RULE_CORRUPT && t->msg->payload_len == 0)
@@ -49,15 +46,16 @@ static struct hit ask_rules(struct faulty *f, const struct transit *t)
 
 static void agent_handle(struct faulty *f, const struct transit *t)
 {
-    const struct hit hit = ask_rules(f, t);
+    struct ruleset *rules = atomic_load_explicit(&f->rules, memory_order_acquire);
+    const struct hit hit = ask_rules(f, rules, t);
     bool passed = true;
 
     if (hit.rule)
         passed = inject(f, &hit, t);
     else
         transit_pass(f, t);
-    if (passed && f->reorders)
-        inject_passed(f, t->incoming, t->peer);
+    if (passed && rules->reorders)
+        inject_passed(f, rules, t->incoming, t->peer);
 }
 
 static void faulty_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
@@ -73,6 +71,28 @@ static void faulty_deliver(struct tenrec_agent *self, tenrec_peer from, struct t
 
 /* ---- life ------------------------------------------------------------------------ */
 
+/* Copies what this plugin knows of the struct: that of the core may be longer, or shorter. */
+static bool members_add(struct faulty *f, const struct tenrec_member *member)
+{
+    struct tenrec_member *more = realloc(f->member, (f->n_members + 1) * sizeof *more), *one;
+
+    if (!more)
+        return false;
+    f->member = more;
+    one = &more[f->n_members++];
+    *one = (struct tenrec_member){ 0 };
+    memcpy(one, member, member->size < sizeof *one ? member->size : sizeof *one);
+    one->size = sizeof *one;
+    return true;
+}
+
+static void members_remove(struct faulty *f, tenrec_peer id)
+{
+    for (size_t i = 0; i < f->n_members; i++)
+        if (f->member[i].id == id)
+            f->member[i] = f->member[--f->n_members];
+}
+
 static tenrec_status faulty_start(struct tenrec_agent *self, const struct tenrec_member *member,
                                   uint32_t n, tenrec_error *err)
 {
@@ -80,20 +100,26 @@ static tenrec_status faulty_start(struct tenrec_agent *self, const struct tenrec
     tenrec_status st = TENREC_OK;
 
     pthread_mutex_lock(&f->lock);
-    for (size_t i = 0; i < f->n_rules && st == TENREC_OK; i++)
-        st = rule_resolve(&f->rule[i], member, n, f->can_grow, err);
-    f->started_ns = tenrec_now_ns();
+    for (uint32_t i = 0; i < n && st == TENREC_OK; i++) {
+        if (!members_add(f, member))
+            st = tenrec_fail(err, TENREC_ENOMEM, "no memory for %u members", n);
+        member = (const void *)((const char *)member + member->size);
+    }
+    if (st == TENREC_OK)
+        st = ruleset_begin(f->rules, f->member, f->n_members, f->can_grow, err);
     pthread_mutex_unlock(&f->lock);
     return st;
 }
 
+/* A member that finds no memory here is unknown to rules that are set later. */
 static void faulty_member_joined(struct tenrec_agent *self, const struct tenrec_member *member)
 {
     struct faulty *f = self->impl;
 
     pthread_mutex_lock(&f->lock);
-    for (size_t i = 0; i < f->n_rules; i++)
-        rule_joined(&f->rule[i], member);
+    members_remove(f, member->id);
+    members_add(f, member);
+    ruleset_joined(f->rules, member);
     pthread_mutex_unlock(&f->lock);
 }
 
@@ -102,8 +128,8 @@ static void faulty_member_left(struct tenrec_agent *self, tenrec_peer id)
     struct faulty *f = self->impl;
 
     pthread_mutex_lock(&f->lock);
-    for (size_t i = 0; i < f->n_rules; i++)
-        rule_left(&f->rule[i], id);
+    members_remove(f, id);
+    ruleset_left(f->rules, id);
     pthread_mutex_unlock(&f->lock);
 }
 
@@ -111,15 +137,60 @@ static void faulty_destroy(struct tenrec_agent *self)
 {
     struct faulty *f = self->impl;
 
-    for (size_t i = 0; i < f->n_rules; i++)
-        rule_finish(&f->rule[i]);
-    free(f->rule);
-    counts_finish(&f->failed);
+    ruleset_drop(f->rules);
+    free(f->member);
     pthread_mutex_destroy(&f->lock);
     free(f);
 }
 
-/* ---- debug info and warnings ------------------------------------------------------- */
+/* ---- other rules while it runs ------------------------------------------------------- */
+
+static tenrec_status faulty_prepare(struct tenrec_agent *self, const void *options, void **ret,
+                                    tenrec_error *err)
+{
+    struct faulty *f = self->impl;
+    struct ruleset *rules = NULL;
+    tenrec_status st = ruleset_make(options, f->me, f->backend, &rules, err);
+
+    if (st != TENREC_OK)
+        return st;
+    pthread_mutex_lock(&f->lock);
+    st = ruleset_begin(rules, f->member, f->n_members, f->can_grow, err);
+    pthread_mutex_unlock(&f->lock);
+    if (st == TENREC_OK)
+        *ret = rules;
+    else
+        ruleset_drop(rules);
+    return st;
+}
+
+/* The former rules stay: other threads may be applying them, and they may hold messages. */
+static void faulty_commit(struct tenrec_agent *self, void *change)
+{
+    struct faulty *f = self->impl;
+    struct ruleset *rules = change;
+
+    pthread_mutex_lock(&f->lock);
+    rules->former = f->rules;
+    atomic_store_explicit(&f->rules, rules, memory_order_release);
+    pthread_mutex_unlock(&f->lock);
+    ruleset_tell(rules, self);
+}
+
+static void faulty_discard(struct tenrec_agent *self, void *change)
+{
+    (void)self;
+    ruleset_drop(change);
+}
+
+static const struct tenrec_reconfigure reconfigure = {
+    .extension = { TENREC_EXTENSION_RECONFIGURE, sizeof reconfigure, NULL },
+    .prepare = faulty_prepare,
+    .commit = faulty_commit,
+    .discard = faulty_discard,
+};
+
+/* ---- debug info ----------------------------------------------------------------- */
 
 /* Pushes "<what>.<type>" for each rule of one of torch's options, and their sum. */
 static void push_option(tenrec_sink_fn *sink, void *arg, const char *what, enum rule_origin origin,
@@ -156,165 +227,72 @@ static void push_rules(tenrec_sink_fn *sink, void *arg, const struct rule *r,
 static void faulty_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, void *arg)
 {
     struct faulty *f = self->impl;
+    struct ruleset *rules = atomic_load(&f->rules);
     /* injected and matched of each rule, as one snapshot */
-    uint64_t *counted = calloc(2 * f->n_rules + 1, sizeof *counted);
+    uint64_t *counted = calloc(2 * rules->n + 1, sizeof *counted);
     uint64_t out, in, dropped;
     unsigned keys;
 
     if (!counted)
         return;
     pthread_mutex_lock(&f->lock);
-    for (size_t i = 0; i < f->n_rules; i++) {
-        counted[2 * i] = f->rule[i].injected;
-        counted[2 * i + 1] = f->rule[i].matched;
+    for (size_t i = 0; i < rules->n; i++) {
+        counted[2 * i] = rules->rule[i].injected;
+        counted[2 * i + 1] = rules->rule[i].matched;
     }
     out = f->queue.out;
     in = f->queue.in;
     dropped = f->queue.dropped;
-    keys = counts_size(&f->failed);
+    keys = counts_size(&rules->failed);
     pthread_mutex_unlock(&f->lock);
-    push_option(sink, arg, "injected_failures", RULE_OF_FAIL, f->rule, counted, f->n_rules);
-    push_option(sink, arg, "injected_delays", RULE_OF_DELAY, f->rule, counted, f->n_rules);
-    push_rules(sink, arg, f->rule, counted, f->n_rules);
+    push_option(sink, arg, "injected_failures", RULE_OF_FAIL, rules->rule, counted, rules->n);
+    push_option(sink, arg, "injected_delays", RULE_OF_DELAY, rules->rule, counted, rules->n);
+    push_rules(sink, arg, rules->rule, counted, rules->n);
     tenrec_sink_number(sink, arg, "delayed_now", out + in);
     tenrec_sink_number(sink, arg, "dropped_past_deadline", dropped);
     tenrec_sink_number(sink, arg, "distinct_messages", keys);
-    if (f->seed)
-        tenrec_sink_number(sink, arg, "seed", f->seed);
+    if (rules->seed)
+        tenrec_sink_number(sink, arg, "seed", rules->seed);
     free(counted);
-}
-
-/* Warns when `name` hits nothing that this library sends. */
-static void warn_of_name(const struct faulty *f, const char *rule, const char *name)
-{
-    const char *why = kinds_never(name);
-
-    if (why)
-        f->self->host->log(f->self, TENREC_LOG_WARN, "%s: '%s' hits only torch's own messages: %s",
-                           rule, name, why);
-}
-
-static void warn_of_idle_rules(const struct faulty *f)
-{
-    const struct faulty_options *o = f->opt;
-
-    for (size_t i = 0; i < f->n_rules; i++) {
-        const struct rule *r = &f->rule[i];
-        if (r->origin != RULE_OF_LIST)
-            warn_of_name(f, rule_name(r), r->label);
-    }
-    for (size_t i = 0; i < o->rules.n; i++) {
-        const struct faulty_rule_options *r = options_rule(o, i);
-        char label[OPTIONS_LABEL_MAX];
-        options_label(o, i, label);
-        for (size_t k = 0; k < r->on.n; k++)
-            warn_of_name(f, label, r->on.v[k].s);
-        if (r->probability <= 0)
-            f->self->host->log(f->self, TENREC_LOG_WARN, "%s hits nothing: its probability is 0",
-                               label);
-    }
-    if (o->messages_to_fail.n && o->num_fail_sends == 0)
-        f->self->host->log(f->self, TENREC_LOG_WARN,
-                           "messages_to_fail hits nothing: num_fail_sends is 0");
 }
 
 /* ---- building ------------------------------------------------------------------------ */
 
-/* A seed that is not 0, and short enough to be typed. */
-static uint64_t draw_seed(void)
-{
-    uint32_t seed = 0;
-
-    if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
-        seed = (uint32_t)tenrec_now_ns();
-    return seed ? seed : 1;
-}
-
-/* Agents with one seed (other workers, other layers of a chain) draw from
- * different streams. */
-static uint64_t stream_of(uint64_t seed, const struct tenrec_init *in)
-{
-    uint64_t h = seed ^ (uint64_t)(uint32_t)in->me << 32;
-
-    for (const char *p = in->backend; p && *p; p++)
-        h = (h ^ (unsigned char)*p) * 0x100000001b3u;
-    return h;
-}
-
-static void announce_seed(struct faulty *f)
-{
-    bool draws = false;
-
-    for (size_t i = 0; i < f->n_rules; i++)
-        draws |= rule_draws(&f->rule[i]);
-    if (!draws)
-        f->seed = 0;
-    else if (f->opt->seed)
-        f->self->host->log(f->self, TENREC_LOG_INFO, "random faults use seed %lld",
-                           (long long)f->seed);
-    else /* a warning: an unlogged seed is lost */
-        f->self->host->log(f->self, TENREC_LOG_WARN,
-                           "random faults use seed %lld; set 'seed: %lld' to repeat them",
-                           (long long)f->seed, (long long)f->seed);
-}
-
-static tenrec_status make_rules(struct faulty *f, const struct tenrec_init *in, tenrec_error *err)
-{
-    const struct faulty_options *o = f->opt;
-    const uint64_t stream = stream_of(f->seed, in);
-    tenrec_status st = TENREC_OK;
-
-    f->rule =
-        calloc(o->messages_to_fail.n + o->rules.n + o->messages_to_delay.n + 1, sizeof *f->rule);
-    if (!f->rule)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the rules");
-    for (size_t i = 0; i < o->messages_to_fail.n; i++)
-        rule_fail(&f->rule[f->n_rules++], o, i, &f->failed);
-    for (size_t i = 0; i < o->rules.n && st == TENREC_OK; i++)
-        st = rule_of(&f->rule[f->n_rules++], o, i, stream, err);
-    for (size_t i = 0; i < o->messages_to_delay.n; i++)
-        rule_delay(&f->rule[f->n_rules++], o, i);
-    for (size_t i = 0; i < f->n_rules; i++) {
-        const struct rule *r = &f->rule[i];
-        *(r->incoming ? &f->in : &f->out) |= r->kinds;
-        f->reorders |= r->action == RULE_REORDER;
-    }
-    return st;
-}
+static const struct tenrec_agent_ops faulty_ops = { .size = sizeof faulty_ops,
+                                                    .extensions = &reconfigure.extension,
+                                                    .start = faulty_start,
+                                                    .member_joined = faulty_member_joined,
+                                                    .member_left = faulty_member_left,
+                                                    .send = faulty_send,
+                                                    .deliver = faulty_deliver,
+                                                    .destroy = faulty_destroy,
+                                                    .debug_info = faulty_debug_info };
 
 tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agent *self,
                                 tenrec_error *err)
 {
     tenrec_status st = TENREC_REQUIRES(self->host, hold, err);
+    struct ruleset *rules = NULL;
     struct faulty *f;
 
+    if (st == TENREC_OK)
+        st = ruleset_make(in->options, in->me, in->backend, &rules, err);
     if (st != TENREC_OK)
         return st;
     f = calloc(1, sizeof *f);
-    if (!f)
+    if (!f) {
+        ruleset_drop(rules);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the faulty agent");
+    }
     f->self = self;
-    f->opt = in->options;
+    f->me = in->me;
+    f->backend = in->backend;
     f->can_grow = in->world == 0;
-    f->seed = f->opt->seed ? (uint64_t)f->opt->seed : draw_seed();
-    f->started_ns = tenrec_now_ns();
+    rules->began_ns = tenrec_now_ns();
+    atomic_init(&f->rules, rules);
     pthread_mutex_init(&f->lock, NULL);
     self->impl = f;
-    st = make_rules(f, in, err);
-    if (st != TENREC_OK) {
-        faulty_destroy(self);
-        return st;
-    }
-    f->ops = (struct tenrec_agent_ops){ .size = sizeof f->ops,
-                                        .start = f->n_rules ? faulty_start : NULL,
-                                        .member_joined = faulty_member_joined,
-                                        .member_left = faulty_member_left,
-                                        .send = f->out ? faulty_send : NULL,
-                                        .deliver = f->in ? faulty_deliver : NULL,
-                                        .destroy = faulty_destroy,
-                                        .debug_info = faulty_debug_info };
-    self->ops = &f->ops;
-    announce_seed(f);
-    warn_of_idle_rules(f);
+    self->ops = &faulty_ops;
+    ruleset_tell(rules, self);
     return TENREC_OK;
 }

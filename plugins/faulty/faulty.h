@@ -4,23 +4,20 @@
 #define FAULTY_FAULTY_H
 
 #include "queue.h"
-#include "rule.h"
+#include "ruleset.h"
+
+#include <stdatomic.h>
 
 struct faulty {
     struct tenrec_agent *self;
-    const struct faulty_options *opt;
-    struct tenrec_agent_ops ops; /* only those that the rules need */
-    bool can_grow;               /* the group is dynamic */
-    uint64_t seed;               /* 0: no rule is random */
+    tenrec_peer me;
+    const char *backend; /* of the core, lives as long */
+    bool can_grow;       /* the group is dynamic */
 
-    struct rule *rule; /* in the order of their precedence; owns */
-    size_t n_rules;
-    kinds_mask out, in; /* types that some rule of the direction matches */
-    bool reorders;      /* some rule reorders */
-
-    pthread_mutex_t lock; /* guards the rules' counters, and all below */
-    uint64_t started_ns;
-    struct counts failed; /* of messages_to_fail */
+    _Atomic(struct ruleset *) rules; /* in force; owns */
+    pthread_mutex_t lock;            /* guards the rules' state, their change, and all below */
+    struct tenrec_member *member;    /* known now; owns */
+    size_t n_members;
     struct queue queue;
 };
 
@@ -44,6 +41,6 @@ bool inject(struct faulty *f, const struct hit *hit, const struct transit *t);
 
 /* Passes on the messages that are held until another message to or from `peer`
  * has overtaken them. */
-void inject_passed(struct faulty *f, bool incoming, tenrec_peer peer);
+void inject_passed(struct faulty *f, struct ruleset *rules, bool incoming, tenrec_peer peer);
 
 #endif

@@ -183,10 +183,10 @@ static bool inject_hold(struct faulty *f, struct rule *r, const struct transit *
     return false;
 }
 
-void inject_passed(struct faulty *f, bool incoming, tenrec_peer peer)
+void inject_passed(struct faulty *f, struct ruleset *rules, bool incoming, tenrec_peer peer)
 {
-    for (size_t i = 0; i < f->n_rules; i++) {
-        struct rule *r = &f->rule[i];
+    for (size_t i = 0; i < rules->n; i++) {
+        struct rule *r = &rules->rule[i];
         const struct rule_link *link;
         struct held taken;
         bool found = false;

@@ -48,7 +48,7 @@ static void queue_forget(struct held *h)
 static bool is_too_late(const struct held *h)
 {
     return !h->on.incoming && h->on.msg->deadline_ns &&
-           strcmp(h->faulty->opt->past_deadline, "drop") == 0 &&
+           strcmp(atomic_load(&h->faulty->rules)->opt->past_deadline, "drop") == 0 &&
            tenrec_now_ns() >= h->on.msg->deadline_ns;
 }
 

@@ -7,6 +7,7 @@
 #include "bucket.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <tenrec/plugin.h>
 
@@ -35,20 +36,22 @@ struct limit_budget {
 
 struct limit {
     struct tenrec_agent *self;
-    const struct limit_options *opt;
-    struct tenrec_agent_ops ops; /* of one direction */
+    const struct limit_options *opt; /* as at the start */
+    struct tenrec_agent_ops ops;     /* of one direction */
     bool incoming;
     const char *name; /* borrows until destroy */
 
-    pthread_mutex_t lock;          /* guards what follows */
-    uint64_t queued, queued_bytes; /* until they have passed */
-    uint64_t refused;
+    pthread_mutex_t lock;            /* guards what follows */
+    const struct limit_options *now; /* in force */
+    uint64_t queued_bytes;           /* of calls until they have passed, as queued */
+    atomic_ulong queued, refused;
     struct limit_budget budget[]; /* zeroed pages take no memory before their first use */
 };
 
 /* ---- options ------------------------------------------------------------------- */
 
 #define OPTION(k, t) .key = #k, .type = TENREC_OPT_##t, .offset = offsetof(struct limit_options, k)
+#define RUNTIME .flags = TENREC_OPT_RUNTIME
 /* clang-format off */
 static const struct tenrec_option options[] = {
     { OPTION(direction, STRING), .def = "out", .choices = "out|in",
@@ -61,15 +64,15 @@ static const struct tenrec_option options[] = {
       .help = "Types of calls that are limited." },
     { OPTION(by, STRING), .def = "all", .choices = "all|type|peer|type_and_peer",
       .help = "Calls that share a budget: all, or those of one type, one peer, or both." },
-    { OPTION(calls_per_second, DOUBLE), .def = "0", .max = INT32_MAX,
+    { OPTION(calls_per_second, DOUBLE), RUNTIME, .def = "0", .max = INT32_MAX,
       .help = "Calls of each budget; 0 means no limit." },
-    { OPTION(bytes_per_second, SIZE), .def = "0", .max = INT64_MAX,
+    { OPTION(bytes_per_second, SIZE), RUNTIME, .def = "0", .max = INT64_MAX,
       .help = "Bytes of each budget, of payloads and tensors; 0 means no limit." },
-    { OPTION(burst, DURATION), .def = "1s", .max = 86400000,
+    { OPTION(burst, DURATION), RUNTIME, .def = "1s", .max = 86400000,
       .help = "Time whose calls and bytes may pass at once after a rest." },
-    { OPTION(over, STRING), .def = "queue", .choices = "queue|refuse",
+    { OPTION(over, STRING), RUNTIME, .def = "queue", .choices = "queue|refuse",
       .help = "Whether a call over the limit waits for its turn or fails with EAGAIN." },
-    { OPTION(max_queued_bytes, SIZE), .def = "64MiB", .max = INT64_MAX,
+    { OPTION(max_queued_bytes, SIZE), RUNTIME, .def = "64MiB", .max = INT64_MAX,
       .help = "Bytes of queued calls, and 1 KiB for each; a call beyond fails with EAGAIN." },
 };
 /* clang-format on */
@@ -100,12 +103,13 @@ static void limit_pass(const struct limit *l, const struct limit_call *c)
 }
 
 /* Fails the call: "limit: CALL to worker 1 `why`". */
-static void limit_fail(const struct limit *l, const struct limit_call *c, tenrec_status code,
+static void limit_fail(struct limit *l, const struct limit_call *c, tenrec_status code,
                        const char *why)
 {
     struct tenrec_msg *answer = NULL; /* without memory for it the caller's time runs out */
     tenrec_error err;
 
+    l->refused++;
     tenrec_fail(&err, code, "%s: %s %s worker %d %s", l->name, tenrec_msg_type_name(c->msg->type),
                 l->incoming ? "from" : "to", (int)c->peer, why);
     if (l->incoming && c->msg->type != TENREC_MSG_ONE_WAY_CALL)
@@ -125,11 +129,10 @@ static void limit_on_time(void *arg)
     struct limit_call *c = arg;
     struct limit *l = c->limit;
     const uint64_t now = tenrec_now_ns();
-    const bool early = now < c->due_ns, late = c->msg->deadline_ns && c->msg->deadline_ns <= now;
 
-    if (early)
+    if (now < c->due_ns)
         limit_fail(l, c, TENREC_ECANCELED, "was queued, and the worker shuts down or lacks memory");
-    else if (late)
+    else if (c->msg->deadline_ns && c->msg->deadline_ns <= now)
         limit_fail(l, c, TENREC_ETIMEDOUT, "was queued, and its deadline expired");
     else
         limit_pass(l, c);
@@ -137,7 +140,6 @@ static void limit_on_time(void *arg)
     c->budget->queued--;
     l->queued_bytes -= c->bytes;
     l->queued--;
-    l->refused += early || late;
     pthread_mutex_unlock(&l->lock);
     free(c);
 }
@@ -158,18 +160,19 @@ static struct limit_budget *limit_budget_of(struct limit *l, size_t row, tenrec_
 static const char *limit_admit(struct limit *l, struct limit_call *c, uint64_t now,
                                struct limit_call **ret)
 {
+    const struct limit_options *o = l->now;
     struct limit_budget *b = c->budget;
-    const uint64_t call_ns = bucket_cost_ns(l->opt->calls_per_second, 1);
+    const uint64_t call_ns = bucket_cost_ns(o->calls_per_second, 1);
     const uint64_t bytes = tenrec_msg_bytes(c->msg);
-    const uint64_t bytes_ns = bucket_cost_ns((double)l->opt->bytes_per_second, (double)bytes);
+    const uint64_t bytes_ns = bucket_cost_ns((double)o->bytes_per_second, (double)bytes);
     const uint64_t ns = call_ns > bytes_ns ? call_ns : bytes_ns, deadline = c->msg->deadline_ns;
 
-    c->due_ns = bucket_due_ns(&b->bucket, ns, l->opt->burst * 1000000, now);
+    c->due_ns = bucket_due_ns(&b->bucket, ns, o->burst * 1000000, now);
     c->bytes = bytes + CALL_BYTES;
     if (c->due_ns > now || b->queued) {
-        if (strcmp(l->opt->over, "refuse") == 0)
+        if (strcmp(o->over, "refuse") == 0)
             return ns == call_ns ? "exceeds calls_per_second" : "exceeds bytes_per_second";
-        if (c->bytes > l->opt->max_queued_bytes - l->queued_bytes)
+        if (l->queued_bytes + c->bytes > o->max_queued_bytes)
             return "exceeds the limit, and max_queued_bytes is reached";
         if (deadline && c->due_ns >= deadline)
             return "exceeds the limit, and its turn comes after its deadline";
@@ -186,46 +189,49 @@ static const char *limit_admit(struct limit *l, struct limit_call *c, uint64_t n
     return NULL;
 }
 
-static void limit_call(struct limit *l, struct limit_call *c)
-{
-    struct limit_call *queued = NULL;
-    const char *why;
-
-    pthread_mutex_lock(&l->lock);
-    why = limit_admit(l, c, tenrec_now_ns(), &queued); /* the time in the order of changes */
-    l->refused += why != NULL;
-    pthread_mutex_unlock(&l->lock);
-    if (why)
-        limit_fail(l, c, TENREC_EAGAIN, why);
-    else if (!queued)
-        limit_pass(l, c);
-    else if (l->self->host->hold(l->self, c->due_ns, !l->incoming, limit_on_time, queued))
-        limit_on_time(queued);
-}
-
 /* A message of the limited direction; received ones have no `done`. */
 static void limit_message(struct tenrec_agent *self, tenrec_peer peer, struct tenrec_msg *msg,
                           struct tenrec_done done)
 {
     struct limit *l = self->impl;
-    struct limit_call c = { .limit = l, .peer = peer, .msg = msg, .done = done };
-    const char *type = tenrec_msg_type_name(msg->type);
+    struct limit_call c = { .limit = l, .peer = peer, .msg = msg, .done = done }, *queued = NULL;
+    const char *type = tenrec_msg_type_name(msg->type), *why = NULL;
     size_t row = 0;
 
     while (row < l->opt->types.n && (!type || strcmp(l->opt->types.v[row].s, type) != 0))
         row++;
     if (row < l->opt->types.n && !(msg->flags & TENREC_MSG_CONTROL)) {
         c.budget = limit_budget_of(l, row, peer);
-        limit_call(l, &c);
-    } else {
-        limit_pass(l, &c);
+        pthread_mutex_lock(&l->lock);
+        why = limit_admit(l, &c, tenrec_now_ns(), &queued); /* the time in the order of changes */
+        pthread_mutex_unlock(&l->lock);
     }
+    if (why)
+        limit_fail(l, &c, TENREC_EAGAIN, why);
+    else if (!queued)
+        limit_pass(l, &c);
+    else if (l->self->host->hold(l->self, c.due_ns, !l->incoming, limit_on_time, queued))
+        limit_on_time(queued);
 }
 
 static void limit_deliver(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg)
 {
     limit_message(self, from, msg, (struct tenrec_done){ NULL, NULL });
 }
+
+/* Calls that are queued keep their turn. */
+static void limit_commit(struct tenrec_agent *self, void *change)
+{
+    struct limit *l = self->impl;
+
+    pthread_mutex_lock(&l->lock);
+    l->now = change;
+    pthread_mutex_unlock(&l->lock);
+}
+
+static const struct tenrec_reconfigure reconfigure = {
+    { TENREC_EXTENSION_RECONFIGURE, sizeof reconfigure, NULL }, NULL, limit_commit, NULL
+};
 
 /* ---- life ---------------------------------------------------------------------- */
 
@@ -241,11 +247,8 @@ static void limit_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, vo
 {
     struct limit *l = self->impl;
 
-    pthread_mutex_lock(&l->lock);
-    const uint64_t refused = l->refused, queued = l->queued;
-    pthread_mutex_unlock(&l->lock);
-    tenrec_sink_number(sink, arg, "refused", refused);
-    tenrec_sink_number(sink, arg, "queued_now", queued);
+    tenrec_sink_number(sink, arg, "refused", l->refused);
+    tenrec_sink_number(sink, arg, "queued_now", l->queued);
 }
 
 tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agent *self,
@@ -254,7 +257,6 @@ tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agen
     const struct limit_options *o = in->options;
     const bool incoming = strcmp(o->direction, "in") == 0;
     const size_t n_budgets = (strstr(o->by, "peer") ? INT16_MAX + 2 : 1) * o->types.n;
-    const bool limits = o->types.n && (o->calls_per_second > 0 || o->bytes_per_second > 0);
     struct limit *l;
 
     if (TENREC_REQUIRES(self->host, exception_new, err) || TENREC_REQUIRES(self->host, hold, err))
@@ -262,11 +264,14 @@ tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agen
     l = calloc(1, sizeof *l + n_budgets * sizeof *l->budget);
     if (!l)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the limit agent");
-    *l = (struct limit){ .self = self, .opt = o, .incoming = incoming, .name = in->backend };
+    *l = (struct limit){
+        .self = self, .opt = o, .now = o, .incoming = incoming, .name = in->backend
+    };
     pthread_mutex_init(&l->lock, NULL);
     l->ops = (struct tenrec_agent_ops){ .size = sizeof l->ops,
-                                        .send = limits && !incoming ? limit_message : NULL,
-                                        .deliver = limits && incoming ? limit_deliver : NULL,
+                                        .extensions = &reconfigure.extension,
+                                        .send = !incoming ? limit_message : NULL,
+                                        .deliver = incoming ? limit_deliver : NULL,
                                         .destroy = limit_destroy,
                                         .debug_info = limit_debug_info };
     self->impl = l;

@@ -122,21 +122,6 @@ TEST_WITH(faulty_is_transparent_without_rules, flaky_set_up, flaky_tear_down)
     assert_string_equal(flaky_log, "");
 }
 
-/* Not even a call: what it does not need is the next agent's. */
-TEST_WITH(faulty_is_passed_by_when_no_rule_can_hit, flaky_set_up, flaky_tear_down)
-{
-    static const char *const options[] = { "{}", "{ messages_to_fail: [CALL] }",
-                                           "{ rules: [{ do: drop, from: ['*'] }] }",
-                                           "{ rules: [{ do: drop }] }" };
-
-    for (size_t i = 0; i < 4; i++) {
-        flaky_open(options[i]);
-        assert_ptr_equal(flaky_chain->port.sender, &flaky_chain->link[i < 3 ? 1 : 0].agent);
-        assert_int_equal(flaky_chain->link[1].outer_deliver != NULL, i == 2);
-        flaky_close();
-    }
-}
-
 static void *hammer(void *arg)
 {
     char payload[16];

@@ -117,6 +117,64 @@ static long number(size_t rank, const char *key)
     return wanted.value;
 }
 
+/* --- other rules ---------------------------------------------------------------- */
+
+static tenrec_status change_rules(const char *to, const char *rules, tenrec_error *err)
+{
+    char key[128];
+    const struct tenrec_setting setting = { key, rules };
+
+    snprintf(key, sizeof key, "backends.faulty_%s.options.rules", transport);
+    return tenrec_worker_reconfigure(two.worker[0], to, &setting, 1, NULL, err);
+}
+
+TEST_WITH(workers_get_rules_while_they_run, set_up, tear_down)
+{
+    tenrec_error err;
+
+    open_with(NULL, NULL, NULL);
+    expect_works();
+    assert_status(change_rules(NULL, "[{ do: fail, on: [CALL], to: [worker1] }]", &err), &err);
+    assert_int_equal(count(CLUSTER_LONG_MS, &err), TENREC_EINJECTED);
+    assert_int_equal(change_rules(NULL, "[{ do: fail, to: [nobody] }]", &err), TENREC_ECONFIG);
+    assert_text_has(err.text, "nobody");
+    assert_int_equal(change_rules(NULL, "[{ do: drip }]", &err), TENREC_ECONFIG);
+    assert_text_has(err.text, "drip");
+    assert_int_equal(count(CLUSTER_LONG_MS, &err), TENREC_EINJECTED);
+    assert_status(change_rules(NULL, "[]", &err), &err);
+    expect_works();
+}
+
+TEST_WITH(workers_get_rules_from_others, set_up, tear_down)
+{
+    tenrec_error err;
+
+    open_with(NULL, NULL, NULL);
+    assert_status(change_rules("worker1",
+                               "[{ do: drop, on: [RET], to: [worker0], times: 1,"
+                               " after_messages: 1 }]",
+                               &err),
+                  &err);
+    assert_int_equal(count(SHORT_MS, &err), TENREC_ETIMEDOUT);
+    expect_works();
+}
+
+/* What former rules hold is passed on when it is due, and a drain waits for it. */
+TEST_WITH(workers_keep_what_former_rules_hold, set_up, tear_down)
+{
+    const struct tenrec_value args[] = { tenrec_value_int(1), tenrec_value_int(2) };
+    struct tenrec_future *held;
+    tenrec_error err;
+
+    open_rules("[{ do: delay, by: 300ms, on: [CALL], to: [worker1], times: 1 }]");
+    assert_status(tenrec_rpc_async(two.worker[0], "worker1", "add", args, 2, NULL, &held, &err),
+                  &err);
+    assert_status(change_rules(NULL, "[{ do: reorder, by: 100ms, from: ['*'] }]", &err), &err);
+    expect_works();
+    assert_status(tenrec_future_wait(held, CLUSTER_LONG_MS, &err), &err);
+    tenrec_future_drop(held);
+}
+
 /* --- what is sent --------------------------------------------------------------- */
 
 TEST_WITH(workers_run_a_call_that_fails_in_flight, set_up, tear_down)

@@ -214,9 +214,10 @@ struct tenrec_agent_ops {
  *
  * [AG-36] prepare checks the new options, which lie beside the former ones as long as the agent
  * lives, and takes all that the change needs, into *ret. Then, once all agents of the chain are
- * prepared, commit puts the change in force; or discard drops it. These two cannot fail. One change
- * at a time, after start and before shutdown, and none during member_joined and member_left. On any
- * thread, also one of the agent: may not block. */
+ * prepared, commit puts the change in force; or discard drops it. These two cannot fail. An agent
+ * that has nothing to check leaves prepare and discard NULL; its change is the new options. One
+ * change at a time, after start and before shutdown, and none during member_joined and member_left.
+ * On any thread, also one of the agent: may not block. */
 struct tenrec_reconfigure {
     struct tenrec_extension extension; /* TENREC_EXTENSION_RECONFIGURE */
 
