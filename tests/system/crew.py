@@ -60,6 +60,13 @@ def at(port):
     return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
 
 
+def store_of(puppet):
+    """Where its variables say that the store is."""
+    with open(f"/proc/{puppet.pid}/environ", encoding="utf-8", errors="replace") as f:
+        env = dict(pair.split("=", 1) for pair in f.read().split("\0") if "=" in pair)
+    return f"tcp://{env['MASTER_ADDR']}:{env['MASTER_PORT']}"
+
+
 def threads(pid):
     return os.listdir(f"/proc/{pid}/task")
 

@@ -7,16 +7,9 @@ import tempfile
 import time
 
 from cases import contains, equal, main, one_line, run, true, until
-from crew import BACKEND, TENREC, Crew, at, backend, by_hand, free_port, limit, within
+from crew import BACKEND, TENREC, Crew, at, backend, by_hand, free_port, limit, store_of, within
 
 LIMIT = f"{limit(10000)}ms"
-
-
-def store_of(puppet):
-    """Where its variables say that the store is."""
-    with open(f"/proc/{puppet.pid}/environ", encoding="utf-8", errors="replace") as f:
-        env = dict(pair.split("=", 1) for pair in f.read().split("\0") if "=" in pair)
-    return f"tcp://{env['MASTER_ADDR']}:{env['MASTER_PORT']}"
 
 
 def look(*args, **env):

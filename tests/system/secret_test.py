@@ -6,17 +6,10 @@ import subprocess
 import tempfile
 
 from cases import Skipped, contains, equal, main, one_line, run, true
-from crew import LONG_MS, TENREC, Crew, backend, limit
+from crew import LONG_MS, TENREC, Crew, backend, limit, store_of
 
 LIMIT = f"{limit(10000)}ms"
 OTHER = 65534  # a user
-
-
-def store_of(puppet):
-    """Where its variables say that the store is."""
-    with open(f"/proc/{puppet.pid}/environ", encoding="utf-8", errors="replace") as f:
-        env = dict(pair.split("=", 1) for pair in f.read().split("\0") if "=" in pair)
-    return f"tcp://{env['MASTER_ADDR']}:{env['MASTER_PORT']}"
 
 
 @contextlib.contextmanager

@@ -7,21 +7,18 @@ import subprocess
 import tempfile
 
 from cases import contains, equal, main, one_line, run, true
-from crew import LONG_MS, TENREC, Crew, backend, limit
+from crew import LONG_MS, TENREC, Crew, backend, limit, store_of
 
 LIMIT = f"{limit(10000)}ms"
 
 
-def store_of(puppet):
-    """Where its variables say that the store is."""
-    with open(f"/proc/{puppet.pid}/environ", encoding="utf-8", errors="replace") as f:
-        env = dict(pair.split("=", 1) for pair in f.read().split("\0") if "=" in pair)
-    return env["MASTER_ADDR"], int(env["MASTER_PORT"])
+def address_of(puppet):
+    host, port = store_of(puppet).removeprefix("tcp://").rsplit(":", 1)
+    return host, int(port)
 
 
 def ping(crew, *args):
-    host, port = store_of(crew[0])
-    return run(TENREC, "ping", "worker0", "--store", f"tcp://{host}:{port}", "--timeout", LIMIT, *args, env=backend())
+    return run(TENREC, "ping", "worker0", "--store", store_of(crew[0]), "--timeout", LIMIT, *args, env=backend())
 
 
 def well(got):
@@ -68,7 +65,7 @@ def shared_secret():
 
 def plain_client_is_refused(crew):
     """A request of torch's client: the answer says that this store proves, and no more."""
-    with socket.create_connection(store_of(crew[0]), timeout=30) as s:
+    with socket.create_connection(address_of(crew[0]), timeout=30) as s:
         s.sendall(bytes.fromhex("00cef7853c0d78563412"))
         answer = b"".join(iter(lambda: s.recv(4096), b""))
     true(answer[:4] == b"TNRP" and len(answer) == 9, f"the answer is {answer}")

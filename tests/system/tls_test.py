@@ -6,19 +6,12 @@ import signal
 import tempfile
 
 from cases import contains, equal, main, one_line, run, true, until
-from crew import LONG_MS, TENREC, Crew, backend, limit
+from crew import LONG_MS, TENREC, Crew, backend, limit, store_of
 
 LIMIT = f"{limit(10000)}ms"
 TLS = {"TENREC_SECURITY__MODE": "tls"}
 QUICK = {"TENREC_WORKER__HEARTBEAT": f"{limit(200)}ms", "TENREC_WORKER__HEARTBEAT_MISSES": "20"}
 NUMBERS = 4000000  # of a tensor: 16 MB
-
-
-def store_of(puppet):
-    """Where its variables say that the store is."""
-    with open(f"/proc/{puppet.pid}/environ", encoding="utf-8", errors="replace") as f:
-        env = dict(pair.split("=", 1) for pair in f.read().split("\0") if "=" in pair)
-    return f"tcp://{env['MASTER_ADDR']}:{env['MASTER_PORT']}"
 
 
 def works(crew):
