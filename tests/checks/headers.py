@@ -74,10 +74,12 @@ tenrec_status tenrec_construct_options(void *, tenrec_error *)
     return TENREC_OK;
 }
 
-tenrec_status tenrec_init_agent(const struct tenrec_init *, struct tenrec_agent *self, tenrec_error *)
+tenrec_status tenrec_init_agent(const struct tenrec_init *, struct tenrec_agent *self, tenrec_error *err)
 {
     static struct tenrec_agent_ops ops;
 
+    if (TENREC_REQUIRES(self->host, hold, err) != TENREC_OK)
+        return TENREC_EABI;
     ops.size = sizeof ops;
     ops.send = [](struct tenrec_agent *, tenrec_peer, struct tenrec_msg *msg, struct tenrec_done done) {
         msg->release(msg);
