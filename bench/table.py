@@ -81,7 +81,8 @@ def judged_markdown(rows):
 def peer_text(row):
     if not row["ratios"]:
         return f"{row['peer']} not measured"
-    return f"{row['peer']} {number_text(row['peer_median'], row['figure'])} ({row['ratio']:.2f}x)"
+    layer = f"; {row['layer_ns']:.0f} ns per layer and message" if "layer_ns" in row else ""
+    return f"{row['peer']} {number_text(row['peer_median'], row['figure'])} ({row['ratio']:.2f}x{layer})"
 
 
 def peers_markdown(rows):

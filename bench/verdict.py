@@ -15,6 +15,10 @@ class Pair:
         self.rounds = None if reach is not None else rounds  # None: all
         self.ours, self.theirs, self.ratios = [], [], []
 
+    def more(self):
+        """Other figures of its row."""
+        return {}
+
     def verdict(self, at_least):
         if self.reach is None:
             return "" if self.ratios else "not measured"
@@ -50,6 +54,22 @@ class Same(Pair):
             return f"too few pairs ({len(self.ratios)})" if self.ratios else "not measured"
         low, high = interval(self.ratios)
         return "slower" if (high < 1 if at_least else low > 1) else "as fast"
+
+
+class Without(Pair):
+    """The same work without the layers of the chain that its messages pass `passes` times, in us: the
+    difference is what they cost."""
+
+    def __init__(self, label, command, passes):
+        super().__init__(label, command, rounds=None)
+        self.passes = passes
+
+    def more(self):
+        differences = [(ours - theirs) * 1e3 / self.passes for ours, theirs in zip(self.ours, self.theirs)]
+        return {"layer_ns": statistics.median(differences)}
+
+    def verdict(self, at_least):
+        return f"{self.more()['layer_ns']:.0f} ns per layer and message" if self.ratios else "not measured"
 
 
 class Work:
@@ -95,7 +115,7 @@ class Work:
                "transports": sorted(self.transports - {""}), "failures": self.failures}
         if pair.ratios:
             row.update(ratio=statistics.median(pair.ratios), tenrec_median=statistics.median(pair.ours),
-                       peer_median=statistics.median(pair.theirs), interval=interval(pair.ratios))
+                       peer_median=statistics.median(pair.theirs), interval=interval(pair.ratios), **pair.more())
         return row
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """works.py - all compared works, with the peers and the reach of each."""
-from verdict import Limit, Pair, Same, Work
+from verdict import Limit, Pair, Same, Without, Work
 
 
 def small_shared(p):
@@ -172,15 +172,14 @@ def security(p):
 
 
 def wrappers(p):
-    """What layers of the chain cost a call, which passes each of them four times."""
+    """What layers of the chain cost a call: call and answer pass each of them in two processes; limit sees
+    sent messages only."""
     none = p.tenrec("latency", "busy", "shm")
-    return [
-        Work("no-op call, ten layers that do nothing", p.tenrec("latency", "busy", "layers"), "p50_us", [
-            Pair("no layer", none)]),
-        Work("no-op call, trace to /dev/null", p.tenrec("latency", "busy", "trace"), "p50_us", [Pair("no layer", none)]),
-        Work("no-op call, meter", p.tenrec("latency", "busy", "meter"), "p50_us", [Pair("no layer", none)]),
-        Work("no-op call, limit", p.tenrec("latency", "busy", "limit"), "p50_us", [Pair("no layer", none)]),
-    ]
+
+    def layered(name, via, passes):
+        return Work(f"no-op call, {name}", p.tenrec("latency", "busy", via), "p50_us", [Without("no layer", none, passes)])
+    return [layered("ten layers that do nothing", "layers", 40), layered("trace to /dev/null", "trace", 4),
+            layered("meter", "meter", 4), layered("limit", "limit", 2)]
 
 
 def life(p):

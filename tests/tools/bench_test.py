@@ -220,6 +220,17 @@ def bench_compare_prints_markdown_of_limits_and_of_all_peers():
     contains(text, "| call | 3.00 us | raw 2.00 us (1.50x), UCX not measured |")
 
 
+def bench_compare_says_what_a_layer_costs():
+    pair, absent = verdict.Without("no layer", ["plain"], passes=4), verdict.Without("none", None, passes=4)
+    work = verdict.Work("call", ["layered"], "p50_us", [pair, absent])
+    for mine, plain in ((2.2, 2), (2.6, 2), (9, 1)):
+        work.take({("layered",): {"p50_us": mine}, ("plain",): {"p50_us": plain}})
+    rows = work.rows()
+    contains(table.as_text(rows), "1.30x  1.10..9.00         150 ns per layer and message")
+    contains(table.as_text(rows), "not measured")
+    contains(table.as_markdown(rows), "no layer 2.00 us (1.30x; 150 ns per layer and message), none not measured")
+
+
 def bench_picture_has_a_curve_for_each_peer():
     series = [{"label": "Tenrec, TCP", "kind": "tcp", "points": [[64, 9.5, 0.007]]},
               {"label": "raw copy", "kind": "raw", "points": [[64, 0.5, 0.1]]}]
