@@ -56,20 +56,26 @@ static tenrec_status read_value(struct store_backend *b, const char *key, uint64
 }
 
 /* A server that cannot add only closes the connection: checks whether the value is the reason. */
-static tenrec_status explain_add(struct store_backend *b, const char *key, uint64_t deadline_ns,
-                                 tenrec_error *err)
+static tenrec_status explain_add(struct store_backend *b, const char *key, int64_t delta,
+                                 uint64_t deadline_ns, tenrec_error *err)
 {
     struct store_value value = { 0 };
     tenrec_status st = TENREC_EPEER_LOST;
+    long long number, sum;
     char *end;
 
     if (read_value(b, key, deadline_ns, &value, NULL) != TENREC_OK)
         return st;
     errno = 0;
-    (void)strtoll(value.data, &end, 10);
+    number = strtoll(value.data, &end, 10);
     if (value.len && (*end || errno == ERANGE || end == (char *)value.data))
         st = tenrec_fail(err, TENREC_EINVAL, "%s cannot add to key \"%s\": \"%.32s\" is no number",
                          b->name, key, (char *)value.data);
+    else if (__builtin_add_overflow(number, delta, &sum))
+        st = tenrec_fail(err, TENREC_EINVAL,
+                         "%s cannot add %lld to key \"%s\": %lld is its value, and the sum exceeds "
+                         "64 bits",
+                         b->name, (long long)delta, key, number);
     free(value.data);
     return st;
 }
@@ -83,7 +89,7 @@ static tenrec_status tcp_add(struct store_backend *b, const char *key, int64_t d
     store_call_add(&c, STORE_OP_ADD, key);
     bytes_add_u64(&c.request, (uint64_t)delta);
     st = store_call_number(&c, st, ret, err);
-    return st == TENREC_EPEER_LOST ? explain_add(b, key, deadline_ns, err) : st;
+    return st == TENREC_EPEER_LOST ? explain_add(b, key, delta, deadline_ns, err) : st;
 }
 
 static tenrec_status tcp_compare_set(struct store_backend *b, const char *key,
