@@ -23,7 +23,7 @@ static inline uint64_t clock_in_ms(uint64_t ms)
  * together. */
 static inline uint64_t clock_answer(uint64_t deadline_ns)
 {
-    const uint64_t more_ns = 100000000;
+    const uint64_t more_ns = 80000000; /* of 100 ms */
 
     return deadline_ns > TENREC_STORE_NEVER - more_ns ? TENREC_STORE_NEVER : deadline_ns + more_ns;
 }
