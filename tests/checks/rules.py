@@ -60,7 +60,7 @@ NOTES = {
     "PL-6": ("`tenrec info` and `tenrec check` change something.", "of the loader: tests/plugin"),
     "PL-7": ("A failed start leaks, or crashes at its end.", "needs a failure of the plugin's own: tests/tensorpipe"),
 }
-NOTES.update({f"ST-{n}": (text, "tests/store/store_contract_test.c") for n, text in enumerate([
+NOTES.update({f"ST-{n}": (text, "of the core: tests/plugin/stores_test.c" if n == 1 else "") for n, text in enumerate([
     "A URL opens another store, or none.",
     "Groups do not find each other.",
     "A worker that waits keeps the others from the store.",
@@ -99,7 +99,7 @@ def cases():
     found = {}
     for path in sorted(glob.glob(os.path.join(report.ROOT, "tools/conformance/*.c"))):
         with open(path, encoding="utf-8") as f:
-            for name, numbers in re.findall(r'^CASE(?:_OF_TWO)?\((\w+),\s*"([^"]+)"\)', f.read(), re.M):
+            for name, numbers in re.findall(r'^(?:STORE_)?CASE(?:_OF_TWO)?\((\w+),\s*"([^"]+)"\)', f.read(), re.M):
                 for number in numbers.split():
                     found.setdefault(number, []).append(name)
     return found

@@ -109,7 +109,16 @@ def conformance_goes_on_after_a_crash():
 
 def conformance_says_what_is_wrong_with_its_arguments():
     for args, text in ((["--case", "it_starts_and_end", "x.yaml"], "did you mean 'it_starts_and_ends'?"),
-                       ([], "expected one configuration or plugin"),
+                       ([], "expected a configuration, a plugin or the URL of a store"),
+                       (["a.yaml", "b.yaml"], "expected one configuration or plugin"),
+                       (["memory://x", "a.yaml", "tcp://y"], "at most one URL"),
+                       (["--case", "it_starts_and_ends", "memory://x"], "is of agents"),
+                       (["--case", "it_opens_and_closes", "x.yaml"], "is of stores: give the URL of one"),
+                       (["--workers", "1", "--case", "processes_see_what_others_have_done", "memory://x"], "needs two processes"),
+                       (["--security", "secret", "memory://x"], "--security is for backends"),
+                       (["nowhere://x"], "no plugin 'nowhere'"),
+                       (["file:///no/such/folder/store"], "/no/such/folder/store"),
+                       (["--around", "echo", "memory://x"], "--around is for a plugin"),
                        (["--around", "echo", "x.yaml"], "--around is for a plugin"),
                        (["none.so"], "cannot read none.so"),
                        (["none.yaml"], "cannot read the configuration 'none.yaml'")):

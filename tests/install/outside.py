@@ -58,6 +58,7 @@ def registers(program, plugin, where, env):
 MISTAKES = {
     "backend": ("    tenrec_done_succeed(done);\n", "", "AG-4"),
     "wrapper": ("    self->host->deliver_outer(", "    if (msg->type & TENREC_MSG_REQUEST_BIT)\n        self->host->deliver_outer(", "AG-10"),
+    "store": ("    pthread_cond_broadcast(&changed);\n", "", "ST-8"),
     "backend_that_alters": ("    copy->id = msg->id;\n", "", "AG-10"),
 }
 
@@ -80,8 +81,8 @@ def begin_plugins(tenrec, where, env):
         if problem or not mistake:
             return (out, problem) if problem else run("make", "-C", name, "test", cwd=where, env=env)
         out, problem = run("make", "-C", name, cwd=where, env=env)
-        return (out, problem) if problem else run(tenrec, "conformance", "--limit", "500ms", *(["--workers", "1"] if kind == "backend" else []),
-                                                  f"{name}/{name}.yaml", cwd=where, env=env)
+        return (out, problem) if problem else run(tenrec, "conformance", "--limit", "500ms", *([] if kind == "wrapper" else ["--workers", "1"]),
+                                                  *([f"{name}://test"] if kind == "store" else []), f"{name}/{name}.yaml", cwd=where, env=env)
 
     for kind in ("backend", "wrapper", "store"):
         _, problem = make(f"my_{kind}", kind)

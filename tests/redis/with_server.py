@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """with_server.py PROGRAM ARGS - runs a program that finds a Redis server of its own at
-TENREC_TEST_REDIS."""
+TENREC_TEST_REDIS, and in its arguments at @REDIS@."""
 import os
 import subprocess
 import sys
@@ -9,6 +9,6 @@ from server import Server, need_server
 
 need_server()
 with Server() as server:
-    done = subprocess.run(sys.argv[1:], check=False,
+    done = subprocess.run([arg.replace("@REDIS@", server.url("")) for arg in sys.argv[1:]], check=False,
                           env={**os.environ, "TENREC_TEST_REDIS": server.url("")})
 sys.exit(done.returncode)

@@ -8,6 +8,8 @@
 #include <tenrec/store_plugin.h>
 #include <time.h>
 
+#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/"
+
 struct drawer_options {
     int64_t most;
 };
@@ -290,11 +292,14 @@ tenrec_status tenrec_init_store(const struct tenrec_store_init *in,
 {
     const struct drawer_options *o = in->options;
     const char *name = strstr(in->url, "://") + 3;
+    const size_t len = strlen(name);
     char whole[sizeof((struct drawer *)0)->name];
     struct drawer *d;
 
-    if (!*name || strlen(name) > 64)
-        return tenrec_fail(err, TENREC_EINVAL, "expected drawer://NAME, of 1 to 64 characters");
+    /* The name is told in errors, a password may not be: no '@'. */
+    if (len < 1 || len > 64 || strspn(name, NAME_CHARACTERS) != len)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "expected drawer://NAME, of 1 to 64 letters, digits, '_', '-' or '/'");
     snprintf(whole, sizeof whole, "drawer \"%s\"", name);
     pthread_once(&once, make_changed);
     pthread_mutex_lock(&lock);

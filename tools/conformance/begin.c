@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* begin.c - that it starts and ends, and what it tells of itself. */
-#include "conformance/case.h"
+#include "conformance/agent_case.h"
+
+#include "conformance/leftover.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -49,4 +51,37 @@ CASE(debug_info_names_its_link, "AG-19")
     chain_debug_info(a->chain, on_key, &keys);
     if (!keys.n)
         expect_not_offered("debug_info");
+}
+
+/* From init to destroy, with a call and its answer. */
+static void agent_live(void)
+{
+    static struct tally t;
+    const int done = told(&t);
+
+    world_start(&w, w.n);
+    a = &w.worker[0];
+    b = world_other(&w);
+    send_ping(a, b->id, 1, &t);
+    await(b, 0, NULL);
+    expect_becomes(told(&t) == done + 1);
+    world_stop(&w);
+}
+
+CASE(destroy_leaves_nothing, "AG-18")
+{
+    struct leftover before;
+
+    world_stop(&w);
+    agent_live(); /* caches of libraries are filled */
+    before = leftover_count();
+    for (int i = 0; i < 3; i++)
+        agent_live();
+    expect_of("AG-17");
+    leftover_expect_threads(before);
+    expect_of("AG-18");
+    leftover_expect_fds(before);
+    leftover_expect_memory(agent_live);
+    expect_of(NULL);
+    world_start(&w, w.n);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* carry.c - types, ids, payloads and tensors arrive as they were sent. */
-#include "conformance/case.h"
+#include "conformance/agent_case.h"
 
 #include <stdlib.h>
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/case.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <tenrec/log.h>
-
-struct world w;
-struct side *a, *b;
 
 static struct conformance_case *cases;
 static atomic_int log_errors;
@@ -41,25 +39,9 @@ void case_run(const struct conformance_case *c, const struct conformance_setup *
 {
     tenrec_log_set_callback(on_log, NULL);
     tenrec_log_set_level(TENREC_LOG_DEBUG);
-    world_open(&w, setup->text, setup->path, setup->workers, setup->mode);
-    a = &w.worker[0];
-    b = world_other(&w);
-    c->run();
-    world_close(&w);
+    if (c->of_store)
+        place_run(c, setup);
+    else
+        agent_run(c, setup);
     expect_equal(atomic_load(&log_errors), 0);
-}
-
-struct tenrec_msg *await(struct side *k, size_t i, tenrec_peer *ret_from)
-{
-    expect_becomes(side_got(k, i, NULL));
-    return side_got(k, i, ret_from);
-}
-
-void disconnect(tenrec_error *err)
-{
-    tenrec_status st = chain_disconnect(a->chain, b->id, err);
-
-    if (st == TENREC_EUNSUPPORTED)
-        expect_not_offered("disconnect");
-    expect_ok(st, err);
 }

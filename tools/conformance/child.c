@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -105,13 +106,21 @@ void child_run(const struct conformance_case *c, const struct conformance_setup 
 {
     const int64_t until = now_ms() + (int64_t)limit_ms;
     const pid_t parent = getpid();
+    char *rule;
     int fd[2], status = 0;
     bool ended;
     pid_t pid;
 
     *ret = (struct result){ .outcome = OUTCOME_FAILED };
+    rule = mmap(NULL, EXPECT_RULE_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (rule == MAP_FAILED) {
+        child_add(ret, "no memory for the case: %s\n", strerror(errno));
+        return;
+    }
+    expect_share(rule);
     if (pipe2(fd, O_CLOEXEC)) {
         child_add(ret, "no pipe for the case: %s\n", strerror(errno));
+        munmap(rule, EXPECT_RULE_MAX);
         return;
     }
     fflush(NULL);
@@ -122,6 +131,7 @@ void child_run(const struct conformance_case *c, const struct conformance_setup 
     if (pid < 0) {
         child_add(ret, "no process for the case: %s\n", strerror(errno));
         close(fd[0]);
+        munmap(rule, EXPECT_RULE_MAX);
         return;
     }
     ended = listen_to(fd[0], until, ret);
@@ -135,4 +145,8 @@ void child_run(const struct conformance_case *c, const struct conformance_setup 
         child_judge(ret, status);
     else
         child_add(ret, "did not end within %llu ms\n", (unsigned long long)limit_ms);
+    if (ret->outcome == OUTCOME_FAILED)
+        memcpy(ret->rule, rule,
+               EXPECT_RULE_MAX - 1); /* of a process that may have written any byte */
+    munmap(rule, EXPECT_RULE_MAX);
 }

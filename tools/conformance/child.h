@@ -10,6 +10,7 @@ enum outcome { OUTCOME_OK, OUTCOME_FAILED, OUTCOME_NOT_OFFERED, OUTCOME_UNUSABLE
 
 struct result {
     enum outcome outcome;
+    char rule[EXPECT_RULE_MAX]; /* that a failed case was checking; "": all of the case */
     char text[4096]; /* the last that the process printed, and how it ended; "" for none */
 };
 

@@ -6,16 +6,34 @@
 #include <string.h>
 #include <unistd.h>
 
-static unsigned within_ms;
+static unsigned within_ms, slower;
+static char *shared_rule;
 
-void expect_within(unsigned ms)
+void expect_within(unsigned ms, unsigned times)
 {
-    within_ms = ms;
+    within_ms = ms * times;
+    slower = times;
 }
 
-unsigned expect_looks(void)
+unsigned expect_ms(void)
 {
     return within_ms;
+}
+
+unsigned expect_slow(unsigned ms)
+{
+    return ms * slower;
+}
+
+void expect_share(char *rule)
+{
+    shared_rule = rule;
+}
+
+void expect_of(const char *rule)
+{
+    if (shared_rule)
+        snprintf(shared_rule, EXPECT_RULE_MAX, "%s", rule ? rule : "");
 }
 
 void expect_failed(const char *file, int line, const char *fmt, ...)
@@ -70,4 +88,15 @@ void expect_ok_at(const char *file, int line, const char *text, tenrec_status st
 {
     if (st != TENREC_OK)
         expect_failed(file, line, "%s fails: %s", text, err->text);
+}
+
+void expect_error_at(const char *file, int line, const char *text, tenrec_status st,
+                     tenrec_status want, const tenrec_error *err)
+{
+    if (st != want)
+        expect_failed(file, line, "%s is %s%s%s, expected %s", text, tenrec_status_name(st),
+                      st == TENREC_OK ? "" : ": ", st == TENREC_OK ? "" : err->text,
+                      tenrec_status_name(want));
+    if (!err->text[0])
+        expect_failed(file, line, "%s is %s without a text", text, tenrec_status_name(st));
 }

@@ -34,9 +34,19 @@ void expect_bytes_at(const char *file, int line, const char *text, const void *i
                      size_t n);
 void expect_ok_at(const char *file, int line, const char *text, tenrec_status st,
                   const tenrec_error *err);
-/* How often expect_becomes looks, each millisecond: as often as expect_within has said. */
-unsigned expect_looks(void);
-void expect_within(unsigned ms);
+void expect_error_at(const char *file, int line, const char *text, tenrec_status st,
+                     tenrec_status want, const tenrec_error *err);
+/* How long a demand may take to come true, and how often slower this machine is said to be. */
+void expect_within(unsigned ms, unsigned times);
+unsigned expect_ms(void); /* expect_becomes looks once in each of them */
+/* As much longer as this machine is slower. */
+unsigned expect_slow(unsigned ms);
+
+/* The demands that follow check this rule alone of the case's; NULL: all of them. */
+void expect_of(const char *rule);
+enum { EXPECT_RULE_MAX = 8 }; /* "AG-13" and a NUL */
+/* Memory of that size in which expect_of stores the rule, for another process. */
+void expect_share(char *rule);
 
 #define expect_fail(...) expect_failed(__FILE__, __LINE__, __VA_ARGS__)
 #define expect(condition)                                                                          \
@@ -48,10 +58,13 @@ void expect_within(unsigned ms);
 #define expect_equal(is, want)                                                                     \
     expect_equal_at(__FILE__, __LINE__, #is, (long long)(is), (long long)(want))
 #define expect_bytes(is, want, n) expect_bytes_at(__FILE__, __LINE__, #is, is, want, n)
+/* A call that must fail with `want`, and say why. */
+#define expect_error(status, want, err)                                                            \
+    expect_error_at(__FILE__, __LINE__, #status, status, want, err)
 #define expect_ok(status, err) expect_ok_at(__FILE__, __LINE__, #status, status, err)
 #define expect_becomes(condition)                                                                  \
     do {                                                                                           \
-        for (unsigned left_ = expect_looks(); !(condition); left_--) {                             \
+        for (unsigned left_ = expect_ms(); !(condition); left_--) {                                \
             if (left_ == 0)                                                                        \
                 expect_fail("%s does not come true", #condition);                                  \
             poll(NULL, 0, 1);                                                                      \

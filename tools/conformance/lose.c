@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lose.c - what happens when a peer takes nothing, breaks off or ends. */
-#include "conformance/case.h"
+#include "conformance/agent_case.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tell.c - every send completes once, and answers reach their caller. */
-#include "conformance/case.h"
+#include "conformance/agent_case.h"
 
 #include "base/clock.h"
 

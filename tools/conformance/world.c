@@ -176,22 +176,37 @@ static void open_worker(struct world *w, int i)
     expect_ok(chain_open(layer, n, &id, loop, &user, &k->chain, &err), &err);
 }
 
-void world_open(struct world *w, const char *text, const char *path, int n, const char *mode)
+void world_begin(const char *text, const char *path, const char *mode)
 {
-    struct tenrec_member member[WORLD_MAX];
     struct tenrec_config *config;
-    tenrec_status st;
     tenrec_error err;
+    tenrec_status st = text ? tenrec_config_parse(text, path, &config, &err)
+                            : tenrec_config_load(path, &config, &err);
 
-    *w = (struct world){ .n = n };
-    st = text ? tenrec_config_parse(text, path, &config, &err)
-              : tenrec_config_load(path, &config, &err);
     if (!st)
         st = chain_config_open(config, &stack, &err);
     if (st)
         expect_unusable(&err);
     security = world_security(config, mode);
     tenrec_config_drop(config);
+    /* The first loop of a process opens the pipe for signals that libuv keeps. */
+    expect_ok(loop_open(&loop, &err), &err);
+    loop_close(loop);
+}
+
+void world_end(void)
+{
+    chain_config_close(stack);
+    security_drop(security);
+}
+
+void world_start(struct world *w, int n)
+{
+    struct tenrec_member member[WORLD_MAX];
+    tenrec_error err;
+
+    *w = (struct world){ .n = n };
+    expect_of("AG-8");
     expect_ok(loop_open(&loop, &err), &err);
     for (int i = 0; i < n; i++)
         open_worker(w, i);
@@ -203,12 +218,15 @@ void world_open(struct world *w, const char *text, const char *path, int n, cons
                                             .address = chain_address(w->worker[i].chain),
                                             .token = TOKEN + (uint64_t)i };
     start_all(w, member);
+    expect_of(NULL);
 }
 
-void world_close(struct world *w)
+void world_stop(struct world *w)
 {
+    expect_of("AG-17");
     for (int i = 0; i < w->n; i++)
         chain_shutdown(w->worker[i].chain);
+    expect_of("AG-18");
     for (int i = 0; i < w->n; i++) {
         struct side *k = &w->worker[i];
         for (size_t m = 0; m < k->n_got; m++)
@@ -218,9 +236,20 @@ void world_close(struct world *w)
         chain_close(k->chain);
         pthread_mutex_destroy(&k->lock);
     }
+    expect_of(NULL);
     loop_close(loop);
-    chain_config_close(stack);
-    security_drop(security);
+}
+
+void world_open(struct world *w, const char *text, const char *path, int n, const char *mode)
+{
+    world_begin(text, path, mode);
+    world_start(w, n);
+}
+
+void world_close(struct world *w)
+{
+    world_stop(w);
+    world_end();
 }
 
 uint32_t world_mark(struct world *w)

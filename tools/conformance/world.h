@@ -49,6 +49,13 @@ struct tally {
 void world_open(struct world *w, const char *text, const char *path, int n, const char *mode);
 void world_close(struct world *w);
 
+/* The same in four steps: between the first and the last the plugins are loaded, and workers may
+ * start and stop several times. */
+void world_begin(const char *text, const char *path, const char *mode);
+void world_start(struct world *w, int n);
+void world_stop(struct world *w);
+void world_end(void);
+
 /* TENREC_MSG_PROVED if the workers prove themselves to each other, else 0. */
 uint32_t world_mark(struct world *w);
 

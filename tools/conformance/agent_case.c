@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conformance/agent_case.h"
+
+#include "conformance/leftover.h"
+
+struct world w;
+struct side *a, *b;
+
+void agent_run(const struct conformance_case *c, const struct conformance_setup *setup)
+{
+    struct leftover before;
+
+    world_begin(setup->text, setup->path, setup->mode);
+    before = leftover_count();
+    world_start(&w, setup->workers);
+    a = &w.worker[0];
+    b = world_other(&w);
+    c->run();
+    expect_of(NULL);
+    world_stop(&w);
+    expect_of("AG-17");
+    leftover_expect_threads(before);
+    expect_of("AG-18");
+    leftover_expect_fds(before);
+    expect_of(NULL);
+    world_end();
+}
+
+struct tenrec_msg *await(struct side *k, size_t i, tenrec_peer *ret_from)
+{
+    expect_becomes(side_got(k, i, NULL));
+    return side_got(k, i, ret_from);
+}
+
+void disconnect(tenrec_error *err)
+{
+    tenrec_status st = chain_disconnect(a->chain, b->id, err);
+
+    if (st == TENREC_EUNSUPPORTED)
+        expect_not_offered("disconnect");
+    expect_ok(st, err);
+}

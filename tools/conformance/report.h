@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report.h - the results of a run, case by case and rule by rule. */
+#ifndef TENREC_TOOLS_CONFORMANCE_REPORT_H
+#define TENREC_TOOLS_CONFORMANCE_REPORT_H
+
+#include "conformance/child.h"
+
+#include <jansson.h>
+
+#define RULES_MAX 256
+
+enum format { FOR_PEOPLE, FOR_TAP, FOR_JSON };
+
+struct rule {
+    char name[EXPECT_RULE_MAX];
+    enum outcome outcome; /* the worst of its cases */
+};
+
+struct report {
+    enum format format;
+    struct rule rule[RULES_MAX];
+    size_t n_rules;
+    size_t n[3]; /* cases, by outcome */
+    json_t *cases;
+};
+
+void report_begin(struct report *r, enum format format);
+/* `planned`: the number of cases of the run. */
+void report_case(struct report *r, const struct conformance_case *c, const struct result *result,
+                 size_t planned);
+size_t report_count(const struct report *r); /* of cases so far */
+/* Prints the rules, and releases all. */
+void report_end(struct report *r);
+void report_drop(struct report *r);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store_get.c - get of one and of several keys. */
+#include "conformance/store_place.h"
+
+#include "base/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+STORE_CASE(get_gives_each_value_to_its_key, "ST-11")
+{
+    enum { N = 40 };
+    struct store_value value[N] = { { NULL, 0 } };
+    char key[N][16], want[32];
+    const char *keys[N];
+    tenrec_error err;
+
+    for (int i = 0; i < N; i++) {
+        snprintf(key[i], sizeof key[i], "g%d", i);
+        snprintf(want, sizeof want, "%*d", i % 9, i);
+        keys[N - 1 - i] = key[i];
+        put(one, key[i], want);
+    }
+    expect_ok(store_get_all(two, keys, N, soon(), value, NULL, &err), &err);
+    for (int i = 0; i < N; i++) {
+        snprintf(want, sizeof want, "%*d", i % 9, i);
+        expect_equal(value[N - 1 - i].len, strlen(want));
+        expect_bytes(value[N - 1 - i].data, want, strlen(want));
+    }
+    store_values_free(value, N);
+}
+
+STORE_CASE(get_in_vain_tells_which_keys_are_missing, "ST-11")
+{
+    const char *keys[] = { "gone1", "here1", "gone2", "here2" };
+    struct store_value value[4];
+    bool missing[4] = { false, true, false, true };
+    tenrec_error err;
+
+    put(one, "here1", "");
+    put(one, "here2", "x");
+    expect_error(store_get_all(two, keys, 4, clock_deadline_ms(20), value, missing, &err),
+                 TENREC_ETIMEDOUT, &err);
+    for (int i = 0; i < 4; i++)
+        if (missing[i] != (i % 2 == 0))
+            expect_fail("get tells that key \"%s\" is %s", keys[i],
+                        missing[i] ? "missing" : "there");
+    put(one, "gone1", "1"); /* and the store goes on */
+    put(one, "gone2", "2");
+    expect_ok(store_get_all(two, keys, 4, soon(), value, missing, &err), &err);
+    expect_bytes(value[2].data, "2", 2);
+    store_values_free(value, 4);
+}
+
+STORE_CASE(get_looks_when_its_deadline_has_passed, "ST-11")
+{
+    const char *key = "k";
+    struct store_value value;
+    tenrec_error err;
+
+    expect_error(store_get_all(one, &key, 1, clock_now_ns(), &value, NULL, &err), TENREC_ETIMEDOUT,
+                 &err);
+    put(two, "k", "v");
+    expect_ok(store_get_all(one, &key, 1, clock_now_ns(), &value, NULL, &err), &err);
+    expect_bytes(value.data, "v", 2);
+    free(value.data);
+}
+
+/* ---- waiting costs nothing ---- */
+
+static uint64_t spent_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+STORE_CASE(get_waits_without_using_the_processor, "ST-11")
+{
+    enum { WAIT_MS = 600, PART = 4 };
+    const char *key = "nobody";
+    tenrec_error err;
+    uint64_t spent;
+
+    expect_error(store_get_all(one, &key, 1, clock_deadline_ms(10), NULL, NULL, &err),
+                 TENREC_ETIMEDOUT, &err);
+    spent = spent_ns();
+    expect_error(store_get_all(one, &key, 1, clock_deadline_ms(WAIT_MS), NULL, NULL, &err),
+                 TENREC_ETIMEDOUT, &err);
+    spent = (spent_ns() - spent) / 1000000;
+    if (spent > WAIT_MS / PART)
+        expect_fail("a wait of %d ms uses the processor for %" PRIu64 " ms", WAIT_MS, spent);
+}
+
+/* ---- the values, as the plugin passes them ---- */
+
+struct taker {
+    int n[2];
+    tenrec_status answer;
+};
+
+static tenrec_status taker_take(void *arg, uint32_t i, const void *data, size_t len,
+                                tenrec_error *err)
+{
+    struct taker *t = arg;
+
+    if (i >= 2)
+        expect_fail("value %u is passed, of 2 keys", i);
+    t->n[i]++;
+    expect_equal(len, 1);
+    expect_bytes(data, i ? "b" : "a", 1);
+    return t->answer ? tenrec_fail(err, t->answer, "told to have no memory") : TENREC_OK;
+}
+
+STORE_CASE(get_passes_each_value_once, "ST-11")
+{
+    char *keys[] = { place_key("a"), place_key("b"), place_key("c") };
+    bool missing[3] = { false };
+    struct taker t = { .n = { 0 } };
+    tenrec_error err;
+    struct raw r;
+
+    raw_open_place(&r);
+    put(one, "a", "a");
+    put(one, "b", "b");
+    expect_ok(
+        r.ops->get(&r.store, (const char *const *)keys, 2, soon(), taker_take, &t, missing, &err),
+        &err);
+    expect_equal(t.n[0], 1);
+    expect_equal(t.n[1], 1);
+    expect_ok(r.ops->get(&r.store, (const char *const *)keys, 2, soon(), NULL, NULL, missing, &err),
+              &err);
+    err.text[0] = '\0';
+    expect_equal(r.ops->get(&r.store, (const char *const *)keys, 3, clock_deadline_ms(20),
+                            taker_take, &t, missing, &err),
+                 TENREC_ETIMEDOUT);
+    if (err.text[0])
+        expect_fail("get of a missing key says \"%s\", expected no text", err.text);
+    expect_equal(t.n[0] + t.n[1], 2); /* nothing is passed unless all are there */
+    expect(!missing[0] && !missing[1] && missing[2]);
+    raw_close(&r);
+    for (int i = 0; i < 3; i++)
+        free(keys[i]);
+}
+
+STORE_CASE(the_error_of_a_value_is_returned, "ST-5")
+{
+    char *keys[] = { place_key("a"), place_key("b") };
+    struct taker t = { .answer = TENREC_ENOMEM };
+    bool missing[2] = { false };
+    tenrec_error err = { .text = "" };
+    struct raw r;
+
+    raw_open_place(&r);
+    put(one, "a", "a");
+    put(one, "b", "b");
+    expect_error(
+        r.ops->get(&r.store, (const char *const *)keys, 2, soon(), taker_take, &t, missing, &err),
+        TENREC_ENOMEM, &err);
+    expect_equal(t.n[0] + t.n[1], 1);
+    err.text[0] = '\0';
+    expect_error(
+        r.ops->compare_set(&r.store, keys[0], "x", 1, "y", 1, soon(), taker_take, &t, &err),
+        TENREC_ENOMEM, &err);
+    t.answer = TENREC_OK;
+    expect_ok(
+        r.ops->get(&r.store, (const char *const *)keys, 2, soon(), taker_take, &t, missing, &err),
+        &err);
+    raw_close(&r);
+    free(keys[0]);
+    free(keys[1]);
+}

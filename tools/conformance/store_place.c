@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conformance/store_place.h"
+
+#include "base/clock.h"
+#include "conformance/leftover.h"
+#include "conformance/store_far.h"
+#include "plugin/plugin_store.h"
+#include "plugin/stores.h"
+#include "security/security.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <tenrec/config.h>
+
+#define KEYS_MAX 64   /* that a case notes */
+#define CLOSE_MS 1000 /* of the rule */
+#define PREFIX_MAX 64
+
+struct tenrec_store *one, *two;
+
+static struct {
+    const char *url;
+    char prefix[PREFIX_MAX];
+    struct stores *stores;
+    struct security *security;
+    pthread_mutex_t lock; /* guards the keys */
+    char *key[KEYS_MAX];  /* owns */
+    size_t n_keys;
+} place = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+uint64_t soon(void)
+{
+    return clock_deadline_ms(expect_ms());
+}
+
+const char *place_url(void)
+{
+    return place.url;
+}
+
+char *place_key(const char *key)
+{
+    char *whole;
+
+    expect(asprintf(&whole, "/%s/%s", place.prefix, key) > 0);
+    return whole;
+}
+
+void place_note(const char *key)
+{
+    size_t i = 0;
+
+    pthread_mutex_lock(&place.lock);
+    while (i < place.n_keys && strcmp(place.key[i], key) != 0)
+        i++;
+    if (i == place.n_keys) {
+        expect(place.n_keys < KEYS_MAX);
+        expect(place.key[place.n_keys++] = strdup(key));
+    }
+    pthread_mutex_unlock(&place.lock);
+}
+
+/* Returns false for the kinds of the core. */
+static bool place_scheme(char ret[STORES_SCHEME_MAX])
+{
+    return stores_scheme(place.url, ret) && strcmp(ret, "tcp") != 0 && strcmp(ret, "file") != 0 &&
+           strcmp(ret, "memory") != 0;
+}
+
+/* ---- life ---- */
+
+tenrec_status place_open_url(const char *url, uint64_t deadline_ns, struct tenrec_store **ret,
+                             tenrec_error *err)
+{
+    return store_open_url(url, place.security, plugin_store_open, place.stores, deadline_ns, ret,
+                          err);
+}
+
+static tenrec_status place_try(struct tenrec_store **ret, tenrec_error *err)
+{
+    struct tenrec_store *root;
+    tenrec_status st = place_open_url(place.url, soon(), &root, err);
+
+    if (st != TENREC_OK)
+        return st;
+    st = tenrec_store_open_prefix(root, place.prefix, ret, err);
+    tenrec_store_close(root); /* the view keeps it open */
+    return st;
+}
+
+struct tenrec_store *place_open(void)
+{
+    struct tenrec_store *s = NULL;
+    tenrec_error err;
+
+    expect_ok(place_try(&s, &err), &err);
+    return s;
+}
+
+/* Before anything is known of the store: a wrong URL or a server that does not run breaks no rule.
+ */
+static struct tenrec_store *place_open_first(void)
+{
+    struct tenrec_store *s = NULL;
+    tenrec_error err;
+    tenrec_status st = place_try(&s, &err);
+
+    if (st == TENREC_ECONNECT || st == TENREC_EOS || st == TENREC_ECONFIG || st == TENREC_EINVAL ||
+        st == TENREC_EPERM) {
+        tenrec_error_prefix(&err, "cannot open the store");
+        expect_unusable(&err);
+    }
+    if (st == TENREC_EPLUGIN)
+        expect_of("ST-6");
+    expect_ok(st, &err);
+    return s;
+}
+
+void place_close(struct tenrec_store **s)
+{
+    const uint64_t since_ns = clock_now_ns();
+    uint64_t ms;
+
+    expect_of("ST-15");
+    tenrec_store_close(*s);
+    *s = NULL;
+    ms = (clock_now_ns() - since_ns) / 1000000;
+    if (ms > expect_slow(CLOSE_MS))
+        expect_fail("close takes %" PRIu64 " ms, at most %u are allowed", ms, CLOSE_MS);
+    expect_of(NULL);
+}
+
+/* Ends the case where it cannot be read. */
+static struct tenrec_config *place_config(const struct conformance_setup *setup)
+{
+    struct tenrec_config *config;
+    tenrec_error err;
+
+    if (setup->text ? tenrec_config_parse(setup->text, setup->path, &config, &err)
+                    : tenrec_config_load(setup->path, &config, &err))
+        expect_unusable(&err);
+    return config;
+}
+
+static void place_begin(const struct conformance_setup *setup)
+{
+    struct tenrec_config *config = place_config(setup);
+    char scheme[STORES_SCHEME_MAX];
+    struct stores_choice choice;
+    uint64_t random = 0;
+    tenrec_error err;
+    tenrec_status st;
+    bool plugin;
+
+    place.url = setup->url;
+    expect(getrandom(&random, sizeof random, 0) == sizeof random);
+    snprintf(place.prefix, sizeof place.prefix, "conformance/%016" PRIx64, random);
+    st = security_open(config, CLOCK_NEVER, &place.security, &err);
+    plugin = place_scheme(scheme);
+    if (!st)
+        st = stores_load(config, plugin ? scheme : NULL, &place.stores, &err);
+    if (!st && plugin)
+        st = stores_find(place.stores, scheme, &choice, &err);
+    tenrec_config_drop(config);
+    if (st)
+        expect_unusable(&err);
+}
+
+static void place_end(void)
+{
+    for (size_t i = 0; i < place.n_keys; i++)
+        free(place.key[i]);
+    place.n_keys = 0;
+    stores_drop(place.stores);
+    security_drop(place.security);
+}
+
+static void place_remove_keys(void)
+{
+    struct tenrec_store *s = one ? one : two ? two : place_open();
+    tenrec_error err;
+
+    expect_ok(store_remove_all(s, (const char *const *)place.key, place.n_keys, soon(), NULL, &err),
+              &err);
+    if (!one && !two)
+        place_close(&s);
+}
+
+void place_run(const struct conformance_case *c, const struct conformance_setup *setup)
+{
+    struct leftover before;
+
+    place_begin(setup);
+    before = leftover_count();
+    if (c->of_two)
+        far_start();
+    one = place_open_first();
+    two = place_open();
+    c->run();
+    expect_of(NULL);
+    if (c->of_two)
+        far_end();
+    place_remove_keys();
+    place_close(&one);
+    place_close(&two);
+    expect_of("ST-15");
+    leftover_expect_threads(before);
+    leftover_expect_fds(before);
+    expect_of(NULL);
+    place_end();
+}
+
+void place_join(void)
+{
+    one = place_open_first();
+}
+
+void place_leave(void)
+{
+    place_close(&one);
+    place_end();
+}
+
+/* ---- demands ---- */
+
+void put_bytes(struct tenrec_store *s, const char *key, const void *data, size_t len)
+{
+    tenrec_error err;
+
+    place_note(key);
+    expect_ok(store_set(s, key, data, len, soon(), &err), &err);
+}
+
+void put(struct tenrec_store *s, const char *key, const char *value)
+{
+    put_bytes(s, key, value, strlen(value));
+}
+
+void holds_bytes(struct tenrec_store *s, const char *key, const void *data, size_t len)
+{
+    struct store_value v = { 0 };
+    tenrec_error err;
+
+    expect_ok(store_get_all(s, &key, 1, soon(), &v, NULL, &err), &err);
+    if (v.len != len)
+        expect_fail("the value of \"%.40s\" has %zu bytes, expected %zu", key, v.len, len);
+    expect_bytes(v.data, data, len);
+    free(v.data);
+}
+
+void holds(struct tenrec_store *s, const char *key, const char *value)
+{
+    struct store_value v = { 0 };
+    tenrec_error err;
+
+    expect_ok(store_get_all(s, &key, 1, soon(), &v, NULL, &err), &err);
+    if (v.len != strlen(value) || memcmp(v.data, value, v.len) != 0)
+        expect_fail("the value of \"%.40s\" is \"%.80s\", expected \"%s\"", key, (char *)v.data,
+                    value);
+    free(v.data);
+}
+
+bool has(struct tenrec_store *s, const char *key)
+{
+    bool missing = false;
+    tenrec_error err;
+
+    expect_ok(store_check_all(s, &key, 1, soon(), &missing, &err), &err);
+    return !missing;
+}
+
+int64_t add(struct tenrec_store *s, const char *key, int64_t delta)
+{
+    int64_t sum = 0;
+    tenrec_error err;
+
+    place_note(key);
+    expect_ok(store_add(s, key, delta, soon(), &sum, &err), &err);
+    return sum;
+}
+
+/* ---- the plugin itself ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    char text[16384];
+    size_t n;
+} log_of_raw = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static bool raw_log_enabled(struct tenrec_plugin_store *self, enum tenrec_log_level level)
+{
+    (void)self, (void)level;
+    return true;
+}
+
+TENREC_PRINTF(3, 4)
+static void raw_log_line(struct tenrec_plugin_store *self, enum tenrec_log_level level,
+                         const char *fmt, ...)
+{
+    const size_t size = sizeof log_of_raw.text;
+    va_list ap;
+
+    (void)self, (void)level;
+    pthread_mutex_lock(&log_of_raw.lock);
+    va_start(ap, fmt);
+    vsnprintf(log_of_raw.text + log_of_raw.n, size - log_of_raw.n, fmt, ap);
+    va_end(ap);
+    log_of_raw.n = strlen(log_of_raw.text);
+    pthread_mutex_unlock(&log_of_raw.lock);
+}
+
+char *raw_log(void)
+{
+    char *text;
+
+    pthread_mutex_lock(&log_of_raw.lock);
+    text = strdup(log_of_raw.text);
+    pthread_mutex_unlock(&log_of_raw.lock);
+    expect(text);
+    return text;
+}
+
+tenrec_status raw_open(struct raw *ret, const char *url, uint64_t deadline_ns, tenrec_error *err)
+{
+    static const struct tenrec_store_host host = {
+        .size = sizeof host,
+        .abi_major = TENREC_ABI_MAJOR,
+        .abi_minor = TENREC_ABI_MINOR,
+        .log_enabled = raw_log_enabled,
+        .log = raw_log_line,
+    };
+    struct tenrec_store_init in = { .size = sizeof in, .url = url, .deadline_ns = deadline_ns };
+    char scheme[STORES_SCHEME_MAX];
+    struct stores_choice choice;
+    tenrec_status st;
+
+    *ret = (struct raw){ .store.host = &host };
+    if (!place_scheme(scheme) || stores_find(place.stores, scheme, &choice, err) != TENREC_OK)
+        expect_not_offered("the table of a plugin: this kind of store belongs to the core");
+    in.options = choice.options;
+    *err = (tenrec_error){ .text = "" };
+    st = choice.init(&in, &ret->store, err);
+    ret->ops = ret->store.ops;
+    return st;
+}
+
+void raw_open_place(struct raw *ret)
+{
+    tenrec_error err;
+
+    expect_ok(raw_open(ret, place.url, soon(), &err), &err);
+}
+
+void raw_close(struct raw *r)
+{
+    r->ops->close(&r->store);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store_place.h - two clients of the store under test, which share keys that no other case has. */
+#ifndef TENREC_TOOLS_CONFORMANCE_STORE_PLACE_H
+#define TENREC_TOOLS_CONFORMANCE_STORE_PLACE_H
+
+#include "conformance/case.h"
+#include "store/store.h"
+
+#include <tenrec/store_plugin.h>
+
+/* Opened apart from each other, before the case begins. Each puts the prefix of the case before
+ * its keys. */
+extern struct tenrec_store *one, *two;
+
+/* In a process of its own without any store so far: opens `one` alone, with the same prefix. */
+void place_join(void);
+void place_leave(void);
+
+/* ---- for the cases ---- */
+
+/* As place_run opens them; the caller closes it. */
+struct tenrec_store *place_open(void);
+tenrec_status place_open_url(const char *url, uint64_t deadline_ns, struct tenrec_store **ret,
+                             tenrec_error *err);
+/* Closes *s (one and two are NULL then), and demands that this takes a second at most. */
+void place_close(struct tenrec_store **s);
+
+const char *place_url(void);
+/* "/PREFIX/key", for an operation of the plugin itself; the caller frees it. */
+char *place_key(const char *key);
+/* The key is removed when the case ends well. */
+void place_note(const char *key);
+
+/* A deadline that only a broken store reaches. */
+uint64_t soon(void);
+
+/* Demands that it is stored. */
+void put(struct tenrec_store *s, const char *key, const char *value);
+void put_bytes(struct tenrec_store *s, const char *key, const void *data, size_t len);
+/* Demands that the key has that value. */
+void holds(struct tenrec_store *s, const char *key, const char *value);
+void holds_bytes(struct tenrec_store *s, const char *key, const void *data, size_t len);
+bool has(struct tenrec_store *s, const char *key);
+int64_t add(struct tenrec_store *s, const char *key, int64_t delta);
+
+/* ---- the operations of the plugin itself ---- */
+
+/* A store as the core opens it, without the core's checks. */
+struct raw {
+    struct tenrec_plugin_store store;
+    const struct tenrec_store_ops *ops; /* the same */
+};
+
+/* Ends the case as not offered for a store that is no plugin. */
+tenrec_status raw_open(struct raw *ret, const char *url, uint64_t deadline_ns, tenrec_error *err);
+/* Opens place_url(). */
+void raw_open_place(struct raw *ret);
+void raw_close(struct raw *r);
+/* All that the stores of raw_open logged so far; the caller frees it. */
+char *raw_log(void);
+
+#endif
