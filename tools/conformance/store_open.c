@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "conformance/leftover.h"
 #include "conformance/relay.h"
+#include "conformance/store_raw.h"
 
 #include <inttypes.h>
 #include <pthread.h>

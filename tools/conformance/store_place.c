@@ -71,6 +71,14 @@ static bool place_scheme(char ret[STORES_SCHEME_MAX])
            strcmp(ret, "memory") != 0;
 }
 
+bool place_choice(struct stores_choice *ret)
+{
+    char scheme[STORES_SCHEME_MAX];
+    tenrec_error err;
+
+    return place_scheme(scheme) && stores_find(place.stores, scheme, ret, &err) == TENREC_OK;
+}
+
 /* ---- life ---- */
 
 tenrec_status place_open_url(const char *url, uint64_t deadline_ns, struct tenrec_store **ret,
@@ -281,81 +289,4 @@ int64_t add(struct tenrec_store *s, const char *key, int64_t delta)
     place_note(key);
     expect_ok(store_add(s, key, delta, soon(), &sum, &err), &err);
     return sum;
-}
-
-/* ---- the plugin itself ---- */
-
-static struct {
-    pthread_mutex_t lock;
-    char text[16384];
-    size_t n;
-} log_of_raw = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static bool raw_log_enabled(struct tenrec_plugin_store *self, enum tenrec_log_level level)
-{
-    (void)self, (void)level;
-    return true;
-}
-
-TENREC_PRINTF(3, 4)
-static void raw_log_line(struct tenrec_plugin_store *self, enum tenrec_log_level level,
-                         const char *fmt, ...)
-{
-    const size_t size = sizeof log_of_raw.text;
-    va_list ap;
-
-    (void)self, (void)level;
-    pthread_mutex_lock(&log_of_raw.lock);
-    va_start(ap, fmt);
-    vsnprintf(log_of_raw.text + log_of_raw.n, size - log_of_raw.n, fmt, ap);
-    va_end(ap);
-    log_of_raw.n = strlen(log_of_raw.text);
-    pthread_mutex_unlock(&log_of_raw.lock);
-}
-
-char *raw_log(void)
-{
-    char *text;
-
-    pthread_mutex_lock(&log_of_raw.lock);
-    text = strdup(log_of_raw.text);
-    pthread_mutex_unlock(&log_of_raw.lock);
-    expect(text);
-    return text;
-}
-
-tenrec_status raw_open(struct raw *ret, const char *url, uint64_t deadline_ns, tenrec_error *err)
-{
-    static const struct tenrec_store_host host = {
-        .size = sizeof host,
-        .abi_major = TENREC_ABI_MAJOR,
-        .abi_minor = TENREC_ABI_MINOR,
-        .log_enabled = raw_log_enabled,
-        .log = raw_log_line,
-    };
-    struct tenrec_store_init in = { .size = sizeof in, .url = url, .deadline_ns = deadline_ns };
-    char scheme[STORES_SCHEME_MAX];
-    struct stores_choice choice;
-    tenrec_status st;
-
-    *ret = (struct raw){ .store.host = &host };
-    if (!place_scheme(scheme) || stores_find(place.stores, scheme, &choice, err) != TENREC_OK)
-        expect_not_offered("the table of a plugin: this kind of store belongs to the core");
-    in.options = choice.options;
-    *err = (tenrec_error){ .text = "" };
-    st = choice.init(&in, &ret->store, err);
-    ret->ops = ret->store.ops;
-    return st;
-}
-
-void raw_open_place(struct raw *ret)
-{
-    tenrec_error err;
-
-    expect_ok(raw_open(ret, place.url, soon(), &err), &err);
-}
-
-void raw_close(struct raw *r)
-{
-    r->ops->close(&r->store);
 }

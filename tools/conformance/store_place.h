@@ -4,9 +4,8 @@
 #define TENREC_TOOLS_CONFORMANCE_STORE_PLACE_H
 
 #include "conformance/case.h"
+#include "plugin/stores.h"
 #include "store/store.h"
-
-#include <tenrec/store_plugin.h>
 
 /* Opened apart from each other, before the case begins. Each puts the prefix of the case before
  * its keys. */
@@ -26,6 +25,8 @@ tenrec_status place_open_url(const char *url, uint64_t deadline_ns, struct tenre
 void place_close(struct tenrec_store **s);
 
 const char *place_url(void);
+/* The plugin that opens place_url(). Returns false for a kind of the core. */
+bool place_choice(struct stores_choice *ret);
 /* "/PREFIX/key", for an operation of the plugin itself; the caller frees it. */
 char *place_key(const char *key);
 /* The key is removed when the case ends well. */
@@ -42,21 +43,5 @@ void holds(struct tenrec_store *s, const char *key, const char *value);
 void holds_bytes(struct tenrec_store *s, const char *key, const void *data, size_t len);
 bool has(struct tenrec_store *s, const char *key);
 int64_t add(struct tenrec_store *s, const char *key, int64_t delta);
-
-/* ---- the operations of the plugin itself ---- */
-
-/* A store as the core opens it, without the core's checks. */
-struct raw {
-    struct tenrec_plugin_store store;
-    const struct tenrec_store_ops *ops; /* the same */
-};
-
-/* Ends the case as not offered for a store that is no plugin. */
-tenrec_status raw_open(struct raw *ret, const char *url, uint64_t deadline_ns, tenrec_error *err);
-/* Opens place_url(). */
-void raw_open_place(struct raw *ret);
-void raw_close(struct raw *r);
-/* All that the stores of raw_open logged so far; the caller frees it. */
-char *raw_log(void);
 
 #endif

@@ -61,6 +61,7 @@ enum { VOTERS = 8, ROUNDS = 20 };
 struct voter {
     struct tenrec_store *s;
     char name[16];
+    pthread_barrier_t *together;
     bool elected[ROUNDS];
 };
 
@@ -72,6 +73,7 @@ static void *voter_run(void *arg)
 
     for (int i = 0; i < ROUNDS; i++) {
         snprintf(key, sizeof key, "vote%d", i);
+        pthread_barrier_wait(v->together);
         expect_ok(store_swap_text(v->s, key, "", v->name, soon(), &now, &err), &err);
         v->elected[i] = strcmp(now, v->name) == 0;
         free(now);
@@ -83,19 +85,23 @@ STORE_CASE(compare_set_elects_one_of_many, "ST-10")
 {
     struct voter v[VOTERS] = { { .s = NULL } };
     pthread_t thread[VOTERS];
+    pthread_barrier_t together;
     char key[16];
 
+    pthread_barrier_init(&together, NULL, VOTERS);
     for (int i = 0; i < ROUNDS; i++) {
         snprintf(key, sizeof key, "vote%d", i);
         place_note(key);
     }
     for (int i = 0; i < VOTERS; i++) {
         v[i].s = i % 2 ? one : two;
+        v[i].together = &together;
         snprintf(v[i].name, sizeof v[i].name, "voter%d", i);
         expect_equal(pthread_create(&thread[i], NULL, voter_run, &v[i]), 0);
     }
     for (int i = 0; i < VOTERS; i++)
         pthread_join(thread[i], NULL);
+    pthread_barrier_destroy(&together);
     for (int i = 0; i < ROUNDS; i++) {
         int elected = 0;
 

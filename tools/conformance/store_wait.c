@@ -73,6 +73,8 @@ static void waiter_wakes(struct waiter *w, uint64_t changed_ns)
 
     pthread_join(w->thread, NULL);
     ended_ns = atomic_load(&w->ended_ns);
+    if (ended_ns >= w->deadline_ns)
+        expect_fail("a waiter wakes at its deadline only, not by the change");
     ms = ended_ns > changed_ns ? (ended_ns - changed_ns) / 1000000 : 0;
     if (ms > expect_slow(AWAKE_MS))
         expect_fail("a waiter wakes %" PRIu64 " ms after the change", ms);
