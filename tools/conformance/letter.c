@@ -10,6 +10,7 @@ struct letter {
     void (*released)(void *arg);
     void *arg;
     void *storage; /* of the tensors */
+    int n_placed;
 };
 
 static void letter_release(struct tenrec_msg *msg)
@@ -49,6 +50,16 @@ void letter_on_release(struct tenrec_msg *msg, void (*fn)(void *arg), void *arg)
 
     l->released = fn;
     l->arg = arg;
+}
+
+bool letter_is(const struct tenrec_msg *msg)
+{
+    return msg->release == letter_release;
+}
+
+int letter_count_place(struct tenrec_msg *msg, int more)
+{
+    return ((struct letter *)msg)->n_placed += more;
 }
 
 static uint64_t round_up(uint64_t bytes)

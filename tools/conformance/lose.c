@@ -12,8 +12,10 @@ CASE_OF_TWO(requests_wait_while_the_user_takes_no_request, "AG-14 AG-27")
     atomic_store(&a->answers, true);
     send_ping(a, b->id, 1, &t);
     send_ping(b, a->id, 2, &t);
+    expect_of("AG-27");
     expect_equal(await(b, 0, NULL)->type, TENREC_MSG_RET);
     expect_equal(side_count(b), 1);
+    expect_of("AG-14");
     atomic_store(&b->refuses, false);
     chain_resume(b->chain);
     expect_equal(await(b, 1, NULL)->id, 1);
@@ -29,10 +31,14 @@ CASE_OF_TWO(a_send_after_disconnect_connects_again, "AG-15 AG-28")
     send_ping(a, b->id, 1, &t);
     await(b, 0, NULL);
     expect_becomes(atomic_load(&t.ok) == 1);
+    expect_of("AG-15");
     disconnect(&err);
-    expect_becomes(atomic_load(&a->lost) == 1);
+    expect_of("AG-28");
+    expect_becomes(atomic_load(&a->lost) > 0);
+    expect_of("AG-15");
     send_ping(a, b->id, 2, &t);
     expect_equal(await(b, 1, NULL)->id, 2);
+    expect_of("AG-28");
     expect_equal(atomic_load(&a->lost), 1);
 }
 
@@ -55,6 +61,7 @@ CASE_OF_TWO(a_caller_that_shuts_down_is_lost, "AG-29")
 
     send_ping(b, a->id, 1, &t);
     await(a, 0, NULL);
+    expect_equal(atomic_load(&a->callers_lost), 0);
     chain_shutdown(b->chain);
     expect_becomes(atomic_load(&a->callers_lost) == 1);
     expect_equal(atomic_load(&a->lost), 0); /* nothing of a's was under way to it */

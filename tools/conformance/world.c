@@ -2,6 +2,7 @@
 #include "conformance/world.h"
 
 #include "backend/chain_config.h"
+#include "backend/message.h"
 #include "base/clock.h"
 #include "conformance/expect.h"
 #include "conformance/letter.h"
@@ -36,10 +37,36 @@ static void world_answer(struct side *k, tenrec_peer to, struct tenrec_msg *msg)
     chain_send(k->chain, to, reply, (struct tenrec_done){ 0 });
 }
 
+/* A message that the plugin makes itself ends in its own memory, or in another heap. */
+static void world_check_maker(struct tenrec_msg *msg)
+{
+    static _Atomic(void (*)(struct tenrec_msg *)) of_core;
+    struct tenrec_msg *sample;
+
+    if (letter_is(msg)) {
+        if (msg->n_tensors && letter_count_place(msg, 0) != 1) {
+            expect_of("AG-26");
+            expect_fail("place was called %d times for a message with tensors",
+                        letter_count_place(msg, 0));
+        }
+        return;
+    }
+    if (!atomic_load(&of_core)) {
+        expect(sample = message_new(0, 0));
+        atomic_store(&of_core, sample->release);
+        sample->release(sample);
+    }
+    if (msg->n_tensors || msg->release != atomic_load(&of_core)) {
+        expect_of("AG-24");
+        expect_fail("a message is delivered that host->msg_new did not make");
+    }
+}
+
 static void on_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
 {
     struct side *k = arg;
 
+    world_check_maker(msg);
     atomic_fetch_add(&k->n_delivered, 1);
     if (atomic_load(&k->answers) && (msg->type & TENREC_MSG_REQUEST_BIT)) {
         world_answer(k, from, msg);
@@ -66,6 +93,11 @@ static tenrec_status on_place(void *arg, tenrec_peer from, struct tenrec_msg *ms
     struct side *k = arg;
 
     (void)from;
+    if (!letter_is(msg)) {
+        expect_of("AG-24");
+        expect_fail("place is called for a message that host->msg_new did not make");
+    }
+    letter_count_place(msg, 1);
     atomic_fetch_add(&k->placed, 1);
     atomic_store(&k->placed_flags, msg->flags);
     if (atomic_load(&k->no_memory))
