@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """rules.py [--update] - docs/plugin-rules.md lists the rules of the plugins' headers, and each has a case of
-`tenrec conformance` or a reason."""
+`tenrec conformance` or a reason, and each that has a case a plugin that breaks it."""
 import glob
 import os
 import re
@@ -105,6 +105,14 @@ def cases():
     return found
 
 
+def faults():
+    """The rules of which tests/contract breaks each, and demands that its case names that rule alone."""
+    found = set()
+    for name in ("broken_test.py", "broken_store_test.py"):
+        found.update(re.findall(r'^ +(?:FAULTS\[)?"[^"]+"(?:\] =|:) \("\w+", "([A-Z]{2}-\d+)",', report.text(f"tests/contract/{name}"), re.M))
+    return found
+
+
 def tables(stated, checked):
     text = ""
     for kind, header in HEADERS.items():
@@ -133,6 +141,7 @@ def main():
     report.case("rules_have_one_place_each", [f"{number}: {len(places)} places" for number, places in stated.items() if len(places) > 1])
     report.case("rules_have_a_case_or_a_reason",
                 [f"{number} has neither" for number in stated if number not in checked and not NOTES.get(number, ("", ""))[1]])
+    report.case("rules_of_cases_are_broken_by_a_test", [f"{number} has a case, but no broken plugin shows that it sees" for number in sorted(checked) if number not in faults()])
     report.case("rules_of_cases_and_notes_exist",
                 [f"{number} is in no header" for number in sorted({*checked, *NOTES}) if number not in stated])
     report.finish()

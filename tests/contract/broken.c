@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* broken.c - a wrapper that breaks the rule its option `breaks` names. `tenrec conformance` must
  * see each. */
+#include <fcntl.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tenrec/plugin.h>
+#include <time.h>
 
 #define OTHER 9 /* no member */
+
+static void *volatile leaked;
 
 struct broken_options {
     const char *breaks;
@@ -17,6 +22,7 @@ struct broken {
     int n_sent;
     struct tenrec_msg *kept; /* delivered too late */
     tenrec_peer kept_from;
+    bool resumed;
 };
 
 static bool breaks(const struct tenrec_agent *self, const char *what)
@@ -55,6 +61,16 @@ static void alter(const struct tenrec_agent *self, struct tenrec_msg *msg)
     }
 }
 
+static void deliver_own(struct tenrec_agent *self, tenrec_peer from)
+{
+    struct tenrec_msg *own = self->host->msg_new(self, 0, 0);
+
+    if (!own)
+        return;
+    own->type = TENREC_MSG_CALL;
+    self->host->deliver_outer(self, from, own);
+}
+
 static void broken_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
                         struct tenrec_done done)
 {
@@ -90,10 +106,48 @@ static void broken_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec
         tenrec_done_succeed(done);
         return;
     }
+    if (breaks(self, "accepts") && !self->host->accepts(self))
+        deliver_own(self, to);
     self->host->send_inner(self, to, msg, done);
 }
 
 /* ---- on the way in ---- */
+
+static void foreign_release(struct tenrec_msg *msg)
+{
+    free(msg);
+}
+
+/* A message of the plugin's own memory in the place of the core's. */
+static struct tenrec_msg *foreign_copy(struct tenrec_msg *msg)
+{
+    struct tenrec_msg *own = calloc(1, sizeof *own);
+
+    if (!own)
+        return msg;
+    own->size = sizeof *own;
+    own->type = msg->type;
+    own->id = msg->id;
+    own->route = msg->route;
+    own->release = foreign_release;
+    msg->release(msg);
+    return own;
+}
+
+static void deliver_tensors(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg)
+{
+    static unsigned char elsewhere[6 << 20];
+    tenrec_error err;
+
+    if (breaks(self, "placed twice"))
+        self->host->place(self, from, msg, &err);
+    for (uint32_t i = 0; breaks(self, "place") && i < msg->n_tensors; i++) {
+        struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
+
+        if (t->bytes <= sizeof elsewhere)
+            t->data = memcpy(elsewhere, t->data, t->bytes);
+    }
+}
 
 static void broken_deliver(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg)
 {
@@ -101,6 +155,15 @@ static void broken_deliver(struct tenrec_agent *self, tenrec_peer from, struct t
 
     if (breaks(self, "sender"))
         from = OTHER;
+    if (breaks(self, "foreign"))
+        msg = foreign_copy(msg);
+    if (breaks(self, "caller lost"))
+        self->host->caller_lost(self, from, NULL);
+    if (breaks(self, "resume") && b->resumed) {
+        b->kept = msg;
+        return;
+    }
+    deliver_tensors(self, from, msg);
     if (breaks(self, "order")) { /* each second one overtakes the one before */
         if (!b->kept) {
             b->kept = msg;
@@ -133,6 +196,29 @@ static tenrec_status broken_disconnect(struct tenrec_agent *self, tenrec_peer pe
 {
     (void)self, (void)peer;
     return tenrec_fail(err, TENREC_EINVAL, "not today");
+}
+
+/* Tells of the loss, as what it wraps does. */
+static tenrec_status lost_twice(struct tenrec_agent *self, tenrec_peer peer, tenrec_error *err)
+{
+    tenrec_error why;
+
+    (void)err;
+    tenrec_fail(&why, TENREC_EPEER_LOST, "told to go");
+    self->host->peer_lost(self, peer, &why);
+    return TENREC_OK;
+}
+
+static void broken_resume(struct tenrec_agent *self)
+{
+    ((struct broken *)self->impl)->resumed = true;
+}
+
+static void *broken_thread(void *arg)
+{
+    for (;;)
+        nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
+    return arg;
 }
 
 static tenrec_status broken_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *err)
@@ -183,6 +269,7 @@ TENREC_EXPORT tenrec_status tenrec_init_agent(const struct tenrec_init *in,
                                            .deliver = broken_deliver,
                                            .destroy = broken_destroy };
     struct broken *b = calloc(1, sizeof *b);
+    pthread_t thread;
 
     if (!b)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory");
@@ -191,6 +278,14 @@ TENREC_EXPORT tenrec_status tenrec_init_agent(const struct tenrec_init *in,
     self->ops = &ops;
     ops.poll = breaks(self, "poll") ? broken_poll : NULL;
     ops.disconnect = breaks(self, "disconnect") ? broken_disconnect : NULL;
+    ops.disconnect = breaks(self, "lost twice") ? lost_twice : ops.disconnect;
+    ops.resume = breaks(self, "resume") ? broken_resume : NULL;
+    if (breaks(self, "thread"))
+        pthread_create(&thread, NULL, broken_thread, NULL);
+    if (breaks(self, "descriptor"))
+        (void)!open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (breaks(self, "memory"))
+        leaked = malloc(24);
     ops.drain = breaks(self, "drain") ? broken_drain : NULL;
     ops.start = breaks(self, "start") ? broken_start : NULL;
     ops.debug_info = strncmp(b->breaks, "debug", 5) == 0 ? broken_debug_info : NULL;

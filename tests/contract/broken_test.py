@@ -2,39 +2,39 @@
 """broken_test.py TENREC - `tenrec conformance` names the rule that a broken plugin breaks, and lives on.
 
 Each fault of broken.c has a case that must see it, and the rule that the case must name."""
-import json
 import os
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
 from cases import contains, equal, run_cases, true
+from faults import LIMIT, sees
+from faults import conformance as run_conformance
+from faults import with_config as run_with_config
 
 TENREC = sys.argv[1]
-LIMIT = "500ms"  # times TENREC_TEST_SLOW; a demand that holds comes true in a few milliseconds
-# fault: (case, a rule of it, a part of its text)
+# fault: (case, its rule, a part of its text)
 FAULTS = {
     "type": ("types_and_ids_are_untouched", "AG-10", "msg->type is"),
     "id": ("types_and_ids_are_untouched", "AG-10", "msg->id == id[i] does not hold"),
-    "payload": ("payloads_of_all_sizes_arrive", "AG-24", "other bytes"),
-    "length": ("payloads_of_all_sizes_arrive", "AG-24", "msg->payload_len is 0, expected 1"),
+    "payload": ("payloads_of_all_sizes_arrive", "AG-10", "other bytes"),
+    "length": ("payloads_of_all_sizes_arrive", "AG-10", "msg->payload_len is 0, expected 1"),
     "route": ("an_answer_without_a_way_back_is_dropped", "AG-10", "is 1, expected 3"),
-    "shape": ("tensors_keep_all_their_fields", "AG-24", "d->shape[k] is"),
-    "flags": ("tensors_keep_all_their_fields", "AG-24", "d->flags is"),
-    "offset": ("tensors_keep_all_their_fields", "AG-24", "d->byte_offset is"),
+    "shape": ("tensors_keep_all_their_fields", "AG-10", "d->shape[k] is"),
+    "flags": ("tensors_keep_all_their_fields", "AG-10", "d->flags is"),
+    "offset": ("tensors_keep_all_their_fields", "AG-10", "d->byte_offset is"),
     "crash": ("send_delivers_both_ways", "AG-10", "killed by signal 6"),
     "exit": ("send_delivers_both_ways", "AG-10", "ended with exit status 0"),
     "hang": ("send_delivers_both_ways", "AG-10", "did not end within"),
     "peer": ("send_delivers_both_ways", "AG-10", "does not come true"),
     "done twice": ("done_and_release_come_exactly_once", "AG-4", "atomic_load(&t.ok) is"),
     "done never": ("done_and_release_come_exactly_once", "AG-4", "atomic_load(&t.ok) is 0"),
-    "log": ("send_delivers_both_ways", "AG-24", "something is wrong"),
+    "log": ("a_send_to_oneself_arrives", "AG-10", "something is wrong"),
     "unknown peer": ("an_unknown_peer_is_an_error", "AG-4", "does not come true"),
     "lost": ("many_threads_may_send_at_once", "AG-2", "does not come true"),
     "kept": ("done_and_release_come_exactly_once", "AG-10", "does not come true"),
-    "sender": ("send_delivers_both_ways", "AG-24", "from is 9, expected 0"),
-    "order": ("types_and_ids_are_untouched", "AG-24", "msg->type is"),
+    "sender": ("send_delivers_both_ways", "AG-10", "from is 9, expected 0"),
+    "order": ("types_and_ids_are_untouched", "AG-10", "msg->type is"),
     "answer": ("an_answer_finds_its_way_back", "AG-10", "does not come true"),
     "poll": ("poll_brings_the_answer_or_is_unsupported", "AG-13", "a->n_listed"),
     "disconnect": ("a_send_after_disconnect_connects_again", "AG-15", "not today"),
@@ -44,33 +44,28 @@ FAULTS = {
     "debug null": ("debug_info_names_its_link", "AG-19", "value does not hold"),
     "shutdown crashes": ("it_starts_and_ends", "AG-17", "killed by signal 6"),
     "shutdown hangs": ("it_starts_and_ends", "AG-17", "did not end within"),
+    "resume": ("requests_wait_while_the_user_takes_no_request", "AG-14", "does not come true"),
+    "accepts": ("requests_wait_while_the_user_takes_no_request", "AG-27", "is 258, expected 515"),
+    "foreign": ("send_delivers_both_ways", "AG-24", "host->msg_new did not make"),
+    "place": ("large_tensors_land_where_the_receiver_says", "AG-26", "does not hold"),
+    "placed twice": ("large_tensors_land_where_the_receiver_says", "AG-26", "place was called 2 times"),
+    "lost twice": ("a_send_after_disconnect_connects_again", "AG-28", "is 2, expected 1"),
+    "caller lost": ("a_caller_that_shuts_down_is_lost", "AG-29", "is 1, expected 0"),
+    "thread": ("it_starts_and_ends", "AG-17", "threads run after the end"),
+    "descriptor": ("it_starts_and_ends", "AG-18", "descriptors are open after the end"),
     "destroy": ("it_starts_and_ends", "AG-18", "killed by signal 6"),
 }
+if os.environ.get("TENREC_TEST_SANITIZED") != "1":  # whose allocator does not count; it reports leaks itself
+    FAULTS["memory"] = ("destroy_leaves_nothing", "AG-18", "memory in use grows")
 
 
 def conformance(*args):
-    return subprocess.run([TENREC, "conformance", *args], capture_output=True, text=True, timeout=300, check=False)
+    return run_conformance(TENREC, *args)
 
 
 def with_config(breaks, *args):
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "broken.yaml")
-        with open(path, "w", encoding="utf-8") as f:
-            f.write("backend: broken\nbackends:\n  inproc: { plugin: inproc }\n"
-                    f"  broken: {{ plugin: broken, wraps: inproc, options: {{ breaks: '{breaks}' }} }}\n")
-        return conformance(*args, path)
-
-
-def sees(fault, case, rule, text):
-    def run():
-        done = with_config(fault, "--json", "--limit", LIMIT, "--case", case)
-        equal(done.returncode, 1, "status")
-        found = json.loads(done.stdout)
-        equal(found["cases"][0]["result"], "failed")
-        contains(found["cases"][0]["text"], text)
-        equal(found["rules"][rule], "failed")
-    run.__name__ = "conformance_sees_" + fault.replace(" ", "_")
-    return run
+    return run_with_config(TENREC, "backend: broken\nbackends:\n  inproc: { plugin: inproc }\n"
+                           f"  broken: {{ plugin: broken, wraps: inproc, options: {{ breaks: '{breaks}' }} }}\n", *args)
 
 
 def conformance_passes_the_wrapper_that_breaks_nothing():
@@ -127,7 +122,7 @@ def conformance_says_what_is_wrong_with_its_arguments():
         contains(done.stderr, text)
 
 
-CASES = [sees(fault, *how) for fault, how in FAULTS.items()]
+CASES = [sees(fault, expected, lambda *args, fault=fault: with_config(fault, *args)) for fault, expected in FAULTS.items()]
 CASES += [conformance_passes_the_wrapper_that_breaks_nothing, conformance_stops_at_a_backend_that_does_not_start, conformance_breaks_no_rule_without_a_backend,
           conformance_goes_on_after_a_crash, conformance_says_what_is_wrong_with_its_arguments]
 sys.exit(1 if run_cases(CASES) else 0)

@@ -9,6 +9,7 @@
 
 CASE(it_starts_and_ends, "AG-8 AG-17 AG-18")
 {
+    expect_of("AG-17");
     chain_shutdown(a->chain);
     chain_shutdown(b->chain);
 }

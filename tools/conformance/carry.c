@@ -10,6 +10,7 @@ CASE(send_delivers_both_ways, "AG-10 AG-24")
     struct tenrec_msg *msg;
     tenrec_peer from = -7;
 
+    expect_of("AG-10");
     send_ping(a, b->id, 5, &t);
     msg = await(b, 0, &from);
     expect_equal(from, a->id);
@@ -33,6 +34,7 @@ CASE(types_and_ids_are_untouched, "AG-10 AG-24")
     const size_t n = sizeof type / sizeof type[0];
     static struct tally t;
 
+    expect_of("AG-10");
     for (size_t i = 0; i < n; i++) {
         struct tenrec_msg *msg = make_request(id[i], "x", 1, 0, &t);
         msg->type = type[i];
@@ -60,6 +62,7 @@ CASE(payloads_of_all_sizes_arrive, "AG-10 AG-24")
     unsigned char *bytes = malloc(9u << 20);
     static struct tally t;
 
+    expect_of("AG-10");
     for (size_t i = 0; i < 9u << 20; i++)
         bytes[i] = (unsigned char)(i * 7 + (i >> 12));
     for (size_t i = 0; i < n; i++)
@@ -119,6 +122,7 @@ CASE(tensors_keep_all_their_fields, "AG-10 AG-24 AG-26")
     static struct tally t;
     struct tenrec_msg *msg = make_request(1, "args", 4, N_VIEWS, &t);
 
+    expect_of("AG-10");
     for (uint32_t i = 0; i < N_VIEWS; i++) {
         struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, i);
         *d = views[i];
@@ -130,7 +134,9 @@ CASE(tensors_keep_all_their_fields, "AG-10 AG-24 AG-26")
     send_msg(a, b->id, msg, &t);
     msg = await(b, 0, NULL);
     expect_equal(msg->n_tensors, N_VIEWS);
+    expect_of("AG-26");
     expect_equal(atomic_load(&b->placed), 1);
+    expect_of("AG-10");
     for (uint32_t i = 0; i < N_VIEWS; i++) {
         const struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, i), *want = &views[i];
         expect_equal(d->bytes, want->bytes);

@@ -2,12 +2,14 @@
 #include "conformance/expect.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 static unsigned within_ms, slower;
 static char *shared_rule;
+static atomic_bool is_decided;
 
 void expect_within(unsigned ms, unsigned times)
 {
@@ -32,8 +34,14 @@ void expect_share(char *rule)
 
 void expect_of(const char *rule)
 {
-    if (shared_rule)
+    if (shared_rule && !atomic_load(&is_decided))
         snprintf(shared_rule, EXPECT_RULE_MAX, "%s", rule ? rule : "");
+}
+
+void expect_of_last(const char *rule)
+{
+    if (shared_rule && !atomic_exchange(&is_decided, true))
+        snprintf(shared_rule, EXPECT_RULE_MAX, "%s", rule);
 }
 
 void expect_failed(const char *file, int line, const char *fmt, ...)

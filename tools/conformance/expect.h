@@ -44,6 +44,8 @@ unsigned expect_slow(unsigned ms);
 
 /* The demands that follow check this rule alone of the case's; NULL: all of them. */
 void expect_of(const char *rule);
+/* The same for a demand of another thread that does not hold: later calls change nothing. */
+void expect_of_last(const char *rule);
 enum { EXPECT_RULE_MAX = 8 }; /* "AG-13" and a NUL */
 /* Memory of that size in which expect_of stores the rule, for another process. */
 void expect_share(char *rule);

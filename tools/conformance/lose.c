@@ -78,7 +78,9 @@ CASE(shutdown_completes_pending_sends, "AG-4 AG-17")
     atomic_store(&b->refuses, true); /* so that sends pile up */
     for (int i = 0; i < N; i++)
         send_msg(a, b->id, make_request(i, bytes, BYTES, 0, &t), &t);
+    expect_of("AG-17");
     chain_shutdown(a->chain);
+    expect_of("AG-4");
     expect_equal(told(&t), N);
     expect_equal(atomic_load(&t.released), N);
     free(bytes);
@@ -130,8 +132,11 @@ CASE(a_send_after_shutdown_fails, "AG-4 AG-17")
     static struct tally t;
 
     chain_shutdown(a->chain);
+    expect_of("AG-4");
     send_ping(a, b->id, 1, &t);
     expect_equal(atomic_load(&t.failed), 1);
+    expect_of("AG-17");
     expect_equal(atomic_load(&t.last_error), TENREC_ESHUTDOWN);
+    expect_of("AG-4");
     expect_equal(atomic_load(&t.released), 1);
 }

@@ -16,8 +16,11 @@ CASE(done_and_release_come_exactly_once, "AG-4 AG-10 AG-16")
 
     for (int i = 0; i < N; i++)
         send_ping(a, b->id, i, &t);
+    expect_of("AG-10");
     expect_becomes(side_count(b) == N);
+    expect_of("AG-16");
     expect_ok(chain_drain(a->chain, 10000, &err), &err);
+    expect_of("AG-4");
     expect_equal(atomic_load(&t.ok), N);
     chain_shutdown(a->chain);
     expect_equal(told(&t), N);
@@ -28,10 +31,12 @@ CASE(an_unknown_peer_is_an_error, "AG-4 AG-10")
 {
     static struct tally t;
 
+    expect_of("AG-4");
     send_ping(a, 31, 1, &t);
     expect_becomes(atomic_load(&t.failed) == 1);
     expect_equal(atomic_load(&t.last_error), TENREC_EPEER_UNKNOWN);
     expect_becomes(atomic_load(&t.released) == 1);
+    expect_of("AG-10");
     send_ping(a, b->id, 2, &t);
     expect_equal(await(b, 0, NULL)->id, 2);
 }
@@ -89,6 +94,7 @@ CASE(many_threads_may_send_at_once, "AG-2 AG-10")
     const int64_t all[] = { 0, 10000, 20000, 30000 };
     pthread_t thread[4];
 
+    expect_of("AG-2");
     for (int i = 0; i < 4; i++)
         expect_equal(pthread_create(&thread[i], NULL, send_many, (void *)(uintptr_t)&s[i]), 0);
     for (int i = 0; i < 4; i++)
@@ -99,6 +105,7 @@ CASE(many_threads_may_send_at_once, "AG-2 AG-10")
         check_ids(b, to_b, 2);
         check_ids(a, to_a, 2);
     }
+    expect_of("AG-10");
     expect_becomes(atomic_load(&t.ok) == 4 * PER_THREAD);
     expect_becomes(atomic_load(&t.released) == 4 * PER_THREAD);
 }
@@ -133,7 +140,9 @@ CASE_OF_TWO(an_answer_without_a_way_back_is_dropped, "AG-4 AG-10")
     reply->type = TENREC_MSG_RET;
     reply->route = request->route;
     send_msg(b, a->id, reply, &answered);
+    expect_of("AG-4");
     expect_becomes(told(&answered) == 1 && atomic_load(&answered.released) == 1);
+    expect_of("AG-10");
     atomic_store(&b->answers, true);
     send_ping(a, b->id, 3, &t);
     expect_equal(await(a, 0, NULL)->id, 3);
