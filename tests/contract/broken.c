@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenrec/plugin.h>
-#include <time.h>
+#include <unistd.h>
 
 #define OTHER 9 /* no member */
 
@@ -217,7 +217,7 @@ static void broken_resume(struct tenrec_agent *self)
 static void *broken_thread(void *arg)
 {
     for (;;)
-        nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
+        pause();
     return arg;
 }
 

@@ -36,7 +36,7 @@ FAULTS = {
     "sender": ("send_delivers_both_ways", "AG-10", "from is 9, expected 0"),
     "order": ("types_and_ids_are_untouched", "AG-10", "msg->type is"),
     "answer": ("an_answer_finds_its_way_back", "AG-10", "does not come true"),
-    "poll": ("poll_brings_the_answer_or_is_unsupported", "AG-13", "a->n_listed"),
+    "poll": ("poll_brings_the_answer_or_is_unsupported", "AG-13", "poll ends before its deadline"),
     "disconnect": ("a_send_after_disconnect_connects_again", "AG-15", "not today"),
     "drain": ("done_and_release_come_exactly_once", "AG-16", "never done"),
     "start": ("it_starts_and_ends", "AG-8", "no line"),

@@ -116,7 +116,7 @@ STORE_CASE(an_open_retries_until_its_server_listens, "ST-17")
 
     expect_equal(pthread_create(&thread, NULL, listen_later, r), 0);
     s = open_through(url);
-    put(s, "conformance/open", "x");
+    put(s, "open", "x");
     pthread_join(thread, NULL);
     tenrec_store_close(s);
     relay_drop(r);
@@ -127,7 +127,7 @@ STORE_CASE(an_open_retries_until_its_server_listens, "ST-17")
 
 typedef tenrec_status operation_fn(struct tenrec_store *s, uint64_t until_ns, tenrec_error *err);
 
-static const char *const key = "conformance/k";
+static const char *const key = "k";
 
 static tenrec_status do_get(struct tenrec_store *s, uint64_t until_ns, tenrec_error *err)
 {
@@ -141,7 +141,7 @@ static tenrec_status do_set(struct tenrec_store *s, uint64_t until_ns, tenrec_er
 
 static tenrec_status do_add(struct tenrec_store *s, uint64_t until_ns, tenrec_error *err)
 {
-    return store_add(s, key, 1, until_ns, NULL, err);
+    return store_add(s, "n", 1, until_ns, NULL, err);
 }
 
 static tenrec_status do_compare_set(struct tenrec_store *s, uint64_t until_ns, tenrec_error *err)
@@ -210,7 +210,9 @@ static void server_lose(void (*how)(struct relay *r), bool silent)
 
     relay_listen(r);
     s = open_through(url);
-    put(s, "conformance/before", "x");
+    put(s, "before", "x");
+    place_note(key);
+    place_note("n");
     how(r);
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
         is_lost(s, &operations[i], silent && operations[i].fn != do_get);

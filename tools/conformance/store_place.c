@@ -84,14 +84,9 @@ bool place_choice(struct stores_choice *ret)
 tenrec_status place_open_url(const char *url, uint64_t deadline_ns, struct tenrec_store **ret,
                              tenrec_error *err)
 {
-    return store_open_url(url, place.security, plugin_store_open, place.stores, deadline_ns, ret,
-                          err);
-}
-
-static tenrec_status place_try(struct tenrec_store **ret, tenrec_error *err)
-{
     struct tenrec_store *root;
-    tenrec_status st = place_open_url(place.url, soon(), &root, err);
+    tenrec_status st = store_open_url(url, place.security, plugin_store_open, place.stores,
+                                      deadline_ns, &root, err);
 
     if (st != TENREC_OK)
         return st;
@@ -105,7 +100,7 @@ struct tenrec_store *place_open(void)
     struct tenrec_store *s = NULL;
     tenrec_error err;
 
-    expect_ok(place_try(&s, &err), &err);
+    expect_ok(place_open_url(place.url, soon(), &s, &err), &err);
     return s;
 }
 
@@ -115,7 +110,7 @@ static struct tenrec_store *place_open_first(void)
 {
     struct tenrec_store *s = NULL;
     tenrec_error err;
-    tenrec_status st = place_try(&s, &err);
+    tenrec_status st = place_open_url(place.url, soon(), &s, &err);
 
     if (st == TENREC_ECONNECT || st == TENREC_EOS || st == TENREC_ECONFIG || st == TENREC_EINVAL ||
         st == TENREC_EPERM) {

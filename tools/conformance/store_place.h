@@ -19,6 +19,7 @@ void place_leave(void);
 
 /* As place_run opens them; the caller closes it. */
 struct tenrec_store *place_open(void);
+/* The same by another URL of the same store. */
 tenrec_status place_open_url(const char *url, uint64_t deadline_ns, struct tenrec_store **ret,
                              tenrec_error *err);
 /* Closes *s (one and two are NULL then), and demands that this takes a second at most. */
