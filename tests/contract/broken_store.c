@@ -361,6 +361,8 @@ static tenrec_status broken_begin(const char *url, struct tenrec_plugin_store *s
         (void)!open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (breaks("memory"))
         leaked = malloc(24);
+    if (breaks("server"))
+        return tenrec_fail(err, TENREC_ECONNECT, "no server listens");
     if (breaks("password in the log"))
         self->host->log(self, TENREC_LOG_DEBUG, "opens %s", url);
     if (breaks("password in the error") && strchr(url, '@'))

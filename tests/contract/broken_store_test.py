@@ -76,6 +76,24 @@ def conformance_passes_the_store_that_breaks_nothing():
     contains(done.stdout, "0 failed")
 
 
+def plugin_alone(breaks):
+    path = os.path.join(os.environ["TENREC_PLUGIN_PATH"].split(":")[0], "drawer.so")
+    return run_conformance(TENREC, "--workers", "1", path, env={**os.environ, "TENREC_TEST_BREAKS": breaks})
+
+
+def conformance_opens_a_store_that_is_a_plugin_alone():
+    done = plugin_alone("")
+    equal(done.returncode, 0, done.stdout + done.stderr)
+    contains(done.stdout, "rules checked:     ST-2 ")
+
+
+def conformance_breaks_no_rule_without_a_server():
+    done = plugin_alone("server")
+    equal(done.returncode, 1, "status")
+    equal(done.stdout, "")
+    contains(done.stderr, "give its URL in front of the plugin: no server listens")
+
+
 CASES = [sees(fault, expected, lambda *args, fault=fault: conformance(fault, *args)) for fault, expected in FAULTS.items()]
-CASES += [conformance_passes_the_store_that_breaks_nothing]
+CASES += [conformance_passes_the_store_that_breaks_nothing, conformance_opens_a_store_that_is_a_plugin_alone, conformance_breaks_no_rule_without_a_server]
 sys.exit(1 if run_cases(CASES) else 0)

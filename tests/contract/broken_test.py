@@ -106,7 +106,7 @@ def conformance_says_what_is_wrong_with_its_arguments():
     for args, text in ((["--case", "it_starts_and_end", "x.yaml"], "did you mean 'it_starts_and_ends'?"),
                        ([], "expected a configuration, a plugin or the URL of a store"),
                        (["a.yaml", "b.yaml"], "expected one configuration or plugin"),
-                       (["memory://x", "a.yaml", "tcp://y"], "at most one URL"),
+                       (["memory://x", "a.yaml", "tcp://y"], "two URLs: expected one configuration or plugin, and at most one URL"),
                        (["--case", "it_starts_and_ends", "memory://x"], "is of agents"),
                        (["--case", "it_opens_and_closes", "x.yaml"], "is of stores: give the URL of one"),
                        (["--workers", "1", "--case", "processes_see_what_others_have_done", "memory://x"], "needs two processes"),

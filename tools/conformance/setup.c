@@ -111,7 +111,7 @@ static int setup_of_file(const struct tool *self, const char *around, struct con
     if (!full)
         return tool_fail(self, "cannot read %s", ret->path);
     if (ret->url && !stores_scheme(ret->url, scheme))
-        status = tool_misuse(self, "'%s' is no URL of a plugin", ret->url);
+        status = tool_misuse(self, "the URL has no scheme of a plugin, expected SCHEME://...");
     else if (ret->url || (!around && plugin_is_store(full, scheme)))
         status = setup_store_plugin(self, full, scheme, ret);
     else
@@ -129,9 +129,10 @@ int setup_make(const struct tool *self, char **word, int n, const char *around,
         const char **at = is_url(word[i]) ? &ret->url : &ret->path;
 
         if (*at)
-            return tool_misuse(
-                self, "'%s' and '%s': expected one configuration or plugin, and at most one URL",
-                *at, word[i]);
+            return tool_misuse(self,
+                               "two %s: expected one configuration or plugin, and at most "
+                               "one URL",
+                               at == &ret->url ? "URLs" : "configurations or plugins");
         *at = word[i];
     }
     if (n == 0)

@@ -24,6 +24,7 @@ struct tenrec_store *one, *two;
 
 static struct {
     const char *url;
+    bool is_guess; /* the URL is the command's */
     char prefix[PREFIX_MAX];
     struct stores *stores;
     struct security *security;
@@ -114,7 +115,8 @@ static struct tenrec_store *place_open_first(void)
 
     if (st == TENREC_ECONNECT || st == TENREC_EOS || st == TENREC_ECONFIG || st == TENREC_EINVAL ||
         st == TENREC_EPERM) {
-        tenrec_error_prefix(&err, "cannot open the store");
+        tenrec_error_prefix(&err, "cannot open the store%s",
+                            place.is_guess ? "; give its URL in front of the plugin" : "");
         expect_unusable(&err);
     }
     if (st == TENREC_EPLUGIN)
@@ -160,6 +162,7 @@ static void place_begin(const struct conformance_setup *setup)
     bool plugin;
 
     place.url = setup->url;
+    place.is_guess = setup->own_url != NULL;
     expect(getrandom(&random, sizeof random, 0) == sizeof random);
     snprintf(place.prefix, sizeof place.prefix, "conformance/%016" PRIx64, random);
     st = security_open(config, CLOCK_NEVER, &place.security, &err);
