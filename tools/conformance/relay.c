@@ -163,7 +163,7 @@ static void *relay_run(void *arg)
 struct relay *relay_new(const char *to)
 {
     struct relay *r = calloc(1, sizeof *r);
-    struct sockaddr_in at;
+    struct sockaddr_in at = { .sin_port = 0 };
     socklen_t len = sizeof at;
     int fd;
 
