@@ -95,9 +95,17 @@ static void add_all_not_used(const struct way *way, const char *text)
     }
 }
 
+/* What ping shows of a backend's debug info about the peer, and the kind of what it could use
+ * instead. A backend pushes those that it has. */
+static const struct {
+    const char *key, *not_used;
+} shown[] = { { "transport", "transport" },
+              { "transports", "transport" },
+              { "channel", "channel" } };
+enum { N_SHOWN = sizeof shown / sizeof shown[0] };
+
 static void on_info(void *arg, const char *key, const char *value)
 {
-    static const char *const kind[] = { "transport", "channel" };
     const struct way *way = arg;
     const char *at = strstr(key, way->peer), *not_used = strstr(key, ".not_used.");
 
@@ -105,9 +113,9 @@ static void on_info(void *arg, const char *key, const char *value)
         json_object_set_new(way->all, "backend", json_string(value));
     if (at) {
         at += strlen(way->peer);
-        for (size_t i = 0; i < 2; i++)
-            if (strcmp(at, kind[i]) == 0 && strcmp(value, "none") != 0)
-                json_object_set_new(way->all, kind[i], json_string(value));
+        for (size_t i = 0; i < N_SHOWN; i++)
+            if (strcmp(at, shown[i].key) == 0 && strcmp(value, "none") != 0)
+                json_object_set_new(way->all, shown[i].key, json_string(value));
         if (strcmp(at, "not_used") == 0)
             add_all_not_used(way, value);
     } else if (not_used) { /* by anybody */
@@ -186,17 +194,17 @@ static tenrec_status ping_one(const struct outside *o, const char *name, int cal
     return TENREC_OK;
 }
 
-static void print_way(const json_t *all, const char *kind)
+static void print_way(const json_t *all, const char *key, const char *not_used)
 {
     const json_t *row;
     size_t i;
 
-    if (!*inspect_text(all, kind))
+    if (!*inspect_text(all, key))
         return;
-    printf("  %-12s%s\n", kind, inspect_text(all, kind));
+    printf("  %-12s%s\n", key, inspect_text(all, key));
     json_array_foreach(json_object_get(all, "not_used"), i, row)
     {
-        if (strcmp(inspect_text(row, "kind"), kind) == 0)
+        if (strcmp(inspect_text(row, "kind"), not_used) == 0)
             printf("  %-12snot %s: %s\n", "", inspect_text(row, "name"),
                    inspect_text(row, "reason"));
     }
@@ -224,8 +232,8 @@ static void print_one(const json_t *all)
                "", inspect_number(all, "calls_asked"));
     printf("  %-12s%.1f us, including the connection\n", "first call", ping_us(all, "first_us"));
     printf("  %-12s%s\n", "backend", inspect_text(all, "backend"));
-    print_way(all, "transport");
-    print_way(all, "channel");
+    for (size_t i = 0; i < N_SHOWN; i++)
+        print_way(all, shown[i].key, shown[i].not_used);
 }
 
 /* ---- the command ---------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 /* agent.c - the operations of an agent: its members, its life, what it tells. */
 #include "agent.h"
 
+#include "probe.h"
 #include "ucx.h"
 
 #include <errno.h>
@@ -284,6 +285,7 @@ static void agent_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, vo
     push(sink, arg, "pending", pending);
     push(sink, arg, "connections", conns);
     push_peers(u, sink, arg);
+    probe_push_unused(u->opt, sink, arg);
 }
 
 static const struct tenrec_agent_ops agent_ops = {

@@ -56,9 +56,15 @@ static tenrec_status set_list(ucp_config_t *config, const char *name,
     return set_one(config, name, value, err);
 }
 
-static tenrec_status set_all(struct ucx *u, ucp_config_t *config, bool loopback, tenrec_error *err)
+/* UCX prints warnings and errors of each broken connection; the plugin reports them. */
+static tenrec_status set_log_level(ucp_config_t *config, tenrec_error *err)
 {
-    const struct ucx_options *o = u->opt;
+    return is_in_environment("LOG_LEVEL") ? TENREC_OK : set_one(config, "LOG_LEVEL", "fatal", err);
+}
+
+static tenrec_status set_all(const struct ucx_options *o, ucp_config_t *config, bool loopback,
+                             tenrec_error *err)
+{
     char text[32];
     tenrec_status st = set_list(config, "TLS", &o->tls, err);
 
@@ -78,25 +84,61 @@ static tenrec_status set_all(struct ucx *u, ucp_config_t *config, bool loopback,
             snprintf(text, sizeof text, "%llums", (unsigned long long)o->keepalive_ms);
         st = set_one(config, "KEEPALIVE_INTERVAL", text, err);
     }
-    /* UCX prints warnings and errors of each broken connection; the plugin reports them. */
-    if (st == TENREC_OK && !is_in_environment("LOG_LEVEL"))
-        st = set_one(config, "LOG_LEVEL", "fatal", err);
+    return st == TENREC_OK ? set_log_level(config, err) : st;
+}
+
+static tenrec_status config_read(ucp_config_t **ret, tenrec_error *err)
+{
+    const ucs_status_t st = ucp_config_read(NULL, NULL, ret);
+
+    return st == UCS_OK ? TENREC_OK : context_fail(err, st, "cannot read the UCX_ variables");
+}
+
+tenrec_status context_config(const struct ucx_options *o, bool loopback, ucp_config_t **ret,
+                             tenrec_error *err)
+{
+    tenrec_status st = config_read(ret, err);
+
+    if (st != TENREC_OK)
+        return st;
+    st = set_all(o, *ret, loopback, err);
+    if (st != TENREC_OK)
+        ucp_config_release(*ret);
     return st;
 }
 
-static tenrec_status open_worker(struct ucx *u, ucp_config_t *config, tenrec_error *err)
+tenrec_status context_config_all(ucp_config_t **ret, tenrec_error *err)
+{
+    tenrec_status st = config_read(ret, err);
+
+    if (st != TENREC_OK)
+        return st;
+    st = set_one(*ret, "TLS", "all", err);
+    if (st == TENREC_OK)
+        st = set_one(*ret, "NET_DEVICES", "all", err);
+    if (st == TENREC_OK)
+        st = set_log_level(*ret, err);
+    if (st != TENREC_OK)
+        ucp_config_release(*ret);
+    return st;
+}
+
+tenrec_status context_init(const ucp_config_t *config, ucp_context_h *ret, tenrec_error *err)
 {
     const ucp_params_t params = { .field_mask = UCP_PARAM_FIELD_FEATURES,
                                   .features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP };
+    const ucs_status_t st = ucp_init(&params, config, ret);
+
+    return st == UCS_OK ? TENREC_OK
+                        : context_fail(err, st, "no transport can be opened with these options");
+}
+
+static tenrec_status open_worker(struct ucx *u, tenrec_error *err)
+{
     const ucp_worker_params_t worker = { .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
                                          .thread_mode = UCS_THREAD_MODE_SERIALIZED };
-    ucs_status_t st = ucp_init(&params, config, &u->context);
+    ucs_status_t st = ucp_worker_create(u->context, &worker, &u->worker);
 
-    if (st != UCS_OK) {
-        u->context = NULL;
-        return context_fail(err, st, "no transport can be opened with these options");
-    }
-    st = ucp_worker_create(u->context, &worker, &u->worker);
     if (st != UCS_OK) {
         u->worker = NULL;
         return context_fail(err, st, "cannot make a worker");
@@ -173,7 +215,7 @@ void context_check_refused(const char *address, tenrec_error *why)
         why->os_errno = code;
 }
 
-static bool is_loopback(const char *host)
+bool context_is_loopback(const char *host)
 {
     return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
 }
@@ -250,21 +292,23 @@ tenrec_status context_open(struct ucx *u, const char *host_address, tenrec_error
                                        : "127.0.0.1";
     ucp_config_t *config;
     tenrec_status st = use_begin(u, err);
-    ucs_status_t us;
 
     if (st != TENREC_OK)
         return st;
     u->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (u->wake_fd < 0)
         return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot make an eventfd");
-    us = ucp_config_read(NULL, NULL, &config);
-    if (us != UCS_OK)
-        return context_fail(err, us, "cannot read the UCX_ variables");
     /* A tool does not know where its peers are. */
-    st = set_all(u, config, u->me != TENREC_ANONYMOUS && is_loopback(host), err);
-    if (st == TENREC_OK)
-        st = open_worker(u, config, err);
+    st = context_config(u->opt, u->me != TENREC_ANONYMOUS && context_is_loopback(host), &config,
+                        err);
+    if (st != TENREC_OK)
+        return st;
+    st = context_init(config, &u->context, err);
     ucp_config_release(config);
+    if (st != TENREC_OK)
+        u->context = NULL;
+    else
+        st = open_worker(u, err);
     if (st == TENREC_OK)
         st = receive_open(u, err);
     if (st == TENREC_OK && u->me != TENREC_ANONYMOUS)

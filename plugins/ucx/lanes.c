@@ -1,46 +1,78 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lanes.c - which transports and devices UCX chose for an endpoint. UCX tells it to people only,
- * so this reads its text: a line "lane[0]: 2:tcp/eth0.0 md[1] ..." for each of them. */
-#include "ucx.h"
+/* lanes.c - UCX tells its choice to people only, so this reads its text: a line
+ * "lane[0]: 2:tcp/eth0.0 md[1] ..." for each transport. */
+#include "lanes.h"
 
-#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
 
-/* Adds the transport at `at`, "tcp/eth0", unless it is there. */
-static void lanes_add(char *lanes, size_t room, const char *at)
+/* Returns true if "a, b" has the item. */
+static bool lanes_have(const char *lanes, const char *one, size_t len)
 {
-    const size_t len = strcspn(at, ". \t\n"), used = strlen(lanes);
-    char one[64];
+    while (*lanes) {
+        const size_t n = strcspn(lanes, ",");
 
-    if (len == 0 || len >= sizeof one)
-        return;
-    memcpy(one, at, len);
-    one[len] = '\0';
-    if (!strstr(lanes, one) && used + len + 3 < room)
-        snprintf(lanes + used, room - used, "%s%s", used ? ", " : "", one);
+        if (n == len && memcmp(lanes, one, n) == 0)
+            return true;
+        lanes += n;
+        lanes += strspn(lanes, ", ");
+    }
+    return false;
 }
 
-void lanes_read(struct conn *c)
+/* Adds the lane at `at`, "tcp/eth0.0 md[1] ...", without its path, ".0". */
+static void lanes_add(char *lanes, size_t room, const char *at)
 {
-    struct ucx *u = c->u;
-    char *text = NULL, lanes[UCX_TEXT] = "";
-    size_t len;
-    FILE *out = open_memstream(&text, &len);
+    const size_t used = strlen(lanes);
+    size_t len = strcspn(at, " \t\n"), name = len;
 
-    if (!out)
+    while (name > 0 && at[name - 1] != '.')
+        name--;
+    if (name > 1)
+        len = name - 1;
+    if (len == 0 || lanes_have(lanes, at, len) || used + len + 3 > room)
         return;
-    ucp_ep_print_info(c->ep, out);
-    if (fclose(out) == 0)
-        for (const char *at = text; (at = strstr(at, "lane[")); at++) {
-            const char *colon = strstr(at, "]:");
+    snprintf(lanes + used, room - used, "%s%.*s", used ? ", " : "", (int)len, at);
+}
 
-            colon = colon ? strchr(colon + 2, ':') : NULL;
-            if (colon)
-                lanes_add(lanes, sizeof lanes, colon + 1);
-        }
-    free(text);
-    pthread_mutex_lock(&u->lock);
-    memcpy(c->lanes, lanes, sizeof lanes);
-    pthread_mutex_unlock(&u->lock);
-    u->host->log(u->self, TENREC_LOG_INFO, "%s by %s", c->label,
-                 *lanes ? lanes : "transports that UCX does not name");
+/* The lane of the connection manager has no number in front. */
+void lanes_parse(const char *text, char *ret, size_t room)
+{
+    *ret = '\0';
+    for (const char *at = text; (at = strstr(at, "lane[")) != NULL; at++) {
+        const char *end = at + strcspn(at, "\n"), *number = strstr(at, "]:");
+        size_t digits;
+
+        if (!number || number > end)
+            continue;
+        number += 2 + strspn(number + 2, " \t");
+        digits = strspn(number, "0123456789");
+        if (digits && number[digits] == ':')
+            lanes_add(ret, room, number + digits + 1);
+    }
+}
+
+bool lanes_are_tcp(const char *lanes)
+{
+    const char *at = lanes;
+
+    while (strncmp(at, "tcp/", 4) == 0) {
+        at = strstr(at, ", ");
+        if (!at)
+            return true;
+        at += 2;
+    }
+    return false;
+}
+
+bool lanes_list_names_tcp(const char *list)
+{
+    while (*list) {
+        const size_t len = strcspn(list, ",");
+
+        if (len == 3 && strncmp(list, "tcp", 3) == 0)
+            return true;
+        list += len + (list[len] == ',');
+    }
+    return false;
 }

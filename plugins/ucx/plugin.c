@@ -2,6 +2,7 @@
 /* plugin.c - the description and the options of the ucx plugin. */
 #include "agent.h"
 #include "options.h"
+#include "probe.h"
 
 #include <sys/auxv.h>
 
@@ -13,8 +14,9 @@
 
 static const struct tenrec_option options[] = {
     OPTION(tls, LIST, tls, "[]", .item = TENREC_OPT_STRING, .flags = TENREC_OPT_SINGLE,
-           .help = "Transports that UCX may use, as UCX_TLS has them: [tcp], [rc, sm]; empty: all. "
-                   "A variable UCX_TLS overrides it."),
+           .help = "Transports that UCX may use, as UCX_TLS has them: [rc, tcp]; empty: all. With "
+                   "tcp among them no warning says that UCX fell back to TCP. A variable UCX_TLS "
+                   "overrides it."),
     OPTION(devices, LIST, devices, "[]", .item = TENREC_OPT_STRING, .flags = TENREC_OPT_SINGLE,
            .help = "Network devices that UCX may use, as UCX_NET_DEVICES has them: [mlx5_0:1], "
                    "[eth0]; empty: all. A variable UCX_NET_DEVICES overrides it. A worker that "
@@ -67,10 +69,19 @@ tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agen
     return st == TENREC_OK ? agent_new(in, self, err) : st;
 }
 
+static void plugin_probe(const void *opts, tenrec_sink_fn *sink, void *arg)
+{
+    if (getauxval(AT_SECURE))
+        sink(arg, "transport.tcp", "not viable: backend ucx serves no setuid or setgid program");
+    else
+        probe_push(opts, sink, arg);
+}
+
 const struct tenrec_plugin tenrec_plugin = {
     TENREC_PLUGIN_HEADER,
     TENREC_PLUGIN_OPTIONS(options, struct ucx_options),
     .name = "ucx",
     .version = "0.1.0",
     .summary = "Carries messages and tensors in host memory over UCX.",
+    .probe = plugin_probe,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* receive.c - active messages on their way in, and their order. Parts that arrive before the list
  * of their tensors is read are held back, as are heads before their turn; both are rare. */
+#include "fallback.h"
 #include "incoming.h"
 
 #include <stdlib.h>
@@ -66,7 +67,8 @@ static void receive_hello(struct conn *c, const struct head *h)
     }
     c->known = true;
     u->unknown--;
-    lanes_read(c);
+    conn_read_lanes(c);
+    fallback_check(c);
     if (!c->outgoing)
         send_hello(c);
 }

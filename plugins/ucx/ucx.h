@@ -115,7 +115,8 @@ struct ucx {
     int event_fd; /* of the worker, which owns it */
     int wake_fd;
     bool busy;
-    bool uses; /* counted among the contexts of this process */
+    bool warned; /* that UCX fell back to TCP. The progress thread's */
+    bool uses;   /* counted among the contexts of this process */
     pthread_t thread;
 
     pthread_mutex_t lock;
@@ -148,6 +149,13 @@ struct ucx {
 /* context.c: what UCX needs to be told. */
 tenrec_status context_open(struct ucx *u, const char *host_address, tenrec_error *err);
 void context_close(struct ucx *u);
+/* Owned by the caller: for UCX's release. `loopback`: UCX may use lo only. */
+tenrec_status context_config(const struct ucx_options *o, bool loopback, ucp_config_t **ret,
+                             tenrec_error *err);
+/* The same for all transports and devices, whatever the variables say. */
+tenrec_status context_config_all(ucp_config_t **ret, tenrec_error *err);
+tenrec_status context_init(const ucp_config_t *config, ucp_context_h *ret, tenrec_error *err);
+bool context_is_loopback(const char *host);
 /* Takes no connection any more. On the thread that shuts down, when progress_run has ended. */
 void listener_close(struct ucx *u);
 /* Fills `ret` from "ucx://ADDRESS:PORT"; its length, or 0 if it is malformed. */
@@ -219,7 +227,7 @@ bool progress_must_wake(struct ucx *u);
 void progress_wake(struct ucx *u);
 uint64_t progress_now(void);
 
-/* lanes.c: reads what UCX says about the endpoint into c->lanes. */
-void lanes_read(struct conn *c);
+/* conn_lanes.c: reads what UCX says about the endpoint into c->lanes. */
+void conn_read_lanes(struct conn *c);
 
 #endif

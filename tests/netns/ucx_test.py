@@ -4,10 +4,13 @@ UCX over TCP."""
 import itertools
 
 import net
-from cases import contains, equal, main, run, true
+from cases import contains, equal, main, one_line, run, true
 from crew import LONG_MS, TENREC, Crew, backend
 
 ports = itertools.count(29500)  # this network has no other process
+
+
+TCP = {"TENREC_BACKENDS__UCX__TLS": "[tcp]"}  # meant: no warning
 
 
 def crew_on(*places, network=77, **env):
@@ -35,7 +38,7 @@ def debug_info(crew, worker, host):
 
 
 def netns_ucx_calls_between_hosts_and_names_its_transport():
-    with crew_on(0, 1, 2) as crew:
+    with crew_on(0, 1, 2, **TCP) as crew:
         equal(set(crew.all("exchange 2")), {"18"}, "calls")
         text = debug_info(crew, "worker1", 2)
         contains(text, "ucx://10.77.0.2:")
@@ -43,8 +46,37 @@ def netns_ucx_calls_between_hosts_and_names_its_transport():
         crew.leave()
 
 
-def netns_ucx_carries_tensors_between_hosts():
+def netns_ucx_warns_once_when_it_fell_back_to_tcp():
     with crew_on(0, 1, 2) as crew:
+        equal(set(crew.all("exchange 2")), {"18"}, "calls")
+        ping = run(*net.on(2), TENREC, "ping", "worker1", "--store", crew.url, env=backend(TENREC_SECURITY__MODE="none"))
+        equal((ping.returncode, ping.stderr), (0, ""), "status and errors of ping")
+        contains(ping.stdout, "  transports  tcp/eth")
+        crew.all(f"shutdown graceful {LONG_MS}")
+        crew.release()
+        for process in crew.processes:
+            status, out, errors = crew.ended(process)
+            equal((status, out), (0, ""), "status and output")
+            equal(errors.count("UCX fell back to TCP"), 1, f"warnings in {errors!r}")
+            contains(one_line(errors), "is on another host")
+            contains(errors, "ucx_info -d")
+
+
+def netns_ucx_does_not_warn_of_tcp_that_a_variable_names():
+    with crew_on(0, 1, UCX_TLS="tcp,self") as crew:
+        crew.all("exchange 2")
+        crew.leave()
+
+
+def netns_ucx_does_not_warn_of_tcp_within_one_host():
+    with crew_on(0, 0) as crew:
+        crew.all("exchange 2")
+        contains(debug_info(crew, "worker1", 0), "ucx://10.77.0.1:")
+        crew.leave()
+
+
+def netns_ucx_carries_tensors_between_hosts():
+    with crew_on(0, 1, 2, **TCP) as crew:
         for n in (1000, 300000, 3000000):
             for rank in range(3):
                 crew[rank].say(f"tensor worker{(rank + 1) % 3} {LONG_MS} {n}")
