@@ -77,11 +77,16 @@ static void plugin_probe(const void *opts, tenrec_sink_fn *sink, void *arg)
         probe_push(opts, sink, arg);
 }
 
+static const struct tenrec_probe probe = {
+    { TENREC_EXTENSION_PROBE, sizeof(struct tenrec_probe), NULL },
+    plugin_probe,
+};
+
 const struct tenrec_plugin tenrec_plugin = {
     TENREC_PLUGIN_HEADER,
     TENREC_PLUGIN_OPTIONS(options, struct ucx_options),
     .name = "ucx",
     .version = "0.1.0",
     .summary = "Carries messages and tensors in host memory over UCX.",
-    .probe = plugin_probe,
+    .extensions = &probe.extension,
 };
