@@ -52,6 +52,7 @@ NOTES = {
     "AG-33": ("A service that is not there crashes the worker.", "of the shipped plugins: tests/plugin"),
     "AG-34": ("A call waits until its timeout, or its caller sees bytes in the place of an error.", "of the core: tests/backend, tests/limit"),
     "AG-35": ("A graceful shutdown loses held messages, or they overtake each other.", "of the core: tests/backend, tests/limit, tests/faulty"),
+    "AG-37": ("A graceful shutdown waits for a member that crashed, until its limit.", ""),
     "PL-1": ("The core refuses the plugin, and names the symbol.", "of the loader: tests/plugin"),
     "PL-2": ("The core refuses the plugin, with the reason.", "of the loader: tests/plugin"),
     "PL-3": ("The core refuses the plugin; a service that is not there crashes it.", "of the loader: tests/plugin"),

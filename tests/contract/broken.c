@@ -108,6 +108,11 @@ static void broken_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec
     }
     if (breaks(self, "accepts") && !self->host->accepts(self))
         deliver_own(self, to);
+    if (breaks(self, "refusal")) {
+        msg->release(msg);
+        tenrec_done_fail(done, TENREC_ECONNECT, "no listener");
+        return;
+    }
     self->host->send_inner(self, to, msg, done);
 }
 

@@ -38,6 +38,7 @@ FAULTS = {
     "answer": ("an_answer_finds_its_way_back", "AG-10", "does not come true"),
     "poll": ("poll_brings_the_answer_or_is_unsupported", "AG-13", "poll ends before its deadline"),
     "disconnect": ("a_send_after_disconnect_connects_again", "AG-15", "not today"),
+    "refusal": ("an_address_without_a_listener_refuses", "AG-37", "t.last_errno) is 0"),
     "drain": ("done_and_release_come_exactly_once", "AG-16", "never done"),
     "start": ("it_starts_and_ends", "AG-8", "no line"),
     "debug twice": ("debug_info_names_its_link", "AG-19", "is there twice"),

@@ -2,6 +2,7 @@
 /* lose.c - what happens when a peer takes nothing, breaks off or ends. */
 #include "conformance/agent_case.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 CASE_OF_TWO(requests_wait_while_the_user_takes_no_request, "AG-14 AG-27")
@@ -65,6 +66,18 @@ CASE_OF_TWO(a_caller_that_shuts_down_is_lost, "AG-29")
     chain_shutdown(b->chain);
     expect_becomes(atomic_load(&a->callers_lost) == 1);
     expect_equal(atomic_load(&a->lost), 0); /* nothing of a's was under way to it */
+}
+
+CASE_OF_TWO(an_address_without_a_listener_refuses, "AG-37")
+{
+    static struct tally t;
+
+    chain_shutdown(b->chain);
+    send_ping(a, b->id, 1, &t);
+    expect_becomes(atomic_load(&t.failed) == 1);
+    if (atomic_load(&t.last_error) != TENREC_ECONNECT)
+        expect_not_offered("a connection that is refused");
+    expect_equal(atomic_load(&t.last_errno), ECONNREFUSED);
 }
 
 /* --- the end ---------------------------------------------------------------------- */

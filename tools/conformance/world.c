@@ -326,8 +326,10 @@ static void on_done(void *arg, const tenrec_error *err)
 {
     struct tally *t = arg;
 
-    if (err)
+    if (err) {
         atomic_store(&t->last_error, err->code);
+        atomic_store(&t->last_errno, err->os_errno);
+    }
     atomic_fetch_add(err ? &t->failed : &t->ok, 1);
 }
 

@@ -40,7 +40,7 @@ struct world {
  * last messages may be released after it has ended, until its workers are closed. */
 struct tally {
     atomic_int ok, failed, released;
-    atomic_int last_error;
+    atomic_int last_error, last_errno;
 };
 
 /* Opens and starts; `path` is the config, or the name of its `text` where that is not NULL;

@@ -143,6 +143,10 @@ struct tenrec_agent_ops {
      * and calls `done` exactly once. Must not block on the network unless the message has
      * TENREC_MSG_MAY_WAIT. Mandatory for the innermost agent.
      *
+     * [AG-37] If the address of `to` refuses the connection, as no process listens there, `done`
+     * has ECONNECT with os_errno ECONNREFUSED: that member has ended, and a graceful shutdown
+     * waits for it no longer.
+     *
      * [AG-11] Each tensor's `target` is the device for the receiver. A tensor in device memory has
      * a `stream` on which it is ready: work and events may be queued on it until the message is
      * released; release the message only when the device no longer reads the memory. EUNSUPPORTED
