@@ -103,18 +103,26 @@ static void bucket_remove(struct conn *c)
         *at = c->next_ep;
 }
 
-tenrec_peer conn_from(struct conn *c)
+tenrec_peer conn_from_locked(const struct conn *c)
 {
-    struct ucx *u = c->u;
-    tenrec_peer from = c->peer;
+    const struct ucx *u = c->u;
+    const tenrec_peer from = c->peer;
 
     if (c->outgoing)
         return from;
-    pthread_mutex_lock(&u->lock);
     if (from < 0 || (uint32_t)from >= u->n_peers || !u->peer[from] || u->peer[from]->left ||
         u->peer[from]->incarnation != c->incarnation)
-        from = TENREC_ANONYMOUS;
-    pthread_mutex_unlock(&u->lock);
+        return TENREC_ANONYMOUS;
+    return from;
+}
+
+tenrec_peer conn_from(struct conn *c)
+{
+    tenrec_peer from;
+
+    pthread_mutex_lock(&c->u->lock);
+    from = conn_from_locked(c);
+    pthread_mutex_unlock(&c->u->lock);
     return from;
 }
 

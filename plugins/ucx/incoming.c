@@ -12,6 +12,7 @@ void incoming_free(struct incoming *in)
         in->msg->release(in->msg);
     free(in->list);
     free(in->state);
+    budget_give(in->conn->u, &in->charged);
     conn_drop(in->conn);
     free(in);
 }
@@ -180,6 +181,13 @@ static void incoming_count(struct incoming *in, uint64_t bytes)
     in->conn->held_bytes += in->cost;
 }
 
+/* Bytes that the message takes beside those of its tensors. */
+static uint64_t incoming_overhead(const struct incoming *in)
+{
+    return sizeof *in + HEAD_COST + in->head.length +
+           (uint64_t)in->head.count * (1 + sizeof(struct tenrec_tensor_desc));
+}
+
 /* The list of tensors and what is with it have arrived. */
 static void incoming_read_list(struct incoming *in, const unsigned char *data, size_t len)
 {
@@ -201,7 +209,8 @@ static void incoming_read_list(struct incoming *in, const unsigned char *data, s
     incoming_count(in, bytes);
     for (uint32_t i = 0; i <= in->head.count; i++)
         in->left += in->state[i] == PART_AWAITED;
-    if (incoming_place(in, bytes, &err) == TENREC_OK)
+    if (budget_take(c, bytes - in->head.length, &in->charged, &err) == TENREC_OK &&
+        incoming_place(in, bytes, &err) == TENREC_OK)
         incoming_copy_inline(in, data + in->head.list_len);
     else
         incoming_fail(in, &err);
@@ -238,7 +247,8 @@ static void incoming_begin_plain(struct incoming *in, struct bytes *b)
     if (b->len > c->u->opt->max_message_bytes)
         tenrec_fail(&err, TENREC_ETOOBIG, "the message takes %zu bytes; max_message is %llu",
                     b->len, (unsigned long long)c->u->opt->max_message_bytes);
-    else if (!(in->msg = incoming_make_message(in)))
+    else if (budget_take(c, incoming_overhead(in), &in->charged, &err) == TENREC_OK &&
+             !(in->msg = incoming_make_message(in)))
         tenrec_fail(&err, TENREC_ENOMEM, "no memory for a message of %zu bytes", b->len);
     if (in->msg) {
         incoming_fetch(in, b, in->msg->payload);
@@ -252,6 +262,7 @@ static void incoming_begin_listed(struct incoming *in, struct bytes *b)
 {
     struct conn *c = in->conn;
     struct head *h = &in->head;
+    tenrec_error err;
 
     if (h->list_len > LIST_MAX || h->list_len > b->len ||
         h->count > h->list_len / head_tensor_least() || b->len - h->list_len > HEAD_INLINE_ALL ||
@@ -263,6 +274,12 @@ static void incoming_begin_listed(struct incoming *in, struct bytes *b)
         return;
     }
     h->inline_len = b->len - h->list_len;
+    /* Without its list nothing is known of the parts to skip. */
+    if (budget_take(c, incoming_overhead(in) + (b->how == ANNOUNCED ? b->len : 0), &in->charged,
+                    &err) != TENREC_OK) {
+        conn_break(c, TENREC_EAGAIN, "%s", err.text);
+        return;
+    }
     if (b->how != ANNOUNCED) {
         in->left--;
         incoming_read_list(in, b->data, b->len);

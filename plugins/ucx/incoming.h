@@ -26,6 +26,7 @@ struct incoming {
     struct head head;
     struct tenrec_msg *msg; /* NULL: not made yet, or dropped */
     uint64_t cost;
+    uint64_t charged;     /* to strangers */
     uint32_t left;        /* active messages of it that are not here */
     uint32_t fetches;     /* operations of UCX under way */
     bool listed;          /* the list of tensors is read */

@@ -11,7 +11,7 @@ struct ucx_options {
     const char *listen;                /* "": the host's address, else loopback */
     const char *progress;
     uint64_t rndv_threshold_bytes; /* 0: UCX decides */
-    uint64_t max_queued_bytes, max_message_bytes;
+    uint64_t max_queued_bytes, max_message_bytes, max_stranger_bytes;
     uint64_t connect_timeout_ms, keepalive_ms;
 };
 

@@ -34,6 +34,10 @@ static const struct tenrec_option options[] = {
                    "in a blocking call, waits."),
     OPTION(max_message, SIZE, max_message_bytes, "16GiB", .min = 4096, .max = INT64_MAX,
            .help = "Largest message, payload and tensors together, to send and to receive."),
+    OPTION(max_stranger_bytes, SIZE, max_stranger_bytes, "1GiB", .min = 4096, .max = INT64_MAX,
+           .help = "Bytes that all callers together that are no members of the group may make a "
+                   "worker hold: messages and tensors that they announce, answers that they do not "
+                   "read."),
     OPTION(connect_timeout, DURATION, connect_timeout_ms, "10s", .min = 1, .max = 86400000,
            .help = "Time limit for connecting to a peer."),
     OPTION(keepalive, DURATION, keepalive_ms, "1s", .min = 1, .max = 86400000,

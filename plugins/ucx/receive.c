@@ -13,6 +13,7 @@ struct held {
     struct head head;
     struct bytes bytes;
     bool copied; /* data is ours */
+    uint64_t charged;
 };
 /* ---- parts, hellos, notes ------------------------------------------------------------ */
 
@@ -56,9 +57,9 @@ static void receive_hello(struct conn *c, const struct head *h)
                        (tenrec_peer)h->count);
             return;
         }
+        pthread_mutex_lock(&u->lock);
         c->peer = h->type < 0 ? TENREC_ANONYMOUS : h->type;
         c->incarnation = (uint64_t)h->id;
-        pthread_mutex_lock(&u->lock);
         conn_name(c);
         pthread_mutex_unlock(&u->lock);
     } else if (h->type != c->peer || (uint64_t)h->id != c->incarnation) {
@@ -128,6 +129,7 @@ static void held_free(struct ucx *u, struct held *held)
         free(held->bytes.data);
     else if (!held->bytes.taken && held->bytes.data)
         ucp_am_data_release(u->worker, held->bytes.data);
+    budget_give(u, &held->charged);
     free(held);
 }
 
@@ -153,8 +155,15 @@ void receive_held(struct conn *c)
 
 static ucs_status_t receive_hold(struct conn *c, const struct head *h, const struct bytes *b)
 {
+    const uint64_t cost = sizeof(struct held) + (b->how == ANNOUNCED ? 0 : b->len);
     struct held *held = c->n_held < HELD_MAX ? calloc(1, sizeof *held) : NULL;
+    tenrec_error err;
 
+    if (held && budget_take(c, cost, &held->charged, &err) != TENREC_OK) {
+        free(held);
+        conn_break(c, TENREC_EAGAIN, "%s", err.text);
+        return UCS_OK;
+    }
     if (held && b->how == PLAIN) {
         held->copied = true;
         held->bytes.data = malloc(b->len + 1);
@@ -164,6 +173,8 @@ static ucs_status_t receive_hold(struct conn *c, const struct head *h, const str
         held->bytes.data = b->data;
     }
     if (!held || !held->bytes.data) {
+        if (held)
+            budget_give(c->u, &held->charged);
         free(held);
         conn_break(c, TENREC_EPROTOCOL, "%u messages arrive before their turn", c->n_held);
         return UCS_OK;

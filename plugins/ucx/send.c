@@ -78,6 +78,12 @@ static tenrec_status send_enqueue(struct ucx *u, tenrec_peer to, struct outgoing
                                (unsigned long long)c->queued, c->label,
                                (unsigned long long)u->opt->max_queued_bytes);
     }
+    if (o->msg->route.generation && !budget_take_locked(c, o->bytes, &o->charged))
+        return tenrec_fail(err, TENREC_EAGAIN,
+                           "callers that are no members hold %llu bytes; max_stranger_bytes is "
+                           "%llu",
+                           (unsigned long long)u->stranger_bytes,
+                           (unsigned long long)u->opt->max_stranger_bytes);
     o->conn = c;
     c->refs++;
     c->queued += o->bytes;
@@ -356,6 +362,7 @@ void send_on(struct conn *c, struct tenrec_msg *msg)
     const struct tenrec_done none = { NULL, NULL };
     struct outgoing *o;
     tenrec_error err;
+    bool fits;
 
     o = outgoing_new(c->u, msg, none, &err);
     if (!o) {
@@ -365,10 +372,13 @@ void send_on(struct conn *c, struct tenrec_msg *msg)
     }
     o->conn = c;
     pthread_mutex_lock(&c->u->lock);
+    fits = c->queued <= c->u->opt->max_queued_bytes && budget_take_locked(c, o->bytes, &o->charged);
     c->refs++;
     c->queued += o->bytes;
     c->u->pending++;
     pthread_mutex_unlock(&c->u->lock);
+    if (!fits)
+        conn_break(c, TENREC_EAGAIN, "it does not read its answers");
     send_post_or_wait(o);
 }
 
@@ -380,6 +390,7 @@ static void send_complete_one(struct outgoing *o)
     struct ucx *u = c->u;
     const bool counted = o->msg != NULL;
     const uint64_t bytes = o->bytes;
+    uint64_t charged = o->charged;
     const struct tenrec_done done = o->done;
     const bool ok = o->status == UCS_OK;
     tenrec_error err = c->why;
@@ -393,6 +404,7 @@ static void send_complete_one(struct outgoing *o)
         done.fn(done.arg, ok ? NULL : &err);
     /* Last of all: drain waits for `pending`. */
     pthread_mutex_lock(&u->lock);
+    budget_give_locked(u, &charged);
     if (counted) {
         c->queued -= bytes;
         u->pending--;

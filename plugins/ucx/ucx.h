@@ -46,6 +46,7 @@ struct outgoing {
     const void *data; /* data_owned, or the payload */
     unsigned char *data_owned;
     uint64_t data_len, bytes; /* bytes: as counted in queues */
+    uint64_t charged;         /* to strangers: an answer to one of them */
     struct outgoing *prev_posted, *next_posted;
     bool is_posted;
     uint32_t left; /* operations of UCX that have not ended */
@@ -67,8 +68,9 @@ struct conn {
     uint32_t slot;
     uint64_t serial;                  /* never 0 */
     bool outgoing;                    /* we are the client */
-    tenrec_peer peer;                 /* callee; of an incoming one the id that its hello claims */
-    uint64_t incarnation;             /* of the peer */
+    tenrec_peer peer;                 /* callee; of an incoming one the id that its hello claims:
+                                         under the lock */
+    uint64_t incarnation;             /* of the peer; likewise */
     char address[UCX_TEXT];           /* of the callee */
     char label[TENREC_NAME_MAX + 32]; /* for people: worker "worker1" */
 
@@ -133,7 +135,8 @@ struct ucx {
     struct outgoing *out_first, **out_last;
     struct conn *detached; /* by disconnect: to be closed; linked by next_detached */
     uint64_t pending;      /* sends without a completion */
-    uint64_t sent, received, dropped;
+    uint64_t sent, received;
+    uint64_t stranger_bytes; /* what callers that are no members make us hold */
 
     /* The progress thread's. */
     struct outgoing *ended_first, **ended_last;
@@ -173,6 +176,7 @@ void conn_accept(ucp_conn_request_h request, void *agent);
 struct conn *conn_of_endpoint(struct ucx *u, ucp_ep_h ep);
 /* The sender of its messages: the member that it is of, or TENREC_ANONYMOUS. */
 tenrec_peer conn_from(struct conn *c);
+tenrec_peer conn_from_locked(const struct conn *c);
 /* The connection of a slot, or NULL; false: there is no such slot. It stays until the progress
  * thread, which alone may call this, ends it. */
 bool conn_at(struct ucx *u, uint32_t slot, struct conn **ret);
@@ -216,6 +220,14 @@ tenrec_status receive_open(struct ucx *u, tenrec_error *err);
 /* What was held back and whose turn has come. */
 void receive_held(struct conn *c);
 void receive_drop_all(struct conn *c);
+
+/* budget.c: charges `n` bytes to strangers, and adds them to *charged, if the connection is of one.
+ * errors   EAGAIN: they hold too much */
+tenrec_status budget_take(const struct conn *c, uint64_t n, uint64_t *charged, tenrec_error *err);
+bool budget_take_locked(const struct conn *c, uint64_t n, uint64_t *charged);
+/* Gives *charged back, and makes it 0. */
+void budget_give(struct ucx *u, uint64_t *charged);
+void budget_give_locked(struct ucx *u, uint64_t *charged);
 
 /* deliver.c: returns true if there was something. */
 bool deliver_ready(struct ucx *u);
