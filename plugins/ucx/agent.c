@@ -69,14 +69,13 @@ static void agent_member_joined(struct tenrec_agent *self, const struct tenrec_m
 {
     struct ucx *u = self->impl;
     tenrec_status st;
-    bool wake;
+    int wake;
 
     pthread_mutex_lock(&u->lock);
     st = member_add(u, member);
-    wake = progress_must_wake(u);
+    wake = drive_waker(u);
     pthread_mutex_unlock(&u->lock);
-    if (wake)
-        progress_wake(u);
+    drive_wake(wake);
     if (st != TENREC_OK)
         self->host->log(self, TENREC_LOG_ERROR, "no memory for member %d", member->id);
 }
@@ -85,17 +84,16 @@ static void agent_member_joined(struct tenrec_agent *self, const struct tenrec_m
 static void agent_member_left(struct tenrec_agent *self, tenrec_peer id)
 {
     struct ucx *u = self->impl;
-    bool wake;
+    int wake;
 
     pthread_mutex_lock(&u->lock);
     if (id >= 0 && (uint32_t)id < u->n_peers && u->peer[id]) {
         u->peer[id]->left = true;
         detach(u, u->peer[id]);
     }
-    wake = progress_must_wake(u);
+    wake = drive_waker(u);
     pthread_mutex_unlock(&u->lock);
-    if (wake)
-        progress_wake(u);
+    drive_wake(wake);
 }
 
 /* ---- life ---------------------------------------------------------------------------- */
@@ -113,7 +111,7 @@ static int thread_start(struct ucx *u)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = pthread_create(&u->thread, NULL, progress_run, u);
+    r = pthread_create(&u->thread, NULL, drive_run, u);
     if (r == 0)
         pthread_setname_np(u->thread, "tenrec-ucx");
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -146,14 +144,13 @@ static tenrec_status agent_start(struct tenrec_agent *self, const struct tenrec_
 static void agent_resume(struct tenrec_agent *self)
 {
     struct ucx *u = self->impl;
-    bool wake;
+    int wake;
 
     pthread_mutex_lock(&u->lock);
     u->resumed = true;
-    wake = progress_must_wake(u);
+    wake = drive_waker(u);
     pthread_mutex_unlock(&u->lock);
-    if (wake)
-        progress_wake(u);
+    drive_wake(wake);
 }
 
 static tenrec_status agent_disconnect(struct tenrec_agent *self, tenrec_peer id, tenrec_error *err)
@@ -162,7 +159,7 @@ static tenrec_status agent_disconnect(struct tenrec_agent *self, tenrec_peer id,
     struct peer *p;
     struct conn *c;
     tenrec_error why;
-    bool wake;
+    int wake;
 
     pthread_mutex_lock(&u->lock);
     p = id >= 0 && (uint32_t)id < u->n_peers ? u->peer[id] : NULL;
@@ -172,10 +169,9 @@ static tenrec_status agent_disconnect(struct tenrec_agent *self, tenrec_peer id,
     }
     c = detach(u, p);
     p->telling += c != NULL;
-    wake = progress_must_wake(u);
+    wake = drive_waker(u);
     pthread_mutex_unlock(&u->lock);
-    if (wake)
-        progress_wake(u);
+    drive_wake(wake);
     if (!c)
         return TENREC_OK;
     tenrec_fail(&why, TENREC_EPEER_LOST, "worker \"%s\": disconnected", p->name);
@@ -208,14 +204,20 @@ static void agent_shutdown(struct tenrec_agent *self)
 {
     struct ucx *u = self->impl;
     const uint32_t *left = &u->operations;
+    int wake;
 
     pthread_mutex_lock(&u->lock);
     u->serving = false;
-    u->stopping = true;
+    atomic_store(&u->stopping, true);
     pthread_cond_broadcast(&u->moved);
+    wake = drive_waker(u);
     pthread_mutex_unlock(&u->lock);
-    progress_wake(u);
+    drive_wake(wake);
     pthread_join(u->thread, NULL);
+    pthread_mutex_lock(&u->lock);
+    while (u->guests)
+        pthread_cond_wait(&u->moved, &u->lock);
+    pthread_mutex_unlock(&u->lock);
     if (*left)
         self->host->log(self, TENREC_LOG_WARN, "UCX left %u operations without an end", *left);
     context_close(u);
@@ -232,9 +234,30 @@ static void agent_destroy(struct tenrec_agent *self)
         free(u->peer[i]);
     free(u->peer);
     free(u->conn);
+    context_close_descriptors(u);
+    pthread_cond_destroy(&u->given);
     pthread_cond_destroy(&u->moved);
     pthread_mutex_destroy(&u->lock);
     free(u);
+}
+
+/* ---- threads that read for themselves -------------------------------------------------- */
+
+static tenrec_status agent_poll(struct tenrec_agent *self, tenrec_peer peer,
+                                const struct tenrec_wait *wait)
+{
+    struct ucx *u = self->impl;
+    bool connected;
+
+    pthread_mutex_lock(&u->lock);
+    connected = peer >= 0 && (uint32_t)peer < u->n_peers && u->peer[peer] && u->peer[peer]->conn;
+    pthread_mutex_unlock(&u->lock);
+    return connected ? drive_as_guest(u, wait) : TENREC_EUNSUPPORTED;
+}
+
+static tenrec_status agent_lead(struct tenrec_agent *self, const struct tenrec_wait *wait)
+{
+    return drive_as_guest(self->impl, wait);
 }
 
 /* ---- debug info ---------------------------------------------------------------------- */
@@ -295,6 +318,8 @@ static const struct tenrec_agent_ops agent_ops = {
     .member_joined = agent_member_joined,
     .member_left = agent_member_left,
     .send = send_message,
+    .poll = agent_poll,
+    .lead = agent_lead,
     .resume = agent_resume,
     .disconnect = agent_disconnect,
     .drain = agent_drain,
@@ -328,15 +353,17 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     u->opt = in->options;
     u->me = in->me;
     u->incarnation = in->incarnation;
-    u->busy = strcmp(u->opt->progress, "busy") == 0;
-    u->wake_fd = -1;
-    u->event_fd = -1;
+    u->how = *u->opt->progress == 'b'   ? WAIT_BUSY
+             : *u->opt->progress == 's' ? WAIT_SLEEP
+                                        : WAIT_ADAPTIVE;
+    u->own_fd = u->guest_fd = u->epoll_fd = u->event_fd = u->asleep_fd = -1;
     u->out_last = &u->out_first;
     u->ended_last = &u->ended_first;
     pthread_mutex_init(&u->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&u->moved, &monotonic);
+    pthread_cond_init(&u->given, &monotonic);
     pthread_condattr_destroy(&monotonic);
     self->impl = u;
     if (open_quietly(u, TENREC_HAS(in, host_address) ? in->host_address : "", err) != TENREC_OK) {

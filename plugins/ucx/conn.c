@@ -238,6 +238,9 @@ void conn_break(struct conn *c, tenrec_status code, const char *fmt, ...)
 
     if (c->ended || c->why.code != TENREC_OK)
         return;
+    if (c->awaits_bye)
+        u->byes--;
+    c->awaits_bye = false;
     va_start(ap, fmt);
     tenrec_vfail(&c->why, code, fmt, ap);
     va_end(ap);

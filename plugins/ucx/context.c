@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -62,6 +63,14 @@ static tenrec_status set_log_level(ucp_config_t *config, tenrec_error *err)
     return is_in_environment("LOG_LEVEL") ? TENREC_OK : set_one(config, "LOG_LEVEL", "fatal", err);
 }
 
+/* UCX 1.13 aborts the process when an acknowledgement of its TCP's PUT meets the end of a
+ * connection. Where a transport has no GET, data of rendezvous travels in active messages. */
+static tenrec_status set_rendezvous(ucp_config_t *config, tenrec_error *err)
+{
+    return is_in_environment("RNDV_SCHEME") ? TENREC_OK
+                                            : set_one(config, "RNDV_SCHEME", "get_zcopy", err);
+}
+
 static tenrec_status set_all(const struct ucx_options *o, ucp_config_t *config, bool loopback,
                              tenrec_error *err)
 {
@@ -84,6 +93,8 @@ static tenrec_status set_all(const struct ucx_options *o, ucp_config_t *config, 
             snprintf(text, sizeof text, "%llums", (unsigned long long)o->keepalive_ms);
         st = set_one(config, "KEEPALIVE_INTERVAL", text, err);
     }
+    if (st == TENREC_OK)
+        st = set_rendezvous(config, err);
     return st == TENREC_OK ? set_log_level(config, err) : st;
 }
 
@@ -143,14 +154,45 @@ static tenrec_status open_worker(struct ucx *u, tenrec_error *err)
         u->worker = NULL;
         return context_fail(err, st, "cannot make a worker");
     }
-    if (!u->busy) {
-        st = ucp_worker_get_efd(u->worker, &u->event_fd);
-        if (st != UCS_OK)
-            return context_fail(err, st,
-                                "these transports cannot wake a thread that sleeps; set "
-                                "progress: busy");
-    }
-    return TENREC_OK;
+    st = ucp_worker_get_efd(u->worker, &u->event_fd);
+    if (st == UCS_OK)
+        return TENREC_OK;
+    u->event_fd = -1;
+    if (u->how == WAIT_BUSY)
+        return TENREC_OK;
+    return context_fail(err, st,
+                        "these transports cannot wake a thread that sleeps; set progress: busy");
+}
+
+static tenrec_status open_descriptors(struct ucx *u, tenrec_error *err)
+{
+    u->own_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    u->guest_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    u->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (u->own_fd >= 0 && u->guest_fd >= 0 && u->epoll_fd >= 0)
+        return TENREC_OK;
+    return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot make the descriptors of an agent");
+}
+
+static tenrec_status watch_descriptors(struct ucx *u, tenrec_error *err)
+{
+    struct epoll_event own = { .events = EPOLLIN, .data.fd = u->own_fd };
+    struct epoll_event event = { .events = EPOLLIN, .data.fd = u->event_fd };
+
+    u->watched = true;
+    if (epoll_ctl(u->epoll_fd, EPOLL_CTL_ADD, u->own_fd, &own) == 0 &&
+        (u->event_fd < 0 || epoll_ctl(u->epoll_fd, EPOLL_CTL_ADD, u->event_fd, &event) == 0))
+        return TENREC_OK;
+    return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot wait for UCX's events");
+}
+
+void context_close_descriptors(struct ucx *u)
+{
+    const int fd[] = { u->own_fd, u->guest_fd, u->epoll_fd };
+
+    for (size_t i = 0; i < sizeof fd / sizeof fd[0]; i++)
+        if (fd[i] >= 0)
+            close(fd[i]);
 }
 
 size_t context_sockaddr(const char *address, void *ret)
@@ -295,9 +337,9 @@ tenrec_status context_open(struct ucx *u, const char *host_address, tenrec_error
 
     if (st != TENREC_OK)
         return st;
-    u->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (u->wake_fd < 0)
-        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot make an eventfd");
+    st = open_descriptors(u, err);
+    if (st != TENREC_OK)
+        return st;
     /* A tool does not know where its peers are. */
     st = context_config(u->opt, u->me != TENREC_ANONYMOUS && context_is_loopback(host), &config,
                         err);
@@ -309,6 +351,8 @@ tenrec_status context_open(struct ucx *u, const char *host_address, tenrec_error
         u->context = NULL;
     else
         st = open_worker(u, err);
+    if (st == TENREC_OK)
+        st = watch_descriptors(u, err);
     if (st == TENREC_OK)
         st = receive_open(u, err);
     if (st == TENREC_OK && u->me != TENREC_ANONYMOUS)
@@ -324,10 +368,7 @@ void context_close(struct ucx *u)
         ucp_worker_destroy(u->worker);
     if (u->context)
         ucp_cleanup(u->context);
-    if (u->wake_fd >= 0)
-        close(u->wake_fd);
     use_end(u);
     u->worker = NULL;
     u->context = NULL;
-    u->wake_fd = -1;
 }

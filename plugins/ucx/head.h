@@ -16,7 +16,7 @@
  *               1 + the tensor's index
  * HEAD_TAKEN    length: bytes of messages that the receiver has delivered, since the connection
  *               began
- * HEAD_BYE      the sender shuts down: nothing follows
+ * HEAD_BYE      the sender shuts down: nothing follows. The receiver answers with its own
  *
  * Hellos, byes and messages of one direction are numbered without gaps, and delivered in that
  * order. */

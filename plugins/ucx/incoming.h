@@ -2,7 +2,7 @@
 /* incoming.h - a message on its way in, from its first active message to its delivery.
  *
  * Data that is announced by rendezvous is incoming_fetched straight into the memory that the host
- * placed; eager data is copied there. All of this is the progress thread's. */
+ * placed; eager data is copied there. All of this is the driver's. */
 #ifndef UCX_INCOMING_H
 #define UCX_INCOMING_H
 

@@ -24,8 +24,9 @@ static const struct tenrec_option options[] = {
     OPTION(listen, STRING, listen, "",
            .help = "IP address of this machine to listen on; by default that from which the "
                    "group's store is reached, so loopback when that is on this host."),
-    OPTION(progress, STRING, progress, "sleep", .choices = "busy|sleep",
-           .help = "How the plugin's thread waits: busy spins always, sleep never spins."),
+    OPTION(progress, STRING, progress, "adaptive", .choices = "busy|adaptive|sleep",
+           .help = "How threads wait: busy spins always (one thread at a time), adaptive spins up "
+                   "to 50 us while that pays off, sleep never spins."),
     OPTION(rndv_threshold, SIZE, rndv_threshold_bytes, "0", .min = 0, .max = INT64_MAX,
            .help = "Size from which on the receiver fetches data by rendezvous, as "
                    "UCX_RNDV_THRESH; 0: UCX decides. That variable overrides it."),

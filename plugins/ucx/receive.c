@@ -74,6 +74,13 @@ static void receive_hello(struct conn *c, const struct head *h)
         send_hello(c);
 }
 
+static void receive_bye(struct conn *c)
+{
+    if (!c->said_bye)
+        send_bye(c);
+    conn_break(c, TENREC_EPEER_LOST, "it has shut down");
+}
+
 static void receive_taken(struct conn *c, const struct head *h)
 {
     if (!c->outgoing || h->length < c->taken_by_peer || h->length > c->sent_bytes) {
@@ -118,7 +125,7 @@ static void receive_one(struct conn *c, const struct head *h, struct bytes *b)
     if (h->kind == HEAD_HELLO)
         receive_hello(c, h);
     else if (h->kind == HEAD_BYE)
-        conn_break(c, TENREC_EPEER_LOST, "it has shut down");
+        receive_bye(c);
     else
         incoming_begin(c, h, b);
 }

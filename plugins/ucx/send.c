@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* send.c - messages on their way out: from any thread into a queue, and by the progress thread
- * into UCX. */
+/* send.c - messages on their way out: from any thread into a queue, and by the driver into
+ * UCX. */
 #include "ucx.h"
 
 #include <stdlib.h>
@@ -56,8 +56,7 @@ static bool send_wait(struct ucx *u, uint64_t deadline_ns)
 static tenrec_status send_enqueue(struct ucx *u, tenrec_peer to, struct outgoing *o,
                                   tenrec_error *err)
 {
-    const bool may_wait =
-        (o->msg->flags & TENREC_MSG_MAY_WAIT) && !pthread_equal(pthread_self(), u->thread);
+    const bool may_wait = (o->msg->flags & TENREC_MSG_MAY_WAIT) && !drive_is_mine(u);
     struct conn *c = NULL;
     tenrec_status st;
 
@@ -100,7 +99,8 @@ void send_message(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *
     tenrec_error err;
     struct outgoing *o = outgoing_new(u, msg, done, &err);
     tenrec_status st;
-    bool wake = false;
+    bool drives = false;
+    int wake = -1;
 
     if (!o) {
         msg->release(msg);
@@ -108,10 +108,15 @@ void send_message(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *
         pthread_mutex_lock(&u->lock);
         st = send_enqueue(u, to, o, &err);
         if (st == TENREC_OK)
-            wake = progress_must_wake(u);
+            drives = drive_try(u);
+        if (st == TENREC_OK && !drives)
+            wake = drive_waker(u);
         pthread_mutex_unlock(&u->lock);
-        if (wake)
-            progress_wake(u);
+        drive_wake(wake);
+        if (drives) {
+            progress_sends(u);
+            drive_leave(u);
+        }
         if (st == TENREC_OK)
             return;
         outgoing_free(o);
@@ -354,6 +359,7 @@ void send_bye(struct conn *c)
 {
     const struct head h = { .kind = HEAD_BYE };
 
+    c->said_bye = true;
     send_head(c, &h);
 }
 

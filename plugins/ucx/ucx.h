@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ucx.h - an agent of this plugin, its peers and its connections.
  *
- * All of UCX's objects belong to the progress thread. Other threads queue what they want under
- * `lock` and wake it; it never calls the host, `done` or `release` with the lock, nor from within
- * a callback of UCX, but for msg_new and place, which make no call back.
+ * All of UCX's objects belong to the driver (drive.c): the agent's own thread, a thread that polls
+ * or leads, or for a moment one that sends. Other threads queue what they want under `lock` and
+ * wake it; it never calls the host, `done` or `release` with the lock, nor from within a callback
+ * of UCX, but for msg_new and place, which make no call back.
  *
  * A connection goes from the agent that made it (its client) to another. Requests go that way, and
  * their answers come back over it. */
@@ -14,6 +15,7 @@
 #include "options.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <ucp/api/ucp.h>
 
 enum {
@@ -82,12 +84,13 @@ struct conn {
     struct conn *next_detached;
     char lanes[UCX_TEXT]; /* transports and devices that UCX chose; "" until known */
 
-    /* The progress thread's. */
+    /* The driver's. */
     ucp_ep_h ep;
-    bool known;           /* the other side's hello arrived */
-    bool used;            /* a send over it was handed to the wire */
-    bool ended;           /* closed, or being closed */
-    bool ready;           /* in the list `next_ready` */
+    bool known; /* the other side's hello arrived */
+    bool used;  /* a send over it was handed to the wire */
+    bool ended; /* closed, or being closed */
+    bool ready; /* in the list `next_ready` */
+    bool said_bye, awaits_bye;
     tenrec_error why;     /* code OK while nothing is wrong */
     uint64_t deadline_ns; /* for the hello */
     uint64_t send_sequence, receive_sequence;
@@ -103,6 +106,15 @@ struct conn {
 
 enum { UCX_BUCKETS = 256 };
 
+/* How a driver waits: it spins always, never, or for a while if that paid off before. */
+enum drive_wait { WAIT_BUSY, WAIT_ADAPTIVE, WAIT_SLEEP };
+
+struct drive_spin {
+    uint64_t since_ns; /* when it began; 0: it has not */
+    int credit;        /* the last spins that found something, less the others */
+    unsigned tries;
+};
+
 struct ucx {
     struct tenrec_agent *self;
     const struct tenrec_host *host;
@@ -114,20 +126,27 @@ struct ucx {
     ucp_context_h context;
     ucp_worker_h worker;
     ucp_listener_h listener;
-    int event_fd; /* of the worker, which owns it */
-    int wake_fd;
-    bool busy;
-    bool warned; /* that UCX fell back to TCP. The progress thread's */
+    int event_fd;         /* of the worker, which owns it */
+    int own_fd, guest_fd; /* wake the driver: the own thread, another one */
+    int epoll_fd;         /* where the own thread sleeps: event_fd, own_fd */
+    enum drive_wait how;
+    bool warned; /* that UCX fell back to TCP. The driver's */
     bool uses;   /* counted among the contexts of this process */
     pthread_t thread;
 
     pthread_mutex_t lock;
     pthread_cond_t moved;
-    bool serving; /* from start to shutdown */
-    bool stopping;
+    bool serving;         /* from start to shutdown */
+    atomic_bool stopping; /* changes under the lock */
     bool resumed;
-    bool asleep;        /* the progress thread; wake it by wake_fd */
-    struct peer **peer; /* by id */
+    bool driven;          /* there is a driver, which runs or sleeps ... */
+    pthread_t driver;     /* ... this thread */
+    pthread_cond_t given; /* not driven any more: to the own thread, and to a guest that wants */
+    bool own_waits;       /* for that */
+    uint32_t guests;      /* threads that poll or lead, or are about to: 0 or 1 */
+    atomic_bool wanted;   /* by the guest, which waits for the driver; changes under the lock */
+    int asleep_fd;        /* wakes the thread that must look at the queue; -1: none sleeps */
+    struct peer **peer;   /* by id */
     uint32_t n_peers;
     struct conn **conn; /* by slot */
     uint32_t n_slots, n_conns;
@@ -138,7 +157,9 @@ struct ucx {
     uint64_t sent, received;
     uint64_t stranger_bytes; /* what callers that are no members make us hold */
 
-    /* The progress thread's. */
+    /* The driver's. */
+    bool watched; /* event_fd, by the own thread */
+    struct drive_spin own_spin, guest_spin;
     struct outgoing *ended_first, **ended_last;
     struct outgoing *posted; /* UCX has parts of them */
     struct conn *ready, *broken;
@@ -146,12 +167,14 @@ struct ucx {
     bool paused;
     uint32_t operations; /* of UCX, under way */
     uint32_t unknown;    /* connections without the other side's hello */
-    uint32_t flushes;    /* operations of UCX, too */
+    uint32_t byes;       /* connections that await one */
 };
 
 /* context.c: what UCX needs to be told. */
 tenrec_status context_open(struct ucx *u, const char *host_address, tenrec_error *err);
 void context_close(struct ucx *u);
+/* Last of all: a thread that sends may still wake a driver that has ended. */
+void context_close_descriptors(struct ucx *u);
 /* Owned by the caller: for UCX's release. `loopback`: UCX may use lo only. */
 tenrec_status context_config(const struct ucx_options *o, bool loopback, ucp_config_t **ret,
                              tenrec_error *err);
@@ -170,15 +193,15 @@ void context_check_refused(const char *address, tenrec_error *why);
 struct conn *conn_new(struct ucx *u, bool outgoing, tenrec_peer peer);
 void conn_drop_locked(struct conn *c);
 void conn_drop(struct conn *c);
-/* The progress thread's. */
+/* The driver's. */
 tenrec_status conn_connect(struct conn *c);
 void conn_accept(ucp_conn_request_h request, void *agent);
 struct conn *conn_of_endpoint(struct ucx *u, ucp_ep_h ep);
 /* The sender of its messages: the member that it is of, or TENREC_ANONYMOUS. */
 tenrec_peer conn_from(struct conn *c);
 tenrec_peer conn_from_locked(const struct conn *c);
-/* The connection of a slot, or NULL; false: there is no such slot. It stays until the progress
- * thread, which alone may call this, ends it. */
+/* The connection of a slot, or NULL; false: there is no such slot. It stays until the
+ * driver, which alone may call this, ends it. */
 bool conn_at(struct ucx *u, uint32_t slot, struct conn **ret);
 void conn_hold(struct conn *c); /* one reference more */
 /* Queued for deliver_ready. */
@@ -202,7 +225,7 @@ void outgoing_free(struct outgoing *o);
 /* send.c */
 void send_message(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
                   struct tenrec_done done);
-/* The progress thread's. */
+/* The driver's. */
 bool send_queued(struct ucx *u);   /* what other threads have queued */
 void send_waiting(struct conn *c); /* what waits behind the window */
 void send_hello(struct conn *c);
@@ -232,12 +255,28 @@ void budget_give_locked(struct ucx *u, uint64_t *charged);
 /* deliver.c: returns true if there was something. */
 bool deliver_ready(struct ucx *u);
 
-/* progress.c */
-void *progress_run(void *agent);
-/* Returns true if wake_fd must be written after the unlock. With the lock. */
-bool progress_must_wake(struct ucx *u);
-void progress_wake(struct ucx *u);
+/* progress.c: what a driver does. */
+/* Returns true if something happened: there may be more. */
+bool progress_step(struct ucx *u);
+/* Posts what is queued, and completes what has ended at once. */
+void progress_sends(struct ucx *u);
+void progress_end_all(struct ucx *u);
 uint64_t progress_now(void);
+
+/* drive.c */
+void *drive_run(void *agent); /* the own thread */
+/* Returns the descriptor to write after the unlock so that the queue is looked at, -1 if none is
+ * needed. With the lock. */
+int drive_waker(struct ucx *u);
+void drive_wake(int fd);
+/* Returns true if the calling thread has become the driver: nobody drove, and the own thread
+ * sleeps. With the lock. */
+bool drive_try(struct ucx *u);
+void drive_leave(struct ucx *u);
+/* Returns true if this thread drives. With the lock. */
+bool drive_is_mine(const struct ucx *u);
+/* The calling thread drives until the wait is over. errors: EUNSUPPORTED, another one does */
+tenrec_status drive_as_guest(struct ucx *u, const struct tenrec_wait *wait);
 
 /* conn_lanes.c: reads what UCX says about the endpoint into c->lanes. */
 void conn_read_lanes(struct conn *c);
