@@ -171,6 +171,24 @@ def security(p):
     ]
 
 
+def over_ucx(p):
+    """The backend ucx against UCX itself in the same error mode, and against the default backend, over TCP."""
+    def work(name, mode, progress, figure, reach, at_least=False):
+        return Work(name, p.tenrec(mode, progress, "ucx"), figure, [
+            Pair("UCX message", p.peer("UCX", mode, progress, "tcp_peer"), reach=reach),
+            Pair("tensorpipe", p.tenrec(mode, progress, "uv"))], at_least=at_least)
+
+    if not p.peer("UCX"):
+        return []
+    return [
+        work("no-op call, backend ucx, busy", "latency", "busy", "p50_us", 1.25),
+        work("no-op call, backend ucx, asleep", "latency", "sleep", "p50_us", 1.25),
+        work("64 in flight, backend ucx, busy", "rate", "busy", "calls_per_s", 0.8, at_least=True),
+        work("64 MiB, backend ucx, busy", "bandwidth", "busy", "gb_per_s", 0.8, at_least=True),
+        work("64 MiB, backend ucx, asleep", "bandwidth", "sleep", "gb_per_s", 0.8, at_least=True),
+    ]
+
+
 def wrappers(p):
     """What layers of the chain cost a call: call and answer pass each of them in two processes; limit sees
     sent messages only."""
@@ -194,7 +212,7 @@ def life(p):
 
 def all_works(p):
     return (small_shared(p) + small_tcp(p) + many_shared(p) + many_tcp(p) + large_shared(p) + shared(p) + large_tcp(p) +
-            security(p) + wrappers(p) + life(p))
+            security(p) + over_ucx(p) + wrappers(p) + life(p))
 
 
 def same_works(here, there):

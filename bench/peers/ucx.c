@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ucx.c - UCX's active messages, each answered with one.
  *
- *     ucx_peer latency|rate|bandwidth busy|sleep sm|tcp
+ *     ucx_peer latency|rate|bandwidth busy|sleep sm|tcp|tcp_peer
  *
+ * tcp_peer is tcp with endpoints that report the loss of their peer, as the backend ucx has them.
  * A bare message is less than a call: it looks up no function and decodes no
  * result. */
 #include "../driver.h"
@@ -141,6 +142,14 @@ static void handle(struct ucx *u, unsigned id, ucp_am_recv_callback_t fn)
     must(ucp_worker_set_am_recv_handler(u->worker, &p), "ucp_worker_set_am_recv_handler");
 }
 
+/* The caller leaves when all is measured. */
+static void lost(void *arg, ucp_ep_h of, ucs_status_t s)
+{
+    (void)arg, (void)of;
+    if (s != UCS_ERR_CONNECTION_RESET)
+        must(s, "connection");
+}
+
 static void connect_to_other(struct ucx *u)
 {
     ucp_address_t *own;
@@ -153,6 +162,11 @@ static void connect_to_other(struct ucx *u)
     driver_say(u->trial, own, n);
     ucp_worker_release_address(u->worker, own);
     driver_hear(u->trial, other, sizeof other);
+    if (!strcmp(u->trial->via, "tcp_peer")) {
+        p.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+        p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+        p.err_handler.cb = lost;
+    }
     must(ucp_ep_create(u->worker, &p, &u->peer), "ucp_ep_create");
 }
 
@@ -167,8 +181,8 @@ static struct ucx *make(struct trial *t)
 
     if (!u)
         pair_die("calloc");
-    setenv("UCX_TLS", t->via, 1);
-    setenv("UCX_NET_DEVICES", !strcmp(t->via, "tcp") ? "lo" : "all", 1);
+    setenv("UCX_TLS", strcmp(t->via, "sm") ? "tcp" : "sm", 1);
+    setenv("UCX_NET_DEVICES", strcmp(t->via, "sm") ? "lo" : "all", 1);
     u->trial = t;
     u->data = pair_memory(t->size, false);
     must(ucp_config_read(NULL, NULL, &c), "ucp_config_read");
@@ -241,7 +255,7 @@ static void end(struct trial *t)
 
 int main(int argc, char **argv)
 {
-    const struct way ways[] = { UCX_WAY("sm"), UCX_WAY("tcp") };
+    const struct way ways[] = { UCX_WAY("sm"), UCX_WAY("tcp"), UCX_WAY("tcp_peer") };
 
     return driver_main(argc, argv, ways, sizeof ways / sizeof ways[0]);
 }

@@ -286,6 +286,7 @@ const struct way calls_pool_shm = CALLS_WAY("shm_pool", "latency rate", 0);
 const struct way calls_keep_uv = CALLS_WAY("uv", "keep", KEEP_MAX - 1);
 const struct way calls_secret = CALLS_WAY("secret", "latency rate bandwidth", 0);
 const struct way calls_tls = CALLS_WAY("tls", "latency rate bandwidth", 0);
+const struct way calls_ucx = CALLS_WAY("ucx", "latency rate bandwidth", 0);
 const struct way calls_layers = CALLS_WAY("layers", "latency rate", 0);
 const struct way calls_trace = CALLS_WAY("trace", "latency rate", 0);
 const struct way calls_meter = CALLS_WAY("meter", "latency rate", 0);

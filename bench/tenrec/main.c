@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - Tenrec, measured as its peers are, and its start and rest.
  *
- *     tenrec_bench MODE PROGRESS uv|shm|uv_pool|shm_pool|secret|tls|WRAPPERS [BYTES,...]
+ *     tenrec_bench MODE PROGRESS uv|shm|uv_pool|shm_pool|secret|tls|ucx|WRAPPERS [BYTES,...]
  *     tenrec_bench init|idle|after|connect uv|shm|secret|tls
  *
  * MODE is latency, rate, bandwidth or drop as in driver.h; keep is drop with all
  * results kept; source is bandwidth out of mappable memory, handover passes such
  * memory on. With _pool the functions of small calls run on the callee's pool.
+ * ucx is the backend ucx over TCP.
  * WRAPPERS is layers, trace, meter or limit: shm with ten wrappers that do nothing, or with that.
  *
  * init    8 workers over a file store, first call in to last return
@@ -20,8 +21,9 @@
 int main(int argc, char **argv)
 {
     const struct way ways[] = { calls_uv,      calls_shm,      calls_pool_uv, calls_pool_shm,
-                                calls_keep_uv, calls_keep_shm, calls_secret,  calls_tls,
-                                calls_layers,  calls_trace,    calls_meter,   calls_limit };
+                                calls_keep_uv, calls_keep_shm, calls_secret,  calls_ucx,
+                                calls_tls,     calls_layers,   calls_trace,   calls_meter,
+                                calls_limit };
     const char *mode = argc > 1 ? argv[1] : "";
     bool known = argc == 3 && (!strcmp(argv[2], "uv") || !strcmp(argv[2], "shm") ||
                                !strcmp(argv[2], "secret") || !strcmp(argv[2], "tls"));

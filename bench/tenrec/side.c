@@ -95,13 +95,17 @@ static void side_layers(const char *via, char *text, size_t room, char outermost
 struct tenrec_worker *side_worker(const struct side *s, int rank)
 {
     const char *more = getenv("BENCH_TENREC");
-    char layers[1536] = "", backend[16] = "tensorpipe";
+    const bool ucx = !strcmp(s->via, "ucx");
+    const char *wire = ucx ? "ucx" : "tensorpipe";
+    char layers[1536] = "", backend[16];
 
+    snprintf(backend, sizeof backend, "%s", wire);
     side_layers(s->via, layers, sizeof layers, backend);
     const bool within = !strcmp(s->via, "shm") || *layers;
-    const char *ways = within ? "transports: [shm, uv], channels: [cma, basic]"
-                              : "transports: [uv], channels: [basic]";
-    const bool open = within || !strcmp(s->via, "uv");
+    const char *ways = ucx      ? "tls: [tcp]"
+                       : within ? "transports: [shm, uv], channels: [cma, basic]"
+                                : "transports: [uv], channels: [basic]";
+    const bool open = within || ucx || !strcmp(s->via, "uv");
     struct tenrec_config *c;
     struct tenrec_worker *w;
     tenrec_error err;
@@ -113,10 +117,10 @@ struct tenrec_worker *side_worker(const struct side *s, int rank)
              "security: { mode: %s%s%s }\n"
              "backend: %s\n"
              "backends:\n"
-             "  tensorpipe: { plugin: tensorpipe, options: { %s, progress: %s%s%s } }\n%s",
+             "  %s: { plugin: %s, options: { %s, progress: %s%s%s } }\n%s",
              rank, s->world, s->store, open ? "none" : s->via,
-             open ? "" : ", secret_file: ", open ? "" : s->secret, backend, ways, s->progress,
-             more ? ", " : "", more ? more : "", layers);
+             open ? "" : ", secret_file: ", open ? "" : s->secret, backend, wire, wire, ways,
+             s->progress, more ? ", " : "", more ? more : "", layers);
     if (tenrec_config_parse(text, "bench", &c, &err) || tenrec_worker_new(c, &w, &err))
         side_give_up(&err);
     tenrec_config_drop(c);
