@@ -11,25 +11,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-/* What a plugin says of itself to another process. */
-struct plugin_found {
-    const char *path;
-    uint32_t kind;
-    char name[STORES_SCHEME_MAX];
-};
-
-static void plugin_look(void *arg)
+/* Writes the name of a plugin that is a store. */
+static void plugin_look(void *path, FILE *to)
 {
-    struct plugin_found *f = arg;
     struct loaded l;
     tenrec_error err;
 
-    if (loader_open(f->path, PLUGIN_KIND_ANY, &l, &err))
+    if (loader_open(path, PLUGIN_KIND_ANY, &l, &err))
         return;
-    snprintf(f->name, sizeof f->name, "%s", l.plugin->name);
-    f->kind = l.init_store ? TENREC_PLUGIN_STORE : TENREC_PLUGIN_BACKEND;
+    if (l.init_store)
+        fputs(l.plugin->name, to);
     loader_close(&l);
 }
 
@@ -37,19 +29,13 @@ static void plugin_look(void *arg)
  * first case tells. Returns true for a store. */
 static bool plugin_is_store(const char *path, char name[STORES_SCHEME_MAX])
 {
-    struct plugin_found *f =
-        mmap(NULL, sizeof *f, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    char text[200];
-    bool is_store;
+    struct trial_output found;
+    char how[200];
 
-    if (f == MAP_FAILED)
-        return false;
-    f->path = path;
-    is_store = trial_run(plugin_look, f, text, sizeof text) && f->kind == TENREC_PLUGIN_STORE;
-    if (is_store)
-        snprintf(name, STORES_SCHEME_MAX, "%.*s", STORES_SCHEME_MAX - 1, f->name);
-    munmap(f, sizeof *f);
-    return is_store;
+    trial_run(plugin_look, (void *)(uintptr_t)path, &found, how, sizeof how);
+    snprintf(name, STORES_SCHEME_MAX, "%s", found.text ? found.text : "");
+    free(found.text);
+    return *name != '\0';
 }
 
 /* The text of a configuration for one store. */
