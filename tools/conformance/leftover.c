@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/leftover.h"
 
+#include "base/clock.h"
 #include "conformance/expect.h"
 
 #include <dirent.h>
@@ -14,9 +15,9 @@
 
 #define LIVES_BEFORE 4 /* caches of the plugin and of its libraries fill */
 #define LOOKS 5
-#define WINDOW 6       /* lives */
-#define WINDOWS 4      /* more than a cache of the allocator grows in: 7 blocks of a size */
-#define JOINED_MS 1000 /* until the kernel has removed a thread that was joined */
+#define WINDOW 6      /* lives */
+#define WINDOWS 4     /* more than a cache of the allocator grows in: 7 blocks of a size */
+#define JOINED_PART 4 /* of the limit, until the kernel has removed a thread that was joined */
 
 static int count_entries(const char *folder)
 {
@@ -93,15 +94,14 @@ static void name_threads(char *text, size_t size)
 
 void leftover_expect_threads(struct leftover before)
 {
+    const uint64_t until_ns = clock_deadline_ms(expect_ms() / JOINED_PART);
     char text[300];
-    int now = 0;
+    int now;
 
-    for (unsigned left = expect_slow(JOINED_MS); left > 0; left--) {
-        now = leftover_now().threads;
-        if (now <= before.threads)
-            return;
+    while ((now = leftover_now().threads) > before.threads && !clock_passed(until_ns))
         poll(NULL, 0, 1);
-    }
+    if (now <= before.threads)
+        return;
     name_threads(text, sizeof text);
     expect_fail("%d threads run after the end, %d ran before the start: %s", now, before.threads,
                 text);
