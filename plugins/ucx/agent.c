@@ -210,6 +210,7 @@ static void agent_shutdown(struct tenrec_agent *self)
     u->serving = false;
     atomic_store(&u->stopping, true);
     pthread_cond_broadcast(&u->moved);
+    pthread_cond_broadcast(&u->given); /* to a guest that waits for its turn */
     wake = drive_waker(u);
     pthread_mutex_unlock(&u->lock);
     drive_wake(wake);
