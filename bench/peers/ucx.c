@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ucx.c - UCX's active messages, each answered with one.
  *
- *     ucx_peer latency|rate|bandwidth busy|sleep sm|tcp|tcp_peer
+ *     ucx_peer latency|rate|bandwidth busy|sleep sm|tcp|tcp_peer|environment
  *
- * tcp_peer is tcp with endpoints that report the loss of their peer, as the backend ucx has them.
+ * tcp_peer is tcp with endpoints that report the loss of their peer, as the backend ucx has them;
+ * environment likewise, over what UCX_TLS and UCX_NET_DEVICES name.
  * A bare message is less than a call: it looks up no function and decodes no
  * result. */
 #include "../driver.h"
@@ -162,7 +163,7 @@ static void connect_to_other(struct ucx *u)
     driver_say(u->trial, own, n);
     ucp_worker_release_address(u->worker, own);
     driver_hear(u->trial, other, sizeof other);
-    if (!strcmp(u->trial->via, "tcp_peer")) {
+    if (!strcmp(u->trial->via, "tcp_peer") || !strcmp(u->trial->via, "environment")) {
         p.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
         p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
         p.err_handler.cb = lost;
@@ -181,8 +182,10 @@ static struct ucx *make(struct trial *t)
 
     if (!u)
         pair_die("calloc");
-    setenv("UCX_TLS", strcmp(t->via, "sm") ? "tcp" : "sm", 1);
-    setenv("UCX_NET_DEVICES", strcmp(t->via, "sm") ? "lo" : "all", 1);
+    if (strcmp(t->via, "environment")) {
+        setenv("UCX_TLS", strcmp(t->via, "sm") ? "tcp" : "sm", 1);
+        setenv("UCX_NET_DEVICES", strcmp(t->via, "sm") ? "lo" : "all", 1);
+    }
     u->trial = t;
     u->data = pair_memory(t->size, false);
     must(ucp_config_read(NULL, NULL, &c), "ucp_config_read");
@@ -255,7 +258,8 @@ static void end(struct trial *t)
 
 int main(int argc, char **argv)
 {
-    const struct way ways[] = { UCX_WAY("sm"), UCX_WAY("tcp"), UCX_WAY("tcp_peer") };
+    const struct way ways[] = { UCX_WAY("sm"), UCX_WAY("tcp"), UCX_WAY("tcp_peer"),
+                                UCX_WAY("environment") };
 
     return driver_main(argc, argv, ways, sizeof ways / sizeof ways[0]);
 }

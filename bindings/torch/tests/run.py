@@ -8,6 +8,7 @@ one way (--transports) between its ranks, which are processes of this machine:
   tcp      backend TENREC, config/tcp.yaml: through TCP
   faulty   backend TENREC, config/faulty.yaml: `faulty` without rules around shm
   inject   the suites of torch's faulty agent, with the `faulty` plugin in its place
+  ucx      backend TENREC, config/ucx.yaml: through UCX; only if --transports names it
 
 Prints one line per case, what a failed one printed, and at the end
 "N passed, N failed, N skipped". Cases in known_flakes are tried up to three times, then skipped.
@@ -32,6 +33,7 @@ import upstream
 
 DEBIAN_PYTHON = "/usr/bin/python3"  # the results of another Python's torch carry its version
 WAYS = ["shm", "tcp", "faulty", "inject"]
+MORE_WAYS = ["ucx"]  # need what not each machine has
 # torch tests the class of options only for its own agent.
 NOT_OURS = re.compile("_options|num_worker_threads|set_default_timeout")
 ON_DEVICES = re.compile("dynamic.*cuda")  # cases in suites of the host
@@ -91,17 +93,17 @@ def options():
     p.add_argument("--list", action="store_true", help="print the names only")
     o = p.parse_args()
     o.transports = o.transports.split(",")
-    if set(o.transports) - set(WAYS):
-        p.error(f"--transports: one or more of {','.join(WAYS)}")
+    if set(o.transports) - {*WAYS, *MORE_WAYS}:
+        p.error(f"--transports: one or more of {','.join(WAYS + MORE_WAYS)}")
     return o
 
 
 def in_third(way, test):
-    """Selects one of three transports for each test; the faulty suites run on one of three."""
+    """Selects one of three transports for each test; the faulty suites and those over ucx run on one of three."""
     if test.startswith(("TenrecProgramTest.", "TenrecWorkerTest.")):
         return True
     n = zlib.crc32(test.encode()) % 3
-    return n == (0 if way == "inject" else WAYS.index(way))
+    return n == (0 if way in ("inject", *MORE_WAYS) else WAYS.index(way))
 
 
 def host_suites(rpc_utils, backend, way):
