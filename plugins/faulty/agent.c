@@ -133,12 +133,18 @@ static void faulty_member_left(struct tenrec_agent *self, tenrec_peer id)
     pthread_mutex_unlock(&f->lock);
 }
 
+static tenrec_status faulty_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *err)
+{
+    return queue_drain(self->impl, ms, err);
+}
+
 static void faulty_destroy(struct tenrec_agent *self)
 {
     struct faulty *f = self->impl;
 
     ruleset_drop(f->rules);
     free(f->member);
+    queue_finish(&f->queue);
     pthread_mutex_destroy(&f->lock);
     free(f);
 }
@@ -265,6 +271,7 @@ static const struct tenrec_agent_ops faulty_ops = { .size = sizeof faulty_ops,
                                                     .member_left = faulty_member_left,
                                                     .send = faulty_send,
                                                     .deliver = faulty_deliver,
+                                                    .drain = faulty_drain,
                                                     .destroy = faulty_destroy,
                                                     .debug_info = faulty_debug_info };
 
@@ -291,6 +298,7 @@ tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agen
     rules->began_ns = tenrec_now_ns();
     atomic_init(&f->rules, rules);
     pthread_mutex_init(&f->lock, NULL);
+    queue_init(&f->queue);
     self->impl = f;
     self->ops = &faulty_ops;
     ruleset_tell(rules, self);

@@ -5,6 +5,24 @@
 
 #include <stdlib.h>
 
+#define NS_PER_MS 1000000u
+#define NS_PER_S 1000000000u
+
+void queue_init(struct queue *q)
+{
+    pthread_condattr_t attr;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&q->idle, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+void queue_finish(struct queue *q)
+{
+    pthread_cond_destroy(&q->idle);
+}
+
 struct held *queue_new(struct faulty *f, struct rule *r, const struct transit *on)
 {
     struct held *h = malloc(sizeof *h);
@@ -38,7 +56,8 @@ static void queue_forget(struct held *h)
     struct queue *q = &f->queue;
 
     pthread_mutex_lock(&f->lock);
-    --*(h->on.incoming ? &q->in : &q->out);
+    if (--*(h->on.incoming ? &q->in : &q->out) == 0 && !h->on.incoming)
+        pthread_cond_broadcast(&q->idle);
     if (h->rule->action == RULE_SLOW)
         rule_link(h->rule, h->on.peer)->waiting--;
     pthread_mutex_unlock(&f->lock);
@@ -87,7 +106,8 @@ static void queue_due(void *arg)
 tenrec_status queue_hold(struct held *h)
 {
     struct faulty *f = h->faulty;
-    const tenrec_status st = f->self->host->hold(f->self, h->due_ns, !h->on.incoming, queue_due, h);
+    /* The drain is queue_drain's: the core would wait for messages that were passed on early. */
+    const tenrec_status st = f->self->host->hold(f->self, h->due_ns, false, queue_due, h);
     bool gone;
 
     if (st == TENREC_OK)
@@ -101,4 +121,23 @@ tenrec_status queue_hold(struct held *h)
         queue_forget(h);
     free(h);
     return gone ? TENREC_OK : st;
+}
+
+tenrec_status queue_drain(struct faulty *f, uint32_t ms, tenrec_error *err)
+{
+    struct queue *q = &f->queue;
+    const uint64_t until_ns = tenrec_now_ns() + (uint64_t)ms * NS_PER_MS;
+    const struct timespec until = { (time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S) };
+    uint64_t left;
+    int r = 0;
+
+    pthread_mutex_lock(&f->lock);
+    while (q->out && r == 0)
+        r = pthread_cond_timedwait(&q->idle, &f->lock, &until);
+    left = q->out;
+    pthread_mutex_unlock(&f->lock);
+    if (!left)
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_ETIMEDOUT, "%llu delayed messages are still held after %u ms",
+                       (unsigned long long)left, ms);
 }

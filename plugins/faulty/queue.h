@@ -30,9 +30,13 @@ struct held {
 };
 
 struct queue {
-    uint64_t out, in; /* held now: to send, to deliver */
-    uint64_t dropped; /* with an expired deadline */
+    uint64_t out, in;    /* held now: to send, to deliver */
+    uint64_t dropped;    /* with an expired deadline */
+    pthread_cond_t idle; /* out became 0 */
 };
+
+void queue_init(struct queue *q);
+void queue_finish(struct queue *q); /* the queue is empty */
 
 /* Makes an entry for queue_add; NULL when out of memory. */
 struct held *queue_new(struct faulty *f, struct rule *r, const struct transit *on);
@@ -48,5 +52,8 @@ tenrec_status queue_hold(struct held *h);
  * free `h` from then on. queue_pass sends or delivers the copy, without the lock. */
 struct held queue_take(struct held *h);
 void queue_pass(struct held *taken);
+
+/* Waits until no outgoing message is held. errors: ETIMEDOUT */
+tenrec_status queue_drain(struct faulty *f, uint32_t ms, tenrec_error *err);
 
 #endif

@@ -112,6 +112,20 @@ TEST_WITH(rules_reorder_lets_the_next_message_pass, flaky_set_up, flaky_tear_dow
     assert_int_equal(flaky_number("delayed_now"), 0);
 }
 
+/* Its hour has not passed, but nothing is left to be sent then. */
+TEST_WITH(rules_reorder_keeps_no_drain_waiting_once_a_message_has_passed, flaky_set_up,
+          flaky_tear_down)
+{
+    tenrec_error err;
+
+    flaky_open("{ rules: [{ do: reorder, by: 1h, times: 1 }] }");
+    assert_false(flaky_call("a"));
+    assert_int_equal(chain_drain(flaky_chain, 1, &err), TENREC_ETIMEDOUT);
+    assert_true(flaky_call("b"));
+    assert_int_equal(atomic_load(&flaky_ok), 2);
+    assert_status(chain_drain(flaky_chain, 1, &err), &err);
+}
+
 TEST_WITH(rules_reorder_waits_for_the_same_worker_only, flaky_set_up, flaky_tear_down)
 {
     flaky_open("{ rules: [{ do: reorder, by: 1h, to: [worker1] }] }");

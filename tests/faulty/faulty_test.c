@@ -160,7 +160,7 @@ TEST_WITH(faulty_delays_without_blocking_the_sender, flaky_set_up, flaky_tear_do
     flaky_send(TENREC_MSG_RREF_FETCH_CALL, "at once");
     assert_int_equal(atomic_load(&flaky_delivered), 1);
     assert_int_equal(chain_drain(flaky_chain, 1, &err), TENREC_ETIMEDOUT);
-    assert_text_has(err.text, "backend 'flaky': 1 messages are still held");
+    assert_text_has(err.text, "backend 'flaky': 1 delayed messages are still held");
     chain_shutdown(flaky_chain); /* sends it at the latest */
     assert_int_equal(atomic_load(&flaky_ok), 2);
     assert_int_equal(atomic_load(&flaky_released), 2);
