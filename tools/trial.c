@@ -35,7 +35,7 @@ static void trial_child(trial_fn *fn, void *arg, int fd)
  * not in time. */
 static bool trial_read(int fd, struct trial_output *to)
 {
-    const uint64_t until_ns = clock_deadline_ms(LIMIT_S * 1000);
+    const uint64_t until_ns = clock_deadline_ms((uint64_t)LIMIT_S * 1000);
     char dropped[4096];
     ssize_t n = 1;
 

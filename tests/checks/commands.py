@@ -68,6 +68,7 @@ ENDS = {
     "TENREC_CONFIG=lossy.yaml TENREC_BACKENDS": ({"TENREC_WORKER__RPC_TIMEOUT": "1s"}, 1, "hello: "),
     "build/release/tools/tenrec run": ({}, 0, "says 42"),
     "tenrec ping worker1": ({}, 0, "worker1"),
+    "tenrec set worker1 'backends.faulty": ({}, 1, "this worker uses no backend 'faulty'"),
 }
 
 
