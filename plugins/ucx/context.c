@@ -63,6 +63,27 @@ static tenrec_status set_log_level(ucp_config_t *config, tenrec_error *err)
     return is_in_environment("LOG_LEVEL") ? TENREC_OK : set_one(config, "LOG_LEVEL", "fatal", err);
 }
 
+/* Over TCP UCX leaves this to the kernel: a probe after the idle time, and more until as much time
+ * has passed again, 3 s at least. The kernel counts in seconds. */
+static tenrec_status set_tcp_keepalive(ucp_config_t *config, uint64_t ms, tenrec_error *err)
+{
+    const uint64_t idle_s = ms < 1000 ? 1 : ms / 1000, step_s = idle_s < 3 ? 1 : idle_s / 3;
+    char idle[32] = "inf", step[32] = "inf";
+    tenrec_status st = TENREC_OK;
+
+    if (ms != TENREC_FOREVER) {
+        snprintf(idle, sizeof idle, "%llus", (unsigned long long)idle_s);
+        snprintf(step, sizeof step, "%llus", (unsigned long long)step_s);
+    }
+    if (!is_in_environment("TCP_KEEPIDLE"))
+        st = set_one(config, "KEEPIDLE", idle, err);
+    if (st == TENREC_OK && !is_in_environment("TCP_KEEPINTVL"))
+        st = set_one(config, "KEEPINTVL", step, err);
+    if (st == TENREC_OK && !is_in_environment("TCP_KEEPCNT"))
+        st = set_one(config, "KEEPCNT", "3", err);
+    return st;
+}
+
 /* UCX 1.13 aborts the process when an acknowledgement of its TCP's PUT meets the end of a
  * connection. Where a transport has no GET, data of rendezvous travels in active messages. */
 static tenrec_status set_rendezvous(ucp_config_t *config, tenrec_error *err)
@@ -93,6 +114,8 @@ static tenrec_status set_all(const struct ucx_options *o, ucp_config_t *config, 
             snprintf(text, sizeof text, "%llums", (unsigned long long)o->keepalive_ms);
         st = set_one(config, "KEEPALIVE_INTERVAL", text, err);
     }
+    if (st == TENREC_OK)
+        st = set_tcp_keepalive(config, o->keepalive_ms, err);
     if (st == TENREC_OK)
         st = set_rendezvous(config, err);
     return st == TENREC_OK ? set_log_level(config, err) : st;
@@ -332,8 +355,8 @@ tenrec_status context_open(struct ucx *u, const char *host_address, tenrec_error
     const char *host = *u->opt->listen ? u->opt->listen
                        : *host_address ? host_address
                                        : "127.0.0.1";
-    ucp_config_t *config;
     tenrec_status st = use_begin(u, err);
+    ucp_config_t *config;
 
     if (st != TENREC_OK)
         return st;
@@ -349,7 +372,7 @@ tenrec_status context_open(struct ucx *u, const char *host_address, tenrec_error
     ucp_config_release(config);
     if (st != TENREC_OK)
         u->context = NULL;
-    else
+    if (st == TENREC_OK)
         st = open_worker(u, err);
     if (st == TENREC_OK)
         st = watch_descriptors(u, err);

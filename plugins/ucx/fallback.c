@@ -40,20 +40,6 @@ static bool is_other_host(ucp_ep_h ep)
     return a4->sin_family == AF_INET6 && memcmp(&a6->sin6_addr, &b6->sin6_addr, 16) != 0;
 }
 
-/* The first transport and device that leads to other hosts faster. */
-static bool has_fast(const struct resources *r, char ret[130])
-{
-    char name[64], device[64];
-    size_t at = 0;
-
-    while (resources_next(r, &at, name, device))
-        if (resources_is_fast(name)) {
-            snprintf(ret, 130, "%s/%s", name, device);
-            return true;
-        }
-    return false;
-}
-
 static void fallback_why(struct ucx *u, char why[RESOURCES_WHY])
 {
     struct resources ours = { NULL }, all = { NULL };
@@ -63,10 +49,10 @@ static void fallback_why(struct ucx *u, char why[RESOURCES_WHY])
     if (resources_read(u->context, &ours, &err) != TENREC_OK ||
         resources_find(NULL, &all, &err) != TENREC_OK)
         snprintf(why, RESOURCES_WHY, "%.200s", err.text);
-    else if (has_fast(&ours, fast))
+    else if (resources_find_fast(&ours, fast))
         snprintf(why, RESOURCES_WHY,
                  "this host offers %s, so the other offers none that reaches it", fast);
-    else if (has_fast(&all, fast))
+    else if (resources_find_fast(&all, fast))
         snprintf(why, RESOURCES_WHY,
                  "the options tls and devices, or UCX_TLS and UCX_NET_DEVICES, leave out %s", fast);
     else

@@ -42,8 +42,9 @@ static const struct tenrec_option options[] = {
     OPTION(connect_timeout, DURATION, connect_timeout_ms, "10s", .min = 1, .max = 86400000,
            .help = "Time limit for connecting to a peer."),
     OPTION(keepalive, DURATION, keepalive_ms, "1s", .min = 1, .max = 86400000,
-           .help = "How often UCX checks whether silent peers are alive; none turns that off. A "
-                   "variable UCX_KEEPALIVE_INTERVAL overrides it."),
+           .help = "How often UCX checks whether silent peers are alive, and the idle time after "
+                   "which TCP does; none turns that off. The variables UCX_KEEPALIVE_INTERVAL and "
+                   "UCX_TCP_KEEPIDLE, _KEEPINTVL and _KEEPCNT override it."),
 };
 
 /* UCX reads its variables by getenv, and some of them name files to write and code to load. */

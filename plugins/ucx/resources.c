@@ -77,6 +77,19 @@ bool resources_is_fast(const char *transport)
     return false;
 }
 
+bool resources_find_fast(const struct resources *r, char ret[130])
+{
+    char name[64], device[64];
+    size_t at = 0;
+
+    while (resources_next(r, &at, name, device))
+        if (resources_is_fast(name)) {
+            snprintf(ret, 130, "%s/%s", name, device);
+            return true;
+        }
+    return false;
+}
+
 /* The first entry of the folder that begins with `prefix`. */
 static bool folder_has(const char *path, const char *prefix, char ret[64])
 {

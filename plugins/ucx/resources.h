@@ -33,6 +33,8 @@ bool resources_has_component(const struct resources *r, const char *component);
 
 /* Returns true if the transport leads to other hosts, faster than TCP. */
 bool resources_is_fast(const char *transport);
+/* Finds the first of these and its device: "rc_mlx5/mlx5_0:1". */
+bool resources_find_fast(const struct resources *r, char ret[130]);
 /* Why this host offers no InfiniBand or RoCE to UCX. `all`: resources_find without options. */
 void resources_why_no_ib(const struct resources *all, char why[RESOURCES_WHY]);
 

@@ -2,10 +2,11 @@
 """ucx_test.py - workers of the backend ucx on three hosts, which are network namespaces (net.py):
 UCX over TCP."""
 import itertools
+import time
 
 import net
 from cases import contains, equal, main, one_line, run, true
-from crew import LONG_MS, TENREC, Crew, backend
+from crew import LONG_MS, TENREC, Crew, backend, within
 
 ports = itertools.count(29500)  # this network has no other process
 
@@ -83,6 +84,23 @@ def netns_ucx_carries_tensors_between_hosts():
             for rank in range(3):
                 equal(crew[rank].well(), str(n), "sum")
         crew.leave()
+
+
+def netns_ucx_finds_an_idle_host_that_is_cut_off():
+    with crew_on(0, 1, 2, TENREC_BACKENDS__UCX__KEEPALIVE="1s", **TCP) as crew:
+        crew.all("exchange 1")
+        crew[0].do("start worker1 hold 0")
+        crew[1].until_held()
+        equal(crew[0].do(f"call worker1 echo {LONG_MS} y"), "y")  # its answer acknowledges all before
+        since = time.monotonic()
+        net.cut(1)
+        try:
+            code, worker, _ = crew[0].fails("await")
+            equal((code, worker), ("EPEER_LOST", "worker1"))
+            within(since, time.monotonic(), 8, "finding that an idle host is gone")
+        finally:
+            net.heal(1)
+        crew[1].do("release")
 
 
 def netns_ucx_is_refused_beyond_loopback_with_a_secret():
