@@ -119,6 +119,26 @@ def build_with_the_static_library(where, cflags, env):
          problem or registers("./whole", "outside", where, dict(env, LD_LIBRARY_PATH="")))
 
 
+def build_with_cmake(prefix, where, env):
+    """find_package finds the installed folder, and says what it has not."""
+    begin = ["cmake", "-S", where, "-B", os.path.join(where, "cmake"), f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_C_FLAGS=" + " ".join(FLAGS)]
+    out, problem = run(*begin, env=dict(env, CC=" ".join(CC)))
+    if not problem and f"plugins in {prefix}" not in out:
+        problem = f"another tenrec is found:\n{out}"
+    if not problem:
+        _, problem = run("cmake", "--build", os.path.join(where, "cmake"), env=env)
+    case("install_cmake_finds_tenrec", problem)
+    case("install_program_by_cmake_loads_a_plugin", registers("./cmake/by_cmake", "echo", where, env))
+    case("install_test_by_cmake_passes", run("./cmake/test_by_cmake", cwd=where, env=env)[1])
+    with open(os.path.join(where, "CMakeLists.txt"), encoding="utf-8") as f:
+        text = f.read()
+    for wrong, part in (("0.1 REQUIRED", "requested version \"9\""), ("COMPONENTS testkit", "no component 'tastekit'")):
+        with open(os.path.join(where, "CMakeLists.txt"), "w", encoding="utf-8") as f:
+            f.write(text.replace(wrong, wrong.replace("0.1", "9").replace("testkit", "tastekit")))
+        out, problem = run(*begin, env=dict(env, CC=" ".join(CC)))
+        case(f"install_cmake_refuses_{wrong.split()[-1].lower()}", "" if problem and part in problem else f"{part} is not said:\n{out}{problem}")
+
+
 def main():
     shutil.rmtree(STAGE, ignore_errors=True)
     _, problem = run("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", STAGE)
@@ -171,6 +191,8 @@ def main():
         case("install_test_of_a_service_builds_outside", problem)
         _, problem = run("./service_test", cwd=outside, env=env)
         case("install_test_of_a_service_passes_outside", problem)
+        shutil.copy(os.path.join(HERE, "CMakeLists.txt"), outside)
+        build_with_cmake(prefix, outside, env)
         command = os.path.join(prefix, option["bindir"], "tenrec")
         out, problem = run(command, "info", cwd=outside, env=env)
         missing = [name for name in ("outside", "echo") if name not in out]
