@@ -15,10 +15,11 @@
 #include <sys/eventfd.h>
 
 enum {
-    SPIN_NS = 50000, /* of an adaptive wait */
-    WANT_NS = 50000, /* that a guest waits for a driver that spins */
-    SPIN_CREDIT = 8, /* most of it */
-    SPIN_RETRY = 64, /* waits until a spin is tried again */
+    SPIN_NS = 50000,   /* of an adaptive wait */
+    WANT_NS = 50000,   /* that a guest spins until the driver makes way */
+    SPIN_CREDIT = 8,   /* most of it */
+    SPIN_RETRY = 64,   /* waits until a spin is tried again */
+    YIELD_ROUNDS = 16, /* of a spin of the own thread */
 };
 
 static void relax(void)
@@ -180,6 +181,7 @@ static void own_sleep(struct ucx *u)
 void *drive_run(void *agent)
 {
     struct ucx *u = agent;
+    unsigned rounds = 0;
 
     own_begin(u);
     while (!atomic_load(&u->stopping)) {
@@ -192,8 +194,10 @@ void *drive_run(void *agent)
             own_sleep(u);
         else if (u->unknown)
             conn_check_deadlines(u);
-        else
+        else if (++rounds % YIELD_ROUNDS == 0)
             sched_yield(); /* to a thread of the program that has this processor, too */
+        else
+            relax();
     }
     progress_end_all(u);
     return NULL;
