@@ -3,6 +3,7 @@
 #include "agent.h"
 
 #include "probe.h"
+#include "prove.h"
 #include "ucx.h"
 
 #include <errno.h>
@@ -308,6 +309,8 @@ static void agent_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, vo
     push(sink, arg, "received", received);
     push(sink, arg, "pending", pending);
     push(sink, arg, "connections", conns);
+    push(sink, arg, "proofs_refused", atomic_load(&u->proofs_refused));
+    push(sink, arg, "strays", atomic_load(&u->strays));
     push_peers(u, sink, arg);
     probe_push_unused(u->opt, sink, arg);
 }
@@ -367,7 +370,8 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     pthread_cond_init(&u->given, &monotonic);
     pthread_condattr_destroy(&monotonic);
     self->impl = u;
-    if (open_quietly(u, TENREC_HAS(in, host_address) ? in->host_address : "", err) != TENREC_OK) {
+    if (prove_open(u, err) != TENREC_OK ||
+        open_quietly(u, TENREC_HAS(in, host_address) ? in->host_address : "", err) != TENREC_OK) {
         agent_destroy(self);
         return err->code;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conn.c - connections: one endpoint of UCX each, from their begin to the report of their loss. */
-#include "ucx.h"
+#include "prove.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -37,6 +37,7 @@ struct conn *conn_new(struct ucx *u, bool outgoing, tenrec_peer peer)
     c->slot = slot;
     c->serial = ++u->last_serial;
     c->outgoing = outgoing;
+    c->must_prove = u->proves;
     c->peer = peer;
     c->refs = 1;
     c->wait_last = &c->wait_first;
@@ -204,7 +205,8 @@ tenrec_status conn_connect(struct conn *c)
                    ucs_status_string(st));
         return TENREC_ECONNECT;
     }
-    send_hello(c);
+    if (!prove_dial(c))
+        send_hello(c);
     return TENREC_OK;
 }
 
@@ -244,6 +246,8 @@ void conn_break(struct conn *c, tenrec_status code, const char *fmt, ...)
     va_start(ap, fmt);
     tenrec_vfail(&c->why, code, fmt, ap);
     va_end(ap);
+    if (c->refusal.code != TENREC_OK)
+        c->why = c->refusal;
     tenrec_error_prefix(&c->why, "%s", c->label);
     conn_hold(c);
     c->next_broken = u->broken;
@@ -297,6 +301,7 @@ void conn_end(struct conn *c)
     u->n_conns--;
     pthread_cond_broadcast(&u->moved);
     pthread_mutex_unlock(&u->lock);
+    prove_close(c);
     receive_drop_all(c);
     send_fail_waiting(c);
     if (c->ep)
@@ -379,7 +384,8 @@ int conn_check_deadlines(struct ucx *u)
         if (!c || !c->ep || c->known)
             continue;
         if (c->deadline_ns <= now)
-            conn_break(c, TENREC_ECONNECT, "no hello within %" PRIu64 " ms",
+            conn_break(c, TENREC_ECONNECT, "no %s within %" PRIu64 " ms",
+                       c->must_prove ? "proof of the group secret" : "hello",
                        c->outgoing ? u->opt->connect_timeout_ms : (uint64_t)UCX_HELLO_MS);
         else if (c->deadline_ns < next)
             next = c->deadline_ns;

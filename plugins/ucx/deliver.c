@@ -19,6 +19,8 @@ static void deliver_exception(struct conn *c, const struct incoming *in)
         return;
     tenrec_error_prefix(&why, "Error on Node %d", u->me); /* the words of torch's workers */
     msg = u->host->exception_new(u->self, &dropped, &why);
+    if (msg && c->proved)
+        msg->flags |= TENREC_MSG_PROVED; /* as an answer from there has */
     if (!msg)
         conn_break(c, TENREC_ENOMEM, "no memory to say that a message was dropped");
     else if (c->outgoing)

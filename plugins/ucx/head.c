@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "head.h"
 
+#include <string.h>
+
 #define MAGIC 0x58554e54u /* "TNUX" */
-#define VERSION 1
+#define VERSION 2
 #define APART 1u
 
 enum { TENSOR_FIXED = 64 };
@@ -34,7 +36,8 @@ void head_write(unsigned char out[HEAD_LEN], const struct head *h)
     out = put(out, h->count, 4);
     out = put(out, (uint64_t)h->id, 8);
     out = put(out, h->length, 8);
-    put(out, h->list_len, 8);
+    out = put(out, h->list_len, 8);
+    memcpy(out, h->cookie, HEAD_COOKIE_LEN);
 }
 
 tenrec_status head_read(const void *in, size_t len, struct head *ret, tenrec_error *err)
@@ -54,10 +57,21 @@ tenrec_status head_read(const void *in, size_t len, struct head *ret, tenrec_err
                           .id = (int64_t)get(at + 24, 8),
                           .length = get(at + 32, 8),
                           .list_len = get(at + 40, 8) };
-    if (ret->kind < HEAD_HELLO || ret->kind > HEAD_BYE || ret->flags & ~HEAD_APART)
+    memcpy(ret->cookie, at + 48, HEAD_COOKIE_LEN);
+    if (ret->kind < HEAD_HELLO || ret->kind > HEAD_PROOF || ret->flags & ~HEAD_APART)
         return tenrec_fail(err, TENREC_EPROTOCOL, "kind %u and flags 0x%x of the head", ret->kind,
                            ret->flags);
     return TENREC_OK;
+}
+
+bool head_cookies_match(const unsigned char a[HEAD_COOKIE_LEN],
+                        const unsigned char b[HEAD_COOKIE_LEN])
+{
+    volatile unsigned char differ = 0;
+
+    for (int i = 0; i < HEAD_COOKIE_LEN; i++)
+        differ |= a[i] ^ b[i];
+    return differ == 0;
 }
 
 /* ---- tensors ------------------------------------------------------------------------- */

@@ -6,8 +6,11 @@
  *      0  u32 magic        4  u8 version       5  u8 kind        6  u16 flags
  *      8  u64 sequence    16  i32 type        20  u32 count
  *     24  i64 id          32  u64 length      40  u64 list_len
+ *     48  16 bytes: the receiver's cookie
  *
- * HEAD_HELLO    the first of each direction, sequence 0. type: the sender's id; id: its
+ * HEAD_PROOF    bytes of the proof of the group secret (proof.h of the core). The data is the
+ *               sender's cookie, then those bytes
+ * HEAD_HELLO    the first of each direction, after a proof. type: the sender's id; id: its
  *               incarnation; count: the receiver's id; length: the incarnation that it must have
  * HEAD_MESSAGE  type, id; count: tensors; length: bytes of the payload. The data is the list of
  *               tensors (list_len bytes), the payload unless HEAD_APART, and the bytes of each
@@ -18,8 +21,13 @@
  *               began
  * HEAD_BYE      the sender shuts down: nothing follows. The receiver answers with its own
  *
- * Hellos, byes and messages of one direction are numbered without gaps, and delivered in that
- * order. */
+ * All but parts and takens of one direction are numbered without gaps from 0, and delivered in that
+ * order.
+ *
+ * The connection of an active message is a number inside it, which any process that reaches the
+ * worker can write. The cookie tells whose it is: 128 random bits, which a side draws for one
+ * connection and tells the other side of that connection. 0: the receiver has told none, which is
+ * so on a connection without a proof, and in the first message of the client. */
 #ifndef UCX_HEAD_H
 #define UCX_HEAD_H
 
@@ -29,13 +37,14 @@
 #include <stdbool.h>
 
 enum {
-    HEAD_LEN = 48,
+    HEAD_LEN = 64,
+    HEAD_COOKIE_LEN = 16,
     HEAD_COST = 128, /* bytes of each message beside payload and tensors, as both sides count */
     HEAD_INLINE_TENSOR = 8 << 10, /* bytes; larger tensors travel apart */
     HEAD_INLINE_ALL = 64 << 10,   /* of all tensors of a message, and of its payload */
 };
 
-enum head_kind { HEAD_HELLO = 1, HEAD_MESSAGE, HEAD_PART, HEAD_TAKEN, HEAD_BYE };
+enum head_kind { HEAD_HELLO = 1, HEAD_MESSAGE, HEAD_PART, HEAD_TAKEN, HEAD_BYE, HEAD_PROOF };
 enum head_flags { HEAD_APART = 1 }; /* the payload travels apart */
 
 struct head {
@@ -47,6 +56,7 @@ struct head {
     int64_t id;
     uint64_t length;
     uint64_t list_len;
+    unsigned char cookie[HEAD_COOKIE_LEN];
     uint64_t inline_len; /* not on the wire: bytes behind the list */
 };
 
@@ -54,6 +64,10 @@ void head_write(unsigned char out[HEAD_LEN], const struct head *h);
 
 /* errors   EPROTOCOL: not `len` == HEAD_LEN bytes of this version and of a known kind */
 tenrec_status head_read(const void *in, size_t len, struct head *ret, tenrec_error *err);
+
+/* In a time that tells nothing of the bytes. */
+bool head_cookies_match(const unsigned char a[HEAD_COOKIE_LEN],
+                        const unsigned char b[HEAD_COOKIE_LEN]);
 
 /* Bytes of the entry of one tensor. */
 size_t head_tensor_len(const struct tenrec_tensor_desc *t);

@@ -109,6 +109,8 @@ static struct tenrec_msg *incoming_make_message(struct incoming *in)
         return NULL;
     msg->type = in->head.type;
     msg->id = in->head.id;
+    if (c->proved)
+        msg->flags |= TENREC_MSG_PROVED;
     if (!c->outgoing)
         msg->route = (struct tenrec_route){ c->slot, c->serial };
     return msg;

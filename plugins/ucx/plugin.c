@@ -92,6 +92,7 @@ const struct tenrec_plugin tenrec_plugin = {
     TENREC_PLUGIN_HEADER,
     TENREC_PLUGIN_OPTIONS(options, struct ucx_options),
     .name = "ucx",
+    .flags = TENREC_PLUGIN_PROVES,
     .version = "0.1.0",
     .summary = "Carries messages and tensors in host memory over UCX.",
     .extensions = &probe.extension,

@@ -3,6 +3,7 @@
  * of their tensors is read are held back, as are heads before their turn; both are rare. */
 #include "fallback.h"
 #include "incoming.h"
+#include "prove.h"
 
 #include <stdlib.h>
 
@@ -55,6 +56,11 @@ static void receive_hello(struct conn *c, const struct head *h)
         if ((tenrec_peer)h->count != u->me || h->length != u->incarnation) {
             conn_break(c, TENREC_EPROTOCOL, "it looks for worker %d of another life",
                        (tenrec_peer)h->count);
+            return;
+        }
+        if (!prove_agrees(c, h->type, (uint64_t)h->id)) {
+            conn_break(c, TENREC_EPROTOCOL, "it claims to be worker %d, and has proved to be %d",
+                       h->type, c->proved_id);
             return;
         }
         pthread_mutex_lock(&u->lock);
@@ -116,7 +122,7 @@ static void receive_one(struct conn *c, const struct head *h, struct bytes *b)
         receive_taken(c, h);
         return;
     }
-    if (h->sequence != c->receive_sequence || (h->kind == HEAD_HELLO) != (h->sequence == 0)) {
+    if (h->sequence != c->receive_sequence || (h->kind == HEAD_HELLO) == c->known) {
         conn_break(c, TENREC_EPROTOCOL, "kind %u at number %llu, expected number %llu", h->kind,
                    (unsigned long long)h->sequence, (unsigned long long)c->receive_sequence);
         return;
@@ -205,17 +211,19 @@ static ucs_status_t on_active_message(void *arg, const void *header, size_t head
     struct bytes b = { .data = data, .len = len };
     struct head h;
     tenrec_error err;
+    tenrec_status st;
 
     if (!c || c->ended || c->why.code != TENREC_OK)
         return UCS_OK;
-    if (head_read(header, header_len, &h, &err) != TENREC_OK) {
-        conn_break(c, TENREC_EPROTOCOL, "%s", err.text);
+    st = head_read(header, header_len, &h, &err);
+    if (!prove_owns(c, st, &h, &err))
         return UCS_OK;
-    }
     if (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV)
         b.how = ANNOUNCED;
     else if (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA)
         b.how = KEPT;
+    if (prove_take(c, &h, &b))
+        return UCS_OK;
     if (receive_is_early(c, &h))
         return receive_hold(c, &h, &b);
     receive_one(c, &h, &b);

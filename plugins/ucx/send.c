@@ -156,7 +156,7 @@ static void send_part_ended(struct outgoing *o, ucs_status_t status)
     struct ucx *u = o->conn->u;
 
     if (status == UCS_OK)
-        o->conn->used = true;
+        o->conn->used |= o->head.kind != HEAD_PROOF;
     else if (o->status == UCS_OK)
         o->status = status;
     if (--o->left > 0)
@@ -179,10 +179,12 @@ static void on_sent(void *request, ucs_status_t status, void *arg)
 static ucs_status_t send_post_part(struct outgoing *o, const unsigned char *wire, const void *data,
                                    uint64_t len)
 {
+    /* A proof is read where it arrives. */
+    const uint32_t eager = o->head.kind == HEAD_PROOF ? UCP_AM_SEND_FLAG_EAGER : 0;
     const ucp_request_param_t param = { .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
                                                         UCP_OP_ATTR_FIELD_USER_DATA |
                                                         UCP_OP_ATTR_FIELD_FLAGS,
-                                        .flags = UCP_AM_SEND_FLAG_REPLY,
+                                        .flags = UCP_AM_SEND_FLAG_REPLY | eager,
                                         .cb.send = on_sent,
                                         .user_data = o };
     ucs_status_ptr_t st = ucp_am_send_nbx(o->conn->ep, UCX_AM, wire, HEAD_LEN, data, len, &param);
@@ -204,6 +206,7 @@ static void send_post(struct outgoing *o)
 
     if (o->head.kind != HEAD_TAKEN)
         o->head.sequence = c->send_sequence++;
+    memcpy(o->head.cookie, c->peer_cookie, sizeof o->head.cookie);
     head_write(o->wire, &o->head);
     c->sent_bytes += o->bytes;
     o->left = 1 + n;
@@ -211,10 +214,9 @@ static void send_post(struct outgoing *o)
     st = send_post_part(o, o->wire, o->data, o->data_len);
     for (uint32_t i = 0; i < n; i++) {
         struct outgoing_part *part = &o->part[i];
-        const struct head h = { .kind = HEAD_PART,
-                                .sequence = o->head.sequence,
-                                .count = part->index };
+        struct head h = { .kind = HEAD_PART, .sequence = o->head.sequence, .count = part->index };
 
+        memcpy(h.cookie, c->peer_cookie, sizeof h.cookie);
         head_write(part->wire, &h);
         if (st == UCS_OK)
             st = send_post_part(o, part->wire, part->data, part->len);
@@ -223,6 +225,12 @@ static void send_post(struct outgoing *o)
     }
     if (st != UCS_OK)
         conn_break(c, TENREC_EPEER_LOST, "UCX refuses to send: %s", ucs_status_string(st));
+}
+
+/* Requests wait for the end of the proof, and for room in the window. */
+static bool send_may_post(const struct conn *c)
+{
+    return !c->must_prove && c->sent_bytes - c->taken_by_peer < UCX_WINDOW;
 }
 
 static void send_post_or_wait(struct outgoing *o)
@@ -234,7 +242,7 @@ static void send_post_or_wait(struct outgoing *o)
     if (c->ended || c->why.code != TENREC_OK) {
         o->left = 1;
         send_part_ended(o, UCS_ERR_CANCELED);
-    } else if (c->outgoing && (c->wait_first || c->sent_bytes - c->taken_by_peer >= UCX_WINDOW)) {
+    } else if (c->outgoing && (c->wait_first || !send_may_post(c))) {
         o->next = NULL;
         *c->wait_last = o;
         c->wait_last = &o->next;
@@ -283,8 +291,7 @@ static struct outgoing *send_wait_pop(struct conn *c)
 
 void send_waiting(struct conn *c)
 {
-    while (c->wait_first && !c->ended && c->why.code == TENREC_OK &&
-           c->sent_bytes - c->taken_by_peer < UCX_WINDOW)
+    while (c->wait_first && !c->ended && c->why.code == TENREC_OK && send_may_post(c))
         send_post(send_wait_pop(c));
 }
 
@@ -322,18 +329,39 @@ void send_fail_posted(struct ucx *u)
 }
 
 /* Of the plugin itself: no message, no bytes that are counted. */
-static void send_head(struct conn *c, const struct head *h)
+static void send_head(struct conn *c, const struct head *h, const void *data, size_t len)
 {
     struct outgoing *o = calloc(1, sizeof *o);
+    unsigned char *copy = len ? malloc(len) : NULL;
 
-    if (!o) {
+    if (!o || (len && !copy)) {
+        free(o);
+        free(copy);
         conn_break(c, TENREC_ENOMEM, "no memory for a head");
         return;
     }
+    if (len)
+        memcpy(copy, data, len);
+    o->data = o->data_owned = copy;
+    o->data_len = len;
     o->conn = c;
     conn_hold(c);
     o->head = *h;
     send_post(o);
+}
+
+void send_proof(struct conn *c, const void *bytes, size_t len)
+{
+    const struct head h = { .kind = HEAD_PROOF };
+    unsigned char data[HEAD_COOKIE_LEN + UCX_PROOF_MAX];
+
+    if (len > UCX_PROOF_MAX) {
+        conn_break(c, TENREC_EPROTOCOL, "a proof of %zu bytes", len);
+        return;
+    }
+    memcpy(data, c->cookie, HEAD_COOKIE_LEN);
+    memcpy(data + HEAD_COOKIE_LEN, bytes, len);
+    send_head(c, &h, data, HEAD_COOKIE_LEN + len);
 }
 
 void send_hello(struct conn *c)
@@ -344,7 +372,7 @@ void send_hello(struct conn *c)
                             .count = (uint32_t)c->peer,
                             .length = c->incarnation };
 
-    send_head(c, &h);
+    send_head(c, &h, NULL, 0);
 }
 
 void send_taken(struct conn *c)
@@ -352,7 +380,7 @@ void send_taken(struct conn *c)
     const struct head h = { .kind = HEAD_TAKEN, .length = c->taken };
 
     c->taken_told = c->taken;
-    send_head(c, &h);
+    send_head(c, &h, NULL, 0);
 }
 
 void send_bye(struct conn *c)
@@ -360,7 +388,7 @@ void send_bye(struct conn *c)
     const struct head h = { .kind = HEAD_BYE };
 
     c->said_bye = true;
-    send_head(c, &h);
+    send_head(c, &h, NULL, 0);
 }
 
 void send_on(struct conn *c, struct tenrec_msg *msg)

@@ -24,6 +24,7 @@ enum {
     UCX_STRANGERS = 1024,  /* connections that have not said their hello */
     UCX_HELLO_MS = 5000,   /* time limit for that */
     UCX_STOP_MS = 3000,    /* for the end of UCX's operations in shutdown */
+    UCX_PROOF_MAX = 4096,  /* bytes of a proof in one message */
     UCX_TEXT = 128,
 };
 
@@ -101,6 +102,18 @@ struct conn {
     struct held *held;
     uint32_t n_held;
     struct conn *next_ready, *next_broken;
+
+    /* prove.c's, and the driver's. */
+    struct tenrec_proof *proof; /* under way; NULL: none */
+    bool must_prove;            /* before anything else of it is looked at */
+    bool proved;                /* to be these: */
+    tenrec_peer proved_id;
+    uint64_t proved_incarnation;
+    bool guarded; /* the other side knows, or learns, `cookie`, and each of its heads has it */
+    bool met;     /* it has told `peer_cookie` */
+    unsigned char cookie[HEAD_COOKIE_LEN], peer_cookie[HEAD_COOKIE_LEN];
+    tenrec_error refusal; /* code: not OK while the other side may read why */
+
     struct conn *next_ep; /* in the table of endpoints */
 };
 
@@ -130,8 +143,10 @@ struct ucx {
     int own_fd, guest_fd; /* wake the driver: the own thread, another one */
     int epoll_fd;         /* where the own thread sleeps: event_fd, own_fd */
     enum drive_wait how;
-    bool warned; /* that UCX fell back to TCP. The driver's */
-    bool uses;   /* counted among the contexts of this process */
+    const struct tenrec_proof_service *prover; /* NULL: an older core */
+    bool proves;                               /* connections begin with a proof */
+    bool warned;                               /* that UCX fell back to TCP. The driver's */
+    bool uses;                                 /* counted among the contexts of this process */
     pthread_t thread;
 
     pthread_mutex_t lock;
@@ -155,7 +170,9 @@ struct ucx {
     struct conn *detached; /* by disconnect: to be closed; linked by next_detached */
     uint64_t pending;      /* sends without a completion */
     uint64_t sent, received;
-    uint64_t stranger_bytes; /* what callers that are no members make us hold */
+    atomic_uint_fast64_t proofs_refused; /* of connections that came in */
+    atomic_uint_fast64_t strays;         /* messages that name a connection which they are not of */
+    uint64_t stranger_bytes;             /* what callers that are no members make us hold */
 
     /* The driver's. */
     bool watched; /* event_fd, by the own thread */
@@ -231,6 +248,8 @@ void send_waiting(struct conn *c); /* what waits behind the window */
 void send_hello(struct conn *c);
 void send_taken(struct conn *c);
 void send_bye(struct conn *c);
+/* Bytes of a proof; copied. */
+void send_proof(struct conn *c, const void *bytes, size_t len);
 /* A message of the plugin itself. Takes it. */
 void send_on(struct conn *c, struct tenrec_msg *msg);
 void send_fail_waiting(struct conn *c);

@@ -3,18 +3,14 @@
 import signal
 
 from cases import contains, equal, main, true, until
-from crew import BACKEND, LONG_MS, TENREC, Crew, backend, limit
+from crew import LONG_MS, TENREC, Crew, backend, limit
 
 # Quick, but 4 s: a busy machine keeps a process from running for more than a second.
 QUICK = {"TENREC_WORKER__HEARTBEAT": f"{limit(200)}ms", "TENREC_WORKER__HEARTBEAT_MISSES": "20"}
 
 
-# Without a proof, a worker with a secret serves no caller before it knows it as a member.
-OPEN = ["--insecure"] if BACKEND == "ucx" else []
-
-
 def elastic(n, *options):
-    crew = Crew().run(n, "--elastic", "1:4", *OPEN, *options, on_term="handle", env=backend(**QUICK))
+    crew = Crew().run(n, "--elastic", "1:4", *options, on_term="handle", env=backend(**QUICK))
     crew.all("init")
     return crew
 
@@ -98,7 +94,7 @@ def system_goes_on_when_a_worker_leaves():
 
 def system_lets_another_run_join():
     with elastic(2) as crew, Crew() as more:
-        more._start([TENREC, "run", "--elastic", "1:2", "-n", "2", *OPEN, "--join", f"tcp://127.0.0.1:{crew.port}", "--",
+        more._start([TENREC, "run", "--elastic", "1:2", "-n", "2", "--join", f"tcp://127.0.0.1:{crew.port}", "--",
                      crew.processes[0].args[-3], more.path, "handle"], backend(**QUICK))
         for name in ("worker2", "worker3"):
             puppet = more.meet()

@@ -53,7 +53,8 @@ TEST(head_keeps_all_its_fields)
                             .count = 77,
                             .id = INT64_MIN,
                             .length = UINT64_MAX,
-                            .list_len = 3 };
+                            .list_len = 3,
+                            .cookie = { 1, 2, 3, [HEAD_COOKIE_LEN - 1] = 255 } };
     unsigned char wire[HEAD_LEN];
     struct head got;
     tenrec_error err;
@@ -69,7 +70,7 @@ TEST(head_refuses_other_lengths_magics_versions_kinds_and_flags)
         size_t at;
         unsigned char value;
     } change[] = {
-        { 0, 0 }, { 3, 0 }, { 4, 2 }, { 5, 0 }, { 5, HEAD_BYE + 1 }, { 6, 2 }, { 7, 1 }
+        { 0, 0 }, { 3, 0 }, { 4, 1 }, { 5, 0 }, { 5, HEAD_PROOF + 1 }, { 6, 2 }, { 7, 1 }
     };
     const struct head h = { .kind = HEAD_HELLO };
     unsigned char wire[HEAD_LEN + 1] = { 0 };
@@ -84,6 +85,18 @@ TEST(head_refuses_other_lengths_magics_versions_kinds_and_flags)
         head_write(wire, &h);
         wire[change[i].at] = change[i].value;
         assert_int_equal(head_read(wire, HEAD_LEN, &got, &err), TENREC_EPROTOCOL);
+    }
+}
+
+TEST(head_cookies_match_when_all_their_bits_do)
+{
+    unsigned char a[HEAD_COOKIE_LEN] = { 7 }, b[HEAD_COOKIE_LEN] = { 7 };
+
+    assert_true(head_cookies_match(a, b));
+    for (int bit = 0; bit < HEAD_COOKIE_LEN * 8; bit++) {
+        b[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        assert_false(head_cookies_match(a, b));
+        b[bit / 8] ^= (unsigned char)(1 << bit % 8);
     }
 }
 

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* prove.h - the proof of the group secret at the begin of a connection, and whose a message is.
+ * All of it is the driver's.
+ *
+ *     client                                      callee
+ *     PROOF: its cookie, bytes               ->
+ *                                            <-   PROOF: its cookie, bytes
+ *     PROOF, HELLO, messages                 ->
+ *                                            <-   PROOF; then HELLO, answers
+ *
+ * The client's cookie is the label of the proof, so it is the client's word. Each later head has
+ * the receiver's cookie: the callee's comes in a head that has the client's. */
+#ifndef UCX_PROVE_H
+#define UCX_PROVE_H
+
+#include "incoming.h"
+
+/* errors   ECONFIG: a mode in which nothing can be proved here */
+tenrec_status prove_open(struct ucx *u, tenrec_error *err);
+
+/* The client's first word, if there must be a proof. Returns false if there must be none. */
+bool prove_dial(struct conn *c);
+
+/* Returns true if the head, whose reading ended with `st`, is of this connection; else the
+ * message is dropped, or the connection broken. */
+bool prove_owns(struct conn *c, tenrec_status st, const struct head *h, const tenrec_error *err);
+
+/* Returns true if the message was of the proof, or came before it: it is dealt with. */
+bool prove_take(struct conn *c, const struct head *h, const struct bytes *b);
+
+/* Returns true if a hello may claim this. */
+bool prove_agrees(const struct conn *c, tenrec_peer id, uint64_t incarnation);
+
+void prove_close(struct conn *c);
+
+#endif
