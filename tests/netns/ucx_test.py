@@ -2,6 +2,7 @@
 """ucx_test.py - workers of the backend ucx on three hosts, which are network namespaces (net.py):
 UCX over TCP."""
 import itertools
+import tempfile
 import time
 
 import net
@@ -15,7 +16,7 @@ TCP = {"TENREC_BACKENDS__UCX__TLS": "[tcp]"}  # meant: no warning
 
 
 def crew_on(*places, network=77, **env):
-    """A worker on each of these hosts, joined, without a secret. Rank 0 serves the store."""
+    """A worker on each of these hosts, joined, without a secret by default. Rank 0 serves the store."""
     where = net.address(places[0], network)
     here = {"MASTER_ADDR": where, "MASTER_PORT": str(next(ports)), "WORLD_SIZE": str(len(places)),
             "TENREC_SECURITY__MODE": "none", **env}
@@ -103,16 +104,36 @@ def netns_ucx_finds_an_idle_host_that_is_cut_off():
         crew[1].do("release")
 
 
-def netns_ucx_is_refused_beyond_loopback_with_a_secret():
+def netns_ucx_proves_a_secret_between_hosts():
+    with tempfile.TemporaryDirectory() as folder:
+        key, other = f"{folder}/job.key", f"{folder}/other.key"
+        for path in key, other:
+            equal(run(TENREC, "secret", "new", path).returncode, 0, "status of 'tenrec secret new'")
+        with crew_on(0, 1, 2, **TCP, TENREC_SECURITY__MODE="secret", TENREC_SECRET_FILE=key) as crew:
+            equal(set(crew.all("exchange 2")), {"18"}, "calls")
+            ping = [*net.on(2), TENREC, "ping", "worker1", "--store", crew.url, "--secret-file"]
+            got = run(*ping, key, env=backend())
+            equal((got.returncode, got.stderr), (0, ""), "status and errors of ping")
+            contains(got.stdout, "  transports  tcp/eth")
+            got = run(*ping, other, env=backend())
+            equal((got.returncode, got.stdout), (1, ""), "status and output of ping with another secret")
+            contains(got.stderr, "another group secret")
+            crew.all(f"shutdown graceful {LONG_MS}")
+            crew.release()
+            for process in crew.processes:
+                equal(crew.ended(process)[:2], (0, ""), "status and output")
+
+
+def netns_ucx_is_refused_beyond_loopback_where_it_must_encrypt():
     with Crew() as crew:
         key = f"{crew.folder.name}/job.key"
         equal(run(TENREC, "secret", "new", key).returncode, 0, "status of 'tenrec secret new'")
         env = backend(RANK="0", WORLD_SIZE="2", MASTER_ADDR=net.address(0), MASTER_PORT=str(next(ports)),
-                      TENREC_SECRET_FILE=key)
+                      TENREC_SECRET_FILE=key, TENREC_SECURITY__MODE="tls")
         crew.start([env], before=[net.on(0)])
         code, _, text = crew[0].fails("init")
         equal(code, "ECONFIG")
-        contains(text, "plugin 'ucx' does not check that its peers belong to the group")
+        contains(text, "plugin 'ucx' encrypts nothing, and listens at")
 
 
 cases = [name for name in list(globals()) if name.startswith("netns_")]

@@ -6,10 +6,16 @@ import subprocess
 import tempfile
 
 from cases import Skipped, contains, equal, main, one_line, run, true
+<<<<<<< HEAD
 from crew import LONG_MS, TENREC, Crew, backend, limit, store_of
+=======
+from crew import BACKEND, LONG_MS, TENREC, Crew, backend, limit
+>>>>>>> 472c6c53 (tests: run the backend ucx with a secret, on one host and between hosts)
 
 LIMIT = f"{limit(10000)}ms"
 OTHER = 65534  # a user
+# Of a configuration: the backend, where it is none that is always there.
+BACKENDS = "backends: { ucx: { plugin: ucx } }\n" if BACKEND == "ucx" else ""
 
 
 @contextlib.contextmanager
@@ -67,7 +73,7 @@ def secret_of_a_file_is_asked_of_a_tool():
 
 def secret_of_the_configuration_is_that_of_the_run_and_of_a_tool():
     with key_files(1) as (ours,), tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
-        f.write(f"security: {{ mode: secret, secret_file: {ours} }}\n")
+        f.write(f"security: {{ mode: secret, secret_file: {ours} }}\n{BACKENDS}")
         f.flush()
         with Crew().run(1, "--config", f.name) as crew:
             crew.all("init")
@@ -78,7 +84,7 @@ def secret_of_the_configuration_is_that_of_the_run_and_of_a_tool():
 
 def secret_file_is_of_no_use_where_the_configuration_demands_no_secret():
     with key_files(1) as (ours,), tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
-        f.write("security: { mode: none }\n")
+        f.write("security: { mode: none }\n" + BACKENDS)
         f.flush()
         for args in (["run", "-n", "1", "--config", f.name, "--secret-file", ours, "true"],
                      ["ping", "--config", f.name, "--secret-file", ours, "--store", "tcp://127.0.0.1:1"]):

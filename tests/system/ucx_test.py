@@ -6,8 +6,6 @@ import os
 from cases import contains, equal, main, run, true
 from crew import TENREC, Crew, backend, limit
 
-PLAIN = {"TENREC_SECURITY__MODE": "none"}  # the backend refuses tools in a group with a secret
-
 
 def well(*args, **env):
     got = run(TENREC, *args, env=backend(**env))
@@ -41,13 +39,13 @@ def ucx_probe_names_what_the_variables_leave_out():
 
 
 def ucx_ping_shows_the_transports():
-    with Crew().run(2, "--insecure", env=backend(**PLAIN)) as crew:
+    with Crew().run(2) as crew:
         crew.all("init")
         store = f"tcp://127.0.0.1:{crew.port}"
         where = ["--store", store, "--timeout", f"{limit(10000)}ms"]
-        got = json.loads(well("ping", "worker1", "--json", *where, **PLAIN))
+        got = json.loads(well("ping", "worker1", "--json", *where))
         equal((got["transports"], got["backend"]), ("tcp/lo", "ucx"))
-        text = well("ping", "worker1", *where, **PLAIN)
+        text = well("ping", "worker1", *where)
         contains(text, "  transports  tcp/lo\n")
         contains(text, "not cuda_ipc: backend ucx carries memory of the host only")
         crew.leave()  # and no worker has written a warning: they are on one host
