@@ -20,7 +20,7 @@ struct broken_options {
 
 struct broken {
     const char *breaks;
-    int n_sent;
+    atomic_int n_sent;
     struct tenrec_msg *kept; /* delivered too late */
     tenrec_peer kept_from;
     bool resumed;

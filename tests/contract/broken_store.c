@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *broken = "";           /* the same for all stores of a process */
+static _Atomic(const char *) broken;      /* the same for all stores of a process */
 static _Thread_local const char *quietly; /* the operation under way */
 
 static bool breaks(const char *what)
