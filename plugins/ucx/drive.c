@@ -6,7 +6,11 @@
  * sleeps, so a thread that waits for an answer becomes the driver without a switch of threads: a
  * guest, of which there is one at a time. It takes UCX's descriptor out of the set in which the
  * own thread sleeps, and puts it back when it leaves. A thread that sends while the own thread
- * sleeps drives for that moment. */
+ * sleeps drives for that moment.
+ *
+ * With progress busy a guest that leaves does none of that, which would be the most of a small
+ * call: it is expected back, and the own thread, which naps meanwhile, takes the drive over when
+ * no guest came between two naps. */
 #include "ucx.h"
 
 #include <poll.h>
@@ -20,6 +24,7 @@ enum {
     SPIN_CREDIT = 8,   /* most of it */
     SPIN_RETRY = 64,   /* waits until a spin is tried again */
     YIELD_ROUNDS = 16, /* of a spin of the own thread */
+    NAP_NS = 100000,   /* of the own thread while guests come and go */
 };
 
 static void relax(void)
@@ -93,7 +98,7 @@ static bool has_work(const struct ucx *u)
 
 bool drive_try(struct ucx *u)
 {
-    if (u->driven || u->asleep_fd != u->own_fd)
+    if (u->driven || (u->asleep_fd != u->own_fd && !u->lent))
         return false;
     drive_begin(u);
     return true;
@@ -115,11 +120,33 @@ static bool arm(struct ucx *u)
     return u->event_fd >= 0 && ucp_worker_arm(u->worker) == UCS_OK;
 }
 
+/* The own thread naps, or is woken to do so: no event wakes it. */
+static void drive_lend(struct ucx *u)
+{
+    int fd = -1;
+
+    pthread_mutex_lock(&u->lock);
+    u->driven = false;
+    u->lent = true;
+    u->visits++;
+    u->asleep_fd = -1;
+    if (atomic_load(&u->wanted))
+        pthread_cond_broadcast(&u->given);
+    if (!u->own_waits)
+        fd = u->own_fd;
+    pthread_mutex_unlock(&u->lock);
+    drive_wake(fd);
+}
+
 void drive_leave(struct ucx *u)
 {
     bool idle;
     int fd = -1;
 
+    if (u->how == WAIT_BUSY) {
+        drive_lend(u);
+        return;
+    }
     watch(u, true);
     idle = arm(u) && !u->ready && !u->broken && !u->ended_first && u->unknown == 0;
     pthread_mutex_lock(&u->lock);
@@ -136,12 +163,28 @@ void drive_leave(struct ucx *u)
 
 /* ---- the own thread -------------------------------------------------------------------- */
 
+/* With the lock. */
+static void own_nap(struct ucx *u)
+{
+    const uint64_t until = progress_now() + NAP_NS, visits = u->visits;
+    const struct timespec at = { (time_t)(until / 1000000000), (long)(until % 1000000000) };
+
+    pthread_cond_timedwait(&u->given, &u->lock, &at);
+    if (u->visits == visits && !u->driven && !atomic_load(&u->wanted))
+        u->lent = false;
+}
+
 static void own_begin(struct ucx *u)
 {
     pthread_mutex_lock(&u->lock);
     u->own_waits = true;
-    while (u->driven || atomic_load(&u->wanted))
-        pthread_cond_wait(&u->given, &u->lock);
+    while (u->driven || atomic_load(&u->wanted) || (u->lent && !atomic_load(&u->stopping))) {
+        if (u->lent)
+            own_nap(u);
+        else
+            pthread_cond_wait(&u->given, &u->lock);
+    }
+    u->lent = false;
     u->own_waits = false;
     drive_begin(u);
     pthread_mutex_unlock(&u->lock);
@@ -158,6 +201,11 @@ static void own_sleep(struct ucx *u)
 
     if (ms == 0)
         return;
+    if (u->how == WAIT_BUSY) { /* to a guest */
+        drive_lend(u);
+        own_begin(u);
+        return;
+    }
     watch(u, true);
     armed = arm(u);
     pthread_mutex_lock(&u->lock);

@@ -158,6 +158,8 @@ struct ucx {
     pthread_t driver;     /* ... this thread */
     pthread_cond_t given; /* not driven any more: to the own thread, and to a guest that wants */
     bool own_waits;       /* for that */
+    bool lent;            /* a guest has left and is expected back; the own thread naps */
+    uint64_t visits;      /* of guests */
     uint32_t guests;      /* threads that poll or lead, or are about to: 0 or 1 */
     atomic_bool wanted;   /* by the guest, which waits for the driver; changes under the lock */
     int asleep_fd;        /* wakes the thread that must look at the queue; -1: none sleeps */
