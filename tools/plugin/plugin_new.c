@@ -166,6 +166,8 @@ const struct tool tool_plugin = {
     .help =
         "Makes FOLDER (default: NAME) with NAME.c, which compiles and works, a Makefile, a\n"
         "meson.build, and a configuration NAME.yaml that uses it. 'make test' checks the plugin\n"
-        "by 'tenrec conformance'. docs/plugin-guide.md explains the source.",
+        "by 'tenrec conformance'. docs/plugin-guide.md explains the source.\n"
+        "\n"
+        "  -k, --kind K   backend (default), wrapper or store",
     .main = plugin_main,
 };
