@@ -326,8 +326,10 @@ static bool end_one(struct conn *c, tenrec_peer *ret_from)
     return report;
 }
 
-void conn_end_broken(struct ucx *u)
+bool conn_end_broken(struct ucx *u)
 {
+    const bool any = u->broken != NULL;
+
     while (u->broken) {
         struct conn *c = u->broken;
         tenrec_peer from;
@@ -351,16 +353,19 @@ void conn_end_broken(struct ucx *u)
         }
         conn_drop(c);
     }
+    return any;
 }
 
-void conn_end_detached(struct ucx *u)
+bool conn_end_detached(struct ucx *u)
 {
     struct conn *list;
+    bool any;
 
     pthread_mutex_lock(&u->lock);
     list = u->detached;
     u->detached = NULL;
     pthread_mutex_unlock(&u->lock);
+    any = list != NULL;
     while (list) {
         struct conn *c = list;
 
@@ -370,6 +375,7 @@ void conn_end_detached(struct ucx *u)
         conn_end(c);
         conn_drop(c);
     }
+    return any;
 }
 
 int conn_check_deadlines(struct ucx *u)

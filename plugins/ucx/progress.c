@@ -27,8 +27,8 @@ bool progress_step(struct ucx *u)
         any = true;
         send_queued(u); /* answers of functions that ran there */
     }
-    conn_end_detached(u);
-    conn_end_broken(u);
+    any |= conn_end_detached(u);
+    any |= conn_end_broken(u);
     any |= send_complete(u);
     return any;
 }

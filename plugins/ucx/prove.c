@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "prove.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <sys/random.h>
 #include <tenrec/proof.h>
@@ -15,9 +16,10 @@ tenrec_status prove_open(struct ucx *u, tenrec_error *err)
     u->prover = s;
     u->proves = mode != TENREC_SECURITY_NONE;
     if (mode == TENREC_SECURITY_MTLS)
-        return tenrec_fail(err, TENREC_ECONFIG,
-                           "backend ucx shows no certificate, which security: { mode: mtls } asks "
-                           "for: use backend tensorpipe, or security: { mode: secret }");
+        return tenrec_fail(
+            err, TENREC_ECONFIG,
+            "its connections show no certificate, which security: { mode: mtls } asks "
+            "for: use backend tensorpipe, or security: { mode: secret }");
     if (u->proves && s->admits_plain(u->self, -1))
         u->host->log(u->self, TENREC_LOG_WARN,
                      "security: plain_peers lets no caller in over backend ucx, which cannot tell "
@@ -74,13 +76,33 @@ void prove_close(struct conn *c)
     c->proof = NULL;
 }
 
-static void prove_send(struct conn *c)
+/* Returns false if the proof has nothing to say. */
+static bool prove_send(struct conn *c)
 {
     size_t len = 0;
     const void *out = c->u->prover->output(c->u->self, c->proof, &len);
 
     if (len)
         send_proof(c, out, len);
+    return len > 0;
+}
+
+/* "10.0.0.2:4711", or "" if UCX does not tell. */
+static const char *prove_address(const struct conn *c, char *ret, size_t room)
+{
+    ucp_ep_attr_t attr = { .field_mask = UCP_EP_ATTR_FIELD_REMOTE_SOCKADDR };
+    const struct sockaddr_in *v4 = (const void *)&attr.remote_sockaddr;
+    const struct sockaddr_in6 *v6 = (const void *)&attr.remote_sockaddr;
+    char host[INET6_ADDRSTRLEN];
+
+    *ret = '\0';
+    if (!c->ep || ucp_ep_query(c->ep, &attr) != UCS_OK)
+        return ret;
+    if (v4->sin_family == AF_INET && inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host))
+        snprintf(ret, room, "%s:%u", host, ntohs(v4->sin_port));
+    else if (v6->sin6_family == AF_INET6 && inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host))
+        snprintf(ret, room, "[%s]:%u", host, ntohs(v6->sin6_port));
+    return ret;
 }
 
 /* Tells the other side, which then ends the connection. A worker without a secret has nothing to
@@ -88,23 +110,17 @@ static void prove_send(struct conn *c)
 static void prove_refuse(struct conn *c, const tenrec_error *why)
 {
     struct ucx *u = c->u;
+    char address[UCX_TEXT];
 
     if (!c->outgoing) {
         atomic_fetch_add(&u->proofs_refused, 1);
-        u->host->log(u->self, TENREC_LOG_WARN, "a caller is refused: %s", why->text);
+        u->host->log(u->self, TENREC_LOG_WARN, "connection from %s refused: %s",
+                     prove_address(c, address, sizeof address), why->text);
     }
     c->refusal = *why;
     c->deadline_ns = progress_now() + REFUSED_MS * UINT64_C(1000000);
-    if (c->proof && (u->proves || !c->outgoing)) {
-        size_t len = 0;
-        const void *out = u->prover->output(u->self, c->proof, &len);
-
-        if (len) {
-            send_proof(c, out, len);
-            return;
-        }
-    }
-    conn_break(c, why->code, "%s", why->text);
+    if (!c->proof || (!u->proves && c->outgoing) || !prove_send(c))
+        conn_break(c, why->code, "%s", why->text);
 }
 
 static tenrec_status prove_new(struct conn *c, tenrec_error *err)
@@ -148,6 +164,13 @@ static void prove_end(struct conn *c, const struct tenrec_proved *peer)
     }
 }
 
+/* Each word of the other side but the last has an answer: both say a record at once. */
+static void prove_answer(struct conn *c)
+{
+    if (!prove_send(c))
+        conn_break(c, TENREC_EPROTOCOL, "a part of a record of its proof");
+}
+
 static void prove_go_on(struct conn *c, const unsigned char *in, size_t len)
 {
     const struct tenrec_proof_service *s = c->u->prover;
@@ -161,7 +184,7 @@ static void prove_go_on(struct conn *c, const unsigned char *in, size_t len)
     else if (used != len)
         conn_break(c, TENREC_EPROTOCOL, "%zu bytes behind its proof", len - used);
     else if (!s->proved(self, c->proof, &peer))
-        prove_send(c);
+        prove_answer(c);
     else if (!c->outgoing && (peer.label_len != HEAD_COOKIE_LEN ||
                               memcmp(peer.label, c->peer_cookie, HEAD_COOKIE_LEN) != 0))
         conn_break(c, TENREC_EPROTOCOL, "the label of its proof is not the cookie that it told");

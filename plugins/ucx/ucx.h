@@ -225,12 +225,13 @@ bool conn_at(struct ucx *u, uint32_t slot, struct conn **ret);
 void conn_hold(struct conn *c); /* one reference more */
 /* Queued for deliver_ready. */
 void conn_ready(struct conn *c);
-/* Marks it: the text is the reason. conn_end_broken does the rest outside of UCX's callbacks. */
+/* Marks it: the text is the reason. conn_end_broken does the rest outside of UCX's callbacks. It
+ * and conn_end_detached return true if there was one: UCX then has something to do. */
 void conn_break(struct conn *c, tenrec_status code, const char *fmt, ...) TENREC_PRINTF(3, 4);
-void conn_end_broken(struct ucx *u);
+bool conn_end_broken(struct ucx *u);
 /* Names the other side, a member or not. With the lock. */
 void conn_name(struct conn *c);
-void conn_end_detached(struct ucx *u);
+bool conn_end_detached(struct ucx *u);
 /* Closes it for good; nothing is reported. */
 void conn_end(struct conn *c);
 /* Returns the least time until a hello is due, milliseconds, -1 if none is. */

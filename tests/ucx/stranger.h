@@ -18,6 +18,8 @@ void stranger_say(const struct head *h, const void *data, size_t len);
 bool stranger_is_cut(void);
 /* The number of active messages that came back: a hello first. */
 int stranger_answers(void);
+/* The last of them: returns the bytes of its data, of which `room` at most are copied. */
+size_t stranger_answer(struct head *ret, void *data, size_t room);
 /* Does UCX's work until UCX has handed all to the wire, or the connection ended. */
 void stranger_flush(void);
 
