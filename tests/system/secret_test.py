@@ -6,11 +6,7 @@ import subprocess
 import tempfile
 
 from cases import Skipped, contains, equal, main, one_line, run, true
-<<<<<<< HEAD
-from crew import LONG_MS, TENREC, Crew, backend, limit, store_of
-=======
-from crew import BACKEND, LONG_MS, TENREC, Crew, backend, limit
->>>>>>> 472c6c53 (tests: run the backend ucx with a secret, on one host and between hosts)
+from crew import BACKEND, LONG_MS, TENREC, Crew, backend, limit, store_of
 
 LIMIT = f"{limit(10000)}ms"
 OTHER = 65534  # a user
