@@ -164,7 +164,7 @@ static void prove_end(struct conn *c, const struct tenrec_proved *peer)
     }
 }
 
-/* Each word of the other side but the last has an answer: both say a record at once. */
+/* Each message of the other side but the last has an answer: records are sent whole. */
 static void prove_answer(struct conn *c)
 {
     if (!prove_send(c))

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prove.h - the proof of the group secret at the begin of a connection, and whose a message is.
- * All of it is the driver's.
+/* prove.h - the proof of the group secret at the begin of a connection, and to which connection a
+ * message belongs. All of it is the driver's.
  *
  *     client                                      callee
- *     PROOF: its cookie, bytes               ->
- *                                            <-   PROOF: its cookie, bytes
- *     PROOF, HELLO, messages                 ->
- *                                            <-   PROOF; then HELLO, answers
+ *     PROOF: its cookie, a record            ->
+ *                                            <-   PROOF: its cookie, a record
+ *     PROOF: a record                        ->
+ *                                            <-   PROOF: a record
+ *     HELLO, messages                        ->
+ *                                            <-   HELLO, answers
  *
- * The client's cookie is the label of the proof, so it is the client's word. Each later head has
- * the receiver's cookie: the callee's comes in a head that has the client's. */
+ * The client's cookie is the label of the proof, which covers it. Each later head has the
+ * receiver's cookie, so the message that tells the callee's cookie has the client's. */
 #ifndef UCX_PROVE_H
 #define UCX_PROVE_H
 
@@ -18,14 +20,14 @@
 /* errors   ECONFIG: a mode in which nothing can be proved here */
 tenrec_status prove_open(struct ucx *u, tenrec_error *err);
 
-/* The client's first word, if there must be a proof. Returns false if there must be none. */
+/* Sends the client's first record. Returns false if there must be no proof. */
 bool prove_dial(struct conn *c);
 
 /* Returns true if the head, whose reading ended with `st`, is of this connection; else the
  * message is dropped, or the connection broken. */
 bool prove_owns(struct conn *c, tenrec_status st, const struct head *h, const tenrec_error *err);
 
-/* Returns true if the message was of the proof, or came before it: it is dealt with. */
+/* Handles a message of the proof, or before its end. Returns false if it is neither. */
 bool prove_take(struct conn *c, const struct head *h, const struct bytes *b);
 
 /* Returns true if a hello may claim this. */
