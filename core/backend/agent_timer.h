@@ -35,7 +35,7 @@ tenrec_status agent_timers_add(struct agent_timers *a, struct agent_timers_owner
                                uint64_t ms, void (*fn)(void *arg), void *arg);
 
 /* Calls fn(arg) at `at_ns` or later, or from agent_timers_end, timers of one time in the order of
- * these calls. agent_timers_drain waits for those that send. errors: as agent_timers_add */
+ * these calls. agent_timers_drain waits for the timers that send. errors: as agent_timers_add */
 tenrec_status agent_timers_hold(struct agent_timers *a, struct agent_timers_owner *owner,
                                 uint64_t at_ns, bool sends, void (*fn)(void *arg), void *arg);
 

@@ -123,8 +123,8 @@ void chain_resume(struct chain *c);
 bool chain_maps(struct chain *c, tenrec_peer peer, struct tenrec_route route);
 tenrec_status chain_disconnect(struct chain *c, tenrec_peer peer, tenrec_error *err);
 
-/* Waits at most `ms` milliseconds in all until every send has completed, also those that agents
- * hold. */
+/* Waits at most `ms` milliseconds in all until every send has completed, also the sends that
+ * agents hold. */
 tenrec_status chain_drain(struct chain *c, uint32_t ms, tenrec_error *err);
 
 void chain_member_joined(struct chain *c, const struct tenrec_member *member);

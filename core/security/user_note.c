@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NOTE_PATH "/tmp/tenrec-note-" /* a folder where nobody removes the files of others */
+#define NOTE_PATH "/tmp/tenrec-note-" /* a folder where no user removes another's files */
 #define NOTE_PATH_MAX (sizeof NOTE_PATH + USER_NOTE_TOKEN)
 
 /* Returns false for a text that is no token: it could lead to another folder. */

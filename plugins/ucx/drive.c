@@ -300,8 +300,8 @@ static void guest_sleep(struct ucx *u, const struct tenrec_wait *wait)
         eventfd_read(wait->wake_fd, &n);
 }
 
-/* Waits until nobody drives, with the lock, which it gives up meanwhile. The own thread makes way
- * after its step. */
+/* Waits until no thread drives, with the lock, which it gives up meanwhile. The own thread makes
+ * way after its step. */
 static void guest_want(struct ucx *u, const struct tenrec_wait *wait)
 {
     const struct timespec deadline = { (time_t)(wait->deadline_ns / 1000000000),

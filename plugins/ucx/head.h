@@ -25,7 +25,7 @@
  * order.
  *
  * The connection of an active message is a number inside it, which any process that reaches the
- * worker can write. The cookie tells whose it is: 128 random bits, which a side draws for one
+ * worker can write. The cookie names its receiver: 128 random bits, which a side draws for one
  * connection and tells the other side of that connection. 0: the receiver has told none, which is
  * so on a connection without a proof, and in the first message of the client. */
 #ifndef UCX_HEAD_H

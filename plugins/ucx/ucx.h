@@ -291,7 +291,7 @@ void *drive_run(void *agent); /* the own thread */
  * needed. With the lock. */
 int drive_waker(struct ucx *u);
 void drive_wake(int fd);
-/* Returns true if the calling thread has become the driver: nobody drove, and the own thread
+/* Returns true if the calling thread has become the driver: no thread drove, and the own one
  * sleeps. With the lock. */
 bool drive_try(struct ucx *u);
 void drive_leave(struct ucx *u);

@@ -112,7 +112,7 @@ def check_names():
 
 
 # They hand the whole environment on, or leave it alone in a setuid program.
-ENVIRON = {"core/config/environment.c", "tools/spawn.c"}
+ENVIRON = {"core/config/environment.c", "tools/run/spawn.c"}
 
 
 def check_environment():

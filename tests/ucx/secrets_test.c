@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* secrets_test.c - two members whose secrets differ, or of whom one has none: a send fails, and
- * both sides tell why.
+/* secrets_test.c - two members with different secrets, or with one secret between them: a send
+ * fails, and both sides tell why.
  *
  *     secrets_test CONFIG */
 #include "../testing.h"

@@ -25,8 +25,8 @@ static void plugin_look(void *path, FILE *to)
     loader_close(&l);
 }
 
-/* The plugin is loaded in a process of its own: one that crashes there is a backend of which the
- * first case tells. Returns true for a store. */
+/* The plugin is loaded in a process of its own: a plugin that crashes there is a backend of which
+ * the first case tells. Returns true for a store. */
 static bool plugin_is_store(const char *path, char name[STORES_SCHEME_MAX])
 {
     struct trial_output found;

@@ -58,7 +58,7 @@ STORE_CASE(keys_stay_when_a_client_closes, "ST-15")
     holds(one, "stays", "x");
 }
 
-/* From opening to closing, with a wait that ends and one that does not. */
+/* From opening to closing, with a wait that ends and a wait that does not. */
 static void store_live(void)
 {
     const char *keys[] = { "l1", "l2" };

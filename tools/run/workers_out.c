@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* workers_out.c - passes the output of the workers to stdout and stderr. */
-#include "workers_run.h"
+#include "run/workers_run.h"
 
 #include "base/clock.h"
 

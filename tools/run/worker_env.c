@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker_env.h"
+#include "run/worker_env.h"
 
 #include "base/clock.h"
+#include "run/spawn.h"
 #include "secret/secret_handover.h"
-#include "spawn.h"
 
 #include <stdio.h>
 #include <stdlib.h>

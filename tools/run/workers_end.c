@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* workers_end.c - signals, and the consequences of the end of a worker. */
 #include "base/clock.h"
-#include "workers_run.h"
+#include "run/workers_run.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
  *
  * Everything is collected into one JSON object, from which the text is printed
  * too, so that both agree. */
-#include "info.h"
+#include "info/info.h"
 #include "base/clock.h"
 #include "config/security_settings.h"
 #include "entry.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info_print.c - what `tenrec info` has collected, as text. */
-#include "info.h"
+#include "info/info.h"
 #include "inspect.h"
 
 #include <jansson.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "parts.h"
+#include "run/parts.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stream.h"
+#include "run/stream.h"
 
 #include <stdio.h>
 #include <string.h>

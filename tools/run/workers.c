@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "workers.h"
+#include "run/workers.h"
 
 #include "base/clock.h"
-#include "spawn.h"
+#include "run/spawn.h"
+#include "run/workers_run.h"
 #include "store_server/store_tcp_server.h"
-#include "workers_run.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -3,9 +3,9 @@
 #ifndef TENREC_TOOLS_RUN_SECRET_H
 #define TENREC_TOOLS_RUN_SECRET_H
 
+#include "run/workers.h"
 #include "secret/secret_handover.h"
 #include "security/security.h"
-#include "workers.h"
 
 /* Zeroed: none. */
 struct run_secret {

@@ -3,7 +3,7 @@
 #ifndef TENREC_TOOLS_WORKERS_H
 #define TENREC_TOOLS_WORKERS_H
 
-#include "elastic.h"
+#include "run/elastic.h"
 #include "tool.h"
 
 #include <stdbool.h>

@@ -12,7 +12,7 @@ struct json_t *info_options(const struct tenrec_plugin *table);
 struct json_t *info_worker_options(void);
 struct json_t *info_security_options(void);
 
-/* info_find loads the plugins of the plugin folders, and adds those that cannot be used to
+/* info_find loads the plugins of the plugin folders, and adds the unusable to
  * "unusable"; info_list adds all that are loaded to "backends" and "stores". */
 void info_find(struct json_t *all);
 void info_list(struct json_t *all);

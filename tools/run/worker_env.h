@@ -3,7 +3,7 @@
 #ifndef TENREC_TOOLS_WORKER_ENV_H
 #define TENREC_TOOLS_WORKER_ENV_H
 
-#include "workers.h"
+#include "run/workers.h"
 
 #define RUN_ID_MAX 64
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run.c - `tenrec run`: N local workers of one program. */
-#include "parts.h"
+#include "run/parts.h"
+#include "run/workers.h"
 #include "tool.h"
-#include "workers.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -2,7 +2,7 @@
 /* info_options.c - tables of options as JSON. */
 #include "config/security_settings.h"
 #include "config/settings.h"
-#include "info.h"
+#include "info/info.h"
 #include "yaml/quantity.h"
 
 #include <jansson.h>

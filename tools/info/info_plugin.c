@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info_plugin.c - plugins as JSON, each first tried in a process of its own. */
-#include "info.h"
+#include "info/info.h"
 #include "plugin/loader.h"
 #include "plugin/mapped_file.h"
 #include "plugin/plugin_validate.h"
