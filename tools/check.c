@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check.c - `tenrec check`: checks a config without starting anything. */
 #include "base/clock.h"
+#include "config/observe_settings.h"
 #include "entry.h"
 #include "security/security.h"
 #include "tool.h"
@@ -39,6 +40,7 @@ static tenrec_status check_check(const char *path, tenrec_error *err)
     struct tenrec_config *config = NULL;
     struct config_settings *settings;
     struct security *security = NULL;
+    struct config_observe *observe;
     struct entries entries;
     tenrec_status st = path ? tenrec_config_load(path, &config, err) : load_stdin(&config, err);
 
@@ -55,6 +57,8 @@ static tenrec_status check_check(const char *path, tenrec_error *err)
     }
     if (!st)
         st = security_open(config, CLOCK_NEVER, &security, err);
+    if (!st && (st = config_observe_make(config, &observe, err)) == TENREC_OK)
+        config_observe_drop(observe);
     if (!st)
         st = entries_open(config, &entries, err);
     if (!st) {

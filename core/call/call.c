@@ -8,6 +8,7 @@
 #include "call/parcel.h"
 #include "call/pending.h"
 #include "call/span.h"
+#include "call/watch.h"
 #include "codec/codec.h"
 #include "future/enter.h"
 #include "future/future.h"
@@ -80,6 +81,8 @@ static void call_finish(struct tenrec_worker *w, struct pending_entry *e,
         w->spans->done(e->future->call.span, why);
     if (__builtin_expect(e->future->call.hook != NULL, 0))
         run_hooks(w, e->future->call.hook, why);
+    if (__builtin_expect(e->future->call.begun_ns != 0, 0))
+        watch_ended(w, e->future, why);
     if (why)
         future_complete_error(e->future, why);
     else
@@ -180,6 +183,8 @@ static struct tenrec_future *make_future(struct tenrec_worker *w, const struct c
     f->call.timeout_ms = spec->timeout_ms;
     f->call.one_way = msg->type == TENREC_MSG_ONE_WAY_CALL;
     f->call.want_value = spec->want_value;
+    f->call.begun_ns = 0;
+    f->call.series = 0;
     f->call.span = spec->span;
     f->call.hook = spec->hook;
     f->call.sent_hook = spec->sent_hook;
@@ -204,6 +209,8 @@ tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
     atomic_init(&f->refs, CALL_SHARES);
     if (spec->into)
         tenrec_tensor_share(spec->into);
+    if (watch_is_on(w))
+        watch_begun(w, f, spec->function);
     st = pending_add(w->pending, &e, &f->call.id);
     if (st != TENREC_OK)
         goto err_future;

@@ -8,6 +8,7 @@
 
 #define KEY_LOG_LEVEL "log_level"
 #define KEY_WORKER "worker."
+#define KEY_OBSERVE "observe."
 #define KEY_BACKENDS "backends."
 #define KEY_OPTIONS ".options."
 
@@ -52,6 +53,8 @@ static tenrec_status setting_sort(struct config_changes *c, const struct tenrec_
     }
     if (strncmp(s->key, KEY_WORKER, strlen(KEY_WORKER)) == 0)
         return setting_put(c->worker, s->key + strlen(KEY_WORKER), s->value, err);
+    if (strncmp(s->key, KEY_OBSERVE, strlen(KEY_OBSERVE)) == 0)
+        return setting_put(c->observe, s->key + strlen(KEY_OBSERVE), s->value, err);
     options = strstr(s->key, KEY_OPTIONS);
     if (options && strncmp(s->key, KEY_BACKENDS, strlen(KEY_BACKENDS)) == 0)
         return setting_put_option(c, s, options, err);
@@ -61,8 +64,8 @@ static tenrec_status setting_sort(struct config_changes *c, const struct tenrec_
                            "replaced by their files, which it reads again (security.mtls.refresh)",
                            s->key);
     return tenrec_fail(err, TENREC_ECONFIG,
-                       "has no setting '%s', expected " KEY_LOG_LEVEL ", worker.KEY or "
-                       "backends.NAME.options.KEY",
+                       "has no setting '%s', expected " KEY_LOG_LEVEL ", worker.KEY, "
+                       "observe.KEY or backends.NAME.options.KEY",
                        s->key);
 }
 
@@ -72,8 +75,9 @@ tenrec_status config_changes_sort(const struct tenrec_setting *s, size_t n,
     tenrec_status st = TENREC_OK;
 
     *c = (struct config_changes){ .worker = node_new(NODE_MAP, &setting_place),
+                                  .observe = node_new(NODE_MAP, &setting_place),
                                   .backends = node_new(NODE_MAP, &setting_place) };
-    if (!c->worker || !c->backends)
+    if (!c->worker || !c->observe || !c->backends)
         return memory_fail(err);
     for (size_t i = 0; i < n && st == TENREC_OK; i++) {
         if (!s[i].key || !s[i].value)
@@ -89,5 +93,6 @@ tenrec_status config_changes_sort(const struct tenrec_setting *s, size_t n,
 void config_changes_finish(struct config_changes *c)
 {
     node_drop(c->worker);
+    node_drop(c->observe);
     node_drop(c->backends);
 }

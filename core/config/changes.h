@@ -10,6 +10,7 @@
 struct config_changes {
     const char *log_level; /* borrowed from the settings; NULL: none */
     struct node *worker;   /* a map of values; owns */
+    struct node *observe;  /* likewise */
     struct node *backends; /* a map of such maps, by the names of the backends; owns */
 };
 

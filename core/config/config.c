@@ -249,9 +249,10 @@ static bool is_structure(char *const *part, size_t n)
 {
     bool entries = strcmp(part[0], "backends") == 0 || strcmp(part[0], "stores") == 0;
     bool security = strcmp(part[0], "security") == 0;
+    bool flat = strcmp(part[0], "worker") == 0 || strcmp(part[0], "observe") == 0;
 
     if (n == 1)
-        return strcmp(part[0], "worker") == 0 || security || entries;
+        return flat || security || entries;
     if (security)
         return n == 2 && strcmp(part[1], SECURITY_MTLS_KEY) == 0;
     return entries && (n == 2 || (n == 3 && strcmp(part[2], "options") == 0));

@@ -97,7 +97,7 @@ tenrec_status config_settings_change(const struct config_settings *old, const st
 typedef void config_show_fn(void *arg, const char *key, const char *value, const char *source);
 
 /* Calls `fn` for each effective value that needs no plugin: "worker.*", "security.*",
- * "init_method", "backend". Passwords in URLs read "***". errors: ENOMEM */
+ * "observe.*", "init_method", "backend". Passwords in URLs read "***". errors: ENOMEM */
 tenrec_status config_show(const struct tenrec_config *config, config_show_fn *fn, void *arg,
                           tenrec_error *err);
 

@@ -2,6 +2,7 @@
 #include "config/known_variables.h"
 
 #include "base/suggest.h"
+#include "config/observe_settings.h"
 #include "config/security_settings.h"
 #include "config/settings.h"
 #include "config/state.h"
@@ -37,7 +38,7 @@ static bool variable_is_known(const struct tenrec_config *config, const char *na
                               struct suggestion *near)
 {
     static const struct tenrec_plugin *const tables[] = { &settings_table, &security_table,
-                                                          &security_mtls_table };
+                                                          &security_mtls_table, &observe_table };
     const struct node *entries = node_get(config->root, "backends");
     char other[ENVIRONMENT_NAME_MAX];
     /* The plugin of a store is loaded with the first URL for it, and checked then. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options_change.c - options that change while their owner runs. */
 #include "base/memory.h"
+#include "config/observe_settings.h"
 #include "config/options.h"
 #include "config/settings.h"
 #include "yaml/value.h"
@@ -64,6 +65,18 @@ tenrec_status config_settings_change(const struct config_settings *old, const st
     const struct option_source src = { .map = changes, .top = "worker" };
     void *copy = NULL;
     tenrec_status st = options_copy(&settings_table, &src, old, &copy, err);
+
+    if (st == TENREC_OK)
+        *ret = copy;
+    return st;
+}
+
+tenrec_status config_observe_change(const struct config_observe *old, const struct node *changes,
+                                    struct config_observe **ret, tenrec_error *err)
+{
+    const struct option_source src = { .map = changes, .top = "observe" };
+    void *copy = NULL;
+    tenrec_status st = options_copy(&observe_table, &src, old, &copy, err);
 
     if (st == TENREC_OK)
         *ret = copy;

@@ -22,6 +22,7 @@ struct schema_key {
 static const struct schema_key top[] = {
     { "worker", NODE_MAP, "a map" },
     { "security", NODE_MAP, "a map" },
+    { "observe", NODE_MAP, "a map" },
     { "init_method", NODE_SCALAR, "text such as env://" },
     { "backend", NODE_SCALAR, "the name of an entry of 'backends'" },
     { "backends", NODE_MAP, "a map" },

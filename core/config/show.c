@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* show.c - prints the effective values. */
 #include "base/memory.h"
+#include "config/observe_settings.h"
 #include "config/record.h"
 #include "config/security_settings.h"
 #include "config/settings.h"
@@ -289,6 +290,22 @@ static tenrec_status show_security(const struct tenrec_config *config, const str
     return st;
 }
 
+static tenrec_status show_observe(const struct tenrec_config *config, const struct show *outer,
+                                  tenrec_error *err)
+{
+    const struct option_source src = observe_source(config);
+    const struct show show = { outer->fn, outer->arg, "observe." };
+    struct config_observe *o;
+    tenrec_status st = config_observe_make(config, &o, err);
+
+    if (st == TENREC_OK)
+        st = show_table(&observe_table, &src, o, &show, err);
+    else
+        return st;
+    config_observe_drop(o);
+    return st;
+}
+
 tenrec_status config_show(const struct tenrec_config *config, config_show_fn *fn, void *arg,
                           tenrec_error *err)
 {
@@ -306,6 +323,8 @@ tenrec_status config_show(const struct tenrec_config *config, config_show_fn *fn
     config_settings_drop(s);
     if (st == TENREC_OK)
         st = show_security(config, &show, err);
+    if (st == TENREC_OK)
+        st = show_observe(config, &show, err);
     show.prefix = "";
     for (size_t i = 0; st == TENREC_OK && i < sizeof top / sizeof top[0]; i++) {
         const struct node *node = node_get(config->root, top[i]);

@@ -31,11 +31,14 @@ struct active_calls;
 struct served_refs_ops;
 struct worker_config;
 struct span_hooks;
+struct call_watch;
 struct housekeeping;
 struct userloop;
 struct monitor;
 
 enum worker_state { WORKER_NEW, WORKER_STARTING, WORKER_RUNNING, WORKER_STOPPING, WORKER_DOWN };
+
+enum { WORKER_WATCHERS = 2 };
 
 /* Statistics; relaxed, exact when the worker is idle. */
 struct worker_counts {
@@ -98,6 +101,9 @@ struct tenrec_worker {
     struct userloop *userloop;                 /* also in that allocation */
     struct tenrec_profiler *profiler;          /* that records this worker; see span.h */
     const struct span_hooks *spans;            /* set by observe */
+    _Atomic uint32_t watched;                  /* a bit for each watcher that is on: watch.h */
+    const struct call_watch *watch[WORKER_WATCHERS]; /* set by the rooms of the watchers */
+    uint32_t start; /* number of this start of a worker in the process, from 1 */
     struct worker_counts counts;
 
     struct object_types object_types;

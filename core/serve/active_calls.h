@@ -32,6 +32,7 @@ struct tenrec_call {
     struct active_calls_key key;
     uint64_t deadline_ns;
     struct streams *streams;    /* shared; the function's; NULL: the thread's */
+    uint64_t arrived_ns;        /* 0: no watcher is told of its end */
     struct span *span;          /* NULL: not recorded */
     struct rref_call *refs;     /* owns; NULL: a call without references */
     struct rref_parcel *parcel; /* references in the reply; may be NULL */

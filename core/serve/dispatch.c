@@ -8,6 +8,7 @@
 #include "call/answer.h"
 #include "call/parcel.h"
 #include "call/span.h"
+#include "call/watch.h"
 #include "device/stream.h"
 #include "future/enter.h"
 #include "future/pool.h"
@@ -113,6 +114,8 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
     }
     if (entered)
         worker_leave(w);
+    if (__builtin_expect(c->arrived_ns != 0, 0))
+        watch_served(c, w, why);
     if (c->one_way)
         count_one_way(w, c->from);
     atomic_fetch_add_explicit(&w->counts.served, 1, memory_order_relaxed);
@@ -232,6 +235,7 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
     c->on_stack = on_stack;
     c->refused = false;
     c->repeated = false;
+    c->arrived_ns = watch_is_on(w) ? clock_now_ns() : 0;
     c->task.next = NULL;
     c->worker = w;
     c->request = msg;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/parts.h"
 
+#include "call/watch.h"
 #include "collective/gather.h"
 #include "membership/disconnect.h"
 #include "membership/monitor.h"
+#include "metrics/call_durations.h"
 #include "observe/span.h"
 #include "peer/worker.h"
 #include "rref/rref_call.h"
@@ -26,6 +28,7 @@ void parts_connect(struct tenrec_worker *w, struct worker_parts *parts)
     w->parcels = &rref_parcels;
     w->served_refs = &rref_calls;
     w->spans = &observe_spans;
+    watch_connect(w, WATCH_DURATIONS, &call_durations_watch);
     w->contacts.refused = worker_peer_refused;
     dispatch_handle(d, TENREC_MSG_RREF_FETCH_CALL, rref_fetch_arrived);
     dispatch_handle(d, TENREC_MSG_RREF_USER_DELETE, rrefs_control_arrived);

@@ -4,15 +4,19 @@
 #include "backend/chain_change.h"
 #include "config/changes.h"
 #include "config/config.h"
+#include "config/observe_settings.h"
 #include "future/enter.h"
 #include "peer/worker.h"
 #include "runtime/log.h"
+#include "worker/watching.h"
+#include "worker/worker_config.h"
 
 /* All that was checked and is not in force yet. */
 struct reconfiguring {
     struct config_changes changes;
     enum tenrec_log_level level;
     struct config_settings *settings; /* NULL: as they are */
+    struct config_observe *observe;   /* NULL: as it is */
     struct chain_change *change;      /* NULL: none */
 };
 
@@ -27,6 +31,8 @@ static tenrec_status settings_check(struct reconfiguring *r, struct tenrec_worke
                            c->log_level);
     if (c->worker->n)
         st = config_settings_change(w->settings, c->worker, &r->settings, err);
+    if (st == TENREC_OK && c->observe->n)
+        st = config_observe_change(w->config->observe, c->observe, &r->observe, err);
     if (st == TENREC_OK && c->backends->n)
         st = chain_change_begin(w->chain, &r->change, err);
     for (size_t i = 0; st == TENREC_OK && i < c->backends->n; i++)
@@ -40,6 +46,8 @@ static void settings_commit(struct reconfiguring *r, struct tenrec_worker *w)
         atomic_store(&w->timeout_ms, r->settings->rpc_timeout_ms == TENREC_FOREVER
                                          ? TENREC_TIMEOUT_NONE
                                          : (int64_t)r->settings->rpc_timeout_ms);
+    if (r->observe)
+        watching_set(w, r->observe);
     if (r->changes.log_level)
         tenrec_log_set_level(r->level);
     chain_change_commit(r->change);
@@ -65,6 +73,7 @@ tenrec_status reconfigure(struct tenrec_worker *w, const struct tenrec_setting *
         log_line(TENREC_LOG_WARN, w->self.name, "%s=%.200s from now on%s%s", setting[i].key,
                  setting[i].value, *by ? ", by " : "", by);
     options_drop(r.settings);
+    options_drop(r.observe);
     config_changes_finish(&r.changes);
     return st;
 }

@@ -21,6 +21,7 @@
 #include "membership/membership.h"
 #include "membership/monitor.h"
 #include "memory/storage_pool.h"
+#include "metrics/metrics.h"
 #include "observe/builtin.h"
 #include "rendezvous/rendezvous.h"
 #include "rref/rref_control.h"
@@ -39,6 +40,7 @@
 #include "worker/reconfigure.h"
 #include "worker/rref_release.h"
 #include "worker/termination.h"
+#include "worker/watching.h"
 #include "worker/worker_config.h"
 
 #include <stdlib.h>
@@ -93,6 +95,8 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
                                       : tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
     if (st == TENREC_OK)
         st = reconfigure_serve(w->functions, err);
+    if (st == TENREC_OK)
+        st = metrics_serve(w->functions, err);
     if (st == TENREC_OK)
         *ret = w;
     else
@@ -321,6 +325,8 @@ static tenrec_status worker_start(struct tenrec_worker *w, const struct manner *
     if (!how->visits)
         st = devices_agree(w, until, err);
     if (st == TENREC_OK)
+        st = watching_start(w, err);
+    if (st == TENREC_OK)
         st = w->spans->started(w, err);
     if (st != TENREC_OK)
         return st;
@@ -353,6 +359,7 @@ static void worker_stop(struct tenrec_worker *w, uint64_t until)
     worker_wait_until_left(w);
     gather_fail_all(w, &why); /* likewise; no message arrives any more */
     rrefs_stop(w);
+    watching_stop(w);
     worker_unmake(w, until);
     atomic_store(&w->state, WORKER_DOWN);
 }

@@ -5,8 +5,10 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "config/config.h"
+#include "config/observe_settings.h"
 #include "plugin/stores.h"
 #include "rendezvous/rendezvous.h"
+#include "runtime/log.h"
 #include "security/security.h"
 
 #include <stdlib.h>
@@ -20,6 +22,7 @@ void worker_config_drop(struct worker_config *s)
     stores_drop(s->stores);
     security_drop(s->security);
     config_settings_drop(s->settings);
+    config_observe_drop(s->observe);
     free(s);
 }
 
@@ -47,6 +50,18 @@ tenrec_status worker_config_check(const struct config_settings *s, tenrec_error 
     return TENREC_ECONFIG;
 }
 
+/* A mistake in `observe:` turns all of it off, and stops no worker. */
+static tenrec_status worker_config_observe(const struct tenrec_config *config,
+                                           struct config_observe **ret, tenrec_error *err)
+{
+    tenrec_error why;
+
+    if (config_observe_make(config, ret, &why) == TENREC_OK)
+        return TENREC_OK;
+    log_line(TENREC_LOG_WARN, "observe", "all of it stays off: %s", why.text);
+    return config_observe_default(ret, err);
+}
+
 static tenrec_status worker_config_load(struct worker_config *s, const struct tenrec_config *config,
                                         tenrec_error *err)
 {
@@ -55,6 +70,8 @@ static tenrec_status worker_config_load(struct worker_config *s, const struct te
 
     if (st == TENREC_OK)
         st = worker_config_check(s->settings, err);
+    if (st == TENREC_OK)
+        st = worker_config_observe(config, &s->observe, err);
     if (st == TENREC_OK)
         st = security_open(config, CLOCK_NEVER, &s->security, err);
     if (st == TENREC_OK)

@@ -8,6 +8,7 @@
 #include <tenrec/config.h>
 
 struct chain_config;
+struct config_observe;
 struct config_settings;
 struct security;
 struct stores;
@@ -18,6 +19,7 @@ struct worker_config {
     struct chain_config *stack;
     struct stores *stores;
     struct security *security;
+    struct config_observe *observe;
 };
 
 /* Reads and checks the settings and loads the plugins; opens nothing. `config` is borrowed during

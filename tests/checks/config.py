@@ -47,7 +47,7 @@ def tables():
     info = json.loads(done.stdout)
     of_plugins = {p["name"]: table(p["options"]) for p in info["backends"] + info["stores"]
                   if os.path.dirname(p["path"]) == PLUGINS}
-    return {"worker": table(info["worker"]), "security": table(info["security"]), **of_plugins}
+    return {"worker": table(info["worker"]), "security": table(info["security"]), "observe": table(info["observe"]), **of_plugins}
 
 
 def main():

@@ -10,6 +10,7 @@ struct json_t;
 /* Tables of options as lists; new references. */
 struct json_t *info_options(const struct tenrec_plugin *table);
 struct json_t *info_worker_options(void);
+struct json_t *info_observe_options(void);
 struct json_t *info_security_options(void);
 
 /* info_find loads the plugins of the plugin folders, and adds the unusable to

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info_options.c - tables of options as JSON. */
+#include "config/observe_settings.h"
 #include "config/security_settings.h"
 #include "config/settings.h"
 #include "info/info.h"
@@ -88,6 +89,12 @@ json_t *info_worker_options(void)
                                           "type", "map of maps", "default", "{}", "help",
                                           SETTINGS_DEVICE_MAPS_HELP));
     return list;
+}
+
+/* The keys of `observe:`. */
+json_t *info_observe_options(void)
+{
+    return info_options(&observe_table);
 }
 
 /* The keys of `security:`, those of `mtls:` in it with their prefix. */

@@ -140,6 +140,8 @@ void info_print(const json_t *all)
     json_array_foreach(json_object_get(all, "worker"), i, row) print_option(row, NULL);
     printf("\nsecurity\n  options\n");
     json_array_foreach(json_object_get(all, "security"), i, row) print_option(row, NULL);
+    printf("\nobserve\n  options\n");
+    json_array_foreach(json_object_get(all, "observe"), i, row) print_option(row, NULL);
     json_array_foreach(list, i, row) print_plugin(row, "");
     json_array_foreach(stores, i, row) print_plugin(row, "store ");
     json_array_foreach(json_object_get(all, "unusable"), i, row)

@@ -59,7 +59,7 @@ def config_page(info):
 # DESCRIPTION
 
 One YAML file, which *TENREC\\_CONFIG* names or a program loads; without one the built-in configuration holds. A variable
-overrides the file: TENREC\\_WORKER\\_\\_KEY, TENREC\\_SECURITY\\_\\_KEY, TENREC\\_BACKENDS\\_\\_NAME\\_\\_OPTION, TENREC\\_BACKEND,
+overrides the file: TENREC\\_WORKER\\_\\_KEY, TENREC\\_SECURITY\\_\\_KEY, TENREC\\_OBSERVE\\_\\_KEY, TENREC\\_BACKENDS\\_\\_NAME\\_\\_OPTION, TENREC\\_BACKEND,
 TENREC\\_INIT\\_METHOD. *tenrec-check*(1) reports mistakes with line and column.
 
 ```
@@ -71,7 +71,7 @@ TENREC\\_INIT\\_METHOD. *tenrec-check*(1) reports mistakes with line and column.
       faulty: { plugin: faulty, wraps: tensorpipe }
 ```
 """
-    for title, keys in (("worker", info["worker"]), ("security", info["security"])):
+    for title, keys in (("worker", info["worker"]), ("security", info["security"]), ("observe", info["observe"])):
         page += f"\n# KEYS OF {title}\n" + "".join(map(key, keys))
     for kind, plugins in (("BACKEND", info["backends"]), ("STORE", info["stores"])):
         # Those of this build: others may be installed on this machine.

@@ -39,10 +39,33 @@ tenrec_status tenrec_worker_get_debug_info(struct tenrec_worker *w, const char *
                                            const struct tenrec_call_options *options,
                                            struct tenrec_value **ret, tenrec_error *err);
 
+/* Returns the durations of the calls of a worker, as caller and as callee, since its process began:
+ * of `w` itself, or of another worker by a call, which that worker answers even while its pool is
+ * busy. They are counted while `observe.durations` or `observe.metrics` is set.
+ *
+ *     { now_ns: time of the worker's monotonic clock, on: true,
+ *       dropped: calls of its process that were not counted, as there were too many series,
+ *       calls: [{ side: "client" or "server", function: "add", worker: "worker1" (the called
+ *                 worker; "" at the callee), error: "" or "ETIMEDOUT", count: 3, sum_ns: 9000,
+ *                 buckets: 26 counts }] }
+ *
+ * Bucket i counts durations of at most 2^i microseconds and more than those of the bucket before;
+ * the last one counts all that are longer.
+ *
+ * to       name of a worker; NULL for `w` itself, without a call
+ * options  of the call; NULL for the defaults
+ * ret      owns: tenrec_value_drop it
+ * errors   ENOMEM; with `to` those of tenrec_rpc_sync
+ * threads  any; with `to` not an inline handler or a callback
+ */
+tenrec_status tenrec_worker_get_metrics(struct tenrec_worker *w, const char *to,
+                                        const struct tenrec_call_options *options,
+                                        struct tenrec_value **ret, tenrec_error *err);
+
 /* A setting of a worker that runs. frozen: passed in arrays. */
 struct tenrec_setting {
     const char *key; /* "log_level" (of the process), "worker.rpc_timeout",
-                        "backends.NAME.options.KEY" */
+                        "observe.durations", "backends.NAME.options.KEY" */
     const char
         *value; /* of one line, as in YAML, without quotes: "30s", "[{do: drop, on: [CALL]}]" */
 };

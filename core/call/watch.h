@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* watch.h - both sides of each call, for rooms above that count or record them all.
+ *
+ * While no watcher is on, a call costs a test of worker.watched where it begins on each side, and
+ * of a zero where it ends. */
+#ifndef TENREC_CALL_WATCH_H
+#define TENREC_CALL_WATCH_H
+
+#include "base/clock.h"
+#include "future/future.h"
+#include "peer/worker.h"
+
+#include <tenrec/rpc.h>
+
+struct tenrec_call;
+
+/* Bit 1 << i of worker.watched turns watcher i on. */
+enum watcher { WATCH_DURATIONS, WATCHERS };
+_Static_assert((int)WATCHERS <= (int)WORKER_WATCHERS, "each has a place in the worker");
+
+/* Run on the thread of the event; may not block. */
+struct call_watch {
+    /* Before a request is sent. `function` is the whole name. */
+    void (*begun)(struct tenrec_worker *w, struct tenrec_future *f, const char *function);
+    /* Before its future completes; why: NULL for success. */
+    void (*ended)(struct tenrec_worker *w, const struct tenrec_future *f, const tenrec_error *why,
+                  uint64_t now_ns);
+    /* The answer of a served call was sent, or was not wanted. */
+    void (*served)(const struct tenrec_call *c, const tenrec_error *why, uint64_t now_ns);
+};
+
+/* Connects a watcher, for the life of the worker. */
+void watch_connect(struct tenrec_worker *w, enum watcher i, const struct call_watch *watch);
+void watch_turn(struct tenrec_worker *w, enum watcher i, bool on);
+
+/* The slow paths: some watcher is on. */
+void watch_begun(struct tenrec_worker *w, struct tenrec_future *f, const char *function);
+void watch_ended(struct tenrec_worker *w, const struct tenrec_future *f, const tenrec_error *why);
+void watch_served(const struct tenrec_call *c, struct tenrec_worker *w, const tenrec_error *why);
+
+static inline bool watch_has(const struct tenrec_worker *w, enum watcher i)
+{
+    return atomic_load_explicit(&w->watched, memory_order_relaxed) & (1u << i);
+}
+
+static inline bool watch_is_on(const struct tenrec_worker *w)
+{
+    return __builtin_expect(atomic_load_explicit(&w->watched, memory_order_relaxed) != 0, 0);
+}
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* observe_settings.c - the keys of `observe:`, read into a struct. */
+#include "config/observe_settings.h"
+
+#include "base/memory.h"
+#include "config/state.h"
+
+#include <stdlib.h>
+
+struct observe_settings_made {
+    struct arena arena;
+    struct config_observe observe;
+};
+
+#define AT(field) offsetof(struct config_observe, field)
+/* clang-format off */
+static const struct tenrec_option table[] = {
+    { "metrics", TENREC_OPT_STRING, 0, AT(metrics), 0, "", 0, 0, NULL,
+      "Address at which Prometheus reads the metrics of all workers of the host, such as 127.0.0.1:9464 or "
+      "unix:/run/tenrec/metrics.sock." },
+    { "metrics_plugin", TENREC_OPT_STRING, 0, AT(metrics_plugin), 0, "prometheus", 0, 0, NULL,
+      "Name or path of the plugin that serves that address." },
+    { "durations", TENREC_OPT_BOOL, 0, AT(durations), TENREC_OPT_RUNTIME, "false", 0, 0, NULL,
+      "Counts of calls and their durations by function and worker; with `metrics` always." },
+};
+/* clang-format on */
+
+const struct tenrec_plugin observe_table = {
+    TENREC_PLUGIN_HEADER,
+    .name = "observe",
+    TENREC_PLUGIN_OPTIONS(table, struct config_observe),
+};
+
+struct option_source observe_source(const struct tenrec_config *config)
+{
+    return (struct option_source){
+        .map = node_get(config->root, "observe"),
+        .env = &config->env,
+        .top = "observe",
+    };
+}
+
+static tenrec_status observe_fill(const struct option_source *src, struct config_observe **ret,
+                                  tenrec_error *err)
+{
+    struct observe_settings_made *made = memory_new(1, sizeof *made);
+    tenrec_status st;
+
+    if (!made)
+        return memory_fail(err);
+    st = options_check_keys(&observe_table, src, NULL, err);
+    if (st == TENREC_OK)
+        st = options_fill(&observe_table, src, &made->arena, &made->observe, err);
+    if (st == TENREC_OK)
+        *ret = &made->observe;
+    else
+        config_observe_drop(&made->observe);
+    return st;
+}
+
+tenrec_status config_observe_make(const struct tenrec_config *config, struct config_observe **ret,
+                                  tenrec_error *err)
+{
+    const struct option_source src = observe_source(config);
+
+    return observe_fill(&src, ret, err);
+}
+
+tenrec_status config_observe_default(struct config_observe **ret, tenrec_error *err)
+{
+    return observe_fill(&(struct option_source){ .top = "observe" }, ret, err);
+}
+
+void config_observe_drop(struct config_observe *observe)
+{
+    struct observe_settings_made *made;
+
+    if (!observe)
+        return;
+    made =
+        (struct observe_settings_made *)(void *)((char *)observe -
+                                                 offsetof(struct observe_settings_made, observe));
+    arena_finish(&made->arena);
+    free(made);
+}

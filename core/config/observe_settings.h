@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* observe_settings.h - the values of `observe:`. */
+#ifndef TENREC_CONFIG_OBSERVE_SETTINGS_H
+#define TENREC_CONFIG_OBSERVE_SETTINGS_H
+
+#include "config/options.h"
+
+/* Owns all texts in it. */
+struct config_observe {
+    const char *metrics; /* address of the endpoint; "": none */
+    const char *metrics_plugin;
+    bool durations;
+};
+
+/* errors: ECONFIG with the place, ENOMEM */
+tenrec_status config_observe_make(const struct tenrec_config *config, struct config_observe **ret,
+                                  tenrec_error *err);
+/* The defaults alone. errors: ENOMEM */
+tenrec_status config_observe_default(struct config_observe **ret, tenrec_error *err);
+
+/* A copy with other values, those of the map `changes`; to be read while `old` lives.
+ *
+ * ret      options_drop it
+ * errors   as options_change */
+tenrec_status config_observe_change(const struct config_observe *old, const struct node *changes,
+                                    struct config_observe **ret, tenrec_error *err);
+void config_observe_drop(struct config_observe *observe); /* NULL is fine */
+
+/* The table behind it, and its source; for config and `tenrec info`. */
+extern const struct tenrec_plugin observe_table;
+struct option_source observe_source(const struct tenrec_config *config);
+
+#endif

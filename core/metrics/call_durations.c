@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metrics/call_durations.h"
+
+#include "metrics/durations.h"
+#include "metrics/series.h"
+#include "serve/active_calls.h"
+#include "serve/function.h"
+
+#include <string.h>
+
+enum {
+    CACHE = 64,  /* series that a thread finds without a lock; a power of two */
+    SERVED = -2, /* in place of a peer */
+};
+
+/* Of the thread: the latest series of each place. */
+static _Thread_local struct cached {
+    uint32_t start; /* of the worker; 0: empty */
+    tenrec_peer to;
+    uint32_t number;
+    const char *method; /* the series' own */
+} cache[CACHE] __attribute__((tls_model("initial-exec")));
+
+/* Names of one program differ at their ends, or in their lengths. */
+static unsigned cache_place(const char *method, size_t len, tenrec_peer to)
+{
+    const unsigned ends =
+        (unsigned char)method[0] * 7u + (len ? (unsigned char)method[len - 1] : 0);
+
+    return (ends + (unsigned)len * 31u + (unsigned)to * 13u) % CACHE;
+}
+
+static uint32_t call_series(struct tenrec_worker *w, const char *method, tenrec_peer to)
+{
+    const size_t len = strlen(method);
+    struct cached *c = &cache[cache_place(method, len, to)];
+    const bool served = to == SERVED;
+    struct series key;
+    uint32_t number;
+
+    if (c->start == w->start && c->to == to && strcmp(c->method, method) == 0)
+        return c->number;
+    key = (struct series){ .side = served ? SERIES_SERVER : SERIES_CLIENT,
+                           .worker = w->self.name,
+                           .method = method,
+                           .peer = served ? "" : peers_name(&w->peers, to) };
+    number = series_number(&key);
+    if (number)
+        *c = (struct cached){ w->start, to, number, series_get(number)->method };
+    return number;
+}
+
+/* Calls that fail have series of their own. */
+static uint32_t error_series(uint32_t number, tenrec_status status)
+{
+    struct series key;
+
+    if (!number)
+        return 0;
+    key = *series_get(number);
+    key.status = status;
+    return series_number(&key);
+}
+
+static void call_count(uint32_t number, const tenrec_error *why, uint64_t ns)
+{
+    if (__builtin_expect(why != NULL, 0))
+        number = error_series(number, why->code);
+    if (!number || !durations_add(number, ns))
+        series_drop();
+}
+
+static void durations_begun(struct tenrec_worker *w, struct tenrec_future *f, const char *function)
+{
+    f->call.series = call_series(w, function, f->call.to);
+    if (__builtin_expect(!f->call.series, 0))
+        series_drop();
+}
+
+static void durations_ended(struct tenrec_worker *w, const struct tenrec_future *f,
+                            const tenrec_error *why, uint64_t now_ns)
+{
+    (void)w;
+    if (f->call.series) /* else it began before the watcher was turned on */
+        call_count(f->call.series, why, now_ns - f->call.begun_ns);
+}
+
+static void durations_served(const struct tenrec_call *c, const tenrec_error *why, uint64_t now_ns)
+{
+    call_count(call_series(c->worker, c->function->name, SERVED), why, now_ns - c->arrived_ns);
+}
+
+const struct call_watch call_durations_watch = {
+    .begun = durations_begun,
+    .ended = durations_ended,
+    .served = durations_served,
+};
