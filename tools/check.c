@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check.c - `tenrec check`: checks a config without starting anything. */
 #include "base/clock.h"
-#include "config/observe_settings.h"
 #include "entry.h"
 #include "security/security.h"
 #include "tool.h"
@@ -40,7 +39,6 @@ static tenrec_status check_check(const char *path, tenrec_error *err)
     struct tenrec_config *config = NULL;
     struct config_settings *settings;
     struct security *security = NULL;
-    struct config_observe *observe;
     struct entries entries;
     tenrec_status st = path ? tenrec_config_load(path, &config, err) : load_stdin(&config, err);
 
@@ -57,8 +55,8 @@ static tenrec_status check_check(const char *path, tenrec_error *err)
     }
     if (!st)
         st = security_open(config, CLOCK_NEVER, &security, err);
-    if (!st && (st = config_observe_make(config, &observe, err)) == TENREC_OK)
-        config_observe_drop(observe);
+    if (!st)
+        st = worker_config_check_observe(config, err);
     if (!st)
         st = entries_open(config, &entries, err);
     if (!st) {
@@ -76,6 +74,9 @@ static tenrec_status check_check(const char *path, tenrec_error *err)
                    : entries.n_stores == 1 ? "; 1 store:"
                                            : "; stores:",
                    entries.v[entries.n + i].layer.name);
+        for (size_t i = 0; i < entries.n_exporters; i++)
+            printf("%s %s", i ? "," : "; exporters:",
+                   entries.v[entries.n + entries.n_stores + i].layer.name);
         printf("; security: %s (%s)\n", security_mode_name(security->mode), security->mode_source);
         entries_close(&entries);
     }

@@ -11,28 +11,31 @@
 static tenrec_status entries_list(const struct tenrec_config *config, struct entries *ret,
                                   tenrec_error *err)
 {
-    struct config_layer *layer, *store = NULL;
-    size_t n, n_stores = 0;
-    tenrec_status st = config_layers(config, &layer, &n, err);
+    static const enum config_section section[] = { SECTION_BACKENDS, SECTION_STORES,
+                                                   SECTION_EXPORTERS };
+    struct config_layer *layer[3] = { NULL };
+    size_t n[3] = { 0 }, all = 0;
+    tenrec_status st = config_layers(config, &layer[0], &n[0], err);
 
     *ret = (struct entries){ 0 };
     if (st)
         return st;
-    free(layer); /* only checked that the chain ends at a wire */
-    st = config_entries(config, SECTION_BACKENDS, &layer, &n, err);
-    if (st)
-        return st;
-    st = config_entries(config, SECTION_STORES, &store, &n_stores, err);
-    if (!st && !(ret->v = calloc(n + n_stores + 1, sizeof *ret->v)))
+    free(layer[0]); /* only checked that the chain ends at a wire */
+    layer[0] = NULL;
+    for (int i = 0; !st && i < 3; i++)
+        st = config_entries(config, section[i], &layer[i], &n[i], err);
+    if (!st && !(ret->v = calloc(n[0] + n[1] + n[2] + 1, sizeof *ret->v)))
         st = tenrec_fail(err, TENREC_ENOMEM, "out of memory");
-    for (size_t i = 0; !st && i < n + n_stores; i++)
-        ret->v[i].layer = i < n ? layer[i] : store[i - n];
+    for (int i = 0; !st && i < 3; i++)
+        for (size_t k = 0; k < n[i]; k++)
+            ret->v[all++].layer = layer[i][k];
     if (!st) {
-        ret->n = n;
-        ret->n_stores = n_stores;
+        ret->n = n[0];
+        ret->n_stores = n[1];
+        ret->n_exporters = n[2];
     }
-    free(layer);
-    free(store);
+    for (int i = 0; i < 3; i++)
+        free(layer[i]);
     return st;
 }
 
@@ -51,7 +54,7 @@ tenrec_status entries_try(const struct tenrec_config *config, tenrec_error *err)
     tenrec_status st = entries_list(config, &all, err);
     char how[128], text[PLACE_TEXT_MAX];
 
-    for (size_t i = 0; !st && i < all.n + all.n_stores; i++) {
+    for (size_t i = 0; !st && i < entries_count(&all); i++) {
         struct entry *e = &all.v[i];
 
         if (trial_run(entry_try, e, NULL, how, sizeof how))
@@ -70,7 +73,7 @@ tenrec_status entries_open(const struct tenrec_config *config, struct entries *r
 {
     tenrec_status st = entries_list(config, ret, err);
 
-    for (size_t i = 0; !st && i < ret->n + ret->n_stores; i++)
+    for (size_t i = 0; !st && i < entries_count(ret); i++)
         st = plugin_entry_load(&ret->v[i].layer, &ret->v[i].backend, &ret->v[i].options, err);
     if (st)
         entries_close(ret);
@@ -79,7 +82,7 @@ tenrec_status entries_open(const struct tenrec_config *config, struct entries *r
 
 void entries_close(struct entries *e)
 {
-    for (size_t i = 0; i < e->n + e->n_stores; i++) {
+    for (size_t i = 0; i < entries_count(e); i++) {
         options_drop(e->v[i].options);
         backend_put(e->v[i].backend);
     }

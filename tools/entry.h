@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* entry.h - one entry of `backends:` or `stores:` with its plugin loaded and its
- * options made; nothing is started. */
+/* entry.h - one entry of `backends:`, `stores:` or `exporters:` with its plugin loaded and
+ * its options made; nothing is started. */
 #ifndef TENREC_TOOLS_ENTRY_H
 #define TENREC_TOOLS_ENTRY_H
 
@@ -15,10 +15,15 @@ struct entry {
 };
 
 struct entries {
-    struct entry *v; /* backends, then stores; each in file order */
+    struct entry *v; /* backends, stores, then exporters; each in file order */
     size_t n;        /* backends */
-    size_t n_stores;
+    size_t n_stores, n_exporters;
 };
+
+static inline size_t entries_count(const struct entries *e)
+{
+    return e->n + e->n_stores + e->n_exporters;
+}
 
 /* Tries entries_open for each entry in a process of its own. errors: EPLUGIN for a
  * plugin that crashes, hangs or exits, with the place; entries_open reports any other

@@ -247,7 +247,8 @@ tenrec_status tenrec_config_parse(const char *text, const char *name, struct ten
 /* Returns true if the value of the key is a whole map, which is parsed as YAML at once. */
 static bool is_structure(char *const *part, size_t n)
 {
-    bool entries = strcmp(part[0], "backends") == 0 || strcmp(part[0], "stores") == 0;
+    bool entries = strcmp(part[0], "backends") == 0 || strcmp(part[0], "stores") == 0 ||
+                   strcmp(part[0], "exporters") == 0;
     bool security = strcmp(part[0], "security") == 0;
     bool flat = strcmp(part[0], "worker") == 0 || strcmp(part[0], "observe") == 0;
 

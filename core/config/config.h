@@ -36,14 +36,19 @@ struct config_layer {
 tenrec_status config_layers(const struct tenrec_config *config, struct config_layer **ret,
                             size_t *ret_n, tenrec_error *err);
 
-/* Every entry of `backends:`, in the chain or not, or of `stores:`, of which there may be none; in
- * file order. As above. */
+/* Every entry of `backends:`, in the chain or not, or of `stores:` or `exporters:`, of which there
+ * may be none; in file order. As above. */
 tenrec_status config_entries(const struct tenrec_config *config, enum config_section section,
                              struct config_layer **ret, size_t *ret_n, tenrec_error *err);
 
 /* The entry of `stores:` for URLs that begin with "<scheme>://"; without an entry, the
  * plugin of that name with its defaults. `scheme` is borrowed as the texts are. */
 struct config_layer config_store(const struct tenrec_config *config, const char *scheme);
+
+/* The entry of `exporters:` of that name; without an entry, the plugin of that name with its
+ * defaults, which `place` names. */
+struct config_layer config_exporter(const struct tenrec_config *config, const char *name,
+                                    const struct place *place);
 
 /* "tcp", "env" and others need no plugin. */
 bool config_scheme_is_own(const char *scheme);

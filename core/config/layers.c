@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layers.c - the entries of `backends:` and `stores:` for the backend room. */
+/* layers.c - the entries of `backends:`, `stores:` and `exporters:` for the rooms above. */
 #include "base/memory.h"
 #include "config/options.h"
 #include "config/state.h"
@@ -86,22 +86,36 @@ tenrec_status config_entries(const struct tenrec_config *config, enum config_sec
     return TENREC_OK;
 }
 
-struct config_layer config_store(const struct tenrec_config *config, const char *scheme)
+/* The entry, or the plugin of its name. */
+static struct config_layer layers_named(const struct tenrec_config *config,
+                                        enum config_section section, const char *name,
+                                        const struct place *place)
 {
-    const struct node *entry = node_get(node_get(config->root, "stores"), scheme);
-    const struct node *init_method = node_get(config->root, "init_method");
+    const struct node *entry = node_get(node_get(config->root, section_key(section)), name);
 
     if (entry)
-        return layers_make(config, SECTION_STORES, entry);
+        return layers_make(config, section, entry);
     return (struct config_layer){
         .config = config,
-        .section = SECTION_STORES,
-        .name = scheme,
-        .plugin = scheme,
-        .place = init_method->place,
-        .plugin_place = init_method->place,
-        .wraps_place = init_method->place,
+        .section = section,
+        .name = name,
+        .plugin = name,
+        .place = *place,
+        .plugin_place = *place,
+        .wraps_place = *place,
     };
+}
+
+struct config_layer config_store(const struct tenrec_config *config, const char *scheme)
+{
+    return layers_named(config, SECTION_STORES, scheme,
+                        &node_get(config->root, "init_method")->place);
+}
+
+struct config_layer config_exporter(const struct tenrec_config *config, const char *name,
+                                    const struct place *place)
+{
+    return layers_named(config, SECTION_EXPORTERS, name, place);
 }
 
 static void add_variable(char *buf, const char *join, const char *name)

@@ -8,7 +8,7 @@
 /* Owns all texts in it. */
 struct config_observe {
     const char *metrics; /* address of the endpoint; "": none */
-    const char *metrics_plugin;
+    const char *metrics_exporter;
     bool durations;
 };
 

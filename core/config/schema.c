@@ -27,6 +27,7 @@ static const struct schema_key top[] = {
     { "backend", NODE_SCALAR, "the name of an entry of 'backends'" },
     { "backends", NODE_MAP, "a map" },
     { "stores", NODE_MAP, "a map" },
+    { "exporters", NODE_MAP, "a map" },
 };
 
 static const struct schema_key entry[] = {
@@ -103,7 +104,7 @@ static tenrec_status check_entry(enum config_section section, const struct node 
                           section_word(section), node->key,
                           node_describe(node, found, sizeof found));
     snprintf(prefix, sizeof prefix, "%s '%s': ", section_word(section), node->key);
-    return check_map(node, prefix, entry, COUNT(entry) - (section == SECTION_STORES), err);
+    return check_map(node, prefix, entry, COUNT(entry) - (section != SECTION_BACKENDS), err);
 }
 
 /* Names that differ only in case or in '-' and '_' would share their variables. */
@@ -170,14 +171,16 @@ tenrec_status schema_check_shape(const struct node *root, tenrec_error *err)
 
     if (root->kind != NODE_MAP)
         return place_fail(err, TENREC_ECONFIG, &root->place,
-                          "expected a map with the keys worker, security, init_method, backend, "
-                          "backends, stores, found %s",
+                          "expected a map with the keys worker, security, observe, init_method, "
+                          "backend, backends, stores, exporters, found %s",
                           node_describe(root, found, sizeof found));
     st = check_map(root, "", top, COUNT(top), err);
     if (st == TENREC_OK)
         st = check_entries(SECTION_BACKENDS, node_get(root, "backends"), err);
     if (st == TENREC_OK)
         st = check_entries(SECTION_STORES, node_get(root, "stores"), err);
+    if (st == TENREC_OK)
+        st = check_entries(SECTION_EXPORTERS, node_get(root, "exporters"), err);
     return st;
 }
 

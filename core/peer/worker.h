@@ -32,6 +32,7 @@ struct served_refs_ops;
 struct worker_config;
 struct span_hooks;
 struct call_watch;
+struct exporter;
 struct housekeeping;
 struct userloop;
 struct monitor;
@@ -103,7 +104,8 @@ struct tenrec_worker {
     const struct span_hooks *spans;            /* set by observe */
     _Atomic uint32_t watched;                  /* a bit for each watcher that is on: watch.h */
     const struct call_watch *watch[WORKER_WATCHERS]; /* set by the rooms of the watchers */
-    uint32_t start; /* number of this start of a worker in the process, from 1 */
+    struct exporter *metrics; /* shares; NULL: none, or not between start and stop */
+    uint32_t start;           /* number of this start of a worker in the process, from 1 */
     struct worker_counts counts;
 
     struct object_types object_types;

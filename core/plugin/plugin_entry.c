@@ -39,14 +39,16 @@ static tenrec_status plugin_entry_prefix(tenrec_error *err, tenrec_status st, co
 tenrec_status plugin_entry_load(const struct config_layer *from, struct backend **ret,
                                 void **ret_options, tenrec_error *err)
 {
-    const bool store = from->section == SECTION_STORES;
+    static const int kind[] = { [SECTION_BACKENDS] = TENREC_PLUGIN_BACKEND,
+                                [SECTION_STORES] = TENREC_PLUGIN_STORE,
+                                [SECTION_EXPORTERS] = TENREC_PLUGIN_EXPORTER };
+    const bool backend = from->section == SECTION_BACKENDS;
     char text[PLACE_TEXT_MAX];
-    tenrec_status st = backend_get_kind(
-        from->plugin, store ? TENREC_PLUGIN_STORE : TENREC_PLUGIN_BACKEND, ret, err);
+    tenrec_status st = backend_get_kind(from->plugin, kind[from->section], ret, err);
 
     if (st != TENREC_OK)
         return plugin_entry_prefix(err, st, place_text(&from->plugin_place, text), from);
-    if (!store && (st = plugin_entry_check_wraps(from, backend_plugin(*ret), err)) != TENREC_OK)
+    if (backend && (st = plugin_entry_check_wraps(from, backend_plugin(*ret), err)) != TENREC_OK)
         return st;
     st = options_make(backend_plugin(*ret), from, ret_options, err);
     if (st == TENREC_EPLUGIN) /* a wrong default, which has no place */

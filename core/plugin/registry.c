@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "plugin/plugin_validate.h"
+#include "yaml/section.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -53,7 +54,7 @@ static tenrec_status registry_add(const struct loaded *file, unsigned users, str
     if (other) {
         const char *path = backend_path(other);
         st = tenrec_fail(err, TENREC_EEXIST, "%s '%s' is registered already%s%.200s%s",
-                         other->file.plugin->kind == TENREC_PLUGIN_STORE ? "store" : "backend",
+                         section_word((enum config_section)(other->file.plugin->kind - 1)),
                          name_of(other), *path ? ", from '" : ", by the program", path,
                          *path ? "'" : "");
     } else {

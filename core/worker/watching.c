@@ -3,13 +3,26 @@
 
 #include "call/watch.h"
 #include "config/observe_settings.h"
+#include "exporter/exporter.h"
 #include "metrics/metrics.h"
 #include "peer/worker.h"
+#include "runtime/log.h"
 #include "worker/worker_config.h"
 
 void watching_set(struct tenrec_worker *w, const struct config_observe *o)
 {
     watch_turn(w, WATCH_DURATIONS, o->durations || *o->metrics);
+}
+
+/* An exporter that cannot be opened stops no worker. */
+static void watching_export(struct tenrec_worker *w)
+{
+    const struct worker_config *c = w->config;
+    tenrec_error why;
+
+    if (c->metrics &&
+        exporter_open(c->metrics, c->observe->metrics, &w->metrics, &why) != TENREC_OK)
+        log_line(TENREC_LOG_WARN, w->self.name, "metrics are not served: %s", why.text);
 }
 
 tenrec_status watching_start(struct tenrec_worker *w, tenrec_error *err)
@@ -18,8 +31,10 @@ tenrec_status watching_start(struct tenrec_worker *w, tenrec_error *err)
     tenrec_status st = metrics_enter(w, err);
 
     w->start = atomic_fetch_add(&starts, 1) + 1;
-    if (st == TENREC_OK)
-        watching_set(w, w->config->observe);
+    if (st != TENREC_OK)
+        return st;
+    watching_set(w, w->config->observe);
+    watching_export(w);
     return st;
 }
 
@@ -27,4 +42,6 @@ void watching_stop(struct tenrec_worker *w)
 {
     watch_turn(w, WATCH_DURATIONS, false);
     metrics_leave(w);
+    exporter_close(w->metrics);
+    w->metrics = NULL;
 }

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "config/config.h"
 #include "config/observe_settings.h"
+#include "exporter/exporter_choice.h"
 #include "plugin/stores.h"
 #include "rendezvous/rendezvous.h"
 #include "runtime/log.h"
@@ -22,6 +23,7 @@ void worker_config_drop(struct worker_config *s)
     stores_drop(s->stores);
     security_drop(s->security);
     config_settings_drop(s->settings);
+    exporter_choice_drop(s->metrics);
     config_observe_drop(s->observe);
     free(s);
 }
@@ -50,16 +52,47 @@ tenrec_status worker_config_check(const struct config_settings *s, tenrec_error 
     return TENREC_ECONFIG;
 }
 
-/* A mistake in `observe:` turns all of it off, and stops no worker. */
-static tenrec_status worker_config_observe(const struct tenrec_config *config,
-                                           struct config_observe **ret, tenrec_error *err)
+/* Loads the exporter that an option names, where an address is written for it. */
+static tenrec_status observe_choose(const struct tenrec_config *config, const char *address,
+                                    const char *exporter, const char *key,
+                                    struct exporter_choice **ret, tenrec_error *err)
 {
+    const struct option_source src = observe_source(config);
+    const struct place place = options_key_place(&src, key);
+
+    return *address ? exporter_choice_load(config, exporter, &place, ret, err) : TENREC_OK;
+}
+
+tenrec_status worker_config_check_observe(const struct tenrec_config *config, tenrec_error *err)
+{
+    struct exporter_choice *choice = NULL;
+    struct config_observe *o;
+    tenrec_status st = config_observe_make(config, &o, err);
+
+    if (st != TENREC_OK)
+        return st;
+    st = observe_choose(config, o->metrics, o->metrics_exporter, "metrics_exporter", &choice, err);
+    exporter_choice_drop(choice);
+    config_observe_drop(o);
+    return st;
+}
+
+/* A mistake in `observe:` turns all of it off, or an exporter, and stops no worker. */
+static tenrec_status worker_config_observe(struct worker_config *s,
+                                           const struct tenrec_config *config, tenrec_error *err)
+{
+    const struct config_observe *o;
     tenrec_error why;
 
-    if (config_observe_make(config, ret, &why) == TENREC_OK)
-        return TENREC_OK;
-    log_line(TENREC_LOG_WARN, "observe", "all of it stays off: %s", why.text);
-    return config_observe_default(ret, err);
+    if (config_observe_make(config, &s->observe, &why) != TENREC_OK) {
+        log_line(TENREC_LOG_WARN, "observe", "all of it stays off: %s", why.text);
+        return config_observe_default(&s->observe, err);
+    }
+    o = s->observe;
+    if (observe_choose(config, o->metrics, o->metrics_exporter, "metrics_exporter", &s->metrics,
+                       &why) != TENREC_OK)
+        log_line(TENREC_LOG_WARN, "observe", "metrics are not served: %s", why.text);
+    return TENREC_OK;
 }
 
 static tenrec_status worker_config_load(struct worker_config *s, const struct tenrec_config *config,
@@ -71,7 +104,7 @@ static tenrec_status worker_config_load(struct worker_config *s, const struct te
     if (st == TENREC_OK)
         st = worker_config_check(s->settings, err);
     if (st == TENREC_OK)
-        st = worker_config_observe(config, &s->observe, err);
+        st = worker_config_observe(s, config, err);
     if (st == TENREC_OK)
         st = security_open(config, CLOCK_NEVER, &s->security, err);
     if (st == TENREC_OK)

@@ -9,6 +9,7 @@
 
 struct chain_config;
 struct config_observe;
+struct exporter_choice;
 struct config_settings;
 struct security;
 struct stores;
@@ -20,6 +21,7 @@ struct worker_config {
     struct stores *stores;
     struct security *security;
     struct config_observe *observe;
+    struct exporter_choice *metrics; /* NULL: no address is written, or its plugin failed */
 };
 
 /* Reads and checks the settings and loads the plugins; opens nothing. `config` is borrowed during
@@ -34,6 +36,9 @@ tenrec_status worker_config_check(const struct config_settings *s, tenrec_error 
 /* Checks `stores:` and the plugin that init_method needs. errors: as stores_load */
 tenrec_status worker_config_check_stores(const struct tenrec_config *config,
                                          const struct config_settings *s, tenrec_error *err);
+
+/* Checks `observe:`, and the plugins that it needs. errors: as exporter_choice_load */
+tenrec_status worker_config_check_observe(const struct tenrec_config *config, tenrec_error *err);
 
 tenrec_status worker_config_chain(const struct worker_config *s, const struct chain_identity *id,
                                   struct loop *loop, const struct chain_user *user,

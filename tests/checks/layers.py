@@ -18,6 +18,7 @@ FOREIGN = {
     "jansson.h": ["core/*/*json*.c", "tools/*.c", "tools/conformance/report.h"],
     "dlpack/dlpack.h": ["core/include/tenrec/dlpack.h", "core/tensor/*.c"],
     "hiredis/hiredis.h": ["plugins/redis/conn.h"],
+    "microhttpd.h": ["plugins/prometheus/endpoint.c"],
     "ucp/api/ucp.h": ["plugins/ucx/ucx.h", "tests/ucx/stranger.c"],
     "openssl/*.h": ["core/secret/crypto.c", "core/tls/*.[ch]", "plugins/redis/tls.c"],
     "malloc.h": ["core/runtime/heap.c", "tools/conformance/leftover.c"],

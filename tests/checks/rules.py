@@ -11,8 +11,8 @@ import report
 PAGE = "docs/plugin-rules.md"
 BEGIN = "<!-- made by tests/checks/rules.py --update; edit the headers, or the notes there -->\n"
 END = "<!-- end -->\n"
-HEADERS = {"AG": "agent.h", "PL": "plugin.h", "ST": "store_plugin.h"}
-TITLES = {"AG": "Agents", "PL": "Plugins", "ST": "Stores"}
+HEADERS = {"AG": "agent.h", "PL": "plugin.h", "ST": "store_plugin.h", "EX": "exporter_plugin.h"}
+TITLES = {"AG": "Agents", "PL": "Plugins", "ST": "Stores", "EX": "Exporters"}
 
 # What happens if a plugin does not keep the rule, and where it is tested if `tenrec conformance` has no case.
 NOTES = {
@@ -53,6 +53,12 @@ NOTES = {
     "AG-34": ("A call waits until its timeout, or its caller sees bytes in the place of an error.", "of the core: tests/backend, tests/limit"),
     "AG-35": ("A graceful shutdown loses held messages, or they overtake each other.", "of the core: tests/backend, tests/limit, tests/faulty"),
     "AG-37": ("A graceful shutdown waits for a member that crashed, until its limit.", ""),
+    "EX-1": ("Two exporters bind one address, or none.", "of the core: tests/exporter"),
+    "EX-2": ("A worker starts late.", "no program can see it"),
+    "EX-3": ("A thread of the plugin runs in unmapped code: a crash.", "tests/exporter, tests/system/metrics_test.py"),
+    "EX-4": ("A batch is lost, and nothing says so.", "tests/exporter"),
+    "EX-5": ("Memory of the core is freed by the plugin: a crash.", "of the core: tests/exporter"),
+    "EX-6": ("A wrong address is found out when the data are missing.", "tests/prometheus"),
     "PL-1": ("The core refuses the plugin, and names the symbol.", "of the loader: tests/plugin"),
     "PL-2": ("The core refuses the plugin, with the reason.", "of the loader: tests/plugin"),
     "PL-3": ("The core refuses the plugin; a service that is not there crashes it.", "of the loader: tests/plugin"),

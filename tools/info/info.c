@@ -59,7 +59,7 @@ static tenrec_status collect_config(const char *path, json_t *all, tenrec_error 
         st = config_show(config, on_value, list, err);
         if (!st)
             st = add_security(config, list, err);
-        for (size_t i = 0; !st && i < entries.n + entries.n_stores; i++)
+        for (size_t i = 0; !st && i < entries_count(&entries); i++)
             st = options_show(backend_plugin(entries.v[i].backend), &entries.v[i].layer, on_value,
                               list, err);
         entries_close(&entries);
@@ -78,10 +78,10 @@ static bool on_folder(void *arg, const char *folder)
 
 static int info_info(const struct tool *self, const char *path, bool as_json)
 {
-    json_t *all =
-        json_pack("{s:s, s:o, s:o, s:o, s:[], s:[], s:[], s:[]}", "version", tenrec_version_text(),
-                  "worker", info_worker_options(), "security", info_security_options(), "observe",
-                  info_observe_options(), "backends", "stores", "unusable", "folders");
+    json_t *all = json_pack("{s:s, s:o, s:o, s:o, s:[], s:[], s:[], s:[], s:[]}", "version",
+                            tenrec_version_text(), "worker", info_worker_options(), "security",
+                            info_security_options(), "observe", info_observe_options(), "backends",
+                            "stores", "exporters", "unusable", "folders");
     tenrec_status st = TENREC_OK;
     tenrec_error err;
 

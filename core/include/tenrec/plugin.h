@@ -28,7 +28,11 @@ extern "C" {
 #define TENREC_EXPORT __attribute__((visibility("default")))
 
 /* The product of a plugin. */
-enum tenrec_plugin_kind { TENREC_PLUGIN_BACKEND = 1, TENREC_PLUGIN_STORE = 2 };
+enum tenrec_plugin_kind {
+    TENREC_PLUGIN_BACKEND = 1,
+    TENREC_PLUGIN_STORE = 2,
+    TENREC_PLUGIN_EXPORTER = 3,
+};
 
 #define TENREC_FOREVER UINT64_MAX /* a duration written as `none` */
 

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* prometheus_test.c - addresses of the exporter, and the joining of texts. */
+#include "address.h"
+#include "merge.h"
+
+#include "../testing.h"
+
+#include <stdlib.h>
+
+static void addresses_are_numbers_or_paths(void **state)
+{
+    static const struct {
+        const char *text;
+        int family;
+        bool beyond;
+    } good[] = {
+        { "127.0.0.1:9464", AF_INET, false }, { "localhost:0", AF_INET, false },
+        { "0.0.0.0:9464", AF_INET, true },    { "[::1]:9464", AF_INET6, false },
+        { "[::]:65535", AF_INET6, true },     { "unix:/run/x.sock", AF_UNIX, false },
+    };
+    struct address a;
+    tenrec_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        assert_status(address_parse(good[i].text, &a, &err), &err);
+        assert_int_equal(a.u.any.sa_family, good[i].family);
+        assert_int_equal(a.beyond, good[i].beyond);
+    }
+}
+
+static void other_addresses_are_refused(void **state)
+{
+    static const char *const bad[] = { "",
+                                       "9464",
+                                       "127.0.0.1",
+                                       ":9464",
+                                       "host:9464",
+                                       "127.0.0.1:",
+                                       "127.0.0.1:65536",
+                                       "127.0.0.1:-1",
+                                       "127.0.0.1:9464x",
+                                       "[::1:9464",
+                                       "unix:relative",
+                                       "unix:",
+                                       "300.0.0.1:1" };
+    char path[200];
+    struct address a;
+    tenrec_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (address_parse(bad[i], &a, &err) != TENREC_EINVAL)
+            fail_msg("'%s' is an address", bad[i]);
+    snprintf(path, sizeof path, "unix:/%0150d", 0);
+    assert_int_equal(address_parse(path, &a, &err), TENREC_EINVAL);
+}
+
+static char *merge_to_text(const char *const *texts, size_t n, int *ret)
+{
+    struct merge_text text[4];
+    char *out = NULL;
+    size_t len = 0;
+    FILE *to = open_memstream(&out, &len);
+
+    assert_non_null(to);
+    for (size_t i = 0; i < n; i++)
+        text[i] = (struct merge_text){ (char *)(uintptr_t)texts[i], strlen(texts[i]) };
+    *ret = merge_texts(text, n, to);
+    fclose(to);
+    return out;
+}
+
+static void the_lines_of_a_metric_come_together(void **state)
+{
+    static const char *const texts[] = {
+        "# HELP a A.\n# TYPE a counter\na{p=\"1\"} 1\n# HELP b B.\n# TYPE b gauge\nb{p=\"1\"} 2\n",
+        "# HELP b B.\n# TYPE b gauge\nb{p=\"2\"} 3\n# HELP c C.\n# TYPE c gauge\nc 4\n",
+        "# HELP a A.\n# TYPE a counter\na{p=\"3\"} 5\na{p=\"4\"} 6\n",
+    };
+    int left_out;
+    char *got = merge_to_text(texts, 3, &left_out);
+
+    (void)state;
+    assert_int_equal(left_out, 0);
+    assert_string_equal(got,
+                        "# HELP a A.\n# TYPE a counter\na{p=\"1\"} 1\na{p=\"3\"} 5\na{p=\"4\"} 6\n"
+                        "# HELP b B.\n# TYPE b gauge\nb{p=\"1\"} 2\nb{p=\"2\"} 3\n"
+                        "# HELP c C.\n# TYPE c gauge\nc 4\n");
+    free(got);
+}
+
+static void texts_of_another_form_are_left_out(void **state)
+{
+    static const char *const texts[] = { "a 1\n", "", "# HELP a A.\na 1\n", "# HELP b B.\nb 1" };
+    int left_out;
+    char *got = merge_to_text(texts, 4, &left_out);
+
+    (void)state;
+    assert_int_equal(left_out, 3);
+    assert_string_equal(got, "# HELP a A.\na 1\n");
+    free(got);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(addresses_are_numbers_or_paths),
+        cmocka_unit_test(other_addresses_are_refused),
+        cmocka_unit_test(the_lines_of_a_metric_come_together),
+        cmocka_unit_test(texts_of_another_form_are_left_out),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
