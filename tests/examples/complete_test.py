@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""complete_test.py TENREC EMBEDDING - the complete examples (docs/examples.md) learn what they say, and are short."""
+"""complete_test.py TENREC EMBEDDING WEIGHTS ACTORS - the complete examples (docs/examples.md) learn what they say, and are short."""
 import os
 import re
 import sys
@@ -8,14 +8,14 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.append(os.path.join(ROOT, "tests/tools"))
 from cases import contains, equal, main, run, true  # pylint: disable=wrong-import-position
 
-TENREC, EMBEDDING = (os.path.abspath(path) for path in sys.argv[1:3])
+TENREC, EMBEDDING, WEIGHTS, ACTORS = (os.path.abspath(path) for path in sys.argv[1:5])
 CONFIG = f"{ROOT}/config/default.yaml"
 
 
 def example(*args):
     """The lines of a run that ends well."""
     got = run(TENREC, "run", *args, limit_s=100)
-    equal((got.returncode, got.stderr), (0, ""), got.stdout)
+    equal(got.returncode, 0, got.stderr)
     return got.stdout.splitlines()
 
 
@@ -24,7 +24,7 @@ def numbers(pattern, lines):
 
 
 def complete_examples_are_under_300_lines():
-    for name in ("embedding",):
+    for name in "embedding", "weights", "actors":
         with open(f"{ROOT}/examples/{name}.c", encoding="utf-8") as f:
             lines = len(f.readlines())
         true(lines < 300, f"examples/{name}.c has {lines} lines")
@@ -43,6 +43,36 @@ def complete_embedding_without_a_trainer_says_how_many_it_needs():
     got = run(TENREC, "run", "-n", 3, "--config", CONFIG, "--", EMBEDDING)
     equal(got.returncode, 1)
     contains(got.stderr, "embedding: 3 workers, expected 4 to 16")
+
+
+def complete_weights_reach_a_generator_that_was_killed():
+    got = run(TENREC, "run", "--elastic", "4:4", "--restarts", 1, "--config", CONFIG, "--", WEIGHTS, 30, 2)
+    equal(got.returncode, 0, got.stderr)
+    contains(got.stderr, "slot 2 failed: killed by SIGKILL; restart 1 of 1")
+    lines = got.stdout.splitlines()
+    killed, = numbers(r"trainer: lost at version (\d+): worker 'worker2'", lines)
+    back, = numbers(r"trainer: worker2 is back at version (\d+)", lines)
+    first, = numbers(r"\[2.1\] generator 2: begins with version (\d+)", lines)
+    true(10 <= killed <= back <= first, f"killed at {killed}, back at {back}, begins with {first}")
+    said = [line.split(", ")[1] for line in lines if " says " in line]
+    equal(len(said), 3, "number of generators that speak")
+    equal(set(said), {said[0]}, "what the generators say")
+    contains(said[0], "number 30 says ")
+
+
+def complete_weights_outside_of_an_elastic_run_say_how_to_start_them():
+    got = run(TENREC, "run", "-n", 1, "--config", CONFIG, "--", WEIGHTS)
+    equal(got.returncode, 1)
+    contains(got.stderr, "weights: expected tenrec run --elastic N:N")
+
+
+def complete_actors_are_rewarded_more_and_more_and_the_same_in_each_run():
+    runs = [sorted(line for line in example("-n", 4, "--config", CONFIG, "--", ACTORS) if "learner: " in line) for _ in range(2)]
+    equal(runs[0], runs[1], "a second run")
+    reward = numbers(r"version \d+, mean reward (\S+)", runs[0])
+    equal((len(reward), reward), (6, sorted(reward)), "rewards")
+    before, = numbers(r"of 3 actors was (\S+),", runs[0])
+    true(reward[-1] > 4 * before, f"the reward of {before} became {reward[-1]}")
 
 
 main(globals(), "complete_")
