@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <tenrec/profiler.h>
 #include <tenrec/tenrec.h>
 #include <time.h>
 
@@ -19,7 +20,7 @@ enum { VERSIONS = 60, EPISODES = 20, LENGTH = 200, ACTORS_MAX = 16, WAIT_MS = 20
 
 static const double rate = 0.08, discount = 0.95;
 
-/* ---- the cart and the pole ------------------------------------------------------------------- */
+/* ---- the cart and the pole ------------------------------------------------------------------ */
 
 static double uniform(uint64_t *seed)
 {
@@ -71,8 +72,7 @@ static int play(const double *policy, uint64_t *seed, double (*steps)[STEP])
     return n;
 }
 
-/* ---- the learner ------------------------------------------------------------------------------
- */
+/* ---- the learner ---------------------------------------------------------------------------- */
 
 struct learner {
     pthread_mutex_t lock;
@@ -176,10 +176,10 @@ static tenrec_status policy_new(struct tenrec_tensor **ret, tenrec_error *err)
     return TENREC_OK;
 }
 
-static tenrec_status learn(struct learner *l, int actors, int versions, tenrec_error *err)
+static tenrec_status learn(struct tenrec_worker *w, struct learner *l, int actors, int versions,
+                           tenrec_error *err)
 {
     struct tenrec_tensor *batch[ACTORS_MAX], *policy = NULL, *after;
-    double reward = 0, first = 0;
     tenrec_status status = policy_new(&policy, err);
 
     for (int version = 1; version <= versions && !status; version++) {
@@ -190,25 +190,24 @@ static tenrec_status learn(struct learner *l, int actors, int versions, tenrec_e
         if (!status)
             status = policy_new(&after, err);
         if (!status) {
-            reward = improve(tenrec_tensor_data(policy), tenrec_tensor_data(after), batch, actors);
+            struct tenrec_record *r = tenrec_record_begin(w, "learn"); /* seen in a trace */
+            const double reward =
+                improve(tenrec_tensor_data(policy), tenrec_tensor_data(after), batch, actors);
+
+            tenrec_record_end(r);
             tenrec_tensor_drop(policy); /* replaced, never changed: answers may still read it */
             policy = after;
-            first = version == 1 ? reward : first;
-            if (version % 10 == 0)
+            if (version == 1 || version % 10 == 0)
                 printf("learner: version %d, mean reward %.1f\n", version, reward);
         }
         while (taken > 0)
             tenrec_tensor_drop(batch[--taken]);
     }
-    if (!status)
-        printf("learner: the mean reward of %d actors was %.2f, and is %.2f\n", actors, first,
-               reward);
     tenrec_tensor_drop(policy);
     return status;
 }
 
-/* ---- an actor ---------------------------------------------------------------------------------
- */
+/* ---- an actor ------------------------------------------------------------------------------- */
 
 static tenrec_status play_batch(const struct tenrec_tensor *policy, uint64_t *seed,
                                 struct tenrec_tensor **ret, tenrec_error *err)
@@ -237,9 +236,11 @@ static tenrec_status act(struct tenrec_worker *w, int id, int versions, tenrec_e
     if (!status)
         status = policy_new(&policy[1], err);
     for (int n = 0; n < versions && !status; n++) {
+        struct tenrec_record *r = tenrec_record_begin(w, "play");
         struct tenrec_tensor *batch = NULL;
 
         status = play_batch(policy[n % 2], &seed, &batch, err);
+        tenrec_record_end(r);
         if (!status && pushed) {
             waits += !tenrec_future_done(pushed);
             status = tenrec_future_wait(pushed, WAIT_MS, err);
@@ -276,9 +277,9 @@ static tenrec_status work(struct tenrec_worker *w, struct learner *l, int versio
         return err->code;
     if (n < 2 || n > ACTORS_MAX || versions < 1)
         return tenrec_fail(err, TENREC_EINVAL,
-                           "%zu workers and %d versions, expected 2 to %d workers", n, versions,
+                           "%zu workers, %d versions, expected 2 to %d, 1 or more", n, versions,
                            ACTORS_MAX);
-    if (me.id == 0 ? learn(l, (int)n - 1, versions, err) : act(w, me.id, versions, err))
+    if (me.id == 0 ? learn(w, l, (int)n - 1, versions, err) : act(w, me.id, versions, err))
         return err->code;
     return tenrec_shutdown(w, TENREC_GRACEFUL, WAIT_MS, err);
 }
@@ -289,8 +290,7 @@ int main(int argc, char **argv)
     const int versions = argc > 1 ? (int)strtol(argv[1], NULL, 10) : VERSIONS;
     struct tenrec_worker *w = NULL;
     tenrec_error err;
-    const bool ok =
-        tenrec_worker_new(NULL, &w, &err) == TENREC_OK && work(w, &l, versions, &err) == TENREC_OK;
+    const bool ok = !tenrec_worker_new(NULL, &w, &err) && !work(w, &l, versions, &err);
 
     if (!ok)
         fprintf(stderr, "actors: %s\n", err.text);

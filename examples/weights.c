@@ -21,6 +21,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <tenrec/profiler.h>
 #include <tenrec/tenrec.h>
 #include <time.h>
 
@@ -60,6 +61,7 @@ static void answer(const struct trainer *t, struct tenrec_call *call, bool end)
                                          tenrec_value_tensor(t->weights) };
     const struct tenrec_value v = end ? tenrec_value_nil() : tenrec_value_array(item, 3);
 /* ---- the trainer --------------------------------------------------------------------------- */
+/* ---- the trainer ---------------------------------------------------------------------------- */
 
 struct trainer {
     pthread_mutex_t lock; /* guards the rest */
@@ -181,13 +183,17 @@ static tenrec_status await_generators(struct trainer *t, int slots, tenrec_error
     return TENREC_OK;
 }
 
-static tenrec_status train(struct trainer *t, int slots, tenrec_error *err)
+static tenrec_status train(struct tenrec_worker *w, struct trainer *t, int slots, tenrec_error *err)
 {
     struct tenrec_tensor *weights;
 
     while (t->version < t->last) { /* only this thread changes them */
-        if (train_step(t, &weights, err))
-            return err->code;
+        struct tenrec_record *r = tenrec_record_begin(w, "train"); /* seen in a trace */
+        const tenrec_status status = train_step(t, &weights, err);
+
+        tenrec_record_end(r);
+        if (status)
+            return status;
         publish(t, weights);
     }
     printf("trainer: version %d is the last\n", (int)t->version);
@@ -218,7 +224,7 @@ static void left(struct tenrec_worker *w, const struct tenrec_worker_info *who,
     pthread_mutex_unlock(&t->lock);
 }
 
-/* ---- a generator --------------------------------------------------------------------------- */
+/* ---- a generator ---------------------------------------------------------------------------- */
 
 /* Reads an answer of pull, and checks it bit by bit. Drop *ret; it may be any view of anything, so
  * it is made contiguous first. */
@@ -294,7 +300,7 @@ static tenrec_status generate(struct tenrec_worker *w, int slot, int64_t dies_at
     return TENREC_OK;
 }
 
-/* ---- both ---------------------------------------------------------------------------------- */
+/* ---- both ----------------------------------------------------------------------------------- */
 
 static int number(const char *text, int otherwise)
 {
@@ -319,7 +325,7 @@ static tenrec_status work(struct tenrec_worker *w, struct trainer *t, int kill, 
     /* The first lives begin together. A later one finds the others at work, or gone. */
     if (first_life && tenrec_group_wait_members(w, (size_t)slots, WAIT_MS, err))
         return err->code;
-    if (me.id == 0 ? train(t, slots, err)
+    if (me.id == 0 ? train(w, t, slots, err)
                    : generate(w, me.id, me.id == kill && first_life ? t->last / 3 : INT64_MAX, err))
         return err->code;
     return tenrec_shutdown(w, TENREC_GRACEFUL, WAIT_MS, err);

@@ -67,6 +67,9 @@ ENDS = {
     "TENREC_CONFIG=lossy.yaml": ({"TENREC_BACKENDS__FAULTY__SEED": "7"}, 0, "says 42"),
     "TENREC_CONFIG=lossy.yaml TENREC_BACKENDS": ({"TENREC_WORKER__RPC_TIMEOUT": "1s"}, 1, "hello: "),
     "build/release/tools/tenrec run": ({}, 0, "says 42"),
+    "build/release/tools/tenrec run -n 5": ({}, 0, "from those of one process"),
+    "build/release/tools/tenrec run -n 4": ({}, 0, "learner: version 60, mean reward"),
+    "build/release/tools/tenrec run --elastic": ({}, 0, "trainer: worker2 is back"),
     "tenrec ping worker1": ({}, 0, "worker1"),
     "tenrec set worker1 'backends.faulty": ({}, 1, "this worker uses no backend 'faulty'"),
 }

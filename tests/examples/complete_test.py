@@ -67,12 +67,11 @@ def complete_weights_outside_of_an_elastic_run_say_how_to_start_them():
 
 
 def complete_actors_are_rewarded_more_and_more_and_the_same_in_each_run():
-    runs = [sorted(line for line in example("-n", 4, "--config", CONFIG, "--", ACTORS) if "learner: " in line) for _ in range(2)]
+    runs = [[line for line in example("-n", 4, "--config", CONFIG, "--", ACTORS) if "learner: " in line] for _ in range(2)]
     equal(runs[0], runs[1], "a second run")
     reward = numbers(r"version \d+, mean reward (\S+)", runs[0])
-    equal((len(reward), reward), (6, sorted(reward)), "rewards")
-    before, = numbers(r"of 3 actors was (\S+),", runs[0])
-    true(reward[-1] > 4 * before, f"the reward of {before} became {reward[-1]}")
+    equal((len(reward), reward), (7, sorted(reward)), "rewards")
+    true(reward[-1] > 4 * reward[0], f"the reward rises too little: {reward}")
 
 
 main(globals(), "complete_")
