@@ -116,7 +116,7 @@ static tenrec_status shard_ids(const struct shard *s, struct tenrec_tensor *ids,
 
     *ret_n = (int64_t)tenrec_tensor_count(ids);
     if (!is_plain(ids, TENREC_INT64, *ret_n))
-        return tenrec_fail(err, TENREC_EINVAL, "ids are contiguous int64");
+        return tenrec_fail(err, TENREC_EINVAL, "expected ids as contiguous int64");
     for (int64_t i = 0; i < *ret_n; i++)
         if (id[i] < 0 || id[i] >= NODES || id[i] % SERVERS != s->rank)
             return tenrec_fail(err, TENREC_EINVAL, "server %d has no row %lld", s->rank,
@@ -159,7 +159,7 @@ static tenrec_status scatter(struct tenrec_call *call, void *arg, tenrec_error *
     if (tenrec_call_get_args(call, err, "tt", &ids, &gradient) || shard_ids(s, ids, &id, &n, err))
         return err->code;
     if (!is_plain(gradient, TENREC_FLOAT32, n * DIM))
-        return tenrec_fail(err, TENREC_EINVAL, "each id has %d gradients of float32", DIM);
+        return tenrec_fail(err, TENREC_EINVAL, "expected %d gradients of float32 for each id", DIM);
     pthread_mutex_lock(&s->lock);
     for (int64_t i = 0; i < n * DIM; i++)
         s->row[id[i / DIM] / SERVERS][i % DIM] -= rate * ((float *)tenrec_tensor_data(gradient))[i];
@@ -181,7 +181,7 @@ static tenrec_status compare(const struct shard *s, int trainers, tenrec_error *
     for (int step = 0; step < STEPS; step++) {
         for (int i = 0; i < trainers; i++) {
             batch_pick(&b[i], i, step);
-            for (int k = 0; k < b[i].first[SERVERS]; k++)
+            for (int64_t k = 0; k < b[i].first[SERVERS]; k++)
                 memcpy(b[i].rows + k * DIM, table[b[i].id[k]], sizeof table[0]);
             batch_gradient(&b[i]);
         }

@@ -239,7 +239,7 @@ static tenrec_status take(const struct tenrec_value *v, int64_t *have, struct te
     if (tenrec_value_unpack(v->u.array, v->n, err, "iit", &version, &sum, &sent) ||
         tenrec_tensor_contiguous(sent, ret, err))
         return err->code;
-    if (version > *have && tenrec_tensor_bytes(*ret) == WORDS * WORDS * sizeof(float) &&
+    if (version > *have && tenrec_tensor_bytes(*ret) == sizeof(float) * WORDS * WORDS &&
         checksum(*ret) == sum) {
         *have = version;
         return TENREC_OK;
@@ -253,15 +253,15 @@ static tenrec_status take(const struct tenrec_value *v, int64_t *have, struct te
 static void speak(const struct tenrec_tensor *weights, char *text, size_t room)
 {
     const float *score = tenrec_tensor_data(weights);
-    int word = 0, at = 0;
+    size_t word = 0, at = 0;
 
     for (int n = 0; n < SPOKEN; n++) {
         const float *row = score + word * WORDS;
 
         word = 0;
-        for (int i = 0; i < WORDS; i++)
+        for (size_t i = 0; i < WORDS; i++)
             word = row[i] > row[word] ? i : word;
-        at += snprintf(text + at, room - (size_t)at, " %d", word);
+        at += (size_t)snprintf(text + at, room - at, " %zu", word);
     }
 }
 
@@ -275,7 +275,7 @@ static tenrec_status generate(struct tenrec_worker *w, int slot, int64_t dies_at
 
     for (;; taken++) {
         const struct tenrec_value arg = tenrec_value_int(have);
-        struct tenrec_tensor *weights;
+        struct tenrec_tensor *weights = NULL;
         tenrec_status status = tenrec_rpc_sync(w, "worker0", "pull", &arg, 1, &options, &got, err);
 
         if (status)
