@@ -200,6 +200,12 @@ def wrappers(p):
             layered("meter", "meter", 4), layered("limit", "limit", 2)]
 
 
+def watched(p):
+    """What it costs to watch every call, on both sides."""
+    none = p.tenrec("latency", "busy", "shm")
+    return [Work("no-op call, durations", p.tenrec("latency", "busy", "counted"), "p50_us", [Pair("nothing watched", none, reach=1.05)])]
+
+
 def life(p):
     return [
         Work("init of 8 workers", p.tenrec("init", "shm"), "init_s", [
@@ -212,7 +218,7 @@ def life(p):
 
 def all_works(p):
     return (small_shared(p) + small_tcp(p) + many_shared(p) + many_tcp(p) + large_shared(p) + shared(p) + large_tcp(p) +
-            security(p) + over_ucx(p) + wrappers(p) + life(p))
+            security(p) + over_ucx(p) + wrappers(p) + watched(p) + life(p))
 
 
 def same_works(here, there):

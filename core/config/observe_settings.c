@@ -18,7 +18,7 @@ static const struct tenrec_option table[] = {
     { "metrics", TENREC_OPT_STRING, 0, AT(metrics), 0, "", 0, 0, NULL,
       "Address at which Prometheus reads the metrics of all workers of the host, such as 127.0.0.1:9464 or "
       "unix:/run/tenrec/metrics.sock." },
-    { "metrics_exporter", TENREC_OPT_STRING, 0, AT(metrics_exporter), 0, "prometheus", 0, 0, NULL,
+    { "metrics_exporter", TENREC_OPT_STRING, 0, AT(metrics_exporter), 0, "", 0, 0, NULL,
       "Entry of `exporters`, or plugin, that serves that address." },
     { "durations", TENREC_OPT_BOOL, 0, AT(durations), TENREC_OPT_RUNTIME, "false", 0, 0, NULL,
       "Counts of calls and their durations by function and worker; with `metrics` always." },

@@ -107,7 +107,7 @@ def check_names():
     for path in report.files("core"):
         code = report.without_comments(report.text(path))
         for number, line in report.lines(path, code):
-            match = re.search(r"\b(tensorpipe|faulty)\b", line)
+            match = re.search(r"\b(tensorpipe|faulty|prometheus|otlp)\b", line)
             if match:
                 yield f"{path}:{number}: the core knows no plugin, and names '{match[0]}'"
 
