@@ -25,20 +25,20 @@ void watch_turn(struct tenrec_worker *w, enum watcher i, bool on)
 
 void watch_begun(struct tenrec_worker *w, struct tenrec_future *f, const char *function)
 {
-    f->call.begun_ns = clock_now_ns();
+    f->call.begun_ns = clock_fast_ns();
     WATCH_EACH(w, begun, w, f, function);
 }
 
 void watch_ended(struct tenrec_worker *w, const struct tenrec_future *f, const tenrec_error *why)
 {
-    const uint64_t now_ns = clock_now_ns();
+    const uint64_t now_ns = clock_fast_ns();
 
     WATCH_EACH(w, ended, w, f, why, now_ns);
 }
 
 void watch_served(const struct tenrec_call *c, struct tenrec_worker *w, const tenrec_error *why)
 {
-    const uint64_t now_ns = clock_now_ns();
+    const uint64_t now_ns = clock_fast_ns();
 
     WATCH_EACH(w, served, c, why, now_ns);
 }

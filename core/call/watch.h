@@ -6,7 +6,7 @@
 #ifndef TENREC_CALL_WATCH_H
 #define TENREC_CALL_WATCH_H
 
-#include "base/clock.h"
+#include "base/clock_fast.h"
 #include "future/future.h"
 #include "peer/worker.h"
 

@@ -62,6 +62,12 @@ static uint32_t error_series(uint32_t number, tenrec_status status)
     return series_number(&key);
 }
 
+/* The fast clock may be a microsecond late. */
+static uint64_t time_between(uint64_t from_ns, uint64_t to_ns)
+{
+    return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
 static void call_count(uint32_t number, const tenrec_error *why, uint64_t ns)
 {
     if (__builtin_expect(why != NULL, 0))
@@ -82,12 +88,13 @@ static void durations_ended(struct tenrec_worker *w, const struct tenrec_future 
 {
     (void)w;
     if (f->call.series) /* else it began before the watcher was turned on */
-        call_count(f->call.series, why, now_ns - f->call.begun_ns);
+        call_count(f->call.series, why, time_between(f->call.begun_ns, now_ns));
 }
 
 static void durations_served(const struct tenrec_call *c, const tenrec_error *why, uint64_t now_ns)
 {
-    call_count(call_series(c->worker, c->function->name, SERVED), why, now_ns - c->arrived_ns);
+    call_count(call_series(c->worker, c->function->name, SERVED), why,
+               time_between(c->arrived_ns, now_ns));
 }
 
 const struct call_watch call_durations_watch = {

@@ -235,7 +235,7 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
     c->on_stack = on_stack;
     c->refused = false;
     c->repeated = false;
-    c->arrived_ns = watch_is_on(w) ? clock_now_ns() : 0;
+    c->arrived_ns = watch_is_on(w) ? clock_fast_ns() : 0;
     c->task.next = NULL;
     c->worker = w;
     c->request = msg;

@@ -11,10 +11,11 @@ TEST(config_is_refused_with_the_place)
 {
     static const char *const cases[][2] = {
         { "wroker: {}", "t.yaml:1:1: unknown key 'wroker' (did you mean 'worker'?)" },
-        { "[a]", "t.yaml:1:1: expected a map with the keys worker, security, init_method, backend, "
-                 "backends, stores, found a list" },
-        { "text", "t.yaml:1:1: expected a map with the keys worker, security, init_method, "
-                  "backend, backends, stores, found 'text'" },
+        { "[a]", "t.yaml:1:1: expected a map with the keys worker, security, observe, init_method, "
+                 "backend, backends, stores, exporters, found a list" },
+        { "text",
+          "t.yaml:1:1: expected a map with the keys worker, security, observe, init_method, "
+          "backend, backends, stores, exporters, found 'text'" },
         { "worker: [a]", "t.yaml:1:9: 'worker': expected a map, found a list" },
         { "worker:", "t.yaml:1:8: 'worker': expected a map, found nothing" },
         { "backend: [a]",
