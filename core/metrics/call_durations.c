@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "metrics/call_durations.h"
 
+#include "base/memory.h"
 #include "metrics/durations.h"
 #include "metrics/series.h"
+#include "runtime/thread_end.h"
 #include "serve/active_calls.h"
 #include "serve/function.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -13,13 +16,34 @@ enum {
     SERVED = -2, /* in place of a peer */
 };
 
-/* Of the thread: the latest series of each place. */
-static _Thread_local struct cached {
+/* The latest series of a place. */
+struct cached {
     uint32_t start; /* of the worker; 0: empty */
     tenrec_peer to;
     uint32_t number;
     const char *method; /* the series' own */
-} cache[CACHE] __attribute__((tls_model("initial-exec")));
+};
+
+/* Allocated: the library's part of the static TLS block must stay small, else no program can load
+ * it by dlopen. */
+static _Thread_local struct {
+    struct thread_end end;
+    struct cached *cache; /* owns; CACHE places, or NULL */
+} mine __attribute__((tls_model("initial-exec")));
+
+static void cache_end(void)
+{
+    free(mine.cache);
+    mine.cache = NULL;
+}
+
+/* Returns NULL without memory. */
+static struct cached *cache_begin(void)
+{
+    if (thread_end_follow(&mine.end, cache_end))
+        mine.cache = memory_new(CACHE, sizeof *mine.cache);
+    return mine.cache;
+}
 
 /* Names of one program differ at their ends, or in their lengths. */
 static unsigned cache_place(const char *method, size_t len, tenrec_peer to)
@@ -33,19 +57,20 @@ static unsigned cache_place(const char *method, size_t len, tenrec_peer to)
 static uint32_t call_series(struct tenrec_worker *w, const char *method, tenrec_peer to)
 {
     const size_t len = strlen(method);
-    struct cached *c = &cache[cache_place(method, len, to)];
+    struct cached *cache = __builtin_expect(mine.cache != NULL, 1) ? mine.cache : cache_begin();
+    struct cached *c = cache ? &cache[cache_place(method, len, to)] : NULL;
     const bool served = to == SERVED;
     struct series key;
     uint32_t number;
 
-    if (c->start == w->start && c->to == to && strcmp(c->method, method) == 0)
+    if (c && c->start == w->start && c->to == to && strcmp(c->method, method) == 0)
         return c->number;
     key = (struct series){ .side = served ? SERIES_SERVER : SERIES_CLIENT,
                            .worker = w->self.name,
                            .method = method,
                            .peer = served ? "" : peers_name(&w->peers, to) };
     number = series_number(&key);
-    if (number)
+    if (number && c)
         *c = (struct cached){ w->start, to, number, series_get(number)->method };
     return number;
 }
