@@ -19,6 +19,7 @@ FOREIGN = {
     "dlpack/dlpack.h": ["core/include/tenrec/dlpack.h", "core/tensor/*.c"],
     "hiredis/hiredis.h": ["plugins/redis/conn.h"],
     "microhttpd.h": ["plugins/prometheus/endpoint.c"],
+    "x86intrin.h": ["core/base/clock_fast.h"],
     "ucp/api/ucp.h": ["plugins/ucx/ucx.h", "tests/ucx/stranger.c"],
     "openssl/*.h": ["core/secret/crypto.c", "core/tls/*.[ch]", "plugins/redis/tls.c"],
     "malloc.h": ["core/runtime/heap.c", "tools/conformance/leftover.c"],
