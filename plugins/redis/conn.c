@@ -66,8 +66,9 @@ static enum conn_end send_all(struct conn *c, const char *data, size_t len, uint
     return send_tls(c, deadline_ns, err);
 }
 
-/* Takes the `n` bytes of a command; n < 0: it could not be formatted. */
-static enum conn_end send_command(struct conn *c, char *text, int n, uint64_t deadline_ns,
+/* Takes the `n` bytes of a command; n < 0: it could not be formatted. The type of n is the widest
+ * of hiredis' versions. */
+static enum conn_end send_command(struct conn *c, char *text, long long n, uint64_t deadline_ns,
                                   tenrec_error *err)
 {
     enum conn_end end;
@@ -85,7 +86,7 @@ enum conn_end conn_send(struct conn *c, int argc, const char **argv, const size_
                         uint64_t deadline_ns, tenrec_error *err)
 {
     char *text = NULL;
-    int n = redisFormatCommandArgv(&text, argc, argv, len);
+    long long n = redisFormatCommandArgv(&text, argc, argv, len);
 
     return send_command(c, text, n, deadline_ns, err);
 }
