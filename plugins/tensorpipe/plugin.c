@@ -6,6 +6,8 @@
 #include "transport/tcp/interface.h"
 #include "transport/tcp/transport_uv.h"
 
+#include <tenrec/version.h>
+
 #define OPTION(name, t, d, ...)                                                                    \
     {                                                                                              \
         .key = #name, .type = TENREC_OPT_##t, .offset = offsetof(struct tp_options, name),         \
@@ -152,7 +154,7 @@ const struct tenrec_plugin tenrec_plugin = {
     TENREC_PLUGIN_OPTIONS(options, struct tp_options),
     .flags = TENREC_PLUGIN_PROVES | TENREC_PLUGIN_ENCRYPTS,
     .name = "tensorpipe",
-    .version = "0.1.0",
+    .version = TENREC_VERSION_TEXT,
     .summary = "Carries messages and tensors over TensorPipe's wire protocol.",
     .extensions = &probe.extension,
 };

@@ -5,6 +5,7 @@
 #include "probe.h"
 
 #include <sys/auxv.h>
+#include <tenrec/version.h>
 
 #define OPTION(name, t, member, d, ...)                                                            \
     {                                                                                              \
@@ -93,7 +94,7 @@ const struct tenrec_plugin tenrec_plugin = {
     TENREC_PLUGIN_OPTIONS(options, struct ucx_options),
     .name = "ucx",
     .flags = TENREC_PLUGIN_PROVES,
-    .version = "0.1.0",
+    .version = TENREC_VERSION_TEXT,
     .summary = "Carries messages and tensors in host memory over UCX.",
     .extensions = &probe.extension,
 };

@@ -108,7 +108,7 @@ bool tenrec_worker_running(const struct tenrec_worker *w);
  */
 bool tenrec_is_available(const char *backend);
 
-/* The version of the loaded library: "0.1.0"; and as one number: major * 10000 + minor * 100 +
+/* The version of the loaded library: "1.2.3"; and as one number: major * 10000 + minor * 100 +
  * patch. TENREC_VERSION (tenrec/version.h) is the version that the program was compiled with. */
 const char *tenrec_version_text(void);
 uint32_t tenrec_version_number(void);
