@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/suggest.h"
+#include "plugin/mapped_file.h"
 #include "plugin/plugin_folders.h"
 #include "plugin/plugin_validate.h"
 
@@ -126,19 +127,19 @@ tenrec_status loader_find(const char *name, char **ret, tenrec_error *err)
 /* Like dlsym, but not through the libraries that the file depends on. */
 static void *symbol_of(void *handle, const char *name, tenrec_error *err)
 {
-    struct link_map *mine, *where = NULL;
+    struct mapped_file where;
+    struct link_map *mine;
     void *p = dlsym(handle, name);
-    Dl_info info;
 
     if (!p) {
         tenrec_fail(err, TENREC_EPLUGIN, "does not export '%s'", name);
         return NULL;
     }
-    if (dlinfo(handle, RTLD_DI_LINKMAP, &mine) == 0 &&
-        dladdr1(p, &info, (void **)&where, RTLD_DL_LINKMAP) && where == mine)
+    mapped_file_find(p, &where);
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &mine) == 0 && strcmp(where.path, mine->l_name) == 0)
         return p;
     tenrec_fail(err, TENREC_EPLUGIN, "does not export '%s' itself: the symbol is in '%.150s'", name,
-                where && where->l_name ? where->l_name : "another file");
+                *where.path ? where.path : "another file");
     return NULL;
 }
 

@@ -10,6 +10,7 @@
 
 struct mapped_search {
     uintptr_t inside;
+    bool program; /* the next file is the program itself, which is listed first */
     struct mapped_file *ret;
 };
 
@@ -51,12 +52,14 @@ static bool mapped_holds(const struct dl_phdr_info *file, uintptr_t address)
 
 static int mapped_on_file(struct dl_phdr_info *file, size_t size, void *arg)
 {
-    const struct mapped_search *search = arg;
+    struct mapped_search *search = arg;
+    const bool program = search->program;
 
     (void)size;
+    search->program = false;
     if (!mapped_holds(file, search->inside))
         return 0;
-    search->ret->path = file->dlpi_name;
+    search->ret->path = program ? "" : file->dlpi_name; /* of the program musl tells argv[0] */
     for (size_t i = 0; i < file->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &file->dlpi_phdr[i];
 
@@ -69,7 +72,7 @@ static int mapped_on_file(struct dl_phdr_info *file, size_t size, void *arg)
 
 void mapped_file_find(const void *inside, struct mapped_file *ret)
 {
-    struct mapped_search search = { (uintptr_t)inside, ret };
+    struct mapped_search search = { (uintptr_t)inside, true, ret };
 
     *ret = (struct mapped_file){ .path = "" };
     dl_iterate_phdr(mapped_on_file, &search);

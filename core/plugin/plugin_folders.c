@@ -2,10 +2,9 @@
 #include "plugin/plugin_folders.h"
 
 #include "base/memory.h"
+#include "plugin/mapped_file.h"
 #include "runtime/log.h"
 
-#include <dlfcn.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,14 +51,12 @@ char *plugin_folders_beside(const char *file)
  * says nothing: the current folder may be another one by now. */
 static void folders_find_installed(void)
 {
-    struct link_map *own = NULL;
+    struct mapped_file own;
     const char *file;
-    Dl_info info;
     char *found = NULL;
 
-    if (!dladdr1(&installed, &info, (void **)&own, RTLD_DL_LINKMAP) || !own)
-        return;
-    file = own->l_name && *own->l_name ? own->l_name : "/proc/self/exe";
+    mapped_file_find(&installed, &own);
+    file = *own.path ? own.path : "/proc/self/exe";
     if (*file == '/')
         found = plugin_folders_beside(file);
     if (found)

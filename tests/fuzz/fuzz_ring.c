@@ -123,10 +123,10 @@ static void send_message(int sock, struct fuzz_input *in)
     iov = (struct iovec){ (void *)(uintptr_t)text.at, text.len < 40 ? text.len : 40 };
     if (got) {
         m.msg_control = control.buf;
-        m.msg_controllen = CMSG_SPACE(got * sizeof(int));
+        m.msg_controllen = (socklen_t)CMSG_SPACE(got * sizeof(int));
         CMSG_FIRSTHDR(&m)->cmsg_level = SOL_SOCKET;
         CMSG_FIRSTHDR(&m)->cmsg_type = SCM_RIGHTS;
-        CMSG_FIRSTHDR(&m)->cmsg_len = CMSG_LEN(got * sizeof(int));
+        CMSG_FIRSTHDR(&m)->cmsg_len = (socklen_t)CMSG_LEN(got * sizeof(int));
         memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), fd, got * sizeof(int));
     }
     (void)!sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);

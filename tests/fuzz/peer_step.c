@@ -339,10 +339,10 @@ void peer_passes(struct fake_host *h, const struct fuzz_step *s)
     put_le64(text, step_bits(s, 0, 8));
     if (n) {
         m.msg_control = control.buf;
-        m.msg_controllen = CMSG_SPACE(n * sizeof(int));
+        m.msg_controllen = (socklen_t)CMSG_SPACE(n * sizeof(int));
         CMSG_FIRSTHDR(&m)->cmsg_level = SOL_SOCKET;
         CMSG_FIRSTHDR(&m)->cmsg_type = SCM_RIGHTS;
-        CMSG_FIRSTHDR(&m)->cmsg_len = CMSG_LEN(n * sizeof(int));
+        CMSG_FIRSTHDR(&m)->cmsg_len = (socklen_t)CMSG_LEN(n * sizeof(int));
         for (unsigned i = 0; i < n; i++)
             memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)) + i * sizeof(int), &(int){ STDERR_FILENO },
                    sizeof(int));

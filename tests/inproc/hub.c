@@ -6,7 +6,18 @@
 #include <time.h>
 
 pthread_mutex_t hub_lock = PTHREAD_MUTEX_INITIALIZER;
-pthread_cond_t hub_moved = PTHREAD_COND_INITIALIZER;
+pthread_cond_t hub_moved;
+
+/* Deadlines are of the monotonic clock. */
+__attribute__((constructor)) static void hub_prepare(void)
+{
+    pthread_condattr_t attr;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&hub_moved, &attr);
+    pthread_condattr_destroy(&attr);
+}
 
 static struct inproc *agents;
 static uint64_t generations;
@@ -160,5 +171,5 @@ bool hub_wait(uint64_t deadline_ns)
         pthread_cond_wait(&hub_moved, &hub_lock);
         return true;
     }
-    return pthread_cond_clockwait(&hub_moved, &hub_lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT;
+    return pthread_cond_timedwait(&hub_moved, &hub_lock, &until) != ETIMEDOUT;
 }

@@ -14,6 +14,7 @@
 #include <netinet/in.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 static atomic_int fail_at; /* the allocation that fails; 0: none */
 static atomic_int in_use;  /* allocations of the program's own objects */

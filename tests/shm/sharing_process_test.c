@@ -36,11 +36,11 @@ static void send_share(int to, struct tenrec_share *share, uint64_t bytes)
     if (share->n_fds) {
         struct cmsghdr *c;
         m.msg_control = room;
-        m.msg_controllen = CMSG_SPACE(share->n_fds * sizeof(int));
+        m.msg_controllen = (socklen_t)CMSG_SPACE(share->n_fds * sizeof(int));
         c = CMSG_FIRSTHDR(&m);
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(share->n_fds * sizeof(int));
+        c->cmsg_len = (socklen_t)CMSG_LEN(share->n_fds * sizeof(int));
         memcpy(CMSG_DATA(c), share->fd, share->n_fds * sizeof(int));
     }
     assert_int_equal(sendmsg(to, &m, 0), sizeof p);

@@ -18,6 +18,7 @@
 #include <tenrec/observe.h>
 #include <tenrec/store.h>
 
+#include "conformance/heap_use.h"
 #include "ledger.h"
 #include "work.h"
 
@@ -93,12 +94,11 @@ static void on_info(void *arg, const char *key, const char *value)
 
 static void tell_stats(void)
 {
-    struct mallinfo2 m;
-
+#ifdef __GLIBC__
     malloc_trim(0);
-    m = mallinfo2();
+#endif
     printf("ok fds=%d threads=%d rss_kb=%ld heap_kb=%zu", count_files("/proc/self/fd"),
-           count_files("/proc/self/task") + 1, resident_kb(), (m.uordblks + m.hblkhd) / 1024);
+           count_files("/proc/self/task") + 1, resident_kb(), heap_use() / 1024);
     tenrec_worker_list_debug_info(worker, on_info, NULL);
     say("%s", "");
 }

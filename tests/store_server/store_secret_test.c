@@ -366,7 +366,7 @@ TEST_WITH(half_handshakes_do_not_disturb_members, start_closed, stop)
     assert_status(open_with(ours, TEST_MS, &s, &err), &err);
     alive = member();
     descriptors = process_descriptors();
-    memory = process_memory();
+    memory = heap_use();
     members = atomic_load(&begun);
     atomic_store(&over, false);
     assert_int_equal(pthread_create(&thread, NULL, count_on, s), 0);
@@ -375,7 +375,7 @@ TEST_WITH(half_handshakes_do_not_disturb_members, start_closed, stop)
     pthread_join(thread, &failed);
     assert_null(failed);
     assert_becomes(process_descriptors() <= descriptors);
-    assert_becomes(process_memory() < memory + LEFT_BYTES);
+    assert_becomes(heap_use() < memory + LEFT_BYTES);
     assert_int_equal(atomic_load(&begun), members);
     tenrec_store_close(s);
     proof_close(p);

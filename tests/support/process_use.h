@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* process_use.h - the descriptors and the memory of this process. */
+/* process_use.h - the descriptors of this process, and by heap_use its memory. */
 #ifndef TENREC_TESTS_PROCESS_USE_H
 #define TENREC_TESTS_PROCESS_USE_H
 
+#include "../../tools/conformance/heap_use.h"
 #include "../testing.h"
 
 #include <dirent.h>
-#include <malloc.h>
 #include <sys/resource.h>
 
 /* Open descriptors, and the one that counts them. */
@@ -20,15 +20,6 @@ static inline unsigned process_descriptors(void)
         n += e->d_name[0] != '.';
     closedir(d);
     return n;
-}
-
-/* Bytes that are allocated; those in the caches of the allocator count. Under a sanitizer a number
- * that does not change. */
-static inline size_t process_memory(void)
-{
-    const struct mallinfo2 m = mallinfo2();
-
-    return m.uordblks + m.hblkhd;
 }
 
 /* Returns true if this process may open `n` descriptors, and raises its limit for that. */

@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "conformance/expect.h"
+#include "conformance/heap_use.h"
 
 #include <dirent.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -136,14 +136,6 @@ void leftover_expect_fds(struct leftover before)
                 before.fds, text);
 }
 
-/* In the allocator's blocks. */
-static size_t memory_used(void)
-{
-    const struct mallinfo2 m = mallinfo2();
-
-    return m.uordblks + m.hblkhd;
-}
-
 static void *leftover_live_here(void *arg)
 {
     (*(void (**)(void))arg)();
@@ -168,7 +160,7 @@ static void leftover_window(void (*life)(void), size_t *ret_least, size_t *ret_m
         size_t now;
 
         leftover_live(life);
-        now = memory_used();
+        now = heap_use();
         *ret_least = now < *ret_least ? now : *ret_least;
         *ret_most = now > *ret_most ? now : *ret_most;
     }

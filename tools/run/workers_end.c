@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* workers_end.c - signals, and the consequences of the end of a worker. */
 #include "base/clock.h"
+#include "run/signal_name.h"
 #include "run/workers_run.h"
 
 #include <errno.h>
@@ -71,22 +72,18 @@ static void on_user_signal(struct run *r, int sig)
     }
     kill_all(r);
     if (r->signals == 2)
-        run_say(r, "SIG%s again: killed all workers", sigabbrev_np(sig));
+        run_say(r, "%s again: killed all workers", signal_name(sig, (char[SIGNAL_NAME_MAX]){ 0 }));
 }
 
 static void how_it_ended(int status, char *buf, size_t n)
 {
-    const char *name;
+    char name[SIGNAL_NAME_MAX];
 
     if (WIFEXITED(status)) {
         snprintf(buf, n, "exit status %d", WEXITSTATUS(status));
         return;
     }
-    name = sigabbrev_np(WTERMSIG(status));
-    if (name)
-        snprintf(buf, n, "killed by SIG%s", name);
-    else
-        snprintf(buf, n, "killed by signal %d", WTERMSIG(status));
+    snprintf(buf, n, "killed by %s", signal_name(WTERMSIG(status), name));
 }
 
 static int status_of(int status)

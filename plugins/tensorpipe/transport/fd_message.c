@@ -21,13 +21,13 @@ int fd_message_send(int sock, const void *data, size_t len, const int *fds, unsi
     struct msghdr m = { .msg_iov = &iov,
                         .msg_iovlen = 1,
                         .msg_control = control.buf,
-                        .msg_controllen = CMSG_SPACE(bytes) };
+                        .msg_controllen = (socklen_t)CMSG_SPACE(bytes) };
     struct cmsghdr *c = CMSG_FIRSTHDR(&m);
     ssize_t sent;
 
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(bytes);
+    c->cmsg_len = (socklen_t)CMSG_LEN(bytes);
     memcpy(CMSG_DATA(c), fds, bytes);
     do
         sent = sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);

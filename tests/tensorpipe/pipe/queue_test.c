@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* queue_test.c - messages queued for writing: bounded, waited for, drained, canceled. */
+#include "../../../tools/conformance/heap_use.h"
 #include "agent/agent.h"
 #include "node.h"
-#include <malloc.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -202,13 +202,6 @@ static void flood_send(struct node *n, struct flood *f, unsigned count, size_t b
     }
 }
 
-static size_t memory_in_use(void)
-{
-    const struct mallinfo2 m = mallinfo2();
-
-    return m.uordblks + m.hblkhd;
-}
-
 TEST(queue_charges_small_tensors_with_all_held_memory)
 {
     const size_t limit = 32u << 20;
@@ -217,11 +210,11 @@ TEST(queue_charges_small_tensors_with_all_held_memory)
     size_t before;
 
     open_clogged_at(n, limit);
-    before = memory_in_use();
+    before = heap_use();
     flood_send(&n[0], &f, 200000, SMALL, 0);
     assert_true(atomic_load(&f.full) > 0);
     /* Something is written, into the socket or the ring; the rest is held. */
-    assert_true(memory_in_use() - before < limit + (limit >> 2));
+    assert_true(heap_use() - before < limit + (limit >> 2));
     group_close(n, 2);
     assert_int_equal(atomic_load(&f.told), 200000);
 }

@@ -142,7 +142,7 @@ TEST_WITH(members_call_each_other_while_10000_half_handshakes_come, open_group, 
     learn_to_speak();
     failed = secrets_counter(victim, "handshakes_failed");
     descriptors = process_descriptors();
-    memory = process_memory();
+    memory = heap_use();
     memset(fd, -1, sizeof fd);
     callers_begin();
     for (int i = 0; i < MANY; i++) {
@@ -159,7 +159,7 @@ TEST_WITH(members_call_each_other_while_10000_half_handshakes_come, open_group, 
         close(fd[i]);
     assert_becomes(secrets_counter(victim, "handshakes_failed") >= failed + MANY);
     assert_becomes(process_descriptors() <= descriptors + LEFT_DESCRIPTORS);
-    assert_becomes(process_memory() < memory + LEFT_BYTES);
+    assert_becomes(heap_use() < memory + LEFT_BYTES);
 }
 
 /* ---- the rate of one address ---- */
