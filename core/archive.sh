@@ -10,4 +10,4 @@ trap 'rm -r "$folder"' EXIT
 "$@" -r -nostdlib -Wl,--whole-archive "$core" -o "$folder/tenrec.o"
 objcopy --localize-hidden "$folder/tenrec.o"
 rm -f "$archive"
-ar rcs "$archive" "$folder/tenrec.o"
+ar rcsD "$archive" "$folder/tenrec.o"
