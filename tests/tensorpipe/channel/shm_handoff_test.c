@@ -75,7 +75,7 @@ static void packet_send(uint64_t number)
     put_le64(text + 1, number);
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(int));
+    c->cmsg_len = (socklen_t)CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(c), &f.peer, sizeof(int));
     assert_int_equal(sendmsg(f.peer, &m, MSG_NOSIGNAL | MSG_DONTWAIT), sizeof text);
 }

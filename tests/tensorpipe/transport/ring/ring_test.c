@@ -396,7 +396,7 @@ static void send_with(int sock, enum flaw flaw)
     struct msghdr m = { .msg_iov = &iov,
                         .msg_iovlen = 1,
                         .msg_control = control.buf,
-                        .msg_controllen = CMSG_SPACE((size_t)n * sizeof(int)) };
+                        .msg_controllen = (socklen_t)CMSG_SPACE((size_t)n * sizeof(int)) };
     struct cmsghdr *c = &control.align;
     uint64_t size[2] = { SIZE, SIZE };
 
@@ -412,7 +412,7 @@ static void send_with(int sock, enum flaw flaw)
         dup2(tube[0], fd[0]);
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN((size_t)n * sizeof(int));
+    c->cmsg_len = (socklen_t)CMSG_LEN((size_t)n * sizeof(int));
     memcpy(CMSG_DATA(c), fd, (size_t)n * sizeof(int));
     if (!n)
         m.msg_controllen = 0;

@@ -308,11 +308,11 @@ static void send_odd(int fd, size_t len, int n)
 
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN((size_t)n * sizeof(int));
+        c->cmsg_len = (socklen_t)CMSG_LEN((size_t)n * sizeof(int));
         for (int i = 0; i < n; i++)
             memcpy(CMSG_DATA(c) + (size_t)i * sizeof fd, &fd, sizeof fd);
         m.msg_control = control;
-        m.msg_controllen = CMSG_SPACE((size_t)n * sizeof(int));
+        m.msg_controllen = (socklen_t)CMSG_SPACE((size_t)n * sizeof(int));
     }
     assert_int_equal(sendmsg(fd, &m, 0), len);
 }
