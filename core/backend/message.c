@@ -32,7 +32,7 @@ struct cache {
 };
 
 /* Small, and used for every message: worth the static TLS block. */
-static _Thread_local struct cache cache __attribute__((tls_model("initial-exec")));
+static _Thread_local struct cache cache STATIC_TLS;
 
 static struct {
     pthread_mutex_t lock; /* guards all */

@@ -28,7 +28,7 @@ extern _Atomic(const struct tenrec_device_ops *) stream_ops_of_process;
 
 /* The current streams of the calling thread: its own, or those of the call that it serves; NULL:
  * the default streams. */
-extern _Thread_local struct streams *thread_streams __attribute__((tls_model("initial-exec")));
+extern _Thread_local struct streams *thread_streams STATIC_TLS;
 
 /* The device ops of the process; NULL without a backend with devices. */
 static inline const struct tenrec_device_ops *stream_ops(void)

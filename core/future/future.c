@@ -35,7 +35,7 @@ static _Thread_local struct spares {
     struct thread_end end;
     struct tenrec_future *first;
     unsigned n;
-} spares __attribute__((tls_model("initial-exec")));
+} spares STATIC_TLS;
 
 /* Replaces an error that could not be stored. */
 static tenrec_error no_memory = { .code = TENREC_ENOMEM,

@@ -22,7 +22,7 @@ struct thread_state {
 };
 
 /* Small, and read several times per call: worth a place in the static TLS block. */
-extern _Thread_local struct thread_state thread_state __attribute__((tls_model("initial-exec")));
+extern _Thread_local struct thread_state thread_state STATIC_TLS;
 
 /* Around a wait of a pool's thread. */
 void pool_block_begin(struct pool *p);

@@ -23,7 +23,7 @@ static int kept[KEPT_MAX];
 static unsigned n_kept;
 
 /* Of this thread; 0: none. */
-static _Thread_local int spare_fd __attribute__((tls_model("initial-exec")));
+static _Thread_local int spare_fd STATIC_TLS;
 static _Thread_local struct thread_end spare_end;
 
 static void spare_close(void)

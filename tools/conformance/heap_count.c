@@ -8,6 +8,7 @@
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 static _Atomic size_t used;
 
@@ -26,7 +27,7 @@ size_t heap_use(void)
     return atomic_load(&used);
 }
 
-void *malloc(size_t size)
+static void *heap_take(size_t size)
 {
     static __typeof__(&malloc) next;
 
@@ -35,13 +36,23 @@ void *malloc(size_t size)
     return heap_counted(next(size));
 }
 
+void *malloc(size_t size)
+{
+    return heap_take(size);
+}
+
+/* Not by musl's, which calls malloc, so that it would count twice. */
 void *calloc(size_t n, size_t size)
 {
-    static __typeof__(&calloc) next;
+    size_t all;
+    void *p;
 
-    if (!next)
-        NEXT(calloc);
-    return heap_counted(next(n, size));
+    if (__builtin_mul_overflow(n, size, &all)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    p = heap_take(all);
+    return p ? memset(p, 0, all) : NULL;
 }
 
 void *realloc(void *old, size_t size)

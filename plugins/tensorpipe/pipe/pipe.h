@@ -410,7 +410,7 @@ void batch_end(struct batch *b);
 /* For a thread that is about to wait in the middle of a delivery. */
 void batch_flush_all(void);
 /* Of this thread; NULL: it does not deliver. */
-extern _Thread_local struct batch *batch_now __attribute__((tls_model("initial-exec")));
+extern _Thread_local struct batch *batch_now STATIC_TLS;
 
 /* pipe_pending.c */
 

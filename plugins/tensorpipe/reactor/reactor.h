@@ -105,7 +105,7 @@ void reactor_stop(struct reactor *r);
 void reactor_finish(struct reactor *r);
 
 /* The reactor whose loop this thread runs; NULL: none. Only reactor/ changes it. */
-extern _Thread_local const struct reactor *reactor_mine __attribute__((tls_model("initial-exec")));
+extern _Thread_local const struct reactor *reactor_mine STATIC_TLS;
 
 /* Returns false if `t` was posted already and has not run yet. */
 bool reactor_post(struct reactor *r, struct reactor_task *t);
