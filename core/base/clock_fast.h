@@ -33,7 +33,7 @@ struct clock_fast {
     uint64_t scale; /* nanoseconds of a count, times 2^32 */
 };
 
-extern _Thread_local struct clock_fast clock_fast_anchor __attribute__((tls_model("initial-exec")));
+extern _Thread_local struct clock_fast clock_fast_anchor STATIC_TLS;
 
 /* The slow path: reads the clock, and sets the anchor. */
 uint64_t clock_fast_anew(void);

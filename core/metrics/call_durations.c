@@ -29,7 +29,7 @@ struct cached {
 static _Thread_local struct {
     struct thread_end end;
     struct cached *cache; /* owns; CACHE places, or NULL */
-} mine __attribute__((tls_model("initial-exec")));
+} mine STATIC_TLS;
 
 static void cache_end(void)
 {

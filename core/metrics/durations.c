@@ -30,7 +30,7 @@ static struct durations_table ended;
 static _Thread_local struct {
     struct thread_end end;
     struct durations_table *table; /* owns */
-} mine __attribute__((tls_model("initial-exec")));
+} mine STATIC_TLS;
 
 static struct counts *table_counts(struct durations_table *t, uint32_t series, bool make)
 {
