@@ -40,6 +40,7 @@ CANNOT = {
     "script/torch-venv": "installs a torch that pip finds",
     "script/fuzz": "fuzzes with clang; the replay of each corpus is a test",
     "script/tidy": "check_tidy runs it",
+    "script/site": "check_site builds it",
     "script/soak": "runs for minutes; the test soak is a short form",
     "bench/": "measures for minutes; the tests tools_bench and tools_torch run it on small works",
     "meson setup": "builds the tree; the tests of bindings/torch run what it makes",

@@ -82,8 +82,8 @@ struct tenrec_setting {
  * options  of the call; NULL for the defaults
  * errors   ECONFIG (with the setting), ENOTFOUND (no such backend), EUNSUPPORTED (cannot change
  *          while the worker runs), EBUSY (it starts, stops, or its group changes: try again),
- * EPERM, EINVAL, ESHUTDOWN, ENOMEM; with `to` EOS and those of tenrec_rpc_sync threads  any; with
- * `to` not an inline handler or a callback
+ *          EPERM, EINVAL, ESHUTDOWN, ENOMEM; with `to` EOS and those of tenrec_rpc_sync
+ * threads  any; with `to` not an inline handler or a callback
  */
 tenrec_status tenrec_worker_reconfigure(struct tenrec_worker *w, const char *to,
                                         const struct tenrec_setting *setting, size_t n,

@@ -43,8 +43,9 @@ struct tenrec_process_group;
  * errors   EINVAL (names the error in the url), ECONNECT, ETIMEDOUT, EPROTOCOL,
  *          EOS, ENOMEM; of `tcp://` also EPERM (another secret, authority or security mode),
  *          EPEER_LOST (the server gives no proof, or speaks no TLS), ECONFIG (`security:`, or a
- *          secret or certificate that cannot be read); of a plugin also EPLUGIN, EABI, ECONFIG (it
- * refuses our credentials) source   torch.distributed.TCPStore, FileStore, HashStore
+ *          secret or certificate that cannot be read); of a plugin also EPLUGIN, EABI, ECONFIG
+ *          (it refuses our credentials)
+ * source   torch.distributed.TCPStore, FileStore, HashStore
  */
 tenrec_status tenrec_store_open(const char *url, int64_t ms, struct tenrec_store **ret,
                                 tenrec_error *err);

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""site.py OUT LIST... - the site of the documentation is built in OUT without a warning, its links lead somewhere, and its
+reference has each function that the libraries export."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import report
+
+HERE = os.path.join(report.ROOT, "docs/site")
+sys.path.append(HERE)
+import declarations  # pylint: disable=wrong-import-position
+import links  # pylint: disable=wrong-import-position
+import reference  # pylint: disable=wrong-import-position
+
+OUT, LISTS = os.path.abspath(sys.argv[1]), sys.argv[2:]
+
+
+def unbuilt():
+    done = subprocess.run([sys.executable, os.path.join(HERE, "build.py"), OUT], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        yield from (done.stdout + done.stderr).splitlines()[-20:] or [f"ends with {done.returncode}"]
+
+
+def functions_without_a_place():
+    _, symbols = reference.pages(os.path.join(report.ROOT, "core/include/tenrec"))
+    for path in LISTS:
+        with open(path, encoding="utf-8") as f:
+            for name in f.read().split():
+                if name not in symbols["function"]:
+                    yield f"docs/site/declarations.py: does not find {name}, which {os.path.basename(path)} lists"
+
+
+def unmarked_keys():
+    """Comments of headers where a key stands within a line, as clang-format leaves a line that was too long."""
+    for path in report.files("core/include", ends=(".h",)):
+        for part in declarations.parse(report.text(path)).parts:
+            found = None if isinstance(part, str) else re.search(r"[^,\s] (errors|threads|source)  +\w", part.comment)
+            if found:
+                yield f"{path}: '{found[1]}' of {part.declarations[0].name} begins no line"
+
+
+def overlooked():
+    """Faults that the check of links does not report."""
+    with tempfile.TemporaryDirectory(prefix="tenrec-site-") as folder:
+        def page(text):
+            with open(os.path.join(folder, "a.html"), "w", encoding="utf-8") as f:
+                f.write(text)
+            return list(links.problems(folder))
+        for wrong in ('<a href="b.html">', '<a href="#b">', '<script src="https://cdn.example/a.js">', '<img src="b.png">'):
+            if len(page(wrong)) != 1:
+                yield f"docs/site/links.py: passes {wrong}"
+        for right in ('<a id="b" href="#b">', '<a href="a.html#">', '<a href="https://example.org/">'):
+            yield from page(right)
+
+
+report.case("site_links_that_lead_nowhere_are_found", overlooked())
+report.case("site_reference_has_each_exported_function", functions_without_a_place())
+report.case("site_comments_of_headers_have_their_form", unmarked_keys())
+report.case("site_is_built_without_a_warning", unbuilt())
+report.finish()
