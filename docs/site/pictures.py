@@ -16,7 +16,7 @@ import time
 SCREENS = {"desktop": (1440, 900, False), "phone": (390, 844, True)}
 SCHEMES = ["light", "dark"]
 SEARCHED = "tenrec_rpc_sync"
-SHOWN = ["index", "architecture", "config", "errors", "performance", "reference/index", "reference/rpc", "reference/agent", "search"]
+SHOWN = ["index", "first-steps", "concepts", "architecture", "config", "errors", "performance", "reference/index", "reference/rpc", "reference/agent", "search"]
 # Wider than the screen: content that pushes the page, not content that scrolls in a box of its own.
 # Contrast: the colours of text and of the nearest background, by WCAG's formula.
 PROBE = """(() => {

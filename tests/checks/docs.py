@@ -23,7 +23,7 @@ BLOCK = re.compile(r"(?:<!-- (?:from (\S+)|(unchecked): [^>]*) -->\s*\n)?"
 LINK = re.compile(r"\]\(([^)#: ]*)(?:#([^)]*))?\)")
 # A file of the sources in backquotes: a path from the top of the tree or of one of its parts, or a bare name.
 SOURCE = re.compile(r"`((?:[\w-]+/)*[\w-]+\.(?:c|h|cc|py|pml|md|build))`")
-FOREIGN = {"cuda.h", "dlfcn.h", "rpc_test.py", "faulty_agent_rpc_test.py", "dist_utils.py"}
+FOREIGN = {"cuda.h", "first.c", "dlfcn.h", "rpc_test.py", "faulty_agent_rpc_test.py", "dist_utils.py"}
 
 
 def pages():
