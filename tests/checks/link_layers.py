@@ -7,6 +7,7 @@ those of static libraries that this build has made; the folder of a library in t
 docs/architecture.md.
 """
 import collections
+import functools
 import os
 import re
 import subprocess
@@ -102,6 +103,7 @@ def picture(tree):
     """The table as a graph for Mermaid. An arrow goes to each room used that is not reached through another one."""
     table = report.rooms(tree)
 
+    @functools.cache  # else each way through the table is walked
     def below(room):
         return table[room].union(*map(below, table[room]))
 
