@@ -186,6 +186,7 @@ static struct tenrec_future *make_future(struct tenrec_worker *w, const struct c
     f->call.begun_ns = 0;
     f->call.series = 0;
     f->call.span = spec->span;
+    f->call.traced = spec->traced;
     f->call.hook = spec->hook;
     f->call.sent_hook = spec->sent_hook;
     f->waiters = spec->node;

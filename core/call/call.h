@@ -7,6 +7,8 @@
 #include <tenrec/rpc.h>
 
 struct codec_creation;
+struct trace_context;
+struct trace_span;
 
 /* A hook for the end of a call. `done` runs once, before the future is done, on the thread that
  * completes the future; no lock is held. It may free the hook. */
@@ -28,11 +30,14 @@ struct call_spec {
     const char *function; /* for error texts */
     struct tenrec_tensor *into;
     uint64_t deadline_ns;
-    int64_t timeout_ms;               /* for error texts */
-    const char *op;                   /* in the names of recorded calls */
-    struct span *span;                /* the future's; NULL: the call is not recorded */
-    struct call_hook *hook;           /* a list; not called if call_send fails */
-    struct call_sent_hook *sent_hook; /* likewise; or NULL */
+    int64_t timeout_ms;                /* for error texts */
+    const char *op;                    /* in the names of recorded calls */
+    const char *traceparent;           /* a valid text; NULL: the thread's context */
+    const struct trace_context *trace; /* sent with the call; NULL: none. Set by call_write */
+    struct trace_span *traced;         /* the future's; NULL: none. Likewise */
+    struct span *span;                 /* the future's; NULL: the call is not recorded */
+    struct call_hook *hook;            /* a list; not called if call_send fails */
+    struct call_sent_hook *sent_hook;  /* likewise; or NULL */
     bool want_value;
     bool may_wait; /* the sender may wait for room in the queue */
     bool deref;    /* the first argument, a reference, stands for its value */

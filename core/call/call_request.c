@@ -3,6 +3,7 @@
  * payload, and the calls of rpc.h that send them. */
 #include "call/call.h"
 
+#include "call/call_trace.h"
 #include "call/devices_send.h"
 #include "call/parcel.h"
 #include "call/recv_alloc.h"
@@ -27,7 +28,7 @@ tenrec_status call_check_options(const struct tenrec_call_options *o, uint32_t f
                            sizeof *o);
     if (o->flags & ~flags)
         return tenrec_fail(err, TENREC_EINVAL, "call options: unknown flags 0x%x", o->flags);
-    if (o->reserved[0] | o->reserved[1] | o->reserved[2] | o->reserved[3])
+    if (o->reserved[0] | o->reserved[1] | o->reserved[2])
         return tenrec_fail(err, TENREC_EINVAL,
                            "call options: reserved is not zero (zero the whole struct first)");
     if (o->into && (o->flags & TENREC_ONE_WAY))
@@ -35,7 +36,7 @@ tenrec_status call_check_options(const struct tenrec_call_options *o, uint32_t f
     if (o->into && !recv_alloc_is_plain(o->into))
         return tenrec_fail(err, TENREC_EINVAL,
                            "call options: 'into' must be contiguous and fill its storage");
-    return TENREC_OK;
+    return o->traceparent ? call_trace_check(o->traceparent, err) : TENREC_OK;
 }
 
 tenrec_status call_send_recorded(struct tenrec_worker *w, const struct call_spec *spec,
@@ -94,7 +95,7 @@ static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct cal
                                const struct tenrec_value *args, size_t n, int64_t timeout_ms,
                                struct tenrec_future **ret, tenrec_error *err)
 {
-    struct codec_extra extra = { .creation = creation, .deref = spec->deref };
+    struct codec_extra extra = { .creation = creation, .trace = spec->trace, .deref = spec->deref };
     struct parcel_out out;
     struct tenrec_msg *msg;
     uint32_t max = 0;
@@ -130,15 +131,21 @@ tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec
                          tenrec_error *err)
 {
     struct tenrec_msg *msg = NULL;
+    struct trace_context trace;
     tenrec_status st = TENREC_OK;
 
+    if (call_may_trace(w, spec))
+        call_trace_begin(w, spec, &trace);
     if (!creation && !atomic_load_explicit(&span_recorders, memory_order_relaxed))
-        msg = codec_simple_write(type, spec->function, args, n, timeout_ms);
+        msg = codec_simple_write(type, spec->function, args, n, timeout_ms, spec->trace);
     if (!msg)
-        return write_any(w, type, spec, creation, args, n, timeout_ms, ret, err);
-    if (msg->n_tensors > 0)
-        st = map_request(w, spec, msg, err);
-    return st == TENREC_OK ? call_send(w, spec, msg, ret, err) : st;
+        st = write_any(w, type, spec, creation, args, n, timeout_ms, ret, err);
+    else if (msg->n_tensors == 0 || (st = map_request(w, spec, msg, err)) == TENREC_OK)
+        st = call_send(w, spec, msg, ret, err);
+    if (__builtin_expect(st != TENREC_OK && spec->traced, 0))
+        call_trace_refused(spec, st);
+    spec->trace = NULL;
+    return st;
 }
 
 static tenrec_status call_begin(struct tenrec_worker *w, const char *to, const char *function,
@@ -165,6 +172,7 @@ static tenrec_status call_begin(struct tenrec_worker *w, const char *to, const c
         return st;
     spec->function = function;
     spec->timeout_ms = timeout_ms;
+    spec->traceparent = o->traceparent;
     if (o->into)
         st = call_begin_into(o->into, &spec->into, err);
     if (st != TENREC_OK)

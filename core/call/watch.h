@@ -15,7 +15,7 @@
 struct tenrec_call;
 
 /* Bit 1 << i of worker.watched turns watcher i on. */
-enum watcher { WATCH_DURATIONS, WATCHERS };
+enum watcher { WATCH_DURATIONS, WATCH_TRACES, WATCHERS };
 _Static_assert((int)WATCHERS <= (int)WORKER_WATCHERS, "each has a place in the worker");
 
 /* Run on the thread of the event; may not block. */

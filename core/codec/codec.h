@@ -11,11 +11,13 @@
 #include <tenrec/value.h>
 
 #include "codec/rref_id.h"
+#include "tracing/trace_context.h"
 #include "value/value_flags.h"
 
 /* Tags of private use; see docs/wire.md. */
 #define CODEC_TAG_TENSOR UINT64_C(52596)
 #define CODEC_OPTION_SPANS "spans"       /* option of a call */
+#define CODEC_OPTION_TRACE "trace"       /* likewise */
 #define CODEC_TAG_RREF UINT64_C(52597)   /* a remote reference */
 #define CODEC_TAG_DEREF UINT64_C(52598)  /* the value that the receiver owns */
 #define CODEC_TAG_OBJECT UINT64_C(52599) /* an object, encoded */
@@ -53,6 +55,7 @@ void codec_refs_finish(struct codec_refs *refs);
 struct codec_extra {
     const struct codec_creation *creation; /* of a REMOTE_CALL */
     struct codec_refs *refs;               /* NULL: references are refused */
+    const struct trace_context *trace;     /* NULL: none */
     uint32_t spans_max;                    /* bytes of spans that the answer may bring; 0: none */
     bool deref; /* the first argument, a reference, stands for its value */
 };
@@ -86,6 +89,8 @@ struct codec_call {
     bool tensors;                   /* the arguments hold shares of tensors */
     uint32_t borrowed;              /* number of leading arguments with other owners */
     bool refers;                    /* the arguments have references or objects: rrefs_take */
+    bool traced;                    /* the caller has sent the context of a trace */
+    struct trace_context trace;     /* that */
     struct codec_creation creation; /* of a REMOTE_CALL */
     uint64_t room[40];              /* a small call needs no more memory */
 };

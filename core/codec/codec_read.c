@@ -324,22 +324,34 @@ tenrec_status codec_read_any_head(const struct tenrec_msg *msg, struct codec_hea
     return TENREC_OK;
 }
 
-/* Reads one option of a call. Unknown options must be well-formed. */
-static tenrec_status read_option(struct checking *c, struct codec_call *call, tenrec_error *err)
+static bool key_is(const struct cbor_item *key, const char *name)
 {
-    static const char spans[] = CODEC_OPTION_SPANS;
-    struct cbor_item key, value;
-    const unsigned char *at;
-    tenrec_status status = codec_expect(&c->r, CBOR_KIND_TEXT, "key of an option", &key, err);
+    return key->n == strlen(name) && memcmp(key->data, name, (size_t)key->n) == 0;
+}
+
+static tenrec_status read_trace(struct checking *c, struct codec_call *call, tenrec_error *err)
+{
+    struct cbor_item value;
+    tenrec_status status = codec_expect(&c->r, CBOR_KIND_BYTES, "context of a trace", &value, err);
 
     if (status)
         return status;
-    at = c->r.at;
-    status = codec_check_value(c, 2, err);
-    if (status || key.n != sizeof spans - 1 || memcmp(key.data, spans, sizeof spans - 1) != 0)
-        return status;
-    c->r.at = at;
-    status = codec_expect(&c->r, CBOR_KIND_INT, "bytes of spans", &value, err);
+    if (value.n != sizeof call->trace)
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "context of a trace at byte %zu has %llu bytes, expected %zu", value.at,
+                           (unsigned long long)value.n, sizeof call->trace);
+    memcpy(&call->trace, value.data, sizeof call->trace);
+    call->traced = trace_context_valid(&call->trace);
+    if (!call->traced)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "an id of a trace at byte %zu is zero", value.at);
+    return TENREC_OK;
+}
+
+static tenrec_status read_spans(struct checking *c, struct codec_call *call, tenrec_error *err)
+{
+    struct cbor_item value;
+    tenrec_status status = codec_expect(&c->r, CBOR_KIND_INT, "bytes of spans", &value, err);
+
     if (status)
         return status;
     if (value.integer < 0 || value.integer > UINT32_MAX)
@@ -347,6 +359,21 @@ static tenrec_status read_option(struct checking *c, struct codec_call *call, te
                            (long long)value.integer, value.at);
     call->spans_max = (uint32_t)value.integer;
     return TENREC_OK;
+}
+
+/* Reads one option of a call. Unknown options must be well-formed. */
+static tenrec_status read_option(struct checking *c, struct codec_call *call, tenrec_error *err)
+{
+    struct cbor_item key;
+    tenrec_status status = codec_expect(&c->r, CBOR_KIND_TEXT, "key of an option", &key, err);
+
+    if (status)
+        return status;
+    if (key_is(&key, CODEC_OPTION_SPANS))
+        return read_spans(c, call, err);
+    if (key_is(&key, CODEC_OPTION_TRACE))
+        return read_trace(c, call, err);
+    return codec_check_value(c, 2, err);
 }
 
 static tenrec_status read_remaining(struct cbor_reader *r, int64_t *ret_ms, tenrec_error *err)
@@ -375,6 +402,7 @@ static tenrec_status read_limits(struct checking *c, struct codec_call *call, te
     tenrec_status status = read_remaining(&c->r, &call->remaining_ms, err);
 
     call->spans_max = 0;
+    call->traced = false;
     if (!status)
         status = codec_expect(&c->r, CBOR_KIND_MAP, "options of a call", &options, err);
     for (uint64_t i = 0; !status && i < options.n; i++)

@@ -108,9 +108,17 @@ static inline unsigned char *put_name(unsigned char *at, const char *name, size_
     return at + len;
 }
 
+static unsigned char *put_trace(unsigned char *at, const struct trace_context *trace)
+{
+    memcpy(at, codec_trace_begin, sizeof codec_trace_begin);
+    at += sizeof codec_trace_begin;
+    memcpy(at, trace, sizeof *trace);
+    return at + sizeof *trace;
+}
+
 struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
                                       const struct tenrec_value *args, size_t n,
-                                      int64_t remaining_ms)
+                                      int64_t remaining_ms, const struct trace_context *trace)
 {
     const size_t len = strlen(function);
     uint32_t tensors = 0;
@@ -120,6 +128,8 @@ struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
 
     /* Heads of the name, of the arguments, and of the time; the options. */
     room += sizeof codec_call_begin + CBOR_HEAD_MAX + len + 1 + CBOR_HEAD_MAX + 1;
+    if (trace)
+        room += sizeof codec_trace_begin + sizeof *trace;
     if (len > WRITE_MAX || room > WRITE_MAX)
         return NULL;
     msg = tensors ? rpc_message_new(room, tensors) : message_new(room, 0);
@@ -152,7 +162,10 @@ struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
         *at++ = CBOR_NIL;
     else
         at = cbor_put_head(at, CBOR_MAJOR_UINT, remaining_ms < 0 ? 0 : (uint64_t)remaining_ms);
-    *at++ = CBOR_BYTE(CBOR_MAJOR_MAP, 0);
+    if (trace)
+        at = put_trace(at, trace);
+    else
+        *at++ = CBOR_BYTE(CBOR_MAJOR_MAP, 0);
     msg->payload_len = (uint64_t)(at - (unsigned char *)msg->payload);
     return msg;
 }
@@ -253,22 +266,36 @@ CBOR_INLINE bool read_value(const unsigned char **at, const unsigned char *end,
     return to->u.boolean || first == CBOR_BYTE(CBOR_MAJOR_SIMPLE, CBOR_SIMPLE_FALSE);
 }
 
-/* Reads the remaining time, and no options. */
-CBOR_INLINE bool read_limits(const unsigned char *at, const unsigned char *end, int64_t *ret_ms)
+/* Reads the one option that a simple call has. */
+static bool read_trace(const unsigned char *at, const unsigned char *end, struct codec_call *ret)
+{
+    if ((size_t)(end - at) != sizeof codec_trace_begin + sizeof ret->trace ||
+        memcmp(at, codec_trace_begin, sizeof codec_trace_begin) != 0)
+        return false;
+    memcpy(&ret->trace, at + sizeof codec_trace_begin, sizeof ret->trace);
+    return ret->traced = trace_context_valid(&ret->trace);
+}
+
+/* Reads the remaining time, and no options or the trace. */
+CBOR_INLINE bool read_limits(const unsigned char *at, const unsigned char *end,
+                             struct codec_call *ret)
 {
     uint64_t n;
 
     if (at == end)
         return false;
     if (*at == CBOR_NIL) {
-        *ret_ms = TENREC_TIMEOUT_NONE;
+        ret->remaining_ms = TENREC_TIMEOUT_NONE;
         at++;
     } else {
         if (*at >> 5 != CBOR_MAJOR_UINT || !cbor_read_head(&at, end, &n) || n > INT64_MAX)
             return false;
-        *ret_ms = (int64_t)n;
+        ret->remaining_ms = (int64_t)n;
     }
-    return end - at == 1 && *at == CBOR_BYTE(CBOR_MAJOR_MAP, 0);
+    ret->traced = false;
+    if (__builtin_expect(end - at == 1 && *at == CBOR_BYTE(CBOR_MAJOR_MAP, 0), 1))
+        return true;
+    return read_trace(at, end, ret);
 }
 
 tenrec_status codec_read_head(const struct tenrec_msg *msg, struct codec_head *ret,
@@ -307,7 +334,7 @@ CBOR_INLINE bool read_args(const struct tenrec_msg *msg, const struct codec_head
         return false;
     for (; i < n && at != end && read_value(&at, end, msg, &to[i]); i++)
         tensors |= to[i].type == TENREC_VALUE_TENSOR;
-    if (i < n || !read_limits(at, end, &ret->remaining_ms)) {
+    if (i < n || !read_limits(at, end, ret)) {
         if (tensors)
             values_finish(to, i);
         return false;

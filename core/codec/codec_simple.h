@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* codec_simple.h - the common calls: a few arguments without references or nested
- * values, no options; and answers of one number. Such payloads are written and read in
+ * values, no options but a trace; and answers of one number. Such payloads are written and read in
  * one walk; all others, and all refusals, are left to codec_write.c and codec_read.c. */
 #ifndef TENREC_CODEC_CODEC_SIMPLE_H
 #define TENREC_CODEC_CODEC_SIMPLE_H
 
 #include "codec/codec.h"
 
-/* Returns NULL if the call is not simple, or memory has run out: codec_write_call
- * reports the error. */
+/* trace: NULL for none. Returns NULL if the call is not simple, or memory has run out:
+ * codec_write_call reports the error. */
 struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
                                       const struct tenrec_value *args, size_t n,
-                                      int64_t remaining_ms);
+                                      int64_t remaining_ms, const struct trace_context *trace);
 
 /* The answer with a number or a boolean. Returns NULL if the value is of another type, or
  * memory has run out: codec_write_any_value reports the error. */

@@ -15,6 +15,17 @@
 static const unsigned char codec_call_begin[] = { 0xd9, 0xd9, 0xf7,
                                                   CBOR_BYTE(CBOR_MAJOR_ARRAY, CODEC_CALL_ITEMS) };
 
+/* The options of a call whose only one is the context of its trace, up to the context. */
+static const unsigned char codec_trace_begin[] = { CBOR_BYTE(CBOR_MAJOR_MAP, 1),
+                                                   CBOR_BYTE(CBOR_MAJOR_TEXT, 5),
+                                                   't',
+                                                   'r',
+                                                   'a',
+                                                   'c',
+                                                   'e',
+                                                   CBOR_BYTE(CBOR_MAJOR_BYTES, CBOR_LOW_1),
+                                                   sizeof(struct trace_context) };
+
 /* The first walk: checks each item, and counts the memory for the second walk. */
 struct checking {
     struct cbor_reader r;

@@ -19,6 +19,7 @@
 #define CALL_OVERHEAD 2 /* heads of the array of items and of the empty map */
 #define CALL_NIL 1      /* the remaining time, without a limit */
 #define SPANS_LEN (sizeof CODEC_OPTION_SPANS - 1)
+#define TRACE_LEN (sizeof CODEC_OPTION_TRACE - 1)
 
 /* Tag 55799, "self-described CBOR". */
 static const unsigned char self_described[] = { 0xd9, 0xd9, 0xf7 };
@@ -294,6 +295,31 @@ static tenrec_status write_nil(int32_t type, struct tenrec_msg **ret, tenrec_err
     return TENREC_OK;
 }
 
+static size_t options_size(const struct codec_extra *extra)
+{
+    size_t size = 0;
+
+    if (extra->spans_max > 0)
+        size += cbor_head_size(SPANS_LEN) + SPANS_LEN + cbor_head_size(extra->spans_max);
+    if (extra->trace)
+        size += cbor_head_size(TRACE_LEN) + TRACE_LEN + cbor_head_size(sizeof *extra->trace) +
+                sizeof *extra->trace;
+    return size;
+}
+
+static void write_options(struct cbor_writer *w, const struct codec_extra *extra)
+{
+    cbor_write_map(w, (size_t)(extra->spans_max > 0) + (extra->trace != NULL));
+    if (extra->spans_max > 0) {
+        cbor_write_text(w, CODEC_OPTION_SPANS, SPANS_LEN);
+        cbor_write_int(w, extra->spans_max);
+    }
+    if (extra->trace) {
+        cbor_write_text(w, CODEC_OPTION_TRACE, TRACE_LEN);
+        cbor_write_bytes(w, extra->trace, sizeof *extra->trace);
+    }
+}
+
 tenrec_status codec_write_call(int32_t type, const char *function, const struct tenrec_value *args,
                                size_t n, int64_t remaining_ms, const struct codec_extra *extra,
                                struct tenrec_msg **ret, tenrec_error *err)
@@ -317,8 +343,7 @@ tenrec_status codec_write_call(int32_t type, const char *function, const struct 
         status = add_items(&list, 0, &t, err);
     if (!forever)
         t.bytes += cbor_int_size(left_ms) - CALL_NIL;
-    if (extra->spans_max > 0)
-        t.bytes += cbor_head_size(SPANS_LEN) + SPANS_LEN + cbor_head_size(extra->spans_max);
+    t.bytes += options_size(extra);
     if (creation)
         t.bytes += codec_fork_size(&made, true);
     if (!status)
@@ -338,11 +363,7 @@ tenrec_status codec_write_call(int32_t type, const char *function, const struct 
         cbor_write_nil(&f.w);
     else
         cbor_write_int(&f.w, left_ms);
-    cbor_write_map(&f.w, extra->spans_max > 0);
-    if (extra->spans_max > 0) {
-        cbor_write_text(&f.w, CODEC_OPTION_SPANS, SPANS_LEN);
-        cbor_write_int(&f.w, extra->spans_max);
-    }
+    write_options(&f.w, extra);
     return write_end(&f, status, ret);
 }
 

@@ -33,6 +33,7 @@ struct worker_config;
 struct span_hooks;
 struct call_watch;
 struct exporter;
+struct trace_sink;
 struct housekeeping;
 struct userloop;
 struct monitor;
@@ -104,8 +105,10 @@ struct tenrec_worker {
     const struct span_hooks *spans;            /* set by observe */
     _Atomic uint32_t watched;                  /* a bit for each watcher that is on: watch.h */
     const struct call_watch *watch[WORKER_WATCHERS]; /* set by the rooms of the watchers */
-    struct exporter *metrics; /* shares; NULL: none, or not between start and stop */
-    uint32_t start;           /* number of this start of a worker in the process, from 1 */
+    struct exporter *metrics;     /* shares; NULL: none, or not between start and stop */
+    struct trace_sink *traces;    /* owns; NULL: spans are not exported (WATCH_TRACES is off) */
+    _Atomic uint64_t trace_below; /* which new traces are sampled: trace_context_root */
+    uint32_t start;               /* number of this start of a worker in the process, from 1 */
     struct worker_counts counts;
 
     struct object_types object_types;

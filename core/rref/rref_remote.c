@@ -99,10 +99,14 @@ static tenrec_status rref_remote_check(const char *to, const char *function,
 
 static tenrec_status rref_remote_begin(struct tenrec_worker *w, const char *to,
                                        const char *function, const struct tenrec_value *args,
-                                       size_t n, bool deref, int64_t timeout_ms,
+                                       size_t n, bool deref, const struct tenrec_call_options *o,
                                        struct tenrec_rref **ret, tenrec_error *err)
 {
-    struct call_spec spec = { .function = function, .op = "remote", .deref = deref };
+    struct call_spec spec = { .function = function,
+                              .op = "remote",
+                              .deref = deref,
+                              .traceparent = o ? o->traceparent : NULL };
+    int64_t timeout_ms = o ? o->timeout_ms : TENREC_TIMEOUT_DEFAULT;
     struct codec_creation ids;
     struct tenrec_rref *r;
     tenrec_status st;
@@ -136,8 +140,7 @@ tenrec_status rref_remote(struct tenrec_worker *w, const char *to, const char *f
     if (st == TENREC_OK)
         st = worker_enter(w, err);
     if (st == TENREC_OK) {
-        st = rref_remote_begin(w, to, function, args, n, deref, options ? options->timeout_ms : 0,
-                               ret, err);
+        st = rref_remote_begin(w, to, function, args, n, deref, options, ret, err);
         worker_leave(w);
     }
     rref_place_forget();

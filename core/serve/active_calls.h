@@ -15,6 +15,7 @@
 
 struct function;
 struct streams;
+struct trace_span;
 
 struct active_calls_key {
     uint64_t pipe, generation;
@@ -34,6 +35,7 @@ struct tenrec_call {
     struct streams *streams;    /* shared; the function's; NULL: the thread's */
     uint64_t arrived_ns;        /* 0: no watcher is told of its end */
     struct span *span;          /* NULL: not recorded */
+    struct trace_span *traced;  /* owns, until its end; NULL: not sampled */
     struct rref_call *refs;     /* owns; NULL: a call without references */
     struct rref_parcel *parcel; /* references in the reply; may be NULL */
     bool on_stack;              /* ends before the delivery of its request */

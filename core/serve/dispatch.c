@@ -18,7 +18,9 @@
 #include "serve/active_calls.h"
 #include "serve/function.h"
 #include "serve/guard.h"
+#include "serve/serve_trace.h"
 #include "tensor/message.h"
+#include "tracing/trace_thread.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -140,8 +142,12 @@ static void call_run(struct tenrec_call *c)
     /* Shared: a call that is answered later may be freed before its function returns. */
     if (__builtin_expect(streams != NULL, 0))
         thread_streams = streams_share(streams);
-    st = __builtin_expect(c->span != NULL, 0) ? c->worker->spans->run(c->span, c, &err)
-                                              : f->fn(c, f->arg, &err);
+    if (__builtin_expect(c->in.traced, 0))
+        st = serve_trace_run(c, &err);
+    else
+        st = __builtin_expect(c->span != NULL, 0) ? c->worker->spans->run(c->span, c, &err)
+                                                  : f->fn(c, f->arg, &err);
+    trace_thread.traced = false; /* also if the function has left a context behind */
     if (__builtin_expect(streams != NULL, 0)) {
         thread_streams = outer;
         streams_drop(streams);
@@ -261,6 +267,9 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
     c->span = c->in.spans_max > 0 || atomic_load_explicit(&span_recorders, memory_order_relaxed)
                   ? w->spans->serve(c)
                   : NULL;
+    c->traced = NULL;
+    if (__builtin_expect(c->in.traced || watch_has(w, WATCH_TRACES), 0))
+        serve_trace_begin(c);
 }
 
 static void dispatch_refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
@@ -347,6 +356,8 @@ err_finish:
     streams_drop(c->streams);
     if (c->span)
         w->spans->end(c->span, NULL, &why);
+    if (c->traced)
+        serve_trace_refused(c, why.code);
     if (c->refs)
         w->served_refs->end(c);
     codec_call_finish(&c->in);
@@ -444,8 +455,10 @@ static void dispatch_other(struct tenrec_worker *w, tenrec_peer from, struct ten
 void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
 {
     const struct tenrec_worker *outer = thread_state.delivers;
+    const bool traced = trace_thread.traced; /* the trace is of other calls */
     struct tenrec_worker *w = arg;
 
+    trace_thread.traced = false;
     thread_state.delivers = w;
     switch (msg->type) {
     case TENREC_MSG_CALL:
@@ -466,6 +479,7 @@ void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
         dispatch_other(w, from, msg);
     }
     thread_state.delivers = outer;
+    trace_thread.traced = traced;
 }
 
 void tenrec_call_finish(struct tenrec_call *c, const tenrec_error *why)

@@ -11,6 +11,7 @@
 #include "rref/rref_call.h"
 #include "rref/rref_control.h"
 #include "rref/rref_value.h"
+#include "serve/serve_trace.h"
 
 void parts_connect(struct tenrec_worker *w, struct worker_parts *parts)
 {
@@ -29,6 +30,7 @@ void parts_connect(struct tenrec_worker *w, struct worker_parts *parts)
     w->served_refs = &rref_calls;
     w->spans = &observe_spans;
     watch_connect(w, WATCH_DURATIONS, &call_durations_watch);
+    watch_connect(w, WATCH_TRACES, &trace_watch);
     w->contacts.refused = worker_peer_refused;
     dispatch_handle(d, TENREC_MSG_RREF_FETCH_CALL, rref_fetch_arrived);
     dispatch_handle(d, TENREC_MSG_RREF_USER_DELETE, rrefs_control_arrived);

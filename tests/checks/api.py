@@ -15,14 +15,14 @@ TORCH_TEST = """dist_init get_function_event get_num_owners_and_forks initialize
 
 NOUNS = """call chain config dtype future gathered group group_view log msg object plugin process_group profiler record
     rpc_backend_options rref scope store store_server stream tensor test test_group torch torch_member
-    torch_request torch_rref value version worker""".split()
+    torch_request torch_rref trace value version worker""".split()
 VERBS = """add all_gather attach barrier begin call cancel check close compare_set contiguous copy delete die disconnect dispatch
-    drain drop end find finish from get join kill lead leave list load local make new open order parse place poll reconfigure record register
+    drain drop end enter find finish from get join kill lead leave list load local make new open order parse place poll reconfigure record register
     release remote remove resume return rpc send set share start stop stretch take then to to_here unload unpack wait wake
     write""".split()
 # What a getter that cannot fail is named by, and what it says yes or no to.
 PROPERTIES = """address args bytes canceled confirmed_by_owner count data desc done dropped error event from function future
-    is_owner name num_keys number owner owner_name proof running settings stream text time_left type_name value
+    is_owner name num_keys number owner owner_name proof running settings stream text time_left trace type_name value
     worker""".split()
 OPPOSITE = {"new": "drop", "open": "close", "load": "unload", "add": "remove", "begin": "end", "start": "stop"}
 # Verbs of which one noun has half a pair only, as the other half would mean nothing.

@@ -234,6 +234,18 @@ TEST(codec_call_refuses_every_malformed_payload)
                  "f\x80\xf6\xa1\x61x\xc1\x00",
             "unknown tag 1"),
         BAD(HEAD "\x84\x61"
+                 "f\x80\xf6\xa1\x65trace\x00",
+            "integer at byte 15, expected bytes as context of a trace"),
+        BAD(HEAD "\x84\x61"
+                 "f\x80\xf6\xa1\x65trace\x42xy",
+            "context of a trace at byte 15 has 2 bytes, expected 25"),
+        BAD(HEAD "\x84\x61"
+                 "f\x80\xf6\xa1\x65trace\x58\x19xxxxxxxxxxxxxxxx\0\0\0\0\0\0\0\0\1",
+            "an id of a trace at byte 15 is zero"),
+        BAD(HEAD "\x84\x61"
+                 "f\x80\xf6\xa1\x65trace\x58\x19xxxxxxxxxxxxxxxx",
+            "byte 15"),
+        BAD(HEAD "\x84\x61"
                  "f\x81\xd9\xcd\x74\x00\xf6\xa0",
             "tensor 0 at byte 10, but the message has 0"),
     };

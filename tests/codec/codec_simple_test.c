@@ -39,13 +39,14 @@ static void assert_same_message(const struct tenrec_msg *a, const struct tenrec_
     assert_memory_equal(a->payload, b->payload, (size_t)a->payload_len);
 }
 
-static struct tenrec_msg *
-written_by_the_long_way(const char *function, const struct tenrec_value *args, size_t n, int64_t ms)
+static struct tenrec_msg *written_by_the_long_way(const char *function,
+                                                  const struct tenrec_value *args, size_t n,
+                                                  int64_t ms, const struct trace_context *trace)
 {
     struct tenrec_msg *msg;
 
     assert_int_equal(codec_write_call(TENREC_MSG_CALL, function, args, n, ms,
-                                      &(struct codec_extra){ 0 }, &msg, NULL),
+                                      &(struct codec_extra){ .trace = trace }, &msg, NULL),
                      TENREC_OK);
     return msg;
 }
@@ -53,13 +54,20 @@ written_by_the_long_way(const char *function, const struct tenrec_value *args, s
 static void check_written(const char *function, const struct tenrec_value *args, size_t n,
                           int64_t ms)
 {
-    struct tenrec_msg *msg = codec_simple_write(TENREC_MSG_CALL, function, args, n, ms), *want;
+    static const struct trace_context context = { { 1 }, { 2 }, 3 };
+    const struct trace_context *trace[] = { NULL, &context };
 
-    assert_non_null(msg);
-    want = written_by_the_long_way(function, args, n, ms);
-    assert_same_message(msg, want);
-    msg->release(msg);
-    want->release(want);
+    for (size_t i = 0; i < N(trace); i++) {
+        struct tenrec_msg *msg =
+                              codec_simple_write(TENREC_MSG_CALL, function, args, n, ms, trace[i]),
+                          *want;
+
+        assert_non_null(msg);
+        want = written_by_the_long_way(function, args, n, ms, trace[i]);
+        assert_same_message(msg, want);
+        msg->release(msg);
+        want->release(want);
+    }
 }
 
 static void assert_same_value(const struct tenrec_value *a, const struct tenrec_value *b)
@@ -108,6 +116,9 @@ static bool check_read(const struct tenrec_msg *msg)
         assert_same_value(&call.args[i], &want.args[i]);
     assert_true(call.remaining_ms == want.remaining_ms);
     assert_int_equal(call.spans_max, want.spans_max);
+    assert_int_equal(call.traced, want.traced);
+    if (call.traced)
+        assert_memory_equal(&call.trace, &want.trace, sizeof call.trace);
     assert_int_equal(call.refers, want.refers);
     assert_int_equal(call.tensors, want.tensors);
     assert_true(!simple || !call.heap);
@@ -180,15 +191,15 @@ TEST(codec_simple_leaves_other_values_alone_when_written)
 
     for (size_t i = 0; i < N(many); i++)
         many[i] = tenrec_value_nil();
-    assert_null(codec_simple_write(TENREC_MSG_CALL, "f", many, N(many), 1));
-    assert_null(codec_simple_write(TENREC_MSG_CALL, "f", &list, 1, 1));
-    assert_null(codec_simple_write(TENREC_MSG_CALL, "f", &none, 1, 1));
-    assert_null(codec_simple_write(TENREC_MSG_CALL, "f", &bad, 1, 1));
-    assert_null(codec_simple_write(TENREC_MSG_CALL, "f", &missing, 1, 1));
-    assert_null(codec_simple_write(TENREC_MSG_CALL, "f", &large, 1, 1));
-    assert_null(codec_simple_write(TENREC_MSG_CALL, "f", two, 2, 1));
-    assert_null(codec_simple_write(TENREC_MSG_CALL, "\xff", NULL, 0, 1));
-    assert_null(codec_simple_write(TENREC_MSG_CALL, letters, NULL, 0, 1));
+    assert_null(codec_simple_write(TENREC_MSG_CALL, "f", many, N(many), 1, NULL));
+    assert_null(codec_simple_write(TENREC_MSG_CALL, "f", &list, 1, 1, NULL));
+    assert_null(codec_simple_write(TENREC_MSG_CALL, "f", &none, 1, 1, NULL));
+    assert_null(codec_simple_write(TENREC_MSG_CALL, "f", &bad, 1, 1, NULL));
+    assert_null(codec_simple_write(TENREC_MSG_CALL, "f", &missing, 1, 1, NULL));
+    assert_null(codec_simple_write(TENREC_MSG_CALL, "f", &large, 1, 1, NULL));
+    assert_null(codec_simple_write(TENREC_MSG_CALL, "f", two, 2, 1, NULL));
+    assert_null(codec_simple_write(TENREC_MSG_CALL, "\xff", NULL, 0, 1, NULL));
+    assert_null(codec_simple_write(TENREC_MSG_CALL, letters, NULL, 0, 1, NULL));
 }
 
 TEST(codec_simple_reads_the_same_call_as_the_general_codec)
@@ -392,6 +403,30 @@ TEST(codec_simple_reads_the_same_answer_as_the_general_codec)
                 taken += check_answer_read(item, n);
             }
     assert_true(taken > 100);
+}
+
+/* Each byte of the option with a wrong value, and each length. */
+TEST(codec_simple_reads_the_same_trace_as_the_general_codec)
+{
+    const struct trace_context trace = { { 1 }, { 2 }, TRACE_SAMPLED };
+    struct tenrec_msg *msg = codec_simple_write(TENREC_MSG_CALL, "f", NULL, 0, 5, &trace);
+    const size_t len = (size_t)msg->payload_len;
+    unsigned char *payload = msg->payload;
+
+    assert_true(check_read(msg));
+    for (size_t i = msg->key_len; i < len; i++) {
+        const unsigned char good = payload[i];
+
+        for (unsigned bad = 0; bad < 256; bad++) {
+            payload[i] = (unsigned char)bad;
+            check_read(msg);
+        }
+        payload[i] = good;
+        msg->payload_len = i;
+        check_read(msg);
+        msg->payload_len = len;
+    }
+    msg->release(msg);
 }
 
 int main(void)

@@ -203,7 +203,8 @@ static void read_both_ways(const struct tenrec_msg *msg)
     }
     must(call.remaining_ms == any.remaining_ms && call.n == any.n);
     must(call.spans_max == any.spans_max && call.refers == any.refers);
-    must(call.tensors == any.tensors);
+    must(call.tensors == any.tensors && call.traced == any.traced);
+    must(!call.traced || memcmp(&call.trace, &any.trace, sizeof any.trace) == 0);
     for (size_t i = 0; i < call.n; i++)
         must(same(&call.args[i], &any.args[i]));
     codec_call_finish(&any);

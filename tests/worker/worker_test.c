@@ -61,7 +61,7 @@ TEST(worker_refuses_wrong_arguments_with_typed_errors)
     assert_int_equal(call_fails("worker1", NULL, NULL, 0, 0, &err), TENREC_EINVAL);
     assert_int_equal(tenrec_rpc_async(two.worker[0], "worker1", "noop", NULL, 0, &o, &f, &err),
                      TENREC_EINVAL);
-    o = (struct tenrec_call_options){ .size = sizeof o, .reserved = { 0, 0, 0, 1 } };
+    o = (struct tenrec_call_options){ .size = sizeof o, .reserved = { 0, 0, 1 } };
     assert_int_equal(tenrec_rpc_async(two.worker[0], "worker1", "noop", NULL, 0, &o, &f, &err),
                      TENREC_EINVAL);
     assert_non_null(strstr(err.text, "reserved is not zero"));

@@ -280,7 +280,9 @@ struct tenrec_call_options {
                                    into this one (shared): same dtype, shape
                                    and contiguous, else the call fails. Unused if the result has
                                    no tensor */
-    uint64_t reserved[4];       /* zero */
+    const char *traceparent;    /* the trace that the call continues (tenrec/trace.h); NULL: the
+                                   thread's */
+    uint64_t reserved[3];       /* zero */
 };
 
 /* Calls `function` on `to` and waits for its result.

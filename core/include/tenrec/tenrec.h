@@ -5,6 +5,7 @@
  *
  *     tenrec/store.h, tenrec/dlpack.h         stores; tensors of other libraries
  *     tenrec/observe.h, tenrec/profiler.h     counters and traces of a worker
+ *     tenrec/trace.h                          traces of other programs (W3C traceparent)
  *     tenrec/testkit.h                        tests of programs
  *     tenrec/plugin.h, tenrec/store_plugin.h  backends and stores as plugins
  *     tenrec/backend.h, tenrec/chain.h        backends of this process, messages without RPC

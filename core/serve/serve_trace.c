@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/serve_trace.h"
+
+#include "base/clock.h"
+#include "call/span.h"
+#include "serve/function.h"
+#include "tracing/trace_span.h"
+#include "tracing/trace_thread.h"
+
+#include <tenrec/trace.h>
+
+void serve_trace_begin(struct tenrec_call *c)
+{
+    struct tenrec_worker *w = c->worker;
+    const bool exports = c->arrived_ns != 0 && watch_has(w, WATCH_TRACES);
+    bool first = false;
+
+    if (!c->in.traced && exports)
+        c->in.traced = first = trace_context_root(
+            &c->in.trace, atomic_load_explicit(&w->trace_below, memory_order_relaxed));
+    if (!exports || !c->in.traced || !(c->in.trace.flags & TRACE_SAMPLED))
+        return;
+    c->traced =
+        trace_span_new(w->traces, TRACE_SERVER, &c->in.trace, first, c->function->name, NULL);
+    if (c->traced)
+        c->traced->start_ns = c->arrived_ns;
+}
+
+void serve_trace_refused(struct tenrec_call *c, tenrec_status why)
+{
+    trace_span_end(c->traced, why, clock_now_ns());
+    c->traced = NULL;
+}
+
+/* By value: another thread may answer the call, and free it, while its function still runs. */
+tenrec_status serve_trace_run(struct tenrec_call *c, tenrec_error *err)
+{
+    const struct function *f = c->function;
+    const struct trace_thread outer = trace_thread_enter(&c->in.trace);
+    const tenrec_status st =
+        c->span ? c->worker->spans->run(c->span, c, err) : f->fn(c, f->arg, err);
+
+    trace_thread = outer;
+    return st;
+}
+
+bool tenrec_call_trace(const struct tenrec_call *c, char ret[TENREC_TRACEPARENT_SIZE])
+{
+    if (c->in.traced)
+        trace_context_print(&c->in.trace, ret);
+    return c->in.traced;
+}
+
+/* ---- ends ----------------------------------------------------------------- */
+
+/* The span was made before: with the context, which the request carries. */
+static void trace_begun(struct tenrec_worker *w, struct tenrec_future *f, const char *function)
+{
+    (void)w;
+    (void)f;
+    (void)function;
+}
+
+static void trace_ended(struct tenrec_worker *w, const struct tenrec_future *f,
+                        const tenrec_error *why, uint64_t now_ns)
+{
+    (void)w;
+    if (f->call.traced)
+        trace_span_end(f->call.traced, why ? why->code : TENREC_OK, now_ns);
+}
+
+static void trace_served(const struct tenrec_call *c, const tenrec_error *why, uint64_t now_ns)
+{
+    if (c->traced)
+        trace_span_end(c->traced, why ? why->code : TENREC_OK, now_ns);
+}
+
+const struct call_watch trace_watch = {
+    .begun = trace_begun,
+    .ended = trace_ended,
+    .served = trace_served,
+};
