@@ -22,6 +22,14 @@ static const struct tenrec_option table[] = {
       "Entry of `exporters`, or plugin, that serves that address." },
     { "durations", TENREC_OPT_BOOL, 0, AT(durations), TENREC_OPT_RUNTIME, "false", 0, 0, NULL,
       "Counts of calls and their durations by function and worker; with `metrics` always." },
+    { "traces", TENREC_OPT_STRING, 0, AT(traces), 0, "", 0, 0, NULL,
+      "Address of the OpenTelemetry collector that gets the spans of calls, such as http://collector:4318." },
+    { "traces_exporter", TENREC_OPT_STRING, 0, AT(traces_exporter), 0, "", 0, 0, NULL,
+      "Entry of `exporters`, or plugin, that sends them." },
+    { "traces_service", TENREC_OPT_STRING, 0, AT(traces_service), 0, "tenrec", 0, 0, NULL,
+      "Name of the service in the spans (service.name)." },
+    { "traces_ratio", TENREC_OPT_DOUBLE, 0, AT(traces_ratio), TENREC_OPT_RUNTIME, "0.01", 0, 1, NULL,
+      "Part of the new traces that is sampled, from 0 to 1. A call within a trace follows the trace." },
 };
 /* clang-format on */
 

@@ -10,6 +10,10 @@ struct config_observe {
     const char *metrics; /* address of the endpoint; "": none */
     const char *metrics_exporter;
     bool durations;
+    const char *traces; /* address of the collector; "": none */
+    const char *traces_exporter;
+    const char *traces_service;
+    double traces_ratio;
 };
 
 /* errors: ECONFIG with the place, ENOMEM */

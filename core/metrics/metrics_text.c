@@ -53,6 +53,10 @@ static const struct family {
       "References of this worker to values of others.", OF_WORKER, true },
     { "rref.num_pending_users", "tenrec_rref_pending_users",
       "References that their owner has not confirmed yet.", OF_WORKER, true },
+    { "traces.sent", "tenrec_traces_sent_total", "Spans that a collector has accepted.", OF_WORKER,
+      false },
+    { "traces.dropped", "tenrec_traces_dropped_total", "Spans that were not sent.", OF_WORKER,
+      false },
     { "memory.pool_limit_bytes", "tenrec_memory_pool_limit_bytes",
       "Limit of the memory that is kept for large tensors.", OF_PROCESS, true },
     { "memory.pool_kept_bytes", "tenrec_memory_pool_kept_bytes",
@@ -71,10 +75,9 @@ static const struct family {
       "Shared memory of other processes, mapped here.", OF_PROCESS, true },
 };
 
-static const char *const other_prefixes[] = {
-    "agent.",  "calls.", "group.", "library.", "memory.",
-    "plugin.", "pool.",  "rref.",  "store.",   "worker."
-};
+static const char *const other_prefixes[] = { "agent.",  "calls.",  "group.", "library.",
+                                              "memory.", "plugin.", "pool.",  "rref.",
+                                              "store.",  "traces.", "worker." };
 
 static void family_begin(FILE *to, const char *name, const char *type, const char *help)
 {

@@ -18,6 +18,7 @@
 #include "shm/mapping.h"
 #include "shm/shared_memory.h"
 #include "shm/sharing.h"
+#include "tracing/trace_span.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -99,6 +100,14 @@ static void put_memory(const struct outlet *to)
     debug_info_put(to, "memory.mapped_tensors", others.tensors);
 }
 
+static void put_traces(struct tenrec_worker *w, const struct outlet *to)
+{
+    if (!w->traces)
+        return;
+    debug_info_put(to, "traces.sent", (int64_t)atomic_load(&w->traces->sent));
+    debug_info_put(to, "traces.dropped", (int64_t)atomic_load(&w->traces->dropped));
+}
+
 static void put_group(struct tenrec_worker *w, const struct outlet *to)
 {
     const struct membership *m = w->membership;
@@ -155,6 +164,7 @@ static void put_agents(void *arg, const char *key, const char *value)
                                         "pool.",
                                         "rref.",
                                         "store.",
+                                        "traces.",
                                         "worker.",
                                         PLUGIN_IDENTITY_LIBRARY,
                                         PLUGIN_IDENTITY_PLUGIN };
@@ -179,6 +189,7 @@ static void debug_info_collect(struct tenrec_worker *w, const struct outlet *to)
     put_pool(w, to);
     put_group(w, to);
     put_rrefs(w, to);
+    put_traces(w, to);
     chain_debug_info(w->chain, put_agents, (void *)(uintptr_t)to);
     worker_leave(w);
 }

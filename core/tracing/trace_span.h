@@ -5,6 +5,8 @@
 
 #include "tracing/trace_context.h"
 
+#include <stdatomic.h>
+
 /* Of the OpenTelemetry protocol. */
 enum trace_kind { TRACE_SERVER = 2, TRACE_CLIENT = 3 };
 
@@ -14,6 +16,7 @@ struct trace_span;
 struct trace_sink {
     /* Takes the span. Any thread; does not block. */
     void (*add)(struct trace_sink *sink, struct trace_span *s);
+    _Atomic uint64_t sent, dropped; /* spans */
 };
 
 struct trace_span {

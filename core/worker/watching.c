@@ -7,11 +7,14 @@
 #include "metrics/metrics.h"
 #include "peer/worker.h"
 #include "runtime/log.h"
+#include "trace_export/trace_export.h"
+#include "tracing/trace_random.h"
 #include "worker/worker_config.h"
 
 void watching_set(struct tenrec_worker *w, const struct config_observe *o)
 {
     watch_turn(w, WATCH_DURATIONS, o->durations || *o->metrics);
+    atomic_store(&w->trace_below, trace_below(o->traces_ratio));
 }
 
 /* An exporter that cannot be opened stops no worker. */
@@ -25,6 +28,27 @@ static void watching_export(struct tenrec_worker *w)
         log_line(TENREC_LOG_WARN, w->self.name, "metrics are not served: %s", why.text);
 }
 
+/* WATCH_TRACES stays on after a stop: calls that still run then have spans to end. */
+static void watching_trace(struct tenrec_worker *w)
+{
+    const struct worker_config *c = w->config;
+    const struct config_observe *o = c->observe;
+    tenrec_error why;
+    tenrec_status st;
+
+    trace_random_renew();
+    if (!c->traces)
+        return;
+    if (!w->traces && !(w->traces = trace_export_new()))
+        st = tenrec_fail(&why, TENREC_ENOMEM, "no memory");
+    else
+        st = trace_export_start(w->traces, c->traces, o->traces, o->traces_service, w->self.name,
+                                &why);
+    if (st != TENREC_OK)
+        log_line(TENREC_LOG_WARN, w->self.name, "spans are not exported: %s", why.text);
+    watch_turn(w, WATCH_TRACES, st == TENREC_OK);
+}
+
 tenrec_status watching_start(struct tenrec_worker *w, tenrec_error *err)
 {
     static _Atomic uint32_t starts;
@@ -35,6 +59,7 @@ tenrec_status watching_start(struct tenrec_worker *w, tenrec_error *err)
         return st;
     watching_set(w, w->config->observe);
     watching_export(w);
+    watching_trace(w);
     return st;
 }
 
@@ -44,4 +69,6 @@ void watching_stop(struct tenrec_worker *w)
     metrics_leave(w);
     exporter_close(w->metrics);
     w->metrics = NULL;
+    if (w->traces)
+        trace_export_stop(w->traces);
 }

@@ -35,6 +35,7 @@
 #include "shm/sharing.h"
 #include "store/store.h"
 #include "tensor/message.h"
+#include "trace_export/trace_export.h"
 #include "worker/exposure.h"
 #include "worker/parts.h"
 #include "worker/reconfigure.h"
@@ -131,6 +132,7 @@ void tenrec_worker_drop(struct tenrec_worker *w)
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
     devices_free(w->devices);
+    trace_export_drop(w->traces);
     worker_config_drop(w->config);
     free(w);
     log_flush();

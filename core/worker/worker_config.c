@@ -24,6 +24,7 @@ void worker_config_drop(struct worker_config *s)
     security_drop(s->security);
     config_settings_drop(s->settings);
     exporter_choice_drop(s->metrics);
+    exporter_choice_drop(s->traces);
     config_observe_drop(s->observe);
     free(s);
 }
@@ -73,6 +74,10 @@ tenrec_status worker_config_check_observe(const struct tenrec_config *config, te
         return st;
     st = observe_choose(config, o->metrics, o->metrics_exporter, "metrics_exporter", &choice, err);
     exporter_choice_drop(choice);
+    choice = NULL;
+    if (st == TENREC_OK)
+        st = observe_choose(config, o->traces, o->traces_exporter, "traces_exporter", &choice, err);
+    exporter_choice_drop(choice);
     config_observe_drop(o);
     return st;
 }
@@ -92,6 +97,9 @@ static tenrec_status worker_config_observe(struct worker_config *s,
     if (observe_choose(config, o->metrics, o->metrics_exporter, "metrics_exporter", &s->metrics,
                        &why) != TENREC_OK)
         log_line(TENREC_LOG_WARN, "observe", "metrics are not served: %s", why.text);
+    if (observe_choose(config, o->traces, o->traces_exporter, "traces_exporter", &s->traces,
+                       &why) != TENREC_OK)
+        log_line(TENREC_LOG_WARN, "observe", "spans are not exported: %s", why.text);
     return TENREC_OK;
 }
 

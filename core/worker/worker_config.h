@@ -22,6 +22,7 @@ struct worker_config {
     struct security *security;
     struct config_observe *observe;
     struct exporter_choice *metrics; /* NULL: no address is written, or its plugin failed */
+    struct exporter_choice *traces;  /* likewise */
 };
 
 /* Reads and checks the settings and loads the plugins; opens nothing. `config` is borrowed during

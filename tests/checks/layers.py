@@ -18,6 +18,7 @@ FOREIGN = {
     "jansson.h": ["core/*/*json*.c", "tools/*.c", "tools/conformance/report.h"],
     "dlpack/dlpack.h": ["core/include/tenrec/dlpack.h", "core/tensor/*.c"],
     "hiredis/hiredis.h": ["plugins/redis/conn.h"],
+    "curl/curl.h": ["plugins/otlp/collector.c", "plugins/otlp/post.c"],
     "microhttpd.h": ["plugins/prometheus/endpoint.c"],
     "x86intrin.h": ["core/base/clock_fast.h"],
     "ucp/api/ucp.h": ["plugins/ucx/ucx.h", "tests/ucx/stranger.c"],

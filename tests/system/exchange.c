@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <tenrec/trace.h>
 
 enum { GROUP_MAX = 64, HELD_MAX = 64, KINDS = 3 };
 
@@ -72,6 +73,26 @@ int exchange_release(void)
     return n;
 }
 
+/* Calls itself on the first worker of its arguments with the rest; answers its own trace. */
+static tenrec_status relay(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    char trace[TENREC_TRACEPARENT_SIZE] = "none";
+    struct tenrec_value own;
+    tenrec_status st = TENREC_OK;
+    size_t n;
+    const struct tenrec_value *way = tenrec_call_args(c, &n);
+
+    (void)arg;
+    if (n > 0)
+        st = tenrec_rpc_sync(tenrec_call_worker(c), way[0].u.text, "relay", way + 1, n - 1, NULL,
+                             NULL, err);
+    if (st != TENREC_OK)
+        return st;
+    tenrec_call_trace(c, trace);
+    own = tenrec_value_text(trace);
+    return tenrec_call_return(c, &own, err);
+}
+
 tenrec_status exchange_register(struct tenrec_worker *w, tenrec_error *err)
 {
     static const struct {
@@ -82,6 +103,7 @@ tenrec_status exchange_register(struct tenrec_worker *w, tenrec_error *err)
         { "add", basic_add, TENREC_INLINE },
         { "echo", basic_echo, TENREC_POOL },
         { "scale", scale, TENREC_POOL },
+        { "relay", relay, TENREC_POOL },
         { "hold", hold, TENREC_LATER | TENREC_INLINE },
     };
     tenrec_status st = TENREC_OK;

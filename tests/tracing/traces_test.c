@@ -99,6 +99,10 @@ static void open_three(double ratio)
 
 static void close_three(void)
 {
+    for (size_t i = 0; i < three.n; i++) {
+        watch_turn(three.worker[i], WATCH_TRACES, false);
+        three.worker[i]->traces = NULL; /* the worker would stop and free it */
+    }
     cluster_close(&three, TENREC_GRACEFUL);
     forget_spans();
 }

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* otlp.c - sends spans to an OpenTelemetry collector, by OTLP over HTTP in JSON. */
+#include "collector.h"
+#include "post.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <tenrec/exporter_plugin.h>
+
+struct otlp_options {
+    struct tenrec_option_map headers;
+    const char *ca_file;
+};
+
+static const struct tenrec_option options[] = {
+    { "headers",
+      TENREC_OPT_MAP,
+      TENREC_OPT_STRING,
+      offsetof(struct otlp_options, headers),
+      TENREC_OPT_SECRET,
+      NULL,
+      0,
+      0,
+      NULL,
+      "Headers of each request, such as {authorization: Bearer ...}.",
+      NULL,
+      { NULL } },
+    { "ca_file",
+      TENREC_OPT_STRING,
+      0,
+      offsetof(struct otlp_options, ca_file),
+      0,
+      "",
+      0,
+      0,
+      NULL,
+      "File of the authorities that sign the certificate of an https:// collector; without it "
+      "those "
+      "of the system.",
+      NULL,
+      { NULL } },
+};
+
+const struct tenrec_plugin tenrec_plugin = {
+    TENREC_EXPORTER_PLUGIN_HEADER,
+    .name = "otlp",
+    .version = "1.0.0",
+    .summary = "Sends spans of calls to an OpenTelemetry collector, by OTLP over HTTP.",
+    TENREC_PLUGIN_OPTIONS(options, struct otlp_options),
+};
+
+struct otlp {
+    struct collector collector;
+    struct post *post;
+};
+
+static void otlp_free(struct otlp *o)
+{
+    post_close(o->post);
+    collector_finish(&o->collector);
+    free(o);
+}
+
+static void otlp_close(struct tenrec_exporter *self)
+{
+    otlp_free(self->impl);
+}
+
+static tenrec_status otlp_post(struct tenrec_exporter *self, const void *body, size_t len,
+                               uint32_t timeout_ms, tenrec_error *err)
+{
+    struct otlp *o = self->impl;
+
+    return post_send(o->post, body, len, timeout_ms, err);
+}
+
+static const struct tenrec_exporter_ops ops = {
+    .size = sizeof ops,
+    .close = otlp_close,
+    .post = otlp_post,
+};
+
+tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
+{
+    (void)opts;
+    (void)err;
+    return TENREC_OK;
+}
+
+tenrec_status tenrec_init_exporter(const struct tenrec_exporter_init *in,
+                                   struct tenrec_exporter *self, tenrec_error *err)
+{
+    const struct otlp_options *options_of = in->options;
+    struct otlp *o = calloc(1, sizeof *o);
+    tenrec_status st;
+
+    if (!o)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory");
+    st = collector_parse(in->address, &o->collector, err);
+    if (st == TENREC_OK)
+        st = post_open(o->collector.url, &options_of->headers, options_of->ca_file, &o->post, err);
+    if (st != TENREC_OK) {
+        otlp_free(o);
+        return st;
+    }
+    if (o->collector.exposed)
+        self->host->log(self, TENREC_LOG_WARN, "spans%s go to %s without TLS",
+                        options_of->headers.n > 0 ? " and secret headers" : "", o->collector.url);
+    self->impl = o;
+    self->ops = &ops;
+    return TENREC_OK;
+}
