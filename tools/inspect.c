@@ -32,6 +32,52 @@ static json_t *as_object(const struct tenrec_value *map)
     return object;
 }
 
+static json_t *as_json_value(const struct tenrec_value *v);
+
+static json_t *as_json_map(const struct tenrec_value *v, const char *without)
+{
+    json_t *object = json_object();
+
+    for (uint64_t i = 0; i < v->n; i++)
+        if (!without || strcmp(v->u.map[i].key, without) != 0)
+            json_object_set_new(object, v->u.map[i].key, as_json_value(&v->u.map[i].value));
+    return object;
+}
+
+static json_t *as_json_value(const struct tenrec_value *v)
+{
+    json_t *list, *text;
+
+    switch (v->type) {
+    case TENREC_VALUE_MAP:
+        return as_json_map(v, NULL);
+    case TENREC_VALUE_ARRAY:
+        list = json_array();
+        for (uint64_t i = 0; i < v->n; i++)
+            json_array_append_new(list, as_json_value(&v->u.array[i]));
+        return list;
+    case TENREC_VALUE_INT:
+        return json_integer(v->u.integer);
+    case TENREC_VALUE_BOOL:
+        return json_boolean(v->u.boolean);
+    case TENREC_VALUE_TEXT:
+        text = json_string(v->u.text);
+        return text ? text : json_null(); /* the worker, which is not trusted, wrote it */
+    default:
+        return json_null();
+    }
+}
+
+void inspect_print_map(const struct tenrec_value *map, const char *key, const char *instead)
+{
+    json_t *object = as_json_map(map, key);
+
+    json_object_set_new(object, key, json_string(instead));
+    if (json_dumpf(object, stdout, JSON_INDENT(2)) == 0) /* main reports a failure */
+        putchar('\n');
+    json_decref(object);
+}
+
 static int by_key(const void *a, const void *b)
 {
     const struct tenrec_entry *const *x = a, *const *y = b;

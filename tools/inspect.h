@@ -14,4 +14,7 @@ struct json_t;
 const char *inspect_text(const struct json_t *object, const char *key);
 long long inspect_number(const struct json_t *object, const char *key);
 
+/* Prints a map as JSON, with the text `instead` as the value of `key`. */
+void inspect_print_map(const struct tenrec_value *map, const char *key, const char *instead);
+
 #endif

@@ -16,8 +16,8 @@ struct tool {
     int (*main)(const struct tool *self, int argc, char **argv);
 };
 
-extern const struct tool tool_check, tool_conformance, tool_info, tool_perf, tool_ping, tool_plugin,
-    tool_run, tool_secret, tool_set;
+extern const struct tool tool_check, tool_conformance, tool_dump, tool_info, tool_perf, tool_ping,
+    tool_plugin, tool_run, tool_secret, tool_set;
 
 enum {
     TOOL_OK = 0,

@@ -14,6 +14,14 @@ uint64_t clock_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+uint64_t clock_about_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static uint64_t clock_later(uint64_t now, uint64_t ms)
 {
     return ms >= (CLOCK_NEVER - now) / 1000000u ? CLOCK_NEVER : now + ms * 1000000u;
@@ -26,13 +34,10 @@ uint64_t clock_deadline_ms(uint64_t ms)
 
 uint64_t clock_deadline_about_ms(uint64_t ms)
 {
-    struct timespec t;
-
     if (ms < LONG_MS)
         return clock_deadline_ms(ms);
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
     /* The coarse clock lags by up to one tick of the kernel. */
-    return clock_later((uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec + TICK_MAX_NS, ms);
+    return clock_later(clock_about_ns() + TICK_MAX_NS, ms);
 }
 
 int clock_left_ms(uint64_t deadline_ns)

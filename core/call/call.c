@@ -102,6 +102,8 @@ static void fail_late(struct tenrec_worker *w, struct pending_entry *e)
                 name, e->future->call.function, (long long)e->future->call.timeout_ms);
     peers_blame(&w->peers, e->to, &why);
     atomic_fetch_add_explicit(&w->counts.timeouts, 1, memory_order_relaxed);
+    watch_note(w, WATCH_TIMED_OUT, e->to, e->future->call.id, TENREC_ETIMEDOUT,
+               e->future->call.function);
     call_finish(w, e, NULL, &why);
 }
 
@@ -185,6 +187,7 @@ static struct tenrec_future *make_future(struct tenrec_worker *w, const struct c
     f->call.want_value = spec->want_value;
     f->call.begun_ns = 0;
     f->call.series = 0;
+    f->call.event = 0;
     f->call.span = spec->span;
     f->call.traced = spec->traced;
     f->call.hook = spec->hook;
@@ -278,6 +281,7 @@ static void answer_unwanted(struct tenrec_worker *w, tenrec_peer from, struct te
     atomic_fetch_add_explicit(pending_has(w->pending, msg->id) ? &w->counts.stray_replies
                                                                : &w->counts.late_replies,
                               1, memory_order_relaxed);
+    watch_note(w, WATCH_LATE_ANSWER, from, msg->id, TENREC_OK, "");
     cut_spans(msg);
     w->parcels->forget(w, from, msg);
     msg->release(msg);

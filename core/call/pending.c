@@ -205,6 +205,22 @@ bool pending_take_from(struct pending *p, int64_t id, tenrec_peer from, struct p
            pending_take_entry(p, s, id, ret);
 }
 
+void pending_each(struct pending *p, pending_fn *fn, void *arg)
+{
+    struct pending_entry e;
+
+    for (uint32_t at = 0; at < atomic_load(&p->n_slots); at++) {
+        struct pending_slot *s = slot_of(p, at + 1);
+        const int64_t now = atomic_load(&s->id), id = now < 0 ? -now : now;
+
+        if (!id || !pending_claim(s, id, -id))
+            continue;
+        pending_read(s, &e);
+        fn(arg, id, &e);
+        atomic_store(&s->id, id);
+    }
+}
+
 bool pending_has(struct pending *p, int64_t id)
 {
     return pending_find(p, id) != NULL;

@@ -64,6 +64,16 @@ bool pending_take_from(struct pending *p, int64_t id, tenrec_peer from, struct p
 /* Copies the entry without removing it; `into` is shared. */
 bool pending_peek_from(struct pending *p, int64_t id, tenrec_peer from, struct pending_entry *ret);
 
+/* Calls `fn` for each call that waits. Meanwhile the call cannot end: `fn` may not block. */
+typedef void pending_fn(void *arg, int64_t id, const struct pending_entry *e);
+void pending_each(struct pending *p, pending_fn *fn, void *arg);
+
+/* The place of a call among all calls, as counted by pending_added. */
+static inline uint64_t pending_order(int64_t id)
+{
+    return (uint64_t)id / PENDING_POP;
+}
+
 /* Returns true if a call with that id waits for any worker. */
 bool pending_has(struct pending *p, int64_t id);
 

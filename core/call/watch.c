@@ -14,10 +14,12 @@ void watch_turn(struct tenrec_worker *w, enum watcher i, bool on)
         atomic_fetch_and(&w->watched, ~(1u << i));
 }
 
-/* Calls `fn` of each watcher that is on. */
-#define WATCH_EACH(w, fn, ...)                                                                     \
+/* Calls `fn` of each watcher that is on, and of the recorder if it has the begin of this call: it
+ * was turned off since, and would show for ever what has ended. */
+#define WATCH_EACH(w, recorded, fn, ...)                                                           \
     do {                                                                                           \
-        const uint32_t on = atomic_load_explicit(&(w)->watched, memory_order_relaxed);             \
+        const uint32_t on = atomic_load_explicit(&(w)->watched, memory_order_relaxed) |            \
+                            ((recorded) ? 1u << WATCH_RECORDER : 0);                               \
         for (unsigned i = 0; i < WATCHERS; i++)                                                    \
             if (on & (1u << i))                                                                    \
                 (w)->watch[i]->fn(__VA_ARGS__);                                                    \
@@ -26,19 +28,36 @@ void watch_turn(struct tenrec_worker *w, enum watcher i, bool on)
 void watch_begun(struct tenrec_worker *w, struct tenrec_future *f, const char *function)
 {
     f->call.begun_ns = clock_fast_ns();
-    WATCH_EACH(w, begun, w, f, function);
+    WATCH_EACH(w, false, begun, w, f, function);
 }
 
 void watch_ended(struct tenrec_worker *w, const struct tenrec_future *f, const tenrec_error *why)
 {
     const uint64_t now_ns = clock_fast_ns();
 
-    WATCH_EACH(w, ended, w, f, why, now_ns);
+    WATCH_EACH(w, f->call.event != 0, ended, w, f, why, now_ns);
 }
 
-void watch_served(const struct tenrec_call *c, struct tenrec_worker *w, const tenrec_error *why)
+void watch_serving(struct tenrec_call *c, struct tenrec_worker *w, uint64_t now_ns)
+{
+    if (!watch_has(w, WATCH_RECORDER))
+        return;
+    w->watch[WATCH_RECORDER]->serving(c, now_ns ? now_ns : clock_fast_ns());
+}
+
+void watch_served(const struct tenrec_call *c, struct tenrec_worker *w, bool recorded,
+                  const tenrec_error *why)
 {
     const uint64_t now_ns = clock_fast_ns();
 
-    WATCH_EACH(w, served, c, why, now_ns);
+    WATCH_EACH(w, recorded, served, c, why, now_ns);
+}
+
+void watch_note(struct tenrec_worker *w, enum watch_event what, tenrec_peer peer, int64_t id,
+                tenrec_status status, const char *text)
+{
+    const struct call_watch *recorder = w->watch[WATCH_RECORDER];
+
+    if (recorder) /* not in a test of a room alone */
+        recorder->noted(w, what, peer, id, status, text);
 }

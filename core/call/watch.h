@@ -15,18 +15,37 @@
 struct tenrec_call;
 
 /* Bit 1 << i of worker.watched turns watcher i on. */
-enum watcher { WATCH_DURATIONS, WATCH_TRACES, WATCHERS };
+enum watcher { WATCH_DURATIONS, WATCH_RECORDER, WATCH_TRACES, WATCHERS };
 _Static_assert((int)WATCHERS <= (int)WORKER_WATCHERS, "each has a place in the worker");
+
+/* Rare events, of which the recorder is told whether it is on or not. */
+enum watch_event {
+    WATCH_STARTED,     /* the worker */
+    WATCH_STOPPED,     /* likewise */
+    WATCH_PEER_LOST,   /* our connection to a peer broke */
+    WATCH_CALLER_LOST, /* that of a peer to us */
+    WATCH_JOINED,      /* a member of a dynamic group */
+    WATCH_LEFT,        /* likewise; with a status: it died */
+    WATCH_TIMED_OUT,   /* a call of ours */
+    WATCH_LATE_ANSWER, /* dropped, as its call had ended */
+    WATCH_REFUSED,     /* a request that was not served */
+    WATCH_EVENTS,
+};
 
 /* Run on the thread of the event; may not block. */
 struct call_watch {
-    /* Before a request is sent. `function` is the whole name. */
+    /* Before a request is sent. `function` is the whole name, and f->call.begun_ns the time. */
     void (*begun)(struct tenrec_worker *w, struct tenrec_future *f, const char *function);
     /* Before its future completes; why: NULL for success. */
     void (*ended)(struct tenrec_worker *w, const struct tenrec_future *f, const tenrec_error *why,
                   uint64_t now_ns);
+    /* The function of a call starts on this thread. For the recorder alone, like `noted`. */
+    void (*serving)(struct tenrec_call *c, uint64_t now_ns);
     /* The answer of a served call was sent, or was not wanted. */
     void (*served)(const struct tenrec_call *c, const tenrec_error *why, uint64_t now_ns);
+    /* `text`: the name of a function or worker. */
+    void (*noted)(struct tenrec_worker *w, enum watch_event what, tenrec_peer peer, int64_t id,
+                  tenrec_status status, const char *text);
 };
 
 /* Connects a watcher, for the life of the worker. */
@@ -36,7 +55,15 @@ void watch_turn(struct tenrec_worker *w, enum watcher i, bool on);
 /* The slow paths: some watcher is on. */
 void watch_begun(struct tenrec_worker *w, struct tenrec_future *f, const char *function);
 void watch_ended(struct tenrec_worker *w, const struct tenrec_future *f, const tenrec_error *why);
-void watch_served(const struct tenrec_call *c, struct tenrec_worker *w, const tenrec_error *why);
+/* now_ns   0: not read yet */
+void watch_serving(struct tenrec_call *c, struct tenrec_worker *w, uint64_t now_ns);
+/* recorded  the recorder was told that its function started */
+void watch_served(const struct tenrec_call *c, struct tenrec_worker *w, bool recorded,
+                  const tenrec_error *why);
+
+/* Tells the recorder. No lock of the worker is held. */
+void watch_note(struct tenrec_worker *w, enum watch_event what, tenrec_peer peer, int64_t id,
+                tenrec_status status, const char *text);
 
 static inline bool watch_has(const struct tenrec_worker *w, enum watcher i)
 {

@@ -68,6 +68,7 @@ struct config_settings {
     int64_t num_worker_threads;
     int64_t max_queued_calls;
     uint64_t rpc_timeout_ms;  /* TENREC_FOREVER: none */
+    uint64_t stuck_after_ms;  /* TENREC_FOREVER: never */
     uint64_t init_timeout_ms; /* of joining the group; TENREC_FOREVER: none */
     uint64_t rref_retry_gap_ms;
     uint64_t receive_pool_bytes;

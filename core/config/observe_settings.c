@@ -30,6 +30,13 @@ static const struct tenrec_option table[] = {
       "Name of the service in the spans (service.name)." },
     { "traces_ratio", TENREC_OPT_DOUBLE, 0, AT(traces_ratio), TENREC_OPT_RUNTIME, "0.01", 0, 1, NULL,
       "Part of the new traces that is sampled, from 0 to 1. A call within a trace follows the trace." },
+    { "recorder", TENREC_OPT_BOOL, 0, AT(recorder), TENREC_OPT_RUNTIME, "false", 0, 0, NULL,
+      "Begin and end of each call among the latest events of the process, which `tenrec dump` shows." },
+    { "dump_dir", TENREC_OPT_STRING, 0, AT(dump_dir), 0, "", 0, 0, NULL,
+      "Folder for a trace of these events, written when a worker is lost or a call takes longer than "
+      "worker.stuck_after; at most one a minute." },
+    { "stacks", TENREC_OPT_BOOL, 0, AT(stacks), TENREC_OPT_RUNTIME, "true", 0, 0, NULL,
+      "A dump, or a warning about a handler, interrupts the handler's thread by a signal for its stack." },
 };
 /* clang-format on */
 

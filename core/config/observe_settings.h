@@ -14,6 +14,9 @@ struct config_observe {
     const char *traces_exporter;
     const char *traces_service;
     double traces_ratio;
+    bool recorder;
+    bool stacks;
+    const char *dump_dir; /* "": none */
 };
 
 /* errors: ECONFIG with the place, ENOMEM */

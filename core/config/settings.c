@@ -53,6 +53,8 @@ static const struct tenrec_option table[] = {
       "Calls that may be queued for a thread before the worker stops reading." },
     { "receive_pool", TENREC_OPT_SIZE, 0, AT(receive_pool_bytes), 0, "256MiB", 0, INT64_MAX / 2,
       NULL, "Memory of large tensors that is kept for reuse; 0 keeps none." },
+    { "stuck_after", TENREC_OPT_DURATION, 0, AT(stuck_after_ms), TENREC_OPT_RUNTIME, "30s", 1, 0, NULL,
+      "Time after which a handler that still runs is named in the log; `none` for never." },
 };
 /* clang-format on */
 

@@ -38,6 +38,7 @@ struct future_call {
     tenrec_peer to;
     uint64_t begun_ns;                /* 0: no watcher is told of the end (call/watch.h) */
     uint32_t series;                  /* of its durations, counted from 1; 0: none */
+    uint32_t event;                   /* number of its begin in the recorder; 0: none */
     struct span *span;                /* shared; NULL: not recorded */
     struct trace_span *traced;        /* owns, until the call ends; NULL: not sampled */
     struct call_hook *hook;           /* a list; NULL: no hook */

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "call/call.h"
+#include "call/watch.h"
 #include "collective/gather.h"
 #include "future/thread_state.h"
 #include "membership/monitor.h"
@@ -108,6 +109,8 @@ static void disconnect_lost(struct tenrec_worker *w, tenrec_peer peer, enum dire
         rrefs_lost(w, peer, !atomic_load(&w->leaving), &reported);
     if (atomic_load(&w->leaving) || atomic_load(&w->state) != WORKER_RUNNING)
         return;
+    watch_note(w, which == OURS ? WATCH_PEER_LOST : WATCH_CALLER_LOST, peer, 0, why->code,
+               peers_name(&w->peers, peer));
     gather_lost(w, peer, &reported);
     disconnect_report(w, peer, which, &reported);
 }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "call/call.h"
+#include "call/watch.h"
 #include "collective/gather.h"
 #include "future/thread_state.h"
 #include "group/membership_list.h"
@@ -63,6 +64,7 @@ static void view_apply_report(struct monitor *wa, tenrec_peer id, const tenrec_e
     struct tenrec_member_callbacks c;
     struct future_scope *scope;
 
+    watch_note(w, why ? WATCH_LEFT : WATCH_JOINED, id, 0, why ? why->code : TENREC_OK, info.name);
     pthread_mutex_lock(&w->lock);
     c = w->member_callbacks;
     pthread_mutex_unlock(&w->lock);

@@ -33,6 +33,7 @@ struct worker_config;
 struct span_hooks;
 struct call_watch;
 struct exporter;
+struct recorder;
 struct trace_sink;
 struct housekeeping;
 struct userloop;
@@ -40,7 +41,7 @@ struct monitor;
 
 enum worker_state { WORKER_NEW, WORKER_STARTING, WORKER_RUNNING, WORKER_STOPPING, WORKER_DOWN };
 
-enum { WORKER_WATCHERS = 2 };
+enum { WORKER_WATCHERS = 3 };
 
 /* Statistics; relaxed, exact when the worker is idle. */
 struct worker_counts {
@@ -107,6 +108,7 @@ struct tenrec_worker {
     const struct call_watch *watch[WORKER_WATCHERS]; /* set by the rooms of the watchers */
     struct exporter *metrics;     /* shares; NULL: none, or not between start and stop */
     struct trace_sink *traces;    /* owns; NULL: spans are not exported (WATCH_TRACES is off) */
+    struct recorder *recorder;    /* in the allocation of the worker; of the room recorder */
     _Atomic uint64_t trace_below; /* which new traces are sampled: trace_context_root */
     uint32_t start;               /* number of this start of a worker in the process, from 1 */
     struct worker_counts counts;

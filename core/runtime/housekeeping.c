@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-enum { JOBS_MAX = 4 };
+enum { JOBS_MAX = 8 };
 
 struct housekeeping {
     struct loop_timer *timer;

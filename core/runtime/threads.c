@@ -2,6 +2,10 @@
 #include "runtime/threads.h"
 
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+_Thread_local uint32_t thread_own_id;
 
 int threads_start(pthread_t *ret, const char *name, void *(*run)(void *arg), void *arg)
 {
@@ -10,10 +14,30 @@ int threads_start(pthread_t *ret, const char *name, void *(*run)(void *arg), voi
 
     /* The new thread inherits the mask, so it never runs without it. */
     sigfillset(&all);
+    sigdelset(&all, THREADS_STACK_SIGNAL);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     r = pthread_create(ret, NULL, run, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (r == 0)
         pthread_setname_np(*ret, name);
     return r;
+}
+
+/* The thread that forked has another id in the child. */
+static void thread_forked(void)
+{
+    thread_own_id = 0;
+}
+
+static void thread_watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, thread_forked);
+}
+
+uint32_t thread_find_id(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, thread_watch_forks);
+    return thread_own_id = (uint32_t)syscall(SYS_gettid);
 }

@@ -65,6 +65,16 @@ void active_calls_cancel_from(struct active_calls *s, tenrec_peer caller)
     pthread_mutex_unlock(&s->lock);
 }
 
+void active_calls_each(struct active_calls *s, active_calls_fn *fn, void *arg)
+{
+    struct tenrec_call *c, *next;
+
+    pthread_mutex_lock(&s->lock);
+    HASH_ITER(hh, s->calls, c, next)
+    fn(arg, c);
+    pthread_mutex_unlock(&s->lock);
+}
+
 size_t active_calls_count_later(struct active_calls *s)
 {
     struct tenrec_call *c, *next;

@@ -34,6 +34,10 @@ struct tenrec_call {
     uint64_t deadline_ns;
     struct streams *streams;    /* shared; the function's; NULL: the thread's */
     uint64_t arrived_ns;        /* 0: no watcher is told of its end */
+    uint32_t event;             /* number of its begin in the recorder; 0: none */
+    _Atomic uint32_t thread;    /* that its function began on; 0: queued. Not set on the stack */
+    _Atomic uint64_t run_ns;    /* when, by the coarse clock */
+    bool told_stuck;            /* guarded by the lock of the table */
     struct span *span;          /* NULL: not recorded */
     struct trace_span *traced;  /* owns, until its end; NULL: not sampled */
     struct rref_call *refs;     /* owns; NULL: a call without references */
@@ -90,6 +94,10 @@ void active_calls_remove(struct active_calls *s, struct tenrec_call *c);
 void active_calls_cancel(struct active_calls *s, const struct active_calls_key *key);
 /* Cancels all calls of this member whose answers it awaits. */
 void active_calls_cancel_from(struct active_calls *s, tenrec_peer caller);
+
+/* Calls `fn` for each call, with the lock held. */
+typedef void active_calls_fn(void *arg, struct tenrec_call *c);
+void active_calls_each(struct active_calls *s, active_calls_fn *fn, void *arg);
 
 /* active_call.c: the streams of a call on devices; and the target devices of the tensors of its
  * answer, or the error in the place of the answer. Takes `reply`. */

@@ -15,6 +15,7 @@
 #include "future/thread_state.h"
 #include "peer/worker.h"
 #include "runtime/log.h"
+#include "runtime/threads.h"
 #include "serve/active_calls.h"
 #include "serve/function.h"
 #include "serve/guard.h"
@@ -117,7 +118,7 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
     if (entered)
         worker_leave(w);
     if (__builtin_expect(c->arrived_ns != 0, 0))
-        watch_served(c, w, why);
+        watch_served(c, w, c->event != 0, why);
     if (c->one_way)
         count_one_way(w, c->from);
     atomic_fetch_add_explicit(&w->counts.served, 1, memory_order_relaxed);
@@ -139,6 +140,12 @@ static void call_run(struct tenrec_call *c)
     err.os_errno = 0;
     err.flags = 0;
     err.worker_name[0] = err.text[0] = '\0';
+    if (!c->on_stack) {
+        atomic_store_explicit(&c->run_ns, clock_about_ns(), memory_order_relaxed);
+        atomic_store_explicit(&c->thread, thread_id(), memory_order_relaxed);
+    }
+    if (__builtin_expect(c->arrived_ns != 0, 0))
+        watch_serving(c, c->worker, c->on_stack ? c->arrived_ns : 0);
     /* Shared: a call that is answered later may be freed before its function returns. */
     if (__builtin_expect(streams != NULL, 0))
         thread_streams = streams_share(streams);
@@ -242,6 +249,10 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
     c->refused = false;
     c->repeated = false;
     c->arrived_ns = watch_is_on(w) ? clock_fast_ns() : 0;
+    c->event = 0;
+    atomic_init(&c->thread, 0);
+    atomic_init(&c->run_ns, 0);
+    c->told_stuck = false;
     c->task.next = NULL;
     c->worker = w;
     c->request = msg;
@@ -275,6 +286,7 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
 static void dispatch_refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
                             bool cbor, const tenrec_error *why)
 {
+    watch_note(w, WATCH_REFUSED, from, msg->id, why->code, "");
     w->parcels->forget(w, from, msg);
     if (msg->type != TENREC_MSG_ONE_WAY_CALL) {
         answer_error(w, from, msg->id, &msg->route, cbor, why);

@@ -26,11 +26,14 @@ void parts_connect(struct tenrec_worker *w, struct worker_parts *parts)
     w->functions = &parts->functions;
     w->dispatch = d;
     w->userloop = &parts->userloop;
+    w->recorder = &parts->recorder;
+    w->recorder->dump_dir = "";
     w->parcels = &rref_parcels;
     w->served_refs = &rref_calls;
     w->spans = &observe_spans;
     watch_connect(w, WATCH_DURATIONS, &call_durations_watch);
     watch_connect(w, WATCH_TRACES, &trace_watch);
+    watch_connect(w, WATCH_RECORDER, &recorder_watch);
     w->contacts.refused = worker_peer_refused;
     dispatch_handle(d, TENREC_MSG_RREF_FETCH_CALL, rref_fetch_arrived);
     dispatch_handle(d, TENREC_MSG_RREF_USER_DELETE, rrefs_control_arrived);

@@ -6,6 +6,7 @@
 
 #include "call/pending.h"
 #include "future/userloop.h"
+#include "recorder/recorder.h"
 #include "serve/active_calls.h"
 #include "serve/dispatch.h"
 #include "serve/function.h"
@@ -18,6 +19,7 @@ struct worker_parts {
     struct functions functions;
     struct dispatch dispatch;
     struct userloop userloop;
+    struct recorder recorder;
 };
 
 /* Initialises `parts` (borrowed for the life of `w`), connects `w` with them, and registers the

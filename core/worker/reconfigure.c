@@ -7,6 +7,7 @@
 #include "config/observe_settings.h"
 #include "future/enter.h"
 #include "peer/worker.h"
+#include "recorder/recorder.h"
 #include "runtime/log.h"
 #include "worker/watching.h"
 #include "worker/worker_config.h"
@@ -42,6 +43,8 @@ static tenrec_status settings_check(struct reconfiguring *r, struct tenrec_worke
 
 static void settings_commit(struct reconfiguring *r, struct tenrec_worker *w)
 {
+    if (r->settings)
+        recorder_set_stuck_after(w, r->settings->stuck_after_ms);
     if (r->settings)
         atomic_store(&w->timeout_ms, r->settings->rpc_timeout_ms == TENREC_FOREVER
                                          ? TENREC_TIMEOUT_NONE

@@ -2,10 +2,12 @@
 #include "worker/watching.h"
 
 #include "call/watch.h"
+#include "config/config.h"
 #include "config/observe_settings.h"
 #include "exporter/exporter.h"
 #include "metrics/metrics.h"
 #include "peer/worker.h"
+#include "recorder/recorder.h"
 #include "runtime/log.h"
 #include "trace_export/trace_export.h"
 #include "tracing/trace_random.h"
@@ -15,6 +17,8 @@ void watching_set(struct tenrec_worker *w, const struct config_observe *o)
 {
     watch_turn(w, WATCH_DURATIONS, o->durations || *o->metrics);
     atomic_store(&w->trace_below, trace_below(o->traces_ratio));
+    watch_turn(w, WATCH_RECORDER, o->recorder);
+    recorder_set_stacks(w, o->stacks);
 }
 
 /* An exporter that cannot be opened stops no worker. */
@@ -60,12 +64,19 @@ tenrec_status watching_start(struct tenrec_worker *w, tenrec_error *err)
     watching_set(w, w->config->observe);
     watching_export(w);
     watching_trace(w);
+    recorder_enter(w, &(struct recorder_settings){
+                          .dump_dir = w->config->observe->dump_dir,
+                          .stuck_after_ms = w->settings->stuck_after_ms,
+                          .stacks = w->config->observe->stacks,
+                      });
     return st;
 }
 
 void watching_stop(struct tenrec_worker *w)
 {
     watch_turn(w, WATCH_DURATIONS, false);
+    watch_turn(w, WATCH_RECORDER, false);
+    recorder_leave(w);
     metrics_leave(w);
     exporter_close(w->metrics);
     w->metrics = NULL;

@@ -23,6 +23,7 @@
 #include "memory/storage_pool.h"
 #include "metrics/metrics.h"
 #include "observe/builtin.h"
+#include "recorder/recorder.h"
 #include "rendezvous/rendezvous.h"
 #include "rref/rref_control.h"
 #include "runtime/housekeeping.h"
@@ -98,6 +99,8 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
         st = reconfigure_serve(w->functions, err);
     if (st == TENREC_OK)
         st = metrics_serve(w->functions, err);
+    if (st == TENREC_OK)
+        st = recorder_serve(w->functions, err);
     if (st == TENREC_OK)
         *ret = w;
     else

@@ -13,7 +13,7 @@ import report
 # The files that may include a header that is neither ours nor of the C library.
 FOREIGN = {
     "yaml.h": ["core/yaml/*.c"],
-    "dlfcn.h": ["core/plugin/loader.c", "tools/conformance/heap_count.c", "plugins/tensorpipe/cuda/driver.c"],
+    "dlfcn.h": ["core/plugin/loader.c", "core/recorder/stack.c", "tools/conformance/heap_count.c", "plugins/tensorpipe/cuda/driver.c"],
     "uv.h": ["core/runtime/loop.[ch]", "core/store_server/store_tcp_server.c", "core/store_server/store_peer*.[ch]"],
     "jansson.h": ["core/*/*json*.c", "tools/*.c", "tools/conformance/report.h"],
     "dlpack/dlpack.h": ["core/include/tenrec/dlpack.h", "core/tensor/*.c"],
@@ -23,6 +23,8 @@ FOREIGN = {
     "x86intrin.h": ["core/base/clock_fast.h"],
     "ucp/api/ucp.h": ["plugins/ucx/ucx.h", "tests/ucx/stranger.c"],
     "openssl/*.h": ["core/secret/crypto.c", "core/tls/*.[ch]", "plugins/redis/tls.c"],
+    "execinfo.h": ["core/recorder/stack.c"],
+    "ucontext.h": ["core/recorder/stack.c"],
     "malloc.h": ["core/runtime/heap.c", "tools/conformance/heap_*.c"],
     "emmintrin.h": ["plugins/tensorpipe/transport/ring/copy.c"],
     "uthash.h": ["core/base/hash.h", "plugins/*/*.[ch]"],

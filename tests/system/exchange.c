@@ -11,6 +11,8 @@ enum { GROUP_MAX = 64, HELD_MAX = 64, KINDS = 3 };
 static pthread_mutex_t held_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tenrec_call *held[HELD_MAX];
 static int n_held;
+static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
+static int n_standing, releases; /* the former: since the last release */
 
 static tenrec_status scale(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
@@ -48,12 +50,27 @@ static tenrec_status hold(struct tenrec_call *c, void *arg, tenrec_error *err)
     return st;
 }
 
+/* The same on a thread of the pool, which it blocks. */
+static tenrec_status stand(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    int round;
+
+    (void)c, (void)arg, (void)err;
+    pthread_mutex_lock(&held_lock);
+    round = releases;
+    n_standing++;
+    while (round == releases)
+        pthread_cond_wait(&released, &held_lock);
+    pthread_mutex_unlock(&held_lock);
+    return TENREC_OK;
+}
+
 int exchange_held(void)
 {
     int n;
 
     pthread_mutex_lock(&held_lock);
-    n = n_held;
+    n = n_held + n_standing;
     pthread_mutex_unlock(&held_lock);
     return n;
 }
@@ -66,7 +83,9 @@ int exchange_release(void)
     pthread_mutex_lock(&held_lock);
     n = n_held;
     memcpy(all, held, sizeof all);
-    n_held = 0;
+    n_held = n_standing = 0;
+    releases++;
+    pthread_cond_broadcast(&released);
     pthread_mutex_unlock(&held_lock);
     for (int i = 0; i < n; i++)
         tenrec_call_finish(all[i], NULL);
@@ -105,6 +124,7 @@ tenrec_status exchange_register(struct tenrec_worker *w, tenrec_error *err)
         { "scale", scale, TENREC_POOL },
         { "relay", relay, TENREC_POOL },
         { "hold", hold, TENREC_LATER | TENREC_INLINE },
+        { "stand", stand, TENREC_POOL },
     };
     tenrec_status st = TENREC_OK;
 

@@ -62,6 +62,30 @@ tenrec_status tenrec_worker_get_metrics(struct tenrec_worker *w, const char *to,
                                         const struct tenrec_call_options *options,
                                         struct tenrec_value **ret, tenrec_error *err);
 
+/* Returns what a worker does now and what happened before: of `w` itself, or of another worker by a
+ * call, which that worker answers even while its pool is busy.
+ *
+ *     { worker: "worker1", pid: 17, recorder: true (begin and end of calls are recorded),
+ *       handlers: [{ function: "add", caller: "worker0" ("": no member), call: its id,
+ *                    state: "queued", "runs" or "answers later", ns: for how long (-1: not begun),
+ *                    thread: 18, thread_name: "tenrec-pool", kernel: "sleeps in ...",
+ *                    stack: ["add+0x1f (program)" ...], no_stack: why it is empty }],
+ *       waits: [{ function: "mul", callee: "worker2", call: its id,
+ *                 ns: for how long (-1: unknown), left_ns: (-1: no limit) }],
+ *       more_handlers: 0, more_waits: 0 (left out), events: 40, trace: a Chrome trace as text }
+ *
+ * Threads of running handlers are interrupted for their stacks, if `observe.stacks` is true.
+ *
+ * to       name of a worker; NULL for `w` itself, without a call
+ * options  of the call; NULL for the defaults
+ * ret      owns: tenrec_value_drop it
+ * errors   ENOMEM; with `to` those of tenrec_rpc_sync, EBUSY (many dumps are being made)
+ * threads  any; with `to` not an inline handler or a callback
+ */
+tenrec_status tenrec_worker_get_dump(struct tenrec_worker *w, const char *to,
+                                     const struct tenrec_call_options *options,
+                                     struct tenrec_value **ret, tenrec_error *err);
+
 /* A setting of a worker that runs. frozen: passed in arrays. */
 struct tenrec_setting {
     const char *key; /* "log_level" (of the process), "worker.rpc_timeout",

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "recorder/dump_file.h"
+
+#include "base/clock.h"
+#include "recorder/dump.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+bool dump_file_due(uint64_t now_ns)
+{
+    static _Atomic uint64_t next_ns;
+    uint64_t next = atomic_load(&next_ns);
+
+    return now_ns >= next && atomic_compare_exchange_strong(
+                                 &next_ns, &next, now_ns + DUMP_PAUSE_S * UINT64_C(1000000000));
+}
+
+/* The names of workers hold letters, digits, '_', ':' and '-', none of them special in a path. */
+static bool dump_file_path(const char *folder, const char *worker, char ret[static DUMP_PATH_MAX])
+{
+    char when[32];
+    struct timespec now;
+    struct tm tm;
+    int n;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &tm);
+    strftime(when, sizeof when, "%Y%m%dT%H%M%S", &tm);
+    n = snprintf(ret, DUMP_PATH_MAX, "%s/tenrec-%s-%d-%s.%03ldZ.json", folder, worker,
+                 (int)getpid(), when, now.tv_nsec / 1000000);
+    return n > 0 && n < DUMP_PATH_MAX;
+}
+
+static tenrec_status dump_file_put(const char *path, const struct dump *d, tenrec_error *err)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    bool well;
+
+    if (!file) {
+        tenrec_fail_errno(err, TENREC_EOS, errno, "cannot write '%s'", path);
+        if (fd >= 0)
+            close(fd);
+        return TENREC_EOS;
+    }
+    well = fwrite(d->trace, 1, d->trace_len, file) == d->trace_len;
+    if (fclose(file) == 0 && well)
+        return TENREC_OK;
+    tenrec_fail_errno(err, TENREC_EOS, errno, "cannot write '%s'", path);
+    unlink(path);
+    return TENREC_EOS;
+}
+
+tenrec_status dump_file_write(const char *folder, const char *worker,
+                              char ret[static DUMP_PATH_MAX], tenrec_error *err)
+{
+    struct dump d;
+    tenrec_status st;
+
+    if (!dump_file_path(folder, worker, ret))
+        return tenrec_fail(err, TENREC_EOS, "the path of a file in '%.200s' is too long", folder);
+    st = dump_make(&d, NULL, false, err);
+    if (st == TENREC_OK)
+        st = dump_file_put(ret, &d, err);
+    dump_finish(&d);
+    return st;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "recorder/recorder.h"
+
+#include "base/clock.h"
+#include "recorder/inline_calls.h"
+#include "recorder/reporter.h"
+#include "recorder/ring.h"
+#include "recorder/stuck.h"
+#include "runtime/threads.h"
+#include "serve/active_calls.h"
+#include "serve/function.h"
+
+#include <string.h>
+
+/* ---- both sides of calls --------------------------------------------------- */
+
+static void recorder_begun(struct tenrec_worker *w, struct tenrec_future *f, const char *function)
+{
+    struct ring_event e = { .time_ns = f->call.begun_ns,
+                            .thread = thread_id(),
+                            .peer = f->call.to,
+                            .worker = (uint16_t)w->start,
+                            .kind = RING_CALL_BEGIN };
+
+    ring_set_text(&e, function);
+    f->call.event = (uint32_t)ring_add(&e);
+}
+
+static void recorder_ended(struct tenrec_worker *w, const struct tenrec_future *f,
+                           const tenrec_error *why, uint64_t now_ns)
+{
+    const struct ring_event e = { .time_ns = now_ns,
+                                  .id = f->call.id,
+                                  .thread = thread_id(),
+                                  .peer = f->call.to,
+                                  .begin = f->call.event,
+                                  .worker = (uint16_t)w->start,
+                                  .kind = RING_CALL_END,
+                                  .status = why ? (int8_t)why->code : 0 };
+
+    if (f->call.event) /* else it began before the recorder was turned on */
+        ring_add(&e);
+}
+
+static void recorder_serving(struct tenrec_call *c, uint64_t now_ns)
+{
+    struct ring_event e = { .time_ns = now_ns,
+                            .id = c->key.id,
+                            .thread = thread_id(),
+                            .peer = c->from,
+                            .worker = (uint16_t)c->worker->start,
+                            .kind = RING_SERVE_BEGIN };
+    uint64_t number;
+
+    ring_set_text(&e, c->function->name);
+    number = ring_add(&e);
+    c->event = (uint32_t)number;
+    if (c->on_stack)
+        inline_call_begin(number, &e);
+}
+
+static void recorder_served(const struct tenrec_call *c, const tenrec_error *why, uint64_t now_ns)
+{
+    const struct ring_event e = { .time_ns = now_ns,
+                                  .id = c->key.id,
+                                  .thread = thread_id(),
+                                  .peer = c->from,
+                                  .begin = c->event,
+                                  .worker = (uint16_t)c->worker->start,
+                                  .kind = RING_SERVE_END,
+                                  .status = why ? (int8_t)why->code : 0 };
+
+    if (c->on_stack)
+        inline_call_end();
+    if (c->event)
+        ring_add(&e);
+}
+
+/* ---- rare events ------------------------------------------------------------ */
+
+static void recorder_noted(struct tenrec_worker *w, enum watch_event what, tenrec_peer peer,
+                           int64_t id, tenrec_status status, const char *text)
+{
+    struct ring_event e = { .time_ns = clock_now_ns(),
+                            .id = id,
+                            .thread = thread_id(),
+                            .peer = peer,
+                            .worker = (uint16_t)w->start,
+                            .kind = (uint8_t)(RING_INSTANT + what),
+                            .status = (int8_t)status };
+    char reason[TENREC_NAME_MAX + 32];
+    const bool lost = what == WATCH_PEER_LOST || (what == WATCH_LEFT && status != TENREC_OK);
+
+    ring_set_text(&e, text);
+    ring_add(&e);
+    if (lost && peer >= 0 && *w->recorder->dump_dir) {
+        snprintf(reason, sizeof reason, "lost worker '%s'", text);
+        reporter_write(w->recorder->dump_dir, w->self.name, reason);
+    }
+}
+
+const struct call_watch recorder_watch = {
+    .begun = recorder_begun,
+    .ended = recorder_ended,
+    .serving = recorder_serving,
+    .served = recorder_served,
+    .noted = recorder_noted,
+};
+
+/* ---- workers ---------------------------------------------------------------- */
+
+static struct {
+    pthread_mutex_t lock;
+    struct recorder *first;
+} running = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* The workers are the parent's. */
+static void recorder_forked(void)
+{
+    pthread_mutex_init(&running.lock, NULL);
+    running.first = NULL;
+}
+
+static void recorder_watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, recorder_forked);
+    ring_watch_forks();
+}
+
+struct recorder *recorders_lock(void)
+{
+    pthread_mutex_lock(&running.lock);
+    return running.first;
+}
+
+bool recorders_try_lock(struct recorder **ret)
+{
+    if (pthread_mutex_trylock(&running.lock) != 0)
+        return false;
+    *ret = running.first;
+    return true;
+}
+
+struct recorder *recorders_held(void)
+{
+    return running.first;
+}
+
+void recorders_unlock(void)
+{
+    pthread_mutex_unlock(&running.lock);
+}
+
+void recorder_enter(struct tenrec_worker *w, const struct recorder_settings *s)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct recorder *r = w->recorder;
+
+    pthread_once(&once, recorder_watch_forks);
+    r->worker = w;
+    r->dump_dir = s->dump_dir;
+    atomic_store(&r->stacks, s->stacks);
+    memset(r->mark, 0, sizeof r->mark);
+    pthread_mutex_lock(&running.lock);
+    r->next = running.first;
+    running.first = r;
+    pthread_mutex_unlock(&running.lock);
+    recorder_set_stuck_after(w, s->stuck_after_ms);
+    watch_note(w, WATCH_STARTED, w->self.id, 0, TENREC_OK, w->self.name);
+}
+
+void recorder_leave(struct tenrec_worker *w)
+{
+    struct recorder **at = &running.first;
+    bool found;
+
+    pthread_mutex_lock(&running.lock);
+    while (*at && *at != w->recorder)
+        at = &(*at)->next;
+    found = *at != NULL;
+    if (found)
+        *at = w->recorder->next;
+    pthread_mutex_unlock(&running.lock);
+    if (!found)
+        return;
+    watch_note(w, WATCH_STOPPED, w->self.id, 0, TENREC_OK, w->self.name);
+    reporter_finish();
+}
+
+void recorder_set_stuck_after(struct tenrec_worker *w, uint64_t ms)
+{
+    atomic_store(&w->recorder->stuck_after_ms, ms);
+    stuck_watch();
+}
+
+void recorder_set_stacks(struct tenrec_worker *w, bool stacks)
+{
+    atomic_store(&w->recorder->stacks, stacks);
+}

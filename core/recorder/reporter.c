@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "recorder/reporter.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "recorder/dump_file.h"
+#include "runtime/log.h"
+#include "runtime/threads.h"
+
+#include <stdlib.h>
+
+enum { QUEUED_MAX = 16, FINISH_MS = 5000 };
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t idle;
+    struct report *first, **last;
+    unsigned queued;
+    bool runs;
+    bool has_ended;  /* the thread is to be joined */
+    pthread_t ended; /* that runs, or is to be joined */
+} reporter = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* The thread is the parent's. */
+static void reporter_forked(void)
+{
+    pthread_mutex_init(&reporter.lock, NULL);
+    clock_cond_init(&reporter.idle);
+    reporter.first = NULL;
+    reporter.last = &reporter.first;
+    reporter.queued = 0;
+    reporter.runs = reporter.has_ended = false;
+}
+
+static void reporter_init(void)
+{
+    reporter.last = &reporter.first;
+    clock_cond_init(&reporter.idle);
+    pthread_atfork(NULL, NULL, reporter_forked);
+}
+
+static void reporter_prepare(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, reporter_init);
+}
+
+static void *reporter_main(void *arg)
+{
+    struct report *r;
+
+    (void)arg;
+    pthread_mutex_lock(&reporter.lock);
+    while ((r = reporter.first)) {
+        reporter.first = r->next;
+        if (!reporter.first)
+            reporter.last = &reporter.first;
+        pthread_mutex_unlock(&reporter.lock);
+        r->run(r);
+        pthread_mutex_lock(&reporter.lock);
+        reporter.queued--;
+    }
+    reporter.runs = false;
+    reporter.has_ended = true;
+    pthread_cond_broadcast(&reporter.idle);
+    pthread_mutex_unlock(&reporter.lock);
+    return NULL;
+}
+
+/* Joins the thread that has exited. The caller holds the lock, which that thread has released. */
+static void reporter_join(void)
+{
+    if (!reporter.has_ended)
+        return;
+    reporter.has_ended = false;
+    pthread_join(reporter.ended, NULL);
+}
+
+tenrec_status reporter_run(struct report *r, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    reporter_prepare();
+    r->next = NULL;
+    pthread_mutex_lock(&reporter.lock);
+    if (!reporter.runs) {
+        reporter_join();
+        reporter.runs = threads_start(&reporter.ended, "tenrec-report", reporter_main, NULL) == 0;
+    }
+    if (!reporter.runs)
+        st = tenrec_fail(err, TENREC_EOS, "cannot start a thread for the dump");
+    else if (reporter.queued >= QUEUED_MAX)
+        st = tenrec_fail(err, TENREC_EBUSY, "%d dumps are queued already", QUEUED_MAX);
+    if (st == TENREC_OK) {
+        *reporter.last = r;
+        reporter.last = &r->next;
+        reporter.queued++;
+    }
+    pthread_mutex_unlock(&reporter.lock);
+    return st;
+}
+
+void reporter_finish(void)
+{
+    const uint64_t until = clock_deadline_ms(FINISH_MS);
+
+    reporter_prepare();
+    pthread_mutex_lock(&reporter.lock);
+    while (reporter.runs && clock_cond_wait(&reporter.idle, &reporter.lock, until))
+        ;
+    reporter_join();
+    pthread_mutex_unlock(&reporter.lock);
+}
+
+/* ---- files ---------------------------------------------------------------------- */
+
+struct file_report {
+    struct report report; /* first */
+    char *folder, *worker, *reason;
+};
+
+static void file_report_free(struct file_report *f)
+{
+    free(f->folder);
+    free(f->worker);
+    free(f->reason);
+    free(f);
+}
+
+static void file_report_run(struct report *r)
+{
+    struct file_report *f = (struct file_report *)(void *)r;
+    char path[DUMP_PATH_MAX];
+    tenrec_error err;
+
+    if (dump_file_write(f->folder, f->worker, path, &err) == TENREC_OK)
+        log_line(TENREC_LOG_WARN, f->worker, "%s: wrote '%s'", f->reason, path);
+    else
+        log_line(TENREC_LOG_ERROR, f->worker, "%s: no dump: %s", f->reason, err.text);
+    file_report_free(f);
+}
+
+void reporter_write(const char *folder, const char *worker, const char *reason)
+{
+    struct file_report *f;
+    tenrec_error err;
+
+    if (!dump_file_due(clock_now_ns()) || !(f = memory_new(1, sizeof *f)))
+        return;
+    *f = (struct file_report){
+        { .run = file_report_run }, memory_text(folder), memory_text(worker), memory_text(reason)
+    };
+    if (f->folder && f->worker && f->reason && reporter_run(&f->report, &err) == TENREC_OK)
+        return;
+    log_line(TENREC_LOG_ERROR, worker, "%s: no dump: %s", reason,
+             f->folder && f->worker && f->reason ? err.text : "out of memory");
+    file_report_free(f);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reporter.h - the thread that makes dumps and reports, as asking threads where they stand and
+ * writing files block. It is started with the work, and exits without. */
+#ifndef TENREC_RECORDER_REPORTER_H
+#define TENREC_RECORDER_REPORTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <tenrec/rpc.h>
+
+/* Queued; runs once, on the reporter's thread. */
+struct report {
+    struct report *next;
+    void (*run)(struct report *r); /* frees it */
+};
+
+/* Queues a report (takes it on success). Any thread; does not block.
+ *
+ * errors   EBUSY (many are queued), EOS (no thread) */
+tenrec_status reporter_run(struct report *r, tenrec_error *err);
+
+/* Writes a dump into a file of the folder, unless one was written in the last minute. `reason` is
+ * for the log. */
+void reporter_write(const char *folder, const char *worker, const char *reason);
+
+/* Waits until all queued reports have run, at most some seconds. Not from a report. */
+void reporter_finish(void);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ring.h - the latest events of the process.
+ *
+ * Any number of threads write and read at the same time, and none waits. An entry is one cache line
+ * with a check word over its contents and the number of its event, so a reader drops an entry that
+ * is being written, or that two writers have mixed as one of them was a whole round late. A
+ * sequence number in place of the check word would need a second atomic operation per event. */
+#ifndef TENREC_RECORDER_RING_H
+#define TENREC_RECORDER_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tenrec/types.h>
+
+enum { RING_SIZE = 4096, RING_TEXT = 24 };
+
+enum ring_kind {
+    RING_CALL_BEGIN,
+    RING_CALL_END,
+    RING_SERVE_BEGIN,
+    RING_SERVE_END,
+    RING_INSTANT, /* from here on: enum watch_event */
+};
+
+struct ring_event {
+    uint64_t time_ns;     /* CLOCK_MONOTONIC */
+    int64_t id;           /* of the call; 0: none */
+    uint32_t thread;      /* its id in the system */
+    tenrec_peer peer;     /* the other side; < 0: none, or outside the group */
+    uint32_t begin;       /* number of the event that this one ends, modulo 2^32; 0: none */
+    uint16_t worker;      /* its start, modulo 2^16 (tenrec_worker.start) */
+    uint8_t kind;         /* enum ring_kind */
+    int8_t status;        /* tenrec_status */
+    char text[RING_TEXT]; /* function or name; zero-padded, no zero behind RING_TEXT bytes */
+};
+
+enum { RING_WORDS = sizeof(struct ring_event) / sizeof(uint64_t) };
+_Static_assert(RING_WORDS == 7, "an event and its check word are one cache line");
+
+/* A place for an event, which a reader may find half written. */
+struct ring_slot {
+    _Atomic uint64_t word[RING_WORDS + 1];
+};
+
+void ring_slot_write(struct ring_slot *s, uint64_t number, const struct ring_event *e);
+/* Returns false if the slot does not hold the whole event of that number. */
+bool ring_slot_read(struct ring_slot *s, uint64_t number, struct ring_event *ret);
+
+/* Writes the text, cut to its end if it is longer: names of one program differ there. */
+void ring_set_text(struct ring_event *e, const char *text);
+/* The text as a string. */
+static inline const char *ring_text(const struct ring_event *e, char buf[static RING_TEXT + 1])
+{
+    for (int i = 0; i < RING_TEXT; i++)
+        buf[i] = e->text[i];
+    buf[RING_TEXT] = '\0';
+    return buf;
+}
+
+/* Empties the ring in the child of each fork: the events are the parent's. Once per process. */
+void ring_watch_forks(void);
+
+/* Returns the number of the event, from 1. */
+uint64_t ring_add(const struct ring_event *e);
+
+struct ring_read {
+    uint64_t number;
+    struct ring_event event;
+};
+
+/* Copies the events that the ring holds, in the order of their numbers.
+ *
+ * ret      room for RING_SIZE
+ * ret_lost of those, not copied, as they were being written; older ones are not counted */
+size_t ring_read(struct ring_read *ret, size_t *ret_lost);
+
+#endif

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recorder_test.c - dumps of workers that run, on the backend named in argv. */
+#include <tenrec/observe.h>
+
+#include "base/clock.h"
+
+#include "../support/cluster.h"
+#include "../support/functions.h"
+#include "../testing.h"
+
+#include <dirent.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct cluster two;
+
+/* ---- a handler that blocks --------------------------------------------------- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static bool released;
+static atomic_int standing;
+
+/* Not static: it is found by name in a stack. */
+void recorder_test_stands_here(void) __attribute__((noinline));
+void recorder_test_stands_here(void)
+{
+    pthread_mutex_lock(&lock);
+    atomic_fetch_add(&standing, 1);
+    while (!released)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+static tenrec_status stand(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    (void)c, (void)arg, (void)err;
+    recorder_test_stands_here();
+    return TENREC_OK;
+}
+
+static void setup(struct tenrec_worker *w, size_t rank)
+{
+    tenrec_error err;
+
+    functions_register(w, rank);
+    assert_status(tenrec_worker_register_function(w, "stand", stand, NULL, TENREC_POOL, &err),
+                  &err);
+    assert_status(
+        tenrec_worker_register_function(w, "stand_inline", stand, NULL, TENREC_INLINE, &err), &err);
+}
+
+/* A thread that calls, as the caller's thread may run an inline handler. */
+struct caller {
+    pthread_t thread;
+    const char *function;
+};
+
+static void *call_stand(void *arg)
+{
+    const struct caller *c = arg;
+    tenrec_error err;
+
+    assert_status(tenrec_rpc_sync(two.worker[0], "worker1", c->function, NULL, 0, NULL, NULL, &err),
+                  &err);
+    return NULL;
+}
+
+/* Returns once the handler stands there. */
+static void hold(struct caller *c, const char *function)
+{
+    const int before = atomic_load(&standing);
+    const uint64_t until = clock_deadline_ms(CLUSTER_LONG_MS);
+
+    pthread_mutex_lock(&lock);
+    released = false;
+    pthread_mutex_unlock(&lock);
+    c->function = function;
+    assert_int_equal(pthread_create(&c->thread, NULL, call_stand, c), 0);
+    while (atomic_load(&standing) == before)
+        assert_false(clock_passed(until));
+}
+
+/* Releases all handlers; waits for the caller of one. */
+static void release(struct caller *c)
+{
+    pthread_mutex_lock(&lock);
+    released = true;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    assert_int_equal(pthread_join(c->thread, NULL), 0);
+}
+
+/* ---- the log ------------------------------------------------------------------- */
+
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+static char logged[16384];
+
+static void on_line(void *arg, enum tenrec_log_level level, const char *part, const char *text)
+{
+    (void)arg, (void)level, (void)part;
+    pthread_mutex_lock(&log_lock);
+    if (strlen(logged) + strlen(text) + 2 < sizeof logged) {
+        strcat(logged, text);
+        strcat(logged, "\n");
+    }
+    pthread_mutex_unlock(&log_lock);
+}
+
+/* How often a text was logged. */
+static int log_count(const char *text)
+{
+    int n = 0;
+
+    pthread_mutex_lock(&log_lock);
+    for (const char *p = logged; (p = strstr(p, text)); p++)
+        n++;
+    pthread_mutex_unlock(&log_lock);
+    return n;
+}
+
+static void await_lines(const char *text, int n)
+{
+    const uint64_t until = clock_deadline_ms(CLUSTER_LONG_MS);
+
+    while (log_count(text) < n)
+        if (clock_passed(until))
+            fail_msg("'%s' was not logged, but:\n%s", text, logged);
+}
+
+static void open_two(const char *const *extra)
+{
+    pthread_mutex_lock(&log_lock);
+    logged[0] = '\0';
+    pthread_mutex_unlock(&log_lock);
+    tenrec_log_set_callback(on_line, NULL);
+    cluster_open(&two, 2, extra, setup);
+}
+
+static void close_two(void)
+{
+    cluster_close(&two, TENREC_GRACEFUL);
+    tenrec_log_set_callback(NULL, NULL);
+}
+
+/* ---- dumps --------------------------------------------------------------------- */
+
+static const struct tenrec_value *field(const struct tenrec_value *map, const char *key,
+                                        enum tenrec_value_type type)
+{
+    const struct tenrec_value *v = tenrec_value_find(map, key);
+
+    assert_non_null(v);
+    assert_int_equal(v->type, type);
+    return v;
+}
+
+static const char *field_text(const struct tenrec_value *map, const char *key)
+{
+    return field(map, key, TENREC_VALUE_TEXT)->u.text;
+}
+
+static int64_t field_int(const struct tenrec_value *map, const char *key)
+{
+    return field(map, key, TENREC_VALUE_INT)->u.integer;
+}
+
+static struct tenrec_value *dump_of(size_t from, const char *to)
+{
+    struct tenrec_value *v = NULL;
+    tenrec_error err;
+
+    assert_status(tenrec_worker_get_dump(two.worker[from], to, NULL, &v, &err), &err);
+    return v;
+}
+
+/* The only row of the list in which `key` is `text`; NULL: none. */
+static const struct tenrec_value *row_of(const struct tenrec_value *dump, const char *list,
+                                         const char *key, const char *text)
+{
+    const struct tenrec_value *rows = field(dump, list, TENREC_VALUE_ARRAY), *found = NULL;
+
+    for (uint64_t i = 0; i < rows->n; i++)
+        if (strcmp(field_text(&rows->u.array[i], key), text) == 0) {
+            assert_null(found);
+            found = &rows->u.array[i];
+        }
+    return found;
+}
+
+static bool has_frame(const struct tenrec_value *handler, const char *function)
+{
+    const struct tenrec_value *stack = field(handler, "stack", TENREC_VALUE_ARRAY);
+
+    for (uint64_t i = 0; i < stack->n; i++)
+        if (strncmp(stack->u.array[i].u.text, function, strlen(function)) == 0)
+            return true;
+    return false;
+}
+
+static json_t *trace_of(const struct tenrec_value *dump)
+{
+    json_error_t why;
+    json_t *trace = json_loads(field_text(dump, "trace"), 0, &why);
+
+    if (!trace)
+        fail_msg("line %d: %s in %s", why.line, why.text, field_text(dump, "trace"));
+    return trace;
+}
+
+/* How many entries have that phase, category and name, and for its args `key`. */
+static int entries_of(const json_t *trace, const char *phase, const char *category,
+                      const char *name, const char *key)
+{
+    const json_t *e, *list = json_object_get(trace, "traceEvents");
+    size_t i;
+    int n = 0;
+
+    json_array_foreach((json_t *)list, i, e)
+    {
+        if (strcmp(json_string_value(json_object_get(e, "ph")), phase) == 0 &&
+            strcmp(json_string_value(json_object_get(e, "cat")), category) == 0 &&
+            strcmp(json_string_value(json_object_get(e, "name")), name) == 0 &&
+            (!key || json_object_get(json_object_get(e, "args"), key)))
+            n++;
+    }
+    return n;
+}
+
+/* A handler is noted as ended after its answer was sent. */
+static void await_no_handler(size_t worker, const char *function)
+{
+    const uint64_t until = clock_deadline_ms(CLUSTER_LONG_MS);
+    struct tenrec_value *v = dump_of(worker, NULL);
+
+    while (row_of(v, "handlers", "function", function)) {
+        assert_false(clock_passed(until));
+        tenrec_value_drop(v);
+        v = dump_of(worker, NULL);
+    }
+    tenrec_value_drop(v);
+}
+
+static void a_blocked_handler_is_named_with_its_stack(void **state)
+{
+    const struct tenrec_value *h, *c;
+    struct tenrec_value *v;
+    struct caller f;
+
+    (void)state;
+    open_two(NULL);
+    hold(&f, "stand");
+    v = dump_of(0, "worker1");
+    h = row_of(v, "handlers", "function", "stand");
+    assert_non_null(h);
+    assert_string_equal(field_text(h, "caller"), "worker0");
+    assert_string_equal(field_text(h, "state"), "runs");
+    assert_true(field_int(h, "ns") >= 0 && field_int(h, "thread") > 0);
+    assert_string_equal(field_text(h, "no_stack"), "");
+    assert_true(has_frame(h, "recorder_test_stands_here"));
+    tenrec_value_drop(v);
+    v = dump_of(0, NULL);
+    c = row_of(v, "waits", "function", "stand");
+    assert_non_null(c);
+    assert_string_equal(field_text(c, "callee"), "worker1");
+    assert_true(field_int(c, "ns") >= 0 && field_int(c, "left_ns") > 0);
+    tenrec_value_drop(v);
+    release(&f);
+    close_two();
+}
+
+static void without_stacks_no_thread_is_interrupted(void **state)
+{
+    static const char *const extra[] = { "observe.stacks=false", NULL };
+    const struct tenrec_value *h;
+    struct tenrec_value *v;
+    struct caller f;
+
+    (void)state;
+    open_two(extra);
+    hold(&f, "stand");
+    v = dump_of(0, "worker1");
+    h = row_of(v, "handlers", "function", "stand");
+    assert_non_null(h);
+    assert_false(has_frame(h, "recorder_test_stands_here"));
+    assert_string_not_equal(field_text(h, "no_stack"), "");
+    tenrec_value_drop(v);
+    release(&f);
+    close_two();
+}
+
+static void the_trace_has_calls_that_ended_and_a_call_that_has_not(void **state)
+{
+    static const char *const extra[] = { "observe.recorder=true", NULL };
+    struct tenrec_value *v;
+    struct caller f;
+    json_t *trace;
+
+    (void)state;
+    open_two(extra);
+    functions_must_call_add(two.worker[0], "worker1");
+    hold(&f, "stand");
+    v = dump_of(0, NULL);
+    trace = trace_of(v);
+    assert_true(field(v, "recorder", TENREC_VALUE_BOOL)->u.boolean);
+    assert_int_equal(entries_of(trace, "b", "call", "add", "status"), 1);
+    assert_int_equal(entries_of(trace, "e", "call", "add", NULL), 1);
+    assert_int_equal(entries_of(trace, "b", "call", "stand", "unfinished_us"), 1);
+    assert_int_equal(entries_of(trace, "X", "serve", "stand", "unfinished_us"), 1);
+    assert_true(entries_of(trace, "i", "event", "started worker1", "status") >= 1);
+    json_decref(trace);
+    tenrec_value_drop(v);
+    release(&f);
+    close_two();
+}
+
+static void what_ends_after_the_recorder_was_turned_off_has_ended(void **state)
+{
+    static const char *const extra[] = { "observe.recorder=true", NULL };
+    static const struct tenrec_setting off = { "observe.recorder", "false" };
+    struct tenrec_value *v;
+    struct caller f;
+    json_t *trace;
+    tenrec_error err;
+
+    (void)state;
+    open_two(extra);
+    hold(&f, "stand_inline");
+    for (size_t i = 0; i < 2; i++)
+        assert_status(tenrec_worker_reconfigure(two.worker[i], NULL, &off, 1, NULL, &err), &err);
+    release(&f);
+    await_no_handler(1, "stand_inline");
+    v = dump_of(1, NULL);
+    trace = trace_of(v);
+    assert_int_equal(entries_of(trace, "b", "call", "stand_inline", "unfinished_us"), 0);
+    assert_int_equal(entries_of(trace, "b", "call", "stand_inline", "status"), 1);
+    json_decref(trace);
+    tenrec_value_drop(v);
+    close_two();
+}
+
+static void rare_events_are_recorded_without_the_recorder(void **state)
+{
+    const struct tenrec_call_options soon = { .size = sizeof soon, .timeout_ms = 1 };
+    struct tenrec_value *v;
+    struct caller f;
+    json_t *trace;
+    tenrec_error err;
+
+    (void)state;
+    open_two(NULL);
+    hold(&f, "stand");
+    assert_int_equal(tenrec_rpc_sync(two.worker[0], "worker1", "stand", NULL, 0, &soon, NULL, &err),
+                     TENREC_ETIMEDOUT);
+    assert_int_not_equal(
+        tenrec_rpc_sync(two.worker[0], "worker1", "absent", NULL, 0, NULL, NULL, &err), TENREC_OK);
+    release(&f);
+    v = dump_of(0, NULL);
+    trace = trace_of(v);
+    assert_int_equal(entries_of(trace, "i", "event", "timed out stand", "call"), 1);
+    assert_true(entries_of(trace, "i", "event", "refused request ", "call") >= 1);
+    json_decref(trace);
+    tenrec_value_drop(v);
+    close_two();
+}
+
+static void an_inline_handler_that_blocks_is_known_to_the_recorder(void **state)
+{
+    static const char *const extra[] = { "observe.recorder=true", NULL };
+    const struct tenrec_value *h;
+    struct tenrec_value *v;
+    struct caller f;
+
+    (void)state;
+    open_two(extra);
+    hold(&f, "stand_inline");
+    v = dump_of(1, NULL); /* its messages are not read now */
+    h = row_of(v, "handlers", "function", "stand_inline");
+    assert_non_null(h);
+    assert_string_equal(field_text(h, "caller"), "worker0");
+    assert_string_equal(field_text(h, "state"), "runs");
+    tenrec_value_drop(v);
+    release(&f);
+    await_no_handler(1, "stand_inline");
+    close_two();
+}
+
+static void a_stuck_handler_is_named_once(void **state)
+{
+    static const char *const extra[] = { "worker.stuck_after=100ms", NULL };
+    static const struct tenrec_setting later = { "worker.stuck_after", "1h" };
+    struct caller f, second;
+    tenrec_error err;
+
+    (void)state;
+    open_two(extra);
+    hold(&f, "stand");
+    await_lines("'stand', called by 'worker0', has run for", 1);
+    await_lines("recorder_test_stands_here+0x", 1);
+    hold(&second, "stand");
+    await_lines("'stand', called by 'worker0'", 2); /* the first would have been named again */
+    assert_status(tenrec_worker_reconfigure(two.worker[1], NULL, &later, 1, NULL, &err), &err);
+    assert_int_equal(log_count("'stand', called by 'worker0'"), 2);
+    release(&f);
+    release(&second);
+    close_two();
+}
+
+/* ---- files --------------------------------------------------------------------- */
+
+/* The only file of the folder; fails if there are more. */
+static bool only_file(const char *folder, char *path, size_t size)
+{
+    DIR *d = opendir(folder);
+    struct dirent *e;
+    int n = 0;
+
+    assert_non_null(d);
+    while ((e = readdir(d)))
+        if (e->d_name[0] != '.') {
+            snprintf(path, size, "%s/%s", folder, e->d_name);
+            n++;
+        }
+    closedir(d);
+    assert_true(n <= 1);
+    return n == 1;
+}
+
+static void a_call_that_takes_too_long_writes_one_file(void **state)
+{
+    char folder[] = "/tmp/tenrec-recorder-XXXXXX", path[512], dump_dir[64];
+    const char *extra[] = { "worker.stuck_after=100ms", dump_dir, NULL };
+    struct caller f;
+    struct stat st;
+    json_t *trace;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(dump_dir, sizeof dump_dir, "observe.dump_dir=%s", folder);
+    open_two(extra);
+    hold(&f, "stand");
+    await_lines("wrote '/tmp/tenrec-recorder-", 1);
+    release(&f);
+    close_two();
+    assert_int_equal(log_count("wrote '"), 1);
+    assert_true(only_file(folder, path, sizeof path));
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
+    trace = json_load_file(path, 0, NULL);
+    assert_non_null(trace);
+    assert_int_equal(entries_of(trace, "X", "serve", "stand", "unfinished"), 1);
+    json_decref(trace);
+    unlink(path);
+    rmdir(folder);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_blocked_handler_is_named_with_its_stack),
+        cmocka_unit_test(without_stacks_no_thread_is_interrupted),
+        cmocka_unit_test(the_trace_has_calls_that_ended_and_a_call_that_has_not),
+        cmocka_unit_test(what_ends_after_the_recorder_was_turned_off_has_ended),
+        cmocka_unit_test(rare_events_are_recorded_without_the_recorder),
+        cmocka_unit_test(an_inline_handler_that_blocks_is_known_to_the_recorder),
+        cmocka_unit_test(a_stuck_handler_is_named_once),
+        cmocka_unit_test(a_call_that_takes_too_long_writes_one_file),
+    };
+
+    if (argc > 1)
+        cluster_use(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
