@@ -5,6 +5,7 @@
 #include "backend/chain_proof.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/probe.h"
 #include "config/config.h"
 #include "plugin/plugin_validate.h"
 #include "plugin/registry.h"
@@ -316,6 +317,7 @@ void chain_close(struct chain *c)
 
 void chain_send(struct chain *c, tenrec_peer to, struct tenrec_msg *msg, struct tenrec_done done)
 {
+    PROBE3(message__sent, msg->type, to, msg->payload_len);
     c->port.send(c->port.sender, to, msg, done);
 }
 

@@ -4,6 +4,7 @@
 
 #include "backend/chain.h"
 #include "base/memory.h"
+#include "base/probe.h"
 #include "call/parcel.h"
 #include "codec/codec.h"
 #include "peer/worker.h"
@@ -75,6 +76,7 @@ void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
         *a = (struct answer){ w, parcel, to, id, *route };
         done = (struct tenrec_done){ answer_sent, a };
     }
+    PROBE3(message__sent, msg->type, to, msg->payload_len);
     w->port->send(w->port->sender, to, msg, done);
 }
 

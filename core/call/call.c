@@ -3,6 +3,7 @@
 
 #include "backend/message.h"
 #include "base/clock.h"
+#include "base/probe.h"
 #include "call/answer.h"
 #include "call/devices_send.h"
 #include "call/parcel.h"
@@ -77,6 +78,8 @@ static void run_hooks(struct tenrec_worker *w, struct call_hook *h, const tenrec
 static void call_finish(struct tenrec_worker *w, struct pending_entry *e,
                         struct tenrec_value *value, const tenrec_error *why)
 {
+    PROBE5(call__end, w->self.name, e->to, &e->future->call.function[0], e->future->call.id,
+           why ? why->code : TENREC_OK);
     if (__builtin_expect(e->future->call.span != NULL, 0))
         w->spans->done(e->future->call.span, why);
     if (__builtin_expect(e->future->call.hook != NULL, 0))
@@ -227,6 +230,8 @@ tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
     if (spec->deadline_ns < atomic_load(&w->deadlines->armed_ns))
         loop_timer_arm(w->deadlines, spec->deadline_ns);
     msg->id = f->call.id;
+    PROBE4(call__begin, w->self.name, spec->to, spec->function, msg->id);
+    PROBE3(message__sent, msg->type, spec->to, msg->payload_len);
     msg->deadline_ns = spec->deadline_ns == CLOCK_NEVER ? 0 : spec->deadline_ns;
     if (spec->may_wait)
         msg->flags |= TENREC_MSG_MAY_WAIT;

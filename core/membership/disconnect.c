@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/probe.h"
 #include "call/call.h"
 #include "call/watch.h"
 #include "collective/gather.h"
@@ -109,6 +110,7 @@ static void disconnect_lost(struct tenrec_worker *w, tenrec_peer peer, enum dire
         rrefs_lost(w, peer, !atomic_load(&w->leaving), &reported);
     if (atomic_load(&w->leaving) || atomic_load(&w->state) != WORKER_RUNNING)
         return;
+    PROBE2(peer__lost, &reported.worker_name[0], &reported.text[0]);
     watch_note(w, which == OURS ? WATCH_PEER_LOST : WATCH_CALLER_LOST, peer, 0, why->code,
                peers_name(&w->peers, peer));
     gather_lost(w, peer, &reported);

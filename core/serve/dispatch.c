@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/probe.h"
 #include "call/answer.h"
 #include "call/parcel.h"
 #include "call/span.h"
@@ -117,6 +118,8 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
     }
     if (entered)
         worker_leave(w);
+    PROBE5(serve__end, w->self.name, c->from, c->function->name, c->key.id,
+           why ? why->code : TENREC_OK);
     if (__builtin_expect(c->arrived_ns != 0, 0))
         watch_served(c, w, c->event != 0, why);
     if (c->one_way)
@@ -146,6 +149,7 @@ static void call_run(struct tenrec_call *c)
     }
     if (__builtin_expect(c->arrived_ns != 0, 0))
         watch_serving(c, c->worker, c->on_stack ? c->arrived_ns : 0);
+    PROBE4(serve__begin, c->worker->self.name, c->from, f->name, c->key.id);
     /* Shared: a call that is answered later may be freed before its function returns. */
     if (__builtin_expect(streams != NULL, 0))
         thread_streams = streams_share(streams);
@@ -471,6 +475,7 @@ void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
     struct tenrec_worker *w = arg;
 
     trace_thread.traced = false;
+    PROBE3(message__received, msg->type, from, msg->payload_len);
     thread_state.delivers = w;
     switch (msg->type) {
     case TENREC_MSG_CALL:

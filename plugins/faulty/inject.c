@@ -2,6 +2,7 @@
 /* inject.c - applies the action of a rule to a message. */
 #include "copy.h"
 #include "faulty.h"
+#include "probe.h"
 
 #include <stdlib.h>
 
@@ -277,6 +278,7 @@ bool inject(struct faulty *f, const struct hit *hit, const struct transit *t)
         return fail_no_memory(f, t);
     if (hit->rule->action != RULE_DISCONNECT) /* a disconnect may be impossible */
         log_first(f, hit, t);
+    FAULTY_PROBE(hit->rule->label, hit->rule->action, t->msg->type, t->peer);
     switch (hit->rule->action) {
     case RULE_FAIL: /* of sent messages only, as the next: check_rule() */
         return fail_at_once(hit, t);
