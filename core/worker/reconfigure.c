@@ -12,6 +12,11 @@
 #include "worker/watching.h"
 #include "worker/worker_config.h"
 
+#include <pthread.h>
+
+/* Changes follow each other: one worker may be changed by several callers at once. */
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+
 /* All that was checked and is not in force yet. */
 struct reconfiguring {
     struct config_changes changes;
@@ -31,9 +36,9 @@ static tenrec_status settings_check(struct reconfiguring *r, struct tenrec_worke
         return tenrec_fail(err, TENREC_ECONFIG, "log_level: expected " LOG_LEVELS ", found '%s'",
                            c->log_level);
     if (c->worker->n)
-        st = config_settings_change(w->settings, c->worker, &r->settings, err);
+        st = config_settings_change(w->config->settings_now, c->worker, &r->settings, err);
     if (st == TENREC_OK && c->observe->n)
-        st = config_observe_change(w->config->observe, c->observe, &r->observe, err);
+        st = config_observe_change(w->config->observe_now, c->observe, &r->observe, err);
     if (st == TENREC_OK && c->backends->n)
         st = chain_change_begin(w->chain, &r->change, err);
     for (size_t i = 0; st == TENREC_OK && i < c->backends->n; i++)
@@ -41,19 +46,42 @@ static tenrec_status settings_check(struct reconfiguring *r, struct tenrec_worke
     return st;
 }
 
+/* The next change begins from these values. */
+static void settings_keep(struct reconfiguring *r, struct worker_config *c)
+{
+    if (r->settings) {
+        if (c->settings_now != c->settings)
+            options_drop(c->settings_now);
+        c->settings_now = r->settings;
+    }
+    if (r->observe) {
+        if (c->observe_now != c->observe)
+            options_drop(c->observe_now);
+        c->observe_now = r->observe;
+    }
+}
+
 static void settings_commit(struct reconfiguring *r, struct tenrec_worker *w)
 {
-    if (r->settings)
+    if (r->settings) {
         recorder_set_stuck_after(w, r->settings->stuck_after_ms);
-    if (r->settings)
         atomic_store(&w->timeout_ms, r->settings->rpc_timeout_ms == TENREC_FOREVER
                                          ? TENREC_TIMEOUT_NONE
                                          : (int64_t)r->settings->rpc_timeout_ms);
+    }
     if (r->observe)
         watching_set(w, r->observe);
     if (r->changes.log_level)
         tenrec_log_set_level(r->level);
     chain_change_commit(r->change);
+    settings_keep(r, w->config);
+}
+
+static void settings_discard(struct reconfiguring *r)
+{
+    options_drop(r->settings);
+    options_drop(r->observe);
+    chain_change_discard(r->change);
 }
 
 tenrec_status reconfigure(struct tenrec_worker *w, const struct tenrec_setting *setting, size_t n,
@@ -64,19 +92,19 @@ tenrec_status reconfigure(struct tenrec_worker *w, const struct tenrec_setting *
 
     if (st != TENREC_OK)
         return st;
+    pthread_mutex_lock(&changing);
     st = config_changes_sort(setting, n, &r.changes, err);
     if (st == TENREC_OK)
         st = settings_check(&r, w, err);
     if (st == TENREC_OK)
         settings_commit(&r, w);
     else
-        chain_change_discard(r.change);
+        settings_discard(&r);
+    pthread_mutex_unlock(&changing);
     worker_leave(w);
     for (size_t i = 0; st == TENREC_OK && i < n; i++)
         log_line(TENREC_LOG_WARN, w->self.name, "%s=%.200s from now on%s%s", setting[i].key,
                  setting[i].value, *by ? ", by " : "", by);
-    options_drop(r.settings);
-    options_drop(r.observe);
     config_changes_finish(&r.changes);
     return st;
 }

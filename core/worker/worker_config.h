@@ -21,6 +21,10 @@ struct worker_config {
     struct stores *stores;
     struct security *security;
     struct config_observe *observe;
+    /* With the changes since: what they leave out is shared with the two above, and so is all of
+     * it before the first change. */
+    struct config_settings *settings_now;
+    struct config_observe *observe_now;
     struct exporter_choice *metrics; /* NULL: no address is written, or its plugin failed */
     struct exporter_choice *traces;  /* likewise */
 };

@@ -132,6 +132,23 @@ static void nothing_is_counted_until_it_is_turned_on(void **state)
     close_two();
 }
 
+static void a_change_keeps_those_before_it(void **state)
+{
+    static const struct tenrec_setting durations = { "observe.durations", "true" },
+                                       recorder = { "observe.recorder", "true" };
+    int64_t before;
+    tenrec_error err;
+
+    (void)state;
+    open_two("observe.durations=false");
+    before = count_of(NULL, "client", "add", "");
+    assert_status(tenrec_worker_reconfigure(two.worker[0], NULL, &durations, 1, NULL, &err), &err);
+    assert_status(tenrec_worker_reconfigure(two.worker[0], NULL, &recorder, 1, NULL, &err), &err);
+    functions_must_call_add(two.worker[0], "worker1");
+    assert_int_equal(count_of(NULL, "client", "add", ""), before + 1);
+    close_two();
+}
+
 static void a_timeout_is_counted_as_such(void **state)
 {
     const struct tenrec_call_options soon = { .size = sizeof soon, .timeout_ms = 1 };
@@ -199,6 +216,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_are_counted_on_both_sides_by_function_and_error),
         cmocka_unit_test(nothing_is_counted_until_it_is_turned_on),
+        cmocka_unit_test(a_change_keeps_those_before_it),
         cmocka_unit_test(a_timeout_is_counted_as_such),
         cmocka_unit_test(the_text_has_the_names_of_opentelemetry),
         cmocka_unit_test(a_mistake_in_the_section_stops_no_worker),
