@@ -10,8 +10,9 @@
 #include <tenrec/rpc.h>
 #include <unistd.h>
 
-static const struct tool *const tools[] = { &tool_info,   &tool_check,      &tool_run, &tool_perf,
-                                            &tool_ping,   &tool_dump,       &tool_set, &tool_secret,
+static const struct tool *const tools[] = { &tool_info,   &tool_check,      &tool_run,
+                                            &tool_perf,   &tool_ping,       &tool_top,
+                                            &tool_dump,   &tool_set,        &tool_secret,
                                             &tool_plugin, &tool_conformance };
 
 #define N_TOOLS (sizeof tools / sizeof tools[0])

@@ -17,7 +17,7 @@ struct tool {
 };
 
 extern const struct tool tool_check, tool_conformance, tool_dump, tool_info, tool_perf, tool_ping,
-    tool_plugin, tool_run, tool_secret, tool_set;
+    tool_plugin, tool_run, tool_secret, tool_set, tool_top;
 
 enum {
     TOOL_OK = 0,

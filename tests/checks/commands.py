@@ -77,6 +77,9 @@ ENDS = {
     "build/release/tools/tenrec run -n 4": ({}, 0, "learner: version 60, mean reward"),
     "build/release/tools/tenrec run --elastic": ({}, 0, "trainer: worker2 is back"),
     "tenrec ping worker1": ({}, 0, "worker1"),
+    "tenrec top --store tcp://127.0.0.1:29500": ({}, 2, "--once"),  # no terminal here
+    "tenrec top --store tcp://127.0.0.1:29500 --once": ({}, 0, "worker1"),
+    "tenrec top --store tcp://127.0.0.1:29500 --json": ({}, 0, '"workers"'),
     "tenrec set worker1 'backends.faulty": ({}, 1, "this worker uses no backend 'faulty'"),
 }
 

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* top.c - `tenrec top`: the load of a running group. */
+#include "top/print.h"
+#include "top/view.h"
+
+#include <getopt.h>
+#include <unistd.h>
+
+#ifdef HAVE_NCURSES
+#include "top/screen.h"
+#endif
+
+enum { INTERVAL_MS = 2000, LEAST_MS = 100, MOST_SAMPLES = 1000000 };
+
+static int top_show(const struct tool *self, struct sampler *s, const struct print_options *print,
+                    bool full_screen)
+{
+    tenrec_error err;
+    int status;
+
+    if (sampler_start(s, &err) != TENREC_OK) {
+        sampler_finish(s);
+        return tool_fail(self, "%s", err.text);
+    }
+#ifdef HAVE_NCURSES
+    if (full_screen)
+        status = screen_run(self, s, print->sort);
+    else
+#else
+    (void)full_screen;
+#endif
+        status = print_samples(self, s, print);
+    sampler_finish(s);
+    return status;
+}
+
+static int top_check(const struct tool *self, const struct sampler *s,
+                     const struct print_options *print, bool full_screen)
+{
+    if (s->interval_ms < LEAST_MS)
+        return tool_misuse(self, "--interval is %llums, expected at least %dms",
+                           (unsigned long long)s->interval_ms, LEAST_MS);
+    if (table_column_find(&view_workers_columns, print->sort) < 0)
+        return tool_misuse(self, "--sort '%s' is no column", print->sort);
+#ifndef HAVE_NCURSES
+    if (full_screen)
+        return tool_misuse(self, "built without ncursesw: has --once, --count and --json only");
+#endif
+    if (full_screen && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
+        return tool_misuse(self, "the full screen requires a terminal; --once prints a table");
+    return TOOL_GO_ON;
+}
+
+static int top_main(const struct tool *self, int argc, char **argv)
+{
+    struct sampler s = { .outside = { .limit_ms = OUTSIDE_LIMIT_MS }, .interval_ms = INTERVAL_MS };
+    struct print_options print = { .sort = "name" };
+    bool once = false;
+    const struct tool_option option[] = {
+        OUTSIDE_OPTIONS(s.outside),
+        { "interval", 'i', TOOL_DURATION, &s.interval_ms, 1, 0 },
+        { "sort", 'k', TOOL_TEXT, &print.sort, 0, 0 },
+        { "once", '1', TOOL_FLAG, &once, 0, 0 },
+        { "count", 'n', TOOL_NUMBER, &print.samples, 1, MOST_SAMPLES },
+        { "json", 'j', TOOL_FLAG, &print.as_json, 0, 0 },
+    };
+    int c = tool_options(self, argc, argv, false, option, sizeof option / sizeof option[0]);
+    bool full_screen;
+
+    if (c != TOOL_GO_ON)
+        return c;
+    if (argc > optind)
+        return tool_misuse(self, "takes no argument, got '%s'", argv[optind]);
+    full_screen = !once && !print.as_json && !print.samples;
+    c = top_check(self, &s, &print, full_screen);
+    if (c != TOOL_GO_ON)
+        return c;
+    if (once)
+        print.samples = 1;
+    return top_show(self, &s, &print, full_screen);
+}
+
+const struct tool tool_top = {
+    .name = "top",
+    .usage = "[--store URL] [--config F] [--group G] [--interval D] [--sort KEY]\n"
+             "       [--once | --count N] [--json]",
+    .summary = "show the load of a running group",
+    .help =
+        "Shows the workers of a group on the whole screen, and their functions; '?' lists the\n"
+        "keys. A worker that does not answer within the interval is silent, a process that is\n"
+        "gone is lost. The calls by which the command reads a worker are not counted.\n"
+        "\n" OUTSIDE_HELP "\n"
+        "  -i, --interval D  time between two samples (2s), at least 100ms\n"
+        "  -k, --sort KEY   column: name (default), id, state, made, served, p50, p99,\n"
+        "                   server_p50, server_p99, active, queued, busy, blocked, pool, shared,\n"
+        "                   mapped, refs, faults, timeouts, late, ways\n"
+        "  -1, --once       print one table after one interval\n"
+        "  -n, --count N    print N samples\n"
+        "  -j, --json       print one JSON object for each sample",
+    .main = top_main,
+};

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "top/view.h"
+
+#include "base/clock.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum worker_column {
+    W_NAME,
+    W_ID,
+    W_STATE,
+    W_MADE,
+    W_SERVED,
+    W_CLIENT_P50,
+    W_CLIENT_P99,
+    W_SERVER_P50,
+    W_SERVER_P99,
+    W_ACTIVE,
+    W_QUEUED,
+    W_BUSY,
+    W_BLOCKED,
+    W_POOL,
+    W_SHARED,
+    W_MAPPED,
+    W_REFS,
+    W_FAULTS,
+    W_TIMEOUTS,
+    W_LATE,
+    W_WAYS,
+    W_N
+};
+
+static const struct table_column worker_column[W_N] = {
+    [W_NAME] = { "name", "WORKER", 10, 9, TABLE_TEXT },
+    [W_ID] = { "id", "ID", 4, 6, TABLE_COUNT },
+    [W_STATE] = { "state", "STATE", 8, 8, TABLE_TEXT },
+    [W_MADE] = { "made", "MADE/s", 7, 8, TABLE_RATE },
+    [W_SERVED] = { "served", "SERV/s", 7, 8, TABLE_RATE },
+    [W_CLIENT_P50] = { "p50", "C.P50", 6, 7, TABLE_SECONDS },
+    [W_CLIENT_P99] = { "p99", "C.P99", 6, 7, TABLE_SECONDS },
+    [W_SERVER_P50] = { "server_p50", "S.P50", 6, 4, TABLE_SECONDS },
+    [W_SERVER_P99] = { "server_p99", "S.P99", 6, 5, TABLE_SECONDS },
+    [W_ACTIVE] = { "active", "ACTIVE", 6, 5, TABLE_COUNT },
+    [W_QUEUED] = { "queued", "QUEUE", 6, 7, TABLE_COUNT },
+    [W_BUSY] = { "busy", "BUSY", 5, 5, TABLE_COUNT },
+    [W_BLOCKED] = { "blocked", "BLOCK", 6, 3, TABLE_COUNT },
+    [W_POOL] = { "pool", "POOL", 6, 6, TABLE_BYTES },
+    [W_SHARED] = { "shared", "SHARED", 6, 3, TABLE_BYTES },
+    [W_MAPPED] = { "mapped", "MAPPED", 6, 2, TABLE_BYTES },
+    [W_REFS] = { "refs", "REFS", 5, 3, TABLE_COUNT },
+    [W_FAULTS] = { "faults", "FAULTS", 6, 4, TABLE_COUNT },
+    [W_TIMEOUTS] = { "timeouts", "TIMEO", 6, 4, TABLE_COUNT },
+    [W_LATE] = { "late", "LATE", 5, 2, TABLE_COUNT },
+    [W_WAYS] = { "ways", "WAYS", 8, 1, TABLE_TEXT },
+};
+
+enum function_column {
+    F_NAME,
+    F_MADE,
+    F_SERVED,
+    F_CLIENT_P50,
+    F_CLIENT_P99,
+    F_SERVER_P50,
+    F_SERVER_P99,
+    F_ERRORS,
+    F_N
+};
+
+static const struct table_column function_column[F_N] = {
+    [F_NAME] = { "name", "FUNCTION", 16, 9, TABLE_TEXT },
+    [F_MADE] = { "made", "MADE/s", 7, 8, TABLE_RATE },
+    [F_SERVED] = { "served", "SERV/s", 7, 8, TABLE_RATE },
+    [F_CLIENT_P50] = { "p50", "C.P50", 6, 7, TABLE_SECONDS },
+    [F_CLIENT_P99] = { "p99", "C.P99", 6, 7, TABLE_SECONDS },
+    [F_SERVER_P50] = { "server_p50", "S.P50", 6, 5, TABLE_SECONDS },
+    [F_SERVER_P99] = { "server_p99", "S.P99", 6, 5, TABLE_SECONDS },
+    [F_ERRORS] = { "errors", "ERRORS", 10, 6, TABLE_TEXT },
+};
+
+const struct table view_workers_columns = { worker_column, W_N, NULL, 0 };
+const struct table view_functions_columns = { function_column, F_N, NULL, 0 };
+
+/* ---- workers ------------------------------------------------------------------------- */
+
+static void print_state(const struct sample_worker *w, uint64_t now_ns, char to[TABLE_TEXT_MAX])
+{
+    const unsigned long long s = (now_ns - w->since_ns) / 1000000000;
+
+    if (w->state == SAMPLE_UP || w->since_ns > now_ns)
+        snprintf(to, TABLE_TEXT_MAX, "%s", sample_state_name(w->state));
+    else if (s < 600)
+        snprintf(to, TABLE_TEXT_MAX, "%s %llus", sample_state_name(w->state), s);
+    else
+        snprintf(to, TABLE_TEXT_MAX, "%s %llum", sample_state_name(w->state), s / 60);
+}
+
+static void print_ways(const struct reading *r, char to[TABLE_TEXT_MAX])
+{
+    size_t at = 0;
+
+    *to = '\0';
+    for (int i = 0; i < r->n_ways; i++)
+        at += (size_t)snprintf(to + at, TABLE_TEXT_MAX - at, "%s%s %d", i ? " " : "",
+                               r->way[i].name, r->way[i].peers);
+}
+
+static void worker_numbers(const struct rate_worker *rate, struct table_cell cell[])
+{
+    static const struct {
+        enum worker_column column;
+        enum reading_number number;
+    } same[] = {
+        { W_QUEUED, READING_QUEUED },       { W_BLOCKED, READING_BLOCKED },
+        { W_POOL, READING_POOL_BYTES },     { W_SHARED, READING_SHARED_BYTES },
+        { W_MAPPED, READING_MAPPED_BYTES }, { W_REFS, READING_FORKS },
+        { W_FAULTS, READING_INJECTED },     { W_TIMEOUTS, READING_TIMEOUTS },
+        { W_LATE, READING_LATE },
+    };
+    const struct reading *r = &rate->worker->reading;
+
+    for (int i = W_ID + 1; i < W_N; i++)
+        cell[i].number = NAN;
+    cell[W_ID].number = rate->worker->id;
+    cell[W_MADE].number = rate->made_per_s;
+    cell[W_SERVED].number = rate->served_per_s;
+    cell[W_CLIENT_P50].number = rate->client.p50_s;
+    cell[W_CLIENT_P99].number = rate->client.p99_s;
+    cell[W_SERVER_P50].number = rate->server.p50_s;
+    cell[W_SERVER_P99].number = rate->server.p99_s;
+    if (!r->answered)
+        return;
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
+        cell[same[i].column].number = (double)r->number[same[i].number];
+    cell[W_ACTIVE].number = (double)(r->number[READING_ACTIVE] + r->number[READING_ANSWERED]);
+    cell[W_BUSY].number = (double)(r->number[READING_THREADS] - r->number[READING_IDLE]);
+}
+
+static bool view_make(struct view *v, const struct table *columns, size_t n)
+{
+    v->table = *columns;
+    v->table.row = calloc(n ? n : 1, sizeof *v->table.row);
+    v->text = calloc(n ? n : 1, sizeof *v->text);
+    v->table.n = v->table.row && v->text ? n : 0;
+    return v->table.n > 0;
+}
+
+void view_workers(const struct sample *before, const struct sample *now, struct view *ret)
+{
+    *ret = (struct view){ .worker = calloc(now->n ? now->n : 1, sizeof *ret->worker) };
+    if (!view_make(ret, &view_workers_columns, ret->worker ? now->n : 0))
+        return;
+    for (size_t i = 0; i < now->n; i++) {
+        const struct sample_worker *w = &now->worker[i];
+        struct table_row *row = &ret->table.row[i];
+
+        rate_of_worker(before ? sample_find(before, w->name, w->id) : NULL, w, &ret->worker[i]);
+        worker_numbers(&ret->worker[i], row->cell);
+        print_state(w, now->at_ns, ret->text[i][0]);
+        print_ways(&w->reading, ret->text[i][1]);
+        row->cell[W_NAME].text = w->name;
+        row->cell[W_STATE].text = ret->text[i][0];
+        row->cell[W_WAYS].text = ret->text[i][1];
+        row->of = w;
+        row->tint = sample_state_name(w->state);
+    }
+}
+
+/* ---- functions ----------------------------------------------------------------------- */
+
+static void print_errors(const struct rate_function *f, char to[TABLE_TEXT_MAX])
+{
+    size_t at = 0;
+
+    *to = '\0';
+    for (int i = 0; i < f->n_errors && at + 64 < TABLE_TEXT_MAX; i++)
+        at += (size_t)snprintf(to + at, TABLE_TEXT_MAX - at, "%s%s %lld", i ? " " : "",
+                               f->error[i].status, (long long)f->error[i].calls);
+}
+
+void view_functions(const struct sample *before, const struct sample *now, const char *worker,
+                    struct view *ret)
+{
+    size_t n;
+
+    *ret = (struct view){ .worker = NULL };
+    n = rate_functions(before, now, worker, &ret->function);
+    if (!view_make(ret, &view_functions_columns, n))
+        return;
+    for (size_t i = 0; i < n; i++) {
+        const struct rate_function *f = &ret->function[i];
+        struct table_cell *cell = ret->table.row[i].cell;
+
+        print_errors(f, ret->text[i][0]);
+        cell[F_NAME].text = f->name;
+        cell[F_MADE].number = f->client.per_s;
+        cell[F_SERVED].number = f->server.per_s;
+        cell[F_CLIENT_P50].number = f->client.p50_s;
+        cell[F_CLIENT_P99].number = f->client.p99_s;
+        cell[F_SERVER_P50].number = f->server.p50_s;
+        cell[F_SERVER_P99].number = f->server.p99_s;
+        cell[F_ERRORS].text = ret->text[i][0];
+        ret->table.row[i].of = f;
+        ret->table.row[i].tint = f->n_errors ? "silent" : NULL;
+    }
+}
+
+void view_finish(struct view *v)
+{
+    free(v->table.row);
+    free(v->text);
+    free(v->worker);
+    free(v->function);
+    *v = (struct view){ .worker = NULL };
+}
+
+double view_total(const struct sample *before, const struct sample *now)
+{
+    double total = 0;
+
+    for (size_t i = 0; i < now->n; i++) {
+        const struct sample_worker *w = &now->worker[i];
+        struct rate_worker rate;
+
+        rate_of_worker(before ? sample_find(before, w->name, w->id) : NULL, w, &rate);
+        total += isnan(rate.made_per_s) ? 0 : rate.made_per_s;
+    }
+    return total;
+}
