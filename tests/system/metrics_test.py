@@ -6,26 +6,10 @@ import re
 import signal
 import socket
 import subprocess
-import urllib.request
 
 from cases import contains, equal, main, true, until
 from crew import Crew, backend, free_port
-
-
-def read(port, path="/metrics"):
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=20) as answer:
-        return answer.read().decode()
-
-
-def read_or_none(port):
-    try:
-        return read(port)
-    except OSError:
-        return None
-
-
-def workers_of(text):
-    return sorted(re.findall(r'^tenrec_group_members\{.*tenrec_worker_name="(\w+)"\}', text or "", re.MULTILINE))
+from metrics_http import read, read_or_none, workers_of
 
 
 def served(port, workers):

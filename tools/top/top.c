@@ -83,7 +83,7 @@ static int top_main(const struct tool *self, int argc, char **argv)
 const struct tool tool_top = {
     .name = "top",
     .usage = "[--store URL] [--config F] [--group G] [--interval D] [--sort KEY]\n"
-             "       [--once | --count N] [--json]",
+             "                  [--once | --count N] [--json]",
     .summary = "show the load of a running group",
     .help =
         "Shows the workers of a group on the whole screen, and their functions; '?' lists the\n"
