@@ -5,10 +5,12 @@
 #include "config/config.h"
 #include "membership/membership.h"
 #include "peer/worker.h"
+#include "progress.h"
 #include "secret_place.h"
 #include "security/security.h"
 
 #include <string.h>
+#include <unistd.h>
 
 enum { STORE_MS = 500 }; /* for the store to explain why a worker does not answer */
 
@@ -73,12 +75,11 @@ static tenrec_status outside_load(const struct outside *o, struct tenrec_config 
     return st == TENREC_OK ? outside_ask(o, *ret, err) : st;
 }
 
-tenrec_status outside_open(struct outside *o, tenrec_error *err)
+static tenrec_status outside_attach(struct outside *o, tenrec_error *err)
 {
     struct tenrec_config *config = NULL;
     tenrec_status st;
 
-    o->until_ns = clock_deadline_ms(o->limit_ms);
     st = outside_load(o, &config, err);
     if (st == TENREC_OK)
         st = tenrec_worker_new(config, &o->worker, err);
@@ -91,6 +92,20 @@ tenrec_status outside_open(struct outside *o, tenrec_error *err)
         snprintf(err->text + n, sizeof err->text - n,
                  "; or give the URL of the store with --store");
     }
+    return st;
+}
+
+tenrec_status outside_open(struct outside *o, tenrec_error *err)
+{
+    struct progress progress = { .fd = -1 };
+    tenrec_status st;
+
+    o->until_ns = clock_deadline_ms(o->limit_ms);
+    if (o->command)
+        progress_begin(&progress, STDERR_FILENO, o->command, "waiting for the store and the group",
+                       o->limit_ms, NULL, NULL);
+    st = outside_attach(o, err);
+    progress_end(&progress);
     return st;
 }
 

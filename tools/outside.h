@@ -10,6 +10,7 @@
 
 /* The options of the command line. */
 struct outside {
+    const char *command;     /* says on a terminal how long it waits; NULL: does not */
     const char *store;       /* URL; NULL: the config's init_method */
     const char *config;      /* NULL: the config that a worker would load */
     const char *group;       /* NULL: the config's worker.group */

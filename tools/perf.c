@@ -4,6 +4,8 @@
  * The command starts itself twice; rank 0 measures and prints, rank 1 answers. */
 #include "entry.h"
 #include "measure.h"
+#include "peer/worker.h"
+#include "progress.h"
 #include "run/workers.h"
 #include "tool.h"
 
@@ -13,6 +15,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MOST_BYTES ((int64_t)4 << 30)
 #define MOST_CALLS 100000000
@@ -131,6 +134,21 @@ static void print_result(const struct perf *p, json_t *r)
     }
 }
 
+struct perf_progress {
+    struct tenrec_worker *worker;
+    uint64_t before, calls;
+};
+
+/* As the worker counts them: the measured loop has nothing to do with it. */
+static void perf_how_far(void *arg, char *to, size_t room)
+{
+    const struct perf_progress *p = arg;
+
+    snprintf(to, room, "%llu of %llu calls",
+             (unsigned long long)(atomic_load(&p->worker->counts.finished) - p->before),
+             (unsigned long long)p->calls);
+}
+
 static tenrec_status perf_measure(const struct perf *p, struct tenrec_worker *w,
                                   struct setting *set, tenrec_error *err)
 {
@@ -141,11 +159,16 @@ static tenrec_status perf_measure(const struct perf *p, struct tenrec_worker *w,
                          .calls = (size_t)p->calls,
                          .warm = (size_t)p->calls / 10 + 1 };
     uint64_t wall_ns = 0, begin;
+    struct perf_progress far;
+    struct progress progress;
     struct samples s;
     tenrec_status st;
 
     if (samples_init(&s, p->mode == RATE ? 0 : m.calls))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu times", m.calls);
+    far = (struct perf_progress){ w, atomic_load(&w->counts.finished), m.warm + m.calls };
+    progress_begin(&progress, p->as_json ? -1 : STDOUT_FILENO, "perf", modes[p->mode].name, 0,
+                   perf_how_far, &far); /* `tenrec run` shows it, which gives rank 0 a terminal */
     begin = samples_now_ns();
     if (p->mode == LATENCY) {
         st = measure_latency(&m, &s, err);
@@ -155,6 +178,7 @@ static tenrec_status perf_measure(const struct perf *p, struct tenrec_worker *w,
     } else {
         st = measure_bandwidth(&m, &s, err);
     }
+    progress_end(&progress);
     if (!st) {
         json_t *r;
 

@@ -268,7 +268,7 @@ static int ping_ping(const struct tool *self, struct outside *o, const char *nam
 
 static int ping_main(const struct tool *self, int argc, char **argv)
 {
-    struct outside o = { .limit_ms = OUTSIDE_LIMIT_MS };
+    struct outside o = { .command = self->name, .limit_ms = OUTSIDE_LIMIT_MS };
     int calls = CALLS;
     bool as_json = false;
     const struct tool_option option[] = { OUTSIDE_OPTIONS(o),
@@ -280,6 +280,8 @@ static int ping_main(const struct tool *self, int argc, char **argv)
         return c;
     if (argc - optind > 1)
         return tool_misuse(self, "takes one worker, got %d", argc - optind);
+    if (as_json)
+        o.command = NULL;
     return ping_ping(self, &o, argv[optind], calls, as_json);
 }
 

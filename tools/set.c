@@ -42,7 +42,7 @@ static int set_set(const struct tool *self, struct outside *o, const char *name,
 
 static int set_main(const struct tool *self, int argc, char **argv)
 {
-    struct outside o = { .limit_ms = OUTSIDE_LIMIT_MS };
+    struct outside o = { .command = self->name, .limit_ms = OUTSIDE_LIMIT_MS };
     const struct tool_option option[] = { OUTSIDE_OPTIONS(o) };
     struct tenrec_setting setting[MOST];
     size_t n = 0;

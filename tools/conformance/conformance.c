@@ -3,12 +3,14 @@
 #include "base/suggest.h"
 #include "conformance/report.h"
 #include "conformance/setup.h"
+#include "progress.h"
 #include "tool.h"
 
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LIMIT_MS 10000 /* of a demand; a case has several */
 #define LIMITS_OF_A_CASE 3
@@ -42,13 +44,22 @@ static size_t count_chosen(const struct conformance *r)
 static int run_cases(struct conformance *r)
 {
     const size_t n = count_chosen(r);
+    /* Shown at once: a case that hangs is named. */
+    struct progress progress = { .fd = isatty(STDERR_FILENO) == 1 && r->report.format != FOR_JSON
+                                           ? STDERR_FILENO
+                                           : -1 };
     struct result result;
     bool failed = false;
+    char text[200];
 
     for (struct conformance_case *c = case_first(); c; c = c->next) {
         if (!is_chosen(r, c))
             continue;
+        snprintf(text, sizeof text, "tenrec conformance: case %zu of %zu, %s",
+                 report_count(&r->report) + 1, n, c->name);
+        progress_show(&progress, text); /* without a thread: each case is a fork */
         child_run(c, &r->setup, r->limit_ms * LIMITS_OF_A_CASE, &result);
+        progress_show(&progress, NULL);
         if (result.outcome == OUTCOME_UNUSABLE && report_count(&r->report) == 0) {
             report_drop(&r->report);
             return tool_fail(r->self, "%s", result.text);

@@ -102,7 +102,7 @@ static int info_info(const struct tool *self, const char *path, bool as_json)
 
 static int info_main(const struct tool *self, int argc, char **argv)
 {
-    struct outside o = { .limit_ms = OUTSIDE_LIMIT_MS };
+    struct outside o = { .command = self->name, .limit_ms = OUTSIDE_LIMIT_MS };
     const char *worker = NULL;
     bool as_json = false;
     const struct tool_option option[] = { OUTSIDE_OPTIONS(o),
@@ -114,8 +114,11 @@ static int info_main(const struct tool *self, int argc, char **argv)
         return c;
     if (optind < argc)
         return tool_misuse(self, "unknown argument '%s'", argv[optind]);
-    if (worker)
+    if (worker) {
+        if (as_json)
+            o.command = NULL;
         return inspect(self, &o, worker, as_json);
+    }
     if (o.store || o.group || o.secret_file || o.limit_ms != OUTSIDE_LIMIT_MS)
         return tool_misuse(self, "--store, --group, --secret-file and --timeout require --worker");
     return info_info(self, o.config, as_json);

@@ -35,6 +35,7 @@ static tenrec_status sampler_reopen(struct sampler *s, uint64_t until_ns, tenrec
     tenrec_status st;
 
     fresh.worker = NULL;
+    fresh.command = NULL; /* the screen says it */
     fresh.limit_ms = left > 0 ? (uint64_t)left : 1;
     st = outside_open(&fresh, err);
     if (st == TENREC_OK) {

@@ -53,7 +53,8 @@ static int top_check(const struct tool *self, const struct sampler *s,
 
 static int top_main(const struct tool *self, int argc, char **argv)
 {
-    struct sampler s = { .outside = { .limit_ms = OUTSIDE_LIMIT_MS }, .interval_ms = INTERVAL_MS };
+    struct sampler s = { .outside = { .command = self->name, .limit_ms = OUTSIDE_LIMIT_MS },
+                         .interval_ms = INTERVAL_MS };
     struct print_options print = { .sort = "name" };
     bool once = false;
     const struct tool_option option[] = {
@@ -75,6 +76,8 @@ static int top_main(const struct tool *self, int argc, char **argv)
     c = top_check(self, &s, &print, full_screen);
     if (c != TOOL_GO_ON)
         return c;
+    if (print.as_json)
+        s.outside.command = NULL;
     if (once)
         print.samples = 1;
     return top_show(self, &s, &print, full_screen);
