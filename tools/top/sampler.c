@@ -105,8 +105,9 @@ static tenrec_status sampler_await(struct tenrec_future *f, uint64_t until_ns, t
 
 static void worker_explain(struct sampler *s, struct sample_worker *w, const tenrec_error *err)
 {
-    const char *absent = membership_absence(s->outside.worker->membership, w->id,
-                                            clock_deadline_ms(STORE_MS), w->why, sizeof w->why);
+    const uint64_t until_ns = clock_deadline_ms(s->store_away ? 1 : STORE_MS);
+    const char *absent =
+        membership_absence(s->outside.worker->membership, w->id, until_ns, w->why, sizeof w->why);
 
     if (!absent)
         snprintf(w->why, sizeof w->why, "%.*s", (int)sizeof w->why - 1, err->text);
@@ -247,7 +248,8 @@ tenrec_status sampler_take(struct sampler *s, struct sample *ret, tenrec_error *
     *ret = (struct sample){ .n = 0 };
     if (st != TENREC_OK)
         return st;
-    if (sampler_follow(s, until_ns, &now, &why) != TENREC_OK)
+    s->store_away = sampler_follow(s, until_ns, &now, &why) != TENREC_OK;
+    if (s->store_away)
         snprintf(ret->error, sizeof ret->error, "%.*s", (int)sizeof ret->error - 1, why.text);
     else if (old.version > 0)
         sampler_mark_died(s, &old, &now);

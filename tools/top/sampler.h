@@ -10,6 +10,7 @@
 struct sampler {
     struct outside outside; /* the options; its worker is replaced when the members change */
     uint64_t interval_ms;
+    bool store_away;    /* in the sample that is being taken */
     struct sample last; /* owns its list without readings: names, states and times */
 };
 

@@ -181,10 +181,10 @@ int screen_run(const struct tool *self, struct sampler *s, const char *sort)
     st = feed_start(&f, s, &err);
     if (st == TENREC_OK) {
         screen_loop(&f, sort);
-        if (f.failed)
-            st = tenrec_fail(&err, f.failed, "out of memory");
         endwin(); /* not later: the thread may need its time */
         ended = feed_stop(&f, STOP_MS);
+        if (ended && f.failed)
+            st = tenrec_fail(&err, f.failed, "out of memory");
     } else {
         endwin();
     }
