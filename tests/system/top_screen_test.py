@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 
 from cases import Failed, contains, equal, main, true, until
-from crew import LIMIT_S, TENREC, Crew, backend, store_of
+from crew import LIMIT_S, TENREC, Crew, backend, limit, store_of
 
 
 def group(n=3):
@@ -42,7 +42,7 @@ class Terminal:
         self.tmux("send-keys", *keys)
 
     def start(self, crew, *options):
-        self.type("-l", shlex.join([TENREC, "top", "--store", store_of(crew[0]), "--interval", "300ms", *options]))
+        self.type("-l", shlex.join([TENREC, "top", "--store", store_of(crew[0]), "--interval", f"{limit(300)}ms", *options]))
         self.type("Enter")
 
     def shown(self):
