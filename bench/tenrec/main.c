@@ -9,7 +9,7 @@
  * memory on. With _pool the functions of small calls run on the callee's pool.
  * ucx is the backend ucx over TCP.
  * WRAPPERS is layers, trace, meter or limit: shm with ten wrappers that do nothing, or with that;
- * counted is shm with histograms of all calls.
+ * counted is shm with histograms of all calls, watched also with the recorder and traces.
  *
  * init    8 workers over a file store, first call in to last return
  * connect the first call between 2 workers, which makes their connections
@@ -24,7 +24,7 @@ int main(int argc, char **argv)
     const struct way ways[] = { calls_uv,      calls_shm,      calls_pool_uv, calls_pool_shm,
                                 calls_keep_uv, calls_keep_shm, calls_secret,  calls_ucx,
                                 calls_tls,     calls_layers,   calls_trace,   calls_meter,
-                                calls_limit,   calls_counted };
+                                calls_limit,   calls_counted,  calls_watched };
     const char *mode = argc > 1 ? argv[1] : "";
     bool known = argc == 3 && (!strcmp(argv[2], "uv") || !strcmp(argv[2], "shm") ||
                                !strcmp(argv[2], "secret") || !strcmp(argv[2], "tls"));
