@@ -179,6 +179,7 @@ static void stuck_look(struct recorder *r, uint64_t now_ns, uint64_t after_ns)
 
 static uint64_t stuck_upkeep(uint64_t now_ns)
 {
+    const uint64_t least_ms = (uint64_t)STUCK_GAP_MS * STUCK_LOOKS;
     uint64_t next = CLOCK_NEVER;
     struct recorder *r;
 
@@ -189,8 +190,7 @@ static uint64_t stuck_upkeep(uint64_t now_ns)
         uint64_t gap_ns, due;
         if (after_ms == TENREC_FOREVER)
             continue;
-        gap_ns = (after_ms > STUCK_GAP_MS * STUCK_LOOKS ? after_ms : STUCK_GAP_MS * STUCK_LOOKS) *
-                 UINT64_C(1000000) / STUCK_LOOKS;
+        gap_ns = (after_ms > least_ms ? after_ms : least_ms) * UINT64_C(1000000) / STUCK_LOOKS;
         if (now_ns - r->mark[0].at_ns >= gap_ns)
             stuck_look(r, now_ns, after_ms * UINT64_C(1000000));
         due = r->mark[0].at_ns + gap_ns;

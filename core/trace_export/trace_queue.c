@@ -131,7 +131,7 @@ static void batch_failed(struct trace_queue *q, const tenrec_error *why)
     const uint64_t now = clock_now_ns();
     const bool final = is_final(why->code);
 
-    if (q->logged_ns == 0 || now - q->logged_ns > LOG_EACH_S * 1000 * MS) {
+    if (q->logged_ns == 0 || now - q->logged_ns > (uint64_t)LOG_EACH_S * 1000 * MS) {
         log_line(TENREC_LOG_WARN, "traces", "spans were not accepted, and are %s: %s",
                  final ? "dropped" : "kept for another try", why->text);
         q->logged_ns = now;

@@ -42,10 +42,12 @@ static unsigned first_wrong(const char *text)
     return TEXT_LEN;
 }
 
-static void read_hex(const char *text, unsigned n, uint8_t *ret)
+/* The digits have been checked. */
+static void read_hex(const char *text, size_t n, uint8_t *ret)
 {
-    for (unsigned i = 0; i < n; i++)
-        ret[i] = (uint8_t)(hex_digit(text[2 * i]) << 4 | hex_digit(text[2 * i + 1]));
+    for (size_t i = 0; i < n; i++)
+        ret[i] =
+            (uint8_t)((unsigned)hex_digit(text[2 * i]) << 4 | (unsigned)hex_digit(text[2 * i + 1]));
 }
 
 tenrec_status trace_context_parse(const char *text, struct trace_context *ret, tenrec_error *err)
@@ -87,11 +89,11 @@ tenrec_status trace_context_parse(const char *text, struct trace_context *ret, t
     return TENREC_OK;
 }
 
-void trace_hex(const uint8_t *bytes, unsigned n, char *ret)
+void trace_hex(const uint8_t *bytes, size_t n, char *ret)
 {
     static const char digit[] = "0123456789abcdef";
 
-    for (unsigned i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         ret[2 * i] = digit[bytes[i] >> 4];
         ret[2 * i + 1] = digit[bytes[i] & 15];
     }

@@ -45,6 +45,6 @@ uint64_t trace_below(double ratio);
 /* A new span in the trace. */
 void trace_context_step(struct trace_context *t);
 
-void trace_hex(const uint8_t *bytes, unsigned n, char *ret); /* without a NUL */
+void trace_hex(const uint8_t *bytes, size_t n, char *ret); /* without a NUL */
 
 #endif

@@ -53,7 +53,7 @@ static bool reading_go_on(struct readings *all, struct reading *r, bool *complet
     ssize_t n;
 
     if (r->len + READ > r->room) {
-        const size_t room = r->room ? 2 * r->room : 2 * READ;
+        const size_t room = r->room ? 2 * r->room : 2 * (size_t)READ;
         char *data = room <= TEXT_MAX ? realloc(r->data, room) : NULL;
 
         if (!data) {

@@ -126,12 +126,14 @@ static void drive_lend(struct ucx *u)
     int fd = -1;
 
     pthread_mutex_lock(&u->lock);
+    /* A guest that drove before the own thread began: that waits without a limit, as nothing was
+     * lent yet. */
+    if (atomic_load(&u->wanted) || (u->own_waits && !u->lent))
+        pthread_cond_broadcast(&u->given);
     u->driven = false;
     u->lent = true;
     u->visits++;
     u->asleep_fd = -1;
-    if (atomic_load(&u->wanted))
-        pthread_cond_broadcast(&u->given);
     if (!u->own_waits)
         fd = u->own_fd;
     pthread_mutex_unlock(&u->lock);

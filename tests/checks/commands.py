@@ -61,6 +61,7 @@ CANNOT = {
     "tenrec run --elastic 2:8": "needs two hosts; the test tools_elastic joins on one",
     "tenrec run --elastic 1:4": "needs two hosts; the test tools_elastic joins on one",
     "srun": "needs Slurm",
+    "bpftrace": "needs root, and a process; check_probes holds the script against the probes",
 }
 
 # Beginning of a command: a plugin, or another file of the build, that a build may be without; the command does not run then.
