@@ -61,6 +61,7 @@ CANNOT = {
     "tenrec run --elastic 2:8": "needs two hosts; the test tools_elastic joins on one",
     "tenrec run --elastic 1:4": "needs two hosts; the test tools_elastic joins on one",
     "srun": "needs Slurm",
+    "kubectl": "needs a cluster",
     "bpftrace": "needs root, and a process; check_probes holds the script against the probes",
 }
 
