@@ -75,11 +75,13 @@ static void forget_spans(void)
 {
     struct trace_span *s;
 
+    pthread_mutex_lock(&lock);
     while ((s = kept)) {
         kept = s->next;
         free(s);
     }
     n_kept = 0;
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- three workers ------------------------------------------------------------ */
