@@ -115,7 +115,7 @@ static tenrec_status train_step(const struct trainer *t, struct tenrec_tensor **
     return TENREC_OK;
 }
 
-/* Waits until all generators have the last version, also one that is being restarted. */
+/* Waits until all generators have the last version, a restarted generator among them. */
 static tenrec_status await_generators(struct trainer *t, int slots, tenrec_error *err)
 {
     struct timespec until;
@@ -149,7 +149,7 @@ static tenrec_status train(struct tenrec_worker *w, struct trainer *t, int slots
     return await_generators(t, slots, err);
 }
 
-static void joined(struct tenrec_worker *w, const struct tenrec_worker_info *who, uint64_t view,
+static void joined(struct tenrec_worker *w, const struct tenrec_worker_info *info, uint64_t view,
                    void *arg)
 {
     struct trainer *t = arg;
@@ -157,16 +157,16 @@ static void joined(struct tenrec_worker *w, const struct tenrec_worker_info *who
     (void)w, (void)view;
     pthread_mutex_lock(&t->lock);
     if (t->version > 0) /* of the trainer alone, and only after the start */
-        printf("trainer: %s is back at version %d\n", who->name, (int)t->version);
+        printf("trainer: %s is back at version %d\n", info->name, (int)t->version);
     pthread_mutex_unlock(&t->lock);
 }
 
-static void left(struct tenrec_worker *w, const struct tenrec_worker_info *who,
+static void left(struct tenrec_worker *w, const struct tenrec_worker_info *info,
                  const tenrec_error *why, uint64_t view, void *arg)
 {
     struct trainer *t = arg;
 
-    (void)w, (void)who, (void)view;
+    (void)w, (void)info, (void)view;
     pthread_mutex_lock(&t->lock);
     if (t->version > 0 && why->code != TENREC_OK)
         printf("trainer: lost at version %d: %s\n", (int)t->version, why->text);

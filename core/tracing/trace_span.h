@@ -32,7 +32,7 @@ struct trace_span {
     char function[];
 };
 
-/* A span that starts now, in the trace of `t`: its id becomes that of *t, the former one that of
+/* A span that starts now, in the trace of `t`: its id becomes that of *t, the former id that of
  * its parent unless it is the first. Returns NULL, and changes nothing, without memory. */
 struct trace_span *trace_span_new(struct trace_sink *sink, enum trace_kind kind,
                                   struct trace_context *t, bool first, const char *function,

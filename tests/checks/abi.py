@@ -17,7 +17,7 @@ import report
 
 LIBRARY, BUILD = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 CC = json.loads(sys.argv[3])
-# Of the first member, or of a later one that says so.
+# Of the first member, or of a later member with such a comment.
 SIZED = re.compile(r"^struct (\w+) {(?:(?:\s|/\*(?:[^*]|\*(?!/))*\*/)*uint32_t size;|[^}]*\buint32_t size;\s*/\* (?:sizeof\(struct \1\)|of the struct))",
                    re.MULTILINE)
 HEADER = """

@@ -2,7 +2,7 @@
 """tidy.py BUILDDIR [FILE ...] - clang-tidy, with the .clang-tidy of the tree.
 
 Without files: every C source of bindings/python, core, plugins, tools and examples that BUILDDIR
-compiles; where CI is "true", of these the ones that the last commits changed, as all of them take
+compiles; where CI is "true", only files that the last commits changed, as the whole tree takes
 minutes of all processors. A file that was clean is looked at again only when it, a header that
 it includes or .clang-tidy changed.
 """

@@ -6,12 +6,19 @@
 static void deliver(struct inproc *a, struct envelope *e)
 {
     const tenrec_peer from = e->from;
+    const bool answers = e->msg->type & TENREC_MSG_RESPONSE_BIT;
     tenrec_error err;
     struct tenrec_msg *copy = copy_of(a->agent, e, &err);
 
     settle(e, copy ? NULL : &err);
-    if (copy)
+    if (copy) {
         a->agent->host->deliver_outer(a->agent, from, copy);
+    } else if (answers) {
+        /* No sender repeats an answer: the calls must end. */
+        pthread_mutex_lock(&hub_lock);
+        hub_break(a, from, "no memory for an answer");
+        pthread_mutex_unlock(&hub_lock);
+    }
 }
 
 void tell_lost(struct inproc *a, struct peer *p)

@@ -28,7 +28,7 @@ static struct ring_event event_of(uint32_t writer, uint32_t i)
     return e;
 }
 
-/* An event that a reader got is one that some writer wrote, whole. */
+/* An event that a reader got is a whole event of some writer. */
 static void assert_whole(const struct ring_event *e)
 {
     const struct ring_event wanted = event_of(e->thread, (uint32_t)e->time_ns);

@@ -55,7 +55,7 @@ static bool sampler_all_gone(const struct sampler *s)
     return s->last.n > 0;
 }
 
-/* Follows the changes of the group: the list of a dynamic one; a static one that ended may have
+/* Follows the changes of the group: the list of a dynamic one; a static group that ended may have
  * started again. *died: the lives that were found dead. */
 static tenrec_status sampler_follow(struct sampler *s, uint64_t until_ns,
                                     struct membership_view *now, tenrec_error *err)
