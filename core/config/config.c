@@ -38,18 +38,23 @@ static tenrec_status add_missing(struct node *map, struct node *defaults, tenrec
     return TENREC_OK;
 }
 
-/* A file without `backends` gets the built-in ones; under `worker` each missing key
- * gets its default. */
+/* A file without `backends` gets the built-in ones; under `worker` and `observe` each missing
+ * key gets its default. */
 static tenrec_status add_defaults(struct node *root, tenrec_error *err)
 {
     static const struct place by_default = { .kind = PLACE_DEFAULT };
-    struct node *defaults, *worker = node_get(root, "worker");
+    static const char *const by_key[] = { "worker", "observe" };
+    struct node *defaults;
     tenrec_status st = tree_parse(builtin_yaml, builtin_yaml_len, &by_default, &defaults, err);
 
     if (st != TENREC_OK)
         return st;
-    if (worker)
-        st = add_missing(worker, node_get(defaults, "worker"), err);
+    for (size_t i = 0; st == TENREC_OK && i < sizeof by_key / sizeof by_key[0]; i++) {
+        struct node *map = node_get(root, by_key[i]);
+
+        if (map && map->kind == NODE_MAP)
+            st = add_missing(map, node_get(defaults, by_key[i]), err);
+    }
     if (st == TENREC_OK)
         st = add_missing(root, defaults, err);
     node_drop(defaults);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config_test.c - whole configurations: what may stand in them, what is shown. */
+#include "config/observe_settings.h"
+
 #include "sample.h"
 
 #include "../testing.h"
@@ -144,6 +146,27 @@ TEST(config_is_the_default_when_nothing_is_written)
         struct shown shown = shown_of(config);
         for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
             assert_shown(&shown, lines[i]);
+        tenrec_config_drop(config);
+    }
+}
+
+TEST(config_observe_keeps_the_exporters_that_are_not_written)
+{
+    static const char *const ways[][2] = { { "observe: { metrics: 127.0.0.1:1 }", NULL },
+                                           { "backend: tensorpipe", "{ metrics: 127.0.0.1:1 }" } };
+    struct tenrec_config *config;
+    struct config_observe *o;
+    tenrec_error err;
+
+    for (size_t i = 0; i < 2; i++) {
+        assert_status(tenrec_config_parse(ways[i][0], "t.yaml", &config, &err), &err);
+        if (ways[i][1])
+            assert_status(tenrec_config_set(config, "observe", ways[i][1], &err), &err);
+        assert_status(config_observe_make(config, &o, &err), &err);
+        assert_string_equal(o->metrics, "127.0.0.1:1");
+        assert_string_equal(o->metrics_exporter, "prometheus");
+        assert_string_equal(o->traces_exporter, "otlp");
+        config_observe_drop(o);
         tenrec_config_drop(config);
     }
 }
