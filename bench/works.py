@@ -200,18 +200,13 @@ def wrappers(p):
             layered("meter", "meter", 4), layered("limit", "limit", 2)]
 
 
-def watched(p):
-    """What it costs to watch every call, on both sides."""
-    none = p.tenrec("latency", "busy", "shm")
-    return [Work(f"no-op call, {name}", p.tenrec("latency", "busy", via), "p50_us", [Pair("nothing watched", none, reach=1.05)])
-            for name, via in (("durations", "counted"), ("durations, recorder and traces", "watched"))]
-
-
 def life(p):
     return [
         Work("init of 8 workers", p.tenrec("init", "shm"), "init_s", [
             Pair("torch", p.peer("torch", "init", "uv"), reach=0.3)]),
         Limit("idle worker", p.tenrec("idle", "shm"), {"cpu_percent": 0.05, "threads": 4, "rss_kib": 12288}),
+        Limit("watched no-op call, shared memory, busy", p.tenrec("watching", "busy"),
+              {"durations_ratio": 1.05, "all_ratio": 1.05}),
         Work("memory of an idle worker", p.tenrec("idle", "shm"), "rss_kib", [
             Pair("torch", p.peer("torch", "idle", "uv"), rounds=1)]),
     ]
@@ -219,7 +214,7 @@ def life(p):
 
 def all_works(p):
     return (small_shared(p) + small_tcp(p) + many_shared(p) + many_tcp(p) + large_shared(p) + shared(p) + large_tcp(p) +
-            security(p) + over_ucx(p) + wrappers(p) + watched(p) + life(p))
+            security(p) + over_ucx(p) + wrappers(p) + life(p))
 
 
 def same_works(here, there):

@@ -92,17 +92,6 @@ static void side_layers(const char *via, char *text, size_t room, char outermost
     }
 }
 
-/* What is watched of each call. */
-static const char *side_observe(const char *via)
-{
-    if (!strcmp(via, "counted"))
-        return "observe: { durations: true }\n";
-    /* No collector is there: spans are made and dropped. */
-    if (!strcmp(via, "watched"))
-        return "observe: { durations: true, recorder: true, traces: 'http://127.0.0.1:9' }\n";
-    return "";
-}
-
 struct tenrec_worker *side_worker(const struct side *s, int rank)
 {
     const char *more = getenv("BENCH_TENREC");
@@ -112,8 +101,7 @@ struct tenrec_worker *side_worker(const struct side *s, int rank)
 
     snprintf(backend, sizeof backend, "%s", wire);
     side_layers(s->via, layers, sizeof layers, backend);
-    const char *observe = side_observe(s->via);
-    const bool within = !strcmp(s->via, "shm") || *layers || *observe;
+    const bool within = !strcmp(s->via, "shm") || *layers;
     const char *ways = ucx      ? "tls: [tcp]"
                        : within ? "transports: [shm, uv], channels: [cma, basic]"
                                 : "transports: [uv], channels: [basic]";
@@ -127,13 +115,12 @@ struct tenrec_worker *side_worker(const struct side *s, int rank)
              "worker: { name: \"w{rank}\", rank: %d, world_size: %d }\n"
              "init_method: file://%s\n"
              "security: { mode: %s%s%s }\n"
-             "%s"
              "backend: %s\n"
              "backends:\n"
              "  %s: { plugin: %s, options: { %s, progress: %s%s%s } }\n%s",
              rank, s->world, s->store, open ? "none" : s->via,
-             open ? "" : ", secret_file: ", open ? "" : s->secret, observe, backend, wire, wire,
-             ways, s->progress, more ? ", " : "", more ? more : "", layers);
+             open ? "" : ", secret_file: ", open ? "" : s->secret, backend, wire, wire, ways,
+             s->progress, more ? ", " : "", more ? more : "", layers);
     if (tenrec_config_parse(text, "bench", &c, &err) || tenrec_worker_new(c, &w, &err))
         side_give_up(&err);
     tenrec_config_drop(c);

@@ -178,6 +178,7 @@ static struct tenrec_future *make_future(struct tenrec_worker *w, const struct c
                                          const struct tenrec_msg *msg)
 {
     struct tenrec_future *f = future_make();
+    const char *name;
     size_t n;
 
     if (!f)
@@ -190,15 +191,19 @@ static struct tenrec_future *make_future(struct tenrec_worker *w, const struct c
     f->call.want_value = spec->want_value;
     f->call.begun_ns = 0;
     f->call.series = 0;
-    f->call.event = 0;
     f->call.span = spec->span;
     f->call.traced = spec->traced;
     f->call.hook = spec->hook;
     f->call.sent_hook = spec->sent_hook;
     f->waiters = spec->node;
     f->call.private = spec->node != NULL;
-    n = strnlen(spec->function, sizeof f->call.function - 1);
-    memcpy(f->call.function, spec->function, n);
+    name = spec->function;
+    n = strlen(name);
+    if (__builtin_expect(n >= sizeof f->call.function, 0)) {
+        name += n - (sizeof f->call.function - 1);
+        n = sizeof f->call.function - 1;
+    }
+    memcpy(f->call.function, name, n);
     f->call.function[n] = '\0';
     return f;
 }

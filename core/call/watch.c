@@ -14,28 +14,31 @@ void watch_turn(struct tenrec_worker *w, enum watcher i, bool on)
         atomic_fetch_and(&w->watched, ~(1u << i));
 }
 
-/* Calls `fn` of each watcher that is on, and of the recorder if it has the begin of this call: it
- * was turned off since, and would show for ever what has ended. */
-#define WATCH_EACH(w, recorded, fn, ...)                                                           \
+static uint32_t watch_bits(const struct tenrec_worker *w)
+{
+    return atomic_load_explicit(&w->watched, memory_order_relaxed);
+}
+
+/* Calls `fn` of each watcher whose bit is set. */
+#define WATCH_EACH(w, bits, fn, ...)                                                               \
     do {                                                                                           \
-        const uint32_t on = atomic_load_explicit(&(w)->watched, memory_order_relaxed) |            \
-                            ((recorded) ? 1u << WATCH_RECORDER : 0);                               \
         for (unsigned i = 0; i < WATCHERS; i++)                                                    \
-            if (on & (1u << i))                                                                    \
+            if ((bits) & (1u << i))                                                                \
                 (w)->watch[i]->fn(__VA_ARGS__);                                                    \
     } while (0)
 
 void watch_begun(struct tenrec_worker *w, struct tenrec_future *f, const char *function)
 {
     f->call.begun_ns = clock_fast_ns();
-    WATCH_EACH(w, false, begun, w, f, function);
+    if (watch_has(w, WATCH_DURATIONS))
+        w->watch[WATCH_DURATIONS]->begun(w, f, function);
 }
 
 void watch_ended(struct tenrec_worker *w, const struct tenrec_future *f, const tenrec_error *why)
 {
     const uint64_t now_ns = clock_fast_ns();
 
-    WATCH_EACH(w, f->call.event != 0, ended, w, f, why, now_ns);
+    WATCH_EACH(w, watch_bits(w), ended, w, f, why, now_ns);
 }
 
 void watch_serving(struct tenrec_call *c, struct tenrec_worker *w, uint64_t now_ns)
@@ -48,9 +51,10 @@ void watch_serving(struct tenrec_call *c, struct tenrec_worker *w, uint64_t now_
 void watch_served(const struct tenrec_call *c, struct tenrec_worker *w, bool recorded,
                   const tenrec_error *why)
 {
+    const uint32_t recorder = recorded ? 1u << WATCH_RECORDER : 0;
     const uint64_t now_ns = clock_fast_ns();
 
-    WATCH_EACH(w, recorded, served, c, why, now_ns);
+    WATCH_EACH(w, watch_bits(w) | recorder, served, c, why, now_ns);
 }
 
 void watch_note(struct tenrec_worker *w, enum watch_event what, tenrec_peer peer, int64_t id,

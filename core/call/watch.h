@@ -34,12 +34,14 @@ enum watch_event {
 
 /* Run on the thread of the event; may not block. */
 struct call_watch {
-    /* Before a request is sent. `function` is the whole name, and f->call.begun_ns the time. */
+    /* Before a request is sent. `function` is the whole name, and f->call.begun_ns the time. For
+     * the durations alone. */
     void (*begun)(struct tenrec_worker *w, struct tenrec_future *f, const char *function);
     /* Before its future completes; why: NULL for success. */
     void (*ended)(struct tenrec_worker *w, const struct tenrec_future *f, const tenrec_error *why,
                   uint64_t now_ns);
-    /* The function of a call starts on this thread. For the recorder alone, like `noted`. */
+    /* The function of a call starts on this thread. For the recorder alone, like `noted`; it is
+     * told of the end then, even if it was turned off since. */
     void (*serving)(struct tenrec_call *c, uint64_t now_ns);
     /* The answer of a served call was sent, or was not wanted. */
     void (*served)(const struct tenrec_call *c, const tenrec_error *why, uint64_t now_ns);
@@ -57,7 +59,7 @@ void watch_begun(struct tenrec_worker *w, struct tenrec_future *f, const char *f
 void watch_ended(struct tenrec_worker *w, const struct tenrec_future *f, const tenrec_error *why);
 /* now_ns   0: not read yet */
 void watch_serving(struct tenrec_call *c, struct tenrec_worker *w, uint64_t now_ns);
-/* recorded  the recorder was told that its function started */
+/* recorded  the recorder was told that its function starts */
 void watch_served(const struct tenrec_call *c, struct tenrec_worker *w, bool recorded,
                   const tenrec_error *why);
 

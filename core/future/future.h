@@ -38,7 +38,6 @@ struct future_call {
     tenrec_peer to;
     uint64_t begun_ns;                /* 0: no watcher is told of the end (call/watch.h) */
     uint32_t series;                  /* of its durations, counted from 1; 0: none */
-    uint32_t event;                   /* number of its begin in the recorder; 0: none */
     struct span *span;                /* shared; NULL: not recorded */
     struct trace_span *traced;        /* owns, until the call ends; NULL: not sampled */
     struct call_hook *hook;           /* a list; NULL: no hook */
@@ -46,7 +45,7 @@ struct future_call {
     bool one_way;
     bool want_value;
     bool private; /* until it is done, only its waiter and the thread that completes it know it */
-    char function[48]; /* for error texts; truncated */
+    char function[48]; /* for error texts and the recorder; a long name keeps its end */
 };
 
 struct future_callback {

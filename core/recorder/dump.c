@@ -54,7 +54,6 @@ static void on_active(void *arg, struct tenrec_call *c)
     h->function = text_copy(f, c->function->name);
     h->caller = peers_name(&f->worker->peers, c->from);
     h->id = c->key.id;
-    h->event = c->event;
     h->stack.thread = atomic_load_explicit(&c->thread, memory_order_relaxed);
     h->begun_ns = atomic_load_explicit(&c->run_ns, memory_order_relaxed);
     h->state = !h->stack.thread                    ? DUMP_QUEUED
@@ -74,7 +73,6 @@ static void on_inline(void *arg, const struct ring_read *call, bool *told)
     h->function = text_copy(f, ring_text(&call->event, text));
     h->caller = peers_name(&f->worker->peers, call->event.peer);
     h->id = call->event.id;
-    h->event = (uint32_t)call->number;
     h->stack.thread = call->event.thread;
     h->begun_ns = call->event.time_ns;
     h->state = DUMP_RUNS;
@@ -107,8 +105,7 @@ static void on_pending(void *arg, int64_t id, const struct pending_entry *e)
                                                 .callee = peers_name(&f->worker->peers, e->to),
                                                 .id = id,
                                                 .begun_ns = wait_begun_ns(call),
-                                                .deadline_ns = e->deadline_ns,
-                                                .event = call->event };
+                                                .deadline_ns = e->deadline_ns };
 }
 
 /* ---- all ------------------------------------------------------------------------ */
@@ -137,6 +134,24 @@ static void dump_worker(struct dump_filling *f, struct tenrec_worker *w)
     inline_calls_each(on_inline, f);
     pending_each(w->pending, on_pending, f);
     dump_own_names(f, handlers, waits);
+}
+
+/* Those of the other workers of the process, for the trace. */
+static void dump_others(struct dump_filling *f, const struct tenrec_worker *of)
+{
+    struct dump *d = f->dump;
+    const size_t n_handlers = d->n_handlers, n_waits = d->n_waits;
+    const size_t more_handlers = d->more_handlers, more_waits = d->more_waits;
+
+    for (struct recorder *r = recorders_held(); of && r; r = r->next)
+        if (r->worker != of)
+            dump_worker(f, r->worker);
+    d->all_handlers = d->n_handlers;
+    d->all_waits = d->n_waits;
+    d->n_handlers = n_handlers;
+    d->n_waits = n_waits;
+    d->more_handlers = more_handlers;
+    d->more_waits = more_waits;
 }
 
 static int by_begin(const void *a, const void *b)
@@ -180,6 +195,7 @@ tenrec_status dump_make(struct dump *d, const struct tenrec_worker *of, bool sta
             d->on = d->on || watch_has(r->worker, WATCH_RECORDER);
             dump_worker(&f, r->worker);
         }
+    dump_others(&f, of);
     qsort(d->handler, d->n_handlers, sizeof *d->handler, by_begin);
     if (!dump_trace(d))
         f.failed = true;

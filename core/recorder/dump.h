@@ -20,7 +20,6 @@ struct dump_handler {
     const char *worker, *function, *caller; /* caller: "" outside the group */
     int64_t id;
     uint64_t begun_ns; /* 0: has not */
-    uint32_t event;    /* number of its begin in the ring; 0: none */
     enum dump_state state;
     struct stack stack;
 };
@@ -30,7 +29,6 @@ struct dump_wait {
     int64_t id;
     uint64_t begun_ns;    /* 0: unknown */
     uint64_t deadline_ns; /* CLOCK_NEVER: none */
-    uint32_t event;
 };
 
 struct dump {
@@ -39,10 +37,12 @@ struct dump {
     struct dump_handler *handler; /* owns, like `wait` */
     struct dump_wait *wait;
     size_t n_handlers, n_waits, more_handlers, more_waits;
+    /* With those of other workers behind them, which are in the trace only. */
+    size_t all_handlers, all_waits;
     char *trace; /* Chrome's JSON; owns */
     size_t trace_len;
     size_t n_events; /* of the recorder, in it */
-    bool on;         /* begin and end of calls are recorded */
+    bool on;         /* calls are recorded */
 };
 
 /* of       the worker; NULL: all of the process. The trace is always of all.
@@ -52,7 +52,7 @@ tenrec_status dump_make(struct dump *d, const struct tenrec_worker *of, bool sta
                         tenrec_error *err);
 void dump_finish(struct dump *d);
 
-/* Writes the trace (trace_events.c); the recorders are locked. Returns false without memory. */
+/* Writes the trace (dump_trace.c); the recorders are locked. Returns false without memory. */
 bool dump_trace(struct dump *d);
 
 #endif

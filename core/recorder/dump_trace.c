@@ -2,7 +2,8 @@
 /* dump_trace.c - the events of the ring as a Chrome trace, for ui.perfetto.dev.
  *
  * This process is a process of the trace. A handler is a slice in the row of its thread, a call of
- * ours an async slice, since those of one thread overlap; all else are instants. What has not ended
+ * ours an async slice, since those of one thread overlap; so is a handler that answers later. All
+ * else are instants. What has not ended is not in the ring, but in the tables of its worker; it
  * lasts until the dump, and says so. The text is written by hand, as one by jansson would be built
  * in memory first, event by event. */
 #include "recorder/dump.h"
@@ -22,7 +23,6 @@ struct trace_writer {
     FILE *file;
     const struct dump *dump;
     const struct ring_read *event;
-    const uint32_t *ended_by; /* for each event: index + 1 of its end; 0: none */
     size_t n;
     bool any;
 };
@@ -75,105 +75,99 @@ static struct tenrec_worker *worker_of(uint16_t start)
 }
 
 /* The names of the worker and the peer, where the worker still runs. */
-static void put_args(struct trace_writer *w, uint16_t start, tenrec_peer peer, int64_t id,
-                     tenrec_status status, uint64_t unfinished_ns)
+static void put_args(struct trace_writer *w, const struct ring_event *e)
 {
-    const struct tenrec_worker *worker = worker_of(start);
-    const char *name = worker && peer >= 0 ? peers_name(&worker->peers, peer) : "";
+    const struct tenrec_worker *worker = worker_of(e->worker);
+    const char *name = worker && e->peer >= 0 ? peers_name(&worker->peers, e->peer) : "";
 
     fprintf(w->file, ",\"args\":{\"worker\":");
     put_string(w->file, worker ? worker->self.name : "");
     fprintf(w->file, ",\"peer\":");
     put_string(w->file, name);
-    fprintf(w->file, ",\"peer_id\":%d,\"call\":%" PRId64, (int)peer, id);
-    if (unfinished_ns)
-        put_micros(w->file, "unfinished_us", unfinished_ns);
-    else
-        fprintf(w->file, ",\"status\":\"%s\"", tenrec_status_name(status));
-    fprintf(w->file, "}}");
+    fprintf(w->file, ",\"peer_id\":%d,\"call\":%" PRId64 ",\"status\":\"%s\"}}", (int)e->peer,
+            e->id, tenrec_status_name((tenrec_status)e->status));
 }
 
 /* ---- calls ---------------------------------------------------------------------- */
 
-struct span_times {
-    uint64_t begin_ns, end_ns;
+/* One side of a call: a slice in the row of its thread, or across rows. */
+struct slice {
+    const char *category, *name;
     uint32_t thread;
-    bool ended;
+    uint64_t begin_ns, ns;
+    bool async;
+    uint64_t number; /* makes it unique in the file */
 };
 
-static uint64_t age_of(const struct span_times *t)
+/* The start of its entry, up to its args. */
+static void put_slice(struct trace_writer *w, const struct slice *s)
 {
-    return t->ended ? 0 : t->end_ns > t->begin_ns ? t->end_ns - t->begin_ns : 1;
+    put_head(w, s->async ? "b" : "X", s->category, "", s->name, s->thread, s->begin_ns);
+    if (s->async)
+        fprintf(w->file, ",\"id\":\"%" PRIu64 "\"", s->number);
+    else
+        put_micros(w->file, "dur", s->ns ? s->ns : 1);
 }
 
-/* `number` makes the async slice unique in the file. */
-static void put_async(struct trace_writer *w, const char *category, const char *name,
-                      const struct span_times *t, uint64_t number)
+static void put_slice_end(struct trace_writer *w, const struct slice *s)
 {
-    put_head(w, "b", category, "", name, t->thread, t->begin_ns);
-    fprintf(w->file, ",\"id\":\"%" PRIu64 "\"", number);
+    if (!s->async)
+        return;
+    put_head(w, "e", s->category, "", s->name, s->thread, s->begin_ns + s->ns);
+    fprintf(w->file, ",\"id\":\"%" PRIu64 "\"}", s->number);
 }
 
-static void put_async_end(struct trace_writer *w, const char *category, const char *name,
-                          const struct span_times *t, uint64_t number)
+static void put_ended(struct trace_writer *w, const struct ring_read *r)
 {
-    put_head(w, "e", category, "", name, t->thread, t->end_ns);
-    fprintf(w->file, ",\"id\":\"%" PRIu64 "\"}", number);
-}
-
-static void put_span(struct trace_writer *w, size_t i)
-{
-    const struct ring_event *e = &w->event[i].event;
-    const struct ring_read *end = w->ended_by[i] ? &w->event[w->ended_by[i] - 1] : NULL;
-    const bool serves = e->kind == RING_SERVE_BEGIN;
-    const char *category = serves ? "serve" : "call";
-    const struct span_times t = { e->time_ns, end ? end->event.time_ns : w->dump->now_ns, e->thread,
-                                  end != NULL };
+    const struct ring_event *e = &r->event;
     char name[RING_TEXT + 1];
+    const struct slice s = { .category = e->kind == RING_CALL ? "call" : "serve",
+                             .name = ring_text(e, name),
+                             .thread = e->thread,
+                             .begin_ns = e->time_ns,
+                             .ns = (uint64_t)e->took_ns,
+                             .async = e->kind != RING_SERVE,
+                             .number = r->number };
 
-    ring_text(e, name);
-    if (serves && (!end || end->event.thread == e->thread)) {
-        put_head(w, "X", category, "", name, t.thread, t.begin_ns);
-        put_micros(w->file, "dur", t.end_ns > t.begin_ns ? t.end_ns - t.begin_ns : 1);
-    } else {
-        put_async(w, category, name, &t, w->event[i].number);
-    }
-    put_args(w, e->worker, e->peer, end ? end->event.id : e->id,
-             end ? (tenrec_status)end->event.status : TENREC_OK, age_of(&t));
-    if (!serves || (end && end->event.thread != e->thread))
-        put_async_end(w, category, name, &t, w->event[i].number);
+    put_slice(w, &s);
+    put_args(w, e);
+    put_slice_end(w, &s);
 }
 
-/* What runs or waits, and began while calls were not recorded. */
-static void put_present(struct trace_writer *w)
+/* What runs or waits. */
+static void put_present(struct trace_writer *w, struct slice *s, const char *worker,
+                        const char *peer, int64_t id)
+{
+    s->ns = w->dump->now_ns > s->begin_ns ? w->dump->now_ns - s->begin_ns : 1;
+    put_slice(w, s);
+    fprintf(w->file, ",\"args\":{\"worker\":");
+    put_string(w->file, worker);
+    fprintf(w->file, ",\"peer\":");
+    put_string(w->file, peer);
+    fprintf(w->file, ",\"call\":%" PRId64, id);
+    put_micros(w->file, "unfinished_us", s->ns);
+    fprintf(w->file, "}}");
+    put_slice_end(w, s);
+}
+
+static void put_all_present(struct trace_writer *w)
 {
     const struct dump *d = w->dump;
+    uint64_t number = UINT64_C(1) << 62; /* no event has such a number */
 
-    for (size_t i = 0; i < d->n_handlers; i++) {
+    for (size_t i = 0; i < d->all_handlers; i++) {
         const struct dump_handler *h = &d->handler[i];
-        if (h->event || h->state != DUMP_RUNS) /* else its thread may run others */
-            continue;
-        put_head(w, "X", "serve", "", h->function, h->stack.thread, h->begun_ns);
-        put_micros(w->file, "dur", d->now_ns > h->begun_ns ? d->now_ns - h->begun_ns : 1);
-        fprintf(w->file, ",\"args\":{\"unfinished\":true,\"call\":%" PRId64 ",\"worker\":", h->id);
-        put_string(w->file, h->worker);
-        fprintf(w->file, ",\"peer\":");
-        put_string(w->file, h->caller);
-        fprintf(w->file, "}}");
+        struct slice s = { "serve",     h->function, h->stack.thread,
+                           h->begun_ns, 0,           h->state == DUMP_LATER,
+                           number++ };
+        if (h->state != DUMP_QUEUED)
+            put_present(w, &s, h->worker, h->caller, h->id);
     }
-    for (size_t i = 0; i < d->n_waits; i++) {
+    for (size_t i = 0; i < d->all_waits; i++) {
         const struct dump_wait *c = &d->wait[i];
-        const struct span_times t = { c->begun_ns, d->now_ns, 0, false };
-        const uint64_t number = UINT64_C(1) << 62 | i; /* no event has such a number */
-        if (c->event || !c->begun_ns)
-            continue;
-        put_async(w, "call", c->function, &t, number);
-        fprintf(w->file, ",\"args\":{\"unfinished\":true,\"call\":%" PRId64 ",\"worker\":", c->id);
-        put_string(w->file, c->worker);
-        fprintf(w->file, ",\"peer\":");
-        put_string(w->file, c->callee);
-        fprintf(w->file, "}}");
-        put_async_end(w, "call", c->function, &t, number);
+        struct slice s = { "call", c->function, 0, c->begun_ns, 0, true, number++ };
+        if (c->begun_ns)
+            put_present(w, &s, c->worker, c->callee, c->id);
     }
 }
 
@@ -192,14 +186,14 @@ static void put_event(struct trace_writer *w, size_t i)
     const struct ring_event *e = &w->event[i].event;
     char text[RING_TEXT + 1];
 
-    if (e->kind == RING_CALL_BEGIN || e->kind == RING_SERVE_BEGIN)
-        put_span(w, i);
+    if (e->kind < RING_INSTANT)
+        put_ended(w, &w->event[i]);
     if (e->kind < RING_INSTANT || e->kind >= RING_INSTANT + (int)WATCH_EVENTS)
         return;
     put_head(w, "i", "event", instant[e->kind - RING_INSTANT], ring_text(e, text), e->thread,
              e->time_ns);
     fprintf(w->file, ",\"s\":\"p\"");
-    put_args(w, e->worker, e->peer, e->id, (tenrec_status)e->status, 0);
+    put_args(w, e);
 }
 
 enum { NAMED_THREADS = 256 };
@@ -232,22 +226,6 @@ static void put_names(struct trace_writer *w)
     }
 }
 
-/* Finds the end of each event that has one. */
-static void trace_pair(const struct ring_read *event, size_t n, uint32_t *ended_by)
-{
-    uint32_t place[RING_SIZE] = { 0 }; /* index + 1, by the lower bits of the number */
-
-    for (size_t i = 0; i < n; i++)
-        place[event[i].number % RING_SIZE] = (uint32_t)i + 1;
-    for (size_t i = 0; i < n; i++) {
-        const struct ring_event *e = &event[i].event;
-        const bool ends = e->kind == RING_CALL_END || e->kind == RING_SERVE_END;
-        const uint32_t at = ends ? place[e->begin % RING_SIZE] : 0;
-        if (at && (uint32_t)event[at - 1].number == e->begin)
-            ended_by[at - 1] = (uint32_t)i + 1;
-    }
-}
-
 static void trace_put_all(struct trace_writer *w, size_t lost)
 {
     fprintf(
@@ -258,28 +236,25 @@ static void trace_put_all(struct trace_writer *w, size_t lost)
     put_names(w);
     for (size_t i = 0; i < w->n; i++)
         put_event(w, i);
-    put_present(w);
+    put_all_present(w);
     fprintf(w->file, "\n]}\n");
 }
 
 bool dump_trace(struct dump *d)
 {
     struct ring_read *event = memory_new(RING_SIZE, sizeof *event);
-    uint32_t *ended_by = memory_new(RING_SIZE, sizeof *ended_by);
-    struct trace_writer w = { .dump = d, .event = event, .ended_by = ended_by };
+    struct trace_writer w = { .dump = d, .event = event };
     size_t lost;
     bool well;
 
-    w.file = event && ended_by ? open_memstream(&d->trace, &d->trace_len) : NULL;
+    w.file = event ? open_memstream(&d->trace, &d->trace_len) : NULL;
     if (w.file) {
         d->n_events = w.n = ring_read(event, &lost);
-        trace_pair(event, w.n, ended_by);
         trace_put_all(&w, lost);
     }
     well = w.file && !ferror(w.file);
     if (w.file && fclose(w.file) != 0)
         well = false;
     free(event);
-    free(ended_by);
     return well;
 }

@@ -10,9 +10,10 @@
 
 struct inline_call {
     struct inline_call *next; /* guarded by lock */
-    _Atomic uint64_t number;  /* 0: none */
+    _Atomic uint64_t number;  /* of the handler that runs; 0: none */
     struct ring_slot slot;
-    uint64_t told; /* a number; guarded by lock */
+    uint64_t begun; /* handlers of the thread so far */
+    uint64_t told;  /* a number; guarded by lock */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -65,14 +66,14 @@ static struct inline_call *inline_call_new(void)
     return mine.call = c;
 }
 
-void inline_call_begin(uint64_t number, const struct ring_event *e)
+void inline_call_begin(const struct ring_event *e)
 {
     struct inline_call *c = mine.call ? mine.call : inline_call_new();
 
     if (!c)
         return;
-    ring_slot_write(&c->slot, number, e);
-    atomic_store_explicit(&c->number, number, memory_order_relaxed);
+    ring_slot_write(&c->slot, ++c->begun, e);
+    atomic_store_explicit(&c->number, c->begun, memory_order_relaxed);
 }
 
 void inline_call_end(void)

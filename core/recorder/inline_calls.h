@@ -6,8 +6,8 @@
 
 #include "recorder/ring.h"
 
-/* Around the handler, on its thread; `number` is that of its event. */
-void inline_call_begin(uint64_t number, const struct ring_event *e);
+/* Around the handler, on its thread. */
+void inline_call_begin(const struct ring_event *e);
 void inline_call_end(void);
 
 /* Calls `fn` for each that runs. `told`: was set by an earlier call for the same handler. */

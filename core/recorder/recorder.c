@@ -14,66 +14,64 @@
 
 /* ---- both sides of calls --------------------------------------------------- */
 
-static void recorder_begun(struct tenrec_worker *w, struct tenrec_future *f, const char *function)
+static float time_between(uint64_t from_ns, uint64_t to_ns)
 {
-    struct ring_event e = { .time_ns = f->call.begun_ns,
-                            .thread = thread_id(),
-                            .peer = f->call.to,
-                            .worker = (uint16_t)w->start,
-                            .kind = RING_CALL_BEGIN };
-
-    ring_set_text(&e, function);
-    f->call.event = (uint32_t)ring_add(&e);
+    return to_ns > from_ns ? (float)(to_ns - from_ns) : 0;
 }
 
 static void recorder_ended(struct tenrec_worker *w, const struct tenrec_future *f,
                            const tenrec_error *why, uint64_t now_ns)
 {
-    const struct ring_event e = { .time_ns = now_ns,
-                                  .id = f->call.id,
-                                  .thread = thread_id(),
-                                  .peer = f->call.to,
-                                  .begin = f->call.event,
-                                  .worker = (uint16_t)w->start,
-                                  .kind = RING_CALL_END,
-                                  .status = why ? (int8_t)why->code : 0 };
+    const struct future_call *c = &f->call;
+    struct ring_event e = { .time_ns = c->begun_ns,
+                            .id = c->id,
+                            .thread = thread_id(),
+                            .peer = c->to,
+                            .took_ns = time_between(c->begun_ns, now_ns),
+                            .worker = (uint16_t)w->start,
+                            .kind = RING_CALL,
+                            .status = why ? (int8_t)why->code : 0 };
 
-    if (f->call.event) /* else it began before the recorder was turned on */
-        ring_add(&e);
+    ring_set_text(&e, c->function);
+    ring_add(&e);
 }
 
-static void recorder_serving(struct tenrec_call *c, uint64_t now_ns)
+static struct ring_event served_event(const struct tenrec_call *c)
 {
-    struct ring_event e = { .time_ns = now_ns,
+    struct ring_event e = { .time_ns = c->began_ns,
                             .id = c->key.id,
                             .thread = thread_id(),
                             .peer = c->from,
                             .worker = (uint16_t)c->worker->start,
-                            .kind = RING_SERVE_BEGIN };
-    uint64_t number;
+                            .kind = RING_SERVE };
 
     ring_set_text(&e, c->function->name);
-    number = ring_add(&e);
-    c->event = (uint32_t)number;
-    if (c->on_stack)
-        inline_call_begin(number, &e);
+    return e;
+}
+
+static void recorder_serving(struct tenrec_call *c, uint64_t now_ns)
+{
+    c->began_ns = now_ns;
+    if (c->on_stack) {
+        const struct ring_event e = served_event(c);
+        inline_call_begin(&e);
+    }
 }
 
 static void recorder_served(const struct tenrec_call *c, const tenrec_error *why, uint64_t now_ns)
 {
-    const struct ring_event e = { .time_ns = now_ns,
-                                  .id = c->key.id,
-                                  .thread = thread_id(),
-                                  .peer = c->from,
-                                  .begin = c->event,
-                                  .worker = (uint16_t)c->worker->start,
-                                  .kind = RING_SERVE_END,
-                                  .status = why ? (int8_t)why->code : 0 };
+    struct ring_event e;
 
+    if (!c->began_ns) /* before the recorder was turned on, or never */
+        return;
+    e = served_event(c);
+    e.took_ns = time_between(c->began_ns, now_ns);
+    e.status = why ? (int8_t)why->code : 0;
     if (c->on_stack)
         inline_call_end();
-    if (c->event)
-        ring_add(&e);
+    else if (c->function->flags & TENREC_LATER)
+        e.kind = RING_LATER;
+    ring_add(&e);
 }
 
 /* ---- rare events ------------------------------------------------------------ */
@@ -100,7 +98,6 @@ static void recorder_noted(struct tenrec_worker *w, enum watch_event what, tenre
 }
 
 const struct call_watch recorder_watch = {
-    .begun = recorder_begun,
     .ended = recorder_ended,
     .serving = recorder_serving,
     .served = recorder_served,

@@ -16,19 +16,18 @@
 enum { RING_SIZE = 4096, RING_TEXT = 24 };
 
 enum ring_kind {
-    RING_CALL_BEGIN,
-    RING_CALL_END,
-    RING_SERVE_BEGIN,
-    RING_SERVE_END,
+    RING_CALL,    /* of ours, which has ended */
+    RING_SERVE,   /* of another worker, likewise, on the thread that served it */
+    RING_LATER,   /* the same, but answered after its function had returned */
     RING_INSTANT, /* from here on: enum watch_event */
 };
 
 struct ring_event {
-    uint64_t time_ns;     /* CLOCK_MONOTONIC */
+    uint64_t time_ns;     /* CLOCK_MONOTONIC; of a call: its begin */
     int64_t id;           /* of the call; 0: none */
     uint32_t thread;      /* its id in the system */
     tenrec_peer peer;     /* the other side; < 0: none, or outside the group */
-    uint32_t begin;       /* number of the event that this one ends, modulo 2^32; 0: none */
+    float took_ns;        /* by a call: exact up to 16 ms, then to seven digits */
     uint16_t worker;      /* its start, modulo 2^16 (tenrec_worker.start) */
     uint8_t kind;         /* enum ring_kind */
     int8_t status;        /* tenrec_status */

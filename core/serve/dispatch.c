@@ -121,7 +121,7 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
     PROBE5(serve__end, w->self.name, c->from, c->function->name, c->key.id,
            why ? why->code : TENREC_OK);
     if (__builtin_expect(c->arrived_ns != 0, 0))
-        watch_served(c, w, c->event != 0, why);
+        watch_served(c, w, c->began_ns != 0, why);
     if (c->one_way)
         count_one_way(w, c->from);
     atomic_fetch_add_explicit(&w->counts.served, 1, memory_order_relaxed);
@@ -253,7 +253,7 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
     c->refused = false;
     c->repeated = false;
     c->arrived_ns = watch_is_on(w) ? clock_fast_ns() : 0;
-    c->event = 0;
+    c->began_ns = 0;
     atomic_init(&c->thread, 0);
     atomic_init(&c->run_ns, 0);
     c->told_stuck = false;

@@ -53,14 +53,6 @@ bool tenrec_call_trace(const struct tenrec_call *c, char ret[TENREC_TRACEPARENT_
 
 /* ---- ends ----------------------------------------------------------------- */
 
-/* The span was made before: with the context, which the request carries. */
-static void trace_begun(struct tenrec_worker *w, struct tenrec_future *f, const char *function)
-{
-    (void)w;
-    (void)f;
-    (void)function;
-}
-
 static void trace_ended(struct tenrec_worker *w, const struct tenrec_future *f,
                         const tenrec_error *why, uint64_t now_ns)
 {
@@ -76,7 +68,6 @@ static void trace_served(const struct tenrec_call *c, const tenrec_error *why, u
 }
 
 const struct call_watch trace_watch = {
-    .begun = trace_begun,
     .ended = trace_ended,
     .served = trace_served,
 };

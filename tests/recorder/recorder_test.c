@@ -44,6 +44,15 @@ static tenrec_status stand(struct tenrec_call *c, void *arg, tenrec_error *err)
     return TENREC_OK;
 }
 
+static struct tenrec_call *_Atomic unanswered;
+
+static tenrec_status answer_later(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    (void)arg, (void)err;
+    atomic_store(&unanswered, c);
+    return TENREC_OK;
+}
+
 static void setup(struct tenrec_worker *w, size_t rank)
 {
     tenrec_error err;
@@ -53,6 +62,9 @@ static void setup(struct tenrec_worker *w, size_t rank)
                   &err);
     assert_status(
         tenrec_worker_register_function(w, "stand_inline", stand, NULL, TENREC_INLINE, &err), &err);
+    assert_status(tenrec_worker_register_function(w, "module.a_function_that_answers_later",
+                                                  answer_later, NULL, TENREC_LATER, &err),
+                  &err);
 }
 
 /* A thread that calls, as the caller's thread may run an inline handler. */
@@ -319,6 +331,44 @@ static void the_trace_has_calls_that_ended_and_a_call_that_has_not(void **state)
     close_two();
 }
 
+static void a_handler_that_answers_later_lasts_until_it_has_answered(void **state)
+{
+    static const char *const extra[] = { "observe.recorder=true", NULL };
+    static const char name[] = "function_that_answers_later", *const cut = name + 3;
+    const uint64_t until = clock_deadline_ms(CLUSTER_LONG_MS);
+    struct tenrec_value *v;
+    struct tenrec_future *f;
+    json_t *trace;
+    tenrec_error err;
+
+    (void)state;
+    atomic_store(&unanswered, NULL);
+    open_two(extra);
+    assert_status(tenrec_rpc_async(two.worker[0], "worker1", "module.a_function_that_answers_later",
+                                   NULL, 0, NULL, &f, &err),
+                  &err);
+    while (!atomic_load(&unanswered))
+        assert_false(clock_passed(until));
+    v = dump_of(1, NULL);
+    trace = trace_of(v);
+    assert_int_equal(
+        entries_of(trace, "b", "serve", "module.a_function_that_answers_later", "unfinished_us"),
+        1);
+    json_decref(trace);
+    tenrec_value_drop(v);
+    tenrec_call_finish(atomic_load(&unanswered), NULL);
+    assert_status(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), &err);
+    tenrec_future_drop(f);
+    await_no_handler(1, "module.a_function_that_answers_later");
+    v = dump_of(1, NULL);
+    trace = trace_of(v);
+    assert_int_equal(entries_of(trace, "b", "serve", cut, "status"), 1);
+    assert_int_equal(entries_of(trace, "b", "call", cut, "status"), 1);
+    json_decref(trace);
+    tenrec_value_drop(v);
+    close_two();
+}
+
 static void what_ends_after_the_recorder_was_turned_off_has_ended(void **state)
 {
     static const char *const extra[] = { "observe.recorder=true", NULL };
@@ -338,7 +388,8 @@ static void what_ends_after_the_recorder_was_turned_off_has_ended(void **state)
     v = dump_of(1, NULL);
     trace = trace_of(v);
     assert_int_equal(entries_of(trace, "b", "call", "stand_inline", "unfinished_us"), 0);
-    assert_int_equal(entries_of(trace, "b", "call", "stand_inline", "status"), 1);
+    assert_int_equal(entries_of(trace, "X", "serve", "stand_inline", "unfinished_us"), 0);
+    assert_int_equal(entries_of(trace, "X", "serve", "stand_inline", "status"), 1);
     json_decref(trace);
     tenrec_value_drop(v);
     close_two();
@@ -453,7 +504,7 @@ static void a_call_that_takes_too_long_writes_one_file(void **state)
     assert_int_equal(st.st_mode & 07777, 0600);
     trace = json_load_file(path, 0, NULL);
     assert_non_null(trace);
-    assert_int_equal(entries_of(trace, "X", "serve", "stand", "unfinished"), 1);
+    assert_int_equal(entries_of(trace, "X", "serve", "stand", "unfinished_us"), 1);
     json_decref(trace);
     unlink(path);
     rmdir(folder);
@@ -465,6 +516,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_blocked_handler_is_named_with_its_stack),
         cmocka_unit_test(without_stacks_no_thread_is_interrupted),
         cmocka_unit_test(the_trace_has_calls_that_ended_and_a_call_that_has_not),
+        cmocka_unit_test(a_handler_that_answers_later_lasts_until_it_has_answered),
         cmocka_unit_test(what_ends_after_the_recorder_was_turned_off_has_ended),
         cmocka_unit_test(rare_events_are_recorded_without_the_recorder),
         cmocka_unit_test(an_inline_handler_that_blocks_is_known_to_the_recorder),

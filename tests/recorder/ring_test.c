@@ -19,8 +19,8 @@ static struct ring_event event_of(uint32_t writer, uint32_t i)
                             .id = (int64_t)i * 3,
                             .thread = writer,
                             .peer = (tenrec_peer)i,
-                            .begin = ~i,
-                            .kind = RING_CALL_BEGIN };
+                            .took_ns = (float)i,
+                            .kind = RING_CALL };
     char text[RING_TEXT];
 
     snprintf(text, sizeof text, "w%u e%u", writer, i);

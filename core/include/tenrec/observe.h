@@ -65,7 +65,7 @@ tenrec_status tenrec_worker_get_metrics(struct tenrec_worker *w, const char *to,
 /* Returns what a worker does now and what happened before: of `w` itself, or of another worker by a
  * call, which that worker answers even while its pool is busy.
  *
- *     { worker: "worker1", pid: 17, recorder: true (begin and end of calls are recorded),
+ *     { worker: "worker1", pid: 17, recorder: true (calls are recorded),
  *       handlers: [{ function: "add", caller: "worker0" ("": no member), call: its id,
  *                    state: "queued", "runs" or "answers later", ns: for how long (-1: not begun),
  *                    thread: 18, thread_name: "tenrec-pool", kernel: "sleeps in ...",
