@@ -19,6 +19,13 @@ class Pair:
         """Other figures of its row."""
         return {}
 
+    def take(self, mine, theirs):
+        """The compared figure of one round."""
+        if theirs and theirs.get(self.figure):
+            self.ours.append(mine[self.figure])
+            self.theirs.append(theirs[self.figure])
+            self.ratios.append(mine[self.figure] / theirs[self.figure])
+
     def verdict(self, at_least):
         if self.reach is None:
             return "" if self.ratios else "not measured"
@@ -41,6 +48,19 @@ def interval(ratios):
         cut += 1
     cut = max(cut - 1, 0)
     return ordered[cut], ordered[n - 1 - cut]
+
+
+class Turns(Pair):
+    """The same work before a change of `what`, measured by the same program in turns."""
+
+    def __init__(self, label, command, what, reach):
+        super().__init__(label, command, f"{what}_us", reach)
+        self.what = what
+
+    def take(self, mine, theirs):
+        self.ours.append(mine[self.figure])
+        self.theirs.append(mine["nothing_us"])
+        self.ratios.append(mine[f"{self.what}_ratio"])
 
 
 class Same(Pair):
@@ -79,6 +99,8 @@ class Work:
     def __init__(self, name, command, figure, pairs, at_least=False):
         self.name, self.command, self.figure = name, command, figure
         self.pairs, self.at_least = pairs, at_least
+        for pair in pairs:
+            pair.figure = pair.figure or figure
         self.failures, self.transports = [], set()
 
     def matches(self, pattern):
@@ -98,18 +120,13 @@ class Work:
             return
         self.transports.add(mine.get("transport", ""))
         for pair in self.pairs:
-            theirs = got.get(tuple(pair.command or ()))
-            key = pair.figure or self.figure
-            if theirs and theirs.get(key):
-                pair.ours.append(mine[key])
-                pair.theirs.append(theirs[key])
-                pair.ratios.append(mine[key] / theirs[key])
+            pair.take(mine, got.get(tuple(pair.command or ())))
 
     def rows(self):
         return [self._row(pair) for pair in self.pairs]
 
     def _row(self, pair):
-        row = {"work": self.name, "peer": pair.label, "figure": pair.figure or self.figure,
+        row = {"work": self.name, "peer": pair.label, "figure": pair.figure,
                "reach": pair.reach, "at_least": self.at_least, "verdict": pair.verdict(self.at_least),
                "tenrec": pair.ours, "theirs": pair.theirs, "ratios": pair.ratios,
                "transports": sorted(self.transports - {""}), "failures": self.failures}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """works.py - all compared works, with the peers and the reach of each."""
-from verdict import Limit, Pair, Same, Without, Work
+from verdict import Limit, Pair, Same, Turns, Without, Work
 
 
 def small_shared(p):
@@ -200,13 +200,23 @@ def wrappers(p):
             layered("meter", "meter", 4), layered("limit", "limit", 2)]
 
 
+def watched(p):
+    """What it costs to watch every call, on both sides."""
+    turns = p.tenrec("watching", "busy")
+    return [
+        Work("no-op call, watched, busy", turns, "durations_us", [
+            Turns("durations, to nothing", turns, "durations", reach=1.05),
+            Turns("durations and recorder, to nothing", turns, "recorder", reach=1.05)]),
+        Work("no-op call, 1 % of traces", p.tenrec("latency", "busy", "traces"), "p50_us", [
+            Pair("no traces", p.tenrec("latency", "busy", "shm"), reach=1.05)]),
+    ]
+
+
 def life(p):
     return [
         Work("init of 8 workers", p.tenrec("init", "shm"), "init_s", [
             Pair("torch", p.peer("torch", "init", "uv"), reach=0.3)]),
         Limit("idle worker", p.tenrec("idle", "shm"), {"cpu_percent": 0.05, "threads": 4, "rss_kib": 12288}),
-        Limit("watched no-op call, shared memory, busy", p.tenrec("watching", "busy"),
-              {"durations_ratio": 1.05, "all_ratio": 1.05}),
         Work("memory of an idle worker", p.tenrec("idle", "shm"), "rss_kib", [
             Pair("torch", p.peer("torch", "idle", "uv"), rounds=1)]),
     ]
@@ -214,7 +224,7 @@ def life(p):
 
 def all_works(p):
     return (small_shared(p) + small_tcp(p) + many_shared(p) + many_tcp(p) + large_shared(p) + shared(p) + large_tcp(p) +
-            security(p) + over_ucx(p) + wrappers(p) + life(p))
+            security(p) + over_ucx(p) + wrappers(p) + watched(p) + life(p))
 
 
 def same_works(here, there):

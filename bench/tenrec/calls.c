@@ -291,4 +291,5 @@ const struct way calls_layers = CALLS_WAY("layers", "latency rate", 0);
 const struct way calls_trace = CALLS_WAY("trace", "latency rate", 0);
 const struct way calls_meter = CALLS_WAY("meter", "latency rate", 0);
 const struct way calls_limit = CALLS_WAY("limit", "latency rate", 0);
+const struct way calls_traces = CALLS_WAY("traces", "latency rate", 0);
 const struct way calls_keep_shm = CALLS_WAY("shm", "keep", KEEP_MAX - 1);

@@ -9,13 +9,14 @@
  * results kept; source is bandwidth out of mappable memory, handover passes such
  * memory on. With _pool the functions of small calls run on the callee's pool.
  * ucx is the backend ucx over TCP.
- * WRAPPERS is layers, trace, meter or limit: shm with ten wrappers that do nothing, or with that.
+ * WRAPPERS is layers, trace, meter or limit: shm with ten wrappers that do nothing, or with that;
+ * traces is shm with traces.
  *
  * init    8 workers over a file store, first call in to last return
  * connect the first call between 2 workers, which makes their connections
  * idle    one of 2 workers at rest: CPU, threads, memory
  * after   CPU of 2 workers from a moment after the last of many calls on
- * watching  no-op calls while nothing, durations or everything is watched, in turns */
+ * watching  no-op calls in turns: nothing is watched, durations, these and the recorder */
 #include "modes.h"
 
 #include <string.h>
@@ -25,7 +26,7 @@ int main(int argc, char **argv)
     const struct way ways[] = { calls_uv,      calls_shm,      calls_pool_uv, calls_pool_shm,
                                 calls_keep_uv, calls_keep_shm, calls_secret,  calls_ucx,
                                 calls_tls,     calls_layers,   calls_trace,   calls_meter,
-                                calls_limit };
+                                calls_limit,   calls_traces };
     const char *mode = argc > 1 ? argv[1] : "";
     bool known = argc == 3 && (!strcmp(argv[2], "uv") || !strcmp(argv[2], "shm") ||
                                !strcmp(argv[2], "secret") || !strcmp(argv[2], "tls"));

@@ -8,7 +8,7 @@
 /* calls.c: between two workers. */
 extern const struct way calls_uv, calls_shm, calls_pool_uv, calls_pool_shm, calls_keep_uv,
     calls_keep_shm, calls_secret, calls_tls, calls_ucx, calls_layers, calls_trace, calls_meter,
-    calls_limit;
+    calls_limit, calls_traces;
 
 /* start.c: the time from the first call of tenrec_init_rpc to the last return. */
 int start_main(const char *via);

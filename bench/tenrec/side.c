@@ -101,7 +101,9 @@ struct tenrec_worker *side_worker(const struct side *s, int rank)
 
     snprintf(backend, sizeof backend, "%s", wire);
     side_layers(s->via, layers, sizeof layers, backend);
-    const bool within = !strcmp(s->via, "shm") || *layers;
+    /* No collector is there: spans are made and dropped. */
+    const bool traced = !strcmp(s->via, "traces");
+    const bool within = !strcmp(s->via, "shm") || traced || *layers;
     const char *ways = ucx      ? "tls: [tcp]"
                        : within ? "transports: [shm, uv], channels: [cma, basic]"
                                 : "transports: [uv], channels: [basic]";
@@ -115,11 +117,13 @@ struct tenrec_worker *side_worker(const struct side *s, int rank)
              "worker: { name: \"w{rank}\", rank: %d, world_size: %d }\n"
              "init_method: file://%s\n"
              "security: { mode: %s%s%s }\n"
+             "%s"
              "backend: %s\n"
              "backends:\n"
              "  %s: { plugin: %s, options: { %s, progress: %s%s%s } }\n%s",
              rank, s->world, s->store, open ? "none" : s->via,
-             open ? "" : ", secret_file: ", open ? "" : s->secret, backend, wire, wire, ways,
+             open ? "" : ", secret_file: ", open ? "" : s->secret,
+             traced ? "observe: { traces: 'http://127.0.0.1:9' }\n" : "", backend, wire, wire, ways,
              s->progress, more ? ", " : "", more ? more : "", layers);
     if (tenrec_config_parse(text, "bench", &c, &err) || tenrec_worker_new(c, &w, &err))
         side_give_up(&err);

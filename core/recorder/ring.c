@@ -62,6 +62,7 @@ uint64_t ring_add(const struct ring_event *e)
     const uint64_t number = atomic_fetch_add_explicit(&written, 1, memory_order_relaxed) + 1;
 
     ring_slot_write(&ring[number % RING_SIZE], number, e);
+    __builtin_prefetch(&ring[(number + 1) % RING_SIZE], 1);
     return number;
 }
 
