@@ -22,14 +22,14 @@ uint64_t clock_about_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static uint64_t clock_later(uint64_t now, uint64_t ms)
+uint64_t clock_later_ms(uint64_t now_ns, uint64_t ms)
 {
-    return ms >= (CLOCK_NEVER - now) / 1000000u ? CLOCK_NEVER : now + ms * 1000000u;
+    return ms >= (CLOCK_NEVER - now_ns) / 1000000u ? CLOCK_NEVER : now_ns + ms * 1000000u;
 }
 
 uint64_t clock_deadline_ms(uint64_t ms)
 {
-    return clock_later(clock_now_ns(), ms);
+    return clock_later_ms(clock_now_ns(), ms);
 }
 
 uint64_t clock_deadline_about_ms(uint64_t ms)
@@ -37,7 +37,7 @@ uint64_t clock_deadline_about_ms(uint64_t ms)
     if (ms < LONG_MS)
         return clock_deadline_ms(ms);
     /* The coarse clock lags by up to one tick of the kernel. */
-    return clock_later(clock_about_ns() + TICK_MAX_NS, ms);
+    return clock_later_ms(clock_about_ns() + TICK_MAX_NS, ms);
 }
 
 int clock_left_ms(uint64_t deadline_ns)

@@ -20,6 +20,9 @@ uint64_t clock_about_ns(void);
  * for what would overflow. */
 uint64_t clock_deadline_ms(uint64_t ms);
 
+/* The same from that time on. */
+uint64_t clock_later_ms(uint64_t now_ns, uint64_t ms);
+
 /* The same for a quarter of the time that reading the clock takes: a deadline of
  * a second or more passes up to 10 ms late, never early. */
 uint64_t clock_deadline_about_ms(uint64_t ms);

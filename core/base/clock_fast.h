@@ -26,6 +26,8 @@ static inline uint64_t clock_fast_counter(void)
 #define CLOCK_FAST_COUNTER() UINT64_MAX
 #endif
 
+enum { CLOCK_FAST_ERROR_NS = 1000 };
+
 /* Of the thread: the counter and the clock at one moment. */
 struct clock_fast {
     uint64_t counter, ns;

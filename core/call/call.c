@@ -24,11 +24,9 @@
 /* Shares of the future of a call: of the caller, of the pending entry, of call_sent. */
 #define CALL_SHARES 3
 
-tenrec_status call_deadline(struct tenrec_worker *w, int64_t *timeout_ms, uint64_t *ret_ns,
-                            tenrec_error *err)
+static tenrec_status call_limit(const struct tenrec_worker *w, int64_t ms, int64_t *ret,
+                                tenrec_error *err)
 {
-    int64_t ms = *timeout_ms;
-
     if (ms == TENREC_TIMEOUT_DEFAULT)
         ms = atomic_load_explicit(&w->timeout_ms, memory_order_relaxed);
     if (ms < 0)
@@ -36,9 +34,42 @@ tenrec_status call_deadline(struct tenrec_worker *w, int64_t *timeout_ms, uint64
                            "timeout of %lld ms: it may not be negative (TENREC_TIMEOUT_NONE for "
                            "none)",
                            (long long)ms);
-    *ret_ns = ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER : clock_deadline_about_ms((uint64_t)ms);
-    *timeout_ms = ms;
+    *ret = ms;
     return TENREC_OK;
+}
+
+static uint64_t deadline_of(int64_t ms)
+{
+    return ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER : clock_deadline_about_ms((uint64_t)ms);
+}
+
+tenrec_status call_deadline(struct tenrec_worker *w, int64_t *timeout_ms, uint64_t *ret_ns,
+                            tenrec_error *err)
+{
+    tenrec_status st = call_limit(w, *timeout_ms, timeout_ms, err);
+
+    if (st == TENREC_OK)
+        *ret_ns = deadline_of(*timeout_ms);
+    return st;
+}
+
+tenrec_status call_begin_now(struct tenrec_worker *w, struct call_spec *spec, int64_t timeout_ms,
+                             tenrec_error *err)
+{
+    tenrec_status st = call_limit(w, timeout_ms, &spec->timeout_ms, err);
+
+    if (st != TENREC_OK)
+        return st;
+    /* One clock serves both. */
+    spec->begun_ns = watch_is_on(w) ? clock_fast_ns() : 0;
+    if (!spec->begun_ns)
+        spec->deadline_ns = deadline_of(spec->timeout_ms);
+    else if (spec->timeout_ms == TENREC_TIMEOUT_NONE)
+        spec->deadline_ns = CLOCK_NEVER;
+    else
+        spec->deadline_ns =
+            clock_later_ms(spec->begun_ns + CLOCK_FAST_ERROR_NS, (uint64_t)spec->timeout_ms);
+    return st;
 }
 
 /* ---- completing ----------------------------------------------------------- */
@@ -189,7 +220,7 @@ static struct tenrec_future *make_future(struct tenrec_worker *w, const struct c
     f->call.timeout_ms = spec->timeout_ms;
     f->call.one_way = msg->type == TENREC_MSG_ONE_WAY_CALL;
     f->call.want_value = spec->want_value;
-    f->call.begun_ns = 0;
+    f->call.begun_ns = spec->begun_ns;
     f->call.series = 0;
     f->call.span = spec->span;
     f->call.traced = spec->traced;
@@ -221,7 +252,7 @@ tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
     atomic_init(&f->refs, CALL_SHARES);
     if (spec->into)
         tenrec_tensor_share(spec->into);
-    if (watch_is_on(w))
+    if (spec->begun_ns || watch_is_on(w))
         watch_begun(w, f, spec->function);
     st = pending_add(w->pending, &e, &f->call.id);
     if (st != TENREC_OK)

@@ -29,8 +29,10 @@ struct call_spec {
     tenrec_peer to;
     const char *function; /* for error texts */
     struct tenrec_tensor *into;
+    /* Set by call_begin_now. */
+    uint64_t begun_ns; /* 0: is read when it is sent, if a watcher is on */
     uint64_t deadline_ns;
-    int64_t timeout_ms;                /* for error texts */
+    int64_t timeout_ms;
     const char *op;                    /* in the names of recorded calls */
     const char *traceparent;           /* a valid text; NULL: the thread's context */
     const struct trace_context *trace; /* sent with the call; NULL: none. Set by call_write */
@@ -48,12 +50,11 @@ struct call_spec {
 tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
                         struct tenrec_msg *msg, struct tenrec_future **ret, tenrec_error *err);
 
-/* Writes a call and sends it; the references in it are released with it. spec->to, deadline_ns and
- * function are set. */
+/* Writes a call and sends it; the references in it are released with it. spec->to and function, and
+ * its times, are set. */
 tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec *spec,
                          const struct codec_creation *creation, const struct tenrec_value *args,
-                         size_t n, int64_t timeout_ms, struct tenrec_future **ret,
-                         tenrec_error *err);
+                         size_t n, struct tenrec_future **ret, tenrec_error *err);
 
 /* Calls of tenrec_rpc_sync and tenrec_rpc_async. With `deref` the first argument, a reference,
  * stands for its value at the callee. */
@@ -86,8 +87,11 @@ tenrec_status call_send_recorded(struct tenrec_worker *w, const struct call_spec
                                  struct tenrec_msg *msg, struct tenrec_future **ret,
                                  tenrec_error *err);
 
-/* The deadline of a call made now. Replaces TENREC_TIMEOUT_DEFAULT in *timeout_ms by the worker's.
- */
+/* Sets the times of a call with this limit (TENREC_TIMEOUT_DEFAULT: the worker's), made now. */
+tenrec_status call_begin_now(struct tenrec_worker *w, struct call_spec *spec, int64_t timeout_ms,
+                             tenrec_error *err);
+
+/* The deadline of any other operation. Replaces TENREC_TIMEOUT_DEFAULT in *timeout_ms. */
 tenrec_status call_deadline(struct tenrec_worker *w, int64_t *timeout_ms, uint64_t *ret_ns,
                             tenrec_error *err);
 

@@ -92,7 +92,7 @@ static tenrec_status map_request(struct tenrec_worker *w, const struct call_spec
 /* The references in the arguments are released with the call. */
 static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct call_spec *spec,
                                const struct codec_creation *creation,
-                               const struct tenrec_value *args, size_t n, int64_t timeout_ms,
+                               const struct tenrec_value *args, size_t n,
                                struct tenrec_future **ret, tenrec_error *err)
 {
     struct codec_extra extra = { .creation = creation, .trace = spec->trace, .deref = spec->deref };
@@ -108,7 +108,7 @@ static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct cal
                                    spec->function, spec->to, &max);
         extra.spans_max = type == TENREC_MSG_ONE_WAY_CALL ? 0 : max;
     }
-    st = codec_write_call(type, spec->function, args, n, timeout_ms, &extra, &msg, err);
+    st = codec_write_call(type, spec->function, args, n, spec->timeout_ms, &extra, &msg, err);
     if (__builtin_expect(out.parcel != NULL, 0))
         w->parcels->follow(out.parcel, spec, type == TENREC_MSG_ONE_WAY_CALL);
     if (st == TENREC_OK && msg->n_tensors > 0)
@@ -127,8 +127,7 @@ static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct cal
 
 tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec *spec,
                          const struct codec_creation *creation, const struct tenrec_value *args,
-                         size_t n, int64_t timeout_ms, struct tenrec_future **ret,
-                         tenrec_error *err)
+                         size_t n, struct tenrec_future **ret, tenrec_error *err)
 {
     struct tenrec_msg *msg = NULL;
     struct trace_context trace;
@@ -137,9 +136,9 @@ tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec
     if (call_may_trace(w, spec))
         call_trace_begin(w, spec, &trace);
     if (!creation && !atomic_load_explicit(&span_recorders, memory_order_relaxed))
-        msg = codec_simple_write(type, spec->function, args, n, timeout_ms, spec->trace);
+        msg = codec_simple_write(type, spec->function, args, n, spec->timeout_ms, spec->trace);
     if (!msg)
-        st = write_any(w, type, spec, creation, args, n, timeout_ms, ret, err);
+        st = write_any(w, type, spec, creation, args, n, ret, err);
     else if (msg->n_tensors == 0 || (st = map_request(w, spec, msg, err)) == TENREC_OK)
         st = call_send(w, spec, msg, ret, err);
     if (__builtin_expect(st != TENREC_OK && spec->traced, 0))
@@ -156,7 +155,6 @@ static tenrec_status call_begin(struct tenrec_worker *w, const char *to, const c
     static const struct tenrec_call_options defaults = { .size = sizeof defaults };
     const struct tenrec_call_options *o = options ? options : &defaults;
     int32_t type = o->flags & TENREC_ONE_WAY ? TENREC_MSG_ONE_WAY_CALL : TENREC_MSG_CALL;
-    int64_t timeout_ms = o->timeout_ms;
     tenrec_status st;
 
     if (!to || !function)
@@ -167,17 +165,16 @@ static tenrec_status call_begin(struct tenrec_worker *w, const char *to, const c
     if (st == TENREC_OK)
         st = peers_find_again(&w->peers, to, &spec->to, err);
     if (st == TENREC_OK)
-        st = call_deadline(w, &timeout_ms, &spec->deadline_ns, err);
+        st = call_begin_now(w, spec, o->timeout_ms, err);
     if (st != TENREC_OK)
         return st;
     spec->function = function;
-    spec->timeout_ms = timeout_ms;
     spec->traceparent = o->traceparent;
     if (o->into)
         st = call_begin_into(o->into, &spec->into, err);
     if (st != TENREC_OK)
         return st;
-    st = call_write(w, type, spec, NULL, args, n, timeout_ms, ret, err);
+    st = call_write(w, type, spec, NULL, args, n, ret, err);
     if (o->into)
         call_end_into(o->into, spec->into);
     return st;

@@ -29,7 +29,8 @@ static uint32_t watch_bits(const struct tenrec_worker *w)
 
 void watch_begun(struct tenrec_worker *w, struct tenrec_future *f, const char *function)
 {
-    f->call.begun_ns = clock_fast_ns();
+    if (!f->call.begun_ns)
+        f->call.begun_ns = clock_fast_ns();
     if (watch_has(w, WATCH_DURATIONS))
         w->watch[WATCH_DURATIONS]->begun(w, f, function);
 }

@@ -155,7 +155,6 @@ static tenrec_status job_send(struct rref_job *job, struct tenrec_worker *w, ten
     const int64_t number[CONTROL_NUMBERS] = { job->id.on, job->id.local, job->fork.on,
                                               job->fork.local };
     struct call_spec spec = { .to = job->to, .function = job_name(job), .hook = &job->hook };
-    int64_t timeout_ms = TENREC_TIMEOUT_DEFAULT;
     struct tenrec_future *f;
     struct tenrec_msg *msg;
     tenrec_status st = rref_numbers_write(job->type, number, CONTROL_NUMBERS, &msg, err);
@@ -164,8 +163,7 @@ static tenrec_status job_send(struct rref_job *job, struct tenrec_worker *w, ten
         return st;
     msg->key_len = (uint32_t)msg->payload_len;
     msg->flags |= TENREC_MSG_CONTROL;
-    call_deadline(w, &timeout_ms, &spec.deadline_ns, NULL);
-    spec.timeout_ms = timeout_ms;
+    call_begin_now(w, &spec, TENREC_TIMEOUT_DEFAULT, NULL);
     st = call_send(w, &spec, msg, &f, err);
     if (st == TENREC_OK)
         tenrec_future_drop(f);

@@ -172,13 +172,13 @@ static void creation_ended(struct rref_waiter *waiter, const tenrec_error *why)
 }
 
 static tenrec_status rref_fetch_send(struct tenrec_worker *w, struct fetching *f,
-                                     struct call_spec *spec, int64_t timeout_ms,
-                                     struct tenrec_future **ret, tenrec_error *err)
+                                     struct call_spec *spec, struct tenrec_future **ret,
+                                     tenrec_error *err)
 {
     struct tenrec_rref *r = f->ref;
     const struct rref_user *u = rref_user_of(r);
     const int64_t number[] = { r->id.on, r->id.local, u->fork.on, u->fork.local,
-                               timeout_ms == TENREC_TIMEOUT_NONE ? 0 : timeout_ms };
+                               spec->timeout_ms == TENREC_TIMEOUT_NONE ? 0 : spec->timeout_ms };
     struct tenrec_msg *msg;
     uint32_t spans; /* unused: a fetch runs no function */
     tenrec_status st = rref_numbers_write(TENREC_MSG_RREF_FETCH_CALL, number, 5, &msg, err);
@@ -199,8 +199,8 @@ static tenrec_status rref_fetch_send(struct tenrec_worker *w, struct fetching *f
 }
 
 static tenrec_status rref_fetch_fetch(struct tenrec_worker *w, struct tenrec_rref *r,
-                                      struct call_spec *spec, int64_t timeout_ms,
-                                      struct tenrec_future **ret, tenrec_error *err)
+                                      struct call_spec *spec, struct tenrec_future **ret,
+                                      tenrec_error *err)
 {
     struct fetching *f = memory_new(1, sizeof *f);
     tenrec_status st;
@@ -214,7 +214,7 @@ static tenrec_status rref_fetch_fetch(struct tenrec_worker *w, struct tenrec_rre
         .ref = tenrec_rref_share(r),
         .shares = 2
     };
-    st = rref_fetch_send(w, f, spec, timeout_ms, ret, err);
+    st = rref_fetch_send(w, f, spec, ret, err);
     if (st != TENREC_OK) {
         atomic_store(&f->shares, 1);
         fetching_drop(f);
@@ -233,7 +233,6 @@ static tenrec_status rref_fetch_start(struct tenrec_rref *r, const char *op,
                                       struct tenrec_future **ret, tenrec_error *err)
 {
     struct call_spec spec = { .function = "to_here", .op = op, .want_value = want_value };
-    int64_t timeout_ms = o ? o->timeout_ms : TENREC_TIMEOUT_DEFAULT;
     struct tenrec_tensor *into;
     struct tenrec_worker *w;
     tenrec_status st = o ? call_check_options(o, 0, err) : TENREC_OK;
@@ -250,11 +249,10 @@ static tenrec_status rref_fetch_start(struct tenrec_rref *r, const char *op,
         worker_leave(w);
         return st;
     }
-    st = call_deadline(w, &timeout_ms, &spec.deadline_ns, err);
-    spec.timeout_ms = timeout_ms;
+    st = call_begin_now(w, &spec, o ? o->timeout_ms : TENREC_TIMEOUT_DEFAULT, err);
     if (st == TENREC_OK)
         st = r->is_owner ? rref_fetch_local(r, want_value, spec.into, spec.deadline_ns, ret, err)
-                         : rref_fetch_fetch(w, r, &spec, timeout_ms, ret, err);
+                         : rref_fetch_fetch(w, r, &spec, ret, err);
     call_end_into(into, spec.into);
     worker_leave(w);
     return st;

@@ -59,8 +59,7 @@ static tenrec_status new_ref(struct tenrec_worker *w, tenrec_peer to, struct ten
 /* Sends the creation of `r`, which holds a share of its own. */
 static tenrec_status rref_remote_send(struct tenrec_worker *w, struct tenrec_rref *r,
                                       struct call_spec *spec, const struct codec_creation *ids,
-                                      const struct tenrec_value *args, size_t n, int64_t timeout_ms,
-                                      tenrec_error *err)
+                                      const struct tenrec_value *args, size_t n, tenrec_error *err)
 {
     struct creation *c = memory_new(1, sizeof *c);
     struct tenrec_future *f;
@@ -73,7 +72,7 @@ static tenrec_status rref_remote_send(struct tenrec_worker *w, struct tenrec_rre
     } else {
         *c = (struct creation){ .hook = { .done = rref_remote_created }, .ref = r };
         spec->hook = &c->hook;
-        st = call_write(w, TENREC_MSG_REMOTE_CALL, spec, ids, args, n, timeout_ms, &f, reported);
+        st = call_write(w, TENREC_MSG_REMOTE_CALL, spec, ids, args, n, &f, reported);
     }
     if (st == TENREC_OK) {
         r->creation = f;
@@ -106,7 +105,6 @@ static tenrec_status rref_remote_begin(struct tenrec_worker *w, const char *to,
                               .op = "remote",
                               .deref = deref,
                               .traceparent = o ? o->traceparent : NULL };
-    int64_t timeout_ms = o ? o->timeout_ms : TENREC_TIMEOUT_DEFAULT;
     struct codec_creation ids;
     struct tenrec_rref *r;
     tenrec_status st;
@@ -115,14 +113,13 @@ static tenrec_status rref_remote_begin(struct tenrec_worker *w, const char *to,
         return tenrec_fail(err, TENREC_EUNSUPPORTED, "only members of the group hold references");
     st = peers_find(&w->peers, to, &spec.to, err);
     if (st == TENREC_OK)
-        st = call_deadline(w, &timeout_ms, &spec.deadline_ns, err);
-    spec.timeout_ms = timeout_ms;
+        st = call_begin_now(w, &spec, o ? o->timeout_ms : TENREC_TIMEOUT_DEFAULT, err);
     if (st == TENREC_OK)
         st = new_ref(w, spec.to, &r, &ids, err);
     if (st != TENREC_OK)
         return st;
     rref_place(r);
-    st = rref_remote_send(w, r, &spec, &ids, args, n, timeout_ms, err);
+    st = rref_remote_send(w, r, &spec, &ids, args, n, err);
     if (st == TENREC_OK)
         *ret = r;
     else
