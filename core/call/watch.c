@@ -22,9 +22,8 @@ static uint32_t watch_bits(const struct tenrec_worker *w)
 /* Calls `fn` of each watcher whose bit is set. */
 #define WATCH_EACH(w, bits, fn, ...)                                                               \
     do {                                                                                           \
-        for (unsigned i = 0; i < WATCHERS; i++)                                                    \
-            if ((bits) & (1u << i))                                                                \
-                (w)->watch[i]->fn(__VA_ARGS__);                                                    \
+        for (uint32_t left = (bits); left; left &= left - 1)                                       \
+            (w)->watch[__builtin_ctz(left)]->fn(__VA_ARGS__);                                      \
     } while (0)
 
 void watch_begun(struct tenrec_worker *w, struct tenrec_future *f, const char *function)

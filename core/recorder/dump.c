@@ -61,20 +61,19 @@ static void on_active(void *arg, struct tenrec_call *c)
                                                    : DUMP_RUNS;
 }
 
-static void on_inline(void *arg, const struct ring_read *call, bool *told)
+static void on_inline(void *arg, const struct inline_call *call, bool *told)
 {
     struct dump_filling *f = arg;
     struct dump_handler *h;
-    char text[RING_TEXT + 1];
 
     (void)told;
-    if (call->event.worker != (uint16_t)f->worker->start || !(h = handler_add(f)))
+    if (call->worker != f->worker->start || !(h = handler_add(f)))
         return;
-    h->function = text_copy(f, ring_text(&call->event, text));
-    h->caller = peers_name(&f->worker->peers, call->event.peer);
-    h->id = call->event.id;
-    h->stack.thread = call->event.thread;
-    h->begun_ns = call->event.time_ns;
+    h->function = text_copy(f, call->function->name);
+    h->caller = peers_name(&f->worker->peers, call->from);
+    h->id = call->id;
+    h->stack.thread = call->thread;
+    h->begun_ns = call->began_ns;
     h->state = DUMP_RUNS;
 }
 

@@ -4,14 +4,28 @@
 #ifndef TENREC_RECORDER_INLINE_CALLS_H
 #define TENREC_RECORDER_INLINE_CALLS_H
 
-#include "recorder/ring.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <tenrec/types.h>
+
+struct tenrec_call;
 
 /* Around the handler, on its thread. */
-void inline_call_begin(const struct ring_event *e);
+void inline_call_begin(const struct tenrec_call *c);
 void inline_call_end(void);
 
+/* A handler that runs, or ran just now. */
+struct inline_call {
+    uint32_t worker;                 /* its start (tenrec_worker.start) */
+    const struct function *function; /* lives as long as the worker */
+    tenrec_peer from;
+    int64_t id;
+    uint32_t thread;
+    uint64_t began_ns;
+};
+
 /* Calls `fn` for each that runs. `told`: was set by an earlier call for the same handler. */
-typedef void inline_calls_fn(void *arg, const struct ring_read *call, bool *told);
+typedef void inline_calls_fn(void *arg, const struct inline_call *call, bool *told);
 void inline_calls_each(inline_calls_fn *fn, void *arg);
 
 #endif

@@ -36,41 +36,30 @@ static void recorder_ended(struct tenrec_worker *w, const struct tenrec_future *
     ring_add(&e);
 }
 
-static struct ring_event served_event(const struct tenrec_call *c)
-{
-    struct ring_event e = { .time_ns = c->began_ns,
-                            .id = c->key.id,
-                            .thread = thread_id(),
-                            .peer = c->from,
-                            .worker = (uint16_t)c->worker->start,
-                            .kind = RING_SERVE };
-
-    ring_set_text(&e, c->function->name);
-    return e;
-}
-
 static void recorder_serving(struct tenrec_call *c, uint64_t now_ns)
 {
     c->began_ns = now_ns;
-    if (c->on_stack) {
-        const struct ring_event e = served_event(c);
-        inline_call_begin(&e);
-    }
+    if (c->on_stack)
+        inline_call_begin(c);
 }
 
 static void recorder_served(const struct tenrec_call *c, const tenrec_error *why, uint64_t now_ns)
 {
-    struct ring_event e;
+    const bool later = !c->on_stack && c->function->flags & TENREC_LATER;
+    struct ring_event e = { .time_ns = c->began_ns,
+                            .id = c->key.id,
+                            .thread = thread_id(),
+                            .peer = c->from,
+                            .took_ns = time_between(c->began_ns, now_ns),
+                            .worker = (uint16_t)c->worker->start,
+                            .kind = later ? RING_LATER : RING_SERVE,
+                            .status = why ? (int8_t)why->code : 0 };
 
     if (!c->began_ns) /* before the recorder was turned on, or never */
         return;
-    e = served_event(c);
-    e.took_ns = time_between(c->began_ns, now_ns);
-    e.status = why ? (int8_t)why->code : 0;
     if (c->on_stack)
         inline_call_end();
-    else if (c->function->flags & TENREC_LATER)
-        e.kind = RING_LATER;
+    ring_set_text(&e, c->function->name);
     ring_add(&e);
 }
 

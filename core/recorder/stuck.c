@@ -113,17 +113,14 @@ static void on_active(void *arg, struct tenrec_call *c)
     stuck_add(s, c->function->name, c->from, thread, begun_ns, c->function->flags & TENREC_LATER);
 }
 
-static void on_inline(void *arg, const struct ring_read *call, bool *told)
+static void on_inline(void *arg, const struct inline_call *call, bool *told)
 {
     struct stuck *s = arg;
-    char text[RING_TEXT + 1];
 
-    if (*told || call->event.worker != (uint16_t)s->worker->start ||
-        !stuck_since(s, call->event.time_ns))
+    if (*told || call->worker != s->worker->start || !stuck_since(s, call->began_ns))
         return;
     *told = true;
-    stuck_add(s, ring_text(&call->event, text), call->event.peer, call->event.thread,
-              call->event.time_ns, false);
+    stuck_add(s, call->function->name, call->from, call->thread, call->began_ns, false);
 }
 
 static void on_pending(void *arg, int64_t id, const struct pending_entry *e)
