@@ -40,8 +40,8 @@ static int64_t series_add_since(const struct reading *before, const struct readi
 
         if (more <= 0)
             continue;
-        sum[i] += more;
-        n += more;
+        reading_add(&sum[i], more);
+        reading_add(&n, more);
     }
     return n;
 }
@@ -68,7 +68,8 @@ void rate_of_worker(const struct sample_worker *before, const struct sample_work
 
     *ret = (struct rate_worker){ .worker = now, .made_per_s = NAN, .served_per_s = NAN };
     for (size_t i = 0; s > 0 && i < b->n_series; i++)
-        calls[b->series[i].server] += series_add_since(a, b, i, bucket[b->series[i].server]);
+        reading_add(&calls[b->series[i].server],
+                    series_add_since(a, b, i, bucket[b->series[i].server]));
     side_set(&ret->client, bucket[0], s > 0 ? (double)calls[0] / s : NAN);
     side_set(&ret->server, bucket[1], s > 0 ? (double)calls[1] / s : NAN);
     if (!(s > 0))
@@ -130,7 +131,7 @@ static void sum_add_error(struct rate_sum *sum, const char *status, int64_t call
         snprintf(sum->f.error[i].status, sizeof sum->f.error[i].status, "%s", status);
         sum->f.n_errors++;
     }
-    sum->f.error[i].calls += calls;
+    reading_add(&sum->f.error[i].calls, calls);
 }
 
 static bool sums_add(struct rate_sums *all, const struct reading *before, const struct reading *now)

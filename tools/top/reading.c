@@ -34,11 +34,16 @@ static const struct tenrec_value *map_get(const struct tenrec_value *map, const 
     return NULL;
 }
 
-static int64_t map_int(const struct tenrec_value *map, const char *key)
+static bool is_count(const struct tenrec_value *v)
+{
+    return v->type == TENREC_VALUE_INT && v->u.integer >= 0;
+}
+
+static int64_t map_count(const struct tenrec_value *map, const char *key)
 {
     const struct tenrec_value *v = map_get(map, key);
 
-    return v && v->type == TENREC_VALUE_INT ? v->u.integer : 0;
+    return v && is_count(v) ? v->u.integer : 0;
 }
 
 static const char *map_text(const struct tenrec_value *map, const char *key)
@@ -91,6 +96,12 @@ static void reading_take_way(struct reading *r, const struct tenrec_value *info,
     reading_add_way(r, name);
 }
 
+static bool key_counts_faults(const char *key)
+{
+    return (strstr(key, ".rules.") && key_ends(key, ".injected")) ||
+           strstr(key, ".injected_failures.") || strstr(key, ".injected_delays.");
+}
+
 bool reading_take_info(struct reading *r, const struct tenrec_value *info)
 {
     if (info->type != TENREC_VALUE_MAP)
@@ -99,15 +110,10 @@ bool reading_take_info(struct reading *r, const struct tenrec_value *info)
         const struct tenrec_entry *e = &info->u.map[i];
 
         for (int k = 0; k < READING_INJECTED; k++)
-            if (e->value.type == TENREC_VALUE_INT && strcmp(e->key, reading_key[k]) == 0)
+            if (is_count(&e->value) && strcmp(e->key, reading_key[k]) == 0)
                 r->number[k] = e->value.u.integer;
-        if (e->value.type == TENREC_VALUE_INT && strstr(e->key, ".rules.") &&
-            key_ends(e->key, ".injected"))
-            r->number[READING_INJECTED] += e->value.u.integer;
-        else if (e->value.type == TENREC_VALUE_INT && strstr(e->key, ".injected_failures."))
-            r->number[READING_INJECTED] += e->value.u.integer;
-        else if (e->value.type == TENREC_VALUE_INT && strstr(e->key, ".injected_delays."))
-            r->number[READING_INJECTED] += e->value.u.integer;
+        if (is_count(&e->value) && key_counts_faults(e->key))
+            reading_add(&r->number[READING_INJECTED], e->value.u.integer);
         else if (strstr(e->key, ".peer.") && key_ends(e->key, ".transport"))
             reading_take_way(r, info, e);
     }
@@ -126,7 +132,7 @@ static bool series_take(struct reading_series *s, const struct tenrec_value *row
     snprintf(s->peer, sizeof s->peer, "%s", map_text(row, "worker"));
     snprintf(s->error, sizeof s->error, "%s", map_text(row, "error"));
     for (int i = 0; i < QUANTILE_BUCKETS; i++)
-        if (bucket->u.array[i].type == TENREC_VALUE_INT)
+        if (is_count(&bucket->u.array[i]))
             s->bucket[i] = bucket->u.array[i].u.integer;
     return true;
 }
@@ -139,7 +145,7 @@ bool reading_take_metrics(struct reading *r, const struct tenrec_value *metrics)
     if (!calls || calls->type != TENREC_VALUE_ARRAY)
         return false;
     r->timed = on && on->type == TENREC_VALUE_BOOL && on->u.boolean;
-    r->now_ns = map_int(metrics, "now_ns");
+    r->now_ns = map_count(metrics, "now_ns");
     n = calls->n < SERIES_MOST ? calls->n : SERIES_MOST;
     r->series = calloc(n ? n : 1, sizeof *r->series);
     if (!r->series)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reading.h - the counters and durations of a worker at one time, from its answers. A worker is not
- * trusted: fields of the wrong type count as missing. */
+ * trusted: fields of the wrong type, and negative counts, are as missing. */
 #ifndef TENREC_TOOLS_TOP_READING_H
 #define TENREC_TOOLS_TOP_READING_H
 
@@ -59,6 +59,13 @@ struct reading {
  * without memory. */
 bool reading_take_info(struct reading *r, const struct tenrec_value *info);
 bool reading_take_metrics(struct reading *r, const struct tenrec_value *metrics);
+
+/* Adds counts (from 0 on), up to the largest number. */
+static inline void reading_add(int64_t *sum, int64_t n)
+{
+    if (__builtin_add_overflow(*sum, n, sum))
+        *sum = INT64_MAX;
+}
 
 /* Leaves it zeroed; safe on zeroed memory. */
 void reading_finish(struct reading *r);

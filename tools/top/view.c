@@ -133,7 +133,7 @@ static void worker_numbers(const struct rate_worker *rate, struct table_cell cel
         return;
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
         cell[same[i].column].number = (double)r->number[same[i].number];
-    cell[W_ACTIVE].number = (double)(r->number[READING_ACTIVE] + r->number[READING_ANSWERED]);
+    cell[W_ACTIVE].number = (double)r->number[READING_ACTIVE] + (double)r->number[READING_ANSWERED];
     cell[W_BUSY].number = (double)(r->number[READING_THREADS] - r->number[READING_IDLE]);
 }
 

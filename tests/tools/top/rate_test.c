@@ -176,6 +176,44 @@ static void answers_of_other_types_are_no_reading(void **state)
     reading_finish(&r);
 }
 
+/* A worker may say anything. */
+static void counts_of_no_worker_neither_overflow_nor_go_below_zero(void **state)
+{
+    struct tenrec_value full[QUANTILE_BUCKETS], negative[QUANTILE_BUCKETS];
+    struct tenrec_entry entry[] = {
+        { "calls.served", tenrec_value_int(INT64_MIN) },
+        { "backends.f.rules.0.injected", tenrec_value_int(INT64_MAX) },
+        { "backends.f.rules.1.injected", tenrec_value_int(INT64_MAX) },
+    };
+    const struct tenrec_value info = tenrec_value_map(entry, 3);
+    struct tenrec_entry row[2][2] = { { { "function", tenrec_value_text("f") } },
+                                      { { "function", tenrec_value_text("f") } } };
+    const struct tenrec_value rows[] = { tenrec_value_map(row[0], 2), tenrec_value_map(row[0], 2),
+                                         tenrec_value_map(row[1], 2) };
+    struct tenrec_entry calls[] = { { "calls", tenrec_value_array(rows, 3) },
+                                    { "now_ns", tenrec_value_int(INT64_MAX) } };
+    const struct tenrec_value metrics = tenrec_value_map(calls, 2);
+    struct sample_worker before = { .state = SAMPLE_UP }, now = before;
+    struct rate_worker rate;
+
+    (void)state;
+    for (int i = 0; i < QUANTILE_BUCKETS; i++) {
+        full[i] = tenrec_value_int(INT64_MAX);
+        negative[i] = tenrec_value_int(INT64_MIN);
+    }
+    row[0][1] = (struct tenrec_entry){ "buckets", tenrec_value_array(full, QUANTILE_BUCKETS) };
+    row[1][1] = (struct tenrec_entry){ "buckets", tenrec_value_array(negative, QUANTILE_BUCKETS) };
+    before.reading.answered = now.reading.answered = true;
+    assert_true(reading_take_info(&now.reading, &info));
+    assert_int_equal(now.reading.number[READING_SERVED], 0);
+    assert_int_equal(now.reading.number[READING_INJECTED], INT64_MAX);
+    assert_true(reading_take_metrics(&now.reading, &metrics));
+    rate_of_worker(&before, &now, &rate);
+    assert_true(rate.client.per_s > 0 && isfinite(rate.client.per_s));
+    assert_true(rate.client.p99_s > 0);
+    reading_finish(&now.reading);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +223,7 @@ int main(void)
         cmocka_unit_test(an_idle_worker_serves_nothing),
         cmocka_unit_test(functions_are_summed_over_workers_and_errors_counted),
         cmocka_unit_test(answers_of_other_types_are_no_reading),
+        cmocka_unit_test(counts_of_no_worker_neither_overflow_nor_go_below_zero),
     };
 
     return cmocka_run_group_tests_name("top_rate", tests, NULL, NULL);
