@@ -108,15 +108,15 @@ static bool is_plain(struct tenrec_tensor *t, struct tenrec_dtype dtype, int64_t
            memcmp(&tenrec_tensor_desc(t)->dtype, &dtype, sizeof dtype) == 0;
 }
 
-/* Reads the ids of a caller, and checks them before they become addresses. */
-static tenrec_status shard_ids(const struct shard *s, struct tenrec_tensor *ids,
-                               const int64_t **ret_id, int64_t *ret_n, tenrec_error *err)
+/* Copies the ids of a caller, and checks them before they become addresses: the tensor may be in
+ * memory that the caller shares, and can still change. */
+static tenrec_status shard_ids(const struct shard *s, struct tenrec_tensor *ids, int64_t id[NODES],
+                               int64_t *ret_n, tenrec_error *err)
 {
-    const int64_t *id = *ret_id = tenrec_tensor_data(ids);
-
     *ret_n = (int64_t)tenrec_tensor_count(ids);
-    if (!is_plain(ids, TENREC_INT64, *ret_n))
-        return tenrec_fail(err, TENREC_EINVAL, "expected ids as contiguous int64");
+    if (*ret_n > NODES || !is_plain(ids, TENREC_INT64, *ret_n))
+        return tenrec_fail(err, TENREC_EINVAL, "expected up to %d ids as int64", NODES);
+    memcpy(id, tenrec_tensor_data(ids), (size_t)*ret_n * sizeof *id);
     for (int64_t i = 0; i < *ret_n; i++)
         if (id[i] < 0 || id[i] >= NODES || id[i] % SERVERS != s->rank)
             return tenrec_fail(err, TENREC_EINVAL, "server %d has no row %lld", s->rank,
@@ -130,11 +130,10 @@ static tenrec_status gather(struct tenrec_call *call, void *arg, tenrec_error *e
     struct tenrec_tensor *ids, *rows;
     struct shard *s = arg;
     struct tenrec_value v;
-    const int64_t *id;
+    int64_t id[NODES], n;
     tenrec_status status;
-    int64_t n;
 
-    if (tenrec_call_get_args(call, err, "t", &ids) || shard_ids(s, ids, &id, &n, err) ||
+    if (tenrec_call_get_args(call, err, "t", &ids) || shard_ids(s, ids, id, &n, err) ||
         tenrec_tensor_new(TENREC_FLOAT32, 2, (int64_t[]){ n, DIM }, &rows, err))
         return err->code;
     pthread_mutex_lock(&s->lock);
@@ -153,10 +152,9 @@ static tenrec_status scatter(struct tenrec_call *call, void *arg, tenrec_error *
 {
     struct tenrec_tensor *ids, *gradient;
     struct shard *s = arg;
-    const int64_t *id;
-    int64_t n;
+    int64_t id[NODES], n;
 
-    if (tenrec_call_get_args(call, err, "tt", &ids, &gradient) || shard_ids(s, ids, &id, &n, err))
+    if (tenrec_call_get_args(call, err, "tt", &ids, &gradient) || shard_ids(s, ids, id, &n, err))
         return err->code;
     if (!is_plain(gradient, TENREC_FLOAT32, n * DIM))
         return tenrec_fail(err, TENREC_EINVAL, "expected %d gradients of float32 for each id", DIM);
