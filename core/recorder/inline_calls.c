@@ -70,6 +70,7 @@ static struct inline_place *inline_place_new(void)
     if (!thread_end_follow(&mine.end, inline_place_drop) || !(p = memory_new(1, sizeof *p)))
         return NULL;
     p->thread = thread_id();
+    threads_unblock_stack();
     pthread_mutex_lock(&lock);
     p->next = places;
     places = p;

@@ -23,6 +23,19 @@ int threads_start(pthread_t *ret, const char *name, void *(*run)(void *arg), voi
     return r;
 }
 
+void threads_unblock_stack(void)
+{
+    static const int some[] = { SIGINT, SIGTERM, SIGCHLD, SIGUSR1, SIGUSR2, SIGALRM };
+    sigset_t mask;
+
+    pthread_sigmask(SIG_BLOCK, NULL, &mask);
+    for (size_t i = 0; i < sizeof some / sizeof some[0]; i++)
+        if (!sigismember(&mask, some[i]))
+            return; /* a mask of the program, which may wait for ours elsewhere */
+    sigdelset(&mask, THREADS_STACK_SIGNAL);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
 /* The thread that forked has another id in the child. */
 static void thread_forked(void)
 {

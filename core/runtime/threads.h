@@ -18,6 +18,9 @@
  */
 int threads_start(pthread_t *ret, const char *name, void *(*run)(void *arg), void *arg);
 
+/* Unblocks that signal in this thread if it blocks all, as threads of the backends do. */
+void threads_unblock_stack(void);
+
 /* The id of this thread in the system, as the folder in /proc/self/task. */
 extern _Thread_local uint32_t thread_own_id STATIC_TLS;
 uint32_t thread_find_id(void); /* the slow path */

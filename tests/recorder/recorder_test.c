@@ -435,6 +435,8 @@ static void an_inline_handler_that_blocks_is_known_to_the_recorder(void **state)
     assert_non_null(h);
     assert_string_equal(field_text(h, "caller"), "worker0");
     assert_string_equal(field_text(h, "state"), "runs");
+    assert_string_equal(field_text(h, "no_stack"), "");
+    assert_true(has_frame(h, "recorder_test_stands_here"));
     tenrec_value_drop(v);
     release(&f);
     await_no_handler(1, "stand_inline");
