@@ -192,9 +192,15 @@ static void run_task(struct pool_task *t)
         call_run(c);
         return;
     }
-    tenrec_fail(&why, TENREC_ECANCELED,
-                "'%s' was not started: its caller had given up before a thread was free",
-                c->function->name);
+    /* A caller whose timer is late gets this answer before it gives up itself. */
+    if (atomic_load(&c->canceled))
+        tenrec_fail(&why, TENREC_ECANCELED,
+                    "'%s' was not started: its caller had given up before a thread was free",
+                    c->function->name);
+    else
+        tenrec_fail(&why, TENREC_ETIMEDOUT,
+                    "'%s' was not started: its deadline had passed before a thread was free",
+                    c->function->name);
     call_refuse(c, &why);
 }
 

@@ -4,6 +4,7 @@
 #include "../support/cluster.h"
 #include "../support/functions.h"
 #include "../support/payload.h"
+#include "base/clock.h"
 #include "call/answer.h"
 #include "future/pool.h"
 #include "peer/worker.h"
@@ -44,9 +45,24 @@ void __wrap_answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,
     snprintf(refusal, sizeof refusal, "%s", why->text);
 }
 
+static _Atomic tenrec_status answered; /* the error of the latest answer */
+
+tenrec_status __real_codec_write_error(const tenrec_error *why, bool as_cbor,
+                                       struct tenrec_msg **ret, tenrec_error *err);
+tenrec_status __wrap_codec_write_error(const tenrec_error *why, bool as_cbor,
+                                       struct tenrec_msg **ret, tenrec_error *err);
+tenrec_status __wrap_codec_write_error(const tenrec_error *why, bool as_cbor,
+                                       struct tenrec_msg **ret, tenrec_error *err)
+{
+    atomic_store(&answered, why->code);
+    return __real_codec_write_error(why, as_cbor, ret, err);
+}
+
 static void serve_open(void)
 {
-    cluster_open(&two, 2, NULL, functions_register);
+    static const char *const one_thread[] = { "worker.num_worker_threads=1", NULL };
+
+    cluster_open(&two, 2, one_thread, functions_register);
     decoded = pooled = 0;
     refusal[0] = '\0';
 }
@@ -118,6 +134,26 @@ TEST(serve_decodes_arguments_once_when_the_result_stays)
     tenrec_value_drop(got);
     tenrec_rref_drop(r);
     assert_int_equal(serve_close(), 1);
+}
+
+/* The caller, whose own timer may be late, must not be told that it has canceled the call. */
+TEST(serve_answers_that_a_deadline_passed_while_the_call_was_queued)
+{
+    const struct tenrec_value arg = tenrec_value_int(1);
+    struct tenrec_future *held;
+    uint64_t passed_ns;
+
+    serve_open();
+    held = functions_hold(two.worker[0], "worker1");
+    atomic_store(&answered, TENREC_OK);
+    worker_deliver(two.worker[1], 0, written_call("identity", &arg, 1, 1));
+    passed_ns = clock_deadline_ms(1);
+    assert_becomes(clock_passed(passed_ns));
+    functions_open_gate();
+    assert_becomes(atomic_load(&answered) != TENREC_OK);
+    assert_int_equal(atomic_load(&answered), TENREC_ETIMEDOUT);
+    tenrec_future_drop(held);
+    serve_close();
 }
 
 /* By the thread that delivers, with the byte that is wrong. */

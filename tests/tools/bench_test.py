@@ -152,7 +152,7 @@ def bench_compare_runs_the_judged_peer_beside_tenrec():
     for work in works.all_works(here):
         for number in (0, 1):
             order = work.commands(number)
-            judged = [pair for pair in work.pairs if pair.reach is not None and pair.command]
+            judged = [pair for pair in work.pairs if pair.reach is not None and pair.command not in (None, work.command)]
             if judged:
                 true(abs(order.index(tuple(judged[0].command)) - order.index(tuple(work.command))) == 1,
                      f"{work.name}: {order}")
