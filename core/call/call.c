@@ -116,7 +116,7 @@ static void call_finish(struct tenrec_worker *w, struct pending_entry *e,
     if (__builtin_expect(e->future->call.hook != NULL, 0))
         run_hooks(w, e->future->call.hook, why);
     if (__builtin_expect(e->future->call.begun_ns != 0, 0))
-        watch_ended(w, e->future, why);
+        watch_ended(w, e->future, why ? why->code : TENREC_OK);
     if (why)
         future_complete_error(e->future, why);
     else

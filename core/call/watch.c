@@ -34,11 +34,11 @@ void watch_begun(struct tenrec_worker *w, struct tenrec_future *f, const char *f
         w->watch[WATCH_DURATIONS]->begun(w, f, function);
 }
 
-void watch_ended(struct tenrec_worker *w, const struct tenrec_future *f, const tenrec_error *why)
+void watch_ended(struct tenrec_worker *w, const struct tenrec_future *f, tenrec_status status)
 {
     const uint64_t now_ns = clock_fast_ns();
 
-    WATCH_EACH(w, watch_bits(w), ended, w, f, why, now_ns);
+    WATCH_EACH(w, watch_bits(w), ended, w, f, status, now_ns);
 }
 
 void watch_serving(struct tenrec_call *c, struct tenrec_worker *w, uint64_t now_ns)
@@ -49,12 +49,12 @@ void watch_serving(struct tenrec_call *c, struct tenrec_worker *w, uint64_t now_
 }
 
 void watch_served(const struct tenrec_call *c, struct tenrec_worker *w, bool recorded,
-                  const tenrec_error *why)
+                  tenrec_status status)
 {
     const uint32_t recorder = recorded ? 1u << WATCH_RECORDER : 0;
     const uint64_t now_ns = clock_fast_ns();
 
-    WATCH_EACH(w, watch_bits(w) | recorder, served, c, why, now_ns);
+    WATCH_EACH(w, watch_bits(w) | recorder, served, c, status, now_ns);
 }
 
 void watch_note(struct tenrec_worker *w, enum watch_event what, tenrec_peer peer, int64_t id,

@@ -37,14 +37,14 @@ struct call_watch {
     /* Before a request is sent. `function` is the whole name, and f->call.begun_ns the time. For
      * the durations alone. */
     void (*begun)(struct tenrec_worker *w, struct tenrec_future *f, const char *function);
-    /* Before its future completes; why: NULL for success. */
-    void (*ended)(struct tenrec_worker *w, const struct tenrec_future *f, const tenrec_error *why,
+    /* Before its future completes. */
+    void (*ended)(struct tenrec_worker *w, const struct tenrec_future *f, tenrec_status status,
                   uint64_t now_ns);
     /* The function of a call starts on this thread. For the recorder alone, like `noted`; it is
      * told of the end then, even if it was turned off since. */
     void (*serving)(struct tenrec_call *c, uint64_t now_ns);
     /* The answer of a served call was sent, or was not wanted. */
-    void (*served)(const struct tenrec_call *c, const tenrec_error *why, uint64_t now_ns);
+    void (*served)(const struct tenrec_call *c, tenrec_status status, uint64_t now_ns);
     /* `text`: the name of a function or worker. */
     void (*noted)(struct tenrec_worker *w, enum watch_event what, tenrec_peer peer, int64_t id,
                   tenrec_status status, const char *text);
@@ -56,12 +56,12 @@ void watch_turn(struct tenrec_worker *w, enum watcher i, bool on);
 
 /* The slow paths: some watcher is on. */
 void watch_begun(struct tenrec_worker *w, struct tenrec_future *f, const char *function);
-void watch_ended(struct tenrec_worker *w, const struct tenrec_future *f, const tenrec_error *why);
+void watch_ended(struct tenrec_worker *w, const struct tenrec_future *f, tenrec_status status);
 /* now_ns   0: not read yet */
 void watch_serving(struct tenrec_call *c, struct tenrec_worker *w, uint64_t now_ns);
 /* recorded  the recorder was told that its function starts */
 void watch_served(const struct tenrec_call *c, struct tenrec_worker *w, bool recorded,
-                  const tenrec_error *why);
+                  tenrec_status status);
 
 /* Tells the recorder. No lock of the worker is held. */
 void watch_note(struct tenrec_worker *w, enum watch_event what, tenrec_peer peer, int64_t id,

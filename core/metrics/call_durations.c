@@ -106,10 +106,10 @@ static uint64_t time_between(uint64_t from_ns, uint64_t to_ns)
     return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
-static void call_count(uint32_t number, const tenrec_error *why, uint64_t ns)
+static void call_count(uint32_t number, tenrec_status status, uint64_t ns)
 {
-    if (__builtin_expect(why != NULL, 0))
-        number = error_series(number, why->code);
+    if (__builtin_expect(status != TENREC_OK, 0))
+        number = error_series(number, status);
     if (!number || !durations_add(number, ns))
         series_drop();
 }
@@ -122,16 +122,16 @@ static void durations_begun(struct tenrec_worker *w, struct tenrec_future *f, co
 }
 
 static void durations_ended(struct tenrec_worker *w, const struct tenrec_future *f,
-                            const tenrec_error *why, uint64_t now_ns)
+                            tenrec_status status, uint64_t now_ns)
 {
     (void)w;
     if (f->call.series) /* else it began before the watcher was turned on */
-        call_count(f->call.series, why, time_between(f->call.begun_ns, now_ns));
+        call_count(f->call.series, status, time_between(f->call.begun_ns, now_ns));
 }
 
-static void durations_served(const struct tenrec_call *c, const tenrec_error *why, uint64_t now_ns)
+static void durations_served(const struct tenrec_call *c, tenrec_status status, uint64_t now_ns)
 {
-    call_count(call_series(c->worker, c->function->name, SERVED), why,
+    call_count(call_series(c->worker, c->function->name, SERVED), status,
                time_between(c->arrived_ns, now_ns));
 }
 

@@ -20,7 +20,7 @@ static float time_between(uint64_t from_ns, uint64_t to_ns)
 }
 
 static void recorder_ended(struct tenrec_worker *w, const struct tenrec_future *f,
-                           const tenrec_error *why, uint64_t now_ns)
+                           tenrec_status status, uint64_t now_ns)
 {
     const struct future_call *c = &f->call;
     struct ring_event e = { .time_ns = c->begun_ns,
@@ -30,7 +30,7 @@ static void recorder_ended(struct tenrec_worker *w, const struct tenrec_future *
                             .took_ns = time_between(c->begun_ns, now_ns),
                             .worker = (uint16_t)w->start,
                             .kind = RING_CALL,
-                            .status = why ? (int8_t)why->code : 0 };
+                            .status = (int8_t)status };
 
     ring_set_text(&e, c->function);
     ring_add(&e);
@@ -43,7 +43,7 @@ static void recorder_serving(struct tenrec_call *c, uint64_t now_ns)
         inline_call_begin(c);
 }
 
-static void recorder_served(const struct tenrec_call *c, const tenrec_error *why, uint64_t now_ns)
+static void recorder_served(const struct tenrec_call *c, tenrec_status status, uint64_t now_ns)
 {
     const bool later = !c->on_stack && c->function->flags & TENREC_LATER;
     struct ring_event e = { .time_ns = c->began_ns,
@@ -53,7 +53,7 @@ static void recorder_served(const struct tenrec_call *c, const tenrec_error *why
                             .took_ns = time_between(c->began_ns, now_ns),
                             .worker = (uint16_t)c->worker->start,
                             .kind = later ? RING_LATER : RING_SERVE,
-                            .status = why ? (int8_t)why->code : 0 };
+                            .status = (int8_t)status };
 
     if (!c->began_ns) /* before the recorder was turned on, or never */
         return;

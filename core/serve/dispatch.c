@@ -84,6 +84,7 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
     struct tenrec_worker *w = c->worker;
     struct tenrec_route route = c->request->route;
     struct tenrec_msg *reply = c->reply;
+    const tenrec_status status = why ? why->code : TENREC_OK; /* `why` may be in c->refs */
     /* The chain lives during a delivery; a later answer must enter the worker. */
     const bool repeated = c->refs && c->repeated;
     const bool wanted = !c->one_way && !repeated;
@@ -118,10 +119,9 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
     }
     if (entered)
         worker_leave(w);
-    PROBE5(serve__end, w->self.name, c->from, c->function->name, c->key.id,
-           why ? why->code : TENREC_OK);
+    PROBE5(serve__end, w->self.name, c->from, c->function->name, c->key.id, status);
     if (__builtin_expect(c->arrived_ns != 0, 0))
-        watch_served(c, w, c->began_ns != 0, why);
+        watch_served(c, w, c->began_ns != 0, status);
     if (c->one_way)
         count_one_way(w, c->from);
     atomic_fetch_add_explicit(&w->counts.served, 1, memory_order_relaxed);

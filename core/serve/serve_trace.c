@@ -54,17 +54,17 @@ bool tenrec_call_trace(const struct tenrec_call *c, char ret[TENREC_TRACEPARENT_
 /* ---- ends ----------------------------------------------------------------- */
 
 static void trace_ended(struct tenrec_worker *w, const struct tenrec_future *f,
-                        const tenrec_error *why, uint64_t now_ns)
+                        tenrec_status status, uint64_t now_ns)
 {
     (void)w;
     if (f->call.traced)
-        trace_span_end(f->call.traced, why ? why->code : TENREC_OK, now_ns);
+        trace_span_end(f->call.traced, status, now_ns);
 }
 
-static void trace_served(const struct tenrec_call *c, const tenrec_error *why, uint64_t now_ns)
+static void trace_served(const struct tenrec_call *c, tenrec_status status, uint64_t now_ns)
 {
     if (c->traced)
-        trace_span_end(c->traced, why ? why->code : TENREC_OK, now_ns);
+        trace_span_end(c->traced, status, now_ns);
 }
 
 const struct call_watch trace_watch = {
