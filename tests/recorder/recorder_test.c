@@ -215,6 +215,17 @@ static bool has_frame(const struct tenrec_value *handler, const char *function)
     return false;
 }
 
+/* musl lists no frames. */
+static void assert_stands(const struct tenrec_value *handler)
+{
+#ifdef TENREC_HAVE_EXECINFO
+    assert_string_equal(field_text(handler, "no_stack"), "");
+    assert_true(has_frame(handler, "recorder_test_stands_here"));
+#else
+    assert_string_equal(field_text(handler, "no_stack"), "this C library lists no frames");
+#endif
+}
+
 static json_t *trace_of(const struct tenrec_value *dump)
 {
     json_error_t why;
@@ -273,8 +284,7 @@ static void a_blocked_handler_is_named_with_its_stack(void **state)
     assert_string_equal(field_text(h, "caller"), "worker0");
     assert_string_equal(field_text(h, "state"), "runs");
     assert_true(field_int(h, "ns") >= 0 && field_int(h, "thread") > 0);
-    assert_string_equal(field_text(h, "no_stack"), "");
-    assert_true(has_frame(h, "recorder_test_stands_here"));
+    assert_stands(h);
     tenrec_value_drop(v);
     v = dump_of(0, NULL);
     c = row_of(v, "waits", "function", "stand");
@@ -435,8 +445,7 @@ static void an_inline_handler_that_blocks_is_known_to_the_recorder(void **state)
     assert_non_null(h);
     assert_string_equal(field_text(h, "caller"), "worker0");
     assert_string_equal(field_text(h, "state"), "runs");
-    assert_string_equal(field_text(h, "no_stack"), "");
-    assert_true(has_frame(h, "recorder_test_stands_here"));
+    assert_stands(h);
     tenrec_value_drop(v);
     release(&f);
     await_no_handler(1, "stand_inline");
@@ -454,7 +463,9 @@ static void a_stuck_handler_is_named_once(void **state)
     open_two(extra);
     hold(&f, "stand");
     await_lines("'stand', called by 'worker0', has run for", 1);
+#ifdef TENREC_HAVE_EXECINFO
     await_lines("recorder_test_stands_here+0x", 1);
+#endif
     hold(&second, "stand");
     await_lines("'stand', called by 'worker0'", 2); /* the first would have been named again */
     assert_status(tenrec_worker_reconfigure(two.worker[1], NULL, &later, 1, NULL, &err), &err);

@@ -216,8 +216,9 @@ def fails_to_leave_without_store(crew, ranks=None):
 
 
 def system_is_noticed_when_a_process_exits_without_shutdown():
-    forgets = backend()["TSAN_OPTIONS"] + ":report_thread_leaks=0"
-    with joined(3, TSAN_OPTIONS=forgets) as crew:
+    forgets = {"TSAN_OPTIONS": backend()["TSAN_OPTIONS"] + ":report_thread_leaks=0",
+               "ASAN_OPTIONS": backend()["ASAN_OPTIONS"] + ":detect_leaks=0"}
+    with joined(3, **forgets) as crew:
         crew.all("exchange 1")
         crew[1].do("exit 0")
         for rank in (0, 2):
