@@ -258,7 +258,9 @@ TEST_WITH(unload_backend_unmaps_only_plugins_that_allow_unmapping, unload_all, u
     assert_status(tenrec_plugin_load(FIXTURES "/old_wrapper.so", &err), &err);
     assert_status(tenrec_plugin_unload("bad_start", &err), &err);
     assert_status(tenrec_plugin_unload("old_wrapper", &err), &err);
+#ifdef __GLIBC__ /* musl unmaps nothing */
     assert_false(mapped("/bad_start.so"));
+#endif
     assert_true(mapped("/old_wrapper.so"));
     setenv("TENREC_DLCLOSE", "0", 1);
     assert_status(tenrec_plugin_load(FIXTURES "/bad_start.so", &err), &err);
