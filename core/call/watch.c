@@ -19,7 +19,7 @@ static uint32_t watch_bits(const struct tenrec_worker *w)
     return atomic_load_explicit(&w->watched, memory_order_relaxed);
 }
 
-/* Calls `fn` of each watcher whose bit is set. */
+/* Calls `fn` of each watcher in `bits`. */
 #define WATCH_EACH(w, bits, fn, ...)                                                               \
     do {                                                                                           \
         for (uint32_t left = (bits); left; left &= left - 1)                                       \

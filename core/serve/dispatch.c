@@ -192,7 +192,7 @@ static void run_task(struct pool_task *t)
         call_run(c);
         return;
     }
-    /* A caller whose timer is late gets this answer before it gives up itself. */
+    /* If the caller's timer is late, this answer arrives before the caller gives up itself. */
     if (atomic_load(&c->canceled))
         tenrec_fail(&why, TENREC_ECANCELED,
                     "'%s' was not started: its caller had given up before a thread was free",

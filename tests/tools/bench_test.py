@@ -30,7 +30,7 @@ def figures(*command):
 
 
 def has_plugin(name):
-    """Backends whose library is absent are not built."""
+    """A backend is not built where its library is absent."""
     return any(os.path.exists(f"{folder}/{name}.so") for folder in os.environ["TENREC_PLUGIN_PATH"].split(":"))
 
 
