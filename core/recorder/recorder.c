@@ -6,6 +6,7 @@
 #include "recorder/reporter.h"
 #include "recorder/ring.h"
 #include "recorder/stuck.h"
+#include "recorder/thin.h"
 #include "runtime/threads.h"
 #include "serve/active_calls.h"
 #include "serve/function.h"
@@ -13,6 +14,8 @@
 #include <string.h>
 
 /* ---- both sides of calls --------------------------------------------------- */
+
+static _Thread_local struct thin made STATIC_TLS, served STATIC_TLS;
 
 static float time_between(uint64_t from_ns, uint64_t to_ns)
 {
@@ -23,15 +26,18 @@ static void recorder_ended(struct tenrec_worker *w, const struct tenrec_future *
                            tenrec_status status, uint64_t now_ns)
 {
     const struct future_call *c = &f->call;
-    struct ring_event e = { .time_ns = c->begun_ns,
-                            .id = c->id,
-                            .thread = thread_id(),
-                            .peer = c->to,
-                            .took_ns = time_between(c->begun_ns, now_ns),
-                            .worker = (uint16_t)w->start,
-                            .kind = RING_CALL,
-                            .status = (int8_t)status };
+    struct ring_event e;
 
+    if (!thin_keeps(&made, c->begun_ns, now_ns, status))
+        return;
+    e = (struct ring_event){ .time_ns = c->begun_ns,
+                             .id = c->id,
+                             .thread = thread_id(),
+                             .peer = c->to,
+                             .took_ns = time_between(c->begun_ns, now_ns),
+                             .worker = (uint16_t)w->start,
+                             .kind = RING_CALL,
+                             .status = (int8_t)status };
     ring_set_text(&e, c->function);
     ring_add(&e);
 }
@@ -46,19 +52,22 @@ static void recorder_serving(struct tenrec_call *c, uint64_t now_ns)
 static void recorder_served(const struct tenrec_call *c, tenrec_status status, uint64_t now_ns)
 {
     const bool later = !c->on_stack && c->function->flags & TENREC_LATER;
-    struct ring_event e = { .time_ns = c->began_ns,
-                            .id = c->key.id,
-                            .thread = thread_id(),
-                            .peer = c->from,
-                            .took_ns = time_between(c->began_ns, now_ns),
-                            .worker = (uint16_t)c->worker->start,
-                            .kind = later ? RING_LATER : RING_SERVE,
-                            .status = (int8_t)status };
+    struct ring_event e;
 
     if (!c->began_ns) /* before the recorder was turned on, or never */
         return;
     if (c->on_stack)
         inline_call_end();
+    if (!thin_keeps(&served, c->began_ns, now_ns, status))
+        return;
+    e = (struct ring_event){ .time_ns = c->began_ns,
+                             .id = c->key.id,
+                             .thread = thread_id(),
+                             .peer = c->from,
+                             .took_ns = time_between(c->began_ns, now_ns),
+                             .worker = (uint16_t)c->worker->start,
+                             .kind = later ? RING_LATER : RING_SERVE,
+                             .status = (int8_t)status };
     ring_set_text(&e, c->function->name);
     ring_add(&e);
 }

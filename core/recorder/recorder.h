@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* recorder.h - the flight recorder: what happened last in this process, and what runs now.
  *
- * Rare events are always recorded; each call, when it has ended, while `observe.recorder` is true.
- */
+ * Rare events are always recorded; calls, when they have ended (thin.h), while `observe.recorder`
+ * is true. */
 #ifndef TENREC_RECORDER_RECORDER_H
 #define TENREC_RECORDER_RECORDER_H
 

@@ -3,6 +3,7 @@
 #include "recorder/ring.h"
 
 #include "recorder/dump_file.h"
+#include "recorder/thin.h"
 
 #include "../testing.h"
 
@@ -133,6 +134,34 @@ static void at_most_one_file_is_due_in_a_minute(void **state)
     assert_false(dump_file_due(66 * second));
 }
 
+/* Calls of 1 us, `gap_ns` apart; returns how many of them are kept. */
+static int kept_of(struct thin *t, uint64_t *now_ns, int n, uint64_t gap_ns)
+{
+    int kept = 0;
+
+    for (int i = 0; i < n; i++) {
+        *now_ns += gap_ns + 1000;
+        kept += thin_keeps(t, *now_ns - 1000, *now_ns, TENREC_OK);
+    }
+    return kept;
+}
+
+static void short_calls_that_follow_each_other_at_once_are_thinned_out(void **state)
+{
+    struct thin t = { .last_ns = 0 };
+    uint64_t now_ns = 1000000000;
+
+    (void)state;
+    assert_int_equal(kept_of(&t, &now_ns, 80, 100), 10);
+    assert_int_equal(kept_of(&t, &now_ns, 80, THIN_PAUSE_NS), 80);
+    /* What is not usual is kept in between. */
+    assert_int_equal(kept_of(&t, &now_ns, 3, 100), 0);
+    assert_true(thin_keeps(&t, now_ns, now_ns + 1000, TENREC_ETIMEDOUT));
+    now_ns += 1000;
+    assert_int_equal(kept_of(&t, &now_ns, 3, 100), 0);
+    assert_true(thin_keeps(&t, now_ns, now_ns + THIN_SHORT_NS, TENREC_OK));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +169,7 @@ int main(void)
         cmocka_unit_test(a_torn_entry_is_found),
         cmocka_unit_test(one_changed_bit_is_found),
         cmocka_unit_test(a_long_name_keeps_its_end),
+        cmocka_unit_test(short_calls_that_follow_each_other_at_once_are_thinned_out),
         cmocka_unit_test(at_most_one_file_is_due_in_a_minute),
     };
 
