@@ -42,6 +42,7 @@ void __wrap_chain_send(struct chain *c, tenrec_peer to, struct tenrec_msg *msg,
     tenrec_error why;
 
     (void)c, (void)to;
+    fake.n_messages++;
     fuzz_touch(msg->payload, (size_t)msg->payload_len);
     if (msg->type & TENREC_MSG_REQUEST_BIT)
         fake.sent_id[fake.n_sent++ % FAKE_KEPT] = msg->id;

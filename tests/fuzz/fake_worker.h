@@ -19,8 +19,9 @@ struct fake_worker {
     struct worker_parts parts;
     struct monitor watch; /* of a dynamic group */
     uint64_t now_ns;
-    int64_t sent_id[FAKE_KEPT]; /* of requests, a ring */
-    size_t n_sent;
+    int64_t sent_id[FAKE_KEPT];              /* of requests, a ring */
+    size_t n_sent;                           /* of these */
+    size_t n_messages;                       /* that were sent, of all kinds */
     bool fails;                              /* each send, as its peer refuses */
     struct tenrec_rref *ref[FAKE_KEPT];      /* the program's */
     struct tenrec_future *future[FAKE_KEPT]; /* the program's */

@@ -3,8 +3,8 @@
  *
  * Input: a byte of options, then steps: what the program of a worker does (fake_worker.h), or a
  * message of a member, whose payload is right by default. */
+#include "amplification.h"
 #include "fake_worker.h"
-#include "fuzz.h"
 
 #include "base/clock.h"
 #include "call/call.h"
@@ -105,6 +105,17 @@ static void message_spoil(struct tenrec_msg *msg, struct fuzz_input *in)
         ((unsigned char *)msg->payload)[at % msg->payload_len] ^= (unsigned char)fuzz_take(in, 1);
 }
 
+/* A step is a message that the worker sends: it may end as many waits as the program has begun. */
+static void deliver(tenrec_peer from, struct tenrec_msg *msg)
+{
+    const size_t len = (size_t)msg->payload_len, n_messages = fake.n_messages;
+
+    fuzz_measure();
+    worker_deliver(&fake.worker, from, msg);
+    fuzz_made.steps = fake.n_messages - n_messages;
+    fuzz_expect_made(len, (struct fuzz_bound){ 100, 32768 }, (struct fuzz_bound){ 1, 100 });
+}
+
 /* A byte: the type of the message; another: its sender (two bits), what its payload is (two),
  * whether that is spoilt; a third: its id, of a request that was sent or any. */
 static void message_arrives(struct fuzz_input *in)
@@ -141,7 +152,7 @@ static void message_arrives(struct fuzz_input *in)
         message_spoil(msg, in);
     msg->id = id < 0x80 ? fake.sent_id[id % FAKE_KEPT] : id;
     msg->route = (struct tenrec_route){ how & 3, 1 };
-    worker_deliver(&fake.worker, (how & 3) == 3 ? TENREC_ANONYMOUS : (tenrec_peer)(how & 3), msg);
+    deliver((how & 3) == 3 ? TENREC_ANONYMOUS : (tenrec_peer)(how & 3), msg);
 }
 
 /* ---- what the program does ---- */
