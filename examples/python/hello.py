@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """hello.py - every worker calls `add` on worker 0: tenrec run -n 3 -- python3 hello.py"""
-import tenrec
+import tenrec_rpc as tenrec
 
 
 @tenrec.register

@@ -13,7 +13,7 @@ import threading
 import numpy as np
 import numpy.typing as npt
 
-import tenrec
+import tenrec_rpc as tenrec
 
 WEIGHTS = 64
 SAMPLES = 32  # of each update

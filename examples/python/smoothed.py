@@ -7,7 +7,7 @@
 import math
 from array import array
 
-import tenrec
+import tenrec_rpc as tenrec
 
 
 @tenrec.register

@@ -67,7 +67,7 @@ CANNOT = {
 
 # Beginning of a command: a plugin, or another file of the build, that a build may be without; the command does not run then.
 NEEDS = {"tenrec check config/redis.yaml": "redis.so",
-         "build/release/tools/tenrec run -n 3 -- python3": "../bindings/python/tenrec/_core.abi3.so"}
+         "build/release/tools/tenrec run -n 3 -- python3": "../bindings/python/tenrec_rpc/_core.abi3.so"}
 
 # Beginning of a command: variables that make its chance or its limit a test's, its exit status, a text that it prints.
 ENDS = {

@@ -10,7 +10,7 @@ import report
 VERSION, BUILD, TENREC = sys.argv[1:]
 HEADER = "core/include/tenrec/version.h"
 # A project of its own, which pip may build from a copy of its folder: it cannot read the header.
-COPY = "bindings/torch/meson.build"
+COPIES = {"bindings/torch/meson.build": r"^  version: '(.*)',$", "bindings/torch/pyproject.toml": r'^dependencies = \["tenrec-rpc == (.*)"\]$'}
 ENDS = (".c", ".h", ".cc", ".py", ".build", ".toml", ".md", ".in", ".cmake", ".txt", ".map", ".yaml", ".yml")
 SECTION = re.compile(r"^## (\d+\.\d+\.\d+), (not released|\d{4}-\d\d-\d\d)$")
 
@@ -32,15 +32,16 @@ def elsewhere():
     literal = re.compile(rf"(?<![\w.]){re.escape(VERSION)}(?![\w.]|\d)")
     folders = ("core", "plugins", "tools", "bindings", "config", "examples", "docs", "script")
     for path in report.files(*folders, ends=ENDS) + ["README.md", "meson.build", "pyproject.toml"]:
-        for line_number, line in report.lines(path) if path not in (HEADER, COPY) else ():
+        for line_number, line in report.lines(path) if path not in (HEADER, *COPIES) else ():
             if literal.search(line):
                 yield f"{path}:{line_number}: names {VERSION}, which is read from {HEADER}"
 
 
-def in_the_copy():
-    said = re.search(r"^  version: '(.*)',$", report.text(COPY), re.MULTILINE)
-    if not said or said[1] != VERSION:
-        yield f"{COPY}: version: '{VERSION}' is expected, as in {HEADER}"
+def in_the_copies():
+    for path, pattern in COPIES.items():
+        said = re.search(pattern, report.text(path), re.MULTILINE)
+        if not said or said[1] != VERSION:
+            yield f"{path}: {VERSION} is expected in the line of {pattern}, as in {HEADER}"
 
 
 def in_the_changes():
@@ -83,7 +84,7 @@ def in_the_build():
 
 report.case("version_of_the_header_is_the_builds", in_the_header())
 report.case("version_stands_in_one_place", elsewhere())
-report.case("version_of_tenrec_torch_is_the_same", in_the_copy())
+report.case("version_of_tenrec_torch_is_the_same", in_the_copies())
 report.case("version_of_changes_is_the_same", in_the_changes())
 report.case("version_of_packages_is_the_same", in_packages())
 report.case("version_of_command_and_pkg_config_is_the_same", in_the_build())

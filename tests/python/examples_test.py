@@ -9,7 +9,7 @@ import workers  # pylint: disable=unused-import  # skips where there is no packa
 TENREC, EMBEDDING, ACTORS = map(os.path.abspath, sys.argv[2:5])
 CALLER = """
 import array
-import tenrec
+import tenrec_rpc as tenrec
 
 tenrec.init_rpc()
 for function, *args in [{calls}]:

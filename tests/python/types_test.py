@@ -10,7 +10,7 @@ from workers import ROOT
 
 BUILD = os.path.abspath(sys.argv[2])
 USER = """
-import tenrec
+import tenrec_rpc as tenrec
 
 @tenrec.register
 def add(a: int, b: int) -> int:
@@ -40,7 +40,7 @@ def mypy(*paths):
 
 
 def types_of_package_and_examples_are_strict():
-    done = mypy("bindings/python/tenrec", "examples/python")
+    done = mypy("bindings/python/tenrec_rpc", "examples/python")
     equal(done.returncode, 0, f"exit status of mypy, which printed {done.stdout}")
 
 

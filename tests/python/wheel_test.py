@@ -12,7 +12,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 PLACE = f"{BUILD}/wheel"
 TOOLS = f"{BUILD}/wheel_tools"
 ALONE = """
-import tenrec
+import tenrec_rpc as tenrec
 tenrec.register("one", lambda: 1)
 tenrec.init_rpc("me", overrides={"worker.world_size": 1, "worker.rank": 0})
 print(tenrec.call("me", "one"))
@@ -50,12 +50,12 @@ def wheel_works_in_an_environment_of_its_own():
     installed = pip("install", "--no-index", "--no-deps", "--target", f"{PLACE}/packages", wheel)
     equal(installed.returncode, 0, f"exit status of pip install, which printed {installed.stdout}{installed.stderr}")
     env = {"PATH": f"{PLACE}/packages/bin:/usr/bin:/bin", "PYTHONPATH": f"{PLACE}/packages"}
-    hello = run("tenrec", "run", "-n", "2", "--", sys.executable, f"{ROOT}/examples/python/hello.py", env=env, cwd="/")
+    hello = run("tenrec-rpc", "run", "-n", "2", "--", sys.executable, f"{ROOT}/examples/python/hello.py", env=env, cwd="/")
     equal(hello.returncode, 0, f"exit status of the example, which printed {hello.stdout}{hello.stderr}")
     equal(hello.stdout.count("worker0 says 42"), 2, "number of answers")
     alone = run(sys.executable, "-c", ALONE, env={**env, "TENREC_INIT_METHOD": f"file://{PLACE}/store"}, cwd="/")
     equal((alone.returncode, alone.stdout), (0, "1\n"), f"exit status of a worker without a launcher, which printed {alone.stderr}; its output")
-    contains(run("tenrec", "info", env=env, cwd="/").stdout, "tensorpipe")
+    contains(run("tenrec-rpc", "info", env=env, cwd="/").stdout, "tensorpipe")
 
 
 if __name__ == "__main__":

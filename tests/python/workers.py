@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""workers.py - workers of a group for tests of the package tenrec: in this process, or in others.
+"""workers.py - workers of a group for tests of the package tenrec_rpc: in this process, or in others.
 
 The first argument of each test says why the package was not built; then the test skips.
 """
@@ -18,7 +18,7 @@ if sys.argv[1]:
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 
-import tenrec  # pylint: disable=wrong-import-position
+import tenrec_rpc as tenrec  # pylint: disable=wrong-import-position
 
 
 def at_once(*functions):
@@ -58,7 +58,7 @@ def program(text, *args, rank=0, world=1, folder=None):
     """Starts a process that runs a text, whose `overrides` make it a worker of the group in `folder`."""
     head = f"""
 import sys, os, threading
-import tenrec
+import tenrec_rpc as tenrec
 overrides = {{"init_method": "file://{folder}/store", "worker.world_size": {world}, "worker.rank": {rank}, "worker.rpc_timeout": "{LIMIT_S}s"}}
 """
     return subprocess.Popen([sys.executable, "-c", head + text, *map(str, args)], env=environment(PYTHONPATH=os.environ["PYTHONPATH"]),

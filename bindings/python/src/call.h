@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call.h - calls of other workers: methods of tenrec._core.Worker. */
+/* call.h - calls of other workers: methods of tenrec_rpc._core.Worker. */
 #ifndef PYTHON_CALL_H
 #define PYTHON_CALL_H
 

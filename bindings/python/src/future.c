@@ -197,7 +197,7 @@ bool future_add_type(PyObject *module)
         { Py_tp_getset, future_properties },
         { 0, NULL },
     };
-    static PyType_Spec spec = { "tenrec._core.Future", sizeof(struct future), 0,
+    static PyType_Spec spec = { "tenrec_rpc._core.Future", sizeof(struct future), 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots };
     PyObject *base = python_add_type(module, &spec);
 

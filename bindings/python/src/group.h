@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group.h - the members of the group: methods of tenrec._core.Worker. */
+/* group.h - the members of the group: methods of tenrec_rpc._core.Worker. */
 #ifndef PYTHON_GROUP_H
 #define PYTHON_GROUP_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* module.c - tenrec._core, on which the files of the package tenrec build. */
+/* module.c - tenrec_rpc._core, on which the files of the package tenrec_rpc build. */
 #include "python.h"
 
 #include "error.h"
@@ -60,7 +60,7 @@ PyMODINIT_FUNC PyInit__core(void)
 {
     static PyModuleDef definition = {
         PyModuleDef_HEAD_INIT,
-        .m_name = "tenrec._core",
+        .m_name = "tenrec_rpc._core",
         .m_size = -1, /* threads of Tenrec run in the main interpreter only */
         .m_methods = module_functions,
     };

@@ -242,7 +242,7 @@ bool rref_add_type(PyObject *module)
         { Py_tp_getset, rref_properties },
         { 0, NULL },
     };
-    static PyType_Spec spec = { "tenrec._core.RRef", sizeof(struct rref), 0,
+    static PyType_Spec spec = { "tenrec_rpc._core.RRef", sizeof(struct rref), 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots };
 
     rref_base = python_add_type(module, &spec);

@@ -277,7 +277,7 @@ bool tensor_add_type(PyObject *module)
         { Py_tp_getset, tensor_properties },
         { 0, NULL },
     };
-    static PyType_Spec spec = { "tenrec.Tensor", sizeof(struct tensor), 0,
+    static PyType_Spec spec = { "tenrec_rpc.Tensor", sizeof(struct tensor), 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots };
 
     tensor_type = python_add_type(module, &spec);

@@ -292,7 +292,7 @@ bool worker_add_type(PyObject *module)
         { Py_tp_clear, worker_clear },       { Py_tp_methods, worker_methods },
         { Py_tp_getset, worker_properties }, { 0, NULL },
     };
-    static PyType_Spec spec = { "tenrec._core.Worker", sizeof(struct worker), 0,
+    static PyType_Spec spec = { "tenrec_rpc._core.Worker", sizeof(struct worker), 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
                                 slots };
     PyObject *type = python_add_type(module, &spec);

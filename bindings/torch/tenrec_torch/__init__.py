@@ -10,7 +10,7 @@ Importing it registers the backend TENREC:
 
 See docs/pytorch.md.
 """
-import tenrec  # first: it loads the libtenrec of this process
+import tenrec_rpc as tenrec  # first: it loads the libtenrec of this process
 import torch
 import torch.distributed.rpc as rpc
 

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 
-import tenrec
+import tenrec_rpc as tenrec
 from torch.distributed.rpc import api
 
 from . import _C, _devices, _rendezvous

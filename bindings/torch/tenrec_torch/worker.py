@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""worker.py - the package tenrec, whose received tensors are torch's.
+"""worker.py - the package tenrec_rpc, whose received tensors are torch's.
 
 Not torch.distributed.rpc: a worker among C, C++ and Python programs that call each other's functions by
 name, with values that all languages have. See docs/python.md; only the arguments of init_rpc differ.
@@ -11,9 +11,9 @@ name, with values that all languages have. See docs/python.md; only the argument
     y = worker.call("cworker", "scale", torch.ones(4), 0.5)
     worker.shutdown()
 """
-import tenrec
+import tenrec_rpc as tenrec
 import torch
-from tenrec import call, call_async, get_worker, register, remote, rref, shutdown
+from tenrec_rpc import call, call_async, get_worker, register, remote, rref, shutdown
 
 __all__ = ["Worker", "call", "call_async", "get_worker", "init_rpc", "register", "remote", "rref", "shutdown"]
 

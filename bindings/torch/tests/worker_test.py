@@ -6,7 +6,7 @@ import sys
 import threading
 from unittest import mock
 
-import tenrec
+import tenrec_rpc as tenrec
 import torch
 from torch.testing._internal.distributed.rpc.rpc_agent_test_fixture import RpcAgentTestFixture
 

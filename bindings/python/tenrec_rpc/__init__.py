@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tenrec - remote calls with tensors, between workers in Python, C and C++.
+"""tenrec_rpc - remote calls with tensors, between workers in Python, C and C++.
 
-    import tenrec
+    import tenrec_rpc as tenrec
 
     @tenrec.register
     def add(a, b):
