@@ -24,6 +24,7 @@ void *arena_new(struct arena *arena, size_t n, size_t size)
         return NULL;
     block->former = arena->last;
     arena->last = block;
+    arena->bytes += sizeof *block + n * size;
     return block->bytes;
 }
 
@@ -44,4 +45,5 @@ void arena_finish(struct arena *arena)
         free(arena->last);
         arena->last = former;
     }
+    arena->bytes = 0;
 }

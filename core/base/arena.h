@@ -8,6 +8,7 @@
 /* Zeroed is empty. */
 struct arena {
     struct arena_block *last;
+    size_t bytes; /* of all allocations, and of what each takes beside them */
 };
 
 /* Zeroed, aligned for any type; NULL: out of memory, or n * size overflows. */

@@ -42,7 +42,8 @@ struct tenrec_torch_member {
     struct torch_call *calls; /* owns; that wait for an answer */
     int64_t n_calls;          /* ever made; the id of the next */
     struct torch_function *function; /* owns; none is ever removed */
-    size_t waiting;                  /* requests that wait for the references in their arguments */
+    size_t waiting;                  /* requests that wait for the references in their arguments, */
+    uint64_t waiting_bytes;          /* and what they hold meanwhile */
 };
 
 /* ---- member.c ---- */

@@ -35,13 +35,18 @@ struct pyobject {
         bool boolean;
         int64_t integer;
         double number;
-        struct bytes_span text; /* borrowed from the pickle; UTF-8 without NUL, unless BYTES */
+        struct bytes_span text; /* BYTES: borrowed from the pickle; TEXT: UTF-8, a NUL behind it */
         struct pyobject **item;
     } u;
 };
 
 /* Objects in one pickle, and items that they hold: the rest is refused. */
 #define PYOBJECT_MAX (1u << 20)
+/* Bytes of all objects of a pickle, and of their value with all its texts: so many for each byte of
+ * the pickle, the most that a pickle needs in which no object stands at two places, and some more
+ * for those that do. The rest is refused: a few bytes recall a list of any size. */
+#define PYOBJECT_BYTES_EACH 128
+#define PYOBJECT_BYTES_MORE ((size_t)1 << 20)
 #define PYOBJECT_DEPTH_MAX 64
 
 /* Reads one pickle of protocol 2 to 5, by Python's pickler or torch's C++ one, to its STOP. Of the
@@ -60,6 +65,14 @@ tenrec_status unpickle(const void *data, size_t len, struct arena *arena,
  * how it carries a pickle of Python's. */
 tenrec_status unpickle_jit(const void *data, size_t len, struct arena *arena,
                            const struct pyobject **ret, tenrec_error *err);
+
+/* The bytes that a pickle of `len` bytes may become. */
+static inline size_t pyobject_budget(size_t len)
+{
+    return len > SIZE_MAX / PYOBJECT_BYTES_EACH / 2
+               ? SIZE_MAX
+               : PYOBJECT_BYTES_EACH * len + PYOBJECT_BYTES_MORE;
+}
 
 /* Is `o` of kind GLOBAL, and that name? */
 bool pyobject_is_global(const struct pyobject *o, const char *module, const char *name);

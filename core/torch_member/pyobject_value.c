@@ -5,12 +5,13 @@
 
 #include <stdlib.h>
 
-/* A conversion. A pickle may hold one list at many places, so its values are counted again. */
+/* A conversion. A pickle may hold one object at many places, and the value has it as often: so
+ * values are counted again, and their texts, too. These are not copied here, but by whatever copies
+ * or writes the value. */
 struct convert {
     struct arena *arena;
-    struct tenrec_tensor *const *tensor;
-    size_t n_tensors;
-    struct arrivals *refs;
+    const struct pyobject_source *from;
+    size_t bytes; /* of the value */
     uint32_t n;
     tenrec_error *err;
 };
@@ -18,26 +19,42 @@ struct convert {
 static tenrec_status convert_one(struct convert *c, const struct pyobject *o, unsigned depth,
                                  struct tenrec_value *ret);
 
-/* A text with a NUL behind it. */
+static tenrec_status convert_charge(struct convert *c, size_t bytes)
+{
+    const size_t most = pyobject_budget(c->from->bytes);
+
+    if (bytes > most - c->bytes)
+        return tenrec_fail(c->err, TENREC_ETOOBIG,
+                           "the values of a pickle of %zu bytes take more than %zu bytes",
+                           c->from->bytes, most);
+    c->bytes += bytes;
+    return TENREC_OK;
+}
+
+/* An array of `n` values or entries, and one more. */
+static tenrec_status convert_room(struct convert *c, size_t n, size_t size, void *ret)
+{
+    const tenrec_status st = convert_charge(c, (n + 1) * size);
+    void *made = st == TENREC_OK ? arena_new(c->arena, n + 1, size) : NULL;
+
+    if (st == TENREC_OK && !made)
+        return tenrec_fail(c->err, TENREC_ENOMEM, "no memory for its values");
+    memcpy(ret, &made, sizeof made);
+    return st;
+}
+
 static tenrec_status convert_text(struct convert *c, const struct pyobject *o, const char **ret)
 {
-    char *text = arena_new(c->arena, o->u.text.len + 1, 1);
-
-    if (!text)
-        return tenrec_fail(c->err, TENREC_ENOMEM, "no memory for its texts");
-    memcpy(text, o->u.text.data, o->u.text.len);
-    *ret = text;
-    return TENREC_OK;
+    *ret = (const char *)o->u.text.data;
+    return convert_charge(c, o->u.text.len);
 }
 
 static tenrec_status convert_items(struct convert *c, struct pyobject *const *o, uint32_t n,
                                    unsigned depth, const struct tenrec_value **ret)
 {
-    struct tenrec_value *item = arena_new(c->arena, n ? n : 1, sizeof *item);
-    tenrec_status st = TENREC_OK;
+    struct tenrec_value *item;
+    tenrec_status st = convert_room(c, n, sizeof *item, &item);
 
-    if (!item)
-        return tenrec_fail(c->err, TENREC_ENOMEM, "no memory for its values");
     for (uint32_t i = 0; i < n && st == TENREC_OK; i++)
         st = convert_one(c, o[i], depth, &item[i]);
     *ret = item;
@@ -47,11 +64,9 @@ static tenrec_status convert_items(struct convert *c, struct pyobject *const *o,
 static tenrec_status convert_dict(struct convert *c, const struct pyobject *o, unsigned depth,
                                   struct tenrec_value *ret)
 {
-    struct tenrec_entry *entry = arena_new(c->arena, o->n / 2 + 1, sizeof *entry);
-    tenrec_status st = TENREC_OK;
+    struct tenrec_entry *entry;
+    tenrec_status st = convert_room(c, o->n / 2, sizeof *entry, &entry);
 
-    if (!entry)
-        return tenrec_fail(c->err, TENREC_ENOMEM, "no memory for its values");
     for (size_t i = 0; i < o->n / 2 && st == TENREC_OK; i++) {
         if (o->u.item[2 * i]->kind != PY_TEXT)
             return tenrec_fail(c->err, TENREC_EUNSUPPORTED,
@@ -66,10 +81,10 @@ static tenrec_status convert_dict(struct convert *c, const struct pyobject *o, u
 
 static tenrec_status convert_tensor(struct convert *c, int64_t at, struct tenrec_value *ret)
 {
-    if ((uint64_t)at >= c->n_tensors)
+    if ((uint64_t)at >= c->from->n_tensors)
         return tenrec_fail(c->err, TENREC_EPROTOCOL, "tensor %lld of a message with %zu",
-                           (long long)at, c->n_tensors);
-    *ret = tenrec_value_tensor(c->tensor[at]);
+                           (long long)at, c->from->n_tensors);
+    *ret = tenrec_value_tensor(c->from->tensor[at]);
     return TENREC_OK;
 }
 
@@ -82,9 +97,9 @@ static tenrec_status convert_rref(struct convert *c, const struct pyobject *o,
                                  .fork = { field[3]->u.integer, field[4]->u.integer },
                                  .parent = (tenrec_peer)field[5]->u.integer };
     struct tenrec_rref *r;
-    tenrec_status st = c->refs ? arrivals_add(c->refs, &f, field[6]->u.text, &r, c->err)
-                               : tenrec_fail(c->err, TENREC_EUNSUPPORTED,
-                                             "a remote reference cannot be received here");
+    tenrec_status st = c->from->refs ? arrivals_add(c->from->refs, &f, field[6]->u.text, &r, c->err)
+                                     : tenrec_fail(c->err, TENREC_EUNSUPPORTED,
+                                                   "a remote reference cannot be received here");
 
     if (st == TENREC_OK)
         *ret = tenrec_value_rref(r);
@@ -120,7 +135,7 @@ static tenrec_status convert_one(struct convert *c, const struct pyobject *o, un
         return st;
     case PY_BYTES:
         *ret = tenrec_value_bytes(o->u.text.data, o->u.text.len);
-        return TENREC_OK;
+        return convert_charge(c, o->u.text.len);
     case PY_LIST:
     case PY_TUPLE:
         *ret = tenrec_value_of(TENREC_VALUE_ARRAY, o->n);
@@ -142,20 +157,19 @@ static tenrec_status convert_one(struct convert *c, const struct pyobject *o, un
 }
 
 tenrec_status pyobject_value(const struct pyobject *o, struct arena *arena,
-                             struct tenrec_tensor *const *tensor, size_t n_tensors,
-                             struct arrivals *refs, struct tenrec_value *ret, tenrec_error *err)
+                             const struct pyobject_source *from, struct tenrec_value *ret,
+                             tenrec_error *err)
 {
-    struct convert c = { arena, tensor, n_tensors, refs, 0, err };
+    struct convert c = { .arena = arena, .from = from, .err = err };
 
     return convert_one(&c, o, 0, ret);
 }
 
 tenrec_status pyobject_values(struct pyobject *const *o, uint32_t n, struct arena *arena,
-                              struct tenrec_tensor *const *tensor, size_t n_tensors,
-                              struct arrivals *refs, const struct tenrec_value **ret,
+                              const struct pyobject_source *from, const struct tenrec_value **ret,
                               tenrec_error *err)
 {
-    struct convert c = { arena, tensor, n_tensors, refs, 0, err };
+    struct convert c = { .arena = arena, .from = from, .err = err };
 
     return convert_items(&c, o, n, 0, ret);
 }

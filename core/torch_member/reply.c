@@ -103,7 +103,11 @@ tenrec_status reply_read(struct tenrec_msg *msg, int32_t type, struct rref_conte
         o->u.item[1]->kind == PY_TEXT)
         return fail_remote(o->u.item[1]->u.text.data, o->u.item[1]->u.text.len, err);
     if (st == TENREC_OK && o)
-        st = pyobject_value(o, &ret->arena, ret->tensors.tensor, ret->tensors.n, &ret->refs,
+        st = pyobject_value(o, &ret->arena,
+                            &(struct pyobject_source){ .tensor = ret->tensors.tensor,
+                                                       .n_tensors = ret->tensors.n,
+                                                       .refs = &ret->refs,
+                                                       .bytes = (size_t)msg->payload_len },
                             &ret->value, err);
     arrivals_tell(&ret->refs);
     if (st != TENREC_OK)

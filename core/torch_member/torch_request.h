@@ -38,7 +38,8 @@ struct tenrec_torch_request {
 
     struct arrivals refs; /* in the arguments */
     struct request_waiter *waiter;
-    atomic_size_t left; /* waiters, and the thread that starts them */
+    uint64_t waiting_bytes; /* counted in the member's */
+    atomic_size_t left;     /* waiters, and the thread that starts them */
     atomic_flag failed;
     tenrec_error why; /* written by the thread that set failed */
 

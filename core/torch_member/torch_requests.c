@@ -8,9 +8,13 @@
 #include "torch_member/torch_request.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tenrec/message.h>
+
+/* Bytes of all requests that wait for references; a single one may have more. */
+#define WAITING_MAX (UINT64_C(256) << 20)
 
 /* ---- answers ---------------------------------------------------------------------------- */
 
@@ -192,6 +196,7 @@ static void request_count_down(struct tenrec_torch_request *r)
         return;
     pthread_mutex_lock(&m->lock);
     m->waiting--;
+    m->waiting_bytes -= r->waiting_bytes;
     pthread_mutex_unlock(&m->lock);
     r->task.fn = request_resume;
     if (pool_run(m->pool, &r->task) != TENREC_OK)
@@ -209,22 +214,44 @@ static void request_ready(struct rref_waiter *w, const tenrec_error *why)
     request_count_down(r);
 }
 
-static tenrec_status request_begin_waiting(struct tenrec_torch_request *r, tenrec_error *err)
+/* The bytes of its message, of what was made of it, and of its tensors. */
+static uint64_t request_bytes(const struct tenrec_torch_request *r)
+{
+    uint64_t bytes = r->msg->payload_len + r->arena.bytes;
+
+    for (size_t i = 0; i < r->tensors.n; i++)
+        bytes += tenrec_tensor_bytes(r->tensors.tensor[i]);
+    return bytes;
+}
+
+/* Counts the request among those that wait, unless there are too many. Returns false then. */
+static bool request_enter_waiting(struct tenrec_torch_request *r)
 {
     struct tenrec_torch_member *m = r->member;
-    const size_t most = (size_t)m->settings->max_queued_calls;
-    bool full;
+    bool room;
+
+    r->waiting_bytes = request_bytes(r);
+    pthread_mutex_lock(&m->lock);
+    room = m->waiting < (size_t)m->settings->max_queued_calls &&
+           (m->waiting == 0 || m->waiting_bytes + r->waiting_bytes <= WAITING_MAX);
+    m->waiting += room;
+    m->waiting_bytes += room ? r->waiting_bytes : 0;
+    pthread_mutex_unlock(&m->lock);
+    return room;
+}
+
+static tenrec_status request_begin_waiting(struct tenrec_torch_request *r, tenrec_error *err)
+{
 
     r->waiter = arena_new(&r->arena, r->refs.n, sizeof *r->waiter);
     if (!r->waiter)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory to wait for %zu references", r->refs.n);
-    pthread_mutex_lock(&m->lock);
-    full = m->waiting >= most;
-    m->waiting += !full;
-    pthread_mutex_unlock(&m->lock);
-    return full
-               ? tenrec_fail(err, TENREC_EAGAIN, "%zu calls already wait for references here", most)
-               : TENREC_OK;
+    return request_enter_waiting(r)
+               ? TENREC_OK
+               : tenrec_fail(err, TENREC_EAGAIN,
+                             "too many calls already wait for references here: at most "
+                             "max_queued_calls, %" PRId64 ", and %u MiB",
+                             r->member->settings->max_queued_calls, (unsigned)(WAITING_MAX >> 20));
 }
 
 static void request_wait(struct tenrec_torch_request *r)
@@ -257,8 +284,12 @@ static tenrec_status request_take(struct tenrec_torch_request *r, const struct r
     tenrec_status st = message_tensors_take(r->msg, &r->tensors, err);
 
     if (st == TENREC_OK)
-        st = pyobject_values(call->arg, call->n, &r->arena, r->tensors.tensor, r->tensors.n,
-                             &r->refs, &r->args, err);
+        st = pyobject_values(call->arg, call->n, &r->arena,
+                             &(struct pyobject_source){ .tensor = r->tensors.tensor,
+                                                        .n_tensors = r->tensors.n,
+                                                        .refs = &r->refs,
+                                                        .bytes = (size_t)r->msg->payload_len },
+                             &r->args, err);
     arrivals_tell(&r->refs);
     if (st == TENREC_OK && call->keywords)
         st = tenrec_fail(err, TENREC_EUNSUPPORTED,

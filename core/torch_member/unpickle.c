@@ -36,15 +36,17 @@ static struct pyobject *unpickle_take_text(struct unpickle *u, size_t bytes,
 {
     const uint64_t len = unpickle_take_number(u, bytes);
     const uint8_t *at = unpickle_take(u, (size_t)len);
-    struct pyobject *o = at ? unpickle_new(u, kind) : NULL;
+    struct pyobject *o;
 
+    if (!at)
+        return NULL;
+    if (kind == PY_TEXT && utf8_span(at, (size_t)len) == len && !memchr(at, 0, (size_t)len))
+        return unpickle_text(u, at, (size_t)len);
+    if (kind == PY_TEXT && !u->any_text)
+        unpickle_fail(u, TENREC_EPROTOCOL, "a text is no UTF-8, or has a NUL");
+    o = unpickle_new(u, PY_BYTES);
     if (o)
         o->u.text = (struct bytes_span){ at, (size_t)len };
-    if (o && kind == PY_TEXT && (utf8_span(at, (size_t)len) != len || memchr(at, 0, (size_t)len))) {
-        o->kind = PY_BYTES;
-        if (!u->any_text)
-            unpickle_fail(u, TENREC_EPROTOCOL, "a text is no UTF-8, or has a NUL");
-    }
     return o;
 }
 
@@ -52,17 +54,13 @@ static struct pyobject *unpickle_take_text(struct unpickle *u, size_t bytes,
 static struct pyobject *unpickle_take_line(struct unpickle *u)
 {
     const uint8_t *at = u->at, *end = at < u->end ? memchr(at, '\n', (size_t)(u->end - at)) : NULL;
-    struct pyobject *o;
 
     if (!end || utf8_span(at, (size_t)(end - at)) != (size_t)(end - at)) {
         unpickle_fail(u, TENREC_EPROTOCOL, "a name has no end, or is no UTF-8");
         return NULL;
     }
     u->at = end + 1;
-    o = unpickle_new(u, PY_TEXT);
-    if (o)
-        o->u.text = (struct bytes_span){ at, (size_t)(end - at) };
-    return o;
+    return unpickle_text(u, at, (size_t)(end - at));
 }
 
 static struct pyobject *unpickle_int(struct unpickle *u, int64_t v)
@@ -254,7 +252,8 @@ static tenrec_status unpickle_run(const void *data, size_t len, bool any_text, s
                           .end = (const uint8_t *)data + len,
                           .arena = arena,
                           .err = err,
-                          .any_text = any_text };
+                          .any_text = any_text,
+                          .budget = arena->bytes + pyobject_budget(len) };
     const struct pyobject *o;
     uint64_t op, protocol;
 

@@ -21,6 +21,7 @@ struct unpickle {
     uint32_t *mark; /* heights of the stack */
     uint32_t n_marks, marks_room;
     uint32_t n_objects; /* and items */
+    size_t budget;      /* of the arena's bytes */
     bool any_text;      /* a text that is no UTF-8 becomes BYTES */
     tenrec_status status;
     tenrec_error *err;
@@ -31,6 +32,8 @@ void unpickle_fail(struct unpickle *u, tenrec_status code, const char *fmt, ...)
 
 /* NULL after a failure, also an earlier one. */
 struct pyobject *unpickle_new(struct unpickle *u, enum pyobject_kind kind);
+/* A TEXT, with a copy of these bytes. */
+struct pyobject *unpickle_text(struct unpickle *u, const void *text, size_t len);
 
 /* Appends to the items of `o`. */
 void unpickle_append(struct unpickle *u, struct pyobject *o, struct pyobject *item);

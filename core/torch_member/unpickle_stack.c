@@ -31,9 +31,12 @@ static bool unpickle_count(struct unpickle *u)
 
 static void *unpickle_memory(struct unpickle *u, size_t n, size_t size)
 {
-    void *made = arena_new(u->arena, n, size);
+    void *made = NULL;
 
-    if (!made)
+    if (n > u->budget / size || u->arena->bytes > u->budget - n * size)
+        unpickle_fail(u, TENREC_ETOOBIG, "its objects take more than %zu bytes",
+                      pyobject_budget((size_t)(u->end - u->start)));
+    else if (!(made = arena_new(u->arena, n, size)))
         unpickle_fail(u, TENREC_ENOMEM, "no memory for its objects");
     return made;
 }
@@ -44,6 +47,19 @@ struct pyobject *unpickle_new(struct unpickle *u, enum pyobject_kind kind)
 
     if (o)
         o->kind = kind;
+    return o;
+}
+
+struct pyobject *unpickle_text(struct unpickle *u, const void *text, size_t len)
+{
+    struct pyobject *o = unpickle_new(u, PY_TEXT);
+    uint8_t *copy = o ? unpickle_memory(u, len + 1, 1) : NULL;
+
+    if (!copy)
+        return NULL;
+    if (len > 0)
+        memcpy(copy, text, len);
+    o->u.text = (struct bytes_span){ copy, len };
     return o;
 }
 

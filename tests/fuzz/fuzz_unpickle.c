@@ -5,8 +5,9 @@
 #include "torch_member/pickler.h"
 #include "torch_member/pyobject_value.h"
 
-/* What a value refers to must be readable; what is written of it is read again. */
-static void written_is_read(const struct tenrec_value *v)
+/* What a value refers to must be readable; what is written of it is read again, and is not much
+ * longer than the value. */
+static void written_is_read(const struct tenrec_value *v, size_t budget)
 {
     struct pickler p = { .jit = false };
     struct arena arena = { NULL };
@@ -17,6 +18,7 @@ static void written_is_read(const struct tenrec_value *v)
     pickler_end(&p);
     if (p.status == TENREC_OK && !p.out.failed) {
         fuzz_touch(p.out.data, p.out.len);
+        fuzz_expect(p.out.len <= budget);
         unpickle(p.out.data, p.out.len, &arena, &o, NULL);
     }
     arena_finish(&arena);
@@ -31,12 +33,16 @@ static void reads(unpickle_fn *read, const uint8_t *data, size_t len)
     struct arena arena = { NULL };
     const struct pyobject *o;
     struct tenrec_value v;
+    const struct pyobject_source from = { .bytes = len };
+    const size_t budget = pyobject_budget(len);
     tenrec_error err;
     tenrec_status st = read(data, len, &arena, &o, &err);
 
     fuzz_expect((st == TENREC_OK) == (o != NULL));
-    if (st == TENREC_OK && pyobject_value(o, &arena, NULL, 0, NULL, &v, &err) == TENREC_OK)
-        written_is_read(&v);
+    if (st == TENREC_OK && pyobject_value(o, &arena, &from, &v, &err) == TENREC_OK)
+        written_is_read(&v, budget);
+    /* Objects, then values with what each array of them takes beside it. */
+    fuzz_expect(arena.bytes <= budget + 2 * budget);
     arena_finish(&arena);
 }
 

@@ -31,6 +31,8 @@ static void on_answer(void *arg, tenrec_peer from, struct tenrec_msg *msg)
 {
     (void)arg, (void)from;
     pthread_mutex_lock(&lock);
+    if (answer)
+        answer->release(answer);
     answer = msg;
     pthread_cond_signal(&arrived);
     pthread_mutex_unlock(&lock);
@@ -68,21 +70,28 @@ static void set_up(void)
 static void tear_down(void)
 {
     tenrec_chain_drop(stranger);
+    if (answer)
+        answer->release(answer);
+    answer = NULL;
     tenrec_rpc_backend_options_drop(options);
     tenrec_torch_member_drop(member);
     free(address);
 }
 
-/* Sends `msg` (taken), and returns its answer. */
-static struct tenrec_msg *ask(struct tenrec_msg *msg)
+static void say(struct tenrec_msg *msg)
+{
+    msg->id = 7;
+    tenrec_chain_send(stranger, 0, msg, (struct tenrec_done){ NULL, NULL });
+}
+
+/* Waits for an answer. */
+static struct tenrec_msg *hear(void)
 {
     struct tenrec_msg *got;
     struct timespec until;
 
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 20 * (time_t)testing_slow();
-    msg->id = 7;
-    tenrec_chain_send(stranger, 0, msg, (struct tenrec_done){ NULL, NULL });
     pthread_mutex_lock(&lock);
     while (!answer && pthread_cond_timedwait(&arrived, &lock, &until) == 0)
         ;
@@ -92,6 +101,13 @@ static struct tenrec_msg *ask(struct tenrec_msg *msg)
     assert_non_null(got);
     assert_int_equal(got->id, 7);
     return got;
+}
+
+/* Sends `msg` (taken), and returns its answer. */
+static struct tenrec_msg *ask(struct tenrec_msg *msg)
+{
+    say(msg);
+    return hear();
 }
 
 static struct tenrec_msg *message_of(int32_t type, const void *data, size_t len)
@@ -105,15 +121,19 @@ static struct tenrec_msg *message_of(int32_t type, const void *data, size_t len)
     return msg;
 }
 
-static void is_refused(struct tenrec_msg *msg, const char *part)
+static void is_refusal(struct tenrec_msg *got, const char *part)
 {
-    struct tenrec_msg *got = ask(msg);
     char text[512];
 
     assert_int_equal(got->type, TENREC_MSG_EXCEPTION);
     snprintf(text, sizeof text, "%.*s", (int)got->payload_len, (const char *)got->payload);
     assert_text_has(text, part);
     got->release(got);
+}
+
+static void is_refused(struct tenrec_msg *msg, const char *part)
+{
+    is_refusal(ask(msg), part);
 }
 
 /* A call of _update_group_membership. */
@@ -176,6 +196,27 @@ TEST_WITH(request_of_an_unlisted_worker_to_join_is_refused, set_up, tear_down)
     is_refused(update("w9", 1 << 20, true), "out of range");
     is_refused(update("", 1, true), "out of range");
     assert_int_equal(members(), 1);
+}
+
+/* 0.3 MB that recall a text of 256 KiB 20000 times. */
+TEST_WITH(request_with_a_text_at_many_places_is_refused, set_up, tear_down)
+{
+    struct pickler p = { .jit = false };
+    char *text = memset(malloc(256 << 10), 'x', 256 << 10);
+    struct tenrec_msg *msg;
+    tenrec_error err;
+
+    pickler_call_begin(&p, "test", 4, "f");
+    pickler_op(&p, '(');
+    pickler_text(&p, text, 256 << 10);
+    bytes_add_u8(&p.out, 0x94);
+    for (int i = 0; i < 20000; i++)
+        bytes_add(&p.out, "h\0", 2);
+    pickler_op(&p, 't');
+    pickler_call_end(&p);
+    assert_status(pickler_message(&p, TENREC_MSG_CALL, &msg, &err), &err);
+    is_refused(msg, "ETOOBIG: the values of a pickle of 3");
+    free(text);
 }
 
 TEST_WITH(request_cannot_remove_the_member_itself, set_up, tear_down)
@@ -261,9 +302,11 @@ static struct tenrec_msg *creation(const char *name, struct rref_id id, struct r
     return msg;
 }
 
-/* A call of test.f with one reference, whose fields these are. */
-static struct tenrec_msg *call_with(struct rref_fork f, const char *type)
+/* A call of test.f with one reference, whose fields these are, and so many bytes. */
+static struct tenrec_msg *call_with_bytes(struct rref_fork f, const char *type, size_t more)
 {
+    void *zeroed = calloc(1, more + 1);
+    const struct tenrec_value bytes = tenrec_value_bytes(zeroed, more);
     struct pickler p = { .jit = false };
     struct tenrec_msg *msg;
     tenrec_error err;
@@ -281,10 +324,17 @@ static struct tenrec_msg *call_with(struct rref_fork f, const char *type)
     pickler_text(&p, type, strlen(type));
     pickler_op(&p, 't');
     pickler_op(&p, 'R');
+    pickler_value(&p, &bytes);
     pickler_op(&p, 't');
     pickler_call_end(&p);
     assert_status(pickler_message(&p, TENREC_MSG_CALL, &msg, &err), &err);
+    free(zeroed);
     return msg;
+}
+
+static struct tenrec_msg *call_with(struct rref_fork f, const char *type)
+{
+    return call_with_bytes(f, type, 0);
 }
 
 static struct rref_counts counts(void)
@@ -400,4 +450,18 @@ TEST_WITH(request_with_a_malformed_reference_is_refused, set_up_member, tear_dow
     type[sizeof type - 1] = '\0';
     is_refused(call_with(f, type), "six ids and a type");
     is_answered(call_with(f, "PyObject"), TENREC_MSG_RET);
+}
+
+/* The value is never made: each call waits, until all of them would hold more than 256 MiB. */
+TEST_WITH(request_that_waits_for_references_counts_its_bytes, set_up_member, tear_down)
+{
+    struct rref_fork f = {
+        .owner = ME, .id = id_of(STRANGER, 1), .fork = id_of(STRANGER, 2), .parent = STRANGER
+    };
+
+    for (int i = 0; i < 7; i++) {
+        f.fork.local++;
+        say(call_with_bytes(f, "PyObject", (size_t)40 << 20));
+    }
+    is_refusal(hear(), "EAGAIN: too many calls already wait for references here");
 }

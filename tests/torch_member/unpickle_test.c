@@ -140,13 +140,14 @@ static tenrec_status to_value(const char *hex, size_t n_tensors, tenrec_error *e
 {
     static struct tenrec_tensor *const none[1] = { NULL };
     const struct pickle_bytes b = from_hex(hex);
+    const struct pyobject_source from = { none, n_tensors, NULL, b.len };
     struct arena arena = { NULL };
     const struct pyobject *o;
     struct tenrec_value v;
     tenrec_status st = unpickle(b.data, b.len, &arena, &o, err);
 
     assert_int_equal(st, TENREC_OK);
-    st = pyobject_value(o, &arena, none, n_tensors, NULL, &v, err);
+    st = pyobject_value(o, &arena, &from, &v, err);
     arena_finish(&arena);
     return st;
 }
@@ -183,4 +184,111 @@ TEST(value_limits_what_a_pickle_expands_to)
                  i - 1);
     strcat(hex, "742e");
     assert_int_equal(to_value(hex, 0, &err), TENREC_ETOOBIG);
+    assert_text_has(err.text, "take more than");
+}
+
+/* A pickle of protocol 4 that is written piece by piece. */
+static void put(struct bytes *b, const char *ops, size_t times)
+{
+    while (times-- > 0)
+        bytes_add(b, ops, strlen(ops));
+}
+
+static void put_text(struct bytes *b, size_t len)
+{
+    static const char letters[16] = "abcdefghijklmnop";
+
+    bytes_add_u8(b, 'X');
+    bytes_add_u32(b, (uint32_t)len);
+    for (size_t i = 0; i < len; i += sizeof letters)
+        bytes_add(b, letters, len - i < sizeof letters ? len - i : sizeof letters);
+}
+
+/* Returns the status of unpickle, or of the value; *ret: the bytes that they took. Frees `b`. */
+static tenrec_status made_of(struct bytes *b, size_t *ret, tenrec_error *err)
+{
+    const struct pyobject_source from = { .bytes = b->len };
+    struct arena arena = { NULL };
+    const struct pyobject *o;
+    struct tenrec_value v;
+    tenrec_status st = unpickle(b->data, b->len, &arena, &o, err);
+
+    if (st == TENREC_OK)
+        st = pyobject_value(o, &arena, &from, &v, err);
+    *ret = arena.bytes;
+    arena_finish(&arena);
+    bytes_free(b);
+    return st;
+}
+
+TEST(value_with_a_text_at_many_places_has_one_copy_of_it)
+{
+    struct bytes b = { .len = 0 };
+    tenrec_error err;
+    size_t bytes;
+
+    put(&b, "\x80\x04](", 1);
+    put_text(&b, 256 << 10);
+    put(&b, "\x94", 1);
+    bytes_add(&b, "h\0", 2);
+    bytes_add(&b, "h\0", 2);
+    put(&b, "e.", 1);
+    assert_status(made_of(&b, &bytes, &err), &err);
+    assert_in_range(bytes, 256 << 10, 300 << 10);
+}
+
+TEST(value_with_a_text_at_many_places_counts_it_there)
+{
+    struct bytes b = { .len = 0 };
+    tenrec_error err;
+    size_t bytes;
+
+    put(&b, "\x80\x04](", 1);
+    put_text(&b, 256 << 10);
+    put(&b, "\x94", 1);
+    for (int i = 0; i < 20000; i++)
+        bytes_add(&b, "h\0", 2);
+    put(&b, "e.", 1);
+    assert_int_equal(made_of(&b, &bytes, &err), TENREC_ETOOBIG);
+    assert_text_has(err.text, "take more than");
+    assert_in_range(bytes, 0, 4 << 20);
+}
+
+/* torch.device(*args), with the same 1000 arguments each time. */
+TEST(unpickle_limits_the_bytes_of_objects_with_common_items)
+{
+    struct bytes b = { .len = 0 };
+    tenrec_error err;
+    size_t bytes;
+
+    put(&b, "\x80\x04(ctorch\ndevice\n\x94(", 1);
+    put(&b, "N", 1000);
+    put(&b, "t\x94", 1);
+    for (int i = 0; i < 1000; i++)
+        bytes_add(&b, "h\0h\1R", 5);
+    put(&b, "t.", 1);
+    assert_int_equal(made_of(&b, &bytes, &err), TENREC_ETOOBIG);
+    assert_text_has(err.text, "its objects take more than");
+    assert_in_range(bytes, 0, 3 << 20);
+}
+
+TEST(value_of_any_pickle_without_common_parts_is_within_its_bytes)
+{
+    static const char *const item[] = { "N",    ")",    "]",   "}",      "N\x85",
+                                        "](Ne", "}X\1", "K\1", "\x8c\1a" };
+    tenrec_error err;
+    size_t bytes;
+
+    for (size_t i = 0; i < sizeof item / sizeof *item; i++) {
+        struct bytes b = { .len = 0 };
+
+        put(&b, "\x80\x04](", 1);
+        for (int k = 0; k < 100000; k++) {
+            put(&b, item[i], 1);
+            if (item[i][0] == '}' && item[i][1])
+                bytes_add(&b, "\0\0\0aNs", 6);
+        }
+        put(&b, "e.", 1);
+        assert_status(made_of(&b, &bytes, &err), &err);
+    }
 }
