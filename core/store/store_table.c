@@ -57,10 +57,11 @@ static void entry_drop(struct store_entry *e)
         next_item = item->next;
         free(item);
     }
-    for (link = e->links; link; link = next_link) {
-        next_link = link->next;
-        free(link);
-    }
+    for (int kind = 0; kind < STORE_LINK_KINDS; kind++)
+        for (link = e->links[kind]; link; link = next_link) {
+            next_link = link->next;
+            free(link);
+        }
     free(e->value);
     free(e);
 }
@@ -94,6 +95,7 @@ static void table_widen(struct store_table *t)
     free(t->bucket);
     t->bucket = wide;
     t->n_buckets *= 2;
+    t->n_changes++;
 }
 
 struct store_entry *store_table_find(const struct store_table *t, struct bytes_span key)
@@ -132,12 +134,27 @@ tenrec_status store_table_make(struct store_table *t, struct bytes_span key,
 
 void store_table_tidy(struct store_table *t, struct store_entry *e)
 {
-    if (!e || e->present || e->links || e->first_item)
+    if (!e || e->present || e->first_item)
         return;
+    for (int kind = 0; kind < STORE_LINK_KINDS; kind++)
+        if (e->links[kind])
+            return;
     LL_DELETE2(t->bucket[e->hash & (t->n_buckets - 1)], e, chain);
     t->n_entries--;
     t->bytes -= sizeof *e + e->key_len;
     entry_drop(e);
+}
+
+static void entry_clear(struct store_table *t, struct store_entry *e)
+{
+    if (!e->present)
+        return;
+    t->bytes -= e->value_len;
+    free(e->value);
+    e->value = NULL;
+    e->value_len = 0;
+    e->present = false;
+    t->n_keys--;
 }
 
 tenrec_status store_entry_set(struct store_table *t, struct store_entry *e, struct bytes_span value)
@@ -150,7 +167,8 @@ tenrec_status store_entry_set(struct store_table *t, struct store_entry *e, stru
         t->bytes -= value.len;
         return TENREC_ENOMEM;
     }
-    store_entry_unset(t, e);
+    t->n_changes += !e->present;
+    entry_clear(t, e);
     e->value = copy;
     e->value_len = value.len;
     e->present = true;
@@ -219,14 +237,8 @@ tenrec_status store_entry_compare_set(struct store_table *t, struct store_entry 
 
 void store_entry_unset(struct store_table *t, struct store_entry *e)
 {
-    if (!e->present)
-        return;
-    t->bytes -= e->value_len;
-    free(e->value);
-    e->value = NULL;
-    e->value_len = 0;
-    e->present = false;
-    t->n_keys--;
+    t->n_changes += e->present;
+    entry_clear(t, e);
 }
 
 tenrec_status store_entry_push(struct store_table *t, struct store_entry *e,
@@ -286,13 +298,13 @@ struct store_link *store_entry_link(struct store_table *t, struct store_entry *e
     link->kind = kind;
     link->owner = owner;
     link->entry = e;
-    DL_APPEND(e->links, link);
+    DL_APPEND(e->links[kind], link);
     return link;
 }
 
 void store_link_drop(struct store_table *t, struct store_link *link)
 {
-    DL_DELETE(link->entry->links, link);
+    DL_DELETE(link->entry->links[link->kind], link);
     t->bytes -= sizeof *link;
     free(link);
 }

@@ -15,6 +15,7 @@ enum store_link_kind {
     STORE_LINK_WAIT,    /* until it exists */
     STORE_LINK_WATCH,   /* every change */
     STORE_LINK_BARRIER, /* until enough workers have arrived */
+    STORE_LINK_KINDS,
 };
 
 #define STORE_MAX_VALUE ((size_t)64 << 20) /* bytes, of the TCP server and its client */
@@ -26,7 +27,7 @@ struct store_link {
     enum store_link_kind kind;
     void *owner;
     struct store_entry *entry;
-    struct store_link *prev, *next;             /* of the entry, oldest first */
+    struct store_link *prev, *next;             /* of the entry and that kind, oldest first */
     struct store_link *owner_prev, *owner_next; /* for its owner */
 };
 
@@ -42,7 +43,7 @@ struct store_entry {
     uint8_t *value; /* owns */
     size_t value_len;
     bool present;
-    struct store_link *links;
+    struct store_link *links[STORE_LINK_KINDS];
     struct store_item *first_item, **last_item; /* of a queue */
     size_t n_items;
     size_t key_len;
@@ -54,9 +55,10 @@ struct store_table {
     struct store_entry **bucket;
     size_t n_buckets; /* a power of two */
     size_t n_entries;
-    size_t n_keys; /* entries that are present */
-    size_t bytes;  /* memory in use, about */
-    size_t limit;  /* of bytes; 0 for none */
+    size_t n_keys;      /* entries that are present */
+    uint64_t n_changes; /* of the set of keys, and of the order in which the buckets have them */
+    size_t bytes;       /* memory in use, about */
+    size_t limit;       /* of bytes; 0 for none */
 };
 
 tenrec_status store_table_init(struct store_table *t, size_t limit);

@@ -12,16 +12,30 @@ static void kill_for(struct store_session *s, tenrec_status st)
                                                 : "the store or a value is full");
 }
 
+/* Counts a link that is walked. */
+static void link_walked(struct store_hub *hub)
+{
+    hub->walked++;
+    hub->steps++;
+}
+
+static void answer_blob(struct store_session *s, const void *data, size_t len)
+{
+    bytes_add_blob(&s->out, data, len);
+    s->hub->steps += len / 1024;
+}
+
 /* Releases the sessions that wait for `e`, or in its barrier; only the first live one for one new
  * item of a queue, as only one session can pop the item. */
 static void entry_wake(struct store_entry *e, enum store_link_kind kind, bool only_one)
 {
     struct store_link *link, *next;
 
-    for (link = e->links; link; link = next) {
+    for (link = e->links[kind]; link; link = next) {
         struct store_session *s = link->owner;
         next = link->next;
-        if (link->kind != kind || s->dead)
+        link_walked(s->hub);
+        if (s->dead)
             continue;
         store_session_unhang(s, link);
         if (s->n_missing == 0)
@@ -33,10 +47,7 @@ static void entry_wake(struct store_entry *e, enum store_link_kind kind, bool on
 
 static bool entry_is_watched(const struct store_entry *e)
 {
-    for (const struct store_link *link = e->links; link; link = link->next)
-        if (link->kind == STORE_LINK_WATCH)
-            return true;
-    return false;
+    return e->links[STORE_LINK_WATCH];
 }
 
 enum change { UPDATED, CREATED, DELETED };
@@ -44,18 +55,19 @@ enum change { UPDATED, CREATED, DELETED };
 static void notify_watchers(struct store_entry *e, enum change change, struct bytes_span old,
                             struct bytes_span now)
 {
-    for (struct store_link *link = e->links; link; link = link->next) {
+    for (struct store_link *link = e->links[STORE_LINK_WATCH]; link; link = link->next) {
         struct store_session *s = link->owner;
-        if (link->kind != STORE_LINK_WATCH || s->dead)
+        link_walked(s->hub);
+        if (s->dead)
             continue;
         if (s->ops->full(s->arg)) {
             store_session_kill(s, "the peer does not read the changes that it watches");
             continue;
         }
         bytes_add_u8(&s->out, (uint8_t)change);
-        bytes_add_blob(&s->out, e->key, e->key_len);
-        bytes_add_blob(&s->out, old.data, old.len);
-        bytes_add_blob(&s->out, now.data, now.len);
+        answer_blob(s, e->key, e->key_len);
+        answer_blob(s, old.data, old.len);
+        answer_blob(s, now.data, now.len);
         store_session_flush_much(s);
         store_session_make_ready(s);
     }
@@ -132,7 +144,7 @@ static void run_compare_set(struct store_session *s, const struct store_request 
         return;
     st = store_entry_compare_set(&s->hub->table, c.e, r->value[0], r->value[1], &now, &changed);
     if (st == TENREC_OK)
-        bytes_add_blob(&s->out, now.data, now.len);
+        answer_blob(s, now.data, now.len);
     change_end(s, &c, st, st == TENREC_OK && changed);
 }
 
@@ -168,7 +180,7 @@ static void answer_value(struct store_session *s, struct bytes_span key)
 {
     const struct store_entry *e = store_table_find(&s->hub->table, key);
 
-    bytes_add_blob(&s->out, e ? e->value : NULL, e ? e->value_len : 0);
+    answer_blob(s, e ? e->value : NULL, e ? e->value_len : 0);
 }
 
 static void run_get(struct store_session *s, const struct store_request *r)
@@ -263,7 +275,7 @@ static void run_pop(struct store_session *s, const struct store_request *r)
 
     bytes_add_u64(&s->out, e ? e->n_items : 0);
     if (e && (item = store_entry_pop(&s->hub->table, e))) {
-        bytes_add_blob(&s->out, item->data, item->len);
+        answer_blob(s, item->data, item->len);
         free(item);
     }
     store_table_tidy(&s->hub->table, e);
@@ -282,21 +294,26 @@ static void run_num_keys(struct store_session *s, const struct store_request *r)
     bytes_add_u64(&s->out, s->hub->table.n_keys);
 }
 
+/* Answers in pieces, as the peer reads them. The number of keys is the first, so all pieces must be
+ * of the same keys. */
 static void run_list_keys(struct store_session *s, const struct store_request *r)
 {
     const struct store_table *t = &s->hub->table;
 
     (void)r;
-    bytes_add_u64(&s->out, t->n_keys);
-    for (size_t i = 0; i < t->n_buckets; i++)
-        for (const struct store_entry *e = t->bucket[i]; e; e = e->chain) {
-            if (!e->present)
-                continue;
-            bytes_add_blob(&s->out, e->key, e->key_len);
-            store_session_flush_much(s);
-            if (s->dead)
-                return;
-        }
+    if (s->n_answered == 0) {
+        s->n_changes = t->n_changes;
+        bytes_add_u64(&s->out, t->n_keys);
+    } else if (s->n_changes != t->n_changes) {
+        store_session_kill(s, "keys came or went while the peer did not read the list of them");
+    }
+    for (; s->n_answered < t->n_buckets && !s->dead && !s->ops->full(s->arg); s->n_answered++) {
+        for (const struct store_entry *e = t->bucket[s->n_answered]; e; e = e->chain)
+            if (e->present)
+                answer_blob(s, e->key, e->key_len);
+        store_session_flush_much(s);
+        s->hub->steps++;
+    }
 }
 
 /* As in torch the key counts the workers that arrived, and stays; a later worker passes at once. */
@@ -371,5 +388,7 @@ static run_fn *const runs[STORE_OP_COUNT] = {
 bool store_answer(struct store_session *s, const struct store_request *r)
 {
     runs[r->op](s, r);
+    if (r->op == STORE_OP_LIST_KEYS)
+        return s->n_answered == s->hub->table.n_buckets || s->dead;
     return r->op != STORE_OP_MULTI_GET || s->n_answered == r->n || s->dead;
 }

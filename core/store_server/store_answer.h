@@ -23,8 +23,9 @@ struct store_session {
     struct bytes in, out;
     struct store_parser parser;
     size_t need;         /* bytes in `in` that the parser waits for */
-    size_t n_answered;   /* of the list of a MULTI_GET that is being answered, */
+    size_t n_answered;   /* of the list of a MULTI_GET that is being answered; LIST_KEYS: buckets */
     size_t answered_len; /* and their bytes in the list */
+    uint64_t n_changes;  /* of the table when a LIST_KEYS began */
     uint64_t begun_ns;   /* when the incomplete request began; 0: no such request */
     size_t unread, held; /* bytes, counted in the hub's */
     struct store_session *prev, *next;
@@ -38,9 +39,8 @@ struct store_session {
  * read its answers and the request must continue later. */
 bool store_answer(struct store_session *s, const struct store_request *r);
 
-/* Hangs the session on a key; NULL when the store is full. */
-struct store_link *store_session_hang(struct store_session *s, struct store_entry *e,
-                                      enum store_link_kind kind);
+/* Hangs the session on a key, once for each kind. Returns false when the store is full. */
+bool store_session_hang(struct store_session *s, struct store_entry *e, enum store_link_kind kind);
 void store_session_unhang(struct store_session *s, struct store_link *link);
 /* Drops all links but those of kind `keep` (-1: all). */
 void store_session_unhang_all(struct store_session *s, int keep);

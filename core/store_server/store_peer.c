@@ -42,6 +42,7 @@ static void peer_close(struct store_peer *peer)
     if (store_peer_is_closing(peer))
         return;
     store_peers_remove(peer->peers, peer);
+    store_peers_take_behind(peer->peers, peer);
     uv_close((uv_handle_t *)&peer->tcp, on_peer_closed);
 }
 
@@ -60,7 +61,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     *buf = uv_buf_init(peer->peers->room, STORE_PEERS_READ);
 }
 
-bool store_peer_is_full(const struct store_peer *peer)
+static bool peer_is_full(const struct store_peer *peer)
 {
     return uv_stream_get_write_queue_size((const uv_stream_t *)&peer->tcp) > MAX_UNREAD;
 }
@@ -99,12 +100,27 @@ void store_peer_abort(struct store_peer *peer, const char *why)
     peer_close(peer);
 }
 
-static bool peer_may_go_on(const struct store_peer *peer)
+bool store_peer_may_go_on(const struct store_peer *peer)
 {
-    return !store_peer_is_closing(peer) && !store_peer_is_full(peer);
+    return !store_peer_is_closing(peer) && !peer_is_full(peer) && !peer->behind;
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
+
+void store_peer_take_turn(struct store_peer *peer)
+{
+    if (!store_peer_may_go_on(peer))
+        return;
+    store_session_resume(peer->session);
+    if (!peer->paused || !store_peer_may_go_on(peer))
+        return;
+    if (peer->tls)
+        store_peer_tls_read(peer); /* what it had received before the pause */
+    if (store_peer_may_go_on(peer)) {
+        peer->paused = false;
+        uv_read_start((uv_stream_t *)&peer->tcp, on_alloc, on_read);
+    }
+}
 
 static void on_written(uv_write_t *req, int status)
 {
@@ -121,17 +137,7 @@ static void on_written(uv_write_t *req, int status)
     if (!peer->session)
         return;
     store_session_unread(peer->session, uv_stream_get_write_queue_size((uv_stream_t *)&peer->tcp));
-    if (!peer_may_go_on(peer))
-        return;
-    store_session_resume(peer->session);
-    if (!peer->paused || !peer_may_go_on(peer))
-        return;
-    if (peer->tls)
-        store_peer_tls_read(peer); /* what it had received before the pause */
-    if (peer_may_go_on(peer)) {
-        peer->paused = false;
-        uv_read_start((uv_stream_t *)&peer->tcp, on_alloc, on_read);
-    }
+    store_peer_take_turn(peer);
 }
 
 void store_peer_send(struct store_peer *peer, const void *data, size_t len)
@@ -182,7 +188,7 @@ static void session_write(void *arg, const void *data, size_t len)
 
 static bool session_full(void *arg)
 {
-    return store_peer_is_full(arg);
+    return peer_is_full(arg);
 }
 
 static void session_close(void *arg, const char *why)
@@ -190,10 +196,19 @@ static void session_close(void *arg, const char *why)
     store_peer_abort(arg, why);
 }
 
+static void session_behind(void *arg)
+{
+    struct store_peer *peer = arg;
+
+    if (!store_peer_is_closing(peer))
+        store_peers_put_behind(peer->peers, peer);
+}
+
 static const struct store_session_ops session_ops = {
     .write = session_write,
     .full = session_full,
     .close = session_close,
+    .behind = session_behind,
 };
 
 /* ---- the gate ------------------------------------------------------------------- */
@@ -274,7 +289,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     if (!peer->session || store_peer_is_closing(peer))
         return;
     peer_take(peer, buf->base + at, (size_t)n - at);
-    if (!store_peer_is_closing(peer) && store_peer_is_full(peer)) {
+    if (!store_peer_is_closing(peer) && !store_peer_may_go_on(peer)) {
         peer->paused = true;
         uv_read_stop(stream);
     }

@@ -44,7 +44,7 @@ void store_peer_tls_read(struct store_peer *peer)
     const struct iovec room = { peer->peers->room, TEXT_MAX };
     ssize_t n;
 
-    while (!store_peer_is_closing(peer) && !store_peer_is_full(peer)) {
+    while (store_peer_may_go_on(peer)) {
         n = tls_session_read(peer->tls, &room, 1);
         peer_tls_flush(peer); /* the answer to a change of keys */
         if (n == -EAGAIN || store_peer_is_closing(peer))

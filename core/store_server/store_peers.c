@@ -54,6 +54,66 @@ static bool uses_reserve(const struct store_peer *peer)
            limit.rlim_cur - (limit.rlim_cur / 4 < RESERVE ? limit.rlim_cur / 4 : RESERVE);
 }
 
+/* ---- turns ------------------------------------------------------------------------ */
+
+void store_peers_take_behind(struct store_peers *peers, struct store_peer *peer)
+{
+    if (!peer->behind)
+        return;
+    peer->behind = false;
+    DL_DELETE2(peers->behind, peer, behind_prev, behind_next);
+}
+
+/* One turn for each that waits for one now. */
+static void on_turns(uv_idle_t *idle)
+{
+    struct store_peers *peers = idle->data;
+    struct store_peer *peer;
+    size_t n;
+
+    DL_COUNT2(peers->behind, peer, n, behind_next);
+    while (n-- > 0 && (peer = peers->behind)) {
+        store_peers_take_behind(peers, peer);
+        store_peer_take_turn(peer);
+    }
+    if (!peers->behind)
+        uv_idle_stop(idle);
+}
+
+void store_peers_put_behind(struct store_peers *peers, struct store_peer *peer)
+{
+    if (peer->behind)
+        return;
+    peer->behind = true;
+    DL_APPEND2(peers->behind, peer, behind_prev, behind_next);
+    uv_idle_start(&peers->turns, on_turns);
+}
+
+static void on_turns_closed(uv_handle_t *idle)
+{
+    struct store_peers *peers = idle->data;
+
+    peers->count(peers->arg, -1);
+}
+
+static void turns_open(struct store_peers *peers, uv_loop_t *loop)
+{
+    if (peers->has_turns || uv_idle_init(loop, &peers->turns) != 0)
+        return;
+    peers->has_turns = true;
+    peers->turns.data = peers;
+    peers->count(peers->arg, 1);
+}
+
+static void turns_close(struct store_peers *peers)
+{
+    if (peers->has_turns)
+        uv_close((uv_handle_t *)&peers->turns, on_turns_closed);
+    peers->has_turns = false;
+}
+
+/* ---- connections ------------------------------------------------------------------- */
+
 static bool drop_stranger(struct store_peers *peers)
 {
     struct store_peer *oldest = peers->strangers ? peers->strangers->prev : NULL;
@@ -120,6 +180,7 @@ bool store_peers_accept(struct store_peers *peers, uv_stream_t *listener)
 {
     struct store_peer *peer = memory_new(1, sizeof *peer);
 
+    turns_open(peers, listener->loop);
     if (!peer || uv_tcp_init(listener->loop, &peer->tcp) != 0) {
         free(peer);
         return false;
@@ -140,6 +201,7 @@ void store_peers_drop(struct store_peers *peers)
         store_peer_drop(peers->list);
     while (peers->strangers)
         store_peer_drop(peers->strangers);
+    turns_close(peers);
 }
 
 void store_peers_expire(struct store_peers *peers, uint64_t now_ns)

@@ -22,6 +22,9 @@ struct store_peers {
     size_t n;
     struct store_peer *strangers; /* with a gate that is shut; the newest first */
     size_t n_strangers;
+    struct store_peer *behind; /* whose turn has ended before their requests did, in that order */
+    uv_idle_t turns;           /* runs while there are such; open from the first connection on */
+    bool has_turns;
     void (*count)(void *arg, int delta); /* of uv handles that are open */
     void *arg;
     char room[STORE_PEERS_READ]; /* each read is used up before the next */
@@ -36,6 +39,11 @@ bool store_peers_prove(const struct store_peers *peers);
 void store_peers_drop(struct store_peers *peers);
 /* Closes the connections that are late with their proof, or with a request. Called periodically. */
 void store_peers_expire(struct store_peers *peers, uint64_t now_ns);
+
+/* For store_peer.c: gives a connection another turn, after those that came before, and after the
+ * loop has read from all; takes it back. */
+void store_peers_put_behind(struct store_peers *peers, struct store_peer *peer);
+void store_peers_take_behind(struct store_peers *peers, struct store_peer *peer);
 
 /* For store_peer.c: lists a connection by its gate, and removes it before the gate changes. */
 void store_peers_add(struct store_peers *peers, struct store_peer *peer);

@@ -12,6 +12,7 @@
 
 #define FLUSH_AT ((size_t)64 << 10)
 #define MAX_BEHIND ((size_t)1 << 20) /* bytes behind a waiting request */
+#define TURN_STEPS 512               /* at most some 0.2 ms, but for a single long request */
 
 tenrec_status store_hub_init(struct store_hub *hub, size_t limit)
 {
@@ -40,16 +41,31 @@ static void make_unready(struct store_session *s)
     DL_DELETE2(s->hub->ready, s, ready_prev, ready_next);
 }
 
-struct store_link *store_session_hang(struct store_session *s, struct store_entry *e,
-                                      enum store_link_kind kind)
+/* Returns true if the session hangs on `e`. Sessions wait one at a time, so its link is the last;
+ * of those that watch there is one for each session. */
+static bool hangs_on(const struct store_session *s, const struct store_entry *e,
+                     enum store_link_kind kind)
 {
-    struct store_link *link = store_entry_link(&s->hub->table, e, kind, s);
+    const struct store_link *link = e->links[kind];
 
-    if (!link)
-        return NULL;
+    if (!link || kind != STORE_LINK_WATCH)
+        return link && link->prev->owner == s;
+    for (; link && link->owner != s; link = link->next)
+        s->hub->walked++, s->hub->steps++;
+    return link;
+}
+
+bool store_session_hang(struct store_session *s, struct store_entry *e, enum store_link_kind kind)
+{
+    struct store_link *link;
+
+    if (hangs_on(s, e, kind))
+        return true;
+    if (!(link = store_entry_link(&s->hub->table, e, kind, s)))
+        return false;
     DL_PREPEND2(s->links, link, owner_prev, owner_next);
     s->n_missing += kind == STORE_LINK_WAIT;
-    return link;
+    return true;
 }
 
 void store_session_unhang(struct store_session *s, struct store_link *link)
@@ -185,6 +201,7 @@ static size_t run_request(struct store_session *s, size_t at)
         store_request_parse(&s->parser, s->dialect, s->in.data + at, s->in.len - at, &r, &why)) {
     case STORE_PARSE_WHOLE:
         s->spoke = true;
+        s->hub->steps += 1 + r.n + r.len / 1024;
         if (!store_answer(s, &r))
             return 0;
         s->parser = (struct store_parser){ .at = 0 };
@@ -209,9 +226,10 @@ static void session_note_begin(struct store_session *s, bool ran)
         s->begun_ns = clock_now_ns();
 }
 
-/* Runs the whole requests, as far as the session's state allows. */
+/* Runs the whole requests of a turn, as far as the session's state allows. */
 static void run_session(struct store_session *s)
 {
+    const uint64_t end = s->ops->behind ? s->hub->steps + TURN_STEPS : UINT64_MAX;
     size_t at = 0, len = 1;
 
     s->hub->running = s;
@@ -222,6 +240,10 @@ static void run_session(struct store_session *s)
         store_session_flush_much(s);
         if (s->dead || s->ops->full(s->arg))
             break;
+        if (s->hub->steps >= end) {
+            s->ops->behind(s->arg);
+            break;
+        }
         len = run_request(s, at);
         at += len;
     }

@@ -23,6 +23,8 @@ struct store_hub {
     struct store_session *sessions;
     struct store_session *running; /* its `in` is being read */
     size_t held, max_held;         /* bytes */
+    uint64_t steps;  /* so far: requests, the keys, links and buckets walked for them, KiB moved */
+    uint64_t walked; /* links of them */
 };
 
 /* The operations of a session's connection. */
@@ -33,6 +35,10 @@ struct store_session_ops {
     bool (*full)(void *arg);
     /* `why` borrowed, static. The session is dropped later, not in here. */
     void (*close)(void *arg, const char *why);
+    /* A turn has ended before all requests that were received have run: the session continues in
+     * store_session_resume, which the owner calls after it has read from others. NULL: turns have
+     * no end. */
+    void (*behind)(void *arg);
 };
 
 tenrec_status store_hub_init(struct store_hub *hub, size_t limit);
@@ -42,11 +48,11 @@ struct store_session *store_session_new(struct store_hub *hub, const struct stor
                                         void *arg);
 void store_session_drop(struct store_session *s);
 
-/* Appends received bytes, and runs every whole request. */
+/* Appends received bytes, and runs the whole requests of one turn. */
 void store_session_feed(struct store_session *s, const void *data, size_t len);
 /* Returns true if a whole request was received. */
 bool store_session_has_spoken(const struct store_session *s);
-/* Continues after `full`. */
+/* Continues after `full` or `behind`. */
 void store_session_resume(struct store_session *s);
 /* Sets how many bytes of answers the connection keeps for a peer that does not read. */
 void store_session_unread(struct store_session *s, size_t bytes);

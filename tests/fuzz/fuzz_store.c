@@ -73,6 +73,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         }
     for (size_t i = 0; i < N; i++)
         store_session_drop(client[i].session);
+    /* However the requests meet, what they hold and the links that they walk follow their bytes. */
+    fuzz_expect(hub.table.bytes <= 64 * len + 4096 && hub.walked <= N * len);
     /* All that was charged for waits must have been given back. */
     if (hub.table.bytes > STORE_BYTES || hub.table.n_keys > hub.table.n_entries)
         abort();

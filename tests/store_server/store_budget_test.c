@@ -18,6 +18,7 @@ struct peer {
     struct store_session *s;
     bool reads;
     size_t unread, got;
+    size_t turns;       /* that ended before its requests */
     const char *closed; /* why */
 };
 
@@ -57,7 +58,23 @@ static void note_close(void *arg, const char *why)
     ((struct peer *)arg)->closed = why;
 }
 
-static const struct store_session_ops ops = { take, is_full, note_close };
+static void note_behind(void *arg);
+
+static const struct store_session_ops ops = { take, is_full, note_close, note_behind };
+
+static void note_behind(void *arg)
+{
+    ((struct peer *)arg)->turns++;
+}
+
+/* Further turns, until its requests have run. */
+static void runs_all(struct peer *p)
+{
+    for (size_t before = p->turns - 1; before != p->turns && !p->closed;) {
+        before = p->turns;
+        store_session_resume(p->s);
+    }
+}
 
 static void begin(void)
 {
@@ -143,6 +160,7 @@ TEST_WITH(watcher_that_reads_gets_all_changes_of_one_read, begin, end)
     }
     store_session_feed(writer.s, b.data, b.len);
     bytes_free(&b);
+    runs_all(&writer);
     assert_null(watcher.closed);
     assert_true(watcher.got > 40 * 16 * MIB);
     assert_true(most_held < 64 * MIB);
@@ -301,4 +319,160 @@ TEST_WITH(request_that_goes_on_beyond_its_limit_is_refused, begin, end)
                      STORE_PARSE_BAD);
     assert_text_has(why, "longer than 160 MiB");
     free(data);
+}
+
+/* ---- computing ---------------------------------------------------------------------- */
+
+static void add_key_twice(struct bytes *b)
+{
+    bytes_add_text(b, "absent");
+    bytes_add_text(b, "absent");
+}
+
+static void waits_for_one_key(struct peer *p, size_t mentions)
+{
+    struct bytes b = { 0 };
+
+    bytes_add_u8(&b, 6); /* WAIT */
+    bytes_add_u64(&b, mentions);
+    for (size_t i = 0; i < mentions / 2; i++)
+        add_key_twice(&b);
+    store_session_feed(p->s, b.data, b.len);
+    bytes_free(&b);
+}
+
+/* So many COMPARE_SET of the key, which change nothing. */
+static void compares(struct peer *p, size_t times)
+{
+    struct bytes b = { 0 };
+
+    for (size_t i = 0; i < times; i++) {
+        bytes_add_u8(&b, 2);
+        bytes_add_text(&b, "absent");
+        bytes_add_text(&b, "x");
+        bytes_add_text(&b, "y");
+    }
+    store_session_feed(p->s, b.data, b.len);
+    bytes_free(&b);
+}
+
+TEST_WITH(wait_has_one_link_for_each_key, begin, end)
+{
+    struct peer waits, sets;
+
+    peer_comes(&waits, true);
+    peer_comes(&sets, true);
+    waits_for_one_key(&waits, 10000);
+    assert_true(hub.table.bytes < 1000);
+    says(&sets, 1, "absent", 1, 1);
+    assert_int_equal(waits.got, 1);
+    store_session_drop(waits.s);
+    store_session_drop(sets.s);
+}
+
+TEST_WITH(watcher_has_one_link_for_each_key, begin, end)
+{
+    struct peer watches_twice = { .reads = true }, sets;
+
+    watches_twice.s = store_session_new(&hub, &ops, &watches_twice);
+    watches(&watches_twice, "k");
+    watches(&watches_twice, "k");
+    peer_comes(&sets, true);
+    watches_twice.got = 0;
+    says(&sets, 1, "k", 1, 1);
+    assert_int_equal(watches_twice.got,
+                     1 + 8 + 1 + 8 + 8 + 1); /* one change: kind, key, old, new */
+    store_session_drop(watches_twice.s);
+    store_session_drop(sets.s);
+}
+
+TEST_WITH(change_of_a_key_walks_no_waits, begin, end)
+{
+    struct peer waits[8], peer;
+    uint64_t before;
+
+    for (size_t i = 0; i < 8; i++) {
+        peer_comes(&waits[i], true);
+        waits_for_one_key(&waits[i], 1000);
+    }
+    peer_comes(&peer, true);
+    before = hub.steps;
+    compares(&peer, 2000);
+    runs_all(&peer);
+    assert_int_equal(peer.got, 2000 * (8 + 1));
+    assert_int_equal(hub.walked, 0);
+    assert_in_range(hub.steps - before, 2000, 2010);
+    for (size_t i = 0; i < 8; i++)
+        store_session_drop(waits[i].s);
+    store_session_drop(peer.s);
+}
+
+TEST_WITH(session_with_many_requests_runs_them_in_turns, begin, end)
+{
+    struct peer peer;
+    size_t got;
+
+    peer_comes(&peer, true);
+    compares(&peer, 5000);
+    assert_int_equal(peer.turns, 1);
+    got = peer.got;
+    assert_in_range(got, 1, 1000 * (8 + 1));
+    store_session_resume(peer.s);
+    assert_int_equal(peer.turns, 2);
+    assert_in_range(peer.got - got, 1, 1000 * (8 + 1));
+    runs_all(&peer);
+    assert_int_equal(peer.got, 5000 * (8 + 1));
+    store_session_drop(peer.s);
+}
+
+/* Keys of 8 KiB. */
+static void sets_long_keys(struct peer *p, int n)
+{
+    char key[8192];
+
+    memset(key, 'k', sizeof key - 1);
+    key[sizeof key - 1] = '\0';
+    for (int i = 0; i < n; i++) {
+        snprintf(key + 8000, sizeof key - 8000, "%d", i);
+        says(p, 1, key, 1, 1);
+        runs_all(p);
+    }
+}
+
+TEST_WITH(list_of_keys_is_answered_as_its_peer_reads, begin, end)
+{
+    struct peer sets, lists;
+
+    peer_comes(&sets, true);
+    sets_long_keys(&sets, 1000);
+    peer_comes(&lists, false);
+    store_session_feed(lists.s, "\21", 1); /* LIST_KEYS */
+    assert_true(lists.got < 2 * MIB);
+    for (size_t before = 0; before != lists.got;) {
+        before = lists.got;
+        lists.unread = 0;
+        store_session_unread(lists.s, 0);
+        store_session_resume(lists.s);
+    }
+    assert_true(lists.got > 1000 * 8000);
+    assert_null(lists.closed);
+    store_session_drop(lists.s);
+    store_session_drop(sets.s);
+}
+
+TEST_WITH(list_of_keys_ends_when_they_change_before_its_peer_reads, begin, end)
+{
+    struct peer sets, lists;
+
+    peer_comes(&sets, true);
+    sets_long_keys(&sets, 500);
+    peer_comes(&lists, false);
+    store_session_feed(lists.s, "\21", 1);
+    says(&sets, 1, "another", 1, 1);
+    lists.unread = 0;
+    store_session_unread(lists.s, 0);
+    store_session_resume(lists.s);
+    assert_text_has(lists.closed, "keys came or went");
+    store_session_drop(lists.s);
+    store_session_drop(sets.s);
 }

@@ -162,6 +162,30 @@ TEST_WITH(server_bounds_unread_answers, start_server, stop_server)
     free(big);
 }
 
+/* Far more than one turn has, in as few reads as possible; other clients are served meanwhile. */
+TEST_WITH(server_answers_all_requests_of_a_client_that_sends_many_at_once, start_server,
+          stop_server)
+{
+    enum { N = 40000 };
+    int many = dial_2_2(), other = dial_2_2();
+    unsigned char pings[N][5] = { { 0x0d, 7 } }, pongs[N][4];
+
+    for (size_t i = 1; i < N; i++)
+        memcpy(pings[i], pings[0], sizeof pings[i]);
+    for (size_t at = 0; at < sizeof pings;) {
+        ssize_t n = send(many, (unsigned char *)pings + at, sizeof pings - at, MSG_NOSIGNAL);
+        assert_true(n > 0);
+        at += (size_t)n;
+    }
+    say(other, "0d 08000000");
+    hear(other, "08000000");
+    assert_int_equal(recv(many, pongs, sizeof pongs, MSG_WAITALL), sizeof pongs);
+    for (size_t i = 0; i < N; i++)
+        assert_memory_equal(pongs[i], "\7\0\0\0", 4);
+    close(many);
+    close(other);
+}
+
 TEST_WITH(server_goes_on_when_clients_vanish_in_a_wait, start_server, stop_server)
 {
     int alive = dial_2_2();

@@ -124,6 +124,28 @@ TEST_WITH(answers_that_were_left_unread_all_come_over_tls, tls_site_make, tls_si
     free(data);
 }
 
+/* Each turn ends within a record, and others wait behind it in the server's TLS session. */
+TEST_WITH(requests_of_many_turns_are_all_answered_over_tls, tls_site_make, tls_site_remove)
+{
+    enum { TOTAL = 60 << 10, EACH = 5 };
+    unsigned char *text = calloc(1, TOTAL);
+    const struct iovec out = { text, TOTAL };
+    struct hand h;
+
+    assert_non_null(text);
+    start_in(TLS, PLAIN_NONE);
+    h = member();
+    for (size_t at = 0; at < TOTAL; at += EACH)
+        unhex(PING, text + at);
+    assert_int_equal(tls_session_write(h.tls, &out, 1), TOTAL);
+    hand_send(&h);
+    for (size_t i = 0; i < TOTAL / EACH; i++)
+        hand_hear(&h, PONG);
+    hand_close(&h);
+    stop();
+    free(text);
+}
+
 /* hand_receive searches what comes. */
 TEST_WITH(value_is_in_no_byte_of_the_wire, tls_site_make, tls_site_remove)
 {
