@@ -4,7 +4,7 @@
  * Input: pieces, each with a byte in front: its lowest two bits say which of
  * four connections sends it (or, with 0x80, closes), the rest how many bytes
  * follow. So that requests of several waiting connections meet. */
-#include "fuzz.h"
+#include "amplification.h"
 
 #include "store_server/store_session.h"
 
@@ -51,6 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
     if (store_hub_init(&hub, STORE_BYTES) != TENREC_OK)
         return 0;
+    fuzz_measure();
     while (at < len) {
         struct client *c = &client[data[at] & 3];
         size_t n = (data[at] & 0x7f) >> 2;
@@ -74,7 +75,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     for (size_t i = 0; i < N; i++)
         store_session_drop(client[i].session);
     /* However the requests meet, what they hold and the links that they walk follow their bytes. */
-    fuzz_expect(hub.table.bytes <= 64 * len + 4096 && hub.walked <= N * len);
+    fuzz_made.bytes = hub.table.bytes;
+    fuzz_made.steps = hub.walked;
+    fuzz_expect_made(len, (struct fuzz_bound){ 64, 4096 }, (struct fuzz_bound){ N, 0 });
     /* All that was charged for waits must have been given back. */
     if (hub.table.bytes > STORE_BYTES || hub.table.n_keys > hub.table.n_entries)
         abort();

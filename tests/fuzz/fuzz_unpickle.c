@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_unpickle.c - pickles of a hostile member of torch's group, and the values made of them. */
-#include "fuzz.h"
+#include "amplification.h"
 
 #include "torch_member/pickler.h"
 #include "torch_member/pyobject_value.h"
@@ -34,15 +34,19 @@ static void reads(unpickle_fn *read, const uint8_t *data, size_t len)
     const struct pyobject *o;
     struct tenrec_value v;
     const struct pyobject_source from = { .bytes = len };
-    const size_t budget = pyobject_budget(len);
-    tenrec_error err;
-    tenrec_status st = read(data, len, &arena, &o, &err);
-
-    fuzz_expect((st == TENREC_OK) == (o != NULL));
-    if (st == TENREC_OK && pyobject_value(o, &arena, &from, &v, &err) == TENREC_OK)
-        written_is_read(&v, budget);
     /* Objects, then values with what each array of them takes beside it. */
-    fuzz_expect(arena.bytes <= budget + 2 * budget);
+    const struct fuzz_bound bytes = { 3 * PYOBJECT_BYTES_EACH, 3 * PYOBJECT_BYTES_MORE };
+    tenrec_error err;
+    tenrec_status st;
+
+    fuzz_measure();
+    st = read(data, len, &arena, &o, &err);
+    fuzz_expect((st == TENREC_OK) == (o != NULL));
+    if (st == TENREC_OK)
+        st = pyobject_value(o, &arena, &from, &v, &err);
+    fuzz_expect_made(len, bytes, (struct fuzz_bound){ 0, 0 });
+    if (st == TENREC_OK)
+        written_is_read(&v, pyobject_budget(len));
     arena_finish(&arena);
 }
 
