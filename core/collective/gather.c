@@ -35,7 +35,9 @@ void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg
     const struct tenrec_value *value;
     struct participants s = { .n = 0 };
     tenrec_error why;
-    tenrec_status st = codec_read_value(msg, &in, &why);
+    tenrec_status st = from < 0 ? tenrec_fail(&why, TENREC_EUNSUPPORTED,
+                                              "only members of the group gather its values")
+                                : codec_read_value(msg, &in, &why);
 
     msg->release(msg);
     if (st == TENREC_OK && in->type != TENREC_VALUE_ARRAY)

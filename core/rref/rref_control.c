@@ -15,7 +15,7 @@
 #include "runtime/log.h"
 #include "runtime/loop.h"
 
-enum { NUMBERS_MAX = 8, CONTROL_NUMBERS = 4 };
+enum { NUMBERS_MAX = 8, NUMBERS_PAYLOAD_MAX = 128, CONTROL_NUMBERS = 4 };
 
 /* ---- payloads of numbers -------------------------------------------------------- */
 
@@ -34,8 +34,15 @@ tenrec_status rref_numbers_read(const struct tenrec_msg *msg, size_t n, int64_t 
                                 tenrec_error *err)
 {
     struct tenrec_value *v = NULL;
-    tenrec_status st = codec_read_value(msg, &v, err);
+    tenrec_status st = TENREC_OK;
 
+    /* A caller that is no member may send such messages of any size. */
+    if (msg->payload_len > NUMBERS_PAYLOAD_MAX)
+        st = tenrec_fail(err, TENREC_EPROTOCOL,
+                         "malformed message: expected %zu numbers, not %llu bytes", n,
+                         (unsigned long long)msg->payload_len);
+    if (st == TENREC_OK)
+        st = codec_read_value(msg, &v, err);
     if (st == TENREC_OK && (v->type != TENREC_VALUE_ARRAY || v->n != n))
         st = tenrec_fail(err, TENREC_EPROTOCOL, "malformed message: expected %zu numbers", n);
     for (size_t i = 0; i < n && st == TENREC_OK; i++) {

@@ -27,6 +27,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#define READ_BY_LOOP_MAX (64u << 10) /* bytes of a payload; a larger one is read on the pool */
+
 /* ---- ending -------------------------------------------------------------- */
 
 static void call_free(struct tenrec_call *c)
@@ -36,7 +38,8 @@ static void call_free(struct tenrec_call *c)
     codec_call_finish(&c->in);
     if (c->reply)
         c->reply->release(c->reply);
-    c->request->release(c->request);
+    if (c->request)
+        c->request->release(c->request);
     if (__builtin_expect(c->streams != NULL, 0))
         streams_drop(c->streams);
     if (c->on_stack)
@@ -175,11 +178,82 @@ static void call_run(struct tenrec_call *c)
     }
 }
 
+static void dispatch_refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
+                            bool cbor, const tenrec_error *why)
+{
+    watch_note(w, WATCH_REFUSED, from, msg->id, why->code, "");
+    w->parcels->forget(w, from, msg);
+    if (msg->type != TENREC_MSG_ONE_WAY_CALL) {
+        answer_error(w, from, msg->id, &msg->route, cbor, why);
+    } else {
+        log_line(TENREC_LOG_WARN, w->self.name, "one-way call refused: %s", why->text);
+        count_one_way(w, from);
+    }
+    msg->release(msg);
+}
+
+/* Refuses a call whose start was read. */
+static void dispatch_refuse_call(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
+                                 const struct codec_head *head, const tenrec_error *why)
+{
+    if (msg->type == TENREC_MSG_REMOTE_CALL)
+        w->served_refs->refused(w, from, msg, &head->creation, why);
+    else
+        dispatch_refuse(w, from, msg, true, why);
+}
+
+/* Ends a call whose arguments were not read, or that was not taken. Inside the worker. */
+static void call_abandon(struct tenrec_call *c, const tenrec_error *why)
+{
+    struct codec_head head = { .function = NULL };
+    struct tenrec_msg *msg = c->request;
+
+    if (c->span)
+        c->worker->spans->end(c->span, NULL, why);
+    if (c->traced)
+        serve_trace_refused(c, why->code);
+    codec_call_finish(&c->in);
+    codec_read_head(msg, &head, NULL); /* for the second time: cannot fail */
+    c->request = NULL;
+    dispatch_refuse_call(c->worker, c->from, msg, &head, why);
+    call_free(c);
+}
+
 /* Answers a call whose function was not started. */
 static void call_refuse(struct tenrec_call *c, const tenrec_error *why)
 {
-    c->refused = true;
-    call_end(c, why);
+    struct tenrec_worker *w = c->worker;
+
+    if (!c->unread) {
+        c->refused = true;
+        call_end(c, why);
+        return;
+    }
+    atomic_fetch_add_explicit(&w->counts.served, 1, memory_order_relaxed);
+    if (worker_enter(w, NULL) == TENREC_OK) {
+        call_abandon(c, why);
+        worker_leave(w);
+    } else {
+        call_free(c);
+    }
+}
+
+/* Returns true, with the reason, if no caller waits for the answer any more. The answer of a
+ * one-way call is never awaited, nor given up. */
+static bool call_is_given_up(const struct tenrec_call *c, tenrec_error *why)
+{
+    if (c->one_way || __builtin_expect(!tenrec_call_canceled(c), 1))
+        return false;
+    /* If the caller's timer is late, this answer arrives before the caller gives up itself. */
+    if (atomic_load(&c->canceled))
+        tenrec_fail(why, TENREC_ECANCELED,
+                    "'%s' was not started: its caller had given up before a thread was free",
+                    c->function->name);
+    else
+        tenrec_fail(why, TENREC_ETIMEDOUT,
+                    "'%s' was not started: its deadline had passed before a thread was free",
+                    c->function->name);
+    return true;
 }
 
 static void run_task(struct pool_task *t)
@@ -187,21 +261,10 @@ static void run_task(struct pool_task *t)
     struct tenrec_call *c = (struct tenrec_call *)t;
     tenrec_error why;
 
-    /* No caller waits for the answer of a one-way call, or gives it up. */
-    if (c->one_way || __builtin_expect(!tenrec_call_canceled(c), 1)) {
-        call_run(c);
-        return;
-    }
-    /* If the caller's timer is late, this answer arrives before the caller gives up itself. */
-    if (atomic_load(&c->canceled))
-        tenrec_fail(&why, TENREC_ECANCELED,
-                    "'%s' was not started: its caller had given up before a thread was free",
-                    c->function->name);
+    if (call_is_given_up(c, &why))
+        call_refuse(c, &why);
     else
-        tenrec_fail(&why, TENREC_ETIMEDOUT,
-                    "'%s' was not started: its deadline had passed before a thread was free",
-                    c->function->name);
-    call_refuse(c, &why);
+        call_run(c);
 }
 
 /* ---- stopping ------------------------------------------------------------- */
@@ -248,7 +311,7 @@ static void run_inline(struct tenrec_call *c)
     thread_back(scope);
 }
 
-/* Fills a call whose payload has been read. Takes the request. The call of an inline function
+/* Fills what is known before the arguments are. Takes the request. The call of an inline function
  * without references is on the stack: it ends before the delivery of its request. */
 static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const struct function *f,
                       tenrec_peer from, struct tenrec_msg *msg, bool on_stack)
@@ -256,6 +319,7 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
     c->refs = NULL;
     c->parcel = NULL;
     c->on_stack = on_stack;
+    c->unread = false;
     c->refused = false;
     c->repeated = false;
     c->arrived_ns = watch_is_on(w) ? clock_fast_ns() : 0;
@@ -278,51 +342,38 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
     c->cbor = true;
     c->listed = false;
     atomic_init(&c->canceled, false);
+    c->deadline_ns = 0;
+    c->span = NULL;
+    c->traced = NULL;
+}
+
+/* Fills the rest, from what stands behind the arguments. `since_ns`: the arrival of a call that was
+ * read later; 0: now. */
+static void call_limit(struct tenrec_call *c, uint64_t since_ns)
+{
+    struct tenrec_worker *w = c->worker;
+
     /* An inline function runs when the request arrives: it reads the clock only if it asks for the
      * time left. */
-    c->deadline_ns = 0;
     if (c->in.remaining_ms == TENREC_TIMEOUT_NONE)
         c->deadline_ns = CLOCK_NEVER;
-    else if (!on_stack)
+    else if (since_ns)
+        c->deadline_ns = clock_later_ms(since_ns, (uint64_t)c->in.remaining_ms);
+    else if (!c->on_stack)
         c->deadline_ns = clock_deadline_about_ms((uint64_t)c->in.remaining_ms);
     c->span = c->in.spans_max > 0 || atomic_load_explicit(&span_recorders, memory_order_relaxed)
                   ? w->spans->serve(c)
                   : NULL;
-    c->traced = NULL;
     if (__builtin_expect(c->in.traced || watch_has(w, WATCH_TRACES), 0))
         serve_trace_begin(c);
 }
 
-static void dispatch_refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
-                            bool cbor, const tenrec_error *why)
-{
-    watch_note(w, WATCH_REFUSED, from, msg->id, why->code, "");
-    w->parcels->forget(w, from, msg);
-    if (msg->type != TENREC_MSG_ONE_WAY_CALL) {
-        answer_error(w, from, msg->id, &msg->route, cbor, why);
-    } else {
-        log_line(TENREC_LOG_WARN, w->self.name, "one-way call refused: %s", why->text);
-        count_one_way(w, from);
-    }
-    msg->release(msg);
-}
-
-/* Refuses a call whose start was read. */
-static void dispatch_refuse_call(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
-                                 const struct codec_head *head, const tenrec_error *why)
-{
-    if (msg->type == TENREC_MSG_REMOTE_CALL)
-        w->served_refs->refused(w, from, msg, &head->creation, why);
-    else
-        dispatch_refuse(w, from, msg, true, why);
-}
-
-static void dispatch_run(struct tenrec_call *c)
+static void dispatch_queue(struct tenrec_call *c, void (*fn)(struct pool_task *t))
 {
     tenrec_error why;
     tenrec_status st = TENREC_OK;
 
-    c->task.fn = run_task;
+    c->task.fn = fn;
     if (!(c->function->flags & TENREC_INLINE))
         st = pool_run(c->worker->pool, &c->task);
     else if (dispatch_stopped(c->worker))
@@ -342,10 +393,46 @@ void dispatch_start(struct tenrec_call *c, const tenrec_error *why)
     if (why)
         call_refuse(c, why);
     else
-        dispatch_run(c);
+        dispatch_queue(c, run_task);
 }
 
-/* Serves a call on the pool, or a call that may outlive its function. */
+/* Reads the arguments. `since_ns` as in call_limit. */
+static tenrec_status call_read(struct tenrec_call *c, const struct codec_head *head,
+                               uint64_t since_ns, tenrec_error *err)
+{
+    const bool creates = c->request->type == TENREC_MSG_REMOTE_CALL;
+    tenrec_status st = codec_read_args(c->request, head, &c->in, err);
+
+    if (st != TENREC_OK)
+        return st;
+    call_limit(c, since_ns);
+    /* Then there is more to do than to read the arguments before it starts. */
+    if ((c->in.refers || creates) && !(c->refs = c->worker->served_refs->make()))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a call");
+    return TENREC_OK;
+}
+
+/* On a thread of the pool: reads the arguments of a large call, and runs it. */
+static void read_task(struct pool_task *t)
+{
+    struct tenrec_call *c = (struct tenrec_call *)t;
+    struct codec_head head;
+    tenrec_error why;
+
+    if (call_is_given_up(c, &why) || codec_read_head(c->request, &head, &why) != TENREC_OK ||
+        call_read(c, &head, c->queued_ns, &why) != TENREC_OK) {
+        call_refuse(c, &why);
+        return;
+    }
+    c->unread = false;
+    if (c->refs)
+        c->worker->served_refs->begin(c);
+    else
+        run_task(t);
+}
+
+/* Serves a call on the pool, or a call that may outlive its function. The loop, for which all peers
+ * wait, does not read large arguments. */
 static void serve_later(struct tenrec_worker *w, const struct function *f,
                         const struct codec_head *head, tenrec_peer from, struct tenrec_msg *msg)
 {
@@ -354,39 +441,23 @@ static void serve_later(struct tenrec_worker *w, const struct function *f,
 
     if (!c) {
         tenrec_fail(&why, TENREC_ENOMEM, "no memory for a call");
-        goto err_refuse;
+        dispatch_refuse_call(w, from, msg, head, &why);
+        return;
     }
-    if (codec_read_args(msg, head, &c->in, &why) != TENREC_OK)
-        goto err_free;
     call_fill(c, w, f, from, msg, false);
-    /* Then there is more to do than to read the arguments before it starts. */
-    if ((c->in.refers || msg->type == TENREC_MSG_REMOTE_CALL) &&
-        !(c->refs = w->served_refs->make())) {
-        tenrec_fail(&why, TENREC_ENOMEM, "no memory for a call");
-        goto err_finish;
+    c->unread = msg->payload_len > READ_BY_LOOP_MAX && !(f->flags & TENREC_INLINE);
+    if (c->unread)
+        c->queued_ns = clock_now_ns();
+    if ((!c->unread && call_read(c, head, 0, &why) != TENREC_OK) ||
+        active_calls_add(w->active_calls, c, &why) != TENREC_OK) {
+        call_abandon(c, &why);
+        return;
     }
-    if (active_calls_add(w->active_calls, c, &why) != TENREC_OK)
-        goto err_finish;
     atomic_fetch_add_explicit(&w->counts.taken, 1, memory_order_relaxed);
     if (c->refs)
         w->served_refs->begin(c);
     else
-        dispatch_run(c);
-    return;
-
-err_finish:
-    streams_drop(c->streams);
-    if (c->span)
-        w->spans->end(c->span, NULL, &why);
-    if (c->traced)
-        serve_trace_refused(c, why.code);
-    if (c->refs)
-        w->served_refs->end(c);
-    codec_call_finish(&c->in);
-err_free:
-    free(c);
-err_refuse:
-    dispatch_refuse(w, from, msg, true, &why);
+        dispatch_queue(c, c->unread ? read_task : run_task);
 }
 
 /* Reads the arguments once, where the call will live. Only for an inline function with references
@@ -408,10 +479,14 @@ static void dispatch_serve(struct tenrec_worker *w, tenrec_peer from, struct ten
         dispatch_refuse_call(w, from, msg, &head, &why);
         return;
     }
+    if (__builtin_expect(!f, 0)) {
+        functions_none(w->functions, head.function, head.function_len, &why);
+        dispatch_refuse_call(w, from, msg, &head, &why);
+        return;
+    }
     /* Only a call of an inline function may end before the delivery of its request does: its
      * arguments are read on the stack. */
-    if (f &&
-        (f->flags != TENREC_INLINE || msg->type == TENREC_MSG_REMOTE_CALL || dispatch_stopped(w))) {
+    if (f->flags != TENREC_INLINE || msg->type == TENREC_MSG_REMOTE_CALL || dispatch_stopped(w)) {
         serve_later(w, f, &head, from, msg);
         return;
     }
@@ -419,19 +494,15 @@ static void dispatch_serve(struct tenrec_worker *w, tenrec_peer from, struct ten
         dispatch_refuse(w, from, msg, true, &why);
         return;
     }
-    if (f && !c.in.refers) {
+    if (!c.in.refers) {
         call_fill(&c, w, f, from, msg, true);
+        call_limit(&c, 0);
         atomic_fetch_add_explicit(&w->counts.taken, 1, memory_order_relaxed);
         run_inline(&c);
         return;
     }
     codec_call_finish(&c.in);
-    if (f) {
-        serve_later(w, f, &head, from, msg);
-        return;
-    }
-    functions_none(w->functions, head.function, head.function_len, &why);
-    dispatch_refuse_call(w, from, msg, &head, &why);
+    serve_later(w, f, &head, from, msg);
 }
 
 /* ---- messages ------------------------------------------------------------- */

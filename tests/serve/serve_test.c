@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "call/answer.h"
 #include "future/pool.h"
+#include "future/thread_state.h"
 #include "peer/worker.h"
 #include "serve/dispatch.h"
 
@@ -45,6 +46,23 @@ void __wrap_answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,
     snprintf(refusal, sizeof refusal, "%s", why->text);
 }
 
+static atomic_bool read_by_delivery; /* arguments that are not simple */
+
+tenrec_status __real_codec_read_any_args(const struct tenrec_msg *msg,
+                                         const struct codec_head *head, struct codec_call *ret,
+                                         tenrec_error *err);
+tenrec_status __wrap_codec_read_any_args(const struct tenrec_msg *msg,
+                                         const struct codec_head *head, struct codec_call *ret,
+                                         tenrec_error *err);
+tenrec_status __wrap_codec_read_any_args(const struct tenrec_msg *msg,
+                                         const struct codec_head *head, struct codec_call *ret,
+                                         tenrec_error *err)
+{
+    if (thread_state.delivers)
+        atomic_store(&read_by_delivery, true);
+    return __real_codec_read_any_args(msg, head, ret, err);
+}
+
 static _Atomic tenrec_status answered; /* the error of the latest answer */
 
 tenrec_status __real_codec_write_error(const tenrec_error *why, bool as_cbor,
@@ -64,6 +82,7 @@ static void serve_open(void)
 
     cluster_open(&two, 2, one_thread, functions_register);
     decoded = pooled = 0;
+    atomic_store(&read_by_delivery, false);
     refusal[0] = '\0';
 }
 
@@ -176,7 +195,7 @@ TEST(serve_refuses_a_malformed_call_before_a_thread_is_used)
             "text is not UTF-8 at byte 17"),
         BAD(HEAD "\x84\x64"
                  "none\x81\x61\xff\xf6\xa0",
-            "text is not UTF-8 at byte 11"),
+            "has no function 'none'"), /* arguments of unknown functions are not read */
         BAD(HEAD "\x84\x62"
                  "ad\x81\x01\xf6\xa0",
             "has no function 'ad'"),
@@ -194,4 +213,124 @@ TEST(serve_refuses_a_malformed_call_before_a_thread_is_used)
     }
     assert_int_equal(pooled, 0);
     serve_close();
+}
+
+/* ---- large arguments: read on the pool ------------------------------------------- */
+
+static char large[100000];
+
+static struct tenrec_value large_text(void)
+{
+    memset(large, 'x', sizeof large - 1);
+    return tenrec_value_text(large);
+}
+
+/* A call of 100 KB that waits for the thread of the pool, which holds the gate. */
+static struct tenrec_msg *large_call(int64_t ms)
+{
+    const struct tenrec_value arg = large_text();
+
+    return written_call("identity", &arg, 1, ms);
+}
+
+TEST(serve_reads_large_arguments_once_and_not_within_the_delivery)
+{
+    const struct tenrec_value arg = large_text();
+    struct tenrec_value *got = NULL;
+
+    serve_open();
+    assert_int_equal(
+        tenrec_rpc_sync(two.worker[0], "worker1", "identity", &arg, 1, NULL, &got, NULL),
+        TENREC_OK);
+    assert_string_equal(got->u.array[0].u.text, large);
+    tenrec_value_drop(got);
+    assert_false(atomic_load(&read_by_delivery));
+    assert_int_equal(serve_close(), 1);
+}
+
+TEST(serve_reads_large_arguments_with_references_when_the_result_stays)
+{
+    const struct tenrec_value one = tenrec_value_int(1);
+    struct tenrec_value args[2], *got = NULL;
+    struct tenrec_rref *r = NULL, *own = NULL;
+
+    serve_open();
+    assert_int_equal(tenrec_rref_new(two.worker[0], &one, &own, NULL), TENREC_OK);
+    args[0] = large_text();
+    args[1] = tenrec_value_rref(own);
+    assert_int_equal(tenrec_remote(two.worker[0], "worker1", "identity", args, 2, NULL, &r, NULL),
+                     TENREC_OK);
+    assert_int_equal(tenrec_rref_to_here(r, NULL, &got, NULL), TENREC_OK);
+    assert_string_equal(got->u.array[0].u.text, large);
+    assert_int_equal(got->u.array[1].type, TENREC_VALUE_RREF);
+    tenrec_value_drop(got);
+    tenrec_rref_drop(own);
+    tenrec_rref_drop(r);
+    assert_false(atomic_load(&read_by_delivery));
+    serve_close();
+}
+
+TEST(serve_refuses_large_arguments_that_are_malformed)
+{
+    struct tenrec_msg *msg = large_call(TENREC_TIMEOUT_NONE);
+
+    serve_open();
+    ((unsigned char *)msg->payload)[50000] = 0xff;
+    worker_deliver(two.worker[1], 0, msg);
+    serve_close();
+    assert_non_null(strstr(refusal, "text is not UTF-8 at byte 50000"));
+    assert_int_equal(pooled, 1);
+    assert_int_equal(decoded, 0);
+}
+
+TEST(serve_does_not_read_large_arguments_of_a_call_that_was_canceled_while_queued)
+{
+    struct tenrec_msg *msg = large_call(TENREC_TIMEOUT_NONE);
+    struct tenrec_msg *cancel = message_of("", 0, 0);
+    struct tenrec_future *held;
+
+    serve_open();
+    held = functions_hold(two.worker[0], "worker1");
+    cancel->type = TENREC_MSG_CANCEL;
+    cancel->id = msg->id = 4711;
+    worker_deliver(two.worker[1], 0, msg);
+    worker_deliver(two.worker[1], 0, cancel);
+    functions_open_gate();
+    tenrec_future_drop(held);
+    serve_close();
+    assert_non_null(strstr(refusal, "'identity' was not started: its caller had given up"));
+    assert_int_equal(decoded, 0);
+}
+
+/* From the arrival of the call, not from when its arguments were read. */
+TEST(serve_answers_that_a_deadline_passed_while_a_large_call_was_queued)
+{
+    struct tenrec_future *held;
+    uint64_t passed_ns;
+
+    serve_open();
+    held = functions_hold(two.worker[0], "worker1");
+    atomic_store(&answered, TENREC_OK);
+    worker_deliver(two.worker[1], 0, large_call(1));
+    passed_ns = clock_deadline_ms(1);
+    assert_becomes(clock_passed(passed_ns));
+    functions_open_gate();
+    assert_becomes(atomic_load(&answered) != TENREC_OK);
+    assert_int_equal(atomic_load(&answered), TENREC_ETIMEDOUT);
+    tenrec_future_drop(held);
+    serve_close();
+}
+
+TEST(serve_drops_a_large_call_that_is_queued_when_the_worker_stops)
+{
+    struct tenrec_future *held;
+
+    serve_open();
+    held = functions_hold(two.worker[0], "worker1");
+    worker_deliver(two.worker[1], 0, large_call(TENREC_TIMEOUT_NONE));
+    dispatch_stop(two.worker[1]);
+    functions_open_gate();
+    tenrec_future_drop(held);
+    cluster_close(&two, 0);
+    assert_non_null(strstr(refusal, "the worker shuts down: 'identity' was not started"));
 }
