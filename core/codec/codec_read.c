@@ -14,6 +14,12 @@
 #include "tensor/message.h"
 #include "tensor/tensor.h"
 
+/* Values may take so many times the memory of their payload, or so much that it does not matter.
+ * That is enough for all but many values of one or two bytes: these may take the usual memory. */
+#define VALUES_PER_BYTE 16
+#define VALUES_LITTLE ((size_t)1 << 20)
+#define VALUES_USUAL ((size_t)256 << 20)
+
 tenrec_status codec_expect(struct cbor_reader *r, enum cbor_kind kind, const char *label,
                            struct cbor_item *ret, tenrec_error *err)
 {
@@ -61,16 +67,32 @@ static tenrec_status check_key(struct checking *c, tenrec_error *err)
 static tenrec_status check_values(struct checking *c, uint64_t n, bool keyed, int depth,
                                   tenrec_error *err);
 
+/* Counts `n` values or entries of `size` bytes, before they are walked: an item of one byte makes a
+ * value of 32. */
+static tenrec_status check_room(struct checking *c, uint64_t n, size_t size, tenrec_error *err)
+{
+    c->size.items += (size_t)n * size;
+    if (c->size.items <= c->size_max)
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_ETOOBIG,
+                       "values at byte %zu take more than %zu bytes, for a payload of %zu: send "
+                       "many small values as a tensor, or as bytes",
+                       cbor_reader_offset(&c->r), c->size_max, (size_t)(c->r.end - c->r.begin));
+}
+
 static tenrec_status check_items(struct checking *c, const struct cbor_item *head, int depth,
                                  tenrec_error *err)
 {
+    tenrec_status status;
+
     if (depth >= VALUE_DEPTH && head->n)
         return tenrec_fail(err, TENREC_EPROTOCOL, "values are nested deeper than %d at byte %zu",
                            VALUE_DEPTH, head->at);
-    c->size.items +=
-        (size_t)head->n *
-        (head->kind == CBOR_KIND_ARRAY ? sizeof(struct tenrec_value) : sizeof(struct tenrec_entry));
-    return check_values(c, head->n, head->kind == CBOR_KIND_MAP, depth + 1, err);
+    status = check_room(c, head->n,
+                        head->kind == CBOR_KIND_ARRAY ? sizeof(struct tenrec_value)
+                                                      : sizeof(struct tenrec_entry),
+                        err);
+    return status ? status : check_values(c, head->n, head->kind == CBOR_KIND_MAP, depth + 1, err);
 }
 
 /* Checks `n` values, each behind a key if `keyed`. A loop: most values are not nested. */
@@ -149,9 +171,17 @@ static tenrec_status payload_begin(const struct tenrec_msg *msg, struct cbor_rea
     return TENREC_OK;
 }
 
+/* The memory of the values of a payload. */
+static size_t size_max_of(const struct tenrec_msg *msg)
+{
+    const size_t most = (size_t)msg->payload_len * VALUES_PER_BYTE + VALUES_LITTLE;
+
+    return most > VALUES_USUAL ? most : VALUES_USUAL;
+}
+
 tenrec_status codec_check_begin(struct checking *c, const struct tenrec_msg *msg, tenrec_error *err)
 {
-    *c = (struct checking){ .n_tensors = msg->n_tensors };
+    *c = (struct checking){ .n_tensors = msg->n_tensors, .size_max = size_max_of(msg) };
     return payload_begin(msg, &c->r, err);
 }
 
@@ -415,6 +445,7 @@ tenrec_status codec_read_any_args(const struct tenrec_msg *msg, const struct cod
 {
     struct checking c = { .r = cbor_reader_of(msg->payload, (size_t)msg->payload_len),
                           .n_tensors = msg->n_tensors,
+                          .size_max = size_max_of(msg),
                           .may_refer = true };
     struct value_block_size size;
     struct tenrec_value list;
@@ -428,8 +459,9 @@ tenrec_status codec_read_any_args(const struct tenrec_msg *msg, const struct cod
     if (status)
         return status;
     first = c.r.at;
-    c.size.items = (size_t)it.n * sizeof list;
-    status = check_values(&c, it.n, false, 1, err);
+    status = check_room(&c, it.n, sizeof list, err);
+    if (!status)
+        status = check_values(&c, it.n, false, 1, err);
     size = c.size; /* options are not kept */
     if (!status)
         status = read_limits(&c, ret, err);

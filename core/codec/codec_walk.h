@@ -31,6 +31,7 @@ struct checking {
     struct cbor_reader r;
     uint32_t n_tensors;
     struct value_block_size size;
+    size_t size_max; /* of size.items: checked where an array or a map begins */
     bool copy_bytes; /* else bytes stay in the message */
     bool may_refer;  /* references and objects are accepted */
     bool refers;     /* a reference or an object was found */

@@ -2,6 +2,7 @@
 /* Single values as payloads and back: the vectors of RFC 8949, appendix A; what
  * must be refused. */
 #include "../support/payload.h"
+#include "tensor/message.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -298,4 +299,34 @@ TEST(codec_value_refuses_when_nested_deeper_than_the_limit)
     assert_int_equal(codec_read_value(msg, &v, &err), TENREC_EPROTOCOL);
     assert_non_null(strstr(err.text, "deeper than 64 at byte 66"));
     msg->release(msg);
+}
+
+/* An array of `n` nils of one byte each; a value takes 32. */
+static struct tenrec_msg *message_of_nils(uint32_t n)
+{
+    const unsigned char head[] = {
+        0xd9,      0xd9, 0xf7, 0x9a, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8),
+        (uint8_t)n
+    };
+    struct tenrec_msg *msg = rpc_message_new(sizeof head + n, 0);
+
+    memcpy(msg->payload, head, sizeof head);
+    memset((char *)msg->payload + sizeof head, 0xf6, n);
+    return msg;
+}
+
+TEST(codec_value_refuses_values_that_take_much_more_memory_than_their_payload)
+{
+    struct tenrec_msg *usual = message_of_nils(1u << 20), *much = message_of_nils(40u << 20);
+    struct tenrec_value *v = NULL;
+    tenrec_error err;
+
+    assert_int_equal(codec_read_value(much, &v, &err), TENREC_ETOOBIG);
+    assert_non_null(
+        strstr(err.text, "for a payload of 41943048: send many small values as a tensor"));
+    assert_null(v);
+    assert_int_equal(codec_read_value(usual, &v, &err), TENREC_OK);
+    tenrec_value_drop(v);
+    usual->release(usual);
+    much->release(much);
 }
