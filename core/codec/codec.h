@@ -86,6 +86,7 @@ struct codec_call {
     int64_t remaining_ms;           /* TENREC_TIMEOUT_NONE: the caller has no limit */
     uint32_t spans_max;             /* bytes of spans that the caller asks for; 0: none */
     void *heap;                     /* owns; the values, if they did not fit into room; else NULL */
+    size_t heap_size;               /* bytes; only where heap is not NULL */
     bool tensors;                   /* the arguments hold shares of tensors */
     uint32_t borrowed;              /* number of leading arguments with other owners */
     bool refers;                    /* the arguments have references or objects: rrefs_take */

@@ -470,7 +470,8 @@ tenrec_status codec_read_any_args(const struct tenrec_msg *msg, const struct cod
     c.size = size;
     ret->heap = NULL;
     if (size.items + size.text > sizeof ret->room) {
-        ret->heap = malloc(size.items + size.text);
+        ret->heap_size = size.items + size.text;
+        ret->heap = malloc(ret->heap_size);
         if (!ret->heap)
             return no_memory(&size, err);
     }

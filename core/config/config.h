@@ -67,6 +67,7 @@ struct config_settings {
     const char *trace;          /* file, "{rank}" in it likewise; "": none */
     int64_t num_worker_threads;
     int64_t max_queued_calls;
+    uint64_t max_served_bytes;
     uint64_t rpc_timeout_ms;  /* TENREC_FOREVER: none */
     uint64_t stuck_after_ms;  /* TENREC_FOREVER: never */
     uint64_t init_timeout_ms; /* of joining the group; TENREC_FOREVER: none */

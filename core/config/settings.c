@@ -51,6 +51,8 @@ static const struct tenrec_option table[] = {
       "Lease of a dynamic group's lock; the lock of a dead holder expires after this time." },
     { "max_queued_calls", TENREC_OPT_INT, 0, AT(max_queued_calls), 0, "4096", 1, 1 << 24, NULL,
       "Calls that may be queued for a thread before the worker stops reading." },
+    { "max_served_bytes", TENREC_OPT_SIZE, 0, AT(max_served_bytes), 0, "512MiB", 1, INT64_MAX / 2,
+      NULL, "Bytes of running and queued calls at which the worker stops reading while calls wait for a thread." },
     { "receive_pool", TENREC_OPT_SIZE, 0, AT(receive_pool_bytes), 0, "256MiB", 0, INT64_MAX / 2,
       NULL, "Memory of large tensors that is kept for reuse; 0 keeps none." },
     { "stuck_after", TENREC_OPT_DURATION, 0, AT(stuck_after_ms), TENREC_OPT_RUNTIME, "30s", 1, 0, NULL,

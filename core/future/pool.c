@@ -21,6 +21,8 @@ struct pool {
     size_t queued;
     size_t uncalled; /* of those, no thread was woken for */
     size_t max_queued;
+    uint64_t bytes; /* of the tasks that are queued or run */
+    uint64_t max_bytes;
     unsigned max_threads;
     unsigned threads; /* alive */
     unsigned idle;    /* of those, waiting for work */
@@ -47,6 +49,7 @@ tenrec_status pool_open(unsigned max_threads, size_t max_queued, void (*drained)
     p->last = &p->first;
     p->max_threads = max_threads;
     p->max_queued = max_queued;
+    p->max_bytes = UINT64_MAX;
     p->drained = drained;
     p->arg = arg;
     pthread_mutex_init(&p->lock, NULL);
@@ -54,6 +57,19 @@ tenrec_status pool_open(unsigned max_threads, size_t max_queued, void (*drained)
     pthread_cond_init(&p->gone, NULL);
     *ret = p;
     return TENREC_OK;
+}
+
+void pool_limit_bytes(struct pool *p, uint64_t max_bytes)
+{
+    pthread_mutex_lock(&p->lock);
+    p->max_bytes = max_bytes;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* Lock held. */
+static bool pool_is_over(const struct pool *p, size_t max_queued)
+{
+    return p->queued > max_queued || (p->queued > p->idle && p->bytes > p->max_bytes);
 }
 
 static void *pool_thread_main(void *arg);
@@ -168,7 +184,9 @@ static void *pool_thread_main(void *arg)
     thread_state.pool = p;
     pthread_mutex_lock(&p->lock);
     while ((t = next_task(p))) {
-        bool drained = pool_full(p) && p->queued <= p->max_queued / 2;
+        const uint64_t bytes = t->bytes;
+        const bool drained = pool_full(p) && !pool_is_over(p, p->max_queued / 2);
+
         if (drained)
             atomic_store(&p->full, false);
         pthread_mutex_unlock(&p->lock);
@@ -176,6 +194,7 @@ static void *pool_thread_main(void *arg)
             p->drained(p->arg);
         t->fn(t);
         pthread_mutex_lock(&p->lock);
+        p->bytes -= bytes;
     }
     /* Each thread that exits joins the thread that exited before it, and pool_close joins the last:
      * no thread is leaked. */
@@ -196,7 +215,8 @@ static void pool_put(struct pool *p, struct pool_task *t)
 {
     *p->last = t;
     p->last = &t->next;
-    if (p->queued >= p->max_queued)
+    p->bytes += t->bytes;
+    if (pool_is_over(p, p->max_queued - 1))
         atomic_store(&p->full, true);
 }
 
@@ -244,6 +264,8 @@ struct pool_task *pool_stop(struct pool *p)
 
     pthread_mutex_lock(&p->lock);
     queued = p->first;
+    for (const struct pool_task *t = queued; t; t = t->next)
+        p->bytes -= t->bytes;
     p->first = NULL;
     p->last = &p->first;
     p->queued = p->uncalled = 0;

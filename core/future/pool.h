@@ -18,6 +18,7 @@ struct pool;
 struct pool_task {
     struct pool_task *next;
     void (*fn)(struct pool_task *t);
+    uint64_t bytes; /* held while it is queued, and until `fn` has returned */
 };
 
 /* max_threads  that run at once
@@ -25,6 +26,11 @@ struct pool_task {
  *              empty again */
 tenrec_status pool_open(unsigned max_threads, size_t max_queued, void (*drained)(void *arg),
                         void *arg, struct pool **ret, tenrec_error *err);
+
+/* The bytes of all tasks from which pool_full returns true while tasks wait for a thread; without a
+ * call there is no limit. Not while there are only running tasks: those that wait for another call
+ * would keep that out. */
+void pool_limit_bytes(struct pool *p, uint64_t max_bytes);
 
 /* Queues a task. If no thread can be started now, a thread of the pool runs the task later.
  * errors: EOS (the pool has no thread and cannot start one), ESHUTDOWN (pool_stop): the task was

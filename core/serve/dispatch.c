@@ -374,6 +374,9 @@ static void dispatch_queue(struct tenrec_call *c, void (*fn)(struct pool_task *t
     tenrec_status st = TENREC_OK;
 
     c->task.fn = fn;
+    c->task.bytes = tenrec_msg_bytes(c->request);
+    if (__builtin_expect(c->in.heap != NULL, 0))
+        c->task.bytes += c->in.heap_size;
     if (!(c->function->flags & TENREC_INLINE))
         st = pool_run(c->worker->pool, &c->task);
     else if (dispatch_stopped(c->worker))

@@ -166,6 +166,8 @@ tenrec_status member_make_chain(struct tenrec_torch_member *m, tenrec_error *err
     if (st == TENREC_OK)
         st = pool_open((unsigned)s->num_worker_threads, (size_t)s->max_queued_calls, member_drained,
                        m, &m->pool, err);
+    if (st == TENREC_OK)
+        pool_limit_bytes(m->pool, s->max_served_bytes);
 
     /* Not 0: of a group that grows, a backend expects a view before any other request. torch's
      * workers call before they are known. */

@@ -346,7 +346,7 @@ void torch_requests_serve(struct tenrec_torch_member *m, tenrec_peer from, struc
         return;
     }
     atomic_flag_clear(&r->failed);
-    r->task.fn = request_run;
+    r->task = (struct pool_task){ .fn = request_run, .bytes = tenrec_msg_bytes(msg) };
     r->member = m;
     r->from = from;
     r->msg = msg;

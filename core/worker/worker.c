@@ -185,6 +185,8 @@ static tenrec_status make_parts(struct tenrec_worker *w, tenrec_error *err)
         st = pool_open((unsigned)s->num_worker_threads, (size_t)s->max_queued_calls, worker_drained,
                        w, &w->pool, err);
     if (st == TENREC_OK)
+        pool_limit_bytes(w->pool, s->max_served_bytes);
+    if (st == TENREC_OK)
         st = housekeeping_join(w->loop, &w->housekeeping, err);
     if (st == TENREC_OK)
         storage_pool_allow(storage_pool_of_process(), (size_t)s->receive_pool_bytes);

@@ -107,6 +107,58 @@ TEST(pool_tells_when_full_and_when_drained)
     pthread_barrier_destroy(&gate);
 }
 
+/* Four tasks of 10 bytes for one thread, which holds the first until the gate is passed. */
+static void run_held(struct pool *p, struct job *job, pthread_barrier_t *gate, atomic_int *done)
+{
+    for (size_t i = 0; i < 4; i++) {
+        job[i] =
+            (struct job){ { .fn = run_job, .bytes = 10 }, p, i == 0 ? gate : NULL, false, done };
+        assert_int_equal(pool_run(p, &job[i].task), TENREC_OK);
+    }
+}
+
+TEST(pool_is_full_when_its_tasks_hold_too_many_bytes)
+{
+    atomic_int done = 0, drained = 0;
+    struct pool *p = open_pool(1, 100, count_drained, &drained);
+    pthread_barrier_t gate;
+    struct job job[4];
+
+    pthread_barrier_init(&gate, NULL, 2);
+    pool_limit_bytes(p, 39);
+    run_held(p, job, &gate, &done);
+    assert_true(pool_full(p));
+    pthread_barrier_wait(&gate);
+    assert_becomes(atomic_load(&drained) == 1);
+    assert_false(pool_full(p));
+    assert_becomes(pool_count(p).idle == 1);
+    pool_limit_bytes(p, 40); /* what has run holds nothing */
+    run_held(p, job, &gate, &done);
+    assert_false(pool_full(p));
+    pthread_barrier_wait(&gate);
+    pool_close(p);
+    assert_int_equal(atomic_load(&done), 8);
+    pthread_barrier_destroy(&gate);
+}
+
+/* It may wait for a call that would not be read. */
+TEST(pool_is_not_full_while_a_running_task_alone_holds_too_many_bytes)
+{
+    atomic_int done = 0;
+    struct pool *p = open_pool(1, 100, NULL, NULL);
+    pthread_barrier_t gate;
+    struct job job = { { .fn = run_job, .bytes = 1000 }, p, &gate, false, &done };
+
+    pthread_barrier_init(&gate, NULL, 2);
+    pool_limit_bytes(p, 10);
+    assert_int_equal(pool_run(p, &job.task), TENREC_OK);
+    assert_becomes(pool_count(p).queued == 0);
+    assert_false(pool_full(p));
+    pthread_barrier_wait(&gate);
+    pool_close(p);
+    pthread_barrier_destroy(&gate);
+}
+
 /* ---- a thread that leads ------------------------------------------------------------------ */
 
 /* The messages of a loop: each round of a leader queues the next burst. */
