@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "counts.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #define HASH_NONFATAL_OOM 1 /* out of memory undoes the insertion, no exit */
 #define uthash_nonfatal_oom(e) ((e)->count = -1)
+#define HASH_FUNCTION(key, len, ret) ((ret) = counts_hash(key))
 #include <uthash.h>
 
 struct counts_entry {
@@ -17,6 +20,22 @@ static uint64_t counts_mix(uint64_t h)
 {
     h = (h ^ (h >> 32)) * 0xd6e8feb86659fd93u;
     return h ^ (h >> 32);
+}
+
+/* Peers choose keys, so the place of a key in the map depends on a number that they do not know. */
+static unsigned counts_hash(const uint64_t *key)
+{
+    static _Atomic uint64_t salt;
+    uint64_t s = atomic_load_explicit(&salt, memory_order_relaxed), none = 0;
+
+    if (!s) {
+        if (getrandom(&s, sizeof s, 0) != (ssize_t)sizeof s)
+            s = (uintptr_t)&s;
+        s |= 1;
+        if (!atomic_compare_exchange_strong(&salt, &none, s))
+            s = none; /* another thread's */
+    }
+    return (unsigned)counts_mix(counts_mix(*key ^ s) * s);
 }
 
 /* FNV-1a over words with a final mix: fast, and with 64 bits two of COUNTS_MAX

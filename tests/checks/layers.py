@@ -29,7 +29,8 @@ FOREIGN = {
     "curses.h": ["tools/top/screen.c", "tools/top/paint.c"],
     "term.h": ["tools/top/screen.c"],
     "emmintrin.h": ["plugins/tensorpipe/transport/ring/copy.c"],
-    "uthash.h": ["core/base/hash.h", "plugins/*/*.[ch]"],
+    # With HASH_FUNCTION, a hash with a key: peers choose most keys of tables.
+    "uthash.h": ["core/base/hash.h", "plugins/faulty/counts.c"],
     "utlist.h": ["core/*/*.[ch]", "plugins/*/*.[ch]"],
 }
 AT_MOST = {"yaml.h": 1, "jansson.h": 11}
@@ -109,6 +110,14 @@ def check_foreign():
                 ", ".join(sorted(users[name]))
 
 
+def check_keyed():
+    for path in report.files("core", "plugins", "tools", "bindings"):
+        code = report.text(path)
+        at = code.find("#include <uthash.h>")
+        if at >= 0 and "#define HASH_FUNCTION" not in code[:at]:
+            yield f"{path}: <uthash.h> without a HASH_FUNCTION before it: a peer can choose keys that collide"
+
+
 def check_names():
     for path in report.files("core"):
         code = report.without_comments(report.text(path))
@@ -137,6 +146,7 @@ report.case("layers_public_headers_and_testkit_know_no_room", check_public())
 report.case("layers_plugins_include_public_and_own", check_plugins())
 report.case("layers_nothing_below_includes_agent", check_agent())
 report.case("layers_foreign_headers_are_confined", check_foreign())
+report.case("layers_tables_have_a_keyed_hash", check_keyed())
 report.case("layers_core_names_no_plugin", check_names())
 report.case("layers_environment_is_read_securely", check_environment())
 report.finish()
