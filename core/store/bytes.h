@@ -40,6 +40,10 @@ uint32_t bytes_get_u32(const uint8_t *p);
 uint64_t bytes_get_u64(const uint8_t *p);
 
 struct bytes_span bytes_of_text(const char *text); /* without the NUL */
+
+/* For "%.*s": a length that fits into an int, and is cut so that it does not flood an error text. A
+ * length that becomes negative as an int would mean no limit. */
+#define BYTES_PRINT(span) (int)((span).len < 128 ? (span).len : 128), (const char *)(span).data
 /* Reads a whole decimal number. */
 bool bytes_number(struct bytes_span text, int64_t *ret);
 

@@ -46,8 +46,7 @@ static void refuse_call(struct unpickle *u, const struct pyobject *callable)
     if (callable->kind == PY_GLOBAL)
         unpickle_fail(
             u, TENREC_EUNSUPPORTED, "it calls '%.*s.%.*s': plain values and tensors only are read",
-            (int)callable->u.item[0]->u.text.len, (const char *)callable->u.item[0]->u.text.data,
-            (int)callable->u.item[1]->u.text.len, (const char *)callable->u.item[1]->u.text.data);
+            BYTES_PRINT(callable->u.item[0]->u.text), BYTES_PRINT(callable->u.item[1]->u.text));
     else
         unpickle_fail(u, TENREC_EPROTOCOL, "it calls something that is no function");
 }

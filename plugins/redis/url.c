@@ -75,7 +75,7 @@ static tenrec_status read_port(struct piece text, uint16_t *ret, tenrec_error *e
     }
     if (port == 0 || port > 65535)
         return tenrec_fail(err, TENREC_EINVAL, "port \"%.*s\" is not within 1..65535",
-                           text.len > 20 ? 20 : (int)text.len, text.p);
+                           (int)(text.len < 20 ? text.len : 20), text.p);
     *ret = (uint16_t)port;
     return TENREC_OK;
 }

@@ -221,6 +221,23 @@ static tenrec_status made_of(struct bytes *b, size_t *ret, tenrec_error *err)
     return st;
 }
 
+/* Of 2 GiB, the length would be negative as an int. */
+TEST(unpickle_cuts_a_name_that_it_refuses)
+{
+    struct bytes b = { .len = 0 };
+    tenrec_error err;
+    size_t bytes;
+
+    put(&b,
+        "\x80\x04"
+        "c",
+        1);
+    put(&b, "m", 300);
+    put(&b, "\nname\n)R.", 1);
+    assert_int_equal(made_of(&b, &bytes, &err), TENREC_EUNSUPPORTED);
+    assert_text_has(err.text, "mmm.name': plain values and tensors only are read");
+}
+
 TEST(value_with_a_text_at_many_places_has_one_copy_of_it)
 {
     struct bytes b = { .len = 0 };

@@ -32,7 +32,8 @@ static tenrec_status read_subnet(struct want *w, tenrec_error *err)
     char *slash, *end;
     unsigned long bits;
 
-    snprintf(copy, sizeof copy, "%.*s", (int)w->len, w->text);
+    snprintf(copy, sizeof copy, "%.*s", (int)(w->len < sizeof copy ? w->len : sizeof copy),
+             w->text);
     slash = strchr(copy, '/');
     if (w->len < sizeof copy && slash) {
         *slash++ = '\0';
