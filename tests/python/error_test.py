@@ -89,6 +89,18 @@ def error_of_an_exception_without_a_text_is_told():
         contains(refused(tenrec.RemoteError, w0.call, "w1", "exits").text, "SystemExit: 3")
 
 
+def error_of_a_text_that_is_no_utf8_arrives_escaped():
+    """File names that os.fsdecode has made have halves of surrogate pairs."""
+    def raises(own, text):
+        raise (tenrec.InvalidError if own else ValueError)(text.encode().decode("unicode_escape"))
+    with started() as (w0, w1):
+        w1.register(raises)
+        for text in (r"a\udc80b", r"a\0b", r"\ud800"):
+            shown = text.replace(r"\0", r"\x00")
+            contains(refused(tenrec.RemoteError, w0.call, "w1", "raises", False, text).text, f"ValueError: {shown} (error_test.py:")
+            equal(refused(tenrec.InvalidError, w0.call, "w1", "raises", True, text).text, shown)
+
+
 def error_of_each_status_can_be_raised():
     with started(1) as (w0,):
         def raises(status):
@@ -103,6 +115,7 @@ def error_of_wrong_arguments_is_pythons():
     with started(1) as (w0,):
         for timeout in [0, -1, float("nan")]:
             contains(str(refused(ValueError, w0.call, "w0", "f", timeout=timeout)), "timeout is")
+        contains(str(refused(TypeError, w0.call, "w0", "f", timeout="5")), "timeout is '5', expected a number of seconds")
         refused(TypeError, w0.call, "w0", 7)
         refused(TypeError, w0.register, "f", 7)
         contains(str(refused(ValueError, w0.call, "w0\0", "f")), "null")

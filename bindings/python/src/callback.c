@@ -32,8 +32,8 @@ static void callback_lost(struct tenrec_worker *w, tenrec_peer id, const tenrec_
     struct callbacks *c = arg;
 
     tenrec_worker_get_info_by_id(w, id, &info, NULL);
-    callback_run(&c->lost, Py_BuildValue("isss", (int)id, info.name, tenrec_status_name(why->code),
-                                         why->text));
+    callback_run(&c->lost, Py_BuildValue("issN", (int)id, info.name, tenrec_status_name(why->code),
+                                         python_text(why->text)));
     PyGILState_Release(gil);
 }
 
@@ -56,8 +56,8 @@ static void callback_left(struct tenrec_worker *w, const struct tenrec_worker_in
     struct callbacks *c = arg;
 
     (void)w;
-    callback_run(&c->left, Py_BuildValue("isssK", (int)member->id, member->name,
-                                         tenrec_status_name(why->code), why->text,
+    callback_run(&c->left, Py_BuildValue("issNK", (int)member->id, member->name,
+                                         tenrec_status_name(why->code), python_text(why->text),
                                          (unsigned long long)version));
     PyGILState_Release(gil);
 }

@@ -7,18 +7,21 @@ static PyObject *error_make, *error_describe;
 
 void error_use(PyObject *make, PyObject *describe)
 {
-    Py_XDECREF(error_make);
-    Py_XDECREF(error_describe);
-    error_make = Py_NewRef(make);
-    error_describe = Py_NewRef(describe);
+    python_hold(&error_make, make);
+    python_hold(&error_describe, describe);
 }
 
 PyObject *error_raise(const tenrec_error *err)
 {
-    PyObject *made = PyObject_CallFunction(
-        error_make, "sssOi", tenrec_status_name(err->code), err->text, err->worker_name,
-        (err->flags & TENREC_ERROR_CALLEE) ? Py_True : Py_False, (int)err->os_errno);
+    PyObject *made;
 
+    if (!error_make)
+        return PyErr_Format(PyExc_RuntimeError, "%s (the interpreter ends)",
+                            tenrec_status_name(err->code));
+    made = PyObject_CallFunction(error_make, "sNNOi", tenrec_status_name(err->code),
+                                 python_text(err->text), python_text(err->worker_name),
+                                 (err->flags & TENREC_ERROR_CALLEE) ? Py_True : Py_False,
+                                 (int)err->os_errno);
     if (made)
         PyErr_SetObject((PyObject *)Py_TYPE(made), made);
     Py_XDECREF(made);
@@ -53,7 +56,7 @@ tenrec_status error_catch(tenrec_error *err)
     PyErr_NormalizeException(&type, &value, &traceback);
     if (value && traceback)
         PyException_SetTraceback(value, traceback);
-    if (value)
+    if (value && error_describe)
         described = PyObject_CallFunctionObjArgs(error_describe, value, NULL);
     if (described && PyArg_ParseTuple(described, "ss", &name, &text))
         status = tenrec_fail(err, error_status(name), "%s", text);

@@ -4,12 +4,10 @@
 #include "error.h"
 #include "garbage.h"
 #include "value.h"
+#include "wait.h"
 #include "worker.h"
 
 #include <time.h>
-
-/* A signal interrupts a wait of the main thread at the latest after this time. */
-#define SLICE_MS 200
 
 struct future {
     PyObject_HEAD
@@ -21,8 +19,7 @@ static PyObject *future_type;
 
 void future_use(PyObject *type)
 {
-    Py_XDECREF(future_type);
-    future_type = Py_NewRef(type);
+    python_hold(&future_type, type);
 }
 
 PyObject *future_wrap(struct tenrec_future *f, PyObject *worker)
@@ -75,10 +72,10 @@ static bool future_wait_interruptibly(struct tenrec_future *f, int64_t ms, tenre
     const int64_t end = ms == TENREC_TIMEOUT_NONE ? INT64_MAX : future_now_ms() + ms;
 
     for (int64_t left = ms;; left = end - future_now_ms()) {
-        const bool last = left <= SLICE_MS;
+        const bool last = left <= WAIT_SLICE_MS;
 
         Py_BEGIN_ALLOW_THREADS
-        *ret = tenrec_future_wait(f, !last ? SLICE_MS : left > 0 ? left : 1, err);
+        *ret = tenrec_future_wait(f, !last ? WAIT_SLICE_MS : left > 0 ? left : 1, err);
         Py_END_ALLOW_THREADS
         if (*ret != TENREC_ETIMEDOUT || last || tenrec_future_done(f))
             return true;

@@ -56,20 +56,38 @@ static bool module_add_library(PyObject *module)
     return PyModule_AddStringConstant(module, "library", found.dli_fname) == 0;
 }
 
+static int module_exec(PyObject *module)
+{
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+        PyErr_SetString(PyExc_ImportError,
+                        "tenrec_rpc works in the main interpreter only, where its threads run");
+        return -1;
+    }
+    python_own(module);
+    return tensor_add_type(module) && future_add_type(module) && rref_add_type(module) &&
+                   worker_add_type(module) &&
+                   PyModule_AddStringConstant(module, "version", tenrec_version_text()) == 0 &&
+                   module_add_library(module)
+               ? 0
+               : -1;
+}
+
+static void module_free(void *module)
+{
+    python_clear(module);
+}
+
 PyMODINIT_FUNC PyInit__core(void)
 {
-    static PyModuleDef definition = {
-        PyModuleDef_HEAD_INIT,
-        .m_name = "tenrec_rpc._core",
-        .m_size = -1, /* threads of Tenrec run in the main interpreter only */
-        .m_methods = module_functions,
+    static PyModuleDef_Slot slots[] = {
+        { Py_mod_exec, module_exec },
+        { 0, NULL },
     };
-    PyObject *module = PyModule_Create(&definition);
+    static PyModuleDef definition = {
+        PyModuleDef_HEAD_INIT, .m_name = "tenrec_rpc._core",  .m_methods = module_functions,
+        .m_slots = slots,      .m_traverse = python_traverse, .m_clear = python_clear,
+        .m_free = module_free,
+    };
 
-    if (module && (!tensor_add_type(module) || !future_add_type(module) || !rref_add_type(module) ||
-                   !worker_add_type(module) ||
-                   PyModule_AddStringConstant(module, "version", tenrec_version_text()) < 0 ||
-                   !module_add_library(module)))
-        Py_CLEAR(module);
-    return module;
+    return PyModuleDef_Init(&definition);
 }

@@ -10,6 +10,17 @@
 #error "compile with -DPy_LIMITED_API=0x030B0000"
 #endif
 
+/* Lets a static variable share `o`; NULL is allowed. The module traverses and clears all these
+ * variables, so that the interpreter can free what they reach: they are NULL once it ends. */
+void python_hold(PyObject **variable, PyObject *o);
+/* The module of these variables, the last that was imported; borrowed. */
+void python_own(PyObject *module);
+int python_traverse(PyObject *module, visitproc visit, void *arg);
+int python_clear(PyObject *module);
+
+/* A text of the library or of another process, of any bytes, as a str. */
+PyObject *python_text(const char *text);
+
 /* Makes an object of `type`, zeroed; NULL with an exception. */
 PyObject *python_new(PyObject *type);
 

@@ -123,13 +123,19 @@ def make(status: str, text: str, worker: str, from_callee: bool, errno: int) -> 
     return made
 
 
+def _plain(text: object) -> str:
+    """Any text as one that travels: no zero character, no half of a surrogate pair, which is what
+    os.fsdecode makes of file names."""
+    return str(text).encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
+
+
 def describe(error: BaseException) -> tuple[str, str]:
     """Returns status and text for the caller of a function that raised `error`."""
     if isinstance(error, Error):
-        return error.status, error.text
+        return _plain(error.status), _plain(error.text)
     text = "".join(traceback.format_exception_only(type(error), error)).strip()
     frames = traceback.extract_tb(error.__traceback__)
     if frames:
         last = frames[-1]
         text += f" ({os.path.basename(last.filename)}:{last.lineno} in {last.name})"
-    return "EREMOTE", text
+    return "EREMOTE", _plain(text)
