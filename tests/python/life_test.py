@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """life_test.py WHY - the end of workers, of processes and of the interpreter; fork."""
 import gc
+import signal
 import tempfile
 import threading
 import weakref
@@ -45,6 +46,68 @@ def life_ends_after_an_exception():
         _, err = p.communicate(timeout=LIMIT_S)
     equal(p.returncode, 1)
     contains(err, "on purpose")
+
+
+def life_ends_with_the_globals_of_its_program():
+    """Nothing of the package holds them: files are flushed, and __del__ runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        equal(programs_end(program(f"""
+class Last:
+    def __del__(self, write=os.write):
+        write(1, b"released\\n")
+
+last = Last()
+out = open("{folder}/out", "w")
+@tenrec.register
+def add(a, b):
+    return a + b
+out.write("42")
+me = tenrec.init_rpc(overrides=overrides)
+os.write(1, b"%d\\n" % me.call("worker0", "add", 40, 2))
+""", folder=folder))[0], "42\nreleased\n")
+        with open(f"{folder}/out", encoding="utf-8") as f:
+            equal(f.read(), "42")
+
+
+# What the main thread of rank 0 waits for; the other rank is there, and never does its part.
+WAITS = {
+    "barrier": "me.barrier()",
+    "all_gather": "me.all_gather(1)",
+    "shutdown": "tenrec.shutdown()",
+    "local_value": "me.remote('worker0', 'wait').local_value()",
+    "to_here": "me.remote('worker1', 'wait').to_here()",
+    "call": "me.call('worker1', 'wait')",
+    "wait_members": "me.wait_members(3)",
+}
+
+
+def interrupted(text, *args, **kw):
+    """What a process prints on stderr that is interrupted once it has printed a line."""
+    p = program(text, *args, **kw)
+    try:
+        equal(p.stdout.readline(), "here\n", "the line before the wait")
+        p.send_signal(signal.SIGINT)
+        _, err = p.communicate(timeout=LIMIT_S / 2)  # the waits last LIMIT_S
+    finally:
+        p.kill()
+    equal(p.returncode, -signal.SIGINT, err)
+    return err
+
+
+def life_ends_by_an_interrupt_in_each_wait():
+    with tempfile.TemporaryDirectory() as folder:
+        for wait in WAITS.values():
+            there = tempfile.mkdtemp(dir=folder)
+            head = "gate = threading.Event()\ntenrec.register('wait', lambda: gate.wait(float(sys.argv[1])))\nme = tenrec.init_rpc(overrides=overrides)\n"
+            other = program(head + "gate.wait(float(sys.argv[1]))", LIMIT_S, rank=1, world=2, folder=there)
+            try:
+                err = interrupted(head + f"print('here', flush=True)\n{wait}", 1 if "local" in wait else LIMIT_S, rank=0, world=2, folder=there)
+                contains(err, "KeyboardInterrupt")
+            finally:
+                other.kill()
+                other.communicate()
+        err = interrupted("print('here', flush=True)\ntenrec.init_rpc(overrides=overrides)", rank=0, world=2, folder=tempfile.mkdtemp(dir=folder))
+        contains(err, "KeyboardInterrupt")
 
 
 def life_of_a_forked_child_ends_and_has_workers_of_its_own():

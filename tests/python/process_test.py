@@ -2,10 +2,11 @@
 """process_test.py WHY TENREC SMOOTH - workers in processes of their own."""
 import importlib.util
 import os
+import signal
 import sys
 import tempfile
 
-from cases import Skipped, contains, environment, equal, main, run, start
+from cases import LIMIT_S, Skipped, contains, environment, equal, main, run, start, true
 from workers import ROOT, program, programs_end
 
 TENREC, SMOOTH = map(os.path.abspath, sys.argv[2:4])
@@ -49,6 +50,31 @@ def process_in_c_calls_functions_of_one_in_python():
         c, python = programs_end(*both)
     contains(c, "the norm is 68.381")
     equal(python.splitlines(), ["smoothed: [1.5, 1.0, 2.0, 1.0, 2.0, 1.5]", "smoothed: EINVAL: argument 1 is text, expected a tensor"])
+
+
+def process_of_the_launcher_prints_one_line_when_it_is_interrupted():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "waits.py")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("""import threading
+import tenrec_rpc as tenrec
+def main():
+    me = tenrec.init_rpc()
+    if me.id == 1:
+        threading.Event().wait()
+    print("here", flush=True)
+    me.barrier()
+main()
+""")
+        p = start(TENREC, "run", "-n", "2", "--", sys.executable, path, env=environment(PYTHONPATH=os.environ["PYTHONPATH"]), start_new_session=True)
+        try:
+            contains(p.stdout.readline(), "here")
+            os.killpg(p.pid, signal.SIGINT)  # as a terminal does
+            _, err = p.communicate(timeout=LIMIT_S / 2)
+        finally:
+            p.kill()
+    contains(err, "[0] interrupted at waits.py:8 in main\n")
+    true("Traceback" not in err, err)
 
 
 def process_that_ends_without_a_shutdown_ends():

@@ -153,6 +153,19 @@ def tensor_without_a_format_goes_by_dlpack():
         equal(w0.call("w1", "dtype", t), "bfloat16")
 
 
+def tensor_of_a_type_that_numpy_lacks_is_no_array_of_objects():
+    need_numpy()
+    contains(str(refused(TypeError, numpy.asarray, tenrec.empty((2,), "bfloat16"))), "bfloat16: use DLPack")
+    equal(tenrec.empty((2, 3), "int16").__array__().shape, (2, 3))
+
+
+def tensor_with_a_mask_is_refused():
+    need_numpy()
+    with started() as (w0, w1):
+        w1.register(echo)
+        contains(str(refused(TypeError, w0.call, "w1", "echo", numpy.ma.masked_less([1.0, 2.0], 1.5))), "filled")
+
+
 def tensor_passes_through_the_function_of_its_worker():
     seen = []
 

@@ -3,6 +3,7 @@
 
 #include "error.h"
 #include "value.h"
+#include "wait.h"
 #include "worker.h"
 
 #include <stdlib.h>
@@ -90,33 +91,58 @@ PyObject *group_view(PyObject *worker, PyObject *unused)
     return made;
 }
 
-static PyObject *group_wait(PyObject *worker, PyObject *args, bool for_members)
+struct group_wait {
+    struct wait wait; /* first */
+    struct tenrec_worker *w;
+    uint64_t n;
+    int64_t ms;
+};
+
+static tenrec_status group_until_version(void *self, tenrec_error *err)
+{
+    const struct group_wait *g = self;
+
+    return tenrec_group_wait_version(g->w, g->n, g->ms, err);
+}
+
+static tenrec_status group_until_members(void *self, tenrec_error *err)
+{
+    const struct group_wait *g = self;
+
+    return tenrec_group_wait_members(g->w, g->n, g->ms, err);
+}
+
+static PyObject *group_wait(PyObject *worker, PyObject *args,
+                            tenrec_status (*run)(void *self, tenrec_error *err))
 {
     struct tenrec_worker *w = worker_of(worker);
+    struct group_wait *g;
     unsigned long long n;
-    tenrec_status st;
-    tenrec_error err;
     long long ms;
 
     if (!w || !PyArg_ParseTuple(args, "KL", &n, &ms))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    st = for_members ? tenrec_group_wait_members(w, n, ms, &err)
-                     : tenrec_group_wait_version(w, n, ms, &err);
-    Py_END_ALLOW_THREADS
-    if (st)
-        return error_raise(&err);
+    g = wait_new(sizeof *g, worker, NULL);
+    if (!g)
+        return NULL;
+    g->wait.run = run;
+    g->w = w;
+    g->n = n;
+    g->ms = ms;
+    if (!wait_run(g))
+        return NULL;
+    wait_end(g);
     Py_RETURN_NONE;
 }
 
 PyObject *group_wait_version(PyObject *worker, PyObject *args)
 {
-    return group_wait(worker, args, false);
+    return group_wait(worker, args, group_until_version);
 }
 
 PyObject *group_wait_members(PyObject *worker, PyObject *args)
 {
-    return group_wait(worker, args, true);
+    return group_wait(worker, args, group_until_members);
 }
 
 /* ---- collectives ---------------------------------------------------------------------- */
@@ -146,50 +172,86 @@ static bool group_names(PyObject *tuple, const char ***ret, size_t *ret_n)
     return names;
 }
 
-PyObject *group_barrier(PyObject *worker, PyObject *args)
+/* A barrier, or a gather of `values`. */
+struct gather {
+    struct wait wait; /* first */
+    struct tenrec_worker *w;
+    const char **names; /* owns; the texts are those of the kept tuple */
+    size_t n;
+    int64_t ms;
+    struct values values;
+    struct tenrec_value *all; /* owns */
+};
+
+static void gather_release(void *self)
+{
+    struct gather *g = self;
+
+    free(g->names);
+    values_finish(&g->values);
+    tenrec_value_drop(g->all);
+}
+
+static tenrec_status gather_barrier(void *self, tenrec_error *err)
+{
+    const struct gather *g = self;
+
+    return tenrec_worker_barrier(g->w, g->names, g->n, g->ms, err);
+}
+
+static tenrec_status gather_all(void *self, tenrec_error *err)
+{
+    struct gather *g = self;
+
+    return tenrec_worker_all_gather(g->w, g->values.item, g->names, g->n, g->ms, &g->all, err);
+}
+
+/* value: NULL for a barrier. Returns NULL with an exception. */
+static struct gather *gather_new(PyObject *worker, PyObject *value, PyObject *names, int64_t ms)
 {
     struct tenrec_worker *w = worker_of(worker);
-    const char **names;
-    tenrec_status st;
-    PyObject *tuple;
-    tenrec_error err;
-    long long ms;
-    size_t n;
+    struct gather *g = w ? wait_new(sizeof *g, worker, names) : NULL;
 
-    if (!w || !PyArg_ParseTuple(args, "OL", &tuple, &ms) || !group_names(tuple, &names, &n))
+    if (!g)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    st = tenrec_worker_barrier(w, names, n, ms, &err);
-    Py_END_ALLOW_THREADS
-    free(names);
-    if (st)
-        return error_raise(&err);
+    g->wait.run = value ? gather_all : gather_barrier;
+    g->wait.release = gather_release;
+    g->w = w;
+    g->ms = ms;
+    if (group_names(names, &g->names, &g->n) &&
+        (!value || values_read_one(&g->values, value, false)))
+        return g;
+    wait_end(g);
+    return NULL;
+}
+
+PyObject *group_barrier(PyObject *worker, PyObject *args)
+{
+    struct gather *g;
+    PyObject *names;
+    long long ms;
+
+    if (!PyArg_ParseTuple(args, "OL", &names, &ms))
+        return NULL;
+    g = gather_new(worker, NULL, names, ms);
+    if (!g || !wait_run(g))
+        return NULL;
+    wait_end(g);
     Py_RETURN_NONE;
 }
 
 PyObject *group_all_gather(PyObject *worker, PyObject *args)
 {
-    struct tenrec_worker *w = worker_of(worker);
-    struct tenrec_value *all = NULL;
-    PyObject *value, *tuple, *made = NULL;
-    struct values values;
-    const char **names;
-    tenrec_status st;
-    tenrec_error err;
+    PyObject *value, *names, *made;
+    struct gather *g;
     long long ms;
-    size_t n;
 
-    if (!w || !PyArg_ParseTuple(args, "OOL", &value, &tuple, &ms) ||
-        !group_names(tuple, &names, &n))
+    if (!PyArg_ParseTuple(args, "OOL", &value, &names, &ms))
         return NULL;
-    if (values_read_one(&values, value, false)) {
-        Py_BEGIN_ALLOW_THREADS
-        st = tenrec_worker_all_gather(w, values.item, names, n, ms, &all, &err);
-        Py_END_ALLOW_THREADS
-        made = st ? error_raise(&err) : value_to_python(all, worker);
-    }
-    values_finish(&values);
-    tenrec_value_drop(all);
-    free(names);
+    g = gather_new(worker, value, names, ms);
+    if (!g || !wait_run(g))
+        return NULL;
+    made = value_to_python(g->all, worker);
+    wait_end(g);
     return made;
 }

@@ -177,6 +177,12 @@ static PyObject *memory_from_dlpack(PyObject *o)
 
 /* ---- both -------------------------------------------------------------------------- */
 
+/* An array of numpy.ma: its buffer is the data alone, without the mask. */
+static bool memory_is_masked(PyObject *o)
+{
+    return PyObject_HasAttrString(o, "mask") && PyObject_HasAttrString(o, "filled");
+}
+
 bool memory_possible(PyObject *o)
 {
     return PyObject_CheckBuffer(o) || PyObject_HasAttrString(o, "__dlpack__");
@@ -184,6 +190,11 @@ bool memory_possible(PyObject *o)
 
 PyObject *memory_import(PyObject *o)
 {
+    if (memory_is_masked(o)) {
+        PyErr_SetString(PyExc_TypeError, "a masked array cannot be sent: send array.filled(value), "
+                                         "or its data and its mask");
+        return NULL;
+    }
     return PyObject_CheckBuffer(o) ? memory_from_buffer(o) : memory_from_dlpack(o);
 }
 

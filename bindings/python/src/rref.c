@@ -5,6 +5,8 @@
 #include "error.h"
 #include "future.h"
 #include "garbage.h"
+#include "value.h"
+#include "wait.h"
 #include "worker.h"
 
 struct rref {
@@ -17,8 +19,7 @@ static PyObject *rref_base, *rref_type;
 
 void rref_use(PyObject *type)
 {
-    Py_XDECREF(rref_type);
-    rref_type = Py_NewRef(type);
+    python_hold(&rref_type, type);
 }
 
 PyObject *rref_wrap(struct tenrec_rref *r, PyObject *worker)
@@ -36,7 +37,8 @@ PyObject *rref_wrap(struct tenrec_rref *r, PyObject *worker)
 
 struct tenrec_rref *rref_of(PyObject *o)
 {
-    return PyObject_TypeCheck(o, (PyTypeObject *)rref_base) ? ((struct rref *)o)->r : NULL;
+    return rref_base && PyObject_TypeCheck(o, (PyTypeObject *)rref_base) ? ((struct rref *)o)->r
+                                                                         : NULL;
 }
 
 static void rref_dealloc(PyObject *self)
@@ -165,20 +167,40 @@ static PyObject *rref_to_here_async(PyObject *self, PyObject *ms)
     return st ? error_raise(&err) : future_wrap(f, ((struct rref *)self)->worker);
 }
 
+struct local {
+    struct wait wait; /* first */
+    struct tenrec_rref *r;
+    int64_t ms;
+    const struct tenrec_value *v; /* borrowed from the reference, which is kept */
+};
+
+static tenrec_status local_run(void *self, tenrec_error *err)
+{
+    struct local *l = self;
+
+    return tenrec_rref_local_value(l->r, l->ms, &l->v, err);
+}
+
 static PyObject *rref_local_value(PyObject *self, PyObject *ms)
 {
     struct tenrec_rref *r = rref_checked(self);
     const int64_t limit = PyLong_AsLongLong(ms);
-    const struct tenrec_value *v;
-    tenrec_status st;
-    tenrec_error err;
+    struct local *l;
+    PyObject *made;
 
     if (!r || PyErr_Occurred())
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    st = tenrec_rref_local_value(r, limit, &v, &err);
-    Py_END_ALLOW_THREADS
-    return st ? error_raise(&err) : value_to_python(v, ((struct rref *)self)->worker);
+    l = wait_new(sizeof *l, self, NULL);
+    if (!l)
+        return NULL;
+    l->wait.run = local_run;
+    l->r = r;
+    l->ms = limit;
+    if (!wait_run(l))
+        return NULL;
+    made = value_to_python(l->v, ((struct rref *)self)->worker);
+    wait_end(l);
+    return made;
 }
 
 /* ---- known without a call -------------------------------------------------------------- */
@@ -245,6 +267,9 @@ bool rref_add_type(PyObject *module)
     static PyType_Spec spec = { "tenrec_rpc._core.RRef", sizeof(struct rref), 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots };
 
-    rref_base = python_add_type(module, &spec);
-    return rref_base;
+    PyObject *type = python_add_type(module, &spec);
+
+    python_hold(&rref_base, type);
+    Py_XDECREF(type);
+    return type;
 }

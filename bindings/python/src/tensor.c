@@ -214,6 +214,31 @@ static PyObject *tensor_to_list(PyObject *self, PyObject *unused)
     return list;
 }
 
+/* numpy asks for this where the buffer protocol has refused, and makes an array of objects of a
+ * tensor that lacks it. */
+static PyObject *tensor_array(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    PyObject *view = PyMemoryView_FromObject(self), *numpy, *made;
+
+    (void)args;
+    (void)keywords;
+    if (!view) {
+        PyObject *type, *value, *trace;
+
+        PyErr_Fetch(&type, &value, &trace);
+        PyErr_Format(PyExc_TypeError, "%S", value);
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(trace);
+        return NULL;
+    }
+    numpy = PyImport_ImportModule("numpy");
+    made = numpy ? PyObject_CallMethod(numpy, "asarray", "O", view) : NULL;
+    Py_XDECREF(numpy);
+    Py_DECREF(view);
+    return made;
+}
+
 static PyObject *tensor_shape(PyObject *self, void *unused)
 {
     struct tenrec_tensor *t = tensor_checked(self);
@@ -252,6 +277,8 @@ static PyMethodDef tensor_methods[] = {
       "Returns a DLPack capsule that shares the memory." },
     { "__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
       "Returns DLPack's kind of the device, 1 for the host, and its index." },
+    { "__array__", (PyCFunction)(void (*)(void))tensor_array, METH_VARARGS | METH_KEYWORDS,
+      "Returns a numpy array that shares the memory; TypeError for elements that numpy lacks." },
     { "tolist", tensor_to_list, METH_NOARGS, "Returns the elements as nested lists." },
     { "copy", tensor_copy, METH_NOARGS,
       "Returns a contiguous copy in writable memory of this process." },
@@ -280,6 +307,9 @@ bool tensor_add_type(PyObject *module)
     static PyType_Spec spec = { "tenrec_rpc.Tensor", sizeof(struct tensor), 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots };
 
-    tensor_type = python_add_type(module, &spec);
-    return tensor_type;
+    PyObject *type = python_add_type(module, &spec);
+
+    python_hold(&tensor_type, type);
+    Py_XDECREF(type);
+    return type;
 }

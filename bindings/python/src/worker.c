@@ -7,6 +7,7 @@
 #include "function.h"
 #include "garbage.h"
 #include "group.h"
+#include "wait.h"
 
 #include <tenrec/config.h>
 #include <unistd.h>
@@ -121,41 +122,61 @@ static PyObject *worker_open(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+struct life {
+    struct wait wait; /* first */
+    struct tenrec_worker *w;
+    enum tenrec_shutdown_mode mode;
+    int64_t ms;
+};
+
+static tenrec_status life_begin(void *self, tenrec_error *err)
+{
+    return tenrec_init_rpc(((struct life *)self)->w, err);
+}
+
+static tenrec_status life_shut(void *self, tenrec_error *err)
+{
+    const struct life *l = self;
+
+    return tenrec_shutdown(l->w, l->mode, l->ms, err);
+}
+
+/* NULL with an exception. */
+static PyObject *worker_live(PyObject *self, tenrec_status (*run)(void *self, tenrec_error *err),
+                             enum tenrec_shutdown_mode mode, int64_t ms)
+{
+    struct worker *me = worker_checked(self);
+    struct life *l = me ? wait_new(sizeof *l, self, NULL) : NULL;
+
+    if (!l)
+        return NULL;
+    l->w = me->w;
+    l->mode = mode;
+    l->ms = ms;
+    l->wait.run = run;
+    if (wait_run(l))
+        wait_end(l);
+    garbage_drain();
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *worker_init_rpc(PyObject *self, PyObject *unused)
 {
-    struct tenrec_worker *w = worker_of(self);
-    tenrec_status st;
-    tenrec_error err;
-
     (void)unused;
-    if (!w)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    st = tenrec_init_rpc(w, &err);
-    Py_END_ALLOW_THREADS
-    if (st)
-        return error_raise(&err);
-    Py_RETURN_NONE;
+    return worker_live(self, life_begin, TENREC_GRACEFUL, 0);
 }
 
 /* _shutdown(graceful, ms) */
 static PyObject *worker_shutdown(PyObject *self, PyObject *args)
 {
-    struct tenrec_worker *w = worker_of(self);
-    tenrec_status st;
-    tenrec_error err;
     int graceful;
     long long ms;
 
-    if (!w || !PyArg_ParseTuple(args, "pL", &graceful, &ms))
+    if (!PyArg_ParseTuple(args, "pL", &graceful, &ms))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    st = tenrec_shutdown(w, graceful ? TENREC_GRACEFUL : TENREC_IMMEDIATE, ms, &err);
-    Py_END_ALLOW_THREADS
-    garbage_drain();
-    if (st)
-        return error_raise(&err);
-    Py_RETURN_NONE;
+    return worker_live(self, life_shut, graceful ? TENREC_GRACEFUL : TENREC_IMMEDIATE, ms);
 }
 
 static void worker_end(struct worker *me)

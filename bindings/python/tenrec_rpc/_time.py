@@ -10,6 +10,8 @@ def to_ms(seconds: float | None, default: int = DEFAULT) -> int:
     """Converts seconds to milliseconds; None gives `default`, math.inf no limit."""
     if seconds is None:
         return default
+    if not isinstance(seconds, (int, float)):
+        raise TypeError(f"timeout is {seconds!r}, expected a number of seconds, math.inf or None")
     if not seconds > 0:
         raise ValueError(f"timeout is {seconds!r}, expected a number of seconds above 0, "
                          "math.inf for no limit, or None for the default")

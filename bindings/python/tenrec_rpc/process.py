@@ -2,7 +2,11 @@
 """process.py - the worker of this process, for programs that have one."""
 from __future__ import annotations
 
+import os
+import sys
+import traceback
 from collections.abc import Callable, Mapping
+from types import TracebackType
 from typing import Any, TypeVar, overload
 
 from ._core import Tensor
@@ -40,6 +44,17 @@ def register(name: Any, function: Any = None, /) -> Any:
     return function
 
 
+def _print_interrupt(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """One line for Ctrl-C, which ends all workers of a terminal at once."""
+    if not issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+        return
+    own = os.path.dirname(__file__)
+    frames = [f for f in traceback.extract_tb(trace) if os.path.dirname(f.filename) != own]
+    where = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
+    print(f"interrupted{where}", file=sys.stderr)
+
+
 def init_rpc(name: str | None = None, *, config: Config | None = None,
              overrides: Mapping[str, Any] | None = None,
              as_tensor: Callable[[Tensor], Any] | None = None) -> Worker:
@@ -51,6 +66,8 @@ def init_rpc(name: str | None = None, *, config: Config | None = None,
     made = Worker(name, config=config, overrides=overrides, as_tensor=as_tensor)
     for known, function in _registered:
         made.register(known, function)
+    if "TENREC_RUN_ID" in os.environ and sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _print_interrupt  # under `tenrec run`, which names the worker in front of its lines
     _here = made  # functions may run, and use call(), before init_rpc returns
     try:
         made.init_rpc()
