@@ -84,13 +84,14 @@ tenrec_status chain_proof_check(const struct chain_proof *p, const struct tenrec
                            p->security->mode_source);
     if (innermost->flags & TENREC_PLUGIN_PROVES)
         return TENREC_OK;
-    return tenrec_fail(err, TENREC_ECONFIG,
-                       "plugin '%s' does not check that its peers belong to the group, and listens "
-                       "at \"%s\", beyond loopback, while security is in mode %s (%s): let it "
-                       "listen on loopback, use a backend that proves, or set security: { mode: "
-                       "none }",
-                       innermost->name, p->address, security_mode_name(mode),
-                       p->security->mode_source);
+    return tenrec_fail(
+        err, TENREC_ECONFIG,
+        "plugin '%s' does not check that its peers belong to the group, and other "
+        "hosts may reach its address \"%s\", while security is in mode %s (%s): let it "
+        "listen on loopback or on a socket of this host (\"SCHEME://@NAME\", "
+        "\"SCHEME:///PATH\"), use a backend that proves, or set security: { mode: "
+        "none }",
+        innermost->name, p->address, security_mode_name(mode), p->security->mode_source);
 }
 
 /* ---- the service ---------------------------------------------------------------- */

@@ -175,7 +175,7 @@ static tenrec_status datagram_open(struct datagram *d, tenrec_error *err)
         return tenrec_fail_errno(err, TENREC_EOS, errno, "no random bytes");
     for (size_t i = 0; i < sizeof random; i++)
         snprintf(name + 2 * i, 3, "%02x", random[i]);
-    snprintf(d->address, sizeof d->address, "datagram://%s", name);
+    snprintf(d->address, sizeof d->address, ADDRESS_PREFIX "%s", name);
     d->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     for (int i = 0; i < N_SOCKETS; i++) {
         const socklen_t len = address_of(name, i, &at);

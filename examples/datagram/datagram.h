@@ -10,6 +10,9 @@
 #include <tenrec/plugin.h>
 
 enum { REQUESTS, ANSWERS, N_SOCKETS };
+/* The "@" says that the socket has an abstract name of this host: other hosts cannot reach it. */
+#define ADDRESS_PREFIX "datagram://@"
+
 enum { NAME_LEN = 32, CHUNK = 60000, LINKS_MAX = 4096 };
 
 struct datagram_options {
@@ -54,7 +57,7 @@ struct datagram {
     struct tenrec_agent *self;
     const struct datagram_options *opt;
     tenrec_peer me;
-    char address[16 + NAME_LEN + 1]; /* "datagram://NAME" */
+    char address[sizeof ADDRESS_PREFIX + NAME_LEN];
     int fd[N_SOCKETS], wake_fd;
     bool serving;
     pthread_t thread;

@@ -24,17 +24,18 @@ tenrec_peer member_named(const struct datagram *d, const char *name)
 
 tenrec_status member_add(struct datagram *d, const struct tenrec_member *member)
 {
-    const char *name = strstr(member->address, "://");
+    const size_t prefix = strlen(ADDRESS_PREFIX);
     struct member *more;
 
-    if (!name || strlen(name + 3) != NAME_LEN)
+    if (strncmp(member->address, ADDRESS_PREFIX, prefix) != 0 ||
+        strlen(member->address + prefix) != NAME_LEN)
         return TENREC_OK; /* a member of another backend: a call of it finds no member */
     pthread_mutex_lock(&d->lock);
     more = realloc(d->member, (d->n_members + 1) * sizeof *more);
     if (more) {
         d->member = more;
         more[d->n_members] = (struct member){ .id = member->id, .here = true };
-        snprintf(more[d->n_members++].name, sizeof more->name, "%s", name + 3);
+        snprintf(more[d->n_members++].name, sizeof more->name, "%s", member->address + prefix);
     }
     pthread_mutex_unlock(&d->lock);
     return more ? TENREC_OK : TENREC_ENOMEM;

@@ -16,6 +16,7 @@ BUILD = os.path.abspath(sys.argv[1])
 CC = json.loads(sys.argv[2])
 FLAGS = sys.argv[3:]
 HERE = os.path.dirname(os.path.abspath(__file__))
+EXAMPLES = os.path.join(HERE, "..", "..", "examples")
 STAGE = os.path.join(BUILD, "stage")
 count = 0
 failed = False
@@ -88,9 +89,15 @@ def begin_plugins(tenrec, where, env):
         _, problem = make(f"my_{kind}", kind)
         case(f"install_tenrec_begins_a_{kind}_that_passes_its_test", problem)
     # What became of one: a backend over Unix datagrams.
-    shutil.copytree(os.path.join(HERE, "..", "..", "examples", "datagram"), os.path.join(where, "datagram"))
+    shutil.copytree(os.path.join(EXAMPLES, "datagram"), os.path.join(where, "datagram"))
     _, problem = run("make", "-C", "datagram", "test", cwd=where, env=env)
     case("install_backend_over_datagrams_passes_its_test", problem)
+    if not problem:
+        _, problem = run(*CC, *FLAGS, os.path.join(EXAMPLES, "hello.c"), "-o", "hello",
+                         *run("pkg-config", "--cflags", "--libs", "tenrec", env=env)[0].split(), cwd=where, env=env)
+    if not problem:
+        _, problem = run(tenrec, "run", "-n", "2", "--config", "datagram/datagram.yaml", "--", "./hello", cwd=where, env=env)
+    case("install_backend_over_datagrams_serves_a_group_with_a_secret", problem)
     for name, mistake in MISTAKES.items():
         out, problem = make(name, name.split("_")[0], mistake)
         broken = [line for line in out.splitlines() if line.startswith("rules broken:")]
@@ -185,7 +192,7 @@ def main():
         build_with_the_static_library(outside, plugin_flags, env)
         kit_flags, problem = ask("--cflags", "--libs", package="tenrec-testkit")
         case("install_pkg_config_knows_the_test_kit", problem)
-        shutil.copy(os.path.join(HERE, "..", "..", "examples", "service_test.c"), outside)
+        shutil.copy(os.path.join(EXAMPLES, "service_test.c"), outside)
         _, problem = run(*CC, *strict, "service_test.c", "-o", "service_test", *kit_flags.split(),
                          cwd=outside)
         case("install_test_of_a_service_builds_outside", problem)

@@ -124,7 +124,9 @@ struct tenrec_agent_ops {
     const struct tenrec_extension *extensions; /* NULL: none */
 
     /* [AG-7] The address for peers, such as "uv://10.0.0.3:41234". Called once, between init and
-     * start; the core publishes it in the store. Owned by the agent, lives as long. */
+     * start; the core publishes it in the store. Owned by the agent, lives as long. A plugin that
+     * proves nothing is refused in the modes of security unless only processes of this host reach
+     * it: behind "://" stands "@" (an abstract socket), "/" (a path) or a loopback address. */
     const char *(*address)(struct tenrec_agent *self);
 
     /* [AG-8] Begin to serve. From now on deliver may be called. Runs from the innermost agent
