@@ -49,6 +49,10 @@ static void alter(const struct tenrec_agent *self, struct tenrec_msg *msg)
         ((unsigned char *)msg->payload)[msg->payload_len - 1] ^= 1;
     if (breaks(self, "length") && msg->payload_len)
         msg->payload_len--;
+    if (breaks(self, "key"))
+        msg->key_len = 0;
+    if (breaks(self, "deadline"))
+        msg->deadline_ns = 0;
     if (breaks(self, "route"))
         msg->route = (struct tenrec_route){ 0 };
     for (uint32_t i = 0; i < msg->n_tensors; i++) {

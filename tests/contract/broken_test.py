@@ -15,46 +15,48 @@ from faults import with_config as run_with_config
 TENREC = sys.argv[1]
 # fault: (case, its rule, a part of its text)
 FAULTS = {
-    "type": ("types_and_ids_are_untouched", "AG-10", "msg->type is"),
-    "id": ("types_and_ids_are_untouched", "AG-10", "msg->id == id[i] does not hold"),
-    "payload": ("payloads_of_all_sizes_arrive", "AG-10", "other bytes"),
-    "length": ("payloads_of_all_sizes_arrive", "AG-10", "msg->payload_len is 0, expected 1"),
-    "route": ("an_answer_without_a_way_back_is_dropped", "AG-10", "is 1, expected 3"),
-    "shape": ("tensors_keep_all_their_fields", "AG-10", "d->shape[k] is"),
-    "flags": ("tensors_keep_all_their_fields", "AG-10", "d->flags is"),
-    "offset": ("tensors_keep_all_their_fields", "AG-10", "d->byte_offset is"),
+    "type": ("types_and_ids_are_untouched", "AG-10", "the type of request 0 is"),
+    "id": ("types_and_ids_are_untouched", "AG-10", "the id of request 0 is 1, expected 0"),
+    "key": ("key_and_deadline_are_kept_or_dropped", "AG-10", "key_len of the request that is sent inwards is 0, expected 4"),
+    "deadline": ("key_and_deadline_are_kept_or_dropped", "AG-10", "deadline_ns of the request that is sent inwards is 0, expected"),
+    "payload": ("payloads_of_all_sizes_arrive", "AG-10", "payload 1 has other bytes than were sent, from byte 0 of 1 on"),
+    "length": ("payloads_of_all_sizes_arrive", "AG-10", "the length of payload 1 is 0, expected 1"),
+    "route": ("an_answer_without_a_way_back_is_dropped", "AG-10", "the id of the next answer is 1, expected 3"),
+    "shape": ("tensors_keep_all_their_fields", "AG-10", "shape[0] of tensor 0 is"),
+    "flags": ("tensors_keep_all_their_fields", "AG-10", "'flags' of tensor 0 is"),
+    "offset": ("tensors_keep_all_their_fields", "AG-10", "'byte_offset' of tensor 0 is"),
     "crash": ("send_delivers_both_ways", "AG-10", "killed by signal 6"),
     "exit": ("send_delivers_both_ways", "AG-10", "ended with exit status 0"),
     "hang": ("send_delivers_both_ways", "AG-10", "did not end within"),
-    "peer": ("send_delivers_both_ways", "AG-10", "does not come true"),
-    "done twice": ("done_and_release_come_exactly_once", "AG-4", "atomic_load(&t.ok) is"),
-    "done never": ("done_and_release_come_exactly_once", "AG-4", "atomic_load(&t.ok) is 0"),
+    "peer": ("send_delivers_both_ways", "AG-10", "worker1 has received 0 messages after"),
+    "done twice": ("done_and_release_come_exactly_once", "AG-4", "the number of sends that succeeded is 1000, expected 500"),
+    "done never": ("done_and_release_come_exactly_once", "AG-4", "the number of sends that succeeded is 0, expected 500"),
     "log": ("a_send_to_oneself_arrives", "AG-10", "something is wrong"),
-    "unknown peer": ("an_unknown_peer_is_an_error", "AG-4", "does not come true"),
-    "lost": ("many_threads_may_send_at_once", "AG-2", "does not come true"),
-    "kept": ("done_and_release_come_exactly_once", "AG-10", "does not come true"),
-    "sender": ("send_delivers_both_ways", "AG-10", "from is 9, expected 0"),
-    "order": ("types_and_ids_are_untouched", "AG-10", "msg->type is"),
-    "answer": ("an_answer_finds_its_way_back", "AG-10", "does not come true"),
+    "unknown peer": ("an_unknown_peer_is_an_error", "AG-4", "the send to an unknown peer has not failed, after"),
+    "lost": ("many_threads_may_send_at_once", "AG-2", "has received"),
+    "kept": ("done_and_release_come_exactly_once", "AG-10", "worker1 has received 0 of 500 messages, after"),
+    "sender": ("send_delivers_both_ways", "AG-10", "the sender, as deliver names it, is 9, expected 0"),
+    "order": ("types_and_ids_are_untouched", "AG-10", "the type of request 0 is"),
+    "answer": ("an_answer_finds_its_way_back", "AG-10", "worker0 has received 0 messages after"),
     "poll": ("poll_brings_the_answer_or_is_unsupported", "AG-13", "poll ends before its deadline"),
     "disconnect": ("a_send_after_disconnect_connects_again", "AG-15", "not today"),
-    "refusal": ("an_address_without_a_listener_refuses", "AG-37", "t.last_errno) is 0"),
+    "refusal": ("an_address_without_a_listener_refuses", "AG-37", "os_errno of the failed send (expected ECONNREFUSED) is 0"),
     "drain": ("done_and_release_come_exactly_once", "AG-16", "never done"),
     "start": ("it_starts_and_ends", "AG-8", "no line"),
     "debug twice": ("debug_info_names_its_link", "AG-19", "is there twice"),
-    "debug null": ("debug_info_names_its_link", "AG-19", "value does not hold"),
+    "debug null": ("debug_info_names_its_link", "AG-19", "the value of 'broken.key' is NULL"),
     "shutdown crashes": ("it_starts_and_ends", "AG-17", "killed by signal 6"),
     "shutdown hangs": ("it_starts_and_ends", "AG-17", "did not end within"),
-    "resume": ("requests_wait_while_the_user_takes_no_request", "AG-14", "does not come true"),
-    "accepts": ("requests_wait_while_the_user_takes_no_request", "AG-27", "is 258, expected 515"),
+    "resume": ("requests_wait_while_the_user_takes_no_request", "AG-14", "worker1 has received 1 messages after"),
+    "accepts": ("requests_wait_while_the_user_takes_no_request", "AG-27", "while the user takes no request (expected the answer, TENREC_MSG_RET) is 258, expected 515"),
     "foreign": ("send_delivers_both_ways", "AG-24", "host->msg_new did not make"),
-    "place": ("large_tensors_land_where_the_receiver_says", "AG-26", "does not hold"),
+    "place": ("large_tensors_land_where_the_receiver_says", "AG-26", "the tensor does not arrive in the memory that place gave"),
     "placed twice": ("large_tensors_land_where_the_receiver_says", "AG-26", "place was called 2 times"),
-    "lost twice": ("a_send_after_disconnect_connects_again", "AG-28", "is 2, expected 1"),
-    "caller lost": ("a_caller_that_shuts_down_is_lost", "AG-29", "is 1, expected 0"),
+    "lost twice": ("a_send_after_disconnect_connects_again", "AG-28", "the number of calls of peer_lost is 2, expected 1"),
+    "caller lost": ("a_caller_that_shuts_down_is_lost", "AG-29", "the number of calls of caller_lost before the end of the caller is 1, expected 0"),
     "thread": ("it_starts_and_ends", "AG-17", "threads run after the end"),
     "descriptor": ("it_starts_and_ends", "AG-18", "descriptors are open after the end"),
-    "commit": ("options_change_while_messages_pass", "AG-36", "does not come true"),
+    "commit": ("options_change_while_messages_pass", "AG-36", "worker1 has received"),
     "discard": ("options_change_while_messages_pass", "AG-36", "killed by signal 6"),
     "destroy": ("it_starts_and_ends", "AG-18", "killed by signal 6"),
 }
@@ -105,6 +107,17 @@ def conformance_goes_on_after_a_crash():
     contains(done.stdout, "rules broken:")
 
 
+def conformance_explains_a_case_by_its_rules_and_its_source():
+    done = conformance("--explain", "a_send_after_disconnect_connects_again")
+    equal(done.returncode, 0, done.stderr)
+    for part in ("  AG-15\n    Drop the connection to `peer`", "    Calls to a worker that left wait until their timeout.", "lose.c:",
+                 '\n    CASE_OF_TWO(a_send_after_disconnect_connects_again, "AG-15 AG-28")\n    {\n'):
+        contains(done.stdout, part)
+    true(done.stdout.endswith("\n    }\n"), done.stdout)
+    equal(done.stdout.count("CASE_OF_TWO"), 1)
+    contains(conformance("--explain", "a_send_after_disconnect_connect").stderr, "did you mean 'a_send_after_disconnect_connects_again'?")
+
+
 def conformance_says_what_is_wrong_with_its_arguments():
     for args, text in ((["--case", "it_starts_and_end", "x.yaml"], "did you mean 'it_starts_and_ends'?"),
                        ([], "expected a configuration, a plugin or the URL of a store"),
@@ -127,5 +140,6 @@ def conformance_says_what_is_wrong_with_its_arguments():
 
 CASES = [sees(fault, expected, lambda *args, fault=fault: with_config(fault, *args)) for fault, expected in FAULTS.items()]
 CASES += [conformance_passes_the_wrapper_that_breaks_nothing, conformance_stops_at_a_backend_that_does_not_start, conformance_breaks_no_rule_without_a_backend,
-          conformance_goes_on_after_a_crash, conformance_says_what_is_wrong_with_its_arguments]
+          conformance_goes_on_after_a_crash, conformance_explains_a_case_by_its_rules_and_its_source,
+          conformance_says_what_is_wrong_with_its_arguments]
 sys.exit(1 if run_cases(CASES) else 0)

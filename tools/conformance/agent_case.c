@@ -26,9 +26,15 @@ void agent_run(const struct conformance_case *c, const struct conformance_setup 
     world_end();
 }
 
-struct tenrec_msg *await(struct side *k, size_t i, tenrec_peer *ret_from)
+struct tenrec_msg *await_at(const char *file, int line, struct side *k, size_t i,
+                            tenrec_peer *ret_from)
 {
-    expect_becomes(side_got(k, i, NULL));
+    for (unsigned left = expect_ms(); !side_got(k, i, NULL); left--) {
+        if (left == 0)
+            expect_failed(file, line, "%s has received %zu messages after %u ms, expected %zu",
+                          k->name, side_count(k), expect_ms(), i + 1);
+        poll(NULL, 0, 1);
+    }
     return side_got(k, i, ret_from);
 }
 
@@ -38,5 +44,5 @@ void disconnect(tenrec_error *err)
 
     if (st == TENREC_EUNSUPPORTED)
         expect_not_offered("disconnect");
-    expect_ok(st, err);
+    expect_ok(st, err, "disconnect");
 }

@@ -11,7 +11,9 @@ extern struct world w;
 extern struct side *a, *b;
 
 /* The ith message that came to `k`, waited for; borrowed. */
-struct tenrec_msg *await(struct side *k, size_t i, tenrec_peer *ret_from);
+#define await(k, i, ret_from) await_at(__FILE__, __LINE__, k, i, ret_from)
+struct tenrec_msg *await_at(const char *file, int line, struct side *k, size_t i,
+                            tenrec_peer *ret_from);
 
 /* Drops a's connection to b. */
 void disconnect(tenrec_error *err);

@@ -27,7 +27,7 @@ static void on_key(void *arg, const char *key, const char *value)
     bool known = false;
     size_t n;
 
-    expect(value);
+    expect(value, "the value of '%s' is NULL", key);
     for (size_t i = 0; i < chain_depth(c); i++) {
         n = strlen(chain_name(c, i));
         known |= strncmp(key, chain_name(c, i), n) == 0 && key[n] == '.' && key[n + 1];
@@ -38,7 +38,7 @@ static void on_key(void *arg, const char *key, const char *value)
     if (strstr(keys->seen, line))
         expect_fail("'%s' is there twice", key);
     n = strlen(keys->seen);
-    expect(n + strlen(line) < sizeof keys->seen);
+    expect_here(n + strlen(line) < sizeof keys->seen);
     snprintf(keys->seen + n, sizeof keys->seen - n, "%s", keys->n++ ? line + 1 : line);
 }
 
@@ -65,7 +65,7 @@ static void agent_live(void)
     b = world_other(&w);
     send_ping(a, b->id, 1, &t);
     await(b, 0, NULL);
-    expect_becomes(told(&t) == done + 1);
+    expect_becomes(told(&t) == done + 1, "the send of a new life is not done");
     world_stop(&w);
 }
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* carry.c - types, ids, payloads and tensors arrive as they were sent. */
 #include "conformance/agent_case.h"
+#include "conformance/spy.h"
 
+#include "base/clock.h"
+
+#include <inttypes.h>
 #include <stdlib.h>
 
 CASE(send_delivers_both_ways, "AG-10 AG-24")
@@ -13,17 +17,17 @@ CASE(send_delivers_both_ways, "AG-10 AG-24")
     expect_of("AG-10");
     send_ping(a, b->id, 5, &t);
     msg = await(b, 0, &from);
-    expect_equal(from, a->id);
-    expect_equal(msg->type, TENREC_MSG_CALL);
-    expect_equal(msg->id, 5);
-    expect_equal(msg->payload_len, 4);
-    expect_bytes(msg->payload, "ping", 4);
-    expect_equal(msg->n_tensors, 0);
+    expect_equal(from, a->id, "the sender, as deliver names it,");
+    expect_equal(msg->type, TENREC_MSG_CALL, "the type of the request");
+    expect_equal(msg->id, 5, "the id of the request");
+    expect_equal(msg->payload_len, 4, "the length of the payload");
+    expect_bytes(msg->payload, "ping", 4, "the payload");
+    expect_equal(msg->n_tensors, 0, "the number of tensors");
     send_ping(b, a->id, 6, &t);
     msg = await(a, a == b, &from);
-    expect_equal(from, b->id);
-    expect_equal(msg->id, 6);
-    expect_becomes(atomic_load(&t.ok) == 2);
+    expect_equal(from, b->id, "the sender, as deliver names it,");
+    expect_equal(msg->id, 6, "the id of the request");
+    expect_becomes(atomic_load(&t.ok) == 2, "%d of 2 sends have succeeded", atomic_load(&t.ok));
 }
 
 CASE(types_and_ids_are_untouched, "AG-10 AG-24")
@@ -42,16 +46,45 @@ CASE(types_and_ids_are_untouched, "AG-10 AG-24")
     }
     for (size_t i = 0; i < n; i++) {
         struct tenrec_msg *msg = await(b, i, NULL), *reply = make_request(id[i], "y", 1, 0, &t);
-        expect_equal(msg->type, type[i]);
-        expect(msg->id == id[i]);
+        expect_equal(msg->type, type[i], "the type of request %zu", i);
+        expect(msg->id == id[i], "the id of request %zu is %" PRId64 ", expected %" PRId64, i,
+               msg->id, id[i]);
         reply->type = answer[i];
         reply->route = msg->route;
         send_msg(b, a->id, reply, &t);
     }
     for (size_t i = 0; i < n; i++) {
         struct tenrec_msg *msg = await(a, a == b ? n + i : i, NULL);
-        expect_equal(msg->type, answer[i]);
-        expect(msg->id == id[i]);
+        expect_equal(msg->type, answer[i], "the type of answer %zu", i);
+        expect(msg->id == id[i], "the id of answer %zu is %" PRId64 ", expected %" PRId64, i,
+               msg->id, id[i]);
+    }
+}
+
+/* A backend need not carry these two, which are for the agents of one chain; a wrapper that
+ * replaces a message keeps them. */
+CASE(key_and_deadline_are_kept_or_dropped, "AG-10 AG-24")
+{
+    const uint64_t deadline_ns = clock_deadline_ms(3600 * 1000);
+    static struct tally t;
+    struct tenrec_msg *msg = make_request(7, "name and arguments", 18, 0, &t);
+    struct spy_seen sent;
+
+    msg->key_len = 4;
+    msg->deadline_ns = deadline_ns;
+    send_msg(a, b->id, msg, &t);
+    msg = await(b, 0, NULL);
+    expect_of("AG-24");
+    expect(msg->key_len == 0 || msg->key_len == 4, "key_len of the request is %u, expected 4 or 0",
+           msg->key_len);
+    expect(msg->deadline_ns == 0 || msg->deadline_ns == deadline_ns,
+           "deadline_ns of the request is %" PRIu64 ", expected %" PRIu64 " or 0", msg->deadline_ns,
+           deadline_ns);
+    expect_of("AG-10");
+    if (spy_saw(7, &sent)) {
+        expect_equal(sent.key_len, 4, "key_len of the request that is sent inwards");
+        expect_equal(sent.deadline_ns, deadline_ns,
+                     "deadline_ns of the request that is sent inwards");
     }
 }
 
@@ -69,10 +102,11 @@ CASE(payloads_of_all_sizes_arrive, "AG-10 AG-24")
         send_msg(a, b->id, make_request((int64_t)i, bytes, size[i], 0, &t), &t);
     for (size_t i = 0; i < n; i++) {
         struct tenrec_msg *msg = await(b, i, NULL);
-        expect_equal(msg->payload_len, size[i]);
-        expect_bytes(msg->payload, bytes, size[i]);
+        expect_equal(msg->payload_len, size[i], "the length of payload %zu", i);
+        expect_bytes(msg->payload, bytes, size[i], "payload %zu", i);
     }
-    expect_becomes(atomic_load(&t.ok) == (int)n);
+    expect_becomes(atomic_load(&t.ok) == (int)n, "%d of %zu sends have succeeded",
+                   atomic_load(&t.ok), n);
     free(bytes);
 }
 
@@ -133,26 +167,26 @@ CASE(tensors_keep_all_their_fields, "AG-10 AG-24 AG-26")
     }
     send_msg(a, b->id, msg, &t);
     msg = await(b, 0, NULL);
-    expect_equal(msg->n_tensors, N_VIEWS);
+    expect_equal(msg->n_tensors, N_VIEWS, "the number of tensors");
     expect_of("AG-26");
-    expect_equal(atomic_load(&b->placed), 1);
+    expect_equal(atomic_load(&b->placed), 1, "the number of calls of place");
     expect_of("AG-10");
     for (uint32_t i = 0; i < N_VIEWS; i++) {
         const struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, i), *want = &views[i];
-        expect_equal(d->bytes, want->bytes);
-        expect_equal(d->byte_offset, want->byte_offset);
-        expect_bytes(&d->dtype, &want->dtype, sizeof d->dtype);
-        expect_equal(d->ndim, want->ndim);
-        expect_equal(d->flags, want->flags);
-        expect_equal(d->device.kind, TENREC_CPU);
+        expect_equal(d->bytes, want->bytes, "'bytes' of tensor %u", i);
+        expect_equal(d->byte_offset, want->byte_offset, "'byte_offset' of tensor %u", i);
+        expect_bytes(&d->dtype, &want->dtype, sizeof d->dtype, "the dtype of tensor %u", i);
+        expect_equal(d->ndim, want->ndim, "'ndim' of tensor %u", i);
+        expect_equal(d->flags, want->flags, "'flags' of tensor %u", i);
+        expect_equal(d->device.kind, TENREC_CPU, "the device kind of tensor %u", i);
         for (uint32_t k = 0; k < d->ndim; k++) {
-            expect_equal(d->shape[k], want->shape[k]);
-            expect_equal(d->strides[k], want->strides[k]);
+            expect_equal(d->shape[k], want->shape[k], "shape[%u] of tensor %u", k, i);
+            expect_equal(d->strides[k], want->strides[k], "strides[%u] of tensor %u", k, i);
         }
-        expect(d->data != storage[i]);
-        expect_bytes(d->data, storage[i], d->bytes);
+        expect(d->data != storage[i], "tensor %u arrives in the memory of its sender", i);
+        expect_bytes(d->data, storage[i], d->bytes, "the memory of tensor %u", i);
     }
-    expect_becomes(atomic_load(&t.ok) == 1);
+    expect_becomes(atomic_load(&t.ok) == 1, "the send has not succeeded");
 }
 
 /* A request with one tensor of bytes. */
@@ -190,7 +224,7 @@ CASE(messages_are_marked_when_their_senders_prove_themselves, "AG-24")
     send_msg(a, b->id, tensor_request(data, sizeof data, &t), &t);
     for (size_t i = 0; i < 2; i++) {
         msg = await(b, i, NULL);
-        expect_equal(msg->flags & TENREC_MSG_PROVED, mark);
+        expect_equal(msg->flags & TENREC_MSG_PROVED, mark, "TENREC_MSG_PROVED of request %zu", i);
         send_msg(b, a->id,
                  answer_to(msg, i ? tensor_request(data, sizeof data, &t)
                                   : make_request(0, "x", 1, 0, &t)),
@@ -198,10 +232,12 @@ CASE(messages_are_marked_when_their_senders_prove_themselves, "AG-24")
     }
     for (size_t i = 0; i < 2; i++) {
         msg = await(a, a == b ? 2 + i : i, NULL);
-        expect_equal(msg->flags & TENREC_MSG_PROVED, mark);
+        expect_equal(msg->flags & TENREC_MSG_PROVED, mark, "TENREC_MSG_PROVED of answer %zu", i);
     }
-    expect_equal(atomic_load(&b->placed_flags) & TENREC_MSG_PROVED, mark);
-    expect_equal(atomic_load(&a->placed_flags) & TENREC_MSG_PROVED, mark);
+    expect_equal(atomic_load(&b->placed_flags) & TENREC_MSG_PROVED, mark,
+                 "TENREC_MSG_PROVED of the request in place");
+    expect_equal(atomic_load(&a->placed_flags) & TENREC_MSG_PROVED, mark,
+                 "TENREC_MSG_PROVED of the answer in place");
 }
 
 CASE(large_tensors_land_where_the_receiver_says, "AG-26")
@@ -216,9 +252,9 @@ CASE(large_tensors_land_where_the_receiver_says, "AG-26")
     b->memory = place;
     send_msg(a, b->id, tensor_request(data, bytes, &t), &t);
     msg = await(b, 0, NULL);
-    expect(msg->tensors->data == place);
-    expect_bytes(place, data, bytes);
-    expect_becomes(atomic_load(&t.released) == 1);
+    expect(msg->tensors->data == place, "the tensor does not arrive in the memory that place gave");
+    expect_bytes(place, data, bytes, "the memory of the tensor");
+    expect_becomes(atomic_load(&t.released) == 1, "the message of the sender is not released");
     free(data);
     free(place);
 }
@@ -231,6 +267,7 @@ CASE(a_message_without_memory_is_dropped_alone, "AG-26")
     atomic_store(&b->no_memory, true);
     send_msg(a, b->id, tensor_request(data, sizeof data, &t), &t);
     send_ping(a, b->id, 77, &t);
-    expect_equal(await(b, 0, NULL)->id, 77);
-    expect_becomes(told(&t) == 2 && atomic_load(&t.released) == 2);
+    expect_equal(await(b, 0, NULL)->id, 77, "the id of the request behind the one without memory");
+    expect_becomes(told(&t) == 2 && atomic_load(&t.released) == 2,
+                   "of 2 sends %d are done and %d released", told(&t), atomic_load(&t.released));
 }

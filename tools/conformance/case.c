@@ -43,5 +43,5 @@ void case_run(const struct conformance_case *c, const struct conformance_setup *
         place_run(c, setup);
     else
         agent_run(c, setup);
-    expect_equal(atomic_load(&log_errors), 0);
+    expect_equal(atomic_load(&log_errors), 0, "the number of errors in the log");
 }

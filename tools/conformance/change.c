@@ -14,12 +14,12 @@ static int prepare_all(struct chain_change *change, struct chain *chain)
     tenrec_error err;
     int n = 0;
 
-    expect(none);
+    expect_here(none);
     for (size_t i = 0; i < chain_depth(chain); i++) {
         tenrec_status st = chain_change_add(change, chain_name(chain, i), none, &err);
 
         if (st != TENREC_EUNSUPPORTED)
-            expect_ok(st, &err);
+            expect_ok(st, &err, "the change of options");
         n += st == TENREC_OK;
     }
     node_drop(none);
@@ -40,15 +40,15 @@ CASE(options_change_while_messages_pass, "AG-36")
     tenrec_error err;
     pthread_t thread;
 
-    expect_ok(chain_change_begin(a->chain, &change, &err), &err);
+    expect_ok(chain_change_begin(a->chain, &change, &err), &err, "the change of options");
     if (prepare_all(change, a->chain) == 0) {
         chain_change_discard(change);
         expect_not_offered("tenrec_reconfigure");
     }
     chain_change_discard(change);
-    expect_equal(pthread_create(&thread, NULL, send_meanwhile, &t), 0);
+    expect_here(pthread_create(&thread, NULL, send_meanwhile, &t) == 0);
     for (int i = 0; i < 50; i++) {
-        expect_ok(chain_change_begin(a->chain, &change, &err), &err);
+        expect_ok(chain_change_begin(a->chain, &change, &err), &err, "the change of options");
         prepare_all(change, a->chain);
         if (i % 2)
             chain_change_discard(change);
@@ -56,6 +56,8 @@ CASE(options_change_while_messages_pass, "AG-36")
             chain_change_commit(change);
     }
     pthread_join(thread, NULL);
-    expect_becomes(side_count(b) == MESSAGES);
-    expect_becomes(atomic_load(&t.ok) == MESSAGES);
+    expect_becomes(side_count(b) == MESSAGES, "%s has received %zu of %d messages", b->name,
+                   side_count(b), MESSAGES);
+    expect_becomes(atomic_load(&t.ok) == MESSAGES, "%d of %d sends have succeeded",
+                   atomic_load(&t.ok), MESSAGES);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conformance.c - `tenrec conformance`: does a plugin keep the rules of its header? */
 #include "base/suggest.h"
+#include "conformance/explain.h"
 #include "conformance/report.h"
 #include "conformance/setup.h"
 #include "progress.h"
@@ -111,11 +112,26 @@ static int unknown_case(const struct conformance *r)
     return tool_misuse(r->self, "no case '%s'%s; --list shows all", r->only, suggest_hint(&near));
 }
 
+static int explain_named(const struct tool *self, const char *name)
+{
+    struct suggestion near;
+
+    suggest_init(&near, name);
+    for (struct conformance_case *c = case_first(); c; c = c->next) {
+        if (strcmp(c->name, name) == 0) {
+            explain_case(c);
+            return TOOL_OK;
+        }
+        suggest_try(&near, c->name);
+    }
+    return tool_misuse(self, "no case '%s'%s; --list shows all", name, suggest_hint(&near));
+}
+
 static int conformance_main(const struct tool *self, int argc, char **argv)
 {
     struct conformance r = { .self = self, .limit_ms = LIMIT_MS, .setup.workers = 2 };
     bool list = false, json = false, tap = false;
-    const char *around = NULL, *slow = secure_getenv("TENREC_TEST_SLOW");
+    const char *explained = NULL, *around = NULL, *slow = secure_getenv("TENREC_TEST_SLOW");
     const struct tool_option options[] = {
         { "case", '\0', TOOL_TEXT, &r.only, 0, 0 },
         { "limit", '\0', TOOL_DURATION, &r.limit_ms, 1, 0 },
@@ -125,6 +141,7 @@ static int conformance_main(const struct tool *self, int argc, char **argv)
         { "json", '\0', TOOL_FLAG, &json, 0, 0 },
         { "tap", '\0', TOOL_FLAG, &tap, 0, 0 },
         { "list", '\0', TOOL_FLAG, &list, 0, 0 },
+        { "explain", '\0', TOOL_TEXT, &explained, 0, 0 },
     };
     int status = tool_options(self, argc, argv, false, options, sizeof options / sizeof *options);
     int64_t times = 1;
@@ -133,6 +150,8 @@ static int conformance_main(const struct tool *self, int argc, char **argv)
         return status;
     if (list)
         return list_cases();
+    if (explained)
+        return explain_named(self, explained);
     status = setup_make(self, argv + optind, argc - optind, around, &r.setup);
     if (status != TOOL_GO_ON)
         return status;
@@ -156,7 +175,7 @@ const struct tool tool_conformance = {
              "[--around PLUGIN]\n"
              "       tenrec conformance [--workers N] [--case NAME] [--json|--tap] URL "
              "[CONFIG|PLUGIN.so]\n"
-             "       tenrec conformance --list",
+             "       tenrec conformance --list | --explain NAME",
     .summary = "check that a plugin keeps the rules of agents or stores",
     .help =
         "Runs the cases of the contract of tenrec/agent.h, each in a process of its own, between\n"
@@ -176,6 +195,7 @@ const struct tool tool_conformance = {
         "10s,\n"
         "                     times TENREC_TEST_SLOW\n"
         "      --list             the names of the cases, and the rules that they check\n"
+        "      --explain NAME     the rules that a case checks, and what it does\n"
         "      --json         one JSON object\n"
         "      --tap          TAP, the Test Anything Protocol\n"
         "\n"

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define TEXT_MAX 600
+
 static unsigned within_ms, slower;
 static char *shared_rule;
 static atomic_bool is_decided;
@@ -44,19 +46,34 @@ void expect_of_last(const char *rule)
         snprintf(shared_rule, EXPECT_RULE_MAX, "%s", rule);
 }
 
-void expect_failed(const char *file, int line, const char *fmt, ...)
+/* Prints the text with its place behind it, and ends the process. */
+static _Noreturn void expect_end(const char *file, int line, const char *text)
 {
     const char *name = strrchr(file, '/');
-    va_list ap;
 
     fflush(stdout);
-    fprintf(stderr, "%s:%d: ", name ? name + 1 : file, line);
-    va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
-    va_end(ap);
-    fputc('\n', stderr);
+    fprintf(stderr, "%s (%s:%d)\n", text, name ? name + 1 : file, line);
     fflush(stderr);
     _exit(CASE_FAILED);
+}
+
+#define TEXT_OF(fmt)                                                                               \
+    char text[TEXT_MAX];                                                                           \
+    va_list ap;                                                                                    \
+    va_start(ap, fmt);                                                                             \
+    vsnprintf(text, sizeof text, fmt, ap);                                                         \
+    va_end(ap)
+
+void expect_failed(const char *file, int line, const char *fmt, ...)
+{
+    TEXT_OF(fmt);
+    expect_end(file, line, text);
+}
+
+void expect_late(const char *file, int line, const char *fmt, ...)
+{
+    TEXT_OF(fmt);
+    expect_failed(file, line, "%s, after %u ms", text, within_ms);
 }
 
 void expect_not_offered(const char *what)
@@ -73,17 +90,19 @@ void expect_unusable(const tenrec_error *why)
     _exit(CASE_UNUSABLE);
 }
 
-void expect_equal_at(const char *file, int line, const char *text, long long is, long long want)
+void expect_equal_at(const char *file, int line, long long is, long long want, const char *fmt, ...)
 {
+    TEXT_OF(fmt);
     if (is != want)
         expect_failed(file, line, "%s is %lld, expected %lld", text, is, want);
 }
 
-void expect_bytes_at(const char *file, int line, const char *text, const void *is, const void *want,
-                     size_t n)
+void expect_bytes_at(const char *file, int line, const void *is, const void *want, size_t n,
+                     const char *fmt, ...)
 {
     size_t at = 0;
 
+    TEXT_OF(fmt);
     while (at < n && ((const char *)is)[at] == ((const char *)want)[at])
         at++;
     if (at < n)
@@ -91,20 +110,30 @@ void expect_bytes_at(const char *file, int line, const char *text, const void *i
                       text, at, n);
 }
 
-void expect_ok_at(const char *file, int line, const char *text, tenrec_status st,
-                  const tenrec_error *err)
+void expect_status_at(const char *file, int line, tenrec_status is, tenrec_status want,
+                      const char *fmt, ...)
 {
-    if (st != TENREC_OK)
-        expect_failed(file, line, "%s fails: %s", text, err->text);
+    TEXT_OF(fmt);
+    if (is != want)
+        expect_failed(file, line, "%s is %s, expected %s", text, tenrec_status_name(is),
+                      tenrec_status_name(want));
 }
 
-void expect_error_at(const char *file, int line, const char *text, tenrec_status st,
-                     tenrec_status want, const tenrec_error *err)
+void expect_ok_at(const char *file, int line, tenrec_status st, const tenrec_error *err,
+                  const char *operation)
+{
+    if (st != TENREC_OK)
+        expect_failed(file, line, "%s fails: %s", operation, err->text);
+}
+
+void expect_error_at(const char *file, int line, tenrec_status st, tenrec_status want,
+                     const tenrec_error *err, const char *operation)
 {
     if (st != want)
-        expect_failed(file, line, "%s is %s%s%s, expected %s", text, tenrec_status_name(st),
-                      st == TENREC_OK ? "" : ": ", st == TENREC_OK ? "" : err->text,
-                      tenrec_status_name(want));
+        expect_failed(file, line, "%s returns %s%s%s, expected %s", operation,
+                      tenrec_status_name(st), st == TENREC_OK ? "" : ": ",
+                      st == TENREC_OK ? "" : err->text, tenrec_status_name(want));
     if (!err->text[0])
-        expect_failed(file, line, "%s is %s without a text", text, tenrec_status_name(st));
+        expect_failed(file, line, "%s returns %s without a text", operation,
+                      tenrec_status_name(st));
 }

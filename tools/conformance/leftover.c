@@ -25,7 +25,7 @@ static int count_entries(const char *folder)
     struct dirent *e;
     int n = 0;
 
-    expect(d);
+    expect_here(d);
     while ((e = readdir(d)) != NULL)
         n += e->d_name[0] != '.';
     closedir(d);
@@ -42,7 +42,7 @@ static void leftover_first_thread(void)
 {
     pthread_t thread;
 
-    expect_equal(pthread_create(&thread, NULL, leftover_no_life, NULL), 0);
+    expect_here(pthread_create(&thread, NULL, leftover_no_life, NULL) == 0);
     pthread_join(thread, NULL);
 }
 
@@ -147,7 +147,7 @@ static void leftover_live(void (*life)(void))
 {
     pthread_t thread;
 
-    expect_equal(pthread_create(&thread, NULL, leftover_live_here, &life), 0);
+    expect_here(pthread_create(&thread, NULL, leftover_live_here, &life) == 0);
     pthread_join(thread, NULL);
 }
 

@@ -69,9 +69,9 @@ static int relay_bind(uint16_t port)
                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), yes = 1;
 
-    expect(fd >= 0);
-    expect_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes), 0);
-    expect_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+    expect_here(fd >= 0);
+    expect_here(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0);
+    expect_here(bind(fd, (struct sockaddr *)&at, sizeof at) == 0);
     return fd;
 }
 
@@ -167,18 +167,18 @@ struct relay *relay_new(const char *to)
     socklen_t len = sizeof at;
     int fd;
 
-    expect(r);
+    expect_here(r);
     if (!relay_address(to, &r->to, &r->to_len))
         expect_fail("\"%.80s\" is no numeric address with a port", to);
     fd = relay_bind(0);
-    expect_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    expect_here(getsockname(fd, (struct sockaddr *)&at, &len) == 0);
     r->port = ntohs(at.sin_port);
     r->listen_fd = -1;
     close(fd); /* SO_REUSEADDR takes it again */
     r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    expect(r->wake_fd >= 0);
+    expect_here(r->wake_fd >= 0);
     pthread_mutex_init(&r->lock, NULL);
-    expect_equal(pthread_create(&r->thread, NULL, relay_run, r), 0);
+    expect_here(pthread_create(&r->thread, NULL, relay_run, r) == 0);
     return r;
 }
 
@@ -196,7 +196,7 @@ static void relay_change(struct relay *r, int listens, bool breaks, bool frozen,
     }
     if (listens > 0 && r->listen_fd < 0) {
         r->listen_fd = relay_bind(r->port);
-        expect_equal(listen(r->listen_fd, PAIRS_MAX), 0);
+        expect_here(listen(r->listen_fd, PAIRS_MAX) == 0);
     }
     eventfd_write(r->wake_fd, 1);
     pthread_mutex_unlock(&r->lock);

@@ -42,7 +42,7 @@ void far_start(void)
 {
     int fd[2];
 
-    expect_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd), 0);
+    expect_here(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd) == 0);
     fflush(NULL);
     far_pid = fork();
     if (far_pid == 0) {
@@ -50,7 +50,7 @@ void far_start(void)
         far_run(fd[1]);
     }
     close(fd[1]);
-    expect(far_pid > 0);
+    expect_here(far_pid > 0);
     far_fd = fd[0];
 }
 
@@ -61,7 +61,7 @@ static void far_order(int what, const char *key, const char *value)
     snprintf(o.key, sizeof o.key, "%s", key);
     snprintf(o.value, sizeof o.value, "%s", value);
     place_note(key);
-    expect(write(far_fd, &o, sizeof o) == sizeof o);
+    expect_here(write(far_fd, &o, sizeof o) == sizeof o);
 }
 
 static void far_answer(void)
@@ -102,7 +102,7 @@ void far_end(void)
     int status = 0;
 
     close(far_fd);
-    expect_equal(waitpid(far_pid, &status, 0), far_pid);
+    expect_here(waitpid(far_pid, &status, 0) == far_pid);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != CASE_OK)
         expect_fail("the second process ended with status %#x", status);
 }

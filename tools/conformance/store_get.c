@@ -24,11 +24,12 @@ STORE_CASE(get_gives_each_value_to_its_key, "ST-11")
         keys[N - 1 - i] = key[i];
         put(one, key[i], want);
     }
-    expect_ok(store_get_all(two, keys, N, soon(), value, NULL, &err), &err);
+    expect_ok(store_get_all(two, keys, N, soon(), value, NULL, &err), &err, "get");
     for (int i = 0; i < N; i++) {
         snprintf(want, sizeof want, "%*d", i % 9, i);
-        expect_equal(value[N - 1 - i].len, strlen(want));
-        expect_bytes(value[N - 1 - i].data, want, strlen(want));
+        expect_equal(value[N - 1 - i].len, strlen(want), "the length of the value of \"%s\"",
+                     key[i]);
+        expect_bytes(value[N - 1 - i].data, want, strlen(want), "the value of \"%s\"", key[i]);
     }
     store_values_free(value, N);
 }
@@ -43,15 +44,15 @@ STORE_CASE(get_in_vain_tells_which_keys_are_missing, "ST-11")
     put(one, "here1", "");
     put(one, "here2", "x");
     expect_error(store_get_all(two, keys, 4, clock_deadline_ms(20), value, missing, &err),
-                 TENREC_ETIMEDOUT, &err);
+                 TENREC_ETIMEDOUT, &err, "get");
     for (int i = 0; i < 4; i++)
         if (missing[i] != (i % 2 == 0))
             expect_fail("get tells that key \"%s\" is %s", keys[i],
                         missing[i] ? "missing" : "there");
     put(one, "gone1", "1"); /* and the store goes on */
     put(one, "gone2", "2");
-    expect_ok(store_get_all(two, keys, 4, soon(), value, missing, &err), &err);
-    expect_bytes(value[2].data, "2", 2);
+    expect_ok(store_get_all(two, keys, 4, soon(), value, missing, &err), &err, "get");
+    expect_bytes(value[2].data, "2", 2, "the value of \"gone1\"");
     store_values_free(value, 4);
 }
 
@@ -62,10 +63,10 @@ STORE_CASE(get_looks_when_its_deadline_has_passed, "ST-11")
     tenrec_error err;
 
     expect_error(store_get_all(one, &key, 1, clock_now_ns(), &value, NULL, &err), TENREC_ETIMEDOUT,
-                 &err);
+                 &err, "get");
     put(two, "k", "v");
-    expect_ok(store_get_all(one, &key, 1, clock_now_ns(), &value, NULL, &err), &err);
-    expect_bytes(value.data, "v", 2);
+    expect_ok(store_get_all(one, &key, 1, clock_now_ns(), &value, NULL, &err), &err, "get");
+    expect_bytes(value.data, "v", 2, "the value of \"k\"");
     free(value.data);
 }
 
@@ -87,10 +88,10 @@ STORE_CASE(get_waits_without_using_the_processor, "ST-11")
     uint64_t spent;
 
     expect_error(store_get_all(one, &key, 1, clock_deadline_ms(10), NULL, NULL, &err),
-                 TENREC_ETIMEDOUT, &err);
+                 TENREC_ETIMEDOUT, &err, "get");
     spent = spent_ns();
     expect_error(store_get_all(one, &key, 1, clock_deadline_ms(WAIT_MS), NULL, NULL, &err),
-                 TENREC_ETIMEDOUT, &err);
+                 TENREC_ETIMEDOUT, &err, "get");
     spent = (spent_ns() - spent) / 1000000;
     if (spent > WAIT_MS / PART)
         expect_fail("a wait of %d ms uses the processor for %" PRIu64 " ms", WAIT_MS, spent);
@@ -111,8 +112,8 @@ static tenrec_status taker_take(void *arg, uint32_t i, const void *data, size_t 
     if (i >= 2)
         expect_fail("value %u is passed, of 2 keys", i);
     t->n[i]++;
-    expect_equal(len, 1);
-    expect_bytes(data, i ? "b" : "a", 1);
+    expect_equal(len, 1, "the length of value %u", i);
+    expect_bytes(data, i ? "b" : "a", 1, "value %u", i);
     return t->answer ? tenrec_fail(err, t->answer, "told to have no memory") : TENREC_OK;
 }
 
@@ -129,19 +130,23 @@ STORE_CASE(get_passes_each_value_once, "ST-11")
     put(one, "b", "b");
     expect_ok(
         r.ops->get(&r.store, (const char *const *)keys, 2, soon(), taker_take, &t, missing, &err),
-        &err);
-    expect_equal(t.n[0], 1);
-    expect_equal(t.n[1], 1);
+        &err, "get");
+    expect_equal(t.n[0], 1, "the number of times that value 0 is passed");
+    expect_equal(t.n[1], 1, "the number of times that value 1 is passed");
     expect_ok(r.ops->get(&r.store, (const char *const *)keys, 2, soon(), NULL, NULL, missing, &err),
-              &err);
+              &err, "get");
     err.text[0] = '\0';
-    expect_equal(r.ops->get(&r.store, (const char *const *)keys, 3, clock_deadline_ms(20),
-                            taker_take, &t, missing, &err),
-                 TENREC_ETIMEDOUT);
+    expect_status(r.ops->get(&r.store, (const char *const *)keys, 3, clock_deadline_ms(20),
+                             taker_take, &t, missing, &err),
+                  TENREC_ETIMEDOUT, "the status of a get of a missing key");
     if (err.text[0])
         expect_fail("get of a missing key says \"%s\", expected no text", err.text);
-    expect_equal(t.n[0] + t.n[1], 2); /* nothing is passed unless all are there */
-    expect(!missing[0] && !missing[1] && missing[2]);
+    expect_equal(t.n[0] + t.n[1], 2,
+                 "the number of values that are passed, in all,"); /* nothing is passed unless all
+                                                                      are there */
+    expect(!missing[0] && !missing[1] && missing[2],
+           "get reports as missing: a %d, b %d, c %d; expected 0, 0, 1", missing[0], missing[1],
+           missing[2]);
     raw_close(&r);
     for (int i = 0; i < 3; i++)
         free(keys[i]);
@@ -160,16 +165,16 @@ STORE_CASE(the_error_of_a_value_is_returned, "ST-5")
     put(one, "b", "b");
     expect_error(
         r.ops->get(&r.store, (const char *const *)keys, 2, soon(), taker_take, &t, missing, &err),
-        TENREC_ENOMEM, &err);
-    expect_equal(t.n[0] + t.n[1], 1);
+        TENREC_ENOMEM, &err, "get");
+    expect_equal(t.n[0] + t.n[1], 1, "the number of values that are passed before the error");
     err.text[0] = '\0';
     expect_error(
         r.ops->compare_set(&r.store, keys[0], "x", 1, "y", 1, soon(), taker_take, &t, &err),
-        TENREC_ENOMEM, &err);
+        TENREC_ENOMEM, &err, "compare_set");
     t.answer = TENREC_OK;
     expect_ok(
         r.ops->get(&r.store, (const char *const *)keys, 2, soon(), taker_take, &t, missing, &err),
-        &err);
+        &err, "get");
     raw_close(&r);
     free(keys[0]);
     free(keys[1]);

@@ -45,19 +45,20 @@ static struct relay *relay_of_place(char **ret_url)
         struct sockaddr_storage address;
         unsigned len;
 
-        expect(asprintf(&at, "%.*s", (int)n, host) > 0);
+        expect_here(asprintf(&at, "%.*s", (int)n, host) > 0);
         if (!relay_address(at, &address, &len))
             expect_not_offered("a numeric address in the URL");
     } else {
-        expect(at = strdup(store_at(one)));
+        expect_here(at = strdup(store_at(one)));
         if (!*at)
             expect_not_offered("the address of a server");
     }
     r = relay_new(at);
     /* A name stays: it may be in the server's certificate. */
-    expect(asprintf(ret_url, "%.*s%s:%u%s", (int)(host - place_url()), place_url(),
-                    n >= 10 && strncmp(host, "localhost:", 10) == 0 ? "localhost" : "127.0.0.1",
-                    relay_port(r), host + n) > 0);
+    expect_here(
+        asprintf(ret_url, "%.*s%s:%u%s", (int)(host - place_url()), place_url(),
+                 n >= 10 && strncmp(host, "localhost:", 10) == 0 ? "localhost" : "127.0.0.1",
+                 relay_port(r), host + n) > 0);
     free(at);
     return r;
 }
@@ -70,7 +71,7 @@ static struct tenrec_store *open_through(const char *url)
 
     if (st == TENREC_ECONFIG || st == TENREC_EPERM) /* a certificate of another name */
         expect_not_offered(err.text);
-    expect_ok(st, &err);
+    expect_ok(st, &err, "the open");
     return s;
 }
 
@@ -99,7 +100,7 @@ STORE_CASE(an_open_without_a_server_ends_at_its_deadline, "ST-17 ST-4")
     tenrec_error err;
 
     expect_of("ST-17");
-    expect_error(place_open_url(url, deadline_ns, &s, &err), TENREC_ECONNECT, &err);
+    expect_error(place_open_url(url, deadline_ns, &s, &err), TENREC_ECONNECT, &err, "the open");
     if (clock_now_ns() < deadline_ns)
         expect_fail("the open ends before its deadline, expected that it retries");
     expect_in_time("the open", late_ms(deadline_ns));
@@ -121,7 +122,7 @@ STORE_CASE(an_open_retries_until_its_server_listens, "ST-17")
     struct tenrec_store *s;
     pthread_t thread;
 
-    expect_equal(pthread_create(&thread, NULL, listen_later, r), 0);
+    expect_here(pthread_create(&thread, NULL, listen_later, r) == 0);
     s = open_through(url);
     put(s, "open", "x");
     pthread_join(thread, NULL);

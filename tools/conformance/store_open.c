@@ -39,11 +39,11 @@ STORE_CASE(many_threads_open_at_once, "ST-17")
     pthread_t thread[THREADS];
 
     for (int i = 0; i < THREADS; i++)
-        expect_equal(pthread_create(&thread[i], NULL, open_and_use, NULL), 0);
+        expect_here(pthread_create(&thread[i], NULL, open_and_use, NULL) == 0);
     for (int i = 0; i < THREADS; i++)
         pthread_join(thread[i], NULL);
     expect_of("ST-2");
-    expect_equal(add(one, "n", 0), THREADS);
+    expect_equal(add(one, "n", 0), THREADS, "the sum of the adds of all threads");
 }
 
 /* ---- closing ---- */
@@ -68,11 +68,11 @@ static void store_live(void)
 
     put(s, "l1", "some value");
     add(s, "l2", 1);
-    expect_ok(store_get_all(s, keys, 2, soon(), value, NULL, &err), &err);
+    expect_ok(store_get_all(s, keys, 2, soon(), value, NULL, &err), &err, "get");
     store_values_free(value, 2);
-    expect_ok(store_remove_all(s, keys, 2, soon(), NULL, &err), &err);
+    expect_ok(store_remove_all(s, keys, 2, soon(), NULL, &err), &err, "remove");
     expect_error(store_get_all(s, keys, 2, clock_deadline_ms(1), NULL, NULL, &err),
-                 TENREC_ETIMEDOUT, &err);
+                 TENREC_ETIMEDOUT, &err, "get");
     tenrec_store_close(s);
 }
 
@@ -110,7 +110,8 @@ STORE_CASE(the_name_is_of_one_line_and_stays, "ST-7")
         expect_a_name(r.ops->name(&r.store));
         snprintf(first, sizeof first, "%s", r.ops->name(&r.store));
         put(two, "k", "v");
-        expect(strcmp(first, r.ops->name(&r.store)) == 0);
+        expect(strcmp(first, r.ops->name(&r.store)) == 0,
+               "the name changes while the store is open");
     }
     raw_close(&r);
 }
@@ -129,8 +130,8 @@ STORE_CASE(no_text_tells_a_password, "ST-7")
     struct raw r;
     char *url, *text;
 
-    expect(asprintf(&url, "%.*suser:" PASSWORD "@%s", (int)(rest - place_url()), place_url(),
-                    at ? at + 1 : rest) > 0);
+    expect_here(asprintf(&url, "%.*suser:" PASSWORD "@%s", (int)(rest - place_url()), place_url(),
+                         at ? at + 1 : rest) > 0);
     if (raw_open(&r, url, clock_deadline_ms(expect_ms() / 4), &err) == TENREC_OK) {
         if (TENREC_HAS(r.ops, name))
             tells_no_password("the name", r.ops->name(&r.store));
@@ -175,7 +176,7 @@ STORE_CASE(a_refused_url_has_a_reason_and_leaves_nothing, "ST-17")
 
     memset(rest[1], 'x', LONG);
     for (size_t i = 0; i < n; i++) {
-        expect(asprintf(&url, "%.*s%s", scheme, place_url(), rest[i]) > 0);
+        expect_here(asprintf(&url, "%.*s%s", scheme, place_url(), rest[i]) > 0);
         for (int k = 0; k < TIMES; k++) {
             const uint64_t deadline_ns = clock_deadline_ms(50);
 

@@ -47,7 +47,7 @@ char *place_key(const char *key)
 {
     char *whole;
 
-    expect(asprintf(&whole, "/%s/%s", place.prefix, key) > 0);
+    expect_here(asprintf(&whole, "/%s/%s", place.prefix, key) > 0);
     return whole;
 }
 
@@ -59,8 +59,8 @@ void place_note(const char *key)
     while (i < place.n_keys && strcmp(place.key[i], key) != 0)
         i++;
     if (i == place.n_keys) {
-        expect(place.n_keys < KEYS_MAX);
-        expect(place.key[place.n_keys++] = strdup(key));
+        expect_here(place.n_keys < KEYS_MAX);
+        expect_here(place.key[place.n_keys++] = strdup(key));
     }
     pthread_mutex_unlock(&place.lock);
 }
@@ -101,7 +101,7 @@ struct tenrec_store *place_open(void)
     struct tenrec_store *s = NULL;
     tenrec_error err;
 
-    expect_ok(place_open_url(place.url, soon(), &s, &err), &err);
+    expect_ok(place_open_url(place.url, soon(), &s, &err), &err, "the open");
     return s;
 }
 
@@ -121,7 +121,7 @@ static struct tenrec_store *place_open_first(void)
     }
     if (st == TENREC_EPLUGIN)
         expect_of("ST-6");
-    expect_ok(st, &err);
+    expect_ok(st, &err, "the open");
     return s;
 }
 
@@ -163,7 +163,7 @@ static void place_begin(const struct conformance_setup *setup)
 
     place.url = setup->url;
     place.is_guess = setup->own_url != NULL;
-    expect(getrandom(&random, sizeof random, 0) == sizeof random);
+    expect_here(getrandom(&random, sizeof random, 0) == sizeof random);
     snprintf(place.prefix, sizeof place.prefix, "conformance/%016" PRIx64, random);
     st = security_open(config, CLOCK_NEVER, &place.security, &err);
     plugin = place_scheme(scheme);
@@ -191,7 +191,7 @@ static void place_remove_keys(void)
     tenrec_error err;
 
     expect_ok(store_remove_all(s, (const char *const *)place.key, place.n_keys, soon(), NULL, &err),
-              &err);
+              &err, "remove");
     if (!one && !two)
         place_close(&s);
 }
@@ -238,7 +238,7 @@ void put_bytes(struct tenrec_store *s, const char *key, const void *data, size_t
     tenrec_error err;
 
     place_note(key);
-    expect_ok(store_set(s, key, data, len, soon(), &err), &err);
+    expect_ok(store_set(s, key, data, len, soon(), &err), &err, "set");
 }
 
 void put(struct tenrec_store *s, const char *key, const char *value)
@@ -251,10 +251,10 @@ void holds_bytes(struct tenrec_store *s, const char *key, const void *data, size
     struct store_value v = { 0 };
     tenrec_error err;
 
-    expect_ok(store_get_all(s, &key, 1, soon(), &v, NULL, &err), &err);
+    expect_ok(store_get_all(s, &key, 1, soon(), &v, NULL, &err), &err, "get");
     if (v.len != len)
         expect_fail("the value of \"%.40s\" has %zu bytes, expected %zu", key, v.len, len);
-    expect_bytes(v.data, data, len);
+    expect_bytes(v.data, data, len, "the value of \"%.40s\"", key);
     free(v.data);
 }
 
@@ -263,7 +263,7 @@ void holds(struct tenrec_store *s, const char *key, const char *value)
     struct store_value v = { 0 };
     tenrec_error err;
 
-    expect_ok(store_get_all(s, &key, 1, soon(), &v, NULL, &err), &err);
+    expect_ok(store_get_all(s, &key, 1, soon(), &v, NULL, &err), &err, "get");
     if (v.len != strlen(value) || memcmp(v.data, value, v.len) != 0)
         expect_fail("the value of \"%.40s\" is \"%.80s\", expected \"%s\"", key, (char *)v.data,
                     value);
@@ -275,7 +275,7 @@ bool has(struct tenrec_store *s, const char *key)
     bool missing = false;
     tenrec_error err;
 
-    expect_ok(store_check_all(s, &key, 1, soon(), &missing, &err), &err);
+    expect_ok(store_check_all(s, &key, 1, soon(), &missing, &err), &err, "check");
     return !missing;
 }
 
@@ -285,6 +285,6 @@ int64_t add(struct tenrec_store *s, const char *key, int64_t delta)
     tenrec_error err;
 
     place_note(key);
-    expect_ok(store_add(s, key, delta, soon(), &sum, &err), &err);
+    expect_ok(store_add(s, key, delta, soon(), &sum, &err), &err, "add");
     return sum;
 }

@@ -43,7 +43,7 @@ char *raw_log(void)
     pthread_mutex_lock(&log_of_raw.lock);
     text = strdup(log_of_raw.text);
     pthread_mutex_unlock(&log_of_raw.lock);
-    expect(text);
+    expect_here(text);
     return text;
 }
 
@@ -77,7 +77,7 @@ void raw_open_place(struct raw *ret)
     tenrec_status st = raw_open(ret, place_url(), soon(), &err);
 
     secret_scrub(&err, place_url());
-    expect_ok(st, &err);
+    expect_ok(st, &err, "the open");
 }
 
 void raw_close(struct raw *r)

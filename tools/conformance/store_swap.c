@@ -14,7 +14,7 @@ static void swap_gives(struct tenrec_store *s, const char *expected, const char 
     tenrec_error err;
 
     place_note("cs");
-    expect_ok(store_swap_text(s, "cs", expected, desired, soon(), &now, &err), &err);
+    expect_ok(store_swap_text(s, "cs", expected, desired, soon(), &now, &err), &err, "compare_set");
     if (strcmp(now, answer) != 0)
         expect_fail("compare_set from \"%s\" to \"%s\" gives \"%.40s\", expected \"%s\"", expected,
                     desired, now, answer);
@@ -24,7 +24,7 @@ static void swap_gives(struct tenrec_store *s, const char *expected, const char 
 STORE_CASE(compare_set_swaps_only_what_is_expected, "ST-10")
 {
     swap_gives(one, "x", "y", "x"); /* it is missing, and not expected to be */
-    expect(!has(one, "cs"));
+    expect(!has(one, "cs"), "a compare_set that expects another value creates the key");
     swap_gives(one, "", "first", "first");
     swap_gives(two, "", "second", "first");
     swap_gives(two, "firs", "second", "first");
@@ -44,14 +44,16 @@ STORE_CASE(compare_set_compares_all_bytes, "ST-10")
     tenrec_error err;
 
     put_bytes(one, "cs", "a\0c", 3);
-    expect_ok(store_compare_set(two, "cs", &expected, &desired, soon(), &now, &err), &err);
-    expect_equal(now.len, 3);
-    expect_bytes(now.data, "a\0c", 3);
+    expect_ok(store_compare_set(two, "cs", &expected, &desired, soon(), &now, &err), &err,
+              "compare_set");
+    expect_equal(now.len, 3, "the length of the value that compare_set passes");
+    expect_bytes(now.data, "a\0c", 3, "the value that compare_set passes");
     free(now.data);
     put_bytes(one, "cs", "a\0b", 3);
-    expect_ok(store_compare_set(two, "cs", &expected, &desired, soon(), &now, &err), &err);
-    expect_equal(now.len, 3);
-    expect_bytes(now.data, "\0\1\377", 3);
+    expect_ok(store_compare_set(two, "cs", &expected, &desired, soon(), &now, &err), &err,
+              "compare_set");
+    expect_equal(now.len, 3, "the length of the new value that compare_set passes");
+    expect_bytes(now.data, "\0\1\377", 3, "the new value that compare_set passes");
     free(now.data);
     holds_bytes(one, "cs", "\0\1\377", 3);
 }
@@ -74,7 +76,7 @@ static void *voter_run(void *arg)
     for (int i = 0; i < ROUNDS; i++) {
         snprintf(key, sizeof key, "vote%d", i);
         pthread_barrier_wait(v->together);
-        expect_ok(store_swap_text(v->s, key, "", v->name, soon(), &now, &err), &err);
+        expect_ok(store_swap_text(v->s, key, "", v->name, soon(), &now, &err), &err, "compare_set");
         v->elected[i] = strcmp(now, v->name) == 0;
         free(now);
     }
@@ -97,7 +99,7 @@ STORE_CASE(compare_set_elects_one_of_many, "ST-10")
         v[i].s = i % 2 ? one : two;
         v[i].together = &together;
         snprintf(v[i].name, sizeof v[i].name, "voter%d", i);
-        expect_equal(pthread_create(&thread[i], NULL, voter_run, &v[i]), 0);
+        expect_here(pthread_create(&thread[i], NULL, voter_run, &v[i]) == 0);
     }
     for (int i = 0; i < VOTERS; i++)
         pthread_join(thread[i], NULL);
@@ -107,6 +109,6 @@ STORE_CASE(compare_set_elects_one_of_many, "ST-10")
 
         for (int k = 0; k < VOTERS; k++)
             elected += v[k].elected[i];
-        expect_equal(elected, 1);
+        expect_equal(elected, 1, "the number of voters elected in round %d", i);
     }
 }

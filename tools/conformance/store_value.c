@@ -30,10 +30,10 @@ STORE_CASE(clients_see_what_others_have_done, "ST-2")
         put(i % 2 ? one : two, "a", text);
         holds(i % 2 ? two : one, "a", text);
     }
-    expect_equal(add(two, "a", 1), 100);
+    expect_equal(add(two, "a", 1), 100, "the sum after \"99\" and add 1");
     holds(one, "a", "100");
-    expect_ok(store_remove_all(one, &key, 1, soon(), NULL, &err), &err);
-    expect(!has(two, "a"));
+    expect_ok(store_remove_all(one, &key, 1, soon(), NULL, &err), &err, "remove");
+    expect(!has(two, "a"), "a key exists after another client has removed it");
 }
 
 STORE_CASE_OF_TWO(processes_see_what_others_have_done, "ST-2")
@@ -52,7 +52,7 @@ STORE_CASE(values_of_all_bytes_and_sizes_are_kept, "ST-2")
     static const size_t size[] = { 0, 1, 2, 255, 256, 4096, 65535, 65536, 1u << 20 };
     char *bytes = malloc(TENREC_STORE_MAX_VALUE);
 
-    expect(bytes);
+    expect_here(bytes);
     for (size_t i = 0; i < TENREC_STORE_MAX_VALUE; i++)
         bytes[i] = (char)(i * 7 + i / 4096);
     for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
@@ -81,7 +81,7 @@ STORE_CASE(keys_are_told_apart, "ST-2")
 
     first = calloc(1, len + 1);
     second = calloc(1, len + 1);
-    expect(first && second);
+    expect_here(first && second);
     for (size_t i = 0; i < n; i++)
         put(one, key[i], key[i]);
     for (size_t i = 0; i < n; i++)
@@ -90,7 +90,7 @@ STORE_CASE(keys_are_told_apart, "ST-2")
     memset(second, 'k', len);
     second[len - 1] = 'j';
     put(one, first, "first");
-    expect(!has(two, second));
+    expect(!has(two, second), "a key exists that differs in its last byte from a set one");
     put(one, second, "second");
     holds(two, first, "first");
     holds(two, second, "second");

@@ -31,7 +31,7 @@ static void *waiter_run(void *arg)
     tenrec_error err;
 
     atomic_store(&w->tid, (int)syscall(SYS_gettid));
-    expect_ok(store_get_all(w->s, &w->key, 1, w->deadline_ns, NULL, NULL, &err), &err);
+    expect_ok(store_get_all(w->s, &w->key, 1, w->deadline_ns, NULL, NULL, &err), &err, "get");
     atomic_store(&w->ended_ns, clock_now_ns());
     return NULL;
 }
@@ -59,8 +59,8 @@ static void waiter_start(struct waiter *w)
 {
     int asleep = 0;
 
-    expect_equal(pthread_create(&w->thread, NULL, waiter_run, w), 0);
-    expect_becomes(atomic_load(&w->tid) != 0);
+    expect_here(pthread_create(&w->thread, NULL, waiter_run, w) == 0);
+    expect_becomes(atomic_load(&w->tid) != 0, "the waiting thread has not begun");
     for (int i = 0; i < 200 && asleep < 5; i++) {
         asleep = is_asleep(atomic_load(&w->tid)) ? asleep + 1 : 0;
         poll(NULL, 0, 1);
@@ -111,7 +111,7 @@ static void by_compare_set(struct tenrec_store *s, const char *key)
     char *now;
     tenrec_error err;
 
-    expect_ok(store_swap_text(s, key, "", "v", soon(), &now, &err), &err);
+    expect_ok(store_swap_text(s, key, "", "v", soon(), &now, &err), &err, "compare_set");
     free(now);
 }
 
@@ -140,10 +140,10 @@ STORE_CASE(get_waits_for_the_last_of_its_keys, "ST-11")
     put(two, "k1", "");
     waiter_start(&first);
     expect_error(store_get_all(two, keys, 2, clock_deadline_ms(20), NULL, missing, &err),
-                 TENREC_ETIMEDOUT, &err);
+                 TENREC_ETIMEDOUT, &err, "get");
     put(two, "k2", "");
     waiter_wakes(&first, clock_now_ns());
-    expect_ok(store_get_all(two, keys, 2, soon(), NULL, missing, &err), &err);
+    expect_ok(store_get_all(two, keys, 2, soon(), NULL, missing, &err), &err, "get");
 }
 
 /* All through the handle on which a thread waits. */
@@ -160,9 +160,9 @@ STORE_CASE(a_waiting_operation_blocks_no_other, "ST-3")
         holds(one, "other", "v");
         add(one, "number", 1);
         by_compare_set(one, "other");
-        expect(has(one, "other"));
-        expect_ok(store_num_keys(one, soon(), &n, &err), &err);
-        expect_ok(store_remove_all(one, &key, 1, soon(), NULL, &err), &err);
+        expect(has(one, "other"), "check reports that a key is missing that was set");
+        expect_ok(store_num_keys(one, soon(), &n, &err), &err, "num_keys");
+        expect_ok(store_remove_all(one, &key, 1, soon(), NULL, &err), &err, "remove");
         if (atomic_load(&w.ended_ns))
             expect_fail("the waiter has ended: the operations waited for it");
     }
@@ -194,7 +194,7 @@ static void *client_run(void *arg)
         if (i % 10 == 9) {
             const char *one_key = key;
 
-            expect_ok(store_remove_all(k->s, &one_key, 1, soon(), NULL, &err), &err);
+            expect_ok(store_remove_all(k->s, &one_key, 1, soon(), NULL, &err), &err, "remove");
         }
     }
     return NULL;
@@ -207,11 +207,11 @@ STORE_CASE(many_threads_lose_nothing, "ST-3")
 
     for (int i = 0; i < THREADS; i++) {
         k[i] = (struct client){ i % 2 ? one : two, i };
-        expect_equal(pthread_create(&thread[i], NULL, client_run, &k[i]), 0);
+        expect_here(pthread_create(&thread[i], NULL, client_run, &k[i]) == 0);
     }
     for (int i = 0; i < THREADS; i++)
         pthread_join(thread[i], NULL);
-    expect_equal(add(one, "sum", 0), THREADS * TIMES);
+    expect_equal(add(one, "sum", 0), THREADS * TIMES, "the sum of the adds of all threads");
 }
 
 /* ---- deadlines ---- */
@@ -232,7 +232,7 @@ STORE_CASE(get_ends_at_its_deadline, "ST-4")
             uint64_t now_ns;
 
             expect_error(store_get_all(one, &key, 1, deadline_ns, NULL, NULL, &err),
-                         TENREC_ETIMEDOUT, &err);
+                         TENREC_ETIMEDOUT, &err, "get");
             now_ns = clock_now_ns();
             if (now_ns < deadline_ns)
                 expect_fail("get ends %" PRIu64 " us before its deadline",

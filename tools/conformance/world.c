@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "conformance/expect.h"
 #include "conformance/letter.h"
+#include "conformance/spy.h"
 #include "runtime/loop.h"
 #include "security/security.h"
 
@@ -26,7 +27,7 @@ static void world_answer(struct side *k, tenrec_peer to, struct tenrec_msg *msg)
 {
     struct tenrec_msg *reply = letter_new(msg->payload_len, 0);
 
-    expect(reply);
+    expect_here(reply);
 
     reply->type = TENREC_MSG_RET;
     reply->id = msg->id;
@@ -52,7 +53,7 @@ static void world_check_maker(struct tenrec_msg *msg)
         return;
     }
     if (!atomic_load(&of_core)) {
-        expect(sample = message_new(0, 0));
+        expect_here(sample = message_new(0, 0));
         atomic_store(&of_core, sample->release);
         sample->release(sample);
     }
@@ -155,12 +156,15 @@ static struct security *world_security(struct tenrec_config *config, const char 
     tenrec_error err;
 
     if (!mode) {
-        expect_ok(security_open(config, CLOCK_NEVER, &s, &err), &err);
+        expect_ok(security_open(config, CLOCK_NEVER, &s, &err), &err,
+                  "opening the section security");
         return s;
     }
-    expect_ok(tenrec_config_set(config, "security.mode", mode, &err), &err);
-    expect_ok(secret_draw(&secret, &err), &err);
-    expect_ok(security_open_with(config, secret, "tenrec conformance", &s, &err), &err);
+    expect_ok(tenrec_config_set(config, "security.mode", mode, &err), &err,
+              "setting the security mode");
+    expect_ok(secret_draw(&secret, &err), &err, "drawing a secret");
+    expect_ok(security_open_with(config, secret, "tenrec conformance", &s, &err), &err,
+              "opening the section security");
     secret_drop(secret);
     return s;
 }
@@ -173,12 +177,12 @@ static void start_all(struct world *w, const struct tenrec_member *member)
 
     for (int i = 0; i < w->n; i++) {
         s[i] = (struct starter){ .chain = w->worker[i].chain, member, (uint32_t)w->n };
-        expect_equal(pthread_create(&thread[i], NULL, start_one, &s[i]), 0);
+        expect_here(pthread_create(&thread[i], NULL, start_one, &s[i]) == 0);
     }
     for (int i = 0; i < w->n; i++)
         pthread_join(thread[i], NULL);
     for (int i = 0; i < w->n; i++)
-        expect_ok(s[i].status, &s[i].err);
+        expect_ok(s[i].status, &s[i].err, "start");
 }
 
 static void open_worker(struct world *w, int i)
@@ -205,7 +209,8 @@ static void open_worker(struct world *w, int i)
     id.incarnation = 1000 + (uint64_t)i;
     pthread_mutex_init(&k->lock, NULL);
     layer = chain_config_layers(stack, &n);
-    expect_ok(chain_open(layer, n, &id, loop, &user, &k->chain, &err), &err);
+    layer = spy_insert(layer, &n);
+    expect_ok(chain_open(layer, n, &id, loop, &user, &k->chain, &err), &err, "the init");
 }
 
 void world_begin(const char *text, const char *path, const char *mode)
@@ -222,7 +227,7 @@ void world_begin(const char *text, const char *path, const char *mode)
     security = world_security(config, mode);
     tenrec_config_drop(config);
     /* The first loop of a process opens the pipe for signals that libuv keeps. */
-    expect_ok(loop_open(&loop, &err), &err);
+    expect_ok(loop_open(&loop, &err), &err, "the start of the core's loop");
     loop_close(loop);
 }
 
@@ -239,7 +244,7 @@ void world_start(struct world *w, int n)
 
     *w = (struct world){ .n = n };
     expect_of("AG-8");
-    expect_ok(loop_open(&loop, &err), &err);
+    expect_ok(loop_open(&loop, &err), &err, "the start of the core's loop");
     for (int i = 0; i < n; i++)
         open_worker(w, i);
     for (int i = 0; i < n; i++)
@@ -343,7 +348,7 @@ struct tenrec_msg *make_request(int64_t id, const void *payload, size_t len, uin
 {
     struct tenrec_msg *msg = letter_new(len, n_tensors);
 
-    expect(msg);
+    expect_here(msg);
     msg->type = TENREC_MSG_CALL;
     msg->id = id;
     if (len)

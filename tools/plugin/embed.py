@@ -1,17 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""embed.py OUT NAME=FILE... - a C source with the text of each file as a string."""
+"""embed.py OUT HEADER NAME=[FILE] FILE... - a C source with the lines of the files as lists, which HEADER declares."""
 import json
 import sys
 
 
 def main():
-    out, *files = sys.argv[1:]
-    with open(out, "w", encoding="utf-8") as f:
-        f.write('/* Made by embed.py. */\n#include "plugin/templates.h"\n')
-        for name, path in (pair.split("=", 1) for pair in files):
+    out, header, *texts = sys.argv[1:]
+    lists = {}
+    for text in texts:
+        name, equals, path = text.partition("=")
+        if equals:
+            lines = lists[name] = []
+        else:
+            path = text
+        if path:
             with open(path, encoding="utf-8") as source:
-                lines = [json.dumps(line) for line in source]
-            f.write(f"\nconst char *const template_{name}[] = {{\n    " + ",\n    ".join(lines) + ",\n    NULL,\n};\n")
+                lines += [json.dumps(line) for line in source]
+    with open(out, "w", encoding="utf-8") as f:
+        f.write(f'/* Made by embed.py. */\n#include "{header}"\n')
+        for name, lines in lists.items():
+            f.write(f"\nconst char *const {name}[] = {{\n    " + ",\n    ".join(lines) + ",\n    NULL,\n};\n")
 
 
 main()

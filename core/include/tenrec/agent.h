@@ -143,7 +143,8 @@ struct tenrec_agent_ops {
 
     /* [AG-10] Carry `msg` to `to`, or along msg->route when that is set. Takes the message always,
      * and calls `done` exactly once. Must not block on the network unless the message has
-     * TENREC_MSG_MAY_WAIT. Mandatory for the innermost agent.
+     * TENREC_MSG_MAY_WAIT. Mandatory for the innermost agent. A wrapper that replaces `msg` by
+     * one of its own keeps type, id, key_len, deadline_ns, flags and route.
      *
      * [AG-37] If the address of `to` refuses the connection, as no process listens there, `done`
      * has ECONNECT with os_errno ECONNREFUSED: that member has ended, and a graceful shutdown
@@ -253,7 +254,8 @@ struct tenrec_host {
     const struct tenrec_extension *extensions; /* NULL: none */
 
     /* Continue inwards / outwards from `self`. Both take the message. [AG-24] A delivered message
-     * comes from msg_new and, if it has tensors, from place. */
+     * comes from msg_new and, if it has tensors, from place. Its key_len and deadline_ns are those
+     * of the sent one, or 0 where the backend does not carry them. */
     void (*send_inner)(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
                        struct tenrec_done done);
     void (*deliver_outer)(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg);
