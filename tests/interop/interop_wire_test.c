@@ -151,7 +151,7 @@ static void check_descriptor(struct descriptor *d, struct payload_reader payload
 static void receive_message(const struct raw_pipe *pipe, const char *meta, const struct part *parts,
                             size_t n)
 {
-    static const struct descriptor_limits limits = { 16, 16, (uint64_t)1 << 32 };
+    static const struct descriptor_limits limits = { 16, 16 };
     const struct nop_device devices[16] = { cpu, cpu, cpu, cpu };
     unsigned char buf[1024];
     struct descriptor d;

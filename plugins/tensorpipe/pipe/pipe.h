@@ -123,6 +123,7 @@ struct pipe {
     bool lacks_reply;        /* but that of CONN_REPLY */
     struct peer *to;         /* outgoing */
     uint64_t capabilities;
+    uint64_t max_message, max_object; /* what the peer reads at most; 0: it has no limit */
     struct tenrec_route route;
     tenrec_peer from; /* whose messages come in */
     uint32_t marks;   /* flags of all messages, TENREC_MSG_PROVED or none; once established */
@@ -219,6 +220,11 @@ extern const struct pipe_services pipe_services;
 
 /* pipe_state.c */
 
+/* Of the process at the other end, for texts: a worker, or a caller by what it calls itself. */
+#define PIPE_PEER "%s \"%s\""
+#define PIPE_PEER_ARGS(p)                                                                          \
+    (p)->outgoing ? "worker" : "caller", (p)->outgoing ? (p)->to->name : (p)->remote_name
+
 void pipe_ref(struct pipe *p);
 void pipe_unref(struct pipe *p); /* NULL is fine */
 /* Posts a task that keeps the pipe until it ran. */
@@ -248,6 +254,8 @@ void pipe_settle_reply(struct pipe *p);
  * stranger. */
 void pipe_write_identity(const struct endpoint *ep, const struct peer *peer, enum proof_role role,
                          char ret[IDENTITY_MAX]);
+/* What the peer can do, and reads at most, as it has told. */
+void pipe_take_identity(struct pipe *p, const struct identity *identity);
 /* Returns true if `shown` is what only `peer` can show to us; false also if one of us has no
  * token. */
 bool pipe_is_shown(const struct endpoint *ep, const struct peer *peer, enum proof_role role,
@@ -360,6 +368,10 @@ static inline bool message_wants_answer(const struct tenrec_msg *msg)
 
 /* pipe_encode.c, under the lock, as a message with tensors is sent. */
 
+/* Refuses a message that its peer, or the transport, would not take. Before anything else is done
+ * for it. errors: ETOOBIG */
+tenrec_status send_request_check(const struct pipe *p, const struct tenrec_msg *msg,
+                                 tenrec_error *err);
 /* Gives those that the peer maps their notes, of which there is one for each; the
  * others' are empty. True: nothing else of them is sent. */
 bool send_request_share(struct pipe *p, const struct tenrec_msg *msg,

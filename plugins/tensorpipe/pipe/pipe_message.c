@@ -117,7 +117,24 @@ bool message_plain(struct pipe *p, const struct plain *m)
     return true;
 }
 
-/* The message that was announced, with room for its payload. errors: EAGAIN, ENOMEM */
+/* What its sender knows, if it reads our limits (wire/handshake/identity.h). errors: ETOOBIG */
+static tenrec_status check_limits(const struct pipe *p, const struct descriptor *d,
+                                  tenrec_error *err)
+{
+    const struct tp_options *o = p->ep->options;
+    const uint64_t bytes = d->payload_bytes + d->tensor_bytes;
+
+    if (bytes > o->max_message)
+        return tenrec_fail(err, TENREC_ETOOBIG, "a message of %llu bytes; max_message is %llu",
+                           (unsigned long long)bytes, (unsigned long long)o->max_message);
+    if (d->payload_len[3] > o->max_object)
+        return tenrec_fail(
+            err, TENREC_ETOOBIG, "a list of %u tensors in %llu bytes; max_object is %llu",
+            d->n_tensors, (unsigned long long)d->payload_len[3], (unsigned long long)o->max_object);
+    return TENREC_OK;
+}
+
+/* The message that was announced, with room for its payload. errors: EAGAIN, ENOMEM, ETOOBIG */
 static struct tenrec_msg *message_make(struct pipe *p, const struct descriptor *d,
                                        tenrec_error *err)
 {
@@ -127,7 +144,7 @@ static struct tenrec_msg *message_make(struct pipe *p, const struct descriptor *
     const struct reading *r = &p->read;
     struct tenrec_msg *msg;
 
-    if (pipe_announced(p, bytes, err))
+    if (check_limits(p, d, err) || pipe_announced(p, bytes, err))
         return NULL;
     msg = ep->host->msg_new(ep->self, r->len[2], r->n_tensors);
     if (!msg)
@@ -171,18 +188,16 @@ static void reading_shrink(struct pipe *p)
 tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t len,
                             tenrec_error *err)
 {
-    struct endpoint *ep = p->ep;
     struct reading *r = &p->read;
-    const struct descriptor_limits limits = { DESCRIPTOR_AGENT_PAYLOADS, MESSAGE_TENSORS_MAX,
-                                              ep->options->max_message };
+    static const struct descriptor_limits limits = { DESCRIPTOR_AGENT_PAYLOADS,
+                                                     MESSAGE_TENSORS_MAX };
     struct descriptor d;
     tenrec_error why;
     tenrec_status st = descriptor_read(frame, len, &limits, &d, err);
 
     if (st)
         return st;
-    if (d.n_payloads != DESCRIPTOR_AGENT_PAYLOADS || d.payload_len[0] != 4 ||
-        d.payload_len[1] != 8 || d.payload_len[3] > ep->options->max_object)
+    if (d.n_payloads != DESCRIPTOR_AGENT_PAYLOADS || d.payload_len[0] != 4 || d.payload_len[1] != 8)
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "descriptor: expected the four payloads of an RPC message, type (4 "
                            "bytes), id (8), payload and tensor list; got %u",
@@ -328,9 +343,8 @@ static void end_skipped(struct pipe *p, int32_t type, int64_t id, const tenrec_e
     struct tenrec_msg *msg;
 
     counter_add(&p->ep->count.messages_skipped, 1);
-    endpoint_log(p->ep, TENREC_LOG_WARN, "message 0x%x from %s \"%s\" dropped: %s", type,
-                 p->outgoing ? "worker" : "caller", p->outgoing ? p->to->name : p->remote_name,
-                 why->text);
+    endpoint_log(p->ep, TENREC_LOG_WARN, "message 0x%x from " PIPE_PEER " dropped: %s", type,
+                 PIPE_PEER_ARGS(p), why->text);
     if (type == TENREC_MSG_ONE_WAY_CALL || type == TENREC_MSG_CANCEL)
         return;
     if (is_request(type)) {
@@ -362,8 +376,8 @@ void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64
      * a stranger could answer a request to another peer. */
     if (p->outgoing ? is_request(type) : type & TENREC_MSG_RESPONSE_BIT) {
         counter_add(&ep->count.messages_dropped, 1);
-        endpoint_log(ep, TENREC_LOG_WARN, "message 0x%x from %s \"%s\" dropped: %s", type,
-                     p->outgoing ? "worker" : "caller", p->outgoing ? p->to->name : p->remote_name,
+        endpoint_log(ep, TENREC_LOG_WARN, "message 0x%x from " PIPE_PEER " dropped: %s", type,
+                     PIPE_PEER_ARGS(p),
                      p->outgoing ? "a request on the pipe for answers" : "an answer to nothing");
         if (msg)
             msg->release(msg);

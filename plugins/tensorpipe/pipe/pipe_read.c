@@ -61,38 +61,66 @@ static enum part announced_frame(struct pipe *p, int index, const char *what,
     return PART_BAD;
 }
 
-static enum part take_payload(struct pipe *p)
+/* The head of a frame whose body need not be in the buffer as a whole. */
+static enum part take_head(struct pipe *p, int index, const char *what)
 {
     struct reading *r = &p->read;
     struct conn *c = p->conn[CONN_DESCRIPTOR];
-    void *to = r->msg ? r->msg->payload : NULL;
     uint64_t len;
 
-    if (!r->in_body) {
-        if (conn_buffered(c) < FRAME_HEAD) {
-            if (conn_reserve(c, FRAME_HEAD))
-                return PART_MISSING;
-            pipe_failf(p, TENREC_ENOMEM, 0, "no memory for a payload");
-            return PART_BAD;
-        }
-        len = get_le64(c->buf + c->pos);
-        if (len != r->len[2]) {
-            pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a payload of %llu bytes after announcing %llu",
-                       (unsigned long long)len, (unsigned long long)r->len[2]);
-            return PART_BAD;
-        }
-        c->pos += FRAME_HEAD;
-        r->in_body = true;
-        r->got = 0;
+    if (conn_buffered(c) < FRAME_HEAD) {
+        if (conn_reserve(c, FRAME_HEAD))
+            return PART_MISSING;
+        pipe_failf(p, TENREC_ENOMEM, 0, "no memory for a %s", what);
+        return PART_BAD;
     }
-    conn_take(c, to, r->len[2], &r->got);
-    if (r->got == r->len[2])
+    len = get_le64(c->buf + c->pos);
+    if (len != r->len[index]) {
+        pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a %s of %llu bytes after announcing %llu", what,
+                   (unsigned long long)len, (unsigned long long)r->len[index]);
+        return PART_BAD;
+    }
+    c->pos += FRAME_HEAD;
+    r->in_body = true;
+    r->got = 0;
+    return PART_THERE;
+}
+
+/* To `to`; NULL: nowhere, it is skipped. */
+static enum part take_body(struct pipe *p, int index, const char *what, void *to)
+{
+    struct reading *r = &p->read;
+    const uint64_t len = r->len[index];
+    enum part part = r->in_body ? PART_THERE : take_head(p, index, what);
+
+    if (part != PART_THERE)
+        return part;
+    conn_take(p->conn[CONN_DESCRIPTOR], to, len, &r->got);
+    if (r->got == len) {
+        r->in_body = false;
         return PART_THERE;
+    }
     if (to) {
-        r->lead[0] = (struct iovec){ (char *)to + r->got, (size_t)(r->len[2] - r->got) };
+        r->lead[0] = (struct iovec){ (char *)to + r->got, (size_t)(len - r->got) };
         r->n_lead = 1;
     }
     return PART_MISSING;
+}
+
+/* That of a message that is skipped may be longer than max_object. */
+static enum part take_list(struct pipe *p)
+{
+    const unsigned char *body = NULL;
+    size_t len = 0;
+    enum part part = p->read.msg ? announced_frame(p, 3, "tensor list", &body, &len)
+                                 : take_body(p, 3, "tensor list", NULL);
+
+    if (part != PART_THERE)
+        return part;
+    message_place_tensors(p, body, len);
+    if (body)
+        p->conn[CONN_DESCRIPTOR]->pos += FRAME_HEAD + len;
+    return PART_THERE;
 }
 
 static enum part take_tensors(struct pipe *p)
@@ -214,20 +242,19 @@ static enum parsed read_parse(struct pipe *p)
             if (part != PART_THERE)
                 return parsed_of(part);
             r->id = (int64_t)get_le64(body);
-            r->in_body = false;
             break;
         case STEP_PAYLOAD:
-            part = take_payload(p);
+            part = take_body(p, 2, "payload", r->msg ? r->msg->payload : NULL);
             if (part != PART_THERE)
                 return parsed_of(part);
-            len = 0;
-            break;
+            r->step++;
+            continue;
         case STEP_LIST:
-            part = announced_frame(p, 3, "tensor list", &body, &len);
+            part = take_list(p);
             if (part != PART_THERE)
                 return parsed_of(part);
-            message_place_tensors(p, body, len);
-            break;
+            r->step++;
+            continue;
         case STEP_TENSORS:
             part = take_tensors(p);
             if (part != PART_THERE)
@@ -236,8 +263,7 @@ static enum parsed read_parse(struct pipe *p)
             message_end(p);
             continue;
         }
-        if (r->step != STEP_PAYLOAD)
-            c->pos += FRAME_HEAD + len;
+        c->pos += FRAME_HEAD + len;
         r->step++;
     }
     return PARSED_BAD;

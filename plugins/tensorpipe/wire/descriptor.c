@@ -39,15 +39,10 @@ static struct descriptor_tensor read_tensor(struct nop_reader *r)
     return tensor;
 }
 
-static void add_bytes(struct nop_reader *r, struct descriptor *d, uint64_t max, uint64_t length,
-                      uint64_t *sum)
+static void add_bytes(struct nop_reader *r, struct descriptor *d, uint64_t length, uint64_t *sum)
 {
-    uint64_t before = d->payload_bytes + d->tensor_bytes;
-
-    if (length > max - before)
-        nop_reader_fail(r, TENREC_ETOOBIG, "length",
-                        "a message of %llu bytes and more; the limit is %llu",
-                        (unsigned long long)before, (unsigned long long)max);
+    if (length > INT64_MAX - (d->payload_bytes + d->tensor_bytes))
+        nop_reader_fail(r, TENREC_EPROTOCOL, "length", "a message of 2^63 bytes or more");
     else
         *sum += length;
 }
@@ -122,8 +117,7 @@ static bool read_short(const unsigned char *frame, size_t len,
             return false;
         d->tensor_bytes += tensor.length; /* of 4 bytes each */
     }
-    return d->payload_bytes <= limits->max_bytes &&
-           d->tensor_bytes <= limits->max_bytes - d->payload_bytes;
+    return true;
 }
 
 tenrec_status descriptor_read(const void *frame, size_t len, const struct descriptor_limits *limits,
@@ -142,7 +136,7 @@ tenrec_status descriptor_read(const void *frame, size_t len, const struct descri
     for (uint32_t i = 0; i < d.n_payloads && !r.status; i++) {
         const uint64_t length = read_payload(&r);
 
-        add_bytes(&r, &d, limits->max_bytes, length, &d.payload_bytes);
+        add_bytes(&r, &d, length, &d.payload_bytes);
         if (i < DESCRIPTOR_AGENT_PAYLOADS)
             d.payload_len[i] = length;
     }
@@ -151,7 +145,7 @@ tenrec_status descriptor_read(const void *frame, size_t len, const struct descri
     d.tensors = r;
     for (uint32_t i = 0; i < d.n_tensors && !r.status; i++) {
         struct descriptor_tensor tensor = read_tensor(&r);
-        add_bytes(&r, &d, limits->max_bytes, tensor.length, &d.tensor_bytes);
+        add_bytes(&r, &d, tensor.length, &d.tensor_bytes);
         d.n_targetless += !tensor.has_target;
     }
     if (r.status)

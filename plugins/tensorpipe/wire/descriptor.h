@@ -23,7 +23,6 @@ struct descriptor_tensor {
 struct descriptor_limits {
     uint32_t max_payloads;
     uint32_t max_tensors;
-    uint64_t max_bytes; /* of all payloads and tensors together */
 };
 
 /* A descriptor that was read and found sound: views of its frame. */
@@ -32,13 +31,13 @@ struct descriptor {
     uint32_t n_payloads, n_tensors;
     uint32_t n_targetless; /* tensors that need a device in a DescriptorReply */
     uint64_t payload_len[DESCRIPTOR_AGENT_PAYLOADS]; /* of the first ones */
-    uint64_t payload_bytes, tensor_bytes;            /* sums */
+    uint64_t payload_bytes, tensor_bytes;            /* sums, together below 2^63 */
     struct nop_reader tensors;                       /* where next_tensor goes on */
     uint32_t tensors_left;
 };
 
-/* Checks the whole object; the sum of lengths cannot overflow afterwards. After
- * a failure *ret is undefined.
+/* Checks the whole object, but not whether the message that it announces is too large: its reader
+ * has to know where that ends. After a failure *ret is undefined.
  *
  * errors   EPROTOCOL, ETOOBIG (beyond a limit)
  */

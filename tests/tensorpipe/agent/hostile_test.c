@@ -441,9 +441,31 @@ TEST_WITH(agent_drops_an_answer_that_a_stranger_forges, setup, teardown)
     raw_pipe_close(&p);
 }
 
-TEST_WITH(agent_refuses_a_message_beyond_its_limit, setup, teardown)
+static void send_zeros(int fd, size_t len)
 {
-    unsigned char buf[512], back[256] = { 0 };
+    static const unsigned char zeros[1 << 16];
+
+    for (size_t part; len; len -= part) {
+        part = len < sizeof zeros ? len : sizeof zeros;
+        raw_send(fd, zeros, part);
+    }
+}
+
+/* The frame of a descriptor with a payload of `len` bytes, as little endian. */
+static void send_descriptor(struct raw_pipe *p, const char len[8])
+{
+    unsigned char buf[512];
+
+    raw_message(buf, TENREC_MSG_CALL, 1, "", 0);
+    memcpy(buf + 26, "\x83........\xbd\0\xb9\2\x2f\xbd\0\xba\0", 18);
+    memcpy(buf + 27, len, 8);
+    buf[0] = 36;
+    raw_send(p->fd[0], buf, 44);
+}
+
+TEST_WITH(agent_skips_a_message_beyond_its_limit, setup, teardown)
+{
+    unsigned char buf[512], back[512] = { 0 };
     struct raw_pipe p;
     int64_t id;
     long len;
@@ -456,13 +478,31 @@ TEST_WITH(agent_refuses_a_message_beyond_its_limit, setup, teardown)
     raw_pipe_open(&p, n[1].address);
     raw_send(p.fd[0], buf, raw_message(buf, TENREC_MSG_CALL, 1, back, 100));
     assert_int_equal(raw_recv_message(&p, &id, back, sizeof back, &len), TENREC_MSG_RET);
-    /* A payload of 16 MiB is announced and never sent. */
-    raw_message(buf, TENREC_MSG_CALL, 1, "", 0);
-    memcpy(buf + 26, "\x82\0\0\0\1\xbd\0\xb9\2\x2f\xbd\0\xba\0", 14);
-    buf[0] = 32;
-    raw_send(p.fd[0], buf, 40);
+    send_descriptor(&p, "\0\0\0\1\0\0\0\0");
+    raw_frame(p.fd[0], "\2\1\0\0", 4);
+    raw_frame(p.fd[0], "\5\0\0\0\0\0\0\0", 8);
+    raw_send(p.fd[0], "\0\0\0\1\0\0\0\0", 8);
+    send_zeros(p.fd[0], 1 << 24);
+    raw_send(p.fd[0], "\x2f\0\0\0\0\0\0\0", 8);
+    send_zeros(p.fd[0], 47);
+    raw_send(p.fd[0], buf, raw_message(buf, TENREC_MSG_CALL, 6, "x", 1));
+    assert_int_equal(raw_recv_message(&p, &id, back, sizeof back, &len), TENREC_MSG_EXCEPTION);
+    assert_int_equal(id, 5);
+    assert_non_null(memmem(back, (size_t)len, "a message of 16777275 bytes", 27));
+    assert_int_equal(raw_recv_message(&p, &id, back, sizeof back, &len), TENREC_MSG_RET);
+    assert_int_equal(id, 6);
+    raw_pipe_close(&p);
+}
+
+TEST_WITH(agent_closes_a_pipe_over_a_message_that_never_ends, setup, teardown)
+{
+    struct raw_pipe p;
+
+    raw_pipe_open(&p, n[1].address);
+    send_descriptor(&p, "\xff\xff\xff\xff\xff\xff\xff\xff");
     assert_true(raw_closed(p.fd[0]));
     raw_pipe_close(&p);
+    assert_alive();
 }
 
 TEST_WITH(agent_goes_on_accepting_after_a_lack_of_descriptors, setup, teardown)
