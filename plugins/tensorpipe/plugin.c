@@ -67,9 +67,12 @@ static const struct tenrec_option options[] = {
                   "twice that without any answer the connection is lost, also one that is in "
                   "use. none turns that off."),
     OPTION(max_object, SIZE, "1MiB", .min = 4096, .max = 1 << 30,
-           .help = "Largest handshake object, descriptor or tensor list that a peer may send."),
+           .help = "Largest handshake object, descriptor or tensor list that a peer may send; a "
+                   "message takes some 25 bytes in each for a tensor. A Tenrec worker knows it of "
+                   "its peers, and does not send more: ETOOBIG."),
     OPTION(max_message, SIZE, "16GiB", .min = 4096, .max = INT64_MAX,
-           .help = "Largest message, payload and tensors together, that a peer may send."),
+           .help = "Largest message, payload and tensors together, that a peer may send. A Tenrec "
+                   "worker knows it of its peers, as max_object."),
     OPTION(inline_max, SIZE, "32KiB", .min = 0, .max = INT64_MAX,
            .help = "Size up to which a tensor travels between Tenrec workers on the connection of "
                    "its message; a larger one has a connection of its own, or is read out of "

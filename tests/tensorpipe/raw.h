@@ -32,9 +32,9 @@ void raw_hello_requested(int fd, uint64_t id);
 
 /* A pipe that was opened by hand: hello to the last connection. */
 struct raw_pipe {
-    int fd[3];         /* descriptor, reply, channel */
-    uint64_t id[3];    /* that the last two have to say */
-    char identity[96]; /* of the listener, as text; "": unknown */
+    int fd[3];          /* descriptor, reply, channel */
+    uint64_t id[3];     /* that the last two have to say */
+    char identity[128]; /* of the listener, as text; "": unknown */
 };
 
 /* Its first connection. `identity` is the caller's entry; NULL: a plain TensorPipe peer. */

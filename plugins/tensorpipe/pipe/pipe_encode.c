@@ -113,9 +113,53 @@ static tenrec_status add_tensors(struct pipe *p, struct send_request *o,
     return TENREC_OK;
 }
 
-/* Refuses a message too large for the transport's frames, before any allocation. */
-static tenrec_status check_size(const struct pipe *p, const struct tenrec_msg *msg,
-                                tenrec_error *err)
+/* An object that goes with the tensors. */
+static tenrec_status check_object(const struct pipe *p, const struct tenrec_msg *msg,
+                                  const char *what, size_t len, tenrec_error *err)
+{
+    if (!p->max_object || len <= p->max_object)
+        return TENREC_OK;
+    return tenrec_fail(
+        err, TENREC_ETOOBIG,
+        "a %s of %zu bytes for %u tensors; " PIPE_PEER " takes %llu at most (its max_object)", what,
+        len, msg->n_tensors, PIPE_PEER_ARGS(p), (unsigned long long)p->max_object);
+}
+
+/* As its reader counts them. */
+static uint64_t message_bytes(const struct tenrec_msg *msg, size_t list_len)
+{
+    uint64_t n = 4 + 8 + msg->payload_len + list_len;
+
+    for (uint32_t i = 0; i < msg->n_tensors; i++)
+        if (!tenrec_msg_tensor(msg, i)->same_storage)
+            n += tenrec_msg_tensor(msg, i)->bytes;
+    return n;
+}
+
+static tenrec_status check_bytes(const struct pipe *p, uint64_t bytes, tenrec_error *err)
+{
+    if (!p->max_message || bytes <= p->max_message)
+        return TENREC_OK;
+    return tenrec_fail(
+        err, TENREC_ETOOBIG,
+        "a message of %llu bytes; " PIPE_PEER " takes %llu at most (its max_message)",
+        (unsigned long long)bytes, PIPE_PEER_ARGS(p), (unsigned long long)p->max_message);
+}
+
+/* A message that is encoded, before it is queued. */
+static tenrec_status check_encoded(const struct pipe *p, const struct tenrec_msg *msg,
+                                   size_t descriptor_len, size_t list_len, tenrec_error *err)
+{
+    tenrec_status st = check_object(p, msg, "descriptor", descriptor_len, err);
+
+    if (!st)
+        st = check_object(p, msg, "list", list_len, err);
+    return st ? st : check_bytes(p, message_bytes(msg, list_len), err);
+}
+
+/* A message too large for the transport's frames. */
+static tenrec_status check_frames(const struct pipe *p, const struct tenrec_msg *msg,
+                                  tenrec_error *err)
 {
     const struct transport *t = p->transport;
 
@@ -139,6 +183,20 @@ static tenrec_status check_size(const struct pipe *p, const struct tenrec_msg *m
     return TENREC_OK;
 }
 
+tenrec_status send_request_check(const struct pipe *p, const struct tenrec_msg *msg,
+                                 tenrec_error *err)
+{
+    tenrec_status st;
+
+    if (p->max_object && msg->n_tensors > MESSAGE_TENSORS_MAX)
+        return tenrec_fail(err, TENREC_ETOOBIG,
+                           "a message with %u tensors; " PIPE_PEER " takes %u at most",
+                           msg->n_tensors, PIPE_PEER_ARGS(p), (unsigned)MESSAGE_TENSORS_MAX);
+    /* The list of tensors is counted once it is written. */
+    st = check_bytes(p, message_bytes(msg, msg->n_tensors ? 0 : TENSORLIST_EMPTY_LEN), err);
+    return st ? st : check_frames(p, msg, err);
+}
+
 /* The list of tensors, in the shortest form that the peer reads. */
 static tenrec_status put_list(const struct pipe *p, const struct tenrec_msg *msg, void *at,
                               size_t *ret_len, tenrec_error *err)
@@ -160,7 +218,7 @@ size_t send_request_encode_small(const struct pipe *p, const struct tenrec_msg *
     if (put_list(p, msg, list, &list_len, NULL))
         return 0;
     at = put_descriptor(to, msg, list_len, notes);
-    if (!at)
+    if (!at || check_encoded(p, msg, (size_t)(at - to) - FRAME_HEAD, list_len, NULL))
         return 0;
     at = put_fixed_frames(at, msg);
     if (msg->payload_len)
@@ -177,10 +235,8 @@ tenrec_status send_request_encode(struct pipe *p, struct tenrec_msg *msg,
     size_t list_len;
     unsigned char *at, *list;
     struct send_request *o;
-    tenrec_status st = check_size(p, msg, err);
+    tenrec_status st;
 
-    if (st)
-        return st;
     o = send_request_new(p, heads + FRAME_HEAD + TENSORLIST_MAX(msg->n_tensors));
     if (!o)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
@@ -195,6 +251,9 @@ tenrec_status send_request_encode(struct pipe *p, struct tenrec_msg *msg,
         st = tenrec_fail(err, TENREC_EUNSUPPORTED, "a tensor's device has no name on the wire");
         goto err_out;
     }
+    st = check_encoded(p, msg, (size_t)(at - o->buf) - FRAME_HEAD, list_len, err);
+    if (st)
+        goto err_out;
     at = put_fixed_frames(at, msg);
     put_le64(list, list_len);
     o->msg = msg;

@@ -6,6 +6,10 @@
  * token, as those of older workers and of other libraries, are known by their incarnation. */
 #include "pipe/pipe.h"
 
+/* Of a Tenrec worker that does not tell its limits. */
+#define MAX_MESSAGE_UNTOLD (UINT64_C(16) << 30)
+#define MAX_OBJECT_UNTOLD (UINT64_C(1) << 20)
+
 static uint64_t make_proof(const struct endpoint *ep, const struct peer *peer, bool ours,
                            enum proof_role role)
 {
@@ -24,9 +28,20 @@ void pipe_write_identity(const struct endpoint *ep, const struct peer *peer, enu
         .incarnation = ep->incarnation,
         .capabilities = ep->capabilities,
         .proof = peer && pipe_shares_tokens(ep, peer) ? make_proof(ep, peer, true, role) : 0,
+        .max_message = ep->options->max_message,
+        .max_object = ep->options->max_object,
     };
 
     identity_write(ret, &identity);
+}
+
+void pipe_take_identity(struct pipe *p, const struct identity *identity)
+{
+    if (!identity->version)
+        return;
+    p->capabilities = identity->capabilities;
+    p->max_message = identity->max_message ? identity->max_message : MAX_MESSAGE_UNTOLD;
+    p->max_object = identity->max_object ? identity->max_object : MAX_OBJECT_UNTOLD;
 }
 
 bool pipe_is_shown(const struct endpoint *ep, const struct peer *peer, enum proof_role role,

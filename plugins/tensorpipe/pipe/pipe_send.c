@@ -269,6 +269,8 @@ tenrec_status pipe_enqueue_message(struct pipe *p, struct tenrec_msg *msg, struc
     struct descriptor_note few[SEND_REQUEST_FEW], *notes = few;
     tenrec_status st = message_check(p, msg, err);
 
+    if (!st)
+        st = send_request_check(p, msg, err);
     if (st)
         return st;
     if (msg->n_tensors > SEND_REQUEST_FEW)

@@ -24,7 +24,7 @@ static tenrec_status accept_identity(struct pipe *p, const struct identity *iden
     if (p->proved.proved && (!identity->version || !conn_peer_equal(&claimed, &p->proved)))
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "its Brochure names another worker than its proof");
-    p->capabilities = identity->version ? identity->capabilities : 0;
+    pipe_take_identity(p, identity);
     if (!identity->version && pipe_recognise_name(p))
         handshake_trust(&p->handshake);
     if (!identity->version || identity->rank < 0)

@@ -280,7 +280,7 @@ static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, siz
     st = check_listener(p, &identity, err);
     if (st)
         return st;
-    p->capabilities = identity.version ? identity.capabilities : 0;
+    pipe_take_identity(p, &identity);
     p->ids[CONN_DESCRIPTOR] = answer.descriptor_id;
     p->ids[CONN_REPLY] = answer.reply_id;
     channel = channels_selected(ep->channels, &selection, &devices);

@@ -8,8 +8,11 @@ void identity_write(char buf[IDENTITY_MAX], const struct identity *identity)
 {
     snprintf(buf, IDENTITY_MAX, "tenrec:%" PRIu32 ":%" PRId32 ":%" PRIx64 ":%" PRIx64,
              identity->version, identity->rank, identity->incarnation, identity->capabilities);
-    if (identity->proof)
+    if (identity->proof || identity->max_message)
         snprintf(buf + strlen(buf), IDENTITY_MAX - strlen(buf), ":%" PRIx64, identity->proof);
+    if (identity->max_message)
+        snprintf(buf + strlen(buf), IDENTITY_MAX - strlen(buf), ":%" PRIx64 ":%" PRIx64,
+                 identity->max_message, identity->max_object);
 }
 
 /* Takes one field up to ':' or the end as a number of that base. */
@@ -54,6 +57,15 @@ static bool take_rank(struct nop_bytes *rest, tenrec_peer *ret)
     return true;
 }
 
+/* Fields that later versions have added; a peer that leaves them out ends before them. */
+static bool take_later_fields(struct nop_bytes *rest, struct identity *ret)
+{
+    if (rest->len > 0 && !take_field(rest, 16, UINT64_MAX, &ret->proof))
+        return false;
+    return rest->len == 0 || (take_field(rest, 16, UINT64_MAX, &ret->max_message) &&
+                              take_field(rest, 16, UINT64_MAX, &ret->max_object));
+}
+
 tenrec_status identity_read(struct nop_bytes text, struct identity *ret, tenrec_error *err)
 {
     static const char head[] = "tenrec:";
@@ -68,7 +80,7 @@ tenrec_status identity_read(struct nop_bytes text, struct identity *ret, tenrec_
             take_rank(&rest, &identity.rank) &&
             take_field(&rest, 16, UINT64_MAX, &identity.incarnation) &&
             take_field(&rest, 16, UINT64_MAX, &identity.capabilities) &&
-            (rest.len == 0 || take_field(&rest, 16, UINT64_MAX, &identity.proof))) {
+            take_later_fields(&rest, &identity)) {
             identity.version = (uint32_t)version;
             *ret = identity;
             return TENREC_OK;
@@ -76,7 +88,7 @@ tenrec_status identity_read(struct nop_bytes text, struct identity *ret, tenrec_
     }
     return tenrec_fail(err, TENREC_EPROTOCOL,
                        "identity \"%.*s\": expected tenrec:<version>:<rank>:<incarnation>:"
-                       "<capabilities>[:<proof>]",
+                       "<capabilities>[:<proof>[:<max_message>:<max_object>]]",
                        NOP_PRINT(text));
 }
 

@@ -5,7 +5,8 @@
  * named "tenrec", beside the transports of its Brochure, and answers one with
  * an entry among the channels of its BrochureAnswer; other peers skip both.
  *
- *     tenrec:<version>:<rank>:<incarnation, hex>:<capabilities, hex>[:<proof, hex>[:...]]
+ *     tenrec:<version>:<rank>:<incarnation, hex>:<capabilities, hex>
+ *         [:<proof, hex>[:<max_message, hex>:<max_object, hex>[:...]]]
  */
 #ifndef TENSORPIPE_IDENTITY_H
 #define TENSORPIPE_IDENTITY_H
@@ -15,7 +16,7 @@
 
 #define IDENTITY_ENTRY "tenrec" /* its key in both maps */
 #define IDENTITY_VERSION 1      /* grows when capabilities alone cannot say a change */
-#define IDENTITY_MAX 96         /* bytes of the text with its NUL */
+#define IDENTITY_MAX 128        /* bytes of the text with its NUL */
 
 enum identity_capability {
     IDENTITY_ALL_DTYPES = 1u << 0,      /* reads dtypes that torch cannot carry */
@@ -33,6 +34,8 @@ struct identity {
     uint64_t incarnation;
     uint64_t capabilities; /* enum identity_capability; unknown bits are others' */
     uint64_t proof;        /* proof.h; 0: none */
+    /* What it reads at most. 0: it does not say, and has the defaults. */
+    uint64_t max_message, max_object;
 };
 
 void identity_write(char buf[IDENTITY_MAX], const struct identity *identity);

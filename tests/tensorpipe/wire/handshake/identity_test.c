@@ -64,18 +64,38 @@ TEST(identity_skips_fields_of_later_versions)
     struct identity read;
     tenrec_error err;
 
-    assert_int_equal(identity_read(nop_text("tenrec:2:0:1f:ff:abc:more:and more"), &read, &err),
-                     TENREC_OK);
+    assert_int_equal(
+        identity_read(nop_text("tenrec:2:0:1f:ff:abc:40:30:more:and more"), &read, &err),
+        TENREC_OK);
     assert_int_equal(read.version, 2);
     assert_int_equal(read.incarnation, 0x1f);
     assert_int_equal(read.capabilities, 0xff);
     assert_int_equal(read.proof, 0xabc);
+    assert_int_equal(read.max_message, 0x40);
+    assert_int_equal(read.max_object, 0x30);
+}
+
+TEST(identity_tells_the_limits_of_its_reader)
+{
+    struct identity identity = { IDENTITY_VERSION, 3, 0x1f, 3, 0, 1 << 20, 4096 }, read;
+    char text[IDENTITY_MAX];
+    tenrec_error err;
+
+    identity_write(text, &identity);
+    assert_string_equal(text, "tenrec:1:3:1f:3:0:100000:1000");
+    assert_int_equal(identity_read(nop_text(text), &read, &err), TENREC_OK);
+    assert_int_equal(read.proof, 0);
+    assert_int_equal(read.max_message, 1 << 20);
+    assert_int_equal(read.max_object, 4096);
+    assert_int_equal(identity_read(nop_text("tenrec:1:3:1f:3:5"), &read, &err), TENREC_OK);
+    assert_int_equal(read.max_message, 0);
 }
 
 TEST(identity_has_no_proof_when_no_proof_was_written)
 {
     const struct identity none = { IDENTITY_VERSION, 3, 7, 3, 0 };
-    const struct identity longest = { UINT32_MAX, INT16_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX };
+    const struct identity longest = { UINT32_MAX, INT16_MAX,  UINT64_MAX, UINT64_MAX,
+                                      UINT64_MAX, UINT64_MAX, UINT64_MAX };
     char text[IDENTITY_MAX];
     struct identity read;
     tenrec_error err;
@@ -127,6 +147,9 @@ TEST(identity_refuses_malformed_bytes)
         "tenrec:1:1:1:",
         "tenrec:1:1:1:1:x",
         "tenrec:1:1:1:1:11112222333344445",
+        "tenrec:1:1:1:1:1:x",
+        "tenrec:1:1:1:1:1:1",
+        "tenrec:1:1:1:1:1:1:x",
         "tenrec:4294967296:1:1:1",
         "uv:*",
         "tenrec:1::1:1",
