@@ -12,7 +12,9 @@
 
 #include <stdlib.h>
 
-/* An answer with tensors or references, in flight. */
+#define ANSWER_SMALL 1024 /* bytes of a payload that no limit of a backend refuses */
+
+/* An answer in flight that may be refused, or has references. */
 struct answer {
     struct tenrec_worker *w;
     struct rref_parcel *parcel; /* NULL: no references */
@@ -53,7 +55,7 @@ void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
                  const struct tenrec_route *route, struct tenrec_msg *msg,
                  struct rref_parcel *parcel)
 {
-    const bool followed = msg && (msg->n_tensors > 0 || parcel);
+    const bool followed = msg && (msg->n_tensors > 0 || msg->payload_len > ANSWER_SMALL || parcel);
     struct answer *a = followed ? memory_new(1, sizeof *a) : NULL;
     struct tenrec_done done = { NULL, NULL };
 

@@ -103,7 +103,9 @@ static struct tenrec_msg *incoming_make_message(struct incoming *in)
 {
     struct conn *c = in->conn;
     struct ucx *u = c->u;
-    struct tenrec_msg *msg = u->host->msg_new(u->self, in->head.length, in->head.count);
+    /* A payload that is too large is not wanted, but the tensors beside it are counted. */
+    const uint64_t len = in->head.length > u->opt->max_message_bytes ? 0 : in->head.length;
+    struct tenrec_msg *msg = u->host->msg_new(u->self, len, in->head.count);
 
     if (!msg)
         return NULL;
@@ -155,7 +157,7 @@ static tenrec_status incoming_place(struct incoming *in, uint64_t bytes, tenrec_
     struct ucx *u = in->conn->u;
 
     if (bytes > u->opt->max_message_bytes)
-        return tenrec_fail(err, TENREC_ETOOBIG, "the message takes %llu bytes; max_message is %llu",
+        return tenrec_fail(err, TENREC_ETOOBIG, "a message of %llu bytes; max_message is %llu",
                            (unsigned long long)bytes,
                            (unsigned long long)u->opt->max_message_bytes);
     return u->host->place(u->self, conn_from(in->conn), in->msg, err);
@@ -247,8 +249,8 @@ static void incoming_begin_plain(struct incoming *in, struct bytes *b)
     in->listed = true;
     incoming_count(in, b->len);
     if (b->len > c->u->opt->max_message_bytes)
-        tenrec_fail(&err, TENREC_ETOOBIG, "the message takes %zu bytes; max_message is %llu",
-                    b->len, (unsigned long long)c->u->opt->max_message_bytes);
+        tenrec_fail(&err, TENREC_ETOOBIG, "a message of %zu bytes; max_message is %llu", b->len,
+                    (unsigned long long)c->u->opt->max_message_bytes);
     else if (budget_take(c, incoming_overhead(in), &in->charged, &err) == TENREC_OK &&
              !(in->msg = incoming_make_message(in)))
         tenrec_fail(&err, TENREC_ENOMEM, "no memory for a message of %zu bytes", b->len);
@@ -268,7 +270,7 @@ static void incoming_begin_listed(struct incoming *in, struct bytes *b)
 
     if (h->list_len > LIST_MAX || h->list_len > b->len ||
         h->count > h->list_len / head_tensor_least() || b->len - h->list_len > HEAD_INLINE_ALL ||
-        h->length > c->u->opt->max_message_bytes) {
+        h->length > INT64_MAX) {
         conn_break(c, TENREC_EPROTOCOL,
                    "a list of %llu bytes for %u tensors, and a payload of %llu, in %zu bytes",
                    (unsigned long long)h->list_len, h->count, (unsigned long long)h->length,

@@ -48,7 +48,7 @@ static tenrec_status outgoing_check(const struct ucx *u, const struct tenrec_msg
             all = UINT64_MAX;
     }
     if (all > u->opt->max_message_bytes)
-        return tenrec_fail(err, TENREC_ETOOBIG, "the message takes %llu bytes; max_message is %llu",
+        return tenrec_fail(err, TENREC_ETOOBIG, "a message of %llu bytes; max_message is %llu",
                            (unsigned long long)all, (unsigned long long)u->opt->max_message_bytes);
     *ret_bytes = all;
     return TENREC_OK;

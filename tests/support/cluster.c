@@ -17,6 +17,7 @@ static const char *const yaml =
     "backends:\n"
     "  inproc: { plugin: inproc }\n"
     "  tensorpipe: { plugin: tensorpipe }\n"
+    "  ucx: { plugin: ucx }\n"
     "  faulty_inproc: { plugin: faulty, wraps: inproc }\n"
     "  faulty_tensorpipe: { plugin: faulty, wraps: tensorpipe }\n"
     "  two_faulty_tensorpipe: { plugin: faulty, wraps: faulty_tensorpipe }\n"
