@@ -117,7 +117,8 @@ struct conn {
     bool dropped;    /* an event that was fetched before means nothing any more */
     const char *why; /* it could not be made, where an errno does not say so; else NULL */
 
-    struct reactor_timer timer; /* of the hello */
+    struct reactor_timer timer; /* of the hello, or of the next try to connect */
+    uint64_t reach_until_ns;    /* how long tries go on while the listener's queue is full */
     struct handshake handshake; /* until its hello was read */
     struct conn_proof proof;
     struct reactor_task free_task;

@@ -100,12 +100,28 @@ bool local_peer_is_ours(const struct endpoint *ep, int fd, pid_t *ret_pid)
                      : peer.uid == geteuid() || peer.uid == 0;
 }
 
+/* Returns false once half of the handshake's limit has passed: the rest is for another transport.
+ */
+static bool reach_later(struct conn *c, uint64_t retry_ns)
+{
+    const uint64_t now = now_ns();
+
+    if (!c->reach_until_ns)
+        c->reach_until_ns = now + c->ep->options->handshake_timeout_ms * 500000u;
+    if (now >= c->reach_until_ns)
+        return false;
+    reactor_arm(&c->ep->reactor, &c->timer, now + retry_ns);
+    return true;
+}
+
 int local_reach(struct conn *c, uint64_t retry_ns)
 {
     int e = local_connect(c->source.fd, &c->peer);
 
-    if (e == EAGAIN)
-        reactor_arm(&c->ep->reactor, &c->timer, now_ns() + retry_ns);
+    if (e == EAGAIN && !reach_later(c, retry_ns)) {
+        c->why = "the peer accepts no connection: its queue of them stays full";
+        return ETIMEDOUT;
+    }
     if (e)
         return e;
     return local_peer_is_ours(c->ep, c->source.fd, &c->pid) ? 0 : EPERM;

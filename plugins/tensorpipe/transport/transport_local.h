@@ -20,7 +20,7 @@ void local_unlink(int fd);
 /* 0 or an errno; EAGAIN: the listener has too many to accept. */
 int local_connect(int fd, const union transport_address *to);
 /* Connects `c`, and finds out its process. 0 or an errno; EPERM: it is another user's; EAGAIN: as
- * above, and the timer of `c` fires in `retry_ns`. */
+ * above, and the timer of `c` fires in `retry_ns`; ETIMEDOUT: it did so for long enough. */
 int local_reach(struct conn *c, uint64_t retry_ns);
 
 /* The process at the other end, as the kernel says; returns false if it runs

@@ -106,7 +106,8 @@ static void redial_fire(struct reactor_timer *t)
         connect_one(p, CONN_DESCRIPTOR);
 }
 
-/* A listener that is short of places or descriptors closes handshakes. No message was sent yet,
+/* A listener that is short of places or descriptors closes handshakes, and the kernel of one with a
+ * full queue resets connections (tcp_abort_on_overflow). No message was sent yet,
  * so the handshake can be made anew. */
 bool pipe_redial(struct pipe *p)
 {
@@ -128,7 +129,8 @@ static void lead_nowhere(struct pipe *p, int e, const char *why)
     struct endpoint *ep = p->ep;
 
     if (p->transport == p->dialled) {
-        fail_unreachable(p, e);
+        if (e != ECONNRESET || !pipe_redial(p))
+            fail_unreachable(p, e);
         return;
     }
     snprintf(p->avoided_why, sizeof p->avoided_why, "%s", why ? why : strerror(e));

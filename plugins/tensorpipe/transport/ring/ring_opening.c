@@ -140,11 +140,17 @@ int ring_opening_watch(struct ring_medium *m)
     return reactor_watch(&c->ep->reactor, &c->source, opening_events(m));
 }
 
-void stream_ring_reached(struct conn *c, int e)
+void stream_ring_calls(struct conn *c)
 {
     struct ring_medium *m = c->medium;
 
     m->caller = true;
+}
+
+void stream_ring_reached(struct conn *c, int e)
+{
+    struct ring_medium *m = c->medium;
+
     m->error = e;
     m->state = RING_REACHED;
     if (!m->watched)

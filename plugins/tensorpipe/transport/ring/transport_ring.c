@@ -117,6 +117,7 @@ static int ring_dial(const struct transport *t, struct endpoint *ep,
     c = stream_ring_conn(ep, t, fd, to);
     if (!c)
         return ENOMEM;
+    stream_ring_calls(c);
     c->timer.fire = ring_reach_again;
     e = ring_session_open(c, true) ? local_reach(c, RETRY_NS) : ENOMEM;
     if (e && e != EAGAIN) {

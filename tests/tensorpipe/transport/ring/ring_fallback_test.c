@@ -4,8 +4,10 @@
 #include "far.h"
 
 #include "agent/agent.h"
+#include "pipe/pipe.h"
 #include "transport/ring/ring_setup.h"
 #include "transport/ring/transport_ring.h"
+#include "transport/transport_local.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -124,6 +126,109 @@ TEST(ring_falls_back_to_tcp_when_the_peer_refuses_or_does_not_answer)
         close(r.fd);
         group_close(n, 2);
     }
+}
+
+/* The queue of a listener that accepts nothing, full. */
+struct queue {
+    struct agent *agent;
+    struct listener_port *port;
+    int fd[16], n;
+};
+
+static void queue_fill(struct queue *q, struct node *n)
+{
+    union transport_address at;
+
+    *q = (struct queue){ .agent = n->agent.impl };
+    q->port = &q->agent->listener.port[0];
+    assert_ptr_equal(q->port->transport, &transport_ring);
+    reactor_unwatch(&q->agent->ep.reactor, &q->port->source);
+    assert_int_equal(listen(q->port->source.fd, 0), 0);
+    assert_int_equal(local_parse(q->port->address, strlen(q->port->address), &at, NULL), 0);
+    do {
+        assert_true(q->n < 16);
+        q->fd[q->n] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    } while (local_connect(q->fd[q->n++], &at) == 0);
+}
+
+static void queue_accept(struct queue *q)
+{
+    while (q->n > 0)
+        close(q->fd[--q->n]);
+    assert_int_equal(reactor_rewatch(&q->agent->ep.reactor, &q->port->source, EPOLLIN), 0);
+}
+
+static void see_opening(struct pipe *p, void *arg)
+{
+    bool *opening = arg;
+
+    *opening = *opening || pipe_state(p) >= PIPE_OPENING;
+}
+
+static bool opens(struct agent *a)
+{
+    bool opening = false;
+
+    pipe_table_each(&a->pipes, see_opening, &opening);
+    return opening;
+}
+
+static atomic_bool turned;
+
+static void note_turn(struct reactor_task *t)
+{
+    (void)t;
+    atomic_store(&turned, true);
+}
+
+/* The loop begins to connect in the turn in which the pipe begins to open. */
+static void await_first_try(struct node *n)
+{
+    static struct reactor_task turn = { .run = note_turn };
+    struct agent *a = n->agent.impl;
+
+    assert_becomes(opens(a));
+    atomic_store(&turned, false);
+    reactor_post(&a->ep.reactor, &turn);
+    assert_becomes(atomic_load(&turned));
+}
+
+TEST(ring_is_used_when_the_queue_of_its_listener_was_full)
+{
+    struct call c = { .wake_fd = -1 };
+    struct node n[2];
+    struct queue q;
+
+    open_pair(n, "sleep");
+    queue_fill(&q, &n[1]);
+    call_start(&n[0], &c, 1, request("x"));
+    await_first_try(&n[0]);
+    assert_false(atomic_load(&c.done));
+    queue_accept(&q);
+    assert_becomes(atomic_load(&c.done));
+    assert_int_equal(c.status, TENREC_OK);
+    call_finish(&c);
+    assert_over(&n[0], "tenrec_ring");
+    group_close(n, 2);
+}
+
+TEST(ring_is_left_out_when_the_queue_of_its_listener_stays_full)
+{
+    struct node n[2];
+    struct queue q;
+
+    node_init(&n[0], 0);
+    n[0].options.handshake_timeout_ms = 4000; /* half of that for the queue */
+    node_share_memory(&n[0]);
+    node_open(&n[0]);
+    open_node(&n[1], 1, "sleep");
+    nodes_start(n, 2);
+    queue_fill(&q, &n[1]);
+    assert_ping(&n[0], 1);
+    assert_over(&n[0], "uv");
+    assert_true(node_tells(&n[0], "peer.1.not_used", "its queue of them stays full"));
+    queue_accept(&q);
+    group_close(n, 2);
 }
 
 /* A process that is not run for seconds answers late: no reason to do without rings. */
