@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """places.py - prints for meson where the torch of this Python has its headers ("system": in the system's
-folders) and libraries, the C++ ABI it was built with, and the C++ standard of extensions of it; a line each."""
+folders) and libraries, the C++ ABI it was built with, the C++ standard of extensions of it, and its version; a line each."""
 import importlib.util
 import os
 import re
@@ -17,3 +17,4 @@ print(headers if os.path.isdir(headers) else "system")
 print(os.path.join(folder, "lib"))
 print(int(torch._C._GLIBCXX_USE_CXX11_ABI))
 print("c++" + max(flags + ["17"]))  # ours is at least C++17
+print(torch.__version__.split("+")[0])  # what it computes on is not in the headers

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """program_test.py - tenrec_torch in interpreters of its own: torch as its builders cut it down, and programs
 that know nothing of Tenrec."""
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -143,13 +144,16 @@ if __name__ == "__main__":
 """
 
 # What torch's import does with the entry points of its group, from version 2.5 on.
-ENTERS = """
+IMPORTS = """
 import importlib.metadata, sys
 import torch
 if not hasattr(torch, "_import_device_backends"):
     for entry in importlib.metadata.entry_points(group="torch.backends"):
         entry.load()()
 print("tenrec_torch" in sys.modules)
+"""
+
+ENTERS = IMPORTS + """
 import torch.distributed.rpc as rpc
 rpc.init_rpc("w0", rank=0, world_size=1, rpc_backend_options=rpc.TensorPipeRpcBackendOptions(
     init_method="file://" + sys.argv[1]))
@@ -217,9 +221,47 @@ class TenrecProgramTest(RpcAgentTestFixture):
             self.assertEqual(self.run_python("-m", "tenrec_torch", *args, status=1).stderr, f"tenrec_torch: {text}\n")
         self.assertRegex(self.run_python("-m", "tenrec_torch", "-m", status=2).stderr, "^usage: ")
 
-    def enter(self, **kwargs):
-        """Runs ENTERS with what pip installs next to the package, as in sys.path of an installed one."""
+    def forge(self, folder, **built):
+        """Puts the package into the folder as if it was built for something else; without its extension, which it must not reach."""
+        package = os.path.join(folder, "tenrec_torch")
+        shutil.copytree(os.path.dirname(importlib.util.find_spec("tenrec_torch").origin), package,
+                        ignore=shutil.ignore_patterns("_C.*", "__pycache__"))
+        with open(os.path.join(package, "_built.py"), "a", encoding="utf-8") as f:
+            f.writelines(f"{name} = {value!r}\n" for name, value in built.items())
+
+    def refusal(self, library=None, **built):
+        """What the import of a forged package says, beside a tenrec_rpc with this text."""
         with tempfile.TemporaryDirectory() as folder:
+            self.forge(folder, **built)
+            if library is not None:
+                with open(os.path.join(folder, "tenrec_rpc.py"), "w", encoding="utf-8") as f:
+                    f.write(library)
+            got = self.run_python("-c", "import tenrec_torch", status=1, PYTHONPATH=folder + ":" + os.environ["PYTHONPATH"])
+        return got.stderr.splitlines()[-1]
+
+    def test_package_for_another_torch_is_refused_before_its_extension(self):
+        self.assertRegex(self.refusal(TORCH="1.0.0"),
+                         r"^ImportError: tenrec_torch was built for torch 1\.0\.0 \(C\+\+ ABI [01]\), this is torch [^ +]+ \(C\+\+ ABI [01]\): build it again")
+
+    def test_package_for_another_abi_is_refused_before_its_extension(self):
+        self.assertRegex(self.refusal(CXX11_ABI=7), r"^ImportError: tenrec_torch was built for torch \S+ \(C\+\+ ABI 7\), this is torch")
+
+    def test_package_of_a_stranger_in_the_place_of_the_library_is_refused(self):
+        self.assertRegex(self.refusal(library="__version__ = '9.9'"), r"^ImportError: .*, this is the package of another project in .*tenrec_rpc\.py: install")
+
+    def test_library_of_another_version_is_refused(self):
+        self.assertRegex(self.refusal(TENREC="9.9.9"), r"^ImportError: tenrec_torch was built for tenrec-rpc 9\.9\.9, this is tenrec-rpc ")
+
+    def test_default_that_does_not_fit_leaves_the_import_of_torch_alone(self):
+        got = self.enter(IMPORTS, built={"TORCH": "1.0.0"}, TENREC_TORCH_DEFAULT="1")
+        self.assertEqual(got.stdout, "False\n")
+        self.assertEqual(got.stderr.count("TENREC_TORCH_DEFAULT has no effect: tenrec_torch was built for torch 1.0.0 "), 1, got.stderr)
+
+    def enter(self, program=ENTERS, built=None, **kwargs):
+        """Runs a program with what pip installs next to the package, as in sys.path of an installed one."""
+        with tempfile.TemporaryDirectory() as folder:
+            if built:
+                self.forge(folder, **built)
             info = os.path.join(folder, "tenrec_torch-0.dist-info")
             os.mkdir(info)
             shutil.copy(os.path.join(HERE, "../tenrec_torch_autoload.py"), folder)
@@ -227,7 +269,7 @@ class TenrecProgramTest(RpcAgentTestFixture):
                                ("entry_points.txt", "[torch.backends]\ntenrec = tenrec_torch_autoload:autoload\n")]:
                 with open(os.path.join(info, name), "w", encoding="utf-8") as f:
                     f.write(text)
-            return self.run_python("-c", ENTERS, os.path.join(folder, "store"),
+            return self.run_python("-c", program, os.path.join(folder, "store"),
                                    PYTHONPATH=folder + ":" + os.environ["PYTHONPATH"], **kwargs)
 
     def test_entry_point_makes_ours_the_default_where_that_is_asked_for(self):
