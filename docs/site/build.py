@@ -63,8 +63,7 @@ def main():
     except ValueError as why:
         sys.exit(f"site: {why}")
     shutil.rmtree(out, ignore_errors=True)
-    with open(os.path.join(ROOT, "meson.build"), encoding="utf-8") as f:
-        version = re.search(r"version: '([^']*)'", f.read())[1]
+    version = subprocess.run([os.path.join(ROOT, "script/version")], capture_output=True, text=True, check=True).stdout.strip()
     done = subprocess.run([sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-j", "auto", "-d", source + "/.doctrees", source, out],
                           env=dict(os.environ, TENREC_SITE=HERE, TENREC_VERSION=version), stdin=subprocess.DEVNULL, check=False)
     if done.returncode:

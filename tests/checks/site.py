@@ -24,6 +24,13 @@ def unbuilt():
         yield from (done.stdout + done.stderr).splitlines()[-20:] or [f"ends with {done.returncode}"]
 
 
+def other_versions():
+    said = subprocess.run([os.path.join(report.ROOT, "script/version")], capture_output=True, text=True, check=True).stdout.strip()
+    path = os.path.join(OUT, "index.html")
+    if not os.path.exists(path) or f"<footer>Tenrec {said}," not in report.text(path):
+        yield f"docs/site/build.py: the foot of index.html has no 'Tenrec {said}'"
+
+
 def functions_without_a_place():
     _, symbols = reference.pages(os.path.join(report.ROOT, "core/include/tenrec"))
     for path in LISTS:
@@ -60,4 +67,5 @@ report.case("site_links_that_lead_nowhere_are_found", overlooked())
 report.case("site_reference_has_each_exported_function", functions_without_a_place())
 report.case("site_comments_of_headers_have_their_form", unmarked_keys())
 report.case("site_is_built_without_a_warning", unbuilt())
+report.case("site_names_the_version_of_the_tree", other_versions())
 report.finish()

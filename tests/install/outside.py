@@ -66,7 +66,7 @@ MISTAKES = {
 
 def begin_plugins(tenrec, where, env):
     """`tenrec plugin new` makes folders that build and pass their tests, which see mistakes."""
-    env = dict(env, PATH=os.path.dirname(tenrec) + ":" + env["PATH"], PKG_CONFIG_SYSROOT_DIR=STAGE, CC=" ".join(CC),
+    env = dict(env, PATH=os.path.dirname(tenrec) + ":" + env["PATH"], CC=" ".join(CC),
                CFLAGS=" ".join(FLAGS) + " -Werror")
 
     def make(name, kind, mistake=None):
@@ -103,6 +103,17 @@ def begin_plugins(tenrec, where, env):
         broken = [line for line in out.splitlines() if line.startswith("rules broken:")]
         case(f"install_conformance_names_the_rule_of_a_mistake_in_a_{name}",
              "" if problem and broken and mistake[2] in broken[0].split() else f"{mistake[2]} is not named:\n{out}\n{problem}")
+
+
+def find_in_a_moved_folder(prefix, env):
+    """The files of pkg-config name what lies beside them, wherever that is: the folder below STAGE is not the prefix of the build."""
+    folder = run("pkg-config", "--variable=pcfiledir", "tenrec", env=env)[0]
+    for package in ("tenrec", "tenrec-testkit"):
+        flags, problem = run("pkg-config", "--cflags", "--libs", package, env=env)
+        wrong = [flag for flag in flags.split() if flag[:2] in ("-I", "-L") and not os.path.realpath(flag[2:]).startswith(os.path.realpath(prefix) + "/")]
+        case(f"install_pkg_config_finds_{package.replace('-', '_')}_in_a_moved_folder",
+             problem or (f"{folder}/{package}.pc names other places: {wrong or flags}; is pkgconfig.relocatable off, as in build folders "
+                         "from before it became the default?" if wrong or "-I" not in flags else ""))
 
 
 def build_with_the_build_folder(where, env):
@@ -159,7 +170,7 @@ def main():
     env.pop("TENREC_PLUGIN_PATH", None)
 
     def ask(*what, package="tenrec"):
-        return run("pkg-config", f"--define-variable=prefix={prefix}", *what, package, env=env)
+        return run("pkg-config", *what, package, env=env)
 
     version, problem = ask("--modversion")
     case("install_pkg_config_knows_tenrec", problem)
@@ -169,6 +180,7 @@ def main():
     case("install_pkg_config_says_where_plugins_are", problem)
     flags, problem = ask("--cflags", "--libs")
     case("install_pkg_config_has_flags", problem)
+    find_in_a_moved_folder(prefix, env)
     soname = os.path.join(libdir, "libtenrec.so.1")
     case("install_has_the_library_by_its_soname",
          "" if os.path.exists(soname) else f"there is no {soname}")
