@@ -400,6 +400,26 @@ bool chain_maps(struct chain *c, tenrec_peer peer, struct tenrec_route route)
     return false;
 }
 
+const struct tenrec_extension *link_extension(const struct link *l, uint32_t kind, uint32_t size)
+{
+    const struct tenrec_agent_ops *ops = l->agent.ops;
+
+    return TENREC_HAS(ops, extensions) ? tenrec_extension_find(ops->extensions, kind, size) : NULL;
+}
+
+void chain_received(struct chain *c, uint64_t *received, uint32_t n)
+{
+    const struct tenrec_traffic *ops = NULL;
+    size_t i = 0;
+
+    if (atomic_load(&c->state) != CHAIN_UP)
+        return;
+    for (; i < c->n && !ops; i++)
+        ops = (const void *)link_extension(&c->link[i], TENREC_EXTENSION_TRAFFIC, sizeof *ops);
+    if (ops)
+        ops->received(&c->link[i - 1].agent, received, n);
+}
+
 tenrec_status chain_disconnect(struct chain *c, tenrec_peer peer, tenrec_error *err)
 {
     bool done = false;

@@ -123,6 +123,10 @@ void chain_resume(struct chain *c);
 bool chain_maps(struct chain *c, tenrec_peer peer, struct tenrec_route route);
 tenrec_status chain_disconnect(struct chain *c, tenrec_peer peer, tenrec_error *err);
 
+/* Adds the bytes that arrived from each peer below `n`, as the outermost agent counts them that
+ * does; nothing if none does. */
+void chain_received(struct chain *c, uint64_t *received, uint32_t n);
+
 /* Waits at most `ms` milliseconds in all until every send has completed, also the sends that
  * agents hold. */
 tenrec_status chain_drain(struct chain *c, uint32_t ms, tenrec_error *err);

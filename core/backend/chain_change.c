@@ -63,17 +63,6 @@ static tenrec_status change_find(const struct chain *c, const char *name, struct
                        suggest_hint(&near));
 }
 
-static const struct tenrec_reconfigure *change_ops(const struct link *l)
-{
-    const struct tenrec_agent_ops *ops = l->agent.ops;
-    const struct tenrec_reconfigure *found = NULL;
-
-    if (TENREC_HAS(ops, extensions))
-        found = (const void *)tenrec_extension_find(ops->extensions, TENREC_EXTENSION_RECONFIGURE,
-                                                    sizeof *found);
-    return found;
-}
-
 /* Checks the new options as those of a start are. */
 static tenrec_status change_options(const struct link *l, const struct node *options, void **ret,
                                     tenrec_error *err)
@@ -111,7 +100,7 @@ tenrec_status chain_change_add(struct chain_change *change, const char *name,
         free(p->options);
         return st;
     }
-    p->ops = change_ops(p->link);
+    p->ops = (const void *)link_extension(p->link, TENREC_EXTENSION_RECONFIGURE, sizeof *p->ops);
     p->change = p->options->opts;
     plugin_validate_begin(err);
     if (!p->ops)

@@ -57,6 +57,9 @@ static inline struct link *link_of(struct tenrec_agent *agent)
     return (struct link *)agent;
 }
 
+/* The extension of the agent's operations; NULL if it has none of that kind. */
+const struct tenrec_extension *link_extension(const struct link *l, uint32_t kind, uint32_t size);
+
 /* The services of every chain. */
 extern const struct tenrec_host chain_host;
 

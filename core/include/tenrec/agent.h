@@ -237,6 +237,21 @@ struct tenrec_reconfigure {
 
 #define TENREC_EXTENSION_RECONFIGURE 4u
 
+/* An optional extension of struct tenrec_agent_ops, for agents that know how far a message has
+ * arrived. Grows at its end: the extension has its size. */
+struct tenrec_traffic {
+    struct tenrec_extension extension; /* TENREC_EXTENSION_TRAFFIC */
+
+    /* [AG-38] Add the bytes that arrived from peer `id` so far to received[id], for each id below
+     * `n`: on all connections with it, and before their message is complete. A connection that
+     * ended may be left out. So a member of a dynamic group that sends or receives a large tensor
+     * is not taken for dead, though its small messages wait behind it. From any thread, also while
+     * the agent starts or stops; may not block. */
+    void (*received)(struct tenrec_agent *self, uint64_t *received, uint32_t n);
+};
+
+#define TENREC_EXTENSION_TRAFFIC 5u
+
 /* One link of the chain. The core allocates it; init_agent sets ops and impl.
  * The rest is read-only for plugins. Grows at its end: allocated by the core only. */
 struct tenrec_agent {

@@ -147,8 +147,14 @@ static void op_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, void 
 
 /* ---- making one ---- */
 
+static const struct tenrec_traffic agent_traffic = {
+    .extension = { TENREC_EXTENSION_TRAFFIC, sizeof agent_traffic, NULL },
+    .received = agent_received,
+};
+
 static const struct tenrec_agent_ops agent_ops = {
     .size = sizeof(struct tenrec_agent_ops),
+    .extensions = &agent_traffic.extension,
     .address = op_address,
     .start = op_start,
     .member_joined = op_member_joined,

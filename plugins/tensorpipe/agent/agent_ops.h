@@ -19,6 +19,9 @@ void agent_call_loop(struct agent *a, void (*fn)(struct agent *a));
 tenrec_status agent_lead(struct tenrec_agent *self, const struct tenrec_wait *wait);
 bool agent_maps(struct tenrec_agent *self, tenrec_peer id, struct tenrec_route route);
 
+/* agent_pipes.c */
+void agent_received(struct tenrec_agent *self, uint64_t *received, uint32_t n);
+
 /* agent_stop.c */
 tenrec_status agent_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *err);
 void agent_shutdown(struct tenrec_agent *self);

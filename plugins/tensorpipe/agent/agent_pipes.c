@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_pipes.c - the pipes and peers of an agent. */
-#include "agent/agent.h"
+#include "agent/agent_ops.h"
 #include "pipe/pipe.h"
 #include "pipe/pipe_owner.h"
 
@@ -99,4 +99,35 @@ tenrec_status agent_add_member(struct agent *a, const struct tenrec_member *m, t
     if (before)
         peer_retire(&a->ep, before, "another worker took its place");
     return TENREC_OK;
+}
+
+struct received {
+    const struct endpoint *ep;
+    uint64_t *bytes;
+    uint32_t n;
+};
+
+static void received_add(struct pipe *p, void *arg)
+{
+    const struct received *r = arg;
+    const struct peer *peer = p->to ? p->to : atomic_load(&p->caller);
+
+    /* Before it is established the loop thread may be about to make a connection. */
+    if (!peer || (uint32_t)peer->id >= r->n || peer_find(r->ep, peer->id) != peer ||
+        pipe_state(p) != PIPE_ESTABLISHED)
+        return;
+    r->bytes[peer->id] += atomic_load(&p->pulled);
+    for (unsigned i = 0; i < p->n_conns; i++)
+        if (p->conn[i])
+            r->bytes[peer->id] += atomic_load(&p->conn[i]->bytes_received);
+}
+
+void agent_received(struct tenrec_agent *self, uint64_t *received, uint32_t n)
+{
+    struct agent *a = self->impl;
+    struct received r = { &a->ep, received, n };
+
+    pipe_table_enter(&a->ep);
+    pipe_table_each(&a->pipes, received_add, &r);
+    pipe_table_leave(&a->ep);
 }

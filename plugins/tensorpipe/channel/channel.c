@@ -69,6 +69,7 @@ enum part channel_pull(struct pipe *p, const struct cma_peer *peer, uint64_t fro
         if (*ret_errno)
             return PART_BAD;
         r->got += n;
+        counter_add(&p->pulled, n);
         if (shares && r->got < len) {
             r->unparsed = true;
             p->services->post(p, &p->read_task);

@@ -182,11 +182,12 @@ struct pipe {
     pthread_cond_t room; /* queued went down, or the pipe broke */
     unsigned waiting_for_room;
 
-    struct cma_peer puller; /* whose memory we read; changes under lock */
-    bool allows;            /* cma_allow was called; loop thread */
-    uint64_t n_pulls;       /* tensors that were announced so; the reader's */
-    uint64_t n_taken;       /* the loop's: what the peer took in order */
-    uint64_t probe;         /* what the peer shall read here */
+    struct cma_peer puller;      /* whose memory we read; changes under lock */
+    bool allows;                 /* cma_allow was called; loop thread */
+    uint64_t n_pulls;            /* tensors that were announced so; the reader's */
+    uint64_t n_taken;            /* the loop's: what the peer took in order */
+    atomic_uint_fast64_t pulled; /* bytes that were read there */
+    uint64_t probe;              /* what the peer shall read here */
     /* The reader of the pipe reads also those of its connections that else the loop
      * thread reads. Changes under side_lock, which the loop holds while it reads. */
     atomic_bool side_lent;
