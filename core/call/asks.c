@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "call/asks.h"
 
-#include <stdlib.h>
-
+/* It does not wait again. */
 static struct ask *asks_remove(struct ask **at)
 {
     struct ask *a = *at;
 
     *at = a->next;
     a->next = NULL;
+    a->version = 0;
     return a;
 }
 
@@ -28,12 +28,17 @@ struct ask *asks_add(struct asks *all, struct ask *a)
     return n < max ? NULL : asks_remove(oldest);
 }
 
-struct ask *asks_take_ripe(struct asks *all, int64_t version, bool every)
+static bool ask_is_ripe(const struct ask *a, int64_t version, uint64_t now_ns)
+{
+    return a->version <= version || a->deadline_ns <= now_ns;
+}
+
+struct ask *asks_take_ripe(struct asks *all, int64_t version, uint64_t now_ns, bool every)
 {
     struct ask **at = &all->first, *list = NULL, *a;
 
     while (*at) {
-        if (!every && (*at)->version > version) {
+        if (!every && !ask_is_ripe(*at, version, now_ns)) {
             at = &(*at)->next;
             continue;
         }
@@ -44,16 +49,13 @@ struct ask *asks_take_ripe(struct asks *all, int64_t version, bool every)
     return list;
 }
 
-bool asks_have_ripe(const struct asks *all, int64_t version)
+bool asks_have_ripe(const struct asks *all, int64_t version, uint64_t now_ns, uint64_t *next_ns)
 {
-    for (const struct ask *a = all->first; a; a = a->next)
-        if (a->version <= version)
+    for (const struct ask *a = all->first; a; a = a->next) {
+        if (ask_is_ripe(a, version, now_ns))
             return true;
+        if (a->deadline_ns < *next_ns)
+            *next_ns = a->deadline_ns;
+    }
     return false;
-}
-
-void asks_finish(struct asks *all)
-{
-    while (all->first)
-        free(asks_remove(&all->first));
 }

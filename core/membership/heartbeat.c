@@ -62,6 +62,11 @@ tenrec_status heartbeats_follow(struct heartbeats *h, const struct membership_vi
     return TENREC_OK;
 }
 
+static bool heartbeat_is_over(const struct heartbeats *h, const struct heartbeat *one)
+{
+    return one->gone || one->missed >= h->rules.misses || one->refused >= h->rules.misses;
+}
+
 enum heartbeat_due heartbeats_next(struct heartbeats *h, uint64_t now_ns, struct heartbeat *ret,
                                    uint64_t *ret_next_ns)
 {
@@ -81,8 +86,7 @@ enum heartbeat_due heartbeats_next(struct heartbeats *h, uint64_t now_ns, struct
         one->asked = true;
         one->next_ns = now_ns + h->rules.interval_ns;
         *ret = *one;
-        return one->missed >= h->rules.misses || one->refused >= h->rules.misses ? HEARTBEAT_DEAD
-                                                                                 : HEARTBEAT_ASK;
+        return heartbeat_is_over(h, one) ? HEARTBEAT_DEAD : HEARTBEAT_ASK;
     }
     return HEARTBEAT_REST;
 }
@@ -95,6 +99,30 @@ void heartbeats_answered(struct heartbeats *h, tenrec_peer id, int64_t incarnati
         return;
     one->asked = one->suspected = false;
     one->missed = one->refused = 0;
+}
+
+/* A refusal is not taken back: no process listens, whatever arrived before. */
+void heartbeats_progress(struct heartbeats *h, tenrec_peer id, int64_t incarnation)
+{
+    struct heartbeat *one = heartbeat_find(h, id, incarnation);
+
+    if (one)
+        one->missed = 0;
+}
+
+bool heartbeats_is_dead(struct heartbeats *h, tenrec_peer id, int64_t incarnation)
+{
+    const struct heartbeat *one = heartbeat_find(h, id, incarnation);
+
+    return one && heartbeat_is_over(h, one);
+}
+
+const char *heartbeat_why(const struct heartbeats *h, const struct heartbeat *dead)
+{
+    if (dead->gone)
+        return "its process has ended";
+    return dead->refused >= h->rules.misses ? "no process listens at its address"
+                                            : "it does not answer";
 }
 
 void heartbeats_failed(struct heartbeats *h, tenrec_peer id, int64_t incarnation, bool refused,
@@ -147,7 +175,6 @@ void heartbeats_bury(struct heartbeats *h, tenrec_peer id, int64_t incarnation, 
 
     if (!one)
         return; /* its missed answers will show */
-    one->suspected = true;
-    one->missed = h->rules.misses;
+    one->suspected = one->gone = true;
     one->next_ns = now_ns;
 }

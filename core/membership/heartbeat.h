@@ -25,6 +25,7 @@ struct heartbeat {
     bool ours;      /* follows us by id */
     bool suspected; /* until it answers */
     bool asked;     /* the last poll is unanswered */
+    bool gone;      /* its process has ended */
     uint32_t missed, refused;
     uint64_t next_ns; /* time of the next poll */
 };
@@ -50,6 +51,15 @@ enum heartbeat_due heartbeats_next(struct heartbeats *h, uint64_t now_ns, struct
 
 void heartbeats_answered(struct heartbeats *h, tenrec_peer id, int64_t incarnation);
 
+/* Bytes arrived from the member: its answer may wait behind them. */
+void heartbeats_progress(struct heartbeats *h, tenrec_peer id, int64_t incarnation);
+
+/* Returns true if the member is dead. */
+bool heartbeats_is_dead(struct heartbeats *h, tenrec_peer id, int64_t incarnation);
+
+/* Why it is dead. */
+const char *heartbeat_why(const struct heartbeats *h, const struct heartbeat *dead);
+
 /* The poll failed. `refused`: the host answers, but no process listens. */
 void heartbeats_failed(struct heartbeats *h, tenrec_peer id, int64_t incarnation, bool refused,
                        uint64_t now_ns);
@@ -61,7 +71,7 @@ tenrec_status heartbeats_suspect(struct heartbeats *h, tenrec_peer id, int64_t i
 /* This process may have been cut off itself: forgets missed answers and polls all now. */
 void heartbeats_start_over(struct heartbeats *h, uint64_t now_ns);
 
-/* The member is known to be dead. */
+/* The member's process has ended. */
 void heartbeats_bury(struct heartbeats *h, tenrec_peer id, int64_t incarnation, uint64_t now_ns);
 
 #endif

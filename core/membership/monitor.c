@@ -97,9 +97,7 @@ static void monitor_remove(struct monitor *wa, const struct heartbeat *dead)
     tenrec_status st;
 
     log_line(TENREC_LOG_WARN, wa->w->self.name, "'%s' (id %d) is dead: %s",
-             peers_name(&wa->w->peers, dead->id), (int)dead->id,
-             dead->refused >= wa->beats.rules.misses ? "no process listens at its address"
-                                                     : "it does not answer");
+             peers_name(&wa->w->peers, dead->id), (int)dead->id, heartbeat_why(&wa->beats, dead));
     st = membership_list_remove(wa->roster, dead->id, dead->incarnation, true,
                                 clock_deadline_ms(STORE_MS), &v, &why);
     /* A slow joiner that holds the lock is no failure of the store: retry at the next poll. */
@@ -170,6 +168,16 @@ static uint64_t poll_ns(const struct monitor *wa)
     return wa->store_at_ns > wa->poll_at_ns ? wa->store_at_ns : wa->poll_at_ns;
 }
 
+static bool monitor_finds_dead(struct monitor *wa, const struct heartbeat *one)
+{
+    bool dead;
+
+    pthread_mutex_lock(&wa->lock);
+    dead = heartbeats_is_dead(&wa->beats, one->id, one->incarnation);
+    pthread_mutex_unlock(&wa->lock);
+    return dead;
+}
+
 /* Does the next piece of work. Returns false if there is none until *next_ns. Lock held, but
  * released meanwhile. */
 static bool monitor_work(struct monitor *wa, uint64_t *next_ns)
@@ -180,6 +188,8 @@ static bool monitor_work(struct monitor *wa, uint64_t *next_ns)
     struct heartbeat one;
     enum heartbeat_due due;
 
+    uint64_t asks_ns = CLOCK_NEVER;
+
     *next_ns = CLOCK_NEVER;
     if (wa->departs && !wa->departed) {
         work = monitor_leave_list;
@@ -187,7 +197,7 @@ static bool monitor_work(struct monitor *wa, uint64_t *next_ns)
         if (!wa->asks.first)
             return false;
         work = monitor_answer_ripe;
-    } else if (asks_have_ripe(&wa->asks, wa->view.version)) {
+    } else if (asks_have_ripe(&wa->asks, wa->view.version, now_ns, &asks_ns)) {
         work = monitor_answer_ripe;
     } else if (wa->poll && now_ns >= poll_ns(wa)) {
         wa->poll = false;
@@ -206,10 +216,13 @@ static bool monitor_work(struct monitor *wa, uint64_t *next_ns)
     due = heartbeats_next(&wa->beats, now_ns, &one, next_ns);
     if (wa->poll && poll_ns(wa) < *next_ns)
         *next_ns = poll_ns(wa);
+    if (asks_ns < *next_ns)
+        *next_ns = asks_ns;
     if (due == HEARTBEAT_REST)
         return false;
     pthread_mutex_unlock(&wa->lock);
-    if (due == HEARTBEAT_DEAD && store)
+    monitor_look(wa);
+    if (due == HEARTBEAT_DEAD && store && monitor_finds_dead(wa, &one))
         monitor_remove(wa, &one);
     else
         monitor_probe(wa, one.id, one.incarnation);
@@ -309,8 +322,10 @@ void monitor_close(struct tenrec_worker *w)
     monitor_messages_end(wa);
     monitor_end(wa);
     heartbeats_finish(&wa->beats);
+    free(wa->traffic);
     pthread_cond_destroy(&wa->changed);
     pthread_mutex_destroy(&wa->lock);
     free(wa);
     w->monitor = NULL;
+    atomic_store(&w->view_version, 0);
 }

@@ -10,6 +10,7 @@
 #include <tenrec/group.h>
 #include <tenrec/message.h>
 
+struct ask;
 struct monitor;
 
 /* Makes the monitor from the list of the membership; messages may arrive from here on. In a static
@@ -31,6 +32,10 @@ void monitor_close(struct tenrec_worker *w); /* no message can arrive any more *
 /* A connection to or from `peer` broke. Returns true if the monitor polls the member, which may be
  * alive. */
 bool monitor_suspects(struct tenrec_worker *w, tenrec_peer peer);
+
+/* Keeps `a` until our view has its version, or its deadline expires, or this worker is no member
+ * any more. Returns false, and takes nothing, if that is so already. */
+bool monitor_view_wait(struct tenrec_worker *w, struct ask *a);
 
 /* A VIEW message, or an answer to one, has arrived. Both take msg. */
 void monitor_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* monitor_inside.h - shared by the parts of the monitor: monitor.c has the thread,
- * monitor_messages.c the messages between members, view_apply.c applies a new view. */
+ * monitor_messages.c the messages between members, traffic.c the bytes that arrive from them,
+ * view_apply.c applies a new view. */
 #ifndef TENREC_MEMBERSHIP_MONITOR_INSIDE_H
 #define TENREC_MEMBERSHIP_MONITOR_INSIDE_H
 
@@ -15,6 +16,13 @@ struct view_apply_member;
 struct membership_list;
 struct sent;
 
+/* What arrived from a member. */
+struct traffic {
+    uint64_t received;  /* bytes at the last look */
+    uint64_t signed_at; /* bytes when we sent it a sign of our life */
+    uint64_t moved_ns;  /* the last look that found more */
+};
+
 struct monitor {
     struct tenrec_worker *w;
     struct membership_list *roster; /* borrowed; the thread's, once that runs */
@@ -28,6 +36,8 @@ struct monitor {
     pthread_cond_t changed;      /* monotonic */
     struct membership_view view; /* the latest applied */
     struct heartbeats beats;
+    struct traffic *traffic; /* by id; owns */
+    size_t n_traffic;
     struct sent *sent;
     int64_t n_sent;
     struct asks asks;
@@ -63,6 +73,15 @@ bool monitor_wait(struct monitor *wa, uint64_t until_ns);
 void monitor_gives_up(struct monitor *wa, tenrec_peer id);
 
 void monitor_messages_end(struct monitor *wa);
+
+/* ---- traffic.c ---- */
+
+/* Before a verdict: members from which bytes arrived are alive. Sends those from which many arrived
+ * a message of ours. No lock held. */
+void monitor_look(struct monitor *wa);
+
+/* The last look that found bytes from the member; 0: none did. Lock held. */
+uint64_t traffic_moved_ns(const struct monitor *wa, tenrec_peer id);
 
 /* ---- view_apply.c ---- */
 

@@ -23,6 +23,16 @@ enum {
     FLAG_WAIT = 2, /* answer once at that version; not in heartbeats: the store may be slow */
 };
 
+/* A VIEW message that is answered later. */
+struct view_ask {
+    struct ask ask; /* first */
+    int64_t msg_id;
+    struct tenrec_route route;
+    tenrec_peer id; /* claimed by the sender */
+    int64_t incarnation;
+    bool leaving; /* a member that is about to leave: no new calls */
+};
+
 /* Ids of calls are positive. */
 #define FIRST_ID INT64_MIN
 
@@ -106,7 +116,7 @@ static void view_send(struct monitor *wa, tenrec_peer to, int64_t incarnation, i
     chain_send(w->chain, to, msg, (struct tenrec_done){ on_sent, s });
 }
 
-static void monitor_messages_answer(struct monitor *wa, const struct ask *a)
+static void view_answer(struct monitor *wa, const struct view_ask *a)
 {
     int64_t number[RET_NUMBERS];
     struct tenrec_msg *msg = NULL;
@@ -116,12 +126,22 @@ static void monitor_messages_answer(struct monitor *wa, const struct ask *a)
     number[RET_KNOWN] = membership_view_find(&wa->view, a->id, a->incarnation) != NULL;
     pthread_mutex_unlock(&wa->lock);
     if (rref_numbers_write(TENREC_MSG_VIEW_RET, number, RET_NUMBERS, &msg, NULL) == TENREC_OK)
-        answer_send(wa->w, a->from, a->msg_id, &a->route, msg, NULL);
+        answer_send(wa->w, a->ask.from, a->msg_id, &a->route, msg, NULL);
+}
+
+static void view_ready(struct tenrec_worker *w, struct ask *ask)
+{
+    struct view_ask *a = (struct view_ask *)(void *)ask;
+
+    if (a->leaving)
+        monitor_leaves(w->monitor, a->id, a->incarnation);
+    view_answer(w->monitor, a);
+    free(a);
 }
 
 /* errors   EGROUP, EPROTOCOL (also: a member sends the id of another), ENOMEM */
-static tenrec_status ask_read(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
-                              struct ask *ret, bool *ret_waits, tenrec_error *err)
+static tenrec_status view_read(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
+                               struct view_ask *ret, bool *ret_waits, tenrec_error *err)
 {
     int64_t n[VIEW_NUMBERS];
     tenrec_status st = rref_numbers_read(msg, VIEW_NUMBERS, n, err);
@@ -135,20 +155,57 @@ static tenrec_status ask_read(struct tenrec_worker *w, tenrec_peer from, struct 
         return st;
     ret->id = (tenrec_peer)n[VIEW_ID];
     ret->incarnation = n[VIEW_INCARNATION];
-    ret->version = n[VIEW_VERSION];
+    ret->ask.version = n[VIEW_VERSION];
     ret->leaving = n[VIEW_FLAGS] & FLAG_LEAVING;
     *ret_waits = n[VIEW_FLAGS] & FLAG_WAIT;
     return TENREC_OK;
 }
 
+/* Keeps `a` (taken) until it is ready. Lock held, but released meanwhile. */
+static void monitor_keep(struct monitor *wa, struct ask *a)
+{
+    struct ask *oldest = asks_add(&wa->asks, a);
+
+    pthread_cond_broadcast(&wa->changed);
+    pthread_mutex_unlock(&wa->lock);
+    if (oldest)
+        oldest->ready(wa->w, oldest);
+    pthread_mutex_lock(&wa->lock);
+}
+
+/* Lock held. */
+static bool monitor_keeps(const struct monitor *wa)
+{
+    return !wa->stopped && !wa->expelled && !wa->departed;
+}
+
+bool monitor_view_wait(struct tenrec_worker *w, struct ask *a)
+{
+    struct monitor *wa = w->monitor;
+    bool waits;
+
+    if (!wa)
+        return false;
+    pthread_mutex_lock(&wa->lock);
+    waits = a->version > wa->view.version && !clock_passed(a->deadline_ns) && monitor_keeps(wa);
+    if (waits) {
+        wa->poll = true;
+        monitor_keep(wa, a);
+    }
+    pthread_mutex_unlock(&wa->lock);
+    return waits;
+}
+
 void monitor_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
     struct monitor *wa = w->monitor;
-    struct ask a = { .from = from, .msg_id = msg->id, .route = msg->route };
-    struct ask *kept = NULL, *oldest = NULL;
+    struct view_ask a = { .ask = { .from = from, .deadline_ns = CLOCK_NEVER, .ready = view_ready },
+                          .msg_id = msg->id,
+                          .route = msg->route };
+    struct view_ask *kept = NULL;
     bool waits;
     tenrec_error why;
-    tenrec_status st = ask_read(w, from, msg, &a, &waits, &why);
+    tenrec_status st = view_read(w, from, msg, &a, &waits, &why);
 
     msg->release(msg);
     if (st != TENREC_OK) {
@@ -157,20 +214,18 @@ void monitor_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_ms
     }
     pthread_mutex_lock(&wa->lock);
     a.leaving = a.leaving && from >= 0 && membership_view_find(&wa->view, from, a.incarnation);
-    if ((a.leaving || (a.version > wa->view.version && waits)) && !wa->stopped && !wa->expelled &&
+    if (a.ask.version > wa->view.version) {
+        wa->poll = true;
+        pthread_cond_broadcast(&wa->changed);
+    }
+    if ((a.leaving || (a.ask.version > wa->view.version && waits)) && monitor_keeps(wa) &&
         (kept = memory_new(1, sizeof *kept))) {
         *kept = a;
-        oldest = asks_add(&wa->asks, kept);
+        monitor_keep(wa, &kept->ask);
     }
-    wa->poll = wa->poll || a.version > wa->view.version;
-    if (kept || wa->poll)
-        pthread_cond_broadcast(&wa->changed);
     pthread_mutex_unlock(&wa->lock);
     if (!kept)
-        monitor_messages_answer(wa, &a);
-    if (oldest)
-        monitor_messages_answer(wa, oldest);
-    free(oldest);
+        view_answer(wa, &a);
 }
 
 void monitor_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
@@ -219,36 +274,48 @@ static void view_send_all(struct monitor *wa, int64_t flags, bool round)
     membership_view_finish(&v);
 }
 
-static bool round_is_open(const struct monitor *wa)
-{
-    for (const struct sent *s = wa->sent; s; s = s->next)
-        if (s->round && !s->over)
-            return true;
-    return false;
-}
-
 bool monitor_wait(struct monitor *wa, uint64_t until_ns)
 {
     return clock_cond_wait(&wa->changed, &wa->lock, until_ns);
 }
 
-/* Waits for the answers of a round; suspects the members that do not answer. */
-static void await_round(struct monitor *wa, uint64_t deadline_ns)
+/* Suspects the members that have not answered since `began_ns`, and from which nothing else has
+ * arrived, for as long as heartbeats may stay unanswered; after the deadline, all that have not
+ * answered. Returns true if answers are awaited still, until *ret_next_ns. Lock held. */
+static bool round_expire(struct monitor *wa, uint64_t began_ns, uint64_t deadline_ns,
+                         uint64_t *ret_next_ns)
 {
-    uint64_t limit_ns =
-        clock_now_ns() + wa->beats.rules.interval_ns * (uint64_t)wa->beats.rules.misses;
+    const uint64_t now_ns = clock_now_ns();
+    const uint64_t patience_ns = wa->beats.rules.interval_ns * (uint64_t)wa->beats.rules.misses;
+    bool open = false;
 
-    if (limit_ns > deadline_ns)
-        limit_ns = deadline_ns;
-    pthread_mutex_lock(&wa->lock);
-    while (round_is_open(wa) && monitor_wait(wa, limit_ns))
-        ;
+    *ret_next_ns = deadline_ns;
     for (struct sent *s = wa->sent; s; s = s->next) {
+        const uint64_t moved_ns = traffic_moved_ns(wa, s->id);
+        const uint64_t due_ns = (moved_ns > began_ns ? moved_ns : began_ns) + patience_ns;
+
         if (!s->round || s->over)
             continue;
+        if (due_ns > now_ns && deadline_ns > now_ns) {
+            open = true;
+            *ret_next_ns = due_ns < *ret_next_ns ? due_ns : *ret_next_ns;
+            continue;
+        }
         s->over = true;
-        heartbeats_suspect(&wa->beats, s->id, s->incarnation, clock_now_ns(), NULL);
+        heartbeats_suspect(&wa->beats, s->id, s->incarnation, now_ns, NULL);
     }
+    return open;
+}
+
+/* Waits for the answers of a round. */
+static void await_round(struct monitor *wa, uint64_t deadline_ns)
+{
+    const uint64_t began_ns = clock_now_ns();
+    uint64_t next_ns;
+
+    pthread_mutex_lock(&wa->lock);
+    while (round_expire(wa, began_ns, deadline_ns, &next_ns))
+        monitor_wait(wa, next_ns);
     sent_settle(wa);
     pthread_mutex_unlock(&wa->lock);
 }
@@ -275,22 +342,27 @@ void monitor_announce_leaving(struct tenrec_worker *w, uint64_t deadline_ns)
     await_round(w->monitor, deadline_ns);
 }
 
-/* ---- requests that wait for our answer ----------------------------------------- */
+/* ---- messages that wait for our view ----------------------------------------- */
+
+static void asks_ready(struct monitor *wa, struct ask *list)
+{
+    struct ask *next;
+
+    for (; list; list = next) {
+        next = list->next;
+        list->ready(wa->w, list);
+    }
+}
 
 void monitor_answer_ripe(struct monitor *wa)
 {
-    struct ask *list, *next;
+    struct ask *list;
 
     pthread_mutex_lock(&wa->lock);
-    list = asks_take_ripe(&wa->asks, wa->view.version, wa->stopped || wa->expelled || wa->departed);
+    list = asks_take_ripe(&wa->asks, wa->view.version, clock_now_ns(),
+                          wa->stopped || wa->expelled || wa->departed);
     pthread_mutex_unlock(&wa->lock);
-    for (; list; list = next) {
-        next = list->next;
-        if (list->leaving)
-            monitor_leaves(wa, list->id, list->incarnation);
-        monitor_messages_answer(wa, list);
-        free(list);
-    }
+    asks_ready(wa, list);
 }
 
 void monitor_messages_end(struct monitor *wa)
@@ -299,5 +371,5 @@ void monitor_messages_end(struct monitor *wa)
         next = s->next;
         free(s);
     }
-    asks_finish(&wa->asks);
+    asks_ready(wa, asks_take_ripe(&wa->asks, 0, 0, true));
 }

@@ -309,6 +309,8 @@ tenrec_status monitor_apply(struct monitor *wa, struct membership_view *v, tenre
     st = fresh_find(wa, v, &before, &f, err);
     if (st != TENREC_OK)
         goto out;
+    /* First: the program may name a new member as soon as its name resolves. */
+    atomic_store(&wa->w->view_version, v->version);
     remove_leavers(wa, v, &before);
     for (size_t i = 0; i < f.n && st == TENREC_OK; i++) {
         log_line(TENREC_LOG_INFO, wa->w->self.name, "view %lld: '%s' (id %d) has joined",
@@ -338,6 +340,8 @@ tenrec_status monitor_begin(struct monitor *wa, tenrec_error *err)
 {
     const struct membership *m = wa->w->membership;
     tenrec_status st = membership_view_copy(&m->view, &wa->view, err);
+
+    atomic_store(&wa->w->view_version, wa->view.version);
 
     for (uint32_t i = 0; i < membership_world(m) && st == TENREC_OK; i++) {
         struct member copy = m->members->list[i];

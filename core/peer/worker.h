@@ -15,6 +15,7 @@
 #include <tenrec/message.h>
 #include <tenrec/observe.h>
 
+struct ask;
 struct config_settings;
 struct devices;
 struct dispatch;
@@ -81,10 +82,12 @@ struct tenrec_worker {
 
     struct worker_config *config;           /* from the config; owns */
     const struct config_settings *settings; /* borrowed from config */
-    struct membership *membership;  /* the group in its store; owns; between init and shutdown */
-    struct peers peers;             /* filled by init, emptied by drop */
-    struct monitor *monitor;        /* owns; NULL in a static group */
-    struct tenrec_worker_info self; /* name borrowed from peers */
+    struct membership *membership; /* the group in its store; owns; between init and shutdown */
+    struct peers peers;            /* filled by init, emptied by drop */
+    struct monitor *monitor;       /* owns; NULL in a static group */
+    _Atomic int64_t view_version;  /* that messages of ours tell; 0 in a static group */
+    bool (*view_wait)(struct tenrec_worker *w, struct ask *a); /* monitor.h; set by membership */
+    struct tenrec_worker_info self;                            /* name borrowed from peers */
     struct loop *loop;
     struct loop_timer *deadlines;
     struct housekeeping *housekeeping; /* lends the loop to memory that all workers share */

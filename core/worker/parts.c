@@ -35,6 +35,7 @@ void parts_connect(struct tenrec_worker *w, struct worker_parts *parts)
     watch_connect(w, WATCH_TRACES, &trace_watch);
     watch_connect(w, WATCH_RECORDER, &recorder_watch);
     w->contacts.refused = worker_peer_refused;
+    w->view_wait = monitor_view_wait;
     dispatch_handle(d, TENREC_MSG_RREF_FETCH_CALL, rref_fetch_arrived);
     dispatch_handle(d, TENREC_MSG_RREF_USER_DELETE, rrefs_control_arrived);
     dispatch_handle(d, TENREC_MSG_RREF_FORK_REQUEST, rrefs_control_arrived);

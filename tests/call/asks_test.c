@@ -1,30 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* asks_test.c - VIEW messages whose versions never come do not pile up. */
+/* asks_test.c - messages that wait for a view, which may never come. */
 #include "../testing.h"
 
+#include "base/clock.h"
 #include "call/asks.h"
 
 #include <stdlib.h>
 
+struct message {
+    struct ask ask; /* first */
+    int64_t id;
+};
+
 static struct asks all;
+
+/* Frees the list, and returns the id of its first message; -1 if it has another number of messages
+ * than `n`. */
+static int64_t take(struct ask *list, unsigned n)
+{
+    const int64_t id = list ? ((struct message *)list)->id : -1;
+    struct ask *next;
+
+    for (; list; list = next, n--) {
+        next = list->next;
+        free(list);
+    }
+    return n == 0 ? id : -1;
+}
 
 static void end(void)
 {
-    asks_finish(&all);
+    while (all.first)
+        take(asks_take_ripe(&all, 0, 0, true), 0);
 }
 
 /* The sender's oldest, which has to go, by its message; -1 for none. */
 static int64_t add(tenrec_peer from, int64_t msg_id, int64_t version)
 {
-    struct ask *a = calloc(1, sizeof *a), *oldest;
-    int64_t id;
+    struct message *m = calloc(1, sizeof *m);
+    struct ask *oldest;
 
-    assert_non_null(a);
-    *a = (struct ask){ .from = from, .msg_id = msg_id, .version = version };
-    oldest = asks_add(&all, a);
-    id = oldest ? oldest->msg_id : -1;
-    free(oldest);
-    return id;
+    assert_non_null(m);
+    m->ask = (struct ask){ .from = from, .version = version, .deadline_ns = CLOCK_NEVER };
+    m->id = msg_id;
+    oldest = asks_add(&all, &m->ask);
+    return oldest ? take(oldest, 1) : -1;
 }
 
 static unsigned count(void)
@@ -58,19 +78,27 @@ TEST_WITH(asks_of_a_member_are_bounded_for_that_member_alone, NULL, end)
 
 TEST_WITH(asks_are_ripe_when_their_version_is_there, NULL, end)
 {
-    struct ask *ripe;
+    uint64_t next_ns = CLOCK_NEVER;
 
     add(1, 1, 5);
     add(2, 2, 6);
-    assert_false(asks_have_ripe(&all, 4));
-    assert_null(asks_take_ripe(&all, 4, false));
-    assert_true(asks_have_ripe(&all, 5));
-    ripe = asks_take_ripe(&all, 5, false);
-    assert_int_equal(ripe->msg_id, 1);
-    assert_null(ripe->next);
-    free(ripe);
-    ripe = asks_take_ripe(&all, 0, true);
-    assert_int_equal(ripe->msg_id, 2);
-    free(ripe);
+    assert_false(asks_have_ripe(&all, 4, 0, &next_ns));
+    assert_null(asks_take_ripe(&all, 4, 0, false));
+    assert_true(asks_have_ripe(&all, 5, 0, &next_ns));
+    assert_int_equal(take(asks_take_ripe(&all, 5, 0, false), 1), 1);
+    assert_int_equal(take(asks_take_ripe(&all, 0, 0, true), 1), 2);
     assert_null(all.first);
+}
+
+TEST_WITH(asks_are_ripe_when_their_wait_ends, NULL, end)
+{
+    uint64_t next_ns = CLOCK_NEVER;
+
+    add(1, 1, 5);
+    add(2, 2, 5);
+    all.first->deadline_ns = 100;
+    assert_false(asks_have_ripe(&all, 4, 99, &next_ns));
+    assert_int_equal(next_ns, 100);
+    assert_int_equal(take(asks_take_ripe(&all, 4, 100, false), 1), 1);
+    assert_non_null(all.first);
 }

@@ -50,6 +50,33 @@ static tenrec_peer due(enum heartbeat_due expected)
     return one.id;
 }
 
+TEST_WITH(heartbeat_lasts_while_bytes_arrive, begin, end)
+{
+    follow(2);
+    for (int i = 0; i < 3 * MISSES; i++) {
+        now += SECOND;
+        assert_int_equal(due(HEARTBEAT_ASK), 0);
+        heartbeats_progress(&beats, 0, 100);
+    }
+    for (int i = 1; i < MISSES; i++) {
+        now += SECOND;
+        assert_int_equal(due(HEARTBEAT_ASK), 0);
+    }
+    now += SECOND;
+    assert_int_equal(due(HEARTBEAT_DEAD), 0);
+    assert_string_equal(heartbeat_why(&beats, &beats.list[0]), "it does not answer");
+}
+
+TEST_WITH(heartbeat_bytes_do_not_revive_a_process_that_has_ended, begin, end)
+{
+    follow(2);
+    heartbeats_bury(&beats, 0, 100, now);
+    heartbeats_progress(&beats, 0, 100);
+    assert_int_equal(due(HEARTBEAT_DEAD), 0);
+    assert_true(heartbeats_is_dead(&beats, 0, 100));
+    assert_string_equal(heartbeat_why(&beats, &beats.list[0]), "its process has ended");
+}
+
 TEST_WITH(heartbeat_asks_the_two_that_follow, begin, end)
 {
     follow(5);
