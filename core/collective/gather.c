@@ -5,7 +5,9 @@
 #include "collective/gather.h"
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "call/answer.h"
+#include "call/asks.h"
 #include "call/call.h"
 #include "codec/codec.h"
 #include "collective/gather_lead.h"
@@ -25,40 +27,100 @@ enum {
     LATE_MS = 1000,  /* another thread is completing a gather */
 };
 
-void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
-{
-    struct gather_part part = { .id = from, .msg_id = msg->id, .route = msg->route };
-    struct tenrec_value *in = NULL;
+/* A GATHER request, which waits as an ask while our view may lack a member of its set. */
+struct gather_request {
+    struct ask ask; /* first; its version is 0 in a static group */
+    struct gather_part part;
+    struct tenrec_value *in; /* owns; the next two are borrowed from it */
     const char *key;
-    int64_t number, ms;
-    uint64_t limit;
     const struct tenrec_value *value;
+    int64_t number;
+};
+
+static void gather_request_free(struct gather_request *r)
+{
+    tenrec_value_drop(r->in);
+    free(r);
+}
+
+static tenrec_status gather_read(const struct tenrec_msg *msg, struct gather_request *r,
+                                 tenrec_error *err)
+{
+    int64_t ms;
+    tenrec_status st = r->part.id < 0 ? tenrec_fail(err, TENREC_EUNSUPPORTED,
+                                                    "only members of the group gather its values")
+                                      : codec_read_value(msg, &r->in, err);
+
+    if (st == TENREC_OK && r->in->type != TENREC_VALUE_ARRAY)
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "malformed gather: the payload is not an array");
+    if (st == TENREC_OK)
+        st = tenrec_value_unpack(r->in->u.array, r->in->n, err, "siiv|i", &r->key, &r->number, &ms,
+                                 &r->value, &r->ask.version);
+    if (st == TENREC_OK && (r->number < 0 || ms <= 0 || r->ask.version < 0))
+        st = tenrec_fail(err, TENREC_EPROTOCOL,
+                         "malformed gather: negative number, limit or version");
+    if (st == TENREC_OK)
+        r->ask.deadline_ns =
+            ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER : clock_deadline_ms((uint64_t)ms);
+    return st;
+}
+
+static tenrec_status gather_enter(struct tenrec_worker *w, const struct participants *s,
+                                  struct gather_request *r, tenrec_error *err)
+{
+    tenrec_status st = tenrec_value_copy(r->value, &r->part.value, err);
+
+    if (st != TENREC_OK)
+        return st;
+    st = gather_join(w, s, r->number, r->ask.deadline_ns, &r->part, err);
+    if (st != TENREC_OK)
+        tenrec_value_drop(r->part.value);
+    return st;
+}
+
+/* Also once our view is as new as the sender's, or its limit expires. */
+static void gather_request_take(struct tenrec_worker *w, struct ask *a)
+{
+    struct gather_request *r = (struct gather_request *)(void *)a;
     struct participants s = { .n = 0 };
     tenrec_error why;
-    tenrec_status st = from < 0 ? tenrec_fail(&why, TENREC_EUNSUPPORTED,
-                                              "only members of the group gather its values")
-                                : codec_read_value(msg, &in, &why);
+    tenrec_status st = participants_of_key(&w->peers, r->key, &s, &why);
 
-    msg->release(msg);
-    if (st == TENREC_OK && in->type != TENREC_VALUE_ARRAY)
-        st = tenrec_fail(&why, TENREC_EPROTOCOL, "malformed gather: the payload is not an array");
     if (st == TENREC_OK)
-        st = tenrec_value_unpack(in->u.array, in->n, &why, "siiv", &key, &number, &ms, &value);
-    if (st == TENREC_OK && (number < 0 || ms <= 0))
-        st = tenrec_fail(&why, TENREC_EPROTOCOL, "malformed gather: negative number or limit");
-    if (st == TENREC_OK)
-        st = participants_of_key(&w->peers, key, &s, &why);
-    if (st == TENREC_OK)
-        st = tenrec_value_copy(value, &part.value, &why);
-    if (st == TENREC_OK) {
-        limit = ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER : clock_deadline_ms((uint64_t)ms);
-        if ((st = gather_join(w, &s, number, limit, &part, &why)) != TENREC_OK)
-            tenrec_value_drop(part.value);
-    }
-    if (st != TENREC_OK)
-        answer_error(w, from, part.msg_id, &part.route, true, &why);
+        st = gather_enter(w, &s, r, &why);
+    else if (w->view_wait(w, a))
+        r = NULL;
     participants_finish(&s);
-    tenrec_value_drop(in);
+    if (!r)
+        return;
+    if (st != TENREC_OK) {
+        answer_error(w, r->part.id, r->part.msg_id, &r->part.route, true, &why);
+        gather_refuse(w, r->key, r->number, r->part.id, &why);
+    }
+    gather_request_free(r);
+}
+
+void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+{
+    struct gather_request *r = memory_new(1, sizeof *r);
+    tenrec_error why;
+    tenrec_status st;
+
+    if (r) {
+        r->ask = (struct ask){ .from = from, .ready = gather_request_take };
+        r->part = (struct gather_part){ .id = from, .msg_id = msg->id, .route = msg->route };
+        st = gather_read(msg, r, &why);
+    } else {
+        st = memory_fail(&why);
+    }
+    if (st != TENREC_OK) {
+        answer_error(w, from, msg->id, &msg->route, true, &why);
+        if (r)
+            gather_request_free(r);
+    }
+    msg->release(msg);
+    if (st == TENREC_OK)
+        gather_request_take(w, &r->ask);
 }
 
 static tenrec_status gather_lead(struct tenrec_worker *w, const struct participants *s,
@@ -73,6 +135,7 @@ static tenrec_status gather_lead(struct tenrec_worker *w, const struct participa
     if (st == TENREC_OK)
         st = tenrec_value_copy(value, &part.value, err);
     if (st != TENREC_OK) {
+        gather_refuse(w, s->key, number, part.id, err);
         tenrec_future_drop(f);
         return st;
     }
@@ -102,9 +165,10 @@ static tenrec_status gather_follow(struct tenrec_worker *w, const struct partici
                                    const struct tenrec_value *value, struct tenrec_future **ret,
                                    tenrec_error *err)
 {
+    const int64_t version = atomic_load(&w->view_version);
     struct tenrec_value item[] = { tenrec_value_text(s->key), tenrec_value_int(number),
-                                   tenrec_value_int(ms), *value };
-    struct tenrec_value array = tenrec_value_array(item, 4);
+                                   tenrec_value_int(ms), *value, tenrec_value_int(version) };
+    struct tenrec_value array = tenrec_value_array(item, version > 0 ? 5 : 4);
     struct call_spec spec = { .to = s->id[0],
                               .function = "all_gather",
                               .deadline_ns = verdict_ns(deadline_ns),

@@ -20,15 +20,16 @@
 enum { OPEN_MAX = 4096 };
 
 /* A waiting leader contacts the missing members, so that a member that died unnoticed is named
- * before the limit. */
-enum { CONTACT_FIRST_MS = 20, CONTACT_MAX_MS = 1000 };
+ * before the limit: soon those whose connection broke, the others after a second, since each is
+ * about to connect itself. */
+enum { CONTACT_LOST_MS = 20, CONTACT_MS = 1000 };
 
 struct gather {
     struct gather *next;
     int64_t number;
     uint64_t deadline_ns; /* the first limit of the arrived members */
     uint64_t contact_ns;  /* time of the next contact with the missing */
-    uint32_t contact_ms;  /* gap after that contact */
+    bool contacted;       /* the next one is with all of them */
     size_t n, arrived;
     struct gather_part *part; /* n; the first `arrived` are set */
     tenrec_peer *id;          /* n: the set, ordered by name */
@@ -154,30 +155,37 @@ static void gather_lead_remove(struct gathers *gs, const struct gather *g)
     gs->n_open--;
 }
 
+/* Returns true if `id` is of the set. */
+static bool has_member(const struct gather *g, tenrec_peer id)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (g->id[i] == id)
+            return true;
+    return false;
+}
+
 /* Returns true if `id` is missing from the gather. */
 static bool waits_for(const struct gather *g, tenrec_peer id)
 {
-    bool in_set = false;
-
-    for (size_t i = 0; i < g->n; i++)
-        in_set = in_set || g->id[i] == id;
-    return in_set && !has_arrived(g, id);
+    return has_member(g, id) && !has_arrived(g, id);
 }
 
-/* Removes a failing gather, and remembers it for late members. Lock held. */
-static void remove_failed(struct gathers *gs, struct gather *g, tenrec_peer lost)
+/* Removes a failing gather, and remembers why for late members. Lock held. */
+static void remove_failed(struct gathers *gs, struct gather *g, const tenrec_error *why)
 {
     struct gather_set *set = gather_set_get(&gs->sets, g->key);
 
     gather_lead_remove(gs, g);
     if (set)
-        gather_set_fail(set, g->number, lost);
+        gather_set_fail(set, g->number, why);
 }
 
 /* Removes a gather whose limit has expired; *next_ns is the first of the other limits and
  * contacts. */
-static struct gather *remove_expired(struct gathers *gs, uint64_t now, uint64_t *next_ns)
+static struct gather *remove_expired(struct tenrec_worker *w, uint64_t now, uint64_t *next_ns,
+                                     tenrec_error *why)
 {
+    struct gathers *gs = w->gathers;
     struct gather **at, *g, *expired = NULL;
 
     *next_ns = CLOCK_NEVER;
@@ -190,16 +198,25 @@ static struct gather *remove_expired(struct gathers *gs, uint64_t now, uint64_t 
         else if (first_ns < *next_ns)
             *next_ns = first_ns;
     }
-    if (expired)
-        remove_failed(gs, expired, -1);
+    if (expired) {
+        gather_lead_missing(w, expired, why);
+        remove_failed(gs, expired, why);
+    }
     pthread_mutex_unlock(&gs->lock);
     return expired;
 }
 
-/* Returns the missing members of the first gather whose contact is due. NULL if none is due, or out
- * of memory. */
-static tenrec_peer *list_missing(struct gathers *gs, uint64_t now, size_t *ret_n)
+/* Returns true if the connection to a missing member has broken, or it is known to be dead. */
+static bool is_lost(const struct tenrec_worker *w, tenrec_peer id)
 {
+    return contact_is_lost(w, id) || contact_refused(w, id);
+}
+
+/* Returns the members to contact of the first gather whose contact is due. NULL if none is due, or
+ * out of memory. */
+static tenrec_peer *list_missing(struct tenrec_worker *w, uint64_t now, size_t *ret_n)
+{
+    struct gathers *gs = w->gathers;
     tenrec_peer *id = NULL;
     struct gather *g;
 
@@ -209,11 +226,11 @@ static tenrec_peer *list_missing(struct gathers *gs, uint64_t now, size_t *ret_n
         ;
     if (g && (id = memory_new(g->n, sizeof *id)))
         for (size_t i = 0; i < g->n; i++)
-            if (!has_arrived(g, g->id[i]))
+            if (!has_arrived(g, g->id[i]) && (g->contacted || is_lost(w, g->id[i])))
                 id[(*ret_n)++] = g->id[i];
     if (g) {
-        g->contact_ns = now + g->contact_ms * UINT64_C(1000000);
-        g->contact_ms = g->contact_ms * 2 < CONTACT_MAX_MS ? g->contact_ms * 2 : CONTACT_MAX_MS;
+        g->contact_ns = clock_later_ms(now, CONTACT_MS);
+        g->contacted = true;
     }
     pthread_mutex_unlock(&gs->lock);
     return id;
@@ -224,7 +241,7 @@ static void gather_contact(struct tenrec_worker *w, uint64_t now)
     tenrec_peer *id;
     size_t n;
 
-    while ((id = list_missing(w->gathers, now, &n))) {
+    while ((id = list_missing(w, now, &n))) {
         for (size_t i = 0; i < n; i++)
             contact_try(w, id[i]);
         free(id);
@@ -240,10 +257,8 @@ void gather_expire(struct tenrec_worker *w)
     if (worker_enter(w, NULL) != TENREC_OK)
         return; /* shutdown fails all gathers */
     gather_contact(w, now);
-    while ((g = remove_expired(w->gathers, now, &next))) {
-        gather_lead_missing(w, g, &why);
+    while ((g = remove_expired(w, now, &next, &why)))
         gather_lead_fail(w, g, &why);
-    }
     worker_leave(w);
     if (next != CLOCK_NEVER)
         loop_timer_arm(w->deadlines, next);
@@ -258,8 +273,7 @@ static struct gather *gather_new(const struct participants *s, int64_t number)
         return NULL;
     g->number = number;
     g->deadline_ns = CLOCK_NEVER;
-    g->contact_ns = clock_deadline_ms(CONTACT_FIRST_MS);
-    g->contact_ms = CONTACT_FIRST_MS;
+    g->contact_ns = clock_deadline_ms(CONTACT_LOST_MS);
     g->n = s->n;
     g->part = memory_new(s->n, sizeof g->part[0]);
     g->id = memory_new(s->n, sizeof g->id[0]);
@@ -272,38 +286,45 @@ static struct gather *gather_new(const struct participants *s, int64_t number)
     return g;
 }
 
+/* Lock held. */
+static struct gather *gather_lead_open(struct gathers *gs, const char *key, int64_t number)
+{
+    struct gather *g = gs->open;
+
+    while (g && (g->number != number || strcmp(g->key, key) != 0))
+        g = g->next;
+    return g;
+}
+
 /* Finds or opens the gather; *ret is NULL if it was completed before. Lock held. */
-static tenrec_status gather_lead_find(struct tenrec_worker *w, const struct participants *s,
+static tenrec_status gather_lead_find(struct gathers *gs, const struct participants *s,
                                       int64_t number, struct gather **ret, tenrec_error *err)
 {
-    struct gathers *gs = w->gathers;
     struct gather_set *set = gather_set_get(&gs->sets, s->key);
-    struct gather *g;
-    tenrec_peer lost;
+    struct gather *g = gather_lead_open(gs, s->key, number);
+    tenrec_status st = TENREC_OK;
 
-    for (g = gs->open; g; g = g->next)
-        if (g->number == number && strcmp(g->key, s->key) == 0)
-            break;
     if (!g && set && gather_set_was_whole(set, number)) {
         *ret = NULL;
         return TENREC_OK;
     }
-    if (!g && set && gather_set_has_failed(set, number, &lost))
-        return lost < 0
-                   ? tenrec_fail(err, TENREC_ETIMEDOUT,
-                                 "this gather has failed: a limit expired before all had joined")
-                   : tenrec_fail(err, TENREC_EPEER_LOST,
-                                 "this gather has failed: '%s' was lost before it joined",
-                                 peers_name(&w->peers, lost));
-    if (!g && gs->n_open >= OPEN_MAX)
-        return tenrec_fail(err, TENREC_EAGAIN, "%d gathers are open already", OPEN_MAX);
-    if (!g) {
-        if (!set || !(g = gather_new(s, number)))
-            return tenrec_fail(err, TENREC_ENOMEM, "no memory for a gather");
-        g->next = gs->open;
-        gs->open = g;
-        gs->n_open++;
+    if (!g && set && (st = gather_set_verdict(set, number, err)) != TENREC_OK)
+        return st;
+    *ret = g;
+    if (g)
+        return TENREC_OK;
+    if (gs->n_open >= OPEN_MAX)
+        st = tenrec_fail(err, TENREC_EAGAIN, "%d gathers are open already", OPEN_MAX);
+    else if (!set || !(g = gather_new(s, number)))
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a gather");
+    if (st != TENREC_OK) {
+        if (set)
+            gather_set_fail(set, number, err);
+        return st;
     }
+    g->next = gs->open;
+    gs->open = g;
+    gs->n_open++;
     *ret = g;
     return TENREC_OK;
 }
@@ -341,7 +362,7 @@ tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s,
         return tenrec_fail(err, TENREC_EINVAL, "'%s' is not in the set that it gathers",
                            peers_name(&w->peers, part->id));
     pthread_mutex_lock(&w->gathers->lock);
-    st = gather_lead_find(w, s, number, &g, err);
+    st = gather_lead_find(w->gathers, s, number, &g, err);
     if (st == TENREC_OK)
         st = arrived_before(w, g, part, &again, err);
     if (st == TENREC_OK && g && !again) {
@@ -366,6 +387,22 @@ tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s,
     return st;
 }
 
+void gather_refuse(struct tenrec_worker *w, const char *key, int64_t number, tenrec_peer id,
+                   const tenrec_error *why)
+{
+    struct gather *g;
+
+    pthread_mutex_lock(&w->gathers->lock);
+    g = gather_lead_open(w->gathers, key, number);
+    if (g && waits_for(g, id))
+        remove_failed(w->gathers, g, why);
+    else
+        g = NULL;
+    pthread_mutex_unlock(&w->gathers->lock);
+    if (g)
+        gather_lead_fail(w, g, why);
+}
+
 void gather_lost(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why)
 {
     tenrec_error reported = *why;
@@ -377,7 +414,7 @@ void gather_lost(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *
         for (g = w->gathers->open; g && !waits_for(g, peer); g = g->next)
             ;
         if (g)
-            remove_failed(w->gathers, g, peer);
+            remove_failed(w->gathers, g, &reported);
         pthread_mutex_unlock(&w->gathers->lock);
         if (g)
             gather_lead_fail(w, g, &reported);

@@ -27,4 +27,9 @@ struct gather_part {
 tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s, int64_t number,
                           uint64_t limit, const struct gather_part *part, tenrec_error *err);
 
+/* The member `id` cannot join the gather `number` of the set `key`: fails it for all that have
+ * joined, with the reason that the member has. */
+void gather_refuse(struct tenrec_worker *w, const char *key, int64_t number, tenrec_peer id,
+                   const tenrec_error *why);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collective/gather_set.h"
 
+#include "base/fail.h"
 #include "base/memory.h"
 
 #include <inttypes.h>
@@ -25,14 +26,21 @@ struct gather_set *gather_set_get(struct gather_set **all, const char *key)
     return NULL;
 }
 
+static void gather_set_drop(struct gather_set **all, struct gather_set *s)
+{
+    HASH_DEL(*all, s);
+    for (size_t i = 0; i < GATHER_SET_FAILED; i++)
+        free(s->failed[i].why);
+    free(s);
+}
+
 void gather_sets_drop(struct gather_set **all)
 {
     struct gather_set *s, *next;
 
     HASH_ITER(hh, *all, s, next)
     {
-        HASH_DEL(*all, s);
-        free(s);
+        gather_set_drop(all, s);
     }
 }
 
@@ -50,31 +58,36 @@ void gather_sets_forget(struct gather_set **all, const char *name, uint64_t inca
             at = strstr(at + 1, line);
         if (!at)
             continue;
-        HASH_DEL(*all, s);
-        free(s);
+        gather_set_drop(all, s);
     }
 }
 
 /* Gathers of several threads overlap, so numbers fail in any order. */
-void gather_set_fail(struct gather_set *s, int64_t number, tenrec_peer lost)
+void gather_set_fail(struct gather_set *s, int64_t number, const tenrec_error *why)
 {
-    const uint64_t at = s->n_failed++ % GATHER_SET_FAILED;
+    struct gather_failed *f = &s->failed[s->n_failed++ % GATHER_SET_FAILED];
 
-    if (s->n_failed > GATHER_SET_FAILED && s->failed[at] > s->failed_upto)
-        s->failed_upto = s->failed[at];
-    s->failed[at] = number;
-    s->lost[at] = lost;
+    if (s->n_failed > GATHER_SET_FAILED && f->number > s->failed_upto)
+        s->failed_upto = f->number;
+    free(f->why);
+    f->number = number;
+    if ((f->why = memory_new(1, sizeof *f->why)))
+        *f->why = *why;
 }
 
-bool gather_set_has_failed(const struct gather_set *s, int64_t number, tenrec_peer *ret_lost)
+tenrec_status gather_set_verdict(const struct gather_set *s, int64_t number, tenrec_error *err)
 {
-    *ret_lost = -1;
-    for (uint64_t i = 0; i < s->n_failed && i < GATHER_SET_FAILED; i++)
-        if (s->failed[i] == number) {
-            *ret_lost = s->lost[i];
-            return true;
-        }
-    return number <= s->failed_upto;
+    const struct gather_failed *f = NULL;
+
+    for (uint64_t i = 0; i < s->n_failed && i < GATHER_SET_FAILED && !f; i++)
+        if (s->failed[i].number == number)
+            f = &s->failed[i];
+    if (f && f->why)
+        return fail_with(err, f->why);
+    if (f || number <= s->failed_upto)
+        return tenrec_fail(err, TENREC_ETIMEDOUT,
+                           "this gather has failed before this worker joined it");
+    return TENREC_OK;
 }
 
 void gather_set_add_whole(struct gather_set *s, int64_t number)

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <tenrec/types.h>
+#include <tenrec/error.h>
 
 /* This many failed gathers are told apart from gathers in progress. */
 #define GATHER_SET_FAILED 64
@@ -19,9 +19,11 @@ struct gather_set {
 
     /* As leader: all gathers up to `failed_upto` are over; of the later ones, these have failed. */
     int64_t failed_upto;
-    int64_t failed[GATHER_SET_FAILED];
-    tenrec_peer lost[GATHER_SET_FAILED]; /* the lost peer; -1: a limit expired */
-    uint64_t n_failed;                   /* a ring once full */
+    struct gather_failed {
+        int64_t number;
+        tenrec_error *why; /* owns; NULL: no memory */
+    } failed[GATHER_SET_FAILED];
+    uint64_t n_failed; /* a ring once full */
 
     /* As leader, a ring of the latest completed gathers: a message for them is a duplicate. */
     int64_t whole[GATHER_SET_WHOLE];
@@ -42,8 +44,9 @@ void gather_sets_forget(struct gather_set **all, const char *name, uint64_t inca
 void gather_set_add_whole(struct gather_set *s, int64_t number);
 bool gather_set_was_whole(const struct gather_set *s, int64_t number);
 
-void gather_set_fail(struct gather_set *s, int64_t number, tenrec_peer lost);
-/* For a gather that is not open; *ret_lost is -1 if the lost peer is forgotten. */
-bool gather_set_has_failed(const struct gather_set *s, int64_t number, tenrec_peer *ret_lost);
+void gather_set_fail(struct gather_set *s, int64_t number, const tenrec_error *why);
+/* For a gather that is not open. Returns TENREC_OK unless it has failed; else the error of its
+ * members, which is ETIMEDOUT if the reason is forgotten. */
+tenrec_status gather_set_verdict(const struct gather_set *s, int64_t number, tenrec_error *err);
 
 #endif

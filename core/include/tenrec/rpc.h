@@ -324,8 +324,8 @@ tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const ch
  *
  * ms       limit of the whole; TENREC_TIMEOUT_DEFAULT: the rpc_timeout
  * errors   ETIMEDOUT (names the missing workers), EPEER_LOST (names the lost
- *          member, at once: including a member that died before the barrier or was never
- *          reached), EINVAL (this worker is not in the set, a worker is named twice, negative ms),
+ *          member: at once if its connection broke, also before the barrier, else within two
+ *          seconds), EINVAL (this worker is not in the set, a worker is named twice, negative ms),
  *          EPEER_UNKNOWN, ECANCELED (by a shutdown), EAGAIN (too many are under way),
  *          EWOULDBLOCK, ESHUTDOWN, ENOMEM
  * threads  any; not an inline handler or a callback
