@@ -8,20 +8,23 @@
 #include "base/memory.h"
 #include "value/object.h"
 
-enum { FORK_ITEMS = 6, DEREF_ITEMS = 4, OBJECT_ITEMS = 2 };
+/* The last item of a reference may be absent. */
+enum { FORK_ITEMS = 7, DEREF_ITEMS = 4, OBJECT_ITEMS = 2 };
 
 /* ---- reading ---------------------------------------------------------------------- */
 
-/* Reads an array of `n` integers that are not negative. */
-static tenrec_status read_numbers(struct cbor_reader *r, size_t n, int64_t *ret, tenrec_error *err)
+/* Reads an array of `least` to `most` integers that are not negative. */
+static tenrec_status read_numbers(struct cbor_reader *r, size_t least, size_t most, int64_t *ret,
+                                  tenrec_error *err)
 {
     struct cbor_item it;
     tenrec_status status = codec_expect(r, CBOR_KIND_ARRAY, "remote reference", &it, err);
+    const size_t n = status == TENREC_OK ? (size_t)it.n : 0;
 
-    if (status == TENREC_OK && it.n != n)
+    if (status == TENREC_OK && (it.n < least || it.n > most))
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "remote reference at byte %zu has %llu items, expected %zu", it.at,
-                           (unsigned long long)it.n, n);
+                           (unsigned long long)it.n, least);
     for (size_t i = 0; i < n && status == TENREC_OK; i++) {
         status = codec_expect(r, CBOR_KIND_INT, "part of a remote reference", &it, err);
         if (status == TENREC_OK && it.integer < 0)
@@ -37,7 +40,8 @@ static tenrec_status read_fork(struct cbor_reader *r, bool deref, struct rref_fo
 {
     int64_t n[FORK_ITEMS] = { 0 };
     const size_t at = cbor_reader_offset(r);
-    tenrec_status status = read_numbers(r, deref ? DEREF_ITEMS : FORK_ITEMS, n, err);
+    tenrec_status status = read_numbers(r, deref ? DEREF_ITEMS : FORK_ITEMS - 1,
+                                        deref ? DEREF_ITEMS : FORK_ITEMS, n, err);
 
     if (status == TENREC_OK && (n[4] > INT16_MAX || n[5] > INT16_MAX))
         status = tenrec_fail(err, TENREC_EPROTOCOL,
@@ -46,7 +50,8 @@ static tenrec_status read_fork(struct cbor_reader *r, bool deref, struct rref_fo
     *ret = (struct rref_fork){ .id = { n[0], n[1] },
                                .fork = { n[2], n[3] },
                                .owner = (tenrec_peer)n[4],
-                               .parent = (tenrec_peer)n[5] };
+                               .parent = (tenrec_peer)n[5],
+                               .version = n[6] };
     return status;
 }
 
@@ -193,7 +198,10 @@ static size_t numbers_of(const struct rref_fork *f, bool deref, int64_t n[FORK_I
     n[3] = f->fork.local;
     n[4] = f->owner;
     n[5] = f->parent;
-    return deref ? DEREF_ITEMS : FORK_ITEMS;
+    n[6] = f->version;
+    if (deref)
+        return DEREF_ITEMS;
+    return f->version > 0 ? FORK_ITEMS : FORK_ITEMS - 1;
 }
 
 size_t codec_fork_size(const struct rref_fork *f, bool deref)

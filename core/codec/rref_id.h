@@ -24,6 +24,7 @@ static inline bool rref_id_equal(struct rref_id a, struct rref_id b)
 struct rref_fork {
     struct rref_id id, fork;
     tenrec_peer owner, parent; /* the owner of the value, the sender of this fork */
+    int64_t version; /* of the sender's view, which has a third worker as the owner; else 0 */
 };
 
 #endif

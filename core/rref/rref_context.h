@@ -15,6 +15,7 @@
 
 #include "base/arena.h"
 #include "base/hash.h"
+#include "call/asks.h"
 #include "call/call.h"
 #include "rref/rref_forks.h"
 #include "value/handle.h"
@@ -26,6 +27,7 @@ struct streams;
 /* A control message that is retried until it is acknowledged. */
 struct rref_job {
     struct call_hook hook; /* first */
+    struct ask ask;        /* for the view that knows the recipient; version 0: no wait */
     struct rref_job *next;
     struct rref_context *ctx; /* shared while it runs */
     struct tenrec_rref *ref;  /* that embeds the job; NULL: the job is freed when done */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rref/rref_control.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -108,11 +109,13 @@ uint64_t rref_gap_ns(uint32_t first_ms, uint32_t tries)
     return (uint64_t)(ms * 1e6);
 }
 
-static bool is_final(tenrec_status why)
+/* A member of a dynamic group that does not know this worker yet takes no control messages of it.
+ */
+static bool is_final(const struct tenrec_worker *w, tenrec_status why)
 {
     return why == TENREC_ENOTFOUND || why == TENREC_EPEER_UNKNOWN || why == TENREC_ESHUTDOWN ||
            why == TENREC_ECANCELED || why == TENREC_EINVAL || why == TENREC_EPROTOCOL ||
-           why == TENREC_EUNSUPPORTED;
+           (why == TENREC_EUNSUPPORTED && !w->monitor);
 }
 
 /* Queues the job for its next try. Returns false if the session is closed. */
@@ -140,7 +143,7 @@ static void job_failed(struct rref_job *job, struct tenrec_worker *w, const tenr
     struct rref_context *ctx = job->ctx;
     uint64_t due_ns = job->due_ns;
 
-    if (contact_failed(w, job->to, why) || job->tries >= job->most || is_final(why->code) ||
+    if (contact_failed(w, job->to, why) || job->tries >= job->most || is_final(w, why->code) ||
         atomic_load(&w->state) != WORKER_RUNNING || !job_postpone(job))
         job_end(job, w, why);
     else
@@ -177,6 +180,27 @@ static tenrec_status job_send(struct rref_job *job, struct tenrec_worker *w, ten
     return st;
 }
 
+static void job_try(struct rref_job *job);
+
+static void job_ready(struct tenrec_worker *w, struct ask *a)
+{
+    (void)w;
+    job_try((struct rref_job *)(void *)((char *)a - offsetof(struct rref_job, ask)));
+}
+
+/* Returns true if the sender of the reference has a newer view than this worker: the job continues
+ * once the views are equal, at the latest after the time of a call. */
+static bool job_awaits_view(struct rref_job *job, struct tenrec_worker *w)
+{
+    int64_t limit_ms = TENREC_TIMEOUT_DEFAULT;
+
+    if (job->ask.version == 0)
+        return false;
+    job->ask.ready = job_ready;
+    return call_deadline(w, &limit_ms, &job->ask.deadline_ns, NULL) == TENREC_OK &&
+           w->view_wait(w, &job->ask);
+}
+
 /* `job` may be freed afterwards. */
 static void job_try(struct rref_job *job)
 {
@@ -185,6 +209,10 @@ static void job_try(struct rref_job *job)
 
     if (rref_context_enter(job->ctx, &w, &why) != TENREC_OK) {
         job_end(job, NULL, &why);
+        return;
+    }
+    if (job_awaits_view(job, w)) {
+        worker_leave(w);
         return;
     }
     if (job->tries++ == 0)

@@ -223,6 +223,14 @@ static tenrec_status arrive_at_owner(struct rref_context *ctx, const struct rref
     return TENREC_OK;
 }
 
+static void fork_request(struct rref_user *u, const struct rref_fork *f, struct rref_acts *acts)
+{
+    rref_job_start(&u->job, u->ref.ctx, &u->ref, TENREC_MSG_RREF_FORK_REQUEST, f->owner, f->id,
+                   f->fork, acts);
+    u->job.ask.from = f->parent;
+    u->job.ask.version = f->version;
+}
+
 static tenrec_status arrive_at_user(struct rref_context *ctx, const struct rref_fork *f,
                                     struct tenrec_rref **ret, struct rref_acts *acts,
                                     tenrec_error *err)
@@ -245,8 +253,7 @@ static tenrec_status arrive_at_user(struct rref_context *ctx, const struct rref_
     if (f->parent == f->owner)
         u->state = USER_CONFIRMED; /* counted by the owner before it was sent */
     else
-        rref_job_start(&u->job, ctx, &u->ref, TENREC_MSG_RREF_FORK_REQUEST, f->owner, f->id,
-                       f->fork, acts);
+        fork_request(u, f, acts);
     *ret = &u->ref;
     return TENREC_OK;
 }

@@ -3,8 +3,14 @@
  * named in argv. */
 #include "../support/functions.h"
 #include "../support/party.h"
+#include "../support/together.h"
 #include "../testing.h"
 #include "base/clock.h"
+#include "call/call.h"
+#include "codec/codec.h"
+#include "collective/gather.h"
+#include "collective/gather_set.h"
+#include "collective/participants.h"
 #include "membership/monitor_inside.h"
 #include "peer/worker.h"
 
@@ -126,6 +132,113 @@ TEST_WITH(dynamic_pending_calls_to_a_dying_member_fail, begin, NULL)
     functions_open_gate();
     party_await(a, 1);
     party_clear_away(b);
+    party_leave(a);
+}
+
+static void *barrier_of_all(void *w)
+{
+    tenrec_error *err = calloc(1, sizeof *err);
+
+    tenrec_worker_barrier(w, NULL, 0, CLUSTER_LONG_MS, err);
+    return err;
+}
+
+/* Meets the others as soon as all have joined. */
+static void *meet(void *arg)
+{
+    struct together *t = arg;
+    tenrec_error err;
+
+    if (tenrec_init_rpc(t->w, &err) != TENREC_OK ||
+        tenrec_group_wait_members(t->w, t->n, CLUSTER_LONG_MS, &err) != TENREC_OK ||
+        tenrec_worker_barrier(t->w, NULL, 0, CLUSTER_LONG_MS, &err) != TENREC_OK)
+        t->why = strdup(err.text);
+    return NULL;
+}
+
+static void meet_all(size_t n)
+{
+    struct together t[8];
+    pthread_t thread[8];
+
+    party_begin();
+    for (size_t i = 0; i < n; i++) {
+        t[i] = (struct together){ .w = party_worker(-1, NULL, NULL, NULL), .n = n };
+        assert_int_equal(pthread_create(&thread[i], NULL, meet, &t[i]), 0);
+    }
+    for (size_t i = 0; i < n; i++)
+        pthread_join(thread[i], NULL);
+    for (size_t i = 0; i < n; i++)
+        if (t[i].why)
+            fail_msg("%s", t[i].why);
+    for (size_t i = 0; i < n; i++)
+        party_leave(t[i].w);
+}
+
+TEST(dynamic_members_meet_in_a_barrier_once_they_have_joined)
+{
+    for (size_t n = 3; n <= 6; n++)
+        meet_all(n);
+}
+
+/* Sends what `w` sends when it joins the first gather of the set, which worker0 leads. */
+static struct tenrec_future *join_gather(struct tenrec_worker *w, const char *key)
+{
+    const struct tenrec_value item[] = { tenrec_value_text(key), tenrec_value_int(0),
+                                         tenrec_value_int(CLUSTER_LONG_MS), tenrec_value_nil() };
+    const struct tenrec_value array = tenrec_value_array(item, 4);
+    struct call_spec spec = { .to = 0, .function = "all_gather", .want_value = true };
+    struct tenrec_future *f = NULL;
+    struct tenrec_msg *msg;
+    tenrec_error err;
+
+    assert_status(codec_write_value(&array, TENREC_MSG_GATHER, &msg, &err), &err);
+    assert_status(call_begin_now(w, &spec, CLUSTER_LONG_MS, &err), &err);
+    assert_status(call_send(w, &spec, msg, &f, &err), &err);
+    return f;
+}
+
+/* The leader has counted its own gather. */
+static bool leader_joined(struct tenrec_worker *w)
+{
+    bool joined;
+
+    pthread_mutex_lock(&w->gathers->lock);
+    joined = w->gathers->sets && w->gathers->sets->next == 1;
+    pthread_mutex_unlock(&w->gathers->lock);
+    return joined;
+}
+
+/* worker2 joined the barrier and died, so that worker1 cannot join it any more. */
+TEST_WITH(dynamic_a_barrier_that_a_member_cannot_join_fails_for_all, begin, NULL)
+{
+    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
+    struct tenrec_worker *b = party_join(-1, NULL, functions_register);
+    struct tenrec_worker *c = party_join(-1, NULL, functions_register);
+    struct tenrec_future *of_b, *of_c;
+    struct participants all;
+    pthread_t of_a;
+    tenrec_error err;
+    void *why;
+
+    assert_status(participants_of_names(&c->peers, NULL, 0, &all, &err), &err);
+    of_c = join_gather(c, all.key);
+    functions_must_call_add(c, "worker0"); /* behind it */
+    assert_int_equal(pthread_create(&of_a, NULL, barrier_of_all, a), 0);
+    assert_becomes(leader_joined(a));
+    party_die(c);
+    party_await(a, 2);
+    of_b = join_gather(b, all.key);
+    assert_int_equal(tenrec_future_wait(of_b, CLUSTER_LONG_MS, &err), TENREC_EPEER_UNKNOWN);
+    pthread_join(of_a, &why);
+    assert_int_equal(((tenrec_error *)why)->code, TENREC_EPEER_UNKNOWN);
+    assert_text_has(((tenrec_error *)why)->text, "worker2");
+    free(why);
+    tenrec_future_drop(of_b);
+    tenrec_future_drop(of_c);
+    participants_finish(&all);
+    party_clear_away(c);
+    party_leave(b);
     party_leave(a);
 }
 
