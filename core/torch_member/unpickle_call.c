@@ -125,6 +125,26 @@ static bool is_receiver(const struct pyobject *callable, const struct pyobject *
            pyobject_is_text(args->u.item[1], name);
 }
 
+/* torch._utils._rebuild_parameter(tensor, requires_grad, hooks): an nn.Parameter */
+static bool is_parameter(const struct pyobject *callable, const struct pyobject *args)
+{
+    return pyobject_is_global(callable, "torch._utils", "_rebuild_parameter") && args->n == 3 &&
+           args->u.item[0]->kind == PY_TENSOR;
+}
+
+/* torch.Size((2, 3)) */
+static bool is_size(const struct pyobject *callable, const struct pyobject *args)
+{
+    return pyobject_is_global(callable, "torch", "Size") && args->n == 1 &&
+           args->u.item[0]->kind == PY_TUPLE;
+}
+
+/* collections.OrderedDict(): its items follow, as those of a dict do. */
+static bool is_ordered_dict(const struct pyobject *callable, const struct pyobject *args)
+{
+    return pyobject_is_global(callable, "collections", "OrderedDict") && args->n == 0;
+}
+
 struct pyobject *unpickle_reduce(struct unpickle *u, struct pyobject *callable,
                                  struct pyobject *args)
 {
@@ -151,8 +171,11 @@ struct pyobject *unpickle_reduce(struct unpickle *u, struct pyobject *callable,
         return unpickle_new(u, PY_RECEIVER);
     else if (is_receiver(callable, args, "_py_rref_receiver"))
         return unpickle_new(u, PY_RREF_RECEIVER);
-    else if (is_one_of(callable, same, sizeof same / sizeof *same) && args->n > 0)
+    else if ((is_one_of(callable, same, sizeof same / sizeof *same) && args->n > 0) ||
+             is_parameter(callable, args) || is_size(callable, args))
         return args->u.item[0];
+    else if (is_ordered_dict(callable, args))
+        return unpickle_new(u, PY_DICT);
     else if (is_one_of(callable, inert, sizeof inert / sizeof *inert))
         return object_new(u, callable, args);
     else
@@ -178,14 +201,20 @@ struct pyobject *unpickle_instance(struct unpickle *u, struct pyobject *class,
     return NULL;
 }
 
+/* What state_dict() sets beside its items: the versions of modules, which are no values. */
+static bool is_metadata(const struct pyobject *o, const struct pyobject *state)
+{
+    return o->kind == PY_DICT && state->kind == PY_DICT && state->n == 2 &&
+           pyobject_is_text(state->u.item[0], "_metadata");
+}
+
 void unpickle_build(struct unpickle *u, struct pyobject *o, struct pyobject *state)
 {
-    if (u->status != TENREC_OK || !o || !state)
+    if (u->status != TENREC_OK || !o || !state || is_metadata(o, state))
         return;
     if (!pyobject_is(o, PY_RPC, "WorkerInfo", 0) || state->kind != PY_TUPLE || state->n != 2)
         unpickle_fail(u, TENREC_EUNSUPPORTED,
-                      "it sets the state of something else than a "
-                      "WorkerInfo");
+                      "it sets the state of something else than a WorkerInfo or a state_dict");
     for (uint32_t i = 0; i < state->n && u->status == TENREC_OK; i++)
         unpickle_append(u, o, state->u.item[i]);
 }

@@ -97,6 +97,12 @@ def member_serves_torch():
         equal(w0.ask("call('c0', operator.pos, {'a': [1, 2.5, None, True, 'x', b'y', 2**40, torch.ones(1)]})"),
               "{'a': [1, 2.5, None, True, 'x', b'y', 1099511627776, tensor([1.])]}", "values")
         equal(w0.ask("call('c0', operator.pos, torch.ones(1 << 20)).sum().item()"), "1048576.0", "a large tensor")
+        equal(w0.ask("call('c0', operator.pos, torch.nn.Parameter(torch.ones(2)))"), "tensor([1., 1.])", "a parameter")
+        equal(w0.ask("call('c0', operator.pos, torch.ones(2, 3).size())"), "[2, 3]", "a size")
+        equal(w0.ask("[list(call('c0', operator.pos, m.state_dict())) == list(m.state_dict()) for m in [torch.nn.BatchNorm1d(1)]]"),
+              "[True]", "a state_dict")
+        equal(w0.ask("[m.load_state_dict(call('c0', operator.pos, m.state_dict())) for m in [torch.nn.Linear(2, 1)]]"),
+              "[<All keys matched successfully>]", "a state_dict that goes back")
         contains(w0.ask("call('c0', operator.neg, 1)"), "RuntimeError On WorkerInfo(id=7, name=c0): EINVAL: this function")
         contains(w0.ask("call('c0', operator.mul, 1, 2)"), "has no function '_operator.mul'")
         contains(w0.ask("call('c0', operator.pos, 2**80)"), "an integer of more than 64 bits")

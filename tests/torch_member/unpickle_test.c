@@ -53,6 +53,40 @@ static void refuses(const char *hex, tenrec_status code, const char *part)
     assert_text_has(err.text, part);
 }
 
+/* A pickle of protocol 4 that is written piece by piece. */
+static void put(struct bytes *b, const char *ops, size_t times)
+{
+    while (times-- > 0)
+        bytes_add(b, ops, strlen(ops));
+}
+
+static void put_text(struct bytes *b, size_t len)
+{
+    static const char letters[16] = "abcdefghijklmnop";
+
+    bytes_add_u8(b, 'X');
+    bytes_add_u32(b, (uint32_t)len);
+    for (size_t i = 0; i < len; i += sizeof letters)
+        bytes_add(b, letters, len - i < sizeof letters ? len - i : sizeof letters);
+}
+
+/* Returns the status of unpickle, or of the value; *ret: the bytes that they took. Frees `b`. */
+static tenrec_status made_of(struct bytes *b, size_t *ret, tenrec_error *err)
+{
+    const struct pyobject_source from = { .bytes = b->len };
+    struct arena arena = { NULL };
+    const struct pyobject *o;
+    struct tenrec_value v;
+    tenrec_status st = unpickle(b->data, b->len, &arena, &o, err);
+
+    if (st == TENREC_OK)
+        st = pyobject_value(o, &arena, &from, &v, err);
+    *ret = arena.bytes;
+    arena_finish(&arena);
+    bytes_free(b);
+    return st;
+}
+
 TEST(unpickle_reads_what_torch_writes)
 {
     for (size_t i = 0; i < sizeof captured / sizeof *captured; i++) {
@@ -92,6 +126,33 @@ TEST(unpickle_calls_nothing)
     /* getattr(os, "system") */
     refuses("8002636275696c74696e730a676574617474720a636f730a706174680a58010000007886522e",
             TENREC_EUNSUPPORTED, "it calls 'builtins.getattr'");
+}
+
+/* The callables that trainers need, with other arguments, and a state that is none of theirs. */
+TEST(unpickle_refuses_known_classes_in_other_shapes)
+{
+    static const struct {
+        const char *ops, *part;
+    } row[] = {
+        { "ccollections\nOrderedDict\n](NNe\x85\x85R.", "it calls 'collections.OrderedDict'" },
+        { "ctorch._utils\n_rebuild_parameter\n(N\x88NtR.", "_rebuild_parameter'" },
+        { "ctorch\nSize\n(K\2tR.", "it calls 'torch.Size'" },
+        { "}}b.", "it sets the state" },
+        { "ccollections\nOrderedDict\n)R}\x8c\1aNsb.", "it sets the state" },
+        { "ccollections\nOrderedDict\n)R}(\x8c\x09_metadataN\x8c\1aNub.", "it sets the state" },
+        { "]}\x8c\x09_metadataNsb.", "it sets the state" },
+    };
+    tenrec_error err;
+    size_t bytes;
+
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        struct bytes b = { .len = 0 };
+
+        put(&b, "\x80\x04", 1);
+        put(&b, row[i].ops, 1);
+        assert_int_equal(made_of(&b, &bytes, &err), TENREC_EUNSUPPORTED);
+        assert_text_has(err.text, row[i].part);
+    }
 }
 
 TEST(unpickle_refuses_malformed_pickles_with_the_place)
@@ -185,40 +246,6 @@ TEST(value_limits_what_a_pickle_expands_to)
     strcat(hex, "742e");
     assert_int_equal(to_value(hex, 0, &err), TENREC_ETOOBIG);
     assert_text_has(err.text, "take more than");
-}
-
-/* A pickle of protocol 4 that is written piece by piece. */
-static void put(struct bytes *b, const char *ops, size_t times)
-{
-    while (times-- > 0)
-        bytes_add(b, ops, strlen(ops));
-}
-
-static void put_text(struct bytes *b, size_t len)
-{
-    static const char letters[16] = "abcdefghijklmnop";
-
-    bytes_add_u8(b, 'X');
-    bytes_add_u32(b, (uint32_t)len);
-    for (size_t i = 0; i < len; i += sizeof letters)
-        bytes_add(b, letters, len - i < sizeof letters ? len - i : sizeof letters);
-}
-
-/* Returns the status of unpickle, or of the value; *ret: the bytes that they took. Frees `b`. */
-static tenrec_status made_of(struct bytes *b, size_t *ret, tenrec_error *err)
-{
-    const struct pyobject_source from = { .bytes = b->len };
-    struct arena arena = { NULL };
-    const struct pyobject *o;
-    struct tenrec_value v;
-    tenrec_status st = unpickle(b->data, b->len, &arena, &o, err);
-
-    if (st == TENREC_OK)
-        st = pyobject_value(o, &arena, &from, &v, err);
-    *ret = arena.bytes;
-    arena_finish(&arena);
-    bytes_free(b);
-    return st;
 }
 
 /* Of 2 GiB, the length would be negative as an int. */
