@@ -23,14 +23,22 @@ struct answer {
     struct tenrec_route route;
 };
 
-/* If the backend could not send the answer, the caller gets the reason; an answer lost to a fault
- * or a broken connection is not replaced. */
+bool answer_is_followed(const struct tenrec_msg *msg)
+{
+    return msg->n_tensors > 0 || msg->payload_len > ANSWER_SMALL;
+}
+
+bool answer_is_refused(const tenrec_error *why)
+{
+    return why && (why->code == TENREC_EUNSUPPORTED || why->code == TENREC_EINVAL ||
+                   why->code == TENREC_ETOOBIG || why->code == TENREC_ENOMEM);
+}
+
 static void answer_sent(void *arg, const tenrec_error *why)
 {
     struct answer *a = arg;
 
-    if (why && (why->code == TENREC_EUNSUPPORTED || why->code == TENREC_EINVAL ||
-                why->code == TENREC_ETOOBIG || why->code == TENREC_ENOMEM)) {
+    if (answer_is_refused(why)) {
         tenrec_error told = *why;
         tenrec_error_prefix(&told, "answer");
         answer_error(a->w, a->to, a->id, &a->route, true, &told);
@@ -55,7 +63,7 @@ void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
                  const struct tenrec_route *route, struct tenrec_msg *msg,
                  struct rref_parcel *parcel)
 {
-    const bool followed = msg && (msg->n_tensors > 0 || msg->payload_len > ANSWER_SMALL || parcel);
+    const bool followed = msg && (parcel || answer_is_followed(msg));
     struct answer *a = followed ? memory_new(1, sizeof *a) : NULL;
     struct tenrec_done done = { NULL, NULL };
 

@@ -22,6 +22,13 @@ void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
                  const struct tenrec_route *route, struct tenrec_msg *msg,
                  struct rref_parcel *parcel);
 
+/* Returns true if the backend may refuse to send `msg`, for more than a broken connection: then its
+ * sender asks for the end of the send, and the caller gets the reason. */
+bool answer_is_followed(const struct tenrec_msg *msg);
+/* Returns true if it has refused; an answer lost to a fault or with its connection is not replaced.
+ * NULL: it has not. */
+bool answer_is_refused(const tenrec_error *why);
+
 /* Answers with an error: as CBOR for a Tenrec worker, else as plain text. */
 void answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,
                   const struct tenrec_route *route, bool cbor, const tenrec_error *why);

@@ -3,6 +3,7 @@
  * thread of the pool; meanwhile it waits, without a thread, for the references in its arguments. */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "call/answer.h"
 #include "config/config.h"
 #include "torch_member/pyobject_value.h"
 #include "torch_member/torch_request.h"
@@ -18,13 +19,38 @@
 
 /* ---- answers ---------------------------------------------------------------------------- */
 
+/* An answer in flight that may be refused. */
+struct torch_answer {
+    struct tenrec_torch_member *m;
+    tenrec_peer to;
+    struct tenrec_msg request; /* its id and route */
+};
+
+static void torch_answer_sent(void *arg, const tenrec_error *why)
+{
+    struct torch_answer *a = arg;
+
+    if (answer_is_refused(why))
+        torch_requests_fail(a->m, a->to, &a->request, why);
+    free(a);
+}
+
 void torch_requests_answer(struct tenrec_torch_member *m, tenrec_peer from,
                            const struct tenrec_msg *request, struct tenrec_msg *msg)
 {
+    struct tenrec_done done = { NULL, NULL };
+    struct torch_answer *a = answer_is_followed(msg) ? memory_new(1, sizeof *a) : NULL;
+
+    if (a) {
+        a->m = m;
+        a->to = from;
+        a->request = (struct tenrec_msg){ .id = request->id, .route = request->route };
+        done = (struct tenrec_done){ torch_answer_sent, a };
+    }
     msg->id = request->id;
     msg->route = request->route;
     msg->flags |= TENREC_MSG_CONTROL;
-    tenrec_chain_send(m->chain, from, msg, (struct tenrec_done){ NULL, NULL });
+    tenrec_chain_send(m->chain, from, msg, done);
 }
 
 void torch_requests_fail(struct tenrec_torch_member *m, tenrec_peer from,

@@ -115,6 +115,35 @@ TEST(member_alone_joins_serves_itself_and_leaves)
     tenrec_torch_member_drop(m);
 }
 
+static tenrec_status return_much(struct tenrec_torch_request *r, void *arg, tenrec_error *err)
+{
+    static const char much[20000];
+    const struct tenrec_value v = tenrec_value_bytes(much, sizeof much);
+
+    (void)arg;
+    return tenrec_torch_request_return(r, &v, err);
+}
+
+TEST(member_tells_its_caller_when_an_answer_is_too_large)
+{
+    struct tenrec_torch_member *m;
+    struct tenrec_value *v;
+    tenrec_error err;
+
+    assert_status(make("init_method: memory://g4\nbackend: tp\nbackends: {tp: {plugin: tensorpipe, "
+                       "options: {max_message: 4KiB}}}\nworker: {" TORCH "}\n",
+                       &m, &err),
+                  &err);
+    assert_status(tenrec_torch_member_register_function(m, "f.much", return_much, NULL, &err),
+                  &err);
+    assert_status(tenrec_torch_member_join(m, &err), &err);
+    assert_int_equal(tenrec_torch_call(m, "c0", "f.much", NULL, 0, 60000, &v, &err),
+                     TENREC_EREMOTE);
+    assert_text_has(err.text, "takes 4096 at most (its max_message)");
+    assert_status(tenrec_torch_member_leave(m, 5000, &err), &err);
+    tenrec_torch_member_drop(m);
+}
+
 /* ---- schemas and names ------------------------------------------------------------------- */
 
 static void call_refused(const char *function, size_t n, const char *part)
