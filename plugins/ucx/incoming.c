@@ -99,13 +99,17 @@ static void incoming_fail(struct incoming *in, const tenrec_error *why)
     in->why = *why;
 }
 
+/* Bytes of the payload that are kept: none if it is too large. Tensors may be beside it. */
+static uint64_t incoming_wanted(const struct incoming *in)
+{
+    return in->head.length > in->conn->u->opt->max_message_bytes ? 0 : in->head.length;
+}
+
 static struct tenrec_msg *incoming_make_message(struct incoming *in)
 {
     struct conn *c = in->conn;
     struct ucx *u = c->u;
-    /* A payload that is too large is not wanted, but the tensors beside it are counted. */
-    const uint64_t len = in->head.length > u->opt->max_message_bytes ? 0 : in->head.length;
-    struct tenrec_msg *msg = u->host->msg_new(u->self, len, in->head.count);
+    struct tenrec_msg *msg = u->host->msg_new(u->self, incoming_wanted(in), in->head.count);
 
     if (!msg)
         return NULL;
@@ -188,7 +192,7 @@ static void incoming_count(struct incoming *in, uint64_t bytes)
 /* Bytes that the message takes beside those of its tensors. */
 static uint64_t incoming_overhead(const struct incoming *in)
 {
-    return sizeof *in + HEAD_COST + in->head.length +
+    return sizeof *in + HEAD_COST + incoming_wanted(in) +
            (uint64_t)in->head.count * (1 + sizeof(struct tenrec_tensor_desc));
 }
 

@@ -221,24 +221,46 @@ TEST_WITH(ucx_hostile_tensors_beyond_any_memory_end_the_connection, set_up, tear
     assert_head_is_cut(&h, list, h.list_len);
 }
 
-TEST_WITH(ucx_hostile_tensor_beyond_the_limit_is_dropped_alone, set_up, tear_down)
+/* A message in two parts is answered, and the next one is delivered. */
+static void assert_dropped_alone(const struct head *h, const void *list, uint32_t apart)
 {
-    struct tenrec_tensor_desc d = tensor(8);
     const struct head next = { .kind = HEAD_MESSAGE, .sequence = 2, .type = 0x102, .id = 9 };
-    struct head part = { .kind = HEAD_PART, .sequence = 1, .count = 1 };
-    unsigned char list[200];
-    struct head h = { .kind = HEAD_MESSAGE, .sequence = 1, .type = 0x102, .count = 1 };
+    const struct head part = { .kind = HEAD_PART, .sequence = 1, .count = apart };
 
-    d.bytes = UINT64_C(1) << 40;
-    h.list_len = list_of(&d, 1, true, list);
     say_hello();
-    stranger_say(&h, list, h.list_len);
+    stranger_say(h, list, h->list_len);
     stranger_say(&part, "eight123", 8);
     assert_becomes(stranger_answers() >= 2); /* the hello and the exception */
     stranger_say(&next, NULL, 0);
     stranger_flush();
     assert_becomes((stranger_is_cut(), side_got(a, 0, NULL)));
     assert_int_equal(side_got(a, 0, NULL)->id, 9);
+}
+
+TEST_WITH(ucx_hostile_tensor_beyond_the_limit_is_dropped_alone, set_up, tear_down)
+{
+    struct tenrec_tensor_desc d = tensor(8);
+    unsigned char list[200];
+    struct head h = { .kind = HEAD_MESSAGE, .sequence = 1, .type = 0x102, .count = 1 };
+
+    d.bytes = UINT64_C(1) << 40;
+    h.list_len = list_of(&d, 1, true, list);
+    assert_dropped_alone(&h, list, 1);
+}
+
+TEST_WITH(ucx_hostile_payload_beyond_the_limit_is_dropped_beside_tensors, set_up, tear_down)
+{
+    const struct tenrec_tensor_desc d = tensor(0);
+    unsigned char list[200];
+    const struct head h = { .kind = HEAD_MESSAGE,
+                            .flags = HEAD_APART,
+                            .sequence = 1,
+                            .type = 0x102,
+                            .count = 1,
+                            .length = UINT64_C(1) << 40,
+                            .list_len = list_of(&d, 1, false, list) };
+
+    assert_dropped_alone(&h, list, 0);
 }
 
 TEST_WITH(ucx_hostile_tensor_without_its_bytes_ends_the_connection, set_up, tear_down)
