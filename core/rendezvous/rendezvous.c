@@ -186,6 +186,8 @@ tenrec_status rendezvous_visit(const struct rendezvous_options *o, uint64_t dead
         init_method_blame("store", o->init_method, err);
     else
         st = visit_group(o->group, r, deadline_ns, err);
+    if (st == TENREC_OK) /* for the interface of link-local addresses */
+        advertise_address_find(r->launch.host, r->launch.port, deadline_ns, r->vantage);
     if (st == TENREC_OK)
         *ret = r;
     else

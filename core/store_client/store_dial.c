@@ -8,6 +8,8 @@
 #include "store_client/store_proof.h"
 #include "store_client/store_tls.h"
 
+#include <netinet/in.h>
+
 #define RETRY_FIRST_US 2000
 #define RETRY_MOST_US 200000
 /* A server that closes before its proof may be about to end, or a proxy whose server is about to
@@ -88,13 +90,32 @@ static tenrec_status dial_find(struct store_dial *d, uint64_t deadline_ns, struc
     return dial_probe(d, older, sizeof older, answer, 8, deadline_ns, ret, err);
 }
 
+/* Returns true if the addresses are link-local ones without an interface: the kernel refuses each,
+ * at any time. */
+static bool dial_lacks_interface(const struct store_dial *d)
+{
+    for (size_t i = 0; i < d->n_addresses; i++) {
+        const struct sockaddr_in6 *v6 = (const void *)&d->address[i].addr;
+
+        if (v6->sin6_family != AF_INET6 || !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr) ||
+            v6->sin6_scope_id)
+            return false;
+    }
+    return true;
+}
+
 /* Attempts once: resolve the host, connect, detect the dialect. */
 static tenrec_status dial_attempt(struct store_dial *d, const char *host, uint16_t port,
                                   uint64_t deadline_ns, struct store_conn **ret, tenrec_error *err)
 {
     tenrec_status st = resolve_host(host, port, deadline_ns, d->address, &d->n_addresses, err);
 
-    return st == TENREC_OK ? dial_find(d, deadline_ns, ret, err) : st;
+    if (st != TENREC_OK)
+        return st;
+    if (dial_lacks_interface(d))
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "link-local address %s needs %%interface, as in fe80::1%%eth0", host);
+    return dial_find(d, deadline_ns, ret, err);
 }
 
 tenrec_status store_dial_open(struct store_dial *d, const char *host, uint16_t port,

@@ -64,6 +64,7 @@ struct endpoint {
     uint64_t incarnation;
     uint64_t token; /* 0: none, as of a caller that is no member */
     bool dynamic;   /* members may come that are not known yet */
+    uint32_t scope; /* the interface of link-local addresses; 0: unknown */
     char name[TENREC_NAME_MAX + 1];
     uint64_t capabilities; /* enum identity_capability, of ours */
     /* Those that are in use, the preferred first, ended by NULL; and as the offer has them. */

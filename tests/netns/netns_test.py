@@ -34,7 +34,7 @@ def crew_on(*places, v6=False, network=77, containers=(), hosts_file=False, stor
     here = {"MASTER_ADDR": where, "MASTER_PORT": str(next(ports))}
     if not changes:
         here["WORLD_SIZE"] = str(len(places))
-    envs = [backend(RANK=str(rank), **here, **env, **dict(own).get(rank, {})) for rank in range(len(places))]
+    envs = [backend(**{"RANK": str(rank), **here, **env, **dict(own).get(rank, {})}) for rank in range(len(places))]
     before = [net.on(h, container=rank in containers, hosts_file=hosts_file)
               for rank, h in enumerate(places)]
     crew = Crew()
@@ -126,6 +126,80 @@ def netns_lists_the_interfaces_when_no_interface_fits():
         equal(code, "ECONFIG")
         contains(text, '"ib0"; there are lo (127.0.0.1, ::1), eth0 (10.77.0.2, fd77::2), '
                        'eth1 (10.78.0.2, fd78::2)')
+
+
+# ---- link-local addresses -------------------------------------------------------------
+
+class Wire:
+    """Between hosts 0 and 1, with link-local addresses only and interfaces of different names."""
+
+    def __enter__(self):
+        net.ip("link", "add", "left", "netns", "host0", "type", "veth", "peer", "name", "right", "netns", "host1")
+        for host, name in enumerate(("left", "right")):
+            net.ip("link", "set", name, "addrgenmode", "none", on=host)
+            net.ip("link", "set", name, "up", on=host)
+            net.ip("address", "add", f"fe80::{host + 1}/64", "dev", name, "nodad", on=host)
+        return self
+
+    def __exit__(self, *_):
+        net.ip("link", "del", "left", on=0)
+
+
+def netns_reaches_link_local_addresses_over_interfaces_of_different_names():
+    with Wire(), crew_on(0, 1, store="fe80::1", own={0: {"MASTER_ADDR": "fe80::1%left"}, 1: {"MASTER_ADDR": "fe80::1%right"}}) as crew:
+        works(crew)
+        url = crew.url.replace("fe80::1", "fe80::1%right")
+        got = run(*net.on(1), TENREC, "ping", "--json", "--store", url, "worker0", env=backend())
+        true(got.returncode == 0, got.stderr)
+        contains(got.stdout, f"{TCP}://[fe80::1]:")
+        crew.leave()
+
+
+def netns_says_what_a_link_local_address_lacks():
+    with Wire(), Crew() as crew:
+        crew.start([backend(RANK="1", WORLD_SIZE="2", MASTER_ADDR="fe80::1", MASTER_PORT=str(next(ports)))], before=[net.on(1)])
+        code, _, text = crew[0].fails("init")
+        equal(code, "EINVAL")
+        contains(text, "link-local address fe80::1 needs %interface")
+
+
+# ---- full queues ------------------------------------------------------------------------
+
+class Setting:
+    """One of the kernel's for the network of host 1."""
+
+    def __init__(self, name, value, before):
+        self.name, self.value, self.before = name, value, before
+
+    def set(self, value):
+        done = run(*net.on(1), "sh", "-c", f"echo {value} >/proc/sys/net/{self.name}")
+        equal(done.returncode, 0, done.stderr)
+
+    def __enter__(self):
+        self.set(self.value)
+
+    def __exit__(self, *_):
+        self.set(self.before)
+
+
+def short_queues():
+    """Of listeners."""
+    return Setting("core/somaxconn", 4, 4096)
+
+
+def netns_shares_memory_when_the_queues_of_listeners_are_full():
+    with short_queues(), crew_on(*[1] * 12) as crew:
+        equal(set(crew.all("exchange 1")), {"36"}, "calls")
+        for rank in range(1, 12):
+            equal(crew[0].do(f"way {rank}").split()[0], "tenrec_ring")
+        crew.leave()
+
+
+def netns_dials_again_when_a_full_queue_resets_connections():
+    with short_queues(), crew_on(*[1] * 12, TENREC_TRANSPORTS="[uv]") as crew:
+        with Setting("ipv4/tcp_abort_on_overflow", 1, 0):
+            equal(set(crew.all("exchange 1")), {"36"}, "calls")
+        crew.leave()
 
 
 # ---- which way they take ---------------------------------------------------------------

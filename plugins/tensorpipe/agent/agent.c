@@ -22,6 +22,7 @@
 #include "agent/agent_ops.h"
 #include "agent/descriptors.h"
 #include "pipe/life/pipe_life.h"
+#include "transport/tcp/transport_uv.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -262,6 +263,7 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     st = reactor_init(&a->ep.reactor, err);
     if (st)
         goto err_peers;
+    a->ep.scope = transport_scope(a->ep.options, a->host_address);
     st = listener_open(&a->listener, a, err);
     if (st)
         goto err_reactor;

@@ -90,6 +90,15 @@ void transport_set_port(union transport_address *a, uint16_t port)
         a->v4.sin_port = htons(port);
 }
 
+bool transport_complete(union transport_address *a, uint32_t scope)
+{
+    if (a->any.sa_family != AF_INET6 || !IN6_IS_ADDR_LINKLOCAL(&a->v6.sin6_addr))
+        return true;
+    if (!a->v6.sin6_scope_id)
+        a->v6.sin6_scope_id = scope;
+    return a->v6.sin6_scope_id != 0;
+}
+
 bool transport_same_host(const union transport_address *a, const union transport_address *b)
 {
     /* A Unix socket ends on this host, whatever the other address is. */

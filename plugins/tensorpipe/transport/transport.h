@@ -75,6 +75,9 @@ void transport_format(const union transport_address *a, char buf[TRANSPORT_TEXT_
 /* Of an IP address. */
 uint16_t transport_port(const union transport_address *a);
 void transport_set_port(union transport_address *a, uint16_t port);
+/* A link-local address means nothing without an interface of the host that uses it. Gives one that
+ * lacks it the interface `scope`; returns false if that is 0, and nothing can be reached there. */
+bool transport_complete(union transport_address *a, uint32_t scope);
 bool transport_same_host(const union transport_address *a, const union transport_address *b);
 
 #endif

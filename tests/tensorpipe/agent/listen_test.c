@@ -99,6 +99,25 @@ TEST(listen_refuses_unusable_addresses)
     assert_refused("", "", "9000-8000", "ends before it begins");
 }
 
+/* A socket of ours has all of the range, which the kernel gave it from those of connections. */
+TEST(listen_names_a_range_whose_ports_are_all_taken)
+{
+    char address[64], range[32];
+    int fd = raw_listen(address);
+    const char *port = strrchr(address, ':') + 1;
+
+    snprintf(range, sizeof range, "%s-%s", port, port);
+    assert_refused("", "", range, "cannot listen on 127.0.0.1: port \"");
+    assert_refused("", "", range, "all 1 are taken, some perhaps by connections");
+    assert_refused("", "", range, "net.ipv4.ip_local_port_range");
+    close(fd);
+}
+
+TEST(listen_refuses_a_link_local_address_without_an_interface)
+{
+    assert_refused("", "fe80::1", "0", "link-local address \"fe80::1\" needs %interface");
+}
+
 /* Reads the setting of a TCP socket of this process; false for another descriptor. Listeners
  * count, too: a connection starts with their setting, and stays paced once it was. */
 static bool congestion_control(int fd, char ret[16])

@@ -176,6 +176,10 @@ static void start_run(struct reactor_task *t)
                    p->ep->transports[p->ep->offer.n_transports - 1]->name);
     } else if (p->transport->parse(address, strlen(address), &p->remote, &err)) {
         pipe_failf(p, TENREC_ECONNECT, 0, "%s", err.text);
+    } else if (!transport_complete(&p->remote, p->ep->scope)) {
+        pipe_failf(p, TENREC_ECONNECT, 0,
+                   "link-local address needs %%interface: set ifname, or reach the store by an "
+                   "address that has it");
     } else {
         p->there = p->remote;
         transport_format(&p->remote, p->remote_text);

@@ -161,6 +161,26 @@ tenrec_status transport_local(const struct tp_options *o, union transport_addres
     return TENREC_OK;
 }
 
+static uint32_t scope_in(const char *address)
+{
+    const char *percent = strchr(address, '%');
+
+    return percent ? if_nametoindex(percent + 1) : 0;
+}
+
+uint32_t transport_scope(const struct tp_options *o, const char *host_address)
+{
+    union transport_address at;
+    uint32_t scope = 0;
+
+    if (*o->ifname && interface_pick(o->ifname, tcp_family(o), &at, NULL) == TENREC_OK &&
+        at.any.sa_family == AF_INET6)
+        scope = at.v6.sin6_scope_id;
+    if (!scope)
+        scope = *o->ifname ? if_nametoindex(o->ifname) : scope_in(o->listen);
+    return scope ? scope : scope_in(host_address);
+}
+
 /* Loopback has no congestion to control, and an algorithm that probes for some (bbr)
  * slows it down: "reno", which any user may choose, does not. */
 static void leave_unpaced(int fd)
@@ -211,12 +231,44 @@ static int tcp_listen_at(const union transport_address *at, int *ret_fd)
     return 0;
 }
 
+/* ", ..." if connections of this host get their ports from the range, too; else "". */
+static void tell_overlap(const struct port_range *ports, char *ret, size_t cap)
+{
+    FILE *f = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+    unsigned first, last;
+
+    *ret = '\0';
+    if (!f)
+        return;
+    if (fscanf(f, "%u %u", &first, &last) == 2 && first <= ports->last && last >= ports->first)
+        snprintf(ret, cap,
+                 ", some perhaps by connections, whose own ports are %u to %u here "
+                 "(net.ipv4.ip_local_port_range): choose others",
+                 first, last);
+    fclose(f);
+}
+
+static tenrec_status listen_refused(const struct tp_options *o, const struct port_range *ports,
+                                    const union transport_address *at, int e, tenrec_error *err)
+{
+    char text[TRANSPORT_TEXT_MAX], overlap[160];
+
+    transport_format(at, text);
+    if (e != EADDRINUSE || ports->first == 0)
+        return tenrec_fail_errno(err, TENREC_EOS, e, "cannot listen on %s (port \"%s\")", text,
+                                 o->port);
+    tell_overlap(ports, overlap, sizeof overlap);
+    *strrchr(text, ':') = '\0';
+    return tenrec_fail_errno(err, TENREC_EOS, e,
+                             "cannot listen on %s: port \"%s\": all %u are taken%s", text, o->port,
+                             (unsigned)ports->last - ports->first + 1, overlap);
+}
+
 static tenrec_status uv_listen(const struct tp_options *o, int *ret_fd,
                                char ret_address[TRANSPORT_TEXT_MAX], tenrec_error *err)
 {
     union transport_address at;
     struct port_range ports;
-    char text[TRANSPORT_TEXT_MAX];
     socklen_t len = sizeof at;
     tenrec_status st;
     int e = 0;
@@ -226,22 +278,26 @@ static tenrec_status uv_listen(const struct tp_options *o, int *ret_fd,
         st = transport_local(o, &at, err);
     if (st)
         return st;
+    if (!transport_complete(&at, 0))
+        return tenrec_fail(err, TENREC_ECONFIG,
+                           "listen: link-local address \"%s\" needs %%interface, as in "
+                           "fe80::1%%eth0",
+                           o->listen);
     for (uint32_t port = ports.first; port <= ports.last; port++) {
         transport_set_port(&at, (uint16_t)port);
         e = tcp_listen_at(&at, ret_fd);
         if (e != EADDRINUSE)
             break;
     }
-    if (e) {
-        transport_format(&at, text);
-        return tenrec_fail_errno(err, TENREC_EOS, e, "cannot listen on %s (port \"%s\")", text,
-                                 o->port);
-    }
+    if (e)
+        return listen_refused(o, &ports, &at, e, err);
     if (getsockname(*ret_fd, &at.any, &len) < 0) {
         e = errno;
         close(*ret_fd);
         return tenrec_fail_errno(err, TENREC_EOS, e, "cannot ask for the listening address");
     }
+    if (at.any.sa_family == AF_INET6)
+        at.v6.sin6_scope_id = 0; /* means nothing to others */
     transport_format(&at, ret_address);
     return TENREC_OK;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transport_uv.h - the transport that TensorPipe calls uv: TCP, IPv4 or IPv6.
  *
- * Addresses on the wire are numeric: 127.0.0.1:1234, [::1]:1234,
- * [fe80::1%eth0]:1234. The published form has the scheme uv:// in front. */
+ * Addresses on the wire are numeric: 127.0.0.1:1234, [::1]:1234. The published form has the scheme
+ * uv:// in front, and never an interface, as in [fe80::1%eth0]:1234: its reader has others. */
 #ifndef TENSORPIPE_TRANSPORT_UV_H
 #define TENSORPIPE_TRANSPORT_UV_H
 
@@ -30,6 +30,10 @@ tenrec_status transport_parse(const char *text, size_t len, union transport_addr
  * errors: ECONFIG, EOS */
 tenrec_status transport_local(const struct tp_options *o, union transport_address *ret,
                               tenrec_error *err);
+
+/* The interface through which link-local addresses of others are reached: that of the own address,
+ * else the one that `ifname` names, else that of `host_address`. 0: unknown. */
+uint32_t transport_scope(const struct tp_options *o, const char *host_address);
 
 /* How long a host that is there may not answer at all; 0: for ever. */
 uint64_t transport_silence_ms(const struct tp_options *o);
