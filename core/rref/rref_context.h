@@ -81,6 +81,7 @@ struct rref_owner {
     bool failed;       /* its creation by this worker failed */
     bool creator_lost; /* no worker will delete the creator's fork */
     bool shared;       /* had a fork once */
+    bool lost;         /* the last fork was lost with a connection */
     tenrec_peer creator;
     UT_hash_handle hh; /* in owners, by ref.id */
 };

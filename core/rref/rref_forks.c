@@ -84,11 +84,12 @@ struct tomb_key {
 
 struct rref_tomb {
     struct tomb_key key;
+    enum rref_tomb_reason why;
     UT_hash_handle hh;
 };
 
-bool rref_tombs_has(const struct rref_tombs *t, struct rref_id id, struct rref_id fork,
-                    tenrec_peer holder)
+enum rref_tomb_reason rref_tombs_find(const struct rref_tombs *t, struct rref_id id,
+                                      struct rref_id fork, tenrec_peer holder)
 {
     const struct tomb_key key = { id, fork, holder };
     struct rref_tomb *e;
@@ -96,7 +97,7 @@ bool rref_tombs_has(const struct rref_tombs *t, struct rref_id id, struct rref_i
     /* The analyzer does not see that all 40 bytes of the key are set. */
     /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
     HASH_FIND(hh, t->table, &key, sizeof key, e);
-    return e != NULL;
+    return e ? e->why : RREF_TOMB_NONE;
 }
 
 static void forget_oldest(struct rref_tombs *t)
@@ -109,12 +110,13 @@ static void forget_oldest(struct rref_tombs *t)
 }
 
 void rref_tombs_add(struct rref_tombs *t, struct rref_id id, struct rref_id fork,
-                    tenrec_peer holder)
+                    tenrec_peer holder, enum rref_tomb_reason why)
 {
     struct rref_tomb *e;
 
-    if (rref_tombs_has(t, id, fork, holder) || !(e = memory_new(1, sizeof *e)))
+    if (rref_tombs_find(t, id, fork, holder) || !(e = memory_new(1, sizeof *e)))
         return;
+    e->why = why;
     e->key = (struct tomb_key){ id, fork, holder };
     HASH_ADD(hh, t->table, key, sizeof e->key, e);
     if (!hash_has(e)) {

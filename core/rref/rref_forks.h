@@ -32,9 +32,12 @@ tenrec_peer rref_forks_holder(const struct rref_forks *f, struct rref_id fork);
 
 void rref_forks_finish(struct rref_forks *f);
 
-/* The last RREF_TOMBS_MAX deleted forks of any value, each with the worker that deleted it. A late
- * message of that worker finds its fork here and creates nothing; a message of another worker finds
- * nothing. A fork without memory is not remembered. */
+/* Why a fork is in no table any more. */
+enum rref_tomb_reason { RREF_TOMB_NONE, RREF_TOMB_DELETED, RREF_TOMB_LOST };
+
+/* The last RREF_TOMBS_MAX deleted forks of any value, each with the worker that deleted it, or
+ * whose connection broke. A late message of that worker finds its fork here and creates nothing; a
+ * message of another worker finds nothing. A fork without memory is not remembered. */
 enum { RREF_TOMBS_MAX = 8192 };
 
 struct rref_tombs {
@@ -43,9 +46,9 @@ struct rref_tombs {
 };
 
 void rref_tombs_add(struct rref_tombs *t, struct rref_id id, struct rref_id fork,
-                    tenrec_peer holder);
-bool rref_tombs_has(const struct rref_tombs *t, struct rref_id id, struct rref_id fork,
-                    tenrec_peer holder);
+                    tenrec_peer holder, enum rref_tomb_reason why);
+enum rref_tomb_reason rref_tombs_find(const struct rref_tombs *t, struct rref_id id,
+                                      struct rref_id fork, tenrec_peer holder);
 void rref_tombs_finish(struct rref_tombs *t);
 
 /* Means all forks of a value, with the holder -1: the value itself was freed. */

@@ -42,6 +42,7 @@ bool rref_owner_add_fork(struct rref_owner *o, struct rref_id fork, tenrec_peer 
         return false;
     o->ref.ctx->n_forks += o->forks.n - before;
     o->shared = true;
+    o->lost = false;
     return true;
 }
 
@@ -65,7 +66,8 @@ void rref_owner_settle(struct rref_owner *o, struct rref_acts *acts)
         return;
     /* A late request gets ENOTFOUND, and does not wait. */
     if (o->shared && o->done)
-        rref_tombs_add(&ctx->tombs, o->ref.id, RREF_ALL_FORKS, -1);
+        rref_tombs_add(&ctx->tombs, o->ref.id, RREF_ALL_FORKS, -1,
+                       o->lost ? RREF_TOMB_LOST : RREF_TOMB_DELETED);
     HASH_DEL(ctx->owners, o);
     rref_act_dead(acts, &o->ref);
 }
@@ -129,8 +131,8 @@ tenrec_status rref_begin_making(struct rref_context *ctx, struct rref_id id, str
     tenrec_status st = TENREC_OK;
 
     pthread_mutex_lock(&ctx->lock);
-    if (!ctx->open || ctx->flushed || rref_tombs_has(&ctx->tombs, id, fork, from) ||
-        rref_tombs_has(&ctx->tombs, id, RREF_ALL_FORKS, -1)) {
+    if (!ctx->open || ctx->flushed || rref_tombs_find(&ctx->tombs, id, fork, from) ||
+        rref_tombs_find(&ctx->tombs, id, RREF_ALL_FORKS, -1)) {
         st = tenrec_fail(err, TENREC_ECANCELED,
                          "the reference was deleted before its value was made");
     } else if (!(o = get_or_await(ctx, id))) {
@@ -155,7 +157,7 @@ static void add_creators_fork(struct rref_owner *o, struct rref_id fork, tenrec_
     tenrec_error why;
 
     if (rref_id_equal(fork, o->ref.id) || o->creator_lost || !ctx->open ||
-        rref_tombs_has(&ctx->tombs, o->ref.id, fork, from))
+        rref_tombs_find(&ctx->tombs, o->ref.id, fork, from))
         return;
     if (rref_owner_add_fork(o, fork, from))
         return;
@@ -190,11 +192,13 @@ void rref_made(struct rref_owner *o, struct rref_id fork, tenrec_peer from,
 
 /* ---- requests ---------------------------------------------------------------------------- */
 
-static tenrec_status rref_owner_gone(const struct rref_context *ctx, tenrec_error *err)
+static tenrec_status rref_owner_gone(const struct rref_context *ctx, enum rref_tomb_reason why,
+                                     tenrec_error *err)
 {
-    return tenrec_fail(err, TENREC_ENOTFOUND,
-                       "'%s' has freed the value: the reference to it was deleted",
-                       rref_context_name(ctx, ctx->me));
+    return tenrec_fail(
+        err, TENREC_ENOTFOUND, "'%s' has freed the value: %s", rref_context_name(ctx, ctx->me),
+        why == RREF_TOMB_LOST ? "the connection to the holder of its last reference broke"
+                              : "the reference to it was deleted");
 }
 
 static tenrec_status rref_owner_await(struct rref_context *ctx, struct rref_id id,
@@ -203,12 +207,14 @@ static tenrec_status rref_owner_await(struct rref_context *ctx, struct rref_id i
 {
     struct rref_owner *o = rref_owner_get(ctx, id);
     const tenrec_peer holder = o ? rref_forks_holder(&o->forks, fork) : -1;
+    enum rref_tomb_reason why = rref_tombs_find(&ctx->tombs, id, fork, from);
 
     if (!ctx->open || ctx->flushed)
         return rref_owner_closed(err);
-    if (rref_tombs_has(&ctx->tombs, id, fork, from) ||
-        (!o && rref_tombs_has(&ctx->tombs, id, RREF_ALL_FORKS, -1)))
-        return rref_owner_gone(ctx, err);
+    if (why == RREF_TOMB_NONE && !o)
+        why = rref_tombs_find(&ctx->tombs, id, RREF_ALL_FORKS, -1);
+    if (why != RREF_TOMB_NONE)
+        return rref_owner_gone(ctx, why, err);
     if (holder >= 0 && holder != from)
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "'%s' uses a reference of '%s': each worker must use its own",
@@ -262,7 +268,7 @@ void rref_user_deleted(struct rref_context *ctx, struct rref_id id, struct rref_
 
     pthread_mutex_lock(&ctx->lock);
     o = rref_owner_get(ctx, id);
-    rref_tombs_add(&ctx->tombs, id, fork, from);
+    rref_tombs_add(&ctx->tombs, id, fork, from, RREF_TOMB_DELETED);
     if (o)
         rref_owner_remove_fork(o, fork, from, acts);
     pthread_mutex_unlock(&ctx->lock);
@@ -288,6 +294,7 @@ struct rref_released rref_owner_lose(struct rref_owner *o, tenrec_peer peer, str
             rref_end_wait(w, &asker_lost, acts);
     }
     n.freed = n.forks > 0 && o->forks.n == 0;
+    o->lost = o->lost || n.freed;
     rref_owner_settle(o, acts);
     return n;
 }

@@ -184,7 +184,7 @@ void rref_unfork(struct rref_context *ctx, struct rref_id id, struct rref_id for
     o = rref_owner_get(ctx, id);
     holder = o ? rref_forks_holder(&o->forks, fork) : -1;
     if (o && rref_owner_remove_fork(o, fork, -1, acts))
-        rref_tombs_add(&ctx->tombs, id, fork, holder);
+        rref_tombs_add(&ctx->tombs, id, fork, holder, RREF_TOMB_DELETED);
     pthread_mutex_unlock(&ctx->lock);
     rref_child_arrived(ctx, fork, -1, acts);
 }

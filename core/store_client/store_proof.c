@@ -10,6 +10,12 @@
     "the store speaks no proof of the group secret, which this process has: it is torch's "        \
     "TCPStore, or a store without a secret"
 
+/* A server that has not proved anything may have any of these reasons. */
+#define CLOSED                                                                                     \
+    "the store closed the connection instead of a proof: it has no descriptor left for another "   \
+    "client (ulimit -n), or is about to end, or it speaks no proof of the group secret, which "    \
+    "this process has: it is torch's TCPStore, or a store without a secret"
+
 static tenrec_status proof_send(struct store_conn *c, struct proof *p, uint64_t deadline_ns,
                                 tenrec_error *err)
 {
@@ -67,7 +73,9 @@ tenrec_status store_proof_exchange(struct store_conn *c, struct secret *secret,
         st = proof_receive(c, p, deadline_ns, &begun, err);
     proof_close(p);
     if (st == TENREC_EPEER_LOST)
-        tenrec_fail(err, st, NO_PROOF);
+        tenrec_fail(err, st, "%s",
+                    begun ? "the store closed the connection during the proof of the group secret"
+                          : CLOSED);
     if (st == TENREC_ETIMEDOUT)
         tenrec_fail(err, st,
                     "the store accepts connections but does not answer the proof of the "

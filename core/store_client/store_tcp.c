@@ -344,7 +344,8 @@ tenrec_status store_tcp_open(const char *host, uint16_t port, struct security *s
                  t->backend.name, t->client.dial.dialect == STORE_DIALECT_2_2 ? "2.2" : "1.13");
         return store_handle_new(&t->backend, "/", ret, err);
     }
-    if (st == TENREC_EPERM)
+    /* The server answered, so the time does not matter. */
+    if (st == TENREC_EPERM || st == TENREC_EPROTOCOL)
         tenrec_error_prefix(err, "%s", t->backend.name);
     else
         tenrec_error_prefix(err, "cannot reach %s within %llu ms", t->backend.name,

@@ -87,11 +87,11 @@ TEST_WITH(rref_tombs_forgets_the_oldest_when_full, open_context, close_context)
     struct rref_tombs t = { .n = 0 };
 
     for (int64_t i = 0; i < RREF_TOMBS_MAX + 10; i++)
-        rref_tombs_add(&t, id_of(1, i), id_of(2, i), OTHER);
+        rref_tombs_add(&t, id_of(1, i), id_of(2, i), OTHER, RREF_TOMB_DELETED);
     assert_int_equal(t.n, RREF_TOMBS_MAX);
-    assert_false(rref_tombs_has(&t, id_of(1, 9), id_of(2, 9), OTHER));
-    assert_true(rref_tombs_has(&t, id_of(1, 10), id_of(2, 10), OTHER));
-    assert_false(rref_tombs_has(&t, id_of(1, 10), id_of(2, 10), THIRD));
+    assert_int_equal(rref_tombs_find(&t, id_of(1, 9), id_of(2, 9), OTHER), RREF_TOMB_NONE);
+    assert_int_equal(rref_tombs_find(&t, id_of(1, 10), id_of(2, 10), OTHER), RREF_TOMB_DELETED);
+    assert_int_equal(rref_tombs_find(&t, id_of(1, 10), id_of(2, 10), THIRD), RREF_TOMB_NONE);
     rref_tombs_finish(&t);
 }
 
@@ -231,6 +231,34 @@ TEST_WITH(rref_of_a_member_that_has_left_is_not_kept, open_context, close_contex
     assert_int_equal(rref_context_count(ctx).num_forks, 1);
     rref_peer_lost(ctx, OTHER, &why, &acts);
     rref_release(r, &acts);
+}
+
+/* A value that was freed, as its last reference was deleted, or lost with its holder's connection.
+ */
+static void assert_freed_because(bool lost, const char *because)
+{
+    const tenrec_error why = { .code = TENREC_EPEER_LOST, .worker = OTHER };
+    struct tenrec_rref *r = local();
+    const struct rref_id id = r->id;
+    struct rref_fork fork;
+    struct rref_owner *o;
+    tenrec_error err;
+
+    assert_status(rref_fork_for(r, OTHER, &fork, &err), &err);
+    rref_release(r, &acts);
+    if (lost)
+        rref_peer_lost(ctx, OTHER, &why, &acts);
+    else
+        rref_user_deleted(ctx, id, fork.fork, OTHER, &acts);
+    assert_int_equal(rref_find(ctx, id, fork.fork, OTHER, &o, &err), TENREC_ENOTFOUND);
+    assert_text_has(err.text, because);
+    free_dead();
+}
+
+TEST_WITH(rref_freed_value_is_refused_with_the_reason, open_context, close_context)
+{
+    assert_freed_because(false, "the reference to it was deleted");
+    assert_freed_because(true, "the connection to the holder of its last reference broke");
 }
 
 TEST_WITH(rref_ids_differ_between_sessions, open_context, close_context)

@@ -43,9 +43,9 @@ void ring_opening_listener(struct ring_medium *m)
     if (!e)
         return;
     m->error = e;
-    if (e != ECONNRESET)
-        endpoint_log(m->conn->ep, TENREC_LOG_WARN, "ring with process %d refused: %s",
-                     (int)m->conn->pid, why);
+    if (e != ECONNRESET) /* EPIPE: the peer has left meanwhile */
+        endpoint_log(m->conn->ep, e == EPIPE ? TENREC_LOG_DEBUG : TENREC_LOG_WARN,
+                     "ring with process %d refused: %s", (int)m->conn->pid, why);
 }
 
 /* The caller: from here on there is an answer, or none in time. */
