@@ -21,6 +21,8 @@
 /* A wait checks for lost members between two rounds. */
 enum { FIRST_ROUND_MS = 25, LONGEST_ROUND_MS = 200 };
 
+enum { GONE_MS = 700 }; /* between two last keys; with a round, less than a second */
+
 /* Merges a value of the configuration with one of the URL; both may be given if they are equal. */
 static tenrec_status rendezvous_merge(const char *name, int32_t given, int32_t in_url, int32_t *ret,
                                       tenrec_error *err)
@@ -196,20 +198,38 @@ tenrec_status rendezvous_visit(const struct rendezvous_options *o, uint64_t dead
     return st;
 }
 
-/* Ends the wait for the last keys when only lost members are missing. */
-static tenrec_status all_lost(void *arg, const bool *missing, tenrec_error *err)
-{
-    const struct rendezvous *r = arg;
+/* The wait for the last keys. */
+struct gone_wait {
+    const struct rendezvous *r;
+    int32_t n_missing; /* in the last round ... */
+    uint64_t since_ns; /* ... and since then */
+};
 
-    for (int32_t i = 0; i < r->launch.world; i++)
-        if (missing[i] && !(r->lost.is_lost && r->lost.is_lost(r->lost.arg, i, 0)))
-            return TENREC_OK;
+/* Ends the wait when only lost members are missing, or when no key has arrived for a while: the
+ * last key of a rank may be lost with its connection, and that rank has ended. */
+static tenrec_status gone_check(void *arg, const bool *missing, tenrec_error *err)
+{
+    struct gone_wait *w = arg;
+    const struct group_lost *lost = &w->r->lost;
+    int32_t n_missing = 0, n_lost = 0;
+
+    for (int32_t i = 0; i < w->r->launch.world; i++) {
+        n_missing += missing[i];
+        n_lost += missing[i] && lost->is_lost && lost->is_lost(lost->arg, i, 0);
+    }
+    if (n_missing != w->n_missing) {
+        w->n_missing = n_missing;
+        w->since_ns = clock_now_ns();
+    }
+    if (n_lost < n_missing && !clock_passed(clock_later_ms(w->since_ns, GONE_MS)))
+        return TENREC_OK;
     return tenrec_fail(err, TENREC_EPEER_LOST, "all missing members were lost");
 }
 
 static void await_gone(struct rendezvous *r, uint64_t deadline_ns)
 {
-    const struct store_rounds rounds = { FIRST_ROUND_MS, LONGEST_ROUND_MS, all_lost, r };
+    struct gone_wait w = { .r = r };
+    const struct store_rounds rounds = { FIRST_ROUND_MS, LONGEST_ROUND_MS, gone_check, &w };
     const size_t n = (size_t)r->launch.world;
     const char **keys = store_numbered_keys("gone", n);
     bool *missing = memory_new(n, sizeof *missing);
@@ -232,6 +252,8 @@ static void rendezvous_leave_static(struct rendezvous *r, uint64_t deadline_ns)
         /* Opens a connection while the server still accepts one. */
         store_num_keys(s, deadline_ns, &n, NULL);
         store_server_stop_listening(r->server);
+    }
+    if (r->launch.rank == 0) {
         store_set(s, "closing", "", 0, deadline_ns, NULL);
     } else {
         store_get_all(s, (const char *[]){ "closing" }, 1, deadline_ns, NULL, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "rendezvous/rendezvous_store.h"
 
 #include "base/clock.h"
+#include "runtime/log.h"
 #include "runtime/resolve.h"
 #include "store_server/store_tcp_server.h"
 
@@ -12,6 +13,32 @@
 #include <unistd.h>
 
 #define VISIT_MS 1000
+
+/* The port is `taken`. A store that answers there with the security of this group is shared, unless
+ * it is that of a living group of the same name, whose ranks are taken. The wait is short: the port
+ * may belong to any other program. */
+static tenrec_status share_member_tcp(const struct rendezvous_options *o, struct rendezvous *r,
+                                      uint64_t deadline_ns, const tenrec_error *taken,
+                                      tenrec_error *err)
+{
+    const struct launch *l = &r->launch;
+    const uint64_t soon = clock_deadline_ms(VISIT_MS);
+    tenrec_error why;
+
+    if (store_tcp_open(l->host, l->port, o->security, soon < deadline_ns ? soon : deadline_ns,
+                       &r->store, &why) == TENREC_OK) {
+        log_line(TENREC_LOG_INFO, "rendezvous",
+                 "a store already runs at %s:%u: group \"%s\" shares it, as long as it runs",
+                 l->host, (unsigned)l->port, o->group);
+        return TENREC_OK;
+    }
+    if (err)
+        tenrec_fail_errno(err, taken->code, taken->os_errno,
+                          "%.200s; nor does a store of this group's security answer there "
+                          "(%.160s): use another port",
+                          taken->text, why.text);
+    return taken->code;
+}
 
 /* Rank 0 serves, unless the launcher does; all connect. Only a loopback address is bound as given:
  * a host often resolves its own name to another address than other hosts do. */
@@ -28,8 +55,10 @@ static tenrec_status open_member_tcp(const struct rendezvous_options *o, struct 
     if (r->member_serves && l->rank == 0) {
         st = store_server_open(o->loop, local ? l->host : NULL, l->port, o->security, &r->server,
                                NULL, &why);
+        if (st != TENREC_OK && why.os_errno == EADDRINUSE && !r->dynamic)
+            return share_member_tcp(o, r, deadline_ns, &why, err);
         /* Id 0 of a dynamic group may join when the store exists already. */
-        if (st != TENREC_OK && !(r->dynamic && why.os_errno == EADDRINUSE)) {
+        if (st != TENREC_OK && why.os_errno != EADDRINUSE) {
             if (err)
                 *err = why;
             return st;

@@ -8,6 +8,10 @@
 #include "rendezvous/members.h"
 #include "rendezvous/rendezvous.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 static tenrec_error err;
 
 /* Of options that the case does not care about. */
@@ -448,19 +452,48 @@ TEST(rendezvous_of_two_groups_shares_a_store)
 
 TEST(rendezvous_of_rank_0_names_a_port_that_is_taken)
 {
-    struct tenrec_store_server *server;
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+    socklen_t len = sizeof at;
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct rendezvous *r = NULL;
     struct rendezvous_options o = { OTHERS, .rank = 0, .world = 2 };
-    uint16_t port;
     char init[64];
 
-    assert_status(tenrec_store_server_new("127.0.0.1", 0, &server, &port, &err), &err);
-    snprintf(init, sizeof init, "tcp://127.0.0.1:%u", port);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, len), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    snprintf(init, sizeof init, "tcp://127.0.0.1:%u", ntohs(at.sin_port));
     o.init_method = init;
     assert_int_equal(rendezvous_open(&o, clock_deadline_ms(TEST_MS), &r, &err), TENREC_EOS);
     assert_text_has(err.text, "in use");
+    assert_text_has(err.text, "use another port");
     assert_text_has(err.text, init);
-    tenrec_store_server_drop(server);
+    close(fd);
+}
+
+TEST(rendezvous_of_rank_0_shares_the_store_that_has_the_port)
+{
+    struct rendezvous_options o = { OTHERS, .rank = 0, .world = 1 };
+    struct process p[2];
+    pthread_t thread[2];
+    struct rendezvous *r;
+    char init[64];
+
+    snprintf(init, sizeof init, "tcp://127.0.0.1:%u", free_port());
+    o.init_method = init;
+    assert_status(rendezvous_open(&o, clock_deadline_ms(TEST_MS), &r, &err), &err);
+    for (int i = 0; i < 2; i++) {
+        p[i] = (struct process){ .rounds = 2, .ms = TEST_MS, .address = "x" };
+        p[i].o = (struct rendezvous_options){ OTHERS, .init_method = init, .rank = i, .world = 2 };
+        p[i].o.group = "second";
+        assert_int_equal(pthread_create(&thread[i], NULL, live, &p[i]), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(thread[i], NULL);
+    for (int i = 0; i < 2; i++)
+        if (p[i].st != TENREC_OK)
+            fail_msg("process %d: %s", i, p[i].err.text);
+    rendezvous_close(r, clock_deadline_ms(TEST_MS));
 }
 
 static bool second_is_lost(void *arg, int32_t rank, uint64_t waited_ms)
@@ -482,6 +515,23 @@ TEST(rendezvous_of_rank_0_does_not_wait_for_the_lost)
         r[i]->meeting.end = GENERATION_LEFT;
     }
     r[0]->lost = (struct group_lost){ second_is_lost, NULL };
+    rendezvous_close(r[0], deadline_ns);
+    assert_false(clock_passed(deadline_ns));
+    rendezvous_close(r[1], clock_now_ns());
+}
+
+TEST(rendezvous_of_rank_0_does_not_wait_for_a_last_key_that_was_lost)
+{
+    const uint64_t deadline_ns = clock_deadline_ms(TEST_MS);
+    struct rendezvous *r[2] = { NULL };
+    char init[64];
+
+    snprintf(init, sizeof init, "tcp://127.0.0.1:%u", free_port());
+    for (int32_t i = 0; i < 2; i++) {
+        const struct rendezvous_options o = { OTHERS, .init_method = init, .rank = i, .world = 2 };
+        assert_status(rendezvous_open(&o, deadline_ns, &r[i], &err), &err);
+        r[i]->meeting.end = GENERATION_LEFT;
+    }
     rendezvous_close(r[0], deadline_ns);
     assert_false(clock_passed(deadline_ns));
     rendezvous_close(r[1], clock_now_ns());
