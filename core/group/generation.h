@@ -19,6 +19,7 @@ struct generation {
     int32_t rank, world;
     int64_t incarnation; /* counts from 1 */
     uint64_t token;      /* as in member_record.h; 0 of a visitor */
+    const char *backend; /* likewise; borrowed, set by the user. NULL: not compared */
     enum generation_end end;
     bool over; /* left already */
     char group[128], run[128];

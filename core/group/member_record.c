@@ -129,6 +129,7 @@ void member_pack(const struct member *m, struct store_value *ret)
     bytes_add_u64(&b, (uint64_t)m->start);
     bytes_add_blob(&b, m->extra, m->extra_len);
     bytes_add_u64(&b, m->token);
+    bytes_add_text(&b, m->backend);
     if (b.failed)
         bytes_free(&b);
     ret->data = b.data;
@@ -174,6 +175,7 @@ tenrec_status member_unpack(const struct store_value *value, struct member *ret,
     ret->start = read_number(&r);
     extra = bytes_read_blob(&r, MEMBER_MAX_EXTRA, &extra_len);
     ret->token = bytes_read_u64(&r);
+    bytes_read_text(&r, ret->backend, sizeof ret->backend);
     if (r.bad || memchr(address, 0, address_len) || world < 0 || world > RANKS_MAX || rank < 0 ||
         rank >= (world ? world : RANKS_MAX) ||
         ranks_check_name("worker name", ret->name, NULL) != TENREC_OK) {

@@ -22,6 +22,7 @@ struct member {
     char *address; /* owns; of the agent */
     void *extra;   /* owns; the worker's own data, opaque here */
     size_t extra_len;
+    char backend[TENREC_NAME_MAX + 1]; /* of its agent at the wire; "": not compared */
     uint64_t token; /* random bits of this life, for readers of the store; 0: an older worker's
                        record, which has none */
 };

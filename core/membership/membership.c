@@ -143,13 +143,15 @@ static tenrec_status visit_dynamic(struct membership *m, uint64_t deadline_ns, t
     return st;
 }
 
-static tenrec_status join_static(struct membership *m, const char *address,
+static tenrec_status join_static(struct membership *m, const char *backend, const char *address,
                                  const struct store_value *extra, uint64_t deadline_ns,
                                  tenrec_error *err)
 {
     struct generation *meeting = &m->rendezvous->meeting;
-    tenrec_status st =
-        members_join(meeting, m->name, address, extra, deadline_ns, &m->members, err);
+    tenrec_status st;
+
+    meeting->backend = backend;
+    st = members_join(meeting, m->name, address, extra, deadline_ns, &m->members, err);
 
     if (st == TENREC_OK)
         st = list_members(m, err);
@@ -159,12 +161,12 @@ static tenrec_status join_static(struct membership *m, const char *address,
     return st;
 }
 
-tenrec_status membership_join(struct membership *m, const char *address,
+tenrec_status membership_join(struct membership *m, const char *backend, const char *address,
                               const struct store_value *extra, uint64_t deadline_ns,
                               tenrec_error *err)
 {
     return m->rendezvous->dynamic ? join_dynamic(m, address, extra, deadline_ns, err)
-                                  : join_static(m, address, extra, deadline_ns, err);
+                                  : join_static(m, backend, address, extra, deadline_ns, err);
 }
 
 tenrec_status membership_visit(const struct config_settings *s, struct stores *stores,

@@ -40,8 +40,9 @@ tenrec_status membership_find(const struct config_settings *s, struct stores *st
                               struct security *security, struct loop *loop, uint64_t deadline_ns,
                               struct membership **ret, tenrec_error *err);
 
-/* Publishes our address and `extra` (may be NULL). In a static group waits for all members. */
-tenrec_status membership_join(struct membership *m, const char *address,
+/* Publishes our address and `extra` (may be NULL). In a static group waits for all members, whose
+ * `backend` (borrowed until membership_drop) must be ours. */
+tenrec_status membership_join(struct membership *m, const char *backend, const char *address,
                               const struct store_value *extra, uint64_t deadline_ns,
                               tenrec_error *err);
 

@@ -64,6 +64,7 @@ static tenrec_status members_publish(struct generation *m, const char *name, con
     char key[KEY_ROOM];
 
     snprintf(me.name, sizeof me.name, "%s", name);
+    snprintf(me.backend, sizeof me.backend, "%s", m->backend ? m->backend : "");
     snprintf(key, sizeof key, "member/%d", m->rank);
     return member_publish(&me, address, extra, m->store, key, deadline_ns, err);
 }
@@ -84,6 +85,11 @@ static tenrec_status members_unpack_one(const struct generation *m, int32_t i,
                            "worker \"%s\" joined as rank %d of %d, expected rank %d of %d of "
                            "group \"%s\"",
                            ret->name, ret->rank, ret->world, i, m->world, m->group);
+    if (m->backend && *ret->backend && strcmp(m->backend, ret->backend) != 0)
+        return tenrec_fail(err, TENREC_EGROUP,
+                           "worker \"%s\" (rank %d) of group \"%s\" uses the backend \"%s\", rank "
+                           "%d uses \"%s\": they cannot call each other, choose one for all",
+                           ret->name, i, m->group, ret->backend, m->rank, m->backend);
     return TENREC_OK;
 }
 

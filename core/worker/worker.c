@@ -275,13 +275,14 @@ static tenrec_status fill_peers(struct tenrec_worker *w, tenrec_error *err)
 
 static tenrec_status worker_join(struct tenrec_worker *w, uint64_t until, tenrec_error *err)
 {
+    const struct tenrec_plugin *wire = chain_plugin(w->chain, chain_depth(w->chain) - 1);
     struct store_value extra;
     tenrec_status st = devices_tell(w->devices, w->chain, &extra, err);
 
     if (st != TENREC_OK)
         return st;
     exposure_warn(w->config->security, w->self.name, chain_address(w->chain));
-    st = membership_join(w->membership, chain_address(w->chain), &extra, until, err);
+    st = membership_join(w->membership, wire->name, chain_address(w->chain), &extra, until, err);
     free(extra.data);
     return st;
 }

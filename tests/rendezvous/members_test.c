@@ -28,6 +28,7 @@ struct joiner {
     int32_t rank, world;
     const char *name;
     int64_t ms;
+    const char *backend;
     struct generation meeting;
     struct members *members;
     tenrec_status st;
@@ -43,6 +44,7 @@ static void *join(void *arg)
 
     snprintf(address, sizeof address, "uv://127.0.0.1:%d", 1000 + j->rank);
     j->st = generation_open(store, "g", "", j->rank, j->world, deadline_ns, &j->meeting, &j->err);
+    j->meeting.backend = j->backend;
     if (j->st == TENREC_OK)
         j->st =
             members_join(&j->meeting, j->name, address, NULL, deadline_ns, &j->members, &j->err);
@@ -195,6 +197,22 @@ TEST_WITH(members_refuse_another_world_size, make_store, drop_store)
     assert_text_has(a.err.text, "\"b\" joined as rank 1 of 3");
     leave(&a);
     leave(&b);
+}
+
+TEST_WITH(members_refuse_another_backend_on_all_sides, make_store, drop_store)
+{
+    struct joiner j[] = { { 0, 3, "a", TEST_MS, "tensorpipe" },
+                          { 1, 3, "b", TEST_MS, "ucx" },
+                          { 2, 3, "c", TEST_MS, "tensorpipe" } };
+
+    join_all(j, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(j[i].st, TENREC_EGROUP);
+        assert_text_has(j[i].err.text, "\"tensorpipe\"");
+        assert_text_has(j[i].err.text, "\"ucx\"");
+    }
+    assert_text_has(j[0].err.text, "worker \"b\" (rank 1) of group \"g\" uses the backend \"ucx\"");
+    leave_all(j, 3);
 }
 
 TEST_WITH(members_refuse_a_mix_with_dynamic_members, make_store, drop_store)
