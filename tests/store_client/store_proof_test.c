@@ -109,7 +109,7 @@ TEST(client_refuses_a_proof_that_is_cut_at_any_byte)
         struct server cut = honest();
         cut.most = most;
         assert_int_equal(exchange_with(&cut, &err), TENREC_EPEER_LOST);
-        assert_text_has(err.text, "closed the connection during the proof");
+        assert_text_has(err.text, "the store closed the connection");
     }
 }
 
