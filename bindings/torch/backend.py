@@ -17,8 +17,8 @@ NEEDS = {"torch": "torch", "tenrec-rpc": "tenrec_rpc", "meson-python": "mesonpy"
 def _check_needs():
     missing = [name for name, module in NEEDS.items() if not importlib.util.find_spec(module)]
     if missing:
-        sys.exit("tenrec-torch: install it with pip's --no-build-isolation, since it is built with the packages that are installed; "
-                 f"missing here: {', '.join(missing)}")
+        sys.exit("tenrec-torch is built with the packages that are installed, by pip install --no-build-isolation; "
+                 f"install first, as they are missing here: {', '.join(missing)}")
 
 
 def get_requires_for_build_sdist(_settings=None):
