@@ -7,6 +7,7 @@
 #include "backend/plain_socket.h"
 #include "base/memory.h"
 #include "plugin/registry.h"
+#include "runtime/this_host.h"
 #include "security/proof.h"
 #include "security/security.h"
 #include "tls/tls_session.h"
@@ -42,22 +43,6 @@ void chain_proof_finish(struct chain_proof *p)
 
 /* ---- a chain that proves nothing ---------------------------------------------- */
 
-bool chain_proof_is_local(const char *address)
-{
-    const char *at = strstr(address, "://");
-    size_t digits;
-
-    if (strncmp(address, "unix:", 5) == 0 || !*address)
-        return true;
-    at = at ? at + 3 : address;
-    at += *at == '[';
-    digits = strspn(at, "0123456789.");
-    if (strncmp(at, "127.", 4) == 0 && (at[digits] == ':' || at[digits] == '\0'))
-        return true; /* and no name of a host that begins so */
-    return *at == '/' || *at == '@' || strncmp(at, "::1]", 4) == 0 || strcmp(at, "::1") == 0 ||
-           (strncmp(at, "localhost", 9) == 0 && (at[9] == ':' || at[9] == '\0'));
-}
-
 static enum security_mode chain_proof_mode(const struct chain_proof *p)
 {
     return p->security ? p->security->mode : SECURITY_NONE;
@@ -72,7 +57,7 @@ tenrec_status chain_proof_check(const struct chain_proof *p, const struct tenrec
         return tenrec_fail(err, TENREC_ECONFIG,
                            "the address of plugin '%s' takes %zu bytes; a proof has room for %d",
                            innermost->name, strlen(p->address), PROOF_ADDRESS_MAX);
-    if (mode == SECURITY_NONE || chain_proof_is_local(p->address) ||
+    if (mode == SECURITY_NONE || this_host_has(p->address) ||
         (innermost->flags & TENREC_PLUGIN_LOOPBACK_ONLY))
         return TENREC_OK;
     if (mode > SECURITY_SECRET && !(innermost->flags & TENREC_PLUGIN_ENCRYPTS))

@@ -25,9 +25,6 @@ void chain_proof_finish(struct chain_proof *p);
 tenrec_status chain_proof_check(const struct chain_proof *p, const struct tenrec_plugin *innermost,
                                 tenrec_error *err);
 
-/* Returns true for "", for a Unix socket, and for a host that is loopback: "uv://127.0.0.1:80". */
-bool chain_proof_is_local(const char *address);
-
 extern const struct tenrec_proof_service chain_proof_service;
 
 #endif

@@ -6,6 +6,8 @@
 #include "plugin/plugin_validate.h"
 #include "plugin/registry.h"
 #include "runtime/log.h"
+#include "runtime/private_file.h"
+#include "runtime/this_host.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -62,6 +64,19 @@ static void host_text_free(struct tenrec_exporter *self, char *text)
     free(text);
 }
 
+static tenrec_status host_private_folder(struct tenrec_exporter *self,
+                                         char ret[TENREC_PRIVATE_FOLDER_MAX], tenrec_error *err)
+{
+    (void)self;
+    return private_folder(ret, err);
+}
+
+static bool host_is_this_host(struct tenrec_exporter *self, const char *address)
+{
+    (void)self;
+    return this_host_has(address);
+}
+
 static const struct tenrec_exporter_host host = {
     .size = sizeof host,
     .abi_major = TENREC_ABI_MAJOR,
@@ -70,6 +85,8 @@ static const struct tenrec_exporter_host host = {
     .log = host_log,
     .metrics_text = host_metrics_text,
     .text_free = host_text_free,
+    .private_folder = host_private_folder,
+    .is_this_host = host_is_this_host,
 };
 
 /* ---- opening and closing -------------------------------------------------- */

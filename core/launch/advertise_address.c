@@ -2,6 +2,7 @@
 #include "launch/advertise_address.h"
 
 #include "runtime/resolve.h"
+#include "runtime/this_host.h"
 
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -12,8 +13,7 @@
 
 int advertise_address_is_loopback(const char *host)
 {
-    return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-           strcmp(host, "::1") == 0;
+    return *host && this_host_has(host);
 }
 
 static bool is_local_only(const struct sockaddr *a)

@@ -2,6 +2,8 @@
 /* log_sink.c - one write per line, and only when it cannot block. */
 #include "runtime/log_sink.h"
 
+#include "runtime/file_limit.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -41,6 +43,17 @@ static bool sink_write_stream(int fd, const char *line, size_t len)
     return n > 0;
 }
 
+static bool sink_write_file(int fd, const char *line, size_t len)
+{
+    struct file_limit held;
+    bool written;
+
+    file_limit_hold(&held);
+    written = write(fd, line, len) > 0;
+    file_limit_release(&held);
+    return written;
+}
+
 static bool sink_write_any(int fd, const char *line, size_t len)
 {
     struct stat st;
@@ -50,7 +63,7 @@ static bool sink_write_any(int fd, const char *line, size_t len)
     if (S_ISSOCK(st.st_mode))
         return send(fd, line, len, MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
     if (S_ISREG(st.st_mode))
-        return write(fd, line, len) > 0;
+        return sink_write_file(fd, line, len);
     return sink_write_stream(fd, line, len);
 }
 

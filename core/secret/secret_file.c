@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* secret_file.c - a secret in a file. */
+#include "runtime/file_limit.h"
+#include "runtime/private_file.h"
 #include "secret/crypto.h"
-#include "secret/private_file.h"
 #include "secret/secret.h"
 #include "secret/secret_bytes.h"
 
@@ -142,6 +143,7 @@ static bool secret_file_print(int fd, const struct secret *s)
 tenrec_status secret_write_file(const struct secret *s, const char *path, tenrec_error *err)
 {
     const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, FILE_MODE);
+    struct file_limit held;
     int why = 0;
 
     if (fd < 0)
@@ -150,12 +152,14 @@ tenrec_status secret_write_file(const struct secret *s, const char *path, tenrec
                                  "secret file '%s': it already exists, and is kept", path)
                    : tenrec_fail_errno(err, TENREC_EOS, errno, "secret file '%s': cannot make it",
                                        path);
+    file_limit_hold(&held);
     if (!secret_file_print(fd, s) || fsync(fd) < 0)
         why = errno;
+    file_limit_release(&held);
     if (close(fd) < 0 && !why)
         why = errno;
     if (!why)
         return TENREC_OK;
     unlink(path); /* a part of a secret is none */
-    return tenrec_fail_errno(err, TENREC_EOS, why, "secret file '%s': cannot write it", path);
+    return file_limit_fail(err, why, "secret file '%s': cannot write it", path);
 }

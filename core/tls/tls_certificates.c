@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "runtime/log.h"
-#include "secret/private_file.h"
+#include "runtime/private_file.h"
 #include "tls/tls_context.h"
 
 #include <errno.h>

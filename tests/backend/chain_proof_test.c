@@ -114,24 +114,6 @@ static void without_secret(void)
     listens_at = "";
 }
 
-TEST(address_is_local_when_no_other_host_reaches_it)
-{
-    static const char *const local[] = { "",
-                                         "uv://127.0.0.1:80",
-                                         "tcp://[::1]:80",
-                                         "tcp://localhost:80",
-                                         "unix:///run/it",
-                                         "shm:///run/it",
-                                         "127.1.2.3:5" };
-    static const char *const remote[] = { "uv://10.0.0.1:80", "tcp://[fd00::1]:80", "0.0.0.0:80",
-                                          "tcp://localhost.example.org:80", "somewhere" };
-
-    for (size_t i = 0; i < sizeof local / sizeof local[0]; i++)
-        assert_true(chain_proof_is_local(local[i]));
-    for (size_t i = 0; i < sizeof remote / sizeof remote[0]; i++)
-        assert_false(chain_proof_is_local(remote[i]));
-}
-
 TEST_WITH(chain_is_refused_when_its_plugin_proves_nothing_beyond_loopback, with_secret,
           without_secret)
 {

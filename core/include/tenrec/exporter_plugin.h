@@ -46,6 +46,8 @@ struct tenrec_exporter_ops {
                           uint32_t timeout_ms, tenrec_error *err);
 };
 
+#define TENREC_PRIVATE_FOLDER_MAX 48 /* leaves room for names of Unix sockets in it */
+
 /* Services of the core for an exporter plugin, from any thread until `close` returns. Grows at its
  * end only. */
 struct tenrec_exporter_host {
@@ -64,6 +66,20 @@ struct tenrec_exporter_host {
     tenrec_status (*metrics_text)(struct tenrec_exporter *self, char **ret, size_t *ret_len,
                                   tenrec_error *err);
     void (*text_free)(struct tenrec_exporter *self, char *text);
+
+    /* [EX-7] The folder, of mode 0700, in which the processes of this user find each other:
+     * $XDG_RUNTIME_DIR, else /run/user/UID, else one in /tmp. Names in it begin with "tenrec-".
+     * Since ABI 1.1.
+     *
+     * ret      a text of less than TENREC_PRIVATE_FOLDER_MAX bytes
+     * errors   EOS */
+    tenrec_status (*private_folder)(struct tenrec_exporter *self,
+                                    char ret[TENREC_PRIVATE_FOLDER_MAX], tenrec_error *err);
+
+    /* Returns true if "HOST", "HOST:PORT" or "SCHEME://HOST:PORT" names this host by its text alone
+     * ("localhost", 127.0.0.0/8, ::1): nothing of a connection there leaves it, so none goes
+     * through a proxy. Since ABI 1.1. */
+    bool (*is_this_host)(struct tenrec_exporter *self, const char *address);
 };
 
 /* One open exporter. The core allocates it; init_exporter sets ops and impl. Grows at its end. */
