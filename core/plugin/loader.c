@@ -4,16 +4,20 @@
 #include "base/memory.h"
 #include "base/suggest.h"
 #include "plugin/mapped_file.h"
+#include "plugin/plugin_file.h"
 #include "plugin/plugin_folders.h"
 #include "plugin/plugin_validate.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define SUFFIX ".so"
 
@@ -181,6 +185,36 @@ static void loader_unmap(void *handle)
         dlclose(handle);
 }
 
+/* ---- programs with the rights of another user ---------------------------------- */
+
+static tenrec_status check_flags_secure(uint32_t flags, tenrec_error *err)
+{
+    if (!getauxval(AT_SECURE) || (flags & TENREC_PLUGIN_SETUID))
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_EPLUGIN,
+                       "is not loaded in a setuid or setgid program: it does not declare "
+                       "(TENREC_PLUGIN_SETUID) that it and its libraries obey no environment "
+                       "variable");
+}
+
+/* Decides before dlopen, as constructors read the environment. A process that could exchange the
+ * file meanwhile could have put its own code there. */
+static tenrec_status check_file_secure(const char *path, tenrec_error *err)
+{
+    uint32_t flags = 0;
+    tenrec_status st;
+    int fd;
+
+    if (!getauxval(AT_SECURE))
+        return TENREC_OK;
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return tenrec_fail_errno(err, TENREC_EPLUGIN, errno, "cannot be opened");
+    st = plugin_file_flags(fd, &flags, err);
+    close(fd);
+    return st == TENREC_OK ? check_flags_secure(flags, err) : st;
+}
+
 /* Reads the three symbols, in the order of the clearest error. */
 static tenrec_status read_symbols(struct loaded *l, int kind, tenrec_error *err)
 {
@@ -191,6 +225,8 @@ static tenrec_status read_symbols(struct loaded *l, int kind, tenrec_error *err)
     if (!l->plugin)
         return TENREC_EPLUGIN;
     st = plugin_validate_check(l->plugin, kind, err);
+    if (st == TENREC_OK)
+        st = check_flags_secure(l->plugin->flags, err);
     if (st != TENREC_OK)
         return st;
     l->construct = (tenrec_construct_options_fn *)(uintptr_t)symbol_of(
@@ -223,6 +259,9 @@ tenrec_status loader_open(const char *path, int kind, struct loaded *ret, tenrec
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory");
         goto err_prefix;
     }
+    st = check_file_secure(l.path, err);
+    if (st != TENREC_OK)
+        goto err_path;
     l.handle = dlopen(l.path, RTLD_NOW | RTLD_LOCAL);
     if (!l.handle) {
         st = tenrec_fail(err, TENREC_EPLUGIN, "%s", dlerror());

@@ -27,8 +27,8 @@ bool loader_is_path(const char *name_or_path);
 tenrec_status loader_find(const char *name, char **ret, tenrec_error *err);
 
 /* Maps the file and checks it as a plugin of `kind`, or of any kind for
- * PLUGIN_KIND_ANY; none of the plugin's functions is called. errors: EPLUGIN, EABI,
- * ENOMEM */
+ * PLUGIN_KIND_ANY; none of the plugin's functions is called. A setuid or setgid program maps only
+ * plugins with the flag TENREC_PLUGIN_SETUID. errors: EPLUGIN, EABI, ENOMEM */
 tenrec_status loader_open(const char *path, int kind, struct loaded *ret, tenrec_error *err);
 
 /* Releases the file. It is unmapped only if the plugin allows that

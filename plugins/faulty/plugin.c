@@ -144,7 +144,7 @@ static const struct tenrec_option options[] = {
 const struct tenrec_plugin tenrec_plugin = {
     TENREC_PLUGIN_HEADER,
     TENREC_PLUGIN_OPTIONS(options, struct faulty_options),
-    .flags = TENREC_PLUGIN_WRAPS | TENREC_PLUGIN_UNLOADABLE,
+    .flags = TENREC_PLUGIN_WRAPS | TENREC_PLUGIN_UNLOADABLE | TENREC_PLUGIN_SETUID,
     .name = "faulty",
     .version = "1.1",
     .summary = "Wraps any agent and injects faults into its messages.",

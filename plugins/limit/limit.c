@@ -80,7 +80,7 @@ static const struct tenrec_option options[] = {
 const struct tenrec_plugin tenrec_plugin = {
     TENREC_PLUGIN_HEADER,
     TENREC_PLUGIN_OPTIONS(options, struct limit_options),
-    .flags = TENREC_PLUGIN_WRAPS | TENREC_PLUGIN_UNLOADABLE,
+    .flags = TENREC_PLUGIN_WRAPS | TENREC_PLUGIN_UNLOADABLE | TENREC_PLUGIN_SETUID,
     .name = "limit",
     .version = "1.0",
     .summary = "Wraps any agent and limits calls and bytes per second.",

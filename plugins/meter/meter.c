@@ -56,7 +56,7 @@ struct meter {
 
 const struct tenrec_plugin tenrec_plugin = {
     TENREC_PLUGIN_HEADER,
-    .flags = TENREC_PLUGIN_WRAPS | TENREC_PLUGIN_UNLOADABLE,
+    .flags = TENREC_PLUGIN_WRAPS | TENREC_PLUGIN_UNLOADABLE | TENREC_PLUGIN_SETUID,
     .name = "meter",
     .version = "1.0",
     .summary = "Wraps any agent and counts its messages, bytes and times.",

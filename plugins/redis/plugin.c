@@ -56,7 +56,7 @@ static const struct tenrec_option options[] = {
 const struct tenrec_plugin tenrec_plugin = {
     TENREC_STORE_PLUGIN_HEADER,
     TENREC_PLUGIN_OPTIONS(options, struct redis_options),
-    .flags = TENREC_PLUGIN_TLS,
+    .flags = TENREC_PLUGIN_TLS | TENREC_PLUGIN_SETUID,
     .name = "redis",
     .version = "1.0",
     .summary = "Keeps the store in a Redis server: redis://[user:password@]host[:port][/prefix], "

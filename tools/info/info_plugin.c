@@ -15,7 +15,7 @@
 static json_t *flag_list(uint32_t flags)
 {
     static const char *const name[] = { "wraps",  "cuda", "unloadable", "loopback_only",
-                                        "proves", "tls",  "encrypts" };
+                                        "proves", "tls",  "encrypts",   "setuid" };
     json_t *list = json_array();
 
     for (size_t i = 0; i < sizeof name / sizeof name[0]; i++)

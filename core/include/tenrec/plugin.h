@@ -127,6 +127,10 @@ struct tenrec_option_record {
     uint32_t reserved;
 };
 
+/* [PL-8] A setuid or setgid program loads no plugin without the flag TENREC_PLUGIN_SETUID: it says
+ * that the plugin, and each library that it links or loads, reads the environment by secure_getenv
+ * only. The core reads the flag in the file before it loads it, so the file keeps the table of its
+ * sections. */
 enum tenrec_plugin_flags {
     TENREC_PLUGIN_WRAPS = 1u << 0,         /* needs an inner agent */
     TENREC_PLUGIN_CUDA = 1u << 1,          /* moves device memory */
@@ -136,6 +140,7 @@ enum tenrec_plugin_flags {
     TENREC_PLUGIN_PROVES = 1u << 4,        /* begins each connection with a proof (proof.h) */
     TENREC_PLUGIN_ENCRYPTS = 1u << 6,      /* carries TLS between hosts when asked (tls.h) */
     TENREC_PLUGIN_TLS = 1u << 5,           /* a store that opens NAMEs://, too: the same by TLS */
+    TENREC_PLUGIN_SETUID = 1u << 7,        /* see above */
 };
 
 struct tenrec_plugin {

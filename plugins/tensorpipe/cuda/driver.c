@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #define LIBRARY "libcuda.so.1" /* the driver's; the Toolkit has nothing to do with it */
 
@@ -68,9 +69,13 @@ static tenrec_status look_up(void *library, tenrec_error *err)
 tenrec_status driver_open(tenrec_error *err)
 {
     /* It stays: driver threads and exit handlers are in it. */
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    void *library = NULL;
     tenrec_status st;
 
+    if (getauxval(AT_SECURE)) /* the driver obeys CUDA_ variables, which name files and libraries */
+        return tenrec_fail(err, TENREC_EUNSUPPORTED,
+                           "the CUDA driver is not loaded in a setuid or setgid program");
+    library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return tenrec_fail(err, TENREC_EUNSUPPORTED, "no CUDA driver: %s", dlerror());
     st = look_up(library, err);
