@@ -345,6 +345,13 @@ const char *chain_address(struct chain *c)
     return c->proof.address;
 }
 
+const char *chain_member_address(struct chain *c, tenrec_peer id)
+{
+    struct chain_member m;
+
+    return chain_members_find(&c->proof.members, id, &m) ? m.address : "";
+}
+
 tenrec_status chain_devices(struct chain *c, const struct tenrec_device_ops **ret, uint32_t *ret_n,
                             tenrec_error *err)
 {

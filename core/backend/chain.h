@@ -76,6 +76,10 @@ tenrec_status chain_open(const struct chain_layer *layer, size_t n, const struct
 /* The address for peers; "" when no agent has one. Owned by the chain. */
 const char *chain_address(struct chain *c);
 
+/* The address of a member, as chain_start or chain_member_joined was told; "" for no member.
+ * Borrowed until the chain's shutdown. */
+const char *chain_member_address(struct chain *c, tenrec_peer id);
+
 /* The devices of the first agent with the op: their number and operations. The agent's
  * plugin stays mapped from then on. errors: EUNSUPPORTED (no devices, with the reason),
  * EPLUGIN */

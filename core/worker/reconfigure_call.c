@@ -2,48 +2,67 @@
 /* reconfigure_call.c - the settings of a worker, changed by another process.
  *
  * The caller leaves the settings in a note for processes of its user on its host, and sends the
- * token of the note beside them. A worker that finds the note obeys it. Other callers are obeyed if
+ * name of the note beside them. A worker that finds the note obeys it. Other callers are obeyed if
  * they are named by a rule of `security: allow:` for this very function. */
+#include "backend/chain.h"
 #include "base/memory.h"
+#include "membership/membership.h"
 #include "peer/worker.h"
 #include "security/rules.h"
 #include "security/user_note.h"
 #include "serve/function.h"
 #include "worker/reconfigure.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST = 64 }; /* settings in one call */
 
-/* ---- the note: the name of the worker, then a line for each setting ---------------- */
+/* ---- the note: its receiver, then a line for each setting --------------------------- */
 
-static tenrec_status note_leave(const char *to, const struct tenrec_setting *s, size_t n,
-                                char ret_token[USER_NOTE_TOKEN], tenrec_error *err)
+enum { RECEIVER_MAX = 1024 };
+
+/* Names one life of one worker of one group: no other worker obeys the note, whoever sends its name
+ * there. */
+static void note_receiver(struct tenrec_worker *w, tenrec_peer id, const char *address,
+                          char ret[static RECEIVER_MAX])
 {
-    char *text = NULL;
-    size_t len = 0;
-    FILE *f = open_memstream(&text, &len);
-    tenrec_status st;
+    snprintf(ret, RECEIVER_MAX, "%s %s %" PRIx64 " %s", peers_name(&w->peers, id),
+             membership_group(w->membership), peers_incarnation(&w->peers, id), address);
+}
 
+static tenrec_status note_leave(struct tenrec_worker *w, const char *to,
+                                const struct tenrec_setting *s, size_t n,
+                                char ret_name[USER_NOTE_NAME], tenrec_error *err)
+{
+    char *text = NULL, receiver[RECEIVER_MAX];
+    size_t len = 0;
+    tenrec_peer id;
+    FILE *f;
+    tenrec_status st = peers_find(&w->peers, to, &id, err);
+
+    if (st != TENREC_OK)
+        return st;
+    note_receiver(w, id, chain_member_address(w->chain, id), receiver);
+    f = open_memstream(&text, &len);
     if (f) {
-        fprintf(f, "%s\n", to);
+        fprintf(f, "%s\n", receiver);
         for (size_t i = 0; i < n; i++)
             fprintf(f, "%s=%s\n", s[i].key, s[i].value);
     }
-    st = f && fclose(f) == 0 ? user_note_leave(text, ret_token, err) : memory_fail(err);
+    st = f && fclose(f) == 0 ? user_note_leave(text, ret_name, err) : memory_fail(err);
     free(text);
     return st;
 }
 
 /* Takes the lines of `text` apart, in place. */
-static tenrec_status note_read(char *text, const char *self, struct tenrec_setting *s,
-                               size_t *ret_n, tenrec_error *err)
+static tenrec_status note_read(char *text, struct tenrec_setting *s, size_t *ret_n,
+                               tenrec_error *err)
 {
-    char *line = strsep(&text, "\n");
+    const char *line;
 
-    if (strcmp(line, self) != 0)
-        return tenrec_fail(err, TENREC_EPERM, "the note is for another worker");
     for (*ret_n = 0; (line = strsep(&text, "\n")) && *line; ++*ret_n) {
         char *value = strchr(line, '=');
 
@@ -56,7 +75,7 @@ static tenrec_status note_read(char *text, const char *self, struct tenrec_setti
     return TENREC_OK;
 }
 
-/* ---- the served function: token of the note, map of the settings -------------------- */
+/* ---- the served function: name of the note, map of the settings --------------------- */
 
 static bool reconfigure_is_allowed(struct tenrec_worker *w, const struct tenrec_call *call)
 {
@@ -98,19 +117,20 @@ static tenrec_status reconfigure_answer(struct tenrec_call *call, void *arg, ten
     struct tenrec_worker *w = tenrec_call_worker(call);
     const struct tenrec_value *map;
     struct tenrec_setting s[MOST];
-    const char *token;
-    char *text = NULL;
+    const char *name;
+    char *text = NULL, self[RECEIVER_MAX];
     size_t n = 0;
-    tenrec_status st = tenrec_call_get_args(call, err, "sv", &token, &map);
+    tenrec_status st = tenrec_call_get_args(call, err, "sv", &name, &map);
 
     (void)arg;
     if (st != TENREC_OK)
         return st;
-    st = user_note_take(token, &text, err);
+    note_receiver(w, w->self.id, chain_address(w->chain), self);
+    st = user_note_take(name, self, &text, err);
     if (st == TENREC_ENOTFOUND)
         return reconfigure_by_map(w, call, map, err);
     if (st == TENREC_OK)
-        st = note_read(text, w->self.name, s, &n, err);
+        st = note_read(text, s, &n, err);
     if (st == TENREC_OK)
         st = reconfigure(w, s, n, tenrec_call_from(call).name, err);
     free(text);
@@ -126,7 +146,7 @@ tenrec_status reconfigure_serve(struct functions *f, tenrec_error *err)
 
 /* ---- the caller -------------------------------------------------------------------- */
 
-static tenrec_status reconfigure_ask(struct tenrec_worker *w, const char *to, const char *token,
+static tenrec_status reconfigure_ask(struct tenrec_worker *w, const char *to, const char *note,
                                      const struct tenrec_setting *setting, size_t n,
                                      const struct tenrec_call_options *options, tenrec_error *err)
 {
@@ -135,7 +155,7 @@ static tenrec_status reconfigure_ask(struct tenrec_worker *w, const char *to, co
 
     for (size_t i = 0; i < n; i++)
         entry[i] = (struct tenrec_entry){ setting[i].key, tenrec_value_text(setting[i].value) };
-    args[0] = tenrec_value_text(token);
+    args[0] = tenrec_value_text(note);
     args[1] = tenrec_value_map(entry, n);
     return tenrec_rpc_sync(w, to, RECONFIGURE_FUNCTION, args, 2, options, NULL, err);
 }
@@ -145,7 +165,7 @@ tenrec_status tenrec_worker_reconfigure(struct tenrec_worker *w, const char *to,
                                         const struct tenrec_call_options *options,
                                         tenrec_error *err)
 {
-    char token[USER_NOTE_TOKEN] = "";
+    char note[USER_NOTE_NAME] = "";
     tenrec_status st;
 
     if (n == 0 || n > MOST)
@@ -158,9 +178,9 @@ tenrec_status tenrec_worker_reconfigure(struct tenrec_worker *w, const char *to,
                                i + 1);
     if (!to)
         return reconfigure(w, setting, n, "", err);
-    st = note_leave(to, setting, n, token, err);
+    st = note_leave(w, to, setting, n, note, err);
     if (st == TENREC_OK)
-        st = reconfigure_ask(w, to, token, setting, n, options, err);
-    user_note_withdraw(token);
+        st = reconfigure_ask(w, to, note, setting, n, options, err);
+    user_note_withdraw(note);
     return st;
 }

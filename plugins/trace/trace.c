@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <tenrec/plugin.h>
@@ -70,7 +71,7 @@ static const struct tenrec_option options[] = {
 const struct tenrec_plugin tenrec_plugin = {
     TENREC_PLUGIN_HEADER,
     TENREC_PLUGIN_OPTIONS(options, struct trace_options),
-    .flags = TENREC_PLUGIN_WRAPS | TENREC_PLUGIN_UNLOADABLE,
+    .flags = TENREC_PLUGIN_WRAPS | TENREC_PLUGIN_UNLOADABLE | TENREC_PLUGIN_SETUID,
     .name = "trace",
     .version = "1.0",
     .summary = "Wraps any agent and writes a line per message.",
@@ -100,6 +101,17 @@ static bool trace_wants(const struct trace_options *o, tenrec_peer peer, int32_t
     return wanted && known;
 }
 
+/* Returns true if a write to a file would raise SIGXFSZ, which ends the process. */
+static bool trace_is_full(const struct trace *t, size_t len)
+{
+    struct rlimit limit;
+    struct stat st;
+
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+           fstat(t->fd, &st) == 0 && S_ISREG(st.st_mode) &&
+           (uint64_t)st.st_size + len > limit.rlim_cur;
+}
+
 static bool trace_write(struct trace *t, const char *line, size_t len)
 {
     struct pollfd p = { .fd = t->fd, .events = POLLOUT };
@@ -107,6 +119,8 @@ static bool trace_write(struct trace *t, const char *line, size_t len)
 
     if (t->to_socket)
         n = send(t->fd, line, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    else if (trace_is_full(t, len))
+        return false;
     else if (poll(&p, 1, 0) == 1 && p.revents == POLLOUT) /* with POLLERR a write raises SIGPIPE */
         n = write(t->fd, line, len);
     if (n > 0)

@@ -34,9 +34,7 @@ def info(crew, worker):
 def set_changes_a_worker_that_runs():
     with Crew().run(2) as crew:
         crew.all("init")
-        notes = set(os.listdir("/tmp"))
         well(crew, "worker1", "log_level=error", "worker.rpc_timeout=12s")
-        equal({n for n in set(os.listdir("/tmp")) - notes if n.startswith("tenrec-note-")}, set())
         if BACKEND == "faulty":
             well(crew, "worker1", "backends.faulty.options.rules=[{do: delay, by: 1ms, on: [RET], name: late}]")
             true("faulty.rules.late.matched" in info(crew, "worker1"), "worker1 has no rule 'late'")

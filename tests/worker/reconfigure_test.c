@@ -5,12 +5,14 @@
 #include "../support/functions.h"
 #include "../support/tunable.h"
 #include "backend/chain_layer.h"
+#include "membership/membership.h"
 #include "peer/worker.h"
 #include "security/user_note.h"
 #include "worker/reconfigure.h"
 
 #include "../testing.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <tenrec/observe.h>
 
@@ -305,16 +307,38 @@ TEST(reconfigure_is_meant_by_no_pattern)
     close_two();
 }
 
-TEST_WITH(reconfigure_obeys_no_note_for_another_worker, open_two, close_two)
+/* Leaves a note for that receiver, and gives its name to worker1. A refused note stays. */
+static void obeys_note(const char *name, const char *group, uint64_t life, const char *address,
+                       tenrec_status wanted)
 {
-    char token[USER_NOTE_TOKEN];
+    char note[USER_NOTE_NAME], text[512], key[160];
     tenrec_error err;
 
-    assert_status(user_note_leave("worker0\nlog_level=error\n", token, &err), &err);
-    assert_int_equal(ask_level(0, token, &err), TENREC_EPERM);
-    assert_text_has(err.text, "for another worker");
-    assert_int_equal(ask_level(0, token, &err), TENREC_EPERM); /* the note is gone */
-    assert_text_has(err.text, "security.allow");
+    snprintf(text, sizeof text, "%s %s %" PRIx64 " %s\n%s=3\n", name, group, life, address,
+             key_of(inner, "level", key));
+    assert_status(user_note_leave(text, note, &err), &err);
+    assert_int_equal(ask_level(0, note, &err), wanted);
+    if (wanted == TENREC_EPERM)
+        assert_text_has(err.text, "for another worker");
+    assert_int_equal(ask_level(0, note, &err), TENREC_EPERM);
+    assert_text_has(err.text, wanted == TENREC_OK ? "security.allow" : "for another worker");
+    user_note_withdraw(note);
+}
+
+TEST_WITH(reconfigure_obeys_a_note_for_this_life_of_this_worker_of_this_group, open_two, close_two)
+{
+    struct tenrec_worker *w = two.worker[1];
+    const char *group = membership_group(w->membership), *address = chain_address(w->chain);
+    const uint64_t life = membership_incarnation(w->membership);
+    const int64_t before = info_of(inner, "level");
+
+    obeys_note("worker0", group, life, address, TENREC_EPERM);
+    obeys_note("worker1", "another", life, address, TENREC_EPERM);
+    obeys_note("worker1", group, life + 1, address, TENREC_EPERM);
+    obeys_note("worker1", group, life, "uv://127.0.0.1:1", TENREC_EPERM);
+    assert_int_equal(info_of(inner, "level"), before);
+    obeys_note("worker1", group, life, address, TENREC_OK);
+    assert_int_equal(info_of(inner, "level"), 3);
 }
 
 TEST(reconfigure_refuses_arguments_that_are_no_settings)
