@@ -2,17 +2,16 @@
 /* dump.c - `tenrec dump`: what a worker does now, and its latest events as a trace. */
 #include "inspect.h"
 #include "outside.h"
+#include "runtime/private_file.h"
 #include "tool.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <tenrec/log.h>
-#include <unistd.h>
 
 enum { DUMP_TEXT = 512 };
 
@@ -137,23 +136,31 @@ static void dump_print(const struct tenrec_value *all, const char *name, const c
 
 /* ---- the command ------------------------------------------------------------------ */
 
-static tenrec_status dump_write(const struct tenrec_value *all, const char *path, tenrec_error *err)
+enum { DUMP_FILES = 1000 };
+
+/* Writes the trace to `output`, or, where that is NULL, to the first of tenrec-NAME-PID.json,
+ * tenrec-NAME-PID-2.json, ... that does not exist.
+ *
+ * path     the name of the file */
+static tenrec_status dump_write(const struct tenrec_value *all, const char *name,
+                                const char *output, char path[static PATH_MAX], tenrec_error *err)
 {
     const struct tenrec_value *trace = tenrec_value_find(all, "trace");
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
-    bool well;
+    tenrec_status st;
+    int n = snprintf(path, PATH_MAX, "%s", output ? output : "");
 
-    if (!file) {
-        tenrec_fail_errno(err, TENREC_EOS, errno, "cannot write '%s' (--output)", path);
-        if (fd >= 0)
-            close(fd);
-        return TENREC_EOS;
+    if (n >= PATH_MAX)
+        return tenrec_fail(err, TENREC_EINVAL, "the path of --output is too long");
+    if (output)
+        return private_file_write(path, PRIVATE_FILE_NAMED, trace->u.text, trace->n, err);
+    for (int i = 1; i <= DUMP_FILES; i++) {
+        n = snprintf(path, PATH_MAX, "tenrec-%s-%" PRId64, name, dump_int(all, "pid"));
+        snprintf(path + n, PATH_MAX - (size_t)n, i > 1 ? "-%d.json" : ".json", i);
+        st = private_file_write(path, PRIVATE_FILE_NEW, trace->u.text, trace->n, err);
+        if (st == TENREC_OK || !err || err->os_errno != EEXIST)
+            break;
     }
-    well = fwrite(trace->u.text, 1, trace->n, file) == trace->n;
-    if (fclose(file) != 0 || !well)
-        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot write '%s' (--output)", path);
-    return TENREC_OK;
+    return st;
 }
 
 static int dump_dump(const struct tool *self, struct outside *o, const char *name,
@@ -162,7 +169,7 @@ static int dump_dump(const struct tool *self, struct outside *o, const char *nam
     struct tenrec_value *all = NULL;
     const struct tenrec_value *trace;
     struct tenrec_call_options call;
-    char path[NAME_MAX + 1];
+    char path[PATH_MAX];
     tenrec_error err;
     tenrec_status st = outside_open(o, &err);
 
@@ -175,16 +182,12 @@ static int dump_dump(const struct tool *self, struct outside *o, const char *nam
     trace = st == TENREC_OK ? tenrec_value_find(all, "trace") : NULL;
     if (st == TENREC_OK && (!trace || trace->type != TENREC_VALUE_TEXT))
         st = tenrec_fail(&err, TENREC_EPROTOCOL, "'%s' answers without a trace", name);
-    if (st == TENREC_OK && !output) {
-        snprintf(path, sizeof path, "tenrec-%s-%" PRId64 ".json", name, dump_int(all, "pid"));
-        output = path;
-    }
-    if (st == TENREC_OK)
-        st = dump_write(all, output, &err);
+    if (st == TENREC_OK && (st = dump_write(all, name, output, path, &err)) != TENREC_OK && output)
+        tenrec_error_prefix(&err, "--output");
     if (st == TENREC_OK && as_json)
-        inspect_print_map(all, "trace", output);
+        inspect_print_map(all, "trace", path);
     else if (st == TENREC_OK)
-        dump_print(all, name, output);
+        dump_print(all, name, path);
     tenrec_value_drop(all);
     outside_close(o);
     return st ? tool_fail(self, "%s", err.text) : TOOL_OK;
@@ -221,7 +224,8 @@ const struct tool tool_dump = {
         "full;\n"
         "not while an inline handler blocks.\n"
         "\n" OUTSIDE_HELP "\n"
-        "  -o, --output F   file of the trace (tenrec-WORKER-PID.json); it is overwritten\n"
+        "  -o, --output F   file of the trace, which is overwritten (a new one:\n"
+        "                   tenrec-WORKER-PID.json, or with -2, -3 ... before the dot)\n"
         "  -j, --json       one JSON object",
     .main = dump_main,
 };

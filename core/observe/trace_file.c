@@ -6,11 +6,12 @@
 #include "config/config.h"
 #include "peer/worker.h"
 #include "runtime/log.h"
+#include "runtime/private_file.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Writes the path of the worker's file. Returns false if it is too long. */
 static bool trace_file_path(const struct tenrec_worker *w, char path[static PATH_MAX])
@@ -30,17 +31,21 @@ tenrec_status span_started(struct tenrec_worker *w, tenrec_error *err)
                                                      .scope = TENREC_PROFILE_WORKER,
                                                      .flags = TENREC_PROFILE_LOCAL };
     char path[PATH_MAX];
-    FILE *file;
+    tenrec_status st;
+    int fd;
 
     if (!*w->settings->trace)
         return TENREC_OK;
     if (!trace_file_path(w, path))
         return tenrec_fail(err, TENREC_ECONFIG, "worker.trace: the path is longer than %d bytes",
                            PATH_MAX - 1);
-    file = fopen(path, "we"); /* fails now, not after a long run */
-    if (!file)
-        return tenrec_fail_errno(err, TENREC_EOS, errno, "worker.trace: cannot write '%s'", path);
-    fclose(file);
+    st =
+        private_file_open(path, PRIVATE_FILE_NAMED, &fd, err); /* fails now, not after a long run */
+    if (st != TENREC_OK) {
+        tenrec_error_prefix(err, "worker.trace");
+        return st;
+    }
+    close(fd);
     return tenrec_profiler_start(w, &options, &w->profiler, err);
 }
 

@@ -8,11 +8,14 @@
 
 #include "base/memory.h"
 #include "observe/span.h"
+#include "runtime/file_limit.h"
+#include "runtime/private_file.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { STRANGER = 1 << 16 }; /* the process of an anonymous worker */
 
@@ -207,11 +210,19 @@ static void put_all(struct writer *w, const struct tenrec_profiler *p, bool part
 tenrec_status trace_json_write(const struct tenrec_profiler *p, const char *path, bool part,
                                tenrec_error *err)
 {
-    struct writer w = { .file = fopen(path, "we") };
-    int cause;
+    struct writer w = { .file = NULL };
+    struct file_limit held;
+    int fd, cause;
+    tenrec_status st = private_file_open(path, PRIVATE_FILE_NAMED, &fd, err);
 
-    if (!w.file)
-        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot write the trace '%s'", path);
+    if (st != TENREC_OK)
+        return st;
+    w.file = fdopen(fd, "w");
+    if (!w.file) {
+        close(fd);
+        return memory_fail(err);
+    }
+    file_limit_hold(&held);
     errno = 0;
     if (part || list_calls(&w, p))
         put_all(&w, p, part);
@@ -224,8 +235,9 @@ tenrec_status trace_json_write(const struct tenrec_profiler *p, const char *path
         w.failed = true;
         cause = errno;
     }
-    if (w.failed)
-        return tenrec_fail_errno(err, cause == ENOMEM ? TENREC_ENOMEM : TENREC_EOS, cause,
-                                 "cannot write the trace '%s'", path);
-    return TENREC_OK;
+    file_limit_release(&held);
+    if (!w.failed)
+        return TENREC_OK;
+    return cause == ENOMEM ? memory_fail(err)
+                           : file_limit_fail(err, cause, "cannot write the trace '%s'", path);
 }

@@ -3,9 +3,8 @@
 
 #include "base/clock.h"
 #include "recorder/dump.h"
+#include "runtime/private_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,26 +35,6 @@ static bool dump_file_path(const char *folder, const char *worker, char ret[stat
     return n > 0 && n < DUMP_PATH_MAX;
 }
 
-static tenrec_status dump_file_put(const char *path, const struct dump *d, tenrec_error *err)
-{
-    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
-    bool well;
-
-    if (!file) {
-        tenrec_fail_errno(err, TENREC_EOS, errno, "cannot write '%s'", path);
-        if (fd >= 0)
-            close(fd);
-        return TENREC_EOS;
-    }
-    well = fwrite(d->trace, 1, d->trace_len, file) == d->trace_len;
-    if (fclose(file) == 0 && well)
-        return TENREC_OK;
-    tenrec_fail_errno(err, TENREC_EOS, errno, "cannot write '%s'", path);
-    unlink(path);
-    return TENREC_EOS;
-}
-
 tenrec_status dump_file_write(const char *folder, const char *worker,
                               char ret[static DUMP_PATH_MAX], tenrec_error *err)
 {
@@ -66,7 +45,7 @@ tenrec_status dump_file_write(const char *folder, const char *worker,
         return tenrec_fail(err, TENREC_EOS, "the path of a file in '%.200s' is too long", folder);
     st = dump_make(&d, NULL, false, err);
     if (st == TENREC_OK)
-        st = dump_file_put(ret, &d, err);
+        st = private_file_write(ret, PRIVATE_FILE_NEW, d.trace, d.trace_len, err);
     dump_finish(&d);
     return st;
 }

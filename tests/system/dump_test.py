@@ -51,6 +51,15 @@ def dump_shows_the_handler_that_runs_and_the_call_that_waits():
                      f"wrote tenrec-worker0-{crew[0].pid}.json: ", "tenrec set worker0 observe.recorder=true"):
             contains(text, part)
         trace_of(f"{folder}/tenrec-worker0-{crew[0].pid}.json")
+        # A name that the tool chose is of no file that was there, nor of a link that another user planted.
+        planted, victim = f"{folder}/tenrec-worker0-{crew[0].pid}-2.json", f"{folder}/victim"
+        with open(victim, "w", encoding="ascii") as f:
+            f.write("untouched")
+        os.symlink("victim", planted)
+        contains(well("worker0", "--store", store_of(crew[0]), cwd=folder), f"wrote tenrec-worker0-{crew[0].pid}-3.json: ")
+        with open(victim, encoding="ascii") as f:
+            equal(f.read(), "untouched")
+        equal(os.stat(f"{folder}/tenrec-worker0-{crew[0].pid}-3.json").st_mode & 0o777, 0o600)
         crew[1].do("release")
         crew[0].do("await")
         crew.leave()
@@ -102,7 +111,7 @@ def dump_says_what_is_wrong():
         crew.all("init")
         store = store_of(crew[0])
         for args, part in ((["worker_0"], "did you mean 'worker0'?"),
-                           (["worker0", "--output", "/nowhere/at/all"], "cannot write '/nowhere/at/all' (--output)")):
+                           (["worker0", "--output", "/nowhere/at/all"], "--output: cannot write '/nowhere/at/all': ")):
             got = dump(*args, "--store", store)
             equal((got.returncode, got.stdout), (1, ""))
             contains(one_line(got.stderr), part)

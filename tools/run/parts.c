@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/parts.h"
 
+#include "runtime/file_limit.h"
+#include "runtime/private_file.h"
+
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
@@ -11,11 +14,12 @@
 int parts_open(const struct tool *self, const char *path, struct parts *ret)
 {
     const char *tmp = secure_getenv("TMPDIR");
-    FILE *file = fopen(path, "we");
+    tenrec_error err;
+    int fd;
 
-    if (!file)
-        return tool_fail(self, "--trace: cannot write '%s': %s", path, strerror(errno));
-    fclose(file);
+    if (private_file_open(path, PRIVATE_FILE_NAMED, &fd, &err) != TENREC_OK)
+        return tool_fail(self, "--trace: %s", err.text);
+    close(fd);
     *ret = (struct parts){ .path = path };
     if (asprintf(&ret->folder, "%s/tenrec-trace-XXXXXX", tmp && *tmp ? tmp : "/tmp") < 0) {
         ret->folder = NULL;
@@ -80,15 +84,39 @@ static int read_parts(const struct tool *self, const struct parts *p, int n, jso
     return found;
 }
 
+/* Returns NULL with errno. */
+static FILE *parts_file(const char *path)
+{
+    tenrec_error err;
+    FILE *file = NULL;
+    int fd;
+
+    if (private_file_open(path, PRIVATE_FILE_NAMED, &fd, &err) != TENREC_OK)
+        errno = err.os_errno;
+    else if (!(file = fdopen(fd, "w")))
+        close(fd);
+    return file;
+}
+
+static int parts_fail(const struct tool *self, const struct parts *p)
+{
+    tenrec_error err;
+
+    file_limit_fail(&err, errno, "cannot write '%s'", p->path);
+    return tool_fail(self, "--trace: %s", err.text);
+}
+
 int parts_join(const struct tool *self, struct parts *p, int n, bool some_missing)
 {
-    struct joining j = { .file = fopen(p->path, "we") };
+    struct joining j = { .file = parts_file(p->path) };
     json_t **part = calloc((size_t)n, sizeof(json_t *));
     int status = TOOL_OK, found = part ? read_parts(self, p, n, part) : 0;
+    struct file_limit held;
 
     rmdir(p->folder);
+    file_limit_hold(&held);
     if (!j.file || !part) {
-        status = tool_fail(self, "--trace: cannot write '%s': %s", p->path, strerror(errno));
+        status = parts_fail(self, p);
     } else {
         for (int i = 0; i < n; i++)
             if (part[i] && (j.clock_ns == 0 || clock_of(part[i]) < j.clock_ns))
@@ -100,7 +128,8 @@ int parts_join(const struct tool *self, struct parts *p, int n, bool some_missin
             j.failed = true;
     }
     if (j.file && (fclose(j.file) != 0 || j.failed))
-        status = tool_fail(self, "--trace: cannot write '%s': %s", p->path, strerror(errno));
+        status = parts_fail(self, p);
+    file_limit_release(&held);
     if (status == TOOL_OK && found < n && !some_missing)
         status = TOOL_FAILED;
     for (int i = 0; part && i < n; i++)
