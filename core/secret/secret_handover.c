@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "runtime/memory_file.h"
 #include "secret/crypto.h"
 #include "secret/own_user.h"
 #include "secret/secret_bytes.h"
@@ -15,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -62,15 +62,16 @@ static tenrec_status handover_unpack(const uint8_t *data, size_t len, struct sec
 
 tenrec_status secret_memfd_new(const struct secret *s, int *ret_fd, tenrec_error *err)
 {
-    const int fd = memfd_create("tenrec-secret", MFD_ALLOW_SEALING);
     uint8_t data[HANDOVER_MAX];
-    size_t len;
+    const size_t len = handover_pack(s, data);
     bool ok;
-    int why;
+    int fd, why;
 
-    if (fd < 0)
-        return tenrec_fail_errno(err, TENREC_EOS, errno, "no memory file for the group secret");
-    len = handover_pack(s, data);
+    if (memory_file_new("tenrec-secret", len, 0, &fd, err) != TENREC_OK) {
+        crypto_wipe(data, sizeof data);
+        tenrec_error_prefix(err, "no memory file for the group secret");
+        return TENREC_EOS;
+    }
     ok = write(fd, data, len) == (ssize_t)len && fchmod(fd, S_IRUSR) == 0 &&
          fcntl(fd, F_ADD_SEALS, HANDOVER_SEALS) == 0;
     why = errno;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shm/memfd_region.h"
 
+#include "runtime/memory_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -38,17 +40,20 @@ tenrec_status memfd_region_make(size_t bytes, enum memfd_region_access access,
                                 struct memfd_region *ret, tenrec_error *err)
 {
     const size_t mask = memfd_region_page() - 1;
+    tenrec_status st;
     void *base;
     int fd;
 
     if (bytes == 0 || bytes > PTRDIFF_MAX - mask)
         return tenrec_fail(err, TENREC_ENOMEM, "no shared memory of %zu bytes", bytes);
     bytes = (bytes + mask) & ~mask;
-    fd = memfd_create("tenrec", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0)
-        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot make shared memory");
-    if (ftruncate(fd, (off_t)bytes) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0) {
-        tenrec_fail_errno(err, TENREC_EOS, errno, "cannot make shared memory of %zu bytes", bytes);
+    st = memory_file_new("tenrec", bytes, MFD_CLOEXEC, &fd, err);
+    if (st != TENREC_OK) {
+        tenrec_error_prefix(err, "cannot make shared memory of %zu bytes", bytes);
+        return st;
+    }
+    if (fcntl(fd, F_ADD_SEALS, SEALS) < 0) {
+        tenrec_fail_errno(err, TENREC_EOS, errno, "cannot seal shared memory");
         close(fd);
         return TENREC_EOS;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/file_log.h"
 
+#include "runtime/file_limit.h"
 #include "runtime/log.h"
 
 #include <errno.h>
@@ -209,10 +210,33 @@ tenrec_status file_log_open(struct file_log *l, bool writing, tenrec_error *err)
     return st;
 }
 
+/* Writes a record behind the others, whole or not at all. Returns 0 or an errno. */
+static int log_write(const struct file_log *l, const struct bytes *b)
+{
+    struct file_limit held;
+    size_t at = 0;
+    int reason = 0;
+
+    file_limit_hold(&held);
+    while (at < b->len && !reason) {
+        const ssize_t r = pwrite(l->fd, b->data + at, b->len - at, l->offset + (off_t)at);
+
+        if (r > 0)
+            at += (size_t)r;
+        else if (r == 0 || errno != EINTR)
+            reason = r == 0 ? EIO : errno;
+    }
+    file_limit_release(&held);
+    /* Half a record would make the file unreadable for all processes. */
+    if (reason && ftruncate(l->fd, l->offset) != 0)
+        reason = errno;
+    return reason;
+}
+
 tenrec_status file_log_append(struct file_log *l, const char *sign, const char *key,
                               struct bytes_span value, tenrec_error *err)
 {
-    size_t key_len = strlen(sign) + strlen(key), at = 0;
+    size_t key_len = strlen(sign) + strlen(key);
     struct bytes b = { 0 };
     tenrec_status st = TENREC_OK;
     int reason;
@@ -226,18 +250,10 @@ tenrec_status file_log_append(struct file_log *l, const char *sign, const char *
         bytes_free(&b);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a record of %s", l->name);
     }
-    while (at < b.len) {
-        ssize_t r = pwrite(l->fd, b.data + at, b.len - at, l->offset + (off_t)at);
-        if (r > 0) {
-            at += (size_t)r;
-        } else if (r == 0 || errno != EINTR) {
-            reason = r == 0 ? EIO : errno;
-            /* Half a record would make the file unreadable for all processes. */
-            if (ftruncate(l->fd, l->offset) != 0)
-                reason = errno;
-            bytes_free(&b);
-            return tenrec_fail_errno(err, TENREC_EOS, reason, "cannot write to %s", l->name);
-        }
+    reason = log_write(l, &b);
+    if (reason) {
+        bytes_free(&b);
+        return file_limit_fail(err, reason, "cannot write to %s", l->name);
     }
     st = apply_record(&l->table, (struct bytes_span){ b.data + 4, key_len },
                       (struct bytes_span){ b.data + 8 + key_len, value.len });

@@ -173,6 +173,22 @@ def shut_down(crew):
     return errors
 
 
+def traces_to_this_host_ask_no_proxy():
+    nobody = "http://127.0.0.1:9"
+    with Collector() as collector, Crew() as crew:
+        crew.run(1, env=traced(collector.url, http_proxy=nobody, ALL_PROXY=nobody))
+        crew.all("init")
+        crew[0].do("call worker0 echo 20000 1")
+        until(collector.spans, "spans")
+        crew.leave()
+
+
+def traces_warn_of_another_host_whose_name_begins_as_an_address_of_this():
+    with Crew().run(1, env=traced("http://127.evil.invalid:4318", TENREC_EXPORTERS__OTLP__HEADERS="{x-key: secret}")) as crew:
+        crew.all("init")
+        contains(shut_down(crew), "spans and secret headers go to http://127.evil.invalid:4318/v1/traces without TLS")
+
+
 def traces_follow_no_redirect():
     with Collector() as other, Collector(first=[307], headers=[("Location", f"{other.url}/v1/traces")]) as collector, \
             Crew() as crew:

@@ -158,12 +158,23 @@ static bool listener_may_use(const struct endpoint *ep, const struct transport *
     return !t->plain || (mode != TENREC_SECURITY_MTLS && prover_admits_any(ep));
 }
 
+/* Shared memory may be missing by the choice of an administrator; a limit of file sizes is most
+ * likely meant for other files. Reported once. */
+static enum tenrec_log_level unviable_level(struct listener *l)
+{
+    if (l->limited || local_file_limit() == UINT64_MAX)
+        return TENREC_LOG_DEBUG;
+    l->limited = true;
+    return TENREC_LOG_WARN;
+}
+
 /* All that one name of the option stands for. A better transport that does not
  * work is no reason to do without the others; what the user said about one is. */
 static tenrec_status open_ports(struct listener *l, const char *option, const struct tp_options *o,
                                 tenrec_error *err)
 {
     char why[sizeof err->text];
+    enum tenrec_log_level level;
 
     for (const struct transport *const *t = transports; *t; t++) {
         if (!transport_is_meant(*t, option) || is_open(l, *t) || l->n_ports == TRANSPORTS_MAX)
@@ -171,7 +182,8 @@ static tenrec_status open_ports(struct listener *l, const char *option, const st
         if (!listener_may_use(&l->agent->ep, *t))
             continue;
         if ((*t)->viable && !(*t)->viable(why, sizeof why)) {
-            agent_log(l->agent, TENREC_LOG_DEBUG, "transport %s is not used: %s", (*t)->name, why);
+            level = unviable_level(l);
+            agent_log(l->agent, level, "transport %s is not used: %s", (*t)->name, why);
         } else if ((*t)->domain(o, l->port[l->n_ports].domain) && open_port(l, *t, o, err)) {
             if ((*t)->remote || err->code == TENREC_ECONFIG)
                 return err->code;

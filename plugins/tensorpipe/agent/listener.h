@@ -22,6 +22,7 @@ struct listener {
     struct reactor_timer pause; /* accepting goes on when it fires */
     bool paused;
     bool starved; /* running out of descriptors was reported */
+    bool limited; /* a limit of file sizes was reported */
     struct wanted wanted;
 };
 

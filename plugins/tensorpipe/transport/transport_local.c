@@ -7,8 +7,13 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U /* since Linux 6.3, of which some refuse a call without it */
+#endif
 
 #define BACKLOG 1024
 /* The length of an address whose name, after its first byte, is empty. */
@@ -147,10 +152,25 @@ ssize_t local_send(int sock, const void *data, size_t len)
     return n < 0 ? -errno : n;
 }
 
+uint64_t local_file_limit(void)
+{
+    struct rlimit l;
+
+    return getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur != RLIM_INFINITY ? l.rlim_cur
+                                                                           : UINT64_MAX;
+}
+
 int local_memory_new(const char *name, size_t bytes)
 {
-    int e, fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int e, fd;
 
+    if (bytes > local_file_limit()) { /* growing the file would raise SIGXFSZ */
+        errno = EFBIG;
+        return -1;
+    }
+    fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    if (fd < 0 && errno == EINVAL)
+        fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return -1;
     if (ftruncate(fd, (off_t)bytes) == 0 &&
@@ -162,14 +182,20 @@ int local_memory_new(const char *name, size_t bytes)
     return -1;
 }
 
-bool local_memory_viable(char why[], size_t cap)
+bool local_memory_viable(size_t bytes, char why[], size_t cap)
 {
-    int fd = local_memory_new("tenrec", 4096);
+    int fd = local_memory_new("tenrec", bytes);
 
-    if (fd < 0) {
-        snprintf(why, cap, "cannot make sealed shared memory: %s", strerror(errno));
-        return false;
+    if (fd >= 0) {
+        close(fd);
+        return true;
     }
-    close(fd);
-    return true;
+    if (errno == EFBIG)
+        snprintf(why, cap,
+                 "it takes files in memory of %zu KiB; the limit of file sizes (ulimit -f) is %llu "
+                 "KiB",
+                 bytes / 1024, (unsigned long long)local_file_limit() / 1024);
+    else
+        snprintf(why, cap, "cannot make sealed shared memory: %s", strerror(errno));
+    return false;
 }

@@ -34,7 +34,9 @@ ssize_t local_send(int sock, const void *data, size_t len);
 /* Makes a file in memory whose size no process can change, so that no mapping faults. Returns its
  * descriptor, or -1 and sets errno. */
 int local_memory_new(const char *name, size_t bytes);
-/* Whether the kernel lets us have such memory at all; else why not. */
-bool local_memory_viable(char why[], size_t cap);
+/* Returns true if a file of that size can be made; else says why not. */
+bool local_memory_viable(size_t bytes, char why[], size_t cap);
+/* The limit of file sizes of this process (ulimit -f); UINT64_MAX: none. */
+uint64_t local_file_limit(void);
 
 #endif

@@ -56,6 +56,8 @@ void ring_opening_listener(struct ring_medium *m);
 int ring_opening_watch(struct ring_medium *m);
 /* For struct stream. */
 int ring_opening_share(struct conn *c);
+/* Bytes of the largest memory that a connection needs. */
+size_t ring_opening_most(void);
 
 /* ring_session.c: TLS over the socket while it is bare, in mode mtls. */
 

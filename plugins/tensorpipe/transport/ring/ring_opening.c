@@ -16,6 +16,15 @@ static const uint64_t ring_size[] = {
     [CONN_CHANNEL + 1] = 16u << 10,
 };
 
+size_t ring_opening_most(void)
+{
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < sizeof ring_size / sizeof *ring_size; i++)
+        most = ring_size[i] > most ? ring_size[i] : most;
+    return ring_setup_bytes(most);
+}
+
 static int opening_done(struct ring_medium *m)
 {
     struct reactor *r = &m->conn->ep->reactor;

@@ -58,6 +58,11 @@ static int setup_map(struct ring_end *e, const struct setup *s, int fd, bool cal
     return 0;
 }
 
+size_t ring_setup_bytes(uint64_t size)
+{
+    return WORDS_LEN + 2 * (size_t)size;
+}
+
 int ring_setup_call(int sock, uint64_t size, struct ring_end *ret)
 {
     struct setup s = { .to_listener = htole64(size), .to_caller = htole64(size) };

@@ -20,6 +20,9 @@ struct ring_end {
 /* The listener's answer to the memory. */
 enum ring_answer { RING_TAKEN, RING_NO_DESCRIPTOR, RING_NO_MEMORY, RING_MALFORMED };
 
+/* Bytes of the memory for two rings of `size` bytes. */
+size_t ring_setup_bytes(uint64_t size);
+
 /* The caller sends the memory. Returns 0 or an errno.
  *
  * size     of each ring */

@@ -60,7 +60,7 @@ static bool ring_viable(char why[], size_t cap)
         snprintf(why, cap, "/proc does not tell the boot id and the namespaces of this process");
         return false;
     }
-    return local_memory_viable(why, cap);
+    return local_memory_viable(ring_opening_most(), why, cap);
 }
 
 static struct conn *ring_admit(const struct transport *t, struct endpoint *ep, int fd,

@@ -7,6 +7,7 @@
 #include "endpoint.h"
 #include "transport/conn.h"
 #include "transport/locality.h"
+#include "transport/tp_shm/shm_link.h"
 #include "transport/tp_shm/stream_shm.h"
 #include "transport/transport_local.h"
 
@@ -36,7 +37,7 @@ static bool shm_viable(char why[], size_t cap)
         snprintf(why, cap, "/proc does not tell the boot id and the network namespace");
         return false;
     }
-    return local_memory_viable(why, cap);
+    return local_memory_viable(SHM_INBOX_SIZE, why, cap);
 }
 
 /* Sends our rings to the peer that was reached; `e`: why it was not. */
