@@ -32,17 +32,19 @@ static bool begins(const char *at, const char *end, const char *with)
     return (size_t)(end - at) > n && memcmp(at, with, n) == 0;
 }
 
-/* Reads the part that begins at `at`. */
+/* Reads the part that begins at `at`, by a HELP line that ends: other lines that begin by '#' are
+ * of its head, or of its samples. */
 static struct part part_read(const char *at, const char *end)
 {
     struct part p = { .name = at + strlen(HELP), .at = at };
-    const char *next;
+    const char *next = at + line_len(at, end);
 
-    p.name_len = strcspn(p.name, " \n");
-    for (next = at; next < end && *next == '#' && (next == at || !begins(next, end, HELP));)
+    while (p.name + p.name_len < next && !strchr(" \n", p.name[p.name_len]))
+        p.name_len++;
+    while (next < end && *next == '#' && !begins(next, end, HELP))
         next += line_len(next, end);
     p.head = (size_t)(next - at);
-    while (next < end && *next != '#')
+    while (next < end && !begins(next, end, HELP))
         next += line_len(next, end);
     p.len = (size_t)(next - at);
     return p;

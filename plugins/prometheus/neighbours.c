@@ -38,17 +38,14 @@ static tenrec_status folder_make(const char *path, tenrec_error *err)
     return TENREC_OK;
 }
 
-tenrec_status neighbours_open(struct neighbours *n, const char *address, tenrec_error *err)
+tenrec_status neighbours_open(struct neighbours *n, const char *within, const char *address,
+                              tenrec_error *err)
 {
     static _Atomic unsigned opened;
     char path[sizeof n->folder + 8];
     tenrec_status st;
 
-    snprintf(n->folder, sizeof n->folder, "/tmp/tenrec-metrics-%u", (unsigned)geteuid());
-    st = folder_make(n->folder, err);
-    if (st != TENREC_OK)
-        return st;
-    snprintf(n->folder, sizeof n->folder, "/tmp/tenrec-metrics-%u/%016llx", (unsigned)geteuid(),
+    snprintf(n->folder, sizeof n->folder, "%s/tenrec-metrics-%016llx", within,
              (unsigned long long)address_hash(address));
     st = folder_make(n->folder, err);
     if (st != TENREC_OK)
@@ -100,7 +97,7 @@ void neighbours_each(const struct neighbours *n,
         if (len <= strlen(SUFFIX) || strcmp(e->d_name + len - strlen(SUFFIX), SUFFIX) != 0 ||
             strlen(n->folder) + 1 + len >= sizeof at.sun_path)
             continue;
-        snprintf(at.sun_path, sizeof at.sun_path, "%.63s/%.40s", n->folder, e->d_name);
+        snprintf(at.sun_path, sizeof at.sun_path, "%.78s/%.28s", n->folder, e->d_name);
         if (strcmp(at.sun_path, n->own.sun_path) != 0)
             fn(arg, &at);
     }

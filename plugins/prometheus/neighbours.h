@@ -6,18 +6,20 @@
 
 #include <stdbool.h>
 #include <sys/un.h>
-#include <tenrec/error.h>
+#include <tenrec/exporter_plugin.h>
 
 struct neighbours {
-    char folder[64];
+    char folder[TENREC_PRIVATE_FOLDER_MAX + sizeof "/tenrec-metrics-0123456789abcdef"];
     int lock;               /* of the file, which is held or not */
     struct sockaddr_un own; /* this process's socket */
 };
 
-/* Makes what is missing in /tmp. Refuses a folder that another user made.
+/* Makes what is missing.
  *
+ * within   the folder of this user
  * errors   EOS */
-tenrec_status neighbours_open(struct neighbours *n, const char *address, tenrec_error *err);
+tenrec_status neighbours_open(struct neighbours *n, const char *within, const char *address,
+                              tenrec_error *err);
 void neighbours_close(struct neighbours *n);
 
 /* Returns true if this process holds the lock, which ends with the process. */

@@ -176,8 +176,13 @@ static void prometheus_close(struct tenrec_exporter *self)
 
 static tenrec_status prometheus_start(struct prometheus *p, tenrec_error *err)
 {
-    tenrec_status st = neighbours_open(&p->neighbours, p->address_text, err);
+    char within[TENREC_PRIVATE_FOLDER_MAX];
+    tenrec_status st = TENREC_REQUIRES(p->self->host, private_folder, err);
 
+    if (st == TENREC_OK)
+        st = p->self->host->private_folder(p->self, within, err);
+    if (st == TENREC_OK)
+        st = neighbours_open(&p->neighbours, within, p->address_text, err);
     if (st != TENREC_OK)
         return st;
     st = share_listen(&p->neighbours.own, &p->share, err);

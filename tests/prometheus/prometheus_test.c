@@ -102,6 +102,25 @@ static void texts_of_another_form_are_left_out(void **state)
     free(got);
 }
 
+/* Of a neighbour of another version: as OpenMetrics, whose texts end so. */
+static void comments_behind_a_metric_are_kept_within_the_text(void **state)
+{
+    static const char whole[] = "# HELP a A.\na 1\n# EOF\n";
+    char *exact = malloc(sizeof whole - 1), *out = NULL;
+    struct merge_text text = { exact, sizeof whole - 1 };
+    size_t len = 0;
+    FILE *to = open_memstream(&out, &len);
+
+    (void)state;
+    assert_true(exact && to);
+    memcpy(exact, whole, sizeof whole - 1);
+    assert_int_equal(merge_texts(&text, 1, to), 0);
+    fclose(to);
+    assert_string_equal(out, whole);
+    free(out);
+    free(exact);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +128,7 @@ int main(void)
         cmocka_unit_test(other_addresses_are_refused),
         cmocka_unit_test(the_lines_of_a_metric_come_together),
         cmocka_unit_test(texts_of_another_form_are_left_out),
+        cmocka_unit_test(comments_behind_a_metric_are_kept_within_the_text),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
