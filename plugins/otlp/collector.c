@@ -24,12 +24,6 @@ static bool has_part(CURLU *url, CURLUPart part)
     return has;
 }
 
-static bool is_this_host(const char *host)
-{
-    return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-           strcmp(host, "[::1]") == 0;
-}
-
 /* The address is not quoted where it may have a password. */
 static tenrec_status collector_check(CURLU *url, const char *address, struct collector *ret,
                                      tenrec_error *err)
@@ -46,7 +40,10 @@ static tenrec_status collector_check(CURLU *url, const char *address, struct col
         st = tenrec_fail(err, TENREC_EINVAL, "'%s': expected http:// or https://", address);
     else if (has_part(url, CURLUPART_FRAGMENT))
         st = tenrec_fail(err, TENREC_EINVAL, "'%s': a collector has no '#'", address);
-    ret->exposed = http && host && !is_this_host(host);
+    ret->plain = http;
+    ret->host = strdup(host ? host : "");
+    if (st == TENREC_OK && !ret->host)
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory");
     curl_free(scheme);
     curl_free(host);
     return st;
@@ -73,6 +70,7 @@ tenrec_status collector_parse(const char *address, struct collector *ret, tenrec
     CURLUcode r;
     tenrec_status st;
 
+    *ret = (struct collector){ .url = NULL };
     if (!url)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory");
     /* Without a scheme it would be guessed. */
@@ -86,11 +84,14 @@ tenrec_status collector_parse(const char *address, struct collector *ret, tenrec
     if (st == TENREC_OK)
         st = collector_complete(url, ret, err);
     curl_url_cleanup(url);
+    if (st != TENREC_OK)
+        collector_finish(ret);
     return st;
 }
 
 void collector_finish(struct collector *c)
 {
     free(c->url);
-    c->url = NULL;
+    free(c->host);
+    *c = (struct collector){ .url = NULL };
 }

@@ -7,8 +7,9 @@
 #include <tenrec/error.h>
 
 struct collector {
-    char *url;    /* owns; with a path */
-    bool exposed; /* neither TLS nor an address of this host */
+    char *url;  /* owns; with a path */
+    char *host; /* owns; as the URL has it */
+    bool plain; /* http: without TLS */
 };
 
 /* Reads "http://collector:4318". Without a path it is /v1/traces. errors: EINVAL, ENOMEM */

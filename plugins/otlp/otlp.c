@@ -91,19 +91,25 @@ tenrec_status tenrec_init_exporter(const struct tenrec_exporter_init *in,
                                    struct tenrec_exporter *self, tenrec_error *err)
 {
     const struct otlp_options *options_of = in->options;
-    struct otlp *o = calloc(1, sizeof *o);
-    tenrec_status st;
+    struct otlp *o;
+    bool here;
+    tenrec_status st = TENREC_REQUIRES(self->host, is_this_host, err);
 
+    if (st != TENREC_OK)
+        return st;
+    o = calloc(1, sizeof *o);
     if (!o)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory");
     st = collector_parse(in->address, &o->collector, err);
+    here = st == TENREC_OK && self->host->is_this_host(self, o->collector.host);
     if (st == TENREC_OK)
-        st = post_open(o->collector.url, &options_of->headers, options_of->ca_file, &o->post, err);
+        st = post_open(o->collector.url, here, &options_of->headers, options_of->ca_file, &o->post,
+                       err);
     if (st != TENREC_OK) {
         otlp_free(o);
         return st;
     }
-    if (o->collector.exposed)
+    if (o->collector.plain && !here)
         self->host->log(self, TENREC_LOG_WARN, "spans%s go to %s without TLS",
                         options_of->headers.n > 0 ? " and secret headers" : "", o->collector.url);
     self->impl = o;

@@ -85,7 +85,7 @@ static tenrec_status add_headers(struct post *p, const struct tenrec_option_map 
     return st;
 }
 
-static CURLcode set_up(struct post *p, const char *ca_file)
+static CURLcode set_up(struct post *p, bool here, const char *ca_file)
 {
     CURLcode r = curl_easy_setopt(p->curl, CURLOPT_URL, p->url);
 
@@ -110,12 +110,14 @@ static CURLcode set_up(struct post *p, const char *ca_file)
     if (r == CURLE_OK)
         r = curl_easy_setopt(p->curl, CURLOPT_QUICK_EXIT, 1L);
 #endif
+    if (r == CURLE_OK && here) /* whatever http_proxy and its like say */
+        r = curl_easy_setopt(p->curl, CURLOPT_PROXY, "");
     if (r == CURLE_OK && *ca_file)
         r = curl_easy_setopt(p->curl, CURLOPT_CAINFO, ca_file);
     return r;
 }
 
-tenrec_status post_open(const char *url, const struct tenrec_option_map *headers,
+tenrec_status post_open(const char *url, bool here, const struct tenrec_option_map *headers,
                         const char *ca_file, struct post **ret, tenrec_error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -129,7 +131,7 @@ tenrec_status post_open(const char *url, const struct tenrec_option_map *headers
     p->url = url;
     p->curl = curl_easy_init();
     st = p->curl ? add_headers(p, headers, err) : tenrec_fail(err, TENREC_ENOMEM, "no memory");
-    if (st == TENREC_OK && (r = set_up(p, ca_file)) != CURLE_OK)
+    if (st == TENREC_OK && (r = set_up(p, here, ca_file)) != CURLE_OK)
         st = tenrec_fail(err, TENREC_EUNSUPPORTED, "libcurl: %s", curl_easy_strerror(r));
     if (st == TENREC_OK)
         *ret = p;

@@ -9,9 +9,10 @@
 struct post;
 
 /* url      borrowed until post_close, like the rest
+ * here     the URL is of this host: no proxy is asked
  * ca_file  "": the authorities of the system
  * errors   ENOMEM, EINVAL (a header that is none), EUNSUPPORTED (libcurl cannot) */
-tenrec_status post_open(const char *url, const struct tenrec_option_map *headers,
+tenrec_status post_open(const char *url, bool here, const struct tenrec_option_map *headers,
                         const char *ca_file, struct post **ret, tenrec_error *err);
 void post_close(struct post *p); /* NULL is fine */
 

@@ -7,16 +7,17 @@
 static void addresses_get_the_path_of_the_protocol(void **state)
 {
     static const struct {
-        const char *address, *url;
-        bool exposed;
+        const char *address, *url, *host;
+        bool plain;
     } row[] = {
-        { "http://collector:4318", "http://collector:4318/v1/traces", true },
-        { "http://collector:4318/", "http://collector:4318/v1/traces", true },
-        { "https://collector/otlp/v1/traces?a=b", "https://collector/otlp/v1/traces?a=b", false },
-        { "http://127.0.0.1:4318", "http://127.0.0.1:4318/v1/traces", false },
-        { "http://localhost:4318", "http://localhost:4318/v1/traces", false },
-        { "http://[::1]:4318", "http://[::1]:4318/v1/traces", false },
-        { "HTTP://10.0.0.7:1", "http://10.0.0.7:1/v1/traces", true },
+        { "http://collector:4318", "http://collector:4318/v1/traces", "collector", true },
+        { "http://collector:4318/", "http://collector:4318/v1/traces", "collector", true },
+        { "https://collector/otlp/v1/traces?a=b", "https://collector/otlp/v1/traces?a=b",
+          "collector", false },
+        { "http://127.evil.invalid:4318", "http://127.evil.invalid:4318/v1/traces",
+          "127.evil.invalid", true },
+        { "http://[::1]:4318", "http://[::1]:4318/v1/traces", "[::1]", true },
+        { "HTTP://10.0.0.7:1", "http://10.0.0.7:1/v1/traces", "10.0.0.7", true },
     };
     struct collector c;
     tenrec_error err;
@@ -25,7 +26,8 @@ static void addresses_get_the_path_of_the_protocol(void **state)
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         assert_status(collector_parse(row[i].address, &c, &err), &err);
         assert_string_equal(c.url, row[i].url);
-        assert_int_equal(c.exposed, row[i].exposed);
+        assert_string_equal(c.host, row[i].host);
+        assert_int_equal(c.plain, row[i].plain);
         collector_finish(&c);
     }
 }
@@ -77,11 +79,11 @@ static void a_header_cannot_become_two(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         one.v = &wrong[i];
-        assert_int_equal(post_open("http://127.0.0.1:1/", &one, "", &p, &err), TENREC_EINVAL);
+        assert_int_equal(post_open("http://127.0.0.1:1/", true, &one, "", &p, &err), TENREC_EINVAL);
         assert_null(p);
     }
     one.n = 0;
-    assert_status(post_open("http://127.0.0.1:1/", &one, "", &p, &err), &err);
+    assert_status(post_open("http://127.0.0.1:1/", true, &one, "", &p, &err), &err);
     assert_int_equal(post_send(p, "{}", 2, 1000, &err), TENREC_ECONNECT);
     post_close(p);
 }
