@@ -170,7 +170,7 @@ static tenrec_status dump_answer(struct tenrec_call *call, void *arg, tenrec_err
     if (!a)
         return memory_fail(err);
     *a = (struct dump_answer){ { .run = dump_answer_run }, call };
-    st = reporter_run(&a->report, err);
+    st = reporter_run(&a->report, REPORT_ASKED, err);
     if (st != TENREC_OK)
         free(a);
     return st;

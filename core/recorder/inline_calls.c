@@ -127,8 +127,7 @@ void inline_calls_each(inline_calls_fn *fn, void *arg)
         if (!number)
             continue;
         fn(arg, &call, &told);
-        if (told)
-            p->told = number;
+        p->told = told ? number : 0;
     }
     pthread_mutex_unlock(&lock);
 }

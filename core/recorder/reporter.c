@@ -11,30 +11,56 @@
 
 enum { QUEUED_MAX = 16, FINISH_MS = 5000 };
 
+struct report_queue {
+    struct report *first, **last;
+    unsigned n; /* with the report that runs */
+};
+
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t idle;
-    struct report *first, **last;
-    unsigned queued;
+    struct report_queue queue[REPORT_KINDS];
     bool runs;
     bool has_ended;  /* the thread is to be joined */
     pthread_t ended; /* that runs, or is to be joined */
 } reporter = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void queues_init(void)
+{
+    for (size_t i = 0; i < REPORT_KINDS; i++)
+        reporter.queue[i] = (struct report_queue){ .last = &reporter.queue[i].first };
+}
+
+/* Takes a report of this process first. Returns NULL if none is queued. */
+static struct report *queues_take(struct report_queue **ret_queue)
+{
+    for (size_t i = 0; i < REPORT_KINDS; i++) {
+        struct report_queue *q = &reporter.queue[i];
+        struct report *r = q->first;
+
+        if (!r)
+            continue;
+        q->first = r->next;
+        if (!q->first)
+            q->last = &q->first;
+        *ret_queue = q;
+        return r;
+    }
+    return NULL;
+}
 
 /* The thread is the parent's. */
 static void reporter_forked(void)
 {
     pthread_mutex_init(&reporter.lock, NULL);
     clock_cond_init(&reporter.idle);
-    reporter.first = NULL;
-    reporter.last = &reporter.first;
-    reporter.queued = 0;
+    queues_init();
     reporter.runs = reporter.has_ended = false;
 }
 
 static void reporter_init(void)
 {
-    reporter.last = &reporter.first;
+    queues_init();
     clock_cond_init(&reporter.idle);
     pthread_atfork(NULL, NULL, reporter_forked);
 }
@@ -48,18 +74,16 @@ static void reporter_prepare(void)
 
 static void *reporter_main(void *arg)
 {
+    struct report_queue *q;
     struct report *r;
 
     (void)arg;
     pthread_mutex_lock(&reporter.lock);
-    while ((r = reporter.first)) {
-        reporter.first = r->next;
-        if (!reporter.first)
-            reporter.last = &reporter.first;
+    while ((r = queues_take(&q))) {
         pthread_mutex_unlock(&reporter.lock);
         r->run(r);
         pthread_mutex_lock(&reporter.lock);
-        reporter.queued--;
+        q->n--;
     }
     reporter.runs = false;
     reporter.has_ended = true;
@@ -77,8 +101,9 @@ static void reporter_join(void)
     pthread_join(reporter.ended, NULL);
 }
 
-tenrec_status reporter_run(struct report *r, tenrec_error *err)
+tenrec_status reporter_run(struct report *r, enum report_kind kind, tenrec_error *err)
 {
+    struct report_queue *q = &reporter.queue[kind];
     tenrec_status st = TENREC_OK;
 
     reporter_prepare();
@@ -90,12 +115,12 @@ tenrec_status reporter_run(struct report *r, tenrec_error *err)
     }
     if (!reporter.runs)
         st = tenrec_fail(err, TENREC_EOS, "cannot start a thread for the dump");
-    else if (reporter.queued >= QUEUED_MAX)
+    else if (q->n >= QUEUED_MAX)
         st = tenrec_fail(err, TENREC_EBUSY, "%d dumps are queued already", QUEUED_MAX);
     if (st == TENREC_OK) {
-        *reporter.last = r;
-        reporter.last = &r->next;
-        reporter.queued++;
+        *q->last = r;
+        q->last = &r->next;
+        q->n++;
     }
     pthread_mutex_unlock(&reporter.lock);
     return st;
@@ -151,7 +176,8 @@ void reporter_write(const char *folder, const char *worker, const char *reason)
     *f = (struct file_report){
         { .run = file_report_run }, memory_text(folder), memory_text(worker), memory_text(reason)
     };
-    if (f->folder && f->worker && f->reason && reporter_run(&f->report, &err) == TENREC_OK)
+    if (f->folder && f->worker && f->reason &&
+        reporter_run(&f->report, REPORT_OWN, &err) == TENREC_OK)
         return;
     log_line(TENREC_LOG_ERROR, worker, "%s: no dump: %s", reason,
              f->folder && f->worker && f->reason ? err.text : "out of memory");

@@ -14,10 +14,17 @@ struct report {
     void (*run)(struct report *r); /* frees it */
 };
 
+/* Each kind has a queue: peers that ask for many dumps hold up no report of this process. */
+enum report_kind {
+    REPORT_OWN,   /* of stuck handlers, and into files; first */
+    REPORT_ASKED, /* for a peer */
+    REPORT_KINDS,
+};
+
 /* Queues a report (takes it on success). Any thread; does not block.
  *
- * errors   EBUSY (many are queued), EOS (no thread) */
-tenrec_status reporter_run(struct report *r, tenrec_error *err);
+ * errors   EBUSY (many of this kind are queued), EOS (no thread) */
+tenrec_status reporter_run(struct report *r, enum report_kind kind, tenrec_error *err);
 
 /* Writes a dump into a file of the folder, unless one was written in the last minute. `reason` is
  * for the log. */

@@ -27,7 +27,7 @@ _Static_assert(STUCK_LOOKS + 1 == (int)RECORDER_MARKS, "the oldest mark is as ol
 
 struct stuck_handler {
     char function[STUCK_TEXT], caller[TENREC_NAME_MAX + 1];
-    uint64_t for_ms;
+    uint64_t begun_ns, for_ms;
     bool later;
     struct stack stack;
 };
@@ -91,6 +91,7 @@ static void stuck_add(struct stuck *s, const char *function, tenrec_peer caller,
 
     snprintf(h->function, sizeof h->function, "%s", function);
     snprintf(h->caller, sizeof h->caller, "%s", *name ? name : "no member");
+    h->begun_ns = begun_ns;
     h->for_ms = (s->now_ns - begun_ns) / 1000000u;
     h->later = later;
     h->stack.thread = thread;
@@ -122,6 +123,37 @@ static void on_inline(void *arg, const struct inline_call *call, bool *told)
     *told = true;
     stuck_add(s, call->function->name, call->from, call->thread, call->began_ns, false);
 }
+
+/* ---- a report that was not queued: its handlers are in a later one ----------------- */
+
+static bool stuck_has(const struct stuck *s, uint32_t thread, uint64_t begun_ns)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->handler[i].begun_ns == begun_ns && s->handler[i].stack.thread == thread)
+            return true;
+    return false;
+}
+
+static void untell_active(void *arg, struct tenrec_call *c)
+{
+    if (stuck_has(arg, atomic_load_explicit(&c->thread, memory_order_relaxed),
+                  atomic_load_explicit(&c->run_ns, memory_order_relaxed)))
+        c->told_stuck = false;
+}
+
+static void untell_inline(void *arg, const struct inline_call *call, bool *told)
+{
+    if (stuck_has(arg, call->thread, call->began_ns))
+        *told = false;
+}
+
+static void stuck_untell(struct recorder *r, struct stuck *s)
+{
+    active_calls_each(r->worker->active_calls, untell_active, s);
+    inline_calls_each(untell_inline, s);
+}
+
+/* ---- the look -------------------------------------------------------------------- */
 
 static void on_pending(void *arg, int64_t id, const struct pending_entry *e)
 {
@@ -170,8 +202,11 @@ static void stuck_look(struct recorder *r, uint64_t now_ns, uint64_t after_ns)
         snprintf(reason, sizeof reason, "'%s' is stuck", s->handler[0].function);
         reporter_write(r->dump_dir, s->name, s->n ? reason : s->wait);
     }
-    if (s->n == 0 || reporter_run(&s->report, &err) != TENREC_OK)
-        free(s);
+    if (s->n > 0 && reporter_run(&s->report, REPORT_OWN, &err) == TENREC_OK)
+        return;
+    if (s->n > 0)
+        stuck_untell(r, s);
+    free(s);
 }
 
 static uint64_t stuck_upkeep(uint64_t now_ns)

@@ -3,6 +3,8 @@
 #include <tenrec/observe.h>
 
 #include "base/clock.h"
+#include "recorder/recorder.h"
+#include "recorder/reporter.h"
 
 #include "../support/cluster.h"
 #include "../support/functions.h"
@@ -475,6 +477,84 @@ static void a_stuck_handler_is_named_once(void **state)
     close_two();
 }
 
+/* ---- a reporter that is busy ---------------------------------------------------- */
+
+enum { REPORTS = 16 }; /* of a kind that may be queued */
+
+static bool reports_go_on;
+
+static void report_waits(struct report *r)
+{
+    (void)r;
+    pthread_mutex_lock(&lock);
+    while (!reports_go_on)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Queues reports that wait, as many of a kind as there may be. */
+static void fill_reporter(enum report_kind kind)
+{
+    static struct report report[REPORTS + 1];
+    tenrec_error err;
+
+    reports_go_on = false;
+    for (size_t i = 0; i <= REPORTS; i++)
+        report[i].run = report_waits;
+    for (size_t i = 0; i < REPORTS; i++)
+        assert_status(reporter_run(&report[i], kind, &err), &err);
+    assert_int_equal(reporter_run(&report[REPORTS], kind, &err), TENREC_EBUSY);
+}
+
+static void let_reports_go_on(void)
+{
+    pthread_mutex_lock(&lock);
+    reports_go_on = true;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Returns true if each recorder has looked for stuck handlers since then. */
+static bool looked_since(uint64_t ns)
+{
+    bool all = true;
+
+    for (struct recorder *r = recorders_lock(); r; r = r->next)
+        all = all && r->mark[0].at_ns >= ns;
+    recorders_unlock();
+    return all;
+}
+
+static void with_a_busy_reporter(enum report_kind kind)
+{
+    static const char *const extra[] = { "worker.stuck_after=100ms", NULL };
+    struct caller f;
+    uint64_t stuck_ns;
+
+    open_two(extra);
+    fill_reporter(kind);
+    hold(&f, "stand");
+    stuck_ns = clock_now_ns() + 200 * UINT64_C(1000000);
+    assert_becomes(looked_since(stuck_ns));
+    assert_int_equal(log_count("'stand', called by 'worker0', has run for"), 0);
+    let_reports_go_on();
+    await_lines("'stand', called by 'worker0', has run for", 1);
+    release(&f);
+    close_two();
+}
+
+static void a_stuck_handler_is_named_while_peers_ask_for_dumps(void **state)
+{
+    (void)state;
+    with_a_busy_reporter(REPORT_ASKED);
+}
+
+static void a_stuck_handler_is_named_when_its_first_report_found_no_place(void **state)
+{
+    (void)state;
+    with_a_busy_reporter(REPORT_OWN);
+}
+
 /* ---- files --------------------------------------------------------------------- */
 
 /* The only file of the folder; fails if there are more. */
@@ -534,6 +614,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(rare_events_are_recorded_without_the_recorder),
         cmocka_unit_test(an_inline_handler_that_blocks_is_known_to_the_recorder),
         cmocka_unit_test(a_stuck_handler_is_named_once),
+        cmocka_unit_test(a_stuck_handler_is_named_while_peers_ask_for_dumps),
+        cmocka_unit_test(a_stuck_handler_is_named_when_its_first_report_found_no_place),
         cmocka_unit_test(a_call_that_takes_too_long_writes_one_file),
     };
 
