@@ -21,11 +21,11 @@
  * stands still, and one thread per agent at a time unless there are CPUs to spare. */
 #include "agent/agent_ops.h"
 #include "agent/descriptors.h"
+#include "agent/processors.h"
 #include "pipe/life/pipe_life.h"
 #include "transport/tcp/transport_uv.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -178,10 +178,10 @@ static const struct tenrec_agent_ops agent_ops = {
  * by several threads only when we may use several. */
 static void count_cpus(struct agent *a)
 {
-    cpu_set_t set;
+    const unsigned n = processors_usable();
 
-    a->ep.one_cpu = sysconf(_SC_NPROCESSORS_ONLN) < 2;
-    a->ep.many_cpus = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= 4;
+    a->ep.one_cpu = n < 2;
+    a->ep.many_cpus = n >= 4;
 }
 
 /* Every peer can reach TCP, and of the others those that can prove, a ring by its abstract name
