@@ -60,6 +60,7 @@ NOTES = {
     "EX-4": ("A batch is lost, and nothing says so.", "tests/exporter"),
     "EX-5": ("Memory of the core is freed by the plugin: a crash.", "of the core: tests/exporter"),
     "EX-6": ("A wrong address is found out when the data are missing.", "tests/prometheus"),
+    "EX-7": ("Another user blocks the exporter, or reads what it says.", "tests/runtime, tests/system/metrics_test.py"),
     "PL-1": ("The core refuses the plugin, and names the symbol.", "of the loader: tests/plugin"),
     "PL-2": ("The core refuses the plugin, with the reason.", "of the loader: tests/plugin"),
     "PL-3": ("The core refuses the plugin; a service that is not there crashes it.", "of the loader: tests/plugin"),
@@ -67,6 +68,7 @@ NOTES = {
     "PL-5": ("`tenrec info` shows nothing of the machine.", "optional: tests/tools"),
     "PL-6": ("`tenrec info` and `tenrec check` change something.", "of the loader: tests/plugin"),
     "PL-7": ("A failed start leaks, or crashes at its end.", "needs a failure of the plugin's own: tests/tensorpipe"),
+    "PL-8": ("Setuid programs refuse the plugin; or a variable of their caller writes a file with their rights.", "of the shipped plugins: tests/plugin"),
 }
 NOTES.update({f"ST-{n}": (text, "of the core: tests/plugin/stores_test.c" if n == 1 else "") for n, text in enumerate([
     "A URL opens another store, or none.",
