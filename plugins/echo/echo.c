@@ -116,7 +116,7 @@ static const struct tenrec_option options[] = {
 const struct tenrec_plugin tenrec_plugin = {
     TENREC_PLUGIN_HEADER,
     TENREC_PLUGIN_OPTIONS(options, struct echo_options),
-    .flags = TENREC_PLUGIN_UNLOADABLE | TENREC_PLUGIN_LOOPBACK_ONLY | TENREC_PLUGIN_SETUID,
+    .flags = TENREC_PLUGIN_UNLOADABLE | TENREC_PLUGIN_LOOPBACK_ONLY,
     .name = "echo",
     .version = "1.0",
     .summary = "Delivers each message to its sender.",
