@@ -21,6 +21,15 @@ static void take_done(struct pipe *p, struct send_request *waited, struct tenrec
     pipe_queued_add(p, -waited->charge);
 }
 
+/* Without the lock. No answer will come. */
+static void refuse_waited(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done,
+                          const tenrec_error *err)
+{
+    if (p->outgoing && message_wants_answer(msg))
+        atomic_fetch_sub(&p->asked, 1);
+    pipe_refuse(msg, done, err);
+}
+
 static tenrec_status enqueue_waited(struct pipe *p, struct send_request *waited,
                                     struct tenrec_done *done, tenrec_error *err)
 {
@@ -62,7 +71,7 @@ static bool send_next_pending(struct pipe *p)
     st = enqueue_waited(p, waited, &done, &err);
     pthread_mutex_unlock(&p->lock);
     if (st)
-        pipe_refuse(msg, done, &err);
+        refuse_waited(p, msg, done, &err);
     return true;
 }
 
@@ -100,7 +109,7 @@ bool pipe_send_device_message(struct pipe *p)
     }
     pipe_flush_unlock(p);
     if (st)
-        pipe_refuse(msg, done, &err);
+        refuse_waited(p, msg, done, &err);
     else
         link_lent(p);
     return true;

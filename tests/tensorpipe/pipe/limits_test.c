@@ -137,6 +137,35 @@ TEST_WITH(limit_of_the_reader_lets_all_pass_that_it_takes, open_narrow_reader, c
     assert_unharmed();
 }
 
+static void add_unanswered(struct pipe *p, void *arg)
+{
+    *(int64_t *)arg += p->outgoing ? pipe_unanswered(p) : 0;
+}
+
+static int64_t unanswered(struct node *of)
+{
+    int64_t sum = 0;
+
+    pipe_table_each(&((struct agent *)of->agent.impl)->pipes, add_unanswered, &sum);
+    return sum;
+}
+
+TEST(limit_of_the_reader_refuses_a_message_that_waited_for_the_handshake)
+{
+    struct call c = { .id = 0 };
+
+    node_init(&n[0], 0);
+    node_init(&n[1], 1);
+    n[1].options.max_message = LIMIT;
+    node_open(&n[0]);
+    node_open(&n[1]);
+    nodes_start(n, 2);
+    assert_int_equal(call_sync(&n[0], 1, with_tensors(1, LIMIT), &c), TENREC_ETOOBIG);
+    assert_ping(&n[0], 1);
+    assert_int_equal(unanswered(&n[0]), 0);
+    group_close(n, 2);
+}
+
 static _Atomic tenrec_status answer_status;
 static char answer_text[sizeof((tenrec_error *)0)->text];
 
