@@ -370,9 +370,29 @@ const char **store_numbered_keys(const char *prefix, size_t n)
     return keys;
 }
 
+#define INIT "init/" /* without any prefix */
+
 tenrec_status store_count_init(struct tenrec_store *s, uint64_t deadline_ns, tenrec_error *err)
 {
     int64_t n;
 
-    return s->backend->ops->add(s->backend, "init/", 1, deadline_ns, &n, err);
+    return s->backend->ops->add(s->backend, INIT, 1, deadline_ns, &n, err);
+}
+
+tenrec_status store_has_init(struct tenrec_store *s, uint64_t deadline_ns, bool *ret,
+                             tenrec_error *err)
+{
+    static const char *const key = INIT;
+    bool missing = true;
+    tenrec_status st = s->backend->ops->check(s->backend, &key, 1, deadline_ns, &missing, err);
+
+    *ret = st == TENREC_OK && !missing;
+    return st;
+}
+
+tenrec_status store_fail_init(struct tenrec_store *s, uint64_t deadline_ns, tenrec_error *err)
+{
+    static const char text[] = "static groups are refused";
+
+    return s->backend->ops->set(s->backend, INIT, text, sizeof text - 1, deadline_ns, err);
 }

@@ -148,6 +148,11 @@ const char **store_numbered_keys(const char *prefix, size_t n);
 
 /* Counts this process at `init/`, for which torch's constructor waits. */
 tenrec_status store_count_init(struct tenrec_store *s, uint64_t deadline_ns, tenrec_error *err);
+/* Returns in *ret whether a process has been counted there. */
+tenrec_status store_has_init(struct tenrec_store *s, uint64_t deadline_ns, bool *ret,
+                             tenrec_error *err);
+/* Writes what is no number there, at which torch's constructor fails. */
+tenrec_status store_fail_init(struct tenrec_store *s, uint64_t deadline_ns, tenrec_error *err);
 
 /* The time until which a store may answer an operation with that deadline. */
 uint64_t store_answer_ns(uint64_t deadline_ns);

@@ -9,6 +9,7 @@
 #include "launch/ranks.h"
 #include "security/security.h"
 #include "torch_member/references.h"
+#include "torch_member/static_group.h"
 #include "worker/backend_options.h"
 #include "worker/exposure.h"
 
@@ -87,6 +88,7 @@ void member_stop(struct tenrec_torch_member *m)
     tenrec_error why;
 
     member_set_state(m, TORCH_LEFT);
+    static_group_unwatch(m);
     tenrec_fail(&why, TENREC_ECANCELED, "this worker has left the group");
     if (m->pool)
         torch_requests_stop(m);

@@ -33,10 +33,13 @@ struct tenrec_torch_member {
     struct rref_context *refs;                  /* owns; likewise; remote references */
     char name[TENREC_NAME_MAX + 1];
     tenrec_peer id;
+    pthread_t watcher; /* static_group.c */
+    bool watched;
 
     pthread_mutex_t lock;   /* guards all below; not held during a call into another room */
     pthread_cond_t changed; /* monotonic */
     enum torch_state state;
+    tenrec_error why;         /* the code is OK unless the group has refused this member */
     bool changing;            /* a thread changes the members */
     struct torch_peer *peer;  /* owns; also those that have left, whose texts the chain borrows */
     struct torch_call *calls; /* owns; that wait for an answer */
@@ -64,6 +67,10 @@ void torch_peers_leave(struct tenrec_torch_member *m, const char *name);
 /* errors: EPEER_UNKNOWN */
 tenrec_status torch_peers_id(struct tenrec_torch_member *m, const char *name, tenrec_peer *ret,
                              tenrec_error *err);
+/* Returns true if there is no other member. Lock held. */
+bool torch_peers_alone(const struct tenrec_torch_member *m);
+/* errors: ESHUTDOWN, EGROUP (why the group has refused this member). Lock held. */
+tenrec_status torch_peers_check_joined(const struct tenrec_torch_member *m, tenrec_error *err);
 /* The name of a member, also after it has left; "" if there was none. Lives as long as `m`. */
 const char *torch_peer_name(struct tenrec_torch_member *m, tenrec_peer id);
 /* The members but this one, with their names; free() it. errors: ENOMEM */

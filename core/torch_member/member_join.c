@@ -12,6 +12,7 @@
 #include "torch_member/member.h"
 #include "torch_member/references.h"
 #include "torch_member/roster.h"
+#include "torch_member/static_group.h"
 #include "worker/backend_options.h"
 
 #include <stdlib.h>
@@ -157,6 +158,8 @@ static tenrec_status member_join(struct tenrec_torch_member *m, uint64_t deadlin
     tenrec_status st = open_keys(m, deadline_ns, err);
 
     if (st == TENREC_OK)
+        st = static_group_check(m, deadline_ns, err);
+    if (st == TENREC_OK)
         st = roster_check_kind(m->keys, deadline_ns, err);
     if (st != TENREC_OK)
         return st;
@@ -189,10 +192,12 @@ tenrec_status tenrec_torch_member_join(struct tenrec_torch_member *m, tenrec_err
     if (!fresh)
         return tenrec_fail(err, TENREC_EBUSY, "this member has joined already, once");
     st = member_join(m, ms == TENREC_FOREVER ? CLOCK_NEVER : clock_deadline_ms(ms), err);
-    if (st == TENREC_OK)
+    if (st == TENREC_OK) {
         member_set_state(m, TORCH_JOINED);
-    else
+        static_group_watch(m);
+    } else {
         member_stop(m);
+    }
     return st;
 }
 

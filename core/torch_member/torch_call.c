@@ -160,7 +160,7 @@ tenrec_status torch_call_check(struct tenrec_torch_member *m, const char *to, co
                                const struct tenrec_value *args, size_t n, int64_t *ms,
                                tenrec_error *err)
 {
-    bool joined;
+    tenrec_status st;
 
     if (!to || !function || (!args && n > 0))
         return tenrec_fail(err, TENREC_EINVAL, "no %s is given",
@@ -176,11 +176,9 @@ tenrec_status torch_call_check(struct tenrec_torch_member *m, const char *to, co
         *ms = m->settings->rpc_timeout_ms == TENREC_FOREVER ? TENREC_TIMEOUT_NONE
                                                             : (int64_t)m->settings->rpc_timeout_ms;
     pthread_mutex_lock(&m->lock);
-    joined = m->state == TORCH_JOINED;
+    st = torch_peers_check_joined(m, err);
     pthread_mutex_unlock(&m->lock);
-    return joined
-               ? TENREC_OK
-               : tenrec_fail(err, TENREC_ESHUTDOWN, "this process is no member of torch's group");
+    return st;
 }
 
 tenrec_status tenrec_torch_call_async(struct tenrec_torch_member *m, const char *to,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "base/fail.h"
 #include "base/memory.h"
 #include "base/suggest.h"
 #include "runtime/log.h"
@@ -205,8 +206,18 @@ void torch_peers_finish(struct tenrec_torch_member *m)
 
 /* ---- for the program -------------------------------------------------------------------- */
 
-static tenrec_status check_joined(const struct tenrec_torch_member *m, tenrec_error *err)
+bool torch_peers_alone(const struct tenrec_torch_member *m)
 {
+    for (const struct torch_peer *p = m->peer; p; p = p->next)
+        if (!p->gone && p->id != m->id)
+            return false;
+    return true;
+}
+
+tenrec_status torch_peers_check_joined(const struct tenrec_torch_member *m, tenrec_error *err)
+{
+    if (m->why.code != TENREC_OK)
+        return fail_with(err, &m->why);
     return m->state == TORCH_JOINED
                ? TENREC_OK
                : tenrec_fail(err, TENREC_ESHUTDOWN, "this process is no member of torch's group");
@@ -219,7 +230,7 @@ tenrec_status tenrec_torch_member_get_infos(struct tenrec_torch_member *m,
     tenrec_status st;
 
     pthread_mutex_lock(&m->lock);
-    st = check_joined(m, err);
+    st = torch_peers_check_joined(m, err);
     *ret_n = 0;
     for (const struct torch_peer *p = m->peer; p && st == TENREC_OK; p = p->next) {
         size_t at = *ret_n < room ? *ret_n : room;
@@ -245,7 +256,8 @@ tenrec_status tenrec_torch_member_wait(struct tenrec_torch_member *m, const char
     tenrec_status st;
 
     pthread_mutex_lock(&m->lock);
-    while ((st = check_joined(m, err)) == TENREC_OK && !!peer_find(m, name, -1) != present)
+    while ((st = torch_peers_check_joined(m, err)) == TENREC_OK &&
+           !!peer_find(m, name, -1) != present)
         if (!clock_cond_wait(&m->changed, &m->lock, until_ns)) {
             st = tenrec_fail(err, TENREC_ETIMEDOUT, "worker '%s' %s torch's group within %lld ms",
                              name, present ? "has not joined" : "has not left", (long long)ms);

@@ -44,6 +44,11 @@ class Process:
         equal(self.process.wait(60), 0, "exit status")
 
 
+def static_process(name, rank, url, world_size):
+    """It says nothing before all are there."""
+    return Process([PYTHON, os.path.join(HERE, "torch_process.py"), name, str(rank), url, str(world_size)], environment())
+
+
 def torch_process(name, rank, url):
     p = Process([PYTHON, os.path.join(HERE, "torch_process.py"), name, str(rank), url], environment())
     equal(p.line(), "up", f"what {name} says")
@@ -241,6 +246,26 @@ def member_frees_what_a_killed_torch_process_refers_to():
         equal(c0.ask("limit 10000"), "ok", "a limit")
         equal(c0.ask("leave"), "ok", "leave")
         c0.end()
+
+
+def member_and_torch_refuse_a_static_group():
+    url = new_url()
+    with static_process("w0", 0, url, 3) as w0, static_process("w2", 2, url, 3) as w2, node("c1", url, 1) as c1:
+        got = c1.ask("join")
+        if got == "ok":  # it found the store before the first of torch's processes was counted
+            got = c1.ask("present w0")
+        contains(got, "error EGROUP torch's workers set up a static group in this store")
+        contains(w0.line(), "down ValueError stoi")
+        contains(w2.line(), "down ")
+
+
+def member_that_is_alone_refuses_a_static_group():
+    url = new_url()
+    with node("c0", url, 0) as c0:
+        equal(c0.ask("join"), "ok", "join, and serve the store")
+        with static_process("w1", 1, url, 2) as w1:
+            contains(c0.ask("present w1"), "error EGROUP torch's workers set up a static group in this store")
+            contains(w1.line(), "down ")
 
 
 def member_sees_torch_join_and_leave():

@@ -2,6 +2,9 @@
 /* member_test.c - a member of torch's group that is not chosen, cannot be, or is alone. */
 #include "../testing.h"
 
+#include "base/clock.h"
+#include "store/store.h"
+
 #include <tenrec/config.h>
 #include <tenrec/rpc.h>
 #include <tenrec/torch.h>
@@ -142,6 +145,80 @@ TEST(member_tells_its_caller_when_an_answer_is_too_large)
     assert_text_has(err.text, "takes 4096 at most (its max_message)");
     assert_status(tenrec_torch_member_leave(m, 5000, &err), &err);
     tenrec_torch_member_drop(m);
+}
+
+/* ---- static groups ----------------------------------------------------------------------- */
+
+/* As torch's constructor does, of a worker of a static group. */
+static struct tenrec_store *count_init(const char *url)
+{
+    struct tenrec_store *s;
+    tenrec_error err;
+
+    assert_status(tenrec_store_open(url, 5000, &s, &err), &err);
+    assert_status(store_count_init(s, clock_deadline_ms(5000), &err), &err);
+    return s;
+}
+
+TEST(member_writes_nothing_where_a_static_group_is_set_up)
+{
+    struct tenrec_store *s = count_init("memory://g5");
+    int64_t n = 0;
+    tenrec_error err;
+
+    no_group("init_method: memory://g5\n" BACKEND "worker: {" TORCH "}\n", TENREC_EGROUP,
+             "torch's workers set up a static group in this store");
+    assert_status(tenrec_store_num_keys(s, 5000, &n, &err), &err);
+    assert_int_equal(n, 1);
+    /* It is no number any more. */
+    assert_int_equal(store_count_init(s, clock_deadline_ms(5000), &err), TENREC_EINVAL);
+    tenrec_store_close(s);
+}
+
+TEST(member_without_a_rank_ends_no_wait_of_a_static_group)
+{
+    struct tenrec_store *s = count_init("memory://g6");
+    tenrec_error err;
+
+    no_group("init_method: memory://g6\n" BACKEND "worker: {group_protocol: torch, name: c0}\n",
+             TENREC_EGROUP, "static group");
+    assert_status(store_count_init(s, clock_deadline_ms(5000), &err), &err);
+    tenrec_store_close(s);
+}
+
+/* torch's process groups count there, too. */
+TEST(member_joins_a_dynamic_group_beside_a_process_group)
+{
+    struct tenrec_store *s = count_init("memory://g7");
+    struct tenrec_torch_member *m;
+    tenrec_error err;
+
+    assert_status(tenrec_store_set(s, "rpc_prefix_0/rpcIsStaticGroup", "false", 5, 5000, &err),
+                  &err);
+    assert_status(make("init_method: memory://g7\n" BACKEND "worker: {" TORCH "}\n", &m, &err),
+                  &err);
+    assert_status(tenrec_torch_member_join(m, &err), &err);
+    tenrec_torch_member_drop(m);
+    tenrec_store_close(s);
+}
+
+TEST(member_that_is_alone_notices_a_static_group)
+{
+    struct tenrec_torch_member *m;
+    struct tenrec_value *v;
+    struct tenrec_store *s;
+    tenrec_error err;
+
+    assert_status(make("init_method: memory://g8\n" BACKEND "worker: {" TORCH "}\n", &m, &err),
+                  &err);
+    assert_status(tenrec_torch_member_join(m, &err), &err);
+    s = count_init("memory://g8");
+    assert_int_equal(tenrec_torch_member_wait(m, "w9", true, 60000, &err), TENREC_EGROUP);
+    assert_text_has(err.text, "static group");
+    assert_int_equal(tenrec_torch_call(m, "c0", "no.function", NULL, 0, 5000, &v, &err),
+                     TENREC_EGROUP);
+    tenrec_torch_member_drop(m);
+    tenrec_store_close(s);
 }
 
 /* ---- schemas and names ------------------------------------------------------------------- */

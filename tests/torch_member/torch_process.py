@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch_process.py NAME RANK URL - a process of torch.distributed.rpc on torch's own backend, without any part
-of Tenrec. Joins a dynamic group, evaluates each line of stdin, and writes one line with what came of it."""
+"""torch_process.py NAME RANK URL [WORLD_SIZE] - a process of torch.distributed.rpc on torch's own backend, without any
+part of Tenrec. Joins a dynamic group, or a static one of that size, says "up", or "down" and why, evaluates each line of
+stdin, and writes one line with what came of it."""
 import operator  # for the lines
 import os
 import signal
@@ -74,9 +75,13 @@ class Counter:
 
 
 def main():
-    name, rank, url = sys.argv[1:]
+    name, rank, url, *world = sys.argv[1:]
     options = rpc.TensorPipeRpcBackendOptions(init_method=url, rpc_timeout=LIMIT_S)
-    rpc.init_rpc(name, rank=int(rank), rpc_backend_options=options)
+    try:
+        rpc.init_rpc(name, rank=int(rank), world_size=int(world[0]) if world else None, rpc_backend_options=options)
+    except Exception as e:  # pylint: disable=broad-except
+        print("down", type(e).__name__, str(e).replace("\n", " "), flush=True)
+        sys.exit(1)
     print("up", flush=True)
     for line in sys.stdin:
         try:
