@@ -43,13 +43,13 @@ tenrec_status tenrec_torch_member_new(const struct tenrec_config *config,
 /* Joins the group within `worker.init_timeout`: on return each of torch's workers knows this
  * member. The id is `worker.rank` or RANK, else the lowest that is free. The worker with id 0
  * serves the store if `init_method` is tcp:// and none does. Workers at whose addresses no process
- * listens are left out, with a warning. Until another joins, a static group that torch's workers set
- * up ends the membership: calls and waits fail with EGROUP.
+ * listens are left out, with a warning. Until another joins, a static group that torch's workers
+ * set up ends the membership: calls and waits fail with EGROUP.
  *
  * errors   EINVAL (a name with '-', which torch misreads), EGROUP (name or id is in use, the group
- *          is static or set up as one, a worker refuses), ETIMEDOUT (names the holder of the group's lock), EBUSY
- *          (joined already), and those of the store and of the backend
- * source   torch.distributed.rpc.init_rpc without world_size
+ *          is static or set up as one, a worker refuses), ETIMEDOUT (names the holder of the
+ * group's lock), EBUSY (joined already), and those of the store and of the backend source
+ * torch.distributed.rpc.init_rpc without world_size
  */
 tenrec_status tenrec_torch_member_join(struct tenrec_torch_member *m, tenrec_error *err);
 
