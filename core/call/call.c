@@ -182,6 +182,27 @@ void call_fail_peer(struct tenrec_worker *w, tenrec_peer to, const tenrec_error 
     }
 }
 
+struct call_search {
+    tenrec_peer to;
+    bool found;
+};
+
+static void call_search_one(void *arg, int64_t id, const struct pending_entry *e)
+{
+    struct call_search *s = arg;
+
+    (void)id;
+    s->found = s->found || e->to == s->to;
+}
+
+bool call_waits_for(struct tenrec_worker *w, tenrec_peer to)
+{
+    struct call_search s = { .to = to };
+
+    pending_each(w->pending, call_search_one, &s);
+    return s.found;
+}
+
 /* ---- sending -------------------------------------------------------------- */
 
 /* The agent completed a request; `arg` is a share of the future. */

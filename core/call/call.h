@@ -99,6 +99,9 @@ tenrec_status call_deadline(struct tenrec_worker *w, int64_t *timeout_ms, uint64
 void call_expire(struct tenrec_worker *w);
 void call_fail_peer(struct tenrec_worker *w, tenrec_peer to, const tenrec_error *why);
 
+/* Returns true if a call waits for an answer of `to`. */
+bool call_waits_for(struct tenrec_worker *w, tenrec_peer to);
+
 /* Fails the call of a future as expired, if it is pending. */
 void call_expire_one(struct tenrec_worker *w, struct tenrec_future *f);
 

@@ -18,11 +18,13 @@
 #include "rendezvous/members.h"
 #include "rref/rref_context.h"
 #include "rref/rref_control.h"
+#include "runtime/backoff.h"
 #include "runtime/log.h"
 
 #include <stdlib.h>
 
 enum { RECORDS_MS = 2000 };
+enum { ANSWERS_MS = 1000, ANSWERS_FIRST_US = 500, ANSWERS_MOST_US = 20000 };
 
 /* The agent borrows the address until shutdown. */
 struct view_apply_member {
@@ -78,6 +80,17 @@ static void view_apply_report(struct monitor *wa, tenrec_peer id, const tenrec_e
 
 /* ---- one member ------------------------------------------------------------------ */
 
+/* A member that leaves has answered all calls before, but news of its leave may overtake the
+ * answers, which are on another connection. The end of that connection ends the wait, too. */
+static void await_answers(struct tenrec_worker *w, tenrec_peer id)
+{
+    const uint64_t deadline_ns = clock_deadline_ms(ANSWERS_MS);
+    struct backoff pause = { ANSWERS_FIRST_US, ANSWERS_MOST_US };
+
+    while (call_waits_for(w, id) && backoff_take(&pause, deadline_ns))
+        ;
+}
+
 /* Removes the member `e` and fails all that waits for it. */
 static void member_remove(struct monitor *wa, const struct membership_view_entry *e,
                           const tenrec_error *why)
@@ -86,6 +99,8 @@ static void member_remove(struct monitor *wa, const struct membership_view_entry
     struct view_apply_member *k = known_find(wa, e->id, e->incarnation);
     tenrec_error lost = *why;
 
+    if (why->code == TENREC_OK)
+        await_answers(w, e->id);
     lost.code = why->code == TENREC_OK ? TENREC_EPEER_LOST : why->code;
     /* First: a fetch fails because its owner is lost, never because the owner is unknown. */
     rref_peer_gone(w->rrefs, e->id);

@@ -143,7 +143,7 @@ static void *barrier_of_all(void *w)
     return err;
 }
 
-/* Meets the others as soon as all have joined. */
+/* Meets the others as soon as all have joined, and leaves at once. */
 static void *meet(void *arg)
 {
     struct together *t = arg;
@@ -151,7 +151,8 @@ static void *meet(void *arg)
 
     if (tenrec_init_rpc(t->w, &err) != TENREC_OK ||
         tenrec_group_wait_members(t->w, t->n, CLUSTER_LONG_MS, &err) != TENREC_OK ||
-        tenrec_worker_barrier(t->w, NULL, 0, CLUSTER_LONG_MS, &err) != TENREC_OK)
+        tenrec_worker_barrier(t->w, NULL, 0, CLUSTER_LONG_MS, &err) != TENREC_OK ||
+        tenrec_shutdown(t->w, TENREC_GRACEFUL, CLUSTER_LONG_MS, &err) != TENREC_OK)
         t->why = strdup(err.text);
     return NULL;
 }
@@ -172,7 +173,7 @@ static void meet_all(size_t n)
         if (t[i].why)
             fail_msg("%s", t[i].why);
     for (size_t i = 0; i < n; i++)
-        party_leave(t[i].w);
+        tenrec_worker_drop(t[i].w);
 }
 
 TEST(dynamic_members_meet_in_a_barrier_once_they_have_joined)
