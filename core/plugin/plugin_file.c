@@ -2,9 +2,11 @@
 #include "plugin/plugin_file.h"
 
 #include <elf.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <tenrec/plugin.h>
 #include <unistd.h>
@@ -42,6 +44,19 @@ static bool file_section(int fd, const ElfW(Ehdr) * file, size_t i, ElfW(Shdr) *
     return i < file->e_shnum && file_read(fd, file->e_shoff, i * sizeof *ret, ret, sizeof *ret);
 }
 
+/* Copies the begin of a text of a section of texts. */
+static bool file_text(int fd, const ElfW(Shdr) * names, uint64_t at, char ret[PLUGIN_SYMBOL_MAX])
+{
+    size_t len = PLUGIN_SYMBOL_MAX - 1;
+
+    if (at >= names->sh_size)
+        return false;
+    if (len > names->sh_size - at)
+        len = (size_t)(names->sh_size - at);
+    ret[len] = '\0';
+    return file_read(fd, names->sh_offset, at, ret, len);
+}
+
 /* Finds the dynamic symbols and their names. */
 static bool file_symbols(int fd, const ElfW(Ehdr) * file, ElfW(Shdr) * ret, ElfW(Shdr) * ret_names)
 {
@@ -51,23 +66,32 @@ static bool file_symbols(int fd, const ElfW(Ehdr) * file, ElfW(Shdr) * ret, ElfW
     return false;
 }
 
+/* Reads the next defined symbol from *i on, and the begin of its name. */
+static bool file_symbol(int fd, const ElfW(Shdr) * symbols, const ElfW(Shdr) * names, size_t *i,
+                        ElfW(Sym) * ret, char name[PLUGIN_SYMBOL_MAX])
+{
+    while (*i < SYMBOLS_MAX && *i < symbols->sh_size / sizeof *ret) {
+        if (!file_read(fd, symbols->sh_offset, *i * sizeof *ret, ret, sizeof *ret))
+            return false;
+        ++*i;
+        if (ret->st_shndx != SHN_UNDEF && file_text(fd, names, ret->st_name, name))
+            return true;
+    }
+    return false;
+}
+
 /* Finds the address at which the file would have its description. */
 static bool file_description(int fd, const ElfW(Shdr) * symbols, const ElfW(Shdr) * names,
                              uint64_t *ret)
 {
+    char name[PLUGIN_SYMBOL_MAX];
     ElfW(Sym) s;
-    char name[sizeof SYMBOL];
 
-    for (size_t i = 0; i < SYMBOLS_MAX && i < symbols->sh_size / sizeof s; i++) {
-        if (!file_read(fd, symbols->sh_offset, i * sizeof s, &s, sizeof s))
-            return false;
-        if (s.st_shndx == SHN_UNDEF || s.st_size < HEAD_LEN ||
-            !file_read(fd, names->sh_offset, s.st_name, name, sizeof name) ||
-            memcmp(name, SYMBOL, sizeof name) != 0)
-            continue;
-        *ret = s.st_value;
-        return true;
-    }
+    for (size_t i = 0; file_symbol(fd, symbols, names, &i, &s, name);)
+        if (s.st_size >= HEAD_LEN && strcmp(name, SYMBOL) == 0) {
+            *ret = s.st_value;
+            return true;
+        }
     return false;
 }
 
@@ -103,4 +127,70 @@ tenrec_status plugin_file_flags(int fd, uint32_t *ret, tenrec_error *err)
                            "loaded");
     *ret = p.flags;
     return TENREC_OK;
+}
+
+void plugin_file_stray(int fd, char ret[PLUGIN_SYMBOL_MAX])
+{
+    static const char prefix[] = "tenrec_";
+    ElfW(Ehdr) file;
+    ElfW(Shdr) symbols, names;
+    ElfW(Sym) s;
+
+    if (file_header(fd, &file) && file_symbols(fd, &file, &symbols, &names))
+        for (size_t i = 0; file_symbol(fd, &symbols, &names, &i, &s, ret);)
+            if (ELF64_ST_BIND(s.st_info) == STB_GLOBAL && *ret && *ret != '_' &&
+                ELF64_ST_VISIBILITY(s.st_other) == STV_DEFAULT &&
+                strncmp(ret, prefix, sizeof prefix - 1) != 0)
+                return;
+    *ret = '\0';
+}
+
+/* ---- the processor --------------------------------------------------------------- */
+
+static const char *machine_name(uint16_t machine, char room[24])
+{
+    static const struct {
+        uint16_t machine;
+        const char *name;
+    } known[] = {
+        { EM_X86_64, "x86-64" }, { EM_386, "x86" },     { EM_AARCH64, "aarch64" },
+        { EM_ARM, "arm" },       { EM_PPC64, "ppc64" }, { EM_RISCV, "riscv" },
+        { EM_S390, "s390" },
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].machine == machine)
+            return known[i].name;
+    snprintf(room, 24, "processor %u", machine);
+    return room;
+}
+
+/* The begin of the header, which is the same for all word sizes of one byte order. */
+static bool machine_read(int fd, uint16_t *ret)
+{
+    struct {
+        unsigned char ident[EI_NIDENT];
+        uint16_t type, machine;
+    } head;
+
+    if (!file_read(fd, 0, 0, &head, sizeof head) || memcmp(head.ident, ELFMAG, SELFMAG) != 0)
+        return false;
+    *ret = head.machine;
+    return true;
+}
+
+tenrec_status plugin_file_machine(int fd, tenrec_error *err)
+{
+    const int own_fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    char room[24], own_room[24];
+    uint16_t machine, own;
+    const bool other =
+        own_fd >= 0 && machine_read(own_fd, &own) && machine_read(fd, &machine) && machine != own;
+
+    if (own_fd >= 0)
+        close(own_fd);
+    if (!other)
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_EPLUGIN, "is for %s, this program for %s",
+                       machine_name(machine, room), machine_name(own, own_room));
 }

@@ -12,4 +12,14 @@
  * errors   EPLUGIN (no plugin for this processor, or without a table of its symbols) */
 tenrec_status plugin_file_flags(int fd, uint32_t *ret, tenrec_error *err);
 
+/* Returns EPLUGIN, with both names, if the file is for another processor than this program. The
+ * dynamic linker calls such a file missing. */
+tenrec_status plugin_file_machine(int fd, tenrec_error *err);
+
+/* Finds an exported symbol that no plugin needs, and copies the begin of its name; "" if there is
+ * none, or if the file has no table of its symbols. Names that begin with an underscore belong to
+ * compilers, and weak symbols to headers of C++. */
+enum { PLUGIN_SYMBOL_MAX = 64 };
+void plugin_file_stray(int fd, char ret[PLUGIN_SYMBOL_MAX]);
+
 #endif

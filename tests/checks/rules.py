@@ -61,7 +61,7 @@ NOTES = {
     "EX-5": ("Memory of the core is freed by the plugin: a crash.", "of the core: tests/exporter"),
     "EX-6": ("A wrong address is found out when the data are missing.", "tests/prometheus"),
     "EX-7": ("Another user blocks the exporter, or reads what it says.", "tests/runtime, tests/system/metrics_test.py"),
-    "PL-1": ("The core refuses the plugin, and names the symbol.", "of the loader: tests/plugin"),
+    "PL-1": ("The core refuses a plugin that lacks a symbol, and names it. A further one may hide that of another library.", ""),
     "PL-2": ("The core refuses the plugin, with the reason.", "of the loader: tests/plugin"),
     "PL-3": ("The core refuses the plugin; a service that is not there crashes it.", "of the loader: tests/plugin"),
     "PL-4": ("The core cannot say what is wrong with the plugin.", "of the loader: tests/plugin"),

@@ -337,11 +337,22 @@ static const struct tenrec_option options[] = {
       .help = "Which rule." },
 };
 
+/* The same plugin by another name, with a symbol of its own. */
+#ifdef STRAYING
+TENREC_EXPORT void helper_of_mine(void);
+void helper_of_mine(void)
+{
+}
+#define NAME "straying"
+#else
+#define NAME "broken"
+#endif
+
 TENREC_EXPORT const struct tenrec_plugin tenrec_plugin = {
     TENREC_PLUGIN_HEADER,
     TENREC_PLUGIN_OPTIONS(options, struct broken_options),
     .flags = TENREC_PLUGIN_WRAPS | TENREC_PLUGIN_UNLOADABLE,
-    .name = "broken",
+    .name = NAME,
     .version = "1.0",
     .summary = "Breaks a rule.",
 };

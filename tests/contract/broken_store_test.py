@@ -84,7 +84,7 @@ def plugin_alone(breaks):
 def conformance_opens_a_store_that_is_a_plugin_alone():
     done = plugin_alone("")
     equal(done.returncode, 0, done.stdout + done.stderr)
-    contains(done.stdout, "rules checked:     ST-2 ")
+    contains(done.stdout, "rules checked:     PL-1 ST-2 ")
 
 
 def conformance_breaks_no_rule_without_a_server():

@@ -17,6 +17,7 @@ TENREC = sys.argv[1]
 FAULTS = {
     "type": ("types_and_ids_are_untouched", "AG-10", "the type of request 0 is"),
     "id": ("types_and_ids_are_untouched", "AG-10", "the id of request 0 is 1, expected 0"),
+    "straying": ("its_file_exports_no_other_symbol", "PL-1", "exports the symbol 'helper_of_mine', expected tenrec_plugin"),
     "key": ("key_and_deadline_are_kept_or_dropped", "AG-10", "key_len of the request that is sent inwards is 0, expected 4"),
     "deadline": ("key_and_deadline_are_kept_or_dropped", "AG-10", "deadline_ns of the request that is sent inwards is 0, expected"),
     "payload": ("payloads_of_all_sizes_arrive", "AG-10", "payload 1 has other bytes than were sent, from byte 0 of 1 on"),
@@ -69,8 +70,9 @@ def conformance(*args):
 
 
 def with_config(breaks, *args):
+    plugin = "straying" if breaks == "straying" else "broken"
     return run_with_config(TENREC, "backend: broken\nbackends:\n  inproc: { plugin: inproc }\n"
-                           f"  broken: {{ plugin: broken, wraps: inproc, options: {{ breaks: '{breaks}' }} }}\n", *args)
+                           f"  broken: {{ plugin: {plugin}, wraps: inproc, options: {{ breaks: '{breaks}' }} }}\n", *args)
 
 
 def conformance_passes_the_wrapper_that_breaks_nothing():

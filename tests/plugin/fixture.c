@@ -52,6 +52,13 @@ struct values {
 
 static const struct tenrec_option options[] __attribute__((unused)) = { { FIRST }, { SECOND } };
 
+#ifdef STRAY
+__attribute__((visibility("default"))) void helper_of_mine(void);
+void helper_of_mine(void)
+{
+}
+#endif
+
 #ifndef NO_PLUGIN
 const struct tenrec_plugin tenrec_plugin = {
     .magic = MAGIC,

@@ -2,6 +2,7 @@
 #include "plugin/plugin_file.h"
 
 #include "../testing.h"
+#include "plugin/loader.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -91,4 +92,34 @@ TEST_WITH(flags_of_a_changed_file_are_read_within_bounds, read_plugin, free_plug
         bytes[i] = was;
     }
     assert_status(read_flags(bytes, bytes_len, &flags, &err), &err);
+}
+
+TEST_WITH(machine_of_another_processor_is_named, read_plugin, free_plugin)
+{
+    char path[] = "/tmp/tenrec-machine-XXXXXX.so";
+    const uint16_t arm = EM_AARCH64;
+    struct loaded l;
+    tenrec_error err;
+    int fd = mkstemps(path, 3);
+
+    memcpy(bytes + offsetof(Elf64_Ehdr, e_machine), &arm, sizeof arm);
+    assert_int_equal(write(fd, bytes, bytes_len), bytes_len);
+    close(fd);
+    assert_int_equal(loader_open(path, TENREC_PLUGIN_BACKEND, &l, &err), TENREC_EPLUGIN);
+    unlink(path);
+    assert_text_has(err.text, "is for aarch64, this program for ");
+}
+
+TEST(stray_symbol_is_found_and_a_good_plugin_has_none)
+{
+    char name[PLUGIN_SYMBOL_MAX];
+    int fd = open(FIXTURES "/newer_minor.so", O_RDONLY | O_CLOEXEC);
+
+    plugin_file_stray(fd, name);
+    assert_string_equal(name, "");
+    close(fd);
+    fd = open(FIXTURES "/stray.so", O_RDONLY | O_CLOEXEC);
+    plugin_file_stray(fd, name);
+    assert_string_equal(name, "helper_of_mine");
+    close(fd);
 }

@@ -14,6 +14,11 @@ CASE(it_starts_and_ends, "AG-8 AG-17 AG-18")
     chain_shutdown(b->chain);
 }
 
+CASE(its_file_exports_no_other_symbol, "PL-1")
+{
+    case_check_exports(world_plugin_path());
+}
+
 struct keys {
     char seen[4096]; /* "\nkey\nkey\n" */
     int n;

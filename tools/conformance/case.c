@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/case.h"
 
+#include "plugin/plugin_file.h"
+
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <tenrec/log.h>
+#include <unistd.h>
 
 static struct conformance_case *cases;
 static atomic_int log_errors;
@@ -44,4 +48,21 @@ void case_run(const struct conformance_case *c, const struct conformance_setup *
     else
         agent_run(c, setup);
     expect_equal(atomic_load(&log_errors), 0, "the number of errors in the log");
+}
+
+void case_check_exports(const char *path)
+{
+    char name[PLUGIN_SYMBOL_MAX];
+    int fd;
+
+    if (!*path)
+        expect_not_offered("the file of a plugin");
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    expect_here(fd >= 0);
+    plugin_file_stray(fd, name);
+    close(fd);
+    expect(!*name,
+           "%s exports the symbol '%s', expected tenrec_plugin and the two functions only: compile "
+           "with -fvisibility=hidden",
+           path, name);
 }

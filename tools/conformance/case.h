@@ -44,4 +44,7 @@ void case_run(const struct conformance_case *c, const struct conformance_setup *
 void agent_run(const struct conformance_case *c, const struct conformance_setup *setup);
 void place_run(const struct conformance_case *c, const struct conformance_setup *setup);
 
+/* Demands that the file of the plugin exports Tenrec's symbols only; "": not offered. */
+void case_check_exports(const char *path);
+
 #endif

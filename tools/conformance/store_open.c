@@ -6,6 +6,7 @@
 #include "conformance/leftover.h"
 #include "conformance/relay.h"
 #include "conformance/store_raw.h"
+#include "plugin/registry.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -21,6 +22,20 @@ STORE_CASE(it_opens_and_closes, "ST-15 ST-17")
     struct tenrec_store *s = place_open();
 
     place_close(&s);
+}
+
+STORE_CASE(its_file_exports_no_other_symbol_either, "PL-1")
+{
+    struct stores_choice choice;
+    struct backend *b;
+    tenrec_error err;
+
+    if (!place_choice(&choice))
+        expect_not_offered("the file of a plugin");
+    expect_ok(backend_get_kind(choice.plugin->name, TENREC_PLUGIN_STORE, &b, &err), &err,
+              "finding the plugin");
+    case_check_exports(backend_path(b));
+    backend_put(b);
 }
 
 static void *open_and_use(void *arg)

@@ -7,6 +7,7 @@
 #include "conformance/expect.h"
 #include "conformance/letter.h"
 #include "conformance/spy.h"
+#include "plugin/registry.h"
 #include "runtime/loop.h"
 #include "security/security.h"
 
@@ -287,6 +288,13 @@ void world_close(struct world *w)
 {
     world_stop(w);
     world_end();
+}
+
+const char *world_plugin_path(void)
+{
+    size_t n;
+
+    return backend_path(chain_config_layers(stack, &n)->backend);
 }
 
 uint32_t world_mark(struct world *w)

@@ -56,6 +56,9 @@ void world_start(struct world *w, int n);
 void world_stop(struct world *w);
 void world_end(void);
 
+/* The file of the plugin under test; "" if the command has registered it. */
+const char *world_plugin_path(void);
+
 /* TENREC_MSG_PROVED if the workers prove themselves to each other, else 0. */
 uint32_t world_mark(struct world *w);
 
