@@ -14,9 +14,6 @@
 #include <string.h>
 #include <tenrec/message.h>
 
-/* Bytes of all requests that wait for references; a single one may have more. */
-#define WAITING_MAX (UINT64_C(256) << 20)
-
 /* ---- answers ---------------------------------------------------------------------------- */
 
 /* An answer in flight that may be refused. */
@@ -250,7 +247,8 @@ static uint64_t request_bytes(const struct tenrec_torch_request *r)
     return bytes;
 }
 
-/* Counts the request among those that wait, unless there are too many. Returns false then. */
+/* Counts the request among those that wait, unless there are too many, or they hold too much; a
+ * single one may hold more. Returns false then. */
 static bool request_enter_waiting(struct tenrec_torch_request *r)
 {
     struct tenrec_torch_member *m = r->member;
@@ -258,8 +256,9 @@ static bool request_enter_waiting(struct tenrec_torch_request *r)
 
     r->waiting_bytes = request_bytes(r);
     pthread_mutex_lock(&m->lock);
-    room = m->waiting < (size_t)m->settings->max_queued_calls &&
-           (m->waiting == 0 || m->waiting_bytes + r->waiting_bytes <= WAITING_MAX);
+    room =
+        m->waiting < (size_t)m->settings->max_queued_calls &&
+        (m->waiting == 0 || m->waiting_bytes + r->waiting_bytes <= m->settings->max_served_bytes);
     m->waiting += room;
     m->waiting_bytes += room ? r->waiting_bytes : 0;
     pthread_mutex_unlock(&m->lock);
@@ -276,8 +275,10 @@ static tenrec_status request_begin_waiting(struct tenrec_torch_request *r, tenre
                ? TENREC_OK
                : tenrec_fail(err, TENREC_EAGAIN,
                              "too many calls already wait for references here: at most "
-                             "max_queued_calls, %" PRId64 ", and %u MiB",
-                             r->member->settings->max_queued_calls, (unsigned)(WAITING_MAX >> 20));
+                             "%" PRId64 " (max_queued_calls), of %" PRIu64
+                             " bytes together (max_served_bytes)",
+                             r->member->settings->max_queued_calls,
+                             r->member->settings->max_served_bytes);
 }
 
 static void request_wait(struct tenrec_torch_request *r)

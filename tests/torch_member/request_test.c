@@ -49,8 +49,8 @@ static void set_up(void)
     void *text;
     size_t len;
 
-    assert_status(tenrec_config_parse(BACKEND
-                                      "worker: {group_protocol: torch, name: c0, rank: 0}\n",
+    assert_status(tenrec_config_parse(BACKEND "worker: {group_protocol: torch, name: c0, rank: 0, "
+                                              "max_served_bytes: 64MiB}\n",
                                       "test", &config, &err),
                   &err);
     assert_status(tenrec_torch_member_new(config, &member, &err), &err);
@@ -452,7 +452,7 @@ TEST_WITH(request_with_a_malformed_reference_is_refused, set_up_member, tear_dow
     is_answered(call_with(f, "PyObject"), TENREC_MSG_RET);
 }
 
-/* The value is never made: each call waits, until all of them would hold more than 256 MiB. */
+/* The value is never made: each call waits, until all of them would hold more than 64 MiB. */
 TEST_WITH(request_that_waits_for_references_counts_its_bytes, set_up_member, tear_down)
 {
     struct rref_fork f = {
@@ -461,7 +461,7 @@ TEST_WITH(request_that_waits_for_references_counts_its_bytes, set_up_member, tea
 
     for (int i = 0; i < 7; i++) {
         f.fork.local++;
-        say(call_with_bytes(f, "PyObject", (size_t)40 << 20));
+        say(call_with_bytes(f, "PyObject", (size_t)10 << 20));
     }
     is_refusal(hear(), "EAGAIN: too many calls already wait for references here");
 }
