@@ -48,6 +48,7 @@ static void ring_open(struct conn *c[2])
     c[0] = ring_conn(fd[0]);
     c[1] = ring_conn(fd[1]);
     stream_ring_calls(c[0]);
+    stream_ring_calls(c[0]);
     stream_ring_reached(c[0], 0);
     c[0]->stream->hear(c[0], HEARS_ALL);
     c[1]->stream->hear(c[1], HEARS_ALL);
