@@ -135,6 +135,12 @@ static void *alloc_here(void *arg, const struct tenrec_tensor_desc *desc)
     return malloc(desc->bytes ? desc->bytes : 1);
 }
 
+static void *alloc_nothing(void *arg, const struct tenrec_tensor_desc *desc)
+{
+    (void)arg, (void)desc;
+    return NULL;
+}
+
 static void free_here(void *arg, void *data)
 {
     --*(int *)arg;
@@ -156,6 +162,27 @@ TEST(worker_takes_memory_from_the_users_allocator)
     tenrec_value_drop(got);
     assert_int_equal(n, 0);
     assert_int_equal(tenrec_worker_set_allocator(two.worker[0], NULL, NULL), TENREC_OK);
+}
+
+/* The function never ran: the error is of the call, not of the callee's function. */
+TEST(worker_says_that_a_callee_has_no_memory_for_a_tensor)
+{
+    const struct tenrec_allocator none = { .size = sizeof none,
+                                           .alloc = alloc_nothing,
+                                           .free_fn = free_here };
+    struct tenrec_tensor *t = NULL;
+    struct tenrec_value arg;
+    tenrec_error err;
+
+    assert_status(tenrec_tensor_new(TENREC_FLOAT32, 1, (const int64_t[]){ 100 }, &t, &err), &err);
+    arg = tenrec_value_tensor(t);
+    assert_int_equal(tenrec_worker_set_allocator(two.worker[1], &none, NULL), TENREC_OK);
+    assert_int_equal(tenrec_rpc_sync(two.worker[0], "worker1", "sum", &arg, 1, NULL, NULL, &err),
+                     TENREC_ENOMEM);
+    assert_int_equal(err.flags & TENREC_ERROR_CALLEE, 0);
+    assert_text_has(err.text, "no memory");
+    assert_int_equal(tenrec_worker_set_allocator(two.worker[1], NULL, NULL), TENREC_OK);
+    tenrec_tensor_drop(t);
 }
 
 int main(int argc, char **argv)

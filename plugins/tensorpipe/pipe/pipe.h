@@ -69,6 +69,8 @@ struct reading {
     uint64_t held;        /* ... and for what it is read with */
     struct iovec lead[2]; /* n_lead: where the next bytes of `want` go */
     tenrec_error why;
+    unsigned char begun[4]; /* of the payload of a message that was dropped, ... */
+    uint32_t n_begun;       /* ... so many bytes */
 };
 
 /* The reader of an outgoing pipe: the loop thread for the time of one read, or a

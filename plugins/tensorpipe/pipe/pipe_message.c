@@ -32,8 +32,13 @@ static void message_skip(struct pipe *p, const tenrec_error *why)
 
     r->skipped = true;
     r->why = *why;
-    if (r->msg)
+    r->n_begun = 0;
+    if (r->msg) {
+        r->n_begun =
+            r->msg->payload_len < sizeof r->begun ? (uint32_t)r->msg->payload_len : sizeof r->begun;
+        memcpy(r->begun, r->msg->payload, r->n_begun);
         r->msg->release(r->msg);
+    }
     r->msg = NULL;
     pipe_announce_over(p);
 }
@@ -338,8 +343,13 @@ void pipe_send_exception(struct pipe *p, const struct tenrec_msg *msg, const ten
 /* The caller waits for it, there or here. */
 static void end_skipped(struct pipe *p, int32_t type, int64_t id, const tenrec_error *why)
 {
-    /* The payload, by which the host would know the caller's language, is gone. */
-    const struct tenrec_msg dropped = { .size = sizeof dropped, .type = type, .id = id };
+    /* The host knows the caller's language by the first bytes of the payload, unless these were
+     * never read. */
+    const struct tenrec_msg dropped = { .size = sizeof dropped,
+                                        .type = type,
+                                        .id = id,
+                                        .payload = p->read.begun,
+                                        .payload_len = p->read.n_begun };
     struct tenrec_msg *msg;
 
     counter_add(&p->ep->count.messages_skipped, 1);
