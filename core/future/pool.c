@@ -5,13 +5,14 @@
 #include "base/memory.h"
 #include "future/thread_state.h"
 #include "future/waiter.h"
+#include "runtime/log.h"
 #include "runtime/threads.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { LINGER_MS = 1000, EXTRA_MAX = 256 };
+enum { LINGER_MS = 1000 };
 
 struct pool {
     pthread_mutex_t lock; /* guards the fields below */
@@ -32,6 +33,7 @@ struct pool {
     pthread_t ended; /* to be joined, if has_ended */
     bool has_ended;
     atomic_bool full; /* written with the lock */
+    atomic_bool told; /* that tasks are refused */
     void (*drained)(void *arg);
     void *arg;
     pool_lead_fn *lead; /* NULL: no thread leads */
@@ -75,19 +77,38 @@ static bool pool_is_over(const struct pool *p, size_t max_queued)
 static void *pool_thread_main(void *arg);
 
 /* Starts another thread if the queue needs one: the leader may still wait for the loop, and does
- * not count. Returns false if the pool has no thread. Lock held. */
+ * not count as idle. Returns false if no thread is left for the queue: there is none, or all are
+ * blocked, perhaps by waits for what is queued. Lock held. */
 static bool pool_grow(struct pool *p)
 {
     pthread_t thread;
 
-    if (p->queued <= p->idle)
+    if (p->queued <= p->idle || p->threads - p->blocked >= p->max_threads)
         return true;
-    if (p->threads - p->blocked >= p->max_threads || p->blocked > EXTRA_MAX)
-        return p->threads > 0;
-    if (threads_start(&thread, "tenrec-pool", pool_thread_main, p) != 0)
-        return p->threads > 0;
+    if (p->threads >= p->max_threads + p->max_queued ||
+        threads_start(&thread, "tenrec-pool", pool_thread_main, p) != 0)
+        return p->threads > p->blocked;
     p->threads++;
     return true;
+}
+
+/* Says once that the pool refuses tasks. */
+static void pool_tell(struct pool *p)
+{
+    if (!atomic_exchange(&p->told, true))
+        log_line(TENREC_LOG_WARN, "pool",
+                 "all %u threads wait for other calls, and no more can be started (at most "
+                 "worker.num_worker_threads + worker.max_queued_calls, and what the system "
+                 "permits): calls are refused",
+                 pool_count(p).blocked);
+}
+
+tenrec_status pool_refusal(struct pool *p, const char *function, tenrec_error *err)
+{
+    return tenrec_fail(err, TENREC_EAGAIN,
+                       "'%s' was not started: %u functions of this worker wait for other calls, "
+                       "and it can start no more threads",
+                       function, pool_count(p).blocked);
 }
 
 /* Wakes a thread for a task that was queued, or is to be. Lock held. */
@@ -225,6 +246,7 @@ tenrec_status pool_run(struct pool *p, struct pool_task *t)
     tenrec_status st = TENREC_OK;
 
     t->next = NULL;
+    t->refused = false;
     pthread_mutex_lock(&p->lock);
     if (p->closed) {
         pthread_mutex_unlock(&p->lock);
@@ -240,9 +262,11 @@ tenrec_status pool_run(struct pool *p, struct pool_task *t)
         pool_signal(p);
     } else {
         p->queued--;
-        st = TENREC_EOS;
+        st = p->threads > 0 ? TENREC_EAGAIN : TENREC_EOS;
     }
     pthread_mutex_unlock(&p->lock);
+    if (st == TENREC_EAGAIN)
+        pool_tell(p);
     return st;
 }
 
@@ -258,19 +282,27 @@ void pool_lead_by(struct pool *p, pool_lead_fn *lead, void *arg)
     pthread_mutex_unlock(&p->lock);
 }
 
-struct pool_task *pool_stop(struct pool *p)
+/* Moves the queued tasks out. Lock held. */
+static struct pool_task *pool_empty(struct pool *p)
 {
-    struct pool_task *queued;
+    struct pool_task *queued = p->first;
 
-    pthread_mutex_lock(&p->lock);
-    queued = p->first;
     for (const struct pool_task *t = queued; t; t = t->next)
         p->bytes -= t->bytes;
     p->first = NULL;
     p->last = &p->first;
     p->queued = p->uncalled = 0;
-    p->closed = true;
     atomic_store(&p->full, false);
+    return queued;
+}
+
+struct pool_task *pool_stop(struct pool *p)
+{
+    struct pool_task *queued;
+
+    pthread_mutex_lock(&p->lock);
+    queued = pool_empty(p);
+    p->closed = true;
     pthread_mutex_unlock(&p->lock);
     return queued;
 }
@@ -287,12 +319,34 @@ bool pool_full(const struct pool *p)
     return atomic_load_explicit(&p->full, memory_order_relaxed);
 }
 
+/* Refuses tasks that no thread is left for. */
+static void pool_refuse(struct pool *p, struct pool_task *first, bool drained)
+{
+    struct pool_task *next;
+
+    if (drained && p->drained)
+        p->drained(p->arg);
+    pool_tell(p);
+    for (struct pool_task *t = first; t; t = next) {
+        next = t->next;
+        t->refused = true;
+        t->fn(t);
+    }
+}
+
 void pool_block_begin(struct pool *p)
 {
+    struct pool_task *refused = NULL;
+    bool full;
+
     pthread_mutex_lock(&p->lock);
     p->blocked++;
-    pool_grow(p);
+    full = pool_full(p);
+    if (!pool_grow(p))
+        refused = pool_empty(p);
     pthread_mutex_unlock(&p->lock);
+    if (refused)
+        pool_refuse(p, refused, full);
 }
 
 void pool_block_end(struct pool *p)

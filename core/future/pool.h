@@ -3,8 +3,9 @@
  *
  * Threads are started with the work, and exit after a second without. Meanwhile one of them may
  * read the messages. A thread that blocks in a
- * Tenrec wait does not count: another thread replaces it (bounded), so nested calls complete even
- * with one configured thread. */
+ * Tenrec wait does not count: another thread replaces it, so nested calls complete even with one
+ * configured thread. Where that fails, as the system permits no more threads or max_threads +
+ * max_queued exist, no task stays queued behind threads that all block: it is refused. */
 #ifndef TENREC_FUTURE_POOL_H
 #define TENREC_FUTURE_POOL_H
 
@@ -19,6 +20,7 @@ struct pool_task {
     struct pool_task *next;
     void (*fn)(struct pool_task *t);
     uint64_t bytes; /* held while it is queued, and until `fn` has returned */
+    bool refused;   /* fn is to end the task without running it, with pool_refusal */
 };
 
 /* max_threads  that run at once
@@ -33,9 +35,12 @@ tenrec_status pool_open(unsigned max_threads, size_t max_queued, void (*drained)
 void pool_limit_bytes(struct pool *p, uint64_t max_bytes);
 
 /* Queues a task. If no thread can be started now, a thread of the pool runs the task later.
- * errors: EOS (the pool has no thread and cannot start one), ESHUTDOWN (pool_stop): the task was
- * not queued */
+ * errors: EOS (the pool has no thread and cannot start one), EAGAIN (all its threads block, and it
+ * cannot start one), ESHUTDOWN (pool_stop): the task was not queued */
 tenrec_status pool_run(struct pool *p, struct pool_task *t);
+
+/* Writes the EAGAIN of a task that was refused. */
+tenrec_status pool_refusal(struct pool *p, const char *function, tenrec_error *err);
 
 /* Lets a thread without work lead the loop that reads messages: `lead` as the op of an agent,
  * called with no lock held, from one thread at a time. The leader runs the first task that it reads

@@ -238,10 +238,14 @@ static void call_refuse(struct tenrec_call *c, const tenrec_error *why)
     }
 }
 
-/* Returns true, with the reason, if no caller waits for the answer any more. The answer of a
- * one-way call is never awaited, nor given up. */
+/* Returns true, with the reason, if no thread is left for the call, or no caller waits for the
+ * answer any more. The answer of a one-way call is never awaited, nor given up. */
 static bool call_is_given_up(const struct tenrec_call *c, tenrec_error *why)
 {
+    if (__builtin_expect(c->task.refused, 0)) {
+        pool_refusal(c->worker->pool, c->function->name, why);
+        return true;
+    }
     if (c->one_way || __builtin_expect(!tenrec_call_canceled(c), 1))
         return false;
     /* If the caller's timer is late, this answer arrives before the caller gives up itself. */
@@ -385,6 +389,9 @@ static void dispatch_queue(struct tenrec_call *c, void (*fn)(struct pool_task *t
         run_inline(c);
     if (st == TENREC_ESHUTDOWN) {
         call_refuse_stopped(c);
+    } else if (st == TENREC_EAGAIN) {
+        pool_refusal(c->worker->pool, c->function->name, &why);
+        call_refuse(c, &why);
     } else if (st != TENREC_OK) {
         tenrec_fail(&why, TENREC_EOS, "cannot start a thread for '%s'", c->function->name);
         call_refuse(c, &why);

@@ -198,6 +198,27 @@ static void request_refuse(struct tenrec_torch_request *r)
     request_end(r, &why);
 }
 
+/* No thread is left for it. */
+static void request_refuse_blocked(struct tenrec_torch_request *r)
+{
+    tenrec_error why;
+
+    pool_refusal(r->member->pool, r->name ? r->name : "the function", &why);
+    request_end(r, &why);
+}
+
+static void request_queue(struct tenrec_torch_request *r, void (*fn)(struct pool_task *t))
+{
+    tenrec_status st;
+
+    r->task.fn = fn;
+    st = pool_run(r->member->pool, &r->task);
+    if (st == TENREC_EAGAIN)
+        request_refuse_blocked(r);
+    else if (st != TENREC_OK)
+        request_refuse(r);
+}
+
 /* ---- waiting for references ------------------------------------------------------------------ */
 
 /* All have been waited for. */
@@ -207,6 +228,8 @@ static void request_resume(struct pool_task *t)
 
     if (atomic_flag_test_and_set(&r->failed))
         request_end(r, &r->why);
+    else if (t->refused)
+        request_refuse_blocked(r);
     else
         request_run_call(r);
 }
@@ -221,9 +244,7 @@ static void request_count_down(struct tenrec_torch_request *r)
     m->waiting--;
     m->waiting_bytes -= r->waiting_bytes;
     pthread_mutex_unlock(&m->lock);
-    r->task.fn = request_resume;
-    if (pool_run(m->pool, &r->task) != TENREC_OK)
-        request_refuse(r);
+    request_queue(r, request_resume);
 }
 
 static void request_ready(struct rref_waiter *w, const tenrec_error *why)
@@ -346,9 +367,14 @@ static void request_run(struct pool_task *t)
     struct tenrec_torch_request *r = (struct tenrec_torch_request *)t;
     const struct tenrec_value none = tenrec_value_nil();
     tenrec_error err = { .code = TENREC_OK };
+    tenrec_status st;
     bool done;
-    tenrec_status st = request_begin(r, &done, &err);
 
+    if (t->refused) {
+        request_refuse_blocked(r);
+        return;
+    }
+    st = request_begin(r, &done, &err);
     if (st == TENREC_OK && done && !r->reply)
         st = tenrec_torch_request_return(r, &none, &err);
     if (st != TENREC_OK)
@@ -373,13 +399,12 @@ void torch_requests_serve(struct tenrec_torch_member *m, tenrec_peer from, struc
         return;
     }
     atomic_flag_clear(&r->failed);
-    r->task = (struct pool_task){ .fn = request_run, .bytes = tenrec_msg_bytes(msg) };
+    r->task = (struct pool_task){ .bytes = tenrec_msg_bytes(msg) };
     r->member = m;
     r->from = from;
     r->msg = msg;
     r->refs = (struct arrivals){ .ctx = m->refs, .from = from };
-    if (pool_run(m->pool, &r->task) != TENREC_OK)
-        request_refuse(r);
+    request_queue(r, request_run);
 }
 
 void torch_requests_stop(struct tenrec_torch_member *m)
