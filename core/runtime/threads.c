@@ -3,21 +3,29 @@
 
 #include <signal.h>
 #include <sys/syscall.h>
+#include <tenrec/agent.h>
 #include <unistd.h>
 
 _Thread_local uint32_t thread_own_id;
 
 int threads_start(pthread_t *ret, const char *name, void *(*run)(void *arg), void *arg)
 {
+    pthread_attr_t attr;
     sigset_t all, before;
+    size_t stack = 0;
     int r;
 
+    pthread_attr_init(&attr);
+    pthread_attr_getstacksize(&attr, &stack);
+    if (stack < TENREC_THREAD_STACK)
+        pthread_attr_setstacksize(&attr, TENREC_THREAD_STACK);
     /* The new thread inherits the mask, so it never runs without it. */
     sigfillset(&all);
     sigdelset(&all, THREADS_STACK_SIGNAL);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = pthread_create(ret, NULL, run, arg);
+    r = pthread_create(ret, &attr, run, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
     if (r == 0)
         pthread_setname_np(*ret, name);
     return r;

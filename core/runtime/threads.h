@@ -10,8 +10,9 @@
 /* The signal by which a dump asks a thread where it stands (recorder/stack.h). */
 #define THREADS_STACK_SIGNAL (SIGRTMAX - 3)
 
-/* pthread_create with all signals but that one blocked in the new thread: a signal that the
- * program handles, or waits for, is delivered to one of the program's own threads.
+/* pthread_create with a stack of TENREC_THREAD_STACK, or more where more is the default, and with
+ * all signals but that one blocked in the new thread: a signal that the program handles, or waits
+ * for, is delivered to one of the program's own threads.
  *
  * name     at most 15 bytes, shown by top and debuggers
  * returns  0 or an errno

@@ -189,8 +189,13 @@ static tenrec_status prometheus_start(struct prometheus *p, tenrec_error *err)
     if (st == TENREC_OK && pipe2(p->wake, O_CLOEXEC) != 0)
         st = tenrec_fail_errno(err, TENREC_EOS, errno, "cannot make a pipe");
     if (st == TENREC_OK) {
-        const int r = pthread_create(&p->thread, NULL, prometheus_run, p);
+        pthread_attr_t attr;
+        int r;
 
+        pthread_attr_init(&attr);
+        pthread_attr_setstacksize(&attr, TENREC_THREAD_STACK);
+        r = pthread_create(&p->thread, &attr, prometheus_run, p);
+        pthread_attr_destroy(&attr);
         if (r != 0)
             st = tenrec_fail_errno(err, TENREC_EOS, r, "cannot start a thread");
     }

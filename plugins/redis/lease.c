@@ -52,6 +52,7 @@ static void *lease_keep(void *arg)
 
 tenrec_status lease_start(struct redis_store *s, tenrec_error *err)
 {
+    pthread_attr_t attr;
     sigset_t all, before;
     int failed;
 
@@ -60,7 +61,10 @@ tenrec_status lease_start(struct redis_store *s, tenrec_error *err)
     /* Signals belong to the program's threads. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&s->keeper, NULL, lease_keep, s);
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, TENREC_THREAD_STACK);
+    failed = pthread_create(&s->keeper, &attr, lease_keep, s);
+    pthread_attr_destroy(&attr);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed)
         return tenrec_fail_errno(err, TENREC_EOS, failed, "cannot start a thread for the lease");

@@ -107,12 +107,16 @@ static const char *agent_address(struct tenrec_agent *self)
 /* The program handles its signals on its own threads. */
 static int thread_start(struct ucx *u)
 {
+    pthread_attr_t attr;
     sigset_t all, before;
     int r;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = pthread_create(&u->thread, NULL, drive_run, u);
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, TENREC_THREAD_STACK);
+    r = pthread_create(&u->thread, &attr, drive_run, u);
+    pthread_attr_destroy(&attr);
     if (r == 0)
         pthread_setname_np(u->thread, "tenrec-ucx");
     pthread_sigmask(SIG_SETMASK, &before, NULL);

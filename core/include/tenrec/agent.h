@@ -29,6 +29,10 @@
 extern "C" {
 #endif
 
+/* Bytes of stack for each thread that a plugin starts: functions and callbacks of the program may
+ * run on it, and the default of the system may be 128 KiB (musl, or a small `ulimit -s`). */
+#define TENREC_THREAD_STACK ((size_t)8 << 20)
+
 struct tenrec_agent;
 struct tenrec_host;
 struct tenrec_sharing; /* opaque: memory shared over one connection */

@@ -349,13 +349,17 @@ static void *loop_main(void *arg)
 
 tenrec_status reactor_start(struct reactor *r, tenrec_error *err)
 {
+    pthread_attr_t attr;
     sigset_t all, old;
     int e;
 
     /* The program's signals are handled on the program's threads. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    e = pthread_create(&r->thread, NULL, loop_main, r);
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, TENREC_THREAD_STACK);
+    e = pthread_create(&r->thread, &attr, loop_main, r);
+    pthread_attr_destroy(&attr);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (e)
         return tenrec_fail_errno(err, TENREC_EOS, e, "cannot start the loop thread");
