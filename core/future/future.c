@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* future.c - completion of futures, and their callbacks. call/wait.c has the waits. */
+/* future.c - completion of futures. call/wait.c has the waits. */
 #include "future/future.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/recycle.h"
+#include "future/future_callbacks.h"
 #include "future/future_devices.h"
 #include "future/thread_state.h"
-#include "future/userloop.h"
+#include "runtime/forks.h"
 #include "runtime/thread_end.h"
 #include "value/stream_value.h"
 
@@ -177,12 +178,6 @@ struct tenrec_future *tenrec_future_share(struct tenrec_future *f)
 
 static void future_abandon(struct future_callback *c);
 
-static void callback_drop(struct tenrec_future *f, struct future_callback *c)
-{
-    if (c != &f->own)
-        free(c);
-}
-
 /* The last share was dropped. */
 __attribute__((noinline)) static void finish_last(struct tenrec_future *f)
 {
@@ -191,7 +186,7 @@ __attribute__((noinline)) static void finish_last(struct tenrec_future *f)
     for (c = f->callbacks; c; c = next) { /* the future was never completed */
         next = c->next;
         future_abandon(c);
-        callback_drop(f, c);
+        future_callback_drop(f, c);
     }
     if (f->value)
         tenrec_value_drop(f->value);
@@ -212,56 +207,6 @@ void tenrec_future_drop(struct tenrec_future *f)
         finish_last(f);
 }
 
-static void run_one(struct tenrec_future *f, tenrec_future_fn *fn, void *arg)
-{
-    struct future_scope *scope = thread_lend();
-
-    if (__builtin_expect(f->streams != NULL, 0))
-        future_run_on_streams(f, fn, arg);
-    else
-        fn(f, arg);
-    thread_back(scope);
-}
-
-size_t future_callbacks_run(struct future_callback *first)
-{
-    struct future_callback *c, *next;
-    struct tenrec_future *f;
-    size_t n = 0;
-
-    for (c = first; c; c = next, n++) {
-        next = c->next;
-        f = c->future;
-        if (__builtin_expect(f->streams != NULL, 0))
-            future_run_on_streams(f, c->fn, c->arg);
-        else
-            c->fn(f, c->arg);
-        callback_drop(f, c);
-        tenrec_future_drop(f);
-    }
-    return n;
-}
-
-/* Runs the callbacks, or queues them to the program's own event loop. */
-static void run_callbacks(struct tenrec_future *f, struct future_callback *first)
-{
-    struct future_callback *c, *next;
-    struct tenrec_worker *w = f->call.worker;
-
-    if (w && userloop_wanted(w)) {
-        struct future_callback *last = first;
-        for (c = first; c; last = c, c = c->next)
-            c->future = tenrec_future_share(f);
-        userloop_push(w, first, &last->next);
-        return;
-    }
-    for (c = first; c; c = next) {
-        next = c->next;
-        run_one(f, c->fn, c->arg);
-        callback_drop(f, c);
-    }
-}
-
 /* Sets the state and runs the callbacks. Lock held; releases it. */
 static void future_finish(struct tenrec_future *f, enum future_state state)
 {
@@ -274,7 +219,7 @@ static void future_finish(struct tenrec_future *f, enum future_state state)
         waiter_wake(n->waiter);
     spinlock_unlock(&f->lock);
     if (callbacks)
-        run_callbacks(f, callbacks);
+        future_callbacks_start(f, callbacks);
 }
 
 bool future_complete_value(struct tenrec_future *f, struct tenrec_value *value)
@@ -425,8 +370,8 @@ tenrec_status tenrec_future_add_callback(struct tenrec_future *f, tenrec_future_
     }
     spinlock_unlock(&f->lock);
     if (!pending)
-        run_one(f, fn, arg);
-    else if (!c)
+        return future_callback_now(f, fn, arg, err);
+    if (!c)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a callback");
     return TENREC_OK;
 }
@@ -443,8 +388,10 @@ static void run_then(struct tenrec_future *f, void *arg)
     struct tenrec_value value = tenrec_value_nil(), *copy = NULL;
     struct streams *streams = NULL;
     tenrec_error err = { .code = TENREC_OK, .worker = -1 };
+    const uint32_t forks = forks_seen;
     tenrec_status st = t->fn(f, t->arg, &value, &err);
 
+    forks_check(forks, "a callback");
     if (st == TENREC_OK)
         st = future_hand_over(t->result, &value, &streams, &err);
     if (st == TENREC_OK)
