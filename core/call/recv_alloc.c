@@ -5,6 +5,7 @@
 #include "call/devices_send.h"
 #include "device/device_map.h"
 #include "peer/worker.h"
+#include "runtime/forks.h"
 #include "shm/mapping.h"
 #include "tensor/device_memory.h"
 #include "tensor/message.h"
@@ -58,6 +59,15 @@ static struct tenrec_allocator allocator_of(struct tenrec_worker *w)
     return a;
 }
 
+static void *allocator_ask(const struct tenrec_allocator *a, const struct tenrec_tensor_desc *d)
+{
+    const uint32_t forks = forks_seen;
+    void *data = a->alloc(a->arg, d);
+
+    forks_check(forks, "an allocator");
+    return data;
+}
+
 /* For a tensor on a device: memory of the user's allocator, if it supports devices and has memory,
  * else of the backend. */
 static tenrec_status find_device_memory(struct arrival *on, struct tenrec_tensor_desc *d,
@@ -77,7 +87,7 @@ static tenrec_status find_device_memory(struct arrival *on, struct tenrec_tensor
         return st;
     d->device = d->target;
     d->stream = s.stream;
-    d->data = a.alloc && (a.flags & TENREC_ALLOCATOR_DEVICES) ? a.alloc(a.arg, d) : NULL;
+    d->data = a.alloc && (a.flags & TENREC_ALLOCATOR_DEVICES) ? allocator_ask(&a, d) : NULL;
     if (!d->data)
         return device_tensor_for_desc(d, &s, ret, err);
     st = tensor_from_desc(d, a.free_fn, a.arg, ret, err);
@@ -101,7 +111,7 @@ static tenrec_status find_memory(struct tenrec_worker *w, struct tenrec_tensor_d
     }
     if (!a.alloc)
         return tensor_for_desc(d, ret, err);
-    d->data = a.alloc(a.arg, d);
+    d->data = allocator_ask(&a, d);
     if (!d->data)
         return tenrec_fail(err, TENREC_ENOMEM, "the allocator has no memory for %llu bytes",
                            (unsigned long long)d->bytes);

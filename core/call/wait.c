@@ -61,14 +61,17 @@ void wait_for_call(struct tenrec_future *f, struct future_node *node)
 }
 
 /* Adds the waiter, and enters the worker of a pending call, which cannot stop meanwhile. Returns
- * false if `f` is done. */
-static bool wait_watch(struct tenrec_future *f, struct future_node *node, bool *ret_inside)
+ * false if `f` is done, or is never done, as its worker belongs to the parent of this process. */
+static bool wait_watch(struct tenrec_future *f, struct future_node *node, bool *ret_inside,
+                       bool *ret_orphan)
 {
     bool pending;
 
     *ret_inside = false;
     spinlock_lock(&f->lock);
     pending = atomic_load(&f->state) == FUTURE_PENDING;
+    *ret_orphan = pending && f->call.worker && !worker_is_own(f->call.worker);
+    pending &= !*ret_orphan;
     if (pending) {
         node->next = f->waiters;
         f->waiters = node;
@@ -79,15 +82,15 @@ static bool wait_watch(struct tenrec_future *f, struct future_node *node, bool *
     return pending;
 }
 
-static void wait_pending(struct tenrec_future *f, uint64_t until)
+static tenrec_status wait_pending(struct tenrec_future *f, uint64_t until, tenrec_error *err)
 {
     struct future_node node;
     struct waiter w;
-    bool inside;
+    bool inside, orphan;
 
     waiter_init(&w, f->call.worker != NULL);
     node.waiter = &w;
-    if (wait_watch(f, &node, &inside)) {
+    if (wait_watch(f, &node, &inside, &orphan)) {
         if (inside)
             wait_inside(f, &w, until);
         else
@@ -97,6 +100,7 @@ static void wait_pending(struct tenrec_future *f, uint64_t until)
             worker_leave(f->call.worker);
     }
     waiter_finish(&w);
+    return orphan ? worker_refuse_child(err) : TENREC_OK;
 }
 
 static tenrec_status may_wait(int64_t ms, tenrec_error *err)
@@ -121,14 +125,17 @@ static uint64_t limit_of(const struct tenrec_future *f, int64_t ms)
 static tenrec_status wait_until(struct tenrec_future *f, uint64_t until, tenrec_error *err)
 {
     struct pool *pool = thread_state.pool;
+    tenrec_status st = TENREC_OK;
 
     if (!tenrec_future_done(f)) {
         if (pool)
             pool_block_begin(pool);
-        wait_pending(f, until);
+        st = wait_pending(f, until, err);
         if (pool)
             pool_block_end(pool);
     }
+    if (st != TENREC_OK)
+        return st;
     if (!tenrec_future_done(f))
         return tenrec_fail(err, TENREC_ETIMEDOUT, "the future is not done yet");
     return future_result(f, err);

@@ -6,9 +6,17 @@
 
 #define ENTER_STOP_WAITS (UINT32_C(1) << 31) /* in inside: the last thread wakes shutdown */
 
+tenrec_status worker_refuse_child(tenrec_error *err)
+{
+    return tenrec_fail(err, TENREC_ESHUTDOWN,
+                       "this process was forked from the worker, which belongs to its parent");
+}
+
 /* A thread that delivers for `w` is not counted: shutdown waits for the agents first. */
 tenrec_status worker_enter(struct tenrec_worker *w, tenrec_error *err)
 {
+    if (!worker_is_own(w))
+        return worker_refuse_child(err);
     if (thread_state.delivers != w)
         atomic_fetch_add(&w->inside, 1);
     if (atomic_load(&w->state) == WORKER_RUNNING)

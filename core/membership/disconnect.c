@@ -13,6 +13,7 @@
 #include "peer/contact.h"
 #include "peer/worker.h"
 #include "rref/rref_control.h"
+#include "runtime/forks.h"
 #include "runtime/log.h"
 #include "serve/active_calls.h"
 
@@ -79,6 +80,7 @@ static bool disconnect_is_news(struct disconnects *l, tenrec_peer peer, enum dir
 static void disconnect_report(struct tenrec_worker *w, tenrec_peer peer, enum direction which,
                               const tenrec_error *why)
 {
+    const uint32_t forks = forks_seen;
     tenrec_peer_lost_fn *fn;
     struct future_scope *scope;
     void *arg;
@@ -91,6 +93,7 @@ static void disconnect_report(struct tenrec_worker *w, tenrec_peer peer, enum di
         return;
     scope = thread_lend();
     fn(w, peer, why, arg);
+    forks_check(forks, "a callback for lost peers");
     thread_back(scope);
 }
 

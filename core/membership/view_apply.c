@@ -19,6 +19,7 @@
 #include "rref/rref_context.h"
 #include "rref/rref_control.h"
 #include "runtime/backoff.h"
+#include "runtime/forks.h"
 #include "runtime/log.h"
 
 #include <stdlib.h>
@@ -64,6 +65,7 @@ static void view_apply_report(struct monitor *wa, tenrec_peer id, const tenrec_e
     struct tenrec_worker *w = wa->w;
     const struct tenrec_worker_info info = { .name = peers_name(&w->peers, id), .id = id };
     struct tenrec_member_callbacks c;
+    const uint32_t forks = forks_seen;
     struct future_scope *scope;
 
     watch_note(w, why ? WATCH_LEFT : WATCH_JOINED, id, 0, why ? why->code : TENREC_OK, info.name);
@@ -75,6 +77,7 @@ static void view_apply_report(struct monitor *wa, tenrec_peer id, const tenrec_e
         c.left(w, &info, why, (uint64_t)wa->view.version, c.arg);
     else if (!why && c.joined)
         c.joined(w, &info, (uint64_t)wa->view.version, c.arg);
+    forks_check(forks, "a callback for members");
     thread_back(scope);
 }
 

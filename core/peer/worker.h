@@ -6,6 +6,7 @@
 #include "backend/chain.h"
 #include "peer/contact.h"
 #include "peer/peers.h"
+#include "runtime/forks.h"
 #include "value/object.h"
 
 #include <pthread.h>
@@ -67,8 +68,8 @@ struct rref_options {
 };
 
 struct tenrec_worker {
-    _Atomic uint32_t state;          /* enum worker_state */
-    pid_t process;                   /* that started the worker: a fork's child lacks its threads */
+    _Atomic uint32_t state; /* enum worker_state */
+    uint32_t forks; /* forks_seen of the process that made it: a child of it lacks its threads */
     _Atomic uint32_t inside;         /* threads that use the chain right now, and a bit for stop */
     _Atomic uint32_t leaving;        /* the whole group shuts down: lost peers are expected */
     atomic_bool closed;              /* no function starts any more (dispatch_stop) */
@@ -126,6 +127,15 @@ static inline bool worker_visits(const struct tenrec_worker *w)
 {
     return w->self.id == TENREC_ANONYMOUS;
 }
+
+/* Returns true if this process made the worker, or started it last; a child of its is another. */
+static inline bool worker_is_own(const struct tenrec_worker *w)
+{
+    return __builtin_expect(w->forks == forks_seen, 1);
+}
+
+/* errors: ESHUTDOWN */
+tenrec_status worker_refuse_child(tenrec_error *err);
 
 /* A chain_user function; disconnect.h has the others. */
 void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg);

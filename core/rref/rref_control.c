@@ -13,6 +13,7 @@
 #include "peer/contact.h"
 #include "peer/worker.h"
 #include "rref/rref_context.h"
+#include "runtime/forks.h"
 #include "runtime/log.h"
 #include "runtime/loop.h"
 
@@ -391,6 +392,7 @@ size_t rrefs_lost(struct tenrec_worker *w, tenrec_peer peer, bool report, const 
 {
     struct rref_released n;
     struct rref_acts acts = { 0 };
+    const uint32_t forks = forks_seen;
     tenrec_rrefs_released_fn *fn;
     struct future_scope *scope;
     void *arg;
@@ -408,6 +410,7 @@ size_t rrefs_lost(struct tenrec_worker *w, tenrec_peer peer, bool report, const 
         return n.jobs;
     scope = thread_lend();
     fn(w, peer, n.forks, n.freed, arg);
+    forks_check(forks, "a callback for released references");
     thread_back(scope);
     return n.jobs;
 }

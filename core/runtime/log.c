@@ -4,6 +4,7 @@
 #include "runtime/log.h"
 
 #include "base/clock.h"
+#include "runtime/forks.h"
 #include "runtime/log_limit.h"
 #include "runtime/log_sink.h"
 
@@ -118,6 +119,7 @@ bool log_enabled(enum tenrec_log_level level)
 static void print_line(const struct log_record *r)
 {
     char text[sizeof r->text + 64], line[sizeof r->part + sizeof text + 64];
+    const uint32_t forks = forks_seen;
     tenrec_log_fn *fn;
     void *arg;
     int n;
@@ -132,10 +134,12 @@ static void print_line(const struct log_record *r)
     else
         snprintf(text, sizeof text, "%s", r->text);
     n = snprintf(line, sizeof line, "tenrec: %s: %s: %s\n", level_names[r->level], r->part, text);
-    if (fn)
+    if (fn) {
         fn(arg, r->level, r->part, text);
-    else
+        forks_check(forks, "the callback of the log");
+    } else {
         log_sink_write(file, line, (size_t)n);
+    }
 }
 
 static bool log_pop_count(bool all, struct log_record *ret)

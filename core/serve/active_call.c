@@ -104,6 +104,8 @@ tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_valu
     struct parcel_out out;
     tenrec_status st;
 
+    if (!worker_is_own(c->worker))
+        return worker_refuse_child(err);
     if (__builtin_expect(c->streams != NULL, 0) && value_on_devices(value)) {
         st = value_order(value, c->streams, err);
         if (st != TENREC_OK)

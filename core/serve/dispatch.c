@@ -15,6 +15,7 @@
 #include "future/pool.h"
 #include "future/thread_state.h"
 #include "peer/worker.h"
+#include "runtime/forks.h"
 #include "runtime/log.h"
 #include "runtime/threads.h"
 #include "serve/active_calls.h"
@@ -137,6 +138,7 @@ static void call_run(struct tenrec_call *c)
 {
     const struct function *f = c->function;
     struct streams *outer = thread_streams, *streams = c->streams;
+    const uint32_t forks = forks_seen;
     tenrec_error err;
     tenrec_status st;
 
@@ -161,6 +163,7 @@ static void call_run(struct tenrec_call *c)
     else
         st = __builtin_expect(c->span != NULL, 0) ? c->worker->spans->run(c->span, c, &err)
                                                   : f->fn(c, f->arg, &err);
+    forks_check(forks, "a function");
     trace_thread.traced = false; /* also if the function has left a context behind */
     if (__builtin_expect(streams != NULL, 0)) {
         thread_streams = outer;
@@ -588,5 +591,6 @@ void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
 
 void tenrec_call_finish(struct tenrec_call *c, const tenrec_error *why)
 {
-    call_end(c, why);
+    if (worker_is_own(c->worker))
+        call_end(c, why);
 }

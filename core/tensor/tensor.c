@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "memory/storage_pool.h"
+#include "runtime/forks.h"
 #include "shm/shared_memory.h"
 #include "shm/sharing.h"
 #include "tensor/device_memory.h"
@@ -348,8 +349,12 @@ void tenrec_tensor_drop(struct tenrec_tensor *t)
     /* The last holder must see all changes of the elements by other holders. */
     if (!t || atomic_fetch_sub_explicit(&t->count, 1, memory_order_acq_rel) != 1)
         return;
-    if (t->free_fn)
+    if (t->free_fn) {
+        const uint32_t forks = forks_seen;
+
         t->free_fn(t->arg, t->desc.data);
+        forks_check(forks, "the free function of a tensor");
+    }
     free(t);
 }
 

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "config/config.h"
 #include "future/pool.h"
+#include "runtime/forks.h"
 #include "launch/ranks.h"
 #include "security/security.h"
 #include "torch_member/references.h"
@@ -68,6 +69,7 @@ tenrec_status tenrec_torch_member_new(const struct tenrec_config *config,
         free(m);
         return st;
     }
+    forks_watch();
     m->settings = m->options->setup->settings;
     pthread_mutex_init(&m->lock, NULL);
     clock_cond_init(&m->changed);

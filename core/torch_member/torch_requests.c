@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "call/answer.h"
 #include "config/config.h"
+#include "runtime/forks.h"
 #include "torch_member/pyobject_value.h"
 #include "torch_member/torch_request.h"
 
@@ -165,6 +166,7 @@ const struct tenrec_value *tenrec_torch_request_args(const struct tenrec_torch_r
 /* The arguments are there. */
 static tenrec_status request_call(struct tenrec_torch_request *r, tenrec_error *err)
 {
+    const uint32_t forks = forks_seen;
     const struct torch_function *f;
     bool known;
     tenrec_status st = method_request(r, &known, err);
@@ -174,7 +176,10 @@ static tenrec_status request_call(struct tenrec_torch_request *r, tenrec_error *
     if (r->made)
         reference_name(&r->made->ref, bytes_of_text(REFERENCE_OF_PYTHON), r->name);
     st = torch_functions_get(r->member, r->name, &f, err);
-    return st == TENREC_OK ? f->fn(r, f->arg, err) : st;
+    if (st == TENREC_OK)
+        st = f->fn(r, f->arg, err);
+    forks_check(forks, "a function");
+    return st;
 }
 
 static void request_run_call(struct tenrec_torch_request *r)

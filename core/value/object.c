@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "runtime/forks.h"
 
 struct tenrec_object {
     atomic_uint refs;
@@ -27,6 +28,16 @@ static tenrec_status check_type(const struct tenrec_object_type *type, tenrec_er
         return tenrec_fail(err, TENREC_EINVAL,
                            "object type '%s': set both encode and decode, or none", type->name);
     return TENREC_OK;
+}
+
+static void object_free_data(const struct tenrec_object_type *type, void *data)
+{
+    const uint32_t forks = forks_seen;
+
+    if (!type->free_fn)
+        return;
+    type->free_fn(data, type->arg);
+    forks_check(forks, "the free function of an object");
 }
 
 tenrec_status tenrec_object_new(const struct tenrec_object_type *type, void *data,
@@ -57,8 +68,7 @@ void tenrec_object_drop(struct tenrec_object *o)
 {
     if (!o || atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel) != 1)
         return;
-    if (o->type->free_fn)
-        o->type->free_fn(o->data, o->type->arg);
+    object_free_data(o->type, o->data);
     free(o);
 }
 
@@ -86,12 +96,14 @@ tenrec_status object_encode(const struct tenrec_object *o, struct tenrec_value *
                             const char **ret_type, tenrec_error *err)
 {
     const struct tenrec_object_type *type = o->type;
+    const uint32_t forks = forks_seen;
     tenrec_status st;
 
     if (!type->encode)
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
                            "cannot send objects of type '%s': the type has no encode", type->name);
     st = type->encode(o->data, type->arg, ret, err);
+    forks_check(forks, "the encode function of an object");
     if (st != TENREC_OK)
         tenrec_error_prefix(err, "object of type '%s'", type->name);
     *ret_type = type->name;
@@ -136,6 +148,7 @@ tenrec_status object_decode(struct object_types *t, const char *name,
                             tenrec_error *err)
 {
     const struct tenrec_object_type *type = object_find(t, name);
+    const uint32_t forks = forks_seen;
     void *data = NULL;
     tenrec_status st;
 
@@ -143,13 +156,14 @@ tenrec_status object_decode(struct object_types *t, const char *name,
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
                            "the type '%s' of a received object is not registered here", name);
     st = type->decode(value, type->arg, &data, err);
+    forks_check(forks, "the decode function of an object");
     if (st != TENREC_OK) {
         tenrec_error_prefix(err, "object of type '%s'", name);
         return st;
     }
     st = tenrec_object_new(type, data, ret, err);
-    if (st != TENREC_OK && type->free_fn)
-        type->free_fn(data, type->arg);
+    if (st != TENREC_OK)
+        object_free_data(type, data);
     return st;
 }
 

@@ -72,6 +72,9 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
     if (!block)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
     w = &block->worker;
+    forks_watch();
+    thread_state_watch_forks();
+    w->forks = forks_seen;
     st = worker_config_make(config, &w->config, err);
     if (st == TENREC_OK)
         st = devices_new(w->config->settings, &w->devices, err);
@@ -113,7 +116,7 @@ void tenrec_worker_drop(struct tenrec_worker *w)
     uint64_t until = clock_deadline_ms(DROP_MS);
     tenrec_error err;
 
-    if (!w || (tenrec_worker_running(w) && w->process != getpid()))
+    if (!w || (tenrec_worker_running(w) && !worker_is_own(w)))
         return;
     if (tenrec_worker_running(w) &&
         tenrec_shutdown(w, TENREC_IMMEDIATE, DROP_MS, &err) == TENREC_EWOULDBLOCK) {
@@ -390,7 +393,7 @@ static tenrec_status worker_begin(struct tenrec_worker *w, const struct manner *
     gathers_reset(w->gathers);
     peers_finish(&w->peers);
     dispatch_resume(w);
-    w->process = getpid();
+    w->forks = forks_seen;
     atomic_store(&w->leaving, 0);
     atomic_store(&w->counts.one_way, 0); /* their receivers may have left */
     atomic_store(&w->counts.one_way_ended, 0);
@@ -454,9 +457,8 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
 
     if (thread_state.no_block > 0 || thread_state.pool)
         return tenrec_fail(err, TENREC_EWOULDBLOCK, "a function or callback may not shut down");
-    if (tenrec_worker_running(w) && w->process != getpid())
-        return tenrec_fail(err, TENREC_ESHUTDOWN,
-                           "this process was forked from the worker, which belongs to its parent");
+    if (tenrec_worker_running(w) && !worker_is_own(w))
+        return worker_refuse_child(err);
     if (ms < 0 || (mode != TENREC_GRACEFUL && mode != TENREC_IMMEDIATE))
         return tenrec_fail(err, TENREC_EINVAL, "shutdown: mode %d, limit %lld ms", (int)mode,
                            (long long)ms);
