@@ -47,7 +47,7 @@ TEST(pool_runs_all_tasks_when_closed)
     atomic_int done = 0;
 
     for (size_t i = 0; i < 200; i++) {
-        job[i] = (struct job){ { NULL, run_job }, p, NULL, false, &done };
+        job[i] = (struct job){ { .fn = run_job }, p, NULL, false, &done };
         assert_int_equal(pool_run(p, &job[i].task), TENREC_OK);
     }
     assert_true(pool_count(p).threads <= 3);
@@ -74,7 +74,7 @@ TEST(pool_replaces_a_thread_that_blocks)
 
     pthread_barrier_init(&gate, NULL, 4);
     for (size_t i = 0; i < 4; i++) {
-        job[i] = (struct job){ { NULL, run_job }, p, &gate, true, &done };
+        job[i] = (struct job){ { .fn = run_job }, p, &gate, true, &done };
         assert_int_equal(pool_run(p, &job[i].task), TENREC_OK);
     }
     pool_close(p);
@@ -96,7 +96,7 @@ TEST(pool_tells_when_full_and_when_drained)
 
     pthread_barrier_init(&gate, NULL, 2);
     for (size_t i = 0; i < 6; i++) {
-        job[i] = (struct job){ { NULL, run_job }, p, i == 0 ? &gate : NULL, false, &done };
+        job[i] = (struct job){ { .fn = run_job }, p, i == 0 ? &gate : NULL, false, &done };
         assert_int_equal(pool_run(p, &job[i].task), TENREC_OK);
     }
     assert_true(pool_full(p));
@@ -159,6 +159,76 @@ TEST(pool_is_not_full_while_a_running_task_alone_holds_too_many_bytes)
     pthread_barrier_destroy(&gate);
 }
 
+/* ---- threads that all block ---------------------------------------------------------------- */
+
+struct blocking_job {
+    struct pool_task task; /* first */
+    struct pool *pool;
+    sem_t *begun; /* posted at its begin, and when it blocks */
+    sem_t *block; /* it blocks then; NULL: at once */
+    sem_t *end;
+    atomic_int *refused;
+};
+
+static void run_blocking(struct pool_task *t)
+{
+    struct blocking_job *j = (struct blocking_job *)t;
+
+    if (t->refused) {
+        atomic_fetch_add(j->refused, 1);
+        return;
+    }
+    sem_post(j->begun);
+    if (j->block)
+        sem_wait(j->block);
+    pool_block_begin(j->pool);
+    sem_post(j->begun);
+    sem_wait(j->end);
+    pool_block_end(j->pool);
+}
+
+static void await_posts(sem_t *s, int n)
+{
+    for (int i = 0; i < n; i++)
+        assert_int_equal(sem_wait(s), 0);
+}
+
+/* Three threads are the most. The last blocks while two tasks are queued: they are refused then,
+ * as is a later one. */
+TEST(pool_refuses_tasks_when_all_threads_block)
+{
+    struct pool *p = open_pool(1, 2, NULL, NULL);
+    atomic_int refused = 0;
+    sem_t begun, block, end;
+    struct blocking_job job[6];
+    tenrec_error err;
+
+    sem_init(&begun, 0, 0);
+    sem_init(&block, 0, 0);
+    sem_init(&end, 0, 0);
+    for (int i = 0; i < 6; i++)
+        job[i] = (struct blocking_job){ { .fn = run_blocking }, p,    &begun,
+                                        i == 2 ? &block : NULL, &end, &refused };
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pool_run(p, &job[i].task), TENREC_OK);
+        await_posts(&begun, 2);
+    }
+    assert_int_equal(pool_run(p, &job[2].task), TENREC_OK);
+    await_posts(&begun, 1);
+    assert_int_equal(pool_run(p, &job[3].task), TENREC_OK);
+    assert_int_equal(pool_run(p, &job[4].task), TENREC_OK);
+    assert_int_equal(atomic_load(&refused), 0);
+    sem_post(&block);
+    assert_becomes(atomic_load(&refused) == 2);
+    assert_int_equal(pool_run(p, &job[5].task), TENREC_EAGAIN);
+    assert_int_equal(pool_refusal(p, "f", &err), TENREC_EAGAIN);
+    assert_text_has(err.text, "3 functions");
+    assert_int_equal(pool_count(p).queued, 0);
+    for (int i = 0; i < 3; i++)
+        sem_post(&end);
+    pool_close(p);
+}
+
 /* ---- a thread that leads ------------------------------------------------------------------ */
 
 /* The messages of a loop: each round of a leader queues the next burst. */
@@ -204,7 +274,7 @@ static void run_noting(struct pool_task *t)
 /* Starts the pool's first thread, which leads once it has run this task. */
 static void start_leading(struct pool *p, struct loop *l)
 {
-    struct noting_job first = { .task = { NULL, run_noting } };
+    struct noting_job first = { .task = { .fn = run_noting } };
 
     l->pool = p;
     sem_init(&l->leads, 0, 0);
@@ -227,7 +297,7 @@ TEST(pool_leader_calls_threads_for_a_burst)
 
     pthread_barrier_init(&gate, NULL, 4);
     for (size_t i = 0; i < 4; i++)
-        job[i] = (struct job){ { NULL, run_job }, p, &gate, false, &done };
+        job[i] = (struct job){ { .fn = run_job }, p, &gate, false, &done };
     start_leading(p, &l);
     assert_int_equal(sem_wait(&l.leads), 0); /* a thread leads again: all have passed the gate */
     pool_close(p);
@@ -241,7 +311,7 @@ TEST(pool_wakes_the_leader_for_a_task_of_another_thread)
 {
     struct pool *p = open_pool(1, 10, NULL, NULL);
     struct loop l = { .n = 0 };
-    struct noting_job j[2] = { { .task = { NULL, run_noting } }, { .task = { NULL, run_noting } } };
+    struct noting_job j[2] = { { .task = { .fn = run_noting } }, { .task = { .fn = run_noting } } };
 
     start_leading(p, &l);
     for (int i = 0; i < 2; i++) {
@@ -261,7 +331,7 @@ TEST(pool_works_without_a_loop_to_lead)
 {
     struct pool *p = open_pool(1, 10, NULL, NULL);
     struct loop l = { .unsupported = true };
-    struct noting_job j = { .task = { NULL, run_noting } };
+    struct noting_job j = { .task = { .fn = run_noting } };
 
     start_leading(p, &l);
     sem_init(&j.ran, 0, 0);
@@ -277,7 +347,7 @@ TEST(pool_leads_no_more_once_told)
 {
     struct pool *p = open_pool(2, 10, NULL, NULL);
     struct loop l = { .n = 0 };
-    struct noting_job j = { .task = { NULL, run_noting } };
+    struct noting_job j = { .task = { .fn = run_noting } };
     int rounds;
 
     start_leading(p, &l);

@@ -186,6 +186,59 @@ TEST(worker_chains_calls_from_callbacks)
     tenrec_future_drop(s.done);
 }
 
+enum { CHAIN = 100000 };
+
+static tenrec_status add_one(struct tenrec_future *f, void *arg, struct tenrec_value *ret,
+                             tenrec_error *err)
+{
+    const struct tenrec_value *v = tenrec_future_value(f);
+
+    (void)arg, (void)err;
+    *ret = tenrec_value_int(v && v->type == TENREC_VALUE_INT ? v->u.integer + 1 : 1);
+    return TENREC_OK;
+}
+
+/* Makes a call that waits at the gate, and a long chain behind it; returns the end of the chain. */
+static struct tenrec_future *chain_behind_a_call(struct tenrec_worker *w)
+{
+    struct tenrec_future *last = functions_hold(w, "worker1"), *next = NULL;
+
+    for (int i = 0; i < CHAIN; i++) {
+        assert_int_equal(tenrec_future_then(last, add_one, NULL, &next, NULL), TENREC_OK);
+        tenrec_future_drop(last);
+        last = next;
+    }
+    return last;
+}
+
+TEST(worker_completes_a_long_chain_behind_a_call)
+{
+    struct tenrec_future *last = chain_behind_a_call(two.worker[0]);
+
+    functions_open_gate();
+    assert_int_equal(tenrec_future_wait(last, CLUSTER_LONG_MS, NULL), TENREC_OK);
+    assert_int_equal(tenrec_future_value(last)->u.integer, CHAIN);
+    tenrec_future_drop(last);
+}
+
+TEST(worker_completes_a_long_chain_in_the_users_loop)
+{
+    struct pollfd p = { .events = POLLIN };
+    struct tenrec_future *last;
+    struct cluster c;
+
+    cluster_open(&c, 2, NULL, functions_register);
+    assert_int_equal(tenrec_worker_get_fd(c.worker[0], &p.fd, NULL), TENREC_OK);
+    last = chain_behind_a_call(c.worker[0]);
+    functions_open_gate();
+    assert_int_equal(poll(&p, 1, CLUSTER_LONG_MS), 1);
+    assert_int_equal(tenrec_worker_dispatch(c.worker[0]), 1);
+    assert_true(tenrec_future_done(last));
+    assert_int_equal(tenrec_future_value(last)->u.integer, CHAIN);
+    tenrec_future_drop(last);
+    cluster_close(&c, TENREC_GRACEFUL);
+}
+
 static void callback_counts(struct tenrec_future *f, void *arg)
 {
     (void)f;
