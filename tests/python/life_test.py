@@ -137,6 +137,43 @@ tenrec.shutdown()
 """), "True\n" * 5 + "0 1 2\n")
 
 
+FORKS = """
+overrides["backends.tensorpipe.options.transports"] = sys.argv[1]
+@tenrec.register
+def fork(how):
+    child = os.fork()
+    if child == 0:
+        if how == "raise":
+            raise ValueError("in the child")
+        if how == "exit":
+            sys.exit(5)
+        return "child"
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+tenrec.init_rpc(f"w{overrides['worker.rank']}", overrides=overrides)
+if overrides["worker.rank"] == 0:
+    print([tenrec.call("w1", "fork", how) for how in ["raise", "exit", "return"] * 3])
+tenrec.shutdown()
+"""
+
+
+def parent_answers_when_its_function_forks(transports):
+    with tempfile.TemporaryDirectory() as folder:
+        caller, callee = (program(FORKS, transports, rank=i, world=2, folder=folder) for i in range(2))
+        equal(programs_end(caller), [f"{[1, 5, 0] * 3}\n"])
+        _, err = callee.communicate(timeout=LIMIT_S)
+    equal(callee.returncode, 0, err)
+    contains(err, "ValueError: in the child")
+    contains(err, "a function has returned in a forked child")
+
+
+def life_of_a_child_of_a_function_ends_over_rings():
+    parent_answers_when_its_function_forks("[tenrec_ring, uv]")
+
+
+def life_of_a_child_of_a_function_ends_over_tcp():
+    parent_answers_when_its_function_forks("[uv]")
+
+
 def life_of_many_workers_one_after_the_other():
     with tempfile.TemporaryDirectory() as folder:
         for i in range(5):

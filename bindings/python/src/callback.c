@@ -2,6 +2,7 @@
 #include "callback.h"
 
 #include "error.h"
+#include "forked.h"
 #include "worker.h"
 
 #include <tenrec/group.h>
@@ -14,9 +15,12 @@
 static void callback_run(PyObject *const *function, PyObject *args)
 {
     PyObject *called = Py_XNewRef(*function), *result = NULL;
+    const unsigned forks = forked_count();
 
     if (called && args)
         result = PyObject_Call(called, args, NULL);
+    if (forked_since(forks))
+        return;
     if (PyErr_Occurred())
         PyErr_WriteUnraisable(called);
     Py_XDECREF(result);

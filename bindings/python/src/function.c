@@ -2,6 +2,7 @@
 #include "function.h"
 
 #include "error.h"
+#include "forked.h"
 #include "garbage.h"
 #include "value.h"
 #include "worker.h"
@@ -52,10 +53,15 @@ static tenrec_status function_answer(struct tenrec_call *call, void *arg, tenrec
     const struct function *f = arg;
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *args = function_args(call, f->worker), *python = Py_NewRef(f->python), *result;
+    const unsigned forks = forked_count();
     tenrec_status st;
 
     /* A function that outlasts the shutdown of its worker outlasts `f`, too. */
     result = args ? PyObject_Call(python, args, NULL) : NULL;
+    if (forked_since(forks)) {
+        PyGILState_Release(gil);
+        return TENREC_OK;
+    }
     st = result ? function_return(call, result, err) : error_catch(err);
     Py_XDECREF(result);
     Py_DECREF(python);

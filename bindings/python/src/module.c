@@ -3,6 +3,7 @@
 #include "python.h"
 
 #include "error.h"
+#include "forked.h"
 #include "future.h"
 #include "garbage.h"
 #include "memory.h"
@@ -64,6 +65,7 @@ static int module_exec(PyObject *module)
         return -1;
     }
     python_own(module);
+    forked_watch();
     return tensor_add_type(module) && future_add_type(module) && rref_add_type(module) &&
                    worker_add_type(module) &&
                    PyModule_AddStringConstant(module, "version", tenrec_version_text()) == 0 &&
