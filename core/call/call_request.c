@@ -211,6 +211,8 @@ tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const ch
                                const struct tenrec_call_options *options,
                                struct tenrec_future **ret, tenrec_error *err)
 {
+    if (ret)
+        *ret = NULL;
     return call_async(w, to, function, args, n, false, options, ret, err);
 }
 
@@ -262,5 +264,7 @@ tenrec_status tenrec_rpc_sync(struct tenrec_worker *w, const char *to, const cha
                               const struct tenrec_call_options *options, struct tenrec_value **ret,
                               tenrec_error *err)
 {
+    if (ret)
+        *ret = NULL;
     return call_sync(w, to, function, args, n, false, options, ret, err);
 }

@@ -185,6 +185,7 @@ tenrec_status tenrec_future_wait_any(struct tenrec_future *const *f, size_t n, i
     size_t watched = 0, done;
     struct waiter w;
 
+    *ret_index = 0;
     if (st != TENREC_OK)
         return st;
     if (n == 0)

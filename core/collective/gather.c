@@ -213,6 +213,8 @@ tenrec_status tenrec_worker_all_gather(struct tenrec_worker *w, const struct ten
     int64_t number = -1;
     tenrec_status st;
 
+    if (ret)
+        *ret = NULL;
     if (thread_state.no_block > 0)
         return tenrec_fail(err, TENREC_EWOULDBLOCK,
                            "an inline function or a callback may not wait for a gather");

@@ -227,6 +227,7 @@ tenrec_status tenrec_config_load(const char *path, struct tenrec_config **ret, t
     size_t len = 0;
     char *text = NULL;
 
+    *ret = NULL;
     if (!path && !named)
         return config_make("", 0, "default", NULL, ret, err);
     path = named ? variable : path;
@@ -244,6 +245,7 @@ tenrec_status tenrec_config_load(const char *path, struct tenrec_config **ret, t
 tenrec_status tenrec_config_parse(const char *text, const char *name, struct tenrec_config **ret,
                                   tenrec_error *err)
 {
+    *ret = NULL;
     if (!text)
         return tenrec_fail(err, TENREC_EINVAL, "text is NULL, YAML was expected");
     return config_make(text, strlen(text), name ? name : "text", NULL, ret, err);

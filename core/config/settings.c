@@ -50,7 +50,8 @@ static const struct tenrec_option table[] = {
     { "group_lease", TENREC_OPT_DURATION, 0, AT(group_lease_ms), 0, "5s", 50, 600000, NULL,
       "Lease of a dynamic group's lock; the lock of a dead holder expires after this time." },
     { "max_queued_calls", TENREC_OPT_INT, 0, AT(max_queued_calls), 0, "4096", 1, 1 << 24, NULL,
-      "Calls that may be queued for a thread before the worker stops reading." },
+      "Calls that may be queued for a thread before the worker stops reading; and threads that may "
+      "be added while functions wait for other calls." },
     { "max_served_bytes", TENREC_OPT_SIZE, 0, AT(max_served_bytes), 0, "512MiB", 1, INT64_MAX / 2,
       NULL, "Bytes of running and queued calls at which the worker stops reading while calls wait for a thread." },
     { "receive_pool", TENREC_OPT_SIZE, 0, AT(receive_pool_bytes), 0, "256MiB", 0, INT64_MAX / 2,

@@ -138,10 +138,15 @@ tenrec_status tenrec_stream_get(struct tenrec_device device, struct tenrec_strea
     const struct tenrec_device_ops *ops;
     tenrec_status st = stream_ops_for(device, &ops, err);
 
+    *ret = (struct tenrec_stream){ 0 };
     if (st != TENREC_OK)
         return st;
-    ret->device = device;
-    return ops->stream_get(device.index, &ret->stream, err);
+    st = ops->stream_get(device.index, &ret->stream, err);
+    if (st == TENREC_OK)
+        ret->device = device;
+    else
+        ret->stream = 0;
+    return st;
 }
 
 tenrec_status tenrec_stream_order(const struct tenrec_stream *first,

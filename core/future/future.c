@@ -164,6 +164,7 @@ tenrec_status tenrec_future_new(struct tenrec_future **ret, tenrec_error *err)
 {
     struct tenrec_future *f = future_make();
 
+    *ret = NULL;
     if (!f)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a future");
     *ret = f;
@@ -429,6 +430,7 @@ tenrec_status tenrec_future_then(struct tenrec_future *f, tenrec_then_fn *fn, vo
     struct then *t;
     tenrec_status st;
 
+    *ret = NULL;
     if (!fn)
         return tenrec_fail(err, TENREC_EINVAL, "there is no callback to run");
     result = future_make();

@@ -29,6 +29,7 @@ tenrec_status tenrec_future_new_on(const struct tenrec_device *device, size_t n,
     char text[DEVICE_TEXT_MAX];
     tenrec_status st;
 
+    *ret = NULL;
     for (size_t i = 0; i < n; i++)
         if (device[i].kind == TENREC_CPU || device[i].index < 0)
             return tenrec_fail(err, TENREC_EINVAL,

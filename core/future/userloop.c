@@ -69,6 +69,7 @@ tenrec_status tenrec_worker_get_fd(struct tenrec_worker *w, int *ret_fd, tenrec_
 {
     int fd = atomic_load(&w->userloop->fd), none = -1;
 
+    *ret_fd = -1;
     if (fd < 0) {
         fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (fd < 0)

@@ -121,9 +121,9 @@ tenrec_status tenrec_worker_get_devices(const struct tenrec_worker *w, struct te
 {
     struct devices *d = w->devices;
 
+    *ret_n = 0;
     if (!tenrec_worker_running(w))
         return tenrec_fail(err, TENREC_ESHUTDOWN, "the worker is not running");
-    *ret_n = 0;
     if (!d)
         return TENREC_OK;
     pthread_rwlock_rdlock(&d->lock);

@@ -78,6 +78,7 @@ tenrec_status tenrec_group_view_get(struct tenrec_worker *w, struct tenrec_group
     tenrec_status st = worker_enter(w, err);
     struct group_made *m = NULL;
 
+    *ret = NULL;
     if (st != TENREC_OK)
         return st;
     st = w->monitor ? list_dynamic(w, &m, err) : list_static(&w->peers, &m, err);

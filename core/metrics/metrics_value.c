@@ -118,6 +118,7 @@ tenrec_status tenrec_worker_get_metrics(struct tenrec_worker *w, const char *to,
 {
     if (!ret)
         return tenrec_fail(err, TENREC_EINVAL, "metrics: ret is NULL");
+    *ret = NULL;
     if (to)
         return tenrec_rpc_sync(w, to, METRICS_FUNCTION, NULL, 0, options, ret, err);
     return metrics_value(w, value_copy, ret, err);

@@ -281,6 +281,7 @@ tenrec_status tenrec_worker_get_debug_info(struct tenrec_worker *w, const char *
 
     if (!ret)
         return tenrec_fail(err, TENREC_EINVAL, "debug_info: ret is NULL");
+    *ret = NULL;
     if (to)
         return tenrec_rpc_sync(w, to, DEBUG_INFO_FUNCTION, NULL, 0, options, ret, err);
     if ((st = map_fill(&m, w, err)) != TENREC_OK)

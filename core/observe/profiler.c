@@ -35,6 +35,7 @@ tenrec_status tenrec_profiler_start(struct tenrec_worker *w,
     tenrec_status st = check_options(w, o, err);
     struct tenrec_profiler *p;
 
+    *ret = NULL;
     if (st != TENREC_OK)
         return st;
     p = memory_new(1, sizeof *p);

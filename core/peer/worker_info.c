@@ -15,6 +15,7 @@ tenrec_status tenrec_get_worker_info(const struct tenrec_worker *w, const char *
     tenrec_status st = worker_info_running(w, err);
     tenrec_peer id = w->self.id;
 
+    *ret = (struct tenrec_worker_info){ 0 };
     if (st == TENREC_OK && name)
         st = peers_find(&w->peers, name, &id, err);
     return st == TENREC_OK ? tenrec_worker_get_info_by_id(w, id, ret, err) : st;
@@ -25,6 +26,7 @@ tenrec_status tenrec_worker_get_info_by_id(const struct tenrec_worker *w, tenrec
 {
     tenrec_status st = worker_info_running(w, err);
 
+    *ret = (struct tenrec_worker_info){ 0 };
     if (st != TENREC_OK)
         return st;
     if (!peers_has(&w->peers, id))
@@ -41,6 +43,7 @@ tenrec_status tenrec_worker_get_infos(const struct tenrec_worker *w, struct tenr
     tenrec_status st = worker_info_running(w, err);
     size_t n = 0;
 
+    *ret_n = 0;
     if (st != TENREC_OK)
         return st;
     for (size_t i = 0; i < atomic_load(&w->peers.top); i++) {

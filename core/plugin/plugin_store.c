@@ -335,6 +335,8 @@ tenrec_status tenrec_store_open(const char *url, int64_t ms, struct tenrec_store
     uint64_t deadline_ns = 0;
     tenrec_status st;
 
+    if (ret)
+        *ret = NULL;
     if (!url || !ret)
         return tenrec_fail(err, TENREC_EINVAL, "tenrec_store_open needs a url and a result");
     if ((st = store_deadline(ms, &deadline_ns, err)) != TENREC_OK)

@@ -187,6 +187,7 @@ tenrec_status tenrec_worker_get_dump(struct tenrec_worker *w, const char *to,
 {
     if (!ret)
         return tenrec_fail(err, TENREC_EINVAL, "dump: ret is NULL");
+    *ret = NULL;
     if (to)
         return tenrec_rpc_sync(w, to, DUMP_FUNCTION, NULL, 0, options, ret, err);
     return dump_value(w, value_copy, ret, err);

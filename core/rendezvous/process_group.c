@@ -67,8 +67,10 @@ tenrec_status tenrec_process_group_new(struct tenrec_store *s, int32_t rank, int
                                        const char *name, struct tenrec_process_group **ret,
                                        tenrec_error *err)
 {
-    tenrec_status st = process_group_new_once(s, rank, world, name, NULL, ret, err);
+    tenrec_status st;
 
+    *ret = NULL;
+    st = process_group_new_once(s, rank, world, name, NULL, ret, err);
     if (st == TENREC_OK)
         (*ret)->once = false;
     return st;
@@ -254,6 +256,8 @@ tenrec_status tenrec_process_group_all_gather(struct tenrec_process_group *pg, c
     uint64_t deadline_ns;
     tenrec_status st = store_deadline(ms, &deadline_ns, err);
 
+    if (ret)
+        *ret = NULL;
     if (st == TENREC_OK && (!pg || !ret))
         st = tenrec_fail(err, TENREC_EINVAL, "an all_gather needs a process group and a result");
     if (st != TENREC_OK)

@@ -46,6 +46,7 @@ tenrec_status tenrec_rref_new(struct tenrec_worker *w, const struct tenrec_value
     struct tenrec_rref *r;
     tenrec_status st = worker_enter(w, err);
 
+    *ret = NULL;
     if (st == TENREC_OK) {
         st = value_hand_over(value, &streams, err);
         if (st == TENREC_OK)
@@ -103,6 +104,7 @@ bool tenrec_rref_confirmed_by_owner(const struct tenrec_rref *r)
 tenrec_status tenrec_rref_future(struct tenrec_rref *r, struct tenrec_future **ret,
                                  tenrec_error *err)
 {
+    *ret = NULL;
     if (!r->creation)
         return tenrec_fail(err, TENREC_EINVAL,
                            "the reference was not made by tenrec_remote on this worker");

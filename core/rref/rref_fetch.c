@@ -262,6 +262,8 @@ tenrec_status tenrec_rref_to_here_async(struct tenrec_rref *r,
                                         const struct tenrec_call_options *options,
                                         struct tenrec_future **ret, tenrec_error *err)
 {
+    if (ret)
+        *ret = NULL;
     return rref_fetch_start(r, "to_here_async", options, true, ret, err);
 }
 
@@ -279,6 +281,8 @@ tenrec_status tenrec_rref_to_here(struct tenrec_rref *r, const struct tenrec_cal
     struct tenrec_future *f;
     tenrec_status st = may_wait("to_here", err);
 
+    if (ret)
+        *ret = NULL;
     if (st == TENREC_OK)
         st = rref_fetch_start(r, "to_here", options, ret != NULL, &f, err);
     if (st != TENREC_OK)
@@ -300,6 +304,7 @@ tenrec_status tenrec_rref_local_value(struct tenrec_rref *r, int64_t ms,
     uint64_t deadline_ns;
     tenrec_status st;
 
+    *ret = NULL;
     if (!o)
         return tenrec_fail(err, TENREC_EINVAL, "%s: local_value is for its owner; use to_here here",
                            tenrec_rref_text(r, text, sizeof text));

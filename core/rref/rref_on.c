@@ -58,6 +58,8 @@ tenrec_status tenrec_rref_rpc_sync(struct tenrec_rref *r, const char *function,
     struct on on;
     tenrec_status st = on_begin(&on, r, args, n, err);
 
+    if (ret)
+        *ret = NULL;
     if (st != TENREC_OK)
         return st;
     st = call_sync(on.w, tenrec_rref_owner_name(r), function, on.args, n + 1, true, options, ret,
@@ -74,6 +76,8 @@ tenrec_status tenrec_rref_rpc_async(struct tenrec_rref *r, const char *function,
     struct on on;
     tenrec_status st = on_begin(&on, r, args, n, err);
 
+    if (ret)
+        *ret = NULL;
     if (st != TENREC_OK)
         return st;
     st = call_async(on.w, tenrec_rref_owner_name(r), function, on.args, n + 1, true, options, ret,
@@ -90,6 +94,8 @@ tenrec_status tenrec_rref_remote(struct tenrec_rref *r, const char *function,
     struct on on;
     tenrec_status st = on_begin(&on, r, args, n, err);
 
+    if (ret)
+        *ret = NULL;
     if (st != TENREC_OK) {
         rref_place_forget();
         return st;

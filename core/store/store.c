@@ -51,6 +51,8 @@ tenrec_status tenrec_store_open_prefix(struct tenrec_store *s, const char *prefi
     tenrec_status st;
     char *whole;
 
+    if (ret)
+        *ret = NULL;
     if (!s || !prefix || !*prefix || !ret)
         return tenrec_fail(err, TENREC_EINVAL, "a prefixed store needs a store and a prefix");
     len = s->prefix_len + strlen(prefix) + 2;

@@ -58,6 +58,8 @@ tenrec_status tenrec_store_add(struct tenrec_store *s, const char *key, int64_t 
     uint64_t deadline_ns;
     tenrec_status st = store_deadline(ms, &deadline_ns, err);
 
+    if (ret)
+        *ret = 0;
     return st == TENREC_OK ? store_add(s, key, delta, deadline_ns, ret, err) : st;
 }
 
@@ -73,6 +75,10 @@ tenrec_status tenrec_store_compare_set(struct tenrec_store *s, const char *key,
     uint64_t deadline_ns;
     tenrec_status st = store_deadline(ms, &deadline_ns, err);
 
+    if (ret)
+        *ret = NULL;
+    if (ret_len)
+        *ret_len = 0;
     if (st == TENREC_OK)
         st = store_compare_set(s, key, &from, &to, deadline_ns, &now, err);
     if (st != TENREC_OK)
@@ -93,6 +99,10 @@ tenrec_status tenrec_store_get(struct tenrec_store *s, const char *key, int64_t 
     uint64_t deadline_ns;
     tenrec_status st = store_deadline(ms, &deadline_ns, err);
 
+    if (ret)
+        *ret = NULL;
+    if (ret_len)
+        *ret_len = 0;
     if (st == TENREC_OK && !ret)
         st = tenrec_fail(err, TENREC_EINVAL, "tenrec_store_get needs a result");
     if (st == TENREC_OK)
@@ -121,6 +131,8 @@ tenrec_status tenrec_store_check(struct tenrec_store *s, const char *const *keys
     bool *missing, all = true;
     tenrec_status st = store_deadline(ms, &deadline_ns, err);
 
+    if (ret)
+        *ret = false;
     if (st == TENREC_OK && !ret)
         st = tenrec_fail(err, TENREC_EINVAL, "tenrec_store_check needs a result");
     if (st != TENREC_OK)
@@ -143,6 +155,8 @@ tenrec_status tenrec_store_delete(struct tenrec_store *s, const char *key, int64
     size_t gone = 0;
     tenrec_status st = store_deadline(ms, &deadline_ns, err);
 
+    if (ret)
+        *ret = false;
     if (st == TENREC_OK)
         st = store_remove_all(s, &key, 1, deadline_ns, &gone, err);
     if (st == TENREC_OK && ret)
@@ -156,6 +170,8 @@ tenrec_status tenrec_store_num_keys(struct tenrec_store *s, int64_t ms, int64_t 
     uint64_t deadline_ns;
     tenrec_status st = store_deadline(ms, &deadline_ns, err);
 
+    if (ret)
+        *ret = 0;
     if (st == TENREC_OK && (!s || !ret))
         st = tenrec_fail(err, TENREC_EINVAL, "a store and a result are needed");
     return st == TENREC_OK ? store_num_keys(s, deadline_ns, ret, err) : st;

@@ -209,6 +209,9 @@ tenrec_status tenrec_store_server_new(const char *host, uint16_t port,
     struct security *security;
     tenrec_status st = security_open_default(CLOCK_NEVER, &security, err);
 
+    *ret = NULL;
+    if (ret_port)
+        *ret_port = 0;
     if (st != TENREC_OK)
         return st;
     st = store_server_open(NULL, host, port, security, ret, ret_port, err);

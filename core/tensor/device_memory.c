@@ -106,6 +106,7 @@ tenrec_status tenrec_tensor_new_on(struct tenrec_device device, struct tenrec_dt
     struct tenrec_tensor_desc d;
     tenrec_status st;
 
+    *ret = NULL;
     if (device.kind == TENREC_CPU)
         return tenrec_tensor_new(dtype, ndim, shape, ret, err);
     st = tensor_describe(dtype, ndim, shape, &d, err);
@@ -117,10 +118,12 @@ tenrec_status tenrec_tensor_new_on(struct tenrec_device device, struct tenrec_dt
         return st;
     now.stream = tenrec_stream_get_current(device);
     st = tenrec_stream_order(&s, &now, err);
-    if (st == TENREC_OK)
+    if (st == TENREC_OK) {
         tenrec_tensor_record_stream(*ret, &now);
-    else
+    } else {
         tenrec_tensor_drop(*ret);
+        *ret = NULL;
+    }
     return st;
 }
 
@@ -130,6 +133,7 @@ tenrec_status tenrec_tensor_from_desc(const struct tenrec_tensor_desc *desc,
 {
     struct tenrec_tensor_desc d = *desc;
 
+    *ret = NULL;
     if (d.device.kind == TENREC_CPU)
         d.stream = 0;
     d.target = d.source = (struct tenrec_device){ 0 };
@@ -284,6 +288,7 @@ tenrec_status tenrec_tensor_to(struct tenrec_tensor *t, struct tenrec_device dev
     const struct tenrec_tensor_desc *d = tenrec_tensor_desc(t);
     tenrec_status st;
 
+    *ret = NULL;
     if (device.kind == TENREC_CPU && d->device.kind == TENREC_CPU)
         return tenrec_tensor_copy(t, ret, err);
     if (!tensor_is_contiguous(d))
@@ -295,7 +300,9 @@ tenrec_status tenrec_tensor_to(struct tenrec_tensor *t, struct tenrec_device dev
     if (st != TENREC_OK)
         return st;
     st = copy_ordered(t, *ret, err);
-    if (st != TENREC_OK)
+    if (st != TENREC_OK) {
         tenrec_tensor_drop(*ret);
+        *ret = NULL;
+    }
     return st;
 }

@@ -69,6 +69,7 @@ tenrec_status tenrec_tensor_from_dlpack(DLManagedTensor *dl, struct tenrec_tenso
     struct tenrec_tensor_desc d = { .data = from->data, .byte_offset = from->byte_offset };
     tenrec_status status = dlpack_check(from, err);
 
+    *ret = NULL;
     if (status)
         return status;
     d.ndim = (uint32_t)from->ndim;
@@ -103,6 +104,7 @@ tenrec_status tenrec_tensor_to_dlpack(struct tenrec_tensor *t, DLManagedTensor *
     const struct tenrec_tensor_desc *d = tenrec_tensor_desc(t);
     struct dlpack_view *v = memory_new(1, sizeof *v);
 
+    *ret = NULL;
     if (!v)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a DLPack view");
     for (uint32_t i = 0; i < d->ndim; i++) {

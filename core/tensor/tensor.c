@@ -219,6 +219,7 @@ tenrec_status tenrec_tensor_new(struct tenrec_dtype dtype, uint32_t ndim, const 
     struct tenrec_tensor *t = NULL;
     tenrec_status status = tensor_describe(dtype, ndim, shape, &d, err);
 
+    *ret = NULL;
     if (!status)
         status = block_new(d.bytes, &t, err);
     if (status)
@@ -256,6 +257,7 @@ tenrec_status tenrec_tensor_new_with(struct tenrec_dtype dtype, uint32_t ndim, c
     struct tenrec_tensor_desc d;
     tenrec_status st;
 
+    *ret = NULL;
     if (flags & ~(uint32_t)(TENREC_SHARED | TENREC_MOVES) || flags == TENREC_MOVES)
         return tenrec_fail(err, TENREC_EINVAL,
                            "tensor flags 0x%x: expected 0, TENREC_SHARED, or that and TENREC_MOVES",
@@ -325,6 +327,7 @@ tenrec_status tenrec_tensor_from_data(void *data, uint64_t bytes, struct tenrec_
 {
     struct tenrec_tensor_desc d;
 
+    *ret = NULL;
     set_shape(&d, dtype, ndim, shape);
     d.data = data;
     d.bytes = bytes;
@@ -406,6 +409,7 @@ tenrec_status tenrec_tensor_copy(const struct tenrec_tensor *t, struct tenrec_te
     struct tenrec_tensor *copy;
     tenrec_status status;
 
+    *ret = NULL;
     if (d->device.kind != TENREC_CPU)
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
                            "the tensor is in memory of a device: tenrec_tensor_to copies it");
@@ -427,6 +431,7 @@ tenrec_status tenrec_tensor_copy(const struct tenrec_tensor *t, struct tenrec_te
 tenrec_status tenrec_tensor_contiguous(struct tenrec_tensor *t, struct tenrec_tensor **ret,
                                        tenrec_error *err)
 {
+    *ret = NULL;
     if (!tensor_is_contiguous(&t->desc) || t->bytes != t->desc.bytes)
         return tenrec_tensor_copy(t, ret, err);
     *ret = tenrec_tensor_share(t);

@@ -238,6 +238,7 @@ tenrec_status tenrec_test_group_open(const struct tenrec_test_options *options,
     struct tenrec_test_group *g = NULL;
     tenrec_status st;
 
+    *ret = NULL;
     if (options && options->body)
         return tenrec_fail(err, TENREC_EINVAL,
                            "options: body is set, which a group that is opened cannot run");

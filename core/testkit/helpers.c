@@ -125,6 +125,10 @@ tenrec_status tenrec_test_get_num_owners_and_forks(struct tenrec_worker *w, int3
                                                    int64_t *ret_owners, int64_t *ret_forks,
                                                    tenrec_error *err)
 {
+    if (ret_owners)
+        *ret_owners = 0;
+    if (ret_forks)
+        *ret_forks = 0;
     return owners_and_forks(w, rank, tenrec_test_stretch_ms(PROBE_MS), ret_owners, ret_forks, err);
 }
 
@@ -157,6 +161,7 @@ tenrec_status tenrec_test_initialize_pg(const char *init_method, int32_t rank, i
     tenrec_status st =
         tenrec_store_open(init_method, tenrec_test_stretch_ms(PROBE_MS), &store, err);
 
+    *ret = NULL;
     if (st != TENREC_OK)
         return st;
     st = tenrec_process_group_new(store, rank, world_size, "test", ret, err);
@@ -170,6 +175,7 @@ tenrec_status tenrec_test_get_function_event(const struct tenrec_profiler *p, co
     const struct tenrec_event *event = tenrec_profiler_get_function_event(p, part),
                               *first = tenrec_profiler_event(p, 0);
 
+    *ret = NULL;
     if (!event)
         return tenrec_fail(err, TENREC_ENOTFOUND, "none of %zu events has \"%s\" in its name%s%s",
                            tenrec_profiler_count(p), part, first ? "; the first is " : "",

@@ -182,6 +182,7 @@ tenrec_status tenrec_test_make_config(const struct tenrec_test *t, struct tenrec
 {
     const struct member *m = (const struct member *)(const void *)t;
 
+    *ret = NULL;
     return setting_config(m->setting, t->rank, ret, err);
 }
 

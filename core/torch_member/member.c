@@ -6,8 +6,8 @@
 #include "base/memory.h"
 #include "config/config.h"
 #include "future/pool.h"
-#include "runtime/forks.h"
 #include "launch/ranks.h"
+#include "runtime/forks.h"
 #include "security/security.h"
 #include "torch_member/references.h"
 #include "torch_member/static_group.h"
@@ -55,6 +55,7 @@ tenrec_status tenrec_torch_member_new(const struct tenrec_config *config,
     struct tenrec_config *own = NULL;
     tenrec_status st = TENREC_OK;
 
+    *ret = NULL;
     if (!m)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a member of torch's group");
     if (!config)

@@ -190,6 +190,8 @@ tenrec_status tenrec_torch_call_async(struct tenrec_torch_member *m, const char 
     struct tenrec_msg *msg;
     tenrec_status st = torch_call_check(m, to, function, args, n, &ms, err);
 
+    if (ret)
+        *ret = NULL;
     if (st == TENREC_OK)
         st = torch_peers_id(m, to, &refs.to, err);
     if (st != TENREC_OK)
@@ -216,5 +218,7 @@ tenrec_status tenrec_torch_call(struct tenrec_torch_member *m, const char *to, c
     struct tenrec_future *f;
     tenrec_status st = tenrec_torch_call_async(m, to, function, args, n, ms, &f, err);
 
+    if (ret)
+        *ret = NULL;
     return st == TENREC_OK ? torch_call_wait(f, ret, err) : st;
 }

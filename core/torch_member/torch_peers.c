@@ -229,9 +229,9 @@ tenrec_status tenrec_torch_member_get_infos(struct tenrec_torch_member *m,
 {
     tenrec_status st;
 
+    *ret_n = 0;
     pthread_mutex_lock(&m->lock);
     st = torch_peers_check_joined(m, err);
-    *ret_n = 0;
     for (const struct torch_peer *p = m->peer; p && st == TENREC_OK; p = p->next) {
         size_t at = *ret_n < room ? *ret_n : room;
 

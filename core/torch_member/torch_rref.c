@@ -61,6 +61,8 @@ tenrec_status tenrec_torch_remote(struct tenrec_torch_member *m, const char *to,
     tenrec_error why;
     tenrec_status st = torch_call_check(m, to, function, args, n, &ms, err);
 
+    if (ret)
+        *ret = NULL;
     if (st == TENREC_OK)
         st = torch_peers_id(m, to, &refs.to, err);
     if (st == TENREC_OK && refs.to == m->id)
@@ -104,6 +106,7 @@ tenrec_status tenrec_torch_rref_new(struct tenrec_torch_member *m, const struct 
     struct tenrec_value *copy;
     tenrec_status st = check_member(m, err);
 
+    *ret = NULL;
     if (st == TENREC_OK)
         st = tenrec_value_copy(value, &copy, err);
     if (st == TENREC_OK)
@@ -181,6 +184,8 @@ tenrec_status tenrec_torch_rref_to_here_async(struct tenrec_torch_member *m, str
 {
     tenrec_status st = torch_call_check(m, "", "to_here", NULL, 0, &ms, err);
 
+    if (ret)
+        *ret = NULL;
     if (st == TENREC_OK && r->ctx != m->refs)
         st = tenrec_fail(err, TENREC_EINVAL, "the remote reference is of another group");
     if (st == TENREC_OK)
@@ -196,5 +201,7 @@ tenrec_status tenrec_torch_rref_to_here(struct tenrec_torch_member *m, struct te
     struct tenrec_future *f;
     tenrec_status st = tenrec_torch_rref_to_here_async(m, r, ms, &f, err);
 
+    if (ret)
+        *ret = NULL;
     return st == TENREC_OK ? torch_call_wait(f, ret, err) : st;
 }

@@ -25,12 +25,12 @@ tenrec_status tenrec_trace_enter(const char *traceparent, struct tenrec_trace_sc
 
     if (!ret)
         return tenrec_fail(err, TENREC_EINVAL, "no place for the former context is given");
+    memset(ret, 0, sizeof *ret);
     if (traceparent)
         st = trace_context_parse(traceparent, &trace_thread.context, err);
     if (st != TENREC_OK)
         return st;
     trace_thread.traced = traceparent != NULL;
-    memset(ret, 0, sizeof *ret);
     memcpy(ret, &outer, sizeof outer);
     return TENREC_OK;
 }

@@ -46,6 +46,7 @@ tenrec_status tenrec_object_new(const struct tenrec_object_type *type, void *dat
     tenrec_status st = check_type(type, err);
     struct tenrec_object *o;
 
+    *ret = NULL;
     if (st != TENREC_OK)
         return st;
     o = memory_new(1, sizeof *o);
@@ -80,6 +81,7 @@ void *tenrec_object_data(const struct tenrec_object *o, const struct tenrec_obje
 tenrec_status tenrec_object_get(const struct tenrec_value *v, const struct tenrec_object_type *type,
                                 void **ret, tenrec_error *err)
 {
+    *ret = NULL;
     if (v->type != TENREC_VALUE_OBJECT)
         return tenrec_fail(err, TENREC_EINVAL, "is %s, expected an object of type '%s'",
                            tenrec_value_type_name(v->type), type->name);

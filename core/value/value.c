@@ -270,6 +270,7 @@ tenrec_status tenrec_value_copy(const struct tenrec_value *v, struct tenrec_valu
     struct tenrec_value *root;
     struct value_block a;
 
+    *ret = NULL;
     if (status)
         return status;
     root = malloc(size.items + size.text);

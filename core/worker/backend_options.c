@@ -19,6 +19,7 @@ tenrec_status tenrec_construct_rpc_backend_options(const struct tenrec_config *c
     struct tenrec_rpc_backend_options *o;
     tenrec_status st;
 
+    *ret = NULL;
     if (!config)
         return tenrec_fail(err, TENREC_EINVAL, "construct_rpc_backend_options: no config");
     o = memory_new(1, sizeof *o);
@@ -74,6 +75,8 @@ tenrec_status tenrec_store_open_with(const struct tenrec_rpc_backend_options *op
     uint64_t deadline_ns = 0;
     tenrec_status st;
 
+    if (ret)
+        *ret = NULL;
     if (!options || !url || !ret)
         return tenrec_fail(err, TENREC_EINVAL,
                            "tenrec_store_open_with needs options, a url and a result");

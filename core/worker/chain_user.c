@@ -210,6 +210,7 @@ tenrec_status tenrec_init_backend(const struct tenrec_rpc_backend_options *optio
     tenrec_status st = check_init(options, user, me, err);
     struct tenrec_chain *a;
 
+    *ret = NULL;
     if (st != TENREC_OK)
         return st;
     a = memory_new(1, sizeof *a);

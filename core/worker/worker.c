@@ -69,6 +69,7 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
     struct tenrec_worker *w;
     tenrec_status st;
 
+    *ret = NULL;
     if (!block)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
     w = &block->worker;

@@ -7,8 +7,9 @@
  * the tenrec_error, usually on its stack. Header only, so that a plugin needs
  * to link nothing.
  *
- * Results: a function that fails stores NULL, 0 or false through each of its `ret` parameters, and
- * zeroes a struct that it would have filled. So what was there before is never dropped twice.
+ * Results: a function that fails stores NULL, 0 or false through each of its `ret` parameters (-1
+ * for a descriptor), and zeroes a struct that it would have filled. So what was there before is
+ * never dropped twice.
  */
 #ifndef TENREC_ERROR_H
 #define TENREC_ERROR_H
