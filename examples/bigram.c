@@ -164,7 +164,7 @@ static tenrec_status push(struct tenrec_call *call, void *arg, tenrec_error *err
     bool expected;
 
     if (tenrec_call_get_args(call, err, "iidt", &step, &pairs, &loss, &gradient))
-        return TENREC_EINVAL;
+        return err->code;
     if (!is_matrix(gradient))
         return tenrec_fail(err, TENREC_EINVAL, "gradient is not float32 of %d x %d", SYMBOLS,
                            SYMBOLS);

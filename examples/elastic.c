@@ -28,10 +28,13 @@ static tenrec_status add_one(struct tenrec_call *call, void *arg, tenrec_error *
 {
     int64_t a;
     tenrec_status st = tenrec_call_get_args(call, err, "i", &a);
-    struct tenrec_value sum = tenrec_value_int(a + 1);
+    struct tenrec_value sum;
 
     (void)arg;
-    return st == TENREC_OK ? tenrec_call_return(call, &sum, err) : st;
+    if (st != TENREC_OK)
+        return st;
+    sum = tenrec_value_int(a + 1);
+    return tenrec_call_return(call, &sum, err);
 }
 
 /* Calls all present members. A member that has just left is not an error. */

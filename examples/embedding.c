@@ -97,7 +97,7 @@ struct shard {
 };
 
 /* Whether a tensor is n elements in a row; a caller may send any view of anything. */
-static bool is_plain(struct tenrec_tensor *t, struct tenrec_dtype dtype, int64_t n)
+static bool is_plain(struct tenrec_tensor *t, const char *dtype, int64_t n)
 {
     struct tenrec_tensor *same = NULL;
     tenrec_error err;
@@ -105,7 +105,7 @@ static bool is_plain(struct tenrec_tensor *t, struct tenrec_dtype dtype, int64_t
 
     tenrec_tensor_drop(same);
     return contiguous && tenrec_tensor_count(t) == (uint64_t)n &&
-           memcmp(&tenrec_tensor_desc(t)->dtype, &dtype, sizeof dtype) == 0;
+           strcmp(tenrec_dtype_name(tenrec_tensor_desc(t)->dtype), dtype) == 0;
 }
 
 /* Copies the ids of a caller, and checks them before they become addresses: the tensor may be in
@@ -114,7 +114,7 @@ static tenrec_status shard_ids(const struct shard *s, struct tenrec_tensor *ids,
                                int64_t *ret_n, tenrec_error *err)
 {
     *ret_n = (int64_t)tenrec_tensor_count(ids);
-    if (*ret_n > NODES || !is_plain(ids, TENREC_INT64, *ret_n))
+    if (*ret_n > NODES || !is_plain(ids, "int64", *ret_n))
         return tenrec_fail(err, TENREC_EINVAL, "expected up to %d ids as int64", NODES);
     memcpy(id, tenrec_tensor_data(ids), (size_t)*ret_n * sizeof *id);
     for (int64_t i = 0; i < *ret_n; i++)
@@ -156,7 +156,7 @@ static tenrec_status scatter(struct tenrec_call *call, void *arg, tenrec_error *
 
     if (tenrec_call_get_args(call, err, "tt", &ids, &gradient) || shard_ids(s, ids, id, &n, err))
         return err->code;
-    if (!is_plain(gradient, TENREC_FLOAT32, n * DIM))
+    if (!is_plain(gradient, "float32", n * DIM))
         return tenrec_fail(err, TENREC_EINVAL, "expected %d gradients of float32 for each id", DIM);
     pthread_mutex_lock(&s->lock);
     for (int64_t i = 0; i < n * DIM; i++)

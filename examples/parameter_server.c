@@ -249,7 +249,7 @@ static tenrec_status take(struct tenrec_call *call, void *arg, tenrec_error *err
     struct tenrec_rref *table;
 
     if (tenrec_call_get_args(call, err, "r", &table))
-        return TENREC_EINVAL;
+        return err->code;
     pthread_mutex_lock(&me->lock);
     tenrec_rref_drop(me->table);
     me->table = tenrec_rref_share(table);

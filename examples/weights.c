@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <tenrec/profiler.h>
 #include <tenrec/tenrec.h>
 #include <time.h>
@@ -188,7 +189,8 @@ static tenrec_status take(const struct tenrec_value *v, int64_t *have, struct te
     if (tenrec_value_unpack(v->u.array, v->n, err, "iit", &version, &sum, &sent) ||
         tenrec_tensor_contiguous(sent, ret, err))
         return err->code;
-    if (version > *have && tenrec_tensor_bytes(*ret) == sizeof(float) * WORDS * WORDS &&
+    if (version > *have && tenrec_tensor_count(*ret) == WORDS * WORDS &&
+        strcmp(tenrec_dtype_name(tenrec_tensor_desc(*ret)->dtype), "float32") == 0 &&
         checksum(*ret) == sum) {
         *have = version;
         return TENREC_OK;
