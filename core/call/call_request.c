@@ -160,7 +160,7 @@ static tenrec_status call_begin(struct tenrec_worker *w, const char *to, const c
     if (!to || !function)
         return tenrec_fail(err, TENREC_EINVAL, "no %s is given", to ? "function" : "worker");
     if (!args && n > 0)
-        return tenrec_fail(err, TENREC_EINVAL, "%zu arguments are said, but none is given", n);
+        return tenrec_fail(err, TENREC_EINVAL, "n is %zu, but args is NULL", n);
     st = options ? call_check_options(o, TENREC_ONE_WAY, err) : TENREC_OK;
     if (st == TENREC_OK)
         st = peers_find_again(&w->peers, to, &spec->to, err);

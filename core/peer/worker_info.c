@@ -29,10 +29,13 @@ tenrec_status tenrec_worker_get_info_by_id(const struct tenrec_worker *w, tenrec
     *ret = (struct tenrec_worker_info){ 0 };
     if (st != TENREC_OK)
         return st;
-    if (!peers_has(&w->peers, id))
+    if (!peers_has(&w->peers, id)) {
+        const size_t n = atomic_load(&w->peers.n);
+
         return tenrec_fail(err, TENREC_EPEER_UNKNOWN,
-                           "no worker has id %d: the group has %zu workers", id,
-                           atomic_load(&w->peers.n));
+                           "no worker has id %d: the group has %zu worker%s", id, n,
+                           n == 1 ? "" : "s");
+    }
     *ret = (struct tenrec_worker_info){ .name = peers_name(&w->peers, id), .id = id };
     return TENREC_OK;
 }

@@ -172,7 +172,9 @@ static void call_run(struct tenrec_call *c)
     if (__builtin_expect(thread_state.scope != NULL, 0))
         future_scope_abandon(f->name);
     if (st != TENREC_OK) {
-        if (err.code == TENREC_OK)
+        if (err.code == TENREC_OK && strcmp(tenrec_status_name(st), "?") == 0)
+            tenrec_fail(&err, st, "'%s' returned %d, which is no status", f->name, (int)st);
+        else if (err.code == TENREC_OK)
             tenrec_fail(&err, st, "%s", tenrec_status_text(st));
         err.code = st; /* the text may be of an inner failure with another status */
         call_end(c, &err);
