@@ -5,9 +5,10 @@
 
 #include <ATen/ThreadLocalState.h>
 #include <algorithm>
+#include <c10/util/Exception.h>
 #include <condition_variable>
 #include <mutex>
-#include <thread>
+#include <pthread.h>
 
 namespace tenrec_torch
 {
@@ -19,7 +20,6 @@ constexpr std::chrono::milliseconds STALL(10);     // no task of a lane began: o
 constexpr std::chrono::microseconds IN_ORDER(300); // so long the next call of a caller waits
 constexpr std::chrono::seconds IDLE(5);            // so long a thread waits for work
 constexpr unsigned ANSWER_THREADS = 4;
-constexpr unsigned THREADS_MAX = 1024; // of both lanes, however much is blocked
 
 // Restores libtorch's thread state to that of the start of the thread: a thread that has
 // profiled once would record nothing any more.
@@ -253,14 +253,41 @@ void thread_main(std::shared_ptr<Pool::State> s, const Pool::Lead &lead)
     s->work.notify_all(); // one that stops looks again
 }
 
+void *run_detached(void *arg)
+{
+    const std::unique_ptr<std::function<void()>> main(static_cast<std::function<void()> *>(arg));
+
+    (*main)();
+    return nullptr;
+}
+
+// Starts a thread, counted before, that no thread joins. Its stack is that of Tenrec's threads,
+// however small the default is. Returns false, and says so once, if the system refuses it.
+bool start_detached(const std::shared_ptr<Pool::State> &s, std::function<void()> main)
+{
+    auto own = std::make_unique<std::function<void()>>(std::move(main));
+    pthread_attr_t attr;
+    pthread_t thread;
+
+    s->threads++;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, TENREC_THREAD_STACK);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    const int failed = pthread_create(&thread, &attr, run_detached, own.get());
+    pthread_attr_destroy(&attr);
+    if (failed == 0) {
+        own.release();
+        return true;
+    }
+    s->threads--;
+    TORCH_WARN_ONCE("TENREC: the system refuses a thread beside ", s->threads,
+                    " of the pool: functions that wait for other calls may wait until their timeout");
+    return false;
+}
+
 void start_thread(const std::shared_ptr<Pool::State> &s, Pool::Lead lead = nullptr)
 {
-    s->threads++;
-    try {
-        std::thread(thread_main, s, std::move(lead)).detach();
-    } catch (const std::exception &) {
-        s->threads--; // those that there are go on
-    }
+    start_detached(s, [s, lead = std::move(lead)] { thread_main(s, lead); });
 }
 
 // Wakes one thread for the tasks that may begin; that thread wakes the next.
@@ -288,7 +315,7 @@ void watch_main(std::shared_ptr<Pool::State> s)
         s->watch.wait_for(hold, STALL);
         s->held = false; // the reading thread is busy for long
         quiet = s->waiting() ? 0 : quiet + 1;
-        for (unsigned i = 0; i < 2 && !s->left && s->threads < THREADS_MAX; i++) {
+        for (unsigned i = 0; i < 2 && !s->left; i++) {
             Queue &q = s->lane[i];
             if (!q.first || q.begun != begun[i])
                 continue;
@@ -306,14 +333,8 @@ void start_watch(const std::shared_ptr<Pool::State> &s)
 {
     if (s->watched || s->left || !s->waiting())
         return;
-    s->watched = true;
-    s->threads++;
-    try {
-        std::thread(watch_main, s).detach();
-    } catch (const std::exception &) {
-        s->watched = false;
-        s->threads--;
-    }
+    s->watched = true; // before the thread looks
+    s->watched = start_detached(s, [s] { watch_main(s); });
 }
 
 } // namespace
