@@ -193,8 +193,8 @@ tenrec_status tenrec_torch_member_join(struct tenrec_torch_member *m, tenrec_err
         return tenrec_fail(err, TENREC_EBUSY, "this member has joined already, once");
     st = member_join(m, ms == TENREC_FOREVER ? CLOCK_NEVER : clock_deadline_ms(ms), err);
     if (st == TENREC_OK) {
+        static_group_watch(m); /* first: another thread may leave as soon as this one has joined */
         member_set_state(m, TORCH_JOINED);
-        static_group_watch(m);
     } else {
         member_stop(m);
     }

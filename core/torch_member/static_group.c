@@ -31,10 +31,14 @@ static bool is_set_up(struct tenrec_torch_member *m, uint64_t deadline_ns, bool 
 
 /* Ends the waits of torch's workers: of its rank 0, which serves the store, by the count; of the
  * others by the end of the store. A member without a rank is none that they wait for. */
-static tenrec_status static_group_refuse(struct tenrec_torch_member *m, tenrec_error *err)
+static void static_group_stop_torch(struct tenrec_torch_member *m)
 {
     if (m->rendezvous->launch.rank >= 0)
         store_fail_init(m->keys, clock_deadline_ms(STORE_MS), NULL);
+}
+
+static tenrec_status static_group_fail(tenrec_error *err)
+{
     return tenrec_fail(err, TENREC_EGROUP,
                        "torch's workers set up a static group in this store (init_rpc with "
                        "world_size): a member of Tenrec joins dynamic groups only, init_rpc "
@@ -48,8 +52,10 @@ tenrec_status static_group_check(struct tenrec_torch_member *m, uint64_t deadlin
     struct backoff pause = { POLL_US, POLL_US };
 
     while (is_set_up(m, deadline_ns, false))
-        if (!backoff_take(&pause, until_ns < deadline_ns ? until_ns : deadline_ns))
-            return static_group_refuse(m, err);
+        if (!backoff_take(&pause, until_ns < deadline_ns ? until_ns : deadline_ns)) {
+            static_group_stop_torch(m);
+            return static_group_fail(err);
+        }
     return TENREC_OK;
 }
 
@@ -58,11 +64,13 @@ tenrec_status static_group_check(struct tenrec_torch_member *m, uint64_t deadlin
 static void static_group_end(struct tenrec_torch_member *m)
 {
     struct tenrec_store_server *server = NULL;
+    bool ends;
     tenrec_error why;
 
-    static_group_refuse(m, &why);
+    static_group_fail(&why);
     pthread_mutex_lock(&m->lock);
-    if (m->state == TORCH_JOINED) {
+    ends = m->state == TORCH_JOINED && torch_peers_alone(m);
+    if (ends) {
         m->why = why;
         m->state = TORCH_LEFT;
         server = m->rendezvous->server;
@@ -70,8 +78,17 @@ static void static_group_end(struct tenrec_torch_member *m)
         pthread_cond_broadcast(&m->changed);
     }
     pthread_mutex_unlock(&m->lock);
+    if (!ends)
+        return;
     log_line(TENREC_LOG_ERROR, m->name, "%s", why.text);
+    static_group_stop_torch(m);
     tenrec_store_server_drop(server);
+}
+
+/* Returns true if the member is still to be watched. Lock held. */
+static bool is_watched(const struct tenrec_torch_member *m)
+{
+    return (m->state == TORCH_JOINING || m->state == TORCH_JOINED) && torch_peers_alone(m);
 }
 
 static void *static_group_run(void *arg)
@@ -80,7 +97,7 @@ static void *static_group_run(void *arg)
     uint64_t since_ns = 0;
 
     pthread_mutex_lock(&m->lock);
-    while (m->state == TORCH_JOINED && torch_peers_alone(m)) {
+    while (is_watched(m)) {
         bool set_up;
 
         pthread_mutex_unlock(&m->lock);
@@ -89,7 +106,7 @@ static void *static_group_run(void *arg)
         if (since_ns && clock_now_ns() - since_ns > ALONE_MS * UINT64_C(1000000))
             static_group_end(m);
         pthread_mutex_lock(&m->lock);
-        if (m->state == TORCH_JOINED)
+        if (is_watched(m))
             clock_cond_wait(&m->changed, &m->lock, clock_deadline_ms(ALONE_MS / 10));
     }
     pthread_mutex_unlock(&m->lock);

@@ -12,8 +12,9 @@
 tenrec_status static_group_check(struct tenrec_torch_member *m, uint64_t deadline_ns,
                                  tenrec_error *err);
 
-/* Checks again, in a thread of its own, until another worker has joined: with m->why set, this
- * process is no member any more. Without memory for the thread nothing checks. */
+/* Called before the member has joined. Checks again, in a thread of its own, until another worker
+ * has joined, too: with m->why set, this process is no member any more. Without memory for the
+ * thread nothing checks. */
 void static_group_watch(struct tenrec_torch_member *m);
 /* The member has left, or is leaving: ends the thread. */
 void static_group_unwatch(struct tenrec_torch_member *m);
