@@ -3,6 +3,7 @@
 #include "backend/chain_layer.h"
 #include "backend/message.h"
 #include "runtime/log.h"
+#include "security/account.h"
 
 #include <tenrec/chain.h>
 
@@ -193,6 +194,16 @@ static void host_log(struct tenrec_agent *self, enum tenrec_log_level level, con
     va_end(ap);
 }
 
+static const struct tenrec_budget host_budget = {
+    .size = sizeof host_budget,
+    .open = account_open,
+    .close = account_close,
+    .charge = account_charge,
+    .give = account_give,
+    .refuse = account_refuse,
+    .carry = message_carry,
+};
+
 const struct tenrec_host chain_host = {
     .size = sizeof chain_host,
     .abi_major = TENREC_ABI_MAJOR,
@@ -215,4 +226,5 @@ const struct tenrec_host chain_host = {
     .shared = host_shared,
     .exception_new = host_exception_new,
     .hold = host_hold,
+    .budget = &host_budget,
 };

@@ -4,6 +4,7 @@
 #include "base/recycle.h"
 #include "runtime/heap.h"
 #include "runtime/thread_end.h"
+#include "security/account.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -17,9 +18,12 @@
 #define DEPOT_MAX (8 * BATCH)
 
 struct message {
-    struct tenrec_msg msg; /* first: the public part */
-    struct message *next;  /* while the block is free */
-    size_t bytes;          /* of this block */
+    struct tenrec_msg msg;          /* first: the public part */
+    struct message *next;           /* while the block is free */
+    size_t bytes;                   /* of this block */
+    struct tenrec_account *account; /* owns a share; NULL: nothing is charged */
+    uint64_t charged;               /* bytes, to the account */
+    struct tenrec_account_limits limits;
 };
 
 /* Free blocks of this thread. One thread often makes messages and another releases
@@ -153,10 +157,49 @@ static struct message *block_find(size_t bytes)
     return m;
 }
 
+static void message_release(struct tenrec_msg *msg);
+
+bool message_is_plain(const struct tenrec_msg *msg)
+{
+    return msg->release == message_release;
+}
+
+void message_carry(struct tenrec_msg *msg, struct tenrec_account *a, uint64_t n,
+                   const struct tenrec_account_limits *limits)
+{
+    struct message *m = (struct message *)msg;
+
+    m->account = account_share(a);
+    m->charged = n;
+    m->limits = *limits;
+}
+
+tenrec_status message_charge(const struct tenrec_msg *msg, uint64_t n, tenrec_error *err)
+{
+    struct message *m = (struct message *)(uintptr_t)msg;
+    tenrec_status st;
+
+    if (__builtin_expect(m->account == NULL, 1))
+        return TENREC_OK;
+    st = account_take(m->account, n, &m->limits, err);
+    if (st == TENREC_OK)
+        m->charged += n;
+    return st;
+}
+
+__attribute__((noinline)) static void message_settle(struct message *m)
+{
+    account_give(m->account, m->charged);
+    account_close(m->account);
+    m->account = NULL;
+}
+
 static void message_release(struct tenrec_msg *msg)
 {
     struct message *m = (struct message *)msg;
 
+    if (__builtin_expect(m->account != NULL, 0))
+        message_settle(m);
     if (!RECYCLE || m->bytes != BLOCK_BYTES || !(cache.end.fn || cache_register())) {
         block_free(m);
         return;
@@ -188,6 +231,7 @@ static void message_fill(struct message *m, void *payload, uint64_t payload_len)
     msg->release = message_release;
     for (size_t i = 0; i < sizeof msg->reserved / sizeof msg->reserved[0]; i++)
         msg->reserved[i] = 0;
+    m->account = NULL;
 }
 
 #define HEAD_BYTES                                                                                 \

@@ -302,10 +302,18 @@ tenrec_status codec_fill_value(struct filling *f, struct tenrec_value *to, tenre
 
 /* ---- whole payloads ------------------------------------------------------------ */
 
-static tenrec_status no_memory(const struct value_block_size *size, tenrec_error *err)
+/* A block for values, which lives as long as the message as far as its sender is charged. */
+static tenrec_status block_new(const struct tenrec_msg *msg, const struct value_block_size *size,
+                               void **ret, tenrec_error *err)
 {
-    return tenrec_fail(err, TENREC_ENOMEM, "no memory for a value of %zu bytes",
-                       size->items + size->text);
+    const size_t bytes = size->items + size->text;
+    const tenrec_status st = rpc_message_charge(msg, bytes, err);
+
+    if (st != TENREC_OK)
+        return st;
+    *ret = malloc(bytes);
+    return *ret ? TENREC_OK
+                : tenrec_fail(err, TENREC_ENOMEM, "no memory for a value of %zu bytes", bytes);
 }
 
 /* Begins the second walk at `first`, into a block of the size that `c` has counted. */
@@ -471,9 +479,9 @@ tenrec_status codec_read_any_args(const struct tenrec_msg *msg, const struct cod
     ret->heap = NULL;
     if (size.items + size.text > sizeof ret->room) {
         ret->heap_size = size.items + size.text;
-        ret->heap = malloc(ret->heap_size);
-        if (!ret->heap)
-            return no_memory(&size, err);
+        status = block_new(msg, &size, &ret->heap, err);
+        if (status)
+            return status;
     }
     f = fill_begin(&c, msg, first, ret->heap ? ret->heap : ret->room);
     status = fill_array(&f, (size_t)it.n, &list, err);
@@ -502,6 +510,7 @@ tenrec_status codec_read_any_value(const struct tenrec_msg *msg, struct tenrec_v
     struct checking c;
     struct filling f;
     struct tenrec_value *root;
+    void *block;
     tenrec_status status = codec_check_begin(&c, msg, err);
 
     if (status)
@@ -514,9 +523,10 @@ tenrec_status codec_read_any_value(const struct tenrec_msg *msg, struct tenrec_v
         status = codec_check_end(&c.r, err);
     if (status)
         return status;
-    root = malloc(c.size.items + c.size.text);
-    if (!root)
-        return no_memory(&c.size, err);
+    status = block_new(msg, &c.size, &block, err);
+    if (status)
+        return status;
+    root = block;
     f = fill_begin(&c, msg, c.r.begin + CODEC_BEGIN_SIZE, root);
     f.copy_bytes = true;
     value_block_items(&f.arena, 1, sizeof *root);

@@ -87,6 +87,7 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
 {
     struct tenrec_worker *w = c->worker;
     struct tenrec_route route = c->request->route;
+    const int64_t id = c->request->id;
     struct tenrec_msg *reply = c->reply;
     const tenrec_status status = why ? why->code : TENREC_OK; /* `why` may be in c->refs */
     /* The chain lives during a delivery; a later answer must enter the worker. */
@@ -114,8 +115,14 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
         c->worker->served_refs->end(c);
         codec_call_finish(&c->in);
     }
+    /* A caller that is no member is charged for its request and for the answer. */
+    if (__builtin_expect(c->from < 0, 0)) {
+        codec_call_finish(&c->in);
+        c->request->release(c->request);
+        c->request = NULL;
+    }
     if (answers) {
-        answer_send(w, c->from, c->request->id, &route, reply, c->parcel);
+        answer_send(w, c->from, id, &route, reply, c->parcel);
     } else {
         parcel_end(w, c->parcel, PARCEL_REFUSED);
         if (reply)

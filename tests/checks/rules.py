@@ -54,6 +54,7 @@ NOTES = {
     "AG-35": ("A graceful shutdown loses held messages, or they overtake each other.", "of the core: tests/backend, tests/limit, tests/faulty"),
     "AG-37": ("A graceful shutdown waits for a member that crashed, until its limit.", ""),
     "AG-38": ("A member that receives a large tensor for longer than all heartbeats take is removed from its group.", "needs a dynamic group: tests/membership"),
+    "AG-39": ("Callers that are no members make a worker hold memory without bound.", "of the shipped backends: tests/tensorpipe, tests/ucx"),
     "EX-1": ("Two exporters bind one address, or none.", "of the core: tests/exporter"),
     "EX-2": ("A worker starts late.", "no program can see it"),
     "EX-3": ("A thread of the plugin runs in unmapped code: a crash.", "tests/exporter, tests/system/metrics_test.py"),

@@ -63,6 +63,7 @@ AT(tenrec_init, token, 56);
 /* 1.1 */
 AT(tenrec_host, exception_new, 136);
 AT(tenrec_host, hold, 144);
+AT(tenrec_host, budget, 152);
 #endif
 
 TEST(abi_version_belongs_to_these_sizes)

@@ -266,6 +266,38 @@ struct tenrec_agent {
     struct tenrec_agent *outer; /* NULL at the user */
 };
 
+/* The bytes that callers that are no members make this process hold. A backend has an account for
+ * each source of such callers (an address, say), because connections are free to them: a limit for
+ * each connection would limit nothing. The accounts of all backends of the process have one sum. */
+struct tenrec_account; /* opaque; counted: the messages that are charged to it keep it */
+
+/* frozen */
+struct tenrec_account_limits {
+    uint64_t all; /* bytes of all accounts */
+    uint64_t own; /* bytes of the account; UINT64_MAX: no limit */
+};
+
+struct tenrec_budget {
+    uint32_t size; /* sizeof(struct tenrec_budget); grows at its end */
+    uint32_t reserved;
+    struct tenrec_account *(*open)(void); /* NULL: out of memory */
+    void (*close)(struct tenrec_account *a);
+    /* Charges `n` bytes in any case. Returns true while both limits hold. An account that held
+     * nothing may exceed its own limit, by one message larger than that; none exceeds that of all.
+     */
+    bool (*charge)(struct tenrec_account *a, uint64_t n,
+                   const struct tenrec_account_limits *limits);
+    void (*give)(struct tenrec_account *a, uint64_t n);
+    /* Says which limits do not hold. Returns EAGAIN. */
+    tenrec_status (*refuse)(const struct tenrec_account *a,
+                            const struct tenrec_account_limits *limits, tenrec_error *err);
+    /* `msg`, of msg_new, takes `n` bytes that are charged, until its release. What the core makes
+     * of it, such as the values of its payload, is charged likewise and refused beyond the limits.
+     * Once, before it is delivered. */
+    void (*carry)(struct tenrec_msg *msg, struct tenrec_account *a, uint64_t n,
+                  const struct tenrec_account_limits *limits);
+};
+
 /* Services of the core for plugins. Grows at its end only. */
 struct tenrec_host {
     uint32_t size; /* sizeof(struct tenrec_host) */
@@ -359,6 +391,11 @@ struct tenrec_host {
      * has returned. ENOMEM; ESHUTDOWN from then on. */
     tenrec_status (*hold)(struct tenrec_agent *self, uint64_t due_ns, bool sends,
                           void (*fn)(void *arg), void *arg);
+
+    /* [AG-39] Accounts of callers that are no members. A backend charges a message of such a caller
+     * when it is announced, with all memory that it will take, and lets the message carry the
+     * charge: it ends with the memory, when the message is released. Any thread. */
+    const struct tenrec_budget *budget;
 };
 
 static inline void tenrec_done_succeed(struct tenrec_done done)
