@@ -241,6 +241,7 @@ static void agent_destroy(struct tenrec_agent *self)
     free(u->peer);
     free(u->conn);
     context_close_descriptors(u);
+    u->host->budget->close(u->account);
     pthread_cond_destroy(&u->given);
     pthread_cond_destroy(&u->moved);
     pthread_mutex_destroy(&u->lock);
@@ -374,6 +375,11 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     pthread_cond_init(&u->given, &monotonic);
     pthread_condattr_destroy(&monotonic);
     self->impl = u;
+    u->account = u->host->budget->open();
+    if (!u->account) {
+        agent_destroy(self);
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the ucx agent");
+    }
     if (prove_open(u, err) != TENREC_OK ||
         open_quietly(u, TENREC_HAS(in, host_address) ? in->host_address : "", err) != TENREC_OK) {
         agent_destroy(self);

@@ -1,52 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* budget.c - what strangers make this worker hold. A stranger is a caller that no member's id and
- * incarnation belong to: connections are free to it, so a limit for each limits nothing. */
+ * incarnation belong to. UCX does not tell where it comes from: all of them have one account. */
 #include "ucx.h"
 
-#include <inttypes.h>
-
-bool budget_take_locked(const struct conn *c, uint64_t n, uint64_t *charged)
+static struct tenrec_account_limits budget_limits(const struct ucx *u)
 {
-    struct ucx *u = c->u;
+    return (struct tenrec_account_limits){ u->opt->max_stranger_bytes, UINT64_MAX };
+}
+
+tenrec_status budget_take_locked(const struct conn *c, uint64_t n, uint64_t *charged,
+                                 tenrec_error *err)
+{
+    const struct tenrec_account_limits limits = budget_limits(c->u);
+    const struct tenrec_budget *budget = c->u->host->budget;
+    tenrec_status st;
 
     if (conn_from_locked(c) != TENREC_ANONYMOUS)
-        return true;
-    if (n > u->opt->max_stranger_bytes || u->stranger_bytes > u->opt->max_stranger_bytes - n)
-        return false;
-    u->stranger_bytes += n;
-    *charged += n;
-    return true;
+        return TENREC_OK;
+    if (budget->charge(c->u->account, n, &limits)) {
+        *charged += n;
+        return TENREC_OK;
+    }
+    st = budget->refuse(c->u->account, &limits, err);
+    budget->give(c->u->account, n);
+    return st;
 }
 
 tenrec_status budget_take(const struct conn *c, uint64_t n, uint64_t *charged, tenrec_error *err)
 {
-    struct ucx *u = c->u;
-    uint64_t held;
-    bool ok;
+    tenrec_status st;
 
-    pthread_mutex_lock(&u->lock);
-    ok = budget_take_locked(c, n, charged);
-    held = u->stranger_bytes;
-    pthread_mutex_unlock(&u->lock);
-    if (ok)
-        return TENREC_OK;
-    return tenrec_fail(err, TENREC_EAGAIN,
-                       "%" PRIu64 " bytes of a caller that is no member: such callers hold %" PRIu64
-                       " bytes; max_stranger_bytes is %" PRIu64,
-                       n, held, u->opt->max_stranger_bytes);
-}
-
-void budget_give_locked(struct ucx *u, uint64_t *charged)
-{
-    u->stranger_bytes -= *charged;
-    *charged = 0;
+    pthread_mutex_lock(&c->u->lock);
+    st = budget_take_locked(c, n, charged, err);
+    pthread_mutex_unlock(&c->u->lock);
+    return st;
 }
 
 void budget_give(struct ucx *u, uint64_t *charged)
 {
-    if (*charged == 0)
-        return;
-    pthread_mutex_lock(&u->lock);
-    budget_give_locked(u, charged);
-    pthread_mutex_unlock(&u->lock);
+    if (*charged)
+        u->host->budget->give(u->account, *charged);
+    *charged = 0;
+}
+
+void budget_carry(struct ucx *u, struct tenrec_msg *msg, uint64_t *charged)
+{
+    const struct tenrec_account_limits limits = budget_limits(u);
+
+    if (*charged)
+        u->host->budget->carry(msg, u->account, *charged, &limits);
+    *charged = 0;
 }

@@ -68,6 +68,7 @@ static void deliver_conn(struct conn *c)
             pthread_mutex_lock(&u->lock);
             u->received++;
             pthread_mutex_unlock(&u->lock);
+            budget_carry(u, msg, &in->charged);
             u->host->deliver_outer(u->self, from, msg);
         } else {
             deliver_exception(c, in);

@@ -36,9 +36,10 @@ static const struct tenrec_option options[] = {
     OPTION(max_message, SIZE, max_message_bytes, "16GiB", .min = 4096, .max = INT64_MAX,
            .help = "Largest message, payload and tensors together, to send and to receive."),
     OPTION(max_stranger_bytes, SIZE, max_stranger_bytes, "1GiB", .min = 4096, .max = INT64_MAX,
-           .help = "Bytes that all callers together that are no members of the group may make a "
-                   "worker hold: messages and tensors that they announce, answers that they do not "
-                   "read."),
+           .help =
+               "Bytes that all callers together that are no members of the group may make this "
+               "process hold: messages and tensors, from the announcement to the end of the call, "
+               "the values made of them, answers that they do not read."),
     OPTION(connect_timeout, DURATION, connect_timeout_ms, "10s", .min = 1, .max = 86400000,
            .help = "Time limit for connecting to a peer."),
     OPTION(keepalive, DURATION, keepalive_ms, "1s", .min = 1, .max = 86400000,
@@ -56,10 +57,8 @@ tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
 tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agent *self,
                                 tenrec_error *err)
 {
-    tenrec_status st = TENREC_REQUIRES(self->host, caller_lost, err);
+    const tenrec_status st = TENREC_REQUIRES(self->host, budget, err);
 
-    if (st == TENREC_OK)
-        st = TENREC_REQUIRES(self->host, exception_new, err);
     return st == TENREC_OK ? agent_new(in, self, err) : st;
 }
 

@@ -77,12 +77,9 @@ static tenrec_status send_enqueue(struct ucx *u, tenrec_peer to, struct outgoing
                                (unsigned long long)c->queued, c->label,
                                (unsigned long long)u->opt->max_queued_bytes);
     }
-    if (o->msg->route.generation && !budget_take_locked(c, o->bytes, &o->charged))
-        return tenrec_fail(err, TENREC_EAGAIN,
-                           "callers that are no members hold %llu bytes; max_stranger_bytes is "
-                           "%llu",
-                           (unsigned long long)u->stranger_bytes,
-                           (unsigned long long)u->opt->max_stranger_bytes);
+    if (o->msg->route.generation &&
+        budget_take_locked(c, o->bytes, &o->charged, err) != TENREC_OK)
+        return TENREC_EAGAIN;
     o->conn = c;
     c->refs++;
     c->queued += o->bytes;
@@ -406,7 +403,8 @@ void send_on(struct conn *c, struct tenrec_msg *msg)
     }
     o->conn = c;
     pthread_mutex_lock(&c->u->lock);
-    fits = c->queued <= c->u->opt->max_queued_bytes && budget_take_locked(c, o->bytes, &o->charged);
+    fits = c->queued <= c->u->opt->max_queued_bytes &&
+           budget_take_locked(c, o->bytes, &o->charged, NULL) == TENREC_OK;
     c->refs++;
     c->queued += o->bytes;
     c->u->pending++;
@@ -438,7 +436,7 @@ static void send_complete_one(struct outgoing *o)
         done.fn(done.arg, ok ? NULL : &err);
     /* Last of all: drain waits for `pending`. */
     pthread_mutex_lock(&u->lock);
-    budget_give_locked(u, &charged);
+    budget_give(u, &charged);
     if (counted) {
         c->queued -= bytes;
         u->pending--;

@@ -174,7 +174,7 @@ struct ucx {
     uint64_t sent, received;
     atomic_uint_fast64_t proofs_refused; /* of connections that came in */
     atomic_uint_fast64_t strays;         /* messages that name a connection which they are not of */
-    uint64_t stranger_bytes;             /* what callers that are no members make us hold */
+    struct tenrec_account *account;      /* what callers that are no members make us hold */
 
     /* The driver's. */
     bool watched; /* event_fd, by the own thread */
@@ -269,10 +269,12 @@ void receive_drop_all(struct conn *c);
 /* budget.c: charges `n` bytes to strangers, and adds them to *charged, if the connection is of one.
  * errors   EAGAIN: they hold too much */
 tenrec_status budget_take(const struct conn *c, uint64_t n, uint64_t *charged, tenrec_error *err);
-bool budget_take_locked(const struct conn *c, uint64_t n, uint64_t *charged);
+tenrec_status budget_take_locked(const struct conn *c, uint64_t n, uint64_t *charged,
+                                 tenrec_error *err);
 /* Gives *charged back, and makes it 0. */
 void budget_give(struct ucx *u, uint64_t *charged);
-void budget_give_locked(struct ucx *u, uint64_t *charged);
+/* The message takes *charged, until its release. */
+void budget_carry(struct ucx *u, struct tenrec_msg *msg, uint64_t *charged);
 
 /* deliver.c: returns true if there was something. */
 bool deliver_ready(struct ucx *u);
