@@ -104,8 +104,8 @@ static const struct tenrec_option options[] = {
     OPTION(max_stranger_bytes, SIZE, "1GiB", .min = 4096, .max = INT64_MAX,
            .help =
                "Bytes that all callers together that are no members of the group may make this "
-               "process hold: messages and tensors that they announce, answers that they do not "
-               "read."),
+               "process hold: messages and tensors, from the announcement to the end of the call, "
+               "the values made of them, answers that they do not read."),
     OPTION(max_source_bytes, SIZE, "256MiB", .min = 4096, .max = INT64_MAX,
            .help = "The same for those of one address, or of one process of this host; a single "
                    "message may be larger."),
@@ -188,7 +188,7 @@ tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
 tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agent *self,
                                 tenrec_error *err)
 {
-    const tenrec_status st = TENREC_REQUIRES(self->host, exception_new, err);
+    const tenrec_status st = TENREC_REQUIRES(self->host, budget, err);
 
     return st == TENREC_OK ? agent_new(in, self, err) : st;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fake_host.c - the host of an agent that is led by the fuzz target. */
 #include "fake_host.h"
-#include "admission/budget.h"
 #include "fake_wire.h"
 #include "fuzz.h"
 #include "pipe/pipe.h"
@@ -9,7 +8,9 @@
 
 #include "../support/message_hooks.h"
 #include "backend/message.h"
+#include "backend/chain_layer.h"
 #include "call/answer.h"
+#include "security/account.h"
 #include <unistd.h>
 
 static struct fake_host *host_of(struct tenrec_agent *a)
@@ -338,6 +339,7 @@ void fake_host_start(struct fake_host *h, uint32_t kind)
         .share_back = host_share_back,
         .shared = host_shared,
         .exception_new = host_exception_new,
+        .budget = chain_host.budget,
     };
     choose_options(h, kind);
     h->agent.host = &h->host;
@@ -425,5 +427,5 @@ void fake_host_finish(struct fake_host *h)
     reactor_mine = NULL;
     h->agent.ops->destroy(&h->agent);
     fuzz_expect(h->told == h->sent && h->sharings == 0);
-    fuzz_expect(budget_held() == 0);
+    fuzz_expect(accounts_held() == 0);
 }

@@ -6,6 +6,7 @@
 #include "transport/ring/transport_ring.h"
 
 #include "../support/message_hooks.h"
+#include "backend/chain_layer.h"
 #include "backend/message.h"
 #include "call/answer.h"
 #include <poll.h>
@@ -223,6 +224,7 @@ void node_init(struct node *n, tenrec_peer id)
         .log_enabled = host_log_enabled,
         .log = host_log,
         .exception_new = host_exception_new,
+        .budget = chain_host.budget,
     };
     snprintf(n->name, sizeof n->name, "worker%d", (int)id);
     n->member = (struct tenrec_member){ .size = sizeof n->member,

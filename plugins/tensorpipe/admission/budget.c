@@ -12,9 +12,8 @@
 static struct {
     pthread_mutex_t lock; /* guards the buckets and the references */
     struct source *bucket[BUCKETS];
-    size_t sources;             /* under the lock */
-    uint64_t now_ns;            /* of the last proof; under the lock */
-    atomic_uint_fast64_t bytes; /* of all strangers */
+    size_t sources;  /* under the lock */
+    uint64_t now_ns; /* of the last proof; under the lock */
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static pthread_once_t table_once = PTHREAD_ONCE_INIT;
@@ -26,7 +25,6 @@ static void table_forget(void)
     pthread_mutex_init(&table.lock, NULL);
     memset(table.bucket, 0, sizeof table.bucket);
     table.sources = 0;
-    atomic_store(&table.bytes, 0);
 }
 
 static void table_init(void)
@@ -85,6 +83,8 @@ static void bucket_sweep(struct source **at)
         }
         *at = s->next;
         table.sources--;
+        if (s->account)
+            s->budget->close(s->account);
         free(s);
     }
 }
@@ -177,18 +177,33 @@ size_t budget_sources(void)
     return n;
 }
 
+static struct tenrec_account_limits limits_of(const struct tp_options *o)
+{
+    return (struct tenrec_account_limits){ .all = o->max_stranger_bytes,
+                                           .own = o->max_source_bytes };
+}
+
+bool source_open_account(struct source *s, const struct tenrec_budget *budget)
+{
+    pthread_mutex_lock(&table.lock);
+    if (!s->account) {
+        s->budget = budget;
+        s->account = budget->open();
+    }
+    pthread_mutex_unlock(&table.lock);
+    return s->account != NULL;
+}
+
 bool budget_charge(struct source *s, uint64_t n, const struct tp_options *o)
 {
-    const uint64_t all = atomic_fetch_add_explicit(&table.bytes, n, memory_order_relaxed);
-    const uint64_t own = atomic_fetch_add_explicit(&s->bytes, n, memory_order_relaxed);
+    const struct tenrec_account_limits limits = limits_of(o);
 
-    return all + n <= o->max_stranger_bytes && (own == 0 || own + n <= o->max_source_bytes);
+    return s->budget->charge(s->account, n, &limits);
 }
 
 void budget_give(struct source *s, uint64_t n)
 {
-    atomic_fetch_sub_explicit(&s->bytes, n, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&table.bytes, n, memory_order_relaxed);
+    s->budget->give(s->account, n);
 }
 
 tenrec_status budget_take(struct source *s, uint64_t n, const struct tp_options *o,
@@ -205,16 +220,14 @@ tenrec_status budget_take(struct source *s, uint64_t n, const struct tp_options 
 
 tenrec_status budget_refuse(const struct source *s, const struct tp_options *o, tenrec_error *err)
 {
-    return tenrec_fail(err, TENREC_EAGAIN,
-                       "callers that are no members may make this worker hold "
-                       "max_stranger_bytes (%llu) in all, and max_source_bytes (%llu) for one "
-                       "address; this would make it %llu and %llu",
-                       (unsigned long long)o->max_stranger_bytes,
-                       (unsigned long long)o->max_source_bytes, (unsigned long long)budget_held(),
-                       (unsigned long long)atomic_load(&s->bytes));
+    const struct tenrec_account_limits limits = limits_of(o);
+
+    return s->budget->refuse(s->account, &limits, err);
 }
 
-uint64_t budget_held(void)
+void budget_carry(struct source *s, struct tenrec_msg *msg, uint64_t n, const struct tp_options *o)
 {
-    return atomic_load_explicit(&table.bytes, memory_order_relaxed);
+    const struct tenrec_account_limits limits = limits_of(o);
+
+    s->budget->carry(msg, s->account, n, &limits);
 }

@@ -15,18 +15,20 @@
 #include "options.h"
 #include "transport/transport.h"
 #include <stdatomic.h>
+#include <tenrec/agent.h>
 
 /* One IPv4 address, one IPv6 network of 64 bits, or one process of this host. Counted: a
  * reference keeps it. */
 struct source {
     struct source *next;
     uint64_t key;
-    unsigned refs;          /* under the table's lock */
-    atomic_uint handshakes; /* under way, at all agents */
-    atomic_uint opening;    /* of them pipes, whose further connections come next */
-    atomic_uint members;    /* of them pipes of members */
-    atomic_uint_fast64_t bytes;
-    bool admitted;     /* its proofs have no limit; under the table's lock */
+    unsigned refs;                      /* under the table's lock */
+    atomic_uint handshakes;             /* under way, at all agents */
+    atomic_uint opening;                /* of them pipes, whose further connections come next */
+    atomic_uint members;                /* of them pipes of members */
+    struct tenrec_account *account;     /* what its strangers make us hold; NULL: nothing yet */
+    const struct tenrec_budget *budget; /* of the account */
+    bool admitted;                      /* its proofs have no limit; under the table's lock */
     uint64_t until_ns; /* when its proofs so far are worked off; under the table's lock */
 };
 
@@ -47,8 +49,10 @@ void source_admit(struct source *s);
 /* Sources in the table: those with references, and those whose proofs are not worked off. */
 size_t budget_sources(void);
 
-/* Charges `n` bytes in any case. Returns true while both limits hold. A source that held
- * nothing may exceed its own limit, for one message larger than that; none exceeds that of all. */
+/* Before anything is charged to the source. Returns false when there is no memory. */
+bool source_open_account(struct source *s, const struct tenrec_budget *budget);
+
+/* Charges `n` bytes in any case. Returns true while both limits hold, as struct tenrec_budget. */
 bool budget_charge(struct source *s, uint64_t n, const struct tp_options *o);
 void budget_give(struct source *s, uint64_t n);
 /* Charges `n` bytes only while both limits hold. errors: EAGAIN */
@@ -56,7 +60,7 @@ tenrec_status budget_take(struct source *s, uint64_t n, const struct tp_options 
                           tenrec_error *err);
 /* Why the limits do not hold. Returns EAGAIN */
 tenrec_status budget_refuse(const struct source *s, const struct tp_options *o, tenrec_error *err);
-/* Bytes of all strangers. */
-uint64_t budget_held(void);
+/* The message takes `n` bytes that are charged, until its release. */
+void budget_carry(struct source *s, struct tenrec_msg *msg, uint64_t n, const struct tp_options *o);
 
 #endif

@@ -5,10 +5,12 @@
 #include "pipe/pipe.h"
 #include "wire/storage.h"
 
+#define MESSAGE_COST 2048 /* bytes that the host needs for a request, beside its contents */
+
 bool pipe_begin_budget(struct pipe *p, const struct conn *c)
 {
     p->source = source_get(&c->peer, c->pid);
-    p->stranger = p->source != NULL;
+    p->stranger = p->source && source_open_account(p->source, p->ep->host->budget);
     return p->stranger;
 }
 
@@ -71,10 +73,21 @@ tenrec_status pipe_announced(struct pipe *p, uint64_t n, tenrec_error *err)
 
     if (!p->stranger)
         return TENREC_OK;
+    if (!p->read.charged)
+        n += MESSAGE_COST;
     st = budget_take(p->source, n, p->ep->options, err);
     if (!st)
         p->read.charged += n;
     return st;
+}
+
+void pipe_announce_carry(struct pipe *p, struct tenrec_msg *msg)
+{
+    if (msg)
+        budget_carry(p->source, msg, p->read.charged, p->ep->options);
+    else
+        budget_give(p->source, p->read.charged);
+    p->read.charged = 0;
 }
 
 void pipe_announce_over(struct pipe *p)

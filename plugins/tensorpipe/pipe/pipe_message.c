@@ -106,7 +106,9 @@ bool message_plain(struct pipe *p, const struct plain *m)
     struct endpoint *ep = p->ep;
     struct reading *r = &p->read;
 
-    if (m->payload_len > ep->options->max_message)
+    /* What is refused is read by the long way, which says why. */
+    if (m->payload_len > ep->options->max_message ||
+        (__builtin_expect(p->stranger, 0) && pipe_announced(p, m->payload_len, NULL)))
         return false;
     r->msg = ep->host->msg_new(ep->self, m->payload_len, 0);
     if (!r->msg)
@@ -420,8 +422,8 @@ void message_end(struct pipe *p)
 
     r->msg = NULL;
     r->arriving = NULL;
-    if (r->charged)
-        pipe_announce_over(p);
+    if (__builtin_expect(r->charged != 0, 0))
+        pipe_announce_carry(p, msg);
     if (__builtin_expect(r->cap_in > TENSORS_KEPT || p->conn[CONN_DESCRIPTOR]->cap > CONN_BUFFER,
                          0))
         reading_shrink(p);

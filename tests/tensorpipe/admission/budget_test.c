@@ -2,7 +2,9 @@
 /* budget_test.c - the memory that strangers make an agent hold is bounded for all together, and the
  * rate of their proofs for each address. */
 #include "admission/budget.h"
+#include "backend/chain_layer.h"
 #include "raw.h"
+#include "security/account.h"
 
 #include "node.h"
 #include "wire/descriptor.h"
@@ -137,6 +139,8 @@ TEST(budget_refuses_beyond_its_limits_and_names_the_limit)
     struct source *a = source_of("192.0.2.1"), *b = source_of("192.0.2.2");
     tenrec_error err;
 
+    assert_true(source_open_account(a, chain_host.budget) &&
+                source_open_account(b, chain_host.budget));
     assert_int_equal(budget_take(a, 300, &o, &err), TENREC_OK);
     assert_int_equal(budget_take(a, 101, &o, &err), TENREC_EAGAIN);
     assert_non_null(strstr(err.text, "max_source_bytes (400)"));
@@ -145,10 +149,10 @@ TEST(budget_refuses_beyond_its_limits_and_names_the_limit)
     /* A single message may be larger than the limit of a source, not than that of all. */
     assert_int_equal(budget_take(b, 601, &o, &err), TENREC_EAGAIN);
     assert_int_equal(budget_take(b, 600, &o, &err), TENREC_OK);
-    assert_int_equal(budget_held(), 1000);
+    assert_int_equal(accounts_held(), 1000);
     budget_give(a, 400);
     budget_give(b, 600);
-    assert_int_equal(budget_held(), 0);
+    assert_int_equal(accounts_held(), 0);
     source_put(a);
     source_put(b);
 }
@@ -173,7 +177,7 @@ static void setup(void)
 static void teardown(void)
 {
     group_close(n, 2);
-    assert_int_equal(budget_held(), 0);
+    assert_int_equal(accounts_held(), 0);
 }
 
 static unsigned char frames[LARGE + 4096], back[2 * LIMIT];
@@ -203,21 +207,29 @@ static void assert_refused(struct raw_pipe *p, int64_t id)
     assert_non_null(strstr((char *)back, "max_stranger_bytes"));
 }
 
+static void answer_little(struct node *to, tenrec_peer from, struct tenrec_msg *msg)
+{
+    (void)from;
+    answer(to, msg, message_of(TENREC_MSG_RET, "", 1, 0, NULL, 0));
+    msg->release(msg);
+}
+
 TEST_WITH(agent_refuses_messages_of_strangers_beyond_their_budget, setup, teardown)
 {
     struct raw_pipe slow, other;
 
+    n[1].on_request = answer_little;
     raw_pipe_open(&slow, n[1].address);
     raw_pipe_open(&other, n[1].address);
     raw_request(&slow, 1, LARGE, LARGE / 2);
-    assert_becomes(budget_held() >= LARGE);
+    assert_becomes(accounts_held() >= LARGE);
     raw_request(&other, 2, LARGE, 0);
     assert_refused(&other, 2);
     /* Its bytes were skipped, and nothing is charged for them. */
     raw_request(&other, 3, 100, 0);
     assert_answered(&other, 3, TENREC_MSG_RET);
     raw_pipe_close(&slow);
-    assert_becomes(budget_held() == 0);
+    assert_becomes(accounts_held() == 0);
     raw_request(&other, 4, LARGE, 0);
     assert_answered(&other, 4, TENREC_MSG_RET);
     raw_pipe_close(&other);
@@ -233,12 +245,12 @@ TEST_WITH(agent_ends_pipes_of_strangers_that_read_no_answers, setup, teardown)
     while (r > 0 && sent < 128u << 20) {
         r = send(p.fd[0], frames, len, MSG_NOSIGNAL);
         sent += r > 0 ? (size_t)r : 0;
-        assert_true(budget_held() < 2 * LIMIT);
+        assert_true(accounts_held() < 2 * LIMIT);
     }
     assert_true(sent < 128u << 20);
     assert_true(raw_closed(p.fd[0]));
     raw_pipe_close(&p);
-    assert_becomes(budget_held() == 0);
+    assert_becomes(accounts_held() == 0);
     assert_ping(&n[0], 1);
 }
 
@@ -270,7 +282,7 @@ TEST_WITH(agent_does_not_charge_members_to_the_strangers_of_their_host, setup, t
 
     raw_pipe_open(&slow, n[1].address);
     raw_request(&slow, 1, LARGE, LARGE / 2);
-    assert_becomes(budget_held() >= LARGE);
+    assert_becomes(accounts_held() >= LARGE);
     assert_int_equal(
         call_sync(&n[0], 1, message_of(TENREC_MSG_CALL, "x", 1, 1, data, sizeof data), &c),
         TENREC_OK);
@@ -331,7 +343,7 @@ TEST_WITH(agent_ends_pipes_of_strangers_whose_lists_are_beyond_the_budget, setup
     raw_frame(p.fd[0], descriptor, describe(MANY));
     assert_true(raw_closed(p.fd[0]));
     raw_pipe_close(&p);
-    assert_becomes(budget_held() == 0);
+    assert_becomes(accounts_held() == 0);
     assert_ping(&n[0], 1);
 }
 
@@ -355,7 +367,7 @@ TEST_WITH(agent_ends_pipes_of_strangers_whose_objects_are_beyond_the_budget, set
     raw_send(fd, descriptor, le64toh(len) - 1);
     assert_true(raw_closed(fd));
     close(fd);
-    assert_becomes(budget_held() == 0);
+    assert_becomes(accounts_held() == 0);
     assert_ping(&n[0], 1);
 }
 
@@ -368,7 +380,7 @@ TEST_WITH(agent_releases_the_budget_of_a_read_message, setup, teardown)
 
     raw_pipe_open(&p, n[1].address);
     raw_frame(p.fd[0], descriptor, describe(count));
-    assert_becomes(budget_held() > count * sizeof(struct tenrec_tensor_desc));
+    assert_becomes(accounts_held() > count * sizeof(struct tenrec_tensor_desc));
     raw_frame(p.fd[0], "\0\1\0", 4);
     raw_frame(p.fd[0], "\1\0\0\0\0\0\0", 8);
     raw_frame(p.fd[0], "x", 1);
@@ -376,6 +388,45 @@ TEST_WITH(agent_releases_the_budget_of_a_read_message, setup, teardown)
     for (uint32_t i = 0; i < count; i++)
         raw_send(p.fd[2], one, sizeof one);
     assert_answered(&p, 1, TENREC_MSG_EXCEPTION);
-    assert_int_equal(budget_held(), 0);
+    assert_int_equal(accounts_held(), 0);
     raw_pipe_close(&p);
+}
+
+static struct tenrec_msg *_Atomic request_held;
+
+static void hold_request(struct node *to, tenrec_peer from, struct tenrec_msg *msg)
+{
+    (void)to, (void)from;
+    atomic_store(&request_held, msg);
+}
+
+static void assert_charged_until_release(struct raw_pipe *p, size_t len)
+{
+    struct tenrec_msg *msg;
+
+    raw_request(p, 1, len, 0);
+    assert_becomes((msg = atomic_exchange(&request_held, NULL)) != NULL);
+    assert_true(accounts_held() >= len && accounts_held() > 0);
+    msg->release(msg);
+    assert_int_equal(accounts_held(), 0);
+}
+
+/* Also small requests, which are read in one step, and when the connection is gone. */
+TEST_WITH(agent_charges_requests_of_strangers_until_their_release, setup, teardown)
+{
+    struct tenrec_msg *msg;
+    struct raw_pipe p;
+
+    n[1].on_request = hold_request;
+    raw_pipe_open(&p, n[1].address);
+    assert_charged_until_release(&p, LARGE);
+    assert_charged_until_release(&p, 10);
+    raw_request(&p, 2, LARGE, 0);
+    assert_becomes((msg = atomic_exchange(&request_held, NULL)) != NULL);
+    raw_request(&p, 3, LARGE, 0);
+    assert_refused(&p, 3);
+    raw_pipe_close(&p);
+    assert_true(accounts_held() >= LARGE);
+    msg->release(msg);
+    assert_becomes(accounts_held() == 0);
 }
