@@ -62,7 +62,9 @@ bool account_charge(struct tenrec_account *a, uint64_t n,
     const uint64_t others = atomic_fetch_add_explicit(&all.bytes, n, memory_order_relaxed);
     const uint64_t own = atomic_fetch_add_explicit(&a->bytes, n, memory_order_relaxed);
 
-    return others + n <= limits->all && (own == 0 || own + n <= limits->own);
+    /* No sum overflows: a peer may announce any number. */
+    return n <= limits->all && others <= limits->all - n &&
+           (own == 0 || (n <= limits->own && own <= limits->own - n));
 }
 
 void account_give(struct tenrec_account *a, uint64_t n)
