@@ -157,18 +157,21 @@ static struct message *block_find(size_t bytes)
     return m;
 }
 
-static void message_release(struct tenrec_msg *msg);
-
-bool message_is_plain(const struct tenrec_msg *msg)
+/* Returns NULL for a message of another maker, such as a wrapper. */
+static struct message *message_of(const struct tenrec_msg *msg)
 {
-    return msg->release == message_release;
+    return msg->size == sizeof(struct message) ? (struct message *)(uintptr_t)msg : NULL;
 }
 
 void message_carry(struct tenrec_msg *msg, struct tenrec_account *a, uint64_t n,
                    const struct tenrec_account_limits *limits)
 {
-    struct message *m = (struct message *)msg;
+    struct message *m = message_of(msg);
 
+    if (!m) {
+        account_give(a, n);
+        return;
+    }
     m->account = account_share(a);
     m->charged = n;
     m->limits = *limits;
@@ -176,10 +179,10 @@ void message_carry(struct tenrec_msg *msg, struct tenrec_account *a, uint64_t n,
 
 tenrec_status message_charge(const struct tenrec_msg *msg, uint64_t n, tenrec_error *err)
 {
-    struct message *m = (struct message *)(uintptr_t)msg;
+    struct message *m = message_of(msg);
     tenrec_status st;
 
-    if (__builtin_expect(m->account == NULL, 1))
+    if (__builtin_expect(!m || m->account == NULL, 1))
         return TENREC_OK;
     st = account_take(m->account, n, &m->limits, err);
     if (st == TENREC_OK)
@@ -216,7 +219,7 @@ static void message_fill(struct message *m, void *payload, uint64_t payload_len)
 {
     struct tenrec_msg *msg = &m->msg;
 
-    msg->size = sizeof *msg;
+    msg->size = sizeof *m; /* as if the private part were fields of a later version */
     msg->type = 0;
     msg->id = 0;
     msg->deadline_ns = 0;

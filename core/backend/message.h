@@ -14,15 +14,12 @@
  * ->release may be called on another thread. */
 struct tenrec_msg *message_new(uint64_t payload_len, uint32_t n_tensors);
 
-/* Returns true for a message of message_new, until its release is replaced. */
-bool message_is_plain(const struct tenrec_msg *msg);
-
-/* As in struct tenrec_budget. `msg` was made here, as for message_charge. */
+/* As in struct tenrec_budget; of a message of another maker the charge ends at once. */
 void message_carry(struct tenrec_msg *msg, struct tenrec_account *a, uint64_t n,
                    const struct tenrec_account_limits *limits);
 
-/* Charges `n` bytes more that are made of `msg`, until its release, if its sender is no member.
- * Before they are made. errors: EAGAIN */
+/* Charges `n` bytes more that will be made of `msg`, until its release, if it carries a charge.
+ * errors: EAGAIN */
 tenrec_status message_charge(const struct tenrec_msg *msg, uint64_t n, tenrec_error *err);
 
 #endif

@@ -9,6 +9,7 @@
 #include <tenrec/future.h>
 #include <tenrec/message.h>
 
+#include "backend/message.h"
 #include "base/utf8.h"
 #include "codec/codec_simple.h"
 #include "tensor/message.h"
@@ -307,7 +308,7 @@ static tenrec_status block_new(const struct tenrec_msg *msg, const struct value_
                                void **ret, tenrec_error *err)
 {
     const size_t bytes = size->items + size->text;
-    const tenrec_status st = rpc_message_charge(msg, bytes, err);
+    const tenrec_status st = message_charge(msg, bytes, err);
 
     if (st != TENREC_OK)
         return st;

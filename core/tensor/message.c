@@ -59,13 +59,6 @@ static struct tenrec_msg *message_with_owners(uint64_t payload_len, uint32_t n_t
     return msg;
 }
 
-tenrec_status rpc_message_charge(const struct tenrec_msg *msg, uint64_t n, tenrec_error *err)
-{
-    if (msg->release != message_release && !message_is_plain(msg))
-        return TENREC_OK;
-    return message_charge(msg, n, err);
-}
-
 struct tenrec_msg *rpc_message_new(uint64_t payload_len, uint32_t n_tensors)
 {
     return n_tensors == 0 ? message_new(payload_len, 0)

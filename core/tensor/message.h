@@ -14,10 +14,6 @@
  * out of memory or far too large. */
 struct tenrec_msg *rpc_message_new(uint64_t payload_len, uint32_t n_tensors);
 
-/* Charges `n` bytes that will be made of an arrived message, as message_charge. Nothing is charged
- * for a message of another maker, such as a wrapper. errors: EAGAIN */
-tenrec_status rpc_message_charge(const struct tenrec_msg *msg, uint64_t n, tenrec_error *err);
-
 struct payload_owner {
     void *owner;
     void (*drop)(void *owner);

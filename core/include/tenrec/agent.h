@@ -271,7 +271,7 @@ struct tenrec_agent {
  * each connection would limit nothing. The accounts of all backends of the process have one sum. */
 struct tenrec_account; /* opaque; counted: the messages that are charged to it keep it */
 
-/* frozen */
+/* frozen: two numbers, passed by address. */
 struct tenrec_account_limits {
     uint64_t all; /* bytes of all accounts */
     uint64_t own; /* bytes of the account; UINT64_MAX: no limit */
