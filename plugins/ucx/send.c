@@ -77,8 +77,7 @@ static tenrec_status send_enqueue(struct ucx *u, tenrec_peer to, struct outgoing
                                (unsigned long long)c->queued, c->label,
                                (unsigned long long)u->opt->max_queued_bytes);
     }
-    if (o->msg->route.generation &&
-        budget_take_locked(c, o->bytes, &o->charged, err) != TENREC_OK)
+    if (o->msg->route.generation && budget_take_locked(c, o->bytes, &o->charged, err) != TENREC_OK)
         return TENREC_EAGAIN;
     o->conn = c;
     c->refs++;

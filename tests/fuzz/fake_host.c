@@ -7,8 +7,8 @@
 #include "reactor/reactor_inside.h"
 
 #include "../support/message_hooks.h"
-#include "backend/message.h"
 #include "backend/chain_layer.h"
+#include "backend/message.h"
 #include "call/answer.h"
 #include "security/account.h"
 #include <unistd.h>
