@@ -63,8 +63,21 @@ const DtypePair *find(const tenrec_dtype &type)
 bool is_plain(const at::Tensor &t)
 {
     return t.defined() && t.layout() == at::kStrided && t.has_storage() && !t.is_nested() &&
-           !t.is_quantized() && !t._is_zerotensor() && t.dim() <= TENREC_MAX_DIMS &&
-           find(t.scalar_type());
+           !t.is_quantized() && t.dim() <= TENREC_MAX_DIMS && find(t.scalar_type());
+}
+
+// Throws for a tensor that torch cannot pickle.
+void check_kind(const at::Tensor &t)
+{
+    if (!t.defined())
+        return;
+    TORCH_CHECK(!t.is_nested(), "a nested tensor cannot be sent: send the list of its parts, "
+                                "t.unbind(), or t.to_padded_tensor(0)");
+    TORCH_CHECK(t.layout() == at::kStrided || t.layout() == at::kSparse ||
+                    t.layout() == at::kSparseCsr,
+                "a tensor of layout ", t.layout(),
+                " cannot be sent: send t.to_dense(), or "
+                "t.to_sparse()");
 }
 
 // Returns true if the storage is borrowed from an owner that may free it at any time.
@@ -77,12 +90,13 @@ bool is_borrowed(const at::Tensor &t)
 at::Tensor to_send(const at::Tensor &t)
 {
     const size_t whole = t.storage().nbytes();
+    const at::NoGradGuard no_grad;
 
+    if (t._is_zerotensor()) // it has no memory
+        return at::zeros(t.sizes(), t.options()).requires_grad_(t.requires_grad());
     if (is_borrowed(t) || t.is_conj() || t.is_neg() ||
-        (whole >= WHOLE_BELOW && t.nbytes() * 2 <= whole)) {
-        at::NoGradGuard no_grad;
+        (whole >= WHOLE_BELOW && t.nbytes() * 2 <= whole))
         return t.detach().resolve_conj().resolve_neg().clone().requires_grad_(t.requires_grad());
-    }
     return t;
 }
 
@@ -192,7 +206,6 @@ void write_plain(Outgoing &out, const std::vector<at::Tensor> &tensors,
 }
 
 // Returns the whole storage of `t`, from whose start its offset counts: a copy if it is borrowed.
-// A tensor of zeros has a storage without memory.
 c10::Storage storage_to_send(const at::Tensor &t)
 {
     const c10::Storage &whole = t.storage();
@@ -203,7 +216,7 @@ c10::Storage storage_to_send(const at::Tensor &t)
                       false);
     if (whole.data())
         memcpy(compat_memory(copy), whole.data(), whole.nbytes());
-    else
+    else // zeros of more dimensions than a descriptor has
         memset(compat_memory(copy), 0, whole.nbytes());
     return copy;
 }
@@ -411,6 +424,8 @@ Outgoing *Outgoing::make(c10::intrusive_ptr<Message> message, int64_t id, const 
     std::unique_ptr<Outgoing> out = std::make_unique<Outgoing>();
     const std::vector<at::Tensor> &tensors = message->tensors();
 
+    for (const at::Tensor &t : tensors)
+        check_kind(t);
     const std::vector<tenrec_device> targets = targets_of(*message, way.map);
     out->way = way;
     out->msg = {};

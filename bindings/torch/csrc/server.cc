@@ -1,18 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server.h"
 
+#include "text.h"
+
 namespace tenrec_torch
 {
 
 namespace
 {
 
-c10::intrusive_ptr<rpc::JitFuture> failed(std::exception_ptr why)
+c10::intrusive_ptr<rpc::JitFuture> failed(const std::exception &why)
 {
     auto future = c10::make_intrusive<rpc::JitFuture>(at::AnyClassType::get());
 
-    future->setError(std::move(why));
+    future->setError(std::make_exception_ptr(std::runtime_error(text_of(why))));
     return future;
+}
+
+// An exception that torch has caught itself carries the frames, too.
+c10::intrusive_ptr<Message> without_frames(c10::intrusive_ptr<Message> response)
+{
+    if (response->type() != rpc::EXCEPTION)
+        return response;
+    const std::vector<char> &text = response->payload();
+    return rpc::createExceptionResponse(text_without_frames({ text.begin(), text.end() }),
+                                        response->id());
 }
 
 void on_sent(void *arg, const tenrec_error *err) noexcept;
@@ -71,8 +83,8 @@ struct Server::Request : Pool::Task {
         try {
             streams = server.devices_.freshStreams();
             request = read_message(msg, server.devices_, streams);
-        } catch (const std::exception &) {
-            server.reply(caller, *failed(std::current_exception()));
+        } catch (const std::exception &e) {
+            server.reply(caller, *failed(e));
             return;
         }
         server.run(caller, request, std::move(streams));
@@ -139,8 +151,8 @@ void Server::run(const Caller &caller, const c10::intrusive_ptr<Message> &reques
 
     try {
         future = functions_(*request, std::move(streams)); // its current streams
-    } catch (const std::exception &) {
-        future = failed(std::current_exception());
+    } catch (const std::exception &e) {
+        future = failed(e);
     }
     async_calls_++;
     future->addCallback([self = shared_from_this(), caller](rpc::JitFuture &done) {
@@ -154,11 +166,12 @@ void Server::reply(const Caller &caller, rpc::JitFuture &future)
     calls_--;
     try {
         if (future.hasError())
-            send(caller, rpc::createExceptionResponse(future.tryRetrieveErrorMessage(), caller.id));
+            send(caller, rpc::createExceptionResponse(
+                             text_without_frames(future.tryRetrieveErrorMessage()), caller.id));
         else
-            send(caller, future.value().toCustomClass<Message>());
+            send(caller, without_frames(future.value().toCustomClass<Message>()));
     } catch (const std::exception &e) {
-        send(caller, rpc::createExceptionResponse(e, caller.id));
+        send(caller, rpc::createExceptionResponse(text_of(e), caller.id));
     }
 }
 
