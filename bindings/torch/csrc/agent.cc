@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <time.h>
+#include <torch/csrc/distributed/rpc/rref_proto.h>
 #include <torch/csrc/distributed/rpc/utils.h>
 #include <unistd.h>
 #include <utility>
@@ -48,6 +49,12 @@ bool is_control(uint32_t type)
 {
     return type == rpc::RREF_USER_DELETE || type == rpc::RREF_FORK_REQUEST ||
            type == rpc::RREF_CHILD_ACCEPT || type == rpc::CLEANUP_AUTOGRAD_CONTEXT_REQ;
+}
+
+// The owner's confirmation of a reference begins the functions that have it as an argument.
+Pool::Lane lane_of(uint32_t request)
+{
+    return request == rpc::RREF_FORK_REQUEST ? Pool::REQUESTS : Pool::ANSWERS;
 }
 
 // Only 0 means no timeout: less than a millisecond counts as one.
@@ -248,7 +255,8 @@ c10::intrusive_ptr<rpc::JitFuture> TenrecAgent::send(const rpc::WorkerInfo &to,
         throw std::runtime_error(c10::str("Node ", workerInfo_.id_,
                                           " tried to send() a message of type ", message->type(),
                                           " but RPC is no longer running on this node."));
-    TORCH_CHECK(members_.at(to.id_).name_ == to.name_, "Unknown destination worker ", to);
+    if (!members_.has(to))
+        return sendToDeparted(to, *message);
 
     const milliseconds timeout = rpcTimeoutSeconds == rpc::kUnsetRpcTimeout
                                      ? getRpcTimeout()
@@ -264,7 +272,8 @@ c10::intrusive_ptr<rpc::JitFuture> TenrecAgent::send(const rpc::WorkerInfo &to,
     out->agent = this;
     out->msg.deadline_ns = deadline;
     out->msg.flags = is_control(out->msg.type) ? TENREC_MSG_CONTROL : TENREC_MSG_MAY_WAIT;
-    out->msg.id = calls_.begin({ future, deadline, timeout, to.id_, std::move(request) });
+    out->msg.id = calls_.begin(
+        { future, deadline, timeout, to.id_, std::move(request), lane_of(out->msg.type) });
     if (deadline)
         tenrec_chain_wake_at(backend_, deadline);
     // A send that fails at once fails its call before this returns: the owner of a
@@ -276,6 +285,18 @@ c10::intrusive_ptr<rpc::JitFuture> TenrecAgent::send(const rpc::WorkerInfo &to,
     if (sending.failed)
         calls_.end(sending.call, {}, sending.text);
     return future;
+}
+
+// The owner of a deleted reference has left: the value is gone, too.
+c10::intrusive_ptr<rpc::JitFuture> TenrecAgent::sendToDeparted(const rpc::WorkerInfo &to,
+                                                               const Message &message) const
+{
+    if (message.type() != rpc::RREF_USER_DELETE)
+        throw std::runtime_error(c10::str("'", to.name_, "' is no member of the group any more"));
+    auto done = c10::make_intrusive<rpc::JitFuture>(at::AnyClassType::get());
+
+    done->markCompleted(c10::IValue(rpc::RRefAck().toMessage()));
+    return done;
 }
 
 void TenrecAgent::onSent(void *arg, const tenrec_error *err) noexcept

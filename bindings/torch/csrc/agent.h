@@ -77,6 +77,8 @@ class TenrecAgent : public rpc::RpcAgent
 
   private:
     void checkOurs() const;
+    c10::intrusive_ptr<rpc::JitFuture> sendToDeparted(const rpc::WorkerInfo &to,
+                                                      const Message &message) const;
 
     struct Sending;
     static thread_local Sending *sending_;

@@ -3,6 +3,7 @@
 
 #include "python_thread.h"
 #include "reference.h"
+#include "text.h"
 
 #include <algorithm>
 #include <c10/core/StreamGuard.h>
@@ -30,7 +31,7 @@ struct Calls::Answer : Pool::Task {
                 response = read_message(msg, all.devices_, streams);
             }
         } catch (const std::exception &e) {
-            error = e.what();
+            error = text_of(e);
         }
         calls.end(call, response, error, streams);
     }
@@ -106,8 +107,9 @@ void Calls::end(Call &call, const c10::intrusive_ptr<Message> &response, const s
 
 void Calls::fail(Call call, std::string text)
 {
-    pool_.run(Pool::ANSWERS,
-              std::make_unique<Answer>(*this, std::move(call), nullptr, std::move(text)));
+    const Pool::Lane lane = call.lane;
+
+    pool_.run(lane, std::make_unique<Answer>(*this, std::move(call), nullptr, std::move(text)));
 }
 
 bool Calls::takeIf(int64_t id, const rpc::worker_id_t *from, Call &ret)
@@ -153,7 +155,9 @@ void Calls::answer(tenrec_peer from, tenrec_msg *msg)
         msg->release(msg);
         fail(std::move(call), why);
     } else {
-        pool_.run(Pool::ANSWERS, std::make_unique<Answer>(*this, std::move(call), msg, ""));
+        const Pool::Lane lane = call.lane;
+
+        pool_.run(lane, std::make_unique<Answer>(*this, std::move(call), msg, ""));
     }
 }
 

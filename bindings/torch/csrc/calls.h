@@ -21,6 +21,7 @@ struct Call {
     std::chrono::milliseconds timeout;
     rpc::worker_id_t to;
     c10::intrusive_ptr<Message> request{}; // where it may make a value on this very worker
+    Pool::Lane lane = Pool::ANSWERS;       // of the callbacks of the future
 };
 
 // The thread that removes a call ends it: by its answer, an error, its deadline or the

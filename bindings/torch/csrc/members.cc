@@ -4,6 +4,18 @@
 namespace tenrec_torch
 {
 
+namespace
+{
+
+// Not by TORCH_CHECK, whose text has the frames of C++.
+[[noreturn]] void members_unknown(const std::string &who, size_t n)
+{
+    throw std::runtime_error("could not find destination " + who + " among " + std::to_string(n) +
+                             " workers");
+}
+
+} // namespace
+
 tenrec_member Members::forChain(const Member &member)
 {
     tenrec_member ret{};
@@ -23,7 +35,7 @@ tenrec_member Members::add(Member member)
     const rpc::WorkerInfo info(member.name, member.id);
 
     known_.push_back({ std::move(member), info });
-    by_id_[info.id_] = by_name_[info.name_] = &known_.back();
+    by_id_[info.id_] = last_by_id_[info.id_] = by_name_[info.name_] = &known_.back();
     return forChain(known_.back().member);
 }
 
@@ -45,19 +57,27 @@ const rpc::WorkerInfo &Members::at(const std::string &name) const
     std::shared_lock<std::shared_mutex> hold(lock_);
     const auto found = by_name_.find(name);
 
-    TORCH_CHECK(found != by_name_.end(), "could not find destination '", name, "' among ",
-                by_id_.size(), " workers");
+    if (found == by_name_.end())
+        members_unknown("'" + name + "'", by_id_.size());
     return found->second->info;
 }
 
 const rpc::WorkerInfo &Members::at(rpc::worker_id_t id) const
 {
     std::shared_lock<std::shared_mutex> hold(lock_);
-    const auto found = by_id_.find(id);
+    const auto found = last_by_id_.find(id);
 
-    TORCH_CHECK(found != by_id_.end(), "could not find destination ", id, " among ", by_id_.size(),
-                " workers");
+    if (found == last_by_id_.end())
+        members_unknown(std::to_string(id), by_id_.size());
     return found->second->info;
+}
+
+bool Members::has(const rpc::WorkerInfo &member) const
+{
+    std::shared_lock<std::shared_mutex> hold(lock_);
+    const auto found = by_id_.find(member.id_);
+
+    return found != by_id_.end() && found->second->info.name_ == member.name_;
 }
 
 std::vector<rpc::WorkerInfo> Members::infos() const

@@ -31,9 +31,12 @@ class Members
     // Does nothing if there is no such member.
     void remove(rpc::worker_id_t id);
 
-    // Throw c10::Error for unknown ones.
+    // Throw for unknown ones.
     const rpc::WorkerInfo &at(const std::string &name) const;
+    // Also of a member that has left: torch asks for the owner of each reference that it drops.
     const rpc::WorkerInfo &at(rpc::worker_id_t id) const;
+    // Returns false if the member has left.
+    bool has(const rpc::WorkerInfo &member) const;
     std::vector<rpc::WorkerInfo> infos() const;
     // For the start of a chain: all members.
     std::vector<tenrec_member> all() const;
@@ -48,7 +51,7 @@ class Members
 
     mutable std::shared_mutex lock_; // guards all that follows
     std::deque<Known> known_;
-    std::map<rpc::worker_id_t, const Known *> by_id_;
+    std::map<rpc::worker_id_t, const Known *> by_id_, last_by_id_;
     std::unordered_map<std::string, const Known *> by_name_;
 };
 

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <pthread.h>
+#include <time.h>
 
 namespace tenrec_torch
 {
@@ -16,7 +17,7 @@ namespace tenrec_torch
 namespace
 {
 
-constexpr std::chrono::milliseconds STALL(10);     // no task of a lane began: one thread more
+constexpr std::chrono::milliseconds STALL(10);     // no task of a lane began: more threads
 constexpr std::chrono::microseconds IN_ORDER(300); // so long the next call of a caller waits
 constexpr std::chrono::seconds IDLE(5);            // so long a thread waits for work
 constexpr unsigned ANSWER_THREADS = 4;
@@ -51,7 +52,7 @@ void run_clean(Pool::Task &task)
 
 struct Queue {
     Pool::Task *first = nullptr, **last = &first;
-    unsigned running = 0;
+    unsigned queued = 0, running = 0;
     uint64_t begun = 0;
     unsigned configured = 0, limit = 0; // at once; the limit is more while tasks block
 
@@ -59,6 +60,7 @@ struct Queue {
     {
         *last = task.release();
         last = &(*last)->next;
+        queued++;
     }
 
     std::unique_ptr<Pool::Task> pop()
@@ -66,6 +68,7 @@ struct Queue {
         std::unique_ptr<Pool::Task> task(first);
 
         first = task->next;
+        queued--;
         if (!first)
             last = &first;
         return task;
@@ -285,9 +288,9 @@ bool start_detached(const std::shared_ptr<Pool::State> &s, std::function<void()>
     return false;
 }
 
-void start_thread(const std::shared_ptr<Pool::State> &s, Pool::Lead lead = nullptr)
+bool start_thread(const std::shared_ptr<Pool::State> &s, Pool::Lead lead = nullptr)
 {
-    start_detached(s, [s, lead = std::move(lead)] { thread_main(s, lead); });
+    return start_detached(s, [s, lead = std::move(lead)] { thread_main(s, lead); });
 }
 
 // Wakes one thread for the tasks that may begin; that thread wakes the next.
@@ -305,6 +308,26 @@ void call_thread(const std::shared_ptr<Pool::State> &s)
     }
 }
 
+// Returns the processor time of this process.
+std::chrono::nanoseconds processor_time()
+{
+    timespec used{};
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
+// Adds threads to a lane whose tasks do not begin: as many as it has where the process is idle, so
+// that all are blocked, else one, since the tasks may be slow for want of a processor.
+void grow(const std::shared_ptr<Pool::State> &s, Queue &q, bool idle)
+{
+    const unsigned more = std::min(idle ? std::max(q.running, 1u) : 1u, q.queued);
+
+    q.limit = std::max(q.limit, q.running + more);
+    for (unsigned i = 0; i < more && start_thread(s); i++) {
+    }
+}
+
 // Watches queued tasks, as long as any are left.
 void watch_main(std::shared_ptr<Pool::State> s)
 {
@@ -312,15 +335,14 @@ void watch_main(std::shared_ptr<Pool::State> s)
 
     for (unsigned quiet = 0; quiet < 20 && s->needs_watch();) {
         const uint64_t begun[] = { s->lane[0].begun, s->lane[1].begun };
+        const auto used = processor_time();
         s->watch.wait_for(hold, STALL);
+        const bool idle = processor_time() - used < STALL / 10;
         s->held = false; // the reading thread is busy for long
         quiet = s->waiting() ? 0 : quiet + 1;
         for (unsigned i = 0; i < 2 && !s->left; i++) {
-            Queue &q = s->lane[i];
-            if (!q.first || q.begun != begun[i])
-                continue;
-            q.limit = std::max(q.limit, q.running + 1);
-            start_thread(s);
+            if (s->lane[i].first && s->lane[i].begun == begun[i])
+                grow(s, s->lane[i], idle);
         }
     }
     s->watched = false;

@@ -5,7 +5,7 @@
 // Threads start on demand and end when idle for a while. Answers have threads of their
 // own beside those of requests, so that a request that waits for an answer gets it. A
 // blocked function cannot be detected; so when tasks are queued and none of their lane
-// begins for a moment, the pool adds a thread: nested calls complete even with one
+// begins for a moment, the pool adds threads: nested calls complete even with one
 // configured thread.
 //
 // One more thread reads messages and runs the first task itself: waking another thread
