@@ -2,6 +2,7 @@
 #include "group.h"
 
 #include "compat.h"
+#include "text.h"
 
 namespace tenrec_torch
 {
@@ -35,22 +36,33 @@ std::string Group::missing(const std::string &round)
     return text.empty() ? "no worker any more" : text;
 }
 
-int64_t Group::sum(int64_t mine, Deadline until)
+int64_t Group::meet(const std::string &round, int64_t mine, Deadline until)
 {
-    const std::string round = "sync/" + std::to_string(++rounds_);
-
     compat_mark(*store_, round + "/" + std::to_string(me_)); // read by missing()
     store_->add(round + "/sum", mine);
     if (store_->add(round + "/count", 1) == (int64_t)names_.size())
         compat_mark(*store_, round + "/all");
-    try {
-        store_->wait({ round + "/all" }, left(until));
-    } catch (const std::exception &e) {
-        if (std::chrono::steady_clock::now() < until)
-            throw; // the store is gone
-        throw std::runtime_error("the group does not meet: waiting for " + missing(round));
-    }
+    store_->wait({ round + "/all" }, left(until));
     return store_->add(round + "/sum", 0);
+}
+
+int64_t Group::sum(int64_t mine, Deadline until)
+{
+    const std::string round = "sync/" + std::to_string(++rounds_);
+    std::string names;
+
+    try {
+        try {
+            return meet(round, mine, until);
+        } catch (const std::exception &) {
+            if (std::chrono::steady_clock::now() < until)
+                throw;
+        }
+        names = missing(round);
+    } catch (const std::exception &e) {
+        throw std::runtime_error(c10::str(STORE_GONE, ": ", text_of(e)));
+    }
+    throw std::runtime_error("the group does not meet: waiting for " + names);
 }
 
 void Group::leave(Deadline until)

@@ -17,10 +17,14 @@ class Group
   public:
     using Deadline = std::chrono::steady_clock::time_point;
 
+    static constexpr const char *STORE_GONE =
+        "the store of the group is gone, which rank 0 serves unless a launcher does";
+
     Group(c10::intrusive_ptr<c10d::Store> store, std::vector<std::string> names, int me);
 
     // Adds up one number of each worker; waits for all of them. Throws
-    // std::runtime_error at the deadline, with the names of the missing workers.
+    // std::runtime_error at the deadline, with the names of the missing workers, and when
+    // the store is gone.
     int64_t sum(int64_t mine, Deadline until);
 
     // Returns when no worker needs the store any more: rank 0, which may serve it,
@@ -28,6 +32,7 @@ class Group
     void leave(Deadline until);
 
   private:
+    int64_t meet(const std::string &round, int64_t mine, Deadline until);
     std::string missing(const std::string &round);
 
     const c10::intrusive_ptr<c10d::Store> store_;

@@ -154,6 +154,7 @@ PYBIND11_MODULE(_C, m)
 {
     py::module_::import("torch"); // knows RpcAgent, Store and WorkerInfo
     bind_options(m);
+    m.attr("STORE_GONE") = Group::STORE_GONE;
     m.def("ways_of", [](const rpc::TensorPipeRpcBackendOptions &options) { // hidden from Python
         return std::make_pair(options.transports, options.channels);
     });

@@ -15,7 +15,7 @@ import torch.distributed as dist
 import torch.distributed.rpc as rpc
 from torch.distributed.rpc import api, backend_registry
 
-from . import _C, _devices, _rendezvous
+from . import _C, _current, _devices, _gather, _rendezvous, _texts
 from ._dynamic import DynamicAgent
 from ._options import TenrecRpcBackendOptions, construct, convert, device_names, takes
 
@@ -41,6 +41,8 @@ def register():
     # rpc still refers to the old enum, which would break every other backend.
     rpc.BackendType = backend_registry.BackendType
     rpc.init_rpc = _with_tenrec(rpc.init_rpc)
+    _gather.register()
+    _texts.register()
 
 
 def _with_tenrec(init):
@@ -59,7 +61,7 @@ def _with_tenrec(init):
         else:
             init(name, backend, rank, world_size, given)
         # A backend of a test may set none.
-        if api._is_current_rpc_agent_set() and isinstance(api._get_current_rpc_agent(), DynamicAgent):
+        if isinstance(_current.agent(), DynamicAgent):
             api._ALL_WORKER_NAMES = {name}  # the workers that shutdown waits for
     return init_rpc
 
@@ -69,6 +71,23 @@ def _is_default():
     if value not in ("", "0", "1"):
         raise ValueError(f"TENREC_TORCH_DEFAULT is '{value}', expected 1, or 0 for torch's default")
     return value == "1"
+
+
+def _first_line(error):
+    return str(error).partition("\n")[0]
+
+
+@contextlib.contextmanager
+def _store_errors(store):
+    """Says of an error of torch's store that the store is gone, if so."""
+    try:
+        yield
+    except RuntimeError as error:
+        try:
+            _C.has_key(store, "kind")
+        except RuntimeError:
+            raise RuntimeError(f"init_rpc: {_C.STORE_GONE}: {_first_line(error)}") from None
+        raise
 
 
 def _meet(store, rank, world_size, mine, limit):
@@ -85,7 +104,7 @@ def _meet(store, rank, world_size, mine, limit):
             missing = ", ".join(str(k) for k in range(world_size)
                                 if not _C.has_key(store, f"workers/{k}"))
             raise RuntimeError(f"init_rpc: no record after {limit:g} s of the workers with rank "
-                               f"{missing}, of {world_size}: {error}") from error
+                               f"{missing}, of {world_size}: {_first_line(error)}") from None
         records.append(json.loads(store.get(f"workers/{i}")))
         if records[-1]["world_size"] != world_size:
             break
@@ -133,7 +152,9 @@ def _init_backend(store, name, rank, world_size, rpc_backend_options):
         # fail at once with 0.
         store.set_timeout(NO_TIMEOUT)
     kind = "static" if world_size else "dynamic"
-    if store.compare_set("kind", "", kind).decode() != kind:
+    with _store_errors(store):
+        others = store.compare_set("kind", "", kind).decode()
+    if others != kind:
         raise RuntimeError("init_rpc: RPC group mixes statically and dynamically initialized members which is not "
                            "supported. Give all workers a world_size, or none")
     incarnation, token = secrets.randbits(63), 1 + secrets.randbelow(2**64 - 1)
@@ -169,7 +190,8 @@ def _stopped_on_failure(agent):
 
 def _start(agent, store, options, record, limit):
     rank, world_size = record["id"], record["world_size"]
-    records = _meet(store, rank, world_size, record, limit)
+    with _store_errors(store):
+        records = _meet(store, rank, world_size, record, limit)
     try:
         _check(records, world_size)
         _devices.check(records)
@@ -187,10 +209,8 @@ def _start(agent, store, options, record, limit):
 
 def _stop_at_exit():
     """Stops the threads that run Python, for a program that ends without rpc.shutdown."""
-    if not api._is_current_rpc_agent_set():
-        return
-    agent = api._get_current_rpc_agent()
-    if isinstance(agent, _C.TenrecAgent):
+    agent = _current.agent()
+    if agent:
         agent.set_patience(EXIT_PATIENCE)
         agent.shutdown()
 
