@@ -7,7 +7,7 @@ if sys.argv[1]:
     print(f"1..0 # SKIP {sys.argv[1]}")
     sys.exit(0)
 
-from groups import LATE_READER, main, over, run
+from groups import LATE_READER, SERVED, main, over, run
 
 
 def tensors_arrive_unchanged(config):
@@ -38,21 +38,36 @@ if rank == 0:
     assert torch.equal(rpc.rpc_sync("w1", same, args=(quantized,)).dequantize(), quantized.dequantize())
     conj = torch.rand(3, dtype=torch.complex64).conj()
     assert torch.equal(rpc.rpc_sync("w1", same, args=([conj, torch.ones(2)],))[0], conj)
+    for lazy in (conj, conj.imag, torch.rand(9000, dtype=torch.complex64)[3:5].conj()):
+        assert torch.equal(rpc.rpc_sync("w1", same, args=(lazy,)), lazy)
+    assert rpc.rpc_sync("w1", same, args=(torch._efficientzerotensor((3,)),)).tolist() == [0, 0, 0]
     deep = torch.rand([1] * 20)
     assert torch.equal(rpc.rpc_sync("w1", same, args=(deep,)), deep)
 rpc.shutdown()
 """, config)
 
 
-# Tensors that are pickled: a view of zeros, which have no memory at their sender, and tensors
-# whose storages are smaller than their sizes say.
+def tensors_that_cannot_travel_are_refused_with_advice(config):
+    run(2, """
+def squeezed():
+    return torch.eye(3).to_sparse_csr()
+init()
+if rank == 0:
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+    raises(RuntimeError, "^a nested tensor cannot be sent: send the list of its parts",
+           lambda: rpc.rpc_sync("w1", same, args=(nested,)))
+    raises(RuntimeError, "^a tensor of layout SparseCsc cannot be sent: send t.to_dense",
+           lambda: rpc.rpc_sync("w1", same, args=(torch.eye(3).to_sparse_csc(),)))
+    raises(RuntimeError, r"^Cannot access storage of SparseCsrTensorImpl[^\\n]*$", lambda: rpc.rpc_sync("w1", squeezed))
+rpc.shutdown()
+""", config)
+
+
+# Tensors that are pickled: tensors whose storages are smaller than their sizes say.
 def pickled_tensors_lie_in_the_bytes_that_arrived(config):
     run(2, """
 init()
 if rank == 0:
-    if torch.__version__ < "2":  # torch 2 refuses to pickle zeros without memory
-        zeros = torch._efficientzerotensor((1000,))[3:5]
-        assert rpc.rpc_sync("w1", same, args=(zeros,)).tolist() == [0, 0]
     quantized = torch.quantize_per_tensor(torch.rand(1000), 0.1, 10, torch.quint8)
     quantized.storage().resize_(10)
     rows = torch.quantize_per_channel(torch.rand(4, 3), torch.ones(4), torch.zeros(4).int(), 0,
@@ -127,6 +142,81 @@ rpc.shutdown(graceful=False)
 os._exit(0)
 """, config)
     assert "noticed" in said[0], said[0]
+
+
+# The rank that dies waits until all others wait for it.
+def a_shutdown_ends_when_a_member_dies(config):
+    for dead in range(3):
+        run(3, f"""
+dead = {dead}
+""" + """
+def gathered():
+    return [len(states.gathered_objects) for states in rpc.api._all_gather_sequence_id_to_states.values()]
+init()
+if rank == dead:
+    wait_until(lambda: rpc.rpc_sync("w0", gathered) == [2] and (rank == 0 or tenrec_torch._gather._watches))
+    os._exit(0)
+raises(RuntimeError, f"^worker 'w{dead}' was lost while 'w.' waited for it in rpc.shutdown.., since .*w{dead}",
+       rpc.shutdown)
+""", config)
+
+
+def a_shutdown_ends_when_a_member_is_dead_already(config):
+    for dead in range(2):
+        run(2, f"""
+dead = {dead}
+""" + """
+init()
+if rank == dead:
+    os._exit(0)
+raises(RuntimeError, f"w{dead}", rpc.shutdown)
+""", config)
+
+
+# A gather that has waited for long ends as others do, and leaves no call open.
+def a_shutdown_that_waits_for_long_ends(config):
+    run(3, """
+init()
+if rank == 1:
+    wait_until(lambda: tenrec_torch._gather._watches)
+rpc.shutdown()
+assert not tenrec_torch._gather._watches
+""", config)
+
+
+def functions_with_references_of_others_run_on_the_configured_threads(config):
+    run(3, """
+THREADS = 8  # more than answers have
+barrier = threading.Barrier(THREADS)
+def idle_threads(ref):
+    barrier.wait(30)
+    idle = rpc.api._get_current_rpc_agent().get_debug_info()["agent.num_idle_threads"]
+    barrier.wait(30)
+    return idle
+init(num_worker_threads=THREADS)
+if rank == 0:
+    ref = rpc.remote("w2", same, args=(1,))
+    futures = [rpc.rpc_async("w1", idle_threads, args=(ref,)) for _ in range(THREADS)]
+    assert [future.wait() for future in futures] == ["0"] * THREADS, futures
+rpc.shutdown()
+""", config)
+
+
+def exceptions_with_any_text_reach_the_caller(config):
+    run(2, """
+def speak(text):
+    raise ValueError(text)
+init()
+if rank == 0:
+    for text, there in (("a\\0b", r"a\\x00b"), ("a\\udc80b", r"a\\udc80b"), ("a\\nb", "a\\nb")):
+        try:
+            rpc.rpc_sync("w1", speak, args=(text,))
+        except ValueError as error:
+            assert there in str(error) and "in speak" in str(error) and "\\0" not in str(error), (text, str(error))
+        else:
+            raise AssertionError("no error")
+rpc.shutdown()
+""", config)
 
 
 def a_program_ends_without_shutdown(config):
@@ -247,6 +337,33 @@ raises(RuntimeError, "share the same name", lambda: init(name="same", rpc_timeou
 """, config)
 
 
+# Rank 0 serves the store, and dies while the other waits for its record.
+def an_init_whose_rank_0_dies_says_so(config):
+    run(2, SERVED + """
+import traceback
+if rank == 0:
+    tenrec_torch._backend._meet = lambda store, rank, world_size, mine, limit: (
+        wait_until(lambda: tenrec_torch._C.has_key(store, "workers/1")), os._exit(0))
+try:
+    init()
+except RuntimeError as error:
+    assert re.search("^init_rpc: the store of the group is gone, which rank 0 serves", str(error)), str(error)
+    assert "\\n" not in str(error) and traceback.format_exc().count("Traceback") == 1, traceback.format_exc()
+else:
+    raise AssertionError("init_rpc returned")
+""", config)
+
+
+# After the gather of the shutdown.
+def a_shutdown_whose_rank_0_dies_in_the_end_says_so(config):
+    run(2, SERVED + """
+init()
+if rank == 0:
+    rpc.api._delete_all_user_and_unforked_owner_rrefs = lambda: os._exit(0)
+raises(RuntimeError, "^the store of the group is gone, which rank 0 serves", rpc.shutdown)
+""", config)
+
+
 def a_missing_worker_is_named(config):
     said = run(1, """
 try:
@@ -304,10 +421,13 @@ CASES = [
     pickled_tensors_lie_in_the_bytes_that_arrived, sent_tensors_may_change_after_the_answer,
     nested_calls_end_with_one_thread, errors_reach_the_caller, a_worker_calls_itself, a_lost_worker_fails_calls,
     a_program_ends_without_shutdown, a_program_at_rest_uses_no_cpu, a_stranger_runs_nothing,
-    a_failed_call_to_itself_wakes_waiters_for_its_value,
+    a_failed_call_to_itself_wakes_waiters_for_its_value, a_shutdown_ends_when_a_member_dies,
+    functions_with_references_of_others_run_on_the_configured_threads,
 ]
 ONCE = [names_must_differ, groups_that_differ_are_an_error_of_each_worker, an_error_waits_for_no_ended_worker,
-        a_missing_worker_is_named, injected_failures_are_told_as_torch_does, config_errors_say_where]
+        a_missing_worker_is_named, an_init_whose_rank_0_dies_says_so, a_shutdown_whose_rank_0_dies_in_the_end_says_so,
+        a_shutdown_ends_when_a_member_is_dead_already, a_shutdown_that_waits_for_long_ends,
+        tensors_that_cannot_travel_are_refused_with_advice, exceptions_with_any_text_reach_the_caller, injected_failures_are_told_as_torch_does, config_errors_say_where]
 PLANS = [(f"torch_{case.__name__}_over_{name}", case, over(*transports))
          for name, transports in (("tcp", ["uv"]), ("shared_memory", ["shm", "uv"]))
          for case in CASES] + [(f"torch_{case.__name__}", case, None) for case in ONCE]

@@ -12,8 +12,8 @@ forks = subprocess.Popen([sys.executable, os.path.join(os.path.dirname(__file__)
                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-# Rank 0 serves torch's store. Rank 1 reads the records after rank 0 has read them.
-LATE_READER = """
+# Rank 0 serves torch's store.
+SERVED = """
 import json
 import torch.distributed as dist
 port = group["folder"] + "/port"
@@ -25,6 +25,9 @@ if rank == 0:
 wait_until(lambda: os.path.exists(port))
 with open(port) as f:
     os.environ["INIT_METHOD"] = f"tcp://127.0.0.1:{f.read()}"
+"""
+# Rank 1 reads the records after rank 0 has read them.
+LATE_READER = SERVED + """
 meet = tenrec_torch._backend._meet
 def meet_late(store, rank, world_size, mine, limit):
     store.set(f"workers/{rank}", json.dumps(mine))

@@ -283,8 +283,9 @@ bool start_detached(const std::shared_ptr<Pool::State> &s, std::function<void()>
         return true;
     }
     s->threads--;
-    TORCH_WARN_ONCE("TENREC: the system refuses a thread beside ", s->threads,
-                    " of the pool: functions that wait for other calls may wait until their timeout");
+    TORCH_WARN_ONCE(
+        "TENREC: the system refuses a thread beside ", s->threads,
+        " of the pool: functions that wait for other calls may wait until their timeout");
     return false;
 }
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import time
 
 import torch
@@ -35,6 +36,20 @@ def add(x, y):
 
 def ask(to, x):
     return rpc.rpc_sync(to, add, args=(x, 1))
+
+
+def printed_by(call):
+    """Returns what `call` writes to the standard error, libtorch included."""
+    with tempfile.TemporaryFile() as file:
+        kept = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            call()
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+        file.seek(0)
+        return file.read()
 
 
 class TenrecDynamicTest(RpcAgentTestFixture):
@@ -162,6 +177,24 @@ class TenrecDynamicTest(RpcAgentTestFixture):
         self.say(f"over.{self.rank}")
         self.hear("over.0", "over.1", "over.2")
         if self.rank != 2:
+            rpc.shutdown()
+
+    def test_references_of_a_killed_worker_are_dropped_quietly(self):
+        if self.rank == 1:
+            self.hear("first")
+            self.join()
+            self.say("second")
+            self.hear("made")
+            os._exit(0)
+        elif self.rank == 0:
+            self.join()
+            self.say("first")
+            self.hear("second")
+            refs = [rpc.remote(worker_name(1), add, args=(i, 1)) for i in range(3)]
+            self.assertEqual([ref.to_here() for ref in refs], [1, 2, 3])
+            self.say("made")
+            self.wait_until(lambda: self.names() == [worker_name(0)])
+            self.assertEqual(printed_by(refs.clear), b"")
             rpc.shutdown()
 
     def test_killed_worker_is_removed_and_others_join(self):
