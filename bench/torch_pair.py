@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch_pair.py - two forked workers of torch.distributed.rpc, and the works between them.
+"""torch_pair.py - two or three forked workers of torch.distributed.rpc, and the works between them.
 
 The caller has imported torch and, for TENREC, tenrec_torch: a pair is two forks of it, so that it
-begins at once, and gone before the next one begins. The works are one-sided: w0 calls, w1 serves.
+begins at once, and gone before the next one begins. The works are one-sided: w0 calls, w1 serves, and in
+works of three w2, too.
 """
 import json
 import os
@@ -14,6 +15,10 @@ import time
 
 INFLIGHT = 64
 LIMIT_S = 180
+MEETINGS = [4, 16, 64]  # functions that wait for each other
+TRIO_THREADS = 80       # more: with as many as functions that wait TENSORPIPE's pool has none left
+TRIO_TIMES = 9
+MICRO_BATCHES = 16
 TCP = """
 backend: tensorpipe
 backends:
@@ -110,11 +115,65 @@ def rest_percent(rpc, plan):
     return 100 * used / os.sysconf("SC_CLK_TCK") / plan["window_s"]
 
 
+def meet(_, n, key):
+    """Returns when n of these calls run."""
+    with _lock:
+        barrier = _given.setdefault(key, threading.Barrier(n))
+    barrier.wait(LIMIT_S)
+
+
+_lock = threading.Lock()
+
+
+def meeting_us(rpc, n):
+    """n calls at once that wait for each other, each with the reference of a third worker."""
+    keys = iter(range(1000))
+
+    def once():
+        ref, key = rpc.remote("w2", give, args=(64,)), (n, next(keys))
+        for future in [rpc.rpc_async("w1", meet, args=(ref, n, key)) for _ in range(n)]:
+            future.wait()
+    return median_us(once, 2, TRIO_TIMES)
+
+
+class Stage:
+    """A part of a model, as PyTorch's tutorial of pipelines has it."""
+
+    def __init__(self):
+        import torch
+        self.layers, self.lock = torch.nn.Linear(64, 64), threading.Lock()
+
+    def forward(self, x_rref):
+        import torch
+        x = x_rref.to_here()
+        with self.lock, torch.no_grad():
+            return self.layers(x)
+
+
+def pipeline_us(rpc, _):
+    """One batch in MICRO_BATCHES through stages on w1 and w2: the second gets references of the first."""
+    import torch
+    first, second = rpc.remote("w1", Stage), rpc.remote("w2", Stage)
+    batch = torch.rand(MICRO_BATCHES * 4, 64)
+
+    def once():
+        futures = []
+        for x in batch.split(4):
+            y_rref = first.remote().forward(rpc.RRef(x))
+            futures.append(second.rpc_async().forward(y_rref))
+        torch.cat(torch.futures.wait_all(futures))
+    return median_us(once, 2, TRIO_TIMES)
+
+
 def works(plan):
     """{name: function of rpc}, in the order of a run."""
     found = {}
     if plan.get("rest"):
         return {"rest": lambda rpc: rest_percent(rpc, plan)}
+    if plan.get("trio"):
+        found = {f"meeting of {n}": lambda rpc, n=n: meeting_us(rpc, n) for n in MEETINGS}
+        found["pipeline"] = lambda rpc: pipeline_us(rpc, plan)
+        return found
     found["call"] = lambda rpc: one_call_us(rpc, plan)
     found["in flight"] = lambda rpc: in_flight_us(rpc, plan)
     for size in plan["sizes"]:
@@ -126,23 +185,28 @@ def works(plan):
     return found
 
 
-def options(agent, way, folder):
+def options(agent, way, folder, plan):
     from torch.distributed import rpc
-    init = f"file://{folder}/store"
+    given = {"init_method": f"file://{folder}/store", "rpc_timeout": 60}
+    if plan.get("trio"):
+        given["num_worker_threads"] = TRIO_THREADS
     if agent == "TENREC":
         import tenrec_torch
-        return tenrec_torch.TenrecRpcBackendOptions(init_method=init, rpc_timeout=60,
-                                                    config=TCP if way == "tcp" else None)
+        return tenrec_torch.TenrecRpcBackendOptions(config=TCP if way == "tcp" else None, **given)
     ways = {"_transports": ["uv"], "_channels": ["basic"]} if way == "tcp" else {}
-    return rpc.TensorPipeRpcBackendOptions(init_method=init, rpc_timeout=60, **ways)
+    return rpc.TensorPipeRpcBackendOptions(**given, **ways)
+
+
+def world(plan):
+    return 3 if plan.get("trio") else 2
 
 
 def worker(rank, agent, way, plan, folder, out):
     from torch.distributed import rpc
     if plan.get("cpus"):
-        os.sched_setaffinity(0, {plan["cpus"][rank]})
-    rpc.init_rpc(f"w{rank}", backend=rpc.backend_registry.BackendType[agent], rank=rank, world_size=2,
-                 rpc_backend_options=options(agent, way, folder))
+        os.sched_setaffinity(0, {plan["cpus"][min(rank, 1)]})
+    rpc.init_rpc(f"w{rank}", backend=rpc.backend_registry.BackendType[agent], rank=rank, world_size=world(plan),
+                 rpc_backend_options=options(agent, way, folder, plan))
     if rank == 0:
         figures = {}
         for name, work in works(plan).items():
@@ -174,7 +238,7 @@ def measure(agent, way, plan):
     """{work: figure} of one pair of workers; {} when one of them failed."""
     with tempfile.TemporaryDirectory(prefix="torch-compare-") as folder:
         read, write = os.pipe()
-        pids = [fork(rank, agent, way, plan, folder, write) for rank in range(2)]
+        pids = [fork(rank, agent, way, plan, folder, write) for rank in range(world(plan))]
         os.close(write)
         told = b""
         while part := os.read(read, 65536):
