@@ -3,10 +3,9 @@
  *
  *     tenrec run --elastic 4:4 --restarts 1 -- weights [VERSIONS [SLOT]]
  *
- * Slot 0 trains, and publishes a version after each step. The others wait for a version newer
- * than theirs, check it, and generate with it. With SLOT this generator kills itself in the
- * middle: the trainer and the other generators go on, the run restarts it, and it begins with
- * the version of that moment. At the end all have the same weights, and say the same. */
+ * Slot 0 trains, and publishes a version after each step. The others wait for a newer version than
+ * theirs, check it, and generate with it. With SLOT this generator kills itself in the middle: the
+ * others go on, the run restarts it, and it begins with the newest version. All end alike. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -53,8 +52,8 @@ static void answer(const struct trainer *t, struct tenrec_call *call, bool done)
     tenrec_call_finish(call, tenrec_call_return(call, &v, &err) == TENREC_OK ? NULL : &err);
 }
 
-/* pull(have): answers as soon as there is a version newer than `have`. The caller so gets each
- * version at once, or the newest of those that it was too slow for, and the trainer never waits. */
+/* pull(have): answers as soon as there is a newer version than `have`. So a caller gets each one at
+ * once, or the newest if it was too slow, and the trainer never waits. */
 static tenrec_status pull(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     const tenrec_peer id = tenrec_call_from(call).id;
@@ -176,8 +175,7 @@ static void left(struct tenrec_worker *w, const struct tenrec_worker_info *info,
 
 /* ---- a generator ---------------------------------------------------------------------------- */
 
-/* Reads an answer of pull, and checks it bit by bit. Drop *ret; it may be any view of anything, so
- * it is made contiguous first. */
+/* Reads an answer of pull, which may be any view of anything, and checks its bits. Drop *ret. */
 static tenrec_status take(const struct tenrec_value *v, int64_t *have, struct tenrec_tensor **ret,
                           tenrec_error *err)
 {
@@ -189,7 +187,7 @@ static tenrec_status take(const struct tenrec_value *v, int64_t *have, struct te
     if (tenrec_value_unpack(v->u.array, v->n, err, "iit", &version, &sum, &sent) ||
         tenrec_tensor_contiguous(sent, ret, err))
         return err->code;
-    if (version > *have && tenrec_tensor_count(*ret) == WORDS * WORDS &&
+    if (version > *have && tenrec_tensor_count(*ret) == (uint64_t)WORDS * WORDS &&
         strcmp(tenrec_dtype_name(tenrec_tensor_desc(*ret)->dtype), "float32") == 0 &&
         checksum(*ret) == sum) {
         *have = version;

@@ -262,8 +262,7 @@ tenrec_status tenrec_rref_to_here_async(struct tenrec_rref *r,
                                         const struct tenrec_call_options *options,
                                         struct tenrec_future **ret, tenrec_error *err)
 {
-    if (ret)
-        *ret = NULL;
+    *ret = NULL;
     return rref_fetch_start(r, "to_here_async", options, true, ret, err);
 }
 

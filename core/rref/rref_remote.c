@@ -149,7 +149,6 @@ tenrec_status tenrec_remote(struct tenrec_worker *w, const char *to, const char 
                             const struct tenrec_call_options *options, struct tenrec_rref **ret,
                             tenrec_error *err)
 {
-    if (ret)
-        *ret = NULL;
+    *ret = NULL;
     return rref_remote(w, to, function, args, n, false, options, ret, err);
 }

@@ -125,10 +125,7 @@ tenrec_status tenrec_test_get_num_owners_and_forks(struct tenrec_worker *w, int3
                                                    int64_t *ret_owners, int64_t *ret_forks,
                                                    tenrec_error *err)
 {
-    if (ret_owners)
-        *ret_owners = 0;
-    if (ret_forks)
-        *ret_forks = 0;
+    *ret_owners = *ret_forks = 0;
     return owners_and_forks(w, rank, tenrec_test_stretch_ms(PROBE_MS), ret_owners, ret_forks, err);
 }
 

@@ -61,8 +61,7 @@ tenrec_status tenrec_torch_remote(struct tenrec_torch_member *m, const char *to,
     tenrec_error why;
     tenrec_status st = torch_call_check(m, to, function, args, n, &ms, err);
 
-    if (ret)
-        *ret = NULL;
+    *ret = NULL;
     if (st == TENREC_OK)
         st = torch_peers_id(m, to, &refs.to, err);
     if (st == TENREC_OK && refs.to == m->id)
