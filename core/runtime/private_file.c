@@ -61,7 +61,7 @@ tenrec_status private_file_write(const char *path, enum private_file_name name, 
                                  size_t len, tenrec_error *err)
 {
     struct file_limit held;
-    int fd, why;
+    int fd = -1, why;
     tenrec_status st = private_file_open(path, name, &fd, err);
 
     if (st != TENREC_OK)

@@ -27,7 +27,7 @@ class Top:
 
     def sample(self):
         line = self.process.stdout.readline()
-        true(line, "the command has ended")
+        true(line, line or f"the command has ended: {self.process.communicate()[1]}")
         return json.loads(line)
 
     def until(self, condition, what):
@@ -66,17 +66,18 @@ def top_prints_a_table_once():
 
 
 def top_counts_calls_durations_and_errors():
-    with Crew().run(2, env=backend(TENREC_OBSERVE__DURATIONS="true")) as crew, Top(crew) as watched:
+    with Crew().run(2, env=backend(TENREC_OBSERVE__DURATIONS="true")) as crew:
         crew.all("init")
-        equal(states(watched.sample()), {"worker0": "up", "worker1": "up"})
-        for _ in range(20):
-            crew[0].do(f"call worker1 add {LONG_MS} 1 2")
-        crew[0].fails(f"call worker1 no_such_function {LONG_MS}")
-        sample = watched.until(lambda s: any(f["function"] == "no_such_function" and f["errors"] for f in s["functions"]), "the error")
-        worker = {w["name"]: w for w in sample["workers"]}
-        equal((worker["worker0"]["calls_made"], worker["worker0"]["durations"]), (21, True))
-        equal(next(f["errors"] for f in sample["functions"] if f["function"] == "no_such_function")["ENOFUNCTION"] > 0, True)
-        true(not any(f["function"].startswith("tenrec.") for f in sample["functions"]), "its own calls are shown")
+        with Top(crew) as watched:
+            equal(states(watched.sample()), {"worker0": "up", "worker1": "up"})
+            for _ in range(20):
+                crew[0].do(f"call worker1 add {LONG_MS} 1 2")
+            crew[0].fails(f"call worker1 no_such_function {LONG_MS}")
+            sample = watched.until(lambda s: any(f["function"] == "no_such_function" and f["errors"] for f in s["functions"]), "the error")
+            worker = {w["name"]: w for w in sample["workers"]}
+            equal((worker["worker0"]["calls_made"], worker["worker0"]["durations"]), (21, True))
+            equal(next(f["errors"] for f in sample["functions"] if f["function"] == "no_such_function")["ENOFUNCTION"] > 0, True)
+            true(not any(f["function"].startswith("tenrec.") for f in sample["functions"]), "its own calls are shown")
         crew.leave()
 
 
