@@ -52,7 +52,7 @@ static tenrec_status convert_text(struct convert *c, const struct pyobject *o, c
 static tenrec_status convert_items(struct convert *c, struct pyobject *const *o, uint32_t n,
                                    unsigned depth, const struct tenrec_value **ret)
 {
-    struct tenrec_value *item;
+    struct tenrec_value *item = NULL;
     tenrec_status st = convert_room(c, n, sizeof *item, &item);
 
     for (uint32_t i = 0; i < n && st == TENREC_OK; i++)
@@ -64,7 +64,7 @@ static tenrec_status convert_items(struct convert *c, struct pyobject *const *o,
 static tenrec_status convert_dict(struct convert *c, const struct pyobject *o, unsigned depth,
                                   struct tenrec_value *ret)
 {
-    struct tenrec_entry *entry;
+    struct tenrec_entry *entry = NULL;
     tenrec_status st = convert_room(c, o->n / 2, sizeof *entry, &entry);
 
     for (size_t i = 0; i < o->n / 2 && st == TENREC_OK; i++) {
