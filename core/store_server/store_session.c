@@ -240,7 +240,7 @@ static void run_session(struct store_session *s)
         store_session_flush_much(s);
         if (s->dead || s->ops->full(s->arg))
             break;
-        if (s->hub->steps >= end) {
+        if (s->ops->behind && s->hub->steps >= end) {
             s->ops->behind(s->arg);
             break;
         }

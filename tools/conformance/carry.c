@@ -65,7 +65,7 @@ CASE(types_and_ids_are_untouched, "AG-10 AG-24")
  * replaces a message keeps them. */
 CASE(key_and_deadline_are_kept_or_dropped, "AG-10 AG-24")
 {
-    const uint64_t deadline_ns = clock_deadline_ms(3600 * 1000);
+    const uint64_t deadline_ns = clock_deadline_ms(UINT64_C(3600000));
     static struct tally t;
     struct tenrec_msg *msg = make_request(7, "name and arguments", 18, 0, &t);
     struct spy_seen sent;
