@@ -31,7 +31,7 @@ tenrec_status private_file_write(const char *path, enum private_file_name name, 
 
 /* Writes the path of the folder in which processes of this user find files and sockets of each
  * other: $XDG_RUNTIME_DIR, /run/user/UID, or one in /tmp that is made; the first that belongs to
- * this user with mode 0700. Another user who takes a name in /tmp blocks that name only.
+ * this user with mode 0700. A user that takes a name in /tmp blocks that name only.
  *
  * errors   EOS */
 tenrec_status private_folder(char ret[TENREC_PRIVATE_FOLDER_MAX], tenrec_error *err);

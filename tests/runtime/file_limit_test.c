@@ -70,7 +70,8 @@ TEST(limit_of_files_holds_for_memory_without_a_signal)
     run(4 * KIB, makes_memory);
 }
 
-/* The signal of its own write is taken back: one that the program may wait for is not hidden. */
+/* The signal of its own write is taken back: a signal that the program may wait for is not hidden.
+ */
 static int writes(void)
 {
     static const char data[8 * KIB];

@@ -2,8 +2,8 @@
 /* expect.h - what a case demands. A demand that does not hold says so on stderr, and ends the
  * case, which is a process of its own. From any thread.
  *
- * Its text is for the author of a plugin, who has no source of the cases: it says what was expected
- * and what came. The file and line of the demand come last. */
+ * Its text is for the author of a plugin without the source of the cases: it has the expected and
+ * the actual value. The file and line of the demand come last. */
 #ifndef TENREC_TOOLS_CONFORMANCE_EXPECT_H
 #define TENREC_TOOLS_CONFORMANCE_EXPECT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* explain.h - what a case does, for the author of a plugin who has no source of this command. */
+/* explain.h - what a case does, for the author of a plugin without the source of this command. */
 #ifndef TENREC_TOOLS_CONFORMANCE_EXPLAIN_H
 #define TENREC_TOOLS_CONFORMANCE_EXPLAIN_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limits_test.c - messages larger than their reader takes: refused by their sender, who knows the
+/* limits_test.c - messages larger than their reader takes: refused by their sender, which knows the
  * reader's limits; dropped by the reader, if the sender does not. */
 #include "agent/agent.h"
 #include "node.h"
