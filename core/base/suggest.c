@@ -2,6 +2,7 @@
 /* suggest.c - edit distance (optimal string alignment) over short words. */
 #include "base/suggest.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,6 +40,25 @@ size_t suggest_distance(const char *a, size_t a_len, const char *b, size_t b_len
     return row[a_len % 3][b_len];
 }
 
+/* Returns true if the words are the same but for their digits: "worker1" and "worker12". */
+static bool suggest_numbered_alike(const char *a, const char *b, size_t b_len)
+{
+    static const char digits[] = "0123456789";
+    const char *end = b + b_len;
+
+    if (!strpbrk(a, digits) || strcspn(b, digits) >= b_len)
+        return false;
+    for (;; a++, b++) {
+        a += strspn(a, digits);
+        while (b < end && *b >= '0' && *b <= '9')
+            b++;
+        if (!*a || b == end)
+            return !*a && b == end;
+        if (*a != *b)
+            return false;
+    }
+}
+
 void suggest_init(struct suggestion *near, const char *word)
 {
     near->word = word;
@@ -52,8 +72,10 @@ void suggest_try_n(struct suggestion *near, const char *name, size_t len)
     size_t word_len = strlen(near->word);
     size_t d = suggest_distance(near->word, word_len, name, len);
 
-    /* A name that keeps no letter of the word is no suggestion. */
-    if (d >= near->distance || d > NEAREST_MAX || d >= (len > word_len ? len : word_len))
+    /* A name that keeps no letter of the word is no suggestion; another number is no misspelling.
+     */
+    if (d >= near->distance || d > NEAREST_MAX || d >= (len > word_len ? len : word_len) ||
+        suggest_numbered_alike(near->word, name, len))
         return;
     near->distance = d;
     memcpy(near->best, name, len);

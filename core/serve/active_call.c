@@ -25,6 +25,8 @@ tenrec_status tenrec_call_get_args(const struct tenrec_call *c, tenrec_error *er
     va_start(ap, types);
     st = values_vget(c->in.args, c->in.n, err, types, ap);
     va_end(ap);
+    if (st != TENREC_OK)
+        tenrec_error_prefix(err, "'%s'", c->function->name);
     return st;
 }
 

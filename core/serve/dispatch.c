@@ -502,7 +502,7 @@ static void dispatch_serve(struct tenrec_worker *w, tenrec_peer from, struct ten
         return;
     }
     if (__builtin_expect(!f, 0)) {
-        functions_none(w->functions, head.function, head.function_len, &why);
+        functions_none(w->functions, w->self.name, head.function, head.function_len, &why);
         dispatch_refuse_call(w, from, msg, &head, &why);
         return;
     }

@@ -46,7 +46,8 @@ const struct function *functions_find(struct functions *f, const char *name, siz
     return one;
 }
 
-tenrec_status functions_none(struct functions *f, const char *name, size_t len, tenrec_error *err)
+tenrec_status functions_none(struct functions *f, const char *worker, const char *name, size_t len,
+                             tenrec_error *err)
 {
     char word[NAME_MAX_BYTES + 1];
     struct function *one, *next;
@@ -58,7 +59,7 @@ tenrec_status functions_none(struct functions *f, const char *name, size_t len, 
     HASH_ITER(hh, f->by_name, one, next)
     suggest_try(&near, one->name);
     pthread_rwlock_unlock(&f->lock);
-    return tenrec_fail(err, TENREC_ENOFUNCTION, "has no function '%s'%s", word,
+    return tenrec_fail(err, TENREC_ENOFUNCTION, "'%s' has no function '%s'%s", worker, word,
                        suggest_hint(&near));
 }
 

@@ -42,8 +42,10 @@ tenrec_status functions_add(struct functions *f, const char *name, tenrec_functi
                             void *arg, uint32_t flags, tenrec_error *err);
 
 /* functions_find returns the function (borrowed until functions_finish), or NULL; functions_none
- * then writes the error, with the nearest name. */
+ * then writes the error, with the name of the `worker` that
+ * lacks it and the nearest name. */
 const struct function *functions_find(struct functions *f, const char *name, size_t len);
-tenrec_status functions_none(struct functions *f, const char *name, size_t len, tenrec_error *err);
+tenrec_status functions_none(struct functions *f, const char *worker, const char *name, size_t len,
+                             tenrec_error *err);
 
 #endif

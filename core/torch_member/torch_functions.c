@@ -70,7 +70,7 @@ tenrec_status torch_functions_get(struct tenrec_torch_member *m, const char *nam
         suggest_try(&near, f->name);
     pthread_mutex_unlock(&m->lock);
     return *ret ? TENREC_OK
-                : tenrec_fail(err, TENREC_ENOFUNCTION, "this worker has no function '%s'%s", name,
+                : tenrec_fail(err, TENREC_ENOFUNCTION, "'%s' has no function '%s'%s", m->name, name,
                               suggest_hint(&near));
 }
 

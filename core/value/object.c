@@ -83,10 +83,11 @@ tenrec_status tenrec_object_get(const struct tenrec_value *v, const struct tenre
 {
     *ret = NULL;
     if (v->type != TENREC_VALUE_OBJECT)
-        return tenrec_fail(err, TENREC_EINVAL, "is %s, expected an object of type '%s'",
+        return tenrec_fail(err, TENREC_EINVAL, "the value is %s, expected an object of type '%s'",
                            tenrec_value_type_name(v->type), type->name);
     if (v->u.object->type != type)
-        return tenrec_fail(err, TENREC_EINVAL, "is an object of type '%s', expected type '%s'",
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "the value is an object of type '%s', expected type '%s'",
                            v->u.object->type->name, type->name);
     *ret = v->u.object->data;
     return TENREC_OK;

@@ -171,7 +171,7 @@ TEST(device_table_refuses_a_device_that_does_not_exist)
 
 TEST(device_table_refuses_a_map_for_an_unknown_worker)
 {
-    FAILS("worker0 2 worker9{0:1}; worker1 2", "worker.device_maps of 'worker0'", "'worker9'",
+    FAILS("worker0 2 wroker0{0:1}; worker1 2", "worker.device_maps of 'worker0'", "'wroker0'",
           "no worker of the group", "did you mean 'worker0'?");
     /* Before what stands in it. */
     FAILS("w0 2 none_exist{9:9,8:9}; w1 2", "none_exist");

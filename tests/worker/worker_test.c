@@ -40,7 +40,7 @@ TEST(worker_tells_the_remote_error_with_the_name)
     assert_int_equal(err.worker, 1);
     assert_int_equal(call_fails("worker1", "fail_inline", &arg, 1, 0, &err), TENREC_EINVAL);
     assert_int_equal(call_fails("worker1", "add", &arg, 1, 0, &err), TENREC_EINVAL);
-    assert_non_null(strstr(err.text, "argument"));
+    assert_string_equal(err.text, "'add': takes 2 arguments, got 1");
 }
 
 TEST(worker_refuses_wrong_arguments_with_typed_errors)
@@ -50,10 +50,12 @@ TEST(worker_refuses_wrong_arguments_with_typed_errors)
     tenrec_error err;
 
     assert_int_equal(call_fails("worker2", "noop", NULL, 0, 0, &err), TENREC_EPEER_UNKNOWN);
-    assert_non_null(strstr(err.text, "did you mean 'worker"));
+    assert_string_equal(err.text, "no worker is called 'worker2'");
+    assert_int_equal(call_fails("wroker1", "noop", NULL, 0, 0, &err), TENREC_EPEER_UNKNOWN);
+    assert_non_null(strstr(err.text, "did you mean 'worker1'"));
     assert_int_equal(call_fails("worker1", "nop", NULL, 0, 0, &err), TENREC_ENOFUNCTION);
     assert_int_equal(err.flags, 0);
-    assert_non_null(strstr(err.text, "did you mean 'noop'"));
+    assert_string_equal(err.text, "'worker1' has no function 'nop' (did you mean 'noop'?)");
     assert_string_equal(err.worker_name, "worker1");
     assert_int_equal(call_fails("worker1", "noop", NULL, 0, -5, &err), TENREC_EINVAL);
     assert_int_equal(call_fails(NULL, "noop", NULL, 0, 0, &err), TENREC_EINVAL);

@@ -192,6 +192,24 @@ TEST(nearest_names_the_intended_word)
     assert_string_equal(suggest_hint(&near), " (did you mean 'delay'?)");
 }
 
+TEST(nearest_is_no_name_that_differs_in_a_number_only)
+{
+    static const char *const cases[][2] = {
+        { "worker9", NULL },     { "worker12", NULL },      { "9", NULL },
+        { "worker", "worker1" }, { "worker_1", "worker1" }, { "wroker9", "worker1" },
+    };
+    struct suggestion near;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        suggest_init(&near, cases[i][0]);
+        suggest_try_choices(&near, "worker1|7");
+        if (cases[i][1])
+            assert_string_equal(suggest_name(&near), cases[i][1]);
+        else
+            assert_null(suggest_name(&near));
+    }
+}
+
 TEST(nearest_survives_words_of_any_length)
 {
     char word[300];
