@@ -201,9 +201,10 @@ static tenrec_status gather_wait(struct tenrec_worker *w, struct tenrec_future *
     return tenrec_future_wait(f, LATE_MS, err);
 }
 
-tenrec_status tenrec_worker_all_gather(struct tenrec_worker *w, const struct tenrec_value *value,
-                                       const char *const *names, size_t n, int64_t ms,
-                                       struct tenrec_value **ret, tenrec_error *err)
+/* `what` begins the text of an error. */
+static tenrec_status gather_run(struct tenrec_worker *w, const char *what,
+                                const struct tenrec_value *value, const char *const *names,
+                                size_t n, int64_t ms, struct tenrec_value **ret, tenrec_error *err)
 {
     const struct tenrec_value nil = tenrec_value_nil();
     struct tenrec_future *f = NULL;
@@ -213,11 +214,9 @@ tenrec_status tenrec_worker_all_gather(struct tenrec_worker *w, const struct ten
     int64_t number = -1;
     tenrec_status st;
 
-    if (ret)
-        *ret = NULL;
     if (thread_state.no_block > 0)
         return tenrec_fail(err, TENREC_EWOULDBLOCK,
-                           "an inline function or a callback may not wait for a gather");
+                           "an inline function or a callback may not wait for a %s", what);
     if (value && value_has_handles(value))
         return tenrec_fail(err, TENREC_EUNSUPPORTED, "references are not gathered");
     if (value_on_devices(value))
@@ -250,12 +249,21 @@ tenrec_status tenrec_worker_all_gather(struct tenrec_worker *w, const struct ten
         st = future_take_value(f, ret, err);
     tenrec_future_drop(f);
     if (st != TENREC_OK)
-        tenrec_error_prefix(err, "gather");
+        tenrec_error_prefix(err, "%s", what);
     return st;
+}
+
+tenrec_status tenrec_worker_all_gather(struct tenrec_worker *w, const struct tenrec_value *value,
+                                       const char *const *names, size_t n, int64_t ms,
+                                       struct tenrec_value **ret, tenrec_error *err)
+{
+    if (ret)
+        *ret = NULL;
+    return gather_run(w, "gather", value, names, n, ms, ret, err);
 }
 
 tenrec_status tenrec_worker_barrier(struct tenrec_worker *w, const char *const *names, size_t n,
                                     int64_t ms, tenrec_error *err)
 {
-    return tenrec_worker_all_gather(w, NULL, names, n, ms, NULL, err);
+    return gather_run(w, "barrier", NULL, names, n, ms, NULL, err);
 }

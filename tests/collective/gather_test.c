@@ -273,6 +273,10 @@ TEST(gather_refuses_a_set_without_oneself)
     assert_int_equal(tenrec_worker_barrier(c.worker[0], twice, 2, 100, &err), TENREC_EINVAL);
     assert_int_equal(tenrec_worker_barrier(c.worker[0], NULL, 0, -1, &err), TENREC_EINVAL);
     assert_int_equal(tenrec_worker_barrier(c.worker[0], none, 1, 100, &err), TENREC_EINVAL);
+    assert_string_equal(err.text, "barrier: name 0 of the set is NULL");
+    assert_int_equal(tenrec_worker_all_gather(c.worker[0], NULL, none, 1, 100, NULL, &err),
+                     TENREC_EINVAL);
+    assert_string_equal(err.text, "gather: name 0 of the set is NULL");
     cluster_close(&c, TENREC_GRACEFUL);
 }
 
