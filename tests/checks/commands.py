@@ -61,6 +61,7 @@ CANNOT = {
     "tenrec ping worker1 --store tcp://10.1.0.1": "needs two hosts; the test system_secret pings with a file on one",
     "tenrec run --elastic 2:8": "needs two hosts; the test tools_elastic joins on one",
     "tenrec run --elastic 1:4": "needs two hosts; the test tools_elastic joins on one",
+    "tenrec top --sort": "runs until a signal; the test system_top ends it",
     "srun": "needs Slurm",
     "kubectl": "needs a cluster",
     "bpftrace": "needs root, and a process; check_probes holds the script against the probes",
@@ -80,7 +81,6 @@ ENDS = {
     "build/release/tools/tenrec run -n 4": ({}, 0, "learner: version 60, mean reward"),
     "build/release/tools/tenrec run --elastic": ({}, 0, "trainer: worker2 is back"),
     "tenrec ping worker1": ({}, 0, "worker1"),
-    "tenrec top --store tcp://127.0.0.1:29500": ({}, 2, "--once"),  # no terminal here
     "tenrec top --store tcp://127.0.0.1:29500 --once": ({}, 0, "worker1"),
     "tenrec top --store tcp://127.0.0.1:29500 --json": ({}, 0, '"workers"'),
     "tenrec set worker1 'backends.faulty": ({}, 1, "this worker uses no backend 'faulty'"),

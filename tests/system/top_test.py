@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """top_test.py - `tenrec top` of groups that run, as scripts read it."""
+import fcntl
 import json
+import os
 import signal
+import struct
 import subprocess
+import termios
 
 from cases import contains, equal, main, one_line, run, true, until
 from crew import LIMIT_S, LONG_MS, TENREC, Crew, backend, limit, store_of
@@ -79,6 +83,50 @@ def top_counts_calls_durations_and_errors():
             equal(next(f["errors"] for f in sample["functions"] if f["function"] == "no_such_function")["ENOFUNCTION"] > 0, True)
             true(not any(f["function"].startswith("tenrec.") for f in sample["functions"]), "its own calls are shown")
         crew.leave()
+
+
+def terminal_text(master):
+    """All that the other side, which is closed, has printed."""
+    text = b""
+    with open(master, "rb", buffering=0) as f:
+        try:
+            while piece := f.read(4096):
+                text += piece
+        except OSError:  # the end
+            pass
+    return text.decode()
+
+
+def top_fits_into_its_terminal():
+    with Crew().run(2) as crew:
+        crew.all("init")
+        ours, its = os.openpty()
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
+        got = subprocess.run([TENREC, "top", "--store", store_of(crew[0]), "--interval", INTERVAL, "--count", "2"], env=backend(), stdin=its,
+                             stdout=its, stderr=subprocess.PIPE, timeout=LIMIT_S, check=False)
+        os.close(its)
+        equal((got.returncode, got.stderr), (0, b""))
+        _, *tables = terminal_text(ours).split("\x1b[H\x1b[2J")
+        equal(len(tables), 2, "tables, each on an empty screen")
+        for lines in (t.splitlines() for t in tables):
+            contains(lines[1], "C.P99")
+            true("MAPPED" not in lines[1], "a column that does not fit is shown")
+            equal([line.split()[:3] for line in lines[2:4]], [["worker0", "0", "up"], ["worker1", "1", "up"]])
+            true(all(len(line) <= 80 for line in lines[:4]), "a line is longer than the terminal is wide")
+        crew.leave()
+
+
+def top_goes_on_without_its_store():
+    with Crew().run(2, env=backend()) as crew:
+        crew.all("init")
+        watched = subprocess.Popen([TENREC, "top", "--store", store_of(crew[0]), "--interval", INTERVAL], env=backend(), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        until(lambda: "worker1 " in watched.stdout.readline(), "a row")
+        crew.processes[0].terminate()
+        until(lambda: "store does not answer, retrying" in watched.stdout.readline(), "the lost store")
+        until(lambda: "worker1 is lost: " in watched.stdout.readline(), "the reason")
+        watched.terminate()
+        watched.communicate(timeout=LIMIT_S)
 
 
 def top_says_when_it_finds_no_group():

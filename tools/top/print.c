@@ -9,12 +9,26 @@
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { WIDTH = 240 };
 
-void print_title(const struct sample *before, const struct sample *now, int width, char *to,
-                 size_t room)
+/* A line that is no longer than `width` columns, and has no blanks at its end. */
+static void print_line(const char *text, int width)
+{
+    char line[TABLE_LINE_MAX];
+    size_t n;
+
+    table_fit(line, sizeof line, text, width, false);
+    n = strlen(line);
+    while (n && line[n - 1] == ' ')
+        n--;
+    printf("%.*s\n", (int)n, line);
+}
+
+static void print_title(const struct sample *before, const struct sample *now, int width)
 {
     char text[1024], calls[16], at[16];
     const time_t second = (time_t)now->time;
@@ -25,51 +39,69 @@ void print_title(const struct sample *before, const struct sample *now, int widt
     table_number(calls, TABLE_RATE, view_total(before, now));
     snprintf(text, sizeof text, "group \"%s\"  %zu member%s  %s calls/s  %s  %s", now->group,
              now->n, now->n == 1 ? "" : "s", calls, at, now->store);
-    table_fit(to, room, text, width, false);
+    print_line(text, width);
+    if (*now->error) {
+        snprintf(text, sizeof text, "store does not answer, retrying: %s", now->error);
+        print_line(text, width);
+    }
 }
 
-static void print_strip(char *line)
+static void print_rows(const struct view *v, int by, int width)
 {
-    size_t n = strlen(line);
-
-    while (n && line[n - 1] == ' ')
-        line[--n] = '\0';
-}
-
-static void print_table(const struct sample *before, const struct sample *now, const char *sort)
-{
-    char line[TABLE_LINE_MAX];
     struct table_layout layout;
+    char line[TABLE_LINE_MAX];
+
+    table_lay_out(&v->table, width, &layout);
+    table_print_heading(&v->table, &layout, by, line);
+    print_line(line, width);
+    for (size_t i = 0; i < v->table.n; i++) {
+        table_print_row(&v->table, &layout, &v->table.row[i], line);
+        print_line(line, width);
+    }
+}
+
+/* Below the table: the reasons for workers that are not up. */
+static void print_notes(const struct sample *now, int width)
+{
     bool untimed = false;
+
+    for (size_t i = 0; i < now->n; i++) {
+        const struct sample_worker *w = &now->worker[i];
+        char text[512];
+
+        untimed |= w->reading.answered && !w->reading.timed;
+        snprintf(text, sizeof text, "%s is %s: %s", w->name, sample_state_name(w->state), w->why);
+        if (*w->why)
+            print_line(text, width);
+    }
+    if (untimed)
+        printf("no durations: tenrec set WORKER observe.durations=true turns them on\n");
+}
+
+/* As wide as the terminal. */
+static int print_width(void)
+{
+    struct winsize size;
+
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : WIDTH;
+}
+
+static void print_table(const struct sample *before, const struct sample *now,
+                        const struct print_options *o)
+{
+    const int width = print_width();
     struct view v;
     int by;
 
-    print_title(before, now, WIDTH, line, sizeof line);
-    print_strip(line);
-    printf("%s\n", line);
-    if (*now->error) {
-        table_fit(line, sizeof line, now->error, WIDTH, false);
-        print_strip(line);
-        printf("store: %s\n", line);
-    }
+    if (o->samples != 1 && isatty(STDOUT_FILENO))
+        printf("\033[H\033[2J"); /* the latest table only */
+    print_title(before, now, width);
     view_workers(before, now, &v);
-    by = table_column_find(&v.table, sort);
-    table_sort(&v.table, by, false);
-    table_lay_out(&v.table, WIDTH, &layout);
-    table_print_heading(&v.table, &layout, by, line);
-    print_strip(line);
-    printf("%s\n", line);
-    for (size_t i = 0; i < v.table.n; i++) {
-        const struct sample_worker *w = v.table.row[i].of;
-
-        untimed |= w->reading.answered && !w->reading.timed;
-        table_print_row(&v.table, &layout, &v.table.row[i], line);
-        print_strip(line);
-        printf("%s\n", line);
-    }
+    by = table_column_find(&v.table, o->sort);
+    table_sort(&v.table, by);
+    print_rows(&v, by, width);
     view_finish(&v);
-    if (untimed)
-        printf("no durations: tenrec set WORKER observe.durations=true turns them on\n");
+    print_notes(now, width);
 }
 
 static void wait_until(uint64_t ns)
@@ -102,7 +134,7 @@ int print_samples(const struct tool *self, struct sampler *s, const struct print
         if (o->as_json)
             (void)sample_json_print(&before, &now); /* main reports a failure */
         else
-            print_table(&before, &now, o->sort);
+            print_table(&before, &now, o);
         sample_finish(&before);
         before = now;
         now = (struct sample){ .n = 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* print.h - samples on stdout, for scripts. */
+/* print.h - samples on stdout, as tables or JSON. */
 #ifndef TENREC_TOOLS_TOP_PRINT_H
 #define TENREC_TOOLS_TOP_PRINT_H
 
@@ -14,9 +14,5 @@ struct print_options {
 
 /* Prints each sample after one interval. Returns the exit status. */
 int print_samples(const struct tool *self, struct sampler *s, const struct print_options *o);
-
-/* "tenrec top: group ..." in at most `width` columns. */
-void print_title(const struct sample *before, const struct sample *now, int width, char *to,
-                 size_t room);
 
 #endif

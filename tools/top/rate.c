@@ -155,7 +155,7 @@ static bool sums_add(struct rate_sums *all, const struct reading *before, const 
     return true;
 }
 
-size_t rate_functions(const struct sample *before, const struct sample *now, const char *worker,
+size_t rate_functions(const struct sample *before, const struct sample *now,
                       struct rate_function **ret)
 {
     const struct reading none = { .n_series = 0 };
@@ -167,8 +167,7 @@ size_t rate_functions(const struct sample *before, const struct sample *now, con
         const struct sample_worker *w = &now->worker[i],
                                    *old = before ? sample_find(before, w->name, w->id) : NULL;
 
-        if (!worker || strcmp(worker, w->name) == 0)
-            fits = sums_add(&all, old ? &old->reading : &none, &w->reading);
+        fits = sums_add(&all, old ? &old->reading : &none, &w->reading);
     }
     if (fits && all.n)
         *ret = calloc(all.n, sizeof **ret);

@@ -18,7 +18,7 @@ struct rate_error {
 
 enum { RATE_ERRORS = 8 };
 
-/* A function in all workers or in one. */
+/* A function in all workers. */
 struct rate_function {
     char name[256];
     struct rate_side client, server;
@@ -36,9 +36,9 @@ struct rate_worker {
 void rate_of_worker(const struct sample_worker *before, const struct sample_worker *now,
                     struct rate_worker *ret);
 
-/* The functions that were called between two samples or ever, by name: of `worker`, or of all
- * (NULL). *ret is the caller's, to be freed. Returns their number; 0 also without memory. */
-size_t rate_functions(const struct sample *before, const struct sample *now, const char *worker,
+/* The functions that workers called between two samples or ever, by name. *ret is the caller's, to
+ * be freed. Returns their number; 0 also without memory. */
+size_t rate_functions(const struct sample *before, const struct sample *now,
                       struct rate_function **ret);
 
 #endif

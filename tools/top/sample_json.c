@@ -87,7 +87,7 @@ static json_t *json_sample(const struct sample *before, const struct sample *now
 {
     json_t *workers = json_array(), *functions = json_array(), *all;
     struct rate_function *f;
-    const size_t n = rate_functions(before, now, NULL, &f);
+    const size_t n = rate_functions(before, now, &f);
 
     for (size_t i = 0; i < now->n; i++) {
         const struct sample_worker *w = &now->worker[i];

@@ -35,7 +35,7 @@ static tenrec_status sampler_reopen(struct sampler *s, uint64_t until_ns, tenrec
     tenrec_status st;
 
     fresh.worker = NULL;
-    fresh.command = NULL; /* the screen says it */
+    fresh.command = NULL; /* the sample reports a store that does not answer */
     fresh.limit_ms = left > 0 ? (uint64_t)left : 1;
     st = outside_open(&fresh, err);
     if (st == TENREC_OK) {
@@ -270,13 +270,4 @@ done:
     membership_view_finish(&old);
     membership_view_finish(&now);
     return st;
-}
-
-tenrec_status sampler_time(struct sampler *s, const char *worker, tenrec_error *err)
-{
-    const struct tenrec_setting on = { "observe.durations", "true" };
-    const struct tenrec_call_options call = { .size = sizeof call,
-                                              .timeout_ms = (int64_t)s->interval_ms };
-
-    return tenrec_worker_reconfigure(s->outside.worker, worker, &on, 1, &call, err);
 }

@@ -21,9 +21,6 @@ tenrec_status sampler_start(struct sampler *s, tenrec_error *err);
  * sample. Returns ENOMEM only. */
 tenrec_status sampler_take(struct sampler *s, struct sample *ret, tenrec_error *err);
 
-/* Turns the durations of a worker on, as `tenrec set` does. */
-tenrec_status sampler_time(struct sampler *s, const char *worker, tenrec_error *err);
-
 void sampler_finish(struct sampler *s);
 
 #endif

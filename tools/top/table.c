@@ -221,20 +221,17 @@ void table_print_row(const struct table *t, const struct table_layout *l, const 
 /* ---- order ------------------------------------------------------------------------------ */
 
 static int cell_compare(const struct table_column *c, const struct table_cell *a,
-                        const struct table_cell *b, bool reverse)
+                        const struct table_cell *b)
 {
-    int by;
-
     if (c->kind == TABLE_TEXT)
-        return reverse ? strcmp(b->text, a->text) : strcmp(a->text, b->text);
+        return strcmp(a->text, b->text);
     if (isnan(a->number) || isnan(b->number))
         return isnan(a->number) - isnan(b->number);
-    by = (a->number < b->number) - (a->number > b->number);
-    return reverse ? -by : by;
+    return (a->number < b->number) - (a->number > b->number);
 }
 
 /* By insertion into the sorted half: stable, and the order changes little between two samples. */
-void table_sort(struct table *t, int column, bool reverse)
+void table_sort(struct table *t, int column)
 {
     for (size_t i = 1; i < t->n; i++) {
         const struct table_row row = t->row[i];
@@ -243,8 +240,7 @@ void table_sort(struct table *t, int column, bool reverse)
         while (low < high) {
             const size_t mid = (low + high) / 2;
 
-            if (cell_compare(&t->column[column], &row.cell[column], &t->row[mid].cell[column],
-                             reverse) < 0)
+            if (cell_compare(&t->column[column], &row.cell[column], &t->row[mid].cell[column]) < 0)
                 high = mid;
             else
                 low = mid + 1;

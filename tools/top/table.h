@@ -25,8 +25,6 @@ struct table_cell {
 
 struct table_row {
     struct table_cell cell[TABLE_COLUMNS_MAX];
-    const void *of;   /* what the row shows */
-    const char *tint; /* a hint for colours: state of a worker; NULL */
 };
 
 struct table {
@@ -46,9 +44,9 @@ void table_lay_out(const struct table *t, int width, struct table_layout *ret);
 /* The index of a column by its key; -1: none. */
 int table_column_find(const struct table *t, const char *key);
 
-/* Sorts by a column: numbers downwards, unknown ones last, texts upwards; `reverse` the other way.
- * Equal rows keep their order. */
-void table_sort(struct table *t, int column, bool reverse);
+/* Sorts by a column: numbers downwards, unknown ones last, texts upwards. Equal rows keep their
+ * order. */
+void table_sort(struct table *t, int column);
 
 /* One line without a newline; `to` has TABLE_LINE_MAX bytes. `sorted`: the column that the heading
  * marks; -1: none. */

@@ -4,50 +4,30 @@
 #include "top/view.h"
 
 #include <getopt.h>
-#include <unistd.h>
-
-#ifdef HAVE_NCURSES
-#include "top/screen.h"
-#endif
 
 enum { INTERVAL_MS = 2000, LEAST_MS = 100, MOST_SAMPLES = 1000000 };
 
-static int top_show(const struct tool *self, struct sampler *s, const struct print_options *print,
-                    bool full_screen)
+static int top_show(const struct tool *self, struct sampler *s, const struct print_options *print)
 {
     tenrec_error err;
     int status;
 
-    if (sampler_start(s, &err) != TENREC_OK) {
-        sampler_finish(s);
-        return tool_fail(self, "%s", err.text);
-    }
-#ifdef HAVE_NCURSES
-    if (full_screen)
-        status = screen_run(self, s, print->sort);
-    else
-#else
-    (void)full_screen;
-#endif
+    if (sampler_start(s, &err) == TENREC_OK)
         status = print_samples(self, s, print);
+    else
+        status = tool_fail(self, "%s", err.text);
     sampler_finish(s);
     return status;
 }
 
 static int top_check(const struct tool *self, const struct sampler *s,
-                     const struct print_options *print, bool full_screen)
+                     const struct print_options *print)
 {
     if (s->interval_ms < LEAST_MS)
         return tool_misuse(self, "--interval is %llums, expected at least %dms",
                            (unsigned long long)s->interval_ms, LEAST_MS);
     if (table_column_find(&view_workers_columns, print->sort) < 0)
         return tool_misuse(self, "--sort '%s' is no column", print->sort);
-#ifndef HAVE_NCURSES
-    if (full_screen)
-        return tool_misuse(self, "built without ncursesw: has --once, --count and --json only");
-#endif
-    if (full_screen && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
-        return tool_misuse(self, "the full screen requires a terminal; --once prints a table");
     return TOOL_GO_ON;
 }
 
@@ -66,21 +46,19 @@ static int top_main(const struct tool *self, int argc, char **argv)
         { "json", 'j', TOOL_FLAG, &print.as_json, 0, 0 },
     };
     int c = tool_options(self, argc, argv, false, option, sizeof option / sizeof option[0]);
-    bool full_screen;
 
     if (c != TOOL_GO_ON)
         return c;
     if (argc > optind)
         return tool_misuse(self, "takes no argument, got '%s'", argv[optind]);
-    full_screen = !once && !print.as_json && !print.samples;
-    c = top_check(self, &s, &print, full_screen);
+    c = top_check(self, &s, &print);
     if (c != TOOL_GO_ON)
         return c;
     if (print.as_json)
         s.outside.command = NULL;
     if (once)
         print.samples = 1;
-    return top_show(self, &s, &print, full_screen);
+    return top_show(self, &s, &print);
 }
 
 const struct tool tool_top = {
@@ -89,9 +67,9 @@ const struct tool tool_top = {
              "                  [--once | --count N] [--json]",
     .summary = "show the load of a running group",
     .help =
-        "Shows the workers of a group on the whole screen, and their functions; '?' lists the\n"
-        "keys. A worker that does not answer within the interval is silent, a process that is\n"
-        "gone is lost. The calls by which the command reads a worker are not counted.\n"
+        "Prints the workers of a group as a table after each interval, until a signal. A worker\n"
+        "that does not answer within the interval is silent, a process that is gone is lost. The\n"
+        "calls by which the command reads a worker are not counted.\n"
         "\n" OUTSIDE_HELP "\n"
         "  -i, --interval D  time between two samples (2s), at least 100ms\n"
         "  -k, --sort KEY   column: name (default), id, state, made, served, p50, p99,\n"

@@ -56,33 +56,7 @@ static const struct table_column worker_column[W_N] = {
     [W_WAYS] = { "ways", "WAYS", 8, 1, TABLE_TEXT },
 };
 
-enum function_column {
-    F_NAME,
-    F_MADE,
-    F_SERVED,
-    F_CLIENT_P50,
-    F_CLIENT_P99,
-    F_SERVER_P50,
-    F_SERVER_P99,
-    F_ERRORS,
-    F_N
-};
-
-static const struct table_column function_column[F_N] = {
-    [F_NAME] = { "name", "FUNCTION", 16, 9, TABLE_TEXT },
-    [F_MADE] = { "made", "MADE/s", 7, 8, TABLE_RATE },
-    [F_SERVED] = { "served", "SERV/s", 7, 8, TABLE_RATE },
-    [F_CLIENT_P50] = { "p50", "C.P50", 6, 7, TABLE_SECONDS },
-    [F_CLIENT_P99] = { "p99", "C.P99", 6, 7, TABLE_SECONDS },
-    [F_SERVER_P50] = { "server_p50", "S.P50", 6, 5, TABLE_SECONDS },
-    [F_SERVER_P99] = { "server_p99", "S.P99", 6, 5, TABLE_SECONDS },
-    [F_ERRORS] = { "errors", "ERRORS", 10, 6, TABLE_TEXT },
-};
-
 const struct table view_workers_columns = { worker_column, W_N, NULL, 0 };
-const struct table view_functions_columns = { function_column, F_N, NULL, 0 };
-
-/* ---- workers ------------------------------------------------------------------------- */
 
 static void print_state(const struct sample_worker *w, uint64_t now_ns, char to[TABLE_TEXT_MAX])
 {
@@ -162,47 +136,6 @@ void view_workers(const struct sample *before, const struct sample *now, struct 
         row->cell[W_NAME].text = w->name;
         row->cell[W_STATE].text = ret->text[i][0];
         row->cell[W_WAYS].text = ret->text[i][1];
-        row->of = w;
-        row->tint = sample_state_name(w->state);
-    }
-}
-
-/* ---- functions ----------------------------------------------------------------------- */
-
-static void print_errors(const struct rate_function *f, char to[TABLE_TEXT_MAX])
-{
-    size_t at = 0;
-
-    *to = '\0';
-    for (int i = 0; i < f->n_errors && at + 64 < TABLE_TEXT_MAX; i++)
-        at += (size_t)snprintf(to + at, TABLE_TEXT_MAX - at, "%s%s %lld", i ? " " : "",
-                               f->error[i].status, (long long)f->error[i].calls);
-}
-
-void view_functions(const struct sample *before, const struct sample *now, const char *worker,
-                    struct view *ret)
-{
-    size_t n;
-
-    *ret = (struct view){ .worker = NULL };
-    n = rate_functions(before, now, worker, &ret->function);
-    if (!view_make(ret, &view_functions_columns, n))
-        return;
-    for (size_t i = 0; i < n; i++) {
-        const struct rate_function *f = &ret->function[i];
-        struct table_cell *cell = ret->table.row[i].cell;
-
-        print_errors(f, ret->text[i][0]);
-        cell[F_NAME].text = f->name;
-        cell[F_MADE].number = f->client.per_s;
-        cell[F_SERVED].number = f->server.per_s;
-        cell[F_CLIENT_P50].number = f->client.p50_s;
-        cell[F_CLIENT_P99].number = f->client.p99_s;
-        cell[F_SERVER_P50].number = f->server.p50_s;
-        cell[F_SERVER_P99].number = f->server.p99_s;
-        cell[F_ERRORS].text = ret->text[i][0];
-        ret->table.row[i].of = f;
-        ret->table.row[i].tint = f->n_errors ? "silent" : NULL;
     }
 }
 
@@ -211,7 +144,6 @@ void view_finish(struct view *v)
     free(v->table.row);
     free(v->text);
     free(v->worker);
-    free(v->function);
     *v = (struct view){ .worker = NULL };
 }
 

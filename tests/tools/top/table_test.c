@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* table_test.c - layout, order and texts of `tenrec top`. */
-#include "top/keys.h"
 #include "top/table.h"
 #include "top/view.h"
 
@@ -123,64 +122,10 @@ static void rows_are_sorted_with_unknown_numbers_last(void **state)
 
     (void)state;
     fill(row);
-    table_sort(&t, 1, false);
+    table_sort(&t, 1);
     assert_order(&t, "dbca");
-    table_sort(&t, 1, true);
-    assert_order(&t, "bcda");
-    table_sort(&t, 0, false);
+    table_sort(&t, 0);
     assert_order(&t, "abcd");
-    table_sort(&t, 0, true);
-    assert_order(&t, "dcba");
-}
-
-static void keys_move_the_cursor_and_the_page_within_the_rows(void **state)
-{
-    struct table_row row[4];
-    struct table t = { two, 2, row, 4 };
-    struct keys_state k = { .view = KEYS_WORKERS };
-
-    (void)state;
-    fill(row);
-    for (int i = 0; i < 9; i++)
-        assert_int_equal(keys_take(&k, KEYS_DOWN, &t, 2), KEYS_STAY);
-    keys_scroll(&k, t.n, 2);
-    assert_int_equal(k.cursor, 3);
-    assert_int_equal(k.first, 2);
-    keys_scroll(&k, 1, 2); /* members left */
-    assert_int_equal(k.cursor + k.first, 0);
-    keys_take(&k, KEYS_PAGE_DOWN, &t, 2);
-    assert_int_equal(k.cursor, 2);
-    keys_take(&k, KEYS_FIRST, &t, 2);
-    keys_take(&k, KEYS_UP, &t, 2);
-    assert_int_equal(k.cursor, 0);
-    keys_scroll(&k, 0, 0); /* no rows, and a terminal without lines */
-    assert_int_equal(k.cursor + k.first, 0);
-}
-
-static void keys_choose_view_order_and_help(void **state)
-{
-    struct table_row row[4];
-    struct table t = { two, 2, row, 4 };
-    struct keys_state k = { .cursor = 2 };
-
-    (void)state;
-    fill(row);
-    keys_take(&k, KEYS_ENTER, &t, 4);
-    assert_int_equal(k.view, KEYS_FUNCTIONS);
-    assert_string_equal(k.worker, "d");
-    keys_take(&k, KEYS_ESCAPE, &t, 4);
-    assert_int_equal(k.view, KEYS_WORKERS);
-    keys_take(&k, '<', &t, 4);
-    assert_int_equal(k.sort[KEYS_WORKERS], 1);
-    keys_take(&k, '>', &t, 4);
-    assert_int_equal(k.sort[KEYS_WORKERS], 0);
-    keys_take(&k, '?', &t, 4);
-    keys_take(&k, KEYS_NONE, &t, 4);
-    assert_true(k.help);
-    keys_take(&k, 'x', &t, 4);
-    assert_false(k.help);
-    assert_int_equal(keys_take(&k, 'd', &t, 4), KEYS_TIME);
-    assert_int_equal(keys_take(&k, 'q', &t, 4), KEYS_QUIT);
 }
 
 int main(void)
@@ -190,8 +135,6 @@ int main(void)
         cmocka_unit_test(a_number_is_short_at_any_size),
         cmocka_unit_test(columns_with_the_lowest_priority_go_first),
         cmocka_unit_test(rows_are_sorted_with_unknown_numbers_last),
-        cmocka_unit_test(keys_move_the_cursor_and_the_page_within_the_rows),
-        cmocka_unit_test(keys_choose_view_order_and_help),
     };
 
     setlocale(LC_CTYPE, "C.UTF-8");
