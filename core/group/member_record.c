@@ -113,6 +113,19 @@ tenrec_status member_check(const char *name, const char *address, const struct s
     return TENREC_OK;
 }
 
+tenrec_status member_check_backend(const struct member *m, const char *group, int32_t rank,
+                                   const char *backend, tenrec_error *err)
+{
+    const char *number = m->world ? "rank" : "id";
+
+    if (!backend || !*m->backend || strcmp(backend, m->backend) == 0)
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_EGROUP,
+                       "worker \"%s\" (%s %d) of group \"%s\" uses the backend \"%s\", %s %d "
+                       "uses \"%s\": they cannot call each other, choose one for all",
+                       m->name, number, m->rank, group, m->backend, number, rank, backend);
+}
+
 void member_pack(const struct member *m, struct store_value *ret)
 {
     struct bytes b = { 0 };

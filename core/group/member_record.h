@@ -47,6 +47,11 @@ bool member_runs_here(const struct member *m);
 tenrec_status member_check(const char *name, const char *address, const struct store_value *extra,
                            tenrec_error *err);
 
+/* Checks that the worker with that rank, or id, and `backend` (NULL: not compared) can call `m`.
+ * errors: EGROUP */
+tenrec_status member_check_backend(const struct member *m, const char *group, int32_t rank,
+                                   const char *backend, tenrec_error *err);
+
 /* The record as bytes; ret->data NULL when out of memory. */
 void member_pack(const struct member *m, struct store_value *ret);
 

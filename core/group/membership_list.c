@@ -282,8 +282,31 @@ static tenrec_status membership_list_publish(struct membership_list *r, const ch
     if (st != TENREC_OK)
         return st;
     snprintf(me.name, sizeof me.name, "%s", r->name);
+    snprintf(me.backend, sizeof me.backend, "%s", r->backend ? r->backend : "");
     record_key(key, r->incarnation);
     return member_publish(&me, address, extra, r->store, key, deadline_ns, err);
+}
+
+/* Compares our backend with that of one member, as all members have the same. A member whose
+ * process has died refuses no worker. */
+static tenrec_status membership_list_check_backend(struct membership_list *r,
+                                                   const struct membership_view *v,
+                                                   uint64_t deadline_ns, tenrec_error *err)
+{
+    bool compared = !r->backend;
+    tenrec_status st = TENREC_OK;
+
+    for (size_t i = 0; i < v->n && st == TENREC_OK && !compared; i++) {
+        struct member m;
+
+        st = membership_list_records(r, &v->entry[i], 1, deadline_ns, &m, err);
+        compared = st == TENREC_OK && m.address && *m.backend &&
+                   (!member_was_here(&m) || member_runs_here(&m));
+        if (compared)
+            st = member_check_backend(&m, r->group, r->id, r->backend, err);
+        member_free(&m);
+    }
+    return st;
 }
 
 /* Removes members from `v` that hold our id or name: they were found dead when the id was reserved,
@@ -324,6 +347,23 @@ static tenrec_status membership_list_add_self(struct membership_list *r, struct 
     return st;
 }
 
+/* Writes our record before `v` is stored with us in it. */
+static tenrec_status membership_list_enter(struct membership_list *r, const char *address,
+                                           const struct store_value *extra,
+                                           struct membership_view *v, uint64_t deadline_ns,
+                                           tenrec_error *err)
+{
+    tenrec_status st = membership_list_check_backend(r, v, deadline_ns, err);
+
+    if (st == TENREC_OK)
+        st = membership_list_add_self(r, v, deadline_ns, err);
+    if (st != TENREC_OK || r->joined)
+        return st;
+    st = membership_list_publish(r, address, extra, deadline_ns, err);
+    r->joined = st == TENREC_OK;
+    return st;
+}
+
 /* Releases the lock; `v`, which is taken, becomes the result. */
 static tenrec_status membership_list_end_change(struct membership_list *r, tenrec_status st,
                                                 bool done, struct membership_view *v,
@@ -345,20 +385,18 @@ tenrec_status membership_list_join(struct membership_list *r, const char *addres
                                    const struct store_value *extra, uint64_t deadline_ns,
                                    struct membership_view *ret, tenrec_error *err)
 {
-    tenrec_status st = membership_list_publish(r, address, extra, deadline_ns, err);
     struct store_value raw = { 0 };
     struct membership_view v = { .version = 0 };
+    tenrec_status st = TENREC_OK;
     bool done = false;
 
-    /* From here on other workers may see us: after a failure the caller must leave. */
-    r->joined = st == TENREC_OK;
     for (int i = 0; i < TRIES && st == TENREC_OK && !done; i++) {
         membership_view_finish(&v);
         st = membership_list_list(r->store, deadline_ns, &v, &raw, err);
         if (st == TENREC_OK && membership_view_find(&v, r->id, r->incarnation))
             done = true; /* only the answer of an earlier attempt was lost */
         else if (st == TENREC_OK &&
-                 (st = membership_list_add_self(r, &v, deadline_ns, err)) == TENREC_OK)
+                 (st = membership_list_enter(r, address, extra, &v, deadline_ns, err)) == TENREC_OK)
             st = replace_view(r, &raw, &v, deadline_ns, &done, err);
         free(raw.data);
         raw = (struct store_value){ 0 };

@@ -24,7 +24,8 @@ struct membership_list {
     int64_t incarnation;
     uint64_t token; /* as in member_record.h; 0: none yet */
     char name[TENREC_NAME_MAX + 1];
-    bool joined; /* other workers may see us */
+    const char *backend; /* borrowed until membership_list_join returns; NULL: not compared */
+    bool joined;         /* other workers may see us: after a failure the caller must leave */
 };
 
 /* `s` is borrowed until membership_list_close. errors: EINVAL, ENOMEM */
@@ -45,7 +46,7 @@ tenrec_status membership_list_reserve(struct membership_list *r, tenrec_peer wis
 /* Makes us a member with that `address`, and releases the lock; other members get `extra` (may be
  * NULL). `ret`: the members then.
  *
- * errors: EINVAL, EGROUP (was too slow), and the store's */
+ * errors: EINVAL, EGROUP (was too slow; a member has another backend), and the store's */
 tenrec_status membership_list_join(struct membership_list *r, const char *address,
                                    const struct store_value *extra, uint64_t deadline_ns,
                                    struct membership_view *ret, tenrec_error *err);

@@ -113,14 +113,16 @@ static tenrec_status read_members(struct membership *m, struct membership_view *
     return st;
 }
 
-static tenrec_status join_dynamic(struct membership *m, const char *address,
+static tenrec_status join_dynamic(struct membership *m, const char *backend, const char *address,
                                   const struct store_value *extra, uint64_t deadline_ns,
                                   tenrec_error *err)
 {
     struct membership_list *r = &m->rendezvous->roster;
     struct membership_view v = { .version = 0 };
-    tenrec_status st = membership_list_join(r, address, extra, deadline_ns, &v, err);
+    tenrec_status st;
 
+    r->backend = backend;
+    st = membership_list_join(r, address, extra, deadline_ns, &v, err);
     if (st == TENREC_OK)
         st = read_members(m, &v, deadline_ns, err);
     membership_view_finish(&v);
@@ -165,7 +167,7 @@ tenrec_status membership_join(struct membership *m, const char *backend, const c
                               const struct store_value *extra, uint64_t deadline_ns,
                               tenrec_error *err)
 {
-    return m->rendezvous->dynamic ? join_dynamic(m, address, extra, deadline_ns, err)
+    return m->rendezvous->dynamic ? join_dynamic(m, backend, address, extra, deadline_ns, err)
                                   : join_static(m, backend, address, extra, deadline_ns, err);
 }
 

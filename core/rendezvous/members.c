@@ -85,12 +85,7 @@ static tenrec_status members_unpack_one(const struct generation *m, int32_t i,
                            "worker \"%s\" joined as rank %d of %d, expected rank %d of %d of "
                            "group \"%s\"",
                            ret->name, ret->rank, ret->world, i, m->world, m->group);
-    if (m->backend && *ret->backend && strcmp(m->backend, ret->backend) != 0)
-        return tenrec_fail(err, TENREC_EGROUP,
-                           "worker \"%s\" (rank %d) of group \"%s\" uses the backend \"%s\", rank "
-                           "%d uses \"%s\": they cannot call each other, choose one for all",
-                           ret->name, i, m->group, ret->backend, m->rank, m->backend);
-    return TENREC_OK;
+    return member_check_backend(ret, m->group, m->rank, m->backend, err);
 }
 
 static tenrec_status members_unpack(const struct generation *m, const struct store_value *values,

@@ -271,6 +271,64 @@ TEST_WITH(roster_names_a_malformed_record_and_releases_its_lock, begin, end)
     membership_list_close(&a);
 }
 
+TEST_WITH(roster_refuses_a_worker_with_another_backend_and_writes_nothing, begin, end)
+{
+    struct membership_list a = open_one(), b = open_one();
+    struct membership_view v;
+    int64_t before, after;
+
+    a.backend = "tensorpipe";
+    b.backend = "ucx";
+    reserve(&a, 0);
+    v = join(&a);
+    membership_view_finish(&v);
+    assert_status(tenrec_store_num_keys(store, TEST_MS, &before, &err), &err);
+    reserve(&b, 1);
+    assert_int_equal(membership_list_join(&b, "here", NULL, soon(), &v, &err), TENREC_EGROUP);
+    assert_text_has(err.text, "worker \"worker0\" (id 0) of group \"g\" uses the backend "
+                              "\"tensorpipe\", id 1 uses \"ucx\"");
+    assert_status(tenrec_store_num_keys(store, TEST_MS, &after, &err), &err);
+    assert_int_equal(after, before);
+    leave(&b);
+    b = open_one();
+    b.backend = "tensorpipe";
+    reserve(&b, 1);
+    v = join(&b);
+    assert_int_equal(v.n, 2);
+    membership_view_finish(&v);
+    leave(&b);
+    leave(&a);
+}
+
+static void die_as(struct membership_list *r, const char *backend)
+{
+    struct store_value record;
+    struct member m = { .rank = r->id, .incarnation = r->incarnation, .pid = 0 };
+
+    snprintf(m.name, sizeof m.name, "%s", r->name);
+    snprintf(m.backend, sizeof m.backend, "%s", backend);
+    member_describe_process(&m);
+    m.start--; /* of another process with our number */
+    m.address = "here";
+    member_pack(&m, &record);
+    put(r, "member/1", record.data, record.len);
+    free(record.data);
+}
+
+TEST_WITH(roster_accepts_a_worker_with_another_backend_than_that_of_the_dead, begin, end)
+{
+    struct membership_list a = member(0), b = open_one();
+    struct membership_view v;
+
+    die_as(&a, "tensorpipe");
+    b.backend = "ucx";
+    reserve(&b, 1);
+    v = join(&b);
+    membership_view_finish(&v);
+    leave(&b);
+    leave(&a);
+}
+
 TEST_WITH(roster_refuses_records_that_other_members_could_not_read, begin, end)
 {
     struct membership_list a = open_one();

@@ -43,6 +43,26 @@ TEST_WITH(dynamic_a_name_that_is_used_is_refused_and_the_group_stays_open, begin
     party_leave(a);
 }
 
+TEST_WITH(dynamic_a_joiner_with_another_backend_is_refused_and_the_group_stays_open, begin, NULL)
+{
+    const char *const ours = cluster_backend();
+    struct tenrec_worker *a = party_join(-1, NULL, functions_register), *b;
+    tenrec_error err;
+
+    cluster_use(strstr(ours, "inproc") ? "tensorpipe" : "inproc");
+    b = party_worker(-1, NULL, NULL, NULL);
+    assert_int_equal(tenrec_init_rpc(b, &err), TENREC_EGROUP);
+    assert_text_has(err.text, "worker \"worker0\" (id 0) of group \"default\" uses the backend");
+    assert_text_has(err.text, "\"inproc\"");
+    assert_text_has(err.text, "\"tensorpipe\"");
+    tenrec_worker_drop(b);
+    cluster_use(ours);
+    b = party_join(-1, NULL, functions_register);
+    functions_must_call_add(a, "worker1");
+    party_leave(b);
+    party_leave(a);
+}
+
 static void put(const char *key, const char *text)
 {
     tenrec_error err;
