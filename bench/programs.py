@@ -14,14 +14,8 @@ PACKAGES = {
     "libtensorpipe": ["libtensorpipe-dev"],
     "torch": ["python3-torch"],
     "UCX": ["libucx-dev"],
-    "libfabric": ["libfabric-dev"],
-    "gRPC": ["libgrpc++-dev"],
-    "ZeroMQ": ["libzmq3-dev"],
-    "nng": ["libnng-dev"],
-    "Mercury": [],
 }
-PROGRAMS = {"libtensorpipe": "tensorpipe_peer", "UCX": "ucx_peer", "libfabric": "libfabric_peer",
-            "gRPC": "grpc_peer", "ZeroMQ": "zeromq_peer", "nng": "nng_peer", "Mercury": "mercury_peer"}
+PROGRAMS = {"libtensorpipe": "tensorpipe_peer", "UCX": "ucx_peer"}
 
 
 def build(folder, quiet, root=ROOT):
@@ -77,19 +71,16 @@ class Programs:
 
 
 def absent_text(name):
-    packages = PACKAGES[name]
-    if not packages:
-        return f"{name} (not in Debian; found through pkg-config if installed)"
-    return f"{name} ({' '.join(packages)})"
+    return f"{name} ({' '.join(PACKAGES[name])})"
 
 
 def install():
-    """Installs the peers, and gnuplot, through apt; returns the exit status."""
-    wanted = [p for packages in PACKAGES.values() for p in packages] + ["gnuplot-nox"]
+    """Installs the peers through apt; returns the exit status."""
+    wanted = [p for packages in PACKAGES.values() for p in packages]
     missing = [p for p in wanted if subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", p],
                                                    capture_output=True, text=True, check=False).stdout != "installed"]
     if not missing:
-        print("compare: all peers that Debian has are installed")
+        print("compare: all peers are installed")
         return 0
     command = ([] if os.geteuid() == 0 or not shutil.which("sudo") else ["sudo"]) + [
         "apt-get", "install", "-y", "--no-install-recommends", *missing]

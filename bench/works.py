@@ -10,8 +10,6 @@ def small_shared(p):
         Work("no-op call, shared memory, busy", busy, "p50_us", [
             Pair("UCX message", p.peer("UCX", "latency", "busy", "sm"), reach=3),
             Pair("raw spin", p.raw("latency", "busy", "spin"), rounds=None),
-            Pair("libfabric message", p.peer("libfabric", "latency", "busy", "shm")),
-            Pair("Mercury", p.peer("Mercury", "latency", "busy", "na+sm")),
             Pair("libtensorpipe", p.peer("libtensorpipe", "latency", "busy", "shm_cma")),
             Pair("torch", p.peer("torch", "latency", "busy", "shm"))]),
         Work("no-op call, shared memory, asleep", p.tenrec("latency", "sleep", "shm"), "p50_us", [
@@ -19,15 +17,9 @@ def small_shared(p):
             Pair("raw eventfd", p.raw("latency", "sleep", "eventfd"), "cpu_us_per_call", reach=1.3),
             Pair("raw futex", p.raw("latency", "sleep", "futex")),
             Pair("raw Unix socket", p.raw("latency", "sleep", "unix")),
-            Pair("UCX message (polls)", p.peer("UCX", "latency", "sleep", "sm")),
-            Pair("libfabric message (polls)", p.peer("libfabric", "latency", "sleep", "shm")),
-            Pair("Mercury", p.peer("Mercury", "latency", "sleep", "na+sm")),
-            Pair("gRPC, Unix (polls a little)", p.peer("gRPC", "latency", "adaptive", "unix")),
-            Pair("ZeroMQ, Unix", p.peer("ZeroMQ", "latency", "sleep", "ipc")),
-            Pair("nng, Unix", p.peer("nng", "latency", "sleep", "ipc"))]),
+            Pair("UCX message (polls)", p.peer("UCX", "latency", "sleep", "sm"))]),
         Work("no-op call, shared memory, adaptive", p.tenrec("latency", "adaptive", "shm"), "p50_us", [
-            Pair("Tenrec busy", busy, reach=1.5),
-            Pair("gRPC, Unix", p.peer("gRPC", "latency", "adaptive", "unix"))]),
+            Pair("Tenrec busy", busy, reach=1.5)]),
         Limit("a moment after the last call, adaptive", p.tenrec("after", "shm"), {"cpu_percent": 0.05}),
     ]
 
@@ -37,20 +29,13 @@ def small_tcp(p):
     return [
         Work("no-op call, TCP, busy", p.tenrec("latency", "busy", "uv"), "p50_us", [
             Pair("raw", p.raw("latency", "busy", "tcp"), reach=1.12),
-            Pair("libfabric message", p.peer("libfabric", "latency", "busy", "tcp")),
-            Pair("UCX message", p.peer("UCX", "latency", "busy", "tcp")),
-            Pair("Mercury", p.peer("Mercury", "latency", "busy", "ofi+tcp"))]),
+            Pair("UCX message", p.peer("UCX", "latency", "busy", "tcp"))]),
         Work("no-op call, TCP, asleep", asleep, "p50_us", [
             Pair("raw", p.raw("latency", "sleep", "tcp"), reach=1.15),
             Pair("raw", p.raw("latency", "sleep", "tcp"), "cpu_us_per_call", rounds=None),
-            Pair("libfabric message", p.peer("libfabric", "latency", "sleep", "tcp")),
             Pair("UCX message", p.peer("UCX", "latency", "sleep", "tcp")),
-            Pair("Mercury", p.peer("Mercury", "latency", "sleep", "ofi+tcp")),
             Pair("libtensorpipe", p.peer("libtensorpipe", "latency", "sleep", "uv")),
-            Pair("torch", p.peer("torch", "latency", "sleep", "uv")),
-            Pair("gRPC (polls a little)", p.peer("gRPC", "latency", "adaptive", "tcp")),
-            Pair("ZeroMQ", p.peer("ZeroMQ", "latency", "sleep", "tcp")),
-            Pair("nng", p.peer("nng", "latency", "sleep", "tcp"))]),
+            Pair("torch", p.peer("torch", "latency", "sleep", "uv"))]),
         Limit("system calls of a small message, TCP, busy", p.tenrec("latency", "busy", "uv"),
               {"sends_per_message": 1, "receives_per_message": 1}, exact=True),
         Limit("system calls of a small message, TCP, asleep", asleep,
@@ -59,20 +44,11 @@ def small_tcp(p):
 
 
 def many_shared(p):
-    """The reach is by Mercury; without Mercury ten times libtensorpipe."""
-    mercury = p.peer("Mercury", "rate", "busy", "na+sm")
-    tensorpipe = p.peer("libtensorpipe", "rate", "busy", "shm_cma")
-    judged = [Pair("Mercury", mercury, reach=1.5), Pair("libtensorpipe", tensorpipe)]
-    if not mercury:
-        judged = [Pair("libtensorpipe", tensorpipe, reach=10), Pair("Mercury", None)]
-    return [Work("64 in flight, shared memory", p.tenrec("rate", "busy", "shm"), "calls_per_s", judged + [
+    return [Work("64 in flight, shared memory", p.tenrec("rate", "busy", "shm"), "calls_per_s", [
+        Pair("libtensorpipe", p.peer("libtensorpipe", "rate", "busy", "shm_cma"), reach=10),
         Pair("raw ring", p.raw("rate", "busy", "spin"), rounds=None),
         Pair("UCX message", p.peer("UCX", "rate", "busy", "sm")),
-        Pair("libfabric message", p.peer("libfabric", "rate", "busy", "shm")),
-        Pair("torch", p.peer("torch", "rate", "busy", "shm")),
-        Pair("gRPC, Unix", p.peer("gRPC", "rate", "adaptive", "unix")),
-        Pair("ZeroMQ, Unix", p.peer("ZeroMQ", "rate", "sleep", "ipc")),
-        Pair("nng, Unix", p.peer("nng", "rate", "sleep", "ipc"))], at_least=True)]
+        Pair("torch", p.peer("torch", "rate", "busy", "shm"))], at_least=True)]
 
 
 def many_tcp(p):
@@ -81,13 +57,8 @@ def many_tcp(p):
         Work("64 in flight, TCP", p.tenrec("rate", "adaptive", "uv"), "calls_per_s", [
             Pair("raw batched", p.raw("rate", "sleep", "tcp"), reach=0.7),
             Pair("UCX message", p.peer("UCX", "rate", "busy", "tcp")),
-            Pair("libfabric message", p.peer("libfabric", "rate", "busy", "tcp")),
-            Pair("Mercury", p.peer("Mercury", "rate", "busy", "ofi+tcp")),
             Pair("libtensorpipe", p.peer("libtensorpipe", "rate", "sleep", "uv")),
-            Pair("torch", p.peer("torch", "rate", "sleep", "uv")),
-            Pair("gRPC", p.peer("gRPC", "rate", "adaptive", "tcp")),
-            Pair("ZeroMQ", p.peer("ZeroMQ", "rate", "sleep", "tcp")),
-            Pair("nng", p.peer("nng", "rate", "sleep", "tcp"))], at_least=True),
+            Pair("torch", p.peer("torch", "rate", "sleep", "uv"))], at_least=True),
         Work("64 in flight, TCP, busy", p.tenrec("rate", "busy", "uv"), "calls_per_s", [
             Pair("raw batched", p.raw("rate", "busy", "tcp"))], at_least=True),
         Work("64 in flight, TCP, asleep", p.tenrec("rate", "sleep", "uv"), "calls_per_s", [
@@ -103,10 +74,7 @@ def large_shared(p):
             Pair("raw pipelined ring", p.raw("bandwidth", "busy", "ring")),
             Pair("raw process_vm_readv", p.raw("bandwidth", "busy", "readv")),
             Pair("libtensorpipe, cma", p.peer("libtensorpipe", "bandwidth", "busy", "shm_cma")),
-            Pair("UCX message", p.peer("UCX", "bandwidth", "busy", "sm")),
-            Pair("libfabric message", p.peer("libfabric", "bandwidth", "busy", "shm")),
-            Pair("Mercury bulk", p.peer("Mercury", "bandwidth", "busy", "na+sm")),
-            Pair("gRPC, Unix", p.peer("gRPC", "bandwidth", "adaptive", "unix"))], at_least=True),
+            Pair("UCX message", p.peer("UCX", "bandwidth", "busy", "sm"))], at_least=True),
         Work("64 MiB, shared memory, source that can be mapped", p.tenrec("source", "busy", "shm"), "gb_per_s", [
             Pair("raw copy", p.raw("bandwidth", "busy", "copy"), reach=0.85)], at_least=True),
         Work("64 MiB, shared memory, each result dropped", p.tenrec("drop", "busy", "shm"), "gb_per_s", [
@@ -138,16 +106,11 @@ def large_tcp(p):
     return [
         Work("64 MiB, TCP, busy", p.tenrec("bandwidth", "busy", "uv"), "gb_per_s", [
             Pair("raw", p.raw("bandwidth", "busy", "tcp"), reach=0.95),
-            Pair("UCX message", p.peer("UCX", "bandwidth", "busy", "tcp")),
-            Pair("libfabric message", p.peer("libfabric", "bandwidth", "busy", "tcp")),
-            Pair("Mercury bulk", p.peer("Mercury", "bandwidth", "busy", "ofi+tcp"))], at_least=True),
+            Pair("UCX message", p.peer("UCX", "bandwidth", "busy", "tcp"))], at_least=True),
         Work("64 MiB, TCP, asleep", p.tenrec("bandwidth", "sleep", "uv"), "gb_per_s", [
             Pair("raw", p.raw("bandwidth", "sleep", "tcp")),
             Pair("libtensorpipe", p.peer("libtensorpipe", "bandwidth", "sleep", "uv")),
-            Pair("torch", p.peer("torch", "bandwidth", "sleep", "uv")),
-            Pair("gRPC", p.peer("gRPC", "bandwidth", "adaptive", "tcp")),
-            Pair("ZeroMQ", p.peer("ZeroMQ", "bandwidth", "sleep", "tcp")),
-            Pair("nng", p.peer("nng", "bandwidth", "sleep", "tcp"))], at_least=True),
+            Pair("torch", p.peer("torch", "bandwidth", "sleep", "uv"))], at_least=True),
     ]
 
 
@@ -158,11 +121,9 @@ def security(p):
         Work("no-op call, TCP, mode secret, asleep", p.tenrec("latency", "sleep", "secret"), "p50_us", [
             Pair("mode none", none, reach=1.05)]),
         Work("no-op call, TCP, mode tls, asleep", tls, "p50_us", [
-            Pair("mode none", none, reach=1.25),
-            Pair("gRPC, TLS (polls a little)", p.peer("gRPC", "latency", "adaptive", "tls"))]),
+            Pair("mode none", none, reach=1.25)]),
         Work("64 MiB, TCP, mode tls, asleep", p.tenrec("bandwidth", "sleep", "tls"), "gb_per_s", [
-            Pair("mode none", p.tenrec("bandwidth", "sleep", "uv"), rounds=None),
-            Pair("gRPC, TLS", p.peer("gRPC", "bandwidth", "adaptive", "tls"))], at_least=True),
+            Pair("mode none", p.tenrec("bandwidth", "sleep", "uv"), rounds=None)], at_least=True),
         Work("first call of a pair, mode secret", p.tenrec("connect", "secret"), "p50_us", [
             Pair("mode none", p.tenrec("connect", "uv"))]),
         Work("first call of a pair, mode tls", p.tenrec("connect", "tls"), "p50_us", [

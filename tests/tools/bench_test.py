@@ -7,7 +7,7 @@ import os
 import re
 import sys
 
-from cases import contains, environment, equal, main, run, tcp_transport, true, until
+from cases import contains, environment, equal, main, run, tcp_transport, true
 
 COMPARE, BUILD = sys.argv[1:3]
 PROGRAMS = sys.argv[3:]
@@ -15,8 +15,7 @@ SMALL, MIDDLE = 64, 65536
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(COMPARE))
-machine, picture, programs, table, verdict, works = map(
-    importlib.import_module, ("machine", "picture", "programs", "table", "verdict", "works"))
+machine, programs, table, verdict, works = map(importlib.import_module, ("machine", "programs", "table", "verdict", "works"))
 
 
 def program(name):
@@ -72,19 +71,6 @@ def make_case(path):
 
 for each in PROGRAMS:
     globals()[f"bench_{os.path.basename(each)}_does_all_that_it_says"] = make_case(each)
-
-
-def shared_memory():
-    return {name for name in os.listdir("/dev/shm") if name.startswith("tenrec-bench-")}
-
-
-def bench_libfabric_leaves_no_shared_memory():
-    before = shared_memory()
-    for path in PROGRAMS:  # the peer is built only where its library is there
-        if os.path.basename(path) == "libfabric_peer":
-            figures(path, "latency", "sleep", "shm")
-    # Another run beside this one has memory there for a while.
-    until(lambda: shared_memory() <= before, "shared memory is given back")
 
 
 def bench_programs_print_a_line_for_each_size():
@@ -145,7 +131,6 @@ def bench_compare_names_peers_that_are_not_there():
     nothing = programs.Programs("/nonexistent", None)
     equal(nothing.absent(), list(programs.PACKAGES))
     contains(programs.absent_text("UCX"), "libucx-dev")
-    contains(programs.absent_text("Mercury"), "not in Debian")
     for work in works.all_works(nothing):
         for pair in work.pairs:
             if pair.command is None:
@@ -163,16 +148,6 @@ def bench_compare_runs_the_judged_peer_beside_tenrec():
             if judged:
                 true(abs(order.index(tuple(judged[0].command)) - order.index(tuple(work.command))) == 1,
                      f"{work.name}: {order}")
-
-
-def bench_compare_judges_the_rate_by_mercury_or_ten_times_libtensorpipe():
-    class Some(programs.Programs):
-        def peer(self, name, *args):
-            return [name] if name in self.torch else None
-    for there, label, reach in ((("Mercury", "libtensorpipe"), "Mercury", 1.5),
-                                (("libtensorpipe",), "libtensorpipe", 10)):
-        pair = works.many_shared(Some("/nonexistent", there))[0].pairs[0]
-        equal((pair.label, pair.reach), (label, reach))
 
 
 def bench_compare_judges_by_the_median_of_enough_pairs():
@@ -236,17 +211,6 @@ def bench_compare_says_what_a_layer_costs():
     contains(table.as_text(rows), "1.30x  1.10..9.00         150 ns per layer and message")
     contains(table.as_text(rows), "not measured")
     contains(table.as_markdown(rows), "no layer 2.00 us (1.30x; 150 ns per layer and message), none not measured")
-
-
-def bench_picture_has_a_curve_for_each_peer():
-    series = [{"label": "Tenrec, TCP", "kind": "tcp", "points": [[64, 9.5, 0.007]]},
-              {"label": "raw copy", "kind": "raw", "points": [[64, 0.5, 0.1]]}]
-    os.makedirs("bench_test.picture", exist_ok=True)
-    text = picture.script(series, "out.svg", "bench_test.picture")
-    for i, one in enumerate(series):
-        contains(text, f"title '{one['label']}'")
-        os.unlink(f"bench_test.picture/{i}.dat")
-    os.rmdir("bench_test.picture")
 
 
 main(globals(), "bench_")
