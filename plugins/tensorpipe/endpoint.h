@@ -21,7 +21,6 @@ struct cuda;
 struct peer;
 struct pipe_owner;
 struct pipe_table;
-struct shm_watch;
 
 enum agent_state { AGENT_MADE, AGENT_STARTED, AGENT_STOPPING, AGENT_STOPPED };
 enum progress { PROGRESS_BUSY, PROGRESS_ADAPTIVE, PROGRESS_SLEEP };
@@ -77,7 +76,6 @@ struct endpoint {
     struct pipe_table *pipes;
     struct channels *channels;
     struct cuda *cuda;
-    struct shm_watch *shm;
     struct counters count;
 };
 

@@ -24,10 +24,8 @@ static const struct tenrec_option options[] = {
     OPTION(transports, LIST, "[shm, uv]", .item = TENREC_OPT_STRING, .choices = REGISTRY_TRANSPORTS,
            .help =
                "Transports to offer, the preferred first; shm is shared memory with peers on this "
-               "host, uv is TCP. Transports that do not work here are skipped. A peer on "
-               "libtensorpipe costs "
-               "some 1 % of a processor while it is connected over shm; tenrec_ring instead of shm "
-               "is for workers of Tenrec only."),
+               "host, uv is TCP. Transports that do not work here are skipped. Peers on "
+               "libtensorpipe use TCP."),
     OPTION(channels, LIST, "[cuda_xth, cuda_ipc, cuda_basic, cma, basic]",
            .item = TENREC_OPT_STRING, .choices = REGISTRY_CHANNELS,
            .help = "Channels for tensors, the preferred first; basic sends them through a "

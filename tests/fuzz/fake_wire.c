@@ -147,12 +147,6 @@ static void fake_awake(struct conn *conn)
     (void)conn;
 }
 
-static uint64_t fake_unread(struct conn *conn)
-{
-    (void)conn;
-    return 0;
-}
-
 static int fake_connected(struct conn *conn)
 {
     struct fake_conn *c = conn->medium;
@@ -205,7 +199,6 @@ static const struct stream fake_near = {
     .want_room = fake_want_room,
     .sleep = fake_sleep,
     .awake = fake_awake,
-    .unread = fake_unread,
     .connected = fake_connected,
     .cut = fake_cut,
     .drop = fake_drop,
@@ -333,9 +326,6 @@ static const struct transport far_transport = {
 static const struct transport near_transport = {
     .name = FAKE_NEAR,
     .option = FAKE_NEAR,
-    .max_frame = 30000,
-    .max_object = 3000,
-    .advice = "the fuzzer is at the other end",
     .domain = near_domain,
     .listen = near_listen,
     .parse = near_parse,

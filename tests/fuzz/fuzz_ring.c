@@ -4,7 +4,7 @@
  *
  * The first byte says what gets the rest: the cursors of ring.c over memory of the heap,
  * where a sanitizer sees each byte beyond; a stream over a ring of two ends; or the
- * message of ring_setup.c or shm_handshake.c, with descriptors of all kinds. */
+ * message of ring_setup.c, with descriptors of all kinds. */
 #include "fuzz.h"
 
 #include "endpoint.h"
@@ -12,7 +12,6 @@
 #include "transport/ring/ring_setup.h"
 #include "transport/ring/stream_ring.h"
 #include "transport/ring/transport_ring.h"
-#include "transport/tp_shm/shm_handshake.h"
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
@@ -134,36 +133,23 @@ static void send_message(int sock, struct fuzz_input *in)
         close(fd[--got]);
 }
 
-static void fuzz_messages(struct fuzz_input *in, bool rings)
+static void fuzz_ring_setup(struct fuzz_input *in)
 {
     struct ring_end end;
-    struct shm_hello hello;
     const char *why;
     int pair[2];
 
     fuzz_expect(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
     send_message(pair[1], in);
-    if (rings && ring_setup_answered(pair[0], &why) != 0)
+    if (ring_setup_answered(pair[0], &why) != 0)
         fuzz_touch(why, 1);
     send_message(pair[1], in);
-    if (rings && ring_setup_take(pair[0], &end, &why) == 0) {
+    if (ring_setup_take(pair[0], &end, &why) == 0) {
         fuzz_touch(end.memory, end.len);
         ring_end_close(&end);
     }
-    if (!rings && shm_hello_receive(pair[0], &hello) == 0)
-        shm_hello_close(&hello);
     close(pair[0]);
     close(pair[1]);
-}
-
-static void fuzz_ring_setup(struct fuzz_input *in)
-{
-    fuzz_messages(in, true);
-}
-
-static void fuzz_shm_hello(struct fuzz_input *in)
-{
-    fuzz_messages(in, false);
 }
 
 /* ---- a stream ---- */
@@ -281,7 +267,7 @@ static void fuzz_stream(struct fuzz_input *in)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     static void (*const readers[])(struct fuzz_input *) = { fuzz_cursors, fuzz_stream,
-                                                            fuzz_ring_setup, fuzz_shm_hello };
+                                                            fuzz_ring_setup };
     struct fuzz_input in = { data + 1, len - 1 };
 
     if (len > 0)

@@ -102,7 +102,7 @@ TEST(traffic_over_tcp_keeps_a_member_alive)
 
 TEST(traffic_over_rings_keeps_a_member_alive)
 {
-    join("backends.tensorpipe.options.transports=[tenrec_ring]",
+    join("backends.tensorpipe.options.transports=[shm]",
          "backends.tensorpipe.options.channels=[basic]");
     must_outlive_its_heartbeats();
     leave();
@@ -110,7 +110,7 @@ TEST(traffic_over_rings_keeps_a_member_alive)
 
 TEST(traffic_out_of_the_senders_memory_keeps_a_member_alive)
 {
-    join("backends.tensorpipe.options.transports=[tenrec_ring, uv]",
+    join("backends.tensorpipe.options.transports=[shm, uv]",
          "backends.tensorpipe.options.channels=[cma, basic]");
     must_outlive_its_heartbeats();
     leave();

@@ -167,7 +167,7 @@ def parent_answers_when_its_function_forks(transports):
 
 
 def life_of_a_child_of_a_function_ends_over_rings():
-    parent_answers_when_its_function_forks("[tenrec_ring, uv]")
+    parent_answers_when_its_function_forks("[shm, uv]")
 
 
 def life_of_a_child_of_a_function_ends_over_tcp():

@@ -3,7 +3,6 @@
 #include "node.h"
 #include "agent/agent.h"
 #include "pipe/pipe.h"
-#include "transport/ring/transport_ring.h"
 
 #include "../support/message_hooks.h"
 #include "backend/chain_layer.h"
@@ -181,8 +180,7 @@ void node_init(struct node *n, tenrec_peer id)
     const char *preferred = getenv("TENREC_TEST_TRANSPORT");
 
     memset(n, 0, sizeof *n);
-    n->ringless = preferred && strcmp(preferred, "shm of TensorPipe") == 0;
-    n->transport[0].s = n->ringless ? "shm" : preferred ? preferred : "uv";
+    n->transport[0].s = preferred ? preferred : "uv";
     n->transport[1].s = "uv";
     n->channel[0].s = "basic";
     n->options = (struct tp_options){
@@ -245,17 +243,6 @@ void node_share_memory(struct node *n)
     n->options.transports.n = n->options.channels.n = 2;
 }
 
-/* Gives the agent a unique domain, so that two agents use TensorPipe's shm, as they would
- * with libtensorpipe. */
-static void hide_rings(struct node *n)
-{
-    struct agent *a = n->agent.impl;
-
-    for (unsigned i = 0; i < a->listener.n_ports; i++)
-        if (a->listener.port[i].transport == &transport_ring)
-            snprintf(a->listener.port[i].domain, TRANSPORT_DOMAIN_MAX, "of %s alone", n->name);
-}
-
 tenrec_status node_try_open(struct node *n, tenrec_error *err)
 {
     const struct tenrec_init in = {
@@ -281,8 +268,6 @@ void node_open(struct node *n)
     if (node_try_open(n, &err))
         fail_msg("open: %s", err.text);
     snprintf(n->address, sizeof n->address, "%s", n->agent.ops->address(&n->agent));
-    if (n->ringless)
-        hide_rings(n);
 }
 
 void nodes_start(struct node *n, size_t count)

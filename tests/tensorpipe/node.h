@@ -32,7 +32,7 @@ struct node {
     union tenrec_option_value transport[2], channel[2];
     struct tenrec_member member;
     char name[32], address[96];
-    bool started, ringless;
+    bool started;
     bool dynamic; /* its group; before node_open */
 
     /* Handles requests. NULL: requests are echoed. */

@@ -184,8 +184,8 @@ static void count_cpus(struct agent *a)
     a->ep.many_cpus = n >= 4;
 }
 
-/* Every peer can reach TCP, and of the others those that can prove, a ring by its abstract name
- * rather than by its folder; the handshake finds out the other transports. */
+/* Every peer can reach TCP, and more peers a ring by its abstract name than by its folder; the
+ * handshake finds the other transports. */
 static void agent_publish(struct agent *a)
 {
     const struct listener_port *port = &a->listener.port[a->listener.n_ports - 1];
@@ -193,8 +193,7 @@ static void agent_publish(struct agent *a)
     for (unsigned i = 0; i < a->listener.n_ports; i++) {
         const struct transport *t = a->listener.port[i].transport;
 
-        if (t->remote || (a->ep.proves && port->transport->plain && !t->plain) ||
-            (port->transport->part_of && !t->part_of))
+        if (t->remote || (port->transport->fallback && !t->fallback))
             port = &a->listener.port[i];
     }
     snprintf(a->address, sizeof a->address, "%s://%s", port->transport->name, port->address);
@@ -243,7 +242,6 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     a->ep.pipes = &a->pipes;
     a->ep.channels = &a->channels;
     a->ep.cuda = &a->cuda;
-    a->ep.shm = &a->shm;
     a->ep.me = in->me;
     a->ep.incarnation = in->incarnation;
     a->ep.token = TENREC_HAS(in, token) ? in->token : 0;
@@ -270,8 +268,6 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     agent_publish(a);
     make_offer(a);
     a->ep.reactor.spin = agent_spin;
-    a->ep.reactor.rests = agent_rests;
-    shm_watch_init(&a->shm);
     a->ep.reactor.arg = a;
     poll_reclaim_init(a);
     agent_devices_init(a);

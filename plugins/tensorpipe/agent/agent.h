@@ -10,7 +10,6 @@
 #include "pipe/life/peer_pipe.h"
 #include "pipe/life/pipe_table.h"
 #include "reactor/spin.h"
-#include "transport/tp_shm/shm_watch.h"
 
 #define AGENT_HOT 4 /* pipes that the loop thread spins on at most */
 
@@ -24,7 +23,6 @@ struct agent {
     char host_address[TRANSPORT_TEXT_MAX]; /* where to listen by default; "": loopback */
     struct channels channels;
     struct listener listener;
-    struct shm_watch shm;
     struct cuda cuda;
     struct reactor_task offer_task; /* offers devices to peers */
     struct pipe_table pipes;
@@ -70,7 +68,6 @@ void agent_told(struct agent *a);
 void agent_hot(struct agent *a, struct pipe *p);
 void agent_cool(struct agent *a, struct pipe *p);
 uint64_t agent_spin(void *arg);
-bool agent_rests(void *arg);
 
 /* poll_reclaim.c */
 void poll_reclaim_init(struct agent *a);

@@ -172,21 +172,6 @@ static void push_callers(struct pipe *const *v, tenrec_sink_fn *sink, void *arg)
     list_push(&all, sink, arg, "callers");
 }
 
-/* Why the loop thread is not quite at rest. */
-static void push_polling(struct agent *a, tenrec_sink_fn *sink, void *arg)
-{
-    unsigned n = atomic_load(&a->shm.n);
-
-    if (n)
-        info_push(
-            sink, arg, "polling",
-            "%u connections to peers on libtensorpipe without wake-ups: every %.2f to %.0f ms", n,
-            (double)SHM_PAUSE_MIN_NS / 1e6, (double)SHM_PAUSE_MAX_NS / 1e6);
-    else
-        info_push(sink, arg, "polling", "no");
-    info_push(sink, arg, "looks", "%" PRIu64, (uint64_t)atomic_load(&a->shm.looks));
-}
-
 void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
 {
     static const char *const progress[] = { "busy", "adaptive", "sleep" };
@@ -204,7 +189,6 @@ void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
               a->ep.proves ? modes[a->ep.proof->mode(a->ep.self)] : modes[0]);
     info_push(sink, arg, "progress", "%s", progress[a->ep.progress]);
     info_push(sink, arg, "address", "%s", a->address);
-    push_polling(a, sink, arg);
     push_counters(a, sink, arg);
     cuda_tell(&a->cuda, sink, arg);
     v = pipe_table_all(&a->pipes);

@@ -2,7 +2,6 @@
 /* agent_spin.c - when the loop thread reads without being told to. */
 #include "agent/agent.h"
 #include "pipe/pipe.h"
-#include "transport/tp_shm/shm_watch.h"
 
 #include <sched.h>
 
@@ -169,11 +168,8 @@ static uint64_t spin_busy(struct agent *a)
         a->last_ns = now;
     a->active = false;
     if (stands_still(a, now) && !(came = one_round(a, 0))) {
-        /* To be loud takes a round: the watch of shared memory has looked already. */
-        const bool loud = !a->hot_quiet;
-
         all_hot_quiet(a, false);
-        return loud ? REACTOR_FOREVER : 0;
+        return REACTOR_FOREVER;
     }
     all_hot_quiet(a, true);
     for (unsigned round = 1; now < until && !spin_disturbed(a); round++) {
@@ -237,27 +233,13 @@ static uint64_t spin_adaptive(struct agent *a)
     return REACTOR_FOREVER;
 }
 
-static uint64_t spin_hot(struct agent *a)
+uint64_t agent_spin(void *arg)
 {
+    struct agent *a = arg;
+
     if (any_to_read(a))
         return a->ep.progress == PROGRESS_BUSY ? spin_busy(a) : spin_adaptive(a);
     all_hot_quiet(a, false);
     a->last_ns = 0;
     return REACTOR_FOREVER;
-}
-
-bool agent_rests(void *arg)
-{
-    const struct agent *a = arg;
-
-    return !a->shm.first;
-}
-
-uint64_t agent_spin(void *arg)
-{
-    struct agent *a = arg;
-    /* First: finds the connections that are worth spinning for. */
-    uint64_t look_ns = shm_watch_look(&a->ep), spin_ns = spin_hot(a);
-
-    return look_ns < spin_ns ? look_ns : spin_ns;
 }

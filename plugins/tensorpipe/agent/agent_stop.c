@@ -17,12 +17,8 @@ static void add_unsent(struct pipe *p, void *arg)
     /* A batch puts its messages into the queue before it releases them. */
     *bytes += atomic_load(&p->gathers);
     *bytes += atomic_load(&p->queued) + atomic_load(&p->untold);
-    if (pipe_state(p) != PIPE_ESTABLISHED)
-        return;
-    *bytes += atomic_load(&p->conn[CONN_DESCRIPTOR]->writing);
-    for (int i = 0; i < CONN_ROLES; i++)
-        if (p->conn[i] && p->conn[i]->stream->unread)
-            *bytes += p->conn[i]->stream->unread(p->conn[i]);
+    if (pipe_state(p) == PIPE_ESTABLISHED)
+        *bytes += atomic_load(&p->conn[CONN_DESCRIPTOR]->writing);
 }
 
 tenrec_status agent_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *err)

@@ -146,16 +146,13 @@ static bool is_open(const struct listener *l, const struct transport *t)
     return false;
 }
 
-/* With TLS all bytes between hosts are encrypted. In mode mtls only certificates prove, of which
- * plain peers have none. */
+/* With TLS all bytes between hosts are encrypted. */
 static bool listener_may_use(const struct endpoint *ep, const struct transport *t)
 {
     const enum tenrec_security_mode mode =
         ep->proof ? ep->proof->mode(ep->self) : TENREC_SECURITY_NONE;
 
-    if (t->remote)
-        return t->encrypted == (mode >= TENREC_SECURITY_TLS);
-    return !t->plain || (mode != TENREC_SECURITY_MTLS && prover_admits_any(ep));
+    return !t->remote || t->encrypted == (mode >= TENREC_SECURITY_TLS);
 }
 
 /* Shared memory may be missing by the choice of an administrator; a limit of file sizes is most
@@ -177,7 +174,7 @@ static tenrec_status open_ports(struct listener *l, const char *option, const st
     enum tenrec_log_level level;
 
     for (const struct transport *const *t = transports; *t; t++) {
-        if (!transport_is_meant(*t, option) || is_open(l, *t) || l->n_ports == TRANSPORTS_MAX)
+        if (strcmp((*t)->option, option) != 0 || is_open(l, *t) || l->n_ports == TRANSPORTS_MAX)
             continue;
         if (!listener_may_use(&l->agent->ep, *t))
             continue;

@@ -190,16 +190,6 @@ static void newcomer_proof_refused(struct conn *c, const tenrec_error *why)
                     why->text);
 }
 
-/* Returns false if the connection is refused: its transport has no room for a proof. */
-static bool newcomer_demand_proof(struct conn *c)
-{
-    if (c->transport->plain)
-        return prover_admits(c);
-    if (c->ep->proves)
-        prover_listen(c, newcomer_proof_refused);
-    return true;
-}
-
 void newcomer_take(struct listener_port *port, int fd, const union transport_address *from)
 {
     struct listener *l = port->listener;
@@ -223,8 +213,8 @@ void newcomer_take(struct listener_port *port, int fd, const union transport_add
         newcomer_await_hello(c, a->ep.options->handshake_timeout_ms, newcomer_hello_missing);
     else
         newcomer_await_hello(c, a->ep.options->hello_timeout_ms, newcomer_hello_late);
-    if (!newcomer_demand_proof(c))
-        newcomer_refuse_stranger(c, "its transport cannot carry a proof");
-    else if (c->stream->hear(c, HEARS_ALL))
+    if (a->ep.proves)
+        prover_listen(c, newcomer_proof_refused);
+    if (c->stream->hear(c, HEARS_ALL))
         newcomer_refuse(c, TENREC_LOG_WARN, "cannot watch it");
 }

@@ -2,7 +2,7 @@
 #include "agent/registry.h"
 #include "channel/cma.h"
 #include "cuda/link/link.h"
-#include "transport/transport.h"
+#include "transport/ring/transport_ring.h"
 
 static bool not_built(char why[], size_t cap)
 {
@@ -12,17 +12,13 @@ static bool not_built(char why[], size_t cap)
 
 static bool shm_viable(char why[], size_t cap)
 {
-    return transport_option_viable(transports, "shm", why, cap);
-}
-
-static bool ring_viable(char why[], size_t cap)
-{
-    return transport_option_viable(transports, "tenrec_ring", why, cap);
+    return transport_ring.viable(why, cap);
 }
 
 const struct registry_entry registry_transports[] = {
-    { "shm", true, shm_viable }, { "tenrec_ring", true, ring_viable },
-    { "ibv", true, not_built },  { "uv", true, NULL },
+    { "shm", true, shm_viable },
+    { "ibv", true, not_built },
+    { "uv", true, NULL },
     { NULL, false, NULL },
 };
 

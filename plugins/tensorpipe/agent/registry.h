@@ -21,7 +21,7 @@ struct registry_entry {
 extern const struct registry_entry registry_transports[], registry_channels[];
 
 /* For the choices of options. */
-#define REGISTRY_TRANSPORTS "shm|tenrec_ring|ibv|uv"
+#define REGISTRY_TRANSPORTS "shm|ibv|uv"
 #define REGISTRY_CHANNELS "cma|mpt_uv|xth|basic|cuda_xth|cuda_ipc|cuda_gdr|cuda_basic"
 
 bool registry_viable(const struct registry_entry *k, char why[REGISTRY_WHY]);

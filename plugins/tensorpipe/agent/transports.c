@@ -4,7 +4,6 @@
 #include "transport/ring/transport_ring.h"
 #include "transport/tcp/transport_uv.h"
 #include "transport/tls/transport_tls.h"
-#include "transport/tp_shm/transport_shm.h"
 
-const struct transport *const transports[] = { &transport_ring, &transport_ring_dir, &transport_shm,
-                                               &transport_tls,  &transport_uv,       NULL };
+const struct transport *const transports[] = { &transport_ring, &transport_ring_dir, &transport_tls,
+                                               &transport_uv, NULL };

@@ -25,7 +25,6 @@ struct channel {
      * arrives on the others is for the sender of tensors, and the loop thread
      * reads it. */
     unsigned connections, data;
-    bool frames; /* the bytes of a tensor are a frame of the transport */
     /* The kind of the note of a tensor that the peer maps (shm_handoff.h); those the
      * channel is not asked to send. 0: it maps none. */
     unsigned char maps;

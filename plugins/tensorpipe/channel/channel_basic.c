@@ -23,7 +23,6 @@ const struct channel channel_basic = {
     .name = "basic",
     .connections = 1,
     .data = 1,
-    .frames = true,
     .segments = channel_one_segment,
     .send = basic_send,
     .receive = basic_receive,

@@ -157,44 +157,15 @@ static tenrec_status check_encoded(const struct pipe *p, const struct tenrec_msg
     return st ? st : check_bytes(p, message_bytes(msg, list_len), err);
 }
 
-/* A message too large for the transport's frames. */
-static tenrec_status check_frames(const struct pipe *p, const struct tenrec_msg *msg,
-                                  tenrec_error *err)
-{
-    const struct transport *t = p->transport;
-
-    if (t->max_object && DESCRIPTOR_MAX(msg->n_tensors) > t->max_object)
-        return tenrec_fail(err, TENREC_ETOOBIG, "a message with %u tensors is too long for %s",
-                           msg->n_tensors, t->name);
-    if (!t->max_frame)
-        return TENREC_OK;
-    if (msg->payload_len > t->max_frame)
-        return tenrec_fail(err, TENREC_ETOOBIG, "a payload of %llu bytes; the limit of %s is %llu",
-                           (unsigned long long)msg->payload_len, t->name,
-                           (unsigned long long)t->max_frame);
-    for (uint32_t i = 0; p->channel && p->channel->frames && i < msg->n_tensors; i++)
-        if (tenrec_msg_tensor(msg, i)->bytes > t->max_frame &&
-            !tensor_is_on_device(tenrec_msg_tensor(msg, i)))
-            return tenrec_fail(err, TENREC_ETOOBIG,
-                               "a tensor of %llu bytes; the limit of %s is %llu, set transports: "
-                               "[uv] to send it",
-                               (unsigned long long)tenrec_msg_tensor(msg, i)->bytes, t->name,
-                               (unsigned long long)t->max_frame);
-    return TENREC_OK;
-}
-
 tenrec_status send_request_check(const struct pipe *p, const struct tenrec_msg *msg,
                                  tenrec_error *err)
 {
-    tenrec_status st;
-
     if (p->max_object && msg->n_tensors > MESSAGE_TENSORS_MAX)
         return tenrec_fail(err, TENREC_ETOOBIG,
                            "a message with %u tensors; " PIPE_PEER " takes %u at most",
                            msg->n_tensors, PIPE_PEER_ARGS(p), (unsigned)MESSAGE_TENSORS_MAX);
     /* The list of tensors is counted once it is written. */
-    st = check_bytes(p, message_bytes(msg, msg->n_tensors ? 0 : TENSORLIST_EMPTY_LEN), err);
-    return st ? st : check_frames(p, msg, err);
+    return check_bytes(p, message_bytes(msg, msg->n_tensors ? 0 : TENSORLIST_EMPTY_LEN), err);
 }
 
 /* The list of tensors, in the shortest form that the peer reads. */

@@ -238,7 +238,7 @@ bool prover_admits_any(const struct endpoint *ep)
 
 bool prover_suits(const struct endpoint *ep, const struct transport *t, bool proved)
 {
-    return !ep->proves || (proved ? !t->plain : t->plain || t->remote);
+    return !ep->proves || proved || t->remote;
 }
 
 void prover_explain(struct conn *c, tenrec_peer dialled, tenrec_error *err)

@@ -32,7 +32,7 @@ bool prover_admits(const struct conn *c);
 bool prover_admits_any(const struct endpoint *ep);
 
 /* Returns true if the connections of a peer that has proved itself, or that has not, may use the
- * transport: rings are for peers that have, and that of libtensorpipe has no room for a proof. */
+ * transport: rings are for proved peers only. */
 bool prover_suits(const struct endpoint *ep, const struct transport *t, bool proved);
 
 /* For a connection in mode none whose buffer begins with a proof: its peer sends one although none

@@ -266,9 +266,7 @@ bool reactor_rest(struct reactor *r)
     atomic_store(&r->asleep, true);
     if (atomic_load(&r->waiting) || atomic_load(&r->stop))
         return false;
-    if ((r->looks && reactor_look_around(r, true)) || r->found)
-        return false;
-    return !r->rests || r->rests(r->arg);
+    return !((r->looks && reactor_look_around(r, true)) || r->found);
 }
 
 static void tell_found(struct reactor *r)

@@ -91,8 +91,6 @@ struct reactor {
      * sleep now: 0 not at all, REACTOR_FOREVER until something happens. Runs on
      * the loop thread. */
     uint64_t (*spin)(void *arg);
-    /* Returns false while events may not show in the set. NULL: they always do. */
-    bool (*rests)(void *arg);
     void *arg;
 };
 

@@ -54,10 +54,6 @@ struct stream {
     bool (*sleep)(struct conn *c, struct conn_sleep *ret);
     void (*awake)(struct conn *c); /* NULL: nothing to undo */
 
-    /* Bytes that were written and that the peer loses when we end the connection
-     * now, because it did not read them. NULL: it gets them anyway. */
-    uint64_t (*unread)(struct conn *c);
-
     /* The peer has proved to belong to the group: begins what a stranger may not take part in, as
      * memory that both share. Until then, if endpoint->proves, the stream's bytes go through the
      * connection's descriptor. Events tell when it has ended, for the caller EPOLLOUT. Returns 0 or

@@ -27,29 +27,6 @@ const struct transport *transport_of(const struct transport *const *all, const c
     return NULL;
 }
 
-bool transport_is_meant(const struct transport *t, const char *listed)
-{
-    return strcmp(t->option, listed) == 0 || strcmp(t->name, listed) == 0 ||
-           (t->part_of && strcmp(t->part_of, listed) == 0);
-}
-
-bool transport_option_viable(const struct transport *const *all, const char *option, char why[],
-                             size_t cap)
-{
-    bool said = false;
-    char other[160];
-
-    snprintf(why, cap, "this build does not have it");
-    for (const struct transport *const *t = all; *t; t++) {
-        if (!transport_is_meant(*t, option))
-            continue;
-        if (!(*t)->viable || (*t)->viable(said ? other : why, said ? sizeof other : cap))
-            return true;
-        said = true;
-    }
-    return false;
-}
-
 void transport_format(const union transport_address *a, char buf[TRANSPORT_TEXT_MAX])
 {
     char host[INET6_ADDRSTRLEN] = "?", scope[IF_NAMESIZE + 1] = "";

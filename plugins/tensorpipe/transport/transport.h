@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define TRANSPORTS_MAX 4
+#define TRANSPORTS_MAX 3
 #define TRANSPORT_TEXT_MAX 128   /* an address as text, without scheme */
 #define TRANSPORT_DOMAIN_MAX 160 /* a domain */
 
@@ -29,14 +29,9 @@ union transport_address {
 struct transport {
     const char *name;   /* in Brochures, and before the :// of addresses */
     const char *option; /* what the list `transports` calls it; several may share that */
-    /* The name of the transport that it widens: the same in that list, and not to be published
-     * while the other is there, since fewer peers reach it. NULL: none. */
-    const char *part_of;
-    bool plain;     /* its peers cannot prove anything: it is libtensorpipe's */
-    bool encrypted; /* for the modes tls and mtls, and those alone */
-    bool remote;    /* reaches other hosts, and so has hosts and ports as addresses */
-    uint64_t max_frame, max_object; /* bytes that fit into a frame, or an object; 0: any */
-    const char *advice; /* what the user should know while it is in use; NULL: nothing */
+    bool fallback;      /* published only without another one: fewer peers reach it */
+    bool encrypted;     /* for the modes tls and mtls, and those alone */
+    bool remote;        /* reaches other hosts, and so has hosts and ports as addresses */
 
     /* Whether this machine lets us use it; else why not. NULL: always. */
     bool (*viable)(char why[], size_t cap);
@@ -60,16 +55,11 @@ struct transport {
 /* All of this build, ended by NULL; of those with one option the better first. */
 extern const struct transport *const transports[];
 
-/* Returns true if a name in the list of the options means this transport. */
-bool transport_is_meant(const struct transport *t, const char *listed);
 /* Of `all`, which NULL ends. NULL when there is none of that name. */
 const struct transport *transport_named(const struct transport *const *all, const char *name);
 /* The one that `address` begins with, and where the rest of it is; else NULL. */
 const struct transport *transport_of(const struct transport *const *all, const char *address,
                                      const char **ret_rest);
-/* Returns true if a transport that the option means is viable; else `why` is that of the first. */
-bool transport_option_viable(const struct transport *const *all, const char *option, char why[],
-                             size_t cap);
 
 void transport_format(const union transport_address *a, char buf[TRANSPORT_TEXT_MAX]);
 /* Of an IP address. */

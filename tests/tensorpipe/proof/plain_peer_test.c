@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plain_peer_test.c - peers that prove nothing, where `security: plain_peers:` lets them in. */
-#include "caller.h"
 #include "secrets.h"
 
 #include "../../support/functions.h"
@@ -8,7 +7,6 @@
 #include "membership/membership.h"
 #include "peer/worker.h"
 #include "raw.h"
-#include "transport/tp_shm/transport_shm.h"
 #include "wire/handshake/hello.h"
 #include <unistd.h>
 
@@ -92,18 +90,6 @@ TEST(memory_is_not_shared_when_a_plain_worker_calls)
     assert_false(secrets_tells(group.worker[1], "peer.0.channel", "tenrec"));
     assert_false(secrets_tells(group.worker[1], "peer.0.transport", "tenrec_ring"));
     cluster_close(&group, TENREC_IMMEDIATE);
-}
-
-/* libtensorpipe's own shared memory, which has no room for a proof. */
-TEST(transport_without_room_for_a_proof_is_offered_only_where_plain_peers_are)
-{
-    struct caller c;
-
-    setenv("TENREC_TRANSPORTS", "shm,uv", 1);
-    open_group("same_user", OUR_SECRET);
-    caller_open(&c, &transport_shm, chain_address(open_minded->chain));
-    caller_close(&c);
-    close_group();
 }
 
 int main(void)

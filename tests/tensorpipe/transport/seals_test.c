@@ -7,7 +7,6 @@
 #include "node.h"
 #include "shm/memfd_region.h"
 #include "transport/ring/ring_setup.h"
-#include "transport/tp_shm/shm_ring.h"
 
 #include <errno.h>
 #include <string.h>
@@ -61,16 +60,6 @@ TEST_WITH(seals_of_a_region_are_asked_first, setup, teardown)
     assert_true(looks > 0); /* as they would be above */
     memfd_region_close(&mapped);
     memfd_region_close(&own);
-}
-
-TEST_WITH(seals_of_tensorpipes_ring_are_asked_first, setup, teardown)
-{
-    const int fd[SHM_FILES] = { unsealed[0], unsealed[0] };
-    struct shm_ring ring;
-    tenrec_error err;
-
-    assert_int_equal(shm_ring_map(&ring, SHM_CONSUMER, fd, &err), TENREC_EPROTOCOL);
-    assert_int_equal(looks, 0);
 }
 
 /* Takes the message of an honest caller, and sends its text with another descriptor. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* words_test.c - rings of both kinds, with each word of shared memory changed just before
+/* words_test.c - rings, with each word of shared memory changed just before
  * each load of it (support/words.h). */
 #include "../../support/words.h"
 #include "../../testing.h"
@@ -8,14 +8,11 @@
 #include "transport/ring/ring_setup.h"
 #include "transport/ring/stream_ring.h"
 #include "transport/ring/transport_ring.h"
-#include "transport/tp_shm/shm_link.h"
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 static unsigned char text[64 << 10], back[64 << 10];
-
-/* ---- tenrec_ring ---- */
 
 static struct endpoint endpoint;
 static const struct tp_options options = { .handshake_timeout_ms = 60000 };
@@ -126,81 +123,4 @@ static void ring_scenario(void)
 TEST(ring_stays_in_its_mapping_when_a_peer_writes_between_loads)
 {
     assert_true(words_try(ring_scenario, RING_SIZE_MIN) > 40);
-}
-
-/* ---- shm ---- */
-
-#define SHM_SIZE (UINT64_C(16) << 10) /* of each ring: there are thousands of runs */
-
-/* As shm_link_init and shm_link_attach, with small rings. */
-static void shm_open_both(struct shm_link link[2])
-{
-    struct shm_hello ours[2];
-
-    for (int i = 0; i < 2; i++) {
-        link[i] = (struct shm_link){ .read_head_at = SHM_FRAME_HEAD };
-        assert_int_equal(shm_ring_make(&link[i].reactor, SHM_CONSUMER, SHM_SIZE,
-                                       ours[i].fd + SHM_HELLO_REACTOR, NULL),
-                         0);
-        assert_int_equal(shm_ring_make(&link[i].inbox, SHM_CONSUMER, SHM_SIZE,
-                                       ours[i].fd + SHM_HELLO_INBOX, NULL),
-                         0);
-    }
-    for (int i = 0; i < 2; i++) {
-        /* A header that was changed is refused, and the link is not used. */
-        shm_link_attach(&link[i], &ours[!i], NULL);
-        shm_hello_close(&ours[!i]);
-    }
-}
-
-static void shm_put(struct shm_link *l, size_t len)
-{
-    unsigned char head[SHM_FRAME_HEAD] = { len & 255, len >> 8 & 255 };
-    const struct iovec iov[2] = { { head, sizeof head }, { text, len } };
-
-    shm_link_write(l, iov, 1);
-    shm_link_write(l, &iov[1], 1);
-    shm_link_write(l, &iov[1], 1);
-}
-
-static void shm_get(struct shm_link *l)
-{
-    struct iovec iov = { back, sizeof back };
-
-    while (shm_link_read(l, &iov, 1) > 0)
-        continue;
-}
-
-static void shm_talk(struct shm_link *from, struct shm_link *to)
-{
-    shm_put(from, 100);
-    shm_get(to);
-    shm_put(from, 2 * SHM_SIZE); /* more than there is room for */
-    shm_link_writable(from);
-    shm_link_readable(to);
-    shm_link_unread(from);
-    shm_link_is_unread(to);
-    shm_get(to);
-    shm_link_tend(from);
-    shm_put(from, 1000);
-    shm_get(to);
-    shm_link_tend(to);
-}
-
-static void shm_scenario(void)
-{
-    struct shm_link link[2];
-
-    shm_open_both(link);
-    if (link[0].outbox.header && link[1].outbox.header) {
-        shm_talk(&link[0], &link[1]);
-        shm_talk(&link[1], &link[0]);
-    }
-    shm_link_finish(&link[0]);
-    shm_link_finish(&link[1]);
-}
-
-TEST(shm_stays_in_its_mapping_when_a_peer_writes_between_loads)
-{
-    assert_true(words_try(shm_scenario, SHM_SIZE) > 40);
 }

@@ -192,10 +192,6 @@ void pipe_established(struct pipe *p)
     endpoint_log(ep, TENREC_LOG_DEBUG, "pipe %s \"%s\" at %s established over %s",
                  p->outgoing ? "to" : "from", p->outgoing ? p->to->name : p->remote_name,
                  p->remote_text, p->transport->name);
-    if (p->transport->advice)
-        endpoint_log(ep, TENREC_LOG_INFO, "\"%s\" at %s is reached over %s: %s",
-                     p->outgoing ? p->to->name : p->remote_name, p->remote_text, p->transport->name,
-                     p->transport->advice);
     p->read.unparsed = true;
     p->marks = pipe_marks(p);
     for (unsigned i = 0; i < p->n_conns; i++) {

@@ -39,7 +39,7 @@ bool pipe_prove(struct pipe *p, struct conn *c)
 
     if (!ep->proves || c->proof.done)
         return true;
-    if (pipe_peer_is_plain(ep, p->to) || c->transport->plain) {
+    if (pipe_peer_is_plain(ep, p->to)) {
         if (prover_admits(c))
             return true;
         if (prover_admits_any(ep) && c->proof.asked++ < PLAIN_ASKS) {

@@ -26,26 +26,19 @@ static void folder_remove(void)
 }
 
 /* As in a network namespace of its own: no peer has its domain, but for the folder's. */
-static void open_contained_by(struct node *n, tenrec_peer id, const char *shm_dir,
-                              const char *transport)
+static void open_contained(struct node *n, tenrec_peer id, const char *shm_dir)
 {
     struct agent *a;
 
     node_init(n, id);
     n->options.shm_dir = shm_dir;
     node_share_memory(n);
-    n->transport[0].s = transport;
     node_open(n);
     a = n->agent.impl;
     for (unsigned i = 0; i < a->listener.n_ports; i++)
         if (!a->listener.port[i].transport->remote &&
             a->listener.port[i].transport != &transport_ring_dir)
             snprintf(a->listener.port[i].domain, TRANSPORT_DOMAIN_MAX, "of %s alone", n->name);
-}
-
-static void open_contained(struct node *n, tenrec_peer id, const char *shm_dir)
-{
-    open_contained_by(n, id, shm_dir, "shm");
 }
 
 static struct sockaddr_un socket_of(struct node *n)
@@ -114,7 +107,7 @@ TEST_WITH(ring_folder_is_not_needed_within_a_network_namespace, folder_make, fol
     node_share_memory(&n[0]);
     node_open(&n[0]);
     open_node(&n[1], 1, "sleep");
-    assert_pair_goes_over(n, n[1].ringless ? "shm" : "tenrec_ring");
+    assert_pair_goes_over(n, "tenrec_ring");
 }
 
 /* The file of a process that was killed, and no file: TCP, and no error. */
@@ -225,15 +218,6 @@ TEST_WITH(ring_folder_does_not_matter_to_a_process_outside_the_group, folder_mak
     group_close(&n, 1);
 }
 
-TEST_WITH(ring_folder_goes_by_the_name_of_the_ring, folder_make, folder_remove)
-{
-    struct node n[2];
-
-    for (int i = 0; i < 2; i++)
-        open_contained_by(&n[i], i, folder, "tenrec_ring");
-    assert_pair_goes_over(n, "tenrec_ring_dir");
-}
-
 /* Peers of this network that have no folder read the address, too. */
 TEST_WITH(ring_folder_is_not_what_a_worker_publishes, folder_make, folder_remove)
 {
@@ -243,7 +227,7 @@ TEST_WITH(ring_folder_is_not_what_a_worker_publishes, folder_make, folder_remove
     node_init(&n, 0);
     n.options.shm_dir = folder;
     node_share_memory(&n);
-    n.transport[0].s = "tenrec_ring";
+    n.transport[0].s = "shm";
     n.options.transports.n = 1;
     assert_status(node_try_open(&n, &err), &err);
     assert_memory_equal(n.agent.ops->address(&n.agent), "tenrec_ring://", 14);
