@@ -11,7 +11,8 @@
  * HEAD_PROOF    bytes of the proof of the group secret (proof.h of the core). The data is the
  *               sender's cookie, then those bytes
  * HEAD_HELLO    the first of each direction, after a proof. type: the sender's id; id: its
- *               incarnation; count: the receiver's id; length: the incarnation that it must have
+ *               incarnation; count: the receiver's id; length: the incarnation that it must have;
+ *               list_len: the largest message that the sender reads (payload and tensors)
  * HEAD_MESSAGE  type, id; count: tensors; length: bytes of the payload. The data is the list of
  *               tensors (list_len bytes), the payload unless HEAD_APART, and the bytes of each
  *               tensor that is not apart
@@ -27,7 +28,10 @@
  * The connection of an active message is a number inside it, which any process that reaches the
  * worker can write. The cookie names its receiver: 128 random bits, which a side draws for one
  * connection and tells the other side of that connection. 0: the receiver has told none, which is
- * so on a connection without a proof, and in the first message of the client. */
+ * so on a connection without a proof, and in the first message of the client.
+ *
+ * A message of more than HEAD_MESSAGE_LEAST bytes follows the hello of its receiver, which knows
+ * the limit; a larger message than that is not sent. */
 #ifndef UCX_HEAD_H
 #define UCX_HEAD_H
 
@@ -39,6 +43,7 @@
 enum {
     HEAD_LEN = 64,
     HEAD_COOKIE_LEN = 16,
+    HEAD_MESSAGE_LEAST = 4096, /* bytes of payload and tensors that each receiver reads */
     HEAD_COST = 128, /* bytes of each message beside payload and tensors, as both sides count */
     HEAD_INLINE_TENSOR = 8 << 10, /* bytes; larger tensors travel apart */
     HEAD_INLINE_ALL = 64 << 10,   /* of all tensors of a message, and of its payload */

@@ -29,8 +29,8 @@ static bool outgoing_shares(const struct tenrec_msg *msg, uint32_t i)
 }
 
 /* Adds up the bytes of what the message carries. */
-static tenrec_status outgoing_check(const struct ucx *u, const struct tenrec_msg *msg,
-                                    uint64_t *ret_bytes, tenrec_error *err)
+static tenrec_status outgoing_check(const struct tenrec_msg *msg, uint64_t *ret_bytes,
+                                    tenrec_error *err)
 {
     uint64_t all = msg->payload_len;
 
@@ -42,14 +42,10 @@ static tenrec_status outgoing_check(const struct ucx *u, const struct tenrec_msg
                                "tensor %u: backend ucx carries tensors in host memory only, from "
                                "and to; use backend tensorpipe for those of devices",
                                i);
-        if (t->ndim > TENREC_MAX_DIMS || (t->same_storage && !outgoing_shares(msg, i)))
+        if (t->ndim > TENREC_MAX_DIMS || (t->same_storage && !outgoing_shares(msg, i)) ||
+            (!t->same_storage && __builtin_add_overflow(all, t->bytes, &all)) || all > INT64_MAX)
             return tenrec_fail(err, TENREC_EINVAL, "tensor %u: malformed descriptor", i);
-        if (!t->same_storage && __builtin_add_overflow(all, t->bytes, &all))
-            all = UINT64_MAX;
     }
-    if (all > u->opt->max_message_bytes)
-        return tenrec_fail(err, TENREC_ETOOBIG, "a message of %llu bytes; max_message is %llu",
-                           (unsigned long long)all, (unsigned long long)u->opt->max_message_bytes);
     *ret_bytes = all;
     return TENREC_OK;
 }
@@ -142,13 +138,12 @@ static bool outgoing_pack(struct outgoing *o)
     return true;
 }
 
-struct outgoing *outgoing_new(const struct ucx *u, struct tenrec_msg *msg, struct tenrec_done done,
-                              tenrec_error *err)
+struct outgoing *outgoing_new(struct tenrec_msg *msg, struct tenrec_done done, tenrec_error *err)
 {
     struct outgoing *o;
     uint64_t bytes = 0;
 
-    if (outgoing_check(u, msg, &bytes, err) != TENREC_OK)
+    if (outgoing_check(msg, &bytes, err) != TENREC_OK)
         return NULL;
     o = calloc(1, sizeof *o);
     if (o) {

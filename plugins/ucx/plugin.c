@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plugin.c - the description and the options of the ucx plugin. */
 #include "agent.h"
+#include "head.h"
 #include "options.h"
 #include "probe.h"
 
@@ -33,8 +34,10 @@ static const struct tenrec_option options[] = {
     OPTION(max_queued_bytes, SIZE, max_queued_bytes, "256MiB", .min = 4096, .max = INT64_MAX,
            .help = "Bytes that may wait to be sent over one connection; beyond it a send fails or, "
                    "in a blocking call, waits."),
-    OPTION(max_message, SIZE, max_message_bytes, "16GiB", .min = 4096, .max = INT64_MAX,
-           .help = "Largest message, payload and tensors together, to send and to receive."),
+    OPTION(max_message, SIZE, max_message_bytes, "16GiB", .min = HEAD_MESSAGE_LEAST,
+           .max = INT64_MAX,
+           .help = "Largest message, payload and tensors together, that a peer may send. A Tenrec "
+                   "worker knows it of its peers."),
     OPTION(max_stranger_bytes, SIZE, max_stranger_bytes, "1GiB", .min = 4096, .max = INT64_MAX,
            .help =
                "Bytes that all callers together that are no members of the group may make this "

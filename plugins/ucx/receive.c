@@ -73,11 +73,14 @@ static void receive_hello(struct conn *c, const struct head *h)
         return;
     }
     c->known = true;
+    c->max_message = h->list_len;
     u->unknown--;
     conn_read_lanes(c);
     fallback_check(c);
     if (!c->outgoing)
         send_hello(c);
+    else
+        send_waiting(c);
 }
 
 static void receive_bye(struct conn *c)

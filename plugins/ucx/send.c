@@ -93,7 +93,7 @@ void send_message(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *
 {
     struct ucx *u = self->impl;
     tenrec_error err;
-    struct outgoing *o = outgoing_new(u, msg, done, &err);
+    struct outgoing *o = outgoing_new(msg, done, &err);
     tenrec_status st;
     bool drives = false;
     int wake = -1;
@@ -193,6 +193,17 @@ static ucs_status_t send_post_part(struct outgoing *o, const unsigned char *wire
     return UCS_PTR_STATUS(st);
 }
 
+/* Bytes that the receiver counts: of a message, not of the plugin's own heads. */
+static uint64_t send_bytes(const struct outgoing *o)
+{
+    return o->msg ? o->bytes - HEAD_COST : 0;
+}
+
+static bool send_is_too_big(const struct outgoing *o)
+{
+    return o->conn->max_message && send_bytes(o) > o->conn->max_message;
+}
+
 /* Never leaves a gap in the sequence: the connection breaks when UCX refuses a part. */
 static void send_post(struct outgoing *o)
 {
@@ -200,6 +211,11 @@ static void send_post(struct outgoing *o)
     const uint32_t n = o->n_parts;
     ucs_status_t st;
 
+    if (send_is_too_big(o)) {
+        o->left = 1;
+        send_part_ended(o, UCS_ERR_EXCEEDS_LIMIT);
+        return;
+    }
     if (o->head.kind != HEAD_TAKEN)
         o->head.sequence = c->send_sequence++;
     memcpy(o->head.cookie, c->peer_cookie, sizeof o->head.cookie);
@@ -223,10 +239,14 @@ static void send_post(struct outgoing *o)
         conn_break(c, TENREC_EPEER_LOST, "UCX refuses to send: %s", ucs_status_string(st));
 }
 
-/* Requests wait for the end of the proof, and for room in the window. */
-static bool send_may_post(const struct conn *c)
+/* Requests wait for the end of the proof and for room in the window, large ones for the limit of
+ * their receiver. */
+static bool send_may_post(const struct outgoing *o)
 {
-    return !c->must_prove && c->sent_bytes - c->taken_by_peer < UCX_WINDOW;
+    const struct conn *c = o->conn;
+
+    return !c->must_prove && (c->known || send_bytes(o) <= HEAD_MESSAGE_LEAST) &&
+           c->sent_bytes - c->taken_by_peer < UCX_WINDOW;
 }
 
 static void send_post_or_wait(struct outgoing *o)
@@ -238,7 +258,7 @@ static void send_post_or_wait(struct outgoing *o)
     if (c->ended || c->why.code != TENREC_OK) {
         o->left = 1;
         send_part_ended(o, UCS_ERR_CANCELED);
-    } else if (c->outgoing && (c->wait_first || !send_may_post(c))) {
+    } else if (c->outgoing && (c->wait_first || !send_may_post(o))) {
         o->next = NULL;
         *c->wait_last = o;
         c->wait_last = &o->next;
@@ -287,7 +307,7 @@ static struct outgoing *send_wait_pop(struct conn *c)
 
 void send_waiting(struct conn *c)
 {
-    while (c->wait_first && !c->ended && c->why.code == TENREC_OK && send_may_post(c))
+    while (c->wait_first && !c->ended && c->why.code == TENREC_OK && send_may_post(c->wait_first))
         send_post(send_wait_pop(c));
 }
 
@@ -366,7 +386,8 @@ void send_hello(struct conn *c)
                             .type = c->u->me,
                             .id = (int64_t)c->u->incarnation,
                             .count = (uint32_t)c->peer,
-                            .length = c->incarnation };
+                            .length = c->incarnation,
+                            .list_len = c->u->opt->max_message_bytes };
 
     send_head(c, &h, NULL, 0);
 }
@@ -394,7 +415,7 @@ void send_on(struct conn *c, struct tenrec_msg *msg)
     tenrec_error err;
     bool fits;
 
-    o = outgoing_new(c->u, msg, none, &err);
+    o = outgoing_new(msg, none, &err);
     if (!o) {
         msg->release(msg);
         conn_break(c, err.code, "%s", err.text);
@@ -428,6 +449,11 @@ static void send_complete_one(struct outgoing *o)
 
     if (!ok && u->stopping)
         tenrec_fail(&err, TENREC_ECANCELED, "%s is shut down", u->address);
+    else if (!ok && send_is_too_big(o))
+        tenrec_fail(&err, TENREC_ETOOBIG,
+                    "a message of %llu bytes; %s takes %llu at most (its max_message)",
+                    (unsigned long long)send_bytes(o), c->label,
+                    (unsigned long long)c->max_message);
     else if (!ok && err.code == TENREC_OK)
         tenrec_fail(&err, TENREC_EPEER_LOST, "%s: %s", c->label, ucs_status_string(o->status));
     outgoing_free(o);

@@ -94,6 +94,7 @@ struct conn {
     bool said_bye, awaits_bye;
     tenrec_error why;     /* code OK while nothing is wrong */
     uint64_t deadline_ns; /* for the hello */
+    uint64_t max_message; /* bytes that the other side reads at most; 0: not known */
     uint64_t send_sequence, receive_sequence;
     uint64_t sent_bytes, taken_by_peer;       /* client: of its requests */
     uint64_t held_bytes, taken, taken_told;   /* callee: of these */
@@ -238,8 +239,7 @@ void conn_end(struct conn *c);
 int conn_check_deadlines(struct ucx *u);
 
 /* outgoing.c; outgoing_new takes `msg` on success. */
-struct outgoing *outgoing_new(const struct ucx *u, struct tenrec_msg *msg, struct tenrec_done done,
-                              tenrec_error *err);
+struct outgoing *outgoing_new(struct tenrec_msg *msg, struct tenrec_done done, tenrec_error *err);
 void outgoing_free(struct outgoing *o);
 
 /* send.c */

@@ -94,8 +94,7 @@ TEST_WITH(limit_refuses_bytes_in_a_call, open_narrow, close_narrow)
     tenrec_status st = call_with("identity", tenrec_value_bytes(bytes, LIMIT), &err);
 
     assert_too_big(st, &err, "a message of 65");
-    if (strcmp(cluster_backend(), "ucx") != 0) /* whose text has the limit of the sender */
-        assert_text_has(err.text, "worker \"worker1\"");
+    assert_text_has(err.text, "worker \"worker1\"");
 }
 
 TEST_WITH(limit_refuses_tensors_in_a_call, open_narrow, close_narrow)
