@@ -320,8 +320,31 @@ static void agent_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, vo
     probe_push_unused(u->opt, sink, arg);
 }
 
+/* Of data that is fetched by rendezvous UCX says only when it is complete: a tensor counts as a
+ * whole. */
+static void agent_received(struct tenrec_agent *self, uint64_t *received, uint32_t n)
+{
+    struct ucx *u = self->impl;
+
+    pthread_mutex_lock(&u->lock);
+    for (uint32_t i = 0; i < u->n_slots; i++) {
+        const struct conn *c = u->conn[i];
+        const tenrec_peer from = c ? conn_from_locked(c) : TENREC_ANONYMOUS;
+
+        if (from >= 0 && (uint32_t)from < n)
+            received[from] += atomic_load(&c->arrived);
+    }
+    pthread_mutex_unlock(&u->lock);
+}
+
+static const struct tenrec_traffic agent_traffic = {
+    .extension = { TENREC_EXTENSION_TRAFFIC, sizeof agent_traffic, NULL },
+    .received = agent_received,
+};
+
 static const struct tenrec_agent_ops agent_ops = {
     .size = sizeof agent_ops,
+    .extensions = &agent_traffic.extension,
     .address = agent_address,
     .start = agent_start,
     .member_joined = agent_member_joined,

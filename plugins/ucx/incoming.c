@@ -51,8 +51,8 @@ static void on_fetched(void *request, ucs_status_t status, size_t length, void *
     struct conn *c = in->conn;
     const bool orphan = in->orphan;
 
-    (void)length;
     ucp_request_free(request);
+    atomic_fetch_add(&c->arrived, length);
     c->u->operations--;
     in->fetches--;
     incoming_fetched(in, status);
@@ -82,6 +82,7 @@ void incoming_fetch(struct incoming *in, struct bytes *b, void *to)
         in->fetches++;
         return;
     }
+    atomic_fetch_add(&in->conn->arrived, b->len);
     incoming_fetched(in, UCS_PTR_STATUS(st));
 }
 

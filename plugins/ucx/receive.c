@@ -218,6 +218,9 @@ static ucs_status_t on_active_message(void *arg, const void *header, size_t head
 
     if (!c || c->ended || c->why.code != TENREC_OK)
         return UCS_OK;
+    if (!(param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV))
+        atomic_fetch_add(&c->arrived, len);
+    atomic_fetch_add(&c->arrived, HEAD_LEN);
     st = head_read(header, header_len, &h, &err);
     if (!prove_owns(c, st, &h, &err))
         return UCS_OK;

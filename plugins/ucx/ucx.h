@@ -96,6 +96,7 @@ struct conn {
     uint64_t deadline_ns; /* for the hello */
     uint64_t max_message; /* bytes that the other side reads at most; 0: not known */
     uint64_t send_sequence, receive_sequence;
+    atomic_uint_fast64_t arrived;             /* bytes; read by any thread */
     uint64_t sent_bytes, taken_by_peer;       /* client: of its requests */
     uint64_t held_bytes, taken, taken_told;   /* callee: of these */
     struct outgoing *wait_first, **wait_last; /* behind the window */

@@ -41,14 +41,12 @@ static void functions(struct tenrec_worker *w, size_t rank)
                   &err);
 }
 
-static void join(const char *transports, const char *channels)
+/* Settings of the backend, the last of them NULL. */
+static void join(const char *queue, const char *transports, const char *channels)
 {
-    const char *const extra[] = { "worker.heartbeat=100ms",
-                                  "worker.heartbeat_misses=10",
-                                  "backends.tensorpipe.options.max_queued_bytes=2GiB",
-                                  transports,
-                                  channels,
-                                  NULL };
+    const char *const extra[] = {
+        "worker.heartbeat=100ms", "worker.heartbeat_misses=10", queue, transports, channels, NULL
+    };
     tenrec_error err;
 
     party_begin();
@@ -92,26 +90,45 @@ static void must_outlive_its_heartbeats(void)
     }
 }
 
-TEST(traffic_over_tcp_keeps_a_member_alive)
+static bool over_ucx(void)
 {
-    join("backends.tensorpipe.options.transports=[uv]",
+    return strstr(cluster_backend(), "ucx") != NULL;
+}
+
+static bool over_tensorpipe(void)
+{
+    return !over_ucx();
+}
+
+#define TENSORPIPE_QUEUE "backends.tensorpipe.options.max_queued_bytes=2GiB"
+
+TEST_WHEN(traffic_over_tcp_keeps_a_member_alive, over_tensorpipe, NULL, NULL)
+{
+    join(TENSORPIPE_QUEUE, "backends.tensorpipe.options.transports=[uv]",
          "backends.tensorpipe.options.channels=[basic]");
     must_outlive_its_heartbeats();
     leave();
 }
 
-TEST(traffic_over_rings_keeps_a_member_alive)
+TEST_WHEN(traffic_over_rings_keeps_a_member_alive, over_tensorpipe, NULL, NULL)
 {
-    join("backends.tensorpipe.options.transports=[shm]",
+    join(TENSORPIPE_QUEUE, "backends.tensorpipe.options.transports=[shm]",
          "backends.tensorpipe.options.channels=[basic]");
     must_outlive_its_heartbeats();
     leave();
 }
 
-TEST(traffic_out_of_the_senders_memory_keeps_a_member_alive)
+TEST_WHEN(traffic_out_of_the_senders_memory_keeps_a_member_alive, over_tensorpipe, NULL, NULL)
 {
-    join("backends.tensorpipe.options.transports=[shm, uv]",
+    join(TENSORPIPE_QUEUE, "backends.tensorpipe.options.transports=[shm, uv]",
          "backends.tensorpipe.options.channels=[cma, basic]");
+    must_outlive_its_heartbeats();
+    leave();
+}
+
+TEST_WHEN(traffic_over_ucx_keeps_a_member_alive, over_ucx, NULL, NULL)
+{
+    join("backends.ucx.options.max_queued_bytes=2GiB", NULL, NULL);
     must_outlive_its_heartbeats();
     leave();
 }
