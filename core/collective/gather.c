@@ -43,14 +43,18 @@ static void gather_request_free(struct gather_request *r)
     free(r);
 }
 
-static tenrec_status gather_read(const struct tenrec_msg *msg, struct gather_request *r,
-                                 tenrec_error *err)
+static tenrec_status gather_read(const struct tenrec_worker *w, const struct tenrec_msg *msg,
+                                 struct gather_request *r, tenrec_error *err)
 {
     int64_t ms;
-    tenrec_status st = r->part.id < 0 ? tenrec_fail(err, TENREC_EUNSUPPORTED,
-                                                    "only members of the group gather its values")
-                                      : codec_read_value(msg, &r->in, err);
+    tenrec_status st;
 
+    /* Our own part comes without a message: one that names us would take its place. */
+    if (r->part.id < 0 || r->part.id == w->self.id)
+        return tenrec_fail(err, TENREC_EUNSUPPORTED,
+                           "only other members of the group ask for a "
+                           "gather by message");
+    st = codec_read_value(msg, &r->in, err);
     if (st == TENREC_OK && r->in->type != TENREC_VALUE_ARRAY)
         st = tenrec_fail(err, TENREC_EPROTOCOL, "malformed gather: the payload is not an array");
     if (st == TENREC_OK)
@@ -109,7 +113,7 @@ void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg
     if (r) {
         r->ask = (struct ask){ .from = from, .ready = gather_request_take };
         r->part = (struct gather_part){ .id = from, .msg_id = msg->id, .route = msg->route };
-        st = gather_read(msg, r, &why);
+        st = gather_read(w, msg, r, &why);
     } else {
         st = memory_fail(&why);
     }
