@@ -44,12 +44,13 @@ static void send_done(void *arg, const tenrec_error *err)
         fuzz_expect(err->code != TENREC_OK && memchr(err->text, '\0', sizeof err->text));
 }
 
-static struct tenrec_msg *message_of(const struct fake_message *m)
+static struct tenrec_msg *message_of(struct fake_host *h, const struct fake_message *m)
 {
     static unsigned char data[1 << 17];
     struct tenrec_msg *msg = message_new(m->payload_len, m->n_tensors);
 
     fuzz_expect(msg != NULL);
+    h->sent_bytes += m->payload_len + (uint64_t)m->n_tensors * m->tensor_len;
     msg->type = m->type;
     msg->flags = m->flags;
     if (m->lag_ms)
@@ -72,7 +73,7 @@ static struct tenrec_msg *message_of(const struct fake_message *m)
 
 void fake_host_send(struct fake_host *h, tenrec_peer to, const struct fake_message *m)
 {
-    struct tenrec_msg *msg = message_of(m);
+    struct tenrec_msg *msg = message_of(h, m);
 
     msg->id = h->next_id++;
     h->sent++;
@@ -82,7 +83,7 @@ void fake_host_send(struct fake_host *h, tenrec_peer to, const struct fake_messa
 static void answer_request(struct fake_host *h, struct tenrec_msg *request,
                            const struct fake_message *m)
 {
-    struct tenrec_msg *msg = message_of(m);
+    struct tenrec_msg *msg = message_of(h, m);
 
     msg->id = request->id;
     msg->route = request->route;

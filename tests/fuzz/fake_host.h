@@ -31,6 +31,7 @@ struct fake_host {
     unsigned n_kept;
     int64_t next_id;     /* of requests */
     unsigned sent, told; /* sends, and completed sends */
+    uint64_t sent_bytes; /* of payloads and tensors */
     unsigned sharings, lost, delivered;
     uint64_t share_number;
 };

@@ -381,6 +381,7 @@ void fake_conn_write(struct fake_conn *c, const void *data, size_t len, size_t g
     if (len)
         memcpy(c->in + c->len, data, len);
     c->len += len;
+    fake_wire.written += len;
     c->granted = granted && granted < c->len - c->granted ? c->granted + granted : c->len;
     if (fake_conn_readable(c))
         c->news |= EPOLLIN;

@@ -46,7 +46,8 @@ struct fake_wire {
     int refuses;  /* the errno with which connections that the agent dials end */
     bool calling; /* one comes in */
     bool near_calling;
-    uint64_t now_ns; /* of all clocks */
+    uint64_t now_ns;  /* of all clocks */
+    uint64_t written; /* bytes, by peers */
     /* A thread that polls is about to read; NULL: no thread polls. */
     void (*poller_reads)(void *poller);
     void *poller;

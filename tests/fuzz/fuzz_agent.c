@@ -5,6 +5,7 @@
  * in any order. Peers send frames that are right by default, so that mutations reach what
  * lies behind a handshake. When the list ends the agent shuts down: it must have told of
  * each send once and freed all. */
+#include "amplification.h"
 #include "fake_host.h"
 #include "fake_wire.h"
 #include "frame.h"
@@ -150,10 +151,21 @@ static void step_next_run(void *arg)
     depth--;
 }
 
+/* Beside what each connection has, memory is made for bytes that a peer wrote or the host sent: a
+ * step of some bytes may be a frame of many. */
+static void expect_little_made(void)
+{
+    const size_t len = (size_t)(fake_wire.written + host.sent_bytes);
+    const struct fuzz_bound bytes = { 4, ((size_t)fake_wire.n * 80 + 512) << 10 };
+
+    fuzz_expect_made(len, bytes, (struct fuzz_bound){ 0, 0 });
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     if (len == 0)
         return 0;
+    fuzz_measure();
     fake_wire_init();
     memset(frame_memory, 5, sizeof frame_memory);
     fake_host_start(&host, data[0]);
@@ -166,5 +178,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     fake_host_run(&host, ROUNDS);
     fake_host_finish(&host);
     fake_wire_finish();
+    expect_little_made();
     return 0;
 }
