@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* actor.c - one worker of a soak (soak.py).
  *
- *     actor LEDGER SEED SLOT LIFE CALLERS
+ *     actor LEDGER SEED SLOT LIFE CALLERS LARGE
  *     actor --store
  *
  * Joins its group, prints "ready NAME ID", and calls the others. Orders on stdin, one
@@ -195,8 +195,8 @@ int main(int argc, char **argv)
 
     if (argc == 2 && strcmp(argv[1], "--store") == 0)
         return serve_store();
-    if (argc != 6) {
-        fprintf(stderr, "usage: actor LEDGER SEED SLOT LIFE CALLERS\n");
+    if (argc != 7) {
+        fprintf(stderr, "usage: actor LEDGER SEED SLOT LIFE CALLERS LARGE\n");
         return 2;
     }
     seed = strtoull(argv[2], NULL, 10);
@@ -213,7 +213,7 @@ int main(int argc, char **argv)
     while (n_callers < atoi(argv[5]) && n_callers < CALLERS_MAX) {
         uint64_t own = seed + slot * 1000003u + life * 7919u + (uint64_t)n_callers;
 
-        if (!(caller[n_callers] = caller_start(worker, own)))
+        if (!(caller[n_callers] = caller_start(worker, own, strtoll(argv[6], NULL, 10))))
             return 3;
         n_callers++;
     }

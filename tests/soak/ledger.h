@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* release_page.h - what happened to each call, kept so that it outlives the process:
+/* ledger.h - what happened to each call, kept so that it outlives the process:
  * a record is in the file once ledger_note returns, also if SIGKILL comes next.
  * soak.py reads the ledgers of all workers and compares them. */
 #ifndef SOAK_LEDGER_H

@@ -103,7 +103,7 @@ class Actor:
         with open(f"{folder}/{slot}.{life}.err", "w", encoding="ascii") as errors:
             self.process = subprocess.Popen(
                 [*WRAPPER, o.actor, f"{folder}/{slot}.{life}.ledger", str(o.seed), str(slot), str(life),
-                 str(o.callers)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=env)
+                 str(o.callers), str(o.large << 18)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=env)
         os.set_blocking(self.process.stdout.fileno(), False)
 
     def __str__(self):

@@ -58,6 +58,7 @@ def options():
     p.add_argument("--backend", default="tensorpipe", help="tensorpipe, or faulty: with faults injected")
     p.add_argument("--transports", help="such as uv, instead of the config's")
     p.add_argument("--static", action="store_true", help="a group of fixed size that meets again and again")
+    p.add_argument("--large", type=int, default=0, metavar="MIB", help="some tensors have so many MiB (0: none)")
     p.add_argument("--stranger", action="store_true", help="with a hostile process at all ports")
     p.add_argument("--keep", action="store_true", help="keep the folder of the ledgers")
     o = p.parse_args()
@@ -348,7 +349,7 @@ def main():
         return 0
     for line in [failed, *soak.wrong[:40], *Actor.last_words(soak.folder)]:
         tell(line)
-    more = " --static" * o.static + " --stranger" * o.stranger
+    more = f" --large {o.large}" * bool(o.large) + " --static" * o.static + " --stranger" * o.stranger
     tell(f"again: script/soak --seed {o.seed} --minutes {o.minutes:g} --workers {o.workers} "
          f"--backend {o.backend}{more}; ledgers are in {soak.folder}")
     print(f"not ok 1 - {name}")

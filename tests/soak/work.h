@@ -8,9 +8,10 @@
 /* Registers the functions. */
 tenrec_status work_register(struct tenrec_worker *w, tenrec_error *err);
 
-/* A thread that makes calls of all kinds to members that it draws. */
+/* A thread that makes calls of all kinds to members that it draws; some tensors have `large`
+ * numbers, if it is not 0. */
 struct caller;
-struct caller *caller_start(struct tenrec_worker *w, uint64_t seed);
+struct caller *caller_start(struct tenrec_worker *w, uint64_t seed, int64_t large);
 /* Makes no calls until told otherwise; waits until the last one has ended. */
 void caller_pause(struct caller *c);
 void caller_resume(struct caller *c);
