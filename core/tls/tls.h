@@ -20,18 +20,14 @@ struct tls_files {
                                         of the worker */
 };
 
-/* With a pre-shared key of the secret (shared), and Diffie-Hellman.
- * errors: ECONFIG: this build has no TLS; EOS, ENOMEM */
+/* With a pre-shared key of the secret (shared), and Diffie-Hellman. errors: EOS, ENOMEM */
 tenrec_status tls_open_secret(struct secret *secret, struct tls **ret, tenrec_error *err);
 /* With certificates of both sides.
- * errors: ECONFIG: this build has no TLS, a file cannot be used, others may read the key; ENOMEM */
+ * errors: ECONFIG: a file cannot be used, others may read the key; ENOMEM */
 tenrec_status tls_open_files(const struct tls_files *files, struct tls **ret, tenrec_error *err);
 /* Leaves all encryption to OpenSSL; before the first session. */
 void tls_forbid_kernel(struct tls *t);
 struct tls *tls_share(struct tls *t);
 void tls_drop(struct tls *t); /* NULL is fine */
-
-/* Returns NULL if this build has TLS, else the reason. */
-const char *tls_missing(void);
 
 #endif

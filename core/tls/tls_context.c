@@ -8,11 +8,6 @@
 
 #define CERTIFICATES_MAX 32768 /* bytes of a peer's certificates */
 
-const char *tls_missing(void)
-{
-    return NULL;
-}
-
 const char *tls_reason(void)
 {
     const unsigned long code = ERR_get_error();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tls.h - TLS of a connection to a Redis server, without its socket: bytes of the wire on one side,
- * bytes of the protocol on the other. A build without libssl has tls_absent.c. */
+ * bytes of the protocol on the other. */
 #ifndef REDIS_TLS_H
 #define REDIS_TLS_H
 
@@ -15,7 +15,7 @@ struct tls_files {
 
 struct tls_context; /* shared by the connections of a store, and by threads */
 
-/* errors: ECONFIG (names the file), EUNSUPPORTED (this build has no TLS), ENOMEM */
+/* errors: ECONFIG (names the file), ENOMEM */
 tenrec_status tls_context_open(const struct tls_files *files, struct tls_context **ret,
                                tenrec_error *err);
 void tls_context_drop(struct tls_context *c); /* NULL is fine */

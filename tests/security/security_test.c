@@ -113,17 +113,7 @@ TEST_WITH(security_is_refused_when_the_mode_has_no_secret, set_up, tear_down)
                    "t.yaml:1:18: security.mode: no group secret was given");
 }
 
-static bool build_has_tls(void)
-{
-    return !tls_missing();
-}
-
-static bool build_lacks_tls(void)
-{
-    return !build_has_tls();
-}
-
-TEST_WHEN(security_has_tls_when_the_mode_says_so, build_has_tls, set_up, tear_down)
+TEST_WITH(security_has_tls_when_the_mode_says_so, set_up, tear_down)
 {
     assert_mode("security: {mode: tls, secret_file: FILE}", SECURITY_TLS, true, "t.yaml:1:18");
     assert_refused("security: {mode: tls}",
@@ -132,13 +122,6 @@ TEST_WHEN(security_has_tls_when_the_mode_says_so, build_has_tls, set_up, tear_do
                    "t.yaml:1:18: security.mtls.ca: cannot read 'a'");
     assert_refused("security: {mode: tls, plain_peers: all, secret_file: FILE}",
                    "t.yaml:1:18: security.plain_peers: 'all' does not go with mode tls");
-}
-
-TEST_WHEN(security_is_refused_when_the_build_has_no_tls, build_lacks_tls, set_up, tear_down)
-{
-    assert_refused("security: {mode: tls, secret_file: FILE}", "'tls' needs TLS, and this build");
-    assert_refused("security: {mode: mtls, mtls: {ca: a, cert: b, key: c}}",
-                   "'mtls' needs TLS, and this build");
 }
 
 TEST_WITH(security_lets_in_what_the_section_says, set_up, tear_down)
@@ -218,7 +201,7 @@ void __wrap_tls_forbid_kernel(struct tls *t)
     __real_tls_forbid_kernel(t);
 }
 
-TEST_WHEN(kernel_tls_is_forbidden_where_the_section_turns_it_off, build_has_tls, set_up, tear_down)
+TEST_WITH(kernel_tls_is_forbidden_where_the_section_turns_it_off, set_up, tear_down)
 {
     forbidden = 0;
     assert_mode("security: {mode: tls, secret_file: FILE}", SECURITY_TLS, true, "t.yaml:1:18");
