@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check.c - `tenrec check`: checks a config without starting anything. */
-#include "base/clock.h"
+#include "core/base/clock.h"
 #include "entry.h"
-#include "security/security.h"
+#include "rpc/worker/worker_config.h"
+#include "security/proof/security.h"
 #include "tool.h"
-#include "worker/worker_config.h"
 
 #include <errno.h>
 #include <getopt.h>

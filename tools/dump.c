@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dump.c - `tenrec dump`: what a worker does now, and its latest events as a trace. */
+#include "core/base/private_file.h"
 #include "inspect.h"
 #include "outside.h"
-#include "runtime/private_file.h"
 #include "tool.h"
 
 #include <errno.h>

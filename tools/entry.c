@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entry.h"
 
-#include "plugin/plugin_entry.h"
-#include "plugin/registry.h"
+#include "core/plugin/plugin_entry.h"
+#include "core/plugin/registry.h"
 #include "trial.h"
 
 #include <stdlib.h>

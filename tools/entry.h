@@ -4,7 +4,7 @@
 #ifndef TENREC_TOOLS_ENTRY_H
 #define TENREC_TOOLS_ENTRY_H
 
-#include "config/config.h"
+#include "core/config/config.h"
 
 struct backend;
 

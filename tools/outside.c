@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "outside.h"
 
-#include "base/clock.h"
-#include "config/config.h"
-#include "membership/membership.h"
-#include "peer/worker.h"
+#include "core/base/clock.h"
+#include "core/config/config.h"
 #include "progress.h"
+#include "rpc/future/worker.h"
+#include "rpc/member/membership.h"
 #include "secret_place.h"
-#include "security/security.h"
+#include "security/proof/security.h"
 
 #include <string.h>
 #include <unistd.h>

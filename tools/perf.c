@@ -4,8 +4,8 @@
  * The command starts itself twice; rank 0 measures and prints, rank 1 answers. */
 #include "entry.h"
 #include "measure.h"
-#include "peer/worker.h"
 #include "progress.h"
+#include "rpc/future/worker.h"
 #include "run/workers.h"
 #include "tool.h"
 

@@ -3,11 +3,11 @@
  *
  * Everything is collected into one JSON object, from which the text is printed
  * too, so that both agree. */
-#include "base/clock.h"
+#include "core/base/clock.h"
 #include "inspect.h"
-#include "membership/membership.h"
 #include "outside.h"
-#include "peer/worker.h"
+#include "rpc/future/worker.h"
+#include "rpc/member/membership.h"
 #include "samples.h"
 #include "tool.h"
 

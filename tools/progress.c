@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "progress.h"
 
-#include "base/clock.h"
+#include "core/base/clock.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* secret.c - `tenrec secret new`: makes the file of a group secret. */
-#include "secret/secret.h"
+#include "security/secret/secret.h"
 #include "tool.h"
 
 #include <getopt.h>

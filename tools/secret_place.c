@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "secret_place.h"
 
-#include "config/security_settings.h"
-#include "launch/init_method.h"
-#include "launch/launch.h"
-#include "runtime/resolve.h"
+#include "core/base/resolve.h"
+#include "core/config/security_settings.h"
+#include "group/meeting/init_method.h"
+#include "group/meeting/launch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #ifndef TENREC_TOOLS_SECRET_PLACE_H
 #define TENREC_TOOLS_SECRET_PLACE_H
 
-#include "secret/secret_handover.h"
+#include "security/secret/secret_handover.h"
 
 #include <tenrec/config.h>
 

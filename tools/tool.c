@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tool.h"
 
-#include "base/suggest.h"
-#include "yaml/quantity.h"
+#include "core/base/suggest.h"
+#include "core/config/quantity.h"
 
 #include <errno.h>
 #include <getopt.h>

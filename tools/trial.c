@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "trial.h"
 
-#include "base/clock.h"
+#include "core/base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>

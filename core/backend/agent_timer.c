@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/agent_timer.h"
+#include "core/backend/agent_timer.h"
 
-#include "base/clock.h"
-#include "base/memory.h"
-#include "runtime/loop.h"
+#include "core/base/clock.h"
+#include "core/base/loop.h"
+#include "core/base/memory.h"
 
 #include <stdlib.h>
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/chain.h"
+#include "core/backend/chain.h"
 
-#include "backend/chain_layer.h"
-#include "backend/chain_proof.h"
-#include "base/clock.h"
-#include "base/memory.h"
-#include "base/probe.h"
-#include "config/config.h"
-#include "plugin/plugin_validate.h"
-#include "plugin/registry.h"
-#include "runtime/log.h"
+#include "core/backend/chain_layer.h"
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/base/memory.h"
+#include "core/base/probe.h"
+#include "core/config/config.h"
+#include "core/plugin/plugin_validate.h"
+#include "core/plugin/registry.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +82,7 @@ static tenrec_status link_make(struct link *l, const struct chain_layer *layer,
     l->name = layer->name;
     l->backend = layer->backend;
     l->options = layer->options;
-    l->agent.host = &chain_host;
+    l->agent.host = &l->chain->host;
     snprintf(l->part, sizeof l->part, "%s/%s", *id->name ? id->name : "caller", layer->name);
     plugin_validate_begin(err);
     st = plugin_validate_end(backend_file(l->backend)->init(&in, &l->agent, err), "init", err);
@@ -184,7 +183,10 @@ tenrec_status chain_open(const struct chain_layer *layer, size_t n, const struct
         goto err_free;
     c->n = n;
     c->user = *user;
-    chain_proof_init(&c->proof, id);
+    c->id = *id;
+    c->host = chain_host;
+    c->host.extensions = id->guard ? id->guard->extensions : NULL;
+    chain_members_init(&c->members, id->world == 0);
     pthread_mutex_init(&c->life, NULL);
     pthread_mutex_init(&c->group, NULL);
     for (; made > 0; made--) { /* from the wire outwards */
@@ -202,8 +204,9 @@ tenrec_status chain_open(const struct chain_layer *layer, size_t n, const struct
         }
     }
     links_connect(c);
-    c->proof.address = links_address(c);
-    st = chain_proof_check(&c->proof, chain_plugin(c, n - 1), err);
+    c->address = links_address(c);
+    if (id->guard)
+        st = id->guard->check(id->guard, chain_plugin(c, n - 1), c->address, err);
     if (st != TENREC_OK) {
         tenrec_error_prefix(err, "backend '%s'", c->link[n - 1].name);
         goto err_links;
@@ -216,7 +219,7 @@ err_links:
         link_drop(&c->link[i]);
     pthread_mutex_destroy(&c->group);
     pthread_mutex_destroy(&c->life);
-    chain_proof_finish(&c->proof);
+    chain_members_finish(&c->members);
     agent_timers_finish(&c->after);
 err_free:
     free(c);
@@ -275,7 +278,7 @@ tenrec_status chain_start(struct chain *c, const struct tenrec_member *member, u
         /* Up before `start` returns: a peer may call already and expect an answer. */
         chain_enter(c, CHAIN_UP);
         /* First: a member may connect as soon as an agent serves. */
-        st = chain_members_add_all(&c->proof.members, member, n, err);
+        st = chain_members_add_all(&c->members, member, n, err);
         if (st == TENREC_OK)
             st = links_start(c, member, n, err);
         if (st != TENREC_OK) {
@@ -308,7 +311,7 @@ void chain_close(struct chain *c)
         link_drop(&c->link[i]);
     pthread_mutex_destroy(&c->group);
     pthread_mutex_destroy(&c->life);
-    chain_proof_finish(&c->proof);
+    chain_members_finish(&c->members);
     agent_timers_finish(&c->after);
     free(c);
 }
@@ -342,14 +345,14 @@ tenrec_status chain_lead(struct chain *c, const struct tenrec_wait *wait)
 
 const char *chain_address(struct chain *c)
 {
-    return c->proof.address;
+    return c->address;
 }
 
 const char *chain_member_address(struct chain *c, tenrec_peer id)
 {
     struct chain_member m;
 
-    return chain_members_find(&c->proof.members, id, &m) ? m.address : "";
+    return chain_members_find(&c->members, id, &m) ? m.address : "";
 }
 
 tenrec_status chain_devices(struct chain *c, const struct tenrec_device_ops **ret, uint32_t *ret_n,
@@ -478,7 +481,7 @@ void chain_member_joined(struct chain *c, const struct tenrec_member *member)
 {
     tenrec_error err;
 
-    if (chain_members_add(&c->proof.members, member, &err) != TENREC_OK)
+    if (chain_members_add(&c->members, member, &err) != TENREC_OK)
         log_line(TENREC_LOG_ERROR, c->link[0].part, "%s", err.text);
     pthread_mutex_lock(&c->group);
     for (size_t i = c->n; i-- > 0;) {
@@ -491,7 +494,7 @@ void chain_member_joined(struct chain *c, const struct tenrec_member *member)
 
 void chain_member_left(struct chain *c, tenrec_peer id)
 {
-    chain_members_remove(&c->proof.members, id);
+    chain_members_remove(&c->members, id);
     pthread_mutex_lock(&c->group);
     for (size_t i = 0; i < c->n; i++) {
         struct tenrec_agent *a = &c->link[i].agent;

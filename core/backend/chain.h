@@ -13,7 +13,6 @@
 struct backend;
 struct chain;
 struct loop;
-struct security;
 
 /* One entry of `backends:`, loaded and checked (chain_config.h makes these). */
 struct chain_layer {
@@ -23,15 +22,24 @@ struct chain_layer {
     const void *options;     /* filled and checked; borrowed until chain_close */
 };
 
+/* Decides which peers may speak with the agents of a chain. */
+struct chain_guard {
+    const struct tenrec_extension *extensions; /* of the agents' host */
+    /* Checks that the innermost agent, which listens at `address`, can demand what `g` asks for.
+     * errors: ECONFIG */
+    tenrec_status (*check)(const struct chain_guard *g, const struct tenrec_plugin *innermost,
+                           const char *address, tenrec_error *err);
+};
+
 /* The identity of this worker, for all agents of the chain. */
 struct chain_identity {
     tenrec_peer me;
     uint32_t world; /* number of members; 0 in a dynamic group */
     uint64_t incarnation;
-    uint64_t token;            /* as in struct tenrec_member */
-    const char *name;          /* borrowed until chain_close */
-    const char *host_address;  /* likewise; NULL: "" */
-    struct security *security; /* shared by the chain; NULL: as mode none */
+    uint64_t token;                  /* as in struct tenrec_member */
+    const char *name;                /* borrowed until chain_close */
+    const char *host_address;        /* likewise; NULL: "" */
+    const struct chain_guard *guard; /* likewise; NULL: every peer may speak */
 };
 
 /* Shared memory: the host functions of the same names. */

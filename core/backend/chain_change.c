@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/chain_change.h"
+#include "core/backend/chain_change.h"
 
-#include "backend/chain_layer.h"
-#include "base/memory.h"
-#include "base/suggest.h"
-#include "config/config.h"
-#include "plugin/plugin_validate.h"
-#include "plugin/registry.h"
+#include "core/backend/chain_layer.h"
+#include "core/base/memory.h"
+#include "core/base/suggest.h"
+#include "core/config/config.h"
+#include "core/plugin/plugin_validate.h"
+#include "core/plugin/registry.h"
 
 #include <stdlib.h>
 #include <string.h>

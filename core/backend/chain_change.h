@@ -3,7 +3,7 @@
 #ifndef TENREC_BACKEND_CHAIN_CHANGE_H
 #define TENREC_BACKEND_CHAIN_CHANGE_H
 
-#include "backend/chain.h"
+#include "core/backend/chain.h"
 
 struct chain_change;
 struct node;

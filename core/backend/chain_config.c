@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/chain_config.h"
+#include "core/backend/chain_config.h"
 
-#include "base/arena.h"
-#include "base/memory.h"
-#include "config/config.h"
-#include "plugin/plugin_entry.h"
-#include "plugin/registry.h"
+#include "core/base/arena.h"
+#include "core/base/memory.h"
+#include "core/config/config.h"
+#include "core/plugin/plugin_entry.h"
+#include "core/plugin/registry.h"
 
 #include <stdlib.h>
 

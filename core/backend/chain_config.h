@@ -4,7 +4,7 @@
 #ifndef TENREC_BACKEND_CHAIN_CONFIG_H
 #define TENREC_BACKEND_CHAIN_CONFIG_H
 
-#include "backend/chain.h"
+#include "core/backend/chain.h"
 
 struct chain_config;
 struct tenrec_config;

@@ -3,9 +3,9 @@
 #ifndef TENREC_BACKEND_CHAIN_LAYER_H
 #define TENREC_BACKEND_CHAIN_LAYER_H
 
-#include "backend/agent_timer.h"
-#include "backend/chain.h"
-#include "backend/chain_proof.h"
+#include "core/backend/agent_timer.h"
+#include "core/backend/chain.h"
+#include "core/backend/chain_members.h"
 
 typedef void deliver_fn(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg);
 
@@ -44,8 +44,11 @@ struct chain {
     chain_send_fn *send; /* those of the port while the chain runs */
     chain_poll_fn *poll;
 
+    struct tenrec_host host; /* of all agents */
+    struct chain_identity id;
+    const char *address; /* of the agents; borrowed from them */
+    struct chain_members members;
     struct agent_timers after;
-    struct chain_proof proof;
     pthread_mutex_t life;  /* start, shutdown and change of options, one at a time */
     pthread_mutex_t group; /* the same of joins, leaves and changes of options; inside of life */
     size_t n;

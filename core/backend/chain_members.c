@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/chain_members.h"
+#include "core/backend/chain_members.h"
 
-#include "base/memory.h"
+#include "core/base/memory.h"
 
 #include <stdlib.h>
 

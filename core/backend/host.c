@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host.c - the services of the core for agents. */
-#include "backend/chain_layer.h"
-#include "backend/message.h"
-#include "runtime/log.h"
-#include "security/account.h"
+#include "core/backend/account.h"
+#include "core/backend/chain_layer.h"
+#include "core/backend/message.h"
+#include "core/base/log.h"
 
 #include <tenrec/chain.h>
 
@@ -208,7 +208,6 @@ const struct tenrec_host chain_host = {
     .size = sizeof chain_host,
     .abi_major = TENREC_ABI_MAJOR,
     .abi_minor = TENREC_ABI_MINOR,
-    .extensions = &chain_proof_service.extension,
     .send_inner = host_send_inner,
     .deliver_outer = host_deliver_outer,
     .after = host_after,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/message.h"
+#include "core/backend/message.h"
 
-#include "base/recycle.h"
-#include "runtime/heap.h"
-#include "runtime/thread_end.h"
-#include "security/account.h"
+#include "core/backend/account.h"
+#include "core/base/heap.h"
+#include "core/base/recycle.h"
+#include "core/base/thread_end.h"
 
 #include <pthread.h>
 #include <stdbool.h>

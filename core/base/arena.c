@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arena.c - many small allocations that are freed together. */
-#include "base/arena.h"
+#include "core/base/arena.h"
 
-#include "base/memory.h"
+#include "core/base/memory.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/clock.h"
+#include "core/base/clock.h"
 
 #include <errno.h>
 #include <limits.h>

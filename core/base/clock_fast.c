@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/clock_fast.h"
+#include "core/base/clock_fast.h"
 
-#include "base/clock.h"
+#include "core/base/clock.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/hash.h"
+#include "core/base/hash.h"
 
-#include "base/siphash.h"
+#include "core/base/siphash.h"
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/memory.h"
+#include "core/base/memory.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/siphash.h"
+#include "core/base/siphash.h"
 
-#include "base/clock.h"
+#include "core/base/clock.h"
 
 #include <sys/random.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/utf8.h"
+#include "core/base/utf8.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "config/changes.h"
+#include "core/config/changes.h"
 
-#include "base/memory.h"
+#include "core/base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef TENREC_CONFIG_CHANGES_H
 #define TENREC_CONFIG_CHANGES_H
 
-#include "yaml/node.h"
+#include "core/config/node.h"
 
 #include <tenrec/observe.h>
 

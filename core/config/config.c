@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config.c - a configuration from a file, the environment and the program. */
-#include "config/config.h"
+#include "core/config/config.h"
 
-#include "base/clock.h"
-#include "base/memory.h"
-#include "config/builtin.h"
-#include "config/file_path.h"
-#include "config/known_variables.h"
-#include "config/schema.h"
-#include "config/security_settings.h"
-#include "config/settings.h"
-#include "config/state.h"
-#include "yaml/tree.h"
+#include "core/base/clock.h"
+#include "core/base/memory.h"
+#include "core/config/builtin.h"
+#include "core/config/file_path.h"
+#include "core/config/known_variables.h"
+#include "core/config/schema.h"
+#include "core/config/security_settings.h"
+#include "core/config/settings.h"
+#include "core/config/state.h"
+#include "core/config/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>

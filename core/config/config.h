@@ -6,8 +6,8 @@
 #ifndef TENREC_CONFIG_CONFIG_H
 #define TENREC_CONFIG_CONFIG_H
 
-#include "yaml/node.h"
-#include "yaml/section.h"
+#include "core/config/node.h"
+#include "core/config/section.h"
 
 #include <tenrec/config.h>
 #include <tenrec/device.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* environment.c - the TENREC_ variables of the process. */
-#include "config/environment.h"
+#include "core/config/environment.h"
 
-#include "base/memory.h"
-#include "runtime/log.h"
+#include "core/base/log.h"
+#include "core/base/memory.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #ifndef TENREC_CONFIG_FILE_PATH_H
 #define TENREC_CONFIG_FILE_PATH_H
 
-#include "yaml/node.h"
+#include "core/config/node.h"
 
 /* Makes each `plugin: ./x.so` and each file of `security:` in the tree, read from the file at
  * `path`, relative to the folder of that file; names of plugins and absolute paths stay.

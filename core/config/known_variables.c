@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "config/known_variables.h"
+#include "core/config/known_variables.h"
 
-#include "base/suggest.h"
-#include "config/observe_settings.h"
-#include "config/security_settings.h"
-#include "config/settings.h"
-#include "config/state.h"
+#include "core/base/suggest.h"
+#include "core/config/observe_settings.h"
+#include "core/config/security_settings.h"
+#include "core/config/settings.h"
+#include "core/config/state.h"
 
 #include <string.h>
 

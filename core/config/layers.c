@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* layers.c - the entries of `backends:`, `stores:` and `exporters:` for the rooms above. */
-#include "base/memory.h"
-#include "config/options.h"
-#include "config/state.h"
+#include "core/base/memory.h"
+#include "core/config/options.h"
+#include "core/config/state.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* observe_settings.c - the keys of `observe:`, read into a struct. */
-#include "config/observe_settings.h"
+#include "core/config/observe_settings.h"
 
-#include "base/memory.h"
-#include "config/state.h"
+#include "core/base/memory.h"
+#include "core/config/state.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #ifndef TENREC_CONFIG_OBSERVE_SETTINGS_H
 #define TENREC_CONFIG_OBSERVE_SETTINGS_H
 
-#include "config/options.h"
+#include "core/config/options.h"
 
 /* Owns all texts in it. */
 struct config_observe {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options.c - makes a plugin's options struct from its table. */
-#include "config/options.h"
+#include "core/config/options.h"
 
-#include "base/memory.h"
-#include "base/suggest.h"
-#include "config/record.h"
-#include "config/schema.h"
-#include "config/state.h"
-#include "yaml/tree.h"
-#include "yaml/value.h"
+#include "core/base/memory.h"
+#include "core/base/suggest.h"
+#include "core/config/record.h"
+#include "core/config/schema.h"
+#include "core/config/state.h"
+#include "core/config/tree.h"
+#include "core/config/value.h"
 
 #include <stdlib.h>
 #include <string.h>

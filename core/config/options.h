@@ -3,9 +3,9 @@
 #ifndef TENREC_CONFIG_OPTIONS_H
 #define TENREC_CONFIG_OPTIONS_H
 
-#include "base/arena.h"
-#include "config/config.h"
-#include "config/environment.h"
+#include "core/base/arena.h"
+#include "core/config/config.h"
+#include "core/config/environment.h"
 
 #include <stddef.h>
 

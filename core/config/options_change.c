@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options_change.c - options that change while their owner runs. */
-#include "base/memory.h"
-#include "config/observe_settings.h"
-#include "config/options.h"
-#include "config/settings.h"
-#include "yaml/value.h"
+#include "core/base/memory.h"
+#include "core/config/observe_settings.h"
+#include "core/config/options.h"
+#include "core/config/settings.h"
+#include "core/config/value.h"
 
 #include <string.h>
 

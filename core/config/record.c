@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "config/record.h"
+#include "core/config/record.h"
 
-#include "base/memory.h"
+#include "core/base/memory.h"
 
-#include "yaml/value.h"
+#include "core/config/value.h"
 
 struct tenrec_plugin record_table(const struct tenrec_option_record *record)
 {

@@ -3,7 +3,7 @@
 #ifndef TENREC_CONFIG_RECORD_H
 #define TENREC_CONFIG_RECORD_H
 
-#include "config/options.h"
+#include "core/config/options.h"
 
 /* The table of a record as a plugin's table, for the functions of options.h. */
 struct tenrec_plugin record_table(const struct tenrec_option_record *record);

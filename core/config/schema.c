@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* schema.c - the keys of a configuration and the names in it, checked. */
-#include "config/schema.h"
+#include "core/config/schema.h"
 
-#include "base/suggest.h"
-#include "config/config.h"
-#include "config/environment.h"
-#include "config/settings.h"
+#include "core/base/suggest.h"
+#include "core/config/config.h"
+#include "core/config/environment.h"
+#include "core/config/settings.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef TENREC_CONFIG_SCHEMA_H
 #define TENREC_CONFIG_SCHEMA_H
 
-#include "yaml/node.h"
+#include "core/config/node.h"
 
 /* Returns true for a top-level key, such as `worker` and `backends`. */
 bool schema_is_top(const char *key);

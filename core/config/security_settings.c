@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* security_settings.c - the keys of `security:`, read into a struct. */
-#include "config/security_settings.h"
+#include "core/config/security_settings.h"
 
-#include "base/memory.h"
-#include "config/state.h"
+#include "core/base/memory.h"
+#include "core/config/state.h"
 
 #include <stdlib.h>
 #include <string.h>

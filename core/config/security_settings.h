@@ -4,7 +4,7 @@
 #ifndef TENREC_CONFIG_SECURITY_SETTINGS_H
 #define TENREC_CONFIG_SECURITY_SETTINGS_H
 
-#include "config/options.h"
+#include "core/config/options.h"
 
 /* A rule of `allow:`; the first that matches decides. */
 struct config_rule {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* settings.c - the keys of `worker:`, read into a struct. */
-#include "config/settings.h"
+#include "core/config/settings.h"
 
-#include "base/memory.h"
-#include "base/suggest.h"
-#include "config/state.h"
-#include "yaml/secret.h"
-#include "yaml/tree.h"
+#include "core/base/memory.h"
+#include "core/base/suggest.h"
+#include "core/config/secret.h"
+#include "core/config/state.h"
+#include "core/config/tree.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef TENREC_CONFIG_SETTINGS_H
 #define TENREC_CONFIG_SETTINGS_H
 
-#include "config/options.h"
+#include "core/config/options.h"
 
 /* A table like that of a plugin's options, for struct config_settings. */
 extern const struct tenrec_plugin settings_table;

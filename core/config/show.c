@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* show.c - prints the effective values. */
-#include "base/memory.h"
-#include "config/observe_settings.h"
-#include "config/record.h"
-#include "config/security_settings.h"
-#include "config/settings.h"
-#include "config/state.h"
-#include "yaml/quantity.h"
-#include "yaml/secret.h"
-#include "yaml/value.h"
+#include "core/base/memory.h"
+#include "core/config/observe_settings.h"
+#include "core/config/quantity.h"
+#include "core/config/record.h"
+#include "core/config/secret.h"
+#include "core/config/security_settings.h"
+#include "core/config/settings.h"
+#include "core/config/state.h"
+#include "core/config/value.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

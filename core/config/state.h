@@ -3,8 +3,8 @@
 #ifndef TENREC_CONFIG_STATE_H
 #define TENREC_CONFIG_STATE_H
 
-#include "config/config.h"
-#include "config/environment.h"
+#include "core/config/config.h"
+#include "core/config/environment.h"
 
 struct tenrec_config {
     char *name;             /* of the file; places in `root` borrow it */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/loader.h"
+#include "core/plugin/loader.h"
 
-#include "base/memory.h"
-#include "base/suggest.h"
-#include "plugin/mapped_file.h"
-#include "plugin/plugin_file.h"
-#include "plugin/plugin_folders.h"
-#include "plugin/plugin_validate.h"
+#include "core/base/memory.h"
+#include "core/base/suggest.h"
+#include "core/plugin/mapped_file.h"
+#include "core/plugin/plugin_file.h"
+#include "core/plugin/plugin_folders.h"
+#include "core/plugin/plugin_validate.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/plugin_entry.h"
+#include "core/plugin/plugin_entry.h"
 
-#include "config/config.h"
-#include "plugin/plugin_validate.h"
-#include "plugin/registry.h"
+#include "core/config/config.h"
+#include "core/plugin/plugin_validate.h"
+#include "core/plugin/registry.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/plugin_folders.h"
+#include "core/plugin/plugin_folders.h"
 
-#include "base/memory.h"
-#include "plugin/mapped_file.h"
-#include "runtime/log.h"
+#include "core/base/log.h"
+#include "core/base/memory.h"
+#include "core/plugin/mapped_file.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/plugin_identity.h"
+#include "core/plugin/plugin_identity.h"
 
-#include "plugin/mapped_file.h"
-#include "plugin/registry.h"
+#include "core/plugin/mapped_file.h"
+#include "core/plugin/registry.h"
 
 #include <stdio.h>
 #include <tenrec/rpc.h>

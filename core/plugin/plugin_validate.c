@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/plugin_validate.h"
+#include "core/plugin/plugin_validate.h"
 
-#include "config/record.h"
-#include "yaml/value.h"
+#include "core/config/record.h"
+#include "core/config/value.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/registry.h"
+#include "core/plugin/registry.h"
 
-#include "base/memory.h"
-#include "plugin/plugin_validate.h"
-#include "yaml/section.h"
+#include "core/base/memory.h"
+#include "core/config/section.h"
+#include "core/plugin/plugin_validate.h"
 
 #include <pthread.h>
 #include <stdlib.h>

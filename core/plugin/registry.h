@@ -7,7 +7,7 @@
 #ifndef TENREC_PLUGIN_REGISTRY_H
 #define TENREC_PLUGIN_REGISTRY_H
 
-#include "plugin/loader.h"
+#include "core/plugin/loader.h"
 
 struct backend;
 

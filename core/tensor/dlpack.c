@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "base/memory.h"
-#include "tensor/tensor.h"
+#include "core/base/memory.h"
+#include "core/tensor/tensor.h"
 
 struct dlpack_view {
     DLManagedTensor dl; /* first: the part that the other side sees */

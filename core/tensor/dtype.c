@@ -2,7 +2,7 @@
 /* dtype.c - names and sizes of element types. */
 #include <string.h>
 
-#include "tensor/tensor.h"
+#include "core/tensor/tensor.h"
 
 /* DLPack's codes beyond those of types.h are the eight-bit floats. */
 #define CODE_HANDLE 3

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mapped_tensor.c - a tensor whose storage is memory of another process. */
-#include "tensor/tensor.h"
+#include "core/tensor/tensor.h"
 
-#include "shm/mapping.h"
+#include "core/tensor/mapping.h"
 
 static void mapped_tensor_free(void *arg, void *data)
 {

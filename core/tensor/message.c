@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tensor/message.h"
+#include "core/tensor/message.h"
 
 #include <string.h>
 
-#include "backend/message.h"
-#include "shm/mapping.h"
-#include "tensor/tensor.h"
+#include "core/backend/message.h"
+#include "core/tensor/mapping.h"
+#include "core/tensor/tensor.h"
 
 /* Behind the descriptors. A message without tensors whose payload has no owner either is a plain
  * message of backend/message.h. */

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tensor.c - a tensor is a counted descriptor. The storage follows in the same block; a large
  * storage is from the pool; a foreign storage is released through free_fn. */
-#include "tensor/tensor.h"
+#include "core/tensor/tensor.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/memory.h"
-#include "memory/storage_pool.h"
-#include "runtime/forks.h"
-#include "shm/shared_memory.h"
-#include "shm/sharing.h"
-#include "tensor/device_memory.h"
+#include "core/base/clock.h"
+#include "core/base/forks.h"
+#include "core/base/memory.h"
+#include "core/tensor/device_memory.h"
+#include "core/tensor/shared_memory.h"
+#include "core/tensor/sharing.h"
+#include "core/tensor/storage_pool.h"
 
 #define ALIGNMENT 64
 

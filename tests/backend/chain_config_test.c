@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/chain_config.h"
+#include "core/backend/chain_config.h"
 
 #include "../testing.h"
-#include "plugin/registry.h"
+#include "core/plugin/registry.h"
 
 #include <tenrec/config.h>
 

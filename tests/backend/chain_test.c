@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/chain.h"
+#include "core/backend/chain.h"
 
 #include "../support/message_hooks.h"
 #include "../testing.h"
-#include "backend/message.h"
-#include "base/clock.h"
-#include "call/answer.h"
-#include "codec/codec.h"
-#include "plugin/registry.h"
+#include "core/backend/message.h"
+#include "core/base/clock.h"
+#include "core/base/loop.h"
+#include "core/plugin/registry.h"
 #include "recorder.h"
-#include "runtime/loop.h"
+#include "rpc/call/answer.h"
+#include "rpc/value/codec.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

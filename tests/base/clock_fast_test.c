@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clock_fast_test.c - the fast clock beside the clock. */
-#include "base/clock_fast.h"
+#include "core/base/clock_fast.h"
 
-#include "base/clock.h"
+#include "core/base/clock.h"
 
 #include "../testing.h"
 

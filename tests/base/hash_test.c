@@ -2,7 +2,7 @@
 /* hash_test.c - tables whose keys others choose. */
 #include "../testing.h"
 
-#include "base/hash.h"
+#include "core/base/hash.h"
 
 enum { N = 4096, LOW_BITS = 1023 };
 

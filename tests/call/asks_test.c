@@ -2,8 +2,8 @@
 /* asks_test.c - messages that wait for a view, which may never come. */
 #include "../testing.h"
 
-#include "base/clock.h"
-#include "call/asks.h"
+#include "core/base/clock.h"
+#include "rpc/call/asks.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
 #include "../support/functions.h"
 #include "../support/torture.h"
 #include "../testing.h"
-#include "backend/message.h"
+#include "core/backend/message.h"
 
 #include <pthread.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pending_test.c - exactly one thread removes an entry. */
-#include "call/pending.h"
+#include "rpc/call/pending.h"
 
-#include "base/clock.h"
+#include "core/base/clock.h"
 
 #include "../testing.h"
 

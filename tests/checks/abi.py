@@ -127,7 +127,7 @@ def library_of(tag):
     """(library, headers) of a release, built once."""
     place = os.path.join(BUILD, f"abi-{tag}")
     source, build = os.path.join(place, "source"), os.path.join(place, "build")
-    library = os.path.join(build, "core/libtenrec.so")
+    library = os.path.join(build, "libtenrec/libtenrec.so")
     if not os.path.exists(library):
         os.makedirs(source, exist_ok=True)
         archive = subprocess.run(["git", "-C", report.ROOT, "archive", tag], stdout=subprocess.PIPE, check=True).stdout

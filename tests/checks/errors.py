@@ -24,7 +24,7 @@ LENGTH = re.compile(r"\(int\)\s*[\w>.\[\]-]*(?:\.|->|_)len\b")
 
 
 def unbounded():
-    for path in report.files("core", "plugins", "tools", "bindings"):
+    for path in report.files(*report.LIBRARY, "plugins", "tools", "bindings"):
         code = report.text(path)
         for call in re.finditer(r'%[-\d]*\.\*s[^;]*;', code):
             for length in LENGTH.finditer(call[0]):

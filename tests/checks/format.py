@@ -17,7 +17,7 @@ def main():
     if WANTED not in version:
         report.skip(name, f"no clang-format {WANTED}x")
         report.finish()
-    sources = report.files("bindings/python", "core", "plugins", "tools", "examples", "bench", "tests",
+    sources = report.files("bindings/python", *report.LIBRARY, "testkit", "plugins", "tools", "examples", "bench", "tests",
                            ends=(".c", ".h", ".cc", ".cpp"))
     done = subprocess.run([tool, "--dry-run", "--Werror", *sources], cwd=report.ROOT,
                           capture_output=True, text=True, check=False)

@@ -83,7 +83,7 @@ def arguments():
         commands = json.load(f)
     for command in commands:
         path = os.path.relpath(os.path.join(command["directory"], command["file"]), report.ROOT)
-        for flag in WITHOUT_MARK if path.startswith(("core", "plugins", "tools", "bindings")) else ():
+        for flag in WITHOUT_MARK if path.startswith((*report.LIBRARY, "testkit", "plugins", "tools", "bindings")) else ():
             if flag not in command["command"] and (os.uname().machine == "x86_64" or flag == WITHOUT_MARK[0]):
                 yield f"{path}: is compiled without {flag}"
 

@@ -12,26 +12,26 @@ import report
 
 # The files that may include a header that is neither ours nor of the C library.
 FOREIGN = {
-    "yaml.h": ["core/yaml/*.c"],
-    "dlfcn.h": ["core/plugin/loader.c", "core/recorder/stack.c", "tools/conformance/heap_count.c", "plugins/tensorpipe/cuda/driver.c"],
-    "uv.h": ["core/runtime/loop.[ch]", "core/store_server/store_tcp_server.c", "core/store_server/store_peer*.[ch]"],
-    "jansson.h": ["core/*/*json*.c", "tools/*.c", "tools/conformance/report.h"],
+    "yaml.h": ["core/config/*.c"],
+    "dlfcn.h": ["core/plugin/loader.c", "observe/recorder/stack.c", "tools/conformance/heap_count.c", "plugins/tensorpipe/cuda/driver.c"],
+    "uv.h": ["core/base/loop.[ch]", "group/store/store_tcp_server.c", "group/store/store_peer*.[ch]"],
+    "jansson.h": ["observe/*/*json*.c", "tools/*.c", "tools/conformance/report.h"],
     "dlpack/dlpack.h": ["core/include/tenrec/dlpack.h", "core/tensor/*.c"],
     "hiredis/hiredis.h": ["plugins/redis/conn.h"],
     "curl/curl.h": ["plugins/otlp/collector.c", "plugins/otlp/post.c"],
     "microhttpd.h": ["plugins/prometheus/endpoint.c"],
     "x86intrin.h": ["core/base/clock_fast.h"],
     "ucp/api/ucp.h": ["plugins/ucx/ucx.h", "tests/ucx/stranger.c"],
-    "openssl/*.h": ["core/secret/crypto.c", "core/tls/*.[ch]", "plugins/redis/tls.c"],
-    "execinfo.h": ["core/recorder/stack.c"],
-    "ucontext.h": ["core/recorder/stack.c"],
-    "malloc.h": ["core/runtime/heap.c", "tools/conformance/heap_*.c"],
+    "openssl/*.h": ["security/secret/crypto.c", "security/tls/*.[ch]", "plugins/redis/tls.c"],
+    "execinfo.h": ["observe/recorder/stack.c"],
+    "ucontext.h": ["observe/recorder/stack.c"],
+    "malloc.h": ["core/base/heap.c", "tools/conformance/heap_*.c"],
     "curses.h": ["tools/top/screen.c", "tools/top/paint.c"],
     "term.h": ["tools/top/screen.c"],
     "emmintrin.h": ["plugins/tensorpipe/transport/ring/copy.c"],
     # With HASH_FUNCTION, a hash with a key: peers choose most keys of tables.
     "uthash.h": ["core/base/hash.h", "plugins/faulty/counts.c"],
-    "utlist.h": ["core/*/*.[ch]", "plugins/*/*.[ch]"],
+    "utlist.h": [*(f"{folder}/*/*.[ch]" for folder in report.LIBRARY), "plugins/*/*.[ch]"],
 }
 AT_MOST = {"yaml.h": 1, "jansson.h": 11}
 
@@ -50,20 +50,19 @@ def includes(path):
             yield f"{path}:{number}", match[1] == '"', match[2]
 
 
-def check_core():
-    table = report.rooms("core")
-    for path in report.files("core"):
-        room = report.room_of(path, "core", table)
-        if not room: # public headers and the testkit, which links libtenrec as any user does
+def check_rooms():
+    table = report.rooms("")
+    for path in report.files(*report.LIBRARY):
+        room = report.room_of(path, "", table)
+        if not room: # public headers
             continue
         for where, quoted, name in includes(path):
-            there = report.room_of(f"core/{name}", "core", table)
-            if quoted and there not in table[room] | {room}:
-                yield f'{where}: core/{room} may not know "{name}"'
+            if quoted and report.room_of(name, "", table) not in table[room] | {room}:
+                yield f'{where}: {room} may not know "{name}"'
 
 
 def check_public():
-    for path in report.files("core/include", "core/testkit"):
+    for path in report.files("core/include", "testkit"):
         for where, quoted, name in includes(path):
             if quoted and not name.startswith("testkit/"):
                 yield f'{where}: includes <tenrec/...>, not "{name}"'
@@ -94,7 +93,7 @@ def check_agent():
 
 def check_foreign():
     users = {}
-    for path in report.files("core", "plugins", "tools"):
+    for path in report.files(*report.LIBRARY, "plugins", "tools"):
         for where, quoted, name in includes(path):
             if quoted or name.startswith("tenrec/") or SYSTEM.match(name):
                 continue
@@ -111,7 +110,7 @@ def check_foreign():
 
 
 def check_keyed():
-    for path in report.files("core", "plugins", "tools", "bindings"):
+    for path in report.files(*report.LIBRARY, "plugins", "tools", "bindings"):
         code = report.text(path)
         at = code.find("#include <uthash.h>")
         if at >= 0 and "#define HASH_FUNCTION" not in code[:at]:
@@ -119,7 +118,7 @@ def check_keyed():
 
 
 def check_names():
-    for path in report.files("core"):
+    for path in report.files(*report.LIBRARY):
         code = report.without_comments(report.text(path))
         for number, line in report.lines(path, code):
             match = re.search(r"\b(tensorpipe|faulty|prometheus|otlp)\b", line)
@@ -132,7 +131,7 @@ ENVIRON = {"core/config/environment.c", "tools/run/spawn.c"}
 
 
 def check_environment():
-    for path in report.files("core", "plugins", "tools"):
+    for path in report.files(*report.LIBRARY, "plugins", "tools"):
         code = report.without_comments(report.text(path))
         for number, line in report.lines(path, code):
             if re.search(r"\bgetenv\s*\(", line):
@@ -141,7 +140,7 @@ def check_environment():
                 yield f"{path}:{number}: only {' and '.join(sorted(ENVIRON))} read all variables"
 
 
-report.case("layers_core_includes_what_its_rooms_may", check_core())
+report.case("layers_rooms_include_what_the_table_allows", check_rooms())
 report.case("layers_public_headers_and_testkit_know_no_room", check_public())
 report.case("layers_plugins_include_public_and_own", check_plugins())
 report.case("layers_nothing_below_includes_agent", check_agent())

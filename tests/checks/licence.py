@@ -7,7 +7,7 @@ import report
 
 LINE = "SPDX-License-Identifier: Apache-2.0"
 SOURCES = (".c", ".h", ".cc", ".py", ".build", ".yaml", "meson_options.txt")
-PLACES = ("bench", "bindings", "config", "core", "debian", "examples", "plugins", "script", "tests", "tools")
+PLACES = (*report.LIBRARY, "libtenrec", "testkit", "bench", "bindings", "config", "debian", "examples", "plugins", "script", "tests", "tools")
 
 
 def sources():

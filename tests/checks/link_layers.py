@@ -27,8 +27,8 @@ class Tree:
         self.where = {}                           # symbol: the file that defines it
         self.wanted = collections.defaultdict(set) # file: undefined symbols
         # meson names an object after the path of its source.
-        self.sources = {path[len(root) + 1:].replace("/", "_") + ".o": path[len(root) + 1:]
-                        for path in report.files(root, ends=(".c",))}
+        paths = [os.path.relpath(path, root or ".") for path in report.files(*([root] if root else report.LIBRARY), ends=(".c",))]
+        self.sources = {path.replace("/", "_") + ".o": path for path in paths}
 
     def add(self, archive):
         out = subprocess.run(["nm", "-g", "-A", archive], capture_output=True, text=True,
@@ -116,8 +116,8 @@ def picture(tree):
 
 def pictures(page):
     """The page with the picture of each tree behind its mark."""
-    for tree in ("core", "plugins/tensorpipe"):
-        page = re.sub(rf"(<!-- rooms of {tree} -->\n)(```mermaid.*?```)?", lambda m: m[1] + picture(tree), page, count=1,
+    for tree in ("", "plugins/tensorpipe"):
+        page = re.sub(rf"(<!-- rooms of {tree or 'libtenrec'} -->\n)(```mermaid.*?```)?", lambda m: m[1] + picture(tree), page, count=1,
                       flags=re.DOTALL)
     return page
 
@@ -131,10 +131,10 @@ def main():
     build, *archives = sys.argv[1:]
     trees = {}
     for archive in archives:
-        root = os.path.relpath(os.path.dirname(os.path.abspath(archive)), build)
+        root = os.path.relpath(os.path.dirname(os.path.abspath(archive)), build).removeprefix(".")
         trees.setdefault(root, Tree(root)).add(archive)
     for root, tree in trees.items():
-        name = os.path.basename(root)
+        name = os.path.basename(root) or "libtenrec"
         report.case(f"link_layers_{name}_has_a_room_for_each_file",
                     [f"{f}: in no room of the table" for f in tree.wanted
                      if tree.room(f) not in tree.rooms])

@@ -5,7 +5,7 @@ import re
 
 import report
 
-TREES = ("bindings/python", "core", "plugins/tensorpipe", "plugins/faulty", "plugins/trace", "plugins/meter", "plugins/limit", "plugins/redis", "plugins/echo", "tools")
+TREES = ("bindings/python", *report.LIBRARY, "testkit", "plugins/tensorpipe", "plugins/faulty", "plugins/trace", "plugins/meter", "plugins/limit", "plugins/redis", "plugins/echo", "tools")
 STATIC = re.compile(r"^static (?!inline)[^;=(]*?\b([a-z0-9]+)\([^;]*$", re.MULTILINE)
 TAG = re.compile(r"^(struct|union|enum) (\w+)\s*\{", re.MULTILINE)
 
@@ -20,7 +20,7 @@ def one_word():
 def tags_twice(tree):
     where = collections.defaultdict(set)
     for path in report.files(tree):
-        if not path.startswith(("core/include/", "core/testkit/")):
+        if not path.startswith(("core/include/", "testkit/")):
             for match in TAG.finditer(report.without_comments(report.text(path))):
                 where[f"{match[1]} {match[2]}"].add(path)
     for tag, paths in sorted(where.items()):

@@ -14,12 +14,12 @@ def version():
 
 
 def symbols():
-    nodes = set(re.findall(r"^([\w.]+) \{", report.text("core/libtenrec.map"), re.MULTILINE))
+    nodes = set(re.findall(r"^([\w.]+) \{", report.text("libtenrec/libtenrec.map"), re.MULTILINE))
     listed = set(re.findall(r"^ \(symver\)(\S+) ", report.text("debian/libtenrec1.symbols"), re.MULTILINE))
     for node in sorted(nodes - listed):
         yield f"debian/libtenrec1.symbols: lacks a line ' (symver){node} VERSION' with the version of its first release"
     for node in sorted(listed - nodes):
-        yield f"debian/libtenrec1.symbols: core/libtenrec.map has no node '{node}'"
+        yield f"debian/libtenrec1.symbols: libtenrec/libtenrec.map has no node '{node}'"
 
 
 def plugins():

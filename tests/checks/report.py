@@ -9,6 +9,7 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LIBRARY = ("core", "security", "group", "rpc", "observe", "torch") # the folders of the library's rooms
 _results = []
 
 
@@ -48,8 +49,8 @@ def text(path):
 
 
 def rooms(tree):
-    """{room: the rooms that it may use} of a tree, in the order of its table."""
-    table = [line.split(":") for line in text(f"{tree}/rooms").splitlines() if line[0] != "#"]
+    """{room: the rooms that it may use} of a tree ("": the library's), in the order of its table."""
+    table = [line.split(":") for line in text(os.path.join(tree, "rooms")).splitlines() if line[0] != "#"]
     return {room: set(others.split()) for room, others in table}
 
 

@@ -30,7 +30,7 @@ def in_the_header():
 def elsewhere():
     """A number of other software may be the same: no line says both that and ours."""
     literal = re.compile(rf"(?<![\w.]){re.escape(VERSION)}(?![\w.]|\d)")
-    folders = ("core", "plugins", "tools", "bindings", "config", "examples", "docs", "script")
+    folders = (*report.LIBRARY, "libtenrec", "testkit", "plugins", "tools", "bindings", "config", "examples", "docs", "script")
     for path in report.files(*folders, ends=ENDS) + ["README.md", "meson.build", "pyproject.toml"]:
         for line_number, line in report.lines(path) if path not in (HEADER, *COPIES) else ():
             if literal.search(line):
@@ -76,7 +76,7 @@ def in_the_build():
     if done.stdout.strip() != f"tenrec {VERSION}":
         yield f"tenrec --version says '{done.stdout.strip()}'"
     for path, line in (("meson-private/tenrec.pc", f"Version: {VERSION}"), ("meson-private/tenrec-testkit.pc", f"Version: {VERSION}"),
-                       ("core/tenrecConfigVersion.cmake", f'set(PACKAGE_VERSION "{VERSION}")')):
+                       ("libtenrec/tenrecConfigVersion.cmake", f'set(PACKAGE_VERSION "{VERSION}")')):
         with open(os.path.join(BUILD, path), encoding="utf-8") as f:
             if line not in f.read().split("\n"):
                 yield f"{path}: has no line '{line}'"

@@ -3,7 +3,7 @@
 #ifndef TENREC_TESTS_CONFIG_SAMPLE_H
 #define TENREC_TESTS_CONFIG_SAMPLE_H
 
-#include "config/config.h"
+#include "core/config/config.h"
 
 #include "../testing.h"
 

@@ -4,8 +4,8 @@
 #include "../support/setuid.h"
 #include "../testing.h"
 
-#include "config/config.h"
-#include "runtime/log.h"
+#include "core/base/log.h"
+#include "core/config/config.h"
 
 #include <stdio.h>
 #include <sys/auxv.h>

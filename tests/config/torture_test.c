@@ -4,7 +4,7 @@
  * The linker puts the functions below in front of base/memory.c. */
 #include "sample.h"
 
-#include "base/memory.h"
+#include "core/base/memory.h"
 
 void *__real_memory_new(size_t n, size_t size);
 void *__real_memory_resize(void *old, size_t n, size_t size);

@@ -245,7 +245,7 @@ def launcher(folder, **more):
 def test_deploy_slurm_script_starts_one_group_and_removes_its_secret():
     with tempfile.TemporaryDirectory(prefix="tenrec-deploy-") as folder:
         port = next(p for p in iter(free_port, None) if p < 30000)
-        job = str((port - 10000) * pow(61, -1, 20000) % 20000) # of which core/launch/slurm.c derives the port
+        job = str((port - 10000) * pow(61, -1, 20000) % 20000) # of which group/meeting/slurm.c derives the port
         env = launcher(folder, SLURM_JOB_ID=job, SLURM_JOB_NUM_NODES="1", SLURM_NTASKS="2")
         done = cases.run(os.path.join(DEPLOY, "slurm.sh"), HELLO, env=env, cwd=folder)
         cases.equal((done.returncode, done.stdout), (0, "worker0 says 42\n" * 2), done.stderr)

@@ -4,7 +4,7 @@
 #include "../support/flaky.h"
 
 #include "../support/message_hooks.h"
-#include "backend/chain_layer.h"
+#include "core/backend/chain_layer.h"
 
 #include <pthread.h>
 

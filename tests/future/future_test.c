@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* future_test.c - futures that the program completes itself. */
-#include "base/clock.h"
-#include "future/thread_state.h"
+#include "core/base/clock.h"
+#include "rpc/future/thread_state.h"
 
 #include "../testing.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pool_test.c - threads that start on demand. */
-#include "future/pool.h"
-#include "future/thread_state.h"
+#include "rpc/future/pool.h"
+#include "rpc/future/thread_state.h"
 
 #include "../testing.h"
 

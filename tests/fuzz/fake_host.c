@@ -7,10 +7,10 @@
 #include "reactor/reactor_inside.h"
 
 #include "../support/message_hooks.h"
-#include "backend/chain_layer.h"
-#include "backend/message.h"
-#include "call/answer.h"
-#include "security/account.h"
+#include "core/backend/account.h"
+#include "core/backend/chain_layer.h"
+#include "core/backend/message.h"
+#include "rpc/call/answer.h"
 #include <unistd.h>
 
 static struct fake_host *host_of(struct tenrec_agent *a)

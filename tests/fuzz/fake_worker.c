@@ -2,13 +2,13 @@
 #include "fake_worker.h"
 #include "fuzz.h"
 
-#include "call/call.h"
-#include "collective/gather.h"
-#include "membership/disconnect.h"
-#include "rref/rref_context.h"
-#include "rref/rref_control.h"
-#include "runtime/loop.h"
-#include "tensor/message.h"
+#include "core/base/loop.h"
+#include "core/tensor/message.h"
+#include "rpc/call/call.h"
+#include "rpc/member/disconnect.h"
+#include "rpc/member/gather.h"
+#include "rpc/rref/rref_context.h"
+#include "rpc/rref/rref_control.h"
 
 #include <errno.h>
 #include <stdio.h>

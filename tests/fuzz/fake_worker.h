@@ -4,9 +4,9 @@
 #ifndef TENREC_TESTS_FAKE_WORKER_H
 #define TENREC_TESTS_FAKE_WORKER_H
 
-#include "membership/monitor_inside.h"
-#include "peer/worker.h"
-#include "worker/parts.h"
+#include "rpc/future/worker.h"
+#include "rpc/member/monitor_inside.h"
+#include "rpc/worker/parts.h"
 
 #include <tenrec/rref.h>
 

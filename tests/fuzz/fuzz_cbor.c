@@ -12,8 +12,8 @@
 #include <tenrec/future.h>
 #include <tenrec/message.h>
 
-#include "codec/codec_simple.h"
-#include "tensor/message.h"
+#include "core/tensor/message.h"
+#include "rpc/value/codec_simple.h"
 
 #define DESC_BYTES 5
 

@@ -5,16 +5,16 @@
  * must read the same; what a function of the group looks up lies in a store of this process. */
 #include "fuzz.h"
 
-#include "base/clock.h"
-#include "group/group_directory.h"
-#include "group/group_kind.h"
-#include "group/lease.h"
-#include "group/member_record.h"
-#include "group/membership_list.h"
-#include "group/membership_view.h"
-#include "group/torch_keys.h"
-#include "membership/device_record.h"
-#include "store/file_log.h"
+#include "core/base/clock.h"
+#include "group/membership/group_directory.h"
+#include "group/membership/group_kind.h"
+#include "group/membership/lease.h"
+#include "group/membership/member_record.h"
+#include "group/membership/membership_list.h"
+#include "group/membership/membership_view.h"
+#include "group/membership/torch_keys.h"
+#include "group/store/file_log.h"
+#include "rpc/member/device_record.h"
 
 #include <stdio.h>
 #include <sys/mman.h>

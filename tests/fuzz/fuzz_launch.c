@@ -3,9 +3,9 @@
  * URLs. The first byte says which reader gets the rest. */
 #include "fuzz.h"
 
-#include "launch/launch.h"
-#include "launch/slurm.h"
-#include "runtime/resolve.h"
+#include "core/base/resolve.h"
+#include "group/meeting/launch.h"
+#include "group/meeting/slurm.h"
 #include "url.h"
 
 struct text {

@@ -15,7 +15,7 @@
 #include "transport/locality.h"
 
 #include "../support/message_hooks.h"
-#include "backend/message.h"
+#include "core/backend/message.h"
 #include <poll.h>
 #include <sys/random.h>
 

@@ -6,8 +6,8 @@
  * proofs read the input, one of them byte by byte: both must see the same. */
 #include "fuzz.h"
 
-#include "secret/crypto.h"
-#include "security/proof.h"
+#include "security/proof/proof.h"
+#include "security/secret/crypto.h"
 
 enum { FUZZ_DIALLER = 1, FUZZ_TRUSTS = 2, FUZZ_HAS_NO_SECRET = 4, FUZZ_HAS_NO_NAME = 8 };
 

@@ -6,9 +6,9 @@
  * what happens next, and the 16 bytes of the record. */
 #include "fuzz.h"
 
-#include "shm/mapping.h"
-#include "shm/release_page.h"
-#include "shm/sharing.h"
+#include "core/tensor/mapping.h"
+#include "core/tensor/release_page.h"
+#include "core/tensor/sharing.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/codec.h"
-#include "observe/spans_wire.h"
-#include "tensor/message.h"
+#include "core/tensor/message.h"
+#include "observe/profiler/spans_wire.h"
+#include "rpc/value/codec.h"
 
 enum { MOST = 100 };
 

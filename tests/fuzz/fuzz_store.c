@@ -6,7 +6,7 @@
  * follow. So that requests of several waiting connections meet. */
 #include "amplification.h"
 
-#include "store_server/store_session.h"
+#include "group/store/store_session.h"
 
 #include <stdlib.h>
 

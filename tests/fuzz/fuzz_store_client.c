@@ -6,11 +6,11 @@
  * the client and, wherever the client waits, events of the server. */
 #include "fuzz.h"
 
-#include "base/clock.h"
-#include "base/memory.h"
-#include "security/security.h"
-#include "store/store.h"
-#include "store_client/store_conn.h"
+#include "core/base/clock.h"
+#include "core/base/memory.h"
+#include "group/store/store.h"
+#include "group/store/store_conn.h"
+#include "security/proof/security.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -2,8 +2,8 @@
 /* fuzz_unpickle.c - pickles of a hostile member of torch's group, and the values made of them. */
 #include "amplification.h"
 
-#include "torch_member/pickler.h"
-#include "torch_member/pyobject_value.h"
+#include "torch/member/pickler.h"
+#include "torch/member/pyobject_value.h"
 
 /* What a value refers to must be readable; what is written of it is read again, and is not much
  * longer than the value. */

@@ -2,8 +2,8 @@
 /* fuzz_yaml.c - any text as a configuration: read, checked, changed, shown. */
 #include "fuzz.h"
 
-#include "config/config.h"
-#include "yaml/tree.h"
+#include "core/config/config.h"
+#include "core/config/tree.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -119,7 +119,7 @@ def find_in_a_moved_folder(prefix, env):
 def build_with_the_build_folder(where, env):
     """What has not been installed is found by the .pc files of the build."""
     env = dict(env, PKG_CONFIG_PATH=os.path.join(BUILD, "meson-uninstalled"),
-               LD_LIBRARY_PATH=os.path.join(BUILD, "core"))
+               LD_LIBRARY_PATH=os.path.join(BUILD, "libtenrec"))
     flags, problem = run("pkg-config", "--cflags", "--libs", "tenrec", env=env)
     env["TENREC_PLUGIN_PATH"], _ = run("pkg-config", "--variable=plugindir", "tenrec", env=env)
     if not problem:
@@ -131,7 +131,7 @@ def build_with_the_static_library(where, cflags, env):
     libs, problem = run("pkg-config", "--libs", "libuv", "yaml-0.1", "jansson", "libcrypto", "libssl")
     if not problem:
         _, problem = run(*CC, *FLAGS, "program.c", "-o", "whole", *cflags.split(),
-                         os.path.join(BUILD, "core", "libtenrec.a"), *libs.split(), "-ldl", "-lm", "-pthread", cwd=where)
+                         os.path.join(BUILD, "libtenrec", "libtenrec.a"), *libs.split(), "-ldl", "-lm", "-pthread", cwd=where)
     case("install_program_with_the_static_library_loads_a_plugin",
          problem or registers("./whole", "outside", where, dict(env, LD_LIBRARY_PATH="")))
 

@@ -3,9 +3,9 @@
 #include "side.h"
 
 #include "../support/message_hooks.h"
-#include "backend/chain_config.h"
+#include "core/backend/chain_config.h"
+#include "core/base/loop.h"
 #include "peer.h"
-#include "runtime/loop.h"
 
 #include <stdlib.h>
 #include <tenrec/agent.h>

@@ -4,8 +4,8 @@
 #define INTEROP_SIDE_H
 
 #include "../testing.h"
-#include "backend/chain.h"
-#include "backend/message.h"
+#include "core/backend/chain.h"
+#include "core/backend/message.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

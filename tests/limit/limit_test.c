@@ -5,9 +5,9 @@
 #include "../support/flaky.h"
 
 #include "../support/message_hooks.h"
-#include "backend/chain_layer.h"
-#include "base/clock.h"
-#include "codec/codec.h"
+#include "core/backend/chain_layer.h"
+#include "core/base/clock.h"
+#include "rpc/value/codec.h"
 
 #include <pthread.h>
 #include <tenrec/backend.h>

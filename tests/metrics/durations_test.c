@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* durations_test.c - histograms of durations, and the numbers of series. */
-#include "metrics/durations.h"
+#include "observe/metrics/durations.h"
 
-#include "metrics/series.h"
+#include "observe/metrics/series.h"
 
 #include "../testing.h"
 

@@ -2,8 +2,8 @@
 /* metrics_test.c - durations of calls as a value and as text, on the backend named in argv. */
 #include <tenrec/observe.h>
 
-#include "base/clock.h"
-#include "metrics/metrics.h"
+#include "core/base/clock.h"
+#include "observe/metrics/metrics.h"
 
 #include "../support/cluster.h"
 #include "../support/functions.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/loader.h"
-#include "plugin/plugin_validate.h"
+#include "core/plugin/loader.h"
+#include "core/plugin/plugin_validate.h"
 
 #include "../testing.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/plugin_entry.h"
+#include "core/plugin/plugin_entry.h"
 
 #include "../testing.h"
-#include "config/config.h"
+#include "core/config/config.h"
 
 #include <stdlib.h>
 #include <tenrec/config.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/plugin_file.h"
+#include "core/plugin/plugin_file.h"
 
 #include "../testing.h"
-#include "plugin/loader.h"
+#include "core/plugin/loader.h"
 
 #include <elf.h>
 #include <fcntl.h>

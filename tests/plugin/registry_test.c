@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/registry.h"
+#include "core/plugin/registry.h"
 
 #include "../testing.h"
-#include "backend/chain.h"
-#include "runtime/loop.h"
+#include "core/backend/chain.h"
+#include "core/base/loop.h"
 
 #include <pthread.h>
 #include <stdlib.h>

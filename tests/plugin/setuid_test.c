@@ -5,9 +5,9 @@
 #include "../support/setuid.h"
 #include "../testing.h"
 
+#include "core/plugin/loader.h"
+#include "core/plugin/plugin_validate.h"
 #include "cuda/driver.h"
-#include "plugin/loader.h"
-#include "plugin/plugin_validate.h"
 
 #include <stdio.h>
 #include <sys/auxv.h>

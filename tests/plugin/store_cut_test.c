@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_cut_test.c SCHEME - a store plugin on the host table of each core since the first. */
 #include "../testing.h"
-#include "base/clock.h"
-#include "plugin/stores.h"
+#include "core/base/clock.h"
+#include "group/store/stores.h"
 #include "short_table.h"
 
 #include <tenrec/log.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Store plugins: how they are found, loaded and refused, with their options. */
-#include "plugin/stores.h"
+#include "group/store/stores.h"
 
 #include "../testing.h"
-#include "plugin/registry.h"
+#include "core/plugin/registry.h"
 
 #include <stdlib.h>
 #include <tenrec/backend.h>

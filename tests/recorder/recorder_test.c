@@ -2,9 +2,9 @@
 /* recorder_test.c - dumps of workers that run, on the backend named in argv. */
 #include <tenrec/observe.h>
 
-#include "base/clock.h"
-#include "recorder/recorder.h"
-#include "recorder/reporter.h"
+#include "core/base/clock.h"
+#include "observe/recorder/recorder.h"
+#include "observe/recorder/reporter.h"
 
 #include "../support/cluster.h"
 #include "../support/functions.h"

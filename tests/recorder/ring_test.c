@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ring_test.c - the ring of events under many writers. */
-#include "recorder/ring.h"
+#include "observe/recorder/ring.h"
 
-#include "recorder/dump_file.h"
-#include "recorder/thin.h"
+#include "observe/recorder/dump_file.h"
+#include "observe/recorder/thin.h"
 
 #include "../testing.h"
 

@@ -7,7 +7,7 @@
 #include "rref_support.h"
 
 #include "../support/together.h"
-#include "peer/worker.h"
+#include "rpc/future/worker.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

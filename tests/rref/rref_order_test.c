@@ -4,8 +4,8 @@
  * Three workers without network: their messages are in a bag, and each step takes one
  * out. A run is a row of choices of the next message and its fate; all rows are
  * tried. */
-#include "base/clock.h"
-#include "rref/rref_context.h"
+#include "core/base/clock.h"
+#include "rpc/rref/rref_context.h"
 
 #include "../testing.h"
 

@@ -5,9 +5,9 @@
 
 #include <stdlib.h>
 
-#include "base/clock.h"
-#include "rref/rref_context.h"
-#include "rref/rref_control.h"
+#include "core/base/clock.h"
+#include "rpc/rref/rref_context.h"
+#include "rpc/rref/rref_control.h"
 
 enum { ME, OTHER, THIRD, WORKERS };
 

@@ -4,8 +4,8 @@
 #include "../testing.h"
 
 #include "../support/functions.h"
-#include "future/enter.h"
-#include "peer/worker.h"
+#include "rpc/future/enter.h"
+#include "rpc/future/worker.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

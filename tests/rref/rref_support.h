@@ -6,7 +6,7 @@
 #include <tenrec/tenrec.h>
 
 #include "../support/cluster.h"
-#include "rref/rref_context.h"
+#include "rpc/rref/rref_context.h"
 
 /* Registers, beside those of functions.h:
  *   value(v)            v itself

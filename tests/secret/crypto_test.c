@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crypto_test.c - the primitives against the vectors of their RFCs. */
-#include "secret/crypto.h"
+#include "security/secret/crypto.h"
 
 #include "../testing.h"
 

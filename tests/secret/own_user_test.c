@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* own_user_test.c - the numbers of users that count as ours. */
-#include "secret/own_user.h"
-#include "secret/secret_handover.h"
+#include "security/secret/own_user.h"
+#include "security/secret/secret_handover.h"
 
 #include "../testing.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* secret_test.c - the memory of a secret, and keys of it. */
-#include "secret/secret.h"
-#include "secret/secret_bytes.h"
+#include "security/secret/secret.h"
+#include "security/secret/secret_bytes.h"
 
 #include "../testing.h"
 

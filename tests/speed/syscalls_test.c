@@ -5,7 +5,7 @@
 #include "count.h"
 #include "two.h"
 
-#include "secret/secret.h"
+#include "security/secret/secret.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* bytes_test.c - the cursor that reads records and requests from outside. */
 #include "../testing.h"
 
-#include "store/bytes.h"
+#include "group/store/bytes.h"
 
 static struct bytes written;
 

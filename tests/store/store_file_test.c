@@ -3,8 +3,8 @@
  * damaged, removed or locked. */
 #include "../support/test_store.h"
 
-#include "base/clock.h"
-#include "store/store.h"
+#include "core/base/clock.h"
+#include "group/store/store.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -4,8 +4,8 @@
  *
  *   serve | open URL [MS] | file PATH N | set K V [MS] | get K [MS] | add K N [MS]
  *   swap K E D [MS] | wait K MS | round K MS | check K | delete K | count | init | close */
-#include "base/clock.h"
-#include "store/store.h"
+#include "core/base/clock.h"
+#include "group/store/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>

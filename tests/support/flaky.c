@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flaky.h"
 
-#include "backend/chain_change.h"
-#include "backend/chain_config.h"
-#include "call/answer.h"
+#include "core/backend/chain_change.h"
+#include "core/backend/chain_config.h"
+#include "core/base/loop.h"
+#include "core/config/node.h"
 #include "message_hooks.h"
-#include "runtime/loop.h"
-#include "yaml/node.h"
+#include "rpc/call/answer.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 #define TESTS_SUPPORT_FLAKY_H
 
 #include "../testing.h"
-#include "backend/chain.h"
-#include "backend/message.h"
+#include "core/backend/chain.h"
+#include "core/backend/message.h"
 
 #include <stdatomic.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooked_store.h"
 
-#include "store/store.h"
+#include "group/store/store.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "party.h"
 
-#include "group/membership_list.h"
-#include "membership/membership.h"
-#include "membership/monitor.h"
-#include "peer/worker.h"
+#include "group/membership/membership_list.h"
+#include "rpc/future/worker.h"
+#include "rpc/member/membership.h"
+#include "rpc/member/monitor.h"
 
 #include "../testing.h"
 

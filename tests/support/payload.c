@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "payload.h"
 
-#include "tensor/message.h"
+#include "core/tensor/message.h"
 
 struct tenrec_msg *message_of(const char *payload, size_t n, uint32_t n_tensors)
 {

@@ -3,7 +3,7 @@
 #ifndef TESTS_SUPPORT_PAYLOAD_H
 #define TESTS_SUPPORT_PAYLOAD_H
 
-#include "codec/codec.h"
+#include "rpc/value/codec.h"
 
 #include "../testing.h"
 

@@ -5,9 +5,9 @@
 
 #include "../testing.h"
 
-#include "base/clock.h"
-#include "security/proof.h"
-#include "security/security.h"
+#include "core/base/clock.h"
+#include "security/proof/proof.h"
+#include "security/proof/security.h"
 
 /* The secret is `text`, of 16 characters or more. Drop it with security_drop. */
 static inline struct security *secured(const char *text, enum security_plain store_plain)

@@ -2,7 +2,7 @@
 #include "tls_site.h"
 
 #include "authority.h"
-#include "tls/tls.h"
+#include "security/tls/tls.h"
 
 #include <stdio.h>
 #include <stdlib.h>

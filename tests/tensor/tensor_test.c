@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tensor_test.c - shapes, views, ownership, the bytes sent, DLPack. */
-#include "tensor/tensor.h"
+#include "core/tensor/tensor.h"
 
 #include "../testing.h"
 

@@ -5,9 +5,9 @@
 #include "pipe/pipe.h"
 
 #include "../support/message_hooks.h"
-#include "backend/chain_layer.h"
-#include "backend/message.h"
-#include "call/answer.h"
+#include "core/backend/chain_layer.h"
+#include "core/backend/message.h"
+#include "rpc/call/answer.h"
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>

@@ -3,7 +3,7 @@
  * not, when the test says. */
 #include "two.h"
 
-#include "tls/tls_session_inside.h"
+#include "security/tls/tls_session_inside.h"
 
 enum { DIALLER, LISTENER };
 

@@ -3,7 +3,7 @@
  * than 3.2, all cases run in the library; script/ktls-test demands the kernel. */
 #include "two.h"
 
-#include "tls/tls_session_inside.h"
+#include "security/tls/tls_session_inside.h"
 
 #include <netinet/in.h>
 #include <openssl/crypto.h>

@@ -2,7 +2,7 @@
 /* tls_secret_test.c - sessions by a key of the group secret, and the bytes of sessions. */
 #include "two.h"
 
-#include "tls/tls_session_inside.h"
+#include "security/tls/tls_session_inside.h"
 
 #include <stdio.h>
 

@@ -2,8 +2,8 @@
 /* member_test.c - a member of torch's group that is not chosen, cannot be, or is alone. */
 #include "../testing.h"
 
-#include "base/clock.h"
-#include "store/store.h"
+#include "core/base/clock.h"
+#include "group/store/store.h"
 
 #include <tenrec/config.h>
 #include <tenrec/rpc.h>

@@ -3,7 +3,7 @@
 #include "../testing.h"
 #include "show.h"
 
-#include "torch_member/pickler.h"
+#include "torch/member/pickler.h"
 
 #include <tenrec/chain.h>
 

@@ -10,9 +10,9 @@
 #include <tenrec/torch.h>
 #include <time.h>
 
-#include "torch_member/member.h"
-#include "torch_member/pickler.h"
-#include "torch_member/references.h"
+#include "torch/member/member.h"
+#include "torch/member/pickler.h"
+#include "torch/member/references.h"
 
 #define BACKEND                                                                                    \
     "init_method: memory://stranger\nbackend: tp\nbackends: {tp: {plugin: tensorpipe}}\n"

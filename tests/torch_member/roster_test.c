@@ -2,9 +2,9 @@
 /* roster_test.c - torch's keys of a group, as its own workers read and write them. */
 #include "../testing.h"
 
-#include "base/clock.h"
-#include "store/store.h"
-#include "torch_member/roster.h"
+#include "core/base/clock.h"
+#include "group/store/store.h"
+#include "torch/member/roster.h"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>

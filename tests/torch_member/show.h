@@ -3,7 +3,7 @@
 #ifndef TENREC_TESTS_TORCH_MEMBER_SHOW_H
 #define TENREC_TESTS_TORCH_MEMBER_SHOW_H
 
-#include "torch_member/pyobject.h"
+#include "torch/member/pyobject.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 /* trace_test.c - the lines of the plugin trace, its filters, and its sinks: files, pipes that
  * have no reader, stderr. */
 #include "../support/flaky.h"
-#include "backend/chain_layer.h"
+#include "core/backend/chain_layer.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 
 #include "conformance/world.h"
 #include "head.h"
-#include "security/proof.h"
+#include "security/proof/proof.h"
 
 enum which_secret { OUR_SECRET, OTHER_SECRET };
 

@@ -5,7 +5,7 @@
 #include "../testing.h"
 #include "conformance/world.h"
 
-#include "base/clock.h"
+#include "core/base/clock.h"
 
 #include <stdlib.h>
 #include <sys/eventfd.h>

@@ -2,9 +2,9 @@
 /* exposure_test.c - the warning about a worker that any process of other hosts can call. */
 #include "../testing.h"
 
-#include "worker/exposure.h"
+#include "rpc/worker/exposure.h"
 
-#include "security/security.h"
+#include "security/proof/security.h"
 
 #include <stdio.h>
 #include <tenrec/log.h>

@@ -4,13 +4,13 @@
 #include "../support/functions.h"
 #include "../support/together.h"
 #include "../testing.h"
-#include "backend/chain.h"
-#include "future/pool.h"
-#include "peer/worker.h"
-#include "serve/active_calls.h"
-#include "serve/dispatch.h"
-#include "serve/function.h"
-#include "worker/termination.h"
+#include "core/backend/chain.h"
+#include "rpc/call/active_calls.h"
+#include "rpc/call/dispatch.h"
+#include "rpc/call/function.h"
+#include "rpc/future/pool.h"
+#include "rpc/future/worker.h"
+#include "rpc/worker/termination.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -4,11 +4,11 @@
 #include "../support/cluster.h"
 #include "../support/functions.h"
 #include "../support/tunable.h"
-#include "backend/chain_layer.h"
-#include "membership/membership.h"
-#include "peer/worker.h"
-#include "security/user_note.h"
-#include "worker/reconfigure.h"
+#include "core/backend/chain_layer.h"
+#include "rpc/future/worker.h"
+#include "rpc/member/membership.h"
+#include "rpc/worker/reconfigure.h"
+#include "security/proof/user_note.h"
 
 #include "../testing.h"
 

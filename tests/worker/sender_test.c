@@ -6,10 +6,10 @@
 #include "../support/forger.h"
 #include "../support/functions.h"
 #include "../support/party.h"
-#include "future/future.h"
-#include "membership/monitor_inside.h"
-#include "peer/worker.h"
-#include "rref/rref_control.h"
+#include "rpc/future/future.h"
+#include "rpc/future/worker.h"
+#include "rpc/member/monitor_inside.h"
+#include "rpc/rref/rref_control.h"
 
 #include "../testing.h"
 

@@ -5,8 +5,8 @@
 #include "../support/functions.h"
 #include "../testing.h"
 
-#include "future/pool.h"
-#include "peer/worker.h"
+#include "rpc/future/pool.h"
+#include "rpc/future/worker.h"
 
 #include <stdatomic.h>
 #include <string.h>

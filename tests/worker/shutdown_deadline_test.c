@@ -3,8 +3,8 @@
  * shutdown: recorded at the store. */
 #include "../support/cluster.h"
 #include "../testing.h"
-#include "base/clock.h"
-#include "store/store.h"
+#include "core/base/clock.h"
+#include "group/store/store.h"
 
 #include <pthread.h>
 

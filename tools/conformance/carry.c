@@ -3,7 +3,7 @@
 #include "conformance/agent_case.h"
 #include "conformance/spy.h"
 
-#include "base/clock.h"
+#include "core/base/clock.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/case.h"
 
-#include "plugin/plugin_file.h"
+#include "core/plugin/plugin_file.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>

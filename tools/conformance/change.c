@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* change.c - agents take other options while messages pass, or leave all as it is. */
-#include "backend/chain_change.h"
 #include "conformance/agent_case.h"
-#include "yaml/node.h"
+#include "core/backend/chain_change.h"
+#include "core/config/node.h"
 
 enum { MESSAGES = 200 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conformance.c - `tenrec conformance`: does a plugin keep the rules of its header? */
-#include "base/suggest.h"
 #include "conformance/explain.h"
 #include "conformance/report.h"
 #include "conformance/setup.h"
+#include "core/base/suggest.h"
 #include "progress.h"
 #include "tool.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/leftover.h"
 
-#include "base/clock.h"
 #include "conformance/expect.h"
 #include "conformance/heap_use.h"
+#include "core/base/clock.h"
 
 #include <dirent.h>
 #include <pthread.h>

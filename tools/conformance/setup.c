@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/setup.h"
 
-#include "plugin/loader.h"
-#include "plugin/plugin_validate.h"
-#include "plugin/stores.h"
+#include "core/plugin/loader.h"
+#include "core/plugin/plugin_validate.h"
+#include "group/store/stores.h"
 #include "tool.h"
 #include "trial.h"
 

@@ -4,7 +4,7 @@
 #ifndef TENREC_TOOLS_CONFORMANCE_SPY_H
 #define TENREC_TOOLS_CONFORMANCE_SPY_H
 
-#include "backend/chain.h"
+#include "core/backend/chain.h"
 
 /* Returns the layers with the spy behind the first, or `layer` itself for a backend alone.
  * Registers the spy at its first use in the process; the result is static. */

@@ -3,7 +3,7 @@
 #include "conformance/store_place.h"
 #include "conformance/store_raw.h"
 
-#include "base/clock.h"
+#include "core/base/clock.h"
 
 #include <inttypes.h>
 #include <stdio.h>

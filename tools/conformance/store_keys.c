@@ -2,7 +2,7 @@
 /* store_keys.c - check, remove and num_keys. */
 #include "conformance/store_place.h"
 
-#include "base/clock.h"
+#include "core/base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>

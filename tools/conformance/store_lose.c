@@ -2,8 +2,8 @@
 /* store_lose.c - a server that does not run yet, is lost or does not answer: of stores with one. */
 #include "conformance/store_place.h"
 
-#include "base/clock.h"
 #include "conformance/relay.h"
+#include "core/base/clock.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -2,11 +2,11 @@
 /* store_open.c - opening and closing, and what a store tells of itself. */
 #include "conformance/store_place.h"
 
-#include "base/clock.h"
 #include "conformance/leftover.h"
 #include "conformance/relay.h"
 #include "conformance/store_raw.h"
-#include "plugin/registry.h"
+#include "core/base/clock.h"
+#include "core/plugin/registry.h"
 
 #include <inttypes.h>
 #include <pthread.h>

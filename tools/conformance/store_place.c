@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/store_place.h"
 
-#include "base/clock.h"
 #include "conformance/leftover.h"
 #include "conformance/store_far.h"
-#include "plugin/plugin_store.h"
-#include "plugin/stores.h"
-#include "security/security.h"
+#include "core/base/clock.h"
+#include "group/store/plugin_store.h"
+#include "group/store/stores.h"
+#include "security/proof/security.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -4,8 +4,8 @@
 #define TENREC_TOOLS_CONFORMANCE_STORE_PLACE_H
 
 #include "conformance/case.h"
-#include "plugin/stores.h"
-#include "store/store.h"
+#include "group/store/store.h"
+#include "group/store/stores.h"
 
 /* Opened apart from each other, before the case begins. Each puts the prefix of the case before
  * its keys. */

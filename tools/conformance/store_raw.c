@@ -2,7 +2,7 @@
 #include "conformance/store_raw.h"
 
 #include "conformance/store_place.h"
-#include "yaml/secret.h"
+#include "core/config/secret.h"
 
 #include <pthread.h>
 #include <stdio.h>

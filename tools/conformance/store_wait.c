@@ -2,7 +2,7 @@
 /* store_wait.c - waiters wake, hold up nothing, and end at their deadline. */
 #include "conformance/store_place.h"
 
-#include "base/clock.h"
+#include "core/base/clock.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -2,7 +2,7 @@
 /* tell.c - every send completes once, and answers reach their caller. */
 #include "conformance/agent_case.h"
 
-#include "base/clock.h"
+#include "core/base/clock.h"
 
 #include <stdlib.h>
 #include <sys/eventfd.h>

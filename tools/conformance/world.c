@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/world.h"
 
-#include "backend/chain_config.h"
-#include "backend/message.h"
-#include "base/clock.h"
 #include "conformance/expect.h"
 #include "conformance/letter.h"
 #include "conformance/spy.h"
-#include "plugin/registry.h"
-#include "runtime/loop.h"
-#include "security/security.h"
+#include "core/backend/chain_config.h"
+#include "core/backend/message.h"
+#include "core/base/clock.h"
+#include "core/base/loop.h"
+#include "core/plugin/registry.h"
+#include "security/proof/security.h"
 
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -200,7 +200,7 @@ static void open_worker(struct world *w, int i)
                                  .world = (uint32_t)w->n,
                                  .name = k->name,
                                  .token = TOKEN + (uint64_t)i,
-                                 .security = security };
+                                 .guard = &security->guard };
     const struct chain_layer *layer;
     tenrec_error err;
     size_t n;

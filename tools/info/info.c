@@ -4,13 +4,13 @@
  * Everything is collected into one JSON object, from which the text is printed
  * too, so that both agree. */
 #include "info/info.h"
-#include "base/clock.h"
-#include "config/security_settings.h"
+#include "core/base/clock.h"
+#include "core/config/security_settings.h"
+#include "core/plugin/plugin_folders.h"
+#include "core/plugin/registry.h"
 #include "entry.h"
 #include "inspect.h"
-#include "plugin/plugin_folders.h"
-#include "plugin/registry.h"
-#include "security/security.h"
+#include "security/proof/security.h"
 #include "tool.h"
 
 #include <getopt.h>

@@ -3,7 +3,7 @@
 #ifndef TENREC_TOOLS_INFO_H
 #define TENREC_TOOLS_INFO_H
 
-#include "config/config.h"
+#include "core/config/config.h"
 
 struct json_t;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info_options.c - tables of options as JSON. */
-#include "config/observe_settings.h"
-#include "config/security_settings.h"
-#include "config/settings.h"
+#include "core/config/observe_settings.h"
+#include "core/config/quantity.h"
+#include "core/config/security_settings.h"
+#include "core/config/settings.h"
 #include "info/info.h"
-#include "yaml/quantity.h"
 
 #include <jansson.h>
 #include <string.h>

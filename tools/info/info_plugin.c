@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info_plugin.c - plugins as JSON, each first tried in a process of its own. */
+#include "core/plugin/loader.h"
+#include "core/plugin/mapped_file.h"
+#include "core/plugin/plugin_validate.h"
+#include "core/plugin/registry.h"
 #include "info/info.h"
-#include "plugin/loader.h"
-#include "plugin/mapped_file.h"
-#include "plugin/plugin_validate.h"
-#include "plugin/registry.h"
 #include "trial.h"
 
 #include <jansson.h>

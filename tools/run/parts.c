@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/parts.h"
 
-#include "runtime/file_limit.h"
-#include "runtime/private_file.h"
+#include "core/base/file_limit.h"
+#include "core/base/private_file.h"
 
 #include <errno.h>
 #include <jansson.h>

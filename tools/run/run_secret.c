@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/run_secret.h"
 
-#include "launch/advertise_address.h"
+#include "group/meeting/advertise_address.h"
 #include "secret_place.h"
 
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 #define TENREC_TOOLS_RUN_SECRET_H
 
 #include "run/workers.h"
-#include "secret/secret_handover.h"
-#include "security/security.h"
+#include "security/proof/security.h"
+#include "security/secret/secret_handover.h"
 
 /* Zeroed: none. */
 struct run_secret {

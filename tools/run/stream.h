@@ -9,7 +9,7 @@
 #ifndef TENREC_TOOLS_STREAM_H
 #define TENREC_TOOLS_STREAM_H
 
-#include "store/bytes.h"
+#include "group/store/bytes.h"
 
 #include <stdbool.h>
 #include <stddef.h>

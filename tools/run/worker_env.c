@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/worker_env.h"
 
-#include "base/clock.h"
+#include "core/base/clock.h"
 #include "run/spawn.h"
-#include "secret/secret_handover.h"
+#include "security/secret/secret_handover.h"
 
 #include <stdio.h>
 #include <stdlib.h>

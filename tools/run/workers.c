@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/workers.h"
 
-#include "base/clock.h"
+#include "core/base/clock.h"
+#include "group/store/store_tcp_server.h"
 #include "run/spawn.h"
 #include "run/workers_run.h"
-#include "store_server/store_tcp_server.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* workers_end.c - signals, and the consequences of the end of a worker. */
-#include "base/clock.h"
+#include "core/base/clock.h"
 #include "run/signal_name.h"
 #include "run/workers_run.h"
 

@@ -2,7 +2,7 @@
 /* workers_out.c - passes the output of the workers to stdout and stderr. */
 #include "run/workers_run.h"
 
-#include "base/clock.h"
+#include "core/base/clock.h"
 
 #include <errno.h>
 #include <limits.h>

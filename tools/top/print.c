@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "top/print.h"
 
-#include "base/clock.h"
+#include "core/base/clock.h"
 #include "top/sample_json.h"
 #include "top/view.h"
 

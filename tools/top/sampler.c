@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "top/sampler.h"
 
-#include "base/clock.h"
-#include "membership/membership.h"
-#include "peer/worker.h"
-#include "rendezvous/rendezvous.h"
+#include "core/base/clock.h"
+#include "group/meeting/rendezvous.h"
+#include "rpc/future/worker.h"
+#include "rpc/member/membership.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "top/view.h"
 
-#include "base/clock.h"
+#include "core/base/clock.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
 /* budget_test.c - the memory that strangers make an agent hold is bounded for all together, and the
  * rate of their proofs for each address. */
 #include "admission/budget.h"
-#include "backend/chain_layer.h"
+#include "core/backend/account.h"
+#include "core/backend/chain_layer.h"
 #include "raw.h"
-#include "security/account.h"
 
 #include "node.h"
 #include "wire/descriptor.h"

@@ -6,10 +6,10 @@
 
 #include "../../support/functions.h"
 #include "../../support/party.h"
-#include "backend/chain.h"
-#include "membership/monitor_inside.h"
-#include "peer/worker.h"
-#include "rref/rref_control.h"
+#include "core/backend/chain.h"
+#include "rpc/future/worker.h"
+#include "rpc/member/monitor_inside.h"
+#include "rpc/rref/rref_control.h"
 
 enum { VICTIM, OTHER, THIRD, WORKERS };
 enum { LEAVING = 1, VIEW_NUMBERS = 4 };

@@ -4,7 +4,7 @@
 #include "node.h"
 
 #include "../support/message_hooks.h"
-#include "backend/message.h"
+#include "core/backend/message.h"
 #include <errno.h>
 #include <linux/capability.h>
 #include <signal.h>

@@ -6,7 +6,7 @@
  * Not a test: script/gpu-test runs it. On the stand-in its figures mean nothing. */
 #include "../../support/message_hooks.h"
 #include "../../testing.h"
-#include "backend/message.h"
+#include "core/backend/message.h"
 #include "cuda/device.h"
 #include "rig.h"
 

@@ -4,7 +4,7 @@
 #include "secrets.h"
 
 #include "../../support/functions.h"
-#include "peer/worker.h"
+#include "rpc/future/worker.h"
 #include <stdatomic.h>
 
 static struct cluster group;

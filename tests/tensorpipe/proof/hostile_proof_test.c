@@ -4,9 +4,9 @@
 #include "secrets.h"
 
 #include "../../support/functions.h"
-#include "backend/chain.h"
-#include "peer/worker.h"
+#include "core/backend/chain.h"
 #include "raw.h"
+#include "rpc/future/worker.h"
 #include <unistd.h>
 
 #define ANSWER_LEN (8 + 32)

@@ -3,10 +3,10 @@
 #include "secrets.h"
 
 #include "../../support/functions.h"
-#include "backend/chain.h"
-#include "membership/membership.h"
-#include "peer/worker.h"
+#include "core/backend/chain.h"
 #include "raw.h"
+#include "rpc/future/worker.h"
+#include "rpc/member/membership.h"
 #include "wire/handshake/hello.h"
 #include <unistd.h>
 

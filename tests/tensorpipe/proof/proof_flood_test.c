@@ -7,9 +7,9 @@
 #include "../../support/process_use.h"
 #include "admission/budget.h"
 #include "admission/handshakes.h"
-#include "backend/chain.h"
-#include "peer/worker.h"
+#include "core/backend/chain.h"
 #include "raw.h"
+#include "rpc/future/worker.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>

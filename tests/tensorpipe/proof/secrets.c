@@ -2,10 +2,10 @@
 #include "secrets.h"
 
 #include "../../support/functions.h"
-#include "backend/chain.h"
-#include "membership/membership.h"
-#include "peer/worker.h"
+#include "core/backend/chain.h"
 #include "raw.h"
+#include "rpc/future/worker.h"
+#include "rpc/member/membership.h"
 #include "transport/transport_local.h"
 
 #include <inttypes.h>

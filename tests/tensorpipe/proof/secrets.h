@@ -5,7 +5,7 @@
 
 #include "../../support/cluster.h"
 #include "../../testing.h"
-#include "security/proof.h"
+#include "security/proof/proof.h"
 
 enum secret_of { NO_SECRET, OUR_SECRET, OTHER_SECRET };
 

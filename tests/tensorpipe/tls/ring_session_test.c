@@ -5,10 +5,10 @@
 
 #include "../../support/functions.h"
 #include "../../support/tls_site.h"
-#include "backend/chain.h"
-#include "peer/worker.h"
+#include "core/backend/chain.h"
 #include "raw.h"
-#include "tls/tls_session.h"
+#include "rpc/future/worker.h"
+#include "security/tls/tls_session.h"
 #include "transport/ring/ring_setup.h"
 
 #include <errno.h>

@@ -5,10 +5,10 @@
 
 #include "../../support/authority.h"
 #include "../../support/functions.h"
-#include "backend/chain.h"
-#include "peer/worker.h"
+#include "core/backend/chain.h"
 #include "raw.h"
-#include "tls/tls_session.h"
+#include "rpc/future/worker.h"
+#include "security/tls/tls_session.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -4,8 +4,8 @@
  *
  * The peer's is one end of a pipe, which cannot be sealed; calls that a file system answers
  * are counted. */
+#include "core/tensor/memfd_region.h"
 #include "node.h"
-#include "shm/memfd_region.h"
 #include "transport/ring/ring_setup.h"
 
 #include <errno.h>

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/backend/account.h"
+
+#include "core/base/memory.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+struct tenrec_account {
+    atomic_uint refs;
+    unsigned life; /* of `all`, when it was opened */
+    atomic_uint_fast64_t bytes;
+};
+
+static struct {
+    atomic_uint_fast64_t bytes;
+    unsigned life; /* changes in the child of a fork only */
+} all;
+
+static pthread_once_t all_once = PTHREAD_ONCE_INIT;
+
+/* In the child of a fork: the strangers of the parent are the parent's. */
+static void all_forget(void)
+{
+    atomic_store(&all.bytes, 0);
+    all.life++;
+}
+
+static void all_watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, all_forget);
+}
+
+struct tenrec_account *account_open(void)
+{
+    struct tenrec_account *a = memory_new(1, sizeof *a);
+
+    pthread_once(&all_once, all_watch_forks);
+    if (!a)
+        return NULL;
+    a->refs = 1;
+    a->life = all.life;
+    return a;
+}
+
+struct tenrec_account *account_share(struct tenrec_account *a)
+{
+    atomic_fetch_add_explicit(&a->refs, 1, memory_order_relaxed);
+    return a;
+}
+
+void account_close(struct tenrec_account *a)
+{
+    if (a && atomic_fetch_sub(&a->refs, 1) == 1)
+        free(a);
+}
+
+bool account_charge(struct tenrec_account *a, uint64_t n,
+                    const struct tenrec_account_limits *limits)
+{
+    const uint64_t others = atomic_fetch_add_explicit(&all.bytes, n, memory_order_relaxed);
+    const uint64_t own = atomic_fetch_add_explicit(&a->bytes, n, memory_order_relaxed);
+
+    /* No sum overflows: a peer may announce any number. */
+    return n <= limits->all && others <= limits->all - n &&
+           (own == 0 || (n <= limits->own && own <= limits->own - n));
+}
+
+void account_give(struct tenrec_account *a, uint64_t n)
+{
+    atomic_fetch_sub_explicit(&a->bytes, n, memory_order_relaxed);
+    if (a->life == all.life)
+        atomic_fetch_sub_explicit(&all.bytes, n, memory_order_relaxed);
+}
+
+tenrec_status account_refuse(const struct tenrec_account *a,
+                             const struct tenrec_account_limits *limits, tenrec_error *err)
+{
+    const unsigned long long own = atomic_load(&a->bytes), sum = accounts_held();
+
+    if (limits->own == UINT64_MAX)
+        return tenrec_fail(err, TENREC_EAGAIN,
+                           "callers that are no members may make this worker hold "
+                           "max_stranger_bytes (%llu) in all; this would make it %llu",
+                           (unsigned long long)limits->all, sum);
+    return tenrec_fail(err, TENREC_EAGAIN,
+                       "callers that are no members may make this worker hold "
+                       "max_stranger_bytes (%llu) in all, and max_source_bytes (%llu) for one "
+                       "address; this would make it %llu and %llu",
+                       (unsigned long long)limits->all, (unsigned long long)limits->own, sum, own);
+}
+
+tenrec_status account_take(struct tenrec_account *a, uint64_t n,
+                           const struct tenrec_account_limits *limits, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    if (!account_charge(a, n, limits)) {
+        st = account_refuse(a, limits, err);
+        account_give(a, n);
+    }
+    return st;
+}
+
+uint64_t accounts_held(void)
+{
+    return atomic_load_explicit(&all.bytes, memory_order_relaxed);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* forks.h - the child of a fork in code of the program that Tenrec has called.
+ *
+ * The child has a copy of the calls of its parent, whose answers, callbacks and messages are the
+ * parent's alone. So its thread ends where it would return to us. */
+#ifndef TENREC_BASE_FORKS_H
+#define TENREC_BASE_FORKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The number of forks between this process and the first that called forks_watch. Changes in a
+ * child only, while it has one thread. */
+extern uint32_t forks_seen;
+
+/* From now on forks are counted. */
+void forks_watch(void);
+
+/* Ends the calling thread without running its destructors, which belong to the parent; of a
+ * process without other threads the exit status is 0. `what` has returned. */
+_Noreturn void forks_end(const char *what);
+
+/* After each call into code of the program; `before`: forks_seen before the call. */
+static inline void forks_check(uint32_t before, const char *what)
+{
+    if (__builtin_expect(forks_seen != before, 0))
+        forks_end(what);
+}
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log_limit.h - a limit on the lines that one reason prints.
+ *
+ * A peer that causes a warning can cause it without end. A reason (the place in
+ * the code, and the part that logs) prints LOG_LIMIT_BURST lines at once and
+ * one more each second; lines beyond that are counted, and the count is printed
+ * with the next line of the reason, or on its own when it has waited a second. */
+#ifndef TENREC_BASE_LOG_LIMIT_H
+#define TENREC_BASE_LOG_LIMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <tenrec/agent.h>
+
+#define LOG_LIMIT_BURST 10
+#define LOG_LIMIT_REASONS 64
+
+/* A line, ready to be printed. */
+struct log_record {
+    enum tenrec_log_level level;
+    char part[160];
+    char text[1024];
+    uint64_t left_out; /* lines like it that were not printed since the last one */
+};
+
+struct log_reason {
+    const void *place; /* the format string; NULL: free */
+    uint32_t tokens;
+    uint64_t filled_ns; /* when `tokens` was last updated */
+    struct log_record last;
+};
+
+/* Zeroed at first. The caller holds a lock. */
+struct log_limit {
+    struct log_reason reason[LOG_LIMIT_REASONS];
+};
+
+/* Returns true if `line` may be printed, and puts the number of lines that were left
+ * out before it into line->left_out. */
+bool log_limit_admit(struct log_limit *l, const void *place, struct log_record *line,
+                     uint64_t now_ns);
+
+/* Moves a count that is pending for a second (`all`: any) into *ret, with the line
+ * that was left out last. Returns false when no count is pending. */
+bool log_limit_take(struct log_limit *l, bool all, uint64_t now_ns, struct log_record *ret);
+
+#endif

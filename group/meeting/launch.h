@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* launch.h - how this process was launched: rank, world size and the address of the store, from the
+ * variables that launchers set. */
+#ifndef TENREC_MEETING_LAUNCH_H
+#define TENREC_MEETING_LAUNCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <tenrec/error.h>
+
+/* Returns the value of an environment variable, or NULL. An empty variable counts as unset, as in a
+ * shell's FOO= command. */
+const char *launch_variable(const char *name);
+
+struct launch {
+    int32_t rank, world;             /* -1: unknown */
+    int32_t local_rank, local_world; /* on this host; -1: unknown */
+    char source[48];                 /* "torchrun's variables", "Slurm" ... */
+    char host[256];                  /* address of the store, or "" */
+    uint16_t port;
+    char place[64];   /* the source of host and port */
+    bool agent_store; /* the launcher serves the store: never serve it */
+    char file[256];   /* a file for all ranks of one host; "" */
+    char run[128];    /* distinguishes one start from the next; "" if unknown */
+};
+
+/* Detects the launcher: TENREC_RANK, torchrun, PMIx, PMI, Slurm, Open MPI, in this order; else rank
+ * and world are -1 ("single process"). A given rank >= 0 and world > 0 override all.
+ *
+ * errors: EINVAL, names the wrong or missing variable */
+tenrec_status launch_detect(int32_t rank, int32_t world, struct launch *ret, tenrec_error *err);
+
+/* Fills host and port, or file, for env://: from MASTER_ADDR and MASTER_PORT, else derived under
+ * Slurm and on one host.
+ *
+ * errors: EINVAL, names the variables to set */
+tenrec_status launch_find_place(struct launch *launch, tenrec_error *err);
+
+/* Reads a whole decimal number within min..max; the error calls it `name`. */
+tenrec_status launch_number(const char *name, const char *text, int64_t min, int64_t max,
+                            int64_t *ret, tenrec_error *err);
+
+#endif

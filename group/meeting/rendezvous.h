@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rendezvous.h - from `init_method` and the environment to a rank, a world size and a store that
+ * all members share. A group without a world size is dynamic: it has a membership list and no
+ * generation. */
+#ifndef TENREC_MEETING_RENDEZVOUS_H
+#define TENREC_MEETING_RENDEZVOUS_H
+
+#include "core/base/loop.h"
+#include "group/meeting/advertise_address.h"
+#include "group/meeting/launch.h"
+#include "group/meeting/process_group.h"
+#include "group/membership/generation.h"
+#include "group/membership/lost.h"
+#include "group/membership/membership_list.h"
+#include "group/store/store.h"
+
+struct security;
+
+struct rendezvous_options {
+    const char *init_method; /* env://, tcp://host:port, file://path, memory://name, or a scheme of
+                                open_other; all but the first may carry ?rank=R&world_size=W */
+    const char *group;       /* name of the group */
+    int32_t rank;            /* -1: from init_method or the environment */
+    int32_t world;           /* 0 or -1: likewise */
+    store_open_fn *open_other; /* for schemes of plugins, which need it */
+    void *open_arg;            /* borrowed during the call */
+    const char *name;          /* of a worker in a dynamic group; "{rank}" becomes its id */
+    uint64_t lease_ms;         /* of a dynamic group's lock */
+    bool store_only;           /* opens the store of a dynamic group, and enters no group */
+    struct loop *loop;         /* for a store that rank 0 serves; borrowed until the
+                                  close; NULL: a loop of its own */
+    struct security *security; /* of a TCP store's clients, and of the server of rank 0; shared
+                                  (counted); NULL: none */
+};
+
+struct rendezvous {
+    struct launch launch;                /* rank, world, local ones, source, run */
+    struct tenrec_store *store;          /* owns; the whole store */
+    struct tenrec_store_server *server;  /* owns; rank 0 when it serves */
+    bool member_serves;                  /* the store ends with rank 0 */
+    char vantage[ADVERTISE_ADDRESS_MAX]; /* our address for the others; "" if unknown */
+    bool visitor;                        /* from outside: writes nothing */
+    bool dynamic;
+    struct group_lost lost;        /* set by the user; is_lost NULL: not checked */
+    struct generation meeting;     /* of a static group; meeting.store is its part */
+    struct membership_list roster; /* of a dynamic group: id and name are reserved */
+};
+
+/* errors: EINVAL (names the setting), EGROUP (rank is taken), ECONNECT, EOS (cannot serve),
+ * ETIMEDOUT, EPERM and the store's; prefixed with the init_method */
+tenrec_status rendezvous_open(const struct rendezvous_options *o, uint64_t deadline_ns,
+                              struct rendezvous **ret, tenrec_error *err);
+
+/* Checks the syntax of `init_method`; opens nothing. errors: EINVAL, ENOMEM, without passwords */
+tenrec_status rendezvous_check(const char *init_method, tenrec_error *err);
+
+/* As rendezvous_open, for a visitor (generation_visit). Ignores `rank` and `world`, serves no store
+ * and makes no file. */
+tenrec_status rendezvous_visit(const struct rendezvous_options *o, uint64_t deadline_ns,
+                               struct rendezvous **ret, tenrec_error *err);
+
+/* Leaves the group. A rank 0 that serves the store waits for the last keys of the other ranks, lost
+ * members aside; these wait until rank 0 has stopped listening, so that a next start does not find
+ * the old store. All until the deadline. NULL is allowed. */
+void rendezvous_close(struct rendezvous *r, uint64_t deadline_ns);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "group/membership/lease.h"
+
+#include "core/base/backoff.h"
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "group/store/store.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* The value of a released lease. Not "" as before the first acquire: torch's server (1.13) answers
+ * with an empty value only after 200 ms. */
+#define FREE "free"
+
+enum {
+    FIRST_POLL_US = 2000,
+    LONGEST_POLL_US = 100000,
+    LEASE_MIN_MS = 50,
+    LEASE_MAX_MS = 600000,
+};
+
+/* "<64 random bits, hex> <lease, ms> <holder>" */
+static void write_token(struct lease *l, const char *holder)
+{
+    uint64_t r = 0;
+
+    if (getrandom(&r, sizeof r, 0) != (ssize_t)sizeof r)
+        r = clock_now_ns() ^ (uint64_t)(uintptr_t)l;
+    snprintf(l->mine, sizeof l->mine, "%016" PRIx64 " %" PRIu64 " %.127s", r, l->lease_ms, holder);
+}
+
+/* The time for which the holder of `token` may be silent, within the limits. */
+static uint64_t lease_of(const char *token, uint64_t otherwise_ms)
+{
+    const char *blank = strchr(token, ' ');
+    uint64_t ms = blank ? strtoull(blank + 1, NULL, 10) : 0;
+
+    if (ms == 0)
+        ms = otherwise_ms;
+    if (ms < LEASE_MIN_MS)
+        return LEASE_MIN_MS;
+    return ms < LEASE_MAX_MS ? ms : LEASE_MAX_MS;
+}
+
+static const char *holder_of(const char *token)
+{
+    const char *blank = strrchr(token, ' ');
+
+    return blank ? blank + 1 : token;
+}
+
+/* Notes that `token` is under the key now. Returns true if it is a new token. */
+static bool lease_note_holder(struct lease *l, const char *token, uint64_t now_ns)
+{
+    if (*l->seen && strncmp(l->seen, token, sizeof l->seen - 1) == 0)
+        return false;
+    snprintf(l->seen, sizeof l->seen, "%s", token);
+    l->since_ns = now_ns;
+    return true;
+}
+
+static bool is_free(const char *token)
+{
+    return !*token || strcmp(token, FREE) == 0;
+}
+
+/* Attempts once to acquire the lease: it is free, or the holder's lease has expired. */
+static tenrec_status lease_try(struct lease *l, uint64_t deadline_ns, bool *ret_new_holder,
+                               tenrec_error *err)
+{
+    const uint64_t now_ns = clock_now_ns();
+    bool over =
+        *l->seen && now_ns - l->since_ns >= lease_of(l->seen, l->lease_ms) * UINT64_C(1000000);
+    char *now;
+    tenrec_status st;
+
+    if (!l->doubtful) /* else the lease may be ours since an earlier attempt */
+        l->acquired_ns = now_ns;
+    st = store_swap_text(l->store, l->key, over ? l->seen : FREE, l->mine, deadline_ns, &now, err);
+    if (st == TENREC_OK &&
+        is_free(now)) { /* free, but not as expected: retry with the other value */
+        free(now);
+        st = store_swap_text(l->store, l->key, over ? FREE : "", l->mine, deadline_ns, &now, err);
+        over = false;
+    }
+    if (st != TENREC_OK)
+        return st;
+    l->held = strcmp(now, l->mine) == 0;
+    if (l->held && over)
+        log_line(TENREC_LOG_WARN, "group",
+                 "took over the lock of '%s', which held it longer than its lease",
+                 holder_of(l->seen));
+    if (l->held)
+        *l->seen = '\0';
+    else
+        *ret_new_holder = lease_note_holder(l, now, clock_now_ns());
+    free(now);
+    return TENREC_OK;
+}
+
+tenrec_status lease_acquire(struct lease *l, const char *holder, uint64_t deadline_ns,
+                            tenrec_error *err)
+{
+    struct backoff pause = { FIRST_POLL_US, LONGEST_POLL_US };
+    bool fresh = false;
+    tenrec_status st;
+
+    /* A token that an unanswered acquire or release may have left there is still ours. */
+    if (!l->doubtful)
+        write_token(l, holder);
+    for (;;) {
+        st = lease_try(l, deadline_ns, &fresh, err);
+        l->doubtful = st != TENREC_OK;
+        if (st != TENREC_OK || l->held)
+            return st;
+        if (fresh)
+            pause.gap_us = FIRST_POLL_US;
+        if (!backoff_take(&pause, deadline_ns))
+            return tenrec_fail(err, TENREC_ETIMEDOUT,
+                               "'%s' holds the lock of the group, and has not released it in time",
+                               holder_of(l->seen));
+    }
+}
+
+bool lease_is_others(const struct lease *l)
+{
+    return !l->held && !l->doubtful && *l->seen;
+}
+
+bool lease_kept(const struct lease *l, uint64_t deadline_ns)
+{
+    struct store_value now;
+    bool ours;
+
+    if (!l->held ||
+        clock_now_ns() - l->acquired_ns < lease_of(l->mine, l->lease_ms) * UINT64_C(1000000))
+        return l->held;
+    if (store_read(l->store, l->key, deadline_ns, &now, NULL) != TENREC_OK)
+        return false;
+    ours = now.data && strcmp(now.data, l->mine) == 0;
+    free(now.data);
+    return ours;
+}
+
+void lease_release(struct lease *l, uint64_t deadline_ns)
+{
+    char *now;
+
+    if (!l->held)
+        return;
+    l->held = false;
+    if (store_swap_text(l->store, l->key, l->mine, FREE, deadline_ns, &now, NULL) == TENREC_OK)
+        free(now);
+    else
+        l->doubtful = true;
+}

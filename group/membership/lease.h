@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lease.h - a lock in a store that outlives no holder: the holder states a lease, and a waiter that
+ * has seen the same holder for that long, by its own clock, takes the lock over. Clocks of hosts
+ * are never compared. A holder that was too slow may so share the lock with its successor: the data
+ * it guards is changed by compare_set only. */
+#ifndef TENREC_MEMBERSHIP_LEASE_H
+#define TENREC_MEMBERSHIP_LEASE_H
+
+#include <stdbool.h>
+#include <tenrec/store.h>
+
+#define LEASE_TOKEN 224 /* bytes, with a NUL */
+
+struct lease {
+    struct tenrec_store *store; /* borrowed */
+    const char *key;
+    uint64_t lease_ms; /* how long other workers wait after our death */
+    bool held;
+    uint64_t acquired_ns;   /* time of the request, while the lease is held */
+    bool doubtful;          /* an answer was lost: `mine` may be under the key */
+    char mine[LEASE_TOKEN]; /* value of the key while the lease is ours */
+    /* The token of another holder as it was seen last, and since when. Kept between attempts:
+     * attempts shorter than a lease detect its expiry, too. */
+    char seen[LEASE_TOKEN];
+    uint64_t since_ns;
+};
+
+/* Acquires the lease. `holder` is for messages: 1 to 127 characters without blanks.
+ *
+ * errors: ETIMEDOUT (names the holder), and the store's */
+tenrec_status lease_acquire(struct lease *l, const char *holder, uint64_t deadline_ns,
+                            tenrec_error *err);
+
+/* Returns true if the last attempt failed because another worker holds the lease. Then the store
+ * answers. */
+bool lease_is_others(const struct lease *l);
+
+/* Returns true if the lease is still ours. The store is asked only when a waiter may have taken it
+ * over. */
+bool lease_kept(const struct lease *l, uint64_t deadline_ns);
+
+/* Releases the lease, unless a waiter has taken it over. A failed release is not retried: the lease
+ * expires, or our next acquire finds it. */
+void lease_release(struct lease *l, uint64_t deadline_ns);
+
+#endif

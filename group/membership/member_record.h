@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* member_record.h - the record of a worker in the store. */
+#ifndef TENREC_MEMBERSHIP_MEMBER_RECORD_H
+#define TENREC_MEMBERSHIP_MEMBER_RECORD_H
+
+#include "group/store/store.h"
+
+#include <tenrec/types.h>
+
+#define MEMBER_MAX_ADDRESS 4096 /* bytes */
+#define MEMBER_MAX_EXTRA 65536  /* bytes */
+
+struct member {
+    char name[TENREC_NAME_MAX + 1];
+    int32_t rank, world; /* world: 0 in a dynamic group */
+    int64_t incarnation; /* the rank's n-th life in its group */
+    char host[65];
+    char boot[72]; /* of the host's kernel, and the namespace of the pid: distinguishes equal host
+                      names, and containers on one host */
+    int64_t pid;
+    int64_t start; /* of the process in clock ticks, as pids are reused */
+    char *address; /* owns; of the agent */
+    void *extra;   /* owns; the worker's own data, opaque here */
+    size_t extra_len;
+    char backend[TENREC_NAME_MAX + 1]; /* of its agent at the wire; "": not compared */
+    uint64_t token; /* random bits of this life, for readers of the store; 0: an older worker's
+                       record, which has none */
+};
+
+void member_free(struct member *m); /* leaves it zeroed */
+
+/* Draws the token of a life, never 0. errors: EOS */
+tenrec_status member_draw_token(uint64_t *ret, tenrec_error *err);
+
+/* Fills host, boot, pid and start with this process. */
+void member_describe_process(struct member *m);
+
+/* Returns true if `m` is, or was, a process of this host as it runs now. */
+bool member_was_here(const struct member *m);
+
+/* Returns true if the process of `m` runs on this host now; false also when that cannot be seen
+ * from here. */
+bool member_runs_here(const struct member *m);
+
+/* Checks that other workers can read a record with this name, address and `extra` (may be NULL).
+ * errors: EINVAL (name, address), ETOOBIG (extra) */
+tenrec_status member_check(const char *name, const char *address, const struct store_value *extra,
+                           tenrec_error *err);
+
+/* Checks that the worker with that rank, or id, and `backend` (NULL: not compared) can call `m`.
+ * errors: EGROUP */
+tenrec_status member_check_backend(const struct member *m, const char *group, int32_t rank,
+                                   const char *backend, tenrec_error *err);
+
+/* The record as bytes; ret->data NULL when out of memory. */
+void member_pack(const struct member *m, struct store_value *ret);
+
+/* Writes the record of this process under `key`: fills the rest of `me`, which has the name, the
+ * rank, the world, the life and its token. `extra` may be NULL. errors: ENOMEM, the store's */
+tenrec_status member_publish(struct member *me, const char *address,
+                             const struct store_value *extra, struct tenrec_store *store,
+                             const char *key, uint64_t deadline_ns, tenrec_error *err);
+
+/* errors: EPROTOCOL (malformed), ENOMEM */
+tenrec_status member_unpack(const struct store_value *value, struct member *ret, tenrec_error *err);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "group/membership/membership_view.h"
+
+#include "core/base/memory.h"
+#include "group/membership/ranks.h"
+#include "group/store/bytes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Magic, version, members, former members; all numbers little-endian. Later versions append
+ * fields, which this version ignores. */
+#define MAGIC 0x31565254u /* "TRV1" */
+#define ENTRY_MIN (3 * sizeof(uint64_t))
+#define GONE_SIZE (3 * sizeof(uint64_t))
+
+void membership_view_finish(struct membership_view *v)
+{
+    free(v->entry);
+    *v = (struct membership_view){ .version = 0 };
+}
+
+tenrec_status membership_view_copy(const struct membership_view *v, struct membership_view *ret,
+                                   tenrec_error *err)
+{
+    struct membership_view_entry *entry = memory_new(v->n ? v->n : 1, sizeof *entry);
+
+    if (!entry)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", v->n);
+    if (v->n)
+        memcpy(entry, v->entry, v->n * sizeof *entry);
+    *ret = *v;
+    ret->entry = entry;
+    ret->room = v->n ? v->n : 1;
+    return TENREC_OK;
+}
+
+/* The index of `id`, or the place to insert it. */
+static size_t place_of(const struct membership_view *v, tenrec_peer id)
+{
+    size_t low = 0, high = v->n;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (v->entry[mid].id < id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+const struct membership_view_entry *membership_view_by_id(const struct membership_view *v,
+                                                          tenrec_peer id)
+{
+    size_t at = place_of(v, id);
+
+    return at < v->n && v->entry[at].id == id ? &v->entry[at] : NULL;
+}
+
+const struct membership_view_entry *membership_view_by_name(const struct membership_view *v,
+                                                            const char *name)
+{
+    for (size_t i = 0; i < v->n; i++)
+        if (strcmp(v->entry[i].name, name) == 0)
+            return &v->entry[i];
+    return NULL;
+}
+
+const struct membership_view_entry *membership_view_find(const struct membership_view *v,
+                                                         tenrec_peer id, int64_t incarnation)
+{
+    const struct membership_view_entry *e = membership_view_by_id(v, id);
+
+    return e && e->incarnation == incarnation ? e : NULL;
+}
+
+const struct membership_view_gone *membership_view_find_gone(const struct membership_view *v,
+                                                             int64_t incarnation)
+{
+    for (size_t i = 0; i < v->n_gone; i++)
+        if (v->gone[i].incarnation == incarnation)
+            return &v->gone[i];
+    return NULL;
+}
+
+tenrec_peer membership_view_free_id(const struct membership_view *v)
+{
+    size_t id = 0;
+
+    while (id < v->n && (size_t)v->entry[id].id == id)
+        id++;
+    return id < RANKS_MAX ? (tenrec_peer)id : -1;
+}
+
+tenrec_status membership_view_add(struct membership_view *v, const struct membership_view_entry *e,
+                                  tenrec_error *err)
+{
+    size_t at = place_of(v, e->id);
+
+    if (v->n == v->room) {
+        struct membership_view_entry *more = memory_resize(v->entry, v->room + 16, sizeof *more);
+        if (!more)
+            return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", v->n + 1);
+        v->entry = more;
+        v->room += 16;
+    }
+    memmove(v->entry + at + 1, v->entry + at, (v->n - at) * sizeof *e);
+    v->entry[at] = *e;
+    v->n++;
+    return TENREC_OK;
+}
+
+bool membership_view_remove(struct membership_view *v, tenrec_peer id, int64_t incarnation,
+                            bool died, tenrec_peer by)
+{
+    size_t at = place_of(v, id);
+
+    if (!membership_view_find(v, id, incarnation))
+        return false;
+    v->n--;
+    memmove(v->entry + at, v->entry + at + 1, (v->n - at) * sizeof v->entry[0]);
+    if (v->n_gone == VIEW_GONE_MAX) {
+        v->n_gone--;
+        memmove(v->gone, v->gone + 1, v->n_gone * sizeof v->gone[0]);
+    }
+    v->gone[v->n_gone++] = (struct membership_view_gone){ incarnation, died, by };
+    return true;
+}
+
+/* ---- bytes ------------------------------------------------------------------ */
+
+void membership_view_pack(const struct membership_view *v, struct store_value *ret)
+{
+    struct bytes b = { 0 };
+
+    bytes_add_u32(&b, MAGIC);
+    bytes_add_u64(&b, (uint64_t)v->version);
+    bytes_add_u64(&b, v->n);
+    bytes_add_u64(&b, v->n_gone);
+    for (size_t i = 0; i < v->n; i++) {
+        bytes_add_u64(&b, (uint64_t)v->entry[i].id);
+        bytes_add_u64(&b, (uint64_t)v->entry[i].incarnation);
+        bytes_add_text(&b, v->entry[i].name);
+    }
+    for (size_t i = 0; i < v->n_gone; i++) {
+        bytes_add_u64(&b, (uint64_t)v->gone[i].incarnation);
+        bytes_add_u64(&b, v->gone[i].died);
+        bytes_add_u64(&b, (uint64_t)v->gone[i].by);
+    }
+    if (b.failed)
+        bytes_free(&b);
+    ret->data = b.data;
+    ret->len = b.len;
+}
+
+/* Ids must grow, so no two are equal. */
+static void read_entry(struct bytes_reader *r, struct membership_view *v)
+{
+    struct membership_view_entry *e = &v->entry[v->n];
+    uint64_t id = bytes_read_u64(r);
+
+    e->incarnation = (int64_t)bytes_read_u64(r);
+    bytes_read_text(r, e->name, sizeof e->name);
+    if (r->bad || ranks_check_name("worker name", e->name, NULL) != TENREC_OK || id >= RANKS_MAX ||
+        e->incarnation < 1 || (v->n > 0 && v->entry[v->n - 1].id >= (tenrec_peer)id)) {
+        r->bad = true;
+        return;
+    }
+    e->id = (tenrec_peer)id;
+    v->n++;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Names identify members, so no two may be equal either. */
+static tenrec_status check_names(const struct membership_view *v, bool *ret_bad, tenrec_error *err)
+{
+    const char **name = memory_new(v->n ? v->n : 1, sizeof *name);
+
+    if (!name)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", v->n);
+    for (size_t i = 0; i < v->n; i++)
+        name[i] = v->entry[i].name;
+    qsort(name, v->n, sizeof *name, compare_names);
+    for (size_t i = 1; i < v->n; i++)
+        *ret_bad = *ret_bad || strcmp(name[i - 1], name[i]) == 0;
+    free(name);
+    return TENREC_OK;
+}
+
+tenrec_status membership_view_unpack(const struct store_value *value, struct membership_view *ret,
+                                     tenrec_error *err)
+{
+    struct bytes_reader r = { .data = value->data, .len = value->len };
+    struct membership_view v = { .version = 0 };
+    size_t n, n_gone;
+    tenrec_status st = TENREC_OK;
+
+    if (bytes_read_u32(&r) != MAGIC)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "not a list of a group's members");
+    v.version = (int64_t)bytes_read_u64(&r);
+    n = bytes_read_count(&r, RANKS_MAX, ENTRY_MIN);
+    n_gone = bytes_read_count(&r, VIEW_GONE_MAX, GONE_SIZE);
+    if (r.bad || v.version < 1 || v.version == INT64_MAX)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "malformed list of a group's members");
+    v.room = n ? n : 1;
+    v.entry = memory_new(v.room, sizeof *v.entry);
+    if (!v.entry)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", n);
+    for (size_t i = 0; i < n && !r.bad; i++)
+        read_entry(&r, &v);
+    for (size_t i = 0; i < n_gone && !r.bad; i++) {
+        struct membership_view_gone *g = &v.gone[v.n_gone++];
+        g->incarnation = (int64_t)bytes_read_u64(&r);
+        g->died = bytes_read_u64(&r) != 0;
+        g->by = (tenrec_peer)(int64_t)bytes_read_u64(&r);
+    }
+    if (!r.bad)
+        st = check_names(&v, &r.bad, err);
+    if (st == TENREC_OK && r.bad)
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "malformed list of a group's members");
+    if (st == TENREC_OK)
+        *ret = v;
+    else
+        membership_view_finish(&v);
+    return st;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* torch_keys.h - the members of a dynamic group once more, in the keys that workers of
+ * torch.distributed.rpc read. A worker that changes the view writes these keys after it, under the
+ * group's lock. Entries of other workers stay. */
+#ifndef TENREC_MEMBERSHIP_TORCH_KEYS_H
+#define TENREC_MEMBERSHIP_TORCH_KEYS_H
+
+#include "group/membership/membership_view.h"
+
+/* In the part of the store that torch_keys_open gives:
+ *   names/<id>                    the name
+ *   addrs/<name>                  the address
+ *   names/_ALL_WORKER_INFOS       "<name>-<id>," of each member whose name has no '-' */
+#define TORCH_KIND "rpcIsStaticGroup"         /* group_kind.c */
+#define TORCH_TOKEN "RpcGroupManagementToken" /* group_lock.c */
+#define TORCH_LIST "names/_ALL_WORKER_INFOS"
+
+/* Opens the part of `whole` with torch's keys for that group: the prefix of a process's first
+ * init_rpc for the group "default" without a run; else in `part`, that group's own. ret: owns. */
+tenrec_status torch_keys_open(struct tenrec_store *whole, struct tenrec_store *part,
+                              const char *group, const char *run, struct tenrec_store **ret,
+                              tenrec_error *err);
+
+/* Reads the next entry of such a list, a text, and moves *list behind it; skips malformed ones.
+ * Sets only its id and name. Returns false at the end. */
+bool torch_keys_next(const char **list, struct membership_view_entry *ret);
+
+/* Finds the first entry of torch's list that is no member in `v`; *ret_found is false when there is
+ * none. Sets only its id and name. */
+tenrec_status torch_keys_find_other(struct tenrec_store *torch, const struct membership_view *v,
+                                    uint64_t deadline_ns, struct membership_view_entry *ret,
+                                    bool *ret_found, tenrec_error *err);
+
+/* Adds `joined`, a new member of `v`. Called after the view was replaced: so all entries of ours
+ * are in the view, and an entry that is not in the view is another's. */
+tenrec_status torch_keys_add(struct tenrec_store *torch, const struct membership_view *v,
+                             const struct membership_view_entry *joined, const char *address,
+                             uint64_t deadline_ns, tenrec_error *err);
+
+/* Removes the members of `before` that are not in `after`. Called before the view is replaced. */
+tenrec_status torch_keys_take_out(struct tenrec_store *torch, const struct membership_view *before,
+                                  const struct membership_view *after, uint64_t deadline_ns,
+                                  tenrec_error *err);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "observe/metrics/exporter_choice.h"
+
+#include "core/base/memory.h"
+#include "core/config/config.h"
+#include "core/plugin/plugin_entry.h"
+#include "core/plugin/registry.h"
+
+#include <stdlib.h>
+
+tenrec_status exporter_choice_load(const struct tenrec_config *config, const char *name,
+                                   const struct place *place, struct exporter_choice **ret,
+                                   tenrec_error *err)
+{
+    const struct config_layer layer = config_exporter(config, name, place);
+    struct exporter_choice *c = memory_new(1, sizeof *c);
+    tenrec_status st;
+
+    if (!c)
+        return memory_fail(err);
+    atomic_init(&c->refs, 1);
+    snprintf(c->name, sizeof c->name, "%s", name);
+    st = plugin_entry_load(&layer, &c->backend, &c->options, err);
+    if (st == TENREC_OK)
+        *ret = c;
+    else
+        exporter_choice_drop(c);
+    return st;
+}
+
+struct exporter_choice *exporter_choice_share(struct exporter_choice *c)
+{
+    atomic_fetch_add(&c->refs, 1);
+    return c;
+}
+
+void exporter_choice_drop(struct exporter_choice *c)
+{
+    if (!c || atomic_fetch_sub(&c->refs, 1) != 1)
+        return;
+    options_drop(c->options);
+    backend_put(c->backend);
+    free(c);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* metrics_text.c - Prometheus' text format. Names and units of calls are those of OpenTelemetry's
+ * conventions for RPC, as its exporters write them for Prometheus. */
+#include "observe/metrics/metrics.h"
+
+#include "core/base/memory.h"
+#include "observe/metrics/durations.h"
+#include "observe/metrics/readings.h"
+#include "observe/metrics/series.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenrec/version.h>
+#include <unistd.h>
+
+enum scope { OF_WORKER, OF_PROCESS };
+
+/* A key of the debug info, and its metric. */
+static const struct family {
+    const char *key, *name, *help;
+    enum scope scope;
+    bool gauge;
+} families[] = {
+    { "agent.client_active_calls", "tenrec_client_active_calls",
+      "Own calls that wait for their answer.", OF_WORKER, true },
+    { "agent.server_active_calls", "tenrec_server_active_calls", "Calls being answered.", OF_WORKER,
+      true },
+    { "calls.made", "tenrec_calls_made_total", "Calls made.", OF_WORKER, false },
+    { "calls.one_way", "tenrec_calls_one_way_total", "Of the calls made, one-way calls.", OF_WORKER,
+      false },
+    { "calls.timeouts", "tenrec_calls_timeouts_total", "Calls without an answer in time.",
+      OF_WORKER, false },
+    { "calls.late_replies", "tenrec_calls_late_replies_total", "Answers to calls that had ended.",
+      OF_WORKER, false },
+    { "calls.stray_replies", "tenrec_calls_stray_replies_total",
+      "Answers to calls that went to another worker.", OF_WORKER, false },
+    { "calls.refused", "tenrec_calls_refused_total", "Requests that security does not permit.",
+      OF_WORKER, false },
+    { "calls.served", "tenrec_calls_served_total", "Calls served.", OF_WORKER, false },
+    { "pool.threads", "tenrec_pool_threads", "Threads of the pool.", OF_WORKER, true },
+    { "pool.idle_threads", "tenrec_pool_idle_threads", "Of these, idle threads.", OF_WORKER, true },
+    { "pool.blocked_threads", "tenrec_pool_blocked_threads",
+      "Of these, threads that block in a wait of Tenrec.", OF_WORKER, true },
+    { "pool.queued", "tenrec_pool_queued_calls", "Calls that wait for a thread.", OF_WORKER, true },
+    { "group.size", "tenrec_group_members", "Members of the group.", OF_WORKER, true },
+    { "rref.num_owner_rrefs", "tenrec_rref_owned", "Referenced values of this worker.", OF_WORKER,
+      true },
+    { "rref.num_forks", "tenrec_rref_forks", "References to them, in all workers.", OF_WORKER,
+      true },
+    { "rref.num_confirmed_users", "tenrec_rref_users",
+      "References of this worker to values of others.", OF_WORKER, true },
+    { "rref.num_pending_users", "tenrec_rref_pending_users",
+      "References that their owner has not confirmed yet.", OF_WORKER, true },
+    { "traces.sent", "tenrec_traces_sent_total", "Spans that a collector has accepted.", OF_WORKER,
+      false },
+    { "traces.dropped", "tenrec_traces_dropped_total", "Spans that were not sent.", OF_WORKER,
+      false },
+    { "memory.pool_limit_bytes", "tenrec_memory_pool_limit_bytes",
+      "Limit of the memory that is kept for large tensors.", OF_PROCESS, true },
+    { "memory.pool_kept_bytes", "tenrec_memory_pool_kept_bytes",
+      "Memory that is kept for large tensors.", OF_PROCESS, true },
+    { "memory.pool_used_bytes", "tenrec_memory_pool_used_bytes", "Memory of large tensors in use.",
+      OF_PROCESS, true },
+    { "memory.pool_fresh", "tenrec_memory_pool_fresh_total", "Allocations of new memory.",
+      OF_PROCESS, false },
+    { "memory.pool_reused", "tenrec_memory_pool_reused_total", "Reuses of memory.", OF_PROCESS,
+      false },
+    { "memory.shared_bytes", "tenrec_memory_shared_bytes", "Shared memory of this process.",
+      OF_PROCESS, true },
+    { "memory.shared_lent", "tenrec_memory_shared_loans", "Loans of it to other processes.",
+      OF_PROCESS, true },
+    { "memory.mapped_bytes", "tenrec_memory_mapped_bytes",
+      "Shared memory of other processes, mapped here.", OF_PROCESS, true },
+};
+
+static const char *const other_prefixes[] = { "agent.",  "calls.",  "group.", "library.",
+                                              "memory.", "plugin.", "pool.",  "rref.",
+                                              "store.",  "traces.", "worker." };
+
+static void family_begin(FILE *to, const char *name, const char *type, const char *help)
+{
+    fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void label_put(FILE *to, const char *before, const char *name, const char *value)
+{
+    fprintf(to, "%s%s=\"", before, name);
+    for (const char *p = value; *p; p++) {
+        if (*p == '\n')
+            fputs("\\n", to);
+        else if (*p == '"' || *p == '\\')
+            fprintf(to, "\\%c", *p);
+        else
+            fputc(*p, to);
+    }
+    fputc('"', to);
+}
+
+static void process_put(FILE *to, const char *before)
+{
+    fprintf(to, "%sprocess_pid=\"%ld\"", before, (long)getpid());
+}
+
+/* ---- durations ----------------------------------------------------------- */
+
+static void series_labels(FILE *to, const struct series *s)
+{
+    label_put(to, "{", "tenrec_worker_name", s->worker);
+    process_put(to, ",");
+    label_put(to, ",", "rpc_system_name", "tenrec");
+    label_put(to, ",", "rpc_method", s->method);
+    if (s->side == SERIES_CLIENT)
+        label_put(to, ",", "server_address", s->peer);
+    if (s->status != TENREC_OK)
+        label_put(to, ",", "error_type", tenrec_status_name(s->status));
+}
+
+static void series_put(FILE *to, const char *name, uint32_t number, const struct series *s)
+{
+    struct durations d;
+    uint64_t n = 0;
+
+    durations_sum(number, &d);
+    if (d.n == 0)
+        return;
+    for (int i = 0; i < DURATION_BUCKETS; i++) {
+        n += d.bucket[i];
+        fprintf(to, "%s_bucket", name);
+        series_labels(to, s);
+        if (i + 1 < DURATION_BUCKETS)
+            fprintf(to, ",le=\"%.9g\"} %" PRIu64 "\n", (double)(1u << i) * 1e-6, n);
+        else
+            fprintf(to, ",le=\"+Inf\"} %" PRIu64 "\n", n);
+    }
+    fprintf(to, "%s_sum", name);
+    series_labels(to, s);
+    fprintf(to, "} %.9f\n%s_count", (double)d.sum_ns * 1e-9, name);
+    series_labels(to, s);
+    fprintf(to, "} %" PRIu64 "\n", d.n);
+}
+
+static void durations_put(FILE *to)
+{
+    static const char *const name[] = { "rpc_client_call_duration_seconds",
+                                        "rpc_server_call_duration_seconds" };
+    static const char *const help[] = {
+        "Durations of outgoing calls, from the request to the completion of the future.",
+        "Durations of served calls, from the arrival of the request to the sent answer."
+    };
+    const struct series *s;
+
+    for (int side = SERIES_CLIENT; side <= SERIES_SERVER; side++) {
+        family_begin(to, name[side], "histogram", help[side]);
+        for (uint32_t i = 1; (s = series_get(i)); i++)
+            if ((int)s->side == side)
+                series_put(to, name[side], i, s);
+    }
+    family_begin(to, "tenrec_metrics_dropped_total", "counter",
+                 "Durations that are in no series, as there are too many.");
+    fputs("tenrec_metrics_dropped_total", to);
+    process_put(to, "{");
+    fprintf(to, "} %" PRIu64 "\n", series_dropped());
+}
+
+/* ---- readings ------------------------------------------------------------ */
+
+static void family_put(FILE *to, const struct family *f, const struct readings *all)
+{
+    const struct reading *r;
+    size_t at = 0;
+
+    family_begin(to, f->name, f->gauge ? "gauge" : "counter", f->help);
+    while ((r = readings_next(all, f->key, &at))) {
+        fputs(f->name, to);
+        process_put(to, "{");
+        if (f->scope == OF_WORKER)
+            label_put(to, ",", "tenrec_worker_name", r->worker);
+        fprintf(to, "} %" PRIu64 "\n", r->value);
+        if (f->scope == OF_PROCESS)
+            return;
+    }
+}
+
+static bool is_of_backend(const char *key)
+{
+    for (size_t i = 0; i < sizeof other_prefixes / sizeof other_prefixes[0]; i++)
+        if (strncmp(key, other_prefixes[i], strlen(other_prefixes[i])) == 0)
+            return false;
+    return strchr(key, '.') != NULL;
+}
+
+static void backends_put(FILE *to, const struct readings *all)
+{
+    char backend[64];
+
+    family_begin(to, "tenrec_backend_value", "gauge",
+                 "Counters and states of the agents, by the keys of their debug info.");
+    for (size_t i = 0; i < all->n; i++) {
+        const struct reading *r = &all->v[i];
+        const char *key = r->key, *dot;
+
+        if (!is_of_backend(key))
+            continue;
+        key += strncmp(key, "backend.", 8) == 0 ? 8 : 0;
+        dot = strchr(key, '.');
+        if (!dot)
+            continue;
+        snprintf(backend, sizeof backend, "%.*s", (int)(dot - key), key);
+        fputs("tenrec_backend_value", to);
+        process_put(to, "{");
+        label_put(to, ",", "tenrec_worker_name", r->worker);
+        label_put(to, ",", "backend", backend);
+        label_put(to, ",", "key", dot + 1);
+        fprintf(to, "} %" PRIu64 "\n", r->value);
+    }
+}
+
+static void text_put(FILE *to, const struct readings *all)
+{
+    durations_put(to);
+    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
+        family_put(to, &families[i], all);
+    backends_put(to, all);
+    family_begin(to, "tenrec_build_info", "gauge", "The version that the process runs.");
+    fputs("tenrec_build_info", to);
+    process_put(to, "{");
+    label_put(to, ",", "version", tenrec_version_text());
+    fputs("} 1\n", to);
+}
+
+tenrec_status metrics_text(char **ret, size_t *ret_len, tenrec_error *err)
+{
+    struct readings all;
+    char *text = NULL;
+    size_t len = 0;
+    FILE *to = open_memstream(&text, &len);
+    bool ok = readings_make(&all) && to;
+
+    if (ok)
+        text_put(to, &all);
+    ok = to && fclose(to) == 0 && ok;
+    readings_finish(&all);
+    if (!ok) {
+        free(text);
+        return memory_fail(err);
+    }
+    *ret = text;
+    *ret_len = len;
+    return TENREC_OK;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* metrics_value.c - the durations of a worker's calls as a value (tenrec/observe.h). */
+#include <tenrec/observe.h>
+
+#include "core/base/arena.h"
+#include "core/base/clock.h"
+#include "core/base/memory.h"
+#include "observe/metrics/durations.h"
+#include "observe/metrics/metrics.h"
+#include "observe/metrics/series.h"
+#include "rpc/call/function.h"
+#include "rpc/call/watch.h"
+#include "rpc/future/worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define METRICS_FUNCTION "tenrec.metrics"
+
+struct rows {
+    struct arena arena;
+    struct tenrec_value *row;
+    size_t n, room;
+};
+
+enum { FIELDS = 7 };
+
+static bool rows_add(struct rows *all, const struct series *s, const struct durations *d)
+{
+    struct tenrec_value *bucket = arena_new(&all->arena, DURATION_BUCKETS, sizeof *bucket);
+    struct tenrec_entry *field = arena_new(&all->arena, FIELDS, sizeof *field);
+    struct tenrec_value *grown = memory_grow(all->row, all->n, &all->room, sizeof *grown);
+
+    if (grown)
+        all->row = grown;
+    if (!bucket || !field || !grown)
+        return false;
+    for (int i = 0; i < DURATION_BUCKETS; i++)
+        bucket[i] = tenrec_value_int((int64_t)d->bucket[i]);
+    field[0] =
+        (struct tenrec_entry){ "side",
+                               tenrec_value_text(s->side == SERIES_CLIENT ? "client" : "server") };
+    field[1] = (struct tenrec_entry){ "function", tenrec_value_text(s->method) };
+    field[2] = (struct tenrec_entry){ "worker", tenrec_value_text(s->peer) };
+    field[3] = (struct tenrec_entry){
+        "error", tenrec_value_text(s->status == TENREC_OK ? "" : tenrec_status_name(s->status))
+    };
+    field[4] = (struct tenrec_entry){ "count", tenrec_value_int((int64_t)d->n) };
+    field[5] = (struct tenrec_entry){ "sum_ns", tenrec_value_int((int64_t)d->sum_ns) };
+    field[6] = (struct tenrec_entry){ "buckets", tenrec_value_array(bucket, DURATION_BUCKETS) };
+    all->row[all->n++] = tenrec_value_map(field, FIELDS);
+    return true;
+}
+
+static bool rows_fill(struct rows *all, const char *worker)
+{
+    const struct series *s;
+    struct durations d;
+
+    for (uint32_t i = 1; (s = series_get(i)); i++) {
+        if (strcmp(s->worker, worker) != 0)
+            continue;
+        durations_sum(i, &d);
+        if (d.n && !rows_add(all, s, &d))
+            return false;
+    }
+    return true;
+}
+
+/* Calls `fn` with the map. */
+static tenrec_status metrics_value(struct tenrec_worker *w,
+                                   tenrec_status (*fn)(void *arg, const struct tenrec_value *v,
+                                                       tenrec_error *err),
+                                   void *arg, tenrec_error *err)
+{
+    struct rows all = { .n = 0 };
+    tenrec_status st = rows_fill(&all, w->self.name) ? TENREC_OK : memory_fail(err);
+
+    if (st == TENREC_OK) {
+        struct tenrec_entry field[] = {
+            { "now_ns", tenrec_value_int((int64_t)clock_now_ns()) },
+            { "on", tenrec_value_bool(watch_has(w, WATCH_DURATIONS)) },
+            { "dropped", tenrec_value_int((int64_t)series_dropped()) },
+            { "calls", tenrec_value_array(all.row, all.n) },
+        };
+        const struct tenrec_value v = tenrec_value_map(field, sizeof field / sizeof field[0]);
+        st = fn(arg, &v, err);
+    }
+    arena_finish(&all.arena);
+    free(all.row);
+    return st;
+}
+
+static tenrec_status value_return(void *arg, const struct tenrec_value *v, tenrec_error *err)
+{
+    return tenrec_call_return(arg, v, err);
+}
+
+static tenrec_status value_copy(void *arg, const struct tenrec_value *v, tenrec_error *err)
+{
+    return tenrec_value_copy(v, arg, err);
+}
+
+static tenrec_status metrics_answer(struct tenrec_call *call, void *arg, tenrec_error *err)
+{
+    (void)arg;
+    return metrics_value(tenrec_call_worker(call), value_return, call, err);
+}
+
+tenrec_status metrics_serve(struct functions *f, tenrec_error *err)
+{
+    return functions_add(f, METRICS_FUNCTION, metrics_answer, NULL, TENREC_INLINE, err);
+}
+
+tenrec_status tenrec_worker_get_metrics(struct tenrec_worker *w, const char *to,
+                                        const struct tenrec_call_options *options,
+                                        struct tenrec_value **ret, tenrec_error *err)
+{
+    if (!ret)
+        return tenrec_fail(err, TENREC_EINVAL, "metrics: ret is NULL");
+    *ret = NULL;
+    if (to)
+        return tenrec_rpc_sync(w, to, METRICS_FUNCTION, NULL, 0, options, ret, err);
+    return metrics_value(w, value_copy, ret, err);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "observe/profiler/sessions.h"
+
+#include "observe/profiler/profiler.h"
+#include "rpc/call/span.h"
+#include "rpc/future/thread_state.h"
+
+/* Guards `list`; held while events are added to traces. Acquired before trace.lock. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tenrec_profiler *list;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static _Thread_local struct thread_trace current;
+
+/* In the child of a fork: the sessions belong to the parent. */
+static void sessions_forget(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    list = NULL;
+    atomic_store(&span_recorders, 0);
+    event_forget_thread();
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, sessions_forget);
+}
+
+void recorders_add(void)
+{
+    pthread_once(&once, watch_forks);
+    atomic_fetch_add(&span_recorders, 1);
+}
+
+void recorders_remove(void)
+{
+    uint32_t n = atomic_load(&span_recorders);
+
+    /* Never below 0: a fork's child has reset the count. */
+    while (n > 0 && !atomic_compare_exchange_weak(&span_recorders, &n, n - 1))
+        ;
+}
+
+void sessions_enter(struct tenrec_profiler *p)
+{
+    recorders_add();
+    pthread_mutex_lock(&lock);
+    p->next = list;
+    list = p;
+    pthread_mutex_unlock(&lock);
+}
+
+void sessions_leave(struct tenrec_profiler *p)
+{
+    struct tenrec_profiler **at;
+
+    pthread_mutex_lock(&lock);
+    for (at = &list; *at && *at != p; at = &(*at)->next)
+        ;
+    if (*at)
+        *at = p->next;
+    pthread_mutex_unlock(&lock);
+    recorders_remove();
+}
+
+static bool sessions_concerns(const struct tenrec_profiler *p, const struct tenrec_worker *w,
+                              bool served)
+{
+    return p->scope == TENREC_PROFILE_WORKER ? p->w == w : served;
+}
+
+bool sessions_want(const struct tenrec_worker *w, bool served, bool *ret_remote)
+{
+    bool found = false;
+
+    *ret_remote = false;
+    pthread_mutex_lock(&lock);
+    for (const struct tenrec_profiler *p = list; p; p = p->next) {
+        if (sessions_concerns(p, w, served)) {
+            found = true;
+            *ret_remote = *ret_remote || p->trace->remote;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+void sessions_add(const struct tenrec_worker *w, bool served, uint64_t began_ns,
+                  const struct tenrec_event *e, const char *prefix)
+{
+    pthread_mutex_lock(&lock);
+    for (const struct tenrec_profiler *p = list; p; p = p->next)
+        if (sessions_concerns(p, w, served) && began_ns >= p->start_ns)
+            trace_add(p->trace, e, prefix);
+    pthread_mutex_unlock(&lock);
+}
+
+void sessions_miss(const struct tenrec_worker *w, bool served, uint64_t n)
+{
+    pthread_mutex_lock(&lock);
+    for (const struct tenrec_profiler *p = list; p; p = p->next)
+        if (sessions_concerns(p, w, served))
+            trace_miss(p->trace, n);
+    pthread_mutex_unlock(&lock);
+}
+
+struct trace *thread_trace(void)
+{
+    if (!current.trace || current.depth != thread_state.no_block || !trace_is_open(current.trace))
+        return NULL;
+    return current.trace;
+}
+
+bool thread_trace_is(const struct trace *t)
+{
+    return current.trace == t && current.depth == thread_state.no_block;
+}
+
+struct thread_trace thread_trace_enter(struct trace *t)
+{
+    struct thread_trace before = current;
+
+    current = (struct thread_trace){ trace_share(t), thread_state.no_block };
+    return before;
+}
+
+void thread_trace_leave(struct thread_trace before)
+{
+    trace_drop(current.trace);
+    current = before;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* span_call.c - the caller's side of a recorded call. */
+#include "observe/profiler/span.h"
+#include "observe/profiler/spans_wire.h"
+
+#include "core/base/clock.h"
+#include "rpc/future/peers.h"
+#include "rpc/future/worker.h"
+#include "rpc/value/codec.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* "rpc_sync#add(worker0 -> worker1)". The longest of functions and names fit. */
+static struct tenrec_event *call_event(struct tenrec_worker *w, const char *op,
+                                       const char *function, tenrec_peer to)
+{
+    char name[64 + 255 + 2 * TENREC_NAME_MAX];
+    struct tenrec_event *e;
+
+    snprintf(name, sizeof name, "%s#%.255s(%s -> %s)", op, function, w->self.name,
+             peers_name(&w->peers, to));
+    e = event_new(w, TENREC_EVENT_CALL, name);
+    if (e)
+        e->caller_id = w->self.id;
+    return e;
+}
+
+struct span *span_ask(struct tenrec_worker *w, const char *op, const char *function, tenrec_peer to,
+                      uint32_t *ret_max)
+{
+    struct trace *trace = thread_trace();
+    const bool served = trace && trace->served;
+    bool remote, wanted = sessions_want(w, served, &remote);
+    struct span *s;
+
+    if (!trace && !wanted)
+        return NULL;
+    s = span_new(w, trace, 2);
+    if (s && !(s->event = call_event(w, op, function, to))) {
+        span_free(s);
+        s = NULL;
+    }
+    if (!s) {
+        trace_miss(trace, 1);
+        sessions_miss(w, served, 1);
+        return NULL;
+    }
+    s->served = served;
+    s->waits = strcmp(op, "rpc_sync") == 0 || strcmp(op, "to_here") == 0;
+    s->remote = remote || trace_wants_remote(trace);
+    s->max = s->remote ? SPANS_MAX : SPANS_HEAD;
+    *ret_max = s->max;
+    return s;
+}
+
+void span_write(struct span *s, const struct tenrec_msg *msg)
+{
+    s->event->sent_bytes = span_bytes(msg);
+    s->sent_ns = clock_now_ns();
+}
+
+static void span_call_emit(struct span *s, const struct tenrec_event *e, const char *prefix)
+{
+    trace_add(s->trace, e, prefix);
+    sessions_add(s->w, s->served, s->event->start_ns, e, prefix);
+}
+
+static void span_call_end(struct span *s)
+{
+    s->event->duration_ns = s->end_ns - s->event->start_ns;
+    s->event->run_ns = s->waits ? s->event->duration_ns : atomic_load(&s->run_ns);
+    if (s->event->run_ns > s->event->duration_ns)
+        s->event->run_ns = s->event->duration_ns;
+    span_call_emit(s, s->event, "");
+    span_free(s);
+}
+
+void span_back(struct span *s, int64_t id)
+{
+    s->event->call_id = id;
+    atomic_store(&s->run_ns, clock_now_ns() - s->event->start_ns);
+    if (span_last(s))
+        span_call_end(s);
+}
+
+void span_refused(struct span *s, tenrec_status why)
+{
+    s->event->status = why;
+    s->end_ns = clock_now_ns();
+    s->waits = true;
+    span_call_end(s);
+}
+
+/* Events of an answer, with times relative to the request's arrival. */
+struct remote_events {
+    struct span *span;
+    uint64_t arrival_ns, rest_ns; /* on our clock; from then until the answer was sent */
+    const char *prefix;
+};
+
+static void remote_event_add(void *arg, struct tenrec_event *e)
+{
+    struct remote_events *c = arg;
+
+    /* Times outside of the call are impossible. */
+    if (e->start_ns > c->rest_ns)
+        e->start_ns = c->rest_ns;
+    if (e->duration_ns > c->rest_ns - e->start_ns)
+        e->duration_ns = c->rest_ns - e->start_ns;
+    if (e->run_ns > e->duration_ns)
+        e->run_ns = e->duration_ns;
+    e->start_ns += c->arrival_ns;
+    e->remote = 1;
+    span_call_emit(c->span, e, c->prefix);
+}
+
+static void span_call_miss(struct span *s, uint64_t n)
+{
+    trace_miss(s->trace, n);
+    sessions_miss(s->w, s->served, n);
+}
+
+void span_answered(struct span *s, struct tenrec_msg *msg)
+{
+    const uint64_t round_ns = clock_now_ns() - s->sent_ns;
+    char prefix[EVENT_NAME_MAX];
+    struct spans_head head;
+    size_t at;
+
+    if (codec_first_end(msg, &at) && at < msg->payload_len) {
+        const unsigned char *spans = (const unsigned char *)msg->payload + at;
+        const size_t len = (size_t)msg->payload_len - at;
+        struct remote_events c = { .span = s, .prefix = prefix };
+
+        msg->payload_len = at;
+        snprintf(prefix, sizeof prefix, "%s" SPAN_REMOTE, s->event->name);
+        if (len > s->max || !spans_read_head(spans, len, &head)) {
+            span_call_miss(s, 1);
+        } else {
+            c.rest_ns = head.whole_ns < round_ns ? head.whole_ns : round_ns;
+            s->event->wire_ns = round_ns - c.rest_ns;
+            c.arrival_ns = s->sent_ns + s->event->wire_ns / 2;
+            if (s->remote && !spans_read_events(&head, SPANS_EVENTS + 1, remote_event_add, &c))
+                head.dropped++;
+            if (s->remote && head.dropped > 0)
+                span_call_miss(s, head.dropped);
+        }
+    }
+    s->event->received_bytes = span_bytes(msg);
+}
+
+void span_done(struct span *s, const tenrec_error *why)
+{
+    s->event->status = why ? why->code : TENREC_OK;
+    s->end_ns = clock_now_ns();
+    if (span_last(s))
+        span_call_end(s);
+}

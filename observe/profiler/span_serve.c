@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* span_serve.c - the callee's side of a recorded call. */
+#include "observe/profiler/span.h"
+#include "observe/profiler/spans_wire.h"
+
+#include "core/base/clock.h"
+#include "rpc/call/active_calls.h"
+#include "rpc/call/function.h"
+
+struct span *span_serve(struct tenrec_call *c)
+{
+    const uint64_t now = clock_now_ns();
+    bool remote, wanted = sessions_want(c->worker, true, &remote);
+    const bool asked = c->in.spans_max > 0 && !c->one_way;
+    const bool events = asked && c->in.spans_max > SPANS_HEAD;
+    struct trace *trace;
+    struct span *s;
+
+    if (!wanted && !asked)
+        return NULL;
+    trace = trace_new(events ? SPANS_EVENTS : 0);
+    s = trace ? span_new(c->worker, trace, 1) : NULL;
+    trace_drop(trace);
+    if (!s) {
+        sessions_miss(c->worker, true, 1);
+        return NULL;
+    }
+    s->trace->served = true;
+    s->trace->remote = events;
+    s->served = true;
+    s->call = c;
+    s->arrival_ns = now;
+    if (asked)
+        s->max = c->in.spans_max < SPANS_MAX ? c->in.spans_max : SPANS_MAX;
+    recorders_add();
+    return s;
+}
+
+/* Makes the event of a call that starts on this thread, or that never starts. */
+static void make_event(struct span *s)
+{
+    const struct tenrec_call *c = s->call;
+    struct tenrec_event *e = event_new(s->w, TENREC_EVENT_SERVE, c->function->name);
+
+    s->event = e;
+    if (!e)
+        return;
+    e->caller_id = c->from;
+    e->call_id = c->request->id;
+    e->received_bytes = span_bytes(c->request);
+    e->queue_ns = e->start_ns - s->arrival_ns;
+}
+
+/* The thread holds a share, as another thread may finish the call while its function still runs. */
+tenrec_status span_run(struct span *s, struct tenrec_call *c, tenrec_error *err)
+{
+    const struct function *f = c->function;
+    struct thread_trace before;
+    tenrec_status st;
+
+    make_event(s);
+    atomic_fetch_add(&s->refs, 1);
+    before = thread_trace_enter(s->trace);
+    st = f->fn(c, f->arg, err);
+    thread_trace_leave(before);
+    if (s->event)
+        atomic_store(&s->run_ns, clock_now_ns() - s->event->start_ns);
+    if (span_last(s))
+        span_free(s);
+    return st;
+}
+
+struct tenrec_msg *span_end(struct span *s, struct tenrec_msg *answer, const tenrec_error *why)
+{
+    struct spans spans = {
+        .max = s->max, .arrival_ns = s->arrival_ns, .end_ns = clock_now_ns(), .trace = s->trace
+    };
+    struct tenrec_event *e;
+
+    if (!s->event)
+        make_event(s);
+    e = s->event;
+    trace_close(s->trace);
+    recorders_remove();
+    if (e) {
+        e->duration_ns = spans.end_ns > e->start_ns ? spans.end_ns - e->start_ns : 0;
+        e->run_ns = atomic_load(&s->run_ns);
+        /* The function ends with its answer, or still runs. */
+        if (!(s->call->function->flags & TENREC_LATER) || e->run_ns == 0 ||
+            e->run_ns > e->duration_ns)
+            e->run_ns = e->duration_ns;
+        e->status = why ? why->code : TENREC_OK;
+        if (answer)
+            e->sent_bytes = span_bytes(answer);
+        sessions_add(s->w, true, s->arrival_ns, e, "");
+        spans.served = e;
+        if (answer && s->max > 0)
+            answer = spans_attach(answer, &spans);
+    } else {
+        sessions_miss(s->w, true, 1);
+    }
+    if (span_last(s))
+        span_free(s);
+    return answer;
+}

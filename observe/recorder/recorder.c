@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "observe/recorder/recorder.h"
+
+#include "core/base/clock.h"
+#include "core/base/threads.h"
+#include "observe/recorder/inline_calls.h"
+#include "observe/recorder/reporter.h"
+#include "observe/recorder/ring.h"
+#include "observe/recorder/stuck.h"
+#include "observe/recorder/thin.h"
+#include "rpc/call/active_calls.h"
+#include "rpc/call/function.h"
+
+#include <string.h>
+
+/* ---- both sides of calls --------------------------------------------------- */
+
+static _Thread_local struct thin made STATIC_TLS, served STATIC_TLS;
+
+static float time_between(uint64_t from_ns, uint64_t to_ns)
+{
+    return to_ns > from_ns ? (float)(to_ns - from_ns) : 0;
+}
+
+static void recorder_ended(struct tenrec_worker *w, const struct tenrec_future *f,
+                           tenrec_status status, uint64_t now_ns)
+{
+    const struct future_call *c = &f->call;
+    struct ring_event e;
+
+    if (!thin_keeps(&made, c->begun_ns, now_ns, status))
+        return;
+    e = (struct ring_event){ .time_ns = c->begun_ns,
+                             .id = c->id,
+                             .thread = thread_id(),
+                             .peer = c->to,
+                             .took_ns = time_between(c->begun_ns, now_ns),
+                             .worker = (uint16_t)w->start,
+                             .kind = RING_CALL,
+                             .status = (int8_t)status };
+    ring_set_text(&e, c->function);
+    ring_add(&e);
+}
+
+static void recorder_serving(struct tenrec_call *c, uint64_t now_ns)
+{
+    c->began_ns = now_ns;
+    if (c->on_stack)
+        inline_call_begin(c);
+}
+
+static void recorder_served(const struct tenrec_call *c, tenrec_status status, uint64_t now_ns)
+{
+    const bool later = !c->on_stack && c->function->flags & TENREC_LATER;
+    struct ring_event e;
+
+    if (!c->began_ns) /* before the recorder was turned on, or never */
+        return;
+    if (c->on_stack)
+        inline_call_end();
+    if (!thin_keeps(&served, c->began_ns, now_ns, status))
+        return;
+    e = (struct ring_event){ .time_ns = c->began_ns,
+                             .id = c->key.id,
+                             .thread = thread_id(),
+                             .peer = c->from,
+                             .took_ns = time_between(c->began_ns, now_ns),
+                             .worker = (uint16_t)c->worker->start,
+                             .kind = later ? RING_LATER : RING_SERVE,
+                             .status = (int8_t)status };
+    ring_set_text(&e, c->function->name);
+    ring_add(&e);
+}
+
+/* ---- rare events ------------------------------------------------------------ */
+
+static void recorder_noted(struct tenrec_worker *w, enum watch_event what, tenrec_peer peer,
+                           int64_t id, tenrec_status status, const char *text)
+{
+    struct ring_event e = { .time_ns = clock_now_ns(),
+                            .id = id,
+                            .thread = thread_id(),
+                            .peer = peer,
+                            .worker = (uint16_t)w->start,
+                            .kind = (uint8_t)(RING_INSTANT + what),
+                            .status = (int8_t)status };
+    char reason[TENREC_NAME_MAX + 32];
+    const bool lost = what == WATCH_PEER_LOST || (what == WATCH_LEFT && status != TENREC_OK);
+
+    ring_set_text(&e, text);
+    ring_add(&e);
+    if (lost && peer >= 0 && *w->recorder->dump_dir) {
+        snprintf(reason, sizeof reason, "lost worker '%s'", text);
+        reporter_write(w->recorder->dump_dir, w->self.name, reason);
+    }
+}
+
+const struct call_watch recorder_watch = {
+    .ended = recorder_ended,
+    .serving = recorder_serving,
+    .served = recorder_served,
+    .noted = recorder_noted,
+};
+
+/* ---- workers ---------------------------------------------------------------- */
+
+static struct {
+    pthread_mutex_t lock;
+    struct recorder *first;
+} running = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* The workers are the parent's. */
+static void recorder_forked(void)
+{
+    pthread_mutex_init(&running.lock, NULL);
+    running.first = NULL;
+}
+
+static void recorder_watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, recorder_forked);
+    ring_watch_forks();
+}
+
+struct recorder *recorders_lock(void)
+{
+    pthread_mutex_lock(&running.lock);
+    return running.first;
+}
+
+bool recorders_try_lock(struct recorder **ret)
+{
+    if (pthread_mutex_trylock(&running.lock) != 0)
+        return false;
+    *ret = running.first;
+    return true;
+}
+
+struct recorder *recorders_held(void)
+{
+    return running.first;
+}
+
+void recorders_unlock(void)
+{
+    pthread_mutex_unlock(&running.lock);
+}
+
+void recorder_enter(struct tenrec_worker *w, const struct recorder_settings *s)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct recorder *r = w->recorder;
+
+    pthread_once(&once, recorder_watch_forks);
+    r->worker = w;
+    r->dump_dir = s->dump_dir;
+    atomic_store(&r->stacks, s->stacks);
+    memset(r->mark, 0, sizeof r->mark);
+    pthread_mutex_lock(&running.lock);
+    r->next = running.first;
+    running.first = r;
+    pthread_mutex_unlock(&running.lock);
+    recorder_set_stuck_after(w, s->stuck_after_ms);
+    watch_note(w, WATCH_STARTED, w->self.id, 0, TENREC_OK, w->self.name);
+}
+
+void recorder_leave(struct tenrec_worker *w)
+{
+    struct recorder **at = &running.first;
+    bool found;
+
+    pthread_mutex_lock(&running.lock);
+    while (*at && *at != w->recorder)
+        at = &(*at)->next;
+    found = *at != NULL;
+    if (found)
+        *at = w->recorder->next;
+    pthread_mutex_unlock(&running.lock);
+    if (!found)
+        return;
+    watch_note(w, WATCH_STOPPED, w->self.id, 0, TENREC_OK, w->self.name);
+    reporter_finish();
+}
+
+void recorder_set_stuck_after(struct tenrec_worker *w, uint64_t ms)
+{
+    atomic_store(&w->recorder->stuck_after_ms, ms);
+    stuck_watch();
+}
+
+void recorder_set_stacks(struct tenrec_worker *w, bool stacks)
+{
+    atomic_store(&w->recorder->stacks, stacks);
+}

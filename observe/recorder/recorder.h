@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recorder.h - the flight recorder: what happened last in this process, and what runs now.
+ *
+ * Rare events are always recorded; calls, when they have ended (thin.h), while `observe.recorder`
+ * is true. */
+#ifndef TENREC_RECORDER_RECORDER_H
+#define TENREC_RECORDER_RECORDER_H
+
+#include "rpc/call/watch.h"
+
+struct functions;
+
+enum { RECORDER_MARKS = 5 };
+
+/* The recorder's part of a worker. */
+struct recorder {
+    struct tenrec_worker *worker; /* set while it runs */
+    struct recorder *next;        /* guarded by the lock of the list */
+    _Atomic uint64_t stuck_after_ms;
+    atomic_bool stacks;
+    const char *dump_dir; /* borrowed from the configuration; "": none */
+    /* Guarded by the lock of the list: when calls were looked at, and how many had begun then, the
+     * latest first. A call that had begun before the oldest mark lasts too long. */
+    struct {
+        uint64_t at_ns, calls;
+    } mark[RECORDER_MARKS];
+};
+
+extern const struct call_watch recorder_watch;
+
+struct recorder_settings {
+    const char *dump_dir;
+    uint64_t stuck_after_ms; /* TENREC_FOREVER: never */
+    bool stacks;
+};
+
+/* A worker has started, or stops: after recorder_leave no thread of the recorder touches it. */
+void recorder_enter(struct tenrec_worker *w, const struct recorder_settings *s);
+void recorder_leave(struct tenrec_worker *w);
+void recorder_set_stuck_after(struct tenrec_worker *w, uint64_t ms);
+void recorder_set_stacks(struct tenrec_worker *w, bool stacks);
+
+/* The recorders of the workers that run, to be walked by `next` until recorders_unlock. The try
+ * returns false if another thread has the lock. */
+struct recorder *recorders_lock(void);
+bool recorders_try_lock(struct recorder **ret);
+struct recorder *recorders_held(void); /* the first again, while this thread has the lock */
+void recorders_unlock(void);
+
+/* The function by which other workers ask for a dump (dump_value.c). errors: ENOMEM */
+tenrec_status recorder_serve(struct functions *f, tenrec_error *err);
+
+#endif

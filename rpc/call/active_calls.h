@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* active_calls.h - the table of calls in execution: a cancel message finds its call here, and a
+ * shutdown waits for the running ones. */
+#ifndef TENREC_CALL_ACTIVE_CALLS_H
+#define TENREC_CALL_ACTIVE_CALLS_H
+
+#include "core/base/hash.h"
+#include "rpc/future/pool.h"
+#include "rpc/value/codec.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <tenrec/message.h>
+#include <tenrec/rpc.h>
+
+struct function;
+struct streams;
+struct trace_span;
+
+struct active_calls_key {
+    uint64_t pipe, generation;
+    int64_t id;
+};
+
+struct tenrec_call {
+    struct pool_task task; /* first: the pool passes it to the function */
+    struct tenrec_worker *worker;
+    struct tenrec_msg *request; /* owns */
+    struct codec_call in;
+    const struct function *function;
+    struct tenrec_msg *reply; /* owns; NULL: nil */
+    tenrec_peer from;
+    struct active_calls_key key;
+    uint64_t deadline_ns;
+    struct streams *streams;    /* shared; the function's; NULL: the thread's */
+    uint64_t arrived_ns;        /* 0: no watcher is told of its end */
+    uint64_t began_ns;          /* its function; 0: the recorder is not told of the end */
+    _Atomic uint32_t thread;    /* that its function began on; 0: queued. Not set on the stack */
+    _Atomic uint64_t run_ns;    /* when, by the coarse clock */
+    bool told_stuck;            /* guarded by the lock of the table */
+    struct span *span;          /* NULL: not recorded */
+    struct trace_span *traced;  /* owns, until its end; NULL: not sampled */
+    struct rref_call *refs;     /* owns; NULL: a call without references */
+    struct rref_parcel *parcel; /* references in the reply; may be NULL */
+    uint64_t queued_ns;         /* when an unread call arrived */
+    bool unread;                /* its arguments are to be read on the pool, before it begins */
+    bool on_stack;              /* ends before the delivery of its request */
+    bool refused;               /* its function was not started */
+    bool repeated;              /* a duplicate of a creation, which answers */
+    bool one_way;
+    bool awaited; /* neither one-way nor for a reference */
+    bool cbor;    /* the caller reads errors as CBOR */
+    atomic_bool canceled;
+    bool listed; /* in the table */
+    UT_hash_handle hh;
+};
+
+/* The references of served calls, implemented by a room above (rref_call.c). All but `make` and
+ * `refused` are for a call whose `refs` is not NULL. */
+struct served_refs_ops {
+    /* Returns NULL if out of memory. */
+    struct rref_call *(*make)(void);
+
+    /* Resolves the references of the arguments; dispatch_start follows once all are resolved, or
+     * with the error. */
+    void (*begin)(struct tenrec_call *c);
+
+    /* A creation cannot begin: keeps `why` in place of the value. Takes msg. */
+    void (*refused)(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
+                    const struct codec_creation *ids, const tenrec_error *why);
+
+    /* Keeps the result of a creation. Returns false if the call is no creation. */
+    bool (*keep)(struct tenrec_call *c, const struct tenrec_value *value, tenrec_status *ret,
+                 tenrec_error *err);
+
+    /* The function of a creation has ended: keeps the value, or `why` the function failed, and
+     * makes the answer. Returns false if the call is no creation, or without memory. */
+    bool (*made)(struct tenrec_call *c, const tenrec_error *why, struct tenrec_msg **ret);
+
+    /* Frees c->refs, before the arguments are finished. */
+    void (*end)(struct tenrec_call *c);
+};
+
+struct active_calls {
+    pthread_mutex_t lock; /* guards the table */
+    pthread_cond_t empty; /* monotonic */
+    struct tenrec_call *calls;
+};
+
+void active_calls_init(struct active_calls *s);
+void active_calls_finish(struct active_calls *s);
+
+/* errors: ENOMEM */
+tenrec_status active_calls_add(struct active_calls *s, struct tenrec_call *c, tenrec_error *err);
+void active_calls_remove(struct active_calls *s, struct tenrec_call *c);
+void active_calls_cancel(struct active_calls *s, const struct active_calls_key *key);
+/* Cancels all calls of this member whose answers it awaits. */
+void active_calls_cancel_from(struct active_calls *s, tenrec_peer caller);
+
+/* Calls `fn` for each call, with the lock held. */
+typedef void active_calls_fn(void *arg, struct tenrec_call *c);
+void active_calls_each(struct active_calls *s, active_calls_fn *fn, void *arg);
+
+/* active_call.c: the streams of a call on devices; and the target devices of the tensors of its
+ * answer, or the error in the place of the answer. Takes `reply`. */
+void active_call_streams(struct tenrec_call *c);
+struct tenrec_msg *active_call_place(struct tenrec_call *c, struct tenrec_msg *reply);
+
+/* The number of calls that may be answered after their function has returned. */
+size_t active_calls_count_later(struct active_calls *s);
+
+/* Waits until the table is empty. errors: ETIMEDOUT, which names a running function */
+tenrec_status active_calls_wait(struct active_calls *s, uint64_t deadline_ns, tenrec_error *err);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dispatch.h - serves requests, and passes other messages to their handlers. */
+#ifndef TENREC_CALL_DISPATCH_H
+#define TENREC_CALL_DISPATCH_H
+
+#include <tenrec/agent.h>
+
+struct tenrec_call;
+struct tenrec_worker;
+
+/* Serves a message of one type. Takes msg. */
+typedef void dispatch_fn(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
+
+enum { DISPATCH_HANDLERS_MAX = 8 };
+
+/* Handlers of messages that are neither calls nor answers of calls, registered by other rooms
+ * before the worker starts. */
+struct dispatch {
+    struct dispatch_handler {
+        int32_t type;
+        dispatch_fn *fn;
+    } handler[DISPATCH_HANDLERS_MAX];
+    unsigned n;
+};
+
+void dispatch_handle(struct dispatch *d, int32_t type, dispatch_fn *fn);
+
+/* From now on no function of `w` starts: queued calls are answered with ESHUTDOWN, and so are later
+ * ones. Running functions continue. The caller is inside the worker, or the worker has stopped. */
+void dispatch_stop(struct tenrec_worker *w);
+/* Functions start again, after a restart of the worker. */
+void dispatch_resume(struct tenrec_worker *w);
+
+/* The arguments are resolved, or failed: runs the function, or answers with `why`. */
+void dispatch_start(struct tenrec_call *c, const tenrec_error *why);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rpc/call/function.h"
+
+#include "core/base/memory.h"
+#include "core/base/suggest.h"
+#include "rpc/future/worker.h"
+#include "security/proof/rules.h"
+
+#include <stdlib.h>
+
+enum { NAME_MAX_BYTES = 255 };
+
+void functions_init(struct functions *f)
+{
+    f->by_name = NULL;
+    f->rules = NULL;
+    atomic_init(&f->last, NULL);
+    pthread_rwlock_init(&f->lock, NULL);
+}
+
+void functions_finish(struct functions *f)
+{
+    struct function *one, *next;
+
+    HASH_ITER(hh, f->by_name, one, next)
+    {
+        HASH_DEL(f->by_name, one);
+        free(one->name);
+        free(one);
+    }
+    pthread_rwlock_destroy(&f->lock);
+}
+
+const struct function *functions_find(struct functions *f, const char *name, size_t len)
+{
+    const struct function *last = atomic_load_explicit(&f->last, memory_order_acquire);
+    struct function *one;
+
+    if (last && last->len == len && memcmp(last->name, name, len) == 0)
+        return last;
+    pthread_rwlock_rdlock(&f->lock);
+    HASH_FIND(hh, f->by_name, name, len, one);
+    pthread_rwlock_unlock(&f->lock);
+    if (one)
+        atomic_store_explicit(&f->last, one, memory_order_release);
+    return one;
+}
+
+tenrec_status functions_none(struct functions *f, const char *worker, const char *name, size_t len,
+                             tenrec_error *err)
+{
+    char word[NAME_MAX_BYTES + 1];
+    struct function *one, *next;
+    struct suggestion near;
+
+    snprintf(word, sizeof word, "%.*s", (int)(len < sizeof word ? len : sizeof word - 1), name);
+    suggest_init(&near, word);
+    pthread_rwlock_rdlock(&f->lock);
+    HASH_ITER(hh, f->by_name, one, next)
+    suggest_try(&near, one->name);
+    pthread_rwlock_unlock(&f->lock);
+    return tenrec_fail(err, TENREC_ENOFUNCTION, "'%s' has no function '%s'%s", worker, word,
+                       suggest_hint(&near));
+}
+
+tenrec_status functions_add(struct functions *f, const char *name, tenrec_function_fn *fn,
+                            void *arg, uint32_t flags, tenrec_error *err)
+{
+    struct function *one = memory_new(1, sizeof *one), *former;
+    size_t len = strlen(name);
+    tenrec_status st = TENREC_OK;
+
+    if (!one || !(one->name = memory_text(name))) {
+        free(one);
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for function '%s'", name);
+    }
+    one->len = len;
+    one->fn = fn;
+    one->arg = arg;
+    one->flags = flags;
+    if (f->rules)
+        one->rule =
+            flags & FUNCTION_DECIDES ? rules_otherwise(f->rules) : rules_find(f->rules, name, len);
+    pthread_rwlock_wrlock(&f->lock);
+    HASH_FIND(hh, f->by_name, name, len, former);
+    if (former) {
+        st = tenrec_fail(err, TENREC_EEXIST, "function '%s' is registered already", name);
+    } else {
+        HASH_ADD_KEYPTR(hh, f->by_name, one->name, len, one);
+        if (!hash_has(one))
+            st = tenrec_fail(err, TENREC_ENOMEM, "no memory for function '%s'", name);
+    }
+    pthread_rwlock_unlock(&f->lock);
+    if (st != TENREC_OK) {
+        free(one->name);
+        free(one);
+    }
+    return st;
+}
+
+tenrec_status tenrec_worker_register_function(struct tenrec_worker *w, const char *name,
+                                              tenrec_function_fn *fn, void *arg, uint32_t flags,
+                                              tenrec_error *err)
+{
+    size_t len = name ? strlen(name) : 0;
+
+    if (len == 0 || len > NAME_MAX_BYTES)
+        return tenrec_fail(err, TENREC_EINVAL, "a function's name has 1 to %d bytes, got %zu",
+                           NAME_MAX_BYTES, len);
+    if (strncmp(name, FUNCTION_RESERVED_PREFIX, strlen(FUNCTION_RESERVED_PREFIX)) == 0)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "function '%s': names that begin with '%s' are reserved for built-in "
+                           "functions",
+                           name, FUNCTION_RESERVED_PREFIX);
+    if (!fn)
+        return tenrec_fail(err, TENREC_EINVAL, "function '%s': fn is NULL", name);
+    if (flags & ~(uint32_t)(TENREC_INLINE | TENREC_LATER))
+        return tenrec_fail(err, TENREC_EINVAL, "function '%s': unknown flags 0x%x", name, flags);
+    return functions_add(w->functions, name, fn, arg, flags, err);
+}
+
+tenrec_status tenrec_worker_register_object_type(struct tenrec_worker *w,
+                                                 const struct tenrec_object_type *type,
+                                                 tenrec_error *err)
+{
+    return object_types_add(&w->object_types, type, err);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* future.h - futures: state, waiters, callbacks. future.lock guards waiters, callbacks and the
+ * completion. */
+#ifndef TENREC_FUTURE_FUTURE_H
+#define TENREC_FUTURE_FUTURE_H
+
+#include "core/base/spinlock.h"
+#include "rpc/future/waiter.h"
+
+#include <tenrec/future.h>
+#include <tenrec/types.h>
+
+struct streams;
+struct tenrec_worker;
+
+/* The only devices that a value of the future may be on. Shared (counted). */
+struct future_devices {
+    atomic_uint refs;
+    size_t n;
+    struct tenrec_device device[];
+};
+
+enum future_state { FUTURE_PENDING, FUTURE_VALUE, FUTURE_ERROR };
+
+/* A waiter of a future. */
+struct future_node {
+    struct waiter *waiter;
+    struct future_node *next;
+};
+
+/* The call of a future. `worker` may be used only while the future is pending: shutdown completes
+ * all futures before the worker is freed. */
+struct future_call {
+    struct tenrec_worker *worker; /* NULL: made by the program; the other fields are not set */
+    int64_t id;
+    uint64_t deadline_ns;
+    int64_t timeout_ms;
+    tenrec_peer to;
+    uint64_t begun_ns;                /* 0: no watcher is told of the end (call/watch.h) */
+    uint32_t series;                  /* of its durations, counted from 1; 0: none */
+    struct span *span;                /* shared; NULL: not recorded */
+    struct trace_span *traced;        /* owns, until the call ends; NULL: not sampled */
+    struct call_hook *hook;           /* a list; NULL: no hook */
+    struct call_sent_hook *sent_hook; /* NULL: no hook */
+    bool one_way;
+    bool want_value;
+    bool private; /* until it is done, only its waiter and the thread that completes it know it */
+    char function[48]; /* for error texts and the recorder; a long name keeps its end */
+};
+
+struct future_callback {
+    struct future_callback *next;
+    struct tenrec_future *future; /* shared while queued to an event loop */
+    tenrec_future_fn *fn;
+    void *arg;
+};
+
+struct tenrec_future {
+    atomic_uint refs;
+    _Atomic uint32_t state; /* enum future_state; set last, with release */
+    struct spinlock lock;
+    struct future_node *waiters;
+    struct future_callback *callbacks, **last_callback;
+    struct future_callback own; /* the first callback, without an allocation */
+    struct tenrec_value *value; /* owns; set before state */
+    struct streams *streams;    /* shared; the value is ready on these; set before state; or NULL */
+    struct future_devices *devices; /* shared; NULL: any */
+    tenrec_error *error;            /* owns, or points to the out-of-memory error */
+    struct future_call call;
+    struct tenrec_future *next; /* in a list of recycled futures */
+};
+
+struct tenrec_future *future_make(void);
+
+/* Complete the future: wake waiters, run callbacks. Return false if it was done already.
+ * complete_value takes the value always (NULL is nil). */
+bool future_complete_value(struct tenrec_future *f, struct tenrec_value *value);
+/* Completes it with a value that is ready on `streams` (taken always; may be NULL). */
+bool future_complete_ready(struct tenrec_future *f, struct tenrec_value *value,
+                           struct streams *streams);
+bool future_complete_error(struct tenrec_future *f, const tenrec_error *why);
+
+/* Waits until the call of `f` has ended; `node` is its only waiter. The thread is inside the
+ * worker. */
+void wait_for_call(struct tenrec_future *f, struct future_node *node);
+
+/* Adds a waiter. Returns false, and adds nothing, if `f` is done. */
+bool future_watch(struct tenrec_future *f, struct future_node *node);
+void future_unwatch(struct tenrec_future *f, struct future_node *node);
+
+/* The status and error of a done future. */
+tenrec_status future_result(const struct tenrec_future *f, tenrec_error *err);
+
+/* Moves the value of a done future out; only for the maker of a future that was not shared.
+ *
+ * ret      owns: tenrec_value_drop it */
+tenrec_status future_take_value(struct tenrec_future *f, struct tenrec_value **ret,
+                                tenrec_error *err);
+
+/* Runs the callbacks that were queued to the program's event loop. Returns their number. */
+size_t future_callbacks_run(struct future_callback *first);
+
+#endif

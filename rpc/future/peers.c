@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rpc/future/peers.h"
+
+#include "core/base/memory.h"
+#include "core/base/suggest.h"
+
+#include <stdlib.h>
+
+enum { LISTS_MAX = 4096 };
+
+struct peer {
+    struct peer *next; /* in its list; set before the entry can be found */
+    _Atomic tenrec_peer id;
+    _Atomic uint64_t incarnation;
+    char name[];
+};
+
+static size_t list_of(const struct peers *p, const char *name)
+{
+    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
+
+    for (; *name; name++)
+        h = (h ^ (uint8_t)*name) * 0x100000001b3u;
+    return (size_t)(h ^ (h >> 32)) & (p->n_lists - 1);
+}
+
+tenrec_status peers_init(struct peers *p, size_t room, tenrec_peer me, tenrec_error *err)
+{
+    size_t n_lists = 64;
+
+    while (n_lists < room && n_lists < LISTS_MAX)
+        n_lists *= 2;
+    *p = (struct peers){ .me = me, .room = room, .n_lists = n_lists };
+    p->by_id = memory_new(room, sizeof *p->by_id);
+    p->by_name = memory_new(n_lists, sizeof *p->by_name);
+    if (p->by_id && p->by_name)
+        return TENREC_OK;
+    peers_finish(p);
+    return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", room);
+}
+
+void peers_finish(struct peers *p)
+{
+    struct peer *one, *next;
+
+    for (size_t i = 0; p->by_name && i < p->n_lists; i++)
+        for (one = atomic_load(&p->by_name[i]); one; one = next) {
+            next = one->next;
+            free(one);
+        }
+    free(p->by_id);
+    free(p->by_name);
+    *p = (struct peers){ .room = 0 };
+}
+
+static struct peer *peers_find_entry(const struct peers *p, const char *name)
+{
+    struct peer *one =
+        p->n_lists ? atomic_load_explicit(&p->by_name[list_of(p, name)], memory_order_acquire)
+                   : NULL;
+
+    while (one && strcmp(one->name, name) != 0)
+        one = one->next;
+    return one;
+}
+
+static struct peer *peers_at(const struct peers *p, tenrec_peer id)
+{
+    return id >= 0 && (size_t)id < p->room
+               ? atomic_load_explicit(&p->by_id[id], memory_order_acquire)
+               : NULL;
+}
+
+tenrec_status peers_add(struct peers *p, tenrec_peer id, uint64_t incarnation, const char *name,
+                        tenrec_error *err)
+{
+    struct peer *one = peers_find_entry(p, name);
+
+    if (!one) {
+        size_t len = strlen(name) + 1, list = list_of(p, name);
+        one = memory_new(1, sizeof *one + len);
+        if (!one)
+            return tenrec_fail(err, TENREC_ENOMEM, "no memory for worker \"%s\"", name);
+        memcpy(one->name, name, len);
+        atomic_init(&one->id, PEERS_NOBODY);
+        one->next = atomic_load(&p->by_name[list]);
+        atomic_store_explicit(&p->by_name[list], one, memory_order_release);
+    }
+    atomic_store(&one->incarnation, incarnation);
+    atomic_store(&p->by_id[id], one);
+    atomic_store(&one->id, id);
+    if ((size_t)id >= atomic_load(&p->top))
+        atomic_store(&p->top, (size_t)id + 1);
+    atomic_fetch_add(&p->n, 1);
+    return TENREC_OK;
+}
+
+void peers_remove(struct peers *p, tenrec_peer id)
+{
+    struct peer *one = peers_at(p, id);
+
+    if (!peers_has(p, id))
+        return;
+    atomic_store(&one->id, PEERS_NOBODY);
+    atomic_fetch_sub(&p->n, 1);
+}
+
+void peers_end(struct peers *p, const tenrec_error *why)
+{
+    p->why = *why;
+    atomic_store(&p->ended, &p->why);
+    /* `last` stays: a thread that reads it finds an entry without an id. */
+    for (size_t i = 0; i < atomic_load(&p->top); i++)
+        if ((tenrec_peer)i != p->me)
+            peers_remove(p, (tenrec_peer)i);
+}
+
+static tenrec_status fail_unknown(const struct peers *p, const char *name, tenrec_error *err)
+{
+    const tenrec_error *ended = atomic_load(&p->ended);
+    struct suggestion near;
+
+    if (ended) {
+        if (err)
+            *err = *ended;
+        return ended->code;
+    }
+    if (!err)
+        return TENREC_EPEER_UNKNOWN;
+    suggest_init(&near, name);
+    for (size_t i = 0; i < atomic_load(&p->top); i++)
+        if (peers_has(p, (tenrec_peer)i))
+            suggest_try(&near, peers_name(p, (tenrec_peer)i));
+    return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "no worker is called '%s'%s%s", name,
+                       peers_find_entry(p, name) ? " any more: it has left the group" : "",
+                       peers_find_entry(p, name) ? "" : suggest_hint(&near));
+}
+
+tenrec_status peers_find(const struct peers *p, const char *name, tenrec_peer *ret,
+                         tenrec_error *err)
+{
+    struct peer *one = peers_find_entry(p, name);
+    tenrec_peer id = one ? atomic_load(&one->id) : PEERS_NOBODY;
+
+    if (id < 0)
+        return fail_unknown(p, name, err);
+    *ret = id;
+    return TENREC_OK;
+}
+
+tenrec_status peers_find_again(struct peers *p, const char *name, tenrec_peer *ret,
+                               tenrec_error *err)
+{
+    const struct peer *last = atomic_load_explicit(&p->last, memory_order_acquire);
+    struct peer *one;
+    tenrec_peer id;
+
+    if (last && strcmp(last->name, name) == 0 &&
+        (id = atomic_load_explicit(&last->id, memory_order_acquire)) >= 0) {
+        *ret = id;
+        return TENREC_OK;
+    }
+    one = peers_find_entry(p, name);
+    id = one ? atomic_load(&one->id) : PEERS_NOBODY;
+    if (id < 0)
+        return fail_unknown(p, name, err);
+    atomic_store_explicit(&p->last, one, memory_order_release);
+    *ret = id;
+    return TENREC_OK;
+}
+
+bool peers_has(const struct peers *p, tenrec_peer id)
+{
+    const struct peer *one = peers_at(p, id);
+
+    return one && atomic_load(&one->id) == id;
+}
+
+const char *peers_name(const struct peers *p, tenrec_peer id)
+{
+    const struct peer *one = peers_at(p, id);
+
+    return one ? one->name : "";
+}
+
+uint64_t peers_incarnation(const struct peers *p, tenrec_peer id)
+{
+    const struct peer *one = peers_at(p, id);
+
+    return one ? atomic_load(&one->incarnation) : 0;
+}
+
+void peers_blame(const struct peers *p, tenrec_peer id, tenrec_error *err)
+{
+    err->worker = id;
+    snprintf(err->worker_name, sizeof err->worker_name, "%s", peers_name(p, id));
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* view_apply.c - applies a new view of the group: adds members that joined, removes members that
+ * left with all that waits for them, and calls the program's callbacks. No lock is held meanwhile.
+ */
+#include "rpc/member/monitor_inside.h"
+
+#include "core/base/backoff.h"
+#include "core/base/clock.h"
+#include "core/base/forks.h"
+#include "core/base/log.h"
+#include "core/base/memory.h"
+#include "group/meeting/members.h"
+#include "group/membership/membership_list.h"
+#include "rpc/call/call.h"
+#include "rpc/call/watch.h"
+#include "rpc/future/thread_state.h"
+#include "rpc/future/worker.h"
+#include "rpc/member/devices.h"
+#include "rpc/member/disconnect.h"
+#include "rpc/member/gather.h"
+#include "rpc/member/membership.h"
+#include "rpc/rref/rref_context.h"
+#include "rpc/rref/rref_control.h"
+
+#include <stdlib.h>
+
+enum { RECORDS_MS = 2000 };
+enum { ANSWERS_MS = 1000, ANSWERS_FIRST_US = 500, ANSWERS_MOST_US = 20000 };
+
+/* The agent borrows the address until shutdown. */
+struct view_apply_member {
+    struct view_apply_member *next;
+    tenrec_peer id; /* -1: the member has left; only its address is kept */
+    struct member record;
+};
+
+static struct view_apply_member *known_find(const struct monitor *wa, tenrec_peer id,
+                                            int64_t incarnation)
+{
+    struct view_apply_member *k = wa->known;
+
+    while (k && (k->id != id || k->record.incarnation != incarnation))
+        k = k->next;
+    return k;
+}
+
+/* Takes `record`. Returns NULL if out of memory. */
+static struct view_apply_member *known_add(struct monitor *wa, struct member *record)
+{
+    struct view_apply_member *k = memory_new(1, sizeof *k);
+
+    if (!k)
+        return NULL;
+    *k = (struct view_apply_member){ wa->known, record->rank, *record };
+    *record = (struct member){ .rank = -1 };
+    wa->known = k;
+    return k;
+}
+
+/* ---- callbacks of the program --------------------------------------------------- */
+
+/* why      a member has left; NULL: a member has joined */
+static void view_apply_report(struct monitor *wa, tenrec_peer id, const tenrec_error *why)
+{
+    struct tenrec_worker *w = wa->w;
+    const struct tenrec_worker_info info = { .name = peers_name(&w->peers, id), .id = id };
+    struct tenrec_member_callbacks c;
+    const uint32_t forks = forks_seen;
+    struct future_scope *scope;
+
+    watch_note(w, why ? WATCH_LEFT : WATCH_JOINED, id, 0, why ? why->code : TENREC_OK, info.name);
+    pthread_mutex_lock(&w->lock);
+    c = w->member_callbacks;
+    pthread_mutex_unlock(&w->lock);
+    scope = thread_lend();
+    if (why && c.left)
+        c.left(w, &info, why, (uint64_t)wa->view.version, c.arg);
+    else if (!why && c.joined)
+        c.joined(w, &info, (uint64_t)wa->view.version, c.arg);
+    forks_check(forks, "a callback for members");
+    thread_back(scope);
+}
+
+/* ---- one member ------------------------------------------------------------------ */
+
+/* A member that leaves has answered all calls before, but news of its leave may overtake the
+ * answers, which are on another connection. The end of that connection ends the wait, too. */
+static void await_answers(struct tenrec_worker *w, tenrec_peer id)
+{
+    const uint64_t deadline_ns = clock_deadline_ms(ANSWERS_MS);
+    struct backoff pause = { ANSWERS_FIRST_US, ANSWERS_MOST_US };
+
+    while (call_waits_for(w, id) && backoff_take(&pause, deadline_ns))
+        ;
+}
+
+/* Removes the member `e` and fails all that waits for it. */
+static void member_remove(struct monitor *wa, const struct membership_view_entry *e,
+                          const tenrec_error *why)
+{
+    struct tenrec_worker *w = wa->w;
+    struct view_apply_member *k = known_find(wa, e->id, e->incarnation);
+    tenrec_error lost = *why;
+
+    if (why->code == TENREC_OK)
+        await_answers(w, e->id);
+    lost.code = why->code == TENREC_OK ? TENREC_EPEER_LOST : why->code;
+    /* First: a fetch fails because its owner is lost, never because the owner is unknown. */
+    rref_peer_gone(w->rrefs, e->id);
+    rrefs_lost(w, e->id, true, &lost);
+    peers_remove(&w->peers, e->id);
+    chain_member_left(w->chain, e->id);
+    devices_left(w, e->id);
+    peers_blame(&w->peers, e->id, &lost);
+    call_fail_peer(w, e->id, &lost);
+    gather_lost(w, e->id, &lost);
+    gather_forget(w, e->name, (uint64_t)e->incarnation);
+    disconnects_forget(w, e->id);
+    pthread_mutex_lock(&wa->lock);
+    monitor_gives_up(wa, e->id);
+    pthread_mutex_unlock(&wa->lock);
+    if (k)
+        k->id = -1;
+}
+
+/* Takes `record` always. */
+static tenrec_status member_add(struct monitor *wa, const struct membership_view_entry *e,
+                                struct member *record, tenrec_error *err)
+{
+    struct tenrec_worker *w = wa->w;
+    struct view_apply_member *k = known_add(wa, record);
+    struct tenrec_member member = { .size = sizeof member,
+                                    .id = e->id,
+                                    .incarnation = (uint64_t)e->incarnation };
+    tenrec_status st;
+
+    if (!k) {
+        member_free(record);
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for worker \"%s\"", e->name);
+    }
+    st = rref_context_set_name(w->rrefs, e->id, e->name, err);
+    if (st != TENREC_OK)
+        return st;
+    disconnects_forget(w, e->id);
+    member.name = k->record.name;
+    member.address = k->record.address;
+    member.token = k->record.token;
+    /* First: once the backend knows the member, its messages arrive. */
+    devices_joined(w, e->id, e->name, k->record.extra, k->record.extra_len);
+    chain_member_joined(w->chain, &member);
+    return peers_add(&w->peers, e->id, (uint64_t)e->incarnation, e->name, err);
+}
+
+void monitor_leaves(struct monitor *wa, tenrec_peer id, int64_t incarnation)
+{
+    struct tenrec_worker *w = wa->w;
+
+    if (known_find(wa, id, incarnation) && id != w->self.id)
+        peers_remove(&w->peers, id);
+}
+
+void monitor_find_dead(struct monitor *wa)
+{
+    for (size_t i = 0; i < wa->beats.n; i++) {
+        const struct heartbeat *one = &wa->beats.list[i];
+        const struct view_apply_member *k;
+
+        if (!one->suspected || !(k = known_find(wa, one->id, one->incarnation)))
+            continue;
+        if (member_was_here(&k->record) && !member_runs_here(&k->record))
+            heartbeats_bury(&wa->beats, one->id, one->incarnation, clock_now_ns());
+    }
+}
+
+/* ---- a view ------------------------------------------------------------------------ */
+
+static void describe_departure(struct monitor *wa, const struct membership_view *v,
+                               const struct membership_view_entry *e, tenrec_error *ret)
+{
+    const struct membership_view_gone *g = membership_view_find_gone(v, e->incarnation);
+
+    if (g && !g->died)
+        tenrec_fail(ret, TENREC_OK, "worker '%s' has left the group", e->name);
+    else if (g && g->by >= 0 && *peers_name(&wa->w->peers, g->by))
+        tenrec_fail(ret, TENREC_EPEER_LOST, "worker '%s' died: detected by '%s'", e->name,
+                    peers_name(&wa->w->peers, g->by));
+    else
+        tenrec_fail(ret, TENREC_EPEER_LOST, "worker '%s' died", e->name);
+    ret->worker = e->id;
+    snprintf(ret->worker_name, sizeof ret->worker_name, "%s", e->name);
+}
+
+/* Another member removed this worker from the group. */
+static void view_apply_expel(struct monitor *wa, const struct membership_view *v,
+                             const struct membership_view *before)
+{
+    struct tenrec_worker *w = wa->w;
+    const struct membership_view_gone *g = membership_view_find_gone(v, wa->incarnation);
+    const struct membership_view_entry *by = g ? membership_view_by_id(v, g->by) : NULL;
+    tenrec_error why;
+
+    tenrec_fail(&why, TENREC_EGROUP,
+                "this worker ('%s', id %d) was removed from group \"%s\"%s%s%s, as it did not "
+                "answer; shut it down and initialize it again to rejoin",
+                w->self.name, (int)w->self.id, wa->roster->group, by ? " by '" : "",
+                by ? by->name : "", by ? "'" : "");
+    peers_blame(&w->peers, w->self.id, &why);
+    log_line(TENREC_LOG_ERROR, w->self.name, "%s", why.text);
+    pthread_mutex_lock(&wa->lock);
+    wa->expelled = true;
+    wa->why = why;
+    wa->beats.n = 0; /* polls no member any more */
+    pthread_mutex_unlock(&wa->lock);
+    wa->roster->joined = false;
+    peers_end(&w->peers, &why);
+    for (size_t i = 0; i < before->n; i++)
+        if (before->entry[i].incarnation != wa->incarnation)
+            member_remove(wa, &before->entry[i], &why);
+    view_apply_report(wa, w->self.id, &why);
+    pthread_mutex_lock(&wa->lock);
+    pthread_cond_broadcast(&wa->changed);
+    pthread_mutex_unlock(&wa->lock);
+}
+
+/* Entries of `v` that are not in `before`, with their records. A member without a record has left
+ * already, and is removed from `v`. */
+struct fresh {
+    struct membership_view_entry *entry; /* owns */
+    struct member *record;               /* owns; n */
+    size_t n;
+};
+
+static void fresh_finish(struct fresh *f)
+{
+    for (size_t i = 0; f->record && i < f->n; i++)
+        member_free(&f->record[i]);
+    free(f->entry);
+    free(f->record);
+}
+
+static tenrec_status fresh_find(struct monitor *wa, struct membership_view *v,
+                                const struct membership_view *before, struct fresh *ret,
+                                tenrec_error *err)
+{
+    struct fresh f = { .entry = memory_new(v->n ? v->n : 1, sizeof *f.entry),
+                       .record = memory_new(v->n ? v->n : 1, sizeof *f.record) };
+    size_t kept = 0;
+    tenrec_status st = TENREC_OK;
+
+    if (!f.entry || !f.record)
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", v->n);
+    for (size_t i = 0; i < v->n && st == TENREC_OK; i++)
+        if (!membership_view_find(before, v->entry[i].id, v->entry[i].incarnation))
+            f.entry[f.n++] = v->entry[i];
+    if (st == TENREC_OK)
+        st = membership_list_records(wa->roster, f.entry, f.n, clock_deadline_ms(RECORDS_MS),
+                                     f.record, err);
+    if (st != TENREC_OK) {
+        free(f.entry);
+        free(f.record);
+        return st;
+    }
+    for (size_t i = 0; i < f.n; i++) {
+        if (!f.record[i].address) {
+            membership_view_remove(v, f.entry[i].id, f.entry[i].incarnation, true, -1);
+            continue;
+        }
+        f.entry[kept] = f.entry[i];
+        f.record[kept++] = f.record[i];
+    }
+    f.n = kept;
+    *ret = f;
+    return TENREC_OK;
+}
+
+/* Removes the members that `v` lacks. */
+static void remove_leavers(struct monitor *wa, const struct membership_view *v,
+                           const struct membership_view *before)
+{
+    tenrec_error why;
+
+    for (size_t i = 0; i < before->n; i++) {
+        const struct membership_view_entry *e = &before->entry[i];
+        if (membership_view_find(v, e->id, e->incarnation))
+            continue;
+        describe_departure(wa, v, e, &why);
+        log_line(TENREC_LOG_INFO, wa->w->self.name, "view %lld: %s", (long long)v->version,
+                 why.text);
+        member_remove(wa, e, &why);
+    }
+}
+
+static void report_changes(struct monitor *wa, const struct membership_view *v,
+                           const struct membership_view *before, const struct fresh *f)
+{
+    tenrec_error why;
+
+    for (size_t i = 0; i < before->n; i++) {
+        const struct membership_view_entry *e = &before->entry[i];
+        if (membership_view_find(v, e->id, e->incarnation))
+            continue;
+        describe_departure(wa, v, e, &why);
+        view_apply_report(wa, e->id, &why);
+    }
+    for (size_t i = 0; i < f->n; i++)
+        view_apply_report(wa, f->entry[i].id, NULL);
+}
+
+tenrec_status monitor_apply(struct monitor *wa, struct membership_view *v, tenrec_error *err)
+{
+    struct membership_view before = { .version = 0 }, mine;
+    struct fresh f = { .n = 0 };
+    tenrec_status st = TENREC_OK;
+    bool member = membership_view_find(v, wa->w->self.id, wa->incarnation) != NULL, newer;
+
+    pthread_mutex_lock(&wa->lock);
+    newer = v->version > wa->view.version && !wa->expelled;
+    if (newer)
+        st = membership_view_copy(&wa->view, &before, err);
+    pthread_mutex_unlock(&wa->lock);
+    if (!newer || st != TENREC_OK)
+        goto out;
+    if (!member) {
+        view_apply_expel(wa, v, &before);
+        goto out;
+    }
+    st = fresh_find(wa, v, &before, &f, err);
+    if (st != TENREC_OK)
+        goto out;
+    /* First: the program may name a new member as soon as its name resolves. */
+    atomic_store(&wa->w->view_version, v->version);
+    remove_leavers(wa, v, &before);
+    for (size_t i = 0; i < f.n && st == TENREC_OK; i++) {
+        log_line(TENREC_LOG_INFO, wa->w->self.name, "view %lld: '%s' (id %d) has joined",
+                 (long long)v->version, f.entry[i].name, (int)f.entry[i].id);
+        st = member_add(wa, &f.entry[i], &f.record[i], err);
+    }
+    st = st == TENREC_OK ? membership_view_copy(v, &mine, err) : st;
+    if (st != TENREC_OK)
+        goto out;
+    pthread_mutex_lock(&wa->lock);
+    membership_view_finish(&wa->view);
+    wa->view = mine;
+    st = heartbeats_follow(&wa->beats, &wa->view, wa->w->self.id, clock_now_ns(), err);
+    pthread_mutex_unlock(&wa->lock);
+    report_changes(wa, v, &before, &f);
+    pthread_mutex_lock(&wa->lock);
+    pthread_cond_broadcast(&wa->changed);
+    pthread_mutex_unlock(&wa->lock);
+out:
+    fresh_finish(&f);
+    membership_view_finish(&before);
+    membership_view_finish(v);
+    return st;
+}
+
+tenrec_status monitor_begin(struct monitor *wa, tenrec_error *err)
+{
+    const struct membership *m = wa->w->membership;
+    tenrec_status st = membership_view_copy(&m->view, &wa->view, err);
+
+    atomic_store(&wa->w->view_version, wa->view.version);
+
+    for (uint32_t i = 0; i < membership_world(m) && st == TENREC_OK; i++) {
+        struct member copy = m->members->list[i];
+        copy.address = NULL; /* both owned by the membership */
+        copy.extra = NULL;
+        if (!known_add(wa, &copy))
+            st = tenrec_fail(err, TENREC_ENOMEM, "no memory for the members of the group");
+    }
+    return st;
+}
+
+void monitor_end(struct monitor *wa)
+{
+    struct view_apply_member *next;
+
+    for (struct view_apply_member *k = wa->known; k; k = next) {
+        next = k->next;
+        member_free(&k->record);
+        free(k);
+    }
+    membership_view_finish(&wa->view);
+}

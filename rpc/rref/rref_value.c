@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rpc/rref/rref_value.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "core/base/memory.h"
+#include "rpc/call/call.h"
+#include "rpc/future/enter.h"
+#include "rpc/future/thread_state.h"
+#include "rpc/future/worker.h"
+#include "rpc/rref/rref_context.h"
+#include "rpc/value/object.h"
+#include "rpc/value/value_block.h"
+
+/* ---- outgoing ------------------------------------------------------------------- */
+
+/* A reference in a message: a fork, or a reference that is held while the message is in flight. */
+struct parcel_item {
+    struct rref_id id, fork;
+    struct tenrec_rref *held;
+};
+
+struct rref_parcel {
+    struct call_hook hook; /* first */
+    struct call_sent_hook sent_hook;
+    struct rref_context *ctx; /* shared */
+    bool one_way;
+    bool unwritten;    /* set by the sent hook, read by the last of the two hooks */
+    atomic_uint hooks; /* still to run; 0 if none was set */
+    size_t n, room;
+    struct parcel_item *item;
+};
+
+static void parcel_release(struct rref_parcel *p, enum parcel_outcome outcome)
+{
+    struct rref_acts acts = { 0 };
+
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->item[i].held)
+            rref_release(p->item[i].held, &acts);
+        else if (outcome == PARCEL_TAKEN)
+            rref_child_arrived(p->ctx, p->item[i].fork, -1, &acts);
+        else if (outcome == PARCEL_REFUSED)
+            rref_unfork(p->ctx, p->item[i].id, p->item[i].fork, &acts);
+    }
+    p->n = 0;
+    rref_acts_run(&acts);
+}
+
+static void rref_parcel_end(struct rref_parcel *p, enum parcel_outcome outcome)
+{
+    parcel_release(p, outcome);
+    rref_context_drop(p->ctx);
+    free(p->item);
+    free(p);
+}
+
+static enum parcel_outcome rref_outcome_of(const tenrec_error *why)
+{
+    if (!why || (why->flags & TENREC_ERROR_CALLEE))
+        return PARCEL_TAKEN;
+    switch (why->code) {
+    case TENREC_ETIMEDOUT:
+    case TENREC_ECANCELED:
+        return PARCEL_UNSURE;
+    default:
+        return PARCEL_REFUSED;
+    }
+}
+
+/* A hook ran: the outcome of a call settles the parcel if it is certain, else the last hook does.
+ */
+static void parcel_hook_end(struct rref_parcel *p, enum parcel_outcome outcome)
+{
+    if (outcome != PARCEL_UNSURE)
+        parcel_release(p, outcome);
+    if (atomic_fetch_sub(&p->hooks, 1) == 1)
+        rref_parcel_end(p, p->unwritten ? PARCEL_REFUSED : PARCEL_UNSURE);
+}
+
+static void parcel_done(struct call_hook *h, struct tenrec_worker *w, const tenrec_error *why)
+{
+    struct rref_parcel *p = (struct rref_parcel *)(void *)h;
+
+    (void)w;
+    parcel_hook_end(p, p->one_way && !why ? PARCEL_UNSURE : rref_outcome_of(why));
+}
+
+static void parcel_sent(struct call_sent_hook *h, const tenrec_error *why)
+{
+    struct rref_parcel *p =
+        (struct rref_parcel *)(void *)((char *)h - offsetof(struct rref_parcel, sent_hook));
+
+    p->unwritten = why != NULL;
+    parcel_hook_end(p, PARCEL_UNSURE);
+}
+
+static struct parcel_item *next_item(struct parcel_out *out, struct rref_context *ctx)
+{
+    struct rref_parcel *p = out->parcel;
+    struct parcel_item *more;
+
+    if (!p && (p = memory_new(1, sizeof *p))) {
+        p->hook.done = parcel_done;
+        p->sent_hook.sent = parcel_sent;
+        p->ctx = ctx;
+        atomic_fetch_add(&p->ctx->refs, 1);
+        out->parcel = p;
+    }
+    more = p ? memory_grow(p->item, p->n, &p->room, sizeof *more) : NULL;
+    if (!more)
+        return NULL;
+    p->item = more;
+    return &more[p->n];
+}
+
+static tenrec_status rref_out_fork(struct codec_refs *refs, struct tenrec_rref *r, bool deref,
+                                   struct rref_fork *ret, tenrec_error *err)
+{
+    struct parcel_out *out = (struct parcel_out *)(void *)refs;
+    struct parcel_item *item;
+    struct tenrec_worker *w;
+    tenrec_status st = rref_context_enter(r->ctx, &w, err);
+
+    if (st != TENREC_OK)
+        return st;
+    worker_leave(w);
+    if (w != out->worker)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "the remote reference belongs to another worker of this process");
+    if (out->to < 0)
+        return tenrec_fail(err, TENREC_EUNSUPPORTED,
+                           "remote references can be sent to members of the group only");
+    item = next_item(out, r->ctx);
+    if (!item)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory to send a remote reference");
+    if (deref) {
+        const struct rref_user *u = rref_user_of(r);
+        st = rref_usable(r, err);
+        *ret = (struct rref_fork){ r->id, u ? u->fork : r->id, r->owner, r->ctx->me };
+    } else {
+        st = rref_fork_for(r, out->to, ret, err);
+        /* The receiver asks a third worker, which it may not know yet. */
+        if (st == TENREC_OK && ret->owner != ret->parent && ret->owner != out->to)
+            ret->version = atomic_load(&w->view_version);
+    }
+    if (st != TENREC_OK)
+        return st;
+    *item = (struct parcel_item){ ret->id, ret->fork, deref ? tenrec_rref_share(r) : NULL };
+    out->parcel->n++;
+    return TENREC_OK;
+}
+
+static void rref_parcel_follow(struct rref_parcel *p, struct call_spec *spec, bool one_way)
+{
+    p->one_way = one_way;
+    atomic_store(&p->hooks, 2);
+    p->hook.next = spec->hook;
+    spec->hook = &p->hook;
+    spec->sent_hook = &p->sent_hook;
+}
+
+/* ---- incoming ---------------------------------------------------------------------- */
+
+struct incoming {
+    struct tenrec_worker *w;
+    tenrec_peer from;
+    const struct tenrec_value *deref; /* the argument that may be a value of ours */
+    bool refuse;                      /* resolve nothing, notify the senders of forks */
+    struct rref_acts acts;
+};
+
+static tenrec_status resolve_values(struct incoming *t, struct tenrec_value *v, size_t n,
+                                    tenrec_error *err);
+
+static tenrec_status resolve_rref(struct incoming *t, struct tenrec_value *v, tenrec_error *err)
+{
+    struct rref_context *ctx = t->w->rrefs;
+    const struct rref_fork *f = v->u.bytes;
+    struct tenrec_rref *r = NULL;
+    struct rref_owner *o;
+    tenrec_status st;
+
+    if (v->flags & CODEC_DEREF) {
+        if (v != t->deref || t->from < 0)
+            return tenrec_fail(
+                err, TENREC_EPROTOCOL,
+                "malformed message: a referenced value is only allowed as the first argument");
+        st = rref_find(ctx, f->id, f->fork, t->from, &o, err);
+        r = st == TENREC_OK ? &o->ref : NULL;
+    } else if (f->parent != t->from || t->from < 0 || f->fork.on != t->from) {
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "a remote reference from worker %d names worker %d as its parent, and "
+                           "has an id of worker %lld",
+                           t->from, f->parent, (long long)f->fork.on);
+    } else {
+        st = rref_arrive(ctx, f, &r, &t->acts, err);
+    }
+    if (st != TENREC_OK)
+        return st;
+    v->flags &= CODEC_DEREF;
+    v->u.rref = r;
+    return TENREC_OK;
+}
+
+/* The encoded value is in the same block as `v`: frees only its contents. */
+static tenrec_status resolve_object(struct incoming *t, struct tenrec_value *v, tenrec_error *err)
+{
+    struct tenrec_entry *entry = (struct tenrec_entry *)(uintptr_t)v->u.map;
+    struct tenrec_object *o = NULL;
+    tenrec_status st = resolve_values(t, &entry->value, 1, err);
+    struct future_scope *scope;
+
+    if (st != TENREC_OK || t->refuse)
+        return st;
+    scope = thread_lend();
+    st = object_decode(&t->w->object_types, entry->key, &entry->value, &o, err);
+    thread_back(scope);
+    if (st != TENREC_OK)
+        return st;
+    values_finish(&entry->value, 1);
+    v->flags = 0;
+    v->u.object = o;
+    return TENREC_OK;
+}
+
+static tenrec_status resolve_ref(struct incoming *t, struct tenrec_value *v, tenrec_error *err)
+{
+    if (v->type == TENREC_VALUE_OBJECT)
+        return resolve_object(t, v, err);
+    if (!t->refuse)
+        return resolve_rref(t, v, err);
+    if (!(v->flags & CODEC_DEREF) && ((const struct rref_fork *)v->u.bytes)->parent == t->from)
+        rref_refuse(t->w->rrefs, v->u.bytes, &t->acts);
+    return TENREC_OK;
+}
+
+static tenrec_status resolve_values(struct incoming *t, struct tenrec_value *v, size_t n,
+                                    tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    for (size_t i = 0; i < n && st == TENREC_OK; i++) {
+        if (v[i].flags & CODEC_UNTAKEN)
+            st = resolve_ref(t, &v[i], err);
+        else if (v[i].type == TENREC_VALUE_ARRAY)
+            st = resolve_values(t, (struct tenrec_value *)(uintptr_t)v[i].u.array, (size_t)v[i].n,
+                                err);
+        else if (v[i].type == TENREC_VALUE_MAP)
+            for (uint64_t k = 0; k < v[i].n && st == TENREC_OK; k++)
+                st = resolve_values(t, (struct tenrec_value *)(uintptr_t)&v[i].u.map[k].value, 1,
+                                    err);
+    }
+    return st;
+}
+
+tenrec_status rrefs_take(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_value *v,
+                         size_t n, bool deref, tenrec_error *err)
+{
+    struct tenrec_value *values = (struct tenrec_value *)(uintptr_t)v;
+    struct incoming t = { .w = w, .from = from, .deref = deref ? v : NULL };
+    tenrec_status st = resolve_values(&t, values, n, err);
+
+    if (st != TENREC_OK) {
+        t.refuse = true;
+        resolve_values(&t, values, n, NULL);
+    }
+    rref_acts_run(&t.acts);
+    return st;
+}
+
+void rrefs_forget(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_msg *msg)
+{
+    struct incoming t = { .w = w, .from = from, .refuse = true };
+    struct tenrec_value *value = NULL, *args = NULL;
+    bool refers = false;
+
+    if (from < 0 || !codec_may_refer(msg))
+        return;
+    if (msg->type & TENREC_MSG_RESPONSE_BIT) {
+        if (codec_read_value_refs(msg, &value, &refers, NULL) == TENREC_OK)
+            resolve_values(&t, value, 1, NULL);
+        tenrec_value_drop(value);
+    } else {
+        struct codec_call call;
+        if (codec_read_call(msg, &call, NULL) == TENREC_OK) {
+            args = (struct tenrec_value *)(uintptr_t)call.args;
+            resolve_values(&t, args, call.n, NULL);
+            codec_call_finish(&call);
+        }
+    }
+    rref_acts_run(&t.acts);
+}
+
+const struct parcel_ops rref_parcels = {
+    .fork = rref_out_fork,
+    .end = rref_parcel_end,
+    .follow = rref_parcel_follow,
+    .take = rrefs_take,
+    .forget = rrefs_forget,
+};

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rpc/worker/worker_config.h"
+
+#include "core/backend/chain_config.h"
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/base/memory.h"
+#include "core/config/config.h"
+#include "core/config/observe_settings.h"
+#include "group/meeting/rendezvous.h"
+#include "group/store/stores.h"
+#include "observe/metrics/exporter_choice.h"
+#include "security/proof/security.h"
+
+#include <stdlib.h>
+#include <tenrec/plugin.h>
+
+void worker_config_drop(struct worker_config *s)
+{
+    if (!s)
+        return;
+    chain_config_close(s->stack);
+    stores_drop(s->stores);
+    security_drop(s->security);
+    if (s->settings_now != s->settings)
+        options_drop(s->settings_now);
+    if (s->observe_now != s->observe)
+        options_drop(s->observe_now);
+    config_settings_drop(s->settings);
+    exporter_choice_drop(s->metrics);
+    exporter_choice_drop(s->traces);
+    config_observe_drop(s->observe);
+    free(s);
+}
+
+/* The scheme of init_method that only a plugin knows, or NULL. */
+static const char *plugin_scheme(const struct config_settings *s, char buf[STORES_SCHEME_MAX])
+{
+    return stores_scheme(s->init_method, buf) && !config_scheme_is_own(buf) ? buf : NULL;
+}
+
+tenrec_status worker_config_check_stores(const struct tenrec_config *config,
+                                         const struct config_settings *s, tenrec_error *err)
+{
+    char scheme[STORES_SCHEME_MAX];
+
+    return stores_check(config, plugin_scheme(s, scheme), err);
+}
+
+tenrec_status worker_config_check(const struct config_settings *s, tenrec_error *err)
+{
+    if (rendezvous_check(s->init_method, err) == TENREC_OK)
+        return TENREC_OK;
+    tenrec_error_prefix(err, "%s", s->init_method_place);
+    if (err)
+        err->code = TENREC_ECONFIG;
+    return TENREC_ECONFIG;
+}
+
+/* Loads the exporter that an option names, where an address is written for it. */
+static tenrec_status observe_choose(const struct tenrec_config *config, const char *address,
+                                    const char *exporter, const char *key,
+                                    struct exporter_choice **ret, tenrec_error *err)
+{
+    const struct option_source src = observe_source(config);
+    const struct place place = options_key_place(&src, key);
+
+    return *address ? exporter_choice_load(config, exporter, &place, ret, err) : TENREC_OK;
+}
+
+tenrec_status worker_config_check_observe(const struct tenrec_config *config, tenrec_error *err)
+{
+    struct exporter_choice *choice = NULL;
+    struct config_observe *o;
+    tenrec_status st = config_observe_make(config, &o, err);
+
+    if (st != TENREC_OK)
+        return st;
+    st = observe_choose(config, o->metrics, o->metrics_exporter, "metrics_exporter", &choice, err);
+    exporter_choice_drop(choice);
+    choice = NULL;
+    if (st == TENREC_OK)
+        st = observe_choose(config, o->traces, o->traces_exporter, "traces_exporter", &choice, err);
+    exporter_choice_drop(choice);
+    config_observe_drop(o);
+    return st;
+}
+
+/* A mistake in `observe:` turns all of it off, or an exporter, and stops no worker. */
+static tenrec_status worker_config_observe(struct worker_config *s,
+                                           const struct tenrec_config *config, tenrec_error *err)
+{
+    const struct config_observe *o;
+    tenrec_error why;
+
+    if (config_observe_make(config, &s->observe, &why) != TENREC_OK) {
+        log_line(TENREC_LOG_WARN, "observe", "all of it stays off: %s", why.text);
+        return config_observe_default(&s->observe, err);
+    }
+    o = s->observe;
+    if (observe_choose(config, o->metrics, o->metrics_exporter, "metrics_exporter", &s->metrics,
+                       &why) != TENREC_OK)
+        log_line(TENREC_LOG_WARN, "observe", "metrics are not served: %s", why.text);
+    if (observe_choose(config, o->traces, o->traces_exporter, "traces_exporter", &s->traces,
+                       &why) != TENREC_OK)
+        log_line(TENREC_LOG_WARN, "observe", "spans are not exported: %s", why.text);
+    return TENREC_OK;
+}
+
+static tenrec_status worker_config_load(struct worker_config *s, const struct tenrec_config *config,
+                                        tenrec_error *err)
+{
+    char scheme[STORES_SCHEME_MAX];
+    tenrec_status st = config_settings_make(config, &s->settings, err);
+
+    if (st == TENREC_OK)
+        st = worker_config_check(s->settings, err);
+    if (st == TENREC_OK)
+        st = worker_config_observe(s, config, err);
+    if (st == TENREC_OK)
+        st = security_open(config, CLOCK_NEVER, &s->security, err);
+    if (st == TENREC_OK)
+        st = stores_load(config, plugin_scheme(s->settings, scheme), &s->stores, err);
+    return st == TENREC_OK ? chain_config_open(config, &s->stack, err) : st;
+}
+
+tenrec_status worker_config_make(const struct tenrec_config *config, struct worker_config **ret,
+                                 tenrec_error *err)
+{
+    struct worker_config *s = memory_new(1, sizeof *s);
+    struct tenrec_config *own = NULL;
+    tenrec_status st = TENREC_OK;
+
+    if (!s)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker's configuration");
+    if (!config)
+        st = tenrec_config_load(NULL, &own, err);
+    if (st == TENREC_OK)
+        st = worker_config_load(s, config ? config : own, err);
+    tenrec_config_drop(own);
+    s->settings_now = s->settings;
+    s->observe_now = s->observe;
+    if (st == TENREC_OK)
+        *ret = s;
+    else
+        worker_config_drop(s);
+    return st;
+}
+
+tenrec_status worker_config_chain(const struct worker_config *s, const struct chain_identity *id,
+                                  struct loop *loop, const struct chain_user *user,
+                                  struct chain **ret, tenrec_error *err)
+{
+    size_t n;
+    const struct chain_layer *layer = chain_config_layers(s->stack, &n);
+    struct chain_identity with = *id;
+
+    with.guard = &s->security->guard;
+    return chain_open(layer, n, &with, loop, user, ret, err);
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The members of a static group: workers are threads that meet over an
+ * in-process store. */
+#include "../support/test_store.h"
+
+#include "../support/hooked_store.h"
+#include "core/base/clock.h"
+#include "group/meeting/members.h"
+
+static struct tenrec_store *store;
+static tenrec_error err;
+
+static void make_store(void)
+{
+    static int count;
+    char url[32];
+
+    snprintf(url, sizeof url, "memory://members%d", count++);
+    assert_status(tenrec_store_open(url, TEST_MS, &store, &err), &err);
+}
+
+static void drop_store(void)
+{
+    tenrec_store_close(store);
+}
+
+struct joiner {
+    int32_t rank, world;
+    const char *name;
+    int64_t ms;
+    const char *backend;
+    struct generation meeting;
+    struct members *members;
+    tenrec_status st;
+    tenrec_error err;
+    pthread_t thread;
+};
+
+static void *join(void *arg)
+{
+    struct joiner *j = arg;
+    uint64_t deadline_ns = clock_deadline_ms((uint64_t)j->ms);
+    char address[64];
+
+    snprintf(address, sizeof address, "uv://127.0.0.1:%d", 1000 + j->rank);
+    j->st = generation_open(store, "g", "", j->rank, j->world, deadline_ns, &j->meeting, &j->err);
+    j->meeting.backend = j->backend;
+    if (j->st == TENREC_OK)
+        j->st =
+            members_join(&j->meeting, j->name, address, NULL, deadline_ns, &j->members, &j->err);
+    return NULL;
+}
+
+static void start(struct joiner *j)
+{
+    assert_int_equal(pthread_create(&j->thread, NULL, join, j), 0);
+}
+
+static void finish(struct joiner *j)
+{
+    pthread_join(j->thread, NULL);
+}
+
+static void leave(struct joiner *j)
+{
+    generation_close(&j->meeting, clock_deadline_ms(TEST_MS));
+    members_drop(j->members);
+    j->members = NULL;
+}
+
+static void join_all(struct joiner *j, int n)
+{
+    for (int i = 0; i < n; i++)
+        start(&j[i]);
+    for (int i = 0; i < n; i++)
+        finish(&j[i]);
+}
+
+static void leave_all(struct joiner *j, int n)
+{
+    for (int i = 0; i < n; i++)
+        leave(&j[i]);
+}
+
+TEST_WITH(members_know_names_and_addresses_of_all_members, make_store, drop_store)
+{
+    struct joiner j[] = { { 0, 3, "ps", TEST_MS },
+                          { 1, 3, "trainer:0", TEST_MS },
+                          { 2, 3, "trainer-1", TEST_MS } };
+
+    join_all(j, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_status(j[i].st, &j[i].err);
+        assert_int_equal(j[i].members->n, 3);
+        assert_string_equal(j[i].members->list[1].name, "trainer:0");
+        assert_string_equal(j[i].members->list[2].address, "uv://127.0.0.1:1002");
+        assert_int_equal(j[i].members->list[2].rank, 2);
+    }
+    leave_all(j, 3);
+}
+
+static int asked; /* for rank 1: by the first round, when it is seen, by the second round */
+
+static bool ends_in(const char *text, const char *end)
+{
+    const size_t n = strlen(text), k = strlen(end);
+
+    return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+static tenrec_status go_in_the_second_round(enum hooked_op op, const char *key)
+{
+    if (op == HOOKED_GET && ends_in(key, "/member/1"))
+        asked++;
+    return asked >= 3 ? TENREC_EPEER_LOST : TENREC_OK;
+}
+
+/* Rank 0, which serves the store, gives up before rank 1 does. */
+TEST_WITH(members_name_missing_ranks_when_the_store_goes_first, make_store, drop_store)
+{
+    struct joiner first = { 0, 3, "a", 100 }, second = { 1, 3, "b", TEST_MS };
+    static struct hooks hooks = { .before = go_in_the_second_round }; /* outlives the store */
+    struct tenrec_store *plain = store;
+
+    asked = 0;
+    start(&first);
+    finish(&first);
+    assert_int_equal(first.st, TENREC_ETIMEDOUT);
+    store = hooked_store(&hooks, plain);
+    start(&second);
+    finish(&second);
+    assert_int_equal(second.st, TENREC_EPEER_LOST);
+    assert_text_has(second.err.text, "rank 2 of 3 did not join group \"g\"");
+    leave(&second);
+    leave(&first);
+}
+
+TEST_WITH(members_name_ranks_that_did_not_come, make_store, drop_store)
+{
+    struct joiner j[] = { { 0, 4, "a", 2000 }, { 2, 4, "c", 2000 } };
+
+    join_all(j, 2);
+    assert_int_equal(j[0].st, TENREC_ETIMEDOUT);
+    assert_text_has(j[0].err.text, "ranks 1, 3 of 4 did not join group \"g\" within");
+    assert_int_equal(j[1].st, TENREC_ETIMEDOUT);
+    leave_all(j, 2);
+}
+
+/* A member that gave up and retries meets later members. */
+TEST_WITH(members_meet_at_the_second_try_after_a_timeout, make_store, drop_store)
+{
+    struct joiner first = { 0, 2, "a", 20 }, second = { 0, 2, "a", TEST_MS };
+    struct joiner late = { 1, 2, "b", TEST_MS };
+
+    join_all(&first, 1);
+    assert_int_equal(first.st, TENREC_ETIMEDOUT);
+    leave(&first);
+    start(&late);
+    start(&second);
+    finish(&late);
+    finish(&second);
+    assert_status(late.st, &late.err);
+    assert_status(second.st, &second.err);
+    leave(&late);
+    leave(&second);
+}
+
+TEST_WITH(members_name_ranks_that_share_a_name, make_store, drop_store)
+{
+    struct joiner j[] = { { 0, 3, "same", TEST_MS },
+                          { 1, 3, "other", TEST_MS },
+                          { 2, 3, "same", TEST_MS } };
+
+    join_all(j, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(j[i].st, TENREC_EGROUP);
+        assert_text_has(j[i].err.text, "\"same\" is used by ranks 0 and 2");
+    }
+    leave_all(j, 3);
+}
+
+TEST_WITH(members_refuse_another_world_size, make_store, drop_store)
+{
+    struct joiner a = { 0, 2, "a", TEST_MS }, b = { 1, 3, "b", TEST_MS };
+
+    start(&a);
+    /* Until the first has said what the group is. */
+    assert_status(tenrec_store_wait(store, (const char *[]){ "tenrec/g/1/kind" }, 1, TEST_MS, &err),
+                  &err);
+    join_all(&b, 1);
+    finish(&a);
+    assert_int_equal(b.st, TENREC_EGROUP);
+    assert_text_has(b.err.text, "world size 3");
+    assert_text_has(b.err.text, "\"b\" (rank 1)");
+    /* And the other hears of it long before its own limit. */
+    assert_int_equal(a.st, TENREC_EGROUP);
+    assert_text_has(a.err.text, "\"b\" joined as rank 1 of 3");
+    leave(&a);
+    leave(&b);
+}
+
+TEST_WITH(members_refuse_another_backend_on_all_sides, make_store, drop_store)
+{
+    struct joiner j[] = { { 0, 3, "a", TEST_MS, "tensorpipe" },
+                          { 1, 3, "b", TEST_MS, "ucx" },
+                          { 2, 3, "c", TEST_MS, "tensorpipe" } };
+
+    join_all(j, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(j[i].st, TENREC_EGROUP);
+        assert_text_has(j[i].err.text, "\"tensorpipe\"");
+        assert_text_has(j[i].err.text, "\"ucx\"");
+    }
+    assert_text_has(j[0].err.text, "worker \"b\" (rank 1) of group \"g\" uses the backend \"ucx\"");
+    leave_all(j, 3);
+}
+
+TEST_WITH(members_refuse_a_mix_with_dynamic_members, make_store, drop_store)
+{
+    struct joiner j = { 0, 2, "a", TEST_MS };
+
+    assert_status(tenrec_store_set(store, "tenrec/g/1/kind", "dynamic", 7, TEST_MS, &err), &err);
+    join_all(&j, 1);
+    assert_int_equal(j.st, TENREC_EGROUP);
+    assert_text_has(j.err.text, "mixes static and dynamic");
+    leave(&j);
+}
+
+TEST_WITH(members_refuse_a_rank_that_is_taken, make_store, drop_store)
+{
+    struct joiner a = { 0, 2, "first", TEST_MS }, b = { 1, 2, "b", TEST_MS };
+    struct joiner twin = { 0, 2, "second", TEST_MS };
+
+    start(&a);
+    assert_status(
+        tenrec_store_wait(store, (const char *[]){ "tenrec/g/1/member/0" }, 1, TEST_MS, &err),
+        &err);
+    join_all(&twin, 1);
+    assert_int_equal(twin.st, TENREC_EGROUP);
+    assert_text_has(twin.err.text, "rank 0 of group \"g\" is taken by worker \"first\"");
+    start(&b); /* the group itself takes no harm */
+    finish(&a);
+    finish(&b);
+    assert_status(a.st, &a.err);
+    assert_status(b.st, &b.err);
+    leave(&a);
+    leave(&b);
+}
+
+/* A dead process held the rank: no process here has its number. */
+TEST_WITH(members_hint_at_a_former_worker_that_died, make_store, drop_store)
+{
+    struct member dead = { .name = "ghost", .rank = 0, .world = 2, .incarnation = 1 };
+    struct joiner j = { 0, 2, "a", 50 };
+    struct store_value record;
+
+    member_describe_process(&dead);
+    dead.start++;
+    member_pack(&dead, &record);
+    assert_status(tenrec_store_add(store, "tenrec/g/rank/0", 1, TEST_MS, NULL, &err), &err);
+    assert_status(
+        tenrec_store_set(store, "tenrec/g/1/member/0", record.data, record.len, TEST_MS, &err),
+        &err);
+    free(record.data);
+    join_all(&j, 1);
+    assert_int_equal(j.st, TENREC_ETIMEDOUT);
+    assert_text_has(j.err.text, "rank 1 of 2 did not join");
+    assert_text_has(j.err.text, "\"ghost\"");
+    leave(&j);
+}
+
+TEST_WITH(members_can_start_again_and_again, make_store, drop_store)
+{
+    for (int round = 0; round < 4; round++) {
+        struct joiner j[] = { { 0, 2, "a", TEST_MS }, { 1, 2, "b", TEST_MS } };
+        int64_t keys;
+        join_all(j, 2);
+        assert_status(j[0].st, &j[0].err);
+        assert_status(j[1].st, &j[1].err);
+        assert_int_equal(j[0].meeting.incarnation, round + 1);
+        leave_all(j, 2);
+        assert_status(tenrec_store_num_keys(store, TEST_MS, &keys, &err), &err);
+        assert_true(keys <= 6 + 2 * 3); /* list, kind, counts, two lives: it does not grow */
+    }
+}
+
+TEST_WITH(members_refuse_bad_names_and_ranks, make_store, drop_store)
+{
+    static const char *const bad[] = { "", "white space", "a/b", "\xc3\xa4", "x\n" };
+    char longer[TENREC_NAME_MAX + 2];
+
+    memset(longer, 'n', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    for (size_t i = 0; i <= sizeof bad / sizeof bad[0]; i++) {
+        struct joiner j = { 0, 1, i < sizeof bad / sizeof bad[0] ? bad[i] : longer, TEST_MS };
+        join_all(&j, 1);
+        assert_int_equal(j.st, TENREC_EINVAL);
+        assert_text_has(j.err.text, "1 to 127 of");
+        leave(&j);
+    }
+    struct joiner outside = { 2, 2, "a", TEST_MS };
+    join_all(&outside, 1);
+    assert_int_equal(outside.st, TENREC_EINVAL);
+    assert_text_has(outside.err.text, "rank 2 is not within 0..1");
+}
+
+TEST_WITH(record_is_refused_when_cut_or_foreign, make_store, drop_store)
+{
+    struct member me = { .name = "w", .rank = 1, .world = 2, .address = (char[]){ "uv://h:1" } };
+    struct store_value record, part;
+    struct member got;
+
+    member_describe_process(&me);
+    member_pack(&me, &record);
+    for (size_t n = 0; n < record.len; n++) {
+        part = (struct store_value){ record.data, n };
+        assert_int_equal(member_unpack(&part, &got, &err), TENREC_EPROTOCOL);
+        assert_null(got.address);
+    }
+    assert_status(member_unpack(&record, &got, &err), &err);
+    assert_string_equal(got.address, "uv://h:1");
+    assert_int_equal(got.pid, getpid());
+    member_free(&got);
+    free(record.data);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Barrier and all_gather over a store; ranks are threads with stores of their
+ * own. Each case runs on each kind of store. */
+#include "../support/test_store.h"
+
+#include "core/base/clock.h"
+#include "group/meeting/process_group.h"
+
+#define WORLD 4
+
+static char url[96], path[64];
+static struct tenrec_store_server *server;
+static struct tenrec_store *keep; /* so that an in-process store lives on */
+static tenrec_error err;
+static const char *kind = "memory"; /* of store */
+
+static void make_place(void)
+{
+    static int count;
+    uint16_t port;
+
+    snprintf(path, sizeof path, "/tmp/tenrec-pg-%d-%d", (int)getpid(), count);
+    snprintf(url, sizeof url, "memory://pg%d", count++);
+    if (strcmp(kind, "drawer") == 0)
+        snprintf(url, sizeof url, "drawer://pg%d", count);
+    if (strcmp(kind, "redis") == 0)
+        snprintf(url, sizeof url, "%spg%d", getenv("TENREC_TEST_REDIS"), count);
+    if (strcmp(kind, "file") == 0)
+        snprintf(url, sizeof url, "file://%s", path);
+    if (strcmp(kind, "tcp") == 0) {
+        assert_status(tenrec_store_server_new("127.0.0.1", 0, &server, &port, &err), &err);
+        snprintf(url, sizeof url, "tcp://127.0.0.1:%u", port);
+    }
+    assert_status(tenrec_store_open(url, TEST_MS, &keep, &err), &err);
+}
+
+static void drop_place(void)
+{
+    tenrec_store_close(keep);
+    tenrec_store_server_drop(server);
+    server = NULL;
+    unlink(path);
+}
+
+struct rank {
+    int32_t rank;
+    const char *name;
+    tenrec_status (*run)(struct rank *r, struct tenrec_process_group *pg);
+    tenrec_status st;
+    tenrec_error err;
+};
+
+static void *run_rank(void *arg)
+{
+    struct rank *r = arg;
+    struct tenrec_process_group *pg = NULL;
+    struct tenrec_store *s = NULL;
+
+    r->st = tenrec_store_open(url, TEST_MS, &s, &r->err);
+    if (r->st == TENREC_OK)
+        r->st = tenrec_process_group_new(s, r->rank, WORLD, r->name ? r->name : "g", &pg, &r->err);
+    if (r->st == TENREC_OK)
+        r->st = r->run(r, pg);
+    tenrec_process_group_drop(pg);
+    tenrec_store_close(s);
+    return NULL;
+}
+
+static void run_all(tenrec_status (*run)(struct rank *r, struct tenrec_process_group *pg))
+{
+    struct rank r[WORLD];
+    pthread_t thread[WORLD];
+
+    for (int i = 0; i < WORLD; i++) {
+        r[i] = (struct rank){ .rank = i, .run = run };
+        assert_int_equal(pthread_create(&thread[i], NULL, run_rank, &r[i]), 0);
+    }
+    for (int i = 0; i < WORLD; i++)
+        pthread_join(thread[i], NULL);
+    for (int i = 0; i < WORLD; i++)
+        if (r[i].st != TENREC_OK)
+            fail_msg("rank %d: %s", i, r[i].err.text);
+}
+
+static tenrec_status gather_ranks(struct rank *r, struct tenrec_process_group *pg)
+{
+    for (int round = 0; round < 5; round++) {
+        struct tenrec_gathered *list;
+        char text[32];
+        int len = snprintf(text, sizeof text, "%d of %d", r->rank, round);
+        tenrec_status st =
+            tenrec_process_group_all_gather(pg, text, (size_t)len, TEST_MS, &list, &r->err);
+        if (st != TENREC_OK)
+            return st;
+        for (int i = 0; i < WORLD; i++) {
+            len = snprintf(text, sizeof text, "%d of %d", i, round);
+            if (list[i].len != (size_t)len || strcmp(list[i].data, text) != 0)
+                st = tenrec_fail(&r->err, TENREC_EPROTOCOL, "got \"%s\", expected \"%s\"",
+                                 (char *)list[i].data, text);
+        }
+        tenrec_gathered_drop(list);
+        if (st != TENREC_OK)
+            return st;
+    }
+    return TENREC_OK;
+}
+
+TEST_WITH(all_gather_gives_each_worker_all_values, make_place, drop_place)
+{
+    run_all(gather_ranks);
+}
+
+static int arrived; /* by __atomic */
+
+static tenrec_status count_and_wait(struct rank *r, struct tenrec_process_group *pg)
+{
+    for (int round = 1; round <= 5; round++) {
+        tenrec_status st;
+        __atomic_add_fetch(&arrived, 1, __ATOMIC_SEQ_CST);
+        st = tenrec_process_group_barrier(pg, TEST_MS, &r->err);
+        if (st != TENREC_OK)
+            return st;
+        if (__atomic_load_n(&arrived, __ATOMIC_SEQ_CST) < round * WORLD)
+            return tenrec_fail(&r->err, TENREC_EPROTOCOL, "left barrier %d too early", round);
+    }
+    return TENREC_OK;
+}
+
+TEST_WITH(barrier_holds_all_members_until_the_last_came, make_place, drop_place)
+{
+    arrived = 0;
+    run_all(count_and_wait);
+}
+
+/* The same name again, by ranks that do not wait for one another between. */
+TEST_WITH(group_can_be_made_again_under_its_name, make_place, drop_place)
+{
+    int64_t after_one, after_three;
+
+    run_all(gather_ranks);
+    assert_status(tenrec_store_num_keys(keep, TEST_MS, &after_one, &err), &err);
+    run_all(gather_ranks);
+    run_all(count_and_wait);
+    assert_status(tenrec_store_num_keys(keep, TEST_MS, &after_three, &err), &err);
+    assert_int_equal(after_one, WORLD); /* a count of lives for each rank */
+    assert_int_equal(after_three, after_one);
+}
+
+TEST_WITH(groups_of_other_names_do_not_meet, make_place, drop_place)
+{
+    struct rank r[2 * WORLD];
+    pthread_t thread[2 * WORLD];
+
+    for (int i = 0; i < 2 * WORLD; i++) {
+        r[i] = (struct rank){ .rank = i % WORLD,
+                              .name = i < WORLD ? "left" : "right",
+                              .run = gather_ranks };
+        assert_int_equal(pthread_create(&thread[i], NULL, run_rank, &r[i]), 0);
+    }
+    for (int i = 0; i < 2 * WORLD; i++)
+        pthread_join(thread[i], NULL);
+    for (int i = 0; i < 2 * WORLD; i++)
+        if (r[i].st != TENREC_OK)
+            fail_msg("rank %d: %s", i, r[i].err.text);
+}
+
+TEST_WITH(barrier_names_the_ranks_that_did_not_come, make_place, drop_place)
+{
+    struct tenrec_process_group *pg, *other;
+
+    assert_status(tenrec_process_group_new(keep, 1, 8, "short", &pg, &err), &err);
+    assert_status(tenrec_process_group_new(keep, 3, 8, "short", &other, &err), &err);
+    assert_int_equal(tenrec_process_group_barrier(other, 0, &err), TENREC_ETIMEDOUT);
+    assert_int_equal(tenrec_process_group_barrier(pg, 20, &err), TENREC_ETIMEDOUT);
+    assert_text_has(err.text, "ranks 0, 2, 4-7 of 8");
+    assert_text_has(err.text, "\"short\"");
+    tenrec_process_group_drop(pg);
+    tenrec_process_group_drop(other);
+}
+
+TEST_WITH(sum_adds_up_and_names_missing_members, make_place, drop_place)
+{
+    static const char *const names[] = { "ps", "trainer" };
+    const int64_t first[] = { 5, INT64_C(1) << 60, 0 }, second[] = { -2, INT64_C(1) << 60, -7 };
+    struct tenrec_process_group *a, *b;
+    int64_t sum[3] = { 0 };
+
+    assert_status(process_group_new_once(keep, 0, 2, "sum", names, &a, &err), &err);
+    assert_status(process_group_new_once(keep, 1, 2, "sum", names, &b, &err), &err);
+    assert_int_equal(process_group_sum(a, first, 3, clock_deadline_ms(10), sum, &err),
+                     TENREC_ETIMEDOUT);
+    assert_text_has(err.text, "rank 1 (\"trainer\") of 2");
+    /* A late member finds the other's value. */
+    assert_status(process_group_sum(b, second, 3, clock_deadline_ms(TEST_MS), sum, &err), &err);
+    assert_int_equal(sum[0], 3);
+    assert_int_equal(sum[1], INT64_C(1) << 61);
+    assert_int_equal(sum[2], -7);
+    tenrec_process_group_drop(a);
+    tenrec_process_group_drop(b);
+}
+
+TEST_WITH(sum_refuses_another_number_of_counts, make_place, drop_place)
+{
+    const int64_t mine[] = { 1, 2 };
+    struct tenrec_process_group *a, *b;
+    int64_t sum[2];
+
+    assert_status(process_group_new_once(keep, 0, 2, "sums", NULL, &a, &err), &err);
+    assert_status(process_group_new_once(keep, 1, 2, "sums", NULL, &b, &err), &err);
+    assert_int_equal(process_group_sum(a, mine, 1, clock_deadline_ms(10), sum, &err),
+                     TENREC_ETIMEDOUT);
+    assert_int_equal(process_group_sum(b, mine, 2, clock_deadline_ms(TEST_MS), sum, &err),
+                     TENREC_EPROTOCOL);
+    assert_text_has(err.text, "rank 0 gave \"1\" as its counts of calls");
+    tenrec_process_group_drop(a);
+    tenrec_process_group_drop(b);
+}
+
+TEST_WITH(group_refuses_invalid_ranks_and_sizes, make_place, drop_place)
+{
+    struct tenrec_process_group *pg = NULL;
+
+    assert_int_equal(tenrec_process_group_new(keep, 0, 0, "g", &pg, &err), TENREC_EINVAL);
+    assert_text_has(err.text, "world size 0");
+    assert_int_equal(tenrec_process_group_new(keep, 2, 2, "g", &pg, &err), TENREC_EINVAL);
+    assert_text_has(err.text, "rank 2");
+    assert_int_equal(tenrec_process_group_new(keep, -1, 2, "g", &pg, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_process_group_new(keep, 0, 2, "no/slash", &pg, &err), TENREC_EINVAL);
+    assert_text_has(err.text, "no/slash");
+    assert_int_equal(tenrec_process_group_new(keep, 0, 2, "", &pg, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_process_group_new(NULL, 0, 2, "g", &pg, &err), TENREC_EINVAL);
+    assert_null(pg);
+    assert_status(tenrec_process_group_new(keep, 0, 1, "g", &pg, &err), &err);
+    assert_int_equal(tenrec_process_group_barrier(pg, -1, &err), TENREC_EINVAL);
+    assert_status(tenrec_process_group_barrier(pg, 0, &err), &err);
+    tenrec_process_group_drop(pg);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        kind = argv[1];
+    return testing_run(NULL, NULL);
+}

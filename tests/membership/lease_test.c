@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lease_test.c - the lock of a dynamic group, with a clock that the test moves. */
+#include "../support/test_store.h"
+
+#include "core/base/clock.h"
+#include "fake_clock.h"
+#include "group/membership/lease.h"
+
+#define LEASE_MS 1000
+
+static struct tenrec_store *store;
+static tenrec_error err;
+
+static struct lease new_lease(void)
+{
+    return (struct lease){ .store = store, .key = "lock", .lease_ms = LEASE_MS };
+}
+
+static struct lease other;
+
+static void make_store(void)
+{
+    static int count;
+    char url[32];
+
+    snprintf(url, sizeof url, "memory://lease%d", count++);
+    assert_status(tenrec_store_open(url, TEST_MS, &store, &err), &err);
+    now_ns = __real_clock_now_ns();
+    while_asleep = NULL;
+    other = new_lease();
+}
+
+static void drop_store(void)
+{
+    tenrec_store_close(store);
+}
+
+/* In the time of the fake clock. */
+static uint64_t in_ms(uint64_t ms)
+{
+    return now_ns + ms * 1000000u;
+}
+
+TEST_WITH(lease_is_acquired_and_released, make_store, drop_store)
+{
+    struct lease l = new_lease();
+
+    for (int i = 0; i < 3; i++) {
+        assert_status(lease_acquire(&l, "me", in_ms(TEST_MS), &err), &err);
+        assert_true(l.held);
+        lease_release(&l, in_ms(TEST_MS));
+        assert_false(l.held);
+    }
+}
+
+static void let_go_of_other(void)
+{
+    lease_release(&other, in_ms(TEST_MS));
+}
+
+TEST_WITH(lease_waits_for_the_release_by_its_holder, make_store, drop_store)
+{
+    struct lease l = new_lease();
+    const uint64_t since = now_ns;
+
+    assert_status(lease_acquire(&other, "other", in_ms(TEST_MS), &err), &err);
+    while_asleep = let_go_of_other;
+    assert_status(lease_acquire(&l, "me", in_ms(TEST_MS), &err), &err);
+    assert_true(now_ns - since < LEASE_MS * 1000000u);
+    lease_release(&l, in_ms(TEST_MS));
+}
+
+TEST_WITH(lease_of_a_silent_holder_is_taken_over_when_expired, make_store, drop_store)
+{
+    struct lease l = new_lease();
+    const uint64_t since = now_ns;
+
+    assert_status(lease_acquire(&other, "other", in_ms(TEST_MS), &err), &err);
+    assert_status(lease_acquire(&l, "me", in_ms(TEST_MS), &err), &err);
+    assert_true(now_ns - since >= LEASE_MS * 1000000u);
+    /* A holder that was presumed dead must not release the lease of another. */
+    lease_release(&other, in_ms(TEST_MS));
+    other = new_lease();
+    assert_int_equal(lease_acquire(&other, "other", in_ms(10), &err), TENREC_ETIMEDOUT);
+    assert_text_has(err.text, "'me' holds the lock");
+    lease_release(&l, in_ms(TEST_MS));
+}
+
+/* Another holder each time: none of them is dead. */
+static void hand_on(void)
+{
+    lease_release(&other, in_ms(TEST_MS));
+    assert_status(lease_acquire(&other, "other", in_ms(TEST_MS), &err), &err);
+}
+
+TEST_WITH(lease_of_holders_that_change_is_not_taken_over, make_store, drop_store)
+{
+    struct lease l = new_lease();
+
+    assert_status(lease_acquire(&other, "other", in_ms(TEST_MS), &err), &err);
+    while_asleep = hand_on;
+    assert_int_equal(lease_acquire(&l, "me", in_ms(5 * LEASE_MS), &err), TENREC_ETIMEDOUT);
+    assert_false(l.held);
+    lease_release(&other, in_ms(TEST_MS));
+}
+
+/* The holder sets the length of its lease. */
+TEST_WITH(lease_is_as_long_as_its_holder_says, make_store, drop_store)
+{
+    struct lease l = new_lease();
+    const uint64_t since = now_ns;
+
+    other.lease_ms = 3 * LEASE_MS;
+    assert_status(lease_acquire(&other, "other", in_ms(TEST_MS), &err), &err);
+    assert_status(lease_acquire(&l, "me", in_ms(TEST_MS), &err), &err);
+    assert_true(now_ns - since >= 3 * LEASE_MS * 1000000u);
+    lease_release(&l, in_ms(TEST_MS));
+}
+
+/* A waiter that gives up and retries waits no longer in total. */
+TEST_WITH(lease_is_watched_over_several_tries, make_store, drop_store)
+{
+    struct lease l = new_lease();
+    int tries = 0;
+
+    assert_status(lease_acquire(&other, "other", in_ms(TEST_MS), &err), &err);
+    while (lease_acquire(&l, "me", in_ms(LEASE_MS / 4), &err) == TENREC_ETIMEDOUT)
+        assert_true(++tries < 8);
+    assert_true(l.held);
+    assert_true(tries > 2);
+    lease_release(&l, in_ms(TEST_MS));
+}
+
+TEST_WITH(lease_of_words_without_sense_ends_too, make_store, drop_store)
+{
+    struct lease l = new_lease();
+
+    assert_status(tenrec_store_set(store, "lock", "???", 3, TEST_MS, &err), &err);
+    assert_status(lease_acquire(&l, "me", in_ms(TEST_MS), &err), &err);
+    lease_release(&l, in_ms(TEST_MS));
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* member.h - the state of a member of torch's group that its parts share: member.c and
+ * member_join.c have its life, torch_peers.c the other members, torch_calls.c its calls,
+ * torch_requests.c the calls that it serves, references.c its remote references. */
+#ifndef TENREC_MEMBER_MEMBER_H
+#define TENREC_MEMBER_MEMBER_H
+
+#include "group/meeting/rendezvous.h"
+#include "torch/member/pickler.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <tenrec/chain.h>
+#include <tenrec/torch.h>
+
+struct config_settings;
+struct outgoing;
+struct pool;
+struct rref_context;
+struct torch_call;
+struct torch_function;
+struct torch_peer;
+
+enum torch_state { TORCH_NEW, TORCH_JOINING, TORCH_JOINED, TORCH_LEAVING, TORCH_LEFT };
+
+struct tenrec_torch_member {
+    struct tenrec_rpc_backend_options *options; /* owns */
+    const struct config_settings *settings;     /* borrowed from options */
+    struct rendezvous *rendezvous;              /* owns; the store; NULL before joining */
+    struct tenrec_store *keys;                  /* owns; the part with torch's keys */
+    struct tenrec_chain *chain;                 /* owns; NULL before joining */
+    struct pool *pool;                          /* owns; likewise */
+    struct rref_context *refs;                  /* owns; likewise; remote references */
+    char name[TENREC_NAME_MAX + 1];
+    tenrec_peer id;
+    pthread_t watcher; /* static_group.c */
+    bool watched;
+
+    pthread_mutex_t lock;   /* guards all below; not held during a call into another room */
+    pthread_cond_t changed; /* monotonic */
+    enum torch_state state;
+    tenrec_error why;         /* the code is OK unless the group has refused this member */
+    bool changing;            /* a thread changes the members */
+    struct torch_peer *peer;  /* owns; also those that have left, whose texts the chain borrows */
+    struct torch_call *calls; /* owns; that wait for an answer */
+    int64_t n_calls;          /* ever made; the id of the next */
+    struct torch_function *function; /* owns; none is ever removed */
+    size_t waiting;                  /* requests that wait for the references in their arguments, */
+    uint64_t waiting_bytes;          /* and what they hold meanwhile */
+};
+
+/* ---- member.c ---- */
+
+void member_set_state(struct tenrec_torch_member *m, enum torch_state state);
+/* Makes the pool and the chain, with the name and the id / begins to serve, as the only member. */
+tenrec_status member_make_chain(struct tenrec_torch_member *m, tenrec_error *err);
+tenrec_status member_start_chain(struct tenrec_torch_member *m, tenrec_error *err);
+/* Stops the chain and the functions, and closes the store. What is under way fails. */
+void member_stop(struct tenrec_torch_member *m);
+
+/* ---- torch_peers.c ---- */
+
+/* Adds a member, and removes a former one of that name or id. errors: ENOMEM */
+tenrec_status torch_peers_join(struct tenrec_torch_member *m, const char *name, tenrec_peer id,
+                               const char *address, tenrec_error *err);
+void torch_peers_leave(struct tenrec_torch_member *m, const char *name);
+/* errors: EPEER_UNKNOWN */
+tenrec_status torch_peers_id(struct tenrec_torch_member *m, const char *name, tenrec_peer *ret,
+                             tenrec_error *err);
+/* Returns true if there is no other member. Lock held. */
+bool torch_peers_alone(const struct tenrec_torch_member *m);
+/* errors: ESHUTDOWN, EGROUP (why the group has refused this member). Lock held. */
+tenrec_status torch_peers_check_joined(const struct tenrec_torch_member *m, tenrec_error *err);
+/* The name of a member, also after it has left; "" if there was none. Lives as long as `m`. */
+const char *torch_peer_name(struct tenrec_torch_member *m, tenrec_peer id);
+/* The members but this one, with their names; free() it. errors: ENOMEM */
+tenrec_status torch_peers_others(struct tenrec_torch_member *m, struct tenrec_worker_info **ret,
+                                 size_t *ret_n, tenrec_error *err);
+void torch_peers_finish(struct tenrec_torch_member *m);
+
+/* ---- torch_calls.c ---- */
+
+/* Sends a request (takes msg always, and refs, the references in it, unless that is NULL).
+ * `function` is for error texts. */
+tenrec_status torch_calls_send(struct tenrec_torch_member *m, tenrec_peer to, const char *function,
+                               struct tenrec_msg *msg, struct outgoing *refs, int64_t ms,
+                               struct tenrec_future **ret, tenrec_error *err);
+/* The functions of the chain's user; torch_calls_answer takes msg. */
+void torch_calls_answer(struct tenrec_torch_member *m, tenrec_peer from, struct tenrec_msg *msg);
+void torch_calls_lost(void *arg, tenrec_peer peer, const tenrec_error *why);
+void torch_calls_expire(void *arg);
+/* Fails all calls to `to`; -1: to any. */
+void torch_calls_fail(struct tenrec_torch_member *m, tenrec_peer to, const tenrec_error *why);
+/* Waits until no call is under way. Returns false at the deadline. */
+bool torch_calls_wait(struct tenrec_torch_member *m, uint64_t deadline_ns);
+
+/* Calls torch's function that tells a worker that this member joins or leaves. */
+tenrec_status torch_calls_tell(struct tenrec_torch_member *m, tenrec_peer to, bool join,
+                               uint64_t deadline_ns, struct tenrec_future **ret, tenrec_error *err);
+
+/* ---- torch_requests.c ---- */
+
+/* Serves a request. Takes msg. */
+void torch_requests_serve(struct tenrec_torch_member *m, tenrec_peer from, struct tenrec_msg *msg);
+/* Answer a request; `msg` is taken. */
+void torch_requests_answer(struct tenrec_torch_member *m, tenrec_peer from,
+                           const struct tenrec_msg *request, struct tenrec_msg *msg);
+void torch_requests_fail(struct tenrec_torch_member *m, tenrec_peer from,
+                         const struct tenrec_msg *request, const tenrec_error *why);
+/* Begins no function any more. */
+void torch_requests_stop(struct tenrec_torch_member *m);
+void torch_functions_finish(struct tenrec_torch_member *m);
+
+#endif
