@@ -2,9 +2,8 @@
 #include "observe/metrics/otlp_json.h"
 
 #include "core/base/clock.h"
-#include "core/base/utf8.h"
+#include "core/base/json.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,54 +16,22 @@ enum { STATUS_ERROR = 2 }; /* of the protocol */
  * another process. */
 enum { FLAG_KNOWN = 1 << 8, FLAG_REMOTE = 1 << 9 };
 
-static void put_plain(FILE *to, const char *text, size_t n)
+static void put_attribute(struct json *j, const char *key, const char *value)
 {
-    for (size_t i = 0; i < n; i++) {
-        const unsigned char c = (unsigned char)text[i];
-
-        if (c < 0x20)
-            fprintf(to, "\\u%04x", c);
-        else if (c == '"' || c == '\\')
-            fprintf(to, "\\%c", c);
-        else
-            fputc(c, to);
-    }
+    json_begin(j, NULL, '{');
+    json_text(j, "key", key);
+    json_begin(j, "value", '{');
+    json_text(j, "stringValue", value);
+    json_end(j, '{');
+    json_end(j, '{');
 }
 
-/* Bytes that are not UTF-8 become replacement characters: names of functions may have them. */
-static void put_text(FILE *to, const char *text)
-{
-    size_t left = strlen(text);
-
-    fputc('"', to);
-    while (left > 0) {
-        const size_t good = utf8_span(text, left);
-
-        put_plain(to, text, good);
-        text += good;
-        left -= good;
-        if (left > 0) {
-            fputs("\\ufffd", to);
-            text++;
-            left--;
-        }
-    }
-    fputc('"', to);
-}
-
-static void put_attribute(FILE *to, const char *key, const char *value, bool first)
-{
-    fprintf(to, "%s{\"key\":\"%s\",\"value\":{\"stringValue\":", first ? "" : ",", key);
-    put_text(to, value);
-    fputs("}}", to);
-}
-
-static void put_id(FILE *to, const char *key, const uint8_t *id, unsigned n)
+static void put_id(struct json *j, const char *key, const uint8_t *id, unsigned n)
 {
     char text[2 * TRACE_ID_SIZE];
 
     trace_hex(id, n, text);
-    fprintf(to, "\"%s\":\"%.*s\",", key, (int)(2 * n), text);
+    json_textf(j, key, "%.*s", (int)(2 * n), text);
 }
 
 static bool has_parent(const struct trace_span *s)
@@ -74,49 +41,74 @@ static bool has_parent(const struct trace_span *s)
     return memcmp(s->parent, none, sizeof none) != 0;
 }
 
-/* unix_ns: what CLOCK_REALTIME is ahead of the times of the span */
-static void put_span(FILE *to, const struct trace_span *s, uint64_t unix_ns)
+static void put_parent(struct json *j, const struct trace_span *s)
 {
     uint32_t flags = s->own.flags;
 
-    fputc('{', to);
-    put_id(to, "traceId", s->own.trace_id, TRACE_ID_SIZE);
-    put_id(to, "spanId", s->own.span_id, TRACE_SPAN_ID_SIZE);
     if (has_parent(s)) {
-        put_id(to, "parentSpanId", s->parent, TRACE_SPAN_ID_SIZE);
+        put_id(j, "parentSpanId", s->parent, TRACE_SPAN_ID_SIZE);
         flags |= s->remote ? FLAG_KNOWN | FLAG_REMOTE : FLAG_KNOWN;
     }
-    fprintf(to, "\"flags\":%u,\"name\":", flags);
-    put_text(to, s->function);
-    fprintf(to,
-            ",\"kind\":%d,\"startTimeUnixNano\":\"%" PRIu64 "\",\"endTimeUnixNano\":\"%" PRIu64
-            "\",\"attributes\":[",
-            (int)s->kind, s->start_ns + unix_ns, s->end_ns + unix_ns);
-    put_attribute(to, "rpc.system.name", "tenrec", true);
-    put_attribute(to, "rpc.method", s->function, false);
-    if (s->peer)
-        put_attribute(to, "server.address", s->peer, false);
-    if (s->status != TENREC_OK)
-        put_attribute(to, "error.type", tenrec_status_name(s->status), false);
-    if (s->status != TENREC_OK)
-        fprintf(to, "],\"status\":{\"code\":%d}}", STATUS_ERROR);
-    else
-        fputs("],\"status\":{}}", to);
+    json_int(j, "flags", flags);
 }
 
-static void put_resource(FILE *to, const struct trace_export *t)
+static void put_attributes(struct json *j, const struct trace_span *s)
 {
-    fputs("{\"resource\":{\"attributes\":[", to);
-    put_attribute(to, "service.name", t->service, true);
-    put_attribute(to, "service.instance.id", t->worker, false);
-    put_attribute(to, "host.name", t->host, false);
-    fprintf(to, ",{\"key\":\"process.pid\",\"value\":{\"intValue\":\"%d\"}}", (int)t->process);
-    put_attribute(to, "telemetry.sdk.name", "tenrec", false);
-    put_attribute(to, "telemetry.sdk.language", "c", false);
-    put_attribute(to, "telemetry.sdk.version", tenrec_version_text(), false);
-    fputs("]},\"scopeSpans\":[{\"scope\":{\"name\":\"tenrec\",\"version\":", to);
-    put_text(to, tenrec_version_text());
-    fputs("},\"spans\":[", to);
+    json_begin(j, "attributes", '[');
+    put_attribute(j, "rpc.system.name", "tenrec");
+    put_attribute(j, "rpc.method", s->function);
+    if (s->peer)
+        put_attribute(j, "server.address", s->peer);
+    if (s->status != TENREC_OK)
+        put_attribute(j, "error.type", tenrec_status_name(s->status));
+    json_end(j, '[');
+}
+
+/* unix_ns: what CLOCK_REALTIME is ahead of the times of the span */
+static void put_span(struct json *j, const struct trace_span *s, uint64_t unix_ns)
+{
+    json_begin(j, NULL, '{');
+    put_id(j, "traceId", s->own.trace_id, TRACE_ID_SIZE);
+    put_id(j, "spanId", s->own.span_id, TRACE_SPAN_ID_SIZE);
+    put_parent(j, s);
+    json_text(j, "name", s->function);
+    json_int(j, "kind", (int)s->kind);
+    json_textf(j, "startTimeUnixNano", "%llu", (unsigned long long)(s->start_ns + unix_ns));
+    json_textf(j, "endTimeUnixNano", "%llu", (unsigned long long)(s->end_ns + unix_ns));
+    put_attributes(j, s);
+    json_begin(j, "status", '{');
+    if (s->status != TENREC_OK)
+        json_int(j, "code", STATUS_ERROR);
+    json_end(j, '{');
+    json_end(j, '{');
+}
+
+static void put_resource(struct json *j, const struct trace_export *t)
+{
+    json_begin(j, "resource", '{');
+    json_begin(j, "attributes", '[');
+    put_attribute(j, "service.name", t->service);
+    put_attribute(j, "service.instance.id", t->worker);
+    put_attribute(j, "host.name", t->host);
+    json_begin(j, NULL, '{');
+    json_text(j, "key", "process.pid");
+    json_begin(j, "value", '{');
+    json_textf(j, "intValue", "%d", (int)t->process);
+    json_end(j, '{');
+    json_end(j, '{');
+    put_attribute(j, "telemetry.sdk.name", "tenrec");
+    put_attribute(j, "telemetry.sdk.language", "c");
+    put_attribute(j, "telemetry.sdk.version", tenrec_version_text());
+    json_end(j, '[');
+    json_end(j, '{');
+}
+
+static void put_scope(struct json *j)
+{
+    json_begin(j, "scope", '{');
+    json_text(j, "name", "tenrec");
+    json_text(j, "version", tenrec_version_text());
+    json_end(j, '{');
 }
 
 static bool is_first_of_sink(const struct trace_span *first, const struct trace_span *s)
@@ -128,19 +120,23 @@ static bool is_first_of_sink(const struct trace_span *first, const struct trace_
 }
 
 /* All spans of the sink of `s`, which is the first. */
-static void put_sink(FILE *to, const struct trace_span *s, uint64_t unix_ns)
+static void put_sink(struct json *j, const struct trace_span *s, uint64_t unix_ns)
 {
     const struct trace_sink *sink = s->sink;
 
-    put_resource(to, (const struct trace_export *)(const void *)sink);
-    put_span(to, s, unix_ns);
-    for (s = s->next; s; s = s->next) {
-        if (s->sink != sink)
-            continue;
-        fputc(',', to);
-        put_span(to, s, unix_ns);
-    }
-    fputs("]}]}", to);
+    json_begin(j, NULL, '{');
+    put_resource(j, (const struct trace_export *)(const void *)sink);
+    json_begin(j, "scopeSpans", '[');
+    json_begin(j, NULL, '{');
+    put_scope(j);
+    json_begin(j, "spans", '[');
+    for (; s; s = s->next)
+        if (s->sink == sink)
+            put_span(j, s, unix_ns);
+    json_end(j, '[');
+    json_end(j, '{');
+    json_end(j, '[');
+    json_end(j, '{');
 }
 
 /* Read for each batch, so that a worker that runs for weeks follows the clock of its host. */
@@ -155,24 +151,21 @@ static uint64_t unix_ahead_ns(void)
 char *otlp_json(const struct trace_span *first, size_t *ret_len)
 {
     const uint64_t unix_ns = unix_ahead_ns();
-    const char *between = "";
     char *text = NULL;
-    FILE *to = open_memstream(&text, ret_len);
+    struct json j = { .to = open_memstream(&text, ret_len) };
     bool good;
 
-    if (!to)
+    if (!j.to)
         return NULL;
-    fputs("{\"resourceSpans\":[", to);
-    for (const struct trace_span *s = first; s; s = s->next) {
-        if (!is_first_of_sink(first, s))
-            continue;
-        fputs(between, to);
-        between = ",";
-        put_sink(to, s, unix_ns);
-    }
-    fputs("]}", to);
-    good = !ferror(to);
-    if (fclose(to) == 0 && good)
+    json_begin(&j, NULL, '{');
+    json_begin(&j, "resourceSpans", '[');
+    for (const struct trace_span *s = first; s; s = s->next)
+        if (is_first_of_sink(first, s))
+            put_sink(&j, s, unix_ns);
+    json_end(&j, '[');
+    json_end(&j, '{');
+    good = !ferror(j.to);
+    if (fclose(j.to) == 0 && good)
         return text;
     free(text);
     return NULL;

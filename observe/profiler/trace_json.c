@@ -7,12 +7,12 @@
 #include "observe/profiler/profiler.h"
 
 #include "core/base/file_limit.h"
+#include "core/base/json.h"
 #include "core/base/memory.h"
 #include "core/base/private_file.h"
 #include "observe/profiler/span.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,33 +30,56 @@ struct row {
 };
 
 struct writer {
-    FILE *file;
-    bool failed, any;
+    struct json json;
+    bool failed; /* no memory */
     struct row *row;
     size_t rows, room;
-    json_int_t *call; /* arrows of the calls in this trace, sorted; owns */
+    int64_t *call; /* arrows of the calls in this trace, sorted; owns */
     size_t calls;
 };
 
-/* Takes `o`, as jansson's functions with "new" do. */
-static void trace_json_put(struct writer *w, json_t *o)
-{
-    if (!o || fputs(w->any ? ",\n" : "\n", w->file) < 0 ||
-        json_dumpf(o, w->file, JSON_COMPACT | JSON_REAL_PRECISION(15)) != 0)
-        w->failed = true;
-    w->any = true;
-    json_decref(o);
-}
-
 /* Not 0, which readers of traces show as the idle process. */
-static json_int_t trace_json_process(tenrec_peer worker)
+static int64_t trace_json_process(tenrec_peer worker)
 {
     return worker >= 0 ? worker + 1 : STRANGER;
 }
 
-static double trace_json_micros(uint64_t ns)
+/* The start of an entry, up to its process. */
+static void entry_begin(struct writer *w, const char *phase, const char *name, tenrec_peer worker)
 {
-    return (double)ns / 1000.0;
+    struct json *j = &w->json;
+
+    json_begin(j, NULL, '{');
+    json_text(j, "ph", phase);
+    json_text(j, "name", name);
+    json_int(j, "pid", trace_json_process(worker));
+}
+
+static void entry_end(struct writer *w)
+{
+    json_end(&w->json, '{');
+}
+
+/* Names a process or a thread. */
+static void entry_name(struct writer *w, const char *what, const struct tenrec_event *e,
+                       const char *name)
+{
+    entry_begin(w, "M", what, e->worker_id);
+    json_int(&w->json, "tid", (int64_t)e->thread);
+    json_begin(&w->json, "args", '{');
+    json_text(&w->json, "name", name);
+    json_end(&w->json, '{');
+    entry_end(w);
+}
+
+static void worker_put(struct writer *w, const struct tenrec_event *e)
+{
+    entry_name(w, "process_name", e, *e->worker_name ? e->worker_name : "no member");
+    entry_begin(w, "M", "process_sort_index", e->worker_id);
+    json_begin(&w->json, "args", '{');
+    json_int(&w->json, "sort_index", trace_json_process(e->worker_id));
+    json_end(&w->json, '{');
+    entry_end(w);
 }
 
 /* Finds the row of the event, or makes it and writes its names. Returns NULL if out of memory. */
@@ -77,17 +100,9 @@ static struct row *row_of(struct writer *w, const struct tenrec_event *e)
         return NULL;
     w->row = more;
     w->row[w->rows] = (struct row){ .worker = e->worker_id, .thread = e->thread };
-    if (worker) {
-        trace_json_put(w, json_pack("{ss ss sI s{ss}}", "ph", "M", "name", "process_name", "pid",
-                                    trace_json_process(e->worker_id), "args", "name",
-                                    *e->worker_name ? e->worker_name : "no member"));
-        trace_json_put(w, json_pack("{ss ss sI s{sI}}", "ph", "M", "name", "process_sort_index",
-                                    "pid", trace_json_process(e->worker_id), "args", "sort_index",
-                                    trace_json_process(e->worker_id)));
-    }
-    trace_json_put(w, json_pack("{ss ss sI sI s{ss}}", "ph", "M", "name", "thread_name", "pid",
-                                trace_json_process(e->worker_id), "tid", (json_int_t)e->thread,
-                                "args", "name", *e->thread_name ? e->thread_name : "thread"));
+    if (worker)
+        worker_put(w, e);
+    entry_name(w, "thread_name", e, *e->thread_name ? e->thread_name : "thread");
     return &w->row[w->rows++];
 }
 
@@ -106,53 +121,70 @@ static uint64_t slice_ns(struct row *r, const struct tenrec_event *e)
     return end_ns - e->start_ns;
 }
 
-static json_t *args_of(const struct tenrec_event *e)
+static void args_put(struct json *j, const struct tenrec_event *e)
 {
-    json_t *args = json_pack("{ss ss}", "name", e->name, "status",
-                             tenrec_status_name((tenrec_status)e->status));
-
-    if (!args || e->kind == TENREC_EVENT_RECORD)
-        return args;
-    json_object_set_new(args, "caller", json_integer(e->caller_id));
-    json_object_set_new(args, "call", json_integer(e->call_id));
-    json_object_set_new(args, "sent_bytes", json_integer((json_int_t)e->sent_bytes));
-    json_object_set_new(args, "received_bytes", json_integer((json_int_t)e->received_bytes));
-    if (e->kind == TENREC_EVENT_SERVE)
-        json_object_set_new(args, "queue_us", json_real(trace_json_micros(e->queue_ns)));
-    else if (e->wire_ns > 0)
-        json_object_set_new(args, "wire_us", json_real(trace_json_micros(e->wire_ns)));
-    return args;
+    json_begin(j, "args", '{');
+    json_text(j, "name", e->name);
+    json_text(j, "status", tenrec_status_name((tenrec_status)e->status));
+    if (e->kind != TENREC_EVENT_RECORD) {
+        json_int(j, "caller", e->caller_id);
+        json_int(j, "call", e->call_id);
+        json_int(j, "sent_bytes", (int64_t)e->sent_bytes);
+        json_int(j, "received_bytes", (int64_t)e->received_bytes);
+        if (e->kind == TENREC_EVENT_SERVE)
+            json_micros(j, "queue_us", e->queue_ns);
+        else if (e->wire_ns > 0)
+            json_micros(j, "wire_us", e->wire_ns);
+    }
+    json_end(j, '{');
 }
 
 /* The id of an arrow, the same at both ends, of 53 bits for JavaScript: 16 of the caller, 37 of the
  * message. */
-static json_int_t arrow_of(const struct tenrec_event *e)
+static int64_t arrow_of(const struct tenrec_event *e)
 {
-    return (json_int_t)(((uint64_t)(e->caller_id + 1) & 0xffff) << 37 |
-                        ((uint64_t)e->call_id & ((UINT64_C(1) << 37) - 1)));
+    return (int64_t)(((uint64_t)(e->caller_id + 1) & 0xffff) << 37 |
+                     ((uint64_t)e->call_id & ((UINT64_C(1) << 37) - 1)));
 }
 
 static int by_number(const void *left, const void *right)
 {
-    const json_int_t a = *(const json_int_t *)left, b = *(const json_int_t *)right;
+    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
 
     return (a > b) - (a < b);
 }
 
 static bool has_call(const struct writer *w, const struct tenrec_event *e)
 {
-    const json_int_t arrow = arrow_of(e);
+    const int64_t arrow = arrow_of(e);
 
     return w->calls > 0 && bsearch(&arrow, w->call, w->calls, sizeof arrow, by_number);
+}
+
+/* The start of an entry of an event, up to its time. */
+static void event_begin(struct writer *w, const char *phase, const char *name, const char *category,
+                        const struct tenrec_event *e, uint64_t ns)
+{
+    entry_begin(w, phase, name, e->worker_id);
+    json_text(&w->json, "cat", category);
+    json_int(&w->json, "tid", (int64_t)e->thread);
+    json_micros(&w->json, "ts", ns);
+}
+
+static void put_arrow_end(struct writer *w, const char *phase, const struct tenrec_event *e)
+{
+    event_begin(w, phase, "call", "rpc", e, e->start_ns);
+    json_int(&w->json, "id", arrow_of(e));
+    if (*phase == 'f')
+        json_text(&w->json, "bp", "e");
+    entry_end(w);
 }
 
 static void put_event(struct writer *w, const struct tenrec_event *e, size_t number, bool part)
 {
     static const char *const kind[] = { "call", "serve", "record" };
     const char *cat = kind[e->kind], *name = e->name, *last;
-    const json_int_t pid = trace_json_process(e->worker_id), tid = (json_int_t)e->thread;
     struct row *row = row_of(w, e);
-    char id[64];
 
     if (!row) {
         w->failed = true;
@@ -160,25 +192,19 @@ static void put_event(struct writer *w, const struct tenrec_event *e, size_t num
     }
     while ((last = strstr(name, SPAN_REMOTE)))
         name = last + strlen(SPAN_REMOTE);
-    trace_json_put(w, json_pack("{ss ss ss sI sI sf sf so}", "ph", "X", "name", name, "cat", cat,
-                                "pid", pid, "tid", tid, "ts", trace_json_micros(e->start_ns), "dur",
-                                trace_json_micros(slice_ns(row, e)), "args", args_of(e)));
+    event_begin(w, "X", name, cat, e, e->start_ns);
+    json_micros(&w->json, "dur", slice_ns(row, e));
+    args_put(&w->json, e);
+    entry_end(w);
     if (e->kind == TENREC_EVENT_CALL && e->call_id >= 0)
-        trace_json_put(w, json_pack("{ss ss ss sI sI sI sf}", "ph", "s", "name", "call", "cat",
-                                    "rpc", "id", arrow_of(e), "pid", pid, "tid", tid, "ts",
-                                    trace_json_micros(e->start_ns)));
+        put_arrow_end(w, "s", e);
     if (e->kind == TENREC_EVENT_SERVE && (part || has_call(w, e)))
-        trace_json_put(w, json_pack("{ss ss ss ss sI sI sI sf}", "ph", "f", "bp", "e", "name",
-                                    "call", "cat", "rpc", "id", arrow_of(e), "pid", pid, "tid", tid,
-                                    "ts", trace_json_micros(e->start_ns)));
-    if (e->run_ns >= e->duration_ns)
-        return;
-    snprintf(id, sizeof id, "%lld.%zu", (long long)pid, number);
-    trace_json_put(w, json_pack("{ss ss ss ss sI sI sf}", "ph", "b", "name", name, "cat", cat, "id",
-                                id, "pid", pid, "tid", tid, "ts", trace_json_micros(e->start_ns)));
-    trace_json_put(w, json_pack("{ss ss ss ss sI sI sf}", "ph", "e", "name", name, "cat", cat, "id",
-                                id, "pid", pid, "tid", tid, "ts",
-                                trace_json_micros(e->start_ns + e->duration_ns)));
+        put_arrow_end(w, "f", e);
+    for (int end = 0; end < 2 && e->run_ns < e->duration_ns; end++) {
+        event_begin(w, end ? "e" : "b", name, cat, e, e->start_ns + (end ? e->duration_ns : 0));
+        json_textf(&w->json, "id", "%lld.%zu", (long long)trace_json_process(e->worker_id), number);
+        entry_end(w);
+    }
 }
 
 /* Lists the calls of this trace, so that no arrow lacks its start. */
@@ -196,29 +222,35 @@ static bool list_calls(struct writer *w, const struct tenrec_profiler *p)
 
 static void put_all(struct writer *w, const struct tenrec_profiler *p, bool part)
 {
-    fprintf(w->file,
-            "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"writer\":\"tenrec %s\",\"clock_ns\":%llu,"
-            "\"dropped\":%llu},\"traceEvents\":[",
-            tenrec_version_text(), (unsigned long long)p->start_ns,
-            (unsigned long long)p->trace->dropped);
-    for (size_t i = 0; i < p->trace->n && !w->failed; i++)
+    struct json *j = &w->json;
+
+    json_begin(j, NULL, '{');
+    json_text(j, "displayTimeUnit", "ns");
+    json_begin(j, "otherData", '{');
+    json_textf(j, "writer", "tenrec %s", tenrec_version_text());
+    json_int(j, "clock_ns", (int64_t)p->start_ns);
+    json_int(j, "dropped", (int64_t)p->trace->dropped);
+    json_end(j, '{');
+    json_begin(j, "traceEvents", '[');
+    for (size_t i = 0; i < p->trace->n && !w->failed && !ferror(j->to); i++)
         put_event(w, p->trace->event[i], i, part);
-    if (fputs("\n]}\n", w->file) < 0)
-        w->failed = true;
+    json_end(j, '[');
+    json_end(j, '{');
+    fputc('\n', j->to);
 }
 
 tenrec_status trace_json_write(const struct tenrec_profiler *p, const char *path, bool part,
                                tenrec_error *err)
 {
-    struct writer w = { .file = NULL };
+    struct writer w = { .failed = false };
     struct file_limit held;
     int fd, cause;
     tenrec_status st = private_file_open(path, PRIVATE_FILE_NAMED, &fd, err);
 
     if (st != TENREC_OK)
         return st;
-    w.file = fdopen(fd, "w");
-    if (!w.file) {
+    w.json.to = fdopen(fd, "w");
+    if (!w.json.to) {
         close(fd);
         return memory_fail(err);
     }
@@ -228,10 +260,11 @@ tenrec_status trace_json_write(const struct tenrec_profiler *p, const char *path
         put_all(&w, p, part);
     else
         w.failed = true;
+    w.failed = w.failed || ferror(w.json.to);
     cause = errno ? errno : ENOMEM;
     free(w.call);
     free(w.row);
-    if (fclose(w.file) != 0 && !w.failed) {
+    if (fclose(w.json.to) != 0 && !w.failed) {
         w.failed = true;
         cause = errno;
     }

@@ -4,65 +4,38 @@
  * This process is a process of the trace. A handler is a slice in the row of its thread, a call of
  * ours an async slice, since those of one thread overlap; so is a handler that answers later. All
  * else are instants. What has not ended is not in the ring, but in the tables of its worker; it
- * lasts until the dump, and says so. The text is written by hand, as one by jansson would be built
- * in memory first, event by event. */
+ * lasts until the dump, and says so. */
 #include "observe/recorder/dump.h"
 
+#include "core/base/json.h"
 #include "core/base/memory.h"
-#include "core/base/utf8.h"
 #include "observe/recorder/ring.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <tenrec/version.h>
 #include <unistd.h>
 
 struct trace_writer {
-    FILE *file;
+    struct json json;
     const struct dump *dump;
     const struct ring_read *event;
     size_t n;
-    bool any;
 };
 
-/* A string with its quotes. */
-static void put_string(FILE *file, const char *text)
-{
-    char clean[256];
-
-    utf8_clean(text, strlen(text), clean, sizeof clean);
-    fputc('"', file);
-    for (const char *p = clean; *p; p++) {
-        if (*p == '"' || *p == '\\')
-            fputc('\\', file);
-        if ((unsigned char)*p < 0x20)
-            fprintf(file, "\\u%04x", (unsigned)*p);
-        else
-            fputc(*p, file);
-    }
-    fputc('"', file);
-}
-
-/* The start of an entry of the trace, up to its "ts". */
+/* The start of an entry of the trace, up to its name. */
 static void put_head(struct trace_writer *w, const char *phase, const char *category,
                      const char *prefix, const char *name, uint32_t thread, uint64_t time_ns)
 {
-    char whole[300];
+    struct json *j = &w->json;
 
-    snprintf(whole, sizeof whole, "%s%s", prefix, name);
-    fprintf(w->file, "%s\n{\"ph\":\"%s\",\"cat\":\"%s\",\"pid\":%d,\"tid\":%" PRIu32,
-            w->any ? "," : "", phase, category, (int)getpid(), thread);
-    fprintf(w->file, ",\"ts\":%" PRIu64 ".%03u,\"name\":", time_ns / 1000,
-            (unsigned)(time_ns % 1000));
-    put_string(w->file, whole);
-    w->any = true;
-}
-
-static void put_micros(FILE *file, const char *key, uint64_t ns)
-{
-    fprintf(file, ",\"%s\":%" PRIu64 ".%03u", key, ns / 1000, (unsigned)(ns % 1000));
+    json_begin(j, NULL, '{');
+    json_text(j, "ph", phase);
+    json_text(j, "cat", category);
+    json_int(j, "pid", getpid());
+    json_int(j, "tid", thread);
+    json_micros(j, "ts", time_ns);
+    json_textf(j, "name", "%s%s", prefix, name);
 }
 
 static struct tenrec_worker *worker_of(uint16_t start)
@@ -75,17 +48,17 @@ static struct tenrec_worker *worker_of(uint16_t start)
 }
 
 /* The names of the worker and the peer, where the worker still runs. */
-static void put_args(struct trace_writer *w, const struct ring_event *e)
+static void put_args(struct json *j, const struct ring_event *e)
 {
     const struct tenrec_worker *worker = worker_of(e->worker);
-    const char *name = worker && e->peer >= 0 ? peers_name(&worker->peers, e->peer) : "";
 
-    fprintf(w->file, ",\"args\":{\"worker\":");
-    put_string(w->file, worker ? worker->self.name : "");
-    fprintf(w->file, ",\"peer\":");
-    put_string(w->file, name);
-    fprintf(w->file, ",\"peer_id\":%d,\"call\":%" PRId64 ",\"status\":\"%s\"}}", (int)e->peer,
-            e->id, tenrec_status_name((tenrec_status)e->status));
+    json_begin(j, "args", '{');
+    json_text(j, "worker", worker ? worker->self.name : "");
+    json_text(j, "peer", worker && e->peer >= 0 ? peers_name(&worker->peers, e->peer) : "");
+    json_int(j, "peer_id", e->peer);
+    json_int(j, "call", e->id);
+    json_text(j, "status", tenrec_status_name((tenrec_status)e->status));
+    json_end(j, '{');
 }
 
 /* ---- calls ---------------------------------------------------------------------- */
@@ -104,17 +77,20 @@ static void put_slice(struct trace_writer *w, const struct slice *s)
 {
     put_head(w, s->async ? "b" : "X", s->category, "", s->name, s->thread, s->begin_ns);
     if (s->async)
-        fprintf(w->file, ",\"id\":\"%" PRIu64 "\"", s->number);
+        json_textf(&w->json, "id", "%llu", (unsigned long long)s->number);
     else
-        put_micros(w->file, "dur", s->ns ? s->ns : 1);
+        json_micros(&w->json, "dur", s->ns ? s->ns : 1);
 }
 
+/* Ends the entry, and the slice across rows by a second one. */
 static void put_slice_end(struct trace_writer *w, const struct slice *s)
 {
+    json_end(&w->json, '{');
     if (!s->async)
         return;
     put_head(w, "e", s->category, "", s->name, s->thread, s->begin_ns + s->ns);
-    fprintf(w->file, ",\"id\":\"%" PRIu64 "\"}", s->number);
+    json_textf(&w->json, "id", "%llu", (unsigned long long)s->number);
+    json_end(&w->json, '{');
 }
 
 static void put_ended(struct trace_writer *w, const struct ring_read *r)
@@ -130,7 +106,7 @@ static void put_ended(struct trace_writer *w, const struct ring_read *r)
                              .number = r->number };
 
     put_slice(w, &s);
-    put_args(w, e);
+    put_args(&w->json, e);
     put_slice_end(w, &s);
 }
 
@@ -140,13 +116,12 @@ static void put_present(struct trace_writer *w, struct slice *s, const char *wor
 {
     s->ns = w->dump->now_ns > s->begin_ns ? w->dump->now_ns - s->begin_ns : 1;
     put_slice(w, s);
-    fprintf(w->file, ",\"args\":{\"worker\":");
-    put_string(w->file, worker);
-    fprintf(w->file, ",\"peer\":");
-    put_string(w->file, peer);
-    fprintf(w->file, ",\"call\":%" PRId64, id);
-    put_micros(w->file, "unfinished_us", s->ns);
-    fprintf(w->file, "}}");
+    json_begin(&w->json, "args", '{');
+    json_text(&w->json, "worker", worker);
+    json_text(&w->json, "peer", peer);
+    json_int(&w->json, "call", id);
+    json_micros(&w->json, "unfinished_us", s->ns);
+    json_end(&w->json, '{');
     put_slice_end(w, s);
 }
 
@@ -192,8 +167,9 @@ static void put_event(struct trace_writer *w, size_t i)
         return;
     put_head(w, "i", "event", instant[e->kind - RING_INSTANT], ring_text(e, text), e->thread,
              e->time_ns);
-    fprintf(w->file, ",\"s\":\"p\"");
-    put_args(w, e);
+    json_text(&w->json, "s", "p");
+    put_args(&w->json, e);
+    json_end(&w->json, '{');
 }
 
 enum { NAMED_THREADS = 256 };
@@ -201,9 +177,10 @@ enum { NAMED_THREADS = 256 };
 static void put_name(struct trace_writer *w, const char *what, uint32_t thread, const char *name)
 {
     put_head(w, "M", "", "", what, thread, 0);
-    fprintf(w->file, ",\"args\":{\"name\":");
-    put_string(w->file, name);
-    fprintf(w->file, "}}");
+    json_begin(&w->json, "args", '{');
+    json_text(&w->json, "name", name);
+    json_end(&w->json, '{');
+    json_end(&w->json, '{');
 }
 
 /* The rows have the names of their threads. */
@@ -228,16 +205,23 @@ static void put_names(struct trace_writer *w)
 
 static void trace_put_all(struct trace_writer *w, size_t lost)
 {
-    fprintf(
-        w->file,
-        "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"writer\":\"tenrec %s\",\"clock_ns\":%" PRIu64
-        ",\"dropped\":%zu},\"traceEvents\":[",
-        tenrec_version_text(), w->dump->now_ns, lost);
+    struct json *j = &w->json;
+
+    json_begin(j, NULL, '{');
+    json_text(j, "displayTimeUnit", "ns");
+    json_begin(j, "otherData", '{');
+    json_textf(j, "writer", "tenrec %s", tenrec_version_text());
+    json_int(j, "clock_ns", (int64_t)w->dump->now_ns);
+    json_int(j, "dropped", (int64_t)lost);
+    json_end(j, '{');
+    json_begin(j, "traceEvents", '[');
     put_names(w);
     for (size_t i = 0; i < w->n; i++)
         put_event(w, i);
     put_all_present(w);
-    fprintf(w->file, "\n]}\n");
+    json_end(j, '[');
+    json_end(j, '{');
+    fputc('\n', j->to);
 }
 
 bool dump_trace(struct dump *d)
@@ -247,13 +231,13 @@ bool dump_trace(struct dump *d)
     size_t lost;
     bool well;
 
-    w.file = event ? open_memstream(&d->trace, &d->trace_len) : NULL;
-    if (w.file) {
+    w.json.to = event ? open_memstream(&d->trace, &d->trace_len) : NULL;
+    if (w.json.to) {
         d->n_events = w.n = ring_read(event, &lost);
         trace_put_all(&w, lost);
     }
-    well = w.file && !ferror(w.file);
-    if (w.file && fclose(w.file) != 0)
+    well = w.json.to && !ferror(w.json.to);
+    if (w.json.to && fclose(w.json.to) != 0)
         well = false;
     free(event);
     return well;

@@ -128,7 +128,7 @@ def build_with_the_build_folder(where, env):
 
 
 def build_with_the_static_library(where, cflags, env):
-    libs, problem = run("pkg-config", "--libs", "libuv", "yaml-0.1", "jansson", "libcrypto", "libssl")
+    libs, problem = run("pkg-config", "--libs", "libuv", "yaml-0.1", "libcrypto", "libssl")
     if not problem:
         _, problem = run(*CC, *FLAGS, "program.c", "-o", "whole", *cflags.split(),
                          os.path.join(BUILD, "libtenrec", "libtenrec.a"), *libs.split(), "-ldl", "-lm", "-pthread", cwd=where)
