@@ -2,6 +2,7 @@
 /* check.c - `tenrec check`: checks a config without starting anything. */
 #include "core/base/clock.h"
 #include "entry.h"
+#include "group/meeting/rendezvous.h"
 #include "rpc/worker/worker_config.h"
 #include "security/proof/security.h"
 #include "tool.h"
@@ -48,7 +49,7 @@ static tenrec_status check_check(const char *path, tenrec_error *err)
         return st;
     st = config_settings_make(config, &settings, err);
     if (!st) {
-        st = worker_config_check(settings, err);
+        st = rendezvous_check_settings(settings, err);
         if (!st)
             st = worker_config_check_stores(config, settings, err);
         config_settings_drop(settings);

@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 #include <tenrec/plugin.h>
+#include <tenrec/proof.h>
 
 struct backend;
 struct chain;
@@ -24,6 +25,7 @@ struct chain_layer {
 
 /* Decides which peers may speak with the agents of a chain. */
 struct chain_guard {
+    enum tenrec_security_mode (*mode)(const struct chain_guard *g);
     const struct tenrec_extension *extensions; /* of the agents' host */
     /* Checks that the innermost agent, which listens at `address`, can demand what `g` asks for.
      * errors: ECONFIG */

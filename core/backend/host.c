@@ -4,6 +4,7 @@
 #include "core/backend/chain_layer.h"
 #include "core/backend/message.h"
 #include "core/base/log.h"
+#include "core/base/utf8.h"
 
 #include <tenrec/chain.h>
 
@@ -90,10 +91,13 @@ static tenrec_status host_place(struct tenrec_agent *self, tenrec_peer from, str
     return st;
 }
 
-static struct tenrec_msg *host_text(const char *text)
+static struct tenrec_msg *host_text(const tenrec_error *why)
 {
-    struct tenrec_msg *msg = message_new(strlen(text), 0);
+    char text[sizeof why->text]; /* which may have been cut in the middle of a character */
+    struct tenrec_msg *msg;
 
+    utf8_clean(why->text, strnlen(why->text, sizeof text), text, sizeof text);
+    msg = message_new(strlen(text), 0);
     if (msg)
         memcpy(msg->payload, text, strlen(text));
     return msg;
@@ -103,8 +107,7 @@ static struct tenrec_msg *host_exception_new(struct tenrec_agent *self,
                                              const struct tenrec_msg *msg, const tenrec_error *why)
 {
     const struct chain_user *user = &link_of(self)->chain->user;
-    struct tenrec_msg *ret =
-        user->exception_new ? user->exception_new(msg, why) : host_text(why->text);
+    struct tenrec_msg *ret = user->exception_new ? user->exception_new(msg, why) : host_text(why);
 
     if (!ret)
         return NULL;

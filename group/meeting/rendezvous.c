@@ -6,6 +6,8 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/base/resolve.h"
+#include "core/chain/chain_options.h"
+#include "core/config/config.h"
 #include "group/meeting/init_method.h"
 #include "group/meeting/rendezvous_store.h"
 #include "group/membership/ranks.h"
@@ -82,6 +84,30 @@ tenrec_status rendezvous_check(const char *init_method, tenrec_error *err)
     init_method_finish(&method);
     return st;
 }
+
+tenrec_status rendezvous_check_settings(const struct config_settings *s, tenrec_error *err)
+{
+    if (rendezvous_check(s->init_method, err) == TENREC_OK)
+        return TENREC_OK;
+    tenrec_error_prefix(err, "%s", s->init_method_place);
+    if (err)
+        err->code = TENREC_ECONFIG;
+    return TENREC_ECONFIG;
+}
+
+static tenrec_status rendezvous_add(const struct tenrec_config *config,
+                                    const struct config_settings *s, void **ret, tenrec_error *err)
+{
+    (void)config, (void)ret;
+    return rendezvous_check_settings(s, err);
+}
+
+static void rendezvous_remove(void *made)
+{
+    (void)made;
+}
+
+const struct chain_addition rendezvous_addition = { rendezvous_add, rendezvous_remove, NULL };
 
 static void rendezvous_free(struct rendezvous *r, uint64_t deadline_ns)
 {

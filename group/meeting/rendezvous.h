@@ -14,6 +14,9 @@
 #include "group/membership/membership_list.h"
 #include "group/store/store.h"
 
+struct chain_addition;
+struct config_settings;
+
 struct security;
 
 struct rendezvous_options {
@@ -53,6 +56,12 @@ tenrec_status rendezvous_open(const struct rendezvous_options *o, uint64_t deadl
 
 /* Checks the syntax of `init_method`; opens nothing. errors: EINVAL, ENOMEM, without passwords */
 tenrec_status rendezvous_check(const char *init_method, tenrec_error *err);
+
+/* The same for `worker.init_method` of a configuration. errors: ECONFIG with the place, ENOMEM */
+tenrec_status rendezvous_check_settings(const struct config_settings *s, tenrec_error *err);
+
+/* This check in the options of a chain. */
+extern const struct chain_addition rendezvous_addition;
 
 /* As rendezvous_open, for a visitor (generation_visit). Ignores `rank` and `world`, serves no store
  * and makes no file. */

@@ -3,6 +3,7 @@
 
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/chain/chain_options.h"
 #include "core/config/secret.h"
 #include "core/plugin/plugin_validate.h"
 #include "group/store/bytes.h"
@@ -348,4 +349,23 @@ tenrec_status tenrec_store_open(const char *url, int64_t ms, struct tenrec_store
                             err);
     security_drop(security);
     return st;
+}
+
+tenrec_status tenrec_store_open_with(const struct tenrec_rpc_backend_options *options,
+                                     const char *url, int64_t ms, struct tenrec_store **ret,
+                                     tenrec_error *err)
+{
+    uint64_t deadline_ns = 0;
+    tenrec_status st;
+
+    if (ret)
+        *ret = NULL;
+    if (!options || !url || !ret)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "tenrec_store_open_with needs options, a url and a result");
+    st = store_deadline(ms, &deadline_ns, err);
+    if (st != TENREC_OK)
+        return st;
+    return store_open_url(url, chain_options_added(options, &security_addition), plugin_store_open,
+                          chain_options_added(options, &stores_addition), deadline_ns, ret, err);
 }

@@ -3,6 +3,7 @@
 
 #include "core/base/fail.h"
 #include "core/base/memory.h"
+#include "core/chain/chain_options.h"
 #include "core/config/config.h"
 #include "core/plugin/plugin_entry.h"
 #include "core/plugin/registry.h"
@@ -151,6 +152,11 @@ static tenrec_status stores_load_layers(const struct tenrec_config *config, cons
     return st;
 }
 
+const char *stores_plugin_scheme(const char *init_method, char buf[STORES_SCHEME_MAX])
+{
+    return stores_scheme(init_method, buf) && !config_scheme_is_own(buf) ? buf : NULL;
+}
+
 tenrec_status stores_load(const struct tenrec_config *config, const char *scheme,
                           struct stores **ret, tenrec_error *err)
 {
@@ -203,3 +209,22 @@ tenrec_status stores_find(const struct stores *s, const char *scheme, struct sto
     }
     return tenrec_fail(err, TENREC_ENOTFOUND, "no store '%s' is configured", scheme);
 }
+
+static tenrec_status stores_add(const struct tenrec_config *config, const struct config_settings *s,
+                                void **ret, tenrec_error *err)
+{
+    char scheme[STORES_SCHEME_MAX];
+    struct stores *made = NULL;
+    tenrec_status st =
+        stores_load(config, stores_plugin_scheme(s->init_method, scheme), &made, err);
+
+    *ret = made;
+    return st;
+}
+
+static void stores_remove(void *made)
+{
+    stores_drop(made);
+}
+
+const struct chain_addition stores_addition = { stores_add, stores_remove, NULL };

@@ -6,6 +6,7 @@
 
 #include <tenrec/store_plugin.h>
 
+struct chain_addition;
 struct stores;
 struct tenrec_config;
 
@@ -13,6 +14,8 @@ struct tenrec_config;
 
 /* Copies "redis" of "redis://host/jobs". Returns false if the URL has no scheme for a plugin. */
 bool stores_scheme(const char *url, char ret[STORES_SCHEME_MAX]);
+/* The scheme of an init method if only a plugin knows it, in `buf`; else NULL. */
+const char *stores_plugin_scheme(const char *init_method, char buf[STORES_SCHEME_MAX]);
 
 /* Loads all stores that `stores:` names, and the plugin of `scheme` (NULL: none). The error of an
  * entry that is not needed is kept for stores_find.
@@ -40,5 +43,8 @@ struct stores_choice {
 /* errors: ENOTFOUND (not configured), and the error of a failed loading */
 tenrec_status stores_find(const struct stores *s, const char *scheme, struct stores_choice *ret,
                           tenrec_error *err);
+
+/* The section `stores:` in the options of a chain, with the plugin that the init method needs. */
+extern const struct chain_addition stores_addition;
 
 #endif

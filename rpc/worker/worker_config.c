@@ -33,28 +33,12 @@ void worker_config_drop(struct worker_config *s)
     free(s);
 }
 
-/* The scheme of init_method that only a plugin knows, or NULL. */
-static const char *plugin_scheme(const struct config_settings *s, char buf[STORES_SCHEME_MAX])
-{
-    return stores_scheme(s->init_method, buf) && !config_scheme_is_own(buf) ? buf : NULL;
-}
-
 tenrec_status worker_config_check_stores(const struct tenrec_config *config,
                                          const struct config_settings *s, tenrec_error *err)
 {
     char scheme[STORES_SCHEME_MAX];
 
-    return stores_check(config, plugin_scheme(s, scheme), err);
-}
-
-tenrec_status worker_config_check(const struct config_settings *s, tenrec_error *err)
-{
-    if (rendezvous_check(s->init_method, err) == TENREC_OK)
-        return TENREC_OK;
-    tenrec_error_prefix(err, "%s", s->init_method_place);
-    if (err)
-        err->code = TENREC_ECONFIG;
-    return TENREC_ECONFIG;
+    return stores_check(config, stores_plugin_scheme(s->init_method, scheme), err);
 }
 
 /* Loads the exporter that an option names, where an address is written for it. */
@@ -114,13 +98,14 @@ static tenrec_status worker_config_load(struct worker_config *s, const struct te
     tenrec_status st = config_settings_make(config, &s->settings, err);
 
     if (st == TENREC_OK)
-        st = worker_config_check(s->settings, err);
+        st = rendezvous_check_settings(s->settings, err);
     if (st == TENREC_OK)
         st = worker_config_observe(s, config, err);
     if (st == TENREC_OK)
         st = security_open(config, CLOCK_NEVER, &s->security, err);
     if (st == TENREC_OK)
-        st = stores_load(config, plugin_scheme(s->settings, scheme), &s->stores, err);
+        st = stores_load(config, stores_plugin_scheme(s->settings->init_method, scheme), &s->stores,
+                         err);
     return st == TENREC_OK ? chain_config_open(config, &s->stack, err) : st;
 }
 

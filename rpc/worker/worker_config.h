@@ -35,9 +35,6 @@ tenrec_status worker_config_make(const struct tenrec_config *config, struct work
                                  tenrec_error *err);
 void worker_config_drop(struct worker_config *s);
 
-/* Checks the settings that the room `config` cannot. errors: ECONFIG */
-tenrec_status worker_config_check(const struct config_settings *s, tenrec_error *err);
-
 /* Checks `stores:` and the plugin that init_method needs. errors: as stores_load */
 tenrec_status worker_config_check_stores(const struct tenrec_config *config,
                                          const struct config_settings *s, tenrec_error *err);

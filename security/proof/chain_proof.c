@@ -75,6 +75,11 @@ _Static_assert((int)TENREC_SECURITY_NONE == SECURITY_NONE &&
                "equal modes");
 _Static_assert(TENREC_PROOF_LABEL_MAX == PROOF_LABEL_MAX, "equal labels");
 
+static enum tenrec_security_mode guard_mode(const struct chain_guard *g)
+{
+    return (enum tenrec_security_mode)((const struct security *)g)->mode;
+}
+
 static enum tenrec_security_mode service_mode(const struct tenrec_agent *self)
 {
     return (enum tenrec_security_mode)security_of(self)->mode;
@@ -263,4 +268,5 @@ static const struct tenrec_proof_service chain_proof_service = {
     .close = service_close,
 };
 
-const struct chain_guard chain_proof_guard = { &chain_proof_service.extension, guard_check };
+const struct chain_guard chain_proof_guard = { guard_mode, &chain_proof_service.extension,
+                                               guard_check };

@@ -3,6 +3,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
+#include "core/chain/chain_options.h"
 #include "core/config/security_settings.h"
 #include "security/proof/chain_proof.h"
 #include "security/proof/rules.h"
@@ -239,3 +240,26 @@ const char *security_mode_name(enum security_mode mode)
 
     return names[mode];
 }
+
+static tenrec_status security_add(const struct tenrec_config *config,
+                                  const struct config_settings *s, void **ret, tenrec_error *err)
+{
+    struct security *made = NULL;
+    tenrec_status st = security_open(config, CLOCK_NEVER, &made, err);
+
+    (void)s;
+    *ret = made;
+    return st;
+}
+
+static void security_remove(void *made)
+{
+    security_drop(made);
+}
+
+static const struct chain_guard *security_guard(const void *made)
+{
+    return &((const struct security *)made)->guard;
+}
+
+const struct chain_addition security_addition = { security_add, security_remove, security_guard };

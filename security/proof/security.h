@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+struct chain_addition;
 struct rules;
 struct tenrec_config;
 struct tls;
@@ -52,6 +53,9 @@ tenrec_status security_open_with(const struct tenrec_config *config, struct secr
 tenrec_status security_open_default(uint64_t deadline_ns, struct security **ret, tenrec_error *err);
 struct security *security_share(struct security *s);
 void security_drop(struct security *s); /* NULL is fine */
+
+/* The section in the options of a chain. */
+extern const struct chain_addition security_addition;
 
 const char *security_mode_name(enum security_mode mode); /* "secret" */
 

@@ -5,10 +5,10 @@
 #include "core/base/clock.h"
 #include "core/base/forks.h"
 #include "core/base/memory.h"
+#include "core/chain/chain_options.h"
 #include "core/config/config.h"
 #include "group/membership/ranks.h"
 #include "rpc/future/pool.h"
-#include "rpc/worker/backend_options.h"
 #include "rpc/worker/exposure.h"
 #include "security/proof/security.h"
 #include "torch/member/references.h"
@@ -23,7 +23,7 @@
 static tenrec_status check_settings(const struct tenrec_rpc_backend_options *options,
                                     tenrec_error *err)
 {
-    const struct config_settings *c = options->setup->settings;
+    const struct config_settings *c = options->settings;
     struct tenrec_backend_settings s = { .size = sizeof s };
 
     tenrec_rpc_backend_options_settings(options, &s);
@@ -35,7 +35,7 @@ static tenrec_status check_settings(const struct tenrec_rpc_backend_options *opt
     if (strcmp(c->group, "default") != 0)
         return tenrec_fail(err, TENREC_ECONFIG,
                            "worker.group is '%s': torch's groups have no names", c->group);
-    if (options->setup->security->rules)
+    if (((const struct security *)chain_options_added(options, &security_addition))->rules)
         return tenrec_fail(
             err, TENREC_ECONFIG,
             "security.allow: torch's workers prove nothing, so that no rule can tell "
@@ -71,7 +71,7 @@ tenrec_status tenrec_torch_member_new(const struct tenrec_config *config,
         return st;
     }
     forks_watch();
-    m->settings = m->options->setup->settings;
+    m->settings = m->options->settings;
     pthread_mutex_init(&m->lock, NULL);
     clock_cond_init(&m->changed);
     *ret = m;
@@ -187,7 +187,7 @@ tenrec_status member_start_chain(struct tenrec_torch_member *m, tenrec_error *er
     };
     tenrec_status st;
 
-    exposure_warn(m->options->setup->security, m->name, me.address);
+    exposure_warn(chain_options_added(m->options, &security_addition), m->name, me.address);
     st = tenrec_chain_start(m->chain, &me, 1, err);
     return st == TENREC_OK ? torch_peers_join(m, m->name, m->id, me.address, err) : st;
 }

@@ -5,11 +5,13 @@
 #include "core/base/fail.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/chain/chain_options.h"
 #include "core/config/config.h"
 #include "group/membership/ranks.h"
 #include "group/membership/torch_keys.h"
 #include "group/store/plugin_store.h"
-#include "rpc/worker/backend_options.h"
+#include "group/store/stores.h"
+#include "security/proof/security.h"
 #include "torch/member/member.h"
 #include "torch/member/references.h"
 #include "torch/member/roster.h"
@@ -28,15 +30,16 @@ static tenrec_status open_keys(struct tenrec_torch_member *m, uint64_t deadline_
                                tenrec_error *err)
 {
     const struct config_settings *s = m->settings;
-    const struct worker_config *setup = m->options->setup;
     const struct rendezvous_options o = { .init_method = s->init_method,
                                           .group = s->group,
                                           .rank = (int32_t)s->rank,
                                           .world = (int32_t)s->world_size,
                                           .open_other = plugin_store_open,
-                                          .open_arg = setup->stores,
+                                          .open_arg =
+                                              chain_options_added(m->options, &stores_addition),
                                           .store_only = true,
-                                          .security = setup->security };
+                                          .security =
+                                              chain_options_added(m->options, &security_addition) };
     tenrec_status st = rendezvous_open(&o, deadline_ns, &m->rendezvous, err);
 
     if (st == TENREC_OK)

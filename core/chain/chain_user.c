@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* chain_user.c - a chain without a worker, for programs with calls of their own
  * (tenrec/chain.h). No locks. */
-#include "core/backend/chain.h"
 #include "core/base/clock.h"
 #include "core/base/housekeeping.h"
 #include "core/base/loop.h"
 #include "core/base/memory.h"
+#include "core/chain/chain_options.h"
 #include "core/config/config.h"
 #include "core/tensor/mapping.h"
 #include "core/tensor/message.h"
@@ -15,8 +15,6 @@
 #include "core/tensor/storage_pool.h"
 #include "core/tensor/stream.h"
 #include "core/tensor/tensor.h"
-#include "rpc/call/answer.h"
-#include "rpc/worker/backend_options.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -196,7 +194,7 @@ static tenrec_status make_parts(struct tenrec_chain *a,
     if (st == TENREC_OK)
         st = parallel_copy_open(&a->copier, err);
     if (st == TENREC_OK) {
-        a->pool_bytes = (size_t)options->setup->settings->receive_pool_bytes;
+        a->pool_bytes = (size_t)options->settings->receive_pool_bytes;
         storage_pool_allow(storage_pool_of_process(), a->pool_bytes);
     }
     return st;
@@ -208,7 +206,9 @@ tenrec_status tenrec_init_backend(const struct tenrec_rpc_backend_options *optio
                                   struct tenrec_chain **ret, tenrec_error *err)
 {
     tenrec_status st = check_init(options, user, me, err);
+    const struct chain_layer *layer;
     struct tenrec_chain *a;
+    size_t n;
 
     *ret = NULL;
     if (st != TENREC_OK)
@@ -223,7 +223,8 @@ tenrec_status tenrec_init_backend(const struct tenrec_rpc_backend_options *optio
                                        .incarnation = me->incarnation,
                                        .token = TENREC_HAS(me, token) ? me->token : 0,
                                        .name = me->name,
-                                       .host_address = me->address };
+                                       .host_address = me->address,
+                                       .guard = options->guard };
     const struct chain_user above = { .deliver = on_deliver,
                                       .place = on_place,
                                       .accepts = on_accepts,
@@ -232,11 +233,11 @@ tenrec_status tenrec_init_backend(const struct tenrec_rpc_backend_options *optio
                                       .msg_new = rpc_message_new,
                                       .large_new = a->user.payload_new ? on_large : NULL,
                                       .sharing = &sharing_of_process,
-                                      .exception_new = answer_exception_new,
                                       .arg = &a->user };
+    layer = chain_config_layers(options->layers, &n);
     st = make_parts(a, options, err);
     if (st == TENREC_OK)
-        st = worker_config_chain(options->setup, &id, a->loop, &above, &a->chain, err);
+        st = chain_open(layer, n, &id, a->loop, &above, &a->chain, err);
     if (st == TENREC_OK)
         *ret = a;
     else

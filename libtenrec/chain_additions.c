@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* chain_additions.c - the options of a chain in the whole library: what each folder above core
+ * adds. */
+#include "core/chain/chain_options.h"
+#include "group/meeting/rendezvous.h"
+#include "group/store/stores.h"
+#include "security/proof/security.h"
+
+tenrec_status tenrec_construct_rpc_backend_options(const struct tenrec_config *config,
+                                                   struct tenrec_rpc_backend_options **ret,
+                                                   tenrec_error *err)
+{
+    static const struct chain_addition *const all[] = { &rendezvous_addition, &security_addition,
+                                                        &stores_addition, NULL };
+
+    return chain_options_make(config, all, ret, err);
+}
