@@ -52,8 +52,7 @@ static tenrec_status gather_read(const struct tenrec_worker *w, const struct ten
     /* Our own part comes without a message: one that names us would take its place. */
     if (r->part.id < 0 || r->part.id == w->self.id)
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
-                           "only other members of the group ask for a "
-                           "gather by message");
+                           "only other members of the group ask for a gather");
     st = codec_read_value(msg, &r->in, err);
     if (st == TENREC_OK && r->in->type != TENREC_VALUE_ARRAY)
         st = tenrec_fail(err, TENREC_EPROTOCOL, "malformed gather: the payload is not an array");
