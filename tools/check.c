@@ -75,8 +75,8 @@ static tenrec_status check_check(const char *path, tenrec_error *err)
                    : entries.n_stores == 1 ? "; 1 store:"
                                            : "; stores:",
                    entries.v[entries.n + i].layer.name);
-        for (size_t i = 0; i < entries.n_exporters; i++)
-            printf("%s %s", i ? "," : "; exporters:",
+        for (size_t i = 0; i < entries.n_observers; i++)
+            printf("%s %s", i ? "," : "; observers:",
                    entries.v[entries.n + entries.n_stores + i].layer.name);
         printf("; security: %s (%s)\n", security_mode_name(security->mode), security->mode_source);
         entries_close(&entries);

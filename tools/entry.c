@@ -12,7 +12,7 @@ static tenrec_status entries_list(const struct tenrec_config *config, struct ent
                                   tenrec_error *err)
 {
     static const enum config_section section[] = { SECTION_BACKENDS, SECTION_STORES,
-                                                   SECTION_EXPORTERS };
+                                                   SECTION_OBSERVERS };
     struct config_layer *layer[3] = { NULL };
     size_t n[3] = { 0 }, all = 0;
     tenrec_status st = config_layers(config, &layer[0], &n[0], err);
@@ -32,7 +32,7 @@ static tenrec_status entries_list(const struct tenrec_config *config, struct ent
     if (!st) {
         ret->n = n[0];
         ret->n_stores = n[1];
-        ret->n_exporters = n[2];
+        ret->n_observers = n[2];
     }
     for (int i = 0; i < 3; i++)
         free(layer[i]);

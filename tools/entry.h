@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* entry.h - one entry of `backends:`, `stores:` or `exporters:` with its plugin loaded and
+/* entry.h - one entry of `backends:`, `stores:` or `observers:` with its plugin loaded and
  * its options made; nothing is started. */
 #ifndef TENREC_TOOLS_ENTRY_H
 #define TENREC_TOOLS_ENTRY_H
@@ -15,14 +15,14 @@ struct entry {
 };
 
 struct entries {
-    struct entry *v; /* backends, stores, then exporters; each in file order */
+    struct entry *v; /* backends, stores, then observers; each in file order */
     size_t n;        /* backends */
-    size_t n_stores, n_exporters;
+    size_t n_stores, n_observers;
 };
 
 static inline size_t entries_count(const struct entries *e)
 {
-    return e->n + e->n_stores + e->n_exporters;
+    return e->n + e->n_stores + e->n_observers;
 }
 
 /* Tries entries_open for each entry in a process of its own. errors: EPLUGIN for a

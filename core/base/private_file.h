@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>
-#include <tenrec/exporter_plugin.h>
+#include <tenrec/observer_plugin.h>
 
 /* Checks which users could read the file: its owner, our user or root, alone; also a group that
  * root has chosen, as the volumes of a container runtime have it.

@@ -255,7 +255,7 @@ tenrec_status tenrec_config_parse(const char *text, const char *name, struct ten
 static bool is_structure(char *const *part, size_t n)
 {
     bool entries = strcmp(part[0], "backends") == 0 || strcmp(part[0], "stores") == 0 ||
-                   strcmp(part[0], "exporters") == 0;
+                   strcmp(part[0], "observers") == 0;
     bool security = strcmp(part[0], "security") == 0;
     bool flat = strcmp(part[0], "worker") == 0 || strcmp(part[0], "observe") == 0;
 

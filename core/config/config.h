@@ -36,7 +36,7 @@ struct config_layer {
 tenrec_status config_layers(const struct tenrec_config *config, struct config_layer **ret,
                             size_t *ret_n, tenrec_error *err);
 
-/* Every entry of `backends:`, in the chain or not, or of `stores:` or `exporters:`, of which there
+/* Every entry of `backends:`, in the chain or not, or of `stores:` or `observers:`, of which there
  * may be none; in file order. As above. */
 tenrec_status config_entries(const struct tenrec_config *config, enum config_section section,
                              struct config_layer **ret, size_t *ret_n, tenrec_error *err);
@@ -45,9 +45,9 @@ tenrec_status config_entries(const struct tenrec_config *config, enum config_sec
  * plugin of that name with its defaults. `scheme` is borrowed as the texts are. */
 struct config_layer config_store(const struct tenrec_config *config, const char *scheme);
 
-/* The entry of `exporters:` of that name; without an entry, the plugin of that name with its
+/* The entry of `observers:` of that name; without an entry, the plugin of that name with its
  * defaults, which `place` names. */
-struct config_layer config_exporter(const struct tenrec_config *config, const char *name,
+struct config_layer config_observer(const struct tenrec_config *config, const char *name,
                                     const struct place *place);
 
 /* "tcp", "env" and others need no plugin. */

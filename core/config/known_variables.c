@@ -42,9 +42,9 @@ static bool variable_is_known(const struct tenrec_config *config, const char *na
     const struct node *entries = node_get(config->root, "backends");
     char other[ENVIRONMENT_NAME_MAX];
     /* The plugin of a store is loaded with the first URL for it, and checked then; that of an
-     * exporter where `observe:` names it. */
+     * observer where `observe:` names it. */
     bool read =
-        strncmp(name, "TENREC_STORES__", 15) == 0 || strncmp(name, "TENREC_EXPORTERS__", 18) == 0;
+        strncmp(name, "TENREC_STORES__", 15) == 0 || strncmp(name, "TENREC_OBSERVERS__", 18) == 0;
 
     for (size_t i = 0; i < sizeof variables_of_others / sizeof variables_of_others[0]; i++) {
         read |= strcmp(name, variables_of_others[i]) == 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layers.c - the entries of `backends:`, `stores:` and `exporters:` for the rooms above. */
+/* layers.c - the entries of `backends:`, `stores:` and `observers:` for the rooms above. */
 #include "core/base/memory.h"
 #include "core/config/options.h"
 #include "core/config/state.h"
@@ -112,10 +112,10 @@ struct config_layer config_store(const struct tenrec_config *config, const char 
                         &node_get(config->root, "init_method")->place);
 }
 
-struct config_layer config_exporter(const struct tenrec_config *config, const char *name,
+struct config_layer config_observer(const struct tenrec_config *config, const char *name,
                                     const struct place *place)
 {
-    return layers_named(config, SECTION_EXPORTERS, name, place);
+    return layers_named(config, SECTION_OBSERVERS, name, place);
 }
 
 static void add_variable(char *buf, const char *join, const char *name)

@@ -8,10 +8,10 @@
 /* Owns all texts in it. */
 struct config_observe {
     const char *metrics; /* address of the endpoint; "": none */
-    const char *metrics_exporter;
+    const char *metrics_observer;
     bool durations;
     const char *traces; /* address of the collector; "": none */
-    const char *traces_exporter;
+    const char *traces_observer;
     const char *traces_service;
     double traces_ratio;
     bool recorder;

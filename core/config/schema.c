@@ -27,7 +27,7 @@ static const struct schema_key top[] = {
     { "backend", NODE_SCALAR, "the name of an entry of 'backends'" },
     { "backends", NODE_MAP, "a map" },
     { "stores", NODE_MAP, "a map" },
-    { "exporters", NODE_MAP, "a map" },
+    { "observers", NODE_MAP, "a map" },
 };
 
 static const struct schema_key entry[] = {
@@ -172,7 +172,7 @@ tenrec_status schema_check_shape(const struct node *root, tenrec_error *err)
     if (root->kind != NODE_MAP)
         return place_fail(err, TENREC_ECONFIG, &root->place,
                           "expected a map with the keys worker, security, observe, init_method, "
-                          "backend, backends, stores, exporters, found %s",
+                          "backend, backends, stores, observers, found %s",
                           node_describe(root, found, sizeof found));
     st = check_map(root, "", top, COUNT(top), err);
     if (st == TENREC_OK)
@@ -180,7 +180,7 @@ tenrec_status schema_check_shape(const struct node *root, tenrec_error *err)
     if (st == TENREC_OK)
         st = check_entries(SECTION_STORES, node_get(root, "stores"), err);
     if (st == TENREC_OK)
-        st = check_entries(SECTION_EXPORTERS, node_get(root, "exporters"), err);
+        st = check_entries(SECTION_OBSERVERS, node_get(root, "observers"), err);
     return st;
 }
 

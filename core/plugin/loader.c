@@ -236,9 +236,9 @@ static tenrec_status read_symbols(struct loaded *l, int kind, tenrec_error *err)
     if (l->plugin->kind == TENREC_PLUGIN_STORE) {
         init = symbol_of(l->handle, "tenrec_init_store", err);
         l->init_store = (tenrec_init_store_fn *)(uintptr_t)init;
-    } else if (l->plugin->kind == TENREC_PLUGIN_EXPORTER) {
-        init = symbol_of(l->handle, "tenrec_init_exporter", err);
-        l->init_exporter = (tenrec_init_exporter_fn *)(uintptr_t)init;
+    } else if (l->plugin->kind == TENREC_PLUGIN_OBSERVER) {
+        init = symbol_of(l->handle, "tenrec_init_observer", err);
+        l->init_observer = (tenrec_init_observer_fn *)(uintptr_t)init;
     } else {
         init = symbol_of(l->handle, "tenrec_init_agent", err);
         l->init = (tenrec_init_agent_fn *)(uintptr_t)init;

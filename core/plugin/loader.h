@@ -4,7 +4,7 @@
 #define TENREC_PLUGIN_LOADER_H
 
 #include <stdbool.h>
-#include <tenrec/exporter_plugin.h>
+#include <tenrec/observer_plugin.h>
 #include <tenrec/store_plugin.h>
 
 /* A plugin file that passed plugin_validate_check. */
@@ -15,7 +15,7 @@ struct loaded {
     tenrec_construct_options_fn *construct;
     tenrec_init_agent_fn *init;             /* of a backend; else NULL */
     tenrec_init_store_fn *init_store;       /* of a store; else NULL */
-    tenrec_init_exporter_fn *init_exporter; /* of an exporter; else NULL */
+    tenrec_init_observer_fn *init_observer; /* of an observer; else NULL */
 };
 
 /* Returns true for a word with a '/' in it or ".so" at its end. */

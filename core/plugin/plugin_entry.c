@@ -41,7 +41,7 @@ tenrec_status plugin_entry_load(const struct config_layer *from, struct backend 
 {
     static const int kind[] = { [SECTION_BACKENDS] = TENREC_PLUGIN_BACKEND,
                                 [SECTION_STORES] = TENREC_PLUGIN_STORE,
-                                [SECTION_EXPORTERS] = TENREC_PLUGIN_EXPORTER };
+                                [SECTION_OBSERVERS] = TENREC_PLUGIN_OBSERVER };
     const bool backend = from->section == SECTION_BACKENDS;
     char text[PLACE_TEXT_MAX];
     tenrec_status st = backend_get_kind(from->plugin, kind[from->section], ret, err);

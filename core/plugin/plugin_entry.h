@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin_entry.h - an entry of `backends:`, `stores:` or `exporters:` with its plugin. */
+/* plugin_entry.h - an entry of `backends:`, `stores:` or `observers:` with its plugin. */
 #ifndef TENREC_PLUGIN_PLUGIN_ENTRY_H
 #define TENREC_PLUGIN_PLUGIN_ENTRY_H
 

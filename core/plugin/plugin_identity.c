@@ -46,5 +46,5 @@ void plugin_identity_list(tenrec_sink_fn *sink, void *arg)
     identity_of_file(&to, PLUGIN_IDENTITY_LIBRARY, tenrec_version_text(), file.path, file.build_id);
     backend_each(TENREC_PLUGIN_BACKEND, identity_on_plugin, &to);
     backend_each(TENREC_PLUGIN_STORE, identity_on_plugin, &to);
-    backend_each(TENREC_PLUGIN_EXPORTER, identity_on_plugin, &to);
+    backend_each(TENREC_PLUGIN_OBSERVER, identity_on_plugin, &to);
 }

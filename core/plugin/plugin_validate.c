@@ -123,8 +123,8 @@ const char *plugin_validate_kind_name(uint32_t kind)
         return "a backend";
     case TENREC_PLUGIN_STORE:
         return "a store";
-    case TENREC_PLUGIN_EXPORTER:
-        return "an exporter";
+    case TENREC_PLUGIN_OBSERVER:
+        return "an observer";
     }
     return "of an unknown kind";
 }
@@ -132,13 +132,13 @@ const char *plugin_validate_kind_name(uint32_t kind)
 tenrec_status plugin_validate_check_kind(const struct tenrec_plugin *p, int wanted,
                                          tenrec_error *err)
 {
-    bool known = p->kind >= TENREC_PLUGIN_BACKEND && p->kind <= TENREC_PLUGIN_EXPORTER;
+    bool known = p->kind >= TENREC_PLUGIN_BACKEND && p->kind <= TENREC_PLUGIN_OBSERVER;
 
     if (wanted == PLUGIN_KIND_ANY ? known : p->kind == (uint32_t)wanted)
         return TENREC_OK;
     return tenrec_fail(err, TENREC_EPLUGIN, "is %s (kind %u), expected %s",
                        plugin_validate_kind_name(p->kind), p->kind,
-                       wanted == PLUGIN_KIND_ANY ? "a backend, a store or an exporter"
+                       wanted == PLUGIN_KIND_ANY ? "a backend, a store or an observer"
                                                  : plugin_validate_kind_name((uint32_t)wanted));
 }
 

@@ -2,7 +2,7 @@
 /* registry.h - the backends and store plugins that this process knows.
  *
  * A backend is a plugin's description and its two functions, from a file or from the
- * program itself. A plugin of the kind `store` or `exporter` is also a struct backend here: a name
+ * program itself. A plugin of the kind `store` or `observer` is also a struct backend here: a name
  * belongs to one plugin of any kind. */
 #ifndef TENREC_PLUGIN_REGISTRY_H
 #define TENREC_PLUGIN_REGISTRY_H

@@ -6,12 +6,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <tenrec/observer_plugin.h>
 
-enum {
-    /* Bucket i counts durations of at most 2^i microseconds, and more than 2^(i-1); the last those
-     * beyond. */
-    DURATION_BUCKETS = 26,
-};
+enum { DURATION_BUCKETS = TENREC_DURATION_BUCKETS };
 
 struct durations {
     uint64_t n, sum_ns;

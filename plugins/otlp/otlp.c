@@ -2,10 +2,11 @@
 /* otlp.c - sends spans to an OpenTelemetry collector, by OTLP over HTTP in JSON. */
 #include "collector.h"
 #include "post.h"
+#include "queue.h"
 
 #include <stddef.h>
 #include <stdlib.h>
-#include <tenrec/exporter_plugin.h>
+#include <tenrec/observer_plugin.h>
 
 struct otlp_options {
     struct tenrec_option_map headers;
@@ -42,7 +43,7 @@ static const struct tenrec_option options[] = {
 };
 
 const struct tenrec_plugin tenrec_plugin = {
-    TENREC_EXPORTER_PLUGIN_HEADER,
+    TENREC_OBSERVER_PLUGIN_HEADER,
     .name = "otlp",
     .version = "1.0.0",
     .summary = "Sends spans of calls to an OpenTelemetry collector, by OTLP over HTTP.",
@@ -52,6 +53,7 @@ const struct tenrec_plugin tenrec_plugin = {
 struct otlp {
     struct collector collector;
     struct post *post;
+    struct queue *queue;
 };
 
 static void otlp_free(struct otlp *o)
@@ -61,23 +63,41 @@ static void otlp_free(struct otlp *o)
     free(o);
 }
 
-static void otlp_close(struct tenrec_exporter *self)
-{
-    otlp_free(self->impl);
-}
-
-static tenrec_status otlp_post(struct tenrec_exporter *self, const void *body, size_t len,
-                               uint32_t timeout_ms, tenrec_error *err)
+static void otlp_close(struct tenrec_observer *self)
 {
     struct otlp *o = self->impl;
+
+    queue_close(o->queue);
+    otlp_free(o);
+}
+
+static void otlp_span(struct tenrec_observer *self, struct tenrec_span *s)
+{
+    const struct otlp *o = self->impl;
+
+    queue_add(o->queue, s);
+}
+
+static void otlp_leave(struct tenrec_observer *self, const struct tenrec_origin *origin)
+{
+    const struct otlp *o = self->impl;
+
+    queue_leave(o->queue, origin);
+}
+
+static tenrec_status otlp_post(void *arg, const void *body, size_t len, uint32_t timeout_ms,
+                               tenrec_error *err)
+{
+    const struct otlp *o = arg;
 
     return post_send(o->post, body, len, timeout_ms, err);
 }
 
-static const struct tenrec_exporter_ops ops = {
+static const struct tenrec_observer_ops ops = {
     .size = sizeof ops,
     .close = otlp_close,
-    .post = otlp_post,
+    .span = otlp_span,
+    .leave = otlp_leave,
 };
 
 tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
@@ -87,8 +107,8 @@ tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
     return TENREC_OK;
 }
 
-tenrec_status tenrec_init_exporter(const struct tenrec_exporter_init *in,
-                                   struct tenrec_exporter *self, tenrec_error *err)
+tenrec_status tenrec_init_observer(const struct tenrec_observer_init *in,
+                                   struct tenrec_observer *self, tenrec_error *err)
 {
     const struct otlp_options *options_of = in->options;
     struct otlp *o;
@@ -105,6 +125,8 @@ tenrec_status tenrec_init_exporter(const struct tenrec_exporter_init *in,
     if (st == TENREC_OK)
         st = post_open(o->collector.url, here, &options_of->headers, options_of->ca_file, &o->post,
                        err);
+    if (st == TENREC_OK)
+        st = queue_open(self, otlp_post, o, &o->queue, err);
     if (st != TENREC_OK) {
         otlp_free(o);
         return st;

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 #include <sys/un.h>
-#include <tenrec/exporter_plugin.h>
+#include <tenrec/observer_plugin.h>
 
 struct neighbours {
     char folder[TENREC_PRIVATE_FOLDER_MAX + sizeof "/tenrec-metrics-0123456789abcdef"];

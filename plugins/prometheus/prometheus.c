@@ -9,6 +9,7 @@
 #include "gather.h"
 #include "neighbours.h"
 #include "share.h"
+#include "text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tenrec/exporter_plugin.h>
+#include <tenrec/observer_plugin.h>
 #include <unistd.h>
 
 enum {
@@ -45,7 +46,7 @@ static const struct tenrec_option options[] = {
 };
 
 const struct tenrec_plugin tenrec_plugin = {
-    TENREC_EXPORTER_PLUGIN_HEADER,
+    TENREC_OBSERVER_PLUGIN_HEADER,
     .name = "prometheus",
     .version = "1.0.0",
     .summary = "Serves metrics to Prometheus, for all workers of a host at one address.",
@@ -53,7 +54,7 @@ const struct tenrec_plugin tenrec_plugin = {
 };
 
 struct prometheus {
-    struct tenrec_exporter *self;
+    struct tenrec_observer *self;
     struct address address;
     const char *address_text;
     uint64_t timeout_ms;
@@ -97,12 +98,12 @@ static tenrec_status prometheus_text(void *arg, char **ret, size_t *ret_len, ten
     tenrec_status st = ok ? TENREC_OK : tenrec_fail(err, TENREC_ENOMEM, "no memory");
 
     if (st == TENREC_OK)
-        st = p->self->host->metrics_text(p->self, &own.data, &own.len, err);
+        st = text_make(p->self, &own.data, &own.len, err);
     if (st == TENREC_OK) {
         g.text[g.n++] = own; /* there is room for one more */
         st = texts_join(&g, ret, ret_len, err);
         g.n--;
-        p->self->host->text_free(p->self, own.data);
+        free(own.data);
     }
     gather_finish(&g);
     return st;
@@ -161,7 +162,7 @@ static void prometheus_free(struct prometheus *p)
     free(p);
 }
 
-static void prometheus_close(struct tenrec_exporter *self)
+static void prometheus_close(struct tenrec_observer *self)
 {
     struct prometheus *p = self->impl;
 
@@ -204,7 +205,7 @@ static tenrec_status prometheus_start(struct prometheus *p, tenrec_error *err)
     return st;
 }
 
-static const struct tenrec_exporter_ops ops = {
+static const struct tenrec_observer_ops ops = {
     .size = sizeof ops,
     .close = prometheus_close,
 };
@@ -216,8 +217,8 @@ tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
     return TENREC_OK;
 }
 
-tenrec_status tenrec_init_exporter(const struct tenrec_exporter_init *in,
-                                   struct tenrec_exporter *self, tenrec_error *err)
+tenrec_status tenrec_init_observer(const struct tenrec_observer_init *in,
+                                   struct tenrec_observer *self, tenrec_error *err)
 {
     const struct prometheus_options *o = in->options;
     struct prometheus *p = calloc(1, sizeof *p);

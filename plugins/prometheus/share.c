@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "share.h"
 
+#include "text.h"
+
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -30,13 +33,13 @@ static bool is_own_user(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid();
 }
 
-static void text_send(struct tenrec_exporter *self, int fd)
+static void text_send(struct tenrec_observer *self, int fd)
 {
     char *text;
     size_t len, at = 0;
     tenrec_error err;
 
-    if (self->host->metrics_text(self, &text, &len, &err) != TENREC_OK)
+    if (text_make(self, &text, &len, &err) != TENREC_OK)
         return;
     while (at < len) {
         const ssize_t n = send(fd, text + at, len - at, MSG_NOSIGNAL);
@@ -45,10 +48,10 @@ static void text_send(struct tenrec_exporter *self, int fd)
             break;
         at += n > 0 ? (size_t)n : 0;
     }
-    self->host->text_free(self, text);
+    free(text);
 }
 
-void share_answer(struct tenrec_exporter *self, int listener)
+void share_answer(struct tenrec_observer *self, int listener)
 {
     const struct timeval second = { .tv_sec = 1 };
     const int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);

@@ -15,7 +15,7 @@
 
 struct function;
 struct streams;
-struct trace_span;
+struct tenrec_span;
 
 struct active_calls_key {
     uint64_t pipe, generation;
@@ -39,7 +39,7 @@ struct tenrec_call {
     _Atomic uint64_t run_ns;    /* when, by the coarse clock */
     bool told_stuck;            /* guarded by the lock of the table */
     struct span *span;          /* NULL: not recorded */
-    struct trace_span *traced;  /* owns, until its end; NULL: not sampled */
+    struct tenrec_span *traced; /* owns, until its end; NULL: not sampled */
     struct rref_call *refs;     /* owns; NULL: a call without references */
     struct rref_parcel *parcel; /* references in the reply; may be NULL */
     uint64_t queued_ns;         /* when an unread call arrived */

@@ -8,7 +8,7 @@
 
 struct codec_creation;
 struct trace_context;
-struct trace_span;
+struct tenrec_span;
 
 /* A hook for the end of a call. `done` runs once, before the future is done, on the thread that
  * completes the future; no lock is held. It may free the hook. */
@@ -36,7 +36,7 @@ struct call_spec {
     const char *op;                    /* in the names of recorded calls */
     const char *traceparent;           /* a valid text; NULL: the thread's context */
     const struct trace_context *trace; /* sent with the call; NULL: none. Set by call_write */
-    struct trace_span *traced;         /* the future's; NULL: none. Likewise */
+    struct tenrec_span *traced;        /* the future's; NULL: none. Likewise */
     struct span *span;                 /* the future's; NULL: the call is not recorded */
     struct call_hook *hook;            /* a list; not called if call_send fails */
     struct call_sent_hook *sent_hook;  /* likewise; or NULL */

@@ -28,7 +28,7 @@ void call_trace_begin(struct tenrec_worker *w, struct call_spec *spec, struct tr
     if (!first && !spec->traceparent && !trace_thread.traced)
         return; /* no random bytes */
     if (exports && (room->flags & TRACE_SAMPLED))
-        spec->traced = trace_span_new(w->traces, TRACE_CLIENT, room, first, spec->function,
+        spec->traced = trace_span_new(w->traces, TENREC_SPAN_CLIENT, room, first, spec->function,
                                       peers_name(&w->peers, spec->to));
     spec->trace = room;
 }

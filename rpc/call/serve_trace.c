@@ -21,7 +21,7 @@ void serve_trace_begin(struct tenrec_call *c)
     if (!exports || !c->in.traced || !(c->in.trace.flags & TRACE_SAMPLED))
         return;
     c->traced =
-        trace_span_new(w->traces, TRACE_SERVER, &c->in.trace, first, c->function->name, NULL);
+        trace_span_new(w->traces, TENREC_SPAN_SERVER, &c->in.trace, first, c->function->name, NULL);
     if (c->traced)
         c->traced->start_ns = c->arrived_ns;
 }

@@ -39,7 +39,7 @@ struct future_call {
     uint64_t begun_ns;                /* 0: no watcher is told of the end (call/watch.h) */
     uint32_t series;                  /* of its durations, counted from 1; 0: none */
     struct span *span;                /* shared; NULL: not recorded */
-    struct trace_span *traced;        /* owns, until the call ends; NULL: not sampled */
+    struct tenrec_span *traced;       /* owns, until the call ends; NULL: not sampled */
     struct call_hook *hook;           /* a list; NULL: no hook */
     struct call_sent_hook *sent_hook; /* NULL: no hook */
     bool one_way;

@@ -34,7 +34,7 @@ struct served_refs_ops;
 struct worker_config;
 struct span_hooks;
 struct call_watch;
-struct exporter;
+struct observer;
 struct recorder;
 struct trace_sink;
 struct housekeeping;
@@ -110,7 +110,7 @@ struct tenrec_worker {
     const struct span_hooks *spans;            /* set by observe */
     _Atomic uint32_t watched;                  /* a bit for each watcher that is on: watch.h */
     const struct call_watch *watch[WORKER_WATCHERS]; /* set by the rooms of the watchers */
-    struct exporter *metrics;     /* shares; NULL: none, or not between start and stop */
+    struct observer *metrics;     /* shares; NULL: none, or not between start and stop */
     struct trace_sink *traces;    /* owns; NULL: spans are not exported (WATCH_TRACES is off) */
     struct recorder *recorder;    /* in the allocation of the worker; of the room recorder */
     _Atomic uint64_t trace_below; /* which new traces are sampled: trace_context_root */

@@ -4,9 +4,9 @@
 #include "core/base/log.h"
 #include "core/config/config.h"
 #include "core/config/observe_settings.h"
-#include "observe/metrics/exporter.h"
 #include "observe/metrics/metrics.h"
-#include "observe/metrics/trace_export.h"
+#include "observe/metrics/observer.h"
+#include "observe/metrics/span_source.h"
 #include "observe/recorder/recorder.h"
 #include "rpc/call/watch.h"
 #include "rpc/future/worker.h"
@@ -21,14 +21,14 @@ void watching_set(struct tenrec_worker *w, const struct config_observe *o)
     recorder_set_stacks(w, o->stacks);
 }
 
-/* An exporter that cannot be opened stops no worker. */
+/* An observer that cannot be opened stops no worker. */
 static void watching_export(struct tenrec_worker *w)
 {
     const struct worker_config *c = w->config;
     tenrec_error why;
 
     if (c->metrics &&
-        exporter_open(c->metrics, c->observe->metrics, &w->metrics, &why) != TENREC_OK)
+        observer_open(c->metrics, c->observe->metrics, &w->metrics, &why) != TENREC_OK)
         log_line(TENREC_LOG_WARN, w->self.name, "metrics are not served: %s", why.text);
 }
 
@@ -43,11 +43,11 @@ static void watching_trace(struct tenrec_worker *w)
     trace_random_renew();
     if (!c->traces)
         return;
-    if (!w->traces && !(w->traces = trace_export_new()))
+    if (!w->traces && !(w->traces = span_source_new()))
         st = tenrec_fail(&why, TENREC_ENOMEM, "no memory");
     else
-        st = trace_export_start(w->traces, c->traces, o->traces, o->traces_service, w->self.name,
-                                &why);
+        st = span_source_start(w->traces, c->traces, o->traces, o->traces_service, w->self.name,
+                               &why);
     if (st != TENREC_OK)
         log_line(TENREC_LOG_WARN, w->self.name, "spans are not exported: %s", why.text);
     watch_turn(w, WATCH_TRACES, st == TENREC_OK);
@@ -78,8 +78,8 @@ void watching_stop(struct tenrec_worker *w)
     watch_turn(w, WATCH_RECORDER, false);
     recorder_leave(w);
     metrics_leave(w);
-    exporter_close(w->metrics);
+    observer_close(w->metrics);
     w->metrics = NULL;
     if (w->traces)
-        trace_export_stop(w->traces);
+        span_source_stop(w->traces);
 }

@@ -18,7 +18,7 @@
 #include "group/membership/ranks.h"
 #include "group/store/store.h"
 #include "observe/metrics/metrics.h"
-#include "observe/metrics/trace_export.h"
+#include "observe/metrics/span_source.h"
 #include "observe/profiler/builtin.h"
 #include "observe/recorder/recorder.h"
 #include "rpc/call/active_calls.h"
@@ -139,7 +139,7 @@ void tenrec_worker_drop(struct tenrec_worker *w)
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
     devices_free(w->devices);
-    trace_export_drop(w->traces);
+    span_source_drop(w->traces);
     worker_config_drop(w->config);
     free(w);
     log_flush();

@@ -102,7 +102,7 @@ def reaches(header):
 
 
 def plugins_seen():
-    plugin_side = {"agent.h", "message.h", "plugin.h", "store_plugin.h", "exporter_plugin.h", "chain.h", "backend.h", "testkit.h", "observe.h"}
+    plugin_side = {"agent.h", "message.h", "plugin.h", "store_plugin.h", "observer_plugin.h", "chain.h", "backend.h", "testkit.h", "observe.h"}
     for header in ("tenrec.h", "rpc.h", "rref.h", "group.h", "log.h", "store.h", "observe.h", "profiler.h"):
         for name in sorted(reaches(header) & plugin_side):
             yield f"tenrec/{header} includes tenrec/{name}, which only plugins and explicit users need"

@@ -45,7 +45,7 @@ def tables():
     done = subprocess.run([TENREC, "info", "--json"], env=dict(env, TENREC_PLUGIN_PATH=PLUGINS),
                           capture_output=True, text=True, timeout=60, check=True)
     info = json.loads(done.stdout)
-    of_plugins = {p["name"]: table(p["options"]) for p in info["backends"] + info["stores"] + info["exporters"]
+    of_plugins = {p["name"]: table(p["options"]) for p in info["backends"] + info["stores"] + info["observers"]
                   if os.path.dirname(p["path"]) == PLUGINS}
     return {"worker": table(info["worker"]), "security": table(info["security"]), "observe": table(info["observe"]), **of_plugins}
 

@@ -46,7 +46,7 @@ int main()
 # Designated initializers are C++20; before it the macros give the members in their order.
 PLUGIN = """
 #include <cstddef>
-#include <tenrec/exporter_plugin.h>
+#include <tenrec/observer_plugin.h>
 #include <tenrec/store_plugin.h>
 
 namespace {

@@ -11,8 +11,8 @@ import report
 PAGE = "docs/plugin-rules.md"
 BEGIN = "<!-- made by tests/checks/rules.py --update; edit the headers, or the notes there -->\n"
 END = "<!-- end -->\n"
-HEADERS = {"AG": "agent.h", "PL": "plugin.h", "ST": "store_plugin.h", "EX": "exporter_plugin.h"}
-TITLES = {"AG": "Agents", "PL": "Plugins", "ST": "Stores", "EX": "Exporters"}
+HEADERS = {"AG": "agent.h", "PL": "plugin.h", "ST": "store_plugin.h", "OB": "observer_plugin.h"}
+TITLES = {"AG": "Agents", "PL": "Plugins", "ST": "Stores", "OB": "Observers"}
 
 # What happens if a plugin does not keep the rule, and where it is tested if `tenrec conformance` has no case.
 NOTES = {
@@ -55,13 +55,15 @@ NOTES = {
     "AG-37": ("A graceful shutdown waits for a member that crashed, until its limit.", ""),
     "AG-38": ("A member that receives a large tensor for longer than all heartbeats take is removed from its group.", "needs a dynamic group: tests/member"),
     "AG-39": ("Callers that are no members make a worker hold memory without bound.", "of the shipped backends: tests/tensorpipe, tests/ucx"),
-    "EX-1": ("Two exporters bind one address, or none.", "of the core: tests/metrics"),
-    "EX-2": ("A worker starts late.", "no program can see it"),
-    "EX-3": ("A thread of the plugin runs in unmapped code: a crash.", "tests/metrics, tests/system/metrics_test.py"),
-    "EX-4": ("A batch is lost, and nothing says so.", "tests/metrics"),
-    "EX-5": ("Memory of the core is freed by the plugin: a crash.", "of the core: tests/metrics"),
-    "EX-6": ("A wrong address is found out when the data are missing.", "tests/prometheus"),
-    "EX-7": ("Another user blocks the exporter, or reads what it says.", "tests/base, tests/system/metrics_test.py"),
+    "OB-1": ("Two observers bind one address, or none.", "of the core: tests/metrics"),
+    "OB-2": ("A worker starts late, or a call waits for a collector.", "no program can see it"),
+    "OB-3": ("A thread of the plugin runs in unmapped code: a crash.", "tests/metrics, tests/system/metrics_test.py"),
+    "OB-4": ("Spans leak, or are missing in the counts.", "tests/metrics, tests/otlp"),
+    "OB-5": ("A worker ends late, or names of a worker are used after its end: a crash.", "tests/otlp"),
+    "OB-6": ("Memory of the core is freed by the plugin: a crash.", "of the core: tests/metrics"),
+    "OB-7": ("Memory of the core is freed by the plugin: a crash.", "of the core: tests/metrics"),
+    "OB-8": ("Another user blocks the observer, or reads what it says.", "tests/base, tests/system/metrics_test.py"),
+    "OB-9": ("A wrong address is found out when the data are missing.", "tests/prometheus"),
     "PL-1": ("The core refuses a plugin that lacks a symbol, and names it. A further one may hide that of another library.", ""),
     "PL-2": ("The core refuses the plugin, with the reason.", "of the loader: tests/plugin"),
     "PL-3": ("The core refuses the plugin; a service that is not there crashes it.", "of the loader: tests/plugin"),

@@ -17,7 +17,7 @@ import sys
 import report
 
 PLUGIN_SYMBOLS = [["tenrec_construct_options", "tenrec_init_agent", "tenrec_plugin"],
-                  ["tenrec_construct_options", "tenrec_init_exporter", "tenrec_plugin"],
+                  ["tenrec_construct_options", "tenrec_init_observer", "tenrec_plugin"],
                   ["tenrec_construct_options", "tenrec_init_store", "tenrec_plugin"]]
 # Instrumented builds add symbols of their own.
 FOREIGN = re.compile(r"(__asan|__ubsan|__tsan|__sanitizer|__start_|__stop_|__odr_asan|__gcov)")

@@ -14,10 +14,10 @@ TEST(config_is_refused_with_the_place)
     static const char *const cases[][2] = {
         { "wroker: {}", "t.yaml:1:1: unknown key 'wroker' (did you mean 'worker'?)" },
         { "[a]", "t.yaml:1:1: expected a map with the keys worker, security, observe, init_method, "
-                 "backend, backends, stores, exporters, found a list" },
+                 "backend, backends, stores, observers, found a list" },
         { "text",
           "t.yaml:1:1: expected a map with the keys worker, security, observe, init_method, "
-          "backend, backends, stores, exporters, found 'text'" },
+          "backend, backends, stores, observers, found 'text'" },
         { "worker: [a]", "t.yaml:1:9: 'worker': expected a map, found a list" },
         { "worker:", "t.yaml:1:8: 'worker': expected a map, found nothing" },
         { "backend: [a]",
@@ -150,7 +150,7 @@ TEST(config_is_the_default_when_nothing_is_written)
     }
 }
 
-TEST(config_observe_keeps_the_exporters_that_are_not_written)
+TEST(config_observe_keeps_the_observers_that_are_not_written)
 {
     static const char *const ways[][2] = { { "observe: { metrics: 127.0.0.1:1 }", NULL },
                                            { "backend: tensorpipe", "{ metrics: 127.0.0.1:1 }" } };
@@ -164,8 +164,8 @@ TEST(config_observe_keeps_the_exporters_that_are_not_written)
             assert_status(tenrec_config_set(config, "observe", ways[i][1], &err), &err);
         assert_status(config_observe_make(config, &o, &err), &err);
         assert_string_equal(o->metrics, "127.0.0.1:1");
-        assert_string_equal(o->metrics_exporter, "prometheus");
-        assert_string_equal(o->traces_exporter, "otlp");
+        assert_string_equal(o->metrics_observer, "prometheus");
+        assert_string_equal(o->traces_observer, "otlp");
         config_observe_drop(o);
         tenrec_config_drop(config);
     }

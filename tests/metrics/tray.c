@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tray.c - an exporter for tests: its address is the path of a file, to which it adds "open", each
- * batch, and "close". The address "nowhere" is refused. */
+/* tray.c - an observer for tests: its address is the path of a file, to which it adds "open", the
+ * function of each span, the worker of each origin that leaves, and "close". A span of the function
+ * "metrics" adds the number of the process's series, and those of "refuse" are not sent. The
+ * address "nowhere" is refused. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tenrec/exporter_plugin.h>
+#include <tenrec/observer_plugin.h>
 
 static const struct tenrec_option options[] = {
     { "word",
@@ -27,54 +29,58 @@ struct tray_options {
 };
 
 const struct tenrec_plugin tenrec_plugin = {
-    TENREC_EXPORTER_PLUGIN_HEADER,
+    TENREC_OBSERVER_PLUGIN_HEADER,
     .name = "tray",
     .version = "1",
-    .summary = "Writes batches to a file.",
+    .summary = "Writes the names of spans to a file.",
     TENREC_PLUGIN_OPTIONS(options, struct tray_options),
 };
 
-static void tray_add(const struct tenrec_exporter *self, const void *text, size_t len)
+static void tray_add(const struct tenrec_observer *self, const char *text)
 {
     FILE *f = fopen(self->impl, "a");
 
     if (!f)
         return;
-    fwrite(text, 1, len, f);
-    fputc(' ', f);
+    fprintf(f, "%s ", text);
     fclose(f);
 }
 
-static void tray_close(struct tenrec_exporter *self)
+static void tray_close(struct tenrec_observer *self)
 {
-    tray_add(self, "close", 5);
+    tray_add(self, "close");
     free(self->impl);
 }
 
-/* "metrics" adds whether the host gives them. */
-static tenrec_status tray_post(struct tenrec_exporter *self, const void *body, size_t len,
-                               uint32_t timeout_ms, tenrec_error *err)
+static void tray_add_metrics(struct tenrec_observer *self)
 {
-    char *text;
-    size_t n;
+    struct tenrec_snapshot *all;
+    char text[40];
+    tenrec_error err;
 
-    (void)timeout_ms;
-    if (len == 6 && memcmp(body, "refuse", 6) == 0)
-        return tenrec_fail(err, TENREC_EPERM, "refused on purpose");
-    if (len != 7 || memcmp(body, "metrics", 7) != 0) {
-        tray_add(self, body, len);
-        return TENREC_OK;
-    }
-    if (self->host->metrics_text(self, &text, &n, err) != TENREC_OK)
-        return TENREC_ENOMEM;
-    tray_add(self, text, n < 6 ? n : 6);
-    self->host->text_free(self, text);
-    return TENREC_OK;
+    if (self->host->snapshot(self, &all, &err) != TENREC_OK)
+        return;
+    snprintf(text, sizeof text, "%zu-series", all->n_series);
+    self->host->snapshot_free(self, all);
+    tray_add(self, text);
 }
 
-static const struct tenrec_exporter_ops ops = { .size = sizeof ops,
-                                                .close = tray_close,
-                                                .post = tray_post };
+static void tray_span(struct tenrec_observer *self, struct tenrec_span *s)
+{
+    tray_add(self, s->function);
+    if (strcmp(s->function, "metrics") == 0)
+        tray_add_metrics(self);
+    self->host->span_done(self, s, strcmp(s->function, "refuse") != 0);
+}
+
+static void tray_leave(struct tenrec_observer *self, const struct tenrec_origin *origin)
+{
+    tray_add(self, origin->worker);
+}
+
+static const struct tenrec_observer_ops ops = {
+    .size = sizeof ops, .close = tray_close, .span = tray_span, .leave = tray_leave
+};
 
 tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
 {
@@ -83,8 +89,8 @@ tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
     return TENREC_OK;
 }
 
-tenrec_status tenrec_init_exporter(const struct tenrec_exporter_init *in,
-                                   struct tenrec_exporter *self, tenrec_error *err)
+tenrec_status tenrec_init_observer(const struct tenrec_observer_init *in,
+                                   struct tenrec_observer *self, tenrec_error *err)
 {
     const struct tray_options *o = in->options;
 
@@ -94,6 +100,6 @@ tenrec_status tenrec_init_exporter(const struct tenrec_exporter_init *in,
     if (!self->impl)
         return tenrec_fail_errno(err, TENREC_ENOMEM, errno, "no memory");
     self->ops = &ops;
-    tray_add(self, o->word, strlen(o->word));
+    tray_add(self, o->word);
     return TENREC_OK;
 }

@@ -2,6 +2,7 @@
 /* What plugins were compiled against stays where it was: an addition stands at
  * the end of its struct, or takes what was reserved, and counts up the minor. */
 #include <stddef.h>
+#include <tenrec/observer_plugin.h>
 #include <tenrec/plugin.h>
 #include <tenrec/value.h>
 
@@ -64,6 +65,13 @@ AT(tenrec_init, token, 56);
 AT(tenrec_host, exception_new, 136);
 AT(tenrec_host, hold, 144);
 AT(tenrec_host, budget, 152);
+SIZE(tenrec_series, 256);
+SIZE(tenrec_reading, 24);
+AT(tenrec_span, trace_id, 56);
+AT(tenrec_span, remote, 89);
+AT(tenrec_snapshot, dropped, 32);
+AT(tenrec_observer_ops, leave, 24);
+AT(tenrec_observer_host, is_this_host, 64);
 #endif
 
 TEST(abi_version_belongs_to_these_sizes)

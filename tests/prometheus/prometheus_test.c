@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prometheus_test.c - addresses of the exporter, and the joining of texts. */
+/* prometheus_test.c - addresses, the text of a process, and the joining of texts. */
 #include "address.h"
 #include "merge.h"
+#include "text.h"
 
 #include "../testing.h"
 
@@ -121,6 +122,82 @@ static void comments_behind_a_metric_are_kept_within_the_text(void **state)
     free(exact);
 }
 
+/* ---- the text of a snapshot ------------------------------------------------ */
+
+static const struct tenrec_series two_series[] = {
+    { .worker = "w\"0",
+      .function = "add",
+      .peer = "w1",
+      .n = 3,
+      .sum_ns = 5000,
+      .bucket = { 1, 2 },
+      .kind = TENREC_SPAN_CLIENT },
+    { .worker = "w1",
+      .function = "add",
+      .n = 1,
+      .sum_ns = 9,
+      .bucket = { [TENREC_DURATION_BUCKETS - 1] = 1 },
+      .kind = TENREC_SPAN_SERVER,
+      .status = TENREC_ETIMEDOUT },
+};
+static const struct tenrec_reading four_readings[] = {
+    { "w0", "calls.made", 7 },
+    { "w1", "calls.made", 8 },
+    { "w0", "backend.tcp.pipes", 2 },
+    { "w0", "memory.shared_bytes", 4096 },
+};
+static struct tenrec_snapshot a_snapshot = { two_series, 2, four_readings, 4, 5 };
+
+static tenrec_status host_snapshot(struct tenrec_observer *self, struct tenrec_snapshot **ret,
+                                   tenrec_error *err)
+{
+    (void)self, (void)err;
+    *ret = &a_snapshot;
+    return TENREC_OK;
+}
+
+static void host_snapshot_free(struct tenrec_observer *self, struct tenrec_snapshot *s)
+{
+    (void)self;
+    assert_ptr_equal(s, &a_snapshot);
+}
+
+static const struct tenrec_observer_host host = {
+    .size = sizeof host,
+    .version = "1.2.3",
+    .snapshot = host_snapshot,
+    .snapshot_free = host_snapshot_free,
+};
+
+static void the_text_has_the_names_of_opentelemetry(void **state)
+{
+    static const char *const lines[] = {
+        "# TYPE rpc_client_call_duration_seconds histogram\n"
+        "rpc_client_call_duration_seconds_bucket{tenrec_worker_name=\"w\\\"0\",process_pid=",
+        "rpc_method=\"add\",server_address=\"w1\",le=\"1e-06\"} 1\n",
+        "rpc_method=\"add\",server_address=\"w1\",le=\"+Inf\"} 3\n",
+        "rpc_method=\"add\",server_address=\"w1\"} 0.000005000\n",
+        "rpc_method=\"add\",error_type=\"ETIMEDOUT\",le=\"+Inf\"} 1\n",
+        "# TYPE tenrec_calls_made_total counter\ntenrec_calls_made_total{process_pid=",
+        "tenrec_worker_name=\"w1\"} 8\n",
+        "backend=\"tcp\",key=\"pipes\"} 2\n",
+        "version=\"1.2.3\"} 1\n",
+    };
+    struct tenrec_observer self = { .host = &host };
+    char *text;
+    size_t len;
+    tenrec_error err;
+
+    (void)state;
+    assert_status(text_make(&self, &text, &len, &err), &err);
+    assert_int_equal(strlen(text), len);
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        if (!strstr(text, lines[i]))
+            fail_msg("'%s' is missing in:\n%s", lines[i], text);
+    assert_null(strstr(text, "tenrec_group_members{"));
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +206,7 @@ int main(void)
         cmocka_unit_test(the_lines_of_a_metric_come_together),
         cmocka_unit_test(texts_of_another_form_are_left_out),
         cmocka_unit_test(comments_behind_a_metric_are_kept_within_the_text),
+        cmocka_unit_test(the_text_has_the_names_of_opentelemetry),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

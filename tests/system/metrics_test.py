@@ -50,7 +50,7 @@ def metrics_go_on_when_the_process_that_serves_dies():
 
 def metrics_name_a_process_that_does_not_answer():
     port = free_port()
-    env = backend(TENREC_OBSERVE__METRICS=f"127.0.0.1:{port}", TENREC_EXPORTERS__PROMETHEUS__TIMEOUT="100ms")
+    env = backend(TENREC_OBSERVE__METRICS=f"127.0.0.1:{port}", TENREC_OBSERVERS__PROMETHEUS__TIMEOUT="100ms")
     with Crew().run(2, env=env) as crew:
         crew.all("init")
         served(port, ["worker0", "worker1"])

@@ -137,7 +137,7 @@ def traces_of_three_workers_form_one_tree():
 def traces_name_the_error_and_carry_the_headers():
     headers = "{x-key: only-for-the-collector}"
     with Collector() as collector, Crew() as crew:
-        crew.run(2, env=traced(f"{collector.url}/otlp?tenant=7", TENREC_EXPORTERS__OTLP__HEADERS=headers))
+        crew.run(2, env=traced(f"{collector.url}/otlp?tenant=7", TENREC_OBSERVERS__OTLP__HEADERS=headers))
         crew.all("init")
         equal(crew[0].fails("call worker1 missing 20000")[0], "ENOFUNCTION")
         until(lambda: [s for s in collector.spans() if s["name"] == "missing"], "span")
@@ -184,7 +184,7 @@ def traces_to_this_host_ask_no_proxy():
 
 
 def traces_warn_of_another_host_whose_name_begins_as_an_address_of_this():
-    with Crew().run(1, env=traced("http://127.evil.invalid:4318", TENREC_EXPORTERS__OTLP__HEADERS="{x-key: secret}")) as crew:
+    with Crew().run(1, env=traced("http://127.evil.invalid:4318", TENREC_OBSERVERS__OTLP__HEADERS="{x-key: secret}")) as crew:
         crew.all("init")
         contains(shut_down(crew), "spans and secret headers go to http://127.evil.invalid:4318/v1/traces without TLS")
 
@@ -213,7 +213,7 @@ def traces_with_a_wrong_address_stop_no_worker():
     with Crew().run(1, env=traced("ftp://127.0.0.1/")) as crew:
         crew.all("init")
         crew[0].do("call worker0 echo 20000 1")
-        contains(shut_down(crew), "spans are not exported: exporter 'otlp': 'ftp://127.0.0.1/': expected http:// or https://")
+        contains(shut_down(crew), "spans are not exported: observer 'otlp': 'ftp://127.0.0.1/': expected http:// or https://")
 
 
 main(globals(), "traces_")

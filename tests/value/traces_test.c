@@ -24,10 +24,10 @@ static struct cluster three;
 /* ---- a sink that keeps the spans -------------------------------------------- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct trace_span *kept;
+static struct tenrec_span *kept;
 static size_t n_kept;
 
-static void keep(struct trace_sink *sink, struct trace_span *s)
+static void keep(struct trace_sink *sink, struct tenrec_span *s)
 {
     (void)sink;
     pthread_mutex_lock(&lock);
@@ -37,7 +37,7 @@ static void keep(struct trace_sink *sink, struct trace_span *s)
     pthread_mutex_unlock(&lock);
 }
 
-static struct trace_sink sink = { keep };
+static struct trace_sink sink = { .add = keep };
 
 static size_t count_kept(void)
 {
@@ -50,12 +50,12 @@ static size_t count_kept(void)
 }
 
 /* The span with that id as text in hex. */
-static const struct trace_span *span_of(const char *id)
+static const struct tenrec_span *span_of(const char *id)
 {
     char text[SPAN_LEN];
 
-    for (const struct trace_span *s = kept; s; s = s->next) {
-        trace_hex(s->own.span_id, sizeof s->own.span_id, text);
+    for (const struct tenrec_span *s = kept; s; s = s->next) {
+        trace_hex(s->span_id, sizeof s->span_id, text);
         if (memcmp(text, id, SPAN_LEN) == 0)
             return s;
     }
@@ -63,7 +63,7 @@ static const struct trace_span *span_of(const char *id)
     return NULL;
 }
 
-static const struct trace_span *parent_of(const struct trace_span *s)
+static const struct tenrec_span *parent_of(const struct tenrec_span *s)
 {
     char text[SPAN_LEN];
 
@@ -73,7 +73,7 @@ static const struct trace_span *parent_of(const struct trace_span *s)
 
 static void forget_spans(void)
 {
-    struct trace_span *s;
+    struct tenrec_span *s;
 
     pthread_mutex_lock(&lock);
     while ((s = kept)) {
@@ -231,8 +231,8 @@ static void a_creation_carries_the_context(void **state)
 
 /* ---- spans ---------------------------------------------------------------------- */
 
-static void check_span(const struct trace_span *s, enum trace_kind kind, const char *function,
-                       const char *peer)
+static void check_span(const struct tenrec_span *s, enum tenrec_span_kind kind,
+                       const char *function, const char *peer)
 {
     assert_int_equal(s->kind, kind);
     assert_string_equal(s->function, function);
@@ -240,14 +240,14 @@ static void check_span(const struct trace_span *s, enum trace_kind kind, const c
         assert_string_equal(s->peer, peer);
     assert_int_equal(s->status, TENREC_OK);
     assert_true(s->start_ns > 0 && s->start_ns <= s->end_ns);
-    assert_int_equal(s->remote, kind == TRACE_SERVER);
+    assert_int_equal(s->remote, kind == TENREC_SPAN_SERVER);
 }
 
 /* worker0's side, worker1's, worker1's as a caller, worker2's: each the parent of the next. */
 static void each_side_of_a_nested_call_is_a_span_below_the_one_before(void **state)
 {
     char seen[2][TENREC_TRACEPARENT_SIZE];
-    const struct trace_span *s;
+    const struct tenrec_span *s;
 
     (void)state;
     open_three(0); /* the parent's flag decides */
@@ -257,14 +257,14 @@ static void each_side_of_a_nested_call_is_a_span_below_the_one_before(void **sta
         assert_memory_equal(seen[0], PARENT, ID_LEN);
         assert_memory_equal(seen[1], PARENT, ID_LEN);
         s = span_of(seen[1] + SPAN_AT);
-        check_span(s, TRACE_SERVER, ways[i], NULL);
+        check_span(s, TENREC_SPAN_SERVER, ways[i], NULL);
         s = parent_of(s);
-        check_span(s, TRACE_CLIENT, ways[i], "worker2");
+        check_span(s, TENREC_SPAN_CLIENT, ways[i], "worker2");
         s = parent_of(s);
         assert_ptr_equal(s, span_of(seen[0] + SPAN_AT));
-        check_span(s, TRACE_SERVER, ways[i], NULL);
+        check_span(s, TENREC_SPAN_SERVER, ways[i], NULL);
         s = parent_of(s);
-        check_span(s, TRACE_CLIENT, ways[i], "worker1");
+        check_span(s, TENREC_SPAN_CLIENT, ways[i], "worker1");
         assert_memory_equal(s->parent, "\x00\xf0\x67\xaa\x0b\xa9\x02\xb7", sizeof s->parent);
         forget_spans();
     }
@@ -307,7 +307,7 @@ static void calls_that_fail_are_spans_with_their_error(void **state)
         TENREC_ENOFUNCTION);
     assert_int_equal(count_kept(), 1);
     assert_int_equal(kept->status, TENREC_ENOFUNCTION);
-    assert_int_equal(kept->kind, TRACE_CLIENT);
+    assert_int_equal(kept->kind, TENREC_SPAN_CLIENT);
     close_three();
 }
 

@@ -81,7 +81,7 @@ static int info_info(const struct tool *self, const char *path, bool as_json)
     json_t *all = json_pack("{s:s, s:o, s:o, s:o, s:[], s:[], s:[], s:[], s:[]}", "version",
                             tenrec_version_text(), "worker", info_worker_options(), "security",
                             info_security_options(), "observe", info_observe_options(), "backends",
-                            "stores", "exporters", "unusable", "folders");
+                            "stores", "observers", "unusable", "folders");
     tenrec_status st = TENREC_OK;
     tenrec_error err;
 

@@ -186,5 +186,5 @@ void info_list(json_t *all)
 {
     backend_each(TENREC_PLUGIN_BACKEND, on_plugin, json_object_get(all, "backends"));
     backend_each(TENREC_PLUGIN_STORE, on_plugin, json_object_get(all, "stores"));
-    backend_each(TENREC_PLUGIN_EXPORTER, on_plugin, json_object_get(all, "exporters"));
+    backend_each(TENREC_PLUGIN_OBSERVER, on_plugin, json_object_get(all, "observers"));
 }

@@ -127,16 +127,16 @@ void info_print(const json_t *all)
 {
     const json_t *list = json_object_get(all, "backends"), *row;
     const json_t *stores = json_object_get(all, "stores");
-    const json_t *exporters = json_object_get(all, "exporters");
+    const json_t *observers = json_object_get(all, "observers");
     size_t i;
 
     printf("tenrec %s, %zu backend%s", inspect_text(all, "version"), json_array_size(list),
            json_array_size(list) == 1 ? "" : "s");
     if (json_array_size(stores))
         printf(", %zu store%s", json_array_size(stores), json_array_size(stores) == 1 ? "" : "s");
-    if (json_array_size(exporters))
-        printf(", %zu exporter%s", json_array_size(exporters),
-               json_array_size(exporters) == 1 ? "" : "s");
+    if (json_array_size(observers))
+        printf(", %zu observer%s", json_array_size(observers),
+               json_array_size(observers) == 1 ? "" : "s");
     json_array_foreach(json_object_get(all, "folders"), i, row)
         printf("%s%s", i ? ", " : "; plugin folders: ", json_string_value(row));
     printf("\n");
@@ -148,7 +148,7 @@ void info_print(const json_t *all)
     json_array_foreach(json_object_get(all, "observe"), i, row) print_option(row, NULL);
     json_array_foreach(list, i, row) print_plugin(row, "");
     json_array_foreach(stores, i, row) print_plugin(row, "store ");
-    json_array_foreach(exporters, i, row) print_plugin(row, "exporter ");
+    json_array_foreach(observers, i, row) print_plugin(row, "observer ");
     json_array_foreach(json_object_get(all, "unusable"), i, row)
     {
         if (i == 0)

@@ -73,7 +73,7 @@ TENREC\\_INIT\\_METHOD. *tenrec-check*(1) reports mistakes with line and column.
 """
     for title, keys in (("worker", info["worker"]), ("security", info["security"]), ("observe", info["observe"])):
         page += f"\n# KEYS OF {title}\n" + "".join(map(key, keys))
-    for kind, plugins in (("BACKEND", info["backends"]), ("STORE", info["stores"]), ("EXPORTER", info["exporters"])):
+    for kind, plugins in (("BACKEND", info["backends"]), ("STORE", info["stores"]), ("OBSERVER", info["observers"])):
         # Those of this build: others may be installed on this machine.
         ours = [p for p in plugins if os.path.dirname(p["path"]) == os.environ["TENREC_PLUGIN_PATH"]]
         for plugin in sorted(ours, key=lambda p: p["name"]):

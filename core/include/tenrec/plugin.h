@@ -31,7 +31,7 @@ extern "C" {
 enum tenrec_plugin_kind {
     TENREC_PLUGIN_BACKEND = 1,
     TENREC_PLUGIN_STORE = 2,
-    TENREC_PLUGIN_EXPORTER = 3,
+    TENREC_PLUGIN_OBSERVER = 3,
 };
 
 #define TENREC_FOREVER UINT64_MAX /* a duration written as `none` */

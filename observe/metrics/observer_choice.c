@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "observe/metrics/exporter_choice.h"
+#include "observe/metrics/observer_choice.h"
 
 #include "core/base/memory.h"
 #include "core/config/config.h"
@@ -8,12 +8,12 @@
 
 #include <stdlib.h>
 
-tenrec_status exporter_choice_load(const struct tenrec_config *config, const char *name,
-                                   const struct place *place, struct exporter_choice **ret,
+tenrec_status observer_choice_load(const struct tenrec_config *config, const char *name,
+                                   const struct place *place, struct observer_choice **ret,
                                    tenrec_error *err)
 {
-    const struct config_layer layer = config_exporter(config, name, place);
-    struct exporter_choice *c = memory_new(1, sizeof *c);
+    const struct config_layer layer = config_observer(config, name, place);
+    struct observer_choice *c = memory_new(1, sizeof *c);
     tenrec_status st;
 
     if (!c)
@@ -24,17 +24,17 @@ tenrec_status exporter_choice_load(const struct tenrec_config *config, const cha
     if (st == TENREC_OK)
         *ret = c;
     else
-        exporter_choice_drop(c);
+        observer_choice_drop(c);
     return st;
 }
 
-struct exporter_choice *exporter_choice_share(struct exporter_choice *c)
+struct observer_choice *observer_choice_share(struct observer_choice *c)
 {
     atomic_fetch_add(&c->refs, 1);
     return c;
 }
 
-void exporter_choice_drop(struct exporter_choice *c)
+void observer_choice_drop(struct observer_choice *c)
 {
     if (!c || atomic_fetch_sub(&c->refs, 1) != 1)
         return;

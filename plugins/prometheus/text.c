@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* metrics_text.c - Prometheus' text format. Names and units of calls are those of OpenTelemetry's
- * conventions for RPC, as its exporters write them for Prometheus. */
-#include "observe/metrics/metrics.h"
-
-#include "core/base/memory.h"
-#include "observe/metrics/durations.h"
-#include "observe/metrics/readings.h"
-#include "observe/metrics/series.h"
+/* text.c - Names and units of calls are those of OpenTelemetry's
+ * conventions for RPC, as its observers write them for Prometheus. */
+#include "text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tenrec/version.h>
 #include <unistd.h>
 
 enum scope { OF_WORKER, OF_PROCESS };
@@ -105,74 +99,73 @@ static void process_put(FILE *to, const char *before)
 
 /* ---- durations ----------------------------------------------------------- */
 
-static void series_labels(FILE *to, const struct series *s)
+static void series_labels(FILE *to, const struct tenrec_series *s)
 {
     label_put(to, "{", "tenrec_worker_name", s->worker);
     process_put(to, ",");
     label_put(to, ",", "rpc_system_name", "tenrec");
-    label_put(to, ",", "rpc_method", s->method);
-    if (s->side == SERIES_CLIENT)
+    label_put(to, ",", "rpc_method", s->function);
+    if (s->peer)
         label_put(to, ",", "server_address", s->peer);
     if (s->status != TENREC_OK)
-        label_put(to, ",", "error_type", tenrec_status_name(s->status));
+        label_put(to, ",", "error_type", tenrec_status_name((tenrec_status)s->status));
 }
 
-static void series_put(FILE *to, const char *name, uint32_t number, const struct series *s)
+static void series_put(FILE *to, const char *name, const struct tenrec_series *s)
 {
-    struct durations d;
     uint64_t n = 0;
 
-    durations_sum(number, &d);
-    if (d.n == 0)
-        return;
-    for (int i = 0; i < DURATION_BUCKETS; i++) {
-        n += d.bucket[i];
+    for (int i = 0; i < TENREC_DURATION_BUCKETS; i++) {
+        n += s->bucket[i];
         fprintf(to, "%s_bucket", name);
         series_labels(to, s);
-        if (i + 1 < DURATION_BUCKETS)
+        if (i + 1 < TENREC_DURATION_BUCKETS)
             fprintf(to, ",le=\"%.9g\"} %" PRIu64 "\n", (double)(1u << i) * 1e-6, n);
         else
             fprintf(to, ",le=\"+Inf\"} %" PRIu64 "\n", n);
     }
     fprintf(to, "%s_sum", name);
     series_labels(to, s);
-    fprintf(to, "} %.9f\n%s_count", (double)d.sum_ns * 1e-9, name);
+    fprintf(to, "} %.9f\n%s_count", (double)s->sum_ns * 1e-9, name);
     series_labels(to, s);
-    fprintf(to, "} %" PRIu64 "\n", d.n);
+    fprintf(to, "} %" PRIu64 "\n", s->n);
 }
 
-static void durations_put(FILE *to)
+static void durations_put(FILE *to, const struct tenrec_snapshot *all)
 {
-    static const char *const name[] = { "rpc_client_call_duration_seconds",
-                                        "rpc_server_call_duration_seconds" };
-    static const char *const help[] = {
-        "Durations of outgoing calls, from the request to the completion of the future.",
-        "Durations of served calls, from the arrival of the request to the sent answer."
+    static const struct {
+        enum tenrec_span_kind kind;
+        const char *name, *help;
+    } side[] = {
+        { TENREC_SPAN_CLIENT, "rpc_client_call_duration_seconds",
+          "Durations of outgoing calls, from the request to the completion of the future." },
+        { TENREC_SPAN_SERVER, "rpc_server_call_duration_seconds",
+          "Durations of served calls, from the arrival of the request to the sent answer." },
     };
-    const struct series *s;
 
-    for (int side = SERIES_CLIENT; side <= SERIES_SERVER; side++) {
-        family_begin(to, name[side], "histogram", help[side]);
-        for (uint32_t i = 1; (s = series_get(i)); i++)
-            if ((int)s->side == side)
-                series_put(to, name[side], i, s);
+    for (int i = 0; i < 2; i++) {
+        family_begin(to, side[i].name, "histogram", side[i].help);
+        for (size_t k = 0; k < all->n_series; k++)
+            if (all->series[k].kind == side[i].kind)
+                series_put(to, side[i].name, &all->series[k]);
     }
     family_begin(to, "tenrec_metrics_dropped_total", "counter",
                  "Durations that are in no series, as there are too many.");
     fputs("tenrec_metrics_dropped_total", to);
     process_put(to, "{");
-    fprintf(to, "} %" PRIu64 "\n", series_dropped());
+    fprintf(to, "} %" PRIu64 "\n", all->dropped);
 }
 
 /* ---- readings ------------------------------------------------------------ */
 
-static void family_put(FILE *to, const struct family *f, const struct readings *all)
+static void family_put(FILE *to, const struct family *f, const struct tenrec_snapshot *all)
 {
-    const struct reading *r;
-    size_t at = 0;
-
     family_begin(to, f->name, f->gauge ? "gauge" : "counter", f->help);
-    while ((r = readings_next(all, f->key, &at))) {
+    for (size_t i = 0; i < all->n_readings; i++) {
+        const struct tenrec_reading *r = &all->readings[i];
+
+        if (strcmp(r->key, f->key) != 0)
+            continue;
         fputs(f->name, to);
         process_put(to, "{");
         if (f->scope == OF_WORKER)
@@ -191,14 +184,14 @@ static bool is_of_backend(const char *key)
     return strchr(key, '.') != NULL;
 }
 
-static void backends_put(FILE *to, const struct readings *all)
+static void backends_put(FILE *to, const struct tenrec_snapshot *all)
 {
     char backend[64];
 
     family_begin(to, "tenrec_backend_value", "gauge",
                  "Counters and states of the agents, by the keys of their debug info.");
-    for (size_t i = 0; i < all->n; i++) {
-        const struct reading *r = &all->v[i];
+    for (size_t i = 0; i < all->n_readings; i++) {
+        const struct tenrec_reading *r = &all->readings[i];
         const char *key = r->key, *dot;
 
         if (!is_of_backend(key))
@@ -217,34 +210,37 @@ static void backends_put(FILE *to, const struct readings *all)
     }
 }
 
-static void text_put(FILE *to, const struct readings *all)
+static void text_put(FILE *to, const struct tenrec_snapshot *all, const char *version)
 {
-    durations_put(to);
+    durations_put(to, all);
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
         family_put(to, &families[i], all);
     backends_put(to, all);
     family_begin(to, "tenrec_build_info", "gauge", "The version that the process runs.");
     fputs("tenrec_build_info", to);
     process_put(to, "{");
-    label_put(to, ",", "version", tenrec_version_text());
+    label_put(to, ",", "version", version);
     fputs("} 1\n", to);
 }
 
-tenrec_status metrics_text(char **ret, size_t *ret_len, tenrec_error *err)
+tenrec_status text_make(struct tenrec_observer *self, char **ret, size_t *ret_len,
+                        tenrec_error *err)
 {
-    struct readings all;
+    struct tenrec_snapshot *all;
     char *text = NULL;
     size_t len = 0;
-    FILE *to = open_memstream(&text, &len);
-    bool ok = readings_make(&all) && to;
+    FILE *to;
+    tenrec_status st = self->host->snapshot(self, &all, err);
 
-    if (ok)
-        text_put(to, &all);
-    ok = to && fclose(to) == 0 && ok;
-    readings_finish(&all);
-    if (!ok) {
+    if (st != TENREC_OK)
+        return st;
+    to = open_memstream(&text, &len);
+    if (to)
+        text_put(to, all, self->host->version);
+    self->host->snapshot_free(self, all);
+    if (!to || fclose(to) != 0) {
         free(text);
-        return memory_fail(err);
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the metrics");
     }
     *ret = text;
     *ret_len = len;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "observe/metrics/otlp_json.h"
+#include "spans_json.h"
 
-#include "core/base/clock.h"
 #include "core/base/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tenrec/rpc.h>
 #include <time.h>
 
 enum { STATUS_ERROR = 2 }; /* of the protocol */
@@ -26,33 +24,34 @@ static void put_attribute(struct json *j, const char *key, const char *value)
     json_end(j, '{');
 }
 
-static void put_id(struct json *j, const char *key, const uint8_t *id, unsigned n)
+static void put_id(struct json *j, const char *key, const uint8_t *id, size_t n)
 {
-    char text[2 * TRACE_ID_SIZE];
+    char text[2 * 16 + 1] = "";
 
-    trace_hex(id, n, text);
-    json_textf(j, key, "%.*s", (int)(2 * n), text);
+    for (size_t i = 0; i < n && i < 16; i++)
+        snprintf(text + 2 * i, 3, "%02x", id[i]);
+    json_text(j, key, text);
 }
 
-static bool has_parent(const struct trace_span *s)
+static bool has_parent(const struct tenrec_span *s)
 {
-    static const uint8_t none[TRACE_SPAN_ID_SIZE];
+    static const uint8_t none[sizeof s->parent];
 
     return memcmp(s->parent, none, sizeof none) != 0;
 }
 
-static void put_parent(struct json *j, const struct trace_span *s)
+static void put_parent(struct json *j, const struct tenrec_span *s)
 {
-    uint32_t flags = s->own.flags;
+    uint32_t flags = s->flags;
 
     if (has_parent(s)) {
-        put_id(j, "parentSpanId", s->parent, TRACE_SPAN_ID_SIZE);
+        put_id(j, "parentSpanId", s->parent, sizeof s->parent);
         flags |= s->remote ? FLAG_KNOWN | FLAG_REMOTE : FLAG_KNOWN;
     }
     json_int(j, "flags", flags);
 }
 
-static void put_attributes(struct json *j, const struct trace_span *s)
+static void put_attributes(struct json *j, const struct tenrec_span *s)
 {
     json_begin(j, "attributes", '[');
     put_attribute(j, "rpc.system.name", "tenrec");
@@ -60,16 +59,16 @@ static void put_attributes(struct json *j, const struct trace_span *s)
     if (s->peer)
         put_attribute(j, "server.address", s->peer);
     if (s->status != TENREC_OK)
-        put_attribute(j, "error.type", tenrec_status_name(s->status));
+        put_attribute(j, "error.type", tenrec_status_name((tenrec_status)s->status));
     json_end(j, '[');
 }
 
 /* unix_ns: what CLOCK_REALTIME is ahead of the times of the span */
-static void put_span(struct json *j, const struct trace_span *s, uint64_t unix_ns)
+static void put_span(struct json *j, const struct tenrec_span *s, uint64_t unix_ns)
 {
     json_begin(j, NULL, '{');
-    put_id(j, "traceId", s->own.trace_id, TRACE_ID_SIZE);
-    put_id(j, "spanId", s->own.span_id, TRACE_SPAN_ID_SIZE);
+    put_id(j, "traceId", s->trace_id, sizeof s->trace_id);
+    put_id(j, "spanId", s->span_id, sizeof s->span_id);
     put_parent(j, s);
     json_text(j, "name", s->function);
     json_int(j, "kind", (int)s->kind);
@@ -83,7 +82,7 @@ static void put_span(struct json *j, const struct trace_span *s, uint64_t unix_n
     json_end(j, '{');
 }
 
-static void put_resource(struct json *j, const struct trace_export *t)
+static void put_resource(struct json *j, const struct tenrec_origin *t, const char *version)
 {
     json_begin(j, "resource", '{');
     json_begin(j, "attributes", '[');
@@ -98,40 +97,41 @@ static void put_resource(struct json *j, const struct trace_export *t)
     json_end(j, '{');
     put_attribute(j, "telemetry.sdk.name", "tenrec");
     put_attribute(j, "telemetry.sdk.language", "c");
-    put_attribute(j, "telemetry.sdk.version", tenrec_version_text());
+    put_attribute(j, "telemetry.sdk.version", version);
     json_end(j, '[');
     json_end(j, '{');
 }
 
-static void put_scope(struct json *j)
+static void put_scope(struct json *j, const char *version)
 {
     json_begin(j, "scope", '{');
     json_text(j, "name", "tenrec");
-    json_text(j, "version", tenrec_version_text());
+    json_text(j, "version", version);
     json_end(j, '{');
 }
 
-static bool is_first_of_sink(const struct trace_span *first, const struct trace_span *s)
+static bool is_first_of_origin(const struct tenrec_span *first, const struct tenrec_span *s)
 {
     for (; first != s; first = first->next)
-        if (first->sink == s->sink)
+        if (first->origin == s->origin)
             return false;
     return true;
 }
 
-/* All spans of the sink of `s`, which is the first. */
-static void put_sink(struct json *j, const struct trace_span *s, uint64_t unix_ns)
+/* All spans of the origin of `s`, which is the first. */
+static void put_origin(struct json *j, const struct tenrec_span *s, uint64_t unix_ns,
+                       const char *version)
 {
-    const struct trace_sink *sink = s->sink;
+    const struct tenrec_origin *origin = s->origin;
 
     json_begin(j, NULL, '{');
-    put_resource(j, (const struct trace_export *)(const void *)sink);
+    put_resource(j, origin, version);
     json_begin(j, "scopeSpans", '[');
     json_begin(j, NULL, '{');
-    put_scope(j);
+    put_scope(j, version);
     json_begin(j, "spans", '[');
     for (; s; s = s->next)
-        if (s->sink == sink)
+        if (s->origin == origin)
             put_span(j, s, unix_ns);
     json_end(j, '[');
     json_end(j, '{');
@@ -142,13 +142,15 @@ static void put_sink(struct json *j, const struct trace_span *s, uint64_t unix_n
 /* Read for each batch, so that a worker that runs for weeks follows the clock of its host. */
 static uint64_t unix_ahead_ns(void)
 {
-    struct timespec ts;
+    struct timespec here, there;
 
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec - clock_now_ns();
+    clock_gettime(CLOCK_MONOTONIC, &here);
+    clock_gettime(CLOCK_REALTIME, &there);
+    return (uint64_t)(there.tv_sec - here.tv_sec) * 1000000000u + (uint64_t)there.tv_nsec -
+           (uint64_t)here.tv_nsec;
 }
 
-char *otlp_json(const struct trace_span *first, size_t *ret_len)
+char *spans_json(const struct tenrec_span *first, const char *version, size_t *ret_len)
 {
     const uint64_t unix_ns = unix_ahead_ns();
     char *text = NULL;
@@ -159,9 +161,9 @@ char *otlp_json(const struct trace_span *first, size_t *ret_len)
         return NULL;
     json_begin(&j, NULL, '{');
     json_begin(&j, "resourceSpans", '[');
-    for (const struct trace_span *s = first; s; s = s->next)
-        if (is_first_of_sink(first, s))
-            put_sink(&j, s, unix_ns);
+    for (const struct tenrec_span *s = first; s; s = s->next)
+        if (is_first_of_origin(first, s))
+            put_origin(&j, s, unix_ns, version);
     json_end(&j, '[');
     json_end(&j, '{');
     good = !ferror(j.to);

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "observe/metrics/snapshot.h"
+
+#include "core/base/arena.h"
+#include "core/base/memory.h"
+#include "observe/metrics/durations.h"
+#include "observe/metrics/metrics.h"
+#include "observe/metrics/series.h"
+#include "rpc/future/worker.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenrec/observe.h>
+
+/* The workers that have started. The lock is held while they are read, so that none ends
+ * meanwhile; nothing that reads waits for a peer. */
+static struct {
+    pthread_mutex_t lock;
+    struct tenrec_worker **worker;
+    size_t n, room;
+} started = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void started_forked(void)
+{
+    pthread_mutex_init(&started.lock, NULL);
+    started.n = 0; /* workers belong to the parent */
+}
+
+static void started_watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, started_forked);
+}
+
+tenrec_status metrics_enter(struct tenrec_worker *w, tenrec_error *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct tenrec_worker **grown;
+
+    pthread_once(&once, started_watch_forks);
+    pthread_mutex_lock(&started.lock);
+    grown = memory_grow(started.worker, started.n, &started.room, sizeof *grown);
+    if (grown) {
+        started.worker = grown;
+        started.worker[started.n++] = w;
+    }
+    pthread_mutex_unlock(&started.lock);
+    return grown ? TENREC_OK : memory_fail(err);
+}
+
+void metrics_leave(struct tenrec_worker *w)
+{
+    pthread_mutex_lock(&started.lock);
+    for (size_t i = 0; i < started.n; i++)
+        if (started.worker[i] == w) {
+            started.worker[i] = started.worker[--started.n];
+            break;
+        }
+    if (started.n == 0) {
+        free(started.worker);
+        started.worker = NULL;
+        started.room = 0;
+    }
+    pthread_mutex_unlock(&started.lock);
+}
+
+struct snapshot {
+    struct tenrec_snapshot view; /* first */
+    struct arena texts;
+    struct tenrec_reading *reading;
+    size_t room;
+    struct tenrec_series *series;
+    size_t series_room;
+    const char *worker; /* of the worker that is read now */
+    bool failed;        /* no memory */
+};
+
+/* Texts among the values are left out. */
+static void on_pair(void *arg, const char *key, const char *text)
+{
+    struct snapshot *s = arg;
+    struct tenrec_reading *grown;
+    const char *copy;
+    char *end;
+    uint64_t value;
+
+    if (*text < '0' || *text > '9')
+        return;
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    if (*end || errno)
+        return;
+    grown = memory_grow(s->reading, s->view.n_readings, &s->room, sizeof *grown);
+    copy = arena_text(&s->texts, key);
+    if (grown)
+        s->reading = grown;
+    if (grown && copy)
+        s->reading[s->view.n_readings++] = (struct tenrec_reading){ s->worker, copy, value };
+    else
+        s->failed = true;
+}
+
+static void snapshot_read_workers(struct snapshot *s)
+{
+    pthread_mutex_lock(&started.lock);
+    for (size_t i = 0; i < started.n; i++) {
+        s->worker = arena_text(&s->texts, started.worker[i]->self.name);
+        if (s->worker)
+            tenrec_worker_list_debug_info(started.worker[i], on_pair, s);
+        else
+            s->failed = true;
+    }
+    pthread_mutex_unlock(&started.lock);
+}
+
+static void snapshot_add_series(struct snapshot *s, const struct series *of,
+                                const struct durations *d)
+{
+    struct tenrec_series *to =
+        memory_grow(s->series, s->view.n_series, &s->series_room, sizeof *to);
+
+    if (!to) {
+        s->failed = true;
+        return;
+    }
+    s->series = to;
+    to += s->view.n_series++;
+    *to = (struct tenrec_series){
+        .worker = of->worker, /* a series and its texts live as long as the process */
+        .function = of->method,
+        .peer = of->side == SERIES_CLIENT ? of->peer : NULL,
+        .n = d->n,
+        .sum_ns = d->sum_ns,
+        .kind = of->side == SERIES_CLIENT ? TENREC_SPAN_CLIENT : TENREC_SPAN_SERVER,
+        .status = of->status,
+    };
+    memcpy(to->bucket, d->bucket, sizeof to->bucket);
+}
+
+static void snapshot_read_series(struct snapshot *s)
+{
+    const struct series *of;
+    struct durations d;
+
+    for (uint32_t i = 1; (of = series_get(i)); i++) {
+        durations_sum(i, &d);
+        if (d.n > 0)
+            snapshot_add_series(s, of, &d);
+    }
+}
+
+tenrec_status snapshot_make(struct tenrec_snapshot **ret, tenrec_error *err)
+{
+    struct snapshot *s = memory_new(1, sizeof *s);
+
+    if (!s)
+        return memory_fail(err);
+    snapshot_read_workers(s);
+    snapshot_read_series(s);
+    s->view.dropped = series_dropped();
+    s->view.readings = s->reading;
+    s->view.series = s->series;
+    if (s->failed) {
+        snapshot_drop(&s->view);
+        return memory_fail(err);
+    }
+    *ret = &s->view;
+    return TENREC_OK;
+}
+
+void snapshot_drop(struct tenrec_snapshot *view)
+{
+    struct snapshot *s = (struct snapshot *)(void *)view;
+
+    if (!s)
+        return;
+    arena_finish(&s->texts);
+    free(s->reading);
+    free(s->series);
+    free(s);
+}
