@@ -21,17 +21,17 @@ struct security;
 
 struct rendezvous_options {
     const char *init_method; /* env://, tcp://host:port, file://path, memory://name, or a scheme of
-                                open_other; all but the first may carry ?rank=R&world_size=W */
+                                a plugin; all but the first may carry ?rank=R&world_size=W */
     const char *group;       /* name of the group */
     int32_t rank;            /* -1: from init_method or the environment */
     int32_t world;           /* 0 or -1: likewise */
-    store_open_fn *open_other; /* for schemes of plugins, which need it */
-    void *open_arg;            /* borrowed during the call */
-    const char *name;          /* of a worker in a dynamic group; "{rank}" becomes its id */
-    uint64_t lease_ms;         /* of a dynamic group's lock */
-    bool store_only;           /* opens the store of a dynamic group, and enters no group */
-    struct loop *loop;         /* for a store that rank 0 serves; borrowed until the
-                                  close; NULL: a loop of its own */
+    struct stores *stores;   /* for schemes of plugins; borrowed during the call; NULL: those
+                                that TENREC_CONFIG and the environment name */
+    const char *name;        /* of a worker in a dynamic group; "{rank}" becomes its id */
+    uint64_t lease_ms;       /* of a dynamic group's lock */
+    bool store_only;         /* opens the store of a dynamic group, and enters no group */
+    struct loop *loop;       /* for a store that rank 0 serves; borrowed until the
+                                close; NULL: a loop of its own */
     struct security *security; /* of a TCP store's clients, and of the server of rank 0; shared
                                   (counted); NULL: none */
 };

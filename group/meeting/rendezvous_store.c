@@ -6,7 +6,6 @@
 #include "core/base/resolve.h"
 #include "group/store/store_tcp_server.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -159,8 +158,7 @@ static tenrec_status open_other(const struct rendezvous_options *o, const char *
     struct launch *l = &r->launch;
     tenrec_status st;
 
-    assert(o->open_other);
-    st = o->open_other(o->open_arg, url, deadline_ns, &r->store, err);
+    st = store_open_url(url, o->security, o->stores, deadline_ns, &r->store, err);
     if (st == TENREC_OK && *store_at(r->store))
         resolve_split(store_at(r->store), l->host, sizeof l->host, &l->port, NULL);
     return st;

@@ -17,8 +17,8 @@ static tenrec_status lock_file(const struct file_log *l, int how, tenrec_error *
         if (errno == EINTR)
             continue;
         if (errno != EWOULDBLOCK)
-            return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot lock %s", l->name);
-        return tenrec_fail(err, TENREC_EAGAIN, "%s is locked by another process", l->name);
+            return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot lock the file");
+        return tenrec_fail(err, TENREC_EAGAIN, "the file is locked by another process");
     }
     return TENREC_OK;
 }
@@ -41,7 +41,7 @@ static tenrec_status notice_change(struct file_log *l, const struct stat *st, te
     l->dev = st->st_dev;
     l->ino = st->st_ino;
     if (store_table_init(&l->table, 0) != TENREC_OK)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %s", l->name);
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for its keys");
     return TENREC_OK;
 }
 
@@ -49,21 +49,21 @@ static tenrec_status notice_change(struct file_log *l, const struct stat *st, te
  * read it can lock it, and so stop the group: torch's FileStore makes such files. */
 static tenrec_status check_rights(struct file_log *l, const struct stat *st, tenrec_error *err)
 {
-    const char *path = l->path;
-
     if (st->st_uid != geteuid() && st->st_uid != 0)
-        return tenrec_fail(err, TENREC_EOS,
-                           "%s belongs to another user (uid %lu): remove it or choose another path",
-                           l->name, (unsigned long)st->st_uid);
+        return tenrec_fail(
+            err, TENREC_EOS,
+            "the file belongs to another user (uid %lu): remove it or choose another path",
+            (unsigned long)st->st_uid);
     if (st->st_mode & (S_IWGRP | S_IWOTH))
         return tenrec_fail(
             err, TENREC_EOS,
-            "%s can be written by others (mode %04o): chmod 600 the file if it is yours", l->name,
+            "the file can be written by others (mode %04o): chmod 600 it if it is yours",
             (unsigned)(st->st_mode & 07777));
     if ((st->st_mode & (S_IRGRP | S_IROTH)) && !l->warned_open) {
-        log_line(TENREC_LOG_WARN, "store",
-                 "%s can be read, and locked, by others (mode %04o): chmod 600 \"%s\"", l->name,
-                 (unsigned)(st->st_mode & 07777), path);
+        log_line(
+            TENREC_LOG_WARN, "store",
+            "file store \"%s\" can be read, and locked, by others (mode %04o): chmod 600 the file",
+            l->path, (unsigned)(st->st_mode & 07777));
         l->warned_open = true;
     }
     return TENREC_OK;
@@ -82,11 +82,11 @@ static tenrec_status open_locked(struct file_log *l, bool writing, tenrec_error 
         if (l->fd < 0 && errno == ENOENT && !writing)
             return TENREC_OK; /* nothing there: no keys */
         if (l->fd < 0)
-            return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot open %s", l->name);
+            return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot open the file");
         if ((st = lock_file(l, writing ? LOCK_EX : LOCK_SH, err)) != TENREC_OK)
             goto err_close;
         if (fstat(l->fd, &opened) != 0 || !S_ISREG(opened.st_mode)) {
-            st = tenrec_fail(err, TENREC_EINVAL, "%s is no regular file", l->name);
+            st = tenrec_fail(err, TENREC_EINVAL, "not a regular file");
             goto err_close;
         }
         if ((st = check_rights(l, &opened, err)) != TENREC_OK)
@@ -162,12 +162,11 @@ static tenrec_status read_rest(const struct file_log *l, size_t want, struct byt
         if (r < 0 && errno == EINTR)
             continue;
         if (r <= 0)
-            return tenrec_fail_errno(err, TENREC_EOS, r < 0 ? errno : EIO, "cannot read %s",
-                                     l->name);
+            return tenrec_fail_errno(err, TENREC_EOS, r < 0 ? errno : EIO, "cannot read the file");
         bytes_grew(ret, (size_t)r);
     }
     if (ret->failed)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu bytes of %s", want, l->name);
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu bytes of the file", want);
     return TENREC_OK;
 }
 
@@ -182,13 +181,13 @@ static tenrec_status catch_up(struct file_log *l, tenrec_error *err)
     if (l->fd < 0) /* no file */
         return notice_change(l, &now, err);
     if (fstat(l->fd, &now) != 0)
-        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot read %s", l->name);
+        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot read the file");
     want = (size_t)(now.st_size - l->offset);
     if (want == 0)
         return TENREC_OK;
     if ((st = read_rest(l, want, &b, err)) == TENREC_OK &&
         (st = apply_records(&l->table, b.data, b.len, &used)) != TENREC_OK)
-        tenrec_fail(err, st, "no memory for the keys of %s", l->name);
+        tenrec_fail(err, st, "no memory for its keys");
     bytes_free(&b);
     l->changes++;
     l->offset += (off_t)used;
@@ -196,7 +195,7 @@ static tenrec_status catch_up(struct file_log *l, tenrec_error *err)
     if (st == TENREC_OK && used < want)
         st = tenrec_fail(
             err, TENREC_EPROTOCOL,
-            "%s is damaged at byte %lld: not a store, or a writer died; remove the file", l->name,
+            "the file is damaged at byte %lld: not a store, or a writer died; remove it",
             (long long)l->offset);
     return st;
 }
@@ -248,12 +247,12 @@ tenrec_status file_log_append(struct file_log *l, const char *sign, const char *
     bytes_add(&b, value.data, value.len);
     if (b.failed) {
         bytes_free(&b);
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a record of %s", l->name);
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a record");
     }
     reason = log_write(l, &b);
     if (reason) {
         bytes_free(&b);
-        return file_limit_fail(err, reason, "cannot write to %s", l->name);
+        return file_limit_fail(err, reason, "cannot write to the file");
     }
     st = apply_record(&l->table, (struct bytes_span){ b.data + 4, key_len },
                       (struct bytes_span){ b.data + 8 + key_len, value.len });
@@ -261,7 +260,7 @@ tenrec_status file_log_append(struct file_log *l, const char *sign, const char *
         l->offset += (off_t)b.len;
         l->changes++;
     } else {
-        tenrec_fail(err, st, "no memory for key \"%s\" of %s", key, l->name);
+        tenrec_fail(err, st, "no memory for key \"%s\"", key);
     }
     bytes_free(&b);
     return st;

@@ -20,7 +20,6 @@ struct file_log {
     dev_t dev; /* of the file that was read; the path may lead to another now */
     ino_t ino;
     const char *path; /* borrowed */
-    const char *name; /* of the store, for errors; borrowed */
     bool warned_open; /* the warning that others may read the file was logged */
 };
 

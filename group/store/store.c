@@ -8,15 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A store or a view of one. */
-struct tenrec_store {
-    struct store_backend *backend; /* shares (counted) */
-    size_t prefix_len;
-    char prefix[];
-};
-
 #define MAX_MISSING_NAMED 4 /* keys that an error names */
-#define DROP_MS 1000        /* of a drop, for changes for other processes */
 #define READ_MS 200         /* of one attempt to read a key that is present */
 
 uint64_t store_answer_ns(uint64_t deadline_ns)
@@ -26,76 +18,46 @@ uint64_t store_answer_ns(uint64_t deadline_ns)
     return deadline_ns > CLOCK_NEVER - more_ns ? CLOCK_NEVER : deadline_ns + more_ns;
 }
 
-tenrec_status store_handle_new(struct store_backend *b, const char *prefix,
-                               struct tenrec_store **ret, tenrec_error *err)
+/* A plugin may have left the error's status out. */
+static tenrec_status store_blame(const struct tenrec_store *s, tenrec_status st, tenrec_error *err)
 {
-    size_t len = strlen(prefix);
-    struct tenrec_store *s = memory_new(1, sizeof *s + len + 1);
-
-    if (!s) {
-        if (atomic_fetch_sub(&b->refs, 1) == 1)
-            b->ops->destroy(b, clock_now_ns());
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a store");
-    }
-    s->backend = b;
-    s->prefix_len = len;
-    memcpy(s->prefix, prefix, len + 1);
-    *ret = s;
-    return TENREC_OK;
-}
-
-tenrec_status tenrec_store_open_prefix(struct tenrec_store *s, const char *prefix,
-                                       struct tenrec_store **ret, tenrec_error *err)
-{
-    size_t len;
-    tenrec_status st;
-    char *whole;
-
-    if (ret)
-        *ret = NULL;
-    if (!s || !prefix || !*prefix || !ret)
-        return tenrec_fail(err, TENREC_EINVAL, "a prefixed store needs a store and a prefix");
-    len = s->prefix_len + strlen(prefix) + 2;
-    if (len > TENREC_STORE_MAX_KEY)
-        return tenrec_fail(err, TENREC_ETOOBIG, "prefix of %zu bytes is longer than a key of %d",
-                           len, TENREC_STORE_MAX_KEY);
-    if (!(whole = memory_new(len, 1)))
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a store");
-    snprintf(whole, len, "%s%s/", s->prefix, prefix);
-    atomic_fetch_add(&s->backend->refs, 1);
-    st = store_handle_new(s->backend, whole, ret, err);
-    free(whole);
+    if (st != TENREC_OK)
+        tenrec_error_prefix(err, "%s", s->backend->name);
+    if (st != TENREC_OK && err)
+        err->code = st;
     return st;
 }
 
-void store_close(struct tenrec_store *s, uint64_t deadline_ns)
+static struct tenrec_plugin_store *self_of(const struct tenrec_store *s)
 {
-    if (!s)
-        return;
-    if (atomic_fetch_sub(&s->backend->refs, 1) == 1)
-        s->backend->ops->destroy(s->backend, deadline_ns);
-    free(s);
+    return &s->backend->self;
 }
 
-void store_cut(struct tenrec_store *s)
+/* The values that one operation passes. */
+struct store_values {
+    struct store_value *value;
+    uint32_t n;
+};
+
+static tenrec_status store_values_put(void *arg, uint32_t i, const void *data, size_t len,
+                                      tenrec_error *err)
 {
-    if (s->backend->ops->cut)
-        s->backend->ops->cut(s->backend);
+    struct store_values *t = arg;
+
+    if (i >= t->n || t->value[i].data)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "the plugin gave value %u out of turn", i);
+    t->value[i].len = len;
+    if (!(t->value[i].data = bytes_copy(data, len)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a value of %zu bytes", len);
+    return TENREC_OK;
 }
 
-void tenrec_store_close(struct tenrec_store *s)
+static tenrec_status store_values_check(const struct store_values *t, tenrec_error *err)
 {
-    store_close(s, clock_deadline_ms(DROP_MS));
-}
-
-const char *tenrec_store_name(const struct tenrec_store *s)
-{
-    return s->backend->name;
-}
-
-const char *store_at(const struct tenrec_store *s)
-{
-    return s->backend->at;
+    for (uint32_t i = 0; i < t->n; i++)
+        if (!t->value[i].data)
+            return tenrec_fail(err, TENREC_EPROTOCOL, "the plugin did not give value %u", i);
+    return TENREC_OK;
 }
 
 /* Begins every operation. ret: the whole keys, in one block; free() it. */
@@ -108,7 +70,7 @@ static tenrec_status store_begin(const struct tenrec_store *s, const char *const
 
     if (!s || (n && !keys))
         return tenrec_fail(err, TENREC_EINVAL, "a store and a key are needed");
-    if (n > UINT32_MAX) /* for the stores of plugins */
+    if (n > UINT32_MAX)
         return tenrec_fail(err, TENREC_ETOOBIG, "%s: %zu keys at once", s->backend->name, n);
     for (size_t i = 0; i < n; i++) {
         size_t len = keys[i] ? s->prefix_len + strlen(keys[i]) : 0;
@@ -146,9 +108,9 @@ tenrec_status store_set(struct tenrec_store *s, const char *key, const void *dat
 
     if (st != TENREC_OK || (st = store_begin(s, &key, 1, &k, err)) != TENREC_OK)
         return st;
-    st = s->backend->ops->set(s->backend, k[0], data, len, deadline_ns, err);
+    st = self_of(s)->ops->set(self_of(s), k[0], data, len, deadline_ns, err);
     free(k);
-    return st;
+    return store_blame(s, st, err);
 }
 
 tenrec_status store_add(struct tenrec_store *s, const char *key, int64_t delta,
@@ -160,11 +122,11 @@ tenrec_status store_add(struct tenrec_store *s, const char *key, int64_t delta,
 
     if (st != TENREC_OK)
         return st;
-    st = s->backend->ops->add(s->backend, k[0], delta, deadline_ns, &sum, err);
+    st = self_of(s)->ops->add(self_of(s), k[0], delta, deadline_ns, &sum, err);
     free(k);
     if (st == TENREC_OK && ret)
         *ret = sum;
-    return st;
+    return store_blame(s, st, err);
 }
 
 tenrec_status store_compare_set(struct tenrec_store *s, const char *key,
@@ -173,6 +135,7 @@ tenrec_status store_compare_set(struct tenrec_store *s, const char *key,
                                 struct store_value *ret, tenrec_error *err)
 {
     struct store_value now = { 0 };
+    struct store_values values = { &now, 1 };
     const char **k = NULL;
     tenrec_status st = check_value(desired->len, err);
 
@@ -180,13 +143,17 @@ tenrec_status store_compare_set(struct tenrec_store *s, const char *key,
         st = check_value(expected->len, err);
     if (st != TENREC_OK || (st = store_begin(s, &key, 1, &k, err)) != TENREC_OK)
         return st;
-    st = s->backend->ops->compare_set(s->backend, k[0], expected, desired, deadline_ns, &now, err);
+    st =
+        self_of(s)->ops->compare_set(self_of(s), k[0], expected->data, expected->len, desired->data,
+                                     desired->len, deadline_ns, store_values_put, &values, err);
+    if (st == TENREC_OK)
+        st = store_values_check(&values, err);
     free(k);
     if (st == TENREC_OK && ret)
         *ret = now;
     else
         free(now.data);
-    return st;
+    return store_blame(s, st, err);
 }
 
 tenrec_status store_swap_text(struct tenrec_store *s, const char *key, const char *from,
@@ -205,7 +172,7 @@ tenrec_status store_swap_text(struct tenrec_store *s, const char *key, const cha
 tenrec_status store_num_keys(struct tenrec_store *s, uint64_t deadline_ns, int64_t *ret,
                              tenrec_error *err)
 {
-    return s->backend->ops->num_keys(s->backend, deadline_ns, ret, err);
+    return store_blame(s, self_of(s)->ops->num_keys(self_of(s), deadline_ns, ret, err), err);
 }
 
 void store_values_free(struct store_value *values, size_t n)
@@ -245,6 +212,7 @@ tenrec_status store_get_all(struct tenrec_store *s, const char *const *keys, siz
 {
     uint64_t since_ns = clock_now_ns();
     bool one = false, *missing = ret_missing ? ret_missing : &one;
+    struct store_values values = { ret, (uint32_t)n };
     const char **k = NULL;
     tenrec_error why = { 0 };
     tenrec_status st = store_begin(s, keys, n, &k, err);
@@ -259,10 +227,13 @@ tenrec_status store_get_all(struct tenrec_store *s, const char *const *keys, siz
     }
     if (ret)
         memset(ret, 0, n * sizeof *ret);
-    st = s->backend->ops->get(s->backend, k, n, deadline_ns, ret, missing, &why);
+    st = self_of(s)->ops->get(self_of(s), k, values.n, deadline_ns, ret ? store_values_put : NULL,
+                              &values, missing, &why);
+    if (st == TENREC_OK && ret)
+        st = store_values_check(&values, &why);
     if (st == TENREC_ETIMEDOUT)
         fail_missing(s, keys, missing, n, since_ns, why.text, err);
-    else if (st != TENREC_OK && err)
+    else if (store_blame(s, st, &why) != TENREC_OK && err)
         *err = why;
     if (st != TENREC_OK && ret) {
         store_values_free(ret, n);
@@ -281,20 +252,22 @@ tenrec_status store_check_all(struct tenrec_store *s, const char *const *keys, s
     tenrec_status st = store_begin(s, keys, n, &k, err);
 
     if (st == TENREC_OK)
-        st = s->backend->ops->check(s->backend, k, n, deadline_ns, ret_missing, err);
+        st = store_blame(
+            s, self_of(s)->ops->check(self_of(s), k, (uint32_t)n, deadline_ns, ret_missing, err),
+            err);
     free(k);
     return st;
 }
 
-tenrec_status store_wait_then_check(struct store_backend *b, const char *const *keys, size_t n,
-                                    uint64_t until_ns, uint64_t deadline_ns, bool *ret_missing,
-                                    tenrec_error *err)
+tenrec_status store_wait_then_check(struct tenrec_plugin_store *s, const char *const *keys,
+                                    uint32_t n, uint64_t until_ns, uint64_t deadline_ns,
+                                    bool *ret_missing, tenrec_error *err)
 {
-    tenrec_status st = b->ops->get(b, keys, n, until_ns, NULL, ret_missing, err);
+    tenrec_status st = s->ops->get(s, keys, n, until_ns, NULL, NULL, ret_missing, err);
 
     if (st != TENREC_ETIMEDOUT && st != TENREC_EPEER_LOST)
         return st;
-    st = b->ops->check(b, keys, n, deadline_ns, ret_missing, err);
+    st = s->ops->check(s, keys, n, deadline_ns, ret_missing, err);
     return st == TENREC_OK ? TENREC_ETIMEDOUT : st;
 }
 
@@ -302,15 +275,16 @@ tenrec_status store_wait_round(struct tenrec_store *s, const char *const *keys, 
                                uint64_t until_ns, uint64_t deadline_ns, bool *ret_missing,
                                tenrec_error *err)
 {
-    const struct store_ops *ops = s->backend->ops;
     const char **k = NULL;
     tenrec_status st = store_begin(s, keys, n, &k, err);
 
-    if (st == TENREC_OK)
-        st = (ops->wait_round ? ops->wait_round : store_wait_then_check)(
-            s->backend, k, n, until_ns, deadline_ns, ret_missing, err);
+    if (st != TENREC_OK)
+        return st;
+    st = (TENREC_HAS(self_of(s)->ops, wait_round) ? self_of(s)->ops->wait_round
+                                                  : store_wait_then_check)(
+        self_of(s), k, (uint32_t)n, until_ns, deadline_ns, ret_missing, err);
     free(k);
-    return st;
+    return st == TENREC_ETIMEDOUT ? st : store_blame(s, st, err);
 }
 
 tenrec_status store_read(struct tenrec_store *s, const char *key, uint64_t deadline_ns,
@@ -338,12 +312,13 @@ tenrec_status store_read(struct tenrec_store *s, const char *key, uint64_t deadl
 tenrec_status store_remove_all(struct tenrec_store *s, const char *const *keys, size_t n,
                                uint64_t deadline_ns, size_t *ret, tenrec_error *err)
 {
-    size_t gone = 0;
+    uint32_t gone = 0;
     const char **k = NULL;
     tenrec_status st = store_begin(s, keys, n, &k, err);
 
     if (st == TENREC_OK && n > 0)
-        st = s->backend->ops->delete_keys(s->backend, k, n, deadline_ns, &gone, err);
+        st = store_blame(
+            s, self_of(s)->ops->remove(self_of(s), k, (uint32_t)n, deadline_ns, &gone, err), err);
     free(k);
     if (ret)
         *ret = gone;
@@ -378,7 +353,7 @@ tenrec_status store_count_init(struct tenrec_store *s, uint64_t deadline_ns, ten
 {
     int64_t n;
 
-    return s->backend->ops->add(s->backend, INIT, 1, deadline_ns, &n, err);
+    return store_blame(s, self_of(s)->ops->add(self_of(s), INIT, 1, deadline_ns, &n, err), err);
 }
 
 tenrec_status store_has_init(struct tenrec_store *s, uint64_t deadline_ns, bool *ret,
@@ -386,15 +361,16 @@ tenrec_status store_has_init(struct tenrec_store *s, uint64_t deadline_ns, bool 
 {
     static const char *const key = INIT;
     bool missing = true;
-    tenrec_status st = s->backend->ops->check(s->backend, &key, 1, deadline_ns, &missing, err);
+    tenrec_status st = self_of(s)->ops->check(self_of(s), &key, 1, deadline_ns, &missing, err);
 
     *ret = st == TENREC_OK && !missing;
-    return st;
+    return store_blame(s, st, err);
 }
 
 tenrec_status store_fail_init(struct tenrec_store *s, uint64_t deadline_ns, tenrec_error *err)
 {
     static const char text[] = "static groups are refused";
 
-    return s->backend->ops->set(s->backend, INIT, text, sizeof text - 1, deadline_ns, err);
+    return store_blame(
+        s, self_of(s)->ops->set(self_of(s), INIT, text, sizeof text - 1, deadline_ns, err), err);
 }

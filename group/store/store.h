@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store.h - the operations behind a store: each kind here, and the adapter of plugins, has these.
- * Keys arrive here with every prefix in front.
+/* store.h - stores for the rest of the library. Every kind, here or of a plugin, implements the
+ * table of tenrec/store_plugin.h.
  *
  * Deadlines are CLOCK_MONOTONIC nanoseconds, and every operation of a longer one is given the same:
  * at its deadline an operation stops waiting for keys and locks, and the store itself has
@@ -9,63 +9,40 @@
 #ifndef TENREC_STORE_STORE_H
 #define TENREC_STORE_STORE_H
 
+#include "group/store/stores.h"
+
 #include <stdatomic.h>
-#include <tenrec/store.h>
+#include <tenrec/store_plugin.h>
 
 enum { STORE_ANSWER_MS = 80 }; /* a worker has 100 ms after its limit */
 
 struct security;
-struct store_backend;
 
 struct store_value {
     void *data; /* owns; a NUL follows that is not counted */
     size_t len;
 };
 
-struct store_ops {
-    tenrec_status (*set)(struct store_backend *b, const char *key, const void *data, size_t len,
-                         uint64_t deadline_ns, tenrec_error *err);
-    tenrec_status (*add)(struct store_backend *b, const char *key, int64_t delta,
-                         uint64_t deadline_ns, int64_t *ret, tenrec_error *err);
-    tenrec_status (*compare_set)(struct store_backend *b, const char *key,
-                                 const struct store_value *expected,
-                                 const struct store_value *desired, uint64_t deadline_ns,
-                                 struct store_value *ret, tenrec_error *err);
-    /* Waits for all keys. At the deadline: ETIMEDOUT, and ret_missing[i] (n of them) for each; the
-     * caller prefixes the text. Reads the values into `ret` (n, zeroed; the caller frees them)
-     * unless that is NULL. */
-    tenrec_status (*get)(struct store_backend *b, const char *const *keys, size_t n,
-                         uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
-                         tenrec_error *err);
-    /* Waits for all keys until `until_ns`, then ETIMEDOUT and ret_missing; a remote store may
-     * answer until the deadline. NULL: store_wait_then_check is used. */
-    tenrec_status (*wait_round)(struct store_backend *b, const char *const *keys, size_t n,
-                                uint64_t until_ns, uint64_t deadline_ns, bool *ret_missing,
-                                tenrec_error *err);
-    /* ret_missing[i] for each key, without waiting. */
-    tenrec_status (*check)(struct store_backend *b, const char *const *keys, size_t n,
-                           uint64_t deadline_ns, bool *ret_missing, tenrec_error *err);
-    /* *ret: how many of them existed. */
-    tenrec_status (*delete_keys)(struct store_backend *b, const char *const *keys, size_t n,
-                                 uint64_t deadline_ns, size_t *ret, tenrec_error *err);
-    tenrec_status (*num_keys)(struct store_backend *b, uint64_t deadline_ns, int64_t *ret,
-                              tenrec_error *err);
-    /* Frees `b`; changes for other processes are written until the deadline. */
-    void (*cut)(struct store_backend *b); /* store_cut; may be NULL */
-    void (*destroy)(struct store_backend *b, uint64_t deadline_ns);
-};
-
+/* An open store, which handles share. */
 struct store_backend {
-    const struct store_ops *ops;
+    struct tenrec_plugin_store self;
     atomic_uint refs;
-    char name[300]; /* "tcp store 127.0.0.1:29500" */
-    char at[80];    /* of a plugin's: "10.0.0.3:6379", or "" where it has no address */
+    struct stores *stores; /* shares: a plugin and its options; NULL: a kind of this library */
+    char part[72];         /* "store/redis": the part of its log lines */
+    char name[300];        /* "tcp store 127.0.0.1:29500" */
+    char at[80];           /* "10.0.0.3:6379", or "" where it has no address */
 };
 
-/* A handle of its own on `b`, of which it takes one reference (always); keys
- * get `prefix` in front. */
-tenrec_status store_handle_new(struct store_backend *b, const char *prefix,
-                               struct tenrec_store **ret, tenrec_error *err);
+/* A store or a view of one. */
+struct tenrec_store {
+    struct store_backend *backend; /* shares (counted) */
+    size_t prefix_len;
+    char prefix[]; /* in front of its keys */
+};
+
+/* Opens a store. url: as the kind expects it; `stores` (shared) keep the choice alive, or NULL. */
+tenrec_status store_new(const struct stores_choice *choice, struct stores *stores, const char *url,
+                        uint64_t deadline_ns, struct tenrec_store **ret, tenrec_error *err);
 
 /* As tenrec_store_close, with a deadline for changes for other processes. */
 void store_close(struct tenrec_store *s, uint64_t deadline_ns);
@@ -83,31 +60,34 @@ tenrec_status store_wait_round(struct tenrec_store *s, const char *const *keys, 
 
 /* A round where a wait cannot be canceled: it ends at a deadline of its own, and the keys are
  * checked afterwards. */
-tenrec_status store_wait_then_check(struct store_backend *b, const char *const *keys, size_t n,
-                                    uint64_t until_ns, uint64_t deadline_ns, bool *ret_missing,
-                                    tenrec_error *err);
+tenrec_status store_wait_then_check(struct tenrec_plugin_store *s, const char *const *keys,
+                                    uint32_t n, uint64_t until_ns, uint64_t deadline_ns,
+                                    bool *ret_missing, tenrec_error *err);
 
-/* The address of a plugin's store, "" if unknown. Lives as long as `s`. */
+/* The address of the store of a plugin, "" if unknown. Lives as long as `s`. */
 const char *store_at(const struct tenrec_store *s);
 
-/* The kinds. `path` and `name` follow the "://". A TCP store proves the secret of `security`
- * (shared; NULL: none), and fails with EPERM if a side is refused or only one has a secret. */
+/* The options of the kinds of this library. A TCP store proves the secret of `security`, and fails
+ * with EPERM if a side is refused or only one has a secret. */
+struct store_setup {
+    struct security *security; /* shared; NULL: none */
+    uint32_t num_workers;      /* openers of a file, of which the last to leave removes it; 0: none
+                                  does */
+};
+
+/* The kinds: in->options is a struct store_setup, and in->url what follows the "://". */
+tenrec_init_store_fn store_tcp_init, store_file_init, store_memory_init;
+
 tenrec_status store_tcp_open(const char *host, uint16_t port, struct security *security,
                              uint64_t deadline_ns, struct tenrec_store **ret, tenrec_error *err);
-/* num_workers: number of openers, of which the last to leave removes the file; 0: none does. */
 tenrec_status store_file_open(const char *path, uint32_t num_workers, uint64_t deadline_ns,
                               struct tenrec_store **ret, tenrec_error *err);
 tenrec_status store_memory_open(const char *name, struct tenrec_store **ret, tenrec_error *err);
 
-/* Opens a store whose scheme is none of the kinds above. Only the layer above knows plugins, and
- * passes its opener down with `arg`. errors: EINVAL for a text that is no URL of a store at all */
-typedef tenrec_status store_open_fn(void *arg, const char *url, uint64_t deadline_ns,
-                                    struct tenrec_store **ret, tenrec_error *err);
-
-/* Opens a URL of one of the kinds above; `open_other` opens any other. */
-tenrec_status store_open_url(const char *url, struct security *security, store_open_fn *open_other,
-                             void *arg, uint64_t deadline_ns, struct tenrec_store **ret,
-                             tenrec_error *err);
+/* Opens a URL of one of the kinds, or of a plugin: of `stores` (borrowed; NULL: those that
+ * TENREC_CONFIG and the environment name), else the one with the name of the scheme. */
+tenrec_status store_open_url(const char *url, struct security *security, struct stores *stores,
+                             uint64_t deadline_ns, struct tenrec_store **ret, tenrec_error *err);
 
 /* As the public functions, with a deadline. */
 tenrec_status store_set(struct tenrec_store *s, const char *key, const void *data, size_t len,

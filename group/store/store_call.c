@@ -9,19 +9,19 @@
 #define MAX_IDLE 8
 #define BATCH 256 /* requests that are sent before answers are read */
 
-tenrec_status store_client_init(struct store_client *s, const char *name, const char *host,
-                                uint16_t port, struct security *security, uint64_t deadline_ns,
-                                tenrec_error *err)
+void store_client_init(struct store_client *s, struct security *security)
 {
-    tenrec_status st;
-
-    *s = (struct store_client){ .name = name };
-    if (security) {
+    *s = (struct store_client){ .dial.security = security };
+    if (security)
         s->security = security_share(security);
-        s->dial.security = security;
-    }
     pthread_mutex_init(&s->lock, NULL);
-    st = store_dial_open(&s->dial, host, port, deadline_ns, &s->idle, err);
+}
+
+tenrec_status store_client_open(struct store_client *s, const char *host, uint16_t port,
+                                uint64_t deadline_ns, tenrec_error *err)
+{
+    tenrec_status st = store_dial_open(&s->dial, host, port, deadline_ns, &s->idle, err);
+
     s->n_idle = st == TENREC_OK;
     return st;
 }
@@ -101,7 +101,7 @@ tenrec_status store_call_send(struct store_call *c, tenrec_error *err)
     return st;
 }
 
-tenrec_status store_call_end(struct store_call *c, tenrec_status st, tenrec_error *err)
+tenrec_status store_call_end(struct store_call *c, tenrec_status st)
 {
     struct store_client *s = c->client;
 
@@ -114,8 +114,6 @@ tenrec_status store_call_end(struct store_call *c, tenrec_status st, tenrec_erro
         c->conn = NULL;
     }
     pthread_mutex_unlock(&s->lock);
-    if (st != TENREC_OK)
-        tenrec_error_prefix(err, "%s", s->name);
     store_conn_drop(c->conn);
     return st;
 }
@@ -127,7 +125,7 @@ tenrec_status store_call_number(struct store_call *c, tenrec_status st, int64_t 
         st = store_call_send(c, err);
     if (st == TENREC_OK)
         st = store_conn_read_i64(c->conn, ret, c->deadline_ns, err);
-    return store_call_end(c, st, err);
+    return store_call_end(c, st);
 }
 
 tenrec_status store_call_value(struct store_call *c, tenrec_status st, struct store_value *ret,
@@ -137,7 +135,7 @@ tenrec_status store_call_value(struct store_call *c, tenrec_status st, struct st
         st = store_call_send(c, err);
     if (st == TENREC_OK)
         st = store_conn_read_blob(c->conn, &ret->data, &ret->len, c->deadline_ns, err);
-    return store_call_end(c, st, err);
+    return store_call_end(c, st);
 }
 
 tenrec_status store_call_check(struct store_call *c, const char *const *keys, size_t n,

@@ -14,7 +14,6 @@ struct security;
 struct store_client {
     struct security *security; /* counted; NULL: none */
     struct store_dial dial;
-    const char *name;     /* of the store, for errors; borrowed */
     pthread_mutex_t lock; /* guards the fields below */
     struct store_conn *idle;
     size_t n_idle;
@@ -30,11 +29,10 @@ struct store_call {
     struct store_call *next; /* of the busy ones; guarded by client->lock */
 };
 
-/* Connects as store_dial_open does, with the proof that `security` (shared) demands.
- * store_client_finish it, also after an error. */
-tenrec_status store_client_init(struct store_client *s, const char *name, const char *host,
-                                uint16_t port, struct security *security, uint64_t deadline_ns,
-                                tenrec_error *err);
+void store_client_init(struct store_client *s, struct security *security); /* shared, or NULL */
+/* Connects as store_dial_open does, with the proof that the security demands. */
+tenrec_status store_client_open(struct store_client *s, const char *host, uint16_t port,
+                                uint64_t deadline_ns, tenrec_error *err);
 void store_client_finish(struct store_client *s); /* no call is under way */
 /* As store_cut. */
 void store_client_cut(struct store_client *s);
@@ -45,8 +43,7 @@ tenrec_status store_call_begin(struct store_call *c, struct store_client *s, uin
 /* Appends a request; key: or NULL. */
 void store_call_add(struct store_call *c, enum store_op op, const char *key);
 tenrec_status store_call_send(struct store_call *c, tenrec_error *err);
-/* Returns `st`, and prefixes its error with the store. */
-tenrec_status store_call_end(struct store_call *c, tenrec_status st, tenrec_error *err);
+tenrec_status store_call_end(struct store_call *c, tenrec_status st); /* returns `st` */
 
 /* Send the requests and read the last answer, unless `st` is an error. End the call. */
 tenrec_status store_call_number(struct store_call *c, tenrec_status st, int64_t *ret,

@@ -22,7 +22,7 @@
 #define LOCK_MOST_US 1000
 
 struct file_store {
-    struct store_backend backend;
+    char name[300];
     uint32_t num_workers;
     pthread_mutex_t lock; /* guards log */
     struct file_log log;
@@ -48,8 +48,7 @@ static tenrec_status file_begin(struct file_store *f, bool writing, uint64_t dea
         if (st != TENREC_EAGAIN)
             return st;
         if (!backoff_take(&pause, deadline_ns))
-            return tenrec_fail(err, TENREC_EPEER_LOST, "%s stays locked by another process",
-                               f->backend.name);
+            return tenrec_fail(err, TENREC_EPEER_LOST, "the file stays locked by another process");
     }
 }
 
@@ -59,10 +58,10 @@ static void file_end(struct file_store *f)
     pthread_mutex_unlock(&f->lock);
 }
 
-static tenrec_status file_set(struct store_backend *b, const char *key, const void *data,
+static tenrec_status file_set(struct tenrec_plugin_store *s, const char *key, const void *data,
                               size_t len, uint64_t deadline_ns, tenrec_error *err)
 {
-    struct file_store *f = (struct file_store *)b;
+    struct file_store *f = s->impl;
     tenrec_status st = file_begin(f, true, deadline_ns, err);
 
     if (st != TENREC_OK)
@@ -92,8 +91,7 @@ static tenrec_status add_locked(struct file_store *f, const char *key, int64_t d
 
     if ((old.data && !bytes_number(old, &n)) || __builtin_add_overflow(n, delta, &n))
         return tenrec_fail(err, TENREC_EINVAL,
-                           "cannot add to key \"%s\" of %s: no number, or beyond 64 bits", key,
-                           f->backend.name);
+                           "cannot add to key \"%s\": no number, or beyond 64 bits", key);
     len = snprintf(text, sizeof text, "%lld", (long long)n);
     st = file_log_append(&f->log, "", key,
                          (struct bytes_span){ (const uint8_t *)text, (size_t)len }, err);
@@ -102,10 +100,10 @@ static tenrec_status add_locked(struct file_store *f, const char *key, int64_t d
     return st;
 }
 
-static tenrec_status file_add(struct store_backend *b, const char *key, int64_t delta,
+static tenrec_status file_add(struct tenrec_plugin_store *s, const char *key, int64_t delta,
                               uint64_t deadline_ns, int64_t *ret, tenrec_error *err)
 {
-    struct file_store *f = (struct file_store *)b;
+    struct file_store *f = s->impl;
     tenrec_status st = file_begin(f, true, deadline_ns, err);
 
     if (st != TENREC_OK)
@@ -115,42 +113,28 @@ static tenrec_status file_add(struct store_backend *b, const char *key, int64_t 
     return st;
 }
 
-static tenrec_status file_compare_set(struct store_backend *b, const char *key,
-                                      const struct store_value *expected,
-                                      const struct store_value *desired, uint64_t deadline_ns,
-                                      struct store_value *ret, tenrec_error *err)
+static tenrec_status file_compare_set(struct tenrec_plugin_store *s, const char *key,
+                                      const void *expected, size_t expected_len,
+                                      const void *desired, size_t desired_len, uint64_t deadline_ns,
+                                      tenrec_store_value_fn *fn, void *arg, tenrec_error *err)
 {
-    struct file_store *f = (struct file_store *)b;
+    struct file_store *f = s->impl;
     struct bytes_span old, now;
     tenrec_status st = file_begin(f, true, deadline_ns, err);
 
     if (st != TENREC_OK)
         return st;
     old = value_of(f, key);
-    now = old.data ? old : (struct bytes_span){ expected->data, expected->len };
-    if (old.len == expected->len &&
-        (!old.data || old.len == 0 || memcmp(old.data, expected->data, old.len) == 0)) {
-        now = (struct bytes_span){ desired->data, desired->len };
+    now = old.data ? old : (struct bytes_span){ expected, expected_len };
+    if (old.len == expected_len &&
+        (!old.data || old.len == 0 || memcmp(old.data, expected, old.len) == 0)) {
+        now = (struct bytes_span){ desired, desired_len };
         st = file_log_append(&f->log, "", key, now, err);
     }
-    if (st == TENREC_OK && !(ret->data = bytes_copy(now.data, now.len)))
-        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for key \"%s\" of %s", key, b->name);
-    ret->len = now.len;
+    if (st == TENREC_OK)
+        st = fn(arg, 0, now.data, now.len, err);
     file_end(f);
     return st;
-}
-
-static tenrec_status copy_values(const struct file_store *f, const char *const *keys, size_t n,
-                                 struct store_value *ret, tenrec_error *err)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct bytes_span value = value_of(f, keys[i]);
-        ret[i].len = value.len;
-        if (!(ret[i].data = bytes_copy(value.data, value.len)))
-            return tenrec_fail(err, TENREC_ENOMEM, "no memory for key \"%s\" of %s", keys[i],
-                               f->backend.name);
-    }
-    return TENREC_OK;
 }
 
 static bool file_has_news(struct file_store *f, uint64_t seen)
@@ -184,10 +168,11 @@ static bool file_await_news(struct file_store *f, struct file_watch *watch, uint
     }
 }
 
-/* Reads the values if all keys are present; else reports and counts the missing keys. */
-static tenrec_status file_poll(struct file_store *f, const char *const *keys, size_t n,
-                               uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
-                               size_t *ret_left, uint64_t *ret_seen, tenrec_error *err)
+/* Passes the values if all keys are present; else reports and counts the missing keys. */
+static tenrec_status file_poll(struct file_store *f, const char *const *keys, uint32_t n,
+                               uint64_t deadline_ns, tenrec_store_value_fn *fn, void *arg,
+                               bool *ret_missing, size_t *ret_left, uint64_t *ret_seen,
+                               tenrec_error *err)
 {
     tenrec_status st = file_begin(f, false, deadline_ns, err);
 
@@ -195,22 +180,24 @@ static tenrec_status file_poll(struct file_store *f, const char *const *keys, si
         return st;
     *ret_seen = f->log.changes;
     *ret_left = store_table_missing(&f->log.table, keys, n, ret_missing);
-    if (*ret_left == 0 && ret)
-        st = copy_values(f, keys, n, ret, err);
+    for (uint32_t i = 0; st == TENREC_OK && *ret_left == 0 && fn && i < n; i++) {
+        const struct bytes_span value = value_of(f, keys[i]);
+        st = fn(arg, i, value.data, value.len, err);
+    }
     file_end(f);
     return st;
 }
 
-static tenrec_status file_get(struct store_backend *b, const char *const *keys, size_t n,
-                              uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
-                              tenrec_error *err)
+static tenrec_status file_get(struct tenrec_plugin_store *s, const char *const *keys, uint32_t n,
+                              uint64_t deadline_ns, tenrec_store_value_fn *fn, void *arg,
+                              bool *ret_missing, tenrec_error *err)
 {
-    struct file_store *f = (struct file_store *)b;
+    struct file_store *f = s->impl;
     struct backoff pause = { POLL_FIRST_US, POLL_MOST_US };
     uint64_t seen = 0;
     struct file_watch watch = { .fd = -1 };
     size_t left = n, before = n;
-    tenrec_status st = file_poll(f, keys, n, deadline_ns, ret, ret_missing, &left, &seen, err);
+    tenrec_status st = file_poll(f, keys, n, deadline_ns, fn, arg, ret_missing, &left, &seen, err);
 
     if (st != TENREC_OK || left == 0 || clock_passed(deadline_ns))
         return st == TENREC_OK && left ? TENREC_ETIMEDOUT : st;
@@ -220,7 +207,7 @@ static tenrec_status file_get(struct store_backend *b, const char *const *keys, 
             st = TENREC_ETIMEDOUT;
             break;
         }
-        st = file_poll(f, keys, n, deadline_ns, ret, ret_missing, &left, &seen, err);
+        st = file_poll(f, keys, n, deadline_ns, fn, arg, ret_missing, &left, &seen, err);
         if (left < before)
             pause.gap_us = POLL_FIRST_US; /* others are joining: poll often */
         before = left;
@@ -229,10 +216,10 @@ static tenrec_status file_get(struct store_backend *b, const char *const *keys, 
     return st;
 }
 
-static tenrec_status file_check(struct store_backend *b, const char *const *keys, size_t n,
+static tenrec_status file_check(struct tenrec_plugin_store *s, const char *const *keys, uint32_t n,
                                 uint64_t deadline_ns, bool *ret_missing, tenrec_error *err)
 {
-    struct file_store *f = (struct file_store *)b;
+    struct file_store *f = s->impl;
     tenrec_status st = file_begin(f, false, deadline_ns, err);
 
     if (st != TENREC_OK)
@@ -242,10 +229,10 @@ static tenrec_status file_check(struct store_backend *b, const char *const *keys
     return TENREC_OK;
 }
 
-static tenrec_status file_delete(struct store_backend *b, const char *const *keys, size_t n,
-                                 uint64_t deadline_ns, size_t *ret, tenrec_error *err)
+static tenrec_status file_remove(struct tenrec_plugin_store *s, const char *const *keys, uint32_t n,
+                                 uint64_t deadline_ns, uint32_t *ret, tenrec_error *err)
 {
-    struct file_store *f = (struct file_store *)b;
+    struct file_store *f = s->impl;
     tenrec_status st = file_begin(f, true, deadline_ns, err);
 
     if (st != TENREC_OK)
@@ -261,10 +248,10 @@ static tenrec_status file_delete(struct store_backend *b, const char *const *key
     return st;
 }
 
-static tenrec_status file_num_keys(struct store_backend *b, uint64_t deadline_ns, int64_t *ret,
-                                   tenrec_error *err)
+static tenrec_status file_num_keys(struct tenrec_plugin_store *s, uint64_t deadline_ns,
+                                   int64_t *ret, tenrec_error *err)
 {
-    struct file_store *f = (struct file_store *)b;
+    struct file_store *f = s->impl;
     tenrec_status st = file_begin(f, false, deadline_ns, err);
 
     if (st != TENREC_OK)
@@ -295,57 +282,73 @@ static void file_free(struct file_store *f)
     free(f);
 }
 
-static void file_destroy(struct store_backend *b, uint64_t deadline_ns)
+static const char *file_name(struct tenrec_plugin_store *s)
 {
-    struct file_store *f = (struct file_store *)b;
+    return ((const struct file_store *)s->impl)->name;
+}
+
+static void file_close(struct tenrec_plugin_store *s, uint64_t deadline_ns)
+{
+    struct file_store *f = s->impl;
 
     if (f->num_workers)
         file_leave(f, deadline_ns);
     file_free(f);
 }
 
-static const struct store_ops file_ops = {
+static const struct tenrec_store_ops file_ops = {
+    .size = sizeof file_ops,
+    .name = file_name,
     .set = file_set,
     .add = file_add,
     .compare_set = file_compare_set,
     .get = file_get,
     .check = file_check,
-    .delete_keys = file_delete,
+    .remove = file_remove,
     .num_keys = file_num_keys,
-    .destroy = file_destroy,
+    .close = file_close,
 };
 
-tenrec_status store_file_open(const char *path, uint32_t num_workers, uint64_t deadline_ns,
-                              struct tenrec_store **ret, tenrec_error *err)
+static struct file_store *file_new(const char *path)
 {
+    struct file_store *f = memory_new(1, sizeof *f + strlen(path) + 1);
+
+    if (!f || store_table_init(&f->log.table, 0) != TENREC_OK) {
+        free(f);
+        return NULL;
+    }
+    snprintf(f->name, sizeof f->name, "file store \"%s\"", path);
+    pthread_mutex_init(&f->lock, NULL);
+    memcpy(f->path, path, strlen(path) + 1);
+    f->log.path = f->path;
+    return f;
+}
+
+tenrec_status store_file_init(const struct tenrec_store_init *in, struct tenrec_plugin_store *s,
+                              tenrec_error *err)
+{
+    const struct store_setup *setup = in->options;
     struct file_store *f;
     tenrec_status st;
     int64_t n;
 
-    if (!*path)
+    if (!*in->url)
         return tenrec_fail(err, TENREC_EINVAL, "file:// needs a path behind it");
-    f = memory_new(1, sizeof *f + strlen(path) + 1);
-    if (!f || store_table_init(&f->log.table, 0) != TENREC_OK) {
-        free(f);
+    if (!(f = file_new(in->url)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a store");
-    }
-    f->backend.ops = &file_ops;
-    atomic_init(&f->backend.refs, 1);
-    snprintf(f->backend.name, sizeof f->backend.name, "file store \"%s\"", path);
-    pthread_mutex_init(&f->lock, NULL);
-    memcpy(f->path, path, strlen(path) + 1);
-    f->log.path = f->path;
-    f->log.name = f->backend.name;
     /* Reports an unusable file at once, not at the first key. */
-    if ((st = file_begin(f, true, deadline_ns, err)) == TENREC_OK) {
-        if (num_workers)
+    if ((st = file_begin(f, true, in->deadline_ns, err)) == TENREC_OK) {
+        if (setup->num_workers)
             st = add_locked(f, REFCOUNT_KEY, 1, &n, err);
         file_end(f);
     }
     if (st != TENREC_OK) {
+        tenrec_error_prefix(err, "%s", f->name);
         file_free(f);
         return st;
     }
-    f->num_workers = num_workers;
-    return store_handle_new(&f->backend, "/", ret, err);
+    f->num_workers = setup->num_workers;
+    s->ops = &file_ops;
+    s->impl = f;
+    return TENREC_OK;
 }

@@ -14,9 +14,10 @@
 #define MAX_STORE ((size_t)1 << 30) /* bytes, as the TCP server's */
 
 struct memory_store {
-    struct store_backend backend;
-    struct memory_store *next; /* guarded by registry_lock */
-    pthread_mutex_t lock;      /* guards table */
+    struct memory_store *next; /* guarded by registry_lock, as refs */
+    unsigned refs;
+    char name[160];
+    pthread_mutex_t lock; /* guards table */
     pthread_cond_t changed;
     struct store_table table;
 };
@@ -25,20 +26,13 @@ struct memory_store {
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct memory_store *registry;
 
-static struct bytes_span value_span(const struct store_value *v)
-{
-    return (struct bytes_span){ v->data, v->len };
-}
-
-static tenrec_status fail_full(struct store_backend *b, tenrec_status st, const char *key,
-                               tenrec_error *err)
+static tenrec_status memory_explain(tenrec_status st, const char *key, tenrec_error *err)
 {
     if (st == TENREC_EINVAL)
-        return tenrec_fail(err, st, "cannot add to key \"%s\" of %s: no number, or beyond 64 bits",
-                           key, b->name);
+        return tenrec_fail(err, st, "cannot add to key \"%s\": no number, or beyond 64 bits", key);
     if (st == TENREC_ETOOBIG)
-        return tenrec_fail(err, st, "%s is full: it holds 1 GiB", b->name);
-    return tenrec_fail(err, st, "no memory for key \"%s\" of %s", key, b->name);
+        return tenrec_fail(err, st, "the store is full: it holds 1 GiB");
+    return tenrec_fail(err, st, "no memory for key \"%s\"", key);
 }
 
 /* Locks and finds the entry to change; not locked after an error. */
@@ -60,10 +54,10 @@ static void memory_end(struct memory_store *m, struct store_entry *e)
     pthread_mutex_unlock(&m->lock);
 }
 
-static tenrec_status memory_set(struct store_backend *b, const char *key, const void *data,
+static tenrec_status memory_set(struct tenrec_plugin_store *s, const char *key, const void *data,
                                 size_t len, uint64_t deadline_ns, tenrec_error *err)
 {
-    struct memory_store *m = (struct memory_store *)b;
+    struct memory_store *m = s->impl;
     struct store_entry *e;
     tenrec_status st = memory_begin(m, key, &e);
 
@@ -72,13 +66,13 @@ static tenrec_status memory_set(struct store_backend *b, const char *key, const 
         st = store_entry_set(&m->table, e, (struct bytes_span){ data, len });
         memory_end(m, e);
     }
-    return st == TENREC_OK ? st : fail_full(b, st, key, err);
+    return st == TENREC_OK ? st : memory_explain(st, key, err);
 }
 
-static tenrec_status memory_add(struct store_backend *b, const char *key, int64_t delta,
+static tenrec_status memory_add(struct tenrec_plugin_store *s, const char *key, int64_t delta,
                                 uint64_t deadline_ns, int64_t *ret, tenrec_error *err)
 {
-    struct memory_store *m = (struct memory_store *)b;
+    struct memory_store *m = s->impl;
     struct store_entry *e;
     tenrec_status st = memory_begin(m, key, &e);
 
@@ -87,15 +81,16 @@ static tenrec_status memory_add(struct store_backend *b, const char *key, int64_
         st = store_entry_add(&m->table, e, delta, ret);
         memory_end(m, e);
     }
-    return st == TENREC_OK ? st : fail_full(b, st, key, err);
+    return st == TENREC_OK ? st : memory_explain(st, key, err);
 }
 
-static tenrec_status memory_compare_set(struct store_backend *b, const char *key,
-                                        const struct store_value *expected,
-                                        const struct store_value *desired, uint64_t deadline_ns,
-                                        struct store_value *ret, tenrec_error *err)
+static tenrec_status memory_compare_set(struct tenrec_plugin_store *s, const char *key,
+                                        const void *expected, size_t expected_len,
+                                        const void *desired, size_t desired_len,
+                                        uint64_t deadline_ns, tenrec_store_value_fn *fn, void *arg,
+                                        tenrec_error *err)
 {
-    struct memory_store *m = (struct memory_store *)b;
+    struct memory_store *m = s->impl;
     struct store_entry *e;
     tenrec_status st = memory_begin(m, key, &e);
     struct bytes_span now;
@@ -103,23 +98,20 @@ static tenrec_status memory_compare_set(struct store_backend *b, const char *key
 
     (void)deadline_ns;
     if (st == TENREC_OK) {
-        st = store_entry_compare_set(&m->table, e, value_span(expected), value_span(desired), &now,
-                                     &changed);
-        if (st == TENREC_OK) {
-            ret->len = now.len;
-            if (!(ret->data = bytes_copy(now.data, now.len)))
-                st = TENREC_ENOMEM;
-        }
+        st = store_entry_compare_set(&m->table, e, (struct bytes_span){ expected, expected_len },
+                                     (struct bytes_span){ desired, desired_len }, &now, &changed);
+        if (st == TENREC_OK)
+            st = fn(arg, 0, now.data, now.len, err);
         memory_end(m, e);
     }
-    return st == TENREC_OK ? st : fail_full(b, st, key, err);
+    return st == TENREC_OK ? st : memory_explain(st, key, err);
 }
 
-static tenrec_status memory_get(struct store_backend *b, const char *const *keys, size_t n,
-                                uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
-                                tenrec_error *err)
+static tenrec_status memory_get(struct tenrec_plugin_store *s, const char *const *keys, uint32_t n,
+                                uint64_t deadline_ns, tenrec_store_value_fn *fn, void *arg,
+                                bool *ret_missing, tenrec_error *err)
 {
-    struct memory_store *m = (struct memory_store *)b;
+    struct memory_store *m = s->impl;
     tenrec_status st;
     bool timely = true;
     size_t left;
@@ -128,20 +120,19 @@ static tenrec_status memory_get(struct store_backend *b, const char *const *keys
     while ((left = store_table_missing(&m->table, keys, n, ret_missing)) > 0 && timely)
         timely = clock_cond_wait(&m->changed, &m->lock, deadline_ns);
     st = left > 0 ? TENREC_ETIMEDOUT : TENREC_OK;
-    for (size_t i = 0; st == TENREC_OK && ret && i < n; i++) {
+    for (uint32_t i = 0; st == TENREC_OK && fn && i < n; i++) {
         struct store_entry *e = store_table_find(&m->table, bytes_of_text(keys[i]));
-        ret[i].len = e->value_len;
-        if (!(ret[i].data = bytes_copy(e->value, e->value_len)))
-            st = tenrec_fail(err, TENREC_ENOMEM, "no memory for the value of \"%s\"", keys[i]);
+        st = fn(arg, i, e->value, e->value_len, err);
     }
     pthread_mutex_unlock(&m->lock);
     return st;
 }
 
-static tenrec_status memory_check(struct store_backend *b, const char *const *keys, size_t n,
-                                  uint64_t deadline_ns, bool *ret_missing, tenrec_error *err)
+static tenrec_status memory_check(struct tenrec_plugin_store *s, const char *const *keys,
+                                  uint32_t n, uint64_t deadline_ns, bool *ret_missing,
+                                  tenrec_error *err)
 {
-    struct memory_store *m = (struct memory_store *)b;
+    struct memory_store *m = s->impl;
 
     (void)deadline_ns;
     (void)err;
@@ -151,10 +142,11 @@ static tenrec_status memory_check(struct store_backend *b, const char *const *ke
     return TENREC_OK;
 }
 
-static tenrec_status memory_delete(struct store_backend *b, const char *const *keys, size_t n,
-                                   uint64_t deadline_ns, size_t *ret, tenrec_error *err)
+static tenrec_status memory_remove(struct tenrec_plugin_store *s, const char *const *keys,
+                                   uint32_t n, uint64_t deadline_ns, uint32_t *ret,
+                                   tenrec_error *err)
 {
-    struct memory_store *m = (struct memory_store *)b;
+    struct memory_store *m = s->impl;
 
     (void)deadline_ns;
     (void)err;
@@ -172,10 +164,10 @@ static tenrec_status memory_delete(struct store_backend *b, const char *const *k
     return TENREC_OK;
 }
 
-static tenrec_status memory_num_keys(struct store_backend *b, uint64_t deadline_ns, int64_t *ret,
-                                     tenrec_error *err)
+static tenrec_status memory_num_keys(struct tenrec_plugin_store *s, uint64_t deadline_ns,
+                                     int64_t *ret, tenrec_error *err)
 {
-    struct memory_store *m = (struct memory_store *)b;
+    struct memory_store *m = s->impl;
 
     (void)deadline_ns;
     (void)err;
@@ -193,26 +185,37 @@ static void memory_free(struct memory_store *m)
     free(m);
 }
 
-static void memory_destroy(struct store_backend *b, uint64_t deadline_ns)
+static const char *memory_name(struct tenrec_plugin_store *s)
 {
-    struct memory_store *m = (struct memory_store *)b;
+    return ((const struct memory_store *)s->impl)->name;
+}
+
+static void memory_close(struct tenrec_plugin_store *s, uint64_t deadline_ns)
+{
+    struct memory_store *m = s->impl;
+    bool last;
 
     (void)deadline_ns;
     pthread_mutex_lock(&registry_lock);
-    LL_DELETE(registry, m);
+    last = --m->refs == 0;
+    if (last)
+        LL_DELETE(registry, m);
     pthread_mutex_unlock(&registry_lock);
-    memory_free(m);
+    if (last)
+        memory_free(m);
 }
 
-static const struct store_ops memory_ops = {
+static const struct tenrec_store_ops memory_ops = {
+    .size = sizeof memory_ops,
+    .name = memory_name,
     .set = memory_set,
     .add = memory_add,
     .compare_set = memory_compare_set,
     .get = memory_get,
     .check = memory_check,
-    .delete_keys = memory_delete,
+    .remove = memory_remove,
     .num_keys = memory_num_keys,
-    .destroy = memory_destroy,
+    .close = memory_close,
 };
 
 static struct memory_store *memory_new_store(const char *name)
@@ -223,42 +226,34 @@ static struct memory_store *memory_new_store(const char *name)
         free(m);
         return NULL;
     }
-    m->backend.ops = &memory_ops;
-    atomic_init(&m->backend.refs, 1);
-    snprintf(m->backend.name, sizeof m->backend.name, "in-process store \"%s\"", name);
+    snprintf(m->name, sizeof m->name, "%s", name);
     pthread_mutex_init(&m->lock, NULL);
     clock_cond_init(&m->changed);
     return m;
 }
 
-/* Acquires a reference, unless the last one is gone and the store is about to be destroyed. */
-static bool memory_acquire(struct memory_store *m)
-{
-    unsigned refs = atomic_load(&m->backend.refs);
-
-    while (refs > 0)
-        if (atomic_compare_exchange_weak(&m->backend.refs, &refs, refs + 1))
-            return true;
-    return false;
-}
-
-tenrec_status store_memory_open(const char *name, struct tenrec_store **ret, tenrec_error *err)
+tenrec_status store_memory_init(const struct tenrec_store_init *in, struct tenrec_plugin_store *s,
+                                tenrec_error *err)
 {
     struct memory_store *m;
-    char whole[sizeof m->backend.name];
+    char name[sizeof m->name];
 
-    if (!*name || strlen(name) > 127)
+    if (!*in->url || strlen(in->url) > 127)
         return tenrec_fail(err, TENREC_EINVAL,
-                           "in-process store \"%.32s\" needs a name of 1 to 127 characters", name);
-    snprintf(whole, sizeof whole, "in-process store \"%s\"", name);
+                           "in-process store \"%.32s\" needs a name of 1 to 127 characters",
+                           in->url);
+    snprintf(name, sizeof name, "in-process store \"%s\"", in->url);
     pthread_mutex_lock(&registry_lock);
-    for (m = registry; m; m = m->next)
-        if (strcmp(m->backend.name, whole) == 0 && memory_acquire(m))
-            break;
+    for (m = registry; m && strcmp(m->name, name) != 0; m = m->next)
+        ;
     if (!m && (m = memory_new_store(name)))
         LL_PREPEND(registry, m);
+    if (m)
+        m->refs++;
     pthread_mutex_unlock(&registry_lock);
     if (!m)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for in-process store \"%s\"", name);
-    return store_handle_new(&m->backend, "/", ret, err);
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %s", name);
+    s->ops = &memory_ops;
+    s->impl = m;
+    return TENREC_OK;
 }

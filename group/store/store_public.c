@@ -2,7 +2,6 @@
 /* store_public.c - the public functions of stores: limits in milliseconds become deadlines. */
 #include "core/base/clock.h"
 #include "core/base/memory.h"
-#include "core/base/resolve.h"
 #include "group/store/store.h"
 
 #include <stdlib.h>
@@ -18,29 +17,6 @@ tenrec_status store_deadline(int64_t ms, uint64_t *ret_ns, tenrec_error *err)
                            (long long)ms);
     *ret_ns = ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER : clock_deadline_ms((uint64_t)ms);
     return TENREC_OK;
-}
-
-static tenrec_status open_tcp(const char *address, struct security *security, uint64_t deadline_ns,
-                              struct tenrec_store **ret, tenrec_error *err)
-{
-    char host[256];
-    uint16_t port;
-    tenrec_status st = resolve_split(address, host, sizeof host, &port, err);
-
-    return st == TENREC_OK ? store_tcp_open(host, port, security, deadline_ns, ret, err) : st;
-}
-
-tenrec_status store_open_url(const char *url, struct security *security, store_open_fn *open_other,
-                             void *arg, uint64_t deadline_ns, struct tenrec_store **ret,
-                             tenrec_error *err)
-{
-    if (strncmp(url, "tcp://", 6) == 0)
-        return open_tcp(url + 6, security, deadline_ns, ret, err);
-    if (strncmp(url, "file://", 7) == 0)
-        return store_file_open(url + 7, 0, deadline_ns, ret, err);
-    if (strncmp(url, "memory://", 9) == 0)
-        return store_memory_open(url + 9, ret, err);
-    return open_other(arg, url, deadline_ns, ret, err);
 }
 
 tenrec_status tenrec_store_set(struct tenrec_store *s, const char *key, const void *data,

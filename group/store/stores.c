@@ -7,6 +7,7 @@
 #include "core/config/config.h"
 #include "core/plugin/plugin_entry.h"
 #include "core/plugin/registry.h"
+#include "group/store/store.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -34,6 +35,21 @@ bool stores_scheme(const char *url, char ret[STORES_SCHEME_MAX])
     memcpy(ret, url, len);
     ret[len] = '\0';
     return true;
+}
+
+tenrec_init_store_fn *stores_own(const char *scheme)
+{
+    static const struct {
+        const char *scheme;
+        tenrec_init_store_fn *init;
+    } own[] = { { "tcp", store_tcp_init },
+                { "file", store_file_init },
+                { "memory", store_memory_init } };
+
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (strcmp(scheme, own[i].scheme) == 0)
+            return own[i].init;
+    return NULL;
 }
 
 static void choice_release(struct choice *c)

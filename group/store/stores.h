@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stores.h - the store plugins that a configuration names, loaded and with their options filled.
- * Opens nothing. */
+/* stores.h - the schemes of stores: of the kinds of this library, and of the plugins that a
+ * configuration names, loaded and with their options filled. Opens nothing. */
 #ifndef TENREC_STORE_STORES_H
 #define TENREC_STORE_STORES_H
 
@@ -16,6 +16,9 @@ struct tenrec_config;
 bool stores_scheme(const char *url, char ret[STORES_SCHEME_MAX]);
 /* The scheme of an init method if only a plugin knows it, in `buf`; else NULL. */
 const char *stores_plugin_scheme(const char *init_method, char buf[STORES_SCHEME_MAX]);
+
+/* Of a kind of this library; NULL: only a plugin may know the scheme. */
+tenrec_init_store_fn *stores_own(const char *scheme);
 
 /* Loads all stores that `stores:` names, and the plugin of `scheme` (NULL: none). The error of an
  * entry that is not needed is kept for stores_find.
@@ -35,7 +38,7 @@ void stores_drop(struct stores *s); /* NULL is fine */
 
 /* The plugin for URLs that begin with "<scheme>://". Borrowed until the last stores_drop. */
 struct stores_choice {
-    const struct tenrec_plugin *plugin;
+    const struct tenrec_plugin *plugin; /* NULL: a kind of this library */
     tenrec_init_store_fn *init;
     const void *options;
 };

@@ -265,12 +265,13 @@ static tenrec_status redis_num_keys(struct tenrec_plugin_store *self, uint64_t d
     return call_number(self, &call, deadline_ns, 0, ret, err);
 }
 
-static void redis_close(struct tenrec_plugin_store *self)
+static void redis_close(struct tenrec_plugin_store *self, uint64_t deadline_ns)
 {
     const struct call call = { .script = script_forget };
     struct redis_store *s = self->impl;
     redisReply *r = NULL;
 
+    (void)deadline_ns;
     lease_stop(s);
     /* A server that is away drops this client when the lease expires. */
     if (s->conn && redis_call(s, &call, clock_in_ms(0), &r, NULL) == TENREC_OK)

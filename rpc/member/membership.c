@@ -7,7 +7,6 @@
 #include "group/meeting/members.h"
 #include "group/meeting/rendezvous.h"
 #include "group/membership/ranks.h"
-#include "group/store/plugin_store.h"
 
 #include <stdlib.h>
 
@@ -36,8 +35,7 @@ tenrec_status membership_find(const struct config_settings *s, struct stores *st
                                           .group = s->group,
                                           .rank = (int32_t)s->rank,
                                           .world = (int32_t)s->world_size,
-                                          .open_other = plugin_store_open,
-                                          .open_arg = stores,
+                                          .stores = stores,
                                           .name = s->name,
                                           .lease_ms = s->group_lease_ms,
                                           .loop = loop,
@@ -176,8 +174,7 @@ tenrec_status membership_visit(const struct config_settings *s, struct stores *s
                                struct membership **ret, tenrec_error *err)
 {
     const struct rendezvous_options o = { .init_method = store ? store : s->init_method,
-                                          .open_other = plugin_store_open,
-                                          .open_arg = stores,
+                                          .stores = stores,
                                           .group = s->group,
                                           .security = security };
     struct membership *m = memory_new(1, sizeof *m);

@@ -73,7 +73,7 @@ NOTES = {
     "PL-7": ("A failed start leaks, or crashes at its end.", "needs a failure of the plugin's own: tests/tensorpipe"),
     "PL-8": ("Setuid programs refuse the plugin; or a variable of their caller writes a file with their rights.", "of the shipped plugins: tests/plugin"),
 }
-NOTES.update({f"ST-{n}": (text, "of the core: tests/plugin/stores_test.c" if n == 1 else "") for n, text in enumerate([
+NOTES.update({f"ST-{n}": (text, {1: "of the core: tests/plugin/stores_test.c", 18: "optional: tests/store", 19: "optional: tests/store"}.get(n, "")) for n, text in enumerate([
     "A URL opens another store, or none.",
     "Groups do not find each other.",
     "A worker that waits keeps the others from the store.",
@@ -91,6 +91,8 @@ NOTES.update({f"ST-{n}": (text, "of the core: tests/plugin/stores_test.c" if n =
     "A thread of the plugin runs after its end.",
     "Workers of other hosts cannot be reached.",
     "A start fails because its store starts a moment later.",
+    "A wait loses its place in the queue of the store each time that it checks for other events.",
+    "A worker that leaves waits for a store that hangs.",
 ], 1)})
 
 

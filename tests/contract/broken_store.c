@@ -321,7 +321,7 @@ static tenrec_status broken_num_keys(struct tenrec_plugin_store *self, uint64_t 
 
 /* ---- life ---- */
 
-static void broken_close(struct tenrec_plugin_store *self)
+static void broken_close(struct tenrec_plugin_store *self, uint64_t deadline_ns)
 {
     struct drawer *d = self->impl;
 
@@ -333,7 +333,7 @@ static void broken_close(struct tenrec_plugin_store *self)
             ;
         pthread_mutex_unlock(&lock);
     }
-    drawer_close(self);
+    drawer_close(self, deadline_ns);
 }
 
 static char broken_told[200];

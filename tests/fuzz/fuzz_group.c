@@ -190,7 +190,7 @@ static void fuzz_torch_keys(const uint8_t *data, size_t len)
 
 static void fuzz_file_log(const uint8_t *data, size_t len)
 {
-    struct file_log l = { .name = "fuzz" };
+    struct file_log l = { .fd = -1 };
     char path[64];
     int file = memfd_create("log", MFD_CLOEXEC);
     const struct bytes_span value = { (const uint8_t *)"v", 1 };

@@ -8,7 +8,6 @@
 #include "group/meeting/rendezvous.h"
 #include "group/membership/member_record.h"
 #include "group/membership/membership_list.h"
-#include "group/store/plugin_store.h"
 #include "group/store/store_session.h"
 
 #include <netinet/in.h>
@@ -69,11 +68,9 @@ static tenrec_error err;
 /* A whole life of a group of one. */
 static tenrec_status live(void)
 {
-    struct rendezvous_options o = { .init_method = init,
-                                    .group = "default",
-                                    .rank = 0,
-                                    .world = 1,
-                                    .open_other = plugin_store_open_configured };
+    struct rendezvous_options o = {
+        .init_method = init, .group = "default", .rank = 0, .world = 1
+    };
     struct tenrec_process_group *pg = NULL;
     struct members *members = NULL;
     struct rendezvous *r;

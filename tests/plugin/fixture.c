@@ -95,9 +95,9 @@ tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
 
 /* A store of which nothing can be asked. */
 #ifdef INIT_STORE
-static void fixture_close(struct tenrec_plugin_store *self)
+static void fixture_close(struct tenrec_plugin_store *self, uint64_t deadline_ns)
 {
-    (void)self;
+    (void)self, (void)deadline_ns;
 }
 
 tenrec_status tenrec_init_store(const struct tenrec_store_init *in,

@@ -61,7 +61,7 @@ static void run_on(const struct stores_choice *choice, uint32_t size)
     assert_status(store.ops->get(&store, keys, 1, until, on_value, value, missing, &err), &err);
     assert_string_equal(value, "value");
     assert_status(store.ops->remove(&store, keys, 1, until, &n, &err), &err);
-    store.ops->close(&store);
+    store.ops->close(&store, until);
     short_table_drop(host);
 }
 

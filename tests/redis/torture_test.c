@@ -104,7 +104,7 @@ static tenrec_status live(tenrec_error *err)
     if (st != TENREC_OK)
         return st;
     st = use(&s, err);
-    s.ops->close(&s);
+    s.ops->close(&s, clock_in_ms(1000));
     return st;
 }
 

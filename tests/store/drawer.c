@@ -240,10 +240,11 @@ static tenrec_status drawer_num_keys(struct tenrec_plugin_store *self, uint64_t 
     return TENREC_OK;
 }
 
-static void drawer_close(struct tenrec_plugin_store *self)
+static void drawer_close(struct tenrec_plugin_store *self, uint64_t deadline_ns)
 {
     struct drawer *d = self->impl, **at;
 
+    (void)deadline_ns;
     pthread_mutex_lock(&lock);
     if (--d->users == 0) {
         for (at = &drawers; *at != d; at = &(*at)->next)

@@ -191,7 +191,7 @@ static void *call_until_cut(void *arg)
     struct store_call c;
 
     d->st = store_call_begin(&c, &d->client, CLOCK_NEVER, &d->err);
-    d->st = store_call_end(&c, d->st, &d->err);
+    d->st = store_call_end(&c, d->st);
     atomic_store(&d->ended, true);
     return NULL;
 }
@@ -199,7 +199,7 @@ static void *call_until_cut(void *arg)
 /* The kernel accepts for a store that hangs, and no process answers the HELLO. */
 TEST(client_proof_ends_when_cut_by_another_thread)
 {
-    struct dialled d = { .client = { .name = "hung store", .lock = PTHREAD_MUTEX_INITIALIZER } };
+    struct dialled d = { .client = { .lock = PTHREAD_MUTEX_INITIALIZER } };
     struct store_dial *const dial = &d.client.dial;
     pthread_t thread;
     uint16_t port;

@@ -4,139 +4,181 @@
 #include "group/store/store.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define FOREVER_MS 20000 /* the store in memory answers at once */
 
-struct hooked {
-    struct store_backend backend;
-    struct hooks *hooks;
-};
-
-static struct hooks *hooks_of(struct store_backend *b)
+static struct hooks *hooks_of(struct tenrec_plugin_store *s)
 {
-    return ((struct hooked *)b)->hooks;
+    return s->impl;
 }
 
-static tenrec_status before(struct store_backend *b, enum hooked_op op, const char *key,
-                            tenrec_error *err)
+/* The keys begin with the slash of the outer store, and the inner one puts its own in front. */
+static const char *inner_key(const char *key)
 {
-    const tenrec_status st = hooks_of(b)->before ? hooks_of(b)->before(op, key) : TENREC_OK;
+    return *key == '/' ? key + 1 : key;
+}
 
+static tenrec_status before(struct tenrec_plugin_store *s, enum hooked_op op,
+                            const char *const *keys, uint32_t n, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    for (uint32_t i = 0; i < n && hooks_of(s)->before && st == TENREC_OK; i++)
+        st = hooks_of(s)->before(op, inner_key(keys[i]));
     return st == TENREC_OK ? st : tenrec_fail(err, st, "it was not asked");
 }
 
-static tenrec_status after(struct store_backend *b, enum hooked_op op, const char *key,
+static tenrec_status after(struct tenrec_plugin_store *s, enum hooked_op op, const char *key,
                            tenrec_error *err)
 {
-    const tenrec_status st = hooks_of(b)->after ? hooks_of(b)->after(op, key) : TENREC_OK;
+    const tenrec_status st =
+        hooks_of(s)->after ? hooks_of(s)->after(op, inner_key(key)) : TENREC_OK;
 
     return st == TENREC_OK ? st : tenrec_fail(err, st, "the answer was lost");
 }
 
-static tenrec_status hooked_set(struct store_backend *b, const char *key, const void *data,
+static const char **inner_keys(const char *const *keys, uint32_t n)
+{
+    const char **ret = calloc(n, sizeof *ret);
+
+    if (!ret)
+        abort();
+    for (uint32_t i = 0; i < n; i++)
+        ret[i] = inner_key(keys[i]);
+    return ret;
+}
+
+static tenrec_status hooked_set(struct tenrec_plugin_store *s, const char *key, const void *data,
                                 size_t len, uint64_t deadline_ns, tenrec_error *err)
 {
     (void)deadline_ns;
-    return tenrec_store_set(hooks_of(b)->inner, key, data, len, FOREVER_MS, err);
+    return tenrec_store_set(hooks_of(s)->inner, inner_key(key), data, len, FOREVER_MS, err);
 }
 
-static tenrec_status hooked_add(struct store_backend *b, const char *key, int64_t delta,
+static tenrec_status hooked_add(struct tenrec_plugin_store *s, const char *key, int64_t delta,
                                 uint64_t deadline_ns, int64_t *ret, tenrec_error *err)
 {
     (void)deadline_ns;
-    return tenrec_store_add(hooks_of(b)->inner, key, delta, FOREVER_MS, ret, err);
+    return tenrec_store_add(hooks_of(s)->inner, inner_key(key), delta, FOREVER_MS, ret, err);
 }
 
-static tenrec_status hooked_compare_set(struct store_backend *b, const char *key,
-                                        const struct store_value *expected,
-                                        const struct store_value *desired, uint64_t deadline_ns,
-                                        struct store_value *ret, tenrec_error *err)
+static tenrec_status hooked_compare_set(struct tenrec_plugin_store *s, const char *key,
+                                        const void *expected, size_t expected_len,
+                                        const void *desired, size_t desired_len,
+                                        uint64_t deadline_ns, tenrec_store_value_fn *fn, void *arg,
+                                        tenrec_error *err)
 {
-    tenrec_status st = before(b, HOOKED_COMPARE_SET, key, err);
+    tenrec_status st = before(s, HOOKED_COMPARE_SET, &key, 1, err);
+    void *now = NULL;
+    size_t len = 0;
 
     (void)deadline_ns;
-    if (st != TENREC_OK)
-        return st;
-    st = tenrec_store_compare_set(hooks_of(b)->inner, key, expected->data, expected->len,
-                                  desired->data, desired->len, FOREVER_MS, &ret->data, &ret->len,
-                                  err);
-    if (st == TENREC_OK && (st = after(b, HOOKED_COMPARE_SET, key, err)) != TENREC_OK) {
-        free(ret->data);
-        ret->data = NULL;
-    }
+    if (st == TENREC_OK)
+        st = tenrec_store_compare_set(hooks_of(s)->inner, inner_key(key), expected, expected_len,
+                                      desired, desired_len, FOREVER_MS, &now, &len, err);
+    if (st == TENREC_OK)
+        st = after(s, HOOKED_COMPARE_SET, key, err);
+    if (st == TENREC_OK)
+        st = fn(arg, 0, now, len, err);
+    free(now);
     return st;
 }
 
-static tenrec_status hooked_get(struct store_backend *b, const char *const *keys, size_t n,
-                                uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
-                                tenrec_error *err)
+static tenrec_status hooked_get(struct tenrec_plugin_store *s, const char *const *keys, uint32_t n,
+                                uint64_t deadline_ns, tenrec_store_value_fn *fn, void *arg,
+                                bool *ret_missing, tenrec_error *err)
 {
-    tenrec_status st = TENREC_OK;
+    struct store_value *value = calloc(n, sizeof *value);
+    const char **inner = inner_keys(keys, n);
+    tenrec_status st = before(s, HOOKED_GET, keys, n, err);
 
-    for (size_t i = 0; i < n && st == TENREC_OK; i++)
-        st = before(b, HOOKED_GET, keys[i], err);
-    if (st != TENREC_OK)
-        return st;
-    return store_get_all(hooks_of(b)->inner, keys, n, deadline_ns, ret, ret_missing, err);
+    if (!value)
+        abort();
+    if (st == TENREC_OK)
+        st = store_get_all(hooks_of(s)->inner, inner, n, deadline_ns, fn ? value : NULL,
+                           ret_missing, err);
+    for (uint32_t i = 0; i < n && st == TENREC_OK && fn; i++)
+        st = fn(arg, i, value[i].data, value[i].len, err);
+    store_values_free(value, n);
+    free(value);
+    free(inner);
+    return st;
 }
 
-static tenrec_status hooked_check(struct store_backend *b, const char *const *keys, size_t n,
-                                  uint64_t deadline_ns, bool *ret_missing, tenrec_error *err)
+static tenrec_status hooked_check(struct tenrec_plugin_store *s, const char *const *keys,
+                                  uint32_t n, uint64_t deadline_ns, bool *ret_missing,
+                                  tenrec_error *err)
 {
-    tenrec_status st = TENREC_OK;
+    const char **inner = inner_keys(keys, n);
+    tenrec_status st = before(s, HOOKED_CHECK, keys, n, err);
 
-    for (size_t i = 0; i < n && st == TENREC_OK; i++)
-        st = before(b, HOOKED_CHECK, keys[i], err);
-    return st == TENREC_OK
-               ? store_check_all(hooks_of(b)->inner, keys, n, deadline_ns, ret_missing, err)
-               : st;
+    if (st == TENREC_OK)
+        st = store_check_all(hooks_of(s)->inner, inner, n, deadline_ns, ret_missing, err);
+    free(inner);
+    return st;
 }
 
-static tenrec_status hooked_delete_keys(struct store_backend *b, const char *const *keys, size_t n,
-                                        uint64_t deadline_ns, size_t *ret, tenrec_error *err)
+static tenrec_status hooked_remove(struct tenrec_plugin_store *s, const char *const *keys,
+                                   uint32_t n, uint64_t deadline_ns, uint32_t *ret,
+                                   tenrec_error *err)
 {
-    return store_remove_all(hooks_of(b)->inner, keys, n, deadline_ns, ret, err);
+    const char **inner = inner_keys(keys, n);
+    size_t gone = 0;
+    tenrec_status st = store_remove_all(hooks_of(s)->inner, inner, n, deadline_ns, &gone, err);
+
+    *ret = (uint32_t)gone;
+    free(inner);
+    return st;
 }
 
-static tenrec_status hooked_num_keys(struct store_backend *b, uint64_t deadline_ns, int64_t *ret,
-                                     tenrec_error *err)
+static tenrec_status hooked_num_keys(struct tenrec_plugin_store *s, uint64_t deadline_ns,
+                                     int64_t *ret, tenrec_error *err)
 {
     (void)deadline_ns;
-    return tenrec_store_num_keys(hooks_of(b)->inner, FOREVER_MS, ret, err);
+    return tenrec_store_num_keys(hooks_of(s)->inner, FOREVER_MS, ret, err);
 }
 
-static void hooked_destroy(struct store_backend *b, uint64_t deadline_ns)
+static void hooked_close(struct tenrec_plugin_store *s, uint64_t deadline_ns)
 {
-    (void)deadline_ns;
-    tenrec_store_close(hooks_of(b)->inner);
-    free(b);
+    store_close(hooks_of(s)->inner, deadline_ns);
 }
 
-struct tenrec_store *hooked_store(struct hooks *h, struct tenrec_store *inner)
+static const char *hooked_name(struct tenrec_plugin_store *s)
 {
-    static const struct store_ops ops = {
+    (void)s;
+    return "hooked store";
+}
+
+static tenrec_status hooked_init(const struct tenrec_store_init *in, struct tenrec_plugin_store *s,
+                                 tenrec_error *err)
+{
+    static const struct tenrec_store_ops ops = {
+        .size = sizeof ops,
+        .name = hooked_name,
         .set = hooked_set,
         .add = hooked_add,
         .compare_set = hooked_compare_set,
         .get = hooked_get,
         .check = hooked_check,
-        .delete_keys = hooked_delete_keys,
+        .remove = hooked_remove,
         .num_keys = hooked_num_keys,
-        .destroy = hooked_destroy,
+        .close = hooked_close,
     };
-    struct hooked *s = calloc(1, sizeof *s);
+
+    (void)err;
+    s->ops = &ops;
+    s->impl = (void *)(uintptr_t)in->options;
+    return TENREC_OK;
+}
+
+struct tenrec_store *hooked_store(struct hooks *h, struct tenrec_store *inner)
+{
+    const struct stores_choice choice = { .init = hooked_init, .options = h };
     struct tenrec_store *ret = NULL;
     tenrec_error err;
 
-    if (!s)
-        abort();
     h->inner = inner;
-    s->hooks = h;
-    s->backend.ops = &ops;
-    atomic_init(&s->backend.refs, 1);
-    strcpy(s->backend.name, "hooked store");
-    if (store_handle_new(&s->backend, "", &ret, &err) != TENREC_OK)
+    if (store_new(&choice, NULL, "hooked", UINT64_MAX, &ret, &err) != TENREC_OK)
         abort();
     return ret;
 }

@@ -4,7 +4,7 @@
 #include "conformance/leftover.h"
 #include "conformance/store_far.h"
 #include "core/base/clock.h"
-#include "group/store/plugin_store.h"
+#include "group/store/store.h"
 #include "group/store/stores.h"
 #include "security/proof/security.h"
 
@@ -68,8 +68,7 @@ void place_note(const char *key)
 /* Returns false for the kinds of the core. */
 static bool place_scheme(char ret[STORES_SCHEME_MAX])
 {
-    return stores_scheme(place.url, ret) && strcmp(ret, "tcp") != 0 && strcmp(ret, "file") != 0 &&
-           strcmp(ret, "memory") != 0;
+    return stores_scheme(place.url, ret) && !stores_own(ret);
 }
 
 bool place_choice(struct stores_choice *ret)
@@ -86,8 +85,7 @@ tenrec_status place_open_url(const char *url, uint64_t deadline_ns, struct tenre
                              tenrec_error *err)
 {
     struct tenrec_store *root;
-    tenrec_status st = store_open_url(url, place.security, plugin_store_open, place.stores,
-                                      deadline_ns, &root, err);
+    tenrec_status st = store_open_url(url, place.security, place.stores, deadline_ns, &root, err);
 
     if (st != TENREC_OK)
         return st;

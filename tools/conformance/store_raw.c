@@ -82,5 +82,5 @@ void raw_open_place(struct raw *ret)
 
 void raw_close(struct raw *r)
 {
-    r->ops->close(&r->store);
+    r->ops->close(&r->store, soon());
 }

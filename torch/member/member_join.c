@@ -9,7 +9,6 @@
 #include "core/config/config.h"
 #include "group/membership/ranks.h"
 #include "group/membership/torch_keys.h"
-#include "group/store/plugin_store.h"
 #include "group/store/stores.h"
 #include "security/proof/security.h"
 #include "torch/member/member.h"
@@ -34,8 +33,7 @@ static tenrec_status open_keys(struct tenrec_torch_member *m, uint64_t deadline_
                                           .group = s->group,
                                           .rank = (int32_t)s->rank,
                                           .world = (int32_t)s->world_size,
-                                          .open_other = plugin_store_open,
-                                          .open_arg =
+                                          .stores =
                                               chain_options_added(m->options, &stores_addition),
                                           .store_only = true,
                                           .security =

@@ -44,9 +44,9 @@ typedef tenrec_status tenrec_store_value_fn(void *arg, uint32_t i, const void *d
 /* The operations of a store. All arguments are borrowed during the call. [ST-6] Errors, unless a
  * slot says more: EPEER_LOST (the store is gone and did not return before the deadline, or has lost
  * its data), ETIMEDOUT (connected, but no answer), ECONFIG (access denied: password, rights),
- * EPROTOCOL (malformed answer), ETOOBIG (store full), ENOMEM. If the outcome of a modification is
- * unknown, its error says so, and the plugin does not repeat it. Every slot is mandatory but `name`
- * and `address`. */
+ * EPROTOCOL (malformed answer), ETOOBIG (store full), ENOMEM. The core puts the store's name in
+ * front of the text. If the outcome of a modification is unknown, its error says so, and the plugin
+ * does not repeat it. `name`, `address`, `wait_round` and `cut` are optional. */
 struct tenrec_store_ops {
     uint32_t size; /* sizeof(struct tenrec_store_ops) */
     uint32_t reserved;
@@ -95,13 +95,24 @@ struct tenrec_store_ops {
                               tenrec_error *err);
 
     /* [ST-15] Closes the connection and frees self->impl; the keys stay. Called once, last, with no
-     * operation under way; joins the threads of the plugin. May block for a second at most. */
-    void (*close)(struct tenrec_plugin_store *self);
+     * operation under way; joins the threads of the plugin. Writes what it owes to other clients,
+     * and blocks, until the deadline at most, which is a second away at most. */
+    void (*close)(struct tenrec_plugin_store *self, uint64_t deadline_ns);
 
     /* [ST-16] The numeric address of the store's server: "10.0.0.3:6379", "[fd00::1]:6379". A
      * worker advertises the local address from which it reaches the server. Called once, after
      * opening; owned by the store, lives as long. NULL: this host, or unknown. */
     const char *(*address)(struct tenrec_plugin_store *self);
+
+    /* [ST-18] One round of a long wait: as get without values until `until_ns`, but the store may
+     * answer until the deadline which keys are missing. NULL: get, then check. */
+    tenrec_status (*wait_round)(struct tenrec_plugin_store *self, const char *const *keys,
+                                uint32_t n, uint64_t until_ns, uint64_t deadline_ns,
+                                bool *ret_missing, tenrec_error *err);
+
+    /* [ST-19] Ends the operations of other threads that wait for the server, with EPEER_LOST; later
+     * ones work. NULL: they end at their deadlines. */
+    void (*cut)(struct tenrec_plugin_store *self);
 };
 
 /* Services of the core for a store plugin. Grows at its end only. */
