@@ -57,13 +57,13 @@ NOTES = {
     "AG-39": ("Callers that are no members make a worker hold memory without bound.", "of the shipped backends: tests/tensorpipe, tests/ucx"),
     "OB-1": ("Two observers bind one address, or none.", "of the core: tests/metrics"),
     "OB-2": ("A worker starts late, or a call waits for a collector.", "no program can see it"),
-    "OB-3": ("A thread of the plugin runs in unmapped code: a crash.", "tests/metrics, tests/system/metrics_test.py"),
-    "OB-4": ("Spans leak, or are missing in the counts.", "tests/metrics, tests/otlp"),
-    "OB-5": ("A worker ends late, or names of a worker are used after its end: a crash.", "tests/otlp"),
+    "OB-3": ("A thread of the plugin runs in unmapped code: a crash.", ""),
+    "OB-4": ("Spans leak, or are missing in the counts.", ""),
+    "OB-5": ("A worker ends late, or names of a worker are used after its end: a crash.", ""),
     "OB-6": ("Memory of the core is freed by the plugin: a crash.", "of the core: tests/metrics"),
     "OB-7": ("Memory of the core is freed by the plugin: a crash.", "of the core: tests/metrics"),
     "OB-8": ("Another user blocks the observer, or reads what it says.", "tests/base, tests/system/metrics_test.py"),
-    "OB-9": ("A wrong address is found out when the data are missing.", "tests/prometheus"),
+    "OB-9": ("A wrong address is found out when the data are missing.", ""),
     "PL-1": ("The core refuses a plugin that lacks a symbol, and names it. A further one may hide that of another library.", ""),
     "PL-2": ("The core refuses the plugin, with the reason.", "of the loader: tests/plugin"),
     "PL-3": ("The core refuses the plugin; a service that is not there crashes it.", "of the loader: tests/plugin"),
@@ -114,7 +114,7 @@ def cases():
     found = {}
     for path in sorted(glob.glob(os.path.join(report.ROOT, "tools/conformance/*.c"))):
         with open(path, encoding="utf-8") as f:
-            for name, numbers in re.findall(r'^(?:STORE_)?CASE(?:_OF_TWO)?\((\w+),\s*"([^"]+)"\)', f.read(), re.M):
+            for name, numbers in re.findall(r'^(?:STORE_|OBSERVER_)?CASE(?:_OF_TWO)?\((\w+),\s*"([^"]+)"\)', f.read(), re.M):
                 for number in numbers.split():
                     found.setdefault(number, []).append(name)
     return found
@@ -123,7 +123,7 @@ def cases():
 def faults():
     """The rules of which tests/contract breaks each, and demands that its case names that rule alone."""
     found = set()
-    for name in ("broken_test.py", "broken_store_test.py"):
+    for name in ("broken_test.py", "broken_store_test.py", "broken_observer_test.py"):
         found.update(re.findall(r'^ +(?:FAULTS\[)?"[^"]+"(?:\] =|:) \("\w+", "([A-Z]{2}-\d+)",', report.text(f"tests/contract/{name}"), re.M))
     return found
 

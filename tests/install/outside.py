@@ -85,7 +85,7 @@ def begin_plugins(tenrec, where, env):
         return (out, problem) if problem else run(tenrec, "conformance", "--limit", "500ms", *([] if kind == "wrapper" else ["--workers", "1"]),
                                                   *([f"{name}://test"] if kind == "store" else []), f"{name}/{name}.yaml", cwd=where, env=env)
 
-    for kind in ("backend", "wrapper", "store"):
+    for kind in ("backend", "wrapper", "store", "observer"):
         _, problem = make(f"my_{kind}", kind)
         case(f"install_tenrec_begins_a_{kind}_that_passes_its_test", problem)
     # What became of one: a backend over Unix datagrams.

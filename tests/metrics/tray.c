@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tray.c - an observer for tests: its address is the path of a file, to which it adds "open", the
- * function of each span, the worker of each origin that leaves, and "close". A span of the function
- * "metrics" adds the number of the process's series, and those of "refuse" are not sent. The
- * address "nowhere" is refused. */
+/* tray.c - an observer that writes to a file, its address: "open", the function of each span, each
+ * worker that leaves with the number of series of the process, and "close". */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,30 +50,24 @@ static void tray_close(struct tenrec_observer *self)
     free(self->impl);
 }
 
-static void tray_add_metrics(struct tenrec_observer *self)
+static void tray_span(struct tenrec_observer *self, struct tenrec_span *s)
+{
+    tray_add(self, s->function);
+    self->host->span_done(self, s, true);
+}
+
+/* No span waits here. */
+static void tray_leave(struct tenrec_observer *self, const struct tenrec_origin *origin)
 {
     struct tenrec_snapshot *all;
-    char text[40];
+    char text[200];
     tenrec_error err;
 
     if (self->host->snapshot(self, &all, &err) != TENREC_OK)
         return;
-    snprintf(text, sizeof text, "%zu-series", all->n_series);
+    snprintf(text, sizeof text, "%s:%zu", origin->worker, all->n_series);
     self->host->snapshot_free(self, all);
     tray_add(self, text);
-}
-
-static void tray_span(struct tenrec_observer *self, struct tenrec_span *s)
-{
-    tray_add(self, s->function);
-    if (strcmp(s->function, "metrics") == 0)
-        tray_add_metrics(self);
-    self->host->span_done(self, s, strcmp(s->function, "refuse") != 0);
-}
-
-static void tray_leave(struct tenrec_observer *self, const struct tenrec_origin *origin)
-{
-    tray_add(self, origin->worker);
 }
 
 static const struct tenrec_observer_ops ops = {
@@ -93,9 +85,12 @@ tenrec_status tenrec_init_observer(const struct tenrec_observer_init *in,
                                    struct tenrec_observer *self, tenrec_error *err)
 {
     const struct tray_options *o = in->options;
+    FILE *f;
 
-    if (strcmp(in->address, "nowhere") == 0)
-        return tenrec_fail(err, TENREC_EINVAL, "there is no file 'nowhere'");
+    f = fopen(in->address, "a");
+    if (!f)
+        return tenrec_fail_errno(err, TENREC_EINVAL, errno, "cannot write '%s'", in->address);
+    fclose(f);
     self->impl = strdup(in->address);
     if (!self->impl)
         return tenrec_fail_errno(err, TENREC_ENOMEM, errno, "no memory");

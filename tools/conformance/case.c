@@ -43,7 +43,9 @@ void case_run(const struct conformance_case *c, const struct conformance_setup *
 {
     tenrec_log_set_callback(on_log, NULL);
     tenrec_log_set_level(TENREC_LOG_DEBUG);
-    if (c->of_store)
+    if (c->of == OF_OBSERVERS)
+        observer_run(c, setup);
+    else if (c->of == OF_STORES)
         place_run(c, setup);
     else
         agent_run(c, setup);

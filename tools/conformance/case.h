@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* case.h - the cases of the contract, and what they work with.
  *
- * A case runs in a process of its own, between workers that are new or on clients of a store, and
- * demands by expect.h. */
+ * A case runs in a process of its own, between workers that are new, on clients of a store or on an
+ * observer, and demands by expect.h. */
 #ifndef TENREC_TOOLS_CONFORMANCE_CASE_H
 #define TENREC_TOOLS_CONFORMANCE_CASE_H
 
@@ -13,8 +13,8 @@ struct conformance_case {
     const char *name, *file;
     int line;
     const char *rules; /* "AG-4 AG-9": what it checks, as the headers number them */
-    bool of_store;     /* of tenrec/store_plugin.h, else of tenrec/agent.h */
-    bool of_two;       /* needs a second worker; of a store: a second process */
+    enum conformance_kind of;
+    bool of_two; /* needs a second worker; of a store: a second process */
     void (*run)(void);
     struct conformance_case *next;
 };
@@ -24,25 +24,28 @@ void case_add(struct conformance_case *c);
 struct conformance_case *case_first(void);
 
 /* CASE(name, "AG-4 AG-9") { ... } */
-#define CASE(name, rules) CASE_(name, rules, false, false)
-#define CASE_OF_TWO(name, rules) CASE_(name, rules, false, true)
-#define STORE_CASE(name, rules) CASE_(name, rules, true, false)
-#define STORE_CASE_OF_TWO(name, rules) CASE_(name, rules, true, true)
-#define CASE_(name, rules, of_store, of_two)                                                       \
+#define CASE(name, rules) CASE_(name, rules, OF_AGENTS, false)
+#define CASE_OF_TWO(name, rules) CASE_(name, rules, OF_AGENTS, true)
+#define STORE_CASE(name, rules) CASE_(name, rules, OF_STORES, false)
+#define STORE_CASE_OF_TWO(name, rules) CASE_(name, rules, OF_STORES, true)
+#define OBSERVER_CASE(name, rules) CASE_(name, rules, OF_OBSERVERS, false)
+#define CASE_(name, rules, of, of_two)                                                             \
     static void name(void);                                                                        \
     __attribute__((constructor)) static void case_add_##name(void)                                 \
     {                                                                                              \
-        static struct conformance_case case_ = { #name,    __FILE__, __LINE__, rules,              \
-                                                 of_store, of_two,   name,     NULL };             \
+        static struct conformance_case case_ = { #name, __FILE__, __LINE__, rules,                 \
+                                                 of,    of_two,   name,     NULL };                \
         case_add(&case_);                                                                          \
     }                                                                                              \
     static void name(void)
 
 /* Runs it. Returns if all its demands held. */
 void case_run(const struct conformance_case *c, const struct conformance_setup *setup);
-/* The two kinds: from its workers' start to their end, from its clients' opening to their close. */
+/* Each kind: from its workers' start to their end, from its clients' opening to their close, from
+ * the loading of its plugin on. */
 void agent_run(const struct conformance_case *c, const struct conformance_setup *setup);
 void place_run(const struct conformance_case *c, const struct conformance_setup *setup);
+void observer_run(const struct conformance_case *c, const struct conformance_setup *setup);
 
 /* Demands that the file of the plugin exports Tenrec's symbols only; "": not offered. */
 void case_check_exports(const char *path);

@@ -28,7 +28,7 @@ struct conformance {
 
 static bool is_chosen(const struct conformance *r, const struct conformance_case *c)
 {
-    if (c->of_store != (r->setup.url != NULL) || (c->of_two && r->setup.workers < 2))
+    if (c->of != setup_kind(&r->setup) || (c->of_two && r->setup.workers < 2))
         return false;
     return !r->only || strcmp(r->only, c->name) == 0;
 }
@@ -79,34 +79,43 @@ static int run_cases(struct conformance *r)
     return failed ? TOOL_FAILED : TOOL_OK;
 }
 
+static const char *const kind_names[] = { "agents", "stores", "observers" };
+
 static int list_cases(void)
 {
-    for (int of_store = 0; of_store < 2; of_store++) {
-        printf("%s:\n", of_store ? "stores" : "agents");
+    for (int kind = OF_AGENTS; kind <= OF_OBSERVERS; kind++) {
+        printf("%s:\n", kind_names[kind]);
         for (struct conformance_case *c = case_first(); c; c = c->next)
-            if (c->of_store == (of_store == 1))
+            if ((int)c->of == kind)
                 printf("  %-58s%s%s\n", c->name, c->rules,
-                       !c->of_two    ? ""
-                       : c->of_store ? "  (two processes)"
-                                     : "  (two workers)");
+                       !c->of_two           ? ""
+                       : c->of == OF_STORES ? "  (two processes)"
+                                            : "  (two workers)");
     }
     return TOOL_OK;
 }
 
+/* What makes the cases of a kind run. */
+static int wrong_kind(const struct conformance *r, const struct conformance_case *c)
+{
+    static const char *const how[] = { "", ": give the URL of one", ": give --address" };
+
+    return tool_misuse(r->self, "case '%s' is of %s%s", r->only, kind_names[c->of], how[c->of]);
+}
+
 static int unknown_case(const struct conformance *r)
 {
-    const bool of_store = r->setup.url != NULL;
+    const enum conformance_kind kind = setup_kind(&r->setup);
     struct suggestion near;
 
     suggest_init(&near, r->only);
     for (struct conformance_case *c = case_first(); c; c = c->next) {
+        if (strcmp(c->name, r->only) == 0 && c->of != kind)
+            return wrong_kind(r, c);
         if (strcmp(c->name, r->only) == 0)
-            return c->of_store != of_store
-                       ? tool_misuse(r->self, "case '%s' is of %s", r->only,
-                                     of_store ? "agents" : "stores: give the URL of one")
-                       : tool_misuse(r->self, "case '%s' needs two %s", r->only,
-                                     of_store ? "processes" : "workers");
-        if (c->of_store == of_store)
+            return tool_misuse(r->self, "case '%s' needs two %s", r->only,
+                               kind == OF_STORES ? "processes" : "workers");
+        if (c->of == kind)
             suggest_try(&near, c->name);
     }
     return tool_misuse(r->self, "no case '%s'%s; --list shows all", r->only, suggest_hint(&near));
@@ -137,6 +146,7 @@ static int conformance_main(const struct tool *self, int argc, char **argv)
         { "limit", '\0', TOOL_DURATION, &r.limit_ms, 1, 0 },
         { "workers", 'n', TOOL_NUMBER, &r.setup.workers, 1, WORKERS_MAX },
         { "around", '\0', TOOL_TEXT, &around, 0, 0 },
+        { "address", '\0', TOOL_TEXT, &r.setup.address, 0, 0 },
         { "security", '\0', TOOL_TEXT, &r.setup.mode, 0, 0 },
         { "json", '\0', TOOL_FLAG, &json, 0, 0 },
         { "tap", '\0', TOOL_FLAG, &tap, 0, 0 },
@@ -175,8 +185,9 @@ const struct tool tool_conformance = {
              "[--around PLUGIN]\n"
              "       tenrec conformance [--workers N] [--case NAME] [--json|--tap] URL "
              "[CONFIG|PLUGIN.so]\n"
+             "       tenrec conformance --address ADDRESS [--case NAME] [--json|--tap] PLUGIN.so\n"
              "       tenrec conformance --list | --explain NAME",
-    .summary = "check that a plugin keeps the rules of agents or stores",
+    .summary = "check that a plugin keeps the rules of agents, stores or observers",
     .help =
         "Runs the cases of the contract of tenrec/agent.h, each in a process of its own, between\n"
         "two workers of this process whose chain is that of CONFIG, or PLUGIN.so alone.\n"
@@ -184,10 +195,14 @@ const struct tool tool_conformance = {
         "or else TENREC_CONFIG, opens for it. PLUGIN.so that is a store opens URL, by default\n"
         "NAME://conformance. Nothing else may use the store meanwhile; the cases remove their\n"
         "keys, but for a case that fails.\n"
+        "With --address, the cases of the contract of tenrec/observer_plugin.h on PLUGIN.so, "
+        "which\n"
+        "opens that address.\n"
         "\n"
         "  -n, --workers N    2; 1 for a backend that reaches its own worker only, or a store of\n"
         "                     one process: the cases of two are left out\n"
         "      --around PLUGIN    PLUGIN.so is a wrapper: around this plugin\n"
+        "      --address ADDRESS  PLUGIN.so is an observer: what it opens\n"
         "      --security MODE    secret or tls, with a new secret; default: as CONFIG and the\n"
         "                     environment say\n"
         "      --case NAME        only this case\n"

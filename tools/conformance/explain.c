@@ -56,7 +56,8 @@ static bool explain_is_head(const char *line, const char *name)
     const size_t len = strlen(name);
 
     return open && strncmp(open + 1, name, len) == 0 && open[1 + len] == ',' &&
-           (strncmp(line, "CASE", 4) == 0 || strncmp(line, "STORE_CASE", 10) == 0);
+           (strncmp(line, "CASE", 4) == 0 || strncmp(line, "STORE_CASE", 10) == 0 ||
+            strncmp(line, "OBSERVER_CASE", 13) == 0);
 }
 
 static void explain_source(const char *name)
@@ -84,8 +85,10 @@ void explain_case(const struct conformance_case *c)
         rule += len + strspn(rule + len, " ");
     }
     printf("\nthe case, %s (%s:%d):\n",
-           c->of_store ? "between two clients of the store, `one` and `two`"
-                       : "between two workers, `a` and `b`, which are one with --workers 1",
+           c->of == OF_OBSERVERS ? "on an observer"
+           : c->of == OF_STORES
+               ? "between two clients of the store, `one` and `two`"
+               : "between two workers, `a` and `b`, which are one with --workers 1",
            file ? file + 1 : c->file, c->line);
     explain_source(c->name);
 }

@@ -123,6 +123,10 @@ int setup_make(const struct tool *self, char **word, int n, const char *around,
     }
     if (n == 0)
         return tool_misuse(self, "expected a configuration, a plugin or the URL of a store");
+    if (ret->address && (!ret->path || !has_end(ret->path, ".so") || ret->url || around))
+        return tool_misuse(self, "--address is for one observer, PLUGIN.so");
+    if (ret->address)
+        return TOOL_GO_ON;
     if (ret->path)
         status = setup_of_file(self, around, ret);
     else if (around)

@@ -43,6 +43,12 @@ static const struct kind kinds[] = {
       "init_method: NAME://here\n"
       "stores:\n"
       "  NAME: { plugin: ./NAME.so }\n" },
+    { "observer", template_observer, "tray", "conformance --address NAME.spans ./NAME.so",
+      "test('conformance', find_program('tenrec'), protocol: 'tap',\n"
+      "  args: ['conformance', '--tap', '--address', 'NAME.spans', plugin])\n",
+      "observe: { traces: NAME.spans, traces_observer: NAME, traces_ratio: 1 }\n"
+      "observers:\n"
+      "  NAME: { plugin: ./NAME.so }\n" },
 };
 
 #define N_KINDS (sizeof kinds / sizeof *kinds)
@@ -142,7 +148,8 @@ static int plugin_main(const struct tool *self, int argc, char **argv)
     while (k < kinds + N_KINDS && strcmp(k->name, kind) != 0)
         k++;
     if (k == kinds + N_KINDS)
-        return tool_misuse(self, "--kind is '%s', expected backend, wrapper or store", kind);
+        return tool_misuse(self, "--kind is '%s', expected backend, wrapper, store or observer",
+                           kind);
     name = argv[optind + 1];
     folder = argc - optind == 3 ? argv[optind + 2] : name;
     if (!new_is_name(name))
@@ -154,20 +161,20 @@ static int plugin_main(const struct tool *self, int argc, char **argv)
         return tool_fail(self, "cannot make the folder %s: %s", folder, strerror(errno));
     status = new_write(self, k, name, folder);
     if (status == TOOL_OK)
-        printf("%s: a %s that compiles, and its test; next: make -C %s test\n", folder, k->name,
-               folder);
+        printf("%s: %s %s that compiles, and its test; next: make -C %s test\n", folder,
+               *k->name == 'o' ? "an" : "a", k->name, folder);
     return status;
 }
 
 const struct tool tool_plugin = {
     .name = "plugin",
-    .usage = "new NAME [--kind backend|wrapper|store] [FOLDER]",
+    .usage = "new NAME [--kind backend|wrapper|store|observer] [FOLDER]",
     .summary = "begin a plugin",
     .help =
         "Makes FOLDER (default: NAME) with NAME.c, which compiles and works, a Makefile, a\n"
         "meson.build, and a configuration NAME.yaml that uses it. 'make test' checks the plugin\n"
         "by 'tenrec conformance'. docs/plugin-guide.md explains the source.\n"
         "\n"
-        "  -k, --kind K   backend (default), wrapper or store",
+        "  -k, --kind K   backend (default), wrapper, store or observer",
     .main = plugin_main,
 };

@@ -6,7 +6,8 @@
 
 #include <stddef.h>
 
-extern const char *const template_backend[], *const template_wrapper[], *const template_store[];
+extern const char *const template_backend[],
+    *const template_wrapper[], *const template_store[], *const template_observer[];
 extern const char *const template_makefile[], *const template_meson[];
 
 #endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conformance/observer_place.h"
+
+#include "core/base/clock.h"
+#include "core/base/private_file.h"
+#include "core/base/this_host.h"
+#include "core/config/config.h"
+#include "core/plugin/plugin_entry.h"
+#include "core/plugin/registry.h"
+#include "observe/metrics/snapshot.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <tenrec/log.h>
+#include <tenrec/version.h>
+
+enum { END_MS = 1000 /* of the rules */, ORIGINS_MAX = 8 };
+
+struct tenrec_observer observer;
+
+static struct {
+    const char *address;
+    struct backend *backend;
+    void *options;
+    pthread_mutex_t lock; /* guards those below */
+    int done;
+    struct {
+        const struct tenrec_origin *origin;
+        int done;
+    } of[ORIGINS_MAX];
+} place = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* ---- its host ---- */
+
+static bool host_log_enabled(struct tenrec_observer *self, enum tenrec_log_level level)
+{
+    (void)self, (void)level;
+    return true;
+}
+
+TENREC_PRINTF(3, 4)
+static void host_log(struct tenrec_observer *self, enum tenrec_log_level level, const char *fmt,
+                     ...)
+{
+    char text[500];
+    va_list ap;
+
+    (void)self;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (level == TENREC_LOG_ERROR)
+        expect_fail("it logs an error: %s", text);
+}
+
+static tenrec_status host_snapshot(struct tenrec_observer *self, struct tenrec_snapshot **ret,
+                                   tenrec_error *err)
+{
+    (void)self;
+    return snapshot_make(ret, err);
+}
+
+static void host_snapshot_free(struct tenrec_observer *self, struct tenrec_snapshot *s)
+{
+    (void)self;
+    snapshot_drop(s);
+}
+
+static void host_span_done(struct tenrec_observer *self, struct tenrec_span *s, bool sent)
+{
+    (void)self, (void)sent;
+    pthread_mutex_lock(&place.lock);
+    place.done++;
+    for (int i = 0; s->origin && i < ORIGINS_MAX; i++)
+        if (!place.of[i].origin || place.of[i].origin == s->origin) {
+            place.of[i].origin = s->origin;
+            place.of[i].done++;
+            break;
+        }
+    pthread_mutex_unlock(&place.lock);
+    free(s);
+}
+
+static tenrec_status host_private_folder(struct tenrec_observer *self,
+                                         char ret[TENREC_PRIVATE_FOLDER_MAX], tenrec_error *err)
+{
+    (void)self;
+    return private_folder(ret, err);
+}
+
+static bool host_is_this_host(struct tenrec_observer *self, const char *address)
+{
+    (void)self;
+    return this_host_has(address);
+}
+
+static const struct tenrec_observer_host host = {
+    .size = sizeof host,
+    .abi_major = TENREC_ABI_MAJOR,
+    .abi_minor = TENREC_ABI_MINOR,
+    .log_enabled = host_log_enabled,
+    .log = host_log,
+    .version = TENREC_VERSION_TEXT,
+    .snapshot = host_snapshot,
+    .snapshot_free = host_snapshot_free,
+    .span_done = host_span_done,
+    .private_folder = host_private_folder,
+    .is_this_host = host_is_this_host,
+};
+
+/* ---- the plugin ---- */
+
+void observer_run(const struct conformance_case *c, const struct conformance_setup *setup)
+{
+    const struct config_layer layer = { .section = SECTION_OBSERVERS,
+                                        .name = "it",
+                                        .plugin = setup->path };
+    tenrec_error err;
+
+    place.address = setup->address;
+    if (plugin_entry_load(&layer, &place.backend, &place.options, &err) != TENREC_OK)
+        expect_unusable(&err);
+    c->run();
+}
+
+const char *observer_place_path(void)
+{
+    return backend_path(place.backend);
+}
+
+tenrec_status observer_place_try(const char *address, tenrec_error *err)
+{
+    const struct tenrec_observer_init in = { .size = sizeof in,
+                                             .address = address,
+                                             .options = place.options };
+
+    observer = (struct tenrec_observer){ .host = &host };
+    *err = (tenrec_error){ 0 };
+    return backend_file(place.backend)->init_observer(&in, &observer, err);
+}
+
+void observer_place_open(void)
+{
+    tenrec_error err;
+
+    expect_ok(observer_place_try(place.address, &err), &err, "opening");
+    expect(observer.ops && TENREC_HAS(observer.ops, close), "it has no operation 'close'");
+}
+
+/* Demands that no more than a second has passed. */
+static void observer_place_was_fast(uint64_t begun_ns, const char *operation)
+{
+    const unsigned ms = (unsigned)((clock_now_ns() - begun_ns) / 1000000);
+
+    if (ms > expect_slow(END_MS) + END_MS / 4)
+        expect_fail("%s takes %u ms, at most %d are allowed", operation, ms, END_MS);
+}
+
+void observer_place_leave(const struct tenrec_origin *origin)
+{
+    const uint64_t begun = clock_now_ns();
+
+    if (TENREC_HAS(observer.ops, leave))
+        observer.ops->leave(&observer, origin);
+    observer_place_was_fast(begun, "leave");
+}
+
+void observer_place_close(void)
+{
+    const uint64_t begun = clock_now_ns();
+
+    observer.ops->close(&observer);
+    observer_place_was_fast(begun, "close");
+}
+
+/* ---- spans ---- */
+
+void observer_place_span(const struct tenrec_origin *origin)
+{
+    struct tenrec_span *s = calloc(1, sizeof *s);
+
+    expect_here(s);
+    *s = (struct tenrec_span){ .origin = origin,
+                               .function = "add",
+                               .peer = "worker1",
+                               .start_ns = clock_now_ns(),
+                               .end_ns = clock_now_ns(),
+                               .kind = TENREC_SPAN_CLIENT,
+                               .trace_id = { 1 },
+                               .span_id = { 2 },
+                               .flags = 1 };
+    observer.ops->span(&observer, s);
+}
+
+int observer_place_done(void)
+{
+    int n;
+
+    pthread_mutex_lock(&place.lock);
+    n = place.done;
+    pthread_mutex_unlock(&place.lock);
+    return n;
+}
+
+int observer_place_done_of(const struct tenrec_origin *origin)
+{
+    int n = 0;
+
+    pthread_mutex_lock(&place.lock);
+    for (int i = 0; i < ORIGINS_MAX; i++)
+        if (place.of[i].origin == origin)
+            n = place.of[i].done;
+    pthread_mutex_unlock(&place.lock);
+    return n;
+}
