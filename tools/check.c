@@ -3,6 +3,7 @@
 #include "core/base/clock.h"
 #include "entry.h"
 #include "group/meeting/rendezvous.h"
+#include "observe/metrics/metrics.h"
 #include "rpc/worker/worker_config.h"
 #include "security/proof/security.h"
 #include "tool.h"
@@ -57,7 +58,7 @@ static tenrec_status check_check(const char *path, tenrec_error *err)
     if (!st)
         st = security_open(config, CLOCK_NEVER, &security, err);
     if (!st)
-        st = worker_config_check_observe(config, err);
+        st = metrics_check(config, err);
     if (!st)
         st = entries_open(config, &entries, err);
     if (!st) {

@@ -7,6 +7,12 @@
 #include <tenrec/rpc.h>
 
 struct functions;
+struct tenrec_config;
+
+extern const struct service metrics_service; /* of a worker (rpc/call/service.h) */
+
+/* Checks `observe:`, and the plugins that it needs. errors: as observer_choice_load */
+tenrec_status metrics_check(const struct tenrec_config *config, tenrec_error *err);
 
 /* A worker has started, or stops: after metrics_leave no reader touches it. errors: ENOMEM */
 tenrec_status metrics_enter(struct tenrec_worker *w, tenrec_error *err);

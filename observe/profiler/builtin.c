@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/profiler/builtin.h"
 
+#include "observe/profiler/span.h"
 #include "rpc/call/function.h"
+#include "rpc/call/service.h"
 
 /* For round-trip times: no arguments, no result. */
 static tenrec_status builtin_ping(struct tenrec_call *call, void *arg, tenrec_error *err)
@@ -12,13 +14,25 @@ static tenrec_status builtin_ping(struct tenrec_call *call, void *arg, tenrec_er
     return TENREC_OK;
 }
 
-/* Inline, so that they answer even if blocked functions fill the pool. */
-tenrec_status builtin_add(struct functions *f, tenrec_error *err)
+/* The functions are inline, so that they answer even if blocked functions fill the pool. */
+static tenrec_status profiler_init(struct tenrec_worker *w, const struct service_config *c,
+                                   tenrec_error *err)
 {
+    struct functions *f = w->functions;
     tenrec_status st =
         functions_add(f, DEBUG_INFO_FUNCTION, debug_info_answer, NULL, TENREC_INLINE, err);
 
+    (void)c;
+    w->spans = &observe_spans;
     if (st == TENREC_OK)
         st = functions_add(f, "tenrec.ping", builtin_ping, NULL, TENREC_INLINE, err);
     return st;
 }
+
+const struct service profiler_service = {
+    .name = "profiler",
+    .size = sizeof(struct profiler_service),
+    .init = profiler_init,
+    .start = trace_file_start,
+    .ended = trace_file_ended,
+};

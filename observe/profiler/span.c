@@ -16,8 +16,6 @@ const struct span_hooks observe_spans = {
     .serve = span_serve,
     .run = span_run,
     .end = span_end,
-    .started = span_started,
-    .stopped = span_stopped,
 };
 
 struct span *span_new(struct tenrec_worker *w, struct trace *trace, unsigned refs)

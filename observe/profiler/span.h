@@ -57,8 +57,4 @@ struct span *span_serve(struct tenrec_call *c);
 tenrec_status span_run(struct span *s, struct tenrec_call *c, tenrec_error *err);
 struct tenrec_msg *span_end(struct span *s, struct tenrec_msg *answer, const tenrec_error *why);
 
-/* A worker with `worker.trace` (trace_file.c). */
-tenrec_status span_started(struct tenrec_worker *w, tenrec_error *err);
-void span_stopped(struct tenrec_worker *w);
-
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trace_file.c - `worker.trace`: a worker that writes its trace at shutdown. */
+#include "observe/profiler/builtin.h"
 #include "observe/profiler/profiler.h"
-#include "observe/profiler/span.h"
 
 #include "core/base/log.h"
 #include "core/base/private_file.h"
 #include "core/config/config.h"
-#include "rpc/future/worker.h"
+#include "rpc/call/service.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -24,7 +24,13 @@ static bool trace_file_path(const struct tenrec_worker *w, char path[static PATH
     return n > 0 && n < PATH_MAX;
 }
 
-tenrec_status span_started(struct tenrec_worker *w, tenrec_error *err)
+static struct profiler_service *profiler_of(struct tenrec_worker *w)
+{
+    return w->service[SERVICE_PROFILER];
+}
+
+tenrec_status trace_file_start(struct tenrec_worker *w, const struct service_session *session,
+                               tenrec_error *err)
 {
     /* The other workers write their own events. */
     const struct tenrec_profiler_options options = { .size = sizeof options,
@@ -34,6 +40,7 @@ tenrec_status span_started(struct tenrec_worker *w, tenrec_error *err)
     tenrec_status st;
     int fd;
 
+    (void)session;
     if (!*w->settings->trace)
         return TENREC_OK;
     if (!trace_file_path(w, path))
@@ -46,18 +53,18 @@ tenrec_status span_started(struct tenrec_worker *w, tenrec_error *err)
         return st;
     }
     close(fd);
-    return tenrec_profiler_start(w, &options, &w->profiler, err);
+    return tenrec_profiler_start(w, &options, &profiler_of(w)->file, err);
 }
 
-void span_stopped(struct tenrec_worker *w)
+void trace_file_ended(struct tenrec_worker *w)
 {
-    struct tenrec_profiler *p = w->profiler;
+    struct tenrec_profiler *p = profiler_of(w)->file;
     char path[PATH_MAX];
     tenrec_error err;
 
     if (!p)
         return;
-    w->profiler = NULL;
+    profiler_of(w)->file = NULL;
     if (tenrec_profiler_stop(p, &err) != TENREC_OK || !trace_file_path(w, path) ||
         trace_json_write(p, path, true, &err) != TENREC_OK)
         log_line(TENREC_LOG_ERROR, w->self.name, "worker.trace: %s", err.text);

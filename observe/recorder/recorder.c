@@ -3,6 +3,8 @@
 
 #include "core/base/clock.h"
 #include "core/base/threads.h"
+#include "core/config/config.h"
+#include "core/config/observe_settings.h"
 #include "observe/recorder/inline_calls.h"
 #include "observe/recorder/reporter.h"
 #include "observe/recorder/ring.h"
@@ -10,12 +12,18 @@
 #include "observe/recorder/thin.h"
 #include "rpc/call/active_calls.h"
 #include "rpc/call/function.h"
+#include "rpc/call/service.h"
 
 #include <string.h>
 
 /* ---- both sides of calls --------------------------------------------------- */
 
 static _Thread_local struct thin made STATIC_TLS, served STATIC_TLS;
+
+static struct recorder *recorder_of(struct tenrec_worker *w)
+{
+    return w->service[SERVICE_RECORDER];
+}
 
 static float time_between(uint64_t from_ns, uint64_t to_ns)
 {
@@ -89,13 +97,13 @@ static void recorder_noted(struct tenrec_worker *w, enum watch_event what, tenre
 
     ring_set_text(&e, text);
     ring_add(&e);
-    if (lost && peer >= 0 && *w->recorder->dump_dir) {
+    if (lost && peer >= 0 && *recorder_of(w)->dump_dir) {
         snprintf(reason, sizeof reason, "lost worker '%s'", text);
-        reporter_write(w->recorder->dump_dir, w->self.name, reason);
+        reporter_write(recorder_of(w)->dump_dir, w->self.name, reason);
     }
 }
 
-const struct call_watch recorder_watch = {
+static const struct call_watch recorder_watch = {
     .ended = recorder_ended,
     .serving = recorder_serving,
     .served = recorder_served,
@@ -146,35 +154,66 @@ void recorders_unlock(void)
     pthread_mutex_unlock(&running.lock);
 }
 
-void recorder_enter(struct tenrec_worker *w, const struct recorder_settings *s)
+/* ---- the service -------------------------------------------------------------- */
+
+static tenrec_status recorder_init(struct tenrec_worker *w, const struct service_config *c,
+                                   tenrec_error *err)
+{
+    (void)c;
+    recorder_of(w)->dump_dir = "";
+    watch_connect(w, WATCH_RECORDER, &recorder_watch);
+    return recorder_serve(w->functions, err);
+}
+
+static tenrec_status recorder_start(struct tenrec_worker *w, const struct service_session *s,
+                                    tenrec_error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    struct recorder *r = w->recorder;
+    struct recorder *r = recorder_of(w);
 
+    (void)err;
     pthread_once(&once, recorder_watch_forks);
     r->worker = w;
-    r->dump_dir = s->dump_dir;
-    atomic_store(&r->stacks, s->stacks);
+    r->dump_dir = s->observe->dump_dir;
+    atomic_store(&r->stuck_after_ms, TENREC_FOREVER); /* until recorder_change */
     memset(r->mark, 0, sizeof r->mark);
     pthread_mutex_lock(&running.lock);
     r->next = running.first;
     running.first = r;
     pthread_mutex_unlock(&running.lock);
-    recorder_set_stuck_after(w, s->stuck_after_ms);
     watch_note(w, WATCH_STARTED, w->self.id, 0, TENREC_OK, w->self.name);
+    return TENREC_OK;
 }
 
-void recorder_leave(struct tenrec_worker *w)
+static void recorder_change(struct tenrec_worker *w, const struct config_settings *s,
+                            const struct config_observe *o)
 {
-    struct recorder **at = &running.first;
+    struct recorder *r = recorder_of(w);
+
+    if (o) {
+        watch_turn(w, WATCH_RECORDER, o->recorder);
+        atomic_store(&r->stacks, o->stacks);
+    }
+    if (s) {
+        atomic_store(&r->stuck_after_ms, s->stuck_after_ms);
+        stuck_watch();
+    }
+}
+
+/* Afterwards no thread of the recorder touches the worker. */
+static void recorder_close(struct tenrec_worker *w, const tenrec_error *why)
+{
+    struct recorder **at = &running.first, *r = recorder_of(w);
     bool found;
 
+    (void)why;
+    watch_turn(w, WATCH_RECORDER, false);
     pthread_mutex_lock(&running.lock);
-    while (*at && *at != w->recorder)
+    while (*at && *at != r)
         at = &(*at)->next;
     found = *at != NULL;
     if (found)
-        *at = w->recorder->next;
+        *at = r->next;
     pthread_mutex_unlock(&running.lock);
     if (!found)
         return;
@@ -182,13 +221,11 @@ void recorder_leave(struct tenrec_worker *w)
     reporter_finish();
 }
 
-void recorder_set_stuck_after(struct tenrec_worker *w, uint64_t ms)
-{
-    atomic_store(&w->recorder->stuck_after_ms, ms);
-    stuck_watch();
-}
-
-void recorder_set_stacks(struct tenrec_worker *w, bool stacks)
-{
-    atomic_store(&w->recorder->stacks, stacks);
-}
+const struct service recorder_service = {
+    .name = "recorder",
+    .size = sizeof(struct recorder),
+    .init = recorder_init,
+    .start = recorder_start,
+    .close = recorder_close,
+    .change = recorder_change,
+};

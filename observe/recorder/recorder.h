@@ -12,7 +12,9 @@ struct functions;
 
 enum { RECORDER_MARKS = 5 };
 
-/* The recorder's part of a worker. */
+extern const struct service recorder_service; /* of a worker (rpc/call/service.h) */
+
+/* Its state in each worker. */
 struct recorder {
     struct tenrec_worker *worker; /* set while it runs */
     struct recorder *next;        /* guarded by the lock of the list */
@@ -25,20 +27,6 @@ struct recorder {
         uint64_t at_ns, calls;
     } mark[RECORDER_MARKS];
 };
-
-extern const struct call_watch recorder_watch;
-
-struct recorder_settings {
-    const char *dump_dir;
-    uint64_t stuck_after_ms; /* TENREC_FOREVER: never */
-    bool stacks;
-};
-
-/* A worker has started, or stops: after recorder_leave no thread of the recorder touches it. */
-void recorder_enter(struct tenrec_worker *w, const struct recorder_settings *s);
-void recorder_leave(struct tenrec_worker *w);
-void recorder_set_stuck_after(struct tenrec_worker *w, uint64_t ms);
-void recorder_set_stacks(struct tenrec_worker *w, bool stacks);
 
 /* The recorders of the workers that run, to be walked by `next` until recorders_unlock. The try
  * returns false if another thread has the lock. */

@@ -35,10 +35,6 @@ struct span_hooks {
     struct span *(*serve)(struct tenrec_call *c);
     tenrec_status (*run)(struct span *s, struct tenrec_call *c, tenrec_error *err);
     struct tenrec_msg *(*end)(struct span *s, struct tenrec_msg *answer, const tenrec_error *why);
-
-    /* A worker starts to serve, and has stopped. */
-    tenrec_status (*started)(struct tenrec_worker *w, tenrec_error *err);
-    void (*stopped)(struct tenrec_worker *w);
 };
 
 #endif

@@ -32,10 +32,9 @@ struct loop_timer;
 struct active_calls;
 struct served_refs_ops;
 struct worker_config;
+struct service;
 struct span_hooks;
 struct call_watch;
-struct observer;
-struct recorder;
 struct trace_sink;
 struct housekeeping;
 struct userloop;
@@ -44,6 +43,16 @@ struct monitor;
 enum worker_state { WORKER_NEW, WORKER_STARTING, WORKER_RUNNING, WORKER_STOPPING, WORKER_DOWN };
 
 enum { WORKER_WATCHERS = 3 };
+
+/* The services of a worker, in the order in which they start (rpc/call/service.h). */
+enum worker_service {
+    SERVICE_METRICS,
+    SERVICE_RECORDER,
+    SERVICE_PROFILER,
+    SERVICE_RREF,
+    SERVICE_MEMBER,
+    SERVICES,
+};
 
 /* Statistics; relaxed, exact when the worker is idle. */
 struct worker_counts {
@@ -106,16 +115,16 @@ struct tenrec_worker {
     const struct served_refs_ops *served_refs; /* set by rref */
     struct gathers *gathers;                   /* owns */
     struct userloop *userloop;                 /* also in that allocation */
-    struct tenrec_profiler *profiler;          /* that records this worker; see span.h */
     const struct span_hooks *spans;            /* set by observe */
     _Atomic uint32_t watched;                  /* a bit for each watcher that is on: watch.h */
     const struct call_watch *watch[WORKER_WATCHERS]; /* set by the rooms of the watchers */
-    struct observer *metrics;     /* shares; NULL: none, or not between start and stop */
     struct trace_sink *traces;    /* owns; NULL: spans are not exported (WATCH_TRACES is off) */
-    struct recorder *recorder;    /* in the allocation of the worker; of the room recorder */
     _Atomic uint64_t trace_below; /* which new traces are sampled: trace_context_root */
     uint32_t start;               /* number of this start of a worker in the process, from 1 */
     struct worker_counts counts;
+
+    const struct service *const *services; /* the table; each row's state is in: */
+    void *service[SERVICES];               /* in the allocation of the worker */
 
     struct object_types object_types;
     struct rref_context *rrefs;       /* of this session; shares */

@@ -22,6 +22,8 @@ struct stores;
 struct store_value;
 struct tenrec_process_group;
 
+extern const struct service member_service; /* of a worker (rpc/call/service.h) */
+
 /* Our name is known after membership_find, the others' after membership_join. */
 struct membership {
     struct rendezvous *rendezvous;

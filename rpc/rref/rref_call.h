@@ -9,6 +9,8 @@
 
 struct served_refs_ops;
 
+extern const struct service rref_service; /* of a worker (rpc/call/service.h) */
+
 extern const struct served_refs_ops rref_calls;
 
 /* A fetch of a value of this worker has arrived. Takes msg. */

@@ -6,10 +6,9 @@
 #include "core/config/changes.h"
 #include "core/config/config.h"
 #include "core/config/observe_settings.h"
-#include "observe/recorder/recorder.h"
+#include "rpc/call/service.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/worker.h"
-#include "rpc/worker/watching.h"
 #include "rpc/worker/worker_config.h"
 
 #include <pthread.h>
@@ -63,14 +62,11 @@ static void settings_keep(struct reconfiguring *r, struct worker_config *c)
 
 static void settings_commit(struct reconfiguring *r, struct tenrec_worker *w)
 {
-    if (r->settings) {
-        recorder_set_stuck_after(w, r->settings->stuck_after_ms);
+    if (r->settings)
         atomic_store(&w->timeout_ms, r->settings->rpc_timeout_ms == TENREC_FOREVER
                                          ? TENREC_TIMEOUT_NONE
                                          : (int64_t)r->settings->rpc_timeout_ms);
-    }
-    if (r->observe)
-        watching_set(w, r->observe);
+    services_change(w, r->settings, r->observe);
     if (r->changes.log_level)
         tenrec_log_set_level(r->level);
     chain_change_commit(r->change);

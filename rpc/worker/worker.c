@@ -17,16 +17,12 @@
 #include "group/meeting/rendezvous.h"
 #include "group/membership/ranks.h"
 #include "group/store/store.h"
-#include "observe/metrics/metrics.h"
-#include "observe/metrics/span_source.h"
-#include "observe/profiler/builtin.h"
-#include "observe/recorder/recorder.h"
 #include "rpc/call/active_calls.h"
 #include "rpc/call/answer.h"
 #include "rpc/call/call.h"
 #include "rpc/call/dispatch.h"
 #include "rpc/call/recv_alloc.h"
-#include "rpc/call/span.h"
+#include "rpc/call/service.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/pool.h"
 #include "rpc/future/thread_state.h"
@@ -34,17 +30,15 @@
 #include "rpc/member/disconnect.h"
 #include "rpc/member/gather.h"
 #include "rpc/member/membership.h"
-#include "rpc/member/monitor.h"
-#include "rpc/rref/rref_control.h"
 #include "rpc/worker/exposure.h"
 #include "rpc/worker/parts.h"
 #include "rpc/worker/reconfigure.h"
 #include "rpc/worker/rref_release.h"
 #include "rpc/worker/termination.h"
-#include "rpc/worker/watching.h"
 #include "rpc/worker/worker_config.h"
 #include "security/proof/security.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,20 +50,21 @@ enum {
 
 /* ---- new and drop --------------------------------------------------------- */
 
-/* A worker and its parts, in one allocation. */
+/* A worker, its parts and the states of its services, in one allocation. */
 struct worker_block {
     struct tenrec_worker worker; /* first, as the block is freed through it */
     struct worker_parts parts;
+    max_align_t states[];
 };
 
-tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenrec_worker **ret,
-                                tenrec_error *err)
+static tenrec_status worker_make(const struct tenrec_config *config,
+                                 const struct service *const *services, struct tenrec_worker **ret,
+                                 tenrec_error *err)
 {
-    struct worker_block *block = memory_new(1, sizeof *block);
+    struct worker_block *block = memory_new(1, sizeof *block + services_size(services));
     struct tenrec_worker *w;
     tenrec_status st;
 
-    *ret = NULL;
     if (!block)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
     w = &block->worker;
@@ -77,14 +72,12 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
     thread_state_watch_forks();
     w->forks = forks_seen;
     st = worker_config_make(config, &w->config, err);
-    if (st == TENREC_OK)
-        st = devices_new(w->config->settings, &w->devices, err);
     if (st != TENREC_OK) {
-        worker_config_drop(w->config);
         free(w);
         return st;
     }
     parts_connect(w, &block->parts);
+    services_place(w, services, block->states);
     w->settings = w->config->settings;
     atomic_init(&w->state, WORKER_NEW);
     pthread_mutex_init(&w->lock, NULL);
@@ -94,21 +87,30 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
                                     : (int64_t)w->settings->rpc_timeout_ms);
     w->self.name = "worker";
     object_types_init(&w->object_types);
-    w->gathers = gathers_new();
-    w->disconnects = disconnects_new();
     w->functions->rules = w->config->security->rules;
-    st = w->gathers && w->disconnects ? builtin_add(w->functions, err)
-                                      : tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
+    st = services_init(
+        w, &(struct service_config){ config, w->config->settings, w->config->observe }, err);
     if (st == TENREC_OK)
         st = reconfigure_serve(w->functions, err);
-    if (st == TENREC_OK)
-        st = metrics_serve(w->functions, err);
-    if (st == TENREC_OK)
-        st = recorder_serve(w->functions, err);
     if (st == TENREC_OK)
         *ret = w;
     else
         tenrec_worker_drop(w);
+    return st;
+}
+
+tenrec_status worker_new(const struct tenrec_config *config, const struct service *const *services,
+                         struct tenrec_worker **ret, tenrec_error *err)
+{
+    struct tenrec_config *own = NULL;
+    tenrec_status st = TENREC_OK;
+
+    *ret = NULL;
+    if (!config)
+        st = tenrec_config_load(NULL, &own, err);
+    if (st == TENREC_OK)
+        st = worker_make(config ? config : own, services, ret, err);
+    tenrec_config_drop(own);
     return st;
 }
 
@@ -131,15 +133,12 @@ void tenrec_worker_drop(struct tenrec_worker *w)
     }
     pool_close(w->pool);
     parts_finish(w);
-    gathers_drop(w->gathers);
+    services_finish(w);
     object_types_finish(&w->object_types);
     peers_finish(&w->peers);
-    disconnects_drop(w->disconnects);
     contacts_finish(&w->contacts);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
-    devices_free(w->devices);
-    span_source_drop(w->traces);
     worker_config_drop(w->config);
     free(w);
     log_flush();
@@ -237,8 +236,7 @@ static void worker_unmake(struct tenrec_worker *w, uint64_t until)
     chain_close(w->chain);
     w->chain = NULL;
     w->port = NULL;
-    monitor_close(w);
-    rrefs_drop(w);
+    services_release(w);
     loop_timer_drop(w->deadlines);
     w->deadlines = NULL;
     if (w->housekeeping) {
@@ -291,6 +289,24 @@ static tenrec_status worker_join(struct tenrec_worker *w, uint64_t until, tenrec
     return st;
 }
 
+static tenrec_status worker_start_services(struct tenrec_worker *w, tenrec_error *err)
+{
+    static _Atomic uint32_t starts;
+    const struct service_session session = {
+        .observe = w->config->observe,
+        .member = w->membership->member,
+        .n = membership_world(w->membership),
+        .incarnation = membership_incarnation(w->membership),
+    };
+    tenrec_status st;
+
+    w->start = atomic_fetch_add(&starts, 1) + 1;
+    st = services_start(w, &session, err);
+    if (st == TENREC_OK)
+        services_change(w, w->settings, w->config->observe);
+    return st;
+}
+
 static tenrec_status worker_start(struct tenrec_worker *w, const struct manner *how,
                                   tenrec_error *err)
 {
@@ -324,11 +340,6 @@ static tenrec_status worker_start(struct tenrec_worker *w, const struct manner *
                             err);
     if (st == TENREC_OK)
         st = fill_peers(w, err);
-    if (st == TENREC_OK)
-        st = rrefs_open(w, w->membership->member, membership_world(w->membership),
-                        membership_incarnation(w->membership), err);
-    if (st == TENREC_OK)
-        st = monitor_open(w, err);
     if (st != TENREC_OK)
         return st;
     termination_watch_disconnects(w);
@@ -337,9 +348,7 @@ static tenrec_status worker_start(struct tenrec_worker *w, const struct manner *
     if (!how->visits)
         st = devices_agree(w, until, err);
     if (st == TENREC_OK)
-        st = watching_start(w, err);
-    if (st == TENREC_OK)
-        st = w->spans->started(w, err);
+        st = worker_start_services(w, err);
     if (st != TENREC_OK)
         return st;
     /* A request may arrive before chain_start returns, and its function may
@@ -348,7 +357,7 @@ static tenrec_status worker_start(struct tenrec_worker *w, const struct manner *
     st = chain_start(w->chain, w->membership->member, membership_world(w->membership), err);
     if (st == TENREC_OK)
         pool_lead_by(w->pool, worker_lead, w);
-    return st == TENREC_OK ? monitor_start(w, until, err) : st;
+    return st == TENREC_OK ? services_run(w, until, err) : st;
 }
 
 /* Refuses calls that have not begun, fails all outstanding calls, stops the agents, waits for the
@@ -361,17 +370,14 @@ static void worker_stop(struct tenrec_worker *w, uint64_t until)
     tenrec_fail(&why, TENREC_ECANCELED, "the worker was shut down");
     atomic_store(&w->state, WORKER_STOPPING);
     call_fail_peer(w, -1, &why);
-    gather_fail_all(w, &why);
-    monitor_stop(w);
+    services_stop(w, &why);
     if (w->pool)
         pool_lead_by(w->pool, NULL, NULL);
     if (w->chain)
         chain_shutdown(w->chain);
     call_fail_peer(w, -1, &why); /* calls begun since */
     worker_wait_until_left(w);
-    gather_fail_all(w, &why); /* likewise; no message arrives any more */
-    rrefs_stop(w);
-    watching_stop(w);
+    services_close(w, &why);
     worker_unmake(w, until);
     atomic_store(&w->state, WORKER_DOWN);
 }
@@ -391,7 +397,6 @@ static tenrec_status worker_begin(struct tenrec_worker *w, const struct manner *
         atomic_store(&w->state, WORKER_DOWN);
         return tenrec_fail(err, TENREC_EBUSY, "from before the shutdown: %s", why.text);
     }
-    gathers_reset(w->gathers);
     peers_finish(&w->peers);
     dispatch_resume(w);
     w->forks = forks_seen;
@@ -404,7 +409,7 @@ static tenrec_status worker_begin(struct tenrec_worker *w, const struct manner *
     if (st != TENREC_OK) {
         fail_with(err, &why);
         worker_stop(w, leave_until(how->until));
-        w->spans->stopped(w);
+        services_ended(w);
         w->self.name = "worker";
         atomic_store(&w->state, WORKER_NEW);
     }
@@ -485,6 +490,6 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
     worker_stop(w, mode == TENREC_GRACEFUL ? until : leave_until(until));
     if (active_calls_wait(w->active_calls, until, &late) != TENREC_OK && st == TENREC_OK)
         st = fail_with(err, &late);
-    w->spans->stopped(w);
+    services_ended(w);
     return leaked != TENREC_OK && st == TENREC_OK ? fail_with(err, &leak) : st;
 }

@@ -9,7 +9,6 @@
 #include "core/config/observe_settings.h"
 #include "group/meeting/rendezvous.h"
 #include "group/store/stores.h"
-#include "observe/metrics/observer_choice.h"
 #include "security/proof/security.h"
 
 #include <stdlib.h>
@@ -27,8 +26,6 @@ void worker_config_drop(struct worker_config *s)
     if (s->observe_now != s->observe)
         options_drop(s->observe_now);
     config_settings_drop(s->settings);
-    observer_choice_drop(s->metrics);
-    observer_choice_drop(s->traces);
     config_observe_drop(s->observe);
     free(s);
 }
@@ -41,54 +38,16 @@ tenrec_status worker_config_check_stores(const struct tenrec_config *config,
     return stores_check(config, stores_plugin_scheme(s->init_method, scheme), err);
 }
 
-/* Loads the observer that an option names, where an address is written for it. */
-static tenrec_status observe_choose(const struct tenrec_config *config, const char *address,
-                                    const char *observer, const char *key,
-                                    struct observer_choice **ret, tenrec_error *err)
-{
-    const struct option_source src = observe_source(config);
-    const struct place place = options_key_place(&src, key);
-
-    return *address ? observer_choice_load(config, observer, &place, ret, err) : TENREC_OK;
-}
-
-tenrec_status worker_config_check_observe(const struct tenrec_config *config, tenrec_error *err)
-{
-    struct observer_choice *choice = NULL;
-    struct config_observe *o;
-    tenrec_status st = config_observe_make(config, &o, err);
-
-    if (st != TENREC_OK)
-        return st;
-    st = observe_choose(config, o->metrics, o->metrics_observer, "metrics_observer", &choice, err);
-    observer_choice_drop(choice);
-    choice = NULL;
-    if (st == TENREC_OK)
-        st = observe_choose(config, o->traces, o->traces_observer, "traces_observer", &choice, err);
-    observer_choice_drop(choice);
-    config_observe_drop(o);
-    return st;
-}
-
-/* A mistake in `observe:` turns all of it off, or an observer, and stops no worker. */
+/* A mistake in `observe:` turns all of it off, and stops no worker. */
 static tenrec_status worker_config_observe(struct worker_config *s,
                                            const struct tenrec_config *config, tenrec_error *err)
 {
-    const struct config_observe *o;
     tenrec_error why;
 
-    if (config_observe_make(config, &s->observe, &why) != TENREC_OK) {
-        log_line(TENREC_LOG_WARN, "observe", "all of it stays off: %s", why.text);
-        return config_observe_default(&s->observe, err);
-    }
-    o = s->observe;
-    if (observe_choose(config, o->metrics, o->metrics_observer, "metrics_observer", &s->metrics,
-                       &why) != TENREC_OK)
-        log_line(TENREC_LOG_WARN, "observe", "metrics are not served: %s", why.text);
-    if (observe_choose(config, o->traces, o->traces_observer, "traces_observer", &s->traces,
-                       &why) != TENREC_OK)
-        log_line(TENREC_LOG_WARN, "observe", "spans are not exported: %s", why.text);
-    return TENREC_OK;
+    if (config_observe_make(config, &s->observe, &why) == TENREC_OK)
+        return TENREC_OK;
+    log_line(TENREC_LOG_WARN, "observe", "all of it stays off: %s", why.text);
+    return config_observe_default(&s->observe, err);
 }
 
 static tenrec_status worker_config_load(struct worker_config *s, const struct tenrec_config *config,

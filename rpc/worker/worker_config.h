@@ -9,7 +9,6 @@
 
 struct chain_config;
 struct config_observe;
-struct observer_choice;
 struct config_settings;
 struct security;
 struct stores;
@@ -25,8 +24,6 @@ struct worker_config {
      * it before the first change. */
     struct config_settings *settings_now;
     struct config_observe *observe_now;
-    struct observer_choice *metrics; /* NULL: no address is written, or its plugin failed */
-    struct observer_choice *traces;  /* likewise */
 };
 
 /* Reads and checks the settings and loads the plugins; opens nothing. `config` is borrowed during
@@ -38,9 +35,6 @@ void worker_config_drop(struct worker_config *s);
 /* Checks `stores:` and the plugin that init_method needs. errors: as stores_load */
 tenrec_status worker_config_check_stores(const struct tenrec_config *config,
                                          const struct config_settings *s, tenrec_error *err);
-
-/* Checks `observe:`, and the plugins that it needs. errors: as observer_choice_load */
-tenrec_status worker_config_check_observe(const struct tenrec_config *config, tenrec_error *err);
 
 tenrec_status worker_config_chain(const struct worker_config *s, const struct chain_identity *id,
                                   struct loop *loop, const struct chain_user *user,

@@ -3,7 +3,10 @@
 #include "fuzz.h"
 
 #include "core/base/loop.h"
+#include "core/config/config.h"
+#include "core/config/observe_settings.h"
 #include "core/tensor/message.h"
+#include "libtenrec/services.h"
 #include "rpc/call/call.h"
 #include "rpc/member/disconnect.h"
 #include "rpc/member/gather.h"
@@ -60,6 +63,8 @@ static void fake_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_m
 }
 
 static const struct chain_port fake_port = { .send = fake_send };
+static const struct config_settings fake_settings;
+static const struct config_observe fake_observe = { .metrics = "", .traces = "" };
 static struct loop_timer fake_deadlines = { .armed_ns = UINT64_MAX };
 
 /* ---- the worker ---- */
@@ -119,13 +124,14 @@ void fake_worker_make(bool dynamic)
                                  .port = &fake_port,
                                  .deadlines = &fake_deadlines };
     parts_connect(w, &fake.parts);
+    fuzz_expect(services_size(worker_services) <= sizeof fake.states);
+    services_place(w, worker_services, fake.states);
+    worker_expect(
+        services_init(w, &(struct service_config){ NULL, &fake_settings, &fake_observe }, NULL));
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
-    pending_init(w->pending);
-    active_calls_init(w->active_calls);
+    functions_finish(w->functions); /* of the services: they need a chain */
     functions_init(w->functions);
-    fuzz_expect((w->gathers = gathers_new()) != NULL);
-    fuzz_expect((w->disconnects = disconnects_new()) != NULL);
     object_types_init(&w->object_types);
     worker_expect(disconnects_reset(w->disconnects, FAKE_MEMBERS, NULL));
     worker_expect(contacts_reset(&w->contacts, dynamic ? 0 : FAKE_MEMBERS, NULL));
@@ -162,13 +168,12 @@ void fake_worker_end(void)
     if (w->monitor)
         watch_drop(w->monitor);
     rref_context_drop(w->rrefs);
-    gathers_drop(w->gathers);
+    services_finish(w);
     functions_finish(w->functions);
     object_types_finish(&w->object_types);
     active_calls_finish(w->active_calls);
     pending_finish(w->pending);
     peers_finish(&w->peers);
-    disconnects_drop(w->disconnects);
     contacts_finish(&w->contacts);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);

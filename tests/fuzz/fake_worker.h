@@ -8,6 +8,7 @@
 #include "rpc/member/monitor_inside.h"
 #include "rpc/worker/parts.h"
 
+#include <stddef.h>
 #include <tenrec/rref.h>
 
 #define FAKE_MEMBERS 3
@@ -17,7 +18,8 @@
 struct fake_worker {
     struct tenrec_worker worker;
     struct worker_parts parts;
-    struct monitor watch; /* of a dynamic group */
+    max_align_t states[64]; /* of the services */
+    struct monitor watch;   /* of a dynamic group */
     uint64_t now_ns;
     int64_t sent_id[FAKE_KEPT];              /* of requests, a ring */
     size_t n_sent;                           /* of these */

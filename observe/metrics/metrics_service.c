@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* metrics_service.c - metrics and exported spans as a service of a worker. */
+#include "core/base/log.h"
+#include "core/config/observe_settings.h"
+#include "observe/metrics/call_durations.h"
+#include "observe/metrics/metrics.h"
+#include "observe/metrics/observer.h"
+#include "observe/metrics/span_source.h"
+#include "rpc/call/serve_trace.h"
+#include "rpc/call/service.h"
+#include "rpc/call/watch.h"
+#include "rpc/value/trace_random.h"
+
+struct metrics_service {
+    struct observer_choice *metrics; /* NULL: no address is written, or its plugin failed */
+    struct observer_choice *traces;  /* likewise */
+    struct observer *observer;       /* shares; NULL: none, or not between start and stop */
+};
+
+static struct metrics_service *metrics_of(struct tenrec_worker *w)
+{
+    return w->service[SERVICE_METRICS];
+}
+
+/* ---- the observers -------------------------------------------------------------- */
+
+/* Loads the observer that an option names, where an address is written for it. */
+static tenrec_status metrics_choose(const struct tenrec_config *config, const char *address,
+                                    const char *observer, const char *key,
+                                    struct observer_choice **ret, tenrec_error *err)
+{
+    struct option_source src;
+    struct place place;
+
+    if (!*address)
+        return TENREC_OK;
+    src = observe_source(config);
+    place = options_key_place(&src, key);
+    return observer_choice_load(config, observer, &place, ret, err);
+}
+
+tenrec_status metrics_check(const struct tenrec_config *config, tenrec_error *err)
+{
+    struct observer_choice *choice = NULL;
+    struct config_observe *o;
+    tenrec_status st = config_observe_make(config, &o, err);
+
+    if (st != TENREC_OK)
+        return st;
+    st = metrics_choose(config, o->metrics, o->metrics_observer, "metrics_observer", &choice, err);
+    observer_choice_drop(choice);
+    choice = NULL;
+    if (st == TENREC_OK)
+        st = metrics_choose(config, o->traces, o->traces_observer, "traces_observer", &choice, err);
+    observer_choice_drop(choice);
+    config_observe_drop(o);
+    return st;
+}
+
+/* An observer that cannot be loaded or opened stops no worker. */
+static void metrics_load(struct metrics_service *m, const struct service_config *c)
+{
+    const struct config_observe *o = c->observe;
+    tenrec_error why;
+
+    if (metrics_choose(c->config, o->metrics, o->metrics_observer, "metrics_observer", &m->metrics,
+                       &why) != TENREC_OK)
+        log_line(TENREC_LOG_WARN, "observe", "metrics are not served: %s", why.text);
+    if (metrics_choose(c->config, o->traces, o->traces_observer, "traces_observer", &m->traces,
+                       &why) != TENREC_OK)
+        log_line(TENREC_LOG_WARN, "observe", "spans are not exported: %s", why.text);
+}
+
+static void metrics_export(struct tenrec_worker *w, const struct config_observe *o)
+{
+    struct metrics_service *m = metrics_of(w);
+    tenrec_error why;
+
+    if (m->metrics && observer_open(m->metrics, o->metrics, &m->observer, &why) != TENREC_OK)
+        log_line(TENREC_LOG_WARN, w->self.name, "metrics are not served: %s", why.text);
+}
+
+/* WATCH_TRACES stays on after a stop: calls that still run then have spans to end. */
+static void metrics_trace(struct tenrec_worker *w, const struct config_observe *o)
+{
+    struct metrics_service *m = metrics_of(w);
+    tenrec_error why;
+    tenrec_status st;
+
+    trace_random_renew();
+    if (!m->traces)
+        return;
+    if (!w->traces && !(w->traces = span_source_new()))
+        st = tenrec_fail(&why, TENREC_ENOMEM, "no memory");
+    else
+        st = span_source_start(w->traces, m->traces, o->traces, o->traces_service, w->self.name,
+                               &why);
+    if (st != TENREC_OK)
+        log_line(TENREC_LOG_WARN, w->self.name, "spans are not exported: %s", why.text);
+    watch_turn(w, WATCH_TRACES, st == TENREC_OK);
+}
+
+/* ---- the service ---------------------------------------------------------------- */
+
+static tenrec_status metrics_init(struct tenrec_worker *w, const struct service_config *c,
+                                  tenrec_error *err)
+{
+    watch_connect(w, WATCH_DURATIONS, &call_durations_watch);
+    watch_connect(w, WATCH_TRACES, &trace_watch);
+    metrics_load(metrics_of(w), c);
+    return metrics_serve(w->functions, err);
+}
+
+static void metrics_finish(struct tenrec_worker *w)
+{
+    struct metrics_service *m = metrics_of(w);
+
+    span_source_drop(w->traces);
+    observer_choice_drop(m->metrics);
+    observer_choice_drop(m->traces);
+}
+
+static tenrec_status metrics_start(struct tenrec_worker *w, const struct service_session *s,
+                                   tenrec_error *err)
+{
+    tenrec_status st = metrics_enter(w, err);
+
+    if (st != TENREC_OK)
+        return st;
+    metrics_export(w, s->observe);
+    metrics_trace(w, s->observe);
+    return TENREC_OK;
+}
+
+static void metrics_change(struct tenrec_worker *w, const struct config_settings *s,
+                           const struct config_observe *o)
+{
+    (void)s;
+    if (!o)
+        return;
+    watch_turn(w, WATCH_DURATIONS, o->durations || *o->metrics);
+    atomic_store(&w->trace_below, trace_below(o->traces_ratio));
+}
+
+static void metrics_close(struct tenrec_worker *w, const tenrec_error *why)
+{
+    struct metrics_service *m = metrics_of(w);
+
+    (void)why;
+    watch_turn(w, WATCH_DURATIONS, false);
+    metrics_leave(w);
+    observer_close(m->observer);
+    m->observer = NULL;
+    if (w->traces)
+        span_source_stop(w->traces);
+}
+
+static void metrics_debug_info(struct tenrec_worker *w, const struct service_outlet *to)
+{
+    if (!w->traces)
+        return;
+    service_put(to, "traces.sent", (int64_t)atomic_load(&w->traces->sent));
+    service_put(to, "traces.dropped", (int64_t)atomic_load(&w->traces->dropped));
+}
+
+const struct service metrics_service = {
+    .name = "metrics",
+    .size = sizeof(struct metrics_service),
+    .init = metrics_init,
+    .finish = metrics_finish,
+    .start = metrics_start,
+    .close = metrics_close,
+    .change = metrics_change,
+    .debug_info = metrics_debug_info,
+};

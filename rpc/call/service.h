@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service.h - what a worker offers beside calls: references, its group, a profiler, metrics, a
+ * flight recorder. Each service is a row of one table (libtenrec/services.c), over which the worker
+ * loops; a room keeps the state of its service and no other room reads it.
+ *
+ * The functions of a row run one after another, in the order of the table where they begin
+ * something and in the reverse where they end it. Each may be NULL. */
+#ifndef TENREC_CALL_SERVICE_H
+#define TENREC_CALL_SERVICE_H
+
+#include "rpc/call/dispatch.h"
+#include "rpc/future/worker.h"
+
+struct config_observe;
+struct config_settings;
+struct tenrec_config;
+
+/* Of a new worker; borrowed during the call. */
+struct service_config {
+    const struct tenrec_config *config;
+    const struct config_settings *settings;
+    const struct config_observe *observe;
+};
+
+/* What a start of a worker has agreed with its group. */
+struct service_session {
+    const struct config_observe *observe; /* borrowed for the life of the worker */
+    const struct tenrec_member *member;   /* `n` members; borrowed during the call */
+    size_t n;
+    uint64_t incarnation;
+};
+
+/* Where debug info goes: numbers as numbers, or all as texts. */
+struct service_outlet {
+    void (*number)(void *arg, const char *key, int64_t n); /* NULL: numbers as texts */
+    tenrec_sink_fn *text;
+    void *arg;
+};
+void service_put(const struct service_outlet *to, const char *key, int64_t n);
+
+struct service {
+    const char *name;
+    size_t size; /* of its state in each worker, which begins as zeroes */
+
+    /* A new worker: nothing of it runs. `finish` follows also a failed init. */
+    tenrec_status (*init)(struct tenrec_worker *w, const struct service_config *c,
+                          tenrec_error *err);
+    void (*finish)(struct tenrec_worker *w);
+
+    /* The worker starts: no message has arrived yet. The functions that end a start follow also
+     * one that failed, or that never began. */
+    tenrec_status (*start)(struct tenrec_worker *w, const struct service_session *s,
+                           tenrec_error *err);
+    /* The worker runs: messages arrive. */
+    tenrec_status (*run)(struct tenrec_worker *w, uint64_t until, tenrec_error *err);
+    /* No call may begin any more; messages still arrive. */
+    void (*stop)(struct tenrec_worker *w, const tenrec_error *why);
+    /* No message arrives any more, and no thread is inside the worker. */
+    void (*close)(struct tenrec_worker *w, const tenrec_error *why);
+    /* The chain is closed; the loop is not. */
+    void (*release)(struct tenrec_worker *w);
+    /* All served calls have ended, or the shutdown's limit has expired. */
+    void (*ended)(struct tenrec_worker *w);
+
+    /* Puts values into force, at a start and when they change; NULL: as they are. */
+    void (*change)(struct tenrec_worker *w, const struct config_settings *s,
+                   const struct config_observe *o);
+    /* The worker is entered. */
+    void (*debug_info)(struct tenrec_worker *w, const struct service_outlet *to);
+
+    /* Messages for it; the last entry has no function. */
+    const struct dispatch_handler *messages;
+};
+
+/* Places the states in `memory` (zeroed, of services_size bytes), and registers the messages. */
+size_t services_size(const struct service *const *table);
+void services_place(struct tenrec_worker *w, const struct service *const *table, void *memory);
+
+tenrec_status services_init(struct tenrec_worker *w, const struct service_config *c,
+                            tenrec_error *err);
+void services_finish(struct tenrec_worker *w);
+tenrec_status services_start(struct tenrec_worker *w, const struct service_session *s,
+                             tenrec_error *err);
+tenrec_status services_run(struct tenrec_worker *w, uint64_t until, tenrec_error *err);
+void services_stop(struct tenrec_worker *w, const tenrec_error *why);
+void services_close(struct tenrec_worker *w, const tenrec_error *why);
+void services_release(struct tenrec_worker *w);
+void services_ended(struct tenrec_worker *w);
+void services_change(struct tenrec_worker *w, const struct config_settings *s,
+                     const struct config_observe *o);
+void services_debug_info(struct tenrec_worker *w, const struct service_outlet *to);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* member_service.c - the group as a service of a worker: gathers, lost peers, and the monitor of a
+ * dynamic group. */
+#include "rpc/call/service.h"
+#include "rpc/member/devices.h"
+#include "rpc/member/disconnect.h"
+#include "rpc/member/gather.h"
+#include "rpc/member/membership.h"
+#include "rpc/member/monitor.h"
+
+static tenrec_status member_service_init(struct tenrec_worker *w, const struct service_config *c,
+                                         tenrec_error *err)
+{
+    w->contacts.refused = worker_peer_refused;
+    w->view_wait = monitor_view_wait;
+    w->gathers = gathers_new();
+    w->disconnects = disconnects_new();
+    if (!w->gathers || !w->disconnects)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
+    return devices_new(c->settings, &w->devices, err);
+}
+
+static void member_service_finish(struct tenrec_worker *w)
+{
+    gathers_drop(w->gathers);
+    disconnects_drop(w->disconnects);
+    devices_free(w->devices);
+}
+
+static tenrec_status member_service_start(struct tenrec_worker *w, const struct service_session *s,
+                                          tenrec_error *err)
+{
+    (void)s;
+    gathers_reset(w->gathers);
+    return monitor_open(w, err);
+}
+
+static void member_service_stop(struct tenrec_worker *w, const tenrec_error *why)
+{
+    gather_fail_all(w, why);
+    monitor_stop(w);
+}
+
+static void member_service_debug_info(struct tenrec_worker *w, const struct service_outlet *to)
+{
+    const struct membership *m = w->membership;
+    tenrec_error unused;
+    size_t n;
+
+    /* The present size of a dynamic group. */
+    if (tenrec_worker_get_infos(w, NULL, 0, &n, &unused) != TENREC_OK)
+        n = membership_world(m);
+    to->text(to->arg, "worker.name", w->self.name);
+    service_put(to, "worker.id", w->self.id);
+    to->text(to->arg, "worker.backend", chain_name(w->chain, 0));
+    to->text(to->arg, "group.name", membership_group(m));
+    service_put(to, "group.size", n);
+    service_put(to, "group.incarnation", membership_incarnation(m));
+    to->text(to->arg, "store.name", membership_store_name(m));
+    service_put(to, "store.served_here", membership_serves(m));
+}
+
+const struct service member_service = {
+    .name = "member",
+    .init = member_service_init,
+    .finish = member_service_finish,
+    .start = member_service_start,
+    .run = monitor_start,
+    .stop = member_service_stop,
+    .close = gather_fail_all, /* those since */
+    .release = monitor_close,
+    .debug_info = member_service_debug_info,
+    .messages = (const struct dispatch_handler[]){ { TENREC_MSG_GATHER, gather_arrived },
+                                                   { TENREC_MSG_VIEW, monitor_arrived },
+                                                   { TENREC_MSG_VIEW_RET, monitor_answered },
+                                                   { 0 } },
+};
