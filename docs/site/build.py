@@ -28,7 +28,7 @@ def write(folder, name, text):
 
 def make_source(folder):
     shutil.rmtree(folder, ignore_errors=True)
-    made, symbols = reference.pages(os.path.join(ROOT, "core/include/tenrec"))
+    made, symbols = reference.pages(os.path.join(ROOT, "include/tenrec"))
     places = navigation.pages(ROOT)
     tree = markdown.Pages(ROOT, places, set(made) - {"index"} | {"tenrec"})
     below = [name for _, names in reference.groups(set(made) - {"index"}) for name in names]
@@ -46,10 +46,10 @@ def make_source(folder):
     for path in tree.pictures:
         os.makedirs(os.path.join(folder, "pictures"), exist_ok=True)
         shutil.copy(os.path.join(ROOT, path), os.path.join(folder, "pictures"))
-    symbols["status"] = re.findall(r"^    X\((\w+), +-?\d+", tree.text("core/include/tenrec/error.h"), flags=re.MULTILINE)
+    symbols["status"] = re.findall(r"^    X\((\w+), +-?\d+", tree.text("include/tenrec/error.h"), flags=re.MULTILINE)
     symbols["pages"] = {f"tenrec/{name}.h": f"reference/{name}" for name in made} | {"tenrec/tenrec.h": "reference/index"}
     symbols["pages"] |= {path: place.removesuffix(".md") for path, place in places.items()}
-    symbols["pages"] |= {f"core/include/{header}": page for header, page in symbols["pages"].items() if header.startswith("tenrec/")}
+    symbols["pages"] |= {f"include/{header}": page for header, page in symbols["pages"].items() if header.startswith("tenrec/")}
     write(folder, "symbols.json", json.dumps(symbols, indent=1))
     write(folder, "navigation.json", json.dumps(sections, indent=1))
     write(folder, "conf.py", open(os.path.join(HERE, "conf.py"), encoding="utf-8").read())

@@ -42,7 +42,7 @@ class Pages:
         if path in self.pages:
             return self.pages[path]
         name = os.path.basename(path)
-        if path.startswith("core/include/tenrec/") and name.removesuffix(".h") in self.headers:
+        if path.startswith("include/tenrec/") and name.removesuffix(".h") in self.headers:
             return f"reference/{name.removesuffix('.h')}.md"
         if not os.path.exists(os.path.join(self.root, path)):
             raise ValueError(f"{where}: leads to {path}, which does not exist")

@@ -110,7 +110,7 @@ def sees(name, changes, permitted):
 
 def described():
     """Without debug information abidiff compares names only."""
-    headers = os.path.join(report.ROOT, "core/include/tenrec")
+    headers = os.path.join(report.ROOT, "include/tenrec")
     out = must("abidw", "--headers-dir", headers, "--drop-private-types", LIBRARY)
     for text in ("name='tenrec_call_options'", "name='tenrec_rpc_sync'", "soname='libtenrec.so."):
         if text not in out:
@@ -135,13 +135,13 @@ def library_of(tag):
         must("meson", "setup", build, source, "-Dtests=false", "-Dtorch=disabled", "-Dpython=disabled", "-Dbuildtype=debugoptimized",
              env={**os.environ, "CC": shlex.join(CC)})
         must("ninja", "-C", build, os.path.relpath(os.path.realpath(library), build)) # the links are there before the library
-    return library, os.path.join(source, "core/include/tenrec")
+    return library, os.path.join(source, "include/tenrec")
 
 
 def compatible(tag):
     old, old_headers = library_of(tag)
     if soname(old) == soname(LIBRARY):
-        found = differences(old, old_headers, LIBRARY, os.path.join(report.ROOT, "core/include/tenrec"))
+        found = differences(old, old_headers, LIBRARY, os.path.join(report.ROOT, "include/tenrec"))
         if found:
             yield f"programs of {tag} break on this library; docs/abi.md says which changes need another soname:"
             yield from found

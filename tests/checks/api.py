@@ -78,7 +78,7 @@ def without_rhyme(names):
 
 def open_structs():
     """Structs of the public headers that neither begin with their size nor say why they may not grow."""
-    for path in report.files("core/include", ends=(".h",)):
+    for path in report.files("include", ends=(".h",)):
         text = report.text(path)
         for match in re.finditer(r"^(?:typedef )?(struct|union) (\w+) \{\n((?:\s*/\*.*?\*/)?\s*[^\n]*\n)", text,
                                  flags=re.MULTILINE | re.DOTALL):
@@ -94,7 +94,7 @@ def reaches(header):
     """All headers of Tenrec that one includes."""
     seen, todo = set(), [header]
     while todo:
-        for name in re.findall(r"#include <tenrec/(\w+\.h)>", report.text(f"core/include/tenrec/{todo.pop()}")):
+        for name in re.findall(r"#include <tenrec/(\w+\.h)>", report.text(f"include/tenrec/{todo.pop()}")):
             if name not in seen:
                 seen.add(name)
                 todo.append(name)

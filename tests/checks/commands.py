@@ -126,7 +126,7 @@ def furnish(place):
     with open(os.path.join(place, "mine.c"), "w", encoding="utf-8") as f:
         f.write(report.text("plugins/echo/echo.c").replace('.name = "echo"', '.name = "mine"'))
     with open(os.path.join(place, "bin/tenrec.pc"), "w", encoding="utf-8") as f:
-        f.write(f"Name: tenrec\nDescription: this tree\nVersion: 0\nCflags: -I{report.ROOT}/core/include\n")
+        f.write(f"Name: tenrec\nDescription: this tree\nVersion: 0\nCflags: -I{report.ROOT}/include\n")
 
 
 def environment(place):

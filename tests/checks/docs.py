@@ -55,7 +55,7 @@ def c_blocks(cc):
             code = f"#include <tenrec/profiler.h>\n#include <tenrec/tenrec.h>\nvoid shown(void);\nvoid shown(void)\n{{\n{code}}}\n"
         done = subprocess.run(
             cc + ["-std=c11", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c", "-I",
-                  os.path.join(report.ROOT, "core/include"), "-"],
+                  os.path.join(report.ROOT, "include"), "-"],
             input=code, capture_output=True, text=True, check=False)
         if done.returncode:
             yield f"{where}: does not compile"

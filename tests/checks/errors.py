@@ -6,14 +6,14 @@ import sys
 
 import report
 
-BEGIN = "<!-- made by tests/checks/errors.py --update; edit core/include/tenrec/error.h -->\n"
+BEGIN = "<!-- made by tests/checks/errors.py --update; edit include/tenrec/error.h -->\n"
 END = "<!-- end -->\n"
 REACHES = {"": "", "call": "this call", "peer": "this peer", "agent": "this worker"}
 
 
 def table():
     rows = re.findall(r'X\((\w+),\s*(-?\d+),\s*"(\w*)",\s*"([^"]*)"\)',
-                      report.text("core/include/tenrec/error.h"))
+                      report.text("include/tenrec/error.h"))
     head = "| status | value | damage reaches | meaning |\n|---|---:|---|---|\n"
     return head + "".join(f"| `TENREC_{name}` | {value} | {REACHES[reaches]} | {text} |\n"
                           for name, value, reaches, text in rows)

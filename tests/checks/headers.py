@@ -95,7 +95,7 @@ tenrec_status tenrec_init_agent(const struct tenrec_init *, struct tenrec_agent 
 def compiles(compiler, language, standard, source):
     done = subprocess.run(
         compiler + STRICT + [f"-std={standard}", "-x", language, "-I",
-                             os.path.join(report.ROOT, "core/include"), "-"],
+                             os.path.join(report.ROOT, "include"), "-"],
         input=source, capture_output=True, text=True, check=False)
     return done.stderr.splitlines() if done.returncode else []
 
@@ -109,8 +109,8 @@ def compile_alone(compiler, language, standard, header):
 def main():
     cc = json.loads(sys.argv[1])
     cxx = json.loads(sys.argv[2]) if len(sys.argv) > 2 else None
-    for path in report.files("core/include", ends=(".h",)):
-        header = os.path.relpath(path, "core/include")
+    for path in report.files("include", ends=(".h",)):
+        header = os.path.relpath(path, "include")
         stem = header.replace("/", "_").replace(".h", "")
         report.case(f"headers_{stem}_compiles_alone_as_c11",
                     compile_alone(cc, "c", "c11", header))

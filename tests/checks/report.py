@@ -9,7 +9,7 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-LIBRARY = ("core", "security", "group", "rpc", "observe", "torch") # the folders of the library's rooms
+LIBRARY = ("include", "core", "security", "group", "rpc", "observe", "torch") # the folders of the library's rooms
 _results = []
 
 

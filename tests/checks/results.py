@@ -9,7 +9,7 @@ TEST = "tests/testkit/results_test.c"
 
 def with_results():
     """The public functions that return a status and store through a parameter `ret...`; an error is no result."""
-    for path in report.files("core/include/tenrec", ends=(".h",)):
+    for path in report.files("include/tenrec", ends=(".h",)):
         code = re.sub(r"/\*.*?\*/", "", report.text(path), flags=re.DOTALL)
         for name, params in re.findall(r"^tenrec_status (tenrec_\w+)\(([^;{}]*?)\);", code, re.MULTILINE):
             if re.search(r"(?<!tenrec_error )\*ret\w*\b", params):

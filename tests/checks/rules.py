@@ -100,7 +100,7 @@ def rules():
     """{number: (header, text)}, in the order of the headers."""
     found = {}
     for header in HEADERS.values():
-        for comment in re.findall(r"/\*(.*?)\*/", report.text(f"core/include/tenrec/{header}"), re.S):
+        for comment in re.findall(r"/\*(.*?)\*/", report.text(f"include/tenrec/{header}"), re.S):
             lines = [re.sub(r"^\s*\* ?", "", line) for line in comment.split("\n")]
             for paragraph in "\n".join(lines).split("\n\n"):
                 parts = re.split(r"\[([A-Z]{2}-\d+)\] ", paragraph)

@@ -32,7 +32,7 @@ def other_versions():
 
 
 def functions_without_a_place():
-    _, symbols = reference.pages(os.path.join(report.ROOT, "core/include/tenrec"))
+    _, symbols = reference.pages(os.path.join(report.ROOT, "include/tenrec"))
     for path in LISTS:
         with open(path, encoding="utf-8") as f:
             for name in f.read().split():
@@ -42,7 +42,7 @@ def functions_without_a_place():
 
 def unmarked_keys():
     """Comments of headers where a key stands within a line, as clang-format leaves a line that was too long."""
-    for path in report.files("core/include", ends=(".h",)):
+    for path in report.files("include", ends=(".h",)):
         for part in declarations.parse(report.text(path)).parts:
             found = None if isinstance(part, str) else re.search(r"[^,\s] (errors|threads|source)  +\w", part.comment)
             if found:

@@ -40,7 +40,7 @@ def defined(archive):
 def declared(testkit):
     """Names of functions that the public headers declare and do not define."""
     names = set()
-    for path in report.files("core/include", ends=(".h",)):
+    for path in report.files("include", ends=(".h",)):
         if path.endswith("plugin.h") or path.endswith("/testkit.h") != testkit:
             continue
         code = report.without_comments(report.text(path))

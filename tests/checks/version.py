@@ -8,7 +8,7 @@ import sys
 import report
 
 VERSION, BUILD, TENREC = sys.argv[1:]
-HEADER = "core/include/tenrec/version.h"
+HEADER = "include/tenrec/version.h"
 # A project of its own, which pip may build from a copy of its folder: it cannot read the header.
 COPIES = {"bindings/torch/meson.build": r"^  version: '(.*)',$", "bindings/torch/pyproject.toml": r'^dependencies = \["tenrec-rpc == (.*)"\]$'}
 ENDS = (".c", ".h", ".cc", ".py", ".build", ".toml", ".md", ".in", ".cmake", ".txt", ".map", ".yaml", ".yml")

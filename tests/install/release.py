@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 ROOT = os.path.abspath(sys.argv[1])
-FILES = ("script/release", "script/version", "core/include/tenrec/version.h")
+FILES = ("script/release", "script/version", "include/tenrec/version.h")
 DATED = "# Changes\n\n## 2.3.4, 2026-01-31\n\n- New.\n\n## 2.3.3, 2025-12-31\n\n- Old.\n"
 LIMIT_S = 60
 count = 0
@@ -66,7 +66,7 @@ def touch(folder):
         f.write("\n")
 
 
-case("refuses_a_version_of_another_header", ["core/include/tenrec/version.h says 2.3.4, not 2.3.5"], "2.3.5")
+case("refuses_a_version_of_another_header", ["include/tenrec/version.h says 2.3.4, not 2.3.5"], "2.3.5")
 case("refuses_a_section_without_a_date", ["CHANGELOG.md:3:## 2.3.4, not released: expected '## 2.3.4, "], "2.3.4",
      changes=DATED.replace("2026-01-31", "not released"))
 case("refuses_a_section_of_another_version", ["CHANGELOG.md:3:## 2.3.3, 2025-12-31: expected '## 2.3.4, "], "2.3.4",

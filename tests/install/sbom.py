@@ -81,7 +81,7 @@ def contents(document):
     for name in ("tenrec", "tensorpipe.so", "faulty.so", "tenrec.h", "version.h", "tenrec.pc", "tenrecConfig.cmake"):
         if name not in by_name:
             yield f"{name} is installed and not listed"
-    with open(os.path.join(ROOT, "core/include/tenrec/version.h"), "rb") as f:
+    with open(os.path.join(ROOT, "include/tenrec/version.h"), "rb") as f:
         wanted = hashlib.sha256(f.read()).hexdigest()
     if wanted not in [c["checksumValue"] for c in by_name.get("version.h", {}).get("checksums", [])]:
         yield "the checksum of version.h is another one"

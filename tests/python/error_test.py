@@ -8,7 +8,7 @@ import threading
 from cases import contains, equal, main, true
 from workers import refused, started, tenrec
 
-HEADER = os.path.join(os.path.dirname(__file__), "../../core/include/tenrec/error.h")
+HEADER = os.path.join(os.path.dirname(__file__), "../../include/tenrec/error.h")
 
 
 def statuses():
