@@ -27,11 +27,11 @@
  *
  * The connection of an active message is a number inside it, which any process that reaches the
  * worker can write. The cookie names its receiver: 128 random bits, which a side draws for one
- * connection and tells the other side of that connection. 0: the receiver has told none, which is
- * so on a connection without a proof, and in the first message of the client.
+ * connection and sends to the other side of that connection. 0: the receiver has sent none, as on a
+ * connection without a proof and in the first message of the client.
  *
- * A message of more than HEAD_MESSAGE_LEAST bytes follows the hello of its receiver, which knows
- * the limit; a larger message than that is not sent. */
+ * A sender waits for the hello of the receiver before it sends a message of more than
+ * HEAD_MESSAGE_LEAST bytes, and sends none above the limit in that hello. */
 #ifndef UCX_HEAD_H
 #define UCX_HEAD_H
 

@@ -36,7 +36,7 @@ struct peer {
     const char *name, *address; /* the core's, until shutdown */
     struct conn *conn;          /* NULL: connect on first use */
     bool left;                  /* no member any more */
-    uint32_t telling; /* threads that report the loss of one; no send goes there meanwhile */
+    uint32_t telling; /* threads that report its loss; no send goes there until they have */
 };
 
 /* A message to send, and its end. */
@@ -80,7 +80,7 @@ struct conn {
     /* Guarded by the agent's lock. */
     uint32_t refs;   /* the table, each outgoing message, each operation of UCX */
     bool gone;       /* no send may be queued any more */
-    bool told;       /* its loss is reported, or is not to be */
+    bool told;       /* its loss is reported, or must not be */
     uint64_t queued; /* bytes of sends without a completion */
     struct conn *next_detached;
     char lanes[UCX_TEXT]; /* transports and devices that UCX chose; "" until known */
@@ -107,12 +107,12 @@ struct conn {
 
     /* prove.c's, and the driver's. */
     struct tenrec_proof *proof; /* under way; NULL: none */
-    bool must_prove;            /* before anything else of it is looked at */
+    bool must_prove;            /* before anything else of it is read */
     bool proved;                /* to be these: */
     tenrec_peer proved_id;
     uint64_t proved_incarnation;
     bool guarded; /* the other side knows, or learns, `cookie`, and each of its heads has it */
-    bool met;     /* it has told `peer_cookie` */
+    bool met;     /* `peer_cookie` has arrived */
     unsigned char cookie[HEAD_COOKIE_LEN], peer_cookie[HEAD_COOKIE_LEN];
     tenrec_error refusal; /* code: not OK while the other side may read why */
 
@@ -191,7 +191,7 @@ struct ucx {
     uint32_t byes;       /* connections that await one */
 };
 
-/* context.c: what UCX needs to be told. */
+/* context.c: the configuration of UCX. */
 tenrec_status context_open(struct ucx *u, const char *host_address, tenrec_error *err);
 void context_close(struct ucx *u);
 /* Last of all: a thread that sends may still wake a driver that has ended. */
@@ -221,8 +221,8 @@ struct conn *conn_of_endpoint(struct ucx *u, ucp_ep_h ep);
 /* The sender of its messages: the member that it is of, or TENREC_ANONYMOUS. */
 tenrec_peer conn_from(struct conn *c);
 tenrec_peer conn_from_locked(const struct conn *c);
-/* The connection of a slot, or NULL; false: there is no such slot. It stays until the
- * driver, which alone may call this, ends it. */
+/* Stores the connection of a slot, or NULL; returns false if there is no such slot. It stays until
+ * the driver, which alone may call this, ends it. */
 bool conn_at(struct ucx *u, uint32_t slot, struct conn **ret);
 void conn_hold(struct conn *c); /* one reference more */
 /* Queued for deliver_ready. */
@@ -290,8 +290,8 @@ uint64_t progress_now(void);
 
 /* drive.c */
 void *drive_run(void *agent); /* the own thread */
-/* Returns the descriptor to write after the unlock so that the queue is looked at, -1 if none is
- * needed. With the lock. */
+/* Returns the descriptor to write after the unlock to have the driver drain the queue, -1 if none
+ * is needed. With the lock. */
 int drive_waker(struct ucx *u);
 void drive_wake(int fd);
 /* Returns true if the calling thread has become the driver: no thread drove, and the own one

@@ -98,7 +98,7 @@ TEST(chain_of_thens_fails_on_a_small_stack_when_its_source_is_dropped)
     tenrec_future_drop(last);
 }
 
-/* A future, and the one that its callback completes. */
+/* A future, and the future that its callback completes. */
 struct link {
     struct tenrec_future *f;
     struct link *next;
@@ -174,7 +174,7 @@ static void note_and_complete(struct tenrec_future *f, void *arg)
     complete(order.second);
 }
 
-/* Those of the futures that a callback completes run behind it, and before the next. */
+/* Callbacks of futures that a callback completes run after that callback and before the next. */
 TEST(callbacks_run_in_the_order_of_their_completions)
 {
     struct tenrec_future *f = make();

@@ -28,12 +28,12 @@ union transport_address {
 
 struct transport {
     const char *name;   /* in Brochures, and before the :// of addresses */
-    const char *option; /* what the list `transports` calls it; several may share that */
-    bool fallback;      /* published only without another one: fewer peers reach it */
+    const char *option; /* its name in the option `transports`, which several may share */
+    bool fallback;      /* published only if no other transport is: fewer peers reach it */
     bool encrypted;     /* for the modes tls and mtls, and those alone */
     bool remote;        /* reaches other hosts, and so has hosts and ports as addresses */
 
-    /* Whether this machine lets us use it; else why not. NULL: always. */
+    /* Returns true if this machine permits the transport, else writes the reason. NULL: always. */
     bool (*viable)(char why[], size_t cap);
     /* Peers with equal domains can reach each other. Returns false, and an empty text, if the
      * machine has no name for its domain, or the options do not ask for the transport. */
@@ -45,28 +45,30 @@ struct transport {
     /* errors: EINVAL */
     tenrec_status (*parse)(const char *text, size_t len, union transport_address *ret,
                            tenrec_error *err);
-    /* The connection over a socket that came in; takes it. NULL: out of memory,
-     * or the peer is refused; the socket is closed then. */
+    /* Makes the connection of an accepted socket, which it takes. Returns NULL if out of memory or
+     * if the peer is refused; the socket is closed then. */
     struct conn *(*accept)(struct endpoint *ep, int fd, const union transport_address *from);
-    /* Begins to connect; EPOLLOUT reports the connection (stream->connected). 0 or an errno. */
+    /* Starts to connect; EPOLLOUT reports the end (stream->connected). Returns 0 or an errno. */
     int (*connect)(struct endpoint *ep, const union transport_address *to, struct conn **ret);
 };
 
-/* All of this build, ended by NULL; of those with one option the better first. */
+/* All transports of this build, the last NULL; of those with the same option the better first. */
 extern const struct transport *const transports[];
 
-/* Of `all`, which NULL ends. NULL when there is none of that name. */
+/* Returns the transport of that name in `all`, which ends with NULL; NULL if it has none. */
 const struct transport *transport_named(const struct transport *const *all, const char *name);
-/* The one that `address` begins with, and where the rest of it is; else NULL. */
+/* Returns the transport whose scheme `address` begins with, and the rest of the address; or NULL.
+ */
 const struct transport *transport_of(const struct transport *const *all, const char *address,
                                      const char **ret_rest);
 
 void transport_format(const union transport_address *a, char buf[TRANSPORT_TEXT_MAX]);
-/* Of an IP address. */
+/* `a` is an IP address. */
 uint16_t transport_port(const union transport_address *a);
 void transport_set_port(union transport_address *a, uint16_t port);
-/* A link-local address means nothing without an interface of the host that uses it. Gives one that
- * lacks it the interface `scope`; returns false if that is 0, and nothing can be reached there. */
+/* A link-local address means nothing without an interface of the host that uses it. Adds the
+ * interface `scope` to a link-local address without one; returns false if `scope` is 0, which makes
+ * the address unreachable. */
 bool transport_complete(union transport_address *a, uint32_t scope);
 bool transport_same_host(const union transport_address *a, const union transport_address *b);
 

@@ -26,7 +26,7 @@ tenrec_status transport_ports(const char *text, struct port_range *ret, tenrec_e
 tenrec_status transport_parse(const char *text, size_t len, union transport_address *ret,
                               tenrec_error *err);
 
-/* Which local address the options ask for; looks names and interfaces up.
+/* Finds the local address that the options name, by a host, an interface or an address.
  * errors: ECONFIG, EOS */
 tenrec_status transport_local(const struct tp_options *o, union transport_address *ret,
                               tenrec_error *err);
@@ -35,7 +35,7 @@ tenrec_status transport_local(const struct tp_options *o, union transport_addres
  * else the one that `ifname` names, else that of `host_address`. 0: unknown. */
 uint32_t transport_scope(const struct tp_options *o, const char *host_address);
 
-/* How long a host that is there may not answer at all; 0: for ever. */
+/* Keepalive limit: a host that is silent for so long is lost. 0 disables it. */
 uint64_t transport_silence_ms(const struct tp_options *o);
 
 #endif
