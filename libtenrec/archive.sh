@@ -8,6 +8,6 @@ shift 2
 folder=$(mktemp -d "$archive.XXXXXX")
 trap 'rm -r "$folder"' EXIT
 "$@" -r -nostdlib -Wl,--whole-archive "$core" -o "$folder/tenrec.o"
-objcopy --localize-hidden "$folder/tenrec.o"
+objcopy --localize-hidden --wildcard --keep-global-symbol='tenrec_*' "$folder/tenrec.o"
 rm -f "$archive"
 ar rcsD "$archive" "$folder/tenrec.o"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/torch.h - a member of a group of PyTorch processes that use torch.distributed.rpc with
- * torch's own backend, TENSORPIPE, and have no part of Tenrec in them.
+ * torch's own backend, TENSORPIPE, and have no part of Tenrec in them. The functions are in
+ * libtenrec-torch.
  *
  * Such a group is dynamic: its processes call init_rpc without world_size. The member is configured
  * like a worker, with `worker.group_protocol: torch`. It is not a struct tenrec_worker: torch's

@@ -14,17 +14,18 @@ def version():
 
 
 def symbols():
-    nodes = set(re.findall(r"^([\w.]+) \{", report.text("libtenrec/libtenrec.map"), re.MULTILINE))
-    listed = set(re.findall(r"^ \(symver\)(\S+) ", report.text("debian/libtenrec1.symbols"), re.MULTILINE))
-    for node in sorted(nodes - listed):
-        yield f"debian/libtenrec1.symbols: lacks a line ' (symver){node} VERSION' with the version of its first release"
-    for node in sorted(listed - nodes):
-        yield f"debian/libtenrec1.symbols: libtenrec/libtenrec.map has no node '{node}'"
+    for path, package in (("libtenrec/libtenrec.map", "debian/libtenrec1.symbols"), ("torch/libtenrec-torch.map", "debian/libtenrec-torch1.symbols")):
+        nodes = set(re.findall(r"^([\w.]+) \{", report.text(path), re.MULTILINE))
+        listed = set(re.findall(r"^ \(symver\)(\S+) ", report.text(package), re.MULTILINE))
+        for node in sorted(nodes - listed):
+            yield f"{package}: lacks a line ' (symver){node} VERSION' with the version of its first release"
+        for node in sorted(listed - nodes):
+            yield f"{package}: {path} has no node '{node}'"
 
 
 def plugins():
     """Each plugin that meson installs is in one package."""
-    ours = {name for name in re.findall(r"'(\w+)'", re.search(r"foreach name : \[(.*?)\]", report.text("plugins/meson.build"))[1])}
+    ours = {name for name in re.findall(r"'(\w+)'", re.search(r"^foreach name : .*\[(.*)\]$", report.text("plugins/meson.build"), re.MULTILINE)[1])}
     packed = [name for path in report.files("debian", ends=(".install",))
               for name in re.findall(r"/tenrec/plugins/(\w+)\.so$", report.text(path), re.MULTILINE)]
     for name in sorted(ours ^ set(packed)):

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""symbols.py LIBTENREC LIST LIBTENREC-TESTKIT LIST ARCHIVE [--update] [PLUGIN-FOLDER] - what
+"""symbols.py LIBTENREC LIST LIBTENREC-TORCH LIST LIBTENREC-TESTKIT LIST ARCHIVE [--update] [PLUGIN-FOLDER] - what
 the binaries export.
 
 A library exports what its LIST names, all under its version, each declared in
-a public header, and the static library ARCHIVE has libtenrec's; and a function that a public header declares is there. What
-tenrec/testkit.h declares is in libtenrec-testkit.so, all else in libtenrec.so.
+a public header, and the static library ARCHIVE has what the first two have; and a function that a public header declares is there. What
+tenrec/torch.h declares is in libtenrec-torch.so, tenrec/testkit.h in libtenrec-testkit.so, all else in libtenrec.so. Under TENREC_PRIVATE
+libtenrec.so exports the internal functions that libtenrec-torch.so uses, and no other.
 A plugin exports the three symbols of its kind. --update writes LIST anew: do that
 when the diff it is meant to show is the one you want.
 """
@@ -19,6 +20,7 @@ import report
 PLUGIN_SYMBOLS = [["tenrec_construct_options", "tenrec_init_agent", "tenrec_plugin"],
                   ["tenrec_construct_options", "tenrec_init_observer", "tenrec_plugin"],
                   ["tenrec_construct_options", "tenrec_init_store", "tenrec_plugin"]]
+PRIVATE = "TENREC_PRIVATE" # the version node
 # Instrumented builds add symbols of their own.
 FOREIGN = re.compile(r"(__asan|__ubsan|__tsan|__sanitizer|__start_|__stop_|__odr_asan|__gcov)")
 
@@ -37,11 +39,12 @@ def defined(archive):
     return sorted(name for name in names if not FOREIGN.match(name))
 
 
-def declared(testkit):
-    """Names of functions that the public headers declare and do not define."""
+def declared(name):
+    """Names of functions that the public headers of a library declare and do not define."""
+    own = {"libtenrec-torch": "/torch.h", "libtenrec-testkit": "/testkit.h"}
     names = set()
     for path in report.files("include", ends=(".h",)):
-        if path.endswith("plugin.h") or path.endswith("/testkit.h") != testkit:
+        if path.endswith("plugin.h") or next((library for library, end in own.items() if path.endswith(end)), "libtenrec") != name:
             continue
         code = report.without_comments(report.text(path))
         code = re.sub(r"^\s*#(\\\n|.)*", "", code, flags=re.MULTILINE)
@@ -59,8 +62,8 @@ def declared(testkit):
 
 def check_library(library, list_path, update):
     name = os.path.basename(library).split(".")[0]
-    version = "TENREC_TESTKIT_1.0" if "testkit" in name else "TENREC_1.0"
-    symbols = [s for s in exported(library) if s not in (version, f"{version}@@{version}")]
+    version = f"{name.removeprefix('lib').upper().replace('-', '_')}_1.0"
+    symbols = [s for s in exported(library) if not s.endswith(PRIVATE) and s not in (version, f"{version}@@{version}")]
     names = [s.split("@")[0] for s in symbols]
     if update:
         with open(list_path, "w", encoding="utf-8") as f:
@@ -77,7 +80,7 @@ def check_library(library, list_path, update):
     report.case(f"symbols_{case}_exports_the_list", diff)
     report.case(f"symbols_{case}_are_all_versioned",
                 [s for s in symbols if not s.endswith(f"@@{version}")])
-    public = declared("testkit" in name)
+    public = declared(name)
     report.case(f"symbols_{case}_are_declared_in_public_headers",
                 [f"{n} is exported and in no public header" for n in names if n not in public])
     report.case(f"symbols_{case}_has_what_is_declared",
@@ -89,16 +92,29 @@ def check_library(library, list_path, update):
                 [] if soname and soname[1] == f"{name}.so.1" else [str(soname and soname[1])])
 
 
+def private(library, user):
+    """Differences between the private functions that a library exports and those that its user needs."""
+    have = {s.split("@")[0] for s in exported(library) if s.endswith("@@" + PRIVATE)} - {PRIVATE}
+    out = subprocess.run(["nm", "-D", "--undefined-only", "--with-symbol-versions", user], capture_output=True, text=True, check=True).stdout
+    used = {line.split()[-1].split("@")[0] for line in out.splitlines() if line.endswith("@" + PRIVATE)}
+    for name in sorted(have ^ used):
+        yield f"libtenrec/libtenrec.map: {name} is {'not used: remove it' if name in have else 'missing'}"
+
+
 def main():
     update = "--update" in sys.argv
-    library, list_path, testkit, testkit_list, archive, *folders = [a for a in sys.argv[1:]
-                                                           if a != "--update"]
+    library, list_path, torch, torch_list, testkit, testkit_list, archive, *folders = [a for a in sys.argv[1:] if a != "--update"]
     check_library(library, list_path, update)
+    check_library(torch, torch_list, update)
     check_library(testkit, testkit_list, update)
     if update:
         return
-    with open(list_path, encoding="utf-8") as f:
-        differ = set(f.read().split()) ^ set(defined(archive))
+    report.case("symbols_private_are_those_that_libtenrec_torch_uses", private(library, torch))
+    lists = []
+    for path in (list_path, torch_list):
+        with open(path, encoding="utf-8") as f:
+            lists += f.read().split()
+    differ = set(lists) ^ set(defined(archive))
     report.case("symbols_of_the_static_library_are_those_of_the_shared",
                 [f"{name} is in one of the two" for name in sorted(differ)])
     plugins = [os.path.join(where, leaf) for folder in folders

@@ -75,7 +75,8 @@ def in_the_build():
     done = subprocess.run([TENREC, "--version"], capture_output=True, text=True, check=False)
     if done.stdout.strip() != f"tenrec {VERSION}":
         yield f"tenrec --version says '{done.stdout.strip()}'"
-    for path, line in (("meson-private/tenrec.pc", f"Version: {VERSION}"), ("meson-private/tenrec-testkit.pc", f"Version: {VERSION}"),
+    for path, line in (("meson-private/tenrec.pc", f"Version: {VERSION}"), ("meson-private/tenrec-torch.pc", f"Version: {VERSION}"),
+                       ("meson-private/tenrec-testkit.pc", f"Version: {VERSION}"),
                        ("libtenrec/tenrecConfigVersion.cmake", f'set(PACKAGE_VERSION "{VERSION}")')):
         with open(os.path.join(BUILD, path), encoding="utf-8") as f:
             if line not in f.read().split("\n"):

@@ -108,7 +108,7 @@ def begin_plugins(tenrec, where, env):
 def find_in_a_moved_folder(prefix, env):
     """The files of pkg-config name what lies beside them, wherever that is: the folder below STAGE is not the prefix of the build."""
     folder = run("pkg-config", "--variable=pcfiledir", "tenrec", env=env)[0]
-    for package in ("tenrec", "tenrec-testkit"):
+    for package in ("tenrec", "tenrec-torch", "tenrec-testkit"):
         flags, problem = run("pkg-config", "--cflags", "--libs", package, env=env)
         wrong = [flag for flag in flags.split() if flag[:2] in ("-I", "-L") and not os.path.realpath(flag[2:]).startswith(os.path.realpath(prefix) + "/")]
         case(f"install_pkg_config_finds_{package.replace('-', '_')}_in_a_moved_folder",
@@ -127,13 +127,31 @@ def build_with_the_build_folder(where, env):
     case("build_folder_is_enough_to_build_with", problem or registers("./early", "echo", where, env))
 
 
+def refuses(program, where, env):
+    """The problem of a program for torch's groups, which the default configuration is not for."""
+    out, problem = run(program, cwd=where, env=env)
+    return "" if problem and "group_protocol" in out else f"it said: {out}\n{problem}"
+
+
+def build_a_member_of_torchs_group(where, env):
+    shutil.copy(os.path.join(EXAMPLES, "torch_member", "parameter_server.c"), where)
+    flags, problem = run("pkg-config", "--cflags", "--libs", "tenrec-torch", env=env)
+    if not problem:
+        _, problem = run(*CC, *FLAGS, "parameter_server.c", "-o", "parameter_server", *flags.split(), "-pthread", cwd=where)
+    case("install_member_of_torchs_group_builds_outside", problem or refuses("./parameter_server", where, env))
+
+
 def build_with_the_static_library(where, cflags, env):
     libs, problem = run("pkg-config", "--libs", "libuv", "yaml-0.1", "libcrypto", "libssl")
     if not problem:
-        _, problem = run(*CC, *FLAGS, "program.c", "-o", "whole", *cflags.split(),
-                         os.path.join(BUILD, "libtenrec", "libtenrec.a"), *libs.split(), "-ldl", "-lm", "-pthread", cwd=where)
-    case("install_program_with_the_static_library_loads_a_plugin",
-         problem or registers("./whole", "outside", where, dict(env, LD_LIBRARY_PATH="")))
+        for program, whole in (("program.c", "whole"), ("parameter_server.c", "whole_member")):
+            _, wrong = run(*CC, *FLAGS, program, "-o", whole, *cflags.split(),
+                           os.path.join(BUILD, "libtenrec", "libtenrec.a"), *libs.split(), "-ldl", "-lm", "-pthread", cwd=where)
+            problem = problem or wrong
+    env = dict(env, LD_LIBRARY_PATH="")
+    case("install_program_with_the_static_library_loads_a_plugin", problem or registers("./whole", "outside", where, env))
+    env["TENREC_PLUGIN_PATH"], _ = run("pkg-config", "--variable=plugindir", "tenrec", env=env)
+    case("install_member_of_torchs_group_links_the_static_library", problem or refuses("./whole_member", where, env))
 
 
 def build_with_cmake(prefix, where, env):
@@ -200,6 +218,7 @@ def main():
             case(f"install_program_outside_loads_{name}", registers("./program", name, outside, env))
         build_with_the_build_folder(outside, env)
         begin_plugins(os.path.join(prefix, option["bindir"], "tenrec"), outside, env)
+        build_a_member_of_torchs_group(outside, env)
         build_with_the_static_library(outside, plugin_flags, env)
         kit_flags, problem = ask("--cflags", "--libs", package="tenrec-testkit")
         case("install_pkg_config_knows_the_test_kit", problem)
