@@ -14,10 +14,6 @@ extern const struct service metrics_service; /* of a worker (rpc/call/service.h)
 /* Checks `observe:`, and the plugins that it needs. errors: as observer_choice_load */
 tenrec_status metrics_check(const struct tenrec_config *config, tenrec_error *err);
 
-/* A worker has started, or stops: after metrics_leave no reader touches it. errors: ENOMEM */
-tenrec_status metrics_enter(struct tenrec_worker *w, tenrec_error *err);
-void metrics_leave(struct tenrec_worker *w);
-
 /* The function by which other workers read the durations of a worker's calls (metrics_value.c).
  * errors: ENOMEM */
 tenrec_status metrics_serve(struct functions *f, tenrec_error *err);

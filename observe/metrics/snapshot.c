@@ -4,65 +4,14 @@
 #include "core/base/arena.h"
 #include "core/base/memory.h"
 #include "observe/metrics/durations.h"
-#include "observe/metrics/metrics.h"
 #include "observe/metrics/series.h"
+#include "observe/recorder/recorder.h"
 #include "rpc/future/worker.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tenrec/observe.h>
-
-/* The workers that have started. The lock is held while they are read, so that none ends
- * meanwhile; nothing that reads waits for a peer. */
-static struct {
-    pthread_mutex_t lock;
-    struct tenrec_worker **worker;
-    size_t n, room;
-} started = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static void started_forked(void)
-{
-    pthread_mutex_init(&started.lock, NULL);
-    started.n = 0; /* workers belong to the parent */
-}
-
-static void started_watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, started_forked);
-}
-
-tenrec_status metrics_enter(struct tenrec_worker *w, tenrec_error *err)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    struct tenrec_worker **grown;
-
-    pthread_once(&once, started_watch_forks);
-    pthread_mutex_lock(&started.lock);
-    grown = memory_grow(started.worker, started.n, &started.room, sizeof *grown);
-    if (grown) {
-        started.worker = grown;
-        started.worker[started.n++] = w;
-    }
-    pthread_mutex_unlock(&started.lock);
-    return grown ? TENREC_OK : memory_fail(err);
-}
-
-void metrics_leave(struct tenrec_worker *w)
-{
-    pthread_mutex_lock(&started.lock);
-    for (size_t i = 0; i < started.n; i++)
-        if (started.worker[i] == w) {
-            started.worker[i] = started.worker[--started.n];
-            break;
-        }
-    if (started.n == 0) {
-        free(started.worker);
-        started.worker = NULL;
-        started.room = 0;
-    }
-    pthread_mutex_unlock(&started.lock);
-}
 
 struct snapshot {
     struct tenrec_snapshot view; /* first */
@@ -100,17 +49,17 @@ static void on_pair(void *arg, const char *key, const char *text)
         s->failed = true;
 }
 
+/* The lock is held meanwhile, so that no worker ends; nothing that reads waits for a peer. */
 static void snapshot_read_workers(struct snapshot *s)
 {
-    pthread_mutex_lock(&started.lock);
-    for (size_t i = 0; i < started.n; i++) {
-        s->worker = arena_text(&s->texts, started.worker[i]->self.name);
+    for (struct recorder *r = recorders_lock(); r; r = r->next) {
+        s->worker = arena_text(&s->texts, r->worker->self.name);
         if (s->worker)
-            tenrec_worker_list_debug_info(started.worker[i], on_pair, s);
+            tenrec_worker_list_debug_info(r->worker, on_pair, s);
         else
             s->failed = true;
     }
-    pthread_mutex_unlock(&started.lock);
+    recorders_unlock();
 }
 
 static void snapshot_add_series(struct snapshot *s, const struct series *of,

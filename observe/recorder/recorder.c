@@ -200,7 +200,7 @@ static void recorder_change(struct tenrec_worker *w, const struct config_setting
     }
 }
 
-/* Afterwards no thread of the recorder touches the worker. */
+/* Afterwards no thread of the recorder touches the worker, nor one that walks the list. */
 static void recorder_close(struct tenrec_worker *w, const tenrec_error *why)
 {
     struct recorder **at = &running.first, *r = recorder_of(w);

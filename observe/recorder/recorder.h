@@ -28,8 +28,8 @@ struct recorder {
     } mark[RECORDER_MARKS];
 };
 
-/* The recorders of the workers that run, to be walked by `next` until recorders_unlock. The try
- * returns false if another thread has the lock. */
+/* The recorders of the workers that run, to be walked by `next` until recorders_unlock: the only
+ * list of these workers. The try returns false if another thread has the lock. */
 struct recorder *recorders_lock(void);
 bool recorders_try_lock(struct recorder **ret);
 struct recorder *recorders_held(void); /* the first again, while this thread has the lock */
