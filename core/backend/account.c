@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/backend/account.h"
 
+#include "core/base/forks.h"
 #include "core/base/memory.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -18,8 +18,6 @@ static struct {
     unsigned life; /* changes in the child of a fork only */
 } all;
 
-static pthread_once_t all_once = PTHREAD_ONCE_INIT;
-
 /* In the child of a fork: the strangers of the parent are the parent's. */
 static void all_forget(void)
 {
@@ -27,16 +25,13 @@ static void all_forget(void)
     all.life++;
 }
 
-static void all_watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, all_forget);
-}
+static struct fork_hook fork_hook = { .child = all_forget };
 
 struct tenrec_account *account_open(void)
 {
     struct tenrec_account *a = memory_new(1, sizeof *a);
 
-    pthread_once(&all_once, all_watch_forks);
+    forks_follow(&fork_hook);
     if (!a)
         return NULL;
     a->refs = 1;

@@ -2,6 +2,7 @@
 #include "core/backend/message.h"
 
 #include "core/backend/account.h"
+#include "core/base/forks.h"
 #include "core/base/heap.h"
 #include "core/base/recycle.h"
 #include "core/base/thread_end.h"
@@ -44,8 +45,6 @@ static struct {
     unsigned n;
 } depot = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static pthread_once_t cache_once = PTHREAD_ONCE_INIT;
-
 static void cache_end(void)
 {
     while (cache.first) {
@@ -64,10 +63,7 @@ static void depot_reset(void)
     depot.n = 0;
 }
 
-static void depot_watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, depot_reset);
-}
+static struct fork_hook fork_hook = { .child = depot_reset };
 
 /* Moves blocks from `*from` to `*to` until `*to` has `limit` or `*from` is empty. */
 static void move_blocks(struct message **from, unsigned *n_from, struct message **to,
@@ -86,7 +82,7 @@ static void move_blocks(struct message **from, unsigned *n_from, struct message 
 /* Before anything is put into this thread's cache: its end must empty it. */
 __attribute__((noinline)) static bool cache_register(void)
 {
-    pthread_once(&cache_once, depot_watch_forks);
+    forks_follow(&fork_hook);
     return thread_end_add(&cache.end, cache_end);
 }
 

@@ -6,6 +6,7 @@
 #ifndef TENREC_BASE_FORKS_H
 #define TENREC_BASE_FORKS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -15,6 +16,23 @@ extern uint32_t forks_seen;
 
 /* From now on forks are counted. */
 void forks_watch(void);
+
+/* A function for the child of each fork, in which the thread that forked is the only one: it
+ * initializes locks that other threads may have held, and forgets what is the parent's. Static. */
+struct fork_hook {
+    void (*child)(void);
+    struct fork_hook *next;
+    atomic_bool added;
+};
+
+void forks_add(struct fork_hook *h);
+
+/* From now on `h` is called. Cheap once it is. */
+static inline void forks_follow(struct fork_hook *h)
+{
+    if (__builtin_expect(!atomic_load_explicit(&h->added, memory_order_acquire), 0))
+        forks_add(h);
+}
 
 /* Ends the calling thread without running its destructors, which belong to the parent; of a
  * process without other threads the exit status is 0. `what` has returned. */

@@ -2,6 +2,7 @@
 #include "core/base/housekeeping.h"
 
 #include "core/base/clock.h"
+#include "core/base/forks.h"
 #include "core/base/loop.h"
 #include "core/base/memory.h"
 
@@ -26,8 +27,6 @@ static struct {
         uint64_t at_ns;
     } job[JOBS_MAX];
 } all = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* The caller holds the lock. */
 static void housekeeping_arm(void)
@@ -92,10 +91,7 @@ static void housekeeping_after_fork(void)
     all.first = NULL;
 }
 
-static void watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, housekeeping_after_fork);
-}
+static struct fork_hook fork_hook = { .child = housekeeping_after_fork };
 
 tenrec_status housekeeping_join(struct loop *l, struct housekeeping **ret, tenrec_error *err)
 {
@@ -109,7 +105,7 @@ tenrec_status housekeeping_join(struct loop *l, struct housekeeping **ret, tenre
         free(u);
         return st;
     }
-    pthread_once(&once, watch_forks);
+    forks_follow(&fork_hook);
     pthread_mutex_lock(&all.lock);
     LL_PREPEND(all.first, u);
     housekeeping_arm();

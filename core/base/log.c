@@ -61,6 +61,8 @@ static void renew_lock(void)
     pthread_mutex_init(&lock, NULL);
 }
 
+static struct fork_hook fork_hook = { .child = renew_lock };
+
 bool log_level_find(const char *name, enum tenrec_log_level *ret)
 {
     size_t i = 0;
@@ -77,7 +79,7 @@ static void read_environment(void)
     const char *path = secure_getenv("TENREC_LOG_FILE");
     enum tenrec_log_level level;
 
-    pthread_atfork(NULL, NULL, renew_lock);
+    forks_follow(&fork_hook);
     if (path && *path)
         open_file(path);
     if (!name || !*name)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/base/threads.h"
 
+#include "core/base/forks.h"
+
 #include <signal.h>
 #include <sys/syscall.h>
 #include <tenrec/agent.h>
@@ -50,15 +52,10 @@ static void thread_forked(void)
     thread_own_id = 0;
 }
 
-static void thread_watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, thread_forked);
-}
+static struct fork_hook fork_hook = { .child = thread_forked };
 
 uint32_t thread_find_id(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, thread_watch_forks);
+    forks_follow(&fork_hook);
     return thread_own_id = (uint32_t)syscall(SYS_gettid);
 }

@@ -4,6 +4,7 @@
 
 #include "core/backend/chain.h"
 #include "core/base/clock.h"
+#include "core/base/forks.h"
 #include "core/base/housekeeping.h"
 #include "core/base/memory.h"
 #include "core/tensor/shared_memory.h"
@@ -31,8 +32,6 @@ static struct {
     atomic_size_t lent; /* blocks, by all connections */
 } all = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
 /* In the child of a fork, which has lent nothing to the peers. */
 static void in_child(void)
 {
@@ -41,10 +40,7 @@ static void in_child(void)
     atomic_store(&all.lent, 0);
 }
 
-static void watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, in_child);
-}
+static struct fork_hook fork_hook = { .child = in_child };
 
 struct tenrec_sharing *sharing_open(void)
 {
@@ -52,7 +48,7 @@ struct tenrec_sharing *sharing_open(void)
 
     if (!s)
         return NULL;
-    pthread_once(&once, watch_forks);
+    forks_follow(&fork_hook);
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_lock(&all.lock);
     s->next = all.first;

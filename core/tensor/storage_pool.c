@@ -2,6 +2,7 @@
 #include "core/tensor/storage_pool.h"
 
 #include "core/base/clock.h"
+#include "core/base/forks.h"
 #include "core/base/housekeeping.h"
 #include "core/base/recycle.h"
 
@@ -256,7 +257,6 @@ static void wake_process(uint64_t deadline_ns)
 }
 
 static struct storage_pool of_process = { .lock = PTHREAD_MUTEX_INITIALIZER, .wake = wake_process };
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* In the child of a fork: another thread of the parent may have been changing the pool, and the
  * workers that set its limit do not run here. */
@@ -265,13 +265,10 @@ static void storage_pool_after_fork(void)
     of_process = (struct storage_pool){ .lock = PTHREAD_MUTEX_INITIALIZER, .wake = wake_process };
 }
 
-static void watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, storage_pool_after_fork);
-}
+static struct fork_hook fork_hook = { .child = storage_pool_after_fork };
 
 struct storage_pool *storage_pool_of_process(void)
 {
-    pthread_once(&once, watch_forks);
+    forks_follow(&fork_hook);
     return &of_process;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/metrics/durations.h"
 
+#include "core/base/forks.h"
 #include "core/base/memory.h"
 #include "core/base/thread_end.h"
 #include "observe/metrics/series.h"
@@ -90,17 +91,13 @@ static void durations_forked(void)
         ended.chunk[i] = NULL;
 }
 
-static void durations_watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, durations_forked);
-}
+static struct fork_hook fork_hook = { .child = durations_forked };
 
 static struct durations_table *table_begin(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct durations_table *t;
 
-    pthread_once(&once, durations_watch_forks);
+    forks_follow(&fork_hook);
     if (!thread_end_follow(&mine.end, table_end) || !(t = memory_new(1, sizeof *t)))
         return NULL;
     pthread_mutex_lock(&lock);

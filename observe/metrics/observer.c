@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/metrics/observer.h"
 
+#include "core/base/forks.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/base/private_file.h"
@@ -105,10 +106,7 @@ static void observers_forked(void)
     open_observers.first = NULL;
 }
 
-static void observers_watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, observers_forked);
-}
+static struct fork_hook fork_hook = { .child = observers_forked };
 
 /* ---- opening and closing -------------------------------------------------- */
 
@@ -160,11 +158,10 @@ static tenrec_status observer_new(struct observer_choice *choice, const char *ad
 tenrec_status observer_open(struct observer_choice *choice, const char *address,
                             struct observer **ret, tenrec_error *err)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct observer *o;
     tenrec_status st = TENREC_OK;
 
-    pthread_once(&once, observers_watch_forks);
+    forks_follow(&fork_hook);
     pthread_mutex_lock(&open_observers.lock);
     for (o = open_observers.first; o; o = o->next)
         if (strcmp(o->choice->name, choice->name) == 0 && strcmp(o->address, address) == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/metrics/series.h"
 
+#include "core/base/forks.h"
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 
@@ -30,10 +31,7 @@ static void series_forked(void)
     pthread_mutex_init(&lock, NULL);
 }
 
-static void series_watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, series_forked);
-}
+static struct fork_hook fork_hook = { .child = series_forked };
 
 static size_t put_text(char *at, const char **ret, const char *text)
 {
@@ -87,10 +85,9 @@ static uint32_t entry_add(struct entry *fresh)
 
 uint32_t series_number(const struct series *key)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct entry *fresh;
 
-    pthread_once(&once, series_watch_forks);
+    forks_follow(&fork_hook);
     fresh = entry_new(key);
     return fresh ? entry_add(fresh) : 0;
 }

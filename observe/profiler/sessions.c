@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/profiler/sessions.h"
 
+#include "core/base/forks.h"
 #include "observe/profiler/profiler.h"
 #include "rpc/call/span.h"
 #include "rpc/future/thread_state.h"
@@ -8,7 +9,6 @@
 /* Guards `list`; held while events are added to traces. Acquired before trace.lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tenrec_profiler *list;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static _Thread_local struct thread_trace current;
 
@@ -21,14 +21,11 @@ static void sessions_forget(void)
     event_forget_thread();
 }
 
-static void watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, sessions_forget);
-}
+static struct fork_hook fork_hook = { .child = sessions_forget };
 
 void recorders_add(void)
 {
-    pthread_once(&once, watch_forks);
+    forks_follow(&fork_hook);
     atomic_fetch_add(&span_recorders, 1);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/recorder/inline_calls.h"
 
+#include "core/base/forks.h"
 #include "core/base/memory.h"
 #include "core/base/thread_end.h"
 #include "core/base/threads.h"
@@ -56,17 +57,13 @@ static void inline_calls_forked(void)
     mine.place = NULL;
 }
 
-static void inline_calls_watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, inline_calls_forked);
-}
+static struct fork_hook fork_hook = { .child = inline_calls_forked };
 
 static struct inline_place *inline_place_new(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct inline_place *p;
 
-    pthread_once(&once, inline_calls_watch_forks);
+    forks_follow(&fork_hook);
     if (!thread_end_follow(&mine.end, inline_place_drop) || !(p = memory_new(1, sizeof *p)))
         return NULL;
     p->thread = thread_id();

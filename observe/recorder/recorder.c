@@ -2,6 +2,7 @@
 #include "observe/recorder/recorder.h"
 
 #include "core/base/clock.h"
+#include "core/base/forks.h"
 #include "core/base/threads.h"
 #include "core/config/config.h"
 #include "core/config/observe_settings.h"
@@ -122,13 +123,10 @@ static void recorder_forked(void)
 {
     pthread_mutex_init(&running.lock, NULL);
     running.first = NULL;
+    ring_forked();
 }
 
-static void recorder_watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, recorder_forked);
-    ring_watch_forks();
-}
+static struct fork_hook fork_hook = { .child = recorder_forked };
 
 struct recorder *recorders_lock(void)
 {
@@ -168,11 +166,10 @@ static tenrec_status recorder_init(struct tenrec_worker *w, const struct service
 static tenrec_status recorder_start(struct tenrec_worker *w, const struct service_session *s,
                                     tenrec_error *err)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct recorder *r = recorder_of(w);
 
     (void)err;
-    pthread_once(&once, recorder_watch_forks);
+    forks_follow(&fork_hook);
     r->worker = w;
     r->dump_dir = s->observe->dump_dir;
     atomic_store(&r->stuck_after_ms, TENREC_FOREVER); /* until recorder_change */

@@ -2,6 +2,7 @@
 #include "observe/recorder/reporter.h"
 
 #include "core/base/clock.h"
+#include "core/base/forks.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/base/threads.h"
@@ -58,11 +59,13 @@ static void reporter_forked(void)
     reporter.runs = reporter.has_ended = false;
 }
 
+static struct fork_hook fork_hook = { .child = reporter_forked };
+
 static void reporter_init(void)
 {
     queues_init();
     clock_cond_init(&reporter.idle);
-    pthread_atfork(NULL, NULL, reporter_forked);
+    forks_follow(&fork_hook);
 }
 
 static void reporter_prepare(void)

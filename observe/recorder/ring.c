@@ -66,14 +66,9 @@ uint64_t ring_add(const struct ring_event *e)
     return number;
 }
 
-static void ring_forked(void)
+void ring_forked(void)
 {
     atomic_store(&forked, atomic_load(&written));
-}
-
-void ring_watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, ring_forked);
 }
 
 size_t ring_read(struct ring_read *ret, size_t *ret_lost)

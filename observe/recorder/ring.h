@@ -57,8 +57,8 @@ static inline const char *ring_text(const struct ring_event *e, char buf[static 
     return buf;
 }
 
-/* Empties the ring in the child of each fork: the events are the parent's. Once per process. */
-void ring_watch_forks(void);
+/* In the child of a fork: empties the ring, for the events are the parent's. */
+void ring_forked(void);
 
 /* Returns the number of the event, from 1. */
 uint64_t ring_add(const struct ring_event *e);

@@ -2,6 +2,7 @@
 #include "observe/recorder/stack.h"
 
 #include "core/base/clock.h"
+#include "core/base/forks.h"
 #include "core/base/threads.h"
 
 #include <dlfcn.h>
@@ -230,16 +231,11 @@ static void stacks_forked(void)
     ask.hangs = false;
 }
 
-static void stacks_watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, stacks_forked);
-}
+static struct fork_hook fork_hook = { .child = stacks_forked };
 
 void stacks_take(struct stack *s, size_t n)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, stacks_watch_forks);
+    forks_follow(&fork_hook);
     stacks_look(s, n);
     pthread_mutex_lock(&ask.lock);
     stacks_ask(s, n);

@@ -13,7 +13,6 @@
 #include "rpc/future/thread_state.h"
 #include "rpc/value/stream_value.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,10 +50,7 @@ static void depot_forget(void)
     depot.n = 0;
 }
 
-static void depot_watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, depot_forget);
-}
+static struct fork_hook fork_hook = { .child = depot_forget };
 
 static void spares_free(void)
 {
@@ -71,9 +67,7 @@ static void spares_free(void)
 /* This thread has not kept any so far. Returns true if it may. */
 static bool spares_follow(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, depot_watch_forks);
+    forks_follow(&fork_hook);
     return thread_end_follow(&spares.end, spares_free);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/future/thread_state.h"
 
-#include <pthread.h>
+#include "core/base/forks.h"
 
 _Thread_local struct thread_state thread_state;
 
@@ -12,14 +12,9 @@ static void thread_state_forked(void)
     thread_state = (struct thread_state){ .scope = thread_state.scope };
 }
 
-static void thread_state_register(void)
-{
-    pthread_atfork(NULL, NULL, thread_state_forked);
-}
+static struct fork_hook fork_hook = { .child = thread_state_forked };
 
 void thread_state_watch_forks(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, thread_state_register);
+    forks_follow(&fork_hook);
 }

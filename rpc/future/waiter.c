@@ -5,6 +5,7 @@
 #include "rpc/future/waiter.h"
 
 #include "core/base/clock.h"
+#include "core/base/forks.h"
 #include "core/base/thread_end.h"
 #include "rpc/future/thread_state.h"
 
@@ -42,18 +43,14 @@ static void forget_kept(void)
     pthread_mutex_init(&kept_lock, NULL);
 }
 
-static void watch_fork(void)
-{
-    pthread_atfork(NULL, NULL, forget_kept);
-}
+static struct fork_hook fork_hook = { .child = forget_kept };
 
 /* This thread has no spare one. */
 static int fd_take(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     int fd = -1;
 
-    pthread_once(&once, watch_fork);
+    forks_follow(&fork_hook);
     pthread_mutex_lock(&kept_lock);
     if (n_kept > 0)
         fd = kept[--n_kept];
