@@ -61,6 +61,13 @@ def check_rooms():
                 yield f'{where}: {room} may not know "{name}"'
 
 
+def check_folders():
+    for room, others in report.rooms("").items():
+        for other in sorted(others):
+            if report.stands_above(other, room):
+                yield f"rooms: {room} may not use {other}, whose folder is above its own"
+
+
 def check_public():
     for path in report.files("include", "testkit"):
         for where, quoted, name in includes(path):
@@ -147,6 +154,7 @@ def check_environment():
 
 
 report.case("layers_rooms_include_what_the_table_allows", check_rooms())
+report.case("layers_rooms_use_no_folder_above_their_own", check_folders())
 report.case("layers_public_headers_and_testkit_know_no_room", check_public())
 report.case("layers_plugins_include_public_and_own", check_plugins())
 report.case("layers_nothing_below_includes_agent", check_agent())

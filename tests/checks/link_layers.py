@@ -64,6 +64,12 @@ def against_the_table(tree):
             yield f"{source} uses {name} of {target}: {here} may not use {there}"
 
 
+def against_the_folders(tree):
+    for source, name, target in tree.uses():
+        if report.stands_above(target, source):
+            yield f"{source} uses {name} of {target}, whose folder is above its own"
+
+
 def knots(tree):
     """Strongly connected components of files, the largest first (Tarjan)."""
     after = collections.defaultdict(list)
@@ -140,6 +146,8 @@ def main():
                      if tree.room(f) not in tree.rooms])
         report.case(f"link_layers_{name}_uses_what_its_rooms_may", against_the_table(tree))
         report.case(f"link_layers_{name}_has_no_large_knot", too_large(tree))
+        if not root:
+            report.case(f"link_layers_{name}_uses_no_folder_above", against_the_folders(tree))
     page = report.text(PAGE)
     report.case("link_layers_are_drawn_in_the_docs",
                 [] if pictures(page) == page else [f"{PAGE}: run tests/checks/link_layers.py --update"])

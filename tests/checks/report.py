@@ -9,7 +9,7 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-LIBRARY = ("include", "core", "security", "group", "rpc", "observe", "torch") # the folders of the library's rooms
+LIBRARY = ("include", "core", "security", "group", "rpc", "observe", "torch") # the folders of the library's rooms, the lowest first
 _results = []
 
 
@@ -60,6 +60,11 @@ def room_of(path, tree, table):
     while folder and folder not in table:
         folder = os.path.dirname(folder)
     return folder
+
+
+def stands_above(path, other):
+    """Returns true if the folder of `path` is above that of `other`: both of the library."""
+    return LIBRARY.index(path.split("/")[0]) > LIBRARY.index(other.split("/")[0])
 
 
 def without_comments(code):
