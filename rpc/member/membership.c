@@ -260,6 +260,11 @@ uint32_t membership_world(const struct membership *m)
     return m->members ? (uint32_t)m->members->n : (uint32_t)m->rendezvous->meeting.world;
 }
 
+size_t membership_ids(const struct membership *m)
+{
+    return membership_roster(m) ? RANKS_MAX : membership_world(m);
+}
+
 uint64_t membership_incarnation(const struct membership *m)
 {
     return (uint64_t)(m->rendezvous->dynamic ? m->rendezvous->roster.incarnation

@@ -14,8 +14,8 @@
 #include "core/tensor/shared_memory.h"
 #include "core/tensor/sharing.h"
 #include "core/tensor/storage_pool.h"
+#include "group/meeting/exposure.h"
 #include "group/meeting/rendezvous.h"
-#include "group/membership/ranks.h"
 #include "group/store/store.h"
 #include "rpc/call/active_calls.h"
 #include "rpc/call/answer.h"
@@ -30,11 +30,10 @@
 #include "rpc/member/disconnect.h"
 #include "rpc/member/gather.h"
 #include "rpc/member/membership.h"
-#include "rpc/worker/exposure.h"
+#include "rpc/member/rref_release.h"
+#include "rpc/member/termination.h"
 #include "rpc/worker/parts.h"
 #include "rpc/worker/reconfigure.h"
-#include "rpc/worker/rref_release.h"
-#include "rpc/worker/termination.h"
 #include "rpc/worker/worker_config.h"
 #include "security/proof/security.h"
 
@@ -258,16 +257,10 @@ struct manner {
     uint64_t until;    /* CLOCK_MONOTONIC */
 };
 
-/* A dynamic group may use any id. */
-static size_t room_for_ids(const struct tenrec_worker *w)
-{
-    return membership_roster(w->membership) ? RANKS_MAX : membership_world(w->membership);
-}
-
 static tenrec_status fill_peers(struct tenrec_worker *w, tenrec_error *err)
 {
     const struct tenrec_member *member = w->membership->member;
-    tenrec_status st = peers_init(&w->peers, room_for_ids(w), w->self.id, err);
+    tenrec_status st = peers_init(&w->peers, membership_ids(w->membership), w->self.id, err);
 
     w->peers.lives = membership_roster(w->membership) != NULL;
     for (uint32_t i = 0; i < membership_world(w->membership) && st == TENREC_OK; i++)
@@ -334,9 +327,10 @@ static tenrec_status worker_start(struct tenrec_worker *w, const struct manner *
     if (st == TENREC_OK && !how->visits)
         st = worker_join(w, until, err);
     if (st == TENREC_OK)
-        st = disconnects_reset(w->disconnects, room_for_ids(w), err);
+        st = disconnects_reset(w->disconnects, membership_ids(w->membership), err);
     if (st == TENREC_OK)
-        st = contacts_reset(&w->contacts, membership_roster(w->membership) ? 0 : room_for_ids(w),
+        st = contacts_reset(&w->contacts,
+                            membership_roster(w->membership) ? 0 : membership_ids(w->membership),
                             err);
     if (st == TENREC_OK)
         st = fill_peers(w, err);

@@ -10,7 +10,7 @@
 #include "rpc/call/function.h"
 #include "rpc/future/pool.h"
 #include "rpc/future/worker.h"
-#include "rpc/worker/termination.h"
+#include "rpc/member/termination.h"
 
 #include <poll.h>
 #include <pthread.h>

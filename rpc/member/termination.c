@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/worker/termination.h"
+#include "rpc/member/termination.h"
 
 #include "core/base/backoff.h"
 #include "core/base/clock.h"
@@ -13,7 +13,7 @@
 #include "rpc/future/worker.h"
 #include "rpc/member/membership.h"
 #include "rpc/member/monitor.h"
-#include "rpc/worker/rref_release.h"
+#include "rpc/member/rref_release.h"
 
 /* A one-way call may be lost with its connection. If no counter has changed and no call has run for
  * LOST_US, the missing calls are lost. */
@@ -23,7 +23,7 @@ enum { SHUTDOWN_MS = 60000 };
 
 int64_t shutdown_limit_ms(const struct tenrec_worker *w, int64_t ms)
 {
-    const int64_t of_calls = tenrec_worker_get_rpc_timeout(w);
+    const int64_t of_calls = atomic_load(&w->timeout_ms);
 
     if (ms != TENREC_TIMEOUT_DEFAULT)
         return ms;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exposure.h - the warning about a worker that any process of other hosts can call. */
-#ifndef TENREC_WORKER_EXPOSURE_H
-#define TENREC_WORKER_EXPOSURE_H
+#ifndef TENREC_MEETING_EXPOSURE_H
+#define TENREC_MEETING_EXPOSURE_H
 
 #include <stdbool.h>
 

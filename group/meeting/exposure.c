@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/worker/exposure.h"
+#include "group/meeting/exposure.h"
 
 #include "core/base/log.h"
 #include "group/meeting/advertise_address.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rref_release.c - release of all references, and leaks. */
-#include "rpc/worker/rref_release.h"
+#include "rpc/member/rref_release.h"
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
@@ -9,8 +9,8 @@
 #include "rpc/future/thread_state.h"
 #include "rpc/future/worker.h"
 #include "rpc/member/membership.h"
+#include "rpc/member/termination.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/worker/termination.h"
 
 enum { LEAKS_LOGGED = 10 }; /* one by one; further leaks are counted */
 

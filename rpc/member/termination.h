@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* termination.h - termination detection for a graceful shutdown. */
-#ifndef TENREC_WORKER_TERMINATION_H
-#define TENREC_WORKER_TERMINATION_H
+#ifndef TENREC_MEMBER_TERMINATION_H
+#define TENREC_MEMBER_TERMINATION_H
 
 #include <stdint.h>
 #include <tenrec/rpc.h>

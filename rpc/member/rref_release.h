@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rref_release.h - the references of a worker that shuts down. */
-#ifndef TENREC_WORKER_RREF_RELEASE_H
-#define TENREC_WORKER_RREF_RELEASE_H
+#ifndef TENREC_MEMBER_RREF_RELEASE_H
+#define TENREC_MEMBER_RREF_RELEASE_H
 
 #include <tenrec/rref.h>
 
