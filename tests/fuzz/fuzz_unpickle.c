@@ -3,7 +3,7 @@
 #include "amplification.h"
 
 #include "torch/member/pickler.h"
-#include "torch/member/pyobject_value.h"
+#include "torch/member/pyobject.h"
 
 /* What a value refers to must be readable; what is written of it is read again, and is not much
  * longer than the value. */

@@ -5,7 +5,7 @@
 #include "captured.h"
 #include "show.h"
 
-#include "torch/member/pyobject_value.h"
+#include "torch/member/pyobject.h"
 
 #define DATA_MAX 4096
 

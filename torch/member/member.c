@@ -12,7 +12,6 @@
 #include "rpc/future/pool.h"
 #include "security/proof/security.h"
 #include "torch/member/references.h"
-#include "torch/member/static_group.h"
 
 #include <stdlib.h>
 #include <string.h>

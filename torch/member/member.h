@@ -6,6 +6,7 @@
 #define TENREC_MEMBER_MEMBER_H
 
 #include "group/meeting/rendezvous.h"
+#include "rpc/value/rref_id.h"
 #include "torch/member/pickler.h"
 
 #include <pthread.h>
@@ -110,5 +111,55 @@ void torch_requests_fail(struct tenrec_torch_member *m, tenrec_peer from,
 /* Begins no function any more. */
 void torch_requests_stop(struct tenrec_torch_member *m);
 void torch_functions_finish(struct tenrec_torch_member *m);
+
+/* ---- static_group.c: a static group in the store ----
+ *
+ * This member is one of the ranks for which torch's workers wait, and can be none: both sides are
+ * refused. torch says that a group is static after all ranks have met, so the sign is `init/`,
+ * where torch's constructor of a store counts the processes of a static group. */
+
+/* Before joining. errors: EGROUP, and the store's */
+tenrec_status static_group_check(struct tenrec_torch_member *m, uint64_t deadline_ns,
+                                 tenrec_error *err);
+
+/* Called before the member has joined. Checks again, in a thread of its own, until another worker
+ * has joined, too: with m->why set, this process is no member any more. Without memory for the
+ * thread nothing checks. */
+void static_group_watch(struct tenrec_torch_member *m);
+/* The member has left, or is leaving: ends the thread. */
+void static_group_unwatch(struct tenrec_torch_member *m);
+
+/* ---- torch_call.c: the writing of calls, of those that return and those that make a remote value
+ */
+
+/* Between the name of a TorchScript function and the type of its result. */
+#define TORCH_CALL_TYPE " -> "
+
+/* Checks a call, and sets *ms if it is TENREC_TIMEOUT_DEFAULT. errors: EINVAL, ESHUTDOWN */
+tenrec_status torch_call_check(struct tenrec_torch_member *m, const char *to, const char *function,
+                               const struct tenrec_value *args, size_t n, int64_t *ms,
+                               tenrec_error *err);
+
+/* Writes the request.
+ *
+ * ids      those of the value and of the fork that a creation makes; NULL: a call
+ * refs     receives the references in it; undone on errors
+ * errors   EINVAL, EUNSUPPORTED, ENOMEM, and those of the references
+ */
+tenrec_status torch_call_write(const char *function, const struct tenrec_value *args, size_t n,
+                               const struct rref_id *ids, struct outgoing *refs,
+                               struct tenrec_msg **ret, tenrec_error *err);
+
+/* Waits for the value (owns; `ret` may be NULL) and drops `f`. */
+tenrec_status torch_call_wait(struct tenrec_future *f, struct tenrec_value **ret,
+                              tenrec_error *err);
+
+/* ---- torch_fetch.c: values of this member that torch's workers fetch by their references ---- */
+
+/* Answers once the value is made. Takes msg if it returns OK.
+ *
+ * errors   ENOTFOUND (the value was freed), EAGAIN (too many wait), ENOMEM */
+tenrec_status torch_fetch_serve(struct tenrec_torch_member *m, tenrec_peer from,
+                                struct tenrec_msg *msg, struct rref_id id, tenrec_error *err);
 
 #endif

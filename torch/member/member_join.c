@@ -14,7 +14,6 @@
 #include "torch/member/member.h"
 #include "torch/member/references.h"
 #include "torch/member/roster.h"
-#include "torch/member/static_group.h"
 
 #include <stdlib.h>
 #include <string.h>

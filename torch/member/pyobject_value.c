@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "torch/member/pyobject_value.h"
+#include "torch/member/pyobject.h"
 
 #include "torch/member/references.h"
 

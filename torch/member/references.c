@@ -8,7 +8,6 @@
 #include "group/membership/ranks.h"
 #include "torch/member/member.h"
 #include "torch/member/pyobject.h"
-#include "torch/member/torch_fetch.h"
 
 #include <stdlib.h>
 #include <tenrec/message.h>

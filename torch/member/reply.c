@@ -3,7 +3,7 @@
 
 #include "core/base/memory.h"
 #include "core/base/utf8.h"
-#include "torch/member/pyobject_value.h"
+#include "torch/member/pyobject.h"
 
 #include <stdlib.h>
 #include <tenrec/chain.h>

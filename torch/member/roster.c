@@ -7,7 +7,6 @@
 #include "group/membership/torch_keys.h"
 #include "group/store/bytes.h"
 #include "group/store/store.h"
-#include "torch/member/token_holder.h"
 
 #include <stdlib.h>
 #include <string.h>

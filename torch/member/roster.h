@@ -7,6 +7,10 @@
 
 #include "group/membership/membership_view.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+#include <tenrec/store.h>
+
 struct roster_entry {
     struct membership_view_entry worker; /* id and name */
     char *address;                       /* owns */
@@ -21,7 +25,7 @@ struct roster {
 tenrec_status roster_check_kind(struct tenrec_store *keys, uint64_t deadline_ns, tenrec_error *err);
 
 /* Acquires torch's token for worker `name`, to join or to leave; also that of a dead worker
- * (token_holder.h).
+ * (token_holder_is_dead).
  *
  * errors: ETIMEDOUT (names the holder), and the store's */
 tenrec_status roster_lock(struct tenrec_store *keys, const char *name, bool join,
@@ -52,5 +56,24 @@ tenrec_status roster_add(struct tenrec_store *keys, const struct roster *r, cons
                          tenrec_error *err);
 tenrec_status roster_remove(struct tenrec_store *keys, const char *name, tenrec_peer id,
                             uint64_t deadline_ns, tenrec_error *err);
+
+/* ---- token_holder.c: the process that holds the token; joins and leaves wait for it ---- */
+
+#define TOKEN_TEXT_MAX 160
+
+/* Zeroed is empty. */
+struct token_holder {
+    char token[TOKEN_TEXT_MAX]; /* "Token_for_NAME_join" or "..._leave" */
+    char address[256];
+    uint64_t next_ns; /* of the next look */
+    unsigned refused; /* looks since the token and the address have changed */
+};
+
+/* Looks at the holder of `token`, once a second. Returns true if it is dead: for two seconds its
+ * name has been in the list of workers, with the same address, and connections to that address have
+ * been refused. A living worker listens from before it is listed until it has released the token; a
+ * host that does not answer says nothing. */
+bool token_holder_is_dead(struct token_holder *h, struct tenrec_store *keys, const char *token,
+                          uint64_t deadline_ns);
 
 #endif

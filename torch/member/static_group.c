@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "torch/member/static_group.h"
+#include "torch/member/member.h"
 
 #include "core/base/backoff.h"
 #include "core/base/clock.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "torch/member/token_holder.h"
 
 #include "core/base/clock.h"
 #include "group/membership/ranks.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* torch_call.c - calls of the program: operators by their schema, TorchScript functions, functions
  * of Python. */
-#include "torch/member/torch_call.h"
+#include "torch/member/member.h"
+#include "torch/member/references.h"
 
 #include "core/config/config.h"
 

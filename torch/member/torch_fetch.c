@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "torch/member/torch_fetch.h"
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"

@@ -6,7 +6,7 @@
 #include "core/base/memory.h"
 #include "core/config/config.h"
 #include "rpc/call/answer.h"
-#include "torch/member/pyobject_value.h"
+#include "torch/member/pyobject.h"
 #include "torch/member/torch_request.h"
 
 #include <assert.h>

@@ -2,7 +2,8 @@
 /* torch_rref.c - references of the program: made, and their values fetched. */
 #include "core/base/clock.h"
 #include "core/base/memory.h"
-#include "torch/member/torch_call.h"
+#include "torch/member/member.h"
+#include "torch/member/references.h"
 
 #include <ctype.h>
 #include <stdlib.h>
