@@ -133,7 +133,7 @@ TEST_WITH(charge_ends_when_the_arguments_are_malformed, setup, teardown)
 TEST_WITH(charge_ends_when_a_queued_call_is_canceled, setup, teardown)
 {
     struct tenrec_future *held = functions_hold(two.worker[0], "worker1");
-    struct tenrec_msg *cancel = message_of("", 0, 0);
+    struct tenrec_msg *cancel = payload_message("", 0, 0);
 
     cancel->type = TENREC_MSG_CANCEL;
     arrives(call_of("identity", LARGE, TENREC_TIMEOUT_NONE)); /* both have the id 0 */

@@ -203,7 +203,7 @@ TEST(serve_refuses_a_malformed_call_before_a_thread_is_used)
 
     serve_open();
     for (size_t i = 0; i < N(table); i++) {
-        struct tenrec_msg *msg = message_of(table[i].bytes, table[i].n, 0);
+        struct tenrec_msg *msg = payload_message(table[i].bytes, table[i].n, 0);
 
         msg->type = TENREC_MSG_CALL;
         refusal[0] = '\0';
@@ -286,7 +286,7 @@ TEST(serve_refuses_large_arguments_that_are_malformed)
 TEST(serve_does_not_read_large_arguments_of_a_call_that_was_canceled_while_queued)
 {
     struct tenrec_msg *msg = large_call(TENREC_TIMEOUT_NONE);
-    struct tenrec_msg *cancel = message_of("", 0, 0);
+    struct tenrec_msg *cancel = payload_message("", 0, 0);
     struct tenrec_future *held;
 
     serve_open();

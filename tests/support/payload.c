@@ -3,7 +3,7 @@
 
 #include "core/tensor/message.h"
 
-struct tenrec_msg *message_of(const char *payload, size_t n, uint32_t n_tensors)
+struct tenrec_msg *payload_message(const char *payload, size_t n, uint32_t n_tensors)
 {
     struct tenrec_msg *msg = rpc_message_new(n, n_tensors);
 

@@ -11,7 +11,7 @@
 #define HEAD "\xd9\xd9\xf7"
 
 /* A message with this payload, the array's NUL left out. */
-#define MESSAGE(text, n_tensors) message_of(text, sizeof text - 1, n_tensors)
+#define MESSAGE(text, n_tensors) payload_message(text, sizeof text - 1, n_tensors)
 
 /* A refused payload, and part of the error's text. */
 struct bad {
@@ -24,7 +24,7 @@ struct bad {
         bytes, sizeof(bytes) - 1, text                                                             \
     }
 
-struct tenrec_msg *message_of(const char *payload, size_t n, uint32_t n_tensors);
+struct tenrec_msg *payload_message(const char *payload, size_t n, uint32_t n_tensors);
 /* n int32: first, first + 1 ... */
 struct tenrec_tensor *tensor_of(int64_t n, int32_t first);
 struct tenrec_msg *written_call(const char *function, const struct tenrec_value *args, size_t n,

@@ -251,7 +251,7 @@ TEST(codec_call_refuses_every_malformed_payload)
     };
 
     for (size_t i = 0; i < N(table); i++) {
-        struct tenrec_msg *msg = message_of(table[i].bytes, table[i].n, 0);
+        struct tenrec_msg *msg = payload_message(table[i].bytes, table[i].n, 0);
         struct codec_call call;
         tenrec_error err;
 
@@ -273,7 +273,7 @@ TEST(codec_call_refuses_every_cut_payload)
     struct tenrec_msg *whole = written_call("function", args, N(args), 60000);
 
     for (uint64_t n = 0; n < whole->payload_len; n++) {
-        struct tenrec_msg *msg = message_of(whole->payload, (size_t)n, 1);
+        struct tenrec_msg *msg = payload_message(whole->payload, (size_t)n, 1);
         struct codec_call call;
         assert_int_equal(codec_read_call(msg, &call, NULL), TENREC_EPROTOCOL);
         msg->release(msg);

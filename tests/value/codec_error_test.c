@@ -70,7 +70,7 @@ TEST(codec_error_is_cut_at_a_character_when_text_is_long)
     text[0] = 'a'; /* so that the limit falls into a character */
     for (size_t i = 1; i < 1000; i++)
         text[i] = "\xe6\xb0\xb4"[(i - 1) % 3];
-    msg = message_of(text, 1000, 0);
+    msg = payload_message(text, 1000, 0);
     codec_read_error(msg, &got);
     assert_int_equal(strlen(got.text) % 3, 1);
     assert_in_range(strlen(got.text), sizeof got.text - 3, sizeof got.text - 1);

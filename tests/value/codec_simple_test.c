@@ -313,7 +313,7 @@ TEST(codec_simple_reads_the_same_call_when_a_float_has_the_bits_of_a_boolean)
 
         memcpy(payload + begin, numbers[i].bytes, numbers[i].n);
         memcpy(payload + begin + numbers[i].n, "\x01\xa0", 2);
-        msg = message_of(payload, begin + numbers[i].n + 2, 0);
+        msg = payload_message(payload, begin + numbers[i].n + 2, 0);
         assert_false(check_read(msg));
         msg->release(msg);
     }
@@ -371,8 +371,8 @@ static bool check_answer_read(const char *item, size_t n)
 
     memcpy(bytes + 3, item, n);
     memcpy(list + 4, item, n);
-    msg = message_of(bytes, n + 3, 0);
-    want = message_of(list, n + 4, 0);
+    msg = payload_message(bytes, n + 3, 0);
+    want = payload_message(list, n + 4, 0);
     v = codec_simple_read_value(msg);
     if (v) {
         assert_int_equal(codec_read_value(want, &all, NULL), TENREC_OK);

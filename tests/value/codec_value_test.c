@@ -9,7 +9,7 @@
 
 static struct tenrec_value *read_ok(const char *payload, size_t n)
 {
-    struct tenrec_msg *msg = message_of(payload, n, 0);
+    struct tenrec_msg *msg = payload_message(payload, n, 0);
     struct tenrec_value *v = NULL;
     tenrec_error err;
 
@@ -269,7 +269,7 @@ TEST(codec_value_refuses_every_malformed_payload)
     };
 
     for (size_t i = 0; i < N(table); i++) {
-        struct tenrec_msg *msg = message_of(table[i].bytes, table[i].n, 1);
+        struct tenrec_msg *msg = payload_message(table[i].bytes, table[i].n, 1);
         struct tenrec_value *v = NULL;
         tenrec_error err;
 
@@ -295,7 +295,7 @@ TEST(codec_value_refuses_when_nested_deeper_than_the_limit)
     tenrec_value_drop(read_ok(payload, 3 + 64));
     memset(payload + 3, 0x81, 64);
     payload[3 + 64] = 0;
-    msg = message_of(payload, 3 + 65, 0);
+    msg = payload_message(payload, 3 + 65, 0);
     assert_int_equal(codec_read_value(msg, &v, &err), TENREC_EPROTOCOL);
     assert_non_null(strstr(err.text, "deeper than 64 at byte 66"));
     msg->release(msg);
