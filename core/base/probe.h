@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probe.h - USDT probes of the provider "tenrec" (docs/probes.md). Without sys/sdt.h they are
+/* probe.h - USDT probes of the provider "tenrec" (docs/profiling.md). Without sys/sdt.h they are
  * nothing. An untraced probe is one nop: its arguments must be values at hand. */
 #ifndef TENREC_BASE_PROBE_H
 #define TENREC_BASE_PROBE_H

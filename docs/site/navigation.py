@@ -4,7 +4,7 @@ import os
 import re
 
 SPECIAL = {"README.md": "index.md", "SECURITY.md": "threat-model.md", "CONTRIBUTING.md": "contributing.md",
-           "CHANGELOG.md": "changelog.md", "tests/README.md": "tests.md", "docs/README.md": "contents.md"}
+           "CHANGELOG.md": "changelog.md", "tests/README.md": "tests.md", "tests/HARDENING.md": "hardening.md", "docs/README.md": "contents.md"}
 CONTENTS = "docs/README.md"
 
 
@@ -21,7 +21,7 @@ def listed(root):
 
 def pages(root):
     """{path in the tree: path in the site} of all pages."""
-    docs = sorted(f"docs/{name}" for name in os.listdir(os.path.join(root, "docs")) if name.endswith(".md"))
+    docs = sorted(f"{folder}/{name}" for folder in ("docs", "docs/internals") for name in os.listdir(os.path.join(root, folder)) if name.endswith(".md"))
     return {path: SPECIAL.get(path) or os.path.basename(path) for path in [*SPECIAL, *docs]
             if os.path.exists(os.path.join(root, path))}
 

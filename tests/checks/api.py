@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""api.py LIST... - the names of what the libraries export, and the structs that their callers see: the rules of docs/api.md."""
+"""api.py LIST... - the names of what the libraries export, and the structs that their callers see: the rules of docs/internals/api.md."""
 import re
 import sys
 
@@ -54,7 +54,7 @@ def neither_rule(names):
         if bare in TORCH or bare.startswith("test_") and bare[5:] in TORCH_TEST:
             continue
         if not noun:
-            yield f"{name}: not a name of torch.distributed.rpc, and begins with no noun of docs/api.md"
+            yield f"{name}: not a name of torch.distributed.rpc, and begins with no noun of docs/internals/api.md"
         elif not begins_with(rest, VERBS) and rest not in PROPERTIES:
             yield f"{name}: after '{noun}' comes neither a verb nor a property"
 

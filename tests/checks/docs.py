@@ -7,7 +7,7 @@ stands, any other inside a function that has seen <tenrec/tenrec.h>. After a lin
 of the tree. A block marked `yaml` that has a line `backend:` passes `tenrec
 check`, unless <!-- unchecked: WHY --> stands above it. A link to a file of the tree leads to one,
 and its #section to a heading there; each file that a page names in `backquotes` exists;
-docs/README.md lists each page; each test that docs/hardening.md names exists.
+docs/README.md lists each page; each test that tests/HARDENING.md names exists.
 """
 import json
 import os
@@ -28,7 +28,7 @@ FOREIGN = {"cuda.h", "first.c", "dlfcn.h", "rpc_test.py", "faulty_agent_rpc_test
 
 def pages():
     return ["README.md"] * os.path.exists(os.path.join(report.ROOT, "README.md")) + \
-        ["CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"] + report.files("docs", ends=(".md",))
+        ["CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "tests/HARDENING.md"] + report.files("docs", ends=(".md",))
 
 
 def blocks(language=None):
@@ -108,19 +108,19 @@ def sources():
 def contents():
     page = report.text("docs/README.md")
     for path in report.files("docs", ends=(".md",)):
-        if f"({os.path.basename(path)})" not in page and path != "docs/README.md":
+        if f"({os.path.relpath(path, 'docs')})" not in page and path != "docs/README.md":
             yield f"docs/README.md: does not list {path}"
 
 
 def tests_of_hardening():
-    """The last column of docs/hardening.md: paths of the tree, or words of its tests."""
+    """The last column of tests/HARDENING.md: paths of the tree, or words of its tests."""
     words = set()
     for path in report.files("tests", "bindings/torch/tests", ends=(".c", ".cc", ".py", "meson.build")):
         words.update(re.findall(r"\w+", report.text(path)))
-    for number, line in report.lines("docs/hardening.md"):
+    for number, line in report.lines("tests/HARDENING.md"):
         for name in re.findall(r"`([^`]+)`", line.rsplit("|", 2)[-2]) if line.startswith("| ") else ():
             if name not in words and not os.path.exists(os.path.join(report.ROOT, name)):
-                yield f"docs/hardening.md:{number}: there is no test '{name}'"
+                yield f"tests/HARDENING.md:{number}: there is no test '{name}'"
 
 
 def main():

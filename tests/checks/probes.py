@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""probes.py LIBTENREC FAULTY - the USDT probes of the built objects, with their numbers of arguments, are those of docs/probes.md."""
+"""probes.py LIBTENREC FAULTY - the USDT probes of the built objects, with their numbers of arguments, are those of docs/profiling.md."""
 import re
 import subprocess
 import sys
@@ -22,16 +22,16 @@ def built(path):
 
 
 def documented():
-    rows = re.findall(r"^\| `(\w+)` \| `([^|]*)` \|", report.text("docs/probes.md"), re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| `([^|]*)` \|", report.text("docs/profiling.md"), re.MULTILINE)
     return {(name, len(args.split(", "))) for name, args in rows}
 
 
 def differences():
     here, there = built(LIBTENREC) | built(FAULTY), documented()
     for name, n in sorted(here - there):
-        yield f"docs/probes.md: has no probe '{name}' with {n} arguments"
+        yield f"docs/profiling.md: has no probe '{name}' with {n} arguments"
     for name, n in sorted(there - here):
-        yield f"docs/probes.md: the objects have no probe '{name}' with {n} arguments"
+        yield f"docs/profiling.md: the objects have no probe '{name}' with {n} arguments"
 
 
 def script_mistakes():

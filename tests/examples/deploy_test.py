@@ -324,7 +324,7 @@ def test_deploy_container_file_builds_by_what_the_tree_needs():
 
 
 def test_deploy_page_names_each_file():
-    with open(os.path.join(ROOT, "docs/deploy.md"), encoding="utf-8") as f:
+    with open(os.path.join(ROOT, "docs/hosts.md"), encoding="utf-8") as f:
         page = f.read()
     for name in os.listdir(DEPLOY):
         cases.contains(page, f"../examples/deploy/{name}")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* async_test.c - functions that answer later: group G12 of docs/parity.md. Each
+/* async_test.c - functions that answer later: group G12 of docs/internals/parity.md. Each
  * is called in the ways of the table. */
 #include "parity.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calls_test.c - addressing, calls, errors and nested calls: groups G1, G3, G5,
- * G6 and TP-C of docs/parity.md. */
+ * G6 and TP-C of docs/internals/parity.md. */
 #include "parity.h"
 
 #include "parity_functions.h"

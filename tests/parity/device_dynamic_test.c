@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device_dynamic_test.c - device maps for workers that join later: group TP-E of
- * docs/parity.md. */
+ * docs/internals/parity.md. */
 #include "device_functions.h"
 #include "devices.h"
 #include "own.h"

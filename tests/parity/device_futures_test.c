@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device_futures_test.c - futures of tensors on devices: group CU-H of
- * docs/parity.md. */
+ * docs/internals/parity.md. */
 #include "device_functions.h"
 #include "devices.h"
 

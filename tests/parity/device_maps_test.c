@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device_maps_test.c - what device maps are refused, and what is not mapped: groups
- * CU-A, CU-B and CU-E of docs/parity.md. */
+ * CU-A, CU-B and CU-E of docs/internals/parity.md. */
 #include "device_functions.h"
 #include "devices.h"
 #include "own.h"

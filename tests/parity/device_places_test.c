@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device_places_test.c - tensors arrive where device maps say, and come back the
- * other way round: group CU-C of docs/parity.md. */
+ * other way round: group CU-C of docs/internals/parity.md. */
 #include "device_functions.h"
 #include "device_worker.h"
 #include "own.h"

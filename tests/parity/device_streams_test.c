@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device_streams_test.c - nothing waits, and all is in order: groups CU-D, CU-F and
- * CU-G of docs/parity.md. Work on devices is late, so what is not ordered is wrong. */
+ * CU-G of docs/internals/parity.md. Work on devices is late, so what is not ordered is wrong. */
 #include "device_functions.h"
 #include "device_worker.h"
 #include "own.h"

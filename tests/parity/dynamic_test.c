@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dynamic_test.c - groups that change: group TP-E of docs/parity.md. */
+/* dynamic_test.c - groups that change: group TP-E of docs/internals/parity.md. */
 #include "own.h"
 #include "parity_functions.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* faulty_agent_test.c - torch's faulty_agent_rpc_test.py: calls and references
- * under rules that fail or delay messages; group FA of docs/parity.md.
+ * under rules that fail or delay messages; group FA of docs/internals/parity.md.
  *
  * argv[1] is config/faulty_torch.yaml, torch's fixture: each case begins with
  * its rules and replaces what it names. Times are shorter than torch's. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* futures_test.c - callbacks of futures: group G11 of docs/parity.md. */
+/* futures_test.c - callbacks of futures: group G11 of docs/internals/parity.md. */
 #include "parity.h"
 
 #include <stdatomic.h>

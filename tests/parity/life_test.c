@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* life_test.c - meeting, leaving and losing: groups G14 and G15 of
- * docs/parity.md. */
+ * docs/internals/parity.md. */
 #include "own.h"
 #include "parity_functions.h"
 

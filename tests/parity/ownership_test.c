@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ownership_test.c - the owner of a reference, its state, and its end: groups
- * G7 and G9 of docs/parity.md. */
+ * G7 and G9 of docs/internals/parity.md. */
 #include "own.h"
 #include "references.h"
 

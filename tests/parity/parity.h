@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parity.h - the tests of torch.distributed.rpc as tests of ours: four workers
- * run one body, as there. docs/parity.md says which is which. */
+ * run one body, as there. docs/internals/parity.md says which is which. */
 #ifndef TESTS_PARITY_H
 #define TESTS_PARITY_H
 

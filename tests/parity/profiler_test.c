@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profiler_test.c - where the time of calls goes: group G17 of docs/parity.md.
+/* profiler_test.c - where the time of calls goes: group G17 of docs/internals/parity.md.
  * The functions take no tensors: what is recorded are calls. */
 #include "parity.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* references_test.c - calls on references and what else needs them: groups G8,
- * G19 and TP-B of docs/parity.md, and single tests of others. */
+ * G19 and TP-B of docs/internals/parity.md, and single tests of others. */
 #include "parity.h"
 
 #include "references.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sharing_test.c - references that are made, fetched and passed around: group G7
- * of docs/parity.md. */
+ * of docs/internals/parity.md. */
 #include "references.h"
 
 /* A reference to a + (a + 1) + (a + 2) on `to`. */

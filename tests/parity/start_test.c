@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* start_test.c - starting with names, backends and options: groups G2 and TP-A of
- * docs/parity.md. */
+ * docs/internals/parity.md. */
 #include <tenrec/backend.h>
 #include <tenrec/observe.h>
 #include <tenrec/store.h>

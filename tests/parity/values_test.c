@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* values_test.c - what travels with calls: group G4 of docs/parity.md. */
+/* values_test.c - what travels with calls: group G4 of docs/internals/parity.md. */
 #include "parity.h"
 
 /* test_py_tensors */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* waits_test.c - limits of calls, and waiting for many: groups G10 and G13 of
- * docs/parity.md. */
+ * docs/internals/parity.md. */
 #include "parity.h"
 
 #include "parity_functions.h"

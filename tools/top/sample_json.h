@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sample_json.h - a sample and its rates as one JSON object (docs/top.md). */
+/* sample_json.h - a sample and its rates as one JSON object (docs/observe.md). */
 #ifndef TENREC_TOOLS_TOP_SAMPLE_JSON_H
 #define TENREC_TOOLS_TOP_SAMPLE_JSON_H
 
