@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* endpoint.h - what an agent shares with its connections, channels and pipes.
  *
- * It is the first part of struct agent. What stands below agent/ knows the endpoint and
- * nothing of the agent around it; a pipe that needs the agent asks through `owner`. */
+ * It is the first part of struct agent. Rooms below agent/ know the endpoint and nothing of the
+ * agent around it; a pipe that needs the agent asks through `owner`. */
 #ifndef TENSORPIPE_ENDPOINT_H
 #define TENSORPIPE_ENDPOINT_H
 
@@ -29,7 +29,7 @@ struct counters {
     atomic_uint_fast64_t answers_dropped, messages_dropped, messages_skipped;
     atomic_uint_fast64_t pipes_opened, pipes_accepted, pipes_broken, handshakes_failed;
     atomic_uint_fast64_t tensors_pulled, pulls_refused, tensors_shared, tensors_mapped;
-    atomic_uint_fast64_t proofs, proofs_refused; /* of connections that came in */
+    atomic_uint_fast64_t proofs, proofs_refused; /* of incoming connections */
     atomic_uint_fast64_t hellos; /* that were parsed: the first bytes behind a proof */
 };
 
@@ -62,7 +62,7 @@ struct endpoint {
 
     uint64_t incarnation;
     uint64_t token; /* 0: none, as of a caller that is no member */
-    bool dynamic;   /* members may come that are not known yet */
+    bool dynamic;   /* unknown members may join */
     uint32_t scope; /* the interface of link-local addresses; 0: unknown */
     char name[TENREC_NAME_MAX + 1];
     uint64_t capabilities; /* enum identity_capability, of ours */

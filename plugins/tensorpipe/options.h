@@ -27,7 +27,7 @@ struct tp_options {
     uint64_t pull_min, pull_max; /* of a tensor that the receiver reads out of our memory */
     const char *pull;            /* always or faster: when it is that */
     uint64_t cuda_staging;       /* bytes of pinned memory */
-    uint64_t cuda_cache;         /* bytes of a device that are kept for tensors to come */
+    uint64_t cuda_cache;         /* bytes of a device that are kept for later tensors */
 };
 
 #endif

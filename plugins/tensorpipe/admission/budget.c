@@ -71,7 +71,7 @@ static bool key_is_local(uint64_t key)
 }
 
 /* Frees the sources of a bucket that nothing refers to. Those whose proofs are not worked off stay:
- * a stranger that closes its connections would begin anew. Lock held. */
+ * otherwise a stranger could reset its limit by closing its connections. Lock held. */
 static void bucket_sweep(struct source **at)
 {
     while (*at) {

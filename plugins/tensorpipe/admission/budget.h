@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* budget.h - what strangers make this process hold and compute, by where they come from.
+/* budget.h - memory and work that unauthenticated callers cost this process, by source.
  *
- * A stranger is a caller that has not shown to be a member: connections are free to it, so a
- * limit for each of them limits nothing. Bytes are charged at three levels: to all strangers of the
- * process, to their source, and to the pipe (its own queue). A member is charged to its pipe
- * only. The table is the process's, whatever agents it has; limits are each agent's options.
+ * A stranger is a caller that has not shown to be a member: connections are free to it, so a limit
+ * for each of them limits nothing. Bytes are charged at three levels: to all strangers of the
+ * process, to their source, and to the pipe (its own queue). A member is charged to its pipe only.
+ * The table is the process's, whatever agents it has; limits are each agent's options.
  *
  * Where a secret is asked for, the proofs of a source are limited in their rate, too. A source from
  * which a connection was let in is exempt, for it has members; and so is this host, whose processes
@@ -24,7 +24,7 @@ struct source {
     uint64_t key;
     unsigned refs;                      /* under the table's lock */
     atomic_uint handshakes;             /* under way, at all agents */
-    atomic_uint opening;                /* of them pipes, whose further connections come next */
+    atomic_uint opening;                /* of these pipes, whose further connections arrive next */
     atomic_uint members;                /* of them pipes of members */
     struct tenrec_account *account;     /* what its strangers make us hold; NULL: nothing yet */
     const struct tenrec_budget *budget; /* of the account */
@@ -49,7 +49,7 @@ void source_admit(struct source *s);
 /* Sources in the table: those with references, and those whose proofs are not worked off. */
 size_t budget_sources(void);
 
-/* Before anything is charged to the source. Returns false when there is no memory. */
+/* Before anything is charged to the source. Returns false if memory is exhausted. */
 bool source_open_account(struct source *s, const struct tenrec_budget *budget);
 
 /* Charges `n` bytes in any case. Returns true while both limits hold, as struct tenrec_budget. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* handshakes.h - the incoming handshakes of an agent that are under way, the oldest first.
  *
- * A connection costs its caller nothing, and us a descriptor and memory. When all places are
- * taken, or those of one source, the oldest handshake is evicted and the new one begins. A
- * member's caller may send a call as soon as it has opened its connections, before we have
- * looked at them: an eviction then loses the call. So pipes of members, connections from where
- * a member opens a pipe, connections that have proved to be of the group, and those of processes of
- * this user go last. Loop thread only. */
+ * A connection costs its caller nothing, and us a descriptor and memory. When all places are taken,
+ * or those of one source, the oldest handshake is evicted and the new one begins. A member's caller
+ * may send a call as soon as it has opened its connections, before this side has read them: an
+ * eviction then loses the call. So pipes of members, connections from where a member opens a pipe,
+ * connections that have proved to be of the group, and those of processes of this user go last.
+ * Loop thread only. */
 #ifndef TENSORPIPE_HANDSHAKES_H
 #define TENSORPIPE_HANDSHAKES_H
 
@@ -43,8 +43,8 @@ void handshake_trust(struct handshake *h);
 bool handshake_is_awaited(const struct handshake *h);
 /* `h` need not be in the list. */
 void handshakes_remove(struct handshakes *all, struct handshake *h);
-/* Evicts the oldest handshake that may go first, or the oldest of all. Returns false when there is
- * none.
+/* Evicts the oldest handshake that may go first, or the oldest of all. Returns false if the list is
+ * empty.
  */
 bool handshakes_evict_oldest(struct handshakes *all, const char *why);
 

@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent.c - a tensorpipe agent, as the core sees it.
  *
- * Threads. An agent has one loop thread, from start to shutdown. It accepts,
- * connects, shakes hands, keeps time, reads incoming pipes and writes what a
- * socket did not take at once; at rest it sleeps in epoll_wait without a
- * timeout. Data sockets are not read through a general event loop, because the
- * thread that needs the data decides how long to spin for them:
+ * Threads. An agent has one loop thread, from start to shutdown. It accepts, connects, shakes
+ * hands, keeps time, reads incoming pipes and writes what a socket did not take at once; at rest it
+ * sleeps in epoll_wait without a timeout. Data sockets are not read through a general event loop,
+ * because the thread that needs the data decides how long to spin for them:
  *
  *     send        writes on the caller's thread when nothing is queued before
  *     poll        the caller reads its own answer (pipe_poll.c)
  *     lead        the caller is the loop thread for a while (leader_follower.c)
  *     the rest    is read by the loop thread, which delivers inline
  *
- * Any of these threads calls `done` and deliver_outer, without a lock held.
- * Messages sent during a delivery are gathered and written at its end (struct
- * batch in pipe.h).
+ * Any of these threads calls `done` and deliver_outer, without a lock held. Messages sent during a
+ * delivery are gathered and written at its end (struct batch in pipe.h).
  *
- * Spinning (agent_spin.c): `sleep` never, `adaptive` for at most SPIN_NS and
- * only while that finds something, `busy` always, but SPIN_NS over a message that
- * stands still, and one thread per agent at a time unless there are CPUs to spare. */
+ * Spinning (agent_spin.c): `sleep` never, `adaptive` for at most SPIN_NS and only while that finds
+ * something, `busy` always, but SPIN_NS over a message that stalls, and one thread per agent at a
+ * time unless there are CPUs to spare. */
 #include "agent/agent_ops.h"
 #include "agent/descriptors.h"
 #include "agent/processors.h"
@@ -125,7 +123,7 @@ static tenrec_status op_disconnect(struct tenrec_agent *self, tenrec_peer id, te
         p = agent_runs(a) ? peer_out(peer) : NULL;
         if (p) {
             pipe_failf(p, TENREC_EPEER_LOST, 0, "disconnected on request");
-            /* The next send shall find a new connection. */
+            /* The next send opens a new connection. */
             if (reactor_mine == &a->ep.reactor)
                 pipe_teardown(p);
             else
@@ -174,8 +172,8 @@ static const struct tenrec_agent_ops agent_ops = {
     .lead = agent_lead,
 };
 
-/* Spinning can only pay off when the peer runs meanwhile, on another CPU, and
- * by several threads only when we may use several. */
+/* Spinning pays off only if the peer runs on another CPU at the same time; spinning of several
+ * threads needs several CPUs. */
 static void count_cpus(struct agent *a)
 {
     const unsigned n = processors_usable();

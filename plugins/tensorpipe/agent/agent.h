@@ -30,11 +30,11 @@ struct agent {
     pthread_mutex_t idle_lock;
     pthread_cond_t idle; /* no thread is inside, or every send is complete */
 
-    struct reactor_timer poll_reclaim_timer; /* looks at pipes that pollers left */
-    struct reactor_timer keepalive_timer;    /* looks whether hosts answer */
+    struct reactor_timer poll_reclaim_timer; /* checks pipes that pollers left */
+    struct reactor_timer keepalive_timer;    /* checks whether hosts answer */
 
-    /* Spinning. At most one thread of an agent does, unless there are CPUs
-     * enough: a caller that waits comes first, else the loop thread. */
+    /* Spinning. At most one thread of an agent does, unless there are CPUs enough: a waiting caller
+     * has priority over the loop thread. */
     unsigned polls_seen;
     struct pipe *hot[AGENT_HOT]; /* loop thread; each owns a reference */
     unsigned n_hot;
@@ -71,7 +71,7 @@ uint64_t agent_spin(void *arg);
 
 /* poll_reclaim.c */
 void poll_reclaim_init(struct agent *a);
-/* keepalive.c: from now on there are TCP connections to look at. Loop thread. */
+/* keepalive.c: starts the checks, once the first TCP connection exists. Loop thread. */
 void keepalive_watch(struct agent *a);
 
 /* agent_devices.c */

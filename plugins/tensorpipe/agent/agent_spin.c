@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent_spin.c - when the loop thread reads without being told to. */
+/* agent_spin.c - when the loop thread busy-polls. */
 #include "agent/agent.h"
 #include "pipe/pipe.h"
 
 #include <sched.h>
 
 #define LOOK_NS 40000u         /* so often the epoll set and the timers have their turn */
-#define CLOCK_EVERY 16         /* rounds between two looks at the clock */
+#define CLOCK_EVERY 16         /* rounds between two readings of the clock */
 #define OTHERS_EVERY 8         /* rounds in which not only the last active pipe is read */
 #define BUSY_YIELD_NS 5000000u /* busy: nap while a caller of this agent spins */
-/* A guest runs what comes: the next message is about as far away as that takes, here
- * and at the peer, and a processor that fell asleep meanwhile takes 50 us to wake. */
+/* A guest runs the messages that it reads: the next one arrives after about the time of a run here
+ * and at the peer, and an idle processor takes 50 us to wake. */
 #define GUEST_SPIN_NS 300000u
 
 static unsigned place_of(const struct agent *a, const struct pipe *p)
@@ -22,8 +22,8 @@ static unsigned place_of(const struct agent *a, const struct pipe *p)
     return i;
 }
 
-/* A loop that reads them anyway need not be told. Outgoing pipes are left
- * alone: there callers decide. */
+/* A spinning loop reads incoming pipes without events. Outgoing pipes are left alone: callers
+ * decide there. */
 static void set_hot_quiet(struct pipe *p, bool quiet)
 {
     if (!p->outgoing && pipe_state(p) == PIPE_ESTABLISHED)
@@ -104,8 +104,7 @@ static bool any_to_read(struct agent *a)
     return false;
 }
 
-/* Reads the hot pipes, the last active one more often. True when something
- * came. */
+/* Reads the hot pipes, the last active one more often. Returns true if bytes arrived. */
 static bool one_round(struct agent *a, unsigned round)
 {
     unsigned n = round % OTHERS_EVERY == 0 ? a->n_hot : 1;
@@ -157,8 +156,8 @@ static uint64_t spin_busy(struct agent *a)
     uint64_t now = now_ns(), until = now + LOOK_NS;
     bool came = false;
 
-    /* A caller that spins on a machine with few CPUs would lose its own to
-     * us. Naps end with events, and by themselves to look again. */
+    /* A spinning caller on a machine with few CPUs would lose its CPU to this thread. Naps end with
+     * events, and after BUSY_YIELD_NS to poll again. */
     if (callers_spin(a) && !a->ep.many_cpus) {
         all_hot_quiet(a, false);
         return BUSY_YIELD_NS;
@@ -182,9 +181,9 @@ static uint64_t spin_busy(struct agent *a)
     return 0;
 }
 
-/* Spins until nothing has come for SPIN_NS or, a guest, GUEST_SPIN_NS, with looks
- * around in between. A guest spins for so long that another thread may need the
- * processor, such as the one that it has just handed an answer to. */
+/* Spins until nothing has arrived for SPIN_NS or, for a guest, GUEST_SPIN_NS, polling other sources
+ * in between. A guest spins long enough to starve other threads, such as the one that is about to
+ * read the answer. */
 static uint64_t spin_adaptive(struct agent *a)
 {
     bool came = false, guest = reactor_has_guest(&a->ep.reactor);

@@ -35,7 +35,7 @@ tenrec_status agent_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *
         pipe_table_each(&a->pipes, add_unsent, &left);
         if (!left || now >= until)
             break;
-        /* Counters change without our lock: do not rely on being told. */
+        /* Counters change without this lock: do not rely on a wake-up. */
         if (next > until)
             next = until;
         ts = (struct timespec){ (time_t)(next / 1000000000u), (long)(next % 1000000000u) };

@@ -63,8 +63,8 @@ void descriptors_reserve(struct agent *a, unsigned peers)
 {
     rlim_t needed = NEEDED_ANYWAY + descriptors_count(a, descriptors_needed(a, peers));
 
-    /* Another agent may have set a higher limit meanwhile, which this one took back. So the sum is
-     * looked at again after each change: the agent that sets the limit last has seen all. */
+    /* Another agent may have set a higher limit, which this agent has undone. So the sum is read
+     * again after each change: the last agent to set the limit has seen all. */
     while (descriptors_raise(a, peers, needed))
         needed = NEEDED_ANYWAY + atomic_load(&descriptors_of_agents);
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keepalive.c - finds TCP connections whose peer's host does not answer.
  *
- * The kernel's keepalive asks only on idle connections. What was sent and is not
- * acknowledged it repeats for a quarter of an hour, with gaps of up to two minutes,
- * so that a host that was cut off would be found late and reached again late.
- * TCP_USER_TIMEOUT would also end connections to a peer that is there and just
- * does not read, which is how a full pool slows its callers down. So we look. */
+ * The kernel's keepalive asks only on idle connections. What was sent and is not acknowledged it
+ * repeats for a quarter of an hour, with gaps of up to two minutes, so that a host that was cut off
+ * would be found late and reached again late. TCP_USER_TIMEOUT would also end connections to a live
+ * peer that does not read, which is how a full pool slows its callers down. Hence this check. */
 #include "agent/agent.h"
 #include "pipe/pipe.h"
 #include "transport/tcp/transport_uv.h"

@@ -58,7 +58,7 @@ static void listener_starve(struct listener *l, const char *why)
     pause_accepting(l);
 }
 
-/* Returns true when `n` more descriptors would take one of those that strangers do not get. */
+/* Returns true if `n` more descriptors would use one that is reserved for members. */
 static bool descriptors_run_short(int fd, rlim_t n)
 {
     struct rlimit limit;
@@ -165,8 +165,8 @@ static enum tenrec_log_level unviable_level(struct listener *l)
     return TENREC_LOG_WARN;
 }
 
-/* All that one name of the option stands for. A better transport that does not
- * work is no reason to do without the others; what the user said about one is. */
+/* Opens all transports of one option name. A better transport that does not work leaves the others
+ * usable; an error in the user's settings does not. */
 static tenrec_status open_ports(struct listener *l, const char *option, const struct tp_options *o,
                                 tenrec_error *err)
 {

@@ -6,7 +6,7 @@
 
 #include "agent/wanted.h"
 
-/* Where connections of one transport come in. */
+/* The listening socket of one transport. */
 struct listener_port {
     struct reactor_source source;
     struct listener *listener;
@@ -30,7 +30,7 @@ struct listener {
  * here; accepts nothing before listener_start. errors: ECONFIG, EOS */
 tenrec_status listener_open(struct listener *l, struct agent *a, tenrec_error *err);
 tenrec_status listener_start(struct listener *l, tenrec_error *err);
-/* Stops listening and drops connections without hello; may come again. */
+/* Stops listening and drops connections without hello. Idempotent. */
 void listener_stop(struct listener *l);
 void listener_close(struct listener *l);
 

@@ -103,8 +103,8 @@ static void newcomer_take_requested(struct conn *c, uint64_t id, uint32_t end)
         c->on_events(c, end);
 }
 
-/* Takes the connection's first frame, which is there as a whole. Its `end` may have
- * been reported with it, and is reported once. */
+/* Takes the connection's first frame, which has arrived as a whole. Its `end` may have been
+ * reported with it, and is reported once. */
 static void newcomer_take_hello(struct conn *c, const unsigned char *body, size_t len, uint32_t end)
 {
     struct hello hello;

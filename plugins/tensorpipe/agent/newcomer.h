@@ -5,7 +5,7 @@
 
 #include "agent/listener.h"
 
-/* Takes the connection `fd`, which came in at `port`; a pipe takes it when its hello is there. */
+/* Takes the incoming connection `fd` of `port`; a pipe takes it once its hello has arrived. */
 void newcomer_take(struct listener_port *port, int fd, const union transport_address *from);
 
 #endif

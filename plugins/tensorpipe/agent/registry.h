@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* registry.h - the transports and channels that TensorPipe's peers register, and
- * which of them can be used. A config may name all of them; what cannot be used
- * here is skipped, and people are told why. */
+/* registry.h - the transports and channels that TensorPipe's peers register, and which of them can
+ * be used. A config may name all of them; unusable ones are skipped, and reported with the
+ * reason. */
 #ifndef TENSORPIPE_REGISTRY_H
 #define TENSORPIPE_REGISTRY_H
 

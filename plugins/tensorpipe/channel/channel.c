@@ -48,7 +48,7 @@ enum part channel_take_frame(struct pipe *p, enum conn_role from, void *to, uint
     }
     if (r->head_got < FRAME_HEAD)
         r->lead[r->n_lead++] = (struct iovec){ r->head + r->head_got, FRAME_HEAD - r->head_got };
-    /* Without a place the rest of the head must come first, alone. */
+    /* Without a destination the rest of the head is read first, alone. */
     if (to)
         r->lead[r->n_lead++] =
             (struct iovec){ (unsigned char *)to + r->got, (size_t)(len - r->got) };

@@ -11,7 +11,7 @@
 #include "transport/conn.h"
 #include "wire/descriptor.h"
 
-/* How far a part of a message has come. */
+/* Progress of a part of a message. */
 enum part { PART_THERE, PART_MISSING, PART_BAD };
 
 struct incoming;
@@ -20,10 +20,9 @@ struct pipe;
 struct channel {
     const char *name; /* on the wire */
 
-    /* Connections of its own. The first `data` of them are read by the reader of
-     * the pipe, when the next byte of a message is there (read.want); what
-     * arrives on the others is for the sender of tensors, and the loop thread
-     * reads it. */
+    /* Connections of its own. The first `data` of them are read by the reader of the pipe, if they
+     * carry the next byte of a message (read.want); what arrives on the others is for the sender of
+     * tensors, and the loop thread reads it. */
     unsigned connections, data;
     /* The kind of the note of a tensor that the peer maps (shm_handoff.h); those the
      * channel is not asked to send. 0: it maps none. */
@@ -37,21 +36,21 @@ struct channel {
     unsigned (*send)(struct pipe *p, struct send_request *o, const struct tenrec_tensor_desc *t,
                      struct segment *s, struct descriptor_note *note);
 
-    /* A note came with a descriptor; NULL: notes mean nothing here. `desc` is the
-     * tensor's, with its length; NULL: the message is not wanted. errors:
-     * EPROTOCOL; others: it cannot be taken, but the pipe goes on */
+    /* Handles the note of a descriptor; NULL: notes are ignored. `desc` is the tensor's, with its
+     * length; NULL: the message is not wanted. errors: EPROTOCOL; others: the tensor is rejected;
+     * the pipe stays usable */
     tenrec_status (*announced)(struct pipe *p, struct nop_bytes note, struct incoming *in,
                                struct tenrec_tensor_desc *desc, tenrec_error *err);
 
-    /* Receiving, by the reader of the pipe: takes what is there of the tensor that
-     * is being read, and says where the next byte is (read.want, read.lead). */
+    /* Receiving, by the reader of the pipe: takes the available bytes of the tensor that is being
+     * read, and sets the source of the next byte (read.want, read.lead). */
     enum part (*receive)(struct pipe *p);
 
     /* Something arrived on a connection after the first `data`; on the loop
      * thread. NULL: there is none. */
     void (*arrived)(struct pipe *p, struct conn *c);
 
-    /* All connections stand, and no message was sent on them: may fail the pipe. On the loop
+    /* All connections are open, and no message was sent on them: may fail the pipe. On the loop
      * thread. NULL: nothing to do. */
     void (*complete)(struct pipe *p);
 
@@ -75,8 +74,8 @@ enum part channel_take_frame(struct pipe *p, enum conn_role from, void *to, uint
  * PART_BAD: why not is *ret_errno. */
 enum part channel_pull(struct pipe *p, const struct cma_peer *peer, uint64_t from, int *ret_errno);
 
-/* The next frame, of at most `max` bytes, on a connection that the loop thread
- * reads; advancing conn->pos takes it. False: there is none now, or the pipe is broken. */
+/* The next frame, of at most `max` bytes, on a connection that the loop thread reads; advancing
+ * conn->pos takes it. Returns false if none has arrived, or the pipe is broken. */
 bool channel_next_frame(struct pipe *p, struct conn *c, size_t max, const unsigned char **ret_body,
                         size_t *ret_len);
 

@@ -59,7 +59,7 @@ static bool is_pulled(const struct pipe *p, uint64_t len)
     return len <= ep->options->pull_max || ep->one_cpu;
 }
 
-/* Of a tensor that takes the lanes: a turn's bytes on each. */
+/* Bytes per turn and lane of a tensor that takes the lanes. */
 static uint64_t stripe_of(const struct pipe *p, uint64_t len)
 {
     return p->channel->data == 1 ? len : STRIPE;

@@ -66,7 +66,7 @@ void channels_leave_shared_out(struct wire_offer *offer, struct wire_channel ret
     offer->channels = ret;
 }
 
-/* Our own comes before TensorPipe's: its peers are Tenrec's only. */
+/* Tenrec's own precedes TensorPipe's: its peers are Tenrec's only. */
 void channels_init(struct channels *cs, const struct tp_options *o, bool devices)
 {
     char why[CMA_TEXT_MAX];
@@ -103,7 +103,7 @@ const struct channel *channels_selected(const struct channels *cs, struct wire_s
         const uint32_t c = s->pairs[i].channel;
         const bool first = c != only && cs->offered[c].devices == cs->cuda && !*ret_devices;
 
-        /* One pair stands for all: with 16 devices on both sides they are many. */
+        /* One pair represents all: with 16 devices on both sides they are many. */
         if (c == only || first)
             s->pairs[n++] = s->pairs[i];
         *ret_devices |= first;

@@ -19,16 +19,16 @@
  * Asks the kernel once per process: a child tries it on us. */
 bool cma_viable(char why[], size_t cap);
 
-/* The text of TensorPipe's channel "cma" by which peers find out whether they
- * are alike: boot, namespaces, user, group and capabilities. False: the
- * machine does not tell. */
+/* The text of TensorPipe's channel "cma" by which peers compare boot, namespaces, user, group and
+ * capabilities. Returns false if the machine does not provide them. */
 bool cma_domain(char buf[CMA_TEXT_MAX]);
 
-/* Must the kernel be told which process may read our memory? It remembers one process then. */
+/* Returns true if the kernel demands the name of the process that may read our memory. It remembers
+ * one process then. */
 bool cma_wants_names(void);
 
-/* Lets process `pid` read our memory, where the kernel has to be told. Returns false if
- * another process is named already. cma_disallow undoes a call that returned true. */
+/* Lets process `pid` read our memory, where the kernel demands that. Returns false if another
+ * process is named already. cma_disallow undoes a call that returned true. */
 bool cma_allow(pid_t pid);
 void cma_disallow(pid_t pid);
 
@@ -41,8 +41,8 @@ struct cma_peer {
 
 /* Returns 0 or an errno. */
 int cma_open(struct cma_peer *peer, pid_t pid);
-/* The process at the other end of a Unix socket, of which the kernel has told the pid. The
- * socket ends before that pid can be another process's. */
+/* The process at the other end of a Unix socket, whose pid is the kernel's. The socket ends before
+ * that pid can be another process's. */
 struct cma_peer cma_beside(pid_t pid, int sock);
 void cma_close(struct cma_peer *peer);
 /* Reads `len` bytes at `from` there. 0 or an errno; ESRCH when the process is

@@ -16,7 +16,7 @@
 #define NOTE_LEN (AT_NUMBER + 8)
 
 /* On the socket of the reply connection: a byte that says so and the packet's number. The
- * descriptors come with the first byte. Zeros in between are bells of that connection. */
+ * descriptors arrive with the first byte. Zeros in between are bells of that connection. */
 #define PACKET 1
 #define PACKET_LEN (1 + 8)
 #define BELL 0
@@ -30,7 +30,7 @@ void shm_handoff_open(struct pipe *p)
     struct tenrec_sharing *s = NULL;
 
     if ((p->capabilities & IDENTITY_MAPS) && p->conn[CONN_DESCRIPTOR]->stream->passes_fds &&
-        TENREC_HAS(host, shared)) /* the last of five that came together */
+        TENREC_HAS(host, shared)) /* the last of five that arrived together */
         s = host->sharing_open(p->ep->self);
     pthread_mutex_lock(&p->lock);
     p->sharing = s;
@@ -103,7 +103,7 @@ void shm_handoff_take_back(struct pipe *p, unsigned char kind, const struct desc
 
 /* ---- receiving ---- */
 
-/* Of the packet whose first byte was read. */
+/* Reads the rest of a packet after its first byte. */
 static bool receive_number(int sock, uint64_t *ret)
 {
     unsigned char text[8];

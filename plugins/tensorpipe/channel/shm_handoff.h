@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shm_handoff.h - tensors that the peer maps instead of taking their bytes.
  *
- * The core says what stands for a tensor (a record) and which descriptors the
- * peer needs for it. The record is the note beside the tensor; the descriptors go
- * over the Unix socket of the reply connection, before the message, with a
- * number that the note names: what was sent for a message that never went out
- * is skipped. */
+ * The core supplies the record that replaces a tensor, and the descriptors that the peer needs for
+ * it. The record is the note beside the tensor; the descriptors go over the Unix socket of the
+ * reply connection, before the message, with a number that the note names: what was sent for a
+ * message that never went out is skipped. */
 #ifndef TENSORPIPE_SHM_HANDOFF_H
 #define TENSORPIPE_SHM_HANDOFF_H
 
@@ -17,8 +16,8 @@ struct pipe;
 void shm_handoff_open(struct pipe *p);
 void shm_handoff_close(struct pipe *p); /* no thread uses it any more */
 
-/* Under the pipe's lock. False: send the bytes; nothing was done. `kind` is the
- * first byte of the note. */
+/* Under the pipe's lock. Returns false, having done nothing, if the bytes must be sent. `kind` is
+ * the first byte of the note. */
 bool shm_handoff_send(struct pipe *p, const struct tenrec_tensor_desc *t, unsigned char kind,
                       struct descriptor_note *note);
 /* The message of these notes is not sent after all: takes back what shm_handoff_send

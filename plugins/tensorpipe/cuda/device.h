@@ -42,8 +42,7 @@ struct device_event {
     struct driver_ipc_event handle;
 };
 
-/* Back to the process's store, where it is used again: nothing may look at it any more. NULL is
- * fine. */
+/* Returns it to the process's store for reuse: no reference may remain. NULL is fine. */
 void device_event_give(struct device_event *e);
 /* TENREC_EAGAIN when it is not there yet. */
 tenrec_status device_event_query(struct device_event *e, tenrec_error *err);

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <tenrec/error.h>
 
-/* Of the driver's hundreds those that are told apart here. */
+/* The driver's error codes that are distinguished here. */
 enum {
     DRIVER_SUCCESS = 0,
     DRIVER_OUT_OF_MEMORY = 2,

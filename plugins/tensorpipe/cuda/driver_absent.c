@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* driver_absent.c - stands for the driver in a build without channels for devices. */
+/* driver_absent.c - replaces the driver in a build without channels for devices. */
 #include "cuda/driver.h"
 
 const bool driver_is_built = false;

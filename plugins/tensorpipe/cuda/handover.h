@@ -18,8 +18,8 @@ struct handover {
     struct device_event *event;
 };
 
-/* `bytes` at `data`, which are there after `event`. Both belong to the lender until
- * the handover has ended. NULL: out of memory. */
+/* `bytes` at `data`, which are valid after `event`. Both belong to the lender until the handover
+ * has ended. NULL: out of memory. */
 struct handover *handover_offer(const void *data, uint64_t bytes, struct device_event *event);
 /* Returns true if no borrower has the memory, or has it any more: then the handover is freed. */
 bool handover_end(struct handover *l, bool withdraw);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct import {
-    struct import *next; /* the one used last comes first */
+    struct import *next; /* most recently used first */
     struct import_key key;
     int device;
     struct CUevent_st *event; /* NULL: memory */

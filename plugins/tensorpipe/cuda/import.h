@@ -12,7 +12,7 @@
 
 #define IMPORT_OWNER 16 /* bytes that name a process */
 
-/* Which memory: all of it comes from the peer. */
+/* The memory as the peer names it: every field is untrusted. */
 struct import_key {
     unsigned char owner[IMPORT_OWNER];
     uint64_t base;   /* its address there */

@@ -9,7 +9,7 @@
 #define BUCKETS 1024 /* of those in use, by address */
 #define SIZE_MIN 512 /* the driver's own step */
 #define STEP_SHIFT 3 /* eighths of a power of two: an eighth is wasted at most */
-#define LOOK_MAX 16  /* pieces of a size that are looked at */
+#define LOOK_MAX 16  /* pieces of a size that are examined */
 
 struct piece {
     struct piece *next;
@@ -82,7 +82,7 @@ static struct piece **find_kept(struct pool *pool, uint64_t bytes, uint64_t stre
     return best;
 }
 
-/* Of a piece without an owner: waits for what is queued, as cuMemFree does too. */
+/* Frees a piece without an owner after the queued work, as cuMemFree does too. */
 static void free_piece(struct piece *p)
 {
     driver()->stream_sync((void *)(uintptr_t)p->stream);
@@ -138,8 +138,8 @@ static tenrec_status memory_make(int index, uint64_t bytes, struct piece **ret, 
     return TENREC_OK;
 }
 
-/* With the device entered. What was queued on the piece's stream comes before what is queued on `s`
- * from now on. *ret NULL: no piece of that size is kept. */
+/* With the device entered. Work queued on the piece's stream precedes work queued on `s` from now
+ * on. *ret NULL: no piece of that size is kept. */
 static tenrec_status take_kept(struct pool *pool, const struct tenrec_stream *s, uint64_t bytes,
                                struct piece **ret, tenrec_error *err)
 {

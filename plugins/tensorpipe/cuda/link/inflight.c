@@ -23,7 +23,7 @@ static bool inflight_is_behind(const struct inflight_list *fs, const struct infl
     return other != f;
 }
 
-/* One round. True when something has landed. Of one stream they land in order: an event
+/* One round. Returns true if a work has completed. Works of one stream complete in order: an event
  * that is not done when it is asked may be done by the time the next one is. */
 static bool inflight_look(struct inflight_list *fs)
 {

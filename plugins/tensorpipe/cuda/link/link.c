@@ -136,7 +136,7 @@ static bool link_hear(struct pipe *p, const unsigned char *body, size_t len)
     return known;
 }
 
-/* One read. False: nothing is there now, or the pipe is broken. */
+/* One read. Returns false if no byte is available, or the pipe is broken. */
 static bool read_more(struct pipe *p, struct iovec *lead, int n_lead)
 {
     struct conn *c = p->conn[p->device_role];

@@ -60,7 +60,8 @@ tenrec_status cuda_use(struct cuda *c, const struct tenrec_device *device, uint3
                        tenrec_error *err);
 /* Returns true if the options list a channel of devices. */
 bool cuda_is_offered(const struct tp_options *o);
-/* Of the three: whether it works here, else why not. Loads the driver. */
+/* For the three channels: returns true if it works here, else the reason in `why`. Loads the
+ * driver. */
 bool cuda_viable(char why[], size_t cap);
 void cuda_tell(struct cuda *c, tenrec_sink_fn *sink, void *arg);
 
@@ -83,10 +84,10 @@ static inline bool link_concerns(const struct tenrec_msg *msg)
 /* Whether a note is the link's. */
 bool link_is_note(struct nop_bytes note);
 
-/* On the loop thread: the pipe stands, is broken, is about to be freed; something
- * came on the connection; messages wait in pipe->device_sends or were handed over. */
+/* On the loop thread: the pipe is open, is broken, is about to be freed; bytes arrived on the
+ * connection; messages wait in pipe->device_sends or were handed over. */
 void link_open(struct pipe *p);
-/* Tells the peer that this process uses devices now. */
+/* Announces to the peer that this process uses devices now. */
 void link_hello_again(struct pipe *p);
 void link_broken(struct pipe *p);
 void link_close(struct pipe *p);
@@ -106,8 +107,8 @@ void link_take_back(struct pipe *p); /* it was not */
 tenrec_status link_announced(struct pipe *p, struct arriving **in, uint32_t n, uint32_t tensor,
                              struct nop_bytes note, const struct descriptor_tensor *t,
                              tenrec_error *err);
-/* All else of the message is there. Takes `in` and msg (NULL: it is not wanted,
- * `why` says why). */
+/* The rest of the message has arrived. Takes `in` and msg (NULL: it is not wanted, `why` says
+ * why). */
 void link_hand_over(struct pipe *p, struct arriving *in, struct tenrec_msg *msg, int32_t type,
                     int64_t id, const tenrec_error *why);
 void link_drop_arriving(struct arriving *in); /* NULL is fine */

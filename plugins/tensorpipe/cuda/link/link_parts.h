@@ -31,13 +31,13 @@ struct link {
     struct pipe *pipe; /* a reference while it is starved */
     struct link *next_starved;
     bool is_starved;
-    bool greeted; /* the peer's HELLO came */
+    bool greeted; /* the peer's HELLO has arrived */
     unsigned methods;
     unsigned char token[PROCESS_TOKEN];
     bool same_process, same_host;
     unsigned n_uuids;
     unsigned char uuid[DEVICES_MAX][16];
-    bool refused[DEVICES_MAX]; /* of a device of ours the peer could not map memory */
+    bool refused[DEVICES_MAX]; /* the peer could not map memory of a device of ours */
     uint64_t numbers;          /* of tensors sent */
     struct lent **lending;     /* for each tensor of the message that is being encoded */
     uint32_t n_lending;
@@ -126,8 +126,8 @@ bool link_failed(struct pipe *p, uint64_t number, const char *text, size_t len);
 void link_receive_broken(struct pipe *p);
 /* NULL when the message is not wanted. */
 struct tenrec_tensor_desc *landing_tensor(const struct arriving *m, const struct landing *at);
-/* From now on what comes of it is thrown away. Copies that are queued end before
- * its memory is used again: both are in the order of one stream. */
+/* Its bytes are discarded from now on. Copies that are queued end before its memory is used again:
+ * both are in the order of one stream. */
 void link_skip(struct arriving *m, const tenrec_error *why);
 /* One tensor, and the last: the message goes on its way. */
 void link_landed(struct landing *at, struct arriving *m);
@@ -140,16 +140,15 @@ tenrec_status link_copy_lent(struct pipe *p, const struct landing *at,
                              const struct tenrec_tensor_desc *t, tenrec_error *err);
 tenrec_status link_copy_mapped(struct pipe *p, struct landing *at,
                                const struct tenrec_tensor_desc *t, tenrec_error *err);
-/* The message was delivered in the order of its stream: only the pipe is left to
- * tell. */
+/* The message was delivered in the order of its stream: only the pipe remains to be notified. */
 void link_copy_failed(struct pipe *p, const tenrec_error *why);
 
 /* link_pieces_in.c */
 bool link_piece_begin(struct pipe *p, uint64_t number, uint64_t offset, uint64_t len);
 void link_piece_end(struct pipe *p);
 void link_pieces_broken(struct pipe *p);
-/* The tensor of that number that comes in pieces and is not there yet; NULL: its
- * message is not known yet. Its message is *ret, unless ret is NULL. */
+/* The tensor of that number that arrives in pieces and is incomplete; NULL: its message is not
+ * known yet. Its message is *ret, unless ret is NULL. */
 struct landing *link_find(const struct link *l, uint64_t number, struct arriving **ret);
 /* Links that wait for pinned memory go on. */
 void link_feed(struct cuda *c);

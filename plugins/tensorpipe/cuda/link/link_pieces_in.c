@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link_pieces_in.c - tensors that come in pieces, by way of pinned memory. */
+/* link_pieces_in.c - tensors that arrive in pieces, through pinned memory. */
 #include "cuda/link/link_parts.h"
 #include "endpoint.h"
 
@@ -78,7 +78,8 @@ static void give_back(struct cuda *c, struct staging_piece *piece)
     reactor_post(&c->ep->reactor, &c->task);
 }
 
-/* Where the next bytes go. False: not now; what else is wrong is the message's. */
+/* Selects the destination of the next bytes. Returns false if none is free now; other errors are
+ * the message's. */
 static bool find_room(struct pipe *p, struct arriving *m, const struct landing *at)
 {
     struct link *l = p->link;
@@ -113,7 +114,7 @@ bool link_piece_begin(struct pipe *p, uint64_t number, uint64_t offset, uint64_t
     struct landing *at = link_find(l, number, &m);
 
     if (!at)
-        return false; /* its message comes on another connection */
+        return false; /* its message arrives on another connection */
     if (offset != at->got || !len || len > STAGING_PIECE || len > at->len - at->got) {
         p->services->failf(p, TENREC_EPROTOCOL, 0,
                            "sent %llu bytes of a tensor that were not expected",

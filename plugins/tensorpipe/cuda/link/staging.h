@@ -22,10 +22,10 @@ struct staging {
 };
 
 void staging_init(struct staging *s, uint64_t max_bytes);
-/* When all have come back. */
+/* Once all have been returned. */
 void staging_finish(struct staging *s);
 
-/* errors   EAGAIN (all are in use; one will come back), ENOMEM, EOS */
+/* errors   EAGAIN (all are in use; one will be returned), ENOMEM, EOS */
 tenrec_status staging_get(struct staging *s, int device, struct staging_piece **ret,
                           tenrec_error *err);
 void staging_give(struct staging *s, struct staging_piece *piece);

@@ -86,7 +86,7 @@ static void take_out(struct peer *peer)
 
     atomic_store(&peer->out, NULL);
     p->next_old = atomic_load(&peer->old);
-    /* Set before the users are counted: a user that leaves meanwhile sees it. */
+    /* Set before the users are counted: a user that leaves at the same time sees it. */
     atomic_store(&peer->old, p);
     drop_unused(peer);
 }
@@ -103,7 +103,7 @@ unsigned peer_enter(struct peer *peer)
 {
     unsigned side = atomic_load_explicit(&peer->side, memory_order_relaxed);
 
-    /* Before any look at `out` and at the agent's state. */
+    /* Before any load of `out` and of the agent's state. */
     atomic_fetch_add(&peer->users[side], 1);
     return side;
 }

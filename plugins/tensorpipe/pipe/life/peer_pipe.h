@@ -21,7 +21,7 @@ void peer_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg
 tenrec_status peer_poll(struct tenrec_agent *self, tenrec_peer from,
                         const struct tenrec_wait *wait);
 
-/* Takes `p` out, if it is the peer's: the next send connects anew. */
+/* Takes `p` out, if it is the peer's: the next send opens a new pipe. */
 void peer_forget(struct peer *peer, struct pipe *p);
 /* Releases removed pipes that are not in use any more. */
 void peer_drop_old(struct peer *peer);

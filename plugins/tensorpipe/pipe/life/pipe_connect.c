@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_connect.c - the connector's side of the handshake.
  *
- * hello and Brochure go out with one write as soon as the connection stands;
- * from the answer on the reply and channel connections are opened. Messages
- * wait for those, because the listener looks at none before all are there.
+ * hello and Brochure go out with one write as soon as the connection is open; from the answer on
+ * the reply and channel connections are opened. Messages wait for those, because the listener reads
+ * none before all are open.
  *
- * The answer may name a better transport than was dialled. When that turns out
- * not to work, in spite of equal domains, all begins anew without it. */
+ * The answer may name a better transport than was dialled. If that fails in spite of equal domains,
+ * the handshake is repeated without it. */
 #include "channel/channels.h"
 #include "pipe/life/pipe_life.h"
 #include "pipe/life/pipe_table.h"
@@ -107,8 +107,8 @@ static void redial_fire(struct reactor_timer *t)
 }
 
 /* A listener that is short of places or descriptors closes handshakes, and the kernel of one with a
- * full queue resets connections (tcp_abort_on_overflow). No message was sent yet,
- * so the handshake can be made anew. */
+ * full queue resets connections (tcp_abort_on_overflow). No message was sent yet, so the handshake
+ * can be repeated. */
 bool pipe_redial(struct pipe *p)
 {
     struct reactor *r = &p->ep->reactor;
@@ -154,7 +154,7 @@ static bool connect_one(struct pipe *p, enum conn_role role)
         return false;
     }
     pipe_own(p, c, role);
-    c->pending = true; /* also when it stands already: EPOLLOUT says so at once */
+    c->pending = true; /* also if it is open already: EPOLLOUT reports that at once */
     e = c->stream->hear(c, HEARS_ALL);
     if (e)
         pipe_failf(p, TENREC_EOS, e, "cannot watch a connection");
@@ -336,7 +336,7 @@ static void read_answer(struct pipe *p, struct conn *c)
             return;
 }
 
-/* A connection that the answer asked for stands. */
+/* A connection that the answer requested is open. */
 static void connect_introduce(struct pipe *p, struct conn *c)
 {
     unsigned char buf[FRAME_HEAD + HELLO_MAX(0)];

@@ -167,7 +167,7 @@ void pipe_teardown(struct pipe *p)
     pipe_table_remove(ep->pipes, p);
 }
 
-/* The parts of a message come over several connections: each that there is was proved. */
+/* The parts of a message arrive over several connections, each of which was proved. */
 static uint32_t pipe_marks(const struct pipe *p)
 {
     for (unsigned i = 0; i < p->n_conns; i++)
@@ -229,7 +229,7 @@ static bool pipe_readable(struct pipe *p, struct conn *c, uint32_t end)
         return true;
     }
     if (p->outgoing && !role_try(p))
-        return c->role != CONN_DESCRIPTOR; /* its reader always comes back to that one */
+        return c->role != CONN_DESCRIPTOR; /* its reader always returns to that one */
     if (c->role == p->read.want) {
         enum read_result result = pipe_read(p, end ? READ_DRAIN : READ_NOW);
 
@@ -263,7 +263,7 @@ static void pipe_conn_ready(struct conn *c, uint32_t events)
         return;
     }
     if (end) {
-        /* There is room for a write that fails: what has come is read before. */
+        /* A failing write reports room: received bytes are read before it. */
         if (pipe_readable(p, c, end) && pipe_state(p) == PIPE_ESTABLISHED && (events & EPOLLOUT))
             pipe_writable(p, c);
         return;

@@ -19,9 +19,8 @@ void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events);
  * and `c` was dropped. */
 struct pipe *pipe_accept(struct endpoint *ep, struct conn *c, struct nop_bytes name);
 void pipe_accept_ready(struct pipe *p, struct conn *c, uint32_t events);
-/* The peer's one object of the handshake, called `what` in errors, once it is
- * there as a whole; borrowed until `c` is read on. False: not yet, or the pipe
- * is broken. */
+/* The peer's one object of the handshake, called `what` in errors, once it has arrived as a whole;
+ * borrowed until the next read of `c`. Returns false if it is incomplete, or the pipe is broken. */
 bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const unsigned char **ret,
                         size_t *ret_len);
 /* The peer ended `c` during the handshake, or a hello could not be sent: `e`, 0 if unknown.
@@ -29,10 +28,10 @@ bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const 
 void pipe_greeting_ended(struct pipe *p, const struct conn *c, int e);
 /* Outgoing: the peer ended `c` before the pipe was established. */
 void pipe_connect_ended(struct pipe *p, struct conn *c);
-/* Returns true if the hello may go out on `c`, which stands. Otherwise its proof has begun, whose
+/* Returns true if the hello may go out on `c`, which is open. Otherwise its proof has begun, whose
  * end is reported as the connection was, or the pipe has failed. */
 bool pipe_prove(struct pipe *p, struct conn *c);
-/* Outgoing: makes the handshake anew in a moment. Returns false after the last attempt. */
+/* Outgoing: repeats the handshake after a short delay. Returns false after the last attempt. */
 bool pipe_redial(struct pipe *p);
 /* Takes a connection that was requested. */
 void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role);
