@@ -28,7 +28,7 @@
 #include "wire/handshake/proof.h"
 
 enum pipe_state {
-    PIPE_CONNECTING, /* outgoing: until the descriptor connection stands */
+    PIPE_CONNECTING, /* outgoing: until the descriptor connection is open */
     PIPE_GREETING,   /* waits for the Brochure, or for the answer to it */
     PIPE_OPENING,    /* waits for the other connections */
     PIPE_ESTABLISHED,
@@ -40,7 +40,7 @@ struct incoming {
     uint64_t len;
     uint64_t from;   /* the channel's: an address of the sender, or a place in the tensor */
     uint64_t number; /* the channel's */
-    int how;         /* the channel's: how it comes; 0 when it was not told */
+    int how;         /* the channel's: its path; 0: not announced */
     bool on_device;  /* the link brings it (cuda/link/link.h) */
 };
 
@@ -50,7 +50,7 @@ struct reading {
     enum conn_role want;    /* the connection that has the next byte */
     struct tenrec_msg *msg; /* NULL: its bytes are skipped, `why` says why */
     bool skipped;
-    bool unparsed; /* something may lie in the buffers */
+    bool unparsed; /* the buffers may have unparsed bytes */
     int n_lead;
     int32_t type;
     int64_t id;
@@ -58,7 +58,7 @@ struct reading {
     uint32_t n_tensors, n_targetless; /* with bytes of their own: storages */
     struct incoming *in;              /* n_tensors of them; owns */
     struct carried *carried;          /* likewise: which tensors of the list are views of them */
-    struct arriving *arriving;        /* of those on devices; owns; NULL: there are none */
+    struct arriving *arriving;        /* of tensors on devices; owns; NULL: none */
     uint32_t cap_in;
     uint32_t tensor;
     unsigned char head[FRAME_HEAD]; /* of the tensor's frame */
@@ -91,7 +91,7 @@ struct role {
     atomic_uint polls;      /* calls of poll, about */
     atomic_uint streak;     /* of them since a send without a waiter */
     struct spin spin;       /* of the reader */
-    unsigned seen;          /* polls when the quiet timer last looked */
+    unsigned seen;          /* polls at the last tick of the quiet timer */
     struct waiter *waiters; /* under lock */
     pthread_mutex_t lock;
 };
@@ -127,7 +127,7 @@ struct pipe {
     uint64_t capabilities;
     uint64_t max_message, max_object; /* what the peer reads at most; 0: it has no limit */
     struct tenrec_route route;
-    tenrec_peer from; /* whose messages come in */
+    tenrec_peer from; /* sender of the incoming messages */
     uint32_t marks;   /* flags of all messages, TENREC_MSG_PROVED or none; once established */
     /* Bytes accepted and not written. Changes under lock, so that plain loads
      * and stores do; read without it too. */
@@ -143,7 +143,7 @@ struct pipe {
     /* incoming: the member that it has proved to be, set by the reader; NULL */
     _Atomic(struct peer *) caller;
     struct handshake handshake; /* incoming: until it is established */
-    struct source *source;      /* incoming: where it comes from; owns a reference */
+    struct source *source;      /* incoming: the caller's source; owns a reference */
     bool claims;                /* incoming: says to be a member that is not known, as below */
     bool named;                 /* incoming: all that it gives is a name */
     tenrec_peer claimed;
@@ -180,7 +180,7 @@ struct pipe {
     /* The core's; NULL: nothing is shared. Set before the pipe is established. */
     struct tenrec_sharing *sharing;
     uint64_t fds_sent;   /* packets of file descriptors; under lock */
-    atomic_uint untold;  /* sends whose done was not told */
+    atomic_uint untold;  /* sends whose done was not called */
     pthread_cond_t room; /* queued went down, or the pipe broke */
     unsigned waiting_for_room;
 
@@ -189,7 +189,7 @@ struct pipe {
     uint64_t n_pulls;            /* tensors that were announced so; the reader's */
     uint64_t n_taken;            /* the loop's: what the peer took in order */
     atomic_uint_fast64_t pulled; /* bytes that were read there */
-    uint64_t probe;              /* what the peer shall read here */
+    uint64_t probe;              /* the number that the peer must read here */
     /* The reader of the pipe reads also those of its connections that else the loop
      * thread reads. Changes under side_lock, which the loop holds while it reads. */
     atomic_bool side_lent;
@@ -199,7 +199,7 @@ struct pipe {
         free_task;
     struct reactor_timer timer;  /* of the handshake, then of queued requests */
     atomic_bool expires;         /* it is armed for these, or about to be */
-    struct reactor_timer redial; /* outgoing: the handshake is made anew when it fires */
+    struct reactor_timer redial; /* outgoing: repeats the handshake */
     unsigned redials;
     bool torn_down;
 };
@@ -209,8 +209,8 @@ static inline enum pipe_state pipe_state(struct pipe *p)
     return (enum pipe_state)atomic_load_explicit(&p->state, memory_order_acquire);
 }
 
-/* Of an outgoing one: requests without answer, or more, since they change
- * meanwhile. All that comes in there are answers. */
+/* Unanswered requests of an outgoing pipe, or more, since the counters change concurrently. Such a
+ * pipe receives answers only. */
 static inline int64_t pipe_unanswered(struct pipe *p)
 {
     uint64_t answers = atomic_load(&p->messages_received);
@@ -223,7 +223,7 @@ extern const struct pipe_services pipe_services;
 
 /* pipe_state.c */
 
-/* Of the process at the other end, for texts: a worker, or a caller by what it calls itself. */
+/* Names the process at the other end in texts: a worker, or a caller by its own claim. */
 #define PIPE_PEER "%s \"%s\""
 #define PIPE_PEER_ARGS(p)                                                                          \
     (p)->outgoing ? "worker" : "caller", (p)->outgoing ? (p)->to->name : (p)->remote_name
@@ -237,7 +237,7 @@ void pipe_post(struct pipe *p, struct reactor_task *t);
 void pipe_fail(struct pipe *p, const tenrec_error *why);
 TENREC_PRINTF(4, 5)
 void pipe_failf(struct pipe *p, tenrec_status code, int os_errno, const char *fmt, ...);
-/* Enters the next state, unless it is broken meanwhile. */
+/* Enters the next state, unless the pipe is broken. */
 void pipe_advance(struct pipe *p, enum pipe_state to);
 /* Which channel was agreed, NULL: none; and whether there is one for devices. */
 void pipe_use_channel(struct pipe *p, const struct channel *channel, bool devices);
@@ -245,7 +245,7 @@ void pipe_use_channel(struct pipe *p, const struct channel *channel, bool device
 void pipe_lend_side(struct pipe *p, bool lent);
 /* Returns true if the reader of the pipe reads this connection. */
 bool pipe_reads(const struct pipe *p, const struct conn *c);
-/* All connections stand. */
+/* Returns true if all connections are open. */
 bool pipe_is_complete(const struct pipe *p);
 /* Once the channel, the transport and the peer's capabilities are known: decides, as the peer does,
  * whether there is a reply connection. */
@@ -257,7 +257,7 @@ void pipe_settle_reply(struct pipe *p);
  * stranger. */
 void pipe_write_identity(const struct endpoint *ep, const struct peer *peer, enum proof_role role,
                          char ret[IDENTITY_MAX]);
-/* What the peer can do, and reads at most, as it has told. */
+/* Stores the capabilities and limits that the peer has announced. */
 void pipe_take_identity(struct pipe *p, const struct identity *identity);
 /* Returns true if `shown` is what only `peer` can show to us; false also if one of us has no
  * token. */
@@ -279,14 +279,14 @@ static inline bool pipe_peer_is_plain(const struct endpoint *ep, const struct pe
 /* Returns true if the caller is the member that it claims to be. On the thread that reads. */
 bool pipe_recognise(struct pipe *p);
 /* The same for a caller of another library, in a group whose members have neither incarnations nor
- * tokens: there a name is all that they tell. */
+ * tokens: such callers identify themselves by name only. */
 bool pipe_recognise_name(struct pipe *p);
 /* Counts an established pipe among those of its caller, if that is known. Loop thread. */
 void pipe_count_caller(struct pipe *p);
 
-/* pipe_budget.c: what strangers make us hold. */
+/* pipe_budget.c: memory that unauthenticated callers make this process hold. */
 
-/* Returns false when there is no memory. */
+/* Returns false if memory is exhausted. */
 bool pipe_begin_budget(struct pipe *p, const struct conn *c);
 void pipe_end_budget(struct pipe *p);
 /* The caller has shown to be a member: the source is charged no more. By the reader. */
@@ -331,11 +331,10 @@ void pipe_queue_bundle(struct pipe *p, const struct bundle *b);
  * is not sent; `done` is not called then. */
 bool pipe_send_frame(struct pipe *p, enum conn_role role, const void *head, size_t head_len,
                      void *data, uint64_t len, struct tenrec_done done);
-/* A part of `o` that is in no queue is done with: the last one ends it. */
+/* Completes an unqueued segment of `o`; the last segment completes the request. */
 void pipe_part_done(struct pipe *p, struct send_request *o);
-/* The peer has taken the tensor of that number, or refuses it: then its two
- * buffers are written, of which the first ends with the number. False: it is
- * not awaited. */
+/* The peer has taken the tensor of that number, or refuses it: then its two buffers are written, of
+ * which the first ends with the number. Returns false if it is not awaited. */
 bool pipe_tensor_taken(struct pipe *p, uint64_t number);
 bool pipe_tensor_refused(struct pipe *p, uint64_t number);
 /* Fails all queued messages with the cause of the break. */
@@ -349,12 +348,12 @@ void pipe_flush(struct pipe *p);
 void pipe_flush_unlock(struct pipe *p);
 /* Writes small messages, or queues them behind others. */
 void pipe_write_bundle(struct pipe *p, const struct bundle *b);
-/* The same in two steps: true when nothing is before them, under the lock; then,
- * without it, at once. */
+/* The same in two steps: pipe_take_writing, under the lock, returns true if no bytes precede them;
+ * pipe_write_taken then writes without the lock. */
 bool pipe_take_writing(struct pipe *p);
 void pipe_give_writing(struct pipe *p); /* nothing is written; under the lock */
 void pipe_write_taken(struct pipe *p, const struct bundle *b);
-/* EPOLLOUT came for `c`. */
+/* `c` has become writable. */
 void pipe_writable(struct pipe *p, struct conn *c);
 /* pipe_is_full returns true if a socket was full; pipe_push retries, and
  * returns true if bytes were written. */
@@ -377,8 +376,8 @@ static inline bool message_wants_answer(const struct tenrec_msg *msg)
  * for it. errors: ETOOBIG */
 tenrec_status send_request_check(const struct pipe *p, const struct tenrec_msg *msg,
                                  tenrec_error *err);
-/* Gives those that the peer maps their notes, of which there is one for each; the
- * others' are empty. True: nothing else of them is sent. */
+/* Gives those that the peer maps their notes, one for each tensor; the others' are empty. Returns
+ * true if all are mapped and no bytes follow. */
 bool send_request_share(struct pipe *p, const struct tenrec_msg *msg,
                         struct descriptor_note *notes);
 /* The message is not sent after all. */
@@ -426,12 +425,12 @@ void batch_begin(struct batch *b, struct pipe *reading);
 void batch_end(struct batch *b);
 /* For a thread that is about to wait in the middle of a delivery. */
 void batch_flush_all(void);
-/* Of this thread; NULL: it does not deliver. */
+/* The batch of this thread; NULL: it does not deliver. */
 extern _Thread_local struct batch *batch_now STATIC_TLS;
 
 /* pipe_pending.c */
 
-/* The next message that waits for the link, on the loop thread; false: none. */
+/* Sends the next message that waits for the link. Returns false if none does. Loop thread. */
 bool pipe_send_device_message(struct pipe *p);
 /* Encodes what waited for the handshake; then the pipe is established. */
 void pipe_send_pending(struct pipe *p);
@@ -442,7 +441,7 @@ enum read_result { READ_NOTHING, READ_SOME, READ_PAUSED, READ_END };
 
 enum read_how {
     READ_NOW,
-    READ_DRAIN,   /* until the socket is empty, because no event will tell again */
+    READ_DRAIN,   /* until the socket is empty, because no further event will report it */
     READ_WAITING, /* waits for the first bytes up to CONN_WAIT_MS */
 };
 
@@ -453,22 +452,22 @@ void pipe_read_finish(struct pipe *p);
 
 /* pipe_message.c: parts of a message that is being read */
 
-/* Takes a message without tensors that is all there; false: takes nothing,
- * because another way suits it. */
+/* Parses a complete message without tensors. Returns false, consuming nothing, if the general path
+ * must handle it. */
 bool message_plain(struct pipe *p, const struct plain *m);
 tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t len,
                             tenrec_error *err);
 void message_take_type(struct reading *r, const unsigned char *frame);
-/* All frames up to the tensors are there, as they shall be: takes them. False: takes
- * nothing; one by one they are waited for, or found wrong. */
+/* Parses all frames up to the tensors if they are complete and valid. Returns false, consuming
+ * nothing, if they must be read one by one. */
 bool message_rest(struct pipe *p);
-/* The tensor list is there: asks where the tensors shall go. */
+/* Asks the host for the tensors' memory, once their list has arrived. */
 void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t len);
 /* Fills the tensors of the message, which has more of them afterwards where some share a
  * storage. errors: EPROTOCOL, EUNSUPPORTED, ETOOBIG, ENOMEM */
 tenrec_status message_read_list(struct pipe *p, const unsigned char *frame, size_t len,
                                 tenrec_error *err);
-/* All is there: delivers it, or answers that it could not be taken. */
+/* Delivers the complete message, or answers that it was rejected. */
 void message_end(struct pipe *p);
 /* The same for one that is not being read any more. msg NULL: it could not be taken,
  * `why` says why. */
@@ -481,7 +480,7 @@ void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64
  * lock, of an incoming one on the loop thread. */
 void pipe_set_quiet(struct pipe *p, bool quiet);
 bool role_try(struct pipe *p);
-/* Returns false when role_try is not worth it now. */
+/* Returns false if role_try would fail now. */
 static inline bool role_free(struct pipe *p)
 {
     return !atomic_load_explicit(&p->role.taken, memory_order_relaxed) &&
@@ -490,7 +489,7 @@ static inline bool role_free(struct pipe *p)
 void role_leave(struct pipe *p);
 /* A request was sent whose sender does not poll: another thread must read the answer. */
 void role_request_sent(struct pipe *p);
-/* Data wake the loop again, unless callers poll. True when it is still quiet. */
+/* Lets data wake the loop again, unless callers poll. Returns true if it is still quiet. */
 bool role_wake_loop(struct pipe *p);
 void role_wake_waiters(struct pipe *p);
 tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipe_budget.c - what the caller of an incoming pipe makes us hold, charged to its source
- * (admission/budget.h) for as long as the caller is a stranger. */
+/* pipe_budget.c - memory that an unauthenticated caller makes this process hold, charged to its
+ * source (admission/budget.h) for as long as the caller is a stranger. */
 #include "admission/budget.h"
 #include "pipe/pipe.h"
 #include "wire/storage.h"

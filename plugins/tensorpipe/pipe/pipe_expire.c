@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_expire.c - requests that wait in a queue until their deadlines have passed.
  *
- * Their callers have given up, and a peer that stands still shall not be told of them when it goes
- * on: they are withdrawn, once a second, while something is queued. Small messages that share a
- * buffer stay. */
+ * Their callers have given up, and a stalled peer must not receive them when it resumes: they are
+ * withdrawn, once a second, while something is queued. Small messages that share a buffer stay. */
 #include "pipe/pipe.h"
 
 #define EXPIRE_NS 1000000000u
@@ -14,7 +13,7 @@ static bool segment_waits(const struct pipe *p, const struct segment *s, enum co
     return !s->awaited && !s->offered && p->conn[on]->first != s;
 }
 
-/* Lock held. Returns true when neither the peer nor a writer has seen anything of it. */
+/* Lock held. Returns true if neither the peer nor a writer has seen a part of it. */
 static bool send_request_is_expired(const struct pipe *p, const struct send_request *o,
                                     uint64_t now)
 {

@@ -6,7 +6,7 @@
  * token, as those of older workers and of other libraries, are known by their incarnation. */
 #include "pipe/pipe.h"
 
-/* Of a Tenrec worker that does not tell its limits. */
+/* The limit of a Tenrec worker that announces none. */
 #define MAX_MESSAGE_UNTOLD (UINT64_C(16) << 30)
 #define MAX_OBJECT_UNTOLD (UINT64_C(1) << 20)
 
@@ -76,7 +76,7 @@ static bool is_caller(struct pipe *p, struct peer *peer)
     if (atomic_load(&peer->left))
         return false;
     atomic_store(&p->caller, peer);
-    /* A thread that removed the peer meanwhile has not seen this pipe. */
+    /* A thread that has removed the peer since has not seen this pipe. */
     if (atomic_load(&peer->left))
         return false;
     p->from = peer->id;

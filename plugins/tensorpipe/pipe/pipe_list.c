@@ -20,7 +20,7 @@ static tenrec_status list_read_into(struct reading *r, const unsigned char *fram
                                     : tensorlist_read(frame, len, &to, ret_n, err);
 }
 
-/* Where the tensors are and go, and the mappings that they came with. */
+/* Sources and destinations of the tensors, and the mappings that arrived with them. */
 static void list_move_places(struct reading *r, struct tenrec_msg *to)
 {
     for (uint32_t i = 0; i < r->n_tensors; i++) {
@@ -46,8 +46,8 @@ static void list_move_places(struct reading *r, struct tenrec_msg *to)
     }
 }
 
-/* The message was made with a tensor per storage, as nearly all have; its list has more.
- * The payload lies there already, so that this one is copied. */
+/* The message was made with a tensor per storage, as nearly all have; its list has more. Its
+ * payload is in place already, so that this message is copied. */
 static tenrec_status list_widen(struct pipe *p, const unsigned char *frame, size_t len, uint32_t n,
                                 tenrec_error *err)
 {

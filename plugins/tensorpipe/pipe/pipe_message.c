@@ -372,8 +372,8 @@ static void end_skipped(struct pipe *p, int32_t type, int64_t id, const tenrec_e
     p->ep->host->deliver_outer(p->ep->self, p->from, msg);
 }
 
-/* A caller that claims to be a member is heard once it is one. Until then it may tell of the
- * view that it is in, as it knows that before we do; one of a former life never is a member. */
+/* Messages of a caller that claims to be a member are delivered once it is one. Until then it may
+ * announce its view, which it knows first; one of a former life never is a member. */
 static bool may_speak(struct pipe *p, int32_t type)
 {
     return pipe_recognise(p) || type == TENREC_MSG_VIEW;
@@ -384,8 +384,8 @@ void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64
 {
     struct endpoint *ep = p->ep;
 
-    /* Requests come in on incoming pipes only, and answers on outgoing ones: else
-     * a stranger could answer a request to another peer. */
+    /* Requests arrive on incoming pipes only, and answers on outgoing ones: else a stranger could
+     * answer a request to another peer. */
     if (p->outgoing ? is_request(type) : type & TENREC_MSG_RESPONSE_BIT) {
         counter_add(&ep->count.messages_dropped, 1);
         endpoint_log(ep, TENREC_LOG_WARN, "message 0x%x from " PIPE_PEER " dropped: %s", type,

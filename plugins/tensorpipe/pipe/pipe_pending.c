@@ -21,7 +21,7 @@ static void take_done(struct pipe *p, struct send_request *waited, struct tenrec
     pipe_queued_add(p, -waited->charge);
 }
 
-/* Without the lock. No answer will come. */
+/* Without the lock. No answer will arrive. */
 static void refuse_waited(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done,
                           const tenrec_error *err)
 {
@@ -44,7 +44,7 @@ static tenrec_status enqueue_waited(struct pipe *p, struct send_request *waited,
     return st;
 }
 
-/* One that waited for the handshake, in order; false when there is none. */
+/* Takes the next request that waited for the handshake, in order. Returns false if none is left. */
 static bool send_next_pending(struct pipe *p)
 {
     struct tenrec_done done = { NULL, NULL };

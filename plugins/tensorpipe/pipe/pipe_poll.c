@@ -23,9 +23,9 @@
 #define QUIET_AFTER 2         /* polls in a row without another thread's send ... */
 #define QUIET_STEPS 4         /* ... or reads in one poll */
 #define BUSY_POLL_NS 2000000u /* progress: busy spins so long before it sleeps */
-#define CLOCK_EVERY 32        /* rounds of spinning between two looks at the clock */
+#define CLOCK_EVERY 32        /* rounds of spinning between two readings of the clock */
 
-/* Of a connection that is full the loop still has to hear when there is room. */
+/* The loop must still be notified when a full connection becomes writable. */
 static void conn_set_quiet(struct conn *c, bool quiet)
 {
     if (!c)
@@ -36,7 +36,7 @@ static void conn_set_quiet(struct conn *c, bool quiet)
         c->stream->hear(c, atomic_load(&c->full) ? HEARS_ROOM : HEARS_NOTHING);
 }
 
-/* Of the connections that the reader of the pipe reads. */
+/* Applies to the connections that the reader of the pipe reads. */
 void pipe_set_quiet(struct pipe *p, bool quiet)
 {
     pthread_mutex_lock(&p->lock);
@@ -84,16 +84,16 @@ static void role_pass_on(struct pipe *p)
     if (!atomic_load(&r->taken) && r->waiters) {
         waiter_wake(r->waiters);
     } else if (!atomic_load(&r->taken) && left_undone(p)) {
-        /* Changing the registration reports what is there already. */
+        /* A changed registration reports bytes that have arrived already. */
         atomic_store(&r->missed, false);
         pipe_set_quiet(p, false);
     }
     pthread_mutex_unlock(&r->lock);
 }
 
-/* The first half of a handshake without lock: the role is given back before
- * looking for what others left to do, and they leave it (a waiter, a missed
- * event, a request) before they look whether the role is taken. */
+/* The first half of a handshake without lock: the reader releases the role before it checks for
+ * work of others, and they record that work (a waiter, a missed event, a request) before they check
+ * whether the role is taken. */
 void role_leave(struct pipe *p)
 {
     atomic_store(&p->role.taken, ROLE_FREE);
@@ -188,7 +188,7 @@ static bool role_enter(struct role *r, struct waiter *me)
     *at = me;
     atomic_fetch_add(&r->n_waiters, 1);
     pthread_mutex_unlock(&r->lock);
-    /* It may have been given back before we stood in line. */
+    /* It may have been released before this waiter was queued. */
     return role_promote(r, me);
 }
 
@@ -218,8 +218,8 @@ static bool wait_is_over(const struct tenrec_wait *w)
     return __atomic_load_n(w->done, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Sleeps until the wake_fd is readable, or that of `also`. False when the
- * deadline has passed. */
+/* Sleeps until the wake_fd is readable, or that of `also`. Returns false if the deadline has
+ * passed. */
 static bool poll_await(const struct tenrec_wait *w, const struct conn_sleep *also)
 {
     struct pollfd set[2] = { { .fd = w->wake_fd, .events = POLLIN },
@@ -242,7 +242,7 @@ static bool poll_await(const struct tenrec_wait *w, const struct conn_sleep *als
     return true;
 }
 
-/* The same, or until there is something to read. */
+/* The same, or until the connection has data. */
 static bool poll_await_data(const struct tenrec_wait *w, struct conn *c)
 {
     struct conn_sleep sleep;
@@ -274,7 +274,7 @@ static void count_spinner(struct pipe_reader *r, bool counted)
     atomic_fetch_add_explicit(&r->p->ep->spinners, counted ? 1u : -1u, memory_order_relaxed);
 }
 
-/* From here on the kernel has to tell when there is room. */
+/* From here on the kernel must report room. */
 static void reader_stop_spinning(struct pipe_reader *r)
 {
     r->spinning = false;
@@ -284,7 +284,7 @@ static void reader_stop_spinning(struct pipe_reader *r)
         pipe_push(r->p);
 }
 
-/* Reads without sleeping for a while. True when something came. */
+/* Reads without sleeping for a while. Returns true if bytes arrived. */
 static bool reader_spin(struct pipe_reader *r, uint64_t for_ns)
 {
     const struct tenrec_wait *w = r->w;
@@ -298,7 +298,7 @@ static bool reader_spin(struct pipe_reader *r, uint64_t for_ns)
          * which may have to share a CPU with this one. */
         full = pipe_is_full(r->p);
         if (full && pipe_push(r->p))
-            until = 0; /* the answer comes after the last byte at the earliest */
+            until = 0; /* the answer follows the last byte at the earliest */
         if (pipe_read(r->p, READ_NOW) != READ_NOTHING || wait_is_over(w))
             return true;
         if (round % CLOCK_EVERY == CLOCK_EVERY - 1) {
@@ -334,9 +334,9 @@ static uint64_t reader_spin_time(struct endpoint *ep, struct spin *s)
     return 0;
 }
 
-/* Waiting in a read costs one system call and two looks at descriptors less
- * than ppoll and a read. But it is deaf to the wake_fd (another thread gives the call
- * up), so it is done once, for CONN_WAIT_MS, and not near the deadline. */
+/* Waiting in a read saves one system call and two descriptor checks over ppoll and a read. But it
+ * is deaf to the wake_fd (another thread gives the call up), so it is done once, for CONN_WAIT_MS,
+ * and not near the deadline. */
 static bool may_wait_in_read(const struct pipe_reader *r)
 {
     uint64_t deadline = r->w->deadline_ns;
@@ -365,7 +365,7 @@ static bool reader_step(struct pipe_reader *r)
     if (ns) {
         bool came = reader_spin(r, ns);
 
-        /* Nothing can come before the peer has taken the request. */
+        /* No answer can arrive before the peer has taken the request. */
         if (p->ep->progress == PROGRESS_ADAPTIVE && (came || !pipe_is_full(p)))
             spin_ended(s, came);
         if (came)

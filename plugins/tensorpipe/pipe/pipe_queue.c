@@ -215,7 +215,7 @@ void pipe_fail_queue(struct pipe *p)
     pthread_cond_broadcast(&p->room);
     for (unsigned i = 0; i < p->n_conns; i++) {
         if (p->conn[i] && atomic_load(&p->conn[i]->writing)) {
-            /* The kernel still reads those messages: the writer comes here. */
+            /* The kernel still reads those messages: the writer gets here later. */
             pthread_mutex_unlock(&p->lock);
             return;
         }

@@ -271,7 +271,7 @@ static enum parsed read_parse(struct pipe *p)
 
 #define INLINE __attribute__((always_inline)) static inline
 
-/* Reads once. READ_SOME: parse what came. Inline: see conn_read. */
+/* Reads once. READ_SOME: parse the received bytes. Inline: see conn_read. */
 INLINE enum read_result read_once(struct pipe *p, bool wait, bool *ret_short)
 {
     struct reading *r = &p->read;
@@ -293,8 +293,8 @@ INLINE enum read_result read_once(struct pipe *p, bool wait, bool *ret_short)
     return READ_SOME;
 }
 
-/* Parses, and reads and parses on while there is more. Apart, so that a look
- * that finds nothing saves no registers for it. */
+/* Parses, and reads and parses on while there is more. A function of its own, so that an empty poll
+ * saves no registers for it. */
 __attribute__((noinline)) static enum read_result read_on(struct pipe *p, bool is_short, bool drain)
 {
     struct reading *r = &p->read;

@@ -43,7 +43,7 @@ void batch_begin(struct batch *b, struct pipe *reading)
 
 /* Writes what was gathered for the pipe that is read. A completion of the bundle may send on the
  * same pipe, also while the batch goes on: such a message may not join the bundle that is being
- * completed, so the batch gathers for no pipe meanwhile. */
+ * completed, so the batch gathers for no pipe during that time. */
 static void write_own(struct batch *b)
 {
     struct pipe *p = b->reading;
@@ -348,8 +348,8 @@ static void note_request(struct pipe *p, const struct tenrec_msg *msg)
         role_request_sent(p);
 }
 
-/* Nothing else has come that could be answered with the same system call: what
- * is left to do for the request is done while the answer travels. */
+/* No other request has arrived that the same system call could answer: the rest of the work for
+ * this one is done while its answer travels. */
 static bool is_last_answer(const struct pipe *p)
 {
     return !p->outgoing && !conn_buffered(p->conn[CONN_DESCRIPTOR]);
@@ -376,7 +376,7 @@ static tenrec_status enqueue_any(struct pipe *p, struct tenrec_msg *msg, struct 
     return st;
 }
 
-/* Not inline: what it has on the stack shall not push apart what small messages use. */
+/* Not inline: its stack frame must not separate the variables of the path of small messages. */
 __attribute__((noinline)) static void send_any(struct pipe *p, struct tenrec_msg *msg,
                                                struct tenrec_done done, bool asks)
 {
@@ -387,7 +387,7 @@ __attribute__((noinline)) static void send_any(struct pipe *p, struct tenrec_msg
     tenrec_status st;
 
     if (batch_now && batch_now->reading == p)
-        write_own(batch_now); /* what came before goes before */
+        write_own(batch_now); /* keeps the order */
     if (asks)
         note_request(p, msg);
     bundle_clear(&now);

@@ -27,7 +27,7 @@ struct pipe_services {
      * sent; `done` is not called then. */
     bool (*send_frame)(struct pipe *p, enum conn_role role, const void *head, size_t head_len,
                        void *data, uint64_t len, struct tenrec_done done);
-    /* A part of `o` that is in no queue is done with: the last one ends it. */
+    /* Completes an unqueued segment of `o`; the last segment completes the request. */
     void (*part_done)(struct pipe *p, struct send_request *o);
     /* The peer has taken the tensor of that number, or refuses it: then its two buffers are
      * written, of which the first ends with the number. Returns false if it is not awaited. */
@@ -38,8 +38,8 @@ struct pipe_services {
     /* Encodes the next message that waits for devices. Returns false if there is none. Loop
      * thread, as is the next. */
     bool (*send_device_message)(struct pipe *p);
-    /* Delivers a message whose last tensor is there. msg NULL: it could not be taken, `why` says
-     * why. */
+    /* Delivers a message whose last tensor has arrived. msg NULL: it was rejected, with the reason
+     * in `why`. */
     void (*deliver)(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64_t id,
                     const tenrec_error *why);
 };

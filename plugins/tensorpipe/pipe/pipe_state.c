@@ -49,7 +49,7 @@ void pipe_use_channel(struct pipe *p, const struct channel *channel, bool device
 }
 
 /* It carries the devices of tensors without a target, and memory that the peer maps, on one host.
- * Without a channel it would be the only connection whose opening tells that the pipe is open. */
+ * Without a channel its opening alone shows that the pipe is open. */
 void pipe_settle_reply(struct pipe *p)
 {
     p->lacks_reply =

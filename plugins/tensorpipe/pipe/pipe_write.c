@@ -142,8 +142,8 @@ void bundle_tell(const struct bundle *b, const tenrec_error *why)
         b->done[i].fn(b->done[i].arg, why);
 }
 
-/* The socket took `done` bytes of it, and then no more or an error: the rest
- * goes before all that was queued meanwhile. */
+/* The socket took `done` bytes of it, and then no more or an error: the rest precedes all requests
+ * that were queued since. */
 static void bundle_rest(struct pipe *p, struct conn *c, const struct bundle *b, size_t done, int e)
 {
     struct send_request *o;

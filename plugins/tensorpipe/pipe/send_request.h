@@ -34,7 +34,7 @@ struct send_request {
     bool open;          /* further small messages may be appended */
     bool pinned;        /* its peer maps tensors, or the link lends them: it cannot be withdrawn */
     unsigned n_done, cap_done;
-    struct tenrec_done done[]; /* of those whose senders want to know */
+    struct tenrec_done done[]; /* completions of senders that want one */
 };
 
 /* Requests that are kept for the next messages. */

@@ -86,7 +86,7 @@ static bool prover_learn(struct conn *c, const struct tenrec_proved *peer)
         c->proof.label = get_le64(peer->label);
     c->proof.peer = (struct conn_peer){ true, peer->id, peer->incarnation, "" };
     snprintf(c->proof.peer.name, sizeof c->proof.peer.name, "%s", peer->name);
-    /* Of the handshakes that are under way those of strangers go first. */
+    /* Handshakes of strangers are evicted first. */
     c->handshake.local = true;
     if (!c->proof.dialled)
         counter_add(&c->ep->count.proofs, 1);
@@ -154,12 +154,13 @@ static tenrec_status prover_open(struct conn *c, tenrec_error *err)
     return c->proof.dialled ? prover_call(c, err) : TENREC_OK;
 }
 
-/* The first bytes of a connection that came in. Returns false if nothing more is to be read. */
+/* Handles the first bytes of an incoming connection. Returns false if no more bytes are to be
+ * read. */
 static bool prover_meet(struct conn *c, uint32_t events)
 {
     tenrec_error err;
 
-    /* A ring's memory comes with these bytes: it is for members only. */
+    /* A ring's memory arrives with these bytes: it is for members only. */
     if (!prover_begins(c) && !c->stream->share && prover_admits_plain(c)) {
         prover_hand_on(c, events & CONN_END);
         return false;

@@ -2,8 +2,8 @@
 /* prover.h - the proof of the group secret as the first exchange of a connection.
  *
  * While it is under way the connection's events belong to the prover; then its owner gets them
- * back. What stands above meets a connection whose first byte is that of the hello, as in mode
- * none. The owner keeps the connection all the time, with its deadline and its place among the
+ * back. The rooms above get a connection whose first byte is that of the hello, as in mode none.
+ * The owner keeps the connection all the time, with its deadline and its place among the
  * handshakes, and drops it when it likes. Loop thread. */
 #ifndef TENSORPIPE_PROVER_H
 #define TENSORPIPE_PROVER_H
@@ -19,8 +19,7 @@ typedef void prover_refused_fn(struct conn *c, const tenrec_error *why);
  * EPOLLIN once the peer has proved to belong to the group, or may do without. */
 void prover_listen(struct conn *c, prover_refused_fn *refused);
 
-/* For a connection to `member` that stands. Its owner hears of EPOLLOUT once the listener has
- * accepted.
+/* For an open connection to `member`. Its owner gets EPOLLOUT once the listener has accepted.
  *
  * label   the registration id of a further connection, else 0
  * errors  those of the service's dial; ECONNECT */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* leader_follower.c - a thread of the user that leads the loop.
  *
- * Where a message is run by another thread than the one that reads it, waking that
- * thread takes longer than the rest of the way. So a thread that runs messages may
- * lead the loop itself, and the loop's own thread is a follower.
+ * Where a message is run by another thread than the one that reads it, waking that thread takes
+ * longer than the rest of the way. So a thread that runs messages may lead the loop itself, and the
+ * loop's own thread is a follower.
  *
- * The guest leaves with each message, and returns soon. No thread is woken for that: the
- * loop's thread sleeps in an epoll set of which the loop's set is a member, armed only
- * while no thread leads. When an event occurs meanwhile it wakes and leads, until the
- * guest wants to again. Timers are in that set as a descriptor. */
+ * The guest leaves with each message, and returns soon. No thread is woken for that: the loop's
+ * thread sleeps in an epoll set of which the loop's set is a member, armed only while no thread
+ * leads. On an event it wakes and leads, until the guest wants to again. Timers are in that set as
+ * a descriptor. */
 #include "reactor/reactor_inside.h"
 
 #include <sys/epoll.h>
@@ -32,7 +32,7 @@ void reactor_guests_finish(struct reactor_guests *g)
     pthread_mutex_destroy(&g->lock);
 }
 
-/* Whether events of the loop's set wake the thread that stands by. */
+/* Sets whether events of the loop's set wake the follower. */
 static int guests_arm(struct reactor *r, int op, bool armed)
 {
     struct epoll_event e = { .events = armed ? EPOLLIN | EPOLLONESHOT : 0 };

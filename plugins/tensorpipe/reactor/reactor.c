@@ -154,9 +154,9 @@ static void reactor_run_tasks(struct reactor *r)
     reactor_run_dead(r, dead);
 }
 
-/* In how many nanoseconds the next timer is due; 0: now. The exact clock costs as much
- * as reading a message does, so that is looked at only when it is soon: the coarse one
- * is up to a tick of the kernel behind. */
+/* In how many nanoseconds the next timer is due; 0: now. The exact clock costs as much as reading a
+ * message does, so it is read only if the timer is near: the coarse one is up to a tick of the
+ * kernel behind. */
 static uint64_t until_timer(const struct reactor *r)
 {
     struct timespec ts;
@@ -172,9 +172,9 @@ static uint64_t until_timer(const struct reactor *r)
     return due > now ? due - now : 0;
 }
 
-/* Fires what was due at `due_ns`, before the sockets were last read. A process that was not run
- * for a while finds its timers due and its sockets full: what came in time is read first. While
- * more events wait than one fetch takes, timers wait, too, but not for ever. */
+/* Fires what was due at `due_ns`, before the sockets were last read. A process that was not run for
+ * a while finds its timers due and its sockets full: bytes that arrived in time are read first.
+ * While more events wait than one fetch takes, timers wait, too, but not for ever. */
 static void run_timers(struct reactor *r, uint64_t due_ns, bool more)
 {
     if (more && ++r->full_rounds < FULL_ROUNDS)
@@ -242,8 +242,8 @@ void reactor_look_add(struct reactor *r, struct reactor_look *l)
         link_look(&r->looks, l);
 }
 
-/* Returns true if the loop must not sleep. Only checks: callbacks run later, so that the
- * list does not change meanwhile. */
+/* Returns true if the loop must not sleep. Only checks: callbacks run later, so that the list does
+ * not change during the walk. */
 static bool reactor_look_around(struct reactor *r, bool sleeps)
 {
     struct reactor_look *next;

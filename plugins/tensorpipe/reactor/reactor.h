@@ -41,8 +41,8 @@ struct reactor_timer {
 };
 
 enum reactor_looked {
-    LOOK_NOTHING, /* nothing; look again */
-    LOOK_NO_MORE, /* nothing, and what comes next will wake the loop */
+    LOOK_NOTHING, /* nothing; poll again */
+    LOOK_NO_MORE, /* nothing, and the next event will wake the loop */
     LOOK_FOUND,
 };
 
@@ -62,13 +62,13 @@ struct reactor_guests {
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t given; /* led is LED_BY_GUEST */
     enum reactor_led led;
-    bool here;                      /* a guest, whether it leads or not yet */
-    atomic_bool wanted;             /* the lead, by a guest; changes under lock */
-    int stand_by_fd;                /* where the own thread sleeps meanwhile; -1: no guest yet */
-    int timer_fd;                   /* in that set */
-    uint64_t timer_ns;              /* when it fires */
+    bool here;          /* a guest, whether it leads or not yet */
+    atomic_bool wanted; /* the lead, by a guest; changes under lock */
+    int stand_by_fd;    /* where the own thread sleeps while a guest leads; -1: no guest yet */
+    int timer_fd;       /* in that set */
+    uint64_t timer_ns;  /* when it fires */
     struct reactor_source wake;     /* the guest's wake_fd */
-    const struct tenrec_wait *wait; /* of the guest that leads; NULL: none does. Loop thread */
+    const struct tenrec_wait *wait; /* the leading guest's; NULL: no guest leads. Loop thread */
     bool dismissed;                 /* loop thread */
 };
 
@@ -111,8 +111,8 @@ bool reactor_post(struct reactor *r, struct reactor_task *t);
  * were posted before have run: the place to free them. */
 void reactor_defer(struct reactor *r, struct reactor_task *t);
 
-/* events: EPOLL* with or without EPOLLET. 0 or an errno. rewatch also puts a
- * source in that was taken out, and reports what is there already. */
+/* events: EPOLL* with or without EPOLLET. 0 or an errno. rewatch also adds a removed source, and
+ * reports pending events. */
 int reactor_watch(struct reactor *r, struct reactor_source *s, uint32_t events);
 int reactor_rewatch(struct reactor *r, struct reactor_source *s, uint32_t events);
 void reactor_unwatch(struct reactor *r, struct reactor_source *s);

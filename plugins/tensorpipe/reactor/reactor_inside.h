@@ -9,11 +9,11 @@
 /* Sleeps for up to `ns` until an event, and handles all events and tasks. */
 void reactor_round(struct reactor *r, uint64_t ns);
 
-/* No thread leads for a while: all that happens shows in the epoll set from here on, but
- * timers. False: not all of it, or something has happened already. */
+/* Prepares for a time without a leader, in which all events but timers must show in the epoll set.
+ * Returns false if some do not, or an event is pending. */
 bool reactor_rest(struct reactor *r);
 
-/* A loop that sleeps, or rests, looks again. */
+/* Makes a sleeping or resting loop poll again. */
 void reactor_wake(struct reactor *r);
 
 /* For a source that is an eventfd, and only there to wake. */

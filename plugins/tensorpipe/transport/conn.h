@@ -29,7 +29,7 @@ enum conn_role {
 };
 
 #define CONN_BUFFER (64u << 10)
-#define CONN_END (EPOLLRDHUP | EPOLLHUP | EPOLLERR) /* events that tell its end */
+#define CONN_END (EPOLLRDHUP | EPOLLHUP | EPOLLERR) /* events that report its end */
 #define FRAME_HEAD 8                                /* bytes of the length before each frame */
 
 #define SEGMENT_HEAD 32
@@ -102,8 +102,8 @@ struct conn {
     enum conn_role role;
     atomic_bool waiting;  /* something is in the queue; changes under lock */
     atomic_bool writing;  /* only the thread that set it writes */
-    atomic_bool writable; /* EPOLLOUT came meanwhile */
-    atomic_bool full;     /* the stream took no more: EPOLLOUT will come */
+    atomic_bool writable; /* EPOLLOUT arrived while a thread wrote */
+    atomic_bool full;     /* the stream took no more: EPOLLOUT will follow */
 
     /* Successful reads and writes of the data path. One thread at a time counts
      * each (the reader, the writer), so that plain loads and stores do. */
@@ -234,8 +234,8 @@ void conn_take(struct conn *c, void *to, uint64_t len, uint64_t *got);
 
 enum frame { FRAME_PARTIAL, FRAME_WHOLE, FRAME_TOO_BIG, FRAME_NO_MEMORY };
 
-/* Looks at the frame at the front of the buffer; FRAME_HEAD + len
- * bytes. `ret_len` is set once its header is there. */
+/* Checks the frame at the front of the buffer; FRAME_HEAD + len bytes. `ret_len` is set once its
+ * header has arrived. */
 enum frame conn_frame(struct conn *c, uint64_t max_len, const unsigned char **ret_body,
                       size_t *ret_len);
 

@@ -17,8 +17,7 @@
 
 struct conn;
 
-/* Of which events the loop thread hears. HEARS_ROOM: only of room for more, and
- * of the end. */
+/* The events that the loop thread gets. HEARS_ROOM: room for more bytes, and the end. */
 enum conn_hears { HEARS_NOTHING, HEARS_ROOM, HEARS_ALL };
 
 /* How a thread can sleep until there is something to read. */
@@ -39,7 +38,7 @@ struct stream {
     /* Writes what there is room for; -EAGAIN when that is nothing. */
     ssize_t (*write)(struct conn *c, struct iovec *iov, unsigned n);
 
-    /* From any thread. HEARS_ALL tells what is there already. 0 or an errno. */
+    /* From any thread. HEARS_ALL reports pending events. 0 or an errno. */
     int (*hear)(struct conn *c, enum conn_hears what);
     /* After a short write: asks for an event once room is free. `quiet`: the loop does not
      * watch this connection so far. Returns true if room is free by now, and no event follows. The
@@ -49,28 +48,28 @@ struct stream {
      * connection; on the loop thread. NULL: they are the same. */
     uint32_t (*events)(struct conn *c, uint32_t fetched);
 
-    /* The reader is about to sleep, and afterwards it no longer does. False: it
-     * must not, because there is something. */
+    /* Called before and after the reader sleeps. Returns false if it must not, because data have
+     * arrived. */
     bool (*sleep)(struct conn *c, struct conn_sleep *ret);
     void (*awake)(struct conn *c); /* NULL: nothing to undo */
 
     /* The peer has proved to belong to the group: begins what a stranger may not take part in, as
      * memory that both share. Until then, if endpoint->proves, the stream's bytes go through the
-     * connection's descriptor. Events tell when it has ended, for the caller EPOLLOUT. Returns 0 or
-     * an errno. NULL: nothing to begin. */
+     * connection's descriptor. An event reports its end, EPOLLOUT for the caller. Returns 0 or an
+     * errno. NULL: nothing to begin. */
     int (*share)(struct conn *c);
 
     /* Continues what goes before the first byte, such as the handshake of TLS: once the connection
-     * stands, and after each event. EAGAIN: more events must come first; EPERM: one side refuses
+     * is open, and after each event. EAGAIN: more events must come first; EPERM: one side refuses
      * the other; EPROTOCOL. NULL: nothing goes before it. */
     tenrec_status (*shake)(struct conn *c, tenrec_error *err);
 
     /* How a connection that was pending ended: 0 or an errno. */
     int (*connected)(struct conn *c);
-    /* Ends both directions, so that both sides' threads hear of it; on the loop
-     * thread, or when it does not run. May come again. */
+    /* Ends both directions, and wakes the threads of both sides; on the loop thread, or when it
+     * does not run. Idempotent. */
     void (*cut)(struct conn *c);
-    /* No event comes from here on. NULL: to hear of nothing is enough. */
+    /* No event follows. NULL: HEARS_NOTHING is enough. */
     void (*drop)(struct conn *c);
     /* Closes and frees what conn->medium is; no event names it any more. */
     void (*free)(struct conn *c);

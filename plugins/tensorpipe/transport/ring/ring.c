@@ -16,8 +16,8 @@ static void copy_in(struct ring_writer *w, const void *data, size_t len)
     w->head += len;
 }
 
-/* Looks where the reader is. Returns false, and keeps the cursor that was seen last, if
- * the reader is ahead of us or further behind than there is room. */
+/* Loads the reader's cursor. Returns false, and keeps the cursor that was seen last, if the reader
+ * is ahead of us or further behind than there is room. */
 static bool ring_see_tail(struct ring_writer *w)
 {
     const uint64_t tail = atomic_load_explicit(&w->words->tail, memory_order_acquire);
@@ -28,8 +28,8 @@ static bool ring_see_tail(struct ring_writer *w)
     return true;
 }
 
-/* Looks where the writer is. Returns false, and keeps the cursor that was seen last, if
- * the writer is behind us or further ahead than there is room. */
+/* Loads the writer's cursor. Returns false, and keeps the cursor that was seen last, if the writer
+ * is behind us or further ahead than there is room. */
 static bool ring_see_head(struct ring_reader *r)
 {
     const uint64_t head = ring_head(r);

@@ -55,7 +55,7 @@ struct ring_reader {
     uint64_t tail; /* the room before it is released by ring_release */
     uint64_t released;
     uint64_t head;      /* the writer's, as it was last seen; at most `size` before tail */
-    uint64_t unchecked; /* bytes released since we looked whether the writer sleeps */
+    uint64_t unchecked; /* bytes released since the last check whether the writer sleeps */
 };
 
 /* Copies as many bytes as fit. Returns their number; -1 when the words are malformed.
@@ -97,9 +97,9 @@ static inline uint32_t ring_reader_to_wake(struct ring_writer *w)
     return atomic_exchange(&w->words->reader_sleeps, 0);
 }
 
-/* Whether to look if the writer sleeps: a writer sleeps only while the ring is
- * full from end to end, and is to be woken for some work. So a reader looks when
- * half a ring was read since it last did, and when it finds the ring empty. */
+/* Returns true if the reader must check whether the writer sleeps: a writer sleeps only while the
+ * ring is full from end to end, and is to be woken for some work. So a reader checks after half a
+ * ring, and when it finds the ring empty. */
 static inline bool ring_should_look(const struct ring_reader *r, bool empty)
 {
     return r->unchecked > r->size / 2 || (empty && r->unchecked);

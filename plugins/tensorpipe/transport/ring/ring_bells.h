@@ -37,8 +37,8 @@ static inline void bells_ask(struct bells *b, _Atomic uint32_t *word)
     ring_sleep(word, RING_BELL);
 }
 
-/* Returns true if bells alone lie on the connection's socket. On that of a reply connection,
- * and of a connection without a role yet, descriptors may lie between the bells
+/* Returns true if the connection's socket carries bells alone. On that of a reply connection, and
+ * of a connection without a role yet, descriptors may arrive between the bells
  * (channel/shm_handoff.h): their reader takes both away. */
 bool bells_are_alone(const struct bells *b);
 

@@ -3,7 +3,7 @@
 #include "endpoint.h"
 #include "transport/ring/ring_medium.h"
 
-/* Returns the events that the loop hears of and was not told of yet. */
+/* Returns the events that the loop watches and that were not reported yet. */
 static uint32_t events_news(struct ring_medium *m)
 {
     uint32_t events = 0;

@@ -22,7 +22,7 @@
 #define PATH_LEN (sizeof((struct sockaddr_un *)0)->sun_path - 1) /* of a socket, at most */
 #define FOLDER_LEN (PATH_LEN - 1 - NAME_LEN)                     /* 83, as in plugin.c */
 
-/* Whether no other user can move what lies in `at`: the folder itself, or one above it. */
+/* Returns true if no other user can move the files in `at`: the folder itself, or one above it. */
 static tenrec_status folder_check_owner(const char *folder, const char *at, tenrec_error *err)
 {
     struct stat st;

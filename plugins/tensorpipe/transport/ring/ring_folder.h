@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ring_folder.h - the sockets of rings as files in a folder (option shm_dir).
  *
- * An address is the name of a file, since containers may have the folder at different paths.
- * Whether a peer has the same folder its domain tells. */
+ * An address is the name of a file, since containers may have the folder at different paths. A
+ * peer's domain shows whether it has the same folder. */
 #ifndef TENSORPIPE_RING_FOLDER_H
 #define TENSORPIPE_RING_FOLDER_H
 

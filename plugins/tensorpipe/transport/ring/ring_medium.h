@@ -12,15 +12,15 @@
 
 enum ring_state {
     RING_CALLED,  /* waits for the memory, or for the socket */
-    RING_REACHED, /* the socket stands, the memory goes out next */
-    RING_ASKED,   /* the memory went out, the answer comes next */
+    RING_REACHED, /* the socket is connected, the memory goes out next */
+    RING_ASKED,   /* the memory went out, the answer is due */
     RING_OPEN,
 };
 
 struct ring_medium {
     struct conn *conn;
     struct ring_end end;
-    enum ring_state state; /* of the loop thread; RING_OPEN before any other thread comes */
+    enum ring_state state; /* of the loop thread; RING_OPEN before other threads use it */
     int error;             /* why it never opened */
     bool caller, watched;
     bool bare; /* the socket carries the proof, before the rings are set up */
@@ -38,7 +38,7 @@ struct ring_medium {
  * that sleep until a bell rings are woken by the end of the socket. */
 void ring_medium_end(struct ring_medium *m);
 
-/* Returns true if bytes lie in the ring that the loop was not told of. */
+/* Returns true if the ring has bytes that were not reported to the loop. */
 static inline bool ring_medium_has_news(const struct ring_medium *m)
 {
     return ring_head(&m->end.in) != atomic_load_explicit(&m->seen, memory_order_relaxed);
@@ -49,7 +49,7 @@ static inline bool ring_medium_has_news(const struct ring_medium *m)
 
 /* The caller's next step, after these events of the socket. Returns events of the connection. */
 uint32_t ring_opening_caller(struct ring_medium *m, uint32_t fetched);
-/* The listener's: the memory may have come. */
+/* The listener's: the memory may have arrived. */
 void ring_opening_listener(struct ring_medium *m);
 
 /* Begins to watch the socket, or leaves that to stream_ring_reached. Returns 0 or an errno. */

@@ -28,7 +28,7 @@ size_t ring_opening_most(void)
 static int opening_done(struct ring_medium *m)
 {
     struct reactor *r = &m->conn->ep->reactor;
-    /* Bells that came with the answer are an edge once more. */
+    /* Bells that arrived with the answer are an edge once more. */
     int e = m->caller ? reactor_rewatch(r, &m->conn->source, RING_EVENTS) : 0;
 
     if (e)
@@ -52,7 +52,7 @@ void ring_opening_listener(struct ring_medium *m)
     if (!e)
         return;
     m->error = e;
-    if (e != ECONNRESET) /* EPIPE: the peer has left meanwhile */
+    if (e != ECONNRESET) /* EPIPE: the peer has left */
         endpoint_log(m->conn->ep, e == EPIPE ? TENREC_LOG_DEBUG : TENREC_LOG_WARN,
                      "ring with process %d refused: %s", (int)m->conn->pid, why);
 }
@@ -122,7 +122,7 @@ uint32_t ring_opening_caller(struct ring_medium *m, uint32_t fetched)
     }
 }
 
-/* Of the socket, until the rings are open. */
+/* Events of the socket, until the rings are open. */
 static uint32_t opening_events(const struct ring_medium *m)
 {
     if (m->bare)

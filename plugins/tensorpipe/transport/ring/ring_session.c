@@ -5,10 +5,10 @@
  * Only certificates prove in that mode, and a handshake of TLS is where they are shown. Behind the
  * proof the socket is plain, for descriptors and bells, and the rings' bytes stay on this host.
  *
- * A session reads whatever lies in its socket, and so could swallow the first plain bytes. There
- * are none: the dialler sends nothing between its proof and the memory, for which it waits until
- * the listener has accepted, and the listener nothing between that and its answer to the memory. A
- * peer that breaks this order is refused (prover.c), or loses what makes no whole record. */
+ * A session reads all bytes of its socket, and so could swallow the first plain bytes. There are
+ * none: the dialler sends nothing between its proof and the memory, for which it waits until the
+ * listener has accepted, and the listener nothing between that and its answer to the memory. A peer
+ * that breaks this order is refused (prover.c), or loses what makes no whole record. */
 #include "endpoint.h"
 #include "transport/ring/ring_medium.h"
 

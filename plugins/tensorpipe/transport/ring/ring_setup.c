@@ -32,7 +32,7 @@ static size_t total_of(const struct setup *s)
     return WORDS_LEN + (size_t)le64toh(s->to_listener) + (size_t)le64toh(s->to_caller);
 }
 
-/* Maps the memory; the ring to the listener comes first. */
+/* Maps the memory; the ring to the listener is the first. */
 static int setup_map(struct ring_end *e, const struct setup *s, int fd, bool caller)
 {
     size_t len = total_of(s);
@@ -109,8 +109,8 @@ int ring_setup_answered(int sock, const char **ret_why)
     return answers[answer].e;
 }
 
-/* The seals come first: a file that has none may be of a file system in user space, which
- * can block whatever else is asked of it. */
+/* The seals are checked first: a file without them may be of a file system in user space, which can
+ * block any other query. */
 static const char *setup_check(const struct setup *s, int fd)
 {
     struct stat st;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ring_setup.h - how two processes come to share a pair of rings.
+/* ring_setup.h - how two processes set up a shared pair of rings.
  *
- * The caller makes the memory and sends its descriptor over a Unix socket; the listener
- * checks and maps that memory, and answers with one byte: taken, or why not. From then
- * on the socket carries bells, and closes when the other end is gone. */
+ * The caller makes the memory and sends its descriptor over a Unix socket; the listener checks and
+ * maps that memory, and answers with one byte: taken, or why not. From then on the socket carries
+ * bells, and closes when the other end is gone. */
 #ifndef TENSORPIPE_RING_SETUP_H
 #define TENSORPIPE_RING_SETUP_H
 
@@ -31,8 +31,8 @@ int ring_setup_call(int sock, uint64_t size, struct ring_end *ret);
  * with the reason in *ret_why. */
 int ring_setup_answered(int sock, const char **ret_why);
 
-/* The listener takes the memory, and answers. Returns 0; EAGAIN while nothing has come;
- * another errno with the reason in *ret_why. */
+/* The listener takes the memory, and answers. Returns 0; EAGAIN while nothing has arrived; another
+ * errno with the reason in *ret_why. */
 int ring_setup_take(int sock, struct ring_end *ret, const char **ret_why);
 
 /* NULL memory is fine. */

@@ -30,7 +30,7 @@
 #define BLIND_NS UINT64_C(1000000) /* a sleep that no bell can end */
 #define FALSE_ALARMS 16            /* wake-ups without news that a waiting read puts up with */
 
-/* Published at once, so that the other side copies meanwhile. */
+/* Published at once, so that the other side copies at the same time. */
 static size_t chunk_of(uint64_t size)
 {
     return size < 1u << 20 ? 16u << 10 : 32u << 10;
@@ -107,8 +107,7 @@ static long stream_take(struct ring_medium *m, const struct iovec *iov, int n)
     return total;
 }
 
-/* The same for small messages, which mostly lie there in one piece, with room for
- * all that has come. */
+/* The same for small messages, which are mostly contiguous, with room for all received bytes. */
 static long stream_take_small(struct ring_medium *m, const struct iovec *iov, int n)
 {
     struct ring_reader *r = &m->end.in;
@@ -194,7 +193,7 @@ static void stream_publish(struct ring_medium *m)
     wake_peer(m, &w->words->reader_sleeps, ring_reader_to_wake(w));
 }
 
-/* A message that has room in one piece. False: nothing was written. */
+/* Writes a message that has contiguous room. Returns false if nothing was written. */
 static bool stream_write_small(struct ring_medium *m, const struct iovec *iov)
 {
     struct ring_writer *w = &m->end.out;

@@ -39,7 +39,7 @@ static bool ring_domain(const struct tp_options *o, char buf[TRANSPORT_DOMAIN_MA
     return locality_namespace("net", net) && ring_domain_at(net, buf);
 }
 
-/* Of a folder that is missing ring_folder_listen tells. */
+/* ring_folder_listen reports a missing folder. */
 static bool ring_dir_domain(const struct tp_options *o, char buf[TRANSPORT_DOMAIN_MAX])
 {
     char folder[LOCALITY_PART_MAX];

@@ -54,8 +54,8 @@ static ssize_t socket_write(struct conn *c, struct iovec *iov, unsigned n)
     return r < 0 ? -errno : r;
 }
 
-/* A socket of which nothing is heard is not in the epoll set at all, since the
- * kernel's look at it costs each message 200 ns. */
+/* A socket without wanted events is not in the epoll set, since the kernel's check costs each
+ * message 200 ns. */
 static int socket_hear(struct conn *c, enum conn_hears what)
 {
     struct reactor *r = &c->ep->reactor;

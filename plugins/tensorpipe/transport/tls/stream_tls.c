@@ -25,7 +25,7 @@ static ssize_t stream_tls_read(struct conn *c, struct iovec *iov, int n, bool wa
     struct pollfd p = { .fd = c->source.fd, .events = POLLIN };
 
     /* A drained session has nothing before its socket does: a read ahead of the wait would be in
-     * vain. The wait is outside the session, whose lock a writer may need meanwhile. */
+     * vain. The wait is outside the session, whose lock a writer may need at that time. */
     if (wait && s->drained(c->tls) && poll(&p, 1, CONN_WAIT_MS) <= 0)
         return -EAGAIN;
     return s->read(c->tls, iov, n);
@@ -44,7 +44,7 @@ static void stream_tls_tell(struct reactor_task *t)
         c->on_events(c, EPOLLIN);
 }
 
-/* The kernel tells nothing of bytes that the session has read from it already. */
+/* The kernel reports no event for bytes that the session has read already. */
 static int stream_tls_hear(struct conn *c, enum conn_hears what)
 {
     struct stream_tls_medium *m = c->medium;
