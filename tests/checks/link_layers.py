@@ -4,7 +4,7 @@
 A *room* is a folder of sources; the table `rooms` of a tree names its rooms, and for each the others that it may use. layers.py
 reads #include lines, which a declaration of one's own evades; here the symbols of the object files show each use. The objects are
 those of static libraries that this build has made; the folder of a library in the build is that of the table. --update draws the tables in
-docs/architecture.md.
+docs/internals/rooms.md.
 """
 import collections
 import functools
@@ -102,7 +102,7 @@ def too_large(tree):
             yield f"{len(knot)} files use each other in a circle, {KNOT_MAX} may: {' '.join(knot)}"
 
 
-PAGE = "docs/architecture.md"
+PAGE = "docs/internals/rooms.md"
 
 
 def picture(tree):
