@@ -3,8 +3,8 @@
  *
  * A state machine: each function acquires the context's lock, changes state, and adds the effects
  * to `acts`: control messages to send, waiters that are ready, memory to free. No function here
- * sends, calls the program or waits; rref_acts_run does, without the lock. docs/internals/references.md has
- * the states and messages. */
+ * sends, calls the program or waits; rref_acts_run does, without the lock.
+ * docs/internals/references.md has the states and messages. */
 #ifndef TENREC_RREF_RREF_CONTEXT_H
 #define TENREC_RREF_RREF_CONTEXT_H
 
