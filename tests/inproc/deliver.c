@@ -8,12 +8,13 @@ static void deliver(struct inproc *a, struct envelope *e)
     const tenrec_peer from = e->from;
     const bool answers = e->msg->type & TENREC_MSG_RESPONSE_BIT;
     tenrec_error err;
-    struct tenrec_msg *copy = copy_of(a->agent, e, &err);
+    bool asked;
+    struct tenrec_msg *copy = copy_of(a->agent, e, &asked, &err);
 
     settle(e, copy ? NULL : &err);
     if (copy) {
         a->agent->host->deliver_outer(a->agent, from, copy);
-    } else if (answers) {
+    } else if (answers && !asked) {
         /* No sender repeats an answer: the calls must end. */
         pthread_mutex_lock(&hub_lock);
         hub_break(a, from, "no memory for an answer");

@@ -96,11 +96,13 @@ static void join_readers(const struct tenrec_msg *msg)
     }
 }
 
-struct tenrec_msg *copy_of(struct tenrec_agent *self, const struct envelope *e, tenrec_error *err)
+struct tenrec_msg *copy_of(struct tenrec_agent *self, const struct envelope *e, bool *ret_asked,
+                           tenrec_error *err)
 {
     const struct tenrec_msg *msg = e->msg;
     struct tenrec_msg *copy = self->host->msg_new(self, msg->payload_len, msg->n_tensors);
 
+    *ret_asked = copy && copy->n_tensors > 0;
     if (!copy) {
         tenrec_fail(err, TENREC_ENOMEM, "no memory for the message");
         return NULL;

@@ -7,8 +7,10 @@
 
 /* envelope.c, without the lock. */
 
-/* The message as its receiver gets it; NULL: it could not be taken. */
-struct tenrec_msg *copy_of(struct tenrec_agent *self, const struct envelope *e, tenrec_error *err);
+/* The message as its receiver gets it; NULL: it could not be taken. *ret_asked: the host was asked
+ * for memory of its tensors, and ends the call of an answer that it refuses. */
+struct tenrec_msg *copy_of(struct tenrec_agent *self, const struct envelope *e, bool *ret_asked,
+                           tenrec_error *err);
 /* Completes an envelope, or a list of envelopes, and frees it. */
 void settle(struct envelope *e, const tenrec_error *err);
 void settle_all(struct envelope *list, const tenrec_error *err);
