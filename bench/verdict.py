@@ -50,19 +50,6 @@ def interval(ratios):
     return ordered[cut], ordered[n - 1 - cut]
 
 
-class Turns(Pair):
-    """The same work before a change of `what`, measured by the same program in turns."""
-
-    def __init__(self, label, command, what, reach):
-        super().__init__(label, command, f"{what}_us", reach)
-        self.what = what
-
-    def take(self, mine, theirs):
-        self.ours.append(mine[self.figure])
-        self.theirs.append(mine["nothing_us"])
-        self.ratios.append(mine[f"{self.what}_ratio"])
-
-
 class Same(Pair):
     """The same work by another build of Tenrec: slower only if the whole interval is."""
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """works.py - all compared works, with the peers and the reach of each."""
-from verdict import Limit, Pair, Same, Turns, Without, Work
+from verdict import Limit, Pair, Same, Without, Work
 
 
 def small_shared(p):
@@ -163,14 +163,9 @@ def wrappers(p):
 
 def watched(p):
     """What it costs to watch every call, on both sides."""
-    turns = p.tenrec("watching", "busy")
-    return [
-        Work("no-op call, watched, busy", turns, "durations_us", [
-            Turns("durations, to nothing", turns, "durations", reach=1.05),
-            Turns("durations and recorder, to nothing", turns, "recorder", reach=1.05)]),
-        Work("no-op call, 1 % of traces", p.tenrec("latency", "busy", "traces"), "p50_us", [
-            Pair("no traces", p.tenrec("latency", "busy", "shm"), reach=1.05)]),
-    ]
+    return [Work(f"no-op call, {name}", p.tenrec("latency", "busy", via), "p50_us", [
+        Pair("not watched", p.tenrec("latency", "busy", "shm"), reach=1.05)])
+            for name, via in (("durations", "durations"), ("durations and recorder", "recorder"), ("1 % of traces", "traces"))]
 
 
 def life(p):

@@ -131,7 +131,7 @@ static void dump_print(const struct tenrec_value *all, const char *name, const c
     print_waits(all);
     printf("wrote %s: %" PRId64 " events, for ui.perfetto.dev\n", path, dump_int(all, "events"));
     if (!dump_flag(all, "recorder"))
-        printf("calls are not recorded: tenrec set %s observe.recorder=true\n", name);
+        printf("calls are not recorded: observe.recorder is false\n");
 }
 
 /* ---- the command ------------------------------------------------------------------ */

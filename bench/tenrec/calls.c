@@ -292,4 +292,6 @@ const struct way calls_trace = CALLS_WAY("trace", "latency rate", 0);
 const struct way calls_meter = CALLS_WAY("meter", "latency rate", 0);
 const struct way calls_limit = CALLS_WAY("limit", "latency rate", 0);
 const struct way calls_traces = CALLS_WAY("traces", "latency rate", 0);
+const struct way calls_durations = CALLS_WAY("durations", "latency rate", 0);
+const struct way calls_recorder = CALLS_WAY("recorder", "latency rate", 0);
 const struct way calls_keep_shm = CALLS_WAY("shm", "keep", KEEP_MAX - 1);

@@ -3,30 +3,28 @@
  *
  *     tenrec_bench MODE PROGRESS uv|shm|uv_pool|shm_pool|secret|tls|ucx|WRAPPERS [BYTES,...]
  *     tenrec_bench init|idle|after|connect uv|shm|secret|tls
- *     tenrec_bench watching busy|adaptive|sleep
  *
  * MODE is latency, rate, bandwidth or drop as in driver.h; keep is drop with all
  * results kept; source is bandwidth out of mappable memory, handover passes such
  * memory on. With _pool the functions of small calls run on the callee's pool.
  * ucx is the backend ucx over TCP.
  * WRAPPERS is layers, trace, meter or limit: shm with ten wrappers that do nothing, or with that;
- * traces is shm with traces.
+ * traces, durations and recorder are shm with such an observer of calls.
  *
  * init    8 workers over a file store, first call in to last return
  * connect the first call between 2 workers, which makes their connections
  * idle    one of 2 workers at rest: CPU, threads, memory
- * after   CPU of 2 workers from a moment after the last of many calls on
- * watching  no-op calls in turns: nothing is watched, durations, these and the recorder */
+ * after   CPU of 2 workers from a moment after the last of many calls on */
 #include "modes.h"
 
 #include <string.h>
 
 int main(int argc, char **argv)
 {
-    const struct way ways[] = { calls_uv,      calls_shm,      calls_pool_uv, calls_pool_shm,
-                                calls_keep_uv, calls_keep_shm, calls_secret,  calls_ucx,
-                                calls_tls,     calls_layers,   calls_trace,   calls_meter,
-                                calls_limit,   calls_traces };
+    const struct way ways[] = { calls_uv,      calls_shm,      calls_pool_uv,   calls_pool_shm,
+                                calls_keep_uv, calls_keep_shm, calls_secret,    calls_ucx,
+                                calls_tls,     calls_layers,   calls_trace,     calls_meter,
+                                calls_limit,   calls_traces,   calls_durations, calls_recorder };
     const char *mode = argc > 1 ? argv[1] : "";
     bool known = argc == 3 && (!strcmp(argv[2], "uv") || !strcmp(argv[2], "shm") ||
                                !strcmp(argv[2], "secret") || !strcmp(argv[2], "tls"));
@@ -41,7 +39,5 @@ int main(int argc, char **argv)
         return rest_main(argv[2], false);
     if (known && !strcmp(mode, "after"))
         return rest_main(argv[2], true);
-    if (argc == 3 && !strcmp(mode, "watching"))
-        return watching_main(argv[2]);
     return driver_main(argc, argv, ways, sizeof ways / sizeof ways[0]);
 }

@@ -8,15 +8,12 @@
 /* calls.c: between two workers. */
 extern const struct way calls_uv, calls_shm, calls_pool_uv, calls_pool_shm, calls_keep_uv,
     calls_keep_shm, calls_secret, calls_tls, calls_ucx, calls_layers, calls_trace, calls_meter,
-    calls_limit, calls_traces;
+    calls_limit, calls_traces, calls_durations, calls_recorder;
 
 /* start.c: the time from the first call of tenrec_init_rpc to the last return. */
 int start_main(const char *via);
 /* The time of the first call between two workers, which makes their connections. */
 int connect_main(const char *via);
-
-/* watching.c: what histograms, recorder and traces cost each call. */
-int watching_main(const char *progress);
 
 /* rest.c: CPU, threads and memory of a worker after its last call. `moment`: so soon
  * afterwards that the worker may still poll. */

@@ -92,6 +92,15 @@ static void side_layers(const char *via, char *text, size_t room, char outermost
     }
 }
 
+/* The settings of `observe:`. No collector is there: spans are made and dropped. */
+static const char *side_observe(const char *via)
+{
+    return !strcmp(via, "traces")      ? "traces: 'http://127.0.0.1:9'"
+           : !strcmp(via, "durations") ? "durations: true"
+           : !strcmp(via, "recorder")  ? "durations: true, recorder: true"
+                                       : "";
+}
+
 struct tenrec_worker *side_worker(const struct side *s, int rank)
 {
     const char *more = getenv("BENCH_TENREC");
@@ -101,9 +110,8 @@ struct tenrec_worker *side_worker(const struct side *s, int rank)
 
     snprintf(backend, sizeof backend, "%s", wire);
     side_layers(s->via, layers, sizeof layers, backend);
-    /* No collector is there: spans are made and dropped. */
-    const bool traced = !strcmp(s->via, "traces");
-    const bool within = !strcmp(s->via, "shm") || traced || *layers;
+    const char *observe = side_observe(s->via);
+    const bool within = !strcmp(s->via, "shm") || *observe || *layers;
     const char *ways = ucx      ? "tls: [tcp]"
                        : within ? "transports: [shm, uv], channels: [cma, basic]"
                                 : "transports: [uv], channels: [basic]";
@@ -117,14 +125,13 @@ struct tenrec_worker *side_worker(const struct side *s, int rank)
              "worker: { name: \"w{rank}\", rank: %d, world_size: %d }\n"
              "init_method: file://%s\n"
              "security: { mode: %s%s%s }\n"
-             "%s"
+             "observe: { %s }\n"
              "backend: %s\n"
              "backends:\n"
              "  %s: { plugin: %s, options: { %s, progress: %s%s%s } }\n%s",
              rank, s->world, s->store, open ? "none" : s->via,
-             open ? "" : ", secret_file: ", open ? "" : s->secret,
-             traced ? "observe: { traces: 'http://127.0.0.1:9' }\n" : "", backend, wire, wire, ways,
-             s->progress, more ? ", " : "", more ? more : "", layers);
+             open ? "" : ", secret_file: ", open ? "" : s->secret, observe, backend, wire, wire,
+             ways, s->progress, more ? ", " : "", more ? more : "", layers);
     if (tenrec_config_parse(text, "bench", &c, &err) || tenrec_worker_new(c, &w, &err))
         side_give_up(&err);
     tenrec_config_drop(c);

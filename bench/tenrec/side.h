@@ -26,7 +26,8 @@ void side_drop(struct side *s);
 /* Starts worker `rank` of s->world on the tensorpipe backend, over transport uv, or
  * with `via` "shm" over the best transport of one host, and with "secret" or "tls" over uv in
  * that security mode. "trace", "meter" and "limit" are "shm" with that wrapper, "layers" with ten
- * that do nothing, and "traces" is "shm" with 1 % of the calls traced. BENCH_TENREC adds options of
+ * that do nothing, "traces" is "shm" with 1 % of the calls traced, and "durations" and "recorder"
+ * are "shm" with these. BENCH_TENREC adds options of
  * the backend, as in "lanes: 2". */
 struct tenrec_worker *side_worker(const struct side *s, int rank);
 void side_end_worker(struct tenrec_worker *w);

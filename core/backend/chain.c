@@ -81,7 +81,6 @@ static tenrec_status link_make(struct link *l, const struct chain_layer *layer,
         return st;
     l->name = layer->name;
     l->backend = layer->backend;
-    l->options = layer->options;
     l->agent.host = &l->chain->host;
     snprintf(l->part, sizeof l->part, "%s/%s", *id->name ? id->name : "caller", layer->name);
     plugin_validate_begin(err);
@@ -346,13 +345,6 @@ tenrec_status chain_lead(struct chain *c, const struct tenrec_wait *wait)
 const char *chain_address(struct chain *c)
 {
     return c->address;
-}
-
-const char *chain_member_address(struct chain *c, tenrec_peer id)
-{
-    struct chain_member m;
-
-    return chain_members_find(&c->members, id, &m) ? m.address : "";
 }
 
 tenrec_status chain_devices(struct chain *c, const struct tenrec_device_ops **ret, uint32_t *ret_n,

@@ -14,6 +14,7 @@
 struct backend;
 struct chain;
 struct loop;
+struct node;
 
 /* One entry of `backends:`, loaded and checked (chain_config.h makes these). */
 struct chain_layer {
@@ -86,9 +87,13 @@ tenrec_status chain_open(const struct chain_layer *layer, size_t n, const struct
 /* The address for peers; "" when no agent has one. Owned by the chain. */
 const char *chain_address(struct chain *c);
 
-/* The address of a member, as chain_start or chain_member_joined was told; "" for no member.
- * Borrowed until the chain's shutdown. */
-const char *chain_member_address(struct chain *c, tenrec_peer id);
+/* Puts other options of an entry in force: those of the map, and defaults. Blocks on nothing.
+ *
+ * errors   EBUSY (the chain starts or stops, its group changes, or another change is under way),
+ *          ENOTFOUND (no such entry in the chain, with the nearest name), EUNSUPPORTED (its agent
+ *          cannot change), ECONFIG, ENOMEM and those of the plugin */
+tenrec_status chain_change(struct chain *c, const char *name, const struct node *options,
+                           tenrec_error *err);
 
 /* The devices of the first agent with the op: their number and operations. The agent's
  * plugin stays mapped from then on. errors: EUNSUPPORTED (no devices, with the reason),

@@ -9,8 +9,7 @@
 
 typedef void deliver_fn(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg);
 
-/* Options of an agent that were changed while it ran. It may read former ones until its end, so all
- * are kept until then. */
+/* Options of an agent that were changed while it ran. */
 struct link_options {
     void *opts; /* owns */
     struct link_options *next;
@@ -28,7 +27,6 @@ struct link {
     struct chain *chain;
     const char *name; /* of the entry */
     struct backend *backend;
-    const void *options;          /* in force */
     struct link_options *changed; /* the last first; owns */
     struct agent_timers_owner after;
     bool started;

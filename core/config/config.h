@@ -92,13 +92,6 @@ tenrec_status config_settings_make(const struct tenrec_config *config, struct co
                                    tenrec_error *err);
 void config_settings_drop(struct config_settings *settings); /* NULL is fine */
 
-/* A copy with other values of `worker:`, those of the map `changes`; to be read while `old` lives.
- *
- * ret      options_drop it
- * errors   as options_change */
-tenrec_status config_settings_change(const struct config_settings *old, const struct node *changes,
-                                     struct config_settings **ret, tenrec_error *err);
-
 /* Gets one effective value; the texts are borrowed during the call. `source` is
  * "cluster.yaml:4:10", "environment TENREC_BACKEND", "code" or "default". */
 typedef void config_show_fn(void *arg, const char *key, const char *value, const char *source);
@@ -125,16 +118,6 @@ tenrec_status options_show(const struct tenrec_plugin *desc, const struct config
  */
 tenrec_status options_make(const struct tenrec_plugin *desc, const struct config_layer *layer,
                            void **ret, tenrec_error *err);
-
-/* A copy of the options in force with changed ones.
- *
- * changes  its name, and the changed options
- * old      must outlive the copy, which shares its other values
- * ret      options_drop it
- * errors   ECONFIG, EUNSUPPORTED (an option that cannot change while the worker runs), ENOMEM
- */
-tenrec_status options_change(const struct tenrec_plugin *desc, const struct config_layer *changes,
-                             const void *old, void **ret, tenrec_error *err);
 
 /* The sources of an entry's values, for an error about no single value: "F:3:3",
  * "environment A, B" when only variables set options, "F:3:3 with environment A" when

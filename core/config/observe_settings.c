@@ -20,7 +20,7 @@ static const struct tenrec_option table[] = {
       "unix:/run/tenrec/metrics.sock." },
     { "metrics_observer", TENREC_OPT_STRING, 0, AT(metrics_observer), 0, "", 0, 0, NULL,
       "Entry of `observers`, or plugin, that serves that address." },
-    { "durations", TENREC_OPT_BOOL, 0, AT(durations), TENREC_OPT_RUNTIME, "false", 0, 0, NULL,
+    { "durations", TENREC_OPT_BOOL, 0, AT(durations), 0, "false", 0, 0, NULL,
       "Counts of calls and their durations by function and worker; with `metrics` always." },
     { "traces", TENREC_OPT_STRING, 0, AT(traces), 0, "", 0, 0, NULL,
       "Address of the OpenTelemetry collector that gets the spans of calls, such as http://collector:4318." },
@@ -28,14 +28,14 @@ static const struct tenrec_option table[] = {
       "Entry of `observers`, or plugin, that sends them." },
     { "traces_service", TENREC_OPT_STRING, 0, AT(traces_service), 0, "tenrec", 0, 0, NULL,
       "Name of the service in the spans (service.name)." },
-    { "traces_ratio", TENREC_OPT_DOUBLE, 0, AT(traces_ratio), TENREC_OPT_RUNTIME, "0.01", 0, 1, NULL,
+    { "traces_ratio", TENREC_OPT_DOUBLE, 0, AT(traces_ratio), 0, "0.01", 0, 1, NULL,
       "Part of the new traces that is sampled, from 0 to 1. A call within a trace follows the trace." },
-    { "recorder", TENREC_OPT_BOOL, 0, AT(recorder), TENREC_OPT_RUNTIME, "false", 0, 0, NULL,
+    { "recorder", TENREC_OPT_BOOL, 0, AT(recorder), 0, "false", 0, 0, NULL,
       "Begin and end of each call among the latest events of the process, which `tenrec dump` shows." },
     { "dump_dir", TENREC_OPT_STRING, 0, AT(dump_dir), 0, "", 0, 0, NULL,
       "Folder for a trace of these events, written when a worker is lost or a call takes longer than "
       "worker.stuck_after; at most one a minute." },
-    { "stacks", TENREC_OPT_BOOL, 0, AT(stacks), TENREC_OPT_RUNTIME, "true", 0, 0, NULL,
+    { "stacks", TENREC_OPT_BOOL, 0, AT(stacks), 0, "true", 0, 0, NULL,
       "A dump, or a warning about a handler, interrupts the handler's thread by a signal for its stack." },
 };
 /* clang-format on */

@@ -25,12 +25,6 @@ tenrec_status config_observe_make(const struct tenrec_config *config, struct con
 /* The defaults alone. errors: ENOMEM */
 tenrec_status config_observe_default(struct config_observe **ret, tenrec_error *err);
 
-/* A copy with other values, those of the map `changes`; to be read while `old` lives.
- *
- * ret      options_drop it
- * errors   as options_change */
-tenrec_status config_observe_change(const struct config_observe *old, const struct node *changes,
-                                    struct config_observe **ret, tenrec_error *err);
 void config_observe_drop(struct config_observe *observe); /* NULL is fine */
 
 /* The table behind it, and its source; for config and `tenrec info`. */

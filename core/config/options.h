@@ -55,14 +55,6 @@ struct place options_key_place(const struct option_source *src, const char *key)
 /* "backend 'flaky': option 'delay'" or "worker.name", for the beginning of an error. */
 void options_context(char *buf, size_t size, const struct option_source *src, const char *key);
 
-/* A copy of `old` with the values of src->map, of which each must be allowed to change while the
- * worker runs. `old` must outlive the copy, which shares its other values.
- *
- * ret      options_drop it
- * errors   ECONFIG, EUNSUPPORTED (an option without TENREC_OPT_RUNTIME), ENOMEM */
-tenrec_status options_copy(const struct tenrec_plugin *desc, const struct option_source *src,
-                           const void *old, void **ret, tenrec_error *err);
-
 struct option_source options_source(const struct config_layer *layer);
 
 #endif

@@ -25,7 +25,7 @@ static const struct tenrec_option table[] = {
       "Name of this worker; {rank} becomes its rank." },
     { "num_worker_threads", TENREC_OPT_INT, 0, AT(num_worker_threads), 0, "8", 1, 4096, NULL,
       "Threads that run handlers which may block." },
-    { "rpc_timeout", TENREC_OPT_DURATION, 0, AT(rpc_timeout_ms), TENREC_OPT_RUNTIME, "60s", 1, 0, NULL,
+    { "rpc_timeout", TENREC_OPT_DURATION, 0, AT(rpc_timeout_ms), 0, "60s", 1, 0, NULL,
       "Timeout of a call that sets none of its own." },
     { "init_timeout", TENREC_OPT_DURATION, 0, AT(init_timeout_ms), 0, "60s", 1, 0, NULL,
       "Timeout of joining the group." },
@@ -56,7 +56,7 @@ static const struct tenrec_option table[] = {
       NULL, "Bytes of running and queued calls at which the worker stops reading while calls wait for a thread." },
     { "receive_pool", TENREC_OPT_SIZE, 0, AT(receive_pool_bytes), 0, "256MiB", 0, INT64_MAX / 2,
       NULL, "Memory of large tensors that is kept for reuse; 0 keeps none." },
-    { "stuck_after", TENREC_OPT_DURATION, 0, AT(stuck_after_ms), TENREC_OPT_RUNTIME, "30s", 1, 0, NULL,
+    { "stuck_after", TENREC_OPT_DURATION, 0, AT(stuck_after_ms), 0, "30s", 1, 0, NULL,
       "Time after which a handler that still runs is named in the log; `none` for never." },
 };
 /* clang-format on */

@@ -220,23 +220,17 @@ struct tenrec_agent_ops {
     tenrec_status (*lead)(struct tenrec_agent *self, const struct tenrec_wait *wait);
 };
 
-/* An optional extension of struct tenrec_agent_ops, for options with TENREC_OPT_RUNTIME, which
- * change while the agent runs. Grows at its end: the extension has its size.
- *
- * [AG-36] prepare checks the new options, which lie beside the former ones as long as the agent
- * lives, and takes all that the change needs, into *ret. Then, once all agents of the chain are
- * prepared, commit puts the change in force; or discard drops it. These two cannot fail. An agent
- * that has nothing to check leaves prepare and discard NULL; its change is the new options. One
- * change at a time, after start and before shutdown, and none during member_joined and member_left.
- * On any thread, also one of the agent: may not block. */
+/* An optional extension of struct tenrec_agent_ops, for agents whose options change while they run.
+ * Grows at its end: the extension has its size. */
 struct tenrec_reconfigure {
     struct tenrec_extension extension; /* TENREC_EXTENSION_RECONFIGURE */
 
-    /* errors: ECONFIG, ENOMEM; nothing has changed then, and neither of the others follows */
-    tenrec_status (*prepare)(struct tenrec_agent *self, const void *options, void **ret,
-                             tenrec_error *err);
-    void (*commit)(struct tenrec_agent *self, void *change);
-    void (*discard)(struct tenrec_agent *self, void *change);
+    /* Puts other options in force; these and the former ones are borrowed until destroy. One call
+     * at a time, after start and before shutdown, and none during member_joined and member_left. On
+     * any thread, also one of the agent: may not block.
+     *
+     * errors   ECONFIG, ENOMEM; nothing has changed then */
+    tenrec_status (*change)(struct tenrec_agent *self, const void *options, tenrec_error *err);
 };
 
 #define TENREC_EXTENSION_RECONFIGURE 4u

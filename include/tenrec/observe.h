@@ -86,34 +86,6 @@ tenrec_status tenrec_worker_get_dump(struct tenrec_worker *w, const char *to,
                                      const struct tenrec_call_options *options,
                                      struct tenrec_value **ret, tenrec_error *err);
 
-/* A setting of a worker that runs. frozen: passed in arrays. */
-struct tenrec_setting {
-    const char *key; /* "log_level" (of the process), "worker.rpc_timeout",
-                        "observe.durations", "backends.NAME.options.KEY" */
-    const char
-        *value; /* of one line, as in YAML, without quotes: "30s", "[{do: drop, on: [CALL]}]" */
-};
-
-/* Changes settings of `w` itself, or of another worker by a call: all of them, checked as in a
- * file, or none. Options of backends can change that `tenrec info` marks with "may change".
- * Another worker obeys processes of its own user on its own host, which a file of mode 0600 in /tmp
- * shows, and callers that `security: allow:` names for the function "tenrec.set"; it logs each
- * change as a warning. That a rule of the backend `faulty` drops its calls, or its answers, holds
- * for this call, too.
- *
- * to       name of a worker; NULL for `w` itself, without a call
- * setting  1 to 64; borrowed during the call
- * options  of the call; NULL for the defaults
- * errors   ECONFIG (with the setting), ENOTFOUND (no such backend), EUNSUPPORTED (cannot change
- *          while the worker runs), EBUSY (it starts, stops, or its group changes: try again),
- *          EPERM, EINVAL, ESHUTDOWN, ENOMEM; with `to` EOS and those of tenrec_rpc_sync
- * threads  any; with `to` not an inline handler or a callback
- */
-tenrec_status tenrec_worker_reconfigure(struct tenrec_worker *w, const char *to,
-                                        const struct tenrec_setting *setting, size_t n,
-                                        const struct tenrec_call_options *options,
-                                        tenrec_error *err);
-
 /* Attaches to a running group from outside, in place of tenrec_init_rpc: finds its members in
  * the store and starts without joining. Calls are sent as those of a member; the callee sees
  * TENREC_ANONYMOUS and cannot call back. The group does not wait for this worker, and

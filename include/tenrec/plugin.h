@@ -91,7 +91,6 @@ enum tenrec_option_flags {
                                            of seconds, as torch writes it */
     TENREC_OPT_SECRET = 1u << 1,        /* the value is never printed */
     TENREC_OPT_SINGLE = 1u << 2,        /* a list of one may be written as its item alone */
-    TENREC_OPT_RUNTIME = 1u << 3,       /* may change in a running agent (tenrec_reconfigure) */
 };
 
 /* One option. The core parses the default and the user's value with the same

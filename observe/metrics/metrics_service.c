@@ -126,17 +126,9 @@ static tenrec_status metrics_start(struct tenrec_worker *w, const struct service
     (void)err;
     metrics_export(w, s->observe);
     metrics_trace(w, s->observe);
+    watch_turn(w, WATCH_DURATIONS, s->observe->durations || *s->observe->metrics);
+    atomic_store(&w->trace_below, trace_below(s->observe->traces_ratio));
     return TENREC_OK;
-}
-
-static void metrics_change(struct tenrec_worker *w, const struct config_settings *s,
-                           const struct config_observe *o)
-{
-    (void)s;
-    if (!o)
-        return;
-    watch_turn(w, WATCH_DURATIONS, o->durations || *o->metrics);
-    atomic_store(&w->trace_below, trace_below(o->traces_ratio));
 }
 
 static void metrics_close(struct tenrec_worker *w, const tenrec_error *why)
@@ -166,6 +158,5 @@ const struct service metrics_service = {
     .finish = metrics_finish,
     .start = metrics_start,
     .close = metrics_close,
-    .change = metrics_change,
     .debug_info = metrics_debug_info,
 };

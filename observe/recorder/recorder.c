@@ -172,29 +172,23 @@ static tenrec_status recorder_start(struct tenrec_worker *w, const struct servic
     forks_follow(&fork_hook);
     r->worker = w;
     r->dump_dir = s->observe->dump_dir;
-    atomic_store(&r->stuck_after_ms, TENREC_FOREVER); /* until recorder_change */
+    atomic_store(&r->stacks, s->observe->stacks);
+    atomic_store(&r->stuck_after_ms, w->settings->stuck_after_ms);
     memset(r->mark, 0, sizeof r->mark);
     pthread_mutex_lock(&running.lock);
     r->next = running.first;
     running.first = r;
     pthread_mutex_unlock(&running.lock);
+    stuck_watch();
+    watch_turn(w, WATCH_RECORDER, s->observe->recorder);
     watch_note(w, WATCH_STARTED, w->self.id, 0, TENREC_OK, w->self.name);
     return TENREC_OK;
 }
 
-static void recorder_change(struct tenrec_worker *w, const struct config_settings *s,
-                            const struct config_observe *o)
+void recorder_set_stuck_after(struct tenrec_worker *w, uint64_t ms)
 {
-    struct recorder *r = recorder_of(w);
-
-    if (o) {
-        watch_turn(w, WATCH_RECORDER, o->recorder);
-        atomic_store(&r->stacks, o->stacks);
-    }
-    if (s) {
-        atomic_store(&r->stuck_after_ms, s->stuck_after_ms);
-        stuck_watch();
-    }
+    atomic_store(&recorder_of(w)->stuck_after_ms, ms);
+    stuck_watch();
 }
 
 /* Afterwards no thread of the recorder touches the worker, nor one that walks the list. */
@@ -224,5 +218,4 @@ const struct service recorder_service = {
     .init = recorder_init,
     .start = recorder_start,
     .close = recorder_close,
-    .change = recorder_change,
 };

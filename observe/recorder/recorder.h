@@ -28,6 +28,8 @@ struct recorder {
     } mark[RECORDER_MARKS];
 };
 
+void recorder_set_stuck_after(struct tenrec_worker *w, uint64_t ms); /* TENREC_FOREVER: never */
+
 /* The recorders of the workers that run, to be walked by `next` until recorders_unlock: the only
  * list of these workers. The try returns false if another thread has the lock. */
 struct recorder *recorders_lock(void);

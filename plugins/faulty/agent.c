@@ -151,8 +151,9 @@ static void faulty_destroy(struct tenrec_agent *self)
 
 /* ---- other rules while it runs ------------------------------------------------------- */
 
-static tenrec_status faulty_prepare(struct tenrec_agent *self, const void *options, void **ret,
-                                    tenrec_error *err)
+/* The former rules stay: other threads may be applying them, and they may hold messages. */
+static tenrec_status faulty_change(struct tenrec_agent *self, const void *options,
+                                   tenrec_error *err)
 {
     struct faulty *f = self->impl;
     struct ruleset *rules = NULL;
@@ -162,38 +163,21 @@ static tenrec_status faulty_prepare(struct tenrec_agent *self, const void *optio
         return st;
     pthread_mutex_lock(&f->lock);
     st = ruleset_begin(rules, f->member, f->n_members, f->can_grow, err);
+    if (st == TENREC_OK) {
+        rules->former = f->rules;
+        atomic_store_explicit(&f->rules, rules, memory_order_release);
+    }
     pthread_mutex_unlock(&f->lock);
     if (st == TENREC_OK)
-        *ret = rules;
+        ruleset_tell(rules, self);
     else
         ruleset_drop(rules);
     return st;
 }
 
-/* The former rules stay: other threads may be applying them, and they may hold messages. */
-static void faulty_commit(struct tenrec_agent *self, void *change)
-{
-    struct faulty *f = self->impl;
-    struct ruleset *rules = change;
-
-    pthread_mutex_lock(&f->lock);
-    rules->former = f->rules;
-    atomic_store_explicit(&f->rules, rules, memory_order_release);
-    pthread_mutex_unlock(&f->lock);
-    ruleset_tell(rules, self);
-}
-
-static void faulty_discard(struct tenrec_agent *self, void *change)
-{
-    (void)self;
-    ruleset_drop(change);
-}
-
 static const struct tenrec_reconfigure reconfigure = {
     .extension = { TENREC_EXTENSION_RECONFIGURE, sizeof reconfigure, NULL },
-    .prepare = faulty_prepare,
-    .commit = faulty_commit,
-    .discard = faulty_discard,
+    .change = faulty_change,
 };
 
 /* ---- debug info ----------------------------------------------------------------- */

@@ -36,14 +36,13 @@ struct limit_budget {
 
 struct limit {
     struct tenrec_agent *self;
-    const struct limit_options *opt; /* as at the start */
-    struct tenrec_agent_ops ops;     /* of one direction */
+    const struct limit_options *opt;
+    struct tenrec_agent_ops ops; /* of one direction */
     bool incoming;
     const char *name; /* borrows until destroy */
 
-    pthread_mutex_t lock;            /* guards what follows */
-    const struct limit_options *now; /* in force */
-    uint64_t queued_bytes;           /* of calls until they have passed, as queued */
+    pthread_mutex_t lock;  /* guards what follows */
+    uint64_t queued_bytes; /* of calls until they have passed, as queued */
     atomic_ulong queued, refused;
     struct limit_budget budget[]; /* zeroed pages take no memory before their first use */
 };
@@ -51,7 +50,6 @@ struct limit {
 /* ---- options ------------------------------------------------------------------- */
 
 #define OPTION(k, t) .key = #k, .type = TENREC_OPT_##t, .offset = offsetof(struct limit_options, k)
-#define RUNTIME .flags = TENREC_OPT_RUNTIME
 /* clang-format off */
 static const struct tenrec_option options[] = {
     { OPTION(direction, STRING), .def = "out", .choices = "out|in",
@@ -64,15 +62,15 @@ static const struct tenrec_option options[] = {
       .help = "Types of calls that are limited." },
     { OPTION(by, STRING), .def = "all", .choices = "all|type|peer|type_and_peer",
       .help = "Calls that share a budget: all, or those of one type, one peer, or both." },
-    { OPTION(calls_per_second, DOUBLE), RUNTIME, .def = "0", .max = INT32_MAX,
+    { OPTION(calls_per_second, DOUBLE), .def = "0", .max = INT32_MAX,
       .help = "Calls of each budget; 0 means no limit." },
-    { OPTION(bytes_per_second, SIZE), RUNTIME, .def = "0", .max = INT64_MAX,
+    { OPTION(bytes_per_second, SIZE), .def = "0", .max = INT64_MAX,
       .help = "Bytes of each budget, of payloads and tensors; 0 means no limit." },
-    { OPTION(burst, DURATION), RUNTIME, .def = "1s", .max = 86400000,
+    { OPTION(burst, DURATION), .def = "1s", .max = 86400000,
       .help = "Time whose calls and bytes may pass at once after a rest." },
-    { OPTION(over, STRING), RUNTIME, .def = "queue", .choices = "queue|refuse",
+    { OPTION(over, STRING), .def = "queue", .choices = "queue|refuse",
       .help = "Whether a call over the limit waits for its turn or fails with EAGAIN." },
-    { OPTION(max_queued_bytes, SIZE), RUNTIME, .def = "64MiB", .max = INT64_MAX,
+    { OPTION(max_queued_bytes, SIZE), .def = "64MiB", .max = INT64_MAX,
       .help = "Bytes of queued calls, and 1 KiB for each; a call beyond fails with EAGAIN." },
 };
 /* clang-format on */
@@ -160,7 +158,7 @@ static struct limit_budget *limit_budget_of(struct limit *l, size_t row, tenrec_
 static const char *limit_admit(struct limit *l, struct limit_call *c, uint64_t now,
                                struct limit_call **ret)
 {
-    const struct limit_options *o = l->now;
+    const struct limit_options *o = l->opt;
     struct limit_budget *b = c->budget;
     const uint64_t call_ns = bucket_cost_ns(o->calls_per_second, 1);
     const uint64_t bytes = tenrec_msg_bytes(c->msg);
@@ -203,7 +201,7 @@ static void limit_message(struct tenrec_agent *self, tenrec_peer peer, struct te
     if (row < l->opt->types.n && !(msg->flags & TENREC_MSG_CONTROL)) {
         c.budget = limit_budget_of(l, row, peer);
         pthread_mutex_lock(&l->lock);
-        why = limit_admit(l, &c, tenrec_now_ns(), &queued); /* the time in the order of changes */
+        why = limit_admit(l, &c, tenrec_now_ns(), &queued); /* the time in the order of budgets */
         pthread_mutex_unlock(&l->lock);
     }
     if (why)
@@ -218,20 +216,6 @@ static void limit_deliver(struct tenrec_agent *self, tenrec_peer from, struct te
 {
     limit_message(self, from, msg, (struct tenrec_done){ NULL, NULL });
 }
-
-/* Calls that are queued keep their turn. */
-static void limit_commit(struct tenrec_agent *self, void *change)
-{
-    struct limit *l = self->impl;
-
-    pthread_mutex_lock(&l->lock);
-    l->now = change;
-    pthread_mutex_unlock(&l->lock);
-}
-
-static const struct tenrec_reconfigure reconfigure = {
-    { TENREC_EXTENSION_RECONFIGURE, sizeof reconfigure, NULL }, NULL, limit_commit, NULL
-};
 
 /* ---- life ---------------------------------------------------------------------- */
 
@@ -264,12 +248,9 @@ tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agen
     l = calloc(1, sizeof *l + n_budgets * sizeof *l->budget);
     if (!l)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the limit agent");
-    *l = (struct limit){
-        .self = self, .opt = o, .now = o, .incoming = incoming, .name = in->backend
-    };
+    *l = (struct limit){ .self = self, .opt = o, .incoming = incoming, .name = in->backend };
     pthread_mutex_init(&l->lock, NULL);
     l->ops = (struct tenrec_agent_ops){ .size = sizeof l->ops,
-                                        .extensions = &reconfigure.extension,
                                         .send = !incoming ? limit_message : NULL,
                                         .deliver = incoming ? limit_deliver : NULL,
                                         .destroy = limit_destroy,

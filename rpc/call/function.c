@@ -79,8 +79,7 @@ tenrec_status functions_add(struct functions *f, const char *name, tenrec_functi
     one->arg = arg;
     one->flags = flags;
     if (f->rules)
-        one->rule =
-            flags & FUNCTION_DECIDES ? rules_otherwise(f->rules) : rules_find(f->rules, name, len);
+        one->rule = rules_find(f->rules, name, len);
     pthread_rwlock_wrlock(&f->lock);
     HASH_FIND(hh, f->by_name, name, len, former);
     if (former) {

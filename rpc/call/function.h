@@ -11,9 +11,6 @@
 
 #define FUNCTION_RESERVED_PREFIX "tenrec." /* of names that programs may not register */
 
-/* The function itself decides about its callers: no pattern of a rule means it. */
-#define FUNCTION_DECIDES (1u << 16)
-
 struct rule;
 struct rules;
 

@@ -101,12 +101,6 @@ void services_ended(struct tenrec_worker *w)
     SERVICES_END(w, ended, w);
 }
 
-void services_change(struct tenrec_worker *w, const struct config_settings *s,
-                     const struct config_observe *o)
-{
-    SERVICES_END(w, change, w, s, o);
-}
-
 void services_debug_info(struct tenrec_worker *w, const struct service_outlet *to)
 {
     SERVICES_END(w, debug_info, w, to);

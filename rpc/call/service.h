@@ -62,9 +62,6 @@ struct service {
     /* All served calls have ended, or the shutdown's limit has expired. */
     void (*ended)(struct tenrec_worker *w);
 
-    /* Puts values into force, at a start and when they change; NULL: as they are. */
-    void (*change)(struct tenrec_worker *w, const struct config_settings *s,
-                   const struct config_observe *o);
     /* The worker is entered. */
     void (*debug_info)(struct tenrec_worker *w, const struct service_outlet *to);
 
@@ -86,8 +83,6 @@ void services_stop(struct tenrec_worker *w, const tenrec_error *why);
 void services_close(struct tenrec_worker *w, const tenrec_error *why);
 void services_release(struct tenrec_worker *w);
 void services_ended(struct tenrec_worker *w);
-void services_change(struct tenrec_worker *w, const struct config_settings *s,
-                     const struct config_observe *o);
 void services_debug_info(struct tenrec_worker *w, const struct service_outlet *to);
 
 #endif

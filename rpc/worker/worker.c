@@ -33,7 +33,7 @@
 #include "rpc/member/rref_release.h"
 #include "rpc/member/termination.h"
 #include "rpc/worker/parts.h"
-#include "rpc/worker/reconfigure.h"
+#include "rpc/worker/set.h"
 #include "rpc/worker/worker_config.h"
 #include "security/proof/security.h"
 
@@ -90,7 +90,7 @@ static tenrec_status worker_make(const struct tenrec_config *config,
     st = services_init(
         w, &(struct service_config){ config, w->config->settings, w->config->observe }, err);
     if (st == TENREC_OK)
-        st = reconfigure_serve(w->functions, err);
+        st = set_serve(w->functions, err);
     if (st == TENREC_OK)
         *ret = w;
     else
@@ -291,13 +291,9 @@ static tenrec_status worker_start_services(struct tenrec_worker *w, tenrec_error
         .n = membership_world(w->membership),
         .incarnation = membership_incarnation(w->membership),
     };
-    tenrec_status st;
 
     w->start = atomic_fetch_add(&starts, 1) + 1;
-    st = services_start(w, &session, err);
-    if (st == TENREC_OK)
-        services_change(w, w->settings, w->config->observe);
-    return st;
+    return services_start(w, &session, err);
 }
 
 static tenrec_status worker_start(struct tenrec_worker *w, const struct manner *how,

@@ -21,10 +21,6 @@ void worker_config_drop(struct worker_config *s)
     chain_config_close(s->stack);
     stores_drop(s->stores);
     security_drop(s->security);
-    if (s->settings_now != s->settings)
-        options_drop(s->settings_now);
-    if (s->observe_now != s->observe)
-        options_drop(s->observe_now);
     config_settings_drop(s->settings);
     config_observe_drop(s->observe);
     free(s);
@@ -82,8 +78,6 @@ tenrec_status worker_config_make(const struct tenrec_config *config, struct work
     if (st == TENREC_OK)
         st = worker_config_load(s, config ? config : own, err);
     tenrec_config_drop(own);
-    s->settings_now = s->settings;
-    s->observe_now = s->observe;
     if (st == TENREC_OK)
         *ret = s;
     else

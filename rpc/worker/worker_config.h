@@ -20,10 +20,6 @@ struct worker_config {
     struct stores *stores;
     struct security *security;
     struct config_observe *observe;
-    /* With the changes since: what they leave out is shared with the two above, and so is all of
-     * it before the first change. */
-    struct config_settings *settings_now;
-    struct config_observe *observe_now;
 };
 
 /* Reads and checks the settings and loads the plugins; opens nothing. `config` is borrowed during

@@ -128,19 +128,6 @@ const struct rule *rules_find(const struct rules *r, const char *function, size_
     return &r->otherwise;
 }
 
-const struct rule *rules_named(const struct rules *r, const char *function)
-{
-    for (size_t i = 0; i < r->n; i++)
-        if (strcmp(r->rule[i].function, function) == 0)
-            return &r->rule[i];
-    return NULL;
-}
-
-const struct rule *rules_otherwise(const struct rules *r)
-{
-    return &r->otherwise;
-}
-
 bool rule_admits(const struct rule *rule, const struct rule_caller *caller)
 {
     const size_t len = strlen(caller->name);

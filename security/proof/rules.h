@@ -35,12 +35,6 @@ bool rules_closed(const struct rules *r);
 /* The rule that decides about this function, never NULL; borrowed until rules_drop. */
 const struct rule *rules_find(const struct rules *r, const char *function, size_t len);
 
-/* The first rule whose pattern is the name itself; NULL: none. */
-const struct rule *rules_named(const struct rules *r, const char *function);
-
-/* The rule of functions without one. */
-const struct rule *rules_otherwise(const struct rules *r);
-
 bool rule_admits(const struct rule *rule, const struct rule_caller *caller);
 
 /* The reason of a refusal, with the place of the rule: EPERM. */

@@ -31,7 +31,7 @@ def allowed(option):
 
 def row(option, outer=""):
     default = f"`{cell(option['default'])}`" if option["default"] != "" else ""
-    help_ = cell(option["help"]) + (" *May change.*" if option.get("may_change") else "")
+    help_ = cell(option["help"])
     line = f"| `{outer}{option['name']}` | {option['type']} | {default} | {cell(allowed(option))} | {help_} |\n"
     return line + "".join(row(key, f"{option['name']}[].") for key in option.get("keys", []))
 

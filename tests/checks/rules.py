@@ -48,7 +48,6 @@ NOTES = {
     "AG-30": ("Shared tensors of a connection leak.", "needs descriptors: tests/tensor, tests/tensorpipe"),
     "AG-31": ("A tensor has the elements of another.", "needs descriptors: tests/tensor, tests/tensorpipe"),
     "AG-32": ("A tensor has the elements of another.", "needs descriptors: tests/tensor, tests/tensorpipe"),
-    "AG-36": ("One wrong value of several leaves half of a change in force, or a change crashes calls under way.", ""),
     "AG-33": ("A service that is not there crashes the worker.", "of the shipped plugins: tests/plugin"),
     "AG-34": ("A call waits until its timeout, or its caller sees bytes in the place of an error.", "of the core: tests/backend, tests/limit"),
     "AG-35": ("A graceful shutdown loses held messages, or they overtake each other.", "of the core: tests/backend, tests/limit, tests/faulty"),

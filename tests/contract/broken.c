@@ -24,7 +24,6 @@ struct broken {
     struct tenrec_msg *kept; /* delivered too late */
     tenrec_peer kept_from;
     bool resumed;
-    atomic_bool changed;
 };
 
 static bool breaks(const struct tenrec_agent *self, const char *what)
@@ -104,11 +103,6 @@ static void broken_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec
         return;
     }
     if (breaks(self, "lost") && ++b->n_sent % 100 == 0) {
-        msg->release(msg);
-        tenrec_done_succeed(done);
-        return;
-    }
-    if (breaks(self, "commit") && b->changed) {
         msg->release(msg);
         tenrec_done_succeed(done);
         return;
@@ -264,25 +258,6 @@ static void broken_shutdown(struct tenrec_agent *self)
     abort();
 }
 
-static void broken_commit(struct tenrec_agent *self, void *change)
-{
-    (void)change;
-    ((struct broken *)self->impl)->changed = true;
-}
-
-static void broken_discard(struct tenrec_agent *self, void *change)
-{
-    (void)change;
-    if (breaks(self, "discard"))
-        abort();
-}
-
-static const struct tenrec_reconfigure reconfigure = {
-    .extension = { TENREC_EXTENSION_RECONFIGURE, sizeof reconfigure, NULL },
-    .commit = broken_commit,
-    .discard = broken_discard,
-};
-
 static void broken_destroy(struct tenrec_agent *self)
 {
     if (breaks(self, "destroy"))
@@ -300,7 +275,6 @@ TENREC_EXPORT tenrec_status tenrec_init_agent(const struct tenrec_init *in,
                                               struct tenrec_agent *self, tenrec_error *err)
 {
     static struct tenrec_agent_ops ops = { .size = sizeof ops,
-                                           .extensions = &reconfigure.extension,
                                            .send = broken_send,
                                            .deliver = broken_deliver,
                                            .destroy = broken_destroy };

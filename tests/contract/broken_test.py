@@ -57,8 +57,6 @@ FAULTS = {
     "caller lost": ("a_caller_that_shuts_down_is_lost", "AG-29", "the number of calls of caller_lost before the end of the caller is 1, expected 0"),
     "thread": ("it_starts_and_ends", "AG-17", "threads run after the end"),
     "descriptor": ("it_starts_and_ends", "AG-18", "descriptors are open after the end"),
-    "commit": ("options_change_while_messages_pass", "AG-36", "worker1 has received"),
-    "discard": ("options_change_while_messages_pass", "AG-36", "killed by signal 6"),
     "destroy": ("it_starts_and_ends", "AG-18", "killed by signal 6"),
 }
 if os.environ.get("TENREC_TEST_SANITIZED") != "1":  # whose allocator does not count; it reports leaks itself

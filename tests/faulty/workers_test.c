@@ -5,6 +5,9 @@
 #include "../support/cluster.h"
 #include "../support/functions.h"
 #include "../testing.h"
+#include "core/backend/chain.h"
+#include "core/config/node.h"
+#include "rpc/future/worker.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -119,13 +122,19 @@ static long number(size_t rank, const char *key)
 
 /* --- other rules ---------------------------------------------------------------- */
 
-static tenrec_status change_rules(const char *to, const char *rules, tenrec_error *err)
+/* As the function tenrec.set of worker `rank` does. */
+static tenrec_status change_rules(size_t rank, const char *rules, tenrec_error *err)
 {
-    char key[128];
-    const struct tenrec_setting setting = { key, rules };
+    static const struct place place = { .kind = PLACE_SETTING };
+    struct node *map = node_new(NODE_MAP, &place);
+    tenrec_status st;
+    char name[64];
 
-    snprintf(key, sizeof key, "backends.faulty_%s.options.rules", transport);
-    return tenrec_worker_reconfigure(two.worker[0], to, &setting, 1, NULL, err);
+    snprintf(name, sizeof name, "faulty_%s", transport);
+    node_add_key(map, "rules", &place, node_scalar(rules, NODE_RAW, &place));
+    st = chain_change(two.worker[rank]->chain, name, map, err);
+    node_drop(map);
+    return st;
 }
 
 TEST_WITH(workers_get_rules_while_they_run, set_up, tear_down)
@@ -134,26 +143,23 @@ TEST_WITH(workers_get_rules_while_they_run, set_up, tear_down)
 
     open_with(NULL, NULL, NULL);
     expect_works();
-    assert_status(change_rules(NULL, "[{ do: fail, on: [CALL], to: [worker1] }]", &err), &err);
+    assert_status(change_rules(0, "[{ do: fail, on: [CALL], to: [worker1] }]", &err), &err);
     assert_int_equal(count(CLUSTER_LONG_MS, &err), TENREC_EINJECTED);
-    assert_int_equal(change_rules(NULL, "[{ do: fail, to: [nobody] }]", &err), TENREC_ECONFIG);
+    assert_int_equal(change_rules(0, "[{ do: fail, to: [nobody] }]", &err), TENREC_ECONFIG);
     assert_text_has(err.text, "nobody");
-    assert_int_equal(change_rules(NULL, "[{ do: drip }]", &err), TENREC_ECONFIG);
+    assert_int_equal(change_rules(0, "[{ do: drip }]", &err), TENREC_ECONFIG);
     assert_text_has(err.text, "drip");
     assert_int_equal(count(CLUSTER_LONG_MS, &err), TENREC_EINJECTED);
-    assert_status(change_rules(NULL, "[]", &err), &err);
+    assert_status(change_rules(0, "[]", &err), &err);
     expect_works();
 }
 
-TEST_WITH(workers_get_rules_from_others, set_up, tear_down)
+TEST_WITH(workers_get_rules_for_their_answers, set_up, tear_down)
 {
     tenrec_error err;
 
     open_with(NULL, NULL, NULL);
-    assert_status(change_rules("worker1",
-                               "[{ do: drop, on: [RET], to: [worker0], times: 1,"
-                               " after_messages: 1 }]",
-                               &err),
+    assert_status(change_rules(1, "[{ do: drop, on: [RET], to: [worker0], times: 1 }]", &err),
                   &err);
     assert_int_equal(count(SHORT_MS, &err), TENREC_ETIMEDOUT);
     expect_works();
@@ -169,7 +175,7 @@ TEST_WITH(workers_keep_what_former_rules_hold, set_up, tear_down)
     open_rules("[{ do: delay, by: 300ms, on: [CALL], to: [worker1], times: 1 }]");
     assert_status(tenrec_rpc_async(two.worker[0], "worker1", "add", args, 2, NULL, &held, &err),
                   &err);
-    assert_status(change_rules(NULL, "[{ do: reorder, by: 100ms, from: ['*'] }]", &err), &err);
+    assert_status(change_rules(0, "[{ do: reorder, by: 100ms, from: ['*'] }]", &err), &err);
     expect_works();
     assert_status(tenrec_future_wait(held, CLUSTER_LONG_MS, &err), &err);
     tenrec_future_drop(held);

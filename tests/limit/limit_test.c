@@ -379,37 +379,6 @@ TEST_WITH(limit_is_passed_by_in_the_other_direction, set_up, flaky_tear_down)
     assert_non_null(flaky_chain->link[1].outer_deliver);
 }
 
-TEST_WITH(limit_changes_while_it_runs, set_up, flaky_tear_down)
-{
-    tenrec_error err;
-
-    flaky_open("{ over: refuse }");
-    assert_int_equal(pass(50, 1, TENREC_MSG_CALL), 50);
-    assert_status(flaky_change("calls_per_second", "10", &err), &err);
-    assert_int_equal(pass(50, 1, TENREC_MSG_CALL), 10);
-    assert_status(flaky_change("calls_per_second", "0", &err), &err);
-    assert_int_equal(pass(50, 1, TENREC_MSG_CALL), 50);
-    assert_int_equal(flaky_change("calls_per_second", "-1", &err), TENREC_ECONFIG);
-    assert_int_equal(flaky_change("direction", "in", &err), TENREC_EUNSUPPORTED);
-    assert_text_has(err.text, "option 'direction' cannot change while the worker runs");
-}
-
-/* Less memory than the queue takes already admits no call, and wraps around nowhere. */
-TEST_WITH(limit_may_get_a_shorter_queue, set_up, flaky_tear_down)
-{
-    tenrec_error err;
-
-    atomic_store(&timers_ns, AT(1000));
-    flaky_open("{ calls_per_second: 1, burst: 1ms }");
-    for (int i = 0; i < 5; i++)
-        flaky_send_to(1, TENREC_MSG_CALL, "x", 0);
-    assert_int_equal(flaky_number("queued_now"), 4);
-    assert_status(flaky_change("max_queued_bytes", "1KiB", &err), &err);
-    flaky_send_to(1, TENREC_MSG_CALL, "x", 0);
-    assert_int_equal(atomic_load(&flaky_failed), 1);
-    assert_text_has(flaky_last().text, "max_queued_bytes is reached");
-}
-
 TEST_WITH(limit_refuses_wrong_options, set_up, flaky_tear_down)
 {
     static const char *const cases[][2] = {

@@ -5,6 +5,7 @@
 
 #include "core/base/clock.h"
 #include "observe/metrics/snapshot.h"
+#include "rpc/call/watch.h"
 
 #include "../support/cluster.h"
 #include "../support/functions.h"
@@ -114,37 +115,17 @@ static void calls_are_counted_on_both_sides_by_function_and_error(void **state)
 /* Series outlive workers, so the counts continue. */
 static void nothing_is_counted_until_it_is_turned_on(void **state)
 {
-    static const struct tenrec_setting on = { "observe.durations", "true" },
-                                       off = { "observe.durations", "false" };
     int64_t before;
-    tenrec_error err;
 
     (void)state;
     open_two("observe.durations=false");
     before = count_of(NULL, "client", "add", "");
     functions_must_call_add(two.worker[0], "worker1");
     assert_int_equal(count_of(NULL, "client", "add", ""), before);
-    assert_status(tenrec_worker_reconfigure(two.worker[0], NULL, &on, 1, NULL, &err), &err);
+    watch_turn(two.worker[0], WATCH_DURATIONS, true);
     functions_must_call_add(two.worker[0], "worker1");
     assert_int_equal(count_of(NULL, "client", "add", ""), before + 1);
-    assert_status(tenrec_worker_reconfigure(two.worker[0], NULL, &off, 1, NULL, &err), &err);
-    functions_must_call_add(two.worker[0], "worker1");
-    assert_int_equal(count_of(NULL, "client", "add", ""), before + 1);
-    close_two();
-}
-
-static void a_change_keeps_those_before_it(void **state)
-{
-    static const struct tenrec_setting durations = { "observe.durations", "true" },
-                                       recorder = { "observe.recorder", "true" };
-    int64_t before;
-    tenrec_error err;
-
-    (void)state;
-    open_two("observe.durations=false");
-    before = count_of(NULL, "client", "add", "");
-    assert_status(tenrec_worker_reconfigure(two.worker[0], NULL, &durations, 1, NULL, &err), &err);
-    assert_status(tenrec_worker_reconfigure(two.worker[0], NULL, &recorder, 1, NULL, &err), &err);
+    watch_turn(two.worker[0], WATCH_DURATIONS, false);
     functions_must_call_add(two.worker[0], "worker1");
     assert_int_equal(count_of(NULL, "client", "add", ""), before + 1);
     close_two();
@@ -228,7 +209,6 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_are_counted_on_both_sides_by_function_and_error),
         cmocka_unit_test(nothing_is_counted_until_it_is_turned_on),
-        cmocka_unit_test(a_change_keeps_those_before_it),
         cmocka_unit_test(a_timeout_is_counted_as_such),
         cmocka_unit_test(a_snapshot_has_the_series_and_the_numbers_of_all_workers),
         cmocka_unit_test(a_mistake_in_the_section_stops_no_worker),

@@ -5,6 +5,7 @@
 #include "core/base/clock.h"
 #include "observe/recorder/recorder.h"
 #include "observe/recorder/reporter.h"
+#include "rpc/call/watch.h"
 
 #include "../support/cluster.h"
 #include "../support/functions.h"
@@ -384,17 +385,15 @@ static void a_handler_that_answers_later_lasts_until_it_has_answered(void **stat
 static void what_ends_after_the_recorder_was_turned_off_has_ended(void **state)
 {
     static const char *const extra[] = { "observe.recorder=true", NULL };
-    static const struct tenrec_setting off = { "observe.recorder", "false" };
     struct tenrec_value *v;
     struct caller f;
     json_t *trace;
-    tenrec_error err;
 
     (void)state;
     open_two(extra);
     hold(&f, "stand_inline");
     for (size_t i = 0; i < 2; i++)
-        assert_status(tenrec_worker_reconfigure(two.worker[i], NULL, &off, 1, NULL, &err), &err);
+        watch_turn(two.worker[i], WATCH_RECORDER, false);
     release(&f);
     await_no_handler(1, "stand_inline");
     v = dump_of(1, NULL);
@@ -457,9 +456,7 @@ static void an_inline_handler_that_blocks_is_known_to_the_recorder(void **state)
 static void a_stuck_handler_is_named_once(void **state)
 {
     static const char *const extra[] = { "worker.stuck_after=100ms", NULL };
-    static const struct tenrec_setting later = { "worker.stuck_after", "1h" };
     struct caller f, second;
-    tenrec_error err;
 
     (void)state;
     open_two(extra);
@@ -470,7 +467,7 @@ static void a_stuck_handler_is_named_once(void **state)
 #endif
     hold(&second, "stand");
     await_lines("'stand', called by 'worker0'", 2); /* the first would have been named again */
-    assert_status(tenrec_worker_reconfigure(two.worker[1], NULL, &later, 1, NULL, &err), &err);
+    recorder_set_stuck_after(two.worker[1], 3600000);
     assert_int_equal(log_count("'stand', called by 'worker0'"), 2);
     release(&f);
     release(&second);

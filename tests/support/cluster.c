@@ -33,10 +33,6 @@ static const char *const yaml =
     "  meter_tensorpipe: { plugin: meter, wraps: limit_tensorpipe }\n"
     "  forging_inproc: { plugin: forger, wraps: inproc }\n"
     "  forging_tensorpipe: { plugin: forger, wraps: tensorpipe }\n"
-    "  tunable_inproc: { plugin: tunable, wraps: inproc }\n"
-    "  tunable_tensorpipe: { plugin: tunable, wraps: tensorpipe }\n"
-    "  two_tunable_inproc: { plugin: tunable, wraps: tunable_inproc }\n"
-    "  two_tunable_tensorpipe: { plugin: tunable, wraps: tunable_tensorpipe }\n"
     "  torture_inproc: { plugin: torture, wraps: inproc }\n"
     "  torture_tensorpipe: { plugin: torture, wraps: tensorpipe }\n";
 

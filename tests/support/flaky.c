@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flaky.h"
 
-#include "core/backend/chain_change.h"
 #include "core/backend/chain_config.h"
 #include "core/base/loop.h"
-#include "core/config/node.h"
 #include "message_hooks.h"
 #include "rpc/call/answer.h"
 
@@ -216,25 +214,6 @@ void flaky_open(const char *options)
     tenrec_error err;
 
     assert_status(flaky_start(options, &err), &err);
-}
-
-tenrec_status flaky_change(const char *key, const char *value, tenrec_error *err)
-{
-    static const struct place place = { .kind = PLACE_SETTING };
-    struct node *map = node_new(NODE_MAP, &place);
-    struct chain_change *change = NULL;
-    tenrec_status st;
-
-    node_add_key(map, key, &place, node_scalar(value, NODE_RAW, &place));
-    st = chain_change_begin(flaky_chain, &change, err);
-    if (st == TENREC_OK)
-        st = chain_change_add(change, "flaky", map, err);
-    if (st == TENREC_OK)
-        chain_change_commit(change);
-    else
-        chain_change_discard(change);
-    node_drop(map);
-    return st;
 }
 
 void flaky_send_msg(tenrec_peer to, struct tenrec_msg *msg)

@@ -31,9 +31,6 @@ void flaky_open(const char *options);
 tenrec_status flaky_start(const char *options, tenrec_error *err);
 void flaky_close(void);
 
-/* Changes an option of the running wrapper. */
-tenrec_status flaky_change(const char *key, const char *value, tenrec_error *err);
-
 /* Takes the message. */
 void flaky_send_msg(tenrec_peer to, struct tenrec_msg *msg);
 

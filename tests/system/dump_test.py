@@ -48,7 +48,7 @@ def dump_shows_the_handler_that_runs_and_the_call_that_waits():
         true(len(slices) == 1 and slices[0]["args"]["unfinished_us"] > 0, f"{slices}")
         text = well("worker0", "--store", store_of(crew[0]), cwd=folder)
         for part in (f"worker0, process {crew[0].pid}\n0 handlers\n1 own call that waits\n", "stand", "worker1",
-                     f"wrote tenrec-worker0-{crew[0].pid}.json: ", "tenrec set worker0 observe.recorder=true"):
+                     f"wrote tenrec-worker0-{crew[0].pid}.json: ", "observe.recorder is false"):
             contains(text, part)
         trace_of(f"{folder}/tenrec-worker0-{crew[0].pid}.json")
         # A name that the tool chose is of no file that was there, nor of a link that another user planted.

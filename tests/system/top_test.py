@@ -65,7 +65,7 @@ def top_prints_a_table_once():
         contains(title, 'group "default"  2 members  0 calls/s')
         contains(heading, "MADE/s*")
         equal([r.split()[:3] for r in rows], [["worker0", "0", "up"], ["worker1", "1", "up"]])
-        contains(hint, "observe.durations=true")
+        contains(hint, "observe.durations is false")
         crew.leave()
 
 

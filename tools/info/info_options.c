@@ -51,8 +51,6 @@ static json_t *option_object(const struct tenrec_option *o)
         json_object_set_new(r, "max", info_limit(o, o->max));
     if (o->choices)
         json_object_set_new(r, "choices", choice_list(o->choices));
-    if (o->flags & TENREC_OPT_RUNTIME)
-        json_object_set_new(r, "may_change", json_true());
     json_object_set_new(r, "help", json_string(o->help ? o->help : ""));
     if (o->record)
         json_object_set_new(r, "keys", key_list(o->record));

@@ -84,8 +84,6 @@ static void print_option(const json_t *option, const char *outer)
     printf("    %-*s %s, default %s", OPTION_COLUMN - 5, name, inspect_text(option, "type"),
            *inspect_text(option, "default") ? inspect_text(option, "default") : "\"\"");
     print_allowed(option);
-    if (json_object_get(option, "may_change"))
-        printf(", may change");
     print_wrapped(inspect_text(option, "help"));
     printf("\n");
 }

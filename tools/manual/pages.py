@@ -49,8 +49,7 @@ def key(k, outer=""):
     if "min" in k:
         limits += f", {k['min']} to {k['max']}" if "max" in k else f", {k['min']} and more"
     default = k["default"] or '""'
-    change = " May change in a running worker, by *tenrec-set*(1)." if k.get("may_change") else ""
-    text = f"\n*{plain(outer + k['name'])}* ({plain(k['type'])}, default {plain(default)}{plain(limits)})\n\t{plain(k['help'])}{change}\n"
+    text = f"\n*{plain(outer + k['name'])}* ({plain(k['type'])}, default {plain(default)}{plain(limits)})\n\t{plain(k['help'])}\n"
     return text + "".join(key(inner, f"{k['name']}[].") for inner in k.get("keys", []))
 
 

@@ -75,7 +75,7 @@ static void print_notes(const struct sample *now, int width)
             print_line(text, width);
     }
     if (untimed)
-        printf("no durations: tenrec set WORKER observe.durations=true turns them on\n");
+        printf("no durations: observe.durations is false in a worker\n");
 }
 
 /* As wide as the terminal. */
