@@ -29,7 +29,7 @@ struct state {
 static void prepare(struct trial *t)
 {
     struct state *s = calloc(1, sizeof *s);
-    char via[8];
+    char via[16];
 
     if (!s)
         pair_die("calloc");
