@@ -10,7 +10,8 @@
 #include <pthread.h>
 #include <tenrec/tensor.h>
 
-/* A death takes INTERVAL * MISSES = 1 s, the transfer N * PACE = 3 s. */
+/* A death takes 100 ms * 10 = 1 s, the transfer N * PACE = 3 s; longer where the run is slow, as
+ * its answers are. */
 enum { MEMBERS = 4, N = 60, PACE_MS = 50, BYTES = 16 << 20 };
 
 static struct tenrec_worker *member[MEMBERS];
@@ -20,7 +21,7 @@ static tenrec_status swallow(struct tenrec_call *c, void *arg, tenrec_error *err
 {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_cond_t never;
-    const uint64_t until_ns = clock_deadline_ms(PACE_MS);
+    const uint64_t until_ns = clock_deadline_ms(PACE_MS * testing_slow());
 
     (void)c, (void)arg, (void)err;
     clock_cond_init(&never);
@@ -44,11 +45,13 @@ static void functions(struct tenrec_worker *w, size_t rank)
 /* Settings of the backend, the last of them NULL. */
 static void join(const char *queue, const char *transports, const char *channels)
 {
-    const char *const extra[] = {
-        "worker.heartbeat=100ms", "worker.heartbeat_misses=10", queue, transports, channels, NULL
-    };
+    char heartbeat[48];
+    const char *const extra[] = { heartbeat, "worker.heartbeat_misses=10",
+                                  queue,     transports,
+                                  channels,  NULL };
     tenrec_error err;
 
+    snprintf(heartbeat, sizeof heartbeat, "worker.heartbeat=%lums", 100 * testing_slow());
     party_begin();
     for (int i = 0; i < MEMBERS; i++) {
         member[i] = party_worker(i, NULL, extra, functions);
