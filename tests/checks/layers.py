@@ -153,6 +153,19 @@ def check_environment():
                 yield f"{path}:{number}: only {' and '.join(sorted(ENVIRON))} read all variables"
 
 
+CORE_LINES, CORE_ROOMS = 13000, 7 # of code, without blank lines and comments
+
+
+def check_core_size():
+    code = sum(bool(line.strip()) for path in report.files("core") for _, line in report.lines(path, report.without_comments(report.text(path))))
+    if code > CORE_LINES:
+        yield f"core has {code} lines of code, {CORE_LINES} may be: what does not load backends or move messages belongs above it"
+    rooms = [room for room in report.rooms("") if room.startswith("core/")]
+    if len(rooms) > CORE_ROOMS:
+        yield f"core has {len(rooms)} rooms, {CORE_ROOMS} may be: {' '.join(rooms)}"
+
+
+report.case("layers_core_is_small", check_core_size())
 report.case("layers_rooms_include_what_the_table_allows", check_rooms())
 report.case("layers_rooms_use_no_folder_above_their_own", check_folders())
 report.case("layers_public_headers_and_testkit_know_no_room", check_public())
