@@ -48,7 +48,7 @@ struct service {
     void (*finish)(struct tenrec_worker *w);
 
     /* The worker starts: no message has arrived yet. The functions that end a start follow also
-     * one that failed, or that never began. */
+     * a start that failed, or that never began. */
     tenrec_status (*start)(struct tenrec_worker *w, const struct service_session *s,
                            tenrec_error *err);
     /* The worker runs: messages arrive. */

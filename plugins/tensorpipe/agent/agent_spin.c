@@ -182,7 +182,7 @@ static uint64_t spin_busy(struct agent *a)
 }
 
 /* Spins until nothing has arrived for SPIN_NS or, for a guest, GUEST_SPIN_NS, polling other sources
- * in between. A guest spins long enough to starve other threads, such as the one that is about to
+ * in between. A guest spins long enough to starve other threads, such as a thread that is about to
  * read the answer. */
 static uint64_t spin_adaptive(struct agent *a)
 {

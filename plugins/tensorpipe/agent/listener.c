@@ -58,7 +58,7 @@ static void listener_starve(struct listener *l, const char *why)
     pause_accepting(l);
 }
 
-/* Returns true if `n` more descriptors would use one that is reserved for members. */
+/* Returns true if `n` more descriptors would use up the reserve for members. */
 static bool descriptors_run_short(int fd, rlim_t n)
 {
     struct rlimit limit;

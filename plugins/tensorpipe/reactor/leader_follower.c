@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* leader_follower.c - a thread of the user that leads the loop.
  *
- * Where a message is run by another thread than the one that reads it, waking that thread takes
+ * Where a message is run by another thread than its reader, waking that thread takes
  * longer than the rest of the way. So a thread that runs messages may lead the loop itself, and the
  * loop's own thread is a follower.
  *
