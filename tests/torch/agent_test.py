@@ -58,6 +58,7 @@ if rank == 0:
            lambda: rpc.rpc_sync("w1", same, args=(nested,)))
     raises(RuntimeError, "^a tensor of layout SparseCsc cannot be sent: send t.to_dense",
            lambda: rpc.rpc_sync("w1", same, args=(torch.eye(3).to_sparse_csc(),)))
+    assert rpc.rpc_sync("w1", torch.sum, args=(torch.eye(3).to_sparse_csr(),)) == 3
     raises(RuntimeError, r"^Cannot access storage of SparseCsrTensorImpl[^\\n]*$", lambda: rpc.rpc_sync("w1", squeezed))
 rpc.shutdown()
 """, config)
@@ -364,6 +365,18 @@ raises(RuntimeError, "^the store of the group is gone, which rank 0 serves", rpc
 """, config)
 
 
+def a_shutdown_names_a_worker_that_dies_after_its_gather(config):
+    for dead in range(3):
+        run(3, f"""
+dead = {dead}
+""" + """
+init()
+if rank == dead:
+    rpc.api._delete_all_user_and_unforked_owner_rrefs = lambda: os._exit(0)
+raises(RuntimeError, f"^worker 'w{dead}' was lost while 'w{rank}' waited for it in rpc.shutdown.., since ", rpc.shutdown)
+""", config)
+
+
 def a_missing_worker_is_named(config):
     said = run(1, """
 try:
@@ -426,6 +439,7 @@ CASES = [
 ]
 ONCE = [names_must_differ, groups_that_differ_are_an_error_of_each_worker, an_error_waits_for_no_ended_worker,
         a_missing_worker_is_named, an_init_whose_rank_0_dies_says_so, a_shutdown_whose_rank_0_dies_in_the_end_says_so,
+        a_shutdown_names_a_worker_that_dies_after_its_gather,
         a_shutdown_ends_when_a_member_is_dead_already, a_shutdown_that_waits_for_long_ends,
         tensors_that_cannot_travel_are_refused_with_advice, exceptions_with_any_text_reach_the_caller, injected_failures_are_told_as_torch_does, config_errors_say_where]
 PLANS = [(f"torch_{case.__name__}_over_{name}", case, over(*transports))
