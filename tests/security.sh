@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# security.sh - the security modes of script/test and script/test-torch, which read this file.
+# security.sh - the security modes of script/test and script/ci/test-torch, which read this file.
 # shellcheck shell=bash
 #
 # A mode is a set of variables, which each worker and each client of a store obeys. A new mode

@@ -31,14 +31,14 @@ SLOW = float(os.environ.get("TENREC_TEST_SLOW", "1"))
 LIMIT_S = 60 * SLOW
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# (\w+\.yaml)\b")
-COMMAND = re.compile(r"(tenrec|script/\w+|bench/\w+|meson|ninja|build/\S+|python3?|export|apt-get) ")
+COMMAND = re.compile(r"(tenrec|script/[\w/-]+|bench/\w+|meson|ninja|build/\S+|python3?|export|apt-get) ")
 
 # Beginning of a command: why this check does not run it.
 CANNOT = {
     "script/demo": "builds a release",
-    "script/test": "runs all tests, and so this one; `script/test-torch` needs PyTorch",
+    "script/test": "runs all tests, and so this one",
+    "script/ci/": "a job of CI: takes from ten minutes to hours, or needs root, a device, or a torch that pip finds",
     "script/bootstrap": "installs packages from the network",
-    "script/torch-venv": "installs a torch that pip finds",
     "script/fuzz": "fuzzes with clang; the replay of each corpus is a test",
     "script/tidy": "check_tidy runs it",
     "script/site": "check_site builds it",
@@ -51,11 +51,10 @@ CANNOT = {
     "TENREC_TORCH_DEFAULT=1": "needs PyTorch; bindings/torch/tests/program_test.py has the entry point",
     "pip install": "installs packages from the network; the test python_wheel makes the wheel",
     "apt-get": "installs packages from the network",
-    "dpkg-buildpackage": "builds the packages; script/package-test does, and runs the next two with them",
+    "dpkg-buildpackage": "builds the packages; script/ci/package-test does, and runs the next two with them",
     "gcc examples/hello.c": "needs the packages",
     "tenrec run -n 3 -- ./hello": "needs the packages",
     "tenrec run -n 2 --config mine.yaml": "needs a backend that reaches other workers; install_outside runs one",
-    "script/package-test": "builds the packages in fresh root folders",
     "tenrec run -n 3 --config config/redis.yaml": "needs a Redis server; the test redis starts one",
     "tenrec ping --store redis:": "needs a Redis server; the test redis starts one",
     "tenrec ping worker1 --store tcp://10.1.0.1": "needs two hosts; the test system_secret pings with a file on one",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""packages.py VERSION - debian/ says what the tree says. script/package-test builds the packages."""
+"""packages.py VERSION - debian/ says what the tree says. script/ci/package-test builds the packages."""
 import os
 import re
 import sys

@@ -26,7 +26,7 @@ NOTES = {
     "AG-8": ("init_rpc hangs, or calls fail at first.", ""),
     "AG-9": ("Members that come later cannot be called, members that leave are waited for.", "needs a dynamic group: tests/member"),
     "AG-10": ("A message leaks or is used after its end; a thread of the program hangs on the network.", ""),
-    "AG-11": ("A device's memory is used again while it is read: wrong elements.", "needs devices: tests/tensor, script/gpu-test"),
+    "AG-11": ("A device's memory is used again while it is read: wrong elements.", "needs devices: tests/tensor, script/ci/gpu-test"),
     "AG-12": ("A message leaks, or does not reach the user.", "each case of a wrapper shows it"),
     "AG-13": ("A call waits longer than its answer takes, or until its timeout.", ""),
     "AG-14": ("Requests stay unread for ever.", ""),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""runs.py BUILDDIR - script/test-all adds up its parts, and tests/security_skips is up to date."""
+"""runs.py BUILDDIR - script/ci/test-all adds up its parts, and tests/security_skips is up to date."""
 import fnmatch
 import json
 import os
@@ -29,10 +29,10 @@ esac
 
 def test_all(*parts):
     with tempfile.TemporaryDirectory() as tree:
-        for folder in ("script", "tests"):
-            os.mkdir(os.path.join(tree, folder))
+        for folder in ("script/ci", "tests"):
+            os.makedirs(os.path.join(tree, folder))
         shutil.copy(os.path.join(report.ROOT, "tests/security.sh"), os.path.join(tree, "tests"))
-        script = shutil.copy(os.path.join(report.ROOT, "script/test-all"), os.path.join(tree, "script"))
+        script = shutil.copy(os.path.join(report.ROOT, "script/ci/test-all"), os.path.join(tree, "script/ci"))
         with open(os.path.join(tree, "script/test"), "w", encoding="utf-8") as stub:
             stub.write(STUB)
         os.chmod(stub.name, 0o755)

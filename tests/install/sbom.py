@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sbom.py ROOT BUILDDIR - `script/sbom` writes a document with all that SPDX 2.3 demands, about what this build installs."""
+"""sbom.py ROOT BUILDDIR - `script/ci/sbom` writes a document with all that SPDX 2.3 demands, about what this build installs."""
 import hashlib
 import json
 import os
@@ -34,7 +34,7 @@ def case(name, problems):
 
 def make():
     with tempfile.NamedTemporaryFile(suffix=".json") as f:
-        done = subprocess.run([os.path.join(ROOT, "script/sbom"), BUILD, f.name], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        done = subprocess.run([os.path.join(ROOT, "script/ci/sbom"), BUILD, f.name], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH}, check=False)
         return f.read().decode(), done.returncode, done.stdout
 
@@ -105,7 +105,7 @@ def main():
         case("sbom_relates_each_part", references(document))
         case("sbom_lists_files_and_libraries", contents(document))
         case("sbom_of_the_same_build_is_the_same", [] if make()[0] == text else ["a second document is another one"])
-    done = subprocess.run([os.path.join(ROOT, "script/sbom"), os.path.join(ROOT, "docs")], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    done = subprocess.run([os.path.join(ROOT, "script/ci/sbom"), os.path.join(ROOT, "docs")], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, check=False)
     case("sbom_refuses_a_folder_without_a_build", [] if done.returncode and "is no build folder of Meson" in done.stdout else [done.stdout])
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tls_kernel_test.c - sessions that the kernel may encrypt. Where it cannot, or libssl is older
- * than 3.2, all cases run in the library; script/ktls-test demands the kernel. */
+ * than 3.2, all cases run in the library; script/ci/ktls-test demands the kernel. */
 #include "two.h"
 
 #include "security/tls/tls_session_inside.h"

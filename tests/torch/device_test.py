@@ -6,7 +6,7 @@
 REASON, if not empty, says why the backend is not built: all is skipped. GUARD is the stand-in of
 libc10_cuda.so (cuda/guard.cc), for a torch without CUDA and a host without a GPU; the stand-in of the driver
 is then found by LD_LIBRARY_PATH. With an empty GUARD the cases run on GPUS of this host, 4 by default, as
-script/gpu-test --torch starts them; those that need more are left out."""
+script/ci/gpu-test --torch starts them; those that need more are left out."""
 import sys
 
 if sys.argv[1]:

@@ -71,7 +71,7 @@ class Case(collections.namedtuple("Case", "way suite method cls")):
 
 
 def options():
-    p = argparse.ArgumentParser(prog="script/test-torch", description=__doc__,
+    p = argparse.ArgumentParser(prog="script/ci/test-torch", description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--backend", choices=["TENREC", "TENSORPIPE"], default="TENREC",
                    help="TENSORPIPE: torch's own agents (and its faulty one), to compare")

@@ -3,7 +3,7 @@
  * back, against copies by the driver alone, and a call without a tensor. One JSON object
  * on stdout.
  *
- * Not a test: script/gpu-test runs it. On the stand-in its figures mean nothing. */
+ * Not a test: script/ci/gpu-test runs it. On the stand-in its figures mean nothing. */
 #include "../../support/message_hooks.h"
 #include "../../testing.h"
 #include "core/backend/message.h"
