@@ -12,9 +12,11 @@
  *
  * A worker is a handle, not a global: one process can hold several. It has one
  * loop thread, its backend one more; pool threads come and go with the work.
- * Tenrec installs no signal handler, starts no thread before tenrec_init_rpc
- * and registers nothing with atexit. After fork() the child must not use a
- * worker of its parent, not even to drop it; it may make its own.
+ * Tenrec starts no thread before tenrec_init_rpc and registers nothing with atexit. Its one signal
+ * handler, of SIGRTMAX - 3, is installed while a dump or the warning about a stuck function reads
+ * the stacks of threads, unless the program handles that signal; observe.stacks of the
+ * configuration turns it off. After fork() the child must not use a worker of its parent, not even
+ * to drop it; it may make its own.
  */
 #ifndef TENREC_RPC_H
 #define TENREC_RPC_H
@@ -190,12 +192,10 @@ struct tenrec_worker_info tenrec_call_from(const struct tenrec_call *c);
 /* How a caller has proved its identity. The numbers never change; a program handles an unknown one
  * as TENREC_PROVED_RECORD if the caller is a member, else as TENREC_PROVED_NOTHING. */
 enum tenrec_caller_proof {
-    TENREC_PROVED_NOTHING = 0,     /* a stranger; in mode none also an attached tool */
-    TENREC_PROVED_RECORD = 1,      /* a member, by what its record in the store says: the token, or
-                                      the incarnation alone if it has none */
-    TENREC_PROVED_SECRET = 2,      /* holds the group secret: a member, or an attached tool */
-    TENREC_PROVED_TLS = 3,         /* reserved */
-    TENREC_PROVED_CERTIFICATE = 4, /* reserved */
+    TENREC_PROVED_NOTHING = 0, /* a stranger; in mode none also an attached tool */
+    TENREC_PROVED_RECORD = 1,  /* a member, by what its record in the store says: the token, or the
+                                  incarnation alone if it has none */
+    TENREC_PROVED_SECRET = 2,  /* holds the group secret: a member, or an attached tool */
 };
 
 /* The proof behind tenrec_call_from. Over a backend that proves nothing, as on loopback, a member
