@@ -6,9 +6,8 @@
 #include "group/store/stores.h"
 #include "security/proof/security.h"
 
-tenrec_status tenrec_construct_rpc_backend_options(const struct tenrec_config *config,
-                                                   struct tenrec_rpc_backend_options **ret,
-                                                   tenrec_error *err)
+tenrec_status tenrec_chain_options_new(const struct tenrec_config *config,
+                                       struct tenrec_chain_options **ret, tenrec_error *err)
 {
     static const struct chain_addition *const all[] = { &rendezvous_addition, &security_addition,
                                                         &stores_addition, NULL };

@@ -2,9 +2,8 @@
 /* chain_alone.c - the options of a chain in a library of core alone. */
 #include "core/chain/chain_options.h"
 
-tenrec_status tenrec_construct_rpc_backend_options(const struct tenrec_config *config,
-                                                   struct tenrec_rpc_backend_options **ret,
-                                                   tenrec_error *err)
+tenrec_status tenrec_chain_options_new(const struct tenrec_config *config,
+                                       struct tenrec_chain_options **ret, tenrec_error *err)
 {
     static const struct chain_addition *const none[] = { NULL };
 

@@ -18,8 +18,8 @@ static size_t additions_count(const struct chain_addition *const *additions)
     return n;
 }
 
-static tenrec_status options_add(struct tenrec_rpc_backend_options *o,
-                                 const struct tenrec_config *config, tenrec_error *err)
+static tenrec_status options_add(struct tenrec_chain_options *o, const struct tenrec_config *config,
+                                 tenrec_error *err)
 {
     for (size_t i = 0; o->of[i]; i++) {
         tenrec_status st = o->of[i]->make(config, o->settings, &o->added[i], err);
@@ -33,9 +33,9 @@ static tenrec_status options_add(struct tenrec_rpc_backend_options *o,
 
 tenrec_status chain_options_make(const struct tenrec_config *config,
                                  const struct chain_addition *const *additions,
-                                 struct tenrec_rpc_backend_options **ret, tenrec_error *err)
+                                 struct tenrec_chain_options **ret, tenrec_error *err)
 {
-    struct tenrec_rpc_backend_options *o;
+    struct tenrec_chain_options *o;
     tenrec_status st;
 
     *ret = NULL;
@@ -53,11 +53,11 @@ tenrec_status chain_options_make(const struct tenrec_config *config,
     if (st == TENREC_OK)
         *ret = o;
     else
-        tenrec_rpc_backend_options_drop(o);
+        tenrec_chain_options_drop(o);
     return st;
 }
 
-void *chain_options_added(const struct tenrec_rpc_backend_options *o,
+void *chain_options_added(const struct tenrec_chain_options *o,
                           const struct chain_addition *addition)
 {
     for (size_t i = 0; o->of[i]; i++)
@@ -66,7 +66,7 @@ void *chain_options_added(const struct tenrec_rpc_backend_options *o,
     return NULL;
 }
 
-void tenrec_rpc_backend_options_drop(struct tenrec_rpc_backend_options *options)
+void tenrec_chain_options_drop(struct tenrec_chain_options *options)
 {
     if (!options)
         return;
@@ -77,7 +77,7 @@ void tenrec_rpc_backend_options_drop(struct tenrec_rpc_backend_options *options)
     free(options);
 }
 
-static uint32_t options_prove(const struct tenrec_rpc_backend_options *options)
+static uint32_t options_prove(const struct tenrec_chain_options *options)
 {
     size_t n;
     const struct chain_layer *layer = chain_config_layers(options->layers, &n);
@@ -85,12 +85,12 @@ static uint32_t options_prove(const struct tenrec_rpc_backend_options *options)
     return (backend_plugin(layer[n - 1].backend)->flags & TENREC_PLUGIN_PROVES) != 0;
 }
 
-void tenrec_rpc_backend_options_settings(const struct tenrec_rpc_backend_options *options,
-                                         struct tenrec_backend_settings *ret)
+void tenrec_chain_options_settings(const struct tenrec_chain_options *options,
+                                   struct tenrec_chain_settings *ret)
 {
     const struct config_settings *s = options->settings;
     const struct chain_guard *guard = options->guard;
-    const struct tenrec_backend_settings all = {
+    const struct tenrec_chain_settings all = {
         .size = ret->size,
         .num_worker_threads = (uint32_t)s->num_worker_threads,
         .rpc_timeout_ms = s->rpc_timeout_ms,

@@ -19,7 +19,7 @@ struct chain_addition {
     const struct chain_guard *(*guard)(const void *made); /* NULL: it guards no chain */
 };
 
-struct tenrec_rpc_backend_options {
+struct tenrec_chain_options {
     struct config_settings *settings;       /* owns */
     struct chain_config *layers;            /* owns */
     const struct chain_guard *guard;        /* of an addition; NULL: none guards */
@@ -27,14 +27,14 @@ struct tenrec_rpc_backend_options {
     void *added[];                          /* owns; in the order of `of` */
 };
 
-/* tenrec_construct_rpc_backend_options with these additions, a list of the process that NULL
+/* tenrec_chain_options_new with these additions, a list of the process that NULL
  * ends. */
 tenrec_status chain_options_make(const struct tenrec_config *config,
                                  const struct chain_addition *const *additions,
-                                 struct tenrec_rpc_backend_options **ret, tenrec_error *err);
+                                 struct tenrec_chain_options **ret, tenrec_error *err);
 
 /* What `addition` made; NULL if it is not in the list. */
-void *chain_options_added(const struct tenrec_rpc_backend_options *o,
+void *chain_options_added(const struct tenrec_chain_options *o,
                           const struct chain_addition *addition);
 
 #endif

@@ -160,7 +160,7 @@ struct tenrec_tensor *tenrec_msg_take_tensor(struct tenrec_msg *msg, uint32_t i)
 
 /* ---- init and drop ----------------------------------------------------------- */
 
-static tenrec_status check_init(const struct tenrec_rpc_backend_options *options,
+static tenrec_status check_init(const struct tenrec_chain_options *options,
                                 const struct tenrec_chain_user *user,
                                 const struct tenrec_member *me, tenrec_error *err)
 {
@@ -182,8 +182,8 @@ static tenrec_status check_init(const struct tenrec_rpc_backend_options *options
     return TENREC_OK;
 }
 
-static tenrec_status make_parts(struct tenrec_chain *a,
-                                const struct tenrec_rpc_backend_options *options, tenrec_error *err)
+static tenrec_status make_parts(struct tenrec_chain *a, const struct tenrec_chain_options *options,
+                                tenrec_error *err)
 {
     tenrec_status st = loop_open(&a->loop, err);
 
@@ -200,10 +200,9 @@ static tenrec_status make_parts(struct tenrec_chain *a,
     return st;
 }
 
-tenrec_status tenrec_init_backend(const struct tenrec_rpc_backend_options *options,
-                                  const struct tenrec_chain_user *user,
-                                  const struct tenrec_member *me, uint32_t world,
-                                  struct tenrec_chain **ret, tenrec_error *err)
+tenrec_status tenrec_chain_new(const struct tenrec_chain_options *options,
+                               const struct tenrec_chain_user *user, const struct tenrec_member *me,
+                               uint32_t world, struct tenrec_chain **ret, tenrec_error *err)
 {
     tenrec_status st = check_init(options, user, me, err);
     const struct chain_layer *layer;

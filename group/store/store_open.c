@@ -322,9 +322,8 @@ tenrec_status tenrec_store_open(const char *url, int64_t ms, struct tenrec_store
     return st;
 }
 
-tenrec_status tenrec_store_open_with(const struct tenrec_rpc_backend_options *options,
-                                     const char *url, int64_t ms, struct tenrec_store **ret,
-                                     tenrec_error *err)
+tenrec_status tenrec_store_open_with(const struct tenrec_chain_options *options, const char *url,
+                                     int64_t ms, struct tenrec_store **ret, tenrec_error *err)
 {
     uint64_t deadline_ns = 0;
     tenrec_status st;

@@ -23,11 +23,11 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-struct tenrec_config;              /* tenrec/config.h */
-struct tenrec_store;               /* tenrec/store.h */
-struct tenrec_tensor;              /* tenrec/tensor.h */
-struct tenrec_rpc_backend_options; /* opaque: loaded and filled, nothing started */
-struct tenrec_chain;               /* opaque: a backend and all that it wraps */
+struct tenrec_config;        /* tenrec/config.h */
+struct tenrec_store;         /* tenrec/store.h */
+struct tenrec_tensor;        /* tenrec/tensor.h */
+struct tenrec_chain_options; /* opaque: loaded and filled, nothing started */
+struct tenrec_chain;         /* opaque: a backend and all that it wraps */
 
 /* ---- options --------------------------------------------------------------- */
 
@@ -35,21 +35,20 @@ struct tenrec_chain;               /* opaque: a backend and all that it wraps */
  * checks their options.
  *
  * config   borrowed during the call
- * ret      owns: tenrec_rpc_backend_options_drop
+ * ret      owns: tenrec_chain_options_drop
  * errors   ECONFIG, EPLUGIN, EABI, EEXIST, ENOMEM; all with the place
  * threads  any
  * source   torch.distributed.rpc.backend_registry.construct_rpc_backend_options
  */
-tenrec_status tenrec_construct_rpc_backend_options(const struct tenrec_config *config,
-                                                   struct tenrec_rpc_backend_options **ret,
-                                                   tenrec_error *err);
+tenrec_status tenrec_chain_options_new(const struct tenrec_config *config,
+                                       struct tenrec_chain_options **ret, tenrec_error *err);
 
 /* After all agents made of them. NULL is allowed. */
-void tenrec_rpc_backend_options_drop(struct tenrec_rpc_backend_options *options);
+void tenrec_chain_options_drop(struct tenrec_chain_options *options);
 
 /* The settings of `worker:` for every runtime; see config/default.yaml. */
-struct tenrec_backend_settings {
-    uint32_t size;               /* sizeof(struct tenrec_backend_settings) */
+struct tenrec_chain_settings {
+    uint32_t size;               /* sizeof(struct tenrec_chain_settings) */
     uint32_t num_worker_threads; /* for functions that may block */
     uint64_t rpc_timeout_ms;     /* UINT64_MAX: none */
     uint64_t init_timeout_ms;    /* of joining the group; UINT64_MAX: none */
@@ -62,8 +61,8 @@ struct tenrec_backend_settings {
 };
 
 /* Fills *ret up to ret->size, which the caller sets. */
-void tenrec_rpc_backend_options_settings(const struct tenrec_rpc_backend_options *options,
-                                         struct tenrec_backend_settings *ret);
+void tenrec_chain_options_settings(const struct tenrec_chain_options *options,
+                                   struct tenrec_chain_settings *ret);
 
 /* Opens a store as tenrec_store_open does, with the `security:` and `stores:` of these options
  * in the place of those that TENREC_CONFIG names.
@@ -73,9 +72,8 @@ void tenrec_rpc_backend_options_settings(const struct tenrec_rpc_backend_options
  * errors   as tenrec_store_open, but for those of a configuration
  * threads  any
  */
-tenrec_status tenrec_store_open_with(const struct tenrec_rpc_backend_options *options,
-                                     const char *url, int64_t ms, struct tenrec_store **ret,
-                                     tenrec_error *err);
+tenrec_status tenrec_store_open_with(const struct tenrec_chain_options *options, const char *url,
+                                     int64_t ms, struct tenrec_store **ret, tenrec_error *err);
 
 /* ---- an agent -------------------------------------------------------------- */
 
@@ -130,10 +128,9 @@ struct tenrec_chain_user {
  * threads  any
  * source   torch.distributed.rpc.backend_registry.init_backend
  */
-tenrec_status tenrec_init_backend(const struct tenrec_rpc_backend_options *options,
-                                  const struct tenrec_chain_user *user,
-                                  const struct tenrec_member *me, uint32_t world,
-                                  struct tenrec_chain **ret, tenrec_error *err);
+tenrec_status tenrec_chain_new(const struct tenrec_chain_options *options,
+                               const struct tenrec_chain_user *user, const struct tenrec_member *me,
+                               uint32_t world, struct tenrec_chain **ret, tenrec_error *err);
 
 /* Its address for peers; "" if the backend has no addresses. Borrowed from the agent. */
 const char *tenrec_chain_address(struct tenrec_chain *agent);

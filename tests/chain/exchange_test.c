@@ -140,7 +140,7 @@ static void run(tenrec_peer me, int fd, const char *backend)
         { sizeof member[0], 0, 1, "worker0", address[0], 0 },
         { sizeof member[0], 1, 1, "worker1", address[1], 0 },
     };
-    struct tenrec_rpc_backend_options *options;
+    struct tenrec_chain_options *options;
     struct tenrec_config *config;
     tenrec_error err;
 
@@ -148,9 +148,9 @@ static void run(tenrec_peer me, int fd, const char *backend)
     side.me = me;
     snprintf(text, sizeof text, yaml, backend);
     must(tenrec_config_parse(text, "exchange.yaml", &config, &err), &err);
-    must(tenrec_construct_rpc_backend_options(config, &options, &err), &err);
+    must(tenrec_chain_options_new(config, &options, &err), &err);
     tenrec_config_drop(config);
-    must(tenrec_init_backend(options, &user, &member[me], 2, &side.chain, &err), &err);
+    must(tenrec_chain_new(options, &user, &member[me], 2, &side.chain, &err), &err);
     snprintf(address[me], sizeof address[me], "%s", tenrec_chain_address(side.chain));
     CHECK(write(fd, address[me], sizeof address[me]) == sizeof address[me]);
     CHECK(recv(fd, address[1 - me], sizeof address[0], MSG_WAITALL) == sizeof address[0]);
@@ -159,7 +159,7 @@ static void run(tenrec_peer me, int fd, const char *backend)
     must(tenrec_chain_drain(side.chain, LIMIT_S * 1000, &err), &err);
     CHECK(write(fd, "", 1) == 1 && read(fd, text, 1) == 1); /* until the other has all */
     tenrec_chain_drop(side.chain);
-    tenrec_rpc_backend_options_drop(options);
+    tenrec_chain_options_drop(options);
 }
 
 int main(int argc, char **argv)

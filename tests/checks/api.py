@@ -6,15 +6,15 @@ import sys
 import report
 
 # Functions of torch.distributed.rpc and its backend_registry: tenrec_ and this name.
-TORCH = """backend_registered construct_rpc_backend_options get_worker_info init_backend init_rpc is_available
-    register_backend remote rpc_async rpc_sync shutdown""".split()
+TORCH = """backend_registered get_worker_info init_rpc is_available register_backend remote rpc_async rpc_sync
+    shutdown""".split()
 # Helpers of torch's dist_utils: tenrec_test_ and this name.
 TORCH_TEST = """dist_init get_function_event get_num_owners_and_forks initialize_pg setup_fault_injection
     wait_until_node_failure wait_until_owners_and_forks_on_rank
     wait_until_pending_futures_and_users_flushed worker_name""".split()
 
-NOUNS = """call chain config dtype future gathered group group_view log msg object plugin process_group profiler record
-    rpc_backend_options rref scope store store_server stream tensor test test_group torch torch_member
+NOUNS = """call chain chain_options config dtype future gathered group group_view log msg object plugin process_group profiler record
+    rref scope store store_server stream tensor test test_group torch torch_member
     torch_request torch_rref trace value version worker""".split()
 VERBS = """add all_gather attach barrier begin call cancel check close compare_set contiguous copy delete die disconnect dispatch
     drain drop end enter find finish from get join kill lead leave list load local make new open order parse place poll record register

@@ -136,7 +136,7 @@ static void send_one(struct side *s, tenrec_peer to, int64_t id)
     tenrec_chain_send(s->chain, to, msg, (struct tenrec_done){ on_done, s });
 }
 
-static tenrec_status open_sides(const struct tenrec_rpc_backend_options *of, struct side *side,
+static tenrec_status open_sides(const struct tenrec_chain_options *of, struct side *side,
                                 struct tenrec_member *member, uint32_t n, tenrec_error *err)
 {
     tenrec_status st = TENREC_OK;
@@ -149,7 +149,7 @@ static tenrec_status open_sides(const struct tenrec_rpc_backend_options *of, str
                                             .id = (tenrec_peer)i,
                                             .incarnation = 7 + i,
                                             .name = i ? "b" : "a" };
-        st = tenrec_init_backend(of, &user, &member[i], n, &side[i].chain, err);
+        st = tenrec_chain_new(of, &user, &member[i], n, &side[i].chain, err);
         if (st == TENREC_OK)
             member[i].address = tenrec_chain_address(side[i].chain);
     }
@@ -176,7 +176,7 @@ static void drop(void *arg, const char *key, const char *value)
     (void)arg, (void)key, (void)value;
 }
 
-static void run_on(const struct tenrec_rpc_backend_options *of, size_t end)
+static void run_on(const struct tenrec_chain_options *of, size_t end)
 {
     const bool alone = plugin->flags & (TENREC_PLUGIN_WRAPS | TENREC_PLUGIN_LOOPBACK_ONLY);
     const uint32_t n = alone ? 1 : 2;
@@ -210,7 +210,7 @@ static void run_on(const struct tenrec_rpc_backend_options *of, size_t end)
 
 TEST(plugin_works_on_each_host_of_the_past_or_says_what_is_missing)
 {
-    struct tenrec_rpc_backend_options *of;
+    struct tenrec_chain_options *of;
     struct tenrec_config *config;
     tenrec_error err;
     char yaml[512];
@@ -222,7 +222,7 @@ TEST(plugin_works_on_each_host_of_the_past_or_says_what_is_missing)
         "backend: it\nbackends:\n  echo: { plugin: echo }\n  it: { plugin: %s, options: %s%s }",
         name, options, plugin->flags & TENREC_PLUGIN_WRAPS ? ", wraps: echo" : "");
     assert_status(tenrec_config_parse(yaml, "t.yaml", &config, &err), &err);
-    assert_status(tenrec_construct_rpc_backend_options(config, &of, &err), &err);
+    assert_status(tenrec_chain_options_new(config, &of, &err), &err);
     tenrec_config_drop(config);
     for (size_t i = 0; i < 2 * N_ENDS; i++) {
         bare = i % 2;
@@ -230,7 +230,7 @@ TEST(plugin_works_on_each_host_of_the_past_or_says_what_is_missing)
                       bare ? ", without extensions" : "");
         run_on(of, i / 2);
     }
-    tenrec_rpc_backend_options_drop(of);
+    tenrec_chain_options_drop(of);
 }
 
 int main(int argc, char **argv)

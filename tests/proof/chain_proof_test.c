@@ -85,22 +85,22 @@ static tenrec_status chain_of(const char *plugin, const struct tenrec_member *me
                               struct tenrec_chain **ret, tenrec_error *err)
 {
     const struct tenrec_chain_user user = { .size = sizeof user, .deliver = deliver };
-    struct tenrec_rpc_backend_options *options;
+    struct tenrec_chain_options *options;
     struct tenrec_config *config;
     char yaml[96];
     tenrec_status st;
 
     snprintf(yaml, sizeof yaml, "backend: it\nbackends: { it: { plugin: %s } }\n", plugin);
     assert_status(tenrec_config_parse(yaml, "it.yaml", &config, err), err);
-    assert_status(tenrec_construct_rpc_backend_options(config, &options, err), err);
+    assert_status(tenrec_chain_options_new(config, &options, err), err);
     tenrec_config_drop(config);
-    st = tenrec_init_backend(options, &user, me, 2, ret, err);
+    st = tenrec_chain_new(options, &user, me, 2, ret, err);
     if (st == TENREC_OK) {
         assert_status(tenrec_chain_start(*ret, member, 2, err), err);
         tenrec_chain_stop(*ret);
         tenrec_chain_drop(*ret);
     }
-    tenrec_rpc_backend_options_drop(options);
+    tenrec_chain_options_drop(options);
     return st;
 }
 
@@ -143,7 +143,7 @@ TEST_WITH(chain_opens_beyond_loopback_when_there_is_no_secret, NULL, without_sec
 /* ---- the exchange ----------------------------------------------------------------- */
 
 struct two {
-    struct tenrec_rpc_backend_options *options;
+    struct tenrec_chain_options *options;
     struct tenrec_chain *chain[2];
     const struct tenrec_proof_service *s;
     struct tenrec_proof *dialler, *listener;
@@ -161,10 +161,10 @@ static void two_open(void)
     assert_status(tenrec_config_parse("backend: it\nbackends: { it: { plugin: proving } }\n",
                                       "it.yaml", &config, &err),
                   &err);
-    assert_status(tenrec_construct_rpc_backend_options(config, &two.options, &err), &err);
+    assert_status(tenrec_chain_options_new(config, &two.options, &err), &err);
     tenrec_config_drop(config);
     for (int i = 0; i < 2; i++) {
-        assert_status(tenrec_init_backend(two.options, &user, &member[i], 2, &two.chain[i], &err),
+        assert_status(tenrec_chain_new(two.options, &user, &member[i], 2, &two.chain[i], &err),
                       &err);
         assert_status(tenrec_chain_start(two.chain[i], member, 2, &err), &err);
     }
@@ -183,7 +183,7 @@ static void two_close(void)
         tenrec_chain_stop(two.chain[i]);
         tenrec_chain_drop(two.chain[i]);
     }
-    tenrec_rpc_backend_options_drop(two.options);
+    tenrec_chain_options_drop(two.options);
     without_secret();
 }
 

@@ -41,14 +41,14 @@ tenrec_status torture_life(void *arg, tenrec_error *err)
     const struct torture_life *life = arg;
     const struct tenrec_chain_user user = { .size = sizeof user, .deliver = on_deliver };
     const struct tenrec_member me = { sizeof me, 0, 0, "worker0", "" };
-    struct tenrec_rpc_backend_options *options = NULL;
+    struct tenrec_chain_options *options = NULL;
     struct tenrec_chain *agent = NULL;
     tenrec_status st;
 
     torture_on();
-    st = tenrec_construct_rpc_backend_options(life->config, &options, err);
+    st = tenrec_chain_options_new(life->config, &options, err);
     if (st == TENREC_OK)
-        st = tenrec_init_backend(options, &user, &me, 1, &agent, err);
+        st = tenrec_chain_new(options, &user, &me, 1, &agent, err);
     if (st == TENREC_OK)
         st = tenrec_chain_start(agent, &me, 1, err);
     if (st == TENREC_OK) {
@@ -59,6 +59,6 @@ tenrec_status torture_life(void *arg, tenrec_error *err)
     torture_off();
     if (st == TENREC_OK)
         assert_int_equal(atomic_load(&told), life->n_sends);
-    tenrec_rpc_backend_options_drop(options);
+    tenrec_chain_options_drop(options);
     return st;
 }

@@ -67,13 +67,13 @@ TEST(results_of_configurations_are_null_after_an_error)
 
 TEST(results_of_backends_are_null_after_an_error)
 {
-    struct tenrec_rpc_backend_options *o;
+    struct tenrec_chain_options *o;
     struct tenrec_store *s;
     struct tenrec_chain *c;
 
-    FAILS(o, tenrec_construct_rpc_backend_options(NULL, &o, &err));
+    FAILS(o, tenrec_chain_options_new(NULL, &o, &err));
     FAILS(s, tenrec_store_open_with(NULL, "memory://", 1, &s, &err));
-    FAILS(c, tenrec_init_backend(NULL, NULL, NULL, 1, &c, &err));
+    FAILS(c, tenrec_chain_new(NULL, NULL, NULL, 1, &c, &err));
 }
 
 TEST(results_of_devices_are_zero_after_an_error)

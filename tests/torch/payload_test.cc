@@ -38,7 +38,7 @@ char pattern(size_t i)
 class End
 {
   public:
-    End(const tenrec_rpc_backend_options *options, int id)
+    End(const tenrec_chain_options *options, int id)
     {
         tenrec_chain_user user{};
         tenrec_error err;
@@ -53,7 +53,7 @@ class End
         me.size = sizeof me;
         me.id = id;
         me.name = id ? "b" : "a";
-        check(tenrec_init_backend(options, &user, &me, 2, &agent, &err), err);
+        check(tenrec_chain_new(options, &user, &me, 2, &agent, &err), err);
         me.address = tenrec_chain_address(agent);
     }
 
@@ -98,16 +98,16 @@ struct Options {
         tenrec_error err;
 
         check(tenrec_config_parse(CONFIG, nullptr, &config, &err), err);
-        check(tenrec_construct_rpc_backend_options(config, &options, &err), err);
+        check(tenrec_chain_options_new(config, &options, &err), err);
         tenrec_config_drop(config);
     }
 
     ~Options()
     {
-        tenrec_rpc_backend_options_drop(options);
+        tenrec_chain_options_drop(options);
     }
 
-    tenrec_rpc_backend_options *options = nullptr;
+    tenrec_chain_options *options = nullptr;
 };
 
 // Sends `bytes` bytes; returns true if they arrived, and the vector has them at the address where

@@ -20,7 +20,7 @@
 enum { MS = 20000 };
 
 static struct tenrec_torch_member *member;
-static struct tenrec_rpc_backend_options *options;
+static struct tenrec_chain_options *options;
 static struct tenrec_chain *stranger;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
@@ -59,11 +59,11 @@ static void set_up(void)
     assert_status(tenrec_store_get(store, "rpc_prefix_0/addrs/c0", MS, &text, &len, &err), &err);
     address = text;
     tenrec_store_close(store);
-    assert_status(tenrec_construct_rpc_backend_options(config, &options, &err), &err);
+    assert_status(tenrec_chain_options_new(config, &options, &err), &err);
     tenrec_config_drop(config);
     all[1].address = address;
     all[0].address = "";
-    assert_status(tenrec_init_backend(options, &user, &all[0], 2, &stranger, &err), &err);
+    assert_status(tenrec_chain_new(options, &user, &all[0], 2, &stranger, &err), &err);
     assert_status(tenrec_chain_start(stranger, all, 2, &err), &err);
 }
 
@@ -73,7 +73,7 @@ static void tear_down(void)
     if (answer)
         answer->release(answer);
     answer = NULL;
-    tenrec_rpc_backend_options_drop(options);
+    tenrec_chain_options_drop(options);
     tenrec_torch_member_drop(member);
     free(address);
 }

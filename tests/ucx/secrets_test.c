@@ -14,7 +14,7 @@
 #include <tenrec/log.h>
 
 struct member {
-    struct tenrec_rpc_backend_options *options;
+    struct tenrec_chain_options *options;
     struct tenrec_chain *chain;
     atomic_int delivered;
 };
@@ -87,10 +87,10 @@ static void open_member(int rank, int which, struct tenrec_member *record)
     else
         by_hand_use(which);
     assert_status(tenrec_config_load(config_path, &config, &err), &err);
-    assert_status(tenrec_construct_rpc_backend_options(config, &m->options, &err), &err);
+    assert_status(tenrec_chain_options_new(config, &m->options, &err), &err);
     tenrec_config_drop(config);
     atomic_store(&m->delivered, 0);
-    assert_status(tenrec_init_backend(m->options, &user, record, 2, &m->chain, &err), &err);
+    assert_status(tenrec_chain_new(m->options, &user, record, 2, &m->chain, &err), &err);
     record->address = tenrec_chain_address(m->chain);
 }
 
@@ -115,7 +115,7 @@ static void close_members(void)
         tenrec_chain_stop(member[i].chain);
     for (int i = 0; i < 2; i++) {
         tenrec_chain_drop(member[i].chain);
-        tenrec_rpc_backend_options_drop(member[i].options);
+        tenrec_chain_options_drop(member[i].options);
     }
 }
 

@@ -104,7 +104,7 @@ void agent_pair_make(void)
     assert_non_null(p);
     assert_status(tenrec_config_parse(text, NULL, &config, &err), &err);
     assert_status(tenrec_config_set(config, "backend", agent_pair_backend, &err), &err);
-    assert_status(tenrec_construct_rpc_backend_options(config, &p->options, &err), &err);
+    assert_status(tenrec_chain_options_new(config, &p->options, &err), &err);
     tenrec_config_drop(config);
     for (int i = 0; i < 2; i++) {
         struct end *e = &p->end[i];
@@ -122,8 +122,7 @@ void agent_pair_make(void)
                                                .id = i,
                                                .incarnation = 7 + (unsigned)i,
                                                .name = i ? "b" : "a" };
-        assert_status(tenrec_init_backend(p->options, &user, &p->member[i], 2, &e->agent, &err),
-                      &err);
+        assert_status(tenrec_chain_new(p->options, &user, &p->member[i], 2, &e->agent, &err), &err);
         p->member[i].address = tenrec_chain_address(e->agent);
     }
     for (int i = 0; i < 2; i++)
@@ -140,7 +139,7 @@ void agent_pair_drop(void)
         free(pair->end[i].memory);
         pthread_mutex_destroy(&pair->end[i].lock);
     }
-    tenrec_rpc_backend_options_drop(pair->options);
+    tenrec_chain_options_drop(pair->options);
     free(pair);
 }
 

@@ -27,7 +27,7 @@ struct end {
 };
 
 struct pair {
-    struct tenrec_rpc_backend_options *options;
+    struct tenrec_chain_options *options;
     struct tenrec_member member[2];
     struct end end[2];
 };

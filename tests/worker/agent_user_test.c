@@ -299,15 +299,15 @@ TEST_WHEN(agent_user_reads_on_when_resumed, is_not_faulty, agent_pair_make, agen
 TEST_WHEN(agent_user_names_its_backend_and_its_settings, is_not_faulty, agent_pair_make,
           agent_pair_drop)
 {
-    struct tenrec_backend_settings s = { .size = sizeof s };
-    struct tenrec_backend_settings part = { .size = 8, .rpc_timeout_ms = 5 };
+    struct tenrec_chain_settings s = { .size = sizeof s };
+    struct tenrec_chain_settings part = { .size = 8, .rpc_timeout_ms = 5 };
 
     assert_string_equal(tenrec_chain_name(pair->end[0].agent), agent_pair_backend);
-    tenrec_rpc_backend_options_settings(pair->options, &s);
+    tenrec_chain_options_settings(pair->options, &s);
     assert_int_equal(s.num_worker_threads, 3);
     assert_int_equal(s.rpc_timeout_ms, 7000);
     assert_string_equal(s.init_method, "env://");
-    tenrec_rpc_backend_options_settings(pair->options, &part);
+    tenrec_chain_options_settings(pair->options, &part);
     assert_int_equal(part.num_worker_threads, 3);
     assert_int_equal(part.rpc_timeout_ms, 5);
 }

@@ -5,7 +5,7 @@
 #include <tenrec/backend.h>
 #include <tenrec/config.h>
 
-static struct tenrec_rpc_backend_options *options;
+static struct tenrec_chain_options *options;
 
 static void construct(void)
 {
@@ -16,13 +16,13 @@ static void construct(void)
                                       "backends: { inproc: { plugin: inproc } }\n",
                                       NULL, &config, &err),
                   &err);
-    assert_status(tenrec_construct_rpc_backend_options(config, &options, &err), &err);
+    assert_status(tenrec_chain_options_new(config, &options, &err), &err);
     tenrec_config_drop(config);
 }
 
 static void drop(void)
 {
-    tenrec_rpc_backend_options_drop(options);
+    tenrec_chain_options_drop(options);
 }
 
 struct end {
@@ -70,8 +70,7 @@ TEST(init_backend_carries_messages_without_rpc)
         const struct tenrec_chain_user user = {
             .size = sizeof user, .deliver = on_deliver, .peer_lost = on_lost, .arg = &end[i]
         };
-        assert_status(tenrec_init_backend(options, &user, &member[i], 2, &end[i].agent, &err),
-                      &err);
+        assert_status(tenrec_chain_new(options, &user, &member[i], 2, &end[i].agent, &err), &err);
         member[i].address = tenrec_chain_address(end[i].agent);
     }
     for (int i = 0; i < 2; i++)
@@ -99,22 +98,22 @@ TEST(init_backend_refuses_bad_arguments)
     struct tenrec_chain *agent;
     tenrec_error err;
 
-    assert_int_equal(tenrec_init_backend(NULL, &user, &me, 1, &agent, &err), TENREC_EINVAL);
-    assert_int_equal(tenrec_init_backend(options, NULL, &me, 1, &agent, &err), TENREC_EINVAL);
-    assert_int_equal(tenrec_init_backend(options, &user, NULL, 1, &agent, &err), TENREC_EINVAL);
-    assert_int_equal(tenrec_init_backend(options, &mute, &me, 1, &agent, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_chain_new(NULL, &user, &me, 1, &agent, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_chain_new(options, NULL, &me, 1, &agent, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_chain_new(options, &user, NULL, 1, &agent, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_chain_new(options, &mute, &me, 1, &agent, &err), TENREC_EINVAL);
     assert_text_has(err.text, "has no deliver");
-    assert_int_equal(tenrec_init_backend(options, &user, &nobody, 1, &agent, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_chain_new(options, &user, &nobody, 1, &agent, &err), TENREC_EINVAL);
     assert_text_has(err.text, "the id is -1");
 }
 
 TEST(construct_refuses_a_missing_config)
 {
-    struct tenrec_rpc_backend_options *none;
+    struct tenrec_chain_options *none;
     tenrec_error err;
 
-    assert_int_equal(tenrec_construct_rpc_backend_options(NULL, &none, &err), TENREC_EINVAL);
-    tenrec_rpc_backend_options_drop(NULL);
+    assert_int_equal(tenrec_chain_options_new(NULL, &none, &err), TENREC_EINVAL);
+    tenrec_chain_options_drop(NULL);
 }
 
 int main(void)

@@ -31,9 +31,9 @@ static void remove_secret(void)
 }
 
 /* Those of the plugin `plugin`, with the secret if `mode` is "secret". */
-static struct tenrec_rpc_backend_options *options_of(const char *plugin, const char *mode)
+static struct tenrec_chain_options *options_of(const char *plugin, const char *mode)
 {
-    struct tenrec_rpc_backend_options *options = NULL;
+    struct tenrec_chain_options *options = NULL;
     struct tenrec_config *config;
     tenrec_error err;
     char text[256];
@@ -43,18 +43,18 @@ static struct tenrec_rpc_backend_options *options_of(const char *plugin, const c
         "security: { mode: %s, secret_file: %s }\nbackend: it\nbackends: { it: { plugin: %s } }\n",
         mode, secret_file, plugin);
     assert_status(tenrec_config_parse(text, NULL, &config, &err), &err);
-    assert_status(tenrec_construct_rpc_backend_options(config, &options, &err), &err);
+    assert_status(tenrec_chain_options_new(config, &options, &err), &err);
     tenrec_config_drop(config);
     return options;
 }
 
-static struct tenrec_backend_settings settings_of(const char *plugin, const char *mode)
+static struct tenrec_chain_settings settings_of(const char *plugin, const char *mode)
 {
-    struct tenrec_rpc_backend_options *options = options_of(plugin, mode);
-    struct tenrec_backend_settings s = { .size = sizeof s };
+    struct tenrec_chain_options *options = options_of(plugin, mode);
+    struct tenrec_chain_settings s = { .size = sizeof s };
 
-    tenrec_rpc_backend_options_settings(options, &s);
-    tenrec_rpc_backend_options_drop(options);
+    tenrec_chain_options_settings(options, &s);
+    tenrec_chain_options_drop(options);
     return s;
 }
 
@@ -69,11 +69,11 @@ TEST(options_tell_the_mode_and_whether_the_backend_proves)
 /* Returns the status of opening `url` with these options. */
 static tenrec_status open_with(const char *mode, const char *url, tenrec_error *err)
 {
-    struct tenrec_rpc_backend_options *options = options_of("tensorpipe", mode);
+    struct tenrec_chain_options *options = options_of("tensorpipe", mode);
     struct tenrec_store *s = NULL;
     tenrec_status st = tenrec_store_open_with(options, url, LIMIT_MS, &s, err);
 
-    tenrec_rpc_backend_options_drop(options);
+    tenrec_chain_options_drop(options);
     if (st == TENREC_OK)
         assert_status(tenrec_store_set(s, "k", "v", 1, LIMIT_MS, err), err);
     tenrec_store_close(s);

@@ -19,13 +19,12 @@
 
 /* ---- making and freeing --------------------------------------------------------------------- */
 
-static tenrec_status check_settings(const struct tenrec_rpc_backend_options *options,
-                                    tenrec_error *err)
+static tenrec_status check_settings(const struct tenrec_chain_options *options, tenrec_error *err)
 {
     const struct config_settings *c = options->settings;
-    struct tenrec_backend_settings s = { .size = sizeof s };
+    struct tenrec_chain_settings s = { .size = sizeof s };
 
-    tenrec_rpc_backend_options_settings(options, &s);
+    tenrec_chain_options_settings(options, &s);
     if (strcmp(c->group_protocol, "torch") != 0)
         return tenrec_fail(err, TENREC_ECONFIG,
                            "worker.group_protocol is %s, expected torch: else a worker would join "
@@ -60,12 +59,12 @@ tenrec_status tenrec_torch_member_new(const struct tenrec_config *config,
     if (!config)
         st = tenrec_config_load(NULL, &own, err);
     if (st == TENREC_OK)
-        st = tenrec_construct_rpc_backend_options(config ? config : own, &m->options, err);
+        st = tenrec_chain_options_new(config ? config : own, &m->options, err);
     tenrec_config_drop(own);
     if (st == TENREC_OK)
         st = check_settings(m->options, err);
     if (st != TENREC_OK) {
-        tenrec_rpc_backend_options_drop(m->options);
+        tenrec_chain_options_drop(m->options);
         free(m);
         return st;
     }
@@ -118,7 +117,7 @@ void tenrec_torch_member_drop(struct tenrec_torch_member *m)
     torch_functions_finish(m);
     pthread_cond_destroy(&m->changed);
     pthread_mutex_destroy(&m->lock);
-    tenrec_rpc_backend_options_drop(m->options);
+    tenrec_chain_options_drop(m->options);
     free(m);
 }
 
@@ -175,7 +174,7 @@ tenrec_status member_make_chain(struct tenrec_torch_member *m, tenrec_error *err
 
     /* Not 0: of a group that grows, a backend expects a view before any other request. torch's
      * workers call before they are known. */
-    return st == TENREC_OK ? tenrec_init_backend(m->options, &user, &me, RANKS_MAX, &m->chain, err)
+    return st == TENREC_OK ? tenrec_chain_new(m->options, &user, &me, RANKS_MAX, &m->chain, err)
                            : st;
 }
 

@@ -25,13 +25,13 @@ struct torch_peer;
 enum torch_state { TORCH_NEW, TORCH_JOINING, TORCH_JOINED, TORCH_LEAVING, TORCH_LEFT };
 
 struct tenrec_torch_member {
-    struct tenrec_rpc_backend_options *options; /* owns */
-    const struct config_settings *settings;     /* borrowed from options */
-    struct rendezvous *rendezvous;              /* owns; the store; NULL before joining */
-    struct tenrec_store *keys;                  /* owns; the part with torch's keys */
-    struct tenrec_chain *chain;                 /* owns; NULL before joining */
-    struct pool *pool;                          /* owns; likewise */
-    struct rref_context *refs;                  /* owns; likewise; remote references */
+    struct tenrec_chain_options *options;   /* owns */
+    const struct config_settings *settings; /* borrowed from options */
+    struct rendezvous *rendezvous;          /* owns; the store; NULL before joining */
+    struct tenrec_store *keys;              /* owns; the part with torch's keys */
+    struct tenrec_chain *chain;             /* owns; NULL before joining */
+    struct pool *pool;                      /* owns; likewise */
+    struct rref_context *refs;              /* owns; likewise; remote references */
     char name[TENREC_NAME_MAX + 1];
     tenrec_peer id;
     pthread_t watcher; /* static_group.c */

@@ -116,7 +116,7 @@ TenrecAgent::TenrecAgent(std::string name, int64_t id, uint32_t world, uint64_t 
     me.token = token;
     me.name = workerInfo_.name_.c_str();
     me.address = host_address_.c_str();
-    if (tenrec_init_backend(options_->get(), &user, &me, world_, &backend_, &err) != TENREC_OK)
+    if (tenrec_chain_new(options_->get(), &user, &me, world_, &backend_, &err) != TENREC_OK)
         raise(err);
     server_->open(backend_);
 }

@@ -38,27 +38,27 @@ Options::Options(const std::string &config, const std::map<std::string, std::str
     if (st == TENREC_OK)
         st = tenrec_config_set(tree, "security.plain_peers", "none", &err);
     if (st == TENREC_OK)
-        st = tenrec_construct_rpc_backend_options(tree, &options_, &err);
+        st = tenrec_chain_options_new(tree, &options_, &err);
     tenrec_config_drop(tree);
     if (st != TENREC_OK)
         throw std::invalid_argument(err.text);
     if (proves() && !settings().backend_proves) {
-        tenrec_rpc_backend_options_drop(options_);
+        tenrec_chain_options_drop(options_);
         throw std::invalid_argument(NO_PROOF);
     }
 }
 
 Options::~Options()
 {
-    tenrec_rpc_backend_options_drop(options_);
+    tenrec_chain_options_drop(options_);
 }
 
-tenrec_backend_settings Options::settings() const
+tenrec_chain_settings Options::settings() const
 {
-    tenrec_backend_settings settings{};
+    tenrec_chain_settings settings{};
 
     settings.size = sizeof settings;
-    tenrec_rpc_backend_options_settings(options_, &settings);
+    tenrec_chain_options_settings(options_, &settings);
     return settings;
 }
 

@@ -21,12 +21,12 @@ class Options
     Options(const Options &) = delete;
     Options &operator=(const Options &) = delete;
 
-    const tenrec_rpc_backend_options *get() const
+    const tenrec_chain_options *get() const
     {
         return options_;
     }
 
-    tenrec_backend_settings settings() const;
+    tenrec_chain_settings settings() const;
 
     // The mode as the configuration names it: "secret".
     const char *securityMode() const;
@@ -35,7 +35,7 @@ class Options
     bool proves() const;
 
   private:
-    tenrec_rpc_backend_options *options_ = nullptr;
+    tenrec_chain_options *options_ = nullptr;
 };
 
 } // namespace tenrec_torch

@@ -12,7 +12,7 @@
 #define HEAD 8
 #define CHALLENGE_LEN (HEAD + 32 + 32) /* a nonce and a mac */
 
-static struct tenrec_rpc_backend_options *options;
+static struct tenrec_chain_options *options;
 static struct tenrec_chain *caller;
 static int port;
 static atomic_bool ended;
@@ -45,9 +45,9 @@ static void open_caller(uint64_t token)
         { sizeof member[0], 1, 11, "worker1", address, token },
     };
     secrets_use(OUR_SECRET);
-    assert_status(tenrec_construct_rpc_backend_options(config, &options, &err), &err);
+    assert_status(tenrec_chain_options_new(config, &options, &err), &err);
     tenrec_config_drop(config);
-    assert_status(tenrec_init_backend(options, &user, &member[0], 2, &caller, &err), &err);
+    assert_status(tenrec_chain_new(options, &user, &member[0], 2, &caller, &err), &err);
     assert_status(tenrec_chain_start(caller, member, 2, &err), &err);
 }
 
@@ -65,7 +65,7 @@ static void close_caller(void)
 {
     tenrec_chain_stop(caller);
     tenrec_chain_drop(caller);
-    tenrec_rpc_backend_options_drop(options);
+    tenrec_chain_options_drop(options);
     close(port);
 }
 

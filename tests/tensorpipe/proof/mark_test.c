@@ -11,7 +11,7 @@
 
 /* A member that answers each request with as many tensors as the request has. */
 struct member {
-    struct tenrec_rpc_backend_options *options;
+    struct tenrec_chain_options *options;
     struct tenrec_chain *chain;
     atomic_bool refuses; /* tensors */
     _Atomic uint32_t request, answer;
@@ -88,10 +88,10 @@ static void member_make(int rank, enum secret_of which, struct tenrec_member *re
 
     secrets_use(which);
     config = cluster_config();
-    assert_status(tenrec_construct_rpc_backend_options(config, &m->options, &err), &err);
+    assert_status(tenrec_chain_options_new(config, &m->options, &err), &err);
     tenrec_config_drop(config);
     atomic_store(&m->refuses, false);
-    assert_status(tenrec_init_backend(m->options, &user, record, 2, &m->chain, &err), &err);
+    assert_status(tenrec_chain_new(m->options, &user, record, 2, &m->chain, &err), &err);
     record->address = tenrec_chain_address(m->chain);
 }
 
@@ -128,7 +128,7 @@ static void close_group(void)
         tenrec_chain_stop(member[i].chain);
     for (int i = 0; i < 2; i++) {
         tenrec_chain_drop(member[i].chain);
-        tenrec_rpc_backend_options_drop(member[i].options);
+        tenrec_chain_options_drop(member[i].options);
     }
 }
 
