@@ -236,16 +236,16 @@ static tenrec_status train(struct tenrec_worker *w, const char *const *name, siz
                            tenrec_error *err)
 {
     static struct batch b; /* messages borrow its memory for as long as the worker lives */
-    struct tenrec_record *r;
+    struct tenrec_profiler_mark *r;
     float loss;
 
     for (int step = 0; step < STEPS; step++) {
         batch_pick(&b, rank - SERVERS, step);
         if (call_owners(w, name, &b, false, err))
             return err->code;
-        r = tenrec_record_begin(w, "gradient"); /* seen in a trace */
+        r = tenrec_profiler_mark_begin(w, "gradient"); /* seen in a trace */
         loss = batch_gradient(&b);
-        tenrec_record_end(r);
+        tenrec_profiler_mark_end(r);
         if (tenrec_worker_barrier(w, name + SERVERS, n - SERVERS, WAIT_MS, err) ||
             call_owners(w, name, &b, true, err) ||
             tenrec_worker_barrier(w, name + SERVERS, n - SERVERS, WAIT_MS, err))

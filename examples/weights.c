@@ -137,10 +137,11 @@ static tenrec_status train(struct tenrec_worker *w, struct trainer *t, int slots
     struct tenrec_tensor *weights;
 
     while (t->version < t->last) { /* only this thread changes them */
-        struct tenrec_record *r = tenrec_record_begin(w, "train"); /* seen in a trace */
+        struct tenrec_profiler_mark *r =
+            tenrec_profiler_mark_begin(w, "train"); /* seen in a trace */
         const tenrec_status status = train_step(t, &weights, err);
 
-        tenrec_record_end(r);
+        tenrec_profiler_mark_end(r);
         if (status)
             return status;
         publish(t, weights);

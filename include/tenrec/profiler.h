@@ -27,8 +27,8 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-struct tenrec_profiler; /* opaque: one session */
-struct tenrec_record;   /* opaque: an open event of the program */
+struct tenrec_profiler;      /* opaque: one session */
+struct tenrec_profiler_mark; /* opaque: an open event of the program */
 
 enum tenrec_profiler_scope {
     TENREC_PROFILE_THREAD = 0, /* calls of the starting thread, and all calls caused by them */
@@ -78,9 +78,9 @@ void tenrec_profiler_drop(struct tenrec_profiler *p);
 /* ---- events ---------------------------------------------------------------- */
 
 enum tenrec_event_kind {
-    TENREC_EVENT_CALL = 0,   /* the caller's side of a call */
-    TENREC_EVENT_SERVE = 1,  /* the callee's side */
-    TENREC_EVENT_RECORD = 2, /* tenrec_record_begin to tenrec_record_end */
+    TENREC_EVENT_CALL = 0,  /* the caller's side of a call */
+    TENREC_EVENT_SERVE = 1, /* the callee's side */
+    TENREC_EVENT_MARK = 2,  /* tenrec_profiler_mark_begin to tenrec_profiler_mark_end */
 };
 
 /* One event. Times are nanoseconds. Times of a callee are centered in the caller's round trip:
@@ -93,7 +93,7 @@ struct tenrec_event {
     uint64_t thread;       /* the kernel's id of it */
     tenrec_peer worker_id; /* of the event */
     tenrec_peer caller_id; /* with call_id the same on both sides of a call */
-    int64_t call_id;       /* the message's; -1 for a record */
+    int64_t call_id;       /* the message's; -1 for a mark */
     uint32_t kind;         /* enum tenrec_event_kind */
     int32_t status;        /* TENREC_OK or the error */
     uint64_t start_ns;     /* since the session began */
@@ -141,21 +141,22 @@ tenrec_status tenrec_profiler_write(const struct tenrec_profiler *p, const char 
  * w        borrowed until the end
  * source   torch.autograd.profiler.record_function
  */
-struct tenrec_record *tenrec_record_begin(struct tenrec_worker *w, const char *name);
+struct tenrec_profiler_mark *tenrec_profiler_mark_begin(struct tenrec_worker *w, const char *name);
 
 /* The same for a TENREC_LATER call, from any thread and before the call is
  * finished. Until the end, on the same thread, calls of this thread belong to that call. */
-struct tenrec_record *tenrec_record_begin_in_call(const struct tenrec_call *c, const char *name);
+struct tenrec_profiler_mark *tenrec_profiler_mark_begin_in_call(const struct tenrec_call *c,
+                                                                const char *name);
 
-void tenrec_record_end(struct tenrec_record *r);
+void tenrec_profiler_mark_end(struct tenrec_profiler_mark *m);
 
-/* Ends the event when `f` is done. Takes `r`.
+/* Ends the event when `f` is done. Takes `m`.
  *
- * errors   EINVAL (of tenrec_record_begin_in_call), ENOMEM; the event ends at once
+ * errors   EINVAL (of tenrec_profiler_mark_begin_in_call), ENOMEM; the event ends at once
  * source   record_function._call_end_callbacks_on_future
  */
-tenrec_status tenrec_record_end_with(struct tenrec_record *r, struct tenrec_future *f,
-                                     tenrec_error *err);
+tenrec_status tenrec_profiler_mark_end_with(struct tenrec_profiler_mark *m, struct tenrec_future *f,
+                                            tenrec_error *err);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -179,7 +179,7 @@ static bool spans_wire_fits(int64_t n, int64_t least, int64_t most)
 
 static bool spans_wire_fill(const struct fields *f, struct tenrec_event *e)
 {
-    if (!spans_wire_fits(f->number[0], TENREC_EVENT_CALL, TENREC_EVENT_RECORD) ||
+    if (!spans_wire_fits(f->number[0], TENREC_EVENT_CALL, TENREC_EVENT_MARK) ||
         !spans_wire_fits(f->number[1], TENREC_ANONYMOUS, INT16_MAX) ||
         !spans_wire_fits(f->number[3], TENREC_ANONYMOUS, INT16_MAX) ||
         !spans_wire_fits(f->number[5], INT32_MIN, TENREC_OK))

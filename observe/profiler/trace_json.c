@@ -126,7 +126,7 @@ static void args_put(struct json *j, const struct tenrec_event *e)
     json_begin(j, "args", '{');
     json_text(j, "name", e->name);
     json_text(j, "status", tenrec_status_name((tenrec_status)e->status));
-    if (e->kind != TENREC_EVENT_RECORD) {
+    if (e->kind != TENREC_EVENT_MARK) {
         json_int(j, "caller", e->caller_id);
         json_int(j, "call", e->call_id);
         json_int(j, "sent_bytes", (int64_t)e->sent_bytes);
@@ -182,7 +182,7 @@ static void put_arrow_end(struct writer *w, const char *phase, const struct tenr
 
 static void put_event(struct writer *w, const struct tenrec_event *e, size_t number, bool part)
 {
-    static const char *const kind[] = { "call", "serve", "record" };
+    static const char *const kind[] = { "call", "serve", "mark" };
     const char *cat = kind[e->kind], *name = e->name, *last;
     struct row *row = row_of(w, e);
 

@@ -13,11 +13,11 @@ TORCH_TEST = """dist_init get_function_event get_num_owners_and_forks initialize
     wait_until_node_failure wait_until_owners_and_forks_on_rank
     wait_until_pending_futures_and_users_flushed worker_name""".split()
 
-NOUNS = """call chain chain_options config dtype future gathered group group_view log msg object plugin process_group profiler record
+NOUNS = """call chain chain_options config dtype future gathered group group_view log msg object plugin process_group profiler
     rref scope store store_server stream tensor test test_group torch torch_member
     torch_request torch_rref trace value version worker""".split()
 VERBS = """add all_gather attach barrier begin call cancel check close compare_set contiguous copy delete die disconnect dispatch
-    drain drop end enter find finish from get join kill lead leave list load local make new open order parse place poll record register
+    drain drop end enter find finish from get join kill lead leave list load local make mark new open order parse place poll record register
     release remote remove resume return rpc send set share start stop stretch take then to to_here unload unpack wait wake
     write""".split()
 # What a getter that cannot fail is named by, and what it says yes or no to.

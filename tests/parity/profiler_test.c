@@ -15,12 +15,13 @@
 /* udf: records "##forward##" with "step" in it. */
 static tenrec_status udf(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
-    struct tenrec_record *forward = tenrec_record_begin(tenrec_call_worker(c), "##forward##");
-    struct tenrec_record *step = tenrec_record_begin(tenrec_call_worker(c), "step");
+    struct tenrec_profiler_mark *forward =
+        tenrec_profiler_mark_begin(tenrec_call_worker(c), "##forward##");
+    struct tenrec_profiler_mark *step = tenrec_profiler_mark_begin(tenrec_call_worker(c), "step");
 
     (void)arg, (void)err;
-    tenrec_record_end(step);
-    tenrec_record_end(forward);
+    tenrec_profiler_mark_end(step);
+    tenrec_profiler_mark_end(forward);
     return TENREC_OK;
 }
 
@@ -184,7 +185,8 @@ static void profile_call(const struct tenrec_test *t, const char *mode, const ch
                          bool in_record, int k)
 {
     struct tenrec_profiler *p = profile(t);
-    struct tenrec_record *r = in_record ? tenrec_record_begin(t->worker, "foo") : NULL;
+    struct tenrec_profiler_mark *r =
+        in_record ? tenrec_profiler_mark_begin(t->worker, "foo") : NULL;
     const struct tenrec_event *e, *foo;
     const char *to = next_worker(t, k);
     const struct tenrec_value args[] = { tenrec_value_int(1), tenrec_value_int(2) };
@@ -198,7 +200,7 @@ static void profile_call(const struct tenrec_test *t, const char *mode, const ch
         wait_ok(f);
         tenrec_future_drop(f);
     }
-    tenrec_record_end(r);
+    tenrec_profiler_mark_end(r);
     end(p);
     e = tenrec_profiler_get_function_event(p, mode);
     assert_string_equal(e->name, key_of(mode, function, t->name, to));
@@ -434,15 +436,15 @@ static tenrec_status record_ends_with_future(const struct tenrec_test *t, tenrec
 {
     atomic_bool done = false;
     struct tenrec_profiler *p;
-    struct tenrec_record *r;
+    struct tenrec_profiler_mark *r;
     struct tenrec_future *f;
 
     if (t->rank != 1)
         return TENREC_OK;
     p = profile(t);
-    r = tenrec_record_begin(t->worker, "foo");
+    r = tenrec_profiler_mark_begin(t->worker, "foo");
     f = ask_async(t, "worker0", "udf", NULL, 0);
-    assert_status(tenrec_record_end_with(r, f, err), err);
+    assert_status(tenrec_profiler_mark_end_with(r, f, err), err);
     /* Callbacks run in their order, maybe when the waiters know already. */
     assert_status(tenrec_future_add_callback(f, set_flag, &done, err), err);
     wait_ok(f);

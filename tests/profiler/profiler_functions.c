@@ -10,12 +10,13 @@
 
 static tenrec_status marked(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
-    struct tenrec_record *step = tenrec_record_begin(tenrec_call_worker(c), "step"), *inner;
+    struct tenrec_profiler_mark *step = tenrec_profiler_mark_begin(tenrec_call_worker(c), "step"),
+                                *inner;
 
     (void)arg, (void)err;
-    inner = tenrec_record_begin(tenrec_call_worker(c), "inner");
-    tenrec_record_end(inner);
-    tenrec_record_end(step);
+    inner = tenrec_profiler_mark_begin(tenrec_call_worker(c), "inner");
+    tenrec_profiler_mark_end(inner);
+    tenrec_profiler_mark_end(step);
     return TENREC_OK;
 }
 
@@ -26,7 +27,7 @@ static tenrec_status many(struct tenrec_call *c, void *arg, tenrec_error *err)
 
     (void)arg;
     for (int64_t i = 0; i < times; i++)
-        tenrec_record_end(tenrec_record_begin(tenrec_call_worker(c), "tick"));
+        tenrec_profiler_mark_end(tenrec_profiler_mark_begin(tenrec_call_worker(c), "tick"));
     return st;
 }
 
@@ -71,14 +72,14 @@ static tenrec_status give(struct tenrec_call *c, void *arg, tenrec_error *err)
 static void passed(struct tenrec_future *f, void *arg)
 {
     struct tenrec_call *c = arg;
-    struct tenrec_record *r = tenrec_record_begin_in_call(c, "passed");
+    struct tenrec_profiler_mark *r = tenrec_profiler_mark_begin_in_call(c, "passed");
     struct tenrec_future *more = NULL;
     tenrec_error err;
 
     if (tenrec_rpc_async(tenrec_call_worker(c), tenrec_call_from(c).name, "noop", NULL, 0, NULL,
                          &more, &err) == TENREC_OK)
         tenrec_future_drop(more);
-    tenrec_record_end(r);
+    tenrec_profiler_mark_end(r);
     tenrec_call_finish(c, tenrec_future_error(f));
 }
 

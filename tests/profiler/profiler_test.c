@@ -28,7 +28,7 @@ TEST(profiler_has_the_whole_way_when_calls_are_nested)
     assert_int_equal(e->worker_id, 2);
     assert_int_equal(e->caller_id, 1);
     assert_int_equal(e->call_id, one(p, B)->call_id);
-    assert_int_equal(one(p, B "#remote_op: step")->kind, TENREC_EVENT_RECORD);
+    assert_int_equal(one(p, B "#remote_op: step")->kind, TENREC_EVENT_MARK);
     assert_true(within(one(p, B "#remote_op: inner"), one(p, B "#remote_op: step")));
     assert_true(within(one(p, B "#remote_op: step"), e));
     assert_true(within(e, one(p, B)));
@@ -188,10 +188,10 @@ TEST(profiler_fills_both_nested_sessions_of_a_thread)
 TEST(profiler_has_records_of_the_calling_thread)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
-    struct tenrec_record *r = tenrec_record_begin(three.worker[0], "epoch");
+    struct tenrec_profiler_mark *r = tenrec_profiler_mark_begin(three.worker[0], "epoch");
 
     call(0, "worker1", "noop", NULL, 0);
-    tenrec_record_end(r);
+    tenrec_profiler_mark_end(r);
     stop(p);
     assert_true(within(one(p, "rpc_sync#noop(worker0 -> worker1)"), one(p, "epoch")));
     tenrec_profiler_drop(p);
@@ -200,12 +200,12 @@ TEST(profiler_has_records_of_the_calling_thread)
 TEST(profiler_ends_a_record_when_its_future_is_done)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
-    struct tenrec_record *r = tenrec_record_begin(three.worker[0], "fetch");
+    struct tenrec_profiler_mark *r = tenrec_profiler_mark_begin(three.worker[0], "fetch");
     struct tenrec_future *f;
     tenrec_error err;
 
     assert_status(tenrec_future_new(&f, &err), &err);
-    assert_status(tenrec_record_end_with(r, f, &err), &err);
+    assert_status(tenrec_profiler_mark_end_with(r, f, &err), &err);
     assert_status(tenrec_future_set_value(f, NULL, &err), &err);
     stop(p);
     assert_true(one(p, "fetch")->run_ns <= one(p, "fetch")->duration_ns);
@@ -215,8 +215,8 @@ TEST(profiler_ends_a_record_when_its_future_is_done)
 
 TEST(profiler_makes_no_record_without_a_session)
 {
-    assert_null(tenrec_record_begin(three.worker[0], "idle"));
-    tenrec_record_end(NULL);
+    assert_null(tenrec_profiler_mark_begin(three.worker[0], "idle"));
+    tenrec_profiler_mark_end(NULL);
 }
 
 /* ---- misuse --------------------------------------------------------------------------------- */

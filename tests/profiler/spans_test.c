@@ -59,7 +59,7 @@ static struct tenrec_msg *answer(uint32_t max)
                                          .thread_name = "",
                                          .caller_id = -1,
                                          .call_id = -1,
-                                         .kind = TENREC_EVENT_RECORD,
+                                         .kind = TENREC_EVENT_MARK,
                                          .start_ns = 1200,
                                          .duration_ns = 10,
                                          .run_ns = 10 };

@@ -231,7 +231,7 @@ TEST(trace_ends_slices_with_the_slices_around_them)
                                         .thread_name = "t",
                                         .thread = slices[i].thread,
                                         .call_id = -1,
-                                        .kind = TENREC_EVENT_RECORD,
+                                        .kind = TENREC_EVENT_MARK,
                                         .start_ns = slices[i].start_us * 1000,
                                         .duration_ns = slices[i].run_us * 1000,
                                         .run_ns = slices[i].run_us * 1000 };
@@ -258,8 +258,8 @@ TEST(trace_is_json_when_names_are_odd)
 
     cluster_open(&c, 1, NULL, profiler_functions_register);
     assert_status(tenrec_profiler_start(c.worker[0], NULL, &p, &err), &err);
-    tenrec_record_end(tenrec_record_begin(c.worker[0], odd));
-    tenrec_record_end(tenrec_record_begin(c.worker[0], "\xff\xfe"));
+    tenrec_profiler_mark_end(tenrec_profiler_mark_begin(c.worker[0], odd));
+    tenrec_profiler_mark_end(tenrec_profiler_mark_begin(c.worker[0], "\xff\xfe"));
     assert_status(tenrec_profiler_stop(p, &err), &err);
     assert_status(tenrec_profiler_write(p, file("odd.json"), &err), &err);
     tenrec_profiler_drop(p);
@@ -280,7 +280,7 @@ TEST(trace_is_refused_when_its_file_cannot_be_written)
     cluster_open(&c, 1, NULL, profiler_functions_register);
     assert_status(tenrec_profiler_start(c.worker[0], NULL, &p, &err), &err);
     for (int i = 0; i < 200; i++)
-        tenrec_record_end(tenrec_record_begin(c.worker[0], "one of many"));
+        tenrec_profiler_mark_end(tenrec_profiler_mark_begin(c.worker[0], "one of many"));
     assert_status(tenrec_profiler_stop(p, &err), &err);
     assert_int_equal(tenrec_profiler_write(p, "/nowhere/trace.json", &err), TENREC_EOS);
     assert_text_has(err.text, "'/nowhere/trace.json'");
@@ -300,7 +300,7 @@ static int record_in_child(struct tenrec_worker *w)
 
     if (tenrec_profiler_start(w, NULL, &p, &err) != TENREC_OK)
         return 1;
-    tenrec_record_end(tenrec_record_begin(w, "child"));
+    tenrec_profiler_mark_end(tenrec_profiler_mark_begin(w, "child"));
     ok = tenrec_profiler_stop(p, &err) == TENREC_OK && tenrec_profiler_count(p) == 1 &&
          tenrec_profiler_event(p, 0)->thread == (uint64_t)getpid();
     tenrec_profiler_drop(p);
@@ -322,7 +322,7 @@ TEST(trace_is_of_the_child_alone_after_a_fork)
                                             .scope = TENREC_PROFILE_WORKER },
                                         &p, &err),
                   &err);
-    tenrec_record_end(tenrec_record_begin(w, "parent"));
+    tenrec_profiler_mark_end(tenrec_profiler_mark_begin(w, "parent"));
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0)
