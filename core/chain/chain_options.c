@@ -40,7 +40,7 @@ tenrec_status chain_options_make(const struct tenrec_config *config,
 
     *ret = NULL;
     if (!config)
-        return tenrec_fail(err, TENREC_EINVAL, "construct_rpc_backend_options: no config");
+        return tenrec_fail(err, TENREC_EINVAL, "tenrec_chain_options_new: config is NULL");
     o = memory_new(1, sizeof *o + additions_count(additions) * sizeof o->added[0]);
     if (!o)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the options");

@@ -165,19 +165,19 @@ static tenrec_status check_init(const struct tenrec_chain_options *options,
                                 const struct tenrec_member *me, tenrec_error *err)
 {
     if (!options || !user || !me || !me->name)
-        return tenrec_fail(err, TENREC_EINVAL, "init_backend: %s is NULL",
+        return tenrec_fail(err, TENREC_EINVAL, "tenrec_chain_new: %s is NULL",
                            !options ? "options"
                            : !user  ? "user"
                            : !me    ? "me"
                                     : "the name");
     if (!TENREC_HAS(user, deliver))
-        return tenrec_fail(err, TENREC_EINVAL, "init_backend: the user has no deliver");
+        return tenrec_fail(err, TENREC_EINVAL, "tenrec_chain_new: the user has no deliver");
     if (me->id < 0)
-        return tenrec_fail(err, TENREC_EINVAL, "init_backend: the id is %d, expected 0 or more",
+        return tenrec_fail(err, TENREC_EINVAL, "tenrec_chain_new: the id is %d, expected 0 or more",
                            me->id);
     if (!TENREC_HAS(user, payload_new) != !TENREC_HAS(user, payload_drop))
         return tenrec_fail(err, TENREC_EINVAL,
-                           "init_backend: the user has one of payload_new and payload_drop, "
+                           "tenrec_chain_new: the user has one of payload_new and payload_drop, "
                            "expected both or none");
     return TENREC_OK;
 }

@@ -57,7 +57,7 @@ static void count(void *arg, const char *key, const char *value)
         ++*(int *)arg;
 }
 
-TEST(init_backend_carries_messages_without_rpc)
+TEST(chain_carries_messages_without_rpc)
 {
     struct tenrec_member member[] = { { .size = sizeof member[0], .id = 0, .name = "a" },
                                       { .size = sizeof member[0], .id = 1, .name = "b" } };
@@ -89,7 +89,7 @@ TEST(init_backend_carries_messages_without_rpc)
     tenrec_chain_drop(NULL);
 }
 
-TEST(init_backend_refuses_bad_arguments)
+TEST(chain_refuses_bad_arguments)
 {
     const struct tenrec_member me = { .size = sizeof me, .id = 0, .name = "a" };
     const struct tenrec_member nobody = { .size = sizeof me, .id = -1, .name = "a" };
