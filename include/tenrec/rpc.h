@@ -64,6 +64,24 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
  */
 tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err);
 
+/* Attaches to a running group from outside, in place of tenrec_init_rpc: finds its members in
+ * the store and starts without joining. Calls are sent as those of a member; the callee sees
+ * TENREC_ANONYMOUS and cannot call back. The group does not wait for this worker, and
+ * tenrec_shutdown only for its own calls. Operations of members (barriers, gathers, remote
+ * references) are refused.
+ *
+ * w        made with the backend of the group; its worker.group names the group in the store
+ * store    borrowed: URL of the group's store (tcp://host:port, file://path);
+ *          NULL: as the config's init_method says
+ * ms       limit of the whole, including the wait for the members' start
+ * errors   EINVAL, ENOTFOUND or ECONNECT (no store there), EGROUP (no such
+ *          group in it), ETIMEDOUT (names the missing ranks),
+ *          EUNSUPPORTED (a backend for one process only), EBUSY, ENOMEM
+ * threads  one at a time
+ */
+tenrec_status tenrec_worker_attach(struct tenrec_worker *w, const char *store, int64_t ms,
+                                   tenrec_error *err);
+
 enum tenrec_shutdown_mode {
     TENREC_GRACEFUL,  /* outstanding calls of all members end first */
     TENREC_IMMEDIATE, /* now; pending calls fail with ECANCELED */
