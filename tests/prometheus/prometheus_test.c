@@ -172,8 +172,8 @@ static const struct tenrec_observer_host host = {
 static void the_text_has_the_names_of_opentelemetry(void **state)
 {
     static const char *const lines[] = {
-        "# TYPE rpc_client_call_duration_seconds histogram\n"
-        "rpc_client_call_duration_seconds_bucket{tenrec_worker_name=\"w\\\"0\",process_pid=",
+        ("# TYPE rpc_client_call_duration_seconds histogram\n"
+         "rpc_client_call_duration_seconds_bucket{tenrec_worker_name=\"w\\\"0\",process_pid="),
         "rpc_method=\"add\",server_address=\"w1\",le=\"1e-06\"} 1\n",
         "rpc_method=\"add\",server_address=\"w1\",le=\"+Inf\"} 3\n",
         "rpc_method=\"add\",server_address=\"w1\"} 0.000005000\n",
