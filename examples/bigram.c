@@ -237,17 +237,12 @@ static bool watch(struct server *s)
     return error == 0;
 }
 
-static void keep_backend(void *arg, const char *key, const char *value)
-{
-    if (strcmp(key, "worker.backend") == 0)
-        snprintf(arg, TENREC_NAME_MAX + 1, "%s", value);
-}
-
 /* Compares with the optimum from the counts, and prints the last line. */
 static int judge(struct tenrec_worker *w, const struct server *s, const struct text *t,
                  int64_t faults, double seconds)
 {
-    char backend[TENREC_NAME_MAX + 1] = "?";
+    struct tenrec_value *info = NULL;
+    const struct tenrec_value *backend;
     double *count = calloc(CELLS, sizeof *count), p, q, pairs;
 
     if (!count) {
@@ -258,12 +253,14 @@ static int judge(struct tenrec_worker *w, const struct server *s, const struct t
     p = exp(bigram_loss(count, tenrec_tensor_data(s->logits), NULL) / pairs);
     q = bigram_optimum(count);
     free(count);
-    tenrec_worker_list_debug_info(w, keep_backend, backend);
+    tenrec_worker_inspect(w, NULL, TENREC_INSPECT_DEBUG_INFO, NULL, &info, NULL);
+    backend = tenrec_value_find(info, "worker.backend");
     if (faults)
         printf("bigram: %" PRId64 " faults injected, each send was tried again\n", faults);
     printf("bigram: perplexity %.4f (optimum %.4f), %zu workers, backend %s, %d steps, %.1f s\n", p,
-           q, s->trainers + 1, backend, s->step, seconds);
+           q, s->trainers + 1, backend ? backend->u.text : "?", s->step, seconds);
     fflush(stdout);
+    tenrec_value_drop(info);
     if (p <= q * CLOSE_TO)
         return 0;
     fprintf(stderr, "bigram: perplexity is not within 1 %% of the optimum\n");

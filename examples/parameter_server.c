@@ -43,18 +43,19 @@ static float truth(int i)
 
 /* ---- the server --------------------------------------------------------------------- */
 
-static void keep_forks(void *arg, const char *key, const char *value)
+/* A number of the debug info of worker `to` (NULL: `w` itself); -1: none. */
+static int64_t info_number(struct tenrec_worker *w, const char *to, const char *key)
 {
-    if (strcmp(key, "rref.num_forks") == 0)
-        *(long *)arg = strtol(value, NULL, 10);
-}
+    struct tenrec_value *info = NULL;
+    const struct tenrec_value *v;
+    int64_t n = -1;
 
-/* The number of references that other workers hold to values of this worker. */
-static long forks(struct tenrec_worker *w)
-{
-    long n = -1;
-
-    tenrec_worker_list_debug_info(w, keep_forks, &n);
+    if (tenrec_worker_inspect(w, to, TENREC_INSPECT_DEBUG_INFO, NULL, &info, NULL) != TENREC_OK)
+        return n;
+    v = tenrec_value_find(info, key);
+    if (v)
+        n = v->u.integer;
+    tenrec_value_drop(info);
     return n;
 }
 
@@ -68,9 +69,10 @@ static void on_released(struct tenrec_worker *w, tenrec_peer lost, size_t n_fork
         return;
     pthread_mutex_lock(&t->lock);
     t->trainer[lost].lost = true;
-    printf("worker%d is lost after %d updates: its references to the table (%zu) are gone, %ld "
+    printf("worker%d is lost after %d updates: its references to the table (%zu) are gone, %" PRId64
+           " "
            "of the others are left\n",
-           (int)lost, t->updates, n_forks, forks(w));
+           (int)lost, t->updates, n_forks, info_number(w, NULL, "rref.num_forks"));
     fflush(stdout);
     pthread_cond_broadcast(&t->moved);
     pthread_mutex_unlock(&t->lock);
@@ -160,15 +162,11 @@ static int64_t faults(struct tenrec_worker *w, const struct table *t, size_t wor
     if (tenrec_worker_get_infos(w, all, TRAINERS_MAX, &world, &err))
         return 0;
     for (size_t i = 0; i < world; i++) {
-        const struct tenrec_value *n;
-        struct tenrec_value *info;
+        int64_t n = t->trainer[i].lost
+                        ? -1
+                        : info_number(w, i ? all[i].name : NULL, "faulty.injected_failures");
 
-        if (t->trainer[i].lost ||
-            tenrec_worker_get_debug_info(w, i ? all[i].name : NULL, NULL, &info, &err))
-            continue;
-        n = tenrec_value_find(info, "faulty.injected_failures");
-        sum += n ? n->u.integer : 0;
-        tenrec_value_drop(info);
+        sum += n > 0 ? n : 0;
     }
     return sum;
 }
@@ -197,9 +195,9 @@ static int judge(struct tenrec_worker *w, const struct table *t, size_t world, i
     if (n_faults)
         printf("parameter_server: %" PRId64 " control messages were made to fail, and sent again\n",
                n_faults);
-    printf("parameter_server: error %.5f after %d updates, %zu trainers, %zu lost, %ld references "
-           "left\n",
-           sum, t->updates, world - 1, lost, forks(w));
+    printf("parameter_server: error %.5f after %d updates, %zu trainers, %zu lost, %" PRId64
+           " references left\n",
+           sum, t->updates, world - 1, lost, info_number(w, NULL, "rref.num_forks"));
     fflush(stdout);
     if (sum <= CLOSE_TO)
         return 0;

@@ -112,7 +112,7 @@ static tenrec_status owners_and_forks(struct tenrec_worker *w, int32_t rank, int
     tenrec_status st = name_of(w, rank, name, err);
 
     if (st == TENREC_OK)
-        st = tenrec_worker_get_debug_info(w, name, &o, &info, err);
+        st = tenrec_worker_inspect(w, name, TENREC_INSPECT_DEBUG_INFO, &o, &info, err);
     if (st != TENREC_OK)
         return st;
     *ret_owners = leaks_number(info, "rref.num_owner_rrefs");

@@ -128,7 +128,7 @@ void leaks_numbers(struct tenrec_worker *w, const char *const *keys, size_t n, i
 {
     struct tenrec_value *info = NULL;
 
-    tenrec_worker_get_debug_info(w, NULL, NULL, &info, NULL);
+    tenrec_worker_inspect(w, NULL, TENREC_INSPECT_DEBUG_INFO, NULL, &info, NULL);
     for (size_t i = 0; i < n; i++)
         ret[i] = leaks_number(info, keys[i]);
     tenrec_value_drop(info);

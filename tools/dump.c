@@ -175,7 +175,7 @@ static int dump_dump(const struct tool *self, struct outside *o, const char *nam
 
     if (st == TENREC_OK) {
         call = outside_call(o);
-        st = tenrec_worker_get_dump(o->worker, name, &call, &all, &err);
+        st = tenrec_worker_inspect(o->worker, name, TENREC_INSPECT_DUMP, &call, &all, &err);
         if (st != TENREC_OK)
             outside_explain(o, name, &err);
     }

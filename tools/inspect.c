@@ -139,7 +139,7 @@ int inspect(const struct tool *self, struct outside *o, const char *name, bool a
 
     if (st == TENREC_OK) {
         call = outside_call(o);
-        st = tenrec_worker_get_debug_info(o->worker, name, &call, &map, &err);
+        st = tenrec_worker_inspect(o->worker, name, TENREC_INSPECT_DEBUG_INFO, &call, &map, &err);
         if (st != TENREC_OK)
             outside_explain(o, name, &err);
     }

@@ -4,6 +4,7 @@
  * The command starts itself twice; rank 0 measures and prints, rank 1 answers. */
 #include "entry.h"
 #include "measure.h"
+#include "observe/profiler/builtin.h"
 #include "progress.h"
 #include "rpc/future/worker.h"
 #include "run/workers.h"
@@ -182,7 +183,7 @@ static tenrec_status perf_measure(const struct perf *p, struct tenrec_worker *w,
     if (!st) {
         json_t *r;
 
-        tenrec_worker_list_debug_info(w, on_info, set);
+        debug_info_list(w, on_info, set);
         r = result_object(p, set, &s, wall_ns);
         print_result(p, r);
         json_decref(r);

@@ -5,6 +5,7 @@
  * too, so that both agree. */
 #include "core/base/clock.h"
 #include "inspect.h"
+#include "observe/profiler/builtin.h"
 #include "outside.h"
 #include "rpc/future/worker.h"
 #include "rpc/member/membership.h"
@@ -190,7 +191,7 @@ static tenrec_status ping_one(const struct outside *o, const char *name, int cal
                         json_string(membership_member(o->worker->membership, info.id)->address));
     json_object_set_new(all, "not_used", json_array());
     snprintf(way.peer, sizeof way.peer, ".peer.%d.", (int)info.id);
-    tenrec_worker_list_debug_info(o->worker, on_info, &way);
+    debug_info_list(o->worker, on_info, &way);
     return TENREC_OK;
 }
 

@@ -117,13 +117,13 @@ static void on_counter(void *arg, const char *key, const char *value)
         snprintf(c->channel, sizeof c->channel, "%s", value);
 }
 
-/* Passes the callee's counters (tenrec_worker_list_debug_info) to `sink`. */
-static tenrec_status list_callee_info(const struct measure *m, tenrec_sink_fn *sink, void *arg,
-                                      tenrec_error *err)
+/* Passes the counters of a worker (to: NULL for this one) to `sink`. */
+static tenrec_status list_info(struct tenrec_worker *w, const char *to, tenrec_sink_fn *sink,
+                               void *arg, tenrec_error *err)
 {
     char number[24];
     struct tenrec_value *v;
-    tenrec_status st = tenrec_worker_get_debug_info(m->worker, m->to, NULL, &v, err);
+    tenrec_status st = tenrec_worker_inspect(w, to, TENREC_INSPECT_DEBUG_INFO, NULL, &v, err);
 
     if (st)
         return st;
@@ -142,8 +142,8 @@ static void count(const struct state *s, struct counters ret[2])
     tenrec_error err;
 
     memset(ret, 0, 2 * sizeof ret[0]);
-    tenrec_worker_list_debug_info(s->m.worker, on_counter, &ret[0]);
-    if (list_callee_info(&s->m, on_counter, &ret[1], &err))
+    if (list_info(s->m.worker, NULL, on_counter, &ret[0], &err) ||
+        list_info(s->m.worker, s->m.to, on_counter, &ret[1], &err))
         side_give_up(&err);
 }
 

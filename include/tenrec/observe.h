@@ -15,76 +15,55 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* Counters and states of the worker, its calls, its pool, its group and store,
- * its remote references, and the agents of its chain by their names in the
- * config. Each key is reported once; docs/observe.md has the list. A stopped worker reports its
- * own counters only.
- *
- * sink     called for each key with its value as text, on this thread
- * threads  any, also inline handlers and callbacks
- * source   torch's rpc.api._get_debug_info, with its keys
- */
-void tenrec_worker_list_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink, void *arg);
+enum tenrec_inspection {
+    /* Counters and states of the worker, its calls, its pool, its group and store, its remote
+     * references, and the agents of its chain by their names in the config, as one map: numbers are
+     * integers, all else is text. docs/observe.md has the keys. A stopped worker reports its own
+     * counters only. torch's rpc.api._get_debug_info, with its keys. */
+    TENREC_INSPECT_DEBUG_INFO = 0,
 
-/* Returns the same as one map: numbers are integers, all else is text. Of `w` itself, or of
- * another worker by a call, which that worker answers even while its pool is busy.
+    /* The durations of the calls of a worker, as caller and as callee, since its process began.
+     * They are counted while `observe.durations` or `observe.metrics` is set.
+     *
+     *     { now_ns: time of the worker's monotonic clock, on: true,
+     *       dropped: calls of its process that were not counted, as there were too many series,
+     *       calls: [{ side: "client" or "server", function: "add", worker: "worker1" (the called
+     *                 worker; "" at the callee), error: "" or "ETIMEDOUT", count: 3, sum_ns: 9000,
+     *                 buckets: 26 counts }] }
+     *
+     * Bucket i counts durations of at most 2^i microseconds and more than those of the bucket
+     * before; the last one counts all that are longer. */
+    TENREC_INSPECT_METRICS = 1,
+
+    /* What the worker does now and what happened before.
+     *
+     *     { worker: "worker1", pid: 17, recorder: true (calls are recorded),
+     *       handlers: [{ function: "add", caller: "worker0" ("": no member), call: its id,
+     *                    state: "queued", "runs" or "answers later", ns: for how long (-1: not
+     *                    begun), thread: 18, thread_name: "tenrec-pool", kernel: "sleeps in ...",
+     *                    stack: ["add+0x1f (program)" ...], no_stack: why it is empty }],
+     *       waits: [{ function: "mul", callee: "worker2", call: its id,
+     *                 ns: for how long (-1: unknown), left_ns: (-1: no limit) }],
+     *       more_handlers: 0, more_waits: 0 (left out), events: 40, trace: a Chrome trace as text }
+     *
+     * Threads of running handlers are interrupted for their stacks, if `observe.stacks` is true. */
+    TENREC_INSPECT_DUMP = 2,
+};
+
+/* Inspects `w` itself, or another worker by a call, which that worker answers even while its pool
+ * is busy.
  *
  * to       name of a worker; NULL for `w` itself, without a call
  * options  of the call; NULL for the defaults
  * ret      owns: tenrec_value_drop it
- * errors   ENOMEM; with `to` those of tenrec_rpc_sync
+ * errors   EINVAL (no such inspection, ret is NULL), ENOMEM; with `to` those of tenrec_rpc_sync;
+ *          of a dump EBUSY (many dumps are being made)
  * threads  any; with `to` not an inline handler or a callback
  */
-tenrec_status tenrec_worker_get_debug_info(struct tenrec_worker *w, const char *to,
-                                           const struct tenrec_call_options *options,
-                                           struct tenrec_value **ret, tenrec_error *err);
-
-/* Returns the durations of the calls of a worker, as caller and as callee, since its process began:
- * of `w` itself, or of another worker by a call, which that worker answers even while its pool is
- * busy. They are counted while `observe.durations` or `observe.metrics` is set.
- *
- *     { now_ns: time of the worker's monotonic clock, on: true,
- *       dropped: calls of its process that were not counted, as there were too many series,
- *       calls: [{ side: "client" or "server", function: "add", worker: "worker1" (the called
- *                 worker; "" at the callee), error: "" or "ETIMEDOUT", count: 3, sum_ns: 9000,
- *                 buckets: 26 counts }] }
- *
- * Bucket i counts durations of at most 2^i microseconds and more than those of the bucket before;
- * the last one counts all that are longer.
- *
- * to       name of a worker; NULL for `w` itself, without a call
- * options  of the call; NULL for the defaults
- * ret      owns: tenrec_value_drop it
- * errors   ENOMEM; with `to` those of tenrec_rpc_sync
- * threads  any; with `to` not an inline handler or a callback
- */
-tenrec_status tenrec_worker_get_metrics(struct tenrec_worker *w, const char *to,
-                                        const struct tenrec_call_options *options,
-                                        struct tenrec_value **ret, tenrec_error *err);
-
-/* Returns what a worker does now and what happened before: of `w` itself, or of another worker by a
- * call, which that worker answers even while its pool is busy.
- *
- *     { worker: "worker1", pid: 17, recorder: true (calls are recorded),
- *       handlers: [{ function: "add", caller: "worker0" ("": no member), call: its id,
- *                    state: "queued", "runs" or "answers later", ns: for how long (-1: not begun),
- *                    thread: 18, thread_name: "tenrec-pool", kernel: "sleeps in ...",
- *                    stack: ["add+0x1f (program)" ...], no_stack: why it is empty }],
- *       waits: [{ function: "mul", callee: "worker2", call: its id,
- *                 ns: for how long (-1: unknown), left_ns: (-1: no limit) }],
- *       more_handlers: 0, more_waits: 0 (left out), events: 40, trace: a Chrome trace as text }
- *
- * Threads of running handlers are interrupted for their stacks, if `observe.stacks` is true.
- *
- * to       name of a worker; NULL for `w` itself, without a call
- * options  of the call; NULL for the defaults
- * ret      owns: tenrec_value_drop it
- * errors   ENOMEM; with `to` those of tenrec_rpc_sync, EBUSY (many dumps are being made)
- * threads  any; with `to` not an inline handler or a callback
- */
-tenrec_status tenrec_worker_get_dump(struct tenrec_worker *w, const char *to,
-                                     const struct tenrec_call_options *options,
-                                     struct tenrec_value **ret, tenrec_error *err);
+tenrec_status tenrec_worker_inspect(struct tenrec_worker *w, const char *to,
+                                    enum tenrec_inspection what,
+                                    const struct tenrec_call_options *options,
+                                    struct tenrec_value **ret, tenrec_error *err);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -4,9 +4,8 @@
 #ifndef TENREC_METRICS_METRICS_H
 #define TENREC_METRICS_METRICS_H
 
-#include <tenrec/rpc.h>
+#include "rpc/call/function.h"
 
-struct functions;
 struct tenrec_config;
 
 extern const struct service metrics_service; /* of a worker (rpc/call/service.h) */
@@ -14,8 +13,12 @@ extern const struct service metrics_service; /* of a worker (rpc/call/service.h)
 /* Checks `observe:`, and the plugins that it needs. errors: as observer_choice_load */
 tenrec_status metrics_check(const struct tenrec_config *config, tenrec_error *err);
 
-/* The function by which other workers read the durations of a worker's calls (metrics_value.c).
- * errors: ENOMEM */
+#define METRICS_FUNCTION "tenrec.metrics"
+
+/* The durations of a worker's calls (metrics_value.c). errors: ENOMEM and those of fn */
+tenrec_status metrics_value(struct tenrec_worker *w, value_fn *fn, void *arg, tenrec_error *err);
+
+/* The function of that name, by which other workers read them. errors: ENOMEM */
 tenrec_status metrics_serve(struct functions *f, tenrec_error *err);
 
 #endif

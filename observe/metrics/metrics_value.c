@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* metrics_value.c - the durations of a worker's calls as a value (tenrec/observe.h). */
-#include <tenrec/observe.h>
-
 #include "core/base/arena.h"
 #include "core/base/clock.h"
 #include "core/base/memory.h"
@@ -14,8 +12,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-#define METRICS_FUNCTION "tenrec.metrics"
 
 struct rows {
     struct arena arena;
@@ -67,11 +63,7 @@ static bool rows_fill(struct rows *all, const char *worker)
     return true;
 }
 
-/* Calls `fn` with the map. */
-static tenrec_status metrics_value(struct tenrec_worker *w,
-                                   tenrec_status (*fn)(void *arg, const struct tenrec_value *v,
-                                                       tenrec_error *err),
-                                   void *arg, tenrec_error *err)
+tenrec_status metrics_value(struct tenrec_worker *w, value_fn *fn, void *arg, tenrec_error *err)
 {
     struct rows all = { .n = 0 };
     tenrec_status st = rows_fill(&all, w->self.name) ? TENREC_OK : memory_fail(err);
@@ -91,35 +83,13 @@ static tenrec_status metrics_value(struct tenrec_worker *w,
     return st;
 }
 
-static tenrec_status value_return(void *arg, const struct tenrec_value *v, tenrec_error *err)
-{
-    return tenrec_call_return(arg, v, err);
-}
-
-static tenrec_status value_copy(void *arg, const struct tenrec_value *v, tenrec_error *err)
-{
-    return tenrec_value_copy(v, arg, err);
-}
-
 static tenrec_status metrics_answer(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     (void)arg;
-    return metrics_value(tenrec_call_worker(call), value_return, call, err);
+    return metrics_value(tenrec_call_worker(call), function_return, call, err);
 }
 
 tenrec_status metrics_serve(struct functions *f, tenrec_error *err)
 {
     return functions_add(f, METRICS_FUNCTION, metrics_answer, NULL, TENREC_INLINE, err);
-}
-
-tenrec_status tenrec_worker_get_metrics(struct tenrec_worker *w, const char *to,
-                                        const struct tenrec_call_options *options,
-                                        struct tenrec_value **ret, tenrec_error *err)
-{
-    if (!ret)
-        return tenrec_fail(err, TENREC_EINVAL, "metrics: ret is NULL");
-    *ret = NULL;
-    if (to)
-        return tenrec_rpc_sync(w, to, METRICS_FUNCTION, NULL, 0, options, ret, err);
-    return metrics_value(w, value_copy, ret, err);
 }

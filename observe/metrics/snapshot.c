@@ -5,13 +5,13 @@
 #include "core/base/memory.h"
 #include "observe/metrics/durations.h"
 #include "observe/metrics/series.h"
+#include "observe/profiler/builtin.h"
 #include "observe/recorder/recorder.h"
 #include "rpc/future/worker.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tenrec/observe.h>
 
 struct snapshot {
     struct tenrec_snapshot view; /* first */
@@ -55,7 +55,7 @@ static void snapshot_read_workers(struct snapshot *s)
     for (struct recorder *r = recorders_lock(); r; r = r->next) {
         s->worker = arena_text(&s->texts, r->worker->self.name);
         if (s->worker)
-            tenrec_worker_list_debug_info(r->worker, on_pair, s);
+            debug_info_list(r->worker, on_pair, s);
         else
             s->failed = true;
     }

@@ -4,7 +4,7 @@
 #ifndef TENREC_PROFILER_BUILTIN_H
 #define TENREC_PROFILER_BUILTIN_H
 
-#include <tenrec/rpc.h>
+#include "rpc/call/function.h"
 
 struct service_session;
 extern const struct service profiler_service; /* of a worker (rpc/call/service.h) */
@@ -16,7 +16,11 @@ struct profiler_service {
 
 #define DEBUG_INFO_FUNCTION "tenrec.debug_info"
 
-/* The function of that name (debug_info.c): no arguments, returns a map of counters and states. */
+/* The counters and states (debug_info.c), as texts and as a map. errors: ENOMEM and those of fn */
+void debug_info_list(struct tenrec_worker *w, tenrec_sink_fn *sink, void *arg);
+tenrec_status debug_info_value(struct tenrec_worker *w, value_fn *fn, void *arg, tenrec_error *err);
+
+/* The function of that name: no arguments, returns the map. */
 tenrec_status debug_info_answer(struct tenrec_call *call, void *arg, tenrec_error *err);
 
 /* A worker with `worker.trace` (trace_file.c). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* debug_info.c - counters and states of a worker, for users and tests. */
-#include <tenrec/observe.h>
+#include "observe/profiler/builtin.h"
 
 #include "core/base/arena.h"
 #include "core/base/memory.h"
@@ -10,7 +10,6 @@
 #include "core/tensor/shared_memory.h"
 #include "core/tensor/sharing.h"
 #include "core/tensor/storage_pool.h"
-#include "observe/profiler/builtin.h"
 #include "rpc/call/active_calls.h"
 #include "rpc/call/pending.h"
 #include "rpc/call/service.h"
@@ -130,7 +129,7 @@ static void debug_info_collect(struct tenrec_worker *w, const struct service_out
 
 /* ---- as texts ------------------------------------------------------------- */
 
-void tenrec_worker_list_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink, void *arg)
+void debug_info_list(struct tenrec_worker *w, tenrec_sink_fn *sink, void *arg)
 {
     debug_info_collect(w, &(struct service_outlet){ NULL, sink, arg });
 }
@@ -190,38 +189,22 @@ static tenrec_status map_fill(struct map *m, struct tenrec_worker *w, tenrec_err
     return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu values of debug info", m->n);
 }
 
-tenrec_status debug_info_answer(struct tenrec_call *call, void *arg, tenrec_error *err)
+tenrec_status debug_info_value(struct tenrec_worker *w, value_fn *fn, void *arg, tenrec_error *err)
 {
     struct tenrec_value v;
     struct map m;
-    tenrec_status st = map_fill(&m, tenrec_call_worker(call), err);
+    tenrec_status st = map_fill(&m, w, err);
 
-    (void)arg;
     if (st != TENREC_OK)
         return st;
     v = tenrec_value_map(m.entry, m.n);
-    st = tenrec_call_return(call, &v, err);
+    st = fn(arg, &v, err);
     map_finish(&m);
     return st;
 }
 
-tenrec_status tenrec_worker_get_debug_info(struct tenrec_worker *w, const char *to,
-                                           const struct tenrec_call_options *options,
-                                           struct tenrec_value **ret, tenrec_error *err)
+tenrec_status debug_info_answer(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
-    struct tenrec_value v;
-    tenrec_status st;
-    struct map m;
-
-    if (!ret)
-        return tenrec_fail(err, TENREC_EINVAL, "debug_info: ret is NULL");
-    *ret = NULL;
-    if (to)
-        return tenrec_rpc_sync(w, to, DEBUG_INFO_FUNCTION, NULL, 0, options, ret, err);
-    if ((st = map_fill(&m, w, err)) != TENREC_OK)
-        return st;
-    v = tenrec_value_map(m.entry, m.n);
-    st = tenrec_value_copy(&v, ret, err);
-    map_finish(&m);
-    return st;
+    (void)arg;
+    return debug_info_value(tenrec_call_worker(call), function_return, call, err);
 }

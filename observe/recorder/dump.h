@@ -6,6 +6,7 @@
 #include "core/base/arena.h"
 #include "observe/recorder/recorder.h"
 #include "observe/recorder/stack.h"
+#include "rpc/call/function.h"
 
 enum {
     DUMP_MAX = 256,  /* handlers, and calls that wait; the others are counted */
@@ -51,6 +52,9 @@ struct dump {
 tenrec_status dump_make(struct dump *d, const struct tenrec_worker *of, bool stacks,
                         tenrec_error *err);
 void dump_finish(struct dump *d);
+
+/* A dump of `w` as a value (dump_value.c). errors: ENOMEM, EBUSY and those of fn */
+tenrec_status dump_value(struct tenrec_worker *w, value_fn *fn, void *arg, tenrec_error *err);
 
 /* Writes the trace (dump_trace.c); the recorders are locked. Returns false without memory. */
 bool dump_trace(struct dump *d);

@@ -9,7 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <tenrec/observe.h>
 #include <unistd.h>
 
 /* The rows of a value; its texts are of the dump. */
@@ -91,11 +90,7 @@ static struct tenrec_value wait_row(struct dump_rows *rows, const struct dump *d
     return row_make(rows, field, sizeof field / sizeof field[0]);
 }
 
-typedef tenrec_status dump_value_fn(void *arg, const struct tenrec_value *v, tenrec_error *err);
-
-/* Calls `fn` with the dump of the worker, which is borrowed. */
-static tenrec_status dump_value(const struct tenrec_worker *w, dump_value_fn *fn, void *arg,
-                                tenrec_error *err)
+tenrec_status dump_value(struct tenrec_worker *w, value_fn *fn, void *arg, tenrec_error *err)
 {
     struct dump_rows rows = { .failed = false };
     struct dump d;
@@ -132,11 +127,6 @@ static tenrec_status dump_value(const struct tenrec_worker *w, dump_value_fn *fn
     return st;
 }
 
-static tenrec_status value_copy(void *arg, const struct tenrec_value *v, tenrec_error *err)
-{
-    return tenrec_value_copy(v, arg, err);
-}
-
 /* ---- the function ------------------------------------------------------------------ */
 
 struct dump_answer {
@@ -144,16 +134,11 @@ struct dump_answer {
     struct tenrec_call *call;
 };
 
-static tenrec_status value_return(void *arg, const struct tenrec_value *v, tenrec_error *err)
-{
-    return tenrec_call_return(arg, v, err);
-}
-
 static void dump_answer_run(struct report *r)
 {
     struct tenrec_call *call = ((struct dump_answer *)(void *)r)->call;
     tenrec_error err;
-    tenrec_status st = dump_value(call->worker, value_return, call, &err);
+    tenrec_status st = dump_value(call->worker, function_return, call, &err);
 
     free(r);
     tenrec_call_finish(call, st == TENREC_OK ? NULL : &err);
@@ -179,16 +164,4 @@ static tenrec_status dump_answer(struct tenrec_call *call, void *arg, tenrec_err
 tenrec_status recorder_serve(struct functions *f, tenrec_error *err)
 {
     return functions_add(f, DUMP_FUNCTION, dump_answer, NULL, TENREC_INLINE | TENREC_LATER, err);
-}
-
-tenrec_status tenrec_worker_get_dump(struct tenrec_worker *w, const char *to,
-                                     const struct tenrec_call_options *options,
-                                     struct tenrec_value **ret, tenrec_error *err)
-{
-    if (!ret)
-        return tenrec_fail(err, TENREC_EINVAL, "dump: ret is NULL");
-    *ret = NULL;
-    if (to)
-        return tenrec_rpc_sync(w, to, DUMP_FUNCTION, NULL, 0, options, ret, err);
-    return dump_value(w, value_copy, ret, err);
 }

@@ -118,6 +118,11 @@ tenrec_status tenrec_worker_register_function(struct tenrec_worker *w, const cha
     return functions_add(w->functions, name, fn, arg, flags, err);
 }
 
+tenrec_status function_return(void *arg, const struct tenrec_value *v, tenrec_error *err)
+{
+    return tenrec_call_return(arg, v, err);
+}
+
 tenrec_status tenrec_worker_register_object_type(struct tenrec_worker *w,
                                                  const struct tenrec_object_type *type,
                                                  tenrec_error *err)

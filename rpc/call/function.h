@@ -11,6 +11,15 @@
 
 #define FUNCTION_RESERVED_PREFIX "tenrec." /* of names that programs may not register */
 
+/* Makes a value of a worker and passes it to `fn`, which borrows it: what tenrec_worker_inspect
+ * reads, and a function of the worker answers. */
+typedef tenrec_status value_fn(void *arg, const struct tenrec_value *v, tenrec_error *err);
+typedef tenrec_status worker_value_fn(struct tenrec_worker *w, value_fn *fn, void *arg,
+                                      tenrec_error *err);
+
+/* A value_fn: answers the call `arg`. */
+tenrec_status function_return(void *arg, const struct tenrec_value *v, tenrec_error *err);
+
 struct rule;
 struct rules;
 

@@ -17,7 +17,7 @@ NOUNS = """call chain chain_options config dtype future gathered group group_vie
     rref scope store store_server stream tensor test test_group torch torch_member
     torch_request torch_rref trace value version worker""".split()
 VERBS = """add all_gather attach barrier begin call cancel check close compare_set contiguous copy delete die disconnect dispatch
-    drain drop end enter find finish from get join kill lead leave list load local make mark new open order parse place poll record register
+    drain drop end enter find finish from get inspect join kill lead leave list load local make mark new open order parse place poll record register
     release remote remove resume return rpc send set share start stop stretch take then to to_here unload unpack wait wake
     write""".split()
 # What a getter that cannot fail is named by, and what it says yes or no to.

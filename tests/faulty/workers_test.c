@@ -3,6 +3,7 @@
  * What a caller sees, what a callee does, and that all of them get over it.
  * On the transport named in argv, with one faulty layer around it, or two. */
 #include "../support/cluster.h"
+#include "../support/debug_info.h"
 #include "../support/functions.h"
 #include "../testing.h"
 #include "core/backend/chain.h"
@@ -13,7 +14,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <tenrec/observe.h>
 
 enum { SHORT_MS = 100 /* of a call that shall time out */ };
 
@@ -96,28 +96,14 @@ static void expect_connects(void)
     assert_becomes(add(CLUSTER_LONG_MS, NULL) == TENREC_OK);
 }
 
-struct wanted {
-    const char *key;
-    long value;
-};
-
-static void find(void *arg, const char *key, const char *value)
-{
-    struct wanted *wanted = arg;
-
-    if (strcmp(key, wanted->key) == 0)
-        wanted->value = atol(value);
-}
-
 /* A number of worker `rank`'s debug info. */
 static long number(size_t rank, const char *key)
 {
-    struct wanted wanted = { key, -1 };
+    const long n = debug_info_number(two.worker[rank], key);
 
-    tenrec_worker_list_debug_info(two.worker[rank], find, &wanted);
-    if (wanted.value < 0)
+    if (n < 0)
         fail_msg("no number '%s'", key);
-    return wanted.value;
+    return n;
 }
 
 /* --- other rules ---------------------------------------------------------------- */

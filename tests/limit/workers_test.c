@@ -2,12 +2,12 @@
 /* workers_test.c - real workers whose calls are limited, and counted by a meter around the limit,
  * on the transport named in argv. */
 #include "../support/cluster.h"
+#include "../support/debug_info.h"
 #include "../support/functions.h"
 #include "../testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <tenrec/observe.h>
 
 static struct cluster two;
 static const char *transport = "inproc";
@@ -32,27 +32,13 @@ static void close_limited(void)
     cluster_close(&two, TENREC_GRACEFUL);
 }
 
-struct wanted {
-    char key[128];
-    long number; /* -1: no such key */
-};
-
-static void on_info(void *arg, const char *key, const char *value)
-{
-    struct wanted *w = arg;
-
-    if (strcmp(key, w->key) == 0)
-        w->number = atol(value);
-}
-
 /* The number behind a key of the layer `limit` or `meter` of a worker. */
 static long number(size_t rank, const char *layer, const char *key)
 {
-    struct wanted w = { "", -1 };
+    char full[128];
 
-    snprintf(w.key, sizeof w.key, "%s_%s.%s", layer, transport, key);
-    tenrec_worker_list_debug_info(two.worker[rank], on_info, &w);
-    return w.number;
+    snprintf(full, sizeof full, "%s_%s.%s", layer, transport, key);
+    return debug_info_number(two.worker[rank], full);
 }
 
 TEST(limit_gives_its_status_to_callers_that_it_refuses)

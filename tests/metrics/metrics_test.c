@@ -54,7 +54,8 @@ static int64_t count_of(const char *to, const char *side, const char *function, 
     int64_t n = 0, sum = 0;
     tenrec_error err;
 
-    assert_status(tenrec_worker_get_metrics(two.worker[0], to, NULL, &all, &err), &err);
+    assert_status(
+        tenrec_worker_inspect(two.worker[0], to, TENREC_INSPECT_METRICS, NULL, &all, &err), &err);
     calls = tenrec_value_find(all, "calls");
     assert_non_null(calls);
     for (size_t i = 0; i < calls->n; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <tenrec/observe.h>
 
 #include "devices.h"
+#include "../support/debug_info.h"
 
 #include "../inproc/pretend.h"
 
@@ -88,7 +88,7 @@ void devices_use(struct tenrec_worker *w)
 {
     pthread_mutex_lock(&lock);
     if (!is_known) {
-        tenrec_worker_list_debug_info(w, find_pretended, NULL);
+        debug_info_each(w, find_pretended, NULL);
         if (!behind.pretend)
             find_driver();
         is_known = true;

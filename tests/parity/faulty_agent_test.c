@@ -4,8 +4,8 @@
  *
  * argv[1] is config/faulty_torch.yaml, torch's fixture: each case begins with
  * its rules and replaces what it names. Times are shorter than torch's. */
-#include <tenrec/observe.h>
 
+#include "../support/debug_info.h"
 #include "parity.h"
 
 #include "references.h"
@@ -135,7 +135,7 @@ static struct rules rules_of(const struct tenrec_test *t)
 {
     struct rules r = { 0 };
 
-    tenrec_worker_list_debug_info(t->worker, see_rule, &r);
+    debug_info_each(t->worker, see_rule, &r);
     return r;
 }
 
@@ -145,7 +145,8 @@ static tenrec_status fixture_has_torchs_options(const struct tenrec_test *t, ten
 {
     struct tenrec_value *info = NULL;
 
-    assert_status(tenrec_worker_get_debug_info(t->worker, NULL, NULL, &info, err), err);
+    assert_status(
+        tenrec_worker_inspect(t->worker, NULL, TENREC_INSPECT_DEBUG_INFO, NULL, &info, err), err);
     assert_string_equal(tenrec_value_find(info, "worker.backend")->u.text, "faulty");
     assert_int_equal(tenrec_value_find(info, "agent.thread_pool_size")->u.integer, 8);
     tenrec_value_drop(info);

@@ -2,9 +2,9 @@
 /* start_test.c - starting with names, backends and options: groups G2 and TP-A of
  * docs/internals/parity.md. */
 #include <tenrec/backend.h>
-#include <tenrec/observe.h>
 #include <tenrec/store.h>
 
+#include "../support/debug_info.h"
 #include "own.h"
 #include "parity_functions.h"
 
@@ -239,7 +239,7 @@ static void tells(struct tenrec_worker *w, const char *key, const char *value)
 {
     struct wanted wanted = { .key = key };
 
-    tenrec_worker_list_debug_info(w, take, &wanted);
+    debug_info_each(w, take, &wanted);
     assert_string_equal(wanted.value, value);
 }
 

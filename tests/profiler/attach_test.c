@@ -108,7 +108,8 @@ TEST(attach_knows_the_members_and_has_no_name_of_its_own)
     assert_int_equal(n, 2);
     assert_string_equal(info[1].name, "worker1");
     assert_int_equal(tenrec_get_worker_info(w, NULL, info, &err), TENREC_EPEER_UNKNOWN);
-    assert_status(tenrec_worker_get_debug_info(w, NULL, NULL, &map, &err), &err);
+    assert_status(tenrec_worker_inspect(w, NULL, TENREC_INSPECT_DEBUG_INFO, NULL, &map, &err),
+                  &err);
     assert_int_equal(tenrec_value_find(map, "worker.id")->u.integer, TENREC_ANONYMOUS);
     assert_int_equal(tenrec_value_find(map, "group.size")->u.integer, 2);
     tenrec_value_drop(map);
@@ -122,7 +123,8 @@ TEST(attach_names_transport_and_channel_of_each_peer)
     tenrec_error err;
 
     assert_status(tenrec_rpc_sync(w, "worker1", "tenrec.ping", NULL, 0, NULL, NULL, &err), &err);
-    assert_status(tenrec_worker_get_debug_info(w, NULL, NULL, &map, &err), &err);
+    assert_status(tenrec_worker_inspect(w, NULL, TENREC_INSPECT_DEBUG_INFO, NULL, &map, &err),
+                  &err);
     assert_string_equal(tenrec_value_find(map, "tensorpipe.peer.1.transport")->u.text,
                         "tenrec_ring");
     assert_string_equal(tenrec_value_find(map, "tensorpipe.peer.1.channel")->u.text, "tenrec_host");

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* debug_info_test.c - the debug info of a worker, local and remote, on the
  * backend named in argv. */
-#include <tenrec/observe.h>
 
 #include "../support/basic_functions.h"
 #include "../support/cluster.h"
+#include "../support/debug_info.h"
 #include "../support/functions.h"
 #include "../testing.h"
+#include "observe/profiler/builtin.h"
 
 #include <stdlib.h>
 
@@ -32,7 +33,9 @@ static struct tenrec_value *read_info(const char *to)
     struct tenrec_value *map = NULL;
     tenrec_error err;
 
-    assert_status(tenrec_worker_get_debug_info(two.worker[0], to, NULL, &map, &err), &err);
+    assert_status(
+        tenrec_worker_inspect(two.worker[0], to, TENREC_INSPECT_DEBUG_INFO, NULL, &map, &err),
+        &err);
     assert_int_equal(map->type, TENREC_VALUE_MAP);
     return map;
 }
@@ -84,11 +87,11 @@ TEST(debug_info_has_the_same_keys_before_and_after_connections)
     static char before[KEYS_MAX], after[KEYS_MAX];
     tenrec_error err;
 
-    tenrec_worker_list_debug_info(two.worker[0], add_key, before);
+    debug_info_each(two.worker[0], add_key, before);
     tenrec_value_drop(read_info("worker1"));
     assert_status(
         tenrec_rpc_sync(two.worker[1], "worker0", "tenrec.ping", NULL, 0, NULL, NULL, &err), &err);
-    tenrec_worker_list_debug_info(two.worker[0], add_key, after);
+    debug_info_each(two.worker[0], add_key, after);
     assert_string_equal(after, before);
 }
 
@@ -194,15 +197,24 @@ TEST(debug_info_is_the_same_for_a_visitor)
     struct tenrec_value *map = read_info(NULL);
     struct seen seen = { map, 0 };
 
-    tenrec_worker_list_debug_info(two.worker[0], is_in_the_map, &seen);
+    debug_info_list(two.worker[0], is_in_the_map, &seen);
     assert_int_equal(seen.n, map->n);
     tenrec_value_drop(map);
 }
 
-TEST(debug_info_needs_a_place_for_the_result)
+TEST(inspect_needs_a_place_for_the_result_and_an_inspection_that_exists)
 {
-    assert_int_equal(tenrec_worker_get_debug_info(two.worker[0], NULL, NULL, NULL, NULL),
+    const enum tenrec_inspection after = (enum tenrec_inspection)(TENREC_INSPECT_DUMP + 1);
+    struct tenrec_value *map;
+    tenrec_error err;
+
+    assert_int_equal(
+        tenrec_worker_inspect(two.worker[0], NULL, TENREC_INSPECT_DEBUG_INFO, NULL, NULL, NULL),
+        TENREC_EINVAL);
+    assert_int_equal(tenrec_worker_inspect(two.worker[0], NULL, after, NULL, &map, &err),
                      TENREC_EINVAL);
+    assert_null(map);
+    assert_string_equal(err.text, "inspect: unknown inspection 3, expected a TENREC_INSPECT_*");
 }
 
 TEST(debug_info_sets_a_backend_apart_that_has_the_name_of_a_part)
@@ -213,7 +225,9 @@ TEST(debug_info_sets_a_backend_apart_that_has_the_name_of_a_part)
     tenrec_error err;
 
     cluster_open(&one, 1, extra, NULL);
-    assert_status(tenrec_worker_get_debug_info(one.worker[0], NULL, NULL, &map, &err), &err);
+    assert_status(
+        tenrec_worker_inspect(one.worker[0], NULL, TENREC_INSPECT_DEBUG_INFO, NULL, &map, &err),
+        &err);
     assert_non_null(tenrec_value_find(map, "backend.pool.sent"));
     assert_null(tenrec_value_find(map, "pool.sent"));
     tenrec_value_drop(map);
@@ -231,7 +245,8 @@ TEST(debug_info_has_the_calls_only_when_the_worker_does_not_run)
                                       "c.yaml", &config, &err),
                   &err);
     assert_status(tenrec_worker_new(config, &w, &err), &err);
-    assert_status(tenrec_worker_get_debug_info(w, NULL, NULL, &map, &err), &err);
+    assert_status(tenrec_worker_inspect(w, NULL, TENREC_INSPECT_DEBUG_INFO, NULL, &map, &err),
+                  &err);
     assert_int_equal(number(map, "calls.made"), 0);
     assert_null(tenrec_value_find(map, "worker.name"));
     tenrec_value_drop(map);
@@ -278,8 +293,9 @@ TEST(debug_info_of_an_unknown_worker_names_the_nearest_worker)
     struct tenrec_value *map = NULL;
     tenrec_error err;
 
-    assert_int_equal(tenrec_worker_get_debug_info(two.worker[0], "worker", NULL, &map, &err),
-                     TENREC_EPEER_UNKNOWN);
+    assert_int_equal(
+        tenrec_worker_inspect(two.worker[0], "worker", TENREC_INSPECT_DEBUG_INFO, NULL, &map, &err),
+        TENREC_EPEER_UNKNOWN);
     assert_text_has(err.text, "worker0");
 }
 

@@ -1,35 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* profiler_call_test.c - what each kind of call leaves in a session, on the backend
  * named in argv. */
+#include "../support/debug_info.h"
 #include "../support/functions.h"
 #include "../testing.h"
 #include "profiler_functions.h"
 #include "profiler_sessions.h"
 
 #include <stdlib.h>
-#include <tenrec/observe.h>
 #include <tenrec/profiler.h>
-
-struct wanted {
-    const char *key;
-    long value;
-};
-
-static void read_key(void *arg, const char *key, const char *value)
-{
-    struct wanted *w = arg;
-
-    if (strcmp(key, w->key) == 0)
-        w->value = strtol(value, NULL, 10);
-}
 
 static long debug_info(size_t rank, const char *key)
 {
-    struct wanted w = { key, -1 };
+    const long n = debug_info_number(three.worker[rank], key);
 
-    tenrec_worker_list_debug_info(three.worker[rank], read_key, &w);
-    assert_true(w.value >= 0);
-    return w.value;
+    assert_true(n >= 0);
+    return n;
 }
 
 static void both_sides(const char *fn, bool pooled)

@@ -190,7 +190,8 @@ static struct tenrec_value *dump_of(size_t from, const char *to)
     struct tenrec_value *v = NULL;
     tenrec_error err;
 
-    assert_status(tenrec_worker_get_dump(two.worker[from], to, NULL, &v, &err), &err);
+    assert_status(tenrec_worker_inspect(two.worker[from], to, TENREC_INSPECT_DUMP, NULL, &v, &err),
+                  &err);
     return v;
 }
 

@@ -15,9 +15,9 @@
  * Prints "removed" when the group has removed it. --store serves a store, prints its
  * port and ends with stdin.
  */
-#include <tenrec/observe.h>
 #include <tenrec/store.h>
 
+#include "../support/debug_info.h"
 #include "conformance/heap_use.h"
 #include "ledger.h"
 #include "work.h"
@@ -99,7 +99,7 @@ static void tell_stats(void)
 #endif
     printf("ok fds=%d threads=%d rss_kb=%ld heap_kb=%zu", count_files("/proc/self/fd"),
            count_files("/proc/self/task") + 1, resident_kb(), heap_use() / 1024);
-    tenrec_worker_list_debug_info(worker, on_info, NULL);
+    debug_info_each(worker, on_info, NULL);
     say("%s", "");
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "two.h"
+#include "../support/debug_info.h"
 
 #include "count.h"
 
@@ -11,7 +12,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <tenrec/observe.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -234,5 +234,5 @@ void two_transport(struct tenrec_worker *w, char *ret_name, size_t size)
     struct found f = { ret_name, size };
 
     *ret_name = '\0';
-    tenrec_worker_list_debug_info(w, on_key, &f);
+    debug_info_each(w, on_key, &f);
 }

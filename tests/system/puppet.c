@@ -8,9 +8,9 @@
  * Callbacks are reported as "event ...". SIGTERM sets the handling of that
  * signal: default, ignore, or handle (it then leaves in good order).
  */
-#include <tenrec/observe.h>
 #include <tenrec/store.h>
 
+#include "../support/debug_info.h"
 #include "exchange.h"
 
 #include <errno.h>
@@ -266,7 +266,7 @@ static struct info info_find(const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(info.end, sizeof info.end, fmt, ap);
     va_end(ap);
-    tenrec_worker_list_debug_info(worker, on_info, &info);
+    debug_info_each(worker, on_info, &info);
     return info;
 }
 

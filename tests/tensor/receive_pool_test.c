@@ -3,10 +3,10 @@
  * named in argv. Where blocks are not recycled (base/recycle.h) the same cases check
  * that all memory is new. */
 #include "../support/cluster.h"
+#include "../support/debug_info.h"
 #include "../support/functions.h"
 #include "core/base/recycle.h"
 #include "core/tensor/storage_pool.h"
-#include <tenrec/observe.h>
 
 #include "../testing.h"
 
@@ -75,29 +75,12 @@ TEST(receive_pool_keeps_nothing_when_off)
     cluster_close(&two, TENREC_GRACEFUL);
 }
 
-struct numbers {
-    long limit, fresh;
-};
-
-static void note(void *arg, const char *key, const char *value)
-{
-    struct numbers *n = arg;
-
-    if (strcmp(key, "memory.pool_limit_bytes") == 0)
-        n->limit = strtol(value, NULL, 10);
-    else if (strcmp(key, "memory.pool_fresh") == 0)
-        n->fresh = strtol(value, NULL, 10);
-}
-
 TEST(receive_pool_is_in_the_debug_info)
 {
-    struct numbers n = { -1, -1 };
-
     open_with("worker.receive_pool=1MiB");
     receive(1);
-    tenrec_worker_list_debug_info(two.worker[0], note, &n);
-    assert_int_equal(n.limit, 2 << 20);
-    assert_true(n.fresh >= 2);
+    assert_int_equal(debug_info_number(two.worker[0], "memory.pool_limit_bytes"), 2 << 20);
+    assert_true(debug_info_number(two.worker[0], "memory.pool_fresh") >= 2);
     cluster_close(&two, TENREC_GRACEFUL);
 }
 

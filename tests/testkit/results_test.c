@@ -219,9 +219,9 @@ TEST(results_of_a_worker_that_does_not_run_are_zero)
     FAILS(r, tenrec_remote(w, "a", "f", NULL, 0, NULL, &r, &err));
     FAILS(r, tenrec_rref_new(w, NULL, &r, &err));
     FAILS(v, tenrec_worker_all_gather(w, NULL, NULL, 0, 1, &v, &err));
-    FAILS(v, tenrec_worker_get_debug_info(w, "a", NULL, &v, &err));
-    FAILS(v, tenrec_worker_get_metrics(w, "a", NULL, &v, &err));
-    FAILS(v, tenrec_worker_get_dump(w, "a", NULL, &v, &err));
+    FAILS(v, tenrec_worker_inspect(w, "a", TENREC_INSPECT_DEBUG_INFO, NULL, &v, &err));
+    FAILS(v, tenrec_worker_inspect(w, "a", TENREC_INSPECT_METRICS, NULL, &v, &err));
+    FAILS(v, tenrec_worker_inspect(w, "a", TENREC_INSPECT_DUMP, NULL, &v, &err));
     FAILS(view, tenrec_group_view_get(w, &view, &err));
     FAILS(profiler, tenrec_profiler_start(NULL, NULL, &profiler, &err));
     tenrec_worker_drop(w);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "secrets.h"
+#include "../../support/debug_info.h"
 
 #include "../../support/functions.h"
 #include "core/backend/chain.h"
@@ -12,7 +13,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/time.h>
-#include <tenrec/observe.h>
 #include <unistd.h>
 
 #define HEAD 8 /* of a record: magic, version, kind, two bytes of length */
@@ -130,7 +130,7 @@ static struct found look_up(struct tenrec_worker *w, const char *key)
 {
     struct found f = { .key = key };
 
-    tenrec_worker_list_debug_info(w, find, &f);
+    debug_info_each(w, find, &f);
     if (!f.is_there)
         fail_msg("debug info has no \"tensorpipe.%s\"", key);
     return f;
