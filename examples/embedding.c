@@ -206,16 +206,24 @@ static tenrec_status call_owners(struct tenrec_worker *w, const char *const *nam
     size_t n = 0;
 
     for (; n < SERVERS && !status; n += !status) {
-        const int64_t at = b->first[n], shape[] = { b->first[n + 1] - at, DIM };
-        const uint64_t rows = (uint64_t)shape[0];
+        const int64_t at = b->first[n], rows = b->first[n + 1] - at;
+        const struct tenrec_tensor_desc ids = { .data = b->id + at,
+                                                .bytes = (uint64_t)rows * sizeof(int64_t),
+                                                .dtype = TENREC_INT64,
+                                                .ndim = 1,
+                                                .shape = { rows },
+                                                .strides = { 1 } };
+        const struct tenrec_tensor_desc values = { .data = data + at * DIM,
+                                                   .bytes = (uint64_t)rows * DIM * sizeof(float),
+                                                   .dtype = TENREC_FLOAT32,
+                                                   .ndim = 2,
+                                                   .shape = { rows, DIM },
+                                                   .strides = { DIM, 1 } };
         struct tenrec_value v[2] = { tenrec_value_tensor(NULL), tenrec_value_tensor(NULL) };
 
-        status = tenrec_tensor_from_data(b->id + at, rows * sizeof(int64_t), TENREC_INT64, 1, shape,
-                                         NULL, NULL, NULL, &v[0].u.tensor, err);
+        status = tenrec_tensor_from_desc(&ids, NULL, NULL, &v[0].u.tensor, err);
         if (!status)
-            status =
-                tenrec_tensor_from_data(data + at * DIM, rows * DIM * sizeof(float), TENREC_FLOAT32,
-                                        2, shape, NULL, NULL, NULL, &v[1].u.tensor, err);
+            status = tenrec_tensor_from_desc(&values, NULL, NULL, &v[1].u.tensor, err);
         options.into = scatters ? NULL : v[1].u.tensor;
         if (!status)
             status = tenrec_rpc_async(w, name[n], scatters ? "scatter" : "gather", v,

@@ -99,12 +99,12 @@ static void publish(struct trainer *t, struct tenrec_tensor *weights)
 static tenrec_status train_step(const struct trainer *t, struct tenrec_tensor **ret,
                                 tenrec_error *err)
 {
+    const struct tenrec_tensor_options o = { .size = sizeof o, .flags = TENREC_SHARED };
     const float *before = t->weights ? tenrec_tensor_data(t->weights) : NULL;
     uint64_t noise = (uint64_t)t->version;
     float *after;
 
-    if (tenrec_tensor_new_with(TENREC_FLOAT32, 2, (int64_t[]){ WORDS, WORDS }, TENREC_SHARED, ret,
-                               err))
+    if (tenrec_tensor_new_with(TENREC_FLOAT32, 2, (int64_t[]){ WORDS, WORDS }, &o, ret, err))
         return err->code;
     after = tenrec_tensor_data(*ret);
     for (int i = 0; i < WORDS * WORDS; i++) {

@@ -98,22 +98,14 @@ tenrec_status device_tensor_for_desc(const struct tenrec_tensor_desc *desc,
     return st;
 }
 
-tenrec_status tenrec_tensor_new_on(struct tenrec_device device, struct tenrec_dtype dtype,
-                                   uint32_t ndim, const int64_t *shape, struct tenrec_tensor **ret,
-                                   tenrec_error *err)
+tenrec_status device_tensor_new(const struct tenrec_tensor_desc *desc, struct tenrec_device device,
+                                struct tenrec_tensor **ret, tenrec_error *err)
 {
     struct tenrec_stream now = { .device = device }, s;
-    struct tenrec_tensor_desc d;
-    tenrec_status st;
+    tenrec_status st = tenrec_stream_get(device, &s, err);
 
-    *ret = NULL;
-    if (device.kind == TENREC_CPU)
-        return tenrec_tensor_new(dtype, ndim, shape, ret, err);
-    st = tensor_describe(dtype, ndim, shape, &d, err);
     if (st == TENREC_OK)
-        st = tenrec_stream_get(device, &s, err);
-    if (st == TENREC_OK)
-        st = device_tensor_for_desc(&d, &s, ret, err);
+        st = device_tensor_for_desc(desc, &s, ret, err);
     if (st != TENREC_OK)
         return st;
     now.stream = tenrec_stream_get_current(device);
@@ -134,9 +126,14 @@ tenrec_status tenrec_tensor_from_desc(const struct tenrec_tensor_desc *desc,
     struct tenrec_tensor_desc d = *desc;
 
     *ret = NULL;
-    if (d.device.kind == TENREC_CPU)
-        d.stream = 0;
     d.target = d.source = (struct tenrec_device){ 0 };
+    if (d.device.kind <= TENREC_CPU) {
+        d.device = d.target = (struct tenrec_device){ TENREC_CPU, 0 };
+        d.stream = 0;
+    }
+    if (d.flags & TENREC_TENSOR_ROW_MAJOR && d.ndim <= TENREC_MAX_DIMS)
+        tensor_set_row_major(&d);
+    d.flags &= ~TENREC_TENSOR_ROW_MAJOR;
     return tensor_from_desc(&d, free_fn, arg, ret, err);
 }
 
@@ -296,7 +293,11 @@ tenrec_status tenrec_tensor_to(struct tenrec_tensor *t, struct tenrec_device dev
                            "only a contiguous tensor is copied from or to a device");
     st = tenrec_tensor_wait(t, err);
     if (st == TENREC_OK)
-        st = tenrec_tensor_new_on(device, d->dtype, d->ndim, d->shape, ret, err);
+        st = tenrec_tensor_new_with(
+            d->dtype, d->ndim, d->shape,
+            &(struct tenrec_tensor_options){ .size = sizeof(struct tenrec_tensor_options),
+                                             .device = device },
+            ret, err);
     if (st != TENREC_OK)
         return st;
     st = copy_ordered(t, *ret, err);

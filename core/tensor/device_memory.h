@@ -12,6 +12,10 @@ tenrec_status device_tensor_for_desc(const struct tenrec_tensor_desc *desc,
                                      const struct tenrec_stream *s, struct tenrec_tensor **ret,
                                      tenrec_error *err);
 
+/* The same on `device`, to be used on the thread's current stream there. */
+tenrec_status device_tensor_new(const struct tenrec_tensor_desc *desc, struct tenrec_device device,
+                                struct tenrec_tensor **ret, tenrec_error *err);
+
 /* Returns a view of `t`, on a device, whose storage is its contiguous bytes alone; or `t`
  * itself if that would need a copy. errors: ENOMEM */
 tenrec_status device_tensor_to_send(struct tenrec_tensor *t, struct tenrec_tensor **ret,

@@ -184,23 +184,16 @@ static void tensor_fill_desc(struct tenrec_tensor *t, const struct tenrec_tensor
     t->bytes = bytes;
 }
 
-static void set_shape(struct tenrec_tensor_desc *d, struct tenrec_dtype dtype, uint32_t ndim,
-                      const int64_t *shape)
-{
-    memset(d, 0, sizeof *d);
-    d->dtype = dtype;
-    d->ndim = ndim;
-    d->device = d->target = (struct tenrec_device){ TENREC_CPU, 0 };
-    if (ndim && ndim <= TENREC_MAX_DIMS)
-        memcpy(d->shape, shape, ndim * sizeof *shape);
-}
-
 tenrec_status tensor_describe(struct tenrec_dtype dtype, uint32_t ndim, const int64_t *shape,
                               struct tenrec_tensor_desc *ret, tenrec_error *err)
 {
     tenrec_status status;
 
-    set_shape(ret, dtype, ndim, shape);
+    *ret = (struct tenrec_tensor_desc){
+        .dtype = dtype, .ndim = ndim, .device = { TENREC_CPU, 0 }, .target = { TENREC_CPU, 0 }
+    };
+    if (ndim && ndim <= TENREC_MAX_DIMS)
+        memcpy(ret->shape, shape, ndim * sizeof *shape);
     status = tensor_measure(ret, &ret->bytes, err);
     if (status == TENREC_OK)
         tensor_set_row_major(ret);
@@ -251,24 +244,46 @@ static tenrec_status tensor_in_block(struct tenrec_tensor_desc *d, enum shared_w
     return st;
 }
 
+static tenrec_status check_options(const struct tenrec_tensor_options *o, tenrec_error *err)
+{
+    const bool on_device = o->device.kind > TENREC_CPU;
+
+    if (o->size < sizeof *o)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "tensor options: size is %u, expected %zu (set it to sizeof)", o->size,
+                           sizeof *o);
+    if (o->flags & ~(uint32_t)(TENREC_SHARED | TENREC_MOVES) || o->flags == TENREC_MOVES)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "tensor flags 0x%x: expected 0, TENREC_SHARED, or that and TENREC_MOVES",
+                           o->flags);
+    if (on_device && o->flags)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "tensor flags 0x%x: expected 0 for memory of a device", o->flags);
+    return TENREC_OK;
+}
+
 tenrec_status tenrec_tensor_new_with(struct tenrec_dtype dtype, uint32_t ndim, const int64_t *shape,
-                                     uint32_t flags, struct tenrec_tensor **ret, tenrec_error *err)
+                                     const struct tenrec_tensor_options *options,
+                                     struct tenrec_tensor **ret, tenrec_error *err)
 {
     struct tenrec_tensor_desc d;
     tenrec_status st;
 
     *ret = NULL;
-    if (flags & ~(uint32_t)(TENREC_SHARED | TENREC_MOVES) || flags == TENREC_MOVES)
-        return tenrec_fail(err, TENREC_EINVAL,
-                           "tensor flags 0x%x: expected 0, TENREC_SHARED, or that and TENREC_MOVES",
-                           flags);
-    st = tensor_describe(dtype, ndim, shape, &d, err);
+    if (!options)
+        return tenrec_tensor_new(dtype, ndim, shape, ret, err);
+    st = check_options(options, err);
+    if (st == TENREC_OK)
+        st = tensor_describe(dtype, ndim, shape, &d, err);
     if (st != TENREC_OK)
         return st;
-    if (!flags || d.bytes == 0)
+    if (options->device.kind > TENREC_CPU)
+        return device_tensor_new(&d, options->device, ret, err);
+    if (!options->flags || d.bytes == 0)
         return tenrec_tensor_new(dtype, ndim, shape, ret, err);
     sharing_collect(clock_now_ns());
-    return tensor_in_block(&d, flags & TENREC_MOVES ? SHARED_MOVED : SHARED_LENT, ret, err);
+    return tensor_in_block(&d, options->flags & TENREC_MOVES ? SHARED_MOVED : SHARED_LENT, ret,
+                           err);
 }
 
 tenrec_status tensor_new_private(const struct tenrec_tensor_desc *desc, struct tenrec_tensor **ret,
@@ -318,26 +333,6 @@ tenrec_status tensor_for_desc(const struct tenrec_tensor_desc *desc, struct tenr
     t->desc.device = (struct tenrec_device){ TENREC_CPU, 0 };
     *ret = t;
     return TENREC_OK;
-}
-
-tenrec_status tenrec_tensor_from_data(void *data, uint64_t bytes, struct tenrec_dtype dtype,
-                                      uint32_t ndim, const int64_t *shape, const int64_t *strides,
-                                      tenrec_tensor_free_fn *free_fn, void *arg,
-                                      struct tenrec_tensor **ret, tenrec_error *err)
-{
-    struct tenrec_tensor_desc d;
-
-    *ret = NULL;
-    set_shape(&d, dtype, ndim, shape);
-    d.data = data;
-    d.bytes = bytes;
-    if (ndim <= TENREC_MAX_DIMS) {
-        if (!strides)
-            tensor_set_row_major(&d);
-        else if (ndim)
-            memcpy(d.strides, strides, ndim * sizeof *strides);
-    }
-    return tensor_from_desc(&d, free_fn, arg, ret, err);
 }
 
 struct tenrec_tensor *tenrec_tensor_share(struct tenrec_tensor *t)

@@ -74,24 +74,6 @@ tenrec_status tenrec_stream_wait(const struct tenrec_stream *s, tenrec_error *er
 
 /* ---- tensors on devices ------------------------------------------------------- */
 
-/* Makes a contiguous tensor in memory of `device`, to be used on the thread's
- * current stream there; contents undefined. On the host: tenrec_tensor_new.
- *
- * errors   as tenrec_tensor_new, EUNSUPPORTED (no such devices here)
- */
-tenrec_status tenrec_tensor_new_on(struct tenrec_device device, struct tenrec_dtype dtype,
-                                   uint32_t ndim, const int64_t *shape, struct tenrec_tensor **ret,
-                                   tenrec_error *err);
-
-/* Makes a tensor of existing memory on any device, with the storage and view of `desc`.
- * Its `stream` is one on which the elements are ready, or 0.
- *
- * desc     borrowed; the rest as for tenrec_tensor_from_data
- */
-tenrec_status tenrec_tensor_from_desc(const struct tenrec_tensor_desc *desc,
-                                      tenrec_tensor_free_fn *free_fn, void *arg,
-                                      struct tenrec_tensor **ret, tenrec_error *err);
-
 /* A copy of a contiguous tensor on `device`, ordered on the current streams of
  * both. To the host it waits until the elements are there.
  *

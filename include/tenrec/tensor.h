@@ -39,7 +39,7 @@ extern "C" {
 
 struct tenrec_tensor; /* opaque */
 
-/* Frees the memory given to tenrec_tensor_from_data; from any thread, once. */
+/* Frees the memory given to tenrec_tensor_from_desc; from any thread, once. */
 typedef void tenrec_tensor_free_fn(void *arg, void *data);
 
 /* Makes a contiguous tensor in host memory, aligned to 64 bytes, contents
@@ -58,38 +58,49 @@ enum tenrec_tensor_alloc_flags {
     TENREC_MOVES = 1u << 1,  /* with it: the first receiver may write it */
 };
 
-/* Makes a contiguous tensor in memory that a worker on the same host can map, so that the time
+/* Where the memory of a tensor is. A zeroed struct with size set means the default: private memory
+ * of the host. */
+struct tenrec_tensor_options {
+    uint32_t size;               /* sizeof(struct tenrec_tensor_options) */
+    uint32_t flags;              /* enum tenrec_tensor_alloc_flags; of the host only */
+    struct tenrec_device device; /* to be used on the thread's current stream there
+                                    (tenrec/device.h); kind 0: the host */
+};
+
+/* Makes a contiguous tensor in other memory.
+ *
+ * With TENREC_SHARED it is memory that a worker on the same host can map, so that the time
  * to send it does not depend on its size. Over a connection that cannot carry mappings its bytes
- * are copied, as of any other tensor.
- *
- * The received tensor is read-only (TENREC_TENSOR_READ_ONLY in its descriptor's flags):
- * a write ends the process with SIGSEGV. tenrec_tensor_copy makes one that may
- * be written; a call with `into` and a worker with an allocator get a copy. The receiver sees
+ * are copied, as of any other tensor. The received tensor is read-only (TENREC_TENSOR_READ_ONLY in
+ * its descriptor's flags): a write ends the process with SIGSEGV. tenrec_tensor_copy makes one that
+ * may be written; a call with `into` and a worker with an allocator get a copy. The receiver sees
  * writes that the sender makes after sending. The memory is reused when sender and receivers
- * have dropped the tensor.
- *
- * With TENREC_MOVES the first message that carries it gives it away: the
+ * have dropped the tensor. With TENREC_MOVES the first message that carries it gives it away: the
  * receiver may write it, and the sender may only drop it.
  *
- * flags    enum tenrec_tensor_alloc_flags; 0 is tenrec_tensor_new
- * errors   as tenrec_tensor_new; EINVAL (flags), EOS (no descriptor left)
+ * options  borrowed during the call; NULL is tenrec_tensor_new
+ * errors   as tenrec_tensor_new; EINVAL (options), EOS (no descriptor left), EUNSUPPORTED (no such
+ *          devices here)
  * threads  any
  */
 tenrec_status tenrec_tensor_new_with(struct tenrec_dtype dtype, uint32_t ndim, const int64_t *shape,
-                                     uint32_t flags, struct tenrec_tensor **ret, tenrec_error *err);
+                                     const struct tenrec_tensor_options *options,
+                                     struct tenrec_tensor **ret, tenrec_error *err);
 
-/* Makes a tensor of memory that exists.
+#define TENREC_TENSOR_ROW_MAJOR ((uint64_t)1 << 63)
+
+/* Makes a tensor of memory that exists, on the host or a device, with the storage and view of
+ * `desc`: its data, bytes, byte_offset, dtype, ndim, device (kind 0: the host), shape and strides;
+ * the rest is zero. Its `stream` is one on which the elements are ready, or 0. With
+ * TENREC_TENSOR_ROW_MAJOR in its flags the strides are not read: the tensor is contiguous.
  *
- * data     first byte of the storage; owned by the tensor from success on if free_fn is given,
- *          else borrowed until the last holder has dropped it
- * bytes    length of the storage; must hold every element that shape and
- *          strides reach
- * strides  in elements, >= 0; NULL for contiguous (row-major)
+ * desc     borrowed during the call. desc->data is owned by the tensor from success on if free_fn
+ *          is given, else borrowed until the last holder has dropped it; desc->bytes of it must
+ *          hold every element that shape and strides reach
  * free_fn  called once, after the last use of the memory; may be NULL
  * errors   EINVAL, ETOOBIG, ENOMEM
  */
-tenrec_status tenrec_tensor_from_data(void *data, uint64_t bytes, struct tenrec_dtype dtype,
-                                      uint32_t ndim, const int64_t *shape, const int64_t *strides,
+tenrec_status tenrec_tensor_from_desc(const struct tenrec_tensor_desc *desc,
                                       tenrec_tensor_free_fn *free_fn, void *arg,
                                       struct tenrec_tensor **ret, tenrec_error *err);
 

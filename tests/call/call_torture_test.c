@@ -5,6 +5,7 @@
  * works. */
 #include "../support/cluster.h"
 #include "../support/functions.h"
+#include "../support/tensors.h"
 #include "../support/torture.h"
 #include "../testing.h"
 #include "core/backend/message.h"
@@ -117,8 +118,7 @@ static tenrec_status one_tensor(void *arg, tenrec_error *err)
 
     (void)arg;
     torture_on();
-    st = tenrec_tensor_from_data(data, sizeof data, TENREC_FLOAT32, 1, shape, NULL, NULL, NULL, &t,
-                                 err);
+    st = tensors_view(data, sizeof data, TENREC_FLOAT32, 1, shape, NULL, &t, err);
     if (st == TENREC_OK) {
         v = tenrec_value_tensor(t);
         st = tenrec_rpc_sync(two.worker[0], "worker1", "identity", &v, 1, &o, &got, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of the codec and of the tables fails once: no leak, no crash, ENOMEM. */
 #include "../support/basic_functions.h"
+#include "../support/tensors.h"
 #include "rpc/call/active_calls.h"
 #include "rpc/call/function.h"
 #include "rpc/future/worker.h"
@@ -48,8 +49,7 @@ static tenrec_status transposed(struct tenrec_tensor **ret)
     static int32_t data[4096];
     const int64_t shape[] = { 64, 64 }, strides[] = { 1, 64 };
 
-    return tenrec_tensor_from_data(data, sizeof data, TENREC_INT32, 2, shape, strides, NULL, NULL,
-                                   ret, NULL);
+    return tensors_view(data, sizeof data, TENREC_INT32, 2, shape, strides, ret, NULL);
 }
 
 /* Writes a call that needs every allocation there is and reads it back. */

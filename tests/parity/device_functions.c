@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device_functions.h"
+#include "../support/tensors.h"
 
 #include "devices.h"
 
@@ -277,7 +278,7 @@ static tenrec_status tensor_view(struct tenrec_call *c, void *arg, tenrec_error 
 
     (void)arg;
     if (st == TENREC_OK)
-        st = tenrec_tensor_new_on(GPU(0), TENREC_FLOAT32, 2, shape, &whole, err);
+        st = tensors_new_on(GPU(0), TENREC_FLOAT32, 2, shape, &whole, err);
     if (st != TENREC_OK)
         return st;
     device_delay(GPU(0));

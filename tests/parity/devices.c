@@ -2,6 +2,7 @@
 
 #include "devices.h"
 #include "../support/debug_info.h"
+#include "../support/tensors.h"
 
 #include "../inproc/pretend.h"
 
@@ -212,7 +213,7 @@ struct tenrec_tensor *vector_on(struct tenrec_device device, int64_t n, float x)
     struct tenrec_tensor *t = NULL;
     tenrec_error err;
 
-    assert_status(tenrec_tensor_new_on(device, TENREC_FLOAT32, 1, &n, &t, &err), &err);
+    assert_status(tensors_new_on(device, TENREC_FLOAT32, 1, &n, &t, &err), &err);
     vector_fill(t, x);
     return t;
 }
@@ -243,7 +244,7 @@ static tenrec_status both(enum what what, struct tenrec_tensor *x, struct tenrec
     if (!same_device(a->device, b->device))
         return tenrec_fail(err, TENREC_EINVAL,
                            "expected all tensors to be on the same device, found at least two");
-    st = tenrec_tensor_new_on(a->device, a->dtype, a->ndim, a->shape, ret, err);
+    st = tensors_new_on(a->device, a->dtype, a->ndim, a->shape, ret, err);
     if (st == TENREC_OK)
         launch(a->device, (struct kernel){ .what = what,
                                            .z = tenrec_tensor_data(*ret),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* values_test.c - what travels with calls: group G4 of docs/internals/parity.md. */
+#include "../support/tensors.h"
 #include "parity.h"
 
 /* test_py_tensors */
@@ -83,9 +84,8 @@ static tenrec_status views_travel(const struct tenrec_test *t, tenrec_error *err
 
     for (int i = 0; i < 25; i++)
         data[i] = (float)i;
-    assert_status(tenrec_tensor_from_data(data + 2, sizeof data - 2 * sizeof data[0],
-                                          TENREC_FLOAT32, 2, shape, strides, NULL, NULL, &view,
-                                          err),
+    assert_status(tensors_view(data + 2, sizeof data - 2 * sizeof data[0], TENREC_FLOAT32, 2, shape,
+                               strides, &view, err),
                   err);
     arg = tenrec_value_tensor(view);
     got = ask(t, next_worker(t, 1), "identity", &arg, 1);

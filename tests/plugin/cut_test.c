@@ -2,6 +2,7 @@
 /* cut_test.c PLUGIN OPTIONS [SERVICE...] - a plugin of today on the cores of its past: on a host
  * table that ends at each place where it has ended since the first one. Without one of the SERVICEs
  * the plugin refuses, and names it; with them it works. */
+#include "../support/tensors.h"
 #include "../testing.h"
 #include "short_table.h"
 
@@ -127,7 +128,7 @@ static void send_one(struct side *s, tenrec_peer to, int64_t id)
     struct tenrec_tensor *t;
     tenrec_error err;
 
-    assert_status(tenrec_tensor_new_with(TENREC_INT8, 1, shape, TENREC_SHARED, &t, &err), &err);
+    assert_status(tensors_new(TENREC_INT8, 1, shape, TENREC_SHARED, &t, &err), &err);
     memset(tenrec_tensor_desc(t)->data, 'T', TENSOR_BYTES);
     memcpy(msg->payload, "ping", 4);
     msg->type = TENREC_MSG_CALL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shared_memory_test.c - shared memory at its owner: the placement of blocks, their reuse,
  * and the return of pages to the system. */
+#include "../support/tensors.h"
 #include "../testing.h"
 
 #include <pthread.h>
@@ -184,7 +185,7 @@ TEST_WITH(shared_memory_reports_a_lack_of_descriptors, allow, deny)
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = (struct rlimit){ 3, before.rlim_max };
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    st = tenrec_tensor_new_with(TENREC_UINT8, 1, shape, TENREC_SHARED, &t, &err);
+    st = tensors_new(TENREC_UINT8, 1, shape, TENREC_SHARED, &t, &err);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(st, TENREC_EOS);
     assert_null(t);
@@ -196,8 +197,7 @@ TEST_WITH(shared_memory_reports_a_lack_of_memory, allow, deny)
     struct tenrec_tensor *t = NULL;
     tenrec_error err;
 
-    assert_int_equal(tenrec_tensor_new_with(TENREC_FLOAT32, 1, shape, TENREC_SHARED, &t, &err),
-                     TENREC_ENOMEM);
+    assert_int_equal(tensors_new(TENREC_FLOAT32, 1, shape, TENREC_SHARED, &t, &err), TENREC_ENOMEM);
     assert_null(t);
 }
 
@@ -208,7 +208,7 @@ TEST_WITH(shared_tensor_is_made_like_other_tensors, allow, deny)
     struct tenrec_tensor *t = NULL;
     tenrec_error err;
 
-    assert_status(tenrec_tensor_new_with(TENREC_FLOAT32, 2, shape, TENREC_SHARED, &t, &err), &err);
+    assert_status(tensors_new(TENREC_FLOAT32, 2, shape, TENREC_SHARED, &t, &err), &err);
     d = tenrec_tensor_desc(t);
     assert_int_equal(d->bytes, 4 * 3 * 0x10000);
     assert_int_equal(d->strides[0], 0x10000);
@@ -216,16 +216,15 @@ TEST_WITH(shared_tensor_is_made_like_other_tensors, allow, deny)
     assert_int_equal((uintptr_t)d->data % 64, 0);
     memset(d->data, 1, d->bytes);
     tenrec_tensor_drop(t);
-    assert_status(tenrec_tensor_new_with(TENREC_FLOAT32, 1, none, TENREC_SHARED, &t, &err), &err);
+    assert_status(tensors_new(TENREC_FLOAT32, 1, none, TENREC_SHARED, &t, &err), &err);
     tenrec_tensor_drop(t);
-    assert_status(tenrec_tensor_new_with(TENREC_FLOAT32, 2, shape, 0, &t, &err), &err);
+    assert_status(tensors_new(TENREC_FLOAT32, 2, shape, 0, &t, &err), &err);
     assert_null(shared_block_at(tenrec_tensor_data(t), 1));
     tenrec_tensor_drop(t);
-    assert_int_equal(tenrec_tensor_new_with(TENREC_FLOAT32, 2, shape, TENREC_MOVES, &t, &err),
-                     TENREC_EINVAL);
-    assert_int_equal(tenrec_tensor_new_with(TENREC_FLOAT32, 2, shape, 8, &t, &err), TENREC_EINVAL);
+    assert_int_equal(tensors_new(TENREC_FLOAT32, 2, shape, TENREC_MOVES, &t, &err), TENREC_EINVAL);
+    assert_int_equal(tensors_new(TENREC_FLOAT32, 2, shape, 8, &t, &err), TENREC_EINVAL);
     assert_int_equal(
-        tenrec_tensor_new_with((struct tenrec_dtype){ 0, 3, 1 }, 2, shape, TENREC_SHARED, &t, &err),
+        tensors_new((struct tenrec_dtype){ 0, 3, 1 }, 2, shape, TENREC_SHARED, &t, &err),
         TENREC_EINVAL);
 }
 
@@ -235,7 +234,7 @@ TEST_WITH(shared_tensor_is_copied_into_private_memory, allow, deny)
     struct tenrec_tensor *t = NULL, *copy = NULL;
     tenrec_error err;
 
-    assert_status(tenrec_tensor_new_with(TENREC_INT32, 2, shape, TENREC_SHARED, &t, &err), &err);
+    assert_status(tensors_new(TENREC_INT32, 2, shape, TENREC_SHARED, &t, &err), &err);
     for (int i = 0; i < 4000; i++)
         ((int32_t *)tenrec_tensor_data(t))[i] = i;
     assert_status(tenrec_tensor_copy(t, &copy, &err), &err);
@@ -254,7 +253,7 @@ TEST_WITH(shared_memory_is_left_alone_by_a_child, allow, deny)
     int status;
     pid_t child;
 
-    assert_status(tenrec_tensor_new_with(TENREC_UINT8, 1, shape, TENREC_SHARED, &t, &err), &err);
+    assert_status(tensors_new(TENREC_UINT8, 1, shape, TENREC_SHARED, &t, &err), &err);
     memset(tenrec_tensor_data(t), 7, 1 << 20);
     child = fork();
     if (child == 0) {

@@ -4,6 +4,7 @@
  * memory; else the same calls copy. */
 #include "../support/basic_functions.h"
 #include "../support/cluster.h"
+#include "../support/tensors.h"
 #include "../testing.h"
 #include "core/base/clock.h"
 #include "core/tensor/mapping.h"
@@ -111,7 +112,7 @@ static tenrec_status make_result(struct tenrec_call *c, void *arg, tenrec_error 
 
     (void)arg;
     if (st == TENREC_OK)
-        st = tenrec_tensor_new_with(TENREC_UINT8, 1, &bytes, TENREC_SHARED, &t, err);
+        st = tensors_new(TENREC_UINT8, 1, &bytes, TENREC_SHARED, &t, err);
     if (st != TENREC_OK)
         return st;
     memset(tenrec_tensor_data(t), 7, (size_t)bytes);
@@ -147,7 +148,7 @@ static struct tenrec_tensor *make(int64_t bytes, uint32_t flags, int fill)
     struct tenrec_tensor *t = NULL;
     tenrec_error err;
 
-    assert_status(tenrec_tensor_new_with(TENREC_UINT8, 1, &bytes, flags, &t, &err), &err);
+    assert_status(tensors_new(TENREC_UINT8, 1, &bytes, flags, &t, &err), &err);
     if (fill)
         memset(tenrec_tensor_data(t), fill, (size_t)bytes);
     return t;
@@ -332,8 +333,7 @@ TEST(shared_tensors_come_several_with_other_tensors)
     tenrec_error err;
 
     memset(plain, 2, sizeof plain);
-    assert_status(tenrec_tensor_from_data(plain, sizeof plain, TENREC_UINT8, 1, &length, NULL, NULL,
-                                          NULL, &t[1], &err),
+    assert_status(tensors_view(plain, sizeof plain, TENREC_UINT8, 1, &length, NULL, &t[1], &err),
                   &err);
     for (int i = 0; i < 3; i++)
         item[i] = tenrec_value_tensor(t[i]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sharing_pair.h"
+#include "../support/tensors.h"
 #include "../testing.h"
 
 #include <stdlib.h>
@@ -37,7 +38,7 @@ struct tenrec_tensor *make(int64_t bytes, uint32_t flags, int fill)
     struct tenrec_tensor *t = NULL;
     tenrec_error err;
 
-    assert_status(tenrec_tensor_new_with(TENREC_UINT8, 1, &bytes, flags, &t, &err), &err);
+    assert_status(tensors_new(TENREC_UINT8, 1, &bytes, flags, &t, &err), &err);
     memset(tenrec_tensor_data(t), fill, (size_t)bytes);
     return t;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sharing_test.c - memory that is lent and moved, owner and holder in one process. */
+#include "../support/tensors.h"
 #include "../testing.h"
 #include "sharing_pair.h"
 
@@ -93,9 +94,9 @@ TEST_WITH(sharing_carries_views_of_a_shared_storage, open_both, close_both)
 
     bytes_of(t)[6400 + 9 * 1000 + 99 * 2] = 42;
     /* A tensor of the program's own on a part of the storage. */
-    assert_status(tenrec_tensor_from_data(bytes_of(t) + 6400, 64000, TENREC_UINT8, 2, shape,
-                                          strides, NULL, NULL, &view, &err),
-                  &err);
+    assert_status(
+        tensors_view(bytes_of(t) + 6400, 64000, TENREC_UINT8, 2, shape, strides, &view, &err),
+        &err);
     assert_true(sharing_share(owner, tenrec_tensor_desc(view), &share));
     assert_status(take(holder, &share, tenrec_tensor_desc(view), &got, &err), &err);
     assert_int_equal(bytes_of(got)[9 * 1000 + 99 * 2], 42);
@@ -122,13 +123,10 @@ TEST_WITH(sharing_leaves_other_memory_to_be_copied, open_both, close_both)
     struct tenrec_share share;
     tenrec_error err;
 
-    assert_status(
-        tenrec_tensor_from_data(data, 100, TENREC_UINT8, 1, shape, NULL, NULL, NULL, &t, &err),
-        &err);
+    assert_status(tensors_view(data, 100, TENREC_UINT8, 1, shape, NULL, &t, &err), &err);
     assert_false(sharing_share(owner, tenrec_tensor_desc(t), &share));
     /* No tensor begins so in memory of Tenrec's. */
-    assert_status(tenrec_tensor_from_data(bytes_of(shared) + 4, 100, TENREC_UINT8, 1, shape, NULL,
-                                          NULL, NULL, &odd, &err),
+    assert_status(tensors_view(bytes_of(shared) + 4, 100, TENREC_UINT8, 1, shape, NULL, &odd, &err),
                   &err);
     assert_false(sharing_share(owner, tenrec_tensor_desc(odd), &share));
     tenrec_tensor_drop(odd);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tensor_test.c - shapes, views, ownership, the bytes sent, DLPack. */
+#include "../support/tensors.h"
 #include "core/tensor/tensor.h"
 
 #include "../testing.h"
@@ -28,8 +29,7 @@ static struct tenrec_tensor *view_of(void *data, uint64_t bytes, uint32_t ndim,
     struct tenrec_tensor *t = NULL;
     tenrec_error err;
 
-    if (tenrec_tensor_from_data(data, bytes, TENREC_INT32, ndim, shape, strides, NULL, NULL, &t,
-                                &err))
+    if (tensors_view(data, bytes, TENREC_INT32, ndim, shape, strides, &t, &err))
         fail_msg("%s", err.text);
     return t;
 }
@@ -127,9 +127,9 @@ TEST(tensor_from_data_frees_once_when_the_last_holder_drops)
     int32_t data[2] = { 0, 0 };
     struct tenrec_tensor *t = NULL;
 
-    assert_int_equal(tenrec_tensor_from_data(data, sizeof data, TENREC_INT32, 1, shape, NULL,
-                                             note_free, &freed, &t, NULL),
-                     TENREC_OK);
+    assert_int_equal(
+        tensors_owned(data, sizeof data, TENREC_INT32, shape, note_free, &freed, &t, NULL),
+        TENREC_OK);
     assert_ptr_equal(tenrec_tensor_share(t), t);
     tenrec_tensor_drop(t);
     assert_int_equal(freed.count, 0);
@@ -139,6 +139,56 @@ TEST(tensor_from_data_frees_once_when_the_last_holder_drops)
     tenrec_tensor_drop(NULL);
 }
 
+TEST(tensor_options_are_refused_without_size_and_with_flags_on_a_device)
+{
+    const struct tenrec_tensor_options sizeless = { .flags = TENREC_SHARED },
+                                       far = { .size = sizeof far,
+                                               .flags = TENREC_SHARED,
+                                               .device = { TENREC_CUDA, 0 } },
+                                       defaults = { .size = sizeof defaults };
+    const int64_t shape[] = { 3 };
+    struct tenrec_tensor *t = NULL;
+    tenrec_error err;
+
+    assert_int_equal(tenrec_tensor_new_with(TENREC_INT32, 1, shape, &sizeless, &t, &err),
+                     TENREC_EINVAL);
+    assert_text_has(err.text, "size is 0, expected ");
+    assert_int_equal(tenrec_tensor_new_with(TENREC_INT32, 1, shape, &far, &t, &err), TENREC_EINVAL);
+    assert_text_has(err.text, "for memory of a device");
+    assert_null(t);
+    assert_status(tenrec_tensor_new_with(TENREC_INT32, 1, shape, &defaults, &t, &err), &err);
+    assert_int_equal(tenrec_tensor_bytes(t), 12);
+    tenrec_tensor_drop(t);
+    assert_status(tenrec_tensor_new_with(TENREC_INT32, 1, shape, NULL, &t, &err), &err);
+    tenrec_tensor_drop(t);
+}
+
+TEST(tensor_from_desc_is_of_the_host_and_row_major_when_asked)
+{
+    int32_t data[6] = { 0 };
+    const struct tenrec_tensor_desc wide = { .data = data,
+                                             .bytes = sizeof data,
+                                             .dtype = TENREC_INT32,
+                                             .ndim = 2,
+                                             .flags = TENREC_TENSOR_ROW_MAJOR,
+                                             .shape = { 2, 3 } },
+                                    deep = { .data = data,
+                                             .bytes = sizeof data,
+                                             .dtype = TENREC_INT32,
+                                             .ndim = TENREC_MAX_DIMS + 1,
+                                             .flags = TENREC_TENSOR_ROW_MAJOR };
+    struct tenrec_tensor *t = NULL;
+    tenrec_error err;
+
+    assert_status(tenrec_tensor_from_desc(&wide, NULL, NULL, &t, &err), &err);
+    assert_int_equal(tenrec_tensor_desc(t)->strides[0], 3);
+    assert_int_equal(tenrec_tensor_desc(t)->strides[1], 1);
+    assert_int_equal(tenrec_tensor_desc(t)->flags, 0);
+    assert_int_equal(tenrec_tensor_desc(t)->device.kind, TENREC_CPU);
+    tenrec_tensor_drop(t);
+    assert_int_equal(tenrec_tensor_from_desc(&deep, NULL, NULL, &t, &err), TENREC_EINVAL);
+}
+
 TEST(tensor_from_data_leaves_the_data_when_refused)
 {
     struct freed freed = { 0, NULL };
@@ -146,9 +196,9 @@ TEST(tensor_from_data_leaves_the_data_when_refused)
     int32_t data[2] = { 0, 0 };
     struct tenrec_tensor *t = NULL;
 
-    assert_int_equal(tenrec_tensor_from_data(data, sizeof data, TENREC_INT32, 1, shape, NULL,
-                                             note_free, &freed, &t, NULL),
-                     TENREC_EINVAL);
+    assert_int_equal(
+        tensors_owned(data, sizeof data, TENREC_INT32, shape, note_free, &freed, &t, NULL),
+        TENREC_EINVAL);
     assert_int_equal(freed.count, 0);
 }
 
@@ -171,8 +221,8 @@ TEST(tensor_from_data_refuses_a_view_beyond_the_storage)
         struct tenrec_tensor *t = NULL;
         tenrec_error err;
 
-        if (tenrec_tensor_from_data(data, sizeof data, TENREC_INT32, 2, table[i].shape,
-                                    table[i].strides, NULL, NULL, &t, &err) != TENREC_EINVAL)
+        if (tensors_view(data, sizeof data, TENREC_INT32, 2, table[i].shape, table[i].strides, &t,
+                         &err) != TENREC_EINVAL)
             fail_msg("row %zu is not refused", i);
         if (!strstr(err.text, table[i].text))
             fail_msg("row %zu: '%s' does not say '%s'", i, err.text, table[i].text);
@@ -184,12 +234,8 @@ TEST(tensor_from_data_refuses_no_data_when_bytes_are_given)
     const int64_t shape[] = { 1 }, none[] = { 0 };
     struct tenrec_tensor *t = NULL;
 
-    assert_int_equal(
-        tenrec_tensor_from_data(NULL, 4, TENREC_INT32, 1, shape, NULL, NULL, NULL, &t, NULL),
-        TENREC_EINVAL);
-    assert_int_equal(
-        tenrec_tensor_from_data(NULL, 0, TENREC_INT32, 1, none, NULL, NULL, NULL, &t, NULL),
-        TENREC_OK);
+    assert_int_equal(tensors_view(NULL, 4, TENREC_INT32, 1, shape, NULL, &t, NULL), TENREC_EINVAL);
+    assert_int_equal(tensors_view(NULL, 0, TENREC_INT32, 1, none, NULL, &t, NULL), TENREC_OK);
     assert_null(tenrec_tensor_data(t));
     tenrec_tensor_drop(t);
 }
@@ -210,9 +256,9 @@ TEST(tensor_is_freed_once_when_shared_by_threads)
     struct tenrec_tensor *t = NULL;
     pthread_t thread[4];
 
-    assert_int_equal(tenrec_tensor_from_data(&data, sizeof data, TENREC_INT32, 1, shape, NULL,
-                                             note_free, &freed, &t, NULL),
-                     TENREC_OK);
+    assert_int_equal(
+        tensors_owned(&data, sizeof data, TENREC_INT32, shape, note_free, &freed, &t, NULL),
+        TENREC_OK);
     for (size_t i = 0; i < N(thread); i++)
         assert_int_equal(pthread_create(&thread[i], NULL, share_and_drop, tenrec_tensor_share(t)),
                          0);
@@ -509,9 +555,9 @@ TEST(dlpack_out_keeps_the_tensor_until_deleted)
     struct tenrec_tensor *t = NULL;
     DLManagedTensor *dl = NULL;
 
-    assert_int_equal(tenrec_tensor_from_data(data, sizeof data, TENREC_INT32, 1, shape, NULL,
-                                             note_free, &freed, &t, NULL),
-                     TENREC_OK);
+    assert_int_equal(
+        tensors_owned(data, sizeof data, TENREC_INT32, shape, note_free, &freed, &t, NULL),
+        TENREC_OK);
     assert_int_equal(tenrec_tensor_to_dlpack(t, &dl, NULL), TENREC_OK);
     tenrec_tensor_drop(t);
     assert_int_equal(freed.count, 0);

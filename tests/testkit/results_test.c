@@ -3,6 +3,7 @@
  * (error.h). tests/checks/results.py compares the functions here with the headers. */
 #include "../support/cluster.h"
 #include "../support/functions.h"
+#include "../support/tensors.h"
 #include "../testing.h"
 
 #include <sys/resource.h>
@@ -83,7 +84,7 @@ TEST(results_of_devices_are_zero_after_an_error)
     struct tenrec_tensor *t, *host = NULL;
 
     FAILS(stream, tenrec_stream_get(cuda, &stream, &err));
-    FAILS(t, tenrec_tensor_new_on(cuda, TENREC_FLOAT32, 1, shape, &t, &err));
+    FAILS(t, tensors_new_on(cuda, TENREC_FLOAT32, 1, shape, &t, &err));
     FAILS(t, tenrec_tensor_from_desc(&desc, NULL, NULL, &t, &err));
     assert_int_equal(tenrec_tensor_new(TENREC_FLOAT32, 1, shape, &host, &err), TENREC_OK);
     FAILS(t, tenrec_tensor_to(host, cuda, &t, &err));
@@ -96,9 +97,8 @@ TEST(results_of_tensors_are_null_after_an_error)
     struct tenrec_tensor *t, *host = NULL;
 
     FAILS(t, tenrec_tensor_new(TENREC_FLOAT32, 2, shape, &t, &err));
-    FAILS(t, tenrec_tensor_new_with(TENREC_FLOAT32, 1, shape, 0xff, &t, &err));
-    FAILS(t,
-          tenrec_tensor_from_data(NULL, 8, TENREC_FLOAT32, 1, shape, NULL, NULL, NULL, &t, &err));
+    FAILS(t, tensors_new(TENREC_FLOAT32, 1, shape, 0xff, &t, &err));
+    FAILS(t, tensors_view(NULL, 8, TENREC_FLOAT32, 1, shape, NULL, &t, &err));
     FAILS(t, tenrec_tensor_from_dlpack(&foreign, &t, &err));
     assert_int_equal(tenrec_tensor_new(TENREC_FLOAT32, 1, shape, &host, &err), TENREC_OK);
     FAILS_WITHOUT_MEMORY(exported, tenrec_tensor_to_dlpack(host, &exported, &err));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* codec_call_test.c - calls as payloads and back; malformed payloads. */
 #include "../support/payload.h"
+#include "../support/tensors.h"
 #include "core/tensor/message.h"
 
 #include <stdlib.h>
@@ -151,8 +152,7 @@ TEST(codec_call_copies_a_tensor_that_is_not_contiguous)
     struct tenrec_value arg;
     struct tenrec_msg *msg;
 
-    assert_int_equal(tenrec_tensor_from_data(data, sizeof data, TENREC_INT32, 2, shape, strides,
-                                             NULL, NULL, &t, NULL),
+    assert_int_equal(tensors_view(data, sizeof data, TENREC_INT32, 2, shape, strides, &t, NULL),
                      TENREC_OK);
     arg = tenrec_value_tensor(t);
     msg = written_call("f", &arg, 1, 0);

@@ -3,6 +3,7 @@
  * answers nor serves, and ends where it returns to Tenrec. */
 #include "../support/cluster.h"
 #include "../support/functions.h"
+#include "../support/tensors.h"
 #include "../testing.h"
 
 #include <pthread.h>
@@ -222,9 +223,9 @@ TEST(child_ends_when_its_free_function_returns)
     const int64_t shape = 1;
 
     atomic_store(&ended, -1);
-    assert_int_equal(tenrec_tensor_from_data(data, sizeof data, TENREC_FLOAT32, 1, &shape, NULL,
-                                             fork_free, NULL, &t, NULL),
-                     TENREC_OK);
+    assert_int_equal(
+        tensors_owned(data, sizeof data, TENREC_FLOAT32, &shape, fork_free, NULL, &t, NULL),
+        TENREC_OK);
     tenrec_tensor_drop(t);
     assert_int_equal(atomic_load(&ended), 0);
 }

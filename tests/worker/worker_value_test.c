@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker_value_test.c - values and tensors between workers, on the backend named
  * in argv. */
+#include "../support/tensors.h"
 #include "pair.h"
 
 #include <stdlib.h>
@@ -63,8 +64,7 @@ TEST(worker_makes_a_strided_tensor_contiguous_when_sent)
     struct tenrec_tensor *t = NULL;
     struct tenrec_value arg, *got;
 
-    assert_int_equal(tenrec_tensor_from_data(data, sizeof data, TENREC_FLOAT32, 2, shape, strides,
-                                             NULL, NULL, &t, NULL),
+    assert_int_equal(tensors_view(data, sizeof data, TENREC_FLOAT32, 2, shape, strides, &t, NULL),
                      TENREC_OK);
     arg = tenrec_value_tensor(t);
     got = call("worker1", "identity", &arg, 1);

@@ -218,6 +218,7 @@ static bool memory_read_shape(PyObject *from, int64_t *shape, uint32_t *ret_n)
 
 PyObject *memory_new(PyObject *module, PyObject *args)
 {
+    struct tenrec_tensor_options o = { .size = sizeof o };
     int64_t shape[TENREC_MAX_DIMS];
     struct tenrec_dtype dtype;
     struct tenrec_tensor *t;
@@ -232,8 +233,9 @@ PyObject *memory_new(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!sp", &PyTuple_Type, &lengths, &name, &shared) ||
         !memory_read_shape(lengths, shape, &n) || !element_of_name(name, &dtype))
         return NULL;
+    o.flags = shared ? TENREC_SHARED : 0;
     Py_BEGIN_ALLOW_THREADS
-    st = tenrec_tensor_new_with(dtype, n, shape, shared ? TENREC_SHARED : 0, &t, &err);
+    st = tenrec_tensor_new_with(dtype, n, shape, &o, &t, &err);
     Py_END_ALLOW_THREADS
     return st ? error_raise(&err) : tensor_wrap(t);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tls_group_test.c - workers in the mode that TENREC_TEST_MODE names, tls or mtls, and strangers at
  * their port. */
+#include "../../support/tensors.h"
 #include "../proof/secrets.h"
 
 #include "../../support/authority.h"
@@ -226,8 +227,7 @@ static struct tenrec_future *ask_to_sum(struct tenrec_worker *w)
     struct tenrec_future *f;
     tenrec_error err;
 
-    assert_status(tenrec_tensor_from_data(data, sizeof data, TENREC_FLOAT32, 1, &n, NULL,
-                                          count_freed, NULL, &t, &err),
+    assert_status(tensors_owned(data, sizeof data, TENREC_FLOAT32, &n, count_freed, NULL, &t, &err),
                   &err);
     arg = tenrec_value_tensor(t);
     assert_status(tenrec_rpc_async(w, "worker1", "sum", &arg, 1, &options, &f, &err), &err);
