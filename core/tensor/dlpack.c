@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dlpack.c - tensors from and to DLPack, without a copy. */
-#include <tenrec/dlpack.h>
+#include <dlpack/dlpack.h>
+#include <tenrec/tensor.h>
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  *
  * The rest is included where it is used:
  *
- *     tenrec/store.h, tenrec/dlpack.h         stores; tensors of other libraries
+ *     tenrec/store.h                          stores
  *     tenrec/observe.h, tenrec/profiler.h     counters and traces of a worker
  *     tenrec/trace.h                          traces of other programs (W3C traceparent)
  *     tenrec/testkit.h                        tests of programs

@@ -37,7 +37,8 @@ extern "C" {
 #define TENREC_COMPLEX128 TENREC_DTYPE(TENREC_DTYPE_COMPLEX, 128)
 #define TENREC_BOOL TENREC_DTYPE(TENREC_DTYPE_BOOL, 8)
 
-struct tenrec_tensor; /* opaque */
+struct tenrec_tensor;   /* opaque */
+struct DLManagedTensor; /* of <dlpack/dlpack.h> */
 
 /* Frees the memory given to tenrec_tensor_from_desc; from any thread, once. */
 typedef void tenrec_tensor_free_fn(void *arg, void *data);
@@ -132,6 +133,24 @@ tenrec_status tenrec_tensor_contiguous(struct tenrec_tensor *t, struct tenrec_te
  */
 tenrec_status tenrec_tensor_copy(const struct tenrec_tensor *t, struct tenrec_tensor **ret,
                                  tenrec_error *err);
+
+/* Makes a tensor of a DLPack one, without a copy. One on a device is ordered as
+ * any other: on the current stream of its sender (tenrec/device.h).
+ *
+ * dl       taken on success: its deleter runs when the last holder drops
+ * errors   EINVAL (null data, negative strides, too many dimensions),
+ *          EUNSUPPORTED (device), ENOMEM
+ * source   DLManagedTensor of DLPack 0.6
+ */
+tenrec_status tenrec_tensor_from_dlpack(struct DLManagedTensor *dl, struct tenrec_tensor **ret,
+                                        tenrec_error *err);
+
+/* Makes a DLPack view that shares t; its deleter drops that share.
+ *
+ * errors   ENOMEM
+ */
+tenrec_status tenrec_tensor_to_dlpack(struct tenrec_tensor *t, struct DLManagedTensor **ret,
+                                      tenrec_error *err);
 
 /* "float32", "bfloat16", "bool"; "?" for a type without a name. */
 const char *tenrec_dtype_name(struct tenrec_dtype dtype);

@@ -9,7 +9,7 @@
 
 #include "../testing.h"
 
-#include <tenrec/dlpack.h>
+#include <dlpack/dlpack.h>
 #include <tenrec/future.h>
 #include <tenrec/message.h>
 

@@ -16,7 +16,7 @@ FOREIGN = {
     "dlfcn.h": ["core/plugin/loader.c", "observe/recorder/stack.c", "tools/conformance/heap_count.c", "plugins/tensorpipe/cuda/driver.c"],
     "uv.h": ["core/base/loop.[ch]", "group/store/store_tcp_server.c", "group/store/store_peer*.[ch]"],
     "jansson.h": ["tools/*.c", "tools/conformance/report.h"],
-    "dlpack/dlpack.h": ["include/tenrec/dlpack.h", "core/tensor/*.c"],
+    "dlpack/dlpack.h": ["core/tensor/*.c", "bindings/python/src/*.c"],
     "hiredis/hiredis.h": ["plugins/redis/conn.h"],
     "curl/curl.h": ["plugins/otlp/collector.c", "plugins/otlp/post.c"],
     "microhttpd.h": ["plugins/prometheus/endpoint.c"],

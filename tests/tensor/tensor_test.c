@@ -5,8 +5,8 @@
 
 #include "../testing.h"
 
+#include <dlpack/dlpack.h>
 #include <pthread.h>
-#include <tenrec/dlpack.h>
 
 #define N(array) (sizeof(array) / sizeof *(array))
 

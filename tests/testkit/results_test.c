@@ -6,9 +6,9 @@
 #include "../support/tensors.h"
 #include "../testing.h"
 
+#include <dlpack/dlpack.h>
 #include <sys/resource.h>
 #include <tenrec/chain.h>
-#include <tenrec/dlpack.h>
 #include <tenrec/observe.h>
 #include <tenrec/profiler.h>
 #include <tenrec/store.h>

@@ -6,9 +6,9 @@
 #include "garbage.h"
 #include "tensor.h"
 
+#include <dlpack/dlpack.h>
 #include <stdlib.h>
 #include <tenrec/device.h>
-#include <tenrec/dlpack.h>
 
 /* ---- the buffer protocol ---------------------------------------------------------- */
 

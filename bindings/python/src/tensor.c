@@ -5,8 +5,8 @@
 #include "error.h"
 #include "garbage.h"
 
+#include <dlpack/dlpack.h>
 #include <stdlib.h>
-#include <tenrec/dlpack.h>
 
 struct tensor {
     PyObject_HEAD
