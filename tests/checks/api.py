@@ -13,6 +13,12 @@ TORCH_TEST = """dist_init get_function_event get_num_owners_and_forks initialize
     wait_until_node_failure wait_until_owners_and_forks_on_rank
     wait_until_pending_futures_and_users_flushed worker_name""".split()
 
+# What libtenrec exports: no more than this. A commit that raises a number says in its body why no function that is there will do.
+FUNCTIONS_AT_MOST = 187
+CONCEPTS_AT_MOST = 19 # the nouns that a user learns
+PART_OF = {"chain_options": "chain", "dtype": "tensor", "gathered": "process_group", "group_view": "group", "msg": "chain",
+           "store_server": "store"}
+
 NOUNS = """call chain chain_options config dtype future gathered group group_view log msg object plugin process_group profiler
     rref scope store store_server stream tensor test test_group torch torch_member
     torch_request torch_rref trace value version worker""".split()
@@ -27,6 +33,27 @@ PROPERTIES = """address args bytes canceled confirmed_by_owner count data desc d
 OPPOSITE = {"new": "drop", "open": "close", "load": "unload", "add": "remove", "begin": "end", "start": "stop"}
 # Verbs of which one noun has half a pair only, as the other half would mean nothing.
 ALONE = {"config_load", "future_add", "msg_new", "store_add", "torch_rref_new"}  # tenrec_rref_drop
+
+
+def too_many(path):
+    names = report.text(path).split()
+    concepts = {PART_OF.get(noun, noun) for noun, _ in (split(name.removeprefix("tenrec_")) for name in names) if noun}
+    for what, n, most in (("functions", len(names), FUNCTIONS_AT_MOST), ("concepts", len(concepts), CONCEPTS_AT_MOST)):
+        if n > most:
+            yield f"{path}: {n} {what}, at most {most}: leave one out, or raise the number and say why in the commit"
+        elif n < most:
+            yield f"tests/checks/api.py: {most} {what} are allowed, and there are {n}: lower the number"
+
+
+def forty():
+    """The table of docs/concepts.md names forty functions, and each is exported."""
+    page = report.text("docs/concepts.md")
+    rows = re.findall(r"^\| [^|]* \| ([^|]*) \|$", page[page.index("## Forty functions"):], flags=re.MULTILINE)[1:]
+    shown = [f"tenrec_{name}" for row in rows for name in re.findall(r"`(\w+)`", row)]
+    if len(shown) != 40:
+        yield f"docs/concepts.md: shows {len(shown)} functions, expected forty"
+    for name in sorted(set(shown) - set(names)):
+        yield f"docs/concepts.md: {name} is not exported"
 
 
 def exported():
@@ -112,6 +139,8 @@ names = sorted(exported())
 report.case("api_names_are_torchs_or_noun_and_verb", neither_rule(names))
 report.case("api_has_the_names_of_torch", torch_is_missing(names))
 report.case("api_pairs_rhyme", without_rhyme(names))
+report.case("api_of_libtenrec_does_not_grow_unnoticed", too_many("tests/checks/libtenrec.symbols"))
+report.case("api_forty_functions_exist", forty())
 report.case("api_structs_can_grow_or_say_why_not", open_structs())
 report.case("api_headers_of_programs_show_no_plugins", plugins_seen())
 report.finish()
