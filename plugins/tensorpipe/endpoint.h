@@ -52,7 +52,6 @@ struct endpoint {
     atomic_uint inside;
     enum progress progress;
     bool one_cpu, many_cpus;
-    bool learns_paths; /* of tensors within a host */
     tenrec_peer me;
     _Atomic(struct peer *) *peers; /* ENDPOINT_PEERS of them, by id */
     atomic_int peers_end;          /* above all ids that were ever in use */

@@ -25,7 +25,6 @@ struct tp_options {
     uint64_t inline_max;         /* bytes of a tensor that travels with its message */
     int64_t lanes;               /* TCP connections for one large tensor */
     uint64_t pull_min, pull_max; /* of a tensor that the receiver reads out of our memory */
-    const char *pull;            /* always or faster: when it is that */
     uint64_t cuda_staging;       /* bytes of pinned memory */
     uint64_t cuda_cache;         /* bytes of a device that are kept for later tensors */
 };

@@ -80,12 +80,8 @@ static const struct tenrec_option options[] = {
                    "memory, if channels have cma and it is above inline_max."),
     OPTION(pull_max, SIZE, "16MiB", .min = 0, .max = INT64_MAX,
            .help =
-               "Size up to which it does, unless there is only one processor. A larger tensor is "
-               "copied by both workers at the same time."),
-    OPTION(pull, STRING, "faster", .choices = "faster|always",
-           .help =
-               "Whether tensors of these sizes are always read out of our memory, or only while "
-               "that is faster than copying them together; which is tried now and then."),
+               "Size up to which it does, unless there is only one processor. A larger tensor, or "
+               "any with progress: busy, is copied by both workers at the same time."),
     OPTION(lanes, INT, "1", .min = 1, .max = 16,
            .help = "TCP connections over which tensors above inline_max are spread between Tenrec "
                    "workers that have the same number here."),

@@ -277,7 +277,6 @@ static void choose_options(struct fake_host *h, uint32_t kind)
         .lanes = 3,
         .pull_min = 512,
         .pull_max = 16384,
-        .pull = kind & 16 ? "faster" : "always",
         .cuda_staging = 4 << 20,
         .cuda_cache = 0,
     };

@@ -205,7 +205,6 @@ void node_init(struct node *n, tenrec_peer id)
         .lanes = 1,
         .pull_min = 512 << 10,
         .pull_max = 16 << 20,
-        .pull = "always",
         .cuda_staging = 64 << 20,
         .cuda_cache = 1 << 30,
     };

@@ -249,7 +249,6 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
         snprintf(a->host_address, sizeof a->host_address, "%s", in->host_address);
     a->ep.progress = progress_of(a->ep.options->progress);
     count_cpus(a);
-    a->ep.learns_paths = !a->ep.one_cpu && strcmp(a->ep.options->pull, "always") != 0;
     /* Zeroed pages that are never touched cost nothing. */
     a->ep.peers = calloc(ENDPOINT_PEERS, sizeof *a->ep.peers);
     if (!a->ep.peers) {

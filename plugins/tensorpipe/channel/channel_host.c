@@ -48,15 +48,16 @@ static enum conn_role control_of(const struct pipe *p)
 
 /* ---- sending ---- */
 
-/* A tensor that fits into the ring needs no turns; and two processes that copy at once are
- * faster with a tensor larger than the caches, if two processors are free. */
+/* A tensor that fits into the ring needs no turns. Two processes that copy at the same time are
+ * faster with a tensor larger than the caches, if two processors are free, and with threads that
+ * spin instead of sleeping until the receiver has read. */
 static bool is_pulled(const struct pipe *p, uint64_t len)
 {
     const struct endpoint *ep = p->ep;
 
     if (!p->pulls || len <= ep->options->inline_max || len < ep->options->pull_min)
         return false;
-    return len <= ep->options->pull_max || ep->one_cpu;
+    return ep->one_cpu || (len <= ep->options->pull_max && ep->progress != PROGRESS_BUSY);
 }
 
 /* Bytes per turn and lane of a tensor that takes the lanes. */
@@ -100,34 +101,12 @@ static unsigned send_stripes(struct pipe *p, struct send_request *o,
     return n;
 }
 
-/* Nothing is before it that would be timed, too. */
-static bool is_alone(const struct pipe *p, const struct send_request *o)
-{
-    return !p->awaited && !o->n_tensors && !p->conn[CONN_DESCRIPTOR]->first &&
-           !p->conn[CONN_CHANNEL]->first;
-}
-
-/* Of a tensor that may be read out of our memory; both ways take one segment. */
-static bool is_copied_by_both(struct pipe *p, struct send_request *o, uint64_t len,
-                              struct segment *s)
-{
-    const bool timed = is_alone(p, o);
-
-    if (!p->ep->learns_paths)
-        return false;
-    s->since_ns = timed ? now_ns() : 0;
-    s->len = len;
-    return path_choose(&p->paths, len, timed) == BY_BOTH;
-}
-
 static unsigned host_send(struct pipe *p, struct send_request *o,
                           const struct tenrec_tensor_desc *t, struct segment *s,
                           struct descriptor_note *note)
 {
     unsigned n = host_stripes(p, t->bytes);
 
-    if (!n && is_pulled(p, t->bytes) && is_copied_by_both(p, o, t->bytes, s))
-        n = 1;
     if (n)
         return send_stripes(p, o, t, s, n, note);
     if (!is_pulled(p, t->bytes)) {

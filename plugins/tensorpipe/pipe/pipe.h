@@ -16,7 +16,6 @@
 #define TENSORPIPE_PIPE_H
 
 #include "channel/cma.h"
-#include "channel/path_selector.h"
 #include "endpoint.h"
 #include "pipe/peer.h"
 #include "pipe/pipe_services.h"
@@ -174,9 +173,8 @@ struct pipe {
     struct send_request_spares lean, open;
     /* Segments that are kept until the peer has read them; under lock. */
     struct segment *awaited, *last_awaited;
-    uint64_t n_awaited;         /* so far */
-    bool pulls;                 /* the peer can read tensors out of our memory */
-    struct path_selector paths; /* which of those do better another way */
+    uint64_t n_awaited; /* so far */
+    bool pulls;         /* the peer can read tensors out of our memory */
     /* The core's; NULL: nothing is shared. Set before the pipe is established. */
     struct tenrec_sharing *sharing;
     uint64_t fds_sent;   /* packets of file descriptors; under lock */

@@ -184,7 +184,6 @@ bool pipe_tensor_refused(struct pipe *p, uint64_t number)
     p->pulls = false;
     s = queue_take_awaited(p, number);
     if (s) {
-        s->since_ns = 0;
         put_le64((unsigned char *)s->iov[0].iov_base + s->iov[0].iov_len - 8, number);
         s->n = 2;
         queue_append(p, p->conn[s->on], s);

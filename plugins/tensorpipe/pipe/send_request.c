@@ -73,7 +73,6 @@ static struct send_request *send_request_make(struct send_request_spares *spares
     o->frames.out = o;
     o->frames.n = 1;
     o->frames.at = 0;
-    o->frames.since_ns = 0;
     o->frames.awaited = o->frames.offered = false;
     o->frames.iov[0] = (struct iovec){ o->buf, 0 };
     return o;
@@ -163,18 +162,6 @@ void send_request_retire(struct pipe *p, struct send_request *o, struct told *t)
     if (o->msg)
         t->msg[t->n_msg++] = o->msg;
     send_request_free(p, o);
-}
-
-void send_request_timed(struct pipe *p, const struct segment *s)
-{
-    uint64_t ns = now_ns() - s->since_ns, in_ring = s->len < PATH_ROOM ? s->len : PATH_ROOM;
-
-    if (pipe_state(p) == PIPE_BROKEN)
-        return;
-    /* The peer has some of it still before it, and is as fast as we were, or faster. */
-    if (!s->awaited)
-        ns += (uint64_t)((double)ns * (double)in_ring / (double)s->len / 2);
-    path_note(&p->paths, s->awaited ? BY_RECEIVER : BY_BOTH, s->len, ns);
 }
 
 void told_tell(struct pipe *p, struct told *t, const tenrec_error *why)

@@ -82,14 +82,10 @@ void send_request_add_done(struct pipe *p, struct send_request *o, struct tenrec
 void send_request_fill(struct pipe *p, struct send_request *o, const struct bundle *b, size_t from);
 /* All of it is written, or will never be. */
 void send_request_retire(struct pipe *p, struct send_request *o, struct told *t);
-/* The tensor of a segment with a time is written, or was taken. */
-void send_request_timed(struct pipe *p, const struct segment *s);
 
 /* The last segment of a request that is done with ends it. */
 static inline void segment_written(struct pipe *p, struct segment *s, struct told *t)
 {
-    if (s->since_ns)
-        send_request_timed(p, s);
     if (--s->out->parts == 0)
         send_request_retire(p, s->out, t);
 }

@@ -47,8 +47,6 @@ struct segment {
     bool offered;    /* its bytes were given to a stream that encrypts, and may be on their way */
     uint64_t number; /* of what is awaited on a pipe, from 0 */
     struct segment *next_awaited;
-    /* It is timed since then (pipe->paths), a tensor of so many bytes; 0: it is not. */
-    uint64_t since_ns, len;
     unsigned char head[SEGMENT_HEAD];
 };
 
