@@ -36,7 +36,7 @@ struct pipe *peer_pipe(struct fake_host *h, uint8_t who)
 
 struct fake_conn *peer_conn(const struct pipe *p, unsigned role)
 {
-    return role < CONN_ROLES && p->conn[role] ? fake_wire_of(p->conn[role]) : NULL;
+    return role < CONN_ROLES && p->conns.of[role] ? fake_wire_of(p->conns.of[role]) : NULL;
 }
 
 /* Spoils what was made and writes it to `c`. */

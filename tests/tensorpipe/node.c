@@ -461,7 +461,7 @@ static void look_at_pipe(struct pipe *p, void *arg)
     bool *clogged = arg;
 
     pthread_mutex_lock(&p->lock);
-    *clogged = *clogged || (p->queue_full && pipe_is_full(p));
+    *clogged = *clogged || (p->queue.full && pipe_is_full(p));
     pthread_mutex_unlock(&p->lock);
 }
 

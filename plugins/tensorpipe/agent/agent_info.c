@@ -116,7 +116,7 @@ static void list_better(struct agent_info_list *l, const struct pipe *p)
 /* Names the cipher of a pipe, and whether the kernel or the library works in each direction. */
 static const char *info_encryption(const struct pipe *p)
 {
-    const struct conn *c = p ? p->conn[CONN_DESCRIPTOR] : NULL;
+    const struct conn *c = p ? p->conns.of[CONN_DESCRIPTOR] : NULL;
 
     return c && c->tls ? p->ep->tls->cipher(c->tls) : "none";
 }
@@ -194,7 +194,7 @@ void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
     v = pipe_table_all(&a->pipes);
     for (size_t i = 0; v && v[i]; i++)
         if (pipe_state(v[i]) == PIPE_ESTABLISHED)
-            connections += v[i]->n_conns - v[i]->lacks_reply;
+            connections += v[i]->conns.n - v[i]->conns.lacks_reply;
     info_push(sink, arg, "connections", "%u", connections);
     push_peers(a, v, sink, arg);
     push_callers(v, sink, arg);

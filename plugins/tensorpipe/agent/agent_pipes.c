@@ -117,9 +117,9 @@ static void received_add(struct pipe *p, void *arg)
         pipe_state(p) != PIPE_ESTABLISHED)
         return;
     r->bytes[peer->id] += atomic_load(&p->pulled);
-    for (unsigned i = 0; i < p->n_conns; i++)
-        if (p->conn[i])
-            r->bytes[peer->id] += atomic_load(&p->conn[i]->bytes_received);
+    for (unsigned i = 0; i < p->conns.n; i++)
+        if (p->conns.of[i])
+            r->bytes[peer->id] += atomic_load(&p->conns.of[i]->bytes_received);
 }
 
 void agent_received(struct tenrec_agent *self, uint64_t *received, uint32_t n)

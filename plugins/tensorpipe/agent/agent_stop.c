@@ -15,10 +15,10 @@ static void add_unsent(struct pipe *p, void *arg)
     uint64_t *bytes = arg;
 
     /* A batch puts its messages into the queue before it releases them. */
-    *bytes += atomic_load(&p->gathers);
-    *bytes += atomic_load(&p->queued) + atomic_load(&p->untold);
+    *bytes += atomic_load(&p->queue.gathers);
+    *bytes += atomic_load(&p->queue.bytes) + atomic_load(&p->queue.untold);
     if (pipe_state(p) == PIPE_ESTABLISHED)
-        *bytes += atomic_load(&p->conn[CONN_DESCRIPTOR]->writing);
+        *bytes += atomic_load(&p->conns.of[CONN_DESCRIPTOR]->writing);
 }
 
 tenrec_status agent_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *err)

@@ -33,8 +33,8 @@ static void keepalive_check(struct pipe *p, void *arg)
     if (pipe_state(p) != PIPE_ESTABLISHED || !p->transport->remote)
         return;
     *any = true;
-    for (unsigned i = CONN_DESCRIPTOR; i < p->n_conns; i++) {
-        uint32_t silence = p->conn[i] ? keepalive_silence(p->conn[i]) : 0;
+    for (unsigned i = CONN_DESCRIPTOR; i < p->conns.n; i++) {
+        uint32_t silence = p->conns.of[i] ? keepalive_silence(p->conns.of[i]) : 0;
 
         if (silence < limit)
             continue;

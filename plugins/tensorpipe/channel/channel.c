@@ -31,7 +31,7 @@ static void take_head(struct conn *c, struct reading *r)
 enum part channel_take_frame(struct pipe *p, enum conn_role from, void *to, uint64_t len)
 {
     struct reading *r = &p->read;
-    struct conn *c = p->conn[from];
+    struct conn *c = p->conns.of[from];
 
     r->want = from;
     take_head(c, r);

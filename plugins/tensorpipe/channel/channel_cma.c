@@ -54,14 +54,14 @@ static tenrec_status cma_find_peer(struct pipe *p, uint32_t named, tenrec_error 
     if (peer.pid)
         return TENREC_OK;
     if (p->pid) {
-        p->puller = cma_beside(p->pid, p->conn[CONN_ANNOUNCE]->source.fd);
+        p->puller = cma_beside(p->pid, p->conns.of[CONN_ANNOUNCE]->source.fd);
         return TENREC_OK;
     }
     e = cma_open(&peer, (pid_t)named);
     if (e)
         return tenrec_fail_errno(err, TENREC_EPEER_LOST, e,
                                  "sent a tensor in the memory of process %u", named);
-    if (!socket_is_held_by(peer.pid, p->conn[CONN_ANNOUNCE]->source.fd)) {
+    if (!socket_is_held_by(peer.pid, p->conns.of[CONN_ANNOUNCE]->source.fd)) {
         cma_close(&peer);
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "sent a tensor in the memory of process %u, of which cannot be seen "
@@ -110,7 +110,7 @@ static enum part cma_pull(struct pipe *p, const unsigned char *frame, size_t len
 
 static enum part cma_receive(struct pipe *p)
 {
-    struct conn *c = p->conn[CONN_ANNOUNCE];
+    struct conn *c = p->conns.of[CONN_ANNOUNCE];
     const unsigned char *frame;
     enum part part;
     size_t len;
@@ -144,7 +144,7 @@ static enum part cma_receive(struct pipe *p)
  * peer has accepted that one, and no process owns a socket before. */
 static void cma_complete(struct pipe *p)
 {
-    if (!p->pid && !socket_is_our_users(p->conn[CONN_DESCRIPTOR]->source.fd))
+    if (!p->pid && !socket_is_our_users(p->conns.of[CONN_DESCRIPTOR]->source.fd))
         p->services->failf(
             p, TENREC_EPROTOCOL, 0,
             "chose channel cma, but cannot be seen to be a process of this user on this "

@@ -190,7 +190,7 @@ static void control_probe(struct pipe *p, const unsigned char *body)
 
     if (!p->ep->channels->pulls || !p->pid || p->puller.pid)
         return;
-    peer = cma_beside(p->pid, p->conn[CONN_DESCRIPTOR]->source.fd);
+    peer = cma_beside(p->pid, p->conns.of[CONN_DESCRIPTOR]->source.fd);
     if (cma_read(&peer, &word, get_le64(body + 1), sizeof word) || word != get_le64(body + 9))
         return;
     pthread_mutex_lock(&p->lock);
@@ -265,7 +265,7 @@ static enum part take_sent(struct pipe *p)
 {
     struct reading *r = &p->read;
     struct incoming *in = &r->in[r->tensor];
-    struct conn *c = p->conn[control_of(p)];
+    struct conn *c = p->conns.of[control_of(p)];
     unsigned char *to = channel_target(p);
 
     r->want = control_of(p);
@@ -363,13 +363,14 @@ static bool control_next(struct pipe *p, struct conn *c, unsigned char ret[CONTR
     const unsigned char *body;
     bool there;
 
-    pthread_mutex_lock(&p->side_lock);
-    there = !atomic_load(&p->side_lent) && channel_next_frame(p, c, CONTROL_MAX, &body, ret_len);
+    pthread_mutex_lock(&p->conns.side_lock);
+    there =
+        !atomic_load(&p->conns.side_lent) && channel_next_frame(p, c, CONTROL_MAX, &body, ret_len);
     if (there) {
         memcpy(ret, body, *ret_len);
         c->pos += FRAME_HEAD + *ret_len;
     }
-    pthread_mutex_unlock(&p->side_lock);
+    pthread_mutex_unlock(&p->conns.side_lock);
     return there;
 }
 

@@ -29,7 +29,7 @@ void shm_handoff_open(struct pipe *p)
     const struct tenrec_host *host = p->ep->host;
     struct tenrec_sharing *s = NULL;
 
-    if ((p->capabilities & IDENTITY_MAPS) && p->conn[CONN_DESCRIPTOR]->stream->passes_fds &&
+    if ((p->capabilities & IDENTITY_MAPS) && p->conns.of[CONN_DESCRIPTOR]->stream->passes_fds &&
         TENREC_HAS(host, shared)) /* the last of five that arrived together */
         s = host->sharing_open(p->ep->self);
     pthread_mutex_lock(&p->lock);
@@ -51,7 +51,7 @@ static bool send_fds(struct pipe *p, const struct tenrec_share *share, uint64_t 
     unsigned char text[PACKET_LEN] = { PACKET };
 
     put_le64(text + 1, number);
-    return fd_message_send(p->conn[CONN_REPLY]->source.fd, text, sizeof text, share->fd,
+    return fd_message_send(p->conns.of[CONN_REPLY]->source.fd, text, sizeof text, share->fd,
                            share->n_fds) == 0;
 }
 
@@ -136,7 +136,7 @@ static bool receive_fds(struct pipe *p, uint64_t number, struct tenrec_share *sh
         uint64_t got;
 
         close_fds(share);
-        if (!receive_packet(p->conn[CONN_REPLY]->source.fd, share, &got))
+        if (!receive_packet(p->conns.of[CONN_REPLY]->source.fd, share, &got))
             return false;
         if (got >= number)
             return got == number;

@@ -8,7 +8,7 @@
  * Locks, none of which is held while a host function or `done` is called:
  *     agent.lock        the table of pipes
  *     pipe->role.lock   the reader of an outgoing pipe
- *     pipe->side_lock   the reader of connections that are not data
+ *     pipe->conns.side_lock the reader of connections that are not data
  *     pipe->lock        the write queues, state, why
  *     reactor->lock     tasks
  * A thread that holds one of them may acquire those below it. peer->lock comes before all. */
@@ -18,10 +18,10 @@
 #include "channel/cma.h"
 #include "endpoint.h"
 #include "pipe/peer.h"
+#include "pipe/pipe_conns.h"
+#include "pipe/pipe_queue.h"
 #include "pipe/pipe_services.h"
-#include "pipe/send_request.h"
 #include "reactor/spin.h"
-#include "transport/conn.h"
 #include "wire/descriptor.h"
 #include "wire/handshake/identity.h"
 #include "wire/handshake/proof.h"
@@ -114,27 +114,19 @@ struct pipe {
     atomic_uint refs;
     bool outgoing;
     bool was_established;
-    bool queue_full;         /* it stopped reading because of that */
     bool stranger;           /* incoming: its caller is no member so far; changes under lock */
     atomic_bool over_budget; /* its source holds too much; set under lock */
-    atomic_bool gathers;     /* a batch has messages that are in no queue; of the reader */
-    atomic_bool stuffed;     /* one of the connections may be full; changes under lock */
     atomic_bool paused;      /* the host does not accept requests */
-    unsigned n_conns;        /* roles below it have a connection, or will: */
-    bool lacks_reply;        /* but that of CONN_REPLY */
     struct peer *to;         /* outgoing */
     uint64_t capabilities;
     uint64_t max_message, max_object; /* what the peer reads at most; 0: it has no limit */
     struct tenrec_route route;
     tenrec_peer from; /* sender of the incoming messages */
     uint32_t marks;   /* flags of all messages, TENREC_MSG_PROVED or none; once established */
-    /* Bytes accepted and not written. Changes under lock, so that plain loads
-     * and stores do; read without it too. */
-    atomic_uint_fast64_t queued;
-    atomic_uint_fast64_t asked; /* outgoing: requests that want an answer */
-    atomic_uint_fast64_t messages_queued, messages_written, messages_received;
+    atomic_uint_fast64_t messages_received;
+    struct pipe_queue queue;
     struct role role;
-    struct conn *conn[CONN_ROLES]; /* do not change once established */
+    struct pipe_conns conns;
     struct reading read;
 
     struct pipe *next_old; /* of to->old; under its lock, as the next */
@@ -167,20 +159,12 @@ struct pipe {
 
     pthread_mutex_t lock;
     tenrec_error why;                      /* it broke */
-    struct send_request_list pending;      /* before it is established */
     struct send_request_list device_sends; /* for the link; under lock */
     struct arriving *device_handed;        /* likewise */
-    struct send_request_spares lean, open;
-    /* Segments that are kept until the peer has read them; under lock. */
-    struct segment *awaited, *last_awaited;
-    uint64_t n_awaited; /* so far */
-    bool pulls;         /* the peer can read tensors out of our memory */
+    bool pulls;                            /* the peer can read tensors out of our memory */
     /* The core's; NULL: nothing is shared. Set before the pipe is established. */
     struct tenrec_sharing *sharing;
-    uint64_t fds_sent;   /* packets of file descriptors; under lock */
-    atomic_uint untold;  /* sends whose done was not called */
-    pthread_cond_t room; /* queued went down, or the pipe broke */
-    unsigned waiting_for_room;
+    uint64_t fds_sent; /* packets of file descriptors; under lock */
 
     struct cma_peer puller;      /* whose memory we read; changes under lock */
     bool allows;                 /* cma_allow was called; loop thread */
@@ -188,15 +172,9 @@ struct pipe {
     uint64_t n_taken;            /* the loop's: what the peer took in order */
     atomic_uint_fast64_t pulled; /* bytes that were read there */
     uint64_t probe;              /* the number that the peer must read here */
-    /* The reader of the pipe reads also those of its connections that else the loop
-     * thread reads. Changes under side_lock, which the loop holds while it reads. */
-    atomic_bool side_lent;
-    pthread_mutex_t side_lock;
 
-    struct reactor_task connect_task, read_task, side_task, device_task, teardown_task, expire_task,
-        free_task;
+    struct reactor_task connect_task, read_task, device_task, teardown_task, free_task;
     struct reactor_timer timer;  /* of the handshake, then of queued requests */
-    atomic_bool expires;         /* it is armed for these, or about to be */
     struct reactor_timer redial; /* outgoing: repeats the handshake */
     unsigned redials;
     bool torn_down;
@@ -213,7 +191,7 @@ static inline int64_t pipe_unanswered(struct pipe *p)
 {
     uint64_t answers = atomic_load(&p->messages_received);
 
-    return (int64_t)(atomic_load(&p->asked) - answers);
+    return (int64_t)(atomic_load(&p->queue.asked) - answers);
 }
 
 /* pipe_services.c */
@@ -313,7 +291,8 @@ tenrec_status pipe_charge_reading(struct pipe *p, tenrec_error *err);
 
 static inline void pipe_queued_add(struct pipe *p, uint64_t n)
 {
-    atomic_store_explicit(&p->queued, atomic_load_explicit(&p->queued, memory_order_relaxed) + n,
+    atomic_store_explicit(&p->queue.bytes,
+                          atomic_load_explicit(&p->queue.bytes, memory_order_relaxed) + n,
                           memory_order_relaxed);
     if (__builtin_expect(p->stranger, 0))
         pipe_charge_source(p, n);

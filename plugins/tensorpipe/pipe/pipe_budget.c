@@ -33,7 +33,7 @@ void pipe_leave_strangers(struct pipe *p)
     reading_release(p);
     pthread_mutex_lock(&p->lock);
     if (p->stranger)
-        budget_give(p->source, atomic_load(&p->queued));
+        budget_give(p->source, atomic_load(&p->queue.bytes));
     p->stranger = false;
     atomic_store(&p->over_budget, false);
     pthread_mutex_unlock(&p->lock);
@@ -100,7 +100,7 @@ void pipe_announce_over(struct pipe *p)
 /* A buffer of the usual size, and the lists of usual messages, cost no more than the connection. */
 static uint64_t reading_size(const struct pipe *p)
 {
-    const struct conn *c = p->conn[CONN_DESCRIPTOR];
+    const struct conn *c = p->conns.of[CONN_DESCRIPTOR];
     const struct reading *r = &p->read;
     uint64_t n = c && c->cap > CONN_BUFFER ? c->cap : 0;
 

@@ -10,7 +10,7 @@
 /* Lock held. Part of it may be on its way when it is first on a connection, or encrypted. */
 static bool segment_waits(const struct pipe *p, const struct segment *s, enum conn_role on)
 {
-    return !s->awaited && !s->offered && p->conn[on]->first != s;
+    return !s->awaited && !s->offered && p->conns.of[on]->first != s;
 }
 
 /* Lock held. Returns true if neither the peer nor a writer has seen a part of it. */
@@ -41,17 +41,17 @@ static void conn_unqueue(struct conn *c, const struct segment *s)
 static void send_request_withdraw(struct pipe *p, struct send_request *o, struct told *t)
 {
     for (uint32_t i = 0; i < o->n_tensors; i++)
-        conn_unqueue(p->conn[o->tensors[i].on], &o->tensors[i]);
+        conn_unqueue(p->conns.of[o->tensors[i].on], &o->tensors[i]);
     if (message_wants_answer(o->msg))
-        atomic_fetch_sub(&p->asked, 1);
-    atomic_fetch_sub(&p->messages_queued, 1);
+        atomic_fetch_sub(&p->queue.asked, 1);
+    atomic_fetch_sub(&p->queue.n_queued, 1);
     send_request_retire(p, o, t);
 }
 
 static bool pipe_writes(const struct pipe *p)
 {
-    for (unsigned i = 0; i < p->n_conns; i++)
-        if (p->conn[i] && atomic_load(&p->conn[i]->writing))
+    for (unsigned i = 0; i < p->conns.n; i++)
+        if (p->conns.of[i] && atomic_load(&p->conns.of[i]->writing))
             return true;
     return false;
 }
@@ -59,7 +59,7 @@ static bool pipe_writes(const struct pipe *p)
 /* Lock held. Frames that expire are taken out in one walk. */
 static void pipe_withdraw(struct pipe *p, struct told *t)
 {
-    struct conn *c = p->conn[CONN_DESCRIPTOR];
+    struct conn *c = p->conns.of[CONN_DESCRIPTOR];
     struct segment *s = c->first, *next;
     const uint64_t now = now_ns();
 
@@ -88,9 +88,9 @@ static void expire_fire(struct reactor_timer *t)
     pthread_mutex_lock(&p->lock);
     if (pipe_state(p) == PIPE_ESTABLISHED && !pipe_writes(p))
         pipe_withdraw(p, &told);
-    more = pipe_state(p) == PIPE_ESTABLISHED && atomic_load(&p->queued) > 0;
+    more = pipe_state(p) == PIPE_ESTABLISHED && atomic_load(&p->queue.bytes) > 0;
     if (!more)
-        atomic_store(&p->expires, false);
+        atomic_store(&p->queue.expires, false);
     pthread_mutex_unlock(&p->lock);
     told_tell(p, &told, &why);
     if (more)
@@ -99,21 +99,21 @@ static void expire_fire(struct reactor_timer *t)
 
 static void expire_run(struct reactor_task *t)
 {
-    struct pipe *p = (struct pipe *)(void *)((char *)t - offsetof(struct pipe, expire_task));
+    struct pipe *p = (struct pipe *)(void *)((char *)t - offsetof(struct pipe, queue.expire_task));
 
     if (pipe_state(p) == PIPE_ESTABLISHED && !p->torn_down) {
         p->timer.fire = expire_fire;
         reactor_arm(&p->ep->reactor, &p->timer, now_ns() + EXPIRE_NS);
     } else {
-        atomic_store(&p->expires, false); /* in its handshake the timer bounds that */
+        atomic_store(&p->queue.expires, false); /* in its handshake the timer bounds that */
     }
     pipe_unref(p);
 }
 
 void pipe_expire_later(struct pipe *p)
 {
-    if (atomic_load(&p->queued) == 0 || atomic_exchange(&p->expires, true))
+    if (atomic_load(&p->queue.bytes) == 0 || atomic_exchange(&p->queue.expires, true))
         return;
-    p->expire_task.run = expire_run;
-    pipe_post(p, &p->expire_task);
+    p->queue.expire_task.run = expire_run;
+    pipe_post(p, &p->queue.expire_task);
 }

@@ -119,7 +119,7 @@ bool message_plain(struct pipe *p, const struct plain *m)
     r->skipped = false;
     if (m->payload_len)
         memcpy(r->msg->payload, m->payload, m->payload_len);
-    p->conn[CONN_DESCRIPTOR]->pos += m->len;
+    p->conns.of[CONN_DESCRIPTOR]->pos += m->len;
     message_end(p);
     return true;
 }
@@ -188,7 +188,7 @@ static void reading_shrink(struct pipe *p)
         r->carried = NULL;
         r->cap_in = 0;
     }
-    conn_shrink(p->conn[CONN_DESCRIPTOR]);
+    conn_shrink(p->conns.of[CONN_DESCRIPTOR]);
     pipe_charge_reading(p, NULL); /* it is no more than before */
 }
 
@@ -233,7 +233,7 @@ static void send_targets(struct pipe *p)
     unsigned char *buf;
     size_t len;
 
-    if (p->lacks_reply) {
+    if (p->conns.lacks_reply) {
         pipe_failf(p, TENREC_EPROTOCOL, 0,
                    "sent a tensor without a target, although its capabilities rule that out");
         return;
@@ -301,7 +301,7 @@ bool message_rest(struct pipe *p)
 {
     const size_t fixed = FRAME_HEAD + 4 + FRAME_HEAD + 8 + FRAME_HEAD;
     struct reading *r = &p->read;
-    struct conn *c = p->conn[CONN_DESCRIPTOR];
+    struct conn *c = p->conns.of[CONN_DESCRIPTOR];
     const unsigned char *at = c->buf + c->pos, *payload = at + fixed, *list;
     const size_t len = conn_buffered(c);
 
@@ -424,8 +424,8 @@ void message_end(struct pipe *p)
     r->arriving = NULL;
     if (__builtin_expect(r->charged != 0, 0))
         pipe_announce_carry(p, msg);
-    if (__builtin_expect(r->cap_in > TENSORS_KEPT || p->conn[CONN_DESCRIPTOR]->cap > CONN_BUFFER,
-                         0))
+    if (__builtin_expect(
+            r->cap_in > TENSORS_KEPT || p->conns.of[CONN_DESCRIPTOR]->cap > CONN_BUFFER, 0))
         reading_shrink(p);
     atomic_store_explicit(&p->messages_received,
                           atomic_load_explicit(&p->messages_received, memory_order_relaxed) + 1,

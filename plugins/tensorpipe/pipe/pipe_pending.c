@@ -16,7 +16,7 @@ static void take_done(struct pipe *p, struct send_request *waited, struct tenrec
 {
     if (waited->n_done) {
         *done = waited->done[0];
-        atomic_fetch_sub(&p->untold, 1);
+        atomic_fetch_sub(&p->queue.untold, 1);
     }
     pipe_queued_add(p, -waited->charge);
 }
@@ -26,7 +26,7 @@ static void refuse_waited(struct pipe *p, struct tenrec_msg *msg, struct tenrec_
                           const tenrec_error *err)
 {
     if (p->outgoing && message_wants_answer(msg))
-        atomic_fetch_sub(&p->asked, 1);
+        atomic_fetch_sub(&p->queue.asked, 1);
     pipe_refuse(msg, done, err);
 }
 
@@ -54,14 +54,14 @@ static bool send_next_pending(struct pipe *p)
     tenrec_status st;
 
     pthread_mutex_lock(&p->lock);
-    waited = p->pending.first;
+    waited = p->queue.pending.first;
     if (!waited || pipe_state(p) == PIPE_BROKEN) {
         if (!waited && pipe_state(p) != PIPE_BROKEN)
             atomic_store(&p->state, PIPE_ESTABLISHED);
         pthread_mutex_unlock(&p->lock);
         return false;
     }
-    take_first(&p->pending);
+    take_first(&p->queue.pending);
     if (pipe_is_for_link(p, waited->msg)) {
         send_request_list_add(&p->device_sends, waited);
         pthread_mutex_unlock(&p->lock);

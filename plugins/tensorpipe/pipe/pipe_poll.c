@@ -44,9 +44,9 @@ void pipe_set_quiet(struct pipe *p, bool quiet)
     if (pipe_state(p) == PIPE_ESTABLISHED) {
         unsigned end = CONN_CHANNEL + (p->channel ? p->channel->data : 0);
 
-        conn_set_quiet(p->conn[CONN_DESCRIPTOR], quiet);
+        conn_set_quiet(p->conns.of[CONN_DESCRIPTOR], quiet);
         for (unsigned i = CONN_CHANNEL; i < end; i++)
-            conn_set_quiet(p->conn[i], quiet);
+            conn_set_quiet(p->conns.of[i], quiet);
     }
     pthread_mutex_unlock(&p->lock);
 }
@@ -377,7 +377,7 @@ static bool reader_step(struct pipe_reader *r)
         r->waited = pipe_read(p, READ_WAITING) == READ_NOTHING;
         return true;
     }
-    if (!poll_await_data(r->w, p->conn[p->read.want]))
+    if (!poll_await_data(r->w, p->conns.of[p->read.want]))
         return false;
     if (!wait_is_over(r->w))
         pipe_read(p, READ_NOW);

@@ -21,21 +21,21 @@ static void queue_append(struct pipe *p, struct conn *c, struct segment *s)
 
 static void await_taking(struct pipe *p, struct segment *s)
 {
-    s->number = p->n_awaited++;
+    s->number = p->queue.n_awaited++;
     s->next_awaited = NULL;
-    if (p->awaited)
-        p->last_awaited->next_awaited = s;
+    if (p->queue.awaited)
+        p->queue.last_awaited->next_awaited = s;
     else
-        p->awaited = s;
-    p->last_awaited = s;
+        p->queue.awaited = s;
+    p->queue.last_awaited = s;
 }
 
 void pipe_enqueue(struct pipe *p, struct send_request *o)
 {
-    queue_append(p, p->conn[CONN_DESCRIPTOR], &o->frames);
+    queue_append(p, p->conns.of[CONN_DESCRIPTOR], &o->frames);
     for (uint32_t i = 0; i < o->n_tensors; i++) {
         if (o->tensors[i].n)
-            queue_append(p, p->conn[o->tensors[i].on], &o->tensors[i]);
+            queue_append(p, p->conns.of[o->tensors[i].on], &o->tensors[i]);
         if (o->tensors[i].awaited)
             await_taking(p, &o->tensors[i]);
     }
@@ -51,14 +51,14 @@ bool pipe_enqueue_object(struct pipe *p, enum conn_role role, const void *object
     o->frames.iov[0].iov_len = FRAME_HEAD + len;
     o->charge = send_request_overhead(o) + o->cap;
     pipe_queued_add(p, o->charge);
-    queue_append(p, p->conn[role], &o->frames);
+    queue_append(p, p->conns.of[role], &o->frames);
     return true;
 }
 
 /* The out that small messages can join; NULL when there is none. */
 static struct send_request *open_out(struct pipe *p, const struct bundle *b)
 {
-    struct conn *c = p->conn[CONN_DESCRIPTOR];
+    struct conn *c = p->conns.of[CONN_DESCRIPTOR];
     struct send_request *o = c->first ? c->last->out : NULL;
 
     if (o && o->open && o->cap - o->len >= b->len && o->n_done + b->n_done <= o->cap_done)
@@ -75,7 +75,7 @@ static bool enqueue_bundle(struct pipe *p, const struct bundle *b)
         o = send_request_new_open(p, b->len);
         if (!o)
             return false;
-        queue_append(p, p->conn[CONN_DESCRIPTOR], &o->frames);
+        queue_append(p, p->conns.of[CONN_DESCRIPTOR], &o->frames);
     }
     send_request_fill(p, o, b, 0);
     return true;
@@ -89,7 +89,7 @@ void pipe_queue_bundle(struct pipe *p, const struct bundle *b)
     pthread_mutex_lock(&p->lock);
     queued = pipe_state(p) == PIPE_ESTABLISHED && enqueue_bundle(p, b);
     if (queued) {
-        counter_add(&p->messages_queued, b->n_messages);
+        counter_add(&p->queue.n_queued, b->n_messages);
         pthread_mutex_unlock(&p->lock);
         pipe_bound(p);
         return;
@@ -122,7 +122,7 @@ bool pipe_send_frame(struct pipe *p, enum conn_role role, const void *head, size
     o->charge = send_request_overhead(o) + o->cap;
     pipe_queued_add(p, o->charge);
     send_request_add_done(p, o, done);
-    queue_append(p, p->conn[role], &o->frames);
+    queue_append(p, p->conns.of[role], &o->frames);
     pipe_flush_unlock(p);
     return true;
 }
@@ -146,7 +146,7 @@ void pipe_part_done(struct pipe *p, struct send_request *o)
 /* Under the lock: no longer awaited; NULL: it was not. */
 static struct segment *queue_take_awaited(struct pipe *p, uint64_t number)
 {
-    struct segment **at = &p->awaited, *s, *before = NULL;
+    struct segment **at = &p->queue.awaited, *s, *before = NULL;
 
     while (*at && (*at)->number != number) {
         before = *at;
@@ -156,8 +156,8 @@ static struct segment *queue_take_awaited(struct pipe *p, uint64_t number)
     if (!s)
         return NULL;
     *at = s->next_awaited;
-    if (p->last_awaited == s)
-        p->last_awaited = before;
+    if (p->queue.last_awaited == s)
+        p->queue.last_awaited = before;
     return s;
 }
 
@@ -186,7 +186,7 @@ bool pipe_tensor_refused(struct pipe *p, uint64_t number)
     if (s) {
         put_le64((unsigned char *)s->iov[0].iov_base + s->iov[0].iov_len - 8, number);
         s->n = 2;
-        queue_append(p, p->conn[s->on], s);
+        queue_append(p, p->conns.of[s->on], s);
     }
     pipe_flush_unlock(p);
     return s != NULL;
@@ -211,16 +211,16 @@ void pipe_fail_queue(struct pipe *p)
 
     told_init(&dead);
     pthread_mutex_lock(&p->lock);
-    pthread_cond_broadcast(&p->room);
-    for (unsigned i = 0; i < p->n_conns; i++) {
-        if (p->conn[i] && atomic_load(&p->conn[i]->writing)) {
+    pthread_cond_broadcast(&p->queue.room);
+    for (unsigned i = 0; i < p->conns.n; i++) {
+        if (p->conns.of[i] && atomic_load(&p->conns.of[i]->writing)) {
             /* The kernel still reads those messages: the writer gets here later. */
             pthread_mutex_unlock(&p->lock);
             return;
         }
     }
-    for (unsigned i = 0; i < p->n_conns; i++) {
-        struct conn *c = p->conn[i];
+    for (unsigned i = 0; i < p->conns.n; i++) {
+        struct conn *c = p->conns.of[i];
 
         while (c && c->first) {
             struct segment *s = c->first;
@@ -231,9 +231,9 @@ void pipe_fail_queue(struct pipe *p)
         if (c)
             atomic_store(&c->waiting, false);
     }
-    while (p->awaited)
-        segment_written(p, queue_take_awaited(p, p->awaited->number), &dead);
-    queue_retire_list(p, &p->pending, &dead);
+    while (p->queue.awaited)
+        segment_written(p, queue_take_awaited(p, p->queue.awaited->number), &dead);
+    queue_retire_list(p, &p->queue.pending, &dead);
     queue_retire_list(p, &p->device_sends, &dead);
     why = p->why;
     pthread_mutex_unlock(&p->lock);

@@ -32,7 +32,7 @@ void pipe_read_finish(struct pipe *p)
 static enum part whole_frame(struct pipe *p, uint64_t max, const char *what,
                              const unsigned char **ret_body, size_t *ret_len)
 {
-    switch (conn_frame(p->conn[CONN_DESCRIPTOR], max, ret_body, ret_len)) {
+    switch (conn_frame(p->conns.of[CONN_DESCRIPTOR], max, ret_body, ret_len)) {
     case FRAME_WHOLE:
         return PART_THERE;
     case FRAME_PARTIAL:
@@ -65,7 +65,7 @@ static enum part announced_frame(struct pipe *p, int index, const char *what,
 static enum part take_head(struct pipe *p, int index, const char *what)
 {
     struct reading *r = &p->read;
-    struct conn *c = p->conn[CONN_DESCRIPTOR];
+    struct conn *c = p->conns.of[CONN_DESCRIPTOR];
     uint64_t len;
 
     if (conn_buffered(c) < FRAME_HEAD) {
@@ -95,7 +95,7 @@ static enum part take_body(struct pipe *p, int index, const char *what, void *to
 
     if (part != PART_THERE)
         return part;
-    conn_take(p->conn[CONN_DESCRIPTOR], to, len, &r->got);
+    conn_take(p->conns.of[CONN_DESCRIPTOR], to, len, &r->got);
     if (r->got == len) {
         r->in_body = false;
         return PART_THERE;
@@ -119,7 +119,7 @@ static enum part take_list(struct pipe *p)
         return part;
     message_place_tensors(p, body, len);
     if (body)
-        p->conn[CONN_DESCRIPTOR]->pos += FRAME_HEAD + len;
+        p->conns.of[CONN_DESCRIPTOR]->pos += FRAME_HEAD + len;
     return PART_THERE;
 }
 
@@ -162,8 +162,8 @@ static bool queue_is_full(struct pipe *p)
     bool full;
 
     pthread_mutex_lock(&p->lock);
-    full = atomic_load(&p->queued) > p->ep->options->max_queued_bytes;
-    p->queue_full = full;
+    full = atomic_load(&p->queue.bytes) > p->ep->options->max_queued_bytes;
+    p->queue.full = full;
     pthread_mutex_unlock(&p->lock);
     return full;
 }
@@ -173,7 +173,8 @@ static bool may_go_on(struct pipe *p)
 {
     struct endpoint *ep = p->ep;
 
-    if (atomic_load_explicit(&p->queued, memory_order_relaxed) > ep->options->max_queued_bytes &&
+    if (atomic_load_explicit(&p->queue.bytes, memory_order_relaxed) >
+            ep->options->max_queued_bytes &&
         queue_is_full(p))
         return false;
     if (ep->host->accepts(ep->self))
@@ -195,7 +196,7 @@ static enum parsed parsed_of(enum part part)
 static enum parsed read_parse(struct pipe *p)
 {
     struct reading *r = &p->read;
-    struct conn *c = p->conn[CONN_DESCRIPTOR];
+    struct conn *c = p->conns.of[CONN_DESCRIPTOR];
     const unsigned char *body;
     struct plain plain;
     tenrec_error err;
@@ -275,7 +276,7 @@ static enum parsed read_parse(struct pipe *p)
 INLINE enum read_result read_once(struct pipe *p, bool wait, bool *ret_short)
 {
     struct reading *r = &p->read;
-    struct conn *c = p->conn[r->want];
+    struct conn *c = p->conns.of[r->want];
     int e;
     ssize_t n = conn_read(c, r->lead, r->n_lead, wait, ret_short, &e);
 

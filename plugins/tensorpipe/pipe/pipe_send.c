@@ -51,7 +51,7 @@ static void write_own(struct batch *b)
     if (!p)
         return;
     if (b->asked) {
-        atomic_fetch_add(&p->asked, b->asked);
+        atomic_fetch_add(&p->queue.asked, b->asked);
         b->asked = 0;
     }
     if (!b->bundle.len)
@@ -60,7 +60,7 @@ static void write_own(struct batch *b)
     pipe_write_bundle(p, &b->bundle);
     bundle_clear(&b->bundle);
     b->reading = p;
-    atomic_store_explicit(&p->gathers, false, memory_order_release);
+    atomic_store_explicit(&p->queue.gathers, false, memory_order_release);
 }
 
 static void batch_flush(struct batch *b)
@@ -181,7 +181,7 @@ static inline void bundle_add(struct bundle *b, const struct tenrec_msg *msg,
 
 static bool has_room(const struct pipe *p, const struct tenrec_msg *msg, uint64_t charge)
 {
-    uint64_t queued = atomic_load_explicit(&p->queued, memory_order_relaxed);
+    uint64_t queued = atomic_load_explicit(&p->queue.bytes, memory_order_relaxed);
 
     /* Answers are bounded by the requests that are let in: pipe_read stops
      * reading those while the answers pile up. */
@@ -201,13 +201,13 @@ static tenrec_status await_room(struct pipe *p, const struct tenrec_msg *msg, ui
         (!(msg->flags & TENREC_MSG_MAY_WAIT) || batch_now || reactor_mine == &p->ep->reactor))
         return tenrec_fail(err, TENREC_EAGAIN,
                            "%llu bytes to worker \"%s\" are queued; max_queued_bytes is %llu",
-                           (unsigned long long)atomic_load(&p->queued), p->to->name,
+                           (unsigned long long)atomic_load(&p->queue.bytes), p->to->name,
                            (unsigned long long)p->ep->options->max_queued_bytes);
-    p->waiting_for_room++;
+    p->queue.n_waiting++;
     while (!e && pipe_state(p) != PIPE_BROKEN && !has_room(p, msg, charge))
-        e = msg->deadline_ns ? pthread_cond_timedwait(&p->room, &p->lock, &until)
-                             : pthread_cond_wait(&p->room, &p->lock);
-    p->waiting_for_room--;
+        e = msg->deadline_ns ? pthread_cond_timedwait(&p->queue.room, &p->lock, &until)
+                             : pthread_cond_wait(&p->queue.room, &p->lock);
+    p->queue.n_waiting--;
     if (pipe_state(p) == PIPE_BROKEN) {
         *err = p->why;
         return p->why.code;
@@ -255,7 +255,7 @@ static tenrec_status enqueue_encoded(struct pipe *p, struct tenrec_msg *msg,
         send_request_take_back(p, msg, notes);
         return st;
     }
-    counter_add(&p->messages_queued, 1);
+    counter_add(&p->queue.n_queued, 1);
     o->charge = charge + send_request_overhead(o) + o->cap;
     pipe_queued_add(p, o->charge);
     send_request_add_done(p, o, done);
@@ -324,7 +324,7 @@ static void batch_reserve(struct batch *b, struct pipe *p, size_t need)
         (b->bundle.len + need > BUNDLE_CAP || b->bundle.n_done == SEND_REQUEST_DONES || is_half(b)))
         write_own(b);
     if (!b->bundle.len)
-        atomic_store_explicit(&p->gathers, true, memory_order_release);
+        atomic_store_explicit(&p->queue.gathers, true, memory_order_release);
 }
 
 /* On a pipe that this thread is not delivering from. */
@@ -334,7 +334,7 @@ static void send_one(struct pipe *p, const struct tenrec_msg *msg, struct tenrec
 
     one.len = one.n_done = one.n_messages = 0;
     bundle_add(&one, msg, done);
-    if (batch_now && atomic_load_explicit(&p->queued, memory_order_relaxed) < QUEUE_MAX &&
+    if (batch_now && atomic_load_explicit(&p->queue.bytes, memory_order_relaxed) < QUEUE_MAX &&
         batch_add(p))
         pipe_queue_bundle(p, &one);
     else
@@ -343,7 +343,7 @@ static void send_one(struct pipe *p, const struct tenrec_msg *msg, struct tenrec
 
 static void note_request(struct pipe *p, const struct tenrec_msg *msg)
 {
-    atomic_fetch_add(&p->asked, 1);
+    atomic_fetch_add(&p->queue.asked, 1);
     if (!(msg->flags & TENREC_MSG_MAY_WAIT)) /* else its sender polls */
         role_request_sent(p);
 }
@@ -352,7 +352,7 @@ static void note_request(struct pipe *p, const struct tenrec_msg *msg)
  * this one is done while its answer travels. */
 static bool is_last_answer(const struct pipe *p)
 {
-    return !p->outgoing && !conn_buffered(p->conn[CONN_DESCRIPTOR]);
+    return !p->outgoing && !conn_buffered(p->conns.of[CONN_DESCRIPTOR]);
 }
 
 bool pipe_is_for_link(const struct pipe *p, const struct tenrec_msg *msg)
@@ -367,7 +367,7 @@ static tenrec_status enqueue_any(struct pipe *p, struct tenrec_msg *msg, struct 
     tenrec_status st;
 
     if (pipe_state(p) != PIPE_ESTABLISHED)
-        return enqueue_pending(p, &p->pending, msg, done, charge, err);
+        return enqueue_pending(p, &p->queue.pending, msg, done, charge, err);
     if (!pipe_is_for_link(p, msg))
         return pipe_enqueue_message(p, msg, done, charge, now, err);
     st = enqueue_pending(p, &p->device_sends, msg, done, charge, err);
@@ -402,7 +402,7 @@ __attribute__((noinline)) static void send_any(struct pipe *p, struct tenrec_msg
         return;
     }
     if (st || pipe_state(p) != PIPE_ESTABLISHED ||
-        (atomic_load_explicit(&p->queued, memory_order_relaxed) < QUEUE_MAX && batch_add(p)))
+        (atomic_load_explicit(&p->queue.bytes, memory_order_relaxed) < QUEUE_MAX && batch_add(p)))
         pthread_mutex_unlock(&p->lock);
     else
         pipe_flush_unlock(p);
@@ -413,7 +413,7 @@ __attribute__((noinline)) static void send_any(struct pipe *p, struct tenrec_msg
         return;
     }
     if (asks)
-        atomic_fetch_sub(&p->asked, 1);
+        atomic_fetch_sub(&p->queue.asked, 1);
     /* The answer that takes its place may be refused likewise, and nothing takes that one's. */
     if (!p->outgoing && st == TENREC_EAGAIN && msg->type != TENREC_MSG_EXCEPTION)
         pipe_send_exception(p, msg, &err);

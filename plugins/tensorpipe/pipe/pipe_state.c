@@ -43,8 +43,8 @@ void pipe_use_channel(struct pipe *p, const struct channel *channel, bool device
 {
     pthread_mutex_lock(&p->lock);
     p->channel = channel;
-    p->n_conns = CONN_CHANNEL + (channel ? channel->connections : 0);
-    p->device_role = devices ? (enum conn_role)p->n_conns++ : 0;
+    p->conns.n = CONN_CHANNEL + (channel ? channel->connections : 0);
+    p->device_role = devices ? (enum conn_role)p->conns.n++ : 0;
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -52,16 +52,16 @@ void pipe_use_channel(struct pipe *p, const struct channel *channel, bool device
  * Without a channel its opening alone shows that the pipe is open. */
 void pipe_settle_reply(struct pipe *p)
 {
-    p->lacks_reply =
+    p->conns.lacks_reply =
         (p->capabilities & IDENTITY_NAMES_TARGETS) && p->transport->remote && p->channel;
 }
 
 bool pipe_is_complete(const struct pipe *p)
 {
-    for (unsigned i = CONN_DESCRIPTOR; i < p->n_conns; i++) {
-        if (i == CONN_REPLY && p->lacks_reply)
+    for (unsigned i = CONN_DESCRIPTOR; i < p->conns.n; i++) {
+        if (i == CONN_REPLY && p->conns.lacks_reply)
             continue;
-        if (!p->conn[i] || p->conn[i]->pending)
+        if (!p->conns.of[i] || p->conns.of[i]->pending)
             return false;
     }
     return true;
@@ -98,11 +98,11 @@ void pipe_failf(struct pipe *p, tenrec_status code, int os_errno, const char *fm
 
 void pipe_lend_side(struct pipe *p, bool lent)
 {
-    pthread_mutex_lock(&p->side_lock);
-    atomic_store(&p->side_lent, lent);
-    pthread_mutex_unlock(&p->side_lock);
+    pthread_mutex_lock(&p->conns.side_lock);
+    atomic_store(&p->conns.side_lent, lent);
+    pthread_mutex_unlock(&p->conns.side_lock);
     if (!lent)
-        pipe_post(p, &p->side_task);
+        pipe_post(p, &p->conns.side_task);
 }
 
 bool pipe_reads(const struct pipe *p, const struct conn *c)

@@ -62,7 +62,7 @@ static void note_full(struct pipe *p, struct conn *c)
 {
     bool quiet;
 
-    atomic_store(&p->stuffed, true);
+    atomic_store(&p->conns.stuffed, true);
     atomic_store(&c->full, true);
     if (atomic_load(&c->writable)) {
         atomic_store(&c->full, false);
@@ -117,8 +117,8 @@ void pipe_flush_unlock(struct pipe *p)
     int e = 0;
 
     told_init(&t);
-    for (unsigned i = 0; i < p->n_conns && !e; i++)
-        e = flush_conn(p, p->conn[i], &t);
+    for (unsigned i = 0; i < p->conns.n && !e; i++)
+        e = flush_conn(p, p->conns.of[i], &t);
     broken = pipe_state(p) == PIPE_BROKEN;
     pthread_mutex_unlock(&p->lock);
     told_tell(p, &t, NULL);
@@ -172,7 +172,7 @@ static void bundle_rest(struct pipe *p, struct conn *c, const struct bundle *b, 
 
 bool pipe_take_writing(struct pipe *p)
 {
-    struct conn *c = p->conn[CONN_DESCRIPTOR];
+    struct conn *c = p->conns.of[CONN_DESCRIPTOR];
 
     if (atomic_load(&c->waiting) || !take_writing(c))
         return false;
@@ -184,18 +184,18 @@ bool pipe_take_writing(struct pipe *p)
 
 void pipe_give_writing(struct pipe *p)
 {
-    atomic_store(&p->conn[CONN_DESCRIPTOR]->writing, false);
+    atomic_store(&p->conns.of[CONN_DESCRIPTOR]->writing, false);
 }
 
 void pipe_write_taken(struct pipe *p, const struct bundle *b)
 {
-    struct conn *c = p->conn[CONN_DESCRIPTOR];
+    struct conn *c = p->conns.of[CONN_DESCRIPTOR];
     struct iovec iov = { (void *)(uintptr_t)b->buf, b->len };
     ssize_t r;
 
     atomic_store_explicit(&c->writable, false, memory_order_relaxed);
-    atomic_store_explicit(&p->messages_written,
-                          atomic_load_explicit(&p->messages_written, memory_order_relaxed) +
+    atomic_store_explicit(&p->queue.n_written,
+                          atomic_load_explicit(&p->queue.n_written, memory_order_relaxed) +
                               b->n_messages,
                           memory_order_relaxed);
     r = conn_write(c, &iov, 1);
@@ -225,8 +225,8 @@ void pipe_write_bundle(struct pipe *p, const struct bundle *b)
 
 static bool any_full(const struct pipe *p)
 {
-    for (unsigned i = 0; i < p->n_conns; i++)
-        if (p->conn[i] && atomic_load_explicit(&p->conn[i]->full, memory_order_relaxed))
+    for (unsigned i = 0; i < p->conns.n; i++)
+        if (p->conns.of[i] && atomic_load_explicit(&p->conns.of[i]->full, memory_order_relaxed))
             return true;
     return false;
 }
@@ -246,7 +246,7 @@ void pipe_writable(struct pipe *p, struct conn *c)
     pthread_mutex_lock(&p->lock);
     atomic_store(&c->writable, true);
     waits = atomic_exchange(&c->full, false);
-    atomic_store(&p->stuffed, any_full(p));
+    atomic_store(&p->conns.stuffed, any_full(p));
     pthread_mutex_unlock(&p->lock);
     if (waits)
         pipe_flush(p);
@@ -254,16 +254,16 @@ void pipe_writable(struct pipe *p, struct conn *c)
 
 bool pipe_is_full(const struct pipe *p)
 {
-    return atomic_load_explicit(&p->stuffed, memory_order_relaxed) && any_full(p);
+    return atomic_load_explicit(&p->conns.stuffed, memory_order_relaxed) && any_full(p);
 }
 
 static uint64_t pipe_bytes_sent(const struct pipe *p)
 {
     uint64_t bytes = 0;
 
-    for (unsigned i = 0; i < p->n_conns; i++)
-        if (p->conn[i])
-            bytes += atomic_load_explicit(&p->conn[i]->bytes_sent, memory_order_relaxed);
+    for (unsigned i = 0; i < p->conns.n; i++)
+        if (p->conns.of[i])
+            bytes += atomic_load_explicit(&p->conns.of[i]->bytes_sent, memory_order_relaxed);
     return bytes;
 }
 
@@ -273,10 +273,10 @@ bool pipe_push(struct pipe *p)
 
     pthread_mutex_lock(&p->lock);
     before = pipe_bytes_sent(p);
-    for (unsigned i = 0; i < p->n_conns; i++)
-        if (p->conn[i])
-            atomic_store(&p->conn[i]->full, false);
-    atomic_store(&p->stuffed, false);
+    for (unsigned i = 0; i < p->conns.n; i++)
+        if (p->conns.of[i])
+            atomic_store(&p->conns.of[i]->full, false);
+    atomic_store(&p->conns.stuffed, false);
     pipe_flush_unlock(p);
     return pipe_bytes_sent(p) != before;
 }

@@ -39,10 +39,10 @@ static void spares_push(struct send_request_spares *s, struct send_request *o)
 
 void send_request_drop_spares(struct pipe *p)
 {
-    while (p->lean.first)
-        free(spares_pop(&p->lean));
-    while (p->open.first)
-        free(spares_pop(&p->open));
+    while (p->queue.lean.first)
+        free(spares_pop(&p->queue.lean));
+    while (p->queue.open.first)
+        free(spares_pop(&p->queue.open));
 }
 
 /* Recycled: malloc would dominate its cost. */
@@ -80,13 +80,13 @@ static struct send_request *send_request_make(struct send_request_spares *spares
 
 struct send_request *send_request_new(struct pipe *p, size_t need)
 {
-    return send_request_make(&p->lean, SEND_REQUEST_LEAN, need, 1);
+    return send_request_make(&p->queue.lean, SEND_REQUEST_LEAN, need, 1);
 }
 
 struct send_request *send_request_new_open(struct pipe *p, size_t need)
 {
     struct send_request *o =
-        send_request_make(&p->open, SEND_REQUEST_OPEN, need, SEND_REQUEST_DONES);
+        send_request_make(&p->queue.open, SEND_REQUEST_OPEN, need, SEND_REQUEST_DONES);
 
     if (!o)
         return NULL;
@@ -116,9 +116,9 @@ void send_request_free(struct pipe *p, struct send_request *o)
     if (o->tensors != o->few)
         free(o->tensors);
     if (o->cap_done == SEND_REQUEST_DONES && o->cap == SEND_REQUEST_OPEN)
-        spares_push(&p->open, o);
+        spares_push(&p->queue.open, o);
     else if (o->cap_done == 1 && o->cap == SEND_REQUEST_LEAN)
-        spares_push(&p->lean, o);
+        spares_push(&p->queue.lean, o);
     else
         free(o);
 }
@@ -127,7 +127,7 @@ void send_request_add_done(struct pipe *p, struct send_request *o, struct tenrec
 {
     if (!done.fn)
         return;
-    atomic_fetch_add_explicit(&p->untold, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&p->queue.untold, 1, memory_order_relaxed);
     o->done[o->n_done++] = done;
 }
 
@@ -147,10 +147,10 @@ void send_request_fill(struct pipe *p, struct send_request *o, const struct bund
 void send_request_retire(struct pipe *p, struct send_request *o, struct told *t)
 {
     pipe_queued_add(p, -o->charge);
-    if (p->waiting_for_room)
-        pthread_cond_broadcast(&p->room);
-    if (p->queue_full && atomic_load(&p->queued) <= p->ep->options->max_queued_bytes / 2) {
-        p->queue_full = false;
+    if (p->queue.n_waiting)
+        pthread_cond_broadcast(&p->queue.room);
+    if (p->queue.full && atomic_load(&p->queue.bytes) <= p->ep->options->max_queued_bytes / 2) {
+        p->queue.full = false;
         pipe_post(p, &p->read_task);
     }
     if (t->n_done + o->n_done > 2 * SEND_REQUEST_DONES || t->n_msg == 8) {
@@ -185,7 +185,7 @@ void told_tell(struct pipe *p, struct told *t, const tenrec_error *why)
         free(o);
     }
     if (n)
-        atomic_fetch_sub(&p->untold, n);
+        atomic_fetch_sub(&p->queue.untold, n);
     if (atomic_load_explicit(&p->ep->drainers, memory_order_relaxed))
         p->ep->owner->told(p->ep);
 }

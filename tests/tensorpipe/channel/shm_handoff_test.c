@@ -46,7 +46,7 @@ static void setup(void)
     f.endpoint.host = &f.host;
     f.conn.source.fd = fd[0];
     f.pipe.ep = &f.endpoint;
-    f.pipe.conn[CONN_REPLY] = &f.conn;
+    f.pipe.conns.of[CONN_REPLY] = &f.conn;
     f.pipe.sharing = (void *)&f;
     f.peer = fd[1];
 }

@@ -80,7 +80,7 @@ static void link_say_hello(struct pipe *p)
 static bool link_is_to_ourselves(const struct pipe *p)
 {
     return p->pid ? p->pid == getpid()
-                  : socket_is_held_by(getpid(), p->conn[p->device_role]->source.fd);
+                  : socket_is_held_by(getpid(), p->conns.of[p->device_role]->source.fd);
 }
 
 static bool link_hear_hello(struct pipe *p, const unsigned char *body, size_t len)
@@ -139,7 +139,7 @@ static bool link_hear(struct pipe *p, const unsigned char *body, size_t len)
 /* One read. Returns false if no byte is available, or the pipe is broken. */
 static bool read_more(struct pipe *p, struct iovec *lead, int n_lead)
 {
-    struct conn *c = p->conn[p->device_role];
+    struct conn *c = p->conns.of[p->device_role];
     bool is_short;
     int e;
     ssize_t n = conn_read(c, lead, n_lead, false, &is_short, &e);
@@ -161,13 +161,13 @@ static enum heard read_piece(struct pipe *p)
 {
     struct link *l = p->link;
 
-    conn_take(p->conn[p->device_role], l->in.to, l->in.len, &l->in.got);
+    conn_take(p->conns.of[p->device_role], l->in.to, l->in.len, &l->in.got);
     while (l->in.got < l->in.len) {
         struct iovec lead = { l->in.to + l->in.got, (size_t)(l->in.len - l->in.got) };
 
         if (!read_more(p, &lead, l->in.to ? 1 : 0))
             return HEARD_ENOUGH;
-        conn_take(p->conn[p->device_role], l->in.to, l->in.len, &l->in.got);
+        conn_take(p->conns.of[p->device_role], l->in.to, l->in.len, &l->in.got);
     }
     link_piece_end(p);
     return HEARD;
@@ -176,7 +176,7 @@ static enum heard read_piece(struct pipe *p)
 /* The frame at the front of the buffer. */
 static enum heard take_frame(struct pipe *p)
 {
-    struct conn *c = p->conn[p->device_role];
+    struct conn *c = p->conns.of[p->device_role];
     const unsigned char *body = c->buf + c->pos + FRAME_HEAD;
     size_t len;
 

@@ -60,7 +60,7 @@ static tenrec_status accept_brochure(struct pipe *p, const unsigned char *frame,
                                      tenrec_error *err)
 {
     struct endpoint *ep = p->ep;
-    struct conn *c = p->conn[CONN_DESCRIPTOR];
+    struct conn *c = p->conns.of[CONN_DESCRIPTOR];
     unsigned char buf[FRAME_HEAD + ANSWER_MAX];
     char text[IDENTITY_MAX];
     struct wire_transport left[TRANSPORTS_MAX];
@@ -96,9 +96,9 @@ static tenrec_status accept_brochure(struct pipe *p, const unsigned char *frame,
     ids.has_descriptor = p->transport != c->transport;
     if (ids.has_descriptor)
         st = ep->owner->want(ep, p, CONN_DESCRIPTOR, &ids.descriptor);
-    if (!st && !p->lacks_reply)
+    if (!st && !p->conns.lacks_reply)
         st = ep->owner->want(ep, p, CONN_REPLY, &ids.reply);
-    for (unsigned i = CONN_CHANNEL; i < p->n_conns && !st; i++)
+    for (unsigned i = CONN_CHANNEL; i < p->conns.n && !st; i++)
         st = ep->owner->want(ep, p, (enum conn_role)i, &channel_id[i - CONN_CHANNEL]);
     if (st)
         return tenrec_fail(err, st, "no %s for the handshake",
@@ -117,14 +117,14 @@ static tenrec_status accept_brochure(struct pipe *p, const unsigned char *frame,
     if (ids.has_descriptor) {
         c->role = CONN_BOOTSTRAP;
         p->bootstrap = c;
-        p->conn[CONN_DESCRIPTOR] = NULL;
+        p->conns.of[CONN_DESCRIPTOR] = NULL;
     }
     return TENREC_OK;
 }
 
 static void read_brochure(struct pipe *p)
 {
-    struct conn *c = p->conn[CONN_DESCRIPTOR];
+    struct conn *c = p->conns.of[CONN_DESCRIPTOR];
     const unsigned char *body;
     tenrec_error err;
     size_t len;

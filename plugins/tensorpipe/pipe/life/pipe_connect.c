@@ -65,12 +65,12 @@ static struct wire_offer offer_of(const struct pipe *p, struct wire_transport le
 
 static void connect_dismiss(struct pipe *p, enum conn_role role)
 {
-    struct conn *c = p->conn[role];
+    struct conn *c = p->conns.of[role];
 
     if (!c)
         return;
     c->role = CONN_BOOTSTRAP; /* events that were fetched already mean nothing */
-    p->conn[role] = NULL;
+    p->conns.of[role] = NULL;
     conn_drop(c);
 }
 
@@ -90,7 +90,7 @@ static void fail_unreachable(struct pipe *p, int e)
 
 static void begin_again(struct pipe *p)
 {
-    for (unsigned i = 0; i < p->n_conns; i++)
+    for (unsigned i = 0; i < p->conns.n; i++)
         connect_dismiss(p, (enum conn_role)i);
     pipe_use_channel(p, NULL, false);
     p->transport = p->dialled;
@@ -331,7 +331,7 @@ static void read_answer(struct pipe *p, struct conn *c)
         if (!connect_one(p, CONN_DESCRIPTOR))
             return;
     }
-    for (unsigned i = p->lacks_reply ? CONN_CHANNEL : CONN_REPLY; i < p->n_conns; i++)
+    for (unsigned i = p->conns.lacks_reply ? CONN_CHANNEL : CONN_REPLY; i < p->conns.n; i++)
         if (!connect_one(p, (enum conn_role)i))
             return;
 }

@@ -15,8 +15,8 @@ static void free_run(struct reactor_task *t)
 {
     struct pipe *p = CONTAINER(t, struct pipe, free_task);
 
-    for (unsigned i = 0; i < p->n_conns; i++)
-        conn_drop(p->conn[i]);
+    for (unsigned i = 0; i < p->conns.n; i++)
+        conn_drop(p->conns.of[i]);
     conn_drop(p->bootstrap);
     pipe_read_finish(p);
     link_close(p);
@@ -26,9 +26,9 @@ static void free_run(struct reactor_task *t)
         cma_disallow(p->pid);
     pipe_end_budget(p);
     send_request_drop_spares(p);
-    pthread_cond_destroy(&p->room);
+    pthread_cond_destroy(&p->queue.room);
     pthread_mutex_destroy(&p->role.lock);
-    pthread_mutex_destroy(&p->side_lock);
+    pthread_mutex_destroy(&p->conns.side_lock);
     pthread_mutex_destroy(&p->lock);
     free(p);
 }
@@ -48,13 +48,13 @@ static void read_run(struct reactor_task *t)
 /* Reads the bytes that arrived on the channel's connections while the loop did not watch them. */
 static void side_run(struct reactor_task *t)
 {
-    struct pipe *p = CONTAINER(t, struct pipe, side_task);
+    struct pipe *p = CONTAINER(t, struct pipe, conns.side_task);
 
     if (p->channel)
         for (unsigned i = CONN_CHANNEL + p->channel->data;
              i < CONN_CHANNEL + p->channel->connections; i++)
             if (pipe_state(p) == PIPE_ESTABLISHED)
-                p->channel->arrived(p, p->conn[i]);
+                p->channel->arrived(p, p->conns.of[i]);
     pipe_unref(p);
 }
 
@@ -78,7 +78,7 @@ static void handshake_late(struct reactor_timer *t)
 {
     struct pipe *p = CONTAINER(t, struct pipe, timer);
     const struct tp_options *o = p->ep->options;
-    const struct conn *c = p->conn[CONN_DESCRIPTOR];
+    const struct conn *c = p->conns.of[CONN_DESCRIPTOR];
 
     if (pipe_state(p) == PIPE_CONNECTING && !(c && c->proof.dialled))
         pipe_failf(p, TENREC_ECONNECT, ETIMEDOUT, "no connection within %llu ms",
@@ -101,21 +101,21 @@ struct pipe *pipe_new(struct endpoint *ep, bool outgoing)
     p->outgoing = outgoing;
     atomic_init(&p->state, outgoing ? PIPE_CONNECTING : PIPE_GREETING);
     p->from = TENREC_ANONYMOUS;
-    p->n_conns = CONN_CHANNEL;
-    p->pending.last = &p->pending.first;
+    p->conns.n = CONN_CHANNEL;
+    p->queue.pending.last = &p->queue.pending.first;
     p->device_sends.last = &p->device_sends.first;
     p->device_task.run = device_run;
     p->read_task.run = read_run;
-    p->side_task.run = side_run;
+    p->conns.side_task.run = side_run;
     p->teardown_task.run = teardown_run;
     p->free_task.run = free_run;
     p->timer.fire = handshake_late;
     pthread_mutex_init(&p->lock, NULL);
-    pthread_mutex_init(&p->side_lock, NULL);
+    pthread_mutex_init(&p->conns.side_lock, NULL);
     pthread_mutex_init(&p->role.lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&p->room, &attr);
+    pthread_cond_init(&p->queue.room, &attr);
     pthread_condattr_destroy(&attr);
     return p;
 }
@@ -124,8 +124,8 @@ struct pipe *pipe_new(struct endpoint *ep, bool outgoing)
  * threads may be reading them. */
 static void pipe_cut(struct pipe *p)
 {
-    for (unsigned i = 0; i < p->n_conns; i++) {
-        struct conn *c = p->conn[i];
+    for (unsigned i = 0; i < p->conns.n; i++) {
+        struct conn *c = p->conns.of[i];
 
         if (c)
             c->stream->cut(c);
@@ -170,8 +170,8 @@ void pipe_teardown(struct pipe *p)
 /* The parts of a message arrive over several connections, each of which was proved. */
 static uint32_t pipe_marks(const struct pipe *p)
 {
-    for (unsigned i = 0; i < p->n_conns; i++)
-        if (p->conn[i] && !p->conn[i]->proof.peer.proved)
+    for (unsigned i = 0; i < p->conns.n; i++)
+        if (p->conns.of[i] && !p->conns.of[i]->proof.peer.proved)
             return 0;
     return TENREC_MSG_PROVED;
 }
@@ -194,14 +194,14 @@ void pipe_established(struct pipe *p)
                  p->remote_text, p->transport->name);
     p->read.unparsed = true;
     p->marks = pipe_marks(p);
-    for (unsigned i = 0; i < p->n_conns; i++) {
-        if (!p->conn[i])
+    for (unsigned i = 0; i < p->conns.n; i++) {
+        if (!p->conns.of[i])
             continue;
         /* Messages count, the handshake does not. */
-        atomic_store_explicit(&p->conn[i]->receives, 0, memory_order_relaxed);
-        atomic_store_explicit(&p->conn[i]->bytes_received, 0, memory_order_relaxed);
-        if (p->outgoing && p->conn[i]->stream->let_wait)
-            p->conn[i]->stream->let_wait(p->conn[i]);
+        atomic_store_explicit(&p->conns.of[i]->receives, 0, memory_order_relaxed);
+        atomic_store_explicit(&p->conns.of[i]->bytes_received, 0, memory_order_relaxed);
+        if (p->outgoing && p->conns.of[i]->stream->let_wait)
+            p->conns.of[i]->stream->let_wait(p->conns.of[i]);
     }
     ep->owner->established(ep, p);
     shm_handoff_open(p);
@@ -213,7 +213,7 @@ void pipe_established(struct pipe *p)
     if (p->channel && p->channel->established)
         p->channel->established(p);
     link_open(p);
-    pipe_post(p, &p->side_task);
+    pipe_post(p, &p->conns.side_task);
 }
 
 /* Reads from an established pipe, or handles its `end`. Returns false if another thread
@@ -224,7 +224,7 @@ static bool pipe_readable(struct pipe *p, struct conn *c, uint32_t end)
         link_arrived(p, c);
         return true;
     }
-    if (c->role >= CONN_CHANNEL && !pipe_reads(p, c) && !atomic_load(&p->side_lent)) {
+    if (c->role >= CONN_CHANNEL && !pipe_reads(p, c) && !atomic_load(&p->conns.side_lent)) {
         p->channel->arrived(p, c);
         return true;
     }
@@ -278,5 +278,5 @@ void pipe_own(struct pipe *p, struct conn *c, enum conn_role role)
 {
     conn_set_owner(c, pipe_conn_ready, p);
     c->role = role;
-    p->conn[role] = c;
+    p->conns.of[role] = c;
 }

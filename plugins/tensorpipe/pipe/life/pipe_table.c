@@ -34,11 +34,10 @@ static void add_counts(struct pipe *p, void *arg)
 {
     uint64_t *sum = arg;
 
-    sum[COUNT_MESSAGES_SENT] +=
-        atomic_load(&p->messages_queued) + atomic_load(&p->messages_written);
+    sum[COUNT_MESSAGES_SENT] += atomic_load(&p->queue.n_queued) + atomic_load(&p->queue.n_written);
     sum[COUNT_MESSAGES_RECEIVED] += atomic_load(&p->messages_received);
-    for (unsigned i = 0; i < p->n_conns; i++) {
-        const struct conn *c = p->conn[i];
+    for (unsigned i = 0; i < p->conns.n; i++) {
+        const struct conn *c = p->conns.of[i];
 
         if (!c)
             continue;
