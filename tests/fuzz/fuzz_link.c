@@ -193,7 +193,7 @@ static void say_piece(struct fake_host *h, const struct fuzz_step *s)
 static void peer_says(struct fake_host *h, const struct fuzz_step *s)
 {
     struct pipe *p = peer_pipe(h, s->who);
-    struct fake_conn *c = p && p->device_role ? peer_conn(p, p->device_role) : NULL;
+    struct fake_conn *c = p && p->devices.role ? peer_conn(p, p->devices.role) : NULL;
     unsigned char body[9 + 20] = { (unsigned char)step_bits(s, 0, 3) };
 
     if (!c)

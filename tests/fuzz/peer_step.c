@@ -126,7 +126,7 @@ void peer_opens_pipe(struct fake_host *h, const struct fuzz_step *s)
     for (unsigned i = 0; i < CONN_ROLES && a->listener.wanted.n; i++) {
         const struct registration r = a->listener.wanted.list[0];
 
-        c = fake_wire_call(a, strcmp(r.pipe->transport->name, FAKE_NEAR) == 0);
+        c = fake_wire_call(a, strcmp(r.pipe->terms.transport->name, FAKE_NEAR) == 0);
         frames_add_hello(&frames, true, r.id);
         frames_write(c, &as_is, 0);
         fake_host_run(h, ROUNDS);
@@ -198,24 +198,26 @@ static void send_tensor(const struct pipe *p, const struct frame_message *m, siz
 
     if (!m->tensor_len)
         return;
-    if (p->channel == &channel_cma) {
+    if (p->terms.channel == &channel_cma) {
         memcpy(object + 3, &pid, 4);
         object[7] = 0x83;
         put_le64(object + 8, m->way == WAY_PULL_BAD ? 8 : (uintptr_t)frame_memory);
         frames_add_object(&frames, object, 16);
-    } else if (p->channel == &channel_basic || m->way == WAY_PLAIN) {
+    } else if (p->terms.channel == &channel_basic || m->way == WAY_PLAIN) {
         frames_add_bytes(&frames, m->tensor_len);
     }
     if (frames.len)
-        frames_write(peer_conn(p, p->channel == &channel_cma || p->channel == &channel_basic
-                                      ? CONN_CHANNEL
-                                      : CONN_DESCRIPTOR),
-                     &as_is, granted);
+        frames_write(
+            peer_conn(p, p->terms.channel == &channel_cma || p->terms.channel == &channel_basic
+                             ? CONN_CHANNEL
+                             : CONN_DESCRIPTOR),
+            &as_is, granted);
     for (uint32_t at = 0, lane = 0; m->way == WAY_LANES && at < m->tensor_len; lane++) {
         const uint32_t len = m->tensor_len - at < 1000 ? m->tensor_len - at : 1000;
 
         frames_add_bytes(&frames, len);
-        frames_write(peer_conn(p, CONN_CHANNEL + lane % (p->channel->data ? p->channel->data : 1)),
+        frames_write(peer_conn(p, CONN_CHANNEL +
+                                      lane % (p->terms.channel->data ? p->terms.channel->data : 1)),
                      &as_is, granted);
         at += len;
     }
@@ -232,7 +234,7 @@ void peer_sends(struct fake_host *h, const struct fuzz_step *s)
     frames.len = 0;
     frames_add_message(&frames, p, &m);
     frames_write(peer_conn(p, CONN_DESCRIPTOR), s, granted);
-    for (uint32_t i = 0; i < m.n_tensors && p->channel && !step_bits(s, 17, 1); i++)
+    for (uint32_t i = 0; i < m.n_tensors && p->terms.channel && !step_bits(s, 17, 1); i++)
         send_tensor(p, &m, granted);
 }
 
@@ -264,7 +266,7 @@ static void control_host(struct pipe *p, const struct fuzz_step *s)
         put_le64(body + 1, number);
         frames_add_object(&frames, body, 9);
     }
-    frames_write(peer_conn(p, CONN_CHANNEL + p->channel->data), s, step_bits(s, 12, 8));
+    frames_write(peer_conn(p, CONN_CHANNEL + p->terms.channel->data), s, step_bits(s, 12, 8));
 }
 
 /* Bit 31: a DescriptorReply instead. */
@@ -275,12 +277,12 @@ void peer_controls(struct fake_host *h, const struct fuzz_step *s)
     unsigned char reply[DESCRIPTOR_REPLY_MAX(1)];
 
     frames.len = 0;
-    if (!p || !p->channel)
+    if (!p || !p->terms.channel)
         return;
     if (s->arg >> 31) {
         frames_add_object(&frames, reply, descriptor_reply_write(reply, sizeof reply, &device, 1));
         frames_write(peer_conn(p, CONN_REPLY), s, 0);
-    } else if (p->channel == &channel_cma) {
+    } else if (p->terms.channel == &channel_cma) {
         frames_add_object(&frames, NULL, 0);
         frames_write(peer_conn(p, CONN_CHANNEL + 1), s, 0);
     } else {

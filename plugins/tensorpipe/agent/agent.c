@@ -74,7 +74,7 @@ static void fail_pipes_from(struct agent *a, const struct peer *peer)
     struct pipe **v = pipe_table_all(&a->pipes);
 
     for (size_t i = 0; v && v[i]; i++) {
-        if (atomic_load(&v[i]->caller) == peer && !v[i]->named)
+        if (atomic_load(&v[i]->caller.member) == peer && !v[i]->caller.named)
             pipe_failf(v[i], TENREC_EPEER_LOST, 0, "the caller left the group");
         pipe_unref(v[i]);
     }
@@ -97,8 +97,8 @@ static void op_member_left(struct tenrec_agent *self, tenrec_peer id)
 static void resume_one(struct pipe *p, void *arg)
 {
     (void)arg;
-    if (atomic_exchange(&p->paused, false))
-        pipe_post(p, &p->read_task);
+    if (atomic_exchange(&p->read.paused, false))
+        pipe_post(p, &p->read.task);
 }
 
 static void op_resume(struct tenrec_agent *self)

@@ -99,17 +99,17 @@ static void list_better(struct agent_info_list *l, const struct pipe *p)
 {
     const struct endpoint *ep = p->ep;
 
-    for (unsigned i = 0; ep->transports[i] && ep->transports[i] != p->transport; i++)
-        if (p->avoided & 1u << i)
+    for (unsigned i = 0; ep->transports[i] && ep->transports[i] != p->terms.transport; i++)
+        if (p->handshake.avoided & 1u << i)
             list_add(l, "transport %s: no connection could be made that way: %s",
-                     ep->transports[i]->name, p->avoided_why);
+                     ep->transports[i]->name, p->handshake.avoided_why);
         else
             list_add(l,
                      "transport %s: the peer does not offer it, or is of another host, user or "
                      "namespace",
                      ep->transports[i]->name);
-    for (uint32_t i = 0; i < ep->channels->n && ep->channels->channel[i] != p->channel; i++)
-        if (!ep->channels->offered[i].remote || p->transport->remote)
+    for (uint32_t i = 0; i < ep->channels->n && ep->channels->channel[i] != p->terms.channel; i++)
+        if (!ep->channels->offered[i].remote || p->terms.transport->remote)
             list_add(l, "channel %s: the peer does not offer it", ep->channels->channel[i]->name);
 }
 
@@ -128,9 +128,9 @@ static void push_peer(int id, const struct pipe *p, tenrec_sink_fn *sink, void *
     char key[64];
 
     snprintf(key, sizeof key, "peer.%d.transport", id);
-    info_push(sink, arg, key, "%s", p ? p->transport->name : "none");
+    info_push(sink, arg, key, "%s", p ? p->terms.transport->name : "none");
     snprintf(key, sizeof key, "peer.%d.channel", id);
-    info_push(sink, arg, key, "%s", p && p->channel ? p->channel->name : "none");
+    info_push(sink, arg, key, "%s", p && p->terms.channel ? p->terms.channel->name : "none");
     snprintf(key, sizeof key, "peer.%d.encryption", id);
     info_push(sink, arg, key, "%s", info_encryption(p));
     if (p)
@@ -166,8 +166,8 @@ static void push_callers(struct pipe *const *v, tenrec_sink_fn *sink, void *arg)
             continue;
         if (p->from >= 0)
             snprintf(name, sizeof name, "%d", (int)p->from);
-        list_add(&all, "%s at %s, %s, %s", name, p->remote_text, p->transport->name,
-                 p->channel ? p->channel->name : "none");
+        list_add(&all, "%s at %s, %s, %s", name, p->remote.text, p->terms.transport->name,
+                 p->terms.channel ? p->terms.channel->name : "none");
     }
     list_push(&all, sink, arg, "callers");
 }

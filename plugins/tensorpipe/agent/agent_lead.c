@@ -21,7 +21,7 @@ static bool pipe_maps(struct pipe *p)
     bool maps;
 
     pthread_mutex_lock(&p->lock);
-    maps = p->sharing != NULL;
+    maps = p->tensors.sharing != NULL;
     pthread_mutex_unlock(&p->lock);
     return maps;
 }

@@ -15,7 +15,7 @@ static struct agent *agent_of(struct endpoint *ep)
 
 static void agent_pipe_established(struct endpoint *ep, struct pipe *p)
 {
-    if (p->transport->remote)
+    if (p->terms.transport->remote)
         keepalive_watch(agent_of(ep));
 }
 
@@ -28,7 +28,7 @@ static void agent_pipe_hot(struct endpoint *ep, struct pipe *p)
  * belong to others. A caller is lost with the last of its pipes. */
 static void agent_tell_lost(struct endpoint *ep, struct pipe *p)
 {
-    const struct peer *peer = p->to ? p->to : atomic_load(&p->caller);
+    const struct peer *peer = p->to ? p->to : atomic_load(&p->caller.member);
 
     if (!peer || peer_find(ep, peer->id) != peer || atomic_load(&peer->left) ||
         (!p->to && peer->callers > 0))
@@ -48,9 +48,9 @@ static void agent_leave_pipe(struct endpoint *ep, struct pipe *p)
     /* First, so that a caller that hears of the loss and retries gets a new pipe. */
     if (p->to)
         peer_forget(p->to, p);
-    if (p->counted)
-        atomic_load(&p->caller)->callers--;
-    if (p->was_established && atomic_load(&a->ep.state) == AGENT_STARTED)
+    if (p->caller.counted)
+        atomic_load(&p->caller.member)->callers--;
+    if (p->end.was_established && atomic_load(&a->ep.state) == AGENT_STARTED)
         agent_tell_lost(ep, p);
 }
 
@@ -110,13 +110,13 @@ struct received {
 static void received_add(struct pipe *p, void *arg)
 {
     const struct received *r = arg;
-    const struct peer *peer = p->to ? p->to : atomic_load(&p->caller);
+    const struct peer *peer = p->to ? p->to : atomic_load(&p->caller.member);
 
     /* Before it is established the loop thread may be about to make a connection. */
     if (!peer || (uint32_t)peer->id >= r->n || peer_find(r->ep, peer->id) != peer ||
         pipe_state(p) != PIPE_ESTABLISHED)
         return;
-    r->bytes[peer->id] += atomic_load(&p->pulled);
+    r->bytes[peer->id] += atomic_load(&p->tensors.pulled);
     for (unsigned i = 0; i < p->conns.n; i++)
         if (p->conns.of[i])
             r->bytes[peer->id] += atomic_load(&p->conns.of[i]->bytes_received);

@@ -30,7 +30,7 @@ static void keepalive_check(struct pipe *p, void *arg)
     const uint64_t limit = transport_silence_ms(p->ep->options);
     bool *any = arg;
 
-    if (pipe_state(p) != PIPE_ESTABLISHED || !p->transport->remote)
+    if (pipe_state(p) != PIPE_ESTABLISHED || !p->terms.transport->remote)
         return;
     *any = true;
     for (unsigned i = CONN_DESCRIPTOR; i < p->conns.n; i++) {

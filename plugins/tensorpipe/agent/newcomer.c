@@ -77,8 +77,10 @@ static void newcomer_evict(struct handshake *h, const char *why)
  * of the caller must fit, too. */
 static bool newcomer_is_the_callers(const struct conn *c, const struct pipe *p)
 {
-    return c->transport == p->transport && transport_same_host(&c->peer, &p->remote) &&
-           (!p->pid || p->pid == c->pid) && conn_peer_equal(&c->proof.peer, &p->proved);
+    return c->transport == p->terms.transport &&
+           transport_same_host(&c->peer, &p->remote.address) &&
+           (!p->remote.pid || p->remote.pid == c->pid) &&
+           conn_peer_equal(&c->proof.peer, &p->caller.proved);
 }
 
 static void newcomer_take_requested(struct conn *c, uint64_t id, uint32_t end)
@@ -132,7 +134,7 @@ static void newcomer_take_hello(struct conn *c, const unsigned char *body, size_
         newcomer_unlist(c);
         p = pipe_accept(c->ep, c, hello.name);
         if (p) {
-            source_admit(p->source); /* as long as the pipe has it */
+            source_admit(p->budget.source); /* as long as the pipe has it */
             c->pos += FRAME_HEAD + len;
             pipe_accept_ready(p, c, end);
         }

@@ -69,10 +69,10 @@ enum part channel_pull(struct pipe *p, const struct cma_peer *peer, uint64_t fro
         if (*ret_errno)
             return PART_BAD;
         r->got += n;
-        counter_add(&p->pulled, n);
+        counter_add(&p->tensors.pulled, n);
         if (shares && r->got < len) {
             r->unparsed = true;
-            p->services->post(p, &p->read_task);
+            p->services->post(p, &p->read.task);
             return PART_MISSING;
         }
     }
@@ -99,9 +99,10 @@ bool channel_next_frame(struct pipe *p, struct conn *c, size_t max, const unsign
     if (frame == FRAME_TOO_BIG)
         p->services->failf(p, TENREC_EPROTOCOL, 0,
                            "sent %zu bytes where channel \"%s\" has %zu at most", *ret_len,
-                           p->channel->name, max);
+                           p->terms.channel->name, max);
     else if (frame == FRAME_NO_MEMORY)
-        p->services->failf(p, TENREC_ENOMEM, 0, "no memory for channel \"%s\"", p->channel->name);
+        p->services->failf(p, TENREC_ENOMEM, 0, "no memory for channel \"%s\"",
+                           p->terms.channel->name);
     return frame == FRAME_WHOLE;
 }
 

@@ -44,17 +44,17 @@ static unsigned cma_send(struct pipe *p, struct send_request *o, const struct te
  * id that the peer claims is checked. */
 static tenrec_status cma_find_peer(struct pipe *p, uint32_t named, tenrec_error *err)
 {
-    struct cma_peer peer = p->puller;
+    struct cma_peer peer = p->tensors.puller;
     int e;
 
-    if (p->pid ? p->pid != (pid_t)named : peer.pid && peer.pid != (pid_t)named)
+    if (p->remote.pid ? p->remote.pid != (pid_t)named : peer.pid && peer.pid != (pid_t)named)
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "sent a tensor in the memory of process %u, but is process %d", named,
-                           (int)(p->pid ? p->pid : peer.pid));
+                           (int)(p->remote.pid ? p->remote.pid : peer.pid));
     if (peer.pid)
         return TENREC_OK;
-    if (p->pid) {
-        p->puller = cma_beside(p->pid, p->conns.of[CONN_ANNOUNCE]->source.fd);
+    if (p->remote.pid) {
+        p->tensors.puller = cma_beside(p->remote.pid, p->conns.of[CONN_ANNOUNCE]->source.fd);
         return TENREC_OK;
     }
     e = cma_open(&peer, (pid_t)named);
@@ -68,7 +68,7 @@ static tenrec_status cma_find_peer(struct pipe *p, uint32_t named, tenrec_error 
                            "that it holds this connection; channels: [basic] works without",
                            named);
     }
-    p->puller = peer;
+    p->tensors.puller = peer;
     return TENREC_OK;
 }
 
@@ -97,12 +97,12 @@ static enum part cma_pull(struct pipe *p, const unsigned char *frame, size_t len
         return PART_THERE;
     if (cma_find_peer(p, (uint32_t)pid, &err))
         return cma_fail(p, &err);
-    part = channel_pull(p, &p->puller, from, &e);
+    part = channel_pull(p, &p->tensors.puller, from, &e);
     if (part != PART_BAD)
         return part;
     (void)tenrec_fail_errno(&err, TENREC_EPEER_LOST, e,
                             "cannot read a tensor of %llu bytes from process %d",
-                            (unsigned long long)r->in[r->tensor].len, (int)p->puller.pid);
+                            (unsigned long long)r->in[r->tensor].len, (int)p->tensors.puller.pid);
     if (e == EPERM)
         tenrec_error_prefix(&err, "channels: [basic] works without");
     return cma_fail(p, &err);
@@ -144,7 +144,7 @@ static enum part cma_receive(struct pipe *p)
  * peer has accepted that one, and no process owns a socket before. */
 static void cma_complete(struct pipe *p)
 {
-    if (!p->pid && !socket_is_our_users(p->conns.of[CONN_DESCRIPTOR]->source.fd))
+    if (!p->remote.pid && !socket_is_our_users(p->conns.of[CONN_DESCRIPTOR]->source.fd))
         p->services->failf(
             p, TENREC_EPROTOCOL, 0,
             "chose channel cma, but cannot be seen to be a process of this user on this "
@@ -158,7 +158,7 @@ static void cma_arrived(struct pipe *p, struct conn *c)
 
     while (channel_next_frame(p, c, 0, &frame, &len)) {
         c->pos += FRAME_HEAD;
-        if (!p->services->tensor_taken(p, p->n_taken++)) {
+        if (!p->services->tensor_taken(p, p->tensors.n_taken++)) {
             p->services->failf(p, TENREC_EPROTOCOL, 0, "took a tensor that was not sent");
             return;
         }

@@ -43,7 +43,7 @@ enum control { PROBE = 1, PULLS = 2, TAKEN = 3, REFUSED = 4, SENT = 5 };
 
 static enum conn_role control_of(const struct pipe *p)
 {
-    return (enum conn_role)(CONN_CHANNEL + p->channel->data);
+    return (enum conn_role)(CONN_CHANNEL + p->terms.channel->data);
 }
 
 /* ---- sending ---- */
@@ -55,7 +55,7 @@ static bool is_pulled(const struct pipe *p, uint64_t len)
 {
     const struct endpoint *ep = p->ep;
 
-    if (!p->pulls || len <= ep->options->inline_max || len < ep->options->pull_min)
+    if (!p->tensors.pulls || len <= ep->options->inline_max || len < ep->options->pull_min)
         return false;
     return ep->one_cpu || (len <= ep->options->pull_max && ep->progress != PROGRESS_BUSY);
 }
@@ -63,7 +63,7 @@ static bool is_pulled(const struct pipe *p, uint64_t len)
 /* Bytes per turn and lane of a tensor that takes the lanes. */
 static uint64_t stripe_of(const struct pipe *p, uint64_t len)
 {
-    return p->channel->data == 1 ? len : STRIPE;
+    return p->terms.channel->data == 1 ? len : STRIPE;
 }
 
 /* 0 for tensors that go another way. */
@@ -92,7 +92,7 @@ static unsigned send_stripes(struct pipe *p, struct send_request *o,
     for (unsigned i = 0; i < n; i++) {
         uint64_t at = (uint64_t)i * stripe, left = t->bytes - at;
 
-        channel_put_frame(&s[i], o, (enum conn_role)(CONN_CHANNEL + i % p->channel->data),
+        channel_put_frame(&s[i], o, (enum conn_role)(CONN_CHANNEL + i % p->terms.channel->data),
                           (unsigned char *)t->data + at, left < stripe ? left : stripe);
     }
     note->len = NOTE_LEN;
@@ -136,7 +136,7 @@ static struct cma_peer puller_of(struct pipe *p)
     struct cma_peer peer;
 
     pthread_mutex_lock(&p->lock);
-    peer = p->puller;
+    peer = p->tensors.puller;
     pthread_mutex_unlock(&p->lock);
     return peer;
 }
@@ -154,7 +154,7 @@ static tenrec_status host_announced(struct pipe *p, struct nop_bytes note, struc
     }
     value = note.len == NOTE_LEN ? get_le64(note.data + 1) : 0;
     if (note.len == NOTE_LEN && note.data[0] == HOW_PULL && puller_of(p).pid) {
-        *in = (struct incoming){ in->len, value, p->n_pulls++, HOW_PULL };
+        *in = (struct incoming){ in->len, value, p->tensors.n_pulls++, HOW_PULL };
         return TENREC_OK;
     }
     if (note.len == NOTE_LEN && note.data[0] == HOW_LANES && value) {
@@ -188,13 +188,13 @@ static void control_probe(struct pipe *p, const unsigned char *body)
     uint64_t word = 0;
     struct cma_peer peer;
 
-    if (!p->ep->channels->pulls || !p->pid || p->puller.pid)
+    if (!p->ep->channels->pulls || !p->remote.pid || p->tensors.puller.pid)
         return;
-    peer = cma_beside(p->pid, p->conns.of[CONN_DESCRIPTOR]->source.fd);
+    peer = cma_beside(p->remote.pid, p->conns.of[CONN_DESCRIPTOR]->source.fd);
     if (cma_read(&peer, &word, get_le64(body + 1), sizeof word) || word != get_le64(body + 9))
         return;
     pthread_mutex_lock(&p->lock);
-    p->puller = peer;
+    p->tensors.puller = peer;
     pthread_mutex_unlock(&p->lock);
     control_tell(p, &yes, 1);
 }
@@ -210,9 +210,9 @@ static bool control_handle(struct pipe *p, const unsigned char *body, size_t len
             control_probe(p, body);
         break;
     case PULLS:
-        known = len == 1 && p->probe; /* an answer to nothing else */
+        known = len == 1 && p->tensors.probe; /* an answer to nothing else */
         pthread_mutex_lock(&p->lock);
-        p->pulls = p->ep->channels->pulls;
+        p->tensors.pulls = p->ep->channels->pulls;
         pthread_mutex_unlock(&p->lock);
         break;
     case TAKEN:
@@ -322,7 +322,7 @@ static enum part take_stripes(struct pipe *p)
 
     while (in->from < in->len) {
         uint64_t left = in->len - in->from, n = left < in->number ? left : in->number;
-        unsigned lane = (unsigned)(in->from / in->number % p->channel->data);
+        unsigned lane = (unsigned)(in->from / in->number % p->terms.channel->data);
         enum part part = channel_take_frame(p, (enum conn_role)(CONN_CHANNEL + lane),
                                             to ? to + in->from : NULL, n);
 
@@ -387,12 +387,12 @@ static void host_established(struct pipe *p)
 {
     unsigned char body[17] = { PROBE };
 
-    p->allows = p->ep->channels->pulls && p->pid && cma_allow(p->pid);
-    if (!p->allows)
+    p->tensors.allows = p->ep->channels->pulls && p->remote.pid && cma_allow(p->remote.pid);
+    if (!p->tensors.allows)
         return;
-    p->probe = now_ns() ^ (uintptr_t)p;
-    put_le64(body + 1, (uintptr_t)&p->probe);
-    put_le64(body + 9, p->probe);
+    p->tensors.probe = now_ns() ^ (uintptr_t)p;
+    put_le64(body + 1, (uintptr_t)&p->tensors.probe);
+    put_le64(body + 9, p->tensors.probe);
     control_tell(p, body, sizeof body);
 }
 

@@ -29,19 +29,20 @@ void shm_handoff_open(struct pipe *p)
     const struct tenrec_host *host = p->ep->host;
     struct tenrec_sharing *s = NULL;
 
-    if ((p->capabilities & IDENTITY_MAPS) && p->conns.of[CONN_DESCRIPTOR]->stream->passes_fds &&
+    if ((p->terms.capabilities & IDENTITY_MAPS) &&
+        p->conns.of[CONN_DESCRIPTOR]->stream->passes_fds &&
         TENREC_HAS(host, shared)) /* the last of five that arrived together */
         s = host->sharing_open(p->ep->self);
     pthread_mutex_lock(&p->lock);
-    p->sharing = s;
+    p->tensors.sharing = s;
     pthread_mutex_unlock(&p->lock);
 }
 
 void shm_handoff_close(struct pipe *p)
 {
-    if (p->sharing)
-        p->ep->host->sharing_close(p->ep->self, p->sharing);
-    p->sharing = NULL;
+    if (p->tensors.sharing)
+        p->ep->host->sharing_close(p->ep->self, p->tensors.sharing);
+    p->tensors.sharing = NULL;
 }
 
 /* ---- sending ---- */
@@ -67,19 +68,19 @@ bool shm_handoff_send(struct pipe *p, const struct tenrec_tensor_desc *t, unsign
     struct endpoint *ep = p->ep;
     struct tenrec_share share;
 
-    if (!p->sharing || !ep->host->share(ep->self, p->sharing, t, &share))
+    if (!p->tensors.sharing || !ep->host->share(ep->self, p->tensors.sharing, t, &share))
         return false;
-    if (share.n_fds && !send_fds(p, &share, p->fds_sent + 1)) {
-        ep->host->share_back(ep->self, p->sharing, &share);
+    if (share.n_fds && !send_fds(p, &share, p->tensors.fds_sent + 1)) {
+        ep->host->share_back(ep->self, p->tensors.sharing, &share);
         return false;
     }
     if (share.n_fds)
-        p->fds_sent++;
+        p->tensors.fds_sent++;
     note->len = NOTE_LEN;
     note->bytes[0] = kind;
     memcpy(note->bytes + AT_RECORD, share.record, sizeof share.record);
     note->bytes[AT_FDS] = (unsigned char)share.n_fds;
-    put_le64(note->bytes + AT_NUMBER, p->fds_sent);
+    put_le64(note->bytes + AT_NUMBER, p->tensors.fds_sent);
     close_fds(&share);
     counter_add(&ep->count.tensors_shared, 1);
     return true;
@@ -90,14 +91,14 @@ void shm_handoff_take_back(struct pipe *p, unsigned char kind, const struct desc
 {
     struct endpoint *ep = p->ep;
 
-    while (p->sharing && n > 0) {
+    while (p->tensors.sharing && n > 0) {
         struct tenrec_share share = { .size = sizeof share };
 
         n--;
         if (notes[n].len != NOTE_LEN || notes[n].bytes[0] != kind)
             continue;
         memcpy(share.record, notes[n].bytes + AT_RECORD, sizeof share.record);
-        ep->host->share_back(ep->self, p->sharing, &share);
+        ep->host->share_back(ep->self, p->tensors.sharing, &share);
     }
 }
 
@@ -151,7 +152,7 @@ tenrec_status shm_handoff_arrived(struct pipe *p, struct nop_bytes note,
     struct tenrec_share share = { .size = sizeof share };
     tenrec_status st;
 
-    if (!p->sharing || note.len != NOTE_LEN)
+    if (!p->tensors.sharing || note.len != NOTE_LEN)
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "descriptor: shared memory, which was not agreed on");
     if (note.data[AT_FDS] && !receive_fds(p, get_le64(note.data + AT_NUMBER), &share)) {
@@ -160,7 +161,7 @@ tenrec_status shm_handoff_arrived(struct pipe *p, struct nop_bytes note,
                            "descriptor: shared memory without its file descriptors");
     }
     memcpy(share.record, note.data + AT_RECORD, sizeof share.record);
-    st = ep->host->shared(ep->self, p->sharing, &share, desc, err);
+    st = ep->host->shared(ep->self, p->tensors.sharing, &share, desc, err);
     if (st == TENREC_OK)
         counter_add(&ep->count.tensors_mapped, 1);
     return st;

@@ -15,16 +15,15 @@
 #ifndef TENSORPIPE_PIPE_H
 #define TENSORPIPE_PIPE_H
 
-#include "channel/cma.h"
-#include "endpoint.h"
-#include "pipe/peer.h"
+#include "pipe/pipe_budget.h"
 #include "pipe/pipe_conns.h"
+#include "pipe/pipe_handshake.h"
+#include "pipe/pipe_identity.h"
 #include "pipe/pipe_queue.h"
 #include "pipe/pipe_services.h"
+#include "pipe/pipe_tensors.h"
 #include "reactor/spin.h"
 #include "wire/descriptor.h"
-#include "wire/handshake/identity.h"
-#include "wire/handshake/proof.h"
 
 enum pipe_state {
     PIPE_CONNECTING, /* outgoing: until the descriptor connection is open */
@@ -45,6 +44,8 @@ struct incoming {
 
 /* The message that is being read. */
 struct reading {
+    atomic_bool paused;              /* the host does not accept requests */
+    atomic_uint_fast64_t n_messages; /* received so far */
     enum step { STEP_DESCRIPTOR, STEP_TYPE, STEP_ID, STEP_PAYLOAD, STEP_LIST, STEP_TENSORS } step;
     enum conn_role want;    /* the connection that has the next byte */
     struct tenrec_msg *msg; /* NULL: its bytes are skipped, `why` says why */
@@ -64,12 +65,11 @@ struct reading {
     size_t head_got;
     bool in_body;         /* of the payload: its header was read */
     uint64_t got;         /* bytes of the body */
-    uint64_t charged;     /* to the source, for what was announced ... */
-    uint64_t held;        /* ... and for what it is read with */
     struct iovec lead[2]; /* n_lead: where the next bytes of `want` go */
     tenrec_error why;
     unsigned char begun[4]; /* of the payload of a message that was dropped, ... */
     uint32_t n_begun;       /* ... so many bytes */
+    struct reactor_task task;
 };
 
 /* The reader of an outgoing pipe: the loop thread for the time of one read, or a
@@ -100,84 +100,43 @@ struct role {
 
 struct arriving;
 struct carried;
-struct channel;
-struct link;
 struct plain;
-struct source;
-struct tenrec_sharing;
+
+struct pipe_end {
+    bool torn_down;
+    bool was_established;
+    bool seen_empty[2];    /* the sides of `to` since it was taken out */
+    struct pipe *next_old; /* of to->old; under its lock, as the last */
+    struct reactor_task teardown_task, free_task;
+};
 
 struct pipe {
-    /* The fields of the path of a small message are together: after a sleep none is in
-     * a cache. */
+    /* What the path of a small message touches is together, here and at the beginning of each part:
+     * after a sleep none of it is in a cache. */
     struct endpoint *ep;
     atomic_int state; /* enum pipe_state; changes under lock */
     atomic_uint refs;
-    bool outgoing;
-    bool was_established;
-    bool stranger;           /* incoming: its caller is no member so far; changes under lock */
-    atomic_bool over_budget; /* its source holds too much; set under lock */
-    atomic_bool paused;      /* the host does not accept requests */
-    struct peer *to;         /* outgoing */
-    uint64_t capabilities;
-    uint64_t max_message, max_object; /* what the peer reads at most; 0: it has no limit */
+    struct peer *to; /* outgoing */
     struct tenrec_route route;
+    bool outgoing;
     tenrec_peer from; /* sender of the incoming messages */
     uint32_t marks;   /* flags of all messages, TENREC_MSG_PROVED or none; once established */
-    atomic_uint_fast64_t messages_received;
+    struct pipe_budget budget;
     struct pipe_queue queue;
     struct role role;
     struct pipe_conns conns;
     struct reading read;
-
-    struct pipe *next_old; /* of to->old; under its lock, as the next */
-    bool seen_empty[2];    /* the sides of `to` since it was taken out */
-    /* incoming: the member that it has proved to be, set by the reader; NULL */
-    _Atomic(struct peer *) caller;
-    struct handshake handshake; /* incoming: until it is established */
-    struct source *source;      /* incoming: the caller's source; owns a reference */
-    bool claims;                /* incoming: says to be a member that is not known, as below */
-    bool named;                 /* incoming: all that it gives is a name */
-    tenrec_peer claimed;
-    uint64_t claimed_incarnation, claimed_proof;
-    struct conn_peer proved; /* incoming: as the proof of its first connection has shown */
-    bool counted;            /* incoming: among the callers of its peer; the loop thread's */
-    const struct transport *transport; /* of its connections, once that is agreed */
-    const struct transport *dialled;   /* outgoing: where the handshake begins */
-    unsigned avoided;                  /* outgoing: ports that led nowhere, by bit ... */
-    char avoided_why[96];              /* ... and why the last of them did */
-    union transport_address remote;    /* where the handshake began ... */
-    union transport_address there;     /* ... and outgoing: where its connections go */
-    pid_t pid;                         /* the peer's process, or 0 if unknown */
-    char remote_text[TRANSPORT_TEXT_MAX];
-    char remote_name[TENREC_NAME_MAX + 1];
+    struct pipe_terms terms;
+    struct pipe_caller caller;
+    struct pipe_remote remote;
+    struct pipe_tensors tensors;
+    struct pipe_devices devices;
+    struct pipe_handshake handshake;
+    struct pipe_end end;
     const struct pipe_services *services;
-    const struct channel *channel; /* for host memory; NULL: none */
-    enum conn_role device_role;    /* its connection for memory of devices; 0: none */
-    struct link *link;             /* the loop's; NULL: as above, or not yet */
-    struct conn *bootstrap;        /* incoming: where the handshake began, if not here */
-    uint64_t ids[CONN_ROLES];      /* outgoing: to request them with */
-
     pthread_mutex_t lock;
-    tenrec_error why;                      /* it broke */
-    struct send_request_list device_sends; /* for the link; under lock */
-    struct arriving *device_handed;        /* likewise */
-    bool pulls;                            /* the peer can read tensors out of our memory */
-    /* The core's; NULL: nothing is shared. Set before the pipe is established. */
-    struct tenrec_sharing *sharing;
-    uint64_t fds_sent; /* packets of file descriptors; under lock */
-
-    struct cma_peer puller;      /* whose memory we read; changes under lock */
-    bool allows;                 /* cma_allow was called; loop thread */
-    uint64_t n_pulls;            /* tensors that were announced so; the reader's */
-    uint64_t n_taken;            /* the loop's: what the peer took in order */
-    atomic_uint_fast64_t pulled; /* bytes that were read there */
-    uint64_t probe;              /* the number that the peer must read here */
-
-    struct reactor_task connect_task, read_task, device_task, teardown_task, free_task;
-    struct reactor_timer timer;  /* of the handshake, then of queued requests */
-    struct reactor_timer redial; /* outgoing: repeats the handshake */
-    unsigned redials;
-    bool torn_down;
+    tenrec_error why;           /* it broke */
+    struct reactor_timer timer; /* of the handshake, then of queued requests */
 };
 
 static inline enum pipe_state pipe_state(struct pipe *p)
@@ -189,7 +148,7 @@ static inline enum pipe_state pipe_state(struct pipe *p)
  * pipe receives answers only. */
 static inline int64_t pipe_unanswered(struct pipe *p)
 {
-    uint64_t answers = atomic_load(&p->messages_received);
+    uint64_t answers = atomic_load(&p->read.n_messages);
 
     return (int64_t)(atomic_load(&p->queue.asked) - answers);
 }
@@ -202,7 +161,7 @@ extern const struct pipe_services pipe_services;
 /* Names the process at the other end in texts: a worker, or a caller by its own claim. */
 #define PIPE_PEER "%s \"%s\""
 #define PIPE_PEER_ARGS(p)                                                                          \
-    (p)->outgoing ? "worker" : "caller", (p)->outgoing ? (p)->to->name : (p)->remote_name
+    (p)->outgoing ? "worker" : "caller", (p)->outgoing ? (p)->to->name : (p)->remote.name
 
 void pipe_ref(struct pipe *p);
 void pipe_unref(struct pipe *p); /* NULL is fine */
@@ -227,66 +186,12 @@ bool pipe_is_complete(const struct pipe *p);
  * whether there is a reply connection. */
 void pipe_settle_reply(struct pipe *p);
 
-/* pipe_identity.c */
-
-/* Writes this agent's identity for `peer`, with a proof if both have tokens. NULL means a
- * stranger. */
-void pipe_write_identity(const struct endpoint *ep, const struct peer *peer, enum proof_role role,
-                         char ret[IDENTITY_MAX]);
-/* Stores the capabilities and limits that the peer has announced. */
-void pipe_take_identity(struct pipe *p, const struct identity *identity);
-/* Returns true if `shown` is what only `peer` can show to us; false also if one of us has no
- * token. */
-bool pipe_is_shown(const struct endpoint *ep, const struct peer *peer, enum proof_role role,
-                   uint64_t shown);
-/* Returns true if `peer` and this agent can prove their identities to each other. */
-static inline bool pipe_shares_tokens(const struct endpoint *ep, const struct peer *peer)
-{
-    return ep->token && peer->token;
-}
-
-/* Returns true if `peer` is of another library, as its record has no token: it can prove nothing.
- * A program that gives none of its members a token knows no other library. */
-static inline bool pipe_peer_is_plain(const struct endpoint *ep, const struct peer *peer)
-{
-    return !peer->token && (ep->token || ep->me == TENREC_ANONYMOUS);
-}
-
-/* Returns true if the caller is the member that it claims to be. On the thread that reads. */
-bool pipe_recognise(struct pipe *p);
-/* The same for a caller of another library, in a group whose members have neither incarnations nor
- * tokens: such callers identify themselves by name only. */
-bool pipe_recognise_name(struct pipe *p);
-/* Counts an established pipe among those of its caller, if that is known. Loop thread. */
-void pipe_count_caller(struct pipe *p);
-
-/* pipe_budget.c: memory that unauthenticated callers make this process hold. */
-
-/* Returns false if memory is exhausted. */
-bool pipe_begin_budget(struct pipe *p, const struct conn *c);
-void pipe_end_budget(struct pipe *p);
-/* The caller has shown to be a member: the source is charged no more. By the reader. */
-void pipe_leave_strangers(struct pipe *p);
-/* As pipe_queued_add, which calls it. */
-void pipe_charge_source(struct pipe *p, uint64_t n);
-void pipe_fail_over_budget(struct pipe *p);
 /* After something was queued, without the lock: ends a pipe whose source holds too much. */
 static inline void pipe_bound(struct pipe *p)
 {
-    if (__builtin_expect(atomic_load_explicit(&p->over_budget, memory_order_relaxed), 0))
+    if (__builtin_expect(atomic_load_explicit(&p->budget.over, memory_order_relaxed), 0))
         pipe_fail_over_budget(p);
 }
-/* Returns OK while `n` bytes more may be held. errors: EAGAIN */
-tenrec_status pipe_budget_has(struct pipe *p, uint64_t n, tenrec_error *err);
-/* A message that is being read will take `n` bytes, until pipe_announce_over. errors: EAGAIN */
-tenrec_status pipe_announced(struct pipe *p, uint64_t n, tenrec_error *err);
-void pipe_announce_over(struct pipe *p);
-/* It was read: `msg` takes the charge; NULL: the message was skipped. */
-void pipe_announce_carry(struct pipe *p, struct tenrec_msg *msg);
-/* Charges the lists and the buffer that messages are read with, once they are large: as large
- * as they are now. By the reader. errors: EAGAIN */
-tenrec_status pipe_charge_reading(struct pipe *p, tenrec_error *err);
-
 /* pipe_queue.c: under the lock ... */
 
 static inline void pipe_queued_add(struct pipe *p, uint64_t n)
@@ -294,7 +199,7 @@ static inline void pipe_queued_add(struct pipe *p, uint64_t n)
     atomic_store_explicit(&p->queue.bytes,
                           atomic_load_explicit(&p->queue.bytes, memory_order_relaxed) + n,
                           memory_order_relaxed);
-    if (__builtin_expect(p->stranger, 0))
+    if (__builtin_expect(p->budget.stranger, 0))
         pipe_charge_source(p, n);
 }
 void pipe_enqueue(struct pipe *p, struct send_request *o);

@@ -9,22 +9,23 @@
 
 bool pipe_begin_budget(struct pipe *p, const struct conn *c)
 {
-    p->source = source_get(&c->peer, c->pid);
-    p->stranger = p->source && source_open_account(p->source, p->ep->host->budget);
-    return p->stranger;
+    p->budget.source = source_get(&c->peer, c->pid);
+    p->budget.stranger =
+        p->budget.source && source_open_account(p->budget.source, p->ep->host->budget);
+    return p->budget.stranger;
 }
 
 void pipe_end_budget(struct pipe *p)
 {
     pipe_leave_strangers(p);
-    source_put(p->source);
+    source_put(p->budget.source);
 }
 
 static void reading_release(struct pipe *p)
 {
-    if (p->read.held)
-        budget_give(p->source, p->read.held);
-    p->read.held = 0;
+    if (p->budget.held)
+        budget_give(p->budget.source, p->budget.held);
+    p->budget.held = 0;
 }
 
 void pipe_leave_strangers(struct pipe *p)
@@ -32,26 +33,26 @@ void pipe_leave_strangers(struct pipe *p)
     pipe_announce_over(p);
     reading_release(p);
     pthread_mutex_lock(&p->lock);
-    if (p->stranger)
-        budget_give(p->source, atomic_load(&p->queue.bytes));
-    p->stranger = false;
-    atomic_store(&p->over_budget, false);
+    if (p->budget.stranger)
+        budget_give(p->budget.source, atomic_load(&p->queue.bytes));
+    p->budget.stranger = false;
+    atomic_store(&p->budget.over, false);
     pthread_mutex_unlock(&p->lock);
 }
 
 void pipe_charge_source(struct pipe *p, uint64_t n)
 {
     if ((int64_t)n < 0)
-        budget_give(p->source, -n);
-    else if (!budget_charge(p->source, n, p->ep->options))
-        atomic_store(&p->over_budget, true);
+        budget_give(p->budget.source, -n);
+    else if (!budget_charge(p->budget.source, n, p->ep->options))
+        atomic_store(&p->budget.over, true);
 }
 
 void pipe_fail_over_budget(struct pipe *p)
 {
     tenrec_error err;
 
-    budget_refuse(p->source, p->ep->options, &err);
+    budget_refuse(p->budget.source, p->ep->options, &err);
     pipe_failf(p, err.code, 0, "does not read its answers: %s", err.text);
 }
 
@@ -59,11 +60,11 @@ tenrec_status pipe_budget_has(struct pipe *p, uint64_t n, tenrec_error *err)
 {
     tenrec_status st;
 
-    if (!p->stranger)
+    if (!p->budget.stranger)
         return TENREC_OK;
-    st = budget_take(p->source, n, p->ep->options, err);
+    st = budget_take(p->budget.source, n, p->ep->options, err);
     if (!st)
-        budget_give(p->source, n);
+        budget_give(p->budget.source, n);
     return st;
 }
 
@@ -71,30 +72,30 @@ tenrec_status pipe_announced(struct pipe *p, uint64_t n, tenrec_error *err)
 {
     tenrec_status st;
 
-    if (!p->stranger)
+    if (!p->budget.stranger)
         return TENREC_OK;
-    if (!p->read.charged)
+    if (!p->budget.announced)
         n += MESSAGE_COST;
-    st = budget_take(p->source, n, p->ep->options, err);
+    st = budget_take(p->budget.source, n, p->ep->options, err);
     if (!st)
-        p->read.charged += n;
+        p->budget.announced += n;
     return st;
 }
 
 void pipe_announce_carry(struct pipe *p, struct tenrec_msg *msg)
 {
     if (msg)
-        budget_carry(p->source, msg, p->read.charged, p->ep->options);
+        budget_carry(p->budget.source, msg, p->budget.announced, p->ep->options);
     else
-        budget_give(p->source, p->read.charged);
-    p->read.charged = 0;
+        budget_give(p->budget.source, p->budget.announced);
+    p->budget.announced = 0;
 }
 
 void pipe_announce_over(struct pipe *p)
 {
-    if (p->read.charged)
-        budget_give(p->source, p->read.charged);
-    p->read.charged = 0;
+    if (p->budget.announced)
+        budget_give(p->budget.source, p->budget.announced);
+    p->budget.announced = 0;
 }
 
 /* A buffer of the usual size, and the lists of usual messages, cost no more than the connection. */
@@ -114,14 +115,14 @@ tenrec_status pipe_charge_reading(struct pipe *p, tenrec_error *err)
     uint64_t size;
     tenrec_status st;
 
-    if (!p->stranger)
+    if (!p->budget.stranger)
         return TENREC_OK;
     size = reading_size(p);
-    if (size == p->read.held)
+    if (size == p->budget.held)
         return TENREC_OK;
     reading_release(p);
-    st = budget_take(p->source, size, p->ep->options, err);
+    st = budget_take(p->budget.source, size, p->ep->options, err);
     if (!st)
-        p->read.held = size;
+        p->budget.held = size;
     return st;
 }

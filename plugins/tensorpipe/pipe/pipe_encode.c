@@ -51,7 +51,7 @@ static unsigned char *put_descriptor(unsigned char *at, const struct tenrec_msg 
 
 bool send_request_share(struct pipe *p, const struct tenrec_msg *msg, struct descriptor_note *notes)
 {
-    const unsigned char kind = p->sharing && p->channel ? p->channel->maps : 0;
+    const unsigned char kind = p->tensors.sharing && p->terms.channel ? p->terms.channel->maps : 0;
     bool all = true;
 
     for (uint32_t i = 0; i < msg->n_tensors; i++) {
@@ -70,8 +70,8 @@ bool send_request_share(struct pipe *p, const struct tenrec_msg *msg, struct des
 void send_request_take_back(struct pipe *p, const struct tenrec_msg *msg,
                             const struct descriptor_note *notes)
 {
-    if (p->channel && p->channel->maps)
-        shm_handoff_take_back(p, p->channel->maps, notes, msg->n_tensors);
+    if (p->terms.channel && p->terms.channel->maps)
+        shm_handoff_take_back(p, p->terms.channel->maps, notes, msg->n_tensors);
 }
 
 /* Returns true if the channel sends the bytes. */
@@ -84,7 +84,7 @@ static tenrec_status add_tensors(struct pipe *p, struct send_request *o,
                                  const struct tenrec_msg *msg, struct descriptor_note *notes,
                                  tenrec_error *err)
 {
-    const struct channel *ch = p->channel;
+    const struct channel *ch = p->terms.channel;
     unsigned n = 0;
 
     for (uint32_t i = 0; i < msg->n_tensors; i++) {
@@ -117,12 +117,12 @@ static tenrec_status add_tensors(struct pipe *p, struct send_request *o,
 static tenrec_status check_object(const struct pipe *p, const struct tenrec_msg *msg,
                                   const char *what, size_t len, tenrec_error *err)
 {
-    if (!p->max_object || len <= p->max_object)
+    if (!p->terms.max_object || len <= p->terms.max_object)
         return TENREC_OK;
     return tenrec_fail(
         err, TENREC_ETOOBIG,
         "a %s of %zu bytes for %u tensors; " PIPE_PEER " takes %llu at most (its max_object)", what,
-        len, msg->n_tensors, PIPE_PEER_ARGS(p), (unsigned long long)p->max_object);
+        len, msg->n_tensors, PIPE_PEER_ARGS(p), (unsigned long long)p->terms.max_object);
 }
 
 /* As its reader counts them. */
@@ -138,12 +138,12 @@ static uint64_t message_bytes(const struct tenrec_msg *msg, size_t list_len)
 
 static tenrec_status check_bytes(const struct pipe *p, uint64_t bytes, tenrec_error *err)
 {
-    if (!p->max_message || bytes <= p->max_message)
+    if (!p->terms.max_message || bytes <= p->terms.max_message)
         return TENREC_OK;
     return tenrec_fail(
         err, TENREC_ETOOBIG,
         "a message of %llu bytes; " PIPE_PEER " takes %llu at most (its max_message)",
-        (unsigned long long)bytes, PIPE_PEER_ARGS(p), (unsigned long long)p->max_message);
+        (unsigned long long)bytes, PIPE_PEER_ARGS(p), (unsigned long long)p->terms.max_message);
 }
 
 /* A message that is encoded, before it is queued. */
@@ -160,7 +160,7 @@ static tenrec_status check_encoded(const struct pipe *p, const struct tenrec_msg
 tenrec_status send_request_check(const struct pipe *p, const struct tenrec_msg *msg,
                                  tenrec_error *err)
 {
-    if (p->max_object && msg->n_tensors > MESSAGE_TENSORS_MAX)
+    if (p->terms.max_object && msg->n_tensors > MESSAGE_TENSORS_MAX)
         return tenrec_fail(err, TENREC_ETOOBIG,
                            "a message with %u tensors; " PIPE_PEER " takes %u at most",
                            msg->n_tensors, PIPE_PEER_ARGS(p), (unsigned)MESSAGE_TENSORS_MAX);
@@ -174,10 +174,11 @@ static tenrec_status put_list(const struct pipe *p, const struct tenrec_msg *msg
 {
     const uint64_t both = IDENTITY_SHORT_LISTS | IDENTITY_ALL_DTYPES;
 
-    if (msg->n_tensors && (p->capabilities & both) == both)
+    if (msg->n_tensors && (p->terms.capabilities & both) == both)
         return shortlist_write(at, msg->tensors, msg->n_tensors, msg->tensor_size, ret_len, err);
     return tensorlist_write(at, TENSORLIST_MAX(msg->n_tensors), msg->tensors, msg->n_tensors,
-                            msg->tensor_size, p->capabilities & IDENTITY_ALL_DTYPES, ret_len, err);
+                            msg->tensor_size, p->terms.capabilities & IDENTITY_ALL_DTYPES, ret_len,
+                            err);
 }
 
 size_t send_request_encode_small(const struct pipe *p, const struct tenrec_msg *msg,

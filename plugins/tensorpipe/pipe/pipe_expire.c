@@ -101,7 +101,7 @@ static void expire_run(struct reactor_task *t)
 {
     struct pipe *p = (struct pipe *)(void *)((char *)t - offsetof(struct pipe, queue.expire_task));
 
-    if (pipe_state(p) == PIPE_ESTABLISHED && !p->torn_down) {
+    if (pipe_state(p) == PIPE_ESTABLISHED && !p->end.torn_down) {
         p->timer.fire = expire_fire;
         reactor_arm(&p->ep->reactor, &p->timer, now_ns() + EXPIRE_NS);
     } else {

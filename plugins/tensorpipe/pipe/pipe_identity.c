@@ -39,9 +39,9 @@ void pipe_take_identity(struct pipe *p, const struct identity *identity)
 {
     if (!identity->version)
         return;
-    p->capabilities = identity->capabilities;
-    p->max_message = identity->max_message ? identity->max_message : MAX_MESSAGE_UNTOLD;
-    p->max_object = identity->max_object ? identity->max_object : MAX_OBJECT_UNTOLD;
+    p->terms.capabilities = identity->capabilities;
+    p->terms.max_message = identity->max_message ? identity->max_message : MAX_MESSAGE_UNTOLD;
+    p->terms.max_object = identity->max_object ? identity->max_object : MAX_OBJECT_UNTOLD;
 }
 
 bool pipe_is_shown(const struct endpoint *ep, const struct peer *peer, enum proof_role role,
@@ -53,18 +53,18 @@ bool pipe_is_shown(const struct endpoint *ep, const struct peer *peer, enum proo
 /* A member's record says that it has a token: then it has to show that it knows it. */
 static bool is_that(const struct pipe *p, const struct peer *peer)
 {
-    return peer->incarnation == p->claimed_incarnation &&
-           (!p->proved.proved || strcmp(peer->name, p->proved.name) == 0) &&
-           (!peer->token || pipe_is_shown(p->ep, peer, PROOF_OF_CALLER, p->claimed_proof));
+    return peer->incarnation == p->caller.incarnation &&
+           (!p->caller.proved.proved || strcmp(peer->name, p->caller.proved.name) == 0) &&
+           (!peer->token || pipe_is_shown(p->ep, peer, PROOF_OF_CALLER, p->caller.proof));
 }
 
 void pipe_count_caller(struct pipe *p)
 {
-    struct peer *peer = atomic_load(&p->caller);
+    struct peer *peer = atomic_load(&p->caller.member);
 
-    if (!peer || p->counted || pipe_state(p) != PIPE_ESTABLISHED)
+    if (!peer || p->caller.counted || pipe_state(p) != PIPE_ESTABLISHED)
         return;
-    p->counted = true;
+    p->caller.counted = true;
     peer->callers++;
 }
 
@@ -75,12 +75,12 @@ static bool is_caller(struct pipe *p, struct peer *peer)
 {
     if (atomic_load(&peer->left))
         return false;
-    atomic_store(&p->caller, peer);
+    atomic_store(&p->caller.member, peer);
     /* A thread that has removed the peer since has not seen this pipe. */
     if (atomic_load(&peer->left))
         return false;
     p->from = peer->id;
-    p->claims = false;
+    p->caller.claims = false;
     pipe_leave_strangers(p);
     pipe_count_caller(p);
     return true;
@@ -89,7 +89,7 @@ static bool is_caller(struct pipe *p, struct peer *peer)
 bool pipe_recognise(struct pipe *p)
 {
     /* identity_read refuses an id beyond INT16_MAX. */
-    struct peer *peer = atomic_load_explicit(&p->ep->peers[p->claimed], memory_order_acquire);
+    struct peer *peer = atomic_load_explicit(&p->ep->peers[p->caller.id], memory_order_acquire);
 
     return peer && is_that(p, peer) && is_caller(p, peer);
 }
@@ -100,12 +100,12 @@ bool pipe_recognise_name(struct pipe *p)
     const int end = atomic_load(&ep->peers_end);
 
     if (ep->proves || ep->me == TENREC_ANONYMOUS || ep->incarnation || ep->token ||
-        !*p->remote_name)
+        !*p->remote.name)
         return false;
-    p->named = true;
+    p->caller.named = true;
     for (int id = 0; id < end; id++) {
         struct peer *peer = atomic_load_explicit(&ep->peers[id], memory_order_acquire);
-        if (peer && !peer->incarnation && !peer->token && strcmp(peer->name, p->remote_name) == 0)
+        if (peer && !peer->incarnation && !peer->token && strcmp(peer->name, p->remote.name) == 0)
             return is_caller(p, peer);
     }
     return false;

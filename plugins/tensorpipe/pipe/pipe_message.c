@@ -49,13 +49,13 @@ static tenrec_status read_devices(const struct pipe *p, const struct descriptor_
                                   struct tenrec_device *target, tenrec_error *err)
 {
     *source = *target = (struct tenrec_device){ TENREC_CPU, 0 };
-    if (t->on_host && p->channel)
+    if (t->on_host && p->terms.channel)
         return TENREC_OK;
     if (device_from_wire(&t->source, source) &&
         (!t->has_target || device_from_wire(&t->target, target))) {
         if (source->kind == TENREC_CPU && target->kind == TENREC_CPU
-                ? p->channel != NULL
-                : p->device_role && t->has_target)
+                ? p->terms.channel != NULL
+                : p->devices.role && t->has_target)
             return TENREC_OK;
     }
     return tenrec_fail(err, TENREC_EPROTOCOL,
@@ -92,8 +92,8 @@ static tenrec_status take_tensor(struct pipe *p, struct descriptor *d, uint32_t 
         return t.length ? link_announced(p, &r->arriving, r->n_tensors, i, t.metadata, &t, err)
                         : TENREC_OK;
     }
-    if (p->channel->announced)
-        st = p->channel->announced(p, t.metadata, &r->in[i], desc, &why);
+    if (p->terms.channel->announced)
+        st = p->terms.channel->announced(p, t.metadata, &r->in[i], desc, &why);
     if (st == TENREC_EPROTOCOL && err)
         *err = why;
     else if (st && !r->skipped)
@@ -108,7 +108,7 @@ bool message_plain(struct pipe *p, const struct plain *m)
 
     /* What is refused is read by the long way, which says why. */
     if (m->payload_len > ep->options->max_message ||
-        (__builtin_expect(p->stranger, 0) && pipe_announced(p, m->payload_len, NULL)))
+        (__builtin_expect(p->budget.stranger, 0) && pipe_announced(p, m->payload_len, NULL)))
         return false;
     r->msg = ep->host->msg_new(ep->self, m->payload_len, 0);
     if (!r->msg)
@@ -211,7 +211,7 @@ tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t l
                            d.n_payloads);
     if (d.n_tensors > r->cap_in && (st = reading_grow(p, d.n_tensors, err)) != TENREC_OK)
         return st;
-    if (p->claims)
+    if (p->caller.claims)
         pipe_recognise(p);
     memcpy(r->len, d.payload_len, sizeof r->len);
     r->n_tensors = d.n_tensors;
@@ -401,15 +401,15 @@ void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64
     }
     if (!p->outgoing)
         msg->route = p->route;
-    if (__builtin_expect(p->claims, 0) && !may_speak(p, type)) {
+    if (__builtin_expect(p->caller.claims, 0) && !may_speak(p, type)) {
         counter_add(&ep->count.messages_dropped, 1);
         msg->release(msg);
         pipe_failf(p, TENREC_EPROTOCOL, 0,
                    "the caller claims to be member %d in life %llu, which is not in the group",
-                   (int)p->claimed, (unsigned long long)p->claimed_incarnation);
+                   (int)p->caller.id, (unsigned long long)p->caller.incarnation);
         return;
     }
-    if (__builtin_expect(p->named, 0) && p->from == TENREC_ANONYMOUS)
+    if (__builtin_expect(p->caller.named, 0) && p->from == TENREC_ANONYMOUS)
         pipe_recognise_name(p);
     ep->host->deliver_outer(ep->self, p->from, msg);
 }
@@ -422,13 +422,13 @@ void message_end(struct pipe *p)
 
     r->msg = NULL;
     r->arriving = NULL;
-    if (__builtin_expect(r->charged != 0, 0))
+    if (__builtin_expect(p->budget.announced != 0, 0))
         pipe_announce_carry(p, msg);
     if (__builtin_expect(
             r->cap_in > TENSORS_KEPT || p->conns.of[CONN_DESCRIPTOR]->cap > CONN_BUFFER, 0))
         reading_shrink(p);
-    atomic_store_explicit(&p->messages_received,
-                          atomic_load_explicit(&p->messages_received, memory_order_relaxed) + 1,
+    atomic_store_explicit(&p->read.n_messages,
+                          atomic_load_explicit(&p->read.n_messages, memory_order_relaxed) + 1,
                           memory_order_relaxed);
     if (in)
         link_hand_over(p, in, msg, r->type, r->id, &r->why);

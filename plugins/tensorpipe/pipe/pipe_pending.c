@@ -63,7 +63,7 @@ static bool send_next_pending(struct pipe *p)
     }
     take_first(&p->queue.pending);
     if (pipe_is_for_link(p, waited->msg)) {
-        send_request_list_add(&p->device_sends, waited);
+        send_request_list_add(&p->devices.sends, waited);
         pthread_mutex_unlock(&p->lock);
         return true;
     }
@@ -84,9 +84,9 @@ bool pipe_send_device_message(struct pipe *p)
     tenrec_status st;
 
     pthread_mutex_lock(&p->lock);
-    waited = pipe_state(p) == PIPE_ESTABLISHED ? p->device_sends.first : NULL;
+    waited = pipe_state(p) == PIPE_ESTABLISHED ? p->devices.sends.first : NULL;
     if (waited)
-        take_first(&p->device_sends);
+        take_first(&p->devices.sends);
     pthread_mutex_unlock(&p->lock);
     if (!waited)
         return false;

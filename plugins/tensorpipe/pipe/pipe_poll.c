@@ -42,7 +42,7 @@ void pipe_set_quiet(struct pipe *p, bool quiet)
     pthread_mutex_lock(&p->lock);
     atomic_store(&p->role.quiet, quiet);
     if (pipe_state(p) == PIPE_ESTABLISHED) {
-        unsigned end = CONN_CHANNEL + (p->channel ? p->channel->data : 0);
+        unsigned end = CONN_CHANNEL + (p->terms.channel ? p->terms.channel->data : 0);
 
         conn_set_quiet(p->conns.of[CONN_DESCRIPTOR], quiet);
         for (unsigned i = CONN_CHANNEL; i < end; i++)

@@ -181,7 +181,7 @@ bool pipe_tensor_refused(struct pipe *p, uint64_t number)
     struct segment *s;
 
     pthread_mutex_lock(&p->lock);
-    p->pulls = false;
+    p->tensors.pulls = false;
     s = queue_take_awaited(p, number);
     if (s) {
         put_le64((unsigned char *)s->iov[0].iov_base + s->iov[0].iov_len - 8, number);
@@ -234,7 +234,7 @@ void pipe_fail_queue(struct pipe *p)
     while (p->queue.awaited)
         segment_written(p, queue_take_awaited(p, p->queue.awaited->number), &dead);
     queue_retire_list(p, &p->queue.pending, &dead);
-    queue_retire_list(p, &p->device_sends, &dead);
+    queue_retire_list(p, &p->devices.sends, &dead);
     why = p->why;
     pthread_mutex_unlock(&p->lock);
     told_tell(p, &dead, &why);

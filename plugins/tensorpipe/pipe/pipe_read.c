@@ -131,7 +131,7 @@ static enum part take_tensors(struct pipe *p)
         enum part part;
 
         if (r->in[r->tensor].len && !r->in[r->tensor].on_device) {
-            part = p->channel->receive(p);
+            part = p->terms.channel->receive(p);
             if (part != PART_THERE)
                 return part;
         }
@@ -180,10 +180,10 @@ static bool may_go_on(struct pipe *p)
     if (ep->host->accepts(ep->self))
         return true;
     /* Says so first and asks again: else a resume in between were lost. */
-    atomic_store(&p->paused, true);
+    atomic_store(&p->read.paused, true);
     if (!ep->host->accepts(ep->self))
         return false;
-    atomic_store(&p->paused, false);
+    atomic_store(&p->read.paused, false);
     return true;
 }
 
@@ -314,7 +314,7 @@ __attribute__((noinline)) static enum read_result read_on(struct pipe *p, bool i
         if (is_short && from == r->want && !drain)
             return READ_SOME;
         if (round == READ_ROUND) {
-            pipe_post(p, &p->read_task);
+            pipe_post(p, &p->read.task);
             return READ_SOME;
         }
         result = read_once(p, false, &is_short);

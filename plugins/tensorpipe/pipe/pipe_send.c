@@ -134,8 +134,9 @@ static tenrec_status check_sharing(const struct pipe *p, const struct tenrec_msg
                            "tensor %u: same_storage is %llu, which names no earlier tensor with "
                            "this storage",
                            i, (unsigned long long)t->same_storage);
-    if ((p->capabilities && !(p->capabilities & IDENTITY_SHARED_STORAGES)) || link_concerns(msg) ||
-        (!p->capabilities && memcmp(&first->dtype, &t->dtype, sizeof t->dtype) != 0))
+    if ((p->terms.capabilities && !(p->terms.capabilities & IDENTITY_SHARED_STORAGES)) ||
+        link_concerns(msg) ||
+        (!p->terms.capabilities && memcmp(&first->dtype, &t->dtype, sizeof t->dtype) != 0))
         t->same_storage = 0;
     return TENREC_OK;
 }
@@ -144,7 +145,7 @@ static tenrec_status message_check(const struct pipe *p, const struct tenrec_msg
                                    tenrec_error *err)
 {
     if (msg->type >= OWN_MESSAGES && msg->type <= OWN_MESSAGES_END &&
-        !(p->capabilities & IDENTITY_OWN_MESSAGES))
+        !(p->terms.capabilities & IDENTITY_OWN_MESSAGES))
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
                            "message type 0x%x is understood by Tenrec workers only", msg->type);
     for (uint32_t i = 0; i < msg->n_tensors; i++) {
@@ -157,7 +158,7 @@ static tenrec_status message_check(const struct pipe *p, const struct tenrec_msg
         if (t->same_storage && check_sharing(p, msg, i, err))
             return TENREC_EINVAL;
         on_device = t->device.kind != TENREC_CPU || t->target.kind != TENREC_CPU;
-        if (on_device ? !p->device_role : !p->channel)
+        if (on_device ? !p->devices.role : !p->terms.channel)
             return tenrec_fail(err, TENREC_EUNSUPPORTED,
                                "tensor %u: no channel to this peer carries it from %s to %s "
                                "memory%s",
@@ -357,7 +358,7 @@ static bool is_last_answer(const struct pipe *p)
 
 bool pipe_is_for_link(const struct pipe *p, const struct tenrec_msg *msg)
 {
-    return p->device_role && msg->n_tensors && link_concerns(msg);
+    return p->devices.role && msg->n_tensors && link_concerns(msg);
 }
 
 /* Under the lock. */
@@ -370,9 +371,9 @@ static tenrec_status enqueue_any(struct pipe *p, struct tenrec_msg *msg, struct 
         return enqueue_pending(p, &p->queue.pending, msg, done, charge, err);
     if (!pipe_is_for_link(p, msg))
         return pipe_enqueue_message(p, msg, done, charge, now, err);
-    st = enqueue_pending(p, &p->device_sends, msg, done, charge, err);
+    st = enqueue_pending(p, &p->devices.sends, msg, done, charge, err);
     if (!st)
-        pipe_post(p, &p->device_task);
+        pipe_post(p, &p->devices.task);
     return st;
 }
 

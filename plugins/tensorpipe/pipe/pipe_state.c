@@ -11,7 +11,7 @@ void pipe_ref(struct pipe *p)
 void pipe_unref(struct pipe *p)
 {
     if (p && atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) == 1)
-        reactor_defer(&p->ep->reactor, &p->free_task);
+        reactor_defer(&p->ep->reactor, &p->end.free_task);
 }
 
 void pipe_post(struct pipe *p, struct reactor_task *t)
@@ -28,7 +28,7 @@ void pipe_fail(struct pipe *p, const tenrec_error *why)
         pthread_mutex_unlock(&p->lock);
         return;
     }
-    p->was_established = pipe_state(p) == PIPE_ESTABLISHED;
+    p->end.was_established = pipe_state(p) == PIPE_ESTABLISHED;
     p->why = *why;
     if (p->to) {
         p->why.worker = p->to->id;
@@ -36,15 +36,15 @@ void pipe_fail(struct pipe *p, const tenrec_error *why)
     }
     atomic_store(&p->state, PIPE_BROKEN);
     pthread_mutex_unlock(&p->lock);
-    pipe_post(p, &p->teardown_task);
+    pipe_post(p, &p->end.teardown_task);
 }
 
 void pipe_use_channel(struct pipe *p, const struct channel *channel, bool devices)
 {
     pthread_mutex_lock(&p->lock);
-    p->channel = channel;
+    p->terms.channel = channel;
     p->conns.n = CONN_CHANNEL + (channel ? channel->connections : 0);
-    p->device_role = devices ? (enum conn_role)p->conns.n++ : 0;
+    p->devices.role = devices ? (enum conn_role)p->conns.n++ : 0;
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -52,8 +52,8 @@ void pipe_use_channel(struct pipe *p, const struct channel *channel, bool device
  * Without a channel its opening alone shows that the pipe is open. */
 void pipe_settle_reply(struct pipe *p)
 {
-    p->conns.lacks_reply =
-        (p->capabilities & IDENTITY_NAMES_TARGETS) && p->transport->remote && p->channel;
+    p->conns.lacks_reply = (p->terms.capabilities & IDENTITY_NAMES_TARGETS) &&
+                           p->terms.transport->remote && p->terms.channel;
 }
 
 bool pipe_is_complete(const struct pipe *p)
@@ -92,7 +92,7 @@ void pipe_failf(struct pipe *p, tenrec_status code, int os_errno, const char *fm
     if (p->to)
         tenrec_error_prefix(&why, "worker \"%s\" at %s", p->to->name, p->to->address);
     else
-        tenrec_error_prefix(&why, "caller \"%s\" at %s", p->remote_name, p->remote_text);
+        tenrec_error_prefix(&why, "caller \"%s\" at %s", p->remote.name, p->remote.text);
     pipe_fail(p, &why);
 }
 
@@ -107,6 +107,6 @@ void pipe_lend_side(struct pipe *p, bool lent)
 
 bool pipe_reads(const struct pipe *p, const struct conn *c)
 {
-    return c->role == CONN_DESCRIPTOR ||
-           (c->role >= CONN_CHANNEL && p->channel && c->role < CONN_CHANNEL + p->channel->data);
+    return c->role == CONN_DESCRIPTOR || (c->role >= CONN_CHANNEL && p->terms.channel &&
+                                          c->role < CONN_CHANNEL + p->terms.channel->data);
 }

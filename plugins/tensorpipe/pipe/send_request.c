@@ -151,7 +151,7 @@ void send_request_retire(struct pipe *p, struct send_request *o, struct told *t)
         pthread_cond_broadcast(&p->queue.room);
     if (p->queue.full && atomic_load(&p->queue.bytes) <= p->ep->options->max_queued_bytes / 2) {
         p->queue.full = false;
-        pipe_post(p, &p->read_task);
+        pipe_post(p, &p->read.task);
     }
     if (t->n_done + o->n_done > 2 * SEND_REQUEST_DONES || t->n_msg == 8) {
         send_request_list_add(&t->rest, o);

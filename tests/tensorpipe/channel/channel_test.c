@@ -328,7 +328,7 @@ TEST(channel_copies_tensors_together_when_threads_are_busy)
     open_pullers(n, "busy");
     a = n[0].agent.impl;
     call_tensors(n, sizes, 2);
-    assert_becomes(peer_out(peer_find(&a->ep, 1))->pulls);
+    assert_becomes(peer_out(peer_find(&a->ep, 1))->tensors.pulls);
     call_tensors(n, sizes, 2);
     assert_int_equal(node_counter(&n[1], "tensors_pulled") > 0, !together);
     group_close(n, 2);

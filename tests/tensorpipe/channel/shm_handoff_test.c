@@ -47,7 +47,7 @@ static void setup(void)
     f.conn.source.fd = fd[0];
     f.pipe.ep = &f.endpoint;
     f.pipe.conns.of[CONN_REPLY] = &f.conn;
-    f.pipe.sharing = (void *)&f;
+    f.pipe.tensors.sharing = (void *)&f;
     f.peer = fd[1];
 }
 

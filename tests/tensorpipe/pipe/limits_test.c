@@ -51,7 +51,7 @@ static void open_narrow_caller(void)
 static void forget_limits(struct pipe *p, void *arg)
 {
     (void)arg;
-    p->max_message = p->max_object = 0;
+    p->terms.max_message = p->terms.max_object = 0;
 }
 
 /* As peers of another library. */

@@ -25,7 +25,7 @@ bool link_is_note(struct nop_bytes note)
 
 bool link_say(struct pipe *p, const unsigned char *body, size_t len)
 {
-    if (p->services->send_object(p, p->device_role, body, len) == TENREC_OK)
+    if (p->services->send_object(p, p->devices.role, body, len) == TENREC_OK)
         return true;
     if (pipe_state(p) != PIPE_BROKEN)
         p->services->failf(p, TENREC_ENOMEM, 0, "no memory for a frame of channel \"tenrec_cuda\"");
@@ -79,13 +79,13 @@ static void link_say_hello(struct pipe *p)
  * is this process. */
 static bool link_is_to_ourselves(const struct pipe *p)
 {
-    return p->pid ? p->pid == getpid()
-                  : socket_is_held_by(getpid(), p->conns.of[p->device_role]->source.fd);
+    return p->remote.pid ? p->remote.pid == getpid()
+                         : socket_is_held_by(getpid(), p->conns.of[p->devices.role]->source.fd);
 }
 
 static bool link_hear_hello(struct pipe *p, const unsigned char *body, size_t len)
 {
-    struct link *l = p->link;
+    struct link *l = p->devices.link;
     unsigned char token[PROCESS_TOKEN];
     char boot[LOCALITY_PART_MAX] = "";
 
@@ -139,7 +139,7 @@ static bool link_hear(struct pipe *p, const unsigned char *body, size_t len)
 /* One read. Returns false if no byte is available, or the pipe is broken. */
 static bool read_more(struct pipe *p, struct iovec *lead, int n_lead)
 {
-    struct conn *c = p->conns.of[p->device_role];
+    struct conn *c = p->conns.of[p->devices.role];
     bool is_short;
     int e;
     ssize_t n = conn_read(c, lead, n_lead, false, &is_short, &e);
@@ -150,7 +150,7 @@ static bool read_more(struct pipe *p, struct iovec *lead, int n_lead)
     if (n <= 0)
         return false;
     if (n_lead)
-        p->link->in.got += (uint64_t)n < lead->iov_len ? (uint64_t)n : lead->iov_len;
+        p->devices.link->in.got += (uint64_t)n < lead->iov_len ? (uint64_t)n : lead->iov_len;
     return true;
 }
 
@@ -159,15 +159,15 @@ enum heard { HEARD, HEARD_PART, HEARD_ENOUGH };
 
 static enum heard read_piece(struct pipe *p)
 {
-    struct link *l = p->link;
+    struct link *l = p->devices.link;
 
-    conn_take(p->conns.of[p->device_role], l->in.to, l->in.len, &l->in.got);
+    conn_take(p->conns.of[p->devices.role], l->in.to, l->in.len, &l->in.got);
     while (l->in.got < l->in.len) {
         struct iovec lead = { l->in.to + l->in.got, (size_t)(l->in.len - l->in.got) };
 
         if (!read_more(p, &lead, l->in.to ? 1 : 0))
             return HEARD_ENOUGH;
-        conn_take(p->conns.of[p->device_role], l->in.to, l->in.len, &l->in.got);
+        conn_take(p->conns.of[p->devices.role], l->in.to, l->in.len, &l->in.got);
     }
     link_piece_end(p);
     return HEARD;
@@ -176,7 +176,7 @@ static enum heard read_piece(struct pipe *p)
 /* The frame at the front of the buffer. */
 static enum heard take_frame(struct pipe *p)
 {
-    struct conn *c = p->conns.of[p->device_role];
+    struct conn *c = p->conns.of[p->devices.role];
     const unsigned char *body = c->buf + c->pos + FRAME_HEAD;
     size_t len;
 
@@ -200,7 +200,8 @@ static enum heard take_frame(struct pipe *p)
     switch (conn_frame(c, SAID_MAX, &body, &len)) {
     case FRAME_WHOLE:
         /* The tensor of the failure may not have been read yet. */
-        if (body[0] == SAID_FAILED && len >= 9 && !link_find(p->link, get_le64(body + 1), NULL))
+        if (body[0] == SAID_FAILED && len >= 9 &&
+            !link_find(p->devices.link, get_le64(body + 1), NULL))
             return HEARD_ENOUGH;
         if (!link_hear(p, body, len))
             return HEARD_ENOUGH;
@@ -217,8 +218,8 @@ static enum heard take_frame(struct pipe *p)
 
 void link_read(struct pipe *p)
 {
-    while (p->link && pipe_state(p) == PIPE_ESTABLISHED) {
-        const enum heard heard = p->link->in.on ? read_piece(p) : take_frame(p);
+    while (p->devices.link && pipe_state(p) == PIPE_ESTABLISHED) {
+        const enum heard heard = p->devices.link->in.on ? read_piece(p) : take_frame(p);
 
         if (heard == HEARD_ENOUGH || (heard == HEARD_PART && !read_more(p, NULL, 0)))
             return;
@@ -235,30 +236,30 @@ void link_arrived(struct pipe *p, struct conn *c)
 
 void link_open(struct pipe *p)
 {
-    if (!p->device_role)
+    if (!p->devices.role)
         return;
-    p->link = calloc(1, sizeof *p->link);
-    if (!p->link) {
+    p->devices.link = calloc(1, sizeof *p->devices.link);
+    if (!p->devices.link) {
         p->services->failf(p, TENREC_ENOMEM, 0, "no memory for channel \"tenrec_cuda\"");
         return;
     }
-    p->link->last_arriving = &p->link->arriving;
+    p->devices.link->last_arriving = &p->devices.link->arriving;
     link_say_hello(p);
     link_run(p);
 }
 
 void link_hello_again(struct pipe *p)
 {
-    if (p->link && pipe_state(p) == PIPE_ESTABLISHED)
+    if (p->devices.link && pipe_state(p) == PIPE_ESTABLISHED)
         link_say_hello(p);
 }
 
 void link_run(struct pipe *p)
 {
-    if (!p->link)
+    if (!p->devices.link)
         return;
     link_read(p);
-    if (!p->link->greeted && pipe_state(p) == PIPE_ESTABLISHED)
+    if (!p->devices.link->greeted && pipe_state(p) == PIPE_ESTABLISHED)
         return;
     link_greeted(p);
     link_read(p);
@@ -266,20 +267,20 @@ void link_run(struct pipe *p)
 
 void link_broken(struct pipe *p)
 {
-    if (!p->link)
+    if (!p->devices.link)
         return;
     lent_of_broken(p);
     link_receive_broken(p);
-    if (p->link->greeted && !p->link->same_process)
-        imports_close(p->link->token);
+    if (p->devices.link->greeted && !p->devices.link->same_process)
+        imports_close(p->devices.link->token);
 }
 
 void link_close(struct pipe *p)
 {
-    if (p->link) {
+    if (p->devices.link) {
         link_receive_broken(p);
-        free(p->link->lending);
-        free(p->link);
+        free(p->devices.link->lending);
+        free(p->devices.link);
     }
-    p->link = NULL;
+    p->devices.link = NULL;
 }

@@ -74,7 +74,8 @@ static struct copy *copy_new(struct pipe *p, uint64_t number, tenrec_error *err)
 tenrec_status link_copy_lent(struct pipe *p, const struct landing *at,
                              const struct tenrec_tensor_desc *t, tenrec_error *err)
 {
-    struct handover *handover = p->link->same_process ? handover_take(at->number, at->len) : NULL;
+    struct handover *handover =
+        p->devices.link->same_process ? handover_take(at->number, at->len) : NULL;
     struct copy *c;
     tenrec_status st;
 
@@ -97,7 +98,7 @@ tenrec_status link_copy_lent(struct pipe *p, const struct landing *at,
 tenrec_status link_copy_mapped(struct pipe *p, struct landing *at,
                                const struct tenrec_tensor_desc *t, tenrec_error *err)
 {
-    const struct link *l = p->link;
+    const struct link *l = p->devices.link;
     const struct tenrec_stream s = { t->device, t->stream };
     const int there = at->source.index;
     const int here = there < (int)l->n_uuids ? device_of_uuid(l->uuid[there]) : -1;

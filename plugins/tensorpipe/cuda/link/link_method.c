@@ -58,12 +58,12 @@ void lent_in_pieces(struct lent *l)
 
 tenrec_status lent_choose(struct lent *l, const struct tenrec_tensor_desc *t, tenrec_error *err)
 {
-    const struct link *link = l->pipe->link;
+    const struct link *link = l->pipe->devices.link;
     struct cuda *c = l->pipe->ep->cuda;
     const unsigned methods = c->methods & link->methods;
     const bool both = t->device.kind == TENREC_CUDA && t->target.kind == TENREC_CUDA;
 
-    l->number = l->pipe->link->numbers++;
+    l->number = l->pipe->devices.link->numbers++;
     if (both && link->same_process && (methods & METHOD_BIT(METHOD_XTH))) {
         l->method = METHOD_XTH;
         return lend_xth(l, err);

@@ -24,7 +24,7 @@ struct landing *link_find(const struct link *l, uint64_t number, struct arriving
 static void link_starve(struct pipe *p)
 {
     struct cuda *c = p->ep->cuda;
-    struct link *l = p->link;
+    struct link *l = p->devices.link;
 
     if (l->is_starved)
         return;
@@ -82,7 +82,7 @@ static void give_back(struct cuda *c, struct staging_piece *piece)
  * the message's. */
 static bool find_room(struct pipe *p, struct arriving *m, const struct landing *at)
 {
-    struct link *l = p->link;
+    struct link *l = p->devices.link;
     const struct tenrec_tensor_desc *t = landing_tensor(m, at);
     tenrec_error why;
     tenrec_status st;
@@ -109,7 +109,7 @@ static bool find_room(struct pipe *p, struct arriving *m, const struct landing *
 
 bool link_piece_begin(struct pipe *p, uint64_t number, uint64_t offset, uint64_t len)
 {
-    struct link *l = p->link;
+    struct link *l = p->devices.link;
     struct arriving *m;
     struct landing *at = link_find(l, number, &m);
 
@@ -154,7 +154,7 @@ static tenrec_status start_piece(struct pipe *p, const struct tenrec_tensor_desc
 void link_piece_end(struct pipe *p)
 {
     struct cuda *c = p->ep->cuda;
-    struct link *l = p->link;
+    struct link *l = p->devices.link;
     struct arriving *m = l->in.message;
     struct landing *at = &m->landing[l->in.tensor];
     const struct tenrec_tensor_desc *t = landing_tensor(m, at);
@@ -176,7 +176,7 @@ void link_piece_end(struct pipe *p)
 
 void link_pieces_broken(struct pipe *p)
 {
-    struct link *l = p->link;
+    struct link *l = p->devices.link;
 
     if (l->in.piece)
         give_back(p->ep->cuda, l->in.piece);

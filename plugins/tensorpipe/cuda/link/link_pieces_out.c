@@ -46,7 +46,7 @@ static void send_piece(struct piece_out *o)
 
     put_le64(head + 1, l->number);
     put_le64(head + 9, o->offset);
-    if (l->pipe->services->send_frame(l->pipe, l->pipe->device_role, head, sizeof head, o->data,
+    if (l->pipe->services->send_frame(l->pipe, l->pipe->devices.role, head, sizeof head, o->data,
                                       o->len, (struct tenrec_done){ piece_written, o }))
         return;
     if (pipe_state(l->pipe) != PIPE_BROKEN)

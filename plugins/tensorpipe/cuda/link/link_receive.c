@@ -79,13 +79,13 @@ void link_hand_over(struct pipe *p, struct arriving *in, struct tenrec_msg *msg,
     if (!msg)
         in->why = *why;
     pthread_mutex_lock(&p->lock);
-    in->next = p->device_handed;
-    p->device_handed = in;
+    in->next = p->devices.handed;
+    p->devices.handed = in;
     pthread_mutex_unlock(&p->lock);
-    if (reactor_mine == &p->ep->reactor && p->link)
+    if (reactor_mine == &p->ep->reactor && p->devices.link)
         link_run(p);
     else
-        p->services->post(p, &p->device_task);
+        p->services->post(p, &p->devices.task);
 }
 
 /* ---- the loop thread's ---- */
@@ -108,14 +108,14 @@ void link_skip(struct arriving *m, const tenrec_error *why)
 
 void link_finish(struct pipe *p, struct arriving *m)
 {
-    struct arriving **at = &p->link->arriving;
+    struct arriving **at = &p->devices.link->arriving;
     struct tenrec_msg *msg = m->msg;
 
     while (*at != m)
         at = &(*at)->next;
     *at = m->next;
     if (!*at)
-        p->link->last_arriving = at;
+        p->devices.link->last_arriving = at;
     m->msg = NULL;
     p->services->deliver(p, msg, m->type, m->id, &m->why);
     link_drop_arriving(m);
@@ -157,8 +157,8 @@ static void landing_land(struct pipe *p, struct arriving *m, struct landing *at)
 static void link_receive(struct pipe *p, struct arriving *m)
 {
     m->next = NULL;
-    *p->link->last_arriving = m;
-    p->link->last_arriving = &m->next;
+    *p->devices.link->last_arriving = m;
+    p->devices.link->last_arriving = &m->next;
     for (uint32_t i = 0; i < m->n; i++)
         if (m->landing[i].is_ours)
             landing_land(p, m, &m->landing[i]);
@@ -171,8 +171,8 @@ static struct arriving *take_handed(struct pipe *p)
     struct arriving *in, *first = NULL;
 
     pthread_mutex_lock(&p->lock);
-    in = p->device_handed;
-    p->device_handed = NULL;
+    in = p->devices.handed;
+    p->devices.handed = NULL;
     pthread_mutex_unlock(&p->lock);
     while (in) {
         struct arriving *next = in->next;
@@ -202,7 +202,7 @@ void link_receive_handed(struct pipe *p)
 bool link_failed(struct pipe *p, uint64_t number, const char *text, size_t len)
 {
     struct arriving *m;
-    struct landing *at = link_find(p->link, number, &m);
+    struct landing *at = link_find(p->devices.link, number, &m);
     tenrec_error why;
 
     if (!at)
@@ -227,7 +227,7 @@ static void drop_all(struct arriving *in)
 
 void link_receive_broken(struct pipe *p)
 {
-    struct link *l = p->link;
+    struct link *l = p->devices.link;
 
     drop_all(take_handed(p));
     drop_all(l->arriving);

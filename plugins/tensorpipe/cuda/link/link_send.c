@@ -57,7 +57,7 @@ void lent_failed(struct lent *l, const tenrec_error *why)
 
 void link_take_back(struct pipe *p)
 {
-    struct link *l = p->link;
+    struct link *l = p->devices.link;
 
     for (uint32_t i = 0; i < l->n_lending; i++)
         if (l->lending[i])
@@ -69,7 +69,7 @@ void link_take_back(struct pipe *p)
 
 tenrec_status link_lend(struct pipe *p, const struct tenrec_msg *msg, tenrec_error *err)
 {
-    struct link *link = p->link;
+    struct link *link = p->devices.link;
 
     link->lending = calloc(msg->n_tensors, sizeof(struct lent *));
     if (!link->lending)
@@ -107,7 +107,7 @@ tenrec_status link_lend(struct pipe *p, const struct tenrec_msg *msg, tenrec_err
 void link_put_note(struct pipe *p, struct send_request *o, uint32_t tensor,
                    struct descriptor_note *note)
 {
-    struct lent *l = p->link->lending[tensor];
+    struct lent *l = p->devices.link->lending[tensor];
 
     l->out = o;
     o->parts++;
@@ -117,7 +117,7 @@ void link_put_note(struct pipe *p, struct send_request *o, uint32_t tensor,
 
 void link_lent(struct pipe *p)
 {
-    struct link *link = p->link;
+    struct link *link = p->devices.link;
     struct cuda *c = p->ep->cuda;
     struct lent **all = link->lending;
     const uint32_t n = link->n_lending;
@@ -182,12 +182,12 @@ bool lent_refused(struct pipe *p, uint64_t number)
     if (!l)
         return false;
     counter_add(&c->sent[0], 1);
-    p->link->refused[l->stream.device.index % DEVICES_MAX] = true;
+    p->devices.link->refused[l->stream.device.index % DEVICES_MAX] = true;
     endpoint_log(p->ep, TENREC_LOG_INFO,
                  "\"%s\" cannot map memory of cuda:%d: tensors from there are staged",
-                 p->outgoing ? p->to->name : p->remote_name, (int)l->stream.device.index);
+                 p->outgoing ? p->to->name : p->remote.name, (int)l->stream.device.index);
     lent_in_pieces(l);
-    if (!(c->methods & p->link->methods & METHOD_BIT(METHOD_BASIC))) {
+    if (!(c->methods & p->devices.link->methods & METHOD_BIT(METHOD_BASIC))) {
         tenrec_fail(&err, TENREC_EUNSUPPORTED,
                     "the memory cannot be mapped there, and cuda_basic is not listed by both");
         lent_failed(l, &err);
@@ -200,7 +200,7 @@ bool lent_refused(struct pipe *p, uint64_t number)
 static bool orphan_is_over(const struct lent *l)
 {
     return now_ns() >= l->orphan_ns ||
-           (l->pipe->pid && kill(l->pipe->pid, 0) != 0 && errno == ESRCH);
+           (l->pipe->remote.pid && kill(l->pipe->remote.pid, 0) != 0 && errno == ESRCH);
 }
 
 /* Loans and orphans end without a notification: poll them. */

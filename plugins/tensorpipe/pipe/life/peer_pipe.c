@@ -45,7 +45,7 @@ struct peer *peer_find(const struct endpoint *ep, tenrec_peer id)
  * been empty, all of them have left. */
 static bool is_unused(const struct pipe *p)
 {
-    return p->seen_empty[0] && p->seen_empty[1];
+    return p->end.seen_empty[0] && p->end.seen_empty[1];
 }
 
 /* Releases pipes that no thread uses any more, and directs new users to the empty side.
@@ -56,14 +56,14 @@ static void drop_unused(struct peer *peer)
     struct pipe *kept = NULL, *next;
 
     for (struct pipe *p = atomic_load(&peer->old); p; p = next) {
-        next = p->next_old;
+        next = p->end.next_old;
         for (int side = 0; side < 2; side++)
             if (empty[side])
-                p->seen_empty[side] = true;
+                p->end.seen_empty[side] = true;
         if (is_unused(p)) {
             pipe_unref(p);
         } else {
-            p->next_old = kept;
+            p->end.next_old = kept;
             kept = p;
         }
     }
@@ -85,7 +85,7 @@ static void take_out(struct peer *peer)
     struct pipe *p = atomic_load(&peer->out);
 
     atomic_store(&peer->out, NULL);
-    p->next_old = atomic_load(&peer->old);
+    p->end.next_old = atomic_load(&peer->old);
     /* Set before the users are counted: a user that leaves at the same time sees it. */
     atomic_store(&peer->old, p);
     drop_unused(peer);
@@ -124,7 +124,7 @@ void peer_leave(struct endpoint *ep, struct peer *peer, unsigned side)
  * established pipe.) */
 static bool came_to_nothing(struct pipe *p)
 {
-    return pipe_state(p) == PIPE_BROKEN && !p->was_established;
+    return pipe_state(p) == PIPE_BROKEN && !p->end.was_established;
 }
 
 static struct pipe *peer_connect(struct endpoint *ep, struct peer *peer)

@@ -21,21 +21,22 @@ static tenrec_status accept_identity(struct pipe *p, const struct identity *iden
 {
     const struct conn_peer claimed = { true, identity->rank, identity->incarnation };
 
-    if (p->proved.proved && (!identity->version || !conn_peer_equal(&claimed, &p->proved)))
+    if (p->caller.proved.proved &&
+        (!identity->version || !conn_peer_equal(&claimed, &p->caller.proved)))
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "its Brochure names another worker than its proof");
     pipe_take_identity(p, identity);
     if (!identity->version && pipe_recognise_name(p))
-        handshake_trust(&p->handshake);
+        handshake_trust(&p->handshake.place);
     if (!identity->version || identity->rank < 0)
         return TENREC_OK;
-    p->claimed = identity->rank;
-    p->claimed_incarnation = identity->incarnation;
-    p->claimed_proof = identity->proof;
+    p->caller.id = identity->rank;
+    p->caller.incarnation = identity->incarnation;
+    p->caller.proof = identity->proof;
     if (pipe_recognise(p))
-        handshake_trust(&p->handshake);
+        handshake_trust(&p->handshake.place);
     else
-        p->claims = p->ep->dynamic;
+        p->caller.claims = p->ep->dynamic;
     return TENREC_OK;
 }
 
@@ -50,7 +51,7 @@ static void leave_transports_out(struct wire_offer *offer,
         const struct transport *t = ep->transports[i];
 
         left[i] = offer->transports[i];
-        if ((!rings && !t->remote) || !prover_suits(ep, t, p->proved.proved))
+        if ((!rings && !t->remote) || !prover_suits(ep, t, p->caller.proved.proved))
             left[i].address = NULL;
     }
     offer->transports = left;
@@ -78,7 +79,7 @@ static tenrec_status accept_brochure(struct pipe *p, const unsigned char *frame,
     int e;
 
     leave_transports_out(&offer, left, p);
-    if (ep->proves && !p->proved.proved)
+    if (ep->proves && !p->caller.proved.proved)
         channels_leave_shared_out(&offer, shown);
     st = brochure_read(frame, len, &brochure, err);
     if (!st)
@@ -91,9 +92,9 @@ static tenrec_status accept_brochure(struct pipe *p, const unsigned char *frame,
         return st;
     channel = channels_selected(ep->channels, &selection, &devices);
     pipe_use_channel(p, channel, devices);
-    p->transport = ep->transports[selection.transport];
+    p->terms.transport = ep->transports[selection.transport];
     pipe_settle_reply(p);
-    ids.has_descriptor = p->transport != c->transport;
+    ids.has_descriptor = p->terms.transport != c->transport;
     if (ids.has_descriptor)
         st = ep->owner->want(ep, p, CONN_DESCRIPTOR, &ids.descriptor);
     if (!st && !p->conns.lacks_reply)
@@ -104,7 +105,7 @@ static tenrec_status accept_brochure(struct pipe *p, const unsigned char *frame,
         return tenrec_fail(err, st, "no %s for the handshake",
                            st == TENREC_ENOMEM ? "memory" : "random ids");
     ids.channels = channel_id;
-    pipe_write_identity(ep, atomic_load(&p->caller), PROOF_OF_LISTENER, text);
+    pipe_write_identity(ep, atomic_load(&p->caller.member), PROOF_OF_LISTENER, text);
     offer.identity = text;
     n = answer_write(buf + FRAME_HEAD, ANSWER_MAX, &offer, &selection, &ids, identity.version != 0);
     if (n > ANSWER_MAX)
@@ -116,7 +117,7 @@ static tenrec_status accept_brochure(struct pipe *p, const unsigned char *frame,
     /* The caller closes it once it has read that. */
     if (ids.has_descriptor) {
         c->role = CONN_BOOTSTRAP;
-        p->bootstrap = c;
+        p->handshake.bootstrap = c;
         p->conns.of[CONN_DESCRIPTOR] = NULL;
     }
     return TENREC_OK;
@@ -150,7 +151,7 @@ void pipe_accept_ready(struct pipe *p, struct conn *c, uint32_t events)
 
 static void pipe_evict(struct handshake *h, const char *why)
 {
-    struct pipe *p = (struct pipe *)(void *)((char *)h - offsetof(struct pipe, handshake));
+    struct pipe *p = (struct pipe *)(void *)((char *)h - offsetof(struct pipe, handshake.place));
 
     pipe_failf(p, TENREC_ECONNECT, 0, "%s", why);
 }
@@ -166,18 +167,18 @@ struct pipe *pipe_accept(struct endpoint *ep, struct conn *c, struct nop_bytes n
         conn_drop(c);
         return NULL;
     }
-    p->handshake.evict = pipe_evict;
-    p->handshake.kind = HANDSHAKE_PIPE;
-    p->handshake.local = c->proof.peer.proved;
-    handshakes_add(&ep->handshakes, &p->handshake, source_get(&c->peer, c->pid));
-    p->remote = c->peer;
-    p->transport = c->transport;
-    p->pid = c->pid;
-    p->proved = c->proof.peer;
-    transport_format(&p->remote, p->remote_text);
+    p->handshake.place.evict = pipe_evict;
+    p->handshake.place.kind = HANDSHAKE_PIPE;
+    p->handshake.place.local = c->proof.peer.proved;
+    handshakes_add(&ep->handshakes, &p->handshake.place, source_get(&c->peer, c->pid));
+    p->remote.address = c->peer;
+    p->terms.transport = c->transport;
+    p->remote.pid = c->pid;
+    p->caller.proved = c->proof.peer;
+    transport_format(&p->remote.address, p->remote.text);
     /* Free text of a stranger. */
     for (size_t i = 0; i < len; i++)
-        p->remote_name[i] = name.data[i] >= ' ' && name.data[i] < 127 ? (char)name.data[i] : '?';
+        p->remote.name[i] = name.data[i] >= ' ' && name.data[i] < 127 ? (char)name.data[i] : '?';
     pipe_own(p, c, CONN_DESCRIPTOR);
     reactor_arm(&ep->reactor, &p->timer, now_ns() + ep->options->handshake_timeout_ms * 1000000u);
     pipe_unref(p); /* the agent's reference stays */
@@ -187,7 +188,7 @@ struct pipe *pipe_accept(struct endpoint *ep, struct conn *c, struct nop_bytes n
 void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role)
 {
     pipe_own(p, c, role);
-    p->pid = c->pid;
+    p->remote.pid = c->pid;
     if (pipe_state(p) != PIPE_BROKEN && pipe_is_complete(p))
         pipe_established(p);
 }

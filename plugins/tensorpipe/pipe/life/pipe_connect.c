@@ -54,7 +54,7 @@ static struct wire_offer offer_of(const struct pipe *p, struct wire_transport le
     uint32_t n = 0;
 
     for (unsigned i = 0; i < offer.n_transports; i++)
-        if (!(p->avoided & 1u << i) && prover_suits(ep, ep->transports[i], proves))
+        if (!(p->handshake.avoided & 1u << i) && prover_suits(ep, ep->transports[i], proves))
             left[n++] = offer.transports[i];
     offer.transports = left;
     offer.n_transports = n;
@@ -80,12 +80,12 @@ static void fail_unreachable(struct pipe *p, int e)
     const tenrec_status code = e == ENOMEM ? TENREC_ENOMEM : TENREC_ECONNECT;
     char there[TRANSPORT_TEXT_MAX];
 
-    transport_format(&p->there, there);
-    if (strcmp(there, p->remote_text) == 0)
-        pipe_failf(p, code, e, "cannot connect over %s", p->transport->name);
+    transport_format(&p->handshake.there, there);
+    if (strcmp(there, p->remote.text) == 0)
+        pipe_failf(p, code, e, "cannot connect over %s", p->terms.transport->name);
     else
         pipe_failf(p, code, e, "cannot connect over %s to %s, the address that its answer names",
-                   p->transport->name, there);
+                   p->terms.transport->name, there);
 }
 
 static void begin_again(struct pipe *p)
@@ -93,14 +93,14 @@ static void begin_again(struct pipe *p)
     for (unsigned i = 0; i < p->conns.n; i++)
         connect_dismiss(p, (enum conn_role)i);
     pipe_use_channel(p, NULL, false);
-    p->transport = p->dialled;
-    p->there = p->remote;
+    p->terms.transport = p->handshake.dialled;
+    p->handshake.there = p->remote.address;
     pipe_advance(p, PIPE_CONNECTING);
 }
 
 static void redial_fire(struct reactor_timer *t)
 {
-    struct pipe *p = (struct pipe *)(void *)((char *)t - offsetof(struct pipe, redial));
+    struct pipe *p = (struct pipe *)(void *)((char *)t - offsetof(struct pipe, handshake.redial));
 
     if (pipe_state(p) == PIPE_CONNECTING)
         connect_one(p, CONN_DESCRIPTOR);
@@ -113,11 +113,11 @@ bool pipe_redial(struct pipe *p)
 {
     struct reactor *r = &p->ep->reactor;
 
-    if (p->redials == REDIALS_MAX || pipe_state(p) == PIPE_BROKEN)
+    if (p->handshake.redials == REDIALS_MAX || pipe_state(p) == PIPE_BROKEN)
         return false;
     begin_again(p);
-    p->redial.fire = redial_fire;
-    reactor_arm(r, &p->redial, now_ns() + (REDIAL_NS << p->redials++));
+    p->handshake.redial.fire = redial_fire;
+    reactor_arm(r, &p->handshake.redial, now_ns() + (REDIAL_NS << p->handshake.redials++));
     reactor_arm(r, &p->timer, now_ns() + p->ep->options->connect_timeout_ms * 1000000u);
     return true;
 }
@@ -128,16 +128,18 @@ static void lead_nowhere(struct pipe *p, int e, const char *why)
 {
     struct endpoint *ep = p->ep;
 
-    if (p->transport == p->dialled) {
+    if (p->terms.transport == p->handshake.dialled) {
         if (e != ECONNRESET || !pipe_redial(p))
             fail_unreachable(p, e);
         return;
     }
-    snprintf(p->avoided_why, sizeof p->avoided_why, "%s", why ? why : strerror(e));
+    snprintf(p->handshake.avoided_why, sizeof p->handshake.avoided_why, "%s",
+             why ? why : strerror(e));
     endpoint_log(ep, TENREC_LOG_WARN,
                  "worker \"%s\" cannot be reached over %s, which is left out: %s", p->to->name,
-                 p->transport->name, p->avoided_why);
-    p->avoided |= why ? ports_alike(ep, p->transport) : 1u << port_of(ep, p->transport);
+                 p->terms.transport->name, p->handshake.avoided_why);
+    p->handshake.avoided |=
+        why ? ports_alike(ep, p->terms.transport) : 1u << port_of(ep, p->terms.transport);
     begin_again(p);
     connect_one(p, CONN_DESCRIPTOR);
 }
@@ -148,7 +150,7 @@ static bool connect_one(struct pipe *p, enum conn_role role)
     struct conn *c;
     int e;
 
-    e = p->transport->connect(ep, &p->there, &c);
+    e = p->terms.transport->connect(ep, &p->handshake.there, &c);
     if (e) {
         lead_nowhere(p, e, NULL);
         return false;
@@ -163,26 +165,28 @@ static bool connect_one(struct pipe *p, enum conn_role role)
 
 static void start_run(struct reactor_task *t)
 {
-    struct pipe *p = (struct pipe *)(void *)((char *)t - offsetof(struct pipe, connect_task));
+    struct pipe *p =
+        (struct pipe *)(void *)((char *)t - offsetof(struct pipe, handshake.connect_task));
     const char *address;
     tenrec_error err;
 
     if (pipe_state(p) == PIPE_BROKEN)
         goto out;
-    p->transport = p->dialled = transport_of(p->ep->transports, p->to->address, &address);
-    if (!p->transport) {
+    p->terms.transport = p->handshake.dialled =
+        transport_of(p->ep->transports, p->to->address, &address);
+    if (!p->terms.transport) {
         pipe_failf(p, TENREC_ECONNECT, 0,
                    "the address is of no transport that is in use here; expected %s://...",
                    p->ep->transports[p->ep->offer.n_transports - 1]->name);
-    } else if (p->transport->parse(address, strlen(address), &p->remote, &err)) {
+    } else if (p->terms.transport->parse(address, strlen(address), &p->remote.address, &err)) {
         pipe_failf(p, TENREC_ECONNECT, 0, "%s", err.text);
-    } else if (!transport_complete(&p->remote, p->ep->scope)) {
+    } else if (!transport_complete(&p->remote.address, p->ep->scope)) {
         pipe_failf(p, TENREC_ECONNECT, 0,
                    "link-local address needs %%interface: set ifname, or reach the store by an "
                    "address that has it");
     } else {
-        p->there = p->remote;
-        transport_format(&p->remote, p->remote_text);
+        p->handshake.there = p->remote.address;
+        transport_format(&p->remote.address, p->remote.text);
         reactor_arm(&p->ep->reactor, &p->timer,
                     now_ns() + p->ep->options->connect_timeout_ms * 1000000u);
         connect_one(p, CONN_DESCRIPTOR);
@@ -199,12 +203,12 @@ struct pipe *pipe_connect(struct endpoint *ep, struct peer *to)
         return NULL;
     p->to = to;
     p->from = to->id;
-    p->connect_task.run = start_run;
+    p->handshake.connect_task.run = start_run;
     if (pipe_table_add(ep->pipes, p)) {
         pipe_unref(p);
         return NULL;
     }
-    pipe_post(p, &p->connect_task);
+    pipe_post(p, &p->handshake.connect_task);
     return p;
 }
 
@@ -274,38 +278,39 @@ static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, siz
 
     st = answer_read(frame, len, &answer, err);
     if (!st)
-        st = answer_check(&answer, &offer, p->dialled->name, &selection, err);
+        st = answer_check(&answer, &offer, p->handshake.dialled->name, &selection, err);
     if (!st)
         st = identity_of_listener(&answer, &identity, err);
     if (st)
         return st;
     transport = transport_named(ep->transports, offer.transports[selection.transport].name);
-    st = transport->parse((const char *)answer.address.data, answer.address.len, &p->there, err);
+    st = transport->parse((const char *)answer.address.data, answer.address.len,
+                          &p->handshake.there, err);
     if (st)
         return st;
     st = check_listener(p, &identity, err);
     if (st)
         return st;
     pipe_take_identity(p, &identity);
-    p->ids[CONN_DESCRIPTOR] = answer.descriptor_id;
-    p->ids[CONN_REPLY] = answer.reply_id;
+    p->handshake.ids[CONN_DESCRIPTOR] = answer.descriptor_id;
+    p->handshake.ids[CONN_REPLY] = answer.reply_id;
     channel = channels_selected(ep->channels, &selection, &devices);
     pipe_use_channel(p, channel, devices);
     /* As many as the channel needs: answer_check has counted them. */
     if (channel && answer_find_ids(&answer, channel->name, &ids))
         for (unsigned i = 0; i < channel->connections; i++)
-            p->ids[CONN_CHANNEL + i] = nop_uint64_at(ids, i);
+            p->handshake.ids[CONN_CHANNEL + i] = nop_uint64_at(ids, i);
     if (devices && answer_find_ids(&answer, CHANNEL_CUDA, &ids))
-        p->ids[p->device_role] = nop_uint64_at(ids, 0);
+        p->handshake.ids[p->devices.role] = nop_uint64_at(ids, 0);
     /* The host that was dialled is known to be reachable; only the port can
      * be another one. */
-    if (transport == p->transport && transport->remote) {
-        uint16_t port = transport_port(&p->there);
+    if (transport == p->terms.transport && transport->remote) {
+        uint16_t port = transport_port(&p->handshake.there);
 
-        p->there = p->remote;
-        transport_set_port(&p->there, port);
+        p->handshake.there = p->remote.address;
+        transport_set_port(&p->handshake.there, port);
     }
-    p->transport = transport;
+    p->terms.transport = transport;
     pipe_settle_reply(p);
     return TENREC_OK;
 }
@@ -325,7 +330,7 @@ static void read_answer(struct pipe *p, struct conn *c)
     }
     c->pos += FRAME_HEAD + len;
     pipe_advance(p, PIPE_OPENING);
-    if (c->transport != p->transport) {
+    if (c->transport != p->terms.transport) {
         /* It has done its work: the descriptors take the better way too. */
         connect_dismiss(p, CONN_DESCRIPTOR);
         if (!connect_one(p, CONN_DESCRIPTOR))
@@ -340,7 +345,7 @@ static void read_answer(struct pipe *p, struct conn *c)
 static void connect_introduce(struct pipe *p, struct conn *c)
 {
     unsigned char buf[FRAME_HEAD + HELLO_MAX(0)];
-    size_t len = hello_write_requested(buf + FRAME_HEAD, HELLO_MAX(0), p->ids[c->role]);
+    size_t len = hello_write_requested(buf + FRAME_HEAD, HELLO_MAX(0), p->handshake.ids[c->role]);
     int e;
 
     put_le64(buf, len);
@@ -349,14 +354,14 @@ static void connect_introduce(struct pipe *p, struct conn *c)
         pipe_greeting_ended(p, c, e);
         return;
     }
-    p->pid = c->pid;
+    p->remote.pid = c->pid;
     if (pipe_is_complete(p))
         pipe_established(p);
 }
 
 void pipe_connect_ended(struct pipe *p, struct conn *c)
 {
-    if (pipe_state(p) == PIPE_OPENING && p->transport != p->dialled)
+    if (pipe_state(p) == PIPE_OPENING && p->terms.transport != p->handshake.dialled)
         lead_nowhere(p, ECONNRESET, "the peer closed a connection that it had taken");
     else
         pipe_greeting_ended(p, c, ECONNRESET);

@@ -13,17 +13,17 @@
 
 static void free_run(struct reactor_task *t)
 {
-    struct pipe *p = CONTAINER(t, struct pipe, free_task);
+    struct pipe *p = CONTAINER(t, struct pipe, end.free_task);
 
     for (unsigned i = 0; i < p->conns.n; i++)
         conn_drop(p->conns.of[i]);
-    conn_drop(p->bootstrap);
+    conn_drop(p->handshake.bootstrap);
     pipe_read_finish(p);
     link_close(p);
     shm_handoff_close(p);
-    cma_close(&p->puller);
-    if (p->allows)
-        cma_disallow(p->pid);
+    cma_close(&p->tensors.puller);
+    if (p->tensors.allows)
+        cma_disallow(p->remote.pid);
     pipe_end_budget(p);
     send_request_drop_spares(p);
     pthread_cond_destroy(&p->queue.room);
@@ -35,7 +35,7 @@ static void free_run(struct reactor_task *t)
 
 static void read_run(struct reactor_task *t)
 {
-    struct pipe *p = CONTAINER(t, struct pipe, read_task);
+    struct pipe *p = CONTAINER(t, struct pipe, read.task);
 
     if (pipe_state(p) == PIPE_ESTABLISHED && (!p->outgoing || role_try(p))) {
         pipe_read(p, READ_DRAIN);
@@ -50,17 +50,17 @@ static void side_run(struct reactor_task *t)
 {
     struct pipe *p = CONTAINER(t, struct pipe, conns.side_task);
 
-    if (p->channel)
-        for (unsigned i = CONN_CHANNEL + p->channel->data;
-             i < CONN_CHANNEL + p->channel->connections; i++)
+    if (p->terms.channel)
+        for (unsigned i = CONN_CHANNEL + p->terms.channel->data;
+             i < CONN_CHANNEL + p->terms.channel->connections; i++)
             if (pipe_state(p) == PIPE_ESTABLISHED)
-                p->channel->arrived(p, p->conns.of[i]);
+                p->terms.channel->arrived(p, p->conns.of[i]);
     pipe_unref(p);
 }
 
 static void device_run(struct reactor_task *t)
 {
-    struct pipe *p = CONTAINER(t, struct pipe, device_task);
+    struct pipe *p = CONTAINER(t, struct pipe, devices.task);
 
     link_run(p);
     pipe_unref(p);
@@ -68,7 +68,7 @@ static void device_run(struct reactor_task *t)
 
 static void teardown_run(struct reactor_task *t)
 {
-    struct pipe *p = CONTAINER(t, struct pipe, teardown_task);
+    struct pipe *p = CONTAINER(t, struct pipe, end.teardown_task);
 
     pipe_teardown(p);
     pipe_unref(p);
@@ -103,12 +103,12 @@ struct pipe *pipe_new(struct endpoint *ep, bool outgoing)
     p->from = TENREC_ANONYMOUS;
     p->conns.n = CONN_CHANNEL;
     p->queue.pending.last = &p->queue.pending.first;
-    p->device_sends.last = &p->device_sends.first;
-    p->device_task.run = device_run;
-    p->read_task.run = read_run;
+    p->devices.sends.last = &p->devices.sends.first;
+    p->devices.task.run = device_run;
+    p->read.task.run = read_run;
     p->conns.side_task.run = side_run;
-    p->teardown_task.run = teardown_run;
-    p->free_task.run = free_run;
+    p->end.teardown_task.run = teardown_run;
+    p->end.free_task.run = free_run;
     p->timer.fire = handshake_late;
     pthread_mutex_init(&p->lock, NULL);
     pthread_mutex_init(&p->conns.side_lock, NULL);
@@ -130,8 +130,8 @@ static void pipe_cut(struct pipe *p)
         if (c)
             c->stream->cut(c);
     }
-    if (p->bootstrap)
-        p->bootstrap->stream->cut(p->bootstrap);
+    if (p->handshake.bootstrap)
+        p->handshake.bootstrap->stream->cut(p->handshake.bootstrap);
 }
 
 static void pipe_log_end(struct pipe *p)
@@ -139,7 +139,7 @@ static void pipe_log_end(struct pipe *p)
     struct endpoint *ep = p->ep;
 
     counter_add(&ep->count.pipes_broken, 1);
-    if (!p->was_established)
+    if (!p->end.was_established)
         counter_add(&ep->count.handshakes_failed, 1);
     if (p->why.code == TENREC_EPROTOCOL || p->why.code == TENREC_ETOOBIG ||
         p->why.code == TENREC_EAGAIN)
@@ -152,13 +152,13 @@ void pipe_teardown(struct pipe *p)
 {
     struct endpoint *ep = p->ep;
 
-    if (p->torn_down)
+    if (p->end.torn_down)
         return;
-    p->torn_down = true;
+    p->end.torn_down = true;
     pipe_log_end(p);
     reactor_disarm(&p->timer);
-    reactor_disarm(&p->redial);
-    handshakes_remove(&ep->handshakes, &p->handshake);
+    reactor_disarm(&p->handshake.redial);
+    handshakes_remove(&ep->handshakes, &p->handshake.place);
     pipe_cut(p);
     ep->owner->leave(ep, p);
     pipe_fail_queue(p);
@@ -180,18 +180,18 @@ void pipe_established(struct pipe *p)
 {
     struct endpoint *ep = p->ep;
 
-    if (p->channel && p->channel->complete)
-        p->channel->complete(p);
+    if (p->terms.channel && p->terms.channel->complete)
+        p->terms.channel->complete(p);
     if (pipe_state(p) == PIPE_BROKEN)
         return;
     reactor_disarm(&p->timer);
-    handshakes_remove(&ep->handshakes, &p->handshake);
-    conn_drop(p->bootstrap);
-    p->bootstrap = NULL;
+    handshakes_remove(&ep->handshakes, &p->handshake.place);
+    conn_drop(p->handshake.bootstrap);
+    p->handshake.bootstrap = NULL;
     counter_add(p->outgoing ? &ep->count.pipes_opened : &ep->count.pipes_accepted, 1);
     endpoint_log(ep, TENREC_LOG_DEBUG, "pipe %s \"%s\" at %s established over %s",
-                 p->outgoing ? "to" : "from", p->outgoing ? p->to->name : p->remote_name,
-                 p->remote_text, p->transport->name);
+                 p->outgoing ? "to" : "from", p->outgoing ? p->to->name : p->remote.name,
+                 p->remote.text, p->terms.transport->name);
     p->read.unparsed = true;
     p->marks = pipe_marks(p);
     for (unsigned i = 0; i < p->conns.n; i++) {
@@ -209,9 +209,9 @@ void pipe_established(struct pipe *p)
     if (p->outgoing)
         pipe_expire_later(p);
     pipe_count_caller(p);
-    pipe_post(p, &p->read_task);
-    if (p->channel && p->channel->established)
-        p->channel->established(p);
+    pipe_post(p, &p->read.task);
+    if (p->terms.channel && p->terms.channel->established)
+        p->terms.channel->established(p);
     link_open(p);
     pipe_post(p, &p->conns.side_task);
 }
@@ -220,12 +220,12 @@ void pipe_established(struct pipe *p)
  * reads this connection, and will meet the end. */
 static bool pipe_readable(struct pipe *p, struct conn *c, uint32_t end)
 {
-    if (p->device_role && c->role == p->device_role) {
+    if (p->devices.role && c->role == p->devices.role) {
         link_arrived(p, c);
         return true;
     }
     if (c->role >= CONN_CHANNEL && !pipe_reads(p, c) && !atomic_load(&p->conns.side_lent)) {
-        p->channel->arrived(p, c);
+        p->terms.channel->arrived(p, c);
         return true;
     }
     if (p->outgoing && !role_try(p))
@@ -251,7 +251,7 @@ static void pipe_conn_ready(struct conn *c, uint32_t events)
         return;
     if (c->role == CONN_BOOTSTRAP) {
         /* One that lives closes it with the answer read, so that nothing is reset. */
-        if (c == p->bootstrap && (events & EPOLLERR))
+        if (c == p->handshake.bootstrap && (events & EPOLLERR))
             pipe_failf(p, TENREC_ECONNECT, 0, "closed a connection during the handshake");
         return;
     }

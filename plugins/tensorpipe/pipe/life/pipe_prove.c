@@ -55,7 +55,7 @@ bool pipe_prove(struct pipe *p, struct conn *c)
     if (pipe_state(p) == PIPE_CONNECTING)
         reactor_arm(&ep->reactor, &p->timer,
                     now_ns() + ep->options->handshake_timeout_ms * 1000000u);
-    if (prover_dial(c, p->to->id, pipe_state(p) == PIPE_CONNECTING ? 0 : p->ids[c->role],
+    if (prover_dial(c, p->to->id, pipe_state(p) == PIPE_CONNECTING ? 0 : p->handshake.ids[c->role],
                     prove_refused, &err))
         prove_refused(c, &err);
     return false;

@@ -35,7 +35,7 @@ static void add_counts(struct pipe *p, void *arg)
     uint64_t *sum = arg;
 
     sum[COUNT_MESSAGES_SENT] += atomic_load(&p->queue.n_queued) + atomic_load(&p->queue.n_written);
-    sum[COUNT_MESSAGES_RECEIVED] += atomic_load(&p->messages_received);
+    sum[COUNT_MESSAGES_RECEIVED] += atomic_load(&p->read.n_messages);
     for (unsigned i = 0; i < p->conns.n; i++) {
         const struct conn *c = p->conns.of[i];
 

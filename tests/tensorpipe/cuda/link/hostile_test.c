@@ -63,7 +63,7 @@ static void forge(struct pipe *p, const struct forged *f)
     unsigned char body[BODY_MAX] = { 0 };
 
     memcpy(body, f->body, sizeof f->body);
-    assert_int_equal(pipe_send_object(p, p->device_role, body, f->len), TENREC_OK);
+    assert_int_equal(pipe_send_object(p, p->devices.role, body, f->len), TENREC_OK);
 }
 
 /* On the connection of a pipe that has carried a tensor. */
