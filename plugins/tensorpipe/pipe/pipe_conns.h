@@ -5,6 +5,7 @@
 
 #include "transport/conn.h"
 
+struct bundle;
 struct channel;
 struct pipe;
 
@@ -19,5 +20,37 @@ struct pipe_conns {
     pthread_mutex_t side_lock;
     struct reactor_task side_task;
 };
+
+/* Which channel was agreed, NULL: none; and whether there is one for devices. */
+void pipe_use_channel(struct pipe *p, const struct channel *channel, bool devices);
+/* Once the channel, the transport and the peer's capabilities are known: decides, as the peer does,
+ * whether there is a reply connection. */
+void pipe_settle_reply(struct pipe *p);
+/* The reader of the pipe takes over what the loop thread reads, and gives it back. */
+void pipe_lend_side(struct pipe *p, bool lent);
+/* Returns true if the reader of the pipe reads this connection. */
+bool pipe_reads(const struct pipe *p, const struct conn *c);
+/* Returns true if all connections are open. */
+bool pipe_is_complete(const struct pipe *p);
+
+/* pipe_write.c */
+
+/* Writes what is queued and not held up. */
+void pipe_flush(struct pipe *p);
+/* The same with the lock, which it releases. */
+void pipe_flush_unlock(struct pipe *p);
+/* Writes small messages, or queues them behind others. */
+void pipe_write_bundle(struct pipe *p, const struct bundle *b);
+/* The same in two steps: pipe_take_writing, under the lock, returns true if no bytes precede them;
+ * pipe_write_taken then writes without the lock. */
+bool pipe_take_writing(struct pipe *p);
+void pipe_give_writing(struct pipe *p); /* nothing is written; under the lock */
+void pipe_write_taken(struct pipe *p, const struct bundle *b);
+/* `c` has become writable. */
+void pipe_writable(struct pipe *p, struct conn *c);
+/* pipe_is_full returns true if a socket was full; pipe_push retries, and
+ * returns true if bytes were written. */
+bool pipe_is_full(const struct pipe *p);
+bool pipe_push(struct pipe *p);
 
 #endif

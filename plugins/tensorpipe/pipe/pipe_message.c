@@ -3,6 +3,7 @@
 #include "channel/channel.h"
 #include "cuda/link/link.h"
 #include "pipe/pipe.h"
+#include "pipe/pipe_send.h"
 #include "wire/descriptor.h"
 #include "wire/plain.h"
 #include "wire/storage.h"

@@ -2,6 +2,7 @@
 /* pipe_pending.c - messages that waited for the handshake, or for the loop thread. */
 #include "cuda/link/link.h"
 #include "pipe/pipe.h"
+#include "pipe/pipe_send.h"
 
 /* Under the lock, as the next two. */
 static void take_first(struct send_request_list *l)

@@ -14,6 +14,7 @@
  * too. */
 #include "channel/channel.h"
 #include "pipe/pipe.h"
+#include "pipe/pipe_send.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -25,4 +25,29 @@ struct pipe_queue {
     struct reactor_task expire_task;
 };
 
+/* pipe_queue.c: under the lock ... */
+
+void pipe_enqueue(struct pipe *p, struct send_request *o);
+bool pipe_enqueue_object(struct pipe *p, enum conn_role role, const void *object, size_t len);
+
+/* ... and without it. */
+
+/* Small messages, for a later flush. */
+void pipe_queue_bundle(struct pipe *p, const struct bundle *b);
+/* A frame of a head and `len` bytes that stay until `done`. Returns false if it
+ * is not sent; `done` is not called then. */
+bool pipe_send_frame(struct pipe *p, enum conn_role role, const void *head, size_t head_len,
+                     void *data, uint64_t len, struct tenrec_done done);
+/* Completes an unqueued segment of `o`; the last segment completes the request. */
+void pipe_part_done(struct pipe *p, struct send_request *o);
+/* The peer has taken the tensor of that number, or refuses it: then its two buffers are written, of
+ * which the first ends with the number. Returns false if it is not awaited. */
+bool pipe_tensor_taken(struct pipe *p, uint64_t number);
+bool pipe_tensor_refused(struct pipe *p, uint64_t number);
+/* Fails all queued messages with the cause of the break. */
+void pipe_fail_queue(struct pipe *p);
+
+/* pipe_expire.c: a request with a deadline may wait in a queue of an established pipe. */
+void pipe_expire_later(struct pipe *p);
+
 #endif

@@ -5,6 +5,7 @@
  * sends it, with one system call. While a thread delivers, what it sends on
  * the pipe that it reads gathers in a bundle of its own, which no lock guards;
  * what it sends elsewhere gathers in that pipe's queue. */
+#include "pipe/pipe_send.h"
 #include "cuda/link/link.h"
 #include "pipe/pipe.h"
 #include "wire/plain.h"

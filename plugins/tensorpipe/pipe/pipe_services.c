@@ -2,6 +2,7 @@
 #include "pipe/pipe_services.h"
 
 #include "pipe/pipe.h"
+#include "pipe/pipe_send.h"
 
 const struct pipe_services pipe_services = {
     .ref = pipe_ref,

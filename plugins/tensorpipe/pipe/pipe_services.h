@@ -44,4 +44,6 @@ struct pipe_services {
                     const tenrec_error *why);
 };
 
+extern const struct pipe_services pipe_services;
+
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_state.c - references to a pipe, and its states up to the last: broken. */
-#include "channel/channel.h"
 #include "pipe/pipe.h"
 
 void pipe_ref(struct pipe *p)
@@ -39,34 +38,6 @@ void pipe_fail(struct pipe *p, const tenrec_error *why)
     pipe_post(p, &p->end.teardown_task);
 }
 
-void pipe_use_channel(struct pipe *p, const struct channel *channel, bool devices)
-{
-    pthread_mutex_lock(&p->lock);
-    p->terms.channel = channel;
-    p->conns.n = CONN_CHANNEL + (channel ? channel->connections : 0);
-    p->devices.role = devices ? (enum conn_role)p->conns.n++ : 0;
-    pthread_mutex_unlock(&p->lock);
-}
-
-/* It carries the devices of tensors without a target, and memory that the peer maps, on one host.
- * Without a channel its opening alone shows that the pipe is open. */
-void pipe_settle_reply(struct pipe *p)
-{
-    p->conns.lacks_reply = (p->terms.capabilities & IDENTITY_NAMES_TARGETS) &&
-                           p->terms.transport->remote && p->terms.channel;
-}
-
-bool pipe_is_complete(const struct pipe *p)
-{
-    for (unsigned i = CONN_DESCRIPTOR; i < p->conns.n; i++) {
-        if (i == CONN_REPLY && p->conns.lacks_reply)
-            continue;
-        if (!p->conns.of[i] || p->conns.of[i]->pending)
-            return false;
-    }
-    return true;
-}
-
 void pipe_advance(struct pipe *p, enum pipe_state to)
 {
     pthread_mutex_lock(&p->lock);
@@ -94,19 +65,4 @@ void pipe_failf(struct pipe *p, tenrec_status code, int os_errno, const char *fm
     else
         tenrec_error_prefix(&why, "caller \"%s\" at %s", p->remote.name, p->remote.text);
     pipe_fail(p, &why);
-}
-
-void pipe_lend_side(struct pipe *p, bool lent)
-{
-    pthread_mutex_lock(&p->conns.side_lock);
-    atomic_store(&p->conns.side_lent, lent);
-    pthread_mutex_unlock(&p->conns.side_lock);
-    if (!lent)
-        pipe_post(p, &p->conns.side_task);
-}
-
-bool pipe_reads(const struct pipe *p, const struct conn *c)
-{
-    return c->role == CONN_DESCRIPTOR || (c->role >= CONN_CHANNEL && p->terms.channel &&
-                                          c->role < CONN_CHANNEL + p->terms.channel->data);
 }

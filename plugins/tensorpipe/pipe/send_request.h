@@ -16,6 +16,7 @@
 #define BUNDLE_CAP 16384       /* bytes that are written together at most */
 #define SEND_REQUEST_FEW 4
 
+struct descriptor_note;
 struct pipe;
 
 /* One message or object, or several small messages
@@ -101,5 +102,35 @@ static inline void told_init(struct told *t)
 void told_tell(struct pipe *p, struct told *t, const tenrec_error *why);
 
 void bundle_tell(const struct bundle *b, const tenrec_error *why);
+
+/* Returns true for a request that has an answer. */
+static inline bool message_wants_answer(const struct tenrec_msg *msg)
+{
+    return (msg->type & TENREC_MSG_REQUEST_BIT) && msg->type != TENREC_MSG_ONE_WAY_CALL &&
+           msg->type != TENREC_MSG_CANCEL;
+}
+
+/* pipe_encode.c, under the lock, as a message with tensors is sent. */
+
+/* Refuses a message that its peer, or the transport, would not take. Before anything else is done
+ * for it. errors: ETOOBIG */
+tenrec_status send_request_check(const struct pipe *p, const struct tenrec_msg *msg,
+                                 tenrec_error *err);
+/* Gives those that the peer maps their notes, one for each tensor; the others' are empty. Returns
+ * true if all are mapped and no bytes follow. */
+bool send_request_share(struct pipe *p, const struct tenrec_msg *msg,
+                        struct descriptor_note *notes);
+/* The message is not sent after all. */
+void send_request_take_back(struct pipe *p, const struct tenrec_msg *msg,
+                            const struct descriptor_note *notes);
+/* All frames of a message of at most SEND_REQUEST_FEW tensors, of which none is sent. Returns
+ * their length; 0: out_encode says what is wrong. */
+size_t send_request_encode_small(const struct pipe *p, const struct tenrec_msg *msg,
+                                 const struct descriptor_note *notes, unsigned char *to);
+/* The frames around a payload that is not copied, and around tensors. Takes nothing
+ * on failure. */
+tenrec_status send_request_encode(struct pipe *p, struct tenrec_msg *msg,
+                                  struct descriptor_note *notes, struct send_request **ret,
+                                  tenrec_error *err);
 
 #endif

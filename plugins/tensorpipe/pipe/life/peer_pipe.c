@@ -3,6 +3,7 @@
 #include "pipe/life/pipe_life.h"
 #include "pipe/life/pipe_table.h"
 #include "pipe/pipe_owner.h"
+#include "pipe/pipe_send.h"
 
 #include <stdlib.h>
 

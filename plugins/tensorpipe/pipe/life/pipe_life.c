@@ -6,6 +6,7 @@
 #include "cuda/link/link.h"
 #include "pipe/life/pipe_table.h"
 #include "pipe/pipe_owner.h"
+#include "pipe/pipe_send.h"
 
 #include <errno.h>
 #include <stdlib.h>

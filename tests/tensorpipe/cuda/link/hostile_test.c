@@ -5,6 +5,7 @@
 #include "agent/agent.h"
 #include "cuda/link/link_parts.h"
 #include "pipe/peer.h"
+#include "pipe/pipe_send.h"
 #include "rig.h"
 
 #include <stdlib.h>

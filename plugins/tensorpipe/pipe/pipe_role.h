@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipe_role.h - which thread reads a pipe. */
+#ifndef TENSORPIPE_PIPE_ROLE_H
+#define TENSORPIPE_PIPE_ROLE_H
+
+#include "reactor/spin.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <tenrec/agent.h>
+
+struct pipe;
+
+/* The reader of an outgoing pipe: the loop thread for the time of one read, or a
+ * caller that waits for its answer. */
+struct waiter {
+    struct waiter *next;
+    int wake_fd;
+};
+
+/* A spinning reader also writes what the socket did not take. */
+enum role_taken { ROLE_FREE, ROLE_TAKEN, ROLE_SPINS };
+
+struct role {
+    atomic_int taken;       /* enum role_taken */
+    atomic_bool missed;     /* the loop found it taken: its event is used up */
+    atomic_bool quiet;      /* data do not wake the loop; changes under lock */
+    atomic_uint n_waiters;  /* changes under lock */
+    atomic_uint polls;      /* calls of poll, about */
+    atomic_uint streak;     /* of them since a send without a waiter */
+    struct spin spin;       /* of the reader */
+    unsigned seen;          /* polls at the last tick of the quiet timer */
+    struct waiter *waiters; /* under lock */
+    pthread_mutex_t lock;
+};
+
+/* Whether data on this pipe wake the loop. Of an outgoing one with the role's
+ * lock, of an incoming one on the loop thread. */
+void pipe_set_quiet(struct pipe *p, bool quiet);
+bool role_try(struct pipe *p);
+void role_leave(struct pipe *p);
+/* A request was sent whose sender does not poll: another thread must read the answer. */
+void role_request_sent(struct pipe *p);
+/* Lets data wake the loop again, unless callers poll. Returns true if it is still quiet. */
+bool role_wake_loop(struct pipe *p);
+void role_wake_waiters(struct pipe *p);
+tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w);
+
+#endif
