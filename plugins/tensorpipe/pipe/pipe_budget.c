@@ -17,7 +17,7 @@ bool pipe_begin_budget(struct pipe *p, const struct conn *c)
 
 void pipe_end_budget(struct pipe *p)
 {
-    pipe_leave_strangers(p);
+    pipe_release_budget(p);
     source_put(p->budget.source);
 }
 
@@ -28,7 +28,7 @@ static void reading_release(struct pipe *p)
     p->budget.held = 0;
 }
 
-void pipe_leave_strangers(struct pipe *p)
+void pipe_release_budget(struct pipe *p)
 {
     pipe_announce_over(p);
     reading_release(p);

@@ -21,7 +21,7 @@ struct pipe_budget {
 bool pipe_begin_budget(struct pipe *p, const struct conn *c);
 void pipe_end_budget(struct pipe *p);
 /* The caller has shown to be a member: the source is charged no more. By the reader. */
-void pipe_leave_strangers(struct pipe *p);
+void pipe_release_budget(struct pipe *p);
 /* As pipe_queued_add, which calls it. */
 void pipe_charge_source(struct pipe *p, uint64_t n);
 void pipe_fail_over_budget(struct pipe *p);

@@ -81,7 +81,7 @@ static bool is_caller(struct pipe *p, struct peer *peer)
         return false;
     p->from = peer->id;
     p->caller.claims = false;
-    pipe_leave_strangers(p);
+    pipe_release_budget(p);
     pipe_count_caller(p);
     return true;
 }

@@ -10,11 +10,6 @@
 
 #include <stdlib.h>
 
-static bool is_request(int32_t type)
-{
-    return (type & TENREC_MSG_REQUEST_BIT) && !(type & TENREC_MSG_RESPONSE_BIT);
-}
-
 static int32_t get_type(const unsigned char *from)
 {
     return (int32_t)((uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 |
@@ -177,22 +172,6 @@ static tenrec_status reading_grow(struct pipe *p, uint32_t n, tenrec_error *err)
     return pipe_charge_reading(p, err);
 }
 
-/* An idle pipe does not keep the memory of a large message. */
-static void reading_shrink(struct pipe *p)
-{
-    struct reading *r = &p->read;
-
-    if (r->cap_in > TENSORS_KEPT) {
-        free(r->in);
-        free(r->carried);
-        r->in = NULL;
-        r->carried = NULL;
-        r->cap_in = 0;
-    }
-    conn_shrink(p->conns.of[CONN_DESCRIPTOR]);
-    pipe_charge_reading(p, NULL); /* it is no more than before */
-}
-
 tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t len,
                             tenrec_error *err)
 {
@@ -320,119 +299,4 @@ bool message_rest(struct pipe *p)
     message_place_tensors(p, list + FRAME_HEAD, (size_t)r->len[3]);
     c->pos += fixed + (size_t)r->len[2] + FRAME_HEAD + (size_t)r->len[3];
     return true;
-}
-
-/* With the words of torch's workers. */
-static struct tenrec_msg *message_exception(struct pipe *p, const struct tenrec_msg *msg,
-                                            const tenrec_error *why)
-{
-    struct endpoint *ep = p->ep;
-    tenrec_error told = *why;
-
-    tenrec_error_prefix(&told, "Error on Node %d", (int)ep->me);
-    return ep->host->exception_new(ep->self, msg, &told);
-}
-
-void pipe_send_exception(struct pipe *p, const struct tenrec_msg *msg, const tenrec_error *why)
-{
-    struct tenrec_msg *answer = message_exception(p, msg, why);
-
-    if (answer)
-        pipe_send(p, answer, (struct tenrec_done){ NULL, NULL });
-    else
-        pipe_failf(p, TENREC_ENOMEM, 0, "no memory to say that a message was dropped");
-}
-
-/* The caller waits for it, there or here. */
-static void end_skipped(struct pipe *p, int32_t type, int64_t id, const tenrec_error *why)
-{
-    /* The host knows the caller's language by the first bytes of the payload, unless these were
-     * never read. */
-    const struct tenrec_msg dropped = { .size = sizeof dropped,
-                                        .type = type,
-                                        .id = id,
-                                        .payload = p->read.begun,
-                                        .payload_len = p->read.n_begun };
-    struct tenrec_msg *msg;
-
-    counter_add(&p->ep->count.messages_skipped, 1);
-    endpoint_log(p->ep, TENREC_LOG_WARN, "message 0x%x from " PIPE_PEER " dropped: %s", type,
-                 PIPE_PEER_ARGS(p), why->text);
-    if (type == TENREC_MSG_ONE_WAY_CALL || type == TENREC_MSG_CANCEL)
-        return;
-    if (is_request(type)) {
-        pipe_send_exception(p, &dropped, why);
-        return;
-    }
-    msg = message_exception(p, &dropped, why);
-    if (!msg) {
-        pipe_failf(p, TENREC_ENOMEM, 0, "no memory to say that a message was dropped");
-        return;
-    }
-    msg->flags |= p->marks;
-    p->ep->host->deliver_outer(p->ep->self, p->from, msg);
-}
-
-/* Messages of a caller that claims to be a member are delivered once it is one. Until then it may
- * announce its view, which it knows first; one of a former life never is a member. */
-static bool may_speak(struct pipe *p, int32_t type)
-{
-    return pipe_recognise(p) || type == TENREC_MSG_VIEW;
-}
-
-void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64_t id,
-                     const tenrec_error *why)
-{
-    struct endpoint *ep = p->ep;
-
-    /* Requests arrive on incoming pipes only, and answers on outgoing ones: else a stranger could
-     * answer a request to another peer. */
-    if (p->outgoing ? is_request(type) : type & TENREC_MSG_RESPONSE_BIT) {
-        counter_add(&ep->count.messages_dropped, 1);
-        endpoint_log(ep, TENREC_LOG_WARN, "message 0x%x from " PIPE_PEER " dropped: %s", type,
-                     PIPE_PEER_ARGS(p),
-                     p->outgoing ? "a request on the pipe for answers" : "an answer to nothing");
-        if (msg)
-            msg->release(msg);
-        return;
-    }
-    if (!msg) {
-        end_skipped(p, type, id, why);
-        return;
-    }
-    if (!p->outgoing)
-        msg->route = p->route;
-    if (__builtin_expect(p->caller.claims, 0) && !may_speak(p, type)) {
-        counter_add(&ep->count.messages_dropped, 1);
-        msg->release(msg);
-        pipe_failf(p, TENREC_EPROTOCOL, 0,
-                   "the caller claims to be member %d in life %llu, which is not in the group",
-                   (int)p->caller.id, (unsigned long long)p->caller.incarnation);
-        return;
-    }
-    if (__builtin_expect(p->caller.named, 0) && p->from == TENREC_ANONYMOUS)
-        pipe_recognise_name(p);
-    ep->host->deliver_outer(ep->self, p->from, msg);
-}
-
-void message_end(struct pipe *p)
-{
-    struct reading *r = &p->read;
-    struct arriving *in = r->arriving;
-    struct tenrec_msg *msg = r->msg;
-
-    r->msg = NULL;
-    r->arriving = NULL;
-    if (__builtin_expect(p->budget.announced != 0, 0))
-        pipe_announce_carry(p, msg);
-    if (__builtin_expect(
-            r->cap_in > TENSORS_KEPT || p->conns.of[CONN_DESCRIPTOR]->cap > CONN_BUFFER, 0))
-        reading_shrink(p);
-    atomic_store_explicit(&p->read.n_messages,
-                          atomic_load_explicit(&p->read.n_messages, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
-    if (in)
-        link_hand_over(p, in, msg, r->type, r->id, &r->why);
-    else
-        message_deliver(p, msg, r->type, r->id, &r->why);
 }

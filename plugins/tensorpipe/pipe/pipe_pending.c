@@ -37,9 +37,9 @@ static tenrec_status enqueue_waited(struct pipe *p, struct send_request *waited,
     tenrec_status st;
 
     take_done(p, waited, done);
-    st = pipe_enqueue_message(p, waited->msg, *done,
-                              waited->charge - send_request_overhead(waited) - waited->cap, NULL,
-                              err);
+    st = pipe_encode_message(p, waited->msg, *done,
+                             waited->charge - send_request_overhead(waited) - waited->cap, NULL,
+                             err);
     waited->msg = NULL;
     send_request_free(p, waited);
     return st;

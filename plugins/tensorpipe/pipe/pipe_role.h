@@ -43,6 +43,17 @@ void role_request_sent(struct pipe *p);
 /* Lets data wake the loop again, unless callers poll. Returns true if it is still quiet. */
 bool role_wake_loop(struct pipe *p);
 void role_wake_waiters(struct pipe *p);
+
+/* Of a caller that waits for an answer. role_enter takes the role, or queues up for it, and
+ * role_promote takes it if that is possible now: both return true if they have. role_give_up leaves
+ * the queue. */
+bool role_enter(struct role *r, struct waiter *me);
+bool role_promote(struct role *r, struct waiter *me);
+void role_give_up(struct pipe *p, struct waiter *me);
+/* The reader keeps the loop thread asleep from here on. */
+void role_quieten(struct pipe *p);
+
+/* pipe_poll.c: reads answers until the wait is over. */
 tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w);
 
 #endif

@@ -57,6 +57,11 @@ struct bundle {
     unsigned char buf[BUNDLE_CAP];
 };
 
+static inline void bundle_clear(struct bundle *b)
+{
+    b->len = b->n_done = b->n_messages = 0;
+}
+
 /* Completions, collected under the lock and called without it. */
 struct told {
     unsigned n_done, n_msg;
