@@ -39,7 +39,7 @@ struct agent {
     struct pipe *hot[AGENT_HOT]; /* loop thread; each owns a reference */
     unsigned n_hot;
     bool active;      /* something was read since the loop last slept */
-    bool hot_quiet;   /* busy: data of hot incoming pipes raise no events */
+    bool hot_masked;  /* busy: data of hot incoming pipes raise no events */
     bool paid_off;    /* adaptive: this spin has found something */
     uint64_t last_ns; /* adaptive: when it last did; 0 when not spinning */
     struct spin spin;

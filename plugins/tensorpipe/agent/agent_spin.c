@@ -24,19 +24,19 @@ static unsigned place_of(const struct agent *a, const struct pipe *p)
 
 /* A spinning loop reads incoming pipes without events. Outgoing pipes are left alone: callers
  * decide there. */
-static void set_hot_quiet(struct pipe *p, bool quiet)
+static void hot_mask_events(struct pipe *p, bool masked)
 {
     if (!p->outgoing && pipe_state(p) == PIPE_ESTABLISHED)
-        pipe_set_quiet(p, quiet);
+        pipe_mask_events(p, masked);
 }
 
-static void all_hot_quiet(struct agent *a, bool quiet)
+static void hot_mask_all(struct agent *a, bool masked)
 {
-    if (a->hot_quiet == quiet)
+    if (a->hot_masked == masked)
         return;
-    a->hot_quiet = quiet;
+    a->hot_masked = masked;
     for (unsigned i = 0; i < a->n_hot; i++)
-        set_hot_quiet(a->hot[i], quiet);
+        hot_mask_events(a->hot[i], masked);
 }
 
 void agent_hot(struct agent *a, struct pipe *p)
@@ -52,8 +52,8 @@ void agent_hot(struct agent *a, struct pipe *p)
             agent_cool(a, a->hot[--i]);
         pipe_ref(p);
         a->n_hot++;
-        if (a->hot_quiet)
-            set_hot_quiet(p, true);
+        if (a->hot_masked)
+            hot_mask_events(p, true);
     }
     for (; i > 0; i--)
         a->hot[i] = a->hot[i - 1];
@@ -68,8 +68,8 @@ void agent_cool(struct agent *a, struct pipe *p)
         return;
     for (a->n_hot--; i < a->n_hot; i++)
         a->hot[i] = a->hot[i + 1];
-    if (a->hot_quiet)
-        set_hot_quiet(p, false);
+    if (a->hot_masked)
+        hot_mask_events(p, false);
     pipe_unref(p);
 }
 
@@ -159,7 +159,7 @@ static uint64_t spin_busy(struct agent *a)
     /* A spinning caller on a machine with few CPUs would lose its CPU to this thread. Naps end with
      * events, and after BUSY_YIELD_NS to poll again. */
     if (callers_spin(a) && !a->ep.many_cpus) {
-        all_hot_quiet(a, false);
+        hot_mask_all(a, false);
         return BUSY_YIELD_NS;
     }
     /* An event has brought bytes of some pipe. */
@@ -167,10 +167,10 @@ static uint64_t spin_busy(struct agent *a)
         a->last_ns = now;
     a->active = false;
     if (stands_still(a, now) && !(came = one_round(a, 0))) {
-        all_hot_quiet(a, false);
+        hot_mask_all(a, false);
         return REACTOR_FOREVER;
     }
-    all_hot_quiet(a, true);
+    hot_mask_all(a, true);
     for (unsigned round = 1; now < until && !spin_disturbed(a); round++) {
         came |= one_round(a, round);
         if (round % CLOCK_EVERY == 0)
@@ -238,7 +238,7 @@ uint64_t agent_spin(void *arg)
 
     if (any_to_read(a))
         return a->ep.progress == PROGRESS_BUSY ? spin_busy(a) : spin_adaptive(a);
-    all_hot_quiet(a, false);
+    hot_mask_all(a, false);
     a->last_ns = 0;
     return REACTOR_FOREVER;
 }

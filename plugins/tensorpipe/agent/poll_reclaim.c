@@ -4,24 +4,24 @@
 #include "agent/agent.h"
 #include "pipe/pipe.h"
 
-#define QUIET_PERIOD_NS 60000000u
+#define RECLAIM_PERIOD_NS 60000000u
 static void poll_reclaim_one(struct pipe *p, void *arg)
 {
-    bool *quiet = arg;
+    bool *masked = arg;
 
-    if (p->outgoing && pipe_state(p) == PIPE_ESTABLISHED && atomic_load(&p->role.quiet) &&
+    if (p->outgoing && pipe_state(p) == PIPE_ESTABLISHED && atomic_load(&p->role.masked) &&
         role_wake_loop(p))
-        *quiet = true;
+        *masked = true;
 }
 
 static void poll_reclaim_fire(struct reactor_timer *t)
 {
     struct agent *a = CONTAINER(t, struct agent, poll_reclaim_timer);
-    bool quiet = false;
+    bool masked = false;
 
-    pipe_table_each(&a->pipes, poll_reclaim_one, &quiet);
-    if (quiet)
-        reactor_arm(&a->ep.reactor, t, now_ns() + QUIET_PERIOD_NS);
+    pipe_table_each(&a->pipes, poll_reclaim_one, &masked);
+    if (masked)
+        reactor_arm(&a->ep.reactor, t, now_ns() + RECLAIM_PERIOD_NS);
 }
 
 static void poll_reclaim_run(struct reactor_task *t)
@@ -29,7 +29,7 @@ static void poll_reclaim_run(struct reactor_task *t)
     struct agent *a = CONTAINER(t, struct agent, ep.reclaim);
 
     if (!a->poll_reclaim_timer.prev && atomic_load(&a->ep.state) == AGENT_STARTED)
-        reactor_arm(&a->ep.reactor, &a->poll_reclaim_timer, now_ns() + QUIET_PERIOD_NS);
+        reactor_arm(&a->ep.reactor, &a->poll_reclaim_timer, now_ns() + RECLAIM_PERIOD_NS);
 }
 
 void poll_reclaim_init(struct agent *a)

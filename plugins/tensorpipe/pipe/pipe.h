@@ -125,7 +125,7 @@ static inline void pipe_bound(struct pipe *p)
 static inline bool role_free(struct pipe *p)
 {
     return !atomic_load_explicit(&p->role.taken, memory_order_relaxed) &&
-           !atomic_load_explicit(&p->role.quiet, memory_order_relaxed);
+           !atomic_load_explicit(&p->role.masked, memory_order_relaxed);
 }
 
 #endif

@@ -4,15 +4,7 @@
  * A thread that waits for an answer takes the reader's role of the pipe that
  * the answer comes on and reads there until its wait is over, so that a call
  * costs no thread switch. One thread has the role at a time; others queue up
- * and are woken one by one when the reader leaves.
- *
- * So that data do not wake the loop thread as well, the connections are taken
- * out of its epoll set ("quiet"). That lasts beyond the wait, because a caller
- * that calls again would else pay two system calls each time. The loop listens
- * again as soon as a caller that does not poll awaits an answer, and at the latest
- * when its quiet timer finds no poll for one period: then it notices the peer's end
- * too. */
-#include "channel/channel.h"
+ * and are woken one by one when the reader leaves. */
 #include "pipe/pipe.h"
 #include "pipe/pipe_send.h"
 
@@ -21,12 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define QUIET_AFTER 2         /* polls in a row without another thread's send ... */
-#define QUIET_STEPS 4         /* ... or reads in one poll */
+#define MASK_AFTER 2          /* polls in a row without another thread's send ... */
+#define MASK_STEPS 4          /* ... or reads in one poll */
 #define BUSY_POLL_NS 2000000u /* progress: busy spins so long before it sleeps */
 #define CLOCK_EVERY 32        /* rounds of spinning between two readings of the clock */
 
-static bool wait_is_over(const struct tenrec_wait *w)
+static bool poll_is_done(const struct tenrec_wait *w)
 {
     return __atomic_load_n(w->done, __ATOMIC_ACQUIRE) != 0;
 }
@@ -112,7 +104,7 @@ static bool reader_spin(struct pipe_reader *r, uint64_t for_ns)
         full = pipe_is_full(r->p);
         if (full && pipe_push(r->p))
             until = 0; /* the answer follows the last byte at the earliest */
-        if (pipe_read(r->p, READ_NOW) != READ_NOTHING || wait_is_over(w))
+        if (pipe_read(r->p, READ_NOW) != READ_NOTHING || poll_is_done(w))
             return true;
         if (round % CLOCK_EVERY == CLOCK_EVERY - 1) {
             uint64_t now = now_ns();
@@ -171,10 +163,10 @@ static bool reader_step(struct pipe_reader *r)
     struct spin *s = &p->role.spin;
     uint64_t ns = reader_spin_time(p->ep, s);
 
-    if ((atomic_load_explicit(&p->role.streak, memory_order_relaxed) >= QUIET_AFTER ||
-         ++r->steps >= QUIET_STEPS) &&
-        !atomic_load(&p->role.quiet))
-        role_quieten(p);
+    if ((atomic_load_explicit(&p->role.streak, memory_order_relaxed) >= MASK_AFTER ||
+         ++r->steps >= MASK_STEPS) &&
+        !atomic_load(&p->role.masked))
+        role_mask_events(p);
     if (ns) {
         bool came = reader_spin(r, ns);
 
@@ -192,7 +184,7 @@ static bool reader_step(struct pipe_reader *r)
     }
     if (!poll_await_data(r->w, p->conns.of[p->read.want]))
         return false;
-    if (!wait_is_over(r->w))
+    if (!poll_is_done(r->w))
         pipe_read(p, READ_NOW);
     return true;
 }
@@ -207,7 +199,7 @@ tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w)
         return TENREC_EUNSUPPORTED;
     batch_flush_all();
     reader = role_enter(&p->role, &me);
-    while (!(done = wait_is_over(w)) && in_time && pipe_state(p) == PIPE_ESTABLISHED) {
+    while (!(done = poll_is_done(w)) && in_time && pipe_state(p) == PIPE_ESTABLISHED) {
         if (reader)
             in_time = reader_step(&r);
         else

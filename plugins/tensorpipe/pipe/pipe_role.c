@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipe_role.c - the role of the reader of a pipe, and the threads that wait for it. */
+/* pipe_role.c - the role of the reader of a pipe, and the threads that wait for it.
+ *
+ * So that data do not wake the loop thread as well, its events of the connections are masked: they
+ * leave its epoll set. That lasts beyond the wait, because a caller that calls again would else pay
+ * two system calls each time. The loop listens again as soon as a caller that does not poll awaits
+ * an answer, and at the latest when poll_reclaim.c finds no poll for one period: then it notices
+ * the peer's end too. */
 #include "pipe/pipe_role.h"
 
 #include "channel/channel.h"
@@ -9,27 +15,27 @@
 #include <unistd.h>
 
 /* The loop must still be notified when a full connection becomes writable. */
-static void conn_set_quiet(struct conn *c, bool quiet)
+static void conn_mask_events(struct conn *c, bool masked)
 {
     if (!c)
         return;
-    if (!quiet)
+    if (!masked)
         c->stream->hear(c, HEARS_ALL);
     else
         c->stream->hear(c, atomic_load(&c->full) ? HEARS_ROOM : HEARS_NOTHING);
 }
 
 /* Applies to the connections that the reader of the pipe reads. */
-void pipe_set_quiet(struct pipe *p, bool quiet)
+void pipe_mask_events(struct pipe *p, bool masked)
 {
     pthread_mutex_lock(&p->lock);
-    atomic_store(&p->role.quiet, quiet);
+    atomic_store(&p->role.masked, masked);
     if (pipe_state(p) == PIPE_ESTABLISHED) {
         unsigned end = CONN_CHANNEL + (p->terms.channel ? p->terms.channel->data : 0);
 
-        conn_set_quiet(p->conns.of[CONN_DESCRIPTOR], quiet);
+        conn_mask_events(p->conns.of[CONN_DESCRIPTOR], masked);
         for (unsigned i = CONN_CHANNEL; i < end; i++)
-            conn_set_quiet(p->conns.of[i], quiet);
+            conn_mask_events(p->conns.of[i], masked);
     }
     pthread_mutex_unlock(&p->lock);
 }
@@ -55,11 +61,11 @@ static bool role_left_work(struct pipe *p)
     struct role *r = &p->role;
 
     return atomic_load(&r->n_waiters) || atomic_load(&r->missed) ||
-           (atomic_load(&r->quiet) && pipe_unanswered(p) > 0);
+           (atomic_load(&r->masked) && pipe_unanswered(p) > 0);
 }
 
 /* No thread reads now: wakes the next waiter, or has the loop listen. */
-static void role_pass_on(struct pipe *p)
+static void role_wake_next(struct pipe *p)
 {
     struct role *r = &p->role;
 
@@ -69,7 +75,7 @@ static void role_pass_on(struct pipe *p)
     } else if (!atomic_load(&r->taken) && role_left_work(p)) {
         /* A changed registration reports bytes that have arrived already. */
         atomic_store(&r->missed, false);
-        pipe_set_quiet(p, false);
+        pipe_mask_events(p, false);
     }
     pthread_mutex_unlock(&r->lock);
 }
@@ -81,7 +87,7 @@ void role_leave(struct pipe *p)
 {
     atomic_store(&p->role.taken, ROLE_FREE);
     if (role_left_work(p))
-        role_pass_on(p);
+        role_wake_next(p);
 }
 
 bool role_try(struct pipe *p)
@@ -96,13 +102,13 @@ void role_request_sent(struct pipe *p)
 {
     struct role *r = &p->role;
 
-    if (!atomic_load(&r->quiet))
+    if (!atomic_load(&r->masked))
         return;
     pthread_mutex_lock(&r->lock);
     if (!atomic_load(&r->taken) && !r->waiters) {
         atomic_store(&r->streak, 0);
-        if (atomic_load(&r->quiet))
-            pipe_set_quiet(p, false);
+        if (atomic_load(&r->masked))
+            pipe_mask_events(p, false);
     }
     pthread_mutex_unlock(&r->lock);
 }
@@ -113,11 +119,11 @@ bool role_wake_loop(struct pipe *p)
     unsigned polls = atomic_load(&r->polls);
 
     pthread_mutex_lock(&r->lock);
-    if (atomic_load(&r->quiet) && !atomic_load(&r->taken) && !r->waiters && r->seen == polls)
-        pipe_set_quiet(p, false);
+    if (atomic_load(&r->masked) && !atomic_load(&r->taken) && !r->waiters && r->seen == polls)
+        pipe_mask_events(p, false);
     r->seen = polls;
     pthread_mutex_unlock(&r->lock);
-    return atomic_load(&r->quiet);
+    return atomic_load(&r->masked);
 }
 
 void role_wake_waiters(struct pipe *p)
@@ -181,13 +187,13 @@ void role_give_up(struct pipe *p, struct waiter *me)
     waiter_unlink(r, me);
     pthread_mutex_unlock(&r->lock);
     if (!atomic_load(&r->taken) && role_left_work(p))
-        role_pass_on(p);
+        role_wake_next(p);
 }
 
-void role_quieten(struct pipe *p)
+void role_mask_events(struct pipe *p)
 {
     pthread_mutex_lock(&p->role.lock);
-    pipe_set_quiet(p, true);
+    pipe_mask_events(p, true);
     pthread_mutex_unlock(&p->role.lock);
     reactor_post(&p->ep->reactor, &p->ep->reclaim);
 }

@@ -23,24 +23,24 @@ enum role_taken { ROLE_FREE, ROLE_TAKEN, ROLE_SPINS };
 struct role {
     atomic_int taken;       /* enum role_taken */
     atomic_bool missed;     /* the loop found it taken: its event is used up */
-    atomic_bool quiet;      /* data do not wake the loop; changes under lock */
+    atomic_bool masked;     /* data do not wake the loop; changes under lock */
     atomic_uint n_waiters;  /* changes under lock */
     atomic_uint polls;      /* calls of poll, about */
     atomic_uint streak;     /* of them since a send without a waiter */
     struct spin spin;       /* of the reader */
-    unsigned seen;          /* polls at the last tick of the quiet timer */
+    unsigned seen;          /* polls at the last tick of the timer of poll_reclaim.c */
     struct waiter *waiters; /* under lock */
     pthread_mutex_t lock;
 };
 
 /* Whether data on this pipe wake the loop. Of an outgoing one with the role's
  * lock, of an incoming one on the loop thread. */
-void pipe_set_quiet(struct pipe *p, bool quiet);
+void pipe_mask_events(struct pipe *p, bool masked);
 bool role_try(struct pipe *p);
 void role_leave(struct pipe *p);
 /* A request was sent whose sender does not poll: another thread must read the answer. */
 void role_request_sent(struct pipe *p);
-/* Lets data wake the loop again, unless callers poll. Returns true if it is still quiet. */
+/* Lets data wake the loop again, unless callers poll. Returns true if it is still masked. */
 bool role_wake_loop(struct pipe *p);
 void role_wake_waiters(struct pipe *p);
 
@@ -51,7 +51,7 @@ bool role_enter(struct role *r, struct waiter *me);
 bool role_promote(struct role *r, struct waiter *me);
 void role_give_up(struct pipe *p, struct waiter *me);
 /* The reader keeps the loop thread asleep from here on. */
-void role_quieten(struct pipe *p);
+void role_mask_events(struct pipe *p);
 
 /* pipe_poll.c: reads answers until the wait is over. */
 tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w);

@@ -60,7 +60,7 @@ static bool take_writing(struct conn *c)
  * already. Under the lock. */
 static void note_full(struct pipe *p, struct conn *c)
 {
-    bool quiet;
+    bool masked;
 
     atomic_store(&p->conns.stuffed, true);
     atomic_store(&c->full, true);
@@ -70,8 +70,8 @@ static void note_full(struct pipe *p, struct conn *c)
     }
     if (atomic_load(&p->role.taken) == ROLE_SPINS)
         return; /* it tries again and again */
-    quiet = atomic_load(&p->role.quiet) && pipe_reads(p, c) && pipe_state(p) == PIPE_ESTABLISHED;
-    if (c->stream->want_room(c, quiet))
+    masked = atomic_load(&p->role.masked) && pipe_reads(p, c) && pipe_state(p) == PIPE_ESTABLISHED;
+    if (c->stream->want_room(c, masked))
         atomic_store(&c->full, false);
 }
 

@@ -40,10 +40,10 @@ struct stream {
 
     /* From any thread. HEARS_ALL reports pending events. 0 or an errno. */
     int (*hear)(struct conn *c, enum conn_hears what);
-    /* After a short write: asks for an event once room is free. `quiet`: the loop does not
+    /* After a short write: asks for an event once room is free. `masked`: the loop does not
      * watch this connection so far. Returns true if room is free by now, and no event follows. The
      * end counts as room, as with the kernel's sockets: a write then fails with it. */
-    bool (*want_room)(struct conn *c, bool quiet);
+    bool (*want_room)(struct conn *c, bool masked);
     /* What the loop fetched for this connection's descriptor, as events of the
      * connection; on the loop thread. NULL: they are the same. */
     uint32_t (*events)(struct conn *c, uint32_t fetched);

@@ -249,12 +249,12 @@ static ssize_t ring_write(struct conn *c, struct iovec *iov, unsigned n)
     return total;
 }
 
-static bool ring_want_room(struct conn *c, bool quiet)
+static bool ring_want_room(struct conn *c, bool masked)
 {
     struct ring_medium *m = c->medium;
     struct ring_writer *w = &m->end.out;
 
-    (void)quiet;
+    (void)masked;
     if (m->state != RING_OPEN)
         return false;
     atomic_store(&m->wants_room, true);

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Edge-triggered. Without EPOLLIN for one that others read: pipe_set_quiet. */
+/* Edge-triggered. Without EPOLLIN for one that others read: pipe_mask_events. */
 #define EVENTS_ROOM (EPOLLOUT | EPOLLRDHUP | EPOLLET)
 #define EVENTS_ALL (EPOLLIN | EVENTS_ROOM)
 
@@ -66,9 +66,9 @@ static int socket_hear(struct conn *c, enum conn_hears what)
     return 0;
 }
 
-static bool socket_want_room(struct conn *c, bool quiet)
+static bool socket_want_room(struct conn *c, bool masked)
 {
-    if (quiet)
+    if (masked)
         socket_hear(c, HEARS_ROOM);
     return false;
 }

@@ -55,9 +55,9 @@ static int stream_tls_hear(struct conn *c, enum conn_hears what)
     return e;
 }
 
-static bool stream_tls_want_room(struct conn *c, bool quiet)
+static bool stream_tls_want_room(struct conn *c, bool masked)
 {
-    return stream_socket.want_room(c, quiet);
+    return stream_socket.want_room(c, masked);
 }
 
 static bool stream_tls_sleep(struct conn *c, struct conn_sleep *ret)
