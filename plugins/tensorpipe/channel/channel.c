@@ -113,14 +113,14 @@ unsigned channel_one_segment(const struct pipe *p, const struct tenrec_tensor_de
     return 1;
 }
 
-void channel_put_frame(struct segment *s, struct send_request *o, enum conn_role on, void *data,
-                       uint64_t len)
+void channel_put_frame(struct segment *s, struct send_request *request, enum conn_role on,
+                       void *data, uint64_t len)
 {
-    s->out = o;
+    s->request = request;
     s->on = on;
     put_le64(s->head, len);
     s->iov[0] = (struct iovec){ s->head, FRAME_HEAD };
     s->iov[1] = (struct iovec){ data, (size_t)len };
     s->n = 2;
-    o->parts++;
+    request->parts++;
 }

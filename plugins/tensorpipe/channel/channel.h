@@ -29,12 +29,13 @@ struct channel {
     unsigned char maps;
 
     /* Sending, under the pipe's lock. At most `segments` of them are needed for
-     * tensor `t`; send fills them in (they are zero), counts its parts in `o` and
+     * tensor `t`; send fills them in (they are zero), counts its parts in `request` and
      * returns how many it took. `note` travels with the descriptor; an empty one
      * is what libtensorpipe sends. */
     unsigned (*segments)(const struct pipe *p, const struct tenrec_tensor_desc *t);
-    unsigned (*send)(struct pipe *p, struct send_request *o, const struct tenrec_tensor_desc *t,
-                     struct segment *s, struct descriptor_note *note);
+    unsigned (*send)(struct pipe *p, struct send_request *request,
+                     const struct tenrec_tensor_desc *t, struct segment *s,
+                     struct descriptor_note *note);
 
     /* Handles the note of a descriptor; NULL: notes are ignored. `desc` is the tensor's, with its
      * length; NULL: the message is not wanted. errors: EPROTOCOL; others: the tensor is rejected;
@@ -83,7 +84,7 @@ bool channel_next_frame(struct pipe *p, struct conn *c, size_t max, const unsign
 unsigned channel_one_segment(const struct pipe *p, const struct tenrec_tensor_desc *t);
 
 /* Fills `s` with a frame of `len` bytes at `data`, to be written on `on`. */
-void channel_put_frame(struct segment *s, struct send_request *o, enum conn_role on, void *data,
-                       uint64_t len);
+void channel_put_frame(struct segment *s, struct send_request *request, enum conn_role on,
+                       void *data, uint64_t len);
 
 #endif

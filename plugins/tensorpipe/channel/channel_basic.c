@@ -4,13 +4,13 @@
 #include "channel/channel.h"
 #include "pipe/pipe.h"
 
-static unsigned basic_send(struct pipe *p, struct send_request *o,
+static unsigned basic_send(struct pipe *p, struct send_request *request,
                            const struct tenrec_tensor_desc *t, struct segment *s,
                            struct descriptor_note *note)
 {
     (void)p;
     (void)note;
-    channel_put_frame(s, o, CONN_CHANNEL, t->data, t->bytes);
+    channel_put_frame(s, request, CONN_CHANNEL, t->data, t->bytes);
     return 1;
 }
 

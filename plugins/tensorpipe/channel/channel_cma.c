@@ -19,8 +19,9 @@
 #define CONN_COMPLETION ((enum conn_role)(CONN_CHANNEL + 1))
 #define ANNOUNCE_MAX (SEGMENT_HEAD - FRAME_HEAD)
 
-static unsigned cma_send(struct pipe *p, struct send_request *o, const struct tenrec_tensor_desc *t,
-                         struct segment *s, struct descriptor_note *note)
+static unsigned cma_send(struct pipe *p, struct send_request *request,
+                         const struct tenrec_tensor_desc *t, struct segment *s,
+                         struct descriptor_note *note)
 {
     struct nop_writer w;
 
@@ -31,12 +32,12 @@ static unsigned cma_send(struct pipe *p, struct send_request *o, const struct te
     nop_write_uint(&w, (uint32_t)getpid());
     nop_write_uint(&w, (uintptr_t)t->data);
     put_le64(s->head, w.len);
-    s->out = o;
+    s->request = request;
     s->on = CONN_ANNOUNCE;
     s->iov[0] = (struct iovec){ s->head, FRAME_HEAD + w.len };
     s->n = 1;
     s->awaited = true;
-    o->parts += 2; /* the announcement is written, and the tensor taken */
+    request->parts += 2; /* the announcement is written, and the tensor taken */
     return 1;
 }
 

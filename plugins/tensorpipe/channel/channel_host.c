@@ -83,7 +83,7 @@ static unsigned host_segments(const struct pipe *p, const struct tenrec_tensor_d
     return n ? n : 1;
 }
 
-static unsigned send_stripes(struct pipe *p, struct send_request *o,
+static unsigned send_stripes(struct pipe *p, struct send_request *request,
                              const struct tenrec_tensor_desc *t, struct segment *s, unsigned n,
                              struct descriptor_note *note)
 {
@@ -92,7 +92,8 @@ static unsigned send_stripes(struct pipe *p, struct send_request *o,
     for (unsigned i = 0; i < n; i++) {
         uint64_t at = (uint64_t)i * stripe, left = t->bytes - at;
 
-        channel_put_frame(&s[i], o, (enum conn_role)(CONN_CHANNEL + i % p->terms.channel->data),
+        channel_put_frame(&s[i], request,
+                          (enum conn_role)(CONN_CHANNEL + i % p->terms.channel->data),
                           (unsigned char *)t->data + at, left < stripe ? left : stripe);
     }
     note->len = NOTE_LEN;
@@ -101,25 +102,25 @@ static unsigned send_stripes(struct pipe *p, struct send_request *o,
     return n;
 }
 
-static unsigned host_send(struct pipe *p, struct send_request *o,
+static unsigned host_send(struct pipe *p, struct send_request *request,
                           const struct tenrec_tensor_desc *t, struct segment *s,
                           struct descriptor_note *note)
 {
     unsigned n = host_stripes(p, t->bytes);
 
     if (n)
-        return send_stripes(p, o, t, s, n, note);
+        return send_stripes(p, request, t, s, n, note);
     if (!is_pulled(p, t->bytes)) {
-        channel_put_frame(s, o, CONN_DESCRIPTOR, t->data, t->bytes);
+        channel_put_frame(s, request, CONN_DESCRIPTOR, t->data, t->bytes);
         return 1;
     }
     note->len = NOTE_LEN;
     note->bytes[0] = HOW_PULL;
     put_le64(note->bytes + 1, (uintptr_t)t->data);
-    s->out = o;
+    s->request = request;
     s->on = control_of(p);
     s->awaited = true;
-    o->parts++;
+    request->parts++;
     /* In case it is refused; the number is put in then. */
     put_le64(s->head, NUMBERED + t->bytes);
     s->head[FRAME_HEAD] = SENT;

@@ -80,7 +80,7 @@ static bool is_sent(const struct tenrec_tensor_desc *t, const struct descriptor_
     return t->bytes && !t->same_storage && !note->len && !tensor_is_on_device(t);
 }
 
-static tenrec_status add_tensors(struct pipe *p, struct send_request *o,
+static tenrec_status add_tensors(struct pipe *p, struct send_request *request,
                                  const struct tenrec_msg *msg, struct descriptor_note *notes,
                                  tenrec_error *err)
 {
@@ -92,23 +92,24 @@ static tenrec_status add_tensors(struct pipe *p, struct send_request *o,
 
         if (is_sent(t, &notes[i]))
             n += ch->segments(p, t);
-        o->pinned = o->pinned || tensor_is_on_device(t) || notes[i].len;
+        request->pinned = request->pinned || tensor_is_on_device(t) || notes[i].len;
         if (tensor_is_on_device(t))
-            link_put_note(p, o, i, &notes[i]);
+            link_put_note(p, request, i, &notes[i]);
     }
     if (!n)
         return TENREC_OK;
     if (n <= SEND_REQUEST_FEW)
-        o->tensors = memset(o->few, 0, sizeof o->few);
+        request->tensors = memset(request->few, 0, sizeof request->few);
     else
-        o->tensors = calloc(n, sizeof *o->tensors);
-    if (!o->tensors)
+        request->tensors = calloc(n, sizeof *request->tensors);
+    if (!request->tensors)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", msg->n_tensors);
     for (uint32_t i = 0; i < msg->n_tensors; i++) {
         const struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
 
         if (is_sent(t, &notes[i]))
-            o->n_tensors += ch->send(p, o, t, &o->tensors[o->n_tensors], &notes[i]);
+            request->n_tensors +=
+                ch->send(p, request, t, &request->tensors[request->n_tensors], &notes[i]);
     }
     return TENREC_OK;
 }
@@ -206,37 +207,37 @@ tenrec_status send_request_encode(struct pipe *p, struct tenrec_msg *msg,
     size_t heads = FRAME_HEAD + descriptor_max(msg) + FIXED_FRAMES;
     size_t list_len;
     unsigned char *at, *list;
-    struct send_request *o;
+    struct send_request *request;
     tenrec_status st;
 
-    o = send_request_new(p, heads + FRAME_HEAD + TENSORLIST_MAX(msg->n_tensors));
-    if (!o)
+    request = send_request_new(p, heads + FRAME_HEAD + TENSORLIST_MAX(msg->n_tensors));
+    if (!request)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
-    list = o->buf + heads;
+    list = request->buf + heads;
     st = put_list(p, msg, list + FRAME_HEAD, &list_len, err);
     if (!st && msg->n_tensors)
-        st = add_tensors(p, o, msg, notes, err);
+        st = add_tensors(p, request, msg, notes, err);
     if (st)
         goto err_out;
-    at = put_descriptor(o->buf, msg, list_len, notes);
+    at = put_descriptor(request->buf, msg, list_len, notes);
     if (!at) {
         st = tenrec_fail(err, TENREC_EUNSUPPORTED, "a tensor's device has no name on the wire");
         goto err_out;
     }
-    st = check_encoded(p, msg, (size_t)(at - o->buf) - FRAME_HEAD, list_len, err);
+    st = check_encoded(p, msg, (size_t)(at - request->buf) - FRAME_HEAD, list_len, err);
     if (st)
         goto err_out;
     at = put_fixed_frames(at, msg);
     put_le64(list, list_len);
-    o->msg = msg;
-    o->frames.iov[0] = (struct iovec){ o->buf, (size_t)(at - o->buf) };
-    o->frames.iov[1] = (struct iovec){ msg->payload, (size_t)msg->payload_len };
-    o->frames.iov[2] = (struct iovec){ list, FRAME_HEAD + list_len };
-    o->frames.n = 3;
-    *ret = o;
+    request->msg = msg;
+    request->frames.iov[0] = (struct iovec){ request->buf, (size_t)(at - request->buf) };
+    request->frames.iov[1] = (struct iovec){ msg->payload, (size_t)msg->payload_len };
+    request->frames.iov[2] = (struct iovec){ list, FRAME_HEAD + list_len };
+    request->frames.n = 3;
+    *ret = request;
     return TENREC_OK;
 
 err_out:
-    send_request_free(p, o);
+    send_request_free(p, request);
     return st;
 }

@@ -99,21 +99,21 @@ static tenrec_status encode_and_queue(struct pipe *p, struct tenrec_msg *msg,
                                       uint64_t charge, struct bundle *now, tenrec_error *err)
 {
     const bool all = send_request_share(p, msg, notes);
-    struct send_request *o;
+    struct send_request *request;
     tenrec_status st;
 
     if (all && msg->n_tensors && encode_bundle(p, msg, notes, done, now))
         return TENREC_OK;
-    st = send_request_encode(p, msg, notes, &o, err);
+    st = send_request_encode(p, msg, notes, &request, err);
     if (st) {
         send_request_take_back(p, msg, notes);
         return st;
     }
     counter_add(&p->queue.n_queued, 1);
-    o->charge = charge + send_request_overhead(o) + o->cap;
-    pipe_queued_add(p, o->charge);
-    send_request_add_done(p, o, done);
-    pipe_enqueue(p, o);
+    request->charge = charge + send_request_overhead(request) + request->cap;
+    pipe_queued_add(p, request->charge);
+    send_request_add_done(p, request, done);
+    pipe_enqueue(p, request);
     return TENREC_OK;
 }
 
@@ -142,15 +142,15 @@ static tenrec_status queue_unencoded(struct pipe *p, struct send_request_list *l
                                      struct tenrec_msg *msg, struct tenrec_done done,
                                      uint64_t charge, tenrec_error *err)
 {
-    struct send_request *o = send_request_new(p, 0);
+    struct send_request *request = send_request_new(p, 0);
 
-    if (!o)
+    if (!request)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
-    o->msg = msg;
-    o->charge = charge + send_request_overhead(o) + o->cap;
-    pipe_queued_add(p, o->charge);
-    send_request_add_done(p, o, done);
-    send_request_list_add(list, o);
+    request->msg = msg;
+    request->charge = charge + send_request_overhead(request) + request->cap;
+    pipe_queued_add(p, request->charge);
+    send_request_add_done(p, request, done);
+    send_request_list_add(list, request);
     return TENREC_OK;
 }
 

@@ -14,14 +14,15 @@ static bool segment_waits(const struct pipe *p, const struct segment *s, enum co
 }
 
 /* Lock held. Returns true if neither the peer nor a writer has seen a part of it. */
-static bool send_request_is_expired(const struct pipe *p, const struct send_request *o,
+static bool send_request_is_expired(const struct pipe *p, const struct send_request *request,
                                     uint64_t now)
 {
-    if (!o->msg || o->pinned || !o->msg->deadline_ns || o->msg->deadline_ns > now ||
-        o->parts != 1 + o->n_tensors || !segment_waits(p, &o->frames, CONN_DESCRIPTOR))
+    if (!request->msg || request->pinned || !request->msg->deadline_ns ||
+        request->msg->deadline_ns > now || request->parts != 1 + request->n_tensors ||
+        !segment_waits(p, &request->frames, CONN_DESCRIPTOR))
         return false;
-    for (uint32_t i = 0; i < o->n_tensors; i++)
-        if (!segment_waits(p, &o->tensors[i], o->tensors[i].on))
+    for (uint32_t i = 0; i < request->n_tensors; i++)
+        if (!segment_waits(p, &request->tensors[i], request->tensors[i].on))
             return false;
     return true;
 }
@@ -38,14 +39,14 @@ static void conn_unqueue(struct conn *c, const struct segment *s)
         c->last = before;
 }
 
-static void send_request_withdraw(struct pipe *p, struct send_request *o, struct told *t)
+static void send_request_withdraw(struct pipe *p, struct send_request *request, struct told *t)
 {
-    for (uint32_t i = 0; i < o->n_tensors; i++)
-        conn_unqueue(p->conns.of[o->tensors[i].on], &o->tensors[i]);
-    if (message_wants_answer(o->msg))
+    for (uint32_t i = 0; i < request->n_tensors; i++)
+        conn_unqueue(p->conns.of[request->tensors[i].on], &request->tensors[i]);
+    if (message_wants_answer(request->msg))
         atomic_fetch_sub(&p->queue.asked, 1);
     atomic_fetch_sub(&p->queue.n_queued, 1);
-    send_request_retire(p, o, t);
+    send_request_retire(p, request, t);
 }
 
 static bool pipe_writes(const struct pipe *p)
@@ -64,14 +65,14 @@ static void pipe_withdraw(struct pipe *p, struct told *t)
     const uint64_t now = now_ns();
 
     while (s && (next = s->next)) {
-        if (next != &next->out->frames || !send_request_is_expired(p, next->out, now)) {
+        if (next != &next->request->frames || !send_request_is_expired(p, next->request, now)) {
             s = next;
             continue;
         }
         s->next = next->next;
         if (c->last == next)
             c->last = s;
-        send_request_withdraw(p, next->out, t);
+        send_request_withdraw(p, next->request, t);
     }
 }
 

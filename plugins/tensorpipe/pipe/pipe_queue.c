@@ -10,7 +10,7 @@ static void queue_append(struct pipe *p, struct conn *c, struct segment *s)
     s->next = NULL;
     s->offered = false;
     if (c->first) {
-        send_request_close(p, c->last->out);
+        send_request_close(p, c->last->request);
         c->last->next = s;
     } else {
         c->first = s;
@@ -30,54 +30,55 @@ static void await_taking(struct pipe *p, struct segment *s)
     p->queue.last_awaited = s;
 }
 
-void pipe_enqueue(struct pipe *p, struct send_request *o)
+void pipe_enqueue(struct pipe *p, struct send_request *request)
 {
-    queue_append(p, p->conns.of[CONN_DESCRIPTOR], &o->frames);
-    for (uint32_t i = 0; i < o->n_tensors; i++) {
-        if (o->tensors[i].n)
-            queue_append(p, p->conns.of[o->tensors[i].on], &o->tensors[i]);
-        if (o->tensors[i].awaited)
-            await_taking(p, &o->tensors[i]);
+    queue_append(p, p->conns.of[CONN_DESCRIPTOR], &request->frames);
+    for (uint32_t i = 0; i < request->n_tensors; i++) {
+        if (request->tensors[i].n)
+            queue_append(p, p->conns.of[request->tensors[i].on], &request->tensors[i]);
+        if (request->tensors[i].awaited)
+            await_taking(p, &request->tensors[i]);
     }
 }
 
 bool pipe_enqueue_object(struct pipe *p, enum conn_role role, const void *object, size_t len)
 {
-    struct send_request *o = send_request_new(p, FRAME_HEAD + len);
+    struct send_request *request = send_request_new(p, FRAME_HEAD + len);
 
-    if (!o)
+    if (!request)
         return false;
-    conn_put_frame(o->buf, object, len);
-    o->frames.iov[0].iov_len = FRAME_HEAD + len;
-    o->charge = send_request_overhead(o) + o->cap;
-    pipe_queued_add(p, o->charge);
-    queue_append(p, p->conns.of[role], &o->frames);
+    conn_put_frame(request->buf, object, len);
+    request->frames.iov[0].iov_len = FRAME_HEAD + len;
+    request->charge = send_request_overhead(request) + request->cap;
+    pipe_queued_add(p, request->charge);
+    queue_append(p, p->conns.of[role], &request->frames);
     return true;
 }
 
-/* The out that small messages can join; NULL when there is none. */
-static struct send_request *open_out(struct pipe *p, const struct bundle *b)
+/* The request that small messages can join; NULL when there is none. */
+static struct send_request *queue_open_request(struct pipe *p, const struct bundle *b)
 {
     struct conn *c = p->conns.of[CONN_DESCRIPTOR];
-    struct send_request *o = c->first ? c->last->out : NULL;
+    struct send_request *request = c->first ? c->last->request : NULL;
 
-    if (o && o->open && o->cap - o->len >= b->len && o->n_done + b->n_done <= o->cap_done)
-        return o;
+    if (request && request->open && request->cap - request->len >= b->len &&
+        request->n_done + b->n_done <= request->cap_done)
+        return request;
     return NULL;
 }
 
 /* Under the lock. */
 static bool enqueue_bundle(struct pipe *p, const struct bundle *b)
 {
-    struct send_request *o = open_out(p, b);
+    struct send_request *request = queue_open_request(p, b);
 
-    if (!o) {
-        o = send_request_new_open(p, b->len);
-        if (!o)
+    if (!request) {
+        request = send_request_new_open(p, b->len);
+        if (!request)
             return false;
-        queue_append(p, p->conns.of[CONN_DESCRIPTOR], &o->frames);
+        queue_append(p, p->conns.of[CONN_DESCRIPTOR], &request->frames);
     }
-    send_request_fill(p, o, b, 0);
+    send_request_fill(p, request, b, 0);
     return true;
 }
 
@@ -105,29 +106,29 @@ void pipe_queue_bundle(struct pipe *p, const struct bundle *b)
 bool pipe_send_frame(struct pipe *p, enum conn_role role, const void *head, size_t head_len,
                      void *data, uint64_t len, struct tenrec_done done)
 {
-    struct send_request *o = NULL;
+    struct send_request *request = NULL;
 
     pthread_mutex_lock(&p->lock);
     if (pipe_state(p) == PIPE_ESTABLISHED)
-        o = send_request_new(p, FRAME_HEAD + head_len);
-    if (!o) {
+        request = send_request_new(p, FRAME_HEAD + head_len);
+    if (!request) {
         pthread_mutex_unlock(&p->lock);
         return false;
     }
-    put_le64(o->buf, head_len + len);
-    memcpy(o->buf + FRAME_HEAD, head, head_len);
-    o->frames.iov[0].iov_len = FRAME_HEAD + head_len;
-    o->frames.iov[1] = (struct iovec){ data, (size_t)len };
-    o->frames.n = 2;
-    o->charge = send_request_overhead(o) + o->cap;
-    pipe_queued_add(p, o->charge);
-    send_request_add_done(p, o, done);
-    queue_append(p, p->conns.of[role], &o->frames);
+    put_le64(request->buf, head_len + len);
+    memcpy(request->buf + FRAME_HEAD, head, head_len);
+    request->frames.iov[0].iov_len = FRAME_HEAD + head_len;
+    request->frames.iov[1] = (struct iovec){ data, (size_t)len };
+    request->frames.n = 2;
+    request->charge = send_request_overhead(request) + request->cap;
+    pipe_queued_add(p, request->charge);
+    send_request_add_done(p, request, done);
+    queue_append(p, p->conns.of[role], &request->frames);
     pipe_flush_unlock(p);
     return true;
 }
 
-void pipe_part_done(struct pipe *p, struct send_request *o)
+void pipe_part_done(struct pipe *p, struct send_request *request)
 {
     struct told t;
     tenrec_error why;
@@ -137,8 +138,8 @@ void pipe_part_done(struct pipe *p, struct send_request *o)
     pthread_mutex_lock(&p->lock);
     broken = pipe_state(p) == PIPE_BROKEN;
     why = p->why;
-    if (--o->parts == 0)
-        send_request_retire(p, o, &t);
+    if (--request->parts == 0)
+        send_request_retire(p, request, &t);
     pthread_mutex_unlock(&p->lock);
     told_tell(p, &t, broken ? &why : NULL);
 }
@@ -196,10 +197,10 @@ bool pipe_tensor_refused(struct pipe *p, uint64_t number)
 static void queue_retire_list(struct pipe *p, struct send_request_list *l, struct told *t)
 {
     while (l->first) {
-        struct send_request *o = l->first;
+        struct send_request *request = l->first;
 
-        l->first = o->next;
-        send_request_retire(p, o, t);
+        l->first = request->next;
+        send_request_retire(p, request, t);
     }
     l->last = &l->first;
 }

@@ -27,7 +27,7 @@ struct pipe_queue {
 
 /* pipe_queue.c: under the lock ... */
 
-void pipe_enqueue(struct pipe *p, struct send_request *o);
+void pipe_enqueue(struct pipe *p, struct send_request *request);
 bool pipe_enqueue_object(struct pipe *p, enum conn_role role, const void *object, size_t len);
 
 /* ... and without it. */
@@ -38,8 +38,8 @@ void pipe_queue_bundle(struct pipe *p, const struct bundle *b);
  * is not sent; `done` is not called then. */
 bool pipe_send_frame(struct pipe *p, enum conn_role role, const void *head, size_t head_len,
                      void *data, uint64_t len, struct tenrec_done done);
-/* Completes an unqueued segment of `o`; the last segment completes the request. */
-void pipe_part_done(struct pipe *p, struct send_request *o);
+/* Completes an unqueued segment of `request`; the last segment completes the request. */
+void pipe_part_done(struct pipe *p, struct send_request *request);
 /* The peer has taken the tensor of that number, or refuses it: then its two buffers are written, of
  * which the first ends with the number. Returns false if it is not awaited. */
 bool pipe_tensor_taken(struct pipe *p, uint64_t number);

@@ -27,8 +27,8 @@ struct pipe_services {
      * sent; `done` is not called then. */
     bool (*send_frame)(struct pipe *p, enum conn_role role, const void *head, size_t head_len,
                        void *data, uint64_t len, struct tenrec_done done);
-    /* Completes an unqueued segment of `o`; the last segment completes the request. */
-    void (*part_done)(struct pipe *p, struct send_request *o);
+    /* Completes an unqueued segment of `request`; the last segment completes the request. */
+    void (*part_done)(struct pipe *p, struct send_request *request);
     /* The peer has taken the tensor of that number, or refuses it: then its two buffers are
      * written, of which the first ends with the number. Returns false if it is not awaited. */
     bool (*tensor_taken)(struct pipe *p, uint64_t number);

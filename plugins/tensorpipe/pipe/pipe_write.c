@@ -146,17 +146,17 @@ void bundle_tell(const struct bundle *b, const tenrec_error *why)
  * that were queued since. */
 static void bundle_rest(struct pipe *p, struct conn *c, const struct bundle *b, size_t done, int e)
 {
-    struct send_request *o;
+    struct send_request *request;
 
     pthread_mutex_lock(&p->lock);
-    o = send_request_new_open(p, b->len);
-    if (o) {
-        send_request_fill(p, o, b, done);
-        send_request_close(p, o);
-        o->frames.next = c->first;
+    request = send_request_new_open(p, b->len);
+    if (request) {
+        send_request_fill(p, request, b, done);
+        send_request_close(p, request);
+        request->frames.next = c->first;
         if (!c->first)
-            c->last = &o->frames;
-        c->first = &o->frames;
+            c->last = &request->frames;
+        c->first = &request->frames;
         atomic_store(&c->waiting, true);
         note_full(p, c);
     }
@@ -164,9 +164,9 @@ static void bundle_rest(struct pipe *p, struct conn *c, const struct bundle *b, 
     pipe_bound(p);
     if (e && e != EAGAIN)
         connection_lost(p, e);
-    else if (!o)
+    else if (!request)
         pipe_failf(p, TENREC_ENOMEM, 0, "no memory for bytes that did not fit into the socket");
-    if (!o)
+    if (!request)
         bundle_tell(b, &p->why);
 }
 

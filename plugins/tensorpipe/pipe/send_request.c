@@ -8,32 +8,32 @@
 
 #define SEND_REQUEST_SPARES 8
 
-void send_request_list_add(struct send_request_list *l, struct send_request *o)
+void send_request_list_add(struct send_request_list *l, struct send_request *request)
 {
-    o->next = NULL;
-    *l->last = o;
-    l->last = &o->next;
+    request->next = NULL;
+    *l->last = request;
+    l->last = &request->next;
 }
 
 static struct send_request *spares_pop(struct send_request_spares *s)
 {
-    struct send_request *o = s->first;
+    struct send_request *request = s->first;
 
-    if (o) {
-        s->first = o->next;
+    if (request) {
+        s->first = request->next;
         s->n--;
     }
-    return o;
+    return request;
 }
 
-static void spares_push(struct send_request_spares *s, struct send_request *o)
+static void spares_push(struct send_request_spares *s, struct send_request *request)
 {
     if (s->n == SEND_REQUEST_SPARES) {
-        free(o);
+        free(request);
         return;
     }
-    o->next = s->first;
-    s->first = o;
+    request->next = s->first;
+    s->first = request;
     s->n++;
 }
 
@@ -49,33 +49,33 @@ void send_request_drop_spares(struct pipe *p)
 static struct send_request *send_request_make(struct send_request_spares *spares, size_t cap,
                                               size_t need, unsigned dones)
 {
-    struct send_request *o = need <= cap ? spares_pop(spares) : NULL;
+    struct send_request *request = need <= cap ? spares_pop(spares) : NULL;
 
-    if (!o) {
+    if (!request) {
         if (need > cap)
             cap = need;
-        o = malloc(sizeof *o + dones * sizeof o->done[0] + cap);
-        if (!o)
+        request = malloc(sizeof *request + dones * sizeof request->done[0] + cap);
+        if (!request)
             return NULL;
-        o->cap = cap;
-        o->cap_done = dones;
-        o->buf = (unsigned char *)&o->done[dones];
+        request->cap = cap;
+        request->cap_done = dones;
+        request->buf = (unsigned char *)&request->done[dones];
     }
-    o->next = NULL;
-    o->msg = NULL;
-    o->tensors = NULL;
-    o->n_tensors = 0;
-    o->parts = 1;
-    o->charge = 0;
-    o->len = 0;
-    o->open = o->pinned = false;
-    o->n_done = 0;
-    o->frames.out = o;
-    o->frames.n = 1;
-    o->frames.at = 0;
-    o->frames.awaited = o->frames.offered = false;
-    o->frames.iov[0] = (struct iovec){ o->buf, 0 };
-    return o;
+    request->next = NULL;
+    request->msg = NULL;
+    request->tensors = NULL;
+    request->n_tensors = 0;
+    request->parts = 1;
+    request->charge = 0;
+    request->len = 0;
+    request->open = request->pinned = false;
+    request->n_done = 0;
+    request->frames.request = request;
+    request->frames.n = 1;
+    request->frames.at = 0;
+    request->frames.awaited = request->frames.offered = false;
+    request->frames.iov[0] = (struct iovec){ request->buf, 0 };
+    return request;
 }
 
 struct send_request *send_request_new(struct pipe *p, size_t need)
@@ -85,83 +85,84 @@ struct send_request *send_request_new(struct pipe *p, size_t need)
 
 struct send_request *send_request_new_open(struct pipe *p, size_t need)
 {
-    struct send_request *o =
+    struct send_request *request =
         send_request_make(&p->queue.open, SEND_REQUEST_OPEN, need, SEND_REQUEST_DONES);
 
-    if (!o)
+    if (!request)
         return NULL;
-    o->open = true;
-    o->charge = send_request_overhead(o);
-    pipe_queued_add(p, o->charge);
-    return o;
+    request->open = true;
+    request->charge = send_request_overhead(request);
+    pipe_queued_add(p, request->charge);
+    return request;
 }
 
-void send_request_close(struct pipe *p, struct send_request *o)
+void send_request_close(struct pipe *p, struct send_request *request)
 {
-    if (!o->open)
+    if (!request->open)
         return;
-    o->open = false;
-    o->charge += o->cap - o->len;
-    pipe_queued_add(p, o->cap - o->len);
+    request->open = false;
+    request->charge += request->cap - request->len;
+    pipe_queued_add(p, request->cap - request->len);
 }
 
-size_t send_request_overhead(const struct send_request *o)
+size_t send_request_overhead(const struct send_request *request)
 {
-    return sizeof *o + o->cap_done * sizeof o->done[0] +
-           (o->tensors != o->few ? o->n_tensors * sizeof *o->tensors : 0);
+    return sizeof *request + request->cap_done * sizeof request->done[0] +
+           (request->tensors != request->few ? request->n_tensors * sizeof *request->tensors : 0);
 }
 
-void send_request_free(struct pipe *p, struct send_request *o)
+void send_request_free(struct pipe *p, struct send_request *request)
 {
-    if (o->tensors != o->few)
-        free(o->tensors);
-    if (o->cap_done == SEND_REQUEST_DONES && o->cap == SEND_REQUEST_OPEN)
-        spares_push(&p->queue.open, o);
-    else if (o->cap_done == 1 && o->cap == SEND_REQUEST_LEAN)
-        spares_push(&p->queue.lean, o);
+    if (request->tensors != request->few)
+        free(request->tensors);
+    if (request->cap_done == SEND_REQUEST_DONES && request->cap == SEND_REQUEST_OPEN)
+        spares_push(&p->queue.open, request);
+    else if (request->cap_done == 1 && request->cap == SEND_REQUEST_LEAN)
+        spares_push(&p->queue.lean, request);
     else
-        free(o);
+        free(request);
 }
 
-void send_request_add_done(struct pipe *p, struct send_request *o, struct tenrec_done done)
+void send_request_add_done(struct pipe *p, struct send_request *request, struct tenrec_done done)
 {
     if (!done.fn)
         return;
     atomic_fetch_add_explicit(&p->queue.untold, 1, memory_order_relaxed);
-    o->done[o->n_done++] = done;
+    request->done[request->n_done++] = done;
 }
 
-void send_request_fill(struct pipe *p, struct send_request *o, const struct bundle *b, size_t from)
+void send_request_fill(struct pipe *p, struct send_request *request, const struct bundle *b,
+                       size_t from)
 {
     size_t n = b->len - from;
 
-    memcpy(o->buf + o->len, b->buf + from, n);
-    o->len += n;
-    o->frames.iov[0].iov_len += n;
-    o->charge += n;
+    memcpy(request->buf + request->len, b->buf + from, n);
+    request->len += n;
+    request->frames.iov[0].iov_len += n;
+    request->charge += n;
     pipe_queued_add(p, n);
     for (unsigned i = 0; i < b->n_done; i++)
-        send_request_add_done(p, o, b->done[i]);
+        send_request_add_done(p, request, b->done[i]);
 }
 
-void send_request_retire(struct pipe *p, struct send_request *o, struct told *t)
+void send_request_retire(struct pipe *p, struct send_request *request, struct told *t)
 {
-    pipe_queued_add(p, -o->charge);
+    pipe_queued_add(p, -request->charge);
     if (p->queue.n_waiting)
         pthread_cond_broadcast(&p->queue.room);
     if (p->queue.full && atomic_load(&p->queue.bytes) <= p->ep->options->max_queued_bytes / 2) {
         p->queue.full = false;
         pipe_post(p, &p->read.task);
     }
-    if (t->n_done + o->n_done > 2 * SEND_REQUEST_DONES || t->n_msg == 8) {
-        send_request_list_add(&t->rest, o);
+    if (t->n_done + request->n_done > 2 * SEND_REQUEST_DONES || t->n_msg == 8) {
+        send_request_list_add(&t->rest, request);
         return;
     }
-    for (unsigned i = 0; i < o->n_done; i++)
-        t->done[t->n_done++] = o->done[i];
-    if (o->msg)
-        t->msg[t->n_msg++] = o->msg;
-    send_request_free(p, o);
+    for (unsigned i = 0; i < request->n_done; i++)
+        t->done[t->n_done++] = request->done[i];
+    if (request->msg)
+        t->msg[t->n_msg++] = request->msg;
+    send_request_free(p, request);
 }
 
 void told_tell(struct pipe *p, struct told *t, const tenrec_error *why)
@@ -173,16 +174,16 @@ void told_tell(struct pipe *p, struct told *t, const tenrec_error *why)
         t->done[i].fn(t->done[i].arg, why);
     for (unsigned i = 0; i < t->n_msg; i++)
         t->msg[i]->release(t->msg[i]);
-    for (struct send_request *o = t->rest.first; o; o = next) {
-        next = o->next;
-        for (unsigned i = 0; i < o->n_done; i++)
-            o->done[i].fn(o->done[i].arg, why);
-        if (o->msg)
-            o->msg->release(o->msg);
-        n += o->n_done;
-        if (o->tensors != o->few)
-            free(o->tensors);
-        free(o);
+    for (struct send_request *request = t->rest.first; request; request = next) {
+        next = request->next;
+        for (unsigned i = 0; i < request->n_done; i++)
+            request->done[i].fn(request->done[i].arg, why);
+        if (request->msg)
+            request->msg->release(request->msg);
+        n += request->n_done;
+        if (request->tensors != request->few)
+            free(request->tensors);
+        free(request);
     }
     if (n)
         atomic_fetch_sub(&p->queue.untold, n);

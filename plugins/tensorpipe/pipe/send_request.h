@@ -77,23 +77,24 @@ struct send_request *send_request_new(struct pipe *p, size_t need);
 /* The same for small messages, charged with what it holds beside them. */
 struct send_request *send_request_new_open(struct pipe *p, size_t need);
 /* No more of them follow: charged with the room that is left, too. */
-void send_request_close(struct pipe *p, struct send_request *o);
-/* Bytes that `o` takes itself, without what its buffer has. */
-size_t send_request_overhead(const struct send_request *o);
-void send_request_free(struct pipe *p, struct send_request *o);
+void send_request_close(struct pipe *p, struct send_request *request);
+/* Bytes that `request` takes itself, without what its buffer has. */
+size_t send_request_overhead(const struct send_request *request);
+void send_request_free(struct pipe *p, struct send_request *request);
 void send_request_drop_spares(struct pipe *p);
-void send_request_list_add(struct send_request_list *l, struct send_request *o);
-void send_request_add_done(struct pipe *p, struct send_request *o, struct tenrec_done done);
+void send_request_list_add(struct send_request_list *l, struct send_request *request);
+void send_request_add_done(struct pipe *p, struct send_request *request, struct tenrec_done done);
 /* Appends the bytes of `b` from there on, for which there is room, and its completions. */
-void send_request_fill(struct pipe *p, struct send_request *o, const struct bundle *b, size_t from);
+void send_request_fill(struct pipe *p, struct send_request *request, const struct bundle *b,
+                       size_t from);
 /* All of it is written, or will never be. */
-void send_request_retire(struct pipe *p, struct send_request *o, struct told *t);
+void send_request_retire(struct pipe *p, struct send_request *request, struct told *t);
 
 /* The last segment of a request that is done with ends it. */
 static inline void segment_written(struct pipe *p, struct segment *s, struct told *t)
 {
-    if (--s->out->parts == 0)
-        send_request_retire(p, s->out, t);
+    if (--s->request->parts == 0)
+        send_request_retire(p, s->request, t);
 }
 
 static inline void told_init(struct told *t)
@@ -129,7 +130,7 @@ bool send_request_share(struct pipe *p, const struct tenrec_msg *msg,
 void send_request_take_back(struct pipe *p, const struct tenrec_msg *msg,
                             const struct descriptor_note *notes);
 /* All frames of a message of at most SEND_REQUEST_FEW tensors, of which none is sent. Returns
- * their length; 0: out_encode says what is wrong. */
+ * their length; 0: send_request_encode says what is wrong. */
 size_t send_request_encode_small(const struct pipe *p, const struct tenrec_msg *msg,
                                  const struct descriptor_note *notes, unsigned char *to);
 /* The frames around a payload that is not copied, and around tensors. Takes nothing

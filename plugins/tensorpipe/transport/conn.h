@@ -37,11 +37,11 @@ enum conn_role {
  * connection, or what a channel writes for a tensor. */
 struct segment {
     struct segment *next;
-    struct send_request *out; /* whose part it is */
+    struct send_request *request; /* whose part it is */
     struct iovec iov[3];
     unsigned n, at;    /* iov[at..n-1] are left */
     enum conn_role on; /* where it is written */
-    /* The peer says when it has taken the tensor; until then it is `out`'s part
+    /* The peer says when it has taken the tensor; until then it is the request's part
      * a second time. */
     bool awaited;
     bool offered;    /* its bytes were given to a stream that encrypts, and may be on their way */

@@ -59,7 +59,7 @@ tenrec_status cuda_devices(struct cuda *c, const struct tenrec_device_ops **ret,
 tenrec_status cuda_use(struct cuda *c, const struct tenrec_device *device, uint32_t n,
                        tenrec_error *err);
 /* Returns true if the options list a channel of devices. */
-bool cuda_is_offered(const struct tp_options *o);
+bool cuda_is_offered(const struct tp_options *request);
 /* For the three channels: returns true if it works here, else the reason in `why`. Loads the
  * driver. */
 bool cuda_viable(char why[], size_t cap);
@@ -97,7 +97,7 @@ void link_run(struct pipe *p);
 /* Sending, on the loop thread: what becomes of each tensor is decided before the
  * message is encoded, under the pipe's lock; `out` is its part then. */
 tenrec_status link_lend(struct pipe *p, const struct tenrec_msg *msg, tenrec_error *err);
-void link_put_note(struct pipe *p, struct send_request *o, uint32_t tensor,
+void link_put_note(struct pipe *p, struct send_request *request, uint32_t tensor,
                    struct descriptor_note *note);
 void link_lent(struct pipe *p);      /* the message is queued */
 void link_take_back(struct pipe *p); /* it was not */

@@ -54,9 +54,9 @@ struct link {
 
 /* A loan of an own tensor to a peer. */
 struct lent {
-    struct lent *next, **prev; /* of cuda.lent */
-    struct pipe *pipe;         /* owns a reference */
-    struct send_request *out;  /* whose part it is */
+    struct lent *next, **prev;    /* of cuda.lent */
+    struct pipe *pipe;            /* owns a reference */
+    struct send_request *request; /* whose part it is */
     enum method method;
     uint64_t number;
     struct tenrec_stream stream; /* CPU: memory of the host */

@@ -28,7 +28,7 @@ void lent_end(struct lent *l)
     *l->prev = l->next;
     if (l->next)
         l->next->prev = l->prev;
-    p->services->part_done(p, l->out);
+    p->services->part_done(p, l->request);
     lent_free(l);
 }
 
@@ -104,13 +104,13 @@ tenrec_status link_lend(struct pipe *p, const struct tenrec_msg *msg, tenrec_err
     return TENREC_OK;
 }
 
-void link_put_note(struct pipe *p, struct send_request *o, uint32_t tensor,
+void link_put_note(struct pipe *p, struct send_request *request, uint32_t tensor,
                    struct descriptor_note *note)
 {
     struct lent *l = p->devices.link->lending[tensor];
 
-    l->out = o;
-    o->parts++;
+    l->request = request;
+    request->parts++;
     note->len = l->note_len;
     memcpy(note->bytes, l->note, l->note_len);
 }
