@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_devices.c - the devices of this process, for the core and for peers. */
 #include "agent/agent.h"
-#include "pipe/pipe.h"
+#include "pipe/pipe_end.h"
 
 #include <stdlib.h>
 

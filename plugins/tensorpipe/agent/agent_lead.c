@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_lead.c - guests that lead the loop, and which peers map tensors. */
 #include "agent/agent_ops.h"
-#include "pipe/pipe.h"
+#include "channel/shm_handoff.h"
+#include "pipe/pipe_end.h"
 
 tenrec_status agent_lead(struct tenrec_agent *self, const struct tenrec_wait *wait)
 {
@@ -16,16 +17,6 @@ tenrec_status agent_lead(struct tenrec_agent *self, const struct tenrec_wait *wa
     return st;
 }
 
-static bool pipe_maps(struct pipe *p)
-{
-    bool maps;
-
-    pthread_mutex_lock(&p->lock);
-    maps = p->tensors.sharing != NULL;
-    pthread_mutex_unlock(&p->lock);
-    return maps;
-}
-
 bool agent_maps(struct tenrec_agent *self, tenrec_peer id, struct tenrec_route route)
 {
     struct agent *a = self->impl;
@@ -36,14 +27,14 @@ bool agent_maps(struct tenrec_agent *self, tenrec_peer id, struct tenrec_route r
     if (route.generation) {
         pipe_table_enter(&a->ep);
         p = pipe_table_find(&a->pipes, route);
-        maps = p && pipe_maps(p);
+        maps = p && shm_handoff_maps(p);
         if (p)
             pipe_unref(p);
         pipe_table_leave(&a->ep);
     } else if ((peer = peer_find(&a->ep, id))) {
         const unsigned side = peer_enter(peer);
         p = peer_out(peer);
-        maps = p && pipe_maps(p);
+        maps = p && shm_handoff_maps(p);
         peer_leave(&a->ep, peer, side);
     } else {
         maps = false;

@@ -2,15 +2,15 @@
 /* poll_reclaim.c - a timer that gives connections back to the loop thread when
  * their reading callers have left (pipe_poll.c). */
 #include "agent/agent.h"
-#include "pipe/pipe.h"
+#include "pipe/pipe_role.h"
 
 #define RECLAIM_PERIOD_NS 60000000u
+
 static void poll_reclaim_one(struct pipe *p, void *arg)
 {
     bool *masked = arg;
 
-    if (p->outgoing && pipe_state(p) == PIPE_ESTABLISHED && atomic_load(&p->role.masked) &&
-        role_wake_loop(p))
+    if (role_wake_loop(p))
         *masked = true;
 }
 

@@ -45,6 +45,16 @@ void shm_handoff_close(struct pipe *p)
     p->tensors.sharing = NULL;
 }
 
+bool shm_handoff_maps(struct pipe *p)
+{
+    bool maps;
+
+    pthread_mutex_lock(&p->lock);
+    maps = p->tensors.sharing != NULL;
+    pthread_mutex_unlock(&p->lock);
+    return maps;
+}
+
 /* ---- sending ---- */
 
 static bool send_fds(struct pipe *p, const struct tenrec_share *share, uint64_t number)

@@ -15,6 +15,8 @@ struct pipe;
 /* The pipe is established, and nothing was sent on it; on the loop thread. */
 void shm_handoff_open(struct pipe *p);
 void shm_handoff_close(struct pipe *p); /* no thread uses it any more */
+/* Returns true if the peer maps shared tensors. Any thread. */
+bool shm_handoff_maps(struct pipe *p);
 
 /* Under the pipe's lock. Returns false, having done nothing, if the bytes must be sent. `kind` is
  * the first byte of the note. */

@@ -18,6 +18,7 @@
 
 #include "pipe/pipe_budget.h"
 #include "pipe/pipe_conns.h"
+#include "pipe/pipe_end.h"
 #include "pipe/pipe_handshake.h"
 #include "pipe/pipe_identity.h"
 #include "pipe/pipe_queue.h"
@@ -32,14 +33,6 @@ enum pipe_state {
     PIPE_OPENING,    /* waits for the other connections */
     PIPE_ESTABLISHED,
     PIPE_BROKEN,
-};
-
-struct pipe_end {
-    bool torn_down;
-    bool was_established;
-    bool seen_empty[2];    /* the sides of `to` since it was taken out */
-    struct pipe *next_old; /* of to->old; under its lock, as the last */
-    struct reactor_task teardown_task, free_task;
 };
 
 struct pipe {
@@ -85,22 +78,11 @@ static inline int64_t pipe_unanswered(struct pipe *p)
     return (int64_t)(atomic_load(&p->queue.asked) - answers);
 }
 
-/* pipe_state.c */
-
 /* Names the process at the other end in texts: a worker, or a caller by its own claim. */
 #define PIPE_PEER "%s \"%s\""
 #define PIPE_PEER_ARGS(p)                                                                          \
     (p)->outgoing ? "worker" : "caller", (p)->outgoing ? (p)->to->name : (p)->remote.name
 
-void pipe_ref(struct pipe *p);
-void pipe_unref(struct pipe *p); /* NULL is fine */
-/* Posts a task that keeps the pipe until it ran. */
-void pipe_post(struct pipe *p, struct reactor_task *t);
-/* The pipe is broken from now on; the loop tears it down. The first reason
- * stays. From any thread, without locks. */
-void pipe_fail(struct pipe *p, const tenrec_error *why);
-TENREC_PRINTF(4, 5)
-void pipe_failf(struct pipe *p, tenrec_status code, int os_errno, const char *fmt, ...);
 /* Enters the next state, unless the pipe is broken. */
 void pipe_advance(struct pipe *p, enum pipe_state to);
 

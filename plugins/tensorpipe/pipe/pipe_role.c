@@ -118,6 +118,8 @@ bool role_wake_loop(struct pipe *p)
     struct role *r = &p->role;
     unsigned polls = atomic_load(&r->polls);
 
+    if (!p->outgoing || pipe_state(p) != PIPE_ESTABLISHED || !atomic_load(&r->masked))
+        return false;
     pthread_mutex_lock(&r->lock);
     if (atomic_load(&r->masked) && !atomic_load(&r->taken) && !r->waiters && r->seen == polls)
         pipe_mask_events(p, false);

@@ -40,7 +40,8 @@ bool role_try(struct pipe *p);
 void role_leave(struct pipe *p);
 /* A request was sent whose sender does not poll: another thread must read the answer. */
 void role_request_sent(struct pipe *p);
-/* Lets data wake the loop again, unless callers poll. Returns true if it is still masked. */
+/* Lets data of an outgoing pipe wake the loop again, unless callers poll. Returns true if its
+ * events are still masked. */
 bool role_wake_loop(struct pipe *p);
 void role_wake_waiters(struct pipe *p);
 

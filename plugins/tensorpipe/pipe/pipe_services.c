@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipe/pipe_services.h"
 
-#include "pipe/pipe.h"
+#include "pipe/pipe_conns.h"
+#include "pipe/pipe_end.h"
+#include "pipe/pipe_queue.h"
+#include "pipe/pipe_read.h"
 #include "pipe/pipe_send.h"
 
 const struct pipe_services pipe_services = {
