@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent.c - the operations of an agent: its members, its life, what it tells. */
 #include "agent.h"
+#include "conn.h"
+#include "send.h"
 
 #include "probe.h"
 #include "prove.h"
-#include "ucx.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -37,9 +38,9 @@ static struct conn *detach(struct ucx *u, struct peer *p)
     if (!c)
         return NULL;
     p->conn = NULL;
-    c->gone = c->told = true;
-    c->refs++;
-    c->next_detached = u->detached;
+    c->shared.gone = c->shared.told = true;
+    c->shared.refs++;
+    c->shared.next_detached = u->detached;
     u->detached = c;
     pthread_cond_broadcast(&u->moved);
     return c;
@@ -287,7 +288,7 @@ static void push_peers(struct ucx *u, tenrec_sink_fn *sink, void *arg)
         pthread_mutex_lock(&u->lock);
         more = i < u->n_peers;
         if (more && u->peer[i] && u->peer[i]->conn)
-            memcpy(lanes, u->peer[i]->conn->lanes, sizeof lanes);
+            memcpy(lanes, u->peer[i]->conn->shared.lanes, sizeof lanes);
         pthread_mutex_unlock(&u->lock);
         if (!more)
             return;
@@ -332,7 +333,7 @@ static void agent_received(struct tenrec_agent *self, uint64_t *received, uint32
         const tenrec_peer from = c ? conn_from_locked(c) : TENREC_ANONYMOUS;
 
         if (from >= 0 && (uint32_t)from < n)
-            received[from] += atomic_load(&c->arrived);
+            received[from] += atomic_load(&c->inbox.arrived);
     }
     pthread_mutex_unlock(&u->lock);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* budget.c - what strangers make this worker hold. A stranger is a caller that no member's id and
  * incarnation belong to. UCX does not tell where it comes from: all of them have one account. */
-#include "ucx.h"
+#include "conn.h"
 
 static struct tenrec_account_limits budget_limits(const struct ucx *u)
 {

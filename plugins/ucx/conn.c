@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conn.c - connections: one endpoint of UCX each, from their begin to the report of their loss. */
+#include "conn.h"
 #include "prove.h"
+#include "send.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -37,11 +39,11 @@ struct conn *conn_new(struct ucx *u, bool outgoing, tenrec_peer peer)
     c->slot = slot;
     c->serial = ++u->last_serial;
     c->outgoing = outgoing;
-    c->must_prove = u->proves;
+    c->proof.must_prove = u->proves;
     c->peer = peer;
-    c->refs = 1;
-    c->wait_last = &c->wait_first;
-    c->in_last = &c->in_first;
+    c->shared.refs = 1;
+    c->window.last = &c->window.first;
+    c->inbox.last = &c->inbox.first;
     u->conn[slot] = c;
     u->n_conns++;
     return c;
@@ -49,7 +51,7 @@ struct conn *conn_new(struct ucx *u, bool outgoing, tenrec_peer peer)
 
 void conn_drop_locked(struct conn *c)
 {
-    if (--c->refs == 0)
+    if (--c->shared.refs == 0)
         free(c);
 }
 
@@ -65,7 +67,7 @@ void conn_drop(struct conn *c)
 void conn_hold(struct conn *c)
 {
     pthread_mutex_lock(&c->u->lock);
-    c->refs++;
+    c->shared.refs++;
     pthread_mutex_unlock(&c->u->lock);
 }
 
@@ -246,8 +248,8 @@ void conn_break(struct conn *c, tenrec_status code, const char *fmt, ...)
     va_start(ap, fmt);
     tenrec_vfail(&c->why, code, fmt, ap);
     va_end(ap);
-    if (c->refusal.code != TENREC_OK)
-        c->why = c->refusal;
+    if (c->proof.refusal.code != TENREC_OK)
+        c->why = c->proof.refusal;
     tenrec_error_prefix(&c->why, "%s", c->label);
     conn_hold(c);
     c->next_broken = u->broken;
@@ -294,7 +296,7 @@ void conn_end(struct conn *c)
         return;
     c->ended = true;
     pthread_mutex_lock(&u->lock);
-    c->gone = true;
+    c->shared.gone = true;
     if (c->outgoing && u->peer[c->peer] && u->peer[c->peer]->conn == c)
         u->peer[c->peer]->conn = NULL;
     u->conn[c->slot] = NULL;
@@ -317,8 +319,9 @@ static bool end_one(struct conn *c, tenrec_peer *ret_from)
 
     *ret_from = conn_from(c);
     pthread_mutex_lock(&u->lock);
-    report = !c->told && !u->stopping && *ret_from != TENREC_ANONYMOUS && (c->known || c->used);
-    c->told = true;
+    report =
+        !c->shared.told && !u->stopping && *ret_from != TENREC_ANONYMOUS && (c->known || c->used);
+    c->shared.told = true;
     if (report && c->outgoing)
         u->peer[c->peer]->telling++;
     pthread_mutex_unlock(&u->lock);
@@ -369,7 +372,7 @@ bool conn_end_detached(struct ucx *u)
     while (list) {
         struct conn *c = list;
 
-        list = c->next_detached;
+        list = c->shared.next_detached;
         if (c->why.code == TENREC_OK)
             tenrec_fail(&c->why, TENREC_EPEER_LOST, "%s: disconnected", c->label);
         conn_end(c);
@@ -391,7 +394,7 @@ int conn_check_deadlines(struct ucx *u)
             continue;
         if (c->deadline_ns <= now)
             conn_break(c, TENREC_ECONNECT, "no %s within %" PRIu64 " ms",
-                       c->must_prove ? "proof of the group secret" : "hello",
+                       c->proof.must_prove ? "proof of the group secret" : "hello",
                        c->outgoing ? u->opt->connect_timeout_ms : (uint64_t)UCX_HELLO_MS);
         else if (c->deadline_ns < next)
             next = c->deadline_ns;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conn_lanes.c - which transports and devices UCX chose for a connection. */
+#include "conn.h"
 #include "lanes.h"
 #include "ucx.h"
 
@@ -19,7 +20,7 @@ void conn_read_lanes(struct conn *c)
         lanes_parse(text, lanes, sizeof lanes);
     free(text);
     pthread_mutex_lock(&u->lock);
-    memcpy(c->lanes, lanes, sizeof lanes);
+    memcpy(c->shared.lanes, lanes, sizeof lanes);
     pthread_mutex_unlock(&u->lock);
     u->host->log(u->self, TENREC_LOG_INFO, "%s by %s", c->label,
                  *lanes ? lanes : "transports that UCX does not name");

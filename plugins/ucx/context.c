@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* context.c - a context, a worker and a listener of UCX, as the options say. */
-#include "ucx.h"
+#include "conn.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* deliver.c - messages that have arrived, to the host: in their order, requests while it takes
  * them. */
+#include "conn.h"
 #include "incoming.h"
+#include "send.h"
 
 /* The caller waits for it, there or here. */
 static void deliver_exception(struct conn *c, const struct incoming *in)
@@ -19,7 +21,7 @@ static void deliver_exception(struct conn *c, const struct incoming *in)
         return;
     tenrec_error_prefix(&why, "Error on Node %d", u->me); /* the words of torch's workers */
     msg = u->host->exception_new(u->self, &dropped, &why);
-    if (msg && c->proved)
+    if (msg && c->proof.proved)
         msg->flags |= TENREC_MSG_PROVED; /* as an answer from there has */
     if (!msg)
         conn_break(c, TENREC_ENOMEM, "no memory to say that a message was dropped");
@@ -31,14 +33,14 @@ static void deliver_exception(struct conn *c, const struct incoming *in)
 
 static void deliver_unlink(struct conn *c)
 {
-    struct incoming *in = c->in_first;
+    struct incoming *in = c->inbox.first;
 
-    c->in_first = in->next;
-    if (!c->in_first)
-        c->in_last = &c->in_first;
-    c->held_bytes -= in->cost;
-    c->taken += in->cost;
-    if (!c->outgoing && c->taken - c->taken_told >= UCX_WINDOW / 4 && !c->ended &&
+    c->inbox.first = in->next;
+    if (!c->inbox.first)
+        c->inbox.last = &c->inbox.first;
+    c->window.held -= in->cost;
+    c->window.taken += in->cost;
+    if (!c->outgoing && c->window.taken - c->window.taken_told >= UCX_WINDOW / 4 && !c->ended &&
         c->why.code == TENREC_OK)
         send_taken(c);
 }
@@ -57,7 +59,7 @@ static void deliver_conn(struct conn *c)
     struct ucx *u = c->u;
     struct incoming *in;
 
-    while (!c->ended && (in = c->in_first) && in->listed && in->left == 0 &&
+    while (!c->ended && (in = c->inbox.first) && in->listed && in->left == 0 &&
            deliver_allowed(u, in)) {
         struct tenrec_msg *msg = in->msg;
         const tenrec_peer from = conn_from(c);
@@ -83,7 +85,7 @@ static void deliver_resume(struct ucx *u)
     struct conn *c;
 
     for (uint32_t i = 0; conn_at(u, i, &c); i++)
-        if (c && c->in_first)
+        if (c && c->inbox.first)
             conn_ready(c);
 }
 

@@ -11,7 +11,7 @@
  * With progress busy a guest that leaves does none of that, which would be the most of a small
  * call: it is expected back, and the own thread, which naps meanwhile, takes the drive over when
  * no guest came between two naps. */
-#include "ucx.h"
+#include "conn.h"
 
 #include <poll.h>
 #include <sched.h>

@@ -2,6 +2,7 @@
 /* fallback.c - the warning that UCX carries messages to another host over TCP. UCX itself says
  * nothing, and the worker is slow. */
 #include "fallback.h"
+#include "conn.h"
 
 #include "lanes.h"
 #include "resources.h"
@@ -67,7 +68,7 @@ void fallback_check(struct conn *c)
     char why[RESOURCES_WHY];
 
     if (u->warned || u->me == TENREC_ANONYMOUS || c->peer == TENREC_ANONYMOUS ||
-        !lanes_are_tcp(c->lanes) || is_tcp_meant(u->opt) || !is_other_host(c->ep))
+        !lanes_are_tcp(c->shared.lanes) || is_tcp_meant(u->opt) || !is_other_host(c->ep))
         return;
     u->warned = true;
     fallback_why(u, why);
@@ -75,5 +76,5 @@ void fallback_check(struct conn *c)
                  "UCX fell back to TCP: %s is on another host, and its messages go by %s. Here: "
                  "%s. ucx_info -d lists the devices of a host; tls: [tcp] or UCX_TLS with tcp says "
                  "that TCP is meant",
-                 c->label, c->lanes, why);
+                 c->label, c->shared.lanes, why);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* incoming.c - what arrives becomes a message of the host. It is checked before it is believed. */
 #include "incoming.h"
+#include "conn.h"
 
 #include <stdlib.h>
 
@@ -20,7 +21,7 @@ void incoming_free(struct incoming *in)
 
 static void incoming_check_ready(struct conn *c)
 {
-    if (c->in_first && c->in_first->listed && c->in_first->left == 0)
+    if (c->inbox.first && c->inbox.first->listed && c->inbox.first->left == 0)
         conn_ready(c);
 }
 
@@ -52,11 +53,11 @@ static void on_fetched(void *request, ucs_status_t status, size_t length, void *
     const bool orphan = in->orphan;
 
     ucp_request_free(request);
-    atomic_fetch_add(&c->arrived, length);
+    atomic_fetch_add(&c->inbox.arrived, length);
     c->u->operations--;
     in->fetches--;
     incoming_fetched(in, status);
-    if (!orphan && c->held)
+    if (!orphan && c->inbox.held)
         receive_held(c);
 }
 
@@ -82,7 +83,7 @@ void incoming_fetch(struct incoming *in, struct bytes *b, void *to)
         in->fetches++;
         return;
     }
-    atomic_fetch_add(&in->conn->arrived, b->len);
+    atomic_fetch_add(&in->conn->inbox.arrived, b->len);
     incoming_fetched(in, UCS_PTR_STATUS(st));
 }
 
@@ -116,7 +117,7 @@ static struct tenrec_msg *incoming_make_message(struct incoming *in)
         return NULL;
     msg->type = in->head.type;
     msg->id = in->head.id;
-    if (c->proved)
+    if (c->proof.proved)
         msg->flags |= TENREC_MSG_PROVED;
     if (!c->outgoing)
         msg->route = (struct tenrec_route){ c->slot, c->serial };
@@ -187,7 +188,7 @@ static void incoming_copy_inline(struct incoming *in, const unsigned char *at)
 static void incoming_count(struct incoming *in, uint64_t bytes)
 {
     in->cost = bytes + HEAD_COST;
-    in->conn->held_bytes += in->cost;
+    in->conn->window.held += in->cost;
 }
 
 /* Bytes that the message takes beside those of its tensors. */
@@ -235,8 +236,8 @@ static struct incoming *incoming_new(struct conn *c, const struct head *h)
     conn_hold(c);
     in->head = *h;
     in->left = 1;
-    *c->in_last = in;
-    c->in_last = &in->next;
+    *c->inbox.last = in;
+    c->inbox.last = &in->next;
     return in;
 }
 
@@ -306,7 +307,7 @@ void incoming_begin(struct conn *c, const struct head *h, struct bytes *b)
 {
     struct incoming *in;
 
-    if (!c->outgoing && c->held_bytes >= UCX_WINDOW) {
+    if (!c->outgoing && c->window.held >= UCX_WINDOW) {
         conn_break(c, TENREC_EPROTOCOL, "it sends more than the window of %d bytes", UCX_WINDOW);
         return;
     }
@@ -320,7 +321,7 @@ void incoming_begin(struct conn *c, const struct head *h, struct bytes *b)
 }
 struct incoming *incoming_find(struct conn *c, uint64_t sequence)
 {
-    struct incoming *in = c->in_first;
+    struct incoming *in = c->inbox.first;
 
     while (in && in->head.sequence != sequence)
         in = in->next;
@@ -329,13 +330,13 @@ struct incoming *incoming_find(struct conn *c, uint64_t sequence)
 
 void incoming_drop_all(struct conn *c)
 {
-    while (c->in_first) {
-        struct incoming *in = c->in_first;
+    while (c->inbox.first) {
+        struct incoming *in = c->inbox.first;
 
-        c->in_first = in->next;
+        c->inbox.first = in->next;
         in->orphan = true;
         if (in->fetches == 0)
             incoming_free(in);
     }
-    c->in_last = &c->in_first;
+    c->inbox.last = &c->inbox.first;
 }

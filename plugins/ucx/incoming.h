@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* incoming.h - a message on its way in, from its first active message to its delivery.
  *
- * Data that is announced by rendezvous is incoming_fetched straight into the memory that the host
+ * Data that is announced by rendezvous is fetched straight into the memory that the host
  * placed; eager data is copied there. All of this is the driver's. */
 #ifndef UCX_INCOMING_H
 #define UCX_INCOMING_H
@@ -34,6 +34,15 @@ struct incoming {
     tenrec_error why;     /* code: not OK if it is dropped */
     unsigned char *list;  /* owned: of an announced list */
     unsigned char *state; /* owned: enum part_state of the payload and of each tensor */
+};
+
+/* What has arrived on a connection. */
+struct conn_inbox {
+    uint64_t sequence;            /* of the next message to receive */
+    atomic_uint_fast64_t arrived; /* bytes; read by any thread */
+    struct incoming *first, **last;
+    struct held *held; /* messages before their turn */
+    uint32_t n_held;
 };
 
 /* Begins the message of this head and data, in its turn. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* outgoing.c - a message to send as its head, its data and the parts that travel apart. */
-#include "ucx.h"
+#include "send.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* progress.c - what a driver does: moves the operations of UCX on, and ends them all at
  * shutdown. */
-#include "ucx.h"
+#include "conn.h"
+#include "send.h"
 
 #include <time.h>
 
@@ -57,7 +58,7 @@ static void say_goodbye(struct ucx *u)
         if (!c || !c->ep || !c->known || c->why.code != TENREC_OK)
             continue;
         send_bye(c);
-        if (c->queued == 0 && c->why.code == TENREC_OK) {
+        if (c->shared.queued == 0 && c->why.code == TENREC_OK) {
             c->awaits_bye = true;
             u->byes++;
         }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "prove.h"
+#include "conn.h"
+#include "send.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,8 +33,8 @@ tenrec_status prove_open(struct ucx *u, tenrec_error *err)
 
 static bool prove_draw_cookie(struct conn *c)
 {
-    if (getrandom(c->cookie, sizeof c->cookie, 0) == (ssize_t)sizeof c->cookie) {
-        c->guarded = true;
+    if (getrandom(c->proof.cookie, sizeof c->proof.cookie, 0) == (ssize_t)sizeof c->proof.cookie) {
+        c->proof.guarded = true;
         return true;
     }
     conn_break(c, TENREC_EOS, "no random bytes: %s", strerror(errno));
@@ -42,10 +44,10 @@ static bool prove_draw_cookie(struct conn *c)
 /* Returns false if the other side told another one before. */
 static bool prove_learn_cookie(struct conn *c, const unsigned char *cookie)
 {
-    if (c->met)
-        return memcmp(c->peer_cookie, cookie, HEAD_COOKIE_LEN) == 0;
-    memcpy(c->peer_cookie, cookie, HEAD_COOKIE_LEN);
-    c->met = true;
+    if (c->proof.met)
+        return memcmp(c->proof.peer_cookie, cookie, HEAD_COOKIE_LEN) == 0;
+    memcpy(c->proof.peer_cookie, cookie, HEAD_COOKIE_LEN);
+    c->proof.met = true;
     return true;
 }
 
@@ -53,9 +55,9 @@ bool prove_owns(struct conn *c, tenrec_status st, const struct head *h, const te
 {
     struct ucx *u = c->u;
 
-    if (st == TENREC_OK && head_cookies_match(h->cookie, c->cookie))
+    if (st == TENREC_OK && head_cookies_match(h->cookie, c->proof.cookie))
         return true;
-    if (!c->guarded)
+    if (!c->proof.guarded)
         conn_break(c, TENREC_EPROTOCOL, "%s",
                    st == TENREC_OK ? "a cookie that it was not told" : err->text);
     else if (atomic_fetch_add(&u->strays, 1) == 0)
@@ -71,16 +73,16 @@ bool prove_owns(struct conn *c, tenrec_status st, const struct head *h, const te
 
 void prove_close(struct conn *c)
 {
-    if (c->proof)
-        c->u->prover->close(c->u->self, c->proof);
-    c->proof = NULL;
+    if (c->proof.open)
+        c->u->prover->close(c->u->self, c->proof.open);
+    c->proof.open = NULL;
 }
 
 /* Returns false if the proof has nothing to say. */
 static bool prove_send(struct conn *c)
 {
     size_t len = 0;
-    const void *out = c->u->prover->output(c->u->self, c->proof, &len);
+    const void *out = c->u->prover->output(c->u->self, c->proof.open, &len);
 
     if (len)
         send_proof(c, out, len);
@@ -117,9 +119,9 @@ static void prove_refuse(struct conn *c, const tenrec_error *why)
         u->host->log(u->self, TENREC_LOG_WARN, "connection from %s refused: %s",
                      prove_address(c, address, sizeof address), why->text);
     }
-    c->refusal = *why;
+    c->proof.refusal = *why;
     c->deadline_ns = progress_now() + REFUSED_MS * UINT64_C(1000000);
-    if (!c->proof || (!u->proves && c->outgoing) || !prove_send(c))
+    if (!c->proof.open || (!u->proves && c->outgoing) || !prove_send(c))
         conn_break(c, why->code, "%s", why->text);
 }
 
@@ -130,15 +132,16 @@ static tenrec_status prove_new(struct conn *c, tenrec_error *err)
     if (!s)
         return tenrec_fail(err, TENREC_EPERM, "it asks for a proof of a group secret");
     if (c->outgoing)
-        return s->dial(c->u->self, c->peer, NULL, c->cookie, sizeof c->cookie, &c->proof, err);
-    return s->listen(c->u->self, NULL, &c->proof, err);
+        return s->dial(c->u->self, c->peer, NULL, c->proof.cookie, sizeof c->proof.cookie,
+                       &c->proof.open, err);
+    return s->listen(c->u->self, NULL, &c->proof.open, err);
 }
 
 bool prove_dial(struct conn *c)
 {
     tenrec_error err;
 
-    if (!c->must_prove)
+    if (!c->proof.must_prove)
         return false;
     if (!prove_draw_cookie(c))
         return true;
@@ -152,10 +155,10 @@ bool prove_dial(struct conn *c)
 /* The other side has proved to be `peer`. */
 static void prove_end(struct conn *c, const struct tenrec_proved *peer)
 {
-    c->proved = true;
-    c->must_prove = false;
-    c->proved_id = peer->id;
-    c->proved_incarnation = peer->incarnation;
+    c->proof.proved = true;
+    c->proof.must_prove = false;
+    c->proof.id = peer->id;
+    c->proof.incarnation = peer->incarnation;
     prove_send(c);
     prove_close(c);
     if (c->outgoing && c->why.code == TENREC_OK) {
@@ -179,14 +182,14 @@ static void prove_go_on(struct conn *c, const unsigned char *in, size_t len)
     tenrec_error err;
     size_t used = 0;
 
-    if (s->take(self, c->proof, in, len, &used, &err) != TENREC_OK)
+    if (s->take(self, c->proof.open, in, len, &used, &err) != TENREC_OK)
         prove_refuse(c, &err);
     else if (used != len)
         conn_break(c, TENREC_EPROTOCOL, "%zu bytes behind its proof", len - used);
-    else if (!s->proved(self, c->proof, &peer))
+    else if (!s->proved(self, c->proof.open, &peer))
         prove_answer(c);
     else if (!c->outgoing && (peer.label_len != HEAD_COOKIE_LEN ||
-                              memcmp(peer.label, c->peer_cookie, HEAD_COOKIE_LEN) != 0))
+                              memcmp(peer.label, c->proof.peer_cookie, HEAD_COOKIE_LEN) != 0))
         conn_break(c, TENREC_EPROTOCOL, "the label of its proof is not the cookie that it told");
     else
         prove_end(c, &peer);
@@ -200,7 +203,7 @@ static void prove_explain(struct conn *c, const unsigned char *in, size_t len)
     size_t used;
 
     if (st == TENREC_OK)
-        st = c->u->prover->take(c->u->self, c->proof, in, len, &used, &err);
+        st = c->u->prover->take(c->u->self, c->proof.open, in, len, &used, &err);
     if (st == TENREC_OK)
         tenrec_fail(&err, TENREC_EPERM,
                     "it asks for a proof of a group secret, of which this worker knows nothing");
@@ -224,7 +227,7 @@ static bool prove_listen(struct conn *c)
 {
     tenrec_error err;
 
-    if (c->proof)
+    if (c->proof.open)
         return true;
     if (!prove_draw_cookie(c))
         return false;
@@ -238,25 +241,25 @@ bool prove_take(struct conn *c, const struct head *h, const struct bytes *b)
 {
     const unsigned char *in = b->data;
 
-    if (c->refusal.code != TENREC_OK)
+    if (c->proof.refusal.code != TENREC_OK)
         return true;
-    if (h->kind != HEAD_PROOF && !c->must_prove)
+    if (h->kind != HEAD_PROOF && !c->proof.must_prove)
         return false;
     if (h->kind != HEAD_PROOF) {
-        if (!c->outgoing && !c->met)
+        if (!c->outgoing && !c->proof.met)
             prove_demand(c);
         else
             conn_break(c, TENREC_EPROTOCOL, "kind %u before the end of its proof", h->kind);
         return true;
     }
-    if (c->proved || c->known || h->sequence != c->receive_sequence || b->how == ANNOUNCED ||
+    if (c->proof.proved || c->known || h->sequence != c->inbox.sequence || b->how == ANNOUNCED ||
         b->len < HEAD_COOKIE_LEN || b->len > HEAD_COOKIE_LEN + UCX_PROOF_MAX ||
         !prove_learn_cookie(c, in)) {
         conn_break(c, TENREC_EPROTOCOL, "%zu bytes that are no part of a proof", b->len);
         return true;
     }
-    c->receive_sequence++;
-    if (!c->must_prove)
+    c->inbox.sequence++;
+    if (!c->proof.must_prove)
         prove_explain(c, in + HEAD_COOKIE_LEN, b->len - HEAD_COOKIE_LEN);
     else if (c->outgoing || prove_listen(c))
         prove_go_on(c, in + HEAD_COOKIE_LEN, b->len - HEAD_COOKIE_LEN);
@@ -266,7 +269,7 @@ bool prove_take(struct conn *c, const struct head *h, const struct bytes *b)
 /* A tool has no incarnation that counts. */
 bool prove_agrees(const struct conn *c, tenrec_peer id, uint64_t incarnation)
 {
-    if (!c->proved)
+    if (!c->proof.proved)
         return true;
-    return c->proved_id < 0 ? id < 0 : id == c->proved_id && incarnation == c->proved_incarnation;
+    return c->proof.id < 0 ? id < 0 : id == c->proof.id && incarnation == c->proof.incarnation;
 }

@@ -17,6 +17,18 @@
 
 #include "incoming.h"
 
+struct conn_proof {
+    struct tenrec_proof *open; /* under way; NULL: none */
+    bool must_prove;           /* before anything else of the connection is read */
+    bool proved;               /* to be these: */
+    tenrec_peer id;
+    uint64_t incarnation;
+    bool guarded; /* the other side knows, or learns, `cookie`, and each of its heads has it */
+    bool met;     /* `peer_cookie` has arrived */
+    unsigned char cookie[HEAD_COOKIE_LEN], peer_cookie[HEAD_COOKIE_LEN];
+    tenrec_error refusal; /* code: not OK while the other side may read why */
+};
+
 /* errors   ECONFIG: a mode in which nothing can be proved here */
 tenrec_status prove_open(struct ucx *u, tenrec_error *err);
 

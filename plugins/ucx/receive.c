@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* receive.c - active messages on their way in, and their order. Parts that arrive before the list
  * of their tensors is read are held back, as are heads before their turn; both are rare. */
+#include "conn.h"
 #include "fallback.h"
 #include "incoming.h"
 #include "prove.h"
+#include "send.h"
 
 #include <stdlib.h>
 
@@ -60,7 +62,7 @@ static void receive_hello(struct conn *c, const struct head *h)
         }
         if (!prove_agrees(c, h->type, (uint64_t)h->id)) {
             conn_break(c, TENREC_EPROTOCOL, "it claims to be worker %d, and has proved to be %d",
-                       h->type, c->proved_id);
+                       h->type, c->proof.id);
             return;
         }
         pthread_mutex_lock(&u->lock);
@@ -92,12 +94,12 @@ static void receive_bye(struct conn *c)
 
 static void receive_taken(struct conn *c, const struct head *h)
 {
-    if (!c->outgoing || h->length < c->taken_by_peer || h->length > c->sent_bytes) {
+    if (!c->outgoing || h->length < c->window.taken_by_peer || h->length > c->window.sent) {
         conn_break(c, TENREC_EPROTOCOL, "it has taken %llu bytes of %llu",
-                   (unsigned long long)h->length, (unsigned long long)c->sent_bytes);
+                   (unsigned long long)h->length, (unsigned long long)c->window.sent);
         return;
     }
-    c->taken_by_peer = h->length;
+    c->window.taken_by_peer = h->length;
     send_waiting(c);
 }
 /* ---- order --------------------------------------------------------------------------- */
@@ -109,8 +111,8 @@ static bool receive_is_early(struct conn *c, const struct head *h)
 
     if (h->kind == HEAD_TAKEN)
         return !c->known;
-    if (h->sequence >= c->receive_sequence)
-        return h->kind == HEAD_PART || h->sequence > c->receive_sequence;
+    if (h->sequence >= c->inbox.sequence)
+        return h->kind == HEAD_PART || h->sequence > c->inbox.sequence;
     in = h->kind == HEAD_PART ? incoming_find(c, h->sequence) : NULL;
     return in && !in->listed;
 }
@@ -125,12 +127,12 @@ static void receive_one(struct conn *c, const struct head *h, struct bytes *b)
         receive_taken(c, h);
         return;
     }
-    if (h->sequence != c->receive_sequence || (h->kind == HEAD_HELLO) == c->known) {
+    if (h->sequence != c->inbox.sequence || (h->kind == HEAD_HELLO) == c->known) {
         conn_break(c, TENREC_EPROTOCOL, "kind %u at number %llu, expected number %llu", h->kind,
-                   (unsigned long long)h->sequence, (unsigned long long)c->receive_sequence);
+                   (unsigned long long)h->sequence, (unsigned long long)c->inbox.sequence);
         return;
     }
-    c->receive_sequence++;
+    c->inbox.sequence++;
     if (h->kind == HEAD_HELLO)
         receive_hello(c, h);
     else if (h->kind == HEAD_BYE)
@@ -152,7 +154,7 @@ static void held_free(struct ucx *u, struct held *held)
 /* What was held back and whose turn has come. */
 void receive_held(struct conn *c)
 {
-    struct held **at = &c->held;
+    struct held **at = &c->inbox.held;
 
     while (*at && c->why.code == TENREC_OK) {
         struct held *held = *at;
@@ -162,17 +164,17 @@ void receive_held(struct conn *c)
             continue;
         }
         *at = held->next;
-        c->n_held--;
+        c->inbox.n_held--;
         receive_one(c, &held->head, &held->bytes);
         held_free(c->u, held);
-        at = &c->held;
+        at = &c->inbox.held;
     }
 }
 
 static ucs_status_t receive_hold(struct conn *c, const struct head *h, const struct bytes *b)
 {
     const uint64_t cost = sizeof(struct held) + (b->how == ANNOUNCED ? 0 : b->len);
-    struct held *held = c->n_held < HELD_MAX ? calloc(1, sizeof *held) : NULL;
+    struct held *held = c->inbox.n_held < HELD_MAX ? calloc(1, sizeof *held) : NULL;
     tenrec_error err;
 
     if (held && budget_take(c, cost, &held->charged, &err) != TENREC_OK) {
@@ -192,15 +194,15 @@ static ucs_status_t receive_hold(struct conn *c, const struct head *h, const str
         if (held)
             budget_give(c->u, &held->charged);
         free(held);
-        conn_break(c, TENREC_EPROTOCOL, "%u messages arrive before their turn", c->n_held);
+        conn_break(c, TENREC_EPROTOCOL, "%u messages arrive before their turn", c->inbox.n_held);
         return UCS_OK;
     }
     held->head = *h;
     held->bytes.len = b->len;
     held->bytes.how = b->how;
-    held->next = c->held;
-    c->held = held;
-    c->n_held++;
+    held->next = c->inbox.held;
+    c->inbox.held = held;
+    c->inbox.n_held++;
     return b->how == PLAIN ? UCS_OK : UCS_INPROGRESS;
 }
 
@@ -219,8 +221,8 @@ static ucs_status_t on_active_message(void *arg, const void *header, size_t head
     if (!c || c->ended || c->why.code != TENREC_OK)
         return UCS_OK;
     if (!(param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV))
-        atomic_fetch_add(&c->arrived, len);
-    atomic_fetch_add(&c->arrived, HEAD_LEN);
+        atomic_fetch_add(&c->inbox.arrived, len);
+    atomic_fetch_add(&c->inbox.arrived, HEAD_LEN);
     st = head_read(header, header_len, &h, &err);
     if (!prove_owns(c, st, &h, &err))
         return UCS_OK;
@@ -233,7 +235,7 @@ static ucs_status_t on_active_message(void *arg, const void *header, size_t head
     if (receive_is_early(c, &h))
         return receive_hold(c, &h, &b);
     receive_one(c, &h, &b);
-    if (c->held)
+    if (c->inbox.held)
         receive_held(c);
     return b.taken ? UCS_INPROGRESS : UCS_OK;
 }
@@ -257,10 +259,10 @@ tenrec_status receive_open(struct ucx *u, tenrec_error *err)
 
 void receive_drop_all(struct conn *c)
 {
-    while (c->held) {
-        struct held *held = c->held;
+    while (c->inbox.held) {
+        struct held *held = c->inbox.held;
 
-        c->held = held->next;
+        c->inbox.held = held->next;
         held_free(c->u, held);
     }
     incoming_drop_all(c);

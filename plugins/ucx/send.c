@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* send.c - messages on their way out: from any thread into a queue, and by the driver into
  * UCX. */
-#include "ucx.h"
+#include "send.h"
+#include "conn.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -12,7 +13,7 @@ static tenrec_status send_find_route(struct ucx *u, struct tenrec_route route, s
                                      tenrec_error *err)
 {
     *ret = route.pipe < u->n_slots ? u->conn[route.pipe] : NULL;
-    if (*ret && (*ret)->serial == route.generation && !(*ret)->gone)
+    if (*ret && (*ret)->serial == route.generation && !(*ret)->shared.gone)
         return TENREC_OK;
     return tenrec_fail(err, TENREC_EPEER_LOST, "the caller's connection is gone");
 }
@@ -67,21 +68,21 @@ static tenrec_status send_enqueue(struct ucx *u, tenrec_peer to, struct outgoing
                                       : send_find_conn(u, to, &c, err);
         if (st != TENREC_OK)
             return st;
-        if (c->queued == 0 || (o->msg->flags & TENREC_MSG_CONTROL) ||
+        if (c->shared.queued == 0 || (o->msg->flags & TENREC_MSG_CONTROL) ||
             (o->bytes <= u->opt->max_queued_bytes &&
-             c->queued <= u->opt->max_queued_bytes - o->bytes))
+             c->shared.queued <= u->opt->max_queued_bytes - o->bytes))
             break;
         if (!may_wait || !send_wait(u, o->msg->deadline_ns))
             return tenrec_fail(err, TENREC_EAGAIN,
                                "%llu bytes wait to be written to %s; max_queued_bytes is %llu",
-                               (unsigned long long)c->queued, c->label,
+                               (unsigned long long)c->shared.queued, c->label,
                                (unsigned long long)u->opt->max_queued_bytes);
     }
     if (o->msg->route.generation && budget_take_locked(c, o->bytes, &o->charged, err) != TENREC_OK)
         return TENREC_EAGAIN;
     o->conn = c;
-    c->refs++;
-    c->queued += o->bytes;
+    c->shared.refs++;
+    c->shared.queued += o->bytes;
     u->pending++;
     *u->out_last = o;
     u->out_last = &o->next;
@@ -217,10 +218,10 @@ static void send_post(struct outgoing *o)
         return;
     }
     if (o->head.kind != HEAD_TAKEN)
-        o->head.sequence = c->send_sequence++;
-    memcpy(o->head.cookie, c->peer_cookie, sizeof o->head.cookie);
+        o->head.sequence = c->window.sequence++;
+    memcpy(o->head.cookie, c->proof.peer_cookie, sizeof o->head.cookie);
     head_write(o->wire, &o->head);
-    c->sent_bytes += o->bytes;
+    c->window.sent += o->bytes;
     o->left = 1 + n;
     posted_add(o);
     st = send_post_part(o, o->wire, o->data, o->data_len);
@@ -228,7 +229,7 @@ static void send_post(struct outgoing *o)
         struct outgoing_part *part = &o->part[i];
         struct head h = { .kind = HEAD_PART, .sequence = o->head.sequence, .count = part->index };
 
-        memcpy(h.cookie, c->peer_cookie, sizeof h.cookie);
+        memcpy(h.cookie, c->proof.peer_cookie, sizeof h.cookie);
         head_write(part->wire, &h);
         if (st == UCS_OK)
             st = send_post_part(o, part->wire, part->data, part->len);
@@ -245,8 +246,8 @@ static bool send_may_post(const struct outgoing *o)
 {
     const struct conn *c = o->conn;
 
-    return !c->must_prove && (c->known || send_bytes(o) <= HEAD_MESSAGE_LEAST) &&
-           c->sent_bytes - c->taken_by_peer < UCX_WINDOW;
+    return !c->proof.must_prove && (c->known || send_bytes(o) <= HEAD_MESSAGE_LEAST) &&
+           c->window.sent - c->window.taken_by_peer < UCX_WINDOW;
 }
 
 static void send_post_or_wait(struct outgoing *o)
@@ -258,10 +259,10 @@ static void send_post_or_wait(struct outgoing *o)
     if (c->ended || c->why.code != TENREC_OK) {
         o->left = 1;
         send_part_ended(o, UCS_ERR_CANCELED);
-    } else if (c->outgoing && (c->wait_first || !send_may_post(o))) {
+    } else if (c->outgoing && (c->window.first || !send_may_post(o))) {
         o->next = NULL;
-        *c->wait_last = o;
-        c->wait_last = &o->next;
+        *c->window.last = o;
+        c->window.last = &o->next;
     } else {
         send_post(o);
     }
@@ -297,17 +298,18 @@ bool send_queued(struct ucx *u)
 
 static struct outgoing *send_wait_pop(struct conn *c)
 {
-    struct outgoing *o = c->wait_first;
+    struct outgoing *o = c->window.first;
 
-    c->wait_first = o->next;
-    if (!c->wait_first)
-        c->wait_last = &c->wait_first;
+    c->window.first = o->next;
+    if (!c->window.first)
+        c->window.last = &c->window.first;
     return o;
 }
 
 void send_waiting(struct conn *c)
 {
-    while (c->wait_first && !c->ended && c->why.code == TENREC_OK && send_may_post(c->wait_first))
+    while (c->window.first && !c->ended && c->why.code == TENREC_OK &&
+           send_may_post(c->window.first))
         send_post(send_wait_pop(c));
 }
 
@@ -324,10 +326,10 @@ static void send_fail_list(struct outgoing *list)
 
 void send_fail_waiting(struct conn *c)
 {
-    struct outgoing *list = c->wait_first;
+    struct outgoing *list = c->window.first;
 
-    c->wait_first = NULL;
-    c->wait_last = &c->wait_first;
+    c->window.first = NULL;
+    c->window.last = &c->window.first;
     send_fail_list(list);
 }
 
@@ -375,7 +377,7 @@ void send_proof(struct conn *c, const void *bytes, size_t len)
         conn_break(c, TENREC_EPROTOCOL, "a proof of %zu bytes", len);
         return;
     }
-    memcpy(data, c->cookie, HEAD_COOKIE_LEN);
+    memcpy(data, c->proof.cookie, HEAD_COOKIE_LEN);
     memcpy(data + HEAD_COOKIE_LEN, bytes, len);
     send_head(c, &h, data, HEAD_COOKIE_LEN + len);
 }
@@ -394,9 +396,9 @@ void send_hello(struct conn *c)
 
 void send_taken(struct conn *c)
 {
-    const struct head h = { .kind = HEAD_TAKEN, .length = c->taken };
+    const struct head h = { .kind = HEAD_TAKEN, .length = c->window.taken };
 
-    c->taken_told = c->taken;
+    c->window.taken_told = c->window.taken;
     send_head(c, &h, NULL, 0);
 }
 
@@ -423,10 +425,10 @@ void send_on(struct conn *c, struct tenrec_msg *msg)
     }
     o->conn = c;
     pthread_mutex_lock(&c->u->lock);
-    fits = c->queued <= c->u->opt->max_queued_bytes &&
+    fits = c->shared.queued <= c->u->opt->max_queued_bytes &&
            budget_take_locked(c, o->bytes, &o->charged, NULL) == TENREC_OK;
-    c->refs++;
-    c->queued += o->bytes;
+    c->shared.refs++;
+    c->shared.queued += o->bytes;
     c->u->pending++;
     pthread_mutex_unlock(&c->u->lock);
     if (!fits)
@@ -463,7 +465,7 @@ static void send_complete_one(struct outgoing *o)
     pthread_mutex_lock(&u->lock);
     budget_give(u, &charged);
     if (counted) {
-        c->queued -= bytes;
+        c->shared.queued -= bytes;
         u->pending--;
         u->sent += ok;
         pthread_cond_broadcast(&u->moved);

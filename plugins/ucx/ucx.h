@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ucx.h - an agent of this plugin, its peers and its connections.
+/* ucx.h - an agent of this plugin and its peers.
  *
  * All of UCX's objects belong to the driver (drive.c): the agent's own thread, a thread that polls
  * or leads, or for a moment one that sends. Other threads queue what they want under `lock` and
  * wake it; it never calls the host, `done` or `release` with the lock, nor from within a callback
- * of UCX, but for msg_new and place, which make no call back.
- *
- * A connection goes from the agent that made it (its client) to another. Requests go that way, and
- * their answers come back over it. */
+ * of UCX, but for msg_new and place, which make no call back. */
 #ifndef UCX_UCX_H
 #define UCX_UCX_H
 
@@ -29,6 +26,7 @@ enum {
 };
 
 struct conn;
+struct outgoing;
 
 struct peer {
     tenrec_peer id;
@@ -37,86 +35,6 @@ struct peer {
     struct conn *conn;          /* NULL: connect on first use */
     bool left;                  /* no member any more */
     uint32_t telling; /* threads that report its loss; no send goes there until they have */
-};
-
-/* A message to send, and its end. */
-struct outgoing {
-    struct outgoing *next;
-    struct conn *conn;      /* a reference */
-    struct tenrec_msg *msg; /* owned */
-    struct tenrec_done done;
-    struct head head;
-    const void *data; /* data_owned, or the payload */
-    unsigned char *data_owned;
-    uint64_t data_len, bytes; /* bytes: as counted in queues */
-    uint64_t charged;         /* to strangers: an answer to one of them */
-    struct outgoing *prev_posted, *next_posted;
-    bool is_posted;
-    uint32_t left; /* operations of UCX that have not ended */
-    ucs_status_t status;
-    uint32_t n_parts;
-    struct outgoing_part *part; /* owned */
-    unsigned char wire[HEAD_LEN];
-};
-
-struct outgoing_part {
-    uint32_t index; /* 0: the payload; else 1 + the tensor's */
-    const void *data;
-    uint64_t len;
-    unsigned char wire[HEAD_LEN];
-};
-
-struct conn {
-    struct ucx *u;
-    uint32_t slot;
-    uint64_t serial;                  /* never 0 */
-    bool outgoing;                    /* we are the client */
-    tenrec_peer peer;                 /* callee; of an incoming one the id that its hello claims:
-                                         under the lock */
-    uint64_t incarnation;             /* of the peer; likewise */
-    char address[UCX_TEXT];           /* of the callee */
-    char label[TENREC_NAME_MAX + 32]; /* for people: worker "worker1" */
-
-    /* Guarded by the agent's lock. */
-    uint32_t refs;   /* the table, each outgoing message, each operation of UCX */
-    bool gone;       /* no send may be queued any more */
-    bool told;       /* its loss is reported, or must not be */
-    uint64_t queued; /* bytes of sends without a completion */
-    struct conn *next_detached;
-    char lanes[UCX_TEXT]; /* transports and devices that UCX chose; "" until known */
-
-    /* The driver's. */
-    ucp_ep_h ep;
-    bool known; /* the other side's hello arrived */
-    bool used;  /* a send over it was handed to the wire */
-    bool ended; /* closed, or being closed */
-    bool ready; /* in the list `next_ready` */
-    bool said_bye, awaits_bye;
-    tenrec_error why;     /* code OK while nothing is wrong */
-    uint64_t deadline_ns; /* for the hello */
-    uint64_t max_message; /* bytes that the other side reads at most; 0: not known */
-    uint64_t send_sequence, receive_sequence;
-    atomic_uint_fast64_t arrived;             /* bytes; read by any thread */
-    uint64_t sent_bytes, taken_by_peer;       /* client: of its requests */
-    uint64_t held_bytes, taken, taken_told;   /* callee: of these */
-    struct outgoing *wait_first, **wait_last; /* behind the window */
-    struct incoming *in_first, **in_last;
-    struct held *held;
-    uint32_t n_held;
-    struct conn *next_ready, *next_broken;
-
-    /* prove.c's, and the driver's. */
-    struct tenrec_proof *proof; /* under way; NULL: none */
-    bool must_prove;            /* before anything else of it is read */
-    bool proved;                /* to be these: */
-    tenrec_peer proved_id;
-    uint64_t proved_incarnation;
-    bool guarded; /* the other side knows, or learns, `cookie`, and each of its heads has it */
-    bool met;     /* `peer_cookie` has arrived */
-    unsigned char cookie[HEAD_COOKIE_LEN], peer_cookie[HEAD_COOKIE_LEN];
-    tenrec_error refusal; /* code: not OK while the other side may read why */
-
-    struct conn *next_ep; /* in the table of endpoints */
 };
 
 enum { UCX_BUCKETS = 256 };
@@ -210,57 +128,6 @@ size_t context_sockaddr(const char *address, void *ret);
 /* Makes `why` tell if no process listens at the address: UCX only says that it did not connect. */
 void context_check_refused(const char *address, tenrec_error *why);
 
-/* conn.c; conn_new and conn_drop_locked with the lock. */
-struct conn *conn_new(struct ucx *u, bool outgoing, tenrec_peer peer);
-void conn_drop_locked(struct conn *c);
-void conn_drop(struct conn *c);
-/* The driver's. */
-tenrec_status conn_connect(struct conn *c);
-void conn_accept(ucp_conn_request_h request, void *agent);
-struct conn *conn_of_endpoint(struct ucx *u, ucp_ep_h ep);
-/* The sender of its messages: the member that it is of, or TENREC_ANONYMOUS. */
-tenrec_peer conn_from(struct conn *c);
-tenrec_peer conn_from_locked(const struct conn *c);
-/* Stores the connection of a slot, or NULL; returns false if there is no such slot. It stays until
- * the driver, which alone may call this, ends it. */
-bool conn_at(struct ucx *u, uint32_t slot, struct conn **ret);
-void conn_hold(struct conn *c); /* one reference more */
-/* Queued for deliver_ready. */
-void conn_ready(struct conn *c);
-/* Marks it: the text is the reason. conn_end_broken does the rest outside of UCX's callbacks. It
- * and conn_end_detached return true if there was one: UCX then has something to do. */
-void conn_break(struct conn *c, tenrec_status code, const char *fmt, ...) TENREC_PRINTF(3, 4);
-bool conn_end_broken(struct ucx *u);
-/* Names the other side, a member or not. With the lock. */
-void conn_name(struct conn *c);
-bool conn_end_detached(struct ucx *u);
-/* Closes it for good; nothing is reported. */
-void conn_end(struct conn *c);
-/* Returns the least time until a hello is due, milliseconds, -1 if none is. */
-int conn_check_deadlines(struct ucx *u);
-
-/* outgoing.c; outgoing_new takes `msg` on success. */
-struct outgoing *outgoing_new(struct tenrec_msg *msg, struct tenrec_done done, tenrec_error *err);
-void outgoing_free(struct outgoing *o);
-
-/* send.c */
-void send_message(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
-                  struct tenrec_done done);
-/* The driver's. */
-bool send_queued(struct ucx *u);   /* what other threads have queued */
-void send_waiting(struct conn *c); /* what waits behind the window */
-void send_hello(struct conn *c);
-void send_taken(struct conn *c);
-void send_bye(struct conn *c);
-/* Bytes of a proof; copied. */
-void send_proof(struct conn *c, const void *bytes, size_t len);
-/* A message of the plugin itself. Takes it. */
-void send_on(struct conn *c, struct tenrec_msg *msg);
-void send_fail_waiting(struct conn *c);
-void send_fail_queued(struct ucx *u);
-void send_fail_posted(struct ucx *u); /* UCX has ended, and has not completed them */
-bool send_complete(struct ucx *u);    /* tells the senders of what has ended */
-
 /* receive.c */
 tenrec_status receive_open(struct ucx *u, tenrec_error *err);
 /* What was held back and whose turn has come. */
@@ -302,8 +169,5 @@ void drive_leave(struct ucx *u);
 bool drive_is_mine(const struct ucx *u);
 /* The calling thread drives until the wait is over. errors: EUNSUPPORTED, another one does */
 tenrec_status drive_as_guest(struct ucx *u, const struct tenrec_wait *wait);
-
-/* conn_lanes.c: reads what UCX says about the endpoint into c->lanes. */
-void conn_read_lanes(struct conn *c);
 
 #endif
