@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent.c - the operations of an agent: its members, its life, what it tells. */
-#include "agent.h"
 #include "conn.h"
+#include "options.h"
 #include "send.h"
 
-#include "probe.h"
 #include "prove.h"
 
 #include <errno.h>

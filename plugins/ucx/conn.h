@@ -87,4 +87,8 @@ int conn_check_deadlines(struct ucx *u);
 /* conn_lanes.c: reads what UCX says about the endpoint into c->lanes. */
 void conn_read_lanes(struct conn *c);
 
+/* Warns, once in the life of an agent, if UCX carries this connection to a member on another host
+ * over TCP, unless the user asked for that. When the lanes are known. The driver's. */
+void fallback_check(struct conn *c);
+
 #endif

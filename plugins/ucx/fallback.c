@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fallback.c - the warning that UCX carries messages to another host over TCP. UCX itself says
  * nothing, and the worker is slow. */
-#include "fallback.h"
 #include "conn.h"
 
 #include "lanes.h"

@@ -15,4 +15,15 @@ struct ucx_options {
     uint64_t connect_timeout_ms, keepalive_ms;
 };
 
+/* Does what tenrec_init_agent is asked for. */
+tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self, tenrec_error *err);
+
+/* probe.c: what this plugin could use on this machine, and why not the rest. */
+
+/* The plugin's probe. */
+void probe_push(const void *options, tenrec_sink_fn *sink, void *arg);
+/* Debug info: "not_used.transport.rc_mlx5" with the reason, for each way to a peer that is not
+ * viable. */
+void probe_push_unused(const void *options, tenrec_sink_fn *sink, void *arg);
+
 #endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plugin.c - the description and the options of the ucx plugin. */
-#include "agent.h"
 #include "head.h"
 #include "options.h"
-#include "probe.h"
 
 #include <tenrec/version.h>
 

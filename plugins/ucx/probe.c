@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "probe.h"
+#include "options.h"
 
 #include "resources.h"
 #include "ucx.h"

@@ -12,7 +12,7 @@
 #include "frame.h"
 #include "fuzz.h"
 #include "peer_step.h"
-#include "transport/locality.h"
+#include "transport/transport_local.h"
 
 #include "../support/message_hooks.h"
 #include "core/backend/message.h"

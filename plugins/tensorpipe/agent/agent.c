@@ -17,9 +17,7 @@
  * Spinning (agent_spin.c): `sleep` never, `adaptive` for at most SPIN_NS and only while that finds
  * something, `busy` always, but SPIN_NS over a message that stalls, and one thread per agent at a
  * time unless there are CPUs to spare. */
-#include "agent/agent_ops.h"
-#include "agent/descriptors.h"
-#include "agent/processors.h"
+#include "agent/agent.h"
 #include "pipe/life/pipe_life.h"
 #include "transport/tcp/transport_uv.h"
 

@@ -9,7 +9,7 @@
 #include "endpoint.h"
 #include "pipe/life/peer_pipe.h"
 #include "pipe/life/pipe_table.h"
-#include "reactor/spin.h"
+#include "reactor/reactor.h"
 
 #define AGENT_HOT 4 /* pipes that the loop thread spins on at most */
 
@@ -80,5 +80,53 @@ tenrec_status agent_devices(struct tenrec_agent *self, const struct tenrec_devic
 tenrec_status agent_use_devices(struct tenrec_agent *self, const struct tenrec_device *device,
                                 uint32_t n, tenrec_error *err);
 void agent_devices_init(struct agent *a);
+
+/* descriptors.c: how many file descriptors an agent needs.
+ *
+ * A peer takes a pipe in each direction. Over rings a pipe has four connections of one
+ * Unix socket each (descriptor, reply and the two of a channel) and nothing else: 8 for
+ * a peer of this host. Over TCP it has two and the lanes, 6 with one lane, of which a pipe between
+ * two Tenrec workers leaves out the reply. */
+
+/* Raises the soft limit of open files to what calls between this agent and `peers` peers need
+ * beside all other agents of the process, if it is lower, and as far as the hard limit allows.
+ * Any thread. */
+void descriptors_reserve(struct agent *a, unsigned peers);
+
+/* The agent needs none any more. The limit stays as it is. */
+void descriptors_release(struct agent *a);
+
+/* processors.c: how many threads of this process can run at once. */
+
+/* The processors that this process may use: its affinity, and the quotas of its cgroup (v2) and of
+ * those above. At least 1. */
+unsigned processors_usable(void);
+
+/* The quota of the cgroup `group` ("/a/b") below the folder `mount`, and of those above, rounded up
+ * to processors. UINT_MAX: none. */
+unsigned processors_quota(const char *mount, const char *group);
+
+/* The operations of an agent that have files of their own, and what all operations use. */
+
+static inline bool agent_runs(struct agent *a)
+{
+    return atomic_load(&a->ep.state) == AGENT_STARTED;
+}
+
+/* Runs fn (or nothing) on the loop thread, after all that was posted before,
+ * and waits. */
+void agent_call_loop(struct agent *a, void (*fn)(struct agent *a));
+
+/* agent_lead.c */
+tenrec_status agent_lead(struct tenrec_agent *self, const struct tenrec_wait *wait);
+bool agent_maps(struct tenrec_agent *self, tenrec_peer id, struct tenrec_route route);
+
+/* agent_pipes.c */
+void agent_received(struct tenrec_agent *self, uint64_t *received, uint32_t n);
+
+/* agent_stop.c */
+tenrec_status agent_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *err);
+void agent_shutdown(struct tenrec_agent *self);
+void agent_destroy(struct tenrec_agent *self);
 
 #endif

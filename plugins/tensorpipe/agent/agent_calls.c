@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_calls.c - calls of operations in progress, and functions that the loop thread runs
  * for them. */
-#include "agent/agent_ops.h"
+#include "agent/agent.h"
 
 void agent_told(struct agent *a)
 {

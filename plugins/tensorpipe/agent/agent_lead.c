@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_lead.c - guests that lead the loop, and which peers map tensors. */
-#include "agent/agent_ops.h"
+#include "agent/agent.h"
 #include "channel/shm_handoff.h"
 #include "pipe/pipe_end.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_pipes.c - the pipes and peers of an agent. */
-#include "agent/agent_ops.h"
+#include "agent/agent.h"
 #include "pipe/pipe.h"
-#include "pipe/pipe_owner.h"
+#include "pipe/pipe_services.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_stop.c - what an agent does at its end: waits until all is written,
  * stops, and frees itself. */
-#include "agent/agent_ops.h"
-#include "agent/descriptors.h"
+#include "agent/agent.h"
 #include "pipe/life/pipe_life.h"
 
 #include <inttypes.h>

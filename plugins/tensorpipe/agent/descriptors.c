@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* descriptors.c - the soft limit of open files. */
-#include "agent/descriptors.h"
 #include "agent/agent.h"
 
 #include <stdatomic.h>

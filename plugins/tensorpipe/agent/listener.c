@@ -5,7 +5,6 @@
  * given to strangers: this worker dials, maps and asks stores with them. */
 #include "agent/listener.h"
 #include "agent/agent.h"
-#include "agent/newcomer.h"
 #include "proof/prover.h"
 #include "transport/transport_local.h"
 

@@ -3,9 +3,9 @@
  *
  * A silent stranger is closed after the hello's limit, or earlier when its place is needed, and
  * a stranger with a malformed hello at once. */
-#include "agent/newcomer.h"
 #include "admission/budget.h"
 #include "agent/agent.h"
+#include "agent/listener.h"
 #include "pipe/life/pipe_life.h"
 #include "proof/prover.h"
 #include "wire/handshake/hello.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/processors.h"
+#include "agent/agent.h"
 
 #include <limits.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/wanted.h"
+#include "agent/listener.h"
 
 #include <stdlib.h>
 #include <sys/random.h>

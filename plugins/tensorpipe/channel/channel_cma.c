@@ -8,7 +8,7 @@
 #include "channel/channel.h"
 #include "channel/cma.h"
 #include "pipe/pipe.h"
-#include "transport/socket_owner.h"
+#include "transport/transport_local.h"
 #include "wire/nop.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cma.c - process_vm_readv, and whether it is allowed. */
 #include "channel/cma.h"
-#include "transport/locality.h"
+#include "transport/transport_local.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,7 +2,6 @@
 /* shm_handoff.c - records in notes, descriptors over the socket. */
 #include "channel/shm_handoff.h"
 #include "pipe/pipe.h"
-#include "transport/fd_message.h"
 #include "transport/transport_local.h"
 
 #include <errno.h>

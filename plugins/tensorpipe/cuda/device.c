@@ -2,7 +2,6 @@
 /* device.c - contexts, streams and events. */
 #include "cuda/device.h"
 #include "cuda/import.h"
-#include "cuda/memory.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -71,4 +71,47 @@ void devices_hold(void);
 void devices_let_go(void);
 bool devices_held(void);
 
+/* memory.c: memory of devices for tensors that arrive.
+ *
+ * What is dropped is kept for the next tensor, in the order of streams: the next
+ * one to use it waits on its device, not here. Each piece is an allocation of its
+ * own, so that a peer which maps one sees no other tensor. */
+
+/* Memory that may be used on `s` at once. errors: ENOMEM, EOS */
+tenrec_status device_memory_new(const struct tenrec_stream *s, uint64_t bytes, void **ret,
+                                tenrec_error *err);
+/* Frees the memory once the present work on `s` is complete. */
+void device_memory_drop(const struct tenrec_stream *s, void *data);
+
+/* Bytes that are kept per device at most; what is beyond goes back to the driver
+ * when it is dropped. The largest of all callers' counts. */
+void device_memory_keep(uint64_t bytes);
+/* Gives back what is kept. */
+void device_memory_trim(int index);
+
+/* handover.c: memory of devices that agents of one process lend each other.
+ *
+ * What travels is a number, never an address: a peer that names what was not lent,
+ * or was taken already, gets nothing. Of the process; of any thread. */
+
+enum handover_state { HANDOVER_OFFERED, HANDOVER_TAKEN, HANDOVER_RETURNED };
+
+struct handover {
+    struct handover *next; /* under the lock of handover.c, as state */
+    enum handover_state state;
+    uint64_t number, bytes;
+    const void *data;
+    struct device_event *event;
+};
+
+/* `bytes` at `data`, which are valid after `event`. Both belong to the lender until the handover
+ * has ended. NULL: out of memory. */
+struct handover *handover_offer(const void *data, uint64_t bytes, struct device_event *event);
+/* Returns true if no borrower has the memory, or has it any more: then the handover is freed. */
+bool handover_end(struct handover *l, bool withdraw);
+
+/* The borrower's side. NULL: no memory of that number and length is offered. */
+struct handover *handover_take(uint64_t number, uint64_t bytes);
+void handover_return(struct handover *l);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cuda/export.h"
+#include "cuda/import.h"
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cuda/handover.h"
+#include "cuda/device.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -39,4 +39,24 @@ tenrec_status import_wait(const struct tenrec_stream *s, const unsigned char own
  * it ends: a later connection may reuse the handles for other memory. */
 void imports_close(const unsigned char *owner);
 
+/* export.c: memory of this process that others map.
+ *
+ * The driver makes a handle by a system call. An allocation has a number of its own for
+ * the process's life, so its handle is made once, and kept beside that number. */
+
+/* An allocation. */
+struct export
+{
+    driver_address base;
+    uint64_t len;    /* bytes */
+    uint64_t buffer; /* its number; 0 of no allocation */
+    struct driver_ipc_memory handle;
+};
+
+/* The allocation around `at`, a place in memory of device `index`, whose context is current.
+ *
+ * errors   EOS: the driver does not share it, such as that of cuMemAllocAsync
+ */
+tenrec_status export_find(int index, driver_address at, struct export *ret, tenrec_error *err);
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* memory.c - pieces of device memory, by device and size. */
-#include "cuda/memory.h"
+#include "cuda/device.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

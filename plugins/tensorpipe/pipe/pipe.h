@@ -89,9 +89,7 @@ void pipe_advance(struct pipe *p, enum pipe_state to);
 /* Under the lock: so many bytes more, or less, are queued. */
 static inline void pipe_queued_add(struct pipe *p, uint64_t n)
 {
-    atomic_store_explicit(&p->queue.bytes,
-                          atomic_load_explicit(&p->queue.bytes, memory_order_relaxed) + n,
-                          memory_order_relaxed);
+    counter_bump(&p->queue.bytes, n);
     if (__builtin_expect(p->budget.stranger, 0))
         pipe_charge_source(p, n);
 }

@@ -134,9 +134,7 @@ void message_end(struct pipe *p)
     if (__builtin_expect(
             r->cap_in > TENSORS_KEPT || p->conns.of[CONN_DESCRIPTOR]->cap > CONN_BUFFER, 0))
         reading_shrink(p);
-    atomic_store_explicit(&p->read.n_messages,
-                          atomic_load_explicit(&p->read.n_messages, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
+    counter_bump(&p->read.n_messages, 1);
     if (in)
         link_hand_over(p, in, msg, r->type, r->id, &r->why);
     else

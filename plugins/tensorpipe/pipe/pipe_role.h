@@ -3,7 +3,7 @@
 #ifndef TENSORPIPE_PIPE_ROLE_H
 #define TENSORPIPE_PIPE_ROLE_H
 
-#include "reactor/spin.h"
+#include "reactor/reactor.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <tenrec/agent.h>

@@ -194,10 +194,7 @@ void pipe_write_taken(struct pipe *p, const struct bundle *b)
     ssize_t r;
 
     atomic_store_explicit(&c->writable, false, memory_order_relaxed);
-    atomic_store_explicit(&p->queue.n_written,
-                          atomic_load_explicit(&p->queue.n_written, memory_order_relaxed) +
-                              b->n_messages,
-                          memory_order_relaxed);
+    counter_bump(&p->queue.n_written, b->n_messages);
     r = conn_write(c, &iov, 1);
     if (r != (ssize_t)b->len)
         bundle_rest(p, c, b, r > 0 ? (size_t)r : 0, r < 0 ? (int)-r : 0);

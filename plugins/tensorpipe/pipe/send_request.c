@@ -2,7 +2,7 @@
 #include "pipe/send_request.h"
 
 #include "pipe/pipe.h"
-#include "pipe/pipe_owner.h"
+#include "pipe/pipe_services.h"
 
 #include <stdlib.h>
 

@@ -147,4 +147,17 @@ void reactor_disarm(struct reactor_timer *t);
 void reactor_look_add(struct reactor *r, struct reactor_look *l);
 void reactor_look_remove(struct reactor_look *l);
 
+/* spin.c: whether spinning pays off, learned from whether it did. */
+
+#define SPIN_NS 50000u /* longest spin of progress: adaptive, but for a guest */
+
+struct spin {
+    uint32_t misses;  /* in a row */
+    uint32_t skip;    /* waits that do not try at all: each waiter counts down */
+    uint32_t backoff; /* the next value of skip */
+};
+
+/* Notes whether a spin has paid off. */
+void spin_ended(struct spin *s, bool paid_off);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "reactor/spin.h"
+#include "reactor/reactor.h"
 
 #define MISSES_MAX 3    /* in a row before spinning is left off for a while */
 #define BACKOFF_MIN 16  /* waits without spinning, doubled each time ... */

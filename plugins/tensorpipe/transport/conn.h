@@ -130,7 +130,8 @@ static inline unsigned char *conn_put_frame(unsigned char *at, const void *body,
     return at + FRAME_HEAD + len;
 }
 
-static inline void conn_count(atomic_uint_fast64_t *counter, uint64_t n)
+/* Of a counter that one thread at a time changes: plain loads and stores do. */
+static inline void counter_bump(atomic_uint_fast64_t *counter, uint64_t n)
 {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
                           memory_order_relaxed);
@@ -142,12 +143,12 @@ static inline ssize_t conn_write(struct conn *c, struct iovec *iov, unsigned n)
     ssize_t r;
 
     /* Counted first: the peer may answer before the call returns. */
-    conn_count(&c->sends, 1);
+    counter_bump(&c->sends, 1);
     r = c->stream->write(c, iov, n);
     if (r < 0)
-        conn_count(&c->sends, (uint64_t)-1);
+        counter_bump(&c->sends, (uint64_t)-1);
     else
-        conn_count(&c->bytes_sent, (uint64_t)r);
+        counter_bump(&c->bytes_sent, (uint64_t)r);
     return r;
 }
 
@@ -181,8 +182,8 @@ static inline ssize_t conn_came(struct conn *c, ssize_t n, size_t asked, size_t 
     *ret_errno = 0;
     if (n == 0)
         return -1;
-    conn_count(&c->receives, 1);
-    conn_count(&c->bytes_received, (uint64_t)n);
+    counter_bump(&c->receives, 1);
+    counter_bump(&c->bytes_received, (uint64_t)n);
     *ret_short = (size_t)n < asked && !(c->tls && conn_tls_has_more(c));
     if ((size_t)n > lead_len)
         c->end += (size_t)n - lead_len;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/fd_message.h"
+#include "transport/transport_local.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/locality.h"
+#include "transport/transport_local.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * A Unix socket names it (SO_PEERCRED). For TCP on this machine the kernel is asked
  * for the socket at the other end, and the process that claims it is looked
  * through for a descriptor of that socket. */
-#include "transport/socket_owner.h"
 #include "transport/transport.h"
+#include "transport/transport_local.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* descriptors_test.c - the file descriptors that pipes take, and their limits. */
 #include "agent/agent.h"
-#include "agent/descriptors.h"
 #include "far.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* processors_test.c - the processors that a process may use, from files like those of cgroup v2. */
-#include "agent/processors.h"
+#include "agent/agent.h"
 
 #include "../../testing.h"
 

@@ -2,7 +2,7 @@
 /* export_test.c - handles of this process's allocations: made once for each. */
 #include "../../testing.h"
 #include "cuda/device.h"
-#include "cuda/export.h"
+#include "cuda/import.h"
 #include "fake.h"
 
 #define BYTES ((size_t)100000)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* memory_test.c - memory of devices that is used again, in the order of streams. */
 #include "../../testing.h"
-#include "cuda/memory.h"
+#include "cuda/device.h"
 #include "fake.h"
 
 #define BYTES ((size_t)100000)

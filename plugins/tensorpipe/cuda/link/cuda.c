@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda.c - an agent's part in channels for device memory. */
+#include "cuda/device.h"
 #include "cuda/link/link_parts.h"
-#include "cuda/memory.h"
 #include "endpoint.h"
 
 #include <inttypes.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link.c - the connection of a link: its peer, and what is said on it. */
 #include "cuda/link/link_parts.h"
-#include "transport/locality.h"
-#include "transport/socket_owner.h"
+#include "transport/transport_local.h"
 #include "wire/nop.h"
 
 #include <stdlib.h>

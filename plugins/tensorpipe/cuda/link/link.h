@@ -6,7 +6,7 @@
  * it. How a tensor travels the sender chooses, and says in the note beside it:
  *
  *     cuda_xth    number: both workers are in this process, and the receiver copies
- *                 from where the tensor is (handover.h)
+ *                 from where the tensor is (handover.c)
  *     cuda_ipc    handles: the receiver maps the sender's allocation and copies
  *     cuda_basic  number: the bytes come in pieces over the connection, out of and
  *                 into pinned memory. Also from the host to a device, and back

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_method.c - which way a tensor of a device goes, and what its note says. */
-#include "cuda/export.h"
+#include "cuda/import.h"
 #include "cuda/link/link_parts.h"
 #include "endpoint.h"
 

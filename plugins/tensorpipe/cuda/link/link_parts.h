@@ -3,7 +3,7 @@
 #ifndef TENSORPIPE_CUDA_LINK_PARTS_H
 #define TENSORPIPE_CUDA_LINK_PARTS_H
 
-#include "cuda/handover.h"
+#include "cuda/device.h"
 #include "cuda/import.h"
 #include "cuda/link/link.h"
 #include "pipe/pipe.h"

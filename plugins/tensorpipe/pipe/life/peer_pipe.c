@@ -2,8 +2,8 @@
 #include "pipe/life/peer_pipe.h"
 #include "pipe/life/pipe_life.h"
 #include "pipe/life/pipe_table.h"
-#include "pipe/pipe_owner.h"
 #include "pipe/pipe_send.h"
+#include "pipe/pipe_services.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 #include "channel/channels.h"
 #include "pipe/life/pipe_life.h"
 #include "pipe/life/pipe_table.h"
-#include "pipe/pipe_owner.h"
+#include "pipe/pipe_services.h"
 #include "proof/prover.h"
 
 #include <errno.h>

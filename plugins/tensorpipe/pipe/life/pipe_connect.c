@@ -10,7 +10,7 @@
 #include "channel/channels.h"
 #include "pipe/life/pipe_life.h"
 #include "pipe/life/pipe_table.h"
-#include "pipe/pipe_owner.h"
+#include "pipe/pipe_services.h"
 #include "proof/prover.h"
 #include "wire/handshake/hello.h"
 

@@ -5,8 +5,8 @@
 #include "channel/shm_handoff.h"
 #include "cuda/link/link.h"
 #include "pipe/life/pipe_table.h"
-#include "pipe/pipe_owner.h"
 #include "pipe/pipe_send.h"
+#include "pipe/pipe_services.h"
 
 #include <errno.h>
 #include <stdlib.h>

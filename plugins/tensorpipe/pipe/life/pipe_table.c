@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipe/life/pipe_table.h"
 #include "pipe/pipe.h"
-#include "pipe/pipe_owner.h"
+#include "pipe/pipe_services.h"
 
 #include <stdlib.h>
 

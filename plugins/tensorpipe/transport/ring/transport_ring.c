@@ -8,7 +8,6 @@
  * names live in, or a folder that both have, whatever its path. */
 #include "transport/ring/transport_ring.h"
 #include "endpoint.h"
-#include "transport/locality.h"
 #include "transport/ring/ring_folder.h"
 #include "transport/ring/ring_medium.h"
 #include "transport/ring/ring_setup.h"
