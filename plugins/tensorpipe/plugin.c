@@ -2,7 +2,7 @@
 /* plugin.c - the description and the options of the tensorpipe plugin. */
 #include "agent/agent.h"
 #include "agent/registry.h"
-#include "transport/ring/ring_folder.h"
+#include "transport/ring/transport_ring.h"
 #include "transport/tcp/interface.h"
 #include "transport/tcp/transport_uv.h"
 

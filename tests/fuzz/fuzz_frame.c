@@ -5,7 +5,7 @@
 #include "../tensorpipe/wire/peer_side.h"
 #include "cuda/link/link.h"
 #include "fuzz.h"
-#include "transport/ring/ring_folder.h"
+#include "transport/ring/transport_ring.h"
 #include "transport/tcp/transport_uv.h"
 #include "transport/transport_local.h"
 #include "wire/handshake/hello.h"

@@ -10,7 +10,6 @@
 #include "endpoint.h"
 #include "reactor/reactor_inside.h"
 #include "transport/ring/ring_setup.h"
-#include "transport/ring/stream_ring.h"
 #include "transport/ring/transport_ring.h"
 
 #include <fcntl.h>

@@ -7,7 +7,6 @@
 #include "channel/channels.h"
 #include "cuda/link/link.h"
 #include "endpoint.h"
-#include "pipe/life/peer_pipe.h"
 #include "pipe/life/pipe_table.h"
 #include "reactor/reactor.h"
 

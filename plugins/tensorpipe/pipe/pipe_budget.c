@@ -30,7 +30,7 @@ static void reading_release(struct pipe *p)
 
 void pipe_release_budget(struct pipe *p)
 {
-    pipe_announce_over(p);
+    pipe_announce_carry(p, NULL);
     reading_release(p);
     pthread_mutex_lock(&p->lock);
     if (p->budget.stranger)
@@ -84,16 +84,11 @@ tenrec_status pipe_announced(struct pipe *p, uint64_t n, tenrec_error *err)
 
 void pipe_announce_carry(struct pipe *p, struct tenrec_msg *msg)
 {
+    if (!p->budget.announced)
+        return;
     if (msg)
         budget_carry(p->budget.source, msg, p->budget.announced, p->ep->options);
     else
-        budget_give(p->budget.source, p->budget.announced);
-    p->budget.announced = 0;
-}
-
-void pipe_announce_over(struct pipe *p)
-{
-    if (p->budget.announced)
         budget_give(p->budget.source, p->budget.announced);
     p->budget.announced = 0;
 }

@@ -27,10 +27,9 @@ void pipe_charge_source(struct pipe *p, uint64_t n);
 void pipe_fail_over_budget(struct pipe *p);
 /* Returns OK while `n` bytes more may be held. errors: EAGAIN */
 tenrec_status pipe_budget_has(struct pipe *p, uint64_t n, tenrec_error *err);
-/* A message that is being read will take `n` bytes, until pipe_announce_over. errors: EAGAIN */
+/* A message that is being read will take `n` bytes, until pipe_announce_carry. errors: EAGAIN */
 tenrec_status pipe_announced(struct pipe *p, uint64_t n, tenrec_error *err);
-void pipe_announce_over(struct pipe *p);
-/* It was read: `msg` takes the charge; NULL: the message was skipped. */
+/* `msg` takes the charge; NULL: no message does. */
 void pipe_announce_carry(struct pipe *p, struct tenrec_msg *msg);
 /* Charges the lists and the buffer that messages are read with, once they are large: as large
  * as they are now. By the reader. errors: EAGAIN */

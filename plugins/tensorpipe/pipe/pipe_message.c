@@ -36,7 +36,7 @@ static void message_skip(struct pipe *p, const tenrec_error *why)
         r->msg->release(r->msg);
     }
     r->msg = NULL;
-    pipe_announce_over(p);
+    pipe_announce_carry(p, NULL);
 }
 
 /* Where it was and where it goes. errors: EPROTOCOL (no channel was agreed for that) */

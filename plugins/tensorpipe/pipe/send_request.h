@@ -24,7 +24,7 @@ struct pipe;
 struct send_request {
     struct send_request *next;
     struct tenrec_msg *msg;               /* released when it is written; NULL: was copied */
-    uint64_t charge;                      /* counted in pipe->queued */
+    uint64_t charge;                      /* counted in queue.bytes */
     uint32_t parts;                       /* segments that are not written yet */
     struct segment *tensors;              /* owns, unless it is `few`; NULL without tensors */
     uint32_t n_tensors;                   /* segments there */

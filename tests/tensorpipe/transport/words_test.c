@@ -6,7 +6,6 @@
 
 #include "endpoint.h"
 #include "transport/ring/ring_setup.h"
-#include "transport/ring/stream_ring.h"
 #include "transport/ring/transport_ring.h"
 #include <errno.h>
 #include <sys/socket.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipe/life/peer_pipe.h"
 #include "pipe/life/pipe_life.h"
 #include "pipe/life/pipe_table.h"
 #include "pipe/pipe_send.h"

@@ -3,7 +3,7 @@
  *
  * A name is unique and random, its file of mode 0600. The file of a process that was killed
  * stays: a connection to it is refused. */
-#include "transport/ring/ring_folder.h"
+#include "transport/ring/transport_ring.h"
 #include "transport/transport_local.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* ring_opening.c - the states of a connection over rings until it is open. */
 #include "endpoint.h"
 #include "transport/ring/ring_medium.h"
-#include "transport/ring/stream_ring.h"
+#include "transport/ring/transport_ring.h"
 
 #include <errno.h>
 

@@ -12,9 +12,9 @@
  *
  * A ring whose peer moved a cursor to an impossible place is broken: from then on
  * no thread reads from it or writes to it. */
-#include "transport/ring/stream_ring.h"
 #include "endpoint.h"
 #include "transport/ring/ring_medium.h"
+#include "transport/ring/transport_ring.h"
 #include "transport/transport_local.h"
 
 #include <errno.h>

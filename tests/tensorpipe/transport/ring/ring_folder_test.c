@@ -3,7 +3,6 @@
 #include "far.h"
 
 #include "agent/agent.h"
-#include "transport/ring/ring_folder.h"
 #include "transport/ring/transport_ring.h"
 
 #include <stdio.h>
