@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "libtenrec/services.h"
 
+#include "core/plugin/registry.h"
 #include "observe/metrics/metrics.h"
 #include "observe/profiler/builtin.h"
 #include "observe/recorder/recorder.h"
-#include "rpc/member/membership.h"
-#include "rpc/rref/rref_call.h"
-#include "rpc/worker/parts.h"
+#include "rpc/member/worker_group.h"
+#include "rpc/rref/rrefs.h"
+#include "rpc/worker/worker_new.h"
 
 const struct service *const worker_services[SERVICES] = {
     [SERVICE_METRICS] = &metrics_service,   [SERVICE_RECORDER] = &recorder_service,
@@ -17,5 +18,43 @@ const struct service *const worker_services[SERVICES] = {
 tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenrec_worker **ret,
                                 tenrec_error *err)
 {
-    return worker_new(config, worker_services, ret, err);
+    struct tenrec_chain_options *options;
+    struct tenrec_config *own = NULL;
+    tenrec_status st = TENREC_OK;
+
+    *ret = NULL;
+    if (!config)
+        st = tenrec_config_load(NULL, &own, err);
+    if (st == TENREC_OK)
+        st = tenrec_chain_options_new(config ? config : own, &options, err);
+    if (st == TENREC_OK)
+        st = worker_new(config ? config : own, options, worker_services, ret, err);
+    tenrec_config_drop(own);
+    return st;
+}
+
+/* Without a name: what the default configuration names. */
+static bool services_available(void)
+{
+    struct tenrec_chain_options *options = NULL;
+    struct tenrec_config *config = NULL;
+    bool found;
+
+    found = tenrec_config_load(NULL, &config, NULL) == TENREC_OK &&
+            tenrec_chain_options_new(config, &options, NULL) == TENREC_OK;
+    tenrec_chain_options_drop(options);
+    tenrec_config_drop(config);
+    return found;
+}
+
+bool tenrec_is_available(const char *backend)
+{
+    struct backend *b = NULL;
+
+    if (!backend)
+        return services_available();
+    if (backend_get(backend, &b, NULL) != TENREC_OK)
+        return false;
+    backend_put(b);
+    return true;
 }

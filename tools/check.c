@@ -3,8 +3,8 @@
 #include "core/base/clock.h"
 #include "entry.h"
 #include "group/meeting/rendezvous.h"
+#include "group/store/stores.h"
 #include "observe/metrics/metrics.h"
-#include "rpc/worker/worker_config.h"
 #include "security/proof/security.h"
 #include "tool.h"
 
@@ -41,6 +41,7 @@ static tenrec_status check_check(const char *path, tenrec_error *err)
     struct tenrec_config *config = NULL;
     struct config_settings *settings;
     struct security *security = NULL;
+    char scheme[STORES_SCHEME_MAX];
     struct entries entries;
     tenrec_status st = path ? tenrec_config_load(path, &config, err) : load_stdin(&config, err);
 
@@ -52,7 +53,7 @@ static tenrec_status check_check(const char *path, tenrec_error *err)
     if (!st) {
         st = rendezvous_check_settings(settings, err);
         if (!st)
-            st = worker_config_check_stores(config, settings, err);
+            st = stores_check(config, stores_plugin_scheme(settings->init_method, scheme), err);
         config_settings_drop(settings);
     }
     if (!st)

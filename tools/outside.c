@@ -6,6 +6,7 @@
 #include "progress.h"
 #include "rpc/future/worker.h"
 #include "rpc/member/membership.h"
+#include "rpc/member/worker_group.h"
 #include "secret_place.h"
 #include "security/proof/security.h"
 
@@ -133,7 +134,7 @@ void outside_explain(const struct outside *o, const char *name, tenrec_error *er
         return;
     tenrec_error_prefix(err, "'%s' does not answer", name);
     n = strlen(err->text);
-    if (membership_absence(o->worker->membership, info.id, clock_deadline_ms(STORE_MS), text,
-                           sizeof text))
+    if (membership_absence(group_of(o->worker)->membership, info.id, clock_deadline_ms(STORE_MS),
+                           text, sizeof text))
         snprintf(err->text + n, sizeof err->text - n, "; %s", text);
 }

@@ -6,7 +6,7 @@
 #include "measure.h"
 #include "observe/profiler/builtin.h"
 #include "progress.h"
-#include "rpc/future/worker.h"
+#include "rpc/call/calls.h"
 #include "run/workers.h"
 #include "tool.h"
 
@@ -146,7 +146,7 @@ static void perf_how_far(void *arg, char *to, size_t room)
     const struct perf_progress *p = arg;
 
     snprintf(to, room, "%llu of %llu calls",
-             (unsigned long long)(atomic_load(&p->worker->counts.finished) - p->before),
+             (unsigned long long)(atomic_load(&p->worker->calls->counts.finished) - p->before),
              (unsigned long long)p->calls);
 }
 
@@ -167,7 +167,7 @@ static tenrec_status perf_measure(const struct perf *p, struct tenrec_worker *w,
 
     if (samples_init(&s, p->mode == RATE ? 0 : m.calls))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu times", m.calls);
-    far = (struct perf_progress){ w, atomic_load(&w->counts.finished), m.warm + m.calls };
+    far = (struct perf_progress){ w, atomic_load(&w->calls->counts.finished), m.warm + m.calls };
     progress_begin(&progress, p->as_json ? -1 : STDOUT_FILENO, "perf", modes[p->mode].name, 0,
                    perf_how_far, &far); /* `tenrec run` shows it, which gives rank 0 a terminal */
     begin = samples_now_ns();

@@ -9,6 +9,7 @@
 #include "outside.h"
 #include "rpc/future/worker.h"
 #include "rpc/member/membership.h"
+#include "rpc/member/worker_group.h"
 #include "samples.h"
 #include "tool.h"
 
@@ -23,7 +24,7 @@ enum { CALLS = 10, MOST_CALLS = 1000000, STORE_MS = 500 };
 
 static void list_members(const struct outside *o, json_t *all)
 {
-    struct membership *m = o->worker->membership;
+    struct membership *m = group_of(o->worker)->membership;
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < membership_world(m); i++) {
@@ -187,8 +188,9 @@ static tenrec_status ping_one(const struct outside *o, const char *name, int cal
         return st;
     json_object_set_new(all, "worker", json_string(info.name));
     json_object_set_new(all, "id", json_integer(info.id));
-    json_object_set_new(all, "address",
-                        json_string(membership_member(o->worker->membership, info.id)->address));
+    json_object_set_new(
+        all, "address",
+        json_string(membership_member(group_of(o->worker)->membership, info.id)->address));
     json_object_set_new(all, "not_used", json_array());
     snprintf(way.peer, sizeof way.peer, ".peer.%d.", (int)info.id);
     debug_info_list(o->worker, on_info, &way);
@@ -247,7 +249,7 @@ static int ping_ping(const struct tool *self, struct outside *o, const char *nam
     tenrec_status st = outside_open(o, &err);
 
     if (st == TENREC_OK) {
-        const struct membership *m = o->worker->membership;
+        const struct membership *m = group_of(o->worker)->membership;
 
         all = json_pack("{s:s, s:s, s:i}", "group", membership_group(m), "store",
                         membership_store_name(m), "workers", (int)membership_world(m));

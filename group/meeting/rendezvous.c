@@ -13,6 +13,8 @@
 #include "group/membership/ranks.h"
 #include "group/store/store_rounds.h"
 #include "group/store/store_tcp_server.h"
+#include "group/store/stores.h"
+#include "security/proof/security.h"
 
 #include <stdlib.h>
 
@@ -108,6 +110,20 @@ static void rendezvous_remove(void *made)
 }
 
 const struct chain_addition rendezvous_addition = { rendezvous_add, rendezvous_remove, NULL };
+
+struct rendezvous_options rendezvous_options_of(const struct tenrec_chain_options *o)
+{
+    const struct config_settings *s = o->settings;
+
+    return (struct rendezvous_options){ .init_method = s->init_method,
+                                        .group = s->group,
+                                        .rank = (int32_t)s->rank,
+                                        .world = (int32_t)s->world_size,
+                                        .stores = chain_options_added(o, &stores_addition),
+                                        .name = s->name,
+                                        .lease_ms = s->group_lease_ms,
+                                        .security = chain_options_added(o, &security_addition) };
+}
 
 static void rendezvous_free(struct rendezvous *r, uint64_t deadline_ns)
 {

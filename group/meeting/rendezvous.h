@@ -16,8 +16,8 @@
 
 struct chain_addition;
 struct config_settings;
-
 struct security;
+struct tenrec_chain_options;
 
 struct rendezvous_options {
     const char *init_method; /* env://, tcp://host:port, file://path, memory://name, or a scheme of
@@ -35,6 +35,9 @@ struct rendezvous_options {
     struct security *security; /* of a TCP store's clients, and of the server of rank 0; shared
                                   (counted); NULL: none */
 };
+
+/* From the settings of `worker:` and the additions (borrowed) in the options of a chain. */
+struct rendezvous_options rendezvous_options_of(const struct tenrec_chain_options *o);
 
 struct rendezvous {
     struct launch launch;                /* rank, world, local ones, source, run */

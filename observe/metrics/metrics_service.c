@@ -6,6 +6,7 @@
 #include "observe/metrics/metrics.h"
 #include "observe/metrics/observer.h"
 #include "observe/metrics/span_source.h"
+#include "rpc/call/calls.h"
 #include "rpc/call/serve_trace.h"
 #include "rpc/call/service.h"
 #include "rpc/call/watch.h"
@@ -90,11 +91,11 @@ static void metrics_trace(struct tenrec_worker *w, const struct config_observe *
     trace_random_renew();
     if (!m->traces)
         return;
-    if (!w->traces && !(w->traces = span_source_new()))
+    if (!w->calls->traces && !(w->calls->traces = span_source_new()))
         st = tenrec_fail(&why, TENREC_ENOMEM, "no memory");
     else
-        st = span_source_start(w->traces, m->traces, o->traces, o->traces_service, w->self.name,
-                               &why);
+        st = span_source_start(w->calls->traces, m->traces, o->traces, o->traces_service,
+                               w->self.name, &why);
     if (st != TENREC_OK)
         log_line(TENREC_LOG_WARN, w->self.name, "spans are not exported: %s", why.text);
     watch_turn(w, WATCH_TRACES, st == TENREC_OK);
@@ -108,14 +109,14 @@ static tenrec_status metrics_init(struct tenrec_worker *w, const struct service_
     watch_connect(w, WATCH_DURATIONS, &call_durations_watch);
     watch_connect(w, WATCH_TRACES, &trace_watch);
     metrics_load(metrics_of(w), c);
-    return metrics_serve(w->functions, err);
+    return metrics_serve(&w->calls->functions, err);
 }
 
 static void metrics_finish(struct tenrec_worker *w)
 {
     struct metrics_service *m = metrics_of(w);
 
-    span_source_drop(w->traces);
+    span_source_drop(w->calls->traces);
     observer_choice_drop(m->metrics);
     observer_choice_drop(m->traces);
 }
@@ -127,7 +128,7 @@ static tenrec_status metrics_start(struct tenrec_worker *w, const struct service
     metrics_export(w, s->observe);
     metrics_trace(w, s->observe);
     watch_turn(w, WATCH_DURATIONS, s->observe->durations || *s->observe->metrics);
-    atomic_store(&w->trace_below, trace_below(s->observe->traces_ratio));
+    atomic_store(&w->calls->trace_below, trace_below(s->observe->traces_ratio));
     return TENREC_OK;
 }
 
@@ -139,16 +140,16 @@ static void metrics_close(struct tenrec_worker *w, const tenrec_error *why)
     watch_turn(w, WATCH_DURATIONS, false);
     observer_close(m->observer);
     m->observer = NULL;
-    if (w->traces)
-        span_source_stop(w->traces);
+    if (w->calls->traces)
+        span_source_stop(w->calls->traces);
 }
 
 static void metrics_debug_info(struct tenrec_worker *w, const struct service_outlet *to)
 {
-    if (!w->traces)
+    if (!w->calls->traces)
         return;
-    service_put(to, "traces.sent", (int64_t)atomic_load(&w->traces->sent));
-    service_put(to, "traces.dropped", (int64_t)atomic_load(&w->traces->dropped));
+    service_put(to, "traces.sent", (int64_t)atomic_load(&w->calls->traces->sent));
+    service_put(to, "traces.dropped", (int64_t)atomic_load(&w->calls->traces->dropped));
 }
 
 const struct service metrics_service = {

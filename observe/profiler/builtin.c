@@ -2,7 +2,7 @@
 #include "observe/profiler/builtin.h"
 
 #include "observe/profiler/span.h"
-#include "rpc/call/function.h"
+#include "rpc/call/calls.h"
 #include "rpc/call/service.h"
 
 /* For round-trip times: no arguments, no result. */
@@ -18,12 +18,12 @@ static tenrec_status builtin_ping(struct tenrec_call *call, void *arg, tenrec_er
 static tenrec_status profiler_init(struct tenrec_worker *w, const struct service_config *c,
                                    tenrec_error *err)
 {
-    struct functions *f = w->functions;
+    struct functions *f = &w->calls->functions;
     tenrec_status st =
         functions_add(f, DEBUG_INFO_FUNCTION, debug_info_answer, NULL, TENREC_INLINE, err);
 
     (void)c;
-    w->spans = &observe_spans;
+    w->calls->spans = &observe_spans;
     if (st == TENREC_OK)
         st = functions_add(f, "tenrec.ping", builtin_ping, NULL, TENREC_INLINE, err);
     return st;

@@ -10,12 +10,10 @@
 #include "core/tensor/shared_memory.h"
 #include "core/tensor/sharing.h"
 #include "core/tensor/storage_pool.h"
-#include "rpc/call/active_calls.h"
-#include "rpc/call/pending.h"
+#include "rpc/call/calls.h"
 #include "rpc/call/service.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/pool.h"
-#include "rpc/future/worker.h"
 
 #include <stdlib.h>
 
@@ -24,14 +22,15 @@
 /* The keys of "agent." are torch's. */
 static void put_calls(struct tenrec_worker *w, const struct service_outlet *to)
 {
-    struct worker_counts *c = &w->counts;
+    struct call_counts *c = &w->calls->counts;
     /* In this order: finished never exceeds calls. */
     uint64_t finished = atomic_load(&c->finished), served = atomic_load(&c->served),
-             made = pending_added(w->pending, finished);
+             made = pending_added(&w->calls->pending, finished);
 
     service_put(to, "agent.client_active_calls", made - finished);
     service_put(to, "agent.server_active_calls", atomic_load(&c->taken) - served);
-    service_put(to, "agent.server_active_async_calls", active_calls_count_later(w->active_calls));
+    service_put(to, "agent.server_active_async_calls",
+                active_calls_count_later(&w->calls->active_calls));
     service_put(to, "calls.made", made);
     service_put(to, "calls.one_way", atomic_load(&c->one_way));
     service_put(to, "calls.timeouts", atomic_load(&c->timeouts));
@@ -43,7 +42,7 @@ static void put_calls(struct tenrec_worker *w, const struct service_outlet *to)
 
 static void put_pool(struct tenrec_worker *w, const struct service_outlet *to)
 {
-    const struct pool_counts pool = pool_count(w->pool);
+    const struct pool_counts pool = pool_count(w->calls->pool);
     uint64_t size = (uint64_t)w->settings->num_worker_threads;
     uint64_t busy = pool.threads - pool.idle - pool.blocked;
 

@@ -5,9 +5,7 @@
 #include "core/base/memory.h"
 #include "core/base/utf8.h"
 #include "observe/recorder/inline_calls.h"
-#include "rpc/call/active_calls.h"
-#include "rpc/call/function.h"
-#include "rpc/call/pending.h"
+#include "rpc/call/calls.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -129,9 +127,9 @@ static void dump_worker(struct dump_filling *f, struct tenrec_worker *w)
     const size_t handlers = f->dump->n_handlers, waits = f->dump->n_waits;
 
     f->worker = w;
-    active_calls_each(w->active_calls, on_active, f);
+    active_calls_each(&w->calls->active_calls, on_active, f);
     inline_calls_each(on_inline, f);
-    pending_each(w->pending, on_pending, f);
+    pending_each(&w->calls->pending, on_pending, f);
     dump_own_names(f, handlers, waits);
 }
 

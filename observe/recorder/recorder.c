@@ -11,8 +11,7 @@
 #include "observe/recorder/ring.h"
 #include "observe/recorder/stuck.h"
 #include "observe/recorder/thin.h"
-#include "rpc/call/active_calls.h"
-#include "rpc/call/function.h"
+#include "rpc/call/calls.h"
 #include "rpc/call/service.h"
 
 #include <string.h>
@@ -160,7 +159,7 @@ static tenrec_status recorder_init(struct tenrec_worker *w, const struct service
     (void)c;
     recorder_of(w)->dump_dir = "";
     watch_connect(w, WATCH_RECORDER, &recorder_watch);
-    return recorder_serve(w->functions, err);
+    return recorder_serve(&w->calls->functions, err);
 }
 
 static tenrec_status recorder_start(struct tenrec_worker *w, const struct service_session *s,

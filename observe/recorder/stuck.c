@@ -9,9 +9,7 @@
 #include "observe/recorder/recorder.h"
 #include "observe/recorder/reporter.h"
 #include "observe/recorder/stack.h"
-#include "rpc/call/active_calls.h"
-#include "rpc/call/function.h"
-#include "rpc/call/pending.h"
+#include "rpc/call/calls.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -149,7 +147,7 @@ static void untell_inline(void *arg, const struct inline_call *call, bool *told)
 
 static void stuck_untell(struct recorder *r, struct stuck *s)
 {
-    active_calls_each(r->worker->active_calls, untell_active, s);
+    active_calls_each(&r->worker->calls->active_calls, untell_active, s);
     inline_calls_each(untell_inline, s);
 }
 
@@ -168,13 +166,13 @@ static void on_pending(void *arg, int64_t id, const struct pending_entry *e)
 /* Moves the marks on, and sets the numbers of the calls that are between the last two. */
 static void stuck_mark(struct recorder *r, struct stuck *s)
 {
-    const uint64_t ended = atomic_load(&r->worker->counts.finished);
+    const uint64_t ended = atomic_load(&r->worker->calls->counts.finished);
 
     s->from = r->mark[RECORDER_MARKS - 1].calls;
     memmove(&r->mark[1], &r->mark[0], sizeof r->mark - sizeof r->mark[0]);
     s->to = r->mark[RECORDER_MARKS - 1].calls;
     r->mark[0].at_ns = s->now_ns;
-    r->mark[0].calls = pending_added(r->worker->pending, ended);
+    r->mark[0].calls = pending_added(&r->worker->calls->pending, ended);
 }
 
 static void stuck_look(struct recorder *r, uint64_t now_ns, uint64_t after_ns)
@@ -194,10 +192,10 @@ static void stuck_look(struct recorder *r, uint64_t now_ns, uint64_t after_ns)
     s->after_ns = after_ns;
     snprintf(s->name, sizeof s->name, "%s", r->worker->self.name);
     stuck_mark(r, s);
-    active_calls_each(r->worker->active_calls, on_active, s);
+    active_calls_each(&r->worker->calls->active_calls, on_active, s);
     inline_calls_each(on_inline, s);
     if (*r->dump_dir && s->from < s->to)
-        pending_each(r->worker->pending, on_pending, s);
+        pending_each(&r->worker->calls->pending, on_pending, s);
     if (*r->dump_dir && s->n + s->n_waits > 0) {
         snprintf(reason, sizeof reason, "'%s' is stuck", s->handler[0].function);
         reporter_write(r->dump_dir, s->name, s->n ? reason : s->wait);

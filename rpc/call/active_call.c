@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* active_call.c - a call for the function that serves it. */
 #include "core/base/clock.h"
-#include "rpc/call/active_calls.h"
+#include "rpc/call/calls.h"
 #include "rpc/call/devices_send.h"
-#include "rpc/call/function.h"
 #include "rpc/call/parcel.h"
-#include "rpc/future/worker.h"
 #include "rpc/value/codec.h"
 #include "rpc/value/stream_value.h"
 #include "rpc/value/value_block.h"
@@ -113,7 +111,7 @@ tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_valu
         if (st != TENREC_OK)
             return st;
     }
-    if (c->refs && c->worker->served_refs->keep(c, value, &st, err))
+    if (c->refs && c->worker->calls->served_refs->keep(c, value, &st, err))
         return st;
     parcel_out_init(&out, c->worker, c->from);
     st = codec_write_value_refs(value, TENREC_MSG_RET, &out.refs, &reply, err);

@@ -2,7 +2,7 @@
 #include "rpc/call/active_calls.h"
 
 #include "core/base/clock.h"
-#include "rpc/call/function.h"
+#include "rpc/call/calls.h"
 
 void active_calls_init(struct active_calls *s)
 {

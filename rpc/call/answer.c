@@ -6,8 +6,8 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/base/probe.h"
+#include "rpc/call/calls.h"
 #include "rpc/call/parcel.h"
-#include "rpc/future/worker.h"
 #include "rpc/value/codec.h"
 
 #include <stdlib.h>
@@ -87,7 +87,7 @@ void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
         done = (struct tenrec_done){ answer_sent, a };
     }
     PROBE3(message__sent, msg->type, to, msg->payload_len);
-    w->port->send(w->port->sender, to, msg, done);
+    w->calls->port->send(w->calls->port->sender, to, msg, done);
 }
 
 void answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,

@@ -6,16 +6,15 @@
 #include "core/base/loop.h"
 #include "core/base/probe.h"
 #include "rpc/call/answer.h"
+#include "rpc/call/calls.h"
 #include "rpc/call/devices_send.h"
 #include "rpc/call/parcel.h"
-#include "rpc/call/pending.h"
 #include "rpc/call/span.h"
 #include "rpc/call/watch.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/future.h"
 #include "rpc/future/peers.h"
 #include "rpc/future/thread_state.h"
-#include "rpc/future/worker.h"
 #include "rpc/value/codec.h"
 #include "rpc/value/stream_value.h"
 
@@ -28,7 +27,7 @@ static tenrec_status call_limit(const struct tenrec_worker *w, int64_t ms, int64
                                 tenrec_error *err)
 {
     if (ms == TENREC_TIMEOUT_DEFAULT)
-        ms = atomic_load_explicit(&w->timeout_ms, memory_order_relaxed);
+        ms = atomic_load_explicit(&w->calls->timeout_ms, memory_order_relaxed);
     if (ms < 0)
         return tenrec_fail(err, TENREC_EINVAL,
                            "timeout of %lld ms: it may not be negative (TENREC_TIMEOUT_NONE for "
@@ -87,12 +86,12 @@ static void count_finished(struct tenrec_worker *w, _Atomic uint64_t *counter)
 
 void call_job_begun(struct tenrec_worker *w)
 {
-    atomic_fetch_add(&w->counts.jobs, 1);
+    atomic_fetch_add(&w->calls->counts.jobs, 1);
 }
 
 void call_job_ended(struct tenrec_worker *w)
 {
-    count_finished(w, &w->counts.jobs_ended);
+    count_finished(w, &w->calls->counts.jobs_ended);
 }
 
 static void run_hooks(struct tenrec_worker *w, struct call_hook *h, const tenrec_error *why)
@@ -112,7 +111,7 @@ static void call_finish(struct tenrec_worker *w, struct pending_entry *e,
     PROBE5(call__end, w->self.name, e->to, &e->future->call.function[0], e->future->call.id,
            why ? why->code : TENREC_OK);
     if (__builtin_expect(e->future->call.span != NULL, 0))
-        w->spans->done(e->future->call.span, why);
+        w->calls->spans->done(e->future->call.span, why);
     if (__builtin_expect(e->future->call.hook != NULL, 0))
         run_hooks(w, e->future->call.hook, why);
     if (__builtin_expect(e->future->call.begun_ns != 0, 0))
@@ -124,7 +123,7 @@ static void call_finish(struct tenrec_worker *w, struct pending_entry *e,
     if (e->into)
         tenrec_tensor_drop(e->into);
     tenrec_future_drop(e->future);
-    count_finished(w, &w->counts.finished);
+    count_finished(w, &w->calls->counts.finished);
 }
 
 static void fail_late(struct tenrec_worker *w, struct pending_entry *e)
@@ -135,7 +134,7 @@ static void fail_late(struct tenrec_worker *w, struct pending_entry *e)
     tenrec_fail(&why, TENREC_ETIMEDOUT, "no answer from '%s' to '%s' within its timeout of %lld ms",
                 name, e->future->call.function, (long long)e->future->call.timeout_ms);
     peers_blame(&w->peers, e->to, &why);
-    atomic_fetch_add_explicit(&w->counts.timeouts, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&w->calls->counts.timeouts, 1, memory_order_relaxed);
     watch_note(w, WATCH_TIMED_OUT, e->to, e->future->call.id, TENREC_ETIMEDOUT,
                e->future->call.function);
     call_finish(w, e, NULL, &why);
@@ -147,17 +146,17 @@ void call_expire(struct tenrec_worker *w)
     struct pending_entry e;
     uint32_t at = 0;
 
-    while (pending_take_late(w->pending, now, &at, &e, &next))
+    while (pending_take_late(&w->calls->pending, now, &at, &e, &next))
         fail_late(w, &e);
     if (next != CLOCK_NEVER)
-        loop_timer_arm(w->deadlines, next);
+        loop_timer_arm(w->calls->deadlines, next);
 }
 
 void call_expire_one(struct tenrec_worker *w, struct tenrec_future *f)
 {
     struct pending_entry e;
 
-    if (pending_take(w->pending, f->call.id, &e))
+    if (pending_take(&w->calls->pending, f->call.id, &e))
         fail_late(w, &e);
 }
 
@@ -165,7 +164,7 @@ void call_fail_one(struct tenrec_worker *w, struct tenrec_future *f, const tenre
 {
     struct pending_entry e;
 
-    if (pending_take(w->pending, f->call.id, &e))
+    if (pending_take(&w->calls->pending, f->call.id, &e))
         call_finish(w, &e, NULL, why);
 }
 
@@ -174,7 +173,7 @@ void call_fail_peer(struct tenrec_worker *w, tenrec_peer to, const tenrec_error 
     struct pending_entry e;
     uint32_t at = 0;
 
-    while (pending_take_peer(w->pending, to, &at, &e)) {
+    while (pending_take_peer(&w->calls->pending, to, &at, &e)) {
         tenrec_error told = *why;
         if (e.to >= 0)
             peers_blame(&w->peers, e.to, &told);
@@ -199,7 +198,7 @@ bool call_waits_for(struct tenrec_worker *w, tenrec_peer to)
 {
     struct call_search s = { .to = to };
 
-    pending_each(w->pending, call_search_one, &s);
+    pending_each(&w->calls->pending, call_search_one, &s);
     return s.found;
 }
 
@@ -214,13 +213,13 @@ static void call_sent(void *arg, const tenrec_error *why)
 
     if (__builtin_expect(f->call.sent_hook != NULL, 0))
         f->call.sent_hook->sent(f->call.sent_hook, why);
-    if (why && pending_take(w->pending, f->call.id, &e)) {
+    if (why && pending_take(&w->calls->pending, f->call.id, &e)) {
         tenrec_error told = *why;
         if (told.worker < 0)
             peers_blame(&w->peers, e.to, &told);
         call_finish(w, &e, NULL, &told);
-    } else if (!why && f->call.one_way && pending_take(w->pending, f->call.id, &e)) {
-        atomic_fetch_add_explicit(&w->counts.one_way, 1, memory_order_relaxed);
+    } else if (!why && f->call.one_way && pending_take(&w->calls->pending, f->call.id, &e)) {
+        atomic_fetch_add_explicit(&w->calls->counts.one_way, 1, memory_order_relaxed);
         call_finish(w, &e, NULL, NULL);
     }
     tenrec_future_drop(f);
@@ -275,24 +274,26 @@ tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
         tenrec_tensor_share(spec->into);
     if (spec->begun_ns || watch_is_on(w))
         watch_begun(w, f, spec->function);
-    st = pending_add(w->pending, &e, &f->call.id);
+    st = pending_add(&w->calls->pending, &e, &f->call.id);
     if (st != TENREC_OK)
         goto err_future;
     /* A shutdown may have failed all pending calls before this entry was added. */
-    if (atomic_load(&w->state) != WORKER_RUNNING && pending_take(w->pending, f->call.id, &e)) {
+    if (atomic_load(&w->state) != WORKER_RUNNING &&
+        pending_take(&w->calls->pending, f->call.id, &e)) {
         st = TENREC_ESHUTDOWN;
-        count_finished(w, &w->counts.finished);
+        count_finished(w, &w->calls->counts.finished);
         goto err_future;
     }
-    if (spec->deadline_ns < atomic_load(&w->deadlines->armed_ns))
-        loop_timer_arm(w->deadlines, spec->deadline_ns);
+    if (spec->deadline_ns < atomic_load(&w->calls->deadlines->armed_ns))
+        loop_timer_arm(w->calls->deadlines, spec->deadline_ns);
     msg->id = f->call.id;
     PROBE4(call__begin, w->self.name, spec->to, spec->function, msg->id);
     PROBE3(message__sent, msg->type, spec->to, msg->payload_len);
     msg->deadline_ns = spec->deadline_ns == CLOCK_NEVER ? 0 : spec->deadline_ns;
     if (spec->may_wait)
         msg->flags |= TENREC_MSG_MAY_WAIT;
-    w->port->send(w->port->sender, spec->to, msg, (struct tenrec_done){ call_sent, f });
+    w->calls->port->send(w->calls->port->sender, spec->to, msg,
+                         (struct tenrec_done){ call_sent, f });
     *ret = f;
     return TENREC_OK;
 
@@ -317,10 +318,10 @@ static tenrec_status read_answer(struct tenrec_worker *w, tenrec_peer from, bool
     if (wanted)
         st = codec_read_value_refs(msg, ret, &refers, err);
     if (!wanted || st != TENREC_OK)
-        w->parcels->forget(w, from, msg);
+        w->calls->parcels->forget(w, from, msg);
     if (!refers)
         return st;
-    st = w->parcels->take(w, from, *ret, 1, false, err);
+    st = w->calls->parcels->take(w, from, *ret, 1, false, err);
     if (st != TENREC_OK) {
         tenrec_value_drop(*ret);
         *ret = NULL;
@@ -340,12 +341,13 @@ static void cut_spans(struct tenrec_msg *msg)
 /* Drops an answer whose call has ended, or was sent to another worker and still waits. */
 static void answer_unwanted(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
-    atomic_fetch_add_explicit(pending_has(w->pending, msg->id) ? &w->counts.stray_replies
-                                                               : &w->counts.late_replies,
+    atomic_fetch_add_explicit(pending_has(&w->calls->pending, msg->id)
+                                  ? &w->calls->counts.stray_replies
+                                  : &w->calls->counts.late_replies,
                               1, memory_order_relaxed);
     watch_note(w, WATCH_LATE_ANSWER, from, msg->id, TENREC_OK, "");
     cut_spans(msg);
-    w->parcels->forget(w, from, msg);
+    w->calls->parcels->forget(w, from, msg);
     msg->release(msg);
 }
 
@@ -356,12 +358,12 @@ void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
     tenrec_status st = TENREC_OK;
     tenrec_error why;
 
-    if (!pending_take_from(w->pending, msg->id, from, &e)) {
+    if (!pending_take_from(&w->calls->pending, msg->id, from, &e)) {
         answer_unwanted(w, from, msg);
         return;
     }
     if (__builtin_expect(e.future->call.span != NULL, 0))
-        w->spans->answered(e.future->call.span, msg);
+        w->calls->spans->answered(e.future->call.span, msg);
     if (msg->type == TENREC_MSG_EXCEPTION) {
         codec_read_error(msg, &why);
         st = why.code;
@@ -388,7 +390,8 @@ struct tenrec_tensor *call_into(struct tenrec_worker *w, tenrec_peer from,
 {
     struct pending_entry e;
 
-    if (!(msg->type & TENREC_MSG_RESPONSE_BIT) || !pending_peek_from(w->pending, msg->id, from, &e))
+    if (!(msg->type & TENREC_MSG_RESPONSE_BIT) ||
+        !pending_peek_from(&w->calls->pending, msg->id, from, &e))
         return NULL;
     return e.into;
 }
@@ -398,7 +401,8 @@ void call_fail(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_ms
 {
     struct pending_entry e;
 
-    if ((msg->type & TENREC_MSG_RESPONSE_BIT) && pending_take_from(w->pending, msg->id, from, &e))
+    if ((msg->type & TENREC_MSG_RESPONSE_BIT) &&
+        pending_take_from(&w->calls->pending, msg->id, from, &e))
         call_finish(w, &e, NULL, why);
 }
 
@@ -420,7 +424,7 @@ void tenrec_future_cancel(struct tenrec_future *f)
             future_complete_error(f, &why);
         return;
     }
-    if (pending_take(w->pending, f->call.id, &e)) {
+    if (pending_take(&w->calls->pending, f->call.id, &e)) {
         if (!f->call.one_way && (msg = message_new(0, 0))) {
             msg->type = TENREC_MSG_CANCEL;
             msg->id = f->call.id;

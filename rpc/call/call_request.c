@@ -5,6 +5,7 @@
 
 #include "core/tensor/device_memory.h"
 #include "rpc/call/call_trace.h"
+#include "rpc/call/calls.h"
 #include "rpc/call/devices_send.h"
 #include "rpc/call/parcel.h"
 #include "rpc/call/recv_alloc.h"
@@ -13,7 +14,6 @@
 #include "rpc/future/future.h"
 #include "rpc/future/peers.h"
 #include "rpc/future/thread_state.h"
-#include "rpc/future/worker.h"
 #include "rpc/value/codec.h"
 #include "rpc/value/codec_simple.h"
 
@@ -45,10 +45,10 @@ tenrec_status call_send_recorded(struct tenrec_worker *w, const struct call_spec
 {
     tenrec_status st;
 
-    w->spans->write(spec->span, msg);
+    w->calls->spans->write(spec->span, msg);
     st = call_send(w, spec, msg, ret, err);
     if (st == TENREC_OK)
-        w->spans->back(spec->span, (*ret)->call.id);
+        w->calls->spans->back(spec->span, (*ret)->call.id);
     return st;
 }
 
@@ -104,13 +104,14 @@ static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct cal
     parcel_out_init(&out, w, spec->to);
     extra.refs = &out.refs;
     if (atomic_load_explicit(&span_recorders, memory_order_relaxed)) {
-        spec->span = w->spans->ask(w, type == TENREC_MSG_ONE_WAY_CALL ? "rpc_one_way" : spec->op,
-                                   spec->function, spec->to, &max);
+        spec->span =
+            w->calls->spans->ask(w, type == TENREC_MSG_ONE_WAY_CALL ? "rpc_one_way" : spec->op,
+                                 spec->function, spec->to, &max);
         extra.spans_max = type == TENREC_MSG_ONE_WAY_CALL ? 0 : max;
     }
     st = codec_write_call(type, spec->function, args, n, spec->timeout_ms, &extra, &msg, err);
     if (__builtin_expect(out.parcel != NULL, 0))
-        w->parcels->follow(out.parcel, spec, type == TENREC_MSG_ONE_WAY_CALL);
+        w->calls->parcels->follow(out.parcel, spec, type == TENREC_MSG_ONE_WAY_CALL);
     if (st == TENREC_OK && msg->n_tensors > 0)
         st = map_request(w, spec, msg, err);
     if (st == TENREC_OK)
@@ -121,7 +122,7 @@ static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct cal
         return st;
     parcel_end(w, out.parcel, PARCEL_REFUSED);
     if (spec->span)
-        w->spans->refused(spec->span, st);
+        w->calls->spans->refused(spec->span, st);
     return st;
 }
 

@@ -2,6 +2,7 @@
 #include "rpc/call/call_trace.h"
 
 #include "core/base/clock.h"
+#include "rpc/call/calls.h"
 
 tenrec_status call_trace_check(const char *traceparent, tenrec_error *err)
 {
@@ -23,13 +24,13 @@ void call_trace_begin(struct tenrec_worker *w, struct call_spec *spec, struct tr
     else if (trace_thread.traced)
         *room = trace_thread.context;
     else
-        first = exports && trace_context_root(
-                               room, atomic_load_explicit(&w->trace_below, memory_order_relaxed));
+        first = exports && trace_context_root(room, atomic_load_explicit(&w->calls->trace_below,
+                                                                         memory_order_relaxed));
     if (!first && !spec->traceparent && !trace_thread.traced)
         return; /* no random bytes */
     if (exports && (room->flags & TRACE_SAMPLED))
-        spec->traced = trace_span_new(w->traces, TENREC_SPAN_CLIENT, room, first, spec->function,
-                                      peers_name(&w->peers, spec->to));
+        spec->traced = trace_span_new(w->calls->traces, TENREC_SPAN_CLIENT, room, first,
+                                      spec->function, peers_name(&w->peers, spec->to));
     spec->trace = room;
 }
 

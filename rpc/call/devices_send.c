@@ -3,8 +3,8 @@
 
 #include "core/tensor/device_memory.h"
 #include "core/tensor/message.h"
+#include "rpc/call/calls.h"
 #include "rpc/call/device_ways.h"
-#include "rpc/future/worker.h"
 
 /* The error names the map that is missing, and where to write it. */
 static tenrec_status fail_unmapped(const struct tenrec_worker *w, tenrec_peer to, bool answer,
@@ -40,7 +40,8 @@ static bool devices_send_concerns(const struct tenrec_worker *w, const struct te
 {
     if (msg->n_tensors == 0)
         return false;
-    return (w->devices && atomic_load_explicit(&w->devices->maps, memory_order_relaxed)) ||
+    return (w->calls->devices &&
+            atomic_load_explicit(&w->calls->devices->maps, memory_order_relaxed)) ||
            devices_in(msg);
 }
 
@@ -49,7 +50,7 @@ static tenrec_status set_targets(struct tenrec_worker *w, tenrec_peer to, bool a
                                  struct tenrec_msg *msg, tenrec_error *err)
 {
     static const struct tenrec_device host = { TENREC_CPU, 0 };
-    struct devices *d = w->devices;
+    struct devices *d = w->calls->devices;
     const struct device_map *map = NULL;
     tenrec_status st = TENREC_OK;
 
@@ -164,7 +165,7 @@ tenrec_status devices_answer(struct tenrec_worker *w, tenrec_peer to, struct str
 tenrec_status devices_check_target(struct tenrec_worker *w, struct tenrec_device target,
                                    tenrec_error *err)
 {
-    struct devices *d = w->devices;
+    struct devices *d = w->calls->devices;
     char text[DEVICE_TEXT_MAX];
     bool found = false;
 
@@ -186,9 +187,9 @@ struct streams *devices_call_streams(struct tenrec_worker *w, const struct tenre
 {
     struct streams *s;
 
-    if (!w->devices)
+    if (!w->calls->devices)
         return NULL;
-    if (atomic_load_explicit(&w->devices->n_used, memory_order_relaxed) == 0 ||
+    if (atomic_load_explicit(&w->calls->devices->n_used, memory_order_relaxed) == 0 ||
         !(s = streams_new(true)))
         return NULL;
     for (uint32_t i = 0; i < request->n_tensors; i++) {

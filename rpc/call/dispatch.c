@@ -11,9 +11,8 @@
 #include "core/base/threads.h"
 #include "core/tensor/message.h"
 #include "core/tensor/stream.h"
-#include "rpc/call/active_calls.h"
 #include "rpc/call/answer.h"
-#include "rpc/call/function.h"
+#include "rpc/call/calls.h"
 #include "rpc/call/guard.h"
 #include "rpc/call/parcel.h"
 #include "rpc/call/serve_trace.h"
@@ -22,7 +21,6 @@
 #include "rpc/future/enter.h"
 #include "rpc/future/pool.h"
 #include "rpc/future/thread_state.h"
-#include "rpc/future/worker.h"
 #include "rpc/value/trace_thread.h"
 
 #include <assert.h>
@@ -35,7 +33,7 @@
 static void call_free(struct tenrec_call *c)
 {
     if (__builtin_expect(c->refs != NULL, 0))
-        c->worker->served_refs->end(c);
+        c->worker->calls->served_refs->end(c);
     codec_call_finish(&c->in);
     if (c->reply)
         c->reply->release(c->reply);
@@ -45,7 +43,8 @@ static void call_free(struct tenrec_call *c)
         streams_drop(c->streams);
     if (c->on_stack)
         return;
-    active_calls_remove(c->worker->active_calls, c); /* from now on the worker may be freed */
+    active_calls_remove(&c->worker->calls->active_calls,
+                        c); /* from now on the worker may be freed */
     free(c);
 }
 
@@ -56,7 +55,7 @@ static struct tenrec_msg *call_answer(struct tenrec_call *c, struct tenrec_msg *
     struct tenrec_msg *msg = NULL;
     tenrec_error told;
 
-    if (c->refs && c->worker->served_refs->made(c, why, &msg))
+    if (c->refs && c->worker->calls->served_refs->made(c, why, &msg))
         return msg;
     if (!why && reply)
         return reply;
@@ -79,7 +78,7 @@ static struct tenrec_msg *call_answer(struct tenrec_call *c, struct tenrec_msg *
 static void count_one_way(struct tenrec_worker *w, tenrec_peer from)
 {
     if (from >= 0)
-        atomic_fetch_add(&w->counts.one_way_ended, 1);
+        atomic_fetch_add(&w->calls->counts.one_way_ended, 1);
 }
 
 /* Sends the answer of a function that has returned or finished; ends the call. */
@@ -105,14 +104,14 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
         log_line(TENREC_LOG_WARN, w->self.name, "one-way call of '%s' failed: %s",
                  c->function->name, why->text);
     if (__builtin_expect(c->span != NULL, 0))
-        reply = w->spans->end(c->span, reply, why);
+        reply = w->calls->spans->end(c->span, reply, why);
     if (why && c->parcel) {
         parcel_end(w, c->parcel, PARCEL_REFUSED);
         c->parcel = NULL;
     }
     if (__builtin_expect(c->refs != NULL, 0)) {
         /* Before the answer is sent, so a caller that checks for leaks on receipt finds none. */
-        c->worker->served_refs->end(c);
+        c->worker->calls->served_refs->end(c);
         codec_call_finish(&c->in);
     }
     /* A caller that is no member is charged for its request and for the answer. */
@@ -135,7 +134,7 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
         watch_served(c, w, c->began_ns != 0, status);
     if (c->one_way)
         count_one_way(w, c->from);
-    atomic_fetch_add_explicit(&w->counts.served, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&w->calls->counts.served, 1, memory_order_relaxed);
     call_free(c);
 }
 
@@ -168,7 +167,7 @@ static void call_run(struct tenrec_call *c)
     if (__builtin_expect(c->in.traced, 0))
         st = serve_trace_run(c, &err);
     else
-        st = __builtin_expect(c->span != NULL, 0) ? c->worker->spans->run(c->span, c, &err)
+        st = __builtin_expect(c->span != NULL, 0) ? c->worker->calls->spans->run(c->span, c, &err)
                                                   : f->fn(c, f->arg, &err);
     forks_check(forks, "a function");
     trace_thread.traced = false; /* also if the function has left a context behind */
@@ -194,7 +193,7 @@ static void dispatch_refuse(struct tenrec_worker *w, tenrec_peer from, struct te
                             bool cbor, const tenrec_error *why)
 {
     watch_note(w, WATCH_REFUSED, from, msg->id, why->code, "");
-    w->parcels->forget(w, from, msg);
+    w->calls->parcels->forget(w, from, msg);
     if (msg->type != TENREC_MSG_ONE_WAY_CALL) {
         answer_error(w, from, msg->id, &msg->route, cbor, why);
     } else {
@@ -209,7 +208,7 @@ static void dispatch_refuse_call(struct tenrec_worker *w, tenrec_peer from, stru
                                  const struct codec_head *head, const tenrec_error *why)
 {
     if (msg->type == TENREC_MSG_REMOTE_CALL)
-        w->served_refs->refused(w, from, msg, &head->creation, why);
+        w->calls->served_refs->refused(w, from, msg, &head->creation, why);
     else
         dispatch_refuse(w, from, msg, true, why);
 }
@@ -221,7 +220,7 @@ static void call_abandon(struct tenrec_call *c, const tenrec_error *why)
     struct tenrec_msg *msg = c->request;
 
     if (c->span)
-        c->worker->spans->end(c->span, NULL, why);
+        c->worker->calls->spans->end(c->span, NULL, why);
     if (c->traced)
         serve_trace_refused(c, why->code);
     codec_call_finish(&c->in);
@@ -241,7 +240,7 @@ static void call_refuse(struct tenrec_call *c, const tenrec_error *why)
         call_end(c, why);
         return;
     }
-    atomic_fetch_add_explicit(&w->counts.served, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&w->calls->counts.served, 1, memory_order_relaxed);
     if (worker_enter(w, NULL) == TENREC_OK) {
         call_abandon(c, why);
         worker_leave(w);
@@ -255,7 +254,7 @@ static void call_refuse(struct tenrec_call *c, const tenrec_error *why)
 static bool call_is_given_up(const struct tenrec_call *c, tenrec_error *why)
 {
     if (__builtin_expect(c->task.refused, 0)) {
-        pool_refusal(c->worker->pool, c->function->name, why);
+        pool_refusal(c->worker->calls->pool, c->function->name, why);
         return true;
     }
     if (c->one_way || __builtin_expect(!tenrec_call_canceled(c), 1))
@@ -287,7 +286,7 @@ static void run_task(struct pool_task *t)
 
 static bool dispatch_stopped(const struct tenrec_worker *w)
 {
-    return __builtin_expect(atomic_load_explicit(&w->closed, memory_order_relaxed), 0);
+    return __builtin_expect(atomic_load_explicit(&w->calls->closed, memory_order_relaxed), 0);
 }
 
 static void call_refuse_stopped(struct tenrec_call *c)
@@ -303,8 +302,8 @@ void dispatch_stop(struct tenrec_worker *w)
 {
     struct pool_task *t, *next;
 
-    atomic_store(&w->closed, true);
-    for (t = w->pool ? pool_stop(w->pool) : NULL; t; t = next) {
+    atomic_store(&w->calls->closed, true);
+    for (t = w->calls->pool ? pool_stop(w->calls->pool) : NULL; t; t = next) {
         next = t->next;
         call_refuse_stopped((struct tenrec_call *)t);
     }
@@ -312,9 +311,9 @@ void dispatch_stop(struct tenrec_worker *w)
 
 void dispatch_resume(struct tenrec_worker *w)
 {
-    if (w->pool)
-        pool_resume(w->pool);
-    atomic_store(&w->closed, false);
+    if (w->calls->pool)
+        pool_resume(w->calls->pool);
+    atomic_store(&w->calls->closed, false);
 }
 
 /* ---- starting ------------------------------------------------------------- */
@@ -349,7 +348,7 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
     c->function = f;
     c->reply = NULL;
     c->streams = NULL;
-    if (__builtin_expect(w->devices != NULL, 0))
+    if (__builtin_expect(w->calls->devices != NULL, 0))
         active_call_streams(c);
     c->from = from;
     c->key = (struct active_calls_key){ msg->route.pipe, msg->route.generation, msg->id };
@@ -378,7 +377,7 @@ static void call_limit(struct tenrec_call *c, uint64_t since_ns)
     else if (!c->on_stack)
         c->deadline_ns = clock_deadline_about_ms((uint64_t)c->in.remaining_ms);
     c->span = c->in.spans_max > 0 || atomic_load_explicit(&span_recorders, memory_order_relaxed)
-                  ? w->spans->serve(c)
+                  ? w->calls->spans->serve(c)
                   : NULL;
     if (__builtin_expect(c->in.traced || watch_has(w, WATCH_TRACES), 0))
         serve_trace_begin(c);
@@ -394,7 +393,7 @@ static void dispatch_queue(struct tenrec_call *c, void (*fn)(struct pool_task *t
     if (__builtin_expect(c->in.heap != NULL, 0))
         c->task.bytes += c->in.heap_size;
     if (!(c->function->flags & TENREC_INLINE))
-        st = pool_run(c->worker->pool, &c->task);
+        st = pool_run(c->worker->calls->pool, &c->task);
     else if (dispatch_stopped(c->worker))
         st = TENREC_ESHUTDOWN;
     else
@@ -402,7 +401,7 @@ static void dispatch_queue(struct tenrec_call *c, void (*fn)(struct pool_task *t
     if (st == TENREC_ESHUTDOWN) {
         call_refuse_stopped(c);
     } else if (st == TENREC_EAGAIN) {
-        pool_refusal(c->worker->pool, c->function->name, &why);
+        pool_refusal(c->worker->calls->pool, c->function->name, &why);
         call_refuse(c, &why);
     } else if (st != TENREC_OK) {
         tenrec_fail(&why, TENREC_EOS, "cannot start a thread for '%s'", c->function->name);
@@ -429,7 +428,7 @@ static tenrec_status call_read(struct tenrec_call *c, const struct codec_head *h
         return st;
     call_limit(c, since_ns);
     /* Then there is more to do than to read the arguments before it starts. */
-    if ((c->in.refers || creates) && !(c->refs = c->worker->served_refs->make()))
+    if ((c->in.refers || creates) && !(c->refs = c->worker->calls->served_refs->make()))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a call");
     return TENREC_OK;
 }
@@ -448,7 +447,7 @@ static void read_task(struct pool_task *t)
     }
     c->unread = false;
     if (c->refs)
-        c->worker->served_refs->begin(c);
+        c->worker->calls->served_refs->begin(c);
     else
         run_task(t);
 }
@@ -471,13 +470,13 @@ static void serve_later(struct tenrec_worker *w, const struct function *f,
     if (c->unread)
         c->queued_ns = clock_now_ns();
     if ((!c->unread && call_read(c, head, 0, &why) != TENREC_OK) ||
-        active_calls_add(w->active_calls, c, &why) != TENREC_OK) {
+        active_calls_add(&w->calls->active_calls, c, &why) != TENREC_OK) {
         call_abandon(c, &why);
         return;
     }
-    atomic_fetch_add_explicit(&w->counts.taken, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&w->calls->counts.taken, 1, memory_order_relaxed);
     if (c->refs)
-        w->served_refs->begin(c);
+        w->calls->served_refs->begin(c);
     else
         dispatch_queue(c, c->unread ? read_task : run_task);
 }
@@ -495,14 +494,14 @@ static void dispatch_serve(struct tenrec_worker *w, tenrec_peer from, struct ten
         dispatch_refuse(w, from, msg, codec_is_cbor(msg), &why);
         return;
     }
-    f = functions_find(w->functions, head.function, head.function_len);
-    if (__builtin_expect(w->functions->rules != NULL, 0) &&
+    f = functions_find(&w->calls->functions, head.function, head.function_len);
+    if (__builtin_expect(w->calls->functions.rules != NULL, 0) &&
         guard_call(w, from, msg, f, &head, &why) != TENREC_OK) {
         dispatch_refuse_call(w, from, msg, &head, &why);
         return;
     }
     if (__builtin_expect(!f, 0)) {
-        functions_none(w->functions, w->self.name, head.function, head.function_len, &why);
+        functions_none(&w->calls->functions, w->self.name, head.function, head.function_len, &why);
         dispatch_refuse_call(w, from, msg, &head, &why);
         return;
     }
@@ -519,7 +518,7 @@ static void dispatch_serve(struct tenrec_worker *w, tenrec_peer from, struct ten
     if (!c.in.refers) {
         call_fill(&c, w, f, from, msg, true);
         call_limit(&c, 0);
-        atomic_fetch_add_explicit(&w->counts.taken, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&w->calls->counts.taken, 1, memory_order_relaxed);
         run_inline(&c);
         return;
     }
@@ -555,10 +554,10 @@ static void dispatch_unsupported(struct tenrec_worker *w, tenrec_peer from, stru
 /* Neither a call nor an answer to one. */
 static void dispatch_other(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
-    dispatch_fn *fn = dispatch_handler_of(w->dispatch, msg->type);
+    dispatch_fn *fn = dispatch_handler_of(&w->calls->dispatch, msg->type);
     tenrec_error why;
 
-    if (w->functions->rules && guard_message(w, from, msg, &why) != TENREC_OK) {
+    if (w->calls->functions.rules && guard_message(w, from, msg, &why) != TENREC_OK) {
         dispatch_refuse(w, from, msg, codec_is_cbor(msg), &why);
         return;
     }
@@ -587,8 +586,9 @@ void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
         call_answered(w, from, msg);
         break;
     case TENREC_MSG_CANCEL:
-        active_calls_cancel(w->active_calls, &(struct active_calls_key){
-                                                 msg->route.pipe, msg->route.generation, msg->id });
+        active_calls_cancel(
+            &w->calls->active_calls,
+            &(struct active_calls_key){ msg->route.pipe, msg->route.generation, msg->id });
         msg->release(msg);
         break;
     default:

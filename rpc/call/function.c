@@ -3,7 +3,7 @@
 
 #include "core/base/memory.h"
 #include "core/base/suggest.h"
-#include "rpc/future/worker.h"
+#include "rpc/call/calls.h"
 #include "security/proof/rules.h"
 
 #include <stdlib.h>
@@ -115,17 +115,10 @@ tenrec_status tenrec_worker_register_function(struct tenrec_worker *w, const cha
         return tenrec_fail(err, TENREC_EINVAL, "function '%s': fn is NULL", name);
     if (flags & ~(uint32_t)(TENREC_INLINE | TENREC_LATER))
         return tenrec_fail(err, TENREC_EINVAL, "function '%s': unknown flags 0x%x", name, flags);
-    return functions_add(w->functions, name, fn, arg, flags, err);
+    return functions_add(&w->calls->functions, name, fn, arg, flags, err);
 }
 
 tenrec_status function_return(void *arg, const struct tenrec_value *v, tenrec_error *err)
 {
     return tenrec_call_return(arg, v, err);
-}
-
-tenrec_status tenrec_worker_register_object_type(struct tenrec_worker *w,
-                                                 const struct tenrec_object_type *type,
-                                                 tenrec_error *err)
-{
-    return object_types_add(&w->object_types, type, err);
 }

@@ -2,8 +2,7 @@
 #include "rpc/call/guard.h"
 
 #include "core/base/log.h"
-#include "rpc/call/function.h"
-#include "rpc/future/worker.h"
+#include "rpc/call/calls.h"
 #include "security/proof/rules.h"
 
 /* A tool that has proved the secret may do what any member may; it has no name in the group. */
@@ -18,7 +17,7 @@ static struct rule_caller guard_caller(const struct tenrec_worker *w, tenrec_pee
 static tenrec_status guard_refuse(struct tenrec_worker *w, const struct rule_caller *caller,
                                   const struct tenrec_msg *msg, tenrec_error *err)
 {
-    atomic_fetch_add_explicit(&w->counts.refused, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&w->calls->counts.refused, 1, memory_order_relaxed);
     if (msg->type == TENREC_MSG_ONE_WAY_CALL)
         return TENREC_EPERM;
     log_line(TENREC_LOG_WARN, w->self.name, "request refused: %s", err->text);
@@ -30,7 +29,7 @@ tenrec_status guard_call(struct tenrec_worker *w, tenrec_peer from, const struct
 {
     const struct rule_caller caller = guard_caller(w, from, msg);
     const struct rule *rule =
-        f ? f->rule : rules_find(w->functions->rules, head->function, head->function_len);
+        f ? f->rule : rules_find(w->calls->functions.rules, head->function, head->function_len);
 
     if (rule_admits(rule, &caller))
         return TENREC_OK;
@@ -43,7 +42,7 @@ tenrec_status guard_message(struct tenrec_worker *w, tenrec_peer from, const str
 {
     const struct rule_caller caller = guard_caller(w, from, msg);
 
-    if (caller.member || !rules_closed(w->functions->rules) ||
+    if (caller.member || !rules_closed(w->calls->functions.rules) ||
         (msg->type & TENREC_MSG_RESPONSE_BIT))
         return TENREC_OK;
     tenrec_fail(err, TENREC_EPERM, "message 0x%x of a caller that has proved nothing",

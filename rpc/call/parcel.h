@@ -7,7 +7,7 @@
 #ifndef TENREC_CALL_PARCEL_H
 #define TENREC_CALL_PARCEL_H
 
-#include "rpc/future/worker.h"
+#include "rpc/call/calls.h"
 #include "rpc/value/codec.h"
 
 struct call_spec;
@@ -53,7 +53,8 @@ struct parcel_ops {
 
 static inline void parcel_out_init(struct parcel_out *out, struct tenrec_worker *w, tenrec_peer to)
 {
-    *out = (struct parcel_out){ .refs = { .fork = w->parcels->fork }, .worker = w, .to = to };
+    *out =
+        (struct parcel_out){ .refs = { .fork = w->calls->parcels->fork }, .worker = w, .to = to };
 }
 
 /* Frees the memory that the writer used. */
@@ -68,7 +69,7 @@ static inline void parcel_end(const struct tenrec_worker *w, struct rref_parcel 
                               enum parcel_outcome outcome)
 {
     if (__builtin_expect(p != NULL, 0))
-        w->parcels->end(p, outcome);
+        w->calls->parcels->end(p, outcome);
 }
 
 #endif

@@ -8,8 +8,8 @@
 #include "core/tensor/message.h"
 #include "core/tensor/tensor.h"
 #include "rpc/call/call.h"
+#include "rpc/call/calls.h"
 #include "rpc/call/devices_send.h"
-#include "rpc/future/worker.h"
 
 /* A message being received; its copies to a device are queued on a stream of the pool. */
 struct arrival {
@@ -54,7 +54,7 @@ static struct tenrec_allocator allocator_of(struct tenrec_worker *w)
     struct tenrec_allocator a;
 
     pthread_mutex_lock(&w->lock);
-    a = w->allocator;
+    a = w->calls->allocator;
     pthread_mutex_unlock(&w->lock);
     return a;
 }

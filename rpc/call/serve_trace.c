@@ -2,7 +2,7 @@
 #include "rpc/call/serve_trace.h"
 
 #include "core/base/clock.h"
-#include "rpc/call/function.h"
+#include "rpc/call/calls.h"
 #include "rpc/call/span.h"
 #include "rpc/value/trace_span.h"
 #include "rpc/value/trace_thread.h"
@@ -17,11 +17,11 @@ void serve_trace_begin(struct tenrec_call *c)
 
     if (!c->in.traced && exports)
         c->in.traced = first = trace_context_root(
-            &c->in.trace, atomic_load_explicit(&w->trace_below, memory_order_relaxed));
+            &c->in.trace, atomic_load_explicit(&w->calls->trace_below, memory_order_relaxed));
     if (!exports || !c->in.traced || !(c->in.trace.flags & TRACE_SAMPLED))
         return;
-    c->traced =
-        trace_span_new(w->traces, TENREC_SPAN_SERVER, &c->in.trace, first, c->function->name, NULL);
+    c->traced = trace_span_new(w->calls->traces, TENREC_SPAN_SERVER, &c->in.trace, first,
+                               c->function->name, NULL);
     if (c->traced)
         c->traced->start_ns = c->arrived_ns;
 }
@@ -38,7 +38,7 @@ tenrec_status serve_trace_run(struct tenrec_call *c, tenrec_error *err)
     const struct function *f = c->function;
     const struct trace_thread outer = trace_thread_enter(&c->in.trace);
     const tenrec_status st =
-        c->span ? c->worker->spans->run(c->span, c, err) : f->fn(c, f->arg, err);
+        c->span ? c->worker->calls->spans->run(c->span, c, err) : f->fn(c, f->arg, err);
 
     trace_thread = outer;
     return st;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/call/service.h"
+#include "rpc/call/calls.h"
 
 #include <inttypes.h>
 #include <stdalign.h>
@@ -30,7 +31,7 @@ void services_place(struct tenrec_worker *w, const struct service *const *table,
         w->service[i] = at;
         at += service_room(table[i]);
         for (; h && h->fn; h++)
-            dispatch_handle(w->dispatch, h->type, h->fn);
+            dispatch_handle(&w->calls->dispatch, h->type, h->fn);
     }
 }
 

@@ -6,10 +6,10 @@
  * caller. If no agent can be polled, the thread sleeps. */
 #include "core/base/clock.h"
 #include "rpc/call/call.h"
+#include "rpc/call/calls.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/future.h"
 #include "rpc/future/thread_state.h"
-#include "rpc/future/worker.h"
 
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ static bool wait_polling(struct tenrec_future *f, struct waiter *w, uint64_t unt
                                 .wake_fd = w->fd,
                                 .deadline_ns = until == CLOCK_NEVER ? 0 : until,
                                 .done = (const uint32_t *)&w->woken };
-    const struct chain_port *port = f->call.worker->port;
+    const struct chain_port *port = f->call.worker->calls->port;
     struct waiter *outer = thread_state.waiter;
     tenrec_status st = TENREC_OK;
 

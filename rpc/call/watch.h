@@ -7,8 +7,8 @@
 #define TENREC_CALL_WATCH_H
 
 #include "core/base/clock_fast.h"
+#include "rpc/call/calls.h"
 #include "rpc/future/future.h"
-#include "rpc/future/worker.h"
 
 #include <tenrec/rpc.h>
 
@@ -16,7 +16,7 @@ struct tenrec_call;
 
 /* Bit 1 << i of worker.watched turns watcher i on. */
 enum watcher { WATCH_DURATIONS, WATCH_RECORDER, WATCH_TRACES, WATCHERS };
-_Static_assert((int)WATCHERS <= (int)WORKER_WATCHERS, "each has a place in the worker");
+_Static_assert((int)WATCHERS <= (int)CALL_WATCHERS, "each has a place");
 
 /* Rare events, of which the recorder is told whether it is on or not. */
 enum watch_event {
@@ -69,12 +69,12 @@ void watch_note(struct tenrec_worker *w, enum watch_event what, tenrec_peer peer
 
 static inline bool watch_has(const struct tenrec_worker *w, enum watcher i)
 {
-    return atomic_load_explicit(&w->watched, memory_order_relaxed) & (1u << i);
+    return atomic_load_explicit(&w->calls->watched, memory_order_relaxed) & (1u << i);
 }
 
 static inline bool watch_is_on(const struct tenrec_worker *w)
 {
-    return __builtin_expect(atomic_load_explicit(&w->watched, memory_order_relaxed) != 0, 0);
+    return __builtin_expect(atomic_load_explicit(&w->calls->watched, memory_order_relaxed) != 0, 0);
 }
 
 #endif

@@ -45,13 +45,13 @@ void userloop_finish(struct userloop *u)
 
 bool userloop_wanted(struct tenrec_worker *w)
 {
-    return atomic_load_explicit(&w->userloop->fd, memory_order_acquire) >= 0;
+    return atomic_load_explicit(&w->userloop.fd, memory_order_acquire) >= 0;
 }
 
 void userloop_push(struct tenrec_worker *w, struct future_callback *first,
                    struct future_callback **last)
 {
-    struct userloop *u = w->userloop;
+    struct userloop *u = &w->userloop;
     const uint64_t one = 1;
     bool was_empty;
 
@@ -67,14 +67,14 @@ void userloop_push(struct tenrec_worker *w, struct future_callback *first,
 
 tenrec_status tenrec_worker_get_fd(struct tenrec_worker *w, int *ret_fd, tenrec_error *err)
 {
-    int fd = atomic_load(&w->userloop->fd), none = -1;
+    int fd = atomic_load(&w->userloop.fd), none = -1;
 
     *ret_fd = -1;
     if (fd < 0) {
         fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (fd < 0)
             return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot make an eventfd");
-        if (!atomic_compare_exchange_strong(&w->userloop->fd, &none, fd)) {
+        if (!atomic_compare_exchange_strong(&w->userloop.fd, &none, fd)) {
             close(fd); /* another thread was first */
             fd = none;
         }
@@ -85,7 +85,7 @@ tenrec_status tenrec_worker_get_fd(struct tenrec_worker *w, int *ret_fd, tenrec_
 
 size_t tenrec_worker_dispatch(struct tenrec_worker *w)
 {
-    if (atomic_load(&w->userloop->fd) < 0)
+    if (atomic_load(&w->userloop.fd) < 0)
         return 0;
-    return future_callbacks_run(userloop_drain(w->userloop));
+    return future_callbacks_run(userloop_drain(&w->userloop));
 }

@@ -7,8 +7,8 @@
 #include "core/base/memory.h"
 #include "core/config/config.h"
 #include "core/tensor/stream.h"
+#include "rpc/call/calls.h"
 #include "rpc/call/device_ways.h"
-#include "rpc/future/worker.h"
 
 /* ---- settings of the program ------------------------------------------------------- */
 
@@ -65,9 +65,9 @@ static tenrec_status devices_change(struct tenrec_worker *w, struct devices **re
     if (state != WORKER_NEW && state != WORKER_DOWN)
         return tenrec_fail(err, TENREC_EBUSY,
                            "devices are agreed upon by tenrec_init_rpc: set them before it");
-    if (!w->devices && !(w->devices = devices_make()))
+    if (!w->calls->devices && !(w->calls->devices = devices_make()))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the worker's devices");
-    *ret = w->devices;
+    *ret = w->calls->devices;
     return TENREC_OK;
 }
 
@@ -119,7 +119,7 @@ tenrec_status tenrec_worker_set_devices(struct tenrec_worker *w, const struct te
 tenrec_status tenrec_worker_get_devices(const struct tenrec_worker *w, struct tenrec_device *ret,
                                         size_t room, size_t *ret_n, tenrec_error *err)
 {
-    struct devices *d = w->devices;
+    struct devices *d = w->calls->devices;
 
     *ret_n = 0;
     if (!tenrec_worker_running(w))

@@ -6,6 +6,7 @@
 #ifndef TENREC_MEMBER_DEVICES_H
 #define TENREC_MEMBER_DEVICES_H
 
+#include "rpc/call/calls.h"
 #include <tenrec/rpc.h>
 
 struct chain;
@@ -27,7 +28,7 @@ tenrec_status devices_tell(struct devices *d, struct chain *chain, struct store_
                            tenrec_error *err);
 
 /* Checks the devices of all members, with the same result at each, and prepares the devices in use.
- * May set w->devices. errors: EGROUP, EPROTOCOL, ENOMEM, the store's, the backend's */
+ * errors: EGROUP, EPROTOCOL, ENOMEM, the store's, the backend's */
 tenrec_status devices_agree(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err);
 
 /* A member of a dynamic group joined or left. Its maps apply from then on; an invalid map is logged

@@ -12,10 +12,11 @@
 #include "core/base/memory.h"
 #include "core/tensor/stream.h"
 #include "group/meeting/members.h"
+#include "rpc/call/calls.h"
 #include "rpc/call/device_ways.h"
-#include "rpc/future/worker.h"
 #include "rpc/member/device_record.h"
 #include "rpc/member/membership.h"
+#include "rpc/member/worker_group.h"
 
 /* A host without devices is no failure here: a use of a device fails later, with the reason. */
 static tenrec_status ask_count(struct device_row *mine, struct chain *chain, tenrec_error *err)
@@ -64,15 +65,15 @@ static void table_free(struct table *t)
 
 static tenrec_status table_read(struct tenrec_worker *w, struct table *t, tenrec_error *err)
 {
-    const struct tenrec_member *member = w->membership->member;
+    const struct tenrec_member *member = group_of(w)->membership->member;
     tenrec_status st = TENREC_OK;
 
-    t->n = membership_world(w->membership);
+    t->n = membership_world(group_of(w)->membership);
     t->row = memory_new(t->n, sizeof *t->row);
     if (!t->row)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the devices of %zu workers", t->n);
     for (size_t i = 0; i < t->n && st == TENREC_OK; i++) {
-        const struct member *m = &w->membership->members->list[i];
+        const struct member *m = &group_of(w)->membership->members->list[i];
 
         st = device_record_unpack(m->extra, m->extra_len, &t->row[i], err);
         if (st != TENREC_OK)
@@ -106,13 +107,13 @@ static tenrec_status table_count(struct tenrec_worker *w, struct table *t, uint6
         wants[i] = device_table_wants_count(t->row, t->n, i);
     st = table_count_own(w, t, err);
     if (st == TENREC_OK && wants[t->me])
-        st =
-            membership_tell_number(w->membership, "devices", t->row[t->me].count, deadline_ns, err);
+        st = membership_tell_number(group_of(w)->membership, "devices", t->row[t->me].count,
+                                    deadline_ns, err);
     for (size_t i = 0; i < t->n && st == TENREC_OK; i++) {
         if (!wants[i] || i == t->me)
             continue;
-        st = membership_hear_number(w->membership, "devices", (tenrec_peer)i, deadline_ns, &count,
-                                    err);
+        st = membership_hear_number(group_of(w)->membership, "devices", (tenrec_peer)i, deadline_ns,
+                                    &count, err);
         if (st == TENREC_OK)
             t->row[i].count = count;
     }
@@ -180,8 +181,8 @@ void devices_forget(struct devices *d)
 static tenrec_status devices_agree_use(struct tenrec_worker *w, struct table *t, bool dynamic,
                                        tenrec_error *err)
 {
-    const struct tenrec_member *member = w->membership->member;
-    struct devices *d = w->devices;
+    const struct tenrec_member *member = group_of(w)->membership->member;
+    struct devices *d = w->calls->devices;
     tenrec_status st = TENREC_OK;
     size_t n;
 
@@ -203,23 +204,23 @@ static tenrec_status devices_agree_use(struct tenrec_worker *w, struct table *t,
 /* Returns true if a member names devices; rarely so. */
 static bool devices_agree_anybody(const struct tenrec_worker *w)
 {
-    for (uint32_t i = 0; i < membership_world(w->membership); i++)
-        if (w->membership->members->list[i].extra_len > 0)
+    for (uint32_t i = 0; i < membership_world(group_of(w)->membership); i++)
+        if (group_of(w)->membership->members->list[i].extra_len > 0)
             return true;
     return false;
 }
 
 tenrec_status devices_agree(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
 {
-    const bool dynamic = membership_roster(w->membership) != NULL;
-    const int64_t count = w->devices ? w->devices->mine.count : DEVICE_COUNT_UNKNOWN;
+    const bool dynamic = membership_roster(group_of(w)->membership) != NULL;
+    const int64_t count = w->calls->devices ? w->calls->devices->mine.count : DEVICE_COUNT_UNKNOWN;
     struct table t = { .n = 0 };
     tenrec_status st;
 
-    devices_forget(w->devices);
+    devices_forget(w->calls->devices);
     if (!dynamic && !devices_agree_anybody(w))
         return TENREC_OK;
-    if (!w->devices && !(w->devices = devices_make()))
+    if (!w->calls->devices && !(w->calls->devices = devices_make()))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the worker's devices");
     st = table_read(w, &t, err);
     if (st == TENREC_OK)
@@ -228,7 +229,7 @@ tenrec_status devices_agree(struct tenrec_worker *w, uint64_t deadline_ns, tenre
         st = device_table_check(t.row, t.n, !dynamic, err);
     if (st == TENREC_OK)
         st = devices_agree_use(w, &t, dynamic, err);
-    w->devices->mine.count = count;
+    w->calls->devices->mine.count = count;
     table_free(&t);
     return st;
 }
@@ -240,7 +241,7 @@ tenrec_status devices_agree(struct tenrec_worker *w, uint64_t deadline_ns, tenre
 static tenrec_status use_more(struct tenrec_worker *w, const struct device_map *theirs,
                               tenrec_error *err)
 {
-    struct devices *d = w->devices;
+    struct devices *d = w->calls->devices;
     struct tenrec_device *list;
     size_t n;
     struct device_row now = { .name = w->self.name, .count = d->mine.count };
@@ -288,7 +289,7 @@ out:
 void devices_joined(struct tenrec_worker *w, tenrec_peer id, const char *name, const void *extra,
                     size_t len)
 {
-    struct devices *d = w->devices;
+    struct devices *d = w->calls->devices;
     struct device_row row;
     const struct device_map *theirs;
     tenrec_error err;
@@ -313,7 +314,7 @@ void devices_joined(struct tenrec_worker *w, tenrec_peer id, const char *name, c
 
 void devices_left(struct tenrec_worker *w, tenrec_peer id)
 {
-    struct devices *d = w->devices;
+    struct devices *d = w->calls->devices;
 
     if (!d)
         return;

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* disconnect.c - reaction to broken connections. worker.lock guards the losses. */
-#include "rpc/member/disconnect.h"
+#include "rpc/member/worker_group.h"
 
 #include "core/base/clock.h"
 #include "core/base/forks.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/base/probe.h"
-#include "rpc/call/active_calls.h"
 #include "rpc/call/call.h"
+#include "rpc/call/calls.h"
 #include "rpc/call/watch.h"
 #include "rpc/future/contact.h"
 #include "rpc/future/thread_state.h"
-#include "rpc/future/worker.h"
 #include "rpc/member/gather.h"
 #include "rpc/member/monitor.h"
-#include "rpc/rref/rref_control.h"
+#include "rpc/rref/rrefs.h"
 
 #include <stdlib.h>
 
@@ -41,23 +40,16 @@ tenrec_status disconnects_reset(struct disconnects *l, size_t n, tenrec_error *e
     return TENREC_OK;
 }
 
-struct disconnects *disconnects_new(void)
+void disconnects_finish(struct disconnects *l)
 {
-    return memory_new(1, sizeof(struct disconnects));
-}
-
-void disconnects_drop(struct disconnects *l)
-{
-    if (l)
-        free(l->last);
-    free(l);
+    free(l->last);
 }
 
 void disconnects_forget(struct tenrec_worker *w, tenrec_peer peer)
 {
     pthread_mutex_lock(&w->lock);
-    if (peer >= 0 && (size_t)peer < w->disconnects->n)
-        w->disconnects->last[peer] = (struct loss){ .reported = NOTHING_REPORTED };
+    if (peer >= 0 && (size_t)peer < group_of(w)->disconnects.n)
+        group_of(w)->disconnects.last[peer] = (struct loss){ .reported = NOTHING_REPORTED };
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -86,8 +78,9 @@ static void disconnect_report(struct tenrec_worker *w, tenrec_peer peer, enum di
     void *arg;
 
     pthread_mutex_lock(&w->lock);
-    fn = disconnect_is_news(w->disconnects, peer, which) ? w->disconnects->fn : NULL;
-    arg = w->disconnects->arg;
+    fn = disconnect_is_news(&group_of(w)->disconnects, peer, which) ? group_of(w)->disconnects.fn
+                                                                    : NULL;
+    arg = group_of(w)->disconnects.arg;
     pthread_mutex_unlock(&w->lock);
     if (!fn)
         return;
@@ -107,7 +100,7 @@ static void disconnect_lost(struct tenrec_worker *w, tenrec_peer peer, enum dire
     if (which == OURS)
         call_fail_peer(w, peer, &reported);
     else if (peer >= 0)
-        active_calls_cancel_from(w->active_calls, peer); /* no answer reaches the caller */
+        active_calls_cancel_from(&w->calls->active_calls, peer); /* no answer reaches the caller */
     /* In a dynamic group the monitor decides: a live member keeps its references. */
     if (atomic_load(&w->state) == WORKER_RUNNING && !monitor_suspects(w, peer))
         rrefs_lost(w, peer, !atomic_load(&w->leaving), &reported);
@@ -153,7 +146,7 @@ void tenrec_worker_set_peer_lost_callback(struct tenrec_worker *w, tenrec_peer_l
                                           void *arg)
 {
     pthread_mutex_lock(&w->lock);
-    w->disconnects->fn = fn;
-    w->disconnects->arg = arg;
+    group_of(w)->disconnects.fn = fn;
+    group_of(w)->disconnects.arg = arg;
     pthread_mutex_unlock(&w->lock);
 }

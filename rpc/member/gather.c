@@ -9,13 +9,14 @@
 #include "rpc/call/answer.h"
 #include "rpc/call/asks.h"
 #include "rpc/call/call.h"
+#include "rpc/call/calls.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/future.h"
 #include "rpc/future/thread_state.h"
-#include "rpc/future/worker.h"
 #include "rpc/member/gather_lead.h"
 #include "rpc/member/gather_set.h"
 #include "rpc/member/participants.h"
+#include "rpc/member/worker_group.h"
 #include "rpc/value/codec.h"
 #include "rpc/value/handle.h"
 #include "rpc/value/stream_value.h"
@@ -91,7 +92,7 @@ static void gather_request_take(struct tenrec_worker *w, struct ask *a)
 
     if (st == TENREC_OK)
         st = gather_enter(w, &s, r, &why);
-    else if (w->view_wait(w, a))
+    else if (w->calls->view_wait(w, a))
         r = NULL;
     participants_finish(&s);
     if (!r)
@@ -168,7 +169,7 @@ static tenrec_status gather_follow(struct tenrec_worker *w, const struct partici
                                    const struct tenrec_value *value, struct tenrec_future **ret,
                                    tenrec_error *err)
 {
-    const int64_t version = atomic_load(&w->view_version);
+    const int64_t version = atomic_load(&w->calls->view_version);
     struct tenrec_value item[] = { tenrec_value_text(s->key), tenrec_value_int(number),
                                    tenrec_value_int(ms), *value, tenrec_value_int(version) };
     struct tenrec_value array = tenrec_value_array(item, version > 0 ? 5 : 4);
@@ -233,10 +234,10 @@ static tenrec_status gather_run(struct tenrec_worker *w, const char *what,
     if (st == TENREC_OK)
         st = participants_of_names(&w->peers, names, n, &s, err);
     if (st == TENREC_OK) {
-        pthread_mutex_lock(&w->gathers->lock);
-        if ((set = gather_set_get(&w->gathers->sets, s.key)))
+        pthread_mutex_lock(&group_of(w)->gathers.lock);
+        if ((set = gather_set_get(&group_of(w)->gathers.sets, s.key)))
             number = set->next++;
-        pthread_mutex_unlock(&w->gathers->lock);
+        pthread_mutex_unlock(&group_of(w)->gathers.lock);
         if (number < 0)
             st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a gather");
         else if (s.id[0] == w->self.id)

@@ -21,8 +21,8 @@ struct gathers {
     size_t n_open;
 };
 
-struct gathers *gathers_new(void); /* NULL: no memory */
-void gathers_drop(struct gathers *g);
+void gathers_init(struct gathers *g); /* zeroed */
+void gathers_finish(struct gathers *g);
 
 /* Forgets the numbers of all sets: with a new incarnation the others count from 0. */
 void gathers_reset(struct gathers *g);

@@ -7,13 +7,14 @@
 #include "core/base/loop.h"
 #include "core/base/memory.h"
 #include "rpc/call/answer.h"
+#include "rpc/call/calls.h"
 #include "rpc/future/contact.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/future.h"
-#include "rpc/future/worker.h"
 #include "rpc/member/gather.h"
 #include "rpc/member/gather_set.h"
 #include "rpc/member/participants.h"
+#include "rpc/member/worker_group.h"
 
 #include <stdlib.h>
 
@@ -36,14 +37,9 @@ struct gather {
     char key[];               /* the set, as text */
 };
 
-struct gathers *gathers_new(void)
+void gathers_init(struct gathers *g)
 {
-    struct gathers *g = memory_new(1, sizeof *g);
-
-    if (!g)
-        return NULL;
     pthread_mutex_init(&g->lock, NULL);
-    return g;
 }
 
 static void gather_drop(struct gather *g)
@@ -68,13 +64,10 @@ void gathers_reset(struct gathers *g)
     g->n_open = 0;
 }
 
-void gathers_drop(struct gathers *g)
+void gathers_finish(struct gathers *g)
 {
-    if (!g)
-        return;
     gathers_reset(g);
     pthread_mutex_destroy(&g->lock);
-    free(g);
 }
 
 static void part_fail(struct tenrec_worker *w, struct gather_part *p, const tenrec_error *why)
@@ -185,7 +178,7 @@ static void remove_failed(struct gathers *gs, struct gather *g, const tenrec_err
 static struct gather *remove_expired(struct tenrec_worker *w, uint64_t now, uint64_t *next_ns,
                                      tenrec_error *why)
 {
-    struct gathers *gs = w->gathers;
+    struct gathers *gs = &group_of(w)->gathers;
     struct gather **at, *g, *expired = NULL;
 
     *next_ns = CLOCK_NEVER;
@@ -216,7 +209,7 @@ static bool is_lost(const struct tenrec_worker *w, tenrec_peer id)
  * out of memory. */
 static tenrec_peer *list_missing(struct tenrec_worker *w, uint64_t now, size_t *ret_n)
 {
-    struct gathers *gs = w->gathers;
+    struct gathers *gs = &group_of(w)->gathers;
     tenrec_peer *id = NULL;
     struct gather *g;
 
@@ -261,7 +254,7 @@ void gather_expire(struct tenrec_worker *w)
         gather_lead_fail(w, g, &why);
     worker_leave(w);
     if (next != CLOCK_NEVER)
-        loop_timer_arm(w->deadlines, next);
+        loop_timer_arm(w->calls->deadlines, next);
 }
 
 static struct gather *gather_new(const struct participants *s, int64_t number)
@@ -361,8 +354,8 @@ tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s,
     if (!member)
         return tenrec_fail(err, TENREC_EINVAL, "'%s' is not in the set that it gathers",
                            peers_name(&w->peers, part->id));
-    pthread_mutex_lock(&w->gathers->lock);
-    st = gather_lead_find(w->gathers, s, number, &g, err);
+    pthread_mutex_lock(&group_of(w)->gathers.lock);
+    st = gather_lead_find(&group_of(w)->gathers, s, number, &g, err);
     if (st == TENREC_OK)
         st = arrived_before(w, g, part, &again, err);
     if (st == TENREC_OK && g && !again) {
@@ -373,17 +366,17 @@ tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s,
             next = g->contact_ns;
         if (g->arrived == g->n) {
             whole = g;
-            gather_lead_remove(w->gathers, g);
-            gather_set_add_whole(gather_set_get(&w->gathers->sets, s->key), number);
+            gather_lead_remove(&group_of(w)->gathers, g);
+            gather_set_add_whole(gather_set_get(&group_of(w)->gathers.sets, s->key), number);
         }
     }
-    pthread_mutex_unlock(&w->gathers->lock);
+    pthread_mutex_unlock(&group_of(w)->gathers.lock);
     if (again)
         tenrec_value_drop(part->value);
     else if (whole)
         gather_lead_complete(w, whole);
     else if (st == TENREC_OK && next != CLOCK_NEVER)
-        loop_timer_arm(w->deadlines, next);
+        loop_timer_arm(w->calls->deadlines, next);
     return st;
 }
 
@@ -392,13 +385,13 @@ void gather_refuse(struct tenrec_worker *w, const char *key, int64_t number, ten
 {
     struct gather *g;
 
-    pthread_mutex_lock(&w->gathers->lock);
-    g = gather_lead_open(w->gathers, key, number);
+    pthread_mutex_lock(&group_of(w)->gathers.lock);
+    g = gather_lead_open(&group_of(w)->gathers, key, number);
     if (g && waits_for(g, id))
-        remove_failed(w->gathers, g, why);
+        remove_failed(&group_of(w)->gathers, g, why);
     else
         g = NULL;
-    pthread_mutex_unlock(&w->gathers->lock);
+    pthread_mutex_unlock(&group_of(w)->gathers.lock);
     if (g)
         gather_lead_fail(w, g, why);
 }
@@ -410,12 +403,12 @@ void gather_lost(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *
 
     tenrec_error_prefix(&reported, "'%s' was lost before it joined", peers_name(&w->peers, peer));
     do {
-        pthread_mutex_lock(&w->gathers->lock);
-        for (g = w->gathers->open; g && !waits_for(g, peer); g = g->next)
+        pthread_mutex_lock(&group_of(w)->gathers.lock);
+        for (g = group_of(w)->gathers.open; g && !waits_for(g, peer); g = g->next)
             ;
         if (g)
-            remove_failed(w->gathers, g, &reported);
-        pthread_mutex_unlock(&w->gathers->lock);
+            remove_failed(&group_of(w)->gathers, g, &reported);
+        pthread_mutex_unlock(&group_of(w)->gathers.lock);
         if (g)
             gather_lead_fail(w, g, &reported);
     } while (g);
@@ -423,9 +416,9 @@ void gather_lost(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *
 
 void gather_forget(struct tenrec_worker *w, const char *name, uint64_t incarnation)
 {
-    pthread_mutex_lock(&w->gathers->lock);
-    gather_sets_forget(&w->gathers->sets, name, incarnation);
-    pthread_mutex_unlock(&w->gathers->lock);
+    pthread_mutex_lock(&group_of(w)->gathers.lock);
+    gather_sets_forget(&group_of(w)->gathers.sets, name, incarnation);
+    pthread_mutex_unlock(&group_of(w)->gathers.lock);
 }
 
 void gather_fail_all(struct tenrec_worker *w, const tenrec_error *why)
@@ -433,11 +426,11 @@ void gather_fail_all(struct tenrec_worker *w, const tenrec_error *why)
     struct gather *g;
 
     for (;;) {
-        pthread_mutex_lock(&w->gathers->lock);
-        g = w->gathers->open;
+        pthread_mutex_lock(&group_of(w)->gathers.lock);
+        g = group_of(w)->gathers.open;
         if (g)
-            gather_lead_remove(w->gathers, g);
-        pthread_mutex_unlock(&w->gathers->lock);
+            gather_lead_remove(&group_of(w)->gathers, g);
+        pthread_mutex_unlock(&group_of(w)->gathers.lock);
         if (!g)
             return;
         gather_lead_fail(w, g, why);

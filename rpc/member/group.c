@@ -8,6 +8,7 @@
 #include "rpc/future/thread_state.h"
 #include "rpc/future/worker.h"
 #include "rpc/member/monitor_inside.h"
+#include "rpc/member/worker_group.h"
 
 #include <stdlib.h>
 
@@ -59,7 +60,7 @@ static tenrec_status list_static(const struct peers *p, struct group_made **ret,
 static tenrec_status list_dynamic(struct tenrec_worker *w, struct group_made **ret,
                                   tenrec_error *err)
 {
-    struct monitor *wa = w->monitor;
+    struct monitor *wa = group_of(w)->monitor;
     tenrec_status st;
 
     pthread_mutex_lock(&wa->lock);
@@ -81,7 +82,7 @@ tenrec_status tenrec_group_view_get(struct tenrec_worker *w, struct tenrec_group
     *ret = NULL;
     if (st != TENREC_OK)
         return st;
-    st = w->monitor ? list_dynamic(w, &m, err) : list_static(&w->peers, &m, err);
+    st = group_of(w)->monitor ? list_dynamic(w, &m, err) : list_static(&w->peers, &m, err);
     worker_leave(w);
     if (st == TENREC_OK)
         *ret = &m->view;
@@ -113,7 +114,7 @@ static tenrec_status check_static(struct tenrec_worker *w, const struct group_wa
 static tenrec_status wait_dynamic(struct tenrec_worker *w, const struct group_wanted *wanted,
                                   uint64_t until_ns, tenrec_error *err)
 {
-    struct monitor *wa = w->monitor;
+    struct monitor *wa = group_of(w)->monitor;
     tenrec_status st;
     bool timely = true;
 
@@ -148,7 +149,7 @@ static tenrec_status wait_for(struct tenrec_worker *w, const struct group_wanted
     if (st != TENREC_OK)
         return st;
     st = call_deadline(w, &ms, &until_ns, err);
-    if (st == TENREC_OK && !w->monitor) {
+    if (st == TENREC_OK && !group_of(w)->monitor) {
         st = check_static(w, wanted, err);
     } else if (st == TENREC_OK) {
         if (pool)
@@ -182,7 +183,7 @@ tenrec_status tenrec_worker_set_member_callbacks(struct tenrec_worker *w,
                            "member callbacks: size is %u, expected %zu (set it to sizeof)", c->size,
                            sizeof *c);
     pthread_mutex_lock(&w->lock);
-    w->member_callbacks = c ? *c : (struct tenrec_member_callbacks){ .size = 0 };
+    group_of(w)->callbacks = c ? *c : (struct tenrec_member_callbacks){ .size = 0 };
     pthread_mutex_unlock(&w->lock);
     return TENREC_OK;
 }

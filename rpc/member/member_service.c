@@ -1,37 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* member_service.c - the group as a service of a worker: gathers, lost peers, and the monitor of a
  * dynamic group. */
+#include "rpc/call/calls.h"
 #include "rpc/call/service.h"
 #include "rpc/member/devices.h"
-#include "rpc/member/disconnect.h"
 #include "rpc/member/gather.h"
 #include "rpc/member/membership.h"
 #include "rpc/member/monitor.h"
+#include "rpc/member/worker_group.h"
 
 static tenrec_status member_service_init(struct tenrec_worker *w, const struct service_config *c,
                                          tenrec_error *err)
 {
     w->contacts.refused = worker_peer_refused;
-    w->view_wait = monitor_view_wait;
-    w->gathers = gathers_new();
-    w->disconnects = disconnects_new();
-    if (!w->gathers || !w->disconnects)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
-    return devices_new(c->settings, &w->devices, err);
+    w->calls->view_wait = monitor_view_wait;
+    gathers_init(&group_of(w)->gathers);
+    return devices_new(c->settings, &w->calls->devices, err);
 }
 
 static void member_service_finish(struct tenrec_worker *w)
 {
-    gathers_drop(w->gathers);
-    disconnects_drop(w->disconnects);
-    devices_free(w->devices);
+    gathers_finish(&group_of(w)->gathers);
+    disconnects_finish(&group_of(w)->disconnects);
+    devices_free(w->calls->devices);
 }
 
 static tenrec_status member_service_start(struct tenrec_worker *w, const struct service_session *s,
                                           tenrec_error *err)
 {
     (void)s;
-    gathers_reset(w->gathers);
+    gathers_reset(&group_of(w)->gathers);
     return monitor_open(w, err);
 }
 
@@ -43,7 +41,7 @@ static void member_service_stop(struct tenrec_worker *w, const tenrec_error *why
 
 static void member_service_debug_info(struct tenrec_worker *w, const struct service_outlet *to)
 {
-    const struct membership *m = w->membership;
+    const struct membership *m = group_of(w)->membership;
     tenrec_error unused;
     size_t n;
 
@@ -62,6 +60,7 @@ static void member_service_debug_info(struct tenrec_worker *w, const struct serv
 
 const struct service member_service = {
     .name = "member",
+    .size = sizeof(struct worker_group),
     .init = member_service_init,
     .finish = member_service_finish,
     .start = member_service_start,

@@ -3,6 +3,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
+#include "core/chain/chain_options.h"
 #include "core/config/config.h"
 #include "group/meeting/members.h"
 #include "group/meeting/rendezvous.h"
@@ -27,31 +28,23 @@ static uint64_t at_once(uint64_t deadline_ns)
     return deadline_ns < now_ns ? deadline_ns : now_ns;
 }
 
-tenrec_status membership_find(const struct config_settings *s, struct stores *stores,
-                              struct security *security, struct loop *loop, uint64_t deadline_ns,
-                              struct membership **ret, tenrec_error *err)
+tenrec_status membership_find(const struct tenrec_chain_options *options, struct loop *loop,
+                              uint64_t deadline_ns, struct membership **ret, tenrec_error *err)
 {
-    const struct rendezvous_options o = { .init_method = s->init_method,
-                                          .group = s->group,
-                                          .rank = (int32_t)s->rank,
-                                          .world = (int32_t)s->world_size,
-                                          .stores = stores,
-                                          .name = s->name,
-                                          .lease_ms = s->group_lease_ms,
-                                          .loop = loop,
-                                          .security = security };
+    struct rendezvous_options o = rendezvous_options_of(options);
     struct membership *m = memory_new(1, sizeof *m);
     tenrec_status st;
 
     if (!m)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the group");
+    o.loop = loop;
     st = rendezvous_open(&o, deadline_ns, &m->rendezvous, err);
     if (st != TENREC_OK)
-        tenrec_error_prefix(err, "%s", s->init_method_place);
+        tenrec_error_prefix(err, "%s", options->settings->init_method_place);
     if (st == TENREC_OK && m->rendezvous->dynamic)
         snprintf(m->name, sizeof m->name, "%s", m->rendezvous->roster.name);
     else if (st == TENREC_OK)
-        st = make_name(m, s->name, err);
+        st = make_name(m, o.name, err);
     if (st == TENREC_OK)
         *ret = m;
     else
@@ -169,19 +162,17 @@ tenrec_status membership_join(struct membership *m, const char *backend, const c
                                   : join_static(m, backend, address, extra, deadline_ns, err);
 }
 
-tenrec_status membership_visit(const struct config_settings *s, struct stores *stores,
-                               struct security *security, const char *store, uint64_t deadline_ns,
-                               struct membership **ret, tenrec_error *err)
+tenrec_status membership_visit(const struct tenrec_chain_options *options, const char *store,
+                               uint64_t deadline_ns, struct membership **ret, tenrec_error *err)
 {
-    const struct rendezvous_options o = { .init_method = store ? store : s->init_method,
-                                          .stores = stores,
-                                          .group = s->group,
-                                          .security = security };
+    struct rendezvous_options o = rendezvous_options_of(options);
     struct membership *m = memory_new(1, sizeof *m);
     tenrec_status st;
 
     if (!m)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the group");
+    if (store)
+        o.init_method = store;
     st = rendezvous_visit(&o, deadline_ns, &m->rendezvous, err);
     if (st == TENREC_OK)
         st = m->rendezvous->dynamic

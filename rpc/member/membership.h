@@ -11,18 +11,14 @@
 
 #include <tenrec/agent.h>
 
-struct config_settings;
 struct group_lost;
 struct loop;
 struct members;
 struct membership_list;
 struct rendezvous;
-struct security;
-struct stores;
 struct store_value;
 struct tenrec_process_group;
-
-extern const struct service member_service; /* of a worker (rpc/call/service.h) */
+struct tenrec_chain_options;
 
 /* Our name is known after membership_find, the others' after membership_join. */
 struct membership {
@@ -36,11 +32,9 @@ struct membership {
 };
 
 /* Resolves our rank and the size of the group, and opens the store; the rank that must serves it.
- * `stores`: for URLs of plugins; borrowed during the call. `security`: of the store; shared
- * (counted); NULL: none. */
-tenrec_status membership_find(const struct config_settings *s, struct stores *stores,
-                              struct security *security, struct loop *loop, uint64_t deadline_ns,
-                              struct membership **ret, tenrec_error *err);
+ * `options`: of the worker's chain; borrowed during the call. */
+tenrec_status membership_find(const struct tenrec_chain_options *options, struct loop *loop,
+                              uint64_t deadline_ns, struct membership **ret, tenrec_error *err);
 
 /* Publishes our address and `extra` (may be NULL). In a static group waits for all members, whose
  * `backend` (borrowed until membership_drop) must be ours. */
@@ -51,9 +45,8 @@ tenrec_status membership_join(struct membership *m, const char *backend, const c
 /* Finds a group and its members, to call them from outside: membership_rank is TENREC_ANONYMOUS,
  * and of the functions below a visitor may use membership_drop and the getters. `store`: its URL;
  * NULL for that of init_method. */
-tenrec_status membership_visit(const struct config_settings *s, struct stores *stores,
-                               struct security *security, const char *store, uint64_t deadline_ns,
-                               struct membership **ret, tenrec_error *err);
+tenrec_status membership_visit(const struct tenrec_chain_options *options, const char *store,
+                               uint64_t deadline_ns, struct membership **ret, tenrec_error *err);
 
 /* For a static group, after membership_join: the waits below, and that of membership_drop, fail
  * with EPEER_LOST, which names the member, when they wait for a lost member. */

@@ -10,8 +10,9 @@
 #include "core/base/threads.h"
 #include "core/config/config.h"
 #include "group/membership/membership_list.h"
-#include "rpc/future/worker.h"
+#include "rpc/call/calls.h"
 #include "rpc/member/membership.h"
+#include "rpc/member/worker_group.h"
 
 #include <stdlib.h>
 
@@ -24,7 +25,7 @@ enum {
 
 bool monitor_suspects(struct tenrec_worker *w, tenrec_peer peer)
 {
-    struct monitor *wa = w->monitor;
+    struct monitor *wa = group_of(w)->monitor;
     const struct membership_view_entry *e;
 
     if (!wa)
@@ -138,7 +139,7 @@ static void monitor_leave_list(struct monitor *wa)
 
 tenrec_status monitor_depart(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
 {
-    struct monitor *wa = w->monitor;
+    struct monitor *wa = group_of(w)->monitor;
     tenrec_status st = TENREC_OK;
 
     pthread_mutex_lock(&wa->lock);
@@ -249,7 +250,7 @@ static void *monitor_run(void *arg)
 tenrec_status monitor_open(struct tenrec_worker *w, tenrec_error *err)
 {
     const struct config_settings *s = w->settings;
-    struct membership_list *roster = membership_roster(w->membership);
+    struct membership_list *roster = membership_roster(group_of(w)->membership);
     struct monitor *wa;
     tenrec_status st;
 
@@ -264,7 +265,7 @@ tenrec_status monitor_open(struct tenrec_worker *w, tenrec_error *err)
                                                 (uint32_t)s->heartbeat_misses };
     pthread_mutex_init(&wa->lock, NULL);
     clock_cond_init(&wa->changed);
-    w->monitor = wa;
+    group_of(w)->monitor = wa;
     st = monitor_begin(wa, err);
     if (st == TENREC_OK)
         st = heartbeats_follow(&wa->beats, &wa->view, w->self.id, clock_now_ns(), err);
@@ -273,7 +274,7 @@ tenrec_status monitor_open(struct tenrec_worker *w, tenrec_error *err)
 
 tenrec_status monitor_start(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
 {
-    struct monitor *wa = w->monitor;
+    struct monitor *wa = group_of(w)->monitor;
     int r;
 
     if (!wa)
@@ -288,7 +289,7 @@ tenrec_status monitor_start(struct tenrec_worker *w, uint64_t deadline_ns, tenre
 
 void monitor_stop(struct tenrec_worker *w)
 {
-    struct monitor *wa = w->monitor;
+    struct monitor *wa = group_of(w)->monitor;
 
     if (!wa)
         return;
@@ -315,7 +316,7 @@ void monitor_stop(struct tenrec_worker *w)
 
 void monitor_close(struct tenrec_worker *w)
 {
-    struct monitor *wa = w->monitor;
+    struct monitor *wa = group_of(w)->monitor;
 
     if (!wa)
         return;
@@ -326,6 +327,6 @@ void monitor_close(struct tenrec_worker *w)
     pthread_cond_destroy(&wa->changed);
     pthread_mutex_destroy(&wa->lock);
     free(wa);
-    w->monitor = NULL;
-    atomic_store(&w->view_version, 0);
+    group_of(w)->monitor = NULL;
+    atomic_store(&w->calls->view_version, 0);
 }

@@ -14,7 +14,7 @@ struct ask;
 struct monitor;
 
 /* Makes the monitor from the list of the membership; messages may arrive from here on. In a static
- * group w->monitor stays NULL, and the functions below do nothing. errors: ENOMEM */
+ * group there is none, and the functions below do nothing. errors: ENOMEM */
 tenrec_status monitor_open(struct tenrec_worker *w, tenrec_error *err);
 
 /* Starts the thread and waits until the others know this worker or time out. errors: EOS */

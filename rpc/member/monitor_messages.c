@@ -9,7 +9,8 @@
 #include "rpc/call/answer.h"
 #include "rpc/call/call.h"
 #include "rpc/future/worker.h"
-#include "rpc/rref/rref_control.h"
+#include "rpc/member/worker_group.h"
+#include "rpc/rref/rrefs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -134,8 +135,8 @@ static void view_ready(struct tenrec_worker *w, struct ask *ask)
     struct view_ask *a = (struct view_ask *)(void *)ask;
 
     if (a->leaving)
-        monitor_leaves(w->monitor, a->id, a->incarnation);
-    view_answer(w->monitor, a);
+        monitor_leaves(group_of(w)->monitor, a->id, a->incarnation);
+    view_answer(group_of(w)->monitor, a);
     free(a);
 }
 
@@ -146,7 +147,7 @@ static tenrec_status view_read(struct tenrec_worker *w, tenrec_peer from, struct
     int64_t n[VIEW_NUMBERS];
     tenrec_status st = rref_numbers_read(msg, VIEW_NUMBERS, n, err);
 
-    if (st == TENREC_OK && !w->monitor)
+    if (st == TENREC_OK && !group_of(w)->monitor)
         st = tenrec_fail(err, TENREC_EGROUP, "the group of '%s' is static", w->self.name);
     if (st == TENREC_OK && from >= 0 && from != n[VIEW_ID])
         st = tenrec_fail(err, TENREC_EPROTOCOL, "'%s' sent a view under the id of worker %lld",
@@ -181,7 +182,7 @@ static bool monitor_keeps(const struct monitor *wa)
 
 bool monitor_view_wait(struct tenrec_worker *w, struct ask *a)
 {
-    struct monitor *wa = w->monitor;
+    struct monitor *wa = group_of(w)->monitor;
     bool waits;
 
     if (!wa)
@@ -198,7 +199,7 @@ bool monitor_view_wait(struct tenrec_worker *w, struct ask *a)
 
 void monitor_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
-    struct monitor *wa = w->monitor;
+    struct monitor *wa = group_of(w)->monitor;
     struct view_ask a = { .ask = { .from = from, .deadline_ns = CLOCK_NEVER, .ready = view_ready },
                           .msg_id = msg->id,
                           .route = msg->route };
@@ -230,7 +231,7 @@ void monitor_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_ms
 
 void monitor_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
-    struct monitor *wa = w->monitor;
+    struct monitor *wa = group_of(w)->monitor;
     int64_t n[RET_NUMBERS];
 
     if (!wa || rref_numbers_read(msg, RET_NUMBERS, n, NULL) != TENREC_OK) {
@@ -338,8 +339,8 @@ void monitor_announce_and_wait(struct monitor *wa, uint64_t deadline_ns)
 
 void monitor_announce_leaving(struct tenrec_worker *w, uint64_t deadline_ns)
 {
-    view_send_all(w->monitor, FLAG_LEAVING, true);
-    await_round(w->monitor, deadline_ns);
+    view_send_all(group_of(w)->monitor, FLAG_LEAVING, true);
+    await_round(group_of(w)->monitor, deadline_ns);
 }
 
 /* ---- messages that wait for our view ----------------------------------------- */

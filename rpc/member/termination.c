@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/member/termination.h"
+#include "rpc/member/worker_group.h"
 
 #include "core/base/backoff.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "group/meeting/process_group.h"
 #include "group/membership/lost.h"
-#include "rpc/call/active_calls.h"
-#include "rpc/call/pending.h"
+#include "rpc/call/calls.h"
 #include "rpc/future/contact.h"
 #include "rpc/future/enter.h"
-#include "rpc/future/worker.h"
 #include "rpc/member/membership.h"
 #include "rpc/member/monitor.h"
-#include "rpc/member/rref_release.h"
 
 /* A one-way call may be lost with its connection. If no counter has changed and no call has run for
  * LOST_US, the missing calls are lost. */
@@ -23,7 +20,7 @@ enum { SHUTDOWN_MS = 60000 };
 
 int64_t shutdown_limit_ms(const struct tenrec_worker *w, int64_t ms)
 {
-    const int64_t of_calls = atomic_load(&w->timeout_ms);
+    const int64_t of_calls = atomic_load(&w->calls->timeout_ms);
 
     if (ms != TENREC_TIMEOUT_DEFAULT)
         return ms;
@@ -47,7 +44,7 @@ static bool is_lost(void *worker, int32_t rank, uint64_t waited_ms)
 
 void termination_watch_disconnects(struct tenrec_worker *w)
 {
-    membership_set_lost(w->membership, &(struct group_lost){ is_lost, w });
+    membership_set_lost(group_of(w)->membership, &(struct group_lost){ is_lost, w });
 }
 
 /* The sums of all workers, in two waves over the store: first the calls that ended, then, once all
@@ -69,13 +66,13 @@ struct stillness {
  * for a retry. */
 static uint64_t calls_finished(struct tenrec_worker *w)
 {
-    return atomic_load(&w->counts.finished) + atomic_load(&w->counts.jobs_ended);
+    return atomic_load(&w->calls->counts.finished) + atomic_load(&w->calls->counts.jobs_ended);
 }
 
 static uint64_t calls_made(struct tenrec_worker *w)
 {
-    return pending_added(w->pending, atomic_load(&w->counts.finished)) +
-           atomic_load(&w->counts.jobs);
+    return pending_added(&w->calls->pending, atomic_load(&w->calls->counts.finished)) +
+           atomic_load(&w->calls->counts.jobs);
 }
 
 /* Waits until no call of ours is outstanding. */
@@ -98,15 +95,16 @@ static tenrec_status termination_count(struct tenrec_worker *w, uint64_t until, 
 {
     int64_t ended[2], begun[3];
     int64_t mine[3] = { (int64_t)calls_finished(w),
-                        (int64_t)atomic_load(&w->counts.one_way_ended) };
-    tenrec_status st = process_group_sum(w->membership->pg, mine, 2, until, ended, err);
+                        (int64_t)atomic_load(&w->calls->counts.one_way_ended) };
+    tenrec_status st = process_group_sum(group_of(w)->membership->pg, mine, 2, until, ended, err);
 
     if (st != TENREC_OK)
         return st;
     mine[0] = (int64_t)calls_made(w);
-    mine[1] = (int64_t)atomic_load(&w->counts.one_way);
-    mine[2] = (int64_t)(atomic_load(&w->counts.taken) - atomic_load(&w->counts.served));
-    st = process_group_sum(w->membership->pg, mine, 3, until, begun, err);
+    mine[1] = (int64_t)atomic_load(&w->calls->counts.one_way);
+    mine[2] =
+        (int64_t)(atomic_load(&w->calls->counts.taken) - atomic_load(&w->calls->counts.served));
+    st = process_group_sum(group_of(w)->membership->pg, mine, 3, until, begun, err);
     *ret = (struct sums){ ended[0], ended[1], begun[0], begun[1], begun[2] };
     return st;
 }
@@ -158,7 +156,19 @@ static uint32_t left_ms(uint64_t deadline_ns)
     return ms < 0 ? UINT32_MAX : (uint32_t)ms;
 }
 
-tenrec_status worker_part(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
+/* Together with the other members of a static group; a visitor leaves alone. */
+static tenrec_status part_static(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
+{
+    tenrec_status st = worker_quiesce(w, deadline_ns, err);
+
+    if (st == TENREC_OK && !worker_visits(w))
+        st = rrefs_flush(w, deadline_ns, err);
+    if (st == TENREC_OK && !worker_visits(w))
+        st = process_group_barrier(group_of(w)->membership->pg, deadline_ns, err);
+    return st;
+}
+
+static tenrec_status part_dynamic(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
 {
     tenrec_status st = wait_for_calls(w, deadline_ns, err);
 
@@ -170,10 +180,16 @@ tenrec_status worker_part(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_
         return st;
     monitor_announce_leaving(w, deadline_ns);
     /* Requests that were sent before the others knew; their functions may make calls. */
-    st = active_calls_wait(w->active_calls, deadline_ns, err);
+    st = active_calls_wait(&w->calls->active_calls, deadline_ns, err);
     if (st == TENREC_OK)
         st = wait_for_calls(w, deadline_ns, err);
     if (st == TENREC_OK)
         st = chain_drain(w->chain, left_ms(deadline_ns), err);
     return st == TENREC_OK ? monitor_depart(w, deadline_ns, err) : st;
+}
+
+tenrec_status worker_part(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
+{
+    return group_of(w)->monitor ? part_dynamic(w, deadline_ns, err)
+                                : part_static(w, deadline_ns, err);
 }

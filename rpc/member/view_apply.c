@@ -12,15 +12,15 @@
 #include "group/meeting/members.h"
 #include "group/membership/membership_list.h"
 #include "rpc/call/call.h"
+#include "rpc/call/calls.h"
 #include "rpc/call/watch.h"
 #include "rpc/future/thread_state.h"
-#include "rpc/future/worker.h"
 #include "rpc/member/devices.h"
-#include "rpc/member/disconnect.h"
 #include "rpc/member/gather.h"
 #include "rpc/member/membership.h"
+#include "rpc/member/worker_group.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/rref/rref_control.h"
+#include "rpc/rref/rrefs.h"
 
 #include <stdlib.h>
 
@@ -70,7 +70,7 @@ static void view_apply_report(struct monitor *wa, tenrec_peer id, const tenrec_e
 
     watch_note(w, why ? WATCH_LEFT : WATCH_JOINED, id, 0, why ? why->code : TENREC_OK, info.name);
     pthread_mutex_lock(&w->lock);
-    c = w->member_callbacks;
+    c = group_of(w)->callbacks;
     pthread_mutex_unlock(&w->lock);
     scope = thread_lend();
     if (why && c.left)
@@ -106,7 +106,7 @@ static void member_remove(struct monitor *wa, const struct membership_view_entry
         await_answers(w, e->id);
     lost.code = why->code == TENREC_OK ? TENREC_EPEER_LOST : why->code;
     /* First: a fetch fails because its owner is lost, never because the owner is unknown. */
-    rref_peer_gone(w->rrefs, e->id);
+    rref_peer_gone(rref_context_of(w), e->id);
     rrefs_lost(w, e->id, true, &lost);
     peers_remove(&w->peers, e->id);
     chain_member_left(w->chain, e->id);
@@ -138,7 +138,7 @@ static tenrec_status member_add(struct monitor *wa, const struct membership_view
         member_free(record);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for worker \"%s\"", e->name);
     }
-    st = rref_context_set_name(w->rrefs, e->id, e->name, err);
+    st = rref_context_set_name(rref_context_of(w), e->id, e->name, err);
     if (st != TENREC_OK)
         return st;
     disconnects_forget(w, e->id);
@@ -328,7 +328,7 @@ tenrec_status monitor_apply(struct monitor *wa, struct membership_view *v, tenre
     if (st != TENREC_OK)
         goto out;
     /* First: the program may name a new member as soon as its name resolves. */
-    atomic_store(&wa->w->view_version, v->version);
+    atomic_store(&wa->w->calls->view_version, v->version);
     remove_leavers(wa, v, &before);
     for (size_t i = 0; i < f.n && st == TENREC_OK; i++) {
         log_line(TENREC_LOG_INFO, wa->w->self.name, "view %lld: '%s' (id %d) has joined",
@@ -356,10 +356,10 @@ out:
 
 tenrec_status monitor_begin(struct monitor *wa, tenrec_error *err)
 {
-    const struct membership *m = wa->w->membership;
+    const struct membership *m = group_of(wa->w)->membership;
     tenrec_status st = membership_view_copy(&m->view, &wa->view, err);
 
-    atomic_store(&wa->w->view_version, wa->view.version);
+    atomic_store(&wa->w->calls->view_version, wa->view.version);
 
     for (uint32_t i = 0; i < membership_world(m) && st == TENREC_OK; i++) {
         struct member copy = m->members->list[i];

@@ -9,7 +9,7 @@
 #include "rpc/future/future.h"
 #include "rpc/future/worker.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/rref/rref_place.h"
+#include "rpc/rref/rrefs.h"
 #include "rpc/value/stream_value.h"
 
 /* The source line of this thread's next reference. */
@@ -52,7 +52,7 @@ tenrec_status tenrec_rref_new(struct tenrec_worker *w, const struct tenrec_value
         if (st == TENREC_OK)
             st = tenrec_value_copy(value ? value : &nil, &copy, err);
         if (st == TENREC_OK)
-            st = rref_local(w->rrefs, copy, &r, err);
+            st = rref_local(rref_context_of(w), copy, &r, err);
         if (st != TENREC_OK) {
             streams_drop(streams);
         } else {

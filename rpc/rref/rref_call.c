@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/rref/rref_call.h"
+#include "rpc/rref/rrefs.h"
 
 #include <stdlib.h>
 
@@ -12,8 +12,6 @@
 #include "rpc/future/enter.h"
 #include "rpc/future/worker.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/rref/rref_control.h"
-#include "rpc/rref/rref_value.h"
 #include "rpc/value/stream_value.h"
 
 /* A reference in the arguments, for which the call waits. */
@@ -132,7 +130,7 @@ static tenrec_status args_wait(struct tenrec_call *c, tenrec_error *err)
             args_ready(w, w->why);
     }
     if (r->n > 0)
-        rrefs_arm(c->worker->rrefs, deadline_ns);
+        rrefs_arm(rref_context_of(c->worker), deadline_ns);
     args_count_down(c);
     return TENREC_OK;
 }
@@ -157,7 +155,8 @@ static tenrec_status creation_begin(struct tenrec_call *c, tenrec_error *err)
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "worker %d creates a value under ids of workers %lld and %lld", c->from,
                            (long long)made->id.on, (long long)made->fork.on);
-    st = rref_begin_making(c->worker->rrefs, made->id, made->fork, c->from, &c->refs->made, err);
+    st = rref_begin_making(rref_context_of(c->worker), made->id, made->fork, c->from,
+                           &c->refs->made, err);
     c->repeated = st == TENREC_EEXIST;
     return c->repeated ? TENREC_OK : st;
 }
@@ -185,7 +184,7 @@ static void rref_call_refused(struct tenrec_worker *w, tenrec_peer from, struct 
 
     rrefs_forget(w, from, msg);
     if (!creation_is_from(ids, from) ||
-        rref_begin_making(w->rrefs, ids->id, ids->fork, from, &o, NULL) != TENREC_OK) {
+        rref_begin_making(rref_context_of(w), ids->id, ids->fork, from, &o, NULL) != TENREC_OK) {
         answer_error(w, from, msg->id, &msg->route, true, why);
     } else {
         peers_blame(&w->peers, w->self.id, &reported);
@@ -372,12 +371,12 @@ static tenrec_status fetch_begin(struct tenrec_worker *w, tenrec_peer from,
     f = memory_new(1, sizeof *f);
     if (!f)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a fetch");
-    st = rref_fetch_begin(w->rrefs, from, err);
+    st = rref_fetch_begin(rref_context_of(w), from, err);
     if (st == TENREC_OK) {
-        st = rref_find(w->rrefs, (struct rref_id){ n[0], n[1] }, (struct rref_id){ n[2], n[3] },
-                       from, &o, err);
+        st = rref_find(rref_context_of(w), (struct rref_id){ n[0], n[1] },
+                       (struct rref_id){ n[2], n[3] }, from, &o, err);
         if (st != TENREC_OK)
-            rref_fetch_end(w->rrefs, from);
+            rref_fetch_end(rref_context_of(w), from);
     }
     if (st != TENREC_OK) {
         free(f);
@@ -394,7 +393,7 @@ static tenrec_status fetch_begin(struct tenrec_worker *w, tenrec_peer from,
     if (rref_wait(&o->ref, &f->waiter))
         fetch_answer(&f->waiter, f->waiter.why);
     else
-        rrefs_arm(w->rrefs, deadline_ns);
+        rrefs_arm(rref_context_of(w), deadline_ns);
     return TENREC_OK;
 }
 

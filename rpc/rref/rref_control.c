@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/rref/rref_control.h"
+#include "rpc/rref/rrefs.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 #include "core/base/loop.h"
 #include "core/config/config.h"
 #include "rpc/call/answer.h"
+#include "rpc/call/calls.h"
 #include "rpc/future/contact.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/thread_state.h"
-#include "rpc/future/worker.h"
 #include "rpc/rref/rref_context.h"
 #include "rpc/value/codec.h"
 
@@ -116,7 +116,7 @@ static bool is_final(const struct tenrec_worker *w, tenrec_status why)
 {
     return why == TENREC_ENOTFOUND || why == TENREC_EPEER_UNKNOWN || why == TENREC_ESHUTDOWN ||
            why == TENREC_ECANCELED || why == TENREC_EINVAL || why == TENREC_EPROTOCOL ||
-           (why == TENREC_EUNSUPPORTED && !w->monitor);
+           (why == TENREC_EUNSUPPORTED && (!w->peers.lives || worker_visits(w)));
 }
 
 /* Queues the job for its next try. Returns false if the session is closed. */
@@ -199,7 +199,7 @@ static bool job_awaits_view(struct rref_job *job, struct tenrec_worker *w)
         return false;
     job->ask.ready = job_ready;
     return call_deadline(w, &limit_ms, &job->ask.deadline_ns, NULL) == TENREC_OK &&
-           w->view_wait(w, &job->ask);
+           w->calls->view_wait(w, &job->ask);
 }
 
 /* `job` may be freed afterwards. */
@@ -331,7 +331,7 @@ void rrefs_control_arrived(struct tenrec_worker *w, tenrec_peer from, struct ten
 {
     tenrec_error why;
 
-    if (rref_control_handle(w->rrefs, from, msg, &why) == TENREC_OK)
+    if (rref_control_handle(rref_context_of(w), from, msg, &why) == TENREC_OK)
         answer_value(w, from, msg->id, &msg->route, TENREC_MSG_RREF_ACK, NULL);
     else
         answer_error(w, from, msg->id, &msg->route, codec_is_cbor(msg), &why);
@@ -351,16 +351,17 @@ tenrec_status rrefs_open(struct tenrec_worker *w, const struct tenrec_member *me
                                   .me = w->self.id,
                                   .session = incarnation,
                                   .gap_ms = (uint32_t)w->settings->rref_retry_gap_ms };
-    tenrec_status st = rref_context_new(&s, &w->rrefs, err);
+    struct rrefs *all = rrefs_of(w);
+    tenrec_status st = rref_context_new(&s, &all->context, err);
 
     if (st == TENREC_OK)
-        st = loop_timer_new(w->loop, on_timer, w->rrefs, &w->rrefs->timer, err);
+        st = loop_timer_new(w->loop, on_timer, all->context, &all->context->timer, err);
     return st;
 }
 
 void rrefs_stop(struct tenrec_worker *w)
 {
-    struct rref_context *ctx = w->rrefs;
+    struct rref_context *ctx = rref_context_of(w);
     struct rref_job *job, *next;
     struct rref_acts acts = { 0 };
 
@@ -380,16 +381,19 @@ void rrefs_stop(struct tenrec_worker *w)
 
 void rrefs_drop(struct tenrec_worker *w)
 {
-    if (!w->rrefs)
+    struct rref_context *ctx = rref_context_of(w);
+
+    if (!ctx)
         return;
-    loop_timer_drop(w->rrefs->timer);
-    w->rrefs->timer = NULL;
-    rref_context_drop(w->rrefs);
-    w->rrefs = NULL;
+    loop_timer_drop(ctx->timer);
+    ctx->timer = NULL;
+    rref_context_drop(ctx);
+    rrefs_of(w)->context = NULL;
 }
 
 size_t rrefs_lost(struct tenrec_worker *w, tenrec_peer peer, bool report, const tenrec_error *why)
 {
+    const struct rrefs *all = rrefs_of(w);
     struct rref_released n;
     struct rref_acts acts = { 0 };
     const uint32_t forks = forks_seen;
@@ -399,12 +403,12 @@ size_t rrefs_lost(struct tenrec_worker *w, tenrec_peer peer, bool report, const 
 
     if (peer < 0)
         return 0;
-    n = rref_peer_lost(w->rrefs, peer, why, &acts);
+    n = rref_peer_lost(all->context, peer, why, &acts);
     rref_acts_run(&acts);
-    rrefs_arm(w->rrefs, clock_now_ns());
+    rrefs_arm(all->context, clock_now_ns());
     pthread_mutex_lock(&w->lock);
-    fn = w->rref_options.released;
-    arg = w->rref_options.arg;
+    fn = all->released;
+    arg = all->released_arg;
     pthread_mutex_unlock(&w->lock);
     if (!report || !fn || n.forks == 0)
         return n.jobs;

@@ -8,14 +8,14 @@
 #include "core/base/clock.h"
 #include "core/base/memory.h"
 #include "core/tensor/device_memory.h"
+#include "rpc/call/calls.h"
 #include "rpc/call/recv_alloc.h"
 #include "rpc/call/span.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/future.h"
 #include "rpc/future/thread_state.h"
-#include "rpc/future/worker.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/rref/rref_control.h"
+#include "rpc/rref/rrefs.h"
 #include "rpc/value/stream_value.h"
 
 /* ---- at the owner ------------------------------------------------------------ */
@@ -189,12 +189,12 @@ static tenrec_status rref_fetch_send(struct tenrec_worker *w, struct fetching *f
     spec->to = r->owner;
     spec->hook = &f->hook;
     if (atomic_load_explicit(&span_recorders, memory_order_relaxed))
-        spec->span = w->spans->ask(w, spec->op, "", r->owner, &spans);
+        spec->span = w->calls->spans->ask(w, spec->op, "", r->owner, &spans);
     if (!spec->span)
         return call_send(w, spec, msg, ret, err);
     st = call_send_recorded(w, spec, msg, ret, err);
     if (st != TENREC_OK)
-        w->spans->refused(spec->span, st);
+        w->calls->spans->refused(spec->span, st);
     return st;
 }
 

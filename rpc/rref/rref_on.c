@@ -9,7 +9,7 @@
 #include "rpc/future/enter.h"
 #include "rpc/future/worker.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/rref/rref_place.h"
+#include "rpc/rref/rrefs.h"
 
 enum { FEW = 8 };
 

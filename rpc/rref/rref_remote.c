@@ -9,7 +9,7 @@
 #include "rpc/future/enter.h"
 #include "rpc/future/worker.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/rref/rref_place.h"
+#include "rpc/rref/rrefs.h"
 #include "rpc/value/codec.h"
 
 /* A creation in flight; holds the reference. */
@@ -43,12 +43,12 @@ static tenrec_status new_ref(struct tenrec_worker *w, tenrec_peer to, struct ten
     tenrec_status st;
 
     if (to == w->self.id) {
-        st = rref_local(w->rrefs, NULL, ret, err);
+        st = rref_local(rref_context_of(w), NULL, ret, err);
         if (st == TENREC_OK)
             *ids = (struct codec_creation){ (*ret)->id, (*ret)->id };
         return st;
     }
-    st = rref_user_new(w->rrefs, to, &u, err);
+    st = rref_user_new(rref_context_of(w), to, &u, err);
     if (st == TENREC_OK) {
         *ids = (struct codec_creation){ u->ref.id, u->fork };
         *ret = &u->ref;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/rref/rref_value.h"
+#include "rpc/rref/rrefs.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 
 #include "core/base/memory.h"
 #include "rpc/call/call.h"
+#include "rpc/call/calls.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/thread_state.h"
-#include "rpc/future/worker.h"
 #include "rpc/rref/rref_context.h"
 #include "rpc/value/object.h"
 #include "rpc/value/value_block.h"
@@ -143,7 +143,7 @@ static tenrec_status rref_out_fork(struct codec_refs *refs, struct tenrec_rref *
         st = rref_fork_for(r, out->to, ret, err);
         /* The receiver asks a third worker, which it may not know yet. */
         if (st == TENREC_OK && ret->owner != ret->parent && ret->owner != out->to)
-            ret->version = atomic_load(&w->view_version);
+            ret->version = atomic_load(&w->calls->view_version);
     }
     if (st != TENREC_OK)
         return st;
@@ -176,7 +176,7 @@ static tenrec_status resolve_values(struct incoming *t, struct tenrec_value *v, 
 
 static tenrec_status resolve_rref(struct incoming *t, struct tenrec_value *v, tenrec_error *err)
 {
-    struct rref_context *ctx = t->w->rrefs;
+    struct rref_context *ctx = rref_context_of(t->w);
     const struct rref_fork *f = v->u.bytes;
     struct tenrec_rref *r = NULL;
     struct rref_owner *o;
@@ -215,7 +215,7 @@ static tenrec_status resolve_object(struct incoming *t, struct tenrec_value *v, 
     if (st != TENREC_OK || t->refuse)
         return st;
     scope = thread_lend();
-    st = object_decode(&t->w->object_types, entry->key, &entry->value, &o, err);
+    st = object_decode(&rrefs_of(t->w)->types, entry->key, &entry->value, &o, err);
     thread_back(scope);
     if (st != TENREC_OK)
         return st;
@@ -232,7 +232,7 @@ static tenrec_status resolve_ref(struct incoming *t, struct tenrec_value *v, ten
     if (!t->refuse)
         return resolve_rref(t, v, err);
     if (!(v->flags & CODEC_DEREF) && ((const struct rref_fork *)v->u.bytes)->parent == t->from)
-        rref_refuse(t->w->rrefs, v->u.bytes, &t->acts);
+        rref_refuse(rref_context_of(t->w), v->u.bytes, &t->acts);
     return TENREC_OK;
 }
 

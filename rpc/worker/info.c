@@ -1,29 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* info.c - availability of backends; the default timeout and the allocator of a worker. */
-#include "core/plugin/registry.h"
-#include "rpc/future/worker.h"
-#include "rpc/worker/worker_config.h"
-
-bool tenrec_is_available(const char *backend)
-{
-    struct worker_config *setup = NULL;
-    struct backend *b = NULL;
-
-    if (backend) {
-        if (backend_get(backend, &b, NULL) != TENREC_OK)
-            return false;
-        backend_put(b);
-        return true;
-    }
-    if (worker_config_make(NULL, &setup, NULL) != TENREC_OK)
-        return false;
-    worker_config_drop(setup);
-    return true;
-}
+/* info.c - the default timeout and the allocator of a worker. */
+#include "rpc/call/calls.h"
 
 int64_t tenrec_worker_get_rpc_timeout(const struct tenrec_worker *w)
 {
-    return atomic_load(&w->timeout_ms);
+    return atomic_load(&w->calls->timeout_ms);
 }
 
 tenrec_status tenrec_worker_set_rpc_timeout(struct tenrec_worker *w, int64_t ms, tenrec_error *err)
@@ -33,7 +14,7 @@ tenrec_status tenrec_worker_set_rpc_timeout(struct tenrec_worker *w, int64_t ms,
                            "a default timeout of %lld ms: it must be positive, or "
                            "TENREC_TIMEOUT_NONE",
                            (long long)ms);
-    atomic_store(&w->timeout_ms, ms);
+    atomic_store(&w->calls->timeout_ms, ms);
     return TENREC_OK;
 }
 
@@ -43,7 +24,7 @@ tenrec_status tenrec_worker_set_allocator(struct tenrec_worker *w, const struct 
     if (a && (a->size < sizeof *a || !a->alloc))
         return tenrec_fail(err, TENREC_EINVAL, "allocator: size or alloc is not set");
     pthread_mutex_lock(&w->lock);
-    w->allocator = a ? *a : (struct tenrec_allocator){ .size = 0 };
+    w->calls->allocator = a ? *a : (struct tenrec_allocator){ .size = 0 };
     pthread_mutex_unlock(&w->lock);
     return TENREC_OK;
 }

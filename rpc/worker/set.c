@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* set.c - the function by which a caller that holds the group secret changes a running worker. */
-#include "rpc/worker/set.h"
+#include "rpc/worker/worker_new.h"
 
 #include "core/backend/chain.h"
 #include "core/base/log.h"

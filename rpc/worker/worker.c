@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker.c - the life of a worker: start and shutdown of all parts. worker.state decides which
  * thread may start or stop; no lock is held. */
-#include "rpc/future/worker.h"
+#include "rpc/call/calls.h"
 
 #include "core/base/clock.h"
 #include "core/base/fail.h"
@@ -9,32 +9,23 @@
 #include "core/base/log.h"
 #include "core/base/loop.h"
 #include "core/base/memory.h"
+#include "core/chain/chain_options.h"
 #include "core/config/config.h"
+#include "core/config/observe_settings.h"
 #include "core/tensor/message.h"
 #include "core/tensor/shared_memory.h"
 #include "core/tensor/sharing.h"
 #include "core/tensor/storage_pool.h"
-#include "group/meeting/exposure.h"
-#include "group/meeting/rendezvous.h"
-#include "group/store/store.h"
-#include "rpc/call/active_calls.h"
 #include "rpc/call/answer.h"
 #include "rpc/call/call.h"
-#include "rpc/call/dispatch.h"
 #include "rpc/call/recv_alloc.h"
-#include "rpc/call/service.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/pool.h"
 #include "rpc/future/thread_state.h"
-#include "rpc/member/devices.h"
-#include "rpc/member/disconnect.h"
-#include "rpc/member/gather.h"
 #include "rpc/member/membership.h"
-#include "rpc/member/rref_release.h"
-#include "rpc/member/termination.h"
-#include "rpc/worker/parts.h"
-#include "rpc/worker/set.h"
-#include "rpc/worker/worker_config.h"
+#include "rpc/member/worker_group.h"
+#include "rpc/rref/rrefs.h"
+#include "rpc/worker/worker_new.h"
 #include "security/proof/security.h"
 
 #include <stddef.h>
@@ -49,67 +40,79 @@ enum {
 
 /* ---- new and drop --------------------------------------------------------- */
 
-/* A worker, its parts and the states of its services, in one allocation. */
+/* A worker, its calls and the states of its services, in one allocation. */
 struct worker_block {
     struct tenrec_worker worker; /* first, as the block is freed through it */
-    struct worker_parts parts;
+    struct calls calls;
+    struct tenrec_chain_options *options; /* owns */
+    struct config_observe *observe;       /* owns */
+    struct housekeeping *housekeeping;    /* lends the loop to memory that all workers share */
     max_align_t states[];
 };
 
-static tenrec_status worker_make(const struct tenrec_config *config,
-                                 const struct service *const *services, struct tenrec_worker **ret,
-                                 tenrec_error *err)
+static struct worker_block *block_of(struct tenrec_worker *w)
 {
-    struct worker_block *block = memory_new(1, sizeof *block + services_size(services));
-    struct tenrec_worker *w;
-    tenrec_status st;
+    return (struct worker_block *)w;
+}
 
-    if (!block)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
-    w = &block->worker;
-    forks_watch();
-    thread_state_watch_forks();
+/* A mistake in `observe:` turns all of it off, and stops no worker. */
+static tenrec_status worker_observe(struct worker_block *b, const struct tenrec_config *config,
+                                    tenrec_error *err)
+{
+    tenrec_error why;
+
+    if (config_observe_make(config, &b->observe, &why) == TENREC_OK)
+        return TENREC_OK;
+    log_line(TENREC_LOG_WARN, "observe", "all of it stays off: %s", why.text);
+    return config_observe_default(&b->observe, err);
+}
+
+static void worker_init(struct tenrec_worker *w)
+{
+    const struct config_settings *s = block_of(w)->options->settings;
+    const struct security *security = chain_options_added(block_of(w)->options, &security_addition);
+
+    w->settings = s;
+    w->self.name = "worker";
     w->forks = forks_seen;
-    st = worker_config_make(config, &w->config, err);
-    if (st != TENREC_OK) {
-        free(w);
-        return st;
-    }
-    parts_connect(w, &block->parts);
-    services_place(w, services, block->states);
-    w->settings = w->config->settings;
     atomic_init(&w->state, WORKER_NEW);
     pthread_mutex_init(&w->lock, NULL);
     clock_cond_init(&w->changed);
-    atomic_init(&w->timeout_ms, w->settings->rpc_timeout_ms == TENREC_FOREVER
-                                    ? TENREC_TIMEOUT_NONE
-                                    : (int64_t)w->settings->rpc_timeout_ms);
-    w->self.name = "worker";
-    object_types_init(&w->object_types);
-    w->functions->rules = w->config->security->rules;
-    st = services_init(
-        w, &(struct service_config){ config, w->config->settings, w->config->observe }, err);
+    userloop_init(&w->userloop);
+    w->calls = &block_of(w)->calls;
+    calls_init(w->calls);
+    w->calls->functions.rules = security->rules;
+    atomic_init(&w->calls->timeout_ms, s->rpc_timeout_ms == TENREC_FOREVER
+                                           ? TENREC_TIMEOUT_NONE
+                                           : (int64_t)s->rpc_timeout_ms);
+}
+
+tenrec_status worker_new(const struct tenrec_config *config, struct tenrec_chain_options *options,
+                         const struct service *const *services, struct tenrec_worker **ret,
+                         tenrec_error *err)
+{
+    struct worker_block *block = memory_new(1, sizeof *block + services_size(services));
+    struct tenrec_worker *w = &block->worker;
+    tenrec_status st;
+
+    if (!block) {
+        tenrec_chain_options_drop(options);
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
+    }
+    forks_watch();
+    thread_state_watch_forks();
+    block->options = options;
+    worker_init(w);
+    services_place(w, services, block->states);
+    st = worker_observe(block, config, err);
     if (st == TENREC_OK)
-        st = set_serve(w->functions, err);
+        st = services_init(w, &(struct service_config){ config, w->settings, block->observe }, err);
+    if (st == TENREC_OK)
+        st = set_serve(&w->calls->functions, err);
     if (st == TENREC_OK)
         *ret = w;
     else
         tenrec_worker_drop(w);
-    return st;
-}
-
-tenrec_status worker_new(const struct tenrec_config *config, const struct service *const *services,
-                         struct tenrec_worker **ret, tenrec_error *err)
-{
-    struct tenrec_config *own = NULL;
-    tenrec_status st = TENREC_OK;
-
-    *ret = NULL;
-    if (!config)
-        st = tenrec_config_load(NULL, &own, err);
-    if (st == TENREC_OK)
-        st = worker_make(config ? config : own, services, ret, err);
-    tenrec_config_drop(own);
     return st;
 }
 
@@ -125,20 +128,21 @@ void tenrec_worker_drop(struct tenrec_worker *w)
         log_line(TENREC_LOG_ERROR, w->self.name, "not dropped: %s", err.text);
         return;
     }
-    if (active_calls_wait(w->active_calls, until, &err) != TENREC_OK) {
+    if (active_calls_wait(&w->calls->active_calls, until, &err) != TENREC_OK) {
         log_line(TENREC_LOG_ERROR, w->self.name, "dropped while %s: its memory is never freed",
                  err.text);
         return;
     }
-    pool_close(w->pool);
-    parts_finish(w);
+    pool_close(w->calls->pool);
+    userloop_finish(&w->userloop);
+    calls_finish(w->calls);
     services_finish(w);
-    object_types_finish(&w->object_types);
     peers_finish(&w->peers);
     contacts_finish(&w->contacts);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
-    worker_config_drop(w->config);
+    tenrec_chain_options_drop(block_of(w)->options);
+    config_observe_drop(block_of(w)->observe);
     free(w);
     log_flush();
 }
@@ -155,7 +159,7 @@ static bool worker_accepts(void *arg)
 {
     struct tenrec_worker *w = arg;
 
-    return !pool_full(w->pool);
+    return !pool_full(w->calls->pool);
 }
 
 /* The pool's queue is half empty again. */
@@ -182,14 +186,14 @@ static tenrec_status make_parts(struct tenrec_worker *w, tenrec_error *err)
     tenrec_status st = loop_open(&w->loop, err);
 
     if (st == TENREC_OK)
-        st = loop_timer_new(w->loop, on_deadline, w, &w->deadlines, err);
-    if (st == TENREC_OK && !w->pool)
+        st = loop_timer_new(w->loop, on_deadline, w, &w->calls->deadlines, err);
+    if (st == TENREC_OK && !w->calls->pool)
         st = pool_open((unsigned)s->num_worker_threads, (size_t)s->max_queued_calls, worker_drained,
-                       w, &w->pool, err);
+                       w, &w->calls->pool, err);
     if (st == TENREC_OK)
-        pool_limit_bytes(w->pool, s->max_served_bytes);
+        pool_limit_bytes(w->calls->pool, s->max_served_bytes);
     if (st == TENREC_OK)
-        st = housekeeping_join(w->loop, &w->housekeeping, err);
+        st = housekeeping_join(w->loop, &block_of(w)->housekeeping, err);
     if (st == TENREC_OK)
         storage_pool_allow(storage_pool_of_process(), (size_t)s->receive_pool_bytes);
     return st;
@@ -197,14 +201,7 @@ static tenrec_status make_parts(struct tenrec_worker *w, tenrec_error *err)
 
 static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
 {
-    const struct chain_identity id = { .me = w->self.id,
-                                       .world = membership_roster(w->membership)
-                                                    ? 0
-                                                    : membership_world(w->membership),
-                                       .incarnation = membership_incarnation(w->membership),
-                                       .token = membership_token(w->membership),
-                                       .name = w->membership->name,
-                                       .host_address = w->membership->rendezvous->vantage };
+    const struct tenrec_chain_options *o = block_of(w)->options;
     const struct chain_user user = { .deliver = worker_deliver,
                                      .place = recv_alloc_tensors,
                                      .accepts = worker_accepts,
@@ -214,10 +211,15 @@ static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
                                      .sharing = &sharing_of_process,
                                      .exception_new = answer_exception_new,
                                      .arg = w };
+    struct chain_identity id = group_identity(w);
+    const struct chain_layer *layer;
     tenrec_status st;
+    size_t n;
 
-    st = worker_config_chain(w->config, &id, w->loop, &user, &w->chain, err);
-    w->port = st == TENREC_OK ? chain_port(w->chain) : NULL;
+    id.guard = o->guard;
+    layer = chain_config_layers(o->layers, &n);
+    st = chain_open(layer, n, &id, w->loop, &user, &w->chain, err);
+    w->calls->port = st == TENREC_OK ? chain_port(w->chain) : NULL;
     return st;
 }
 
@@ -234,109 +236,62 @@ static void worker_unmake(struct tenrec_worker *w, uint64_t until)
 {
     chain_close(w->chain);
     w->chain = NULL;
-    w->port = NULL;
+    w->calls->port = NULL;
     services_release(w);
-    loop_timer_drop(w->deadlines);
-    w->deadlines = NULL;
-    if (w->housekeeping) {
+    loop_timer_drop(w->calls->deadlines);
+    w->calls->deadlines = NULL;
+    if (block_of(w)->housekeeping) {
         storage_pool_deny(storage_pool_of_process(), (size_t)w->settings->receive_pool_bytes);
         shared_memory_shrink();
     }
-    housekeeping_leave(w->housekeeping);
-    w->housekeeping = NULL;
-    membership_drop(w->membership, until); /* uses the loop when it serves the store */
-    w->membership = NULL;
+    housekeeping_leave(block_of(w)->housekeeping);
+    block_of(w)->housekeeping = NULL;
+    group_leave(w, until);
     loop_close(w->loop);
     w->loop = NULL;
-}
-
-/* A member finds its group and joins it; a visitor only calls it. */
-struct manner {
-    bool visits;
-    const char *store; /* of a visit; NULL: that of the configuration */
-    uint64_t until;    /* CLOCK_MONOTONIC */
-};
-
-static tenrec_status fill_peers(struct tenrec_worker *w, tenrec_error *err)
-{
-    const struct tenrec_member *member = w->membership->member;
-    tenrec_status st = peers_init(&w->peers, membership_ids(w->membership), w->self.id, err);
-
-    w->peers.lives = membership_roster(w->membership) != NULL;
-    for (uint32_t i = 0; i < membership_world(w->membership) && st == TENREC_OK; i++)
-        st = peers_add(&w->peers, member[i].id, member[i].incarnation, member[i].name, err);
-    return st;
-}
-
-static tenrec_status worker_join(struct tenrec_worker *w, uint64_t until, tenrec_error *err)
-{
-    const struct tenrec_plugin *wire = chain_plugin(w->chain, chain_depth(w->chain) - 1);
-    struct store_value extra;
-    tenrec_status st = devices_tell(w->devices, w->chain, &extra, err);
-
-    if (st != TENREC_OK)
-        return st;
-    exposure_warn(w->config->security, w->self.name, chain_address(w->chain));
-    st = membership_join(w->membership, wire->name, chain_address(w->chain), &extra, until, err);
-    free(extra.data);
-    return st;
 }
 
 static tenrec_status worker_start_services(struct tenrec_worker *w, tenrec_error *err)
 {
     static _Atomic uint32_t starts;
+    const struct membership *m = group_of(w)->membership;
     const struct service_session session = {
-        .observe = w->config->observe,
-        .member = w->membership->member,
-        .n = membership_world(w->membership),
-        .incarnation = membership_incarnation(w->membership),
+        .observe = block_of(w)->observe,
+        .member = m->member,
+        .n = membership_world(m),
+        .incarnation = membership_incarnation(m),
     };
 
     w->start = atomic_fetch_add(&starts, 1) + 1;
     return services_start(w, &session, err);
 }
 
-static tenrec_status worker_start(struct tenrec_worker *w, const struct manner *how,
+/* Returns an error if a visitor's backend reaches only this process. */
+static tenrec_status worker_check_reach(const struct tenrec_worker *w, const struct group_entry *e,
+                                        tenrec_error *err)
+{
+    if (!e->visits || !(chain_innermost_flags(w->chain) & TENREC_PLUGIN_LOOPBACK_ONLY))
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_EUNSUPPORTED,
+                       "backend '%s' reaches only this process: no group can be called with it "
+                       "from outside",
+                       chain_name(w->chain, chain_depth(w->chain) - 1));
+}
+
+static tenrec_status worker_start(struct tenrec_worker *w, const struct group_entry *e,
                                   tenrec_error *err)
 {
-    const struct config_settings *s = w->settings;
-    struct stores *stores = w->config->stores;
-    struct security *security = w->config->security;
-    const uint64_t until = how->until;
+    const struct membership *m;
     tenrec_status st = make_parts(w, err);
 
     if (st == TENREC_OK)
-        st = how->visits
-                 ? membership_visit(s, stores, security, how->store, until, &w->membership, err)
-                 : membership_find(s, stores, security, w->loop, until, &w->membership, err);
-    if (st != TENREC_OK)
-        return st;
-    w->self.id = membership_rank(w->membership);
-    w->self.name = w->membership->name;
-    st = make_chain(w, err);
-    if (st == TENREC_OK && how->visits &&
-        (chain_innermost_flags(w->chain) & TENREC_PLUGIN_LOOPBACK_ONLY))
-        st = tenrec_fail(err, TENREC_EUNSUPPORTED,
-                         "backend '%s' reaches only this process: no group can be called with it "
-                         "from outside",
-                         chain_name(w->chain, chain_depth(w->chain) - 1));
-    if (st == TENREC_OK && !how->visits)
-        st = worker_join(w, until, err);
+        st = group_find(w, e, err);
     if (st == TENREC_OK)
-        st = disconnects_reset(w->disconnects, membership_ids(w->membership), err);
+        st = make_chain(w, err);
     if (st == TENREC_OK)
-        st = contacts_reset(&w->contacts,
-                            membership_roster(w->membership) ? 0 : membership_ids(w->membership),
-                            err);
+        st = worker_check_reach(w, e, err);
     if (st == TENREC_OK)
-        st = fill_peers(w, err);
-    if (st != TENREC_OK)
-        return st;
-    termination_watch_disconnects(w);
-    if (!how->visits)
-        w->self.name = peers_name(&w->peers, w->self.id);
-    if (!how->visits)
-        st = devices_agree(w, until, err);
+        st = group_enter(w, e, err);
     if (st == TENREC_OK)
         st = worker_start_services(w, err);
     if (st != TENREC_OK)
@@ -344,10 +299,11 @@ static tenrec_status worker_start(struct tenrec_worker *w, const struct manner *
     /* A request may arrive before chain_start returns, and its function may
      * make calls. */
     atomic_store(&w->state, WORKER_RUNNING);
-    st = chain_start(w->chain, w->membership->member, membership_world(w->membership), err);
+    m = group_of(w)->membership;
+    st = chain_start(w->chain, m->member, membership_world(m), err);
     if (st == TENREC_OK)
-        pool_lead_by(w->pool, worker_lead, w);
-    return st == TENREC_OK ? services_run(w, until, err) : st;
+        pool_lead_by(w->calls->pool, worker_lead, w);
+    return st == TENREC_OK ? services_run(w, e->until_ns, err) : st;
 }
 
 /* Refuses calls that have not begun, fails all outstanding calls, stops the agents, waits for the
@@ -361,8 +317,8 @@ static void worker_stop(struct tenrec_worker *w, uint64_t until)
     atomic_store(&w->state, WORKER_STOPPING);
     call_fail_peer(w, -1, &why);
     services_stop(w, &why);
-    if (w->pool)
-        pool_lead_by(w->pool, NULL, NULL);
+    if (w->calls->pool)
+        pool_lead_by(w->calls->pool, NULL, NULL);
     if (w->chain)
         chain_shutdown(w->chain);
     call_fail_peer(w, -1, &why); /* calls begun since */
@@ -372,7 +328,7 @@ static void worker_stop(struct tenrec_worker *w, uint64_t until)
     atomic_store(&w->state, WORKER_DOWN);
 }
 
-static tenrec_status worker_begin(struct tenrec_worker *w, const struct manner *how,
+static tenrec_status worker_begin(struct tenrec_worker *w, const struct group_entry *e,
                                   tenrec_error *err)
 {
     uint32_t fresh = WORKER_NEW, down = WORKER_DOWN;
@@ -383,7 +339,7 @@ static tenrec_status worker_begin(struct tenrec_worker *w, const struct manner *
         !atomic_compare_exchange_strong(&w->state, &down, WORKER_STARTING))
         return tenrec_fail(err, TENREC_EBUSY, "the worker is running already");
     /* A call from before the restart would answer along a route that now belongs to another. */
-    if (active_calls_wait(w->active_calls, clock_now_ns(), &why) != TENREC_OK) {
+    if (active_calls_wait(&w->calls->active_calls, clock_now_ns(), &why) != TENREC_OK) {
         atomic_store(&w->state, WORKER_DOWN);
         return tenrec_fail(err, TENREC_EBUSY, "from before the shutdown: %s", why.text);
     }
@@ -391,14 +347,14 @@ static tenrec_status worker_begin(struct tenrec_worker *w, const struct manner *
     dispatch_resume(w);
     w->forks = forks_seen;
     atomic_store(&w->leaving, 0);
-    atomic_store(&w->counts.one_way, 0); /* their receivers may have left */
-    atomic_store(&w->counts.one_way_ended, 0);
-    atomic_store(&w->counts.jobs, 0);
-    atomic_store(&w->counts.jobs_ended, 0);
-    st = worker_start(w, how, &why);
+    atomic_store(&w->calls->counts.one_way, 0); /* their receivers may have left */
+    atomic_store(&w->calls->counts.one_way_ended, 0);
+    atomic_store(&w->calls->counts.jobs, 0);
+    atomic_store(&w->calls->counts.jobs_ended, 0);
+    st = worker_start(w, e, &why);
     if (st != TENREC_OK) {
         fail_with(err, &why);
-        worker_stop(w, leave_until(how->until));
+        worker_stop(w, leave_until(e->until_ns));
         services_ended(w);
         w->self.name = "worker";
         atomic_store(&w->state, WORKER_NEW);
@@ -415,30 +371,21 @@ tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
                            "worker.group_protocol is %s: a group of torch's own workers is joined "
                            "by tenrec_torch_member_join (tenrec/torch.h)",
                            w->settings->group_protocol);
-    return worker_begin(
-        w, &(struct manner){ .until = ms == TENREC_FOREVER ? CLOCK_NEVER : clock_deadline_ms(ms) },
-        err);
+    return worker_begin(w,
+                        &(struct group_entry){ .options = block_of(w)->options,
+                                               .until_ns = ms == TENREC_FOREVER
+                                                               ? CLOCK_NEVER
+                                                               : clock_deadline_ms(ms) },
+                        err);
 }
 
 tenrec_status tenrec_worker_attach(struct tenrec_worker *w, const char *store, int64_t ms,
                                    tenrec_error *err)
 {
-    struct manner how = { .visits = true, .store = store };
-    tenrec_status st = call_deadline(w, &ms, &how.until, err);
+    struct group_entry e = { .options = block_of(w)->options, .visits = true, .store = store };
+    tenrec_status st = call_deadline(w, &ms, &e.until_ns, err);
 
-    return st == TENREC_OK ? worker_begin(w, &how, err) : st;
-}
-
-/* Leaves together with the other members; a visitor leaves alone. */
-static tenrec_status worker_leave_all(struct tenrec_worker *w, uint64_t until, tenrec_error *err)
-{
-    tenrec_status st = worker_quiesce(w, until, err);
-
-    if (st == TENREC_OK && !worker_visits(w))
-        st = rrefs_flush(w, until, err);
-    if (st == TENREC_OK && !worker_visits(w))
-        st = process_group_barrier(w->membership->pg, until, err);
-    return st;
+    return st == TENREC_OK ? worker_begin(w, &e, err) : st;
 }
 
 /* ---- shutdown ------------------------------------------------------------- */
@@ -468,17 +415,17 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
         return tenrec_fail(err, TENREC_EBUSY, "another thread shuts the worker down already");
     }
     if (mode == TENREC_GRACEFUL) {
-        st = w->monitor ? worker_part(w, until, err) : worker_leave_all(w, until, err);
+        st = worker_part(w, until, err);
         if (st != TENREC_OK)
             tenrec_error_prefix(err, "graceful shutdown");
     }
     /* A function may still run and hold its arguments after its caller has timed out. */
     if (mode == TENREC_GRACEFUL && st == TENREC_OK)
-        active_calls_wait(w->active_calls, until, NULL);
+        active_calls_wait(&w->calls->active_calls, until, NULL);
     leaked = rrefs_check(w, mode == TENREC_GRACEFUL, &leak);
     worker_leave(w);
     worker_stop(w, mode == TENREC_GRACEFUL ? until : leave_until(until));
-    if (active_calls_wait(w->active_calls, until, &late) != TENREC_OK && st == TENREC_OK)
+    if (active_calls_wait(&w->calls->active_calls, until, &late) != TENREC_OK && st == TENREC_OK)
         st = fail_with(err, &late);
     services_ended(w);
     return leaked != TENREC_OK && st == TENREC_OK ? fail_with(err, &leak) : st;

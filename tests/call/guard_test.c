@@ -6,7 +6,7 @@
 #include "../support/functions.h"
 #include "../support/payload.h"
 #include "rpc/call/answer.h"
-#include "rpc/future/worker.h"
+#include "rpc/call/calls.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -81,7 +81,7 @@ static void close_two(void)
 
 static uint64_t refused(void)
 {
-    return atomic_load(&two.worker[1]->counts.refused);
+    return atomic_load(&two.worker[1]->calls->counts.refused);
 }
 
 static tenrec_status call(size_t from, const char *function, uint32_t flags, tenrec_error *err)

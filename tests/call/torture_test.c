@@ -2,9 +2,7 @@
 /* Every allocation of the codec and of the tables fails once: no leak, no crash, ENOMEM. */
 #include "../support/basic_functions.h"
 #include "../support/tensors.h"
-#include "rpc/call/active_calls.h"
-#include "rpc/call/function.h"
-#include "rpc/future/worker.h"
+#include "rpc/call/calls.h"
 #include "rpc/value/codec.h"
 
 #include "../testing.h"
@@ -166,17 +164,17 @@ static tenrec_status peers_and_none(void)
 
 static tenrec_status functions_and_none(void)
 {
-    struct functions functions;
-    struct tenrec_worker w = { .functions = &functions }; /* the test uses nothing else of it */
+    struct calls calls = { .functions = { .by_name = NULL } };
+    struct tenrec_worker w = { .calls = &calls }; /* the test uses nothing else of it */
     char text[N_NAMES][8];
     const char *name[N_NAMES];
     tenrec_status status = TENREC_OK;
 
     make_names(text, name);
-    functions_init(&functions);
+    functions_init(&calls.functions);
     for (int i = 0; i < N_NAMES && status == TENREC_OK; i++)
         status = tenrec_worker_register_function(&w, name[i], basic_noop, NULL, 0, NULL);
-    functions_finish(&functions);
+    functions_finish(&calls.functions);
     return status;
 }
 

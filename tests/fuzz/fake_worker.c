@@ -8,10 +8,11 @@
 #include "core/tensor/message.h"
 #include "libtenrec/services.h"
 #include "rpc/call/call.h"
-#include "rpc/member/disconnect.h"
+#include "rpc/call/calls.h"
 #include "rpc/member/gather.h"
+#include "rpc/member/worker_group.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/rref/rref_control.h"
+#include "rpc/rref/rrefs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -110,7 +111,7 @@ static void references_make(struct tenrec_worker *w)
                                   .session = 1,
                                   .gap_ms = 1000 };
 
-    worker_expect(rref_context_new(&s, &w->rrefs, NULL));
+    worker_expect(rref_context_new(&s, &rrefs_of(w)->context, NULL));
 }
 
 void fake_worker_make(bool dynamic)
@@ -119,21 +120,21 @@ void fake_worker_make(bool dynamic)
 
     memset(&fake, 0, sizeof fake);
     fake.now_ns = 1000000000u;
-    *w = (struct tenrec_worker){ .timeout_ms = 1000,
-                                 .self = { .name = "worker0" },
-                                 .port = &fake_port,
-                                 .deadlines = &fake_deadlines };
-    parts_connect(w, &fake.parts);
+    *w = (struct tenrec_worker){ .self = { .name = "worker0" }, .calls = &fake.calls };
+    userloop_init(&w->userloop);
+    calls_init(w->calls);
+    w->calls->timeout_ms = 1000;
+    w->calls->port = &fake_port;
+    w->calls->deadlines = &fake_deadlines;
     fuzz_expect(services_size(worker_services) <= sizeof fake.states);
     services_place(w, worker_services, fake.states);
     worker_expect(
         services_init(w, &(struct service_config){ NULL, &fake_settings, &fake_observe }, NULL));
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
-    functions_finish(w->functions); /* of the services: they need a chain */
-    functions_init(w->functions);
-    object_types_init(&w->object_types);
-    worker_expect(disconnects_reset(w->disconnects, FAKE_MEMBERS, NULL));
+    functions_finish(&w->calls->functions); /* of the services: they need a chain */
+    functions_init(&w->calls->functions);
+    worker_expect(disconnects_reset(&group_of(w)->disconnects, FAKE_MEMBERS, NULL));
     worker_expect(contacts_reset(&w->contacts, dynamic ? 0 : FAKE_MEMBERS, NULL));
     worker_expect(peers_init(&w->peers, FAKE_MEMBERS, 0, NULL));
     w->peers.lives = dynamic;
@@ -145,7 +146,7 @@ void fake_worker_make(bool dynamic)
     }
     references_make(w);
     if (dynamic)
-        watch_make(w->monitor = &fake.watch);
+        watch_make(group_of(w)->monitor = &fake.watch);
     atomic_store(&w->state, WORKER_RUNNING);
 }
 
@@ -165,14 +166,11 @@ void fake_worker_end(void)
         fuzz_expect(tenrec_future_done(fake.future[--fake.n_futures]));
         tenrec_future_drop(fake.future[fake.n_futures]);
     }
-    if (w->monitor)
-        watch_drop(w->monitor);
-    rref_context_drop(w->rrefs);
+    if (group_of(w)->monitor)
+        watch_drop(group_of(w)->monitor);
+    rref_context_drop(rref_context_of(w));
     services_finish(w);
-    functions_finish(w->functions);
-    object_types_finish(&w->object_types);
-    active_calls_finish(w->active_calls);
-    pending_finish(w->pending);
+    calls_finish(w->calls);
     peers_finish(&w->peers);
     contacts_finish(&w->contacts);
     pthread_cond_destroy(&w->changed);

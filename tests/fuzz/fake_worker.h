@@ -4,9 +4,8 @@
 #ifndef TENREC_TESTS_FAKE_WORKER_H
 #define TENREC_TESTS_FAKE_WORKER_H
 
-#include "rpc/future/worker.h"
+#include "rpc/call/calls.h"
 #include "rpc/member/monitor_inside.h"
-#include "rpc/worker/parts.h"
 
 #include <stddef.h>
 #include <tenrec/rref.h>
@@ -17,7 +16,7 @@
 
 struct fake_worker {
     struct tenrec_worker worker;
-    struct worker_parts parts;
+    struct calls calls;
     max_align_t states[64]; /* of the services */
     struct monitor watch;   /* of a dynamic group */
     uint64_t now_ns;

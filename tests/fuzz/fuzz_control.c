@@ -15,8 +15,9 @@
 #include "rpc/member/gather_set.h"
 #include "rpc/member/monitor_inside.h"
 #include "rpc/member/participants.h"
+#include "rpc/member/worker_group.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/rref/rref_control.h"
+#include "rpc/rref/rrefs.h"
 #include "rpc/value/codec.h"
 
 #include <stdio.h>
@@ -223,7 +224,7 @@ static void program_gathers(void)
     if (fake.n_futures == FAKE_KEPT)
         return;
     program_expect(participants_of_names(&fake.worker.peers, NULL, 0, &s, NULL));
-    fuzz_expect((set = gather_set_get(&fake.worker.gathers->sets, s.key)) != NULL);
+    fuzz_expect((set = gather_set_get(&group_of(&fake.worker)->gathers.sets, s.key)) != NULL);
     program_expect(tenrec_future_new(&f, NULL));
     program_expect(tenrec_value_copy(&one, &part.value, NULL));
     part.future = tenrec_future_share(f);
@@ -255,12 +256,12 @@ static void time_passes(struct tenrec_worker *w, uint64_t ms)
     fake.now_ns += ms * 1000000;
     call_expire(w);
     gather_expire(w);
-    rref_expire(w->rrefs, fake.now_ns, &acts);
+    rref_expire(rref_context_of(w), fake.now_ns, &acts);
     rref_acts_run(&acts);
-    if (!w->monitor)
+    if (!group_of(w)->monitor)
         return;
-    w->monitor->view.version += ms > 200;
-    monitor_answer_ripe(w->monitor);
+    group_of(w)->monitor->view.version += ms > 200;
+    monitor_answer_ripe(group_of(w)->monitor);
 }
 
 static void step(struct fuzz_input *in)
@@ -296,8 +297,8 @@ static void step(struct fuzz_input *in)
         fake.fails = !fake.fails;
         break;
     case 9:
-        if (fake.worker.monitor)
-            monitor_probe(fake.worker.monitor, 1 + (what >> 4) % 2,
+        if (group_of(&fake.worker)->monitor)
+            monitor_probe(group_of(&fake.worker)->monitor, 1 + (what >> 4) % 2,
                           FAKE_LIFE + 1 + (what >> 4) % 2);
         break;
     default:

@@ -9,6 +9,7 @@
 #include "rpc/future/worker.h"
 #include "rpc/member/membership.h"
 #include "rpc/member/monitor_inside.h"
+#include "rpc/member/worker_group.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -183,10 +184,10 @@ TEST_WITH(dynamic_dead_member_is_removed_after_a_slow_joiner, begin, NULL)
 
 static void poll_the_store(struct tenrec_worker *w)
 {
-    pthread_mutex_lock(&w->monitor->lock);
-    w->monitor->poll = true;
-    pthread_cond_broadcast(&w->monitor->changed);
-    pthread_mutex_unlock(&w->monitor->lock);
+    pthread_mutex_lock(&group_of(w)->monitor->lock);
+    group_of(w)->monitor->poll = true;
+    pthread_cond_broadcast(&group_of(w)->monitor->changed);
+    pthread_mutex_unlock(&group_of(w)->monitor->lock);
 }
 
 /* No second notification follows: the worker itself retries. */
@@ -373,7 +374,7 @@ static void begin_behind(void)
     leader = party_join(0, NULL, functions_register);
     informed = party_join(1, NULL, functions_register);
     party_await(leader, 2);
-    atomic_store(&blind, membership_roster(leader->membership));
+    atomic_store(&blind, membership_roster(group_of(leader)->membership));
     joiner = party_worker(2, NULL, NULL, functions_register);
     assert_int_equal(pthread_create(&joining, NULL, join_late, joiner), 0);
     party_await(informed, 3);
@@ -397,10 +398,10 @@ static bool asks_wait(struct tenrec_worker *w)
 {
     bool some = false;
 
-    pthread_mutex_lock(&w->monitor->lock);
-    for (const struct ask *a = w->monitor->asks.first; a; a = a->next)
+    pthread_mutex_lock(&group_of(w)->monitor->lock);
+    for (const struct ask *a = group_of(w)->monitor->asks.first; a; a = a->next)
         some = some || a->from == 1;
-    pthread_mutex_unlock(&w->monitor->lock);
+    pthread_mutex_unlock(&group_of(w)->monitor->lock);
     return some;
 }
 

@@ -12,6 +12,7 @@
 #include "rpc/member/gather_set.h"
 #include "rpc/member/monitor_inside.h"
 #include "rpc/member/participants.h"
+#include "rpc/member/worker_group.h"
 #include "rpc/value/codec.h"
 
 #include <pthread.h>
@@ -204,9 +205,9 @@ static bool leader_joined(struct tenrec_worker *w)
 {
     bool joined;
 
-    pthread_mutex_lock(&w->gathers->lock);
-    joined = w->gathers->sets && w->gathers->sets->next == 1;
-    pthread_mutex_unlock(&w->gathers->lock);
+    pthread_mutex_lock(&group_of(w)->gathers.lock);
+    joined = group_of(w)->gathers.sets && group_of(w)->gathers.sets->next == 1;
+    pthread_mutex_unlock(&group_of(w)->gathers.lock);
     return joined;
 }
 
@@ -268,12 +269,12 @@ TEST_WITH(dynamic_worker_joins_while_a_member_is_dead, begin, NULL)
 static void bury(struct tenrec_worker *a, struct tenrec_worker *b)
 {
     const uint64_t deadline_ns = clock_deadline_ms(CLUSTER_LONG_MS);
-    struct monitor *wa = a->monitor;
+    struct monitor *wa = group_of(a)->monitor;
 
     pthread_mutex_lock(&wa->lock);
-    while (membership_view_find(&wa->view, b->self.id, b->monitor->incarnation) &&
+    while (membership_view_find(&wa->view, b->self.id, group_of(b)->monitor->incarnation) &&
            !clock_passed(deadline_ns)) {
-        heartbeats_bury(&wa->beats, b->self.id, b->monitor->incarnation, clock_now_ns());
+        heartbeats_bury(&wa->beats, b->self.id, group_of(b)->monitor->incarnation, clock_now_ns());
         pthread_cond_broadcast(&wa->changed);
         monitor_wait(wa, clock_deadline_ms(AGAIN_MS));
     }

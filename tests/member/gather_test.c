@@ -11,6 +11,7 @@
 #include "rpc/future/worker.h"
 #include "rpc/member/gather.h"
 #include "rpc/member/gather_set.h"
+#include "rpc/member/worker_group.h"
 #include "rpc/value/codec.h"
 
 #include <poll.h>
@@ -62,9 +63,9 @@ static bool barriers_open(struct tenrec_worker *w)
 {
     bool open;
 
-    pthread_mutex_lock(&w->gathers->lock);
-    open = w->gathers->n_open > 0;
-    pthread_mutex_unlock(&w->gathers->lock);
+    pthread_mutex_lock(&group_of(w)->gathers.lock);
+    open = group_of(w)->gathers.n_open > 0;
+    pthread_mutex_unlock(&group_of(w)->gathers.lock);
     return open;
 }
 
@@ -72,9 +73,9 @@ static bool barriers_failed(struct tenrec_worker *w)
 {
     bool failed;
 
-    pthread_mutex_lock(&w->gathers->lock);
-    failed = w->gathers->sets && w->gathers->sets->n_failed > 0;
-    pthread_mutex_unlock(&w->gathers->lock);
+    pthread_mutex_lock(&group_of(w)->gathers.lock);
+    failed = group_of(w)->gathers.sets && group_of(w)->gathers.sets->n_failed > 0;
+    pthread_mutex_unlock(&group_of(w)->gathers.lock);
     return failed;
 }
 

@@ -7,7 +7,7 @@
 
 #include "core/base/clock.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/rref/rref_control.h"
+#include "rpc/rref/rrefs.h"
 
 enum { ME, OTHER, THIRD, WORKERS };
 

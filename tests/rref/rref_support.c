@@ -6,6 +6,7 @@
 #include "../support/functions.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/worker.h"
+#include "rpc/rref/rrefs.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -352,7 +353,7 @@ struct rref_counts counts_of(struct tenrec_worker *w)
     struct rref_counts n = { .num_forks = 0 };
 
     if (worker_enter(w, NULL) == TENREC_OK) {
-        n = rref_context_count(w->rrefs);
+        n = rref_context_count(rref_context_of(w));
         worker_leave(w);
     }
     return n;

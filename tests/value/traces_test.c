@@ -10,6 +10,7 @@
 #include "../support/cluster.h"
 #include "../testing.h"
 #include "relay.h"
+#include "rpc/call/calls.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -93,8 +94,8 @@ static void open_three(double ratio)
 
     cluster_open(&three, 3, extra, relay_register);
     for (size_t i = 0; ratio >= 0 && i < three.n; i++) {
-        three.worker[i]->traces = &sink;
-        atomic_store(&three.worker[i]->trace_below, trace_below(ratio));
+        three.worker[i]->calls->traces = &sink;
+        atomic_store(&three.worker[i]->calls->trace_below, trace_below(ratio));
         watch_turn(three.worker[i], WATCH_TRACES, true);
     }
 }
@@ -103,7 +104,7 @@ static void close_three(void)
 {
     for (size_t i = 0; i < three.n; i++) {
         watch_turn(three.worker[i], WATCH_TRACES, false);
-        three.worker[i]->traces = NULL; /* the worker would stop and free it */
+        three.worker[i]->calls->traces = NULL; /* the worker would stop and free it */
     }
     cluster_close(&three, TENREC_GRACEFUL);
     forget_spans();

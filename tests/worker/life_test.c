@@ -5,12 +5,9 @@
 #include "../support/together.h"
 #include "../testing.h"
 #include "core/backend/chain.h"
-#include "rpc/call/active_calls.h"
-#include "rpc/call/dispatch.h"
-#include "rpc/call/function.h"
+#include "rpc/call/calls.h"
 #include "rpc/future/pool.h"
-#include "rpc/future/worker.h"
-#include "rpc/member/termination.h"
+#include "rpc/member/worker_group.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -171,7 +168,8 @@ TEST(life_ends_although_one_way_calls_were_lost)
     struct cluster c;
 
     cluster_open(&c, 2, NULL, functions_register);
-    atomic_fetch_add(&c.worker[0]->counts.one_way, 3); /* that no connection brings anywhere */
+    atomic_fetch_add(&c.worker[0]->calls->counts.one_way,
+                     3); /* that no connection brings anywhere */
     cluster_close(&c, TENREC_GRACEFUL);
 }
 
@@ -354,7 +352,7 @@ static struct tenrec_future *call_later(struct tenrec_worker *w, const char *to,
 
 static size_t n_queued(struct tenrec_worker *w)
 {
-    return pool_count(w->pool).queued;
+    return pool_count(w->calls->pool).queued;
 }
 
 static size_t n_given_up(struct tenrec_worker *w)
@@ -362,10 +360,10 @@ static size_t n_given_up(struct tenrec_worker *w)
     struct tenrec_call *c;
     size_t n = 0;
 
-    pthread_mutex_lock(&w->active_calls->lock);
-    for (c = w->active_calls->calls; c; c = c->hh.next)
+    pthread_mutex_lock(&w->calls->active_calls.lock);
+    for (c = w->calls->active_calls.calls; c; c = c->hh.next)
         n += !c->one_way && tenrec_call_canceled(c);
-    pthread_mutex_unlock(&w->active_calls->lock);
+    pthread_mutex_unlock(&w->calls->active_calls.lock);
     return n;
 }
 

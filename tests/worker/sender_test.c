@@ -6,12 +6,13 @@
 #include "../support/forger.h"
 #include "../support/functions.h"
 #include "../support/party.h"
+#include "rpc/call/calls.h"
 #include "rpc/future/future.h"
-#include "rpc/future/worker.h"
 #include "rpc/member/monitor_inside.h"
-#include "rpc/rref/rref_control.h"
+#include "rpc/rref/rrefs.h"
 
 #include "../testing.h"
+#include "rpc/member/worker_group.h"
 
 #include <stdatomic.h>
 
@@ -100,7 +101,7 @@ TEST_WITH(call_keeps_its_buffer_and_result_when_another_member_answers, open_thr
     atomic_store(&forged_id, call->call.id);
     forger_set(forge_answer);
     own = call_rank("worker2", NULL);
-    assert_becomes(atomic_load(&c.worker[VICTIM]->counts.stray_replies) == 1);
+    assert_becomes(atomic_load(&c.worker[VICTIM]->calls->counts.stray_replies) == 1);
     assert_true(*got == -1);
     assert_false(tenrec_future_done(call));
     assert_false(tenrec_future_done(own)); /* its answer went elsewhere */
@@ -129,7 +130,7 @@ TEST_WITH(call_goes_on_when_another_member_answers_with_an_error, open_three, cl
     atomic_store(&forged_id, call->call.id);
     forger_set(forge_exception);
     own = call_rank("worker2", NULL);
-    assert_becomes(atomic_load(&c.worker[VICTIM]->counts.stray_replies) == 1);
+    assert_becomes(atomic_load(&c.worker[VICTIM]->calls->counts.stray_replies) == 1);
     tenrec_future_cancel(own);
     atomic_store(&gate_open, true);
     if (tenrec_future_wait(call, CLUSTER_LONG_MS, &err) != TENREC_OK)
@@ -145,7 +146,8 @@ enum { LEAVING = 1, VIEW_NUMBERS = 4 };
 /* The message of worker `id` when it leaves. */
 static struct tenrec_msg *leaving(struct tenrec_worker *w)
 {
-    const int64_t number[VIEW_NUMBERS] = { 1, LEAVING, w->self.id, w->monitor->incarnation };
+    const int64_t number[VIEW_NUMBERS] = { 1, LEAVING, w->self.id,
+                                           group_of(w)->monitor->incarnation };
     struct tenrec_msg *msg = NULL;
 
     assert_int_equal(rref_numbers_write(TENREC_MSG_VIEW, number, VIEW_NUMBERS, &msg, NULL),
@@ -169,7 +171,7 @@ TEST(member_stays_callable_when_another_member_forges_its_leave)
         w[i] = party_join(-1, NULL, functions_register);
     forger_send(FORGER, VICTIM, leaving(w[CALLEE]));
     /* The refusal answers to no call of the forger's. */
-    assert_becomes(atomic_load(&w[FORGER]->counts.late_replies) == 1);
+    assert_becomes(atomic_load(&w[FORGER]->calls->counts.late_replies) == 1);
     assert_int_equal(call_noop(w[VICTIM], "worker1"), TENREC_OK);
     /* Its own word is believed. */
     forger_send(CALLEE, VICTIM, leaving(w[CALLEE]));

@@ -5,8 +5,8 @@
 #include "../support/functions.h"
 #include "../testing.h"
 
+#include "rpc/call/calls.h"
 #include "rpc/future/pool.h"
-#include "rpc/future/worker.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static long served_now(void)
 {
     struct tenrec_worker *w = two.worker[1];
 
-    return (long)(atomic_load(&w->counts.taken) - atomic_load(&w->counts.served));
+    return (long)(atomic_load(&w->calls->counts.taken) - atomic_load(&w->calls->counts.served));
 }
 
 TEST(worker_stops_reading_when_its_calls_hold_too_many_bytes)
@@ -38,7 +38,7 @@ TEST(worker_stops_reading_when_its_calls_hold_too_many_bytes)
         assert_int_equal(
             tenrec_rpc_async(two.worker[0], "worker1", "identity", &arg, 1, NULL, &f[i], NULL),
             TENREC_OK);
-    assert_becomes(pool_full(two.worker[1]->pool));
+    assert_becomes(pool_full(two.worker[1]->calls->pool));
     /* That of the gate, and those that were being read: some more of a bundle or of a buffer. */
     assert_in_range(served_now(), 1, SERVED_MAX + 3);
     functions_open_gate();

@@ -5,6 +5,7 @@
 #include "group/meeting/rendezvous.h"
 #include "rpc/future/worker.h"
 #include "rpc/member/membership.h"
+#include "rpc/member/worker_group.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,7 @@ static bool sampler_all_gone(const struct sampler *s)
 static tenrec_status sampler_follow(struct sampler *s, uint64_t until_ns,
                                     struct membership_view *now, tenrec_error *err)
 {
-    struct membership *m = s->outside.worker->membership;
+    struct membership *m = group_of(s->outside.worker)->membership;
     static const char *const none[] = { "tenrec" };
     bool found;
     tenrec_status st;
@@ -106,8 +107,8 @@ static tenrec_status sampler_await(struct tenrec_future *f, uint64_t until_ns, t
 static void worker_explain(struct sampler *s, struct sample_worker *w, const tenrec_error *err)
 {
     const uint64_t until_ns = clock_deadline_ms(s->store_away ? 1 : STORE_MS);
-    const char *absent =
-        membership_absence(s->outside.worker->membership, w->id, until_ns, w->why, sizeof w->why);
+    const char *absent = membership_absence(group_of(s->outside.worker)->membership, w->id,
+                                            until_ns, w->why, sizeof w->why);
 
     if (!absent)
         snprintf(w->why, sizeof w->why, "%.*s", (int)sizeof w->why - 1, err->text);
@@ -135,7 +136,7 @@ static void worker_take(struct sampler *s, struct sample_worker *w, const struct
         w->state = SAMPLE_UP;
     else
         worker_explain(s, w, &err);
-    if (w->state == SAMPLE_SILENT && s->outside.worker->membership->rendezvous->dynamic &&
+    if (w->state == SAMPLE_SILENT && group_of(s->outside.worker)->membership->rendezvous->dynamic &&
         (!before || before->state == SAMPLE_JOINING))
         w->state = SAMPLE_JOINING;
     w->since_ns = before && before->state == w->state ? before->since_ns : clock_now_ns();
@@ -241,7 +242,7 @@ tenrec_status sampler_take(struct sampler *s, struct sample *ret, tenrec_error *
 {
     const uint64_t until_ns = clock_deadline_ms(s->interval_ms - s->interval_ms / 4);
     struct membership_view old = { .version = 0 }, now = { .version = 0 };
-    struct membership *m = s->outside.worker->membership;
+    struct membership *m = group_of(s->outside.worker)->membership;
     tenrec_status st = membership_view_copy(&m->view, &old, err);
     tenrec_error why;
 
@@ -253,7 +254,7 @@ tenrec_status sampler_take(struct sampler *s, struct sample *ret, tenrec_error *
         snprintf(ret->error, sizeof ret->error, "%.*s", (int)sizeof ret->error - 1, why.text);
     else if (old.version > 0)
         sampler_mark_died(s, &old, &now);
-    m = s->outside.worker->membership;
+    m = group_of(s->outside.worker)->membership;
     sample_stamp(m, ret);
     ret->worker = calloc(membership_world(m) + s->last.n + 1, sizeof *ret->worker);
     if (!ret->worker) {

@@ -5,12 +5,9 @@
 #include "core/base/fail.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
-#include "core/chain/chain_options.h"
 #include "core/config/config.h"
 #include "group/membership/ranks.h"
 #include "group/membership/torch_keys.h"
-#include "group/store/stores.h"
-#include "security/proof/security.h"
 #include "torch/member/member.h"
 #include "torch/member/references.h"
 #include "torch/member/roster.h"
@@ -27,18 +24,11 @@ enum { UNLOCK_MS = 2000, POLL_US = 20000 };
 static tenrec_status open_keys(struct tenrec_torch_member *m, uint64_t deadline_ns,
                                tenrec_error *err)
 {
-    const struct config_settings *s = m->settings;
-    const struct rendezvous_options o = { .init_method = s->init_method,
-                                          .group = s->group,
-                                          .rank = (int32_t)s->rank,
-                                          .world = (int32_t)s->world_size,
-                                          .stores =
-                                              chain_options_added(m->options, &stores_addition),
-                                          .store_only = true,
-                                          .security =
-                                              chain_options_added(m->options, &security_addition) };
-    tenrec_status st = rendezvous_open(&o, deadline_ns, &m->rendezvous, err);
+    struct rendezvous_options o = rendezvous_options_of(m->options);
+    tenrec_status st;
 
+    o.store_only = true;
+    st = rendezvous_open(&o, deadline_ns, &m->rendezvous, err);
     if (st == TENREC_OK)
         st = torch_keys_open(m->rendezvous->store, m->rendezvous->store, "default", "", &m->keys,
                              err);

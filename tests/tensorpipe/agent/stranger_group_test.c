@@ -9,7 +9,8 @@
 #include "core/backend/chain.h"
 #include "rpc/future/worker.h"
 #include "rpc/member/monitor_inside.h"
-#include "rpc/rref/rref_control.h"
+#include "rpc/member/worker_group.h"
+#include "rpc/rref/rrefs.h"
 
 enum { VICTIM, OTHER, THIRD, WORKERS };
 enum { LEAVING = 1, VIEW_NUMBERS = 4 };
@@ -62,7 +63,7 @@ static int64_t await_answer(struct raw_pipe *p)
 
 TEST_WITH(members_are_callable_when_a_stranger_forges_their_leave, join_all, leave_all)
 {
-    const int64_t life = w[OTHER]->monitor->incarnation;
+    const int64_t life = group_of(w[OTHER])->monitor->incarnation;
     unsigned char buf[512];
     char claims[64];
     const char *const identities[] = { NULL, unknown, claims };

@@ -4,7 +4,7 @@
 #include "secrets.h"
 
 #include "../../support/functions.h"
-#include "rpc/future/worker.h"
+#include "rpc/call/calls.h"
 #include <stdatomic.h>
 
 static struct cluster group;
@@ -98,7 +98,7 @@ TEST_WITH(plain_tool_calls_only_what_anyone_may, open_group, close_group)
         assert_text_has(err.text, "not allowed");
         assert_null(strstr(err.text, "rule"));
     }
-    assert_int_equal(atomic_load(&group.worker[0]->counts.refused), 4);
+    assert_int_equal(atomic_load(&group.worker[0]->calls->counts.refused), 4);
     tenrec_worker_drop(tool);
 }
 

@@ -7,6 +7,7 @@
 #include "raw.h"
 #include "rpc/future/worker.h"
 #include "rpc/member/membership.h"
+#include "rpc/member/worker_group.h"
 #include "transport/transport_local.h"
 
 #include <inttypes.h>
@@ -152,8 +153,8 @@ bool secrets_tells(struct tenrec_worker *w, const char *key, const char *part)
 
 struct proof_party secrets_party(struct tenrec_worker *w)
 {
-    return (struct proof_party){ w->self.id, membership_incarnation(w->membership), w->self.name,
-                                 chain_address(w->chain) };
+    return (struct proof_party){ w->self.id, membership_incarnation(group_of(w)->membership),
+                                 w->self.name, chain_address(w->chain) };
 }
 
 int by_hand_connect(const char *address)
