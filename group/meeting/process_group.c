@@ -227,9 +227,9 @@ tenrec_status tenrec_process_group_barrier(struct tenrec_process_group *pg, int6
     return st == TENREC_OK ? process_group_barrier(pg, deadline_ns, err) : st;
 }
 
-static tenrec_status process_group_gather(struct tenrec_process_group *pg, const char *operation,
-                                          const void *data, size_t len, uint64_t deadline_ns,
-                                          struct store_value **ret, tenrec_error *err)
+tenrec_status process_group_gather(struct tenrec_process_group *pg, const char *operation,
+                                   const void *data, size_t len, uint64_t deadline_ns,
+                                   struct store_value **ret, tenrec_error *err)
 {
     struct store_value *values = memory_new((size_t)pg->world, sizeof *values);
     tenrec_status st;
@@ -243,48 +243,6 @@ static tenrec_status process_group_gather(struct tenrec_process_group *pg, const
     else
         free(values);
     return st;
-}
-
-#define NO_MORE SIZE_MAX /* length of the entry behind the last */
-
-tenrec_status tenrec_process_group_all_gather(struct tenrec_process_group *pg, const void *data,
-                                              size_t len, int64_t ms, struct tenrec_gathered **ret,
-                                              tenrec_error *err)
-{
-    struct tenrec_gathered *list;
-    struct store_value *values = NULL;
-    uint64_t deadline_ns;
-    tenrec_status st = store_deadline(ms, &deadline_ns, err);
-
-    if (ret)
-        *ret = NULL;
-    if (st == TENREC_OK && (!pg || !ret))
-        st = tenrec_fail(err, TENREC_EINVAL, "an all_gather needs a process group and a result");
-    if (st != TENREC_OK)
-        return st;
-    if (!(list = memory_new((size_t)pg->world + 1, sizeof *list)))
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for an all_gather of group \"%s\"",
-                           pg->name);
-    st = process_group_gather(pg, "an all_gather", data, len, deadline_ns, &values, err);
-    if (st != TENREC_OK) {
-        free(list);
-        return st;
-    }
-    for (int32_t i = 0; i < pg->world; i++)
-        list[i] = (struct tenrec_gathered){ values[i].data, values[i].len };
-    list[pg->world] = (struct tenrec_gathered){ NULL, NO_MORE };
-    free(values);
-    *ret = list;
-    return TENREC_OK;
-}
-
-void tenrec_gathered_drop(struct tenrec_gathered *list)
-{
-    if (!list)
-        return;
-    for (size_t i = 0; list[i].len != NO_MORE; i++)
-        free(list[i].data);
-    free(list);
 }
 
 /* Adds the n numbers of "1 -2 3" to `sum`. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* process_group.h - barrier and all_gather over a store, for the core's own use:
+/* process_group.h - barrier and gather over a store, for the core's own use:
  * with deadlines, and with names of the ranks in errors. */
 #ifndef TENREC_MEETING_PROCESS_GROUP_H
 #define TENREC_MEETING_PROCESS_GROUP_H
@@ -20,6 +20,15 @@ void process_group_set_lost(struct tenrec_process_group *pg, const struct group_
 
 tenrec_status process_group_barrier(struct tenrec_process_group *pg, uint64_t deadline_ns,
                                     tenrec_error *err);
+
+/* Sends `len` bytes to all ranks and receives those of each. `operation` is for errors: "the
+ * counts of calls".
+ *
+ * ret: owned: `world` values by rank; store_values_free and free
+ * errors: ETIMEDOUT (names the missing ranks), EPEER_LOST, ENOMEM */
+tenrec_status process_group_gather(struct tenrec_process_group *pg, const char *operation,
+                                   const void *data, size_t len, uint64_t deadline_ns,
+                                   struct store_value **ret, tenrec_error *err);
 
 /* As tenrec_process_group_drop, with a deadline for the removal of the keys. */
 void process_group_close(struct tenrec_process_group *pg, uint64_t deadline_ns);

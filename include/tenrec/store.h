@@ -133,7 +133,7 @@ tenrec_status tenrec_store_server_new(const char *host, uint16_t port,
 void tenrec_store_server_drop(struct tenrec_store_server *server);
 
 /* `world` processes that meet under `name` in a store. Needs no RPC, and does
- * nothing before the first barrier or gather. A name can be used again when
+ * nothing before the first barrier. A name can be used again when
  * the former group was dropped: the n-th group of a rank meets the n-th ones
  * of the others. Its operations must be called in the same order by all; two
  * threads of one process that do so at once need groups of their own.
@@ -142,7 +142,7 @@ void tenrec_store_server_drop(struct tenrec_store_server *server);
  * name     borrowed: 1 to 127 of [A-Za-z0-9_:-]
  * ret      owns: tenrec_process_group_drop it
  * errors   EINVAL (rank outside of 0..world-1, name), ENOMEM
- * source   torch.distributed's ProcessGroup, of which RPC needs these two
+ * source   torch.distributed's ProcessGroup
  */
 tenrec_status tenrec_process_group_new(struct tenrec_store *s, int32_t rank, int32_t world,
                                        const char *name, struct tenrec_process_group **ret,
@@ -157,23 +157,6 @@ void tenrec_process_group_drop(struct tenrec_process_group *pg);
  */
 tenrec_status tenrec_process_group_barrier(struct tenrec_process_group *pg, int64_t ms,
                                            tenrec_error *err);
-
-/* The contribution of one rank.
- * frozen: given out in arrays. */
-struct tenrec_gathered {
-    void *data; /* a NUL follows it that is not counted */
-    size_t len; /* bytes */
-};
-
-/* Sends `len` bytes to all ranks and receives the bytes of each of them.
- *
- * ret      owns: `world` entries by rank; tenrec_gathered_drop them
- * errors   ETIMEDOUT names the missing ranks
- */
-tenrec_status tenrec_process_group_all_gather(struct tenrec_process_group *pg, const void *data,
-                                              size_t len, int64_t ms, struct tenrec_gathered **ret,
-                                              tenrec_error *err);
-void tenrec_gathered_drop(struct tenrec_gathered *list); /* NULL is allowed */
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

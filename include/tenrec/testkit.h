@@ -235,7 +235,7 @@ tenrec_status tenrec_test_wait_until_owners_and_forks_on_rank(struct tenrec_work
                                                               int32_t rank, int64_t ms,
                                                               tenrec_error *err);
 
-/* Opens a process group without RPC, for tests that break RPC: barriers and gathers over the
+/* Opens a process group without RPC, for tests that break RPC: barriers over the
  * store of the test.
  *
  * init_method  t->init_method
