@@ -10,14 +10,14 @@
 
 struct tenrec_profiler_mark {
     struct tenrec_worker *w;
-    struct trace *trace;        /* shared, or NULL */
+    struct events *events;      /* shared, or NULL */
     struct tenrec_event *event; /* owns */
     bool served;
-    bool entered; /* the trace is the thread's until the end */
-    struct thread_trace before;
+    bool entered; /* the list is the thread's until the end */
+    struct thread_events before;
 };
 
-static struct tenrec_profiler_mark *mark_begin(struct tenrec_worker *w, struct trace *trace,
+static struct tenrec_profiler_mark *mark_begin(struct tenrec_worker *w, struct events *events,
                                                bool served, const char *name)
 {
     struct tenrec_profiler_mark *m = memory_new(1, sizeof *m);
@@ -30,23 +30,23 @@ static struct tenrec_profiler_mark *mark_begin(struct tenrec_worker *w, struct t
         return NULL;
     }
     m->w = w;
-    m->trace = trace_share(trace);
+    m->events = events_share(events);
     m->served = served;
     return m;
 }
 
 struct tenrec_profiler_mark *tenrec_profiler_mark_begin(struct tenrec_worker *w, const char *name)
 {
-    struct trace *trace;
+    struct events *events;
     bool served, remote;
 
     if (!w || !name || !atomic_load_explicit(&span_recorders, memory_order_relaxed))
         return NULL;
-    trace = thread_trace();
-    served = trace && trace->served;
-    if (!trace && !sessions_want(w, served, &remote))
+    events = thread_events();
+    served = events && events->served;
+    if (!events && !sessions_want(w, served, &remote))
         return NULL;
-    return mark_begin(w, trace, served, name);
+    return mark_begin(w, events, served, name);
 }
 
 struct tenrec_profiler_mark *tenrec_profiler_mark_begin_in_call(const struct tenrec_call *c,
@@ -56,11 +56,11 @@ struct tenrec_profiler_mark *tenrec_profiler_mark_begin_in_call(const struct ten
 
     if (!c->span || !name)
         return NULL;
-    m = mark_begin(c->worker, c->span->trace, true, name);
+    m = mark_begin(c->worker, c->span->events, true, name);
     if (!m)
         return NULL;
     m->entered = true;
-    m->before = thread_trace_enter(m->trace);
+    m->before = thread_events_enter(m->events);
     return m;
 }
 
@@ -72,9 +72,9 @@ static void mark_end(struct tenrec_profiler_mark *m)
     e->duration_ns = clock_now_ns() - began_ns;
     if (e->run_ns == 0)
         e->run_ns = e->duration_ns;
-    trace_add(m->trace, e, "");
+    events_add(m->events, e, "");
     sessions_add(m->w, m->served, began_ns, e, "");
-    trace_drop(m->trace);
+    events_drop(m->events);
     event_drop(e);
     free(m);
 }
@@ -84,7 +84,7 @@ void tenrec_profiler_mark_end(struct tenrec_profiler_mark *m)
     if (!m)
         return;
     if (m->entered)
-        thread_trace_leave(m->before);
+        thread_events_leave(m->before);
     mark_end(m);
 }
 

@@ -40,20 +40,20 @@ tenrec_status tenrec_profiler_start(struct tenrec_worker *w,
         return st;
     p = memory_new(1, sizeof *p);
     if (p)
-        p->trace = trace_new(o->max_events > 0 ? (size_t)o->max_events : EVENTS_DEFAULT);
-    if (!p || !p->trace) {
+        p->events = events_new(o->max_events > 0 ? (size_t)o->max_events : EVENTS_DEFAULT);
+    if (!p || !p->events) {
         free(p);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a session");
     }
     p->w = w;
     p->scope = o->scope;
-    p->trace->remote = !(o->flags & TENREC_PROFILE_LOCAL);
+    p->events->remote = !(o->flags & TENREC_PROFILE_LOCAL);
     p->start_ns = clock_now_ns();
     p->running = true;
     if (p->scope == TENREC_PROFILE_THREAD) {
-        p->trace->outer = trace_share(thread_trace());
-        p->trace->served = p->trace->outer && p->trace->outer->served;
-        p->before = thread_trace_enter(p->trace);
+        p->events->outer = events_share(thread_events());
+        p->events->served = p->events->outer && p->events->outer->served;
+        p->before = thread_events_enter(p->events);
         recorders_add();
     } else {
         sessions_enter(p);
@@ -75,16 +75,16 @@ static int by_start(const void *left, const void *right)
     return 0;
 }
 
-/* Closes the trace, and makes the times of its events relative to the start. */
+/* Closes the list, and makes the times of its events relative to the start. */
 static void profiler_finish(struct tenrec_profiler *p)
 {
-    trace_close(p->trace);
-    for (size_t i = 0; i < p->trace->n; i++) {
-        struct tenrec_event *e = p->trace->event[i];
+    events_close(p->events);
+    for (size_t i = 0; i < p->events->n; i++) {
+        struct tenrec_event *e = p->events->event[i];
         e->start_ns = e->start_ns > p->start_ns ? e->start_ns - p->start_ns : 0;
     }
-    if (p->trace->n > 0)
-        qsort(p->trace->event, p->trace->n, sizeof(struct tenrec_event *), by_start);
+    if (p->events->n > 0)
+        qsort(p->events->event, p->events->n, sizeof(struct tenrec_event *), by_start);
     p->running = false;
 }
 
@@ -93,10 +93,10 @@ tenrec_status tenrec_profiler_stop(struct tenrec_profiler *p, tenrec_error *err)
     if (!p->running)
         return tenrec_fail(err, TENREC_EINVAL, "the session is stopped already");
     if (p->scope == TENREC_PROFILE_THREAD) {
-        if (!thread_trace_is(p->trace))
+        if (!thread_events_is(p->events))
             return tenrec_fail(err, TENREC_EINVAL,
                                "the session is not the innermost of this thread");
-        thread_trace_leave(p->before);
+        thread_events_leave(p->before);
         recorders_remove();
     } else {
         sessions_leave(p);
@@ -109,38 +109,38 @@ void tenrec_profiler_drop(struct tenrec_profiler *p)
 {
     if (!p)
         return;
-    /* The thread of the session is in an inner session, or is not this one: it finds the trace
+    /* The thread of the session is in an inner session, or is not this one: it finds the list
      * closed. */
     if (p->running && tenrec_profiler_stop(p, NULL) != TENREC_OK) {
         recorders_remove();
-        trace_close(p->trace);
-        trace_drop(p->before.trace);
+        events_close(p->events);
+        events_drop(p->before.events);
     }
-    trace_drop(p->trace);
+    events_drop(p->events);
     free(p);
 }
 
 size_t tenrec_profiler_count(const struct tenrec_profiler *p)
 {
-    return p->running ? 0 : p->trace->n;
+    return p->running ? 0 : p->events->n;
 }
 
 const struct tenrec_event *tenrec_profiler_event(const struct tenrec_profiler *p, size_t i)
 {
-    return i < tenrec_profiler_count(p) ? p->trace->event[i] : NULL;
+    return i < tenrec_profiler_count(p) ? p->events->event[i] : NULL;
 }
 
 uint64_t tenrec_profiler_dropped(const struct tenrec_profiler *p)
 {
-    return p->running ? 0 : p->trace->dropped;
+    return p->running ? 0 : p->events->dropped;
 }
 
 const struct tenrec_event *tenrec_profiler_get_function_event(const struct tenrec_profiler *p,
                                                               const char *part)
 {
     for (size_t i = 0; i < tenrec_profiler_count(p); i++)
-        if (strstr(p->trace->event[i]->name, part))
-            return p->trace->event[i];
+        if (strstr(p->events->event[i]->name, part))
+            return p->events->event[i];
     return NULL;
 }
 

@@ -6,12 +6,12 @@
 #include "observe/profiler/sessions.h"
 
 struct tenrec_profiler {
-    struct trace *trace;     /* shared */
+    struct events *events;   /* shared */
     struct tenrec_worker *w; /* borrowed; NULL for all workers */
     uint32_t scope;
     uint64_t start_ns; /* on the monotonic clock */
     bool running;
-    struct thread_trace before;   /* scope thread: the thread's previous trace */
+    struct thread_events before;  /* scope thread: the thread's previous list */
     struct tenrec_profiler *next; /* in the list of sessions */
 };
 

@@ -6,11 +6,11 @@
 #include "rpc/call/span.h"
 #include "rpc/future/thread_state.h"
 
-/* Guards `list`; held while events are added to traces. Acquired before trace.lock. */
+/* Guards `list`; held while events are added to lists. Acquired before events.lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tenrec_profiler *list;
 
-static _Thread_local struct thread_trace current;
+static _Thread_local struct thread_events current;
 
 /* In the child of a fork: the sessions belong to the parent. */
 static void sessions_forget(void)
@@ -75,7 +75,7 @@ bool sessions_want(const struct tenrec_worker *w, bool served, bool *ret_remote)
     for (const struct tenrec_profiler *p = list; p; p = p->next) {
         if (sessions_concerns(p, w, served)) {
             found = true;
-            *ret_remote = *ret_remote || p->trace->remote;
+            *ret_remote = *ret_remote || p->events->remote;
         }
     }
     pthread_mutex_unlock(&lock);
@@ -88,7 +88,7 @@ void sessions_add(const struct tenrec_worker *w, bool served, uint64_t began_ns,
     pthread_mutex_lock(&lock);
     for (const struct tenrec_profiler *p = list; p; p = p->next)
         if (sessions_concerns(p, w, served) && began_ns >= p->start_ns)
-            trace_add(p->trace, e, prefix);
+            events_add(p->events, e, prefix);
     pthread_mutex_unlock(&lock);
 }
 
@@ -97,32 +97,33 @@ void sessions_miss(const struct tenrec_worker *w, bool served, uint64_t n)
     pthread_mutex_lock(&lock);
     for (const struct tenrec_profiler *p = list; p; p = p->next)
         if (sessions_concerns(p, w, served))
-            trace_miss(p->trace, n);
+            events_miss(p->events, n);
     pthread_mutex_unlock(&lock);
 }
 
-struct trace *thread_trace(void)
+struct events *thread_events(void)
 {
-    if (!current.trace || current.depth != thread_state.no_block || !trace_is_open(current.trace))
+    if (!current.events || current.depth != thread_state.no_block ||
+        !events_are_open(current.events))
         return NULL;
-    return current.trace;
+    return current.events;
 }
 
-bool thread_trace_is(const struct trace *t)
+bool thread_events_is(const struct events *all)
 {
-    return current.trace == t && current.depth == thread_state.no_block;
+    return current.events == all && current.depth == thread_state.no_block;
 }
 
-struct thread_trace thread_trace_enter(struct trace *t)
+struct thread_events thread_events_enter(struct events *all)
 {
-    struct thread_trace before = current;
+    struct thread_events before = current;
 
-    current = (struct thread_trace){ trace_share(t), thread_state.no_block };
+    current = (struct thread_events){ events_share(all), thread_state.no_block };
     return before;
 }
 
-void thread_trace_leave(struct thread_trace before)
+void thread_events_leave(struct thread_events before)
 {
-    trace_drop(current.trace);
+    events_drop(current.events);
     current = before;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sessions.h - the active sessions of this process: of workers, of the whole process, and the trace
+/* sessions.h - the active sessions of this process: of workers, of the whole process, and the list
  * of the running thread. */
 #ifndef TENREC_PROFILER_SESSIONS_H
 #define TENREC_PROFILER_SESSIONS_H
 
-#include "observe/profiler/trace.h"
+#include "observe/profiler/events.h"
 
 /* Adds to, and removes from, the list of sessions that belong to no thread. */
 void sessions_enter(struct tenrec_profiler *p);
@@ -19,21 +19,21 @@ void sessions_add(const struct tenrec_worker *w, bool served, uint64_t began_ns,
                   const struct tenrec_event *e, const char *prefix);
 void sessions_miss(const struct tenrec_worker *w, bool served, uint64_t n);
 
-/* The innermost open trace of this thread, borrowed. NULL if there is none, or if unrelated code
+/* The innermost open list of this thread, borrowed. NULL if there is none, or if unrelated code
  * runs (an inline function while the thread waits). */
-struct trace *thread_trace(void);
+struct events *thread_events(void);
 
-/* Returns true if `t` is the trace that this thread entered last. */
-bool thread_trace_is(const struct trace *t);
+/* Returns true if `all` is the list that this thread entered last. */
+bool thread_events_is(const struct events *all);
 
-/* Makes `t` (shared) the trace of this thread. Returns the previous one, which thread_trace_leave
+/* Makes `all` (shared) the list of this thread. Returns the previous one, which thread_events_leave
  * restores. */
-struct thread_trace {
-    struct trace *trace; /* shared, or NULL */
-    unsigned depth;      /* thread_state.no_block when it was entered */
+struct thread_events {
+    struct events *events; /* shared, or NULL */
+    unsigned depth;        /* thread_state.no_block when it was entered */
 };
-struct thread_trace thread_trace_enter(struct trace *t);
-void thread_trace_leave(struct thread_trace before);
+struct thread_events thread_events_enter(struct events *all);
+void thread_events_leave(struct thread_events before);
 
 /* Count the recorders: see span_recorders. */
 void recorders_add(void);

@@ -18,7 +18,7 @@ const struct span_hooks observe_spans = {
     .end = span_end,
 };
 
-struct span *span_new(struct tenrec_worker *w, struct trace *trace, unsigned refs)
+struct span *span_new(struct tenrec_worker *w, struct events *events, unsigned refs)
 {
     struct span *s = memory_new(1, sizeof *s);
 
@@ -26,7 +26,7 @@ struct span *span_new(struct tenrec_worker *w, struct trace *trace, unsigned ref
         return NULL;
     atomic_init(&s->refs, refs);
     s->w = w;
-    s->trace = trace_share(trace);
+    s->events = events_share(events);
     return s;
 }
 
@@ -37,7 +37,7 @@ bool span_last(struct span *s)
 
 void span_free(struct span *s)
 {
-    trace_drop(s->trace);
+    events_drop(s->events);
     event_drop(s->event);
     free(s);
 }

@@ -19,7 +19,7 @@ enum {
 struct span {
     atomic_uint refs;
     struct tenrec_worker *w;    /* borrowed for the time of the call */
-    struct trace *trace;        /* shared; of the caller's thread, or of the served call */
+    struct events *events;      /* shared; of the caller's thread, or of the served call */
     struct tenrec_event *event; /* owns; callee: made by the thread that runs the function */
     struct tenrec_call *call;   /* callee: borrowed until its end */
     uint64_t sent_ns;           /* caller: of the request */
@@ -35,7 +35,7 @@ struct span {
 /* The worker passes these hooks to calls. */
 extern const struct span_hooks observe_spans;
 
-struct span *span_new(struct tenrec_worker *w, struct trace *trace, unsigned refs);
+struct span *span_new(struct tenrec_worker *w, struct events *events, unsigned refs);
 /* Drops a share. Returns true if it was the last; the caller then frees the span. */
 bool span_last(struct span *s);
 void span_free(struct span *s);

@@ -29,26 +29,26 @@ static struct tenrec_event *call_event(struct tenrec_worker *w, const char *op,
 struct span *span_ask(struct tenrec_worker *w, const char *op, const char *function, tenrec_peer to,
                       uint32_t *ret_max)
 {
-    struct trace *trace = thread_trace();
-    const bool served = trace && trace->served;
+    struct events *events = thread_events();
+    const bool served = events && events->served;
     bool remote, wanted = sessions_want(w, served, &remote);
     struct span *s;
 
-    if (!trace && !wanted)
+    if (!events && !wanted)
         return NULL;
-    s = span_new(w, trace, 2);
+    s = span_new(w, events, 2);
     if (s && !(s->event = call_event(w, op, function, to))) {
         span_free(s);
         s = NULL;
     }
     if (!s) {
-        trace_miss(trace, 1);
+        events_miss(events, 1);
         sessions_miss(w, served, 1);
         return NULL;
     }
     s->served = served;
     s->waits = strcmp(op, "rpc_sync") == 0 || strcmp(op, "to_here") == 0;
-    s->remote = remote || trace_wants_remote(trace);
+    s->remote = remote || events_want_remote(events);
     s->max = s->remote ? SPANS_MAX : SPANS_HEAD;
     *ret_max = s->max;
     return s;
@@ -62,7 +62,7 @@ void span_write(struct span *s, const struct tenrec_msg *msg)
 
 static void span_call_emit(struct span *s, const struct tenrec_event *e, const char *prefix)
 {
-    trace_add(s->trace, e, prefix);
+    events_add(s->events, e, prefix);
     sessions_add(s->w, s->served, s->event->start_ns, e, prefix);
 }
 
@@ -117,7 +117,7 @@ static void remote_event_add(void *arg, struct tenrec_event *e)
 
 static void span_call_miss(struct span *s, uint64_t n)
 {
-    trace_miss(s->trace, n);
+    events_miss(s->events, n);
     sessions_miss(s->w, s->served, n);
 }
 

@@ -12,21 +12,21 @@ struct span *span_serve(struct tenrec_call *c)
     const uint64_t now = clock_now_ns();
     bool remote, wanted = sessions_want(c->worker, true, &remote);
     const bool asked = c->in.spans_max > 0 && !c->one_way;
-    const bool events = asked && c->in.spans_max > SPANS_HEAD;
-    struct trace *trace;
+    const bool listed = asked && c->in.spans_max > SPANS_HEAD;
+    struct events *events;
     struct span *s;
 
     if (!wanted && !asked)
         return NULL;
-    trace = trace_new(events ? SPANS_EVENTS : 0);
-    s = trace ? span_new(c->worker, trace, 1) : NULL;
-    trace_drop(trace);
+    events = events_new(listed ? SPANS_EVENTS : 0);
+    s = events ? span_new(c->worker, events, 1) : NULL;
+    events_drop(events);
     if (!s) {
         sessions_miss(c->worker, true, 1);
         return NULL;
     }
-    s->trace->served = true;
-    s->trace->remote = events;
+    s->events->served = true;
+    s->events->remote = listed;
     s->served = true;
     s->call = c;
     s->arrival_ns = now;
@@ -55,14 +55,14 @@ static void make_event(struct span *s)
 tenrec_status span_run(struct span *s, struct tenrec_call *c, tenrec_error *err)
 {
     const struct function *f = c->function;
-    struct thread_trace before;
+    struct thread_events before;
     tenrec_status st;
 
     make_event(s);
     atomic_fetch_add(&s->refs, 1);
-    before = thread_trace_enter(s->trace);
+    before = thread_events_enter(s->events);
     st = f->fn(c, f->arg, err);
-    thread_trace_leave(before);
+    thread_events_leave(before);
     if (s->event)
         atomic_store(&s->run_ns, clock_now_ns() - s->event->start_ns);
     if (span_last(s))
@@ -73,14 +73,14 @@ tenrec_status span_run(struct span *s, struct tenrec_call *c, tenrec_error *err)
 struct tenrec_msg *span_end(struct span *s, struct tenrec_msg *answer, const tenrec_error *why)
 {
     struct spans spans = {
-        .max = s->max, .arrival_ns = s->arrival_ns, .end_ns = clock_now_ns(), .trace = s->trace
+        .max = s->max, .arrival_ns = s->arrival_ns, .end_ns = clock_now_ns(), .events = s->events
     };
     struct tenrec_event *e;
 
     if (!s->event)
         make_event(s);
     e = s->event;
-    trace_close(s->trace);
+    events_close(s->events);
     recorders_remove();
     if (e) {
         e->duration_ns = spans.end_ns > e->start_ns ? spans.end_ns - e->start_ns : 0;

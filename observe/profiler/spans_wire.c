@@ -59,7 +59,7 @@ static void put_fields(struct cbor_writer *w, const struct fields *f)
 /* Event `i` to write: the call itself, then the events in it. */
 static struct fields spans_wire_fields(const struct spans *s, size_t i)
 {
-    return fields_of(i == 0 ? s->served : s->trace->event[i - 1], s->arrival_ns);
+    return fields_of(i == 0 ? s->served : s->events->event[i - 1], s->arrival_ns);
 }
 
 /* Copies the message, with room for `more` bytes after its payload. */
@@ -92,13 +92,13 @@ struct tenrec_msg *spans_attach(struct tenrec_msg *answer, const struct spans *s
     struct fields f;
     uint64_t dropped;
 
-    for (; n < s->trace->n + 1; n++) {
+    for (; n < s->events->n + 1; n++) {
         f = spans_wire_fields(s, n);
         if (bytes + fields_size(&f) > s->max)
             break;
         bytes += fields_size(&f);
     }
-    dropped = s->trace->dropped + (s->trace->n + 1 - n);
+    dropped = s->events->dropped + (s->events->n + 1 - n);
     bytes -= 3 * cbor_int_size(INT64_MAX);
     bytes += cbor_int_size(whole_ns) + cbor_int_size(as_int(dropped)) + cbor_head_size(n);
     if (bytes > s->max || !(msg = spans_wire_grow(answer, bytes)))

@@ -3,7 +3,7 @@
 #ifndef TENREC_PROFILER_SPANS_WIRE_H
 #define TENREC_PROFILER_SPANS_WIRE_H
 
-#include "observe/profiler/trace.h"
+#include "observe/profiler/events.h"
 #include "rpc/value/cbor_reader.h"
 
 /* Times of events written are of the monotonic clock; times read are relative to the arrival of the
@@ -13,7 +13,7 @@ struct spans {
     uint64_t arrival_ns; /* of the request */
     uint64_t end_ns;
     const struct tenrec_event *served; /* the call itself, which is written first */
-    const struct trace *trace;         /* the events in the call; closed */
+    const struct events *events;       /* the events in the call; closed */
 };
 
 /* Takes `answer` and returns it with spans after its value; unchanged if out of memory or room. */

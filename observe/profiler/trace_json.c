@@ -210,12 +210,12 @@ static void put_event(struct writer *w, const struct tenrec_event *e, size_t num
 /* Lists the calls of this trace, so that no arrow lacks its start. */
 static bool list_calls(struct writer *w, const struct tenrec_profiler *p)
 {
-    w->call = memory_new(p->trace->n ? p->trace->n : 1, sizeof *w->call);
+    w->call = memory_new(p->events->n ? p->events->n : 1, sizeof *w->call);
     if (!w->call)
         return false;
-    for (size_t i = 0; i < p->trace->n; i++)
-        if (p->trace->event[i]->kind == TENREC_EVENT_CALL)
-            w->call[w->calls++] = arrow_of(p->trace->event[i]);
+    for (size_t i = 0; i < p->events->n; i++)
+        if (p->events->event[i]->kind == TENREC_EVENT_CALL)
+            w->call[w->calls++] = arrow_of(p->events->event[i]);
     qsort(w->call, w->calls, sizeof *w->call, by_number);
     return true;
 }
@@ -229,11 +229,11 @@ static void put_all(struct writer *w, const struct tenrec_profiler *p, bool part
     json_begin(j, "otherData", '{');
     json_textf(j, "writer", "tenrec %s", tenrec_version_text());
     json_int(j, "clock_ns", (int64_t)p->start_ns);
-    json_int(j, "dropped", (int64_t)p->trace->dropped);
+    json_int(j, "dropped", (int64_t)p->events->dropped);
     json_end(j, '{');
     json_begin(j, "traceEvents", '[');
-    for (size_t i = 0; i < p->trace->n && !w->failed && !ferror(j->to); i++)
-        put_event(w, p->trace->event[i], i, part);
+    for (size_t i = 0; i < p->events->n && !w->failed && !ferror(j->to); i++)
+        put_event(w, p->events->event[i], i, part);
     json_end(j, '[');
     json_end(j, '{');
     fputc('\n', j->to);

@@ -22,11 +22,11 @@ static void must(bool true_always)
 
 static void keep(void *arg, struct tenrec_event *e)
 {
-    trace_add(arg, e, "");
+    events_add(arg, e, "");
 }
 
 /* The spans of an answer; false when they cannot be read. */
-static bool read_spans(const struct tenrec_msg *msg, struct spans_head *head, struct trace *t)
+static bool read_spans(const struct tenrec_msg *msg, struct spans_head *head, struct events *t)
 {
     size_t at;
 
@@ -45,10 +45,10 @@ static bool same(const struct tenrec_event *a, const struct tenrec_event *b)
            a->received_bytes == b->received_bytes;
 }
 
-static void write_again(const struct trace *t, const struct spans_head *head)
+static void write_again(const struct events *t, const struct spans_head *head)
 {
-    struct spans s = { .max = UINT32_MAX, .end_ns = head->whole_ns, .trace = t };
-    struct trace *back = trace_new(MOST + 1);
+    struct spans s = { .max = UINT32_MAX, .end_ns = head->whole_ns, .events = t };
+    struct events *back = events_new(MOST + 1);
     struct tenrec_msg *msg = NULL;
     struct spans_head again;
 
@@ -61,13 +61,13 @@ static void write_again(const struct trace *t, const struct spans_head *head)
     for (size_t i = 0; i < back->n; i++)
         must(same(back->event[i], t->event[i > 0 ? i - 1 : 0]));
     msg->release(msg);
-    trace_drop(back);
+    events_drop(back);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     struct tenrec_msg *msg = rpc_message_new(len, 0);
-    struct trace *t = trace_new(MOST);
+    struct events *t = events_new(MOST);
     struct spans_head head;
 
     must(msg && t);
@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         memcpy(msg->payload, data, len);
     if (read_spans(msg, &head, t) && t->n > 0)
         write_again(t, &head);
-    trace_drop(t);
+    events_drop(t);
     msg->release(msg);
     return 0;
 }

@@ -64,18 +64,18 @@ static struct tenrec_msg *answer(uint32_t max)
                                          .duration_ns = 10,
                                          .run_ns = 10 };
     const struct tenrec_value v = tenrec_value_int(42);
-    struct trace *t = trace_new(10);
+    struct events *t = events_new(10);
     struct spans s = {
-        .max = max, .arrival_ns = 1000, .end_ns = 2000, .served = &served, .trace = t
+        .max = max, .arrival_ns = 1000, .end_ns = 2000, .served = &served, .events = t
     };
     struct tenrec_msg *msg;
     tenrec_error err;
 
-    trace_add(t, &record, "");
-    trace_close(t);
+    events_add(t, &record, "");
+    events_close(t);
     assert_status(codec_write_value(&v, TENREC_MSG_RET, &msg, &err), &err);
     msg = spans_attach(msg, &s);
-    trace_drop(t);
+    events_drop(t);
     return msg;
 }
 
@@ -138,8 +138,8 @@ TEST(spans_come_back_unchanged)
 TEST(spans_keep_the_tensors_of_their_answer)
 {
     const int64_t length = 3;
-    struct trace *t = trace_new(0);
-    struct spans s = { .max = 1000, .served = &served, .trace = t };
+    struct events *t = events_new(0);
+    struct spans s = { .max = 1000, .served = &served, .events = t };
     struct tenrec_tensor *tensor;
     struct tenrec_value v, *back;
     struct tenrec_msg *msg;
@@ -159,7 +159,7 @@ TEST(spans_keep_the_tensors_of_their_answer)
     tenrec_value_drop(back);
     msg->release(msg);
     tenrec_tensor_drop(tensor);
-    trace_drop(t);
+    events_drop(t);
 }
 
 TEST(spans_fit_into_the_requested_size)

@@ -221,7 +221,7 @@ TEST(trace_ends_slices_with_the_slices_around_them)
         { "outer", 0, 100, 100, 1 }, { "within", 10, 20, 20, 1 }, { "beyond", 90, 20, 10, 1 },
         { "beside", 90, 20, 20, 2 }, { "after", 100, 50, 50, 1 }, { "nothing", 160, 0, 0, 1 },
     };
-    struct tenrec_profiler p = { .trace = trace_new(10) };
+    struct tenrec_profiler p = { .events = events_new(10) };
     tenrec_error err;
     json_t *root;
 
@@ -235,10 +235,10 @@ TEST(trace_ends_slices_with_the_slices_around_them)
                                         .start_ns = slices[i].start_us * 1000,
                                         .duration_ns = slices[i].run_us * 1000,
                                         .run_ns = slices[i].run_us * 1000 };
-        trace_add(p.trace, &e, "");
+        events_add(p.events, &e, "");
     }
     assert_status(trace_json_write(&p, file("overlap.json"), false, &err), &err);
-    trace_drop(p.trace);
+    events_drop(p.events);
     root = load(file("overlap.json"));
     for (size_t i = 0; i < sizeof slices / sizeof *slices; i++) {
         double us = number(find(root, "X", slices[i].name), "dur");
