@@ -190,13 +190,12 @@ static tenrec_status learn(struct tenrec_worker *w, struct learner *l, int actor
         if (!status)
             status = policy_new(&after, err);
         if (!status) {
-            struct tenrec_profiler_mark *r =
-                tenrec_profiler_mark_begin(w, "learn"); /* seen in a trace */
+            struct tenrec_profiler_mark *m = tenrec_profiler_mark_begin(w, "learn");
             const double reward =
                 improve(tenrec_tensor_data(policy), tenrec_tensor_data(after), batch, actors);
 
-            tenrec_profiler_mark_end(r);
-            tenrec_tensor_drop(policy); /* replaced, never changed: answers may still read it */
+            tenrec_profiler_mark_end(m); /* seen in a trace */
+            tenrec_tensor_drop(policy);  /* replaced, never changed: answers may still read it */
             policy = after;
             if (version == 1 || version % 10 == 0)
                 printf("learner: version %d, mean reward %.1f\n", version, reward);
@@ -237,11 +236,11 @@ static tenrec_status act(struct tenrec_worker *w, int id, int versions, tenrec_e
     if (!status)
         status = policy_new(&policy[1], err);
     for (int n = 0; n < versions && !status; n++) {
-        struct tenrec_profiler_mark *r = tenrec_profiler_mark_begin(w, "play");
+        struct tenrec_profiler_mark *m = tenrec_profiler_mark_begin(w, "play");
         struct tenrec_tensor *batch = NULL;
 
         status = play_batch(policy[n % 2], &seed, &batch, err);
-        tenrec_profiler_mark_end(r);
+        tenrec_profiler_mark_end(m);
         if (!status && pushed) {
             waits += !tenrec_future_done(pushed);
             status = tenrec_future_wait(pushed, WAIT_MS, err);

@@ -3,9 +3,8 @@
  *
  *     tenrec run -n 5 -- embedding
  *
- * Workers 0 to 2 hold a third of the rows each, the others train. A trainer gathers the rows of
- * a batch from their owners, all at once, and scatters the gradients the same way. At the end
- * each server compares its rows with those of one process that takes the same steps alone. */
+ * Workers 0 to 2 hold a third of the rows each. A trainer gathers the rows of a batch from all of
+ * them at once, and scatters the gradients alike. At the end they compare with one process. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -200,30 +199,26 @@ static tenrec_status call_owners(struct tenrec_worker *w, const char *const *nam
                                  bool scatters, tenrec_error *err)
 {
     struct tenrec_call_options options = { .size = sizeof options, .timeout_ms = WAIT_MS };
-    float *data = scatters ? b->gradient : b->rows;
     struct tenrec_future *answer[SERVERS];
     tenrec_status status = TENREC_OK;
     size_t n = 0;
 
     for (; n < SERVERS && !status; n += !status) {
         const int64_t at = b->first[n], rows = b->first[n + 1] - at;
-        const struct tenrec_tensor_desc ids = { .data = b->id + at,
-                                                .bytes = (uint64_t)rows * sizeof(int64_t),
-                                                .dtype = TENREC_INT64,
-                                                .ndim = 1,
-                                                .shape = { rows },
-                                                .strides = { 1 } };
-        const struct tenrec_tensor_desc values = { .data = data + at * DIM,
-                                                   .bytes = (uint64_t)rows * DIM * sizeof(float),
-                                                   .dtype = TENREC_FLOAT32,
-                                                   .ndim = 2,
-                                                   .shape = { rows, DIM },
-                                                   .strides = { DIM, 1 } };
+        struct tenrec_tensor_desc d = { .flags = TENREC_TENSOR_ROW_MAJOR, .shape = { rows, DIM } };
         struct tenrec_value v[2] = { tenrec_value_tensor(NULL), tenrec_value_tensor(NULL) };
 
-        status = tenrec_tensor_from_desc(&ids, NULL, NULL, &v[0].u.tensor, err);
+        d.data = b->id + at;
+        d.bytes = (uint64_t)rows * sizeof(int64_t);
+        d.dtype = TENREC_INT64;
+        d.ndim = 1;
+        status = tenrec_tensor_from_desc(&d, NULL, NULL, &v[0].u.tensor, err);
+        d.data = (scatters ? b->gradient : b->rows) + at * DIM;
+        d.bytes = (uint64_t)rows * DIM * sizeof(float);
+        d.dtype = TENREC_FLOAT32;
+        d.ndim = 2;
         if (!status)
-            status = tenrec_tensor_from_desc(&values, NULL, NULL, &v[1].u.tensor, err);
+            status = tenrec_tensor_from_desc(&d, NULL, NULL, &v[1].u.tensor, err);
         options.into = scatters ? NULL : v[1].u.tensor;
         if (!status)
             status = tenrec_rpc_async(w, name[n], scatters ? "scatter" : "gather", v,
@@ -244,16 +239,15 @@ static tenrec_status train(struct tenrec_worker *w, const char *const *name, siz
                            tenrec_error *err)
 {
     static struct batch b; /* messages borrow its memory for as long as the worker lives */
-    struct tenrec_profiler_mark *r;
     float loss;
 
     for (int step = 0; step < STEPS; step++) {
         batch_pick(&b, rank - SERVERS, step);
         if (call_owners(w, name, &b, false, err))
             return err->code;
-        r = tenrec_profiler_mark_begin(w, "gradient"); /* seen in a trace */
+        struct tenrec_profiler_mark *const m = tenrec_profiler_mark_begin(w, "gradient");
         loss = batch_gradient(&b);
-        tenrec_profiler_mark_end(r);
+        tenrec_profiler_mark_end(m); /* seen in a trace */
         if (tenrec_worker_barrier(w, name + SERVERS, n - SERVERS, WAIT_MS, err) ||
             call_owners(w, name, &b, true, err) ||
             tenrec_worker_barrier(w, name + SERVERS, n - SERVERS, WAIT_MS, err))

@@ -137,11 +137,10 @@ static tenrec_status train(struct tenrec_worker *w, struct trainer *t, int slots
     struct tenrec_tensor *weights;
 
     while (t->version < t->last) { /* only this thread changes them */
-        struct tenrec_profiler_mark *r =
-            tenrec_profiler_mark_begin(w, "train"); /* seen in a trace */
+        struct tenrec_profiler_mark *m = tenrec_profiler_mark_begin(w, "train");
         const tenrec_status status = train_step(t, &weights, err);
 
-        tenrec_profiler_mark_end(r);
+        tenrec_profiler_mark_end(m); /* seen in a trace */
         if (status)
             return status;
         publish(t, weights);
