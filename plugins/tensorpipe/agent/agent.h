@@ -53,6 +53,11 @@ _Static_assert(offsetof(struct agent, ep) == 0, "an agent begins with its endpoi
 tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self, tenrec_error *err);
 
 /* agent_pipes.c */
+static inline struct agent *agent_of(struct endpoint *ep)
+{
+    return CONTAINER(ep, struct agent, ep);
+}
+
 extern const struct pipe_owner agent_pipe_owner;
 void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg);
 
@@ -61,10 +66,10 @@ tenrec_status agent_add_member(struct agent *a, const struct tenrec_member *m, t
 
 /* Wakes threads that wait for the agent to become idle: sends are complete, or no thread is
  * inside. */
-void agent_told(struct agent *a);
+void agent_told(struct endpoint *ep);
 
 /* The loop has read from `p`: spin there first. */
-void agent_hot(struct agent *a, struct pipe *p);
+void agent_hot(struct endpoint *ep, struct pipe *p);
 void agent_cool(struct agent *a, struct pipe *p);
 uint64_t agent_spin(void *arg);
 

@@ -3,8 +3,10 @@
  * for them. */
 #include "agent/agent.h"
 
-void agent_told(struct agent *a)
+void agent_told(struct endpoint *ep)
 {
+    struct agent *a = agent_of(ep);
+
     pthread_mutex_lock(&a->idle_lock);
     pthread_cond_broadcast(&a->idle);
     pthread_mutex_unlock(&a->idle_lock);

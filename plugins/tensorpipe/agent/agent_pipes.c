@@ -6,22 +6,12 @@
 
 #include <stdlib.h>
 
-static struct agent *agent_of(struct endpoint *ep)
-{
-    return CONTAINER(ep, struct agent, ep);
-}
-
 /* ---- what pipes ask of the agent ---- */
 
 static void agent_pipe_established(struct endpoint *ep, struct pipe *p)
 {
     if (p->terms.transport->remote)
         keepalive_watch(agent_of(ep));
-}
-
-static void agent_pipe_hot(struct endpoint *ep, struct pipe *p)
-{
-    agent_hot(agent_of(ep), p);
 }
 
 /* Reports the loss of members that have not left or been replaced since: their ids may
@@ -65,18 +55,13 @@ static bool agent_has_room(const struct endpoint *ep, unsigned n)
     return listener_has_room(&CONTAINER(ep, const struct agent, ep)->listener, n);
 }
 
-static void agent_sends_told(struct endpoint *ep)
-{
-    agent_told(agent_of(ep));
-}
-
 const struct pipe_owner agent_pipe_owner = {
     .established = agent_pipe_established,
-    .hot = agent_pipe_hot,
+    .hot = agent_hot,
     .leave = agent_leave_pipe,
     .want = agent_want_conn,
     .has_room = agent_has_room,
-    .told = agent_sends_told,
+    .told = agent_told,
 };
 
 /* ---- the agent's own ---- */

@@ -39,8 +39,9 @@ static void hot_mask_all(struct agent *a, bool masked)
         hot_mask_events(a->hot[i], masked);
 }
 
-void agent_hot(struct agent *a, struct pipe *p)
+void agent_hot(struct endpoint *ep, struct pipe *p)
 {
+    struct agent *a = agent_of(ep);
     unsigned i;
 
     a->active = true;
@@ -114,7 +115,7 @@ static bool one_round(struct agent *a, unsigned round)
         if (try_pipe(a->hot[i])) {
             came = true;
             if (i)
-                agent_hot(a, a->hot[i]);
+                agent_hot(&a->ep, a->hot[i]);
         }
     }
     return came;

@@ -66,7 +66,7 @@ extern const struct channel channel_lanes;
 /* Where the tensor that is being read goes; NULL: nowhere, it is skipped. */
 void *channel_target(const struct pipe *p);
 
-/* Takes a frame of `len` bytes for `to` (NULL: nowhere) from p->conn[from],
+/* Takes a frame of `len` bytes for `to` (NULL: nowhere) from connection `from`,
  * over several calls; read.head_got and read.got are 0 before the first. */
 enum part channel_take_frame(struct pipe *p, enum conn_role from, void *to, uint64_t len);
 

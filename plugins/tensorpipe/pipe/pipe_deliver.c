@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-static bool is_request(int32_t type)
+static bool message_is_request(int32_t type)
 {
     return (type & TENREC_MSG_REQUEST_BIT) && !(type & TENREC_MSG_RESPONSE_BIT);
 }
@@ -50,7 +50,7 @@ static void deliver_skipped(struct pipe *p, int32_t type, int64_t id, const tenr
                  PIPE_PEER_ARGS(p), why->text);
     if (type == TENREC_MSG_ONE_WAY_CALL || type == TENREC_MSG_CANCEL)
         return;
-    if (is_request(type)) {
+    if (message_is_request(type)) {
         pipe_send_exception(p, &dropped, why);
         return;
     }
@@ -77,7 +77,7 @@ void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64
 
     /* Requests arrive on incoming pipes only, and answers on outgoing ones: else a stranger could
      * answer a request to another peer. */
-    if (p->outgoing ? is_request(type) : type & TENREC_MSG_RESPONSE_BIT) {
+    if (p->outgoing ? message_is_request(type) : type & TENREC_MSG_RESPONSE_BIT) {
         counter_add(&ep->count.messages_dropped, 1);
         endpoint_log(ep, TENREC_LOG_WARN, "message 0x%x from " PIPE_PEER " dropped: %s", type,
                      PIPE_PEER_ARGS(p),
@@ -106,7 +106,7 @@ void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64
 }
 
 /* An idle pipe does not keep the memory of a large message. */
-static void reading_shrink(struct pipe *p)
+static void message_shrink(struct pipe *p)
 {
     struct reading *r = &p->read;
 
@@ -133,7 +133,7 @@ void message_end(struct pipe *p)
         pipe_announce_carry(p, msg);
     if (__builtin_expect(
             r->cap_in > TENSORS_KEPT || p->conns.of[CONN_DESCRIPTOR]->cap > CONN_BUFFER, 0))
-        reading_shrink(p);
+        message_shrink(p);
     counter_bump(&p->read.n_messages, 1);
     if (in)
         link_hand_over(p, in, msg, r->type, r->id, &r->why);

@@ -78,7 +78,7 @@ static void pipe_withdraw(struct pipe *p, struct told *t)
 
 static void expire_fire(struct reactor_timer *t)
 {
-    struct pipe *p = (struct pipe *)(void *)((char *)t - offsetof(struct pipe, timer));
+    struct pipe *p = CONTAINER(t, struct pipe, timer);
     tenrec_error why;
     struct told told;
     bool more;
@@ -100,7 +100,7 @@ static void expire_fire(struct reactor_timer *t)
 
 static void expire_run(struct reactor_task *t)
 {
-    struct pipe *p = (struct pipe *)(void *)((char *)t - offsetof(struct pipe, queue.expire_task));
+    struct pipe *p = CONTAINER(t, struct pipe, queue.expire_task);
 
     if (pipe_state(p) == PIPE_ESTABLISHED && !p->end.torn_down) {
         p->timer.fire = expire_fire;

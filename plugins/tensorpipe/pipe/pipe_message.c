@@ -10,17 +10,6 @@
 
 #include <stdlib.h>
 
-static int32_t get_type(const unsigned char *from)
-{
-    return (int32_t)((uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 |
-                     (uint32_t)from[3] << 24);
-}
-
-void message_take_type(struct reading *r, const unsigned char *frame)
-{
-    r->type = get_type(frame);
-}
-
 /* From now on the bytes of this message are read and forgotten. */
 static void message_skip(struct pipe *p, const tenrec_error *why)
 {
@@ -40,9 +29,9 @@ static void message_skip(struct pipe *p, const tenrec_error *why)
 }
 
 /* Where it was and where it goes. errors: EPROTOCOL (no channel was agreed for that) */
-static tenrec_status read_devices(const struct pipe *p, const struct descriptor_tensor *t,
-                                  uint32_t i, struct tenrec_device *source,
-                                  struct tenrec_device *target, tenrec_error *err)
+static tenrec_status message_read_devices(const struct pipe *p, const struct descriptor_tensor *t,
+                                          uint32_t i, struct tenrec_device *source,
+                                          struct tenrec_device *target, tenrec_error *err)
 {
     *source = *target = (struct tenrec_device){ TENREC_CPU, 0 };
     if (t->on_host && p->terms.channel)
@@ -61,8 +50,8 @@ static tenrec_status read_devices(const struct pipe *p, const struct descriptor_
                        t->has_target ? t->target.index : 0);
 }
 
-static tenrec_status take_tensor(struct pipe *p, struct descriptor *d, uint32_t i,
-                                 tenrec_error *err)
+static tenrec_status message_take_tensor(struct pipe *p, struct descriptor *d, uint32_t i,
+                                         tenrec_error *err)
 {
     struct reading *r = &p->read;
     struct descriptor_tensor t;
@@ -72,7 +61,7 @@ static tenrec_status take_tensor(struct pipe *p, struct descriptor *d, uint32_t 
     tenrec_error why;
 
     descriptor_next_tensor(d, &t);
-    st = read_devices(p, &t, i, &source, &target, err);
+    st = message_read_devices(p, &t, i, &source, &target, err);
     if (st)
         return st;
     r->in[i] = (struct incoming){ .len = t.length };
@@ -121,8 +110,8 @@ bool message_plain(struct pipe *p, const struct plain *m)
 }
 
 /* What its sender knows, if it reads our limits (wire/handshake/identity.h). errors: ETOOBIG */
-static tenrec_status check_limits(const struct pipe *p, const struct descriptor *d,
-                                  tenrec_error *err)
+static tenrec_status message_check_limits(const struct pipe *p, const struct descriptor *d,
+                                          tenrec_error *err)
 {
     const struct tp_options *o = p->ep->options;
     const uint64_t bytes = d->payload_bytes + d->tensor_bytes;
@@ -147,7 +136,7 @@ static struct tenrec_msg *message_make(struct pipe *p, const struct descriptor *
     const struct reading *r = &p->read;
     struct tenrec_msg *msg;
 
-    if (check_limits(p, d, err) || pipe_announced(p, bytes, err))
+    if (message_check_limits(p, d, err) || pipe_announced(p, bytes, err))
         return NULL;
     msg = ep->host->msg_new(ep->self, r->len[2], r->n_tensors);
     if (!msg)
@@ -201,12 +190,12 @@ tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t l
     if (!r->msg)
         message_skip(p, &why);
     for (uint32_t i = 0; i < r->n_tensors && !st; i++)
-        st = take_tensor(p, &d, i, err);
+        st = message_take_tensor(p, &d, i, err);
     return st;
 }
 
 /* The sender holds its tensors until it knows where they go. */
-static void send_targets(struct pipe *p)
+static void message_send_targets(struct pipe *p)
 {
     uint32_t n = p->read.n_targetless;
     struct nop_device *device;
@@ -235,7 +224,7 @@ static void send_targets(struct pipe *p)
 
 /* What views say is more than their storages hold may be copied whole: it counts, too. Of
  * tensors that share a storage the first counts it. */
-static tenrec_status check_views(struct pipe *p, tenrec_error *err)
+static tenrec_status message_check_views(struct pipe *p, tenrec_error *err)
 {
     const uint64_t max = p->ep->options->max_message;
     const struct tenrec_msg *msg = p->read.msg;
@@ -267,11 +256,11 @@ void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t le
         r->msg->id = r->id;
         r->msg->flags |= p->marks;
     }
-    if (r->msg && (message_read_list(p, frame, len, &why) || check_views(p, &why) ||
+    if (r->msg && (message_read_list(p, frame, len, &why) || message_check_views(p, &why) ||
                    (r->n_tensors > 0 && ep->host->place(ep->self, p->from, r->msg, &why))))
         message_skip(p, &why);
     if (r->n_targetless)
-        send_targets(p);
+        message_send_targets(p);
     r->tensor = 0;
     r->head_got = 0;
     r->got = 0;
@@ -292,7 +281,7 @@ bool message_rest(struct pipe *p)
     if (get_le64(at) != 4 || get_le64(at + FRAME_HEAD + 4) != 8 ||
         get_le64(payload - FRAME_HEAD) != r->len[2] || get_le64(list) != r->len[3])
         return false;
-    r->type = get_type(at + FRAME_HEAD);
+    r->type = (int32_t)get_le32(at + FRAME_HEAD);
     r->id = (int64_t)get_le64(at + FRAME_HEAD + 4 + FRAME_HEAD);
     if (r->msg && r->len[2])
         memcpy(r->msg->payload, payload, (size_t)r->len[2]);

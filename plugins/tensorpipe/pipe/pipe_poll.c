@@ -71,7 +71,7 @@ struct pipe_reader {
 };
 
 /* In ep->spinners. */
-static void count_spinner(struct pipe_reader *r, bool counted)
+static void reader_count(struct pipe_reader *r, bool counted)
 {
     if (r->counted == counted)
         return;
@@ -83,7 +83,7 @@ static void count_spinner(struct pipe_reader *r, bool counted)
 static void reader_stop_spinning(struct pipe_reader *r)
 {
     r->spinning = false;
-    count_spinner(r, false);
+    reader_count(r, false);
     atomic_store(&r->p->role.taken, ROLE_TAKEN);
     if (pipe_is_full(r->p))
         pipe_push(r->p);
@@ -110,7 +110,7 @@ static bool reader_spin(struct pipe_reader *r, uint64_t for_ns)
             uint64_t now = now_ns();
 
             /* The agent counts short ones by its calls of poll. */
-            count_spinner(r, true);
+            reader_count(r, true);
             /* A peer that takes nothing has no processor: ours may be what it needs. */
             if (!until)
                 until = now + (full && for_ns > SPIN_NS ? SPIN_NS : for_ns);
@@ -142,7 +142,7 @@ static uint64_t reader_spin_time(struct endpoint *ep, struct spin *s)
 /* Waiting in a read saves one system call and two descriptor checks over ppoll and a read. But it
  * is deaf to the wake_fd (another thread gives the call up), so it is done once, for CONN_WAIT_MS,
  * and not near the deadline. */
-static bool may_wait_in_read(const struct pipe_reader *r)
+static bool reader_may_wait(const struct pipe_reader *r)
 {
     uint64_t deadline = r->w->deadline_ns;
     struct timespec now;
@@ -178,7 +178,7 @@ static bool reader_step(struct pipe_reader *r)
     }
     if (r->spinning)
         reader_stop_spinning(r);
-    if (may_wait_in_read(r)) {
+    if (reader_may_wait(r)) {
         r->waited = pipe_read(p, READ_WAITING) == READ_NOTHING;
         return true;
     }
@@ -208,7 +208,7 @@ tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w)
             reader = role_promote(&p->role, &me);
     }
     if (r.counted)
-        count_spinner(&r, false);
+        reader_count(&r, false);
     if (reader)
         role_leave(p);
     else

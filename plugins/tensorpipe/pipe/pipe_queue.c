@@ -19,7 +19,7 @@ static void queue_append(struct pipe *p, struct conn *c, struct segment *s)
     atomic_store(&c->waiting, true);
 }
 
-static void await_taking(struct pipe *p, struct segment *s)
+static void queue_await(struct pipe *p, struct segment *s)
 {
     s->number = p->queue.n_awaited++;
     s->next_awaited = NULL;
@@ -37,7 +37,7 @@ void pipe_enqueue(struct pipe *p, struct send_request *request)
         if (request->tensors[i].n)
             queue_append(p, p->conns.of[request->tensors[i].on], &request->tensors[i]);
         if (request->tensors[i].awaited)
-            await_taking(p, &request->tensors[i]);
+            queue_await(p, &request->tensors[i]);
     }
 }
 
@@ -68,7 +68,7 @@ static struct send_request *queue_open_request(struct pipe *p, const struct bund
 }
 
 /* Under the lock. */
-static bool enqueue_bundle(struct pipe *p, const struct bundle *b)
+static bool queue_bundle(struct pipe *p, const struct bundle *b)
 {
     struct send_request *request = queue_open_request(p, b);
 
@@ -88,7 +88,7 @@ void pipe_queue_bundle(struct pipe *p, const struct bundle *b)
     bool queued;
 
     pthread_mutex_lock(&p->lock);
-    queued = pipe_state(p) == PIPE_ESTABLISHED && enqueue_bundle(p, b);
+    queued = pipe_state(p) == PIPE_ESTABLISHED && queue_bundle(p, b);
     if (queued) {
         counter_add(&p->queue.n_queued, b->n_messages);
         pthread_mutex_unlock(&p->lock);

@@ -237,7 +237,7 @@ static enum parsed read_parse(struct pipe *p)
             part = announced_frame(p, 0, "message type", &body, &len);
             if (part != PART_THERE)
                 return parsed_of(part);
-            message_take_type(r, body);
+            r->type = (int32_t)get_le32(body);
             break;
         case STEP_ID:
             part = announced_frame(p, 1, "message id", &body, &len);

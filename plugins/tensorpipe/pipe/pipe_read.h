@@ -72,7 +72,6 @@ void pipe_read_finish(struct pipe *p);
 bool message_plain(struct pipe *p, const struct plain *m);
 tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t len,
                             tenrec_error *err);
-void message_take_type(struct reading *r, const unsigned char *frame);
 /* Parses all frames up to the tensors if they are complete and valid. Returns false, consuming
  * nothing, if they must be read one by one. */
 bool message_rest(struct pipe *p);

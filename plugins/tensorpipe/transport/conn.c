@@ -9,7 +9,7 @@
 
 static void conn_free(struct reactor_task *t)
 {
-    struct conn *c = (struct conn *)(void *)((char *)t - offsetof(struct conn, free_task));
+    struct conn *c = CONTAINER(t, struct conn, free_task);
 
     if (c->proof.open)
         c->ep->proof->close(c->ep->self, c->proof.open);
@@ -20,7 +20,7 @@ static void conn_free(struct reactor_task *t)
 
 static void conn_ready(struct reactor_source *s, uint32_t events)
 {
-    struct conn *c = (struct conn *)(void *)((char *)s - offsetof(struct conn, source));
+    struct conn *c = CONTAINER(s, struct conn, source);
 
     if (c->dropped)
         return;

@@ -151,7 +151,7 @@ void pipe_accept_ready(struct pipe *p, struct conn *c, uint32_t events)
 
 static void pipe_evict(struct handshake *h, const char *why)
 {
-    struct pipe *p = (struct pipe *)(void *)((char *)h - offsetof(struct pipe, handshake.place));
+    struct pipe *p = CONTAINER(h, struct pipe, handshake.place);
 
     pipe_failf(p, TENREC_ECONNECT, 0, "%s", why);
 }

@@ -100,7 +100,7 @@ static void begin_again(struct pipe *p)
 
 static void redial_fire(struct reactor_timer *t)
 {
-    struct pipe *p = (struct pipe *)(void *)((char *)t - offsetof(struct pipe, handshake.redial));
+    struct pipe *p = CONTAINER(t, struct pipe, handshake.redial);
 
     if (pipe_state(p) == PIPE_CONNECTING)
         connect_one(p, CONN_DESCRIPTOR);
@@ -165,8 +165,7 @@ static bool connect_one(struct pipe *p, enum conn_role role)
 
 static void start_run(struct reactor_task *t)
 {
-    struct pipe *p =
-        (struct pipe *)(void *)((char *)t - offsetof(struct pipe, handshake.connect_task));
+    struct pipe *p = CONTAINER(t, struct pipe, handshake.connect_task);
     const char *address;
     tenrec_error err;
 
