@@ -12,7 +12,7 @@
 
 /* A death takes 100 ms * 10 = 1 s, the transfer N * PACE = 3 s; longer where the run is slow, as
  * its answers are. */
-enum { MEMBERS = 4, N = 60, PACE_MS = 50, BYTES = 16 << 20 };
+enum { MEMBERS = 4, N = 60, PACE_MS = 50, BYTES = 16 << 20, LONG_MS = 30000 };
 
 static struct tenrec_worker *member[MEMBERS];
 
@@ -45,13 +45,14 @@ static void functions(struct tenrec_worker *w, size_t rank)
 /* Settings of the backend, the last of them NULL. */
 static void join(const char *queue, const char *transports, const char *channels)
 {
-    char heartbeat[48];
-    const char *const extra[] = { heartbeat, "worker.heartbeat_misses=10",
-                                  queue,     transports,
-                                  channels,  NULL };
+    char heartbeat[48], timeout[48];
+    const char *const extra[] = {
+        heartbeat, "worker.heartbeat_misses=10", timeout, queue, transports, channels, NULL
+    };
     tenrec_error err;
 
     snprintf(heartbeat, sizeof heartbeat, "worker.heartbeat=%lums", 100 * testing_slow());
+    snprintf(timeout, sizeof timeout, "worker.rpc_timeout=%lums", LONG_MS * testing_slow());
     party_begin();
     for (int i = 0; i < MEMBERS; i++) {
         member[i] = party_worker(i, NULL, extra, functions);
@@ -81,7 +82,7 @@ static void must_outlive_its_heartbeats(void)
         assert_status(tenrec_rpc_async(member[0], "worker1", "swallow", &arg, 1, NULL, &f[i], &err),
                       &err);
     for (int i = 0; i < N; i++) {
-        assert_status(tenrec_future_wait(f[i], CLUSTER_LONG_MS, &err), &err);
+        assert_status(tenrec_future_wait(f[i], LONG_MS * testing_slow(), &err), &err);
         tenrec_future_drop(f[i]);
     }
     tenrec_tensor_drop(t);
