@@ -8,6 +8,7 @@
 #include "rpc/member/monitor_inside.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <tenrec/tensor.h>
 
 /* A death takes 100 ms * 10 = 1 s, the transfer N * PACE = 3 s; longer where the run is slow, as
@@ -33,13 +34,43 @@ static tenrec_status swallow(struct tenrec_call *c, void *arg, tenrec_error *err
     return TENREC_OK;
 }
 
+/* The turns of two callers. */
+static struct {
+    atomic_bool asked; /* the second has called */
+    atomic_int n_swallowed, n_before;
+} turns;
+
+/* The first call waits until the second caller has called, too. */
+static tenrec_status swallow_in_turn(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    if (atomic_fetch_add(&turns.n_swallowed, 1) == 0)
+        for (int i = 0; i < LONG_MS / PACE_MS && !atomic_load(&turns.asked); i++)
+            swallow(c, arg, err);
+    return swallow(c, arg, err);
+}
+
+static tenrec_status note_turn(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    (void)c, (void)arg, (void)err;
+    atomic_store(&turns.n_before, atomic_load(&turns.n_swallowed));
+    return TENREC_OK;
+}
+
 static void functions(struct tenrec_worker *w, size_t rank)
 {
+    static const struct {
+        const char *name;
+        tenrec_function_fn *fn;
+    } list[] = { { "swallow", swallow },
+                 { "swallow_in_turn", swallow_in_turn },
+                 { "note_turn", note_turn } };
     tenrec_error err;
 
     (void)rank;
-    assert_status(tenrec_worker_register_function(w, "swallow", swallow, NULL, TENREC_INLINE, &err),
-                  &err);
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
+        assert_status(
+            tenrec_worker_register_function(w, list[i].name, list[i].fn, NULL, TENREC_INLINE, &err),
+            &err);
 }
 
 /* Settings of the backend, the last of them NULL. */
@@ -94,6 +125,35 @@ static void must_outlive_its_heartbeats(void)
     }
 }
 
+/* Calls of one member that take long, one behind the other, let that of another have its turn. */
+static void must_take_turns(void)
+{
+    enum { CALLS = 20, BEFORE = 8, LESS = 1 << 20 };
+    struct tenrec_tensor *t = NULL;
+    struct tenrec_future *f[CALLS + 1];
+    struct tenrec_value arg;
+    tenrec_error err;
+
+    turns.n_swallowed = turns.n_before = 0;
+    turns.asked = false;
+    assert_status(tenrec_tensor_new(TENREC_UINT8, 1, (const int64_t[]){ LESS }, &t, &err), &err);
+    arg = tenrec_value_tensor(t);
+    for (int i = 0; i < CALLS; i++)
+        assert_status(
+            tenrec_rpc_async(member[0], "worker1", "swallow_in_turn", &arg, 1, NULL, &f[i], &err),
+            &err);
+    assert_becomes(atomic_load(&turns.n_swallowed) == 1);
+    assert_status(
+        tenrec_rpc_async(member[2], "worker1", "note_turn", NULL, 0, NULL, &f[CALLS], &err), &err);
+    turns.asked = true;
+    for (int i = 0; i <= CALLS; i++) {
+        assert_status(tenrec_future_wait(f[i], LONG_MS * testing_slow(), &err), &err);
+        tenrec_future_drop(f[i]);
+    }
+    tenrec_tensor_drop(t);
+    assert_in_range(turns.n_before, 1, BEFORE);
+}
+
 static bool over_ucx(void)
 {
     return strstr(cluster_backend(), "ucx") != NULL;
@@ -127,6 +187,14 @@ TEST_WHEN(traffic_out_of_the_senders_memory_keeps_a_member_alive, over_tensorpip
     join(TENSORPIPE_QUEUE, "backends.tensorpipe.options.transports=[shm, uv]",
          "backends.tensorpipe.options.channels=[cma, basic]");
     must_outlive_its_heartbeats();
+    leave();
+}
+
+TEST_WHEN(traffic_of_one_member_leaves_turns_to_others, over_tensorpipe, NULL, NULL)
+{
+    join(TENSORPIPE_QUEUE, "backends.tensorpipe.options.transports=[uv]",
+         "backends.tensorpipe.options.channels=[basic]");
+    must_take_turns();
     leave();
 }
 

@@ -14,7 +14,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define READ_ROUND 32 /* system calls for one pipe before others have their turn */
+/* One pipe has so many system calls, or so much time, before others have their turn: functions that
+ * run on this thread may take long. */
+enum { READ_ROUND = 32, READ_ROUND_NS = 5000000 };
 
 enum parsed { PARSED_ALL, PARSED_PAUSED, PARSED_BAD };
 
@@ -295,11 +297,22 @@ INLINE enum read_result read_once(struct pipe *p, bool wait, bool *ret_short)
     return READ_SOME;
 }
 
+/* Returns true if it is the turn of others. */
+static bool read_is_long(int round, uint64_t *since_ns)
+{
+    const uint64_t now = now_ns();
+
+    if (round == 0)
+        *since_ns = now;
+    return round == READ_ROUND || now - *since_ns > READ_ROUND_NS;
+}
+
 /* Parses, and reads and parses on while there is more. A function of its own, so that an empty poll
  * saves no registers for it. */
 __attribute__((noinline)) static enum read_result read_on(struct pipe *p, bool is_short, bool drain)
 {
     struct reading *r = &p->read;
+    uint64_t since_ns = 0;
 
     for (int round = 0;; round++) {
         enum conn_role from = r->want;
@@ -314,7 +327,7 @@ __attribute__((noinline)) static enum read_result read_on(struct pipe *p, bool i
         }
         if (is_short && from == r->want && !drain)
             return READ_SOME;
-        if (round == READ_ROUND) {
+        if (read_is_long(round, &since_ns)) {
             pipe_post(p, &p->read.task);
             return READ_SOME;
         }
