@@ -114,12 +114,14 @@ static struct call *take_call(struct node *n, int64_t id)
 static void host_deliver(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg)
 {
     struct node *n = node_of(self);
+    void (*on_request)(struct node *, tenrec_peer, struct tenrec_msg *);
     struct call *c;
 
     if (!(msg->type & TENREC_MSG_RESPONSE_BIT)) {
         n->last_from = from;
         atomic_fetch_add(&n->requests, 1);
-        (n->on_request ? n->on_request : echo_request)(n, from, msg);
+        on_request = n->on_request;
+        (on_request ? on_request : echo_request)(n, from, msg);
         return;
     }
     c = take_call(n, msg->id);

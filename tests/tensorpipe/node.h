@@ -36,7 +36,7 @@ struct node {
     bool dynamic; /* its group; before node_open */
 
     /* Handles requests. NULL: requests are echoed. */
-    void (*on_request)(struct node *n, tenrec_peer from, struct tenrec_msg *msg);
+    void (*_Atomic on_request)(struct node *n, tenrec_peer from, struct tenrec_msg *msg);
     atomic_bool refuse_place, refuse_requests;
     void *arg;
 

@@ -24,11 +24,11 @@ static int forged;       /* frames in which it was written */
 /* UCX's, and everyone's. */
 ssize_t send(int fd, const void *bytes, size_t len, int flags)
 {
-    static ssize_t (*real)(int, const void *, size_t, int);
+    static ssize_t (*_Atomic real)(int, const void *, size_t, int);
     unsigned char changed[FRAME_MAX];
 
     if (!real)
-        *(void **)&real = dlsym(RTLD_NEXT, "send");
+        real = (__typeof__(send) *)dlsym(RTLD_NEXT, "send");
     if (!atomic_load(&watches) || len > FRAME_MAX || !memmem(bytes, len, &mark, sizeof mark))
         return real(fd, bytes, len, flags);
     memcpy(changed, bytes, len);
@@ -45,12 +45,12 @@ ssize_t send(int fd, const void *bytes, size_t len, int flags)
 
 ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-    static ssize_t (*real)(int, const struct msghdr *, int);
+    static ssize_t (*_Atomic real)(int, const struct msghdr *, int);
     unsigned char all[FRAME_MAX];
     size_t len = 0;
 
     if (!real)
-        *(void **)&real = dlsym(RTLD_NEXT, "sendmsg");
+        real = (__typeof__(sendmsg) *)dlsym(RTLD_NEXT, "sendmsg");
     for (size_t i = 0; atomic_load(&watches) && i < msg->msg_iovlen; i++) {
         const struct iovec *part = &msg->msg_iov[i];
 

@@ -51,7 +51,9 @@ static void open_narrow_caller(void)
 static void forget_limits(struct pipe *p, void *arg)
 {
     (void)arg;
+    pthread_mutex_lock(&p->lock);
     p->terms.max_message = p->terms.max_object = 0;
+    pthread_mutex_unlock(&p->lock);
 }
 
 /* As peers of another library. */
