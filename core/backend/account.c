@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/backend/account.h"
 
+#include "core/backend/source.h"
 #include "core/base/forks.h"
 #include "core/base/memory.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
-
-struct tenrec_account {
-    atomic_uint refs;
-    unsigned life; /* of `all`, when it was opened */
-    atomic_uint_fast64_t bytes;
-};
 
 static struct {
     atomic_uint_fast64_t bytes;
@@ -27,9 +21,9 @@ static void all_forget(void)
 
 static struct fork_hook fork_hook = { .child = all_forget };
 
-struct tenrec_account *account_open(void)
+struct account *account_new(void)
 {
-    struct tenrec_account *a = memory_new(1, sizeof *a);
+    struct account *a = memory_new(1, sizeof *a);
 
     forks_follow(&fork_hook);
     if (!a)
@@ -39,15 +33,31 @@ struct tenrec_account *account_open(void)
     return a;
 }
 
+struct tenrec_account *account_open(void)
+{
+    struct account *a = account_new();
+
+    return a ? &a->seen : NULL;
+}
+
 struct tenrec_account *account_share(struct tenrec_account *a)
 {
-    atomic_fetch_add_explicit(&a->refs, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&account_of(a)->refs, 1, memory_order_relaxed);
     return a;
 }
 
-void account_close(struct tenrec_account *a)
+void account_close(struct tenrec_account *account)
 {
-    if (a && atomic_fetch_sub(&a->refs, 1) == 1)
+    struct account *a = account_of(account);
+    bool listed = a && a->listed;
+    uint64_t id = a ? a->id : 0;
+
+    /* A listed account may be in use again, or freed, as soon as it has no reference. */
+    if (!a || atomic_fetch_sub(&a->refs, 1) > 1)
+        return;
+    if (listed)
+        source_sweep(id);
+    else
         free(a);
 }
 
@@ -55,7 +65,7 @@ bool account_charge(struct tenrec_account *a, uint64_t n,
                     const struct tenrec_account_limits *limits)
 {
     const uint64_t others = atomic_fetch_add_explicit(&all.bytes, n, memory_order_relaxed);
-    const uint64_t own = atomic_fetch_add_explicit(&a->bytes, n, memory_order_relaxed);
+    const uint64_t own = atomic_fetch_add_explicit(&account_of(a)->bytes, n, memory_order_relaxed);
 
     /* No sum overflows: a peer may announce any number. */
     return n <= limits->all && others <= limits->all - n &&
@@ -64,15 +74,15 @@ bool account_charge(struct tenrec_account *a, uint64_t n,
 
 void account_give(struct tenrec_account *a, uint64_t n)
 {
-    atomic_fetch_sub_explicit(&a->bytes, n, memory_order_relaxed);
-    if (a->life == all.life)
+    atomic_fetch_sub_explicit(&account_of(a)->bytes, n, memory_order_relaxed);
+    if (account_of(a)->life == all.life)
         atomic_fetch_sub_explicit(&all.bytes, n, memory_order_relaxed);
 }
 
 tenrec_status account_refuse(const struct tenrec_account *a,
                              const struct tenrec_account_limits *limits, tenrec_error *err)
 {
-    const unsigned long long own = atomic_load(&a->bytes), sum = accounts_held();
+    const unsigned long long own = atomic_load(&account_of(a)->bytes), sum = accounts_held();
 
     if (limits->own == UINT64_MAX)
         return tenrec_fail(err, TENREC_EAGAIN,

@@ -5,9 +5,29 @@
 #ifndef TENREC_BACKEND_ACCOUNT_H
 #define TENREC_BACKEND_ACCOUNT_H
 
+#include <stdatomic.h>
 #include <tenrec/agent.h>
 
-/* NULL: out of memory. */
+/* Opened for a source (source.h), which then has it in its table, or alone. */
+struct account {
+    struct tenrec_account seen; /* first: what plugins know */
+    atomic_uint refs;
+    unsigned life; /* of the process's sum, when it was opened */
+    atomic_uint_fast64_t bytes;
+    bool listed;
+    uint64_t id;          /* the next ones only if listed, and under the lock of source.c */
+    struct account *next; /* in its bucket */
+    bool admitted;        /* its proofs have no limit */
+    uint64_t until_ns;    /* when its proofs so far are worked off */
+};
+
+static inline struct account *account_of(const struct tenrec_account *a)
+{
+    return (struct account *)(uintptr_t)a;
+}
+
+/* With one reference. NULL: out of memory. */
+struct account *account_new(void);
 struct tenrec_account *account_open(void);
 struct tenrec_account *account_share(struct tenrec_account *a);
 void account_close(struct tenrec_account *a); /* NULL is fine */

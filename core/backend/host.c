@@ -3,6 +3,7 @@
 #include "core/backend/account.h"
 #include "core/backend/chain_layer.h"
 #include "core/backend/message.h"
+#include "core/backend/source.h"
 #include "core/base/log.h"
 #include "core/base/utf8.h"
 
@@ -203,8 +204,12 @@ static const struct tenrec_budget host_budget = {
     .close = account_close,
     .charge = account_charge,
     .give = account_give,
+    .take = account_take,
     .refuse = account_refuse,
     .carry = message_carry,
+    .source = source_get,
+    .may_prove = source_may_prove,
+    .admit = source_admit,
 };
 
 const struct tenrec_host chain_host = {

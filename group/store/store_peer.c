@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "group/store/store_peer.h"
 
+#include "core/backend/account.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "group/store/store_gate.h"
@@ -26,7 +27,7 @@ static void on_peer_closed(uv_handle_t *handle)
 
     store_gate_drop(peer->gate);
     store_session_drop(peer->session);
-    store_source_put(peer->source);
+    account_close(peer->source);
     tls_session_close(peer->tls);
     free(peer);
     peers->count(peers->arg, -1);
@@ -240,7 +241,7 @@ static tenrec_status peer_admit(struct store_peer *peer, tenrec_error *err)
 {
     if (!(peer->session = store_session_new(&peer->peers->hub, &session_ops, peer)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a session");
-    store_source_admit(peer->source);
+    source_admit(peer->source);
     peer->tls = store_gate_take_tls(peer->gate);
     store_peers_remove(peer->peers, peer);
     store_gate_drop(peer->gate);

@@ -15,7 +15,7 @@ struct store_peer {
     struct store_peers *peers;
     struct store_gate *gate;       /* NULL when it has opened, or the server has none */
     struct store_session *session; /* NULL before */
-    struct store_source *source;   /* owns a reference; NULL: its proofs have no limit */
+    struct tenrec_account *source; /* owns a reference; NULL: its proofs have no limit */
     struct tls_session *tls;       /* carries all bytes of the session; NULL: they are plain */
     struct store_peer *prev, *next;
     bool paused; /* not read from while its answers pile up, or its requests */

@@ -14,7 +14,7 @@
 #define MAX_CONNECTIONS 8192
 /* Connections of them whose gate is shut: well above the listener's backlog, for the loop accepts
  * all that wait before it reads from any. Each costs at most 6 KiB. */
-#define MAX_STRANGERS 4096
+#define MAX_STRANGERS STORE_PROOFS
 #define MAX_STRANGERS_TLS 2048 /* each with half a handshake of at most 96 KiB */
 #define RESERVE 64             /* descriptors */
 
@@ -162,6 +162,13 @@ bool store_peers_prove(const struct store_peers *peers)
     return peers->security && peers->security->mode != SECURITY_NONE;
 }
 
+struct tenrec_account *store_peers_source(const struct sockaddr *from)
+{
+    static const char owner; /* its address is that of all servers */
+
+    return source_get(&owner, from, 0);
+}
+
 /* Returns true if the connection's address may make the server compute another proof. */
 static bool may_prove(struct store_peers *peers, struct store_peer *peer)
 {
@@ -169,8 +176,8 @@ static bool may_prove(struct store_peers *peers, struct store_peer *peer)
 
     if (!store_peers_prove(peers))
         return true;
-    peer->source = store_sources_get(&peers->sources, (const struct sockaddr *)&from);
-    if (store_source_may_prove(peer->source, clock_now_ns()))
+    peer->source = store_peers_source((const struct sockaddr *)&from);
+    if (source_may_prove(peer->source, STORE_PROOFS, clock_now_ns()))
         return true;
     store_peer_log(peer, "too many connections from its address have proved nothing");
     return false;
@@ -209,7 +216,6 @@ void store_peers_expire(struct store_peers *peers, uint64_t now_ns)
     struct store_peer *oldest;
 
     store_hub_expire(&peers->hub, now_ns);
-    store_sources_expire(&peers->sources, now_ns);
     while (peers->strangers && (oldest = peers->strangers->prev) &&
            store_gate_is_late(oldest->gate, now_ns)) {
         store_peer_log(oldest, "no proof of membership after 10 s");

@@ -4,20 +4,23 @@
 #ifndef TENREC_STORE_STORE_PEERS_H
 #define TENREC_STORE_STORE_PEERS_H
 
+#include "core/backend/source.h"
 #include "group/store/store_session.h"
-#include "group/store/store_sources.h"
 #include "security/proof/security.h"
 
 #include <uv.h>
 
 struct store_peer;
 
+/* Proofs that clients of one address may begin at once: as many as the server has places for
+ * strangers. */
+#define STORE_PROOFS 4096
+
 #define STORE_PEERS_READ ((size_t)64 << 10)
 
 struct store_peers {
     struct security *security; /* counted; NULL, or in mode none: no gate */
     struct store_hub hub;
-    struct store_sources sources;
     struct store_peer *list; /* the newest first */
     size_t n;
     struct store_peer *strangers; /* with a gate that is shut; the newest first */
@@ -30,6 +33,8 @@ struct store_peers {
     char room[STORE_PEERS_READ]; /* each read is used up before the next */
 };
 
+/* A reference to the source of a client at that address. NULL: out of memory. */
+struct tenrec_account *store_peers_source(const struct sockaddr *from);
 /* Accepts the next connection of `listener`, or closes it if there are too many. Returns false
  * without memory: the connection still waits. */
 bool store_peers_accept(struct store_peers *peers, uv_stream_t *listener);

@@ -232,7 +232,6 @@ void tenrec_store_server_drop(struct tenrec_store_server *server)
     if (server->own_loop)
         loop_close(server->loop);
     store_hub_finish(&server->peers.hub);
-    store_sources_finish(&server->peers.sources);
     security_drop(server->peers.security);
     pthread_cond_destroy(&server->closed);
     pthread_mutex_destroy(&server->lock);

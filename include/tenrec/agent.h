@@ -36,6 +36,7 @@ extern "C" {
 struct tenrec_agent;
 struct tenrec_host;
 struct tenrec_sharing; /* opaque: memory shared over one connection */
+struct sockaddr;
 
 /* [AG-4] Called exactly once per send: err == NULL means handed to the wire. May be called from any
  * thread, also from inside send. `err` is valid during the call only. fn may be NULL: the sender
@@ -260,10 +261,13 @@ struct tenrec_agent {
     struct tenrec_agent *outer; /* NULL at the user */
 };
 
-/* The bytes that callers that are no members make this process hold. A backend has an account for
- * each source of such callers (an address, say), because connections are free to them: a limit for
- * each connection would limit nothing. The accounts of all backends of the process have one sum. */
-struct tenrec_account; /* opaque; counted: the messages that are charged to it keep it */
+/* The bytes that callers that are no members make this process hold, and the work. A backend has an
+ * account for each source of such callers (an address, say), because connections are free to them:
+ * a limit for each connection would limit nothing. The accounts of all backends of the process have
+ * one sum. Counted: the messages that are charged to it keep it. Allocated by the core only. */
+struct tenrec_account {
+    uint32_t own[4]; /* the backend's, for what it counts by source; zeros at first */
+};
 
 /* frozen: two numbers, passed by address. */
 struct tenrec_account_limits {
@@ -274,7 +278,7 @@ struct tenrec_account_limits {
 struct tenrec_budget {
     uint32_t size; /* sizeof(struct tenrec_budget); grows at its end */
     uint32_t reserved;
-    struct tenrec_account *(*open)(void); /* NULL: out of memory */
+    struct tenrec_account *(*open)(void); /* of no source. NULL: out of memory */
     void (*close)(struct tenrec_account *a);
     /* Charges `n` bytes in any case. Returns true while both limits hold. An account that held
      * nothing may exceed its own limit, by one message larger than that; none exceeds that of all.
@@ -282,6 +286,9 @@ struct tenrec_budget {
     bool (*charge)(struct tenrec_account *a, uint64_t n,
                    const struct tenrec_account_limits *limits);
     void (*give)(struct tenrec_account *a, uint64_t n);
+    /* Charges `n` bytes only while both limits hold. errors: EAGAIN */
+    tenrec_status (*take)(struct tenrec_account *a, uint64_t n,
+                          const struct tenrec_account_limits *limits, tenrec_error *err);
     /* Says which limits do not hold. Returns EAGAIN. */
     tenrec_status (*refuse)(const struct tenrec_account *a,
                             const struct tenrec_account_limits *limits, tenrec_error *err);
@@ -290,6 +297,19 @@ struct tenrec_budget {
      * Once, before it is delivered. */
     void (*carry)(struct tenrec_msg *msg, struct tenrec_account *a, uint64_t n,
                   const struct tenrec_account_limits *limits);
+
+    /* The account of where a connection comes from, for close: of an IPv4 address, of an IPv6
+     * network of 64 bits, or, for a Unix socket, of that process of this host. `owner`, an address
+     * of the backend's, keeps the accounts of backends apart. NULL: out of memory. */
+    struct tenrec_account *(*source)(const void *owner, const struct sockaddr *from,
+                                     uint32_t process);
+    /* Returns false if connections of the source have begun `at_once` proofs of membership, and 32
+     * more in each second since, and none was let in. `now_ns` does not decrease. `a`: of source,
+     * or NULL for a source without limit. */
+    bool (*may_prove)(struct tenrec_account *a, uint32_t at_once, uint64_t now_ns);
+    /* A connection was let in: the proofs of its source have no limit while the account is in use.
+     * NULL is fine. */
+    void (*admit)(struct tenrec_account *a);
 };
 
 /* Services of the core for plugins. Grows at its end only. */

@@ -4,6 +4,7 @@
 #ifndef TENSORPIPE_OPTIONS_H
 #define TENSORPIPE_OPTIONS_H
 
+#include <tenrec/agent.h>
 #include <tenrec/plugin.h>
 
 struct tp_options {
@@ -21,7 +22,12 @@ struct tp_options {
     uint64_t max_object;
     uint64_t max_message;
     uint64_t max_queued_bytes;
-    uint64_t max_stranger_bytes, max_source_bytes; /* see admission/budget.h */
+    union {
+        struct {
+            uint64_t max_stranger_bytes, max_source_bytes;
+        };
+        struct tenrec_account_limits strangers; /* the same two */
+    };
     uint64_t inline_max;         /* bytes of a tensor that travels with its message */
     int64_t lanes;               /* TCP connections for one large tensor */
     uint64_t pull_min, pull_max; /* of a tensor that the receiver reads out of our memory */

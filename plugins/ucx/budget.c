@@ -12,17 +12,13 @@ tenrec_status budget_take_locked(const struct conn *c, uint64_t n, uint64_t *cha
                                  tenrec_error *err)
 {
     const struct tenrec_account_limits limits = budget_limits(c->u);
-    const struct tenrec_budget *budget = c->u->host->budget;
     tenrec_status st;
 
     if (conn_from_locked(c) != TENREC_ANONYMOUS)
         return TENREC_OK;
-    if (budget->charge(c->u->account, n, &limits)) {
+    st = c->u->host->budget->take(c->u->account, n, &limits, err);
+    if (st == TENREC_OK)
         *charged += n;
-        return TENREC_OK;
-    }
-    st = budget->refuse(c->u->account, &limits, err);
-    budget->give(c->u->account, n);
     return st;
 }
 

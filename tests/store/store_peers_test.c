@@ -4,6 +4,7 @@
 #include "../support/secured.h"
 #include "served.h"
 
+#include "core/backend/account.h"
 #include "core/base/clock.h"
 #include "group/store/store_peers.h"
 
@@ -55,7 +56,6 @@ static void end(void)
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
     store_hub_finish(&peers->hub);
-    store_sources_finish(&peers->sources);
     security_drop(peers->security);
     free(peers);
 }
@@ -116,12 +116,12 @@ TEST_WITH(connection_is_refused_when_its_address_has_begun_too_many_proofs, begi
 {
     const uint64_t later_ns = clock_now_ns() + 3600 * SECOND_NS;
     struct sockaddr_in us = { .sin_family = AF_INET };
-    struct store_source *s;
+    struct tenrec_account *s;
     int fd, here;
 
     us.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
-    s = store_sources_get(&peers->sources, (const struct sockaddr *)&us);
-    while (store_source_may_prove(s, later_ns))
+    s = store_peers_source((const struct sockaddr *)&us);
+    while (source_may_prove(s, STORE_PROOFS, later_ns))
         ;
     fd = dial_from_elsewhere(&us);
     here = dial();
@@ -130,7 +130,7 @@ TEST_WITH(connection_is_refused_when_its_address_has_begun_too_many_proofs, begi
     turned();
     is_closed(fd);
     close(here);
-    store_source_put(s);
+    account_close(s);
 }
 
 /* By `store_plain: same_user`. */
@@ -138,16 +138,16 @@ TEST_WITH(address_has_no_limit_of_proofs_while_its_client_is_connected, begin, e
 {
     const uint64_t now_ns = clock_now_ns();
     struct sockaddr_in us = { .sin_family = AF_INET };
-    struct store_source *s;
+    struct tenrec_account *s;
     int fd;
 
-    us.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+    us.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 2);
     fd = dial_from_elsewhere(&us);
     say(fd, HELLO);
     assert_becomes(turned() && peers->n == 1);
-    s = store_sources_get(&peers->sources, (const struct sockaddr *)&us);
+    s = store_peers_source((const struct sockaddr *)&us);
     for (unsigned i = 0; i <= STORE_PROOFS; i++)
-        assert_true(store_source_may_prove(s, now_ns));
-    store_source_put(s);
+        assert_true(source_may_prove(s, STORE_PROOFS, now_ns));
+    account_close(s);
     close(fd);
 }

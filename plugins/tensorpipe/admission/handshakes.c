@@ -1,22 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "admission/handshakes.h"
 
-#include "admission/budget.h"
+#include <stdatomic.h>
 
-void handshakes_init(struct handshakes *all)
+/* Of a source, at all agents of the process: tenrec_account.own. */
+struct counts {
+    atomic_uint handshakes; /* under way */
+    atomic_uint opening;    /* of these pipes, whose further connections arrive next */
+    atomic_uint members;    /* of them pipes of members */
+};
+
+_Static_assert(sizeof(struct counts) <= sizeof(struct tenrec_account), "the counts have room");
+
+void handshakes_init(struct handshakes *all, const struct tenrec_budget *budget)
 {
-    *all = (struct handshakes){ .last = &all->first };
+    *all = (struct handshakes){ .budget = budget, .last = &all->first };
+}
+
+static struct counts *source_counts(struct tenrec_account *source)
+{
+    return (struct counts *)(void *)source->own;
 }
 
 static void source_count(const struct handshake *h, int by)
 {
+    struct counts *counts;
+
     if (!h->source)
         return;
-    atomic_fetch_add(&h->source->handshakes, (unsigned)by);
+    counts = source_counts(h->source);
+    atomic_fetch_add(&counts->handshakes, (unsigned)by);
     if (h->kind != HANDSHAKE_CONN)
-        atomic_fetch_add(&h->source->opening, (unsigned)by);
+        atomic_fetch_add(&counts->opening, (unsigned)by);
     if (h->kind == HANDSHAKE_MEMBER)
-        atomic_fetch_add(&h->source->members, (unsigned)by);
+        atomic_fetch_add(&counts->members, (unsigned)by);
 }
 
 void handshake_trust(struct handshake *h)
@@ -30,13 +47,14 @@ void handshake_trust(struct handshake *h)
 
 bool handshake_is_awaited(const struct handshake *h)
 {
-    return h->source && atomic_load(&h->source->opening) > 0;
+    return h->source && atomic_load(&source_counts(h->source)->opening) > 0;
 }
 
 static bool handshake_goes_last(const struct handshake *h)
 {
     return h->kind == HANDSHAKE_MEMBER || h->local ||
-           (h->kind == HANDSHAKE_CONN && h->source && atomic_load(&h->source->members) > 0);
+           (h->kind == HANDSHAKE_CONN && h->source &&
+            atomic_load(&source_counts(h->source)->members) > 0);
 }
 
 void handshakes_remove(struct handshakes *all, struct handshake *h)
@@ -51,13 +69,13 @@ void handshakes_remove(struct handshakes *all, struct handshake *h)
     h->prev = NULL;
     all->n--;
     source_count(h, -1);
-    source_put(h->source);
+    all->budget->close(h->source);
     h->source = NULL;
 }
 
 /* `source` NULL: of all. Returns NULL when there is none. */
 static struct handshake *handshakes_oldest(const struct handshakes *all,
-                                           const struct source *source)
+                                           const struct tenrec_account *source)
 {
     struct handshake *last = NULL;
 
@@ -72,7 +90,8 @@ static struct handshake *handshakes_oldest(const struct handshakes *all,
     return last;
 }
 
-static bool handshakes_evict(struct handshakes *all, const struct source *source, const char *why)
+static bool handshakes_evict(struct handshakes *all, const struct tenrec_account *source,
+                             const char *why)
 {
     struct handshake *h = handshakes_oldest(all, source);
 
@@ -88,9 +107,9 @@ bool handshakes_evict_oldest(struct handshakes *all, const char *why)
     return handshakes_evict(all, NULL, why);
 }
 
-void handshakes_add(struct handshakes *all, struct handshake *h, struct source *source)
+void handshakes_add(struct handshakes *all, struct handshake *h, struct tenrec_account *source)
 {
-    if (source && atomic_load(&source->handshakes) >= HANDSHAKES_OF_SOURCE)
+    if (source && atomic_load(&source_counts(source)->handshakes) >= HANDSHAKES_OF_SOURCE)
         /* All of it may be at other agents of the process: then none is evicted. */
         handshakes_evict(all, source, "too many handshakes from its address are under way");
     if (all->n >= HANDSHAKES_MAX)

@@ -11,8 +11,7 @@
 #define TENSORPIPE_HANDSHAKES_H
 
 #include <stdbool.h>
-
-struct source;
+#include <tenrec/agent.h>
 
 #define HANDSHAKES_MAX 4096
 #define HANDSHAKES_OF_SOURCE 1024
@@ -24,19 +23,20 @@ struct handshake {
     enum handshake_kind kind;
     bool local;                     /* of a process of this host and user, or of the group */
     struct handshake *next, **prev; /* prev NULL: not in the list */
-    struct source *source;          /* owns; NULL: no memory for it */
+    struct tenrec_account *source;  /* owns; NULL: no memory for it */
     /* It is out of the list; ends it. */
     void (*evict)(struct handshake *h, const char *why);
 };
 
 struct handshakes {
+    const struct tenrec_budget *budget;
     struct handshake *first, **last;
     unsigned n;
 };
 
-void handshakes_init(struct handshakes *all);
+void handshakes_init(struct handshakes *all, const struct tenrec_budget *budget);
 /* Evicts what must go for `h`; takes the reference to `source`. */
-void handshakes_add(struct handshakes *all, struct handshake *h, struct source *source);
+void handshakes_add(struct handshakes *all, struct handshake *h, struct tenrec_account *source);
 /* The pipe's caller has shown to be a member. */
 void handshake_trust(struct handshake *h);
 /* Returns true while its source opens a pipe: the handshake may be a connection of that pipe. */

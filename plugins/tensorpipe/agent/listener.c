@@ -211,7 +211,7 @@ tenrec_status listener_open(struct listener *l, struct agent *a, tenrec_error *e
 
     *l = (struct listener){ .agent = a };
     l->pause.fire = pause_over;
-    handshakes_init(&l->agent->ep.handshakes);
+    handshakes_init(&l->agent->ep.handshakes, l->agent->ep.host->budget);
     /* A non-member is never called: any address will do, but not that of a member
      * with the same options. */
     if (a->ep.me == TENREC_ANONYMOUS) {

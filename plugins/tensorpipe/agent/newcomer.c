@@ -3,7 +3,7 @@
  *
  * A silent stranger is closed after the hello's limit, or earlier when its place is needed, and
  * a stranger with a malformed hello at once. */
-#include "admission/budget.h"
+#include "admission/handshakes.h"
 #include "agent/agent.h"
 #include "agent/listener.h"
 #include "pipe/life/pipe_life.h"
@@ -134,7 +134,7 @@ static void newcomer_take_hello(struct conn *c, const unsigned char *body, size_
         newcomer_unlist(c);
         p = pipe_accept(c->ep, c, hello.name);
         if (p) {
-            source_admit(p->budget.source); /* as long as the pipe has it */
+            c->ep->host->budget->admit(p->budget.source); /* as long as the pipe has it */
             c->pos += FRAME_HEAD + len;
             pipe_accept_ready(p, c, end);
         }
@@ -197,14 +197,15 @@ void newcomer_take(struct listener_port *port, int fd, const union transport_add
     struct listener *l = port->listener;
     struct agent *a = l->agent;
     struct conn *c = port->transport->accept(&a->ep, fd, from);
-    struct source *source;
+    const struct tenrec_budget *budget = a->ep.host->budget;
+    struct tenrec_account *source;
 
     if (!c)
         return;
     conn_set_owner(c, newcomer_ready, l);
-    source = source_get(&c->peer, c->pid);
-    if (a->ep.proves && !source_may_prove(source, now_ns())) {
-        source_put(source);
+    source = conn_source(c);
+    if (a->ep.proves && !budget->may_prove(source, HANDSHAKES_OF_SOURCE, now_ns())) {
+        budget->close(source);
         newcomer_refuse_stranger(c, "too many connections from its address have proved nothing");
         return;
     }

@@ -6,17 +6,19 @@
 #include "transport/conn.h"
 
 struct pipe;
-struct source;
+struct tenrec_account;
 
 /* Of an incoming pipe; beside these its source is charged for the queue. */
 struct pipe_budget {
-    bool stranger;         /* the caller is no member so far; changes under the pipe's lock */
-    atomic_bool over;      /* the source holds too much; set under lock */
-    struct source *source; /* the caller's; owns a reference */
-    uint64_t announced;    /* charged for the message that is being read; the reader's ... */
-    uint64_t held;         /* ... and for the lists and the buffer that messages are read with */
+    bool stranger;    /* the caller is no member so far; changes under the pipe's lock */
+    atomic_bool over; /* the source holds too much; set under lock */
+    struct tenrec_account *source; /* of where the caller is; owns a reference */
+    uint64_t announced; /* charged for the message that is being read; the reader's ... */
+    uint64_t held;      /* ... and for the lists and the buffer that messages are read with */
 };
 
+/* A reference to the source of an accepted connection. NULL: out of memory. */
+struct tenrec_account *conn_source(const struct conn *c);
 /* Returns false if memory is exhausted. */
 bool pipe_begin_budget(struct pipe *p, const struct conn *c);
 void pipe_end_budget(struct pipe *p);

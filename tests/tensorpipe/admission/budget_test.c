@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* budget_test.c - the memory that strangers make an agent hold is bounded for all together, and the
- * rate of their proofs for each address. */
-#include "admission/budget.h"
+/* budget_test.c - the memory that strangers make an agent hold is bounded for all together. */
 #include "core/backend/account.h"
 #include "core/backend/chain_layer.h"
 #include "raw.h"
@@ -15,146 +13,29 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* ---- the table alone ---- */
-
-static struct source *source_of(const char *address)
-{
-    union transport_address a = { .any = { .sa_family = AF_INET6 } };
-
-    if (!strchr(address, ':')) {
-        a.any.sa_family = AF_INET;
-        assert_int_equal(inet_pton(AF_INET, address, &a.v4.sin_addr), 1);
-    } else {
-        assert_int_equal(inet_pton(AF_INET6, address, &a.v6.sin6_addr), 1);
-    }
-    return source_get(&a, 0);
-}
-
-static void assert_same_source(const char *one, const char *other, bool same)
-{
-    struct source *a = source_of(one), *b = source_of(other);
-
-    assert_int_equal(a == b, same);
-    source_put(a);
-    source_put(b);
-}
-
-TEST(source_is_an_address_or_a_network_of_64_bits)
-{
-    assert_same_source("192.0.2.1", "192.0.2.1", true);
-    assert_same_source("192.0.2.1", "192.0.2.2", false);
-    assert_same_source("192.0.2.1", "::ffff:192.0.2.1", true);
-    assert_same_source("2001:db8::1", "2001:db8::2", true);
-    assert_same_source("2001:db8::1", "2001:db8:0:1::1", false);
-    assert_same_source("fe80::1", "fe80::2", false);
-    assert_same_source("::1", "127.0.0.1", false);
-}
-
-TEST(source_is_a_process_over_a_unix_socket)
-{
-    const union transport_address a = { .any = { .sa_family = AF_UNIX } };
-    struct source *s[3] = { source_get(&a, 10), source_get(&a, 10), source_get(&a, 11) };
-
-    assert_ptr_equal(s[0], s[1]);
-    assert_ptr_not_equal(s[0], s[2]);
-    for (int i = 0; i < 3; i++)
-        source_put(s[i]);
-}
-
-/* ---- proofs; the time is the test's ---- */
-
-#define SECOND UINT64_C(1000000000)
-
-static unsigned proofs_from(const char *address, unsigned max, uint64_t now_ns)
-{
-    unsigned n = 0;
-    bool may = true;
-
-    while (may && n < max) {
-        struct source *s = source_of(address); /* each connection is closed before the next */
-
-        may = source_may_prove(s, now_ns);
-        n += may;
-        source_put(s);
-    }
-    return n;
-}
-
-TEST(source_may_begin_so_many_proofs_at_once_and_then_in_each_second)
-{
-    const uint64_t now = 1000 * SECOND;
-
-    assert_int_equal(proofs_from("192.0.2.1", 2000, now), SOURCE_PROOFS);
-    assert_int_equal(proofs_from("192.0.2.1", 2000, now), 0);
-    assert_int_equal(proofs_from("192.0.2.2", 1, now), 1);
-    assert_int_equal(proofs_from("192.0.2.1", 2000, now + SECOND), SOURCE_PROOFS_PER_S);
-    assert_int_equal(proofs_from("192.0.2.1", 2000, now + 600 * SECOND), SOURCE_PROOFS);
-}
-
-TEST(source_is_kept_until_its_proofs_are_worked_off)
-{
-    const uint64_t now = 2000 * SECOND;
-    struct source *s = source_of("192.0.2.3");
-    const size_t others = budget_sources() - 1;
-
-    source_put(s);
-    assert_int_equal(budget_sources(), others); /* it owes nothing */
-    proofs_from("192.0.2.3", 10, now);
-    assert_int_equal(budget_sources(), others + 1);
-    s = source_of("192.0.2.4");
-    assert_true(source_may_prove(s, now + SECOND)); /* tells the table the time */
-    source_put(s);
-    source_put(source_of("192.0.2.3"));
-    assert_int_equal(budget_sources(), others + 1); /* that of 192.0.2.4 */
-}
-
-TEST(source_has_no_limit_of_proofs_once_it_was_admitted)
-{
-    const uint64_t now = 3000 * SECOND;
-    struct source *s = source_of("192.0.2.5");
-
-    assert_int_equal(proofs_from("192.0.2.5", 2000, now), SOURCE_PROOFS);
-    source_admit(s);
-    assert_int_equal(proofs_from("192.0.2.5", 2000, now), 2000);
-    source_put(s);
-    assert_int_equal(proofs_from("192.0.2.5", 2000, now), SOURCE_PROOFS); /* and is a stranger's */
-}
-
-TEST(source_has_no_limit_of_proofs_on_this_host)
-{
-    const union transport_address a = { .any = { .sa_family = AF_UNIX } };
-    struct source *s = source_get(&a, 10);
-    const uint64_t now = 4000 * SECOND;
-
-    assert_int_equal(proofs_from("127.0.0.1", 2000, now), 2000);
-    assert_int_equal(proofs_from("::1", 2000, now), 2000);
-    for (unsigned i = 0; i < 2000; i++)
-        assert_true(source_may_prove(s, now));
-    source_put(s);
-}
+/* ---- accounts alone ---- */
 
 TEST(budget_refuses_beyond_its_limits_and_names_the_limit)
 {
     const struct tp_options o = { .max_stranger_bytes = 1000, .max_source_bytes = 400 };
-    struct source *a = source_of("192.0.2.1"), *b = source_of("192.0.2.2");
+    const struct tenrec_budget *budget = chain_host.budget;
+    struct tenrec_account *a = budget->open(), *b = budget->open();
     tenrec_error err;
 
-    assert_true(source_open_account(a, chain_host.budget) &&
-                source_open_account(b, chain_host.budget));
-    assert_int_equal(budget_take(a, 300, &o, &err), TENREC_OK);
-    assert_int_equal(budget_take(a, 101, &o, &err), TENREC_EAGAIN);
+    assert_int_equal(budget->take(a, 300, &o.strangers, &err), TENREC_OK);
+    assert_int_equal(budget->take(a, 101, &o.strangers, &err), TENREC_EAGAIN);
     assert_non_null(strstr(err.text, "max_source_bytes (400)"));
     assert_non_null(strstr(err.text, "max_stranger_bytes (1000)"));
-    assert_int_equal(budget_take(a, 100, &o, &err), TENREC_OK);
+    assert_int_equal(budget->take(a, 100, &o.strangers, &err), TENREC_OK);
     /* A single message may be larger than the limit of a source, not than that of all. */
-    assert_int_equal(budget_take(b, 601, &o, &err), TENREC_EAGAIN);
-    assert_int_equal(budget_take(b, 600, &o, &err), TENREC_OK);
+    assert_int_equal(budget->take(b, 601, &o.strangers, &err), TENREC_EAGAIN);
+    assert_int_equal(budget->take(b, 600, &o.strangers, &err), TENREC_OK);
     assert_int_equal(accounts_held(), 1000);
-    budget_give(a, 400);
-    budget_give(b, 600);
+    budget->give(a, 400);
+    budget->give(b, 600);
     assert_int_equal(accounts_held(), 0);
-    source_put(a);
-    source_put(b);
+    budget->close(a);
+    budget->close(b);
 }
 
 /* ---- an agent ---- */

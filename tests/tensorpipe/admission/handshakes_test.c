@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* handshakes_test.c - strangers that begin handshakes and stall: slots and descriptors. */
-#include "admission/budget.h"
 #include "agent/agent.h"
+#include "core/backend/chain_layer.h"
 #include "raw.h"
 
 #include "node.h"
@@ -31,12 +31,12 @@ static void entry_evict(struct handshake *h, const char *why)
     e->evicted = ++n_evicted;
 }
 
-static struct source *source_of(const char *address)
+static struct tenrec_account *source_of(const char *address)
 {
     union transport_address a = { .v4 = { .sin_family = AF_INET } };
 
     assert_int_equal(inet_pton(AF_INET, address, &a.v4.sin_addr), 1);
-    return source_get(&a, 0);
+    return chain_host.budget->source(&n_evicted, &a.any, 0);
 }
 
 static void entry_add(struct handshakes *all, struct entry *e, const char *address)
@@ -51,7 +51,7 @@ TEST(handshakes_evict_the_oldest_of_a_source_that_has_too_many)
     struct handshakes all;
 
     n_evicted = 0;
-    handshakes_init(&all);
+    handshakes_init(&all, chain_host.budget);
     entry_add(&all, &e[0], "192.0.2.1");
     for (unsigned i = 1; i <= HANDSHAKES_OF_SOURCE; i++)
         entry_add(&all, &e[i], "192.0.2.2");
@@ -73,7 +73,7 @@ TEST(handshakes_evict_the_oldest_of_all_when_all_places_are_taken)
     char address[32];
 
     n_evicted = 0;
-    handshakes_init(&all);
+    handshakes_init(&all, chain_host.budget);
     for (unsigned i = 0; i < HANDSHAKES_MAX; i++) {
         snprintf(address, sizeof address, "192.0.2.%u", i % 16);
         entry_add(&all, &e[i], address);
@@ -99,7 +99,7 @@ TEST(handshakes_evict_members_and_possible_members_last)
     struct handshakes all;
 
     n_evicted = 0;
-    handshakes_init(&all);
+    handshakes_init(&all, chain_host.budget);
     for (unsigned i = 0; i < 5; i++) {
         e[i] = (struct entry){ .h.evict = entry_evict };
         e[i].h.kind = i == 1 || i == 4 ? HANDSHAKE_PIPE : HANDSHAKE_CONN;

@@ -5,7 +5,6 @@
 
 #include "../../support/functions.h"
 #include "../../support/process_use.h"
-#include "admission/budget.h"
 #include "admission/handshakes.h"
 #include "core/backend/chain.h"
 #include "raw.h"
@@ -209,8 +208,8 @@ TEST_WHEN(stranger_gets_no_more_answers_when_it_has_begun_too_many_proofs, runs_
 
     learn_to_speak();
     while (is_answered(FIRST))
-        assert_true(++n < 4 * SOURCE_PROOFS);
-    assert_in_range(n, SOURCE_PROOFS, 4 * SOURCE_PROOFS);
+        assert_true(++n < 4 * HANDSHAKES_OF_SOURCE);
+    assert_in_range(n, HANDSHAKES_OF_SOURCE, 4 * HANDSHAKES_OF_SOURCE);
     assert_becomes(secrets_counter(victim, "proofs_refused") == refused + 1);
     reconnect_member();
 }
@@ -228,7 +227,7 @@ TEST_WITH(address_of_a_member_has_no_limit_of_proofs, open_group, close_group)
     raw_frame(h.fd, raw_hello, sizeof raw_hello);
     hellos++;
     assert_becomes(secrets_counter(victim, "hellos") == hellos);
-    for (unsigned i = 0; i < SOURCE_PROOFS + 1000; i++)
+    for (unsigned i = 0; i < HANDSHAKES_OF_SOURCE + 1000; i++)
         assert_true(is_answered(SECOND));
     by_hand_close(&h);
 }

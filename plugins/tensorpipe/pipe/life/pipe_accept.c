@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_accept.c - the acceptor's side of the handshake. */
-#include "admission/budget.h"
 #include "channel/channels.h"
 #include "pipe/life/pipe_life.h"
 #include "pipe/life/pipe_table.h"
@@ -170,7 +169,7 @@ struct pipe *pipe_accept(struct endpoint *ep, struct conn *c, struct nop_bytes n
     p->handshake.place.evict = pipe_evict;
     p->handshake.place.kind = HANDSHAKE_PIPE;
     p->handshake.place.local = c->proof.peer.proved;
-    handshakes_add(&ep->handshakes, &p->handshake.place, source_get(&c->peer, c->pid));
+    handshakes_add(&ep->handshakes, &p->handshake.place, conn_source(c));
     p->remote.address = c->peer;
     p->terms.transport = c->transport;
     p->remote.pid = c->pid;
