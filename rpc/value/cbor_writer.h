@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cbor_writer.h - writes single data items of CBOR (RFC 8949), each with the
- * shortest head. Inline, because most items are one or two bytes.
- *
- * cbor_put_ checks no room and returns the end of the item: for callers with room for the
- * longest heads. cbor_write_ drops an item that does not fit: for callers that have counted
- * the bytes. */
+ * shortest head. Inline, because most items are one or two bytes. An item that does not fit is
+ * dropped: the callers have counted the bytes. */
 #ifndef TENREC_VALUE_CBOR_WRITER_H
 #define TENREC_VALUE_CBOR_WRITER_H
 
@@ -26,32 +23,6 @@ static inline size_t cbor_int_size(int64_t i)
     return cbor_head_size((uint64_t)(i < 0 ? ~i : i));
 }
 
-CBOR_INLINE unsigned char *cbor_put_int(unsigned char *at, int64_t i)
-{
-    return cbor_put_head(at, i < 0 ? CBOR_MAJOR_NEGINT : CBOR_MAJOR_UINT,
-                         (uint64_t)(i < 0 ? ~i : i));
-}
-
-static inline unsigned char *cbor_put_double(unsigned char *at, double d)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &d, sizeof bits);
-    bits = htobe64(bits);
-    *at = CBOR_DOUBLE;
-    memcpy(at + 1, &bits, sizeof bits);
-    return at + CBOR_DOUBLE_SIZE;
-}
-
-CBOR_INLINE unsigned char *cbor_put_data(unsigned char *at, enum cbor_major major, const void *data,
-                                         size_t n)
-{
-    at = cbor_put_head(at, major, n);
-    if (n > 0)
-        memcpy(at, data, n);
-    return at + n;
-}
-
 CBOR_INLINE void cbor_write_head(struct cbor_writer *w, enum cbor_major major, uint64_t n)
 {
     const size_t room = (size_t)(w->end - w->at);
@@ -60,7 +31,7 @@ CBOR_INLINE void cbor_write_head(struct cbor_writer *w, enum cbor_major major, u
         w->at = cbor_put_head(w->at, major, n);
 }
 
-static inline void cbor_write_data(struct cbor_writer *w, const void *data, size_t n)
+CBOR_INLINE void cbor_write_data(struct cbor_writer *w, const void *data, size_t n)
 {
     if (n == 0 || n > (size_t)(w->end - w->at))
         return;
@@ -68,50 +39,57 @@ static inline void cbor_write_data(struct cbor_writer *w, const void *data, size
     w->at += n;
 }
 
-static inline void cbor_write_int(struct cbor_writer *w, int64_t i)
+CBOR_INLINE void cbor_write_int(struct cbor_writer *w, int64_t i)
 {
     cbor_write_head(w, i < 0 ? CBOR_MAJOR_NEGINT : CBOR_MAJOR_UINT, (uint64_t)(i < 0 ? ~i : i));
 }
 
-static inline void cbor_write_double(struct cbor_writer *w, double d)
+CBOR_INLINE void cbor_write_double(struct cbor_writer *w, double d)
 {
-    if (w->end - w->at >= CBOR_DOUBLE_SIZE)
-        w->at = cbor_put_double(w->at, d);
+    uint64_t bits;
+
+    if (w->end - w->at < CBOR_DOUBLE_SIZE)
+        return;
+    memcpy(&bits, &d, sizeof bits);
+    bits = htobe64(bits);
+    *w->at = CBOR_DOUBLE;
+    memcpy(w->at + 1, &bits, sizeof bits);
+    w->at += CBOR_DOUBLE_SIZE;
 }
 
-static inline void cbor_write_text(struct cbor_writer *w, const char *text, size_t n)
+CBOR_INLINE void cbor_write_text(struct cbor_writer *w, const char *text, size_t n)
 {
     cbor_write_head(w, CBOR_MAJOR_TEXT, n);
     cbor_write_data(w, text, n);
 }
 
-static inline void cbor_write_bytes(struct cbor_writer *w, const void *bytes, size_t n)
+CBOR_INLINE void cbor_write_bytes(struct cbor_writer *w, const void *bytes, size_t n)
 {
     cbor_write_head(w, CBOR_MAJOR_BYTES, n);
     cbor_write_data(w, bytes, n);
 }
 
-static inline void cbor_write_array(struct cbor_writer *w, size_t n)
+CBOR_INLINE void cbor_write_array(struct cbor_writer *w, size_t n)
 {
     cbor_write_head(w, CBOR_MAJOR_ARRAY, n);
 }
 
-static inline void cbor_write_map(struct cbor_writer *w, size_t n)
+CBOR_INLINE void cbor_write_map(struct cbor_writer *w, size_t n)
 {
     cbor_write_head(w, CBOR_MAJOR_MAP, n);
 }
 
-static inline void cbor_write_tag(struct cbor_writer *w, uint64_t tag)
+CBOR_INLINE void cbor_write_tag(struct cbor_writer *w, uint64_t tag)
 {
     cbor_write_head(w, CBOR_MAJOR_TAG, tag);
 }
 
-static inline void cbor_write_nil(struct cbor_writer *w)
+CBOR_INLINE void cbor_write_nil(struct cbor_writer *w)
 {
     cbor_write_head(w, CBOR_MAJOR_SIMPLE, CBOR_SIMPLE_NIL);
 }
 
-static inline void cbor_write_bool(struct cbor_writer *w, bool b)
+CBOR_INLINE void cbor_write_bool(struct cbor_writer *w, bool b)
 {
     cbor_write_head(w, CBOR_MAJOR_SIMPLE, b ? CBOR_SIMPLE_TRUE : CBOR_SIMPLE_FALSE);
 }

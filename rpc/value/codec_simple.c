@@ -68,52 +68,37 @@ static bool set_tensor(struct tenrec_msg *msg, uint32_t index, struct tenrec_ten
     return true;
 }
 
-static inline unsigned char *put_value(unsigned char *at, const struct tenrec_value *v)
+/* A writer behind the first `n` bytes that begin a call. */
+CBOR_INLINE struct cbor_writer writer_of(struct tenrec_msg *msg, size_t room, size_t n)
 {
-    switch (v->type) {
-    case TENREC_VALUE_BOOL:
-        *at = CBOR_BYTE(CBOR_MAJOR_SIMPLE, v->u.boolean ? CBOR_SIMPLE_TRUE : CBOR_SIMPLE_FALSE);
-        return at + 1;
-    case TENREC_VALUE_INT:
-        return v->u.integer < 0 ? cbor_put_head(at, CBOR_MAJOR_NEGINT, (uint64_t)~v->u.integer)
-                                : cbor_put_head(at, CBOR_MAJOR_UINT, (uint64_t)v->u.integer);
-    case TENREC_VALUE_DOUBLE:
-        return cbor_put_double(at, v->u.number);
-    case TENREC_VALUE_TEXT:
-        return cbor_put_data(at, CBOR_MAJOR_TEXT, v->u.text, (size_t)v->n);
-    case TENREC_VALUE_BYTES:
-        return cbor_put_data(at, CBOR_MAJOR_BYTES, v->u.bytes, (size_t)v->n);
-    default:
-        *at = CBOR_NIL;
-        return at + 1;
-    }
+    unsigned char *begin = msg->payload;
+
+    memcpy(begin, codec_call_begin, n);
+    return (struct cbor_writer){ begin + n, begin + room };
 }
 
-/* Puts the name of the function, and behind it zeros, for which the heads that follow have room: so
- * the copy is checked by whole words. Nearly all names are ASCII. Returns NULL if the name is not
- * UTF-8. */
-static inline unsigned char *put_name(unsigned char *at, const char *name, size_t len)
+/* Writes the name of the function, and behind it zeros, for which the heads that follow have room:
+ * so the copy is checked by whole words. Nearly all names are ASCII. Returns false if the name is
+ * not UTF-8. */
+CBOR_INLINE bool write_name(struct cbor_writer *w, const char *name, size_t len)
 {
     uint64_t eight, all = 0;
 
-    at = cbor_put_head(at, CBOR_MAJOR_TEXT, len);
-    memcpy(at, name, len);
-    memset(at + len, 0, sizeof eight);
+    cbor_write_head(w, CBOR_MAJOR_TEXT, len);
+    memcpy(w->at, name, len);
+    memset(w->at + len, 0, sizeof eight);
     for (size_t i = 0; i < len; i += sizeof eight) {
-        memcpy(&eight, at + i, sizeof eight);
+        memcpy(&eight, w->at + i, sizeof eight);
         all |= eight;
     }
-    if (all & UINT64_C(0x8080808080808080) && utf8_span(name, len) != len)
-        return NULL;
-    return at + len;
+    w->at += len;
+    return !(all & UINT64_C(0x8080808080808080)) || utf8_span(name, len) == len;
 }
 
-static unsigned char *put_trace(unsigned char *at, const struct trace_context *trace)
+CBOR_INLINE void write_trace(struct cbor_writer *w, const struct trace_context *trace)
 {
-    memcpy(at, codec_trace_begin, sizeof codec_trace_begin);
-    at += sizeof codec_trace_begin;
-    memcpy(at, trace, sizeof *trace);
-    return at + sizeof *trace;
+    cbor_write_data(w, codec_trace_begin, sizeof codec_trace_begin);
+    cbor_write_data(w, trace, sizeof *trace);
 }
 
 struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
@@ -124,7 +109,8 @@ struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
     uint32_t tensors = 0;
     size_t room = n ? room_of(args, n, &tensors) : 0;
     struct tenrec_msg *msg;
-    unsigned char *at;
+    struct cbor_writer w;
+    bool good;
 
     /* Heads of the name, of the arguments, and of the time; the options. */
     room += sizeof codec_call_begin + CBOR_HEAD_MAX + len + 1 + CBOR_HEAD_MAX + 1;
@@ -137,43 +123,36 @@ struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
     if (!msg)
         return NULL;
     msg->type = type;
-    at = msg->payload;
-    memcpy(at, codec_call_begin, sizeof codec_call_begin);
-    at = put_name(at + sizeof codec_call_begin, function, len);
-    if (!at) {
+    w = writer_of(msg, room, sizeof codec_call_begin);
+    good = write_name(&w, function, len);
+    *w.at++ = CBOR_BYTE(CBOR_MAJOR_ARRAY, n);
+    for (size_t i = 0; i < n && good; i++)
+        if (!codec_write_single(&w, &args[i])) {
+            cbor_write_tag(&w, CODEC_TAG_TENSOR);
+            cbor_write_int(&w, tensors);
+            good = set_tensor(msg, tensors++, args[i].u.tensor);
+        }
+    if (!good) {
         msg->release(msg);
         return NULL;
     }
-    *at++ = CBOR_BYTE(CBOR_MAJOR_ARRAY, n);
-    for (size_t i = 0; i < n; i++) {
-        if (args[i].type != TENREC_VALUE_TENSOR) {
-            at = put_value(at, &args[i]);
-            continue;
-        }
-        if (!set_tensor(msg, tensors, args[i].u.tensor)) {
-            msg->release(msg);
-            return NULL;
-        }
-        at = cbor_put_head(at, CBOR_MAJOR_TAG, CODEC_TAG_TENSOR);
-        at = cbor_put_head(at, CBOR_MAJOR_UINT, tensors++);
-    }
-    msg->key_len = (uint32_t)(at - (unsigned char *)msg->payload);
+    msg->key_len = (uint32_t)(w.at - (unsigned char *)msg->payload);
     if (remaining_ms == TENREC_TIMEOUT_NONE)
-        *at++ = CBOR_NIL;
+        cbor_write_nil(&w);
     else
-        at = cbor_put_head(at, CBOR_MAJOR_UINT, remaining_ms < 0 ? 0 : (uint64_t)remaining_ms);
+        cbor_write_int(&w, remaining_ms < 0 ? 0 : remaining_ms);
     if (trace)
-        at = put_trace(at, trace);
+        write_trace(&w, trace);
     else
-        *at++ = CBOR_BYTE(CBOR_MAJOR_MAP, 0);
-    msg->payload_len = (uint64_t)(at - (unsigned char *)msg->payload);
+        cbor_write_map(&w, 0);
+    msg->payload_len = (uint64_t)(w.at - (unsigned char *)msg->payload);
     return msg;
 }
 
 struct tenrec_msg *codec_simple_write_value(const struct tenrec_value *value, int32_t type)
 {
     struct tenrec_msg *msg;
-    unsigned char *begin;
+    struct cbor_writer w;
 
     if (value->flags || (value->type != TENREC_VALUE_INT && value->type != TENREC_VALUE_DOUBLE &&
                          value->type != TENREC_VALUE_BOOL))
@@ -182,9 +161,9 @@ struct tenrec_msg *codec_simple_write_value(const struct tenrec_value *value, in
     if (!msg)
         return NULL;
     msg->type = type;
-    begin = msg->payload;
-    memcpy(begin, codec_call_begin, CODEC_BEGIN_SIZE);
-    msg->payload_len = (uint64_t)(put_value(begin + CODEC_BEGIN_SIZE, value) - begin);
+    w = writer_of(msg, CODEC_BEGIN_SIZE + CBOR_HEAD_MAX, CODEC_BEGIN_SIZE);
+    codec_write_single(&w, value);
+    msg->payload_len = (uint64_t)(w.at - (unsigned char *)msg->payload);
     return msg;
 }
 

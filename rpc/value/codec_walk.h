@@ -66,6 +66,33 @@ tenrec_status codec_fill_ref(struct filling *f, const struct cbor_item *tag,
 tenrec_status codec_read_creation(struct cbor_reader *r, struct codec_creation *ret,
                                   tenrec_error *err);
 
+/* Writes a value of a single item. Returns false for other values. */
+CBOR_INLINE bool codec_write_single(struct cbor_writer *w, const struct tenrec_value *v)
+{
+    switch (v->type) {
+    case TENREC_VALUE_NIL:
+        cbor_write_nil(w);
+        return true;
+    case TENREC_VALUE_BOOL:
+        cbor_write_bool(w, v->u.boolean);
+        return true;
+    case TENREC_VALUE_INT:
+        cbor_write_int(w, v->u.integer);
+        return true;
+    case TENREC_VALUE_DOUBLE:
+        cbor_write_double(w, v->u.number);
+        return true;
+    case TENREC_VALUE_TEXT:
+        cbor_write_text(w, v->u.text, (size_t)v->n);
+        return true;
+    case TENREC_VALUE_BYTES:
+        cbor_write_bytes(w, v->u.bytes, (size_t)v->n);
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* Writing: the record of a reference or an object. */
 tenrec_status codec_make_ref(struct codec_refs *refs, const struct tenrec_value *v, bool deref,
                              struct codec_ref **ret, tenrec_error *err);

@@ -162,33 +162,6 @@ static tenrec_status put_tensor(struct writing *f, struct tenrec_tensor *t, tenr
     return TENREC_OK;
 }
 
-/* Writes a value of a single item. Returns false for other values. */
-CBOR_INLINE bool put_single(struct cbor_writer *w, const struct tenrec_value *v)
-{
-    switch (v->type) {
-    case TENREC_VALUE_NIL:
-        cbor_write_nil(w);
-        return true;
-    case TENREC_VALUE_BOOL:
-        cbor_write_bool(w, v->u.boolean);
-        return true;
-    case TENREC_VALUE_INT:
-        cbor_write_int(w, v->u.integer);
-        return true;
-    case TENREC_VALUE_DOUBLE:
-        cbor_write_double(w, v->u.number);
-        return true;
-    case TENREC_VALUE_TEXT:
-        cbor_write_text(w, v->u.text, (size_t)v->n);
-        return true;
-    case TENREC_VALUE_BYTES:
-        cbor_write_bytes(w, v->u.bytes, (size_t)v->n);
-        return true;
-    default:
-        return false;
-    }
-}
-
 static tenrec_status put_long_value(struct writing *f, const struct tenrec_value *v,
                                     tenrec_error *err);
 
@@ -204,7 +177,7 @@ static tenrec_status put_values(struct writing *f, uint64_t n, const struct tenr
         v = entries ? &entries[i].value : &items[i];
         if (entries)
             cbor_write_text(&f->w, entries[i].key, strlen(entries[i].key));
-        if (!put_single(&f->w, v))
+        if (!codec_write_single(&f->w, v))
             status = put_long_value(f, v, err);
     }
     return status;
