@@ -82,6 +82,7 @@ static tenrec_status link_make(struct link *l, const struct chain_layer *layer,
     l->name = layer->name;
     l->backend = layer->backend;
     l->agent.host = &l->chain->host;
+    l->agent.log_part = l->part;
     snprintf(l->part, sizeof l->part, "%s/%s", *id->name ? id->name : "caller", layer->name);
     plugin_validate_begin(err);
     st = plugin_validate_end(backend_file(l->backend)->init(&in, &l->agent, err), "init", err);

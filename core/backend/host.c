@@ -6,6 +6,7 @@
 #include "core/backend/source.h"
 #include "core/base/log.h"
 #include "core/base/utf8.h"
+#include "core/plugin/plugin_log.h"
 
 #include <tenrec/chain.h>
 
@@ -182,22 +183,6 @@ static tenrec_status host_shared(struct tenrec_agent *self, struct tenrec_sharin
     return sharing_of(self)->shared(s, share, desc, err);
 }
 
-static bool host_log_enabled(struct tenrec_agent *self, enum tenrec_log_level level)
-{
-    (void)self;
-    return log_enabled(level);
-}
-
-TENREC_PRINTF(3, 4)
-static void host_log(struct tenrec_agent *self, enum tenrec_log_level level, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    log_vline(level, link_of(self)->part, fmt, ap);
-    va_end(ap);
-}
-
 static const struct tenrec_budget host_budget = {
     .size = sizeof host_budget,
     .open = account_open,
@@ -223,8 +208,8 @@ const struct tenrec_host chain_host = {
     .place = host_place,
     .accepts = host_accepts,
     .peer_lost = host_peer_lost,
-    .log_enabled = host_log_enabled,
-    .log = host_log,
+    .log_enabled = plugin_log_enabled,
+    .log = plugin_log,
     .caller_lost = host_caller_lost,
     .sharing_open = host_sharing_open,
     .sharing_close = host_sharing_close,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_open.c - opening and closing: the kinds of this library and those of plugins alike. */
 #include "core/base/clock.h"
-#include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/chain/chain_options.h"
 #include "core/config/secret.h"
+#include "core/plugin/plugin_log.h"
 #include "core/plugin/plugin_validate.h"
 #include "group/store/store.h"
 #include "security/proof/security.h"
@@ -104,29 +104,12 @@ const char *store_at(const struct tenrec_store *s)
 
 /* ---- the host --------------------------------------------------------------- */
 
-static bool host_log_enabled(struct tenrec_plugin_store *self, enum tenrec_log_level level)
-{
-    (void)self;
-    return log_enabled(level);
-}
-
-TENREC_PRINTF(3, 4)
-static void host_log(struct tenrec_plugin_store *self, enum tenrec_log_level level, const char *fmt,
-                     ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    log_vline(level, ((const struct store_backend *)self)->part, fmt, ap);
-    va_end(ap);
-}
-
 static const struct tenrec_store_host host = {
     .size = sizeof host,
     .abi_major = TENREC_ABI_MAJOR,
     .abi_minor = TENREC_ABI_MINOR,
-    .log_enabled = host_log_enabled,
-    .log = host_log,
+    .log_enabled = plugin_log_enabled,
+    .log = plugin_log,
 };
 
 /* ---- opening ---------------------------------------------------------------- */
@@ -196,6 +179,7 @@ tenrec_status store_new(const struct stores_choice *choice, struct stores *store
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a store");
     atomic_init(&b->refs, 1);
     b->self.host = &host;
+    b->self.log_part = b->part;
     b->stores = stores ? stores_share(stores) : NULL;
     snprintf(b->part, sizeof b->part, "store%s%s", choice->plugin ? "/" : "",
              choice->plugin ? choice->plugin->name : "");

@@ -79,7 +79,7 @@ struct tenrec_wait {
 /* [AG-33] A plugin that cannot work without a service begins its init by requiring it, and returns
  * what it gets: TENREC_OK if `table`, a struct tenrec_host or tenrec_store_host, has `member`, else
  * EABI with both versions and the member's name in `err`. The services of the first table need no
- * check: those of struct tenrec_host up to log, and all of struct tenrec_store_host. With
+ * check: those of struct tenrec_host up to peer_lost, and all of struct tenrec_store_host. With
  * tenrec/plugin.h. */
 #define TENREC_REQUIRES(table, member, err)                                                        \
     (TENREC_HAS(table, member)                                                                     \
@@ -89,6 +89,16 @@ struct tenrec_wait {
                        "(ABI %d.%d) requires: use a newer Tenrec, or an older plugin",             \
                        (int)(table)->abi_major, (int)(table)->abi_minor, #member,                  \
                        TENREC_ABI_MAJOR, TENREC_ABI_MINOR))
+
+/* The first part of the services for plugins of each kind: the size of the whole struct, the ABI of
+ * the core, and the log. `self` is what the plugin's init was given; log_enabled returns true if
+ * messages of that level are logged, log logs one. From any thread. */
+#define TENREC_PLUGIN_HOST                                                                         \
+    uint32_t size;                                                                                 \
+    uint16_t abi_major, abi_minor;                                                                 \
+    bool (*log_enabled)(const void *self, enum tenrec_log_level level);                            \
+    void (*log)(const void *self, enum tenrec_log_level level, const char *fmt, ...)               \
+        TENREC_PRINTF(3, 4);
 
 /* The operations on devices of one kind. [AG-6] These are functions of the process, not of an
  * agent: tensors and futures outlive workers, so the core may call them after the agent is
@@ -257,6 +267,7 @@ struct tenrec_agent {
     const struct tenrec_agent_ops *ops;
     void *impl;
     const struct tenrec_host *host;
+    const char *log_part;       /* of its log lines */
     struct tenrec_agent *inner; /* NULL at the wire */
     struct tenrec_agent *outer; /* NULL at the user */
 };
@@ -314,8 +325,7 @@ struct tenrec_budget {
 
 /* Services of the core for plugins. Grows at its end only. */
 struct tenrec_host {
-    uint32_t size; /* sizeof(struct tenrec_host) */
-    uint16_t abi_major, abi_minor;
+    TENREC_PLUGIN_HOST
     const struct tenrec_extension *extensions; /* NULL: none */
 
     /* Continue inwards / outwards from `self`. Both take the message. [AG-24] A delivered message
@@ -353,11 +363,6 @@ struct tenrec_host {
     /* [AG-28] The connection for requests to `peer` broke: calls that wait for its answer fail.
      * Call it before a new connection to the same peer accepts messages. */
     void (*peer_lost)(struct tenrec_agent *self, tenrec_peer peer, const tenrec_error *why);
-
-    /* Returns true if messages of this level are logged; and logs one. */
-    bool (*log_enabled)(struct tenrec_agent *self, enum tenrec_log_level level);
-    void (*log)(struct tenrec_agent *self, enum tenrec_log_level level, const char *fmt, ...)
-        TENREC_PRINTF(3, 4);
 
     /* [AG-29] The connection for requests of `peer`, whose identity was proved, broke. No call
      * waits for it; the program is notified. If both connections break, report both, in any order.

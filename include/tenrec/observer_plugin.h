@@ -117,14 +117,7 @@ struct tenrec_observer_ops {
 /* Services of the core for an observer plugin, from any thread until `close` returns. Grows at its
  * end only. */
 struct tenrec_observer_host {
-    uint32_t size; /* sizeof(struct tenrec_observer_host) */
-    uint16_t abi_major, abi_minor;
-
-    /* Returns true if messages of this level are logged; and logs one. */
-    bool (*log_enabled)(struct tenrec_observer *self, enum tenrec_log_level level);
-    void (*log)(struct tenrec_observer *self, enum tenrec_log_level level, const char *fmt, ...)
-        TENREC_PRINTF(3, 4);
-
+    TENREC_PLUGIN_HOST
     const char *version; /* of Tenrec, such as "1.2.3" */
 
     /* [OB-6] Reads the metrics of all workers of this process. snapshot_free frees them.
@@ -156,7 +149,8 @@ struct tenrec_observer_host {
 struct tenrec_observer {
     const struct tenrec_observer_ops *ops;
     void *impl;
-    const struct tenrec_observer_host *host; /* set already */
+    const struct tenrec_observer_host *host; /* set already, like log_part */
+    const char *log_part;                    /* of its log lines */
 };
 
 struct tenrec_observer_init {

@@ -117,20 +117,15 @@ struct tenrec_store_ops {
 
 /* Services of the core for a store plugin. Grows at its end only. */
 struct tenrec_store_host {
-    uint32_t size; /* sizeof(struct tenrec_store_host) */
-    uint16_t abi_major, abi_minor;
-
-    /* Returns true if messages of this level are logged; and logs one. From any thread. */
-    bool (*log_enabled)(struct tenrec_plugin_store *self, enum tenrec_log_level level);
-    void (*log)(struct tenrec_plugin_store *self, enum tenrec_log_level level, const char *fmt, ...)
-        TENREC_PRINTF(3, 4);
+    TENREC_PLUGIN_HOST
 };
 
 /* One open store. The core allocates it; init_store sets ops and impl. Grows at its end. */
 struct tenrec_plugin_store {
     const struct tenrec_store_ops *ops;
     void *impl;
-    const struct tenrec_store_host *host; /* set already */
+    const struct tenrec_store_host *host; /* set already, like log_part */
+    const char *log_part;                 /* of its log lines */
 };
 
 struct tenrec_store_init {

@@ -2,10 +2,10 @@
 #include "observe/metrics/observer.h"
 
 #include "core/base/forks.h"
-#include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/base/private_file.h"
 #include "core/base/this_host.h"
+#include "core/plugin/plugin_log.h"
 #include "core/plugin/plugin_validate.h"
 #include "core/plugin/registry.h"
 #include "observe/metrics/snapshot.h"
@@ -32,26 +32,6 @@ static struct {
 } open_observers = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- the plugin's host ------------------------------------------------------ */
-
-static bool host_log_enabled(struct tenrec_observer *self, enum tenrec_log_level level)
-{
-    (void)self;
-    return log_enabled(level);
-}
-
-TENREC_PRINTF(3, 4)
-static void host_log(struct tenrec_observer *self, enum tenrec_log_level level, const char *fmt,
-                     ...)
-{
-    const struct observer *o =
-        (const struct observer *)(const void *)((const char *)self -
-                                                offsetof(struct observer, plugin));
-    va_list ap;
-
-    va_start(ap, fmt);
-    log_vline(level, o->part, fmt, ap);
-    va_end(ap);
-}
 
 static tenrec_status host_snapshot(struct tenrec_observer *self, struct tenrec_snapshot **ret,
                                    tenrec_error *err)
@@ -89,8 +69,8 @@ static const struct tenrec_observer_host host = {
     .size = sizeof host,
     .abi_major = TENREC_ABI_MAJOR,
     .abi_minor = TENREC_ABI_MINOR,
-    .log_enabled = host_log_enabled,
-    .log = host_log,
+    .log_enabled = plugin_log_enabled,
+    .log = plugin_log,
     .version = TENREC_VERSION_TEXT,
     .snapshot = host_snapshot,
     .snapshot_free = host_snapshot_free,
@@ -145,6 +125,7 @@ static tenrec_status observer_new(struct observer_choice *choice, const char *ad
     o->choice = observer_choice_share(choice);
     o->address = memory_text(address);
     snprintf(o->part, sizeof o->part, "observer/%s", choice->name);
+    o->plugin.log_part = o->part;
     st = o->address ? observer_init(o, err) : memory_fail(err);
     if (st == TENREC_OK) {
         *ret = o;

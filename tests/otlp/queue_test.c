@@ -76,8 +76,7 @@ static int forget(void **state)
 /* ---- the core --------------------------------------------------------------------- */
 
 TENREC_PRINTF(3, 4)
-static void host_log(struct tenrec_observer *self, enum tenrec_log_level level, const char *fmt,
-                     ...)
+static void host_log(const void *self, enum tenrec_log_level level, const char *fmt, ...)
 {
     (void)self, (void)level, (void)fmt;
 }

@@ -25,7 +25,7 @@ static const struct {
     const char *last;
     uint32_t size;
 } ends[] = {
-    END(log),        END(caller_lost), END(sharing_open),  END(sharing_close), END(share),
+    END(peer_lost),  END(caller_lost), END(sharing_open),  END(sharing_close), END(share),
     END(share_back), END(shared),      END(exception_new), END(hold),          END(budget)
 };
 #define N_ENDS (sizeof ends / sizeof ends[0])

@@ -71,6 +71,8 @@ struct old_ops {
 struct old_host {
     uint32_t size;
     uint16_t abi_major, abi_minor;
+    bool (*log_enabled)(const void *self, int level);
+    void (*log)(const void *self, int level, const char *fmt, ...);
     const void *extensions;
     void (*send_inner)(struct old_agent *self, int32_t to, struct old_msg *msg,
                        struct old_done done);
@@ -80,14 +82,13 @@ struct old_host {
     int (*place)(struct old_agent *self, int32_t from, struct old_msg *msg, struct old_error *err);
     bool (*accepts)(struct old_agent *self);
     void (*peer_lost)(struct old_agent *self, int32_t peer, const struct old_error *why);
-    bool (*log_enabled)(struct old_agent *self, int level);
-    void (*log)(struct old_agent *self, int level, const char *fmt, ...);
 };
 
 struct old_agent {
     const struct old_ops *ops;
     void *impl;
     const struct old_host *host;
+    const char *log_part;
     struct old_agent *inner, *outer;
 };
 

@@ -28,9 +28,9 @@ void nap(void)
     poll(NULL, 0, 1);
 }
 
-static struct node *node_of(struct tenrec_agent *a)
+static struct node *node_of(const void *agent)
 {
-    return (struct node *)(void *)((char *)a - offsetof(struct node, agent));
+    return (struct node *)((uintptr_t)agent - offsetof(struct node, agent));
 }
 
 /* ---- the host ---- */
@@ -156,14 +156,14 @@ static void host_caller_lost(struct tenrec_agent *self, tenrec_peer peer, const 
     atomic_fetch_add(&node_of(self)->callers_lost, 1);
 }
 
-static bool host_log_enabled(struct tenrec_agent *self, enum tenrec_log_level level)
+static bool host_log_enabled(const void *self, enum tenrec_log_level level)
 {
     (void)self;
     return getenv("TENREC_TEST_LOG") || level == TENREC_LOG_ERROR;
 }
 
 TENREC_PRINTF(3, 4)
-static void host_log(struct tenrec_agent *self, enum tenrec_log_level level, const char *fmt, ...)
+static void host_log(const void *self, enum tenrec_log_level level, const char *fmt, ...)
 {
     va_list ap;
 
