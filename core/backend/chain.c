@@ -15,6 +15,15 @@
 
 #define MAX_OPS_SIZE 4096 /* of a later version */
 
+/* The links whose agent has the operation `op`, outermost first. */
+#define OUTERMOST_FIRST(l, c, op)                                                                  \
+    for (struct link *l = (c)->link; l < (c)->link + (c)->n; l++)                                  \
+        if (TENREC_HAS(l->agent.ops, op))
+
+#define INNERMOST_FIRST(l, c, op)                                                                  \
+    for (struct link *l = (c)->link + (c)->n; l > (c)->link && l--;)                               \
+        if (TENREC_HAS(l->agent.ops, op))
+
 /* --- building ------------------------------------------------------------- */
 
 static tenrec_status check_wraps(const struct chain_layer *layer, bool has_inner, tenrec_error *err)
@@ -158,13 +167,12 @@ static void links_connect(struct chain *c)
 
 static const char *links_address(struct chain *c)
 {
-    for (size_t i = 0; i < c->n; i++) {
-        struct tenrec_agent *a = &c->link[i].agent;
-        const char *address = TENREC_HAS(a->ops, address) ? a->ops->address(a) : NULL;
-        if (address)
-            return address;
-    }
-    return "";
+    const char *address = NULL;
+
+    OUTERMOST_FIRST (l, c, address)
+        if (!address)
+            address = l->agent.ops->address(&l->agent);
+    return address ? address : "";
 }
 
 tenrec_status chain_open(const struct chain_layer *layer, size_t n, const struct chain_identity *id,
@@ -333,11 +341,8 @@ tenrec_status chain_lead(struct chain *c, const struct tenrec_wait *wait)
 {
     if (atomic_load(&c->state) != CHAIN_UP)
         return TENREC_EUNSUPPORTED;
-    for (size_t i = 0; i < c->n; i++) {
-        struct tenrec_agent *a = &c->link[i].agent;
-        if (TENREC_HAS(a->ops, lead))
-            return a->ops->lead(a, wait);
-    }
+    OUTERMOST_FIRST (l, c, lead)
+        return l->agent.ops->lead(&l->agent, wait);
     return TENREC_EUNSUPPORTED;
 }
 
@@ -351,15 +356,12 @@ const char *chain_address(struct chain *c)
 tenrec_status chain_devices(struct chain *c, const struct tenrec_device_ops **ret, uint32_t *ret_n,
                             tenrec_error *err)
 {
-    for (size_t i = 0; i < c->n; i++) {
-        struct tenrec_agent *a = &c->link[i].agent;
-        tenrec_status st;
-        if (!TENREC_HAS(a->ops, devices))
-            continue;
-        st = a->ops->devices(a, ret, ret_n, err);
+    OUTERMOST_FIRST (l, c, devices) {
+        tenrec_status st = l->agent.ops->devices(&l->agent, ret, ret_n, err);
+
         if (st == TENREC_OK)
-            backend_keep(c->link[i].backend);
-        return link_prefix(&c->link[i], st, err);
+            backend_keep(l->backend);
+        return link_prefix(l, st, err);
     }
     return tenrec_fail(err, TENREC_EUNSUPPORTED, "no backend of '%s' carries memory of devices",
                        c->n ? c->link[0].name : "");
@@ -368,38 +370,28 @@ tenrec_status chain_devices(struct chain *c, const struct tenrec_device_ops **re
 tenrec_status chain_use_devices(struct chain *c, const struct tenrec_device *device, uint32_t n,
                                 tenrec_error *err)
 {
-    for (size_t i = c->n; i-- > 0;) {
-        struct tenrec_agent *a = &c->link[i].agent;
-        tenrec_status st;
-        if (!TENREC_HAS(a->ops, use_devices))
-            continue;
-        st = link_prefix(&c->link[i], a->ops->use_devices(a, device, n, err), err);
-        if (st != TENREC_OK)
-            return st;
-    }
-    return TENREC_OK;
+    tenrec_status st = TENREC_OK;
+
+    INNERMOST_FIRST (l, c, use_devices)
+        if (st == TENREC_OK)
+            st = link_prefix(l, l->agent.ops->use_devices(&l->agent, device, n, err), err);
+    return st;
 }
 
 void chain_resume(struct chain *c)
 {
     if (atomic_load(&c->state) != CHAIN_UP)
         return;
-    for (size_t i = 0; i < c->n; i++) {
-        struct tenrec_agent *a = &c->link[i].agent;
-        if (TENREC_HAS(a->ops, resume))
-            a->ops->resume(a);
-    }
+    OUTERMOST_FIRST (l, c, resume)
+        l->agent.ops->resume(&l->agent);
 }
 
 bool chain_maps(struct chain *c, tenrec_peer peer, struct tenrec_route route)
 {
     if (atomic_load(&c->state) != CHAIN_UP)
         return false;
-    for (size_t i = 0; i < c->n; i++) {
-        struct tenrec_agent *a = &c->link[i].agent;
-        if (TENREC_HAS(a->ops, maps))
-            return a->ops->maps(a, peer, route);
-    }
+    OUTERMOST_FIRST (l, c, maps)
+        return l->agent.ops->maps(&l->agent, peer, route);
     return false;
 }
 
@@ -429,14 +421,11 @@ tenrec_status chain_disconnect(struct chain *c, tenrec_peer peer, tenrec_error *
 
     if (atomic_load(&c->state) != CHAIN_UP)
         return tenrec_fail(err, TENREC_ESHUTDOWN, "this worker is not running");
-    for (size_t i = 0; i < c->n; i++) {
-        struct tenrec_agent *a = &c->link[i].agent;
-        tenrec_status st;
-        if (!TENREC_HAS(a->ops, disconnect))
-            continue;
-        st = a->ops->disconnect(a, peer, err);
+    OUTERMOST_FIRST (l, c, disconnect) {
+        tenrec_status st = l->agent.ops->disconnect(&l->agent, peer, err);
+
         if (st != TENREC_OK && st != TENREC_EUNSUPPORTED)
-            return link_prefix(&c->link[i], st, err);
+            return link_prefix(l, st, err);
         done |= st == TENREC_OK;
     }
     return done ? TENREC_OK : tenrec_fail(err, TENREC_EUNSUPPORTED, "no backend can disconnect");
@@ -477,11 +466,8 @@ void chain_member_joined(struct chain *c, const struct tenrec_member *member)
     if (chain_members_add(&c->members, member, &err) != TENREC_OK)
         log_line(TENREC_LOG_ERROR, c->link[0].part, "%s", err.text);
     pthread_mutex_lock(&c->group);
-    for (size_t i = c->n; i-- > 0;) {
-        struct tenrec_agent *a = &c->link[i].agent;
-        if (TENREC_HAS(a->ops, member_joined))
-            a->ops->member_joined(a, member);
-    }
+    INNERMOST_FIRST (l, c, member_joined)
+        l->agent.ops->member_joined(&l->agent, member);
     pthread_mutex_unlock(&c->group);
 }
 
@@ -489,11 +475,8 @@ void chain_member_left(struct chain *c, tenrec_peer id)
 {
     chain_members_remove(&c->members, id);
     pthread_mutex_lock(&c->group);
-    for (size_t i = 0; i < c->n; i++) {
-        struct tenrec_agent *a = &c->link[i].agent;
-        if (TENREC_HAS(a->ops, member_left))
-            a->ops->member_left(a, id);
-    }
+    OUTERMOST_FIRST (l, c, member_left)
+        l->agent.ops->member_left(&l->agent, id);
     pthread_mutex_unlock(&c->group);
 }
 
@@ -516,11 +499,10 @@ static void prefixed_sink(void *arg, const char *key, const char *value)
 
 void chain_debug_info(struct chain *c, tenrec_sink_fn *sink, void *arg)
 {
-    for (size_t i = 0; i < c->n; i++) {
-        struct tenrec_agent *a = &c->link[i].agent;
-        struct prefixed p = { sink, arg, c->link[i].name };
-        if (TENREC_HAS(a->ops, debug_info))
-            a->ops->debug_info(a, prefixed_sink, &p);
+    OUTERMOST_FIRST (l, c, debug_info) {
+        struct prefixed p = { sink, arg, l->name };
+
+        l->agent.ops->debug_info(&l->agent, prefixed_sink, &p);
     }
 }
 
