@@ -7,10 +7,7 @@ static const char *const config = "worker: { rpc_timeout: 60s }\n"
                                   "backends:\n"
                                   "  tensorpipe: { plugin: tensorpipe }\n"
                                   "  inproc: { plugin: inproc, options: { devices: 4 } }\n"
-                                  "  faulty_inproc: { plugin: faulty, wraps: inproc }\n"
-                                  "  faulty_tensorpipe: { plugin: faulty, wraps: tensorpipe }\n"
                                   "  ucx: { plugin: ucx }\n"
-                                  "  faulty_ucx: { plugin: faulty, wraps: ucx }\n"
                                   "backend: tensorpipe\n";
 
 static const char *backend = "tensorpipe";
