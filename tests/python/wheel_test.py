@@ -45,7 +45,8 @@ def wheel_works_in_an_environment_of_its_own():
         raise Skipped(sys.argv[1])
     need_tools()
     shutil.rmtree(PLACE, ignore_errors=True)
-    made = pip("wheel", "--no-build-isolation", "--no-deps", "--no-index", "--wheel-dir", PLACE, f"{ROOT}/bindings/python")
+    made = pip("wheel", "--no-build-isolation", "--no-deps", "--no-index", "--config-settings=setup-args=-Dwerror=true",
+               "--wheel-dir", PLACE, f"{ROOT}/bindings/python")
     equal(made.returncode, 0, f"exit status of pip wheel, which printed {made.stdout[-3000:]}{made.stderr}")
     wheel, = glob.glob(f"{PLACE}/*.whl")
     contains(os.path.basename(wheel), "-cp311-abi3-linux_")
