@@ -19,9 +19,9 @@ thread of it never sleeps. Every tensor arrives in new memory: torch has no way 
 BENCH_CPUS and BENCH_QUICK as in pair.h; prints one line of JSON.
 """
 import json
+import multiprocessing
 import os
 import resource
-import subprocess
 import sys
 import tempfile
 import threading
@@ -142,6 +142,7 @@ def run(mode, rpc, sizes):
 def worker(mode, via, sizes, rank, world, folder):
     import torch
     from torch.distributed import rpc
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     torch.set_num_threads(1)
     if mode not in ("init", "idle"):
         pin(rank)
@@ -159,41 +160,34 @@ def worker(mode, via, sizes, rank, world, folder):
     if rank == 0 and mode != "init":
         rows = run(mode, rpc, sizes)
     rpc.shutdown()
-    if rank == 0 or mode == "init":
-        print(json.dumps(rows), flush=True)
+    return rows if rank == 0 or mode == "init" else []
 
 
-def await_ready(processes, folder, world):
+def await_ready(folder, world):
     deadline = time.monotonic() + 120
     while not all(os.path.exists(f"{folder}/ready.{r}") for r in range(world)):
-        if time.monotonic() > deadline or any(p.poll() for p in processes):
-            sys.exit("torch_peer: not all workers could import torch")
+        if time.monotonic() > deadline:
+            sys.exit("torch_peer: not all workers started")
         time.sleep(0.01)
     time.sleep(0.5)
     open(f"{folder}/go", "w", encoding="ascii").close()
 
 
 def parent(mode, via, sizes):
-    """Starts the workers; returns their output."""
+    """Starts the workers; returns their rows. torch is imported once: a worker is a fork of this process."""
     world = INIT_WORLD if mode == "init" else 2
-    env = dict(os.environ, TP_SOCKET_IFNAME="lo", GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1")
-    with tempfile.TemporaryDirectory(prefix="torch-peer-") as folder:
-        command = [sys.executable, os.path.abspath(__file__), "--worker", mode, via, ",".join(map(str, sizes))]
-        processes = [subprocess.Popen(command + [str(rank), str(world), folder], env=env, text=True,
-                                      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-                     for rank in range(world)]
+    os.environ.update(TP_SOCKET_IFNAME="lo", GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1")
+    import torch.distributed.rpc  # pylint: disable=unused-import
+    with tempfile.TemporaryDirectory(prefix="torch-peer-") as folder, multiprocessing.get_context("fork").Pool(world) as workers:
+        running = workers.starmap_async(worker, [(mode, via, sizes, rank, world, folder) for rank in range(world)], chunksize=1)
+        if mode == "init":
+            await_ready(folder, world)
         try:
-            if mode == "init":
-                await_ready(processes, folder, world)
-            outputs = [p.communicate(timeout=100)[0] for p in processes]
-        except subprocess.TimeoutExpired:
+            rows = sum(running.get(100), [])
+        except multiprocessing.TimeoutError:
             sys.exit("torch_peer: the workers did not end in 100 s")
-        finally:
-            for p in processes:
-                p.kill()
-    if any(p.returncode for p in processes):
-        sys.exit("torch_peer: a worker failed")
-    rows = [row for text in outputs if text for row in json.loads(text.splitlines()[-1])]
+        except Exception as e:  # of a worker
+            sys.exit(f"torch_peer: a worker failed: {e}")
     if mode == "init":
         rows = [{"world": world, "init_s": (max(r["end_ns"] for r in rows) -
                                             min(r["begin_ns"] for r in rows)) / 1e9}]
@@ -214,10 +208,6 @@ def arguments(argv):
 
 
 def main():
-    if sys.argv[1:2] == ["--worker"]:
-        mode, via, sizes, rank, world, folder = sys.argv[2:]
-        worker(mode, via, [int(s) for s in sizes.split(",") if s], int(rank), int(world), folder)
-        return
     known = arguments(sys.argv[1:])
     if not known:
         print("usage: torch_peer.py latency|rate|bandwidth|drop sleep uv [BYTES,...]\n"
