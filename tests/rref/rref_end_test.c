@@ -160,13 +160,17 @@ TEST_WITH(rref_of_an_answer_without_a_waiter_is_released, open_three, close_rest
 TEST_WITH(creation_that_was_deleted_before_leaves_nothing, open_three, close_rest)
 {
     struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = 10 };
+    /* Long enough for the calls below, and what wait_flushed then waits for. */
+    const struct tenrec_call_options brief = { .size = sizeof brief,
+                                               .timeout_ms = 2000 * (int64_t)testing_slow() };
     const struct tenrec_value four = tenrec_value_int(4);
     struct tenrec_rref *r = NULL, *gate = NULL;
     struct tenrec_value arg[2];
     tenrec_error err;
 
     functions_close_gate();
-    expect_ok(tenrec_remote(c.worker[0], "worker1", "wait_long", NULL, 0, NULL, &gate, &err), err);
+    expect_ok(tenrec_remote(c.worker[0], "worker1", "wait_long", NULL, 0, &brief, &gate, &err),
+              err);
     arg[0] = tenrec_value_rref(gate);
     for (int i = 0; i < 20; i++) {
         expect_ok(tenrec_remote(c.worker[0], "worker1", i % 2 ? "table" : "value",

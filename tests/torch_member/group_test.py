@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""group_test.py NODE PARAMETER_SERVER PYTHON - a C program in a group of unmodified processes of torch.distributed.rpc."""
+"""group_test.py NODE PARAMETER_SERVER - a C program in a group of unmodified processes of torch.distributed.rpc."""
 import os
+import runpy
+import select
 import signal
 import subprocess
 import sys
+import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(os.path.dirname(HERE), "tools"))
@@ -11,16 +14,63 @@ from cases import contains, environment, equal, main  # pylint: disable=wrong-im
 from ports import free_port  # pylint: disable=wrong-import-position
 
 NODE, SERVER = map(os.path.abspath, sys.argv[1:3])
-PYTHON = sys.argv[3]
 EXAMPLE = os.path.join(HERE, "../../examples/torch_member")
 ADD = "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+
+
+class Fork:
+    """A program in Python, in a fork of this process, which has imported torch for all: that takes seconds."""
+
+    def __init__(self, path, *args):
+        theirs, ours = os.pipe(), os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.dup2(theirs[0], 0)
+            os.dup2(ours[1], 1)
+            os.closerange(3, 1024)  # also the other processes' pipes, which end when they are closed
+            run_forked(path, *args)
+        os.close(theirs[0])
+        os.close(ours[1])
+        self.stdin, self.stdout = os.fdopen(theirs[1], "w"), os.fdopen(ours[0])
+        self.ended = os.pidfd_open(self.pid)
+        self.status = None
+
+    def send_signal(self, number):
+        signal.pidfd_send_signal(self.ended, number)
+
+    def kill(self):
+        if self.status is None:
+            self.send_signal(signal.SIGKILL)
+
+    def wait(self, limit_s=60):
+        if self.status is None:
+            if not select.select([self.ended], [], [], limit_s)[0]:
+                raise TimeoutError(f"the process has not ended in {limit_s} s")
+            self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            os.close(self.ended)
+        return self.status
+
+
+def run_forked(path, *args):
+    """In the child. Does not return."""
+    status = 1
+    sys.stdin, sys.stdout, sys.argv = open(0, encoding="utf-8", closefd=False), open(1, "w", encoding="utf-8", closefd=False), [path, *args]
+    try:
+        runpy.run_path(path, run_name="__main__")
+        status = 0
+    except SystemExit as e:
+        status = e.code
+    except BaseException:  # pylint: disable=broad-except
+        traceback.print_exc()
+    sys.stdout.flush()
+    os._exit(status)
 
 
 class Process:
     """A program that answers each line of its stdin by one of its stdout."""
 
-    def __init__(self, args, env):
-        self.process = subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+    def __init__(self, process):
+        self.process = process
 
     def __enter__(self):
         return self
@@ -44,21 +94,24 @@ class Process:
         equal(self.process.wait(60), 0, "exit status")
 
 
+def started(*args, env):
+    return Process(subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env))
+
+
 def static_process(name, rank, url, world_size):
-    """It says nothing before all are there."""
-    return Process([PYTHON, os.path.join(HERE, "torch_process.py"), name, str(rank), url, str(world_size)], environment())
+    """It says nothing before all have joined."""
+    return Process(Fork(os.path.join(HERE, "torch_process.py"), name, str(rank), url, str(world_size)))
 
 
 def torch_process(name, rank, url):
-    p = Process([PYTHON, os.path.join(HERE, "torch_process.py"), name, str(rank), url], environment())
+    p = Process(Fork(os.path.join(HERE, "torch_process.py"), name, str(rank), url))
     equal(p.line(), "up", f"what {name} says")
     return p
 
 
 def node(name, url, rank=None, protocol="torch"):
     more = {"RANK": str(rank)} if rank is not None else {}
-    return Process([NODE], environment(TENREC_WORKER__GROUP_PROTOCOL=protocol, TENREC_WORKER__NAME=name,
-                                       TENREC_INIT_METHOD=url, **more))
+    return started(NODE, env=environment(TENREC_WORKER__GROUP_PROTOCOL=protocol, TENREC_WORKER__NAME=name, TENREC_INIT_METHOD=url, **more))
 
 
 def new_url():
@@ -358,7 +411,7 @@ def member_is_refused_in_a_static_group():
     url = new_url()
     program = ("import sys, torch.distributed as d; s = d.TCPStore('127.0.0.1', int(sys.argv[1]), None, True);"
                "d.PrefixStore('rpc_prefix_0', s).set('rpcIsStaticGroup', 'true'); print('up', flush=True); input()")
-    with Process([PYTHON, "-c", program, url.rpartition(":")[2]], environment()) as store:
+    with started(sys.executable, "-c", program, url.rpartition(":")[2], env=environment()) as store:
         equal(store.line(), "up", "the store")
         with node("c0", url, 1) as c0:
             contains(c0.ask("join"), "error EGROUP the group in this store is static")
@@ -367,19 +420,19 @@ def member_is_refused_in_a_static_group():
 def member_serves_the_trainers_of_the_example():
     build = os.path.dirname(os.path.dirname(SERVER))
     done = subprocess.run([os.path.join(EXAMPLE, "run"), build, str(free_port())], capture_output=True, text=True,
-                          timeout=240, env=environment(PYTHON=PYTHON), check=False)
+                          timeout=240, env=environment(PYTHON=sys.executable), check=False)
     equal((done.returncode, done.stdout), (0, "200 gradients, weights 1.00 -2.00 3.00 0.50\n"), done.stderr)
 
 
 def torch_is_here():
     try:
-        return subprocess.run([PYTHON, "-c", "import torch.distributed.rpc as r; r.TensorPipeRpcBackendOptions"],
-                              capture_output=True, timeout=120, check=False).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
+        from torch.distributed.rpc import TensorPipeRpcBackendOptions  # pylint: disable=import-outside-toplevel,unused-import
+    except (ImportError, AttributeError):
         return False
+    return True
 
 
 if torch_is_here():
     main(globals(), "member_")
 else:
-    print(f"1..1\nok 1 - member_calls_torch # SKIP {PYTHON} has no torch")
+    print(f"1..1\nok 1 - member_calls_torch # SKIP {sys.executable} has no torch")
