@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* `to` takes what the caller shall read. */
+/* `to` receives the answer for the caller. */
 typedef void trial_fn(void *arg, FILE *to);
 
 /* What a function wrote; free(text). */

@@ -74,7 +74,7 @@ static void side_wrap(char *text, size_t room, char outermost[16], const char *n
     snprintf(outermost, 16, "%s", name);
 }
 
-/* The layers around tensorpipe that `via` asks for. Those of "layers" look at each message and do
+/* The layers around tensorpipe that `via` asks for. Those of "layers" read each message and do
  * nothing to it. */
 static void side_layers(const char *via, char *text, size_t room, char outermost[16])
 {
@@ -92,7 +92,7 @@ static void side_layers(const char *via, char *text, size_t room, char outermost
     }
 }
 
-/* The settings of `observe:`. No collector is there: spans are made and dropped. */
+/* The settings of `observe:`. Without a collector spans are made and dropped. */
 static const char *side_observe(const char *via)
 {
     return !strcmp(via, "traces")      ? "traces: 'http://127.0.0.1:9'"

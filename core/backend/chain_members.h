@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chain_members.h - the members that a chain was told of, for the proof service. */
+/* chain_members.h - the members that a chain was given, for the proof service. */
 #ifndef TENREC_BACKEND_CHAIN_MEMBERS_H
 #define TENREC_BACKEND_CHAIN_MEMBERS_H
 

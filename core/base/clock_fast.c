@@ -12,7 +12,7 @@
 
 enum {
     CALIBRATE_NS = 1000000, /* the first baseline: the frequency is known to a ten-thousandth */
-    HOLDS_NS = 4000000,     /* an anchor, before it is read anew */
+    HOLDS_NS = 4000000,     /* an anchor, before it is read again */
     READINGS = 4,           /* the best of these: a thread may lose the processor in between */
 };
 

@@ -31,7 +31,7 @@ enum { CLOCK_FAST_ERROR_NS = 1000 };
 /* Of the thread: the counter and the clock at one moment. */
 struct clock_fast {
     uint64_t counter, ns;
-    uint64_t span;  /* counts for which this holds; 0: at once read anew */
+    uint64_t span;  /* counts for which this holds; 0: read again at once */
     uint64_t scale; /* nanoseconds of a count, times 2^32 */
 };
 

@@ -40,7 +40,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Reads digits and moves *p behind them. Returns false when no digit is there or the
+/* Reads digits and moves *p behind them. Returns false without a digit, or if the
  * number overflows. */
 static bool read_digits(const char **p, uint64_t *ret)
 {

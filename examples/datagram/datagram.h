@@ -107,7 +107,7 @@ void outgoing_end(struct datagram *d, struct outgoing *o, const tenrec_error *wh
 
 /* ---- receive.c ---- */
 
-/* Returns false if none is there. */
+/* Returns false if the queue is empty. */
 bool receive_one(struct datagram *d, int which);
 
 #endif

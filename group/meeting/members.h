@@ -14,7 +14,7 @@ struct members {
 
 /* Joins under `name`, with the `address` of the agent; other members get `extra` (may be NULL).
  * Blocks until the records of all ranks were read. After success the generation ends as left; also
- * when the members disagree, as all of them then start anew.
+ * when the members disagree, as all of them then start again.
  *
  * errors: EINVAL (name, address), EGROUP (names the member that disagrees or shares a name),
  * ETIMEDOUT (names the missing ranks), and the store's */

@@ -17,7 +17,7 @@ void file_watch_close(struct file_watch *w)
     w->fd = -1;
 }
 
-/* Arming the same file again changes nothing; a new file at the path is watched anew. */
+/* Arming the same file again changes nothing; a new file at the path is watched again. */
 bool file_watch_arm(struct file_watch *w, const char *path)
 {
     return w->fd >= 0 &&

@@ -172,7 +172,7 @@ struct tenrec_agent_ops {
     void (*send)(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
                  struct tenrec_done done);
 
-    /* [AG-12] Look at a message on its way to the user. Wrappers only. Takes it. */
+    /* [AG-12] Reads a message on its way to the user. Wrappers only. Takes it. */
     void (*deliver)(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg);
 
     /* [AG-13] A thread that waits for an answer from `peer` polls: read and deliver messages from
@@ -377,10 +377,10 @@ struct tenrec_host {
     struct tenrec_sharing *(*sharing_open)(struct tenrec_agent *self);
     void (*sharing_close)(struct tenrec_agent *self, struct tenrec_sharing *s);
 
-    /* [AG-31] Makes the record to send in place of desc's bytes; false: carry the bytes. The
-     * records must arrive in the order of these calls, each after its descriptors, which the caller
-     * closes after sending. A record that could not be queued is taken back, the last first;
-     * share_back closes its fds. Both may be called with locks of the plugin held. */
+    /* [AG-31] Makes the record to send in place of desc's bytes. Returns false if the bytes must
+     * travel. The records must arrive in the order of these calls, each after its descriptors,
+     * which the caller closes after sending. A record that could not be queued is taken back, the
+     * last first; share_back closes its fds. Both may be called with locks of the plugin held. */
     bool (*share)(struct tenrec_agent *self, struct tenrec_sharing *s,
                   const struct tenrec_tensor_desc *desc, struct tenrec_share *ret);
     void (*share_back)(struct tenrec_agent *self, struct tenrec_sharing *s,

@@ -41,9 +41,9 @@ struct tenrec_tls_service {
      * ECONNECT: the connection has ended. */
     tenrec_status (*shake)(struct tenrec_tls *t, tenrec_error *err);
 
-    /* Reads until `iov` is full, nothing more is there (`drained`), or some MiB were read. Returns
-     * the bytes, 0 at the end, -EAGAIN when there is nothing now, another -errno; -EPROTO: see
-     * reason. */
+    /* Reads until `iov` is full, nothing more is buffered (`drained`), or some MiB were read.
+     * Returns the bytes, 0 at the end, -EAGAIN when there is nothing now, another -errno; -EPROTO:
+     * see reason. */
     ssize_t (*read)(struct tenrec_tls *t, const struct iovec *iov, int n);
 
     /* Returns the bytes that have left, -EAGAIN when that is none, another -errno. What has not

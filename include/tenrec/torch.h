@@ -130,7 +130,7 @@ tenrec_status tenrec_torch_call_async(struct tenrec_torch_member *m, const char 
  * function as for tenrec_torch_call. A reference to the result of a TorchScript function can be
  *          passed on if its type follows: "__torch__.name -> Tensor"
  * ms       of the creation
- * ret      shares: tenrec_rref_drop it, whereupon the owner is told
+ * ret      shares: tenrec_rref_drop it, which notifies the owner
  * errors   EPEER_UNKNOWN, EUNSUPPORTED, EINVAL, ESHUTDOWN, ENOMEM
  * source   torch.distributed.rpc.remote
  */

@@ -59,12 +59,12 @@ static void on_active(void *arg, struct tenrec_call *c)
                                                    : DUMP_RUNS;
 }
 
-static void on_inline(void *arg, const struct inline_call *call, bool *told)
+static void on_inline(void *arg, const struct inline_call *call, bool *reported)
 {
     struct dump_filling *f = arg;
     struct dump_handler *h;
 
-    (void)told;
+    (void)reported;
     if (call->worker != f->worker->start || !(h = handler_add(f)))
         return;
     h->function = text_copy(f, call->function->name);

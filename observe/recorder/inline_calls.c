@@ -23,8 +23,8 @@ struct inline_place {
     _Atomic int64_t id;
     _Atomic uint64_t began_ns;
     uint32_t thread;
-    uint64_t begun; /* handlers of the thread so far */
-    uint64_t told;  /* a number; guarded by lock */
+    uint64_t begun;    /* handlers of the thread so far */
+    uint64_t reported; /* a number; guarded by lock */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -119,12 +119,12 @@ void inline_calls_each(inline_calls_fn *fn, void *arg)
     pthread_mutex_lock(&lock);
     for (struct inline_place *p = places; p; p = p->next) {
         const uint64_t number = inline_place_read(p, &call);
-        bool told = p->told == number;
+        bool reported = p->reported == number;
 
         if (!number)
             continue;
-        fn(arg, &call, &told);
-        p->told = told ? number : 0;
+        fn(arg, &call, &reported);
+        p->reported = reported ? number : 0;
     }
     pthread_mutex_unlock(&lock);
 }

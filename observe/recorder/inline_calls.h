@@ -24,8 +24,8 @@ struct inline_call {
     uint64_t began_ns;
 };
 
-/* Calls `fn` for each that runs. `told`: was set by an earlier call for the same handler. */
-typedef void inline_calls_fn(void *arg, const struct inline_call *call, bool *told);
+/* Calls `fn` for each that runs. `reported` was set by an earlier call for the same handler. */
+typedef void inline_calls_fn(void *arg, const struct inline_call *call, bool *reported);
 void inline_calls_each(inline_calls_fn *fn, void *arg);
 
 #endif

@@ -112,13 +112,13 @@ static void on_active(void *arg, struct tenrec_call *c)
     stuck_add(s, c->function->name, c->from, thread, begun_ns, c->function->flags & TENREC_LATER);
 }
 
-static void on_inline(void *arg, const struct inline_call *call, bool *told)
+static void on_inline(void *arg, const struct inline_call *call, bool *reported)
 {
     struct stuck *s = arg;
 
-    if (*told || call->worker != s->worker->start || !stuck_since(s, call->began_ns))
+    if (*reported || call->worker != s->worker->start || !stuck_since(s, call->began_ns))
         return;
-    *told = true;
+    *reported = true;
     stuck_add(s, call->function->name, call->from, call->thread, call->began_ns, false);
 }
 
@@ -139,16 +139,16 @@ static void untell_active(void *arg, struct tenrec_call *c)
         c->told_stuck = false;
 }
 
-static void untell_inline(void *arg, const struct inline_call *call, bool *told)
+static void forget_inline(void *arg, const struct inline_call *call, bool *reported)
 {
     if (stuck_has(arg, call->thread, call->began_ns))
-        *told = false;
+        *reported = false;
 }
 
 static void stuck_untell(struct recorder *r, struct stuck *s)
 {
     active_calls_each(&r->worker->calls->active_calls, untell_active, s);
-    inline_calls_each(untell_inline, s);
+    inline_calls_each(forget_inline, s);
 }
 
 /* ---- the look -------------------------------------------------------------------- */

@@ -31,7 +31,7 @@ static tenrec_status folder_make(const char *path, tenrec_error *err)
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot make '%s'", path);
     if (lstat(path, &sb) != 0)
-        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot look at '%s'", path);
+        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot read '%s'", path);
     if (!S_ISDIR(sb.st_mode) || sb.st_uid != geteuid() || (sb.st_mode & 0077))
         return tenrec_fail(err, TENREC_EOS,
                            "'%s' is no folder of this user alone (mode 0700): remove it", path);

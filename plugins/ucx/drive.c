@@ -114,7 +114,7 @@ static void watch(struct ucx *u, bool on)
     u->watched = on;
 }
 
-/* Returns true if events will show at event_fd from now on; false: there is something to do. */
+/* Returns true if events will show at event_fd from now on, false if work is left. */
 static bool arm(struct ucx *u)
 {
     return u->event_fd >= 0 && ucp_worker_arm(u->worker) == UCS_OK;

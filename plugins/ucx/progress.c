@@ -20,7 +20,7 @@ bool progress_step(struct ucx *u)
 {
     bool any = false;
 
-    /* What is complete is delivered before UCX looks for more, which takes a system call. */
+    /* Complete messages are delivered before UCX polls for more, which takes a system call. */
     for (int i = 0; i < ROUNDS && !u->ready && ucp_worker_progress(u->worker); i++)
         any = true;
     any |= send_queued(u);

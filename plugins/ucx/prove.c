@@ -41,7 +41,7 @@ static bool prove_draw_cookie(struct conn *c)
     return false;
 }
 
-/* Returns false if the other side told another one before. */
+/* Returns false if the other side announced another one before. */
 static bool prove_learn_cookie(struct conn *c, const unsigned char *cookie)
 {
     if (c->proof.met)
@@ -59,7 +59,7 @@ bool prove_owns(struct conn *c, tenrec_status st, const struct head *h, const te
         return true;
     if (!c->proof.guarded)
         conn_break(c, TENREC_EPROTOCOL, "%s",
-                   st == TENREC_OK ? "a cookie that it was not told" : err->text);
+                   st == TENREC_OK ? "a cookie that it was not given" : err->text);
     else if (atomic_fetch_add(&u->strays, 1) == 0)
         u->host->log(
             u->self, TENREC_LOG_WARN,
@@ -190,7 +190,8 @@ static void prove_go_on(struct conn *c, const unsigned char *in, size_t len)
         prove_answer(c);
     else if (!c->outgoing && (peer.label_len != HEAD_COOKIE_LEN ||
                               memcmp(peer.label, c->proof.peer_cookie, HEAD_COOKIE_LEN) != 0))
-        conn_break(c, TENREC_EPROTOCOL, "the label of its proof is not the cookie that it told");
+        conn_break(c, TENREC_EPROTOCOL,
+                   "the label of its proof is not the cookie that it announced");
     else
         prove_end(c, &peer);
 }
@@ -222,7 +223,7 @@ static void prove_demand(struct conn *c)
         conn_break(c, err.code, "%s", err.text);
 }
 
-/* Returns true if the callee's side of the proof is there. */
+/* Returns true if the callee's side of the proof has arrived. */
 static bool prove_listen(struct conn *c)
 {
     tenrec_error err;

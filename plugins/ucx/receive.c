@@ -55,7 +55,7 @@ static void receive_hello(struct conn *c, const struct head *h)
 
     if (!c->outgoing) {
         if ((tenrec_peer)h->count != u->me || h->length != u->incarnation) {
-            conn_break(c, TENREC_EPROTOCOL, "it looks for worker %d of another life",
+            conn_break(c, TENREC_EPROTOCOL, "it expects worker %d of another life",
                        (tenrec_peer)h->count);
             return;
         }

@@ -82,7 +82,7 @@ struct ucx {
     uint64_t visits;      /* of guests */
     uint32_t guests;      /* threads that poll or lead, or are about to: 0 or 1 */
     atomic_bool wanted;   /* by the guest, which waits for the driver; changes under the lock */
-    int asleep_fd;        /* wakes the thread that must look at the queue; -1: none sleeps */
+    int asleep_fd;        /* wakes the thread that must drain the queue; -1: none sleeps */
     struct peer **peer;   /* by id */
     uint32_t n_peers;
     struct conn **conn; /* by slot */

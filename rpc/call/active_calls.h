@@ -33,8 +33,8 @@ struct tenrec_call {
     struct active_calls_key key;
     uint64_t deadline_ns;
     struct streams *streams;    /* shared; the function's; NULL: the thread's */
-    uint64_t arrived_ns;        /* 0: no watcher is told of its end */
-    uint64_t began_ns;          /* its function; 0: the recorder is not told of the end */
+    uint64_t arrived_ns;        /* 0: no watcher is notified of its end */
+    uint64_t began_ns;          /* its function; 0: the recorder is not notified of the end */
     _Atomic uint32_t thread;    /* that its function began on; 0: queued. Not set on the stack */
     _Atomic uint64_t run_ns;    /* when, by the coarse clock */
     bool told_stuck;            /* guarded by the lock of the table */

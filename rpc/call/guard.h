@@ -9,7 +9,7 @@
 struct function;
 struct tenrec_worker;
 
-/* Checks a call of `f`; NULL: a name without a function, which a stranger shall not find out.
+/* Checks a call of `f`; NULL: a name without a function, which a stranger must not learn.
  * Counts and logs a refusal.
  *
  * errors   EPERM: the text is for the caller, and names the rule to members alone */

@@ -18,7 +18,7 @@ struct tenrec_call;
 enum watcher { WATCH_DURATIONS, WATCH_RECORDER, WATCH_TRACES, WATCHERS };
 _Static_assert((int)WATCHERS <= (int)CALL_WATCHERS, "each has a place");
 
-/* Rare events, of which the recorder is told whether it is on or not. */
+/* Rare events, of which the recorder is notified whether it is on or not. */
 enum watch_event {
     WATCH_STARTED,     /* the worker */
     WATCH_STOPPED,     /* likewise */
@@ -41,7 +41,7 @@ struct call_watch {
     void (*ended)(struct tenrec_worker *w, const struct tenrec_future *f, tenrec_status status,
                   uint64_t now_ns);
     /* The function of a call starts on this thread. For the recorder alone, like `noted`; it is
-     * told of the end then, even if it was turned off since. */
+     * notified of the end then, even if it was turned off since. */
     void (*serving)(struct tenrec_call *c, uint64_t now_ns);
     /* The answer of a served call was sent, or was not wanted. */
     void (*served)(const struct tenrec_call *c, tenrec_status status, uint64_t now_ns);
@@ -59,7 +59,7 @@ void watch_begun(struct tenrec_worker *w, struct tenrec_future *f, const char *f
 void watch_ended(struct tenrec_worker *w, const struct tenrec_future *f, tenrec_status status);
 /* now_ns   0: not read yet */
 void watch_serving(struct tenrec_call *c, struct tenrec_worker *w, uint64_t now_ns);
-/* recorded  the recorder was told that its function starts */
+/* recorded  the recorder was notified that its function starts */
 void watch_served(const struct tenrec_call *c, struct tenrec_worker *w, bool recorded,
                   tenrec_status status);
 

@@ -36,7 +36,7 @@ struct future_call {
     uint64_t deadline_ns;
     int64_t timeout_ms;
     tenrec_peer to;
-    uint64_t begun_ns;                /* 0: no watcher is told of the end (call/watch.h) */
+    uint64_t begun_ns;                /* 0: no watcher is notified of the end (call/watch.h) */
     uint32_t series;                  /* of its durations, counted from 1; 0: none */
     struct span *span;                /* shared; NULL: not recorded */
     struct tenrec_span *traced;       /* owns, until the call ends; NULL: not sampled */

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <tenrec/error.h>
 
-/* This many failed gathers are told apart from gathers in progress. */
+/* This many failed gathers are distinguished from gathers in progress. */
 #define GATHER_SET_FAILED 64
 #define GATHER_SET_WHOLE 64
 

@@ -246,7 +246,7 @@ static tenrec_status proof_take_record(struct proof *p, const uint8_t *record, s
 }
 
 /* Moves bytes of the next record from `in` to p->in. Returns how many; *ret_len is its length once
- * all of it is there, else 0. */
+ * all of it has arrived, else 0. */
 static size_t proof_collect(struct proof *p, const uint8_t *in, size_t n, size_t *ret_len,
                             tenrec_status *ret_status, tenrec_error *why)
 {
@@ -283,7 +283,7 @@ tenrec_status proof_take(struct proof *p, const void *in, size_t n, size_t *ret_
         size_t len;
         *ret_used += proof_collect(p, at + *ret_used, n - *ret_used, &len, &st, &why);
         if (st != TENREC_OK)
-            /* A peer that speaks another protocol is told nothing. */
+            /* A peer that speaks another protocol gets no answer. */
             return proof_end(p, proof_begins(p->in, p->in_len) ? PROOF_MALFORMED : 0, &why, err);
         if (len == 0)
             return TENREC_OK;

@@ -15,7 +15,7 @@ struct tls_files {
     const char *ca;      /* authorities of the peers' certificates */
     const char *cert;    /* our own, with the chain up to the authority */
     const char *key;     /* of it, of mode 0600 */
-    uint64_t refresh_ms; /* between two looks for changed files; TENREC_FOREVER: never */
+    uint64_t refresh_ms; /* between two checks for changed files; TENREC_FOREVER: never */
     struct tenrec_option_list names; /* of which a peer's certificate must have one; empty: the name
                                         of the worker */
 };

@@ -34,8 +34,8 @@ tenrec_status tls_context_new(SSL_CTX **ret, tenrec_error *err)
         return tenrec_fail(err, TENREC_EOS, "libssl has no TLS 1.3: %s", tls_reason());
     }
     SSL_CTX_set_max_cert_list(c, CERTIFICATES_MAX);
-    /* Nothing is resumed: each connection proves anew. A connection that is cut without a farewell
-     * is a lost peer, which the protocol above finds in its own frames. */
+    /* Nothing is resumed: each connection proves by itself. A connection that is cut without a
+     * farewell is a lost peer, which the protocol above finds in its own frames. */
     SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_num_tickets(c, 0);
     SSL_CTX_set_options(c, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |

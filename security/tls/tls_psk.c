@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tls_psk.c - the external pre-shared key of TLS 1.3 (RFC 8446, 2.2), derived from the secret. It
- * is made anew for each handshake, so that it stays in no memory. */
+ * is derived for each handshake, so that it stays in no memory. */
 #include "security/secret/crypto.h"
 #include "security/tls/tls_context.h"
 

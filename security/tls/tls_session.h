@@ -37,9 +37,9 @@ tenrec_status tls_session_shake(struct tls_session *s, tenrec_error *err);
  * else when it is readable. */
 bool tls_session_is_congested(struct tls_session *s);
 
-/* After the handshake. Reads until `iov` is full, nothing more is there (tls_session_is_drained),
- * or some MiB were read. Returns the bytes, 0 at the end of the stream, -EAGAIN when there is
- * nothing now, another -errno; -EPROTO has a reason.
+/* After the handshake. Reads until `iov` is full, nothing more is buffered
+ * (tls_session_is_drained), or some MiB were read. Returns the bytes, 0 at the end of the stream,
+ * -EAGAIN when there is nothing now, another -errno; -EPROTO has a reason.
  */
 ssize_t tls_session_read(struct tls_session *s, const struct iovec *iov, int n);
 /* Returns the bytes that have left, -EAGAIN when that is none, or another -errno. The caller must

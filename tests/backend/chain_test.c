@@ -177,7 +177,7 @@ TEST_WITH(chain_open_undoes_made_agents_when_a_later_agent_fails, reset, NULL)
     layers(layer, some, 3);
     layer[1].place = "x.yaml:3:4";
     assert_int_equal(chain_open(layer, 3, &identity, loop, &user, &c, &err), TENREC_EOS);
-    assert_string_equal(err.text, "x.yaml:3:4: backend 'b': told not to init");
+    assert_string_equal(err.text, "x.yaml:3:4: backend 'b': asked not to init");
     assert_string_equal(recorder_events(), "c.init b.init c.destroy");
 }
 
@@ -192,7 +192,7 @@ TEST_WITH(chain_start_stops_started_agents_when_an_agent_fails, reset, NULL)
 
     recorder_events();
     assert_int_equal(chain_start(c, &member, 1, &err), TENREC_ECONNECT);
-    assert_string_equal(err.text, "backend 'b': told not to start");
+    assert_string_equal(err.text, "backend 'b': asked not to start");
     assert_string_equal(recorder_events(), "c.start b.start c.shutdown");
     chain_close(c);
     assert_string_equal(recorder_events(), "a.destroy b.destroy c.destroy");

@@ -51,7 +51,7 @@ static tenrec_status r_start(struct tenrec_agent *self, const struct tenrec_memb
 {
     (void)member, (void)n;
     note(self, "start");
-    return options_of(self)->fail_start ? tenrec_fail(err, TENREC_ECONNECT, "told not to start")
+    return options_of(self)->fail_start ? tenrec_fail(err, TENREC_ECONNECT, "asked not to start")
                                         : TENREC_OK;
 }
 
@@ -170,7 +170,7 @@ static tenrec_status init(const struct tenrec_init *in, struct tenrec_agent *sel
 
     recorder_note(r->tag, "init");
     if (r->fail_init)
-        return tenrec_fail(err, TENREC_EOS, "told not to init");
+        return tenrec_fail(err, TENREC_EOS, "asked not to init");
     self->ops = r->ops;
     self->impl = (void *)(uintptr_t)r;
     return TENREC_OK;

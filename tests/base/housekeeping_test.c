@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Upkeep: runs on whichever loop is there, and on none when there is none. */
+/* Housekeeping: runs on whichever loop exists, and on none without one. */
 #include "core/base/clock.h"
 #include "core/base/housekeeping.h"
 #include "core/base/loop.h"

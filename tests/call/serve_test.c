@@ -155,7 +155,7 @@ TEST(serve_decodes_arguments_once_when_the_result_stays)
     assert_int_equal(serve_close(), 1);
 }
 
-/* The caller's own timer may be late: it must not be told that it has canceled the call. */
+/* The caller's own timer may be late: it must not learn that it has canceled the call. */
 TEST(serve_answers_that_a_deadline_passed_while_the_call_was_queued)
 {
     const struct tenrec_value arg = tenrec_value_int(1);

@@ -4,7 +4,7 @@
 Each command of a block marked `sh` or `console` runs in a copy of the tree made
 of links, where build and build/release are this build, ./program an example, mine.c the
 plugin echo by that name, and each file that the page shows (a block whose first line is
-"# NAME.yaml") is there. A command ends with 0 unless ENDS names another end, and
+"# NAME.yaml") exists. A command ends with 0 unless ENDS names another end, and
 CANNOT lists the commands that need more than this machine, each with the reason.
 docs/first-steps.md is one session of one shell, which first_steps.py runs.
 A block without a mark that begins with a command, and a line of either table

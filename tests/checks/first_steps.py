@@ -27,7 +27,7 @@ LIMIT_S = 1800 if ALL else 60
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"(?:/\*|#) (first\.c|faulty\.yaml)\b")
 BUILDS = ("script/bootstrap", "meson setup", "ninja")
-# A look at workers that start, end or count: a reader would look again.
+# Reads workers that start, end or count: a reader would read again.
 LOOKS = ("tenrec ping", "tenrec info", "grep")
 FAILS = "tenrec run -n 3 --keep-going --config faulty.yaml"
 PORT = "29500"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""licence.py - every source file names the licence that it is under, where SPDX readers look for it."""
+"""licence.py - every source file names the licence that it is under, where SPDX readers find it."""
 import os
 import re
 

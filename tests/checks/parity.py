@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""parity.py - docs/internals/parity.md is true: every test of ours that it names is in the
+"""parity.py - docs/internals/parity.md is up to date: every test of ours that it names is in the
 sources under tests/, every row that leaves a test out says why, and the numbers
 of its summary are those of its tables.
 """

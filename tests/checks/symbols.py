@@ -3,10 +3,10 @@
 the binaries export.
 
 A library exports what its LIST names, all under its version, each declared in
-a public header, and the static library ARCHIVE has what the first two have; and a function that a public header declares is there. What
+a public header, and the static library ARCHIVE has what the first two have; and a function that a public header declares is defined. What
 tenrec/torch.h declares is in libtenrec-torch.so, tenrec/testkit.h in libtenrec-testkit.so, all else in libtenrec.so. Under TENREC_PRIVATE
 libtenrec.so exports the internal functions that libtenrec-torch.so uses, and no other.
-A plugin exports the three symbols of its kind. --update writes LIST anew: do that
+A plugin exports the three symbols of its kind. --update writes LIST again: do that
 when the diff it is meant to show is the one you want.
 """
 import difflib

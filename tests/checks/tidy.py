@@ -27,7 +27,7 @@ RECENT = 30  # commits
 
 
 def recent():
-    """The files that the last commits changed; None: all, as this is no such run, or no history is there."""
+    """The files that the last commits changed; None: all, as this is no such run, or the history is absent."""
     if os.environ.get("CI") != "true":
         return None
     log = subprocess.run(["git", "-C", report.ROOT, "log", "--name-only", "--format=", f"-n{RECENT}"], capture_output=True,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* environment_test.c - what variables set, in which order, and which are told
+/* environment_test.c - what variables set, in which order, and which are reported
  * to be of no use. */
 #include "sample.h"
 

@@ -214,7 +214,7 @@ static tenrec_status lost_twice(struct tenrec_agent *self, tenrec_peer peer, ten
     tenrec_error why;
 
     (void)err;
-    tenrec_fail(&why, TENREC_EPEER_LOST, "told to go");
+    tenrec_fail(&why, TENREC_EPEER_LOST, "asked to go");
     self->host->peer_lost(self, peer, &why);
     return TENREC_OK;
 }

@@ -18,7 +18,7 @@ TEST_WITH(faulty_fails_the_first_sends_of_each_payload, flaky_set_up, flaky_tear
     assert_string_equal(flaky_last().text, "faulty: messages_to_fail fails this CALL (1 of 2)");
     assert_int_equal(atomic_load(&flaky_released), 1);
     assert_false(flaky_call("add 1 2"));
-    assert_false(flaky_call("add 1 3")); /* another payload counts anew */
+    assert_false(flaky_call("add 1 3")); /* another payload counts from 1 */
     assert_true(flaky_call("add 1 2"));
     assert_true(flaky_call("add 1 2")); /* and once through it is not failed again */
     assert_false(flaky_call("add 1 3"));

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SHORT_MS = 100 /* of a call that shall time out */ };
+enum { SHORT_MS = 100 /* of a call that must time out */ };
 
 static struct cluster two;
 static const char *transport = "inproc";

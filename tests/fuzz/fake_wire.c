@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CLOCK_STEP_NS 20000u /* each look at a clock takes so long */
+#define CLOCK_STEP_NS 20000u /* each reading of a clock takes so long */
 #define FAKE_FD 1000         /* what accept4 returns; no such descriptor is open */
 
 struct fake_wire fake_wire;

@@ -89,7 +89,7 @@ void frames_add_brochure(struct frames *f, const struct agent *a, const struct f
     frames_end(f, brochure_write(frames_room(f, 4096), 4096, &part.offer));
 }
 
-/* The next frame of what the agent wrote; NULL: not all of it is there. */
+/* The next frame of what the agent wrote; NULL: it is incomplete. */
 static const unsigned char *next_frame(const unsigned char **at, size_t *left, size_t *ret_len)
 {
     const unsigned char *body = *at + FRAME_HEAD;

@@ -3,7 +3,7 @@
  *
  * The input: a byte of options, then steps (step.h) of the peers, of the host and of time,
  * in any order. Peers send frames that are right by default, so that mutations reach what
- * lies behind a handshake. When the list ends the agent shuts down: it must have told of
+ * lies behind a handshake. When the list ends the agent shuts down: it must have reported
  * each send once and freed all. */
 #include "amplification.h"
 #include "fake_host.h"

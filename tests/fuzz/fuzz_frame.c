@@ -104,7 +104,7 @@ static void fuzz_descriptor(const uint8_t *data, size_t len)
     while (descriptor_next_tensor(&d, &tensor)) {
         bytes += tensor.length;
         device_from_wire(&tensor.source, &device);
-        if (tensor.length && !tensor.on_host) /* its note says how a link shall bring it */
+        if (tensor.length && !tensor.on_host) /* its note names the link that brings it */
             link_announced(NULL, &in, d.n_tensors, n, tensor.metadata, &tensor, &err);
         n++;
         d.n_targetless -= !tensor.has_target;

@@ -25,7 +25,7 @@ static uint64_t generations;
 tenrec_status hub_enter(struct inproc *a, tenrec_error *err)
 {
     if (hub_find(a->group, a->me))
-        return tenrec_fail(err, TENREC_EEXIST, "%s is there already", a->address);
+        return tenrec_fail(err, TENREC_EEXIST, "%s exists already", a->address);
     a->next = agents;
     agents = a;
     return TENREC_OK;

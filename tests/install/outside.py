@@ -48,7 +48,7 @@ def options():
 
 
 def registers(program, plugin, where, env):
-    """The problem of a program that shall load a plugin."""
+    """The problem of a program that must load a plugin."""
     out, problem = run(program, plugin, cwd=where, env=env)
     if not problem and out.splitlines()[-1:] != [f"{plugin} is registered"]:
         problem = f"the program said: {out}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python.py BUILDDIR WHY_NO_PACKAGE WHY_NO_TORCH - the packages for Python are installed where the Python of the build looks for them.
+"""python.py BUILDDIR WHY_NO_PACKAGE WHY_NO_TORCH - the packages for Python are installed where the Python of the build finds them.
 
 Installs into a folder below BUILDDIR, which stands for the root folder.
 """

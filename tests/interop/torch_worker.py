@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch_worker.py - a torch worker with its default transports and channels.
 
-It does what it is told on stdin and says on stdout what happened.
+It executes the orders of stdin and reports each result on stdout.
 
   start [ADDRESS]   address IP:PORT, where it listens; a worker "tenrec" is at ADDRESS
   pickle LENGTH     pickle HEX, the call operator.add(tensor of LENGTH bytes, 1)

@@ -165,7 +165,7 @@ static void count_outages(void *arg, enum tenrec_log_level level, const char *pa
         atomic_fetch_add((atomic_int *)arg, 1);
 }
 
-/* Longer than one look at the store: the lock is waited for again, but the store is there. */
+/* Longer than one poll of the store: the member waits for the lock again, and the store answers. */
 TEST_WITH(dynamic_dead_member_is_removed_after_a_slow_joiner, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);

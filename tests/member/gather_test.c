@@ -101,7 +101,7 @@ TEST(gather_names_members_that_miss_a_barrier)
     tenrec_error err;
 
     cluster_open(&c, 3, NULL, functions_register);
-    /* The leader last: it shall miss one only. */
+    /* The leader last: it must miss one only. */
     for (int i = 2; i >= 0; i -= 2) {
         t[i] = (struct together){ .w = c.worker[i], .rank = (size_t)i };
         assert_int_equal(pthread_create(&thread[i], NULL, late_barrier, &t[i]), 0);

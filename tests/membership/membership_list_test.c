@@ -92,7 +92,7 @@ static tenrec_status remove_record(enum hooked_op op, const char *key)
     return TENREC_OK;
 }
 
-/* Between the question whether a record is there and the look at it. */
+/* Between the question whether a record exists and its reading. */
 TEST_WITH(roster_does_not_wait_for_the_record_of_a_member_that_just_left, begin, end)
 {
     struct membership_list a = member(0), b = member(1);
@@ -128,7 +128,7 @@ static tenrec_status join_another(enum hooked_op op, const char *key)
     return TENREC_OK;
 }
 
-/* Between the look at the members and that at torch's list, which has the new member, too. */
+/* Between the reading of the members and that of torch's list, which has the new member, too. */
 TEST_WITH(roster_takes_no_member_that_just_joined_for_a_worker_of_torch, begin, end)
 {
     struct membership_list b = open_one();

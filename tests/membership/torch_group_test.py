@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Our dynamic groups against what torch.distributed.rpc does in a store: its own code joins,
-its own agent looks for the members. Prints TAP; skips without torch."""
+its own agent finds the members. Prints TAP; skips without torch."""
 
 import datetime
 import operator

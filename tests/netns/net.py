@@ -86,7 +86,7 @@ def address(h, net=77, v6=False):
 
 
 def on(h, *, container=False, hosts_file=False):
-    """What stands in front of a command that shall run on host h.
+    """What stands in front of a command that must run on host h.
 
     container: with processes, shared memory and mounts of its own, as a container that shares
     its host's network. hosts_file: names resolve as on that host."""

@@ -367,7 +367,7 @@ def netns_takes_a_host_that_is_cut_off_out_of_a_group_that_changes():
             net.heal(1)
         until(lambda: fails_with(crew[1], "worker0", "EGROUP"), "hearing that it was taken out")
         crew[1].do("shutdown immediate 0")
-        crew[1].do("again")  # joins anew
+        crew[1].do("again")  # joins again
         until(lambda: set(crew.all("exchange 1")) == {"9"}, "all calling all")
         for rank in (2, 1, 0):
             crew[rank].do(f"shutdown graceful {LONG_MS}")

@@ -256,7 +256,7 @@ static tenrec_status late_creation_is_told_by_to_here(const struct tenrec_test *
     }
     tenrec_rref_drop(r);
     tenrec_rref_drop(slow);
-    /* There the owner keeps both until told otherwise; here it remembers that
+    /* There the owner keeps both until it is asked otherwise; here it remembers that
      * the first was given up before it came. */
     assert_status(tenrec_test_wait_until_owners_and_forks_on_rank(t->worker, 0, 0,
                                                                   p->to_self ? 0 : 1, LONG_MS, err),

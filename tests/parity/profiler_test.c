@@ -519,7 +519,7 @@ int main(int argc, char **argv)
         /* test_server_process_global_profiler */
         { "parity_profiler_of_the_server_nests", server_global, { .setup = setup } },
         /* test_async_record_function_double_end_callbacks: a record is given away
-         * when it shall end with a future, so there is no second time */
+         * when it has to end with a future, so there is no second time */
         { "parity_record_ends_with_its_future", record_ends_with_future, { .setup = setup } },
     };
 

@@ -204,7 +204,7 @@ calls_on_a_reference_fail_with_the_error_of_its_creation(const struct tenrec_tes
     return TENREC_OK;
 }
 
-/* test_rref_type_slow_init: the call is there before the object */
+/* test_rref_type_slow_init: the call arrives before the object */
 static tenrec_status calls_on_a_reference_wait_for_its_value(const struct tenrec_test *t,
                                                              tenrec_error *err)
 {

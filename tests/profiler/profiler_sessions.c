@@ -60,7 +60,7 @@ const struct tenrec_event *one(const struct tenrec_profiler *p, const char *name
     if (times != 1) {
         for (size_t i = 0; (e = tenrec_profiler_event(p, i)); i++)
             print_message("# %s\n", e->name);
-        fail_msg("'%s' is there %zu times", name, times);
+        fail_msg("'%s' was recorded %zu times", name, times);
     }
     return found;
 }

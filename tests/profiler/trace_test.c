@@ -77,7 +77,7 @@ static json_t *find(const json_t *root, const char *ph, const char *name)
         json_t *e = event(root, i);
         if (strcmp(text(e, "ph"), ph) == 0 && strcmp(text(e, "name"), name) == 0) {
             if (found)
-                fail_msg("%s '%s' is there twice", ph, name);
+                fail_msg("%s '%s' was written twice", ph, name);
             found = e;
         }
     }

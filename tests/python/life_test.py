@@ -69,7 +69,7 @@ os.write(1, b"%d\\n" % me.call("worker0", "add", 40, 2))
             equal(f.read(), "42")
 
 
-# What the main thread of rank 0 waits for; the other rank is there, and never does its part.
+# What the main thread of rank 0 waits for; the other rank joins, and never does its part.
 WAITS = {
     "barrier": "me.barrier()",
     "all_gather": "me.all_gather(1)",

@@ -84,7 +84,7 @@ TEST_WITH(forks_of_a_lost_worker_are_released, open_three, close_rest)
     wait_owners_and_forks(c.worker[0], 0, 0);
 }
 
-/* A send may find before the backend tells that no process is there. */
+/* A send may fail before the backend reports that no process listens. */
 static void assert_lost(tenrec_status st)
 {
     assert_true(st == TENREC_EPEER_LOST || st == TENREC_ECONNECT);

@@ -14,7 +14,7 @@ enum { A, B, C, WORKERS, BAG = 64, DEPTH = 128, RUNS_MAX = 60000 };
 enum kind {
     CONTROL, /* of a job */
     ACK,
-    CREATE, /* a value shall be made */
+    CREATE, /* a value is to be made */
     MADE,   /* its function has ended */
     CREATED,
     TIMEOUT, /* of the creation, at its caller */

@@ -108,7 +108,7 @@ def counter(crew, name, rank=0):
 
 
 def end(crew, *told):
-    """The group ends well; worker 0 has logged each text of `told`, and nothing if there is none."""
+    """The group ends well; worker 0 has logged each of these texts, and nothing if it is empty."""
     equal(crew.all("exchange 1"), [str(3 * len(crew.puppets))] * len(crew.puppets), "calls")
     crew.all(f"shutdown graceful {LONG_MS}")
     crew.release()
@@ -202,7 +202,7 @@ class Client(Foreign):
 
 
 class Server(Foreign):
-    """s_server at a port of which no other process is told."""
+    """s_server at a port that no other process knows."""
 
     def __init__(self, port, *options):
         super().__init__("s_server", "-accept", f"{HOST}:{port}", *options)

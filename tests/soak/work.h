@@ -12,7 +12,7 @@ tenrec_status work_register(struct tenrec_worker *w, tenrec_error *err);
  * numbers, if it is not 0. */
 struct caller;
 struct caller *caller_start(struct tenrec_worker *w, uint64_t seed, int64_t large);
-/* Makes no calls until told otherwise; waits until the last one has ended. */
+/* Makes no calls until the next order; waits until the last one has ended. */
 void caller_pause(struct caller *c);
 void caller_resume(struct caller *c);
 void caller_stop(struct caller *c);

@@ -117,7 +117,7 @@ static bool heard(struct tracer *t, const struct task *k, const struct __ptrace_
     return true;
 }
 
-/* Told apart by numbers of their own: a futex that wakes, a look at descriptors
+/* Counted by numbers of their own: a futex that wakes, a check of descriptors
  * without waiting, and what has too high a number. */
 #define FUTEX_WAKES (COUNT_NUMBERS - 1)
 #define LOOKS (COUNT_NUMBERS - 2)

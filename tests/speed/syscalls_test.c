@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* syscalls_test.c uv|shm|tls - how many system calls a synchronous call takes, in
- * the caller and in the callee, once the connection is there. Some more are
- * allowed, for a timer or a look at the clock now and then: one in twenty calls. */
+ * the caller and in the callee, once the connection exists. Some more are
+ * allowed, for a timer or a reading of the clock now and then: one in twenty calls. */
 #include "count.h"
 #include "two.h"
 

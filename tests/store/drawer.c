@@ -297,7 +297,7 @@ tenrec_status tenrec_init_store(const struct tenrec_store_init *in,
     char whole[sizeof((struct drawer *)0)->name];
     struct drawer *d;
 
-    /* The name is told in errors, a password may not be: no '@'. */
+    /* The name appears in errors, a password may not be: no '@'. */
     if (len < 1 || len > 64 || strspn(name, NAME_CHARACTERS) != len)
         return tenrec_fail(err, TENREC_EINVAL,
                            "expected drawer://NAME, of 1 to 64 letters, digits, '_', '-' or '/'");

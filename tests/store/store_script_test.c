@@ -132,7 +132,7 @@ static void answer(int c, size_t request, const char *with, size_t len)
 
 enum { PING = 10, CHECK = 19, GET = 11 }; /* bytes of requests about the key "/k" */
 
-/* The key is there, is gone when it is read, and comes back. */
+/* The key exists, is absent when it is read, and returns. */
 static void *remove_it(void *arg)
 {
     struct script *t = arg;
@@ -163,7 +163,7 @@ TEST(client_waits_again_for_a_key_that_is_removed_before_the_read)
     script_end(&t, s);
 }
 
-/* The key is there and is empty; whether it was removed meanwhile is not answered. */
+/* The key exists and is empty; whether it was removed meanwhile is not answered. */
 static void *fall_silent(void *arg)
 {
     struct script *t = arg;

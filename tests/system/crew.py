@@ -22,7 +22,7 @@ TENREC, PUPPET, ALL_TO_ALL, CONFIG, BACKEND = sys.argv[1:6]
 TRANSPORTS = sys.argv[6:7]  # instead of those of the config
 SLOW = float(os.environ.get("TENREC_TEST_SLOW", "1"))
 LIMIT_S = 20 * SLOW
-LONG_MS = int(LIMIT_S * 1000)  # of calls that shall not run into their limit
+LONG_MS = int(LIMIT_S * 1000)  # of calls that must not reach their limit
 WRAPPER = shlex.split(os.environ.get("TENREC_TEST_WRAPPER", ""))
 if WRAPPER and "valgrind" in WRAPPER[0]:
     # What threads of the parent have kept for themselves is lost in the child of a fork.
@@ -103,7 +103,7 @@ class Puppet:
         self.link.sendall(line.encode() + b"\n")
 
     def read(self, deadline):
-        """Reads the received lines; events go to `told`, with the time."""
+        """Reads the received lines; events are kept, with the time."""
         self.link.settimeout(max(deadline - time.monotonic(), 0.001))
         try:
             piece = self.link.recv(65536)
@@ -294,7 +294,7 @@ class Crew:
 
 
 def limit(ms):
-    """A limit that shall be short, but long enough for what comes before the wait."""
+    """A limit that is short, but long enough for what comes before the wait."""
     return int(ms * SLOW)
 
 

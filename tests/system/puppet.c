@@ -230,7 +230,7 @@ static tenrec_status do_call(char **word, size_t n, tenrec_error *err)
     return st;
 }
 
-/* "tensor TO MS COUNT": has so many numbers doubled, and looks at each. */
+/* "tensor TO MS COUNT": has so many numbers doubled, and checks each. */
 static tenrec_status do_tensor(char **word, size_t n, tenrec_error *err)
 {
     int64_t count = strtoll(word_or(word, n, 2, "1"), NULL, 10);
@@ -573,7 +573,7 @@ int main(int argc, char **argv)
         run_command(line);
     tenrec_worker_drop(worker);
     tenrec_store_server_drop(server);
-    /* Leak checkers would look for the threads of the parent in here, and for its memory that
+    /* Leak checkers would search the threads of the parent in here, and for its memory that
      * fork has left out, word by word. */
     if (parents)
         raise(SIGKILL);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tls_test.py - whole groups in mode tls: elastic runs, lanes, and the tools that look at them."""
+"""tls_test.py - whole groups in mode tls: elastic runs, lanes, and the tools that read them."""
 import json
 import os
 import signal

@@ -50,7 +50,7 @@ static void fill(unsigned char *p, size_t n, unsigned seed)
         p[i] = (unsigned char)(i % 251 + seed);
 }
 
-/* Copies n bytes and looks at them, and at the byte behind. */
+/* Copies n bytes and checks them, and the byte behind. */
 static void copy_and_look(struct parallel_copy *c, size_t n, unsigned seed)
 {
     unsigned char *from = malloc(n + 1), *to = calloc(1, n + 1);

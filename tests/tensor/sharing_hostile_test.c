@@ -105,7 +105,7 @@ TEST_WITH(sharing_goes_on_when_descriptors_did_not_arrive, open_both, close_both
     close(share.fd[0]);
     share.n_fds = 0;
     assert_int_equal(sharing_shared(holder, &share, &d, &err), TENREC_EOS);
-    assert_true(sharing_share(owner, &d, &share)); /* it believes that the region is there */
+    assert_true(sharing_share(owner, &d, &share)); /* it believes that the region exists */
     assert_int_equal(sharing_shared(holder, &share, &d, &err), TENREC_EOS);
     tenrec_tensor_drop(got);
     got = carry(t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* testkit_test.c - workers as threads and as processes, and how their failures
- * are told. */
+ * are reported. */
 #include "../testing.h"
 
 #include <fcntl.h>
@@ -128,7 +128,7 @@ static tenrec_status assert_in_one(const struct tenrec_test *t, tenrec_error *er
 {
     (void)err;
     if (t->rank == 1)
-        assert_string_equal("told", "this");
+        assert_string_equal("that", "this");
     return TENREC_OK;
 }
 
@@ -139,7 +139,7 @@ TEST(kit_fails_with_its_text_when_an_assertion_of_a_body_fails)
 
     assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_EREMOTE);
     assert_text_has(err.text, "worker1: an assertion failed in its body");
-    assert_text_has(err.text, "\"told\" != \"this\"");
+    assert_text_has(err.text, "\"that\" != \"this\"");
     assert_text_has(err.text, "testkit_test.c:");
 }
 

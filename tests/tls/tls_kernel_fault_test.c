@@ -154,7 +154,7 @@ TEST(session_begins_no_change_of_its_key_without_room)
     close_two(&x, &k, t);
 }
 
-/* The reader could neither go on nor be told of room. */
+/* The reader could neither go on nor learn of room. */
 TEST(session_ends_when_a_change_of_its_key_that_is_half_done_meets_the_reader)
 {
     struct kernel k = { .sends = true };

@@ -118,7 +118,7 @@ def secret_is_in_no_variable_and_no_argument():
     for text in (bytes.fromhex(line) for line in out):
         for form in (bytes.fromhex(KEY), KEY.encode(), KEY.upper().encode(), bytes.fromhex(KEY)[:8]):
             true(form not in text, f"{form} is in {text}")
-    # The search finds what is there.
+    # The search finds files that exist.
     contains(b"".join(bytes.fromhex(line) for line in out).decode(errors="replace"), path)
 
 

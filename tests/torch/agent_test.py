@@ -235,7 +235,7 @@ else:
 """, config)
 
 
-# torch's own agent, told only the address of a worker: no member of its group. A call is a
+# torch's own agent, given only the address of a worker: no member of its group. A call is a
 # pickle, which may name any code; with and without a tensor.
 STRANGER = """
 import os, sys, torch, torch.distributed as dist
@@ -265,7 +265,7 @@ agent = rpc.api._get_current_rpc_agent()
 done = subprocess.run([sys.executable, "-c", os.environ["STRANGER"], agent.address(), here],
                       capture_output=True, text=True, timeout=50)
 info = agent.get_debug_info()
-# With a secret no call of the stranger is read. It is told so by bytes that torch does not know, and may die of them.
+# With a secret no call of the stranger is read. The refusal is in bytes that torch does not know, and may die of them.
 read = 2 if info["tensorpipe.security"].startswith("none") else 0
 refused = [line for line in done.stdout.splitlines() if line.startswith("refused:")]
 assert done.stdout.splitlines() == refused and (len(refused) == 2 or not read), done

@@ -59,7 +59,7 @@ def speak_into(path):
     os.dup2(1, 2)
 
 
-gc.freeze()  # a worker that ends looks at no object of ours, which would copy its page
+gc.freeze()  # a worker that ends visits no object of ours, which would copy its page
 group, rank = start()
 speak_into(os.path.join(group["folder"], f"said.{rank}"))
 os.environ.update(group["env"])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node.c - a member of torch's group that does what it is told on stdin, and says on stdout what
+/* node.c - a member of torch's group that executes the orders of stdin, and reports on stdout what
  * came of it: one line for each command.
  *
  *   join                     ok

@@ -441,7 +441,7 @@ TEST_WITH(request_with_a_malformed_reference_is_refused, set_up_member, tear_dow
     f.parent = THIRD;
     is_refused(call_with(f, "PyObject"), "sends a reference that worker 6 has shared");
     f.parent = STRANGER;
-    /* No such owner: the parent is told that the reference is not used. */
+    /* No such owner: the parent learns that the reference is not used. */
     is_refused(call_with(f, "PyObject"), "EPEER_UNKNOWN");
     f.owner = 1 << 20;
     is_refused(call_with(f, "PyObject"), "six ids and a type");

@@ -73,7 +73,7 @@ static int leader_join(struct leader *l)
     return atomic_load(&l->status);
 }
 
-/* What a second thread is told while the first leads. */
+/* The answer to a second thread while the first leads. */
 static tenrec_status try_to_lead(void)
 {
     static const uint32_t done = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* queue_test.c - what a sender is told when its peer takes nothing.
+/* queue_test.c - the error of a sender when its peer takes nothing.
  *
  *     queue_test CONFIG */
 #include "../testing.h"

@@ -24,7 +24,7 @@ enum { NO_SECRET = -1 };
 static const char *config_path;
 static struct member member[2];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char warnings[4096]; /* and what members were told of their loss of others */
+static char warnings[4096]; /* and the losses that were reported to members */
 
 static void note(const char *text)
 {
@@ -146,7 +146,7 @@ static tenrec_error send_one(void)
     return s.err;
 }
 
-/* `here`: what the sender is told, `there`: what the other member logs. */
+/* `here`: the sender's error, `there`: the other member's log. */
 static void assert_refused(int first, int second, const char *here, const char *there)
 {
     tenrec_error err;

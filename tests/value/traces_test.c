@@ -280,7 +280,7 @@ static void the_ratio_decides_about_new_traces_only(void **state)
     (void)state;
     open_three(0);
     call_through("relay", NULL, seen);
-    assert_string_equal(seen[0] + SPAN_AT + SPAN_LEN, "-02"); /* so no callee decides anew */
+    assert_string_equal(seen[0] + SPAN_AT + SPAN_LEN, "-02"); /* so no callee decides again */
     assert_string_equal(seen[0], seen[1]);
     close_three();
     assert_int_equal(count_kept(), 0);

@@ -44,7 +44,7 @@ void agent_pair_make(void);
 void agent_pair_drop(void);
 /* Releases the last message, before another one does. */
 void agent_pair_forget(struct end *e);
-/* From one end to the other; `told` of the first counts its completion. */
+/* From one end to the other; the first counts its completion. */
 void agent_pair_send(int from, struct tenrec_msg *msg);
 
 #endif

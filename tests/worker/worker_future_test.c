@@ -255,7 +255,7 @@ TEST(worker_runs_callbacks_in_the_users_loop_when_asked)
     cluster_open(&c, 2, NULL, functions_register);
     assert_int_equal(tenrec_worker_get_fd(c.worker[0], &p.fd, NULL), TENREC_OK);
     assert_int_equal(tenrec_worker_dispatch(c.worker[0]), 0);
-    functions_close_gate(); /* else it might be done before the callback is there */
+    functions_close_gate(); /* else it might be done before the callback is set */
     assert_int_equal(tenrec_rpc_async(c.worker[0], "worker1", "wait_gate", NULL, 0, NULL, &f, NULL),
                      TENREC_OK);
     assert_int_equal(tenrec_future_add_callback(f, callback_counts, &n, NULL), TENREC_OK);

@@ -41,7 +41,7 @@ static void on_key(void *arg, const char *key, const char *value)
         expect_fail("'%s' begins with the name of no link", key);
     snprintf(line, sizeof line, "\n%s\n", key);
     if (strstr(keys->seen, line))
-        expect_fail("'%s' is there twice", key);
+        expect_fail("'%s' is listed twice", key);
     n = strlen(keys->seen);
     expect_here(n + strlen(line) < sizeof keys->seen);
     snprintf(keys->seen + n, sizeof keys->seen - n, "%s", keys->n++ ? line + 1 : line);

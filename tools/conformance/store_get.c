@@ -114,7 +114,7 @@ static tenrec_status taker_take(void *arg, uint32_t i, const void *data, size_t 
     t->n[i]++;
     expect_equal(len, 1, "the length of value %u", i);
     expect_bytes(data, i ? "b" : "a", 1, "value %u", i);
-    return t->answer ? tenrec_fail(err, t->answer, "told to have no memory") : TENREC_OK;
+    return t->answer ? tenrec_fail(err, t->answer, "asked to have no memory") : TENREC_OK;
 }
 
 STORE_CASE(get_passes_each_value_once, "ST-11")

@@ -158,7 +158,7 @@ CASE_OF_TWO(an_answer_without_a_way_back_is_dropped, "AG-4 AG-10")
     expect_equal(await(a, 0, NULL)->id, 3, "the id of the next answer");
 }
 
-/* Either it reads until the answer is there, or it says at once that it can't. */
+/* Either it reads until the answer arrives, or it fails at once. */
 CASE(poll_brings_the_answer_or_is_unsupported, "AG-13")
 {
     const int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

@@ -103,7 +103,7 @@ static tenrec_status on_place(void *arg, tenrec_peer from, struct tenrec_msg *ms
     atomic_fetch_add(&k->placed, 1);
     atomic_store(&k->placed_flags, msg->flags);
     if (atomic_load(&k->no_memory))
-        return tenrec_fail(err, TENREC_ENOMEM, "told to have no memory");
+        return tenrec_fail(err, TENREC_ENOMEM, "asked to have no memory");
     if (k->memory) {
         msg->tensors->data = k->memory;
         msg->tensors->device = (struct tenrec_device){ TENREC_CPU, 0 };

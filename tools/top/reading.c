@@ -151,7 +151,7 @@ bool reading_take_metrics(struct reading *r, const struct tenrec_value *metrics)
     if (!r->series)
         return false;
     for (uint64_t i = 0; i < n; i++)
-        /* Calls of tools that look at the worker, as this one, are no load of the group. */
+        /* Calls of tools that read the worker, as this one, are no load of the group. */
         if (strncmp(map_text(&calls->u.array[i], "function"), "tenrec.", 7) != 0)
             r->n_series += series_take(&r->series[r->n_series], &calls->u.array[i]);
     return true;

@@ -69,7 +69,7 @@ struct token_holder {
     unsigned refused; /* looks since the token and the address have changed */
 };
 
-/* Looks at the holder of `token`, once a second. Returns true if it is dead: for two seconds its
+/* Reads the holder of `token`, once a second. Returns true if it is dead: for two seconds its
  * name has been in the list of workers, with the same address, and connections to that address have
  * been refused. A living worker listens from before it is listed until it has released the token; a
  * host that does not answer says nothing. */

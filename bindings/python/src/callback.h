@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* callback.h - Python functions that are told of changes of the group. */
+/* callback.h - Python functions that run on changes of the group. */
 #ifndef PYTHON_CALLBACK_H
 #define PYTHON_CALLBACK_H
 

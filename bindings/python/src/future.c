@@ -176,7 +176,7 @@ static PyMethodDef future_methods[] = {
     { "done", future_done, METH_NOARGS,
       "Returns True once the call has a result or an error; never blocks." },
     { "cancel", future_cancel, METH_NOARGS,
-      "Fails the future with ECANCELED; the callee is told, and may stop early. Does nothing "
+      "Fails the future with ECANCELED; the callee is notified, and may stop early. Does nothing "
       "to a future that is done." },
     { NULL, NULL, 0, NULL },
 };

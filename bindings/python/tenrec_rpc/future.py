@@ -31,7 +31,7 @@ def _wake(loop: asyncio.AbstractEventLoop, waiter: asyncio.Future[None]) -> None
 class Future(_core.Future):
     """The result of a call: wait for it, or await it in a coroutine.
 
-    Each wait makes the result anew; tensors in it share the memory of the message.
+    Each wait makes a new result; tensors in it share the memory of the message.
     """
 
     _worker: Worker

@@ -188,7 +188,7 @@ class Worker(_core.Worker):
                    left: Callable[[Member, Error | None, int], object] | None = None) -> None:
         """Sets functions for members that join, joined(member, version), and leave,
         left(member, why, version); why is None for a regular leave. Set them before init_rpc to
-        be told of each change. They must not block: a joining member waits for them."""
+        see each change. They must not block: a joining member waits for them."""
         def tell_joined(number: int, name: str, version: int) -> None:
             if joined:
                 joined(Member(number, name), version)

@@ -17,7 +17,7 @@ from torch.distributed.rpc import api
 from . import _C, _devices, _rendezvous
 
 GROUP = "torch-rpc"
-POLL = 0.005   # seconds between two looks at calls that end, and at a member that may have died
+POLL = 0.005   # seconds between two polls of calls that end, and of a member that may have died
 
 _log = logging.getLogger("tenrec_torch")
 

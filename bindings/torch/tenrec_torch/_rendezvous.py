@@ -145,7 +145,7 @@ def _proved_store(options, url):
     host, port = _place(url)
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     store = _C.open_store(options.config, f"tcp://{place}", init_limit(options))
-    # As torch's client does: a group that is started again meets anew.
+    # As torch's client does: a group that is started again meets again.
     return dist.PrefixStore(f"/worker/attempt_{os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
 
 

@@ -66,7 +66,7 @@ class Case(collections.namedtuple("Case", "way suite method cls")):
             self.cls.deadline_s = min(self.cls.deadline_s, FLAKE_DEADLINE_S)
         if self.cls.on_devices:
             self.cls.new_rank = run_new_rank, (self.cls.backend, self.way, self.test)
-        setattr(sys.modules[__name__], self.suite, self.cls)  # where pickle looks for it
+        setattr(sys.modules[__name__], self.suite, self.cls)  # where pickle finds it
         return self.cls(self.method)
 
 

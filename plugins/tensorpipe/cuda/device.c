@@ -13,9 +13,9 @@
 
 struct device {
     pthread_mutex_t lock;
-    struct CUctx_st *context;                   /* under lock until it is there */
+    struct CUctx_st *context;                   /* under lock until it is made */
     atomic_bool ready;                          /* it is */
-    struct CUstream_st *stream[DEVICE_STREAMS]; /* under lock until it is there */
+    struct CUstream_st *stream[DEVICE_STREAMS]; /* under lock until it is made */
     unsigned next_stream;                       /* under lock */
     struct device_event *events[2];             /* under lock; [1] of shared ones */
     unsigned n_events[2];

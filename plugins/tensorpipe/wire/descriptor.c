@@ -81,7 +81,8 @@ static bool take_host_tensor(const unsigned char **pos, const unsigned char *end
 }
 
 /* The agent's form with tensors in host memory only, as most messages have, at a
- * third of the time. False: read it the long way, which also finds what is wrong. */
+ * third of the time. Returns false if the general reader must parse it, which also finds the
+ * mistake. */
 static bool read_short(const unsigned char *frame, size_t len,
                        const struct descriptor_limits *limits, struct descriptor *d)
 {

@@ -20,7 +20,7 @@ enum pickle_kind {
     PICKLE_TUPLE,
     PICKLE_LIST,
     PICKLE_OBJECTS, /* a run of `count` objects that `reduce` has made */
-    PICKLE_OTHER,   /* what the user made, told apart by `tag` */
+    PICKLE_OTHER,   /* a value of the user's, distinguished by `tag` */
 };
 
 struct pickle_value {

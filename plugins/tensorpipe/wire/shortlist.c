@@ -11,7 +11,7 @@ enum flags { REQUIRES_GRAD = 1, HAS_STRIDES = 2, SHARES_STORAGE = 4 };
 
 static const char magic[4] = { 'T', 'N', 'R', '1' };
 
-/* Side by side, the last dimension first. False: these strides cannot be counted. */
+/* Contiguous, the last dimension first. Returns false if these strides cannot be counted. */
 static bool row_major(const int64_t *shape, uint32_t ndim, int64_t *ret)
 {
     int64_t step = 1;

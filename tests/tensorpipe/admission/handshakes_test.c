@@ -223,7 +223,7 @@ TEST(agent_closes_a_connection_whose_hello_is_late)
     group_close(n, 2);
 }
 
-/* Keeps the loop thread of an agent between two looks at its sockets. */
+/* Keeps the loop thread of an agent between two polls of its sockets. */
 struct hold {
     struct reactor_task task;
     pthread_mutex_t lock;

@@ -18,7 +18,7 @@ struct rig {
     size_t n_channels;
     struct call call;
     struct sent *sent;
-    bool ready; /* what is sent is there before: for calls that fail */
+    bool ready; /* the sent memory is ready before: for calls that fail */
     /* The driver's call that fails while the next message is under way. */
     const char *fails;
     unsigned nth;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stand_in_test.c - does the stand-in of libcuda show what it is there to show? */
+/* stand_in_test.c - the stand-in of libcuda shows the mistakes that it was made for. */
 #include "../../testing.h"
 #include "fake.h"
 

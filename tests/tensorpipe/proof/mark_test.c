@@ -156,7 +156,7 @@ TEST_WITH(messages_have_the_mark_when_members_prove_themselves, open_proved, clo
     assert_int_equal(atomic_load(&member[0].answer_type), TENREC_MSG_RET);
 }
 
-/* Views of one storage: the backend makes such a message anew when it finds them. */
+/* Views of one storage: the backend makes a new message when it finds them. */
 TEST_WITH(messages_of_views_have_the_mark_when_members_prove_themselves, open_proved, close_group)
 {
     atomic_store(&shares, true);

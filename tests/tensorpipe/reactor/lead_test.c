@@ -179,7 +179,7 @@ static uint64_t cpu_ns(clockid_t clock)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* A look at less than half of a processor. One that spins has it all. */
+/* Less than half of a processor is used. A thread that spins has it all. */
 static bool is_idle(clockid_t clock)
 {
     uint64_t began = clock_ns(), used = cpu_ns(clock);

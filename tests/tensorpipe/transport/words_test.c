@@ -80,7 +80,7 @@ static ssize_t ring_get(struct conn *c, size_t len, bool whole)
     return n;
 }
 
-/* Full, a look for room, a bit of room, and full again; then all is read. */
+/* Full, a check for room, a bit of room, and full again; then all is read. */
 static void ring_talk(struct conn *from, struct conn *to)
 {
     ring_put(from, 100, true);

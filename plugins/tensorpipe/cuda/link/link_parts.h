@@ -117,7 +117,7 @@ tenrec_status lent_choose(struct lent *l, const struct tenrec_tensor_desc *t, te
 void lent_in_pieces(struct lent *l);
 
 /* link_pieces_out.c */
-bool lent_pump(struct lent *l); /* false: it has ended */
+bool lent_pump(struct lent *l); /* Returns false once it has ended. */
 void pieces_written(struct cuda *c);
 
 /* link_receive.c */

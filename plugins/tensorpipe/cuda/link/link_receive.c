@@ -51,7 +51,7 @@ tenrec_status link_announced(struct pipe *p, struct arriving **in, uint32_t n, u
     if (at->method != METHOD_BASIC &&
         (at->source.kind != TENREC_CUDA || at->target.kind != TENREC_CUDA))
         return tenrec_fail(err, TENREC_EPROTOCOL,
-                           "descriptor: memory of the host that shall be mapped as a device's");
+                           "descriptor: memory of the host is announced as a device's mapping");
     (*in)->left++;
     return TENREC_OK;
 }

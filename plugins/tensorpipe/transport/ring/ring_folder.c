@@ -28,7 +28,7 @@ static tenrec_status folder_check_owner(const char *folder, const char *at, tenr
     struct stat st;
 
     if (stat(at, &st) < 0)
-        return tenrec_fail_errno(err, TENREC_ECONFIG, errno, "shm_dir \"%s\": cannot look at %s",
+        return tenrec_fail_errno(err, TENREC_ECONFIG, errno, "shm_dir \"%s\": cannot read %s",
                                  folder, at);
     if (!S_ISDIR(st.st_mode))
         return tenrec_fail(err, TENREC_ECONFIG, "shm_dir \"%s\": expected a folder", folder);

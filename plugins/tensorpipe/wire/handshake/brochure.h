@@ -111,7 +111,7 @@ tenrec_status brochure_select(const struct brochure *b, const struct wire_offer 
 
 /* ---- BrochureAnswer: listener to client ---- */
 
-/* Which registration id each further connection of the pipe shall bring. */
+/* The registration id that each further connection of the pipe must send. */
 struct wire_ids {
     bool has_descriptor; /* only when the transport differs from the dialled one */
     uint64_t descriptor;

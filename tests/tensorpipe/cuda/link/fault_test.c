@@ -87,7 +87,7 @@ TEST(fault_of_each_call_of_the_lender)
     fail_all(&(struct rig_setup){ .channels = "cuda_ipc,cuda_basic", .two_processes = true }, 13);
 }
 
-/* Without it no worker starts; or what it shall give back is lost with it. */
+/* Without it no worker starts; or what it has to give back is lost with it. */
 static bool ends_it(const char *call)
 {
     static const char *const names[] = {

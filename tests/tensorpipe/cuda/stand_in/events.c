@@ -102,7 +102,7 @@ int cuEventDestroy_v2(struct CUevent_st *e)
     if (!is_event(e, __func__))
         return INVALID_HANDLE;
     e->magic = 0;
-    /* A stream may still look at what is mapped: that stays. */
+    /* A stream may still read mapped memory, which stays. */
     if (e->fd >= 0)
         close(e->fd);
     if (!e->mapped && atomic_fetch_sub(&e->state->refs, 1) == 1)

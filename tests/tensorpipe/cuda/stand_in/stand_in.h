@@ -120,7 +120,7 @@ struct place {
     atomic_int *operations; /* NULL: memory that the driver does not know */
 };
 
-/* `host`: memory that the driver does not know will do. False: `call` was misused. */
+/* `host`: memory that the driver does not know will do. Returns false if `call` was misused. */
 bool place_find(const char *call, uintptr_t at, size_t len, bool host, struct place *ret);
 void place_drop(struct place *p);
 
