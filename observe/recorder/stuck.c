@@ -132,7 +132,7 @@ static bool stuck_has(const struct stuck *s, uint32_t thread, uint64_t begun_ns)
     return false;
 }
 
-static void untell_active(void *arg, struct tenrec_call *c)
+static void forget_active(void *arg, struct tenrec_call *c)
 {
     if (stuck_has(arg, atomic_load_explicit(&c->thread, memory_order_relaxed),
                   atomic_load_explicit(&c->run_ns, memory_order_relaxed)))
@@ -145,9 +145,9 @@ static void forget_inline(void *arg, const struct inline_call *call, bool *repor
         *reported = false;
 }
 
-static void stuck_untell(struct recorder *r, struct stuck *s)
+static void stuck_forget(struct recorder *r, struct stuck *s)
 {
-    active_calls_each(&r->worker->calls->active_calls, untell_active, s);
+    active_calls_each(&r->worker->calls->active_calls, forget_active, s);
     inline_calls_each(forget_inline, s);
 }
 
@@ -203,7 +203,7 @@ static void stuck_look(struct recorder *r, uint64_t now_ns, uint64_t after_ns)
     if (s->n > 0 && reporter_run(&s->report, REPORT_OWN, &err) == TENREC_OK)
         return;
     if (s->n > 0)
-        stuck_untell(r, s);
+        stuck_forget(r, s);
     free(s);
 }
 
