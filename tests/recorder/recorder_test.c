@@ -273,13 +273,12 @@ static void await_no_handler(size_t worker, const char *function)
     tenrec_value_drop(v);
 }
 
-static void a_blocked_handler_is_named_with_its_stack(void **state)
+TEST(a_blocked_handler_is_named_with_its_stack)
 {
     const struct tenrec_value *h, *c;
     struct tenrec_value *v;
     struct caller f;
 
-    (void)state;
     open_two(NULL);
     hold(&f, "stand");
     v = dump_of(0, "worker1");
@@ -300,14 +299,13 @@ static void a_blocked_handler_is_named_with_its_stack(void **state)
     close_two();
 }
 
-static void without_stacks_no_thread_is_interrupted(void **state)
+TEST(without_stacks_no_thread_is_interrupted)
 {
     static const char *const extra[] = { "observe.stacks=false", NULL };
     const struct tenrec_value *h;
     struct tenrec_value *v;
     struct caller f;
 
-    (void)state;
     open_two(extra);
     hold(&f, "stand");
     v = dump_of(0, "worker1");
@@ -320,14 +318,13 @@ static void without_stacks_no_thread_is_interrupted(void **state)
     close_two();
 }
 
-static void the_trace_has_calls_that_ended_and_a_call_that_has_not(void **state)
+TEST(the_trace_has_calls_that_ended_and_a_call_that_has_not)
 {
     static const char *const extra[] = { "observe.recorder=true", NULL };
     struct tenrec_value *v;
     struct caller f;
     json_t *trace;
 
-    (void)state;
     open_two(extra);
     functions_must_call_add(two.worker[0], "worker1");
     hold(&f, "stand");
@@ -345,7 +342,7 @@ static void the_trace_has_calls_that_ended_and_a_call_that_has_not(void **state)
     close_two();
 }
 
-static void a_handler_that_answers_later_lasts_until_it_has_answered(void **state)
+TEST(a_handler_that_answers_later_lasts_until_it_has_answered)
 {
     static const char *const extra[] = { "observe.recorder=true", NULL };
     static const char name[] = "function_that_answers_later", *const cut = name + 3;
@@ -355,7 +352,6 @@ static void a_handler_that_answers_later_lasts_until_it_has_answered(void **stat
     json_t *trace;
     tenrec_error err;
 
-    (void)state;
     atomic_store(&unanswered, NULL);
     open_two(extra);
     assert_status(tenrec_rpc_async(two.worker[0], "worker1", "module.a_function_that_answers_later",
@@ -383,14 +379,13 @@ static void a_handler_that_answers_later_lasts_until_it_has_answered(void **stat
     close_two();
 }
 
-static void what_ends_after_the_recorder_was_turned_off_has_ended(void **state)
+TEST(what_ends_after_the_recorder_was_turned_off_has_ended)
 {
     static const char *const extra[] = { "observe.recorder=true", NULL };
     struct tenrec_value *v;
     struct caller f;
     json_t *trace;
 
-    (void)state;
     open_two(extra);
     hold(&f, "stand_inline");
     for (size_t i = 0; i < 2; i++)
@@ -407,7 +402,7 @@ static void what_ends_after_the_recorder_was_turned_off_has_ended(void **state)
     close_two();
 }
 
-static void rare_events_are_recorded_without_the_recorder(void **state)
+TEST(rare_events_are_recorded_without_the_recorder)
 {
     const struct tenrec_call_options soon = { .size = sizeof soon, .timeout_ms = 1 };
     struct tenrec_value *v;
@@ -415,7 +410,6 @@ static void rare_events_are_recorded_without_the_recorder(void **state)
     json_t *trace;
     tenrec_error err;
 
-    (void)state;
     open_two(NULL);
     hold(&f, "stand");
     assert_int_equal(tenrec_rpc_sync(two.worker[0], "worker1", "stand", NULL, 0, &soon, NULL, &err),
@@ -432,14 +426,13 @@ static void rare_events_are_recorded_without_the_recorder(void **state)
     close_two();
 }
 
-static void an_inline_handler_that_blocks_is_known_to_the_recorder(void **state)
+TEST(an_inline_handler_that_blocks_is_known_to_the_recorder)
 {
     static const char *const extra[] = { "observe.recorder=true", NULL };
     const struct tenrec_value *h;
     struct tenrec_value *v;
     struct caller f;
 
-    (void)state;
     open_two(extra);
     hold(&f, "stand_inline");
     v = dump_of(1, NULL); /* its messages are not read now */
@@ -454,12 +447,11 @@ static void an_inline_handler_that_blocks_is_known_to_the_recorder(void **state)
     close_two();
 }
 
-static void a_stuck_handler_is_named_once(void **state)
+TEST(a_stuck_handler_is_named_once)
 {
     static const char *const extra[] = { "worker.stuck_after=100ms", NULL };
     struct caller f, second;
 
-    (void)state;
     open_two(extra);
     hold(&f, "stand");
     await_lines("'stand', called by 'worker0', has run for", 1);
@@ -541,15 +533,13 @@ static void with_a_busy_reporter(enum report_kind kind)
     close_two();
 }
 
-static void a_stuck_handler_is_named_while_peers_ask_for_dumps(void **state)
+TEST(a_stuck_handler_is_named_while_peers_ask_for_dumps)
 {
-    (void)state;
     with_a_busy_reporter(REPORT_ASKED);
 }
 
-static void a_stuck_handler_is_named_when_its_first_report_found_no_place(void **state)
+TEST(a_stuck_handler_is_named_when_its_first_report_found_no_place)
 {
-    (void)state;
     with_a_busy_reporter(REPORT_OWN);
 }
 
@@ -573,7 +563,7 @@ static bool only_file(const char *folder, char *path, size_t size)
     return n == 1;
 }
 
-static void a_call_that_takes_too_long_writes_one_file(void **state)
+TEST(a_call_that_takes_too_long_writes_one_file)
 {
     char folder[] = "/tmp/tenrec-recorder-XXXXXX", path[512], dump_dir[64];
     const char *extra[] = { "worker.stuck_after=100ms", dump_dir, NULL };
@@ -581,7 +571,6 @@ static void a_call_that_takes_too_long_writes_one_file(void **state)
     struct stat st;
     json_t *trace;
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(dump_dir, sizeof dump_dir, "observe.dump_dir=%s", folder);
     open_two(extra);
@@ -603,21 +592,7 @@ static void a_call_that_takes_too_long_writes_one_file(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_blocked_handler_is_named_with_its_stack),
-        cmocka_unit_test(without_stacks_no_thread_is_interrupted),
-        cmocka_unit_test(the_trace_has_calls_that_ended_and_a_call_that_has_not),
-        cmocka_unit_test(a_handler_that_answers_later_lasts_until_it_has_answered),
-        cmocka_unit_test(what_ends_after_the_recorder_was_turned_off_has_ended),
-        cmocka_unit_test(rare_events_are_recorded_without_the_recorder),
-        cmocka_unit_test(an_inline_handler_that_blocks_is_known_to_the_recorder),
-        cmocka_unit_test(a_stuck_handler_is_named_once),
-        cmocka_unit_test(a_stuck_handler_is_named_while_peers_ask_for_dumps),
-        cmocka_unit_test(a_stuck_handler_is_named_when_its_first_report_found_no_place),
-        cmocka_unit_test(a_call_that_takes_too_long_writes_one_file),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }
