@@ -3,8 +3,8 @@
 
 #include "core/base/resolve.h"
 #include "core/config/security_settings.h"
-#include "group/meeting/init_method.h"
 #include "group/meeting/launch.h"
+#include "group/meeting/rendezvous_store.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,9 +3,9 @@
 
 #include "core/backend/account.h"
 #include "core/base/forks.h"
-#include "core/base/heap.h"
+#include "core/base/memory.h"
 #include "core/base/recycle.h"
-#include "core/base/thread_end.h"
+#include "core/base/threads.h"
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 #include "core/backend/account.h"
 #include "core/base/forks.h"
 #include "core/base/memory.h"
-#include "core/base/siphash.h"
+#include "core/base/hash.h"
 
 #include <netinet/in.h>
 #include <pthread.h>

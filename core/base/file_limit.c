@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/base/file_limit.h"
+#include "core/base/file.h"
 
 #include <errno.h>
 #include <pthread.h>

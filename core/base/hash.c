@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/base/hash.h"
 
-#include "core/base/siphash.h"
-
 #include <pthread.h>
 
 static pthread_once_t drawn = PTHREAD_ONCE_INIT;

@@ -10,6 +10,7 @@
 #define TENREC_BASE_HASH_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef UTHASH_H
 #error "include base/hash.h, not uthash.h"
@@ -23,5 +24,17 @@ unsigned hash_keyed(const void *data, size_t len);
 
 /* Returns true if the preceding HASH_ADD added the entry. */
 #define hash_has(e) ((e)->hh.tbl != NULL)
+
+/* SipHash-2-4: a keyed hash for bytes from strangers, which cannot make them
+ * collide without the key. */
+
+struct siphash_key {
+    uint64_t k[2];
+};
+
+/* Draws a key from the kernel. */
+struct siphash_key siphash_draw(void);
+
+uint64_t siphash(const struct siphash_key *key, const void *data, size_t len);
 
 #endif

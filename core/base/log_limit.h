@@ -9,6 +9,7 @@
 #define TENREC_BASE_LOG_LIMIT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <tenrec/agent.h>
 
@@ -43,5 +44,16 @@ bool log_limit_admit(struct log_limit *l, const void *place, struct log_record *
 /* Moves a count that is pending for a second (`all`: any) into *ret, with the line
  * that was left out last. Returns false when no count is pending. */
 bool log_limit_take(struct log_limit *l, bool all, uint64_t now_ns, struct log_record *ret);
+
+/* Writes lines to a descriptor, and never waits for its reader.
+ *
+ * Loop threads log. A full pipe, a stopped terminal or a socket whose peer does not
+ * read loses lines; the sink counts these and logs the count when there is room again.
+ * O_NONBLOCK is not set on an inherited descriptor: all processes that share the open
+ * file share the flag. */
+
+/* Writes one line (with its line end, at most PIPE_BUF bytes) to `fd`; any
+ * thread, several at once. */
+void log_sink_write(int fd, const char *line, size_t len);
 
 #endif

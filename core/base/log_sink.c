@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* log_sink.c - one write per line, and only when it cannot block. */
-#include "core/base/log_sink.h"
+#include "core/base/log_limit.h"
 
-#include "core/base/file_limit.h"
+#include "core/base/file.h"
 
 #include <fcntl.h>
 #include <poll.h>

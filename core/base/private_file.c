@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/base/private_file.h"
-
-#include "core/base/file_limit.h"
+#include "core/base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

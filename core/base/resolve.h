@@ -3,6 +3,7 @@
 #ifndef TENREC_BASE_RESOLVE_H
 #define TENREC_BASE_RESOLVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -26,5 +27,11 @@ tenrec_status resolve_host(const char *host, uint16_t port, uint64_t deadline_ns
 /* Splits "host:port" or "[v6]:port". errors: EINVAL with the reason */
 tenrec_status resolve_split(const char *text, char *ret_host, size_t room, uint16_t *ret_port,
                             tenrec_error *err);
+
+/* Addresses that no other host can have. */
+
+/* Returns true for "", for a Unix socket, and for a host that is loopback by its text, with or
+ * without scheme and port: "uv://127.0.0.1:80", "[::1]:80", "::1", "localhost". */
+bool this_host_has(const char *address);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/base/siphash.h"
+#include "core/base/hash.h"
 
 #include "core/base/clock.h"
 

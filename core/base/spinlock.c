@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/base/spinlock.h"
+#include "core/base/threads.h"
 
 #include <sched.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/base/this_host.h"
+#include "core/base/resolve.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/base/thread_end.h"
+#include "core/base/threads.h"
 
 #include <pthread.h>
 #include <stddef.h>

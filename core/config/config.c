@@ -4,10 +4,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
-#include "core/config/builtin.h"
-#include "core/config/file_path.h"
-#include "core/config/known_variables.h"
-#include "core/config/schema.h"
 #include "core/config/security_settings.h"
 #include "core/config/settings.h"
 #include "core/config/state.h"

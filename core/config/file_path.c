@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/config/file_path.h"
+#include "core/config/state.h"
 
 #include "core/base/memory.h"
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/config/known_variables.h"
+#include "core/config/state.h"
 
 #include "core/base/suggest.h"
 #include "core/config/observe_settings.h"
 #include "core/config/security_settings.h"
 #include "core/config/settings.h"
-#include "core/config/state.h"
 
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include "core/base/memory.h"
 #include "core/base/suggest.h"
 #include "core/config/record.h"
-#include "core/config/schema.h"
 #include "core/config/state.h"
 #include "core/config/tree.h"
 #include "core/config/value.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* schema.c - the keys of a configuration and the names in it, checked. */
-#include "core/config/schema.h"
+#include "core/config/state.h"
 
 #include "core/base/suggest.h"
 #include "core/config/config.h"

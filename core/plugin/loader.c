@@ -3,9 +3,7 @@
 
 #include "core/base/memory.h"
 #include "core/base/suggest.h"
-#include "core/plugin/mapped_file.h"
 #include "core/plugin/plugin_file.h"
-#include "core/plugin/plugin_folders.h"
 #include "core/plugin/plugin_validate.h"
 
 #include <dirent.h>

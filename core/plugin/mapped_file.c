@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/plugin/mapped_file.h"
+#include "core/plugin/plugin_file.h"
 
 #include <elf.h>
 #include <link.h>

@@ -4,6 +4,7 @@
 #define TENREC_PLUGIN_PLUGIN_ENTRY_H
 
 #include <tenrec/error.h>
+#include <tenrec/types.h>
 
 struct backend;
 struct config_layer;
@@ -17,5 +18,16 @@ struct config_layer;
  */
 tenrec_status plugin_entry_load(const struct config_layer *from, struct backend **ret,
                                 void **ret_options, tenrec_error *err);
+
+/* Which builds of the library and of its plugins this process runs. */
+
+/* The first words of the keys. */
+#define PLUGIN_IDENTITY_LIBRARY "library."
+#define PLUGIN_IDENTITY_PLUGIN "plugin."
+
+/* Pushes "library.version", "library.path" and "library.build_id", and "plugin.NAME.version" and so
+ * on for each registered plugin. A path is "" of the program itself and of
+ * plugins that it registered, a build id if the file has none. */
+void plugin_identity_list(tenrec_sink_fn *sink, void *arg);
 
 #endif

@@ -4,6 +4,7 @@
 #ifndef TENREC_PLUGIN_PLUGIN_FILE_H
 #define TENREC_PLUGIN_PLUGIN_FILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <tenrec/error.h>
 
@@ -21,5 +22,30 @@ tenrec_status plugin_file_machine(int fd, tenrec_error *err);
  * compilers, and weak symbols to headers of C++. */
 enum { PLUGIN_SYMBOL_MAX = 64 };
 void plugin_file_stray(int fd, char ret[PLUGIN_SYMBOL_MAX]);
+
+/* Where plugins are looked for. */
+
+/* Calls fn for each folder of the search until it returns true, first those of TENREC_PLUGIN_PATH
+ * (colons between), then that of the installed plugins. The first call warns of folders into which
+ * other users can put plugins. */
+void plugin_folders_each(bool (*fn)(void *arg, const char *folder), void *arg);
+
+/* Finds the folder of the plugins that are installed with a file, the library or a program that
+ * contains it, wherever both have been moved: TENREC_PLUGINS_BESIDE it, else
+ * TENREC_PLUGINS_FROM_BIN of it. file: its path, absolute. Returns NULL if neither exists; else
+ * the caller frees. */
+char *plugin_folders_beside(const char *file);
+
+/* A file that this process has mapped, and its build id: which build of it runs. */
+
+enum { BUILD_ID_MAX = 129 };
+
+struct mapped_file {
+    const char *path;            /* borrowed while it is mapped; "" for the program itself */
+    char build_id[BUILD_ID_MAX]; /* in hexadecimal digits, as `readelf -n` prints it; "": none */
+};
+
+/* Finds the file by an address inside of it. */
+void mapped_file_find(const void *inside, struct mapped_file *ret);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/plugin/plugin_folders.h"
+#include "core/plugin/plugin_file.h"
 
 #include "core/base/log.h"
 #include "core/base/memory.h"
-#include "core/plugin/mapped_file.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/plugin/plugin_identity.h"
+#include "core/plugin/plugin_entry.h"
 
-#include "core/plugin/mapped_file.h"
+#include "core/plugin/plugin_file.h"
 #include "core/plugin/registry.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
-#include "core/base/spinlock.h"
+#include "core/base/threads.h"
 #include "core/tensor/device_map.h"
 #include "core/tensor/stream.h"
 #include "core/tensor/tensor.h"

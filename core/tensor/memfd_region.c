@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/tensor/memfd_region.h"
 
-#include "core/base/memory_file.h"
+#include "core/base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

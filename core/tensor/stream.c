@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "core/base/memory.h"
-#include "core/base/thread_end.h"
+#include "core/base/threads.h"
 #include "core/tensor/device_map.h"
 
 _Atomic(const struct tenrec_device_ops *) stream_ops_of_process;

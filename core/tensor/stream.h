@@ -11,7 +11,7 @@
 #include <tenrec/agent.h>
 #include <tenrec/device.h>
 
-#include "core/base/spinlock.h"
+#include "core/base/threads.h"
 
 #define STREAMS_MAX 32
 

@@ -2,7 +2,6 @@
 #include "group/meeting/advertise_address.h"
 
 #include "core/base/resolve.h"
-#include "core/base/this_host.h"
 
 #include <ifaddrs.h>
 #include <net/if.h>

@@ -8,6 +8,7 @@
 #define TENREC_MEETING_ADVERTISE_ADDRESS_H
 
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <tenrec/error.h>
 
@@ -22,5 +23,17 @@ void advertise_address_find(const char *host, uint16_t port, uint64_t deadline_n
 
 /* Returns true for "localhost", 127.x.y.z and ::1, as written. */
 int advertise_address_is_loopback(const char *host);
+
+/* The warning about a worker that any process of other hosts can call. */
+
+struct security;
+
+/* Returns true if an address that a backend advertises ("uv://10.1.0.1:4000") names an IP address
+ * other than loopback. */
+bool exposure_is_beyond_loopback(const char *address);
+
+/* Logs one line in the life of the process if the worker listens beyond loopback in mode none, and
+ * the configuration does not name that mode. */
+void exposure_warn(const struct security *s, const char *worker, const char *address);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group/meeting/exposure.h"
+#include "group/meeting/advertise_address.h"
 
 #include "core/base/log.h"
-#include "group/meeting/advertise_address.h"
 #include "security/proof/security.h"
 #include "security/secret/secret_handover.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group/meeting/init_method.h"
+#include "group/meeting/rendezvous_store.h"
 
 #include "core/base/memory.h"
 #include "core/config/secret.h"

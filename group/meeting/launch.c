@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "group/meeting/launch.h"
 
-#include "group/meeting/slurm.h"
 #include "group/membership/ranks.h"
 
 #include <errno.h>

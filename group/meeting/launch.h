@@ -5,6 +5,7 @@
 #define TENREC_MEETING_LAUNCH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <tenrec/error.h>
 
@@ -39,5 +40,24 @@ tenrec_status launch_find_place(struct launch *launch, tenrec_error *err);
 /* Reads a whole decimal number within min..max; the error calls it `name`. */
 tenrec_status launch_number(const char *name, const char *text, int64_t min, int64_t max,
                             int64_t *ret, tenrec_error *err);
+
+/* Reads a task's step from Slurm's variables. */
+
+/* Returns true if this is a task of a step (srun): the shell of a batch job has Slurm's variables
+ * too. */
+bool slurm_is_task(void);
+
+/* Tasks of the step on this node, -1 if unknown. */
+int32_t slurm_local_tasks(void);
+
+/* Finds the node of rank 0, and a port derived from the job and step (10000..29999, below the
+ * kernel's own). Returns false if Slurm's variables do not suffice. */
+bool slurm_place(char *ret_host, size_t room, uint16_t *ret_port);
+
+/* First host of a list such as "gpu[03-07,9],login1". Returns false if the list is malformed. */
+bool slurm_first_host(const char *list, char *ret, size_t room);
+
+/* The count of node `node` in "4(x2),3"; -1 if malformed. */
+int32_t slurm_count_at(const char *text, long node);
 
 #endif

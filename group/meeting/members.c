@@ -3,7 +3,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
-#include "group/membership/group_kind.h"
+#include "group/membership/group_directory.h"
 #include "group/membership/ranks.h"
 #include "group/store/store_rounds.h"
 

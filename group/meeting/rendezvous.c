@@ -8,7 +8,6 @@
 #include "core/base/resolve.h"
 #include "core/chain/chain_options.h"
 #include "core/config/config.h"
-#include "group/meeting/init_method.h"
 #include "group/meeting/rendezvous_store.h"
 #include "group/membership/ranks.h"
 #include "group/store/store_rounds.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group/meeting/slurm.h"
+#include "group/meeting/launch.h"
 
 #include <stdlib.h>
 #include <string.h>

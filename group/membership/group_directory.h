@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <tenrec/store.h>
 
+#include "group/membership/membership_list.h"
+
 /* The latest start of one group. */
 struct group_directory_entry {
     char name[128];
@@ -30,5 +32,32 @@ tenrec_status group_directory_part(struct tenrec_store *s, const char *name, con
  * the store's */
 tenrec_status group_directory_find(struct tenrec_store *s, const char *name, uint64_t deadline_ns,
                                    struct group_directory_entry *ret, tenrec_error *err);
+
+/* Under one name a group is static or dynamic, as its first worker decides; after
+ * the last has left it may become the other kind. */
+
+/* Marks the group as dynamic. The caller holds the lock. errors: EGROUP, and the store's */
+tenrec_status group_kind_claim_dynamic(struct membership_list *r, uint64_t deadline_ns,
+                                       tenrec_error *err);
+
+/* Refuses a group under these keys that has workers of torch but none of ours: a worker of ours
+ * would use their ids, and torch's workers fail at members that do not answer as theirs. Writes
+ * nothing.
+ * ret_n    may be NULL; the number of our members
+ * errors   EGROUP, the store's */
+tenrec_status group_kind_check_torch(struct membership_list *r, uint64_t deadline_ns, size_t *ret_n,
+                                     tenrec_error *err);
+
+/* For static groups: marks the group as static. errors: EGROUP (a dynamic group of that name has
+ * members or a worker that is joining, or torch's own workers are in it; then nothing is written),
+ * EINVAL, and the store's */
+tenrec_status group_kind_claim_static(struct tenrec_store *s, const char *group, const char *run,
+                                      uint64_t deadline_ns, tenrec_error *err);
+
+/* Reads the list: *ret is zeroed when no worker ever joined; *ret_raw (may be NULL) is the stored
+ * value. errors: EPROTOCOL, and the store's */
+tenrec_status membership_list_list(struct tenrec_store *store, uint64_t deadline_ns,
+                                   struct membership_view *ret, struct store_value *ret_raw,
+                                   tenrec_error *err);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* group_kind.c - static or dynamic: the first worker decides. */
-#include "group/membership/group_kind.h"
+#include "group/membership/group_directory.h"
 
 #include "group/membership/generation.h"
-#include "group/membership/group_directory.h"
 #include "group/membership/torch_keys.h"
 
 #include <stdlib.h>

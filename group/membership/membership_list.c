@@ -6,7 +6,6 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "group/membership/group_directory.h"
-#include "group/membership/group_kind.h"
 #include "group/membership/ranks.h"
 #include "group/membership/torch_keys.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "group/store/file_log.h"
 
-#include "core/base/file_limit.h"
+#include "core/base/file.h"
 #include "core/base/log.h"
 
 #include <errno.h>

@@ -4,8 +4,6 @@
 #include "core/base/backoff.h"
 #include "core/base/clock.h"
 #include "group/store/store.h"
-#include "group/store/store_proof.h"
-#include "group/store/store_tls.h"
 #include "security/proof/security.h"
 
 #include <netinet/in.h>

@@ -5,7 +5,6 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "group/store/store_gate.h"
-#include "group/store/store_peer_tls.h"
 #include "security/proof/plain_peer.h"
 #include "security/tls/tls_session.h"
 

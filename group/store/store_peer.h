@@ -44,4 +44,15 @@ void store_peer_abort(struct store_peer *peer,
 bool store_peer_may_go_on(const struct store_peer *peer);
 bool store_peer_is_closing(const struct store_peer *peer);
 
+/* The bytes of an accepted connection over TLS, after its handshake. On the
+ * loop's thread. */
+
+/* Encrypts an answer and sends it. The connection is closed on failure. */
+void store_peer_tls_write(struct store_peer *peer, const void *data, size_t len);
+
+/* Decrypts what the TLS session has received, and feeds the store's session, until the peer leaves
+ * too many answers unread. Closes the connection at its end, or on failure: the store's session may
+ * not be running. */
+void store_peer_tls_read(struct store_peer *peer);
+
 #endif

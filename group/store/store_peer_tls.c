@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group/store/store_peer_tls.h"
+#include "group/store/store_peer.h"
 
 #include "security/tls/tls_session.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group/store/store_proof.h"
+#include "group/store/store_dial.h"
 
 #include "security/proof/proof.h"
 

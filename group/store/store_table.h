@@ -4,7 +4,7 @@
 #ifndef TENREC_STORE_STORE_TABLE_H
 #define TENREC_STORE_STORE_TABLE_H
 
-#include "core/base/siphash.h"
+#include "core/base/hash.h"
 #include "group/store/bytes.h"
 
 #include <stdbool.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group/store/store_tls.h"
+#include "group/store/store_dial.h"
 
-#include "group/store/store_proof.h"
 #include "security/proof/security.h"
 #include "security/tls/tls_session.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "observe/metrics/call_durations.h"
+#include "observe/metrics/durations.h"
 
 #include "core/base/memory.h"
-#include "core/base/thread_end.h"
-#include "observe/metrics/durations.h"
+#include "core/base/threads.h"
 #include "observe/metrics/series.h"
 #include "rpc/call/active_calls.h"
 #include "rpc/call/function.h"

@@ -3,7 +3,7 @@
 
 #include "core/base/forks.h"
 #include "core/base/memory.h"
-#include "core/base/thread_end.h"
+#include "core/base/threads.h"
 #include "observe/metrics/series.h"
 
 #include <pthread.h>

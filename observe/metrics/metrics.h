@@ -4,6 +4,8 @@
 #ifndef TENREC_METRICS_METRICS_H
 #define TENREC_METRICS_METRICS_H
 
+#include <tenrec/observer_plugin.h>
+
 #include "rpc/call/function.h"
 
 struct tenrec_config;
@@ -20,5 +22,13 @@ tenrec_status metrics_value(struct tenrec_worker *w, value_fn *fn, void *arg, te
 
 /* The function of that name, by which other workers read them. errors: ENOMEM */
 tenrec_status metrics_serve(struct functions *f, tenrec_error *err);
+
+/* The debug info of all workers of the process as numbers, and their series, read at
+ * one time. */
+
+/* ret      owns: snapshot_drop
+ * errors   ENOMEM */
+tenrec_status snapshot_make(struct tenrec_snapshot **ret, tenrec_error *err);
+void snapshot_drop(struct tenrec_snapshot *s); /* NULL is fine */
 
 #endif

@@ -2,10 +2,9 @@
 /* metrics_service.c - metrics and exported spans as a service of a worker. */
 #include "core/base/log.h"
 #include "core/config/observe_settings.h"
-#include "observe/metrics/call_durations.h"
+#include "observe/metrics/durations.h"
 #include "observe/metrics/metrics.h"
 #include "observe/metrics/observer.h"
-#include "observe/metrics/span_source.h"
 #include "rpc/call/calls.h"
 #include "rpc/call/serve_trace.h"
 #include "rpc/call/service.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/metrics/observer.h"
 
+#include "core/base/file.h"
 #include "core/base/forks.h"
 #include "core/base/memory.h"
-#include "core/base/private_file.h"
-#include "core/base/this_host.h"
+#include "core/base/resolve.h"
 #include "core/plugin/plugin_log.h"
 #include "core/plugin/plugin_validate.h"
 #include "core/plugin/registry.h"
-#include "observe/metrics/snapshot.h"
+#include "observe/metrics/metrics.h"
 #include "rpc/value/trace_span.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "observe/metrics/snapshot.h"
+#include "observe/metrics/metrics.h"
 
 #include "core/base/arena.h"
 #include "core/base/memory.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "observe/metrics/span_source.h"
+#include "observe/metrics/observer.h"
 
 #include "core/base/memory.h"
 

@@ -5,7 +5,7 @@
 #include "core/base/arena.h"
 #include "core/base/memory.h"
 #include "core/config/config.h"
-#include "core/plugin/plugin_identity.h"
+#include "core/plugin/plugin_entry.h"
 #include "core/tensor/mapping.h"
 #include "core/tensor/shared_memory.h"
 #include "core/tensor/sharing.h"

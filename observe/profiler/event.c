@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "observe/profiler/event.h"
+#include "observe/profiler/events.h"
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"

@@ -3,8 +3,8 @@
 #include "observe/profiler/builtin.h"
 #include "observe/profiler/profiler.h"
 
+#include "core/base/file.h"
 #include "core/base/log.h"
-#include "core/base/private_file.h"
 #include "core/config/config.h"
 #include "rpc/call/service.h"
 

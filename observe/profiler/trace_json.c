@@ -6,10 +6,9 @@
  * later) also has an async slice of the worker. An arrow leads from each call to its function. */
 #include "observe/profiler/profiler.h"
 
-#include "core/base/file_limit.h"
+#include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/memory.h"
-#include "core/base/private_file.h"
 #include "observe/profiler/span.h"
 
 #include <errno.h>

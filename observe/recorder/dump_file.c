@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "observe/recorder/dump_file.h"
+#include "observe/recorder/reporter.h"
 
 #include "core/base/clock.h"
-#include "core/base/private_file.h"
+#include "core/base/file.h"
 #include "observe/recorder/dump.h"
 
 #include <stdatomic.h>

@@ -3,7 +3,6 @@
 
 #include "core/base/forks.h"
 #include "core/base/memory.h"
-#include "core/base/thread_end.h"
 #include "core/base/threads.h"
 #include "rpc/call/active_calls.h"
 #include "rpc/future/worker.h"

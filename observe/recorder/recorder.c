@@ -9,7 +9,6 @@
 #include "observe/recorder/inline_calls.h"
 #include "observe/recorder/reporter.h"
 #include "observe/recorder/ring.h"
-#include "observe/recorder/stuck.h"
 #include "observe/recorder/thin.h"
 #include "rpc/call/calls.h"
 #include "rpc/call/service.h"

@@ -40,4 +40,11 @@ void recorders_unlock(void);
 /* The function by which other workers ask for a dump (dump_value.c). errors: ENOMEM */
 tenrec_status recorder_serve(struct functions *f, tenrec_error *err);
 
+/* Finds handlers that run, and calls that wait, for longer than `worker.stuck_after`.
+ *
+ * The tables of calls are looked at four times in that span, so a call costs nothing. */
+
+/* A worker has started, or has another limit. */
+void stuck_watch(void);
+
 #endif

@@ -6,7 +6,6 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/base/threads.h"
-#include "observe/recorder/dump_file.h"
 
 #include <stdlib.h>
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "observe/recorder/stuck.h"
+#include "observe/recorder/recorder.h"
 
 #include "core/base/clock.h"
 #include "core/base/housekeeping.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "observe/recorder/inline_calls.h"
-#include "observe/recorder/recorder.h"
 #include "observe/recorder/reporter.h"
 #include "observe/recorder/stack.h"
 #include "rpc/call/calls.h"

@@ -7,7 +7,7 @@
 #include "core/base/forks.h"
 #include "core/base/memory.h"
 #include "core/base/recycle.h"
-#include "core/base/thread_end.h"
+#include "core/base/threads.h"
 #include "rpc/future/future_callbacks.h"
 #include "rpc/future/future_devices.h"
 #include "rpc/future/thread_state.h"

@@ -4,7 +4,7 @@
 #ifndef TENREC_FUTURE_FUTURE_H
 #define TENREC_FUTURE_FUTURE_H
 
-#include "core/base/spinlock.h"
+#include "core/base/threads.h"
 #include "rpc/future/waiter.h"
 
 #include <tenrec/future.h>

@@ -6,7 +6,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/forks.h"
-#include "core/base/thread_end.h"
+#include "core/base/threads.h"
 #include "rpc/future/thread_state.h"
 
 #include <errno.h>

@@ -4,10 +4,8 @@
 
 #include "core/backend/chain_layer.h"
 #include "core/base/memory.h"
-#include "core/base/this_host.h"
+#include "core/base/resolve.h"
 #include "core/plugin/registry.h"
-#include "security/proof/chain_tls.h"
-#include "security/proof/plain_socket.h"
 #include "security/proof/proof.h"
 #include "security/proof/security.h"
 #include "security/tls/tls_session.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "security/proof/chain_tls.h"
+#include "security/proof/chain_proof.h"
 
 #include "core/backend/chain_layer.h"
 #include "security/proof/security.h"

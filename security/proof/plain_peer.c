@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "security/proof/plain_peer.h"
 
-#include "security/proof/socket_owner.h"
-#include "security/secret/own_user.h"
+#include "security/secret/secret.h"
 
 #include <netinet/in.h>
 #include <string.h>

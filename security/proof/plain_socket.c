@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "security/proof/plain_socket.h"
+#include "security/proof/chain_proof.h"
 
 #include "security/proof/plain_peer.h"
-#include "security/secret/own_user.h"
+#include "security/secret/secret.h"
 
 #include <errno.h>
 #include <sys/socket.h>

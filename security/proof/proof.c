@@ -5,7 +5,6 @@
 #include "core/base/memory.h"
 #include "security/proof/proof_mac.h"
 #include "security/proof/proof_record.h"
-#include "security/proof/proof_terms.h"
 #include "security/secret/crypto.h"
 
 #include <assert.h>

@@ -34,4 +34,10 @@ tenrec_status proof_mac_check(const struct proof_past *past, enum proof_role rol
                               const uint8_t *record, size_t len, bool *ret_equal,
                               tenrec_error *err);
 
+/* The terms of a proof, checked; for the room only. */
+
+/* Copies all but the side and the nonce. errors: EINVAL: a term fits no record */
+tenrec_status proof_terms_copy(const struct proof_terms *terms, struct proof_hello *ret,
+                               tenrec_error *err);
+
 #endif

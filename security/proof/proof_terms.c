@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "security/proof/proof_terms.h"
+#include "security/proof/proof_mac.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "security/secret/own_user.h"
+#include "security/secret/secret.h"
 
 #include <stdint.h>
 #include <stdio.h>

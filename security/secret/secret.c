@@ -3,7 +3,6 @@
 
 #include "core/base/memory.h"
 #include "security/secret/crypto.h"
-#include "security/secret/secret_bytes.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <tenrec/error.h>
 
 #define SECRET_BYTES 32 /* of a random secret */
@@ -38,5 +39,17 @@ tenrec_status secret_derive(const struct secret *s, const char *purpose, void *r
 tenrec_status secret_read_file(const char *path, struct secret **ret, tenrec_error *err);
 /* Writes it to a new file of mode 0600. errors: EEXIST, EOS */
 tenrec_status secret_write_file(const struct secret *s, const char *path, tenrec_error *err);
+
+/* The bytes of a secret, for the files of this room that write them to another
+ * place or derive keys of them. */
+
+/* Borrowed until the secret is dropped. */
+const void *secret_bytes(const struct secret *s, size_t *ret_len);
+
+/* Whether the kernel's number of a user is ours. */
+
+/* Returns true if `user`, as the kernel names the owner of a socket or of its peer, is the user of
+ * this process and no other. */
+bool own_user_is(uid_t user);
 
 #endif

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* secret_file.c - a secret in a file. */
-#include "core/base/file_limit.h"
-#include "core/base/private_file.h"
+#include "core/base/file.h"
 #include "security/secret/crypto.h"
 #include "security/secret/secret.h"
-#include "security/secret/secret_bytes.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,11 +2,10 @@
 #include "security/secret/secret_handover.h"
 
 #include "core/base/clock.h"
+#include "core/base/file.h"
 #include "core/base/memory.h"
-#include "core/base/memory_file.h"
 #include "security/secret/crypto.h"
-#include "security/secret/own_user.h"
-#include "security/secret/secret_bytes.h"
+#include "security/secret/secret.h"
 
 #include <errno.h>
 #include <fcntl.h>

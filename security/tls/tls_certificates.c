@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tls_certificates.c - the files of mode mtls, read again when they change. */
 #include "core/base/clock.h"
+#include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
-#include "core/base/private_file.h"
 #include "security/tls/tls_context.h"
 
 #include <errno.h>

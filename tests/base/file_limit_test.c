@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* file_limit_test.c - files of processes with a limit of file sizes. Each case is a child of its
  * own, as a limit stays. */
-#include "core/base/file_limit.h"
+#include "core/base/file.h"
 
 #include "../testing.h"
-#include "core/base/log_sink.h"
-#include "core/base/memory_file.h"
-#include "core/base/private_file.h"
+#include "core/base/log_limit.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The heap: its free pages are returned to the system once a burst is over. */
-#include "core/base/heap.h"
+#include "core/base/memory.h"
 
 #include "../testing.h"
 #include "core/backend/message.h"

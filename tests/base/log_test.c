@@ -5,7 +5,6 @@
 
 #include "core/base/log.h"
 #include "core/base/log_limit.h"
-#include "core/base/log_sink.h"
 
 #include <fcntl.h>
 #include <limits.h>

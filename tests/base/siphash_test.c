@@ -2,7 +2,7 @@
 /* siphash_test.c - the vectors of its authors. */
 #include "../testing.h"
 
-#include "core/base/siphash.h"
+#include "core/base/hash.h"
 
 /* 00 01 02 .. as the key and as the bytes. */
 TEST(siphash_gives_the_published_hashes)

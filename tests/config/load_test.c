@@ -3,7 +3,7 @@
 #include "sample.h"
 
 #include "../testing.h"
-#include "core/config/builtin.h"
+#include "core/config/state.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,6 @@
 
 #include "core/base/clock.h"
 #include "group/membership/group_directory.h"
-#include "group/membership/group_kind.h"
 #include "group/membership/lease.h"
 #include "group/membership/member_record.h"
 #include "group/membership/membership_list.h"

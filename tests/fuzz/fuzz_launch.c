@@ -5,7 +5,6 @@
 
 #include "core/base/resolve.h"
 #include "group/meeting/launch.h"
-#include "group/meeting/slurm.h"
 #include "url.h"
 
 struct text {

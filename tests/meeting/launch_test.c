@@ -4,7 +4,6 @@
 #include "../support/test_store.h"
 
 #include "group/meeting/launch.h"
-#include "group/meeting/slurm.h"
 
 #include "environment.h"
 

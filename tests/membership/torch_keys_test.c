@@ -4,7 +4,7 @@
 #include "../support/test_store.h"
 
 #include "core/base/clock.h"
-#include "group/membership/group_kind.h"
+#include "group/membership/group_directory.h"
 
 #define LEASE_MS 60000 /* longer than any test may wait */
 #define LIST "names/_ALL_WORKER_INFOS"

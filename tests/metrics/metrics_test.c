@@ -4,7 +4,7 @@
 #include <tenrec/observe.h>
 
 #include "core/base/clock.h"
-#include "observe/metrics/snapshot.h"
+#include "observe/metrics/metrics.h"
 #include "rpc/call/watch.h"
 
 #include "../support/cluster.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* observer_test.c - observers of the process, by a plugin that writes what it gets into a file. */
-#include "observe/metrics/span_source.h"
+#include "observe/metrics/observer.h"
 
 #include "../support/cluster.h"
 #include "../testing.h"

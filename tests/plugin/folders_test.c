@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* folders_test.c - the folder of the plugins that are installed with a library or a program. */
-#include "core/plugin/plugin_folders.h"
+#include "core/plugin/plugin_file.h"
 
 #include "../testing.h"
 

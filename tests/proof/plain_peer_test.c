@@ -4,7 +4,6 @@
 #include "../testing.h"
 
 #include "security/proof/plain_peer.h"
-#include "security/proof/socket_owner.h"
 
 #include <netinet/in.h>
 #include <sys/wait.h>

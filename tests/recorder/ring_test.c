@@ -2,7 +2,7 @@
 /* ring_test.c - the ring of events under many writers. */
 #include "observe/recorder/ring.h"
 
-#include "observe/recorder/dump_file.h"
+#include "observe/recorder/reporter.h"
 #include "observe/recorder/thin.h"
 
 #include "../testing.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* own_user_test.c - the numbers of users that count as ours. */
-#include "security/secret/own_user.h"
+#include "security/secret/secret.h"
 #include "security/secret/secret_handover.h"
 
 #include "../testing.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* secret_file_test.c - secrets in files, and files that are refused. */
 #include "security/secret/secret.h"
-#include "security/secret/secret_bytes.h"
 
 #include "../testing.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* secret_handover_test.c - the ways of a secret from a launcher to a worker. */
-#include "security/secret/secret_bytes.h"
+#include "security/secret/secret.h"
 #include "security/secret/secret_handover.h"
 
 #include "../testing.h"

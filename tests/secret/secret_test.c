@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* secret_test.c - the memory of a secret, and keys of it. */
 #include "security/secret/secret.h"
-#include "security/secret/secret_bytes.h"
 
 #include "../testing.h"
 

@@ -6,7 +6,7 @@
 
 #include "core/base/clock.h"
 #include "group/store/store_call.h"
-#include "group/store/store_tls.h"
+#include "group/store/store_dial.h"
 #include "security/tls/tls_session.h"
 
 #include <errno.h>

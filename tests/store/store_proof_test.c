@@ -5,7 +5,7 @@
 
 #include "core/base/clock.h"
 #include "group/store/store_call.h"
-#include "group/store/store_proof.h"
+#include "group/store/store_dial.h"
 
 #include <stdatomic.h>
 

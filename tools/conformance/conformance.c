@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conformance.c - `tenrec conformance`: does a plugin keep the rules of its header? */
-#include "conformance/explain.h"
 #include "conformance/report.h"
 #include "conformance/setup.h"
 #include "core/base/suggest.h"

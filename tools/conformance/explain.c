@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* explain.c - the page of the rules and the sources of the cases, as they were when this was built.
  */
-#include "conformance/explain.h"
-
-#include "conformance/texts.h"
+#include "conformance/report.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "conformance/letter.h"
+#include "conformance/spy.h"
 
 #include <stdlib.h>
 

@@ -2,12 +2,12 @@
 #include "conformance/observer_place.h"
 
 #include "core/base/clock.h"
-#include "core/base/private_file.h"
-#include "core/base/this_host.h"
+#include "core/base/file.h"
+#include "core/base/resolve.h"
 #include "core/config/config.h"
 #include "core/plugin/plugin_entry.h"
 #include "core/plugin/registry.h"
-#include "observe/metrics/snapshot.h"
+#include "observe/metrics/metrics.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -3,9 +3,11 @@
 #ifndef TENREC_TOOLS_CONFORMANCE_REPORT_H
 #define TENREC_TOOLS_CONFORMANCE_REPORT_H
 
-#include "conformance/child.h"
-
 #include <jansson.h>
+#include <stddef.h>
+
+#include "conformance/case.h"
+#include "conformance/child.h"
 
 #define RULES_MAX 256
 
@@ -32,5 +34,15 @@ size_t report_count(const struct report *r); /* of cases so far */
 /* Prints the rules, and releases all. */
 void report_end(struct report *r);
 void report_drop(struct report *r);
+
+/* What a case does, for the author of a plugin without the source of this command. */
+
+/* Prints the rules that the case checks, and its source. */
+void explain_case(const struct conformance_case *c);
+
+/* Files of the tree as lists of lines up to NULL, made by plugin/embed.py. */
+
+extern const char *const text_rules[]; /* docs/plugin-rules.md */
+extern const char *const text_cases[]; /* the sources of all cases, one after the other */
 
 #endif

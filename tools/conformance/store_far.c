@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "conformance/store_far.h"
-
 #include "conformance/store_place.h"
 
 #include <stdio.h>

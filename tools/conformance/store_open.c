@@ -4,7 +4,6 @@
 
 #include "conformance/leftover.h"
 #include "conformance/relay.h"
-#include "conformance/store_raw.h"
 #include "core/base/clock.h"
 #include "core/plugin/registry.h"
 

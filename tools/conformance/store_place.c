@@ -2,7 +2,6 @@
 #include "conformance/store_place.h"
 
 #include "conformance/leftover.h"
-#include "conformance/store_far.h"
 #include "core/base/clock.h"
 #include "group/store/store.h"
 #include "group/store/stores.h"

@@ -3,6 +3,8 @@
 #ifndef TENREC_TOOLS_CONFORMANCE_STORE_PLACE_H
 #define TENREC_TOOLS_CONFORMANCE_STORE_PLACE_H
 
+#include <tenrec/store_plugin.h>
+
 #include "conformance/case.h"
 #include "group/store/store.h"
 #include "group/store/stores.h"
@@ -44,5 +46,34 @@ void holds(struct tenrec_store *s, const char *key, const char *value);
 void holds_bytes(struct tenrec_store *s, const char *key, const void *data, size_t len);
 bool has(struct tenrec_store *s, const char *key);
 int64_t add(struct tenrec_store *s, const char *key, int64_t delta);
+
+/* A client of the store in a second process. Each order is demanded to succeed. */
+
+/* Starts the process, before this one opens the store. */
+void far_start(void);
+void far_end(void);
+
+void far_set(const char *key, const char *value);
+/* Demands that the key has that value over there. */
+void far_holds(const char *key, const char *value);
+/* The same in two steps: between them it may wait for the key. */
+void far_holds_begin(const char *key, const char *value);
+void far_holds_end(void);
+
+/* The operations of the plugin itself, without the core between. */
+
+/* A store as the core opens it, without the core's checks. */
+struct raw {
+    struct tenrec_plugin_store store;
+    const struct tenrec_store_ops *ops; /* the same */
+};
+
+/* Ends the case as not offered for a store that is no plugin. */
+tenrec_status raw_open(struct raw *ret, const char *url, uint64_t deadline_ns, tenrec_error *err);
+/* Opens place_url(). */
+void raw_open_place(struct raw *ret);
+void raw_close(struct raw *r);
+/* All that the stores of raw_open logged so far; the caller frees it. */
+char *raw_log(void);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "conformance/store_raw.h"
-
 #include "conformance/store_place.h"
+
 #include "core/config/secret.h"
 
 #include <pthread.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_value.c - keys and values of all sizes are kept, for every client. */
-#include "conformance/store_far.h"
 #include "conformance/store_place.h"
 
 #include <stdio.h>

@@ -2,7 +2,6 @@
 #include "conformance/world.h"
 
 #include "conformance/expect.h"
-#include "conformance/letter.h"
 #include "conformance/spy.h"
 #include "core/backend/chain_config.h"
 #include "core/backend/message.h"

@@ -6,7 +6,7 @@
 #include "info/info.h"
 #include "core/base/clock.h"
 #include "core/config/security_settings.h"
-#include "core/plugin/plugin_folders.h"
+#include "core/plugin/plugin_file.h"
 #include "core/plugin/registry.h"
 #include "entry.h"
 #include "inspect.h"

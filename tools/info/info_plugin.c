@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info_plugin.c - plugins as JSON, each first tried in a process of its own. */
 #include "core/plugin/loader.h"
-#include "core/plugin/mapped_file.h"
+#include "core/plugin/plugin_file.h"
 #include "core/plugin/plugin_validate.h"
 #include "core/plugin/registry.h"
 #include "info/info.h"

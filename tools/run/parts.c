@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/parts.h"
+#include "run/workers.h"
 
-#include "core/base/file_limit.h"
-#include "core/base/private_file.h"
+#include "core/base/file.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run.c - `tenrec run`: N local workers of one program. */
-#include "run/parts.h"
 #include "run/workers.h"
 #include "tool.h"
 

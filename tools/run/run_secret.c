@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/run_secret.h"
+#include "run/workers.h"
 
 #include "group/meeting/advertise_address.h"
 #include "secret_place.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/signal_name.h"
+#include "run/spawn.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -28,4 +28,11 @@ tenrec_status spawn(const struct spawn *what, struct spawned *ret, tenrec_error 
  * array. NULL when out of memory. */
 char **spawn_environment(char *const *set, size_t n);
 
+/* Names of signals; not every C library has sigabbrev_np. */
+
+enum { SIGNAL_NAME_MAX = 24 };
+
+/* Writes "SIGTERM", or "signal 40" for one without a name, and returns `buf`. */
+const char *signal_name(int sig, char buf[SIGNAL_NAME_MAX]);
+
 #endif

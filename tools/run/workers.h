@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workers.h - starts, watches and ends a group of local processes. */
+/* workers.h - starts, watches and ends a group of local processes, with their secret and their
+ * traces. */
 #ifndef TENREC_TOOLS_WORKERS_H
 #define TENREC_TOOLS_WORKERS_H
-
-#include "run/elastic.h"
-#include "tool.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "run/elastic.h"
+#include "security/proof/security.h"
+#include "security/secret/secret_handover.h"
+#include "tool.h"
 
 struct workers_plan {
     const struct tool *tool; /* the command, for its messages */
@@ -31,5 +34,43 @@ struct workers_plan {
  * of the command: 0, or that of the worker that failed first (128 + the signal that
  * killed it); for an elastic run that of the worker whose failure ended the run. */
 int workers_run(const struct workers_plan *plan);
+
+/* The group secret of a run: its choice, and its way to the workers. */
+
+/* Zeroed: none. */
+struct run_secret {
+    struct security *security;  /* of the store that the run serves; NULL: an open run */
+    int fd;                     /* sealed memfd that workers inherit; 0: none */
+    struct secret_giver *giver; /* for processes that closed it, and other shells; NULL: none */
+};
+
+/* Chooses the secret: of --secret-file, else of the configuration, else the secret that an outer
+ * launcher announced, else that of the launcher whose store --join names, else a random one.
+ * errors: ECONFIG (says which option is missing), those of security_open and secret_inherit */
+tenrec_status run_secret_open(const struct workers_plan *plan, struct run_secret *ret,
+                              tenrec_error *err);
+/* Begins to give the secret to processes of this user. The other shell derives the name of the
+ * socket from the address of the store; port 0: the run serves none. */
+tenrec_status run_secret_give(struct run_secret *s, const char *host, uint16_t port,
+                              tenrec_error *err);
+void run_secret_close(struct run_secret *s);
+
+/* The traces of several workers of one machine, joined. */
+
+/* A folder into which each worker writes "<rank>.json". */
+struct parts {
+    const char *path; /* of the joined trace; borrowed */
+    char *folder;
+    char *setting; /* "NAME=value" for the environment of the workers */
+};
+
+/* Makes the folder, and checks that `path` can be written. Returns TOOL_OK, or
+ * after a message an exit status. */
+int parts_open(const struct tool *self, const char *path, struct parts *ret);
+
+/* Joins the traces of `n` workers, removes the folder, and reports the workers
+ * without a trace: a failure unless `some_missing`. Returns TOOL_OK or an exit
+ * status. */
+int parts_join(const struct tool *self, struct parts *p, int n, bool some_missing);
 
 #endif

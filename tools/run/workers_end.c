@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* workers_end.c - signals, and the consequences of the end of a worker. */
 #include "core/base/clock.h"
-#include "run/signal_name.h"
+#include "run/spawn.h"
 #include "run/workers_run.h"
 
 #include <errno.h>

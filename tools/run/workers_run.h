@@ -3,9 +3,9 @@
 #ifndef TENREC_TOOLS_WORKERS_RUN_H
 #define TENREC_TOOLS_WORKERS_RUN_H
 
-#include "run/run_secret.h"
 #include "run/stream.h"
 #include "run/worker_env.h"
+#include "run/workers.h"
 
 #include <poll.h>
 #include <sys/types.h>

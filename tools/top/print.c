@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "top/print.h"
+#include "top/view.h"
 
 #include "core/base/clock.h"
-#include "top/sample_json.h"
-#include "top/view.h"
+#include "top/sampler.h"
 
 #include <errno.h>
 #include <locale.h>

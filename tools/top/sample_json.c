@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "top/sample_json.h"
+#include "top/sampler.h"
 
 #include "top/view.h"
 

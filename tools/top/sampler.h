@@ -23,4 +23,10 @@ tenrec_status sampler_take(struct sampler *s, struct sample *ret, tenrec_error *
 
 void sampler_finish(struct sampler *s);
 
+/* A sample and its rates as one JSON object (docs/observe.md). */
+
+/* Prints one line on stdout. `before` may be NULL. Returns false without memory, or if stdout
+ * fails. */
+bool sample_json_print(const struct sample *before, const struct sample *now);
+
 #endif

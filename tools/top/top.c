@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* top.c - `tenrec top`: the load of a running group. */
-#include "top/print.h"
 #include "top/view.h"
 
 #include <getopt.h>

@@ -3,7 +3,11 @@
 #ifndef TENREC_TOOLS_TOP_VIEW_H
 #define TENREC_TOOLS_TOP_VIEW_H
 
+#include <stdint.h>
+
+#include "tool.h"
 #include "top/rate.h"
+#include "top/sampler.h"
 #include "top/table.h"
 
 struct view {
@@ -21,5 +25,16 @@ void view_finish(struct view *v);
 
 /* The calls of all workers per second. */
 double view_total(const struct sample *before, const struct sample *now);
+
+/* Samples on stdout, as tables or JSON. */
+
+struct print_options {
+    const char *sort; /* key of a column */
+    int samples;      /* 0: without end */
+    bool as_json;
+};
+
+/* Prints each sample after one interval. Returns the exit status. */
+int print_samples(const struct tool *self, struct sampler *s, const struct print_options *o);
 
 #endif

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* private_file.h - files and folders that only the user of this process may read. */
-#ifndef TENREC_BASE_PRIVATE_FILE_H
-#define TENREC_BASE_PRIVATE_FILE_H
+/* file.h - files and folders that only the user of this process may read. */
+#ifndef TENREC_BASE_FILE_H
+#define TENREC_BASE_FILE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/stat.h>
+#include <tenrec/error.h>
 #include <tenrec/observer_plugin.h>
 
 /* Checks which users could read the file: its owner, our user or root, alone; also a group that
@@ -39,5 +42,36 @@ tenrec_status private_folder(char ret[TENREC_PRIVATE_FOLDER_MAX], tenrec_error *
 /* Calls `fn` for each folder in which a process of this user with other variables would look, until
  * it returns true. */
 void private_folder_each(bool (*fn)(void *arg, const char *folder), void *arg);
+
+/* The limit of file sizes of this process (RLIMIT_FSIZE, ulimit -f): growing a file
+ * beyond it, also one in memory, raises SIGXFSZ in the thread, which ends the process. */
+
+/* Returns OK if a file may have that size. errors: EOS, with the limit */
+tenrec_status file_limit_check(uint64_t bytes, tenrec_error *err);
+
+/* Between hold and release a write of this thread beyond the limit fails with EFBIG, and raises no
+ * signal. */
+struct file_limit {
+    bool held, pending;
+    sigset_t before;
+};
+
+void file_limit_hold(struct file_limit *l);
+void file_limit_release(struct file_limit *l); /* keeps errno */
+
+/* As tenrec_fail_errno with EOS; for EFBIG with the limit. */
+TENREC_COLD
+TENREC_PRINTF(3, 4)
+tenrec_status file_limit_fail(tenrec_error *err, int os_errno, const char *fmt, ...);
+
+/* Files in memory. */
+
+/* Makes a file in memory of `bytes` zeros that can be sealed, and never executed.
+ *
+ * flags    MFD_CLOEXEC or 0
+ * ret      a descriptor that the caller closes
+ * errors   EOS; with the limit where file sizes are limited */
+tenrec_status memory_file_new(const char *name, size_t bytes, unsigned flags, int *ret,
+                              tenrec_error *err);
 
 #endif
