@@ -2,6 +2,7 @@
 #include "core/backend/message.h"
 
 #include "core/backend/account.h"
+#include "core/base/fail.h"
 #include "core/base/forks.h"
 #include "core/base/memory.h"
 #include "core/base/recycle.h"
@@ -178,7 +179,7 @@ tenrec_status message_charge(const struct tenrec_msg *msg, uint64_t n, tenrec_er
     struct message *m = message_of(msg);
     tenrec_status st;
 
-    if (__builtin_expect(!m || m->account == NULL, 1))
+    if (!unlikely(m && m->account))
         return TENREC_OK;
     st = account_take(m->account, n, &m->limits, err);
     if (st == TENREC_OK)
@@ -197,7 +198,7 @@ static void message_release(struct tenrec_msg *msg)
 {
     struct message *m = (struct message *)msg;
 
-    if (__builtin_expect(m->account != NULL, 0))
+    if (unlikely(m->account != NULL))
         message_settle(m);
     if (!RECYCLE || m->bytes != BLOCK_BYTES || !(cache.end.fn || cache_register())) {
         block_free(m);

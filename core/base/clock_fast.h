@@ -12,6 +12,8 @@
 
 #if defined(__x86_64__)
 #include <x86intrin.h>
+
+#include "core/base/fail.h"
 #define CLOCK_FAST_COUNTER() __rdtsc()
 #elif defined(__aarch64__)
 static inline uint64_t clock_fast_counter(void)
@@ -45,7 +47,7 @@ static inline uint64_t clock_fast_ns(void)
     const struct clock_fast *a = &clock_fast_anchor;
     const uint64_t n = CLOCK_FAST_COUNTER() - a->counter;
 
-    if (__builtin_expect(n >= a->span, 0))
+    if (unlikely(n >= a->span))
         return clock_fast_anew();
     return a->ns + (n * a->scale >> 32);
 }

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/base/fail.h"
+
 /* The number of forks between this process and the first that called forks_watch. Changes in a
  * child only, while it has one thread. */
 extern uint32_t forks_seen;
@@ -30,7 +32,7 @@ void forks_add(struct fork_hook *h);
 /* From now on `h` is called. Cheap once it is. */
 static inline void forks_follow(struct fork_hook *h)
 {
-    if (__builtin_expect(!atomic_load_explicit(&h->added, memory_order_acquire), 0))
+    if (unlikely(!atomic_load_explicit(&h->added, memory_order_acquire)))
         forks_add(h);
 }
 
@@ -41,7 +43,7 @@ _Noreturn void forks_end(const char *what);
 /* After each call into code of the program; `before`: forks_seen before the call. */
 static inline void forks_check(uint32_t before, const char *what)
 {
-    if (__builtin_expect(forks_seen != before, 0))
+    if (unlikely(forks_seen != before))
         forks_end(what);
 }
 

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/base/fail.h"
+
 /* The signal by which a dump asks a thread where it stands (recorder/stack.h). */
 #define THREADS_STACK_SIGNAL (SIGRTMAX - 3)
 
@@ -29,7 +31,7 @@ extern _Thread_local uint32_t thread_own_id STATIC_TLS;
 uint32_t thread_find_id(void); /* the slow path */
 static inline uint32_t thread_id(void)
 {
-    return __builtin_expect(thread_own_id != 0, 1) ? thread_own_id : thread_find_id();
+    return unlikely(thread_own_id == 0) ? thread_find_id() : thread_own_id;
 }
 
 /* Functions that run when a thread ends, so that what the thread kept for its own
@@ -68,7 +70,7 @@ void spinlock_wait(struct spinlock *l);
 
 static inline void spinlock_lock(struct spinlock *l)
 {
-    if (__builtin_expect(atomic_exchange_explicit(&l->held, true, memory_order_acquire), 0))
+    if (unlikely(atomic_exchange_explicit(&l->held, true, memory_order_acquire)))
         spinlock_wait(l);
 }
 

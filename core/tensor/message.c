@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/backend/message.h"
+#include "core/base/fail.h"
 #include "core/tensor/mapping.h"
 #include "core/tensor/tensor.h"
 
@@ -28,7 +29,7 @@ static void message_release(struct tenrec_msg *msg)
     for (uint32_t i = 0; i < msg->n_tensors; i++) {
         tenrec_tensor_drop(o->tensor[i]);
         /* Arrived, but was never placed. */
-        if (__builtin_expect(tenrec_msg_tensor(msg, i)->mapping != NULL, 0))
+        if (unlikely(tenrec_msg_tensor(msg, i)->mapping != NULL))
             mapping_drop(tenrec_msg_tensor(msg, i)->mapping);
     }
     if (o->payload.owner)

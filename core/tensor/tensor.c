@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "core/base/fail.h"
 #include "core/base/forks.h"
 #include "core/base/memory.h"
 #include "core/tensor/device_memory.h"
@@ -441,7 +442,7 @@ tenrec_status tensor_to_send(struct tenrec_tensor *t, struct tenrec_tensor **ret
     const bool whole = d->bytes % item == 0 && d->byte_offset % item == 0;
     const bool small_part = d->bytes >= WHOLE_BELOW && t->bytes <= d->bytes / 2;
 
-    if (__builtin_expect(d->device.kind != TENREC_CPU, 0))
+    if (unlikely(d->device.kind != TENREC_CPU))
         return device_tensor_to_send(t, ret, err);
     if (!tensor_is_contiguous(d) || !whole || small_part)
         return tenrec_tensor_copy(t, ret, err);

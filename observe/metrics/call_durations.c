@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/metrics/durations.h"
 
+#include "core/base/fail.h"
 #include "core/base/memory.h"
 #include "core/base/threads.h"
 #include "observe/metrics/series.h"
@@ -63,7 +64,7 @@ static bool is_of(const struct cached *c, const struct tenrec_worker *w, const c
 static uint32_t call_series_find(struct tenrec_worker *w, const char *method, tenrec_peer to)
 {
     const size_t len = strlen(method);
-    struct cached *cache = __builtin_expect(mine.cache != NULL, 1) ? mine.cache : cache_begin();
+    struct cached *cache = unlikely(!mine.cache) ? cache_begin() : mine.cache;
     struct cached *c = cache ? &cache[cache_place(method, len, to)] : NULL;
     const bool served = to == SERVED;
     struct series key;
@@ -107,7 +108,7 @@ static uint64_t time_between(uint64_t from_ns, uint64_t to_ns)
 
 static void call_count(uint32_t number, tenrec_status status, uint64_t ns)
 {
-    if (__builtin_expect(status != TENREC_OK, 0))
+    if (unlikely(status != TENREC_OK))
         number = error_series(number, status);
     if (!number || !durations_add(number, ns))
         series_drop();
@@ -116,7 +117,7 @@ static void call_count(uint32_t number, tenrec_status status, uint64_t ns)
 static void durations_begun(struct tenrec_worker *w, struct tenrec_future *f, const char *function)
 {
     f->call.series = call_series(w, function, f->call.to);
-    if (__builtin_expect(!f->call.series, 0))
+    if (unlikely(!f->call.series))
         series_drop();
 }
 

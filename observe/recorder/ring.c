@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/recorder/ring.h"
 
+#include "core/base/fail.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -52,7 +54,7 @@ void ring_set_text(struct ring_event *e, const char *text)
     const size_t n = strnlen(text, RING_TEXT + 1);
 
     memset(e->text, 0, sizeof e->text);
-    if (__builtin_expect(n > RING_TEXT, 0))
+    if (unlikely(n > RING_TEXT))
         text += strlen(text) - RING_TEXT;
     memcpy(e->text, text, n > RING_TEXT ? RING_TEXT : n);
 }
