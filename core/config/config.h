@@ -50,8 +50,9 @@ struct config_layer config_store(const struct tenrec_config *config, const char 
 struct config_layer config_observer(const struct tenrec_config *config, const char *name,
                                     const struct place *place);
 
-/* "tcp", "env" and others need no plugin. */
-bool config_scheme_is_own(const char *scheme);
+/* Schemes of stores and of init_method that need no plugin. */
+enum config_scheme { CONFIG_TCP, CONFIG_FILE, CONFIG_MEMORY, CONFIG_ENV, CONFIG_OTHER };
+enum config_scheme config_scheme_find(const char *scheme);
 
 struct config_device_map {
     const char *worker;                    /* the callee's name */

@@ -137,14 +137,14 @@ static tenrec_status check_entries(enum config_section section, const struct nod
     return st;
 }
 
-bool config_scheme_is_own(const char *scheme)
+enum config_scheme config_scheme_find(const char *scheme)
 {
-    static const char *const own[] = { "env", "tcp", "file", "memory" };
+    static const char *const own[] = { "tcp", "file", "memory", "env" };
+    size_t i = 0;
 
-    for (size_t i = 0; i < COUNT(own); i++)
-        if (strcmp(scheme, own[i]) == 0)
-            return true;
-    return false;
+    while (i < COUNT(own) && strcmp(scheme, own[i]) != 0)
+        i++;
+    return (enum config_scheme)i;
 }
 
 /* A URL's scheme selects the store by its name: a store named like a scheme of the core
@@ -153,7 +153,7 @@ static tenrec_status check_stores(const struct node *stores, tenrec_error *err)
 {
     for (size_t i = 0; stores && i < stores->n; i++) {
         const struct node *node = stores->item[i];
-        if (config_scheme_is_own(node->key))
+        if (config_scheme_find(node->key) != CONFIG_OTHER)
             return place_fail(err, TENREC_ECONFIG, &node->key_place,
                               "store '%s': %s:// needs no plugin, choose another name", node->key,
                               node->key);

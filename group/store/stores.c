@@ -39,17 +39,12 @@ bool stores_scheme(const char *url, char ret[STORES_SCHEME_MAX])
 
 tenrec_init_store_fn *stores_own(const char *scheme)
 {
-    static const struct {
-        const char *scheme;
-        tenrec_init_store_fn *init;
-    } own[] = { { "tcp", store_tcp_init },
-                { "file", store_file_init },
-                { "memory", store_memory_init } };
+    static tenrec_init_store_fn *const own[CONFIG_OTHER + 1] = { [CONFIG_TCP] = store_tcp_init,
+                                                                 [CONFIG_FILE] = store_file_init,
+                                                                 [CONFIG_MEMORY] =
+                                                                     store_memory_init };
 
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-        if (strcmp(scheme, own[i].scheme) == 0)
-            return own[i].init;
-    return NULL;
+    return own[config_scheme_find(scheme)];
 }
 
 static void choice_release(struct choice *c)
@@ -170,7 +165,7 @@ static tenrec_status stores_load_layers(const struct tenrec_config *config, cons
 
 const char *stores_plugin_scheme(const char *init_method, char buf[STORES_SCHEME_MAX])
 {
-    return stores_scheme(init_method, buf) && !config_scheme_is_own(buf) ? buf : NULL;
+    return stores_scheme(init_method, buf) && config_scheme_find(buf) == CONFIG_OTHER ? buf : NULL;
 }
 
 tenrec_status stores_load(const struct tenrec_config *config, const char *scheme,
