@@ -23,7 +23,7 @@ static struct {
     pthread_mutex_t lock;       /* guards all */
     struct housekeeping *first; /* its timer is used */
     struct {
-        upkeep_fn *fn;
+        housekeeping_fn *fn;
         uint64_t at_ns;
     } job[JOBS_MAX];
 } all = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -41,7 +41,7 @@ static void housekeeping_arm(void)
 }
 
 /* The caller holds the lock. */
-static void housekeeping_set(upkeep_fn *fn, uint64_t at_ns)
+static void housekeeping_set(housekeeping_fn *fn, uint64_t at_ns)
 {
     size_t i = 0;
 
@@ -62,7 +62,7 @@ static void on_timer(void *arg)
     (void)arg;
     pthread_mutex_lock(&all.lock);
     for (size_t i = 0; i < JOBS_MAX && all.job[i].fn; i++) {
-        upkeep_fn *fn = all.job[i].fn;
+        housekeeping_fn *fn = all.job[i].fn;
         uint64_t next;
         if (all.job[i].at_ns > now)
             continue;
@@ -76,7 +76,7 @@ static void on_timer(void *arg)
     pthread_mutex_unlock(&all.lock);
 }
 
-void housekeeping_at(upkeep_fn *fn, uint64_t deadline_ns)
+void housekeeping_at(housekeeping_fn *fn, uint64_t deadline_ns)
 {
     pthread_mutex_lock(&all.lock);
     housekeeping_set(fn, deadline_ns);

@@ -14,7 +14,7 @@ struct housekeeping;
 
 /* Returns the time of the next run; CLOCK_NEVER: set by housekeeping_at. Runs on the
  * loop thread, may not block. */
-typedef uint64_t upkeep_fn(uint64_t now_ns);
+typedef uint64_t housekeeping_fn(uint64_t now_ns);
 
 /* Lends the loop to the jobs until housekeeping_leave. errors: ENOMEM */
 tenrec_status housekeeping_join(struct loop *l, struct housekeeping **ret, tenrec_error *err);
@@ -22,6 +22,6 @@ void housekeeping_leave(struct housekeeping *u); /* NULL is fine */
 
 /* Runs `fn` at the deadline or a little later; an earlier deadline of `fn` stays. There
  * are few functions, and none is ever removed. */
-void housekeeping_at(upkeep_fn *fn, uint64_t deadline_ns);
+void housekeeping_at(housekeeping_fn *fn, uint64_t deadline_ns);
 
 #endif

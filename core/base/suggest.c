@@ -21,10 +21,10 @@ static size_t suggest_least(size_t a, size_t b, size_t c)
 
 size_t suggest_distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
-    size_t row[3][NEAREST_MAX + 1]; /* the last two rows and the current one */
+    size_t row[3][SUGGEST_WORD_MAX + 1]; /* the last two rows and the current one */
 
-    if (a_len > NEAREST_MAX || b_len > NEAREST_MAX)
-        return NEAREST_MAX + 1;
+    if (a_len > SUGGEST_WORD_MAX || b_len > SUGGEST_WORD_MAX)
+        return SUGGEST_WORD_MAX + 1;
     for (size_t j = 0; j <= b_len; j++)
         row[0][j] = j;
     for (size_t i = 1; i <= a_len; i++) {
@@ -74,7 +74,7 @@ void suggest_try_n(struct suggestion *near, const char *name, size_t len)
 
     /* A name that keeps no letter of the word is no suggestion; another number is no misspelling.
      */
-    if (d >= near->distance || d > NEAREST_MAX || d >= (len > word_len ? len : word_len) ||
+    if (d >= near->distance || d > SUGGEST_WORD_MAX || d >= (len > word_len ? len : word_len) ||
         suggest_numbered_alike(near->word, name, len))
         return;
     near->distance = d;

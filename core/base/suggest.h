@@ -12,13 +12,13 @@
 
 #include <stddef.h>
 
-#define NEAREST_MAX 63 /* bytes of the longest word that is compared */
+#define SUGGEST_WORD_MAX 63 /* bytes of the longest word that is compared */
 
 struct suggestion {
     const char *word; /* borrowed until the last try */
     size_t distance;  /* of `best`; the largest that still counts, plus one, at first */
-    char best[NEAREST_MAX + 1];
-    char hint[NEAREST_MAX + 24];
+    char best[SUGGEST_WORD_MAX + 1];
+    char hint[SUGGEST_WORD_MAX + 24];
 };
 
 void suggest_init(struct suggestion *near, const char *word);
@@ -37,7 +37,7 @@ const char *suggest_name(const struct suggestion *near);
 const char *suggest_hint(struct suggestion *near);
 
 /* Letters to insert, remove, replace or swap with their neighbour to make `b`
- * of `a`, without regard to case; NEAREST_MAX + 1 for words that are too long. */
+ * of `a`, without regard to case; SUGGEST_WORD_MAX + 1 for words that are too long. */
 size_t suggest_distance(const char *a, size_t a_len, const char *b, size_t b_len);
 
 #endif

@@ -31,8 +31,8 @@ struct tenrec_chain {
     pid_t process;                 /* that made the agent: a fork's child lacks its threads */
     struct loop *loop;
     struct loop_timer *timer; /* NULL if the user has no wake */
-    struct housekeeping *upkeep;
-    struct parallel_copy *copier;
+    struct housekeeping *housekeeping;
+    struct parallel_copy *copy;
     size_t pool_bytes; /* this agent's share of the storage pool */
     struct chain *chain;
 };
@@ -190,9 +190,9 @@ static tenrec_status make_parts(struct tenrec_chain *a, const struct tenrec_chai
     if (st == TENREC_OK && a->user.wake)
         st = loop_timer_new(a->loop, on_time, &a->user, &a->timer, err);
     if (st == TENREC_OK)
-        st = housekeeping_join(a->loop, &a->upkeep, err);
+        st = housekeeping_join(a->loop, &a->housekeeping, err);
     if (st == TENREC_OK)
-        st = parallel_copy_open(&a->copier, err);
+        st = parallel_copy_open(&a->copy, err);
     if (st == TENREC_OK) {
         a->pool_bytes = (size_t)options->settings->receive_pool_bytes;
         storage_pool_allow(storage_pool_of_process(), a->pool_bytes);
@@ -296,8 +296,8 @@ void tenrec_chain_drop(struct tenrec_chain *agent)
     chain_close(agent->chain);
     loop_timer_drop(agent->timer);
     storage_pool_deny(storage_pool_of_process(), agent->pool_bytes);
-    parallel_copy_close(agent->copier);
-    housekeeping_leave(agent->upkeep);
+    parallel_copy_close(agent->copy);
+    housekeeping_leave(agent->housekeeping);
     loop_close(agent->loop);
     free(agent);
 }
@@ -327,7 +327,7 @@ struct tenrec_tensor *tenrec_chain_copy_for(struct tenrec_chain *agent, tenrec_p
         return NULL;
     if (tensor_new_private(desc, &t, NULL) != TENREC_OK)
         return NULL;
-    parallel_copy_run(agent->copier, tenrec_tensor_desc(t)->data, desc->data, (size_t)desc->bytes);
+    parallel_copy_run(agent->copy, tenrec_tensor_desc(t)->data, desc->data, (size_t)desc->bytes);
     return t;
 }
 

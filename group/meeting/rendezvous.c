@@ -182,7 +182,7 @@ tenrec_status rendezvous_open(const struct rendezvous_options *o, uint64_t deadl
     }
     st = rendezvous_store_open(o, &method, r, deadline_ns, err);
     if (st == TENREC_OK) {
-        advertise_address_find(r->launch.host, r->launch.port, deadline_ns, r->vantage);
+        advertise_address_find(r->launch.host, r->launch.port, deadline_ns, r->own_address);
         st = o->store_only ? TENREC_OK : rendezvous_enter(o, r, deadline_ns, err);
         r->visitor = o->store_only; /* there is no group to leave */
     }
@@ -230,7 +230,7 @@ tenrec_status rendezvous_visit(const struct rendezvous_options *o, uint64_t dead
     else
         st = visit_group(o->group, r, deadline_ns, err);
     if (st == TENREC_OK) /* for the interface of link-local addresses */
-        advertise_address_find(r->launch.host, r->launch.port, deadline_ns, r->vantage);
+        advertise_address_find(r->launch.host, r->launch.port, deadline_ns, r->own_address);
     if (st == TENREC_OK)
         *ret = r;
     else

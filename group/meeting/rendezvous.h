@@ -40,12 +40,12 @@ struct rendezvous_options {
 struct rendezvous_options rendezvous_options_of(const struct tenrec_chain_options *o);
 
 struct rendezvous {
-    struct launch launch;                /* rank, world, local ones, source, run */
-    struct tenrec_store *store;          /* owns; the whole store */
-    struct tenrec_store_server *server;  /* owns; rank 0 when it serves */
-    bool member_serves;                  /* the store ends with rank 0 */
-    char vantage[ADVERTISE_ADDRESS_MAX]; /* our address for the others; "" if unknown */
-    bool visitor;                        /* from outside: writes nothing */
+    struct launch launch;                    /* rank, world, local ones, source, run */
+    struct tenrec_store *store;              /* owns; the whole store */
+    struct tenrec_store_server *server;      /* owns; rank 0 when it serves */
+    bool member_serves;                      /* the store ends with rank 0 */
+    char own_address[ADVERTISE_ADDRESS_MAX]; /* our address for the others; "" if unknown */
+    bool visitor;                            /* from outside: writes nothing */
     bool dynamic;
     struct group_lost lost;        /* set by the user; is_lost NULL: not checked */
     struct generation meeting;     /* of a static group; meeting.store is its part */

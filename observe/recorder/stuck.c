@@ -206,7 +206,7 @@ static void stuck_look(struct recorder *r, uint64_t now_ns, uint64_t after_ns)
     free(s);
 }
 
-static uint64_t stuck_upkeep(uint64_t now_ns)
+static uint64_t stuck_housekeeping(uint64_t now_ns)
 {
     const uint64_t least_ms = (uint64_t)STUCK_GAP_MS * STUCK_LOOKS;
     uint64_t next = CLOCK_NEVER;
@@ -231,5 +231,5 @@ static uint64_t stuck_upkeep(uint64_t now_ns)
 
 void stuck_watch(void)
 {
-    housekeeping_at(stuck_upkeep, clock_now_ns());
+    housekeeping_at(stuck_housekeeping, clock_now_ns());
 }

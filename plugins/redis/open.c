@@ -101,7 +101,7 @@ static struct redis_store *store_new(struct tenrec_plugin_store *self, const str
 void redis_store_free(struct redis_store *s)
 {
     conn_drop(s->conn);
-    conn_drop(s->ear);
+    conn_drop(s->subscriber);
     tls_context_drop(s->tls);
     explicit_bzero(s->password, sizeof s->password);
     pthread_cond_destroy(&s->wake);

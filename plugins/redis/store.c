@@ -3,8 +3,8 @@
 #include "store.h"
 
 #include "clock.h"
-#include "ear.h"
 #include "script.h"
+#include "subscriber.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -190,16 +190,17 @@ static tenrec_status store_look(struct wish *w, tenrec_error *err)
  * CONN_AGAIN when the connection broke. */
 static tenrec_status store_listen(struct wish *w, enum conn_end *ret_end, tenrec_error *err)
 {
-    struct conn *ear = NULL;
+    struct conn *subscriber = NULL;
     tenrec_status st = TENREC_ETIMEDOUT;
     tenrec_error why = { 0 };
-    enum conn_end end = ear_open(w->store, w->keys, w->n, w->missing, w->deadline_ns, &ear, &why);
+    enum conn_end end =
+        subscriber_open(w->store, w->keys, w->n, w->missing, w->deadline_ns, &subscriber, &why);
 
     /* Poll once more: a key may have been set before the subscription. */
     while (end == CONN_OK && (st = store_look(w, err)) == TENREC_ETIMEDOUT &&
            !clock_over(w->deadline_ns))
-        end = ear_wait(ear, w->n_missing, w->deadline_ns, &why);
-    ear_close(w->store, ear, end != CONN_OK, w->deadline_ns);
+        end = subscriber_wait(subscriber, w->n_missing, w->deadline_ns, &why);
+    subscriber_close(w->store, subscriber, end != CONN_OK, w->deadline_ns);
     if (end == CONN_NEVER) {
         if (err)
             *err = why;

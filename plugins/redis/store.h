@@ -30,13 +30,13 @@ struct redis_store {
     char client[20];                 /* random id of this client */
     uint64_t lease_ms;               /* in force; 0: none */
 
-    pthread_mutex_t lock; /* guards all up to `ear` */
-    pthread_cond_t free;  /* `busy` became false */
-    bool busy;            /* a thread uses conn and the numbers, without the lock */
-    struct conn *conn;    /* NULL: none, or broken */
-    uint64_t answered;    /* number of the last change that was answered */
-    uint64_t asked;       /* number of the last change that was sent */
-    struct conn *ear;     /* idle connection for the next wait, or NULL */
+    pthread_mutex_t lock;    /* guards all up to `subscriber` */
+    pthread_cond_t free;     /* `busy` became false */
+    bool busy;               /* a thread uses conn and the numbers, without the lock */
+    struct conn *conn;       /* NULL: none, or broken */
+    uint64_t answered;       /* number of the last change that was answered */
+    uint64_t asked;          /* number of the last change that was sent */
+    struct conn *subscriber; /* idle connection for the next wait, or NULL */
 
     pthread_cond_t wake; /* for the thread that renews the lease */
     pthread_t keeper;

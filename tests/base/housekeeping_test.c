@@ -50,7 +50,7 @@ static struct housekeeping *join(struct loop **ret_loop)
     return u;
 }
 
-TEST_WITH(upkeep_runs_at_its_time, setup, NULL)
+TEST_WITH(housekeeping_runs_at_its_time, setup, NULL)
 {
     struct loop *l;
     struct housekeeping *u = join(&l);
@@ -62,7 +62,7 @@ TEST_WITH(upkeep_runs_at_its_time, setup, NULL)
     assert_int_equal(atomic_load(&runs), 1);
 }
 
-TEST_WITH(upkeep_runs_as_often_as_its_job_wants, setup, NULL)
+TEST_WITH(housekeeping_runs_as_often_as_its_job_wants, setup, NULL)
 {
     struct loop *l;
     struct housekeeping *u = join(&l);
@@ -76,7 +76,7 @@ TEST_WITH(upkeep_runs_as_often_as_its_job_wants, setup, NULL)
     assert_int_equal(atomic_load(&runs), 3);
 }
 
-TEST_WITH(upkeep_waits_until_a_loop_is_there, setup, NULL)
+TEST_WITH(housekeeping_waits_until_a_loop_is_there, setup, NULL)
 {
     struct loop *l;
     struct housekeeping *u;
@@ -89,7 +89,7 @@ TEST_WITH(upkeep_waits_until_a_loop_is_there, setup, NULL)
     loop_close(l);
 }
 
-TEST_WITH(upkeep_goes_on_with_another_loop_when_a_loop_leaves, setup, NULL)
+TEST_WITH(housekeeping_goes_on_with_another_loop_when_a_loop_leaves, setup, NULL)
 {
     const uint64_t late = clock_deadline_ms(50);
     struct loop *l[2];

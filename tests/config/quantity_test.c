@@ -221,7 +221,7 @@ TEST(nearest_survives_words_of_any_length)
     suggest_try(&near, "aaaa");
     suggest_try(&near, word);
     assert_null(suggest_name(&near));
-    word[NEAREST_MAX] = '\0';
+    word[SUGGEST_WORD_MAX] = '\0';
     suggest_init(&near, word);
     suggest_try(&near, word);
     assert_string_equal(suggest_name(&near), word);

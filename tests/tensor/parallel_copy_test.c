@@ -12,7 +12,7 @@
 #define PIECE ((size_t)64 << 10)
 #define LARGE ((size_t)3 << 20)
 
-/* The copier's; a sanitizer may have one of its own. */
+/* The thread of parallel_copy; a sanitizer may have one of its own. */
 static size_t helpers(void)
 {
     DIR *d = opendir("/proc/self/task");
@@ -66,7 +66,7 @@ static void copy_and_look(struct parallel_copy *c, size_t n, unsigned seed)
     free(to);
 }
 
-TEST(copier_has_a_thread_from_the_first_large_copy_to_its_end)
+TEST(parallel_copy_has_a_thread_from_the_first_large_copy_to_its_end)
 {
     struct parallel_copy *c = open_one();
 
@@ -79,7 +79,7 @@ TEST(copier_has_a_thread_from_the_first_large_copy_to_its_end)
     assert_becomes(helpers() == 0); /* a joined one is seen a moment longer */
 }
 
-TEST(copier_copies_all_sizes)
+TEST(parallel_copy_copies_all_sizes)
 {
     const size_t size[] = { 0, 1, PIECE, LARGE - 1, LARGE, LARGE + 1, LARGE + PIECE - 1 };
     struct parallel_copy *c = open_one();
@@ -96,7 +96,7 @@ static void *copy_often(void *arg)
     return NULL;
 }
 
-TEST(copier_serves_several_threads)
+TEST(parallel_copy_serves_several_threads)
 {
     struct parallel_copy *c = open_one();
     pthread_t other[3];

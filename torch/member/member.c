@@ -162,7 +162,7 @@ tenrec_status member_make_chain(struct tenrec_torch_member *m, tenrec_error *err
                                             .wake = torch_calls_expire,
                                             .arg = m };
     const struct tenrec_member me = {
-        .size = sizeof me, .id = m->id, .name = m->name, .address = m->rendezvous->vantage
+        .size = sizeof me, .id = m->id, .name = m->name, .address = m->rendezvous->own_address
     };
     tenrec_status st = references_open(m, err);
 

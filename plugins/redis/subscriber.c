@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ear.h"
+#include "subscriber.h"
 
 #include "clock.h"
 
@@ -48,15 +48,15 @@ static struct conn *take_idle(struct redis_store *s)
     struct conn *c;
 
     pthread_mutex_lock(&s->lock);
-    c = s->ear;
-    s->ear = NULL;
+    c = s->subscriber;
+    s->subscriber = NULL;
     pthread_mutex_unlock(&s->lock);
     return c;
 }
 
-enum conn_end ear_open(struct redis_store *s, const char *const *keys, uint32_t n,
-                       const bool *missing, uint64_t deadline_ns, struct conn **ret,
-                       tenrec_error *err)
+enum conn_end subscriber_open(struct redis_store *s, const char *const *keys, uint32_t n,
+                              const bool *missing, uint64_t deadline_ns, struct conn **ret,
+                              tenrec_error *err)
 {
     struct conn *c = take_idle(s);
     enum conn_end end = CONN_AGAIN;
@@ -77,31 +77,32 @@ enum conn_end ear_open(struct redis_store *s, const char *const *keys, uint32_t 
     return end;
 }
 
-static uint64_t ear_sooner(uint64_t a, uint64_t b)
+static uint64_t subscriber_sooner(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-enum conn_end ear_wait(struct conn *ear, uint32_t count, uint64_t deadline_ns, tenrec_error *err)
+enum conn_end subscriber_wait(struct conn *subscriber, uint32_t count, uint64_t deadline_ns,
+                              tenrec_error *err)
 {
-    uint64_t until = ear_sooner(deadline_ns, clock_in_ms(LOOK_MS));
+    uint64_t until = subscriber_sooner(deadline_ns, clock_in_ms(LOOK_MS));
     uint32_t heard = 0;
     enum conn_end end = CONN_OK;
 
     while (end == CONN_OK && heard < count) {
         redisReply *r = NULL;
-        end = conn_read(ear, until, &r, err);
+        end = conn_read(subscriber, until, &r, err);
         freeReplyObject(r);
         /* Notifications in a burst are not worth a read of the keys each. */
         if (heard++ == 0)
-            deadline_ns = ear_sooner(deadline_ns, clock_in_ms(GATHER_MOST_MS));
-        until = ear_sooner(deadline_ns, clock_in_ms(GATHER_MS));
+            deadline_ns = subscriber_sooner(deadline_ns, clock_in_ms(GATHER_MOST_MS));
+        until = subscriber_sooner(deadline_ns, clock_in_ms(GATHER_MS));
     }
     return end == CONN_LATE ? CONN_OK : end;
 }
 
 /* Returns true if the server has confirmed that it sends no more notifications. */
-static bool ear_unsubscribe(struct conn *c, uint64_t deadline_ns)
+static bool subscriber_unsubscribe(struct conn *c, uint64_t deadline_ns)
 {
     bool quiet = false;
     redisReply *r;
@@ -119,17 +120,18 @@ static bool ear_unsubscribe(struct conn *c, uint64_t deadline_ns)
     return true;
 }
 
-void ear_close(struct redis_store *s, struct conn *ear, bool broken, uint64_t deadline_ns)
+void subscriber_close(struct redis_store *s, struct conn *subscriber, bool broken,
+                      uint64_t deadline_ns)
 {
-    const uint64_t until_ns = ear_sooner(clock_answer(deadline_ns), clock_in_ms(CLOSE_MS));
+    const uint64_t until_ns = subscriber_sooner(clock_answer(deadline_ns), clock_in_ms(CLOSE_MS));
 
-    if (ear && !broken && ear_unsubscribe(ear, until_ns)) {
+    if (subscriber && !broken && subscriber_unsubscribe(subscriber, until_ns)) {
         pthread_mutex_lock(&s->lock);
-        if (!s->ear) {
-            s->ear = ear;
-            ear = NULL;
+        if (!s->subscriber) {
+            s->subscriber = subscriber;
+            subscriber = NULL;
         }
         pthread_mutex_unlock(&s->lock);
     }
-    conn_drop(ear);
+    conn_drop(subscriber);
 }
