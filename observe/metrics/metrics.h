@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* metrics.h - the metrics of the workers of this process, for observers (snapshot.h) and as a value
+/* metrics.h - the metrics of the workers of this process, for observers and as a value
  * for other workers. */
 #ifndef TENREC_METRICS_METRICS_H
 #define TENREC_METRICS_METRICS_H
