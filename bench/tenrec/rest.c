@@ -99,7 +99,7 @@ static bool both_rest(int fd)
 int rest_main(const char *via, bool moment)
 {
     struct side *s = side_new(via, "adaptive", 2);
-    unsigned settle_ms = pair_quick() ? 2000 : 10000, window_ms = pair_quick() ? 2000 : 5000;
+    unsigned settle_ms = pair_quick() ? 500 : 10000, window_ms = pair_quick() ? 500 : 5000;
     struct resting r[2];
     int ready[2], rc = 1;
     pid_t p[2];
