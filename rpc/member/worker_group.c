@@ -32,7 +32,7 @@ struct chain_identity group_identity(const struct tenrec_worker *w)
                                     .incarnation = membership_incarnation(m),
                                     .token = membership_token(m),
                                     .name = m->name,
-                                    .host_address = m->rendezvous->vantage };
+                                    .host_address = m->rendezvous->own_address };
 }
 
 /* Publishes our address and devices. */
