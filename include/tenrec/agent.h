@@ -275,7 +275,8 @@ struct tenrec_agent {
 /* The bytes that callers that are no members make this process hold, and the work. A backend has an
  * account for each source of such callers (an address, say), because connections are free to them:
  * a limit for each connection would limit nothing. The accounts of all backends of the process have
- * one sum. Counted: the messages that are charged to it keep it. Allocated by the core only. */
+ * one sum. Counted: the messages that are charged to it keep it. frozen: allocated by the core,
+ * which has more behind it. */
 struct tenrec_account {
     uint32_t own[4]; /* the backend's, for what it counts by source; zeros at first */
 };
