@@ -3,8 +3,8 @@
 
 #include "core/backend/account.h"
 #include "core/base/forks.h"
-#include "core/base/memory.h"
 #include "core/base/hash.h"
+#include "core/base/memory.h"
 
 #include <netinet/in.h>
 #include <pthread.h>
