@@ -317,18 +317,28 @@ TEST(channel_copies_tensors_that_are_large_together)
     }
 }
 
+static bool peer_pulls(struct node *n)
+{
+    struct agent *a = n->agent.impl;
+    struct pipe *p = peer_out(peer_find(&a->ep, 1));
+    bool pulls;
+
+    pthread_mutex_lock(&p->lock);
+    pulls = p->tensors.pulls;
+    pthread_mutex_unlock(&p->lock);
+    return pulls;
+}
+
 /* Threads that spin get no processor for the read while others run. */
 TEST(channel_copies_tensors_together_when_threads_are_busy)
 {
     static const size_t sizes[] = { PULL_MIN, MIB };
     const bool together = sysconf(_SC_NPROCESSORS_ONLN) > 1;
-    const struct agent *a;
     struct node n[2];
 
     open_pullers(n, "busy");
-    a = n[0].agent.impl;
     call_tensors(n, sizes, 2);
-    assert_becomes(peer_out(peer_find(&a->ep, 1))->tensors.pulls);
+    assert_becomes(peer_pulls(&n[0]));
     call_tensors(n, sizes, 2);
     assert_int_equal(node_counter(&n[1], "tensors_pulled") > 0, !together);
     group_close(n, 2);
