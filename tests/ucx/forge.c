@@ -24,11 +24,13 @@ static int forged;       /* frames in which it was written */
 /* UCX's, and everyone's. */
 ssize_t send(int fd, const void *bytes, size_t len, int flags)
 {
-    static ssize_t (*_Atomic real)(int, const void *, size_t, int);
+    static ssize_t (*_Atomic found)(int, const void *, size_t, int);
+    ssize_t (*real)(int, const void *, size_t, int) = found;
     unsigned char changed[FRAME_MAX];
 
     if (!real)
-        real = (__typeof__(send) *)dlsym(RTLD_NEXT, "send");
+        *(void **)&real = dlsym(RTLD_NEXT, "send");
+    found = real;
     if (!atomic_load(&watches) || len > FRAME_MAX || !memmem(bytes, len, &mark, sizeof mark))
         return real(fd, bytes, len, flags);
     memcpy(changed, bytes, len);
@@ -45,12 +47,14 @@ ssize_t send(int fd, const void *bytes, size_t len, int flags)
 
 ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-    static ssize_t (*_Atomic real)(int, const struct msghdr *, int);
+    static ssize_t (*_Atomic found)(int, const struct msghdr *, int);
+    ssize_t (*real)(int, const struct msghdr *, int) = found;
     unsigned char all[FRAME_MAX];
     size_t len = 0;
 
     if (!real)
-        real = (__typeof__(sendmsg) *)dlsym(RTLD_NEXT, "sendmsg");
+        *(void **)&real = dlsym(RTLD_NEXT, "sendmsg");
+    found = real;
     for (size_t i = 0; atomic_load(&watches) && i < msg->msg_iovlen; i++) {
         const struct iovec *part = &msg->msg_iov[i];
 
