@@ -85,6 +85,8 @@ def read_allowed():
     names = ["allowed_skips"]
     if os.environ.get("TENREC_TEST_WRAPPER", "").startswith("valgrind"):
         names.append("allowed_skips.valgrind")
+    if "TSAN_OPTIONS" in os.environ:
+        names.append("allowed_skips.thread")
     lines = []
     for name in names:
         with open(os.path.join(HERE, name), encoding="utf-8") as f:

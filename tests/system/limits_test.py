@@ -5,10 +5,12 @@ import resource
 import sys
 import tempfile
 
-from cases import contains, environment, equal, main, run, true
+from cases import Skipped, contains, environment, equal, main, run, true
 
 TENREC, HELLO, SHARED = sys.argv[1:4]
 LIMIT = "the limit of file sizes (ulimit -f) is "
+# The run-time library of ThreadSanitizer ends every program by the signal, before main, if files may have no bytes.
+NOTHING = () if "TSAN_OPTIONS" in os.environ else (0,)
 
 
 def limited(kib, *words, **more):
@@ -36,6 +38,8 @@ def limits_leave_the_rings_out_with_one_line_a_worker():
 
 
 def limits_of_nothing_refuse_the_secret_and_run_without():
+    if not NOTHING:
+        raise Skipped("no program with ThreadSanitizer starts without files")
     got = limited(0, TENREC, "run", "-n", "1", "--", HELLO)
     equal(got.returncode, 1, got.stderr)
     contains(got.stderr, f"{LIMIT}0 KiB")
@@ -43,7 +47,7 @@ def limits_of_nothing_refuse_the_secret_and_run_without():
 
 
 def limits_fail_shared_tensors_with_their_text():
-    for kib in (0, 1, 4, 1024):
+    for kib in (*NOTHING, 1, 4, 1024):
         got = limited(kib, SHARED)
         equal(got.returncode, 0, got.stderr)
         contains(got.stdout, LIMIT)

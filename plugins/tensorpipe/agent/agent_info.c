@@ -159,13 +159,14 @@ static void push_callers(struct pipe *const *v, tenrec_sink_fn *sink, void *arg)
     struct agent_info_list all = { NULL, 0 };
 
     for (size_t i = 0; v && v[i]; i++) {
-        const struct pipe *p = v[i];
+        struct pipe *p = v[i];
+        const struct peer *member = atomic_load(&p->caller.member);
         char name[24] = "anonymous";
 
-        if (p->outgoing || pipe_state(v[i]) != PIPE_ESTABLISHED)
+        if (p->outgoing || pipe_state(p) != PIPE_ESTABLISHED)
             continue;
-        if (p->from >= 0)
-            snprintf(name, sizeof name, "%d", (int)p->from);
+        if (member)
+            snprintf(name, sizeof name, "%d", (int)member->id);
         list_add(&all, "%s at %s, %s, %s", name, p->remote.text, p->terms.transport->name,
                  p->terms.channel ? p->terms.channel->name : "none");
     }
