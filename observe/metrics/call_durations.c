@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "observe/metrics/metrics_service.h"
+
 #include "observe/metrics/durations.h"
 
 #include "core/base/fail.h"
@@ -114,29 +116,31 @@ static void call_count(uint32_t number, tenrec_status status, uint64_t ns)
         series_drop();
 }
 
-static void durations_begun(struct tenrec_worker *w, struct tenrec_future *f, const char *function)
+static void durations_begin(struct tenrec_worker *w, struct call_spec *spec)
 {
-    f->call.series = call_series(w, function, f->call.to);
-    if (unlikely(!f->call.series))
+    spec->seen.series = call_series(w, spec->function, spec->to);
+    if (__builtin_expect(!spec->seen.series, 0))
         series_drop();
 }
 
-static void durations_ended(struct tenrec_worker *w, const struct tenrec_future *f,
-                            tenrec_status status, uint64_t now_ns)
+static void durations_ended(struct tenrec_worker *w, const struct future_call *c,
+                            struct tenrec_msg *answer, tenrec_status status, uint64_t now_ns)
 {
-    (void)w;
-    if (f->call.series) /* else it began before the watcher was turned on */
-        call_count(f->call.series, status, time_between(f->call.begun_ns, now_ns));
+    (void)w, (void)answer;
+    if (c->seen.series && c->id >= 0) /* else there are too many, or it was not sent */
+        call_count(c->seen.series, status, time_between(c->seen.begun_ns, now_ns));
 }
 
-static void durations_served(const struct tenrec_call *c, tenrec_status status, uint64_t now_ns)
+static void durations_served(struct tenrec_call *c, struct tenrec_msg **answer,
+                             tenrec_status status, uint64_t now_ns)
 {
+    (void)answer;
     call_count(call_series(c->worker, c->function->name, SERVED), status,
                time_between(c->arrived_ns, now_ns));
 }
 
-const struct call_watch call_durations_watch = {
-    .begun = durations_begun,
+const struct call_observer call_durations_observer = {
+    .begin = durations_begin,
     .ended = durations_ended,
     .served = durations_served,
 };

@@ -8,8 +8,6 @@
 #include <stdint.h>
 #include <tenrec/observer_plugin.h>
 
-#include "rpc/call/watch.h"
-
 enum { DURATION_BUCKETS = TENREC_DURATION_BUCKETS };
 
 struct durations {
@@ -22,9 +20,5 @@ bool durations_add(uint32_t series, uint64_t ns);
 
 /* The sum over all threads, those that have ended among them. */
 void durations_sum(uint32_t series, struct durations *ret);
-
-/* The durations of a worker's calls, on both sides. */
-
-extern const struct call_watch call_durations_watch;
 
 #endif

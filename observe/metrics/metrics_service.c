@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* metrics_service.c - metrics and exported spans as a service of a worker. */
+#include "observe/metrics/metrics_service.h"
 #include "core/base/log.h"
 #include "core/config/observe_settings.h"
-#include "observe/metrics/durations.h"
 #include "observe/metrics/metrics.h"
 #include "observe/metrics/observer.h"
 #include "rpc/call/calls.h"
-#include "rpc/call/serve_trace.h"
 #include "rpc/call/service.h"
-#include "rpc/call/watch.h"
 #include "rpc/value/trace_random.h"
-
-struct metrics_service {
-    struct observer_choice *metrics; /* NULL: no address is written, or its plugin failed */
-    struct observer_choice *traces;  /* likewise */
-    struct observer *observer;       /* shares; NULL: none, or not between start and stop */
-};
-
-static struct metrics_service *metrics_of(struct tenrec_worker *w)
-{
-    return w->service[SERVICE_METRICS];
-}
 
 /* ---- the observers -------------------------------------------------------------- */
 
@@ -80,7 +67,7 @@ static void metrics_export(struct tenrec_worker *w, const struct config_observe 
         log_line(TENREC_LOG_WARN, w->self.name, "metrics are not served: %s", why.text);
 }
 
-/* WATCH_TRACES stays on after a stop: calls that still run then have spans to end. */
+/* OBSERVER_TRACES stays on after a stop: calls that still run then have spans to end. */
 static void metrics_trace(struct tenrec_worker *w, const struct config_observe *o)
 {
     struct metrics_service *m = metrics_of(w);
@@ -90,14 +77,14 @@ static void metrics_trace(struct tenrec_worker *w, const struct config_observe *
     trace_random_renew();
     if (!m->traces)
         return;
-    if (!w->calls->traces && !(w->calls->traces = span_source_new()))
+    if (!m->sink && !(m->sink = span_source_new()))
         st = tenrec_fail(&why, TENREC_ENOMEM, "no memory");
     else
-        st = span_source_start(w->calls->traces, m->traces, o->traces, o->traces_service,
-                               w->self.name, &why);
+        st =
+            span_source_start(m->sink, m->traces, o->traces, o->traces_service, w->self.name, &why);
     if (st != TENREC_OK)
         log_line(TENREC_LOG_WARN, w->self.name, "spans are not exported: %s", why.text);
-    watch_turn(w, WATCH_TRACES, st == TENREC_OK);
+    observe_turn(w, OBSERVER_TRACES, st == TENREC_OK);
 }
 
 /* ---- the service ---------------------------------------------------------------- */
@@ -105,8 +92,8 @@ static void metrics_trace(struct tenrec_worker *w, const struct config_observe *
 static tenrec_status metrics_init(struct tenrec_worker *w, const struct service_config *c,
                                   tenrec_error *err)
 {
-    watch_connect(w, WATCH_DURATIONS, &call_durations_watch);
-    watch_connect(w, WATCH_TRACES, &trace_watch);
+    observe_connect(w, OBSERVER_DURATIONS, &call_durations_observer);
+    observe_connect(w, OBSERVER_TRACES, &call_spans_observer);
     metrics_load(metrics_of(w), c);
     return metrics_serve(&w->calls->functions, err);
 }
@@ -115,7 +102,7 @@ static void metrics_finish(struct tenrec_worker *w)
 {
     struct metrics_service *m = metrics_of(w);
 
-    span_source_drop(w->calls->traces);
+    span_source_drop(m->sink);
     observer_choice_drop(m->metrics);
     observer_choice_drop(m->traces);
 }
@@ -126,8 +113,8 @@ static tenrec_status metrics_start(struct tenrec_worker *w, const struct service
     (void)err;
     metrics_export(w, s->observe);
     metrics_trace(w, s->observe);
-    watch_turn(w, WATCH_DURATIONS, s->observe->durations || *s->observe->metrics);
-    atomic_store(&w->calls->trace_below, trace_below(s->observe->traces_ratio));
+    observe_turn(w, OBSERVER_DURATIONS, s->observe->durations || *s->observe->metrics);
+    atomic_store(&metrics_of(w)->trace_below, trace_below(s->observe->traces_ratio));
     return TENREC_OK;
 }
 
@@ -136,19 +123,21 @@ static void metrics_close(struct tenrec_worker *w, const tenrec_error *why)
     struct metrics_service *m = metrics_of(w);
 
     (void)why;
-    watch_turn(w, WATCH_DURATIONS, false);
+    observe_turn(w, OBSERVER_DURATIONS, false);
     observer_close(m->observer);
     m->observer = NULL;
-    if (w->calls->traces)
-        span_source_stop(w->calls->traces);
+    if (m->sink)
+        span_source_stop(m->sink);
 }
 
 static void metrics_debug_info(struct tenrec_worker *w, const struct service_outlet *to)
 {
-    if (!w->calls->traces)
+    const struct metrics_service *m = metrics_of(w);
+
+    if (!m->sink)
         return;
-    service_put(to, "traces.sent", (int64_t)atomic_load(&w->calls->traces->sent));
-    service_put(to, "traces.dropped", (int64_t)atomic_load(&w->calls->traces->dropped));
+    service_put(to, "traces.sent", (int64_t)atomic_load(&m->sink->sent));
+    service_put(to, "traces.dropped", (int64_t)atomic_load(&m->sink->dropped));
 }
 
 const struct service metrics_service = {

@@ -7,7 +7,7 @@
 #include "observe/metrics/metrics.h"
 #include "observe/metrics/series.h"
 #include "rpc/call/function.h"
-#include "rpc/call/watch.h"
+#include "rpc/call/observe.h"
 #include "rpc/future/worker.h"
 
 #include <stdlib.h>
@@ -71,7 +71,7 @@ tenrec_status metrics_value(struct tenrec_worker *w, value_fn *fn, void *arg, te
     if (st == TENREC_OK) {
         struct tenrec_entry field[] = {
             { "now_ns", tenrec_value_int((int64_t)clock_now_ns()) },
-            { "on", tenrec_value_bool(watch_has(w, WATCH_DURATIONS)) },
+            { "on", tenrec_value_bool(observe_has(w, OBSERVER_DURATIONS)) },
             { "dropped", tenrec_value_int((int64_t)series_dropped()) },
             { "calls", tenrec_value_array(all.row, all.n) },
         };

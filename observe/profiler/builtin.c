@@ -14,6 +14,16 @@ static tenrec_status builtin_ping(struct tenrec_call *call, void *arg, tenrec_er
     return TENREC_OK;
 }
 
+struct profiler_service *profiler_of(const struct tenrec_worker *w)
+{
+    return w->service[SERVICE_PROFILER];
+}
+
+static void profiler_finish(struct tenrec_worker *w)
+{
+    recorders_forget(profiler_of(w));
+}
+
 /* The functions are inline, so that they answer even if blocked functions fill the pool. */
 static tenrec_status profiler_init(struct tenrec_worker *w, const struct service_config *c,
                                    tenrec_error *err)
@@ -23,7 +33,9 @@ static tenrec_status profiler_init(struct tenrec_worker *w, const struct service
         functions_add(f, DEBUG_INFO_FUNCTION, debug_info_answer, NULL, TENREC_INLINE, err);
 
     (void)c;
-    w->calls->spans = &observe_spans;
+    profiler_of(w)->w = w;
+    observe_connect(w, OBSERVER_PROFILER, &profiler_observer);
+    recorders_follow(profiler_of(w));
     if (st == TENREC_OK)
         st = functions_add(f, "tenrec.ping", builtin_ping, NULL, TENREC_INLINE, err);
     return st;
@@ -33,6 +45,7 @@ const struct service profiler_service = {
     .name = "profiler",
     .size = sizeof(struct profiler_service),
     .init = profiler_init,
+    .finish = profiler_finish,
     .start = trace_file_start,
     .ended = trace_file_ended,
 };

@@ -12,7 +12,11 @@ extern const struct service profiler_service; /* of a worker (rpc/call/service.h
 /* Its state in each worker. */
 struct profiler_service {
     struct tenrec_profiler *file; /* owns; writes worker.trace at shutdown; NULL: none */
+    struct tenrec_worker *w;
+    struct profiler_service *next; /* in the list of the process (sessions.c) */
 };
+
+struct profiler_service *profiler_of(const struct tenrec_worker *w);
 
 #define DEBUG_INFO_FUNCTION "tenrec.debug_info"
 

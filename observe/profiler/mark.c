@@ -40,7 +40,7 @@ struct tenrec_profiler_mark *tenrec_profiler_mark_begin(struct tenrec_worker *w,
     struct events *events;
     bool served, remote;
 
-    if (!w || !name || !atomic_load_explicit(&span_recorders, memory_order_relaxed))
+    if (!w || !name || !observe_has(w, OBSERVER_PROFILER))
         return NULL;
     events = thread_events();
     served = events && events->served;

@@ -2,13 +2,16 @@
 #include "observe/profiler/sessions.h"
 
 #include "core/base/forks.h"
+#include "observe/profiler/builtin.h"
 #include "observe/profiler/profiler.h"
-#include "rpc/call/span.h"
+#include "rpc/call/observe.h"
 #include "rpc/future/thread_state.h"
 
 /* Guards `list`; held while events are added to lists. Acquired before events.lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tenrec_profiler *list;
+static struct profiler_service *workers; /* guarded by it, too */
+static unsigned recorders;               /* likewise: sessions, and served calls that record */
 
 static _Thread_local struct thread_events current;
 
@@ -17,25 +20,58 @@ static void sessions_forget(void)
 {
     pthread_mutex_init(&lock, NULL);
     list = NULL;
-    atomic_store(&span_recorders, 0);
+    workers = NULL;
+    recorders = 0;
     event_forget_thread();
 }
 
 static struct fork_hook fork_hook = { .child = sessions_forget };
 
+/* Lock held. */
+static void recorders_turn(bool on)
+{
+    for (struct profiler_service *p = workers; p; p = p->next)
+        observe_turn(p->w, OBSERVER_PROFILER, on);
+}
+
 void recorders_add(void)
 {
     forks_follow(&fork_hook);
-    atomic_fetch_add(&span_recorders, 1);
+    pthread_mutex_lock(&lock);
+    if (recorders++ == 0)
+        recorders_turn(true);
+    pthread_mutex_unlock(&lock);
 }
 
 void recorders_remove(void)
 {
-    uint32_t n = atomic_load(&span_recorders);
-
+    pthread_mutex_lock(&lock);
     /* Never below 0: a fork's child has reset the count. */
-    while (n > 0 && !atomic_compare_exchange_weak(&span_recorders, &n, n - 1))
+    if (recorders > 0 && --recorders == 0)
+        recorders_turn(false);
+    pthread_mutex_unlock(&lock);
+}
+
+void recorders_follow(struct profiler_service *p)
+{
+    forks_follow(&fork_hook);
+    pthread_mutex_lock(&lock);
+    p->next = workers;
+    workers = p;
+    observe_turn(p->w, OBSERVER_PROFILER, recorders > 0);
+    pthread_mutex_unlock(&lock);
+}
+
+void recorders_forget(const struct profiler_service *p)
+{
+    struct profiler_service **at;
+
+    pthread_mutex_lock(&lock);
+    for (at = &workers; *at && *at != p; at = &(*at)->next)
         ;
+    if (*at)
+        *at = p->next;
+    pthread_mutex_unlock(&lock);
 }
 
 void sessions_enter(struct tenrec_profiler *p)

@@ -35,8 +35,13 @@ struct thread_events {
 struct thread_events thread_events_enter(struct events *all);
 void thread_events_leave(struct thread_events before);
 
-/* Count the recorders: see span_recorders. */
+/* Count what records: while it is not 0, the profiler observes the calls of all workers. */
 void recorders_add(void);
 void recorders_remove(void);
+
+/* From the new of a worker to its drop. */
+struct profiler_service;
+void recorders_follow(struct profiler_service *p);
+void recorders_forget(const struct profiler_service *p);
 
 #endif

@@ -26,70 +26,38 @@ static struct tenrec_event *call_event(struct tenrec_worker *w, const char *op,
     return e;
 }
 
-struct span *span_ask(struct tenrec_worker *w, const char *op, const char *function, tenrec_peer to,
-                      uint32_t *ret_max)
+void span_begin(struct tenrec_worker *w, struct call_spec *spec)
 {
     struct events *events = thread_events();
     const bool served = events && events->served;
     bool remote, wanted = sessions_want(w, served, &remote);
     struct span *s;
 
-    if (!events && !wanted)
-        return NULL;
-    s = span_new(w, events, 2);
-    if (s && !(s->event = call_event(w, op, function, to))) {
+    if (!spec->op || (!events && !wanted))
+        return;
+    s = span_new(w, events);
+    /* A fetch runs no function. */
+    if (s && !(s->event = call_event(w, spec->op, spec->room ? spec->function : "", spec->to))) {
         span_free(s);
         s = NULL;
     }
     if (!s) {
         events_miss(events, 1);
         sessions_miss(w, served, 1);
-        return NULL;
+        return;
     }
     s->served = served;
-    s->waits = strcmp(op, "rpc_sync") == 0 || strcmp(op, "to_here") == 0;
+    s->waits = strcmp(spec->op, "rpc_sync") == 0 || strcmp(spec->op, "to_here") == 0;
     s->remote = remote || events_want_remote(events);
     s->max = s->remote ? SPANS_MAX : SPANS_HEAD;
-    *ret_max = s->max;
-    return s;
-}
-
-void span_write(struct span *s, const struct tenrec_msg *msg)
-{
-    s->event->sent_bytes = span_bytes(msg);
-    s->sent_ns = clock_now_ns();
+    spec->spans_max = s->max;
+    spec->seen.span = s;
 }
 
 static void span_call_emit(struct span *s, const struct tenrec_event *e, const char *prefix)
 {
     events_add(s->events, e, prefix);
     sessions_add(s->w, s->served, s->event->start_ns, e, prefix);
-}
-
-static void span_call_end(struct span *s)
-{
-    s->event->duration_ns = s->end_ns - s->event->start_ns;
-    s->event->run_ns = s->waits ? s->event->duration_ns : atomic_load(&s->run_ns);
-    if (s->event->run_ns > s->event->duration_ns)
-        s->event->run_ns = s->event->duration_ns;
-    span_call_emit(s, s->event, "");
-    span_free(s);
-}
-
-void span_back(struct span *s, int64_t id)
-{
-    s->event->call_id = id;
-    atomic_store(&s->run_ns, clock_now_ns() - s->event->start_ns);
-    if (span_last(s))
-        span_call_end(s);
-}
-
-void span_refused(struct span *s, tenrec_status why)
-{
-    s->event->status = why;
-    s->end_ns = clock_now_ns();
-    s->waits = true;
-    span_call_end(s);
 }
 
 /* Events of an answer, with times relative to the request's arrival. */
@@ -121,9 +89,12 @@ static void span_call_miss(struct span *s, uint64_t n)
     sessions_miss(s->w, s->served, n);
 }
 
-void span_answered(struct span *s, struct tenrec_msg *msg)
+/* Reads the spans behind the value of an answer, and cuts them off. */
+static void span_answered(struct span *s, const struct future_call *call, struct tenrec_msg *msg,
+                          uint64_t end_ns)
 {
-    const uint64_t round_ns = clock_now_ns() - s->sent_ns;
+    const uint64_t sent_ns = call->seen.sent_ns;
+    const uint64_t round_ns = end_ns > sent_ns ? end_ns - sent_ns : 0;
     char prefix[EVENT_NAME_MAX];
     struct spans_head head;
     size_t at;
@@ -140,20 +111,37 @@ void span_answered(struct span *s, struct tenrec_msg *msg)
         } else {
             c.rest_ns = head.whole_ns < round_ns ? head.whole_ns : round_ns;
             s->event->wire_ns = round_ns - c.rest_ns;
-            c.arrival_ns = s->sent_ns + s->event->wire_ns / 2;
+            c.arrival_ns = sent_ns + s->event->wire_ns / 2;
             if (s->remote && !spans_read_events(&head, SPANS_EVENTS + 1, remote_event_add, &c))
                 head.dropped++;
             if (s->remote && head.dropped > 0)
                 span_call_miss(s, head.dropped);
         }
     }
-    s->event->received_bytes = span_bytes(msg);
+    s->event->received_bytes = observe_message_bytes(msg);
 }
 
-void span_done(struct span *s, const tenrec_error *why)
+void span_ended(struct tenrec_worker *w, const struct future_call *c, struct tenrec_msg *answer,
+                tenrec_status status, uint64_t now_ns)
 {
-    s->event->status = why ? why->code : TENREC_OK;
-    s->end_ns = clock_now_ns();
-    if (span_last(s))
-        span_call_end(s);
+    const uint64_t end_ns = clock_now_ns(), returned_ns = atomic_load(&c->returned_ns);
+    struct span *s = c->seen.span;
+    struct tenrec_event *e;
+
+    (void)w, (void)now_ns; /* the fast clock is not that of events */
+    if (!s)
+        return;
+    if (answer)
+        span_answered(s, c, answer, end_ns);
+    e = s->event;
+    e->call_id = c->id;
+    e->status = status;
+    e->sent_bytes = c->seen.sent_bytes;
+    e->duration_ns = end_ns - e->start_ns;
+    /* Its thread waits, or is inside the call still. */
+    e->run_ns = s->waits || !returned_ns ? e->duration_ns : returned_ns - e->start_ns;
+    if (e->run_ns > e->duration_ns)
+        e->run_ns = e->duration_ns;
+    span_call_emit(s, e, "");
+    span_free(s);
 }

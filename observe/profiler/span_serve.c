@@ -7,7 +7,7 @@
 #include "rpc/call/active_calls.h"
 #include "rpc/call/function.h"
 
-struct span *span_serve(struct tenrec_call *c)
+void span_arrived(struct tenrec_call *c)
 {
     const uint64_t now = clock_now_ns();
     bool remote, wanted = sessions_want(c->worker, true, &remote);
@@ -17,29 +17,27 @@ struct span *span_serve(struct tenrec_call *c)
     struct span *s;
 
     if (!wanted && !asked)
-        return NULL;
+        return;
     events = events_new(listed ? SPANS_EVENTS : 0);
-    s = events ? span_new(c->worker, events, 1) : NULL;
+    s = events ? span_new(c->worker, events) : NULL;
     events_drop(events);
     if (!s) {
         sessions_miss(c->worker, true, 1);
-        return NULL;
+        return;
     }
     s->events->served = true;
     s->events->remote = listed;
     s->served = true;
-    s->call = c;
     s->arrival_ns = now;
     if (asked)
         s->max = c->in.spans_max < SPANS_MAX ? c->in.spans_max : SPANS_MAX;
     recorders_add();
-    return s;
+    c->span = s;
 }
 
 /* Makes the event of a call that starts on this thread, or that never starts. */
-static void make_event(struct span *s)
+static void make_event(struct span *s, const struct tenrec_call *c)
 {
-    const struct tenrec_call *c = s->call;
     struct tenrec_event *e = event_new(s->w, TENREC_EVENT_SERVE, c->function->name);
 
     s->event = e;
@@ -47,21 +45,23 @@ static void make_event(struct span *s)
         return;
     e->caller_id = c->from;
     e->call_id = c->request->id;
-    e->received_bytes = span_bytes(c->request);
+    e->received_bytes = observe_message_bytes(c->request);
     e->queue_ns = e->start_ns - s->arrival_ns;
 }
 
 /* The thread holds a share, as another thread may finish the call while its function still runs. */
-tenrec_status span_run(struct span *s, struct tenrec_call *c, tenrec_error *err)
+tenrec_status span_run(struct tenrec_call *c, uint32_t rest, tenrec_error *err)
 {
-    const struct function *f = c->function;
+    struct span *s = c->span;
     struct thread_events before;
     tenrec_status st;
 
-    make_event(s);
+    if (!s)
+        return observe_run(c, rest, err);
+    make_event(s, c);
     atomic_fetch_add(&s->refs, 1);
     before = thread_events_enter(s->events);
-    st = f->fn(c, f->arg, err);
+    st = observe_run(c, rest, err);
     thread_events_leave(before);
     if (s->event)
         atomic_store(&s->run_ns, clock_now_ns() - s->event->start_ns);
@@ -70,36 +70,41 @@ tenrec_status span_run(struct span *s, struct tenrec_call *c, tenrec_error *err)
     return st;
 }
 
-struct tenrec_msg *span_end(struct span *s, struct tenrec_msg *answer, const tenrec_error *why)
+void span_served(struct tenrec_call *c, struct tenrec_msg **answer, tenrec_status status,
+                 uint64_t now_ns)
 {
-    struct spans spans = {
-        .max = s->max, .arrival_ns = s->arrival_ns, .end_ns = clock_now_ns(), .events = s->events
-    };
+    struct span *s = c->span;
+    struct spans spans = { .end_ns = clock_now_ns() };
     struct tenrec_event *e;
 
+    (void)now_ns; /* the fast clock is not that of events */
+    if (!s)
+        return;
+    c->span = NULL;
     if (!s->event)
-        make_event(s);
+        make_event(s, c);
     e = s->event;
+    spans.max = s->max;
+    spans.arrival_ns = s->arrival_ns;
+    spans.events = s->events;
     events_close(s->events);
     recorders_remove();
     if (e) {
         e->duration_ns = spans.end_ns > e->start_ns ? spans.end_ns - e->start_ns : 0;
         e->run_ns = atomic_load(&s->run_ns);
         /* The function ends with its answer, or still runs. */
-        if (!(s->call->function->flags & TENREC_LATER) || e->run_ns == 0 ||
-            e->run_ns > e->duration_ns)
+        if (!(c->function->flags & TENREC_LATER) || e->run_ns == 0 || e->run_ns > e->duration_ns)
             e->run_ns = e->duration_ns;
-        e->status = why ? why->code : TENREC_OK;
-        if (answer)
-            e->sent_bytes = span_bytes(answer);
+        e->status = status;
+        if (*answer)
+            e->sent_bytes = observe_message_bytes(*answer);
         sessions_add(s->w, true, s->arrival_ns, e, "");
         spans.served = e;
-        if (answer && s->max > 0)
-            answer = spans_attach(answer, &spans);
+        if (*answer && s->max > 0)
+            *answer = spans_attach(*answer, &spans);
     } else {
         sessions_miss(s->w, true, 1);
     }
     if (span_last(s))
         span_free(s);
-    return answer;
 }

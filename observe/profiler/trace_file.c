@@ -24,11 +24,6 @@ static bool trace_file_path(const struct tenrec_worker *w, char path[static PATH
     return n > 0 && n < PATH_MAX;
 }
 
-static struct profiler_service *profiler_of(struct tenrec_worker *w)
-{
-    return w->service[SERVICE_PROFILER];
-}
-
 tenrec_status trace_file_start(struct tenrec_worker *w, const struct service_session *session,
                                tenrec_error *err)
 {

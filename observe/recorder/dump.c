@@ -80,8 +80,8 @@ static void on_inline(void *arg, const struct inline_call *call, bool *reported)
 /* A call with a limit knows its begin from that. */
 static uint64_t wait_begun_ns(const struct future_call *call)
 {
-    if (call->begun_ns)
-        return call->begun_ns;
+    if (call->seen.begun_ns)
+        return call->seen.begun_ns;
     if (call->deadline_ns == CLOCK_NEVER || call->timeout_ms == TENREC_TIMEOUT_NONE)
         return 0;
     return call->deadline_ns - (uint64_t)call->timeout_ms * 1000000u;
@@ -189,7 +189,7 @@ tenrec_status dump_make(struct dump *d, const struct tenrec_worker *of, bool sta
     for (struct recorder *r = recorders_lock(); r; r = r->next)
         if (!of || r->worker == of) {
             stacks = stacks && atomic_load(&r->stacks);
-            d->on = d->on || watch_has(r->worker, WATCH_RECORDER);
+            d->on = d->on || observe_has(r->worker, OBSERVER_RECORDER);
             dump_worker(&f, r->worker);
         }
     dump_others(&f, of);

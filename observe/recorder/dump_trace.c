@@ -148,12 +148,12 @@ static void put_all_present(struct trace_writer *w)
 
 /* ---- all -------------------------------------------------------------------------- */
 
-static const char *const instant[WATCH_EVENTS] = {
-    [WATCH_STARTED] = "started ",         [WATCH_STOPPED] = "stopped ",
-    [WATCH_PEER_LOST] = "lost worker ",   [WATCH_CALLER_LOST] = "lost caller ",
-    [WATCH_JOINED] = "joined ",           [WATCH_LEFT] = "left ",
-    [WATCH_TIMED_OUT] = "timed out ",     [WATCH_LATE_ANSWER] = "late answer ",
-    [WATCH_REFUSED] = "refused request ",
+static const char *const instant[NOTES] = {
+    [NOTE_STARTED] = "started ",         [NOTE_STOPPED] = "stopped ",
+    [NOTE_PEER_LOST] = "lost worker ",   [NOTE_CALLER_LOST] = "lost caller ",
+    [NOTE_JOINED] = "joined ",           [NOTE_LEFT] = "left ",
+    [NOTE_TIMED_OUT] = "timed out ",     [NOTE_LATE_ANSWER] = "late answer ",
+    [NOTE_REFUSED] = "refused request ",
 };
 
 static void put_event(struct trace_writer *w, size_t i)
@@ -163,7 +163,7 @@ static void put_event(struct trace_writer *w, size_t i)
 
     if (e->kind < RING_INSTANT)
         put_ended(w, &w->event[i]);
-    if (e->kind < RING_INSTANT || e->kind >= RING_INSTANT + (int)WATCH_EVENTS)
+    if (e->kind < RING_INSTANT || e->kind >= RING_INSTANT + (int)NOTES)
         return;
     put_head(w, "i", "event", instant[e->kind - RING_INSTANT], ring_text(e, text), e->thread,
              e->time_ns);

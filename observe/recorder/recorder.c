@@ -29,19 +29,20 @@ static float time_between(uint64_t from_ns, uint64_t to_ns)
     return to_ns > from_ns ? (float)(to_ns - from_ns) : 0;
 }
 
-static void recorder_ended(struct tenrec_worker *w, const struct tenrec_future *f,
-                           tenrec_status status, uint64_t now_ns)
+static void recorder_ended(struct tenrec_worker *w, const struct future_call *c,
+                           struct tenrec_msg *answer, tenrec_status status, uint64_t now_ns)
 {
-    const struct future_call *c = &f->call;
+    const uint64_t begun_ns = c->seen.begun_ns;
     struct ring_event e;
 
-    if (!thin_keeps(&made, c->begun_ns, now_ns, status))
+    (void)answer;
+    if (c->id < 0 || !thin_keeps(&made, begun_ns, now_ns, status))
         return;
-    e = (struct ring_event){ .time_ns = c->begun_ns,
+    e = (struct ring_event){ .time_ns = begun_ns,
                              .id = c->id,
                              .thread = thread_id(),
                              .peer = c->to,
-                             .took_ns = time_between(c->begun_ns, now_ns),
+                             .took_ns = time_between(begun_ns, now_ns),
                              .worker = (uint16_t)w->start,
                              .kind = RING_CALL,
                              .status = (int8_t)status };
@@ -49,19 +50,22 @@ static void recorder_ended(struct tenrec_worker *w, const struct tenrec_future *
     ring_add(&e);
 }
 
-static void recorder_serving(struct tenrec_call *c, uint64_t now_ns)
+static tenrec_status recorder_run(struct tenrec_call *c, uint32_t rest, tenrec_error *err)
 {
-    c->began_ns = now_ns;
+    c->began_ns = c->on_stack ? c->arrived_ns : clock_fast_ns();
     if (c->on_stack)
         inline_call_begin(c);
+    return observe_run(c, rest, err);
 }
 
-static void recorder_served(const struct tenrec_call *c, tenrec_status status, uint64_t now_ns)
+static void recorder_served(struct tenrec_call *c, struct tenrec_msg **answer, tenrec_status status,
+                            uint64_t now_ns)
 {
     const bool later = !c->on_stack && c->function->flags & TENREC_LATER;
     struct ring_event e;
 
-    if (!c->began_ns) /* before the recorder was turned on, or never */
+    (void)answer;
+    if (!c->began_ns) /* its function did not run */
         return;
     if (c->on_stack)
         inline_call_end();
@@ -81,7 +85,7 @@ static void recorder_served(const struct tenrec_call *c, tenrec_status status, u
 
 /* ---- rare events ------------------------------------------------------------ */
 
-static void recorder_noted(struct tenrec_worker *w, enum watch_event what, tenrec_peer peer,
+static void recorder_noted(struct tenrec_worker *w, enum call_note what, tenrec_peer peer,
                            int64_t id, tenrec_status status, const char *text)
 {
     struct ring_event e = { .time_ns = clock_now_ns(),
@@ -92,7 +96,7 @@ static void recorder_noted(struct tenrec_worker *w, enum watch_event what, tenre
                             .kind = (uint8_t)(RING_INSTANT + what),
                             .status = (int8_t)status };
     char reason[TENREC_NAME_MAX + 32];
-    const bool lost = what == WATCH_PEER_LOST || (what == WATCH_LEFT && status != TENREC_OK);
+    const bool lost = what == NOTE_PEER_LOST || (what == NOTE_LEFT && status != TENREC_OK);
 
     ring_set_text(&e, text);
     ring_add(&e);
@@ -102,9 +106,9 @@ static void recorder_noted(struct tenrec_worker *w, enum watch_event what, tenre
     }
 }
 
-static const struct call_watch recorder_watch = {
+static const struct call_observer recorder_observer = {
     .ended = recorder_ended,
-    .serving = recorder_serving,
+    .run = recorder_run,
     .served = recorder_served,
     .noted = recorder_noted,
 };
@@ -157,7 +161,7 @@ static tenrec_status recorder_init(struct tenrec_worker *w, const struct service
 {
     (void)c;
     recorder_of(w)->dump_dir = "";
-    watch_connect(w, WATCH_RECORDER, &recorder_watch);
+    observe_connect(w, OBSERVER_RECORDER, &recorder_observer);
     return recorder_serve(&w->calls->functions, err);
 }
 
@@ -178,8 +182,8 @@ static tenrec_status recorder_start(struct tenrec_worker *w, const struct servic
     running.first = r;
     pthread_mutex_unlock(&running.lock);
     stuck_watch();
-    watch_turn(w, WATCH_RECORDER, s->observe->recorder);
-    watch_note(w, WATCH_STARTED, w->self.id, 0, TENREC_OK, w->self.name);
+    observe_turn(w, OBSERVER_RECORDER, s->observe->recorder);
+    observe_note(w, NOTE_STARTED, w->self.id, 0, TENREC_OK, w->self.name);
     return TENREC_OK;
 }
 
@@ -196,7 +200,7 @@ static void recorder_close(struct tenrec_worker *w, const tenrec_error *why)
     bool found;
 
     (void)why;
-    watch_turn(w, WATCH_RECORDER, false);
+    observe_turn(w, OBSERVER_RECORDER, false);
     pthread_mutex_lock(&running.lock);
     while (*at && *at != r)
         at = &(*at)->next;
@@ -206,7 +210,7 @@ static void recorder_close(struct tenrec_worker *w, const tenrec_error *why)
     pthread_mutex_unlock(&running.lock);
     if (!found)
         return;
-    watch_note(w, WATCH_STOPPED, w->self.id, 0, TENREC_OK, w->self.name);
+    observe_note(w, NOTE_STOPPED, w->self.id, 0, TENREC_OK, w->self.name);
     reporter_finish();
 }
 

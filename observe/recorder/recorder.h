@@ -6,7 +6,7 @@
 #ifndef TENREC_RECORDER_RECORDER_H
 #define TENREC_RECORDER_RECORDER_H
 
-#include "rpc/call/watch.h"
+#include "rpc/call/observe.h"
 
 struct functions;
 

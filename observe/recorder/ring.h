@@ -19,7 +19,7 @@ enum ring_kind {
     RING_CALL,    /* of ours, which has ended */
     RING_SERVE,   /* of another worker, likewise, on the thread that served it */
     RING_LATER,   /* the same, but answered after its function had returned */
-    RING_INSTANT, /* from here on: enum watch_event */
+    RING_INSTANT, /* from here on: enum call_note */
 };
 
 struct ring_event {

@@ -8,6 +8,8 @@
 #include "rpc/value/stream_value.h"
 #include "rpc/value/value_block.h"
 
+#include <tenrec/trace.h>
+
 const struct tenrec_value *tenrec_call_args(const struct tenrec_call *c, size_t *ret_n)
 {
     *ret_n = c->in.n;
@@ -127,4 +129,11 @@ tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_valu
     c->reply = reply;
     c->parcel = out.parcel;
     return TENREC_OK;
+}
+
+bool tenrec_call_trace(const struct tenrec_call *c, char ret[TENREC_TRACEPARENT_SIZE])
+{
+    if (c->in.traced)
+        trace_context_print(&c->in.trace, ret);
+    return c->in.traced;
 }

@@ -33,13 +33,14 @@ struct tenrec_call {
     struct active_calls_key key;
     uint64_t deadline_ns;
     struct streams *streams;    /* shared; the function's; NULL: the thread's */
-    uint64_t arrived_ns;        /* 0: no watcher is notified of its end */
-    uint64_t began_ns;          /* its function; 0: the recorder is not notified of the end */
+    uint64_t arrived_ns;        /* 0: not observed */
+    uint64_t began_ns;          /* its function; the recorder's; 0: not recorded */
+    uint32_t observers;         /* a bit for each that saw it arrive, until it is served */
     _Atomic uint32_t thread;    /* that its function began on; 0: queued. Not set on the stack */
     _Atomic uint64_t run_ns;    /* when, by the coarse clock */
     bool told_stuck;            /* guarded by the lock of the table */
-    struct span *span;          /* NULL: not recorded */
-    struct tenrec_span *traced; /* owns, until its end; NULL: not sampled */
+    struct span *span;          /* an observer's; NULL: not profiled */
+    struct tenrec_span *traced; /* likewise; NULL: not sampled */
     struct rref_call *refs;     /* owns; NULL: a call without references */
     struct rref_parcel *parcel; /* references in the reply; may be NULL */
     uint64_t queued_ns;         /* when an unread call arrived */

@@ -8,9 +8,8 @@
 #include "rpc/call/answer.h"
 #include "rpc/call/calls.h"
 #include "rpc/call/devices_send.h"
+#include "rpc/call/observe.h"
 #include "rpc/call/parcel.h"
-#include "rpc/call/span.h"
-#include "rpc/call/watch.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/future.h"
 #include "rpc/future/peers.h"
@@ -60,14 +59,14 @@ tenrec_status call_begin_now(struct tenrec_worker *w, struct call_spec *spec, in
     if (st != TENREC_OK)
         return st;
     /* One clock serves both. */
-    spec->begun_ns = watch_is_on(w) ? clock_fast_ns() : 0;
-    if (!spec->begun_ns)
+    spec->seen.begun_ns = observe_is_on(w) ? clock_fast_ns() : 0;
+    if (!spec->seen.begun_ns)
         spec->deadline_ns = deadline_of(spec->timeout_ms);
     else if (spec->timeout_ms == TENREC_TIMEOUT_NONE)
         spec->deadline_ns = CLOCK_NEVER;
     else
         spec->deadline_ns =
-            clock_later_ms(spec->begun_ns + CLOCK_FAST_ERROR_NS, (uint64_t)spec->timeout_ms);
+            clock_later_ms(spec->seen.begun_ns + CLOCK_FAST_ERROR_NS, (uint64_t)spec->timeout_ms);
     return st;
 }
 
@@ -104,18 +103,20 @@ static void run_hooks(struct tenrec_worker *w, struct call_hook *h, const tenrec
     }
 }
 
-/* Completes the future of a removed entry, and drops the entry's shares. */
-static void call_finish(struct tenrec_worker *w, struct pending_entry *e,
-                        struct tenrec_value *value, const tenrec_error *why)
+/* Completes the future of a removed entry, and drops the entry's shares. `answer`: taken; or NULL.
+ */
+static void call_finish_with(struct tenrec_worker *w, struct pending_entry *e,
+                             struct tenrec_value *value, const tenrec_error *why,
+                             struct tenrec_msg *answer)
 {
     PROBE5(call__end, w->self.name, e->to, &e->future->call.function[0], e->future->call.id,
            why ? why->code : TENREC_OK);
-    if (__builtin_expect(e->future->call.span != NULL, 0))
-        w->calls->spans->done(e->future->call.span, why);
     if (__builtin_expect(e->future->call.hook != NULL, 0))
         run_hooks(w, e->future->call.hook, why);
-    if (__builtin_expect(e->future->call.begun_ns != 0, 0))
-        watch_ended(w, e->future, why ? why->code : TENREC_OK);
+    if (__builtin_expect(e->future->call.seen.observers != 0, 0))
+        observe_ended(w, &e->future->call, answer, why ? why->code : TENREC_OK);
+    if (answer)
+        answer->release(answer);
     if (why)
         future_complete_error(e->future, why);
     else
@@ -124,6 +125,12 @@ static void call_finish(struct tenrec_worker *w, struct pending_entry *e,
         tenrec_tensor_drop(e->into);
     tenrec_future_drop(e->future);
     count_finished(w, &w->calls->counts.finished);
+}
+
+static void call_finish(struct tenrec_worker *w, struct pending_entry *e,
+                        struct tenrec_value *value, const tenrec_error *why)
+{
+    call_finish_with(w, e, value, why, NULL);
 }
 
 static void fail_late(struct tenrec_worker *w, struct pending_entry *e)
@@ -135,8 +142,8 @@ static void fail_late(struct tenrec_worker *w, struct pending_entry *e)
                 name, e->future->call.function, (long long)e->future->call.timeout_ms);
     peers_blame(&w->peers, e->to, &why);
     atomic_fetch_add_explicit(&w->calls->counts.timeouts, 1, memory_order_relaxed);
-    watch_note(w, WATCH_TIMED_OUT, e->to, e->future->call.id, TENREC_ETIMEDOUT,
-               e->future->call.function);
+    observe_note(w, NOTE_TIMED_OUT, e->to, e->future->call.id, TENREC_ETIMEDOUT,
+                 e->future->call.function);
     call_finish(w, e, NULL, &why);
 }
 
@@ -225,7 +232,18 @@ static void call_sent(void *arg, const tenrec_error *why)
     tenrec_future_drop(f);
 }
 
-static struct tenrec_future *make_future(struct tenrec_worker *w, const struct call_spec *spec,
+/* Just before it is sent. */
+static void call_see(struct tenrec_future *f, struct call_spec *spec, const struct tenrec_msg *msg)
+{
+    if (spec->seen.span) {
+        spec->seen.sent_bytes = observe_message_bytes(msg);
+        spec->seen.sent_ns = clock_now_ns();
+    }
+    f->call.seen = spec->seen;
+    atomic_init(&f->call.returned_ns, 0);
+}
+
+static struct tenrec_future *make_future(struct tenrec_worker *w, struct call_spec *spec,
                                          const struct tenrec_msg *msg)
 {
     struct tenrec_future *f = future_make();
@@ -240,10 +258,10 @@ static struct tenrec_future *make_future(struct tenrec_worker *w, const struct c
     f->call.timeout_ms = spec->timeout_ms;
     f->call.one_way = msg->type == TENREC_MSG_ONE_WAY_CALL;
     f->call.want_value = spec->want_value;
-    f->call.begun_ns = spec->begun_ns;
-    f->call.series = 0;
-    f->call.span = spec->span;
-    f->call.traced = spec->traced;
+    f->call.seen.observers = spec->seen.observers;
+    f->call.seen.begun_ns = spec->seen.begun_ns;
+    if (__builtin_expect(spec->seen.observers != 0, 0))
+        call_see(f, spec, msg);
     f->call.hook = spec->hook;
     f->call.sent_hook = spec->sent_hook;
     f->waiters = spec->node;
@@ -259,21 +277,23 @@ static struct tenrec_future *make_future(struct tenrec_worker *w, const struct c
     return f;
 }
 
-tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
-                        struct tenrec_msg *msg, struct tenrec_future **ret, tenrec_error *err)
+tenrec_status call_send(struct tenrec_worker *w, struct call_spec *spec, struct tenrec_msg *msg,
+                        struct tenrec_future **ret, tenrec_error *err)
 {
-    struct tenrec_future *f = make_future(w, spec, msg);
-    struct pending_entry e = { f, spec->into, spec->deadline_ns, spec->to };
+    struct pending_entry e;
+    struct tenrec_future *f;
     tenrec_status st = TENREC_ENOMEM;
 
+    if (!spec->seen.observers && observe_is_on(w))
+        observe_begin(w, spec);
+    f = make_future(w, spec, msg);
+    e = (struct pending_entry){ f, spec->into, spec->deadline_ns, spec->to };
     if (!f)
         goto err_msg;
     /* No other thread has the future yet, so the shares need no atomic increment. */
     atomic_init(&f->refs, CALL_SHARES);
     if (spec->into)
         tenrec_tensor_share(spec->into);
-    if (spec->begun_ns || watch_is_on(w))
-        watch_begun(w, f, spec->function);
     st = pending_add(&w->calls->pending, &e, &f->call.id);
     if (st != TENREC_OK)
         goto err_future;
@@ -294,6 +314,8 @@ tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
         msg->flags |= TENREC_MSG_MAY_WAIT;
     w->calls->port->send(w->calls->port->sender, spec->to, msg,
                          (struct tenrec_done){ call_sent, f });
+    if (__builtin_expect(spec->seen.span != NULL, 0))
+        atomic_store(&f->call.returned_ns, clock_now_ns());
     *ret = f;
     return TENREC_OK;
 
@@ -303,6 +325,8 @@ err_future:
         tenrec_future_drop(f);
 err_msg:
     msg->release(msg);
+    if (spec->seen.observers)
+        observe_refused(w, spec, st);
     return tenrec_fail(err, st, "cannot call '%s': %s", spec->function, tenrec_status_text(st));
 }
 
@@ -329,12 +353,12 @@ static tenrec_status read_answer(struct tenrec_worker *w, tenrec_peer from, bool
     return st;
 }
 
-/* Removes the spans of an answer whose call is not known any more. */
+/* Removes the spans of an answer, so that it ends after its value. */
 static void cut_spans(struct tenrec_msg *msg)
 {
     size_t at;
 
-    if (codec_may_refer(msg) && codec_first_end(msg, &at))
+    if (codec_first_end(msg, &at))
         msg->payload_len = at;
 }
 
@@ -345,14 +369,16 @@ static void answer_unwanted(struct tenrec_worker *w, tenrec_peer from, struct te
                                   ? &w->calls->counts.stray_replies
                                   : &w->calls->counts.late_replies,
                               1, memory_order_relaxed);
-    watch_note(w, WATCH_LATE_ANSWER, from, msg->id, TENREC_OK, "");
-    cut_spans(msg);
+    observe_note(w, NOTE_LATE_ANSWER, from, msg->id, TENREC_OK, "");
+    if (codec_may_refer(msg))
+        cut_spans(msg);
     w->calls->parcels->forget(w, from, msg);
     msg->release(msg);
 }
 
 void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
+    const uint64_t len = msg->payload_len;
     struct tenrec_value *value = NULL;
     struct pending_entry e;
     tenrec_status st = TENREC_OK;
@@ -362,8 +388,8 @@ void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
         answer_unwanted(w, from, msg);
         return;
     }
-    if (__builtin_expect(e.future->call.span != NULL, 0))
-        w->calls->spans->answered(e.future->call.span, msg);
+    if (__builtin_expect(e.future->call.seen.span != NULL, 0))
+        cut_spans(msg);
     if (msg->type == TENREC_MSG_EXCEPTION) {
         codec_read_error(msg, &why);
         st = why.code;
@@ -381,8 +407,8 @@ void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
         run_hooks(w, e.future->call.hook, NULL);
         e.future->call.hook = NULL;
     }
-    msg->release(msg);
-    call_finish(w, &e, value, st == TENREC_OK ? NULL : &why);
+    msg->payload_len = len;
+    call_finish_with(w, &e, value, st == TENREC_OK ? NULL : &why, msg);
 }
 
 struct tenrec_tensor *call_into(struct tenrec_worker *w, tenrec_peer from,

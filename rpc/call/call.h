@@ -3,12 +3,13 @@
 #ifndef TENREC_CALL_CALL_H
 #define TENREC_CALL_CALL_H
 
+#include "rpc/future/future.h"
+
 #include <tenrec/agent.h>
 #include <tenrec/rpc.h>
 
 struct codec_creation;
 struct trace_context;
-struct tenrec_span;
 
 /* A hook for the end of a call. `done` runs once, before the future is done, on the thread that
  * completes the future; no lock is held. It may free the hook. */
@@ -30,14 +31,15 @@ struct call_spec {
     const char *function; /* for error texts */
     struct tenrec_tensor *into;
     /* Set by call_begin_now. */
-    uint64_t begun_ns; /* 0: is read when it is sent, if a watcher is on */
     uint64_t deadline_ns;
     int64_t timeout_ms;
-    const char *op;                    /* in the names of recorded calls */
-    const char *traceparent;           /* a valid text; NULL: the thread's context */
-    const struct trace_context *trace; /* sent with the call; NULL: none. Set by call_write */
-    struct tenrec_span *traced;        /* the future's; NULL: none. Likewise */
-    struct span *span;                 /* the future's; NULL: the call is not recorded */
+    const char *op;          /* in the names of profiled calls; NULL: none */
+    const char *traceparent; /* a valid text; NULL: the thread's context */
+    /* Set by call_write. */
+    struct trace_context *room; /* for a context that an observer makes; NULL: none is sent */
+    const struct trace_context *trace; /* sent with the call; NULL: none */
+    uint32_t spans_max;                /* bytes of spans allowed in the answer; by an observer */
+    struct call_seen seen;             /* the future's */
     struct call_hook *hook;            /* a list; not called if call_send fails */
     struct call_sent_hook *sent_hook;  /* likewise; or NULL */
     bool want_value;
@@ -47,8 +49,8 @@ struct call_spec {
 
 /* Sends a request (takes msg always) and makes the future of its answer. The caller is inside the
  * worker. errors: EAGAIN, ENOMEM, ESHUTDOWN; any other error fails the future. */
-tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
-                        struct tenrec_msg *msg, struct tenrec_future **ret, tenrec_error *err);
+tenrec_status call_send(struct tenrec_worker *w, struct call_spec *spec, struct tenrec_msg *msg,
+                        struct tenrec_future **ret, tenrec_error *err);
 
 /* Writes a call and sends it; the references in it are released with it. spec->to and function, and
  * its times, are set. */
@@ -81,11 +83,6 @@ void call_end_into(struct tenrec_tensor *into, struct tenrec_tensor *made);
 /* A job counts as outstanding between these, also while none of its calls is in flight. */
 void call_job_begun(struct tenrec_worker *w);
 void call_job_ended(struct tenrec_worker *w);
-
-/* call_send for a call with a span. */
-tenrec_status call_send_recorded(struct tenrec_worker *w, const struct call_spec *spec,
-                                 struct tenrec_msg *msg, struct tenrec_future **ret,
-                                 tenrec_error *err);
 
 /* Sets the times of a call with this limit (TENREC_TIMEOUT_DEFAULT: the worker's), made now. */
 tenrec_status call_begin_now(struct tenrec_worker *w, struct call_spec *spec, int64_t timeout_ms,

@@ -4,20 +4,31 @@
 #include "rpc/call/call.h"
 
 #include "core/tensor/device_memory.h"
-#include "rpc/call/call_trace.h"
 #include "rpc/call/calls.h"
 #include "rpc/call/devices_send.h"
+#include "rpc/call/observe.h"
 #include "rpc/call/parcel.h"
 #include "rpc/call/recv_alloc.h"
-#include "rpc/call/span.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/future.h"
 #include "rpc/future/peers.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/value/codec.h"
 #include "rpc/value/codec_simple.h"
+#include "rpc/value/trace_context.h"
+#include "rpc/value/trace_thread.h"
 
 #include <stdlib.h>
+
+static tenrec_status call_check_trace(const char *traceparent, tenrec_error *err)
+{
+    struct trace_context t;
+    tenrec_status st = trace_context_parse(traceparent, &t, err);
+
+    if (st != TENREC_OK)
+        tenrec_error_prefix(err, "call options");
+    return st;
+}
 
 tenrec_status call_check_options(const struct tenrec_call_options *o, uint32_t flags,
                                  tenrec_error *err)
@@ -36,20 +47,7 @@ tenrec_status call_check_options(const struct tenrec_call_options *o, uint32_t f
     if (o->into && !recv_alloc_is_plain(o->into))
         return tenrec_fail(err, TENREC_EINVAL,
                            "call options: 'into' must be contiguous and fill its storage");
-    return o->traceparent ? call_trace_check(o->traceparent, err) : TENREC_OK;
-}
-
-tenrec_status call_send_recorded(struct tenrec_worker *w, const struct call_spec *spec,
-                                 struct tenrec_msg *msg, struct tenrec_future **ret,
-                                 tenrec_error *err)
-{
-    tenrec_status st;
-
-    w->calls->spans->write(spec->span, msg);
-    st = call_send(w, spec, msg, ret, err);
-    if (st == TENREC_OK)
-        w->calls->spans->back(spec->span, (*ret)->call.id);
-    return st;
+    return o->traceparent ? call_check_trace(o->traceparent, err) : TENREC_OK;
 }
 
 tenrec_status call_begin_into(struct tenrec_tensor *into, struct tenrec_tensor **ret,
@@ -98,32 +96,32 @@ static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct cal
     struct codec_extra extra = { .creation = creation, .trace = spec->trace, .deref = spec->deref };
     struct parcel_out out;
     struct tenrec_msg *msg;
-    uint32_t max = 0;
     tenrec_status st;
 
     parcel_out_init(&out, w, spec->to);
     extra.refs = &out.refs;
-    if (atomic_load_explicit(&span_recorders, memory_order_relaxed)) {
-        spec->span =
-            w->calls->spans->ask(w, type == TENREC_MSG_ONE_WAY_CALL ? "rpc_one_way" : spec->op,
-                                 spec->function, spec->to, &max);
-        extra.spans_max = type == TENREC_MSG_ONE_WAY_CALL ? 0 : max;
-    }
+    extra.spans_max = type == TENREC_MSG_ONE_WAY_CALL ? 0 : spec->spans_max;
     st = codec_write_call(type, spec->function, args, n, spec->timeout_ms, &extra, &msg, err);
     if (__builtin_expect(out.parcel != NULL, 0))
         w->calls->parcels->follow(out.parcel, spec, type == TENREC_MSG_ONE_WAY_CALL);
     if (st == TENREC_OK && msg->n_tensors > 0)
         st = map_request(w, spec, msg, err);
     if (st == TENREC_OK)
-        st = spec->span ? call_send_recorded(w, spec, msg, ret, err)
-                        : call_send(w, spec, msg, ret, err);
+        st = call_send(w, spec, msg, ret, err);
     parcel_out_finish(&out);
-    if (st == TENREC_OK)
-        return st;
-    parcel_end(w, out.parcel, PARCEL_REFUSED);
-    if (spec->span)
-        w->calls->spans->refused(spec->span, st);
+    if (st != TENREC_OK)
+        parcel_end(w, out.parcel, PARCEL_REFUSED);
     return st;
+}
+
+/* The call belongs to the trace that the program names, or to that of its thread. */
+static void call_continue_trace(struct call_spec *spec, struct trace_context *room)
+{
+    if (spec->traceparent)
+        trace_context_parse(spec->traceparent, room, NULL); /* checked with the options */
+    else
+        *room = trace_thread.context;
+    spec->trace = room;
 }
 
 tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec *spec,
@@ -134,16 +132,21 @@ tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec
     struct trace_context trace;
     tenrec_status st = TENREC_OK;
 
-    if (call_may_trace(w, spec))
-        call_trace_begin(w, spec, &trace);
-    if (!creation && !atomic_load_explicit(&span_recorders, memory_order_relaxed))
+    if (__builtin_expect(spec->traceparent || trace_thread.traced, 0))
+        call_continue_trace(spec, &trace);
+    if (observe_is_on(w)) {
+        spec->room = &trace;
+        observe_begin(w, spec);
+        spec->room = NULL;
+    }
+    if (!creation && !spec->spans_max)
         msg = codec_simple_write(type, spec->function, args, n, spec->timeout_ms, spec->trace);
     if (!msg)
         st = write_any(w, type, spec, creation, args, n, ret, err);
     else if (msg->n_tensors == 0 || (st = map_request(w, spec, msg, err)) == TENREC_OK)
         st = call_send(w, spec, msg, ret, err);
-    if (__builtin_expect(st != TENREC_OK && spec->traced, 0))
-        call_trace_refused(spec, st);
+    if (__builtin_expect(st != TENREC_OK && spec->seen.observers, 0))
+        observe_refused(w, spec, st);
     spec->trace = NULL;
     return st;
 }
@@ -171,6 +174,8 @@ static tenrec_status call_begin(struct tenrec_worker *w, const char *to, const c
         return st;
     spec->function = function;
     spec->traceparent = o->traceparent;
+    if (type == TENREC_MSG_ONE_WAY_CALL)
+        spec->op = "rpc_one_way";
     if (o->into)
         st = call_begin_into(o->into, &spec->into, err);
     if (st != TENREC_OK)

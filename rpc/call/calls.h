@@ -10,17 +10,23 @@
 #include "rpc/future/worker.h"
 
 struct ask;
-struct call_watch;
+struct call_observer;
 struct chain_port;
 struct devices;
 struct loop_timer;
 struct parcel_ops;
 struct pool;
 struct served_refs_ops;
-struct span_hooks;
-struct trace_sink;
 
-enum { CALL_WATCHERS = 3 };
+/* Bit 1 << i of calls.observed turns observer i on. A later one runs a function inside an earlier.
+ */
+enum observer_of_calls {
+    OBSERVER_DURATIONS,
+    OBSERVER_RECORDER,
+    OBSERVER_TRACES,
+    OBSERVER_PROFILER,
+    OBSERVERS_OF_CALLS,
+};
 
 /* Statistics; relaxed, exact when the worker is idle. */
 struct call_counts {
@@ -51,11 +57,8 @@ struct calls {
     const struct served_refs_ops *served_refs;
     _Atomic int64_t view_version; /* that messages of ours tell; 0 in a static group */
     bool (*view_wait)(struct tenrec_worker *w, struct ask *a); /* see monitor_view_wait */
-    const struct span_hooks *spans;
-    _Atomic uint32_t watched; /* a bit for each watcher that is on: watch.h */
-    const struct call_watch *watch[CALL_WATCHERS];
-    struct trace_sink *traces;    /* owns; NULL: spans are not exported (WATCH_TRACES is off) */
-    _Atomic uint64_t trace_below; /* which new traces are sampled: trace_context_root */
+    _Atomic uint32_t observed; /* a bit for each observer that is on: observe.h */
+    const struct call_observer *observer[OBSERVERS_OF_CALLS];
 
     struct call_counts counts;
     struct pending pending;

@@ -14,10 +14,8 @@
 #include "rpc/call/answer.h"
 #include "rpc/call/calls.h"
 #include "rpc/call/guard.h"
+#include "rpc/call/observe.h"
 #include "rpc/call/parcel.h"
-#include "rpc/call/serve_trace.h"
-#include "rpc/call/span.h"
-#include "rpc/call/watch.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/pool.h"
 #include "rpc/future/thread_state.h"
@@ -103,8 +101,8 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
     if (!answers && why && c->one_way)
         log_line(TENREC_LOG_WARN, w->self.name, "one-way call of '%s' failed: %s",
                  c->function->name, why->text);
-    if (__builtin_expect(c->span != NULL, 0))
-        reply = w->calls->spans->end(c->span, reply, why);
+    if (__builtin_expect(c->observers != 0, 0))
+        observe_served(c, &reply, status);
     if (why && c->parcel) {
         parcel_end(w, c->parcel, PARCEL_REFUSED);
         c->parcel = NULL;
@@ -130,8 +128,6 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
     if (entered)
         worker_leave(w);
     PROBE5(serve__end, w->self.name, c->from, c->function->name, c->key.id, status);
-    if (__builtin_expect(c->arrived_ns != 0, 0))
-        watch_served(c, w, c->began_ns != 0, status);
     if (c->one_way)
         count_one_way(w, c->from);
     atomic_fetch_add_explicit(&w->calls->counts.served, 1, memory_order_relaxed);
@@ -158,17 +154,12 @@ static void call_run(struct tenrec_call *c)
         atomic_store_explicit(&c->run_ns, clock_about_ns(), memory_order_relaxed);
         atomic_store_explicit(&c->thread, thread_id(), memory_order_relaxed);
     }
-    if (__builtin_expect(c->arrived_ns != 0, 0))
-        watch_serving(c, c->worker, c->on_stack ? c->arrived_ns : 0);
     PROBE4(serve__begin, c->worker->self.name, c->from, f->name, c->key.id);
     /* Shared: a call that is answered later may be freed before its function returns. */
     if (__builtin_expect(streams != NULL, 0))
         thread_streams = streams_share(streams);
-    if (__builtin_expect(c->in.traced, 0))
-        st = serve_trace_run(c, &err);
-    else
-        st = __builtin_expect(c->span != NULL, 0) ? c->worker->calls->spans->run(c->span, c, &err)
-                                                  : f->fn(c, f->arg, &err);
+    st = __builtin_expect(c->observers != 0 || c->in.traced, 0) ? observe_run(c, c->observers, &err)
+                                                                : f->fn(c, f->arg, &err);
     forks_check(forks, "a function");
     trace_thread.traced = false; /* also if the function has left a context behind */
     if (__builtin_expect(streams != NULL, 0)) {
@@ -192,7 +183,7 @@ static void call_run(struct tenrec_call *c)
 static void dispatch_refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
                             bool cbor, const tenrec_error *why)
 {
-    watch_note(w, WATCH_REFUSED, from, msg->id, why->code, "");
+    observe_note(w, NOTE_REFUSED, from, msg->id, why->code, "");
     w->calls->parcels->forget(w, from, msg);
     if (msg->type != TENREC_MSG_ONE_WAY_CALL) {
         answer_error(w, from, msg->id, &msg->route, cbor, why);
@@ -219,10 +210,8 @@ static void call_abandon(struct tenrec_call *c, const tenrec_error *why)
     struct codec_head head = { .function = NULL };
     struct tenrec_msg *msg = c->request;
 
-    if (c->span)
-        c->worker->calls->spans->end(c->span, NULL, why);
-    if (c->traced)
-        serve_trace_refused(c, why->code);
+    if (c->observers)
+        observe_served(c, &(struct tenrec_msg *){ NULL }, why->code);
     codec_call_finish(&c->in);
     codec_read_head(msg, &head, NULL); /* for the second time: cannot fail */
     c->request = NULL;
@@ -337,7 +326,7 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
     c->unread = false;
     c->refused = false;
     c->repeated = false;
-    c->arrived_ns = watch_is_on(w) ? clock_fast_ns() : 0;
+    c->arrived_ns = observe_is_on(w) ? clock_fast_ns() : 0;
     c->began_ns = 0;
     atomic_init(&c->thread, 0);
     atomic_init(&c->run_ns, 0);
@@ -358,6 +347,7 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
     c->listed = false;
     atomic_init(&c->canceled, false);
     c->deadline_ns = 0;
+    c->observers = 0;
     c->span = NULL;
     c->traced = NULL;
 }
@@ -366,8 +356,6 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
  * read later; 0: now. */
 static void call_limit(struct tenrec_call *c, uint64_t since_ns)
 {
-    struct tenrec_worker *w = c->worker;
-
     /* An inline function runs when the request arrives: it reads the clock only if it asks for the
      * time left. */
     if (c->in.remaining_ms == TENREC_TIMEOUT_NONE)
@@ -376,11 +364,8 @@ static void call_limit(struct tenrec_call *c, uint64_t since_ns)
         c->deadline_ns = clock_later_ms(since_ns, (uint64_t)c->in.remaining_ms);
     else if (!c->on_stack)
         c->deadline_ns = clock_deadline_about_ms((uint64_t)c->in.remaining_ms);
-    c->span = c->in.spans_max > 0 || atomic_load_explicit(&span_recorders, memory_order_relaxed)
-                  ? w->calls->spans->serve(c)
-                  : NULL;
-    if (__builtin_expect(c->in.traced || watch_has(w, WATCH_TRACES), 0))
-        serve_trace_begin(c);
+    if (__builtin_expect(c->in.spans_max > 0 || c->arrived_ns != 0, 0))
+        observe_arrived(c);
 }
 
 static void dispatch_queue(struct tenrec_call *c, void (*fn)(struct pool_task *t))

@@ -149,7 +149,7 @@ struct tenrec_future *future_make(void)
     f->error = NULL;
     f->call.private = false;
     f->call.worker = NULL;
-    f->call.span = NULL;
+    f->call.seen.observers = 0;
     f->call.hook = NULL;
     return f;
 }

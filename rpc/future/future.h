@@ -28,6 +28,18 @@ struct future_node {
     struct future_node *next;
 };
 
+/* What the observers of a call keep of it (rpc/call/observe.h). Set before it is sent; without an
+ * observer only the first two are. */
+struct call_seen {
+    uint32_t observers; /* a bit for each that saw it begin */
+    uint32_t series;    /* of its durations, counted from 1; 0: none */
+    uint64_t begun_ns;  /* 0: not observed */
+    uint64_t sent_ns;
+    uint64_t sent_bytes;
+    struct span *span;          /* owns, until the call ends; NULL: not profiled */
+    struct tenrec_span *traced; /* likewise; NULL: not sampled */
+};
+
 /* The call of a future. `worker` may be used only while the future is pending: shutdown completes
  * all futures before the worker is freed. */
 struct future_call {
@@ -36,10 +48,8 @@ struct future_call {
     uint64_t deadline_ns;
     int64_t timeout_ms;
     tenrec_peer to;
-    uint64_t begun_ns;                /* 0: no watcher is notified of the end (call/watch.h) */
-    uint32_t series;                  /* of its durations, counted from 1; 0: none */
-    struct span *span;                /* shared; NULL: not recorded */
-    struct tenrec_span *traced;       /* owns, until the call ends; NULL: not sampled */
+    struct call_seen seen;
+    _Atomic uint64_t returned_ns;     /* when its thread went on; 0: before that, or not observed */
     struct call_hook *hook;           /* a list; NULL: no hook */
     struct call_sent_hook *sent_hook; /* NULL: no hook */
     bool one_way;

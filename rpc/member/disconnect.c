@@ -9,7 +9,7 @@
 #include "core/base/probe.h"
 #include "rpc/call/call.h"
 #include "rpc/call/calls.h"
-#include "rpc/call/watch.h"
+#include "rpc/call/observe.h"
 #include "rpc/future/contact.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/member/gather.h"
@@ -107,8 +107,8 @@ static void disconnect_lost(struct tenrec_worker *w, tenrec_peer peer, enum dire
     if (atomic_load(&w->leaving) || atomic_load(&w->state) != WORKER_RUNNING)
         return;
     PROBE2(peer__lost, &reported.worker_name[0], &reported.text[0]);
-    watch_note(w, which == OURS ? WATCH_PEER_LOST : WATCH_CALLER_LOST, peer, 0, why->code,
-               peers_name(&w->peers, peer));
+    observe_note(w, which == OURS ? NOTE_PEER_LOST : NOTE_CALLER_LOST, peer, 0, why->code,
+                 peers_name(&w->peers, peer));
     gather_lost(w, peer, &reported);
     disconnect_report(w, peer, which, &reported);
 }

@@ -13,7 +13,7 @@
 #include "group/membership/membership_list.h"
 #include "rpc/call/call.h"
 #include "rpc/call/calls.h"
-#include "rpc/call/watch.h"
+#include "rpc/call/observe.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/member/devices.h"
 #include "rpc/member/gather.h"
@@ -68,7 +68,7 @@ static void view_apply_report(struct monitor *wa, tenrec_peer id, const tenrec_e
     const uint32_t forks = forks_seen;
     struct future_scope *scope;
 
-    watch_note(w, why ? WATCH_LEFT : WATCH_JOINED, id, 0, why ? why->code : TENREC_OK, info.name);
+    observe_note(w, why ? NOTE_LEFT : NOTE_JOINED, id, 0, why ? why->code : TENREC_OK, info.name);
     pthread_mutex_lock(&w->lock);
     c = group_of(w)->callbacks;
     pthread_mutex_unlock(&w->lock);

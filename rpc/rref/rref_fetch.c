@@ -10,7 +10,6 @@
 #include "core/tensor/device_memory.h"
 #include "rpc/call/calls.h"
 #include "rpc/call/recv_alloc.h"
-#include "rpc/call/span.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/future.h"
 #include "rpc/future/thread_state.h"
@@ -180,7 +179,6 @@ static tenrec_status rref_fetch_send(struct tenrec_worker *w, struct fetching *f
     const int64_t number[] = { r->id.on, r->id.local, u->fork.on, u->fork.local,
                                spec->timeout_ms == TENREC_TIMEOUT_NONE ? 0 : spec->timeout_ms };
     struct tenrec_msg *msg;
-    uint32_t spans; /* unused: a fetch runs no function */
     tenrec_status st = rref_numbers_write(TENREC_MSG_RREF_FETCH_CALL, number, 5, &msg, err);
 
     if (st != TENREC_OK)
@@ -188,14 +186,7 @@ static tenrec_status rref_fetch_send(struct tenrec_worker *w, struct fetching *f
     msg->key_len = (uint32_t)msg->payload_len;
     spec->to = r->owner;
     spec->hook = &f->hook;
-    if (atomic_load_explicit(&span_recorders, memory_order_relaxed))
-        spec->span = w->calls->spans->ask(w, spec->op, "", r->owner, &spans);
-    if (!spec->span)
-        return call_send(w, spec, msg, ret, err);
-    st = call_send_recorded(w, spec, msg, ret, err);
-    if (st != TENREC_OK)
-        w->calls->spans->refused(spec->span, st);
-    return st;
+    return call_send(w, spec, msg, ret, err);
 }
 
 static tenrec_status rref_fetch_fetch(struct tenrec_worker *w, struct tenrec_rref *r,

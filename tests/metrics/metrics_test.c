@@ -5,7 +5,7 @@
 
 #include "core/base/clock.h"
 #include "observe/metrics/metrics.h"
-#include "rpc/call/watch.h"
+#include "rpc/call/observe.h"
 
 #include "../support/cluster.h"
 #include "../support/functions.h"
@@ -86,7 +86,7 @@ static void await_count(const char *to, const char *side, const char *function, 
 }
 
 /* Returns the name of the error. */
-static const char *call_fail(void)
+static const char *call_fails(void)
 {
     struct tenrec_value arg = tenrec_value_text("on purpose"), *ret = NULL;
     tenrec_error err;
@@ -104,7 +104,7 @@ static void calls_are_counted_on_both_sides_by_function_and_error(void **state)
     open_two("observe.durations=true");
     for (int i = 0; i < 5; i++)
         functions_must_call_add(two.worker[0], "worker1");
-    error = call_fail();
+    error = call_fails();
     assert_int_equal(count_of(NULL, "client", "add", ""), 5);
     assert_int_equal(count_of(NULL, "client", "fail", ""), 0);
     assert_int_equal(count_of(NULL, "client", "fail", error), 1);
@@ -123,10 +123,10 @@ static void nothing_is_counted_until_it_is_turned_on(void **state)
     before = count_of(NULL, "client", "add", "");
     functions_must_call_add(two.worker[0], "worker1");
     assert_int_equal(count_of(NULL, "client", "add", ""), before);
-    watch_turn(two.worker[0], WATCH_DURATIONS, true);
+    observe_turn(two.worker[0], OBSERVER_DURATIONS, true);
     functions_must_call_add(two.worker[0], "worker1");
     assert_int_equal(count_of(NULL, "client", "add", ""), before + 1);
-    watch_turn(two.worker[0], WATCH_DURATIONS, false);
+    observe_turn(two.worker[0], OBSERVER_DURATIONS, false);
     functions_must_call_add(two.worker[0], "worker1");
     assert_int_equal(count_of(NULL, "client", "add", ""), before + 1);
     close_two();

@@ -5,7 +5,7 @@
 #include "core/base/clock.h"
 #include "observe/recorder/recorder.h"
 #include "observe/recorder/reporter.h"
-#include "rpc/call/watch.h"
+#include "rpc/call/observe.h"
 
 #include "../support/cluster.h"
 #include "../support/functions.h"
@@ -389,7 +389,7 @@ TEST(what_ends_after_the_recorder_was_turned_off_has_ended)
     open_two(extra);
     hold(&f, "stand_inline");
     for (size_t i = 0; i < 2; i++)
-        watch_turn(two.worker[i], WATCH_RECORDER, false);
+        observe_turn(two.worker[i], OBSERVER_RECORDER, false);
     release(&f);
     await_no_handler(1, "stand_inline");
     v = dump_of(1, NULL);

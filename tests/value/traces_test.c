@@ -4,7 +4,7 @@
 #include <tenrec/trace.h>
 
 #include "core/base/clock.h"
-#include "rpc/call/watch.h"
+#include "observe/metrics/metrics_service.h"
 #include "rpc/value/trace_span.h"
 
 #include "../support/cluster.h"
@@ -94,17 +94,17 @@ static void open_three(double ratio)
 
     cluster_open(&three, 3, extra, relay_register);
     for (size_t i = 0; ratio >= 0 && i < three.n; i++) {
-        three.worker[i]->calls->traces = &sink;
-        atomic_store(&three.worker[i]->calls->trace_below, trace_below(ratio));
-        watch_turn(three.worker[i], WATCH_TRACES, true);
+        metrics_of(three.worker[i])->sink = &sink;
+        atomic_store(&metrics_of(three.worker[i])->trace_below, trace_below(ratio));
+        observe_turn(three.worker[i], OBSERVER_TRACES, true);
     }
 }
 
 static void close_three(void)
 {
     for (size_t i = 0; i < three.n; i++) {
-        watch_turn(three.worker[i], WATCH_TRACES, false);
-        three.worker[i]->calls->traces = NULL; /* the worker would stop and free it */
+        observe_turn(three.worker[i], OBSERVER_TRACES, false);
+        metrics_of(three.worker[i])->sink = NULL; /* the worker would stop and free it */
     }
     cluster_close(&three, TENREC_GRACEFUL);
     forget_spans();
