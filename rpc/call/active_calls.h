@@ -26,7 +26,6 @@ struct tenrec_call {
     struct pool_task task; /* first: the pool passes it to the function */
     struct tenrec_worker *worker;
     struct tenrec_msg *request; /* owns */
-    struct codec_call in;
     const struct function *function;
     struct tenrec_msg *reply; /* owns; NULL: nil */
     tenrec_peer from;
@@ -54,6 +53,7 @@ struct tenrec_call {
     atomic_bool canceled;
     bool listed; /* in the table */
     UT_hash_handle hh;
+    struct codec_call in; /* the last: the others begin as zeroes */
 };
 
 /* The references of served calls, implemented by a room above (rref_call.c). All but `make` and
@@ -62,7 +62,7 @@ struct served_refs_ops {
     /* Returns NULL if out of memory. */
     struct rref_call *(*make)(void);
 
-    /* Resolves the references of the arguments; dispatch_start follows once all are resolved, or
+    /* Resolves the references of the arguments; serve_start follows once all are resolved, or
      * with the error. */
     void (*begin)(struct tenrec_call *c);
 

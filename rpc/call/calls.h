@@ -48,7 +48,7 @@ struct calls {
     struct loop_timer *deadlines;
     struct pool *pool; /* runs functions */
     _Atomic int64_t timeout_ms;
-    atomic_bool closed;                /* no function starts any more (dispatch_stop) */
+    atomic_bool closed;                /* no function starts any more (serve_stop) */
     struct tenrec_allocator allocator; /* guarded by worker.lock; size 0: none */
     struct devices *devices;           /* owned by member; NULL: no member names a device */
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dispatch.h - serves requests, and passes other messages to their handlers. */
+/* dispatch.h - passes messages that arrive to their handlers. */
 #ifndef TENREC_CALL_DISPATCH_H
 #define TENREC_CALL_DISPATCH_H
 
 #include <tenrec/agent.h>
 
-struct tenrec_call;
 struct tenrec_worker;
 
 /* Serves a message of one type. Takes msg. */
@@ -24,14 +23,5 @@ struct dispatch {
 };
 
 void dispatch_handle(struct dispatch *d, int32_t type, dispatch_fn *fn);
-
-/* From now on no function of `w` starts: queued calls are answered with ESHUTDOWN, and so are later
- * ones. Running functions continue. The caller is inside the worker, or the worker has stopped. */
-void dispatch_stop(struct tenrec_worker *w);
-/* Functions start again, after a restart of the worker. */
-void dispatch_resume(struct tenrec_worker *w);
-
-/* The arguments are resolved, or failed: runs the function, or answers with `why`. */
-void dispatch_start(struct tenrec_call *c, const tenrec_error *why);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/call/guard.h"
+#include "rpc/call/serve.h"
 
 #include "core/base/log.h"
-#include "rpc/call/calls.h"
 #include "security/proof/rules.h"
 
 /* A tool that has proved the secret may do what any member may; it has no name in the group. */

@@ -8,7 +8,7 @@
 #include "rpc/call/active_calls.h"
 #include "rpc/call/answer.h"
 #include "rpc/call/devices_send.h"
-#include "rpc/call/dispatch.h"
+#include "rpc/call/serve.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/worker.h"
 #include "rpc/rref/rref_context.h"
@@ -85,7 +85,7 @@ static void args_count_down(struct tenrec_call *c)
     failed = atomic_flag_test_and_set(&r->failed);
     if (!failed)
         args_put_value(c);
-    dispatch_start(c, failed ? &r->why : NULL);
+    serve_start(c, failed ? &r->why : NULL);
 }
 
 static void rref_call_fail(struct rref_call *r, const tenrec_error *why)
@@ -211,7 +211,7 @@ static void rref_call_begin(struct tenrec_call *c)
     else if (st == TENREC_OK)
         st = args_wait(c, &why);
     if (st != TENREC_OK)
-        dispatch_start(c, &why);
+        serve_start(c, &why);
 }
 
 static bool rref_call_keep(struct tenrec_call *c, const struct tenrec_value *value,

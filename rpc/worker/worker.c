@@ -19,6 +19,7 @@
 #include "rpc/call/answer.h"
 #include "rpc/call/call.h"
 #include "rpc/call/recv_alloc.h"
+#include "rpc/call/serve.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/pool.h"
 #include "rpc/future/thread_state.h"
@@ -312,7 +313,7 @@ static void worker_stop(struct tenrec_worker *w, uint64_t until)
 {
     tenrec_error why;
 
-    dispatch_stop(w); /* while answers can still be sent */
+    serve_stop(w); /* while answers can still be sent */
     tenrec_fail(&why, TENREC_ECANCELED, "the worker was shut down");
     atomic_store(&w->state, WORKER_STOPPING);
     call_fail_peer(w, -1, &why);
@@ -344,7 +345,7 @@ static tenrec_status worker_begin(struct tenrec_worker *w, const struct group_en
         return tenrec_fail(err, TENREC_EBUSY, "from before the shutdown: %s", why.text);
     }
     peers_finish(&w->peers);
-    dispatch_resume(w);
+    serve_resume(w);
     w->forks = forks_seen;
     atomic_store(&w->leaving, 0);
     atomic_store(&w->calls->counts.one_way, 0); /* their receivers may have left */

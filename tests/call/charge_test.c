@@ -8,7 +8,7 @@
 #include "core/backend/message.h"
 #include "core/base/clock.h"
 #include "rpc/call/answer.h"
-#include "rpc/call/dispatch.h"
+#include "rpc/call/serve.h"
 #include "rpc/future/worker.h"
 
 #define LIMIT (1u << 20)
@@ -174,7 +174,7 @@ TEST_WITH(charge_ends_when_the_worker_stops, setup, teardown)
 
     arrives(call_of("identity", 10, TENREC_TIMEOUT_NONE));
     arrives(call_of("identity", LARGE, TENREC_TIMEOUT_NONE));
-    dispatch_stop(two.worker[1]);
+    serve_stop(two.worker[1]);
     assert_int_equal(accounts_held(), 0);
     functions_open_gate();
     tenrec_future_drop(held);

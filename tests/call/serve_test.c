@@ -6,7 +6,7 @@
 #include "../support/payload.h"
 #include "core/base/clock.h"
 #include "rpc/call/answer.h"
-#include "rpc/call/dispatch.h"
+#include "rpc/call/serve.h"
 #include "rpc/future/pool.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/future/worker.h"
@@ -328,7 +328,7 @@ TEST(serve_drops_a_large_call_that_is_queued_when_the_worker_stops)
     serve_open();
     held = functions_hold(two.worker[0], "worker1");
     worker_deliver(two.worker[1], 0, large_call(TENREC_TIMEOUT_NONE));
-    dispatch_stop(two.worker[1]);
+    serve_stop(two.worker[1]);
     functions_open_gate();
     tenrec_future_drop(held);
     cluster_close(&two, 0);

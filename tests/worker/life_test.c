@@ -413,14 +413,14 @@ TEST(life_refuses_inline_functions_when_the_worker_stops)
     tenrec_error err;
 
     cluster_open(&c, 2, NULL, register_started);
-    dispatch_stop(c.worker[1]);
+    serve_stop(c.worker[1]);
     assert_int_equal(
         tenrec_rpc_sync(c.worker[0], "worker1", "start_inline", NULL, 0, NULL, NULL, &err),
         TENREC_ESHUTDOWN);
     assert_int_equal(tenrec_rpc_sync(c.worker[0], "worker1", "start", NULL, 0, NULL, NULL, &err),
                      TENREC_ESHUTDOWN);
     assert_int_equal(atomic_load(&started), 0);
-    dispatch_resume(c.worker[1]);
+    serve_resume(c.worker[1]);
     assert_status(tenrec_rpc_sync(c.worker[0], "worker1", "start", NULL, 0, NULL, NULL, &err),
                   &err);
     cluster_close(&c, TENREC_GRACEFUL);
