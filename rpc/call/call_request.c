@@ -8,7 +8,6 @@
 #include "rpc/call/devices_send.h"
 #include "rpc/call/observe.h"
 #include "rpc/call/parcel.h"
-#include "rpc/call/recv_alloc.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/future.h"
 #include "rpc/future/peers.h"

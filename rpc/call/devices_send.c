@@ -4,7 +4,6 @@
 #include "core/tensor/device_memory.h"
 #include "core/tensor/message.h"
 #include "rpc/call/calls.h"
-#include "rpc/call/device_ways.h"
 
 /* The error names the map that is missing, and where to write it. */
 static tenrec_status fail_unmapped(const struct tenrec_worker *w, tenrec_peer to, bool answer,

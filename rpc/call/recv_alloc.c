@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/call/recv_alloc.h"
 
 #include "core/base/forks.h"
 #include "core/tensor/device_map.h"

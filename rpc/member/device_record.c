@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/member/device_record.h"
+#include "rpc/member/devices.h"
 
 #include <stdlib.h>
 #include <string.h>

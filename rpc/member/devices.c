@@ -8,7 +8,7 @@
 #include "core/config/config.h"
 #include "core/tensor/stream.h"
 #include "rpc/call/calls.h"
-#include "rpc/call/device_ways.h"
+#include "rpc/call/devices_send.h"
 
 /* ---- settings of the program ------------------------------------------------------- */
 

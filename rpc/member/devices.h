@@ -6,7 +6,9 @@
 #ifndef TENREC_MEMBER_DEVICES_H
 #define TENREC_MEMBER_DEVICES_H
 
-#include "rpc/call/calls.h"
+#include "core/tensor/device_map.h"
+#include "group/store/store.h"
+
 #include <tenrec/rpc.h>
 
 struct chain;
@@ -39,5 +41,17 @@ void devices_left(struct tenrec_worker *w, tenrec_peer id);
 
 /* Forgets the other members, at shutdown. */
 void devices_forget(struct devices *d);
+
+/* ---- device_record.c: the devices of a worker in its record ------------------- */
+
+/* Sets ret->data to NULL if out of memory. */
+void device_record_pack(const struct device_row *r, struct store_value *ret);
+
+/* An empty record is of a worker that names no devices.
+ *
+ * ret      the caller frees it with device_row_free
+ * errors   EPROTOCOL, ENOMEM */
+tenrec_status device_record_unpack(const void *data, size_t len, struct device_row *ret,
+                                   tenrec_error *err);
 
 #endif

@@ -13,8 +13,7 @@
 #include "core/tensor/stream.h"
 #include "group/meeting/members.h"
 #include "rpc/call/calls.h"
-#include "rpc/call/device_ways.h"
-#include "rpc/member/device_record.h"
+#include "rpc/call/devices_send.h"
 #include "rpc/member/membership.h"
 #include "rpc/member/worker_group.h"
 

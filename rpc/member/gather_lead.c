@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gather_lead.c - the leader of gathers: arrived members, missing members, limits. The lock of the
  * gathers guards the open ones; a gather that was removed belongs to the remover. */
-#include "rpc/member/gather_lead.h"
 
 #include "core/base/clock.h"
 #include "core/base/loop.h"
@@ -13,7 +12,6 @@
 #include "rpc/future/future.h"
 #include "rpc/member/gather.h"
 #include "rpc/member/gather_set.h"
-#include "rpc/member/participants.h"
 #include "rpc/member/worker_group.h"
 
 #include <stdlib.h>

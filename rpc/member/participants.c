@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/member/participants.h"
+#include "rpc/member/gather_set.h"
 
 #include "core/base/memory.h"
 #include "rpc/future/peers.h"

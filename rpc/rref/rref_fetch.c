@@ -9,7 +9,7 @@
 #include "core/base/memory.h"
 #include "core/tensor/device_memory.h"
 #include "rpc/call/calls.h"
-#include "rpc/call/recv_alloc.h"
+#include "rpc/call/devices_send.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/future.h"
 #include "rpc/future/thread_state.h"

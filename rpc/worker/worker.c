@@ -18,7 +18,7 @@
 #include "core/tensor/storage_pool.h"
 #include "rpc/call/answer.h"
 #include "rpc/call/call.h"
-#include "rpc/call/recv_alloc.h"
+#include "rpc/call/devices_send.h"
 #include "rpc/call/serve.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/pool.h"

@@ -13,7 +13,7 @@
 #include "group/membership/membership_view.h"
 #include "group/membership/torch_keys.h"
 #include "group/store/file_log.h"
-#include "rpc/member/device_record.h"
+#include "rpc/member/devices.h"
 
 #include <stdio.h>
 #include <sys/mman.h>

@@ -11,7 +11,6 @@
 #include "rpc/member/gather.h"
 #include "rpc/member/gather_set.h"
 #include "rpc/member/monitor_inside.h"
-#include "rpc/member/participants.h"
 #include "rpc/member/worker_group.h"
 #include "rpc/value/codec.h"
 
