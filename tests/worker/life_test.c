@@ -6,6 +6,7 @@
 #include "../testing.h"
 #include "core/backend/chain.h"
 #include "rpc/call/calls.h"
+#include "rpc/call/serve.h"
 #include "rpc/future/pool.h"
 #include "rpc/member/worker_group.h"
 
