@@ -44,7 +44,7 @@ FAULTS = {
     "refusal": ("an_address_without_a_listener_refuses", "AG-37", "os_errno of the failed send (expected ECONNREFUSED) is 0"),
     "drain": ("done_and_release_come_exactly_once", "AG-16", "never done"),
     "start": ("it_starts_and_ends", "AG-8", "no line"),
-    "debug twice": ("debug_info_names_its_link", "AG-19", "is there twice"),
+    "debug twice": ("debug_info_names_its_link", "AG-19", "is listed twice"),
     "debug null": ("debug_info_names_its_link", "AG-19", "the value of 'broken.key' is NULL"),
     "shutdown crashes": ("it_starts_and_ends", "AG-17", "killed by signal 6"),
     "shutdown hangs": ("it_starts_and_ends", "AG-17", "did not end within"),

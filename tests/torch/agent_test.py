@@ -370,9 +370,17 @@ def a_shutdown_names_a_worker_that_dies_after_its_gather(config):
         run(3, f"""
 dead = {dead}
 """ + """
+release = rpc.api._delete_all_user_and_unforked_owner_rrefs
+def gathered(rank):
+    return os.path.join(group["folder"], f"gathered.{rank}")
+def release_or_die():
+    open(gathered(rank), "x").close()
+    if rank == dead:
+        wait_until(lambda: all(os.path.exists(gathered(i)) for i in range(3)))
+        os._exit(0)
+    release()
+rpc.api._delete_all_user_and_unforked_owner_rrefs = release_or_die
 init()
-if rank == dead:
-    rpc.api._delete_all_user_and_unforked_owner_rrefs = lambda: os._exit(0)
 raises(RuntimeError, f"^worker 'w{dead}' was lost while 'w{rank}' waited for it in rpc.shutdown.., since ", rpc.shutdown)
 """, config)
 
