@@ -125,10 +125,11 @@ static void must_outlive_its_heartbeats(void)
     }
 }
 
-/* Calls of one member that take long, one behind the other, let that of another have its turn. */
-static void must_take_turns(void)
+/* Calls of one member that take long, one behind the other, let that of another have its turn.
+ * bytes: of the tensor of each; 0: none, so that one buffer has all calls */
+static void must_take_turns(int64_t bytes)
 {
-    enum { CALLS = 20, BEFORE = 8, LESS = 1 << 20 };
+    enum { CALLS = 20, BEFORE = 8 };
     struct tenrec_tensor *t = NULL;
     struct tenrec_future *f[CALLS + 1];
     struct tenrec_value arg;
@@ -136,12 +137,12 @@ static void must_take_turns(void)
 
     turns.n_swallowed = turns.n_before = 0;
     turns.asked = false;
-    assert_status(tenrec_tensor_new(TENREC_UINT8, 1, (const int64_t[]){ LESS }, &t, &err), &err);
+    assert_status(tenrec_tensor_new(TENREC_UINT8, 1, &bytes, &t, &err), &err);
     arg = tenrec_value_tensor(t);
     for (int i = 0; i < CALLS; i++)
-        assert_status(
-            tenrec_rpc_async(member[0], "worker1", "swallow_in_turn", &arg, 1, NULL, &f[i], &err),
-            &err);
+        assert_status(tenrec_rpc_async(member[0], "worker1", "swallow_in_turn", &arg, bytes > 0,
+                                       NULL, &f[i], &err),
+                      &err);
     assert_becomes(atomic_load(&turns.n_swallowed) == 1);
     assert_status(
         tenrec_rpc_async(member[2], "worker1", "note_turn", NULL, 0, NULL, &f[CALLS], &err), &err);
@@ -194,7 +195,15 @@ TEST_WHEN(traffic_of_one_member_leaves_turns_to_others, over_tensorpipe, NULL, N
 {
     join(TENSORPIPE_QUEUE, "backends.tensorpipe.options.transports=[uv]",
          "backends.tensorpipe.options.channels=[basic]");
-    must_take_turns();
+    must_take_turns(1 << 20);
+    leave();
+}
+
+TEST_WHEN(traffic_of_small_calls_leaves_turns_to_others, over_tensorpipe, NULL, NULL)
+{
+    join(TENSORPIPE_QUEUE, "backends.tensorpipe.options.transports=[uv]",
+         "backends.tensorpipe.options.channels=[basic]");
+    must_take_turns(0);
     leave();
 }
 

@@ -16,7 +16,7 @@
 
 /* One pipe has so many system calls, or so much time, before others have their turn: functions that
  * run on this thread may take long. */
-enum { READ_ROUND = 32, READ_ROUND_NS = 5000000 };
+enum { READ_ROUND = 32, READ_TURN_NS = 5000000 };
 
 enum parsed { PARSED_ALL, PARSED_PAUSED, PARSED_BAD };
 
@@ -171,6 +171,24 @@ static bool queue_is_full(struct pipe *p)
     return full;
 }
 
+static bool turn_is_over(struct reading *r)
+{
+    const uint64_t now = now_ns();
+
+    if (!r->turn_ns)
+        r->turn_ns = now;
+    return now - r->turn_ns > READ_TURN_NS;
+}
+
+/* Returns true if the next message has to wait for the next turn. Reads the clock at each power of
+ * two, as the messages of a full buffer take less time than that each. */
+static bool message_waits(struct reading *r)
+{
+    const unsigned n = ++r->turn_messages;
+
+    return n > 1 && !(n & (n - 1)) && turn_is_over(r);
+}
+
 /* Returns true if the next request of an incoming pipe may be read. */
 static bool may_go_on(struct pipe *p)
 {
@@ -180,6 +198,10 @@ static bool may_go_on(struct pipe *p)
             ep->options->max_queued_bytes &&
         queue_is_full(p))
         return false;
+    if (message_waits(&p->read)) {
+        pipe_post(p, &p->read.task);
+        return false;
+    }
     if (ep->host->accepts(ep->self))
         return true;
     /* Says so first and asks again: else a resume in between were lost. */
@@ -297,22 +319,11 @@ INLINE enum read_result read_once(struct pipe *p, bool wait, bool *ret_short)
     return READ_SOME;
 }
 
-/* Returns true if it is the turn of others. */
-static bool read_is_long(int round, uint64_t *since_ns)
-{
-    const uint64_t now = now_ns();
-
-    if (round == 0)
-        *since_ns = now;
-    return round == READ_ROUND || now - *since_ns > READ_ROUND_NS;
-}
-
 /* Parses, and reads and parses on while there is more. A function of its own, so that an empty poll
  * saves no registers for it. */
 __attribute__((noinline)) static enum read_result read_on(struct pipe *p, bool is_short, bool drain)
 {
     struct reading *r = &p->read;
-    uint64_t since_ns = 0;
 
     for (int round = 0;; round++) {
         enum conn_role from = r->want;
@@ -327,7 +338,7 @@ __attribute__((noinline)) static enum read_result read_on(struct pipe *p, bool i
         }
         if (is_short && from == r->want && !drain)
             return READ_SOME;
-        if (read_is_long(round, &since_ns)) {
+        if (round == READ_ROUND || turn_is_over(r)) {
             pipe_post(p, &p->read.task);
             return READ_SOME;
         }
@@ -350,6 +361,8 @@ enum read_result pipe_read(struct pipe *p, enum read_how how)
             return result;
     }
     p->read.unparsed = false;
+    p->read.turn_messages = 0;
+    p->read.turn_ns = 0;
     batch_begin(&batch, p);
     result = read_on(p, is_short, how == READ_DRAIN);
     batch_end(&batch);

@@ -30,7 +30,9 @@ struct reading {
     enum conn_role want;    /* the connection that has the next byte */
     struct tenrec_msg *msg; /* NULL: its bytes are skipped, `why` says why */
     bool skipped;
-    bool unparsed; /* the buffers may have unparsed bytes */
+    bool unparsed;          /* the buffers may have unparsed bytes */
+    unsigned turn_messages; /* of this turn: requests so far, ... */
+    uint64_t turn_ns;       /* ... and its begin; 0: not read yet */
     int n_lead;
     int32_t type;
     int64_t id;
