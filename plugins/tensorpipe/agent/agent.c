@@ -170,14 +170,13 @@ static const struct tenrec_agent_ops agent_ops = {
     .lead = agent_lead,
 };
 
-/* Spinning pays off only if the peer runs on another CPU at the same time; spinning of several
- * threads needs several CPUs. */
+/* Spinning pays off only if the peer runs on another CPU at the same time, which our affinity does
+ * not say: one CPU for each process is common. Spinning of several threads needs several CPUs of
+ * ours. */
 static void count_cpus(struct agent *a)
 {
-    const unsigned n = processors_usable();
-
-    a->ep.one_cpu = n < 2;
-    a->ep.many_cpus = n >= 4;
+    a->ep.one_cpu = processors_allotted() < 2;
+    a->ep.many_cpus = processors_usable() >= 4;
 }
 
 /* Every peer can reach TCP, and more peers a ring by its abstract name than by its folder; the

@@ -102,8 +102,11 @@ void descriptors_release(struct agent *a);
 
 /* processors.c: how many threads of this process can run at once. */
 
-/* The processors that this process may use: its affinity, and the quotas of its cgroup (v2) and of
- * those above. At least 1. */
+/* The processors of this machine, within the quotas of the cgroup of this process (v2) and of those
+ * above. At least 1. */
+unsigned processors_allotted(void);
+
+/* Those of them that this process may use by its affinity. At least 1. */
 unsigned processors_usable(void);
 
 /* The quota of the cgroup `group` ("/a/b") below the folder `mount`, and of those above, rounded up

@@ -67,16 +67,23 @@ static bool group_find(char *ret, size_t room)
     return found;
 }
 
-unsigned processors_usable(void)
+unsigned processors_allotted(void)
 {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     unsigned n = online > 0 && online < UINT_MAX ? (unsigned)online : UINT_MAX;
     char group[PATH_MAX];
+
+    if (group_find(group, sizeof group))
+        n = processors_least(n, processors_quota(MOUNT, group));
+    return n > 0 ? n : 1;
+}
+
+unsigned processors_usable(void)
+{
+    unsigned n = processors_allotted();
     cpu_set_t set;
 
     if (sched_getaffinity(0, sizeof set, &set) == 0) /* fails beyond 1024 processors */
         n = processors_least(n, (unsigned)CPU_COUNT(&set));
-    if (group_find(group, sizeof group))
-        n = processors_least(n, processors_quota(MOUNT, group));
     return n > 0 ? n : 1;
 }

@@ -88,6 +88,7 @@ TEST_WITH(processors_have_no_quota_without_a_file_that_can_be_read, set_up, tear
 
 TEST(processors_are_those_that_the_process_may_run_on)
 {
+    const unsigned allotted = processors_allotted();
     cpu_set_t before, one;
     int cpu = 0;
 
@@ -98,5 +99,6 @@ TEST(processors_are_those_that_the_process_may_run_on)
     CPU_SET(cpu, &one);
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
     assert_int_equal(processors_usable(), 1);
+    assert_int_equal(processors_allotted(), allotted); /* a peer may have the others */
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
 }
