@@ -93,11 +93,12 @@ TEST(results_of_devices_are_zero_after_an_error)
 
 TEST(results_of_tensors_are_null_after_an_error)
 {
+    const struct tenrec_tensor_options unknown = { .size = sizeof unknown, .flags = 0xff };
     DLManagedTensor *exported, foreign = { .dl_tensor = { .ndim = -1 } };
     struct tenrec_tensor *t, *host = NULL;
 
     FAILS(t, tenrec_tensor_new(TENREC_FLOAT32, 2, shape, &t, &err));
-    FAILS(t, tensors_new(TENREC_FLOAT32, 1, shape, 0xff, &t, &err));
+    FAILS(t, tenrec_tensor_new_with(TENREC_FLOAT32, 1, shape, &unknown, &t, &err));
     FAILS(t, tensors_view(NULL, 8, TENREC_FLOAT32, 1, shape, NULL, &t, &err));
     FAILS(t, tenrec_tensor_from_dlpack(&foreign, &t, &err));
     assert_int_equal(tenrec_tensor_new(TENREC_FLOAT32, 1, shape, &host, &err), TENREC_OK);
