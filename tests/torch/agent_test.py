@@ -365,26 +365,6 @@ raises(RuntimeError, "^the store of the group is gone, which rank 0 serves", rpc
 """, config)
 
 
-def a_shutdown_names_a_worker_that_dies_after_its_gather(config):
-    for dead in range(3):
-        run(3, f"""
-dead = {dead}
-""" + """
-release = rpc.api._delete_all_user_and_unforked_owner_rrefs
-def gathered(rank):
-    return os.path.join(group["folder"], f"gathered.{rank}")
-def release_or_die():
-    open(gathered(rank), "x").close()
-    if rank == dead:
-        wait_until(lambda: all(os.path.exists(gathered(i)) for i in range(3)))
-        os._exit(0)
-    release()
-rpc.api._delete_all_user_and_unforked_owner_rrefs = release_or_die
-init()
-raises(RuntimeError, f"^worker 'w{dead}' was lost while 'w{rank}' waited for it in rpc.shutdown.., since ", rpc.shutdown)
-""", config)
-
-
 def a_missing_worker_is_named(config):
     said = run(1, """
 try:
@@ -447,7 +427,6 @@ CASES = [
 ]
 ONCE = [names_must_differ, groups_that_differ_are_an_error_of_each_worker, an_error_waits_for_no_ended_worker,
         a_missing_worker_is_named, an_init_whose_rank_0_dies_says_so, a_shutdown_whose_rank_0_dies_in_the_end_says_so,
-        a_shutdown_names_a_worker_that_dies_after_its_gather,
         a_shutdown_ends_when_a_member_is_dead_already, a_shutdown_that_waits_for_long_ends,
         tensors_that_cannot_travel_are_refused_with_advice, exceptions_with_any_text_reach_the_caller, injected_failures_are_told_as_torch_does, config_errors_say_where]
 PLANS = [(f"torch_{case.__name__}_over_{name}", case, over(*transports))

@@ -6,11 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <future>
 #include <time.h>
 #include <torch/csrc/distributed/rpc/rref_proto.h>
 #include <torch/csrc/distributed/rpc/utils.h>
-#include <torch/csrc/jit/serialization/pickle.h>
 #include <unistd.h>
 #include <utility>
 
@@ -398,33 +396,6 @@ const std::vector<c10::Device> &TenrecAgent::getDevices() const
 
 // ---- the end of a group ------------------------------------------------------
 
-// Returns why the worker cannot be reached, or "". Its answer belongs to no call, as no call may
-// begin while the group finds out whether it is idle.
-std::string TenrecAgent::probe(rpc::worker_id_t id)
-{
-    struct Probe {
-        Outgoing *out;
-        std::promise<std::string> why;
-    };
-    // Releases a context that no worker has.
-    auto nothing = c10::make_intrusive<Message>(
-        torch::jit::pickle(c10::ivalue::Tuple::create({ c10::IValue((int64_t)-1) })),
-        std::vector<at::Tensor>(), rpc::CLEANUP_AUTOGRAD_CONTEXT_REQ);
-    auto *probe =
-        new Probe{ Outgoing::make(std::move(nothing), -1, { backend_, id, {}, &pool_, {} }), {} };
-    std::future<std::string> why = probe->why.get_future();
-
-    probe->out->msg.flags = TENREC_MSG_CONTROL;
-    tenrec_chain_send(backend_, id, &probe->out->msg,
-                      { [](void *arg, const tenrec_error *err) {
-                           const std::unique_ptr<Probe> probe(static_cast<Probe *>(arg));
-                           probe->out->drop();
-                           probe->why.set_value(err ? err->text : "");
-                       },
-                        probe });
-    return why.get();
-}
-
 void TenrecAgent::barrier(milliseconds limit)
 {
     group_->sum(0, Clock::now() + limit);
@@ -436,7 +407,6 @@ void TenrecAgent::join(bool shutdown, float timeout)
     const bool limited = timeout > 0;
     const auto until = Clock::now() + (limited ? milliseconds((int64_t)(timeout * 1000))
                                                : std::chrono::hours(24 * 365));
-    const auto probes = [this](rpc::worker_id_t id) { return probe(id); };
     const auto limit = [&] { return limited ? until : Clock::now() + store_timeout_; };
 
     if (!group_) {
@@ -453,9 +423,9 @@ void TenrecAgent::join(bool shutdown, float timeout)
         if (!calls_.waitUntilNone(until))
             throw std::runtime_error(
                 c10::str("'", workerInfo_.name_, "' still waits for answers at the limit of join"));
-        group_->sum(0, limit(), probes);
+        group_->sum(0, limit());
         const Calls::Count count(calls_);
-        all = group_->sum(count.open, limit(), probes);
+        all = group_->sum(count.open, limit());
     }
     if (shutdown)
         group_->leave(Clock::now() + LEAVE);

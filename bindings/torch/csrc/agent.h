@@ -77,7 +77,6 @@ class TenrecAgent : public rpc::RpcAgent
 
   private:
     void checkOurs() const;
-    std::string probe(rpc::worker_id_t id);
     c10::intrusive_ptr<rpc::JitFuture> sendToDeparted(const rpc::WorkerInfo &to,
                                                       const Message &message) const;
 

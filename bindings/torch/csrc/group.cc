@@ -4,8 +4,6 @@
 #include "compat.h"
 #include "text.h"
 
-#include <thread>
-
 namespace tenrec_torch
 {
 
@@ -13,16 +11,6 @@ namespace
 {
 
 using std::chrono::milliseconds;
-
-// A worker that waits for others probes them that often.
-constexpr milliseconds PROBE_EVERY(300);
-// Between two requests to the store.
-constexpr milliseconds LONGEST_PAUSE(20);
-
-// Workers are missing; the store is well.
-struct Absent : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
 
 milliseconds left(Group::Deadline until)
 {
@@ -38,76 +26,43 @@ Group::Group(c10::intrusive_ptr<c10d::Store> store, std::vector<std::string> nam
 {
 }
 
-std::vector<rpc::worker_id_t> Group::missing(const std::string &round)
-{
-    std::vector<rpc::worker_id_t> ids;
-
-    for (size_t id = 0; id < names_.size(); id++)
-        if (!store_->check({ round + "/" + std::to_string(id) }))
-            ids.push_back((rpc::worker_id_t)id);
-    return ids;
-}
-
-std::string Group::names(const std::vector<rpc::worker_id_t> &ids) const
+std::string Group::missing(const std::string &round)
 {
     std::string text;
 
-    for (const auto id : ids)
-        text += (text.empty() ? "'" : ", '") + names_[(size_t)id] + "'";
+    for (size_t id = 0; id < names_.size(); id++)
+        if (!store_->check({ round + "/" + std::to_string(id) }))
+            text += (text.empty() ? "'" : ", '") + names_[id] + "'";
     return text.empty() ? "no worker any more" : text;
 }
 
-// Throws if a missing worker is dead. One that arrived before its probe may have left by now.
-void Group::check(const std::string &round, const Probe &probe)
-{
-    for (const auto id : missing(round)) {
-        const std::string why = probe(id);
-        if (!why.empty() && !store_->check({ round + "/" + std::to_string(id) }))
-            throw Absent(c10::str("worker '", names_[(size_t)id], "' was lost while '",
-                                  names_[(size_t)me_], "' waited for it in rpc.shutdown(), since ",
-                                  why));
-    }
-}
-
-// Polls: after a wait that timed out the client of torch 1's TCPStore has that limit
-// for all that follows, and may read the answer of the wait as that of the next request.
-void Group::await(const std::string &round, Deadline until, const Probe &probe)
-{
-    milliseconds pause(1);
-    Deadline next = Deadline::clock::now() + PROBE_EVERY;
-
-    while (!store_->check({ round + "/all" })) {
-        const auto now = Deadline::clock::now();
-        if (now >= until)
-            throw Absent("the group does not meet: waiting for " + names(missing(round)));
-        if (probe && now >= next) {
-            check(round, probe);
-            next = Deadline::clock::now() + PROBE_EVERY;
-        }
-        std::this_thread::sleep_for(pause);
-        pause = std::min(2 * pause, LONGEST_PAUSE);
-    }
-}
-
-int64_t Group::meet(const std::string &round, int64_t mine, Deadline until, const Probe &probe)
+int64_t Group::meet(const std::string &round, int64_t mine, Deadline until)
 {
     compat_mark(*store_, round + "/" + std::to_string(me_)); // read by missing()
     store_->add(round + "/sum", mine);
     if (store_->add(round + "/count", 1) == (int64_t)names_.size())
         compat_mark(*store_, round + "/all");
-    await(round, until, probe);
+    store_->wait({ round + "/all" }, left(until));
     return store_->add(round + "/sum", 0);
 }
 
-int64_t Group::sum(int64_t mine, Deadline until, const Probe &probe)
+int64_t Group::sum(int64_t mine, Deadline until)
 {
+    const std::string round = "sync/" + std::to_string(++rounds_);
+    std::string names;
+
     try {
-        return meet("sync/" + std::to_string(++rounds_), mine, until, probe);
-    } catch (const Absent &) {
-        throw;
+        try {
+            return meet(round, mine, until);
+        } catch (const std::exception &) {
+            if (std::chrono::steady_clock::now() < until)
+                throw;
+        }
+        names = missing(round);
     } catch (const std::exception &e) {
         throw std::runtime_error(c10::str(STORE_GONE, ": ", text_of(e)));
     }
+    throw std::runtime_error("the group does not meet: waiting for " + names);
 }
 
 void Group::leave(Deadline until)
