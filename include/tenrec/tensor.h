@@ -73,9 +73,9 @@ struct tenrec_tensor_options {
  * With TENREC_SHARED it is memory that a worker on the same host can map, so that the time
  * to send it does not depend on its size. Over a connection that cannot carry mappings its bytes
  * are copied, as of any other tensor. The received tensor is read-only (TENREC_TENSOR_READ_ONLY in
- * its descriptor's flags): a write ends the process with SIGSEGV. tenrec_tensor_copy makes one that
- * may be written; a call with `into` and a worker with an allocator get a copy. The receiver sees
- * writes that the sender makes after sending. The memory is reused when sender and receivers
+ * its descriptor's flags): a write ends the process with SIGSEGV. tenrec_tensor_copy makes a tensor
+ * that may be written; a call with `into` and a worker with an allocator get a copy. The receiver
+ * sees writes that the sender makes after sending. The memory is reused when sender and receivers
  * have dropped the tensor. With TENREC_MOVES the first message that carries it gives it away: the
  * receiver may write it, and the sender may only drop it.
  *

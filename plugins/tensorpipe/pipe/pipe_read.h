@@ -85,7 +85,7 @@ tenrec_status message_read_list(struct pipe *p, const unsigned char *frame, size
                                 tenrec_error *err);
 /* Delivers the complete message, or answers that it was rejected. */
 void message_end(struct pipe *p);
-/* The same for one that is not being read any more. msg NULL: it could not be taken,
+/* The same for a message that is not being read any more. msg NULL: it could not be taken,
  * `why` says why. */
 void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64_t id,
                      const tenrec_error *why);

@@ -2,8 +2,8 @@
 /* pipe_send.c - messages on their way out.
  *
  * A small message is copied between its frames and written by the thread that
- * sends it, with one system call. A message with tensors, a large one, or one that finds no room
- * goes through the queue. */
+ * sends it, with one system call. A message with tensors, a large one, or a message that finds no
+ * room goes through the queue. */
 #include "pipe/pipe_send.h"
 #include "pipe/pipe.h"
 #include "wire/plain.h"

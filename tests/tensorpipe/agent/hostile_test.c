@@ -252,7 +252,7 @@ TEST_WITH(agent_notices_an_end_that_comes_with_the_answer, setup, teardown)
     close(listener);
 }
 
-/* Its user reads the address of the error, which must not be the one that works. */
+/* Its user reads the address of the error, which must not be the working address. */
 TEST_WITH(agent_names_the_address_of_an_answer_that_leads_nowhere, setup, teardown)
 {
     struct call c = { .wake_fd = -1 };

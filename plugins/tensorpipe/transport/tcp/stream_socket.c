@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Edge-triggered. Without EPOLLIN for one that others read: pipe_mask_events. */
+/* Edge-triggered. Without EPOLLIN for a connection that others read: pipe_mask_events. */
 #define EVENTS_ROOM (EPOLLOUT | EPOLLRDHUP | EPOLLET)
 #define EVENTS_ALL (EPOLLIN | EVENTS_ROOM)
 
