@@ -26,8 +26,8 @@ struct trace_options {
 
 struct trace {
     const struct trace_options *opt;
-    struct tenrec_agent_ops ops; /* without the direction that is not traced */
-    bool to_socket;
+    struct tenrec_agent_ops ops;          /* without the direction that is not traced */
+    bool to_socket, to_file;              /* a regular one */
     int fd;                               /* owns */
     char own_name[2 * TENREC_NAME_MAX];   /* "worker0/trace" */
     atomic_ulong lines, lost, unreported; /* unreported: lost since a line was last written */
@@ -107,9 +107,8 @@ static bool trace_is_full(const struct trace *t, size_t len)
     struct rlimit limit;
     struct stat st;
 
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-           fstat(t->fd, &st) == 0 && S_ISREG(st.st_mode) &&
-           (uint64_t)st.st_size + len > limit.rlim_cur;
+    return t->to_file && getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+           fstat(t->fd, &st) == 0 && (uint64_t)st.st_size + len > limit.rlim_cur;
 }
 
 static bool trace_write(struct trace *t, const char *line, size_t len)
@@ -245,6 +244,7 @@ static tenrec_status trace_open(struct trace *t, const char *path, tenrec_error 
         return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot open file '%s'%s",
                                  *path ? path : "stderr", errno == ELOOP ? ", a link" : "");
     t->to_socket = S_ISSOCK(st.st_mode);
+    t->to_file = S_ISREG(st.st_mode);
     if (!*path || S_ISCHR(st.st_mode) ||
         (st.st_uid == geteuid() && (S_ISFIFO(st.st_mode) || st.st_nlink == 1)))
         return TENREC_OK;
