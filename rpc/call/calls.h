@@ -18,8 +18,7 @@ struct parcel_ops;
 struct pool;
 struct served_refs_ops;
 
-/* Bit 1 << i of calls.observed turns observer i on. A later one runs a function inside an earlier.
- */
+/* Bit 1 << i of calls.observed turns observer i on. Each runs a function inside those before it. */
 enum observer_of_calls {
     OBSERVER_DURATIONS,
     OBSERVER_RECORDER,
