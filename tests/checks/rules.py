@@ -111,7 +111,7 @@ def rules():
 def cases():
     """{number: [case]}"""
     found = {}
-    for path in sorted(glob.glob(os.path.join(report.ROOT, "tools/conformance/*.c"))):
+    for path in sorted(glob.glob(os.path.join(report.ROOT, "tools/conformance/**/*.c"), recursive=True)):
         with open(path, encoding="utf-8") as f:
             for name, numbers in re.findall(r'^(?:STORE_|OBSERVER_)?CASE(?:_OF_TWO)?\((\w+),\s*"([^"]+)"\)', f.read(), re.M):
                 for number in numbers.split():

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_wait.c - waiters wake, hold up nothing, and end at their deadline. */
-#include "conformance/store_place.h"
+#include "conformance/store/store_place.h"
 
 #include "core/base/clock.h"
 

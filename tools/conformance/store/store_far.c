@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "conformance/store_place.h"
+#include "conformance/store/store_place.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_swap.c - compare_set. */
-#include "conformance/store_place.h"
+#include "conformance/store/store_place.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_lose.c - a server that does not run yet, is lost or does not answer: of stores with one. */
-#include "conformance/store_place.h"
+#include "conformance/store/store_place.h"
 
-#include "conformance/relay.h"
+#include "conformance/store/relay.h"
 #include "core/base/clock.h"
 
 #include <inttypes.h>

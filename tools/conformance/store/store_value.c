@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_value.c - keys and values of all sizes are kept, for every client. */
-#include "conformance/store_place.h"
+#include "conformance/store/store_place.h"
 
 #include <stdio.h>
 #include <stdlib.h>

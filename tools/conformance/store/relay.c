@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "conformance/relay.h"
+#include "conformance/store/relay.h"
 
 #include "conformance/expect.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_get.c - get of one and of several keys. */
-#include "conformance/store_place.h"
+#include "conformance/store/store_place.h"
 
 #include "core/base/clock.h"
 

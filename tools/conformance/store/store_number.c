@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_number.c - add. */
-#include "conformance/store_place.h"
+#include "conformance/store/store_place.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

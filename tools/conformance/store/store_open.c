@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_open.c - opening and closing, and what a store tells of itself. */
-#include "conformance/store_place.h"
+#include "conformance/store/store_place.h"
 
 #include "conformance/leftover.h"
-#include "conformance/relay.h"
+#include "conformance/store/relay.h"
 #include "core/base/clock.h"
 #include "core/plugin/registry.h"
 
