@@ -126,7 +126,7 @@ struct rendezvous_options rendezvous_options_of(const struct tenrec_chain_option
 
 static void rendezvous_free(struct rendezvous *r, uint64_t deadline_ns)
 {
-    membership_list_close(&r->roster);
+    membership_list_close(&r->member_list);
     store_close(r->store, deadline_ns);
     tenrec_store_server_drop(r->server);
     free(r);
@@ -141,9 +141,9 @@ static tenrec_status rendezvous_enter(const struct rendezvous_options *o, struct
     if (!r->dynamic)
         return generation_open(r->store, o->group, r->launch.run, r->launch.rank, r->launch.world,
                                deadline_ns, &r->meeting, err);
-    st = membership_list_open(r->store, o->group, r->launch.run, o->lease_ms, &r->roster, err);
+    st = membership_list_open(r->store, o->group, r->launch.run, o->lease_ms, &r->member_list, err);
     if (st == TENREC_OK)
-        st = membership_list_reserve(&r->roster, r->launch.rank, o->name, deadline_ns, err);
+        st = membership_list_reserve(&r->member_list, r->launch.rank, o->name, deadline_ns, err);
     return st;
 }
 
@@ -153,8 +153,8 @@ static void rendezvous_log(const struct rendezvous *r)
 
     if (r->dynamic)
         log_line(TENREC_LOG_INFO, "group", "id %d of dynamic group \"%s\" by %s; %s%s%s",
-                 (int)r->roster.id, r->roster.group, l->source, tenrec_store_name(r->store),
-                 *l->place ? " by " : "", l->place);
+                 (int)r->member_list.id, r->member_list.group, l->source,
+                 tenrec_store_name(r->store), *l->place ? " by " : "", l->place);
     else
         log_line(TENREC_LOG_INFO, "group", "rank %d of %d by %s; %s%s%s", l->rank, l->world,
                  l->source, tenrec_store_name(r->store), *l->place ? " by " : "", l->place);
@@ -210,7 +210,7 @@ static tenrec_status visit_group(const char *group, struct rendezvous *r, uint64
     if (st != TENREC_OK)
         return st;
     r->dynamic = e.world == 0;
-    return r->dynamic ? membership_list_open(r->store, group, e.run, LEASE_MS, &r->roster, err)
+    return r->dynamic ? membership_list_open(r->store, group, e.run, LEASE_MS, &r->member_list, err)
                       : generation_visit(r->store, &e, &r->meeting, err);
 }
 
@@ -314,10 +314,10 @@ static void rendezvous_leave_dynamic(struct rendezvous *r, uint64_t deadline_ns)
 
     if (r->visitor)
         return;
-    if (membership_list_leave(&r->roster, deadline_ns, &v, NULL) == TENREC_OK)
+    if (membership_list_leave(&r->member_list, deadline_ns, &v, NULL) == TENREC_OK)
         membership_view_finish(&v);
     while (r->server && !clock_passed(deadline_ns) &&
-           membership_list_read(&r->roster, deadline_ns, &v, NULL) == TENREC_OK) {
+           membership_list_read(&r->member_list, deadline_ns, &v, NULL) == TENREC_OK) {
         left = v.n;
         membership_view_finish(&v);
         if (left == 0 || !backoff_take(&pause, deadline_ns))

@@ -47,9 +47,9 @@ struct rendezvous {
     char own_address[ADVERTISE_ADDRESS_MAX]; /* our address for the others; "" if unknown */
     bool visitor;                            /* from outside: writes nothing */
     bool dynamic;
-    struct group_lost lost;        /* set by the user; is_lost NULL: not checked */
-    struct generation meeting;     /* of a static group; meeting.store is its part */
-    struct membership_list roster; /* of a dynamic group: id and name are reserved */
+    struct group_lost lost;             /* set by the user; is_lost NULL: not checked */
+    struct generation meeting;          /* of a static group; meeting.store is its part */
+    struct membership_list member_list; /* of a dynamic group: id and name are reserved */
 };
 
 /* errors: EINVAL (names the setting), EGROUP (rank is taken), ECONNECT, EOS (cannot serve),

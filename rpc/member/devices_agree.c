@@ -211,7 +211,7 @@ static bool devices_agree_anybody(const struct tenrec_worker *w)
 
 tenrec_status devices_agree(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
 {
-    const bool dynamic = membership_roster(group_of(w)->membership) != NULL;
+    const bool dynamic = membership_list_of(group_of(w)->membership) != NULL;
     const int64_t count = w->calls->devices ? w->calls->devices->mine.count : DEVICE_COUNT_UNKNOWN;
     struct table t = { .n = 0 };
     tenrec_status st;

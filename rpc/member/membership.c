@@ -42,7 +42,7 @@ tenrec_status membership_find(const struct tenrec_chain_options *options, struct
     if (st != TENREC_OK)
         tenrec_error_prefix(err, "%s", options->settings->init_method_place);
     if (st == TENREC_OK && m->rendezvous->dynamic)
-        snprintf(m->name, sizeof m->name, "%s", m->rendezvous->roster.name);
+        snprintf(m->name, sizeof m->name, "%s", m->rendezvous->member_list.name);
     else if (st == TENREC_OK)
         st = make_name(m, o.name, err);
     if (st == TENREC_OK)
@@ -83,8 +83,8 @@ static tenrec_status read_members(struct membership *m, struct membership_view *
 
     if (!members)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu members", v->n);
-    st = membership_list_records(&m->rendezvous->roster, v->entry, v->n, deadline_ns, members->list,
-                                 err);
+    st = membership_list_records(&m->rendezvous->member_list, v->entry, v->n, deadline_ns,
+                                 members->list, err);
     for (size_t i = 0, at = 0; at < v->n && st == TENREC_OK; i++) {
         const struct membership_view_entry e = v->entry[at];
         if (members->list[i].address) {
@@ -108,7 +108,7 @@ static tenrec_status join_dynamic(struct membership *m, const char *backend, con
                                   const struct store_value *extra, uint64_t deadline_ns,
                                   tenrec_error *err)
 {
-    struct membership_list *r = &m->rendezvous->roster;
+    struct membership_list *r = &m->rendezvous->member_list;
     struct membership_view v = { .version = 0 };
     tenrec_status st;
 
@@ -128,7 +128,7 @@ static tenrec_status join_dynamic(struct membership *m, const char *backend, con
 static tenrec_status visit_dynamic(struct membership *m, uint64_t deadline_ns, tenrec_error *err)
 {
     struct membership_view v = { .version = 0 };
-    tenrec_status st = membership_list_read(&m->rendezvous->roster, deadline_ns, &v, err);
+    tenrec_status st = membership_list_read(&m->rendezvous->member_list, deadline_ns, &v, err);
 
     if (st == TENREC_OK)
         st = read_members(m, &v, deadline_ns, err);
@@ -192,7 +192,7 @@ static bool has_left(struct membership *m, const struct member *one, uint64_t de
     struct membership_view v = { .version = 0 };
     bool left;
 
-    if (membership_list_read(&m->rendezvous->roster, deadline_ns, &v, NULL) != TENREC_OK)
+    if (membership_list_read(&m->rendezvous->member_list, deadline_ns, &v, NULL) != TENREC_OK)
         return false;
     left = !membership_view_find(&v, one->rank, one->incarnation);
     membership_view_finish(&v);
@@ -243,7 +243,7 @@ void membership_drop(struct membership *m, uint64_t deadline_ns)
 
 tenrec_peer membership_rank(const struct membership *m)
 {
-    return m->rendezvous->dynamic ? m->rendezvous->roster.id : m->rendezvous->meeting.rank;
+    return m->rendezvous->dynamic ? m->rendezvous->member_list.id : m->rendezvous->meeting.rank;
 }
 
 uint32_t membership_world(const struct membership *m)
@@ -253,23 +253,23 @@ uint32_t membership_world(const struct membership *m)
 
 size_t membership_ids(const struct membership *m)
 {
-    return membership_roster(m) ? RANKS_MAX : membership_world(m);
+    return membership_list_of(m) ? RANKS_MAX : membership_world(m);
 }
 
 uint64_t membership_incarnation(const struct membership *m)
 {
-    return (uint64_t)(m->rendezvous->dynamic ? m->rendezvous->roster.incarnation
+    return (uint64_t)(m->rendezvous->dynamic ? m->rendezvous->member_list.incarnation
                                              : m->rendezvous->meeting.incarnation);
 }
 
 uint64_t membership_token(const struct membership *m)
 {
-    return m->rendezvous->dynamic ? m->rendezvous->roster.token : m->rendezvous->meeting.token;
+    return m->rendezvous->dynamic ? m->rendezvous->member_list.token : m->rendezvous->meeting.token;
 }
 
 const char *membership_group(const struct membership *m)
 {
-    return m->rendezvous->dynamic ? m->rendezvous->roster.group : m->rendezvous->meeting.group;
+    return m->rendezvous->dynamic ? m->rendezvous->member_list.group : m->rendezvous->meeting.group;
 }
 
 const char *membership_store_name(const struct membership *m)
@@ -324,7 +324,7 @@ const struct tenrec_member *membership_member(const struct membership *m, tenrec
     return NULL;
 }
 
-struct membership_list *membership_roster(const struct membership *m)
+struct membership_list *membership_list_of(const struct membership *m)
 {
-    return m->rendezvous->dynamic ? &m->rendezvous->roster : NULL;
+    return m->rendezvous->dynamic ? &m->rendezvous->member_list : NULL;
 }

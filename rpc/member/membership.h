@@ -61,7 +61,7 @@ tenrec_peer membership_rank(const struct membership *m);
 uint32_t membership_world(const struct membership *m); /* how many members are listed */
 size_t membership_ids(const struct membership *m);     /* any in a dynamic group */
 /* Returns NULL in a static group. */
-struct membership_list *membership_roster(const struct membership *m);
+struct membership_list *membership_list_of(const struct membership *m);
 uint64_t membership_incarnation(const struct membership *m);
 uint64_t membership_token(const struct membership *m); /* 0 of a visitor */
 const char *membership_group(const struct membership *m);

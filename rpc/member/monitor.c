@@ -77,7 +77,7 @@ static void monitor_refresh(struct monitor *wa)
     struct membership_view v = { .version = 0 };
     tenrec_error why;
 
-    tenrec_status st = membership_list_read(wa->roster, clock_deadline_ms(STORE_MS), &v, &why);
+    tenrec_status st = membership_list_read(wa->list, clock_deadline_ms(STORE_MS), &v, &why);
 
     if (st == TENREC_OK)
         st = monitor_apply(wa, &v, &why);
@@ -99,10 +99,10 @@ static void monitor_remove(struct monitor *wa, const struct heartbeat *dead)
 
     log_line(TENREC_LOG_WARN, wa->w->self.name, "'%s' (id %d) is dead: %s",
              peers_name(&wa->w->peers, dead->id), (int)dead->id, heartbeat_why(&wa->beats, dead));
-    st = membership_list_remove(wa->roster, dead->id, dead->incarnation, true,
+    st = membership_list_remove(wa->list, dead->id, dead->incarnation, true,
                                 clock_deadline_ms(STORE_MS), &v, &why);
     /* A slow joiner that holds the lock is no failure of the store: retry at the next poll. */
-    if (st != TENREC_OK && wa->roster->lock.others)
+    if (st != TENREC_OK && wa->list->lock.others)
         return;
     if (st == TENREC_OK)
         st = monitor_apply(wa, &v, &why);
@@ -124,7 +124,7 @@ static void monitor_leave_list(struct monitor *wa)
     pthread_mutex_lock(&wa->lock);
     deadline_ns = wa->depart_ns;
     pthread_mutex_unlock(&wa->lock);
-    st = membership_list_leave(wa->roster, deadline_ns, &v, &why);
+    st = membership_list_leave(wa->list, deadline_ns, &v, &why);
     pthread_mutex_lock(&wa->lock);
     /* The others remain in our view, to be notified. */
     if (st == TENREC_OK && v.version > 0)
@@ -152,7 +152,7 @@ tenrec_status monitor_depart(struct tenrec_worker *w, uint64_t deadline_ns, tenr
         st = tenrec_fail(
             err, TENREC_ETIMEDOUT,
             "the store of group \"%s\" does not answer: this worker is still listed as a member",
-            wa->roster->group);
+            wa->list->group);
     else if (wa->depart_why.code != TENREC_OK)
         st = fail_with(err, &wa->depart_why);
     pthread_mutex_unlock(&wa->lock);
@@ -250,17 +250,17 @@ static void *monitor_run(void *arg)
 tenrec_status monitor_open(struct tenrec_worker *w, tenrec_error *err)
 {
     const struct config_settings *s = w->settings;
-    struct membership_list *roster = membership_roster(group_of(w)->membership);
+    struct membership_list *list = membership_list_of(group_of(w)->membership);
     struct monitor *wa;
     tenrec_status st;
 
-    if (!roster || worker_visits(w))
+    if (!list || worker_visits(w))
         return TENREC_OK;
     if (!(wa = memory_new(1, sizeof *wa)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory to monitor the group");
     wa->w = w;
-    wa->roster = roster;
-    wa->incarnation = roster->incarnation;
+    wa->list = list;
+    wa->incarnation = list->incarnation;
     wa->beats.rules = (struct heartbeat_rules){ s->heartbeat_ms * UINT64_C(1000000),
                                                 (uint32_t)s->heartbeat_misses };
     pthread_mutex_init(&wa->lock, NULL);
@@ -299,7 +299,7 @@ void monitor_stop(struct tenrec_worker *w)
     /* The thread may wait for the store, and send more requests after this one. */
     while (wa->started && !wa->stopped) {
         pthread_mutex_unlock(&wa->lock);
-        store_cut(wa->roster->store);
+        store_cut(wa->list->store);
         pthread_mutex_lock(&wa->lock);
         if (!wa->stopped)
             monitor_wait(wa, clock_deadline_ms(CUT_GAP_MS));

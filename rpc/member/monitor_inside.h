@@ -25,8 +25,8 @@ struct traffic {
 
 struct monitor {
     struct tenrec_worker *w;
-    struct membership_list *roster; /* borrowed; the thread's, once that runs */
-    int64_t incarnation;            /* ours */
+    struct membership_list *list; /* borrowed; the thread's, once that runs */
+    int64_t incarnation;          /* ours */
     pthread_t thread;
     bool started;
     uint64_t retry_ms;               /* the thread's; 0 while the store answers */

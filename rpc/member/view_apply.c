@@ -202,7 +202,7 @@ static void view_apply_expel(struct monitor *wa, const struct membership_view *v
     tenrec_fail(&why, TENREC_EGROUP,
                 "this worker ('%s', id %d) was removed from group \"%s\"%s%s%s, as it did not "
                 "answer; shut it down and initialize it again to rejoin",
-                w->self.name, (int)w->self.id, wa->roster->group, by ? " by '" : "",
+                w->self.name, (int)w->self.id, wa->list->group, by ? " by '" : "",
                 by ? by->name : "", by ? "'" : "");
     peers_blame(&w->peers, w->self.id, &why);
     log_line(TENREC_LOG_ERROR, w->self.name, "%s", why.text);
@@ -211,7 +211,7 @@ static void view_apply_expel(struct monitor *wa, const struct membership_view *v
     wa->why = why;
     wa->beats.n = 0; /* polls no member any more */
     pthread_mutex_unlock(&wa->lock);
-    wa->roster->joined = false;
+    wa->list->joined = false;
     peers_end(&w->peers, &why);
     for (size_t i = 0; i < before->n; i++)
         if (before->entry[i].incarnation != wa->incarnation)
@@ -253,7 +253,7 @@ static tenrec_status fresh_find(struct monitor *wa, struct membership_view *v,
         if (!membership_view_find(before, v->entry[i].id, v->entry[i].incarnation))
             f.entry[f.n++] = v->entry[i];
     if (st == TENREC_OK)
-        st = membership_list_records(wa->roster, f.entry, f.n, clock_deadline_ms(RECORDS_MS),
+        st = membership_list_records(wa->list, f.entry, f.n, clock_deadline_ms(RECORDS_MS),
                                      f.record, err);
     if (st != TENREC_OK) {
         free(f.entry);

@@ -28,7 +28,7 @@ struct chain_identity group_identity(const struct tenrec_worker *w)
     const struct membership *m = group_of(w)->membership;
 
     return (struct chain_identity){ .me = w->self.id,
-                                    .world = membership_roster(m) ? 0 : membership_world(m),
+                                    .world = membership_list_of(m) ? 0 : membership_world(m),
                                     .incarnation = membership_incarnation(m),
                                     .token = membership_token(m),
                                     .name = m->name,
@@ -59,10 +59,10 @@ static tenrec_status group_fill_peers(struct tenrec_worker *w, tenrec_error *err
     tenrec_status st = disconnects_reset(&group_of(w)->disconnects, ids, err);
 
     if (st == TENREC_OK)
-        st = contacts_reset(&w->contacts, membership_roster(m) ? 0 : ids, err);
+        st = contacts_reset(&w->contacts, membership_list_of(m) ? 0 : ids, err);
     if (st == TENREC_OK)
         st = peers_init(&w->peers, ids, w->self.id, err);
-    w->peers.lives = membership_roster(m) != NULL;
+    w->peers.lives = membership_list_of(m) != NULL;
     for (uint32_t i = 0; i < membership_world(m) && st == TENREC_OK; i++)
         st =
             peers_add(&w->peers, m->member[i].id, m->member[i].incarnation, m->member[i].name, err);

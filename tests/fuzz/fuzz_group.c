@@ -144,7 +144,7 @@ static void fuzz_lease(const uint8_t *data, size_t len)
 }
 
 /* A byte says under which key the rest lies. */
-static void fuzz_roster(const uint8_t *data, size_t len)
+static void fuzz_member_list(const uint8_t *data, size_t len)
 {
     static const char *const keys[] = {
         "tenrec/default/view",         "tenrec.groups", "tenrec/default/lock",
@@ -211,8 +211,8 @@ static void fuzz_file_log(const uint8_t *data, size_t len)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     static void (*const readers[])(const uint8_t *, size_t) = {
-        fuzz_member, fuzz_device, fuzz_view,       fuzz_groups,
-        fuzz_lease,  fuzz_roster, fuzz_torch_keys, fuzz_file_log,
+        fuzz_member, fuzz_device,      fuzz_view,       fuzz_groups,
+        fuzz_lease,  fuzz_member_list, fuzz_torch_keys, fuzz_file_log,
     };
 
     if (len > 0)

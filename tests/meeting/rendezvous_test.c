@@ -370,12 +370,12 @@ TEST(rendezvous_visitor_leaves_a_dynamic_group_unchanged)
     int64_t n;
 
     assert_status(rendezvous_open(&o, deadline_ns, &r, &err), &err);
-    assert_status(membership_list_join(&r->roster, "a", NULL, deadline_ns, &v, &err), &err);
+    assert_status(membership_list_join(&r->member_list, "a", NULL, deadline_ns, &v, &err), &err);
     membership_view_finish(&v);
     n = keys_of(r->store);
     assert_status(visit(o.init_method, &visitor), &err);
     assert_true(visitor->dynamic);
-    assert_status(membership_list_read(&visitor->roster, deadline_ns, &v, &err), &err);
+    assert_status(membership_list_read(&visitor->member_list, deadline_ns, &v, &err), &err);
     assert_int_equal(v.n, 1);
     membership_view_finish(&v);
     rendezvous_close(visitor, deadline_ns);

@@ -374,7 +374,7 @@ static void begin_behind(void)
     leader = party_join(0, NULL, functions_register);
     informed = party_join(1, NULL, functions_register);
     party_await(leader, 2);
-    atomic_store(&blind, membership_roster(group_of(leader)->membership));
+    atomic_store(&blind, membership_list_of(group_of(leader)->membership));
     joiner = party_worker(2, NULL, NULL, functions_register);
     assert_int_equal(pthread_create(&joining, NULL, join_late, joiner), 0);
     party_await(informed, 3);

@@ -16,7 +16,7 @@
 
 static struct tenrec_store *store;
 static struct tenrec_store_server *server;
-static struct membership_list roster;
+static struct membership_list list;
 static tenrec_error err;
 
 static void answer(tenrec_status st, const char *text)
@@ -28,12 +28,12 @@ static void answer(tenrec_status st, const char *text)
     fflush(stdout);
 }
 
-static tenrec_status open_roster(const char *url, const char *lease_ms)
+static tenrec_status open_list(const char *url, const char *lease_ms)
 {
     tenrec_status st = tenrec_store_open(url, MS, &store, &err);
 
     return st == TENREC_OK
-               ? membership_list_open(store, "default", "", (uint64_t)atoi(lease_ms), &roster, &err)
+               ? membership_list_open(store, "default", "", (uint64_t)atoi(lease_ms), &list, &err)
                : st;
 }
 
@@ -49,16 +49,16 @@ static void run(char **w)
         snprintf(text, sizeof text, "%u", (unsigned)port);
         answer(st, text);
     } else if (strcmp(w[0], "open") == 0) {
-        answer(open_roster(w[1], w[2]), "");
+        answer(open_list(w[1], w[2]), "");
     } else if (strcmp(w[0], "reserve") == 0) {
-        answer(membership_list_reserve(&roster, (tenrec_peer)atoi(w[1]), w[2],
+        answer(membership_list_reserve(&list, (tenrec_peer)atoi(w[1]), w[2],
                                        clock_deadline_ms((uint64_t)atoi(w[3])), &err),
-               roster.name);
+               list.name);
     } else if (strcmp(w[0], "join") == 0) {
-        answer(membership_list_join(&roster, w[1], NULL, soon, &v, &err), roster.name);
+        answer(membership_list_join(&list, w[1], NULL, soon, &v, &err), list.name);
     } else if (strcmp(w[0], "leave") == 0) {
-        answer(membership_list_leave(&roster, clock_deadline_ms((uint64_t)atoi(w[1])), &v, &err),
-               roster.name);
+        answer(membership_list_leave(&list, clock_deadline_ms((uint64_t)atoi(w[1])), &v, &err),
+               list.name);
     } else {
         snprintf(err.text, sizeof err.text, "no such word");
         answer(TENREC_EINVAL, "");
@@ -80,7 +80,7 @@ int main(void)
             w[n++] = "";
         run(w);
     }
-    membership_list_close(&roster);
+    membership_list_close(&list);
     tenrec_store_close(store);
     tenrec_store_server_drop(server);
     return 0;

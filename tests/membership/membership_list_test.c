@@ -19,7 +19,7 @@ static void begin(void)
     static int count;
     char url[32];
 
-    snprintf(url, sizeof url, "memory://roster%d", count++);
+    snprintf(url, sizeof url, "memory://list%d", count++);
     assert_status(tenrec_store_open(url, TEST_MS, &inner, &err), &err);
     hooks = (struct hooks){ .inner = NULL };
     store = hooked_store(&hooks, inner);
@@ -93,7 +93,7 @@ static tenrec_status remove_record(enum hooked_op op, const char *key)
 }
 
 /* Between the question whether a record exists and its reading. */
-TEST_WITH(roster_does_not_wait_for_the_record_of_a_member_that_just_left, begin, end)
+TEST_WITH(membership_list_does_not_wait_for_the_record_of_a_member_that_just_left, begin, end)
 {
     struct membership_list a = member(0), b = member(1);
     const uint64_t since = clock_now_ns();
@@ -129,7 +129,7 @@ static tenrec_status join_another(enum hooked_op op, const char *key)
 }
 
 /* Between the reading of the members and that of torch's list, which has the new member, too. */
-TEST_WITH(roster_takes_no_member_that_just_joined_for_a_worker_of_torch, begin, end)
+TEST_WITH(membership_list_takes_no_member_that_just_joined_for_a_worker_of_torch, begin, end)
 {
     struct membership_list b = open_one();
     struct membership_view v;
@@ -146,7 +146,7 @@ TEST_WITH(roster_takes_no_member_that_just_joined_for_a_worker_of_torch, begin, 
 }
 
 /* A joiner holds the lock: until it has joined no reader finds it in the list. */
-TEST_WITH(roster_makes_no_group_static_that_a_member_joins, begin, end)
+TEST_WITH(membership_list_makes_no_group_static_that_a_member_joins, begin, end)
 {
     struct membership_list a = open_one();
     struct membership_view v;
@@ -170,7 +170,7 @@ TEST_WITH(roster_makes_no_group_static_that_a_member_joins, begin, end)
 }
 
 /* Each takes the other for dead: the first one stays, and the other is out. */
-TEST_WITH(roster_keeps_one_of_two_members_that_remove_each_other, begin, end)
+TEST_WITH(membership_list_keeps_one_of_two_members_that_remove_each_other, begin, end)
 {
     struct membership_list a = member(0), b = member(1);
     struct membership_view v;
@@ -223,13 +223,13 @@ static void lose_nth(int n, bool done)
     leave(&a);
 }
 
-TEST_WITH(roster_finds_its_lock_again_when_the_answer_was_lost, begin, end)
+TEST_WITH(membership_list_finds_its_lock_again_when_the_answer_was_lost, begin, end)
 {
     lose_nth(1, true);
     lose_nth(1, false);
 }
 
-TEST_WITH(roster_finds_its_lock_again_when_the_release_was_not_answered, begin, end)
+TEST_WITH(membership_list_finds_its_lock_again_when_the_release_was_not_answered, begin, end)
 {
     lose_nth(2, true);
     lose_nth(2, false);
@@ -242,7 +242,7 @@ static void put(struct membership_list *r, const char *key, const void *data, si
     assert_status(tenrec_store_set(r->store, key, data, len, TEST_MS, &err), &err);
 }
 
-TEST_WITH(roster_names_a_malformed_record_and_releases_its_lock, begin, end)
+TEST_WITH(membership_list_names_a_malformed_record_and_releases_its_lock, begin, end)
 {
     struct membership_list a = member(0), b = open_one();
     struct membership_view v, last = { .version = INT64_MAX };
@@ -271,7 +271,7 @@ TEST_WITH(roster_names_a_malformed_record_and_releases_its_lock, begin, end)
     membership_list_close(&a);
 }
 
-TEST_WITH(roster_refuses_a_worker_with_another_backend_and_writes_nothing, begin, end)
+TEST_WITH(membership_list_refuses_a_worker_with_another_backend_and_writes_nothing, begin, end)
 {
     struct membership_list a = open_one(), b = open_one();
     struct membership_view v;
@@ -315,7 +315,7 @@ static void die_as(struct membership_list *r, const char *backend)
     free(record.data);
 }
 
-TEST_WITH(roster_accepts_a_worker_with_another_backend_than_that_of_the_dead, begin, end)
+TEST_WITH(membership_list_accepts_a_worker_with_another_backend_than_that_of_the_dead, begin, end)
 {
     struct membership_list a = member(0), b = open_one();
     struct membership_view v;
@@ -329,7 +329,7 @@ TEST_WITH(roster_accepts_a_worker_with_another_backend_than_that_of_the_dead, be
     leave(&a);
 }
 
-TEST_WITH(roster_refuses_records_that_other_members_could_not_read, begin, end)
+TEST_WITH(membership_list_refuses_records_that_other_members_could_not_read, begin, end)
 {
     struct membership_list a = open_one();
     struct store_value extra = { calloc(1, MEMBER_MAX_EXTRA + 1), MEMBER_MAX_EXTRA + 1 };

@@ -102,7 +102,7 @@ void party_clear_away(struct tenrec_worker *w)
 {
     tenrec_error err;
 
-    membership_roster(group_of(w)->membership)->joined = false;
+    membership_list_of(group_of(w)->membership)->joined = false;
     tenrec_shutdown(w, TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err);
     tenrec_worker_drop(w);
 }

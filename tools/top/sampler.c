@@ -70,7 +70,7 @@ static tenrec_status sampler_follow(struct sampler *s, uint64_t until_ns,
         st = tenrec_store_check(m->rendezvous->store, none, 1, STORE_MS, &found, err);
         return st == TENREC_OK && sampler_all_gone(s) ? sampler_reopen(s, until_ns, err) : st;
     }
-    st = membership_list_read(&m->rendezvous->roster, clock_deadline_ms(STORE_MS), now, err);
+    st = membership_list_read(&m->rendezvous->member_list, clock_deadline_ms(STORE_MS), now, err);
     if (st == TENREC_OK && now->version != m->view.version)
         st = sampler_reopen(s, until_ns, err);
     return st;
