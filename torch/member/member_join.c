@@ -10,7 +10,7 @@
 #include "group/membership/torch_keys.h"
 #include "torch/member/member.h"
 #include "torch/member/references.h"
-#include "torch/member/roster.h"
+#include "torch/member/worker_list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,11 +36,11 @@ static tenrec_status open_keys(struct tenrec_torch_member *m, uint64_t deadline_
 }
 
 /* Chooses the name, and an id. The token is held. */
-static tenrec_status choose_identity(struct tenrec_torch_member *m, const struct roster *r,
+static tenrec_status choose_identity(struct tenrec_torch_member *m, const struct worker_list *r,
                                      tenrec_error *err)
 {
     const tenrec_peer wanted = m->rendezvous->launch.rank;
-    tenrec_status st = roster_choose(r, wanted, "", &m->id, err);
+    tenrec_status st = worker_list_choose(r, wanted, "", &m->id, err);
 
     if (st == TENREC_OK)
         st = ranks_make_name(m->settings->name, m->id, m->name, err);
@@ -48,7 +48,7 @@ static tenrec_status choose_identity(struct tenrec_torch_member *m, const struct
         st = tenrec_fail(err, TENREC_EINVAL,
                          "worker.name '%s': torch's workers read a name up to its first '-'",
                          m->name);
-    return st == TENREC_OK ? roster_choose(r, m->id, m->name, &m->id, err) : st;
+    return st == TENREC_OK ? worker_list_choose(r, m->id, m->name, &m->id, err) : st;
 }
 
 /* Waits for the answer to torch_calls_tell; drops `f`. */
@@ -61,13 +61,13 @@ static tenrec_status await_told(struct tenrec_future *f, tenrec_error *err)
 }
 
 /* Tells the workers that this one joins. Those that do not listen any more stay unknown. */
-static tenrec_status tell_all(struct tenrec_torch_member *m, const struct roster *r,
+static tenrec_status tell_all(struct tenrec_torch_member *m, const struct worker_list *r,
                               uint64_t deadline_ns, tenrec_error *err)
 {
     tenrec_status st = TENREC_OK;
 
     for (size_t i = 0; i < r->n && st == TENREC_OK; i++) {
-        const struct roster_entry *e = &r->entry[i];
+        const struct worker_list_entry *e = &r->entry[i];
         struct tenrec_future *f;
         tenrec_error why;
 
@@ -114,19 +114,20 @@ static void tell_leaving(struct tenrec_torch_member *m, uint64_t deadline_ns)
 }
 
 /* Joins with the token held. */
-static tenrec_status join_locked(struct tenrec_torch_member *m, const struct roster *r,
+static tenrec_status join_locked(struct tenrec_torch_member *m, const struct worker_list *r,
                                  uint64_t deadline_ns, tenrec_error *err)
 {
     tenrec_status st = member_start_chain(m, err);
 
     if (st != TENREC_OK)
         return st;
-    st = roster_add(m->keys, r, m->name, m->id, tenrec_chain_address(m->chain), deadline_ns, err);
+    st = worker_list_add(m->keys, r, m->name, m->id, tenrec_chain_address(m->chain), deadline_ns,
+                         err);
     if (st == TENREC_OK)
         st = tell_all(m, r, deadline_ns, err);
     if (st != TENREC_OK) {
         tell_leaving(m, clock_deadline_ms(UNLOCK_MS));
-        roster_remove(m->keys, m->name, m->id, clock_deadline_ms(UNLOCK_MS), NULL);
+        worker_list_remove(m->keys, m->name, m->id, clock_deadline_ms(UNLOCK_MS), NULL);
     }
     return st;
 }
@@ -144,28 +145,28 @@ static tenrec_status member_join(struct tenrec_torch_member *m, uint64_t deadlin
                                  tenrec_error *err)
 {
     char holder[TENREC_NAME_MAX + 1];
-    struct roster r = { .n = 0 };
+    struct worker_list r = { .n = 0 };
     tenrec_status st = open_keys(m, deadline_ns, err);
 
     if (st == TENREC_OK)
         st = static_group_check(m, deadline_ns, err);
     if (st == TENREC_OK)
-        st = roster_check_kind(m->keys, deadline_ns, err);
+        st = worker_list_check_kind(m->keys, deadline_ns, err);
     if (st != TENREC_OK)
         return st;
     provisional_name(m, holder);
-    st = roster_lock(m->keys, holder, true, deadline_ns, err);
+    st = worker_list_lock(m->keys, holder, true, deadline_ns, err);
     if (st != TENREC_OK)
         return st;
-    st = roster_read(m->keys, deadline_ns, &r, err);
+    st = worker_list_read(m->keys, deadline_ns, &r, err);
     if (st == TENREC_OK)
         st = choose_identity(m, &r, err);
     if (st == TENREC_OK)
         st = member_make_chain(m, err);
     if (st == TENREC_OK)
         st = join_locked(m, &r, deadline_ns, err);
-    roster_unlock(m->keys, holder, true, clock_deadline_ms(UNLOCK_MS));
-    roster_finish(&r);
+    worker_list_unlock(m->keys, holder, true, clock_deadline_ms(UNLOCK_MS));
+    worker_list_finish(&r);
     return st;
 }
 
@@ -198,12 +199,12 @@ tenrec_status tenrec_torch_member_join(struct tenrec_torch_member *m, tenrec_err
 static void await_others(struct tenrec_torch_member *m, uint64_t deadline_ns)
 {
     struct backoff pause = { POLL_US, POLL_US };
-    struct roster r;
+    struct worker_list r;
     size_t n;
 
-    while (m->rendezvous->server && roster_read(m->keys, deadline_ns, &r, NULL) == TENREC_OK) {
+    while (m->rendezvous->server && worker_list_read(m->keys, deadline_ns, &r, NULL) == TENREC_OK) {
         n = r.n;
-        roster_finish(&r);
+        worker_list_finish(&r);
         if (n == 0 || !backoff_take(&pause, deadline_ns))
             return;
     }
@@ -229,14 +230,14 @@ static tenrec_status member_leave(struct tenrec_torch_member *m, uint64_t deadli
     references_release(m, references_until(deadline_ns));
     if (!torch_calls_wait(m, deadline_ns))
         return tenrec_fail(err, TENREC_ETIMEDOUT, "calls of this worker are still under way");
-    st = roster_lock(m->keys, m->name, false, deadline_ns, err);
+    st = worker_list_lock(m->keys, m->name, false, deadline_ns, err);
     if (st != TENREC_OK)
         return st;
     tell_leaving(m, deadline_ns);
     /* Also when a worker has not answered until the deadline. */
     store_ns = clock_deadline_ms(UNLOCK_MS);
-    st = roster_remove(m->keys, m->name, m->id, store_ns, err);
-    roster_unlock(m->keys, m->name, false, store_ns);
+    st = worker_list_remove(m->keys, m->name, m->id, store_ns, err);
+    worker_list_unlock(m->keys, m->name, false, store_ns);
     if (st == TENREC_OK)
         await_others(m, deadline_ns);
     return st;

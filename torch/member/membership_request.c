@@ -2,8 +2,8 @@
 /* membership_request.c - the two functions of torch that its workers call on each member when one
  * of them joins or leaves. */
 #include "core/base/clock.h"
-#include "torch/member/roster.h"
 #include "torch/member/torch_request.h"
+#include "torch/member/worker_list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static tenrec_status worker_joins(struct tenrec_torch_member *m, const char *nam
 {
     char *address = NULL;
     tenrec_status st =
-        roster_address(m->keys, name, id, clock_deadline_ms(STORE_MS), &address, err);
+        worker_list_address(m->keys, name, id, clock_deadline_ms(STORE_MS), &address, err);
 
     if (st == TENREC_OK && !address)
         st = tenrec_fail(err, TENREC_EGROUP, "the group's store has no worker '%s' with id %d",

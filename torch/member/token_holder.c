@@ -2,7 +2,7 @@
 
 #include "core/base/clock.h"
 #include "group/membership/ranks.h"
-#include "torch/member/roster.h"
+#include "torch/member/worker_list.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -80,16 +80,16 @@ static bool is_refused(const char *address, uint64_t deadline_ns)
 static void holder_address(struct tenrec_store *keys, const char *name, uint64_t deadline_ns,
                            char *ret, size_t room)
 {
-    const struct roster_entry *e;
-    struct roster r;
+    const struct worker_list_entry *e;
+    struct worker_list r;
 
     *ret = '\0';
-    if (roster_read(keys, deadline_ns, &r, NULL) != TENREC_OK)
+    if (worker_list_read(keys, deadline_ns, &r, NULL) != TENREC_OK)
         return;
-    e = roster_find(&r, name);
+    e = worker_list_find(&r, name);
     if (e && e->address && strlen(e->address) < room)
         snprintf(ret, room, "%s", e->address);
-    roster_finish(&r);
+    worker_list_finish(&r);
 }
 
 bool token_holder_is_dead(struct token_holder *h, struct tenrec_store *keys, const char *token,

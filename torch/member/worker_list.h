@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* roster.h - torch's keys of a dynamic group, as torch's workers themselves use them: the token,
- * and the list of workers with their addresses. `keys` is the part of the store below
+/* worker_list.h - torch's keys of a dynamic group, as torch's workers themselves use them: the
+ * token, and the list of workers with their addresses. `keys` is the part of the store below
  * "rpc_prefix_0". Every function is one step of joining or leaving, and has a deadline. */
-#ifndef TENREC_MEMBER_ROSTER_H
-#define TENREC_MEMBER_ROSTER_H
+#ifndef TENREC_MEMBER_WORKER_LIST_H
+#define TENREC_MEMBER_WORKER_LIST_H
 
 #include "group/membership/membership_view.h"
 
@@ -11,51 +11,53 @@
 #include <stdint.h>
 #include <tenrec/store.h>
 
-struct roster_entry {
+struct worker_list_entry {
     struct membership_view_entry worker; /* id and name */
     char *address;                       /* owns */
 };
 
-struct roster {
-    struct roster_entry *entry; /* owns */
+struct worker_list {
+    struct worker_list_entry *entry; /* owns */
     size_t n;
 };
 
 /* Marks the group as dynamic. errors: EGROUP (it is static), and the store's */
-tenrec_status roster_check_kind(struct tenrec_store *keys, uint64_t deadline_ns, tenrec_error *err);
+tenrec_status worker_list_check_kind(struct tenrec_store *keys, uint64_t deadline_ns,
+                                     tenrec_error *err);
 
 /* Acquires torch's token for worker `name`, to join or to leave; also that of a dead worker
  * (token_holder_is_dead).
  *
  * errors: ETIMEDOUT (names the holder), and the store's */
-tenrec_status roster_lock(struct tenrec_store *keys, const char *name, bool join,
-                          uint64_t deadline_ns, tenrec_error *err);
+tenrec_status worker_list_lock(struct tenrec_store *keys, const char *name, bool join,
+                               uint64_t deadline_ns, tenrec_error *err);
 /* Releases it, also after the deadline, and wakes torch's workers. */
-void roster_unlock(struct tenrec_store *keys, const char *name, bool join, uint64_t deadline_ns);
+void worker_list_unlock(struct tenrec_store *keys, const char *name, bool join,
+                        uint64_t deadline_ns);
 
-/* Reads all workers of the list. ret: roster_finish it. errors: ENOMEM, and the store's */
-tenrec_status roster_read(struct tenrec_store *keys, uint64_t deadline_ns, struct roster *ret,
-                          tenrec_error *err);
-void roster_finish(struct roster *r);
+/* Reads all workers of the list. ret: worker_list_finish it. errors: ENOMEM, and the store's */
+tenrec_status worker_list_read(struct tenrec_store *keys, uint64_t deadline_ns,
+                               struct worker_list *ret, tenrec_error *err);
+void worker_list_finish(struct worker_list *r);
 /* NULL: no such worker. */
-const struct roster_entry *roster_find(const struct roster *r, const char *name);
+const struct worker_list_entry *worker_list_find(const struct worker_list *r, const char *name);
 
 /* Reads the address of one worker (owns); NULL in *ret if it has none, and if it is not listed with
  * that id. */
-tenrec_status roster_address(struct tenrec_store *keys, const char *name, tenrec_peer id,
-                             uint64_t deadline_ns, char **ret, tenrec_error *err);
+tenrec_status worker_list_address(struct tenrec_store *keys, const char *name, tenrec_peer id,
+                                  uint64_t deadline_ns, char **ret, tenrec_error *err);
 
 /* Chooses the id: `wanted`, or the lowest free one if that is -1. errors: EGROUP (id or name is in
  * use) */
-tenrec_status roster_choose(const struct roster *r, tenrec_peer wanted, const char *name,
-                            tenrec_peer *ret, tenrec_error *err);
+tenrec_status worker_list_choose(const struct worker_list *r, tenrec_peer wanted, const char *name,
+                                 tenrec_peer *ret, tenrec_error *err);
 
 /* Writes the worker's keys, and the list with / without it. With the token only. */
-tenrec_status roster_add(struct tenrec_store *keys, const struct roster *r, const char *name,
-                         tenrec_peer id, const char *address, uint64_t deadline_ns,
-                         tenrec_error *err);
-tenrec_status roster_remove(struct tenrec_store *keys, const char *name, tenrec_peer id,
-                            uint64_t deadline_ns, tenrec_error *err);
+tenrec_status worker_list_add(struct tenrec_store *keys, const struct worker_list *r,
+                              const char *name, tenrec_peer id, const char *address,
+                              uint64_t deadline_ns, tenrec_error *err);
+tenrec_status worker_list_remove(struct tenrec_store *keys, const char *name, tenrec_peer id,
+                                 uint64_t deadline_ns, tenrec_error *err);
 
 /* ---- token_holder.c: the process that holds the token; joins and leaves wait for it ---- */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* roster_test.c - torch's keys of a group, as its own workers read and write them. */
+/* worker_list_test.c - torch's keys of a group, as its own workers read and write them. */
 #include "../testing.h"
 
 #include "core/base/clock.h"
 #include "group/store/store.h"
-#include "torch/member/roster.h"
+#include "torch/member/worker_list.h"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
@@ -24,7 +24,7 @@ static void set_up(void)
 {
     tenrec_error err;
 
-    assert_status(store_memory_open("roster", &keys, &err), &err);
+    assert_status(store_memory_open("worker_list", &keys, &err), &err);
 }
 
 static void tear_down(void)
@@ -55,15 +55,15 @@ static void has(const char *key, const char *value)
 
 static void adds(const char *name, tenrec_peer id)
 {
-    struct roster r;
+    struct worker_list r;
     tenrec_error err;
 
-    assert_status(roster_read(keys, soon(), &r, &err), &err);
-    assert_status(roster_add(keys, &r, name, id, "uv://127.0.0.1:1", soon(), &err), &err);
-    roster_finish(&r);
+    assert_status(worker_list_read(keys, soon(), &r, &err), &err);
+    assert_status(worker_list_add(keys, &r, name, id, "uv://127.0.0.1:1", soon(), &err), &err);
+    worker_list_finish(&r);
 }
 
-TEST_WITH(roster_writes_the_keys_of_torch, set_up, tear_down)
+TEST_WITH(worker_list_writes_the_keys_of_torch, set_up, tear_down)
 {
     tenrec_error err;
 
@@ -72,28 +72,28 @@ TEST_WITH(roster_writes_the_keys_of_torch, set_up, tear_down)
     has(LIST, "w0-0,c0-7,");
     has("names/7", "c0");
     has("addrs/c0", "uv://127.0.0.1:1");
-    assert_status(roster_remove(keys, "c0", 7, soon(), &err), &err);
+    assert_status(worker_list_remove(keys, "c0", 7, soon(), &err), &err);
     has(LIST, "w0-0,");
     has("names/7", NULL);
     has("addrs/c0", NULL);
 }
 
-TEST_WITH(roster_reads_the_workers_with_their_addresses, set_up, tear_down)
+TEST_WITH(worker_list_reads_the_workers_with_their_addresses, set_up, tear_down)
 {
-    struct roster r;
+    struct worker_list r;
     tenrec_error err;
 
     put(LIST, "w0-0,broken,-1,w2-2,");
     put("addrs/w0", "uv://127.0.0.1:5");
-    assert_status(roster_read(keys, soon(), &r, &err), &err);
+    assert_status(worker_list_read(keys, soon(), &r, &err), &err);
     assert_int_equal(r.n, 2);
-    assert_string_equal(roster_find(&r, "w0")->address, "uv://127.0.0.1:5");
-    assert_null(roster_find(&r, "w2")->address);
-    assert_null(roster_find(&r, "w1"));
-    roster_finish(&r);
+    assert_string_equal(worker_list_find(&r, "w0")->address, "uv://127.0.0.1:5");
+    assert_null(worker_list_find(&r, "w2")->address);
+    assert_null(worker_list_find(&r, "w1"));
+    worker_list_finish(&r);
 }
 
-TEST_WITH(roster_gives_an_address_only_to_the_listed_id, set_up, tear_down)
+TEST_WITH(worker_list_gives_an_address_only_to_the_listed_id, set_up, tear_down)
 {
     tenrec_error err;
     char *address;
@@ -101,46 +101,47 @@ TEST_WITH(roster_gives_an_address_only_to_the_listed_id, set_up, tear_down)
     put(LIST, "w0-0,");
     put("addrs/w0", "uv://127.0.0.1:5");
     put("addrs/w1", "uv://127.0.0.1:6");
-    assert_status(roster_address(keys, "w0", 0, soon(), &address, &err), &err);
+    assert_status(worker_list_address(keys, "w0", 0, soon(), &address, &err), &err);
     assert_string_equal(address, "uv://127.0.0.1:5");
     free(address);
-    assert_status(roster_address(keys, "w0", 1, soon(), &address, &err), &err);
+    assert_status(worker_list_address(keys, "w0", 1, soon(), &address, &err), &err);
     assert_null(address);
-    assert_status(roster_address(keys, "w1", 1, soon(), &address, &err), &err);
+    assert_status(worker_list_address(keys, "w1", 1, soon(), &address, &err), &err);
     assert_null(address);
 }
 
-TEST_WITH(roster_chooses_the_lowest_free_id, set_up, tear_down)
+TEST_WITH(worker_list_chooses_the_lowest_free_id, set_up, tear_down)
 {
-    struct roster r;
+    struct worker_list r;
     tenrec_peer id;
     tenrec_error err;
 
     put(LIST, "w0-0,w1-1,w3-3,");
-    assert_status(roster_read(keys, soon(), &r, &err), &err);
-    assert_status(roster_choose(&r, -1, "c0", &id, &err), &err);
+    assert_status(worker_list_read(keys, soon(), &r, &err), &err);
+    assert_status(worker_list_choose(&r, -1, "c0", &id, &err), &err);
     assert_int_equal(id, 2);
-    assert_status(roster_choose(&r, 9, "c0", &id, &err), &err);
+    assert_status(worker_list_choose(&r, 9, "c0", &id, &err), &err);
     assert_int_equal(id, 9);
-    assert_int_equal(roster_choose(&r, 3, "c0", &id, &err), TENREC_EGROUP);
+    assert_int_equal(worker_list_choose(&r, 3, "c0", &id, &err), TENREC_EGROUP);
     assert_text_has(err.text, "'w3' has the id 3");
-    assert_int_equal(roster_choose(&r, -1, "w1", &id, &err), TENREC_EGROUP);
+    assert_int_equal(worker_list_choose(&r, -1, "w1", &id, &err), TENREC_EGROUP);
     assert_text_has(err.text, "has a worker called 'w1'");
-    roster_finish(&r);
+    worker_list_finish(&r);
 }
 
 TEST_WITH(token_excludes_other_workers, set_up, tear_down)
 {
     tenrec_error err;
 
-    assert_status(roster_lock(keys, "c0", true, soon(), &err), &err);
+    assert_status(worker_list_lock(keys, "c0", true, soon(), &err), &err);
     has(TOKEN, "Token_for_c0_join");
-    assert_int_equal(roster_lock(keys, "c1", true, clock_deadline_ms(20), &err), TENREC_ETIMEDOUT);
+    assert_int_equal(worker_list_lock(keys, "c1", true, clock_deadline_ms(20), &err),
+                     TENREC_ETIMEDOUT);
     assert_text_has(err.text, "'Token_for_c0_join' has it");
-    roster_unlock(keys, "c0", true, soon());
+    worker_list_unlock(keys, "c0", true, soon());
     has(TOKEN, "");
     has("Token_for_c0_join", "Done");
-    assert_status(roster_lock(keys, "c1", false, soon(), &err), &err);
+    assert_status(worker_list_lock(keys, "c1", false, soon(), &err), &err);
     has(TOKEN, "Token_for_c1_leave");
 }
 
@@ -168,7 +169,7 @@ TEST_WITH(token_of_a_dead_worker_is_taken_over, set_up, tear_down)
     put(LIST, "w1-1,");
     put("addrs/w1", address);
     put(TOKEN, "Token_for_w1_leave");
-    assert_status(roster_lock(keys, "c0", true, deadline_ns, &err), &err);
+    assert_status(worker_list_lock(keys, "c0", true, deadline_ns, &err), &err);
     has(TOKEN, "Token_for_c0_join");
     has("Token_for_w1_leave", "Done");
     close(fd);
@@ -179,7 +180,8 @@ static void stays(const char *token, uint64_t ms)
     tenrec_error err;
 
     put(TOKEN, token);
-    assert_int_equal(roster_lock(keys, "c0", true, clock_deadline_ms(ms), &err), TENREC_ETIMEDOUT);
+    assert_int_equal(worker_list_lock(keys, "c0", true, clock_deadline_ms(ms), &err),
+                     TENREC_ETIMEDOUT);
     assert_text_has(err.text, token);
     has(TOKEN, token);
 }
@@ -205,7 +207,7 @@ TEST_WITH(token_key_is_removed_before_torch_waits_for_it_again, set_up, tear_dow
     tenrec_error err;
 
     put("Token_for_c0_join", "Done");
-    assert_status(roster_lock(keys, "c0", true, soon(), &err), &err);
+    assert_status(worker_list_lock(keys, "c0", true, soon(), &err), &err);
     has("Token_for_c0_join", NULL);
 }
 
@@ -213,10 +215,10 @@ TEST_WITH(kind_is_dynamic_or_refused, set_up, tear_down)
 {
     tenrec_error err;
 
-    assert_status(roster_check_kind(keys, soon(), &err), &err);
+    assert_status(worker_list_check_kind(keys, soon(), &err), &err);
     has("rpcIsStaticGroup", "false");
-    assert_status(roster_check_kind(keys, soon(), &err), &err);
+    assert_status(worker_list_check_kind(keys, soon(), &err), &err);
     put("rpcIsStaticGroup", "true");
-    assert_int_equal(roster_check_kind(keys, soon(), &err), TENREC_EGROUP);
+    assert_int_equal(worker_list_check_kind(keys, soon(), &err), TENREC_EGROUP);
     assert_text_has(err.text, "static");
 }

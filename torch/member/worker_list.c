@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "torch/member/roster.h"
+#include "torch/member/worker_list.h"
 
 #include "core/base/backoff.h"
 #include "core/base/log.h"
@@ -15,7 +15,8 @@
 
 enum { FIRST_POLL_US = 2000, LONGEST_POLL_US = 100000, IDS = 32768 /* torch's int16 */ };
 
-tenrec_status roster_check_kind(struct tenrec_store *keys, uint64_t deadline_ns, tenrec_error *err)
+tenrec_status worker_list_check_kind(struct tenrec_store *keys, uint64_t deadline_ns,
+                                     tenrec_error *err)
 {
     char *now;
     tenrec_status st = store_swap_text(keys, TORCH_KIND, "", "false", deadline_ns, &now, err);
@@ -53,8 +54,8 @@ static tenrec_status token_take_over(struct tenrec_store *keys, const char *dead
     return store_set(keys, dead, "Done", 4, deadline_ns, err);
 }
 
-tenrec_status roster_lock(struct tenrec_store *keys, const char *name, bool join,
-                          uint64_t deadline_ns, tenrec_error *err)
+tenrec_status worker_list_lock(struct tenrec_store *keys, const char *name, bool join,
+                               uint64_t deadline_ns, tenrec_error *err)
 {
     struct backoff pause = { FIRST_POLL_US, LONGEST_POLL_US };
     struct token_holder holder = { .refused = 0 };
@@ -88,7 +89,8 @@ tenrec_status roster_lock(struct tenrec_store *keys, const char *name, bool join
     return store_remove(keys, mine, deadline_ns, err);
 }
 
-void roster_unlock(struct tenrec_store *keys, const char *name, bool join, uint64_t deadline_ns)
+void worker_list_unlock(struct tenrec_store *keys, const char *name, bool join,
+                        uint64_t deadline_ns)
 {
     char mine[KEY_ROOM];
 
@@ -99,15 +101,15 @@ void roster_unlock(struct tenrec_store *keys, const char *name, bool join, uint6
 
 /* ---- the list ----------------------------------------------------------------------- */
 
-void roster_finish(struct roster *r)
+void worker_list_finish(struct worker_list *r)
 {
     for (size_t i = 0; i < r->n; i++)
         free(r->entry[i].address);
     free(r->entry);
-    *r = (struct roster){ .n = 0 };
+    *r = (struct worker_list){ .n = 0 };
 }
 
-const struct roster_entry *roster_find(const struct roster *r, const char *name)
+const struct worker_list_entry *worker_list_find(const struct worker_list *r, const char *name)
 {
     for (size_t i = 0; i < r->n; i++)
         if (strcmp(r->entry[i].worker.name, name) == 0)
@@ -115,8 +117,8 @@ const struct roster_entry *roster_find(const struct roster *r, const char *name)
     return NULL;
 }
 
-static tenrec_status list_read(struct tenrec_store *keys, uint64_t deadline_ns, struct roster *ret,
-                               tenrec_error *err)
+static tenrec_status list_read(struct tenrec_store *keys, uint64_t deadline_ns,
+                               struct worker_list *ret, tenrec_error *err)
 {
     struct membership_view_entry worker;
     struct store_value list;
@@ -124,15 +126,16 @@ static tenrec_status list_read(struct tenrec_store *keys, uint64_t deadline_ns, 
     const char *at = list.data ? list.data : "";
     size_t room = 0;
 
-    *ret = (struct roster){ .n = 0 };
+    *ret = (struct worker_list){ .n = 0 };
     while (st == TENREC_OK && torch_keys_next(&at, &worker)) {
-        struct roster_entry *grown = memory_grow(ret->entry, ret->n, &room, sizeof *ret->entry);
+        struct worker_list_entry *grown =
+            memory_grow(ret->entry, ret->n, &room, sizeof *ret->entry);
         if (!grown) {
             st = tenrec_fail(err, TENREC_ENOMEM, "no memory for the workers of the group");
             break;
         }
         ret->entry = grown;
-        ret->entry[ret->n++] = (struct roster_entry){ .worker = worker };
+        ret->entry[ret->n++] = (struct worker_list_entry){ .worker = worker };
     }
     free(list.data);
     return st;
@@ -151,8 +154,8 @@ static tenrec_status address_read(struct tenrec_store *keys, const char *name, u
     return st;
 }
 
-tenrec_status roster_read(struct tenrec_store *keys, uint64_t deadline_ns, struct roster *ret,
-                          tenrec_error *err)
+tenrec_status worker_list_read(struct tenrec_store *keys, uint64_t deadline_ns,
+                               struct worker_list *ret, tenrec_error *err)
 {
     tenrec_status st = list_read(keys, deadline_ns, ret, err);
 
@@ -160,32 +163,32 @@ tenrec_status roster_read(struct tenrec_store *keys, uint64_t deadline_ns, struc
         st =
             address_read(keys, ret->entry[i].worker.name, deadline_ns, &ret->entry[i].address, err);
     if (st != TENREC_OK)
-        roster_finish(ret);
+        worker_list_finish(ret);
     return st;
 }
 
-tenrec_status roster_address(struct tenrec_store *keys, const char *name, tenrec_peer id,
-                             uint64_t deadline_ns, char **ret, tenrec_error *err)
+tenrec_status worker_list_address(struct tenrec_store *keys, const char *name, tenrec_peer id,
+                                  uint64_t deadline_ns, char **ret, tenrec_error *err)
 {
-    const struct roster_entry *e;
-    struct roster list;
+    const struct worker_list_entry *e;
+    struct worker_list list;
     tenrec_status st = list_read(keys, deadline_ns, &list, err);
 
     *ret = NULL;
-    e = st == TENREC_OK ? roster_find(&list, name) : NULL;
+    e = st == TENREC_OK ? worker_list_find(&list, name) : NULL;
     if (e && e->worker.id == id)
         st = address_read(keys, name, deadline_ns, ret, err);
-    roster_finish(&list);
+    worker_list_finish(&list);
     return st;
 }
 
-tenrec_status roster_choose(const struct roster *r, tenrec_peer wanted, const char *name,
-                            tenrec_peer *ret, tenrec_error *err)
+tenrec_status worker_list_choose(const struct worker_list *r, tenrec_peer wanted, const char *name,
+                                 tenrec_peer *ret, tenrec_error *err)
 {
     bool used[IDS] = { false };
     tenrec_peer id = 0;
 
-    if (roster_find(r, name))
+    if (worker_list_find(r, name))
         return tenrec_fail(err, TENREC_EGROUP, "torch's group has a worker called '%s'", name);
     for (size_t i = 0; i < r->n; i++) {
         if (r->entry[i].worker.id == wanted)
@@ -221,9 +224,9 @@ static tenrec_status list_write(struct tenrec_store *keys, struct bytes *list, u
     return st;
 }
 
-tenrec_status roster_add(struct tenrec_store *keys, const struct roster *r, const char *name,
-                         tenrec_peer id, const char *address, uint64_t deadline_ns,
-                         tenrec_error *err)
+tenrec_status worker_list_add(struct tenrec_store *keys, const struct worker_list *r,
+                              const char *name, tenrec_peer id, const char *address,
+                              uint64_t deadline_ns, tenrec_error *err)
 {
     struct bytes list = { 0 };
     char key[KEY_ROOM];
@@ -242,23 +245,23 @@ tenrec_status roster_add(struct tenrec_store *keys, const struct roster *r, cons
     return list_write(keys, &list, deadline_ns, err);
 }
 
-tenrec_status roster_remove(struct tenrec_store *keys, const char *name, tenrec_peer id,
-                            uint64_t deadline_ns, tenrec_error *err)
+tenrec_status worker_list_remove(struct tenrec_store *keys, const char *name, tenrec_peer id,
+                                 uint64_t deadline_ns, tenrec_error *err)
 {
     char by_id[KEY_ROOM], by_name[KEY_ROOM];
     const char *own[] = { by_id, by_name };
     struct bytes list = { 0 };
-    struct roster r;
+    struct worker_list r;
     tenrec_status st = list_read(keys, deadline_ns, &r, err);
 
     if (st != TENREC_OK) {
-        roster_finish(&r);
+        worker_list_finish(&r);
         return st;
     }
     for (size_t i = 0; i < r.n; i++)
         if (strcmp(r.entry[i].worker.name, name) != 0)
             list_add(&list, r.entry[i].worker.name, r.entry[i].worker.id);
-    roster_finish(&r);
+    worker_list_finish(&r);
     st = list_write(keys, &list, deadline_ns, err);
     snprintf(by_id, sizeof by_id, "names/%d", (int)id);
     snprintf(by_name, sizeof by_name, "addrs/%s", name);
