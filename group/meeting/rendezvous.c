@@ -140,7 +140,7 @@ static tenrec_status rendezvous_enter(const struct rendezvous_options *o, struct
 
     if (!r->dynamic)
         return generation_open(r->store, o->group, r->launch.run, r->launch.rank, r->launch.world,
-                               deadline_ns, &r->meeting, err);
+                               deadline_ns, &r->generation, err);
     st = membership_list_open(r->store, o->group, r->launch.run, o->lease_ms, &r->member_list, err);
     if (st == TENREC_OK)
         st = membership_list_reserve(&r->member_list, r->launch.rank, o->name, deadline_ns, err);
@@ -211,7 +211,7 @@ static tenrec_status visit_group(const char *group, struct rendezvous *r, uint64
         return st;
     r->dynamic = e.world == 0;
     return r->dynamic ? membership_list_open(r->store, group, e.run, LEASE_MS, &r->member_list, err)
-                      : generation_visit(r->store, &e, &r->meeting, err);
+                      : generation_visit(r->store, &e, &r->generation, err);
 }
 
 tenrec_status rendezvous_visit(const struct rendezvous_options *o, uint64_t deadline_ns,
@@ -276,7 +276,7 @@ static void await_gone(struct rendezvous *r, uint64_t deadline_ns)
     bool *missing = memory_new(n, sizeof *missing);
 
     if (keys && missing)
-        store_get_rounds(r->meeting.store, keys, n, deadline_ns, &rounds, NULL, missing, NULL);
+        store_get_rounds(r->generation.store, keys, n, deadline_ns, &rounds, NULL, missing, NULL);
     free(keys);
     free(missing);
 }
@@ -285,7 +285,7 @@ static void await_gone(struct rendezvous *r, uint64_t deadline_ns)
  * writes: a later one might go to the store of the next start at the same address. */
 static void rendezvous_leave_static(struct rendezvous *r, uint64_t deadline_ns)
 {
-    struct tenrec_store *s = r->meeting.store;
+    struct tenrec_store *s = r->generation.store;
     char key[GONE_ROOM];
     int64_t n;
 
@@ -299,7 +299,7 @@ static void rendezvous_leave_static(struct rendezvous *r, uint64_t deadline_ns)
     } else {
         store_get_all(s, (const char *[]){ "closing" }, 1, deadline_ns, NULL, NULL, NULL);
     }
-    generation_leave(&r->meeting, deadline_ns);
+    generation_leave(&r->generation, deadline_ns);
     snprintf(key, sizeof key, "gone/%d", r->launch.rank);
     if (store_set(s, key, "", 0, deadline_ns, NULL) == TENREC_OK && r->server)
         await_gone(r, deadline_ns);
@@ -331,8 +331,8 @@ void rendezvous_close(struct rendezvous *r, uint64_t deadline_ns)
         return;
     if (r->dynamic)
         rendezvous_leave_dynamic(r, deadline_ns);
-    if (r->member_serves && r->meeting.end == GENERATION_LEFT && r->launch.world > 1)
+    if (r->member_serves && r->generation.end == GENERATION_LEFT && r->launch.world > 1)
         rendezvous_leave_static(r, deadline_ns);
-    generation_close(&r->meeting, deadline_ns);
+    generation_close(&r->generation, deadline_ns);
     rendezvous_free(r, deadline_ns);
 }

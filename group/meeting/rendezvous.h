@@ -48,7 +48,7 @@ struct rendezvous {
     bool visitor;                            /* from outside: writes nothing */
     bool dynamic;
     struct group_lost lost;             /* set by the user; is_lost NULL: not checked */
-    struct generation meeting;          /* of a static group; meeting.store is its part */
+    struct generation generation;       /* of a static group; generation.store is its part */
     struct membership_list member_list; /* of a dynamic group: id and name are reserved */
 };
 

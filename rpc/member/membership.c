@@ -140,17 +140,17 @@ static tenrec_status join_static(struct membership *m, const char *backend, cons
                                  const struct store_value *extra, uint64_t deadline_ns,
                                  tenrec_error *err)
 {
-    struct generation *meeting = &m->rendezvous->meeting;
+    struct generation *generation = &m->rendezvous->generation;
     tenrec_status st;
 
-    meeting->backend = backend;
-    st = members_join(meeting, m->name, address, extra, deadline_ns, &m->members, err);
+    generation->backend = backend;
+    st = members_join(generation, m->name, address, extra, deadline_ns, &m->members, err);
 
     if (st == TENREC_OK)
         st = list_members(m, err);
     if (st == TENREC_OK)
-        st = process_group_new_once(meeting->store, meeting->rank, meeting->world, "shutdown",
-                                    m->names, &m->pg, err);
+        st = process_group_new_once(generation->store, generation->rank, generation->world,
+                                    "shutdown", m->names, &m->pg, err);
     return st;
 }
 
@@ -177,7 +177,7 @@ tenrec_status membership_visit(const struct tenrec_chain_options *options, const
     if (st == TENREC_OK)
         st = m->rendezvous->dynamic
                  ? visit_dynamic(m, deadline_ns, err)
-                 : members_await(&m->rendezvous->meeting, deadline_ns, &m->members, err);
+                 : members_await(&m->rendezvous->generation, deadline_ns, &m->members, err);
     if (st == TENREC_OK)
         st = list_members(m, err);
     if (st == TENREC_OK)
@@ -202,7 +202,7 @@ static bool has_left(struct membership *m, const struct member *one, uint64_t de
 const char *membership_absence(struct membership *m, tenrec_peer id, uint64_t deadline_ns,
                                char *text, size_t room)
 {
-    const struct generation *meeting = &m->rendezvous->meeting;
+    const struct generation *generation = &m->rendezvous->generation;
     const struct member *one = NULL;
 
     for (int32_t i = 0; i < m->members->n; i++)
@@ -212,7 +212,7 @@ const char *membership_absence(struct membership *m, tenrec_peer id, uint64_t de
         return NULL;
     if (m->rendezvous->dynamic
             ? has_left(m, one, deadline_ns)
-            : generation_rank_left(meeting->base, id, meeting->incarnation, deadline_ns))
+            : generation_rank_left(generation->base, id, generation->incarnation, deadline_ns))
         snprintf(text, room, "it has left the group");
     else if (member_was_here(one) && !member_runs_here(one))
         snprintf(text, room, "its process %lld does not run any more", (long long)one->pid);
@@ -243,12 +243,12 @@ void membership_drop(struct membership *m, uint64_t deadline_ns)
 
 tenrec_peer membership_rank(const struct membership *m)
 {
-    return m->rendezvous->dynamic ? m->rendezvous->member_list.id : m->rendezvous->meeting.rank;
+    return m->rendezvous->dynamic ? m->rendezvous->member_list.id : m->rendezvous->generation.rank;
 }
 
 uint32_t membership_world(const struct membership *m)
 {
-    return m->members ? (uint32_t)m->members->n : (uint32_t)m->rendezvous->meeting.world;
+    return m->members ? (uint32_t)m->members->n : (uint32_t)m->rendezvous->generation.world;
 }
 
 size_t membership_ids(const struct membership *m)
@@ -259,17 +259,19 @@ size_t membership_ids(const struct membership *m)
 uint64_t membership_incarnation(const struct membership *m)
 {
     return (uint64_t)(m->rendezvous->dynamic ? m->rendezvous->member_list.incarnation
-                                             : m->rendezvous->meeting.incarnation);
+                                             : m->rendezvous->generation.incarnation);
 }
 
 uint64_t membership_token(const struct membership *m)
 {
-    return m->rendezvous->dynamic ? m->rendezvous->member_list.token : m->rendezvous->meeting.token;
+    return m->rendezvous->dynamic ? m->rendezvous->member_list.token
+                                  : m->rendezvous->generation.token;
 }
 
 const char *membership_group(const struct membership *m)
 {
-    return m->rendezvous->dynamic ? m->rendezvous->member_list.group : m->rendezvous->meeting.group;
+    return m->rendezvous->dynamic ? m->rendezvous->member_list.group
+                                  : m->rendezvous->generation.group;
 }
 
 const char *membership_store_name(const struct membership *m)
@@ -285,7 +287,7 @@ bool membership_serves(const struct membership *m)
 tenrec_status membership_tell_number(struct membership *m, const char *name, int64_t number,
                                      uint64_t deadline_ns, tenrec_error *err)
 {
-    const struct generation *at = &m->rendezvous->meeting;
+    const struct generation *at = &m->rendezvous->generation;
     char key[64], text[24];
 
     snprintf(key, sizeof key, "%s/%d", name, at->rank);
@@ -296,7 +298,7 @@ tenrec_status membership_tell_number(struct membership *m, const char *name, int
 tenrec_status membership_hear_number(struct membership *m, const char *name, tenrec_peer id,
                                      uint64_t deadline_ns, int64_t *ret, tenrec_error *err)
 {
-    const struct generation *at = &m->rendezvous->meeting;
+    const struct generation *at = &m->rendezvous->generation;
     char key[64], *end;
     const char *keys[] = { key };
     struct store_value text;

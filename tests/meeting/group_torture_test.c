@@ -80,9 +80,9 @@ static tenrec_status live(void)
 
     if (st != TENREC_OK)
         return st;
-    st = members_join(&r->meeting, "w", "a", NULL, clock_deadline_ms(TEST_MS), &members, &err);
+    st = members_join(&r->generation, "w", "a", NULL, clock_deadline_ms(TEST_MS), &members, &err);
     if (st == TENREC_OK)
-        st = process_group_new_once(r->meeting.store, 0, 1, "sum", NULL, &pg, &err);
+        st = process_group_new_once(r->generation.store, 0, 1, "sum", NULL, &pg, &err);
     for (int i = 0; i < 2 && st == TENREC_OK; i++)
         st = process_group_sum(pg, &one, 1, clock_deadline_ms(TEST_MS), &sum, &err);
     tenrec_process_group_drop(pg);

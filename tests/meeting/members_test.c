@@ -29,7 +29,7 @@ struct joiner {
     const char *name;
     int64_t ms;
     const char *backend;
-    struct generation meeting;
+    struct generation generation;
     struct members *members;
     tenrec_status st;
     tenrec_error err;
@@ -43,11 +43,12 @@ static void *join(void *arg)
     char address[64];
 
     snprintf(address, sizeof address, "uv://127.0.0.1:%d", 1000 + j->rank);
-    j->st = generation_open(store, "g", "", j->rank, j->world, deadline_ns, &j->meeting, &j->err);
-    j->meeting.backend = j->backend;
+    j->st =
+        generation_open(store, "g", "", j->rank, j->world, deadline_ns, &j->generation, &j->err);
+    j->generation.backend = j->backend;
     if (j->st == TENREC_OK)
         j->st =
-            members_join(&j->meeting, j->name, address, NULL, deadline_ns, &j->members, &j->err);
+            members_join(&j->generation, j->name, address, NULL, deadline_ns, &j->members, &j->err);
     return NULL;
 }
 
@@ -63,7 +64,7 @@ static void finish(struct joiner *j)
 
 static void leave(struct joiner *j)
 {
-    generation_close(&j->meeting, clock_deadline_ms(TEST_MS));
+    generation_close(&j->generation, clock_deadline_ms(TEST_MS));
     members_drop(j->members);
     j->members = NULL;
 }
@@ -277,7 +278,7 @@ TEST_WITH(members_can_start_again_and_again, make_store, drop_store)
         join_all(j, 2);
         assert_status(j[0].st, &j[0].err);
         assert_status(j[1].st, &j[1].err);
-        assert_int_equal(j[0].meeting.incarnation, round + 1);
+        assert_int_equal(j[0].generation.incarnation, round + 1);
         leave_all(j, 2);
         assert_status(tenrec_store_num_keys(store, TEST_MS, &keys, &err), &err);
         assert_true(keys <= 6 + 2 * 3); /* list, kind, counts, two lives: it does not grow */

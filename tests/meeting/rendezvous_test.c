@@ -58,7 +58,7 @@ TEST(rendezvous_alone_needs_nothing)
     assert_int_equal(r->launch.rank, 0);
     assert_int_equal(r->launch.world, 1);
     assert_status(
-        members_join(&r->meeting, "w", "a", NULL, clock_deadline_ms(TEST_MS), &members, &err),
+        members_join(&r->generation, "w", "a", NULL, clock_deadline_ms(TEST_MS), &members, &err),
         &err);
     members_drop(members);
     rendezvous_close(r, clock_deadline_ms(TEST_MS));
@@ -89,11 +89,11 @@ static tenrec_status one_life(struct process *p)
     if (st != TENREC_OK)
         return st;
     snprintf(name, sizeof name, "w%d", r->launch.rank);
-    st = members_join(&r->meeting, name, p->address, NULL, clock_deadline_ms((uint64_t)p->ms),
+    st = members_join(&r->generation, name, p->address, NULL, clock_deadline_ms((uint64_t)p->ms),
                       &members, &p->err);
     if (st == TENREC_OK)
-        st = process_group_new_once(r->meeting.store, r->launch.rank, r->launch.world, "shutdown",
-                                    NULL, &pg, &p->err);
+        st = process_group_new_once(r->generation.store, r->launch.rank, r->launch.world,
+                                    "shutdown", NULL, &pg, &p->err);
     if (st == TENREC_OK) {
         st = process_group_sum(pg, &(int64_t){ r->launch.rank }, 1,
                                clock_deadline_ms((uint64_t)p->ms), &sum, &p->err);
@@ -280,7 +280,7 @@ TEST(rendezvous_of_rank_0_does_not_wait_for_the_lost)
     for (int32_t i = 0; i < 2; i++) {
         const struct rendezvous_options o = { OTHERS, .init_method = init, .rank = i, .world = 2 };
         assert_status(rendezvous_open(&o, deadline_ns, &r[i], &err), &err);
-        r[i]->meeting.end = GENERATION_LEFT;
+        r[i]->generation.end = GENERATION_LEFT;
     }
     r[0]->lost = (struct group_lost){ second_is_lost, NULL };
     rendezvous_close(r[0], deadline_ns);
@@ -298,7 +298,7 @@ TEST(rendezvous_of_rank_0_does_not_wait_for_a_last_key_that_was_lost)
     for (int32_t i = 0; i < 2; i++) {
         const struct rendezvous_options o = { OTHERS, .init_method = init, .rank = i, .world = 2 };
         assert_status(rendezvous_open(&o, deadline_ns, &r[i], &err), &err);
-        r[i]->meeting.end = GENERATION_LEFT;
+        r[i]->generation.end = GENERATION_LEFT;
     }
     rendezvous_close(r[0], deadline_ns);
     assert_false(clock_passed(deadline_ns));
@@ -349,12 +349,12 @@ TEST(rendezvous_visitor_leaves_a_static_group_unchanged)
     int64_t n;
 
     assert_status(rendezvous_open(&o, deadline_ns, &r, &err), &err);
-    assert_status(members_join(&r->meeting, "w", "a", NULL, deadline_ns, &members, &err), &err);
+    assert_status(members_join(&r->generation, "w", "a", NULL, deadline_ns, &members, &err), &err);
     n = keys_of(r->store);
     assert_status(visit(o.init_method, &visitor), &err);
     assert_false(visitor->dynamic);
-    assert_int_equal(visitor->meeting.world, 1);
-    assert_int_equal(visitor->meeting.rank, TENREC_ANONYMOUS);
+    assert_int_equal(visitor->generation.world, 1);
+    assert_int_equal(visitor->generation.rank, TENREC_ANONYMOUS);
     rendezvous_close(visitor, deadline_ns);
     assert_int_equal(keys_of(r->store), n);
     members_drop(members);
