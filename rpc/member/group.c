@@ -18,11 +18,11 @@ struct group_made {
 };
 
 /* Lock held. */
-static tenrec_status group_check(const struct monitor *wa, tenrec_error *err)
+static tenrec_status group_check(const struct monitor *m, tenrec_error *err)
 {
-    if (wa->expelled)
-        return fail_with(err, &wa->why);
-    if (wa->stopped)
+    if (m->expelled)
+        return fail_with(err, &m->why);
+    if (m->stopped)
         return tenrec_fail(err, TENREC_ESHUTDOWN, "the worker has been shut down");
     return TENREC_OK;
 }
@@ -60,16 +60,16 @@ static tenrec_status list_static(const struct peers *p, struct group_made **ret,
 static tenrec_status list_dynamic(struct tenrec_worker *w, struct group_made **ret,
                                   tenrec_error *err)
 {
-    struct monitor *wa = group_of(w)->monitor;
+    struct monitor *m = group_of(w)->monitor;
     tenrec_status st;
 
-    pthread_mutex_lock(&wa->lock);
-    st = group_check(wa, err);
+    pthread_mutex_lock(&m->lock);
+    st = group_check(m, err);
     if (st == TENREC_OK)
-        st = made_new(wa->view.n, (uint64_t)wa->view.version, ret, err);
-    for (size_t i = 0; i < wa->view.n && st == TENREC_OK; i++)
-        made_add(*ret, &w->peers, wa->view.entry[i].id);
-    pthread_mutex_unlock(&wa->lock);
+        st = made_new(m->view.n, (uint64_t)m->view.version, ret, err);
+    for (size_t i = 0; i < m->view.n && st == TENREC_OK; i++)
+        made_add(*ret, &w->peers, m->view.entry[i].id);
+    pthread_mutex_unlock(&m->lock);
     return st;
 }
 
@@ -114,24 +114,24 @@ static tenrec_status check_static(struct tenrec_worker *w, const struct group_wa
 static tenrec_status wait_dynamic(struct tenrec_worker *w, const struct group_wanted *wanted,
                                   uint64_t until_ns, tenrec_error *err)
 {
-    struct monitor *wa = group_of(w)->monitor;
+    struct monitor *m = group_of(w)->monitor;
     tenrec_status st;
     bool timely = true;
 
-    pthread_mutex_lock(&wa->lock);
-    while ((st = group_check(wa, err)) == TENREC_OK) {
-        if ((uint64_t)wa->view.version >= wanted->version && wa->view.n >= wanted->n)
+    pthread_mutex_lock(&m->lock);
+    while ((st = group_check(m, err)) == TENREC_OK) {
+        if ((uint64_t)m->view.version >= wanted->version && m->view.n >= wanted->n)
             break;
         if (!timely) {
             st = tenrec_fail(err, TENREC_ETIMEDOUT,
                              "the group has %zu members and view %lld, expected %zu and %llu",
-                             wa->view.n, (long long)wa->view.version, wanted->n,
+                             m->view.n, (long long)m->view.version, wanted->n,
                              (unsigned long long)wanted->version);
             break;
         }
-        timely = clock_cond_wait(&wa->changed, &wa->lock, until_ns);
+        timely = clock_cond_wait(&m->changed, &m->lock, until_ns);
     }
-    pthread_mutex_unlock(&wa->lock);
+    pthread_mutex_unlock(&m->lock);
     return st;
 }
 

@@ -25,225 +25,225 @@ enum {
 
 bool monitor_suspects(struct tenrec_worker *w, tenrec_peer peer)
 {
-    struct monitor *wa = group_of(w)->monitor;
+    struct monitor *m = group_of(w)->monitor;
     const struct membership_view_entry *e;
 
-    if (!wa)
+    if (!m)
         return false;
-    pthread_mutex_lock(&wa->lock);
-    e = membership_view_by_id(&wa->view, peer);
-    if (e && !wa->expelled && !wa->stopped) {
-        heartbeats_suspect(&wa->beats, peer, e->incarnation, clock_now_ns(), NULL);
-        wa->poll = true;
-        wa->suspects = true;
+    pthread_mutex_lock(&m->lock);
+    e = membership_view_by_id(&m->view, peer);
+    if (e && !m->expelled && !m->stopped) {
+        heartbeats_suspect(&m->beats, peer, e->incarnation, clock_now_ns(), NULL);
+        m->poll = true;
+        m->suspects = true;
     }
-    monitor_gives_up(wa, peer);
-    pthread_mutex_unlock(&wa->lock);
+    monitor_gives_up(m, peer);
+    pthread_mutex_unlock(&m->lock);
     return true;
 }
 
 /* ---- the store ---------------------------------------------------------------------- */
 
-static void store_failed(struct monitor *wa, const tenrec_error *why)
+static void store_failed(struct monitor *m, const tenrec_error *why)
 {
-    if (wa->retry_ms == 0 && tenrec_worker_running(wa->w))
-        log_line(TENREC_LOG_WARN, wa->w->self.name,
+    if (m->retry_ms == 0 && tenrec_worker_running(m->w))
+        log_line(TENREC_LOG_WARN, m->w->self.name,
                  "cannot read the group in its store: members can neither join nor be removed: %s",
                  why->text);
-    wa->retry_ms = wa->retry_ms ? wa->retry_ms * 2 : 50;
-    if (wa->retry_ms > RETRY_MAX_MS)
-        wa->retry_ms = RETRY_MAX_MS;
-    pthread_mutex_lock(&wa->lock);
-    wa->store_at_ns = clock_deadline_ms(wa->retry_ms);
-    wa->poll = true;
-    pthread_mutex_unlock(&wa->lock);
+    m->retry_ms = m->retry_ms ? m->retry_ms * 2 : 50;
+    if (m->retry_ms > RETRY_MAX_MS)
+        m->retry_ms = RETRY_MAX_MS;
+    pthread_mutex_lock(&m->lock);
+    m->store_at_ns = clock_deadline_ms(m->retry_ms);
+    m->poll = true;
+    pthread_mutex_unlock(&m->lock);
 }
 
-static void store_works(struct monitor *wa)
+static void store_works(struct monitor *m)
 {
-    if (wa->retry_ms == 0)
+    if (m->retry_ms == 0)
         return;
-    log_line(TENREC_LOG_INFO, wa->w->self.name, "the group's store answers again");
-    wa->retry_ms = 0;
-    pthread_mutex_lock(&wa->lock);
-    heartbeats_start_over(&wa->beats, clock_now_ns());
-    wa->suspects = true;
-    pthread_mutex_unlock(&wa->lock);
+    log_line(TENREC_LOG_INFO, m->w->self.name, "the group's store answers again");
+    m->retry_ms = 0;
+    pthread_mutex_lock(&m->lock);
+    heartbeats_start_over(&m->beats, clock_now_ns());
+    m->suspects = true;
+    pthread_mutex_unlock(&m->lock);
 }
 
 /* Reads the view from the store and applies it. */
-static void monitor_refresh(struct monitor *wa)
+static void monitor_refresh(struct monitor *m)
 {
     struct membership_view v = { .version = 0 };
     tenrec_error why;
 
-    tenrec_status st = membership_list_read(wa->list, clock_deadline_ms(STORE_MS), &v, &why);
+    tenrec_status st = membership_list_read(m->list, clock_deadline_ms(STORE_MS), &v, &why);
 
     if (st == TENREC_OK)
-        st = monitor_apply(wa, &v, &why);
-    pthread_mutex_lock(&wa->lock);
-    wa->poll_at_ns = clock_deadline_ms(POLL_GAP_MS);
-    pthread_mutex_unlock(&wa->lock);
+        st = monitor_apply(m, &v, &why);
+    pthread_mutex_lock(&m->lock);
+    m->poll_at_ns = clock_deadline_ms(POLL_GAP_MS);
+    pthread_mutex_unlock(&m->lock);
     if (st == TENREC_OK)
-        store_works(wa);
+        store_works(m);
     else
-        store_failed(wa, &why);
+        store_failed(m, &why);
 }
 
 /* Removes a dead member from the group and notifies the others. */
-static void monitor_remove(struct monitor *wa, const struct heartbeat *dead)
+static void monitor_remove(struct monitor *m, const struct heartbeat *dead)
 {
     struct membership_view v = { .version = 0 };
     tenrec_error why;
     tenrec_status st;
 
-    log_line(TENREC_LOG_WARN, wa->w->self.name, "'%s' (id %d) is dead: %s",
-             peers_name(&wa->w->peers, dead->id), (int)dead->id, heartbeat_why(&wa->beats, dead));
-    st = membership_list_remove(wa->list, dead->id, dead->incarnation, true,
+    log_line(TENREC_LOG_WARN, m->w->self.name, "'%s' (id %d) is dead: %s",
+             peers_name(&m->w->peers, dead->id), (int)dead->id, heartbeat_why(&m->beats, dead));
+    st = membership_list_remove(m->list, dead->id, dead->incarnation, true,
                                 clock_deadline_ms(STORE_MS), &v, &why);
     /* A slow joiner that holds the lock is no failure of the store: retry at the next poll. */
-    if (st != TENREC_OK && wa->list->lock.others)
+    if (st != TENREC_OK && m->list->lock.others)
         return;
     if (st == TENREC_OK)
-        st = monitor_apply(wa, &v, &why);
+        st = monitor_apply(m, &v, &why);
     if (st != TENREC_OK) {
-        store_failed(wa, &why);
+        store_failed(m, &why);
         return;
     }
-    store_works(wa);
-    monitor_announce(wa);
+    store_works(m);
+    monitor_announce(m);
 }
 
-static void monitor_leave_list(struct monitor *wa)
+static void monitor_leave_list(struct monitor *m)
 {
     struct membership_view v = { .version = 0 };
     uint64_t deadline_ns;
     tenrec_error why;
     tenrec_status st;
 
-    pthread_mutex_lock(&wa->lock);
-    deadline_ns = wa->depart_ns;
-    pthread_mutex_unlock(&wa->lock);
-    st = membership_list_leave(wa->list, deadline_ns, &v, &why);
-    pthread_mutex_lock(&wa->lock);
+    pthread_mutex_lock(&m->lock);
+    deadline_ns = m->depart_ns;
+    pthread_mutex_unlock(&m->lock);
+    st = membership_list_leave(m->list, deadline_ns, &v, &why);
+    pthread_mutex_lock(&m->lock);
     /* The others remain in our view, to be notified. */
     if (st == TENREC_OK && v.version > 0)
-        wa->view.version = v.version;
+        m->view.version = v.version;
     if (st != TENREC_OK)
-        wa->depart_why = why;
-    wa->departed = true;
-    pthread_cond_broadcast(&wa->changed);
-    pthread_mutex_unlock(&wa->lock);
+        m->depart_why = why;
+    m->departed = true;
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->lock);
     membership_view_finish(&v);
 }
 
 tenrec_status monitor_depart(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
 {
-    struct monitor *wa = group_of(w)->monitor;
+    struct monitor *m = group_of(w)->monitor;
     tenrec_status st = TENREC_OK;
 
-    pthread_mutex_lock(&wa->lock);
-    wa->departs = true;
-    wa->depart_ns = deadline_ns;
-    pthread_cond_broadcast(&wa->changed);
-    while (!wa->departed && monitor_wait(wa, store_answer_ns(deadline_ns)))
+    pthread_mutex_lock(&m->lock);
+    m->departs = true;
+    m->depart_ns = deadline_ns;
+    pthread_cond_broadcast(&m->changed);
+    while (!m->departed && monitor_wait(m, store_answer_ns(deadline_ns)))
         ;
-    if (!wa->departed)
+    if (!m->departed)
         st = tenrec_fail(
             err, TENREC_ETIMEDOUT,
             "the store of group \"%s\" does not answer: this worker is still listed as a member",
-            wa->list->group);
-    else if (wa->depart_why.code != TENREC_OK)
-        st = fail_with(err, &wa->depart_why);
-    pthread_mutex_unlock(&wa->lock);
+            m->list->group);
+    else if (m->depart_why.code != TENREC_OK)
+        st = fail_with(err, &m->depart_why);
+    pthread_mutex_unlock(&m->lock);
     if (st == TENREC_OK)
-        monitor_announce_and_wait(wa, deadline_ns);
+        monitor_announce_and_wait(m, deadline_ns);
     return st;
 }
 
 /* ---- the thread ---------------------------------------------------------------------- */
 
 /* The earliest time of the next poll of the store. */
-static uint64_t poll_ns(const struct monitor *wa)
+static uint64_t poll_ns(const struct monitor *m)
 {
-    return wa->store_at_ns > wa->poll_at_ns ? wa->store_at_ns : wa->poll_at_ns;
+    return m->store_at_ns > m->poll_at_ns ? m->store_at_ns : m->poll_at_ns;
 }
 
-static bool monitor_finds_dead(struct monitor *wa, const struct heartbeat *one)
+static bool monitor_finds_dead(struct monitor *m, const struct heartbeat *one)
 {
     bool dead;
 
-    pthread_mutex_lock(&wa->lock);
-    dead = heartbeats_is_dead(&wa->beats, one->id, one->incarnation);
-    pthread_mutex_unlock(&wa->lock);
+    pthread_mutex_lock(&m->lock);
+    dead = heartbeats_is_dead(&m->beats, one->id, one->incarnation);
+    pthread_mutex_unlock(&m->lock);
     return dead;
 }
 
 /* Does the next piece of work. Returns false if there is none until *next_ns. Lock held, but
  * released meanwhile. */
-static bool monitor_work(struct monitor *wa, uint64_t *next_ns)
+static bool monitor_work(struct monitor *m, uint64_t *next_ns)
 {
     const uint64_t now_ns = clock_now_ns();
-    const bool store = now_ns >= wa->store_at_ns;
-    void (*work)(struct monitor * wa) = NULL;
+    const bool store = now_ns >= m->store_at_ns;
+    void (*work)(struct monitor * m) = NULL;
     struct heartbeat one;
     enum heartbeat_due due;
 
     uint64_t asks_ns = CLOCK_NEVER;
 
     *next_ns = CLOCK_NEVER;
-    if (wa->departs && !wa->departed) {
+    if (m->departs && !m->departed) {
         work = monitor_leave_list;
-    } else if (wa->expelled || wa->departed) {
-        if (!wa->asks.first)
+    } else if (m->expelled || m->departed) {
+        if (!m->asks.first)
             return false;
         work = monitor_answer_ripe;
-    } else if (asks_have_ripe(&wa->asks, wa->view.version, now_ns, &asks_ns)) {
+    } else if (asks_have_ripe(&m->asks, m->view.version, now_ns, &asks_ns)) {
         work = monitor_answer_ripe;
-    } else if (wa->poll && now_ns >= poll_ns(wa)) {
-        wa->poll = false;
+    } else if (m->poll && now_ns >= poll_ns(m)) {
+        m->poll = false;
         work = monitor_refresh;
     }
     if (work) {
-        pthread_mutex_unlock(&wa->lock);
-        work(wa);
-        pthread_mutex_lock(&wa->lock);
+        pthread_mutex_unlock(&m->lock);
+        work(m);
+        pthread_mutex_lock(&m->lock);
         return true;
     }
-    if (wa->suspects) {
-        wa->suspects = false;
-        monitor_find_dead(wa);
+    if (m->suspects) {
+        m->suspects = false;
+        monitor_find_dead(m);
     }
-    due = heartbeats_next(&wa->beats, now_ns, &one, next_ns);
-    if (wa->poll && poll_ns(wa) < *next_ns)
-        *next_ns = poll_ns(wa);
+    due = heartbeats_next(&m->beats, now_ns, &one, next_ns);
+    if (m->poll && poll_ns(m) < *next_ns)
+        *next_ns = poll_ns(m);
     if (asks_ns < *next_ns)
         *next_ns = asks_ns;
     if (due == HEARTBEAT_REST)
         return false;
-    pthread_mutex_unlock(&wa->lock);
-    monitor_look(wa);
-    if (due == HEARTBEAT_DEAD && store && monitor_finds_dead(wa, &one))
-        monitor_remove(wa, &one);
+    pthread_mutex_unlock(&m->lock);
+    monitor_look(m);
+    if (due == HEARTBEAT_DEAD && store && monitor_finds_dead(m, &one))
+        monitor_remove(m, &one);
     else
-        monitor_probe(wa, one.id, one.incarnation);
-    pthread_mutex_lock(&wa->lock);
+        monitor_probe(m, one.id, one.incarnation);
+    pthread_mutex_lock(&m->lock);
     return true;
 }
 
 static void *monitor_run(void *arg)
 {
-    struct monitor *wa = arg;
+    struct monitor *m = arg;
     uint64_t next_ns;
 
-    pthread_mutex_lock(&wa->lock);
-    while (!wa->stop)
-        if (!monitor_work(wa, &next_ns))
-            monitor_wait(wa, next_ns);
-    wa->stopped = true;
-    pthread_cond_broadcast(&wa->changed);
-    pthread_mutex_unlock(&wa->lock);
-    monitor_answer_ripe(wa);
+    pthread_mutex_lock(&m->lock);
+    while (!m->stop)
+        if (!monitor_work(m, &next_ns))
+            monitor_wait(m, next_ns);
+    m->stopped = true;
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->lock);
+    monitor_answer_ripe(m);
     return NULL;
 }
 
@@ -251,82 +251,82 @@ tenrec_status monitor_open(struct tenrec_worker *w, tenrec_error *err)
 {
     const struct config_settings *s = w->settings;
     struct membership_list *list = membership_list_of(group_of(w)->membership);
-    struct monitor *wa;
+    struct monitor *m;
     tenrec_status st;
 
     if (!list || worker_visits(w))
         return TENREC_OK;
-    if (!(wa = memory_new(1, sizeof *wa)))
+    if (!(m = memory_new(1, sizeof *m)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory to monitor the group");
-    wa->w = w;
-    wa->list = list;
-    wa->incarnation = list->incarnation;
-    wa->beats.rules = (struct heartbeat_rules){ s->heartbeat_ms * UINT64_C(1000000),
-                                                (uint32_t)s->heartbeat_misses };
-    pthread_mutex_init(&wa->lock, NULL);
-    clock_cond_init(&wa->changed);
-    group_of(w)->monitor = wa;
-    st = monitor_begin(wa, err);
+    m->w = w;
+    m->list = list;
+    m->incarnation = list->incarnation;
+    m->beats.rules = (struct heartbeat_rules){ s->heartbeat_ms * UINT64_C(1000000),
+                                               (uint32_t)s->heartbeat_misses };
+    pthread_mutex_init(&m->lock, NULL);
+    clock_cond_init(&m->changed);
+    group_of(w)->monitor = m;
+    st = monitor_begin(m, err);
     if (st == TENREC_OK)
-        st = heartbeats_follow(&wa->beats, &wa->view, w->self.id, clock_now_ns(), err);
+        st = heartbeats_follow(&m->beats, &m->view, w->self.id, clock_now_ns(), err);
     return st;
 }
 
 tenrec_status monitor_start(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
 {
-    struct monitor *wa = group_of(w)->monitor;
+    struct monitor *m = group_of(w)->monitor;
     int r;
 
-    if (!wa)
+    if (!m)
         return TENREC_OK;
-    r = threads_start(&wa->thread, "tenrec-group", monitor_run, wa);
+    r = threads_start(&m->thread, "tenrec-group", monitor_run, m);
     if (r != 0)
         return tenrec_fail_errno(err, TENREC_EOS, r, "cannot start the thread of the group");
-    wa->started = true;
-    monitor_announce_and_wait(wa, deadline_ns);
+    m->started = true;
+    monitor_announce_and_wait(m, deadline_ns);
     return TENREC_OK;
 }
 
 void monitor_stop(struct tenrec_worker *w)
 {
-    struct monitor *wa = group_of(w)->monitor;
+    struct monitor *m = group_of(w)->monitor;
 
-    if (!wa)
+    if (!m)
         return;
-    pthread_mutex_lock(&wa->lock);
-    wa->stop = true;
-    pthread_cond_broadcast(&wa->changed);
+    pthread_mutex_lock(&m->lock);
+    m->stop = true;
+    pthread_cond_broadcast(&m->changed);
     /* The thread may wait for the store, and send more requests after this one. */
-    while (wa->started && !wa->stopped) {
-        pthread_mutex_unlock(&wa->lock);
-        store_cut(wa->list->store);
-        pthread_mutex_lock(&wa->lock);
-        if (!wa->stopped)
-            monitor_wait(wa, clock_deadline_ms(CUT_GAP_MS));
+    while (m->started && !m->stopped) {
+        pthread_mutex_unlock(&m->lock);
+        store_cut(m->list->store);
+        pthread_mutex_lock(&m->lock);
+        if (!m->stopped)
+            monitor_wait(m, clock_deadline_ms(CUT_GAP_MS));
     }
-    pthread_mutex_unlock(&wa->lock);
-    if (wa->started)
-        pthread_join(wa->thread, NULL);
-    wa->started = false;
-    pthread_mutex_lock(&wa->lock);
-    wa->stopped = true;
-    pthread_cond_broadcast(&wa->changed);
-    pthread_mutex_unlock(&wa->lock);
+    pthread_mutex_unlock(&m->lock);
+    if (m->started)
+        pthread_join(m->thread, NULL);
+    m->started = false;
+    pthread_mutex_lock(&m->lock);
+    m->stopped = true;
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->lock);
 }
 
 void monitor_close(struct tenrec_worker *w)
 {
-    struct monitor *wa = group_of(w)->monitor;
+    struct monitor *m = group_of(w)->monitor;
 
-    if (!wa)
+    if (!m)
         return;
-    monitor_messages_end(wa);
-    monitor_end(wa);
-    heartbeats_finish(&wa->beats);
-    free(wa->traffic);
-    pthread_cond_destroy(&wa->changed);
-    pthread_mutex_destroy(&wa->lock);
-    free(wa);
+    monitor_messages_end(m);
+    monitor_end(m);
+    heartbeats_finish(&m->beats);
+    free(m->traffic);
+    pthread_cond_destroy(&m->changed);
+    pthread_mutex_destroy(&m->lock);
+    free(m);
     group_of(w)->monitor = NULL;
     atomic_store(&w->calls->view_version, 0);
 }

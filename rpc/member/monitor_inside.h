@@ -56,48 +56,48 @@ struct monitor {
 /* ---- monitor_messages.c ---- */
 
 /* Sends a member our version, which it answers. No lock held. */
-void monitor_probe(struct monitor *wa, tenrec_peer id, int64_t incarnation);
+void monitor_probe(struct monitor *m, tenrec_peer id, int64_t incarnation);
 
 /* Sends all others our version / and waits until all have applied that view. A member that does not
  * answer in time is suspected. No lock held. */
-void monitor_announce(struct monitor *wa);
-void monitor_announce_and_wait(struct monitor *wa, uint64_t deadline_ns);
+void monitor_announce(struct monitor *m);
+void monitor_announce_and_wait(struct monitor *m, uint64_t deadline_ns);
 
 /* Answers the requests that wait for the version that we have now. */
-void monitor_answer_ripe(struct monitor *wa); /* no lock held */
+void monitor_answer_ripe(struct monitor *m); /* no lock held */
 
 /* Waits for a change. Returns false at the deadline. Lock held. */
-bool monitor_wait(struct monitor *wa, uint64_t until_ns);
+bool monitor_wait(struct monitor *m, uint64_t until_ns);
 
 /* Expects no more answers from `id`. Lock held. */
-void monitor_gives_up(struct monitor *wa, tenrec_peer id);
+void monitor_gives_up(struct monitor *m, tenrec_peer id);
 
-void monitor_messages_end(struct monitor *wa);
+void monitor_messages_end(struct monitor *m);
 
 /* ---- traffic.c ---- */
 
 /* Before a verdict: members from which bytes arrived are alive. Sends those from which many arrived
  * a message of ours. No lock held. */
-void monitor_look(struct monitor *wa);
+void monitor_look(struct monitor *m);
 
 /* The last look that found bytes from the member; 0: none did. Lock held. */
-uint64_t traffic_moved_ns(const struct monitor *wa, tenrec_peer id);
+uint64_t traffic_moved_ns(const struct monitor *m, tenrec_peer id);
 
 /* ---- view_apply.c ---- */
 
 /* Begins with the view and the records of the membership. errors: ENOMEM */
-tenrec_status monitor_begin(struct monitor *wa, tenrec_error *err);
+tenrec_status monitor_begin(struct monitor *m, tenrec_error *err);
 
 /* Applies `v` (taken always) unless it is older. The caller may retry after a failure. No lock
  * held. errors: ENOMEM, and those of membership_list_records */
-tenrec_status monitor_apply(struct monitor *wa, struct membership_view *v, tenrec_error *err);
+tenrec_status monitor_apply(struct monitor *m, struct membership_view *v, tenrec_error *err);
 
 /* That member is about to leave: its name does not resolve any more. */
-void monitor_leaves(struct monitor *wa, tenrec_peer id, int64_t incarnation);
+void monitor_leaves(struct monitor *m, tenrec_peer id, int64_t incarnation);
 
 /* Marks suspects dead whose process has exited. Lock held. */
-void monitor_find_dead(struct monitor *wa);
+void monitor_find_dead(struct monitor *m);
 
-void monitor_end(struct monitor *wa);
+void monitor_end(struct monitor *m);
 
 #endif

@@ -49,9 +49,9 @@ struct sent {
 };
 
 /* Messages have ended: frees them and wakes the waiting threads. Lock held. */
-static void sent_settle(struct monitor *wa)
+static void sent_settle(struct monitor *m)
 {
-    struct sent **at = &wa->sent, *s;
+    struct sent **at = &m->sent, *s;
 
     while ((s = *at)) {
         if (!s->over || !s->completed) {
@@ -61,7 +61,7 @@ static void sent_settle(struct monitor *wa)
         *at = s->next;
         free(s);
     }
-    pthread_cond_broadcast(&wa->changed);
+    pthread_cond_broadcast(&m->changed);
 }
 
 static bool is_refusal(const tenrec_error *why)
@@ -73,43 +73,43 @@ static bool is_refusal(const tenrec_error *why)
 static void on_sent(void *arg, const tenrec_error *why)
 {
     struct sent *s = arg;
-    struct monitor *wa = s->monitor;
+    struct monitor *m = s->monitor;
 
-    pthread_mutex_lock(&wa->lock);
+    pthread_mutex_lock(&m->lock);
     s->completed = true;
     if (why && !s->over) {
         s->over = true;
-        heartbeats_failed(&wa->beats, s->id, s->incarnation, is_refusal(why), clock_now_ns());
+        heartbeats_failed(&m->beats, s->id, s->incarnation, is_refusal(why), clock_now_ns());
     }
-    sent_settle(wa);
-    pthread_mutex_unlock(&wa->lock);
+    sent_settle(m);
+    pthread_mutex_unlock(&m->lock);
 }
 
 /* No lock held. */
-static void view_send(struct monitor *wa, tenrec_peer to, int64_t incarnation, int64_t flags,
+static void view_send(struct monitor *m, tenrec_peer to, int64_t incarnation, int64_t flags,
                       bool round)
 {
-    struct tenrec_worker *w = wa->w;
+    struct tenrec_worker *w = m->w;
     int64_t number[VIEW_NUMBERS] = { [VIEW_FLAGS] = flags | (round ? FLAG_WAIT : 0),
                                      [VIEW_ID] = w->self.id,
-                                     [VIEW_INCARNATION] = wa->incarnation };
+                                     [VIEW_INCARNATION] = m->incarnation };
     struct sent *s = memory_new(1, sizeof *s);
     struct tenrec_msg *msg = NULL;
 
-    pthread_mutex_lock(&wa->lock);
-    number[VIEW_VERSION] = wa->view.version;
+    pthread_mutex_lock(&m->lock);
+    number[VIEW_VERSION] = m->view.version;
     if (s && rref_numbers_write(TENREC_MSG_VIEW, number, VIEW_NUMBERS, &msg, NULL) == TENREC_OK) {
-        *s = (struct sent){ .next = wa->sent,
-                            .monitor = wa,
-                            .msg_id = FIRST_ID + wa->n_sent++,
+        *s = (struct sent){ .next = m->sent,
+                            .monitor = m,
+                            .msg_id = FIRST_ID + m->n_sent++,
                             .id = to,
                             .incarnation = incarnation,
                             .round = round };
-        wa->sent = s;
+        m->sent = s;
         msg->id = s->msg_id;
         msg->flags |= TENREC_MSG_CONTROL;
     }
-    pthread_mutex_unlock(&wa->lock);
+    pthread_mutex_unlock(&m->lock);
     if (!msg) {
         free(s);
         return;
@@ -117,17 +117,17 @@ static void view_send(struct monitor *wa, tenrec_peer to, int64_t incarnation, i
     chain_send(w->chain, to, msg, (struct tenrec_done){ on_sent, s });
 }
 
-static void view_answer(struct monitor *wa, const struct view_ask *a)
+static void view_answer(struct monitor *m, const struct view_ask *a)
 {
     int64_t number[RET_NUMBERS];
     struct tenrec_msg *msg = NULL;
 
-    pthread_mutex_lock(&wa->lock);
-    number[RET_VERSION] = wa->view.version;
-    number[RET_KNOWN] = membership_view_find(&wa->view, a->id, a->incarnation) != NULL;
-    pthread_mutex_unlock(&wa->lock);
+    pthread_mutex_lock(&m->lock);
+    number[RET_VERSION] = m->view.version;
+    number[RET_KNOWN] = membership_view_find(&m->view, a->id, a->incarnation) != NULL;
+    pthread_mutex_unlock(&m->lock);
     if (rref_numbers_write(TENREC_MSG_VIEW_RET, number, RET_NUMBERS, &msg, NULL) == TENREC_OK)
-        answer_send(wa->w, a->ask.from, a->msg_id, &a->route, msg, NULL);
+        answer_send(m->w, a->ask.from, a->msg_id, &a->route, msg, NULL);
 }
 
 static void view_ready(struct tenrec_worker *w, struct ask *ask)
@@ -163,43 +163,43 @@ static tenrec_status view_read(struct tenrec_worker *w, tenrec_peer from, struct
 }
 
 /* Keeps `a` (taken) until it is ready. Lock held, but released meanwhile. */
-static void monitor_keep(struct monitor *wa, struct ask *a)
+static void monitor_keep(struct monitor *m, struct ask *a)
 {
-    struct ask *oldest = asks_add(&wa->asks, a);
+    struct ask *oldest = asks_add(&m->asks, a);
 
-    pthread_cond_broadcast(&wa->changed);
-    pthread_mutex_unlock(&wa->lock);
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->lock);
     if (oldest)
-        oldest->ready(wa->w, oldest);
-    pthread_mutex_lock(&wa->lock);
+        oldest->ready(m->w, oldest);
+    pthread_mutex_lock(&m->lock);
 }
 
 /* Lock held. */
-static bool monitor_keeps(const struct monitor *wa)
+static bool monitor_keeps(const struct monitor *m)
 {
-    return !wa->stopped && !wa->expelled && !wa->departed;
+    return !m->stopped && !m->expelled && !m->departed;
 }
 
 bool monitor_view_wait(struct tenrec_worker *w, struct ask *a)
 {
-    struct monitor *wa = group_of(w)->monitor;
+    struct monitor *m = group_of(w)->monitor;
     bool waits;
 
-    if (!wa)
+    if (!m)
         return false;
-    pthread_mutex_lock(&wa->lock);
-    waits = a->version > wa->view.version && !clock_passed(a->deadline_ns) && monitor_keeps(wa);
+    pthread_mutex_lock(&m->lock);
+    waits = a->version > m->view.version && !clock_passed(a->deadline_ns) && monitor_keeps(m);
     if (waits) {
-        wa->poll = true;
-        monitor_keep(wa, a);
+        m->poll = true;
+        monitor_keep(m, a);
     }
-    pthread_mutex_unlock(&wa->lock);
+    pthread_mutex_unlock(&m->lock);
     return waits;
 }
 
 void monitor_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
-    struct monitor *wa = group_of(w)->monitor;
+    struct monitor *m = group_of(w)->monitor;
     struct view_ask a = { .ask = { .from = from, .deadline_ns = CLOCK_NEVER, .ready = view_ready },
                           .msg_id = msg->id,
                           .route = msg->route };
@@ -213,86 +213,86 @@ void monitor_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_ms
         answer_error(w, from, a.msg_id, &a.route, true, &why);
         return;
     }
-    pthread_mutex_lock(&wa->lock);
-    a.leaving = a.leaving && from >= 0 && membership_view_find(&wa->view, from, a.incarnation);
-    if (a.ask.version > wa->view.version) {
-        wa->poll = true;
-        pthread_cond_broadcast(&wa->changed);
+    pthread_mutex_lock(&m->lock);
+    a.leaving = a.leaving && from >= 0 && membership_view_find(&m->view, from, a.incarnation);
+    if (a.ask.version > m->view.version) {
+        m->poll = true;
+        pthread_cond_broadcast(&m->changed);
     }
-    if ((a.leaving || (a.ask.version > wa->view.version && waits)) && monitor_keeps(wa) &&
+    if ((a.leaving || (a.ask.version > m->view.version && waits)) && monitor_keeps(m) &&
         (kept = memory_new(1, sizeof *kept))) {
         *kept = a;
-        monitor_keep(wa, &kept->ask);
+        monitor_keep(m, &kept->ask);
     }
-    pthread_mutex_unlock(&wa->lock);
+    pthread_mutex_unlock(&m->lock);
     if (!kept)
-        view_answer(wa, &a);
+        view_answer(m, &a);
 }
 
 void monitor_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
-    struct monitor *wa = group_of(w)->monitor;
+    struct monitor *m = group_of(w)->monitor;
     int64_t n[RET_NUMBERS];
 
-    if (!wa || rref_numbers_read(msg, RET_NUMBERS, n, NULL) != TENREC_OK) {
+    if (!m || rref_numbers_read(msg, RET_NUMBERS, n, NULL) != TENREC_OK) {
         msg->release(msg);
         return;
     }
-    pthread_mutex_lock(&wa->lock);
-    for (struct sent *s = wa->sent; s; s = s->next) {
+    pthread_mutex_lock(&m->lock);
+    for (struct sent *s = m->sent; s; s = s->next) {
         if (s->msg_id != msg->id || s->id != from || s->over)
             continue;
         s->over = true;
-        heartbeats_answered(&wa->beats, s->id, s->incarnation);
+        heartbeats_answered(&m->beats, s->id, s->incarnation);
     }
-    if (n[RET_VERSION] > wa->view.version && !wa->expelled)
-        wa->poll = true;
-    sent_settle(wa);
-    pthread_mutex_unlock(&wa->lock);
+    if (n[RET_VERSION] > m->view.version && !m->expelled)
+        m->poll = true;
+    sent_settle(m);
+    pthread_mutex_unlock(&m->lock);
     msg->release(msg);
 }
 
-void monitor_gives_up(struct monitor *wa, tenrec_peer id)
+void monitor_gives_up(struct monitor *m, tenrec_peer id)
 {
-    for (struct sent *s = wa->sent; s; s = s->next)
+    for (struct sent *s = m->sent; s; s = s->next)
         s->over = s->over || s->id == id;
-    sent_settle(wa);
+    sent_settle(m);
 }
 
 /* ---- announcements ---------------------------------------------------------------- */
 
 /* To all other members. No lock held. */
-static void view_send_all(struct monitor *wa, int64_t flags, bool round)
+static void view_send_all(struct monitor *m, int64_t flags, bool round)
 {
     struct membership_view v = { .version = 0 };
 
-    pthread_mutex_lock(&wa->lock);
-    membership_view_copy(&wa->view, &v, NULL);
-    pthread_mutex_unlock(&wa->lock);
+    pthread_mutex_lock(&m->lock);
+    membership_view_copy(&m->view, &v, NULL);
+    pthread_mutex_unlock(&m->lock);
     for (size_t i = 0; i < v.n; i++)
-        if (v.entry[i].incarnation != wa->incarnation)
-            view_send(wa, v.entry[i].id, v.entry[i].incarnation, flags, round);
+        if (v.entry[i].incarnation != m->incarnation)
+            view_send(m, v.entry[i].id, v.entry[i].incarnation, flags, round);
     membership_view_finish(&v);
 }
 
-bool monitor_wait(struct monitor *wa, uint64_t until_ns)
+bool monitor_wait(struct monitor *m, uint64_t until_ns)
 {
-    return clock_cond_wait(&wa->changed, &wa->lock, until_ns);
+    return clock_cond_wait(&m->changed, &m->lock, until_ns);
 }
 
 /* Suspects the members that have not answered since `began_ns`, and from which nothing else has
  * arrived, for as long as heartbeats may stay unanswered; after the deadline, all that have not
  * answered. Returns true if answers are awaited still, until *ret_next_ns. Lock held. */
-static bool round_expire(struct monitor *wa, uint64_t began_ns, uint64_t deadline_ns,
+static bool round_expire(struct monitor *m, uint64_t began_ns, uint64_t deadline_ns,
                          uint64_t *ret_next_ns)
 {
     const uint64_t now_ns = clock_now_ns();
-    const uint64_t patience_ns = wa->beats.rules.interval_ns * (uint64_t)wa->beats.rules.misses;
+    const uint64_t patience_ns = m->beats.rules.interval_ns * (uint64_t)m->beats.rules.misses;
     bool open = false;
 
     *ret_next_ns = deadline_ns;
-    for (struct sent *s = wa->sent; s; s = s->next) {
-        const uint64_t moved_ns = traffic_moved_ns(wa, s->id);
+    for (struct sent *s = m->sent; s; s = s->next) {
+        const uint64_t moved_ns = traffic_moved_ns(m, s->id);
         const uint64_t due_ns = (moved_ns > began_ns ? moved_ns : began_ns) + patience_ns;
 
         if (!s->round || s->over)
@@ -303,38 +303,38 @@ static bool round_expire(struct monitor *wa, uint64_t began_ns, uint64_t deadlin
             continue;
         }
         s->over = true;
-        heartbeats_suspect(&wa->beats, s->id, s->incarnation, now_ns, NULL);
+        heartbeats_suspect(&m->beats, s->id, s->incarnation, now_ns, NULL);
     }
     return open;
 }
 
 /* Waits for the answers of a round. */
-static void await_round(struct monitor *wa, uint64_t deadline_ns)
+static void await_round(struct monitor *m, uint64_t deadline_ns)
 {
     const uint64_t began_ns = clock_now_ns();
     uint64_t next_ns;
 
-    pthread_mutex_lock(&wa->lock);
-    while (round_expire(wa, began_ns, deadline_ns, &next_ns))
-        monitor_wait(wa, next_ns);
-    sent_settle(wa);
-    pthread_mutex_unlock(&wa->lock);
+    pthread_mutex_lock(&m->lock);
+    while (round_expire(m, began_ns, deadline_ns, &next_ns))
+        monitor_wait(m, next_ns);
+    sent_settle(m);
+    pthread_mutex_unlock(&m->lock);
 }
 
-void monitor_probe(struct monitor *wa, tenrec_peer id, int64_t incarnation)
+void monitor_probe(struct monitor *m, tenrec_peer id, int64_t incarnation)
 {
-    view_send(wa, id, incarnation, 0, false);
+    view_send(m, id, incarnation, 0, false);
 }
 
-void monitor_announce(struct monitor *wa)
+void monitor_announce(struct monitor *m)
 {
-    view_send_all(wa, 0, false);
+    view_send_all(m, 0, false);
 }
 
-void monitor_announce_and_wait(struct monitor *wa, uint64_t deadline_ns)
+void monitor_announce_and_wait(struct monitor *m, uint64_t deadline_ns)
 {
-    view_send_all(wa, 0, true);
-    await_round(wa, deadline_ns);
+    view_send_all(m, 0, true);
+    await_round(m, deadline_ns);
 }
 
 void monitor_announce_leaving(struct tenrec_worker *w, uint64_t deadline_ns)
@@ -345,32 +345,32 @@ void monitor_announce_leaving(struct tenrec_worker *w, uint64_t deadline_ns)
 
 /* ---- messages that wait for our view ----------------------------------------- */
 
-static void asks_ready(struct monitor *wa, struct ask *list)
+static void asks_ready(struct monitor *m, struct ask *list)
 {
     struct ask *next;
 
     for (; list; list = next) {
         next = list->next;
-        list->ready(wa->w, list);
+        list->ready(m->w, list);
     }
 }
 
-void monitor_answer_ripe(struct monitor *wa)
+void monitor_answer_ripe(struct monitor *m)
 {
     struct ask *list;
 
-    pthread_mutex_lock(&wa->lock);
-    list = asks_take_ripe(&wa->asks, wa->view.version, clock_now_ns(),
-                          wa->stopped || wa->expelled || wa->departed);
-    pthread_mutex_unlock(&wa->lock);
-    asks_ready(wa, list);
+    pthread_mutex_lock(&m->lock);
+    list = asks_take_ripe(&m->asks, m->view.version, clock_now_ns(),
+                          m->stopped || m->expelled || m->departed);
+    pthread_mutex_unlock(&m->lock);
+    asks_ready(m, list);
 }
 
-void monitor_messages_end(struct monitor *wa)
+void monitor_messages_end(struct monitor *m)
 {
-    for (struct sent *s = wa->sent, *next; s; s = next) {
+    for (struct sent *s = m->sent, *next; s; s = next) {
         next = s->next;
         free(s);
     }
-    asks_ready(wa, asks_take_ripe(&wa->asks, 0, 0, true));
+    asks_ready(m, asks_take_ripe(&m->asks, 0, 0, true));
 }

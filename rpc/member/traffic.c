@@ -16,30 +16,30 @@
 enum { SIGN_BYTES = 64 << 10 };
 
 /* Makes room for `n` members. Returns false if out of memory. Lock held. */
-static bool traffic_reserve(struct monitor *wa, size_t n)
+static bool traffic_reserve(struct monitor *m, size_t n)
 {
     struct traffic *more;
 
-    if (n <= wa->n_traffic)
+    if (n <= m->n_traffic)
         return true;
-    more = memory_resize(wa->traffic, n, sizeof *more);
+    more = memory_resize(m->traffic, n, sizeof *more);
     if (!more)
         return false;
-    memset(more + wa->n_traffic, 0, (n - wa->n_traffic) * sizeof *more);
-    wa->traffic = more;
-    wa->n_traffic = n;
+    memset(more + m->n_traffic, 0, (n - m->n_traffic) * sizeof *more);
+    m->traffic = more;
+    m->n_traffic = n;
     return true;
 }
 
 /* `bytes` have arrived from a member. Returns true if it is due a sign of our life. Lock held. */
-static bool traffic_note(struct monitor *wa, const struct membership_view_entry *e, uint64_t bytes)
+static bool traffic_note(struct monitor *m, const struct membership_view_entry *e, uint64_t bytes)
 {
-    struct traffic *t = &wa->traffic[e->id];
+    struct traffic *t = &m->traffic[e->id];
     bool much;
 
     if (bytes > t->received) {
         t->moved_ns = clock_now_ns();
-        heartbeats_progress(&wa->beats, e->id, e->incarnation);
+        heartbeats_progress(&m->beats, e->id, e->incarnation);
     }
     t->received = bytes;
     /* The count of a new connection starts at 0. */
@@ -51,31 +51,31 @@ static bool traffic_note(struct monitor *wa, const struct membership_view_entry 
     return much;
 }
 
-void monitor_look(struct monitor *wa)
+void monitor_look(struct monitor *m)
 {
-    const size_t n = atomic_load(&wa->w->peers.top);
+    const size_t n = atomic_load(&m->w->peers.top);
     uint64_t *bytes = memory_new(n, sizeof *bytes);
     struct membership_view_entry *due = memory_new(n, sizeof *due);
     size_t n_due = 0;
 
     if (bytes && due)
-        chain_received(wa->w->chain, bytes, (uint32_t)n);
-    pthread_mutex_lock(&wa->lock);
-    if (bytes && due && traffic_reserve(wa, n))
-        for (size_t i = 0; i < wa->view.n; i++) {
-            const struct membership_view_entry *e = &wa->view.entry[i];
-            if ((size_t)e->id < n && e->incarnation != wa->incarnation &&
-                traffic_note(wa, e, bytes[e->id]))
+        chain_received(m->w->chain, bytes, (uint32_t)n);
+    pthread_mutex_lock(&m->lock);
+    if (bytes && due && traffic_reserve(m, n))
+        for (size_t i = 0; i < m->view.n; i++) {
+            const struct membership_view_entry *e = &m->view.entry[i];
+            if ((size_t)e->id < n && e->incarnation != m->incarnation &&
+                traffic_note(m, e, bytes[e->id]))
                 due[n_due++] = *e;
         }
-    pthread_mutex_unlock(&wa->lock);
+    pthread_mutex_unlock(&m->lock);
     for (size_t i = 0; i < n_due; i++)
-        monitor_probe(wa, due[i].id, due[i].incarnation);
+        monitor_probe(m, due[i].id, due[i].incarnation);
     free(due);
     free(bytes);
 }
 
-uint64_t traffic_moved_ns(const struct monitor *wa, tenrec_peer id)
+uint64_t traffic_moved_ns(const struct monitor *m, tenrec_peer id)
 {
-    return (size_t)id < wa->n_traffic ? wa->traffic[id].moved_ns : 0;
+    return (size_t)id < m->n_traffic ? m->traffic[id].moved_ns : 0;
 }

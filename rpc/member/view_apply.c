@@ -34,10 +34,10 @@ struct view_apply_member {
     struct member record;
 };
 
-static struct view_apply_member *known_find(const struct monitor *wa, tenrec_peer id,
+static struct view_apply_member *known_find(const struct monitor *m, tenrec_peer id,
                                             int64_t incarnation)
 {
-    struct view_apply_member *k = wa->known;
+    struct view_apply_member *k = m->known;
 
     while (k && (k->id != id || k->record.incarnation != incarnation))
         k = k->next;
@@ -45,24 +45,24 @@ static struct view_apply_member *known_find(const struct monitor *wa, tenrec_pee
 }
 
 /* Takes `record`. Returns NULL if out of memory. */
-static struct view_apply_member *known_add(struct monitor *wa, struct member *record)
+static struct view_apply_member *known_add(struct monitor *m, struct member *record)
 {
     struct view_apply_member *k = memory_new(1, sizeof *k);
 
     if (!k)
         return NULL;
-    *k = (struct view_apply_member){ wa->known, record->rank, *record };
+    *k = (struct view_apply_member){ m->known, record->rank, *record };
     *record = (struct member){ .rank = -1 };
-    wa->known = k;
+    m->known = k;
     return k;
 }
 
 /* ---- callbacks of the program --------------------------------------------------- */
 
 /* why      a member has left; NULL: a member has joined */
-static void view_apply_report(struct monitor *wa, tenrec_peer id, const tenrec_error *why)
+static void view_apply_report(struct monitor *m, tenrec_peer id, const tenrec_error *why)
 {
-    struct tenrec_worker *w = wa->w;
+    struct tenrec_worker *w = m->w;
     const struct tenrec_worker_info info = { .name = peers_name(&w->peers, id), .id = id };
     struct tenrec_member_callbacks c;
     const uint32_t forks = forks_seen;
@@ -74,9 +74,9 @@ static void view_apply_report(struct monitor *wa, tenrec_peer id, const tenrec_e
     pthread_mutex_unlock(&w->lock);
     scope = thread_lend();
     if (why && c.left)
-        c.left(w, &info, why, (uint64_t)wa->view.version, c.arg);
+        c.left(w, &info, why, (uint64_t)m->view.version, c.arg);
     else if (!why && c.joined)
-        c.joined(w, &info, (uint64_t)wa->view.version, c.arg);
+        c.joined(w, &info, (uint64_t)m->view.version, c.arg);
     forks_check(forks, "a callback for members");
     thread_back(scope);
 }
@@ -95,11 +95,11 @@ static void await_answers(struct tenrec_worker *w, tenrec_peer id)
 }
 
 /* Removes the member `e` and fails all that waits for it. */
-static void member_remove(struct monitor *wa, const struct membership_view_entry *e,
+static void member_remove(struct monitor *m, const struct membership_view_entry *e,
                           const tenrec_error *why)
 {
-    struct tenrec_worker *w = wa->w;
-    struct view_apply_member *k = known_find(wa, e->id, e->incarnation);
+    struct tenrec_worker *w = m->w;
+    struct view_apply_member *k = known_find(m, e->id, e->incarnation);
     tenrec_error lost = *why;
 
     if (why->code == TENREC_OK)
@@ -116,19 +116,19 @@ static void member_remove(struct monitor *wa, const struct membership_view_entry
     gather_lost(w, e->id, &lost);
     gather_forget(w, e->name, (uint64_t)e->incarnation);
     disconnects_forget(w, e->id);
-    pthread_mutex_lock(&wa->lock);
-    monitor_gives_up(wa, e->id);
-    pthread_mutex_unlock(&wa->lock);
+    pthread_mutex_lock(&m->lock);
+    monitor_gives_up(m, e->id);
+    pthread_mutex_unlock(&m->lock);
     if (k)
         k->id = -1;
 }
 
 /* Takes `record` always. */
-static tenrec_status member_add(struct monitor *wa, const struct membership_view_entry *e,
+static tenrec_status member_add(struct monitor *m, const struct membership_view_entry *e,
                                 struct member *record, tenrec_error *err)
 {
-    struct tenrec_worker *w = wa->w;
-    struct view_apply_member *k = known_add(wa, record);
+    struct tenrec_worker *w = m->w;
+    struct view_apply_member *k = known_add(m, record);
     struct tenrec_member member = { .size = sizeof member,
                                     .id = e->id,
                                     .incarnation = (uint64_t)e->incarnation };
@@ -151,39 +151,39 @@ static tenrec_status member_add(struct monitor *wa, const struct membership_view
     return peers_add(&w->peers, e->id, (uint64_t)e->incarnation, e->name, err);
 }
 
-void monitor_leaves(struct monitor *wa, tenrec_peer id, int64_t incarnation)
+void monitor_leaves(struct monitor *m, tenrec_peer id, int64_t incarnation)
 {
-    struct tenrec_worker *w = wa->w;
+    struct tenrec_worker *w = m->w;
 
-    if (known_find(wa, id, incarnation) && id != w->self.id)
+    if (known_find(m, id, incarnation) && id != w->self.id)
         peers_remove(&w->peers, id);
 }
 
-void monitor_find_dead(struct monitor *wa)
+void monitor_find_dead(struct monitor *m)
 {
-    for (size_t i = 0; i < wa->beats.n; i++) {
-        const struct heartbeat *one = &wa->beats.list[i];
+    for (size_t i = 0; i < m->beats.n; i++) {
+        const struct heartbeat *one = &m->beats.list[i];
         const struct view_apply_member *k;
 
-        if (!one->suspected || !(k = known_find(wa, one->id, one->incarnation)))
+        if (!one->suspected || !(k = known_find(m, one->id, one->incarnation)))
             continue;
         if (member_was_here(&k->record) && !member_runs_here(&k->record))
-            heartbeats_bury(&wa->beats, one->id, one->incarnation, clock_now_ns());
+            heartbeats_bury(&m->beats, one->id, one->incarnation, clock_now_ns());
     }
 }
 
 /* ---- a view ------------------------------------------------------------------------ */
 
-static void describe_departure(struct monitor *wa, const struct membership_view *v,
+static void describe_departure(struct monitor *m, const struct membership_view *v,
                                const struct membership_view_entry *e, tenrec_error *ret)
 {
     const struct membership_view_gone *g = membership_view_find_gone(v, e->incarnation);
 
     if (g && !g->died)
         tenrec_fail(ret, TENREC_OK, "worker '%s' has left the group", e->name);
-    else if (g && g->by >= 0 && *peers_name(&wa->w->peers, g->by))
+    else if (g && g->by >= 0 && *peers_name(&m->w->peers, g->by))
         tenrec_fail(ret, TENREC_EPEER_LOST, "worker '%s' died: detected by '%s'", e->name,
-                    peers_name(&wa->w->peers, g->by));
+                    peers_name(&m->w->peers, g->by));
     else
         tenrec_fail(ret, TENREC_EPEER_LOST, "worker '%s' died", e->name);
     ret->worker = e->id;
@@ -191,35 +191,35 @@ static void describe_departure(struct monitor *wa, const struct membership_view 
 }
 
 /* Another member removed this worker from the group. */
-static void view_apply_expel(struct monitor *wa, const struct membership_view *v,
+static void view_apply_expel(struct monitor *m, const struct membership_view *v,
                              const struct membership_view *before)
 {
-    struct tenrec_worker *w = wa->w;
-    const struct membership_view_gone *g = membership_view_find_gone(v, wa->incarnation);
+    struct tenrec_worker *w = m->w;
+    const struct membership_view_gone *g = membership_view_find_gone(v, m->incarnation);
     const struct membership_view_entry *by = g ? membership_view_by_id(v, g->by) : NULL;
     tenrec_error why;
 
     tenrec_fail(&why, TENREC_EGROUP,
                 "this worker ('%s', id %d) was removed from group \"%s\"%s%s%s, as it did not "
                 "answer; shut it down and initialize it again to rejoin",
-                w->self.name, (int)w->self.id, wa->list->group, by ? " by '" : "",
+                w->self.name, (int)w->self.id, m->list->group, by ? " by '" : "",
                 by ? by->name : "", by ? "'" : "");
     peers_blame(&w->peers, w->self.id, &why);
     log_line(TENREC_LOG_ERROR, w->self.name, "%s", why.text);
-    pthread_mutex_lock(&wa->lock);
-    wa->expelled = true;
-    wa->why = why;
-    wa->beats.n = 0; /* polls no member any more */
-    pthread_mutex_unlock(&wa->lock);
-    wa->list->joined = false;
+    pthread_mutex_lock(&m->lock);
+    m->expelled = true;
+    m->why = why;
+    m->beats.n = 0; /* polls no member any more */
+    pthread_mutex_unlock(&m->lock);
+    m->list->joined = false;
     peers_end(&w->peers, &why);
     for (size_t i = 0; i < before->n; i++)
-        if (before->entry[i].incarnation != wa->incarnation)
-            member_remove(wa, &before->entry[i], &why);
-    view_apply_report(wa, w->self.id, &why);
-    pthread_mutex_lock(&wa->lock);
-    pthread_cond_broadcast(&wa->changed);
-    pthread_mutex_unlock(&wa->lock);
+        if (before->entry[i].incarnation != m->incarnation)
+            member_remove(m, &before->entry[i], &why);
+    view_apply_report(m, w->self.id, &why);
+    pthread_mutex_lock(&m->lock);
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->lock);
 }
 
 /* Entries of `v` that are not in `before`, with their records. A member without a record has left
@@ -238,7 +238,7 @@ static void fresh_finish(struct fresh *f)
     free(f->record);
 }
 
-static tenrec_status fresh_find(struct monitor *wa, struct membership_view *v,
+static tenrec_status fresh_find(struct monitor *m, struct membership_view *v,
                                 const struct membership_view *before, struct fresh *ret,
                                 tenrec_error *err)
 {
@@ -253,8 +253,8 @@ static tenrec_status fresh_find(struct monitor *wa, struct membership_view *v,
         if (!membership_view_find(before, v->entry[i].id, v->entry[i].incarnation))
             f.entry[f.n++] = v->entry[i];
     if (st == TENREC_OK)
-        st = membership_list_records(wa->list, f.entry, f.n, clock_deadline_ms(RECORDS_MS),
-                                     f.record, err);
+        st = membership_list_records(m->list, f.entry, f.n, clock_deadline_ms(RECORDS_MS), f.record,
+                                     err);
     if (st != TENREC_OK) {
         free(f.entry);
         free(f.record);
@@ -274,7 +274,7 @@ static tenrec_status fresh_find(struct monitor *wa, struct membership_view *v,
 }
 
 /* Removes the members that `v` lacks. */
-static void remove_leavers(struct monitor *wa, const struct membership_view *v,
+static void remove_leavers(struct monitor *m, const struct membership_view *v,
                            const struct membership_view *before)
 {
     tenrec_error why;
@@ -283,14 +283,14 @@ static void remove_leavers(struct monitor *wa, const struct membership_view *v,
         const struct membership_view_entry *e = &before->entry[i];
         if (membership_view_find(v, e->id, e->incarnation))
             continue;
-        describe_departure(wa, v, e, &why);
-        log_line(TENREC_LOG_INFO, wa->w->self.name, "view %lld: %s", (long long)v->version,
+        describe_departure(m, v, e, &why);
+        log_line(TENREC_LOG_INFO, m->w->self.name, "view %lld: %s", (long long)v->version,
                  why.text);
-        member_remove(wa, e, &why);
+        member_remove(m, e, &why);
     }
 }
 
-static void report_changes(struct monitor *wa, const struct membership_view *v,
+static void report_changes(struct monitor *m, const struct membership_view *v,
                            const struct membership_view *before, const struct fresh *f)
 {
     tenrec_error why;
@@ -299,54 +299,54 @@ static void report_changes(struct monitor *wa, const struct membership_view *v,
         const struct membership_view_entry *e = &before->entry[i];
         if (membership_view_find(v, e->id, e->incarnation))
             continue;
-        describe_departure(wa, v, e, &why);
-        view_apply_report(wa, e->id, &why);
+        describe_departure(m, v, e, &why);
+        view_apply_report(m, e->id, &why);
     }
     for (size_t i = 0; i < f->n; i++)
-        view_apply_report(wa, f->entry[i].id, NULL);
+        view_apply_report(m, f->entry[i].id, NULL);
 }
 
-tenrec_status monitor_apply(struct monitor *wa, struct membership_view *v, tenrec_error *err)
+tenrec_status monitor_apply(struct monitor *m, struct membership_view *v, tenrec_error *err)
 {
     struct membership_view before = { .version = 0 }, mine;
     struct fresh f = { .n = 0 };
     tenrec_status st = TENREC_OK;
-    bool member = membership_view_find(v, wa->w->self.id, wa->incarnation) != NULL, newer;
+    bool member = membership_view_find(v, m->w->self.id, m->incarnation) != NULL, newer;
 
-    pthread_mutex_lock(&wa->lock);
-    newer = v->version > wa->view.version && !wa->expelled;
+    pthread_mutex_lock(&m->lock);
+    newer = v->version > m->view.version && !m->expelled;
     if (newer)
-        st = membership_view_copy(&wa->view, &before, err);
-    pthread_mutex_unlock(&wa->lock);
+        st = membership_view_copy(&m->view, &before, err);
+    pthread_mutex_unlock(&m->lock);
     if (!newer || st != TENREC_OK)
         goto out;
     if (!member) {
-        view_apply_expel(wa, v, &before);
+        view_apply_expel(m, v, &before);
         goto out;
     }
-    st = fresh_find(wa, v, &before, &f, err);
+    st = fresh_find(m, v, &before, &f, err);
     if (st != TENREC_OK)
         goto out;
     /* First: the program may name a new member as soon as its name resolves. */
-    atomic_store(&wa->w->calls->view_version, v->version);
-    remove_leavers(wa, v, &before);
+    atomic_store(&m->w->calls->view_version, v->version);
+    remove_leavers(m, v, &before);
     for (size_t i = 0; i < f.n && st == TENREC_OK; i++) {
-        log_line(TENREC_LOG_INFO, wa->w->self.name, "view %lld: '%s' (id %d) has joined",
+        log_line(TENREC_LOG_INFO, m->w->self.name, "view %lld: '%s' (id %d) has joined",
                  (long long)v->version, f.entry[i].name, (int)f.entry[i].id);
-        st = member_add(wa, &f.entry[i], &f.record[i], err);
+        st = member_add(m, &f.entry[i], &f.record[i], err);
     }
     st = st == TENREC_OK ? membership_view_copy(v, &mine, err) : st;
     if (st != TENREC_OK)
         goto out;
-    pthread_mutex_lock(&wa->lock);
-    membership_view_finish(&wa->view);
-    wa->view = mine;
-    st = heartbeats_follow(&wa->beats, &wa->view, wa->w->self.id, clock_now_ns(), err);
-    pthread_mutex_unlock(&wa->lock);
-    report_changes(wa, v, &before, &f);
-    pthread_mutex_lock(&wa->lock);
-    pthread_cond_broadcast(&wa->changed);
-    pthread_mutex_unlock(&wa->lock);
+    pthread_mutex_lock(&m->lock);
+    membership_view_finish(&m->view);
+    m->view = mine;
+    st = heartbeats_follow(&m->beats, &m->view, m->w->self.id, clock_now_ns(), err);
+    pthread_mutex_unlock(&m->lock);
+    report_changes(m, v, &before, &f);
+    pthread_mutex_lock(&m->lock);
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->lock);
 out:
     fresh_finish(&f);
     membership_view_finish(&before);
@@ -354,31 +354,31 @@ out:
     return st;
 }
 
-tenrec_status monitor_begin(struct monitor *wa, tenrec_error *err)
+tenrec_status monitor_begin(struct monitor *m, tenrec_error *err)
 {
-    const struct membership *m = group_of(wa->w)->membership;
-    tenrec_status st = membership_view_copy(&m->view, &wa->view, err);
+    const struct membership *group = group_of(m->w)->membership;
+    tenrec_status st = membership_view_copy(&group->view, &m->view, err);
 
-    atomic_store(&wa->w->calls->view_version, wa->view.version);
+    atomic_store(&m->w->calls->view_version, m->view.version);
 
-    for (uint32_t i = 0; i < membership_world(m) && st == TENREC_OK; i++) {
-        struct member copy = m->members->list[i];
+    for (uint32_t i = 0; i < membership_world(group) && st == TENREC_OK; i++) {
+        struct member copy = group->members->list[i];
         copy.address = NULL; /* both owned by the membership */
         copy.extra = NULL;
-        if (!known_add(wa, &copy))
+        if (!known_add(m, &copy))
             st = tenrec_fail(err, TENREC_ENOMEM, "no memory for the members of the group");
     }
     return st;
 }
 
-void monitor_end(struct monitor *wa)
+void monitor_end(struct monitor *m)
 {
     struct view_apply_member *next;
 
-    for (struct view_apply_member *k = wa->known; k; k = next) {
+    for (struct view_apply_member *k = m->known; k; k = next) {
         next = k->next;
         member_free(&k->record);
         free(k);
     }
-    membership_view_finish(&wa->view);
+    membership_view_finish(&m->view);
 }

@@ -75,28 +75,28 @@ static void worker_expect(tenrec_status st)
     fuzz_expect(st == TENREC_OK);
 }
 
-static void watch_make(struct monitor *wa)
+static void fake_monitor_make(struct monitor *m)
 {
-    *wa = (struct monitor){ .w = &fake.worker, .incarnation = FAKE_LIFE, .view = { .version = 2 } };
-    wa->beats.rules = (struct heartbeat_rules){ UINT64_C(1000000000), 2 };
-    pthread_mutex_init(&wa->lock, NULL);
-    pthread_cond_init(&wa->changed, NULL);
+    *m = (struct monitor){ .w = &fake.worker, .incarnation = FAKE_LIFE, .view = { .version = 2 } };
+    m->beats.rules = (struct heartbeat_rules){ UINT64_C(1000000000), 2 };
+    pthread_mutex_init(&m->lock, NULL);
+    pthread_cond_init(&m->changed, NULL);
     for (tenrec_peer i = 0; i < FAKE_MEMBERS; i++) {
         struct membership_view_entry e = { .id = i, .incarnation = FAKE_LIFE + i };
 
         snprintf(e.name, sizeof e.name, "worker%d", i);
-        worker_expect(membership_view_add(&wa->view, &e, NULL));
+        worker_expect(membership_view_add(&m->view, &e, NULL));
     }
-    worker_expect(heartbeats_follow(&wa->beats, &wa->view, 0, fake.now_ns, NULL));
+    worker_expect(heartbeats_follow(&m->beats, &m->view, 0, fake.now_ns, NULL));
 }
 
-static void watch_drop(struct monitor *wa)
+static void fake_monitor_drop(struct monitor *m)
 {
-    monitor_messages_end(wa);
-    heartbeats_finish(&wa->beats);
-    membership_view_finish(&wa->view);
-    pthread_cond_destroy(&wa->changed);
-    pthread_mutex_destroy(&wa->lock);
+    monitor_messages_end(m);
+    heartbeats_finish(&m->beats);
+    membership_view_finish(&m->view);
+    pthread_cond_destroy(&m->changed);
+    pthread_mutex_destroy(&m->lock);
 }
 
 static void references_make(struct tenrec_worker *w)
@@ -146,7 +146,7 @@ void fake_worker_make(bool dynamic)
     }
     references_make(w);
     if (dynamic)
-        watch_make(group_of(w)->monitor = &fake.watch);
+        fake_monitor_make(group_of(w)->monitor = &fake.monitor);
     atomic_store(&w->state, WORKER_RUNNING);
 }
 
@@ -167,7 +167,7 @@ void fake_worker_end(void)
         tenrec_future_drop(fake.future[fake.n_futures]);
     }
     if (group_of(w)->monitor)
-        watch_drop(group_of(w)->monitor);
+        fake_monitor_drop(group_of(w)->monitor);
     rref_context_drop(rref_context_of(w));
     services_finish(w);
     calls_finish(w->calls);

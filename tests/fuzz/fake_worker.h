@@ -18,7 +18,7 @@ struct fake_worker {
     struct tenrec_worker worker;
     struct calls calls;
     max_align_t states[64]; /* of the services */
-    struct monitor watch;   /* of a dynamic group */
+    struct monitor monitor; /* of a dynamic group */
     uint64_t now_ns;
     int64_t sent_id[FAKE_KEPT];              /* of requests, a ring */
     size_t n_sent;                           /* of these */

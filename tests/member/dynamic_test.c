@@ -268,16 +268,16 @@ TEST_WITH(dynamic_worker_joins_while_a_member_is_dead, begin, NULL)
 static void bury(struct tenrec_worker *a, struct tenrec_worker *b)
 {
     const uint64_t deadline_ns = clock_deadline_ms(CLUSTER_LONG_MS);
-    struct monitor *wa = group_of(a)->monitor;
+    struct monitor *m = group_of(a)->monitor;
 
-    pthread_mutex_lock(&wa->lock);
-    while (membership_view_find(&wa->view, b->self.id, group_of(b)->monitor->incarnation) &&
+    pthread_mutex_lock(&m->lock);
+    while (membership_view_find(&m->view, b->self.id, group_of(b)->monitor->incarnation) &&
            !clock_passed(deadline_ns)) {
-        heartbeats_bury(&wa->beats, b->self.id, group_of(b)->monitor->incarnation, clock_now_ns());
-        pthread_cond_broadcast(&wa->changed);
-        monitor_wait(wa, clock_deadline_ms(AGAIN_MS));
+        heartbeats_bury(&m->beats, b->self.id, group_of(b)->monitor->incarnation, clock_now_ns());
+        pthread_cond_broadcast(&m->changed);
+        monitor_wait(m, clock_deadline_ms(AGAIN_MS));
     }
-    pthread_mutex_unlock(&wa->lock);
+    pthread_mutex_unlock(&m->lock);
 }
 
 TEST_WITH(dynamic_removed_member_hears_of_the_removal_and_joins_anew, begin, NULL)
