@@ -3,7 +3,7 @@
 #include "core/base/clock.h"
 #include "rpc/call/calls.h"
 #include "rpc/call/devices_send.h"
-#include "rpc/call/parcel.h"
+#include "rpc/call/transfer.h"
 #include "rpc/value/codec.h"
 #include "rpc/value/stream_value.h"
 #include "rpc/value/value_block.h"
@@ -92,8 +92,8 @@ struct tenrec_msg *active_call_place(struct tenrec_call *c, struct tenrec_msg *r
     if (devices_answer(c->worker, c->from, c->streams, reply, &why) == TENREC_OK)
         return reply;
     reply->release(reply);
-    parcel_end(c->worker, c->parcel, PARCEL_REFUSED);
-    c->parcel = NULL;
+    transfer_end(c->worker, c->transfer, TRANSFER_REFUSED);
+    c->transfer = NULL;
     peers_blame(&c->worker->peers, c->worker->self.id, &why);
     codec_write_error(&why, c->cbor, &msg, NULL);
     return msg;
@@ -103,7 +103,7 @@ tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_valu
                                  tenrec_error *err)
 {
     struct tenrec_msg *reply;
-    struct parcel_out out;
+    struct transfer_out out;
     tenrec_status st;
 
     if (!worker_is_own(c->worker))
@@ -115,19 +115,19 @@ tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_valu
     }
     if (c->refs && c->worker->calls->served_refs->keep(c, value, &st, err))
         return st;
-    parcel_out_init(&out, c->worker, c->from);
+    transfer_out_init(&out, c->worker, c->from);
     st = codec_write_value_refs(value, TENREC_MSG_RET, &out.refs, &reply, err);
-    parcel_out_finish(&out);
+    transfer_out_finish(&out);
     if (st != TENREC_OK) {
-        parcel_end(c->worker, out.parcel, PARCEL_REFUSED);
+        transfer_end(c->worker, out.transfer, TRANSFER_REFUSED);
         return st;
     }
     if (c->reply)
         c->reply->release(c->reply);
-    if (c->parcel)
-        parcel_end(c->worker, c->parcel, PARCEL_REFUSED);
+    if (c->transfer)
+        transfer_end(c->worker, c->transfer, TRANSFER_REFUSED);
     c->reply = reply;
-    c->parcel = out.parcel;
+    c->transfer = out.transfer;
     return TENREC_OK;
 }
 

@@ -41,12 +41,12 @@ struct tenrec_call {
     struct span *span;          /* an observer's; NULL: not profiled */
     struct tenrec_span *traced; /* likewise; NULL: not sampled */
     struct rref_call *refs;     /* owns; NULL: a call without references */
-    struct rref_parcel *parcel; /* references in the reply; may be NULL */
-    uint64_t queued_ns;         /* when an unread call arrived */
-    bool unread;                /* its arguments are to be read on the pool, before it begins */
-    bool on_stack;              /* ends before the delivery of its request */
-    bool refused;               /* its function was not started */
-    bool repeated;              /* a duplicate of a creation, which answers */
+    struct rref_transfer *transfer; /* references in the reply; may be NULL */
+    uint64_t queued_ns;             /* when an unread call arrived */
+    bool unread;                    /* its arguments are to be read on the pool, before it begins */
+    bool on_stack;                  /* ends before the delivery of its request */
+    bool refused;                   /* its function was not started */
+    bool repeated;                  /* a duplicate of a creation, which answers */
     bool one_way;
     bool awaited; /* neither one-way nor for a reference */
     bool cbor;    /* the caller reads errors as CBOR */

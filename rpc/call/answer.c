@@ -7,7 +7,7 @@
 #include "core/base/memory.h"
 #include "core/base/probe.h"
 #include "rpc/call/calls.h"
-#include "rpc/call/parcel.h"
+#include "rpc/call/transfer.h"
 #include "rpc/value/codec.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 /* An answer in flight that may be refused, or has references. */
 struct answer {
     struct tenrec_worker *w;
-    struct rref_parcel *parcel; /* NULL: no references */
+    struct rref_transfer *transfer; /* NULL: no references */
     tenrec_peer to;
     int64_t id;
     struct tenrec_route route;
@@ -43,7 +43,7 @@ static void answer_sent(void *arg, const tenrec_error *why)
         tenrec_error_prefix(&told, "answer");
         answer_error(a->w, a->to, a->id, &a->route, true, &told);
     }
-    parcel_end(a->w, a->parcel, why ? PARCEL_REFUSED : PARCEL_UNSURE);
+    transfer_end(a->w, a->transfer, why ? TRANSFER_REFUSED : TRANSFER_UNSURE);
     free(a);
 }
 
@@ -61,14 +61,14 @@ static struct tenrec_msg *answer_without_memory(struct tenrec_worker *w)
 
 void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
                  const struct tenrec_route *route, struct tenrec_msg *msg,
-                 struct rref_parcel *parcel)
+                 struct rref_transfer *transfer)
 {
-    const bool followed = msg && (parcel || answer_is_followed(msg));
+    const bool followed = msg && (transfer || answer_is_followed(msg));
     struct answer *a = followed ? memory_new(1, sizeof *a) : NULL;
     struct tenrec_done done = { NULL, NULL };
 
     if (!msg || (followed && !a)) {
-        parcel_end(w, parcel, PARCEL_REFUSED);
+        transfer_end(w, transfer, TRANSFER_REFUSED);
         if (msg)
             msg->release(msg);
         msg = answer_without_memory(w);
@@ -83,7 +83,7 @@ void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
     /* A refused answer would leave its caller waiting. */
     msg->flags |= TENREC_MSG_CONTROL;
     if (a) {
-        *a = (struct answer){ w, parcel, to, id, *route };
+        *a = (struct answer){ w, transfer, to, id, *route };
         done = (struct tenrec_done){ answer_sent, a };
     }
     PROBE3(message__sent, msg->type, to, msg->payload_len);
@@ -105,17 +105,17 @@ void answer_value(struct tenrec_worker *w, tenrec_peer to, int64_t id,
                   const struct tenrec_route *route, int32_t type, const struct tenrec_value *value)
 {
     struct tenrec_msg *msg = NULL;
-    struct parcel_out out;
+    struct transfer_out out;
     tenrec_error why;
 
-    parcel_out_init(&out, w, to);
+    transfer_out_init(&out, w, to);
     if (codec_write_value_refs(value, type, &out.refs, &msg, &why) == TENREC_OK) {
-        answer_send(w, to, id, route, msg, out.parcel);
+        answer_send(w, to, id, route, msg, out.transfer);
     } else {
-        parcel_end(w, out.parcel, PARCEL_REFUSED);
+        transfer_end(w, out.transfer, TRANSFER_REFUSED);
         answer_error(w, to, id, route, true, &why);
     }
-    parcel_out_finish(&out);
+    transfer_out_finish(&out);
 }
 
 struct tenrec_msg *answer_exception_new(const struct tenrec_msg *msg, const tenrec_error *why)

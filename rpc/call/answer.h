@@ -8,7 +8,7 @@
 #include <tenrec/agent.h>
 #include <tenrec/value.h>
 
-struct rref_parcel;
+struct rref_transfer;
 struct tenrec_worker;
 
 /* An answer has arrived (call.c). Takes msg. */
@@ -16,11 +16,11 @@ void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
 
 /* Sends `msg` as the answer of request `id`.
  *
- * msg      takes; NULL: out of memory, the caller gets ENOMEM
- * parcel   takes: the references in `msg`; may be NULL */
+ * msg       takes; NULL: out of memory, the caller gets ENOMEM
+ * transfer  takes: the references in `msg`; may be NULL */
 void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
                  const struct tenrec_route *route, struct tenrec_msg *msg,
-                 struct rref_parcel *parcel);
+                 struct rref_transfer *transfer);
 
 /* Returns true if the backend may refuse to send `msg`, for more than a broken connection: then its
  * sender asks for the end of the send, and the caller gets the reason. */

@@ -9,7 +9,7 @@
 #include "rpc/call/calls.h"
 #include "rpc/call/devices_send.h"
 #include "rpc/call/observe.h"
-#include "rpc/call/parcel.h"
+#include "rpc/call/transfer.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/future.h"
 #include "rpc/future/peers.h"
@@ -342,10 +342,10 @@ static tenrec_status read_answer(struct tenrec_worker *w, tenrec_peer from, bool
     if (wanted)
         st = codec_read_value_refs(msg, ret, &refers, err);
     if (!wanted || st != TENREC_OK)
-        w->calls->parcels->forget(w, from, msg);
+        w->calls->transfers->forget(w, from, msg);
     if (!refers)
         return st;
-    st = w->calls->parcels->take(w, from, *ret, 1, false, err);
+    st = w->calls->transfers->take(w, from, *ret, 1, false, err);
     if (st != TENREC_OK) {
         tenrec_value_drop(*ret);
         *ret = NULL;
@@ -372,7 +372,7 @@ static void answer_unwanted(struct tenrec_worker *w, tenrec_peer from, struct te
     observe_note(w, NOTE_LATE_ANSWER, from, msg->id, TENREC_OK, "");
     if (codec_may_refer(msg))
         cut_spans(msg);
-    w->calls->parcels->forget(w, from, msg);
+    w->calls->transfers->forget(w, from, msg);
     msg->release(msg);
 }
 

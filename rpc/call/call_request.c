@@ -7,7 +7,7 @@
 #include "rpc/call/calls.h"
 #include "rpc/call/devices_send.h"
 #include "rpc/call/observe.h"
-#include "rpc/call/parcel.h"
+#include "rpc/call/transfer.h"
 #include "rpc/future/enter.h"
 #include "rpc/future/future.h"
 #include "rpc/future/peers.h"
@@ -93,23 +93,23 @@ static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct cal
                                struct tenrec_future **ret, tenrec_error *err)
 {
     struct codec_extra extra = { .creation = creation, .trace = spec->trace, .deref = spec->deref };
-    struct parcel_out out;
+    struct transfer_out out;
     struct tenrec_msg *msg;
     tenrec_status st;
 
-    parcel_out_init(&out, w, spec->to);
+    transfer_out_init(&out, w, spec->to);
     extra.refs = &out.refs;
     extra.spans_max = type == TENREC_MSG_ONE_WAY_CALL ? 0 : spec->spans_max;
     st = codec_write_call(type, spec->function, args, n, spec->timeout_ms, &extra, &msg, err);
-    if (__builtin_expect(out.parcel != NULL, 0))
-        w->calls->parcels->follow(out.parcel, spec, type == TENREC_MSG_ONE_WAY_CALL);
+    if (__builtin_expect(out.transfer != NULL, 0))
+        w->calls->transfers->follow(out.transfer, spec, type == TENREC_MSG_ONE_WAY_CALL);
     if (st == TENREC_OK && msg->n_tensors > 0)
         st = map_request(w, spec, msg, err);
     if (st == TENREC_OK)
         st = call_send(w, spec, msg, ret, err);
-    parcel_out_finish(&out);
+    transfer_out_finish(&out);
     if (st != TENREC_OK)
-        parcel_end(w, out.parcel, PARCEL_REFUSED);
+        transfer_end(w, out.transfer, TRANSFER_REFUSED);
     return st;
 }
 

@@ -14,7 +14,7 @@ struct call_observer;
 struct chain_port;
 struct devices;
 struct loop_timer;
-struct parcel_ops;
+struct transfer_ops;
 struct pool;
 struct served_refs_ops;
 
@@ -52,7 +52,7 @@ struct calls {
     struct devices *devices;           /* owned by member; NULL: no member names a device */
 
     /* Set by the rooms above. */
-    const struct parcel_ops *parcels;
+    const struct transfer_ops *transfers;
     const struct served_refs_ops *served_refs;
     _Atomic int64_t view_version; /* that messages of ours tell; 0 in a static group */
     bool (*view_wait)(struct tenrec_worker *w, struct ask *a); /* see monitor_view_wait */

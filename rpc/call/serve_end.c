@@ -7,7 +7,7 @@
 #include "core/tensor/stream.h"
 #include "rpc/call/answer.h"
 #include "rpc/call/observe.h"
-#include "rpc/call/parcel.h"
+#include "rpc/call/transfer.h"
 #include "rpc/future/enter.h"
 
 #include <stdlib.h>
@@ -87,9 +87,9 @@ void serve_end(struct tenrec_call *c, const tenrec_error *why)
                  c->function->name, why->text);
     if (__builtin_expect(c->observers != 0, 0))
         observe_served(c, &reply, status);
-    if (why && c->parcel) {
-        parcel_end(w, c->parcel, PARCEL_REFUSED);
-        c->parcel = NULL;
+    if (why && c->transfer) {
+        transfer_end(w, c->transfer, TRANSFER_REFUSED);
+        c->transfer = NULL;
     }
     if (__builtin_expect(c->refs != NULL, 0)) {
         /* Before the answer is sent, so a caller that checks for leaks on receipt finds none. */
@@ -103,9 +103,9 @@ void serve_end(struct tenrec_call *c, const tenrec_error *why)
         c->request = NULL;
     }
     if (answers) {
-        answer_send(w, c->from, id, &route, reply, c->parcel);
+        answer_send(w, c->from, id, &route, reply, c->transfer);
     } else {
-        parcel_end(w, c->parcel, PARCEL_REFUSED);
+        transfer_end(w, c->transfer, TRANSFER_REFUSED);
         if (reply)
             reply->release(reply);
     }
@@ -124,7 +124,7 @@ void dispatch_refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_ms
                      const tenrec_error *why)
 {
     observe_note(w, NOTE_REFUSED, from, msg->id, why->code, "");
-    w->calls->parcels->forget(w, from, msg);
+    w->calls->transfers->forget(w, from, msg);
     if (msg->type != TENREC_MSG_ONE_WAY_CALL) {
         answer_error(w, from, msg->id, &msg->route, cbor, why);
     } else {

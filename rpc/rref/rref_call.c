@@ -321,23 +321,23 @@ static tenrec_status fetch_map_tensors(struct fetch *f, struct rref_owner *o,
 static void fetch_send(struct fetch *f, struct tenrec_rref *r, const tenrec_error *why)
 {
     struct tenrec_msg *msg = NULL;
-    struct parcel_out out;
+    struct transfer_out out;
     tenrec_error reported;
 
-    parcel_out_init(&out, f->w, f->from);
+    transfer_out_init(&out, f->w, f->from);
     if (why)
         reported = *why;
     else if (codec_write_value_refs(rref_owner_of(r)->value, TENREC_MSG_RREF_FETCH_RET, &out.refs,
                                     &msg, &reported) != TENREC_OK ||
              fetch_map_tensors(f, rref_owner_of(r), msg, &reported) != TENREC_OK)
         why = &reported;
-    parcel_out_finish(&out);
+    transfer_out_finish(&out);
     tenrec_rref_drop(r);
     if (!why) {
-        answer_send(f->w, f->from, f->id, &f->route, msg, out.parcel);
+        answer_send(f->w, f->from, f->id, &f->route, msg, out.transfer);
         return;
     }
-    parcel_end(f->w, out.parcel, PARCEL_REFUSED);
+    transfer_end(f->w, out.transfer, TRANSFER_REFUSED);
     answer_error(f->w, f->from, f->id, &f->route, true, &reported);
 }
 

@@ -12,7 +12,7 @@ static tenrec_status rref_service_init(struct tenrec_worker *w, const struct ser
                                        tenrec_error *err)
 {
     (void)c, (void)err;
-    w->calls->parcels = &rref_parcels;
+    w->calls->transfers = &rref_transfers;
     w->calls->served_refs = &rref_calls;
     object_types_init(&rrefs_of(w)->types);
     return TENREC_OK;

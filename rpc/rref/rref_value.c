@@ -16,12 +16,12 @@
 /* ---- outgoing ------------------------------------------------------------------- */
 
 /* A reference in a message: a fork, or a reference that is held while the message is in flight. */
-struct parcel_item {
+struct transfer_item {
     struct rref_id id, fork;
     struct tenrec_rref *held;
 };
 
-struct rref_parcel {
+struct rref_transfer {
     struct call_hook hook; /* first */
     struct call_sent_hook sent_hook;
     struct rref_context *ctx; /* shared */
@@ -29,97 +29,97 @@ struct rref_parcel {
     bool unwritten;    /* set by the sent hook, read by the last of the two hooks */
     atomic_uint hooks; /* still to run; 0 if none was set */
     size_t n, room;
-    struct parcel_item *item;
+    struct transfer_item *item;
 };
 
-static void parcel_release(struct rref_parcel *p, enum parcel_outcome outcome)
+static void transfer_release(struct rref_transfer *t, enum transfer_outcome outcome)
 {
     struct rref_acts acts = { 0 };
 
-    for (size_t i = 0; i < p->n; i++) {
-        if (p->item[i].held)
-            rref_release(p->item[i].held, &acts);
-        else if (outcome == PARCEL_TAKEN)
-            rref_child_arrived(p->ctx, p->item[i].fork, -1, &acts);
-        else if (outcome == PARCEL_REFUSED)
-            rref_unfork(p->ctx, p->item[i].id, p->item[i].fork, &acts);
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->item[i].held)
+            rref_release(t->item[i].held, &acts);
+        else if (outcome == TRANSFER_TAKEN)
+            rref_child_arrived(t->ctx, t->item[i].fork, -1, &acts);
+        else if (outcome == TRANSFER_REFUSED)
+            rref_unfork(t->ctx, t->item[i].id, t->item[i].fork, &acts);
     }
-    p->n = 0;
+    t->n = 0;
     rref_acts_run(&acts);
 }
 
-static void rref_parcel_end(struct rref_parcel *p, enum parcel_outcome outcome)
+static void rref_transfer_end(struct rref_transfer *t, enum transfer_outcome outcome)
 {
-    parcel_release(p, outcome);
-    rref_context_drop(p->ctx);
-    free(p->item);
-    free(p);
+    transfer_release(t, outcome);
+    rref_context_drop(t->ctx);
+    free(t->item);
+    free(t);
 }
 
-static enum parcel_outcome rref_outcome_of(const tenrec_error *why)
+static enum transfer_outcome rref_outcome_of(const tenrec_error *why)
 {
     if (!why || (why->flags & TENREC_ERROR_CALLEE))
-        return PARCEL_TAKEN;
+        return TRANSFER_TAKEN;
     switch (why->code) {
     case TENREC_ETIMEDOUT:
     case TENREC_ECANCELED:
-        return PARCEL_UNSURE;
+        return TRANSFER_UNSURE;
     default:
-        return PARCEL_REFUSED;
+        return TRANSFER_REFUSED;
     }
 }
 
-/* A hook ran: the outcome of a call settles the parcel if it is certain, else the last hook does.
+/* A hook ran: the outcome of a call settles the transfer if it is certain, else the last hook does.
  */
-static void parcel_hook_end(struct rref_parcel *p, enum parcel_outcome outcome)
+static void transfer_hook_end(struct rref_transfer *t, enum transfer_outcome outcome)
 {
-    if (outcome != PARCEL_UNSURE)
-        parcel_release(p, outcome);
-    if (atomic_fetch_sub(&p->hooks, 1) == 1)
-        rref_parcel_end(p, p->unwritten ? PARCEL_REFUSED : PARCEL_UNSURE);
+    if (outcome != TRANSFER_UNSURE)
+        transfer_release(t, outcome);
+    if (atomic_fetch_sub(&t->hooks, 1) == 1)
+        rref_transfer_end(t, t->unwritten ? TRANSFER_REFUSED : TRANSFER_UNSURE);
 }
 
-static void parcel_done(struct call_hook *h, struct tenrec_worker *w, const tenrec_error *why)
+static void transfer_done(struct call_hook *h, struct tenrec_worker *w, const tenrec_error *why)
 {
-    struct rref_parcel *p = (struct rref_parcel *)(void *)h;
+    struct rref_transfer *t = (struct rref_transfer *)(void *)h;
 
     (void)w;
-    parcel_hook_end(p, p->one_way && !why ? PARCEL_UNSURE : rref_outcome_of(why));
+    transfer_hook_end(t, t->one_way && !why ? TRANSFER_UNSURE : rref_outcome_of(why));
 }
 
-static void parcel_sent(struct call_sent_hook *h, const tenrec_error *why)
+static void transfer_sent(struct call_sent_hook *h, const tenrec_error *why)
 {
-    struct rref_parcel *p =
-        (struct rref_parcel *)(void *)((char *)h - offsetof(struct rref_parcel, sent_hook));
+    struct rref_transfer *t =
+        (struct rref_transfer *)(void *)((char *)h - offsetof(struct rref_transfer, sent_hook));
 
-    p->unwritten = why != NULL;
-    parcel_hook_end(p, PARCEL_UNSURE);
+    t->unwritten = why != NULL;
+    transfer_hook_end(t, TRANSFER_UNSURE);
 }
 
-static struct parcel_item *next_item(struct parcel_out *out, struct rref_context *ctx)
+static struct transfer_item *next_item(struct transfer_out *out, struct rref_context *ctx)
 {
-    struct rref_parcel *p = out->parcel;
-    struct parcel_item *more;
+    struct rref_transfer *t = out->transfer;
+    struct transfer_item *more;
 
-    if (!p && (p = memory_new(1, sizeof *p))) {
-        p->hook.done = parcel_done;
-        p->sent_hook.sent = parcel_sent;
-        p->ctx = ctx;
-        atomic_fetch_add(&p->ctx->refs, 1);
-        out->parcel = p;
+    if (!t && (t = memory_new(1, sizeof *t))) {
+        t->hook.done = transfer_done;
+        t->sent_hook.sent = transfer_sent;
+        t->ctx = ctx;
+        atomic_fetch_add(&t->ctx->refs, 1);
+        out->transfer = t;
     }
-    more = p ? memory_grow(p->item, p->n, &p->room, sizeof *more) : NULL;
+    more = t ? memory_grow(t->item, t->n, &t->room, sizeof *more) : NULL;
     if (!more)
         return NULL;
-    p->item = more;
-    return &more[p->n];
+    t->item = more;
+    return &more[t->n];
 }
 
 static tenrec_status rref_out_fork(struct codec_refs *refs, struct tenrec_rref *r, bool deref,
                                    struct rref_fork *ret, tenrec_error *err)
 {
-    struct parcel_out *out = (struct parcel_out *)(void *)refs;
-    struct parcel_item *item;
+    struct transfer_out *out = (struct transfer_out *)(void *)refs;
+    struct transfer_item *item;
     struct tenrec_worker *w;
     tenrec_status st = rref_context_enter(r->ctx, &w, err);
 
@@ -147,18 +147,18 @@ static tenrec_status rref_out_fork(struct codec_refs *refs, struct tenrec_rref *
     }
     if (st != TENREC_OK)
         return st;
-    *item = (struct parcel_item){ ret->id, ret->fork, deref ? tenrec_rref_share(r) : NULL };
-    out->parcel->n++;
+    *item = (struct transfer_item){ ret->id, ret->fork, deref ? tenrec_rref_share(r) : NULL };
+    out->transfer->n++;
     return TENREC_OK;
 }
 
-static void rref_parcel_follow(struct rref_parcel *p, struct call_spec *spec, bool one_way)
+static void rref_transfer_follow(struct rref_transfer *t, struct call_spec *spec, bool one_way)
 {
-    p->one_way = one_way;
-    atomic_store(&p->hooks, 2);
-    p->hook.next = spec->hook;
-    spec->hook = &p->hook;
-    spec->sent_hook = &p->sent_hook;
+    t->one_way = one_way;
+    atomic_store(&t->hooks, 2);
+    t->hook.next = spec->hook;
+    spec->hook = &t->hook;
+    spec->sent_hook = &t->sent_hook;
 }
 
 /* ---- incoming ---------------------------------------------------------------------- */
@@ -293,10 +293,10 @@ void rrefs_forget(struct tenrec_worker *w, tenrec_peer from, const struct tenrec
     rref_acts_run(&t.acts);
 }
 
-const struct parcel_ops rref_parcels = {
+const struct transfer_ops rref_transfers = {
     .fork = rref_out_fork,
-    .end = rref_parcel_end,
-    .follow = rref_parcel_follow,
+    .end = rref_transfer_end,
+    .follow = rref_transfer_follow,
     .take = rrefs_take,
     .forget = rrefs_forget,
 };

@@ -3,8 +3,8 @@
 #ifndef TENREC_RREF_RREFS_H
 #define TENREC_RREF_RREFS_H
 
-#include "rpc/call/parcel.h"
 #include "rpc/call/service.h"
+#include "rpc/call/transfer.h"
 #include "rpc/value/object.h"
 
 #include <tenrec/agent.h>
@@ -76,9 +76,9 @@ void rref_fetch_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec
 
 /* ---- rref_value.c: references and objects in the values of messages ---------------------- */
 
-extern const struct parcel_ops rref_parcels;
+extern const struct transfer_ops rref_transfers;
 
-/* `take` and `forget` of rref_parcels. */
+/* `take` and `forget` of rref_transfers. */
 tenrec_status rrefs_take(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_value *v,
                          size_t n, bool deref, tenrec_error *err);
 void rrefs_forget(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_msg *msg);

@@ -6,7 +6,7 @@
 
 #include <tenrec/value.h>
 
-/* Read from a message, and not yet resolved by parcel_ops.take: u.bytes is a struct rref_fork,
+/* Read from a message, and not yet resolved by transfer_ops.take: u.bytes is a struct rref_fork,
  * u.map an entry of an object's type and its encoded value. */
 #define CODEC_UNTAKEN 1u
 
