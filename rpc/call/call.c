@@ -83,12 +83,12 @@ static void count_finished(struct tenrec_worker *w, _Atomic uint64_t *counter)
     }
 }
 
-void call_job_begun(struct tenrec_worker *w)
+void call_outstanding_begin(struct tenrec_worker *w)
 {
     atomic_fetch_add(&w->calls->counts.jobs, 1);
 }
 
-void call_job_ended(struct tenrec_worker *w)
+void call_outstanding_end(struct tenrec_worker *w)
 {
     count_finished(w, &w->calls->counts.jobs_ended);
 }

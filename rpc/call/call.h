@@ -80,9 +80,10 @@ tenrec_status call_begin_into(struct tenrec_tensor *into, struct tenrec_tensor *
                               tenrec_error *err);
 void call_end_into(struct tenrec_tensor *into, struct tenrec_tensor *made);
 
-/* A job counts as outstanding between these, also while none of its calls is in flight. */
-void call_job_begun(struct tenrec_worker *w);
-void call_job_ended(struct tenrec_worker *w);
+/* A job that repeats calls (rref_control.c) counts as an outstanding call between these, also while
+ * none of them is in flight. */
+void call_outstanding_begin(struct tenrec_worker *w);
+void call_outstanding_end(struct tenrec_worker *w);
 
 /* Sets the times of a call with this limit (TENREC_TIMEOUT_DEFAULT: the worker's), made now. */
 tenrec_status call_begin_now(struct tenrec_worker *w, struct call_spec *spec, int64_t timeout_ms,

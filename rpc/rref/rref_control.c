@@ -98,7 +98,7 @@ static void job_end(struct rref_job *job, struct tenrec_worker *w, const tenrec_
     rref_job_done(job, why ? &reported : NULL, &acts);
     rref_acts_run(&acts);
     if (w && counted)
-        call_job_ended(w);
+        call_outstanding_end(w);
 }
 
 uint64_t rref_gap_ns(uint32_t first_ms, uint32_t tries)
@@ -217,7 +217,7 @@ static void job_try(struct rref_job *job)
         return;
     }
     if (job->tries++ == 0)
-        call_job_begun(w);
+        call_outstanding_begin(w);
     job->hook.done = job_answered;
     job->due_ns = clock_now_ns() + rref_gap_ns(job->ctx->gap_ms, job->tries);
     if (contact_refused(w, job->to)) {
