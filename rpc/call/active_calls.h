@@ -76,7 +76,7 @@ struct served_refs_ops {
 
     /* The function of a creation has ended: keeps the value, or `why` the function failed, and
      * makes the answer. Returns false if the call is no creation, or without memory. */
-    bool (*made)(struct tenrec_call *c, const tenrec_error *why, struct tenrec_msg **ret);
+    bool (*complete)(struct tenrec_call *c, const tenrec_error *why, struct tenrec_msg **ret);
 
     /* Frees c->refs, before the arguments are finished. */
     void (*end)(struct tenrec_call *c);

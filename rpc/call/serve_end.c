@@ -37,7 +37,7 @@ static struct tenrec_msg *serve_answer(struct tenrec_call *c, struct tenrec_msg 
     struct tenrec_msg *msg = NULL;
     tenrec_error told;
 
-    if (c->refs && c->worker->calls->served_refs->made(c, why, &msg))
+    if (c->refs && c->worker->calls->served_refs->complete(c, why, &msg))
         return msg;
     if (!why && reply)
         return reply;

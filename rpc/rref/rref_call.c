@@ -230,7 +230,8 @@ static bool rref_call_keep(struct tenrec_call *c, const struct tenrec_value *val
     return true;
 }
 
-static bool rref_call_made(struct tenrec_call *c, const tenrec_error *why, struct tenrec_msg **ret)
+static bool rref_call_complete(struct tenrec_call *c, const tenrec_error *why,
+                               struct tenrec_msg **ret)
 {
     struct rref_owner *o = c->refs->made;
     struct tenrec_value *kept;
@@ -280,7 +281,7 @@ const struct served_refs_ops rref_calls = {
     .begin = rref_call_begin,
     .refused = rref_call_refused,
     .keep = rref_call_keep,
-    .made = rref_call_made,
+    .complete = rref_call_complete,
     .end = rref_call_end,
 };
 
