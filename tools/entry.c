@@ -52,7 +52,7 @@ tenrec_status entries_try(const struct tenrec_config *config, tenrec_error *err)
 {
     struct entries all;
     tenrec_status st = entries_list(config, &all, err);
-    char how[128], text[PLACE_TEXT_MAX];
+    char how[128], text[POSITION_TEXT_MAX];
 
     for (size_t i = 0; !st && i < entries_count(&all); i++) {
         struct entry *e = &all.v[i];
@@ -61,7 +61,7 @@ tenrec_status entries_try(const struct tenrec_config *config, tenrec_error *err)
             continue;
         st = tenrec_fail(err, TENREC_EPLUGIN, "plugin '%s': loading it and checking its options %s",
                          e->layer.plugin, how);
-        tenrec_error_prefix(err, "%s: %s '%s'", place_text(&e->layer.plugin_place, text),
+        tenrec_error_prefix(err, "%s: %s '%s'", position_text(&e->layer.plugin_where, text),
                             section_word(e->layer.section), e->layer.name);
     }
     entries_close(&all);

@@ -26,7 +26,7 @@ static inline size_t entries_count(const struct entries *e)
 }
 
 /* Tries entries_open for each entry in a process of its own. errors: EPLUGIN for a
- * plugin that crashes, hangs or exits, with the place; entries_open reports any other
+ * plugin that crashes, hangs or exits, with the position; entries_open reports any other
  * failure */
 tenrec_status entries_try(const struct tenrec_config *config, tenrec_error *err);
 
@@ -34,7 +34,7 @@ tenrec_status entries_try(const struct tenrec_config *config, tenrec_error *err)
  * would, and follows `backend:` to the wire.
  *
  * config   borrowed until entries_close
- * errors   ECONFIG, EPLUGIN, EABI, all with the place
+ * errors   ECONFIG, EPLUGIN, EABI, all with the position
  */
 tenrec_status entries_open(const struct tenrec_config *config, struct entries *ret,
                            tenrec_error *err);

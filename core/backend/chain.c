@@ -206,8 +206,8 @@ tenrec_status chain_open(const struct chain_layer *layer, size_t n, const struct
         }
         st = link_make(l, &layer[made - 1], id, err);
         if (st != TENREC_OK) {
-            tenrec_error_prefix(err, "%s%sbackend '%s'", layer[made - 1].place,
-                                *layer[made - 1].place ? ": " : "", layer[made - 1].name);
+            tenrec_error_prefix(err, "%s%sbackend '%s'", layer[made - 1].where,
+                                *layer[made - 1].where ? ": " : "", layer[made - 1].name);
             goto err_links;
         }
     }

@@ -19,7 +19,7 @@ struct node;
 /* One entry of `backends:`, loaded and checked (chain_config.h makes these). */
 struct chain_layer {
     const char *name;        /* of the entry; borrowed until chain_close */
-    const char *place;       /* "a.yaml:7:3" or ""; borrowed during open */
+    const char *where;       /* "a.yaml:7:3" or ""; borrowed during open */
     struct backend *backend; /* shared until chain_close */
     const void *options;     /* filled and checked; borrowed until chain_close */
 };

@@ -19,7 +19,7 @@ struct chain_config {
 static tenrec_status layer_make(struct chain_config *s, struct chain_layer *layer,
                                 const struct config_layer *from, tenrec_error *err)
 {
-    char text[PLACE_TEXT_MAX];
+    char text[POSITION_TEXT_MAX];
     void *options = NULL;
     tenrec_status st = plugin_entry_load(from, &layer->backend, &options, err);
 
@@ -27,8 +27,8 @@ static tenrec_status layer_make(struct chain_config *s, struct chain_layer *laye
     if (st != TENREC_OK)
         return st;
     layer->name = arena_text(&s->texts, from->name);
-    layer->place = arena_text(&s->texts, options_place(backend_plugin(layer->backend), from, text));
-    if (!layer->name || !layer->place)
+    layer->where = arena_text(&s->texts, options_where(backend_plugin(layer->backend), from, text));
+    if (!layer->name || !layer->where)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for backend '%s'", from->name);
     return TENREC_OK;
 }

@@ -12,7 +12,7 @@ struct tenrec_config;
 /* The chain that `backend:` begins. The configuration may be changed or dropped
  * afterwards.
  *
- * errors   with the place: ECONFIG (also from a plugin's construct), EPLUGIN,
+ * errors   with the position: ECONFIG (also from a plugin's construct), EPLUGIN,
  *          EABI, EEXIST, ENOMEM
  */
 tenrec_status chain_config_open(const struct tenrec_config *config, struct chain_config **ret,

@@ -12,7 +12,7 @@ struct config_settings;
 
 /* A part of the configuration that core does not know: `security:`, `stores:`. */
 struct chain_addition {
-    /* Reads and checks it. *ret may stay NULL. errors: ECONFIG with the place, and others */
+    /* Reads and checks it. *ret may stay NULL. errors: ECONFIG with the position, and others */
     tenrec_status (*make)(const struct tenrec_config *config, const struct config_settings *s,
                           void **ret, tenrec_error *err);
     void (*drop)(void *made);                             /* NULL is passed, too */

@@ -38,7 +38,7 @@ static tenrec_status add_missing(struct node *map, struct node *defaults, tenrec
  * key gets its default. */
 static tenrec_status add_defaults(struct node *root, tenrec_error *err)
 {
-    static const struct place by_default = { .kind = PLACE_DEFAULT };
+    static const struct position by_default = { .kind = POSITION_DEFAULT };
     static const char *const by_key[] = { "worker", "observe" };
     struct node *defaults;
     tenrec_status st = tree_parse(builtin_yaml, builtin_yaml_len, &by_default, &defaults, err);
@@ -61,13 +61,13 @@ static tenrec_status add_defaults(struct node *root, tenrec_error *err)
 static tenrec_status config_put(struct node *map, const char *key, struct node *value,
                                 tenrec_error *err)
 {
-    struct place place;
+    struct position where;
 
     if (!value)
         return memory_fail(err);
-    place = value->place;
+    where = value->where;
     node_drop(node_take(map, key));
-    return node_add_key(map, key, &place, value) == TENREC_OK ? TENREC_OK : memory_fail(err);
+    return node_add_key(map, key, &where, value) == TENREC_OK ? TENREC_OK : memory_fail(err);
 }
 
 /* Applies the variables that need no option table. */
@@ -80,12 +80,12 @@ static tenrec_status apply_variables(struct tenrec_config *config, tenrec_error 
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const struct variable *variable = environment_get(&config->env, names[i][0]);
-        struct place place;
+        struct position where;
         tenrec_status st;
         if (!variable)
             continue;
-        place = environment_place(variable);
-        st = config_put(config->root, names[i][1], node_scalar(variable->value, NODE_RAW, &place),
+        where = environment_where(variable);
+        st = config_put(config->root, names[i][1], node_scalar(variable->value, NODE_RAW, &where),
                         err);
         if (st != TENREC_OK)
             return st;
@@ -117,7 +117,7 @@ static tenrec_status config_check(const struct tenrec_config *config, tenrec_err
 static tenrec_status read_text(struct tenrec_config *config, const char *text, size_t len,
                                tenrec_error *err)
 {
-    struct place where = { .kind = PLACE_FILE, .name = config->name, .line = 1, .column = 1 };
+    struct position where = { .kind = POSITION_FILE, .name = config->name, .line = 1, .column = 1 };
     tenrec_status st = tree_parse(text, len, &where, &config->root, err);
 
     if (st != TENREC_OK)
@@ -126,7 +126,7 @@ static tenrec_status read_text(struct tenrec_config *config, const char *text, s
         node_drop(config->root);
         config->root = node_new(NODE_MAP, &where);
     }
-    /* Before the defaults are added: these have no place for an error to name. */
+    /* Before the defaults are added: these have no position for an error to name. */
     return config->root ? schema_check_shape(config->root, err) : memory_fail(err);
 }
 
@@ -282,7 +282,7 @@ static tenrec_status split_key(char *key, char **part, size_t *ret_n, tenrec_err
 static tenrec_status config_set(struct node *root, char *const *part, size_t n, const char *value,
                                 tenrec_error *err)
 {
-    static const struct place code = { .kind = PLACE_CODE };
+    static const struct position code = { .kind = POSITION_CODE };
     struct node *map = root, *leaf = NULL;
     tenrec_status st = TENREC_OK;
 

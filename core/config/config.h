@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config.h - a configuration as the other parts of the core see it.
  *
- * Layers: node (a value with its place) <- tree (YAML), quantity (units) <-
+ * Layers: node (a value with its position) <- tree (YAML), quantity (units) <-
  * value (one typed value) <- options (a plugin's table) <- config. */
 #ifndef TENREC_CONFIG_CONFIG_H
 #define TENREC_CONFIG_CONFIG_H
@@ -18,20 +18,20 @@
 struct config_layer {
     const struct tenrec_config *config; /* has the variables; NULL: no variables */
     enum config_section section;
-    const char *name;   /* the entry's */
-    const char *plugin; /* name or path */
-    const char *wraps;  /* the next inner entry; NULL at the wire */
-    struct place place; /* of the entry */
-    struct place plugin_place;
-    struct place wraps_place;   /* of `wraps`, or of the entry when there is none */
-    const struct node *options; /* a map; NULL when none are written */
-    bool innermost;             /* the target of TENREC_TRANSPORTS and the like */
+    const char *name;      /* the entry's */
+    const char *plugin;    /* name or path */
+    const char *wraps;     /* the next inner entry; NULL at the wire */
+    struct position where; /* of the entry */
+    struct position plugin_where;
+    struct position wraps_where; /* of `wraps`, or of the entry when there is none */
+    const struct node *options;  /* a map; NULL when none are written */
+    bool innermost;              /* the target of TENREC_TRANSPORTS and the like */
 };
 
 /* The chain that `backend:` begins, outermost first.
  *
  * ret      `*ret_n` layers, at least one; free() them
- * errors   ECONFIG with the place, ENOMEM
+ * errors   ECONFIG with the position, ENOMEM
  */
 tenrec_status config_layers(const struct tenrec_config *config, struct config_layer **ret,
                             size_t *ret_n, tenrec_error *err);
@@ -46,9 +46,9 @@ tenrec_status config_entries(const struct tenrec_config *config, enum config_sec
 struct config_layer config_store(const struct tenrec_config *config, const char *scheme);
 
 /* The entry of `observers:` of that name; without an entry, the plugin of that name with its
- * defaults, which `place` names. */
+ * defaults, which `where` names. */
 struct config_layer config_observer(const struct tenrec_config *config, const char *name,
-                                    const struct place *place);
+                                    const struct position *where);
 
 /* Schemes of stores and of init_method that need no plugin. */
 enum config_scheme { CONFIG_TCP, CONFIG_FILE, CONFIG_MEMORY, CONFIG_ENV, CONFIG_OTHER };
@@ -84,11 +84,11 @@ struct config_settings {
     const struct config_device_map *device_map;
     size_t n_device_maps;
     const char *init_method;
-    const char *init_method_place; /* "cluster.yaml:2:14", to begin an error with */
+    const char *init_method_where; /* "cluster.yaml:2:14", to begin an error with */
     struct tenrec_option_list device_names;
 };
 
-/* errors: ECONFIG with the place, ENOMEM */
+/* errors: ECONFIG with the position, ENOMEM */
 tenrec_status config_settings_make(const struct tenrec_config *config, struct config_settings **ret,
                                    tenrec_error *err);
 void config_settings_drop(struct config_settings *settings); /* NULL is fine */
@@ -115,7 +115,7 @@ tenrec_status options_show(const struct tenrec_plugin *desc, const struct config
  *          option_size
  * layer    NULL for the defaults alone
  * ret      options_size bytes, aligned for any type; options_drop it
- * errors   ECONFIG with the place; EPLUGIN when a default does not parse; ENOMEM
+ * errors   ECONFIG with the position; EPLUGIN when a default does not parse; ENOMEM
  */
 tenrec_status options_make(const struct tenrec_plugin *desc, const struct config_layer *layer,
                            void **ret, tenrec_error *err);
@@ -123,8 +123,8 @@ tenrec_status options_make(const struct tenrec_plugin *desc, const struct config
 /* The sources of an entry's values, for an error about no single value: "F:3:3",
  * "environment A, B" when only variables set options, "F:3:3 with environment A" when
  * both do. Returns `buf`. */
-const char *options_place(const struct tenrec_plugin *desc, const struct config_layer *layer,
-                          char buf[PLACE_TEXT_MAX]);
+const char *options_where(const struct tenrec_plugin *desc, const struct config_layer *layer,
+                          char buf[POSITION_TEXT_MAX]);
 
 /* Frees the struct and all memory of the core in it. NULL is fine. */
 void options_drop(void *opts);

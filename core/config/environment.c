@@ -163,7 +163,7 @@ void environment_warn(const char *name, const char *fmt, ...)
     log_line(TENREC_LOG_WARN, "config", "environment variable %s %s", name, text);
 }
 
-struct place environment_place(const struct variable *variable)
+struct position environment_where(const struct variable *variable)
 {
-    return (struct place){ .kind = PLACE_ENVIRONMENT, .name = variable->name };
+    return (struct position){ .kind = POSITION_ENVIRONMENT, .name = variable->name };
 }

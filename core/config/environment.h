@@ -49,7 +49,7 @@ const char *environment_short(size_t i, const char **ret_option);
 TENREC_PRINTF(2, 3)
 void environment_warn(const char *name, const char *fmt, ...);
 
-/* The place of a value from this variable. */
-struct place environment_place(const struct variable *variable);
+/* The position of a value from this variable. */
+struct position environment_where(const struct variable *variable);
 
 #endif

@@ -18,9 +18,9 @@ static struct config_layer layers_make(const struct tenrec_config *config,
         .name = entry->key,
         .plugin = plugin->text,
         .wraps = wraps ? wraps->text : NULL,
-        .place = entry->key_place,
-        .plugin_place = plugin->place,
-        .wraps_place = wraps ? wraps->place : entry->key_place,
+        .where = entry->key_where,
+        .plugin_where = plugin->where,
+        .wraps_where = wraps ? wraps->where : entry->key_where,
         .options = node_get(entry, "options"),
         /* of a store: the short variables are meant for backends */
         .innermost = section == SECTION_BACKENDS && !wraps,
@@ -89,7 +89,7 @@ tenrec_status config_entries(const struct tenrec_config *config, enum config_sec
 /* The entry, or the plugin of its name. */
 static struct config_layer layers_named(const struct tenrec_config *config,
                                         enum config_section section, const char *name,
-                                        const struct place *place)
+                                        const struct position *where)
 {
     const struct node *entry = node_get(node_get(config->root, section_key(section)), name);
 
@@ -100,38 +100,38 @@ static struct config_layer layers_named(const struct tenrec_config *config,
         .section = section,
         .name = name,
         .plugin = name,
-        .place = *place,
-        .plugin_place = *place,
-        .wraps_place = *place,
+        .where = *where,
+        .plugin_where = *where,
+        .wraps_where = *where,
     };
 }
 
 struct config_layer config_store(const struct tenrec_config *config, const char *scheme)
 {
     return layers_named(config, SECTION_STORES, scheme,
-                        &node_get(config->root, "init_method")->place);
+                        &node_get(config->root, "init_method")->where);
 }
 
 struct config_layer config_observer(const struct tenrec_config *config, const char *name,
-                                    const struct place *place)
+                                    const struct position *where)
 {
-    return layers_named(config, SECTION_OBSERVERS, name, place);
+    return layers_named(config, SECTION_OBSERVERS, name, where);
 }
 
 static void add_variable(char *buf, const char *join, const char *name)
 {
     const size_t used = strlen(buf);
 
-    snprintf(buf + used, PLACE_TEXT_MAX - used, "%s%s", join, name);
+    snprintf(buf + used, POSITION_TEXT_MAX - used, "%s%s", join, name);
 }
 
-const char *options_place(const struct tenrec_plugin *desc, const struct config_layer *layer,
-                          char buf[PLACE_TEXT_MAX])
+const char *options_where(const struct tenrec_plugin *desc, const struct config_layer *layer,
+                          char buf[POSITION_TEXT_MAX])
 {
-    const bool written = layer->place.kind != PLACE_DEFAULT;
+    const bool written = layer->where.kind != POSITION_DEFAULT;
     size_t n = 0;
 
-    place_text(&layer->place, buf);
+    position_text(&layer->where, buf);
     for (uint32_t i = 0; layer->config && i < desc->n_options; i++) {
         const char *key = options_at(desc, i).key;
         const char *alias = layer->innermost ? environment_short_name(key) : NULL;

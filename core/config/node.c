@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node.c - a value of the configuration and the place where it was written. */
+/* node.c - a value of the configuration and the position where it was written. */
 #include "core/config/node.h"
 
 #include "core/base/memory.h"
@@ -7,56 +7,56 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *place_text(const struct place *place, char buf[PLACE_TEXT_MAX])
+const char *position_text(const struct position *where, char buf[POSITION_TEXT_MAX])
 {
-    switch (place->kind) {
-    case PLACE_FILE:
-        snprintf(buf, PLACE_TEXT_MAX, "%s:%u:%u", place->name, place->line, place->column);
+    switch (where->kind) {
+    case POSITION_FILE:
+        snprintf(buf, POSITION_TEXT_MAX, "%s:%u:%u", where->name, where->line, where->column);
         break;
-    case PLACE_ENVIRONMENT:
-        snprintf(buf, PLACE_TEXT_MAX, "environment %s", place->name);
+    case POSITION_ENVIRONMENT:
+        snprintf(buf, POSITION_TEXT_MAX, "environment %s", where->name);
         break;
-    case PLACE_CODE:
-        snprintf(buf, PLACE_TEXT_MAX, "code");
+    case POSITION_CODE:
+        snprintf(buf, POSITION_TEXT_MAX, "code");
         break;
-    case PLACE_SETTING:
-        snprintf(buf, PLACE_TEXT_MAX, "setting");
+    case POSITION_SETTING:
+        snprintf(buf, POSITION_TEXT_MAX, "setting");
         break;
-    case PLACE_DEFAULT:
-        snprintf(buf, PLACE_TEXT_MAX, "default");
+    case POSITION_DEFAULT:
+        snprintf(buf, POSITION_TEXT_MAX, "default");
         break;
     }
     return buf;
 }
 
-tenrec_status place_fail(tenrec_error *err, tenrec_status code, const struct place *place,
-                         const char *fmt, ...)
+tenrec_status position_fail(tenrec_error *err, tenrec_status code, const struct position *where,
+                            const char *fmt, ...)
 {
-    char buf[PLACE_TEXT_MAX];
+    char buf[POSITION_TEXT_MAX];
     va_list ap;
 
     va_start(ap, fmt);
     tenrec_vfail(err, code, fmt, ap);
     va_end(ap);
-    if (place && place->kind != PLACE_DEFAULT)
-        tenrec_error_prefix(err, "%s", place_text(place, buf));
+    if (where && where->kind != POSITION_DEFAULT)
+        tenrec_error_prefix(err, "%s", position_text(where, buf));
     return code;
 }
 
-struct node *node_new(enum node_kind kind, const struct place *place)
+struct node *node_new(enum node_kind kind, const struct position *where)
 {
     struct node *node = memory_new(1, sizeof *node);
 
     if (node) {
         node->kind = kind;
-        node->place = *place;
+        node->where = *where;
     }
     return node;
 }
 
-struct node *node_scalar(const char *text, enum node_style style, const struct place *place)
+struct node *node_scalar(const char *text, enum node_style style, const struct position *where)
 {
-    struct node *node = node_new(NODE_SCALAR, place);
+    struct node *node = node_new(NODE_SCALAR, where);
 
     if (!node)
         return NULL;
@@ -97,7 +97,7 @@ tenrec_status node_add(struct node *parent, struct node *child)
     return TENREC_OK;
 }
 
-tenrec_status node_add_key(struct node *map, const char *key, const struct place *key_place,
+tenrec_status node_add_key(struct node *map, const char *key, const struct position *key_where,
                            struct node *child)
 {
     char *copy = memory_text(key);
@@ -108,18 +108,18 @@ tenrec_status node_add_key(struct node *map, const char *key, const struct place
     }
     free(child->key);
     child->key = copy;
-    child->key_place = *key_place;
+    child->key_where = *key_where;
     return node_add(map, child);
 }
 
 struct node *node_copy(const struct node *node)
 {
-    struct node *copy = node_new(node->kind, &node->place);
+    struct node *copy = node_new(node->kind, &node->where);
 
     if (!copy)
         return NULL;
     copy->style = node->style;
-    copy->key_place = node->key_place;
+    copy->key_where = node->key_where;
     if ((node->text && !(copy->text = memory_text(node->text))) ||
         (node->key && !(copy->key = memory_text(node->key))))
         goto err_drop;

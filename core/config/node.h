@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node.h - a value of the configuration and the place where it was written. */
+/* node.h - a value of the configuration and the position where it was written. */
 #ifndef TENREC_CONFIG_NODE_H
 #define TENREC_CONFIG_NODE_H
 
@@ -8,27 +8,33 @@
 #include <tenrec/error.h>
 
 /* Weakest first: a stronger source overrides a weaker one. */
-enum place_kind { PLACE_DEFAULT, PLACE_FILE, PLACE_ENVIRONMENT, PLACE_CODE, PLACE_SETTING };
+enum position_kind {
+    POSITION_DEFAULT,
+    POSITION_FILE,
+    POSITION_ENVIRONMENT,
+    POSITION_CODE,
+    POSITION_SETTING
+};
 
 /* Where a value was written. */
-struct place {
-    enum place_kind kind;
+struct position {
+    enum position_kind kind;
     const char *name; /* of the file or variable, borrowed from the node's maker */
     unsigned line;    /* from 1; in files only */
     unsigned column;  /* from 1 */
 };
 
-#define PLACE_TEXT_MAX 256
+#define POSITION_TEXT_MAX 256
 
 /* "cluster.yaml:9:3", "environment TENREC_BACKEND", "code",
  * "setting" (of a running worker) or "default", cut
  * when longer than `buf`. Returns `buf`. */
-const char *place_text(const struct place *place, char buf[PLACE_TEXT_MAX]);
+const char *position_text(const struct position *where, char buf[POSITION_TEXT_MAX]);
 
-/* tenrec_fail with "PLACE: " before the text (nothing for a default). */
+/* tenrec_fail with "POSITION: " before the text (nothing for a default). */
 TENREC_PRINTF(4, 5)
-tenrec_status place_fail(tenrec_error *err, tenrec_status code, const struct place *place,
-                         const char *fmt, ...);
+tenrec_status position_fail(tenrec_error *err, tenrec_status code, const struct position *where,
+                            const char *fmt, ...);
 
 enum node_kind { NODE_SCALAR, NODE_LIST, NODE_MAP };
 
@@ -42,17 +48,17 @@ enum node_style {
 struct node {
     enum node_kind kind;
     enum node_style style;
-    struct place place;
-    char *text;             /* of a scalar, never NULL there */
-    char *key;              /* in a map, else NULL */
-    struct place key_place; /* of the key */
-    struct node **item;     /* of a list or map, in file order */
+    struct position where;
+    char *text;                /* of a scalar, never NULL there */
+    char *key;                 /* in a map, else NULL */
+    struct position key_where; /* of the key */
+    struct node **item;        /* of a list or map, in file order */
     size_t n;
 };
 
 /* NULL: out of memory, as for all functions here that return a new node. */
-struct node *node_new(enum node_kind kind, const struct place *place);
-struct node *node_scalar(const char *text, enum node_style style, const struct place *place);
+struct node *node_new(enum node_kind kind, const struct position *where);
+struct node *node_scalar(const char *text, enum node_style style, const struct position *where);
 struct node *node_copy(const struct node *node);
 void node_drop(struct node *node); /* NULL is fine */
 
@@ -60,7 +66,7 @@ void node_drop(struct node *node); /* NULL is fine */
 tenrec_status node_add(struct node *parent, struct node *child);
 
 /* The same under a key that `map` does not have yet. */
-tenrec_status node_add_key(struct node *map, const char *key, const struct place *key_place,
+tenrec_status node_add_key(struct node *map, const char *key, const struct position *key_where,
                            struct node *child);
 
 /* The value of `key`, borrowed; NULL when `map` lacks the key or is no map. */

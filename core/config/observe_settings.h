@@ -19,7 +19,7 @@ struct config_observe {
     const char *dump_dir; /* "": none */
 };
 
-/* errors: ECONFIG with the place, ENOMEM */
+/* errors: ECONFIG with the position, ENOMEM */
 tenrec_status config_observe_make(const struct tenrec_config *config, struct config_observe **ret,
                                   tenrec_error *err);
 /* The defaults alone. errors: ENOMEM */

@@ -42,7 +42,7 @@ void options_context(char *buf, size_t size, const struct option_source *src, co
         snprintf(buf, size, "%s.%s", src->top, key);
 }
 
-struct place options_key_place(const struct option_source *src, const char *key)
+struct position options_key_where(const struct option_source *src, const char *key)
 {
     const struct node *written = node_get(src->map, key);
     char name[ENVIRONMENT_NAME_MAX];
@@ -50,9 +50,9 @@ struct place options_key_place(const struct option_source *src, const char *key)
 
     environment_key_name(name, src->top, key);
     variable = environment_get(src->env, name);
-    if (variable && !(written && written->place.kind == PLACE_CODE))
-        return environment_place(variable);
-    return written ? written->place : (struct place){ .kind = PLACE_DEFAULT };
+    if (variable && !(written && written->where.kind == POSITION_CODE))
+        return environment_where(variable);
+    return written ? written->where : (struct position){ .kind = POSITION_DEFAULT };
 }
 
 struct option_source options_source(const struct config_layer *layer)
@@ -111,18 +111,18 @@ tenrec_status options_check_keys(const struct tenrec_plugin *desc, const struct 
         if (also)
             suggest_try(&near, also);
         if (src->item)
-            return place_fail(err, TENREC_ECONFIG, &node->key_place, "%s: has no key '%s'%s",
-                              src->item, node->key, suggest_hint(&near));
+            return position_fail(err, TENREC_ECONFIG, &node->key_where, "%s: has no key '%s'%s",
+                                 src->item, node->key, suggest_hint(&near));
         if (src->entry)
-            return place_fail(err, TENREC_ECONFIG, &node->key_place,
-                              "%s '%s': has no option '%s'%s", section_word(src->section),
-                              src->entry, node->key, suggest_hint(&near));
+            return position_fail(err, TENREC_ECONFIG, &node->key_where,
+                                 "%s '%s': has no option '%s'%s", section_word(src->section),
+                                 src->entry, node->key, suggest_hint(&near));
         if (schema_is_top(node->key))
-            return place_fail(err, TENREC_ECONFIG, &node->key_place,
-                              "%s: has no key '%s': it belongs beside '%s', not below it", src->top,
-                              node->key, src->top);
-        return place_fail(err, TENREC_ECONFIG, &node->key_place, "%s: has no key '%s'%s", src->top,
-                          node->key, suggest_hint(&near));
+            return position_fail(err, TENREC_ECONFIG, &node->key_where,
+                                 "%s: has no key '%s': it belongs beside '%s', not below it",
+                                 src->top, node->key, src->top);
+        return position_fail(err, TENREC_ECONFIG, &node->key_where, "%s: has no key '%s'%s",
+                             src->top, node->key, suggest_hint(&near));
     }
     return TENREC_OK;
 }
@@ -132,9 +132,9 @@ static tenrec_status options_exclude(const struct tenrec_option *opt,
                                      const struct variable *variable, const char *context,
                                      struct node **list, tenrec_error *err)
 {
-    struct place place = environment_place(variable);
-    struct node *raw = node_scalar(variable->value + 1, NODE_RAW, &place);
-    struct node *words = NULL, *old = NULL, *left = node_new(NODE_LIST, &place);
+    struct position where = environment_where(variable);
+    struct node *raw = node_scalar(variable->value + 1, NODE_RAW, &where);
+    struct node *words = NULL, *old = NULL, *left = node_new(NODE_LIST, &where);
     struct tenrec_option_list checked;
     struct arena arena = { 0 };
     tenrec_status st = TENREC_ENOMEM;
@@ -173,22 +173,22 @@ out:
 static tenrec_status options_apply(const struct tenrec_option *opt, const struct variable *variable,
                                    const char *context, struct node **value, tenrec_error *err)
 {
-    struct place place;
+    struct position where;
 
     if (!variable)
         return TENREC_OK;
     if (opt->type == TENREC_OPT_LIST && opt->item == TENREC_OPT_STRING && *variable->value == '^')
         return options_exclude(opt, variable, context, value, err);
-    place = environment_place(variable);
+    where = environment_where(variable);
     node_drop(*value);
-    *value = node_scalar(variable->value, NODE_RAW, &place);
+    *value = node_scalar(variable->value, NODE_RAW, &where);
     return *value ? TENREC_OK : memory_fail(err);
 }
 
 tenrec_status options_resolve(const struct tenrec_option *opt, const struct option_source *src,
                               struct node **ret, tenrec_error *err)
 {
-    static const struct place by_default = { .kind = PLACE_DEFAULT };
+    static const struct position by_default = { .kind = POSITION_DEFAULT };
     const struct node *written = node_get(src->map, opt->key);
     char context[VALUE_CONTEXT_MAX], name[ENVIRONMENT_NAME_MAX];
     struct node *value = NULL;
@@ -199,7 +199,7 @@ tenrec_status options_resolve(const struct tenrec_option *opt, const struct opti
         if (!value)
             return memory_fail(err);
     }
-    if (src->env && !(written && written->place.kind == PLACE_CODE)) {
+    if (src->env && !(written && written->where.kind == POSITION_CODE)) {
         const char *short_name = src->innermost ? environment_short_name(opt->key) : NULL;
         options_context(context, sizeof context, src, opt->key);
         if (src->entry)
@@ -245,7 +245,7 @@ tenrec_status options_fill(const struct tenrec_plugin *desc, const struct option
             continue;
         st = options_read(&opt, src, value, arena, opts, err);
         if (st == TENREC_ECONFIG && !node_get(src->map, opt.key) &&
-            value->place.kind == PLACE_DEFAULT) {
+            value->where.kind == POSITION_DEFAULT) {
             st = TENREC_EPLUGIN;
             if (err)
                 err->code = st;

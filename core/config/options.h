@@ -49,8 +49,8 @@ tenrec_status options_read(const struct tenrec_option *opt, const struct option_
                            const struct node *value, struct arena *arena, void *opts,
                            tenrec_error *err);
 
-/* The place of the effective value of a key of a top-level map. */
-struct place options_key_place(const struct option_source *src, const char *key);
+/* The position of the effective value of a key of a top-level map. */
+struct position options_key_where(const struct option_source *src, const char *key);
 
 /* "backend 'flaky': option 'delay'" or "worker.name", for the beginning of an error. */
 void options_context(char *buf, size_t size, const struct option_source *src, const char *key);

@@ -25,8 +25,8 @@ static tenrec_status record_read(const struct tenrec_plugin *table, const struct
     tenrec_status st;
 
     if (node->kind != NODE_MAP)
-        return place_fail(err, TENREC_ECONFIG, &node->place, "%s: expected a map, found %s", item,
-                          node_describe(node, found, sizeof found));
+        return position_fail(err, TENREC_ECONFIG, &node->where, "%s: expected a map, found %s",
+                             item, node_describe(node, found, sizeof found));
     st = options_check_keys(table, &src, NULL, err);
     return st == TENREC_OK ? options_fill(table, &src, arena, dst, err) : st;
 }
@@ -36,34 +36,35 @@ tenrec_status record_read_all(const struct tenrec_option *opt, const struct node
                               struct tenrec_option_records *ret, tenrec_error *err)
 {
     const struct tenrec_plugin table = record_table(opt->record);
-    char item[VALUE_CONTEXT_MAX], place[PLACE_TEXT_MAX];
+    char item[VALUE_CONTEXT_MAX], where[POSITION_TEXT_MAX];
     struct node *list = NULL;
-    const char **places;
+    const char **positions;
     char *v;
     tenrec_status st = value_expand(opt, node, context, &list, err);
 
     if (st != TENREC_OK)
         return st;
     if (list->kind != NODE_LIST) {
-        st = place_fail(err, TENREC_ECONFIG, &list->place, "%s: expected %s, found %s", context,
-                        VALUE_RECORDS_EXPECTED, node_describe(list, item, sizeof item));
+        st = position_fail(err, TENREC_ECONFIG, &list->where, "%s: expected %s, found %s", context,
+                           VALUE_RECORDS_EXPECTED, node_describe(list, item, sizeof item));
         node_drop(list);
         return st;
     }
     v = arena_new(arena, list->n ? list->n : 1, opt->record->size);
-    places = arena_new(arena, list->n ? list->n : 1, sizeof(const char *));
-    if (!v || !places)
+    positions = arena_new(arena, list->n ? list->n : 1, sizeof(const char *));
+    if (!v || !positions)
         st = memory_fail(err);
     for (size_t i = 0; st == TENREC_OK && i < list->n; i++) {
-        const struct place *at = &list->item[i]->place;
+        const struct position *at = &list->item[i]->where;
         snprintf(item, sizeof item, "%s, item %zu", context, i + 1);
         st = record_read(&table, list->item[i], item, arena, v + i * opt->record->size, err);
-        places[i] = arena_text(arena, at->kind == PLACE_DEFAULT ? "" : place_text(at, place));
-        if (st == TENREC_OK && !places[i])
+        positions[i] =
+            arena_text(arena, at->kind == POSITION_DEFAULT ? "" : position_text(at, where));
+        if (st == TENREC_OK && !positions[i])
             st = memory_fail(err);
     }
     ret->v = v;
-    ret->place = places;
+    ret->where = positions;
     ret->n = list->n;
     node_drop(list);
     return st;

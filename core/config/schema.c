@@ -68,15 +68,15 @@ static tenrec_status check_map(const struct node *map, const char *prefix,
         while (k < known + n && strcmp(k->key, node->key) != 0)
             suggest_try(&near, k++->key);
         if (k == known + n)
-            return place_fail(
-                err, TENREC_ECONFIG, &node->key_place, "%sunknown key '%s'%s", prefix, node->key,
+            return position_fail(
+                err, TENREC_ECONFIG, &node->key_where, "%sunknown key '%s'%s", prefix, node->key,
                 known == top && is_worker_key(node->key) ? ": it belongs under 'worker'"
                                                          : suggest_hint(&near));
         if (node->kind != k->kind || node_is_null(node) ||
             (node->kind == NODE_SCALAR && *node->text == '\0'))
-            return place_fail(err, TENREC_ECONFIG, &node->place, "%s'%s': expected %s, found %s",
-                              prefix, node->key, k->expected,
-                              node_describe(node, found, sizeof found));
+            return position_fail(err, TENREC_ECONFIG, &node->where, "%s'%s': expected %s, found %s",
+                                 prefix, node->key, k->expected,
+                                 node_describe(node, found, sizeof found));
     }
     return TENREC_OK;
 }
@@ -94,15 +94,15 @@ static tenrec_status check_entry(enum config_section section, const struct node 
     char prefix[ENTRY_NAME_MAX + 16], found[120];
 
     if (!is_name(node->key))
-        return place_fail(err, TENREC_ECONFIG, &node->key_place,
-                          "'%s' cannot be the name of a %s: 1 to %d letters, digits, '_' and "
-                          "'-' were expected",
-                          node->key, section_word(section), ENTRY_NAME_MAX);
+        return position_fail(err, TENREC_ECONFIG, &node->key_where,
+                             "'%s' cannot be the name of a %s: 1 to %d letters, digits, '_' and "
+                             "'-' were expected",
+                             node->key, section_word(section), ENTRY_NAME_MAX);
     if (node->kind != NODE_MAP)
-        return place_fail(err, TENREC_ECONFIG, &node->place,
-                          "%s '%s': expected a map such as {plugin: NAME}, found %s",
-                          section_word(section), node->key,
-                          node_describe(node, found, sizeof found));
+        return position_fail(err, TENREC_ECONFIG, &node->where,
+                             "%s '%s': expected a map such as {plugin: NAME}, found %s",
+                             section_word(section), node->key,
+                             node_describe(node, found, sizeof found));
     snprintf(prefix, sizeof prefix, "%s '%s': ", section_word(section), node->key);
     return check_map(node, prefix, entry, COUNT(entry) - (section != SECTION_BACKENDS), err);
 }
@@ -117,9 +117,9 @@ static tenrec_status check_same_variable(enum config_section section, const stru
     for (size_t i = 0; entries->item[i] != node; i++) {
         environment_option_name(other, section, entries->item[i]->key, "");
         if (strcmp(mine, other) == 0)
-            return place_fail(err, TENREC_ECONFIG, &node->key_place,
-                              "%s '%s' and '%s' have the same variables (%s...); rename one",
-                              section_key(section), entries->item[i]->key, node->key, mine);
+            return position_fail(err, TENREC_ECONFIG, &node->key_where,
+                                 "%s '%s' and '%s' have the same variables (%s...); rename one",
+                                 section_key(section), entries->item[i]->key, node->key, mine);
     }
     return TENREC_OK;
 }
@@ -154,12 +154,12 @@ static tenrec_status check_stores(const struct node *stores, tenrec_error *err)
     for (size_t i = 0; stores && i < stores->n; i++) {
         const struct node *node = stores->item[i];
         if (config_scheme_find(node->key) != CONFIG_OTHER)
-            return place_fail(err, TENREC_ECONFIG, &node->key_place,
-                              "store '%s': %s:// needs no plugin, choose another name", node->key,
-                              node->key);
+            return position_fail(err, TENREC_ECONFIG, &node->key_where,
+                                 "store '%s': %s:// needs no plugin, choose another name",
+                                 node->key, node->key);
         if (!node_get(node, "plugin"))
-            return place_fail(err, TENREC_ECONFIG, &node->key_place,
-                              "store '%s': 'plugin' is missing: name the plugin", node->key);
+            return position_fail(err, TENREC_ECONFIG, &node->key_where,
+                                 "store '%s': 'plugin' is missing: name the plugin", node->key);
     }
     return TENREC_OK;
 }
@@ -170,10 +170,10 @@ tenrec_status schema_check_shape(const struct node *root, tenrec_error *err)
     char found[120];
 
     if (root->kind != NODE_MAP)
-        return place_fail(err, TENREC_ECONFIG, &root->place,
-                          "expected a map with the keys worker, security, observe, init_method, "
-                          "backend, backends, stores, observers, found %s",
-                          node_describe(root, found, sizeof found));
+        return position_fail(err, TENREC_ECONFIG, &root->where,
+                             "expected a map with the keys worker, security, observe, init_method, "
+                             "backend, backends, stores, observers, found %s",
+                             node_describe(root, found, sizeof found));
     st = check_map(root, "", top, COUNT(top), err);
     if (st == TENREC_OK)
         st = check_entries(SECTION_BACKENDS, node_get(root, "backends"), err);
@@ -194,7 +194,7 @@ static tenrec_status fail_cycle(const struct node *entries, const struct node *s
                                 tenrec_error *err)
 {
     const struct node *wraps = node_get(start, "wraps");
-    const struct place *place = &wraps->place;
+    const struct position *where = &wraps->where;
     char path[160];
     size_t n = (size_t)snprintf(path, sizeof path, "%s", start->key);
 
@@ -204,8 +204,8 @@ static tenrec_status fail_cycle(const struct node *entries, const struct node *s
             break;
         wraps = node_get(node_get(entries, name), "wraps");
     }
-    return place_fail(err, TENREC_ECONFIG, place, "backend '%s': wraps itself: %s", start->key,
-                      path);
+    return position_fail(err, TENREC_ECONFIG, where, "backend '%s': wraps itself: %s", start->key,
+                         path);
 }
 
 static tenrec_status check_links(const struct node *entries, const struct node *node,
@@ -214,16 +214,16 @@ static tenrec_status check_links(const struct node *entries, const struct node *
     const struct node *at = node, *wraps;
 
     if (!node_get(node, "plugin"))
-        return place_fail(err, TENREC_ECONFIG, &node->key_place,
-                          "backend '%s': 'plugin' is missing: name the plugin", node->key);
+        return position_fail(err, TENREC_ECONFIG, &node->key_where,
+                             "backend '%s': 'plugin' is missing: name the plugin", node->key);
     wraps = node_get(node, "wraps");
     if (wraps && !node_get(entries, wraps->text)) {
         struct suggestion near;
         suggest_init(&near, wraps->text);
         offer_entries(&near, entries);
-        return place_fail(err, TENREC_ECONFIG, &wraps->place,
-                          "backend '%s': wraps '%s', which is not in 'backends'%s", node->key,
-                          wraps->text, suggest_hint(&near));
+        return position_fail(err, TENREC_ECONFIG, &wraps->where,
+                             "backend '%s': wraps '%s', which is not in 'backends'%s", node->key,
+                             wraps->text, suggest_hint(&near));
     }
     /* Stops at `node`, or after going round a cycle that another entry reports. */
     for (size_t steps = 0; at && steps < entries->n; steps++) {
@@ -247,13 +247,13 @@ tenrec_status schema_check_names(const struct node *root, const char *file, tenr
         return st;
     if (node_get(entries, backend->text))
         return TENREC_OK;
-    if (backend->place.kind == PLACE_DEFAULT)
+    if (backend->where.kind == POSITION_DEFAULT)
         return tenrec_fail(err, TENREC_ECONFIG,
                            "%s: 'backend' is missing and its default '%s' is not in 'backends': "
                            "say which entry to use",
                            file, backend->text);
     suggest_init(&near, backend->text);
     offer_entries(&near, entries);
-    return place_fail(err, TENREC_ECONFIG, &backend->place, "backend '%s' is not in 'backends'%s",
-                      backend->text, suggest_hint(&near));
+    return position_fail(err, TENREC_ECONFIG, &backend->where,
+                         "backend '%s' is not in 'backends'%s", backend->text, suggest_hint(&near));
 }

@@ -92,23 +92,23 @@ static tenrec_status rules_check(const struct config_security *s, tenrec_error *
     const struct config_rule *rule = s->allow.v;
 
     for (size_t i = 0; i < s->allow.n; i++) {
-        const char *place = s->allow.place[i], *join = *place ? ": " : "";
+        const char *where = s->allow.where[i], *join = *where ? ": " : "";
         if (!*rule[i].function)
             return tenrec_fail(err, TENREC_ECONFIG,
-                               "%s%ssecurity.allow, item %zu: 'function' is missing", place, join,
+                               "%s%ssecurity.allow, item %zu: 'function' is missing", where, join,
                                i + 1);
         if (rule[i].from.n == 0)
             return tenrec_fail(err, TENREC_ECONFIG,
                                "%s%ssecurity.allow, item %zu: 'from' is missing: name workers, or "
                                "any_member",
-                               place, join, i + 1);
+                               where, join, i + 1);
         for (size_t k = 0; k < rule[i].from.n; k++)
             if (strpbrk(rule[i].from.v[k].s, ", \t"))
                 return tenrec_fail(
                     err, TENREC_ECONFIG,
                     "%s%ssecurity.allow, item %zu: 'from: %s' is no name of a worker; "
                     "write a list as [a, b]",
-                    place, join, i + 1, rule[i].from.v[k].s);
+                    where, join, i + 1, rule[i].from.v[k].s);
     }
     return TENREC_OK;
 }
@@ -122,8 +122,8 @@ static tenrec_status mtls_check(const struct config_security *s, tenrec_error *e
 
     if (!s->mode || strcmp(s->mode, "mtls") != 0 || !missing)
         return TENREC_OK;
-    return place_fail(err, TENREC_ECONFIG, &s->mode_place,
-                      "security.mode: mtls needs 'security.mtls.%s'", missing);
+    return position_fail(err, TENREC_ECONFIG, &s->mode_where,
+                         "security.mode: mtls needs 'security.mtls.%s'", missing);
 }
 
 static tenrec_status mtls_fill(const struct tenrec_config *config,
@@ -134,10 +134,10 @@ static tenrec_status mtls_fill(const struct tenrec_config *config,
     tenrec_status st;
 
     if (src.map && src.map->kind != NODE_MAP)
-        return place_fail(err, TENREC_ECONFIG, &src.map->place,
-                          "security.mtls: expected a map such as {ca: FILE, cert: FILE, key: "
-                          "FILE}, found %s",
-                          node_describe(src.map, found, sizeof found));
+        return position_fail(err, TENREC_ECONFIG, &src.map->where,
+                             "security.mtls: expected a map such as {ca: FILE, cert: FILE, key: "
+                             "FILE}, found %s",
+                             node_describe(src.map, found, sizeof found));
     st = options_check_keys(&security_mtls_table, &src, NULL, err);
     return st == TENREC_OK
                ? options_fill(&security_mtls_table, &src, &made->arena, &made->security.mtls, err)
@@ -155,8 +155,8 @@ tenrec_status config_security_make(const struct tenrec_config *config, struct co
     if (!made)
         return memory_fail(err);
     s = &made->security;
-    s->mode_place = options_key_place(&src, "mode");
-    s->secret_file_place = options_key_place(&src, "secret_file");
+    s->mode_where = options_key_where(&src, "mode");
+    s->secret_file_where = options_key_where(&src, "secret_file");
     st = options_check_keys(&security_table, &src, SECURITY_MTLS_KEY, err);
     if (st == TENREC_OK)
         st = options_fill(&security_table, &src, &made->arena, s, err);

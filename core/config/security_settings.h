@@ -22,9 +22,9 @@ struct config_mtls {
 /* Owns all texts and arrays in it. */
 struct config_security {
     const char *mode; /* "none", "secret", "tls", "mtls"; NULL: not written */
-    struct place mode_place;
+    struct position mode_where;
     const char *secret_file; /* "": none */
-    struct place secret_file_place;
+    struct position secret_file_where;
     const char *store_plain;            /* "same_user", "loopback", "all", "none" */
     const char *plain_peers;            /* "none", "same_user", "all" */
     const char *kernel_tls;             /* "auto", "off" */
@@ -32,7 +32,7 @@ struct config_security {
     struct config_mtls mtls;
 };
 
-/* errors: ECONFIG with the place, ENOMEM */
+/* errors: ECONFIG with the position, ENOMEM */
 tenrec_status config_security_make(const struct tenrec_config *config, struct config_security **ret,
                                    tenrec_error *err);
 void config_security_drop(struct config_security *security); /* NULL is fine */

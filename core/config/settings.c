@@ -76,11 +76,11 @@ struct option_source settings_source(const struct tenrec_config *config)
     };
 }
 
-struct place settings_place(const struct tenrec_config *config, const char *key)
+struct position settings_where(const struct tenrec_config *config, const char *key)
 {
     const struct option_source src = settings_source(config);
 
-    return options_key_place(&src, key);
+    return options_key_where(&src, key);
 }
 
 /* Checks that `text` is a name, with a number of up to five digits for each `hole`. */
@@ -89,7 +89,7 @@ static tenrec_status check_name(const struct tenrec_config *config, const char *
 {
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:-";
-    struct place place;
+    struct position where;
     size_t len = 0;
 
     for (const char *p = text; *p;) {
@@ -99,20 +99,20 @@ static tenrec_status check_name(const struct tenrec_config *config, const char *
         if (*p == '\0')
             break;
         if (!hole || strncmp(p, hole, strlen(hole)) != 0) {
-            place = settings_place(config, key);
-            return place_fail(err, TENREC_ECONFIG, &place,
-                              "worker.%s: '%s' may hold letters, digits, '_', ':', '-'%s only", key,
-                              text, hole ? " and {rank}" : "");
+            where = settings_where(config, key);
+            return position_fail(err, TENREC_ECONFIG, &where,
+                                 "worker.%s: '%s' may hold letters, digits, '_', ':', '-'%s only",
+                                 key, text, hole ? " and {rank}" : "");
         }
         p += strlen(hole);
         len += 5;
     }
     if (len >= 1 && len <= TENREC_NAME_MAX)
         return TENREC_OK;
-    place = settings_place(config, key);
-    return place_fail(err, TENREC_ECONFIG, &place,
-                      "worker.%s: expected 1 to %d characters, found '%s'", key, TENREC_NAME_MAX,
-                      text);
+    where = settings_where(config, key);
+    return position_fail(err, TENREC_ECONFIG, &where,
+                         "worker.%s: expected 1 to %d characters, found '%s'", key, TENREC_NAME_MAX,
+                         text);
 }
 
 static bool read_device(const char *text, struct tenrec_device *ret)
@@ -134,11 +134,12 @@ static bool read_device(const char *text, struct tenrec_device *ret)
     return index < MAX_DEVICES;
 }
 
-static tenrec_status fail_device(const struct place *place, const char *key, const char *text,
+static tenrec_status fail_device(const struct position *where, const char *key, const char *text,
                                  tenrec_error *err)
 {
-    return place_fail(err, TENREC_ECONFIG, place,
-                      "worker.%s: expected a device such as cpu or cuda:0, found '%s'", key, text);
+    return position_fail(err, TENREC_ECONFIG, where,
+                         "worker.%s: expected a device such as cpu or cuda:0, found '%s'", key,
+                         text);
 }
 
 static tenrec_status fill_devices(const struct tenrec_config *config, struct settings_made *made,
@@ -151,8 +152,8 @@ static tenrec_status fill_devices(const struct tenrec_config *config, struct set
         return memory_fail(err);
     for (size_t i = 0; i < names->n; i++) {
         if (!read_device(names->v[i].s, &device[i])) {
-            struct place place = settings_place(config, "devices");
-            return fail_device(&place, "devices", names->v[i].s, err);
+            struct position where = settings_where(config, "devices");
+            return fail_device(&where, "devices", names->v[i].s, err);
         }
     }
     made->settings.device = device;
@@ -171,16 +172,17 @@ static tenrec_status fill_map(const struct node *node, struct arena *arena,
     if (!pair || !ret->worker)
         return memory_fail(err);
     if (node->kind != NODE_MAP)
-        return place_fail(err, TENREC_ECONFIG, &node->place,
-                          "worker.device_maps: expected a map such as {cuda:0: cuda:1} for '%s', "
-                          "found %s",
-                          node->key, node_describe(node, found, sizeof found));
+        return position_fail(
+            err, TENREC_ECONFIG, &node->where,
+            "worker.device_maps: expected a map such as {cuda:0: cuda:1} for '%s', "
+            "found %s",
+            node->key, node_describe(node, found, sizeof found));
     for (size_t i = 0; i < node->n; i++) {
         const struct node *to = node->item[i];
         if (!read_device(to->key, &pair[i].from))
-            return fail_device(&to->key_place, SETTINGS_DEVICE_MAPS, to->key, err);
+            return fail_device(&to->key_where, SETTINGS_DEVICE_MAPS, to->key, err);
         if (to->kind != NODE_SCALAR || !read_device(to->text, &pair[i].to))
-            return fail_device(&to->place, SETTINGS_DEVICE_MAPS,
+            return fail_device(&to->where, SETTINGS_DEVICE_MAPS,
                                to->kind == NODE_SCALAR ? to->text : "{...}", err);
     }
     ret->pair = pair;
@@ -193,17 +195,17 @@ static tenrec_status find_maps(const struct tenrec_config *config, const struct 
                                struct node **ret_own, tenrec_error *err)
 {
     const struct node *written = node_get(node_get(config->root, "worker"), SETTINGS_DEVICE_MAPS);
-    struct place place = settings_place(config, SETTINGS_DEVICE_MAPS);
+    struct position where = settings_where(config, SETTINGS_DEVICE_MAPS);
     const char *text = written && written->kind == NODE_SCALAR && written->style == NODE_RAW
                            ? written->text
                            : NULL;
 
     *ret = written;
     *ret_own = NULL;
-    if (place.kind == PLACE_ENVIRONMENT)
-        text = environment_get(&config->env, place.name)->value;
+    if (where.kind == POSITION_ENVIRONMENT)
+        text = environment_get(&config->env, where.name)->value;
     if (text) {
-        tenrec_status st = tree_parse(text, strlen(text), &place, ret_own, err);
+        tenrec_status st = tree_parse(text, strlen(text), &where, ret_own, err);
         if (st != TENREC_OK)
             return st;
         *ret = *ret_own;
@@ -212,8 +214,8 @@ static tenrec_status find_maps(const struct tenrec_config *config, const struct 
         return TENREC_OK;
     node_drop(*ret_own);
     *ret_own = NULL;
-    return place_fail(err, TENREC_ECONFIG, &place,
-                      "worker.device_maps: expected a map such as {worker1: {cuda:0: cuda:1}}");
+    return position_fail(err, TENREC_ECONFIG, &where,
+                         "worker.device_maps: expected a map such as {worker1: {cuda:0: cuda:1}}");
 }
 
 static tenrec_status fill_maps(const struct tenrec_config *config, struct settings_made *made,
@@ -244,20 +246,20 @@ static tenrec_status fill_init_method(const struct tenrec_config *config,
                                       struct settings_made *made, tenrec_error *err)
 {
     const struct node *node = node_get(config->root, "init_method");
-    char place[PLACE_TEXT_MAX];
+    char where[POSITION_TEXT_MAX];
 
     if (!strstr(node->text, "://")) {
         char *masked = secret_mask(node->text);
-        place_fail(err, TENREC_ECONFIG, &node->place,
-                   "init_method: expected env://, tcp://HOST:PORT, file://PATH or PLUGIN://..., "
-                   "found '%s'",
-                   masked ? masked : "");
+        position_fail(err, TENREC_ECONFIG, &node->where,
+                      "init_method: expected env://, tcp://HOST:PORT, file://PATH or PLUGIN://..., "
+                      "found '%s'",
+                      masked ? masked : "");
         free(masked);
         return TENREC_ECONFIG;
     }
     made->settings.init_method = arena_text(&made->arena, node->text);
-    made->settings.init_method_place = arena_text(&made->arena, place_text(&node->place, place));
-    return made->settings.init_method && made->settings.init_method_place ? TENREC_OK
+    made->settings.init_method_where = arena_text(&made->arena, position_text(&node->where, where));
+    return made->settings.init_method && made->settings.init_method_where ? TENREC_OK
                                                                           : memory_fail(err);
 }
 
@@ -269,10 +271,10 @@ static tenrec_status settings_check(const struct tenrec_config *config,
     if (st == TENREC_OK)
         st = check_name(config, "group", s->group, NULL, err);
     if (st == TENREC_OK && s->rank >= 0 && s->world_size >= 0 && s->rank >= s->world_size) {
-        struct place place = settings_place(config, "rank");
-        st = place_fail(err, TENREC_ECONFIG, &place,
-                        "worker.rank: %d does not exist in a group of %d (ranks begin at 0)",
-                        (int)s->rank, (int)s->world_size);
+        struct position where = settings_where(config, "rank");
+        st = position_fail(err, TENREC_ECONFIG, &where,
+                           "worker.rank: %d does not exist in a group of %d (ranks begin at 0)",
+                           (int)s->rank, (int)s->world_size);
     }
     return st;
 }

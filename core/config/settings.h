@@ -14,7 +14,7 @@ extern const struct tenrec_plugin settings_table;
 
 struct option_source settings_source(const struct tenrec_config *config);
 
-/* The place of the effective value of `worker.<key>`. */
-struct place settings_place(const struct tenrec_config *config, const char *key);
+/* The position of the effective value of `worker.<key>`. */
+struct position settings_where(const struct tenrec_config *config, const char *key);
 
 #endif

@@ -208,14 +208,14 @@ struct show {
 
 /* Takes `value`, which may be NULL: out of memory. */
 static tenrec_status show_emit(const struct show *show, const char *key, char *value,
-                               const struct place *place, tenrec_error *err)
+                               const struct position *where, tenrec_error *err)
 {
-    char source[PLACE_TEXT_MAX], full[256];
+    char source[POSITION_TEXT_MAX], full[256];
 
     if (!value)
         return memory_fail(err);
     snprintf(full, sizeof full, "%s%s", show->prefix, key);
-    show->fn(show->arg, full, value, place_text(place, source));
+    show->fn(show->arg, full, value, position_text(where, source));
     free(value);
     return TENREC_OK;
 }
@@ -223,7 +223,7 @@ static tenrec_status show_emit(const struct show *show, const char *key, char *v
 static tenrec_status show_table(const struct tenrec_plugin *desc, const struct option_source *src,
                                 const void *opts, const struct show *show, tenrec_error *err)
 {
-    static const struct place by_default = { .kind = PLACE_DEFAULT };
+    static const struct position by_default = { .kind = POSITION_DEFAULT };
 
     for (uint32_t i = 0; i < desc->n_options; i++) {
         struct tenrec_option opt = options_at(desc, i);
@@ -232,7 +232,7 @@ static tenrec_status show_table(const struct tenrec_plugin *desc, const struct o
         if (st == TENREC_OK)
             st = show_emit(show, opt.key,
                            node || opt.def ? options_print(&opt, opts) : memory_text("(not set)"),
-                           node ? &node->place : &by_default, err);
+                           node ? &node->where : &by_default, err);
         node_drop(node);
         if (st != TENREC_OK)
             return st;
@@ -249,11 +249,11 @@ static tenrec_status show_device_maps(const struct tenrec_config *config,
                                       const struct config_settings *s, const struct show *show,
                                       tenrec_error *err)
 {
-    struct place place = settings_place(config, SETTINGS_DEVICE_MAPS);
+    struct position where = settings_where(config, SETTINGS_DEVICE_MAPS);
     struct text t;
 
     if (!text_open(&t))
-        return show_emit(show, SETTINGS_DEVICE_MAPS, NULL, &place, err);
+        return show_emit(show, SETTINGS_DEVICE_MAPS, NULL, &where, err);
     fputc('{', t.to);
     for (size_t i = 0; i < s->n_device_maps; i++) {
         const struct config_device_map *map = &s->device_map[i];
@@ -269,7 +269,7 @@ static tenrec_status show_device_maps(const struct tenrec_config *config,
         fputc('}', t.to);
     }
     fputc('}', t.to);
-    return show_emit(show, SETTINGS_DEVICE_MAPS, text_finish(&t, true), &place, err);
+    return show_emit(show, SETTINGS_DEVICE_MAPS, text_finish(&t, true), &where, err);
 }
 
 static tenrec_status show_security(const struct tenrec_config *config, const struct show *outer,
@@ -328,7 +328,7 @@ tenrec_status config_show(const struct tenrec_config *config, config_show_fn *fn
     show.prefix = "";
     for (size_t i = 0; st == TENREC_OK && i < sizeof top / sizeof top[0]; i++) {
         const struct node *node = node_get(config->root, top[i]);
-        st = show_emit(&show, top[i], secret_mask(node->text), &node->place, err);
+        st = show_emit(&show, top[i], secret_mask(node->text), &node->where, err);
     }
     return st;
 }
@@ -346,9 +346,9 @@ tenrec_status options_show(const struct tenrec_plugin *desc, const struct config
     st = options_make(desc, layer, &opts, err);
     if (st != TENREC_OK)
         return st;
-    st = show_emit(&show, "plugin", memory_text(layer->plugin), &layer->plugin_place, err);
+    st = show_emit(&show, "plugin", memory_text(layer->plugin), &layer->plugin_where, err);
     if (st == TENREC_OK && layer->wraps)
-        st = show_emit(&show, "wraps", memory_text(layer->wraps), &layer->wraps_place, err);
+        st = show_emit(&show, "wraps", memory_text(layer->wraps), &layer->wraps_where, err);
     snprintf(prefix, sizeof prefix, "%s.%s.options.", section_key(layer->section), layer->name);
     if (st == TENREC_OK)
         st = show_table(desc, &src, opts, &show, err);

@@ -11,7 +11,7 @@
 #include "core/config/node.h"
 
 struct tenrec_config {
-    char *name;             /* of the file; places in `root` borrow it */
+    char *name;             /* of the file; positions in `root` borrow it */
     struct node *root;      /* default, file and code, merged; a map */
     struct environment env; /* applied when a value is read and its type is known */
 };
@@ -39,11 +39,11 @@ void known_variables_warn(const struct tenrec_config *config);
 bool schema_is_top(const char *key);
 
 /* Checks that the keys are known and their values of the right kind (map, list, text).
- * Options are checked with the plugin's table. errors: ECONFIG with the place */
+ * Options are checked with the plugin's table. errors: ECONFIG with the position */
 tenrec_status schema_check_shape(const struct node *root, tenrec_error *err);
 
 /* Checks that the names in `backend` and `wraps` exist and that no chain has a cycle.
- * `file` names the file in an error about a missing key. errors: ECONFIG with the place */
+ * `file` names the file in an error about a missing key. errors: ECONFIG with the position */
 tenrec_status schema_check_names(const struct node *root, const char *file, tenrec_error *err);
 
 #endif

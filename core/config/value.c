@@ -49,19 +49,19 @@ bool value_is_scalar(enum tenrec_option_type type)
     return type >= TENREC_OPT_BOOL && type <= TENREC_OPT_STRING;
 }
 
-/* Adds place and context to an error of a reader. */
+/* Adds position and context to an error of a reader. */
 static tenrec_status value_at(const struct node *node, const char *context, tenrec_status st,
                               tenrec_error *err)
 {
-    char buf[PLACE_TEXT_MAX];
+    char buf[POSITION_TEXT_MAX];
 
     if (st == TENREC_OK || st == TENREC_ENOMEM)
         return st;
     if (err)
         err->code = TENREC_ECONFIG;
     tenrec_error_prefix(err, "%s", context);
-    if (node->place.kind != PLACE_DEFAULT)
-        tenrec_error_prefix(err, "%s", place_text(&node->place, buf));
+    if (node->where.kind != POSITION_DEFAULT)
+        tenrec_error_prefix(err, "%s", position_text(&node->where, buf));
     return TENREC_ECONFIG;
 }
 
@@ -70,8 +70,8 @@ static tenrec_status fail_type(const struct node *node, const char *context, con
 {
     char buf[FOUND_MAX];
 
-    return place_fail(err, TENREC_ECONFIG, &node->place, "%s: expected %s, found %s", context,
-                      expected, node_describe(node, buf, sizeof buf));
+    return position_fail(err, TENREC_ECONFIG, &node->where, "%s: expected %s, found %s", context,
+                         expected, node_describe(node, buf, sizeof buf));
 }
 
 /* Return true if the option has a lower or an upper bound. Both 0: no bounds; `max` below
@@ -106,10 +106,10 @@ static tenrec_status fail_range(const struct tenrec_option *opt, const struct no
     value_bound(opt, opt->min, min);
     value_bound(opt, opt->max, max);
     if (has_max(opt))
-        return place_fail(err, TENREC_ECONFIG, &node->place, "%s: expected %s to %s, found '%s'",
-                          context, min, max, node->text);
-    return place_fail(err, TENREC_ECONFIG, &node->place, "%s: expected at least %s, found '%s'",
-                      context, min, node->text);
+        return position_fail(err, TENREC_ECONFIG, &node->where, "%s: expected %s to %s, found '%s'",
+                             context, min, max, node->text);
+    return position_fail(err, TENREC_ECONFIG, &node->where, "%s: expected at least %s, found '%s'",
+                         context, min, node->text);
 }
 
 static bool in_range(const struct tenrec_option *opt, const union tenrec_option_value *v)
@@ -141,7 +141,8 @@ static bool is_choice(const char *choices, const char *text)
 }
 
 static tenrec_status check_choice(const struct tenrec_option *opt, const char *text,
-                                  const struct place *place, const char *context, tenrec_error *err)
+                                  const struct position *where, const char *context,
+                                  tenrec_error *err)
 {
     struct suggestion near;
     char list[160];
@@ -159,10 +160,11 @@ static tenrec_status check_choice(const struct tenrec_option *opt, const char *t
     list[n] = '\0';
     /* A list that does not fit is left out where there is a hint. */
     if (n + 3 >= sizeof list && suggest_name(&near))
-        return place_fail(err, TENREC_ECONFIG, place, "%s: '%s' is not known%s", context, text,
-                          suggest_hint(&near));
-    return place_fail(err, TENREC_ECONFIG, place, "%s: expected one of %s%s, found '%s'%s", context,
-                      list, n + 3 >= sizeof list ? "..." : "", text, suggest_hint(&near));
+        return position_fail(err, TENREC_ECONFIG, where, "%s: '%s' is not known%s", context, text,
+                             suggest_hint(&near));
+    return position_fail(err, TENREC_ECONFIG, where, "%s: expected one of %s%s, found '%s'%s",
+                         context, list, n + 3 >= sizeof list ? "..." : "", text,
+                         suggest_hint(&near));
 }
 
 static tenrec_status read_bool(const struct node *node, const char *context, bool *ret,
@@ -180,7 +182,7 @@ static tenrec_status read_string(const struct tenrec_option *opt, const struct n
                                  const char *context, struct arena *arena, const char **ret,
                                  tenrec_error *err)
 {
-    tenrec_status st = check_choice(opt, node->text, &node->place, context, err);
+    tenrec_status st = check_choice(opt, node->text, &node->where, context, err);
 
     if (st != TENREC_OK)
         return st;
@@ -271,7 +273,7 @@ static tenrec_status read_map(const struct tenrec_option *opt, const struct node
     for (size_t i = 0; i < node->n; i++) {
         const struct node *child = node->item[i];
         char inner[VALUE_CONTEXT_MAX];
-        tenrec_status st = check_choice(opt, child->key, &child->key_place, context, err);
+        tenrec_status st = check_choice(opt, child->key, &child->key_where, context, err);
         if (st != TENREC_OK)
             return st;
         snprintf(inner, sizeof inner, "%s, key '%s'", context, child->key);
@@ -291,7 +293,7 @@ static tenrec_status read_map(const struct tenrec_option *opt, const struct node
 static tenrec_status value_split(const struct node *node, bool map, const char *context,
                                  struct node **ret, tenrec_error *err)
 {
-    struct node *out = node_new(map ? NODE_MAP : NODE_LIST, &node->place);
+    struct node *out = node_new(map ? NODE_MAP : NODE_LIST, &node->where);
     char *copy = memory_text(node->text), *rest = copy, *word;
     tenrec_status st = out && copy ? TENREC_OK : memory_fail(err);
 
@@ -300,9 +302,9 @@ static tenrec_status value_split(const struct node *node, bool map, const char *
         struct node *child;
         word += strspn(word, " ");
         if (map && !(value = strchr(word, '='))) {
-            st =
-                place_fail(err, TENREC_ECONFIG, &node->place,
-                           "%s: expected key=value,... or {key: value}, found '%s'", context, word);
+            st = position_fail(err, TENREC_ECONFIG, &node->where,
+                               "%s: expected key=value,... or {key: value}, found '%s'", context,
+                               word);
             break;
         }
         if (map)
@@ -312,12 +314,12 @@ static tenrec_status value_split(const struct node *node, bool map, const char *
         for (size_t n = strlen(value); n > 0 && value[n - 1] == ' '; n--)
             value[n - 1] = '\0';
         if (*value == '\0' || *word == '\0' || (map && node_get(out, word))) {
-            st = place_fail(err, TENREC_ECONFIG, &node->place,
-                            "%s: an item is empty or duplicate in '%s'", context, node->text);
+            st = position_fail(err, TENREC_ECONFIG, &node->where,
+                               "%s: an item is empty or duplicate in '%s'", context, node->text);
             break;
         }
-        child = node_scalar(value, NODE_RAW, &node->place);
-        if (!child || (map ? node_add_key(out, word, &node->place, child) : node_add(out, child)))
+        child = node_scalar(value, NODE_RAW, &node->where);
+        if (!child || (map ? node_add_key(out, word, &node->where, child) : node_add(out, child)))
             st = memory_fail(err);
     }
     free(copy);
@@ -331,7 +333,7 @@ static tenrec_status value_split(const struct node *node, bool map, const char *
 /* Makes a list of one item. */
 static tenrec_status value_wrap(const struct node *item, struct node **ret, tenrec_error *err)
 {
-    struct node *list = node_new(NODE_LIST, &item->place), *copy = node_copy(item);
+    struct node *list = node_new(NODE_LIST, &item->where), *copy = node_copy(item);
 
     if (!list || !copy) {
         node_drop(list);
@@ -358,7 +360,7 @@ tenrec_status value_expand(const struct tenrec_option *opt, const struct node *n
             return fail_type(node, context, VALUE_RECORDS_EXPECTED, err);
         if (!records && *node->text != (list ? '[' : '{'))
             return value_split(node, map, context, ret, err);
-        st = tree_parse(node->text, strlen(node->text), &node->place, ret, err);
+        st = tree_parse(node->text, strlen(node->text), &node->where, ret, err);
         return st;
     }
     if (list && opt->flags & TENREC_OPT_SINGLE && node->kind == NODE_SCALAR && !node_is_null(node))
@@ -409,15 +411,15 @@ static tenrec_status fail_masked(const struct tenrec_option *opt, const struct n
     tenrec_status st = TENREC_OK;
 
     if (opt->type == TENREC_OPT_LIST || opt->type == TENREC_OPT_MAP || !node->text)
-        return place_fail(err, TENREC_ECONFIG, &node->place,
-                          "%s: invalid value (not shown: it may hold a password)", context);
+        return position_fail(err, TENREC_ECONFIG, &node->where,
+                             "%s: invalid value (not shown: it may hold a password)", context);
     if (!(told.text = secret_mask(node->text)))
         return memory_fail(err);
     st = read_scalar(opt, &told, context, &none, &v, err);
     free(told.text);
     arena_finish(&none);
     return st == TENREC_OK
-               ? place_fail(err, TENREC_ECONFIG, &node->place, "%s: invalid value", context)
+               ? position_fail(err, TENREC_ECONFIG, &node->where, "%s: invalid value", context)
                : st;
 }
 
@@ -427,7 +429,7 @@ tenrec_status value_read(const struct tenrec_option *opt, const struct node *nod
     tenrec_status st = read_any(opt, node, context, arena, dst, err);
 
     if (st == TENREC_ECONFIG && opt->flags & TENREC_OPT_SECRET)
-        return place_fail(err, st, &node->place, "%s: invalid value (not shown: it is a secret)",
-                          context);
+        return position_fail(err, st, &node->where, "%s: invalid value (not shown: it is a secret)",
+                             context);
     return st == TENREC_ECONFIG && holds_secret(node) ? fail_masked(opt, node, context, err) : st;
 }

@@ -18,7 +18,7 @@
  * context  begins the error text: "backend 'flaky': option 'delay'"
  * arena    owns the texts and arrays that `dst` then points to
  * dst      of the option's type, as in an options struct
- * errors   ECONFIG with the node's place, ENOMEM
+ * errors   ECONFIG with the node's position, ENOMEM
  */
 tenrec_status value_read(const struct tenrec_option *opt, const struct node *node,
                          const char *context, struct arena *arena, void *dst, tenrec_error *err);

@@ -16,22 +16,22 @@ static tenrec_status plugin_entry_check_wraps(const struct config_layer *from,
     if (wraps == !!from->wraps)
         return TENREC_OK;
     if (wraps)
-        return place_fail(err, TENREC_ECONFIG, &from->wraps_place,
-                          "backend '%s': plugin '%s' wraps another backend: name it with "
-                          "'wraps'",
-                          from->name, p->name);
-    return place_fail(err, TENREC_ECONFIG, &from->wraps_place,
-                      "backend '%s': plugin '%s' wraps nothing: remove 'wraps: %s'", from->name,
-                      p->name, from->wraps);
+        return position_fail(err, TENREC_ECONFIG, &from->wraps_where,
+                             "backend '%s': plugin '%s' wraps another backend: name it with "
+                             "'wraps'",
+                             from->name, p->name);
+    return position_fail(err, TENREC_ECONFIG, &from->wraps_where,
+                         "backend '%s': plugin '%s' wraps nothing: remove 'wraps: %s'", from->name,
+                         p->name, from->wraps);
 }
 
-/* Puts "PLACE: backend 'name': " before the text; a URL from the program has no place. */
-static tenrec_status plugin_entry_prefix(tenrec_error *err, tenrec_status st, const char *place,
+/* Puts "POSITION: backend 'name': " before the text; a URL from the program has no position. */
+static tenrec_status plugin_entry_prefix(tenrec_error *err, tenrec_status st, const char *where,
                                          const struct config_layer *from)
 {
-    const bool nowhere = strcmp(place, "default") == 0;
+    const bool nowhere = strcmp(where, "default") == 0;
 
-    tenrec_error_prefix(err, "%s%s%s '%s'", nowhere ? "" : place, nowhere ? "" : ": ",
+    tenrec_error_prefix(err, "%s%s%s '%s'", nowhere ? "" : where, nowhere ? "" : ": ",
                         section_word(from->section), from->name);
     return st;
 }
@@ -43,22 +43,22 @@ tenrec_status plugin_entry_load(const struct config_layer *from, struct backend 
                                 [SECTION_STORES] = TENREC_PLUGIN_STORE,
                                 [SECTION_OBSERVERS] = TENREC_PLUGIN_OBSERVER };
     const bool backend = from->section == SECTION_BACKENDS;
-    char text[PLACE_TEXT_MAX];
+    char text[POSITION_TEXT_MAX];
     tenrec_status st = backend_get_kind(from->plugin, kind[from->section], ret, err);
 
     if (st != TENREC_OK)
-        return plugin_entry_prefix(err, st, place_text(&from->plugin_place, text), from);
+        return plugin_entry_prefix(err, st, position_text(&from->plugin_where, text), from);
     if (backend && (st = plugin_entry_check_wraps(from, backend_plugin(*ret), err)) != TENREC_OK)
         return st;
     st = options_make(backend_plugin(*ret), from, ret_options, err);
-    if (st == TENREC_EPLUGIN) /* a wrong default, which has no place */
-        return plugin_entry_prefix(err, st, place_text(&from->plugin_place, text), from);
+    if (st == TENREC_EPLUGIN) /* a wrong default, which has no position */
+        return plugin_entry_prefix(err, st, position_text(&from->plugin_where, text), from);
     if (st != TENREC_OK)
         return st;
     plugin_validate_begin(err);
     st = plugin_validate_end(backend_file(*ret)->construct(*ret_options, err), "construct_options",
                              err);
     if (st != TENREC_OK)
-        plugin_entry_prefix(err, st, options_place(backend_plugin(*ret), from, text), from);
+        plugin_entry_prefix(err, st, options_where(backend_plugin(*ret), from, text), from);
     return st;
 }

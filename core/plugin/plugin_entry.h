@@ -13,7 +13,7 @@ struct config_layer;
  *
  * ret, ret_options   NULL before; the caller releases both (backend_put, options_drop), also what a
  *                    failure has left
- * errors             with the place: ECONFIG (also from a plugin's construct), EPLUGIN, EABI,
+ * errors             with the position: ECONFIG (also from a plugin's construct), EPLUGIN, EABI,
  *                    EEXIST, ENOMEM
  */
 tenrec_status plugin_entry_load(const struct config_layer *from, struct backend **ret,

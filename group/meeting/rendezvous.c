@@ -90,7 +90,7 @@ tenrec_status rendezvous_check_settings(const struct config_settings *s, tenrec_
 {
     if (rendezvous_check(s->init_method, err) == TENREC_OK)
         return TENREC_OK;
-    tenrec_error_prefix(err, "%s", s->init_method_place);
+    tenrec_error_prefix(err, "%s", s->init_method_where);
     if (err)
         err->code = TENREC_ECONFIG;
     return TENREC_ECONFIG;

@@ -60,7 +60,8 @@ tenrec_status rendezvous_open(const struct rendezvous_options *o, uint64_t deadl
 /* Checks the syntax of `init_method`; opens nothing. errors: EINVAL, ENOMEM, without passwords */
 tenrec_status rendezvous_check(const char *init_method, tenrec_error *err);
 
-/* The same for `worker.init_method` of a configuration. errors: ECONFIG with the place, ENOMEM */
+/* The same for `worker.init_method` of a configuration. errors: ECONFIG with the position, ENOMEM
+ */
 tenrec_status rendezvous_check_settings(const struct config_settings *s, tenrec_error *err);
 
 /* This check in the options of a chain. */

@@ -80,10 +80,11 @@ static tenrec_status choice_fill_tls(struct choice *c, const struct config_layer
     if (backend_plugin(c->backend)->flags & TENREC_PLUGIN_TLS)
         return st == TENREC_OK ? st : fail_with(err, &why);
     choice_release(c);
-    return place_fail(err, TENREC_EUNSUPPORTED, &from->plugin_place,
-                      "store '%s': %s:// asks for TLS, which the plugin '%s' does not speak: use a "
-                      "tunnel such as stunnel, and %s:// to its local end",
-                      from->name, from->name, name, name);
+    return position_fail(
+        err, TENREC_EUNSUPPORTED, &from->plugin_where,
+        "store '%s': %s:// asks for TLS, which the plugin '%s' does not speak: use a "
+        "tunnel such as stunnel, and %s:// to its local end",
+        from->name, from->name, name, name);
 }
 
 static tenrec_status choice_fill(struct choice *c, const struct config_layer *from,

@@ -25,7 +25,8 @@ tenrec_init_store_fn *stores_own(const char *scheme);
  *
  * config   NULL: the plugin of that name, with its defaults; may be changed or dropped afterwards
  * ret      shares (counted); stores_drop
- * errors   with the place: ECONFIG (also of a plugin's construct), EPLUGIN, EABI, EEXIST, ENOMEM */
+ * errors   with the position: ECONFIG (also of a plugin's construct), EPLUGIN, EABI, EEXIST, ENOMEM
+ */
 tenrec_status stores_load(const struct tenrec_config *config, const char *scheme,
                           struct stores **ret, tenrec_error *err);
 

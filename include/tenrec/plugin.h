@@ -67,7 +67,7 @@ struct tenrec_option_map {
 /* frozen: filled by the core, as tenrec_option_value. */
 struct tenrec_option_records {
     const void *v;            /* structs of record->size bytes each; owned by the core */
-    const char *const *place; /* of each: "cluster.yaml:9:7", or "" for a default;
+    const char *const *where; /* of each: "cluster.yaml:9:7", or "" for a default;
                                  owned by the core */
     size_t n;
 };

@@ -17,13 +17,13 @@ static tenrec_status metrics_choose(const struct tenrec_config *config, const ch
                                     struct observer_choice **ret, tenrec_error *err)
 {
     struct option_source src;
-    struct place place;
+    struct position where;
 
     if (!*address)
         return TENREC_OK;
     src = observe_source(config);
-    place = options_key_place(&src, key);
-    return observer_choice_load(config, observer, &place, ret, err);
+    where = options_key_where(&src, key);
+    return observer_choice_load(config, observer, &where, ret, err);
 }
 
 tenrec_status metrics_check(const struct tenrec_config *config, tenrec_error *err)

@@ -23,13 +23,14 @@ struct observer_choice {
 
 /* Loads what an option of `observe:` names.
  *
- * place    of that option
+ * where    of that option
  * config   may be changed or dropped afterwards
  * ret      shares (counted): observer_choice_drop
- * errors   with the place: ECONFIG (also of the plugin's construct), EPLUGIN, EABI, EEXIST, ENOMEM
+ * errors   with the position: ECONFIG (also of the plugin's construct), EPLUGIN, EABI, EEXIST,
+ * ENOMEM
  */
 tenrec_status observer_choice_load(const struct tenrec_config *config, const char *name,
-                                   const struct place *place, struct observer_choice **ret,
+                                   const struct position *where, struct observer_choice **ret,
                                    tenrec_error *err);
 struct observer_choice *observer_choice_share(struct observer_choice *c);
 void observer_choice_drop(struct observer_choice *c); /* NULL is fine */

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 
 tenrec_status observer_choice_load(const struct tenrec_config *config, const char *name,
-                                   const struct place *place, struct observer_choice **ret,
+                                   const struct position *where, struct observer_choice **ret,
                                    tenrec_error *err)
 {
-    const struct config_layer layer = config_observer(config, name, place);
+    const struct config_layer layer = config_observer(config, name, where);
     struct observer_choice *c = memory_new(1, sizeof *c);
     tenrec_status st;
 

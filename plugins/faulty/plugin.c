@@ -207,9 +207,9 @@ static tenrec_status check_rules(const struct faulty_options *o, tenrec_error *e
         for (size_t k = 0; k < i && st == TENREC_OK; k++)
             if (strcmp(options_label(o, k, other), label) == 0)
                 st = tenrec_fail(err, TENREC_ECONFIG, "name '%s' is used by the rule at %s", label,
-                                 o->rules.place[k]);
+                                 o->rules.where[k]);
         if (st != TENREC_OK) {
-            tenrec_error_prefix(err, "rule %zu at %s", i + 1, o->rules.place[i]);
+            tenrec_error_prefix(err, "rule %zu at %s", i + 1, o->rules.where[i]);
             return st;
         }
     }

@@ -40,7 +40,7 @@ tenrec_status membership_find(const struct tenrec_chain_options *options, struct
     o.loop = loop;
     st = rendezvous_open(&o, deadline_ns, &m->rendezvous, err);
     if (st != TENREC_OK)
-        tenrec_error_prefix(err, "%s", options->settings->init_method_place);
+        tenrec_error_prefix(err, "%s", options->settings->init_method_where);
     if (st == TENREC_OK && m->rendezvous->dynamic)
         snprintf(m->name, sizeof m->name, "%s", m->rendezvous->member_list.name);
     else if (st == TENREC_OK)

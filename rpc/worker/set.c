@@ -44,11 +44,11 @@ static tenrec_status set_rpc_timeout(struct tenrec_worker *w, const char *value,
 static tenrec_status set_option(struct tenrec_worker *w, const char *name, const char *key,
                                 const char *value, tenrec_error *err)
 {
-    static const struct place place = { .kind = PLACE_SETTING };
-    struct node *map = node_new(NODE_MAP, &place), *node = node_scalar(value, NODE_RAW, &place);
+    static const struct position where = { .kind = POSITION_SETTING };
+    struct node *map = node_new(NODE_MAP, &where), *node = node_scalar(value, NODE_RAW, &where);
     tenrec_status st = TENREC_OK;
 
-    if (!map || !node || node_add_key(map, key, &place, node) != TENREC_OK)
+    if (!map || !node || node_add_key(map, key, &where, node) != TENREC_OK)
         st = memory_fail(err);
     else
         st = chain_change(w->chain, name, map, err);

@@ -14,7 +14,7 @@
 
 struct rule {
     const char *function; /* a pattern; the default's is "" */
-    const char *place;    /* "cluster.yaml:7:7"; the default's is "" */
+    const char *where;    /* "cluster.yaml:7:7"; the default's is "" */
     bool any_member, anyone;
     const char **name; /* patterns of workers' names */
     size_t n_names;
@@ -56,13 +56,13 @@ static bool rule_fits(const char *pattern, const char *text, size_t len)
 
 /* ---- making ---------------------------------------------------------------- */
 
-static bool rule_copy(struct arena *arena, const struct config_rule *config, const char *place,
+static bool rule_copy(struct arena *arena, const struct config_rule *config, const char *where,
                       struct rule *ret)
 {
     ret->function = arena_text(arena, config->function);
-    ret->place = arena_text(arena, place);
+    ret->where = arena_text(arena, where);
     ret->name = arena_new(arena, config->from.n, sizeof *ret->name);
-    if (!ret->function || !ret->place || !ret->name)
+    if (!ret->function || !ret->where || !ret->name)
         return false;
     for (size_t i = 0; i < config->from.n; i++) {
         const char *from = config->from.v[i].s;
@@ -90,12 +90,12 @@ tenrec_status rules_make(const struct tenrec_option_records *allow, bool closed,
     r = memory_new(1, sizeof *r);
     if (!r)
         return memory_fail(err);
-    r->otherwise = (struct rule){ .function = "", .place = "", .any_member = true };
+    r->otherwise = (struct rule){ .function = "", .where = "", .any_member = true };
     r->otherwise.anyone = !closed;
     if (n > 0 && !(r->rule = arena_new(&r->arena, n, sizeof *r->rule)))
         goto err_drop;
     for (; r->n < n; r->n++)
-        if (!rule_copy(&r->arena, &config[r->n], allow->place[r->n], &r->rule[r->n]))
+        if (!rule_copy(&r->arena, &config[r->n], allow->where[r->n], &r->rule[r->n]))
             goto err_drop;
     *ret = r;
     return TENREC_OK;
@@ -148,8 +148,8 @@ tenrec_status rule_refuse(const struct rule *rule, const struct rule_caller *cal
                                        : "a caller that has proved nothing";
     const int shown = (int)(len < RULE_SHOWN_MAX ? len : RULE_SHOWN_MAX);
 
-    if (*rule->place)
+    if (*rule->where)
         return tenrec_fail(err, TENREC_EPERM, "the rule at %s does not allow %s to call '%.*s'",
-                           rule->place, who, shown, function);
+                           rule->where, who, shown, function);
     return tenrec_fail(err, TENREC_EPERM, "no rule allows %s to call '%.*s'", who, shown, function);
 }

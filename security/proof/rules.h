@@ -37,7 +37,7 @@ const struct rule *rules_find(const struct rules *r, const char *function, size_
 
 bool rule_admits(const struct rule *rule, const struct rule_caller *caller);
 
-/* The reason of a refusal, with the place of the rule: EPERM. */
+/* The reason of a refusal, with the position of the rule: EPERM. */
 tenrec_status rule_refuse(const struct rule *rule, const struct rule_caller *caller,
                           const char *function, size_t len, tenrec_error *err);
 

@@ -19,7 +19,7 @@
 /* The public part of a shared one. */
 struct security_made {
     atomic_uint shares;
-    char mode_source[PLACE_TEXT_MAX];
+    char mode_source[POSITION_TEXT_MAX];
     struct security public;
 };
 
@@ -36,7 +36,7 @@ static struct security_made *security_of(struct security *s)
     return (struct security_made *)(void *)((char *)s - offsetof(struct security_made, public));
 }
 
-/* Returns the place of `word` in "a|b|c". */
+/* Returns the position of `word` in "a|b|c". */
 static int security_choice(const char *choices, const char *word)
 {
     const size_t len = strlen(word);
@@ -59,14 +59,14 @@ static enum security_plain security_plain_of(const char *word)
 static tenrec_status security_read_file(struct security_made *made,
                                         const struct config_security *config, tenrec_error *err)
 {
-    char place[PLACE_TEXT_MAX];
+    char where[POSITION_TEXT_MAX];
     tenrec_status st = secret_read_file(config->secret_file, &made->public.secret, err);
 
-    place_text(&config->secret_file_place, place);
+    position_text(&config->secret_file_where, where);
     if (st != TENREC_OK)
-        tenrec_error_prefix(err, "%s: security.secret_file", place);
+        tenrec_error_prefix(err, "%s: security.secret_file", where);
     else if (!config->mode)
-        memcpy(made->mode_source, place, sizeof place);
+        memcpy(made->mode_source, where, sizeof where);
     return st;
 }
 
@@ -104,9 +104,10 @@ static tenrec_status security_get_secret(struct security_made *made,
     if (s->secret && !s->written)
         s->mode = SECURITY_SECRET;
     else if (!s->secret && s->written)
-        return place_fail(err, TENREC_ECONFIG, &config->mode_place,
-                          "security.mode: no group secret was given: set security.secret_file or "
-                          "TENREC_SECRET_FILE, or start the workers by 'tenrec run'");
+        return position_fail(
+            err, TENREC_ECONFIG, &config->mode_where,
+            "security.mode: no group secret was given: set security.secret_file or "
+            "TENREC_SECRET_FILE, or start the workers by 'tenrec run'");
     return TENREC_OK;
 }
 
@@ -122,13 +123,13 @@ static tenrec_status security_apply(struct security_made *made,
     if (!s->written)
         return TENREC_OK;
     s->mode = (enum security_mode)security_choice("none|secret|tls|mtls", config->mode);
-    place_text(&config->mode_place, made->mode_source);
+    position_text(&config->mode_where, made->mode_source);
     if (s->mode < SECURITY_TLS || s->plain_peers == PLAIN_NONE)
         return TENREC_OK;
-    return place_fail(err, TENREC_ECONFIG, &config->mode_place,
-                      "security.plain_peers: '%s' does not go with mode %s, whose workers have "
-                      "addresses that no plain peer can dial",
-                      config->plain_peers, config->mode);
+    return position_fail(err, TENREC_ECONFIG, &config->mode_where,
+                         "security.plain_peers: '%s' does not go with mode %s, whose workers have "
+                         "addresses that no plain peer can dial",
+                         config->plain_peers, config->mode);
 }
 
 /* Makes the means of the modes tls and mtls. */

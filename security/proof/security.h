@@ -39,7 +39,7 @@ struct security {
  * config        NULL: no section
  * deadline_ns   of the launcher's answer, which is awaited for 5 s at most
  * ret           security_drop
- * errors        ECONFIG with the place (mode secret without a secret; a mode that this build
+ * errors        ECONFIG with the position (mode secret without a secret; a mode that this build
  *               lacks), those of secret_inherit and secret_read_file */
 tenrec_status security_open(const struct tenrec_config *config, uint64_t deadline_ns,
                             struct security **ret, tenrec_error *err);

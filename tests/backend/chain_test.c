@@ -175,7 +175,7 @@ TEST_WITH(chain_open_undoes_made_agents_when_a_later_agent_fails, reset, NULL)
     tenrec_error err;
 
     layers(layer, some, 3);
-    layer[1].place = "x.yaml:3:4";
+    layer[1].where = "x.yaml:3:4";
     assert_int_equal(chain_open(layer, 3, &identity, loop, &user, &c, &err), TENREC_EOS);
     assert_string_equal(err.text, "x.yaml:3:4: backend 'b': asked not to init");
     assert_string_equal(recorder_events(), "c.init b.init c.destroy");

@@ -9,7 +9,7 @@
 #define BACKENDS "backends: {a: {plugin: p}}\n"
 #define USE "backend: a\n" BACKENDS
 
-TEST(config_is_refused_with_the_place)
+TEST(config_is_refused_with_the_position)
 {
     static const char *const cases[][2] = {
         { "wroker: {}", "t.yaml:1:1: unknown key 'wroker' (did you mean 'worker'?)" },
@@ -202,7 +202,7 @@ TEST(config_settings_are_typed)
     assert_int_equal(s->device_map[0].pair[1].to.kind, TENREC_CPU);
     assert_int_equal(s->device_map[1].n, 0);
     assert_string_equal(s->init_method, "tcp://h:1");
-    assert_string_equal(s->init_method_place, "t.yaml:12:14");
+    assert_string_equal(s->init_method_where, "t.yaml:12:14");
     config_settings_drop(s);
     config_settings_drop(NULL);
 }
@@ -227,7 +227,7 @@ TEST(config_layers_are_outermost_first)
         config_of("backend: c\nbackends:\n  a: {plugin: ./x.so}\n  b: {plugin: q, wraps: a}\n"
                   "  c: {plugin: r, wraps: b, options: {o: 1}}\n  d: {plugin: s}\n");
     struct config_layer *layer;
-    char place[PLACE_TEXT_MAX];
+    char where[POSITION_TEXT_MAX];
     size_t n;
 
     assert_int_equal(config_layers(config, &layer, &n, NULL), TENREC_OK);
@@ -235,16 +235,16 @@ TEST(config_layers_are_outermost_first)
     assert_string_equal(layer[0].name, "c");
     assert_string_equal(layer[0].plugin, "r");
     assert_string_equal(layer[0].wraps, "b");
-    assert_string_equal(place_text(&layer[0].place, place), "t.yaml:5:3");
-    assert_string_equal(place_text(&layer[0].plugin_place, place), "t.yaml:5:15");
-    assert_string_equal(place_text(&layer[0].wraps_place, place), "t.yaml:5:25");
+    assert_string_equal(position_text(&layer[0].where, where), "t.yaml:5:3");
+    assert_string_equal(position_text(&layer[0].plugin_where, where), "t.yaml:5:15");
+    assert_string_equal(position_text(&layer[0].wraps_where, where), "t.yaml:5:25");
     assert_string_equal(node_get(layer[0].options, "o")->text, "1");
     assert_false(layer[0].innermost);
     assert_string_equal(layer[2].name, "a");
     assert_string_equal(layer[2].plugin, "./x.so");
     assert_null(layer[2].wraps);
     assert_null(layer[2].options);
-    assert_string_equal(place_text(&layer[2].wraps_place, place), "t.yaml:3:3");
+    assert_string_equal(position_text(&layer[2].wraps_where, where), "t.yaml:3:3");
     assert_true(layer[2].innermost);
     free(layer);
     assert_int_equal(config_entries(config, SECTION_BACKENDS, &layer, &n, NULL), TENREC_OK);

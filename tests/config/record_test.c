@@ -45,11 +45,11 @@ TEST(record_reads_each_map_with_its_defaults)
     assert_int_equal(rule(s, 0)->on.n, 2);
     assert_string_equal(rule(s, 0)->on.v[1].s, "CALL");
     assert_int_equal(rule(s, 0)->weights.v[0].value.i, 7);
-    assert_string_equal(s->rules.place[0], "t.yaml:7:9");
+    assert_string_equal(s->rules.where[0], "t.yaml:7:9");
     assert_null(rule(s, 1)->name);
     assert_true(rule(s, 1)->chance == 0.25);
     assert_int_equal(rule(s, 1)->on.n, 0);
-    assert_string_equal(s->rules.place[1], "t.yaml:8:9");
+    assert_string_equal(s->rules.where[1], "t.yaml:8:9");
     options_drop(s);
 }
 
@@ -73,7 +73,7 @@ TEST(record_reads_values_of_a_variable)
         fail_msg("%s", err.text);
     assert_int_equal(s->rules.n, 2);
     assert_true(rule(s, 1)->chance == 0.0);
-    assert_string_equal(s->rules.place[1], "environment TENREC_BACKENDS__FLAKY__RULES");
+    assert_string_equal(s->rules.where[1], "environment TENREC_BACKENDS__FLAKY__RULES");
     options_drop(s);
     setenv("TENREC_BACKENDS__FLAKY__RULES", "do=drop", 1);
     assert_int_equal(make_rules("[]", &s, &err), TENREC_ECONFIG);

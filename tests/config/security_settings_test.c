@@ -74,7 +74,7 @@ TEST(security_is_of_defaults_when_nothing_is_written)
     struct config_security *s = security_of_config(config);
 
     assert_null(s->mode);
-    assert_int_equal(s->mode_place.kind, PLACE_DEFAULT);
+    assert_int_equal(s->mode_where.kind, POSITION_DEFAULT);
     assert_string_equal(s->secret_file, "");
     assert_string_equal(s->store_plain, "same_user");
     assert_string_equal(s->plain_peers, "none");
@@ -99,7 +99,7 @@ TEST(security_is_typed)
 
     tenrec_config_drop(config); /* the settings stand on their own */
     assert_string_equal(s->mode, "mtls");
-    assert_int_equal(s->mode_place.line, 2);
+    assert_int_equal(s->mode_where.line, 2);
     assert_string_equal(s->secret_file, "/run/job.key");
     assert_string_equal(s->store_plain, "none");
     assert_string_equal(s->plain_peers, "all");
@@ -113,7 +113,7 @@ TEST(security_is_typed)
     assert_string_equal(rule[0].from.v[0].s, "any_member");
     assert_int_equal(rule[1].from.n, 2);
     assert_string_equal(rule[1].from.v[1].s, "worker1");
-    assert_string_equal(s->allow.place[1], "t.yaml:10:7");
+    assert_string_equal(s->allow.where[1], "t.yaml:10:7");
     config_security_drop(s);
 }
 
@@ -130,7 +130,7 @@ TEST_WITH(security_of_a_variable_overrides_the_file, clean_environment, clean_en
     s = security_of_config(config);
     rule = s->allow.v;
     assert_string_equal(s->mode, "none");
-    assert_int_equal(s->mode_place.kind, PLACE_ENVIRONMENT);
+    assert_int_equal(s->mode_where.kind, POSITION_ENVIRONMENT);
     assert_string_equal(s->mtls.ca, "/ca.pem");
     assert_int_equal(s->allow.n, 1);
     assert_string_equal(rule[0].from.v[0].s, "w");

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree_test.c - YAML to nodes with places, and what is refused where. */
+/* tree_test.c - YAML to nodes with positions, and what is refused where. */
 #include "core/config/tree.h"
 
 #include "../testing.h"
 
-static const struct place file = { .kind = PLACE_FILE, .name = "t.yaml", .line = 1, .column = 1 };
+static const struct position file = {
+    .kind = POSITION_FILE, .name = "t.yaml", .line = 1, .column = 1
+};
 
 static struct node *parse(const char *text)
 {
@@ -16,11 +18,11 @@ static struct node *parse(const char *text)
     return root;
 }
 
-static void assert_place(const struct place *place, unsigned line, unsigned column)
+static void assert_position(const struct position *where, unsigned line, unsigned column)
 {
-    assert_string_equal(place->name, "t.yaml");
-    assert_int_equal(place->line, line);
-    assert_int_equal(place->column, column);
+    assert_string_equal(where->name, "t.yaml");
+    assert_int_equal(where->line, line);
+    assert_int_equal(where->column, column);
 }
 
 TEST(tree_remembers_where_each_value_stands)
@@ -28,12 +30,12 @@ TEST(tree_remembers_where_each_value_stands)
     struct node *root = parse("a: 1\nb:\n  - x\n  - {c: \"y\"}\n");
     const struct node *b = node_get(root, "b");
 
-    assert_place(&node_get(root, "a")->place, 1, 4);
-    assert_place(&node_get(root, "a")->key_place, 1, 1);
+    assert_position(&node_get(root, "a")->where, 1, 4);
+    assert_position(&node_get(root, "a")->key_where, 1, 1);
     assert_int_equal(b->kind, NODE_LIST);
     assert_int_equal(b->n, 2);
-    assert_place(&b->item[0]->place, 3, 5);
-    assert_place(&node_get(b->item[1], "c")->place, 4, 9);
+    assert_position(&b->item[0]->where, 3, 5);
+    assert_position(&node_get(b->item[1], "c")->where, 4, 9);
     node_drop(root);
 }
 
@@ -41,7 +43,7 @@ TEST(tree_counts_columns_in_characters)
 {
     struct node *root = parse("{ \xc3\xa4\xe2\x82\xac: x, y: z }");
 
-    assert_place(&node_get(root, "y")->place, 1, 13);
+    assert_position(&node_get(root, "y")->where, 1, 13);
     node_drop(root);
 }
 
@@ -86,7 +88,7 @@ TEST(tree_takes_a_byte_order_mark_and_crlf)
     node_drop(root);
 }
 
-TEST(tree_refuses_with_the_place)
+TEST(tree_refuses_with_the_position)
 {
     static const char *const cases[][2] = {
         { "a: 1\nb: 2\na: 3\n", "t.yaml:3:1: duplicate key 'a' (first at t.yaml:1:1)" },
@@ -199,7 +201,7 @@ TEST(tree_is_bounded_in_bytes)
 
 TEST(tree_names_the_variable_of_text_that_is_no_file)
 {
-    const struct place variable = { .kind = PLACE_ENVIRONMENT, .name = "TENREC_X" };
+    const struct position variable = { .kind = POSITION_ENVIRONMENT, .name = "TENREC_X" };
     struct node *root = NULL;
     tenrec_error err = { 0 };
 
@@ -231,6 +233,6 @@ TEST(node_copy_shares_nothing)
     item = node_get(copy, "a")->item[1];
     assert_string_equal(node_get(item, "b")->text, "x");
     assert_int_equal(node_get(item, "b")->style, NODE_QUOTED);
-    assert_place(&item->place, 1, 9);
+    assert_position(&item->where, 1, 9);
     node_drop(copy);
 }

@@ -111,13 +111,13 @@ static long number(size_t rank, const char *key)
 /* As the function tenrec.set of worker `rank` does. */
 static tenrec_status change_rules(size_t rank, const char *rules, tenrec_error *err)
 {
-    static const struct place place = { .kind = PLACE_SETTING };
-    struct node *map = node_new(NODE_MAP, &place);
+    static const struct position where = { .kind = POSITION_SETTING };
+    struct node *map = node_new(NODE_MAP, &where);
     tenrec_status st;
     char name[64];
 
     snprintf(name, sizeof name, "faulty_%s", transport);
-    node_add_key(map, "rules", &place, node_scalar(rules, NODE_RAW, &place));
+    node_add_key(map, "rules", &where, node_scalar(rules, NODE_RAW, &where));
     st = chain_change(two.worker[rank]->chain, name, map, err);
     node_drop(map);
     return st;

@@ -76,7 +76,7 @@ static void use(const struct tenrec_config *config)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    const struct place where = { .kind = PLACE_FILE, .name = "fuzz.yaml" };
+    const struct position where = { .kind = POSITION_FILE, .name = "fuzz.yaml" };
     /* A long text is tried for one option only, which keeps the fuzzer quick. */
     const size_t n = sizeof table / sizeof table[0];
     const size_t first = len > 64 ? len % n : 0, end = len > 64 ? first + 1 : n;

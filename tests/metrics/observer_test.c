@@ -52,12 +52,12 @@ static struct tenrec_config *config_make(const char *observe)
 
 static struct observer_choice *choice_load(void)
 {
-    static const struct place place = { .kind = PLACE_CODE };
+    static const struct position where = { .kind = POSITION_CODE };
     struct tenrec_config *config = config_make("{}");
     struct observer_choice *choice;
     tenrec_error err;
 
-    assert_status(observer_choice_load(config, "tray", &place, &choice, &err), &err);
+    assert_status(observer_choice_load(config, "tray", &where, &choice, &err), &err);
     tenrec_config_drop(config);
     return choice;
 }

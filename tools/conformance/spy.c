@@ -87,7 +87,7 @@ const struct chain_layer *spy_insert(const struct chain_layer *layer, size_t *n)
         expect_ok(backend_get(NAME, &spy, &err), &err, "this command");
     }
     all[0] = layer[0];
-    all[1] = (struct chain_layer){ .name = NAME, .place = "", .backend = spy };
+    all[1] = (struct chain_layer){ .name = NAME, .where = "", .backend = spy };
     memcpy(&all[2], &layer[1], (*n - 1) * sizeof *layer);
     *n += 1;
     return all;

@@ -15,7 +15,7 @@ class Options
     // config   path of a YAML file, or YAML text, which has a line break;
     //          "": the file that TENREC_CONFIG names, else the built-in config
     // values   override the file: "backend", "backends.faulty.options.seed"
-    // Throws std::invalid_argument with the place and the remedy.
+    // Throws std::invalid_argument with the position and the remedy.
     Options(const std::string &config, const std::map<std::string, std::string> &values);
     ~Options();
     Options(const Options &) = delete;
