@@ -284,6 +284,7 @@ TEST(results_of_a_member_of_torch_are_null_after_an_error)
     assert_status(tenrec_config_parse("worker: {group_protocol: torch, name: c0, rank: 0}\n", NULL,
                                       &config, &err),
                   &err);
+    assert_status(tenrec_config_set(config, "security.mode", "none", &err), &err);
     FAILS_WITHOUT_MEMORY(none, tenrec_torch_member_new(config, &none, &err));
     assert_status(tenrec_torch_member_new(config, &m, &err), &err);
     FAILS(n, tenrec_torch_member_get_infos(m, &info, 1, &n, &err));
