@@ -3,147 +3,46 @@
 
 #include "core/backend/account.h"
 #include "core/base/fail.h"
-#include "core/base/forks.h"
 #include "core/base/memory.h"
 #include "core/base/recycle.h"
-#include "core/base/threads.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* A recycled block has this many bytes; larger messages are freed. */
 #define BLOCK_BYTES 1024
-#define BATCH 32 /* blocks that move between a thread and the depot at once */
-#define CACHE_MAX (2 * BATCH)
-#define DEPOT_MAX (8 * BATCH)
 
 struct message {
     struct tenrec_msg msg;          /* first: the public part */
-    struct message *next;           /* while the block is free */
     size_t bytes;                   /* of this block */
     struct tenrec_account *account; /* owns a share; NULL: nothing is charged */
     uint64_t charged;               /* bytes, to the account */
     struct tenrec_account_limits limits;
 };
 
-/* Free blocks of this thread. One thread often makes messages and another releases
- * them; the depot returns the blocks in batches. */
-struct cache {
-    struct message *first;
-    unsigned n;
-    struct thread_end end; /* empties the cache */
-    size_t freed;          /* bytes of blocks that this thread freed, up to HEAP_STEP */
-};
-
-/* Small, and used for every message: worth the static TLS block. */
-static _Thread_local struct cache cache STATIC_TLS;
-
-static struct {
-    pthread_mutex_t lock; /* guards all */
-    struct message *first;
-    unsigned n;
-} depot = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static void cache_end(void)
-{
-    while (cache.first) {
-        struct message *m = cache.first;
-        cache.first = m->next;
-        free(m);
-    }
-    cache = (struct cache){ 0 };
-}
-
-/* In the child of a fork: another thread of the parent may have been changing the depot. */
-static void depot_reset(void)
-{
-    pthread_mutex_init(&depot.lock, NULL);
-    depot.first = NULL;
-    depot.n = 0;
-}
-
-static struct fork_hook fork_hook = { .child = depot_reset };
-
-/* Moves blocks from `*from` to `*to` until `*to` has `limit` or `*from` is empty. */
-static void move_blocks(struct message **from, unsigned *n_from, struct message **to,
-                        unsigned *n_to, unsigned limit)
-{
-    while (*from && *n_to < limit) {
-        struct message *m = *from;
-        *from = m->next;
-        --*n_from;
-        m->next = *to;
-        *to = m;
-        ++*n_to;
-    }
-}
-
-/* Before anything is put into this thread's cache: its end must empty it. */
-__attribute__((noinline)) static bool cache_register(void)
-{
-    forks_follow(&fork_hook);
-    return thread_end_add(&cache.end, cache_end);
-}
-
-static void depot_to_cache(struct cache *c)
-{
-    pthread_mutex_lock(&depot.lock);
-    move_blocks(&depot.first, &depot.n, &c->first, &c->n, BATCH);
-    pthread_mutex_unlock(&depot.lock);
-}
-
-/* Frees a block that is large or does not fit the depot. After many of these the heap has
+/* Frees a block that is large or is not kept. After many of these the heap has
  * pages to return to the system. */
 __attribute__((noinline)) static void block_free(struct message *m)
 {
-    cache.freed += m->bytes;
+    static _Thread_local size_t freed; /* bytes, up to HEAP_STEP */
+
+    freed += m->bytes;
     free(m);
-    if (cache.freed >= HEAP_STEP) {
-        cache.freed = 0;
+    if (freed >= HEAP_STEP) {
+        freed = 0;
         heap_freed();
     }
-}
-
-/* Moves half of a full cache to the depot; frees the blocks that do not fit there. */
-__attribute__((noinline)) static void cache_to_depot(struct cache *c)
-{
-    struct message *half = NULL;
-    unsigned n = 0;
-
-    move_blocks(&c->first, &c->n, &half, &n, BATCH);
-    pthread_mutex_lock(&depot.lock);
-    move_blocks(&half, &n, &depot.first, &depot.n, DEPOT_MAX);
-    pthread_mutex_unlock(&depot.lock);
-    while (half) {
-        struct message *m = half;
-        half = m->next;
-        block_free(m);
-    }
-}
-
-/* Returns a block of this thread's cache; NULL when that is empty. */
-static inline struct message *block_pop(void)
-{
-    struct message *m = cache.first;
-
-    if (m) {
-        cache.first = m->next;
-        cache.n--;
-    }
-    return m;
 }
 
 /* Returns a block from the depot or from malloc. */
 static struct message *block_find(size_t bytes)
 {
-    const bool small = RECYCLE && bytes <= BLOCK_BYTES;
-    struct message *m;
+    const bool small = bytes <= BLOCK_BYTES;
+    struct message *m = small ? recycle_pop(RECYCLE_MESSAGES) : NULL;
 
-    if (small && !cache.first && (cache.end.fn || cache_register()))
-        depot_to_cache(&cache);
-    m = small ? block_pop() : NULL;
+    if (small && !m)
+        m = recycle_fetch(RECYCLE_MESSAGES);
     if (m)
         return m;
     if (small)
@@ -200,14 +99,8 @@ static void message_release(struct tenrec_msg *msg)
 
     if (unlikely(m->account != NULL))
         message_settle(m);
-    if (!RECYCLE || m->bytes != BLOCK_BYTES || !(cache.end.fn || cache_register())) {
+    if (m->bytes != BLOCK_BYTES || !recycle_push(RECYCLE_MESSAGES, m))
         block_free(m);
-        return;
-    }
-    m->next = cache.first;
-    cache.first = m;
-    if (++cache.n >= CACHE_MAX)
-        cache_to_depot(&cache);
 }
 
 /* Field by field: the compiler would clear the whole struct by an instruction that takes
@@ -262,7 +155,8 @@ struct tenrec_msg *message_new(uint64_t payload_len, uint32_t n_tensors)
 {
     struct message *m;
 
-    if (n_tensors > 0 || payload_len > BLOCK_BYTES - HEAD_BYTES || !(m = block_pop()))
+    if (n_tensors > 0 || payload_len > BLOCK_BYTES - HEAD_BYTES ||
+        !(m = recycle_pop(RECYCLE_MESSAGES)))
         return message_make(payload_len, n_tensors);
     message_fill(m, (char *)m + HEAD_BYTES, payload_len);
     return &m->msg;

@@ -16,126 +16,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    BATCH = 32, /* futures that move between a thread and the depot at once */
-    SPARE_MAX = 2 * BATCH,
-    DEPOT_MAX = 8 * BATCH,
-};
-
-/* Recycled futures that threads exchange: a call is often made by one thread and ended by another.
- */
-static struct {
-    struct spinlock lock;
-    struct tenrec_future *first;
-    unsigned n;
-} depot;
-
-/* Recycled futures of the thread, for its next calls. */
-static _Thread_local struct spares {
-    struct thread_end end;
-    struct tenrec_future *first;
-    unsigned n;
-} spares STATIC_TLS;
-
 /* Replaces an error that could not be stored. */
 static tenrec_error no_memory = { .code = TENREC_ENOMEM,
                                   .worker = -1,
                                   .text = "no memory for the error" };
 
-/* In the child of a fork: another thread of the parent may have held the lock. */
-static void depot_forget(void)
-{
-    spinlock_unlock(&depot.lock);
-    depot.first = NULL;
-    depot.n = 0;
-}
-
-static struct fork_hook fork_hook = { .child = depot_forget };
-
-static void spares_free(void)
-{
-    struct tenrec_future *next;
-
-    for (struct tenrec_future *f = spares.first; f; f = next) {
-        next = f->next;
-        free(f);
-    }
-    spares.first = NULL;
-    spares.n = 0;
-}
-
-/* This thread has not kept any so far. Returns true if it may. */
-static bool spares_follow(void)
-{
-    forks_follow(&fork_hook);
-    return thread_end_follow(&spares.end, spares_free);
-}
-
-/* Moves futures from the depot to this thread, which has none. */
-static void get_spares(void)
-{
-    if (!spares.end.fn && !spares_follow())
-        return;
-    spinlock_lock(&depot.lock);
-    while (depot.first && spares.n < BATCH) {
-        struct tenrec_future *f = depot.first;
-
-        depot.first = f->next;
-        depot.n--;
-        f->next = spares.first;
-        spares.first = f;
-        spares.n++;
-    }
-    spinlock_unlock(&depot.lock);
-}
-
-/* Moves futures of this thread, which has too many, to the depot. Returns false if the depot is
- * full, too. */
-static bool give_spares(void)
-{
-    bool given = false;
-
-    spinlock_lock(&depot.lock);
-    while (depot.n < DEPOT_MAX && spares.n > BATCH) {
-        struct tenrec_future *f = spares.first;
-
-        spares.first = f->next;
-        spares.n--;
-        f->next = depot.first;
-        depot.first = f;
-        depot.n++;
-        given = true;
-    }
-    spinlock_unlock(&depot.lock);
-    return given;
-}
-
-/* Recycles a future without shares, or frees it. */
-static void future_keep(struct tenrec_future *f)
-{
-    if (!RECYCLE || !(spares.end.fn || spares_follow()) ||
-        (spares.n == SPARE_MAX && !give_spares())) {
-        free(f);
-        return;
-    }
-    f->next = spares.first;
-    spares.first = f;
-    spares.n++;
-}
-
 struct tenrec_future *future_make(void)
 {
-    struct tenrec_future *f;
+    struct tenrec_future *f = recycle_pop(RECYCLE_FUTURES);
 
-    if (RECYCLE && !spares.first)
-        get_spares();
-    f = spares.first;
-    if (f) {
-        spares.first = f->next;
-        spares.n--;
-    } else if (!(f = memory_new(1, sizeof *f))) {
+    if (!f && !(f = recycle_fetch(RECYCLE_FUTURES)) && !(f = memory_new(1, sizeof *f)))
         return NULL;
-    }
     /* Field by field, without a memset, as each call makes a future. */
     atomic_init(&f->refs, 1);
     atomic_init(&f->state, FUTURE_PENDING);
@@ -189,7 +80,8 @@ __attribute__((noinline)) static void finish_last(struct tenrec_future *f)
         future_forget_devices(f);
     if (f->error != &no_memory)
         free(f->error);
-    future_keep(f);
+    if (!recycle_push(RECYCLE_FUTURES, f))
+        free(f);
 }
 
 void tenrec_future_drop(struct tenrec_future *f)

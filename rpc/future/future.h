@@ -77,7 +77,6 @@ struct tenrec_future {
     struct future_devices *devices; /* shared; NULL: any */
     tenrec_error *error;            /* owns, or points to the out-of-memory error */
     struct future_call call;
-    struct tenrec_future *next; /* in a list of recycled futures */
 };
 
 struct tenrec_future *future_make(void);
