@@ -7,7 +7,7 @@
 #include "rpc/future/worker.h"
 #include "rpc/member/membership.h"
 #include "rpc/member/worker_group.h"
-#include "secret_place.h"
+#include "secret_lookup.h"
 #include "security/proof/security.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static tenrec_status outside_ask(const struct outside *o, const struct tenrec_co
     struct secret *secret = NULL;
     const char *source;
     bool written;
-    tenrec_status st = secret_place_is_written(config, &written, err);
+    tenrec_status st = secret_lookup_is_written(config, &written, err);
 
     if (st != TENREC_OK || written)
         return st;
@@ -35,10 +35,10 @@ static tenrec_status outside_ask(const struct outside *o, const struct tenrec_co
     }
     st = config_settings_make(config, &settings, err);
     if (st == TENREC_OK)
-        st = secret_place_ask(o->store ? o->store : settings->init_method,
-                              (uint32_t)clock_left_ms(o->until_ns), &secret, err);
+        st = secret_lookup_ask(o->store ? o->store : settings->init_method,
+                               (uint32_t)clock_left_ms(o->until_ns), &secret, err);
     if (secret)
-        st = secret_place_announce(secret, err);
+        st = secret_lookup_announce(secret, err);
     secret_drop(secret);
     config_settings_drop(settings);
     return st;

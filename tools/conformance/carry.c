@@ -243,20 +243,21 @@ CASE(messages_are_marked_when_their_senders_prove_themselves, "AG-24")
 CASE(large_tensors_land_where_the_receiver_says, "AG-26")
 {
     const uint64_t bytes = 5000001;
-    unsigned char *data = malloc(bytes), *place = malloc(bytes);
+    unsigned char *data = malloc(bytes), *memory = malloc(bytes);
     static struct tally t;
     struct tenrec_msg *msg;
 
     for (uint64_t i = 0; i < bytes; i++)
         data[i] = (unsigned char)(i * 31 + (i >> 10));
-    b->memory = place;
+    b->memory = memory;
     send_msg(a, b->id, tensor_request(data, bytes, &t), &t);
     msg = await(b, 0, NULL);
-    expect(msg->tensors->data == place, "the tensor does not arrive in the memory that place gave");
-    expect_bytes(place, data, bytes, "the memory of the tensor");
+    expect(msg->tensors->data == memory,
+           "the tensor does not arrive in the memory that place gave");
+    expect_bytes(memory, data, bytes, "the memory of the tensor");
     expect_becomes(atomic_load(&t.released) == 1, "the message of the sender is not released");
     free(data);
-    free(place);
+    free(memory);
 }
 
 CASE(a_message_without_memory_is_dropped_alone, "AG-26")

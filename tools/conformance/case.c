@@ -46,7 +46,7 @@ void case_run(const struct conformance_case *c, const struct conformance_setup *
     if (c->of == OF_OBSERVERS)
         observer_run(c, setup);
     else if (c->of == OF_STORES)
-        place_run(c, setup);
+        clients_run(c, setup);
     else
         agent_run(c, setup);
     expect_equal(atomic_load(&log_errors), 0, "the number of errors in the log");

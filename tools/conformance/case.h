@@ -44,7 +44,7 @@ void case_run(const struct conformance_case *c, const struct conformance_setup *
 /* Each kind: from its workers' start to their end, from its clients' opening to their close, from
  * the loading of its plugin on. */
 void agent_run(const struct conformance_case *c, const struct conformance_setup *setup);
-void place_run(const struct conformance_case *c, const struct conformance_setup *setup);
+void clients_run(const struct conformance_case *c, const struct conformance_setup *setup);
 void observer_run(const struct conformance_case *c, const struct conformance_setup *setup);
 
 /* Demands that the file of the plugin exports Tenrec's symbols only; "": not offered. */

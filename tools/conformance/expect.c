@@ -46,7 +46,7 @@ void expect_of_last(const char *rule)
         snprintf(shared_rule, EXPECT_RULE_MAX, "%s", rule);
 }
 
-/* Prints the text with its place behind it, and ends the process. */
+/* Prints the text with its position behind it, and ends the process. */
 static _Noreturn void expect_end(const char *file, int line, const char *text)
 {
     const char *name = strrchr(file, '/');

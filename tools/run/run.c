@@ -39,7 +39,7 @@ static bool read_range(const char *text, struct elastic_plan *ret)
 }
 
 /* "HOST", "HOST:PORT", "[V6]:PORT"; a V6 address alone has no port. */
-static bool read_place(struct wish *w, const char *text)
+static bool read_address(struct wish *w, const char *text)
 {
     const char *colon = strrchr(text, ':');
     bool bracket = *text == '[', has_port = bracket || (colon && strchr(text, ':') == colon);
@@ -106,7 +106,7 @@ static int read_options(const struct tool *self, int argc, char **argv, struct w
     if (w->elastic && !read_range(w->elastic, &plan->elastic))
         return tool_misuse(self, "--elastic is '%s', expected MIN:MAX as 2:8, at most %d",
                            w->elastic, MOST_WORKERS);
-    if (w->serve && !read_place(w, w->serve))
+    if (w->serve && !read_address(w, w->serve))
         return tool_misuse(self, "--serve is '%s', expected ADDRESS or ADDRESS:PORT", w->serve);
     if ((c = check_elastic(self, w)) != TOOL_OK)
         return c;

@@ -2,7 +2,7 @@
 #include "run/workers.h"
 
 #include "group/meeting/advertise_address.h"
-#include "secret_place.h"
+#include "secret_lookup.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static tenrec_status run_secret_find(const struct workers_plan *plan, struct sec
     if (st != TENREC_OK || *ret || !plan->elastic.join)
         return st;
     *ret_source = "the launcher of the store";
-    return secret_place_ask(plan->elastic.join, ASK_MS, ret, err);
+    return secret_lookup_ask(plan->elastic.join, ASK_MS, ret, err);
 }
 
 /* Compares the demands of the configuration with the options. */
@@ -66,7 +66,7 @@ static tenrec_status run_secret_get(const struct workers_plan *plan,
         *ret_source = "--secret-file";
         return secret_read_file(plan->secret_file, ret, err);
     }
-    st = secret_place_is_written(config, &written, err);
+    st = secret_lookup_is_written(config, &written, err);
     if (st != TENREC_OK || written)
         return st;
     st = run_secret_find(plan, ret, ret_source, err);

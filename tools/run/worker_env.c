@@ -40,37 +40,37 @@ static void worker_env_put(struct worker_env *e, const char *fmt, ...)
     e->used += (size_t)n + 1;
 }
 
-static void put_place(struct worker_env *e, const struct workers_plan *plan,
-                      const struct worker_place *place)
+static void put_store(struct worker_env *e, const struct workers_plan *plan,
+                      const struct worker_store *store)
 {
-    worker_env_put(e, "TENREC_RUN_ID=%s", place->run_id);
+    worker_env_put(e, "TENREC_RUN_ID=%s", store->run_id);
     if (plan->elastic.join) {
         worker_env_put(e, "TENREC_INIT_METHOD=%s", plan->elastic.join);
         return;
     }
-    worker_env_put(e, "MASTER_ADDR=%s", place->host);
-    worker_env_put(e, "MASTER_PORT=%u", (unsigned)place->port);
+    worker_env_put(e, "MASTER_ADDR=%s", store->host);
+    worker_env_put(e, "MASTER_PORT=%u", (unsigned)store->port);
     worker_env_put(e, "TORCHELASTIC_USE_AGENT_STORE=True");
 }
 
 /* A variable from outside names a secret that this run may not have. */
-static void put_secret(struct worker_env *e, const struct worker_place *place)
+static void put_secret(struct worker_env *e, const struct worker_store *store)
 {
     worker_env_put(e, SECRET_FILE_VARIABLE);
-    if (!place->secret_fd) {
+    if (!store->secret_fd) {
         worker_env_put(e, SECRET_FD_VARIABLE);
         worker_env_put(e, SECRET_SOCKET_VARIABLE);
         return;
     }
-    worker_env_put(e, SECRET_FD_VARIABLE "=%d", place->secret_fd);
-    worker_env_put(e, SECRET_SOCKET_VARIABLE "=%s", place->secret_socket);
+    worker_env_put(e, SECRET_FD_VARIABLE "=%d", store->secret_fd);
+    worker_env_put(e, SECRET_SOCKET_VARIABLE "=%s", store->secret_socket);
 }
 
 /* torch uses the store only if these variables are set as well. */
-static void put_life(struct worker_env *e, const struct worker_place *place, int life,
+static void put_life(struct worker_env *e, const struct worker_store *store, int life,
                      int max_restarts)
 {
-    worker_env_put(e, "TORCHELASTIC_RUN_ID=%s", place->run_id);
+    worker_env_put(e, "TORCHELASTIC_RUN_ID=%s", store->run_id);
     worker_env_put(e, "TORCHELASTIC_RESTART_COUNT=%d", life);
     worker_env_put(e, "TORCHELASTIC_MAX_RESTARTS=%d", max_restarts);
 }
@@ -99,15 +99,15 @@ static void put_elastic(struct worker_env *e, const struct workers_plan *plan)
 }
 
 static void put_all(struct worker_env *e, const struct workers_plan *plan,
-                    const struct worker_id *id, const struct worker_place *place)
+                    const struct worker_id *id, const struct worker_store *store)
 {
     if (!plan->elastic.join)
         worker_env_put(e, "RANK=%d", id->rank);
     worker_env_put(e, "LOCAL_RANK=%d", id->rank);
     worker_env_put(e, "LOCAL_WORLD_SIZE=%d", plan->n);
-    put_place(e, plan, place);
-    put_secret(e, place);
-    put_life(e, place, id->life, plan->elastic.max ? plan->elastic.restarts : 0);
+    put_store(e, plan, store);
+    put_secret(e, store);
+    put_life(e, store, id->life, plan->elastic.max ? plan->elastic.restarts : 0);
     if (plan->elastic.max)
         put_elastic(e, plan);
     else
@@ -119,13 +119,13 @@ static void put_all(struct worker_env *e, const struct workers_plan *plan,
 }
 
 struct worker_env *worker_env_new(const struct workers_plan *plan, const struct worker_id *id,
-                                  const struct worker_place *place)
+                                  const struct worker_store *store)
 {
     struct worker_env *e = calloc(1, sizeof *e);
 
     if (!e)
         return NULL;
-    put_all(e, plan, id, place);
+    put_all(e, plan, id, store);
     if (!e->full)
         e->all = spawn_environment(e->set, e->n);
     if (e->all)

@@ -14,7 +14,7 @@ struct worker_id {
 };
 
 /* The store of a run. */
-struct worker_place {
+struct worker_store {
     const char *host; /* of the store that this process serves */
     uint16_t port;
     char run_id[RUN_ID_MAX]; /* distinguishes runs */
@@ -27,7 +27,7 @@ struct worker_env;
 /* Returns NULL when out of memory, or when the
  * variables are too long. */
 struct worker_env *worker_env_new(const struct workers_plan *plan, const struct worker_id *id,
-                                  const struct worker_place *place);
+                                  const struct worker_store *store);
 /* The whole environment, "NAME=value", NULL at the end; borrowed. */
 char *const *worker_env_all(const struct worker_env *e);
 void worker_env_drop(struct worker_env *e);

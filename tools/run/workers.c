@@ -64,7 +64,7 @@ static bool start_one(struct run *r, int rank, tenrec_error *err)
     const struct workers_plan *plan = r->plan;
     struct worker *w = &r->worker[rank];
     const struct worker_id id = { rank, w->slot.life };
-    struct worker_env *env = worker_env_new(plan, &id, &r->place);
+    struct worker_env *env = worker_env_new(plan, &id, &r->store);
     struct spawn what = { .argv = plan->argv };
     struct spawned got;
     char prefix[16] = "";
@@ -192,35 +192,36 @@ static void watch_until_the_end(struct run *r, struct pollfd *p)
 static tenrec_status open_store(struct run *r, struct tenrec_store_server **ret, tenrec_error *err)
 {
     const struct workers_plan *plan = r->plan;
-    struct worker_place *place = &r->place;
+    struct worker_store *store = &r->store;
     tenrec_status st;
 
     if (plan->elastic.join)
         return TENREC_OK;
-    st = store_server_open(NULL, place->host, plan->serve_port, r->secret.security, ret,
-                           &place->port, err);
+    st = store_server_open(NULL, store->host, plan->serve_port, r->secret.security, ret,
+                           &store->port, err);
     if (st != TENREC_OK)
         tenrec_error_prefix(err, "cannot serve the store of the group");
     else if (plan->verbose)
-        run_say(r, strchr(place->host, ':') ? "store tcp://[%s]:%u" : "store tcp://%s:%u",
-                place->host, (unsigned)place->port);
+        run_say(r, strchr(store->host, ':') ? "store tcp://[%s]:%u" : "store tcp://%s:%u",
+                store->host, (unsigned)store->port);
     return st;
 }
 
 /* The store, and the secret that its clients need. */
-static tenrec_status open_place(struct run *r, struct tenrec_store_server **ret, tenrec_error *err)
+static tenrec_status open_run_store(struct run *r, struct tenrec_store_server **ret,
+                                    tenrec_error *err)
 {
-    struct worker_place *place = &r->place;
+    struct worker_store *store = &r->store;
     tenrec_status st = run_secret_open(r->plan, &r->secret, err);
 
-    place->host = r->plan->serve_at ? r->plan->serve_at : "127.0.0.1";
-    worker_env_run_id(r->plan, place->run_id);
+    store->host = r->plan->serve_at ? r->plan->serve_at : "127.0.0.1";
+    worker_env_run_id(r->plan, store->run_id);
     if (st == TENREC_OK)
         st = open_store(r, ret, err);
     if (st == TENREC_OK)
-        st = run_secret_give(&r->secret, place->host, place->port, err);
-    place->secret_fd = r->secret.fd;
-    place->secret_socket = r->secret.giver ? secret_giver_name(r->secret.giver) : NULL;
+        st = run_secret_give(&r->secret, store->host, store->port, err);
+    store->secret_fd = r->secret.fd;
+    store->secret_socket = r->secret.giver ? secret_giver_name(r->secret.giver) : NULL;
     return st;
 }
 
@@ -254,7 +255,7 @@ int workers_run(const struct workers_plan *plan)
     r.screen.terminal[2] = isatty(2) == 1;
     if (!p || !r.worker || r.signal_fd < 0) {
         r.status = tool_fail(plan->tool, "cannot prepare %d workers: %s", plan->n, strerror(errno));
-    } else if (open_place(&r, &server, &err)) {
+    } else if (open_run_store(&r, &server, &err)) {
         r.status = tool_fail(plan->tool, "%s", err.text);
     } else {
         fflush(NULL);

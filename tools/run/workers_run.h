@@ -23,7 +23,7 @@ struct run {
     struct worker *worker;
     int started, running; /* of the workers, or slots */
     struct elastic elastic;
-    struct worker_place place;
+    struct worker_store store;
     struct run_secret secret;
     int signal_fd;
     int signals; /* number of signals from the user */

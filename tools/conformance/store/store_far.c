@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "conformance/store/store_place.h"
+#include "conformance/store/store_clients.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static void far_run(int fd)
 {
     struct order o;
 
-    place_join();
+    clients_join();
     while (read(fd, &o, sizeof o) == sizeof o) {
         if (o.what == FAR_SET)
             put(one, o.key, o.value);
@@ -32,7 +32,7 @@ static void far_run(int fd)
         if (write(fd, &o, 1) != 1)
             break;
     }
-    place_leave();
+    clients_leave();
     exit(CASE_OK);
 }
 
@@ -58,7 +58,7 @@ static void far_order(int what, const char *key, const char *value)
 
     snprintf(o.key, sizeof o.key, "%s", key);
     snprintf(o.value, sizeof o.value, "%s", value);
-    place_note(key);
+    clients_note(key);
     expect_here(write(far_fd, &o, sizeof o) == sizeof o);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_get.c - get of one and of several keys. */
-#include "conformance/store/store_place.h"
+#include "conformance/store/store_clients.h"
 
 #include "core/base/clock.h"
 
@@ -118,13 +118,13 @@ static tenrec_status taker_take(void *arg, uint32_t i, const void *data, size_t 
 
 STORE_CASE(get_passes_each_value_once, "ST-11")
 {
-    char *keys[] = { place_key("a"), place_key("b"), place_key("c") };
+    char *keys[] = { clients_key("a"), clients_key("b"), clients_key("c") };
     bool missing[3] = { false };
     struct taker t = { .n = { 0 } };
     tenrec_error err;
     struct raw r;
 
-    raw_open_place(&r);
+    raw_open_server(&r);
     put(one, "a", "a");
     put(one, "b", "b");
     expect_ok(
@@ -153,13 +153,13 @@ STORE_CASE(get_passes_each_value_once, "ST-11")
 
 STORE_CASE(the_error_of_a_value_is_returned, "ST-5")
 {
-    char *keys[] = { place_key("a"), place_key("b") };
+    char *keys[] = { clients_key("a"), clients_key("b") };
     struct taker t = { .answer = TENREC_ENOMEM };
     bool missing[2] = { false };
     tenrec_error err = { .text = "" };
     struct raw r;
 
-    raw_open_place(&r);
+    raw_open_server(&r);
     put(one, "a", "a");
     put(one, "b", "b");
     expect_error(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_keys.c - check, remove and num_keys. */
-#include "conformance/store/store_place.h"
+#include "conformance/store/store_clients.h"
 
 #include "core/base/clock.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_lose.c - a server that does not run yet, is lost or does not answer: of stores with one. */
-#include "conformance/store/store_place.h"
+#include "conformance/store/store_clients.h"
 
 #include "conformance/store/relay.h"
 #include "core/base/clock.h"
@@ -25,7 +25,7 @@ static unsigned limit_ms(void)
 /* Where the host and port of the URL stand. */
 static const char *url_host(size_t *ret_len)
 {
-    const char *rest = strstr(place_url(), "://") + 3;
+    const char *rest = strstr(clients_url(), "://") + 3;
     const size_t n = strcspn(rest, "/");
     const char *at = memrchr(rest, '@', n), *host = at ? at + 1 : rest;
 
@@ -34,14 +34,14 @@ static const char *url_host(size_t *ret_len)
 }
 
 /* A relay before the server of the store, and the URL that leads through it. */
-static struct relay *relay_of_place(char **ret_url)
+static struct relay *relay_of_clients(char **ret_url)
 {
     size_t n;
     const char *host = url_host(&n);
     struct relay *r;
     char *at;
 
-    if (strncmp(place_url(), "tcp://", 6) == 0) {
+    if (strncmp(clients_url(), "tcp://", 6) == 0) {
         struct sockaddr_storage address;
         unsigned len;
 
@@ -56,7 +56,7 @@ static struct relay *relay_of_place(char **ret_url)
     r = relay_new(at);
     /* A name stays: it may be in the server's certificate. */
     expect_here(
-        asprintf(ret_url, "%.*s%s:%u%s", (int)(host - place_url()), place_url(),
+        asprintf(ret_url, "%.*s%s:%u%s", (int)(host - clients_url()), clients_url(),
                  n >= 10 && strncmp(host, "localhost:", 10) == 0 ? "localhost" : "127.0.0.1",
                  relay_port(r), host + n) > 0);
     free(at);
@@ -67,7 +67,7 @@ static struct tenrec_store *open_through(const char *url)
 {
     struct tenrec_store *s = NULL;
     tenrec_error err;
-    tenrec_status st = place_open_url(url, soon(), &s, &err);
+    tenrec_status st = clients_open_url(url, soon(), &s, &err);
 
     if (st == TENREC_ECONFIG || st == TENREC_EPERM) /* a certificate of another name */
         expect_not_offered(err.text);
@@ -94,13 +94,13 @@ static void expect_in_time(const char *what, uint64_t late)
 STORE_CASE(an_open_without_a_server_ends_at_its_deadline, "ST-17 ST-4")
 {
     char *url;
-    struct relay *r = relay_of_place(&url);
+    struct relay *r = relay_of_clients(&url);
     const uint64_t deadline_ns = clock_deadline_ms(limit_ms());
     struct tenrec_store *s = NULL;
     tenrec_error err;
 
     expect_of("ST-17");
-    expect_error(place_open_url(url, deadline_ns, &s, &err), TENREC_ECONNECT, &err, "the open");
+    expect_error(clients_open_url(url, deadline_ns, &s, &err), TENREC_ECONNECT, &err, "the open");
     if (clock_now_ns() < deadline_ns)
         expect_fail("the open ends before its deadline, expected that it retries");
     expect_in_time("the open", late_ms(deadline_ns));
@@ -118,7 +118,7 @@ static void *listen_later(void *arg)
 STORE_CASE(an_open_retries_until_its_server_listens, "ST-17")
 {
     char *url;
-    struct relay *r = relay_of_place(&url);
+    struct relay *r = relay_of_clients(&url);
     struct tenrec_store *s;
     pthread_t thread;
 
@@ -213,19 +213,19 @@ static void is_lost(struct tenrec_store *s, const struct operation *o, bool may_
 static void server_lose(void (*how)(struct relay *r), bool silent)
 {
     char *url;
-    struct relay *r = relay_of_place(&url);
+    struct relay *r = relay_of_clients(&url);
     struct tenrec_store *s;
 
     relay_listen(r);
     s = open_through(url);
     put(s, "before", "x");
-    place_note(key);
-    place_note("n");
+    clients_note(key);
+    clients_note("n");
     how(r);
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
         is_lost(s, &operations[i], silent && operations[i].fn != do_get);
     relay_cut(r);
-    place_close(&s);
+    clients_close(&s);
     relay_drop(r);
     free(url);
 }

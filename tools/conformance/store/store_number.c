@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_number.c - add. */
-#include "conformance/store/store_place.h"
+#include "conformance/store/store_clients.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_open.c - opening and closing, and what a store tells of itself. */
-#include "conformance/store/store_place.h"
+#include "conformance/store/store_clients.h"
 
 #include "conformance/leftover.h"
 #include "conformance/store/relay.h"
@@ -18,9 +18,9 @@
 
 STORE_CASE(it_opens_and_closes, "ST-15 ST-17")
 {
-    struct tenrec_store *s = place_open();
+    struct tenrec_store *s = clients_open();
 
-    place_close(&s);
+    clients_close(&s);
 }
 
 STORE_CASE(its_file_exports_no_other_symbol_either, "PL-1")
@@ -29,7 +29,7 @@ STORE_CASE(its_file_exports_no_other_symbol_either, "PL-1")
     struct backend *b;
     tenrec_error err;
 
-    if (!place_choice(&choice))
+    if (!clients_choice(&choice))
         expect_not_offered("the file of a plugin");
     expect_ok(backend_get_kind(choice.plugin->name, TENREC_PLUGIN_STORE, &b, &err), &err,
               "finding the plugin");
@@ -39,7 +39,7 @@ STORE_CASE(its_file_exports_no_other_symbol_either, "PL-1")
 
 static void *open_and_use(void *arg)
 {
-    struct tenrec_store *s = place_open();
+    struct tenrec_store *s = clients_open();
 
     (void)arg;
     add(s, "n", 1);
@@ -65,10 +65,10 @@ STORE_CASE(many_threads_open_at_once, "ST-17")
 STORE_CASE(keys_stay_when_a_client_closes, "ST-15")
 {
     put(one, "stays", "x");
-    place_close(&one);
+    clients_close(&one);
     expect_of("ST-15");
     holds(two, "stays", "x");
-    one = place_open();
+    one = clients_open();
     holds(one, "stays", "x");
 }
 
@@ -76,7 +76,7 @@ STORE_CASE(keys_stay_when_a_client_closes, "ST-15")
 static void store_live(void)
 {
     const char *keys[] = { "l1", "l2" };
-    struct tenrec_store *s = place_open();
+    struct tenrec_store *s = clients_open();
     struct store_value value[2];
     tenrec_error err;
 
@@ -119,7 +119,7 @@ STORE_CASE(the_name_is_of_one_line_and_stays, "ST-7")
     struct raw r;
 
     expect_a_name(tenrec_store_name(one));
-    raw_open_place(&r);
+    raw_open_server(&r);
     if (TENREC_HAS(r.ops, name)) {
         expect_a_name(r.ops->name(&r.store));
         snprintf(first, sizeof first, "%s", r.ops->name(&r.store));
@@ -139,13 +139,13 @@ static void tells_no_password(const char *what, const char *text)
 /* Whether it opens or not. */
 STORE_CASE(no_text_tells_a_password, "ST-7")
 {
-    const char *rest = strstr(place_url(), "://") + 3, *at = strchr(rest, '@');
+    const char *rest = strstr(clients_url(), "://") + 3, *at = strchr(rest, '@');
     tenrec_error err;
     struct raw r;
     char *url, *text;
 
-    expect_here(asprintf(&url, "%.*suser:" PASSWORD "@%s", (int)(rest - place_url()), place_url(),
-                         at ? at + 1 : rest) > 0);
+    expect_here(asprintf(&url, "%.*suser:" PASSWORD "@%s", (int)(rest - clients_url()),
+                         clients_url(), at ? at + 1 : rest) > 0);
     if (raw_open(&r, url, clock_deadline_ms(expect_ms() / 4), &err) == TENREC_OK) {
         if (TENREC_HAS(r.ops, name))
             tells_no_password("the name", r.ops->name(&r.store));
@@ -178,7 +178,7 @@ STORE_CASE(the_address_is_numeric, "ST-16")
 STORE_CASE(a_refused_url_has_a_reason_and_leaves_nothing, "ST-17")
 {
     enum { LONG = 5000, TIMES = 3 };
-    const int scheme = (int)(strstr(place_url(), "://") + 3 - place_url());
+    const int scheme = (int)(strstr(clients_url(), "://") + 3 - clients_url());
     /* The first two are no name of a file that could be made; the others are for a network. */
     char *rest[] = { "", calloc(1, LONG + 1), ":99999", "[::1", "@/" };
     const size_t n = *store_at(one) ? sizeof rest / sizeof *rest : 2;
@@ -190,7 +190,7 @@ STORE_CASE(a_refused_url_has_a_reason_and_leaves_nothing, "ST-17")
 
     memset(rest[1], 'x', LONG);
     for (size_t i = 0; i < n; i++) {
-        expect_here(asprintf(&url, "%.*s%s", scheme, place_url(), rest[i]) > 0);
+        expect_here(asprintf(&url, "%.*s%s", scheme, clients_url(), rest[i]) > 0);
         for (int k = 0; k < TIMES; k++) {
             const uint64_t deadline_ns = clock_deadline_ms(50);
 

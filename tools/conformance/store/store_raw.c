@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "conformance/store/store_place.h"
+#include "conformance/store/store_clients.h"
 
 #include "core/config/secret.h"
 
@@ -59,7 +59,7 @@ tenrec_status raw_open(struct raw *ret, const char *url, uint64_t deadline_ns, t
     tenrec_status st;
 
     *ret = (struct raw){ .store.host = &host };
-    if (!place_choice(&choice))
+    if (!clients_choice(&choice))
         expect_not_offered("the table of a plugin: this kind of store belongs to the core");
     in.options = choice.options;
     *err = (tenrec_error){ .text = "" };
@@ -68,13 +68,13 @@ tenrec_status raw_open(struct raw *ret, const char *url, uint64_t deadline_ns, t
     return st;
 }
 
-void raw_open_place(struct raw *ret)
+void raw_open_server(struct raw *ret)
 {
     tenrec_error err;
 
-    tenrec_status st = raw_open(ret, place_url(), soon(), &err);
+    tenrec_status st = raw_open(ret, clients_url(), soon(), &err);
 
-    secret_scrub(&err, place_url());
+    secret_scrub(&err, clients_url());
     expect_ok(st, &err, "the open");
 }
 

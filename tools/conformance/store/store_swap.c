@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_swap.c - compare_set. */
-#include "conformance/store/store_place.h"
+#include "conformance/store/store_clients.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ static void swap_gives(struct tenrec_store *s, const char *expected, const char 
     char *now = NULL;
     tenrec_error err;
 
-    place_note("cs");
+    clients_note("cs");
     expect_ok(store_swap_text(s, "cs", expected, desired, soon(), &now, &err), &err, "compare_set");
     if (strcmp(now, answer) != 0)
         expect_fail("compare_set from \"%s\" to \"%s\" gives \"%.40s\", expected \"%s\"", expected,
@@ -93,7 +93,7 @@ STORE_CASE(compare_set_elects_one_of_many, "ST-10")
     pthread_barrier_init(&together, NULL, VOTERS);
     for (int i = 0; i < ROUNDS; i++) {
         snprintf(key, sizeof key, "vote%d", i);
-        place_note(key);
+        clients_note(key);
     }
     for (int i = 0; i < VOTERS; i++) {
         v[i].s = i % 2 ? one : two;

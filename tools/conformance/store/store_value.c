@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_value.c - keys and values of all sizes are kept, for every client. */
-#include "conformance/store/store_place.h"
+#include "conformance/store/store_clients.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +75,7 @@ STORE_CASE(keys_are_told_apart, "ST-2")
         "*", "k\n", "{k}", "k\\", "k\"k'k", "\xc3\xa4k", "\x01\xffk"
     };
     const size_t n = sizeof key / sizeof *key;
-    char *whole = place_key(""), *first, *second;
+    char *whole = clients_key(""), *first, *second;
     const size_t len = TENREC_STORE_MAX_KEY - strlen(whole);
 
     first = calloc(1, len + 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_wait.c - waiters wake, hold up nothing, and end at their deadline. */
-#include "conformance/store/store_place.h"
+#include "conformance/store/store_clients.h"
 
 #include "core/base/clock.h"
 
@@ -87,7 +87,7 @@ static void waiters_wake_by(void (*change)(struct tenrec_store *s, const char *k
                   other = { .s = two, .key = "late", .deadline_ns = TENREC_STORE_NEVER };
     uint64_t changed_ns;
 
-    place_note("late");
+    clients_note("late");
     waiter_start(&same);
     waiter_start(&other);
     change(one, "late");

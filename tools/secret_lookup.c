@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "secret_place.h"
+#include "secret_lookup.h"
 
 #include "core/base/resolve.h"
 #include "core/config/security_settings.h"
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* Finds the address of a TCP store. Returns false if the URL has none. */
-static bool secret_place_find(const char *url, struct launch *ret)
+static bool secret_lookup_find(const char *url, struct launch *ret)
 {
     struct init_method method;
     bool found = init_method_read(url, &method, NULL) == TENREC_OK;
@@ -26,8 +26,8 @@ static bool secret_place_find(const char *url, struct launch *ret)
     return found && ret->port;
 }
 
-tenrec_status secret_place_is_written(const struct tenrec_config *config, bool *ret,
-                                      tenrec_error *err)
+tenrec_status secret_lookup_is_written(const struct tenrec_config *config, bool *ret,
+                                       tenrec_error *err)
 {
     struct config_security *section;
     tenrec_status st = config_security_make(config, &section, err);
@@ -40,14 +40,15 @@ tenrec_status secret_place_is_written(const struct tenrec_config *config, bool *
     return TENREC_OK;
 }
 
-tenrec_status secret_place_ask(const char *url, uint32_t ms, struct secret **ret, tenrec_error *err)
+tenrec_status secret_lookup_ask(const char *url, uint32_t ms, struct secret **ret,
+                                tenrec_error *err)
 {
     struct launch at = { .rank = -1, .world = -1 };
     char name[SECRET_NAME_MAX];
     tenrec_status st;
 
     *ret = NULL;
-    if (!secret_place_find(url, &at))
+    if (!secret_lookup_find(url, &at))
         return TENREC_OK;
     secret_giver_derive(at.host, at.port, name);
     st = secret_ask(name, ms, ret, err);
@@ -60,7 +61,7 @@ tenrec_status secret_place_ask(const char *url, uint32_t ms, struct secret **ret
     return st;
 }
 
-tenrec_status secret_place_announce(const struct secret *s, tenrec_error *err)
+tenrec_status secret_lookup_announce(const struct secret *s, tenrec_error *err)
 {
     char number[16];
     int fd = -1;

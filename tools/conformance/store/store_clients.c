@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "conformance/store/store_place.h"
+#include "conformance/store/store_clients.h"
 
 #include "conformance/leftover.h"
 #include "core/base/clock.h"
@@ -30,90 +30,91 @@ static struct {
     pthread_mutex_t lock; /* guards the keys */
     char *key[KEYS_MAX];  /* owns */
     size_t n_keys;
-} place = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} clients = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 uint64_t soon(void)
 {
     return clock_deadline_ms(expect_ms());
 }
 
-const char *place_url(void)
+const char *clients_url(void)
 {
-    return place.url;
+    return clients.url;
 }
 
-char *place_key(const char *key)
+char *clients_key(const char *key)
 {
     char *whole;
 
-    expect_here(asprintf(&whole, "/%s/%s", place.prefix, key) > 0);
+    expect_here(asprintf(&whole, "/%s/%s", clients.prefix, key) > 0);
     return whole;
 }
 
-void place_note(const char *key)
+void clients_note(const char *key)
 {
     size_t i = 0;
 
-    pthread_mutex_lock(&place.lock);
-    while (i < place.n_keys && strcmp(place.key[i], key) != 0)
+    pthread_mutex_lock(&clients.lock);
+    while (i < clients.n_keys && strcmp(clients.key[i], key) != 0)
         i++;
-    if (i == place.n_keys) {
-        expect_here(place.n_keys < KEYS_MAX);
-        expect_here(place.key[place.n_keys++] = strdup(key));
+    if (i == clients.n_keys) {
+        expect_here(clients.n_keys < KEYS_MAX);
+        expect_here(clients.key[clients.n_keys++] = strdup(key));
     }
-    pthread_mutex_unlock(&place.lock);
+    pthread_mutex_unlock(&clients.lock);
 }
 
 /* Returns false for the kinds of the core. */
-static bool place_scheme(char ret[STORES_SCHEME_MAX])
+static bool clients_scheme(char ret[STORES_SCHEME_MAX])
 {
-    return stores_scheme(place.url, ret) && !stores_own(ret);
+    return stores_scheme(clients.url, ret) && !stores_own(ret);
 }
 
-bool place_choice(struct stores_choice *ret)
+bool clients_choice(struct stores_choice *ret)
 {
     char scheme[STORES_SCHEME_MAX];
     tenrec_error err;
 
-    return place_scheme(scheme) && stores_find(place.stores, scheme, ret, &err) == TENREC_OK;
+    return clients_scheme(scheme) && stores_find(clients.stores, scheme, ret, &err) == TENREC_OK;
 }
 
 /* ---- life ---- */
 
-tenrec_status place_open_url(const char *url, uint64_t deadline_ns, struct tenrec_store **ret,
-                             tenrec_error *err)
+tenrec_status clients_open_url(const char *url, uint64_t deadline_ns, struct tenrec_store **ret,
+                               tenrec_error *err)
 {
     struct tenrec_store *root;
-    tenrec_status st = store_open_url(url, place.security, place.stores, deadline_ns, &root, err);
+    tenrec_status st =
+        store_open_url(url, clients.security, clients.stores, deadline_ns, &root, err);
 
     if (st != TENREC_OK)
         return st;
-    st = tenrec_store_open_prefix(root, place.prefix, ret, err);
+    st = tenrec_store_open_prefix(root, clients.prefix, ret, err);
     tenrec_store_close(root); /* the view keeps it open */
     return st;
 }
 
-struct tenrec_store *place_open(void)
+struct tenrec_store *clients_open(void)
 {
     struct tenrec_store *s = NULL;
     tenrec_error err;
 
-    expect_ok(place_open_url(place.url, soon(), &s, &err), &err, "the open");
+    expect_ok(clients_open_url(clients.url, soon(), &s, &err), &err, "the open");
     return s;
 }
 
 /* Before anything is known of the store: a wrong URL or a server that does not run breaks no rule.
  */
-static struct tenrec_store *place_open_first(void)
+static struct tenrec_store *clients_open_first(void)
 {
     struct tenrec_store *s = NULL;
     tenrec_error err;
-    tenrec_status st = place_open_url(place.url, soon(), &s, &err);
+    tenrec_status st = clients_open_url(clients.url, soon(), &s, &err);
 
     if (st == TENREC_ECONNECT || st == TENREC_EOS || st == TENREC_ECONFIG || st == TENREC_EINVAL ||
         st == TENREC_EPERM) {
         tenrec_error_prefix(&err, "cannot open the store%s",
-                            place.is_guess ? "; give its URL in front of the plugin" : "");
+                            clients.is_guess ? "; give its URL in front of the plugin" : "");
         expect_unusable(&err);
     }
     if (st == TENREC_EPLUGIN)
@@ -122,7 +123,7 @@ static struct tenrec_store *place_open_first(void)
     return s;
 }
 
-void place_close(struct tenrec_store **s)
+void clients_close(struct tenrec_store **s)
 {
     const uint64_t since_ns = clock_now_ns();
     uint64_t ms;
@@ -137,7 +138,7 @@ void place_close(struct tenrec_store **s)
 }
 
 /* Ends the case where it cannot be read. */
-static struct tenrec_config *place_config(const struct conformance_setup *setup)
+static struct tenrec_config *clients_config(const struct conformance_setup *setup)
 {
     struct tenrec_config *config;
     tenrec_error err;
@@ -148,9 +149,9 @@ static struct tenrec_config *place_config(const struct conformance_setup *setup)
     return config;
 }
 
-static void place_begin(const struct conformance_setup *setup)
+static void clients_begin(const struct conformance_setup *setup)
 {
-    struct tenrec_config *config = place_config(setup);
+    struct tenrec_config *config = clients_config(setup);
     char scheme[STORES_SCHEME_MAX];
     struct stores_choice choice;
     uint64_t random = 0;
@@ -158,74 +159,75 @@ static void place_begin(const struct conformance_setup *setup)
     tenrec_status st;
     bool plugin;
 
-    place.url = setup->url;
-    place.is_guess = setup->own_url != NULL;
+    clients.url = setup->url;
+    clients.is_guess = setup->own_url != NULL;
     expect_here(getrandom(&random, sizeof random, 0) == sizeof random);
-    snprintf(place.prefix, sizeof place.prefix, "conformance/%016" PRIx64, random);
-    st = security_open(config, CLOCK_NEVER, &place.security, &err);
-    plugin = place_scheme(scheme);
+    snprintf(clients.prefix, sizeof clients.prefix, "conformance/%016" PRIx64, random);
+    st = security_open(config, CLOCK_NEVER, &clients.security, &err);
+    plugin = clients_scheme(scheme);
     if (!st)
-        st = stores_load(config, plugin ? scheme : NULL, &place.stores, &err);
+        st = stores_load(config, plugin ? scheme : NULL, &clients.stores, &err);
     if (!st && plugin)
-        st = stores_find(place.stores, scheme, &choice, &err);
+        st = stores_find(clients.stores, scheme, &choice, &err);
     tenrec_config_drop(config);
     if (st)
         expect_unusable(&err);
 }
 
-static void place_end(void)
+static void clients_end(void)
 {
-    for (size_t i = 0; i < place.n_keys; i++)
-        free(place.key[i]);
-    place.n_keys = 0;
-    stores_drop(place.stores);
-    security_drop(place.security);
+    for (size_t i = 0; i < clients.n_keys; i++)
+        free(clients.key[i]);
+    clients.n_keys = 0;
+    stores_drop(clients.stores);
+    security_drop(clients.security);
 }
 
-static void place_remove_keys(void)
+static void clients_remove_keys(void)
 {
-    struct tenrec_store *s = one ? one : two ? two : place_open();
+    struct tenrec_store *s = one ? one : two ? two : clients_open();
     tenrec_error err;
 
-    expect_ok(store_remove_all(s, (const char *const *)place.key, place.n_keys, soon(), NULL, &err),
-              &err, "remove");
+    expect_ok(
+        store_remove_all(s, (const char *const *)clients.key, clients.n_keys, soon(), NULL, &err),
+        &err, "remove");
     if (!one && !two)
-        place_close(&s);
+        clients_close(&s);
 }
 
-void place_run(const struct conformance_case *c, const struct conformance_setup *setup)
+void clients_run(const struct conformance_case *c, const struct conformance_setup *setup)
 {
     struct leftover before;
 
-    place_begin(setup);
+    clients_begin(setup);
     before = leftover_count();
     if (c->of_two)
         far_start();
-    one = place_open_first();
-    two = place_open();
+    one = clients_open_first();
+    two = clients_open();
     c->run();
     expect_of(NULL);
     if (c->of_two)
         far_end();
-    place_remove_keys();
-    place_close(&one);
-    place_close(&two);
+    clients_remove_keys();
+    clients_close(&one);
+    clients_close(&two);
     expect_of("ST-15");
     leftover_expect_threads(before);
     leftover_expect_fds(before);
     expect_of(NULL);
-    place_end();
+    clients_end();
 }
 
-void place_join(void)
+void clients_join(void)
 {
-    one = place_open_first();
+    one = clients_open_first();
 }
 
-void place_leave(void)
+void clients_leave(void)
 {
-    place_close(&one);
-    place_end();
+    clients_close(&one);
+    clients_end();
 }
 
 /* ---- demands ---- */
@@ -234,7 +236,7 @@ void put_bytes(struct tenrec_store *s, const char *key, const void *data, size_t
 {
     tenrec_error err;
 
-    place_note(key);
+    clients_note(key);
     expect_ok(store_set(s, key, data, len, soon(), &err), &err, "set");
 }
 
@@ -281,7 +283,7 @@ int64_t add(struct tenrec_store *s, const char *key, int64_t delta)
     int64_t sum = 0;
     tenrec_error err;
 
-    place_note(key);
+    clients_note(key);
     expect_ok(store_add(s, key, delta, soon(), &sum, &err), &err, "add");
     return sum;
 }

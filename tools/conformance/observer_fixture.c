@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "conformance/observer_place.h"
+#include "conformance/observer_fixture.h"
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
@@ -30,7 +30,7 @@ static struct {
         const struct tenrec_origin *origin;
         int done;
     } of[ORIGINS_MAX];
-} place = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} fixture = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- its host ---- */
 
@@ -70,15 +70,15 @@ static void host_snapshot_free(struct tenrec_observer *self, struct tenrec_snaps
 static void host_span_done(struct tenrec_observer *self, struct tenrec_span *s, bool sent)
 {
     (void)self, (void)sent;
-    pthread_mutex_lock(&place.lock);
-    place.done++;
+    pthread_mutex_lock(&fixture.lock);
+    fixture.done++;
     for (int i = 0; s->origin && i < ORIGINS_MAX; i++)
-        if (!place.of[i].origin || place.of[i].origin == s->origin) {
-            place.of[i].origin = s->origin;
-            place.of[i].done++;
+        if (!fixture.of[i].origin || fixture.of[i].origin == s->origin) {
+            fixture.of[i].origin = s->origin;
+            fixture.of[i].done++;
             break;
         }
-    pthread_mutex_unlock(&place.lock);
+    pthread_mutex_unlock(&fixture.lock);
     free(s);
 }
 
@@ -118,38 +118,38 @@ void observer_run(const struct conformance_case *c, const struct conformance_set
                                         .plugin = setup->path };
     tenrec_error err;
 
-    place.address = setup->address;
-    if (plugin_entry_load(&layer, &place.backend, &place.options, &err) != TENREC_OK)
+    fixture.address = setup->address;
+    if (plugin_entry_load(&layer, &fixture.backend, &fixture.options, &err) != TENREC_OK)
         expect_unusable(&err);
     c->run();
 }
 
-const char *observer_place_path(void)
+const char *observer_fixture_path(void)
 {
-    return backend_path(place.backend);
+    return backend_path(fixture.backend);
 }
 
-tenrec_status observer_place_try(const char *address, tenrec_error *err)
+tenrec_status observer_fixture_try(const char *address, tenrec_error *err)
 {
     const struct tenrec_observer_init in = { .size = sizeof in,
                                              .address = address,
-                                             .options = place.options };
+                                             .options = fixture.options };
 
     observer = (struct tenrec_observer){ .host = &host };
     *err = (tenrec_error){ 0 };
-    return backend_file(place.backend)->init_observer(&in, &observer, err);
+    return backend_file(fixture.backend)->init_observer(&in, &observer, err);
 }
 
-void observer_place_open(void)
+void observer_fixture_open(void)
 {
     tenrec_error err;
 
-    expect_ok(observer_place_try(place.address, &err), &err, "opening");
+    expect_ok(observer_fixture_try(fixture.address, &err), &err, "opening");
     expect(observer.ops && TENREC_HAS(observer.ops, close), "it has no operation 'close'");
 }
 
 /* Demands that no more than a second has passed. */
-static void observer_place_was_fast(uint64_t begun_ns, const char *operation)
+static void observer_fixture_was_fast(uint64_t begun_ns, const char *operation)
 {
     const unsigned ms = (unsigned)((clock_now_ns() - begun_ns) / 1000000);
 
@@ -157,26 +157,26 @@ static void observer_place_was_fast(uint64_t begun_ns, const char *operation)
         expect_fail("%s takes %u ms, at most %d are allowed", operation, ms, END_MS);
 }
 
-void observer_place_leave(const struct tenrec_origin *origin)
+void observer_fixture_leave(const struct tenrec_origin *origin)
 {
     const uint64_t begun = clock_now_ns();
 
     if (TENREC_HAS(observer.ops, leave))
         observer.ops->leave(&observer, origin);
-    observer_place_was_fast(begun, "leave");
+    observer_fixture_was_fast(begun, "leave");
 }
 
-void observer_place_close(void)
+void observer_fixture_close(void)
 {
     const uint64_t begun = clock_now_ns();
 
     observer.ops->close(&observer);
-    observer_place_was_fast(begun, "close");
+    observer_fixture_was_fast(begun, "close");
 }
 
 /* ---- spans ---- */
 
-void observer_place_span(const struct tenrec_origin *origin)
+void observer_fixture_span(const struct tenrec_origin *origin)
 {
     struct tenrec_span *s = calloc(1, sizeof *s);
 
@@ -193,24 +193,24 @@ void observer_place_span(const struct tenrec_origin *origin)
     observer.ops->span(&observer, s);
 }
 
-int observer_place_done(void)
+int observer_fixture_done(void)
 {
     int n;
 
-    pthread_mutex_lock(&place.lock);
-    n = place.done;
-    pthread_mutex_unlock(&place.lock);
+    pthread_mutex_lock(&fixture.lock);
+    n = fixture.done;
+    pthread_mutex_unlock(&fixture.lock);
     return n;
 }
 
-int observer_place_done_of(const struct tenrec_origin *origin)
+int observer_fixture_done_of(const struct tenrec_origin *origin)
 {
     int n = 0;
 
-    pthread_mutex_lock(&place.lock);
+    pthread_mutex_lock(&fixture.lock);
     for (int i = 0; i < ORIGINS_MAX; i++)
-        if (place.of[i].origin == origin)
-            n = place.of[i].done;
-    pthread_mutex_unlock(&place.lock);
+        if (fixture.of[i].origin == origin)
+            n = fixture.of[i].done;
+    pthread_mutex_unlock(&fixture.lock);
     return n;
 }

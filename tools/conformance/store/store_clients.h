@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_place.h - two clients of the store under test, which share keys that no other case has. */
-#ifndef TENREC_TOOLS_CONFORMANCE_STORE_PLACE_H
-#define TENREC_TOOLS_CONFORMANCE_STORE_PLACE_H
+/* store_clients.h - two clients of the store under test, which share keys that no other case has.
+ */
+#ifndef TENREC_TOOLS_CONFORMANCE_STORE_CLIENTS_H
+#define TENREC_TOOLS_CONFORMANCE_STORE_CLIENTS_H
 
 #include <tenrec/store_plugin.h>
 
@@ -14,26 +15,26 @@
 extern struct tenrec_store *one, *two;
 
 /* In a process of its own without any store so far: opens `one` alone, with the same prefix. */
-void place_join(void);
-void place_leave(void);
+void clients_join(void);
+void clients_leave(void);
 
 /* ---- for the cases ---- */
 
-/* As place_run opens them; the caller closes it. */
-struct tenrec_store *place_open(void);
+/* As clients_run opens them; the caller closes it. */
+struct tenrec_store *clients_open(void);
 /* The same by another URL of the same store. */
-tenrec_status place_open_url(const char *url, uint64_t deadline_ns, struct tenrec_store **ret,
-                             tenrec_error *err);
+tenrec_status clients_open_url(const char *url, uint64_t deadline_ns, struct tenrec_store **ret,
+                               tenrec_error *err);
 /* Closes *s (one and two are NULL then), and demands that this takes a second at most. */
-void place_close(struct tenrec_store **s);
+void clients_close(struct tenrec_store **s);
 
-const char *place_url(void);
-/* The plugin that opens place_url(). Returns false for a kind of the core. */
-bool place_choice(struct stores_choice *ret);
+const char *clients_url(void);
+/* The plugin that opens clients_url(). Returns false for a kind of the core. */
+bool clients_choice(struct stores_choice *ret);
 /* "/PREFIX/key", for an operation of the plugin itself; the caller frees it. */
-char *place_key(const char *key);
+char *clients_key(const char *key);
 /* The key is removed when the case ends well. */
-void place_note(const char *key);
+void clients_note(const char *key);
 
 /* A deadline that only a broken store reaches. */
 uint64_t soon(void);
@@ -70,8 +71,8 @@ struct raw {
 
 /* Ends the case as not offered for a store that is no plugin. */
 tenrec_status raw_open(struct raw *ret, const char *url, uint64_t deadline_ns, tenrec_error *err);
-/* Opens place_url(). */
-void raw_open_place(struct raw *ret);
+/* Opens clients_url(). */
+void raw_open_server(struct raw *ret);
 void raw_close(struct raw *r);
 /* All that the stores of raw_open logged so far; the caller frees it. */
 char *raw_log(void);
