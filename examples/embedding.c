@@ -43,7 +43,7 @@ static int neighbour(int node, int k)
 struct batch {
     int target[BATCH]; /* the nodes */
     int64_t id[NODES], first[SERVERS + 1];
-    int place[NODES]; /* of a node in id */
+    int index[NODES]; /* of a node in id */
     float rows[NODES * DIM], gradient[NODES * DIM];
 };
 
@@ -62,7 +62,7 @@ static void batch_pick(struct batch *b, int trainer, int step)
         b->first[s] = n;
         for (int id = s; id < NODES; id += SERVERS)
             if (needed[id])
-                b->id[b->place[id] = n++] = id;
+                b->id[b->index[id] = n++] = id;
     }
     b->first[SERVERS] = n;
 }
@@ -79,9 +79,9 @@ static float batch_gradient(struct batch *b)
         float wrong = (d >> node % CLASSES) & 1 ? -1 : 1;
 
         for (int k = -1; k < FANOUT; k++)
-            wrong += b->rows[b->place[neighbour(node, k)] * DIM + d] / 2 / (k < 0 ? 1 : FANOUT);
+            wrong += b->rows[b->index[neighbour(node, k)] * DIM + d] / 2 / (k < 0 ? 1 : FANOUT);
         for (int k = -1; k < FANOUT; k++)
-            b->gradient[b->place[neighbour(node, k)] * DIM + d] += wrong / 2 / (k < 0 ? 1 : FANOUT);
+            b->gradient[b->index[neighbour(node, k)] * DIM + d] += wrong / 2 / (k < 0 ? 1 : FANOUT);
         loss += wrong * wrong / 2 / BATCH;
     }
     return loss;

@@ -21,7 +21,7 @@ static bool secret_lookup_find(const char *url, struct launch *ret)
         found =
             resolve_split(method.text, ret->host, sizeof ret->host, &ret->port, NULL) == TENREC_OK;
     else
-        found = found && method.kind == INIT_ENV && launch_find_place(ret, NULL) == TENREC_OK;
+        found = found && method.kind == INIT_ENV && launch_find_store(ret, NULL) == TENREC_OK;
     init_method_finish(&method);
     return found && ret->port;
 }

@@ -154,14 +154,14 @@ static bool log_pop_count(bool all, struct log_record *ret)
 }
 
 /* Returns true if the line may be printed. Lines of info and below were asked for: no limit. */
-static bool log_admit(const char *place, struct log_record *r)
+static bool log_admit(const char *format, struct log_record *r)
 {
     bool may;
 
     if (r->level > TENREC_LOG_WARN)
         return true;
     pthread_mutex_lock(&lock);
-    may = log_limit_admit(&limit, place, r, clock_now_ns());
+    may = log_limit_admit(&limit, format, r, clock_now_ns());
     pthread_mutex_unlock(&lock);
     return may;
 }

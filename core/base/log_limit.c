@@ -7,18 +7,18 @@
 #define SECOND_NS 1000000000u
 
 /* Returns the entry of the reason, or the entry that was idle for longest. */
-static struct log_reason *reason_find(struct log_limit *l, const void *place, const char *part)
+static struct log_reason *reason_find(struct log_limit *l, const void *format, const char *part)
 {
     struct log_reason *oldest = &l->reason[0];
 
     for (size_t i = 0; i < LOG_LIMIT_REASONS; i++) {
         struct log_reason *r = &l->reason[i];
-        if (r->place == place && strcmp(r->last.part, part) == 0)
+        if (r->format == format && strcmp(r->last.part, part) == 0)
             return r;
-        if (oldest->place && (!r->place || r->filled_ns < oldest->filled_ns))
+        if (oldest->format && (!r->format || r->filled_ns < oldest->filled_ns))
             oldest = r;
     }
-    oldest->place = NULL;
+    oldest->format = NULL;
     return oldest;
 }
 
@@ -35,13 +35,13 @@ static void reason_fill(struct log_reason *r, uint64_t now_ns)
     }
 }
 
-bool log_limit_admit(struct log_limit *l, const void *place, struct log_record *line,
+bool log_limit_admit(struct log_limit *l, const void *format, struct log_record *line,
                      uint64_t now_ns)
 {
-    struct log_reason *r = reason_find(l, place, line->part);
+    struct log_reason *r = reason_find(l, format, line->part);
 
-    if (!r->place) {
-        r->place = place;
+    if (!r->format) {
+        r->format = format;
         r->tokens = LOG_LIMIT_BURST;
         r->filled_ns = now_ns;
         r->last = *line;
@@ -62,7 +62,7 @@ bool log_limit_take(struct log_limit *l, bool all, uint64_t now_ns, struct log_r
 {
     for (size_t i = 0; i < LOG_LIMIT_REASONS; i++) {
         struct log_reason *r = &l->reason[i];
-        if (!r->place || r->last.left_out == 0)
+        if (!r->format || r->last.left_out == 0)
             continue;
         reason_fill(r, now_ns);
         if (!all && r->tokens == 0)

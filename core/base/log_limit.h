@@ -25,7 +25,7 @@ struct log_record {
 };
 
 struct log_reason {
-    const void *place; /* the format string; NULL: free */
+    const void *format; /* the format string; NULL: free */
     uint32_t tokens;
     uint64_t filled_ns; /* when `tokens` was last updated */
     struct log_record last;
@@ -38,7 +38,7 @@ struct log_limit {
 
 /* Returns true if `line` may be printed, and puts the number of lines that were left
  * out before it into line->left_out. */
-bool log_limit_admit(struct log_limit *l, const void *place, struct log_record *line,
+bool log_limit_admit(struct log_limit *l, const void *format, struct log_record *line,
                      uint64_t now_ns);
 
 /* Moves a count that is pending for a second (`all`: any) into *ret, with the line

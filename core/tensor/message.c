@@ -118,18 +118,18 @@ tenrec_status rpc_message_share_storage(struct tenrec_msg *msg, uint32_t i, tenr
 {
     struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, i);
     struct tenrec_tensor *first = rpc_message_owner(msg, (uint32_t)d->same_storage - 1), *t;
-    const struct tenrec_tensor_desc *place;
+    const struct tenrec_tensor_desc *owner;
     struct tenrec_tensor_desc view = *d;
     tenrec_status st;
 
     if (d->same_storage > i || !first)
         return tenrec_fail(err, TENREC_EINVAL, "tensor %u has no storage to share", i);
-    place = tenrec_tensor_desc(first);
-    view.data = place->data;
-    view.bytes = place->bytes;
-    view.device = view.target = place->device;
-    view.stream = place->stream;
-    view.flags = (d->flags & ~TENREC_TENSOR_READ_ONLY) | (place->flags & TENREC_TENSOR_READ_ONLY);
+    owner = tenrec_tensor_desc(first);
+    view.data = owner->data;
+    view.bytes = owner->bytes;
+    view.device = view.target = owner->device;
+    view.stream = owner->stream;
+    view.flags = (d->flags & ~TENREC_TENSOR_READ_ONLY) | (owner->flags & TENREC_TENSOR_READ_ONLY);
     view.same_storage = 0;
     st = tensor_from_desc(&view, drop_first, first, &t, err);
     if (st != TENREC_OK)

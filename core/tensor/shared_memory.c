@@ -115,7 +115,7 @@ static struct shared_region *region_new(struct memfd_region *region, bool own)
 /* ---- blocks ----------------------------------------------------------------- */
 
 /* Puts `b` into `r`. Returns false without room. The caller holds the lock. */
-static bool shared_memory_place(struct shared_region *r, struct shared_block *b, size_t bytes)
+static bool shared_memory_allocate(struct shared_region *r, struct shared_block *b, size_t bytes)
 {
     const bool was_empty = r->used.n == 0;
 
@@ -141,7 +141,7 @@ static bool find_room(struct shared_block *b, size_t bytes)
             continue;
         if (own && (r->used.n > 0 || r->region.bytes < bytes || r->region.bytes / 5 * 4 > bytes))
             continue;
-        if (shared_memory_place(r, b, bytes))
+        if (shared_memory_allocate(r, b, bytes))
             return true;
     }
     return false;
@@ -154,7 +154,7 @@ static tenrec_status region_begin(struct shared_region *r, struct shared_block *
     bool placed;
 
     pthread_mutex_lock(&all.lock);
-    placed = shared_memory_place(r, b, bytes);
+    placed = shared_memory_allocate(r, b, bytes);
     if (placed) {
         r->serial = ++all.serials;
         r->next = all.first;

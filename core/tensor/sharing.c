@@ -189,7 +189,7 @@ static unsigned free_slot(struct tenrec_sharing *s)
 
 /* Returns the peer's index of the region; for a new region, the index that was unused for
  * longest. */
-static unsigned place_of_region(struct tenrec_sharing *s, uint64_t region)
+static unsigned region_index(struct tenrec_sharing *s, uint64_t region)
 {
     unsigned oldest = 0;
 
@@ -239,7 +239,7 @@ static bool sharing_lend(struct tenrec_sharing *s, struct shared_block *b, struc
     r->slot = free_slot(s);
     if (r->slot == RELEASE_PAGE_SLOTS)
         return false;
-    r->region = place_of_region(s, region);
+    r->region = region_index(s, region);
     if (!s->lends) {
         if (!add_release_page(s, share))
             return false;

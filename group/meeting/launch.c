@@ -227,11 +227,12 @@ static bool find_file(struct launch *launch)
         return false;
     snprintf(launch->file, sizeof launch->file, "/tmp/tenrec-%u-%016llx", (unsigned)geteuid(),
              (unsigned long long)h);
-    snprintf(launch->place, sizeof launch->place, "a file of this job, as all are on one host");
+    snprintf(launch->store_source, sizeof launch->store_source,
+             "a file of this job, as all are on one host");
     return true;
 }
 
-tenrec_status launch_find_place(struct launch *launch, tenrec_error *err)
+tenrec_status launch_find_store(struct launch *launch, tenrec_error *err)
 {
     const char *host = launch_variable("MASTER_ADDR"), *port = launch_variable("MASTER_PORT");
     const char *agent = launch_variable("TORCHELASTIC_USE_AGENT_STORE");
@@ -246,7 +247,7 @@ tenrec_status launch_find_place(struct launch *launch, tenrec_error *err)
             return st;
         snprintf(launch->host, sizeof launch->host, "%s", host);
         launch->port = (uint16_t)n;
-        snprintf(launch->place, sizeof launch->place, "MASTER_ADDR and MASTER_PORT");
+        snprintf(launch->store_source, sizeof launch->store_source, "MASTER_ADDR and MASTER_PORT");
         launch->agent_store = agent && (strcasecmp(agent, "true") == 0 || strcmp(agent, "1") == 0);
         return TENREC_OK;
     }
@@ -254,8 +255,8 @@ tenrec_status launch_find_place(struct launch *launch, tenrec_error *err)
         return tenrec_fail(err, TENREC_EINVAL, "%s is set but not %s: set both or none",
                            host ? "MASTER_ADDR" : "MASTER_PORT",
                            host ? "MASTER_PORT" : "MASTER_ADDR");
-    if (slurm_is_task() && slurm_place(launch->host, sizeof launch->host, &launch->port)) {
-        snprintf(launch->place, sizeof launch->place, "Slurm's node list and job id");
+    if (slurm_is_task() && slurm_store(launch->host, sizeof launch->host, &launch->port)) {
+        snprintf(launch->store_source, sizeof launch->store_source, "Slurm's node list and job id");
         return TENREC_OK;
     }
     if (find_file(launch))

@@ -19,10 +19,10 @@ struct launch {
     char source[48];                 /* "torchrun's variables", "Slurm" ... */
     char host[256];                  /* address of the store, or "" */
     uint16_t port;
-    char place[64];   /* the source of host and port */
-    bool agent_store; /* the launcher serves the store: never serve it */
-    char file[256];   /* a file for all ranks of one host; "" */
-    char run[128];    /* distinguishes one start from the next; "" if unknown */
+    char store_source[64]; /* the source of host and port */
+    bool agent_store;      /* the launcher serves the store: never serve it */
+    char file[256];        /* a file for all ranks of one host; "" */
+    char run[128];         /* distinguishes one start from the next; "" if unknown */
 };
 
 /* Detects the launcher: TENREC_RANK, torchrun, PMIx, PMI, Slurm, Open MPI, in this order; else rank
@@ -35,7 +35,7 @@ tenrec_status launch_detect(int32_t rank, int32_t world, struct launch *ret, ten
  * Slurm and on one host.
  *
  * errors: EINVAL, names the variables to set */
-tenrec_status launch_find_place(struct launch *launch, tenrec_error *err);
+tenrec_status launch_find_store(struct launch *launch, tenrec_error *err);
 
 /* Reads a whole decimal number within min..max; the error calls it `name`. */
 tenrec_status launch_number(const char *name, const char *text, int64_t min, int64_t max,
@@ -52,7 +52,7 @@ int32_t slurm_local_tasks(void);
 
 /* Finds the node of rank 0, and a port derived from the job and step (10000..29999, below the
  * kernel's own). Returns false if Slurm's variables do not suffice. */
-bool slurm_place(char *ret_host, size_t room, uint16_t *ret_port);
+bool slurm_store(char *ret_host, size_t room, uint16_t *ret_port);
 
 /* First host of a list such as "gpu[03-07,9],login1". Returns false if the list is malformed. */
 bool slurm_first_host(const char *list, char *ret, size_t room);

@@ -154,10 +154,11 @@ static void rendezvous_log(const struct rendezvous *r)
     if (r->dynamic)
         log_line(TENREC_LOG_INFO, "group", "id %d of dynamic group \"%s\" by %s; %s%s%s",
                  (int)r->member_list.id, r->member_list.group, l->source,
-                 tenrec_store_name(r->store), *l->place ? " by " : "", l->place);
+                 tenrec_store_name(r->store), *l->store_source ? " by " : "", l->store_source);
     else
         log_line(TENREC_LOG_INFO, "group", "rank %d of %d by %s; %s%s%s", l->rank, l->world,
-                 l->source, tenrec_store_name(r->store), *l->place ? " by " : "", l->place);
+                 l->source, tenrec_store_name(r->store), *l->store_source ? " by " : "",
+                 l->store_source);
 }
 
 tenrec_status rendezvous_open(const struct rendezvous_options *o, uint64_t deadline_ns,

@@ -121,7 +121,7 @@ static tenrec_status open_alone(struct rendezvous *r, tenrec_error *err)
     struct launch *l = &r->launch;
     char name[64];
 
-    snprintf(l->place, sizeof l->place, "this process alone");
+    snprintf(l->store_source, sizeof l->store_source, "this process alone");
     snprintf(name, sizeof name, "alone-%p", (void *)r);
     return store_memory_open(name, &r->store, err);
 }
@@ -135,7 +135,7 @@ static tenrec_status open_env(const struct rendezvous_options *o, struct rendezv
     if (r->visitor)
         st = launch_detect(-1, -1, l, err);
     if (st == TENREC_OK)
-        st = launch_find_place(l, err);
+        st = launch_find_store(l, err);
     if (st == TENREC_OK && *l->file) {
         st = check_owner(l->file, err);
         return st == TENREC_OK ? open_file(r, l->file, deadline_ns, err) : st;

@@ -80,7 +80,7 @@ bool slurm_first_host(const char *list, char *ret, size_t room)
     return true;
 }
 
-bool slurm_place(char *ret_host, size_t room, uint16_t *ret_port)
+bool slurm_store(char *ret_host, size_t room, uint16_t *ret_port)
 {
     const char *nodes = launch_variable("SLURM_STEP_NODELIST");
     const char *launcher = launch_variable("SLURM_LAUNCH_NODE_IPADDR");

@@ -196,22 +196,23 @@ tenrec_status store_new(const struct stores_choice *choice, struct stores *store
 }
 
 static tenrec_status open_kind(tenrec_init_store_fn *init, const struct store_setup *setup,
-                               const char *place, uint64_t deadline_ns, struct tenrec_store **ret,
+                               const char *address, uint64_t deadline_ns, struct tenrec_store **ret,
                                tenrec_error *err)
 {
     const struct stores_choice choice = { .init = init, .options = setup };
 
-    return store_new(&choice, NULL, place, deadline_ns, ret, err);
+    return store_new(&choice, NULL, address, deadline_ns, ret, err);
 }
 
 tenrec_status store_tcp_open(const char *host_name, uint16_t port, struct security *security,
                              uint64_t deadline_ns, struct tenrec_store **ret, tenrec_error *err)
 {
     const struct store_setup setup = { .security = security };
-    char place[300];
+    char address[300];
 
-    snprintf(place, sizeof place, strchr(host_name, ':') ? "[%s]:%u" : "%s:%u", host_name, port);
-    return open_kind(store_tcp_init, &setup, place, deadline_ns, ret, err);
+    snprintf(address, sizeof address, strchr(host_name, ':') ? "[%s]:%u" : "%s:%u", host_name,
+             port);
+    return open_kind(store_tcp_init, &setup, address, deadline_ns, ret, err);
 }
 
 tenrec_status store_file_open(const char *path, uint32_t num_workers, uint64_t deadline_ns,

@@ -49,7 +49,7 @@ static struct cached *cache_begin(void)
 }
 
 /* Names of one program differ at their ends, or in their lengths. */
-static unsigned cache_place(const char *method, size_t len, tenrec_peer to)
+static unsigned cache_slot(const char *method, size_t len, tenrec_peer to)
 {
     const unsigned ends =
         (unsigned char)method[0] * 7u + (len ? (unsigned char)method[len - 1] : 0);
@@ -67,7 +67,7 @@ static uint32_t call_series_find(struct tenrec_worker *w, const char *method, te
 {
     const size_t len = strlen(method);
     struct cached *cache = unlikely(!mine.cache) ? cache_begin() : mine.cache;
-    struct cached *c = cache ? &cache[cache_place(method, len, to)] : NULL;
+    struct cached *c = cache ? &cache[cache_slot(method, len, to)] : NULL;
     const bool served = to == SERVED;
     struct series key;
     uint32_t number;

@@ -13,9 +13,9 @@
 
 /* Written by its thread only; a reader that finds the same number before and after has read the
  * fields of one call. */
-struct inline_place {
-    struct inline_place *next; /* guarded by lock */
-    _Atomic uint64_t number;   /* of the handler that runs; 0: none */
+struct inline_slot {
+    struct inline_slot *next; /* guarded by lock */
+    _Atomic uint64_t number;  /* of the handler that runs; 0: none */
     _Atomic uint32_t worker;
     const struct function *_Atomic function;
     _Atomic tenrec_peer from;
@@ -27,18 +27,18 @@ struct inline_place {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct inline_place *places;
+static struct inline_slot *slots;
 
 static _Thread_local struct {
     struct thread_end end;
-    struct inline_place *place; /* owns */
+    struct inline_slot *slot; /* owns */
 } mine STATIC_TLS;
 
-static void inline_place_drop(void)
+static void inline_slot_drop(void)
 {
-    struct inline_place *p = mine.place, **at = &places;
+    struct inline_slot *p = mine.slot, **at = &slots;
 
-    mine.place = NULL;
+    mine.slot = NULL;
     pthread_mutex_lock(&lock);
     while (*at && *at != p)
         at = &(*at)->next;
@@ -52,31 +52,31 @@ static void inline_place_drop(void)
 static void inline_calls_forked(void)
 {
     pthread_mutex_init(&lock, NULL);
-    places = NULL;
-    mine.place = NULL;
+    slots = NULL;
+    mine.slot = NULL;
 }
 
 static struct fork_hook fork_hook = { .child = inline_calls_forked };
 
-static struct inline_place *inline_place_new(void)
+static struct inline_slot *inline_slot_new(void)
 {
-    struct inline_place *p;
+    struct inline_slot *p;
 
     forks_follow(&fork_hook);
-    if (!thread_end_follow(&mine.end, inline_place_drop) || !(p = memory_new(1, sizeof *p)))
+    if (!thread_end_follow(&mine.end, inline_slot_drop) || !(p = memory_new(1, sizeof *p)))
         return NULL;
     p->thread = thread_id();
     threads_unblock_stack();
     pthread_mutex_lock(&lock);
-    p->next = places;
-    places = p;
+    p->next = slots;
+    slots = p;
     pthread_mutex_unlock(&lock);
-    return mine.place = p;
+    return mine.slot = p;
 }
 
 void inline_call_begin(const struct tenrec_call *c)
 {
-    struct inline_place *p = mine.place ? mine.place : inline_place_new();
+    struct inline_slot *p = mine.slot ? mine.slot : inline_slot_new();
 
     if (!p)
         return;
@@ -92,12 +92,12 @@ void inline_call_begin(const struct tenrec_call *c)
 
 void inline_call_end(void)
 {
-    if (mine.place)
-        atomic_store_explicit(&mine.place->number, 0, memory_order_relaxed);
+    if (mine.slot)
+        atomic_store_explicit(&mine.slot->number, 0, memory_order_relaxed);
 }
 
 /* Returns the number of the call; 0: none runs, or they change too fast. */
-static uint64_t inline_place_read(struct inline_place *p, struct inline_call *ret)
+static uint64_t inline_slot_read(struct inline_slot *p, struct inline_call *ret)
 {
     const uint64_t number = atomic_load_explicit(&p->number, memory_order_acquire);
 
@@ -116,8 +116,8 @@ void inline_calls_each(inline_calls_fn *fn, void *arg)
     struct inline_call call;
 
     pthread_mutex_lock(&lock);
-    for (struct inline_place *p = places; p; p = p->next) {
-        const uint64_t number = inline_place_read(p, &call);
+    for (struct inline_slot *p = slots; p; p = p->next) {
+        const uint64_t number = inline_slot_read(p, &call);
         bool reported = p->reported == number;
 
         if (!number)

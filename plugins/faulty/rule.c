@@ -8,17 +8,17 @@
 
 /* ---- building ---------------------------------------------------------------- */
 
-/* The place of `word` among the choices "a|b|c" of its option, of which it is one. */
-static unsigned place_of(const char *word, const char *choices)
+/* The index of `word` among the choices "a|b|c" of its option, of which it is one. */
+static unsigned choice_index(const char *word, const char *choices)
 {
     const size_t len = strlen(word);
-    unsigned place = 0;
+    unsigned index = 0;
 
     while (strncmp(choices, word, len) != 0 || (choices[len] && choices[len] != '|')) {
         choices = strchr(choices, '|') + 1;
-        place++;
+        index++;
     }
-    return place;
+    return index;
 }
 
 void rule_fail(struct rule *r, const struct faulty_options *o, size_t i, struct counts *shared)
@@ -31,7 +31,7 @@ void rule_fail(struct rule *r, const struct faulty_options *o, size_t i, struct 
                         .all_peers = true,
                         .chance = CHANCE_ONE,
                         .times = o->num_fail_sends,
-                        .count_by = (enum counts_by)place_of(o->count_by, COUNTS_WORDS_ALL),
+                        .count_by = (enum counts_by)choice_index(o->count_by, COUNTS_WORDS_ALL),
                         .counts = shared };
     snprintf(r->label, sizeof r->label, "%s", name);
 }
@@ -63,7 +63,7 @@ tenrec_status rule_of(struct rule *r, const struct faulty_options *o, size_t i, 
     const struct faulty_rule_options *ro = options_rule(o, i);
 
     *r = (struct rule){ .origin = RULE_OF_LIST,
-                        .action = (enum rule_action)place_of(ro->what, OPTIONS_ACTIONS),
+                        .action = (enum rule_action)choice_index(ro->what, OPTIONS_ACTIONS),
                         .incoming = ro->from.n > 0,
                         .kinds = kinds_of_all(&ro->on),
                         .peers = ro->from.n ? &ro->from : &ro->to,
@@ -73,7 +73,7 @@ tenrec_status rule_of(struct rule *r, const struct faulty_options *o, size_t i, 
                         .after_messages = (uint64_t)ro->after_messages,
                         .after_ns = ro->after_ms * 1000000,
                         .times = ro->times,
-                        .count_by = (enum counts_by)place_of(ro->count_by, COUNTS_WORDS_ALL),
+                        .count_by = (enum counts_by)choice_index(ro->count_by, COUNTS_WORDS_ALL),
                         .by_ms = (uint32_t)ro->by_ms,
                         .bytes_per_second = ro->bytes_per_second };
     r->counts = &r->own;

@@ -84,7 +84,7 @@ void active_call_streams(struct tenrec_call *c)
     c->streams = devices_call_streams(c->worker, c->request);
 }
 
-struct tenrec_msg *active_call_place(struct tenrec_call *c, struct tenrec_msg *reply)
+struct tenrec_msg *active_call_target(struct tenrec_call *c, struct tenrec_msg *reply)
 {
     struct tenrec_msg *msg = NULL;
     tenrec_error why;

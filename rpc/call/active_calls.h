@@ -105,7 +105,7 @@ void active_calls_each(struct active_calls *s, active_calls_fn *fn, void *arg);
 /* active_call.c: the streams of a call on devices; and the target devices of the tensors of its
  * answer, or the error in the place of the answer. Takes `reply`. */
 void active_call_streams(struct tenrec_call *c);
-struct tenrec_msg *active_call_place(struct tenrec_call *c, struct tenrec_msg *reply);
+struct tenrec_msg *active_call_target(struct tenrec_call *c, struct tenrec_msg *reply);
 
 /* The number of calls that may be answered after their function has returned. */
 size_t active_calls_count_later(struct active_calls *s);

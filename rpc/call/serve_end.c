@@ -81,7 +81,7 @@ void serve_end(struct tenrec_call *c, const tenrec_error *why)
     if (answers && (c->refs || why || !reply))
         reply = serve_answer(c, reply, why);
     if (answers && reply && reply->n_tensors > 0)
-        reply = active_call_place(c, reply);
+        reply = active_call_target(c, reply);
     if (!answers && why && c->one_way)
         log_line(TENREC_LOG_WARN, w->self.name, "one-way call of '%s' failed: %s",
                  c->function->name, why->text);

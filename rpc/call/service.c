@@ -20,7 +20,7 @@ size_t services_size(const struct service *const *table)
     return n;
 }
 
-void services_place(struct tenrec_worker *w, const struct service *const *table, void *memory)
+void services_assign(struct tenrec_worker *w, const struct service *const *table, void *memory)
 {
     char *at = memory;
 

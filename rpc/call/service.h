@@ -71,7 +71,7 @@ struct service {
 
 /* Places the states in `memory` (zeroed, of services_size bytes), and registers the messages. */
 size_t services_size(const struct service *const *table);
-void services_place(struct tenrec_worker *w, const struct service *const *table, void *memory);
+void services_assign(struct tenrec_worker *w, const struct service *const *table, void *memory);
 
 tenrec_status services_init(struct tenrec_worker *w, const struct service_config *c,
                             tenrec_error *err);

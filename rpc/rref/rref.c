@@ -24,17 +24,17 @@ void tenrec_rref_set_origin(const char *file, int line)
     origin.line = line;
 }
 
-void rref_place_forget(void)
+void rref_origin_forget(void)
 {
     origin.file = NULL;
     origin.line = 0;
 }
 
-void rref_place(struct tenrec_rref *r)
+void rref_origin_take(struct tenrec_rref *r)
 {
     r->file = origin.file;
     r->line = origin.line;
-    rref_place_forget();
+    rref_origin_forget();
 }
 
 tenrec_status tenrec_rref_new(struct tenrec_worker *w, const struct tenrec_value *value,
@@ -57,12 +57,12 @@ tenrec_status tenrec_rref_new(struct tenrec_worker *w, const struct tenrec_value
             streams_drop(streams);
         } else {
             rref_owner_of(r)->streams = streams; /* before the handle is shared */
-            rref_place(r);
+            rref_origin_take(r);
             *ret = r;
         }
         worker_leave(w);
     }
-    rref_place_forget();
+    rref_origin_forget();
     return st;
 }
 

@@ -97,7 +97,7 @@ tenrec_status tenrec_rref_remote(struct tenrec_rref *r, const char *function,
     if (ret)
         *ret = NULL;
     if (st != TENREC_OK) {
-        rref_place_forget();
+        rref_origin_forget();
         return st;
     }
     st = rref_remote(on.w, tenrec_rref_owner_name(r), function, on.args, n + 1, true, options, ret,

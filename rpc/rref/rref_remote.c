@@ -118,7 +118,7 @@ static tenrec_status rref_remote_begin(struct tenrec_worker *w, const char *to,
         st = new_ref(w, spec.to, &r, &ids, err);
     if (st != TENREC_OK)
         return st;
-    rref_place(r);
+    rref_origin_take(r);
     st = rref_remote_send(w, r, &spec, &ids, args, n, err);
     if (st == TENREC_OK)
         *ret = r;
@@ -140,7 +140,7 @@ tenrec_status rref_remote(struct tenrec_worker *w, const char *to, const char *f
         st = rref_remote_begin(w, to, function, args, n, deref, options, ret, err);
         worker_leave(w);
     }
-    rref_place_forget();
+    rref_origin_forget();
     return st;
 }
 

@@ -86,8 +86,8 @@ void rrefs_forget(struct tenrec_worker *w, tenrec_peer from, const struct tenrec
 /* ---- rref.c, rref_remote.c: new references of the program -------------------------------- */
 
 /* Moves the origin that tenrec_rref_set_origin noted on this thread into `r`. */
-void rref_place(struct tenrec_rref *r);
-void rref_place_forget(void);
+void rref_origin_take(struct tenrec_rref *r);
+void rref_origin_forget(void);
 
 /* tenrec_remote. With `deref` the first argument, a reference, stands for its value at the callee.
  */

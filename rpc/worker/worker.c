@@ -104,7 +104,7 @@ tenrec_status worker_new(const struct tenrec_config *config, struct tenrec_chain
     thread_state_watch_forks();
     block->options = options;
     worker_init(w);
-    services_place(w, services, block->states);
+    services_assign(w, services, block->states);
     st = worker_observe(block, config, err);
     if (st == TENREC_OK)
         st = services_init(w, &(struct service_config){ config, w->settings, block->observe }, err);

@@ -127,7 +127,7 @@ void fake_worker_make(bool dynamic)
     w->calls->port = &fake_port;
     w->calls->deadlines = &fake_deadlines;
     fuzz_expect(services_size(worker_services) <= sizeof fake.states);
-    services_place(w, worker_services, fake.states);
+    services_assign(w, worker_services, fake.states);
     worker_expect(
         services_init(w, &(struct service_config){ NULL, &fake_settings, &fake_observe }, NULL));
     pthread_mutex_init(&w->lock, NULL);

@@ -39,7 +39,7 @@ static void read_variables(void)
     if (launch_detect(-1, -1, &l, &err) != TENREC_OK)
         return;
     fuzz_expect(l.rank >= -1 && l.world >= -1 && l.world != 0);
-    if (launch_find_place(&l, &err) == TENREC_OK)
+    if (launch_find_store(&l, &err) == TENREC_OK)
         fuzz_expect(memchr(l.host, '\0', sizeof l.host) && memchr(l.file, '\0', sizeof l.file));
 }
 

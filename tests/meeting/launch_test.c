@@ -167,7 +167,7 @@ TEST(place_is_that_of_the_launcher)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct launch l = { .rank = 0, .world = 4, .local_world = rows[i].local_world };
         environment = rows[i].env;
-        assert_status(launch_find_place(&l, &err), &err);
+        assert_status(launch_find_store(&l, &err), &err);
         assert_string_equal(l.host, rows[i].host);
         assert_int_equal(l.port, rows[i].port);
         assert_int_equal(l.agent_store, rows[i].agent);
@@ -193,7 +193,7 @@ TEST(place_names_the_settings_without_a_launcher)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct launch l = { .rank = 0, .world = 4, .local_world = 2 };
         environment = rows[i].env;
-        assert_int_equal(launch_find_place(&l, &err), TENREC_EINVAL);
+        assert_int_equal(launch_find_store(&l, &err), TENREC_EINVAL);
         assert_text_has(err.text, rows[i].says);
     }
     environment = nothing;

@@ -19,7 +19,7 @@ from .errors import (CanceledError, ConnectionError, Error, InvalidError, NoMemo
                      TimeoutError, UnsupportedError, describe, make)
 from .future import Future
 from .member import Member, View
-from ._place import get_include, get_library
+from ._paths import get_include, get_library
 from .process import call, call_async, get_worker, init_rpc, register, remote, rref, shutdown
 from .rref import RRef
 from .tensor import empty

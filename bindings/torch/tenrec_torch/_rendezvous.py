@@ -65,7 +65,7 @@ def host_address(method):
     """Returns the address of this host towards the store that `method` names; "" if the store is on
     loopback."""
     url = urllib.parse.urlparse(_plain(method))
-    host = _place(url)[0]
+    host = _address(url)[0]
     if not host or url.scheme not in SCHEMES:
         return ""
     try:
@@ -79,7 +79,7 @@ def host_address(method):
     return "" if ipaddress.ip_address(mine).is_loopback else mine
 
 
-def _place(url):
+def _address(url):
     """Host and port of the store, as torch finds them."""
     if url.scheme == "env":
         return os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT")
@@ -97,7 +97,7 @@ def members_url(method):
     if url.scheme not in SCHEMES:
         raise ValueError(f"init_method '{method}': a group without a world_size meets in a store of one of "
                          f"file://, {', '.join(scheme + '://' for scheme in SCHEMES)}")
-    host, port = _place(url)
+    host, port = _address(url)
     return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
 
 
@@ -142,7 +142,7 @@ def _open(method, **kwargs):
 
 
 def _proved_store(options, url):
-    host, port = _place(url)
+    host, port = _address(url)
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     store = _C.open_store(options.config, f"tcp://{place}", init_limit(options))
     # As torch's client does: a group that is started again meets again.
@@ -156,7 +156,7 @@ def warn(method):
     if _warned or proved or not host_address(method):
         return
     _warned = True
-    host, port = _place(urllib.parse.urlparse(_plain(method)))
+    host, port = _address(urllib.parse.urlparse(_plain(method)))
     _log.warning("TENREC: the workers meet in torch's TCPStore at %s:%s, which asks for no proof of the "
                  "group secret. Calls are proved; but a process that reaches the store reads the "
                  "records of the workers, and can hinder or end the group. Close the port to all "

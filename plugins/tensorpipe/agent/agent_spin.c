@@ -13,7 +13,7 @@
  * and at the peer, and an idle processor takes 50 us to wake. */
 #define GUEST_SPIN_NS 300000u
 
-static unsigned place_of(const struct agent *a, const struct pipe *p)
+static unsigned hot_index(const struct agent *a, const struct pipe *p)
 {
     unsigned i = 0;
 
@@ -47,7 +47,7 @@ void agent_hot(struct endpoint *ep, struct pipe *p)
     a->active = true;
     if (a->ep.progress == PROGRESS_SLEEP || (a->n_hot && a->hot[0] == p))
         return;
-    i = place_of(a, p);
+    i = hot_index(a, p);
     if (i == a->n_hot) {
         if (a->n_hot == AGENT_HOT)
             agent_cool(a, a->hot[--i]);
@@ -63,7 +63,7 @@ void agent_hot(struct endpoint *ep, struct pipe *p)
 
 void agent_cool(struct agent *a, struct pipe *p)
 {
-    unsigned i = place_of(a, p);
+    unsigned i = hot_index(a, p);
 
     if (i == a->n_hot)
         return;

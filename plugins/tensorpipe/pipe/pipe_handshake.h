@@ -17,7 +17,7 @@ struct pipe_terms {
 
 /* The loop thread's, until the pipe is established. */
 struct pipe_handshake {
-    struct handshake place; /* incoming: among those under way */
+    struct handshake entry; /* incoming: among those under way */
     struct conn *bootstrap; /* incoming: where it began, if not on a connection of the pipe */
     /* Outgoing, as all that follow: */
     const struct transport *dialled; /* where it begins */

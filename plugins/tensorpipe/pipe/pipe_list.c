@@ -21,7 +21,7 @@ static tenrec_status list_read_into(struct reading *r, const unsigned char *fram
 }
 
 /* Sources and destinations of the tensors, and the mappings that arrived with them. */
-static void list_move_places(struct reading *r, struct tenrec_msg *to)
+static void list_move_targets(struct reading *r, struct tenrec_msg *to)
 {
     for (uint32_t i = 0; i < r->n_tensors; i++) {
         struct tenrec_tensor_desc *old = tenrec_msg_tensor(r->msg, i);
@@ -79,7 +79,7 @@ static tenrec_status list_widen(struct pipe *p, const unsigned char *frame, size
     wide->flags = r->msg->flags;
     if (wide->payload_len)
         memcpy(wide->payload, r->msg->payload, (size_t)wide->payload_len);
-    list_move_places(r, wide);
+    list_move_targets(r, wide);
     r->msg->release(r->msg);
     r->msg = wide;
     return TENREC_OK;

@@ -26,14 +26,14 @@ static tenrec_status accept_identity(struct pipe *p, const struct identity *iden
                            "its Brochure names another worker than its proof");
     pipe_take_identity(p, identity);
     if (!identity->version && pipe_recognise_name(p))
-        handshake_trust(&p->handshake.place);
+        handshake_trust(&p->handshake.entry);
     if (!identity->version || identity->rank < 0)
         return TENREC_OK;
     p->caller.id = identity->rank;
     p->caller.incarnation = identity->incarnation;
     p->caller.proof = identity->proof;
     if (pipe_recognise(p))
-        handshake_trust(&p->handshake.place);
+        handshake_trust(&p->handshake.entry);
     else
         p->caller.claims = p->ep->dynamic;
     return TENREC_OK;
@@ -150,7 +150,7 @@ void pipe_accept_ready(struct pipe *p, struct conn *c, uint32_t events)
 
 static void pipe_evict(struct handshake *h, const char *why)
 {
-    struct pipe *p = CONTAINER(h, struct pipe, handshake.place);
+    struct pipe *p = CONTAINER(h, struct pipe, handshake.entry);
 
     pipe_failf(p, TENREC_ECONNECT, 0, "%s", why);
 }
@@ -166,10 +166,10 @@ struct pipe *pipe_accept(struct endpoint *ep, struct conn *c, struct nop_bytes n
         conn_drop(c);
         return NULL;
     }
-    p->handshake.place.evict = pipe_evict;
-    p->handshake.place.kind = HANDSHAKE_PIPE;
-    p->handshake.place.local = c->proof.peer.proved;
-    handshakes_add(&ep->handshakes, &p->handshake.place, conn_source(c));
+    p->handshake.entry.evict = pipe_evict;
+    p->handshake.entry.kind = HANDSHAKE_PIPE;
+    p->handshake.entry.local = c->proof.peer.proved;
+    handshakes_add(&ep->handshakes, &p->handshake.entry, conn_source(c));
     p->remote.address = c->peer;
     p->terms.transport = c->transport;
     p->remote.pid = c->pid;

@@ -159,7 +159,7 @@ void pipe_teardown(struct pipe *p)
     pipe_log_end(p);
     reactor_disarm(&p->timer);
     reactor_disarm(&p->handshake.redial);
-    handshakes_remove(&ep->handshakes, &p->handshake.place);
+    handshakes_remove(&ep->handshakes, &p->handshake.entry);
     pipe_cut(p);
     ep->owner->leave(ep, p);
     pipe_fail_queue(p);
@@ -186,7 +186,7 @@ void pipe_established(struct pipe *p)
     if (pipe_state(p) == PIPE_BROKEN)
         return;
     reactor_disarm(&p->timer);
-    handshakes_remove(&ep->handshakes, &p->handshake.place);
+    handshakes_remove(&ep->handshakes, &p->handshake.entry);
     conn_drop(p->handshake.bootstrap);
     p->handshake.bootstrap = NULL;
     counter_add(p->outgoing ? &ep->count.pipes_opened : &ep->count.pipes_accepted, 1);

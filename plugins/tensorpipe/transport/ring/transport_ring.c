@@ -17,13 +17,13 @@
 
 #define RETRY_NS 5000000u /* a listener that is behind with accepting */
 
-static bool ring_domain_at(const char *place, char buf[TRANSPORT_DOMAIN_MAX])
+static bool ring_domain_at(const char *address, char buf[TRANSPORT_DOMAIN_MAX])
 {
     char boot[LOCALITY_PART_MAX], user[LOCALITY_PART_MAX];
 
     if (!locality_boot_id(boot) || !locality_namespace("user", user))
         return false;
-    snprintf(buf, TRANSPORT_DOMAIN_MAX, "2:%s_%s_%s_%u", boot, place, user, (unsigned)geteuid());
+    snprintf(buf, TRANSPORT_DOMAIN_MAX, "2:%s_%s_%s_%u", boot, address, user, (unsigned)geteuid());
     return true;
 }
 

@@ -274,20 +274,20 @@ int cuMemFreeHost(void *at)
     return SUCCESS;
 }
 
-bool place_find(const char *call, uintptr_t at, size_t len, bool host, struct place *ret)
+bool operand_find(const char *call, uintptr_t at, size_t len, bool host, struct operand *ret)
 {
     struct memory *m;
 
     pthread_mutex_lock(&lock);
     m = find(at);
     if (m && at + len <= (uintptr_t)m->address + m->len) {
-        *ret = (struct place){ m->bytes + (at - (uintptr_t)m->address), operations_of(m->head) };
+        *ret = (struct operand){ m->bytes + (at - (uintptr_t)m->address), operations_of(m->head) };
         atomic_fetch_add(ret->operations, 1);
     }
     pthread_mutex_unlock(&lock);
     if (m ? at + len <= (uintptr_t)m->address + m->len : host) {
         if (!m)
-            *ret = (struct place){ (char *)at, NULL };
+            *ret = (struct operand){ (char *)at, NULL };
         return true;
     }
     misuse("%s: %zu bytes at 0x%llx are no memory of a device", call, len, (unsigned long long)at);
@@ -309,7 +309,7 @@ int fake_cuda_busy(uint64_t at)
     return is_busy;
 }
 
-void place_drop(struct place *p)
+void operand_drop(struct operand *p)
 {
     if (p->operations && atomic_fetch_sub(p->operations, 1) == 1)
         word_wake(p->operations);

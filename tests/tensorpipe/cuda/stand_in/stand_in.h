@@ -114,15 +114,15 @@ struct memory {
     struct shared_head own_head; /* of host memory */
 };
 
-/* A place that a copy reads or writes. */
-struct place {
+/* An operand that a copy reads or writes. */
+struct operand {
     char *bytes;
     atomic_int *operations; /* NULL: memory that the driver does not know */
 };
 
 /* `host`: memory that the driver does not know will do. Returns false if `call` was misused. */
-bool place_find(const char *call, uintptr_t at, size_t len, bool host, struct place *ret);
-void place_drop(struct place *p);
+bool operand_find(const char *call, uintptr_t at, size_t len, bool host, struct operand *ret);
+void operand_drop(struct operand *p);
 
 /* ---- streams.c ---- */
 

@@ -26,7 +26,7 @@ enum what { COPY, SET, RECORD, WAIT, DELAY, LAUNCH };
 struct operation {
     struct operation *next;
     enum what what;
-    struct place to, from;
+    struct operand to, from;
     size_t len; /* bytes, or microseconds */
     unsigned value;
     void (*fn)(void *arg);
@@ -140,8 +140,8 @@ static void execute(struct CUstream_st *s, struct operation *o)
         o->fn(o->arg);
         break;
     }
-    place_drop(&o->to);
-    place_drop(&o->from);
+    operand_drop(&o->to);
+    operand_drop(&o->from);
     if (o->counted)
         event_unref(o->event);
 }
@@ -314,10 +314,10 @@ static int copy(const char *call, uintptr_t to, bool to_host, uintptr_t from, bo
         return INVALID_HANDLE;
     if (!bytes)
         return SUCCESS;
-    if (!place_find(call, to, bytes, to_host, &o.to))
+    if (!operand_find(call, to, bytes, to_host, &o.to))
         return INVALID_VALUE;
-    if (!place_find(call, from, bytes, from_host, &o.from)) {
-        place_drop(&o.to);
+    if (!operand_find(call, from, bytes, from_host, &o.from)) {
+        operand_drop(&o.to);
         return INVALID_VALUE;
     }
     queue(s, &o);
@@ -350,7 +350,7 @@ int cuMemsetD32Async(uint64_t to, unsigned value, size_t n, struct CUstream_st *
     s = stream_of(s, __func__);
     if (!s)
         return INVALID_HANDLE;
-    if (!place_find(__func__, to, o.len, false, &o.to))
+    if (!operand_find(__func__, to, o.len, false, &o.to))
         return INVALID_VALUE;
     queue(s, &o);
     return SUCCESS;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""places.py - prints for meson where the torch of this Python has its headers ("system": in the system's
+"""paths.py - prints for meson where the torch of this Python has its headers ("system": in the system's
 folders) and libraries, the C++ ABI it was built with, the C++ standard of extensions of it, and its version; a line each."""
 import importlib.util
 import os

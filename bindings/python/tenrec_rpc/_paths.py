@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_place.py - where code in C and C++ finds the library of this package."""
+"""_paths.py - where code in C and C++ finds the library of this package."""
 import os
 
 from . import _core
