@@ -3,6 +3,7 @@
 #include "core/tensor/tensor.h"
 
 #include "core/tensor/mapping.h"
+#include "core/tensor/sharing.h"
 
 static void mapped_tensor_free(void *arg, void *data)
 {

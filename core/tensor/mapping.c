@@ -2,6 +2,7 @@
 #include "core/tensor/mapping.h"
 
 #include "core/tensor/shared_memory.h"
+#include "core/tensor/sharing.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -40,19 +40,9 @@ struct tenrec_mapping {
     unsigned forks; /* mapping_forks() when the tensor arrived */
 };
 
-/* Returns true if this process may write it. */
-bool mapping_is_writable(const struct tenrec_mapping *m);
-
-/* Copies the mapped bytes to d->data and drops the mapping; no mapping is fine. */
-void mapping_copy(struct tenrec_tensor_desc *d);
-
 void mapping_drop(struct tenrec_mapping *m); /* NULL is fine */
 
-/* Of the process: mapped regions of peers, and tensors in them that are in use. */
-struct mapping_counts {
-    size_t regions, bytes, tensors;
-};
-struct mapping_counts mapping_count(void);
+/* For mapping_count. */
 void mapping_count_region(const struct mapped_region *r); /* one more */
 void mapping_count_tensor(bool one_more);                 /* or one less */
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/tensor/message.h"
+#include "core/tensor/tensor.h"
 
 #include <string.h>
 
 #include "core/backend/message.h"
 #include "core/base/fail.h"
 #include "core/tensor/mapping.h"
-#include "core/tensor/tensor.h"
 
 /* Behind the descriptors. A message without tensors whose payload has no owner either is a plain
  * message of backend/message.h. */

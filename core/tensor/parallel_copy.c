@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/tensor/parallel_copy.h"
+#include "core/tensor/storage_pool.h"
 
 #include "core/base/memory.h"
 #include "core/base/threads.h"

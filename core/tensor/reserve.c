@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/tensor/reserve.h"
+#include "core/tensor/tensor.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 #include "core/base/housekeeping.h"
 #include "core/base/memory.h"
 #include "core/tensor/range_alloc.h"
+#include "core/tensor/sharing.h"
 #include "core/tensor/storage_pool.h"
 
 #include <pthread.h>

@@ -59,18 +59,8 @@ uint64_t shared_block_offset(const struct shared_block *b, const void *data);
 enum shared_way shared_block_way(struct shared_block *b);
 void shared_block_stay(struct shared_block *b, enum shared_way way);
 
-struct shared_counts {
-    size_t regions, bytes; /* mapped, used or not */
-    size_t blocks;
-    size_t private_bytes; /* of blocks that are or were PRIVATE */
-};
-struct shared_counts shared_memory_count(void);
-
 /* Returns memory that was idle for a while before `now_ns` to the system; a housekeeping
  * job (runtime/housekeeping.h). */
 uint64_t shared_memory_trim(uint64_t now_ns);
-
-/* Returns the memory beyond the pool's reduced limit to the system. */
-void shared_memory_shrink(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* storage_pool.h - the memory of large tensors, recycled.
+/* storage_pool.h - the memory of large tensors, recycled, and copies of it by two threads.
  *
  * A new page of the system costs several times a copy into it. So a freed block is kept for
  * the next caller, up to a limit, and returned to the system when it was idle for a while.
@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <tenrec/error.h>
 
 #define STORAGE_POOL_MIN ((size_t)512 << 10) /* bytes */
 #define STORAGE_POOL_HUGE ((size_t)2 << 20)  /* bytes from which on huge pages are requested */
@@ -59,5 +60,23 @@ struct storage_counts {
     uint64_t fresh, reused;
 };
 struct storage_counts storage_pool_count(struct storage_pool *p);
+
+/* Copies of large memory by two threads.
+ *
+ * One processor copies uncached data at about half the memory's bandwidth. The second
+ * thread is started by the first large copy and sleeps between copies. */
+
+struct parallel_copy;
+
+/* Starts no thread yet. errors: ENOMEM */
+tenrec_status parallel_copy_open(struct parallel_copy **ret, tenrec_error *err);
+
+/* Ends the second thread; no copy may be running. NULL is fine. */
+void parallel_copy_close(struct parallel_copy *c);
+
+/* memcpy, from any thread. Copies alone if the memory is small, with one processor,
+ * without a second thread, and while that helps another caller. Waits for the second
+ * thread at most for a piece of 64 KiB. */
+void parallel_copy_run(struct parallel_copy *c, void *to, const void *from, size_t bytes);
 
 #endif

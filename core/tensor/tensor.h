@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tensor.h - functions of tensors for the core only. */
+/* tensor.h - tensors, and messages whose tensors have owners; for the rooms above.
+ *
+ * devices are in device_map.h and stream.h, memory that is shared with other processes in
+ * sharing.h. */
 #ifndef TENREC_TENSOR_TENSOR_H
 #define TENREC_TENSOR_TENSOR_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <tenrec/agent.h>
+#include <tenrec/message.h>
 #include <tenrec/tensor.h>
 
 /* Makes a tensor by `desc`, of a storage of > 0 bytes, in memory that a worker on this host can
@@ -62,5 +68,56 @@ tenrec_status tensor_to_send(struct tenrec_tensor *t, struct tenrec_tensor **ret
 /* Bytes of one element; 0 for an invalid type: no whole number of bytes, no lanes, an
  * unknown code. */
 uint32_t dtype_bytes(struct tenrec_dtype dtype);
+
+/* Messages that the worker sends and that a backend fills from the wire: a message of
+ * message_new with a slot per tensor for the handle that keeps the tensor's memory alive, and one
+ * for the owner of the payload. Releasing the message drops them. */
+
+/* As message_new: zeroed, with payload and descriptors, no owners yet. NULL:
+ * out of memory or far too large. */
+struct tenrec_msg *rpc_message_new(uint64_t payload_len, uint32_t n_tensors);
+
+struct payload_owner {
+    void *owner;
+    void (*drop)(void *owner);
+};
+
+/* The same with a payload in memory of `payload`, which the message takes on success. */
+struct tenrec_msg *rpc_message_new_around(const struct payload_owner *payload, void *data,
+                                          uint64_t payload_len, uint32_t n_tensors);
+
+/* Takes the payload with its owner; NULL without an owner, and for a message of another maker. */
+void *rpc_message_take_payload(struct tenrec_msg *msg);
+
+/* Fills descriptor `i` from `t` and keeps `t` until the message is released, or another
+ * tensor is set there. Only for messages of rpc_message_new.
+ *
+ * t        taken */
+void rpc_message_set_tensor(struct tenrec_msg *msg, uint32_t i, struct tenrec_tensor *t);
+
+/* The same without touching the descriptor. */
+void rpc_message_set_owner(struct tenrec_msg *msg, uint32_t i, struct tenrec_tensor *t);
+
+/* Gives tensor `i`, which has the storage of an earlier tensor (same_storage), a handle of
+ * its own on that tensor's memory.
+ *
+ * errors   EINVAL, ENOMEM */
+tenrec_status rpc_message_share_storage(struct tenrec_msg *msg, uint32_t i, tenrec_error *err);
+
+/* The handle of tensor `i`, borrowed; NULL without a handle, and for a message of another
+ * maker. */
+struct tenrec_tensor *rpc_message_owner(const struct tenrec_msg *msg, uint32_t i);
+
+/* Messages for errors of a process that has no memory left.
+ *
+ * A caller whose callee cannot allocate an answer would wait until its deadline. So some
+ * messages are part of the process, and return to the reserve when they are released. */
+
+#define RESERVE_MESSAGES 64
+#define RESERVE_BYTES 576 /* of a payload: any error fits */
+
+/* Returns a message with a copy of `payload`; NULL: the payload is larger than RESERVE_BYTES,
+ * or all messages of the reserve are in use. Any thread. */
+struct tenrec_msg *reserve_message(const void *payload, size_t n);
 
 #endif

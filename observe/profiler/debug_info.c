@@ -6,8 +6,6 @@
 #include "core/base/memory.h"
 #include "core/config/config.h"
 #include "core/plugin/plugin_entry.h"
-#include "core/tensor/mapping.h"
-#include "core/tensor/shared_memory.h"
 #include "core/tensor/sharing.h"
 #include "core/tensor/storage_pool.h"
 #include "rpc/call/calls.h"

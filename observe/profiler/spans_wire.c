@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/profiler/spans_wire.h"
 
-#include "core/tensor/message.h"
+#include "core/tensor/tensor.h"
 #include "rpc/value/cbor_writer.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/call/devices_send.h"
 
-#include "core/tensor/device_memory.h"
-#include "core/tensor/message.h"
+#include "core/tensor/stream.h"
+#include "core/tensor/tensor.h"
 #include "rpc/call/calls.h"
 
 /* The error names the map that is missing, and where to write it. */

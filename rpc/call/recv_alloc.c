@@ -2,9 +2,8 @@
 
 #include "core/base/forks.h"
 #include "core/tensor/device_map.h"
-#include "core/tensor/device_memory.h"
-#include "core/tensor/mapping.h"
-#include "core/tensor/message.h"
+#include "core/tensor/sharing.h"
+#include "core/tensor/stream.h"
 #include "core/tensor/tensor.h"
 #include "rpc/call/call.h"
 #include "rpc/call/calls.h"

@@ -139,7 +139,7 @@ bool codec_may_refer(const struct tenrec_msg *msg);
 bool codec_first_end(const struct tenrec_msg *msg, size_t *ret);
 
 /* Writes `why` as an EXCEPTION: for Tenrec with all that is in it, for others as plain
- * text. When memory has run out, the message is from the reserve (tensor/reserve.h).
+ * text. When memory has run out, the message is from the reserve (reserve_message).
  *
  * errors   ENOMEM */
 tenrec_status codec_write_error(const tenrec_error *why, bool as_cbor, struct tenrec_msg **ret,

@@ -6,7 +6,7 @@
 
 #include "core/backend/message.h"
 #include "core/base/utf8.h"
-#include "core/tensor/reserve.h"
+#include "core/tensor/tensor.h"
 #include "rpc/value/cbor_writer.h"
 
 #define ERROR_ITEMS 6 /* the last item, the flags, is left out when it is 0 */

@@ -11,7 +11,6 @@
 
 #include "core/backend/message.h"
 #include "core/base/utf8.h"
-#include "core/tensor/message.h"
 #include "core/tensor/tensor.h"
 #include "rpc/value/codec_simple.h"
 

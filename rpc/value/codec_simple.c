@@ -3,7 +3,6 @@
 
 #include "core/backend/message.h"
 #include "core/base/utf8.h"
-#include "core/tensor/message.h"
 #include "core/tensor/tensor.h"
 #include "rpc/value/cbor_writer.h"
 #include "rpc/value/codec_walk.h"

@@ -2,7 +2,7 @@
 #include "rpc/value/stream_value.h"
 
 #include "core/tensor/device_map.h"
-#include "core/tensor/device_memory.h"
+#include "core/tensor/stream.h"
 
 typedef tenrec_status each_fn(void *arg, struct tenrec_tensor *t, tenrec_error *err);
 

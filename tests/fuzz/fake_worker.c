@@ -5,7 +5,7 @@
 #include "core/base/loop.h"
 #include "core/config/config.h"
 #include "core/config/observe_settings.h"
-#include "core/tensor/message.h"
+#include "core/tensor/tensor.h"
 #include "libtenrec/services.h"
 #include "rpc/call/call.h"
 #include "rpc/call/calls.h"

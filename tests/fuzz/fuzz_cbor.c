@@ -12,7 +12,7 @@
 #include <tenrec/future.h>
 #include <tenrec/message.h>
 
-#include "core/tensor/message.h"
+#include "core/tensor/tensor.h"
 #include "rpc/value/codec_simple.h"
 
 #define DESC_BYTES 5

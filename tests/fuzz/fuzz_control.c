@@ -7,7 +7,7 @@
 #include "fake_worker.h"
 
 #include "core/base/clock.h"
-#include "core/tensor/message.h"
+#include "core/tensor/tensor.h"
 #include "rpc/call/call.h"
 #include "rpc/future/future.h"
 #include "rpc/member/gather.h"

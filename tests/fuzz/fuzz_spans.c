@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/tensor/message.h"
+#include "core/tensor/tensor.h"
 #include "observe/profiler/spans_wire.h"
 #include "rpc/value/codec.h"
 

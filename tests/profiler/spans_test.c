@@ -2,7 +2,7 @@
 /* spans_test.c - the spans behind an answer: what is written, what is refused. */
 #include "../testing.h"
 
-#include "core/tensor/message.h"
+#include "core/tensor/tensor.h"
 #include "observe/profiler/spans_wire.h"
 #include "rpc/value/cbor_writer.h"
 #include "rpc/value/codec.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "payload.h"
 
-#include "core/tensor/message.h"
+#include "core/tensor/tensor.h"
 
 struct tenrec_msg *payload_message(const char *payload, size_t n, uint32_t n_tensors)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parallel_copy_test.c - what arrives, and how many threads it takes. */
-#include "core/tensor/parallel_copy.h"
+#include "core/tensor/storage_pool.h"
 
 #include "../testing.h"
 

@@ -14,6 +14,7 @@
 
 #include "core/base/clock.h"
 #include "core/tensor/shared_memory.h"
+#include "core/tensor/sharing.h"
 #include "core/tensor/storage_pool.h"
 
 #define MIB ((size_t)1 << 20)

@@ -2,7 +2,7 @@
 /* codec_call_test.c - calls as payloads and back; malformed payloads. */
 #include "../support/payload.h"
 #include "../support/tensors.h"
-#include "core/tensor/message.h"
+#include "core/tensor/tensor.h"
 
 #include <stdlib.h>
 #include <tenrec/future.h>

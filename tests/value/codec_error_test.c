@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* codec_error_test.c - errors as payloads and back; messages. */
 #include "../support/payload.h"
-#include "core/tensor/message.h"
+#include "core/tensor/tensor.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 /* codec_simple_test.c - the fast path for calls with a few simple arguments writes and
  * reads the same bytes as the general codec, or declines. */
 #include "../support/payload.h"
-#include "core/tensor/message.h"
+#include "core/tensor/tensor.h"
 #include "rpc/value/codec_simple.h"
 
 #include <stdlib.h>

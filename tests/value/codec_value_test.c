@@ -2,7 +2,7 @@
 /* Single values as payloads and back: the vectors of RFC 8949, appendix A; what
  * must be refused. */
 #include "../support/payload.h"
-#include "core/tensor/message.h"
+#include "core/tensor/tensor.h"
 
 #include <math.h>
 #include <stdlib.h>
