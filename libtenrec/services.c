@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "libtenrec/services.h"
 
-#include "core/plugin/registry.h"
+#include "core/plugin/plugin.h"
 #include "observe/metrics/metrics.h"
 #include "observe/profiler/builtin.h"
 #include "observe/recorder/recorder.h"

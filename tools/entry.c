@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entry.h"
 
-#include "core/plugin/plugin_entry.h"
-#include "core/plugin/registry.h"
+#include "core/plugin/plugin.h"
 #include "trial.h"
 
 #include <stdlib.h>

@@ -4,8 +4,7 @@
 #include "core/base/memory.h"
 #include "core/base/suggest.h"
 #include "core/config/config.h"
-#include "core/plugin/plugin_validate.h"
-#include "core/plugin/registry.h"
+#include "core/plugin/plugin.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,7 @@
 #include "core/base/arena.h"
 #include "core/base/memory.h"
 #include "core/config/config.h"
-#include "core/plugin/plugin_entry.h"
-#include "core/plugin/registry.h"
+#include "core/plugin/plugin.h"
 
 #include <stdlib.h>
 

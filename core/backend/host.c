@@ -6,7 +6,7 @@
 #include "core/backend/source.h"
 #include "core/base/log.h"
 #include "core/base/utf8.h"
-#include "core/plugin/plugin_log.h"
+#include "core/plugin/plugin.h"
 
 #include <tenrec/chain.h>
 

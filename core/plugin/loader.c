@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/plugin/loader.h"
+#include "core/plugin/plugin_file.h"
 
 #include "core/base/memory.h"
 #include "core/base/suggest.h"
-#include "core/plugin/plugin_file.h"
-#include "core/plugin/plugin_validate.h"
+#include "core/plugin/plugin.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/plugin/plugin_entry.h"
+#include "core/plugin/plugin.h"
 
 #include "core/config/config.h"
-#include "core/plugin/plugin_validate.h"
-#include "core/plugin/registry.h"
 
 #include <string.h>
 

@@ -1,12 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin_file.h - the description in the file of a plugin that is not loaded: loading a file runs
- * its constructors, and those of the libraries that it needs. */
+/* plugin_file.h - the files of plugins: where they are, what they say before they are loaded, and
+ * their loading. loader.c is the only user of dlopen. */
 #ifndef TENREC_PLUGIN_PLUGIN_FILE_H
 #define TENREC_PLUGIN_PLUGIN_FILE_H
+
+#include "core/plugin/plugin.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <tenrec/error.h>
+#include <tenrec/observer_plugin.h>
+#include <tenrec/store_plugin.h>
+
+/* Returns true for a word with a '/' in it or ".so" at its end. */
+bool loader_is_path(const char *name_or_path);
+
+/* Finds the file of plugin `name`: the first <name>.so in the folders of
+ * plugin_folders_each. The caller frees *ret. errors: EPLUGIN (names the searched folders and a
+ * plugin of a similar name), ENOMEM */
+tenrec_status loader_find(const char *name, char **ret, tenrec_error *err);
+
+/* Maps the file and checks it as a plugin of `kind`, or of any kind for
+ * PLUGIN_KIND_ANY; none of the plugin's functions is called. A setuid or setgid program maps only
+ * plugins with the flag TENREC_PLUGIN_SETUID. errors: EPLUGIN, EABI, ENOMEM */
+tenrec_status loader_open(const char *path, int kind, struct loaded *ret, tenrec_error *err);
+
+/* Releases the file. It is unmapped only if the plugin allows that
+ * (TENREC_PLUGIN_UNLOADABLE) and TENREC_DLCLOSE=0, with which tools can still name
+ * its frames, is not set. */
+void loader_close(struct loaded *l);
+
+/* Calls fn for each plugin file that loader_find could find, with its name
+ * and path, in the order of the search. */
+void loader_list(void (*fn)(void *arg, const char *name, const char *path), void *arg);
+
+/* The description in the file of a plugin that is not loaded: loading a file runs its constructors,
+ * and those of the libraries that it needs. */
 
 /* Reads the flags (enum tenrec_plugin_flags) from the ELF file `fd`, which may have any contents.
  *

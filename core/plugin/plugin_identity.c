@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/plugin/plugin_entry.h"
+#include "core/plugin/plugin.h"
 
 #include "core/plugin/plugin_file.h"
-#include "core/plugin/registry.h"
 
 #include <stdio.h>
 #include <tenrec/rpc.h>

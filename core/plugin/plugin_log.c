@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/plugin/plugin_log.h"
+#include "core/plugin/plugin.h"
 
 #include "core/base/log.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/plugin/registry.h"
+#include "core/plugin/plugin_file.h"
 
 #include "core/base/memory.h"
 #include "core/config/section.h"
-#include "core/plugin/plugin_validate.h"
 
 #include <pthread.h>
 #include <stdlib.h>

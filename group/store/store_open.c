@@ -4,8 +4,7 @@
 #include "core/base/memory.h"
 #include "core/chain/chain_options.h"
 #include "core/config/secret.h"
-#include "core/plugin/plugin_log.h"
-#include "core/plugin/plugin_validate.h"
+#include "core/plugin/plugin.h"
 #include "group/store/store.h"
 #include "security/proof/security.h"
 

@@ -5,8 +5,7 @@
 #include "core/base/memory.h"
 #include "core/chain/chain_options.h"
 #include "core/config/config.h"
-#include "core/plugin/plugin_entry.h"
-#include "core/plugin/registry.h"
+#include "core/plugin/plugin.h"
 #include "group/store/store.h"
 
 #include <stdatomic.h>

@@ -5,9 +5,7 @@
 #include "core/base/forks.h"
 #include "core/base/memory.h"
 #include "core/base/resolve.h"
-#include "core/plugin/plugin_log.h"
-#include "core/plugin/plugin_validate.h"
-#include "core/plugin/registry.h"
+#include "core/plugin/plugin.h"
 #include "observe/metrics/metrics.h"
 #include "rpc/value/trace_span.h"
 

@@ -5,7 +5,7 @@
 #include "core/base/arena.h"
 #include "core/base/memory.h"
 #include "core/config/config.h"
-#include "core/plugin/plugin_entry.h"
+#include "core/plugin/plugin.h"
 #include "core/tensor/sharing.h"
 #include "core/tensor/storage_pool.h"
 #include "rpc/call/calls.h"

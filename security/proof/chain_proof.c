@@ -5,7 +5,7 @@
 #include "core/backend/chain_layer.h"
 #include "core/base/memory.h"
 #include "core/base/resolve.h"
-#include "core/plugin/registry.h"
+#include "core/plugin/plugin.h"
 #include "security/proof/proof.h"
 #include "security/proof/security.h"
 #include "security/tls/tls_session.h"

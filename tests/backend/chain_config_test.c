@@ -2,7 +2,7 @@
 #include "core/backend/chain_config.h"
 
 #include "../testing.h"
-#include "core/plugin/registry.h"
+#include "core/plugin/plugin.h"
 
 #include <tenrec/config.h>
 

@@ -6,7 +6,7 @@
 #include "core/backend/message.h"
 #include "core/base/clock.h"
 #include "core/base/loop.h"
-#include "core/plugin/registry.h"
+#include "core/plugin/plugin.h"
 #include "recorder.h"
 #include "rpc/call/answer.h"
 #include "rpc/value/codec.h"

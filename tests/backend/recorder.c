@@ -2,7 +2,7 @@
 #include "recorder.h"
 
 #include "../testing.h"
-#include "core/plugin/registry.h"
+#include "core/plugin/plugin.h"
 
 #include <pthread.h>
 #include <tenrec/backend.h>

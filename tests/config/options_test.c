@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options_test.c - every option type through a table, and tables that are wrong. */
-#include "core/plugin/plugin_validate.h"
+#include "core/plugin/plugin.h"
 #include "sample.h"
 
 /* Options written under `backends.flaky.options` of a file. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/plugin/loader.h"
-#include "core/plugin/plugin_validate.h"
+#include "core/plugin/plugin.h"
+#include "core/plugin/plugin_file.h"
 
 #include "../testing.h"
 

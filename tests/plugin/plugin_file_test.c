@@ -2,7 +2,6 @@
 #include "core/plugin/plugin_file.h"
 
 #include "../testing.h"
-#include "core/plugin/loader.h"
 
 #include <elf.h>
 #include <fcntl.h>

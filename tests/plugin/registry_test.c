@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/plugin/registry.h"
+#include "core/plugin/plugin.h"
 
 #include "../testing.h"
 #include "core/backend/chain.h"

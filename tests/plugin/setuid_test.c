@@ -5,8 +5,8 @@
 #include "../support/setuid.h"
 #include "../testing.h"
 
-#include "core/plugin/loader.h"
-#include "core/plugin/plugin_validate.h"
+#include "core/plugin/plugin.h"
+#include "core/plugin/plugin_file.h"
 #include "cuda/driver.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "group/store/stores.h"
 
 #include "../testing.h"
-#include "core/plugin/registry.h"
+#include "core/plugin/plugin.h"
 
 #include <stdlib.h>
 #include <tenrec/backend.h>

@@ -5,8 +5,7 @@
 #include "core/base/file.h"
 #include "core/base/resolve.h"
 #include "core/config/config.h"
-#include "core/plugin/plugin_entry.h"
-#include "core/plugin/registry.h"
+#include "core/plugin/plugin.h"
 #include "observe/metrics/metrics.h"
 
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/setup.h"
 
-#include "core/plugin/loader.h"
-#include "core/plugin/plugin_validate.h"
+#include "core/plugin/plugin.h"
+#include "core/plugin/plugin_file.h"
 #include "group/store/stores.h"
 #include "tool.h"
 #include "trial.h"

@@ -2,7 +2,7 @@
 #include "conformance/spy.h"
 
 #include "conformance/expect.h"
-#include "core/plugin/registry.h"
+#include "core/plugin/plugin.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "core/backend/message.h"
 #include "core/base/clock.h"
 #include "core/base/loop.h"
-#include "core/plugin/registry.h"
+#include "core/plugin/plugin.h"
 #include "security/proof/security.h"
 
 #include <stdlib.h>

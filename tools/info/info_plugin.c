@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info_plugin.c - plugins as JSON, each first tried in a process of its own. */
-#include "core/plugin/loader.h"
+#include "core/plugin/plugin.h"
 #include "core/plugin/plugin_file.h"
-#include "core/plugin/plugin_validate.h"
-#include "core/plugin/registry.h"
 #include "info/info.h"
 #include "trial.h"
 

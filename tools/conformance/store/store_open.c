@@ -5,7 +5,7 @@
 #include "conformance/leftover.h"
 #include "conformance/store/relay.h"
 #include "core/base/clock.h"
-#include "core/plugin/registry.h"
+#include "core/plugin/plugin.h"
 
 #include <inttypes.h>
 #include <pthread.h>
