@@ -3,7 +3,7 @@
  * adds. */
 #include "core/chain/chain_options.h"
 #include "group/meeting/rendezvous.h"
-#include "group/store/stores.h"
+#include "group/store/store.h"
 #include "security/proof/security.h"
 
 tenrec_status tenrec_chain_options_new(const struct tenrec_config *config,

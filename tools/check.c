@@ -3,7 +3,7 @@
 #include "core/base/clock.h"
 #include "entry.h"
 #include "group/meeting/rendezvous.h"
-#include "group/store/stores.h"
+#include "group/store/store.h"
 #include "observe/metrics/metrics.h"
 #include "security/proof/security.h"
 #include "tool.h"

@@ -5,7 +5,7 @@
 #include "core/base/memory.h"
 #include "group/membership/group_directory.h"
 #include "group/membership/ranks.h"
-#include "group/store/store_rounds.h"
+#include "group/store/store.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "core/base/memory.h"
 #include "group/membership/ranks.h"
 #include "group/store/bytes.h"
-#include "group/store/store_rounds.h"
+#include "group/store/store.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -10,9 +10,7 @@
 #include "core/config/config.h"
 #include "group/meeting/rendezvous_store.h"
 #include "group/membership/ranks.h"
-#include "group/store/store_rounds.h"
-#include "group/store/store_tcp_server.h"
-#include "group/store/stores.h"
+#include "group/store/store.h"
 #include "security/proof/security.h"
 
 #include <stdlib.h>

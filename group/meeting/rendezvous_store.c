@@ -4,7 +4,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/resolve.h"
-#include "group/store/store_tcp_server.h"
+#include "group/store/store.h"
 
 #include <errno.h>
 #include <stdlib.h>

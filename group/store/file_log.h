@@ -10,6 +10,8 @@
 
 #include "group/store/store_table.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct file_log {
@@ -37,5 +39,23 @@ tenrec_status file_log_append(struct file_log *l, const char *sign, const char *
 /* Returns true if another process, or another thread through this log, has written since l->changes
  * was `seen`. Cheaper than locking the file. */
 bool file_log_has_news(const struct file_log *l, uint64_t seen);
+
+/* Wakes a thread that waits for a file to change. A write by another host into a shared file
+ * system wakes no thread, so the waiter polls as well. */
+
+/* Used by one thread. */
+struct file_watch {
+    int fd; /* -1: the kernel cannot watch */
+};
+
+void file_watch_open(struct file_watch *w);
+void file_watch_close(struct file_watch *w);
+
+/* Watches the file that is at `path` now. Returns false if the kernel cannot watch it. */
+bool file_watch_arm(struct file_watch *w, const char *path);
+
+/* Waits for a change since file_watch_arm, at most `ms` milliseconds. Returns true if there was a
+ * change. */
+bool file_watch_wait(struct file_watch *w, int ms);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group/store/file_watch.h"
+#include "group/store/file_log.h"
 
 #include <poll.h>
 #include <sys/inotify.h>

@@ -9,14 +9,63 @@
 #ifndef TENREC_STORE_STORE_H
 #define TENREC_STORE_STORE_H
 
-#include "group/store/stores.h"
-
 #include <stdatomic.h>
+#include <tenrec/store.h>
 #include <tenrec/store_plugin.h>
 
-enum { STORE_ANSWER_MS = 80 }; /* a worker has 100 ms after its limit */
+/* The schemes of stores: of the kinds of this library, and of the plugins that a configuration
+ * names, loaded and with their options filled. Opens nothing. */
 
+struct chain_addition;
+struct loop;
 struct security;
+struct stores;
+struct tenrec_config;
+
+#define STORES_SCHEME_MAX 64
+
+/* Copies "redis" of "redis://host/jobs". Returns false if the URL has no scheme for a plugin. */
+bool stores_scheme(const char *url, char ret[STORES_SCHEME_MAX]);
+/* The scheme of an init method if only a plugin knows it, in `buf`; else NULL. */
+const char *stores_plugin_scheme(const char *init_method, char buf[STORES_SCHEME_MAX]);
+
+/* Of a kind of this library; NULL: only a plugin may know the scheme. */
+tenrec_init_store_fn *stores_own(const char *scheme);
+
+/* Loads all stores that `stores:` names, and the plugin of `scheme` (NULL: none). The error of an
+ * entry that is not needed is kept for stores_find.
+ *
+ * config   NULL: the plugin of that name, with its defaults; may be changed or dropped afterwards
+ * ret      shares (counted); stores_drop
+ * errors   with the position: ECONFIG (also of a plugin's construct), EPLUGIN, EABI, EEXIST, ENOMEM
+ */
+tenrec_status stores_load(const struct tenrec_config *config, const char *scheme,
+                          struct stores **ret, tenrec_error *err);
+
+/* Loads, fills and checks the same, and releases all. errors: as above, of the first wrong entry */
+tenrec_status stores_check(const struct tenrec_config *config, const char *scheme,
+                           tenrec_error *err);
+
+struct stores *stores_share(struct stores *s);
+void stores_drop(struct stores *s); /* NULL is fine */
+
+/* The plugin for URLs that begin with "<scheme>://". Borrowed until the last stores_drop. */
+struct stores_choice {
+    const struct tenrec_plugin *plugin; /* NULL: a kind of this library */
+    tenrec_init_store_fn *init;
+    const void *options;
+};
+
+/* errors: ENOTFOUND (not configured), and the error of a failed loading */
+tenrec_status stores_find(const struct stores *s, const char *scheme, struct stores_choice *ret,
+                          tenrec_error *err);
+
+/* The section `stores:` in the options of a chain, with the plugin that the init method needs. */
+extern const struct chain_addition stores_addition;
+
+/* Open stores. */
+
+enum { STORE_ANSWER_MS = 80 }; /* a worker has 100 ms after its limit */
 
 struct store_value {
     void *data; /* owns; a NUL follows that is not counted */
@@ -51,7 +100,7 @@ void store_close(struct tenrec_store *s, uint64_t deadline_ns);
  * server may ignore that. Later operations work. */
 void store_cut(struct tenrec_store *s);
 
-/* One round of a wait (store_rounds.h): as store_get_all without values until `until_ns`, but the
+/* One round of a wait (store_get_rounds): as store_get_all without values until `until_ns`, but the
  * store may answer until the deadline whether the keys are there. errors: ETIMEDOUT (the keys are
  * not) */
 tenrec_status store_wait_round(struct tenrec_store *s, const char *const *keys, size_t n,
@@ -139,5 +188,34 @@ uint64_t store_answer_ns(uint64_t deadline_ns);
 
 /* The deadline of a program's limit. errors: EINVAL (the limit is negative) */
 tenrec_status store_deadline(int64_t ms, uint64_t *ret_ns, tenrec_error *err);
+
+/* A wait for keys in rounds, between which the waiter checks for other events. */
+
+struct store_rounds {
+    uint32_t first_ms, most_ms; /* a round is twice as long as the one before, up to the most */
+    /* Called after each round, with the missing keys. An error ends the wait. */
+    tenrec_status (*between)(void *arg, const bool *missing, tenrec_error *err);
+    void *arg;
+};
+
+/* As store_get_all. The last round has the whole deadline, for a store
+ * that is too slow for a short round. errors: also those of `between` */
+tenrec_status store_get_rounds(struct tenrec_store *s, const char *const *keys, size_t n,
+                               uint64_t deadline_ns, const struct store_rounds *how,
+                               struct store_value *ret, bool *missing, tenrec_error *err);
+
+/* The TCP store's server on a core loop. */
+
+/* Serves on `loop` (borrowed until the drop), or on one of its own for NULL.
+ *
+ * security: shared (counted); in a mode but none, clients prove themselves first. NULL: all are let
+ * in */
+tenrec_status store_server_open(struct loop *loop, const char *host, uint16_t port,
+                                struct security *security, struct tenrec_store_server **ret,
+                                uint16_t *ret_port, tenrec_error *err);
+
+/* Accepts no new connection any more; open connections stay. Not from the loop's
+ * thread. */
+void store_server_stop_listening(struct tenrec_store_server *server);
 
 #endif

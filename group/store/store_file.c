@@ -5,7 +5,6 @@
 #include "core/base/clock.h"
 #include "core/base/memory.h"
 #include "group/store/file_log.h"
-#include "group/store/file_watch.h"
 #include "group/store/store.h"
 
 #include <pthread.h>

@@ -16,18 +16,18 @@
 
 /* ---- handles ---------------------------------------------------------------- */
 
-static void backend_free(struct store_backend *b)
+static void store_backend_free(struct store_backend *b)
 {
     stores_drop(b->stores);
     free(b);
 }
 
-static void backend_put(struct store_backend *b, uint64_t deadline_ns)
+static void store_backend_put(struct store_backend *b, uint64_t deadline_ns)
 {
     if (atomic_fetch_sub(&b->refs, 1) != 1)
         return;
     b->self.ops->close(&b->self, deadline_ns);
-    backend_free(b);
+    store_backend_free(b);
 }
 
 /* Takes one reference to `b` (always). */
@@ -38,7 +38,7 @@ static tenrec_status handle_new(struct store_backend *b, const char *prefix,
     struct tenrec_store *s = memory_new(1, sizeof *s + len + 1);
 
     if (!s) {
-        backend_put(b, clock_now_ns());
+        store_backend_put(b, clock_now_ns());
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a store");
     }
     s->backend = b;
@@ -76,7 +76,7 @@ void store_close(struct tenrec_store *s, uint64_t deadline_ns)
 {
     if (!s)
         return;
-    backend_put(s->backend, deadline_ns);
+    store_backend_put(s->backend, deadline_ns);
     free(s);
 }
 
@@ -136,8 +136,8 @@ static tenrec_status check_ops(const struct tenrec_store_ops *o, tenrec_error *e
                    : TENREC_OK;
 }
 
-static tenrec_status backend_check(struct store_backend *b, const struct stores_choice *choice,
-                                   tenrec_error *err)
+static tenrec_status store_backend_check(struct store_backend *b,
+                                         const struct stores_choice *choice, tenrec_error *err)
 {
     const tenrec_status st = check_ops(b->self.ops, err);
 
@@ -150,7 +150,7 @@ static tenrec_status backend_check(struct store_backend *b, const struct stores_
 }
 
 /* Keeps the name and address, for which the core asks once. */
-static void backend_name(struct store_backend *b, const char *url)
+static void store_backend_name(struct store_backend *b, const char *url)
 {
     const char *name = TENREC_HAS(b->self.ops, name) ? b->self.ops->name(&b->self) : NULL;
     char *masked = name ? NULL : secret_mask(url);
@@ -185,12 +185,12 @@ tenrec_status store_new(const struct stores_choice *choice, struct stores *store
     plugin_validate_begin(err);
     st = plugin_validate_end(choice->init(&in, &b->self, err), "init", err);
     if (st == TENREC_OK)
-        st = backend_check(b, choice, err);
+        st = store_backend_check(b, choice, err);
     if (st != TENREC_OK) {
-        backend_free(b);
+        store_backend_free(b);
         return st;
     }
-    backend_name(b, url);
+    store_backend_name(b, url);
     return handle_new(b, "/", ret, err);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group/store/store_rounds.h"
+#include "group/store/store.h"
 
 #include "core/base/clock.h"
 

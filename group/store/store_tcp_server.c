@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group/store/store_tcp_server.h"
+#include "group/store/store.h"
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/loop.h"
 #include "core/base/memory.h"
 #include "core/base/resolve.h"
 #include "group/store/store_peers.h"

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group/store/stores.h"
+#include "group/store/store.h"
 
 #include "core/base/fail.h"
 #include "core/base/memory.h"
 #include "core/chain/chain_options.h"
 #include "core/config/config.h"
 #include "core/plugin/plugin.h"
-#include "group/store/store.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* store_cut_test.c SCHEME - a store plugin on the host table of each core since the first. */
 #include "../testing.h"
 #include "core/base/clock.h"
-#include "group/store/stores.h"
+#include "group/store/store.h"
 #include "short_table.h"
 
 #include <tenrec/log.h>

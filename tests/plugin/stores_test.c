@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Store plugins: how they are found, loaded and refused, with their options. */
-#include "group/store/stores.h"
+#include "group/store/store.h"
 
 #include "../testing.h"
 #include "core/plugin/plugin.h"

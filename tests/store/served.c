@@ -2,7 +2,7 @@
 /* served.c - a TCP store's server in this process, and bytes of its clients. */
 #include "served.h"
 
-#include "group/store/store_tcp_server.h"
+#include "group/store/store.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

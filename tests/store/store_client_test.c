@@ -4,8 +4,6 @@
 
 #include "core/base/clock.h"
 #include "group/store/store.h"
-#include "group/store/store_rounds.h"
-#include "group/store/store_tcp_server.h"
 
 #include <stdatomic.h>
 #include <time.h>

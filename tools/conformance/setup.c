@@ -3,7 +3,7 @@
 
 #include "core/plugin/plugin.h"
 #include "core/plugin/plugin_file.h"
-#include "group/store/stores.h"
+#include "group/store/store.h"
 #include "tool.h"
 #include "trial.h"
 

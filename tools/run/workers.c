@@ -2,7 +2,7 @@
 #include "run/workers.h"
 
 #include "core/base/clock.h"
-#include "group/store/store_tcp_server.h"
+#include "group/store/store.h"
 #include "run/spawn.h"
 #include "run/workers_run.h"
 

@@ -4,7 +4,6 @@
 #include "conformance/leftover.h"
 #include "core/base/clock.h"
 #include "group/store/store.h"
-#include "group/store/stores.h"
 #include "security/proof/security.h"
 
 #include <inttypes.h>

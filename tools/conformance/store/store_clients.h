@@ -8,7 +8,6 @@
 
 #include "conformance/case.h"
 #include "group/store/store.h"
-#include "group/store/stores.h"
 
 /* Opened apart from each other, before the case begins. Each puts the prefix of the case before
  * its keys. */
