@@ -4,7 +4,7 @@
 #include "core/base/memory.h"
 #include "core/config/secret.h"
 #include "group/meeting/launch.h"
-#include "group/membership/ranks.h"
+#include "group/membership/membership.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "group/meeting/launch.h"
 
-#include "group/membership/ranks.h"
+#include "group/membership/membership.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "core/base/clock.h"
 #include "core/base/memory.h"
 #include "group/membership/group_directory.h"
-#include "group/membership/ranks.h"
+#include "group/membership/membership.h"
 #include "group/store/store.h"
 
 #include <stdlib.h>

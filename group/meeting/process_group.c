@@ -3,7 +3,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
-#include "group/membership/ranks.h"
+#include "group/membership/membership.h"
 #include "group/store/bytes.h"
 #include "group/store/store.h"
 

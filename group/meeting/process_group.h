@@ -4,7 +4,7 @@
 #ifndef TENREC_MEETING_PROCESS_GROUP_H
 #define TENREC_MEETING_PROCESS_GROUP_H
 
-#include "group/membership/lost.h"
+#include "group/membership/membership.h"
 #include "group/store/store.h"
 
 /* As tenrec_process_group_new, for a store view that is new for each life of

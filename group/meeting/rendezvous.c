@@ -9,7 +9,7 @@
 #include "core/chain/chain_options.h"
 #include "core/config/config.h"
 #include "group/meeting/rendezvous_store.h"
-#include "group/membership/ranks.h"
+#include "group/membership/membership.h"
 #include "group/store/store.h"
 #include "security/proof/security.h"
 

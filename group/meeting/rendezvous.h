@@ -10,8 +10,7 @@
 #include "group/meeting/launch.h"
 #include "group/meeting/process_group.h"
 #include "group/membership/generation.h"
-#include "group/membership/lost.h"
-#include "group/membership/membership_list.h"
+#include "group/membership/membership.h"
 #include "group/store/store.h"
 
 struct chain_addition;

@@ -4,7 +4,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "group/membership/member_record.h"
-#include "group/membership/ranks.h"
+#include "group/membership/membership.h"
 
 #include <stdlib.h>
 #include <string.h>

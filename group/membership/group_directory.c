@@ -2,7 +2,7 @@
 #include "group/membership/group_directory.h"
 
 #include "core/base/suggest.h"
-#include "group/membership/ranks.h"
+#include "group/membership/membership.h"
 #include "group/store/store.h"
 
 #include <inttypes.h>

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <tenrec/store.h>
 
-#include "group/membership/membership_list.h"
+#include "group/membership/membership.h"
 
 /* The latest start of one group. */
 struct group_directory_entry {
@@ -53,11 +53,5 @@ tenrec_status group_kind_check_torch(struct membership_list *r, uint64_t deadlin
  * EINVAL, and the store's */
 tenrec_status group_kind_claim_static(struct tenrec_store *s, const char *group, const char *run,
                                       uint64_t deadline_ns, tenrec_error *err);
-
-/* Reads the list: *ret is zeroed when no worker ever joined; *ret_raw (may be NULL) is the stored
- * value. errors: EPROTOCOL, and the store's */
-tenrec_status membership_list_list(struct tenrec_store *store, uint64_t deadline_ns,
-                                   struct membership_view *ret, struct store_value *ret_raw,
-                                   tenrec_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group/membership/group_lock.h"
+#include "group/membership/lease.h"
 
 #include "core/base/backoff.h"
 #include "core/base/clock.h"

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lease.h - a lock in a store that outlives no holder: the holder states a lease, and a waiter that
- * has seen the same holder for that long, by its own clock, takes the lock over. Clocks of hosts
- * are never compared. A holder that was too slow may so share the lock with its successor: the data
- * it guards is changed by compare_set only. */
+/* lease.h - the lock of a group's list: a lease in the group's store, and torch's token. */
 #ifndef TENREC_MEMBERSHIP_LEASE_H
 #define TENREC_MEMBERSHIP_LEASE_H
 
 #include <stdbool.h>
 #include <tenrec/store.h>
+
+/* A lock in a store that outlives no holder: the holder states a lease, and a waiter that
+ * has seen the same holder for that long, by its own clock, takes the lock over. Clocks of hosts
+ * are never compared. A holder that was too slow may so share the lock with its successor: the data
+ * it guards is changed by compare_set only. */
 
 #define LEASE_TOKEN 224 /* bytes, with a NUL */
 
@@ -42,5 +44,37 @@ bool lease_kept(const struct lease *l, uint64_t deadline_ns);
 /* Releases the lease, unless a waiter has taken it over. A failed release is not retried: the lease
  * expires, or our next acquire finds it. */
 void lease_release(struct lease *l, uint64_t deadline_ns);
+
+/* The lock of a group's list. Tenrec workers exclude each other by a lease, which
+ * expires when its holder dies. Its holder also acquires torch's token, in the name of all Tenrec
+ * workers: so workers of torch.distributed.rpc wait while one of ours joins or leaves, and ours
+ * while one of theirs does. */
+
+/* The value of torch's token while it is ours, and the key for which torch's workers wait then.
+ * Names of torch's workers have no '.', so no such worker has this one. All Tenrec workers write
+ * the same value: after the death of its holder the next worker acquires it. */
+#define GROUP_LOCK_TOKEN "Token_for_tenrec.workers"
+
+/* A torch worker gives no lease with the token, and the token survives its death. A waiter that has
+ * seen the same token for so long takes it over. */
+#define GROUP_LOCK_TORCH_MS 10000
+
+struct group_lock {
+    struct lease lease;
+    struct tenrec_store *torch; /* borrowed: the part with torch's keys */
+    bool others;                /* the last attempt failed because another worker holds it */
+    /* The torch worker's token that the last attempt saw, and since when. */
+    char seen[LEASE_TOKEN];
+    uint64_t since_ns;
+};
+
+/* Acquires the lock; `holder` as in lease_acquire.
+ *
+ * errors: ETIMEDOUT (names the holder), and the store's */
+tenrec_status group_lock_acquire(struct group_lock *l, const char *holder, uint64_t deadline_ns,
+                                 tenrec_error *err);
+
+/* Releases the lock, if we hold it, also after the deadline. */
+void group_lock_release(struct group_lock *l, uint64_t deadline_ns);
 
 #endif

@@ -2,7 +2,7 @@
 #include "group/membership/member_record.h"
 
 #include "core/base/memory.h"
-#include "group/membership/ranks.h"
+#include "group/membership/membership.h"
 #include "group/store/bytes.h"
 
 #include <errno.h>

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group/membership/membership_list.h"
+#include "group/membership/membership.h"
 
 #include "core/base/backoff.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "group/membership/group_directory.h"
-#include "group/membership/ranks.h"
 #include "group/membership/torch_keys.h"
 
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group/membership/membership_view.h"
+#include "group/membership/membership.h"
 
 #include "core/base/memory.h"
-#include "group/membership/ranks.h"
 #include "group/store/bytes.h"
 
 #include <stdlib.h>

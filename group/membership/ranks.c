@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group/membership/ranks.h"
+#include "group/membership/membership.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #ifndef TENREC_MEMBERSHIP_TORCH_KEYS_H
 #define TENREC_MEMBERSHIP_TORCH_KEYS_H
 
-#include "group/membership/membership_view.h"
+#include "group/membership/membership.h"
 
 /* In the part of the store that torch_keys_open gives:
  *   names/<id>                    the name

@@ -10,7 +10,7 @@
 #ifndef TENREC_MEMBER_HEARTBEAT_H
 #define TENREC_MEMBER_HEARTBEAT_H
 
-#include "group/membership/membership_view.h"
+#include "group/membership/membership.h"
 
 #include <stdbool.h>
 

@@ -7,7 +7,7 @@
 #include "core/config/config.h"
 #include "group/meeting/members.h"
 #include "group/meeting/rendezvous.h"
-#include "group/membership/ranks.h"
+#include "group/membership/membership.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
 #ifndef TENREC_MEMBER_MEMBERSHIP_H
 #define TENREC_MEMBER_MEMBERSHIP_H
 
-#include "group/membership/membership_view.h"
+#include "group/membership/membership.h"
 
 #include <tenrec/agent.h>
 

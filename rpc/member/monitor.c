@@ -9,7 +9,7 @@
 #include "core/base/memory.h"
 #include "core/base/threads.h"
 #include "core/config/config.h"
-#include "group/membership/membership_list.h"
+#include "group/membership/membership.h"
 #include "rpc/call/calls.h"
 #include "rpc/member/membership.h"
 #include "rpc/member/worker_group.h"

@@ -5,7 +5,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "group/meeting/process_group.h"
-#include "group/membership/lost.h"
+#include "group/membership/membership.h"
 #include "rpc/call/calls.h"
 #include "rpc/future/contact.h"
 #include "rpc/future/enter.h"

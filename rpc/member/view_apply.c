@@ -10,7 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "group/meeting/members.h"
-#include "group/membership/membership_list.h"
+#include "group/membership/membership.h"
 #include "rpc/call/call.h"
 #include "rpc/call/calls.h"
 #include "rpc/call/observe.h"

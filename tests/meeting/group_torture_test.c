@@ -7,7 +7,7 @@
 #include "group/meeting/members.h"
 #include "group/meeting/rendezvous.h"
 #include "group/membership/member_record.h"
-#include "group/membership/membership_list.h"
+#include "group/membership/membership.h"
 #include "group/store/store_session.h"
 
 #include <netinet/in.h>

@@ -5,7 +5,7 @@
 #include "../support/party.h"
 #include "../testing.h"
 #include "core/base/clock.h"
-#include "group/membership/membership_list.h"
+#include "group/membership/membership.h"
 #include "rpc/future/worker.h"
 #include "rpc/member/membership.h"
 #include "rpc/member/monitor_inside.h"

@@ -6,7 +6,7 @@
 #include "../support/hooked_store.h"
 #include "core/base/clock.h"
 #include "fake_clock.h"
-#include "group/membership/group_lock.h"
+#include "group/membership/lease.h"
 #include "group/membership/torch_keys.h"
 
 #define LEASE_MS 1000

@@ -5,7 +5,7 @@
  *
  *   open URL LEASE_MS | reserve ID NAME MS | join ADDRESS | leave MS | serve */
 #include "core/base/clock.h"
-#include "group/membership/membership_list.h"
+#include "group/membership/membership.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,7 @@
 /* membership_view_test.c - the list of a dynamic group's members, and its bytes. */
 #include "../support/test_store.h"
 
-#include "group/membership/membership_view.h"
-#include "group/membership/ranks.h"
+#include "group/membership/membership.h"
 
 static tenrec_error err;
 

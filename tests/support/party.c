@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "party.h"
 
-#include "group/membership/membership_list.h"
+#include "group/membership/membership.h"
 #include "rpc/future/worker.h"
 #include "rpc/member/membership.h"
 #include "rpc/member/monitor.h"

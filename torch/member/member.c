@@ -8,7 +8,7 @@
 #include "core/chain/chain_options.h"
 #include "core/config/config.h"
 #include "group/meeting/advertise_address.h"
-#include "group/membership/ranks.h"
+#include "group/membership/membership.h"
 #include "rpc/future/pool.h"
 #include "security/proof/security.h"
 #include "torch/member/references.h"

@@ -6,7 +6,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/config/config.h"
-#include "group/membership/ranks.h"
+#include "group/membership/membership.h"
 #include "group/membership/torch_keys.h"
 #include "torch/member/member.h"
 #include "torch/member/references.h"

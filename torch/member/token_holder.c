@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "core/base/clock.h"
-#include "group/membership/ranks.h"
+#include "group/membership/membership.h"
 #include "torch/member/worker_list.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
 #ifndef TENREC_MEMBER_WORKER_LIST_H
 #define TENREC_MEMBER_WORKER_LIST_H
 
-#include "group/membership/membership_view.h"
+#include "group/membership/membership.h"
 
 #include <stdbool.h>
 #include <stdint.h>
