@@ -2,7 +2,7 @@
 /* chain_additions.c - the options of a chain in the whole library: what each folder above core
  * adds. */
 #include "core/chain/chain_options.h"
-#include "group/meeting/rendezvous.h"
+#include "group/meeting/meeting.h"
 #include "group/store/store.h"
 #include "security/proof/security.h"
 

@@ -2,7 +2,7 @@
 /* check.c - `tenrec check`: checks a config without starting anything. */
 #include "core/base/clock.h"
 #include "entry.h"
-#include "group/meeting/rendezvous.h"
+#include "group/meeting/meeting.h"
 #include "group/store/store.h"
 #include "observe/metrics/metrics.h"
 #include "security/proof/security.h"

@@ -4,7 +4,6 @@
 #include "core/base/resolve.h"
 #include "core/config/security_settings.h"
 #include "group/meeting/launch.h"
-#include "group/meeting/rendezvous_store.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group/meeting/advertise_address.h"
+#include "group/meeting/meeting.h"
 
 #include "core/base/log.h"
 #include "security/proof/security.h"

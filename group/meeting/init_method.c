@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group/meeting/rendezvous_store.h"
+#include "group/meeting/launch.h"
 
 #include "core/base/memory.h"
 #include "core/config/secret.h"
-#include "group/meeting/launch.h"
 #include "group/membership/membership.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launch.h - how this process was launched: rank, world size and the address of the store, from the
- * variables that launchers set. */
+/* launch.h - how this process was launched, and where its group meets: rank, world size and the
+ * store, from the variables that launchers set and from init_method. */
 #ifndef TENREC_MEETING_LAUNCH_H
 #define TENREC_MEETING_LAUNCH_H
 
@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <tenrec/error.h>
+
+struct rendezvous;
+struct rendezvous_options;
 
 /* Returns the value of an environment variable, or NULL. An empty variable counts as unset, as in a
  * shell's FOO= command. */
@@ -59,5 +62,28 @@ bool slurm_first_host(const char *list, char *ret, size_t room);
 
 /* The count of node `node` in "4(x2),3"; -1 if malformed. */
 int32_t slurm_count_at(const char *text, long node);
+
+/* The text that names a group's store, parsed. */
+struct init_method {
+    enum { INIT_ENV, INIT_TCP, INIT_FILE, INIT_MEMORY, INIT_OTHER } kind;
+    char *text;          /* owns; between :// and the '?'; of INIT_OTHER with the scheme */
+    int32_t rank, world; /* of the query; -1: not in it */
+};
+
+/* Reads `text`. ret: init_method_finish it, also after an error. errors: EINVAL, ENOMEM */
+tenrec_status init_method_read(const char *text, struct init_method *ret, tenrec_error *err);
+void init_method_finish(struct init_method *m);
+
+/* Prefixes an error with `label` and the init_method, and masks a password in it. */
+void init_method_blame(const char *label, const char *text, tenrec_error *err);
+
+/* Opens that store; rank 0 serves a TCP store unless the launcher does. Sets r->store, r->server
+ * and r->member_serves, and the store's address in r->launch, where a member has its rank and world
+ * already. A visitor (r->visitor) serves no store and makes no file.
+ *
+ * errors: as rendezvous_open; ENOTFOUND (a visitor's file) */
+tenrec_status rendezvous_store_open(const struct rendezvous_options *o,
+                                    const struct init_method *method, struct rendezvous *r,
+                                    uint64_t deadline_ns, tenrec_error *err);
 
 #endif

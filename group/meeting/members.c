@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group/meeting/members.h"
+#include "group/meeting/meeting.h"
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group/meeting/rendezvous.h"
+#include "group/meeting/meeting.h"
 
 #include "core/base/backoff.h"
 #include "core/base/clock.h"
@@ -8,7 +8,7 @@
 #include "core/base/resolve.h"
 #include "core/chain/chain_options.h"
 #include "core/config/config.h"
-#include "group/meeting/rendezvous_store.h"
+#include "group/meeting/launch.h"
 #include "group/membership/membership.h"
 #include "group/store/store.h"
 #include "security/proof/security.h"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group/meeting/rendezvous_store.h"
+#include "group/meeting/meeting.h"
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/resolve.h"
-#include "group/store/store.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/tensor/stream.h"
-#include "group/meeting/members.h"
+#include "group/meeting/meeting.h"
 #include "rpc/call/calls.h"
 #include "rpc/call/devices_send.h"
 #include "rpc/member/membership.h"

@@ -5,8 +5,7 @@
 #include "core/base/memory.h"
 #include "core/chain/chain_options.h"
 #include "core/config/config.h"
-#include "group/meeting/members.h"
-#include "group/meeting/rendezvous.h"
+#include "group/meeting/meeting.h"
 #include "group/membership/membership.h"
 
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "core/base/forks.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
-#include "group/meeting/members.h"
+#include "group/meeting/meeting.h"
 #include "group/membership/membership.h"
 #include "rpc/call/call.h"
 #include "rpc/call/calls.h"

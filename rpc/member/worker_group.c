@@ -2,8 +2,7 @@
 #include "rpc/member/worker_group.h"
 
 #include "core/chain/chain_options.h"
-#include "group/meeting/advertise_address.h"
-#include "group/meeting/rendezvous.h"
+#include "group/meeting/meeting.h"
 #include "rpc/call/calls.h"
 #include "rpc/member/devices.h"
 #include "rpc/member/membership.h"

@@ -3,7 +3,7 @@
  * hosts: tests/netns. */
 #include "../support/test_store.h"
 #include "core/base/clock.h"
-#include "group/meeting/advertise_address.h"
+#include "group/meeting/meeting.h"
 
 static void assert_address(const char *host, const char *wanted)
 {

@@ -2,7 +2,7 @@
 /* exposure_test.c - the warning about a worker that any process of other hosts can call. */
 #include "../testing.h"
 
-#include "group/meeting/advertise_address.h"
+#include "group/meeting/meeting.h"
 
 #include "security/proof/security.h"
 

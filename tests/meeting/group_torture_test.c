@@ -4,8 +4,7 @@
 #include "../support/test_store.h"
 
 #include "core/base/clock.h"
-#include "group/meeting/members.h"
-#include "group/meeting/rendezvous.h"
+#include "group/meeting/meeting.h"
 #include "group/membership/member_record.h"
 #include "group/membership/membership.h"
 #include "group/store/store_session.h"

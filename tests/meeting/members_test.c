@@ -5,7 +5,7 @@
 
 #include "../support/hooked_store.h"
 #include "core/base/clock.h"
-#include "group/meeting/members.h"
+#include "group/meeting/meeting.h"
 
 static struct tenrec_store *store;
 static tenrec_error err;

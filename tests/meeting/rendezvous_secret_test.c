@@ -4,7 +4,7 @@
 #include "../support/test_store.h"
 
 #include "core/base/clock.h"
-#include "group/meeting/rendezvous.h"
+#include "group/meeting/meeting.h"
 
 #define OURS "the secret of this group"
 

@@ -4,8 +4,7 @@
 #include "../support/test_store.h"
 
 #include "core/base/clock.h"
-#include "group/meeting/members.h"
-#include "group/meeting/rendezvous.h"
+#include "group/meeting/meeting.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

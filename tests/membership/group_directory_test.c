@@ -3,7 +3,7 @@
 #include "../support/test_store.h"
 
 #include "core/base/clock.h"
-#include "group/meeting/members.h"
+#include "group/meeting/meeting.h"
 #include "group/membership/group_directory.h"
 
 #include <tenrec/store.h>

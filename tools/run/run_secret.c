@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/workers.h"
 
-#include "group/meeting/advertise_address.h"
+#include "group/meeting/meeting.h"
 #include "secret_lookup.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "top/sampler.h"
 
 #include "core/base/clock.h"
-#include "group/meeting/rendezvous.h"
+#include "group/meeting/meeting.h"
 #include "rpc/future/worker.h"
 #include "rpc/member/membership.h"
 #include "rpc/member/worker_group.h"

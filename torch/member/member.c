@@ -7,7 +7,7 @@
 #include "core/base/memory.h"
 #include "core/chain/chain_options.h"
 #include "core/config/config.h"
-#include "group/meeting/advertise_address.h"
+#include "group/meeting/meeting.h"
 #include "group/membership/membership.h"
 #include "rpc/future/pool.h"
 #include "security/proof/security.h"

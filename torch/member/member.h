@@ -5,7 +5,7 @@
 #ifndef TENREC_MEMBER_MEMBER_H
 #define TENREC_MEMBER_MEMBER_H
 
-#include "group/meeting/rendezvous.h"
+#include "group/meeting/meeting.h"
 #include "rpc/value/rref_id.h"
 #include "torch/member/pickler.h"
 
