@@ -248,7 +248,7 @@ TEST_WITH(serve_listens_on_all_addresses_when_host_is_empty, start_server, stop_
     char url[64];
 
     assert_status(tenrec_store_server_new(NULL, 0, &all, &all_port, &err), &err);
-    snprintf(url, sizeof url, "tcp://localhost:%u", all_port);
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%u", all_port);
     assert_status(tenrec_store_open(url, TEST_MS, &s, &err), &err);
     tenrec_store_close(s);
     tenrec_store_server_drop(all);
