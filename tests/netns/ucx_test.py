@@ -112,10 +112,10 @@ def netns_ucx_proves_a_secret_between_hosts():
         with crew_on(0, 1, 2, **TCP, TENREC_SECURITY__MODE="secret", TENREC_SECRET_FILE=key) as crew:
             equal(set(crew.all("exchange 2")), {"18"}, "calls")
             ping = [*net.on(2), TENREC, "ping", "worker1", "--store", crew.url, "--secret-file"]
-            got = run(*ping, key, env=backend())
+            got = run(*ping, key, env=backend(TENREC_SECURITY__MODE="secret"))
             equal((got.returncode, got.stderr), (0, ""), "status and errors of ping")
             contains(got.stdout, "  transports  tcp/eth")
-            got = run(*ping, other, env=backend())
+            got = run(*ping, other, env=backend(TENREC_SECURITY__MODE="secret"))
             equal((got.returncode, got.stdout), (1, ""), "status and output of ping with another secret")
             contains(got.stderr, "another group secret")
             crew.all(f"shutdown graceful {LONG_MS}")
