@@ -49,12 +49,12 @@ static bool services_available(void)
 
 bool tenrec_is_available(const char *backend)
 {
-    struct backend *b = NULL;
+    struct plugin *b = NULL;
 
     if (!backend)
         return services_available();
-    if (backend_get(backend, &b, NULL) != TENREC_OK)
+    if (plugin_get(backend, &b, NULL) != TENREC_OK)
         return false;
-    backend_put(b);
+    plugin_put(b);
     return true;
 }

@@ -83,7 +83,7 @@ void entries_close(struct entries *e)
 {
     for (size_t i = 0; i < entries_count(e); i++) {
         options_drop(e->v[i].options);
-        backend_put(e->v[i].backend);
+        plugin_put(e->v[i].backend);
     }
     free(e->v);
     *e = (struct entries){ 0 };

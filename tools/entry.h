@@ -6,11 +6,11 @@
 
 #include "core/config/config.h"
 
-struct backend;
+struct plugin;
 
 struct entry {
     struct config_layer layer;
-    struct backend *backend;
+    struct plugin *backend;
     void *options;
 };
 

@@ -27,7 +27,7 @@
 
 static tenrec_status check_wraps(const struct chain_layer *layer, bool has_inner, tenrec_error *err)
 {
-    const struct tenrec_plugin *p = backend_plugin(layer->backend);
+    const struct tenrec_plugin *p = plugin_description(layer->backend);
     const bool wraps = p->flags & TENREC_PLUGIN_WRAPS;
 
     if (wraps == has_inner)
@@ -65,7 +65,7 @@ static void link_drop(struct link *l)
         options_drop(one->opts);
         free(one);
     }
-    backend_put(l->backend);
+    plugin_put(l->backend);
 }
 
 /* The agents inside of `l` exist already. */
@@ -93,12 +93,12 @@ static tenrec_status link_make(struct link *l, const struct chain_layer *layer,
     l->agent.log_part = l->part;
     snprintf(l->part, sizeof l->part, "%s/%s", *id->name ? id->name : "caller", layer->name);
     plugin_validate_begin(err);
-    st = plugin_validate_end(backend_file(l->backend)->init(&in, &l->agent, err), "init", err);
+    st = plugin_validate_end(plugin_loaded(l->backend)->init(&in, &l->agent, err), "init", err);
     if (st != TENREC_OK) {
         agent_timers_end(&l->chain->after, &l->after);
         return st;
     }
-    backend_share(l->backend);
+    plugin_share(l->backend);
     st = check_ops(&l->agent, err);
     if (st != TENREC_OK)
         link_drop(l);
@@ -359,7 +359,7 @@ tenrec_status chain_devices(struct chain *c, const struct tenrec_device_ops **re
         tenrec_status st = l->agent.ops->devices(&l->agent, ret, ret_n, err);
 
         if (st == TENREC_OK)
-            backend_keep(l->backend);
+            plugin_keep(l->backend);
         return link_prefix(l, st, err);
     }
     return tenrec_fail(err, TENREC_EUNSUPPORTED, "no backend of '%s' carries memory of devices",
@@ -517,7 +517,7 @@ const char *chain_name(const struct chain *c, size_t i)
 
 const struct tenrec_plugin *chain_plugin(const struct chain *c, size_t i)
 {
-    return backend_plugin(c->link[i].backend);
+    return plugin_description(c->link[i].backend);
 }
 
 uint32_t chain_innermost_flags(const struct chain *c)

@@ -11,17 +11,17 @@
 #include <tenrec/plugin.h>
 #include <tenrec/proof.h>
 
-struct backend;
+struct plugin;
 struct chain;
 struct loop;
 struct node;
 
 /* One entry of `backends:`, loaded and checked (chain_config.h makes these). */
 struct chain_layer {
-    const char *name;        /* of the entry; borrowed until chain_close */
-    const char *where;       /* "a.yaml:7:3" or ""; borrowed during open */
-    struct backend *backend; /* shared until chain_close */
-    const void *options;     /* filled and checked; borrowed until chain_close */
+    const char *name;       /* of the entry; borrowed until chain_close */
+    const char *where;      /* "a.yaml:7:3" or ""; borrowed during open */
+    struct plugin *backend; /* shared until chain_close */
+    const void *options;    /* filled and checked; borrowed until chain_close */
 };
 
 /* Decides which peers may speak with the agents of a chain. */

@@ -16,12 +16,12 @@ static tenrec_status link_make_options(const struct link *l, const struct node *
     const struct config_layer layer = { .section = SECTION_BACKENDS,
                                         .name = l->name,
                                         .options = options };
-    tenrec_status st = options_make(backend_plugin(l->backend), &layer, ret, err);
+    tenrec_status st = options_make(plugin_description(l->backend), &layer, ret, err);
 
     if (st != TENREC_OK)
         return st;
     plugin_validate_begin(err);
-    return plugin_validate_end(backend_file(l->backend)->construct(*ret, err), "construct_options",
+    return plugin_validate_end(plugin_loaded(l->backend)->construct(*ret, err), "construct_options",
                                err);
 }
 

@@ -26,7 +26,8 @@ static tenrec_status layer_make(struct chain_config *s, struct chain_layer *laye
     if (st != TENREC_OK)
         return st;
     layer->name = arena_text(&s->texts, from->name);
-    layer->where = arena_text(&s->texts, options_where(backend_plugin(layer->backend), from, text));
+    layer->where =
+        arena_text(&s->texts, options_where(plugin_description(layer->backend), from, text));
     if (!layer->name || !layer->where)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for backend '%s'", from->name);
     return TENREC_OK;
@@ -69,7 +70,7 @@ void chain_config_close(struct chain_config *s)
         return;
     for (size_t i = 0; i < s->n; i++) {
         options_drop((void *)(uintptr_t)s->layer[i].options); /* made here */
-        backend_put(s->layer[i].backend);
+        plugin_put(s->layer[i].backend);
     }
     arena_finish(&s->texts);
     free(s);

@@ -26,7 +26,7 @@ struct link {
 
     struct chain *chain;
     const char *name; /* of the entry */
-    struct backend *backend;
+    struct plugin *backend;
     struct link_options *changed; /* the last first; owns */
     struct agent_timers_owner after;
     bool started;

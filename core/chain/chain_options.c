@@ -82,7 +82,7 @@ static uint32_t options_prove(const struct tenrec_chain_options *options)
     size_t n;
     const struct chain_layer *layer = chain_config_layers(options->layers, &n);
 
-    return (backend_plugin(layer[n - 1].backend)->flags & TENREC_PLUGIN_PROVES) != 0;
+    return (plugin_description(layer[n - 1].backend)->flags & TENREC_PLUGIN_PROVES) != 0;
 }
 
 void tenrec_chain_options_settings(const struct tenrec_chain_options *options,

@@ -2,9 +2,8 @@
 /* plugin.h - the plugins that this process knows, of all kinds: got by name, loaded with their
  * options, and checked; for the rooms above.
  *
- * A backend is a plugin's description and its two functions, from a file or from the
- * program itself. A plugin of the kind `store` or `observer` is also a struct backend here: a name
- * belongs to one plugin of any kind. Any thread. */
+ * A struct plugin is a description and its functions, from a file or from the program itself. A
+ * name belongs to one plugin of any kind. Any thread. */
 #ifndef TENREC_PLUGIN_PLUGIN_H
 #define TENREC_PLUGIN_PLUGIN_H
 
@@ -16,7 +15,7 @@
 #include <tenrec/store_plugin.h>
 #include <tenrec/types.h>
 
-struct backend;
+struct plugin;
 struct config_layer;
 
 /* A plugin file that passed plugin_validate_check. */
@@ -59,43 +58,42 @@ bool plugin_validate_name_ok(const char *name);
 /* Plugins by name. */
 
 /* Gets a backend: a registered one of that name, else the plugin file (searched as
- * loader_find says), which is registered then. Shares it: backend_put releases it.
+ * loader_find says), which is registered then. Shares it: plugin_put releases it.
  * errors: EPLUGIN (not found, not loadable), EABI, EEXIST (another file has a
  * plugin of that name), ENOMEM */
-tenrec_status backend_get(const char *name_or_path, struct backend **ret, tenrec_error *err);
+tenrec_status plugin_get(const char *name_or_path, struct plugin **ret, tenrec_error *err);
 
 /* The same for a plugin of another kind, or of any kind for PLUGIN_KIND_ANY.
  * errors: also EPLUGIN when the plugin of that name is of another kind */
-tenrec_status backend_get_kind(const char *name_or_path, int kind, struct backend **ret,
-                               tenrec_error *err);
-void backend_share(struct backend *b);
-void backend_put(struct backend *b);
+tenrec_status plugin_get_kind(const char *name_or_path, int kind, struct plugin **ret,
+                              tenrec_error *err);
+void plugin_share(struct plugin *b);
+void plugin_put(struct plugin *b);
 
 /* Keeps the plugin mapped for ever: a caller uses functions of it. */
-void backend_keep(struct backend *b);
+void plugin_keep(struct plugin *b);
 
-/* Borrowed until backend_put. */
-const struct tenrec_plugin *backend_plugin(const struct backend *b);
+/* Borrowed until plugin_put. */
+const struct tenrec_plugin *plugin_description(const struct plugin *b);
 /* The plugin's file; "" when the program registered the plugin. */
-const char *backend_path(const struct backend *b);
+const char *plugin_path(const struct plugin *b);
 /* The plugin's functions. */
-const struct loaded *backend_file(const struct backend *b);
+const struct loaded *plugin_loaded(const struct plugin *b);
 
 /* Calls fn for each registered plugin of `kind`, in the order of registration;
  * the handle is borrowed during the call. */
-void backend_each(enum tenrec_plugin_kind kind, void (*fn)(void *arg, struct backend *b),
-                  void *arg);
+void plugin_each(enum tenrec_plugin_kind kind, void (*fn)(void *arg, struct plugin *b), void *arg);
 
 /* Entries of `backends:`, `stores:` and `observers:` with their plugins. */
 
 /* Loads the plugin of the entry, fills its options, and lets it check them. Starts nothing.
  *
- * ret, ret_options   NULL before; the caller releases both (backend_put, options_drop), also what a
+ * ret, ret_options   NULL before; the caller releases both (plugin_put, options_drop), also what a
  *                    failure has left
  * errors             with the position: ECONFIG (also from a plugin's construct), EPLUGIN, EABI,
  *                    EEXIST, ENOMEM
  */
-tenrec_status plugin_entry_load(const struct config_layer *from, struct backend **ret,
+tenrec_status plugin_entry_load(const struct config_layer *from, struct plugin **ret,
                                 void **ret_options, tenrec_error *err);
 
 /* Which builds of the library and of its plugins this process runs. */

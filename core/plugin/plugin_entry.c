@@ -34,7 +34,7 @@ static tenrec_status plugin_entry_prefix(tenrec_error *err, tenrec_status st, co
     return st;
 }
 
-tenrec_status plugin_entry_load(const struct config_layer *from, struct backend **ret,
+tenrec_status plugin_entry_load(const struct config_layer *from, struct plugin **ret,
                                 void **ret_options, tenrec_error *err)
 {
     static const int kind[] = { [SECTION_BACKENDS] = TENREC_PLUGIN_BACKEND,
@@ -42,21 +42,22 @@ tenrec_status plugin_entry_load(const struct config_layer *from, struct backend 
                                 [SECTION_OBSERVERS] = TENREC_PLUGIN_OBSERVER };
     const bool backend = from->section == SECTION_BACKENDS;
     char text[POSITION_TEXT_MAX];
-    tenrec_status st = backend_get_kind(from->plugin, kind[from->section], ret, err);
+    tenrec_status st = plugin_get_kind(from->plugin, kind[from->section], ret, err);
 
     if (st != TENREC_OK)
         return plugin_entry_prefix(err, st, position_text(&from->plugin_where, text), from);
-    if (backend && (st = plugin_entry_check_wraps(from, backend_plugin(*ret), err)) != TENREC_OK)
+    if (backend &&
+        (st = plugin_entry_check_wraps(from, plugin_description(*ret), err)) != TENREC_OK)
         return st;
-    st = options_make(backend_plugin(*ret), from, ret_options, err);
+    st = options_make(plugin_description(*ret), from, ret_options, err);
     if (st == TENREC_EPLUGIN) /* a wrong default, which has no position */
         return plugin_entry_prefix(err, st, position_text(&from->plugin_where, text), from);
     if (st != TENREC_OK)
         return st;
     plugin_validate_begin(err);
-    st = plugin_validate_end(backend_file(*ret)->construct(*ret_options, err), "construct_options",
+    st = plugin_validate_end(plugin_loaded(*ret)->construct(*ret_options, err), "construct_options",
                              err);
     if (st != TENREC_OK)
-        plugin_entry_prefix(err, st, options_where(backend_plugin(*ret), from, text), from);
+        plugin_entry_prefix(err, st, options_where(plugin_description(*ret), from, text), from);
     return st;
 }

@@ -24,15 +24,15 @@ static void identity_of_file(const struct identity_sink *to, const char *first, 
     to->sink(to->arg, key, build_id);
 }
 
-static void identity_on_plugin(void *arg, struct backend *b)
+static void identity_on_plugin(void *arg, struct plugin *b)
 {
-    const struct tenrec_plugin *p = backend_plugin(b);
+    const struct tenrec_plugin *p = plugin_description(b);
     struct mapped_file file;
     char first[96];
 
     mapped_file_find(p, &file);
     snprintf(first, sizeof first, PLUGIN_IDENTITY_PLUGIN "%s.", p->name);
-    identity_of_file(arg, first, p->version, backend_path(b), file.build_id);
+    identity_of_file(arg, first, p->version, plugin_path(b), file.build_id);
 }
 
 void plugin_identity_list(tenrec_sink_fn *sink, void *arg)
@@ -43,7 +43,7 @@ void plugin_identity_list(tenrec_sink_fn *sink, void *arg)
 
     mapped_file_find(&inside, &file);
     identity_of_file(&to, PLUGIN_IDENTITY_LIBRARY, tenrec_version_text(), file.path, file.build_id);
-    backend_each(TENREC_PLUGIN_BACKEND, identity_on_plugin, &to);
-    backend_each(TENREC_PLUGIN_STORE, identity_on_plugin, &to);
-    backend_each(TENREC_PLUGIN_OBSERVER, identity_on_plugin, &to);
+    plugin_each(TENREC_PLUGIN_BACKEND, identity_on_plugin, &to);
+    plugin_each(TENREC_PLUGIN_STORE, identity_on_plugin, &to);
+    plugin_each(TENREC_PLUGIN_OBSERVER, identity_on_plugin, &to);
 }

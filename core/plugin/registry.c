@@ -10,38 +10,38 @@
 #include <tenrec/backend.h>
 #include <utlist.h>
 
-struct backend {
-    struct backend *next; /* in the order of registration */
-    struct loaded file;   /* handle and path are NULL for the program's own */
-    unsigned users;       /* guarded by registry.lock, as `kept` */
-    bool kept;            /* counted in users for ever */
+struct plugin {
+    struct plugin *next; /* in the order of registration */
+    struct loaded file;  /* handle and path are NULL for the program's own */
+    unsigned users;      /* guarded by registry.lock, as `kept` */
+    bool kept;           /* counted in users for ever */
 };
 
 static struct {
     pthread_mutex_t lock;    /* guards the list and the counts */
     pthread_mutex_t loading; /* one file at a time; acquired before `lock` */
-    struct backend *first;
+    struct plugin *first;
 } registry = { .lock = PTHREAD_MUTEX_INITIALIZER, .loading = PTHREAD_MUTEX_INITIALIZER };
 
-static const char *name_of(const struct backend *b)
+static const char *name_of(const struct plugin *b)
 {
     return b->file.plugin->name;
 }
 
 /* Finds by name, or by handle if `name` is NULL. The caller holds registry.lock. */
-static struct backend *registry_find(const char *name, const void *handle)
+static struct plugin *registry_find(const char *name, const void *handle)
 {
-    for (struct backend *b = registry.first; b; b = b->next)
+    for (struct plugin *b = registry.first; b; b = b->next)
         if (name ? strcmp(name_of(b), name) == 0 : b->file.handle == handle)
             return b;
     return NULL;
 }
 
 /* Adds a backend with `users` users. Takes *file on success. errors: EEXIST, ENOMEM */
-static tenrec_status registry_add(const struct loaded *file, unsigned users, struct backend **ret,
+static tenrec_status registry_add(const struct loaded *file, unsigned users, struct plugin **ret,
                                   tenrec_error *err)
 {
-    struct backend *b = memory_new(1, sizeof *b), *other;
+    struct plugin *b = memory_new(1, sizeof *b), *other;
     tenrec_status st = TENREC_OK;
 
     if (!b)
@@ -51,7 +51,7 @@ static tenrec_status registry_add(const struct loaded *file, unsigned users, str
     pthread_mutex_lock(&registry.lock);
     other = registry_find(file->plugin->name, NULL);
     if (other) {
-        const char *path = backend_path(other);
+        const char *path = plugin_path(other);
         st = tenrec_fail(err, TENREC_EEXIST, "%s '%s' is registered already%s%.200s%s",
                          section_word((enum config_section)(other->file.plugin->kind - 1)),
                          name_of(other), *path ? ", from '" : ", by the program", path,
@@ -67,9 +67,9 @@ static tenrec_status registry_add(const struct loaded *file, unsigned users, str
     return st;
 }
 
-static struct backend *registry_share(const char *name, const void *handle)
+static struct plugin *registry_share(const char *name, const void *handle)
 {
-    struct backend *b;
+    struct plugin *b;
 
     pthread_mutex_lock(&registry.lock);
     b = registry_find(name, handle);
@@ -80,11 +80,11 @@ static struct backend *registry_share(const char *name, const void *handle)
 }
 
 /* The caller holds registry.loading. `name` is NULL when the user gave a path. */
-static tenrec_status load_file(const char *path, const char *name, int kind, struct backend **ret,
+static tenrec_status load_file(const char *path, const char *name, int kind, struct plugin **ret,
                                tenrec_error *err)
 {
     struct loaded file;
-    struct backend *b;
+    struct plugin *b;
     tenrec_status st = loader_open(path, kind, &file, err);
 
     if (st != TENREC_OK)
@@ -106,7 +106,7 @@ static tenrec_status load_file(const char *path, const char *name, int kind, str
 }
 
 /* Returns `b` if it is of this kind; else releases it. */
-static tenrec_status registry_check_kind(struct backend *b, int kind, struct backend **ret,
+static tenrec_status registry_check_kind(struct plugin *b, int kind, struct plugin **ret,
                                          tenrec_error *err)
 {
     tenrec_status st = plugin_validate_check_kind(b->file.plugin, kind, err);
@@ -116,19 +116,19 @@ static tenrec_status registry_check_kind(struct backend *b, int kind, struct bac
         return st;
     }
     tenrec_error_prefix(err, "plugin '%s'", name_of(b));
-    backend_put(b);
+    plugin_put(b);
     return st;
 }
 
-tenrec_status backend_get(const char *name_or_path, struct backend **ret, tenrec_error *err)
+tenrec_status plugin_get(const char *name_or_path, struct plugin **ret, tenrec_error *err)
 {
-    return backend_get_kind(name_or_path, TENREC_PLUGIN_BACKEND, ret, err);
+    return plugin_get_kind(name_or_path, TENREC_PLUGIN_BACKEND, ret, err);
 }
 
-tenrec_status backend_get_kind(const char *name_or_path, int kind, struct backend **ret,
-                               tenrec_error *err)
+tenrec_status plugin_get_kind(const char *name_or_path, int kind, struct plugin **ret,
+                              tenrec_error *err)
 {
-    struct backend *b;
+    struct plugin *b;
     tenrec_status st;
     char *path;
 
@@ -151,14 +151,14 @@ tenrec_status backend_get_kind(const char *name_or_path, int kind, struct backen
     return st;
 }
 
-void backend_share(struct backend *b)
+void plugin_share(struct plugin *b)
 {
     pthread_mutex_lock(&registry.lock);
     b->users++;
     pthread_mutex_unlock(&registry.lock);
 }
 
-void backend_put(struct backend *b)
+void plugin_put(struct plugin *b)
 {
     if (!b)
         return;
@@ -167,7 +167,7 @@ void backend_put(struct backend *b)
     pthread_mutex_unlock(&registry.lock);
 }
 
-void backend_keep(struct backend *b)
+void plugin_keep(struct plugin *b)
 {
     pthread_mutex_lock(&registry.lock);
     if (!b->kept)
@@ -176,25 +176,25 @@ void backend_keep(struct backend *b)
     pthread_mutex_unlock(&registry.lock);
 }
 
-const struct tenrec_plugin *backend_plugin(const struct backend *b)
+const struct tenrec_plugin *plugin_description(const struct plugin *b)
 {
     return b->file.plugin;
 }
 
-const char *backend_path(const struct backend *b)
+const char *plugin_path(const struct plugin *b)
 {
     return b->file.path ? b->file.path : "";
 }
 
-const struct loaded *backend_file(const struct backend *b)
+const struct loaded *plugin_loaded(const struct plugin *b)
 {
     return &b->file;
 }
 
 /* Returns the backend after `b` (NULL: the first), shared so that it stays. */
-static struct backend *share_next(struct backend *b)
+static struct plugin *share_next(struct plugin *b)
 {
-    struct backend *next;
+    struct plugin *next;
 
     pthread_mutex_lock(&registry.lock);
     next = b ? b->next : registry.first;
@@ -204,16 +204,16 @@ static struct backend *share_next(struct backend *b)
     return next;
 }
 
-void backend_each(enum tenrec_plugin_kind kind, void (*fn)(void *arg, struct backend *b), void *arg)
+void plugin_each(enum tenrec_plugin_kind kind, void (*fn)(void *arg, struct plugin *b), void *arg)
 {
-    struct backend *b = share_next(NULL);
+    struct plugin *b = share_next(NULL);
 
     while (b) {
-        struct backend *next;
+        struct plugin *next;
         if (b->file.plugin->kind == (uint32_t)kind)
             fn(arg, b);
         next = share_next(b);
-        backend_put(b);
+        plugin_put(b);
         b = next;
     }
 }
@@ -240,7 +240,7 @@ tenrec_status tenrec_register_backend(const struct tenrec_plugin *plugin,
 
 bool tenrec_backend_registered(const char *name)
 {
-    const struct backend *b;
+    const struct plugin *b;
     bool found;
 
     pthread_mutex_lock(&registry.lock);
@@ -252,20 +252,20 @@ bool tenrec_backend_registered(const char *name)
 
 tenrec_status tenrec_plugin_load(const char *name_or_path, tenrec_error *err)
 {
-    struct backend *b;
+    struct plugin *b;
     tenrec_status st;
 
     if (!name_or_path || !*name_or_path)
         return tenrec_fail(err, TENREC_EINVAL, "load_backend: no name");
-    st = backend_get(name_or_path, &b, err);
+    st = plugin_get(name_or_path, &b, err);
     if (st == TENREC_OK)
-        backend_put(b);
+        plugin_put(b);
     return st;
 }
 
 tenrec_status tenrec_plugin_unload(const char *name, tenrec_error *err)
 {
-    struct backend *b;
+    struct plugin *b;
     unsigned users;
 
     if (!name)

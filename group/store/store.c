@@ -22,7 +22,7 @@ uint64_t store_answer_ns(uint64_t deadline_ns)
 static tenrec_status store_blame(const struct tenrec_store *s, tenrec_status st, tenrec_error *err)
 {
     if (st != TENREC_OK)
-        tenrec_error_prefix(err, "%s", s->backend->name);
+        tenrec_error_prefix(err, "%s", s->base->name);
     if (st != TENREC_OK && err)
         err->code = st;
     return st;
@@ -30,7 +30,7 @@ static tenrec_status store_blame(const struct tenrec_store *s, tenrec_status st,
 
 static struct tenrec_plugin_store *self_of(const struct tenrec_store *s)
 {
-    return &s->backend->self;
+    return &s->base->self;
 }
 
 /* The values that one operation passes. */
@@ -71,7 +71,7 @@ static tenrec_status store_begin(const struct tenrec_store *s, const char *const
     if (!s || (n && !keys))
         return tenrec_fail(err, TENREC_EINVAL, "a store and a key are needed");
     if (n > UINT32_MAX)
-        return tenrec_fail(err, TENREC_ETOOBIG, "%s: %zu keys at once", s->backend->name, n);
+        return tenrec_fail(err, TENREC_ETOOBIG, "%s: %zu keys at once", s->base->name, n);
     for (size_t i = 0; i < n; i++) {
         size_t len = keys[i] ? s->prefix_len + strlen(keys[i]) : 0;
         if (!keys[i])
@@ -200,9 +200,9 @@ static tenrec_status fail_missing(const struct tenrec_store *s, const char *cons
     }
     if (n_named < n_missing)
         snprintf(text + at, sizeof text - at, " and %zu more", n_missing - n_named);
-    return tenrec_fail(
-        err, TENREC_ETIMEDOUT, "no key %s in %s after %llu ms%s%s", text, s->backend->name,
-        (unsigned long long)((clock_now_ns() - since_ns) / 1000000u), *more ? "; " : "", more);
+    return tenrec_fail(err, TENREC_ETIMEDOUT, "no key %s in %s after %llu ms%s%s", text,
+                       s->base->name, (unsigned long long)((clock_now_ns() - since_ns) / 1000000u),
+                       *more ? "; " : "", more);
 }
 
 /* Makes the whole keys, and names the missing ones. */

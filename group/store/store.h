@@ -73,7 +73,7 @@ struct store_value {
 };
 
 /* An open store, which handles share. */
-struct store_backend {
+struct store_base {
     struct tenrec_plugin_store self;
     atomic_uint refs;
     struct stores *stores; /* shares: a plugin and its options; NULL: a kind of this library */
@@ -84,7 +84,7 @@ struct store_backend {
 
 /* A store or a view of one. */
 struct tenrec_store {
-    struct store_backend *backend; /* shares (counted) */
+    struct store_base *base; /* shares (counted) */
     size_t prefix_len;
     char prefix[]; /* in front of its keys */
 };

@@ -16,32 +16,32 @@
 
 /* ---- handles ---------------------------------------------------------------- */
 
-static void store_backend_free(struct store_backend *b)
+static void store_base_free(struct store_base *b)
 {
     stores_drop(b->stores);
     free(b);
 }
 
-static void store_backend_put(struct store_backend *b, uint64_t deadline_ns)
+static void store_base_put(struct store_base *b, uint64_t deadline_ns)
 {
     if (atomic_fetch_sub(&b->refs, 1) != 1)
         return;
     b->self.ops->close(&b->self, deadline_ns);
-    store_backend_free(b);
+    store_base_free(b);
 }
 
 /* Takes one reference to `b` (always). */
-static tenrec_status handle_new(struct store_backend *b, const char *prefix,
-                                struct tenrec_store **ret, tenrec_error *err)
+static tenrec_status handle_new(struct store_base *b, const char *prefix, struct tenrec_store **ret,
+                                tenrec_error *err)
 {
     size_t len = strlen(prefix);
     struct tenrec_store *s = memory_new(1, sizeof *s + len + 1);
 
     if (!s) {
-        store_backend_put(b, clock_now_ns());
+        store_base_put(b, clock_now_ns());
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a store");
     }
-    s->backend = b;
+    s->base = b;
     s->prefix_len = len;
     memcpy(s->prefix, prefix, len + 1);
     *ret = s;
@@ -66,8 +66,8 @@ tenrec_status tenrec_store_open_prefix(struct tenrec_store *s, const char *prefi
     if (!(whole = memory_new(len, 1)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a store");
     snprintf(whole, len, "%s%s/", s->prefix, prefix);
-    atomic_fetch_add(&s->backend->refs, 1);
-    st = handle_new(s->backend, whole, ret, err);
+    atomic_fetch_add(&s->base->refs, 1);
+    st = handle_new(s->base, whole, ret, err);
     free(whole);
     return st;
 }
@@ -76,7 +76,7 @@ void store_close(struct tenrec_store *s, uint64_t deadline_ns)
 {
     if (!s)
         return;
-    store_backend_put(s->backend, deadline_ns);
+    store_base_put(s->base, deadline_ns);
     free(s);
 }
 
@@ -87,18 +87,18 @@ void tenrec_store_close(struct tenrec_store *s)
 
 void store_cut(struct tenrec_store *s)
 {
-    if (TENREC_HAS(s->backend->self.ops, cut))
-        s->backend->self.ops->cut(&s->backend->self);
+    if (TENREC_HAS(s->base->self.ops, cut))
+        s->base->self.ops->cut(&s->base->self);
 }
 
 const char *tenrec_store_name(const struct tenrec_store *s)
 {
-    return s->backend->name;
+    return s->base->name;
 }
 
 const char *store_at(const struct tenrec_store *s)
 {
-    return s->backend->at;
+    return s->base->at;
 }
 
 /* ---- the host --------------------------------------------------------------- */
@@ -136,8 +136,8 @@ static tenrec_status check_ops(const struct tenrec_store_ops *o, tenrec_error *e
                    : TENREC_OK;
 }
 
-static tenrec_status store_backend_check(struct store_backend *b,
-                                         const struct stores_choice *choice, tenrec_error *err)
+static tenrec_status store_base_check(struct store_base *b, const struct stores_choice *choice,
+                                      tenrec_error *err)
 {
     const tenrec_status st = check_ops(b->self.ops, err);
 
@@ -150,7 +150,7 @@ static tenrec_status store_backend_check(struct store_backend *b,
 }
 
 /* Keeps the name and address, for which the core asks once. */
-static void store_backend_name(struct store_backend *b, const char *url)
+static void store_base_name(struct store_base *b, const char *url)
 {
     const char *name = TENREC_HAS(b->self.ops, name) ? b->self.ops->name(&b->self) : NULL;
     char *masked = name ? NULL : secret_mask(url);
@@ -171,7 +171,7 @@ tenrec_status store_new(const struct stores_choice *choice, struct stores *store
     const struct tenrec_store_init in = {
         .size = sizeof in, .url = url, .options = choice->options, .deadline_ns = deadline_ns
     };
-    struct store_backend *b = memory_new(1, sizeof *b);
+    struct store_base *b = memory_new(1, sizeof *b);
     tenrec_status st;
 
     if (!b)
@@ -185,12 +185,12 @@ tenrec_status store_new(const struct stores_choice *choice, struct stores *store
     plugin_validate_begin(err);
     st = plugin_validate_end(choice->init(&in, &b->self, err), "init", err);
     if (st == TENREC_OK)
-        st = store_backend_check(b, choice, err);
+        st = store_base_check(b, choice, err);
     if (st != TENREC_OK) {
-        store_backend_free(b);
+        store_base_free(b);
         return st;
     }
-    store_backend_name(b, url);
+    store_base_name(b, url);
     return handle_new(b, "/", ret, err);
 }
 

@@ -13,7 +13,7 @@
 
 struct choice {
     char *scheme;
-    struct backend *backend; /* shared (counted); NULL if loading failed */
+    struct plugin *plugin; /* shared (counted); NULL if loading failed */
     void *options;
     tenrec_error err; /* of the failed loading */
 };
@@ -48,9 +48,9 @@ tenrec_init_store_fn *stores_own(const char *scheme)
 static void choice_release(struct choice *c)
 {
     options_drop(c->options);
-    backend_put(c->backend);
+    plugin_put(c->plugin);
     c->options = NULL;
-    c->backend = NULL;
+    c->plugin = NULL;
 }
 
 /* Called when the plugin does not exist. By custom a scheme with an additional s asks for TLS: a
@@ -72,10 +72,10 @@ static tenrec_status choice_fill_tls(struct choice *c, const struct config_layer
     layer = from->config
                 ? config_store(from->config, name)
                 : (struct config_layer){ .section = SECTION_STORES, .name = name, .plugin = name };
-    st = plugin_entry_load(&layer, &c->backend, &c->options, &why);
-    if (!c->backend)
+    st = plugin_entry_load(&layer, &c->plugin, &c->options, &why);
+    if (!c->plugin)
         return TENREC_EPLUGIN;
-    if (backend_plugin(c->backend)->flags & TENREC_PLUGIN_TLS)
+    if (plugin_description(c->plugin)->flags & TENREC_PLUGIN_TLS)
         return st == TENREC_OK ? st : fail_with(err, &why);
     choice_release(c);
     return position_fail(
@@ -92,8 +92,8 @@ static tenrec_status choice_fill(struct choice *c, const struct config_layer *fr
 
     if (!(c->scheme = memory_text(from->name)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for store '%s'", from->name);
-    st = plugin_entry_load(from, &c->backend, &c->options, err);
-    return st == TENREC_EPLUGIN && !c->backend ? choice_fill_tls(c, from, err) : st;
+    st = plugin_entry_load(from, &c->plugin, &c->options, err);
+    return st == TENREC_EPLUGIN && !c->plugin ? choice_fill_tls(c, from, err) : st;
 }
 
 /* Lists the entries of the file, and one for `scheme` if the file has none. */
@@ -207,13 +207,13 @@ tenrec_status stores_find(const struct stores *s, const char *scheme, struct sto
         const struct choice *c = &s->choice[i];
         if (!c->scheme || strcmp(c->scheme, scheme) != 0)
             continue;
-        if (!c->backend) {
+        if (!c->plugin) {
             if (err)
                 *err = c->err;
             return c->err.code;
         }
-        *ret = (struct stores_choice){ .plugin = backend_plugin(c->backend),
-                                       .init = backend_file(c->backend)->init_store,
+        *ret = (struct stores_choice){ .plugin = plugin_description(c->plugin),
+                                       .init = plugin_loaded(c->plugin)->init_store,
                                        .options = c->options };
         return TENREC_OK;
     }

@@ -103,7 +103,7 @@ static tenrec_status observer_init(struct observer *o, tenrec_error *err)
     tenrec_status st;
 
     plugin_validate_begin(err);
-    st = plugin_validate_end(backend_file(o->choice->backend)->init_observer(&in, &o->plugin, err),
+    st = plugin_validate_end(plugin_loaded(o->choice->plugin)->init_observer(&in, &o->plugin, err),
                              "init", err);
     if (st == TENREC_OK && (!o->plugin.ops || !TENREC_HAS(o->plugin.ops, close)))
         st = tenrec_fail(err, TENREC_EPLUGIN, "the plugin has no operation 'close'");

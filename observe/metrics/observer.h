@@ -16,9 +16,9 @@ struct tenrec_config;
 
 struct observer_choice {
     atomic_uint refs;
-    struct backend *backend; /* shares (counted) */
-    void *options;           /* owns */
-    char name[64];           /* of the entry */
+    struct plugin *plugin; /* shares (counted) */
+    void *options;         /* owns */
+    char name[64];         /* of the entry */
 };
 
 /* Loads what an option of `observe:` names.

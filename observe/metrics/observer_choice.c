@@ -19,7 +19,7 @@ tenrec_status observer_choice_load(const struct tenrec_config *config, const cha
         return memory_fail(err);
     atomic_init(&c->refs, 1);
     snprintf(c->name, sizeof c->name, "%s", name);
-    st = plugin_entry_load(&layer, &c->backend, &c->options, err);
+    st = plugin_entry_load(&layer, &c->plugin, &c->options, err);
     if (st == TENREC_OK)
         *ret = c;
     else
@@ -38,6 +38,6 @@ void observer_choice_drop(struct observer_choice *c)
     if (!c || atomic_fetch_sub(&c->refs, 1) != 1)
         return;
     options_drop(c->options);
-    backend_put(c->backend);
+    plugin_put(c->plugin);
     free(c);
 }

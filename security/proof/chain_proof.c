@@ -132,7 +132,7 @@ static tenrec_status proof_begin(const struct tenrec_agent *self, struct tenrec_
     if (!p)
         return memory_fail(err);
     /* Both ends have the same plugin: a proof made for another serves no connection of this. */
-    terms->purpose = backend_plugin(((const struct link *)self)->backend)->name;
+    terms->purpose = plugin_description(((const struct link *)self)->backend)->name;
     terms->secret = s->secret;
     terms->me = (struct proof_party){ c->id.me, c->id.incarnation, c->id.name, c->address };
     p->listens = terms->side == PROOF_LISTENER;

@@ -49,7 +49,7 @@ TEST(stack_open_loads_outermost_first)
     assert_string_equal(layer[1].name, "inner");
     assert_string_equal(layer[2].name, "here");
     assert_ptr_equal(layer[0].backend, layer[1].backend);
-    assert_string_equal(backend_plugin(layer[2].backend)->name, "echo");
+    assert_string_equal(plugin_description(layer[2].backend)->name, "echo");
     assert_string_equal(layer[0].where, "test.yaml:5:3");
     chain_config_close(s);
 }

@@ -309,15 +309,15 @@ TEST_WITH(chain_debug_info_names_each_link, reset, NULL)
 
 /* --- real files ------------------------------------------------------------ */
 
-static struct backend *load(const char *name)
+static struct plugin *load(const char *name)
 {
-    struct backend *b;
+    struct plugin *b;
     tenrec_error err;
     char path[512];
 
     snprintf(path, sizeof path, FIXTURES "/%s.so", name);
-    assert_status(backend_get(path, &b, &err), &err);
-    backend_put(b);
+    assert_status(plugin_get(path, &b, &err), &err);
+    plugin_put(b);
     return b;
 }
 

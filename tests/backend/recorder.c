@@ -186,15 +186,15 @@ static const struct tenrec_plugin wire = {
     .version = "1",       .summary = "Writes down what happens.",
 };
 
-struct backend *recorder_backend(bool wraps)
+struct plugin *recorder_backend(bool wraps)
 {
     const struct tenrec_plugin *p = wraps ? &wrapper : &wire;
-    struct backend *b;
+    struct plugin *b;
     tenrec_error err;
 
     if (!tenrec_backend_registered(p->name))
         assert_status(tenrec_register_backend(p, construct, init, &err), &err);
-    assert_status(backend_get(p->name, &b, &err), &err);
-    backend_put(b); /* the tests outlive it */
+    assert_status(plugin_get(p->name, &b, &err), &err);
+    plugin_put(b); /* the tests outlive it */
     return b;
 }

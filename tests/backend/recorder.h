@@ -19,7 +19,7 @@ extern const struct tenrec_agent_ops recorder_ops;
 extern const struct tenrec_agent_ops recorder_no_ops;
 
 /* Backends "recorder" (wraps) and "recorder_wire" (does not), registered. */
-struct backend *recorder_backend(bool wraps);
+struct plugin *recorder_backend(bool wraps);
 
 /* The events since the last call, with spaces between. */
 const char *recorder_events(void);

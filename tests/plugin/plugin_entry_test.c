@@ -10,7 +10,7 @@
 TEST(stack_entry_out_of_the_chain_is_loaded_on_its_own)
 {
     struct config_layer *entry;
-    struct backend *b = NULL;
+    struct plugin *b = NULL;
     void *options = NULL;
     size_t n;
     struct tenrec_config *config;

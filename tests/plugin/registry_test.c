@@ -39,17 +39,17 @@ static void unload_all(void)
 
 TEST_WITH(register_backend_makes_a_name_known, unload_all, unload_all)
 {
-    struct backend *b;
+    struct plugin *b;
     tenrec_error err;
 
     assert_false(tenrec_backend_registered("own"));
     assert_status(tenrec_register_backend(&own, construct, init, &err), &err);
     assert_true(tenrec_backend_registered("own"));
-    assert_status(backend_get("own", &b, &err), &err);
-    assert_ptr_equal(backend_plugin(b), &own);
-    assert_ptr_equal(backend_file(b)->construct, construct);
-    assert_string_equal(backend_path(b), "");
-    backend_put(b);
+    assert_status(plugin_get("own", &b, &err), &err);
+    assert_ptr_equal(plugin_description(b), &own);
+    assert_ptr_equal(plugin_loaded(b)->construct, construct);
+    assert_string_equal(plugin_path(b), "");
+    plugin_put(b);
 }
 
 /* Lists of maps: their tables are looked at like those of options. */
@@ -142,21 +142,21 @@ TEST_WITH(register_backend_refuses_plugins_out_of_contract, unload_all, unload_a
 
 TEST_WITH(load_backend_twice_gives_one_handle, unload_all, unload_all)
 {
-    struct backend *by_name, *by_path, *again;
+    struct plugin *by_name, *by_path, *again;
     tenrec_error err;
 
-    assert_status(backend_get("echo", &by_name, &err), &err);
-    assert_status(backend_get("echo", &again, &err), &err);
+    assert_status(plugin_get("echo", &by_name, &err), &err);
+    assert_status(plugin_get("echo", &again, &err), &err);
     assert_ptr_equal(by_name, again);
-    assert_status(backend_get(backend_path(by_name), &by_path, &err), &err);
+    assert_status(plugin_get(plugin_path(by_name), &by_path, &err), &err);
     assert_ptr_equal(by_name, by_path);
     assert_int_equal(tenrec_plugin_unload("echo", &err), TENREC_EBUSY);
     assert_text_has(err.text, "backend 'echo' is in use 3 times");
-    backend_put(by_name);
-    backend_put(again);
+    plugin_put(by_name);
+    plugin_put(again);
     assert_int_equal(tenrec_plugin_unload("echo", &err), TENREC_EBUSY);
     assert_text_has(err.text, "in use 1 time:");
-    backend_put(by_path);
+    plugin_put(by_path);
     assert_status(tenrec_plugin_unload("echo", &err), &err);
     assert_false(tenrec_backend_registered("echo"));
 }
@@ -223,9 +223,9 @@ TEST_WITH(unload_backend_refuses_while_an_agent_lives, unload_all, unload_all)
     tenrec_error err;
 
     assert_status(loop_open(&loop, &err), &err);
-    assert_status(backend_get("echo", &layer.backend, &err), &err);
+    assert_status(plugin_get("echo", &layer.backend, &err), &err);
     assert_status(chain_open(&layer, 1, &id, loop, &user, &c, &err), &err);
-    backend_put(layer.backend);
+    plugin_put(layer.backend);
     assert_int_equal(tenrec_plugin_unload("echo", &err), TENREC_EBUSY);
     chain_close(c);
     assert_status(tenrec_plugin_unload("echo", &err), &err);
@@ -276,11 +276,11 @@ TEST_WITH(unload_backend_unmaps_only_plugins_that_allow_unmapping, unload_all, u
 static void *load_and_unload(void *arg)
 {
     for (int i = 0; i < 50; i++) {
-        struct backend *b;
-        if (backend_get("echo", &b, NULL) == TENREC_OK) {
-            if (strcmp(backend_plugin(b)->name, "echo") != 0)
+        struct plugin *b;
+        if (plugin_get("echo", &b, NULL) == TENREC_OK) {
+            if (strcmp(plugin_description(b)->name, "echo") != 0)
                 *(bool *)arg = false;
-            backend_put(b);
+            plugin_put(b);
         } else {
             *(bool *)arg = false;
         }
@@ -302,32 +302,32 @@ TEST_WITH(registry_holds_when_used_by_many_threads, unload_all, unload_all)
     }
 }
 
-static void collect(void *arg, struct backend *b)
+static void collect(void *arg, struct plugin *b)
 {
     char *text = arg;
     size_t n = strlen(text);
 
-    snprintf(text + n, 128 - n, "%s ", backend_plugin(b)->name);
+    snprintf(text + n, 128 - n, "%s ", plugin_description(b)->name);
 }
 
 TEST_WITH(handles_stay_valid_when_others_register, unload_all, unload_all)
 {
     struct tenrec_plugin more[] = { own, own };
-    struct backend *before, *after;
+    struct plugin *before, *after;
     char names[128] = "";
     tenrec_error err;
 
     more[0].name = "other";
     more[1].name = "third";
     assert_status(tenrec_register_backend(&own, construct, init, &err), &err);
-    assert_status(backend_get("own", &before, &err), &err);
+    assert_status(plugin_get("own", &before, &err), &err);
     assert_status(tenrec_register_backend(&more[0], construct, init, &err), &err);
     assert_status(tenrec_register_backend(&more[1], construct, init, &err), &err);
-    assert_status(backend_get("own", &after, &err), &err);
+    assert_status(plugin_get("own", &after, &err), &err);
     assert_ptr_equal(before, after);
-    backend_each(TENREC_PLUGIN_BACKEND, collect, names);
+    plugin_each(TENREC_PLUGIN_BACKEND, collect, names);
     assert_string_equal(names, "own other third ");
-    backend_put(before);
-    backend_put(after);
+    plugin_put(before);
+    plugin_put(after);
     unload_all();
 }

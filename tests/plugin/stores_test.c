@@ -162,15 +162,15 @@ TEST(stores_find_reports_the_error_of_a_plugin_when_asked_for)
 
 TEST(plugin_of_a_kind_is_no_plugin_of_the_other_kind)
 {
-    struct backend *b;
+    struct plugin *b;
     tenrec_error err;
 
-    assert_status(backend_get_kind("drawer", TENREC_PLUGIN_STORE, &b, &err), &err);
-    assert_null(backend_file(b)->init);
+    assert_status(plugin_get_kind("drawer", TENREC_PLUGIN_STORE, &b, &err), &err);
+    assert_null(plugin_loaded(b)->init);
     assert_false(tenrec_backend_registered("drawer"));
     assert_int_equal(tenrec_plugin_load("drawer", &err), TENREC_EPLUGIN);
     assert_string_equal(err.text, "plugin 'drawer': is a store (kind 2), expected a backend");
-    backend_put(b);
+    plugin_put(b);
 }
 
 TEST(store_open_refuses_a_plugin_without_operations)

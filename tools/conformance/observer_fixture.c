@@ -21,7 +21,7 @@ struct tenrec_observer observer;
 
 static struct {
     const char *address;
-    struct backend *backend;
+    struct plugin *backend;
     void *options;
     pthread_mutex_t lock; /* guards those below */
     int done;
@@ -125,7 +125,7 @@ void observer_run(const struct conformance_case *c, const struct conformance_set
 
 const char *observer_fixture_path(void)
 {
-    return backend_path(fixture.backend);
+    return plugin_path(fixture.backend);
 }
 
 tenrec_status observer_fixture_try(const char *address, tenrec_error *err)
@@ -136,7 +136,7 @@ tenrec_status observer_fixture_try(const char *address, tenrec_error *err)
 
     observer = (struct tenrec_observer){ .host = &host };
     *err = (tenrec_error){ 0 };
-    return backend_file(fixture.backend)->init_observer(&in, &observer, err);
+    return plugin_loaded(fixture.backend)->init_observer(&in, &observer, err);
 }
 
 void observer_fixture_open(void)

@@ -75,7 +75,7 @@ static const struct tenrec_plugin spy_plugin = {
 const struct chain_layer *spy_insert(const struct chain_layer *layer, size_t *n)
 {
     static struct chain_layer all[LAYERS_MAX];
-    static struct backend *spy;
+    static struct plugin *spy;
     tenrec_error err;
 
     if (*n < 2)
@@ -84,7 +84,7 @@ const struct chain_layer *spy_insert(const struct chain_layer *layer, size_t *n)
     if (!spy) {
         expect_ok(tenrec_register_backend(&spy_plugin, spy_construct, spy_init, &err), &err,
                   "this command");
-        expect_ok(backend_get(NAME, &spy, &err), &err, "this command");
+        expect_ok(plugin_get(NAME, &spy, &err), &err, "this command");
     }
     all[0] = layer[0];
     all[1] = (struct chain_layer){ .name = NAME, .where = "", .backend = spy };

@@ -293,7 +293,7 @@ const char *world_plugin_path(void)
 {
     size_t n;
 
-    return backend_path(chain_config_layers(stack, &n)->backend);
+    return plugin_path(chain_config_layers(stack, &n)->backend);
 }
 
 uint32_t world_mark(struct world *w)

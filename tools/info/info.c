@@ -60,8 +60,8 @@ static tenrec_status collect_config(const char *path, json_t *all, tenrec_error 
         if (!st)
             st = add_security(config, list, err);
         for (size_t i = 0; !st && i < entries_count(&entries); i++)
-            st = options_show(backend_plugin(entries.v[i].backend), &entries.v[i].layer, on_value,
-                              list, err);
+            st = options_show(plugin_description(entries.v[i].backend), &entries.v[i].layer,
+                              on_value, list, err);
         entries_close(&entries);
     }
     tenrec_config_drop(config);

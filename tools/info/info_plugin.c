@@ -92,9 +92,9 @@ static void add_probe(json_t *backend, const struct tenrec_plugin *p)
     options_drop(probing.options);
 }
 
-static json_t *plugin_object(struct backend *b)
+static json_t *plugin_object(struct plugin *b)
 {
-    const struct tenrec_plugin *p = backend_plugin(b);
+    const struct tenrec_plugin *p = plugin_description(b);
     json_t *r = json_object();
     struct mapped_file file;
     char abi[32];
@@ -104,7 +104,7 @@ static json_t *plugin_object(struct backend *b)
     json_object_set_new(r, "name", json_string(p->name));
     json_object_set_new(r, "version", json_string(p->version ? p->version : ""));
     json_object_set_new(r, "summary", json_string(p->summary ? p->summary : ""));
-    json_object_set_new(r, "path", json_string(backend_path(b)));
+    json_object_set_new(r, "path", json_string(plugin_path(b)));
     json_object_set_new(r, "build_id", json_string(file.build_id));
     json_object_set_new(r, "abi", json_string(abi));
     json_object_set_new(r, "flags", flag_list(p->flags));
@@ -119,20 +119,20 @@ static json_t *plugin_object(struct backend *b)
 }
 
 /* Loads a plugin and reads its defaults; unloads a plugin that cannot be used. */
-static tenrec_status plugin_get(const char *path, struct backend **ret, tenrec_error *err)
+static tenrec_status plugin_open(const char *path, struct plugin **ret, tenrec_error *err)
 {
     void *options = NULL;
-    tenrec_status st = backend_get_kind(path, PLUGIN_KIND_ANY, ret, err);
+    tenrec_status st = plugin_get_kind(path, PLUGIN_KIND_ANY, ret, err);
 
     if (st != TENREC_OK)
         return st;
-    st = options_make(backend_plugin(*ret), NULL, &options, err);
+    st = options_make(plugin_description(*ret), NULL, &options, err);
     options_drop(options);
     if (st != TENREC_OK) {
         char name[TENREC_NAME_MAX + 1];
 
-        snprintf(name, sizeof name, "%s", backend_plugin(*ret)->name);
-        backend_put(*ret);
+        snprintf(name, sizeof name, "%s", plugin_description(*ret)->name);
+        plugin_put(*ret);
         tenrec_plugin_unload(name, NULL);
     }
     return st;
@@ -141,26 +141,26 @@ static tenrec_status plugin_get(const char *path, struct backend **ret, tenrec_e
 static void try_plugin(void *path, FILE *to)
 {
     void *options = NULL;
-    struct backend *b;
+    struct plugin *b;
     tenrec_error err;
 
     (void)to;
-    if (plugin_get(path, &b, &err) == TENREC_OK &&
-        options_make(backend_plugin(b), NULL, &options, &err) == TENREC_OK)
-        backend_file(b)->construct(options, &err);
+    if (plugin_open(path, &b, &err) == TENREC_OK &&
+        options_make(plugin_description(b), NULL, &options, &err) == TENREC_OK)
+        plugin_loaded(b)->construct(options, &err);
 }
 
 static void on_file(void *arg, const char *name, const char *path)
 {
     json_t *unusable = json_object_get(arg, "unusable");
-    struct backend *b;
+    struct plugin *b;
     tenrec_error err;
     char how[128];
 
     (void)name;
     if (trial_run(try_plugin, (void *)(uintptr_t)path, NULL, how, sizeof how)) {
-        if (plugin_get(path, &b, &err) == TENREC_OK) {
-            backend_put(b);
+        if (plugin_open(path, &b, &err) == TENREC_OK) {
+            plugin_put(b);
             return;
         }
     } else {
@@ -170,7 +170,7 @@ static void on_file(void *arg, const char *name, const char *path)
                                               json_string(err.text)));
 }
 
-static void on_plugin(void *arg, struct backend *b)
+static void on_plugin(void *arg, struct plugin *b)
 {
     json_array_append_new(arg, plugin_object(b));
 }
@@ -182,7 +182,7 @@ void info_find(json_t *all)
 
 void info_list(json_t *all)
 {
-    backend_each(TENREC_PLUGIN_BACKEND, on_plugin, json_object_get(all, "backends"));
-    backend_each(TENREC_PLUGIN_STORE, on_plugin, json_object_get(all, "stores"));
-    backend_each(TENREC_PLUGIN_OBSERVER, on_plugin, json_object_get(all, "observers"));
+    plugin_each(TENREC_PLUGIN_BACKEND, on_plugin, json_object_get(all, "backends"));
+    plugin_each(TENREC_PLUGIN_STORE, on_plugin, json_object_get(all, "stores"));
+    plugin_each(TENREC_PLUGIN_OBSERVER, on_plugin, json_object_get(all, "observers"));
 }

@@ -26,15 +26,15 @@ STORE_CASE(it_opens_and_closes, "ST-15 ST-17")
 STORE_CASE(its_file_exports_no_other_symbol_either, "PL-1")
 {
     struct stores_choice choice;
-    struct backend *b;
+    struct plugin *b;
     tenrec_error err;
 
     if (!clients_choice(&choice))
         expect_not_offered("the file of a plugin");
-    expect_ok(backend_get_kind(choice.plugin->name, TENREC_PLUGIN_STORE, &b, &err), &err,
+    expect_ok(plugin_get_kind(choice.plugin->name, TENREC_PLUGIN_STORE, &b, &err), &err,
               "finding the plugin");
-    case_check_exports(backend_path(b));
-    backend_put(b);
+    case_check_exports(plugin_path(b));
+    plugin_put(b);
 }
 
 static void *open_and_use(void *arg)
