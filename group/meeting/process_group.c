@@ -254,7 +254,7 @@ static bool add_counts(const uint8_t *text, size_t len, size_t n, int64_t *sum)
         const size_t used = end ? (size_t)(end - text) : 0;
         int64_t one;
 
-        if (!end || !bytes_number((struct bytes_span){ text, used }, &one))
+        if (!end || !bytes_number((struct bytes_slice){ text, used }, &one))
             return false;
         sum[i] = (int64_t)((uint64_t)sum[i] + (uint64_t)one);
         text += used + 1;

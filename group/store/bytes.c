@@ -100,12 +100,12 @@ uint64_t bytes_get_u64(const uint8_t *p)
     return bytes_get_u32(p) | (uint64_t)bytes_get_u32(p + 4) << 32;
 }
 
-struct bytes_span bytes_of_text(const char *text)
+struct bytes_slice bytes_of_text(const char *text)
 {
-    return (struct bytes_span){ (const uint8_t *)text, strlen(text) };
+    return (struct bytes_slice){ (const uint8_t *)text, strlen(text) };
 }
 
-bool bytes_number(struct bytes_span text, int64_t *ret)
+bool bytes_number(struct bytes_slice text, int64_t *ret)
 {
     bool negative = text.len && text.data[0] == '-';
     int64_t n = 0;

@@ -15,7 +15,7 @@ struct bytes {
     bool failed; /* out of memory; nothing was added since */
 };
 
-struct bytes_span {
+struct bytes_slice {
     const uint8_t *data; /* borrows */
     size_t len;
 };
@@ -39,13 +39,13 @@ void bytes_free(struct bytes *b); /* leaves it empty and usable */
 uint32_t bytes_get_u32(const uint8_t *p);
 uint64_t bytes_get_u64(const uint8_t *p);
 
-struct bytes_span bytes_of_text(const char *text); /* without the NUL */
+struct bytes_slice bytes_of_text(const char *text); /* without the NUL */
 
 /* For "%.*s": a length that fits into an int, and is cut so that it does not flood an error text. A
  * length that becomes negative as an int would mean no limit. */
 #define BYTES_PRINT(span) (int)((span).len < 128 ? (span).len : 128), (const char *)(span).data
 /* Reads a whole decimal number. */
-bool bytes_number(struct bytes_span text, int64_t *ret);
+bool bytes_number(struct bytes_slice text, int64_t *ret);
 
 /* A cursor over bytes from outside. A read beyond their end sets `bad`, as does a caller that
  * refuses a value; from then on all reads give 0, NULL or "". */

@@ -106,15 +106,15 @@ err_close:
 }
 
 /* Applies one record; a key with '-' in front removes the rest of it. */
-static tenrec_status apply_record(struct store_table *t, struct bytes_span key,
-                                  struct bytes_span value)
+static tenrec_status apply_record(struct store_table *t, struct bytes_slice key,
+                                  struct bytes_slice value)
 {
     bool removes = key.len > 0 && key.data[0] == '-';
     struct store_entry *e;
     tenrec_status st;
 
     if (removes)
-        key = (struct bytes_span){ key.data + 1, key.len - 1 };
+        key = (struct bytes_slice){ key.data + 1, key.len - 1 };
     if ((st = store_table_make(t, key, &e)) != TENREC_OK)
         return st;
     if (removes)
@@ -125,11 +125,11 @@ static tenrec_status apply_record(struct store_table *t, struct bytes_span key,
     return st;
 }
 
-static struct bytes_span read_span(struct bytes_reader *r)
+static struct bytes_slice read_span(struct bytes_reader *r)
 {
     const size_t len = bytes_read_u32(r);
 
-    return (struct bytes_span){ bytes_read(r, len), len };
+    return (struct bytes_slice){ bytes_read(r, len), len };
 }
 
 /* Parses records; *ret_used is where the last whole one ends. */
@@ -141,7 +141,7 @@ static tenrec_status apply_records(struct store_table *t, const uint8_t *data, s
 
     *ret_used = 0;
     for (;;) {
-        const struct bytes_span key = read_span(&r), value = read_span(&r);
+        const struct bytes_slice key = read_span(&r), value = read_span(&r);
 
         if (!r.bad)
             st = apply_record(t, key, value);
@@ -233,7 +233,7 @@ static int log_write(const struct file_log *l, const struct bytes *b)
 }
 
 tenrec_status file_log_append(struct file_log *l, const char *sign, const char *key,
-                              struct bytes_span value, tenrec_error *err)
+                              struct bytes_slice value, tenrec_error *err)
 {
     size_t key_len = strlen(sign) + strlen(key);
     struct bytes b = { 0 };
@@ -254,8 +254,8 @@ tenrec_status file_log_append(struct file_log *l, const char *sign, const char *
         bytes_free(&b);
         return file_limit_fail(err, reason, "cannot write to the file");
     }
-    st = apply_record(&l->table, (struct bytes_span){ b.data + 4, key_len },
-                      (struct bytes_span){ b.data + 8 + key_len, value.len });
+    st = apply_record(&l->table, (struct bytes_slice){ b.data + 4, key_len },
+                      (struct bytes_slice){ b.data + 8 + key_len, value.len });
     if (st == TENREC_OK) {
         l->offset += (off_t)b.len;
         l->changes++;

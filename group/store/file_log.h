@@ -34,7 +34,7 @@ void file_log_close(struct file_log *l);
 
 /* Appends one record and applies it; `sign` is "-" to remove the key. */
 tenrec_status file_log_append(struct file_log *l, const char *sign, const char *key,
-                              struct bytes_span value, tenrec_error *err);
+                              struct bytes_slice value, tenrec_error *err);
 
 /* Returns true if another process, or another thread through this log, has written since l->changes
  * was `seen`. Cheaper than locking the file. */

@@ -52,8 +52,8 @@ static bool entry_is_watched(const struct store_entry *e)
 
 enum change { UPDATED, CREATED, DELETED };
 
-static void notify_watchers(struct store_entry *e, enum change change, struct bytes_span old,
-                            struct bytes_span now)
+static void notify_watchers(struct store_entry *e, enum change change, struct bytes_slice old,
+                            struct bytes_slice now)
 {
     for (struct store_link *link = e->links[STORE_LINK_WATCH]; link; link = link->next) {
         struct store_session *s = link->owner;
@@ -81,7 +81,7 @@ struct changing {
     bool was_there;
 };
 
-static bool change_begin(struct store_session *s, struct bytes_span key, struct changing *c)
+static bool change_begin(struct store_session *s, struct bytes_slice key, struct changing *c)
 {
     *c = (struct changing){ .e = NULL };
     if (store_table_make(&s->hub->table, key, &c->e) != TENREC_OK) {
@@ -104,8 +104,8 @@ static void change_end(struct store_session *s, struct changing *c, tenrec_statu
                             !c->e->present ? DELETED
                             : c->was_there ? UPDATED
                                            : CREATED,
-                            (struct bytes_span){ c->old, c->old_len },
-                            (struct bytes_span){ c->e->value, c->e->value_len });
+                            (struct bytes_slice){ c->old, c->old_len },
+                            (struct bytes_slice){ c->e->value, c->e->value_len });
         if (c->e->present)
             entry_wake(c->e, STORE_LINK_WAIT, false);
     }
@@ -115,7 +115,7 @@ static void change_end(struct store_session *s, struct changing *c, tenrec_statu
         kill_for(s, st);
 }
 
-static void set_key(struct store_session *s, struct bytes_span key, struct bytes_span value,
+static void set_key(struct store_session *s, struct bytes_slice key, struct bytes_slice value,
                     bool append)
 {
     struct changing c;
@@ -136,7 +136,7 @@ static void run_set(struct store_session *s, const struct store_request *r)
 static void run_compare_set(struct store_session *s, const struct store_request *r)
 {
     struct changing c;
-    struct bytes_span now;
+    struct bytes_slice now;
     bool changed;
     tenrec_status st;
 
@@ -176,7 +176,7 @@ static void run_delete(struct store_session *s, const struct store_request *r)
 }
 
 /* A missing key is answered by an empty value, as torch's libuv server does. */
-static void answer_value(struct store_session *s, struct bytes_span key)
+static void answer_value(struct store_session *s, struct bytes_slice key)
 {
     const struct store_entry *e = store_table_find(&s->hub->table, key);
 
@@ -191,7 +191,7 @@ static void run_get(struct store_session *s, const struct store_request *r)
 /* Answers in pieces, as the peer reads them: each value is current when it is written. */
 static void run_multi_get(struct store_session *s, const struct store_request *r)
 {
-    struct bytes_span list = { r->list.data + s->answered_len, r->list.len - s->answered_len };
+    struct bytes_slice list = { r->list.data + s->answered_len, r->list.len - s->answered_len };
 
     for (; s->n_answered < r->n && !s->dead && !s->ops->full(s->arg); s->n_answered++) {
         answer_value(s, store_request_next(&list));
@@ -202,17 +202,17 @@ static void run_multi_get(struct store_session *s, const struct store_request *r
 
 static void run_multi_set(struct store_session *s, const struct store_request *r)
 {
-    struct bytes_span list = r->list;
+    struct bytes_slice list = r->list;
 
     for (size_t i = 0; i < r->n && !s->dead; i++) {
-        struct bytes_span key = store_request_next(&list);
+        struct bytes_slice key = store_request_next(&list);
         set_key(s, key, store_request_next(&list), false);
     }
 }
 
 static void run_check(struct store_session *s, const struct store_request *r)
 {
-    struct bytes_span list = r->list;
+    struct bytes_slice list = r->list;
     bool all = true;
 
     for (size_t i = 0; i < r->n; i++)
@@ -221,7 +221,7 @@ static void run_check(struct store_session *s, const struct store_request *r)
 }
 
 /* Hangs the session on a key, which need not exist. Returns false if the store is full. */
-static bool hang_on_key(struct store_session *s, struct bytes_span key, enum store_link_kind kind)
+static bool hang_on_key(struct store_session *s, struct bytes_slice key, enum store_link_kind kind)
 {
     struct store_entry *e;
 
@@ -234,10 +234,10 @@ static bool hang_on_key(struct store_session *s, struct bytes_span key, enum sto
 
 static void run_wait(struct store_session *s, const struct store_request *r)
 {
-    struct bytes_span list = r->list;
+    struct bytes_slice list = r->list;
 
     for (size_t i = 0; i < r->n; i++) {
-        struct bytes_span key = store_request_next(&list);
+        struct bytes_slice key = store_request_next(&list);
         if (!store_entry_there(store_table_find(&s->hub->table, key)) &&
             !hang_on_key(s, key, STORE_LINK_WAIT))
             return;

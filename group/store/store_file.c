@@ -65,24 +65,24 @@ static tenrec_status file_set(struct tenrec_plugin_store *s, const char *key, co
 
     if (st != TENREC_OK)
         return st;
-    st = file_log_append(&f->log, "", key, (struct bytes_span){ data, len }, err);
+    st = file_log_append(&f->log, "", key, (struct bytes_slice){ data, len }, err);
     file_end(f);
     return st;
 }
 
 /* Returns the value of a key; .data is NULL without a value. */
-static struct bytes_span value_of(const struct file_store *f, const char *key)
+static struct bytes_slice value_of(const struct file_store *f, const char *key)
 {
     const struct store_entry *e = store_table_find(&f->log.table, bytes_of_text(key));
 
-    return e && e->present ? (struct bytes_span){ e->value, e->value_len }
-                           : (struct bytes_span){ NULL, 0 };
+    return e && e->present ? (struct bytes_slice){ e->value, e->value_len }
+                           : (struct bytes_slice){ NULL, 0 };
 }
 
 static tenrec_status add_locked(struct file_store *f, const char *key, int64_t delta, int64_t *ret,
                                 tenrec_error *err)
 {
-    struct bytes_span old = value_of(f, key);
+    struct bytes_slice old = value_of(f, key);
     int64_t n = 0;
     char text[32];
     int len;
@@ -93,7 +93,7 @@ static tenrec_status add_locked(struct file_store *f, const char *key, int64_t d
                            "cannot add to key \"%s\": no number, or beyond 64 bits", key);
     len = snprintf(text, sizeof text, "%lld", (long long)n);
     st = file_log_append(&f->log, "", key,
-                         (struct bytes_span){ (const uint8_t *)text, (size_t)len }, err);
+                         (struct bytes_slice){ (const uint8_t *)text, (size_t)len }, err);
     if (st == TENREC_OK)
         *ret = n;
     return st;
@@ -118,16 +118,16 @@ static tenrec_status file_compare_set(struct tenrec_plugin_store *s, const char 
                                       tenrec_store_value_fn *fn, void *arg, tenrec_error *err)
 {
     struct file_store *f = s->impl;
-    struct bytes_span old, now;
+    struct bytes_slice old, now;
     tenrec_status st = file_begin(f, true, deadline_ns, err);
 
     if (st != TENREC_OK)
         return st;
     old = value_of(f, key);
-    now = old.data ? old : (struct bytes_span){ expected, expected_len };
+    now = old.data ? old : (struct bytes_slice){ expected, expected_len };
     if (old.len == expected_len &&
         (!old.data || old.len == 0 || memcmp(old.data, expected, old.len) == 0)) {
-        now = (struct bytes_span){ desired, desired_len };
+        now = (struct bytes_slice){ desired, desired_len };
         st = file_log_append(&f->log, "", key, now, err);
     }
     if (st == TENREC_OK)
@@ -180,7 +180,7 @@ static tenrec_status file_poll(struct file_store *f, const char *const *keys, ui
     *ret_seen = f->log.changes;
     *ret_left = store_table_missing(&f->log.table, keys, n, ret_missing);
     for (uint32_t i = 0; st == TENREC_OK && *ret_left == 0 && fn && i < n; i++) {
-        const struct bytes_span value = value_of(f, keys[i]);
+        const struct bytes_slice value = value_of(f, keys[i]);
         st = fn(arg, i, value.data, value.len, err);
     }
     file_end(f);
@@ -240,7 +240,7 @@ static tenrec_status file_remove(struct tenrec_plugin_store *s, const char *cons
     for (size_t i = 0; st == TENREC_OK && i < n; i++) {
         if (!store_entry_there(store_table_find(&f->log.table, bytes_of_text(keys[i]))))
             continue;
-        st = file_log_append(&f->log, "-", keys[i], (struct bytes_span){ NULL, 0 }, err);
+        st = file_log_append(&f->log, "-", keys[i], (struct bytes_slice){ NULL, 0 }, err);
         ++*ret;
     }
     file_end(f);

@@ -63,7 +63,7 @@ static tenrec_status memory_set(struct tenrec_plugin_store *s, const char *key, 
 
     (void)deadline_ns;
     if (st == TENREC_OK) {
-        st = store_entry_set(&m->table, e, (struct bytes_span){ data, len });
+        st = store_entry_set(&m->table, e, (struct bytes_slice){ data, len });
         memory_end(m, e);
     }
     return st == TENREC_OK ? st : memory_explain(st, key, err);
@@ -93,13 +93,13 @@ static tenrec_status memory_compare_set(struct tenrec_plugin_store *s, const cha
     struct memory_store *m = s->impl;
     struct store_entry *e;
     tenrec_status st = memory_begin(m, key, &e);
-    struct bytes_span now;
+    struct bytes_slice now;
     bool changed;
 
     (void)deadline_ns;
     if (st == TENREC_OK) {
-        st = store_entry_compare_set(&m->table, e, (struct bytes_span){ expected, expected_len },
-                                     (struct bytes_span){ desired, desired_len }, &now, &changed);
+        st = store_entry_compare_set(&m->table, e, (struct bytes_slice){ expected, expected_len },
+                                     (struct bytes_slice){ desired, desired_len }, &now, &changed);
         if (st == TENREC_OK)
             st = fn(arg, 0, now.data, now.len, err);
         memory_end(m, e);

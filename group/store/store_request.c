@@ -48,23 +48,23 @@ static void request_refuse(struct request_reader *r, const char *why)
     r->bytes.bad = true;
 }
 
-static struct bytes_span read_blob(struct request_reader *r, size_t max, const char *why)
+static struct bytes_slice read_blob(struct request_reader *r, size_t max, const char *why)
 {
     const uint64_t n = bytes_read_u64(&r->bytes);
 
     if (n > max) {
         request_refuse(r, why);
-        return (struct bytes_span){ NULL, 0 };
+        return (struct bytes_slice){ NULL, 0 };
     }
-    return (struct bytes_span){ bytes_read(&r->bytes, (size_t)n), (size_t)n };
+    return (struct bytes_slice){ bytes_read(&r->bytes, (size_t)n), (size_t)n };
 }
 
-static struct bytes_span read_key(struct request_reader *r)
+static struct bytes_slice read_key(struct request_reader *r)
 {
     return read_blob(r, TENREC_STORE_MAX_KEY, "key is longer than 8 KiB");
 }
 
-static struct bytes_span read_value(struct request_reader *r)
+static struct bytes_slice read_value(struct request_reader *r)
 {
     return read_blob(r, STORE_MAX_VALUE, "value is longer than 64 MiB");
 }
@@ -170,10 +170,10 @@ enum store_parse store_request_parse(struct store_parser *p, enum store_dialect 
     return STORE_PARSE_WHOLE;
 }
 
-struct bytes_span store_request_next(struct bytes_span *list)
+struct bytes_slice store_request_next(struct bytes_slice *list)
 {
     size_t n = (size_t)bytes_get_u64(list->data);
-    struct bytes_span blob = { list->data + 8, n };
+    struct bytes_slice blob = { list->data + 8, n };
 
     list->data += 8 + n;
     list->len -= 8 + n;

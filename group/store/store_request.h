@@ -54,12 +54,12 @@ int store_op_number(enum store_dialect d, enum store_op op);
 
 struct store_request {
     enum store_op op;
-    struct bytes_span key;
-    struct bytes_span value[2]; /* SET: value; COMPARE_SET: expected, desired */
-    int64_t number;             /* ADD, BARRIER; VALIDATE and PING: the u32 */
-    size_t n;                   /* keys or pairs of a list */
-    struct bytes_span list;     /* their blobs, one after the other */
-    size_t len;                 /* bytes of the whole request */
+    struct bytes_slice key;
+    struct bytes_slice value[2]; /* SET: value; COMPARE_SET: expected, desired */
+    int64_t number;              /* ADD, BARRIER; VALIDATE and PING: the u32 */
+    size_t n;                    /* keys or pairs of a list */
+    struct bytes_slice list;     /* their blobs, one after the other */
+    size_t len;                  /* bytes of the whole request */
 };
 
 enum store_parse {
@@ -85,7 +85,7 @@ enum store_parse store_request_parse(struct store_parser *p, enum store_dialect 
                                      const char **ret_why);
 
 /* Removes the next blob from a parsed list. */
-struct bytes_span store_request_next(struct bytes_span *list);
+struct bytes_slice store_request_next(struct bytes_slice *list);
 
 /* The dialect of a connection by its first bytes; UNKNOWN while there are too few.
  * A 1.13 SET (0) with a key length like the magic would exceed the length of a key,

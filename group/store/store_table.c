@@ -98,7 +98,7 @@ static void table_widen(struct store_table *t)
     t->n_changes++;
 }
 
-struct store_entry *store_table_find(const struct store_table *t, struct bytes_span key)
+struct store_entry *store_table_find(const struct store_table *t, struct bytes_slice key)
 {
     const uint64_t hash = siphash(&t->hash_key, key.data, key.len);
 
@@ -109,7 +109,7 @@ struct store_entry *store_table_find(const struct store_table *t, struct bytes_s
     return NULL;
 }
 
-tenrec_status store_table_make(struct store_table *t, struct bytes_span key,
+tenrec_status store_table_make(struct store_table *t, struct bytes_slice key,
                                struct store_entry **ret)
 {
     struct store_entry *e = store_table_find(t, key);
@@ -157,7 +157,8 @@ static void entry_clear(struct store_table *t, struct store_entry *e)
     t->n_keys--;
 }
 
-tenrec_status store_entry_set(struct store_table *t, struct store_entry *e, struct bytes_span value)
+tenrec_status store_entry_set(struct store_table *t, struct store_entry *e,
+                              struct bytes_slice value)
 {
     uint8_t *copy;
 
@@ -177,7 +178,7 @@ tenrec_status store_entry_set(struct store_table *t, struct store_entry *e, stru
 }
 
 tenrec_status store_entry_append(struct store_table *t, struct store_entry *e,
-                                 struct bytes_span value)
+                                 struct bytes_slice value)
 {
     uint8_t *grown;
 
@@ -207,20 +208,20 @@ tenrec_status store_entry_add(struct store_table *t, struct store_entry *e, int6
     char text[32];
     int len;
 
-    if (e->present && !bytes_number((struct bytes_span){ e->value, e->value_len }, &n))
+    if (e->present && !bytes_number((struct bytes_slice){ e->value, e->value_len }, &n))
         return TENREC_EINVAL;
     if (__builtin_add_overflow(n, delta, &n))
         return TENREC_EINVAL;
     len = snprintf(text, sizeof text, "%" PRId64, n);
-    st = store_entry_set(t, e, (struct bytes_span){ (const uint8_t *)text, (size_t)len });
+    st = store_entry_set(t, e, (struct bytes_slice){ (const uint8_t *)text, (size_t)len });
     if (st == TENREC_OK)
         *ret = n;
     return st;
 }
 
 tenrec_status store_entry_compare_set(struct store_table *t, struct store_entry *e,
-                                      struct bytes_span expected, struct bytes_span desired,
-                                      struct bytes_span *ret, bool *ret_changed)
+                                      struct bytes_slice expected, struct bytes_slice desired,
+                                      struct bytes_slice *ret, bool *ret_changed)
 {
     bool equal = e->present
                      ? e->value_len == expected.len &&
@@ -231,7 +232,7 @@ tenrec_status store_entry_compare_set(struct store_table *t, struct store_entry 
     *ret_changed = equal;
     if (equal && (st = store_entry_set(t, e, desired)) != TENREC_OK)
         return st;
-    *ret = e->present ? (struct bytes_span){ e->value, e->value_len } : expected;
+    *ret = e->present ? (struct bytes_slice){ e->value, e->value_len } : expected;
     return TENREC_OK;
 }
 
@@ -242,7 +243,7 @@ void store_entry_unset(struct store_table *t, struct store_entry *e)
 }
 
 tenrec_status store_entry_push(struct store_table *t, struct store_entry *e,
-                               struct bytes_span value)
+                               struct bytes_slice value)
 {
     struct store_item *item = table_new(t, sizeof *item + value.len);
 

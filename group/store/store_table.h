@@ -64,32 +64,32 @@ struct store_table {
 tenrec_status store_table_init(struct store_table *t, size_t limit);
 void store_table_finish(struct store_table *t);
 
-struct store_entry *store_table_find(const struct store_table *t, struct bytes_span key);
+struct store_entry *store_table_find(const struct store_table *t, struct bytes_slice key);
 /* The entry of `key`, made when missing; store_table_tidy frees it again when it stayed empty.
  * errors: ETOOBIG (the limit), ENOMEM; *ret is NULL then */
-tenrec_status store_table_make(struct store_table *t, struct bytes_span key,
+tenrec_status store_table_make(struct store_table *t, struct bytes_slice key,
                                struct store_entry **ret);
 /* Frees an entry that is empty. */
 void store_table_tidy(struct store_table *t, struct store_entry *e);
 
 /* ETOOBIG at the limit, ENOMEM; the old value stays then. */
 tenrec_status store_entry_set(struct store_table *t, struct store_entry *e,
-                              struct bytes_span value);
+                              struct bytes_slice value);
 tenrec_status store_entry_append(struct store_table *t, struct store_entry *e,
-                                 struct bytes_span value);
+                                 struct bytes_slice value);
 /* Adds to the decimal number. EINVAL when the value is no number or the sum overflows. */
 tenrec_status store_entry_add(struct store_table *t, struct store_entry *e, int64_t delta,
                               int64_t *ret);
 /* Stores `desired` if the value is `expected`; *ret borrows the answer of COMPARE_SET, *ret_changed
  * is true if `desired` was stored. */
 tenrec_status store_entry_compare_set(struct store_table *t, struct store_entry *e,
-                                      struct bytes_span expected, struct bytes_span desired,
-                                      struct bytes_span *ret, bool *ret_changed);
+                                      struct bytes_slice expected, struct bytes_slice desired,
+                                      struct bytes_slice *ret, bool *ret_changed);
 /* Removes the value; the entry stays until it is tidied. */
 void store_entry_unset(struct store_table *t, struct store_entry *e);
 
 tenrec_status store_entry_push(struct store_table *t, struct store_entry *e,
-                               struct bytes_span value);
+                               struct bytes_slice value);
 struct store_item *store_entry_pop(struct store_table *t, struct store_entry *e); /* free() it */
 
 /* Returns true if WAIT and CHECK find the key: it has a value or a queue. */

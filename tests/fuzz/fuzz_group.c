@@ -191,7 +191,7 @@ static void fuzz_file_log(const uint8_t *data, size_t len)
     struct file_log l = { .fd = -1 };
     char path[64];
     int file = memfd_create("log", MFD_CLOEXEC);
-    const struct bytes_span value = { (const uint8_t *)"v", 1 };
+    const struct bytes_slice value = { (const uint8_t *)"v", 1 };
     tenrec_error err;
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);

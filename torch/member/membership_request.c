@@ -47,7 +47,7 @@ static tenrec_status update_membership(struct tenrec_torch_request *r,
 {
     const struct pyobject *worker = call->n == 4 ? call->arg[0] : NULL;
     char name[TENREC_NAME_MAX + 1];
-    const struct bytes_span *text;
+    const struct bytes_slice *text;
 
     if (!worker || !pyobject_is(worker, PY_RPC, "WorkerInfo", 2) ||
         worker->u.item[1]->kind != PY_TEXT || worker->u.item[2]->kind != PY_INT ||

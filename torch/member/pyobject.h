@@ -38,7 +38,7 @@ struct pyobject {
         bool boolean;
         int64_t integer;
         double number;
-        struct bytes_span text; /* BYTES: borrowed from the pickle; TEXT: UTF-8, a NUL behind it */
+        struct bytes_slice text; /* BYTES: borrowed from the pickle; TEXT: UTF-8, a NUL behind it */
         struct pyobject **item;
     } u;
 };

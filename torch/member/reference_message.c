@@ -14,7 +14,7 @@ struct reference_names {
     char text[];     /* the type and the function, each with a NUL */
 };
 
-void reference_name(struct tenrec_rref *r, struct bytes_span type, const char *function)
+void reference_name(struct tenrec_rref *r, struct bytes_slice type, const char *function)
 {
     const size_t len = strlen(function);
     struct reference_names *names = memory_new(1, sizeof *names + type.len + len + 2), *old;
@@ -119,7 +119,7 @@ void outgoing_undo(struct outgoing *o)
 
 /* ---- read ---------------------------------------------------------------------------- */
 
-tenrec_status arrivals_add(struct arrivals *in, const struct rref_fork *f, struct bytes_span type,
+tenrec_status arrivals_add(struct arrivals *in, const struct rref_fork *f, struct bytes_slice type,
                            struct tenrec_rref **ret, tenrec_error *err)
 {
     struct arrivals_item *grown;

@@ -52,7 +52,7 @@ struct arrivals {
 /* ret      borrowed from `in`
  * errors   EPROTOCOL (the fork is another worker's), EUNSUPPORTED (from no member), ETOOBIG, and
  *          those of rref_arrive */
-tenrec_status arrivals_add(struct arrivals *in, const struct rref_fork *f, struct bytes_span type,
+tenrec_status arrivals_add(struct arrivals *in, const struct rref_fork *f, struct bytes_slice type,
                            struct tenrec_rref **ret, tenrec_error *err);
 /* Tells the owners and the parents of the added references. */
 void arrivals_tell(struct arrivals *in);
@@ -62,7 +62,7 @@ void arrivals_finish(struct arrivals *in);
 
 /* Sets the type of the referenced value, and the function that made it ("": unknown). Without
  * memory they stay unknown. */
-void reference_name(struct tenrec_rref *r, struct bytes_span type, const char *function);
+void reference_name(struct tenrec_rref *r, struct bytes_slice type, const char *function);
 /* Copies them; "" if unknown. */
 void reference_type(struct tenrec_rref *r, char ret[REFERENCE_TYPE_MAX + 1]);
 void reference_function(struct tenrec_rref *r, char ret[REFERENCE_FUNCTION_MAX + 1]);

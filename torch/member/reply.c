@@ -43,7 +43,7 @@ static tenrec_status fail_remote(const void *text, size_t len, tenrec_error *err
     return tenrec_fail(err, TENREC_EREMOTE, "%s", clean);
 }
 
-tenrec_status nested_pickle(const struct pyobject *o, uint32_t behind, struct bytes_span *ret,
+tenrec_status nested_pickle(const struct pyobject *o, uint32_t behind, struct bytes_slice *ret,
                             tenrec_error *err)
 {
     const uint32_t at = o->kind == PY_TUPLE && o->n > behind ? o->n - behind - 1 : 0;
@@ -63,7 +63,7 @@ static tenrec_status reply_object(const struct tenrec_msg *msg, struct reply *r,
                                   const struct pyobject **ret, tenrec_error *err)
 {
     const size_t len = (size_t)msg->payload_len;
-    struct bytes_span inner;
+    struct bytes_slice inner;
     tenrec_status st;
 
     *ret = NULL;

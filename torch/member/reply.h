@@ -40,7 +40,7 @@ tenrec_status reply_read(struct tenrec_msg *msg, int32_t type, struct rref_conte
 /* The text of torch's PythonUDF, or of a value, that torch's C++ pickle `o` carries: behind its
  * tensors, which have their places in the message in order, and before `behind` more items. errors:
  * EPROTOCOL */
-tenrec_status nested_pickle(const struct pyobject *o, uint32_t behind, struct bytes_span *ret,
+tenrec_status nested_pickle(const struct pyobject *o, uint32_t behind, struct bytes_slice *ret,
                             tenrec_error *err);
 void reply_finish(struct reply *a);
 

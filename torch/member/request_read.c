@@ -91,7 +91,7 @@ static tenrec_status read_python(struct tenrec_torch_request *r, struct request_
                                  tenrec_error *err)
 {
     const bool remote = r->msg->type == TENREC_MSG_REMOTE_CALL;
-    struct bytes_span text = { r->msg->payload, (size_t)r->msg->payload_len };
+    struct bytes_slice text = { r->msg->payload, (size_t)r->msg->payload_len };
     const struct pyobject *o;
     tenrec_status st;
 

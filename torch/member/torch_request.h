@@ -50,7 +50,7 @@ struct tenrec_torch_request {
 
 /* What a request calls. */
 struct request_call {
-    struct bytes_span module, name; /* module.data is NULL in a TorchScript call */
+    struct bytes_slice module, name; /* module.data is NULL in a TorchScript call */
     struct pyobject *const *arg;
     uint32_t n;
     bool keywords;

@@ -12,7 +12,7 @@
 /* ---- made ----------------------------------------------------------------------------- */
 
 /* The type of the result, as TorchScript writes it; empty if the function does not tell. */
-static struct bytes_span result_type(const char *function)
+static struct bytes_slice result_type(const char *function)
 {
     const char *arrow = strstr(function, TORCH_CALL_TYPE), *type, *end;
 
@@ -26,8 +26,9 @@ static struct bytes_span result_type(const char *function)
     /* "Tensor" or "Tensor(a!)"; TorchScript has other names for lists and tuples. */
     for (end = type; isalpha((unsigned char)*end); end++)
         ;
-    return *end && *end != '(' ? bytes_of_text("")
-                               : (struct bytes_span){ (const uint8_t *)type, (size_t)(end - type) };
+    return *end && *end != '('
+               ? bytes_of_text("")
+               : (struct bytes_slice){ (const uint8_t *)type, (size_t)(end - type) };
 }
 
 /* The creation has ended, or failed. */

@@ -46,7 +46,7 @@ static struct pyobject *unpickle_take_text(struct unpickle *u, size_t bytes,
         unpickle_fail(u, TENREC_EPROTOCOL, "a text is no UTF-8, or has a NUL");
     o = unpickle_new(u, PY_BYTES);
     if (o)
-        o->u.text = (struct bytes_span){ at, (size_t)len };
+        o->u.text = (struct bytes_slice){ at, (size_t)len };
     return o;
 }
 

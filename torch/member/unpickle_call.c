@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static bool span_is(const struct bytes_span *s, const char *text)
+static bool span_is(const struct bytes_slice *s, const char *text)
 {
     return s->len == strlen(text) && memcmp(s->data, text, s->len) == 0;
 }

@@ -59,7 +59,7 @@ struct pyobject *unpickle_text(struct unpickle *u, const void *text, size_t len)
         return NULL;
     if (len > 0)
         memcpy(copy, text, len);
-    o->u.text = (struct bytes_span){ copy, len };
+    o->u.text = (struct bytes_slice){ copy, len };
     return o;
 }
 
