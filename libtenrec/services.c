@@ -5,8 +5,8 @@
 #include "observe/metrics/metrics.h"
 #include "observe/profiler/builtin.h"
 #include "observe/recorder/recorder.h"
-#include "rpc/member/worker_group.h"
 #include "rpc/rref/rrefs.h"
+#include "rpc/worker/worker_group.h"
 #include "rpc/worker/worker_new.h"
 
 const struct service *const worker_services[SERVICES] = {

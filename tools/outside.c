@@ -5,8 +5,8 @@
 #include "core/config/config.h"
 #include "progress.h"
 #include "rpc/future/worker.h"
-#include "rpc/member/membership.h"
-#include "rpc/member/worker_group.h"
+#include "rpc/worker/membership.h"
+#include "rpc/worker/worker_group.h"
 #include "secret_lookup.h"
 #include "security/proof/security.h"
 

@@ -8,8 +8,8 @@
 #include "observe/profiler/builtin.h"
 #include "outside.h"
 #include "rpc/future/worker.h"
-#include "rpc/member/membership.h"
-#include "rpc/member/worker_group.h"
+#include "rpc/worker/membership.h"
+#include "rpc/worker/worker_group.h"
 #include "samples.h"
 #include "tool.h"
 

@@ -42,7 +42,7 @@ tenrec_status devices_check_target(struct tenrec_worker *w, struct tenrec_device
  * memory: then the default streams). */
 struct streams *devices_call_streams(struct tenrec_worker *w, const struct tenrec_msg *request);
 
-/* ---- the state: of rpc/member, which fills it ------------------------------- */
+/* ---- the state: of rpc/worker, which fills it ------------------------------- */
 
 /* Target devices of tensors at another worker. */
 struct way {

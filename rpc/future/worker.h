@@ -71,7 +71,7 @@ static inline bool worker_is_own(const struct tenrec_worker *w)
 /* errors: ESHUTDOWN */
 tenrec_status worker_refuse_child(tenrec_error *err);
 
-/* A chain_user function; rpc/member has the others. */
+/* A chain_user function; rpc/worker has the others. */
 void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg);
 
 #endif

@@ -22,9 +22,9 @@
 #include "rpc/future/enter.h"
 #include "rpc/future/pool.h"
 #include "rpc/future/thread_state.h"
-#include "rpc/member/membership.h"
-#include "rpc/member/worker_group.h"
 #include "rpc/rref/rrefs.h"
+#include "rpc/worker/membership.h"
+#include "rpc/worker/worker_group.h"
 #include "rpc/worker/worker_new.h"
 #include "security/proof/security.h"
 

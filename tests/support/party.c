@@ -3,11 +3,11 @@
 
 #include "group/membership/membership.h"
 #include "rpc/future/worker.h"
-#include "rpc/member/membership.h"
-#include "rpc/member/monitor.h"
+#include "rpc/worker/membership.h"
+#include "rpc/worker/monitor.h"
 
 #include "../testing.h"
-#include "rpc/member/worker_group.h"
+#include "rpc/worker/worker_group.h"
 
 #include <stdatomic.h>
 

@@ -8,7 +8,7 @@
 #include "rpc/call/calls.h"
 #include "rpc/call/serve.h"
 #include "rpc/future/pool.h"
-#include "rpc/member/worker_group.h"
+#include "rpc/worker/worker_group.h"
 
 #include <poll.h>
 #include <pthread.h>

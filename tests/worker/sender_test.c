@@ -8,11 +8,11 @@
 #include "../support/party.h"
 #include "rpc/call/calls.h"
 #include "rpc/future/future.h"
-#include "rpc/member/monitor_inside.h"
 #include "rpc/rref/rrefs.h"
+#include "rpc/worker/monitor_inside.h"
 
 #include "../testing.h"
-#include "rpc/member/worker_group.h"
+#include "rpc/worker/worker_group.h"
 
 #include <stdatomic.h>
 

@@ -4,8 +4,8 @@
 #include "core/base/clock.h"
 #include "group/meeting/meeting.h"
 #include "rpc/future/worker.h"
-#include "rpc/member/membership.h"
-#include "rpc/member/worker_group.h"
+#include "rpc/worker/membership.h"
+#include "rpc/worker/worker_group.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "core/backend/chain.h"
 #include "raw.h"
 #include "rpc/future/worker.h"
-#include "rpc/member/membership.h"
+#include "rpc/worker/membership.h"
 #include "wire/handshake/hello.h"
 #include <unistd.h>
 

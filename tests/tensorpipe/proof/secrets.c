@@ -6,8 +6,8 @@
 #include "core/backend/chain.h"
 #include "raw.h"
 #include "rpc/future/worker.h"
-#include "rpc/member/membership.h"
-#include "rpc/member/worker_group.h"
+#include "rpc/worker/membership.h"
+#include "rpc/worker/worker_group.h"
 #include "transport/transport_local.h"
 
 #include <inttypes.h>

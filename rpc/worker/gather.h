@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gather.h - barrier and all_gather over a set of workers, by RPC.
+ *
+ * The worker with the smallest name of the set leads. The others send it a GATHER request; the
+ * leader answers all once the last has arrived, or fails all, and names the missing, when the first
+ * limit expires. */
+#ifndef TENREC_WORKER_GATHER_H
+#define TENREC_WORKER_GATHER_H
+
+#include <pthread.h>
+#include <tenrec/agent.h>
+#include <tenrec/rpc.h>
+
+struct gather;
+struct gather_set;
+
+struct gathers {
+    pthread_mutex_t lock; /* guards all */
+    struct gather_set *sets;
+    struct gather *open;
+    size_t n_open;
+};
+
+void gathers_init(struct gathers *g); /* zeroed */
+void gathers_finish(struct gathers *g);
+
+/* Forgets the numbers of all sets: with a new incarnation the others count from 0. */
+void gathers_reset(struct gathers *g);
+
+/* A GATHER request has arrived. Takes msg. */
+void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
+
+/* Fails the gathers whose limit has expired. On the loop's thread. */
+void gather_expire(struct tenrec_worker *w);
+
+/* Fails the gathers that wait for `peer`, whose connection broke. */
+void gather_lost(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why);
+
+/* Forgets the sets that include this incarnation of a worker, which has left. */
+void gather_forget(struct tenrec_worker *w, const char *name, uint64_t incarnation);
+
+/* Fails all gathers that this worker leads. */
+void gather_fail_all(struct tenrec_worker *w, const tenrec_error *why);
+
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* monitor.c - the monitor's thread: polls the store, polls members, and removes dead ones.
+ * monitor.lock guards its state; no lock is held during a request to the store. */
+#include "rpc/worker/monitor_inside.h"
+
+#include "core/base/clock.h"
+#include "core/base/fail.h"
+#include "core/base/log.h"
+#include "core/base/memory.h"
+#include "core/base/threads.h"
+#include "core/config/config.h"
+#include "group/membership/membership.h"
+#include "rpc/call/calls.h"
+#include "rpc/worker/membership.h"
+#include "rpc/worker/worker_group.h"
+
+#include <stdlib.h>
+
+enum {
+    STORE_MS = 2000,     /* for a request to the store */
+    POLL_GAP_MS = 20,    /* between polls of the store */
+    CUT_GAP_MS = 20,     /* a healthy store answers within, before it is cut again */
+    RETRY_MAX_MS = 5000, /* between polls of a store that does not answer */
+};
+
+bool monitor_suspects(struct tenrec_worker *w, tenrec_peer peer)
+{
+    struct monitor *m = group_of(w)->monitor;
+    const struct membership_view_entry *e;
+
+    if (!m)
+        return false;
+    pthread_mutex_lock(&m->lock);
+    e = membership_view_by_id(&m->view, peer);
+    if (e && !m->expelled && !m->stopped) {
+        heartbeats_suspect(&m->beats, peer, e->incarnation, clock_now_ns(), NULL);
+        m->poll = true;
+        m->suspects = true;
+    }
+    monitor_gives_up(m, peer);
+    pthread_mutex_unlock(&m->lock);
+    return true;
+}
+
+/* ---- the store ---------------------------------------------------------------------- */
+
+static void store_failed(struct monitor *m, const tenrec_error *why)
+{
+    if (m->retry_ms == 0 && tenrec_worker_running(m->w))
+        log_line(TENREC_LOG_WARN, m->w->self.name,
+                 "cannot read the group in its store: members can neither join nor be removed: %s",
+                 why->text);
+    m->retry_ms = m->retry_ms ? m->retry_ms * 2 : 50;
+    if (m->retry_ms > RETRY_MAX_MS)
+        m->retry_ms = RETRY_MAX_MS;
+    pthread_mutex_lock(&m->lock);
+    m->store_at_ns = clock_deadline_ms(m->retry_ms);
+    m->poll = true;
+    pthread_mutex_unlock(&m->lock);
+}
+
+static void store_works(struct monitor *m)
+{
+    if (m->retry_ms == 0)
+        return;
+    log_line(TENREC_LOG_INFO, m->w->self.name, "the group's store answers again");
+    m->retry_ms = 0;
+    pthread_mutex_lock(&m->lock);
+    heartbeats_start_over(&m->beats, clock_now_ns());
+    m->suspects = true;
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* Reads the view from the store and applies it. */
+static void monitor_refresh(struct monitor *m)
+{
+    struct membership_view v = { .version = 0 };
+    tenrec_error why;
+
+    tenrec_status st = membership_list_read(m->list, clock_deadline_ms(STORE_MS), &v, &why);
+
+    if (st == TENREC_OK)
+        st = monitor_apply(m, &v, &why);
+    pthread_mutex_lock(&m->lock);
+    m->poll_at_ns = clock_deadline_ms(POLL_GAP_MS);
+    pthread_mutex_unlock(&m->lock);
+    if (st == TENREC_OK)
+        store_works(m);
+    else
+        store_failed(m, &why);
+}
+
+/* Removes a dead member from the group and notifies the others. */
+static void monitor_remove(struct monitor *m, const struct heartbeat *dead)
+{
+    struct membership_view v = { .version = 0 };
+    tenrec_error why;
+    tenrec_status st;
+
+    log_line(TENREC_LOG_WARN, m->w->self.name, "'%s' (id %d) is dead: %s",
+             peers_name(&m->w->peers, dead->id), (int)dead->id, heartbeat_why(&m->beats, dead));
+    st = membership_list_remove(m->list, dead->id, dead->incarnation, true,
+                                clock_deadline_ms(STORE_MS), &v, &why);
+    /* A slow joiner that holds the lock is no failure of the store: retry at the next poll. */
+    if (st != TENREC_OK && m->list->lock.others)
+        return;
+    if (st == TENREC_OK)
+        st = monitor_apply(m, &v, &why);
+    if (st != TENREC_OK) {
+        store_failed(m, &why);
+        return;
+    }
+    store_works(m);
+    monitor_announce(m);
+}
+
+static void monitor_leave_list(struct monitor *m)
+{
+    struct membership_view v = { .version = 0 };
+    uint64_t deadline_ns;
+    tenrec_error why;
+    tenrec_status st;
+
+    pthread_mutex_lock(&m->lock);
+    deadline_ns = m->depart_ns;
+    pthread_mutex_unlock(&m->lock);
+    st = membership_list_leave(m->list, deadline_ns, &v, &why);
+    pthread_mutex_lock(&m->lock);
+    /* The others remain in our view, to be notified. */
+    if (st == TENREC_OK && v.version > 0)
+        m->view.version = v.version;
+    if (st != TENREC_OK)
+        m->depart_why = why;
+    m->departed = true;
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->lock);
+    membership_view_finish(&v);
+}
+
+tenrec_status monitor_depart(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
+{
+    struct monitor *m = group_of(w)->monitor;
+    tenrec_status st = TENREC_OK;
+
+    pthread_mutex_lock(&m->lock);
+    m->departs = true;
+    m->depart_ns = deadline_ns;
+    pthread_cond_broadcast(&m->changed);
+    while (!m->departed && monitor_wait(m, store_answer_ns(deadline_ns)))
+        ;
+    if (!m->departed)
+        st = tenrec_fail(
+            err, TENREC_ETIMEDOUT,
+            "the store of group \"%s\" does not answer: this worker is still listed as a member",
+            m->list->group);
+    else if (m->depart_why.code != TENREC_OK)
+        st = fail_with(err, &m->depart_why);
+    pthread_mutex_unlock(&m->lock);
+    if (st == TENREC_OK)
+        monitor_announce_and_wait(m, deadline_ns);
+    return st;
+}
+
+/* ---- the thread ---------------------------------------------------------------------- */
+
+/* The earliest time of the next poll of the store. */
+static uint64_t poll_ns(const struct monitor *m)
+{
+    return m->store_at_ns > m->poll_at_ns ? m->store_at_ns : m->poll_at_ns;
+}
+
+static bool monitor_finds_dead(struct monitor *m, const struct heartbeat *one)
+{
+    bool dead;
+
+    pthread_mutex_lock(&m->lock);
+    dead = heartbeats_is_dead(&m->beats, one->id, one->incarnation);
+    pthread_mutex_unlock(&m->lock);
+    return dead;
+}
+
+/* Does the next piece of work. Returns false if there is none until *next_ns. Lock held, but
+ * released meanwhile. */
+static bool monitor_work(struct monitor *m, uint64_t *next_ns)
+{
+    const uint64_t now_ns = clock_now_ns();
+    const bool store = now_ns >= m->store_at_ns;
+    void (*work)(struct monitor * m) = NULL;
+    struct heartbeat one;
+    enum heartbeat_due due;
+
+    uint64_t asks_ns = CLOCK_NEVER;
+
+    *next_ns = CLOCK_NEVER;
+    if (m->departs && !m->departed) {
+        work = monitor_leave_list;
+    } else if (m->expelled || m->departed) {
+        if (!m->asks.first)
+            return false;
+        work = monitor_answer_ripe;
+    } else if (asks_have_ripe(&m->asks, m->view.version, now_ns, &asks_ns)) {
+        work = monitor_answer_ripe;
+    } else if (m->poll && now_ns >= poll_ns(m)) {
+        m->poll = false;
+        work = monitor_refresh;
+    }
+    if (work) {
+        pthread_mutex_unlock(&m->lock);
+        work(m);
+        pthread_mutex_lock(&m->lock);
+        return true;
+    }
+    if (m->suspects) {
+        m->suspects = false;
+        monitor_find_dead(m);
+    }
+    due = heartbeats_next(&m->beats, now_ns, &one, next_ns);
+    if (m->poll && poll_ns(m) < *next_ns)
+        *next_ns = poll_ns(m);
+    if (asks_ns < *next_ns)
+        *next_ns = asks_ns;
+    if (due == HEARTBEAT_REST)
+        return false;
+    pthread_mutex_unlock(&m->lock);
+    monitor_look(m);
+    if (due == HEARTBEAT_DEAD && store && monitor_finds_dead(m, &one))
+        monitor_remove(m, &one);
+    else
+        monitor_probe(m, one.id, one.incarnation);
+    pthread_mutex_lock(&m->lock);
+    return true;
+}
+
+static void *monitor_run(void *arg)
+{
+    struct monitor *m = arg;
+    uint64_t next_ns;
+
+    pthread_mutex_lock(&m->lock);
+    while (!m->stop)
+        if (!monitor_work(m, &next_ns))
+            monitor_wait(m, next_ns);
+    m->stopped = true;
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->lock);
+    monitor_answer_ripe(m);
+    return NULL;
+}
+
+tenrec_status monitor_open(struct tenrec_worker *w, tenrec_error *err)
+{
+    const struct config_settings *s = w->settings;
+    struct membership_list *list = membership_list_of(group_of(w)->membership);
+    struct monitor *m;
+    tenrec_status st;
+
+    if (!list || worker_visits(w))
+        return TENREC_OK;
+    if (!(m = memory_new(1, sizeof *m)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory to monitor the group");
+    m->w = w;
+    m->list = list;
+    m->incarnation = list->incarnation;
+    m->beats.rules = (struct heartbeat_rules){ s->heartbeat_ms * UINT64_C(1000000),
+                                               (uint32_t)s->heartbeat_misses };
+    pthread_mutex_init(&m->lock, NULL);
+    clock_cond_init(&m->changed);
+    group_of(w)->monitor = m;
+    st = monitor_begin(m, err);
+    if (st == TENREC_OK)
+        st = heartbeats_follow(&m->beats, &m->view, w->self.id, clock_now_ns(), err);
+    return st;
+}
+
+tenrec_status monitor_start(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
+{
+    struct monitor *m = group_of(w)->monitor;
+    int r;
+
+    if (!m)
+        return TENREC_OK;
+    r = threads_start(&m->thread, "tenrec-group", monitor_run, m);
+    if (r != 0)
+        return tenrec_fail_errno(err, TENREC_EOS, r, "cannot start the thread of the group");
+    m->started = true;
+    monitor_announce_and_wait(m, deadline_ns);
+    return TENREC_OK;
+}
+
+void monitor_stop(struct tenrec_worker *w)
+{
+    struct monitor *m = group_of(w)->monitor;
+
+    if (!m)
+        return;
+    pthread_mutex_lock(&m->lock);
+    m->stop = true;
+    pthread_cond_broadcast(&m->changed);
+    /* The thread may wait for the store, and send more requests after this one. */
+    while (m->started && !m->stopped) {
+        pthread_mutex_unlock(&m->lock);
+        store_cut(m->list->store);
+        pthread_mutex_lock(&m->lock);
+        if (!m->stopped)
+            monitor_wait(m, clock_deadline_ms(CUT_GAP_MS));
+    }
+    pthread_mutex_unlock(&m->lock);
+    if (m->started)
+        pthread_join(m->thread, NULL);
+    m->started = false;
+    pthread_mutex_lock(&m->lock);
+    m->stopped = true;
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->lock);
+}
+
+void monitor_close(struct tenrec_worker *w)
+{
+    struct monitor *m = group_of(w)->monitor;
+
+    if (!m)
+        return;
+    monitor_messages_end(m);
+    monitor_end(m);
+    heartbeats_finish(&m->beats);
+    free(m->traffic);
+    pthread_cond_destroy(&m->changed);
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+    group_of(w)->monitor = NULL;
+    atomic_store(&w->calls->view_version, 0);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rpc/worker/gather_set.h"
+
+#include "core/base/memory.h"
+#include "rpc/future/peers.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define LINE_EXTRA 20 /* bytes of a line for the incarnation and the line end */
+
+void participants_finish(struct participants *s)
+{
+    free(s->id);
+    free(s->key);
+}
+
+static int by_name(const void *a, const void *b, void *arg)
+{
+    const struct peers *p = arg;
+
+    return strcmp(peers_name(p, *(const tenrec_peer *)a), peers_name(p, *(const tenrec_peer *)b));
+}
+
+/* Where names are reused, the incarnation tells them apart. Returns the number of bytes. */
+static int write_line(const struct peers *p, tenrec_peer id, char *ret, size_t room)
+{
+    if (!p->lives)
+        return snprintf(ret, room, "%s\n", peers_name(p, id));
+    return snprintf(ret, room, "%s#%" PRIx64 "\n", peers_name(p, id), peers_incarnation(p, id));
+}
+
+/* Sorts the ids and writes the key. */
+static tenrec_status nameset_order(const struct peers *p, struct participants *s, tenrec_error *err)
+{
+    bool have_me = false;
+    size_t len = 1, at = 0;
+
+    qsort_r(s->id, s->n, sizeof s->id[0], by_name, (void *)(uintptr_t)p);
+    for (size_t i = 0; i < s->n; i++) {
+        len += strlen(peers_name(p, s->id[i])) + LINE_EXTRA;
+        have_me = have_me || s->id[i] == p->me;
+        if (i > 0 && s->id[i] == s->id[i - 1])
+            return tenrec_fail(err, TENREC_EINVAL, "worker '%s' is named twice",
+                               peers_name(p, s->id[i]));
+    }
+    if (!have_me)
+        return tenrec_fail(err, TENREC_EINVAL, "this worker ('%s') is not in the set",
+                           peers_name(p, p->me));
+    if (!(s->key = memory_new(len, 1)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s->n);
+    for (size_t i = 0; i < s->n; i++)
+        at += (size_t)write_line(p, s->id[i], s->key + at, len - at);
+    return TENREC_OK;
+}
+
+/* Lists all workers of the group. errors: ENOMEM */
+static tenrec_status list_all(const struct peers *p, struct participants *s, tenrec_error *err)
+{
+    const size_t room = atomic_load(&p->top);
+
+    s->id = memory_new(room, sizeof s->id[0]);
+    if (!s->id)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", room);
+    s->n = 0;
+    for (size_t i = 0; i < room; i++)
+        if (peers_has(p, (tenrec_peer)i))
+            s->id[s->n++] = (tenrec_peer)i;
+    return TENREC_OK;
+}
+
+/* Finds the worker of a line, and cuts the incarnation off. */
+static tenrec_status find_line(const struct peers *p, char *line, tenrec_peer *ret,
+                               tenrec_error *err)
+{
+    char *life = strchr(line, '#');
+    tenrec_status st;
+
+    if (life)
+        *life++ = '\0';
+    st = peers_find(p, line, ret, err);
+    if (st == TENREC_OK && life && strtoull(life, NULL, 16) != peers_incarnation(p, *ret))
+        st = tenrec_fail(err, TENREC_EGROUP,
+                         "a gather names another incarnation of '%s' than the present one", line);
+    return st;
+}
+
+tenrec_status participants_of_names(const struct peers *p, const char *const *names, size_t n,
+                                    struct participants *ret, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    *ret = (struct participants){ .n = n };
+    if (!names)
+        st = list_all(p, ret, err);
+    else if (!(ret->id = memory_new(n, sizeof ret->id[0])))
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", n);
+    for (size_t i = 0; names && i < n && st == TENREC_OK; i++) {
+        if (!names[i])
+            st = tenrec_fail(err, TENREC_EINVAL, "name %zu of the set is NULL", i);
+        else
+            st = peers_find(p, names[i], &ret->id[i], err);
+    }
+    return st == TENREC_OK ? nameset_order(p, ret, err) : st;
+}
+
+tenrec_status participants_of_key(const struct peers *p, const char *key, struct participants *ret,
+                                  tenrec_error *err)
+{
+    char *copy = memory_text(key), *save = NULL;
+    tenrec_status st = TENREC_OK;
+    size_t n = 1; /* the last name may lack its end of line */
+
+    for (const char *c = key; *c; c++)
+        n += *c == '\n';
+    *ret = (struct participants){ .id = memory_new(n, sizeof ret->id[0]) };
+    if (!copy || !ret->id)
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", n);
+    for (char *name = copy ? strtok_r(copy, "\n", &save) : NULL; name && st == TENREC_OK;
+         name = strtok_r(NULL, "\n", &save))
+        st = find_line(p, name, &ret->id[ret->n++], err);
+    free(copy);
+    if (st == TENREC_OK)
+        st = nameset_order(p, ret, err);
+    if (st == TENREC_OK && (ret->n == 0 || ret->id[0] != p->me))
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "a gather was sent to '%s', which does not lead it",
+                         peers_name(p, p->me));
+    return st;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker_group.h - a worker in its group: the state of the service, and how the worker joins, loses
+ * members and leaves. */
+#ifndef TENREC_WORKER_WORKER_GROUP_H
+#define TENREC_WORKER_WORKER_GROUP_H
+
+#include "rpc/call/service.h"
+#include "rpc/worker/gather.h"
+
+struct chain_identity;
+struct loss;
+struct membership;
+struct monitor;
+struct tenrec_chain_options;
+
+extern const struct service member_service;
+
+/* Peers whose connection broke. There is one connection per direction: ours to the peer, on which
+ * our calls wait for answers, and the peer's to us. When its process exits both break, and the
+ * program's callback is called once. */
+struct disconnects {
+    tenrec_peer_lost_fn *fn; /* may be NULL */
+    void *arg;
+    struct loss *last; /* the latest reported of each peer, by id; owns */
+    size_t n;
+};
+
+/* The state of the service. */
+struct worker_group {
+    struct membership *membership; /* the group in its store; owns; between init and shutdown */
+    struct monitor *monitor;       /* owns; NULL in a static group */
+    struct gathers gathers;
+    /* Guarded by the worker's lock. */
+    struct disconnects disconnects;
+    struct tenrec_member_callbacks callbacks;
+};
+
+static inline struct worker_group *group_of(const struct tenrec_worker *w)
+{
+    return w->service[SERVICE_MEMBER];
+}
+
+/* ---- worker_group.c: the steps of a start, in this order --------------------------------------
+ */
+
+/* A member finds its group and joins it; a visitor only calls it. */
+struct group_entry {
+    const struct tenrec_chain_options *options; /* of the worker's chain; borrowed */
+    bool visits;
+    const char *store; /* of a visit; NULL: that of the configuration */
+    uint64_t until_ns;
+};
+
+/* Finds the group; our id and name are known then. */
+tenrec_status group_find(struct tenrec_worker *w, const struct group_entry *e, tenrec_error *err);
+/* For the chain of this worker, without a guard. */
+struct chain_identity group_identity(const struct tenrec_worker *w);
+/* Joins with the address of the chain, and fills the peers. */
+tenrec_status group_enter(struct tenrec_worker *w, const struct group_entry *e, tenrec_error *err);
+/* After any of these; uses the loop when it serves the store, until then. */
+void group_leave(struct tenrec_worker *w, uint64_t until_ns);
+
+/* ---- disconnect.c -------------------------------------------------------------------------- */
+
+/* Forgets all losses, for a group of `n`. errors: ENOMEM */
+tenrec_status disconnects_reset(struct disconnects *l, size_t n, tenrec_error *err);
+void disconnects_finish(struct disconnects *l);
+/* Forgets the loss of `peer`: its id has a new holder. */
+void disconnects_forget(struct tenrec_worker *w, tenrec_peer peer);
+
+/* Functions of the chain's user. */
+void worker_peer_lost(void *worker, tenrec_peer peer, const tenrec_error *why);
+void worker_caller_lost(void *worker, tenrec_peer peer, const tenrec_error *why);
+
+/* A member of a static group has died for good (contact.h): fails the gathers that wait for it and,
+ * unless `why` is NULL, abandons its references. */
+void worker_peer_refused(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why);
+
+/* ---- termination.c: a graceful shutdown ------------------------------------------------------ */
+
+/* The limit of a shutdown with the argument `ms`. TENREC_TIMEOUT_DEFAULT is the timeout of calls,
+ * or a minute if calls have none. */
+int64_t shutdown_limit_ms(const struct tenrec_worker *w, int64_t ms);
+
+/* From now on a wait for a member of a static group fails when that member is dead. */
+void termination_watch_disconnects(struct tenrec_worker *w);
+
+/* Returns when no member has a call outstanding or runs a one-way call. All members call it.
+ *
+ * errors: ETIMEDOUT (names the missing), EPEER_LOST (names the lost), and the store's */
+tenrec_status worker_quiesce(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err);
+
+/* Leaves the group together with the other members of a static group; a visitor, and a member of a
+ * dynamic group, leave alone: once no call of this worker is outstanding, none runs here, its
+ * references are released and the others know that it has left.
+ *
+ * errors: ETIMEDOUT (names what is outstanding, or the missing), EPEER_LOST, and the store's */
+tenrec_status worker_part(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err);
+
+/* Called by all members once none has a call outstanding. Releases all references, and returns when
+ * all members have; values that are referred to afterwards have leaked.
+ *
+ * errors: ETIMEDOUT (names the missing), and the store's */
+tenrec_status rrefs_flush(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err);
+
+/* Releases all references without the other members; with `orphans` also forks in flight. The
+ * messages count as outstanding calls until the owners have acknowledged them. */
+void rrefs_release(struct tenrec_worker *w, bool orphans);
+
+#endif
