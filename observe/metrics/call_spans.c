@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/metrics/metrics_service.h"
 
-#include "rpc/value/trace_span.h"
+#include "rpc/value/trace.h"
 
 static uint64_t spans_below(struct tenrec_worker *w)
 {

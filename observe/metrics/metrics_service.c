@@ -7,7 +7,7 @@
 #include "observe/metrics/observer.h"
 #include "rpc/call/calls.h"
 #include "rpc/call/service.h"
-#include "rpc/value/trace_random.h"
+#include "rpc/value/trace.h"
 
 /* ---- the observers -------------------------------------------------------------- */
 

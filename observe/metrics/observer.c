@@ -7,7 +7,7 @@
 #include "core/base/resolve.h"
 #include "core/plugin/plugin.h"
 #include "observe/metrics/metrics.h"
-#include "rpc/value/trace_span.h"
+#include "rpc/value/trace.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include <tenrec/observer_plugin.h>
 
 #include "core/config/node.h"
-#include "rpc/value/trace_span.h"
+#include "rpc/value/trace.h"
 
 /* The plugin of an observer, loaded and with its options filled. Opens nothing. */
 

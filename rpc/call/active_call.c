@@ -5,7 +5,7 @@
 #include "rpc/call/devices_send.h"
 #include "rpc/call/transfer.h"
 #include "rpc/value/codec.h"
-#include "rpc/value/stream_value.h"
+#include "rpc/value/value.h"
 #include "rpc/value/value_block.h"
 
 #include <tenrec/trace.h>

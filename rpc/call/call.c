@@ -15,7 +15,7 @@
 #include "rpc/future/peers.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/value/codec.h"
-#include "rpc/value/stream_value.h"
+#include "rpc/value/value.h"
 
 #include <stdlib.h>
 

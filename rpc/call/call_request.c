@@ -13,9 +13,7 @@
 #include "rpc/future/peers.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/value/codec.h"
-#include "rpc/value/codec_simple.h"
-#include "rpc/value/trace_context.h"
-#include "rpc/value/trace_thread.h"
+#include "rpc/value/trace.h"
 
 #include <stdlib.h>
 

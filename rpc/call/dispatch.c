@@ -6,7 +6,7 @@
 #include "rpc/call/answer.h"
 #include "rpc/call/serve.h"
 #include "rpc/future/thread_state.h"
-#include "rpc/value/trace_thread.h"
+#include "rpc/value/trace.h"
 
 #include <assert.h>
 

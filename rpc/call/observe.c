@@ -2,7 +2,7 @@
 #include "rpc/call/observe.h"
 
 #include "core/base/clock.h"
-#include "rpc/value/trace_thread.h"
+#include "rpc/value/trace.h"
 
 void observe_connect(struct tenrec_worker *w, enum observer_of_calls i,
                      const struct call_observer *observer)

@@ -14,7 +14,7 @@
 #include "rpc/future/enter.h"
 #include "rpc/future/pool.h"
 #include "rpc/future/thread_state.h"
-#include "rpc/value/trace_thread.h"
+#include "rpc/value/trace.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include "rpc/future/future_callbacks.h"
 #include "rpc/future/future_devices.h"
 #include "rpc/future/thread_state.h"
-#include "rpc/value/stream_value.h"
+#include "rpc/value/value.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "core/base/memory.h"
 #include "core/tensor/device_map.h"
 #include "rpc/future/thread_state.h"
-#include "rpc/value/stream_value.h"
+#include "rpc/value/value.h"
 
 void future_forget_devices(struct tenrec_future *f)
 {

@@ -10,7 +10,7 @@
 #include "rpc/future/worker.h"
 #include "rpc/rref/rref_context.h"
 #include "rpc/rref/rrefs.h"
-#include "rpc/value/stream_value.h"
+#include "rpc/value/value.h"
 
 /* The source line of this thread's next reference. */
 static _Thread_local struct {

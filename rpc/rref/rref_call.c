@@ -12,7 +12,7 @@
 #include "rpc/future/enter.h"
 #include "rpc/future/worker.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/value/stream_value.h"
+#include "rpc/value/value.h"
 
 /* A reference in the arguments, for which the call waits. */
 struct call_waiter {

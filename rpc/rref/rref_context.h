@@ -18,7 +18,7 @@
 #include "rpc/call/asks.h"
 #include "rpc/call/call.h"
 #include "rpc/rref/rref_forks.h"
-#include "rpc/value/handle.h"
+#include "rpc/value/value.h"
 
 struct loop_timer;
 struct rref_context;

@@ -15,7 +15,7 @@
 #include "rpc/future/thread_state.h"
 #include "rpc/rref/rref_context.h"
 #include "rpc/rref/rrefs.h"
-#include "rpc/value/stream_value.h"
+#include "rpc/value/value.h"
 
 /* ---- at the owner ------------------------------------------------------------ */
 

@@ -8,7 +8,7 @@
 #include <tenrec/error.h>
 
 #include "core/base/hash.h"
-#include "rpc/value/rref_id.h"
+#include "rpc/value/value.h"
 
 /* The forks of a value, and the holder of each. */
 struct rref_forks {

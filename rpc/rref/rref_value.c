@@ -10,7 +10,7 @@
 #include "rpc/future/enter.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/value/object.h"
+#include "rpc/value/value.h"
 #include "rpc/value/value_block.h"
 
 /* ---- outgoing ------------------------------------------------------------------- */

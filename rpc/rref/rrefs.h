@@ -5,7 +5,7 @@
 
 #include "rpc/call/service.h"
 #include "rpc/call/transfer.h"
-#include "rpc/value/object.h"
+#include "rpc/value/value.h"
 
 #include <tenrec/agent.h>
 #include <tenrec/rref.h>

@@ -10,9 +10,8 @@
 #include <tenrec/message.h>
 #include <tenrec/value.h>
 
-#include "rpc/value/rref_id.h"
-#include "rpc/value/trace_context.h"
-#include "rpc/value/value_flags.h"
+#include "rpc/value/trace.h"
+#include "rpc/value/value.h"
 
 /* Tags of private use; see docs/wire.md. */
 #define CODEC_TAG_TENSOR UINT64_C(52596)
@@ -151,5 +150,24 @@ void codec_mark_callee(tenrec_error *why);
 /* Reads an EXCEPTION of either form. Plain text is EREMOTE; a malformed payload is
  * EPROTOCOL. Always sets *ret, and never to TENREC_OK. */
 void codec_read_error(const struct tenrec_msg *msg, tenrec_error *ret);
+
+/* ---- codec_simple.c: the common calls: a few arguments without references or nested values, no
+ * options but a trace; and answers of one number. Such payloads are written and read in one walk;
+ * all others, and all refusals, are left to codec_write.c and codec_read.c --------------------- */
+
+/* trace: NULL for none. Returns NULL if the call is not simple, or memory has run out:
+ * codec_write_call reports the error. */
+struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
+                                      const struct tenrec_value *args, size_t n,
+                                      int64_t remaining_ms, const struct trace_context *trace);
+
+/* The answer with a number or a boolean. Returns NULL if the value is of another type, or
+ * memory has run out: codec_write_any_value reports the error. */
+struct tenrec_msg *codec_simple_write_value(const struct tenrec_value *value, int32_t type);
+
+/* The value of an answer with a number, a boolean or nil, to be dropped by the caller. Returns
+ * NULL if the answer is of another form, or memory has run out: codec_read_any_value reports
+ * the error. */
+struct tenrec_value *codec_simple_read_value(const struct tenrec_msg *msg);
 
 #endif

@@ -12,7 +12,7 @@
 #include "core/backend/message.h"
 #include "core/base/utf8.h"
 #include "core/tensor/tensor.h"
-#include "rpc/value/codec_simple.h"
+#include "rpc/value/codec.h"
 
 /* Values may take so many times the memory of their payload, or so much that it does not matter.
  * That is enough for all but many values of one or two bytes: these may take the usual memory. */

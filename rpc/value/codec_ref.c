@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "core/base/memory.h"
-#include "rpc/value/object.h"
+#include "rpc/value/value.h"
 
 /* The last item of a reference may be absent. */
 enum { FORK_ITEMS = 7, DEREF_ITEMS = 4, OBJECT_ITEMS = 2 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/value/codec_simple.h"
+#include "rpc/value/codec.h"
 
 #include "core/backend/message.h"
 #include "core/base/utf8.h"

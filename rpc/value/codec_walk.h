@@ -99,4 +99,16 @@ tenrec_status codec_make_ref(struct codec_refs *refs, const struct tenrec_value 
 size_t codec_fork_size(const struct rref_fork *f, bool deref);
 void codec_put_fork(struct cbor_writer *w, const struct rref_fork *f, bool deref);
 
+/* As those of codec.h without `any`, which call them for a payload that is not simple: in two
+ * walks. */
+tenrec_status codec_read_any_head(const struct tenrec_msg *msg, struct codec_head *ret,
+                                  tenrec_error *err);
+tenrec_status codec_read_any_args(const struct tenrec_msg *msg, const struct codec_head *head,
+                                  struct codec_call *ret, tenrec_error *err);
+tenrec_status codec_read_any_value(const struct tenrec_msg *msg, struct tenrec_value **ret,
+                                   bool *ret_refers, tenrec_error *err);
+tenrec_status codec_write_any_value(const struct tenrec_value *value, int32_t type,
+                                    struct codec_refs *refs, struct tenrec_msg **ret,
+                                    tenrec_error *err);
+
 #endif

@@ -12,7 +12,7 @@
 #include "core/base/utf8.h"
 #include "core/tensor/tensor.h"
 #include "rpc/value/cbor_writer.h"
-#include "rpc/value/codec_simple.h"
+#include "rpc/value/codec.h"
 #include "rpc/value/value_block.h"
 
 #define CALL_OVERHEAD 2 /* heads of the array of items and of the empty map */

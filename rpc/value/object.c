@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/value/object.h"
+#include "rpc/value/value.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

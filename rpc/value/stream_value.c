@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/value/stream_value.h"
+#include "rpc/value/value.h"
 
 #include "core/tensor/device_map.h"
 #include "core/tensor/stream.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/value/trace_context.h"
-
-#include "rpc/value/trace_random.h"
+#include "rpc/value/trace.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trace_random.c - the generator xoroshiro128++ of Blackman and Vigna, one for each thread. */
-#include "rpc/value/trace_random.h"
+#include "rpc/value/trace.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/value/trace_span.h"
+#include "rpc/value/trace.h"
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"

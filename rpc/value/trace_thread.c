@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/value/trace_thread.h"
+#include "rpc/value/trace.h"
 
 #include <string.h>
 #include <tenrec/trace.h>

@@ -7,9 +7,8 @@
 
 #include <tenrec/rref.h>
 
-#include "rpc/value/handle.h"
+#include "rpc/value/value.h"
 #include "rpc/value/value_block.h"
-#include "rpc/value/value_flags.h"
 
 const char *tenrec_value_type_name(uint32_t type)
 {

@@ -52,11 +52,4 @@ static inline char *value_block_text(struct value_block *a, const void *text, si
     return to;
 }
 
-/* Drops the tensors of `n` values; frees nothing else. */
-void values_finish(const struct tenrec_value *v, size_t n);
-
-/* tenrec_value_unpack with the addresses in a list. */
-tenrec_status values_vget(const struct tenrec_value *v, size_t n, tenrec_error *err,
-                          const char *types, va_list ap);
-
 #endif

@@ -14,8 +14,7 @@
 #include "rpc/future/future.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/value/codec.h"
-#include "rpc/value/handle.h"
-#include "rpc/value/stream_value.h"
+#include "rpc/value/value.h"
 #include "rpc/worker/gather_set.h"
 #include "rpc/worker/worker_group.h"
 

@@ -13,7 +13,7 @@
 #include <tenrec/message.h>
 
 #include "core/tensor/tensor.h"
-#include "rpc/value/codec_simple.h"
+#include "rpc/value/codec_walk.h"
 
 #define DESC_BYTES 5
 

@@ -3,7 +3,7 @@
 #include "queue.h"
 
 #include "core/base/clock.h"
-#include "rpc/value/trace_span.h"
+#include "rpc/value/trace.h"
 
 #include "../testing.h"
 

@@ -3,7 +3,7 @@
  * reads the same bytes as the general codec, or declines. */
 #include "../support/payload.h"
 #include "core/tensor/tensor.h"
-#include "rpc/value/codec_simple.h"
+#include "rpc/value/codec_walk.h"
 
 #include <stdlib.h>
 #include <tenrec/future.h>

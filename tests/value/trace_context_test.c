@@ -2,8 +2,7 @@
 /* trace_context_test.c - the text of a context as W3C Trace Context defines it, and new ids. */
 #include <tenrec/trace.h>
 
-#include "rpc/value/trace_context.h"
-#include "rpc/value/trace_random.h"
+#include "rpc/value/trace.h"
 
 #include "../testing.h"
 

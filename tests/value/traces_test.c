@@ -5,7 +5,7 @@
 
 #include "core/base/clock.h"
 #include "observe/metrics/metrics_service.h"
-#include "rpc/value/trace_span.h"
+#include "rpc/value/trace.h"
 
 #include "../support/cluster.h"
 #include "../testing.h"

@@ -6,7 +6,7 @@
 #define TENREC_MEMBER_MEMBER_H
 
 #include "group/meeting/meeting.h"
-#include "rpc/value/rref_id.h"
+#include "rpc/value/value.h"
 #include "torch/member/pickler.h"
 
 #include <pthread.h>

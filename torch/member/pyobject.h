@@ -6,7 +6,7 @@
 
 #include "core/base/arena.h"
 #include "group/store/bytes.h"
-#include "rpc/value/rref_id.h"
+#include "rpc/value/value.h"
 
 #include <tenrec/error.h>
 #include <tenrec/value.h>

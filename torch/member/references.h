@@ -7,7 +7,7 @@
 
 #include "group/store/bytes.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/value/rref_id.h"
+#include "rpc/value/value.h"
 
 struct tenrec_torch_member;
 
