@@ -10,8 +10,8 @@
 #include "core/tensor/storage_pool.h"
 #include "rpc/call/calls.h"
 #include "rpc/call/service.h"
-#include "rpc/future/enter.h"
 #include "rpc/future/pool.h"
+#include "rpc/future/worker.h"
 
 #include <stdlib.h>
 

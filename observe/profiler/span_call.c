@@ -4,7 +4,6 @@
 #include "observe/profiler/spans_wire.h"
 
 #include "core/base/clock.h"
-#include "rpc/future/peers.h"
 #include "rpc/future/worker.h"
 #include "rpc/value/codec.h"
 

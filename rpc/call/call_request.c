@@ -8,10 +8,9 @@
 #include "rpc/call/devices_send.h"
 #include "rpc/call/observe.h"
 #include "rpc/call/transfer.h"
-#include "rpc/future/enter.h"
 #include "rpc/future/future.h"
-#include "rpc/future/peers.h"
 #include "rpc/future/thread_state.h"
+#include "rpc/future/worker.h"
 #include "rpc/value/codec.h"
 #include "rpc/value/trace.h"
 

@@ -11,9 +11,9 @@
 #include "core/tensor/stream.h"
 #include "core/tensor/tensor.h"
 #include "rpc/call/observe.h"
-#include "rpc/future/enter.h"
 #include "rpc/future/pool.h"
 #include "rpc/future/thread_state.h"
+#include "rpc/future/worker.h"
 #include "rpc/value/trace.h"
 
 #include <stddef.h>

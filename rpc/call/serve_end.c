@@ -8,7 +8,7 @@
 #include "rpc/call/answer.h"
 #include "rpc/call/observe.h"
 #include "rpc/call/transfer.h"
-#include "rpc/future/enter.h"
+#include "rpc/future/worker.h"
 
 #include <stdlib.h>
 

@@ -7,9 +7,9 @@
 #include "core/base/clock.h"
 #include "rpc/call/call.h"
 #include "rpc/call/calls.h"
-#include "rpc/future/enter.h"
 #include "rpc/future/future.h"
 #include "rpc/future/thread_state.h"
+#include "rpc/future/worker.h"
 
 #include <stdlib.h>
 

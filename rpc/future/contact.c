@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/future/contact.h"
+#include "rpc/future/peers.h"
 
 #include "core/backend/message.h"
 #include "core/base/memory.h"

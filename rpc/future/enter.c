@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/future/enter.h"
+#include "rpc/future/worker.h"
 
 #include "rpc/future/thread_state.h"
-#include "rpc/future/worker.h"
 
 #define ENTER_STOP_WAITS (UINT32_C(1) << 31) /* in inside: the last thread wakes shutdown */
 

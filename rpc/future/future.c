@@ -8,8 +8,7 @@
 #include "core/base/memory.h"
 #include "core/base/recycle.h"
 #include "core/base/threads.h"
-#include "rpc/future/future_callbacks.h"
-#include "rpc/future/future_devices.h"
+#include "rpc/future/future_inside.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/value/value.h"
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/future/future_callbacks.h"
+#include "rpc/future/future_inside.h"
 
 #include "core/base/forks.h"
 #include "core/base/memory.h"
-#include "rpc/future/future_devices.h"
 #include "rpc/future/thread_state.h"
-#include "rpc/future/userloop.h"
+#include "rpc/future/worker.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/future/future_devices.h"
+#include "rpc/future/future_inside.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/future/future_scope.h"
+#include "rpc/future/thread_state.h"
 
 #include "core/base/log.h"
 #include "core/base/memory.h"
-#include "rpc/future/thread_state.h"
 
 #include <stdlib.h>
 

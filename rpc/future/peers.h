@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peers.h - names and ids of the workers of the group.
+/* peers.h - the workers of the group: their names and ids, and which of them have died for good.
  *
  * Every call resolves a name, so readers hold no lock. An entry is never moved or freed while the
  * worker lives: a peer that leaves only loses its id, and gets an id again when it rejoins under
@@ -8,7 +8,9 @@
 #define TENREC_FUTURE_PEERS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <tenrec/agent.h>
 #include <tenrec/rpc.h>
 
 #define PEERS_NOBODY ((tenrec_peer)-2) /* the id of a name that has left */
@@ -60,5 +62,45 @@ uint64_t peers_incarnation(const struct peers *p, tenrec_peer id);
 
 /* Writes the id and the name of the peer into *err. */
 void peers_blame(const struct peers *p, tenrec_peer id, tenrec_error *err);
+
+/* ---- contact.c: finds members of a static group that have died for good.
+ *
+ * A broken connection proves little: the peer may connect again. A refused connection proves that
+ * no process listens at the peer's address, and a static group has no other life. A thread that
+ * waits for a member connects to it, so that the refusal, or a later loss, ends the wait. --------
+ */
+
+struct tenrec_worker;
+
+/* No process listens at the address of `peer`: called once with `why`, and with NULL for each later
+ * try. */
+typedef void contact_refused_fn(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why);
+
+struct contacts {
+    _Atomic uint8_t *of; /* enum contact by id; owns; NULL in a dynamic group */
+    size_t n;
+    contact_refused_fn *refused; /* set before the worker starts */
+};
+
+/* Prepares for a group of `n` and forgets the former group. errors: ENOMEM */
+tenrec_status contacts_reset(struct contacts *c, size_t n, tenrec_error *err);
+void contacts_finish(struct contacts *c); /* safe on zeroed memory */
+
+/* Sends `peer` a message without an answer, unless a connection to it is open or being made. When
+ * its address refuses, contacts.refused is called, and contact_refused is true from then on. Never
+ * waits. Inside the worker, no lock held. */
+void contact_try(struct tenrec_worker *w, tenrec_peer peer);
+
+/* Records that a message to `peer` was not sent, and `why`. Returns true if the peer's address
+ * refuses; the peer is then handled as in contact_try. */
+bool contact_failed(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why);
+
+/* Records that the connection to or from `peer` broke: the next contact_try connects again. */
+void contact_lost(struct tenrec_worker *w, tenrec_peer peer);
+/* Returns true from contact_lost until the next contact_try. */
+bool contact_is_lost(const struct tenrec_worker *w, tenrec_peer peer);
+
+/* Returns true if no process listens at the peer's address. */
+bool contact_refused(const struct tenrec_worker *w, tenrec_peer peer);
 
 #endif

@@ -5,8 +5,8 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/base/threads.h"
+#include "rpc/future/future.h"
 #include "rpc/future/thread_state.h"
-#include "rpc/future/waiter.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/future/userloop.h"
+#include "rpc/future/worker.h"
 
 #include "rpc/future/future.h"
-#include "rpc/future/worker.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* waiter.c - eventfds are recycled, as a synchronous call must not open and close one. A recycled
  * eventfd may still be readable (its thread was woken before it slept); the next thread then polls
  * once more than needed, which is cheaper than a read in every call. */
-#include "rpc/future/waiter.h"
+#include "rpc/future/future.h"
 
 #include "core/base/clock.h"
 #include "core/base/forks.h"

@@ -5,9 +5,7 @@
 
 #include "core/backend/chain.h"
 #include "core/base/forks.h"
-#include "rpc/future/contact.h"
 #include "rpc/future/peers.h"
-#include "rpc/future/userloop.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,6 +15,7 @@
 #include <tenrec/observe.h>
 
 struct calls;
+struct future_callback;
 struct config_settings;
 struct loop;
 struct service;
@@ -31,6 +30,13 @@ enum worker_service {
     SERVICE_RREF,
     SERVICE_MEMBER,
     SERVICES,
+};
+
+/* The queue of callbacks for the program's own event loop. */
+struct userloop {
+    pthread_mutex_t lock; /* guards first, last */
+    struct future_callback *first, **last;
+    atomic_int fd; /* -1: callbacks run on our threads */
 };
 
 struct tenrec_worker {
@@ -73,5 +79,28 @@ tenrec_status worker_refuse_child(tenrec_error *err);
 
 /* A chain_user function; rpc/worker has the others. */
 void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg);
+
+/* ---- userloop.c ------------------------------------------------------------------------------ */
+
+void userloop_init(struct userloop *u);
+void userloop_finish(struct userloop *u); /* runs the queued callbacks */
+
+/* These two use the userloop of `w`. push takes the list first..*last. */
+bool userloop_wanted(struct tenrec_worker *w);
+void userloop_push(struct tenrec_worker *w, struct future_callback *first,
+                   struct future_callback **last);
+
+/* ---- enter.c: counts the threads that use a worker's chain, so that shutdown can wait for them -
+ */
+
+/* Around each use of the chain by a thread that does not belong to the chain. The thread that
+ * enters also leaves, and within the same delivery of a message if it entered within one.
+ *
+ * errors   ESHUTDOWN: the worker does not run, and was not entered */
+tenrec_status worker_enter(struct tenrec_worker *w, tenrec_error *err);
+void worker_leave(struct tenrec_worker *w);
+
+/* Waits for the threads that entered while the worker ran. worker.state already refuses others. */
+void worker_wait_until_left(struct tenrec_worker *w);
 
 #endif

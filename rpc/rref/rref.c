@@ -5,7 +5,6 @@
 #include <inttypes.h>
 
 #include "core/base/clock.h"
-#include "rpc/future/enter.h"
 #include "rpc/future/future.h"
 #include "rpc/future/worker.h"
 #include "rpc/rref/rref_context.h"

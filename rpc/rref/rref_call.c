@@ -9,7 +9,6 @@
 #include "rpc/call/answer.h"
 #include "rpc/call/devices_send.h"
 #include "rpc/call/serve.h"
-#include "rpc/future/enter.h"
 #include "rpc/future/worker.h"
 #include "rpc/rref/rref_context.h"
 #include "rpc/value/value.h"

@@ -8,7 +8,6 @@
 #include "core/base/fail.h"
 #include "core/base/memory.h"
 #include "core/tensor/stream.h"
-#include "rpc/future/enter.h"
 #include "rpc/future/worker.h"
 
 /* Replaces an error that could not be stored. */

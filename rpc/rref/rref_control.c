@@ -11,9 +11,8 @@
 #include "core/config/config.h"
 #include "rpc/call/answer.h"
 #include "rpc/call/calls.h"
-#include "rpc/future/contact.h"
-#include "rpc/future/enter.h"
 #include "rpc/future/thread_state.h"
+#include "rpc/future/worker.h"
 #include "rpc/rref/rref_context.h"
 #include "rpc/value/codec.h"
 

@@ -6,7 +6,6 @@
 
 #include "core/base/memory.h"
 #include "rpc/call/call.h"
-#include "rpc/future/enter.h"
 #include "rpc/future/worker.h"
 #include "rpc/rref/rref_context.h"
 #include "rpc/rref/rrefs.h"

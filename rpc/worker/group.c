@@ -4,7 +4,6 @@
 #include "core/base/fail.h"
 #include "core/base/memory.h"
 #include "rpc/call/call.h"
-#include "rpc/future/enter.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/future/worker.h"
 #include "rpc/worker/monitor_inside.h"

@@ -2,7 +2,7 @@
 #include "rpc/worker/gather_set.h"
 
 #include "core/base/memory.h"
-#include "rpc/future/peers.h"
+#include "rpc/future/worker.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 
 #include "core/base/clock.h"
 #include "group/meeting/process_group.h"
-#include "rpc/future/enter.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/future/worker.h"
 #include "rpc/rref/rref_context.h"

@@ -7,8 +7,7 @@
 #include "group/meeting/process_group.h"
 #include "group/membership/membership.h"
 #include "rpc/call/calls.h"
-#include "rpc/future/contact.h"
-#include "rpc/future/enter.h"
+#include "rpc/future/worker.h"
 #include "rpc/worker/membership.h"
 #include "rpc/worker/monitor.h"
 

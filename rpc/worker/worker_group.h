@@ -72,7 +72,7 @@ void disconnects_forget(struct tenrec_worker *w, tenrec_peer peer);
 void worker_peer_lost(void *worker, tenrec_peer peer, const tenrec_error *why);
 void worker_caller_lost(void *worker, tenrec_peer peer, const tenrec_error *why);
 
-/* A member of a static group has died for good (contact.h): fails the gathers that wait for it and,
+/* A member of a static group has died for good (peers.h): fails the gathers that wait for it and,
  * unless `why` is NULL, abandons its references. */
 void worker_peer_refused(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why);
 

@@ -4,7 +4,6 @@
 #include "../testing.h"
 
 #include "../support/functions.h"
-#include "rpc/future/enter.h"
 #include "rpc/future/worker.h"
 #include "rpc/rref/rrefs.h"
 

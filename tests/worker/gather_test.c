@@ -7,7 +7,6 @@
 #include "core/base/clock.h"
 #include "rpc/call/call.h"
 #include "rpc/call/function.h"
-#include "rpc/future/enter.h"
 #include "rpc/future/worker.h"
 #include "rpc/value/codec.h"
 #include "rpc/worker/gather.h"
