@@ -2,7 +2,7 @@
 #include "secret_lookup.h"
 
 #include "core/base/resolve.h"
-#include "core/config/security_settings.h"
+#include "core/config/settings.h"
 #include "group/meeting/launch.h"
 
 #include <stdio.h>

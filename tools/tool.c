@@ -2,7 +2,7 @@
 #include "tool.h"
 
 #include "core/base/suggest.h"
-#include "core/config/quantity.h"
+#include "core/config/value.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -4,10 +4,9 @@
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
-#include "core/config/security_settings.h"
+#include "core/config/node.h"
 #include "core/config/settings.h"
 #include "core/config/state.h"
-#include "core/config/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,11 +7,34 @@
 #define TENREC_CONFIG_CONFIG_H
 
 #include "core/config/node.h"
-#include "core/config/section.h"
 
+#include <stdbool.h>
 #include <tenrec/config.h>
 #include <tenrec/device.h>
+#include <tenrec/error.h>
 #include <tenrec/plugin.h>
+
+/* The sections of a configuration whose entries name a plugin. */
+
+enum config_section { SECTION_BACKENDS, SECTION_STORES, SECTION_OBSERVERS };
+
+/* "backends": the key in the file. */
+static inline const char *section_key(enum config_section s)
+{
+    static const char *const key[] = { "backends", "stores", "observers" };
+
+    return key[s];
+}
+
+/* "backend": the word for an entry. */
+static inline const char *section_word(enum config_section s)
+{
+    static const char *const word[] = { "backend", "store", "observer" };
+
+    return word[s];
+}
+
+/* What a configuration says. */
 
 /* An entry of `backends:` or `stores:` with its environment. All texts are borrowed
  * from the configuration, until it is changed or dropped. */
@@ -143,5 +166,19 @@ char *options_print(const struct tenrec_option *opt, const void *opts);
 /* "boolean", "list of strings": the type for messages. Returns `buf`. */
 #define OPTIONS_TYPE_MAX 48
 const char *options_type(const struct tenrec_option *opt, char buf[OPTIONS_TYPE_MAX]);
+
+/* Passwords in URLs, masked before a text is printed. A text is masked as a whole
+ * and before it is cut: a password may hold blanks, quotes, commas, and be long. */
+
+/* Returns a copy of a URL, or of a text with URLs, with "***" for each possible password
+ * ("redis://me:***@host"), also in a mistyped URL ("redis:me:pw@host", "redis://me:pw");
+ * the caller frees the copy. NULL: out of memory. */
+char *secret_mask(const char *text);
+
+/* Returns true if secret_mask would change the text. */
+bool secret_is_in(const char *text);
+
+/* Puts "***" where `err` repeats the password of `url`. */
+void secret_scrub(tenrec_error *err, const char *url);
 
 #endif

@@ -4,8 +4,8 @@
 #ifndef TENREC_CONFIG_ENVIRONMENT_H
 #define TENREC_CONFIG_ENVIRONMENT_H
 
+#include "core/config/config.h"
 #include "core/config/node.h"
-#include "core/config/section.h"
 
 #define ENVIRONMENT_NAME_MAX 192
 

@@ -2,8 +2,6 @@
 #include "core/config/state.h"
 
 #include "core/base/suggest.h"
-#include "core/config/observe_settings.h"
-#include "core/config/security_settings.h"
 #include "core/config/settings.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* observe_settings.c - the keys of `observe:`, read into a struct. */
-#include "core/config/observe_settings.h"
+#include "core/config/settings.h"
 
 #include "core/base/memory.h"
 #include "core/config/state.h"

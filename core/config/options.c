@@ -4,9 +4,8 @@
 
 #include "core/base/memory.h"
 #include "core/base/suggest.h"
-#include "core/config/record.h"
+#include "core/config/node.h"
 #include "core/config/state.h"
-#include "core/config/tree.h"
 #include "core/config/value.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* quantity.c - numbers with a unit, read and printed. */
-#include "core/config/quantity.h"
+#include "core/config/value.h"
 
 #include "core/base/memory.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/config/record.h"
+#include "core/config/options.h"
 
 #include "core/base/memory.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* secret.c - passwords in URLs, masked before a text is printed. */
-#include "core/config/secret.h"
+#include "core/config/config.h"
 
 #include "core/base/memory.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* security_settings.c - the keys of `security:`, read into a struct. */
-#include "core/config/security_settings.h"
+#include "core/config/settings.h"
 
 #include "core/base/memory.h"
 #include "core/config/state.h"

@@ -4,9 +4,9 @@
 
 #include "core/base/memory.h"
 #include "core/base/suggest.h"
-#include "core/config/secret.h"
+#include "core/config/config.h"
+#include "core/config/node.h"
 #include "core/config/state.h"
-#include "core/config/tree.h"
 
 #include <stdlib.h>
 #include <string.h>

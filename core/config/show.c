@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* show.c - prints the effective values. */
 #include "core/base/memory.h"
-#include "core/config/observe_settings.h"
-#include "core/config/quantity.h"
-#include "core/config/record.h"
-#include "core/config/secret.h"
-#include "core/config/security_settings.h"
+#include "core/config/config.h"
+#include "core/config/options.h"
 #include "core/config/settings.h"
 #include "core/config/state.h"
 #include "core/config/value.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tree.c - builds nodes from libyaml's events. */
-#include "core/config/tree.h"
+#include "core/config/node.h"
 
 #include "core/base/memory.h"
 

@@ -4,9 +4,8 @@
 
 #include "core/base/memory.h"
 #include "core/base/suggest.h"
-#include "core/config/quantity.h"
-#include "core/config/secret.h"
-#include "core/config/tree.h"
+#include "core/config/config.h"
+#include "core/config/node.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

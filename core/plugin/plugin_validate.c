@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/plugin/plugin.h"
 
-#include "core/config/record.h"
+#include "core/config/options.h"
 #include "core/config/value.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "core/plugin/plugin_file.h"
 
 #include "core/base/memory.h"
-#include "core/config/section.h"
+#include "core/config/config.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "group/meeting/launch.h"
 
 #include "core/base/memory.h"
-#include "core/config/secret.h"
+#include "core/config/config.h"
 #include "group/membership/membership.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "core/base/clock.h"
 #include "core/base/memory.h"
 #include "core/chain/chain_options.h"
-#include "core/config/secret.h"
+#include "core/config/config.h"
 #include "core/plugin/plugin.h"
 #include "group/store/store.h"
 #include "security/proof/security.h"

@@ -2,7 +2,7 @@
 /* metrics_service.c - metrics and exported spans as a service of a worker. */
 #include "observe/metrics/metrics_service.h"
 #include "core/base/log.h"
-#include "core/config/observe_settings.h"
+#include "core/config/settings.h"
 #include "observe/metrics/metrics.h"
 #include "observe/metrics/observer.h"
 #include "rpc/call/calls.h"

@@ -5,7 +5,7 @@
 #include "core/base/forks.h"
 #include "core/base/threads.h"
 #include "core/config/config.h"
-#include "core/config/observe_settings.h"
+#include "core/config/settings.h"
 #include "observe/recorder/inline_calls.h"
 #include "observe/recorder/reporter.h"
 #include "observe/recorder/ring.h"

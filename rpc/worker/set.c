@@ -6,7 +6,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/config/node.h"
-#include "core/config/quantity.h"
+#include "core/config/value.h"
 #include "rpc/call/function.h"
 #include "rpc/future/worker.h"
 

@@ -11,7 +11,7 @@
 #include "core/base/memory.h"
 #include "core/chain/chain_options.h"
 #include "core/config/config.h"
-#include "core/config/observe_settings.h"
+#include "core/config/settings.h"
 #include "core/tensor/sharing.h"
 #include "core/tensor/storage_pool.h"
 #include "core/tensor/tensor.h"

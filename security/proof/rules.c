@@ -3,7 +3,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/memory.h"
-#include "core/config/security_settings.h"
+#include "core/config/settings.h"
 
 #include <stdlib.h>
 #include <string.h>

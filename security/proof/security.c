@@ -4,7 +4,7 @@
 #include "core/base/clock.h"
 #include "core/base/memory.h"
 #include "core/chain/chain_options.h"
-#include "core/config/security_settings.h"
+#include "core/config/settings.h"
 #include "security/proof/chain_proof.h"
 #include "security/proof/rules.h"
 #include "security/secret/secret_handover.h"

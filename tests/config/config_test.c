@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config_test.c - whole configurations: what may stand in them, what is shown. */
-#include "core/config/observe_settings.h"
+#include "core/config/settings.h"
 
 #include "sample.h"
 

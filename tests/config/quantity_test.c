@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* quantity_test.c - durations, sizes, numbers, and the nearest name. */
-#include "core/config/quantity.h"
+#include "core/config/value.h"
 
 #include "core/base/suggest.h"
 

@@ -2,7 +2,7 @@
 /* secret_test.c - what is printed in the place of passwords. */
 #include "../testing.h"
 
-#include "core/config/secret.h"
+#include "core/config/config.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* security_settings_test.c - the section `security:`. */
-#include "core/config/security_settings.h"
+#include "core/config/settings.h"
 #include "sample.h"
 
 #include "../testing.h"

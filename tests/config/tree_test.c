@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tree_test.c - YAML to nodes with positions, and what is refused where. */
-#include "core/config/tree.h"
+#include "core/config/node.h"
 
 #include "../testing.h"
 

@@ -4,7 +4,7 @@
 
 #include "core/base/loop.h"
 #include "core/config/config.h"
-#include "core/config/observe_settings.h"
+#include "core/config/settings.h"
 #include "core/tensor/tensor.h"
 #include "libtenrec/services.h"
 #include "rpc/call/call.h"

@@ -3,7 +3,7 @@
 #include "fuzz.h"
 
 #include "core/config/config.h"
-#include "core/config/tree.h"
+#include "core/config/node.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rules_test.c - the rule that decides about a function, and the callers that it admits. */
 #include "core/base/clock.h"
-#include "core/config/security_settings.h"
+#include "core/config/settings.h"
 #include "security/proof/rules.h"
 #include "security/proof/security.h"
 

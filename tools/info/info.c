@@ -5,7 +5,7 @@
  * too, so that both agree. */
 #include "info/info.h"
 #include "core/base/clock.h"
-#include "core/config/security_settings.h"
+#include "core/config/settings.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/plugin_file.h"
 #include "entry.h"

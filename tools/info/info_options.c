@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info_options.c - tables of options as JSON. */
-#include "core/config/observe_settings.h"
-#include "core/config/quantity.h"
-#include "core/config/security_settings.h"
 #include "core/config/settings.h"
+#include "core/config/value.h"
 #include "info/info.h"
 
 #include <jansson.h>

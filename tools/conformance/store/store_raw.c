@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/store/store_clients.h"
 
-#include "core/config/secret.h"
+#include "core/config/config.h"
 
 #include <pthread.h>
 #include <stdio.h>
