@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* chain_additions.c - the options of a chain in the whole library: what each folder above core
  * adds. */
-#include "core/chain/chain_options.h"
+#include "core/chain/chain.h"
 #include "group/meeting/meeting.h"
 #include "group/store/store.h"
 #include "security/proof/security.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 
 #include "core/backend/chain_layer.h"
 #include "core/base/clock.h"

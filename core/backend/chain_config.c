@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/backend/chain_config.h"
+#include "core/backend/backend.h"
 
 #include "core/base/arena.h"
 #include "core/base/memory.h"

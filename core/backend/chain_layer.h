@@ -4,7 +4,7 @@
 #define TENREC_BACKEND_CHAIN_LAYER_H
 
 #include "core/backend/agent_timer.h"
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 #include "core/backend/chain_members.h"
 
 typedef void deliver_fn(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg);

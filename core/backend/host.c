@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host.c - the services of the core for agents. */
 #include "core/backend/account.h"
+#include "core/backend/backend.h"
 #include "core/backend/chain_layer.h"
-#include "core/backend/message.h"
-#include "core/backend/source.h"
 #include "core/base/log.h"
 #include "core/base/utf8.h"
 #include "core/plugin/plugin.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/backend/source.h"
-
 #include "core/backend/account.h"
+
 #include "core/base/forks.h"
 #include "core/base/hash.h"
 #include "core/base/memory.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/chain/chain_options.h"
+#include "core/chain/chain.h"
 
 #include "core/base/memory.h"
 #include "core/config/config.h"

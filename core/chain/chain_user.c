@@ -5,7 +5,7 @@
 #include "core/base/housekeeping.h"
 #include "core/base/loop.h"
 #include "core/base/memory.h"
-#include "core/chain/chain_options.h"
+#include "core/chain/chain.h"
 #include "core/config/config.h"
 #include "core/tensor/sharing.h"
 #include "core/tensor/storage_pool.h"

@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-#include "core/backend/message.h"
+#include "core/backend/backend.h"
 #include "core/base/fail.h"
 #include "core/tensor/mapping.h"
 
 /* Behind the descriptors. A message without tensors whose payload has no owner either is a plain
- * message of backend/message.h. */
+ * message of message_new. */
 struct owners {
     void (*release)(struct tenrec_msg *msg); /* of the plain message */
     struct payload_owner payload;            /* NULL: it is in the message */

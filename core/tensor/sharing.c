@@ -2,7 +2,7 @@
 /* sharing.c - lending memory to the peer of a connection. */
 #include "core/tensor/sharing.h"
 
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 #include "core/base/clock.h"
 #include "core/base/forks.h"
 #include "core/base/housekeeping.h"

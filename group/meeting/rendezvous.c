@@ -6,7 +6,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/base/resolve.h"
-#include "core/chain/chain_options.h"
+#include "core/chain/chain.h"
 #include "core/config/config.h"
 #include "group/meeting/launch.h"
 #include "group/membership/membership.h"

@@ -2,7 +2,7 @@
 /* store_open.c - opening and closing: the kinds of this library and those of plugins alike. */
 #include "core/base/clock.h"
 #include "core/base/memory.h"
-#include "core/chain/chain_options.h"
+#include "core/chain/chain.h"
 #include "core/config/config.h"
 #include "core/plugin/plugin.h"
 #include "group/store/store.h"

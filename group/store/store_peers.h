@@ -4,7 +4,7 @@
 #ifndef TENREC_STORE_STORE_PEERS_H
 #define TENREC_STORE_STORE_PEERS_H
 
-#include "core/backend/source.h"
+#include "core/backend/account.h"
 #include "group/store/store_session.h"
 #include "security/proof/security.h"
 

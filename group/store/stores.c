@@ -3,7 +3,7 @@
 
 #include "core/base/fail.h"
 #include "core/base/memory.h"
-#include "core/chain/chain_options.h"
+#include "core/chain/chain.h"
 #include "core/config/config.h"
 #include "core/plugin/plugin.h"
 

@@ -2,7 +2,7 @@
 /* answer.c - the answers that a callee sends. No locks. */
 #include "rpc/call/answer.h"
 
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/base/probe.h"

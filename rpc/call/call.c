@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/call/call.h"
 
-#include "core/backend/message.h"
+#include "core/backend/backend.h"
 #include "core/base/clock.h"
 #include "core/base/loop.h"
 #include "core/base/probe.h"

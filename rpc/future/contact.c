@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/future/peers.h"
 
-#include "core/backend/message.h"
+#include "core/backend/backend.h"
 #include "core/base/memory.h"
 #include "rpc/future/worker.h"
 

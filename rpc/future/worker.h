@@ -3,7 +3,7 @@
 #ifndef TENREC_FUTURE_WORKER_H
 #define TENREC_FUTURE_WORKER_H
 
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 #include "core/base/forks.h"
 #include "rpc/future/peers.h"
 

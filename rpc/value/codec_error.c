@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/backend/message.h"
+#include "core/backend/backend.h"
 #include "core/base/utf8.h"
 #include "core/tensor/tensor.h"
 #include "rpc/value/cbor_writer.h"

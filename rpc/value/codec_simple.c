@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/value/codec.h"
 
-#include "core/backend/message.h"
+#include "core/backend/backend.h"
 #include "core/base/utf8.h"
 #include "core/tensor/tensor.h"
 #include "rpc/value/cbor_writer.h"

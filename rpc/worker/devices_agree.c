@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 #include "core/base/fail.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"

@@ -2,7 +2,7 @@
 /* set.c - the function by which a caller that holds the group secret changes a running worker. */
 #include "rpc/worker/worker_new.h"
 
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/config/node.h"

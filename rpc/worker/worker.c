@@ -9,7 +9,7 @@
 #include "core/base/log.h"
 #include "core/base/loop.h"
 #include "core/base/memory.h"
-#include "core/chain/chain_options.h"
+#include "core/chain/chain.h"
 #include "core/config/config.h"
 #include "core/config/settings.h"
 #include "core/tensor/sharing.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/worker/worker_group.h"
 
-#include "core/chain/chain_options.h"
+#include "core/chain/chain.h"
 #include "group/meeting/meeting.h"
 #include "rpc/call/calls.h"
 #include "rpc/worker/devices.h"

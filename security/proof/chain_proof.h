@@ -7,7 +7,7 @@
 #include <tenrec/proof.h>
 #include <tenrec/tls.h>
 
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 #include "security/proof/security.h"
 
 extern const struct chain_guard chain_proof_guard;

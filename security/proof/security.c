@@ -3,7 +3,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
-#include "core/chain/chain_options.h"
+#include "core/chain/chain.h"
 #include "core/config/settings.h"
 #include "security/proof/chain_proof.h"
 #include "security/proof/rules.h"

@@ -4,7 +4,7 @@
 #ifndef TENREC_PROOF_SECURITY_H
 #define TENREC_PROOF_SECURITY_H
 
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 #include "security/secret/secret.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/backend/chain_config.h"
+#include "core/backend/backend.h"
 
 #include "../testing.h"
 #include "core/plugin/plugin.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 
 #include "../support/message_hooks.h"
 #include "../testing.h"
-#include "core/backend/message.h"
 #include "core/base/clock.h"
 #include "core/base/loop.h"
 #include "core/plugin/plugin.h"

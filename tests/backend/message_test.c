@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/backend/message.h"
+#include "core/backend/backend.h"
 
 #include "../support/message_hooks.h"
 #include "../testing.h"

@@ -3,7 +3,7 @@
 #ifndef TENREC_TESTS_RECORDER_H
 #define TENREC_TESTS_RECORDER_H
 
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 
 /* The behaviour of a recording agent; the options of its layer. */
 struct recorder {

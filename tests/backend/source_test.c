@@ -4,7 +4,6 @@
 #include "../testing.h"
 
 #include "core/backend/account.h"
-#include "core/backend/source.h"
 
 #include <arpa/inet.h>
 

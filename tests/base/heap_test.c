@@ -3,7 +3,7 @@
 #include "core/base/memory.h"
 
 #include "../testing.h"
-#include "core/backend/message.h"
+#include "core/backend/backend.h"
 #include "core/base/clock.h"
 #include "core/base/housekeeping.h"
 #include "core/base/loop.h"

@@ -8,7 +8,7 @@
 #include "../support/tensors.h"
 #include "../support/torture.h"
 #include "../testing.h"
-#include "core/backend/message.h"
+#include "core/backend/backend.h"
 
 #include <pthread.h>
 

@@ -5,7 +5,7 @@
 #include "../support/functions.h"
 #include "../support/payload.h"
 #include "core/backend/account.h"
-#include "core/backend/message.h"
+#include "core/backend/backend.h"
 #include "core/base/clock.h"
 #include "rpc/call/answer.h"
 #include "rpc/call/serve.h"

@@ -6,7 +6,7 @@
 #include "../support/debug_info.h"
 #include "../support/functions.h"
 #include "../testing.h"
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 #include "core/config/node.h"
 #include "rpc/future/worker.h"
 

@@ -8,8 +8,8 @@
 
 #include "../support/message_hooks.h"
 #include "core/backend/account.h"
+#include "core/backend/backend.h"
 #include "core/backend/chain_layer.h"
-#include "core/backend/message.h"
 #include "rpc/call/answer.h"
 #include <unistd.h>
 

@@ -15,7 +15,7 @@
 #include "transport/transport_local.h"
 
 #include "../support/message_hooks.h"
-#include "core/backend/message.h"
+#include "core/backend/backend.h"
 #include <poll.h>
 #include <sys/random.h>
 

@@ -3,7 +3,7 @@
 #include "side.h"
 
 #include "../support/message_hooks.h"
-#include "core/backend/chain_config.h"
+#include "core/backend/backend.h"
 #include "core/base/loop.h"
 #include "peer.h"
 

@@ -4,8 +4,7 @@
 #define INTEROP_SIDE_H
 
 #include "../testing.h"
-#include "core/backend/chain.h"
-#include "core/backend/message.h"
+#include "core/backend/backend.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
 #include "core/plugin/plugin.h"
 
 #include "../testing.h"
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 #include "core/base/loop.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flaky.h"
 
-#include "core/backend/chain_config.h"
+#include "core/backend/backend.h"
 #include "core/base/loop.h"
 #include "message_hooks.h"
 #include "rpc/call/answer.h"

@@ -5,8 +5,7 @@
 #define TESTS_SUPPORT_FLAKY_H
 
 #include "../testing.h"
-#include "core/backend/chain.h"
-#include "core/backend/message.h"
+#include "core/backend/backend.h"
 
 #include <stdatomic.h>
 

@@ -5,8 +5,8 @@
 #include "pipe/pipe.h"
 
 #include "../support/message_hooks.h"
+#include "core/backend/backend.h"
 #include "core/backend/chain_layer.h"
-#include "core/backend/message.h"
 #include "rpc/call/answer.h"
 #include <poll.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "../support/functions.h"
 #include "../support/together.h"
 #include "../testing.h"
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 #include "rpc/call/calls.h"
 #include "rpc/call/serve.h"
 #include "rpc/future/pool.h"

@@ -6,7 +6,7 @@
 
 #include <tenrec/agent.h>
 
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 
 /* Returns the layers with the spy behind the first, or `layer` itself for a backend alone.
  * Registers the spy at its first use in the process; the result is static. */

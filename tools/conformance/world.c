@@ -3,8 +3,7 @@
 
 #include "conformance/expect.h"
 #include "conformance/spy.h"
-#include "core/backend/chain_config.h"
-#include "core/backend/message.h"
+#include "core/backend/backend.h"
 #include "core/base/clock.h"
 #include "core/base/loop.h"
 #include "core/plugin/plugin.h"

@@ -4,7 +4,7 @@
 #ifndef TENREC_TOOLS_CONFORMANCE_WORLD_H
 #define TENREC_TOOLS_CONFORMANCE_WORLD_H
 
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

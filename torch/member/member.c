@@ -5,7 +5,7 @@
 #include "core/base/clock.h"
 #include "core/base/forks.h"
 #include "core/base/memory.h"
-#include "core/chain/chain_options.h"
+#include "core/chain/chain.h"
 #include "core/config/config.h"
 #include "group/meeting/meeting.h"
 #include "group/membership/membership.h"

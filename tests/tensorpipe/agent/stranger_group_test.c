@@ -6,7 +6,7 @@
 
 #include "../../support/functions.h"
 #include "../../support/party.h"
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 #include "rpc/future/worker.h"
 #include "rpc/rref/rrefs.h"
 #include "rpc/worker/monitor_inside.h"

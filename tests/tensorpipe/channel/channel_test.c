@@ -5,7 +5,7 @@
 
 #include "../support/message_hooks.h"
 #include "agent/agent.h"
-#include "core/backend/message.h"
+#include "core/backend/backend.h"
 #include "pipe/pipe.h"
 #include <errno.h>
 #include <linux/capability.h>

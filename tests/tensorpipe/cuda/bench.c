@@ -6,7 +6,7 @@
  * Not a test: script/ci/gpu-test runs it. On the stand-in its figures mean nothing. */
 #include "../../support/message_hooks.h"
 #include "../../testing.h"
-#include "core/backend/message.h"
+#include "core/backend/backend.h"
 #include "cuda/device.h"
 #include "rig.h"
 

@@ -4,7 +4,7 @@
 #include "../../support/message_hooks.h"
 #include "../../testing.h"
 #include "agent/agent.h"
-#include "core/backend/message.h"
+#include "core/backend/backend.h"
 #include "cuda/device.h"
 #include <errno.h>
 #include <limits.h>

@@ -4,7 +4,7 @@
 #include "secrets.h"
 
 #include "../../support/functions.h"
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 #include "raw.h"
 #include "rpc/future/worker.h"
 #include <unistd.h>

@@ -6,7 +6,7 @@
 #include "../../support/functions.h"
 #include "../../support/process_use.h"
 #include "admission/handshakes.h"
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 #include "raw.h"
 #include "rpc/future/worker.h"
 #include <arpa/inet.h>

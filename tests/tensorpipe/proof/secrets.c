@@ -3,7 +3,7 @@
 #include "../../support/debug_info.h"
 
 #include "../../support/functions.h"
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 #include "raw.h"
 #include "rpc/future/worker.h"
 #include "rpc/worker/membership.h"

@@ -5,7 +5,7 @@
 
 #include "../../support/functions.h"
 #include "../../support/tls_site.h"
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 #include "raw.h"
 #include "rpc/future/worker.h"
 #include "security/tls/tls_session.h"

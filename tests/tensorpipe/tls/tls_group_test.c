@@ -6,7 +6,7 @@
 
 #include "../../support/authority.h"
 #include "../../support/functions.h"
-#include "core/backend/chain.h"
+#include "core/backend/backend.h"
 #include "raw.h"
 #include "rpc/future/worker.h"
 #include "security/tls/tls_session.h"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chain.h - the agents of one worker, from the user to the wire.
+/* backend.h - chains of backends: the agents of one worker, from the user to the wire.
  *
  * layer[0] is the outermost. The chain is built from the wire outwards, started
  * outwards and shut down inwards; an op that an agent lacks passes to the next agent.
  * send, deliver and poll cost one pointer chase per link. */
-#ifndef TENREC_BACKEND_CHAIN_H
-#define TENREC_BACKEND_CHAIN_H
+#ifndef TENREC_BACKEND_BACKEND_H
+#define TENREC_BACKEND_BACKEND_H
 
 #include <stdatomic.h>
+#include <tenrec/agent.h>
 #include <tenrec/plugin.h>
 #include <tenrec/proof.h>
 
@@ -16,7 +17,7 @@ struct chain;
 struct loop;
 struct node;
 
-/* One entry of `backends:`, loaded and checked (chain_config.h makes these). */
+/* One entry of `backends:`, loaded and checked (chain_config_open makes these). */
 struct chain_layer {
     const char *name;       /* of the entry; borrowed until chain_close */
     const char *where;      /* "a.yaml:7:3" or ""; borrowed during open */
@@ -171,5 +172,45 @@ const char *chain_name(const struct chain *c, size_t i);
 const struct tenrec_plugin *chain_plugin(const struct chain *c, size_t i);
 /* enum tenrec_plugin_flags of the plugin at the wire. */
 uint32_t chain_innermost_flags(const struct chain *c);
+
+/* The backends of a configuration, loaded and with their options filled: the layers of a chain.
+ * Starts nothing. */
+
+struct chain_config;
+struct tenrec_config;
+
+/* The chain that `backend:` begins. The configuration may be changed or dropped
+ * afterwards.
+ *
+ * errors   with the position: ECONFIG (also from a plugin's construct), EPLUGIN,
+ *          EABI, EEXIST, ENOMEM
+ */
+tenrec_status chain_config_open(const struct tenrec_config *config, struct chain_config **ret,
+                                tenrec_error *err);
+
+/* Outermost first; borrowed until chain_config_close. For chain_open. */
+const struct chain_layer *chain_config_layers(const struct chain_config *s, size_t *ret_n);
+
+/* After the chain is closed. NULL is fine. */
+void chain_config_close(struct chain_config *s);
+
+/* The memory of messages.
+ *
+ * One allocation holds the message, its descriptors and its payload; small ones are
+ * recycled. Messages to send and messages that a backend fills from the wire are made
+ * here. */
+
+/* Zeroed, with `payload_len` bytes (not zeroed) at ->payload and `n_tensors`
+ * zeroed descriptors at ->tensors. NULL: out of memory or far too large. Any thread;
+ * ->release may be called on another thread. */
+struct tenrec_msg *message_new(uint64_t payload_len, uint32_t n_tensors);
+
+/* As in struct tenrec_budget; of a message of another maker the charge ends at once. */
+void message_carry(struct tenrec_msg *msg, struct tenrec_account *a, uint64_t n,
+                   const struct tenrec_account_limits *limits);
+
+/* Charges `n` bytes more that will be made of `msg`, until its release, if it carries a charge.
+ * errors: EAGAIN */
+tenrec_status message_charge(const struct tenrec_msg *msg, uint64_t n, tenrec_error *err);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chain_options.h - the options of a chain: the backends of a configuration and the settings of
+/* chain.h - the options of a chain: the backends of a configuration and the settings of
  * `worker:`, and what the folders above core add. */
-#ifndef TENREC_CHAIN_CHAIN_OPTIONS_H
-#define TENREC_CHAIN_CHAIN_OPTIONS_H
+#ifndef TENREC_CHAIN_CHAIN_H
+#define TENREC_CHAIN_CHAIN_H
 
-#include "core/backend/chain_config.h"
+#include "core/backend/backend.h"
 
 #include <tenrec/chain.h>
 
