@@ -3,7 +3,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
-#include "security/tls/tls_session.h"
+#include "security/tls/tls.h"
 
 #include <errno.h>
 #include <fcntl.h>

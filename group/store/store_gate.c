@@ -5,7 +5,7 @@
 #include "core/base/memory.h"
 #include "group/store/store_request.h"
 #include "security/proof/proof.h"
-#include "security/tls/tls_session.h"
+#include "security/tls/tls.h"
 
 #include <stdlib.h>
 

@@ -5,8 +5,8 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "group/store/store_gate.h"
-#include "security/proof/plain_peer.h"
-#include "security/tls/tls_session.h"
+#include "security/proof/security.h"
+#include "security/tls/tls.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "group/store/store_peer.h"
 
-#include "security/tls/tls_session.h"
+#include "security/tls/tls.h"
 
 #include <errno.h>
 

@@ -2,7 +2,7 @@
 #include "group/store/store_dial.h"
 
 #include "security/proof/security.h"
-#include "security/tls/tls_session.h"
+#include "security/tls/tls.h"
 
 #include <poll.h>
 #include <sys/socket.h>

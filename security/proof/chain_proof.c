@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* chain_proof.c - fills in the parties of a proof; the exchange is security/proof.h's. */
-#include "security/proof/chain_proof.h"
+#include "security/proof/security.h"
 
 #include "core/backend/chain_layer.h"
 #include "core/base/memory.h"
 #include "core/base/resolve.h"
 #include "core/plugin/plugin.h"
 #include "security/proof/proof.h"
-#include "security/proof/security.h"
-#include "security/tls/tls_session.h"
+#include "security/tls/tls.h"
 
 #include <stdlib.h>
 #include <string.h>

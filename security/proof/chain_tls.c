@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "security/proof/chain_proof.h"
+#include "security/proof/security.h"
 
 #include "core/backend/chain_layer.h"
-#include "security/proof/security.h"
-#include "security/tls/tls_session.h"
+#include "security/tls/tls.h"
 
 static tenrec_status chain_tls_open(const struct tenrec_agent *self, int fd, bool dials,
                                     struct tenrec_tls **ret, tenrec_error *err)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "security/proof/chain_proof.h"
+#include "security/proof/security.h"
 
-#include "security/proof/plain_peer.h"
 #include "security/secret/secret.h"
 
 #include <errno.h>

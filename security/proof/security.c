@@ -5,7 +5,6 @@
 #include "core/base/memory.h"
 #include "core/chain/chain.h"
 #include "core/config/settings.h"
-#include "security/proof/chain_proof.h"
 #include "security/proof/rules.h"
 #include "security/secret/secret_handover.h"
 #include "security/tls/tls.h"

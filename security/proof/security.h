@@ -8,11 +8,17 @@
 #include "security/secret/secret.h"
 
 #include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <tenrec/error.h>
+#include <tenrec/proof.h>
+#include <tenrec/tls.h>
 
 struct chain_addition;
 struct rules;
 struct tenrec_config;
 struct tls;
+struct tls_session;
 
 enum security_mode { SECURITY_NONE, SECURITY_SECRET, SECURITY_TLS, SECURITY_MTLS };
 
@@ -29,7 +35,7 @@ struct security {
     struct tls *tls;         /* of modes tls and mtls, else NULL */
     enum security_plain store_plain;
     enum security_plain plain_peers;
-    struct rules *rules; /* security/rules.h; NULL: every caller may call everything */
+    struct rules *rules; /* rules.h; NULL: every caller may call everything */
 };
 
 /* Reads the section and gets the secret: of `secret_file`, else what the environment announces
@@ -58,5 +64,39 @@ void security_drop(struct security *s); /* NULL is fine */
 extern const struct chain_addition security_addition;
 
 const char *security_mode_name(enum security_mode mode); /* "secret" */
+
+/* Whether a peer that proves nothing is let in. */
+
+/* Checks the other end of a TCP connection, with the addresses of both ends. Does not wait.
+ *
+ * errors: EPERM with the reason, for the log */
+tenrec_status plain_peer_check(enum security_plain plain, const struct sockaddr *theirs,
+                               const struct sockaddr *ours, tenrec_error *err);
+/* The same of a connected socket: asks the kernel whose process the peer is. errors: EPERM */
+tenrec_status plain_socket_check(enum security_plain plain, int fd, tenrec_error *err);
+
+/* The user whose process holds the other end of a TCP connection within this host,
+ * as the kernel tells by sock_diag. */
+
+/* Finds the user of the open socket that is bound to `theirs` and connected to `ours`, the other
+ * way round than our end. Does not wait: the kernel answers within the request.
+ *
+ * errors   ENOTFOUND (no process of this network namespace holds it open), EOS (the kernel does not
+ *          tell) */
+tenrec_status socket_owner_find(const struct sockaddr *theirs, const struct sockaddr *ours,
+                                uid_t *ret, tenrec_error *err);
+
+/* The guard of chains: the proof service of their agents (tenrec/proof.h), and behind it the one
+ * for TLS; for the room only. A guard lies in a struct security. */
+
+extern const struct chain_guard chain_proof_guard;
+
+/* The TLS service of a chain (tenrec/tls.h). What backends call struct tenrec_tls. */
+static inline struct tls_session *chain_tls_session(struct tenrec_tls *t)
+{
+    return (struct tls_session *)(void *)t;
+}
+
+extern const struct tenrec_tls_service chain_tls_service;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "security/proof/plain_peer.h"
+#include "security/proof/security.h"
 
 #include <errno.h>
 #include <linux/inet_diag.h>

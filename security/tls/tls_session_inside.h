@@ -3,9 +3,9 @@
 #ifndef TENREC_TLS_TLS_SESSION_INSIDE_H
 #define TENREC_TLS_TLS_SESSION_INSIDE_H
 
+#include "security/tls/tls.h"
 #include "security/tls/tls_bio.h"
 #include "security/tls/tls_context.h"
-#include "security/tls/tls_session.h"
 
 #define RECORD_MAX ((size_t)16 << 10) /* bytes of plain text in one record */
 /* A full record on the wire: with its head, the type within, and the tag. */

@@ -3,7 +3,7 @@
  * user, which only root can make. */
 #include "../testing.h"
 
-#include "security/proof/plain_peer.h"
+#include "security/proof/security.h"
 
 #include <netinet/in.h>
 #include <sys/wait.h>

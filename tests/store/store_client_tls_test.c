@@ -7,7 +7,7 @@
 #include "core/base/clock.h"
 #include "group/store/store_call.h"
 #include "group/store/store_dial.h"
-#include "security/tls/tls_session.h"
+#include "security/tls/tls.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -10,7 +10,7 @@
 #include "core/base/clock.h"
 #include "group/store/store.h"
 #include "group/store/store_session.h"
-#include "security/tls/tls_session.h"
+#include "security/tls/tls.h"
 
 #include <errno.h>
 #include <openssl/ssl.h>

@@ -5,7 +5,7 @@
 
 #include "../support/authority.h"
 #include "../testing.h"
-#include "security/tls/tls_session.h"
+#include "security/tls/tls.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 #include "core/backend/backend.h"
 #include "raw.h"
 #include "rpc/future/worker.h"
-#include "security/tls/tls_session.h"
+#include "security/tls/tls.h"
 #include "transport/ring/ring_setup.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 #include "core/backend/backend.h"
 #include "raw.h"
 #include "rpc/future/worker.h"
-#include "security/tls/tls_session.h"
+#include "security/tls/tls.h"
 
 #include <poll.h>
 #include <pthread.h>
