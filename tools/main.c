@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - the `tenrec` command: a table of sub-commands. */
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "tool.h"
 
 #include <errno.h>

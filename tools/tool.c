@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tool.h"
 
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "core/config/value.h"
 
 #include <errno.h>

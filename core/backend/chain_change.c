@@ -2,7 +2,7 @@
 /* chain_change.c - options of an agent that change while its chain runs. */
 #include "core/backend/chain_layer.h"
 #include "core/base/memory.h"
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "core/config/config.h"
 #include "core/plugin/plugin.h"
 

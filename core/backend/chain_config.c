@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/backend/backend.h"
 
-#include "core/base/arena.h"
 #include "core/base/memory.h"
 #include "core/config/config.h"
 #include "core/plugin/plugin.h"

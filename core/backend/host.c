@@ -4,7 +4,7 @@
 #include "core/backend/backend.h"
 #include "core/backend/chain_layer.h"
 #include "core/base/log.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/plugin/plugin.h"
 
 #include <tenrec/chain.h>

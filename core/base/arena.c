@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arena.c - many small allocations that are freed together. */
-#include "core/base/arena.h"
-
 #include "core/base/memory.h"
 
 #include <stdint.h>

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/base/backoff.h"
-
 #include "core/base/clock.h"
 
 uint64_t backoff_next_us(struct backoff *p, uint64_t now_ns, uint64_t deadline_ns)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clock.h - monotonic time and deadlines. */
+/* clock.h - monotonic time, deadlines, and polling at growing intervals until a deadline. */
 #ifndef TENREC_BASE_CLOCK_H
 #define TENREC_BASE_CLOCK_H
 
@@ -41,5 +41,21 @@ void clock_cond_init(pthread_cond_t *cond);
 
 /* Waits as pthread_cond_wait does. Returns false at the deadline. */
 bool clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadline_ns);
+
+/* Polling at growing intervals until a deadline. */
+
+struct backoff {
+    uint64_t gap_us; /* before the next poll */
+    uint64_t most_us;
+};
+
+/* Returns how long to sleep before the next poll: the gap, but not beyond the deadline
+ * (CLOCK_NEVER: none); 0 when the deadline has passed. Doubles the gap. */
+uint64_t backoff_next_us(struct backoff *p, uint64_t now_ns, uint64_t deadline_ns);
+
+/* Sleeps that long. Returns false, without sleeping, if the deadline has passed. */
+bool backoff_take(struct backoff *p, uint64_t deadline_ns);
+
+void backoff_us(uint64_t us); /* a signal may interrupt the sleep */
 
 #endif

@@ -2,7 +2,7 @@
 #include "core/base/memory.h"
 
 #include "core/base/clock.h"
-#include "core/base/housekeeping.h"
+#include "core/base/loop.h"
 
 #include <malloc.h>
 #include <stdatomic.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/base/housekeeping.h"
+#include "core/base/loop.h"
 
 #include "core/base/clock.h"
 #include "core/base/forks.h"
-#include "core/base/loop.h"
 #include "core/base/memory.h"
 
 #include <assert.h>

@@ -5,7 +5,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/forks.h"
-#include "core/base/log_limit.h"
 
 #include <errno.h>
 #include <fcntl.h>

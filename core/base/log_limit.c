@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* log_limit.c - a token bucket per reason. */
-#include "core/base/log_limit.h"
+#include "core/base/log.h"
 
 #include <string.h>
 

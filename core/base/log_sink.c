@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* log_sink.c - one write per line, and only when it cannot block. */
-#include "core/base/log_limit.h"
+#include "core/base/log.h"
 
 #include "core/base/file.h"
 

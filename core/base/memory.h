@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory.h - small helpers around allocation. */
+/* memory.h - allocation, one by one and in arenas. */
 #ifndef TENREC_BASE_MEMORY_H
 #define TENREC_BASE_MEMORY_H
 
@@ -40,5 +40,20 @@ void heap_freed(void);
 /* A housekeeping job: returns free pages to the system unless a report was made since the
  * last run. Returns the time of the next run, CLOCK_NEVER once the pages are returned. */
 uint64_t heap_trim(uint64_t now_ns);
+
+/* Many small allocations that are freed together. */
+
+/* Zeroed is empty. */
+struct arena {
+    struct arena_block *last;
+    size_t bytes; /* of all allocations, and of what each takes beside them */
+};
+
+/* Zeroed, aligned for any type; NULL: out of memory, or n * size overflows. */
+void *arena_new(struct arena *arena, size_t n, size_t size);
+char *arena_text(struct arena *arena, const char *text);
+
+/* Frees all; the arena is empty again. */
+void arena_finish(struct arena *arena);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* suggest.c - edit distance (optimal string alignment) over short words. */
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 
 #include <stdbool.h>
 #include <stdio.h>

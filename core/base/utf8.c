@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,7 +2,6 @@
 /* chain_user.c - a chain without a worker, for programs with calls of their own
  * (tenrec/chain.h). No locks. */
 #include "core/base/clock.h"
-#include "core/base/housekeeping.h"
 #include "core/base/loop.h"
 #include "core/base/memory.h"
 #include "core/chain/chain.h"

@@ -3,7 +3,7 @@
 #ifndef TENREC_CONFIG_OPTIONS_H
 #define TENREC_CONFIG_OPTIONS_H
 
-#include "core/base/arena.h"
+#include "core/base/memory.h"
 #include "core/config/config.h"
 #include "core/config/environment.h"
 

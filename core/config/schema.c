@@ -2,7 +2,7 @@
 /* schema.c - the keys of a configuration and the names in it, checked. */
 #include "core/config/state.h"
 
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "core/config/config.h"
 #include "core/config/environment.h"
 #include "core/config/settings.h"

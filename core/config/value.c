@@ -3,7 +3,7 @@
 #include "core/config/value.h"
 
 #include "core/base/memory.h"
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "core/config/config.h"
 #include "core/config/node.h"
 

@@ -3,7 +3,7 @@
 #ifndef TENREC_CONFIG_VALUE_H
 #define TENREC_CONFIG_VALUE_H
 
-#include "core/base/arena.h"
+#include "core/base/memory.h"
 #include "core/config/node.h"
 
 #include <stdbool.h>

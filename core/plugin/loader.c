@@ -2,7 +2,7 @@
 #include "core/plugin/plugin_file.h"
 
 #include "core/base/memory.h"
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "core/plugin/plugin.h"
 
 #include <dirent.h>

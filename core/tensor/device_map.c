@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 
 const char *device_text(struct tenrec_device d, char buf[DEVICE_TEXT_MAX])
 {

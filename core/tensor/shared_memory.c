@@ -2,7 +2,7 @@
 #include "core/tensor/shared_memory.h"
 
 #include "core/base/clock.h"
-#include "core/base/housekeeping.h"
+#include "core/base/loop.h"
 #include "core/base/memory.h"
 #include "core/tensor/range_alloc.h"
 #include "core/tensor/sharing.h"

@@ -60,7 +60,7 @@ enum shared_way shared_block_way(struct shared_block *b);
 void shared_block_stay(struct shared_block *b, enum shared_way way);
 
 /* Returns memory that was idle for a while before `now_ns` to the system; a housekeeping
- * job (runtime/housekeeping.h). */
+ * job (housekeeping_at). */
 uint64_t shared_memory_trim(uint64_t now_ns);
 
 #endif

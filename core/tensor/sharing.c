@@ -5,7 +5,7 @@
 #include "core/backend/backend.h"
 #include "core/base/clock.h"
 #include "core/base/forks.h"
-#include "core/base/housekeeping.h"
+#include "core/base/loop.h"
 #include "core/base/memory.h"
 #include "core/tensor/shared_memory.h"
 #include "core/tensor/sharing_inside.h"

@@ -3,7 +3,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/forks.h"
-#include "core/base/housekeeping.h"
+#include "core/base/loop.h"
 #include "core/base/recycle.h"
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "group/membership/group_directory.h"
 
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "group/membership/membership.h"
 #include "group/store/store.h"
 

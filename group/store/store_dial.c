@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "group/store/store_dial.h"
 
-#include "core/base/backoff.h"
 #include "core/base/clock.h"
 #include "group/store/store.h"
 #include "security/proof/security.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_file.c - the file store. Every call opens the file, and so notices a new file at the path.
  * A write by this host wakes a wait, which also polls, at growing gaps, for other hosts' writes. */
-#include "core/base/backoff.h"
 #include "core/base/clock.h"
 #include "core/base/memory.h"
 #include "group/store/file_log.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* metrics_value.c - the durations of a worker's calls as a value (tenrec/observe.h). */
-#include "core/base/arena.h"
 #include "core/base/clock.h"
 #include "core/base/memory.h"
 #include "observe/metrics/durations.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/metrics/metrics.h"
 
-#include "core/base/arena.h"
 #include "core/base/memory.h"
 #include "observe/metrics/durations.h"
 #include "observe/metrics/series.h"

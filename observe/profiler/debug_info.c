@@ -2,7 +2,6 @@
 /* debug_info.c - counters and states of a worker, for users and tests. */
 #include "observe/profiler/builtin.h"
 
-#include "core/base/arena.h"
 #include "core/base/memory.h"
 #include "core/config/config.h"
 #include "core/plugin/plugin.h"

@@ -3,7 +3,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "rpc/future/worker.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "observe/recorder/inline_calls.h"
 #include "rpc/call/calls.h"
 

@@ -3,7 +3,7 @@
 #ifndef TENREC_RECORDER_DUMP_H
 #define TENREC_RECORDER_DUMP_H
 
-#include "core/base/arena.h"
+#include "core/base/memory.h"
 #include "observe/recorder/recorder.h"
 #include "observe/recorder/stack.h"
 #include "rpc/call/function.h"

@@ -2,8 +2,8 @@
 #include "observe/recorder/recorder.h"
 
 #include "core/base/clock.h"
-#include "core/base/housekeeping.h"
 #include "core/base/log.h"
+#include "core/base/loop.h"
 #include "core/base/memory.h"
 #include "observe/recorder/inline_calls.h"
 #include "observe/recorder/reporter.h"

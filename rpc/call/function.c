@@ -2,7 +2,7 @@
 #include "rpc/call/function.h"
 
 #include "core/base/memory.h"
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "rpc/call/calls.h"
 #include "security/proof/rules.h"
 

@@ -2,7 +2,7 @@
 #include "rpc/future/peers.h"
 
 #include "core/base/memory.h"
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 
 #include <stdlib.h>
 

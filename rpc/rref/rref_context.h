@@ -13,8 +13,8 @@
 #include <tenrec/agent.h>
 #include <tenrec/rref.h>
 
-#include "core/base/arena.h"
 #include "core/base/hash.h"
+#include "core/base/memory.h"
 #include "rpc/call/asks.h"
 #include "rpc/call/call.h"
 #include "rpc/rref/rref_forks.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <tenrec/error.h>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "rpc/value/cbor.h"
 
 /* As the major types, but with one kind for integers, and one for each simple value. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/backend/backend.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/tensor/tensor.h"
 #include "rpc/value/cbor_writer.h"
 

@@ -2,7 +2,7 @@
 #include "rpc/value/codec.h"
 
 #include "core/backend/backend.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/tensor/tensor.h"
 #include "rpc/value/cbor_writer.h"
 #include "rpc/value/codec_walk.h"

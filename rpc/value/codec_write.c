@@ -9,7 +9,7 @@
 #include <tenrec/message.h>
 
 #include "core/backend/backend.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/tensor/tensor.h"
 #include "rpc/value/cbor_writer.h"
 #include "rpc/value/codec.h"

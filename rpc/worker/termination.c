@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/worker/worker_group.h"
 
-#include "core/base/backoff.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "group/meeting/process_group.h"

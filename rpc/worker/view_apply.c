@@ -4,7 +4,6 @@
  */
 #include "rpc/worker/monitor_inside.h"
 
-#include "core/base/backoff.h"
 #include "core/base/clock.h"
 #include "core/base/forks.h"
 #include "core/base/log.h"

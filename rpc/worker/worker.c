@@ -5,7 +5,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/fail.h"
-#include "core/base/housekeeping.h"
 #include "core/base/log.h"
 #include "core/base/loop.h"
 #include "core/base/memory.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* backoff_test.c - how long is slept between two looks. */
-#include "core/base/backoff.h"
 #include "core/base/clock.h"
 
 #include "../testing.h"

@@ -4,7 +4,7 @@
 #include "core/base/file.h"
 
 #include "../testing.h"
-#include "core/base/log_limit.h"
+#include "core/base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,6 @@
 #include "../testing.h"
 #include "core/backend/backend.h"
 #include "core/base/clock.h"
-#include "core/base/housekeeping.h"
 #include "core/base/loop.h"
 
 #include <stdatomic.h>

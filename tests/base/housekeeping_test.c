@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Housekeeping: runs on whichever loop exists, and on none without one. */
 #include "core/base/clock.h"
-#include "core/base/housekeeping.h"
 #include "core/base/loop.h"
 
 #include "../testing.h"

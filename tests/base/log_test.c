@@ -4,7 +4,6 @@
 #include "../testing.h"
 
 #include "core/base/log.h"
-#include "core/base/log_limit.h"
 
 #include <fcntl.h>
 #include <limits.h>

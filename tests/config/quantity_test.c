@@ -2,7 +2,7 @@
 /* quantity_test.c - durations, sizes, numbers, and the nearest name. */
 #include "core/config/value.h"
 
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 
 #include "../testing.h"
 

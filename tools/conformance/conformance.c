@@ -2,7 +2,7 @@
 /* conformance.c - `tenrec conformance`: does a plugin keep the rules of its header? */
 #include "conformance/report.h"
 #include "conformance/setup.h"
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "progress.h"
 #include "tool.h"
 

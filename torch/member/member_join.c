@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* member_join.c - a member joins torch's group and leaves it. */
-#include "core/base/backoff.h"
 #include "core/base/clock.h"
 #include "core/base/fail.h"
 #include "core/base/log.h"

@@ -4,7 +4,7 @@
 #ifndef TENREC_MEMBER_PYOBJECT_H
 #define TENREC_MEMBER_PYOBJECT_H
 
-#include "core/base/arena.h"
+#include "core/base/memory.h"
 #include "group/store/bytes.h"
 #include "rpc/value/value.h"
 

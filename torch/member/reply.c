@@ -2,7 +2,7 @@
 #include "torch/member/reply.h"
 
 #include "core/base/memory.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "torch/member/pyobject.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef TENREC_MEMBER_REPLY_H
 #define TENREC_MEMBER_REPLY_H
 
-#include "core/base/arena.h"
+#include "core/base/memory.h"
 #include "torch/member/pyobject.h"
 #include "torch/member/references.h"
 

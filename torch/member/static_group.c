@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "torch/member/member.h"
 
-#include "core/base/backoff.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/threads.h"

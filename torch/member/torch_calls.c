@@ -4,7 +4,7 @@
  * event completes its future. */
 #include "core/base/clock.h"
 #include "core/base/memory.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "torch/member/member.h"
 #include "torch/member/pyobject.h"
 #include "torch/member/references.h"

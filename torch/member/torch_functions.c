@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* torch_functions.c - the functions of a member, which torch's workers call. */
 #include "core/base/memory.h"
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "torch/member/torch_request.h"
 
 #include <stdlib.h>

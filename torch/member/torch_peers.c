@@ -3,7 +3,7 @@
 #include "core/base/fail.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "torch/member/member.h"
 #include "torch/member/references.h"
 

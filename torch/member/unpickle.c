@@ -2,7 +2,7 @@
 /* unpickle.c - the operations of pickles, and the bytes that they hold. */
 #include "torch/member/unpickle.h"
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "torch/member/worker_list.h"
 
-#include "core/base/backoff.h"
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "group/membership/torch_keys.h"

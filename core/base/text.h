@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* suggest.h - "did you mean": the known name nearest to an unknown word.
+/* text.h - words that are nearly right, and UTF-8. */
+#ifndef TENREC_BASE_TEXT_H
+#define TENREC_BASE_TEXT_H
+
+#include <stddef.h>
+
+/* "Did you mean": the known name nearest to an unknown word.
  *
  *     struct suggestion near;
  *     suggest_init(&near, "dealy");
@@ -7,10 +13,6 @@
  *         suggest_try(&near, name);
  *     tenrec_fail(err, TENREC_ECONFIG, "has no option '%s'%s", word, suggest_hint(&near));
  */
-#ifndef TENREC_BASE_SUGGEST_H
-#define TENREC_BASE_SUGGEST_H
-
-#include <stddef.h>
 
 #define SUGGEST_WORD_MAX 63 /* bytes of the longest word that is compared */
 
@@ -39,5 +41,16 @@ const char *suggest_hint(struct suggestion *near);
 /* Letters to insert, remove, replace or swap with their neighbour to make `b`
  * of `a`, without regard to case; SUGGEST_WORD_MAX + 1 for words that are too long. */
 size_t suggest_distance(const char *a, size_t a_len, const char *b, size_t b_len);
+
+/* Checks and cleans UTF-8. */
+
+/* Returns the length of the well-formed prefix (RFC 3629: shortest form, no
+ * surrogates, at most U+10FFFF); `n` if the whole text is UTF-8. */
+size_t utf8_span(const void *text, size_t n);
+
+/* Copies at most room - 1 bytes of `text`, cut at a whole character, and adds a NUL.
+ * Malformed bytes, and control characters other than tab and newline, become '?'.
+ * Returns the length. */
+size_t utf8_clean(const void *text, size_t n, char *to, size_t room);
 
 #endif
