@@ -6,9 +6,9 @@
 #include "core/base/memory.h"
 #include "core/chain/chain.h"
 #include "core/config/config.h"
+#include "core/tensor/device.h"
 #include "core/tensor/sharing.h"
 #include "core/tensor/storage_pool.h"
-#include "core/tensor/stream.h"
 #include "core/tensor/tensor.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/tensor/device_map.h"
+#include "core/tensor/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device_memory.c - each block is allocated and dropped on a stream of the pool. Other streams that
  * use the block are recorded, so that the drop waits for them, too, on the device. */
-#include "core/tensor/stream.h"
+#include "core/tensor/device.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/memory.h"
 #include "core/base/threads.h"
-#include "core/tensor/device_map.h"
 #include "core/tensor/tensor.h"
 
 enum { FEW_USERS = 6 };

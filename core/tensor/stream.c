@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/tensor/stream.h"
+#include "core/tensor/device.h"
 
 #include <stdlib.h>
 
 #include "core/base/memory.h"
 #include "core/base/threads.h"
-#include "core/tensor/device_map.h"
 
 _Atomic(const struct tenrec_device_ops *) stream_ops_of_process;
 _Thread_local struct streams *thread_streams;

@@ -12,10 +12,10 @@
 #include "core/base/fail.h"
 #include "core/base/forks.h"
 #include "core/base/memory.h"
+#include "core/tensor/device.h"
 #include "core/tensor/shared_memory.h"
 #include "core/tensor/sharing.h"
 #include "core/tensor/storage_pool.h"
-#include "core/tensor/stream.h"
 
 #define ALIGNMENT 64
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tensor.h - tensors, and messages whose tensors have owners; for the rooms above.
  *
- * devices are in device_map.h and stream.h, memory that is shared with other processes in
+ * Devices are in device.h, memory that is shared with other processes in
  * sharing.h. */
 #ifndef TENREC_TENSOR_TENSOR_H
 #define TENREC_TENSOR_TENSOR_H

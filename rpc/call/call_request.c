@@ -3,7 +3,7 @@
  * payload, and the calls of rpc.h that send them. */
 #include "rpc/call/call.h"
 
-#include "core/tensor/stream.h"
+#include "core/tensor/device.h"
 #include "rpc/call/calls.h"
 #include "rpc/call/devices_send.h"
 #include "rpc/call/observe.h"

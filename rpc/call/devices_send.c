@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/call/devices_send.h"
 
-#include "core/tensor/stream.h"
+#include "core/tensor/device.h"
 #include "core/tensor/tensor.h"
 #include "rpc/call/calls.h"
 

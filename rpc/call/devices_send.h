@@ -13,8 +13,7 @@
 #include <tenrec/rpc.h>
 #include <tenrec/tensor.h>
 
-#include "core/tensor/device_map.h"
-#include "core/tensor/stream.h"
+#include "core/tensor/device.h"
 
 /* Sets the target devices of a request's tensors, and orders the tensors after this thread's queued
  * work. errors: EDEVICE, EUNSUPPORTED, the driver's */

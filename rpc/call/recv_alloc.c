@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "core/base/forks.h"
-#include "core/tensor/device_map.h"
+#include "core/tensor/device.h"
 #include "core/tensor/sharing.h"
-#include "core/tensor/stream.h"
 #include "core/tensor/tensor.h"
 #include "rpc/call/call.h"
 #include "rpc/call/calls.h"

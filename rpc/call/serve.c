@@ -8,7 +8,7 @@
 #include "core/base/memory.h"
 #include "core/base/probe.h"
 #include "core/base/threads.h"
-#include "core/tensor/stream.h"
+#include "core/tensor/device.h"
 #include "core/tensor/tensor.h"
 #include "rpc/call/observe.h"
 #include "rpc/future/pool.h"

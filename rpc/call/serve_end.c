@@ -4,7 +4,7 @@
 
 #include "core/base/log.h"
 #include "core/base/probe.h"
-#include "core/tensor/stream.h"
+#include "core/tensor/device.h"
 #include "rpc/call/answer.h"
 #include "rpc/call/observe.h"
 #include "rpc/call/transfer.h"

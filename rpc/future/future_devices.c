@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
-#include "core/tensor/device_map.h"
+#include "core/tensor/device.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/value/value.h"
 

@@ -7,7 +7,7 @@
 #include "core/base/clock.h"
 #include "core/base/fail.h"
 #include "core/base/memory.h"
-#include "core/tensor/stream.h"
+#include "core/tensor/device.h"
 #include "rpc/future/worker.h"
 
 /* Replaces an error that could not be stored. */

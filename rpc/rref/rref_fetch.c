@@ -7,7 +7,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
-#include "core/tensor/stream.h"
+#include "core/tensor/device.h"
 #include "rpc/call/calls.h"
 #include "rpc/call/devices_send.h"
 #include "rpc/future/future.h"

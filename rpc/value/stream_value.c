@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/value/value.h"
 
-#include "core/tensor/device_map.h"
-#include "core/tensor/stream.h"
+#include "core/tensor/device.h"
 
 typedef tenrec_status each_fn(void *arg, struct tenrec_tensor *t, tenrec_error *err);
 

@@ -10,7 +10,7 @@
 #include <tenrec/types.h>
 #include <tenrec/value.h>
 
-#include "core/tensor/stream.h"
+#include "core/tensor/device.h"
 
 /* The library's own marks in `flags` of a value. Only values that are being read from a message
  * have marks: values of programs, and values given out to them, have none. */

@@ -6,7 +6,7 @@
 
 #include "core/base/memory.h"
 #include "core/config/config.h"
-#include "core/tensor/stream.h"
+#include "core/tensor/device.h"
 #include "rpc/call/calls.h"
 #include "rpc/call/devices_send.h"
 

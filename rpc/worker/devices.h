@@ -6,7 +6,7 @@
 #ifndef TENREC_WORKER_DEVICES_H
 #define TENREC_WORKER_DEVICES_H
 
-#include "core/tensor/device_map.h"
+#include "core/tensor/device.h"
 #include "group/store/store.h"
 
 #include <tenrec/rpc.h>

@@ -10,7 +10,7 @@
 #include "core/base/fail.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
-#include "core/tensor/stream.h"
+#include "core/tensor/device.h"
 #include "group/meeting/meeting.h"
 #include "rpc/call/calls.h"
 #include "rpc/call/devices_send.h"

@@ -2,7 +2,7 @@
 /* The rules of device maps, over tables written as text: "w0 2 [0,1] w1{0:1,c:0}; w1 ?" are a
  * worker with two devices that uses both and sends to w1, and one that has not
  * said how many it has. c is the host. */
-#include "core/tensor/device_map.h"
+#include "core/tensor/device.h"
 #include "rpc/worker/devices.h"
 
 #include <stdlib.h>
