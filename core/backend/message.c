@@ -78,7 +78,7 @@ tenrec_status message_charge(const struct tenrec_msg *msg, uint64_t n, tenrec_er
     struct message *m = message_of(msg);
     tenrec_status st;
 
-    if (!unlikely(m && m->account))
+    if (likely(!m || !m->account))
         return TENREC_OK;
     st = account_take(m->account, n, &m->limits, err);
     if (st == TENREC_OK)

@@ -5,6 +5,7 @@
 
 #include <tenrec/error.h>
 
+#define likely(condition) __builtin_expect(!!(condition), 1)
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 
 /* Copies `why` to *err, which may be NULL, and returns its status. */

@@ -119,7 +119,7 @@ static void call_count(uint32_t number, tenrec_status status, uint64_t ns)
 static void durations_begin(struct tenrec_worker *w, struct call_spec *spec)
 {
     spec->seen.series = call_series(w, spec->function, spec->to);
-    if (__builtin_expect(!spec->seen.series, 0))
+    if (unlikely(!spec->seen.series))
         series_drop();
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* active_call.c - a call for the function that serves it. */
 #include "core/base/clock.h"
+#include "core/base/fail.h"
 #include "rpc/call/calls.h"
 #include "rpc/call/devices_send.h"
 #include "rpc/call/transfer.h"
@@ -108,7 +109,7 @@ tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_valu
 
     if (!worker_is_own(c->worker))
         return worker_refuse_child(err);
-    if (__builtin_expect(c->streams != NULL, 0) && value_on_devices(value)) {
+    if (unlikely(c->streams != NULL) && value_on_devices(value)) {
         st = value_order(value, c->streams, err);
         if (st != TENREC_OK)
             return st;

@@ -3,6 +3,7 @@
 
 #include "core/backend/backend.h"
 #include "core/base/clock.h"
+#include "core/base/fail.h"
 #include "core/base/loop.h"
 #include "core/base/probe.h"
 #include "rpc/call/answer.h"
@@ -110,9 +111,9 @@ static void call_finish_with(struct tenrec_worker *w, struct pending_entry *e,
 {
     PROBE5(call__end, w->self.name, e->to, &e->future->call.function[0], e->future->call.id,
            why ? why->code : TENREC_OK);
-    if (__builtin_expect(e->future->call.hook != NULL, 0))
+    if (unlikely(e->future->call.hook != NULL))
         run_hooks(w, e->future->call.hook, why);
-    if (__builtin_expect(e->future->call.seen.observers != 0, 0))
+    if (unlikely(e->future->call.seen.observers != 0))
         observe_ended(w, &e->future->call, answer, why ? why->code : TENREC_OK);
     if (answer)
         answer->release(answer);
@@ -217,7 +218,7 @@ static void call_sent(void *arg, const tenrec_error *why)
     struct tenrec_worker *w = f->call.worker;
     struct pending_entry e;
 
-    if (__builtin_expect(f->call.sent_hook != NULL, 0))
+    if (unlikely(f->call.sent_hook != NULL))
         f->call.sent_hook->sent(f->call.sent_hook, why);
     if (why && pending_take(&w->calls->pending, f->call.id, &e)) {
         tenrec_error told = *why;
@@ -259,7 +260,7 @@ static struct tenrec_future *make_future(struct tenrec_worker *w, struct call_sp
     f->call.want_value = spec->want_value;
     f->call.seen.observers = spec->seen.observers;
     f->call.seen.begun_ns = spec->seen.begun_ns;
-    if (__builtin_expect(spec->seen.observers != 0, 0))
+    if (unlikely(spec->seen.observers != 0))
         call_see(f, spec, msg);
     f->call.hook = spec->hook;
     f->call.sent_hook = spec->sent_hook;
@@ -267,7 +268,7 @@ static struct tenrec_future *make_future(struct tenrec_worker *w, struct call_sp
     f->call.private = spec->node != NULL;
     name = spec->function;
     n = strlen(name);
-    if (__builtin_expect(n >= sizeof f->call.function, 0)) {
+    if (unlikely(n >= sizeof f->call.function)) {
         name += n - (sizeof f->call.function - 1);
         n = sizeof f->call.function - 1;
     }
@@ -313,7 +314,7 @@ tenrec_status call_send(struct tenrec_worker *w, struct call_spec *spec, struct 
         msg->flags |= TENREC_MSG_MAY_WAIT;
     w->calls->port->send(w->calls->port->sender, spec->to, msg,
                          (struct tenrec_done){ call_sent, f });
-    if (__builtin_expect(spec->seen.span != NULL, 0))
+    if (unlikely(spec->seen.span != NULL))
         atomic_store(&f->call.returned_ns, clock_now_ns());
     *ret = f;
     return TENREC_OK;
@@ -387,7 +388,7 @@ void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
         answer_unwanted(w, from, msg);
         return;
     }
-    if (__builtin_expect(e.future->call.seen.span != NULL, 0))
+    if (unlikely(e.future->call.seen.span != NULL))
         cut_spans(msg);
     if (msg->type == TENREC_MSG_EXCEPTION) {
         codec_read_error(msg, &why);
@@ -396,7 +397,7 @@ void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
         st = read_answer(w, from, e.future->call.want_value, msg, &value, &why);
         if (st != TENREC_OK)
             tenrec_error_prefix(&why, "answer to '%s'", e.future->call.function);
-        else if (msg->n_tensors > 0 && __builtin_expect(devices_in(msg), 0))
+        else if (msg->n_tensors > 0 && unlikely(devices_in(msg)))
             e.future->streams = value ? value_streams(value) : NULL;
     }
     if (st != TENREC_OK && why.worker < 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* call_request.c - requests from the arguments of the program: options, targets of tensors, the
  * payload, and the calls of rpc.h that send them. */
+#include "core/base/fail.h"
 #include "rpc/call/call.h"
 
 #include "core/tensor/device.h"
@@ -98,7 +99,7 @@ static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct cal
     extra.refs = &out.refs;
     extra.spans_max = type == TENREC_MSG_ONE_WAY_CALL ? 0 : spec->spans_max;
     st = codec_write_call(type, spec->function, args, n, spec->timeout_ms, &extra, &msg, err);
-    if (__builtin_expect(out.transfer != NULL, 0))
+    if (unlikely(out.transfer != NULL))
         w->calls->transfers->follow(out.transfer, spec, type == TENREC_MSG_ONE_WAY_CALL);
     if (st == TENREC_OK && msg->n_tensors > 0)
         st = map_request(w, spec, msg, err);
@@ -128,7 +129,7 @@ tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec
     struct trace_context trace;
     tenrec_status st = TENREC_OK;
 
-    if (__builtin_expect(spec->traceparent || trace_thread.traced, 0))
+    if (unlikely(spec->traceparent || trace_thread.traced))
         call_continue_trace(spec, &trace);
     if (observe_is_on(w)) {
         spec->room = &trace;
@@ -141,7 +142,7 @@ tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec
         st = write_any(w, type, spec, creation, args, n, ret, err);
     else if (msg->n_tensors == 0 || (st = map_request(w, spec, msg, err)) == TENREC_OK)
         st = call_send(w, spec, msg, ret, err);
-    if (__builtin_expect(st != TENREC_OK && spec->seen.observers, 0))
+    if (unlikely(st != TENREC_OK && spec->seen.observers))
         observe_refused(w, spec, st);
     spec->trace = NULL;
     return st;

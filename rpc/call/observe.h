@@ -8,6 +8,7 @@
 #define TENREC_CALL_OBSERVE_H
 
 #include "core/base/clock_fast.h"
+#include "core/base/fail.h"
 #include "rpc/call/call.h"
 #include "rpc/call/calls.h"
 #include "rpc/future/future.h"
@@ -78,7 +79,7 @@ static inline bool observe_has(const struct tenrec_worker *w, enum observer_of_c
 
 static inline bool observe_is_on(const struct tenrec_worker *w)
 {
-    return __builtin_expect(observe_bits(w) != 0, 0);
+    return unlikely(observe_bits(w) != 0);
 }
 
 #endif

@@ -4,6 +4,7 @@
 #include "rpc/call/serve.h"
 
 #include "core/base/clock.h"
+#include "core/base/fail.h"
 #include "core/base/forks.h"
 #include "core/base/memory.h"
 #include "core/base/probe.h"
@@ -43,17 +44,17 @@ static void serve_run(struct tenrec_call *c)
     }
     PROBE4(serve__begin, c->worker->self.name, c->from, f->name, c->key.id);
     /* Shared: a call that is answered later may be freed before its function returns. */
-    if (__builtin_expect(streams != NULL, 0))
+    if (unlikely(streams != NULL))
         thread_streams = streams_share(streams);
-    st = __builtin_expect(c->observers != 0 || c->in.traced, 0) ? observe_run(c, c->observers, &err)
-                                                                : f->fn(c, f->arg, &err);
+    st = unlikely(c->observers != 0 || c->in.traced) ? observe_run(c, c->observers, &err)
+                                                     : f->fn(c, f->arg, &err);
     forks_check(forks, "a function");
     trace_thread.traced = false; /* also if the function has left a context behind */
-    if (__builtin_expect(streams != NULL, 0)) {
+    if (unlikely(streams != NULL)) {
         thread_streams = outer;
         streams_drop(streams);
     }
-    if (__builtin_expect(thread_state.scope != NULL, 0))
+    if (unlikely(thread_state.scope != NULL))
         future_scope_abandon(f->name);
     if (st != TENREC_OK) {
         if (err.code == TENREC_OK && strcmp(tenrec_status_name(st), "?") == 0)
@@ -71,11 +72,11 @@ static void serve_run(struct tenrec_call *c)
  * answer any more. The answer of a one-way call is never awaited, nor given up. */
 static bool serve_is_given_up(const struct tenrec_call *c, tenrec_error *why)
 {
-    if (__builtin_expect(c->task.refused, 0)) {
+    if (unlikely(c->task.refused)) {
         pool_refusal(c->worker->calls->pool, c->function->name, why);
         return true;
     }
-    if (c->one_way || __builtin_expect(!tenrec_call_canceled(c), 1))
+    if (c->one_way || likely(!tenrec_call_canceled(c)))
         return false;
     /* If the caller's timer is late, this answer arrives before the caller gives up itself. */
     if (atomic_load(&c->canceled))
@@ -104,7 +105,7 @@ static void serve_task(struct pool_task *t)
 
 static bool serve_stopped(const struct tenrec_worker *w)
 {
-    return __builtin_expect(atomic_load_explicit(&w->calls->closed, memory_order_relaxed), 0);
+    return unlikely(atomic_load_explicit(&w->calls->closed, memory_order_relaxed));
 }
 
 static void serve_refuse_stopped(struct tenrec_call *c)
@@ -162,7 +163,7 @@ static void serve_fill(struct tenrec_call *c, struct tenrec_worker *w, const str
     c->cbor = true;
     if (observe_is_on(w))
         c->arrived_ns = clock_fast_ns();
-    if (__builtin_expect(w->calls->devices != NULL, 0))
+    if (unlikely(w->calls->devices != NULL))
         active_call_streams(c);
 }
 
@@ -178,7 +179,7 @@ static void serve_limit(struct tenrec_call *c, uint64_t since_ns)
         c->deadline_ns = clock_later_ms(since_ns, (uint64_t)c->in.remaining_ms);
     else if (!c->on_stack)
         c->deadline_ns = clock_deadline_about_ms((uint64_t)c->in.remaining_ms);
-    if (__builtin_expect(c->in.spans_max > 0 || c->arrived_ns != 0, 0))
+    if (unlikely(c->in.spans_max > 0 || c->arrived_ns != 0))
         observe_arrived(c);
 }
 
@@ -189,7 +190,7 @@ static void serve_queue(struct tenrec_call *c, void (*fn)(struct pool_task *t))
 
     c->task.fn = fn;
     c->task.bytes = tenrec_msg_bytes(c->request);
-    if (__builtin_expect(c->in.heap != NULL, 0))
+    if (unlikely(c->in.heap != NULL))
         c->task.bytes += c->in.heap_size;
     if (!(c->function->flags & TENREC_INLINE))
         st = pool_run(c->worker->calls->pool, &c->task);
@@ -294,12 +295,12 @@ void serve_request(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
         return;
     }
     f = functions_find(&w->calls->functions, head.function, head.function_len);
-    if (__builtin_expect(w->calls->functions.rules != NULL, 0) &&
+    if (unlikely(w->calls->functions.rules != NULL) &&
         guard_call(w, from, msg, f, &head, &why) != TENREC_OK) {
         serve_refuse_request(w, from, msg, &head, &why);
         return;
     }
-    if (__builtin_expect(!f, 0)) {
+    if (unlikely(!f)) {
         functions_none(&w->calls->functions, w->self.name, head.function, head.function_len, &why);
         serve_refuse_request(w, from, msg, &head, &why);
         return;

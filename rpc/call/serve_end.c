@@ -2,6 +2,7 @@
 /* serve_end.c - the ends of served calls: answers, and requests that are refused. */
 #include "rpc/call/serve.h"
 
+#include "core/base/fail.h"
 #include "core/base/log.h"
 #include "core/base/probe.h"
 #include "core/tensor/device.h"
@@ -14,14 +15,14 @@
 
 static void serve_free(struct tenrec_call *c)
 {
-    if (__builtin_expect(c->refs != NULL, 0))
+    if (unlikely(c->refs != NULL))
         c->worker->calls->served_refs->end(c);
     codec_call_finish(&c->in);
     if (c->reply)
         c->reply->release(c->reply);
     if (c->request)
         c->request->release(c->request);
-    if (__builtin_expect(c->streams != NULL, 0))
+    if (unlikely(c->streams != NULL))
         streams_drop(c->streams);
     if (c->on_stack)
         return;
@@ -85,19 +86,19 @@ void serve_end(struct tenrec_call *c, const tenrec_error *why)
     if (!answers && why && c->one_way)
         log_line(TENREC_LOG_WARN, w->self.name, "one-way call of '%s' failed: %s",
                  c->function->name, why->text);
-    if (__builtin_expect(c->observers != 0, 0))
+    if (unlikely(c->observers != 0))
         observe_served(c, &reply, status);
     if (why && c->transfer) {
         transfer_end(w, c->transfer, TRANSFER_REFUSED);
         c->transfer = NULL;
     }
-    if (__builtin_expect(c->refs != NULL, 0)) {
+    if (unlikely(c->refs != NULL)) {
         /* Before the answer is sent, so a caller that checks for leaks on receipt finds none. */
         c->worker->calls->served_refs->end(c);
         codec_call_finish(&c->in);
     }
     /* A caller that is no member is charged for its request and for the answer. */
-    if (__builtin_expect(c->from < 0, 0)) {
+    if (unlikely(c->from < 0)) {
         codec_call_finish(&c->in);
         c->request->release(c->request);
         c->request = NULL;

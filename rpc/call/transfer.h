@@ -8,6 +8,7 @@
 #ifndef TENREC_CALL_TRANSFER_H
 #define TENREC_CALL_TRANSFER_H
 
+#include "core/base/fail.h"
 #include "rpc/call/calls.h"
 #include "rpc/value/codec.h"
 
@@ -63,7 +64,7 @@ static inline void transfer_out_init(struct transfer_out *out, struct tenrec_wor
 /* Frees the memory that the writer used. */
 static inline void transfer_out_finish(struct transfer_out *out)
 {
-    if (__builtin_expect(out->refs.ref != NULL, 0))
+    if (unlikely(out->refs.ref != NULL))
         codec_refs_finish(&out->refs);
 }
 
@@ -71,7 +72,7 @@ static inline void transfer_out_finish(struct transfer_out *out)
 static inline void transfer_end(const struct tenrec_worker *w, struct rref_transfer *t,
                                 enum transfer_outcome outcome)
 {
-    if (__builtin_expect(t != NULL, 0))
+    if (unlikely(t != NULL))
         w->calls->transfers->end(t, outcome);
 }
 

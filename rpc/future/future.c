@@ -75,7 +75,7 @@ __attribute__((noinline)) static void finish_last(struct tenrec_future *f)
     }
     if (f->value)
         tenrec_value_drop(f->value);
-    if (__builtin_expect(f->streams != NULL || f->devices != NULL, 0))
+    if (unlikely(f->streams != NULL || f->devices != NULL))
         future_forget_devices(f);
     if (f->error != &no_memory)
         free(f->error);
@@ -132,7 +132,7 @@ bool future_complete_ready(struct tenrec_future *f, struct tenrec_value *value,
         return false;
     }
     f->value = value;
-    if (__builtin_expect(streams != NULL, 0))
+    if (unlikely(streams != NULL))
         f->streams = streams;
     future_finish(f, FUTURE_VALUE);
     return true;
@@ -230,8 +230,7 @@ tenrec_status future_result(const struct tenrec_future *f, tenrec_error *err)
     const tenrec_error *why = f->error;
 
     if (!why)
-        return __builtin_expect(f->streams == NULL, 1) ? TENREC_OK
-                                                       : value_take(f->value, f->streams, err);
+        return likely(f->streams == NULL) ? TENREC_OK : value_take(f->value, f->streams, err);
     return fail_with(err, why);
 }
 
@@ -325,7 +324,7 @@ tenrec_status tenrec_future_then(struct tenrec_future *f, tenrec_then_fn *fn, vo
         goto err_free;
     }
     *t = (struct then){ tenrec_future_share(result), fn, arg };
-    if (__builtin_expect(f->devices != NULL, 0))
+    if (unlikely(f->devices != NULL))
         future_inherit_devices(result, f);
     st = tenrec_future_add_callback(f, run_then, t, err);
     if (st != TENREC_OK) {

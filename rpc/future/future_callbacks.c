@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/future/future_inside.h"
 
+#include "core/base/fail.h"
 #include "core/base/forks.h"
 #include "core/base/memory.h"
 #include "rpc/future/thread_state.h"
@@ -18,7 +19,7 @@ static void callback_call(struct tenrec_future *f, tenrec_future_fn *fn, void *a
 {
     const uint32_t forks = forks_seen;
 
-    if (__builtin_expect(f->streams != NULL, 0))
+    if (unlikely(f->streams != NULL))
         future_run_on_streams(f, fn, arg);
     else
         fn(f, arg);

@@ -4,6 +4,8 @@
 #ifndef TENREC_FUTURE_THREAD_STATE_H
 #define TENREC_FUTURE_THREAD_STATE_H
 
+#include "core/base/fail.h"
+
 #include <stddef.h>
 #include <tenrec/future.h>
 
@@ -69,7 +71,7 @@ static inline struct future_scope *thread_lend(void)
 
 static inline void thread_back(struct future_scope *scope)
 {
-    if (__builtin_expect(thread_state.scope != NULL, 0))
+    if (unlikely(thread_state.scope != NULL))
         future_scope_abandon("a callback");
     thread_state.no_block--;
     thread_state.scope = scope;

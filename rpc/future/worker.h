@@ -4,6 +4,7 @@
 #define TENREC_FUTURE_WORKER_H
 
 #include "core/backend/backend.h"
+#include "core/base/fail.h"
 #include "core/base/forks.h"
 #include "rpc/future/peers.h"
 
@@ -71,7 +72,7 @@ static inline bool worker_visits(const struct tenrec_worker *w)
 /* Returns true if this process made the worker, or started it last; a child of its is another. */
 static inline bool worker_is_own(const struct tenrec_worker *w)
 {
-    return __builtin_expect(w->forks == forks_seen, 1);
+    return likely(w->forks == forks_seen);
 }
 
 /* errors: ESHUTDOWN */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/base/clock.h"
+#include "core/base/fail.h"
 #include "core/base/memory.h"
 #include "rpc/call/active_calls.h"
 #include "rpc/call/answer.h"
@@ -70,7 +71,7 @@ static void args_put_value(struct tenrec_call *c)
     c->refs->on = first->u.rref;
     *first = *rref_owner_of(c->refs->on)->value;
     c->in.borrowed = 1;
-    if (__builtin_expect(rref_owner_of(c->refs->on)->streams != NULL, 0))
+    if (unlikely(rref_owner_of(c->refs->on)->streams != NULL))
         value_take_on(first, rref_owner_of(c->refs->on)->streams, c->streams, NULL);
 }
 

@@ -2,6 +2,7 @@
 #include "rpc/value/codec.h"
 
 #include "core/backend/backend.h"
+#include "core/base/fail.h"
 #include "core/base/text.h"
 #include "core/tensor/tensor.h"
 #include "rpc/value/cbor_writer.h"
@@ -271,7 +272,7 @@ CBOR_INLINE bool read_limits(const unsigned char *at, const unsigned char *end,
         ret->remaining_ms = (int64_t)n;
     }
     ret->traced = false;
-    if (__builtin_expect(end - at == 1 && *at == CBOR_BYTE(CBOR_MAJOR_MAP, 0), 1))
+    if (likely(end - at == 1 && *at == CBOR_BYTE(CBOR_MAJOR_MAP, 0)))
         return true;
     return read_trace(at, end, ret);
 }

@@ -9,6 +9,7 @@
 #include <tenrec/message.h>
 
 #include "core/backend/backend.h"
+#include "core/base/fail.h"
 #include "core/base/text.h"
 #include "core/tensor/tensor.h"
 #include "rpc/value/cbor_writer.h"
@@ -56,7 +57,7 @@ static tenrec_status add_long_value(const struct tenrec_value *v, int depth, str
 static inline tenrec_status add_value(const struct tenrec_value *v, int depth, struct total *t,
                                       tenrec_error *err)
 {
-    if (__builtin_expect(v->flags != 0, 0))
+    if (unlikely(v->flags != 0))
         return value_refuse_flags(v, err);
     switch (v->type) {
     case TENREC_VALUE_NIL:

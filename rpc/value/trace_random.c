@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trace_random.c - the generator xoroshiro128++ of Blackman and Vigna, one for each thread. */
+#include "core/base/fail.h"
 #include "rpc/value/trace.h"
 
 #include <errno.h>
@@ -36,7 +37,7 @@ bool trace_random(uint64_t *ret)
     const uint32_t now = atomic_load_explicit(&renewed, memory_order_relaxed);
     uint64_t a, b;
 
-    if (__builtin_expect(own.seeded != now, 0) && !random_seed(now))
+    if (unlikely(own.seeded != now) && !random_seed(now))
         return false;
     do {
         a = own.s[0];

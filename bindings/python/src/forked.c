@@ -54,7 +54,7 @@ static int forked_status(void)
 
 bool forked_since(unsigned before)
 {
-    if (__builtin_expect(count == before, 1))
+    if (count == before)
         return false;
     if (PyErr_Occurred())
         _exit(forked_status());

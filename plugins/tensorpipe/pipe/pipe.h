@@ -90,14 +90,14 @@ void pipe_advance(struct pipe *p, enum pipe_state to);
 static inline void pipe_queued_add(struct pipe *p, uint64_t n)
 {
     counter_bump(&p->queue.bytes, n);
-    if (__builtin_expect(p->budget.stranger, 0))
+    if (unlikely(p->budget.stranger))
         pipe_charge_source(p, n);
 }
 
 /* After something was queued, without the lock: ends a pipe whose source holds too much. */
 static inline void pipe_bound(struct pipe *p)
 {
-    if (__builtin_expect(atomic_load_explicit(&p->budget.over, memory_order_relaxed), 0))
+    if (unlikely(atomic_load_explicit(&p->budget.over, memory_order_relaxed)))
         pipe_fail_over_budget(p);
 }
 

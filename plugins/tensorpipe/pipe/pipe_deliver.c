@@ -92,7 +92,7 @@ void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64
     }
     if (!p->outgoing)
         msg->route = p->route;
-    if (__builtin_expect(p->caller.claims, 0) && !caller_may_speak(p, type)) {
+    if (unlikely(p->caller.claims) && !caller_may_speak(p, type)) {
         counter_add(&ep->count.messages_dropped, 1);
         msg->release(msg);
         pipe_failf(p, TENREC_EPROTOCOL, 0,
@@ -100,7 +100,7 @@ void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64
                    (int)p->caller.id, (unsigned long long)p->caller.incarnation);
         return;
     }
-    if (__builtin_expect(p->caller.named, 0) && p->from == TENREC_ANONYMOUS)
+    if (unlikely(p->caller.named) && p->from == TENREC_ANONYMOUS)
         pipe_recognise_name(p);
     ep->host->deliver_outer(ep->self, p->from, msg);
 }
@@ -129,10 +129,9 @@ void message_end(struct pipe *p)
 
     r->msg = NULL;
     r->arriving = NULL;
-    if (__builtin_expect(p->budget.announced != 0, 0))
+    if (unlikely(p->budget.announced != 0))
         pipe_announce_carry(p, msg);
-    if (__builtin_expect(
-            r->cap_in > TENSORS_KEPT || p->conns.of[CONN_DESCRIPTOR]->cap > CONN_BUFFER, 0))
+    if (unlikely(r->cap_in > TENSORS_KEPT || p->conns.of[CONN_DESCRIPTOR]->cap > CONN_BUFFER))
         message_shrink(p);
     counter_bump(&p->read.n_messages, 1);
     if (in)

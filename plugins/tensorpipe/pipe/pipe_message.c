@@ -93,7 +93,7 @@ bool message_plain(struct pipe *p, const struct plain *m)
 
     /* What is refused is read by the long way, which says why. */
     if (m->payload_len > ep->options->max_message ||
-        (__builtin_expect(p->budget.stranger, 0) && pipe_announced(p, m->payload_len, NULL)))
+        (unlikely(p->budget.stranger) && pipe_announced(p, m->payload_len, NULL)))
         return false;
     r->msg = ep->host->msg_new(ep->self, m->payload_len, 0);
     if (!r->msg)

@@ -338,7 +338,7 @@ static void *loop_main(void *arg)
     pthread_setname_np(pthread_self(), "tensorpipe");
     while (!atomic_load(&r->stop)) {
         reactor_round(r, REACTOR_FOREVER);
-        if (__builtin_expect(atomic_load_explicit(&r->guests.wanted, memory_order_relaxed), 0))
+        if (unlikely(atomic_load_explicit(&r->guests.wanted, memory_order_relaxed)))
             reactor_let_guest(r);
     }
     reactor_run_all(r);

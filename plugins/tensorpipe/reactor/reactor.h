@@ -16,6 +16,7 @@
 #include <tenrec/agent.h>
 #include <tenrec/error.h>
 
+#define unlikely(condition) __builtin_expect(!!(condition), 0)
 /* The struct of `type` whose `member` is at `ptr`: the owner of a source, task or timer. */
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
@@ -130,7 +131,7 @@ static inline void reactor_dismiss_guests(struct reactor *r)
 /* On the loop thread: it is a guest's. */
 static inline bool reactor_has_guest(const struct reactor *r)
 {
-    return __builtin_expect(r->guests.wait != NULL, 0);
+    return unlikely(r->guests.wait != NULL);
 }
 
 /* On the loop thread: a guest leads, and has what it waits for. */

@@ -110,12 +110,12 @@ unsigned peer_enter(struct peer *peer)
 
 void peer_leave(struct endpoint *ep, struct peer *peer, unsigned side)
 {
-    if (__builtin_expect(atomic_fetch_sub(&peer->users[side], 1) != 1, 0))
+    if (unlikely(atomic_fetch_sub(&peer->users[side], 1) != 1))
         return;
-    if (__builtin_expect(atomic_load(&peer->old) != NULL, 0))
+    if (unlikely(atomic_load(&peer->old) != NULL))
         peer_drop_old(peer);
     /* A shutdown may wait until this side is empty. */
-    if (__builtin_expect(atomic_load(&ep->state) != AGENT_STARTED, 0))
+    if (unlikely(atomic_load(&ep->state) != AGENT_STARTED))
         ep->owner->told(ep);
 }
 
