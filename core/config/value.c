@@ -224,7 +224,7 @@ static tenrec_status read_scalar(const struct tenrec_option *opt, const struct n
         st = quantity_size(node->text, &ret->bytes, err);
         break;
     default:
-        return fail_type(node, context, "a type that this version knows", err);
+        return fail_type(node, context, "a type that this version supports", err);
     }
     st = value_at(node, context, st, err);
     if (st == TENREC_OK && !in_range(opt, ret))

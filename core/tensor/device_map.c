@@ -117,7 +117,7 @@ static tenrec_status add_pair(struct device_map *m, const struct tenrec_device_p
         if (device_equal(to, pair->to))
             return TENREC_OK;
         return tenrec_fail(err, TENREC_EINVAL,
-                           "device map for '%s': %s goes to %s already, not also to %s (one "
+                           "device map for '%s': %s maps to %s already, not also to %s (one "
                            "target for each device)",
                            m->worker, device_text(pair->from, from), device_text(to, now),
                            device_text(pair->to, then));

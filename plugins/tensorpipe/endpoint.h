@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* endpoint.h - what an agent shares with its connections, channels and pipes.
  *
- * It is the first part of struct agent. Rooms below agent/ know the endpoint and nothing of the
- * agent around it; a pipe that needs the agent asks through `owner`. */
+ * It is the first part of struct agent. Folders below agent/ use the endpoint only; a pipe that
+ * needs the agent calls it through `owner`. */
 #ifndef TENSORPIPE_ENDPOINT_H
 #define TENSORPIPE_ENDPOINT_H
 

@@ -34,7 +34,7 @@ static const struct tenrec_option options[] = {
         progress, STRING, "adaptive", .choices = "busy|adaptive|sleep",
         .help =
             "How threads wait: busy spins always (one thread at a time; 50 us over a message that "
-            "stands still half way), adaptive spins up to 50 us while that pays off (a thread "
+            "stalls half way), adaptive spins up to 50 us while that pays off (a thread "
             "that also runs messages, as in PyTorch, 300 us with sched_yield), sleep never "
             "spins."),
     OPTION(ifname, STRING, "",
@@ -66,11 +66,11 @@ static const struct tenrec_option options[] = {
                   "use. none turns that off."),
     OPTION(max_object, SIZE, "1MiB", .min = 4096, .max = 1 << 30,
            .help = "Largest handshake object, descriptor or tensor list that a peer may send; a "
-                   "message takes some 25 bytes in each for a tensor. A Tenrec worker knows it of "
-                   "its peers, and does not send more: ETOOBIG."),
+                   "message takes some 25 bytes in each for a tensor. A Tenrec worker learns "
+                   "its peers' limits, and does not send more: ETOOBIG."),
     OPTION(max_message, SIZE, "16GiB", .min = 4096, .max = INT64_MAX,
            .help = "Largest message, payload and tensors together, that a peer may send. A Tenrec "
-                   "worker knows it of its peers, as max_object."),
+                   "worker learns its peers' limits, as with max_object."),
     OPTION(inline_max, SIZE, "32KiB", .min = 0, .max = INT64_MAX,
            .help = "Size up to which a tensor travels between Tenrec workers on the connection of "
                    "its message; a larger one has a connection of its own, or is read out of "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent.c - the operations of an agent: its members, its life, what it tells. */
+/* agent.c - the operations of an agent: its members, its life, its debug info. */
 #include "conn.h"
 #include "options.h"
 #include "send.h"
@@ -29,7 +29,7 @@ static bool peers_grow(struct ucx *u, uint32_t n)
     return true;
 }
 
-/* With the lock. No send goes to the connection any more, and nothing is reported of it. */
+/* With the lock. The connection accepts no more sends, and its end is not reported. */
 static struct conn *detach(struct ucx *u, struct peer *p)
 {
     struct conn *c = p->conn;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* budget.c - what strangers make this worker hold. A stranger is a caller that no member's id and
- * incarnation belong to. UCX does not tell where it comes from: all of them have one account. */
+/* budget.c - memory that strangers make this worker hold. A stranger is a caller without a member's
+ * id and incarnation. UCX does not report its address, so all strangers share one account. */
 #include "conn.h"
 
 static struct tenrec_account_limits budget_limits(const struct ucx *u)

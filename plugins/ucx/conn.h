@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conn.h - a connection, which goes from the agent that made it (its client) to another. Requests
- * go that way, and their answers come back over it.
+/* conn.h - a connection from the agent that made it (the client) to another. The client sends
+ * requests on it, and the other agent answers them on it.
  *
- * The lock is the agent's; what it does not guard is the driver's. */
+ * The agent's lock guards it; the driver alone uses the fields that the lock does not guard. */
 #ifndef UCX_CONN_H
 #define UCX_CONN_H
 

@@ -363,7 +363,7 @@ tenrec_status context_open(struct ucx *u, const char *host_address, tenrec_error
     st = open_descriptors(u, err);
     if (st != TENREC_OK)
         return st;
-    /* A tool does not know where its peers are. */
+    /* A tool cannot determine on which hosts its peers run. */
     st = context_config(u->opt, u->me != TENREC_ANONYMOUS && context_is_loopback(host), &config,
                         err);
     if (st != TENREC_OK)

@@ -10,7 +10,8 @@ static void deliver_exception(struct conn *c, const struct incoming *in)
 {
     struct ucx *u = c->u;
     const int32_t type = in->head.type;
-    /* The payload, by which the host would know the caller's language, is gone. */
+    /* The payload, from which the host would detect the caller's encoding, is no longer available.
+     */
     const struct tenrec_msg dropped = { .size = sizeof dropped, .type = type, .id = in->head.id };
     tenrec_error why = in->why;
     struct tenrec_msg *msg;

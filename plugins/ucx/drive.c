@@ -2,15 +2,15 @@
 /* drive.c - the driver: the one thread that calls UCX for an agent, moves its operations on and
  * waits for the next.
  *
- * The agent's own thread drives while no other thread does. It gives the drive up before it
- * sleeps, so a thread that waits for an answer becomes the driver without a switch of threads: a
- * guest, of which there is one at a time. It takes UCX's descriptor out of the set in which the
- * own thread sleeps, and puts it back when it leaves. A thread that sends while the own thread
- * sleeps drives for that moment.
+ * The agent's own thread drives while no other thread does. It gives the drive up before it sleeps,
+ * so a thread that waits for an answer becomes the driver without a switch of threads: a guest.
+ * There is one guest at a time; it removes UCX's descriptor from the set on which the own thread
+ * sleeps and restores it when it leaves. A thread that sends while the own thread sleeps drives for
+ * the duration of the send.
  *
- * With progress busy a guest that leaves does none of that, which would be the most of a small
- * call: it is expected back, and the own thread, which naps meanwhile, takes the drive over when
- * no guest came between two naps. */
+ * With progress busy, a guest that leaves skips these steps, which would dominate a small call: it
+ * is expected to return. The own thread naps, and becomes the driver if no guest arrived between
+ * two naps. */
 #include "conn.h"
 
 #include <poll.h>
@@ -43,7 +43,7 @@ static void spin_found(struct drive_spin *s)
     s->since_ns = 0;
 }
 
-/* Returns true if the driver looks once more; false if it sleeps now. */
+/* Returns true if the driver polls once more, false if it sleeps now. */
 static bool spin_more(struct drive_spin *s, enum drive_wait how)
 {
     if (how != WAIT_ADAPTIVE)
@@ -302,8 +302,8 @@ static void guest_sleep(struct ucx *u, const struct tenrec_wait *wait)
         eventfd_read(wait->wake_fd, &n);
 }
 
-/* Waits until no thread drives, with the lock, which it gives up meanwhile. The own thread makes
- * way after its step. */
+/* Waits until no thread drives, with the lock, which it releases while it waits. The own thread
+ * makes way after its step. */
 static void guest_want(struct ucx *u, const struct tenrec_wait *wait)
 {
     const struct timespec deadline = { (time_t)(wait->deadline_ns / 1000000000),

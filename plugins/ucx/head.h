@@ -70,7 +70,7 @@ void head_write(unsigned char out[HEAD_LEN], const struct head *h);
 /* errors   EPROTOCOL: not `len` == HEAD_LEN bytes of this version and of a known kind */
 tenrec_status head_read(const void *in, size_t len, struct head *ret, tenrec_error *err);
 
-/* In a time that tells nothing of the bytes. */
+/* In constant time. */
 bool head_cookies_match(const unsigned char a[HEAD_COOKIE_LEN],
                         const unsigned char b[HEAD_COOKIE_LEN]);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* incoming.c - what arrives becomes a message of the host. It is checked before it is believed. */
+/* incoming.c - turns arriving bytes into a message of the host. Every field is checked before it is
+ * used. */
 #include "incoming.h"
 #include "conn.h"
 

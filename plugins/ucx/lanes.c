@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lanes.c - UCX tells its choice to people only, so this reads its text: a line
- * "lane[0]: 2:tcp/eth0.0 md[1] ..." for each transport. */
+/* lanes.c - UCX reports its choice as text only, which is parsed here: a line "lane[0]:
+ * 2:tcp/eth0.0 md[1] ..." for each transport. */
 #include "lanes.h"
 
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* listener.c - the end of a listener.
  *
- * UCX 1.13 forgets, when it destroys a listener, the connections that it has accepted and of which
- * nothing has come yet. When something comes, UCX's thread uses the freed listener: a crash. So
- * these connections end before. */
+ * When UCX 1.13 destroys a listener, it forgets the accepted connections that have not sent
+ * anything yet. Data that arrives on one later makes UCX's thread use the freed listener and crash,
+ * so these connections are closed first. */
 #include "ucx.h"
 
 #include <dirent.h>

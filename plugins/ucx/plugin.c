@@ -35,7 +35,7 @@ static const struct tenrec_option options[] = {
     OPTION(max_message, SIZE, max_message_bytes, "16GiB", .min = HEAD_MESSAGE_LEAST,
            .max = INT64_MAX,
            .help = "Largest message, payload and tensors together, that a peer may send. A Tenrec "
-                   "worker knows it of its peers."),
+                   "worker learns its peers' limits."),
     OPTION(max_stranger_bytes, SIZE, max_stranger_bytes, "1GiB", .min = 4096, .max = INT64_MAX,
            .help =
                "Bytes that all callers together that are no members of the group may make this "

@@ -24,8 +24,8 @@ tenrec_status prove_open(struct ucx *u, tenrec_error *err)
             "for: use backend tensorpipe, or security: { mode: secret }");
     if (u->proves && s->admits_plain(u->self, -1))
         u->host->log(u->self, TENREC_LOG_WARN,
-                     "security: plain_peers lets no caller in over backend ucx, which cannot tell "
-                     "whose process a caller is: all must prove the group secret");
+                     "security: plain_peers lets no caller in over backend ucx, which cannot "
+                     "determine the user of a caller: all must prove the group secret");
     return TENREC_OK;
 }
 
@@ -89,7 +89,7 @@ static bool prove_send(struct conn *c)
     return len > 0;
 }
 
-/* "10.0.0.2:4711", or "" if UCX does not tell. */
+/* "10.0.0.2:4711", or "" if UCX does not report it. */
 static const char *prove_address(const struct conn *c, char *ret, size_t room)
 {
     ucp_ep_attr_t attr = { .field_mask = UCP_EP_ATTR_FIELD_REMOTE_SOCKADDR };
@@ -107,8 +107,8 @@ static const char *prove_address(const struct conn *c, char *ret, size_t room)
     return ret;
 }
 
-/* Tells the other side, which then ends the connection. A worker without a secret has nothing to
- * tell a callee. */
+/* Sends the reason to the other side, which then closes the connection. A worker without a secret
+ * has no reason to send to a callee. */
 static void prove_refuse(struct conn *c, const tenrec_error *why)
 {
     struct ucx *u = c->u;
@@ -207,7 +207,7 @@ static void prove_explain(struct conn *c, const unsigned char *in, size_t len)
         st = c->u->prover->take(c->u->self, c->proof.open, in, len, &used, &err);
     if (st == TENREC_OK)
         tenrec_fail(&err, TENREC_EPERM,
-                    "it asks for a proof of a group secret, of which this worker knows nothing");
+                    "it demands a proof of a group secret, and this worker has no secret");
     prove_refuse(c, &err);
 }
 

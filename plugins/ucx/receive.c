@@ -150,7 +150,7 @@ static void held_free(struct ucx *u, struct held *held)
     free(held);
 }
 
-/* What was held back and whose turn has come. */
+/* Delivers the messages that waited for an earlier one. */
 void receive_held(struct conn *c)
 {
     struct held **at = &c->inbox.held;

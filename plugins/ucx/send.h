@@ -52,6 +52,6 @@ void send_on(struct conn *c, struct tenrec_msg *msg);
 void send_fail_waiting(struct conn *c);
 void send_fail_queued(struct ucx *u);
 void send_fail_posted(struct ucx *u); /* UCX has ended, and has not completed them */
-bool send_complete(struct ucx *u);    /* tells the senders of what has ended */
+bool send_complete(struct ucx *u);    /* completes the ended sends */
 
 #endif

@@ -2,9 +2,9 @@
 /* ucx.h - an agent of this plugin and its peers.
  *
  * All of UCX's objects belong to the driver (drive.c): the agent's own thread, a thread that polls
- * or leads, or for a moment one that sends. Other threads queue what they want under `lock` and
- * wake it; it never calls the host, `done` or `release` with the lock, nor from within a callback
- * of UCX, but for msg_new and place, which make no call back. */
+ * or leads, or for a moment one that sends. Other threads queue their operations under `lock` and
+ * wake the driver. The driver calls the host, `done` and `release` without the lock and outside of
+ * UCX's callbacks; only msg_new and place, which call nothing back, are exempt. */
 #ifndef UCX_UCX_H
 #define UCX_UCX_H
 
@@ -125,12 +125,13 @@ bool context_is_loopback(const char *host);
 void listener_close(struct ucx *u);
 /* Fills `ret` from "ucx://ADDRESS:PORT"; its length, or 0 if it is malformed. */
 size_t context_sockaddr(const char *address, void *ret);
-/* Makes `why` tell if no process listens at the address: UCX only says that it did not connect. */
+/* Adds to `why` that no process listens at the address: UCX reports only that it did not connect.
+ */
 void context_check_refused(const char *address, tenrec_error *why);
 
 /* receive.c */
 tenrec_status receive_open(struct ucx *u, tenrec_error *err);
-/* What was held back and whose turn has come. */
+/* Delivers the messages that waited for an earlier one. */
 void receive_held(struct conn *c);
 void receive_drop_all(struct conn *c);
 

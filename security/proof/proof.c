@@ -184,7 +184,7 @@ static tenrec_status proof_take_challenge(struct proof *p, const struct proof_re
     if (!p->secret)
         return proof_refuse(p, 0, proof_reason_text(PROOF_NEEDS_SECRET), err);
     if (memcmp(r->nonce, p->nonce, sizeof p->nonce) == 0)
-        return proof_malformed(p, "our own nonce came back", err);
+        return proof_malformed(p, "the peer returned our own nonce", err);
     st = proof_mac_check(&p->past, ROLE_LISTENER, record, len, &equal, &why);
     if (st == TENREC_OK && !equal)
         st = proof_mac_check(&p->past, ROLE_ANOTHER_LISTENER, record, len, &other, &why);

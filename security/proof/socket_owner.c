@@ -79,7 +79,7 @@ static tenrec_status owner_ask(int fd, const struct inet_diag_req_v2 *ask, struc
         return tenrec_fail(err, TENREC_ENOTFOUND, "no process of this host holds the other end");
     if (ret->head.nlmsg_type == NLMSG_ERROR)
         return tenrec_fail_errno(err, TENREC_EOS, -ret->error.error,
-                                 "the kernel does not tell the user");
+                                 "the kernel does not report the user");
     if (ret->head.nlmsg_type != SOCK_DIAG_BY_FAMILY ||
         ret->head.nlmsg_len < NLMSG_LENGTH(sizeof ret->found))
         return tenrec_fail(err, TENREC_EOS, "the kernel's answer is malformed");

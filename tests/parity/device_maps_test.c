@@ -95,7 +95,7 @@ static tenrec_status second_target_of_a_device_is_refused(const struct tenrec_te
     map(w, next_worker(t, 1), GPU(0), GPU(1));
     assert_int_equal(tenrec_worker_set_device_map(w, next_worker(t, 1), &again, 1, err),
                      TENREC_EINVAL);
-    assert_text_has(err->text, "cuda:0 goes to cuda:1 already");
+    assert_text_has(err->text, "cuda:0 maps to cuda:1 already");
     tenrec_worker_drop(w);
     return TENREC_OK;
 }

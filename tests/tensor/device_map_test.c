@@ -251,7 +251,7 @@ TEST(device_row_refuses_a_second_target_for_a_device)
     assert_status(device_row_add(&r, "w1", &first, 1, &err), &err); /* the same again */
     assert_int_equal(device_row_add(&r, "w1", &other, 1, &err), TENREC_EINVAL);
     assert_text_has(err.text, "'w1'");
-    assert_text_has(err.text, "cuda:0 goes to cuda:1 already");
+    assert_text_has(err.text, "cuda:0 maps to cuda:1 already");
     assert_status(device_row_add(&r, "w2", &other, 1, &err), &err); /* another worker */
     assert_int_equal(r.n_maps, 2);
     assert_int_equal(device_row_map(&r, "w1")->n, 1);

@@ -106,7 +106,7 @@ static void tell_leaving(struct tenrec_torch_member *m, uint64_t deadline_ns)
             f[i] = NULL;
     for (size_t i = 0; f && i < n; i++)
         if (f[i] && await_told(f[i], &why) != TENREC_OK)
-            log_line(TENREC_LOG_WARN, m->name, "cannot tell '%s' that this worker leaves: %s",
+            log_line(TENREC_LOG_WARN, m->name, "cannot notify '%s' that this worker leaves: %s",
                      other[i].name, why.text);
     free(f);
     free(other);

@@ -222,7 +222,7 @@ void TenrecAgent::shutdownImpl()
     static auto *kept = new std::vector<std::shared_ptr<rpc::RpcAgent>>;
 
     tenrec_chain_stop(backend_);
-    calls_.failAll("RPC was shut down on this worker before the answer came");
+    calls_.failAll("RPC was shut down on this worker before the answer arrived");
     const unsigned left = pool_.stop(patience_);
     if (left == 0)
         return;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent_stop.c - what an agent does at its end: waits until all is written,
- * stops, and frees itself. */
+/* agent_stop.c - the end of an agent: it waits until all is written, stops, and frees itself. */
 #include "agent/agent.h"
 #include "pipe/life/pipe_life.h"
 

@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <netinet/tcp.h>
 
-/* Milliseconds since anything came back for what was sent; 0: nothing is owed. */
+/* Milliseconds since the last acknowledgement, while sent data or a probe is unanswered; else 0. */
 static uint32_t keepalive_silence(const struct conn *c)
 {
     struct tcp_info info = { 0 };

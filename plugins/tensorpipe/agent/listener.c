@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* listener.c - the listening sockets.
  *
- * Whatever one connection does, a socket goes on listening, and some descriptors are never
- * given to strangers: this worker dials, maps and asks stores with them. */
+ * A misbehaving connection never stops a listening socket. Some descriptors are reserved and never
+ * given to strangers: this worker dials, maps memory and queries stores with them. */
 #include "agent/listener.h"
 #include "agent/agent.h"
 #include "proof/prover.h"
@@ -78,7 +78,7 @@ bool listener_has_room(const struct listener *l, unsigned n)
     return !descriptors_run_short(l->agent->ep.reactor.epoll_fd, l->wanted.n + n);
 }
 
-/* A connection waits, and is accepted when the descriptor of the one that goes is closed. */
+/* The new connection stays in the backlog until the descriptor of the evicted one is closed. */
 static void listener_make_room(struct listener *l)
 {
     if (!handshakes_evict_oldest(&l->agent->ep.handshakes, "descriptors run short"))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* newcomer.c - a connection that has not said yet what it is.
+/* newcomer.c - a connection that has not sent its hello yet.
  *
  * A silent stranger is closed after the hello's limit, or earlier when its place is needed, and
  * a stranger with a malformed hello at once. */

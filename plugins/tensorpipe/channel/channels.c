@@ -79,8 +79,8 @@ void channels_init(struct channels *cs, const struct tp_options *o, bool devices
         channels_offer(cs, &channel_host, HOST_VERSION);
     }
     for (size_t i = 0; i < o->channels.n; i++) {
-        /* A peer on libtensorpipe has no other way once it chose this one, and the kernel
-         * may know no more than one process that reads. */
+        /* A peer on libtensorpipe cannot leave this channel once it has chosen it, and the kernel
+         * may permit only one process to read. */
         if (cs->pulls && !cma_wants_names() && strcmp(o->channels.v[i].s, channel_cma.name) == 0)
             channels_offer(cs, &channel_cma, cs->cma);
         else if (strcmp(o->channels.v[i].s, channel_basic.name) == 0)

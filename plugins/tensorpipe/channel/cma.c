@@ -30,7 +30,7 @@ int cma_open(struct cma_peer *peer, pid_t pid)
 {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 
-    /* Kernels before 5.3 have no such descriptor, so the death of the process goes unnoticed. */
+    /* Kernels before 5.3 have no such descriptor, so the death of the process is not detected. */
     if (fd < 0 && errno != ENOSYS)
         return errno;
     *peer = (struct cma_peer){ .pid = pid, .fd = fd };

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Per device; of shared ones all, because peers know them by their handles. */
+/* Recycled events of a device; all shared events are kept, because peers hold their handles. */
 #define EVENTS_KEPT 64
 
 struct device {

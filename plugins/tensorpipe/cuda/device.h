@@ -66,7 +66,7 @@ tenrec_status device_stream_wait(const struct tenrec_stream *s, tenrec_error *er
 /* What the core asks of devices. */
 extern const struct tenrec_device_ops cuda_device_ops;
 
-/* Users of devices; when the last has gone what is kept for the next goes too. */
+/* Counts the users of devices; the last one frees the recycled events and memory. */
 void devices_hold(void);
 void devices_let_go(void);
 bool devices_held(void);
@@ -83,8 +83,8 @@ tenrec_status device_memory_new(const struct tenrec_stream *s, uint64_t bytes, v
 /* Frees the memory once the present work on `s` is complete. */
 void device_memory_drop(const struct tenrec_stream *s, void *data);
 
-/* Bytes that are kept per device at most; what is beyond goes back to the driver
- * when it is dropped. The largest of all callers' counts. */
+/* Limit of the recycled bytes per device; memory beyond it returns to the driver when it is
+ * dropped. The largest of all callers' counts. */
 void device_memory_keep(uint64_t bytes);
 /* Gives back what is kept. */
 void device_memory_trim(int index);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* driver.c - libcuda, when there is one. */
+/* driver.c - loads libcuda, if it is installed. */
 #include "cuda/driver.h"
 
 #include <dlfcn.h>

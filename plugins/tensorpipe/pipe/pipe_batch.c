@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipe_batch.c - what a thread sends while it delivers.
+/* pipe_batch.c - messages that a thread sends while it delivers others.
  *
  * Messages for the pipe that it reads gather in a bundle of its own, which no lock guards; messages
  * for other pipes gather in their queues. */

@@ -36,7 +36,7 @@ void pipe_send_exception(struct pipe *p, const struct tenrec_msg *msg, const ten
 /* The caller waits for it, there or here. */
 static void deliver_skipped(struct pipe *p, int32_t type, int64_t id, const tenrec_error *why)
 {
-    /* The host knows the caller's language by the first bytes of the payload, unless these were
+    /* The host detects the caller's encoding from the first bytes of the payload, unless these were
      * never read. */
     const struct tenrec_msg dropped = { .size = sizeof dropped,
                                         .type = type,
@@ -64,7 +64,7 @@ static void deliver_skipped(struct pipe *p, int32_t type, int64_t id, const tenr
 }
 
 /* Messages of a caller that claims to be a member are delivered once it is one. Until then it may
- * announce its view, which it knows first; one of a former life never is a member. */
+ * only announce its view; a process of a former life never becomes a member. */
 static bool caller_may_speak(struct pipe *p, int32_t type)
 {
     return pipe_recognise(p) || type == TENREC_MSG_VIEW;

@@ -114,7 +114,7 @@ static tenrec_status add_tensors(struct pipe *p, struct send_request *request,
     return TENREC_OK;
 }
 
-/* An object that goes with the tensors. */
+/* Checks the length of an object of the message against the peer's limit. */
 static tenrec_status check_object(const struct pipe *p, const struct tenrec_msg *msg,
                                   const char *what, size_t len, tenrec_error *err)
 {

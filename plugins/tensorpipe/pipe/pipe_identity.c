@@ -50,7 +50,7 @@ bool pipe_is_shown(const struct endpoint *ep, const struct peer *peer, enum proo
     return pipe_shares_tokens(ep, peer) && shown == make_proof(ep, peer, false, role);
 }
 
-/* A member's record says that it has a token: then it has to show that it knows it. */
+/* A member whose record has a token must prove that it has the token. */
 static bool is_that(const struct pipe *p, const struct peer *peer)
 {
     return peer->incarnation == p->caller.incarnation &&

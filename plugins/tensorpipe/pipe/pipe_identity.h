@@ -47,7 +47,7 @@ static inline bool pipe_shares_tokens(const struct endpoint *ep, const struct pe
 }
 
 /* Returns true if `peer` is of another library, as its record has no token: it can prove nothing.
- * A program that gives none of its members a token knows no other library. */
+ * If no member has a token, no peer counts as another library. */
 static inline bool pipe_peer_is_plain(const struct endpoint *ep, const struct peer *peer)
 {
     return !peer->token && (ep->token || ep->me == TENREC_ANONYMOUS);

@@ -28,7 +28,8 @@ static void message_skip(struct pipe *p, const tenrec_error *why)
     pipe_announce_carry(p, NULL);
 }
 
-/* Where it was and where it goes. errors: EPROTOCOL (no channel was agreed for that) */
+/* The devices of the sender and of the receiver. errors: EPROTOCOL (no channel was agreed for that)
+ */
 static tenrec_status message_read_devices(const struct pipe *p, const struct descriptor_tensor *t,
                                           uint32_t i, struct tenrec_device *source,
                                           struct tenrec_device *target, tenrec_error *err)
@@ -109,7 +110,7 @@ bool message_plain(struct pipe *p, const struct plain *m)
     return true;
 }
 
-/* What its sender knows, if it reads our limits (wire/handshake/identity.h). errors: ETOOBIG */
+/* Checks the limits that we announced to its sender (wire/handshake/identity.h). errors: ETOOBIG */
 static tenrec_status message_check_limits(const struct pipe *p, const struct descriptor *d,
                                           tenrec_error *err)
 {
@@ -194,7 +195,7 @@ tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t l
     return st;
 }
 
-/* The sender holds its tensors until it knows where they go. */
+/* The sender holds its tensors until their target devices are known. */
 static void message_send_targets(struct pipe *p)
 {
     uint32_t n = p->read.n_targetless;

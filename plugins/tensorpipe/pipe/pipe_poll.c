@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_poll.c - callers that read their answers themselves.
  *
- * A thread that waits for an answer takes the reader's role of the pipe that
- * the answer comes on and reads there until its wait is over, so that a call
- * costs no thread switch. One thread has the role at a time; others queue up
- * and are woken one by one when the reader leaves. */
+ * A thread that waits for an answer acquires the reader's role of the pipe that carries the answer
+ * and reads there until its wait is over, so a call costs no thread switch. One thread has the role
+ * at a time; others queue up and are woken one by one when the reader leaves. */
 #include "pipe/pipe.h"
 #include "pipe/pipe_send.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipe_queue.c - what waits for the connections of a pipe, and for its peer.
+/* pipe_queue.c - messages that wait for the connections of a pipe, or for its peer.
  *
  * A message has a segment for each connection that it uses. What the peer
  * fetches by itself waits beside the queues until the peer says that it has it. */

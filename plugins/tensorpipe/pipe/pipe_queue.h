@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipe_queue.h - what waits for the connections of a pipe, and for its peer. */
+/* pipe_queue.h - messages that wait for the connections of a pipe, or for its peer. */
 #ifndef TENSORPIPE_PIPE_QUEUE_H
 #define TENSORPIPE_PIPE_QUEUE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipe_read.c - finds messages in what arrives.
+/* pipe_read.c - finds messages in the arriving bytes.
  *
  * One system call reads what there is; then every message that is whole is
  * delivered, before the next one. Large payloads and tensors are read straight
@@ -217,7 +217,7 @@ static enum parsed parsed_of(enum part part)
     return part == PART_MISSING ? PARSED_ALL : PARSED_BAD;
 }
 
-/* Goes through the buffers as far as they reach. */
+/* Consumes all complete buffers. */
 static enum parsed read_parse(struct pipe *p)
 {
     struct reading *r = &p->read;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_send.c - messages on their way out.
  *
- * A small message is copied between its frames and written by the thread that
- * sends it, with one system call. A message with tensors, a large one, or a message that finds no
- * room goes through the queue. */
+ * A small message is copied between its frames and written by the thread that sends it, with one
+ * system call. Messages with tensors, large messages, and messages for a full connection are
+ * queued. */
 #include "pipe/pipe_send.h"
 #include "pipe/pipe.h"
 #include "wire/plain.h"

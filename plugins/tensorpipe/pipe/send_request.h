@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* send_request.h - what is on its way out of a pipe, and its completions.
+/* send_request.h - a message on its way out of a pipe, and its completions.
  *
  * A send request is one message or object, or several small messages together. The
  * writer collects completions under the pipe's lock and calls them without it. */

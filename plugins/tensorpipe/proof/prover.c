@@ -252,8 +252,7 @@ void prover_explain(struct conn *c, tenrec_peer dialled, tenrec_error *err)
     const void *out;
 
     tenrec_fail(err, TENREC_EPERM,
-                "it asks for a proof of a group secret, of which this worker "
-                "knows nothing");
+                "it demands a proof of a group secret, and this worker has no secret");
     if (!s || (dialled == TENREC_ANONYMOUS ? s->listen(self, NULL, &p, &why)
                                            : s->dial(self, dialled, NULL, NULL, 0, &p, &why)))
         return;

@@ -35,7 +35,7 @@ bool prover_admits_any(const struct endpoint *ep);
 bool prover_suits(const struct endpoint *ep, const struct transport *t, bool proved);
 
 /* For a connection in mode none whose buffer begins with a proof: its peer sends one although none
- * is asked for, or refuses us because we sent none. Answers the former, and writes the reason.
+ * is required, or refuses us because we sent none. Answers the former and writes the reason.
  *
  * dialled   the member; TENREC_ANONYMOUS for a connection that came in */
 void prover_explain(struct conn *c, tenrec_peer dialled, tenrec_error *err);

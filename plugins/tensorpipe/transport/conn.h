@@ -92,8 +92,8 @@ struct conn {
     unsigned char *buf;
     size_t cap, pos, end;
 
-    /* Handles events, as epoll names them, on the loop thread. The owner sets both, before the
-     * connection hears of anything; a connection knows nothing else of its owner. */
+    /* Handles events, as epoll names them, on the loop thread. The owner sets both before the first
+     * event; a connection uses nothing else of its owner. */
     void (*on_events)(struct conn *c, uint32_t events);
     void *owner; /* borrowed */
     struct endpoint *ep;

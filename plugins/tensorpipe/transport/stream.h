@@ -59,9 +59,9 @@ struct stream {
      * errno. NULL: nothing to begin. */
     int (*share)(struct conn *c);
 
-    /* Continues what goes before the first byte, such as the handshake of TLS: once the connection
-     * is open, and after each event. EAGAIN: more events must come first; EPERM: one side refuses
-     * the other; EPROTOCOL. NULL: nothing goes before it. */
+    /* Continues the exchange before the first byte, such as the handshake of TLS: once the
+     * connection is open, and after each event. EAGAIN: more events must come first; EPERM: one
+     * side refuses the other; EPROTOCOL. NULL: nothing goes before it. */
     tenrec_status (*shake)(struct conn *c, tenrec_error *err);
 
     /* How a connection that was pending ended: 0 or an errno. */

@@ -100,7 +100,7 @@ bool local_peer_is_ours(const struct endpoint *ep, int fd, pid_t *ret_pid)
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
         return false;
     *ret_pid = peer.pid;
-    /* A core without the service knows nothing of user namespaces. */
+    /* A core without the service cannot compare user namespaces. */
     return ep->proof ? ep->proof->peer_is_ours(ep->self, fd)
                      : peer.uid == geteuid() || peer.uid == 0;
 }

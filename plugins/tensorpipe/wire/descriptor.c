@@ -58,7 +58,7 @@ static uint32_t read_number(struct nop_reader *r, size_t min_bytes, uint32_t max
     return (uint32_t)n;
 }
 
-/* Takes a tensor that goes from host to host memory; false for any other. */
+/* Reads a tensor between host memories. Returns false for any other tensor. */
 static bool take_host_tensor(const unsigned char **pos, const unsigned char *end,
                              struct descriptor_tensor *ret)
 {

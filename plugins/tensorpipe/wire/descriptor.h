@@ -37,7 +37,7 @@ struct descriptor {
 };
 
 /* Checks the whole object, but not whether the message that it announces is too large: its reader
- * has to know where that ends. After a failure *ret is undefined.
+ * needs the end of the message. After a failure *ret is undefined.
  *
  * errors   EPROTOCOL, ETOOBIG (beyond a limit)
  */

@@ -179,7 +179,7 @@ size_t nop_read_array(struct nop_reader *r, size_t min_bytes, const char *what);
 uint32_t nop_read_map(struct nop_reader *r, size_t min_bytes, uint32_t max, const char *what);
 /* 0..alternatives-1, or -1 for the empty variant, whose nil is read too. */
 int32_t nop_read_variant(struct nop_reader *r, int32_t alternatives, const char *what);
-/* True, and consumed, when a nil stands here. */
+/* Consumes a nil. Returns false if the next value is not nil. */
 bool nop_read_nil(struct nop_reader *r);
 /* A vector of uint64; take its values out with nop_uint64_at. */
 struct nop_bytes nop_read_uint64s(struct nop_reader *r, const char *what);

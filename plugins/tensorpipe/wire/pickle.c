@@ -213,7 +213,7 @@ static void run_reduce(struct pickle *p)
     if (p->r.status)
         return;
     p->user->reduce(p, &callable, &args, &result);
-    /* The tuple is used up, and what lies below it on the stack is older. */
+    /* The tuple is consumed; the entries below it on the stack are older. */
     p->n_items = (uint32_t)args.number;
     pickle_push(p, result);
 }

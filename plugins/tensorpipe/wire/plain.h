@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plain.h - the frames of a message without tensors, in one piece.
  *
- * Nearly all messages are such, and their frames differ in few bytes. They are
- * written from templates and recognised by comparing with them; whatever looks
- * otherwise takes the general way through descriptor.h. */
+ * Nearly all messages have no tensors, and their frames differ in few bytes. They are written from
+ * templates and recognised by comparison with these; descriptor.h handles all others. */
 #ifndef TENSORPIPE_PLAIN_H
 #define TENSORPIPE_PLAIN_H
 

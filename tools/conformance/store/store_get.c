@@ -46,7 +46,7 @@ STORE_CASE(get_in_vain_tells_which_keys_are_missing, "ST-11")
                  TENREC_ETIMEDOUT, &err, "get");
     for (int i = 0; i < 4; i++)
         if (missing[i] != (i % 2 == 0))
-            expect_fail("get tells that key \"%s\" is %s", keys[i],
+            expect_fail("get reports that key \"%s\" is %s", keys[i],
                         missing[i] ? "missing" : "there");
     put(one, "gone1", "1"); /* and the store goes on */
     put(one, "gone2", "2");

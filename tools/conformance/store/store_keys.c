@@ -19,7 +19,7 @@ STORE_CASE(check_tells_which_keys_are_missing, "ST-12")
     expect_ok(store_check_all(two, keys, 4, soon(), missing, &err), &err, "check");
     for (int i = 0; i < 4; i++)
         if (missing[i] != (i % 2 == 0))
-            expect_fail("check tells that key \"%s\" is %s", keys[i],
+            expect_fail("check reports that key \"%s\" is %s", keys[i],
                         missing[i] ? "missing" : "there");
     put(two, "c0", "");
     put(two, "c2", "");

@@ -133,7 +133,7 @@ STORE_CASE(the_name_is_of_one_line_and_stays, "ST-7")
 static void tells_no_password(const char *what, const char *text)
 {
     if (strstr(text, PASSWORD))
-        expect_fail("%s tells the password of the URL: \"%.200s\"", what, text);
+        expect_fail("%s reveals the password of the URL: \"%.200s\"", what, text);
 }
 
 /* Whether it opens or not. */

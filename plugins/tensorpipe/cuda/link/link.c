@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link.c - the connection of a link: its peer, and what is said on it. */
+/* link.c - the connection of a link: its peer and its records. */
 #include "cuda/link/link_parts.h"
 #include "transport/transport_local.h"
 #include "wire/nop.h"
@@ -153,7 +153,7 @@ static bool read_more(struct pipe *p, struct iovec *lead, int n_lead)
     return true;
 }
 
-/* PART: more is to be read. ENOUGH: nothing goes on now. */
+/* PART: more bytes are needed. ENOUGH: stop reading for now. */
 enum heard { HEARD, HEARD_PART, HEARD_ENOUGH };
 
 static enum heard read_piece(struct pipe *p)

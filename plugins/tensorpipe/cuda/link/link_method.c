@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link_method.c - which way a tensor of a device goes, and what its note says. */
+/* link_method.c - the method by which a tensor of a device travels, and its note. */
 #include "cuda/import.h"
 #include "cuda/link/link_parts.h"
 #include "endpoint.h"

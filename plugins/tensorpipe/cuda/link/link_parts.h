@@ -129,7 +129,7 @@ struct tenrec_tensor_desc *landing_tensor(const struct arriving *m, const struct
 /* Its bytes are discarded from now on. Copies that are queued end before its memory is used again:
  * both are in the order of one stream. */
 void link_skip(struct arriving *m, const tenrec_error *why);
-/* One tensor, and the last: the message goes on its way. */
+/* Completes one tensor; the last one completes the message. */
 void link_landed(struct landing *at, struct arriving *m);
 void link_finish(struct pipe *p, struct arriving *m);
 
@@ -152,7 +152,7 @@ void link_pieces_broken(struct pipe *p);
 struct landing *link_find(const struct link *l, uint64_t number, struct arriving **ret);
 /* Links that wait for pinned memory go on. */
 void link_feed(struct cuda *c);
-/* Reads the connection as far as it goes. */
+/* Reads all available bytes of the connection. */
 void link_read(struct pipe *p);
 
 #endif

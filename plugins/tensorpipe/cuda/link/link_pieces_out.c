@@ -25,7 +25,7 @@ static void piece_free(struct piece_out *o)
     free(o);
 }
 
-/* On the thread that writes; the loop thread goes on with it. */
+/* Called on the writing thread; the loop thread continues the transfer. */
 static void piece_written(void *arg, const tenrec_error *err)
 {
     struct piece_out *o = arg;

@@ -74,7 +74,7 @@ static void connect_dismiss(struct pipe *p, enum conn_role role)
     conn_drop(c);
 }
 
-/* The user knows the address that was dialled; the answer may have named another. */
+/* Errors name the dialled address, which the user configured; the answer may have named another. */
 static void fail_unreachable(struct pipe *p, int e)
 {
     const tenrec_status code = e == ENOMEM ? TENREC_ENOMEM : TENREC_ECONNECT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipe_greeting.c - what both sides of a handshake do. */
+/* pipe_greeting.c - the steps common to both sides of a handshake. */
 #include "pipe/life/pipe_life.h"
 #include "proof/prover.h"
 

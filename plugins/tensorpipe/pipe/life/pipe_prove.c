@@ -23,7 +23,7 @@ static void prove_ask_again(struct reactor_timer *t)
     c->on_events(c, EPOLLOUT);
 }
 
-/* The kernel knows the user of a connection only after that user's process has accepted it. */
+/* The kernel reports the user of a connection only after that user's process has accepted it. */
 static void prove_ask_later(struct conn *c)
 {
     c->pending = true;

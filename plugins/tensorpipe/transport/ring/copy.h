@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* copy.h - copying a part of something large.
  *
- * A copy larger than the caches is faster when it writes past them: then the lines
- * of the destination are not read first, and lines read for the next part stay. memcpy cannot know
- * that, since it sees one part at a time. */
+ * A copy larger than the caches is faster with stores that bypass them: the destination's lines are
+ * not read first, and the lines prefetched for the next part stay cached. memcpy cannot detect this
+ * case because it is given one part at a time. */
 #ifndef TENSORPIPE_COPY_H
 #define TENSORPIPE_COPY_H
 

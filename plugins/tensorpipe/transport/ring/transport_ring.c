@@ -54,7 +54,7 @@ static bool ring_viable(char why[], size_t cap)
     char domain[TRANSPORT_DOMAIN_MAX];
 
     if (!ring_domain(NULL, domain)) {
-        snprintf(why, cap, "/proc does not tell the boot id and the namespaces of this process");
+        snprintf(why, cap, "/proc does not show the boot id and the namespaces of this process");
         return false;
     }
     return local_memory_viable(ring_opening_most(), why, cap);

@@ -190,8 +190,8 @@ static void leave_unpaced(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, plain, sizeof plain - 1);
 }
 
-/* Before the connection is open, since the kernel goes on pacing a connection that bbr has paced;
- * what connects to a listener of loopback has the listener's choice. */
+/* Called before the connection is open: the kernel continues to pace a connection that bbr has
+ * paced. A connection accepted from a loopback listener inherits the listener's algorithm. */
 static void tcp_tune_loopback(int fd, const union transport_address *at)
 {
     if (at->any.sa_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&at->v6.sin6_addr)

@@ -34,8 +34,7 @@ static void write_transport(struct nop_writer *w, const struct wire_transport *t
     nop_write_string(w, nop_text(t->domain));
 }
 
-/* Not a channel, but the one map of the answer in which a client skips what it
- * does not know. */
+/* Not a channel: this is the only map of the answer in which a client skips unknown entries. */
 static void write_identity(struct nop_writer *w, const char *identity)
 {
     const struct wire_channel_device entry = { { nop_text("cpu"), 0 }, identity };

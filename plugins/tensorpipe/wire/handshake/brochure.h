@@ -48,8 +48,8 @@ struct wire_offer {
 #define WIRE_MAX_TYPE 15     /* bytes of the type of a device that gets a channel */
 #define WIRE_MAX_PAIRS 320   /* of our and their devices: 16 GPUs and the CPU on both sides */
 
-/* Tensors between these two devices travel through this channel. Our device
- * borrows from the offer; theirs is a copy, for the frame goes away. */
+/* Tensors between these two devices travel through this channel. Our device borrows from the offer;
+ * theirs is a copy, because the frame is freed. */
 struct wire_pair {
     uint32_t channel; /* index in the offer */
     struct nop_device ours;
@@ -121,8 +121,8 @@ struct wire_ids {
     const uint64_t *channels;
 };
 
-/* `with_identity`: put offer->identity in, for a client that brought its own;
- * a libtensorpipe client is sent nothing that it does not know.
+/* `with_identity`: include offer->identity, for a client that sent its own; a libtensorpipe client
+ * gets known fields only.
  *
  * return   length of the object; beyond `cap` nothing usable was written
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proof.h - how a Tenrec peer shows another that it is a member, without telling its token.
+/* proof.h - how a Tenrec peer proves to another that it is a member, without revealing its token.
  *
  * Each life of a member has a token of 64 random bits in the store. A proof is a keyed hash
  * (SipHash-2-4) of which the key is both tokens: only a process that knows both makes it, and
