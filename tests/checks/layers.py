@@ -4,6 +4,7 @@
 docs/architecture.md says why: a room knows only the rooms that its table names, a plugin knows the public headers and itself, and
 a foreign library is a detail of the few files named here.
 """
+import collections
 import fnmatch
 import os
 import re
@@ -59,6 +60,50 @@ def check_rooms():
         for where, quoted, name in includes(path):
             if quoted and report.room_of(name, "", table) not in table[room] | {room}:
                 yield f'{where}: {room} may not know "{name}"'
+
+
+# Without a face: core/base, a library of small tools, and rooms of which few files are used elsewhere.
+FACELESS = {"core/base", "rpc/rref", "rpc/worker"}
+PRIVATE_MAX = 3
+# Pairs of rooms of which the first includes more private headers of the second. The list only shrinks.
+WIDE = {
+    ("observe/metrics", "rpc/call"): 5,
+    ("observe/profiler", "rpc/call"): 5,
+    ("observe/recorder", "rpc/call"): 5,
+    ("rpc/rref", "rpc/call"): 8,
+    ("rpc/worker", "rpc/call"): 8,
+}
+
+
+def face(room):
+    """The header with what other rooms use."""
+    return f"{room}/{os.path.basename(room)}.h"
+
+
+def private_headers():
+    """{(room, other): headers of the other that the room includes, but for its face}."""
+    table = report.rooms("")
+    used = collections.defaultdict(set)
+    for path in report.files(*report.LIBRARY):
+        room = report.room_of(path, "", table)
+        for _, quoted, name in includes(path):
+            other = report.room_of(name, "", table) if quoted else ""
+            if room and other not in ("", room, "core/base") and name != face(other):
+                used[room, other].add(name)
+    return used
+
+
+def check_faces():
+    for room in report.rooms(""):
+        if os.path.exists(os.path.join(report.ROOT, face(room))) == (room in FACELESS):
+            yield f"{room}: " + (f"has {face(room)}, and is in FACELESS" if room in FACELESS else f"declare in {face(room)} what other rooms use")
+    used = private_headers()
+    for room, other in sorted(used.keys() | WIDE):
+        headers, most = sorted(used[room, other]), WIDE.get((room, other), PRIVATE_MAX)
+        if len(headers) > most:
+            yield f"{room} includes {len(headers)} private headers of {other}, {most} may be: {' '.join(headers)}"
+        if PRIVATE_MAX < most > len(headers):
+            yield f"{room} includes {len(headers)} private headers of {other}, and WIDE allows {most}: shrink its row"
 
 
 def check_folders():
@@ -167,6 +212,7 @@ def check_core_size():
 
 report.case("layers_core_is_small", check_core_size())
 report.case("layers_rooms_include_what_the_table_allows", check_rooms())
+report.case("layers_rooms_use_faces_and_few_private_headers", check_faces())
 report.case("layers_rooms_use_no_folder_above_their_own", check_folders())
 report.case("layers_public_headers_and_testkit_know_no_room", check_public())
 report.case("layers_plugins_include_public_and_own", check_plugins())
