@@ -88,7 +88,7 @@ bool receive_one(struct datagram *d, int which)
     if (head.total > d->opt->max_message || head.offset != l->in_len ||
         len > head.total - head.offset)
         return true;
-    if (l->in_len + len > l->in_room) { /* grows with what has come, not with what is announced */
+    if (l->in_len + len > l->in_room) { /* grows with received bytes, not with announced ones */
         const uint64_t room = 2 * (l->in_len + len);
         unsigned char *more = realloc(l->in, room);
 

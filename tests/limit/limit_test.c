@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* limit_test.c - the calls that the plugin limit passes, queues and refuses, by a clock of the
- * test, which begins as the core's: time stands still for this thread, and is later for the thread
+ * test, which begins as the core's: time is frozen for this thread, and is later for the thread
  * of timers. */
 #include "../support/flaky.h"
 

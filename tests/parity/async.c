@@ -206,7 +206,7 @@ static void add_more(struct tenrec_future *f, void *arg)
     tenrec_future_drop(more);
 }
 
-/* A future of x + y + z: `fn` completes it once x + y has come from `to`. */
+/* A future of x + y + z: `fn` completes it once x + y has arrived from `to`. */
 static tenrec_status promise_sum(struct tenrec_call *c, tenrec_future_fn *fn,
                                  struct tenrec_future **ret, tenrec_error *err)
 {

@@ -98,7 +98,7 @@ def timed(limit_s, action):
     return got
 
 
-# ---- a server that goes away ------------------------------------------------------
+# ---- a server that is stopped -----------------------------------------------------
 
 def redis_goes_on_when_a_server_that_saves_was_restarted():
     with Server(*DURABLE) as server, Tool() as tool:

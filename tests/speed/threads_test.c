@@ -224,7 +224,7 @@ TEST(threads_at_rest_are_few_and_asleep)
     run("sleep", rest_work);
 }
 
-/* ---- a message that stands still -------------------------------------------------------- */
+/* ---- a message that stalls -------------------------------------------------------------- */
 
 /* A process that stops the caller for a while, and then the callee no longer. */
 static pid_t swap_later(pid_t caller, pid_t callee)

@@ -163,7 +163,7 @@ class Puppet:
             self.read(deadline)
 
     def until_held(self):
-        """Until a call of hold has come."""
+        """Waits until a call of hold has arrived."""
         until(lambda: self.do("held") != "0", "arrival of the call")
 
     def stop(self):

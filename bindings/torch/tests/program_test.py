@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """program_test.py - tenrec_torch in interpreters of its own: torch as its builders cut it down, and programs
-that know nothing of Tenrec."""
+that never import Tenrec."""
 import importlib.util
 import os
 import shutil

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dying_test.c - an object that goes away while a task of its own is posted. */
+/* dying_test.c - an object that is freed while a task of its own is posted. */
 #include "node.h"
 #include "reactor/reactor.h"
 

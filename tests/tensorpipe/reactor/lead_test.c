@@ -11,7 +11,7 @@
 
 #define FOREVER_NS UINT64_MAX
 
-/* Worker 1's guest: remembers a request, goes away with it, answers it, comes back. */
+/* Worker 1's guest: keeps a request, leaves, answers it, and returns. */
 struct guest {
     struct node *n;
     pthread_t thread;

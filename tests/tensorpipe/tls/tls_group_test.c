@@ -192,7 +192,7 @@ TEST_WHEN(address_says_that_it_is_encrypted, has_tcp, open_group, close_group)
     assert_memory_equal(chain_address(group.worker[0]->chain), "tls://", 6);
 }
 
-/* ---- a peer that stands still ---- */
+/* ---- a peer that stalls ---- */
 
 #define WAITING 30000 /* small requests: more than sockets take */
 

@@ -61,7 +61,7 @@ static unsigned fail_each(const struct rig_setup *setup, const char *call)
 }
 
 /* A late poll may find the work done without asking: whether
- * cuEventQuery is called at all before the answer has come is not counted. */
+ * cuEventQuery is called at all before the answer has arrived is not counted. */
 static void fail_all(const struct rig_setup *setup, unsigned at_least)
 {
     unsigned failed = 0;

@@ -79,7 +79,7 @@ static void *refusal_run(void *arg)
             nap();
             continue;
         }
-        /* To close before the memory has come would break the caller's pipe. */
+        /* Closing before the memory has arrived would break the caller's pipe. */
         recv(fd, memory, sizeof memory, 0);
         send(fd, &answer, 1, MSG_NOSIGNAL); /* fails when the caller has gone on already */
         close(fd);
