@@ -165,13 +165,13 @@ void sharing_close(struct tenrec_sharing *s)
 
 /* ---- lending ------------------------------------------------------------------- */
 
-static void put_record(struct tenrec_share *share, const struct record *r)
+static void put_record(struct tenrec_share *share, const struct share_record *r)
 {
-    const struct record_bytes bytes = { .kind = (uint8_t)r->kind,
-                                        .flags = (uint8_t)r->flags,
-                                        .region = (uint8_t)r->region,
-                                        .slot = htole16((uint16_t)r->slot),
-                                        .offset = htole64(r->offset) };
+    const struct share_record_bytes bytes = { .kind = (uint8_t)r->kind,
+                                              .flags = (uint8_t)r->flags,
+                                              .region = (uint8_t)r->region,
+                                              .slot = htole16((uint16_t)r->slot),
+                                              .offset = htole64(r->offset) };
 
     memcpy(share->record, &bytes, sizeof share->record);
 }
@@ -231,7 +231,7 @@ static void close_fds(struct tenrec_share *share)
 }
 
 /* Takes the block on success. */
-static bool sharing_lend(struct tenrec_sharing *s, struct shared_block *b, struct record *r,
+static bool sharing_lend(struct tenrec_sharing *s, struct shared_block *b, struct share_record *r,
                          struct tenrec_share *share)
 {
     const uint64_t region = shared_block_region(b);
@@ -262,7 +262,7 @@ static bool sharing_lend(struct tenrec_sharing *s, struct shared_block *b, struc
 }
 
 /* Takes the block on success. The sender may drop the tensor, but not use it. */
-static bool sharing_move(struct shared_block *b, struct record *r, struct tenrec_share *share)
+static bool sharing_move(struct shared_block *b, struct share_record *r, struct tenrec_share *share)
 {
     if (!add_copy(share, shared_block_fd(b)))
         return false;
@@ -295,7 +295,7 @@ static struct shared_block *block_of(const struct tenrec_sharing *s,
 bool sharing_share(struct tenrec_sharing *s, const struct tenrec_tensor_desc *desc,
                    struct tenrec_share *ret)
 {
-    struct record r = { .kind = RECORD_LENT };
+    struct share_record r = { .kind = RECORD_LENT };
     struct shared_block *b = NULL;
     enum shared_way way = SHARED_COPIED;
     bool ok = false;
@@ -347,7 +347,7 @@ bool sharing_share(struct tenrec_sharing *s, const struct tenrec_tensor_desc *de
 
 void sharing_share_back(struct tenrec_sharing *s, struct tenrec_share *share)
 {
-    const struct record r = sharing_record(share);
+    const struct share_record r = sharing_record(share);
 
     pthread_mutex_lock(&s->lock);
     if (r.kind != RECORD_MOVED) {

@@ -10,16 +10,16 @@
 #include <string.h>
 #include <unistd.h>
 
-struct record sharing_record(const struct tenrec_share *share)
+struct share_record sharing_record(const struct tenrec_share *share)
 {
-    struct record_bytes bytes;
+    struct share_record_bytes bytes;
 
     memcpy(&bytes, share->record, sizeof bytes);
-    return (struct record){ .kind = bytes.kind,
-                            .flags = bytes.flags,
-                            .region = bytes.region,
-                            .slot = le16toh(bytes.slot),
-                            .offset = le64toh(bytes.offset) };
+    return (struct share_record){ .kind = bytes.kind,
+                                  .flags = bytes.flags,
+                                  .region = bytes.region,
+                                  .slot = le16toh(bytes.slot),
+                                  .offset = le64toh(bytes.offset) };
 }
 
 /* ---- descriptors ---------------------------------------------------------------- */
@@ -47,7 +47,8 @@ static void close_fds(struct fds *fds)
             close(fds->fd[i]);
 }
 
-static tenrec_status check_record(const struct record *r, const struct fds *fds, tenrec_error *err)
+static tenrec_status check_record(const struct share_record *r, const struct fds *fds,
+                                  tenrec_error *err)
 {
     const unsigned expected = (r->flags & RECORD_RELEASE_PAGE ? RELEASE_PAGE_FDS : 0) +
                               (r->flags & RECORD_REGION ? 1 : 0);
@@ -108,7 +109,7 @@ static tenrec_status take_release_page(struct tenrec_sharing *s, struct fds *fds
     return TENREC_OK;
 }
 
-static tenrec_status take_region(struct tenrec_sharing *s, const struct record *record,
+static tenrec_status take_region(struct tenrec_sharing *s, const struct share_record *record,
                                  struct fds *fds, tenrec_error *err)
 {
     const bool private = record->kind == RECORD_PRIVATE;
@@ -136,7 +137,7 @@ static tenrec_status take_region(struct tenrec_sharing *s, const struct record *
 }
 
 /* The caller holds the lock. */
-static tenrec_status sharing_in_arrive(struct tenrec_sharing *s, const struct record *r,
+static tenrec_status sharing_in_arrive(struct tenrec_sharing *s, const struct share_record *r,
                                        uint64_t bytes, struct tenrec_mapping *m, tenrec_error *err)
 {
     struct mapped_region *region = s->mapped[r->region];
@@ -163,8 +164,9 @@ static tenrec_status sharing_in_arrive(struct tenrec_sharing *s, const struct re
     return TENREC_OK;
 }
 
-static tenrec_status arrive_lent(struct tenrec_sharing *s, const struct record *r, struct fds *fds,
-                                 uint64_t bytes, struct tenrec_mapping *m, tenrec_error *err)
+static tenrec_status arrive_lent(struct tenrec_sharing *s, const struct share_record *r,
+                                 struct fds *fds, uint64_t bytes, struct tenrec_mapping *m,
+                                 tenrec_error *err)
 {
     tenrec_status st = TENREC_OK, region = TENREC_OK;
     tenrec_error why;
@@ -183,7 +185,7 @@ static tenrec_status arrive_lent(struct tenrec_sharing *s, const struct record *
     return st;
 }
 
-static tenrec_status arrive_moved(const struct record *r, struct fds *fds, uint64_t bytes,
+static tenrec_status arrive_moved(const struct share_record *r, struct fds *fds, uint64_t bytes,
                                   struct tenrec_mapping *m, tenrec_error *err)
 {
     struct memfd_region region;
@@ -204,7 +206,7 @@ static tenrec_status arrive_moved(const struct record *r, struct fds *fds, uint6
 tenrec_status sharing_shared(struct tenrec_sharing *s, struct tenrec_share *share,
                              struct tenrec_tensor_desc *desc, tenrec_error *err)
 {
-    const struct record r = sharing_record(share);
+    const struct share_record r = sharing_record(share);
     struct tenrec_mapping *m = memory_new(1, sizeof *m);
     struct fds fds = take_fds(share);
     const uint64_t bytes = desc ? desc->bytes : 0;

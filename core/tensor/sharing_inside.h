@@ -35,29 +35,29 @@ struct tenrec_sharing {
 };
 
 /* A record as it is sent; little endian. */
-struct record_bytes {
+struct share_record_bytes {
     uint8_t kind, flags, region, zero;
     uint16_t slot, zeros;
     uint64_t offset;
 };
-enum record_kind {
+enum share_record_kind {
     RECORD_LENT = 1,
     RECORD_MOVED = 2,
     RECORD_PRIVATE = 3, /* lent, to be mapped copy on write; all of its region is */
 };
-enum record_flags {
+enum share_record_flags {
     RECORD_REGION = 1,       /* with the region's descriptor */
     RECORD_RELEASE_PAGE = 2, /* with the two of the release page, before that */
 };
 
 /* A record as it is used. */
-struct record {
+struct share_record {
     unsigned kind, flags, region, slot;
     uint64_t offset;
 };
 
 /* Reads the record, unchecked. */
-struct record sharing_record(const struct tenrec_share *share);
+struct share_record sharing_record(const struct tenrec_share *share);
 
 /* Drops the connection's references to the peer's memory. The caller holds the lock. */
 void sharing_in_close(struct tenrec_sharing *s);
