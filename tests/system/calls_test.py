@@ -2,7 +2,7 @@
 """calls_test.py - whole groups of processes call each other and leave together."""
 import os
 
-from cases import equal, main, run, true
+from cases import equal, has_ucx, main, run, true
 from crew import ALL_TO_ALL, CONFIG, LONG_MS, TENREC, WRAPPER, Crew, at, backend, by_hand, free_port
 
 
@@ -134,8 +134,8 @@ def system_refuses_a_taken_rank():
 
 def system_calls_on_each_shipped_config():
     absent = {"redis.yaml"}  # job_test.py has a server for it
-    if not any(os.path.exists(os.path.join(d, "ucx.so")) for d in os.environ["TENREC_PLUGIN_PATH"].split(":")):
-        absent.add("ucx.yaml")  # built without libucx
+    if not has_ucx():
+        absent.add("ucx.yaml")
     for name in sorted(set(os.listdir(CONFIG)) - absent):
         env = backend(TENREC_CONFIG=f"{CONFIG}/{name}")
         del env["TENREC_BACKEND"]

@@ -134,9 +134,11 @@ def system_names_the_late_when_a_shutdown_is_not_graceful_in_time():
     with Crew().run(3) as crew:
         crew.all("init")
         since = time.monotonic()
-        for code, _, text in crew.all_fail("shutdown graceful 2000", ranks=(0, 2)):
-            equal(code, "ETIMEDOUT")
-            contains(text, "worker1")
+        errors = crew.all_fail("shutdown graceful 2000", ranks=(0, 2))
+        late = [text for code, _, text in errors if code == "ETIMEDOUT"]
+        true(late and all("worker1" in text for text in late), errors)
+        # The second to give up may see first that the other has gone.
+        true(all(code in ("ETIMEDOUT", "EPEER_LOST") for code, _, _ in errors), errors)
         within(since, time.monotonic(), 2 + 6, "shutdown with a limit of 2 s")
         crew[1].do("shutdown immediate 0")
         crew.finish()

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 
-from cases import contains, environment, equal, main, run, tcp_transport, true
+from cases import contains, environment, equal, has_ucx, main, run, tcp_transport, true
 
 COMPARE, BUILD = sys.argv[1:3]
 PROGRAMS = sys.argv[3:]
@@ -28,17 +28,12 @@ def figures(*command):
     return [json.loads(line) for line in got.stdout.splitlines()]
 
 
-def has_plugin(name):
-    """A backend is not built where its library is absent."""
-    return any(os.path.exists(f"{folder}/{name}.so") for folder in os.environ["TENREC_PLUGIN_PATH"].split(":"))
-
-
 def ways(path):
     """(mode, progress, via) of all that a program says it can do."""
     got = run(path)
     equal(got.returncode, 2, "exit status without arguments")
     for via, modes, waits in re.findall(r"^ +(\S+): ([a-z ]+): ([a-z ]+)$", got.stderr, re.MULTILINE):
-        if via == "ucx" and not has_plugin("ucx"):
+        if via == "ucx" and not has_ucx():
             continue
         for mode in modes.split():
             for progress in waits.split():
@@ -66,11 +61,14 @@ def expect_every_way(path):
 
 
 def make_case(path):
-    return lambda: expect_every_way(path)
+    def case():
+        expect_every_way(path)
+    case.__name__ = f"bench_{os.path.basename(path)}_does_all_that_it_says"
+    return case
 
 
-for each in PROGRAMS:
-    globals()[f"bench_{os.path.basename(each)}_does_all_that_it_says"] = make_case(each)
+for each in map(make_case, PROGRAMS):
+    globals()[each.__name__] = each
 
 
 def bench_programs_print_a_line_for_each_size():

@@ -55,6 +55,12 @@ def environment(**more):
     return env
 
 
+def has_ucx():
+    """The backend ucx is not built where its library is absent, and is refused in mode mtls."""
+    folders = os.environ["TENREC_PLUGIN_PATH"].split(":")
+    return security_skips.MODE != "mtls" and any(os.path.exists(f"{folder}/ucx.so") for folder in folders)
+
+
 def tcp_transport():
     """What the backend tensorpipe calls TCP in the security mode of the run."""
     return "tls" if security_skips.MODE in ("tls", "mtls") else "uv"

@@ -11,9 +11,9 @@
 #include <stdatomic.h>
 #include <tenrec/tensor.h>
 
-/* A death takes 100 ms * 10 = 1 s, the transfer N * PACE = 3 s; longer where the run is slow, as
+/* A death takes 100 ms * 15 = 1.5 s, the transfer N * PACE = 4 s; longer where the run is slow, as
  * its answers are. */
-enum { MEMBERS = 4, N = 60, PACE_MS = 50, BYTES = 16 << 20, LONG_MS = 30000 };
+enum { MEMBERS = 4, N = 80, PACE_MS = 50, BYTES = 16 << 20, LONG_MS = 30000 };
 
 static struct tenrec_worker *member[MEMBERS];
 
@@ -78,7 +78,7 @@ static void join(const char *queue, const char *transports, const char *channels
 {
     char heartbeat[48], timeout[48];
     const char *const extra[] = {
-        heartbeat, "worker.heartbeat_misses=10", timeout, queue, transports, channels, NULL
+        heartbeat, "worker.heartbeat_misses=15", timeout, queue, transports, channels, NULL
     };
     tenrec_error err;
 
@@ -129,12 +129,17 @@ static void must_outlive_its_heartbeats(void)
  * bytes: of the tensor of each; 0: none, so that one buffer has all calls */
 static void must_take_turns(int64_t bytes)
 {
-    enum { CALLS = 20, BEFORE = 8 };
+    enum { CALLS = 20, BEFORE = 15 };
     struct tenrec_tensor *t = NULL;
     struct tenrec_future *f[CALLS + 1];
     struct tenrec_value arg;
     tenrec_error err;
 
+    /* The connection is made, which takes some turns over TLS. */
+    assert_status(tenrec_rpc_async(member[2], "worker1", "note_turn", NULL, 0, NULL, &f[0], &err),
+                  &err);
+    assert_status(tenrec_future_wait(f[0], LONG_MS * testing_slow(), &err), &err);
+    tenrec_future_drop(f[0]);
     turns.n_swallowed = turns.n_before = 0;
     turns.asked = false;
     assert_status(tenrec_tensor_new(TENREC_UINT8, 1, &bytes, &t, &err), &err);
