@@ -7,8 +7,7 @@
 #include "core/base/memory.h"
 #include "core/base/threads.h"
 #include "observe/metrics/series.h"
-#include "rpc/call/active_calls.h"
-#include "rpc/call/function.h"
+#include "rpc/call/calls.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 
 #include <tenrec/observer_plugin.h>
 
-#include "rpc/call/function.h"
+#include "rpc/call/calls.h"
 
 struct tenrec_config;
 

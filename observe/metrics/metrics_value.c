@@ -5,7 +5,7 @@
 #include "observe/metrics/durations.h"
 #include "observe/metrics/metrics.h"
 #include "observe/metrics/series.h"
-#include "rpc/call/function.h"
+#include "rpc/call/calls.h"
 #include "rpc/call/observe.h"
 #include "rpc/future/worker.h"
 

@@ -4,7 +4,7 @@
 #ifndef TENREC_PROFILER_BUILTIN_H
 #define TENREC_PROFILER_BUILTIN_H
 
-#include "rpc/call/function.h"
+#include "rpc/call/calls.h"
 
 struct service_session;
 extern const struct service profiler_service; /* of a worker (rpc/call/service.h) */

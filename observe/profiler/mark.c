@@ -4,7 +4,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
-#include "rpc/call/active_calls.h"
+#include "rpc/call/calls.h"
 
 #include <stdlib.h>
 

@@ -4,8 +4,7 @@
 #include "observe/profiler/spans_wire.h"
 
 #include "core/base/clock.h"
-#include "rpc/call/active_calls.h"
-#include "rpc/call/function.h"
+#include "rpc/call/calls.h"
 
 void span_arrived(struct tenrec_call *c)
 {

@@ -6,7 +6,7 @@
 #include "core/base/memory.h"
 #include "observe/recorder/recorder.h"
 #include "observe/recorder/stack.h"
-#include "rpc/call/function.h"
+#include "rpc/call/calls.h"
 
 enum {
     DUMP_MAX = 256,  /* handlers, and calls that wait; the others are counted */

@@ -4,8 +4,7 @@
 #include "core/base/memory.h"
 #include "observe/recorder/dump.h"
 #include "observe/recorder/reporter.h"
-#include "rpc/call/active_calls.h"
-#include "rpc/call/function.h"
+#include "rpc/call/calls.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "core/base/forks.h"
 #include "core/base/memory.h"
 #include "core/base/threads.h"
-#include "rpc/call/active_calls.h"
+#include "rpc/call/calls.h"
 #include "rpc/future/worker.h"
 
 #include <pthread.h>

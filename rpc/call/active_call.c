@@ -3,7 +3,6 @@
 #include "core/base/clock.h"
 #include "core/base/fail.h"
 #include "rpc/call/calls.h"
-#include "rpc/call/devices_send.h"
 #include "rpc/call/transfer.h"
 #include "rpc/value/codec.h"
 #include "rpc/value/value.h"

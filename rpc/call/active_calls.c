@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/call/active_calls.h"
+#include "rpc/call/calls.h"
 
 #include "core/base/clock.h"
-#include "rpc/call/calls.h"
 
 void active_calls_init(struct active_calls *s)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* answer.c - the answers that a callee sends. No locks. */
-#include "rpc/call/answer.h"
-
 #include "core/backend/backend.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/call/asks.h"
+#include "rpc/call/service.h"
 
 /* It does not wait again. */
 static struct ask *asks_remove(struct ask **at)

@@ -115,4 +115,7 @@ struct tenrec_tensor *call_into(struct tenrec_worker *w, tenrec_peer from,
 void call_fail(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_msg *msg,
                const tenrec_error *why);
 
+/* An answer has arrived. Takes msg. */
+void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
+
 #endif

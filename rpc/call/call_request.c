@@ -6,7 +6,6 @@
 
 #include "core/tensor/device.h"
 #include "rpc/call/calls.h"
-#include "rpc/call/devices_send.h"
 #include "rpc/call/observe.h"
 #include "rpc/call/transfer.h"
 #include "rpc/future/future.h"

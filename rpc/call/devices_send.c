@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/call/devices_send.h"
+#include "rpc/call/calls.h"
 
 #include "core/tensor/device.h"
 #include "core/tensor/tensor.h"
-#include "rpc/call/calls.h"
 
 /* The error names the map that is missing, and where to write it. */
 static tenrec_status fail_unmapped(const struct tenrec_worker *w, tenrec_peer to, bool answer,

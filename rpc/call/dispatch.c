@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dispatch.c - messages that arrive, on their way to what serves them. */
-#include "rpc/call/dispatch.h"
+#include "rpc/call/service.h"
 
 #include "core/base/probe.h"
-#include "rpc/call/answer.h"
-#include "rpc/call/serve.h"
+#include "rpc/call/calls.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/value/trace.h"
 

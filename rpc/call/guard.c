@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/call/serve.h"
+#include "rpc/call/calls.h"
 
 #include "core/base/log.h"
 #include "security/proof/rules.h"

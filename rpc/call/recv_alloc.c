@@ -6,7 +6,6 @@
 #include "core/tensor/tensor.h"
 #include "rpc/call/call.h"
 #include "rpc/call/calls.h"
-#include "rpc/call/devices_send.h"
 
 /* A message being received; its copies to a device are queued on a stream of the pool. */
 struct arrival {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* serve.c - served calls from their request to the return of their function. No lock is held while
  * a function runs. */
-#include "rpc/call/serve.h"
+#include "rpc/call/calls.h"
 
 #include "core/base/clock.h"
 #include "core/base/fail.h"

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* serve_end.c - the ends of served calls: answers, and requests that are refused. */
-#include "rpc/call/serve.h"
+#include "rpc/call/calls.h"
 
 #include "core/base/fail.h"
 #include "core/base/log.h"
 #include "core/base/probe.h"
 #include "core/tensor/device.h"
-#include "rpc/call/answer.h"
 #include "rpc/call/observe.h"
 #include "rpc/call/transfer.h"
 #include "rpc/future/worker.h"

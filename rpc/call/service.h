@@ -8,8 +8,67 @@
 #ifndef TENREC_CALL_SERVICE_H
 #define TENREC_CALL_SERVICE_H
 
-#include "rpc/call/dispatch.h"
 #include "rpc/future/worker.h"
+
+#include <stdbool.h>
+#include <tenrec/agent.h>
+#include <tenrec/message.h>
+
+/* ---- dispatch.c: passes messages that arrive to their handlers --------------------------------
+ */
+
+/* Serves a message of one type. Takes msg. */
+typedef void dispatch_fn(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
+
+enum { DISPATCH_HANDLERS_MAX = 8 };
+
+/* Handlers of messages that are neither calls nor answers of calls, registered by other rooms
+ * before the worker starts. */
+struct dispatch {
+    struct dispatch_handler {
+        int32_t type;
+        dispatch_fn *fn;
+    } handler[DISPATCH_HANDLERS_MAX];
+    unsigned n;
+};
+
+void dispatch_handle(struct dispatch *d, int32_t type, dispatch_fn *fn);
+
+/* ---- asks.c: messages that wait until our view of a dynamic group is as new as their sender's. A
+ * list, without locks. The version is a claim of the sender, so it may never be reached ----------
+ */
+
+/* The first part of a waiting message. */
+struct ask {
+    struct ask *next;
+    tenrec_peer from;
+    int64_t version;
+    uint64_t deadline_ns; /* of the wait; CLOCK_NEVER: none */
+    /* The wait is over. No lock held; frees the ask. */
+    void (*ready)(struct tenrec_worker *w, struct ask *a);
+};
+
+/* A member has one or two requests at a time, and a gather or reference for each of its threads.
+ * All senders that are no members share those of strangers. */
+#define ASKS_OF_MEMBER 64
+#define ASKS_OF_STRANGERS 64
+
+/* The oldest first. */
+struct asks {
+    struct ask *first;
+};
+
+/* Adds `a` (taken). If the sender has too many, returns its oldest, which is ready then; else
+ * NULL. */
+struct ask *asks_add(struct asks *all, struct ask *a);
+/* Removes the requests that `version` satisfies, or whose wait ends at `now_ns`; or `every`
+ * request. */
+struct ask *asks_take_ripe(struct asks *all, int64_t version, uint64_t now_ns, bool every);
+/* Returns false if there is none, and lowers *next_ns to the next end of a wait. */
+bool asks_have_ripe(const struct asks *all, int64_t version, uint64_t now_ns, uint64_t *next_ns);
+
+/* ---- service.c --------------------------------------------------------------------------------
+ */
 
 struct config_observe;
 struct config_settings;

@@ -15,8 +15,8 @@
 
 #include "core/base/hash.h"
 #include "core/base/memory.h"
-#include "rpc/call/asks.h"
 #include "rpc/call/call.h"
+#include "rpc/call/service.h"
 #include "rpc/rref/rref_forks.h"
 #include "rpc/value/value.h"
 

@@ -9,7 +9,6 @@
 #include "core/base/log.h"
 #include "core/base/loop.h"
 #include "core/config/config.h"
-#include "rpc/call/answer.h"
 #include "rpc/call/calls.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/future/worker.h"

@@ -9,7 +9,6 @@
 #include "core/base/memory.h"
 #include "core/tensor/device.h"
 #include "rpc/call/calls.h"
-#include "rpc/call/devices_send.h"
 #include "rpc/future/future.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/future/worker.h"

@@ -8,7 +8,6 @@
 #include "core/config/config.h"
 #include "core/tensor/device.h"
 #include "rpc/call/calls.h"
-#include "rpc/call/devices_send.h"
 
 /* ---- settings of the program ------------------------------------------------------- */
 

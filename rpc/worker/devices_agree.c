@@ -13,7 +13,6 @@
 #include "core/tensor/device.h"
 #include "group/meeting/meeting.h"
 #include "rpc/call/calls.h"
-#include "rpc/call/devices_send.h"
 #include "rpc/worker/membership.h"
 #include "rpc/worker/worker_group.h"
 
@@ -123,7 +122,7 @@ static tenrec_status table_count(struct tenrec_worker *w, struct table *t, uint6
 /* ---- ways ------------------------------------------------------------------------------ */
 
 /* Lock held, or the way is not shared yet. */
-static void way_clear(struct way *way)
+static void way_clear(struct device_way *way)
 {
     device_map_free(&way->request);
     device_map_free(&way->answer);
@@ -131,7 +130,7 @@ static void way_clear(struct way *way)
 
 static tenrec_status way_room(struct devices *d, tenrec_peer id, tenrec_error *err)
 {
-    struct way *grown;
+    struct device_way *grown;
 
     if ((size_t)id < d->n_ways)
         return TENREC_OK;

@@ -6,10 +6,9 @@
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
-#include "rpc/call/answer.h"
-#include "rpc/call/asks.h"
 #include "rpc/call/call.h"
 #include "rpc/call/calls.h"
+#include "rpc/call/service.h"
 #include "rpc/future/future.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/future/worker.h"

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gather_lead.c - the leader of gathers: arrived members, missing members, limits. The lock of the
  * gathers guards the open ones; a gather that was removed belongs to the remover. */
-
 #include "core/base/clock.h"
 #include "core/base/loop.h"
 #include "core/base/memory.h"
-#include "rpc/call/answer.h"
 #include "rpc/call/calls.h"
 #include "rpc/future/future.h"
 #include "rpc/future/worker.h"

@@ -6,7 +6,7 @@
 #define TENREC_WORKER_MONITOR_INSIDE_H
 
 #include "group/membership/member_record.h"
-#include "rpc/call/asks.h"
+#include "rpc/call/service.h"
 #include "rpc/worker/heartbeat.h"
 #include "rpc/worker/monitor.h"
 

@@ -6,7 +6,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
-#include "rpc/call/answer.h"
 #include "rpc/call/call.h"
 #include "rpc/future/worker.h"
 #include "rpc/rref/rrefs.h"

@@ -7,7 +7,7 @@
 #include "core/base/memory.h"
 #include "core/config/node.h"
 #include "core/config/value.h"
-#include "rpc/call/function.h"
+#include "rpc/call/calls.h"
 #include "rpc/future/worker.h"
 
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "core/base/loop.h"
 #include "core/plugin/plugin.h"
 #include "recorder.h"
-#include "rpc/call/answer.h"
+#include "rpc/call/serve.h"
 #include "rpc/value/codec.h"
 
 #include <pthread.h>

@@ -3,7 +3,7 @@
 #include "../testing.h"
 
 #include "core/base/clock.h"
-#include "rpc/call/asks.h"
+#include "rpc/call/service.h"
 
 #include <stdlib.h>
 

@@ -7,8 +7,7 @@
 #include "core/backend/account.h"
 #include "core/backend/backend.h"
 #include "core/base/clock.h"
-#include "rpc/call/answer.h"
-#include "rpc/call/serve.h"
+#include "rpc/call/calls.h"
 #include "rpc/future/worker.h"
 
 #define LIMIT (1u << 20)

@@ -5,7 +5,6 @@
 #include "../support/debug_info.h"
 #include "../support/functions.h"
 #include "../support/payload.h"
-#include "rpc/call/answer.h"
 #include "rpc/call/calls.h"
 
 #include <stdatomic.h>

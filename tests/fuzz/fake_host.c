@@ -10,7 +10,7 @@
 #include "core/backend/account.h"
 #include "core/backend/backend.h"
 #include "core/backend/chain_layer.h"
-#include "rpc/call/answer.h"
+#include "rpc/call/serve.h"
 #include <unistd.h>
 
 static struct fake_host *host_of(struct tenrec_agent *a)

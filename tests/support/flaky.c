@@ -4,7 +4,7 @@
 #include "core/backend/backend.h"
 #include "core/base/loop.h"
 #include "message_hooks.h"
-#include "rpc/call/answer.h"
+#include "rpc/call/serve.h"
 
 #include <pthread.h>
 #include <stdlib.h>

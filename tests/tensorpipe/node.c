@@ -7,7 +7,7 @@
 #include "../support/message_hooks.h"
 #include "core/backend/backend.h"
 #include "core/backend/chain_layer.h"
-#include "rpc/call/answer.h"
+#include "rpc/call/serve.h"
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>

@@ -6,7 +6,7 @@
 #include "../testing.h"
 #include "core/base/clock.h"
 #include "rpc/call/call.h"
-#include "rpc/call/function.h"
+#include "rpc/call/calls.h"
 #include "rpc/future/worker.h"
 #include "rpc/value/codec.h"
 #include "rpc/worker/gather.h"

@@ -6,7 +6,6 @@
 #include "../testing.h"
 #include "core/backend/backend.h"
 #include "rpc/call/calls.h"
-#include "rpc/call/serve.h"
 #include "rpc/future/pool.h"
 #include "rpc/worker/worker_group.h"
 

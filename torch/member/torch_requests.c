@@ -5,7 +5,7 @@
 #include "core/base/forks.h"
 #include "core/base/memory.h"
 #include "core/config/config.h"
-#include "rpc/call/answer.h"
+#include "rpc/call/serve.h"
 #include "torch/member/pyobject.h"
 #include "torch/member/torch_request.h"
 
