@@ -3,7 +3,7 @@
 #include <tenrec/observe.h>
 
 #include "observe/metrics/metrics.h"
-#include "observe/profiler/builtin.h"
+#include "observe/profiler/profiler.h"
 #include "observe/recorder/dump.h"
 
 static const struct inspection {

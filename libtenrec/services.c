@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "libtenrec/services.h"
 
+#include <tenrec/chain.h>
+
 #include "core/plugin/plugin.h"
 #include "observe/metrics/metrics.h"
-#include "observe/profiler/builtin.h"
+#include "observe/profiler/profiler.h"
 #include "observe/recorder/recorder.h"
-#include "rpc/rref/rrefs.h"
-#include "rpc/worker/worker_group.h"
-#include "rpc/worker/worker_new.h"
+#include "rpc/rref/rref.h"
+#include "rpc/worker/worker.h"
 
 const struct service *const worker_services[SERVICES] = {
     [SERVICE_METRICS] = &metrics_service,   [SERVICE_RECORDER] = &recorder_service,

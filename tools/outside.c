@@ -6,7 +6,7 @@
 #include "progress.h"
 #include "rpc/future/worker.h"
 #include "rpc/worker/membership.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 #include "secret_lookup.h"
 #include "security/proof/security.h"
 

@@ -4,7 +4,7 @@
  * The command starts itself twice; rank 0 measures and prints, rank 1 answers. */
 #include "entry.h"
 #include "measure.h"
-#include "observe/profiler/builtin.h"
+#include "observe/profiler/profiler.h"
 #include "progress.h"
 #include "rpc/call/calls.h"
 #include "run/workers.h"

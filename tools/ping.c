@@ -5,11 +5,11 @@
  * too, so that both agree. */
 #include "core/base/clock.h"
 #include "inspect.h"
-#include "observe/profiler/builtin.h"
+#include "observe/profiler/profiler.h"
 #include "outside.h"
 #include "rpc/future/worker.h"
 #include "rpc/worker/membership.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 #include "samples.h"
 #include "tool.h"
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "observe/metrics/metrics_service.h"
+#include "observe/metrics/metrics.h"
 
-#include "observe/metrics/durations.h"
+#include "observe/metrics/series.h"
 
 #include "core/base/fail.h"
 #include "core/base/memory.h"
 #include "core/base/threads.h"
-#include "observe/metrics/series.h"
 #include "rpc/call/calls.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "observe/metrics/metrics_service.h"
+#include "observe/metrics/metrics.h"
 
 #include "rpc/value/trace.h"
 

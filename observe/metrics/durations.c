@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "observe/metrics/durations.h"
+#include "observe/metrics/series.h"
 
 #include "core/base/forks.h"
 #include "core/base/memory.h"
 #include "core/base/threads.h"
-#include "observe/metrics/series.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -6,11 +6,32 @@
 
 #include <tenrec/observer_plugin.h>
 
-#include "rpc/call/calls.h"
+#include "rpc/call/observe.h"
 
+struct observer;
+struct observer_choice;
+struct trace_sink;
 struct tenrec_config;
 
 extern const struct service metrics_service; /* of a worker (rpc/call/service.h) */
+
+/* Its state in each worker: durations and spans, and their observers. */
+struct metrics_service {
+    struct observer_choice *metrics; /* NULL: no address is written, or its plugin failed */
+    struct observer_choice *traces;  /* likewise */
+    struct observer *observer;       /* shares; NULL: none, or not between start and stop */
+    struct trace_sink *sink;         /* owns; of spans; NULL: none was started */
+    _Atomic uint64_t trace_below;    /* which new traces are sampled: trace_context_root */
+};
+
+static inline struct metrics_service *metrics_of(const struct tenrec_worker *w)
+{
+    return w->service[SERVICE_METRICS];
+}
+
+/* The durations of calls on both sides, and their spans, for a plugin. */
+extern const struct call_observer call_durations_observer;
+extern const struct call_observer call_spans_observer;
 
 /* Checks `observe:`, and the plugins that it needs. errors: as observer_choice_load */
 tenrec_status metrics_check(const struct tenrec_config *config, tenrec_error *err);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* metrics_service.c - metrics and exported spans as a service of a worker. */
-#include "observe/metrics/metrics_service.h"
 #include "core/base/log.h"
 #include "core/config/settings.h"
 #include "observe/metrics/metrics.h"

@@ -2,7 +2,6 @@
 /* metrics_value.c - the durations of a worker's calls as a value (tenrec/observe.h). */
 #include "core/base/clock.h"
 #include "core/base/memory.h"
-#include "observe/metrics/durations.h"
 #include "observe/metrics/metrics.h"
 #include "observe/metrics/series.h"
 #include "rpc/call/calls.h"

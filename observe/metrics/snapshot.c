@@ -2,9 +2,8 @@
 #include "observe/metrics/metrics.h"
 
 #include "core/base/memory.h"
-#include "observe/metrics/durations.h"
 #include "observe/metrics/series.h"
-#include "observe/profiler/builtin.h"
+#include "observe/profiler/profiler.h"
 #include "observe/recorder/recorder.h"
 #include "rpc/future/worker.h"
 

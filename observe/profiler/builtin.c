@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "observe/profiler/builtin.h"
+#include "observe/profiler/profiler.h"
 
 #include "observe/profiler/span.h"
 #include "rpc/call/calls.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* debug_info.c - counters and states of a worker, for users and tests. */
-#include "observe/profiler/builtin.h"
+#include "observe/profiler/profiler.h"
 
 #include "core/base/memory.h"
 #include "core/config/config.h"

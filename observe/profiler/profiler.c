@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "observe/profiler/profiler.h"
+#include "observe/profiler/sessions.h"
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"

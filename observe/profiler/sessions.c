@@ -2,7 +2,6 @@
 #include "observe/profiler/sessions.h"
 
 #include "core/base/forks.h"
-#include "observe/profiler/builtin.h"
 #include "observe/profiler/profiler.h"
 #include "rpc/call/observe.h"
 #include "rpc/future/thread_state.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trace_file.c - `worker.trace`: a worker that writes its trace at shutdown. */
-#include "observe/profiler/builtin.h"
 #include "observe/profiler/profiler.h"
+#include "observe/profiler/sessions.h"
 
 #include "core/base/file.h"
 #include "core/base/log.h"

@@ -4,7 +4,7 @@
  * A worker is a process of the trace, a thread a thread. The time that a thread spends in an event
  * is a slice of its row; an event that lasts longer (an asynchronous call, a function that answers
  * later) also has an async slice of the worker. An arrow leads from each call to its function. */
-#include "observe/profiler/profiler.h"
+#include "observe/profiler/sessions.h"
 
 #include "core/base/file.h"
 #include "core/base/json.h"

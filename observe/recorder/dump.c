@@ -4,7 +4,7 @@
 #include "core/base/clock.h"
 #include "core/base/memory.h"
 #include "core/base/text.h"
-#include "observe/recorder/inline_calls.h"
+#include "observe/recorder/recorder.h"
 #include "rpc/call/calls.h"
 
 #include <stdlib.h>

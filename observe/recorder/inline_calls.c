@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "observe/recorder/inline_calls.h"
+#include "observe/recorder/recorder.h"
 
 #include "core/base/forks.h"
 #include "core/base/memory.h"

@@ -6,10 +6,8 @@
 #include "core/base/threads.h"
 #include "core/config/config.h"
 #include "core/config/settings.h"
-#include "observe/recorder/inline_calls.h"
 #include "observe/recorder/reporter.h"
 #include "observe/recorder/ring.h"
-#include "observe/recorder/thin.h"
 #include "rpc/call/calls.h"
 #include "rpc/call/service.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* recorder.h - the flight recorder: what happened last in this process, and what runs now.
  *
- * Rare events are always recorded; calls, when they have ended (thin.h), while `observe.recorder`
+ * Rare events are always recorded; calls, when they have ended (ring.h), while `observe.recorder`
  * is true. */
 #ifndef TENREC_RECORDER_RECORDER_H
 #define TENREC_RECORDER_RECORDER_H
@@ -46,5 +46,27 @@ tenrec_status recorder_serve(struct functions *f, tenrec_error *err);
 
 /* A worker has started, or has another limit. */
 void stuck_watch(void);
+
+/* ---- inline_calls.c: the inline handler that each thread runs now. Such a call lives on the stack
+ * of its thread and is in no table; it is known here while the recorder is on
+ * ------------------------ */
+
+/* Around the handler, on its thread. */
+void inline_call_begin(const struct tenrec_call *c);
+void inline_call_end(void);
+
+/* A handler that runs, or ran just now. */
+struct inline_call {
+    uint32_t worker;                 /* its start (tenrec_worker.start) */
+    const struct function *function; /* lives as long as the worker */
+    tenrec_peer from;
+    int64_t id;
+    uint32_t thread;
+    uint64_t began_ns;
+};
+
+/* Calls `fn` for each that runs. `reported` was set by an earlier call for the same handler. */
+typedef void inline_calls_fn(void *arg, const struct inline_call *call, bool *reported);
+void inline_calls_each(inline_calls_fn *fn, void *arg);
 
 #endif

@@ -5,7 +5,6 @@
 #include "core/base/log.h"
 #include "core/base/loop.h"
 #include "core/base/memory.h"
-#include "observe/recorder/inline_calls.h"
 #include "observe/recorder/reporter.h"
 #include "observe/recorder/stack.h"
 #include "rpc/call/calls.h"

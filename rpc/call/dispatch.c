@@ -3,6 +3,7 @@
 #include "rpc/call/service.h"
 
 #include "core/base/probe.h"
+#include "rpc/call/call.h"
 #include "rpc/call/calls.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/value/trace.h"

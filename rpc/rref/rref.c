@@ -7,8 +7,8 @@
 #include "core/base/clock.h"
 #include "rpc/future/future.h"
 #include "rpc/future/worker.h"
+#include "rpc/rref/rref.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/rref/rrefs.h"
 #include "rpc/value/value.h"
 
 /* The source line of this thread's next reference. */

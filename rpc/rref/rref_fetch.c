@@ -12,8 +12,8 @@
 #include "rpc/future/future.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/future/worker.h"
+#include "rpc/rref/rref.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/rref/rrefs.h"
 #include "rpc/value/value.h"
 
 /* ---- at the owner ------------------------------------------------------------ */

@@ -7,8 +7,8 @@
 #include "core/base/memory.h"
 #include "rpc/call/call.h"
 #include "rpc/future/worker.h"
+#include "rpc/rref/rref.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/rref/rrefs.h"
 
 enum { FEW = 8 };
 

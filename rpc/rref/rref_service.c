@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rref_service.c - references as a service of a worker. */
-#include "rpc/rref/rrefs.h"
+#include "rpc/rref/rref.h"
 
 #include "core/base/log.h"
 #include "rpc/call/calls.h"

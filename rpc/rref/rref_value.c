@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/rref/rrefs.h"
+#include "rpc/rref/rref.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@
 #include "group/meeting/meeting.h"
 #include "rpc/call/calls.h"
 #include "rpc/worker/membership.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 
 /* A host without devices is no failure here: a use of a device fails later, with the reason. */
 static tenrec_status ask_count(struct device_row *mine, struct chain *chain, tenrec_error *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* disconnect.c - reaction to broken connections. worker.lock guards the losses. */
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 
 #include "core/base/clock.h"
 #include "core/base/forks.h"
@@ -12,7 +12,7 @@
 #include "rpc/call/observe.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/future/worker.h"
-#include "rpc/rref/rrefs.h"
+#include "rpc/rref/rref.h"
 #include "rpc/worker/gather.h"
 #include "rpc/worker/monitor.h"
 

@@ -15,7 +15,7 @@
 #include "rpc/value/codec.h"
 #include "rpc/value/value.h"
 #include "rpc/worker/gather_set.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 
 #include <stdlib.h>
 

@@ -9,7 +9,7 @@
 #include "rpc/future/worker.h"
 #include "rpc/worker/gather.h"
 #include "rpc/worker/gather_set.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
 #include "rpc/future/thread_state.h"
 #include "rpc/future/worker.h"
 #include "rpc/worker/monitor_inside.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
 #include "rpc/worker/gather.h"
 #include "rpc/worker/membership.h"
 #include "rpc/worker/monitor.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 
 static tenrec_status member_service_init(struct tenrec_worker *w, const struct service_config *c,
                                          tenrec_error *err)

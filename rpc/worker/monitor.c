@@ -12,7 +12,7 @@
 #include "group/membership/membership.h"
 #include "rpc/call/calls.h"
 #include "rpc/worker/membership.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 
 #include <stdlib.h>
 

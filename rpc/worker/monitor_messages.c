@@ -8,8 +8,8 @@
 #include "core/base/memory.h"
 #include "rpc/call/call.h"
 #include "rpc/future/worker.h"
-#include "rpc/rref/rrefs.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/rref/rref.h"
+#include "rpc/worker/worker.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rref_release.c - release of all references. */
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 
 #include "core/base/clock.h"
 #include "group/meeting/process_group.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/future/worker.h"
+#include "rpc/rref/rref.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/rref/rrefs.h"
 #include "rpc/worker/membership.h"
 
 void rrefs_release(struct tenrec_worker *w, bool orphans)

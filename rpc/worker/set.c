@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* set.c - the function by which a caller that holds the group secret changes a running worker. */
-#include "rpc/worker/worker_new.h"
+#include "rpc/worker/worker.h"
 
 #include "core/backend/backend.h"
 #include "core/base/log.h"

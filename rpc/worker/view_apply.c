@@ -14,12 +14,12 @@
 #include "rpc/call/calls.h"
 #include "rpc/call/observe.h"
 #include "rpc/future/thread_state.h"
+#include "rpc/rref/rref.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/rref/rrefs.h"
 #include "rpc/worker/devices.h"
 #include "rpc/worker/gather.h"
 #include "rpc/worker/membership.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 
 #include <stdlib.h>
 

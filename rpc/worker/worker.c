@@ -18,10 +18,9 @@
 #include "rpc/future/pool.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/future/worker.h"
-#include "rpc/rref/rrefs.h"
+#include "rpc/rref/rref.h"
 #include "rpc/worker/membership.h"
-#include "rpc/worker/worker_group.h"
-#include "rpc/worker/worker_new.h"
+#include "rpc/worker/worker.h"
 #include "security/proof/security.h"
 
 #include <stddef.h>

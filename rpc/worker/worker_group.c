@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 
 #include "core/chain/chain.h"
 #include "group/meeting/meeting.h"

@@ -9,10 +9,10 @@
 #include "libtenrec/services.h"
 #include "rpc/call/call.h"
 #include "rpc/call/calls.h"
+#include "rpc/rref/rref.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/rref/rrefs.h"
 #include "rpc/worker/gather.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 
 #include <errno.h>
 #include <stdio.h>

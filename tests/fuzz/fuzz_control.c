@@ -10,13 +10,13 @@
 #include "core/tensor/tensor.h"
 #include "rpc/call/call.h"
 #include "rpc/future/future.h"
+#include "rpc/rref/rref.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/rref/rrefs.h"
 #include "rpc/value/codec.h"
 #include "rpc/worker/gather.h"
 #include "rpc/worker/gather_set.h"
 #include "rpc/worker/monitor_inside.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 
 #include <stdio.h>
 

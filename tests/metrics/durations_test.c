@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* durations_test.c - histograms of durations, and the numbers of series. */
-#include "observe/metrics/durations.h"
-
 #include "observe/metrics/series.h"
 
 #include "../testing.h"

@@ -7,7 +7,7 @@
 #include "../support/debug_info.h"
 #include "../support/functions.h"
 #include "../testing.h"
-#include "observe/profiler/builtin.h"
+#include "observe/profiler/profiler.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #include "../support/cluster.h"
 #include "../support/functions.h"
 #include "../testing.h"
-#include "observe/profiler/profiler.h"
+#include "observe/profiler/sessions.h"
 #include "profiler_functions.h"
 
 #include <jansson.h>

@@ -3,7 +3,6 @@
 #include "observe/recorder/ring.h"
 
 #include "observe/recorder/reporter.h"
-#include "observe/recorder/thin.h"
 
 #include "../testing.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "core/base/clock.h"
+#include "rpc/rref/rref.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/rref/rrefs.h"
 
 enum { ME, OTHER, THIRD, WORKERS };
 

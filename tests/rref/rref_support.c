@@ -5,7 +5,7 @@
 
 #include "../support/functions.h"
 #include "rpc/future/worker.h"
-#include "rpc/rref/rrefs.h"
+#include "rpc/rref/rref.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -7,7 +7,7 @@
 #include "rpc/worker/monitor.h"
 
 #include "../testing.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 
 #include <stdatomic.h>
 

@@ -4,7 +4,7 @@
 #include <tenrec/trace.h>
 
 #include "core/base/clock.h"
-#include "observe/metrics/metrics_service.h"
+#include "observe/metrics/metrics.h"
 #include "rpc/value/trace.h"
 
 #include "../support/cluster.h"

@@ -9,7 +9,7 @@
 #include "rpc/future/worker.h"
 #include "rpc/worker/membership.h"
 #include "rpc/worker/monitor_inside.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -12,7 +12,7 @@
 #include "rpc/worker/gather.h"
 #include "rpc/worker/gather_set.h"
 #include "rpc/worker/monitor_inside.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

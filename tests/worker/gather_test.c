@@ -11,7 +11,7 @@
 #include "rpc/value/codec.h"
 #include "rpc/worker/gather.h"
 #include "rpc/worker/gather_set.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 
 #include <poll.h>
 #include <pthread.h>

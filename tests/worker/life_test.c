@@ -7,7 +7,7 @@
 #include "core/backend/backend.h"
 #include "rpc/call/calls.h"
 #include "rpc/future/pool.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -8,11 +8,11 @@
 #include "../support/party.h"
 #include "rpc/call/calls.h"
 #include "rpc/future/future.h"
-#include "rpc/rref/rrefs.h"
+#include "rpc/rref/rref.h"
 #include "rpc/worker/monitor_inside.h"
 
 #include "../testing.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 
 #include <stdatomic.h>
 

@@ -5,7 +5,7 @@
 #include "group/meeting/meeting.h"
 #include "rpc/future/worker.h"
 #include "rpc/worker/membership.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,9 +8,9 @@
 #include "../../support/party.h"
 #include "core/backend/backend.h"
 #include "rpc/future/worker.h"
-#include "rpc/rref/rrefs.h"
+#include "rpc/rref/rref.h"
 #include "rpc/worker/monitor_inside.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 
 enum { VICTIM, OTHER, THIRD, WORKERS };
 enum { LEAVING = 1, VIEW_NUMBERS = 4 };

@@ -7,7 +7,7 @@
 #include "raw.h"
 #include "rpc/future/worker.h"
 #include "rpc/worker/membership.h"
-#include "rpc/worker/worker_group.h"
+#include "rpc/worker/worker.h"
 #include "transport/transport_local.h"
 
 #include <inttypes.h>

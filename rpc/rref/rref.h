@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rrefs.h - the references of a worker: its service, and what the files of this room share. */
-#ifndef TENREC_RREF_RREFS_H
-#define TENREC_RREF_RREFS_H
+/* rref.h - the references of a worker: its service, and what the files of this room share. */
+#ifndef TENREC_RREF_RREF_H
+#define TENREC_RREF_RREF_H
 
 #include "rpc/call/service.h"
 #include "rpc/call/transfer.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_group.h - a worker in its group: the state of the service, and how the worker joins, loses
- * members and leaves. */
-#ifndef TENREC_WORKER_WORKER_GROUP_H
-#define TENREC_WORKER_WORKER_GROUP_H
+/* worker.h - the life of a worker: how it is made, joins its group, loses members and leaves; and
+ * the state of the service. */
+#ifndef TENREC_WORKER_WORKER_H
+#define TENREC_WORKER_WORKER_H
 
 #include "rpc/call/service.h"
 #include "rpc/worker/gather.h"
@@ -12,6 +12,18 @@ struct loss;
 struct membership;
 struct monitor;
 struct tenrec_chain_options;
+struct tenrec_config;
+struct functions;
+
+/* tenrec_worker_new with a table of services. `config` is borrowed during the call, `options`
+ * (those of a chain with this configuration) are taken always. */
+tenrec_status worker_new(const struct tenrec_config *config, struct tenrec_chain_options *options,
+                         const struct service *const *services, struct tenrec_worker **ret,
+                         tenrec_error *err);
+
+/* set.c: adds the function "tenrec.set", by which an operator changes a running worker. errors:
+ * ENOMEM */
+tenrec_status set_serve(struct functions *f, tenrec_error *err);
 
 extern const struct service member_service;
 
