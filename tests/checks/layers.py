@@ -62,17 +62,9 @@ def check_rooms():
                 yield f'{where}: {room} may not know "{name}"'
 
 
-# Without a face: core/base, a library of small tools, and rooms of which few files are used elsewhere.
-FACELESS = {"core/base", "rpc/rref", "rpc/worker"}
+# Without a face: core/base, a library of small tools.
+FACELESS = {"core/base"}
 PRIVATE_MAX = 3
-# Pairs of rooms of which the first includes more private headers of the second. The list only shrinks.
-WIDE = {
-    ("observe/metrics", "rpc/call"): 5,
-    ("observe/profiler", "rpc/call"): 5,
-    ("observe/recorder", "rpc/call"): 5,
-    ("rpc/rref", "rpc/call"): 8,
-    ("rpc/worker", "rpc/call"): 8,
-}
 
 
 def face(room):
@@ -97,13 +89,9 @@ def check_faces():
     for room in report.rooms(""):
         if os.path.exists(os.path.join(report.ROOT, face(room))) == (room in FACELESS):
             yield f"{room}: " + (f"has {face(room)}, and is in FACELESS" if room in FACELESS else f"declare in {face(room)} what other rooms use")
-    used = private_headers()
-    for room, other in sorted(used.keys() | WIDE):
-        headers, most = sorted(used[room, other]), WIDE.get((room, other), PRIVATE_MAX)
-        if len(headers) > most:
-            yield f"{room} includes {len(headers)} private headers of {other}, {most} may be: {' '.join(headers)}"
-        if PRIVATE_MAX < most > len(headers):
-            yield f"{room} includes {len(headers)} private headers of {other}, and WIDE allows {most}: shrink its row"
+    for (room, other), headers in sorted(private_headers().items()):
+        if len(headers) > PRIVATE_MAX:
+            yield f"{room} includes {len(headers)} private headers of {other}, {PRIVATE_MAX} may be: {' '.join(sorted(headers))}"
 
 
 def check_folders():
