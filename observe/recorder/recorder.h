@@ -21,8 +21,8 @@ struct recorder {
     _Atomic uint64_t stuck_after_ms;
     atomic_bool stacks;
     const char *dump_dir; /* borrowed from the configuration; "": none */
-    /* Guarded by the lock of the list: when calls were looked at, and how many had begun then, the
-     * latest first. A call that had begun before the oldest mark lasts too long. */
+    /* Guarded by the lock of the list: times of checks with the number of calls begun until then,
+     * the latest first. A call that began before the oldest mark has lasted too long. */
     struct {
         uint64_t at_ns, calls;
     } mark[RECORDER_MARKS];

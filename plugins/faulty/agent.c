@@ -71,7 +71,7 @@ static void faulty_deliver(struct tenrec_agent *self, tenrec_peer from, struct t
 
 /* ---- life ------------------------------------------------------------------------ */
 
-/* Copies what this plugin knows of the struct: that of the core may be longer, or shorter. */
+/* Copies the fields that this plugin was built with: the core's struct may be longer or shorter. */
 static bool members_add(struct faulty *f, const struct tenrec_member *member)
 {
     struct tenrec_member *more = realloc(f->member, (f->n_members + 1) * sizeof *more), *one;

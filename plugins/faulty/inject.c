@@ -66,7 +66,7 @@ static bool pass_untouched(struct faulty *f, const struct hit *hit, const struct
 
 /* ---- failing ------------------------------------------------------------------ */
 
-/* A received message is not lost: it goes on as it is. */
+/* A received message is not lost: it is delivered unchanged. */
 static bool fail_no_memory(const struct faulty *f, const struct transit *t)
 {
     if (t->incoming)

@@ -69,7 +69,7 @@ tenrec_status rule_of(struct rule *r, const struct faulty_options *o, size_t i, 
                       tenrec_error *err);
 void rule_finish(struct rule *r);
 
-/* As users know the rule: its label, or one of torch's options. */
+/* The name of the rule in messages: its label, or one of torch's options. */
 const char *rule_name(const struct rule *r);
 
 /* Returns true if the rule draws random numbers. */

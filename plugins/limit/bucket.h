@@ -33,7 +33,7 @@ static inline uint64_t bucket_due_ns(const struct bucket *b, uint64_t cost, uint
     return end > now + burst ? end - burst : now;
 }
 
-/* Spends `cost` on what came `now`, whether it passes then or when it is due. */
+/* Spends `cost` on a message that arrived at `now`, whether it passes then or when it is due. */
 static inline void bucket_spend(struct bucket *b, uint64_t cost, uint64_t now)
 {
     const uint64_t end = (b->spent_until_ns > now ? b->spent_until_ns : now) + cost;

@@ -138,7 +138,7 @@ static void batch_failed(struct queue *q, const tenrec_error *why)
     q->retry_ms = q->retry_ms * 2 < QUEUE_RETRY_MAX_MS ? q->retry_ms * 2 : QUEUE_RETRY_MAX_MS;
 }
 
-/* Returns false if the batch stays. The lock is released meanwhile. */
+/* Returns false if the batch stays queued. The lock is released during the post. */
 static bool batch_send(struct queue *q, uint32_t timeout_ms)
 {
     tenrec_error why;

@@ -122,8 +122,8 @@ void tls_drop(struct tls *t)
     free(t);
 }
 
-/* Explains why OpenSSL did not go on. It looks into the thread's queue of errors, so each operation
- * begins with ERR_clear_error: the program may have left some there. */
+/* Explains why OpenSSL failed. It reads the thread's queue of errors, so each operation begins with
+ * ERR_clear_error: the program may have left some there. */
 static enum tls_step tls_explain(struct tls *t, int result, tenrec_error *err)
 {
     const int kind = SSL_get_error(t->ssl, result);

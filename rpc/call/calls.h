@@ -77,7 +77,7 @@ struct calls {
     /* Set by the rooms above. */
     const struct transfer_ops *transfers;
     const struct served_refs_ops *served_refs;
-    _Atomic int64_t view_version; /* that messages of ours tell; 0 in a static group */
+    _Atomic int64_t view_version; /* announced by our messages; 0 in a static group */
     bool (*view_wait)(struct tenrec_worker *w, struct ask *a); /* see monitor_view_wait */
     _Atomic uint32_t observed; /* a bit for each observer that is on: observe.h */
     const struct call_observer *observer[OBSERVERS_OF_CALLS];

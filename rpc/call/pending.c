@@ -23,7 +23,7 @@ enum { FIRST_CHUNK = 256 };
 _Static_assert(((UINT64_C(1) << PENDING_CHUNKS) - 1) * FIRST_CHUNK <= INDEX_MASK, "index + 1 fits");
 
 struct pending_slot {
-    /* 0: no call. Negative: the same, while a thread looks into the entry. */
+    /* 0: no call. Negative: the same, while a thread reads the entry. */
     _Atomic int64_t id;
     _Atomic uint64_t deadline_ns; /* this and `to` are read by any thread */
     _Atomic tenrec_peer to;

@@ -167,8 +167,8 @@ static void serve_fill(struct tenrec_call *c, struct tenrec_worker *w, const str
         active_call_streams(c);
 }
 
-/* Fills the rest, from what stands behind the arguments. `since_ns`: the arrival of a call that was
- * read later; 0: now. */
+/* Fills the remaining fields from the data behind the arguments. `since_ns`: the arrival of a call
+ * that was read later; 0: now. */
 static void serve_limit(struct tenrec_call *c, uint64_t since_ns)
 {
     /* An inline function runs when the request arrives: it reads the clock only if it asks for the

@@ -172,7 +172,7 @@ tenrec_status tenrec_future_wait_all(struct tenrec_future *const *f, size_t n, i
     return first;
 }
 
-/* A single waiter on all futures. The agents' threads read meanwhile. */
+/* A single waiter on all futures. The agents' threads keep reading. */
 tenrec_status tenrec_future_wait_any(struct tenrec_future *const *f, size_t n, int64_t ms,
                                      size_t *ret_index, tenrec_error *err)
 {

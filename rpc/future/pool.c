@@ -92,7 +92,7 @@ static bool pool_grow(struct pool *p)
     return true;
 }
 
-/* Says once that the pool refuses tasks. */
+/* Logs once that the pool refuses tasks. */
 static void pool_tell(struct pool *p)
 {
     if (!atomic_exchange(&p->told, true))
@@ -135,7 +135,7 @@ static void pool_call_next(struct pool *p)
 }
 
 /* Reads messages until a task is queued or the time is over. Returns false if it is over. Lock
- * held, but not meanwhile. */
+ * held, but released while it reads. */
 static bool pool_lead(struct pool *p, uint64_t until)
 {
     pool_lead_fn *const lead = p->lead;

@@ -27,7 +27,7 @@ struct streams;
 /* A control message that is retried until it is acknowledged. */
 struct rref_job {
     struct call_hook hook; /* first */
-    struct ask ask;        /* for the view that knows the recipient; version 0: no wait */
+    struct ask ask;        /* for the view that contains the recipient; version 0: no wait */
     struct rref_job *next;
     struct rref_context *ctx; /* shared while it runs */
     struct tenrec_rref *ref;  /* that embeds the job; NULL: the job is freed when done */
@@ -277,7 +277,7 @@ void rref_created(struct tenrec_rref *r, const tenrec_error *why, struct rref_ac
 tenrec_status rref_fork_for(struct tenrec_rref *r, tenrec_peer to, struct rref_fork *ret,
                             tenrec_error *err);
 
-/* The fork has arrived (its owner knows it), or never will.
+/* The fork has arrived (its owner has registered it), or never will.
  *
  * from     the sender of this message; ignored unless the fork was sent there. -1: this worker */
 void rref_child_arrived(struct rref_context *ctx, struct rref_id fork, tenrec_peer from,

@@ -141,7 +141,7 @@ static tenrec_status rref_out_fork(struct codec_refs *refs, struct tenrec_rref *
         *ret = (struct rref_fork){ r->id, u ? u->fork : r->id, r->owner, r->ctx->me };
     } else {
         st = rref_fork_for(r, out->to, ret, err);
-        /* The receiver asks a third worker, which it may not know yet. */
+        /* The receiver asks a third worker, which may not be in its view yet. */
         if (st == TENREC_OK && ret->owner != ret->parent && ret->owner != out->to)
             ret->version = atomic_load(&w->calls->view_version);
     }

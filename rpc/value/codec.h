@@ -55,7 +55,7 @@ struct codec_extra {
     const struct codec_creation *creation; /* of a REMOTE_CALL */
     struct codec_refs *refs;               /* NULL: references are refused */
     const struct trace_context *trace;     /* NULL: none */
-    uint32_t spans_max;                    /* bytes of spans that the answer may bring; 0: none */
+    uint32_t spans_max;                    /* bytes of spans that the answer may carry; 0: none */
     bool deref; /* the first argument, a reference, stands for its value */
 };
 

@@ -46,7 +46,7 @@ static tenrec_status gather_read(const struct tenrec_worker *w, const struct ten
     int64_t ms;
     tenrec_status st;
 
-    /* Our own part comes without a message: a forged part would take its place. */
+    /* Our own part needs no message: a forged message would replace it. */
     if (r->part.id < 0 || r->part.id == w->self.id)
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
                            "only other members of the group ask for a gather");

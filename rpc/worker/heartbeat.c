@@ -101,7 +101,7 @@ void heartbeats_answered(struct heartbeats *h, tenrec_peer id, int64_t incarnati
     one->missed = one->refused = 0;
 }
 
-/* A refusal is not taken back: no process listens, whatever arrived before. */
+/* A refusal is final: no process listens, even if messages arrived before. */
 void heartbeats_progress(struct heartbeats *h, tenrec_peer id, int64_t incarnation)
 {
     struct heartbeat *one = heartbeat_find(h, id, incarnation);

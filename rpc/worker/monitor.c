@@ -179,8 +179,8 @@ static bool monitor_finds_dead(struct monitor *m, const struct heartbeat *one)
     return dead;
 }
 
-/* Does the next piece of work. Returns false if there is none until *next_ns. Lock held, but
- * released meanwhile. */
+/* Does the next piece of work. Returns false if no work is due before *next_ns. Lock held, but
+ * released during the work. */
 static bool monitor_work(struct monitor *m, uint64_t *next_ns)
 {
     const uint64_t now_ns = clock_now_ns();

@@ -161,7 +161,7 @@ static tenrec_status view_read(struct tenrec_worker *w, tenrec_peer from, struct
     return TENREC_OK;
 }
 
-/* Keeps `a` (taken) until it is ready. Lock held, but released meanwhile. */
+/* Keeps `a` (taken) until it is ready. Lock held, but released to answer the oldest when full. */
 static void monitor_keep(struct monitor *m, struct ask *a)
 {
     struct ask *oldest = asks_add(&m->asks, a);

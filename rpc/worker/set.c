@@ -79,7 +79,7 @@ static tenrec_status set_setting(struct tenrec_worker *w, const char *key, const
     return st;
 }
 
-/* Names of callers that have proved nothing are claims. */
+/* The name of a caller without a proof is only a claim. */
 static tenrec_status set_answer(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     struct tenrec_worker *w = tenrec_call_worker(call);

@@ -16,7 +16,7 @@ struct tenrec_proof {
     struct proof *proof;
     struct tls_session *tls; /* borrows; NULL: none */
     bool listens;
-    bool begun;   /* the other side has said something */
+    bool begun;   /* the other side has sent a record */
     bool refused; /* it is no member: what waits in `proof` is not sent */
 };
 

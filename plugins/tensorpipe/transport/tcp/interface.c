@@ -7,7 +7,7 @@
 #include <net/if.h>
 #include <stdlib.h>
 
-#define LIST_MAX 240 /* bytes of an error that tell what there is */
+#define LIST_MAX 240 /* bytes of an error that list the interfaces */
 
 /* One item of the option. */
 struct want {
