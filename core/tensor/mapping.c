@@ -4,32 +4,10 @@
 #include "core/tensor/shared_memory.h"
 #include "core/tensor/sharing.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 static atomic_size_t regions, bytes, tensors; /* relaxed: counters only */
-
-static atomic_uint forks;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-/* Counted before and after a fork, so that mappings made in between differ, too, and so do all
- * mappings that the child has from its parent. */
-static void count_fork(void)
-{
-    atomic_fetch_add(&forks, 1);
-}
-
-static void watch_forks(void)
-{
-    pthread_atfork(count_fork, count_fork, count_fork);
-}
-
-unsigned mapping_forks(void)
-{
-    pthread_once(&once, watch_forks);
-    return atomic_load(&forks);
-}
 
 void mapping_count_region(const struct mapped_region *r)
 {
@@ -71,7 +49,7 @@ void holding_drop(struct holding *h)
 static void mapping_return(struct tenrec_mapping *m)
 {
     const size_t offset = (size_t)(m->data - m->region->region.base);
-    bool ends = m->forks == mapping_forks();
+    bool ends = m->forks == shared_memory_forks();
 
     if (ends && m->region->private)
         ends = memfd_region_forget(&m->region->region, offset, m->bytes, NULL) == TENREC_OK;

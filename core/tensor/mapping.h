@@ -37,7 +37,7 @@ struct tenrec_mapping {
     struct holding *holding;
     unsigned slot; /* in the release page */
     size_t bytes;
-    unsigned forks; /* mapping_forks() when the tensor arrived */
+    unsigned forks; /* shared_memory_forks() when the tensor arrived */
 };
 
 void mapping_drop(struct tenrec_mapping *m); /* NULL is fine */
@@ -45,9 +45,5 @@ void mapping_drop(struct tenrec_mapping *m); /* NULL is fine */
 /* For mapping_count. */
 void mapping_count_region(const struct mapped_region *r); /* one more */
 void mapping_count_tensor(bool one_more);                 /* or one less */
-
-/* Changes whenever this process forks: the child keeps the mappings of that time for as long as it
- * runs, so their memory must not be reused. */
-unsigned mapping_forks(void);
 
 #endif

@@ -47,17 +47,20 @@ static struct {
     atomic_size_t some; /* regions; read without the lock */
 } all = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
 /* ---- fork ------------------------------------------------------------------ */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static atomic_uint forks; /* counted before and after a fork */
 
 static void before_fork(void)
 {
+    atomic_fetch_add(&forks, 1);
     pthread_mutex_lock(&all.lock);
 }
 
 static void after_fork(void)
 {
+    atomic_fetch_add(&forks, 1);
     pthread_mutex_unlock(&all.lock);
 }
 
@@ -69,12 +72,18 @@ static void in_child(void)
     all.first = NULL;
     all.blocks = all.empty_bytes = all.private_bytes = 0;
     atomic_store(&all.some, 0);
-    pthread_mutex_unlock(&all.lock);
+    after_fork();
 }
 
 static void watch_forks(void)
 {
     pthread_atfork(before_fork, after_fork, in_child);
+}
+
+unsigned shared_memory_forks(void)
+{
+    pthread_once(&once, watch_forks);
+    return atomic_load(&forks);
 }
 
 /* ---- regions ---------------------------------------------------------------- */

@@ -63,4 +63,8 @@ void shared_block_stay(struct shared_block *b, enum shared_way way);
  * job (housekeeping_at). */
 uint64_t shared_memory_trim(uint64_t now_ns);
 
+/* Changes whenever this process forks, before and after it: the child keeps the mappings of that
+ * time for as long as it runs, so their memory must not be reused. */
+unsigned shared_memory_forks(void);
+
 #endif

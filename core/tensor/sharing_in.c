@@ -158,7 +158,7 @@ static tenrec_status sharing_in_arrive(struct tenrec_sharing *s, const struct sh
     *m = (struct tenrec_mapping){ .data = region->region.base + r->offset,
                                   .region = region,
                                   .bytes = (size_t)bytes,
-                                  .forks = mapping_forks(),
+                                  .forks = shared_memory_forks(),
                                   .holding = s->holding,
                                   .slot = r->slot };
     return TENREC_OK;
