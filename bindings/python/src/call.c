@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "call.h"
-
-#include "error.h"
-#include "future.h"
-#include "garbage.h"
-#include "rref.h"
 #include "worker.h"
+
+#include "future.h"
+#include "value.h"
 
 #include <string.h>
 

@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "callback.h"
-
-#include "error.h"
-#include "forked.h"
 #include "worker.h"
 
 #include <tenrec/group.h>

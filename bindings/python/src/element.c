@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "element.h"
+#include "value.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "forked.h"
+#include "python.h"
 
 #include <pthread.h>
 #include <unistd.h>

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "function.h"
-
-#include "error.h"
-#include "forked.h"
-#include "garbage.h"
-#include "value.h"
 #include "worker.h"
+
+#include "value.h"
 
 #include <stdlib.h>
 

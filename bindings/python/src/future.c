@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "future.h"
 
-#include "error.h"
-#include "garbage.h"
 #include "value.h"
-#include "wait.h"
 #include "worker.h"
 
 #include <time.h>

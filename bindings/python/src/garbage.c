@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "garbage.h"
-
 #include "python.h"
 
 #include <stdatomic.h>

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group.h"
-
-#include "error.h"
-#include "value.h"
-#include "wait.h"
 #include "worker.h"
+
+#include "future.h"
+#include "value.h"
 
 #include <stdlib.h>
 #include <tenrec/group.h>

@@ -2,13 +2,8 @@
 /* module.c - tenrec_rpc._core, on which the files of the package tenrec_rpc build. */
 #include "python.h"
 
-#include "error.h"
-#include "forked.h"
 #include "future.h"
-#include "garbage.h"
-#include "memory.h"
-#include "rref.h"
-#include "tensor.h"
+#include "value.h"
 #include "worker.h"
 
 #include <dlfcn.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "object.h"
-
-#include "error.h"
-#include "garbage.h"
+#include "value.h"
 
 #include <stdlib.h>
 

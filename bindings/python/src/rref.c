@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rref.h"
-
-#include "call.h"
-#include "error.h"
-#include "future.h"
-#include "garbage.h"
 #include "value.h"
-#include "wait.h"
+
+#include "future.h"
 #include "worker.h"
 
 struct rref {

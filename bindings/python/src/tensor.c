@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tensor.h"
-
-#include "element.h"
-#include "error.h"
-#include "garbage.h"
+#include "value.h"
 
 #include <dlpack/dlpack.h>
 #include <stdlib.h>

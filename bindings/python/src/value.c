@@ -2,12 +2,6 @@
 /* value.c - to Tenrec. The other direction is value_to_python.c. */
 #include "value.h"
 
-#include "error.h"
-#include "memory.h"
-#include "object.h"
-#include "rref.h"
-#include "tensor.h"
-
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "object.h"
-#include "rref.h"
-#include "tensor.h"
 #include "value.h"
 #include "worker.h"
 

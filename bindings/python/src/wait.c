@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wait.h"
-
-#include "error.h"
+#include "future.h"
 
 #include <pthread.h>
 #include <semaphore.h>

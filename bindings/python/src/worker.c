@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker.h"
 
-#include "call.h"
-#include "callback.h"
-#include "error.h"
-#include "function.h"
-#include "garbage.h"
-#include "group.h"
-#include "wait.h"
+#include "future.h"
 
 #include <tenrec/config.h>
 #include <unistd.h>

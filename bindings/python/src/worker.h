@@ -4,6 +4,7 @@
 #define PYTHON_WORKER_H
 
 #include "python.h"
+#include "value.h"
 
 #include <stdbool.h>
 #include <tenrec/rpc.h>
@@ -23,5 +24,70 @@ struct callbacks;
 /* What Python gave to the worker; the same errors as worker_of. */
 struct functions *worker_functions(PyObject *self);
 struct callbacks *worker_callbacks(PyObject *self);
+
+/* call.c: calls of other workers: methods of tenrec_rpc._core.Worker. */
+
+/* What a call needs, from the arguments (..., function, args, ms) of a method. Finish it, also
+ * after a failure, which returns false with an exception. */
+struct call {
+    const char *to; /* NULL in a call of a reference */
+    const char *function;
+    struct values args;
+    struct tenrec_call_options options;
+};
+
+bool call_read(struct call *c, PyObject *args);
+bool call_read_of_rref(struct call *c, PyObject *args);
+void call_finish(struct call *c);
+
+/* The result of a call; st: the status of the start of its future. */
+PyObject *call_result(tenrec_status st, struct tenrec_future *f, const tenrec_error *err,
+                      PyObject *worker);
+
+/* _call(to, function, args, ms), _call_async and _remote likewise; _rref(value) */
+PyObject *call_sync(PyObject *worker, PyObject *args);
+PyObject *call_async(PyObject *worker, PyObject *args);
+PyObject *call_remote(PyObject *worker, PyObject *args);
+PyObject *call_rref(PyObject *worker, PyObject *value);
+
+/* callback.c: Python functions that run on changes of the group. */
+
+/* The callbacks of one worker, each NULL or shared; with the GIL. */
+struct callbacks {
+    PyObject *joined, *left, *lost;
+};
+
+/* The methods Worker._on_members(joined, left) and Worker._on_peer_lost(lost). */
+PyObject *callback_on_members(PyObject *worker, PyObject *args);
+PyObject *callback_on_peer_lost(PyObject *worker, PyObject *lost);
+
+int callbacks_traverse(struct callbacks *c, visitproc visit, void *arg);
+void callbacks_clear(struct callbacks *c);
+
+/* function.c: Python functions that other workers call. */
+
+/* The functions of one worker; with the GIL. */
+struct functions {
+    struct function *first;
+};
+
+/* The method Worker._register(name, function). */
+PyObject *function_register(PyObject *worker, PyObject *args);
+
+int functions_traverse(struct functions *f, visitproc visit, void *arg);
+
+/* Frees them; none runs, and none will. */
+void functions_clear(struct functions *f);
+
+/* group.c: the members of the group: methods of tenrec_rpc._core.Worker. */
+
+/* A member is (id, name). */
+PyObject *group_info(PyObject *worker, PyObject *name);         /* _info(name or None) */
+PyObject *group_infos(PyObject *worker, PyObject *unused);      /* _infos(): a list */
+PyObject *group_view(PyObject *worker, PyObject *unused);       /* _view(): (version, list) */
+PyObject *group_wait_version(PyObject *worker, PyObject *args); /* (version, ms) */
+PyObject *group_wait_members(PyObject *worker, PyObject *args); /* (n, ms) */
+PyObject *group_barrier(PyObject *worker, PyObject *args);      /* (names or None, ms) */
+PyObject *group_all_gather(PyObject *worker, PyObject *args);   /* (value, names or None, ms) */
 
 #endif
