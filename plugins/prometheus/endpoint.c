@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "endpoint.h"
+#include "prometheus.h"
 
 #include <microhttpd.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gather.h"
+#include "prometheus.h"
 
 #include <errno.h>
 #include <poll.h>

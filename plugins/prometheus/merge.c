@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "merge.h"
+#include "prometheus.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "neighbours.h"
+#include "prometheus.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,12 +4,7 @@
  * Each process gives its text at a socket of its own (share.c). The process that holds the lock
  * (neighbours.c) also serves the address (endpoint.c), and joins the texts of all (gather.c,
  * merge.c). When it ends, its lock is free, and another process serves within a second. */
-#include "address.h"
-#include "endpoint.h"
-#include "gather.h"
-#include "neighbours.h"
-#include "share.h"
-#include "text.h"
+#include "prometheus.h"
 
 #include <errno.h>
 #include <fcntl.h>

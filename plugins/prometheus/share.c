@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "share.h"
-
-#include "text.h"
+#include "prometheus.h"
 
 #include <errno.h>
 #include <stdlib.h>

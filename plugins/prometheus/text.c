@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* text.c - Names and units of calls are those of OpenTelemetry's
  * conventions for RPC, as its observers write them for Prometheus. */
-#include "text.h"
+#include "prometheus.h"
 
 #include <inttypes.h>
 #include <stdio.h>

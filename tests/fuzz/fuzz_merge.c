@@ -4,7 +4,7 @@
  * Input: texts, each behind a byte of its length, so that a sanitizer sees a read beyond its end.
  * What was joined can be joined again, and nothing of it is lost. */
 #include "fuzz.h"
-#include "merge.h"
+#include "prometheus.h"
 
 enum { TEXTS = 8 };
 

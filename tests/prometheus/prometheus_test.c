@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* prometheus_test.c - addresses, the text of a process, and the joining of texts. */
-#include "address.h"
-#include "merge.h"
-#include "text.h"
+#include "prometheus.h"
 
 #include "../testing.h"
 
