@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collector.h"
+#include "otlp.h"
 
 #include <curl/curl.h>
 #include <stdlib.h>

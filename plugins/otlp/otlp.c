@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* otlp.c - sends spans to an OpenTelemetry collector, by OTLP over HTTP in JSON. */
-#include "collector.h"
-#include "post.h"
-#include "queue.h"
+#include "otlp.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "queue.h"
-
-#include "spans_json.h"
+#include "otlp.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "spans_json.h"
+#include "otlp.h"
 
 #include "core/base/json.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* collector_test.c - addresses of collectors, and headers that are refused. */
 #include "../testing.h"
-#include "collector.h"
-#include "post.h"
+#include "otlp.h"
 
 static void addresses_get_the_path_of_the_protocol(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* queue_test.c - spans on their way to a collector, which this program replaces. */
-#include "queue.h"
+#include "otlp.h"
 
 #include "core/base/clock.h"
 #include "rpc/value/trace.h"
