@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* call.c - runs one script at the server; retries over new connections. */
 #include "clock.h"
-#include "script.h"
 #include "store.h"
 
 #include <inttypes.h>

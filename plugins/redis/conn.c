@@ -2,7 +2,6 @@
 #include "conn.h"
 
 #include "clock.h"
-#include "dial.h"
 #include "tls.h"
 
 #include <errno.h>

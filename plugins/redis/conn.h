@@ -7,8 +7,11 @@
 #include "url.h"
 
 #include <hiredis/hiredis.h>
+#include <netdb.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <tenrec/error.h>
 
 struct conn;
 struct tls_context;
@@ -52,5 +55,22 @@ enum conn_end conn_read(struct conn *c, uint64_t deadline_ns, redisReply **ret, 
 
 /* Maps an error reply to a result and an error. */
 enum conn_end conn_refused(const redisReply *r, tenrec_error *err);
+
+/* dial.c: a TCP connection to a Redis server, within a deadline. */
+
+/* Connects to the first address of the host that answers. *ret_fd: a non-blocking socket */
+enum conn_end dial_open(const struct redis_url *url, uint64_t deadline_ns, int *ret_fd,
+                        tenrec_error *err);
+
+/* Waits until the socket is ready. CONN_LATE has no error text. */
+enum conn_end dial_await(int fd, short events, uint64_t deadline_ns, tenrec_error *err);
+
+/* resolve.c: resolves a host name to addresses within a deadline. */
+
+/* At least one address; free them with freeaddrinfo.
+ *
+ * errors: ECONNECT (no such host), ETIMEDOUT, ENOMEM */
+tenrec_status resolve(const char *host, uint16_t port, uint64_t deadline_ns, struct addrinfo **ret,
+                      tenrec_error *err);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dial.h"
+#include "conn.h"
 
 #include "clock.h"
-#include "resolve.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lease.c - renews the lease, so that no key expires while a process has the store open. */
 #include "clock.h"
-#include "script.h"
 #include "store.h"
 
 #include <signal.h>

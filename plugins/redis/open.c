@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* open.c - opens a store from a URL and options, and frees it. */
 #include "clock.h"
-#include "password.h"
-#include "script.h"
 #include "store.h"
 #include "tls.h"
 

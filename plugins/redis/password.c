@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "password.h"
+#include "store.h"
 
 #include <errno.h>
 #include <fcntl.h>

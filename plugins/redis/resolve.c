@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "resolve.h"
+#include "conn.h"
 
 #include "clock.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "script.h"
+#include "store.h"
 
 /* Lets both hashes live for another lease. */
 #define RENEW                                                                                      \

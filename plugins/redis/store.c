@@ -3,8 +3,6 @@
 #include "store.h"
 
 #include "clock.h"
-#include "script.h"
-#include "subscriber.h"
 
 #include <errno.h>
 #include <inttypes.h>

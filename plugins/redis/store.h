@@ -6,6 +6,8 @@
 #include "conn.h"
 
 #include <pthread.h>
+#include <stddef.h>
+#include <tenrec/error.h>
 #include <tenrec/store_plugin.h>
 
 struct redis_options {
@@ -69,5 +71,59 @@ tenrec_status redis_store_open(const struct tenrec_store_init *in, struct tenrec
 void redis_store_free(struct redis_store *s);
 
 extern const struct tenrec_store_ops redis_ops;
+
+/* script.c: the Lua scripts that the server runs, each atomically.
+ *
+ * A store is two hashes. PREFIX holds the keys. PREFIX:meta holds the identity of
+ * the store (`id`, drawn by the process that created it), its lease in
+ * milliseconds, and for each client the number and result of its last change, so
+ * that a change retried after a lost answer is made once. Both hashes expire
+ * together. A change is published on the channel PREFIX + key.
+ *
+ * All scripts get KEYS = { meta, keys } and ARGV = { id, client, number of the
+ * last change that was answered, number of this change (0: none), ... }. They
+ * reply with an array, or with the error "LOST" when the store has another `id`
+ * or lacks a change that it had answered. The array of a change begins with "1"
+ * when the change was made and its number recorded. */
+
+/* ... new id, lease in ms (0: none) -> { id, lease in force }. Ignores
+ * ARGV[1..4]. Also checks the permissions of the user. */
+extern const char script_open[];
+extern const char script_set[];         /* ... key, value -> { "1" } */
+extern const char script_add[];         /* ... key, delta -> { "1", sum as text } */
+extern const char script_compare_set[]; /* ... key, expected, desired -> { "1" },
+                                           { "0", current value }, or { "2" }: missing */
+extern const char script_get[];         /* ... keys -> { "1", values }, or { "0", "1" or "0" of
+                                           each } when one is missing */
+extern const char script_check[];       /* ... keys -> { "1" or "0" of each } */
+extern const char script_remove[];      /* ... keys -> { "1", how many as text } */
+extern const char script_count[];       /* -> { how many as text } */
+extern const char script_renew[];       /* the lease -> {} */
+extern const char script_forget[];      /* this client -> {} */
+
+/* subscriber.c: a subscriber: a connection that receives a notification when a key is
+ * set. Used by one thread. */
+
+/* Subscribes to the channels of the `n` keys that `missing` marks. */
+enum conn_end subscriber_open(struct redis_store *s, const char *const *keys, uint32_t n,
+                              const bool *missing, uint64_t deadline_ns, struct conn **ret,
+                              tenrec_error *err);
+
+/* Returns CONN_OK when the caller should read the keys: after `count`
+ * notifications, a moment after the last of fewer, some seconds without any, or
+ * at the deadline. */
+enum conn_end subscriber_wait(struct conn *subscriber, uint32_t count, uint64_t deadline_ns,
+                              tenrec_error *err);
+
+/* Unsubscribes and keeps the connection for the next wait; drops it if `broken`. */
+void subscriber_close(struct redis_store *s, struct conn *subscriber, bool broken,
+                      uint64_t deadline_ns);
+
+/* password.c: a password in a file of its own. */
+
+/* Reads the first line of a file that only its owner, we or root, can read; with its NUL it has at
+ * most `room` bytes.
+ * errors: ECONFIG with the path and the remedy, never with the text of the file */
+tenrec_status password_read(const char *path, char *ret, size_t room, tenrec_error *err);
 
 #endif

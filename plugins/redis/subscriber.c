@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "subscriber.h"
+#include "store.h"
 
 #include "clock.h"
 
