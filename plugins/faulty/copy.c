@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "copy.h"
+#include "faulty.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

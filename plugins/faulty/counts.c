@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "counts.h"
+#include "rule.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* inject.c - applies the action of a rule to a message. */
-#include "copy.h"
 #include "faulty.h"
-#include "probe.h"
 
 #include <stdlib.h>
+
+/* The USDT probe fault__injected: plugin, rule, action (enum rule_action), message type, peer.
+ * Nothing without sys/sdt.h. */
+#ifdef TENREC_HAVE_SDT
+#include <sys/sdt.h>
+#define FAULTY_PROBE(rule, action, type, peer)                                                     \
+    DTRACE_PROBE5(tenrec, fault__injected, "faulty", rule, action, type, peer)
+#else
+#define FAULTY_PROBE(rule, action, type, peer) ((void)0)
+#endif
 
 #define PEER_TEXT_MAX 32
 #define SHORT_NS 500000u /* a slow link does not hold a message for less */

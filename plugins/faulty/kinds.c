@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kinds.h"
+#include "options.h"
 
 #define SCRIPT_RET 0x201 /* torch's number; this library never sends it */
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plugin.c - the option tables of faulty, and the checks that span options. */
-#include "counts.h"
-#include "kinds.h"
 #include "options.h"
+#include "rule.h"
 
 #define RULE_AT(field) offsetof(struct faulty_rule_options, field)
 static const struct tenrec_option rule_options[] = {

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "queue.h"
-
 #include "faulty.h"
 
 #include <stdlib.h>

@@ -3,11 +3,46 @@
 #ifndef FAULTY_RULE_H
 #define FAULTY_RULE_H
 
-#include "counts.h"
-#include "kinds.h"
 #include "options.h"
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <tenrec/message.h>
+
+/* counts.c: the number of hits of each distinct message. */
+
+/* Which messages share a count; in the order of COUNTS_WORDS_ALL. */
+enum counts_by {
+    COUNTS_ALL,     /* all that a rule matches */
+    COUNTS_PAYLOAD, /* those of the same bytes, of any type and to any receiver, as in torch */
+    COUNTS_TYPE,
+    COUNTS_DESTINATION,
+    COUNTS_TYPE_AND_DESTINATION,
+};
+
+/* The values of the options: without the first, and with it. */
+#define COUNTS_WORDS "payload|type|destination|type_and_destination"
+#define COUNTS_WORDS_ALL "all|" COUNTS_WORDS
+
+/* Returns the key that counts `msg` to (or from) `peer`. COUNTS_PAYLOAD hashes
+ * the bytes that name the function and its arguments (key_len), or all bytes
+ * when key_len is 0. */
+uint64_t counts_key(enum counts_by by, const struct tenrec_msg *msg, tenrec_peer peer);
+
+/* torch keeps every payload for ever. This map keeps 16 bytes of each, and at
+ * most COUNTS_MAX of them: beyond that it drops the oldest, whose count then
+ * starts at 0 again. */
+#define COUNTS_MAX 65536
+
+struct counts {
+    struct counts_entry *map;
+};
+
+/* Increments the count of `key`. Returns the new count, 0 if it had reached
+ * `limit`, -1 when out of memory. */
+int64_t counts_next(struct counts *c, uint64_t key, int64_t limit);
+unsigned counts_size(const struct counts *c);
+void counts_finish(struct counts *c);
 
 /* In the order of OPTIONS_ACTIONS. */
 enum rule_action {
@@ -96,5 +131,38 @@ struct rule_link *rule_link(struct rule *r, tenrec_peer peer);
 
 /* Draw number `n` of the rule's random stream for `peer`. */
 uint64_t rule_draw(const struct rule *r, tenrec_peer peer, uint64_t n);
+
+/* ruleset.c: the rules that are in force together: those of one value of the options. */
+
+struct ruleset {
+    const struct faulty_options *opt;
+    struct ruleset *former; /* in force before: messages that they hold may be left; owns */
+    uint64_t seed;          /* 0: no rule is random */
+    struct rule *rule;      /* in the order of their precedence; owns */
+    size_t n;
+    kinds_mask out, in; /* types that some rule of the direction matches */
+    bool reorders;      /* some rule reorders */
+
+    /* Under the agent's lock, as the state of each rule: */
+    uint64_t began_ns;
+    struct counts failed; /* of messages_to_fail */
+};
+
+/* me, backend: of the agent, from which its random streams differ from those of others.
+ * errors: ENOMEM */
+tenrec_status ruleset_make(const struct faulty_options *opt, tenrec_peer me, const char *backend,
+                           struct ruleset **ret, tenrec_error *err);
+
+/* Drops the former ones, too. NULL is fine. */
+void ruleset_drop(struct ruleset *r);
+
+/* Resolves the names of workers; from now on `after` counts. errors: ECONFIG */
+tenrec_status ruleset_begin(struct ruleset *r, const struct tenrec_member *member, size_t n,
+                            bool can_grow, tenrec_error *err);
+void ruleset_joined(struct ruleset *r, const struct tenrec_member *member);
+void ruleset_left(struct ruleset *r, tenrec_peer id);
+
+/* Logs the seed, and warns of rules that hit nothing. */
+void ruleset_tell(const struct ruleset *r, struct tenrec_agent *self);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ruleset.h"
+#include "rule.h"
 
 #include <stdlib.h>
 #include <sys/random.h>
