@@ -4,8 +4,6 @@
 #include "options.h"
 #include "send.h"
 
-#include "prove.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conn.c - connections: one endpoint of UCX each, from their begin to the report of their loss. */
 #include "conn.h"
-#include "prove.h"
 #include "send.h"
 
 #include <inttypes.h>

@@ -6,9 +6,102 @@
 #ifndef UCX_CONN_H
 #define UCX_CONN_H
 
-#include "incoming.h"
-#include "prove.h"
 #include "ucx.h"
+
+/* incoming.c: a message on its way in, from its first active message to its delivery.
+ *
+ * Data that is announced by rendezvous is fetched straight into the memory that the host
+ * placed; eager data is copied there. All of this is the driver's. */
+
+/* Where the bytes of an active message are. */
+enum how { PLAIN, KEPT, ANNOUNCED };
+
+struct bytes {
+    void *data; /* of ANNOUNCED: UCX's descriptor */
+    size_t len;
+    enum how how;
+    bool taken; /* ANNOUNCED: UCX fetches it */
+};
+enum part_state { PART_HERE, PART_AWAITED, PART_COMING };
+
+/* A message of which something has not arrived, or which waits for its turn. */
+struct incoming {
+    struct incoming *next;
+    struct conn *conn; /* a reference */
+    struct head head;
+    struct tenrec_msg *msg; /* NULL: not made yet, or dropped */
+    uint64_t cost;
+    uint64_t charged;     /* to strangers */
+    uint32_t left;        /* active messages of it that are not here */
+    uint32_t fetches;     /* operations of UCX under way */
+    bool listed;          /* the list of tensors is read */
+    bool orphan;          /* its connection ended: free it after the last fetch */
+    tenrec_error why;     /* code: not OK if it is dropped */
+    unsigned char *list;  /* owned: of an announced list */
+    unsigned char *state; /* owned: enum part_state of the payload and of each tensor */
+};
+
+/* What has arrived on a connection. */
+struct conn_inbox {
+    uint64_t sequence;            /* of the next message to receive */
+    atomic_uint_fast64_t arrived; /* bytes; read by any thread */
+    struct incoming *first, **last;
+    struct held *held; /* messages before their turn */
+    uint32_t n_held;
+};
+
+/* Begins the message of this head and data, in its turn. */
+void incoming_begin(struct conn *c, const struct head *h, struct bytes *b);
+/* Brings the bytes, as many as there are, to `to`; or does without them. */
+void incoming_fetch(struct incoming *in, struct bytes *b, void *to);
+void incoming_skip(struct incoming *in);
+struct incoming *incoming_find(struct conn *c, uint64_t sequence);
+void incoming_free(struct incoming *in);
+void incoming_drop_all(struct conn *c);
+
+/* prove.c: the proof of the group secret at the begin of a connection, and to which connection a
+ * message belongs. All of it is the driver's.
+ *
+ *     client                                      callee
+ *     PROOF: its cookie, a record            ->
+ *                                            <-   PROOF: its cookie, a record
+ *     PROOF: a record                        ->
+ *                                            <-   PROOF: a record
+ *     HELLO, messages                        ->
+ *                                            <-   HELLO, answers
+ *
+ * The client's cookie is the label of the proof, which covers it. Each later head has the
+ * receiver's cookie, so the message that tells the callee's cookie has the client's. */
+
+struct conn_proof {
+    struct tenrec_proof *open; /* under way; NULL: none */
+    bool must_prove;           /* before anything else of the connection is read */
+    bool proved;               /* to be these: */
+    tenrec_peer id;
+    uint64_t incarnation;
+    bool guarded; /* the other side knows, or learns, `cookie`, and each of its heads has it */
+    bool met;     /* `peer_cookie` has arrived */
+    unsigned char cookie[HEAD_COOKIE_LEN], peer_cookie[HEAD_COOKIE_LEN];
+    tenrec_error refusal; /* code: not OK while the other side may read why */
+};
+
+/* errors   ECONFIG: a mode in which nothing can be proved here */
+tenrec_status prove_open(struct ucx *u, tenrec_error *err);
+
+/* Sends the client's first record. Returns false if there must be no proof. */
+bool prove_dial(struct conn *c);
+
+/* Returns true if the head, whose reading ended with `st`, is of this connection; else the
+ * message is dropped, or the connection broken. */
+bool prove_owns(struct conn *c, tenrec_status st, const struct head *h, const tenrec_error *err);
+
+/* Handles a message of the proof, or before its end. Returns false if it is neither. */
+bool prove_take(struct conn *c, const struct head *h, const struct bytes *b);
+
+/* Returns true if a hello may claim this. */
+bool prove_agrees(const struct conn *c, tenrec_peer id, uint64_t incarnation);
+
+void prove_close(struct conn *c);
 
 /* Guarded by the lock. */
 struct conn_shared {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conn_lanes.c - which transports and devices UCX chose for a connection. */
 #include "conn.h"
-#include "lanes.h"
+#include "resources.h"
 #include "ucx.h"
 
 #include <stdlib.h>

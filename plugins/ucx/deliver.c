@@ -2,7 +2,6 @@
 /* deliver.c - messages that have arrived, to the host: in their order, requests while it takes
  * them. */
 #include "conn.h"
-#include "incoming.h"
 #include "send.h"
 
 /* The caller waits for it, there or here. */

@@ -3,7 +3,6 @@
  * nothing, and the worker is slow. */
 #include "conn.h"
 
-#include "lanes.h"
 #include "resources.h"
 
 #include <netinet/in.h>

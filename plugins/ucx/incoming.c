@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* incoming.c - turns arriving bytes into a message of the host. Every field is checked before it is
  * used. */
-#include "incoming.h"
 #include "conn.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lanes.c - UCX reports its choice as text only, which is parsed here: a line "lane[0]:
  * 2:tcp/eth0.0 md[1] ..." for each transport. */
-#include "lanes.h"
+#include "resources.h"
 
 #include <stdio.h>
 #include <string.h>

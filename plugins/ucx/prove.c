@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prove.h"
 #include "conn.h"
 #include "send.h"
 

@@ -2,8 +2,6 @@
 /* receive.c - active messages on their way in, and their order. Parts that arrive before the list
  * of their tensors is read are held back, as are heads before their turn; both are rare. */
 #include "conn.h"
-#include "incoming.h"
-#include "prove.h"
 #include "send.h"
 
 #include <stdlib.h>

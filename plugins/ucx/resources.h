@@ -7,6 +7,7 @@
 #include "options.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 enum { RESOURCES_WHY = 256 };
@@ -37,5 +38,15 @@ bool resources_is_fast(const char *transport);
 bool resources_find_fast(const struct resources *r, char ret[130]);
 /* Why this host offers no InfiniBand or RoCE to UCX. `all`: resources_find without options. */
 void resources_why_no_ib(const struct resources *all, char why[RESOURCES_WHY]);
+
+/* lanes.c: the transports and devices of an endpoint, as text: "rc_mlx5/mlx5_0:1, tcp/eth0". No
+ * UCX, no thread. */
+
+/* Reads what UCX prints about an endpoint, each transport once. `room`: of `ret`. */
+void lanes_parse(const char *text, char *ret, size_t room);
+/* Returns true if there are some, and all are TCP's. */
+bool lanes_are_tcp(const char *lanes);
+/* Returns true if "rc,tcp", as UCX_TLS has it, names tcp. */
+bool lanes_list_names_tcp(const char *list);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lanes_test.c - what the plugin reads in the texts that UCX prints for people. */
-#include "lanes.h"
 #include "resources.h"
 
 #include "../testing.h"
