@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dump.c - `tenrec dump`: what a worker does now, and its latest events as a trace. */
 #include "core/base/file.h"
-#include "inspect.h"
 #include "outside.h"
 #include "tool.h"
 

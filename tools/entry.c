@@ -2,7 +2,6 @@
 #include "entry.h"
 
 #include "core/plugin/plugin.h"
-#include "trial.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "inspect.h"
+#include "outside.h"
 
 #include <jansson.h>
 #include <stdlib.h>

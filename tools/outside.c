@@ -3,12 +3,12 @@
 
 #include "core/base/clock.h"
 #include "core/config/config.h"
-#include "progress.h"
 #include "rpc/future/worker.h"
 #include "rpc/worker/membership.h"
 #include "rpc/worker/worker.h"
 #include "secret_lookup.h"
 #include "security/proof/security.h"
+#include "tool.h"
 
 #include <string.h>
 #include <unistd.h>

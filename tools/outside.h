@@ -50,4 +50,17 @@ struct tenrec_call_options outside_call(const struct outside *o);
 /* Adds to the error of a failed call to `name` what the store knows about it. */
 void outside_explain(const struct outside *o, const char *name, tenrec_error *err);
 
+/* inspect.c: `tenrec info --worker`: the debug info of a running worker; values of JSON. */
+
+/* Prints the debug info of worker `name`. Returns the exit status. */
+int inspect(const struct tool *self, struct outside *o, const char *name, bool as_json);
+
+/* The value of a key of a JSON object; "" or 0 without one. */
+struct json_t;
+const char *inspect_text(const struct json_t *object, const char *key);
+long long inspect_number(const struct json_t *object, const char *key);
+
+/* Prints a map as JSON, with the text `instead` as the value of `key`. */
+void inspect_print_map(const struct tenrec_value *map, const char *key, const char *instead);
+
 #endif

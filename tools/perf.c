@@ -5,7 +5,6 @@
 #include "entry.h"
 #include "measure.h"
 #include "observe/profiler/profiler.h"
-#include "progress.h"
 #include "rpc/call/calls.h"
 #include "run/workers.h"
 #include "tool.h"

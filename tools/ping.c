@@ -4,7 +4,6 @@
  * Everything is collected into one JSON object, from which the text is printed
  * too, so that both agree. */
 #include "core/base/clock.h"
-#include "inspect.h"
 #include "observe/profiler/profiler.h"
 #include "outside.h"
 #include "rpc/future/worker.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "trial.h"
+#include "entry.h"
 
 #include "core/base/clock.h"
 

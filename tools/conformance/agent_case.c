@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/agent_case.h"
 
-#include "conformance/leftover.h"
+#include "conformance/case.h"
 
 struct world w;
 struct side *a, *b;

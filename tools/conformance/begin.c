@@ -2,7 +2,7 @@
 /* begin.c - that it starts and ends, and what it tells of itself. */
 #include "conformance/agent_case.h"
 
-#include "conformance/leftover.h"
+#include "conformance/case.h"
 
 #include <stdio.h>
 #include <string.h>

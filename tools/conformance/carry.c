@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* carry.c - types, ids, payloads and tensors arrive as they were sent. */
 #include "conformance/agent_case.h"
-#include "conformance/spy.h"
+#include "conformance/world.h"
 
 #include "core/base/clock.h"
 

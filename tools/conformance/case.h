@@ -7,7 +7,39 @@
 #define TENREC_TOOLS_CONFORMANCE_CASE_H
 
 #include "conformance/expect.h"
-#include "conformance/setup.h"
+
+#include <stdbool.h>
+
+/* setup.c: what is checked, as the arguments of the command name it. */
+
+struct tool;
+
+/* The contract: of tenrec/agent.h, store_plugin.h or observer_plugin.h. */
+enum conformance_kind { OF_AGENTS, OF_STORES, OF_OBSERVERS };
+
+/* The backend, store or observer under test. */
+struct conformance_setup {
+    const char *path;         /* of the config; NULL: as TENREC_CONFIG says */
+    const char *text;         /* of a config without a file; NULL: the file's */
+    const char *mode;         /* of security; NULL: as the config and the environment say */
+    const char *url;          /* of a store; else NULL */
+    const char *address;      /* of an observer, whose plugin is `path`; else NULL */
+    int workers;              /* 1 or 2 */
+    char *own_text, *own_url; /* owns: what `text` and `url` may point to */
+};
+
+/* The words of the command: a configuration or a plugin, a URL, or both in any order. `around` is
+ * the plugin inside, or NULL. Returns TOOL_GO_ON, or an exit status after it has printed why.
+ *
+ * ret   finished by setup_finish on success; `workers`, `mode` and `address` stay as they are */
+int setup_make(const struct tool *self, char **word, int n, const char *around,
+               struct conformance_setup *ret);
+void setup_finish(struct conformance_setup *s);
+
+static inline enum conformance_kind setup_kind(const struct conformance_setup *s)
+{
+    return s->address ? OF_OBSERVERS : s->url ? OF_STORES : OF_AGENTS;
+}
 
 struct conformance_case {
     const char *name, *file;
@@ -49,5 +81,22 @@ void observer_run(const struct conformance_case *c, const struct conformance_set
 
 /* Demands that the file of the plugin exports Tenrec's symbols only; "": not offered. */
 void case_check_exports(const char *path);
+
+/* leftover.c: threads, descriptors and memory that a plugin keeps after its end. */
+
+struct leftover {
+    int threads, fds; /* of this process */
+};
+
+struct leftover leftover_count(void);
+
+/* Demands that no more are there than `before`. A joined thread may be seen for a moment after
+ * its join, and a closed descriptor may not. */
+void leftover_expect_threads(struct leftover before);
+void leftover_expect_fds(struct leftover before);
+
+/* Demands that memory in use does not grow with each call of `life`, of which each frees what it
+ * allocates; its text says so. Where an allocator does not count (sanitizers), it sees nothing. */
+void leftover_expect_memory(void (*life)(void));
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "conformance/child.h"
+#include "conformance/report.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conformance.c - `tenrec conformance`: does a plugin keep the rules of its header? */
+#include "conformance/case.h"
 #include "conformance/report.h"
-#include "conformance/setup.h"
 #include "core/base/text.h"
-#include "progress.h"
 #include "tool.h"
 
 #include <getopt.h>

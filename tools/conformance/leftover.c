@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "conformance/leftover.h"
+#include "conformance/case.h"
 
 #include "conformance/expect.h"
 #include "conformance/heap_use.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "conformance/spy.h"
+#include "conformance/world.h"
 
 #include <stdlib.h>
 

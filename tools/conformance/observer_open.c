@@ -2,7 +2,7 @@
 /* observer_open.c - opening and closing, the ways of spans, and workers that leave. */
 #include "conformance/observer_fixture.h"
 
-#include "conformance/leftover.h"
+#include "conformance/case.h"
 
 #include <pthread.h>
 

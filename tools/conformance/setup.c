@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "conformance/setup.h"
+#include "conformance/case.h"
 
 #include "core/plugin/plugin.h"
 #include "core/plugin/plugin_file.h"
+#include "entry.h"
 #include "group/store/store.h"
 #include "tool.h"
-#include "trial.h"
 
 #include <limits.h>
 #include <stdio.h>

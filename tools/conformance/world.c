@@ -2,7 +2,6 @@
 #include "conformance/world.h"
 
 #include "conformance/expect.h"
-#include "conformance/spy.h"
 #include "core/backend/backend.h"
 #include "core/base/clock.h"
 #include "core/base/loop.h"

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <tenrec/agent.h>
 
 #define WORLD_MAX 2
 
@@ -78,5 +79,36 @@ void send_ping(struct side *k, tenrec_peer to, int64_t id, struct tally *tally);
 
 /* The number of completions in `tally`. */
 int told(const struct tally *tally);
+
+/* spy.c: a link of the command's own inside of a wrapper under test: it sees what the wrapper
+ * sends inwards, which no delivered message shows. */
+
+/* Returns the layers with the spy behind the first, or `layer` itself for a backend alone.
+ * Registers the spy at its first use in the process; the result is static. */
+const struct chain_layer *spy_insert(const struct chain_layer *layer, size_t *n);
+
+/* The request with this id, as it passed the spy last. Returns false if none has. */
+struct spy_seen {
+    int64_t id;
+    uint64_t deadline_ns;
+    uint32_t key_len;
+};
+bool spy_saw(int64_t id, struct spy_seen *ret);
+
+/* Messages whose end the cases see. */
+
+/* A zeroed message. NULL: out of memory. */
+struct tenrec_msg *letter_new(uint64_t payload_len, uint32_t n_tensors);
+
+/* Calls fn(arg) when it is released; of letters only. */
+void letter_on_release(struct tenrec_msg *msg, void (*fn)(void *arg), void *arg);
+
+/* Returns true for a message of letter_new. */
+bool letter_is(const struct tenrec_msg *msg);
+/* Counts the times that a letter is placed, and returns the number so far. */
+int letter_count_place(struct tenrec_msg *msg, int more);
+
+/* Gives each tensor host memory, which goes with the letter. errors: ENOMEM */
+tenrec_status letter_place(struct tenrec_msg *msg, tenrec_error *err);
 
 #endif

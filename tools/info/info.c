@@ -9,7 +9,7 @@
 #include "core/plugin/plugin.h"
 #include "core/plugin/plugin_file.h"
 #include "entry.h"
-#include "inspect.h"
+#include "outside.h"
 #include "security/proof/security.h"
 #include "tool.h"
 

@@ -2,8 +2,8 @@
 /* info_plugin.c - plugins as JSON, each first tried in a process of its own. */
 #include "core/plugin/plugin.h"
 #include "core/plugin/plugin_file.h"
+#include "entry.h"
 #include "info/info.h"
-#include "trial.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info_print.c - what `tenrec info` has collected, as text. */
 #include "info/info.h"
-#include "inspect.h"
+#include "outside.h"
 
 #include <jansson.h>
 #include <string.h>

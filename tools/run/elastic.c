@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/elastic.h"
+#include "run/workers.h"
 
 /* A worker that fails at once must not keep the machine busy, so its restarts are
  * delayed more and more; a failure after a long life starts from the first gap. */

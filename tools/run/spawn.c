@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/spawn.h"
+#include "run/workers_run.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/stream.h"
+#include "run/workers_run.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/worker_env.h"
+#include "run/workers_run.h"
 
 #include "core/base/clock.h"
-#include "run/spawn.h"
 #include "security/secret/secret_handover.h"
 
 #include <stdio.h>

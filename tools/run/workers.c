@@ -3,7 +3,6 @@
 
 #include "core/base/clock.h"
 #include "group/store/store.h"
-#include "run/spawn.h"
 #include "run/workers_run.h"
 
 #include <errno.h>

@@ -4,14 +4,50 @@
 #ifndef TENREC_TOOLS_WORKERS_H
 #define TENREC_TOOLS_WORKERS_H
 
+#include "security/proof/security.h"
+#include "security/secret/secret_handover.h"
+#include "tool.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "run/elastic.h"
-#include "security/proof/security.h"
-#include "security/secret/secret_handover.h"
-#include "tool.h"
+/* elastic.c: decides when a failed worker of an elastic run is restarted, and when
+ * the run is over. Pure rules: handles no process. */
+
+struct elastic_plan {
+    int min, max;     /* of slots; max 0: the run is not elastic */
+    int restarts;     /* of each slot */
+    const char *join; /* URL of an existing store; NULL: the run serves one */
+};
+
+/* One slot: a worker and its restarts. */
+struct elastic_slot {
+    int life;            /* number of the worker's life, from 0 */
+    bool done;           /* the worker exited with 0 */
+    uint64_t started_ns; /* start of the present life */
+    uint64_t again_ns;   /* start of the next life; 0: no restart is due */
+    unsigned in_a_row;   /* consecutive short lives */
+};
+
+struct elastic {
+    const struct elastic_plan *plan;
+    int done, waiting, lost; /* slots */
+};
+
+/* The consequence of a failure. */
+enum elastic_next {
+    ELASTIC_AGAIN,  /* restart at slot->again_ns */
+    ELASTIC_GO_ON,  /* the slot is lost, the others continue */
+    ELASTIC_IS_OVER /* too few slots are left */
+};
+
+void elastic_ended_well(struct elastic *e, struct elastic_slot *s);
+/* running   number of workers that run now */
+enum elastic_next elastic_failed(struct elastic *e, struct elastic_slot *s, int running,
+                                 uint64_t now_ns);
+/* Call before the slot's next life starts. */
+void elastic_again(struct elastic *e, struct elastic_slot *s);
 
 struct workers_plan {
     const struct tool *tool; /* the command, for its messages */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* workers_end.c - signals, and the consequences of the end of a worker. */
 #include "core/base/clock.h"
-#include "run/spawn.h"
 #include "run/workers_run.h"
 
 #include <errno.h>

@@ -2,7 +2,6 @@
 #include "top/view.h"
 
 #include "core/base/clock.h"
-#include "top/sampler.h"
 
 #include <errno.h>
 #include <locale.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "top/quantile.h"
+#include "top/reading.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "top/rate.h"
+#include "top/sample.h"
 
 #include <math.h>
 #include <stdio.h>

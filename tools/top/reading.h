@@ -4,12 +4,20 @@
 #ifndef TENREC_TOOLS_TOP_READING_H
 #define TENREC_TOOLS_TOP_READING_H
 
-#include "top/quantile.h"
-
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <tenrec/types.h>
 #include <tenrec/value.h>
+
+/* quantile.c: quantiles of durations that were counted in buckets. */
+
+enum { QUANTILE_BUCKETS = 26 };
+
+/* Returns the duration in seconds that a part `q` (0 to 1) of the calls did not exceed,
+ * interpolated within its bucket; NAN without calls. Bucket i ends at 2^i microseconds and the
+ * first begins at 0; the last one has no end, and its calls count as long as its beginning. */
+double quantile_of(const int64_t bucket[QUANTILE_BUCKETS], double q);
 
 enum reading_number {
     READING_MADE,

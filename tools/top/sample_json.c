@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "top/sampler.h"
-
 #include "top/view.h"
 
 #include <jansson.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "top/sampler.h"
+#include "top/view.h"
 
 #include "core/base/clock.h"
 #include "group/meeting/meeting.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rate_test.c - quantiles, and rates of two samples, of `tenrec top`. */
-#include "top/rate.h"
+#include "top/sample.h"
 
 #include "../../testing.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "conformance/store/relay.h"
+#include "conformance/store/store_clients.h"
 
 #include "conformance/expect.h"
 

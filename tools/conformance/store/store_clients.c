@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/store/store_clients.h"
 
-#include "conformance/leftover.h"
+#include "conformance/case.h"
 #include "core/base/clock.h"
 #include "group/store/store.h"
 #include "security/proof/security.h"

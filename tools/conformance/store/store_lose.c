@@ -2,7 +2,6 @@
 /* store_lose.c - a server that does not run yet, is lost or does not answer: of stores with one. */
 #include "conformance/store/store_clients.h"
 
-#include "conformance/store/relay.h"
 #include "core/base/clock.h"
 
 #include <inttypes.h>

@@ -2,8 +2,7 @@
 /* store_open.c - opening and closing, and what a store tells of itself. */
 #include "conformance/store/store_clients.h"
 
-#include "conformance/leftover.h"
-#include "conformance/store/relay.h"
+#include "conformance/case.h"
 #include "core/base/clock.h"
 #include "core/plugin/plugin.h"
 
