@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plugin.c - the description and the options of the tensorpipe plugin. */
 #include "agent/agent.h"
-#include "agent/registry.h"
 #include "transport/ring/transport_ring.h"
-#include "transport/tcp/interface.h"
 #include "transport/tcp/transport_uv.h"
 
 #include <tenrec/version.h>

@@ -4,9 +4,8 @@
 #include "channel/channel.h"
 #include "fuzz.h"
 #include "wire/descriptor.h"
-#include "wire/handshake/hello.h"
+#include "wire/handshake/identity.h"
 #include "wire/plain.h"
-#include "wire/shortlist.h"
 #include "wire/tensorlist.h"
 
 #define TENSORS_MAX 8

@@ -8,10 +8,8 @@
 #include "transport/ring/transport_ring.h"
 #include "transport/tcp/transport_uv.h"
 #include "transport/transport_local.h"
-#include "wire/handshake/hello.h"
 #include "wire/handshake/identity.h"
 #include "wire/plain.h"
-#include "wire/shortlist.h"
 #include "wire/storage.h"
 #include "wire/tensorlist.h"
 

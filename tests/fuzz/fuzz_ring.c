@@ -9,7 +9,7 @@
 
 #include "endpoint.h"
 #include "reactor/reactor_inside.h"
-#include "transport/ring/ring_setup.h"
+#include "transport/ring/ring.h"
 #include "transport/ring/transport_ring.h"
 
 #include <fcntl.h>

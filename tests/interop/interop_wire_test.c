@@ -5,7 +5,7 @@
 #include "peer.h"
 
 #include "../tensorpipe/wire/peer_side.h"
-#include "wire/handshake/hello.h"
+#include "wire/handshake/identity.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 
 #include "transport/transport_local.h"
 #include "wire/handshake/brochure.h"
-#include "wire/handshake/hello.h"
+#include "wire/handshake/identity.h"
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -5,7 +5,6 @@
 #include "node.h"
 #include "transport/tcp/transport_uv.h"
 #include "wire/handshake/brochure.h"
-#include "wire/handshake/hello.h"
 #include "wire/handshake/identity.h"
 #include "wire/plain.h"
 #include "wire/tensorlist.h"

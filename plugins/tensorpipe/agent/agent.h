@@ -10,6 +10,9 @@
 #include "pipe/life/pipe_table.h"
 #include "reactor/reactor.h"
 
+#include <tenrec/agent.h>
+#include <tenrec/plugin.h>
+
 #define AGENT_HOT 4 /* pipes that the loop thread spins on at most */
 
 struct pipe;
@@ -135,5 +138,36 @@ void agent_received(struct tenrec_agent *self, uint64_t *received, uint32_t n);
 tenrec_status agent_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *err);
 void agent_shutdown(struct tenrec_agent *self);
 void agent_destroy(struct tenrec_agent *self);
+
+/* registry.c: the transports and channels that TensorPipe's peers register, and which of them can
+ * be used. A config may name all of them; unusable ones are skipped, and reported with the
+ * reason. */
+
+#define REGISTRY_WHY 160
+
+struct registry_entry {
+    const char *name;
+    bool host; /* for tensors in host memory (channels) */
+    /* Whether this build and this machine can; else why not. NULL: always. */
+    bool (*viable)(char why[], size_t cap);
+};
+
+/* The better ones first; they end with a name of NULL. */
+extern const struct registry_entry registry_transports[], registry_channels[];
+
+/* For the choices of options. */
+#define REGISTRY_TRANSPORTS "shm|ibv|uv"
+#define REGISTRY_CHANNELS "cma|mpt_uv|xth|basic|cuda_xth|cuda_ipc|cuda_gdr|cuda_basic"
+
+bool registry_viable(const struct registry_entry *k, char why[REGISTRY_WHY]);
+
+/* At least one of `list` must be here. errors: ECONFIG */
+tenrec_status registry_check(const struct registry_entry *all, const char *what,
+                             const struct tenrec_option_list *list, tenrec_error *err);
+
+/* Reports why each entry better than `used` is not used in this process:
+ * "not_used.<what>.<name>". */
+void registry_tell_unused(const struct registry_entry *all, const char *what, const char *used,
+                          const struct tenrec_option_list *list, tenrec_sink_fn *sink, void *arg);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_info.c - the debug info of an agent. */
 #include "agent/agent.h"
-#include "agent/registry.h"
 #include "pipe/pipe.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_lead.c - guests that lead the loop, and which peers map tensors. */
 #include "agent/agent.h"
-#include "channel/shm_handoff.h"
+#include "channel/channel.h"
 #include "pipe/pipe_end.h"
 
 tenrec_status agent_lead(struct tenrec_agent *self, const struct tenrec_wait *wait)

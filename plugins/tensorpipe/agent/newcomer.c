@@ -8,7 +8,7 @@
 #include "agent/listener.h"
 #include "pipe/life/pipe_life.h"
 #include "proof/prover.h"
-#include "wire/handshake/hello.h"
+#include "wire/handshake/identity.h"
 
 #include <string.h>
 

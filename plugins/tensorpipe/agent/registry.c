@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/registry.h"
-#include "channel/cma.h"
+#include "agent/agent.h"
+#include "channel/channel.h"
 #include "cuda/link/link.h"
 #include "transport/ring/transport_ring.h"
 

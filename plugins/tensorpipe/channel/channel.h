@@ -7,9 +7,56 @@
 #ifndef TENSORPIPE_CHANNEL_H
 #define TENSORPIPE_CHANNEL_H
 
-#include "channel/cma.h"
 #include "transport/conn.h"
 #include "wire/descriptor.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* cma.c: reading tensors out of another process's memory.
+ *
+ * The kernel allows that between processes of one user in one user namespace
+ * when its rules for ptrace do. Memory is only ever read: a process id can be
+ * reused once its process is gone; a read then yields garbage that is dropped with
+ * the pipe, while a write would corrupt another process. */
+
+#define CMA_TEXT_MAX 192
+
+/* Whether peers may read our memory and, being alike, we theirs; else why not.
+ * Asks the kernel once per process: a child tries it on us. */
+bool cma_viable(char why[], size_t cap);
+
+/* The text of TensorPipe's channel "cma" by which peers compare boot, namespaces, user, group and
+ * capabilities. Returns false if the machine does not provide them. */
+bool cma_domain(char buf[CMA_TEXT_MAX]);
+
+/* Returns true if the kernel demands the name of the process that may read our memory. It remembers
+ * one process then. */
+bool cma_wants_names(void);
+
+/* Lets process `pid` read our memory, where the kernel demands that. Returns false if another
+ * process is named already. cma_disallow undoes a call that returned true. */
+bool cma_allow(pid_t pid);
+void cma_disallow(pid_t pid);
+
+/* A process to read from. */
+struct cma_peer {
+    pid_t pid;    /* 0: unknown */
+    int fd;       /* readable once the process is gone; -1: none */
+    bool is_sock; /* fd is that of a Unix socket to it, and borrowed */
+};
+
+/* Returns 0 or an errno. */
+int cma_open(struct cma_peer *peer, pid_t pid);
+/* The process at the other end of a Unix socket, whose pid is the kernel's. The socket ends before
+ * that pid can be another process's. */
+struct cma_peer cma_beside(pid_t pid, int sock);
+void cma_close(struct cma_peer *peer);
+/* Reads `len` bytes at `from` there. 0 or an errno; ESRCH when the process is
+ * gone, and so also when it was another one of the same id that was read. */
+int cma_read(const struct cma_peer *peer, void *to, uint64_t from, uint64_t len);
 
 /* Progress of a part of a message. */
 enum part { PART_THERE, PART_MISSING, PART_BAD };
@@ -86,5 +133,32 @@ unsigned channel_one_segment(const struct pipe *p, const struct tenrec_tensor_de
 /* Fills `s` with a frame of `len` bytes at `data`, to be written on `on`. */
 void channel_put_frame(struct segment *s, struct send_request *request, enum conn_role on,
                        void *data, uint64_t len);
+
+/* shm_handoff.c: tensors that the peer maps instead of taking their bytes.
+ *
+ * The core supplies the record that replaces a tensor, and the descriptors that the peer needs for
+ * it. The record is the note beside the tensor; the descriptors go over the Unix socket of the
+ * reply connection, before the message, with a number that the note names: what was sent for a
+ * message that never went out is skipped. */
+
+/* The pipe is established, and nothing was sent on it; on the loop thread. */
+void shm_handoff_open(struct pipe *p);
+void shm_handoff_close(struct pipe *p); /* no thread uses it any more */
+/* Returns true if the peer maps shared tensors. Any thread. */
+bool shm_handoff_maps(struct pipe *p);
+
+/* Under the pipe's lock. Returns false, having done nothing, if the bytes must be sent. `kind` is
+ * the first byte of the note. */
+bool shm_handoff_send(struct pipe *p, const struct tenrec_tensor_desc *t, unsigned char kind,
+                      struct descriptor_note *note);
+/* The message of these notes is not sent after all: takes back what shm_handoff_send
+ * did for it. */
+void shm_handoff_take_back(struct pipe *p, unsigned char kind, const struct descriptor_note *notes,
+                           uint32_t n);
+
+/* Handles a received note of shm_handoff_send, for `desc` (NULL: drop the message). For the
+ * thread that reads the pipe. errors: EPROTOCOL (end the pipe); others (drop the message) */
+tenrec_status shm_handoff_arrived(struct pipe *p, struct nop_bytes note,
+                                  struct tenrec_tensor_desc *desc, tenrec_error *err);
 
 #endif

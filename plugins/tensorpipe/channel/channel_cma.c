@@ -6,7 +6,6 @@
  * connection; the receiver answers with an empty frame on the second once it
  * has the bytes, in the same order. Until then they stay where they are. */
 #include "channel/channel.h"
-#include "channel/cma.h"
 #include "pipe/pipe.h"
 #include "transport/transport_local.h"
 #include "wire/nop.h"

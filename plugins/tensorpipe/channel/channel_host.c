@@ -27,7 +27,6 @@
  * before it goes on, and so takes over meanwhile. */
 #include "channel/channel.h"
 #include "channel/channels.h"
-#include "channel/shm_handoff.h"
 #include "pipe/pipe.h"
 
 #include <errno.h>

@@ -4,7 +4,6 @@
 #define TENSORPIPE_CHANNELS_H
 
 #include "channel/channel.h"
-#include "channel/cma.h"
 #include "options.h"
 #include "wire/handshake/brochure.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cma.c - process_vm_readv, and whether it is allowed. */
-#include "channel/cma.h"
+#include "channel/channel.h"
 #include "transport/transport_local.h"
 
 #include <errno.h>

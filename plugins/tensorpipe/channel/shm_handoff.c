@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shm_handoff.c - records in notes, descriptors over the socket. */
-#include "channel/shm_handoff.h"
+#include "channel/channel.h"
 #include "pipe/pipe.h"
 #include "transport/transport_local.h"
 

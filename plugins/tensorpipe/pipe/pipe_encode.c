@@ -2,11 +2,9 @@
 /* pipe_encode.c - messages with tensors, and with large payloads, which are not
  * copied. */
 #include "channel/channel.h"
-#include "channel/shm_handoff.h"
 #include "cuda/link/link.h"
 #include "pipe/pipe.h"
 #include "wire/descriptor.h"
-#include "wire/shortlist.h"
 #include "wire/tensorlist.h"
 
 #include <stdlib.h>

@@ -8,7 +8,6 @@
 #include "pipe/peer.h"
 #include "transport/conn.h"
 #include "wire/handshake/identity.h"
-#include "wire/handshake/proof.h"
 
 struct pipe;
 

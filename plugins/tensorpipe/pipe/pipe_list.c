@@ -2,7 +2,6 @@
 /* pipe_list.c - the list of tensors of a message that is being read: which storages that
  * the message carries they are views of. */
 #include "pipe/pipe.h"
-#include "wire/shortlist.h"
 #include "wire/storage.h"
 #include "wire/tensorlist.h"
 

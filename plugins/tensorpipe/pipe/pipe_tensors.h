@@ -3,7 +3,7 @@
 #ifndef TENSORPIPE_PIPE_TENSORS_H
 #define TENSORPIPE_PIPE_TENSORS_H
 
-#include "channel/cma.h"
+#include "channel/channel.h"
 #include "pipe/send_request.h"
 
 struct arriving;

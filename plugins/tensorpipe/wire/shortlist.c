@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shortlist.c - the short form of the list of tensors. */
-#include "wire/shortlist.h"
 #include "wire/little_endian.h"
 #include "wire/storage.h"
+#include "wire/tensorlist.h"
 
 #define HEAD 8
 #define FIXED 16 /* of a tensor, before its sizes */

@@ -7,7 +7,6 @@
 #include "transport/tcp/transport_uv.h"
 #include "wire/handshake/brochure.h"
 #include "wire/handshake/identity.h"
-#include "wire/handshake/proof.h"
 #include <unistd.h>
 
 static struct node n[2];

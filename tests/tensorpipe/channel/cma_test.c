@@ -3,11 +3,11 @@
  *
  * The test fakes the kernel's answers that depend on the machine: whether Yama
  * restricts ptrace, and the owner of the process. */
-#include "channel/cma.h"
+#include "channel/channel.h"
 #include "node.h"
 #include "raw.h"
 #include "wire/handshake/brochure.h"
-#include "wire/handshake/hello.h"
+#include "wire/handshake/identity.h"
 
 #include <stdio.h>
 #include <string.h>

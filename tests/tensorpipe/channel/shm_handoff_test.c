@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shm_handoff_test.c - packets of descriptors on the socket beside a tensor's note. */
-#include "channel/shm_handoff.h"
+#include "channel/channel.h"
 #include "node.h"
 #include "pipe/pipe.h"
 

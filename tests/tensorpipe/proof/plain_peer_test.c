@@ -7,7 +7,7 @@
 #include "raw.h"
 #include "rpc/future/worker.h"
 #include "rpc/worker/membership.h"
-#include "wire/handshake/hello.h"
+#include "wire/handshake/identity.h"
 #include <unistd.h>
 
 static struct cluster group;

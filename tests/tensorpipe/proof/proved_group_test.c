@@ -7,7 +7,7 @@
 #include "core/backend/backend.h"
 #include "raw.h"
 #include "rpc/future/worker.h"
-#include "transport/ring/ring_setup.h"
+#include "transport/ring/ring.h"
 #include "wire/handshake/brochure.h"
 #include <stdio.h>
 #include <unistd.h>

@@ -9,7 +9,7 @@
 #include "raw.h"
 #include "rpc/future/worker.h"
 #include "security/tls/tls.h"
-#include "transport/ring/ring_setup.h"
+#include "transport/ring/ring.h"
 
 #include <errno.h>
 #include <sys/socket.h>

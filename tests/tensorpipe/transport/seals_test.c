@@ -6,7 +6,7 @@
  * are counted. */
 #include "core/tensor/memfd_region.h"
 #include "node.h"
-#include "transport/ring/ring_setup.h"
+#include "transport/ring/ring.h"
 
 #include <errno.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "../../testing.h"
 
 #include "endpoint.h"
-#include "transport/ring/ring_setup.h"
+#include "transport/ring/ring.h"
 #include "transport/ring/transport_ring.h"
 #include <errno.h>
 #include <sys/socket.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shortlist_test.c - the short list of tensors: there and back, and what of it
  * is refused. */
-#include "wire/shortlist.h"
+#include "wire/tensorlist.h"
 #include "wire_test.h"
 
 #include "listed.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cuda/link/inflight.h"
+#include "cuda/link/link.h"
 
 #include <poll.h>
 

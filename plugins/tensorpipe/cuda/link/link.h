@@ -16,10 +16,74 @@
 #ifndef TENSORPIPE_CUDA_LINK_H
 #define TENSORPIPE_CUDA_LINK_H
 
-#include "cuda/link/inflight.h"
-#include "cuda/link/staging.h"
+#include "cuda/device.h"
 #include "options.h"
+#include "reactor/reactor.h"
 #include "wire/descriptor.h"
+
+#include <pthread.h>
+
+/* inflight.c: device work that is not known to be complete.
+ *
+ * No thread waits for a device: while work is in flight the loop thread polls from time to time,
+ * every 10 us at first and every millisecond while nothing completes. (The driver could call us
+ * instead. It does not when an earlier work of the stream has failed, and then the message would
+ * wait for ever.) Works of one stream complete in order. All of it is the loop thread's. */
+
+struct inflight {
+    struct inflight *next;
+    struct device_event *event; /* owns; recorded behind the work */
+    struct tenrec_stream stream;
+    /* `why` is NULL when it is done, else the driver failed. Takes `f`. */
+    void (*landed)(struct inflight *f, const tenrec_error *why);
+};
+
+struct inflight_list {
+    struct reactor *reactor;
+    struct reactor_timer timer;
+    struct inflight *first, **last;
+    uint64_t gap_ns;
+    unsigned lookouts;                     /* events other than works in flight to poll for */
+    void (*look)(struct inflight_list *f); /* at those; after each round */
+};
+
+void inflight_list_init(struct inflight_list *fs, struct reactor *r,
+                        void (*look)(struct inflight_list *fs));
+/* Queues a copy on `s` (device_copy), and polls for its completion. After a failure no copy is
+ * under way, and `landed` is not called. */
+tenrec_status inflight_copy(struct inflight_list *fs, struct inflight *f,
+                            const struct tenrec_stream *s, void *to, const void *from,
+                            uint64_t bytes, tenrec_error *err);
+/* Something else is worth looking at soon. */
+void inflight_list_look_soon(struct inflight_list *fs);
+/* Polls until nothing is left, for `ms` at most. Returns false if something is. */
+bool inflight_list_finish(struct inflight_list *fs, uint32_t ms);
+
+/* staging.c: pinned memory of the host, through which tensors go from and to
+ * devices in pieces. One agent's; of any thread. */
+
+#define STAGING_PIECE ((uint64_t)1 << 20) /* bytes */
+
+struct staging_piece {
+    struct staging_piece *next;
+    unsigned char *data;
+    int device; /* whose context made it; any can use it */
+};
+
+struct staging {
+    pthread_mutex_t lock;
+    struct staging_piece *free; /* under lock */
+    uint64_t made, max;         /* pieces, under lock */
+};
+
+void staging_init(struct staging *s, uint64_t max_bytes);
+/* Once all have been returned. */
+void staging_finish(struct staging *s);
+
+/* errors   EAGAIN (all are in use; one will be returned), ENOMEM, EOS */
+tenrec_status staging_get(struct staging *s, int device, struct staging_piece **ret,
+                          tenrec_error *err);
+void staging_give(struct staging *s, struct staging_piece *piece);
 
 struct endpoint;
 struct conn;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cuda/link/staging.h"
+#include "cuda/link/link.h"
 
 #include <stdlib.h>
 

@@ -12,7 +12,7 @@
 #include "pipe/life/pipe_table.h"
 #include "pipe/pipe_services.h"
 #include "proof/prover.h"
-#include "wire/handshake/hello.h"
+#include "wire/handshake/identity.h"
 
 #include <errno.h>
 #include <stdlib.h>

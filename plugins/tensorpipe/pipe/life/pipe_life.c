@@ -2,7 +2,6 @@
 /* pipe_life.c - life of a pipe, from the first reference to the last. */
 #include "pipe/life/pipe_life.h"
 #include "channel/channel.h"
-#include "channel/shm_handoff.h"
 #include "cuda/link/link.h"
 #include "pipe/life/pipe_table.h"
 #include "pipe/pipe_send.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/ring/copy.h"
+#include "transport/ring/ring.h"
 
 #include <stdint.h>
 

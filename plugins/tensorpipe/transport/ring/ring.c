@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/ring/ring.h"
-#include "transport/ring/copy.h"
 
 #include <string.h>
 

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define RING_LINE 128 /* what one processor fetches from another at once, at most */
 
@@ -113,5 +114,60 @@ static inline uint32_t ring_writer_to_wake(struct ring_reader *r)
         return 0;
     return atomic_exchange(&r->words->writer_sleeps, 0);
 }
+
+/* copy.c: copying a part of something large.
+ *
+ * A copy larger than the caches is faster with stores that bypass them: the destination's lines are
+ * not read first, and the lines prefetched for the next part stay cached. memcpy cannot detect this
+ * case because it is given one part at a time. */
+
+/* From this length of the whole on it pays (docs/performance.md). */
+#define COPY_PAST_CACHES_MIN ((size_t)16 << 20)
+
+void copy_past_caches(void *restrict to, const void *restrict from, size_t len);
+
+/* A part of `whole` bytes. */
+static inline void copy_part(void *restrict to, const void *restrict from, size_t len, size_t whole)
+{
+    if (whole >= COPY_PAST_CACHES_MIN)
+        copy_past_caches(to, from, len);
+    else
+        memcpy(to, from, len);
+}
+
+/* ring_setup.c: how two processes set up a shared pair of rings.
+ *
+ * The caller makes the memory and sends its descriptor over a Unix socket; the listener checks and
+ * maps that memory, and answers with one byte: taken, or why not. From then on the socket carries
+ * bells, and closes when the other end is gone. */
+
+/* One end of a connection. */
+struct ring_end {
+    void *memory; /* NULL: there is none yet */
+    size_t len;
+    struct ring_writer out;
+    struct ring_reader in;
+};
+
+/* The listener's answer to the memory. */
+enum ring_answer { RING_TAKEN, RING_NO_DESCRIPTOR, RING_NO_MEMORY, RING_MALFORMED };
+
+/* Bytes of the memory for two rings of `size` bytes. */
+size_t ring_setup_bytes(uint64_t size);
+
+/* The caller sends the memory. Returns 0 or an errno.
+ *
+ * size     of each ring */
+int ring_setup_call(int sock, uint64_t size, struct ring_end *ret);
+/* The caller reads the answer to it. Returns 0; EAGAIN while there is none; another errno
+ * with the reason in *ret_why. */
+int ring_setup_answered(int sock, const char **ret_why);
+
+/* The listener takes the memory, and answers. Returns 0; EAGAIN while nothing has arrived; another
+ * errno with the reason in *ret_why. */
+int ring_setup_take(int sock, struct ring_end *ret, const char **ret_why);
+
+/* NULL memory is fine. */
+void ring_end_close(struct ring_end *e);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ring_bells.c - bytes on the socket that wake the loop thread, or a thread in poll. */
-#include "transport/ring/ring_bells.h"
+#include "transport/ring/ring_medium.h"
 #include "transport/transport_local.h"
 
 #define BELLS 256     /* taken away at once */

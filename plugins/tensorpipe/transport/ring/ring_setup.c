@@ -3,7 +3,7 @@
  *
  * Memory from the other process is checked before it is mapped: memory that could shrink
  * would end in SIGBUS, and a file of a file system in user space could block each access. */
-#include "transport/ring/ring_setup.h"
+#include "transport/ring/ring.h"
 #include "transport/transport_local.h"
 
 #include <endian.h>

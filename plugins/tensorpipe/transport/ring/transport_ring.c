@@ -8,8 +8,8 @@
  * names live in, or a folder that both have, whatever its path. */
 #include "transport/ring/transport_ring.h"
 #include "endpoint.h"
+#include "transport/ring/ring.h"
 #include "transport/ring/ring_medium.h"
-#include "transport/ring/ring_setup.h"
 #include "transport/transport_local.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/tcp/interface.h"
+#include "transport/tcp/transport_uv.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -3,7 +3,6 @@
 #include "transport/tcp/transport_uv.h"
 #include "endpoint.h"
 #include "transport/conn.h"
-#include "transport/tcp/interface.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* answer.c - codec of BrochureAnswer, and the client's check of it. */
+#include "wire/handshake/brochure.h"
 #include "wire/handshake/identity.h"
-#include "wire/handshake/selection.h"
 
 #define IDS_MIN 4                             /* an empty string and vector */
 #define CHANNEL_MIN 4                         /* an empty string and map */

@@ -2,7 +2,6 @@
 /* brochure.c - codec of Brochure, and the listener's choice from it. */
 #include "wire/handshake/brochure.h"
 #include "wire/handshake/identity.h"
-#include "wire/handshake/selection.h"
 
 /* Shortest pair of a map: two empty strings, or an empty string and map. */
 #define ENTRY_MIN 4

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hello.c - codec of the hello object. */
-#include "wire/handshake/hello.h"
+#include "wire/handshake/identity.h"
 
 size_t hello_write_spontaneous(void *buf, size_t cap, struct nop_bytes name)
 {

@@ -12,6 +12,9 @@
 #define TENSORPIPE_IDENTITY_H
 
 #include "wire/nop.h"
+
+#include <stddef.h>
+#include <stdint.h>
 #include <tenrec/types.h>
 
 #define IDENTITY_ENTRY "tenrec" /* its key in both maps */
@@ -55,5 +58,49 @@ struct answer;
  */
 tenrec_status identity_of_client(const struct brochure *b, struct identity *ret, tenrec_error *err);
 tenrec_status identity_of_listener(const struct answer *a, struct identity *ret, tenrec_error *err);
+
+/* hello.c: the first object on every connection to a listener. */
+
+enum hello_kind {
+    HELLO_SPONTANEOUS, /* a new pipe; `name` is what the caller calls itself */
+    HELLO_REQUESTED,   /* the connection that was asked for with `id` */
+    HELLO_EMPTY,       /* no alternative at all: close the connection */
+};
+
+struct hello {
+    enum hello_kind kind;
+    struct nop_bytes name; /* a view of the frame, unverified, may be empty */
+    uint64_t id;           /* 0 but for HELLO_REQUESTED */
+};
+
+#define HELLO_MAX(name_len) ((size_t)(name_len) + 16) /* bytes that a hello takes at most */
+
+/* Both return the length of the object; beyond `cap` nothing usable was written. */
+size_t hello_write_spontaneous(void *buf, size_t cap, struct nop_bytes name);
+size_t hello_write_requested(void *buf, size_t cap, uint64_t id);
+
+/* errors   EPROTOCOL */
+tenrec_status hello_read(const void *frame, size_t len, struct hello *ret, tenrec_error *err);
+
+/* proof.c: how a Tenrec peer proves to another that it is a member, without revealing its token.
+ *
+ * Each life of a member has a token of 64 random bits in the store. A proof is a keyed hash
+ * (SipHash-2-4) of which the key is both tokens: only a process that knows both makes it, and
+ * only the one peer that it is meant for can use it. A process that sits at the address of a
+ * dead member learns nothing that it could show to a third one. */
+
+/* One life of a member. */
+struct proof_life {
+    tenrec_peer rank;
+    uint64_t incarnation, token;
+};
+
+enum proof_role { PROOF_OF_CALLER = 1, PROOF_OF_LISTENER = 2 };
+
+/* The proof of `by` for `to`; never 0. */
+uint64_t proof_make(const struct proof_life *by, const struct proof_life *to, enum proof_role role);
+
+/* SipHash-2-4 of whole words of 64 bits, little endian. */
+uint64_t proof_hash(uint64_t k0, uint64_t k1, const uint64_t *word, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/handshake/proof.h"
+#include "wire/handshake/identity.h"
 
 static uint64_t proof_rotate(uint64_t x, unsigned by)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* selection.c - channels by pair of devices. */
-#include "wire/handshake/selection.h"
+#include "wire/handshake/brochure.h"
 
 #define ENTRY_MIN (NOP_DEVICE_MIN + 2) /* a device and an empty string */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* copy_test.c - copying past the caches, at all alignments and lengths. */
 #include "node.h"
-#include "transport/ring/copy.h"
+#include "transport/ring/ring.h"
 
 #include <stdlib.h>
 

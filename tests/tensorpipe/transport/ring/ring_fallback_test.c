@@ -5,7 +5,7 @@
 
 #include "agent/agent.h"
 #include "pipe/pipe.h"
-#include "transport/ring/ring_setup.h"
+#include "transport/ring/ring.h"
 #include "transport/ring/transport_ring.h"
 #include "transport/transport_local.h"
 #include <stdio.h>

@@ -6,9 +6,9 @@
 
 #include "node.h"
 #include "transport/conn.h"
-#include "transport/ring/ring_setup.h"
+#include "transport/ring/ring.h"
 #include "transport/ring/transport_ring.h"
-#include "wire/handshake/hello.h"
+#include "wire/handshake/identity.h"
 #include "wire/plain.h"
 #include <errno.h>
 #include <poll.h>

@@ -2,7 +2,7 @@
 /* ring_test.c - rings alone: bytes, impossible cursors, wake-ups, and the
  * memory of another process that is refused. */
 #include "node.h"
-#include "transport/ring/ring_setup.h"
+#include "transport/ring/ring.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hello_test.c - the first bytes of a connection. */
 #include "handshake.h"
-#include "wire/handshake/hello.h"
+#include "wire/handshake/identity.h"
 
 TEST(hello_writes_the_bytes_of_a_real_client)
 {

@@ -2,7 +2,6 @@
 /* identity_test.c - the identity of a Tenrec peer. */
 #include "handshake.h"
 #include "wire/handshake/identity.h"
-#include "wire/handshake/proof.h"
 
 TEST(identity_travels_both_ways_between_tenrec_peers)
 {
