@@ -7,8 +7,6 @@
 #define VERSION 2
 #define APART 1u
 
-enum { TENSOR_FIXED = 64 };
-
 static unsigned char *put(unsigned char *at, uint64_t value, unsigned bytes)
 {
     for (unsigned i = 0; i < bytes; i++)
@@ -78,12 +76,7 @@ bool head_cookies_match(const unsigned char a[HEAD_COOKIE_LEN],
 
 size_t head_tensor_len(const struct tenrec_tensor_desc *t)
 {
-    return TENSOR_FIXED + (size_t)t->ndim * 16;
-}
-
-size_t head_tensor_least(void)
-{
-    return TENSOR_FIXED;
+    return HEAD_TENSOR_LEAST + (size_t)t->ndim * 16;
 }
 
 unsigned char *head_tensor_write(unsigned char *out, const struct tenrec_tensor_desc *t, bool apart)
@@ -154,7 +147,7 @@ tenrec_status head_tensor_read(const unsigned char **at, const unsigned char *en
     const unsigned char *p = *at;
     uint64_t marks;
 
-    if ((size_t)(end - p) < TENSOR_FIXED)
+    if ((size_t)(end - p) < HEAD_TENSOR_LEAST)
         return tenrec_fail(err, TENREC_EPROTOCOL, "tensor %u: its entry is cut short", i);
     t->bytes = get(p, 8);
     t->byte_offset = get(p + 8, 8);
@@ -165,7 +158,7 @@ tenrec_status head_tensor_read(const unsigned char **at, const unsigned char *en
     t->source = (struct tenrec_device){ (int32_t)get(p + 40, 4), (int32_t)get(p + 44, 4) };
     t->same_storage = get(p + 48, 8);
     marks = get(p + 56, 8);
-    p += TENSOR_FIXED;
+    p += HEAD_TENSOR_LEAST;
     if (t->ndim > TENREC_MAX_DIMS || (size_t)(end - p) < (size_t)t->ndim * 16 || marks & ~APART)
         return tenrec_fail(err, TENREC_EPROTOCOL, "tensor %u: malformed entry", i);
     for (uint32_t d = 0; d < t->ndim; d++, p += 8)

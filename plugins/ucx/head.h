@@ -43,6 +43,7 @@
 enum {
     HEAD_LEN = 64,
     HEAD_COOKIE_LEN = 16,
+    HEAD_TENSOR_LEAST = 64,    /* bytes that the entry of a tensor takes at least */
     HEAD_MESSAGE_LEAST = 4096, /* bytes of payload and tensors that each receiver reads */
     HEAD_COST = 128, /* bytes of each message beside payload and tensors, as both sides count */
     HEAD_INLINE_TENSOR = 8 << 10, /* bytes; larger tensors travel apart */
@@ -89,8 +90,5 @@ unsigned char *head_tensor_write(unsigned char *out, const struct tenrec_tensor_
 tenrec_status head_tensor_read(const unsigned char **at, const unsigned char *end,
                                const struct tenrec_msg *msg, uint32_t i, bool *ret_apart,
                                tenrec_error *err);
-
-/* The fewest bytes that the entry of a tensor takes. */
-size_t head_tensor_least(void);
 
 #endif

@@ -275,7 +275,7 @@ static void incoming_begin_listed(struct incoming *in, struct bytes *b)
     tenrec_error err;
 
     if (h->list_len > LIST_MAX || h->list_len > b->len ||
-        h->count > h->list_len / head_tensor_least() || b->len - h->list_len > HEAD_INLINE_ALL ||
+        h->count > h->list_len / HEAD_TENSOR_LEAST || b->len - h->list_len > HEAD_INLINE_ALL ||
         h->length > INT64_MAX) {
         conn_break(c, TENREC_EPROTOCOL,
                    "a list of %llu bytes for %u tensors, and a payload of %llu, in %zu bytes",
