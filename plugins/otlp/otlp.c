@@ -12,32 +12,18 @@ struct otlp_options {
 };
 
 static const struct tenrec_option options[] = {
-    { "headers",
-      TENREC_OPT_MAP,
-      TENREC_OPT_STRING,
-      offsetof(struct otlp_options, headers),
-      TENREC_OPT_SECRET,
-      NULL,
-      0,
-      0,
-      NULL,
-      "Headers of each request, such as {authorization: Bearer ...}.",
-      NULL,
-      { NULL } },
-    { "ca_file",
-      TENREC_OPT_STRING,
-      0,
-      offsetof(struct otlp_options, ca_file),
-      0,
-      "",
-      0,
-      0,
-      NULL,
-      "File of the authorities that sign the certificate of an https:// collector; without it "
-      "those "
-      "of the system.",
-      NULL,
-      { NULL } },
+    { .key = "headers",
+      .type = TENREC_OPT_MAP,
+      .item = TENREC_OPT_STRING,
+      .offset = offsetof(struct otlp_options, headers),
+      .flags = TENREC_OPT_SECRET,
+      .help = "Headers of each request, such as {authorization: Bearer ...}." },
+    { .key = "ca_file",
+      .type = TENREC_OPT_STRING,
+      .offset = offsetof(struct otlp_options, ca_file),
+      .def = "",
+      .help = "File of the authorities that sign the certificate of an https:// collector; without "
+              "it those of the system." },
 };
 
 const struct tenrec_plugin tenrec_plugin = {

@@ -26,18 +26,13 @@ struct prometheus_options {
 };
 
 static const struct tenrec_option options[] = {
-    { "timeout",
-      TENREC_OPT_DURATION,
-      0,
-      offsetof(struct prometheus_options, timeout_ms),
-      0,
-      "2s",
-      10,
-      60000,
-      NULL,
-      "Time in which the other processes of the host give their metrics.",
-      NULL,
-      { NULL } },
+    { .key = "timeout",
+      .type = TENREC_OPT_DURATION,
+      .offset = offsetof(struct prometheus_options, timeout_ms),
+      .def = "2s",
+      .min = 10,
+      .max = 60000,
+      .help = "Time in which the other processes of the host give their metrics." },
 };
 
 const struct tenrec_plugin tenrec_plugin = {
