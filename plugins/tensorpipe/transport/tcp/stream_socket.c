@@ -66,7 +66,7 @@ static int socket_hear(struct conn *c, enum conn_hears what)
     return 0;
 }
 
-static bool socket_want_room(struct conn *c, bool masked)
+bool socket_want_room(struct conn *c, bool masked)
 {
     if (masked)
         socket_hear(c, HEARS_ROOM);
@@ -79,7 +79,7 @@ static bool socket_sleep(struct conn *c, struct conn_sleep *ret)
     return true;
 }
 
-static int socket_connected(struct conn *c)
+int socket_connected(struct conn *c)
 {
     int e = 0;
     socklen_t len = sizeof e;
@@ -87,7 +87,7 @@ static int socket_connected(struct conn *c)
     return getsockopt(c->source.fd, SOL_SOCKET, SO_ERROR, &e, &len) < 0 ? errno : e;
 }
 
-static void socket_cut(struct conn *c)
+void socket_cut(struct conn *c)
 {
     reactor_unwatch(&c->ep->reactor, &c->source);
     shutdown(c->source.fd, SHUT_RDWR);

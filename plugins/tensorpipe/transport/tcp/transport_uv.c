@@ -263,8 +263,8 @@ static tenrec_status listen_refused(const struct tp_options *o, const struct por
                              (unsigned)ports->last - ports->first + 1, overlap);
 }
 
-static tenrec_status uv_listen(const struct tp_options *o, int *ret_fd,
-                               char ret_address[TRANSPORT_TEXT_MAX], tenrec_error *err)
+tenrec_status uv_listen(const struct tp_options *o, int *ret_fd,
+                        char ret_address[TRANSPORT_TEXT_MAX], tenrec_error *err)
 {
     union transport_address at;
     struct port_range ports;

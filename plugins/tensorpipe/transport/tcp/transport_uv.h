@@ -14,6 +14,12 @@
 extern const struct transport transport_uv;
 /* The bytes of its connections. */
 extern const struct stream stream_socket;
+/* Operations of both that TLS over TCP has, too. */
+bool socket_want_room(struct conn *c, bool masked);
+int socket_connected(struct conn *c);
+void socket_cut(struct conn *c);
+tenrec_status uv_listen(const struct tp_options *o, int *ret_fd,
+                        char ret_address[TRANSPORT_TEXT_MAX], tenrec_error *err);
 
 struct port_range {
     uint16_t first, last; /* both 0: any free port */

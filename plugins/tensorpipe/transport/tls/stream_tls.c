@@ -55,11 +55,6 @@ static int stream_tls_hear(struct conn *c, enum conn_hears what)
     return e;
 }
 
-static bool stream_tls_want_room(struct conn *c, bool masked)
-{
-    return stream_socket.want_room(c, masked);
-}
-
 static bool stream_tls_sleep(struct conn *c, struct conn_sleep *ret)
 {
     *ret = (struct conn_sleep){ .fd = c->source.fd };
@@ -69,16 +64,6 @@ static bool stream_tls_sleep(struct conn *c, struct conn_sleep *ret)
 static tenrec_status stream_tls_shake(struct conn *c, tenrec_error *err)
 {
     return stream_tls_service(c)->shake(c->tls, err);
-}
-
-static int stream_tls_connected(struct conn *c)
-{
-    return stream_socket.connected(c);
-}
-
-static void stream_tls_cut(struct conn *c)
-{
-    stream_socket.cut(c);
 }
 
 static void stream_tls_free(struct conn *c)
@@ -92,11 +77,11 @@ static const struct stream stream_tls = {
     .read = stream_tls_read,
     .write = stream_tls_write,
     .hear = stream_tls_hear,
-    .want_room = stream_tls_want_room,
+    .want_room = socket_want_room,
     .sleep = stream_tls_sleep,
     .shake = stream_tls_shake,
-    .connected = stream_tls_connected,
-    .cut = stream_tls_cut,
+    .connected = socket_connected,
+    .cut = socket_cut,
     .free = stream_tls_free,
 };
 

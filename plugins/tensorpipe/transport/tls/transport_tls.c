@@ -16,12 +16,6 @@ static bool transport_tls_take(struct conn *c, bool dials)
     return true;
 }
 
-static tenrec_status transport_tls_listen(const struct tp_options *o, int *ret_fd,
-                                          char ret_address[TRANSPORT_TEXT_MAX], tenrec_error *err)
-{
-    return transport_uv.listen(o, ret_fd, ret_address, err);
-}
-
 static struct conn *transport_tls_accept(struct endpoint *ep, int fd,
                                          const union transport_address *from)
 {
@@ -53,7 +47,7 @@ const struct transport transport_tls = {
     .remote = true,
     .encrypted = true,
     .domain = transport_tls_domain,
-    .listen = transport_tls_listen,
+    .listen = uv_listen,
     .parse = transport_parse,
     .accept = transport_tls_accept,
     .connect = transport_tls_connect,
