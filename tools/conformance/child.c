@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/report.h"
 
+#include "core/base/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -11,18 +13,9 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define KEPT 3500 /* bytes of what was printed; the rest is for how it ended */
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static void child_keep(struct result *r, const char *bytes, size_t n)
 {
@@ -52,17 +45,16 @@ static void child_add(struct result *r, const char *fmt, ...)
 }
 
 /* Reads until the case, and all that it started, has closed its output. False at the limit. */
-static bool listen_to(int fd, int64_t until, struct result *r)
+static bool listen_to(int fd, uint64_t until_ns, struct result *r)
 {
     for (;;) {
         struct pollfd p = { .fd = fd, .events = POLLIN };
-        const int64_t left = until - now_ms();
         char bytes[512];
         ssize_t n;
 
-        if (left <= 0)
+        if (clock_passed(until_ns))
             return false;
-        if (poll(&p, 1, (int)left) <= 0)
+        if (poll(&p, 1, clock_left_ms(until_ns)) <= 0)
             continue;
         n = read(fd, bytes, sizeof bytes - 1);
         if (n <= 0)
@@ -104,7 +96,7 @@ static void child_judge(struct result *r, int status)
 void child_run(const struct conformance_case *c, const struct conformance_setup *setup,
                uint64_t limit_ms, struct result *ret)
 {
-    const int64_t until = now_ms() + (int64_t)limit_ms;
+    const uint64_t until_ns = clock_deadline_ms(limit_ms);
     const pid_t parent = getpid();
     char *rule;
     int fd[2], status = 0;
@@ -134,7 +126,7 @@ void child_run(const struct conformance_case *c, const struct conformance_setup 
         munmap(rule, EXPECT_RULE_MAX);
         return;
     }
-    ended = listen_to(fd[0], until, ret);
+    ended = listen_to(fd[0], until_ns, ret);
     kill(-pid, SIGKILL);
     if (!ended)
         kill(pid, SIGKILL);

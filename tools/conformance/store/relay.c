@@ -3,6 +3,8 @@
 
 #include "conformance/expect.h"
 
+#include "core/base/resolve.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -37,23 +39,14 @@ bool relay_address(const char *text, struct sockaddr_storage *ret, unsigned *ret
 {
     const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
                                     .ai_socktype = SOCK_STREAM };
-    const bool v6 = text[0] == '[';
-    const char *port = strrchr(text, ':');
     struct addrinfo *found;
-    char host[80];
-    size_t n;
+    char host[80], service[8];
+    uint16_t port;
 
-    if (!port || (v6 && (port == text || port[-1] != ']')))
+    if (resolve_split(text, host, sizeof host, &port, NULL) != TENREC_OK)
         return false;
-    n = (size_t)(port - text) - (v6 ? 2 : 0);
-    if (n == 0 || n >= sizeof host || atoi(port + 1) < 1 || atoi(port + 1) > 65535 ||
-        strspn(port + 1, "0123456789") != strlen(port + 1))
-        return false;
-    memcpy(host, text + v6, n);
-    host[n] = '\0';
-    if (strchr(host, ':') && !v6) /* "::1:80" may be read in two ways */
-        return false;
-    if (getaddrinfo(host, port + 1, &hints, &found))
+    snprintf(service, sizeof service, "%u", port);
+    if (getaddrinfo(host, service, &hints, &found))
         return false;
     memcpy(ret, found->ai_addr, found->ai_addrlen);
     *ret_len = found->ai_addrlen;
@@ -229,9 +222,4 @@ void relay_freeze(struct relay *r)
 void relay_cut(struct relay *r)
 {
     relay_change(r, 0, true, false, false);
-}
-
-void relay_break(struct relay *r)
-{
-    relay_change(r, 1, true, false, false);
 }

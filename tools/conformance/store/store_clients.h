@@ -96,8 +96,6 @@ void relay_listen(struct relay *r);
 void relay_freeze(struct relay *r);
 /* Breaks all connections, and refuses new ones until relay_listen. */
 void relay_cut(struct relay *r);
-/* Breaks all connections; a new one is carried at once. */
-void relay_break(struct relay *r);
 
 /* Splits a numeric address. Returns false if it is none: an address with a port from 1 to 65535. */
 struct sockaddr_storage;
