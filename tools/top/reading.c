@@ -7,32 +7,24 @@
 
 enum { SERIES_MOST = 8192 }; /* twice what a worker keeps */
 
-static const char *const reading_key[READING_N] = {
-    [READING_MADE] = "calls.made",
-    [READING_SERVED] = "calls.served",
-    [READING_TIMEOUTS] = "calls.timeouts",
-    [READING_LATE] = "calls.late_replies",
-    [READING_ACTIVE] = "agent.client_active_calls",
-    [READING_ANSWERED] = "agent.server_active_calls",
-    [READING_QUEUED] = "pool.queued",
-    [READING_THREADS] = "pool.threads",
-    [READING_IDLE] = "pool.idle_threads",
-    [READING_BLOCKED] = "pool.blocked_threads",
-    [READING_POOL_BYTES] = "memory.pool_used_bytes",
-    [READING_SHARED_BYTES] = "memory.shared_bytes",
-    [READING_MAPPED_BYTES] = "memory.mapped_bytes",
-    [READING_OWNED] = "rref.num_owner_rrefs",
-    [READING_FORKS] = "rref.num_forks",
-    /* READING_INJECTED is a sum */
+const struct reading_name reading_names[READING_N] = {
+    [READING_MADE] = { "calls.made", "calls_made" },
+    [READING_SERVED] = { "calls.served", "calls_served" },
+    [READING_TIMEOUTS] = { "calls.timeouts", "timeouts" },
+    [READING_LATE] = { "calls.late_replies", "late_replies" },
+    [READING_ACTIVE] = { "agent.client_active_calls", "client_active_calls" },
+    [READING_ANSWERED] = { "agent.server_active_calls", "server_active_calls" },
+    [READING_QUEUED] = { "pool.queued", "queued" },
+    [READING_THREADS] = { "pool.threads", "threads" },
+    [READING_IDLE] = { "pool.idle_threads", "idle_threads" },
+    [READING_BLOCKED] = { "pool.blocked_threads", "blocked_threads" },
+    [READING_POOL_BYTES] = { "memory.pool_used_bytes", "pool_used_bytes" },
+    [READING_SHARED_BYTES] = { "memory.shared_bytes", "shared_bytes" },
+    [READING_MAPPED_BYTES] = { "memory.mapped_bytes", "mapped_bytes" },
+    [READING_OWNED] = { "rref.num_owner_rrefs", "owned_references" },
+    [READING_FORKS] = { "rref.num_forks", "references" },
+    [READING_INJECTED] = { NULL, "faults_injected" },
 };
-
-static const struct tenrec_value *map_get(const struct tenrec_value *map, const char *key)
-{
-    for (uint64_t i = 0; map->type == TENREC_VALUE_MAP && i < map->n; i++)
-        if (strcmp(map->u.map[i].key, key) == 0)
-            return &map->u.map[i].value;
-    return NULL;
-}
 
 static bool is_count(const struct tenrec_value *v)
 {
@@ -41,14 +33,14 @@ static bool is_count(const struct tenrec_value *v)
 
 static int64_t map_count(const struct tenrec_value *map, const char *key)
 {
-    const struct tenrec_value *v = map_get(map, key);
+    const struct tenrec_value *v = tenrec_value_find(map, key);
 
     return v && is_count(v) ? v->u.integer : 0;
 }
 
 static const char *map_text(const struct tenrec_value *map, const char *key)
 {
-    const struct tenrec_value *v = map_get(map, key);
+    const struct tenrec_value *v = tenrec_value_find(map, key);
 
     return v && v->type == TENREC_VALUE_TEXT ? v->u.text : "";
 }
@@ -110,7 +102,7 @@ bool reading_take_info(struct reading *r, const struct tenrec_value *info)
         const struct tenrec_entry *e = &info->u.map[i];
 
         for (int k = 0; k < READING_INJECTED; k++)
-            if (is_count(&e->value) && strcmp(e->key, reading_key[k]) == 0)
+            if (is_count(&e->value) && strcmp(e->key, reading_names[k].info) == 0)
                 r->number[k] = e->value.u.integer;
         if (is_count(&e->value) && key_counts_faults(e->key))
             reading_add(&r->number[READING_INJECTED], e->value.u.integer);
@@ -123,7 +115,7 @@ bool reading_take_info(struct reading *r, const struct tenrec_value *info)
 
 static bool series_take(struct reading_series *s, const struct tenrec_value *row)
 {
-    const struct tenrec_value *bucket = map_get(row, "buckets");
+    const struct tenrec_value *bucket = tenrec_value_find(row, "buckets");
 
     if (!bucket || bucket->type != TENREC_VALUE_ARRAY || bucket->n != QUANTILE_BUCKETS)
         return false;
@@ -139,7 +131,8 @@ static bool series_take(struct reading_series *s, const struct tenrec_value *row
 
 bool reading_take_metrics(struct reading *r, const struct tenrec_value *metrics)
 {
-    const struct tenrec_value *on = map_get(metrics, "on"), *calls = map_get(metrics, "calls");
+    const struct tenrec_value *on = tenrec_value_find(metrics, "on"),
+                              *calls = tenrec_value_find(metrics, "calls");
     uint64_t n;
 
     if (!calls || calls->type != TENREC_VALUE_ARRAY)

@@ -39,6 +39,11 @@ enum reading_number {
     READING_N
 };
 
+/* Of each number: its key in the debug info (NULL: a sum), and in the JSON of the command. */
+extern const struct reading_name {
+    const char *info, *json;
+} reading_names[READING_N];
+
 /* The durations of one function, of one side, with one peer and one error. */
 struct reading_series {
     bool server;

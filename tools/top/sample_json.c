@@ -35,24 +35,6 @@ static json_t *json_text(const char *raw)
 
 static json_t *json_worker(const struct rate_worker *rate, uint64_t now_ns)
 {
-    static const char *const key[READING_N] = {
-        [READING_MADE] = "calls_made",
-        [READING_SERVED] = "calls_served",
-        [READING_TIMEOUTS] = "timeouts",
-        [READING_LATE] = "late_replies",
-        [READING_ACTIVE] = "client_active_calls",
-        [READING_ANSWERED] = "server_active_calls",
-        [READING_QUEUED] = "queued",
-        [READING_THREADS] = "threads",
-        [READING_IDLE] = "idle_threads",
-        [READING_BLOCKED] = "blocked_threads",
-        [READING_POOL_BYTES] = "pool_used_bytes",
-        [READING_SHARED_BYTES] = "shared_bytes",
-        [READING_MAPPED_BYTES] = "mapped_bytes",
-        [READING_OWNED] = "owned_references",
-        [READING_FORKS] = "references",
-        [READING_INJECTED] = "faults_injected",
-    };
     const struct sample_worker *w = rate->worker;
     json_t *ways = json_object(), *all;
 
@@ -67,7 +49,7 @@ static json_t *json_worker(const struct rate_worker *rate, uint64_t now_ns)
     if (*w->why)
         json_object_set_new(all, "why", json_text(w->why));
     for (int i = 0; i < READING_N && w->reading.answered; i++)
-        json_object_set_new(all, key[i], json_integer(w->reading.number[i]));
+        json_object_set_new(all, reading_names[i].json, json_integer(w->reading.number[i]));
     return all;
 }
 
