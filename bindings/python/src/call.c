@@ -54,47 +54,41 @@ PyObject *call_result(tenrec_status st, struct tenrec_future *f, const tenrec_er
     return result;
 }
 
-/* Starts a call; *ret_st is its status unless false is returned, with an exception. */
-static bool call_start(PyObject *worker, PyObject *args, struct tenrec_future **ret,
-                       tenrec_status *ret_st, tenrec_error *err)
+PyObject *call_future(tenrec_status st, struct tenrec_future *f, const tenrec_error *err,
+                      PyObject *worker)
+{
+    return st ? error_raise(err) : future_wrap(f, worker);
+}
+
+static PyObject *call_start(PyObject *worker, PyObject *args, call_end_fn *end)
 {
     struct tenrec_worker *w = worker_of(worker);
+    struct tenrec_future *f = NULL;
+    tenrec_status st = TENREC_OK;
+    tenrec_error err;
     struct call c;
     bool read;
 
     if (!w)
-        return false;
+        return NULL;
     read = call_read(&c, args);
     if (read) {
         Py_BEGIN_ALLOW_THREADS
-        *ret_st =
-            tenrec_rpc_async(w, c.to, c.function, c.args.item, c.args.n, &c.options, ret, err);
+        st = tenrec_rpc_async(w, c.to, c.function, c.args.item, c.args.n, &c.options, &f, &err);
         Py_END_ALLOW_THREADS
     }
     call_finish(&c);
-    return read;
+    return read ? end(st, f, &err, worker) : NULL;
 }
 
 PyObject *call_sync(PyObject *worker, PyObject *args)
 {
-    struct tenrec_future *f;
-    tenrec_status st;
-    tenrec_error err;
-
-    if (!call_start(worker, args, &f, &st, &err))
-        return NULL;
-    return call_result(st, f, &err, worker);
+    return call_start(worker, args, call_result);
 }
 
 PyObject *call_async(PyObject *worker, PyObject *args)
 {
-    struct tenrec_future *f;
-    tenrec_status st;
-    tenrec_error err;
-
-    if (!call_start(worker, args, &f, &st, &err))
-        return NULL;
-    return st ? error_raise(&err) : future_wrap(f, worker);
+    return call_start(worker, args, call_future);
 }
 
 PyObject *call_remote(PyObject *worker, PyObject *args)

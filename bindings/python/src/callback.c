@@ -72,8 +72,8 @@ static void callback_set(PyObject **ret, PyObject *function)
 
 PyObject *callback_on_members(PyObject *worker, PyObject *args)
 {
-    struct tenrec_worker *w = worker_of(worker);
-    struct callbacks *c = worker_callbacks(worker);
+    struct worker *me = worker_checked(worker);
+    struct callbacks *c = me ? &me->callbacks : NULL;
     struct tenrec_member_callbacks set = {
         .size = sizeof set, .joined = callback_joined, .left = callback_left, .arg = c
     };
@@ -81,12 +81,12 @@ PyObject *callback_on_members(PyObject *worker, PyObject *args)
     tenrec_status st;
     tenrec_error err;
 
-    if (!w || !PyArg_ParseTuple(args, "OO", &joined, &left))
+    if (!me || !PyArg_ParseTuple(args, "OO", &joined, &left))
         return NULL;
     callback_set(&c->joined, joined);
     callback_set(&c->left, left);
     Py_BEGIN_ALLOW_THREADS
-    st = tenrec_worker_set_member_callbacks(w, &set, &err);
+    st = tenrec_worker_set_member_callbacks(me->w, &set, &err);
     Py_END_ALLOW_THREADS
     if (st)
         return error_raise(&err);
@@ -95,14 +95,14 @@ PyObject *callback_on_members(PyObject *worker, PyObject *args)
 
 PyObject *callback_on_peer_lost(PyObject *worker, PyObject *lost)
 {
-    struct tenrec_worker *w = worker_of(worker);
-    struct callbacks *c = worker_callbacks(worker);
+    struct worker *me = worker_checked(worker);
+    struct callbacks *c = me ? &me->callbacks : NULL;
 
-    if (!w)
+    if (!me)
         return NULL;
     callback_set(&c->lost, lost);
     Py_BEGIN_ALLOW_THREADS
-    tenrec_worker_set_peer_lost_callback(w, callback_lost, c);
+    tenrec_worker_set_peer_lost_callback(me->w, callback_lost, c);
     Py_END_ALLOW_THREADS
     Py_RETURN_NONE;
 }

@@ -69,15 +69,14 @@ static tenrec_status function_answer(struct tenrec_call *call, void *arg, tenrec
 
 PyObject *function_register(PyObject *worker, PyObject *args)
 {
-    struct tenrec_worker *w = worker_of(worker);
-    struct functions *all = worker_functions(worker);
+    struct worker *me = worker_checked(worker);
     struct function *f;
     PyObject *python;
     const char *name;
     tenrec_status st;
     tenrec_error err;
 
-    if (!w || !PyArg_ParseTuple(args, "sO", &name, &python))
+    if (!me || !PyArg_ParseTuple(args, "sO", &name, &python))
         return NULL;
     f = calloc(1, sizeof *f);
     if (!f)
@@ -85,15 +84,15 @@ PyObject *function_register(PyObject *worker, PyObject *args)
     f->python = Py_NewRef(python);
     f->worker = worker;
     Py_BEGIN_ALLOW_THREADS
-    st = tenrec_worker_register_function(w, name, function_answer, f, TENREC_POOL, &err);
+    st = tenrec_worker_register_function(me->w, name, function_answer, f, TENREC_POOL, &err);
     Py_END_ALLOW_THREADS
     if (st) {
         Py_DECREF(f->python);
         free(f);
         return error_raise(&err);
     }
-    f->next = all->first;
-    all->first = f;
+    f->next = me->functions.first;
+    me->functions.first = f;
     Py_RETURN_NONE;
 }
 

@@ -61,45 +61,35 @@ static struct tenrec_rref *rref_checked(PyObject *self)
 /* ---- calls on the value -------------------------------------------------------------- */
 
 /* As call_start of call.c. */
-static bool rref_start(PyObject *self, PyObject *args, struct tenrec_future **ret,
-                       tenrec_status *ret_st, tenrec_error *err)
+static PyObject *rref_start(PyObject *self, PyObject *args, call_end_fn *end)
 {
     struct tenrec_rref *r = rref_checked(self);
+    struct tenrec_future *f = NULL;
+    tenrec_status st = TENREC_OK;
+    tenrec_error err;
     struct call c;
     bool read;
 
     if (!r)
-        return false;
+        return NULL;
     read = call_read_of_rref(&c, args);
     if (read) {
         Py_BEGIN_ALLOW_THREADS
-        *ret_st = tenrec_rref_rpc_async(r, c.function, c.args.item, c.args.n, &c.options, ret, err);
+        st = tenrec_rref_rpc_async(r, c.function, c.args.item, c.args.n, &c.options, &f, &err);
         Py_END_ALLOW_THREADS
     }
     call_finish(&c);
-    return read;
+    return read ? end(st, f, &err, ((struct rref *)self)->worker) : NULL;
 }
 
 static PyObject *rref_call(PyObject *self, PyObject *args)
 {
-    struct tenrec_future *f;
-    tenrec_status st;
-    tenrec_error err;
-
-    if (!rref_start(self, args, &f, &st, &err))
-        return NULL;
-    return call_result(st, f, &err, ((struct rref *)self)->worker);
+    return rref_start(self, args, call_result);
 }
 
 static PyObject *rref_call_async(PyObject *self, PyObject *args)
 {
-    struct tenrec_future *f;
-    tenrec_status st;
-    tenrec_error err;
-
-    if (!rref_start(self, args, &f, &st, &err))
-        return NULL;
-    return st ? error_raise(&err) : future_wrap(f, ((struct rref *)self)->worker);
+    return rref_start(self, args, call_future);
 }
 
 static PyObject *rref_remote(PyObject *self, PyObject *args)
@@ -124,42 +114,31 @@ static PyObject *rref_remote(PyObject *self, PyObject *args)
 
 /* ---- the value ------------------------------------------------------------------------ */
 
-/* _to_here(ms), _to_here_async(ms) */
-static bool rref_fetch(PyObject *self, PyObject *ms, struct tenrec_future **ret,
-                       tenrec_status *ret_st, tenrec_error *err)
+static PyObject *rref_fetch(PyObject *self, PyObject *ms, call_end_fn *end)
 {
     struct tenrec_call_options options = { .size = sizeof options };
     struct tenrec_rref *r = rref_checked(self);
+    struct tenrec_future *f;
+    tenrec_status st;
+    tenrec_error err;
 
     options.timeout_ms = PyLong_AsLongLong(ms);
     if (!r || PyErr_Occurred())
-        return false;
+        return NULL;
     Py_BEGIN_ALLOW_THREADS
-    *ret_st = tenrec_rref_to_here_async(r, &options, ret, err);
+    st = tenrec_rref_to_here_async(r, &options, &f, &err);
     Py_END_ALLOW_THREADS
-    return true;
+    return end(st, f, &err, ((struct rref *)self)->worker);
 }
 
 static PyObject *rref_to_here(PyObject *self, PyObject *ms)
 {
-    struct tenrec_future *f;
-    tenrec_status st;
-    tenrec_error err;
-
-    if (!rref_fetch(self, ms, &f, &st, &err))
-        return NULL;
-    return call_result(st, f, &err, ((struct rref *)self)->worker);
+    return rref_fetch(self, ms, call_result);
 }
 
 static PyObject *rref_to_here_async(PyObject *self, PyObject *ms)
 {
-    struct tenrec_future *f;
-    tenrec_status st;
-    tenrec_error err;
-
-    if (!rref_fetch(self, ms, &f, &st, &err))
-        return NULL;
-    return st ? error_raise(&err) : future_wrap(f, ((struct rref *)self)->worker);
+    return rref_fetch(self, ms, call_future);
 }
 
 struct local {

@@ -33,7 +33,7 @@ static PyObject *value_to_dict(const struct tenrec_value *v, PyObject *worker)
 static PyObject *value_to_tensor(const struct tenrec_value *v, PyObject *worker)
 {
     PyObject *tensor = tensor_wrap(tenrec_tensor_share(v->u.tensor)), *made;
-    PyObject *as_tensor = worker_as_tensor(worker);
+    PyObject *as_tensor = ((const struct worker *)worker)->as_tensor;
 
     if (!tensor || !as_tensor)
         return tensor;

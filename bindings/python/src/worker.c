@@ -9,17 +9,7 @@
 /* Running functions have this time, in milliseconds, when a program ends without a shutdown. */
 #define STOP_MS 5000
 
-struct worker {
-    PyObject_HEAD
-    struct tenrec_worker *w;
-    struct functions functions;
-    struct callbacks callbacks;
-    PyObject *as_tensor; /* NULL: none */
-    pid_t pid;           /* the process that opened it, which alone may use it */
-    bool abandoned;      /* a function still ran when the worker was stopped: it is never freed */
-};
-
-static struct worker *worker_checked(PyObject *self)
+struct worker *worker_checked(PyObject *self)
 {
     struct worker *me = (struct worker *)self;
 
@@ -38,25 +28,6 @@ struct tenrec_worker *worker_of(PyObject *self)
     struct worker *me = worker_checked(self);
 
     return me ? me->w : NULL;
-}
-
-PyObject *worker_as_tensor(PyObject *self)
-{
-    return ((struct worker *)self)->as_tensor;
-}
-
-struct functions *worker_functions(PyObject *self)
-{
-    struct worker *me = worker_checked(self);
-
-    return me ? &me->functions : NULL;
-}
-
-struct callbacks *worker_callbacks(PyObject *self)
-{
-    struct worker *me = worker_checked(self);
-
-    return me ? &me->callbacks : NULL;
 }
 
 /* ---- life -------------------------------------------------------------------------- */

@@ -15,16 +15,6 @@ bool worker_add_type(PyObject *module);
  * and in a child of the process that opened it. */
 struct tenrec_worker *worker_of(PyObject *self);
 
-/* The function that a received tensor passes through, borrowed; NULL for none. */
-PyObject *worker_as_tensor(PyObject *self);
-
-struct functions;
-struct callbacks;
-
-/* What Python gave to the worker; the same errors as worker_of. */
-struct functions *worker_functions(PyObject *self);
-struct callbacks *worker_callbacks(PyObject *self);
-
 /* call.c: calls of other workers: methods of tenrec_rpc._core.Worker. */
 
 /* What a call needs, from the arguments (..., function, args, ms) of a method. Finish it, also
@@ -40,9 +30,11 @@ bool call_read(struct call *c, PyObject *args);
 bool call_read_of_rref(struct call *c, PyObject *args);
 void call_finish(struct call *c);
 
-/* The result of a call; st: the status of the start of its future. */
-PyObject *call_result(tenrec_status st, struct tenrec_future *f, const tenrec_error *err,
-                      PyObject *worker);
+/* What a call returns: its result, or its future. st: the status of the start of `f`, which is
+ * taken. */
+typedef PyObject *call_end_fn(tenrec_status st, struct tenrec_future *f, const tenrec_error *err,
+                              PyObject *worker);
+call_end_fn call_result, call_future;
 
 /* _call(to, function, args, ms), _call_async and _remote likewise; _rref(value) */
 PyObject *call_sync(PyObject *worker, PyObject *args);
@@ -78,6 +70,21 @@ int functions_traverse(struct functions *f, visitproc visit, void *arg);
 
 /* Frees them; none runs, and none will. */
 void functions_clear(struct functions *f);
+
+/* worker.c: the object itself. */
+
+struct worker {
+    PyObject_HEAD
+    struct tenrec_worker *w;
+    struct functions functions;
+    struct callbacks callbacks;
+    PyObject *as_tensor; /* NULL: none */
+    pid_t pid;           /* the process that opened it, which alone may use it */
+    bool abandoned;      /* a function still ran when the worker was stopped: it is never freed */
+};
+
+/* Its state; the same errors as worker_of. */
+struct worker *worker_checked(PyObject *self);
 
 /* group.c: the members of the group: methods of tenrec_rpc._core.Worker. */
 
