@@ -9,6 +9,8 @@
  */
 #include "faulty.h"
 
+#include "core/base/clock.h"
+
 #include <stdlib.h>
 
 /* ---- messages ------------------------------------------------------------------ */
@@ -144,7 +146,7 @@ static void faulty_destroy(struct tenrec_agent *self)
 
     ruleset_drop(f->rules);
     free(f->member);
-    queue_finish(&f->queue);
+    pthread_cond_destroy(&f->queue.idle);
     pthread_mutex_destroy(&f->lock);
     free(f);
 }
@@ -282,7 +284,7 @@ tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agen
     rules->began_ns = tenrec_now_ns();
     atomic_init(&f->rules, rules);
     pthread_mutex_init(&f->lock, NULL);
-    queue_init(&f->queue);
+    clock_cond_init(&f->queue.idle);
     self->impl = f;
     self->ops = &faulty_ops;
     ruleset_tell(rules, self);

@@ -40,9 +40,6 @@ struct queue {
     pthread_cond_t idle; /* out became 0 */
 };
 
-void queue_init(struct queue *q);
-void queue_finish(struct queue *q); /* the queue is empty */
-
 /* Makes an entry for queue_add; NULL when out of memory. */
 struct held *queue_new(struct faulty *f, struct rule *r, const struct transit *on);
 

@@ -1,25 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "faulty.h"
 
+#include "core/base/clock.h"
+
 #include <stdlib.h>
-
-#define NS_PER_MS 1000000u
-#define NS_PER_S 1000000000u
-
-void queue_init(struct queue *q)
-{
-    pthread_condattr_t attr;
-
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&q->idle, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
-void queue_finish(struct queue *q)
-{
-    pthread_cond_destroy(&q->idle);
-}
 
 struct held *queue_new(struct faulty *f, struct rule *r, const struct transit *on)
 {
@@ -124,14 +108,12 @@ tenrec_status queue_hold(struct held *h)
 tenrec_status queue_drain(struct faulty *f, uint32_t ms, tenrec_error *err)
 {
     struct queue *q = &f->queue;
-    const uint64_t until_ns = tenrec_now_ns() + (uint64_t)ms * NS_PER_MS;
-    const struct timespec until = { (time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S) };
+    const uint64_t until_ns = clock_deadline_ms(ms);
     uint64_t left;
-    int r = 0;
 
     pthread_mutex_lock(&f->lock);
-    while (q->out && r == 0)
-        r = pthread_cond_timedwait(&q->idle, &f->lock, &until);
+    while (q->out && clock_cond_wait(&q->idle, &f->lock, until_ns))
+        ;
     left = q->out;
     pthread_mutex_unlock(&f->lock);
     if (!left)

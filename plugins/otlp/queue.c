@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "otlp.h"
 
-#include <errno.h>
+#include "core/base/clock.h"
+
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { LOG_EACH_S = 60 };
 
@@ -34,23 +34,6 @@ struct queue {
     uint64_t logged_ns;
 };
 
-static uint64_t queue_now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 * MS + (uint64_t)t.tv_nsec;
-}
-
-/* Returns false at the time. */
-static bool queue_wait_until(struct queue *q, uint64_t until_ns)
-{
-    const struct timespec until = { .tv_sec = (time_t)(until_ns / (1000 * MS)),
-                                    .tv_nsec = (long)(until_ns % (1000 * MS)) };
-
-    return pthread_cond_timedwait(&q->changed, &q->lock, &until) != ETIMEDOUT;
-}
-
 /* ---- adding ------------------------------------------------------------------ */
 
 static void span_end(struct queue *q, struct tenrec_span *s, bool sent)
@@ -65,7 +48,7 @@ static void queue_append(struct queue *q, struct tenrec_span *s)
     q->last = &s->next;
     q->n++;
     if (q->n == 1)
-        q->send_ns = queue_now_ns() + QUEUE_PERIOD_MS * MS;
+        q->send_ns = clock_now_ns() + QUEUE_PERIOD_MS * MS;
     if (q->n == 1 || q->n == QUEUE_BATCH_MAX)
         pthread_cond_broadcast(&q->changed);
 }
@@ -120,7 +103,7 @@ static bool is_final(tenrec_status st)
 
 static void batch_failed(struct queue *q, const tenrec_error *why)
 {
-    const uint64_t now = queue_now_ns();
+    const uint64_t now = clock_now_ns();
     const bool final = is_final(why->code);
 
     if (q->logged_ns == 0 || now - q->logged_ns > (uint64_t)LOG_EACH_S * 1000 * MS) {
@@ -167,7 +150,7 @@ static bool batch_send(struct queue *q, uint32_t timeout_ms)
 /* How long a post may take now. */
 static uint32_t queue_post_ms(const struct queue *q)
 {
-    const uint64_t now = queue_now_ns();
+    const uint64_t now = clock_now_ns();
     uint64_t left_ms;
 
     if (q->asked == q->done)
@@ -196,7 +179,7 @@ static uint64_t queue_next_ns(const struct queue *q)
         return q->retry_ns;
     if (q->n >= QUEUE_BATCH_MAX)
         return 0;
-    return q->n > 0 ? q->send_ns : UINT64_MAX;
+    return q->n > 0 ? q->send_ns : CLOCK_NEVER;
 }
 
 static void *queue_run(void *arg)
@@ -207,12 +190,8 @@ static void *queue_run(void *arg)
     pthread_mutex_lock(&q->lock);
     while (!q->stop) {
         next = queue_next_ns(q);
-        if (q->asked == q->done && next == UINT64_MAX) {
-            pthread_cond_wait(&q->changed, &q->lock);
-            continue;
-        }
-        if (q->asked == q->done && queue_now_ns() < next) {
-            queue_wait_until(q, next);
+        if (q->asked == q->done && !clock_passed(next)) {
+            clock_cond_wait(&q->changed, &q->lock, next);
             continue;
         }
         ticket = q->asked;
@@ -234,18 +213,6 @@ static void queue_free(struct queue *q)
     free(q);
 }
 
-static void queue_init(struct queue *q)
-{
-    pthread_condattr_t attr;
-
-    q->last = &q->first;
-    pthread_mutex_init(&q->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&q->changed, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
 tenrec_status queue_open(struct tenrec_observer *self, queue_post_fn *post, void *arg,
                          struct queue **ret, tenrec_error *err)
 {
@@ -258,7 +225,9 @@ tenrec_status queue_open(struct tenrec_observer *self, queue_post_fn *post, void
     q->self = self;
     q->post = post;
     q->arg = arg;
-    queue_init(q);
+    q->last = &q->first;
+    pthread_mutex_init(&q->lock, NULL);
+    clock_cond_init(&q->changed);
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, TENREC_THREAD_STACK);
     r = pthread_create(&q->thread, &attr, queue_run, q);
@@ -305,14 +274,14 @@ static void queue_forget(struct queue *q, const struct tenrec_origin *origin)
 
 void queue_leave(struct queue *q, const struct tenrec_origin *origin)
 {
-    const uint64_t until_ns = queue_now_ns() + QUEUE_POST_MS * MS;
+    const uint64_t until_ns = clock_now_ns() + QUEUE_POST_MS * MS;
     uint64_t ticket;
 
     pthread_mutex_lock(&q->lock);
     ticket = ++q->asked;
     q->until_ns = until_ns;
     pthread_cond_broadcast(&q->changed);
-    while (q->done < ticket && queue_wait_until(q, until_ns))
+    while (q->done < ticket && clock_cond_wait(&q->changed, &q->lock, until_ns))
         ;
     while (q->reads)
         pthread_cond_wait(&q->changed, &q->lock);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "prometheus.h"
 
+#include "core/base/clock.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -71,14 +72,6 @@ static bool reading_go_on(struct readings *all, struct reading *r, bool *complet
     return n > 0;
 }
 
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 /* A reading that ends leaves its descriptor closed; without its text if that is not complete. */
 static void reading_end(struct readings *all, struct reading *r, bool complete)
 {
@@ -91,16 +84,15 @@ static void reading_end(struct readings *all, struct reading *r, bool complete)
     r->data = NULL;
 }
 
-static void readings_wait(struct readings *all, uint64_t until_ms)
+static void readings_wait(struct readings *all, uint64_t until_ns)
 {
     struct pollfd fd[NEIGHBOURS_MAX];
     size_t open = all->n;
-    uint64_t now;
 
-    while (open > 0 && (now = now_ms()) < until_ms) {
+    while (open > 0 && !clock_passed(until_ns)) {
         for (size_t i = 0; i < all->n; i++)
             fd[i] = (struct pollfd){ .fd = all->v[i].fd, .events = POLLIN };
-        if (poll(fd, (nfds_t)all->n, (int)(until_ms - now)) <= 0)
+        if (poll(fd, (nfds_t)all->n, clock_left_ms(until_ns)) <= 0)
             continue;
         for (size_t i = 0; i < all->n; i++) {
             bool complete = false;
@@ -126,7 +118,7 @@ bool gather_texts(const struct neighbours *from, uint32_t timeout_ms, struct gat
         return false;
     neighbours_each(from, reading_begin, all);
     ret->text = calloc(all->n + 1, sizeof *ret->text);
-    readings_wait(all, ret->text ? now_ms() + timeout_ms : 0);
+    readings_wait(all, ret->text ? clock_deadline_ms(timeout_ms) : 0);
     for (size_t i = 0; i < all->n && ret->text; i++)
         if (all->v[i].data)
             ret->text[ret->n++] = (struct merge_text){ all->v[i].data, all->v[i].len };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* call.c - runs one script at the server; retries over new connections. */
-#include "clock.h"
 #include "store.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 
 #define GAP_FIRST_MS 10
@@ -13,16 +13,11 @@
 /* Acquires the connection and the numbers, which one thread uses at a time. */
 static bool call_take(struct redis_store *s, uint64_t deadline_ns)
 {
-    struct timespec until = clock_timespec(deadline_ns);
     bool taken;
 
     pthread_mutex_lock(&s->lock);
-    while (s->busy) {
-        if (deadline_ns == TENREC_STORE_NEVER)
-            pthread_cond_wait(&s->free, &s->lock);
-        else if (pthread_cond_timedwait(&s->free, &s->lock, &until) != 0)
-            break;
-    }
+    while (s->busy && clock_cond_wait(&s->free, &s->lock, deadline_ns))
+        ;
     taken = !s->busy;
     s->busy = true; /* by this thread or another */
     pthread_mutex_unlock(&s->lock);
@@ -35,6 +30,21 @@ static void call_give(struct redis_store *s)
     s->busy = false;
     pthread_cond_signal(&s->free);
     pthread_mutex_unlock(&s->lock);
+}
+
+uint64_t call_answer_ns(uint64_t deadline_ns)
+{
+    const uint64_t more_ns = 80000000; /* of 100 ms */
+
+    return deadline_ns > TENREC_STORE_NEVER - more_ns ? TENREC_STORE_NEVER : deadline_ns + more_ns;
+}
+
+void call_pause(uint64_t *gap_ms, uint64_t most_ms, uint64_t deadline_ns)
+{
+    const int left = clock_left_ms(deadline_ns);
+
+    poll(NULL, 0, left >= 0 && (uint64_t)left < *gap_ms ? left : (int)*gap_ms);
+    *gap_ms = *gap_ms * 2 < most_ms ? *gap_ms * 2 : most_ms;
 }
 
 /* The words of one call, in one block. */
@@ -108,7 +118,7 @@ static enum conn_end call_refused(const redisReply *r, tenrec_error *err)
 static tenrec_status call_run(struct redis_store *s, const struct call *call, const struct words *w,
                               uint64_t deadline_ns, redisReply **ret, tenrec_error *err)
 {
-    uint64_t gap_ms = GAP_FIRST_MS, since = clock_now();
+    uint64_t gap_ms = GAP_FIRST_MS, since = clock_now_ns();
     bool sent, unknown = false; /* the server may have made the change */
     tenrec_error why = { 0 };
     enum conn_end end;
@@ -128,9 +138,9 @@ static tenrec_status call_run(struct redis_store *s, const struct call *call, co
             end = CONN_NEVER;
         }
         freeReplyObject(*ret);
-        if (end != CONN_AGAIN || clock_over(deadline_ns))
+        if (end != CONN_AGAIN || clock_passed(deadline_ns))
             break;
-        clock_pause(&gap_ms, GAP_MOST_MS, deadline_ns);
+        call_pause(&gap_ms, GAP_MOST_MS, deadline_ns);
     }
     if (end == CONN_LATE && !*why.text)
         tenrec_fail(&why, TENREC_ETIMEDOUT, "the server does not answer");
@@ -143,7 +153,7 @@ static tenrec_status call_run(struct redis_store *s, const struct call *call, co
     /* The prefix below does not apply to a refusal. */
     if (end == CONN_NEVER)
         return why.code;
-    tenrec_error_prefix(err, "no answer for %" PRIu64 " ms%s", (clock_now() - since) / 1000000u,
+    tenrec_error_prefix(err, "no answer for %" PRIu64 " ms%s", (clock_now_ns() - since) / 1000000u,
                         call->changes && unknown ? ", and the change may have been made" : "");
     return why.code;
 }
@@ -159,7 +169,7 @@ tenrec_status redis_call(struct redis_store *s, const struct call *call, uint64_
     struct words w = { 0 };
     tenrec_status st;
 
-    deadline_ns = clock_answer(deadline_ns);
+    deadline_ns = call_answer_ns(deadline_ns);
     if (!call_take(s, deadline_ns))
         return tenrec_fail(err, TENREC_ETIMEDOUT,
                            "other calls of this process keep the connection busy");

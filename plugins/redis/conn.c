@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conn.h"
 
-#include "clock.h"
 #include "tls.h"
 
 #include <errno.h>

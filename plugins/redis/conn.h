@@ -6,6 +6,8 @@
 
 #include "url.h"
 
+#include "core/base/clock.h"
+
 #include <hiredis/hiredis.h>
 #include <netdb.h>
 #include <stdbool.h>

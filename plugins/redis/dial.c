@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conn.h"
 
-#include "clock.h"
-
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -17,14 +15,14 @@ enum conn_end dial_await(int fd, short events, uint64_t deadline_ns, tenrec_erro
     struct pollfd p = { .fd = fd, .events = events };
 
     for (;;) {
-        int n = poll(&p, 1, clock_poll_ms(deadline_ns));
+        int n = poll(&p, 1, clock_left_ms(deadline_ns));
         if (n > 0)
             return CONN_OK;
         if (n < 0 && errno != EINTR) {
             tenrec_fail_errno(err, TENREC_EOS, errno, "cannot wait for the server");
             return CONN_NEVER;
         }
-        if (n == 0 && clock_over(deadline_ns))
+        if (n == 0 && clock_passed(deadline_ns))
             return CONN_LATE;
     }
 }
@@ -32,7 +30,7 @@ enum conn_end dial_await(int fd, short events, uint64_t deadline_ns, tenrec_erro
 static enum conn_end dial_one(const struct addrinfo *a, uint64_t deadline_ns, int *ret_fd,
                               tenrec_error *err)
 {
-    const uint64_t limit_ns = clock_in_ms(CONNECT_MS);
+    const uint64_t limit_ns = clock_deadline_ms(CONNECT_MS);
     const int on = 1, idle = 10;
     int fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), failed = 0;
     socklen_t len = sizeof failed;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lease.c - renews the lease, so that no key expires while a process has the store open. */
-#include "clock.h"
 #include "store.h"
 
 #include <signal.h>
@@ -12,7 +11,7 @@ static uint64_t lease_next(const struct redis_store *s, bool worked)
 {
     uint64_t ms = worked ? s->lease_ms / 3 : s->lease_ms / 10;
 
-    return clock_in_ms(ms ? ms : 1);
+    return clock_deadline_ms(ms ? ms : 1);
 }
 
 static bool lease_renew(struct redis_store *s, bool worked)
@@ -20,7 +19,7 @@ static bool lease_renew(struct redis_store *s, bool worked)
     const struct call call = { .script = script_renew };
     redisReply *reply = NULL;
     tenrec_error err;
-    tenrec_status st = redis_call(s, &call, clock_in_ms(CALL_MS), &reply, &err);
+    tenrec_status st = redis_call(s, &call, clock_deadline_ms(CALL_MS), &reply, &err);
 
     freeReplyObject(st == TENREC_OK ? reply : NULL);
     if (st != TENREC_OK && worked)
@@ -36,8 +35,8 @@ static void *lease_keep(void *arg)
 
     pthread_mutex_lock(&s->lock);
     for (;;) {
-        struct timespec until = clock_timespec(lease_next(s, worked));
-        while (!s->closing && pthread_cond_timedwait(&s->wake, &s->lock, &until) == 0)
+        const uint64_t next_ns = lease_next(s, worked);
+        while (!s->closing && clock_cond_wait(&s->wake, &s->lock, next_ns))
             ;
         if (s->closing)
             break;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* open.c - opens a store from a URL and options, and frees it. */
-#include "clock.h"
 #include "store.h"
 #include "tls.h"
 
@@ -81,18 +80,14 @@ static tenrec_status open_fill(struct redis_store *s, const struct redis_options
 static struct redis_store *store_new(struct tenrec_plugin_store *self, const struct redis_url *url)
 {
     struct redis_store *s = calloc(1, sizeof *s);
-    pthread_condattr_t attr;
 
     if (!s)
         return NULL;
     s->self = self;
     s->url = *url;
     pthread_mutex_init(&s->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->free, &attr);
-    pthread_cond_init(&s->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&s->free);
+    clock_cond_init(&s->wake);
     return s;
 }
 

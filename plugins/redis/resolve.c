@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conn.h"
 
-#include "clock.h"
-
 #include <stdlib.h>
 
 /* One lookup on a thread of the C library, with all memory that the thread uses. */
@@ -19,7 +17,7 @@ static int resolve_await(struct lookup *l, uint64_t deadline_ns)
     const struct gaicb *const list[] = { &l->cb };
 
     while (gai_error(&l->cb) == EAI_INPROGRESS) {
-        int ms = clock_poll_ms(deadline_ns);
+        int ms = clock_left_ms(deadline_ns);
         struct timespec left = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
         if (ms == 0)
             break;

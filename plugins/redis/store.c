@@ -2,8 +2,6 @@
 /* store.c - the operations of a store, as scripts. */
 #include "store.h"
 
-#include "clock.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -196,7 +194,7 @@ static tenrec_status store_listen(struct wish *w, enum conn_end *ret_end, tenrec
 
     /* Poll once more: a key may have been set before the subscription. */
     while (end == CONN_OK && (st = store_look(w, err)) == TENREC_ETIMEDOUT &&
-           !clock_over(w->deadline_ns))
+           !clock_passed(w->deadline_ns))
         end = subscriber_wait(subscriber, w->n_missing, w->deadline_ns, &why);
     subscriber_close(w->store, subscriber, end != CONN_OK, w->deadline_ns);
     if (end == CONN_NEVER) {
@@ -218,12 +216,12 @@ static tenrec_status redis_get(struct tenrec_plugin_store *self, const char *con
     tenrec_status st;
 
     /* store_look waits for a server that is away, and reports when it stays away. */
-    while ((st = store_look(&w, err)) == TENREC_ETIMEDOUT && !clock_over(deadline_ns)) {
+    while ((st = store_look(&w, err)) == TENREC_ETIMEDOUT && !clock_passed(deadline_ns)) {
         st = store_listen(&w, &end, err);
         if (st != TENREC_ETIMEDOUT || end == CONN_NEVER)
             break;
         if (end == CONN_AGAIN)
-            clock_pause(&gap_ms, GAP_MS, deadline_ns);
+            call_pause(&gap_ms, GAP_MS, deadline_ns);
     }
     return st;
 }
@@ -273,7 +271,7 @@ static void redis_close(struct tenrec_plugin_store *self, uint64_t deadline_ns)
     (void)deadline_ns;
     lease_stop(s);
     /* A server that is away drops this client when the lease expires. */
-    if (s->conn && redis_call(s, &call, clock_in_ms(0), &r, NULL) == TENREC_OK)
+    if (s->conn && redis_call(s, &call, clock_deadline_ms(0), &r, NULL) == TENREC_OK)
         freeReplyObject(r);
     redis_store_free(s);
 }

@@ -62,6 +62,12 @@ struct call {
 tenrec_status redis_call(struct redis_store *s, const struct call *call, uint64_t deadline_ns,
                          redisReply **ret, tenrec_error *err);
 
+/* The deadline of the answers to an operation with `deadline_ns`, for all its requests
+ * together. */
+uint64_t call_answer_ns(uint64_t deadline_ns);
+/* Sleeps before a retry, but not beyond the deadline; doubles the gap, up to `most_ms`. */
+void call_pause(uint64_t *gap_ms, uint64_t most_ms, uint64_t deadline_ns);
+
 /* Start and stop the thread that renews the lease. */
 tenrec_status lease_start(struct redis_store *s, tenrec_error *err);
 void lease_stop(struct redis_store *s);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store.h"
 
-#include "clock.h"
-
 #define CLOSE_MS 100 /* wait for the server to confirm UNSUBSCRIBE */
 #define LOOK_MS 5000 /* poll interval, for changes whose notification was lost */
 #define GATHER_MS 5  /* wait for more notifications after one */
@@ -85,7 +83,7 @@ static uint64_t subscriber_sooner(uint64_t a, uint64_t b)
 enum conn_end subscriber_wait(struct conn *subscriber, uint32_t count, uint64_t deadline_ns,
                               tenrec_error *err)
 {
-    uint64_t until = subscriber_sooner(deadline_ns, clock_in_ms(LOOK_MS));
+    uint64_t until = subscriber_sooner(deadline_ns, clock_deadline_ms(LOOK_MS));
     uint32_t heard = 0;
     enum conn_end end = CONN_OK;
 
@@ -95,8 +93,8 @@ enum conn_end subscriber_wait(struct conn *subscriber, uint32_t count, uint64_t 
         freeReplyObject(r);
         /* Notifications in a burst are not worth a read of the keys each. */
         if (heard++ == 0)
-            deadline_ns = subscriber_sooner(deadline_ns, clock_in_ms(GATHER_MOST_MS));
-        until = subscriber_sooner(deadline_ns, clock_in_ms(GATHER_MS));
+            deadline_ns = subscriber_sooner(deadline_ns, clock_deadline_ms(GATHER_MOST_MS));
+        until = subscriber_sooner(deadline_ns, clock_deadline_ms(GATHER_MS));
     }
     return end == CONN_LATE ? CONN_OK : end;
 }
@@ -123,7 +121,8 @@ static bool subscriber_unsubscribe(struct conn *c, uint64_t deadline_ns)
 void subscriber_close(struct redis_store *s, struct conn *subscriber, bool broken,
                       uint64_t deadline_ns)
 {
-    const uint64_t until_ns = subscriber_sooner(clock_answer(deadline_ns), clock_in_ms(CLOSE_MS));
+    const uint64_t until_ns =
+        subscriber_sooner(call_answer_ns(deadline_ns), clock_deadline_ms(CLOSE_MS));
 
     if (subscriber && !broken && subscriber_unsubscribe(subscriber, until_ns)) {
         pthread_mutex_lock(&s->lock);

@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* ---- members ------------------------------------------------------------------------- */
 
@@ -188,13 +187,11 @@ static tenrec_status agent_disconnect(struct tenrec_agent *self, tenrec_peer id,
 static tenrec_status agent_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *err)
 {
     struct ucx *u = self->impl;
-    const uint64_t deadline = progress_now() + (uint64_t)ms * 1000000;
-    const struct timespec until = { (time_t)(deadline / 1000000000),
-                                    (long)(deadline % 1000000000) };
+    const uint64_t deadline_ns = clock_deadline_ms(ms);
     uint64_t left;
 
     pthread_mutex_lock(&u->lock);
-    while (u->pending && pthread_cond_timedwait(&u->moved, &u->lock, &until) == 0)
+    while (u->pending && clock_cond_wait(&u->moved, &u->lock, deadline_ns))
         ;
     left = u->pending;
     pthread_mutex_unlock(&u->lock);
@@ -267,14 +264,6 @@ static tenrec_status agent_lead(struct tenrec_agent *self, const struct tenrec_w
 
 /* ---- debug info ---------------------------------------------------------------------- */
 
-static void push(tenrec_sink_fn *sink, void *arg, const char *key, uint64_t n)
-{
-    char value[24];
-
-    snprintf(value, sizeof value, "%" PRIu64, n);
-    sink(arg, key, value);
-}
-
 /* One line for each peer that we are connected to. */
 static void push_peers(struct ucx *u, tenrec_sink_fn *sink, void *arg)
 {
@@ -308,12 +297,12 @@ static void agent_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, vo
     pthread_mutex_unlock(&u->lock);
     sink(arg, "address", u->address);
     sink(arg, "version", ucp_get_version_string());
-    push(sink, arg, "sent", sent);
-    push(sink, arg, "received", received);
-    push(sink, arg, "pending", pending);
-    push(sink, arg, "connections", conns);
-    push(sink, arg, "proofs_refused", atomic_load(&u->proofs_refused));
-    push(sink, arg, "strays", atomic_load(&u->strays));
+    tenrec_sink_number(sink, arg, "sent", sent);
+    tenrec_sink_number(sink, arg, "received", received);
+    tenrec_sink_number(sink, arg, "pending", pending);
+    tenrec_sink_number(sink, arg, "connections", conns);
+    tenrec_sink_number(sink, arg, "proofs_refused", atomic_load(&u->proofs_refused));
+    tenrec_sink_number(sink, arg, "strays", atomic_load(&u->strays));
     push_peers(u, sink, arg);
     probe_push_unused(u->opt, sink, arg);
 }
@@ -374,7 +363,6 @@ static tenrec_status open_quietly(struct ucx *u, const char *host_address, tenre
 tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self, tenrec_error *err)
 {
     struct ucx *u = calloc(1, sizeof *u);
-    pthread_condattr_t monotonic;
 
     if (!u)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the ucx agent");
@@ -390,11 +378,8 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     u->out_last = &u->out_first;
     u->ended_last = &u->ended_first;
     pthread_mutex_init(&u->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&u->moved, &monotonic);
-    pthread_cond_init(&u->given, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    clock_cond_init(&u->moved);
+    clock_cond_init(&u->given);
     self->impl = u;
     u->account = u->host->budget->open();
     if (!u->account) {

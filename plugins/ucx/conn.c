@@ -181,7 +181,7 @@ static ucs_status_t open_endpoint(struct conn *c, ucp_ep_params_t *params, uint6
     c->next_ep = *at;
     *at = c;
     u->unknown++;
-    c->deadline_ns = progress_now() + ms * 1000000;
+    c->deadline_ns = clock_now_ns() + ms * 1000000;
     return UCS_OK;
 }
 
@@ -382,7 +382,7 @@ bool conn_end_detached(struct ucx *u)
 
 int conn_check_deadlines(struct ucx *u)
 {
-    const uint64_t now = progress_now();
+    const uint64_t now = clock_now_ns();
     uint64_t next = UINT64_MAX;
     struct conn *c;
 

@@ -51,9 +51,9 @@ static bool spin_more(struct drive_spin *s, enum drive_wait how)
     if (s->since_ns == 0) {
         if (s->credit < 0 && ++s->tries % SPIN_RETRY != 0)
             return false;
-        s->since_ns = progress_now();
+        s->since_ns = clock_now_ns();
     }
-    if (progress_now() - s->since_ns < SPIN_NS)
+    if (clock_now_ns() - s->since_ns < SPIN_NS)
         return true;
     s->since_ns = 0;
     if (s->credit > -SPIN_CREDIT)
@@ -168,10 +168,9 @@ void drive_leave(struct ucx *u)
 /* With the lock. */
 static void own_nap(struct ucx *u)
 {
-    const uint64_t until = progress_now() + NAP_NS, visits = u->visits;
-    const struct timespec at = { (time_t)(until / 1000000000), (long)(until % 1000000000) };
+    const uint64_t visits = u->visits;
 
-    pthread_cond_timedwait(&u->given, &u->lock, &at);
+    clock_cond_wait(&u->given, &u->lock, clock_now_ns() + NAP_NS);
     if (u->visits == visits && !u->driven && !atomic_load(&u->wanted))
         u->lent = false;
 }
@@ -255,23 +254,23 @@ void *drive_run(void *agent)
 
 /* ---- guests ---------------------------------------------------------------------------- */
 
+static uint64_t guest_until(const struct tenrec_wait *wait)
+{
+    return wait->deadline_ns ? wait->deadline_ns : CLOCK_NEVER;
+}
+
 static bool is_over(const struct ucx *u, const struct tenrec_wait *wait)
 {
     return __atomic_load_n(wait->done, __ATOMIC_ACQUIRE) || atomic_load(&u->stopping) ||
-           (wait->deadline_ns && progress_now() >= wait->deadline_ns);
+           clock_passed(guest_until(wait));
 }
 
 /* Until the guest must look again, milliseconds; -1: for ever. */
 static int guest_limit(struct ucx *u, const struct tenrec_wait *wait)
 {
-    const int due = conn_check_deadlines(u);
-    uint64_t now, ms;
+    const int due = conn_check_deadlines(u), left = clock_left_ms(guest_until(wait));
 
-    if (wait->deadline_ns == 0)
-        return due;
-    now = progress_now();
-    ms = wait->deadline_ns > now ? (wait->deadline_ns - now) / 1000000 + 1 : 0;
-    return due >= 0 && (uint64_t)due < ms ? due : ms > INT32_MAX ? INT32_MAX : (int)ms;
+    return due >= 0 && (left < 0 || due < left) ? due : left;
 }
 
 static void guest_sleep(struct ucx *u, const struct tenrec_wait *wait)
@@ -306,20 +305,16 @@ static void guest_sleep(struct ucx *u, const struct tenrec_wait *wait)
  * makes way after its step. */
 static void guest_want(struct ucx *u, const struct tenrec_wait *wait)
 {
-    const struct timespec deadline = { (time_t)(wait->deadline_ns / 1000000000),
-                                       (long)(wait->deadline_ns % 1000000000) };
-    const uint64_t until = u->how == WAIT_SLEEP ? 0 : progress_now() + WANT_NS;
+    const uint64_t until = u->how == WAIT_SLEEP ? 0 : clock_now_ns() + WANT_NS;
 
     atomic_store(&u->wanted, true);
     while (u->driven && !is_over(u, wait)) {
-        if (progress_now() < until) {
+        if (clock_now_ns() < until) {
             pthread_mutex_unlock(&u->lock);
             sched_yield();
             pthread_mutex_lock(&u->lock);
-        } else if (wait->deadline_ns) {
-            pthread_cond_timedwait(&u->given, &u->lock, &deadline);
         } else {
-            pthread_cond_wait(&u->given, &u->lock);
+            clock_cond_wait(&u->given, &u->lock, guest_until(wait));
         }
     }
     atomic_store(&u->wanted, false);

@@ -4,17 +4,7 @@
 #include "conn.h"
 #include "send.h"
 
-#include <time.h>
-
 enum { ROUNDS = 64, GOODBYE_MS = 500 };
-
-uint64_t progress_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 bool progress_step(struct ucx *u)
 {
@@ -51,7 +41,7 @@ void progress_sends(struct ucx *u)
  * acknowledgement: UCX 1.13 aborts the process if that meets the end of a connection. */
 static void say_goodbye(struct ucx *u)
 {
-    const uint64_t deadline = progress_now() + GOODBYE_MS * UINT64_C(1000000);
+    const uint64_t deadline = clock_now_ns() + GOODBYE_MS * UINT64_C(1000000);
     struct conn *c;
 
     for (uint32_t i = 0; conn_at(u, i, &c); i++) {
@@ -63,13 +53,13 @@ static void say_goodbye(struct ucx *u)
             u->byes++;
         }
     }
-    while (u->byes && progress_now() < deadline)
+    while (u->byes && clock_now_ns() < deadline)
         ucp_worker_progress(u->worker);
 }
 
 void progress_end_all(struct ucx *u)
 {
-    const uint64_t deadline = progress_now() + UCX_STOP_MS * UINT64_C(1000000);
+    const uint64_t deadline = clock_now_ns() + UCX_STOP_MS * UINT64_C(1000000);
     struct conn *c;
 
     send_fail_queued(u);
@@ -83,6 +73,6 @@ void progress_end_all(struct ucx *u)
         ucp_worker_progress(u->worker);
         conn_end_broken(u);
         send_complete(u);
-    } while (u->operations && progress_now() < deadline);
+    } while (u->operations && clock_now_ns() < deadline);
     deliver_ready(u); /* drops the references of the list: all connections have ended */
 }

@@ -119,7 +119,7 @@ static void prove_refuse(struct conn *c, const tenrec_error *why)
                      prove_address(c, address, sizeof address), why->text);
     }
     c->proof.refusal = *why;
-    c->deadline_ns = progress_now() + REFUSED_MS * UINT64_C(1000000);
+    c->deadline_ns = clock_now_ns() + REFUSED_MS * UINT64_C(1000000);
     if (!c->proof.open || (!u->proves && c->outgoing) || !prove_send(c))
         conn_break(c, why->code, "%s", why->text);
 }

@@ -41,23 +41,12 @@ static tenrec_status send_find_conn(struct ucx *u, tenrec_peer to, struct conn *
     return TENREC_OK;
 }
 
-/* Waits for room, until the deadline (0: none). Returns false at the deadline. With the lock. */
-static bool send_wait(struct ucx *u, uint64_t deadline_ns)
-{
-    const struct timespec until = { (time_t)(deadline_ns / 1000000000),
-                                    (long)(deadline_ns % 1000000000) };
-
-    if (deadline_ns)
-        return pthread_cond_timedwait(&u->moved, &u->lock, &until) == 0;
-    pthread_cond_wait(&u->moved, &u->lock);
-    return true;
-}
-
 /* With the lock, which it gives up while it waits. */
 static tenrec_status send_enqueue(struct ucx *u, tenrec_peer to, struct outgoing *o,
                                   tenrec_error *err)
 {
     const bool may_wait = (o->msg->flags & TENREC_MSG_MAY_WAIT) && !drive_is_mine(u);
+    const uint64_t until_ns = o->msg->deadline_ns ? o->msg->deadline_ns : CLOCK_NEVER;
     struct conn *c = NULL;
     tenrec_status st;
 
@@ -72,7 +61,7 @@ static tenrec_status send_enqueue(struct ucx *u, tenrec_peer to, struct outgoing
             (o->bytes <= u->opt->max_queued_bytes &&
              c->shared.queued <= u->opt->max_queued_bytes - o->bytes))
             break;
-        if (!may_wait || !send_wait(u, o->msg->deadline_ns))
+        if (!may_wait || !clock_cond_wait(&u->moved, &u->lock, until_ns))
             return tenrec_fail(err, TENREC_EAGAIN,
                                "%llu bytes wait to be written to %s; max_queued_bytes is %llu",
                                (unsigned long long)c->shared.queued, c->label,

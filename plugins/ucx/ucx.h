@@ -11,6 +11,8 @@
 #include "head.h"
 #include "options.h"
 
+#include "core/base/clock.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <ucp/api/ucp.h>
@@ -154,7 +156,6 @@ bool progress_step(struct ucx *u);
 /* Posts what is queued, and completes what has ended at once. */
 void progress_sends(struct ucx *u);
 void progress_end_all(struct ucx *u);
-uint64_t progress_now(void);
 
 /* drive.c */
 void *drive_run(void *agent); /* the own thread */

@@ -108,8 +108,9 @@ def check_public():
                 yield f'{where}: includes <tenrec/...>, not "{name}"'
 
 
-# Files of the core that a plugin compiles, too: the only writer of JSON.
-SHARED = {"plugins/otlp": {"core/base/json.h"}}
+# Files of the core that a plugin compiles, too: the only writer of JSON, the only clock.
+SHARED = {"plugins/otlp": {"core/base/json.h", "core/base/clock.h"}} | {
+    f"plugins/{name}": {"core/base/clock.h"} for name in ("faulty", "prometheus", "redis", "ucx")}
 
 
 def check_plugins():

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of the redis plugin fails once: no crash, no leak, ENOMEM, and the
  * next try works. Runs under with_server.py. */
-#include "clock.h"
 #include "store.h"
 
 #include "../testing.h"
@@ -50,7 +49,7 @@ static const struct tenrec_store_host host = { .size = sizeof host,
 
 static uint64_t soon(void)
 {
-    return clock_in_ms(LIMIT_MS);
+    return clock_deadline_ms(LIMIT_MS);
 }
 
 static tenrec_status take(void *arg, uint32_t i, const void *data, size_t len, tenrec_error *err)
@@ -74,8 +73,8 @@ static tenrec_status use(struct tenrec_plugin_store *s, tenrec_error *err)
         st = o->compare_set(s, "/a", "1", 1, "2", 1, soon(), take, NULL, err);
     if (st == TENREC_OK)
         st = o->get(s, keys, 2, soon(), take, NULL, missing, err);
-    if (st == TENREC_OK && (st = o->get(s, missing_key, 1, clock_in_ms(1), take, NULL, missing,
-                                        err)) == TENREC_ETIMEDOUT)
+    if (st == TENREC_OK && (st = o->get(s, missing_key, 1, clock_deadline_ms(1), take, NULL,
+                                        missing, err)) == TENREC_ETIMEDOUT)
         st = TENREC_OK;
     if (st == TENREC_OK)
         st = o->check(s, keys, 2, soon(), missing, err);
@@ -103,7 +102,7 @@ static tenrec_status live(tenrec_error *err)
     if (st != TENREC_OK)
         return st;
     st = use(&s, err);
-    s.ops->close(&s, clock_in_ms(1000));
+    s.ops->close(&s, clock_deadline_ms(1000));
     return st;
 }
 
