@@ -110,7 +110,7 @@ def check_public():
 
 # Files of the core that a plugin compiles, too: the only writer of JSON, the only clock.
 SHARED = {"plugins/otlp": {"core/base/json.h", "core/base/clock.h"}} | {
-    f"plugins/{name}": {"core/base/clock.h"} for name in ("faulty", "prometheus", "redis", "ucx")}
+    f"plugins/{name}": {"core/base/clock.h"} for name in ("faulty", "prometheus", "redis", "tensorpipe", "ucx")}
 
 
 def check_plugins():

@@ -222,7 +222,6 @@ static enum progress progress_of(const char *text)
 tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self, tenrec_error *err)
 {
     struct agent *a = calloc(1, sizeof *a);
-    pthread_condattr_t attr;
     tenrec_status st;
 
     if (!a)
@@ -268,10 +267,7 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     cuda_init(&a->cuda, &a->ep);
     pthread_mutex_init(&a->pipes.lock, NULL);
     pthread_mutex_init(&a->idle_lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&a->idle, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&a->idle);
     self->ops = &agent_ops;
     self->impl = a;
     return TENREC_OK;

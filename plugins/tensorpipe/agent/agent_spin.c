@@ -154,7 +154,7 @@ static bool stands_still(const struct agent *a, uint64_t now)
 
 static uint64_t spin_busy(struct agent *a)
 {
-    uint64_t now = now_ns(), until = now + LOOK_NS;
+    uint64_t now = clock_now_ns(), until = now + LOOK_NS;
     bool came = false;
 
     /* A spinning caller on a machine with few CPUs would lose its CPU to this thread. Naps end with
@@ -175,7 +175,7 @@ static uint64_t spin_busy(struct agent *a)
     for (unsigned round = 1; now < until && !spin_disturbed(a); round++) {
         came |= one_round(a, round);
         if (round % CLOCK_EVERY == 0)
-            now = now_ns();
+            now = clock_now_ns();
     }
     if (came || !a->last_ns)
         a->last_ns = now;
@@ -192,7 +192,7 @@ static uint64_t spin_adaptive(struct agent *a)
 
     if (a->ep.one_cpu || (callers_spin(a) && !a->ep.many_cpus))
         return REACTOR_FOREVER;
-    now = now_ns();
+    now = clock_now_ns();
     if (a->active) {
         a->active = false;
         if (!a->last_ns && a->spin.skip) {
@@ -212,7 +212,7 @@ static uint64_t spin_adaptive(struct agent *a)
             continue;
         if (guest && !came)
             sched_yield();
-        now = now_ns();
+        now = clock_now_ns();
         if (came) {
             a->paid_off = true;
             a->last_ns = now;

@@ -22,12 +22,11 @@ static void add_unsent(struct pipe *p, void *arg)
 tenrec_status agent_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *err)
 {
     struct agent *a = self->impl;
-    uint64_t until = now_ns() + (uint64_t)ms * 1000000u, left;
+    uint64_t until = clock_now_ns() + (uint64_t)ms * 1000000u, left;
 
     atomic_fetch_add(&a->ep.drainers, 1);
     for (;;) {
-        uint64_t now = now_ns(), next = now + DRAIN_LOOK_NS;
-        struct timespec ts;
+        uint64_t now = clock_now_ns(), next = now + DRAIN_LOOK_NS;
 
         left = 0;
         pipe_table_each(&a->pipes, add_unsent, &left);
@@ -36,9 +35,8 @@ tenrec_status agent_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *
         /* Counters change without this lock: do not rely on a wake-up. */
         if (next > until)
             next = until;
-        ts = (struct timespec){ (time_t)(next / 1000000000u), (long)(next % 1000000000u) };
         pthread_mutex_lock(&a->idle_lock);
-        pthread_cond_timedwait(&a->idle, &a->idle_lock, &ts);
+        clock_cond_wait(&a->idle, &a->idle_lock, next);
         pthread_mutex_unlock(&a->idle_lock);
     }
     atomic_fetch_sub(&a->ep.drainers, 1);

@@ -60,5 +60,5 @@ void keepalive_watch(struct agent *a)
 
     a->keepalive_timer.fire = keepalive_fire;
     if (limit && !a->keepalive_timer.prev)
-        reactor_arm(&a->ep.reactor, &a->keepalive_timer, now_ns() + limit * 250000u);
+        reactor_arm(&a->ep.reactor, &a->keepalive_timer, clock_now_ns() + limit * 250000u);
 }

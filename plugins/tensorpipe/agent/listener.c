@@ -37,7 +37,7 @@ static void pause_accepting(struct listener *l)
     if (!l->paused)
         unwatch_ports(l);
     l->paused = true;
-    reactor_arm(&l->agent->ep.reactor, &l->pause, now_ns() + PAUSE_NS);
+    reactor_arm(&l->agent->ep.reactor, &l->pause, clock_now_ns() + PAUSE_NS);
 }
 
 static void pause_over(struct reactor_timer *t)

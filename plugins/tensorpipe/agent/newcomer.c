@@ -52,7 +52,7 @@ static void newcomer_await_hello(struct conn *c, uint64_t limit_ms,
                                  void (*fire)(struct reactor_timer *t))
 {
     c->timer.fire = fire;
-    reactor_arm(&c->ep->reactor, &c->timer, now_ns() + limit_ms * 1000000u);
+    reactor_arm(&c->ep->reactor, &c->timer, clock_now_ns() + limit_ms * 1000000u);
 }
 
 /* A caller whose process is not run for a while connects, and sends its hello seconds later. */
@@ -204,7 +204,7 @@ void newcomer_take(struct listener_port *port, int fd, const union transport_add
         return;
     conn_set_owner(c, newcomer_ready, l);
     source = conn_source(c);
-    if (a->ep.proves && !budget->may_prove(source, HANDSHAKES_OF_SOURCE, now_ns())) {
+    if (a->ep.proves && !budget->may_prove(source, HANDSHAKES_OF_SOURCE, clock_now_ns())) {
         budget->close(source);
         newcomer_refuse_stranger(c, "too many connections from its address have proved nothing");
         return;

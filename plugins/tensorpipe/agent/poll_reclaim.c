@@ -21,7 +21,7 @@ static void poll_reclaim_fire(struct reactor_timer *t)
 
     pipe_table_each(&a->pipes, poll_reclaim_one, &masked);
     if (masked)
-        reactor_arm(&a->ep.reactor, t, now_ns() + RECLAIM_PERIOD_NS);
+        reactor_arm(&a->ep.reactor, t, clock_now_ns() + RECLAIM_PERIOD_NS);
 }
 
 static void poll_reclaim_run(struct reactor_task *t)
@@ -29,7 +29,7 @@ static void poll_reclaim_run(struct reactor_task *t)
     struct agent *a = CONTAINER(t, struct agent, ep.reclaim);
 
     if (!a->poll_reclaim_timer.prev && atomic_load(&a->ep.state) == AGENT_STARTED)
-        reactor_arm(&a->ep.reactor, &a->poll_reclaim_timer, now_ns() + RECLAIM_PERIOD_NS);
+        reactor_arm(&a->ep.reactor, &a->poll_reclaim_timer, clock_now_ns() + RECLAIM_PERIOD_NS);
 }
 
 void poll_reclaim_init(struct agent *a)

@@ -390,7 +390,7 @@ static void host_established(struct pipe *p)
     p->tensors.allows = p->ep->channels->pulls && p->remote.pid && cma_allow(p->remote.pid);
     if (!p->tensors.allows)
         return;
-    p->tensors.probe = now_ns() ^ (uintptr_t)p;
+    p->tensors.probe = clock_now_ns() ^ (uintptr_t)p;
     put_le64(body + 1, (uintptr_t)&p->tensors.probe);
     put_le64(body + 9, p->tensors.probe);
     control_tell(p, body, sizeof body);

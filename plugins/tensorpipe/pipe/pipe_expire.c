@@ -62,7 +62,7 @@ static void pipe_withdraw(struct pipe *p, struct told *t)
 {
     struct conn *c = p->conns.of[CONN_DESCRIPTOR];
     struct segment *s = c->first, *next;
-    const uint64_t now = now_ns();
+    const uint64_t now = clock_now_ns();
 
     while (s && (next = s->next)) {
         if (next != &next->request->frames || !send_request_is_expired(p, next->request, now)) {
@@ -95,7 +95,7 @@ static void expire_fire(struct reactor_timer *t)
     pthread_mutex_unlock(&p->lock);
     told_tell(p, &told, &why);
     if (more)
-        reactor_arm(&p->ep->reactor, t, now_ns() + EXPIRE_NS);
+        reactor_arm(&p->ep->reactor, t, clock_now_ns() + EXPIRE_NS);
 }
 
 static void expire_run(struct reactor_task *t)
@@ -104,7 +104,7 @@ static void expire_run(struct reactor_task *t)
 
     if (pipe_state(p) == PIPE_ESTABLISHED && !p->end.torn_down) {
         p->timer.fire = expire_fire;
-        reactor_arm(&p->ep->reactor, &p->timer, now_ns() + EXPIRE_NS);
+        reactor_arm(&p->ep->reactor, &p->timer, clock_now_ns() + EXPIRE_NS);
     } else {
         atomic_store(&p->queue.expires, false); /* in its handshake the timer bounds that */
     }

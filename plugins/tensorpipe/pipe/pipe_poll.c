@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MASK_AFTER 2          /* polls in a row without another thread's send ... */
@@ -32,7 +31,7 @@ static bool poll_await(const struct tenrec_wait *w, const struct conn_sleep *als
     uint64_t ns = also->ns, n;
 
     if (w->deadline_ns) {
-        uint64_t now = now_ns();
+        uint64_t now = clock_now_ns();
 
         if (now >= w->deadline_ns)
             return false;
@@ -106,7 +105,7 @@ static bool reader_spin(struct pipe_reader *r, uint64_t for_ns)
         if (pipe_read(r->p, READ_NOW) != READ_NOTHING || poll_is_done(w))
             return true;
         if (round % CLOCK_EVERY == CLOCK_EVERY - 1) {
-            uint64_t now = now_ns();
+            uint64_t now = clock_now_ns();
 
             /* The agent counts short ones by its calls of poll. */
             reader_count(r, true);
@@ -144,15 +143,11 @@ static uint64_t reader_spin_time(struct endpoint *ep, struct spin *s)
 static bool reader_may_wait(const struct pipe_reader *r)
 {
     uint64_t deadline = r->w->deadline_ns;
-    struct timespec now;
 
     if (r->waited || !deadline)
         return !r->waited;
     /* Some milliseconds old, in a fraction of the time. */
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec +
-               UINT64_C(3000000) * CONN_WAIT_MS <
-           deadline;
+    return clock_about_ns() + UINT64_C(3000000) * CONN_WAIT_MS < deadline;
 }
 
 /* Returns false when the deadline has expired. */

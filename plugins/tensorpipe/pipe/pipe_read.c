@@ -173,7 +173,7 @@ static bool queue_is_full(struct pipe *p)
 
 static bool turn_is_over(struct reading *r)
 {
-    const uint64_t now = now_ns();
+    const uint64_t now = clock_now_ns();
 
     if (!r->turn_ns)
         r->turn_ns = now;

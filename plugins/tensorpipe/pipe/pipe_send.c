@@ -37,9 +37,8 @@ static bool queue_has_room(const struct pipe *p, const struct tenrec_msg *msg, u
 static tenrec_status queue_await_room(struct pipe *p, const struct tenrec_msg *msg, uint64_t charge,
                                       tenrec_error *err)
 {
-    struct timespec until = { (time_t)(msg->deadline_ns / 1000000000u),
-                              (long)(msg->deadline_ns % 1000000000u) };
-    int e = 0;
+    const uint64_t until_ns = msg->deadline_ns ? msg->deadline_ns : CLOCK_NEVER;
+    bool in_time = true;
 
     if (!queue_has_room(p, msg, charge) &&
         (!(msg->flags & TENREC_MSG_MAY_WAIT) || batch_now || reactor_mine == &p->ep->reactor))
@@ -48,15 +47,14 @@ static tenrec_status queue_await_room(struct pipe *p, const struct tenrec_msg *m
                            (unsigned long long)atomic_load(&p->queue.bytes), p->to->name,
                            (unsigned long long)p->ep->options->max_queued_bytes);
     p->queue.n_waiting++;
-    while (!e && pipe_state(p) != PIPE_BROKEN && !queue_has_room(p, msg, charge))
-        e = msg->deadline_ns ? pthread_cond_timedwait(&p->queue.room, &p->lock, &until)
-                             : pthread_cond_wait(&p->queue.room, &p->lock);
+    while (in_time && pipe_state(p) != PIPE_BROKEN && !queue_has_room(p, msg, charge))
+        in_time = clock_cond_wait(&p->queue.room, &p->lock, until_ns);
     p->queue.n_waiting--;
     if (pipe_state(p) == PIPE_BROKEN) {
         *err = p->why;
         return p->why.code;
     }
-    if (e)
+    if (!in_time)
         return tenrec_fail(err, TENREC_ETIMEDOUT,
                            "no room in the queue to worker \"%s\" before the deadline",
                            p->to->name);

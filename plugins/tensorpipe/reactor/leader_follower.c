@@ -165,7 +165,7 @@ static uint64_t guest_left_ns(const struct tenrec_wait *w)
 
     if (!w->deadline_ns)
         return REACTOR_FOREVER;
-    now = now_ns();
+    now = clock_now_ns();
     return now < w->deadline_ns ? w->deadline_ns - now : 0;
 }
 

@@ -14,7 +14,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define EVENTS_MAX 64
@@ -30,14 +29,6 @@
 #endif
 
 _Thread_local const struct reactor *reactor_mine;
-
-uint64_t now_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 void reactor_read_away(struct reactor_source *s, uint32_t events)
 {
@@ -159,16 +150,14 @@ static void reactor_run_tasks(struct reactor *r)
  * kernel behind. */
 static uint64_t until_timer(const struct reactor *r)
 {
-    struct timespec ts;
     uint64_t due, now;
 
     if (!r->timers)
         return REACTOR_FOREVER;
     due = r->timers->due_ns;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-    now = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+    now = clock_about_ns();
     if (due < now + SOON_NS)
-        now = now_ns();
+        now = clock_now_ns();
     return due > now ? due - now : 0;
 }
 
@@ -287,7 +276,7 @@ void reactor_round(struct reactor *r, uint64_t ns)
     int n;
 
     reactor_run_tasks(r);
-    due_ns = until_timer(r) == 0 ? now_ns() : 0;
+    due_ns = until_timer(r) == 0 ? clock_now_ns() : 0;
     if (due_ns)
         ns = 0;
     if (r->spin) {

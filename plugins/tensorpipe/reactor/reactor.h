@@ -8,6 +8,8 @@
 #ifndef TENSORPIPE_REACTOR_H
 #define TENSORPIPE_REACTOR_H
 
+#include "core/base/clock.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -94,8 +96,6 @@ struct reactor {
     uint64_t (*spin)(void *arg);
     void *arg;
 };
-
-uint64_t now_ns(void);
 
 tenrec_status reactor_init(struct reactor *r, tenrec_error *err);
 tenrec_status reactor_start(struct reactor *r, tenrec_error *err);

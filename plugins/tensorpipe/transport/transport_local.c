@@ -109,7 +109,7 @@ bool local_peer_is_ours(const struct endpoint *ep, int fd, pid_t *ret_pid)
  */
 static bool reach_later(struct conn *c, uint64_t retry_ns)
 {
-    const uint64_t now = now_ns();
+    const uint64_t now = clock_now_ns();
 
     if (!c->reach_until_ns)
         c->reach_until_ns = now + c->ep->options->handshake_timeout_ms * 500000u;

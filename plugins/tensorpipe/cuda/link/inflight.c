@@ -9,7 +9,7 @@
 static void inflight_arm(struct inflight_list *fs)
 {
     if (!fs->timer.prev)
-        reactor_arm(fs->reactor, &fs->timer, now_ns() + fs->gap_ns);
+        reactor_arm(fs->reactor, &fs->timer, clock_now_ns() + fs->gap_ns);
 }
 
 /* Returns true if earlier work on the same stream is in flight. */
@@ -108,12 +108,12 @@ tenrec_status inflight_copy(struct inflight_list *fs, struct inflight *f,
 
 bool inflight_list_finish(struct inflight_list *fs, uint32_t ms)
 {
-    const uint64_t until = now_ns() + (uint64_t)ms * 1000000u;
+    const uint64_t until = clock_now_ns() + (uint64_t)ms * 1000000u;
 
     reactor_disarm(&fs->timer);
     while (fs->first || fs->lookouts) {
         if (!inflight_look(fs)) {
-            if (now_ns() >= until)
+            if (clock_now_ns() >= until)
                 break;
             poll(NULL, 0, 1);
         }

@@ -199,7 +199,7 @@ bool lent_refused(struct pipe *p, uint64_t number)
 /* Returns true if the peer's process is gone, if known, or has had time enough. */
 static bool orphan_is_over(const struct lent *l)
 {
-    return now_ns() >= l->orphan_ns ||
+    return clock_now_ns() >= l->orphan_ns ||
            (l->pipe->remote.pid && kill(l->pipe->remote.pid, 0) != 0 && errno == ESRCH);
 }
 
@@ -239,7 +239,7 @@ void lent_of_broken(struct pipe *p)
         l->stopped = true;
         l->waits = false;
         if (l->method == METHOD_IPC && !l->orphan_ns) {
-            l->orphan_ns = now_ns() + ORPHAN_NS;
+            l->orphan_ns = clock_now_ns() + ORPHAN_NS;
             c->inflight.lookouts++;
         }
         if (lent_is_done(l))

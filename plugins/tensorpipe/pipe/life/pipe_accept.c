@@ -179,7 +179,8 @@ struct pipe *pipe_accept(struct endpoint *ep, struct conn *c, struct nop_bytes n
     for (size_t i = 0; i < len; i++)
         p->remote.name[i] = name.data[i] >= ' ' && name.data[i] < 127 ? (char)name.data[i] : '?';
     pipe_own(p, c, CONN_DESCRIPTOR);
-    reactor_arm(&ep->reactor, &p->timer, now_ns() + ep->options->handshake_timeout_ms * 1000000u);
+    reactor_arm(&ep->reactor, &p->timer,
+                clock_now_ns() + ep->options->handshake_timeout_ms * 1000000u);
     pipe_unref(p); /* the agent's reference stays */
     return p;
 }

@@ -117,8 +117,8 @@ bool pipe_redial(struct pipe *p)
         return false;
     begin_again(p);
     p->handshake.redial.fire = redial_fire;
-    reactor_arm(r, &p->handshake.redial, now_ns() + (REDIAL_NS << p->handshake.redials++));
-    reactor_arm(r, &p->timer, now_ns() + p->ep->options->connect_timeout_ms * 1000000u);
+    reactor_arm(r, &p->handshake.redial, clock_now_ns() + (REDIAL_NS << p->handshake.redials++));
+    reactor_arm(r, &p->timer, clock_now_ns() + p->ep->options->connect_timeout_ms * 1000000u);
     return true;
 }
 
@@ -187,7 +187,7 @@ static void start_run(struct reactor_task *t)
         p->handshake.there = p->remote.address;
         transport_format(&p->remote.address, p->remote.text);
         reactor_arm(&p->ep->reactor, &p->timer,
-                    now_ns() + p->ep->options->connect_timeout_ms * 1000000u);
+                    clock_now_ns() + p->ep->options->connect_timeout_ms * 1000000u);
         connect_one(p, CONN_DESCRIPTOR);
     }
 out:
@@ -237,7 +237,8 @@ static void connect_greet(struct pipe *p, struct conn *c)
         return;
     }
     pipe_advance(p, PIPE_GREETING);
-    reactor_arm(&ep->reactor, &p->timer, now_ns() + ep->options->handshake_timeout_ms * 1000000u);
+    reactor_arm(&ep->reactor, &p->timer,
+                clock_now_ns() + ep->options->handshake_timeout_ms * 1000000u);
 }
 
 /* Another process may have the address by now. A member of a dynamic group may not have heard

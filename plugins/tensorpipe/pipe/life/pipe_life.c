@@ -91,7 +91,6 @@ static void handshake_late(struct reactor_timer *t)
 struct pipe *pipe_new(struct endpoint *ep, bool outgoing)
 {
     struct pipe *p = calloc(1, sizeof *p);
-    pthread_condattr_t attr;
 
     if (!p)
         return NULL;
@@ -113,10 +112,7 @@ struct pipe *pipe_new(struct endpoint *ep, bool outgoing)
     pthread_mutex_init(&p->lock, NULL);
     pthread_mutex_init(&p->conns.side_lock, NULL);
     pthread_mutex_init(&p->role.lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&p->queue.room, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&p->queue.room);
     return p;
 }
 

@@ -28,7 +28,7 @@ static void prove_ask_later(struct conn *c)
 {
     c->pending = true;
     c->timer.fire = prove_ask_again;
-    reactor_arm(&c->ep->reactor, &c->timer, now_ns() + PLAIN_ASK_NS);
+    reactor_arm(&c->ep->reactor, &c->timer, clock_now_ns() + PLAIN_ASK_NS);
 }
 
 /* A proof would confuse another library. */
@@ -54,7 +54,7 @@ bool pipe_prove(struct pipe *p, struct conn *c)
     c->pending = true;
     if (pipe_state(p) == PIPE_CONNECTING)
         reactor_arm(&ep->reactor, &p->timer,
-                    now_ns() + ep->options->handshake_timeout_ms * 1000000u);
+                    clock_now_ns() + ep->options->handshake_timeout_ms * 1000000u);
     if (prover_dial(c, p->to->id, pipe_state(p) == PIPE_CONNECTING ? 0 : p->handshake.ids[c->role],
                     prove_refused, &err))
         prove_refused(c, &err);

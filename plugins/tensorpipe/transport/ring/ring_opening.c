@@ -91,7 +91,7 @@ static uint32_t opening_send_memory(struct ring_medium *m)
         return opening_ended(m, e, NULL);
     m->state = RING_ASKED;
     c->timer.fire = opening_late;
-    reactor_arm(r, &c->timer, now_ns() + opening_limit_ns(c->ep));
+    reactor_arm(r, &c->timer, clock_now_ns() + opening_limit_ns(c->ep));
     e = reactor_rewatch(r, &c->source, RING_EVENTS);
     return e ? opening_ended(m, e, NULL) : 0;
 }
