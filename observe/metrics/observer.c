@@ -63,8 +63,8 @@ static bool host_is_this_host(struct tenrec_observer *self, const char *address)
     return this_host_has(address);
 }
 
-static const struct tenrec_observer_host host = {
-    .size = sizeof host,
+const struct tenrec_observer_host observer_host = {
+    .size = sizeof(struct tenrec_observer_host),
     .abi_major = TENREC_ABI_MAJOR,
     .abi_minor = TENREC_ABI_MINOR,
     .log_enabled = plugin_log_enabled,
@@ -119,7 +119,7 @@ static tenrec_status observer_new(struct observer_choice *choice, const char *ad
     if (!o)
         return memory_fail(err);
     o->refs = 1;
-    o->plugin.host = &host;
+    o->plugin.host = &observer_host;
     o->choice = observer_choice_share(choice);
     o->address = memory_text(address);
     snprintf(o->part, sizeof o->part, "observer/%s", choice->name);

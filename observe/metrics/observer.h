@@ -39,6 +39,9 @@ void observer_choice_drop(struct observer_choice *c); /* NULL is fine */
 
 struct observer;
 
+/* What the plugin of an observer may ask of its host. */
+extern const struct tenrec_observer_host observer_host;
+
 /* Opens it, or shares the open one, with whose options it goes on.
  *
  * ret      shares (counted): observer_close

@@ -2,22 +2,20 @@
 #include "conformance/observer_fixture.h"
 
 #include "core/base/clock.h"
-#include "core/base/file.h"
-#include "core/base/resolve.h"
 #include "core/config/config.h"
 #include "core/plugin/plugin.h"
-#include "observe/metrics/metrics.h"
+#include "observe/metrics/observer.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <tenrec/log.h>
-#include <tenrec/version.h>
 
 enum { END_MS = 1000 /* of the rules */, ORIGINS_MAX = 8 };
 
 struct tenrec_observer observer;
+static struct tenrec_observer_host host;
 
 static struct {
     const char *address;
@@ -31,7 +29,7 @@ static struct {
     } of[ORIGINS_MAX];
 } fixture = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* ---- its host ---- */
+/* ---- its host: that of a worker, but for its log and its spans ---- */
 
 static bool host_log_enabled(const void *self, enum tenrec_log_level level)
 {
@@ -53,19 +51,6 @@ static void host_log(const void *self, enum tenrec_log_level level, const char *
         expect_fail("it logs an error: %s", text);
 }
 
-static tenrec_status host_snapshot(struct tenrec_observer *self, struct tenrec_snapshot **ret,
-                                   tenrec_error *err)
-{
-    (void)self;
-    return snapshot_make(ret, err);
-}
-
-static void host_snapshot_free(struct tenrec_observer *self, struct tenrec_snapshot *s)
-{
-    (void)self;
-    snapshot_drop(s);
-}
-
 static void host_span_done(struct tenrec_observer *self, struct tenrec_span *s, bool sent)
 {
     (void)self, (void)sent;
@@ -80,33 +65,6 @@ static void host_span_done(struct tenrec_observer *self, struct tenrec_span *s, 
     pthread_mutex_unlock(&fixture.lock);
     free(s);
 }
-
-static tenrec_status host_private_folder(struct tenrec_observer *self,
-                                         char ret[TENREC_PRIVATE_FOLDER_MAX], tenrec_error *err)
-{
-    (void)self;
-    return private_folder(ret, err);
-}
-
-static bool host_is_this_host(struct tenrec_observer *self, const char *address)
-{
-    (void)self;
-    return this_host_has(address);
-}
-
-static const struct tenrec_observer_host host = {
-    .size = sizeof host,
-    .abi_major = TENREC_ABI_MAJOR,
-    .abi_minor = TENREC_ABI_MINOR,
-    .log_enabled = host_log_enabled,
-    .log = host_log,
-    .version = TENREC_VERSION_TEXT,
-    .snapshot = host_snapshot,
-    .snapshot_free = host_snapshot_free,
-    .span_done = host_span_done,
-    .private_folder = host_private_folder,
-    .is_this_host = host_is_this_host,
-};
 
 /* ---- the plugin ---- */
 
@@ -134,6 +92,10 @@ tenrec_status observer_fixture_try(const char *address, tenrec_error *err)
                                              .address = address,
                                              .options = fixture.options };
 
+    host = observer_host;
+    host.log_enabled = host_log_enabled;
+    host.log = host_log;
+    host.span_done = host_span_done;
     observer = (struct tenrec_observer){ .host = &host };
     *err = (tenrec_error){ 0 };
     return plugin_loaded(fixture.backend)->init_observer(&in, &observer, err);
