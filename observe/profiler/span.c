@@ -12,6 +12,7 @@ const struct call_observer profiler_observer = {
     .arrived = span_arrived,
     .run = span_run,
     .served = span_served,
+    .answers_spans = true,
 };
 
 struct span *span_new(struct tenrec_worker *w, struct events *events)

@@ -81,6 +81,7 @@ struct calls {
     bool (*view_wait)(struct tenrec_worker *w, struct ask *a); /* see monitor_view_wait */
     _Atomic uint32_t observed; /* a bit for each observer that is on: observe.h */
     const struct call_observer *observer[OBSERVERS_OF_CALLS];
+    uint32_t answers_spans; /* a bit for each observer that does */
 
     struct call_counts counts;
     struct pending pending;

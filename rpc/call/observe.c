@@ -8,6 +8,8 @@ void observe_connect(struct tenrec_worker *w, enum observer_of_calls i,
                      const struct call_observer *observer)
 {
     w->calls->observer[i] = observer;
+    if (observer->answers_spans)
+        w->calls->answers_spans |= 1u << i;
 }
 
 void observe_turn(struct tenrec_worker *w, enum observer_of_calls i, bool on)
@@ -54,9 +56,8 @@ void observe_refused(struct tenrec_worker *w, struct call_spec *spec, tenrec_sta
 
 void observe_arrived(struct tenrec_call *c)
 {
-    const uint32_t asked = c->in.spans_max > 0 ? 1u << OBSERVER_PROFILER : 0;
-
-    c->observers = observe_bits(c->worker) | asked;
+    c->observers =
+        observe_bits(c->worker) | (c->in.spans_max > 0 ? c->worker->calls->answers_spans : 0);
     if (!c->arrived_ns)
         c->arrived_ns = clock_fast_ns();
     OBSERVE_EACH(c->worker, c->observers, arrived, c);

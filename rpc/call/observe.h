@@ -46,6 +46,8 @@ struct call_observer {
     /* `text`: the name of a function or worker. */
     void (*noted)(struct tenrec_worker *w, enum call_note what, tenrec_peer peer, int64_t id,
                   tenrec_status status, const char *text);
+    /* Sees also calls whose callers ask for spans, while it is off. */
+    bool answers_spans;
 };
 
 /* Connects an observer, for the life of the worker. */
