@@ -149,10 +149,12 @@ static tenrec_error send_one(void)
 /* `here`: the sender's error, `there`: the other member's log. */
 static void assert_refused(int first, int second, const char *here, const char *there)
 {
+    bool warned = false; /* at the end of the first time: the log drops repetitions */
     tenrec_error err;
 
     open_members(first, second);
     for (int i = 0; i < 2; i++) { /* a refusal is not remembered */
+        warned = warned_of(there);
         forget();
         if (first == NO_SECRET) { /* it knows of no proof that it must wait for */
             assert_becomes((send_one(), warned_of(here)));
@@ -162,8 +164,8 @@ static void assert_refused(int first, int second, const char *here, const char *
         assert_int_equal(err.code, TENREC_EPERM);
         assert_text_has(err.text, here);
     }
-    assert_becomes(warned_of(there));
-    assert_true(warned_of("connection from 127.0.0.1:"));
+    assert_becomes(warned || warned_of(there));
+    assert_true(warned || warned_of("connection from 127.0.0.1:"));
     assert_int_equal(atomic_load(&member[1].delivered), 0);
     close_members();
 }
