@@ -365,6 +365,51 @@ raises(RuntimeError, "^the store of the group is gone, which rank 0 serves", rpc
 """, config)
 
 
+def a_shutdown_names_a_worker_that_dies_after_its_gather(config):
+    for dead in range(3):
+        run(3, f"""
+dead = {dead}
+""" + """
+release = rpc.api._delete_all_user_and_unforked_owner_rrefs
+def gathered(rank):
+    return os.path.join(group["folder"], f"gathered.{rank}")
+def release_or_die():
+    open(gathered(rank), "x").close()
+    if rank == dead:
+        wait_until(lambda: all(os.path.exists(gathered(i)) for i in range(3)))
+        os._exit(0)
+    release()
+rpc.api._delete_all_user_and_unforked_owner_rrefs = release_or_die
+init()
+raises(RuntimeError, f"^worker 'w{dead}' was lost while 'w{rank}' waited for it in rpc.shutdown.., since ", rpc.shutdown)
+""", config)
+
+
+# Rank 1 leaves when what rank 0 sends to reach it has failed twice.
+def injected_failures_make_no_worker_lost(config):
+    del config
+    for do in "fail", "disconnect":
+        run(2, """
+def announce():
+    wait_until(lambda: int(agent.get_debug_info()["faulty.rules.rule1.injected"]) >= 2)
+    open(failed, "x").close()
+def release_late():
+    wait_until(lambda: os.path.exists(failed))
+    release()
+failed = os.path.join(group["folder"], "failed")
+release = rpc.api._delete_all_user_and_unforked_owner_rrefs
+init()
+agent = rpc.api._get_current_rpc_agent()
+if rank == 0:
+    threading.Thread(target=announce, daemon=True).start()
+else:
+    rpc.api._delete_all_user_and_unforked_owner_rrefs = release_late
+rpc.shutdown()
+""", {"backend": "faulty", "backends": {
+            "tensorpipe": {"plugin": "tensorpipe"},
+            "faulty": {"plugin": "faulty", "wraps": "tensorpipe", "options": {"rules": [{"do": do, "on": ["CANCEL"]}]}}}})
+
+
 def a_missing_worker_is_named(config):
     said = run(1, """
 try:
@@ -427,6 +472,7 @@ CASES = [
 ]
 ONCE = [names_must_differ, groups_that_differ_are_an_error_of_each_worker, an_error_waits_for_no_ended_worker,
         a_missing_worker_is_named, an_init_whose_rank_0_dies_says_so, a_shutdown_whose_rank_0_dies_in_the_end_says_so,
+        a_shutdown_names_a_worker_that_dies_after_its_gather, injected_failures_make_no_worker_lost,
         a_shutdown_ends_when_a_member_is_dead_already, a_shutdown_that_waits_for_long_ends,
         tensors_that_cannot_travel_are_refused_with_advice, exceptions_with_any_text_reach_the_caller, injected_failures_are_told_as_torch_does, config_errors_say_where]
 PLANS = [(f"torch_{case.__name__}_over_{name}", case, over(*transports))

@@ -5,6 +5,7 @@
 #include "reference.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <time.h>
 #include <torch/csrc/distributed/rpc/rref_proto.h>
@@ -152,6 +153,7 @@ void TenrecAgent::meet(const c10::intrusive_ptr<c10d::Store> &store, std::vector
         store_timeout_ = MEET;
     if (world_)
         group_ = std::make_unique<Group>(store, std::move(names), workerInfo_.id_);
+    contacts_ = std::vector<std::atomic<Contact>>(world_);
 }
 
 void TenrecAgent::useDevices(
@@ -361,6 +363,8 @@ void TenrecAgent::onDeliver(void *arg, tenrec_peer from, tenrec_msg *msg) noexce
 
     if (msg->type & TENREC_MSG_RESPONSE_BIT)
         agent->calls_.answer(from, msg);
+    else if (msg->type == TENREC_MSG_CANCEL)
+        msg->release(msg); // of no call: see refuses()
     else
         agent->server_->serve(from, msg);
 }
@@ -396,6 +400,32 @@ const std::vector<c10::Device> &TenrecAgent::getDevices() const
 
 // ---- the end of a group ------------------------------------------------------
 
+void TenrecAgent::onContact(void *arg, const tenrec_error *err) noexcept
+{
+    *static_cast<std::atomic<Contact> *>(arg) =
+        err && err->code == TENREC_ECONNECT && err->os_errno == ECONNREFUSED ? Contact::REFUSED
+                                                                             : Contact::NONE;
+}
+
+// Returns true if no process listens at the worker's address, as a try of an earlier call has
+// found out. A try is a CANCEL of no call, which has no answer: no call may begin while the group
+// finds out whether it is idle. It fails in other ways while the worker lives.
+bool TenrecAgent::refuses(rpc::worker_id_t id)
+{
+    std::atomic<Contact> &contact = contacts_[(size_t)id];
+    const Contact found = contact;
+    tenrec_msg *msg = found == Contact::NONE ? tenrec_msg_new(0, 0) : nullptr;
+
+    if (msg) {
+        contact = Contact::TRIED;
+        msg->type = TENREC_MSG_CANCEL;
+        msg->id = -1;
+        msg->flags = TENREC_MSG_CONTROL;
+        tenrec_chain_send(backend_, id, msg, { onContact, &contact });
+    }
+    return found == Contact::REFUSED;
+}
+
 void TenrecAgent::barrier(milliseconds limit)
 {
     group_->sum(0, Clock::now() + limit);
@@ -408,6 +438,7 @@ void TenrecAgent::join(bool shutdown, float timeout)
     const auto until = Clock::now() + (limited ? milliseconds((int64_t)(timeout * 1000))
                                                : std::chrono::hours(24 * 365));
     const auto limit = [&] { return limited ? until : Clock::now() + store_timeout_; };
+    const auto lost = [this](rpc::worker_id_t id) { return refuses(id); };
 
     if (!group_) {
         if (!calls_.waitUntilNone(until))
@@ -423,9 +454,9 @@ void TenrecAgent::join(bool shutdown, float timeout)
         if (!calls_.waitUntilNone(until))
             throw std::runtime_error(
                 c10::str("'", workerInfo_.name_, "' still waits for answers at the limit of join"));
-        group_->sum(0, limit());
+        group_->sum(0, limit(), lost);
         const Calls::Count count(calls_);
-        all = group_->sum(count.open, limit());
+        all = group_->sum(count.open, limit(), lost);
     }
     if (shutdown)
         group_->leave(Clock::now() + LEAVE);

@@ -76,7 +76,11 @@ class TenrecAgent : public rpc::RpcAgent
     void addGilWaitTime(const std::chrono::microseconds wait) override;
 
   private:
+    // TRIED: a try is in flight.
+    enum class Contact { NONE, TRIED, REFUSED };
+
     void checkOurs() const;
+    bool refuses(rpc::worker_id_t id);
     c10::intrusive_ptr<rpc::JitFuture> sendToDeparted(const rpc::WorkerInfo &to,
                                                       const Message &message) const;
 
@@ -89,7 +93,8 @@ class TenrecAgent : public rpc::RpcAgent
                                  tenrec_error *err) noexcept;
     static void onPeerLost(void *arg, tenrec_peer peer, const tenrec_error *why) noexcept;
     static void onWake(void *arg) noexcept;
-    static void onSent(void *arg, const tenrec_error *err) noexcept; // arg: an Outgoing
+    static void onSent(void *arg, const tenrec_error *err) noexcept;    // arg: an Outgoing
+    static void onContact(void *arg, const tenrec_error *err) noexcept; // arg: a Contact
 
     const std::shared_ptr<Options> options_;
     const pid_t process_;
@@ -101,7 +106,8 @@ class TenrecAgent : public rpc::RpcAgent
     Pool pool_;
     Calls calls_;
     const std::shared_ptr<Server> server_;
-    std::unique_ptr<Group> group_; // from meet on, as are the next three; null if dynamic
+    std::unique_ptr<Group> group_; // from meet on, as are the next four; null if dynamic
+    std::vector<std::atomic<Contact>> contacts_; // by id; empty if dynamic
     std::chrono::milliseconds store_timeout_{ 0 };
     Members members_;
     std::unordered_map<std::string, rpc::DeviceMap> device_maps_;

@@ -4,6 +4,8 @@
 #include "compat.h"
 #include "text.h"
 
+#include <thread>
+
 namespace tenrec_torch
 {
 
@@ -11,6 +13,9 @@ namespace
 {
 
 using std::chrono::milliseconds;
+
+// Between two requests to the store by a worker that waits for long, and between two probes.
+constexpr milliseconds LONGEST_PAUSE(100);
 
 milliseconds left(Group::Deadline until)
 {
@@ -26,43 +31,61 @@ Group::Group(c10::intrusive_ptr<c10d::Store> store, std::vector<std::string> nam
 {
 }
 
-std::string Group::missing(const std::string &round)
+bool Group::arrived(const std::string &round, size_t id)
 {
-    std::string text;
-
-    for (size_t id = 0; id < names_.size(); id++)
-        if (!store_->check({ round + "/" + std::to_string(id) }))
-            text += (text.empty() ? "'" : ", '") + names_[id] + "'";
-    return text.empty() ? "no worker any more" : text;
+    return store_->check({ round + "/" + std::to_string(id) });
 }
 
-int64_t Group::meet(const std::string &round, int64_t mine, Deadline until)
+std::string Group::obstacle(const std::string &round, Deadline until, const Refuses &refuses)
 {
-    compat_mark(*store_, round + "/" + std::to_string(me_)); // read by missing()
-    store_->add(round + "/sum", mine);
-    if (store_->add(round + "/count", 1) == (int64_t)names_.size())
-        compat_mark(*store_, round + "/all");
-    store_->wait({ round + "/all" }, left(until));
-    return store_->add(round + "/sum", 0);
-}
-
-int64_t Group::sum(int64_t mine, Deadline until)
-{
-    const std::string round = "sync/" + std::to_string(++rounds_);
     std::string names;
 
+    for (size_t id = 0; id < names_.size(); id++) {
+        if (arrived(round, id))
+            continue;
+        // A worker that has arrived meanwhile may have left.
+        if (refuses && refuses((rpc::worker_id_t)id) && !arrived(round, id))
+            return c10::str("worker '", names_[id], "' was lost while '", names_[(size_t)me_],
+                            "' waited for it in rpc.shutdown(), since no process listens at its "
+                            "address");
+        names += (names.empty() ? "'" : ", '") + names_[id] + "'";
+    }
+    if (Deadline::clock::now() < until)
+        return "";
+    return "the group does not meet: waiting for " + (names.empty() ? "no worker any more" : names);
+}
+
+// Polls: torch's wait does not notice that a worker is lost.
+std::string Group::await(const std::string &round, Deadline until, const Refuses &refuses)
+{
+    std::string why;
+
+    for (milliseconds pause(1); why.empty() && !store_->check({ round + "/all" });
+         pause = std::min(2 * pause, LONGEST_PAUSE)) {
+        std::this_thread::sleep_for(std::min(pause, left(until)));
+        if (pause == LONGEST_PAUSE || Deadline::clock::now() >= until)
+            why = obstacle(round, until, refuses);
+    }
+    return why;
+}
+
+int64_t Group::sum(int64_t mine, Deadline until, const Refuses &refuses)
+{
+    const std::string round = "sync/" + std::to_string(++rounds_);
+    std::string why;
+
     try {
-        try {
-            return meet(round, mine, until);
-        } catch (const std::exception &) {
-            if (std::chrono::steady_clock::now() < until)
-                throw;
-        }
-        names = missing(round);
+        compat_mark(*store_, round + "/" + std::to_string(me_)); // read by arrived()
+        store_->add(round + "/sum", mine);
+        if (store_->add(round + "/count", 1) == (int64_t)names_.size())
+            compat_mark(*store_, round + "/all");
+        why = await(round, until, refuses);
+        if (why.empty())
+            return store_->add(round + "/sum", 0);
     } catch (const std::exception &e) {
         throw std::runtime_error(c10::str(STORE_GONE, ": ", text_of(e)));
     }
-    throw std::runtime_error("the group does not meet: waiting for " + names);
+    throw std::runtime_error(why);
 }
 
 void Group::leave(Deadline until)
