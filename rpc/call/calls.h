@@ -4,9 +4,9 @@
 #ifndef TENREC_CALL_CALLS_H
 #define TENREC_CALL_CALLS_H
 
+#include "core/chain/pending.h"
 #include "core/tensor/device.h"
 #include "rpc/call/function.h"
-#include "rpc/call/pending.h"
 #include "rpc/call/serve.h"
 #include "rpc/call/service.h"
 #include "rpc/future/worker.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pending_test.c - exactly one thread removes an entry. */
-#include "rpc/call/pending.h"
+#include "core/chain/pending.h"
 
 #include "core/base/clock.h"
 

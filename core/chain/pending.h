@@ -4,8 +4,8 @@
  * The thread that removes an entry completes the future: for an answer, a send failure, a deadline,
  * a lost peer, a cancel or a shutdown. Exactly once by construction; a later event finds no entry.
  * No two calls have the same id, so the id of a former call never finds the present one. */
-#ifndef TENREC_CALL_PENDING_H
-#define TENREC_CALL_PENDING_H
+#ifndef TENREC_CHAIN_PENDING_H
+#define TENREC_CHAIN_PENDING_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -7,7 +7,7 @@
  * former value of `head` is the id of the call, so no two calls have the same id (before 2^43
  * calls), and a thread that was interrupted while it popped cannot mistake a slot that was popped
  * and pushed meanwhile for the former top. */
-#include "rpc/call/pending.h"
+#include "core/chain/pending.h"
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
