@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* chain_user.c - a chain without a worker, for programs with calls of their own
  * (tenrec/chain.h). No locks. */
+#include "core/chain/chain_user.h"
 #include "core/base/clock.h"
 #include "core/base/loop.h"
 #include "core/base/memory.h"
@@ -13,7 +14,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <tenrec/chain.h>
 #include <unistd.h>
 
 /* Sizes of tensors that are copied for a receiver that maps memory: for smaller ones the call costs
@@ -21,42 +21,37 @@
 #define COPY_MIN ((uint64_t)256 << 10)
 #define COPY_MAX ((uint64_t)16 << 20)
 
-struct tenrec_chain {
-    struct tenrec_chain_user user; /* zero beyond its size */
-    pid_t process;                 /* that made the agent: a fork's child lacks its threads */
-    struct loop *loop;
-    struct loop_timer *timer; /* NULL if the user has no wake */
-    struct housekeeping *housekeeping;
-    struct parallel_copy *copy;
-    size_t pool_bytes; /* this agent's share of the storage pool */
-    struct chain *chain;
-};
-
 /* ---- functions for the chain ------------------------------------------------ */
 
 static void on_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
 {
-    const struct tenrec_chain_user *user = arg;
+    struct tenrec_chain *a = arg;
 
-    user->deliver(user->arg, from, msg);
+    if (!chain_calls_answer(a, from, msg, NULL))
+        a->user.deliver(a->user.arg, from, msg);
 }
 
 static tenrec_status on_place(void *arg, tenrec_peer from, struct tenrec_msg *msg,
                               tenrec_error *err)
 {
-    const struct tenrec_chain_user *user = arg;
-
+    struct tenrec_chain *a = arg;
+    tenrec_error why;
     tenrec_status st =
-        user->place ? user->place(user->arg, from, msg, err) : tenrec_msg_place(msg, err);
+        a->user.place ? a->user.place(a->user.arg, from, msg, &why) : tenrec_msg_place(msg, &why);
 
     for (uint32_t i = 0; i < msg->n_tensors && st == TENREC_OK; i++)
         mapping_copy(tenrec_msg_tensor(msg, i));
+    if (st == TENREC_OK)
+        return st;
+    (void)chain_calls_answer(a, from, msg, &why);
+    if (err)
+        *err = why;
     return st;
 }
 
 static struct tenrec_msg *on_large(void *arg, uint64_t payload_len, uint32_t n_tensors)
 {
-    const struct tenrec_chain_user *user = arg;
+    const struct tenrec_chain_user *user = &((struct tenrec_chain *)arg)->user;
     void *data;
     const struct payload_owner payload = { user->payload_new(user->arg, payload_len, &data),
                                            user->payload_drop };
@@ -72,22 +67,23 @@ static struct tenrec_msg *on_large(void *arg, uint64_t payload_len, uint32_t n_t
 
 static bool on_accepts(void *arg)
 {
-    const struct tenrec_chain_user *user = arg;
+    const struct tenrec_chain_user *user = &((struct tenrec_chain *)arg)->user;
 
     return !user->accepts || user->accepts(user->arg);
 }
 
 static void on_peer_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
 {
-    const struct tenrec_chain_user *user = arg;
+    struct tenrec_chain *a = arg;
 
-    if (user->peer_lost)
-        user->peer_lost(user->arg, peer, why);
+    tenrec_chain_end_calls(a, peer, why);
+    if (a->user.peer_lost)
+        a->user.peer_lost(a->user.arg, peer, why);
 }
 
 static void on_caller_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
 {
-    const struct tenrec_chain_user *user = arg;
+    const struct tenrec_chain_user *user = &((struct tenrec_chain *)arg)->user;
 
     if (user->caller_lost)
         user->caller_lost(user->arg, peer, why);
@@ -95,9 +91,11 @@ static void on_caller_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
 
 static void on_time(void *arg)
 {
-    const struct tenrec_chain_user *user = arg;
+    struct tenrec_chain *a = arg;
 
-    user->wake(user->arg);
+    chain_calls_expire(a);
+    if (a->user.wake)
+        a->user.wake(a->user.arg);
 }
 
 /* Memory that the sender may still write is copied. */
@@ -182,8 +180,8 @@ static tenrec_status make_parts(struct tenrec_chain *a, const struct tenrec_chai
 {
     tenrec_status st = loop_open(&a->loop, err);
 
-    if (st == TENREC_OK && a->user.wake)
-        st = loop_timer_new(a->loop, on_time, &a->user, &a->timer, err);
+    if (st == TENREC_OK)
+        st = loop_timer_new(a->loop, on_time, a, &a->timer, err);
     if (st == TENREC_OK)
         st = housekeeping_join(a->loop, &a->housekeeping, err);
     if (st == TENREC_OK)
@@ -211,6 +209,7 @@ tenrec_status tenrec_chain_new(const struct tenrec_chain_options *options,
     if (!a)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the agent");
     a->process = getpid();
+    pending_init(&a->pending);
     memcpy(&a->user, user, user->size < sizeof a->user ? user->size : sizeof a->user);
     const struct chain_identity id = { .me = me->id,
                                        .world = world,
@@ -227,7 +226,7 @@ tenrec_status tenrec_chain_new(const struct tenrec_chain_options *options,
                                       .msg_new = rpc_message_new,
                                       .large_new = a->user.payload_new ? on_large : NULL,
                                       .sharing = &sharing_of_process,
-                                      .arg = &a->user };
+                                      .arg = a };
     layer = chain_config_layers(options->layers, &n);
     st = make_parts(a, options, err);
     if (st == TENREC_OK)
@@ -280,16 +279,24 @@ tenrec_status tenrec_chain_drain(struct tenrec_chain *agent, uint32_t ms, tenrec
 
 void tenrec_chain_stop(struct tenrec_chain *agent)
 {
-    if (agent->process == getpid())
-        chain_shutdown(agent->chain);
+    tenrec_error why;
+
+    if (agent->process != getpid())
+        return;
+    chain_shutdown(agent->chain);
+    tenrec_fail(&why, TENREC_ESHUTDOWN, "the chain was stopped before the answer arrived");
+    tenrec_chain_end_calls(agent, -1, &why);
 }
 
 void tenrec_chain_drop(struct tenrec_chain *agent)
 {
     if (!agent || agent->process != getpid())
         return;
+    if (agent->chain)
+        tenrec_chain_stop(agent);
     chain_close(agent->chain);
     loop_timer_drop(agent->timer);
+    pending_finish(&agent->pending);
     storage_pool_deny(storage_pool_of_process(), agent->pool_bytes);
     parallel_copy_close(agent->copy);
     housekeeping_leave(agent->housekeeping);
@@ -350,8 +357,7 @@ void tenrec_chain_resume(struct tenrec_chain *agent)
 
 void tenrec_chain_wake_at(struct tenrec_chain *agent, uint64_t deadline_ns)
 {
-    if (agent->timer)
-        loop_timer_arm(agent->timer, deadline_ns);
+    loop_timer_arm(agent->timer, deadline_ns);
 }
 
 tenrec_status tenrec_chain_disconnect(struct tenrec_chain *agent, tenrec_peer peer,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pending.h - the table of calls that wait for an answer.
  *
- * The thread that removes an entry completes the future: for an answer, a send failure, a deadline,
+ * The thread that removes an entry ends the call: for an answer, a send failure, a deadline,
  * a lost peer, a cancel or a shutdown. Exactly once by construction; a later event finds no entry.
  * No two calls have the same id, so the id of a former call never finds the present one. */
 #ifndef TENREC_CHAIN_PENDING_H
@@ -15,12 +15,16 @@
 #include <tenrec/error.h>
 #include <tenrec/types.h>
 
+struct chain_call;
 struct tenrec_future;
 struct tenrec_tensor;
 
 struct pending_entry {
-    struct tenrec_future *future; /* shared */
-    struct tenrec_tensor *into;   /* shared, or NULL */
+    union {
+        struct tenrec_future *future; /* shared; of rpc/call */
+        struct chain_call *call;      /* of chain_calls.c */
+    };
+    struct tenrec_tensor *into; /* shared, or NULL */
     uint64_t deadline_ns;
     tenrec_peer to;
 };

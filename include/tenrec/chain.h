@@ -5,11 +5,10 @@
  * the bindings of another runtime, other protocols, tests of a
  * plugin. Such a program opens the chain of a configuration: the backend that it names, and all
  * that this wraps. It passes in the members and their addresses, and sends and receives messages
- * {type, id, payload, tensors}. Membership, the pairing of answers and requests, the meaning of
- * payloads and deadlines are up to the program.
+ * {type, id, payload, tensors}. Membership and the meaning of payloads are up to the program.
  *
- * threads  tenrec_chain_send, _poll, _lead, _wake_at, _resume, _disconnect, _copy_for and
- *          _list_debug_info come from any thread, also several at once, and after
+ * threads  tenrec_chain_send, _call, _end_calls, _poll, _lead, _wake_at, _resume, _disconnect,
+ *          _copy_for and _list_debug_info come from any thread, also several at once, and after
  *          _stop (then they fail); the others one at a time.
  */
 #ifndef TENREC_CHAIN_H
@@ -101,8 +100,8 @@ struct tenrec_chain_user {
     bool (*accepts)(void *arg);
     /* The connection for requests of `peer` broke. */
     void (*caller_lost)(void *arg, tenrec_peer peer, const tenrec_error *why);
-    /* The time of tenrec_chain_wake_at is reached, or is near: check the clock. On a thread of
-     * its own, one call at a time. */
+    /* The time of tenrec_chain_wake_at or of a call is reached, or is near: check the clock. On a
+     * thread of its own, one call at a time. */
     void (*wake)(void *arg);
     /* Memory for a payload of TENREC_LARGE_PAYLOAD bytes or more that arrives, so that a program
      * which keeps the payload in memory of its own kind need not copy it. Returns the owner of the
@@ -237,6 +236,30 @@ struct tenrec_tensor *tenrec_chain_copy_for(struct tenrec_chain *agent, tenrec_p
  * limit. */
 void tenrec_chain_send(struct tenrec_chain *agent, tenrec_peer to, struct tenrec_msg *msg,
                        struct tenrec_done done);
+
+/* What ends a call: its answer, which `fn` takes, or NULL and the reason. frozen: passed by value.
+ */
+struct tenrec_answer {
+    void (*fn)(void *arg, struct tenrec_msg *answer, const tenrec_error *why);
+    void *arg;
+};
+
+/* Sends a request, whose id it sets, and calls `answer` exactly once, from any thread: with the
+ * answer of `to`; or with the reason why none arrives: the send failed, the answer has no memory,
+ * msg->deadline_ns has passed, the connection broke, tenrec_chain_end_calls, or tenrec_chain_stop.
+ * No call of `answer` is under way after tenrec_chain_drop. An answer whose call has ended is
+ * delivered to the user, as any other message.
+ *
+ * msg      takes always. Ids of calls are above 0: a request that the program itself sends to the
+ *          same member, by tenrec_chain_send, has another
+ * errors   ENOMEM, EAGAIN (a million calls wait), and those of a send that fails before the return;
+ *          `answer` is not called then
+ */
+tenrec_status tenrec_chain_call(struct tenrec_chain *agent, tenrec_peer to, struct tenrec_msg *msg,
+                                struct tenrec_answer answer, tenrec_error *err);
+
+/* Ends the calls to `to` (to any member if < 0) that wait for an answer, with this reason. */
+void tenrec_chain_end_calls(struct tenrec_chain *agent, tenrec_peer to, const tenrec_error *why);
 
 /* Lets a thread that waits for an answer of `peer` read, until *wait->done is set, the deadline, or
  * a byte at wait->wake_fd: saves the thread switch of a wakeup. Messages are delivered on this

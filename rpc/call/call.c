@@ -285,7 +285,7 @@ tenrec_status call_send(struct tenrec_worker *w, struct call_spec *spec, struct 
     if (!spec->seen.observers && observe_is_on(w))
         observe_begin(w, spec);
     f = make_future(w, spec, msg);
-    e = (struct pending_entry){ f, spec->into, spec->deadline_ns, spec->to };
+    e = (struct pending_entry){ { f }, spec->into, spec->deadline_ns, spec->to };
     if (!f)
         goto err_msg;
     /* No other thread has the future yet, so the shares need no atomic increment. */

@@ -55,6 +55,8 @@ static tenrec_status on_place(void *arg, tenrec_peer from, struct tenrec_msg *ms
 
     (void)from;
     atomic_fetch_add(&e->placed, 1);
+    if (atomic_load(&e->full))
+        return tenrec_fail(err, TENREC_ENOMEM, "no room for tensors");
     if (!e->memory)
         return tenrec_msg_place(msg, err);
     for (uint32_t i = 0; i < msg->n_tensors; i++) {

@@ -20,6 +20,7 @@ struct end {
     _Atomic uint32_t got;
     atomic_int told, failed, lost, woken, placed;
     atomic_bool deaf;  /* accepts says no */
+    atomic_bool full;  /* place fails */
     void *memory;      /* for tensors that are placed */
     atomic_bool keeps; /* payload_new returns memory */
     atomic_int dropped;
