@@ -94,10 +94,10 @@ void member_stop(struct tenrec_torch_member *m)
     if (m->pool)
         torch_requests_stop(m);
     references_close(m);
-    torch_calls_fail(m, -1, &why);
-    if (m->chain)
+    if (m->chain) {
+        tenrec_chain_end_calls(m->chain, -1, &why);
         tenrec_chain_stop(m->chain);
-    torch_calls_fail(m, -1, &why); /* begun since */
+    }
     pool_close(m->pool);
     m->pool = NULL;
     tenrec_store_close(m->keys);
@@ -126,15 +126,27 @@ void tenrec_torch_member_drop(struct tenrec_torch_member *m)
 
 static void member_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
 {
-    if (msg->type & TENREC_MSG_RESPONSE_BIT)
-        torch_calls_answer(arg, from, msg);
-    else
+    if (!(msg->type & TENREC_MSG_RESPONSE_BIT)) {
         torch_requests_serve(arg, from, msg);
+        return;
+    }
+    if (msg->type == TENREC_MSG_REMOTE_RET) /* its call has ended */
+        references_late(arg, from, msg);
+    msg->release(msg);
 }
 
-static void member_caller_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
+static void member_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
 {
     references_lost(arg, peer, why);
+}
+
+static void member_wake(void *arg)
+{
+    struct tenrec_torch_member *m = arg;
+    const uint64_t next_ns = references_expire(m);
+
+    if (next_ns != CLOCK_NEVER)
+        tenrec_chain_wake_at(m->chain, next_ns);
 }
 
 static bool member_accepts(void *arg)
@@ -156,10 +168,10 @@ tenrec_status member_make_chain(struct tenrec_torch_member *m, tenrec_error *err
     const struct config_settings *s = m->settings;
     const struct tenrec_chain_user user = { .size = sizeof user,
                                             .deliver = member_deliver,
-                                            .peer_lost = torch_calls_lost,
-                                            .caller_lost = member_caller_lost,
+                                            .peer_lost = member_lost,
+                                            .caller_lost = member_lost,
                                             .accepts = member_accepts,
-                                            .wake = torch_calls_expire,
+                                            .wake = member_wake,
                                             .arg = m };
     const struct tenrec_member me = {
         .size = sizeof me, .id = m->id, .name = m->name, .address = m->rendezvous->own_address

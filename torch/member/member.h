@@ -18,7 +18,6 @@ struct config_settings;
 struct outgoing;
 struct pool;
 struct rref_context;
-struct torch_call;
 struct torch_function;
 struct torch_peer;
 
@@ -40,11 +39,10 @@ struct tenrec_torch_member {
     pthread_mutex_t lock;   /* guards all below; not held during a call into another room */
     pthread_cond_t changed; /* monotonic */
     enum torch_state state;
-    tenrec_error why;         /* the code is OK unless the group has refused this member */
-    bool changing;            /* a thread changes the members */
-    struct torch_peer *peer;  /* owns; also those that have left, whose texts the chain borrows */
-    struct torch_call *calls; /* owns; that wait for an answer */
-    int64_t n_calls;          /* ever made; the id of the next */
+    tenrec_error why;        /* the code is OK unless the group has refused this member */
+    bool changing;           /* a thread changes the members */
+    struct torch_peer *peer; /* owns; also those that have left, whose texts the chain borrows */
+    size_t calls;            /* that have not ended */
     struct torch_function *function; /* owns; none is ever removed */
     size_t waiting;                  /* requests that wait for the references in their arguments, */
     uint64_t waiting_bytes;          /* and what they hold meanwhile */
@@ -86,12 +84,6 @@ void torch_peers_finish(struct tenrec_torch_member *m);
 tenrec_status torch_calls_send(struct tenrec_torch_member *m, tenrec_peer to, const char *function,
                                struct tenrec_msg *msg, struct outgoing *refs, int64_t ms,
                                struct tenrec_future **ret, tenrec_error *err);
-/* The functions of the chain's user; torch_calls_answer takes msg. */
-void torch_calls_answer(struct tenrec_torch_member *m, tenrec_peer from, struct tenrec_msg *msg);
-void torch_calls_lost(void *arg, tenrec_peer peer, const tenrec_error *why);
-void torch_calls_expire(void *arg);
-/* Fails all calls to `to`; -1: to any. */
-void torch_calls_fail(struct tenrec_torch_member *m, tenrec_peer to, const tenrec_error *why);
 /* Waits until no call is under way. Returns false at the deadline. */
 bool torch_calls_wait(struct tenrec_torch_member *m, uint64_t deadline_ns);
 

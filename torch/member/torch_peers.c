@@ -63,7 +63,7 @@ static void peer_remove(struct tenrec_torch_member *m, const char *name, tenrec_
         return;
     tenrec_chain_remove_member(m->chain, p->id);
     tenrec_fail(&why, TENREC_EPEER_LOST, "worker '%s' has left the group", p->name);
-    torch_calls_fail(m, p->id, &why);
+    tenrec_chain_end_calls(m->chain, p->id, &why);
     references_left(m, p->id, &why);
     log_line(TENREC_LOG_INFO, m->name, "'%s' (id %d) has left torch's group", p->name, (int)p->id);
 }
