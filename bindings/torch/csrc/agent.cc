@@ -39,11 +39,6 @@ uint64_t now_ns()
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-std::string text_of(tenrec_status code, const std::string &text)
-{
-    return code == TENREC_EINJECTED ? rpc::makeRPCError(text, rpc::INTENTIONAL_FAILURE) : text;
-}
-
 // Messages that libtorch sends itself, also while a Python object is freed: with the GIL
 // and a lock of libtorch held, so the send must not wait for a full queue.
 bool is_control(uint32_t type)
@@ -104,8 +99,6 @@ TenrecAgent::TenrecAgent(std::string name, int64_t id, uint32_t world, uint64_t 
     user.size = sizeof user;
     user.deliver = onDeliver;
     user.place = onPlace;
-    user.peer_lost = onPeerLost;
-    user.wake = onWake;
     user.payload_new = Payload::onNew;
     user.payload_drop = Payload::onDrop;
     user.arg = this;
@@ -181,7 +174,15 @@ void TenrecAgent::removeMember(rpc::worker_id_t id, const std::string &why)
 {
     members_.remove(id);
     tenrec_chain_remove_member(backend_, id);
-    calls_.failThoseTo(id, why);
+    failCalls(id, TENREC_EPEER_LOST, why.c_str());
+}
+
+void TenrecAgent::failCalls(tenrec_peer to, tenrec_status code, const char *text)
+{
+    tenrec_error why;
+
+    tenrec_fail(&why, code, "%s", text);
+    tenrec_chain_end_calls(backend_, to, &why);
 }
 
 int64_t TenrecAgent::openCallsTo(rpc::worker_id_t id) const
@@ -223,8 +224,8 @@ void TenrecAgent::shutdownImpl()
     // Abandoned threads still use the agent: it is never freed then.
     static auto *kept = new std::vector<std::shared_ptr<rpc::RpcAgent>>;
 
+    failCalls(-1, TENREC_ESHUTDOWN, "RPC was shut down on this worker before the answer arrived");
     tenrec_chain_stop(backend_);
-    calls_.failAll("RPC was shut down on this worker before the answer arrived");
     const unsigned left = pool_.stop(patience_);
     if (left == 0)
         return;
@@ -233,16 +234,6 @@ void TenrecAgent::shutdownImpl()
     if (rpc::RpcAgent::isCurrentRpcAgentSet())
         kept->push_back(rpc::RpcAgent::getCurrentRpcAgent());
 }
-
-// The message that this thread is sending through the chain.
-struct TenrecAgent::Sending {
-    const Outgoing *out;
-    bool failed;
-    Call call;
-    std::string text;
-};
-
-thread_local TenrecAgent::Sending *TenrecAgent::sending_ = nullptr;
 
 // ---- calls -------------------------------------------------------------------
 
@@ -263,7 +254,6 @@ c10::intrusive_ptr<rpc::JitFuture> TenrecAgent::send(const rpc::WorkerInfo &to,
     const milliseconds timeout = rpcTimeoutSeconds == rpc::kUnsetRpcTimeout
                                      ? getRpcTimeout()
                                      : to_milliseconds(rpcTimeoutSeconds);
-    const uint64_t deadline = deadline_of(timeout);
     auto future = c10::make_intrusive<rpc::JitFuture>(at::AnyClassType::get(), getDevices());
     const bool makes_here = to.id_ == workerInfo_.id_ && reference_comes_of(message->type());
     c10::intrusive_ptr<Message> request = makes_here ? message : c10::intrusive_ptr<Message>();
@@ -271,21 +261,11 @@ c10::intrusive_ptr<rpc::JitFuture> TenrecAgent::send(const rpc::WorkerInfo &to,
         std::move(message), 0,
         { backend_, to.id_, {}, &pool_, deviceMap.empty() ? getDeviceMap(to) : deviceMap });
 
-    out->agent = this;
-    out->msg.deadline_ns = deadline;
+    out->msg.deadline_ns = deadline_of(timeout);
     out->msg.flags = is_control(out->msg.type) ? TENREC_MSG_CONTROL : TENREC_MSG_MAY_WAIT;
-    out->msg.id = calls_.begin(
-        { future, deadline, timeout, to.id_, std::move(request), lane_of(out->msg.type) });
-    if (deadline)
-        tenrec_chain_wake_at(backend_, deadline);
-    // A send that fails at once fails its call before this returns: the owner of a
-    // reference to itself would wait for ever for a message that was never sent.
-    Sending sending{ out, false, {}, {} };
-    Sending *const outer = std::exchange(sending_, &sending);
-    tenrec_chain_send(backend_, to.id_, &out->msg, { onSent, out });
-    sending_ = outer;
-    if (sending.failed)
-        calls_.end(sending.call, {}, sending.text);
+    out->drop();
+    calls_.send(backend_, { future, timeout, to.id_, std::move(request), lane_of(out->msg.type) },
+                &out->msg);
     return future;
 }
 
@@ -301,36 +281,6 @@ c10::intrusive_ptr<rpc::JitFuture> TenrecAgent::sendToDeparted(const rpc::Worker
     return done;
 }
 
-void TenrecAgent::onSent(void *arg, const tenrec_error *err) noexcept
-{
-    auto *out = static_cast<Outgoing *>(arg);
-    auto *agent = static_cast<TenrecAgent *>(out->agent);
-    Call call;
-
-    if (err && agent->calls_.take(out->msg.id, call)) {
-        std::string text =
-            err->code == TENREC_ETIMEDOUT ? Calls::lateText(call) : text_of(err->code, err->text);
-        if (sending_ && sending_->out == out)
-            *sending_ = { out, true, std::move(call), std::move(text) };
-        else
-            agent->calls_.fail(std::move(call), std::move(text));
-    }
-    out->drop();
-}
-
-void TenrecAgent::onPeerLost(void *arg, tenrec_peer peer, const tenrec_error *why) noexcept
-{
-    static_cast<TenrecAgent *>(arg)->calls_.failThoseTo(peer, text_of(why->code, why->text));
-}
-
-void TenrecAgent::onWake(void *arg) noexcept
-{
-    auto *agent = static_cast<TenrecAgent *>(arg);
-
-    if (const uint64_t next = agent->calls_.failLate(now_ns()))
-        tenrec_chain_wake_at(agent->backend_, next);
-}
-
 // ---- receiving ---------------------------------------------------------------
 
 tenrec_status TenrecAgent::onPlace(void *arg, tenrec_peer from, tenrec_msg *msg,
@@ -341,7 +291,6 @@ tenrec_status TenrecAgent::onPlace(void *arg, tenrec_peer from, tenrec_msg *msg,
     const char *refusal =
         answers ? agent->calls_.refusalOf(*msg) : agent->server_->refusalOf(from, *msg);
     tenrec_error why;
-    Call call;
 
     // A refused message gets no memory for its tensors.
     tenrec_status st =
@@ -350,8 +299,6 @@ tenrec_status TenrecAgent::onPlace(void *arg, tenrec_peer from, tenrec_msg *msg,
         return st;
     if (refusal && !answers)
         agent->server_->refused();
-    if (answers && agent->calls_.takeFrom(msg->id, from, call))
-        agent->calls_.fail(std::move(call), why.text);
     if (err)
         *err = why;
     return st;
@@ -362,7 +309,7 @@ void TenrecAgent::onDeliver(void *arg, tenrec_peer from, tenrec_msg *msg) noexce
     auto *agent = static_cast<TenrecAgent *>(arg);
 
     if (msg->type & TENREC_MSG_RESPONSE_BIT)
-        agent->calls_.answer(from, msg);
+        msg->release(msg); // its call has ended, or went to another worker
     else if (msg->type == TENREC_MSG_CANCEL)
         msg->release(msg); // of no call: see refuses()
     else

@@ -2,8 +2,8 @@
 // agent.h - torch's RpcAgent over any backend of Tenrec.
 //
 // libtorch handles the contents of messages, references, autograd contexts and Python;
-// libtenrec transfers messages. The code between matches answers to calls and their
-// deadlines (calls.h), serves requests (server.h), runs tasks on threads (pool.h), and
+// libtenrec transfers messages and matches answers to calls. The code between ends their futures
+// (calls.h), serves requests (server.h), runs tasks on threads (pool.h), and
 // detects that a group is idle (group.h).
 #pragma once
 
@@ -84,16 +84,13 @@ class TenrecAgent : public rpc::RpcAgent
     c10::intrusive_ptr<rpc::JitFuture> sendToDeparted(const rpc::WorkerInfo &to,
                                                       const Message &message) const;
 
-    struct Sending;
-    static thread_local Sending *sending_;
+    // Ends the calls to a worker; -1: to any.
+    void failCalls(tenrec_peer to, tenrec_status code, const char *text);
 
     // Callbacks of the chain; `arg` is the agent.
     static void onDeliver(void *arg, tenrec_peer from, tenrec_msg *msg) noexcept;
     static tenrec_status onPlace(void *arg, tenrec_peer from, tenrec_msg *msg,
                                  tenrec_error *err) noexcept;
-    static void onPeerLost(void *arg, tenrec_peer peer, const tenrec_error *why) noexcept;
-    static void onWake(void *arg) noexcept;
-    static void onSent(void *arg, const tenrec_error *err) noexcept;    // arg: an Outgoing
     static void onContact(void *arg, const tenrec_error *err) noexcept; // arg: a Contact
 
     const std::shared_ptr<Options> options_;

@@ -5,17 +5,16 @@
 #include "reference.h"
 #include "text.h"
 
-#include <algorithm>
 #include <c10/core/StreamGuard.h>
 #include <torch/csrc/distributed/rpc/utils.h>
+#include <utility>
 
 namespace tenrec_torch
 {
 
-// On the pool: a call of this worker has ended.
+// A call that the chain ends; then on the pool.
 struct Calls::Answer : Pool::Task {
-    Answer(Calls &calls, Call call, tenrec_msg *msg, std::string error)
-        : calls(calls), call(std::move(call)), msg(msg), error(std::move(error))
+    Answer(Calls &calls, Call call) : calls(calls), call(std::move(call))
     {
     }
 
@@ -38,19 +37,45 @@ struct Calls::Answer : Pool::Task {
 
     Calls &calls;
     Call call;
-    tenrec_msg *msg; // NULL: there is none, but an error
+    tenrec_msg *msg = nullptr; // there is none, but an error
     std::string error;
 };
 
-int64_t Calls::begin(Call call)
+namespace
 {
-    std::unique_lock<std::mutex> hold(lock_);
 
-    counted_.wait(hold, [this] { return !counting_; });
-    const int64_t id = next_id_++;
-    pending_.emplace(id, std::move(call));
-    open_++;
-    return id;
+std::string error_of(const Call &call, const tenrec_error &why)
+{
+    if (why.code == TENREC_ETIMEDOUT)
+        return rpc::makeRPCError(c10::str("RPC ran for more than set timeout (",
+                                          call.timeout.count(),
+                                          " ms) and will now be marked with an error"),
+                                 rpc::TIMEOUT);
+    return why.code == TENREC_EINJECTED ? rpc::makeRPCError(why.text, rpc::INTENTIONAL_FAILURE)
+                                        : why.text;
+}
+
+} // namespace
+
+void Calls::send(tenrec_chain *chain, Call call, tenrec_msg *request)
+{
+    auto answer = std::make_unique<Answer>(*this, std::move(call));
+    tenrec_error why;
+
+    {
+        std::unique_lock<std::mutex> hold(lock_);
+
+        counted_.wait(hold, [this] { return !counting_; });
+        open_++;
+        open_to_[answer->call.to]++;
+    }
+    if (tenrec_chain_call(chain, answer->call.to, request, { onAnswer, answer.get() }, &why) ==
+        TENREC_OK) {
+        answer.release(); // onAnswer has it
+    } else {
+        answer->error = error_of(answer->call, why);
+        answer->run();
+    }
 }
 
 void Calls::complete(Call &call, const c10::intrusive_ptr<Message> &response,
@@ -101,39 +126,10 @@ void Calls::end(Call &call, const c10::intrusive_ptr<Message> &response, const s
     call.request.reset();
     call.future.reset();
     std::lock_guard<std::mutex> hold(lock_);
+    if (--open_to_[call.to] == 0)
+        open_to_.erase(call.to);
     if (--open_ == 0)
         none_.notify_all();
-}
-
-void Calls::fail(Call call, std::string text)
-{
-    const Pool::Lane lane = call.lane;
-
-    pool_.run(lane, std::make_unique<Answer>(*this, std::move(call), nullptr, std::move(text)));
-}
-
-bool Calls::takeIf(int64_t id, const rpc::worker_id_t *from, Call &ret)
-{
-    std::lock_guard<std::mutex> hold(lock_);
-    auto at = pending_.find(id);
-
-    if (at == pending_.end() || (from && at->second.to != *from))
-        return false;
-    ret = std::move(at->second);
-    pending_.erase(at);
-    return true;
-}
-
-bool Calls::take(int64_t id, Call &ret)
-{
-    return takeIf(id, nullptr, ret);
-}
-
-bool Calls::takeFrom(int64_t id, tenrec_peer from, Call &ret)
-{
-    const auto sender = static_cast<rpc::worker_id_t>(from);
-
-    return takeIf(id, &sender, ret);
 }
 
 const char *Calls::refusalOf(const tenrec_msg &msg) const
@@ -144,74 +140,22 @@ const char *Calls::refusalOf(const tenrec_msg &msg) const
     return nullptr;
 }
 
-void Calls::answer(tenrec_peer from, tenrec_msg *msg)
+void Calls::onAnswer(void *arg, tenrec_msg *msg, const tenrec_error *why) noexcept
 {
-    const char *why = refusalOf(*msg);
-    Call call;
+    std::unique_ptr<Answer> answer(static_cast<Answer *>(arg));
+    Calls &all = answer->calls;
+    const Pool::Lane lane = answer->call.lane;
+    const char *refusal = msg ? all.refusalOf(*msg) : nullptr;
 
-    if (!takeFrom(msg->id, from, call)) {
-        msg->release(msg); // the call has ended, or went to another worker
-    } else if (why) {
+    if (!msg) {
+        answer->error = error_of(answer->call, *why);
+    } else if (refusal) {
         msg->release(msg);
-        fail(std::move(call), why);
+        answer->error = refusal;
     } else {
-        const Pool::Lane lane = call.lane;
-
-        pool_.run(lane, std::make_unique<Answer>(*this, std::move(call), msg, ""));
+        answer->msg = msg;
     }
-}
-
-template <class Which> std::vector<Call> Calls::takeThose(Which which)
-{
-    std::lock_guard<std::mutex> hold(lock_);
-    std::vector<Call> taken;
-
-    for (auto at = pending_.begin(); at != pending_.end();) {
-        if (which(at->second)) {
-            taken.push_back(std::move(at->second));
-            at = pending_.erase(at);
-        } else {
-            ++at;
-        }
-    }
-    return taken;
-}
-
-void Calls::failAll(const std::string &text)
-{
-    for (Call &call : takeThose([](const Call &) { return true; }))
-        fail(std::move(call), text);
-}
-
-void Calls::failThoseTo(rpc::worker_id_t to, const std::string &text)
-{
-    for (Call &call : takeThose([to](const Call &call) { return call.to == to; }))
-        fail(std::move(call), text);
-}
-
-uint64_t Calls::failLate(uint64_t now_ns)
-{
-    uint64_t next_ns = 0;
-    std::vector<Call> late = takeThose([&](const Call &call) {
-        if (call.deadline_ns && call.deadline_ns <= now_ns)
-            return true;
-        if (call.deadline_ns && (!next_ns || call.deadline_ns < next_ns))
-            next_ns = call.deadline_ns;
-        return false;
-    });
-
-    for (Call &call : late) {
-        std::string text = lateText(call);
-        fail(std::move(call), std::move(text));
-    }
-    return next_ns;
-}
-
-std::string Calls::lateText(const Call &call)
-{
-    return rpc::makeRPCError(c10::str("RPC ran for more than set timeout (", call.timeout.count(),
-                                      " ms) and will now be marked with an error"),
-                             rpc::TIMEOUT);
+    all.pool_.run(lane, std::move(answer));
 }
 
 int64_t Calls::open() const
@@ -224,9 +168,9 @@ int64_t Calls::open() const
 int64_t Calls::openTo(rpc::worker_id_t to) const
 {
     std::lock_guard<std::mutex> hold(lock_);
+    const auto at = open_to_.find(to);
 
-    return std::count_if(pending_.begin(), pending_.end(),
-                         [to](const auto &pending) { return pending.second.to == to; });
+    return at == open_to_.end() ? 0 : at->second;
 }
 
 bool Calls::waitUntilNone(Deadline until)

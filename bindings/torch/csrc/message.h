@@ -53,7 +53,6 @@ struct Outgoing {
     std::vector<Descriptor> descs;
     std::atomic<unsigned> shares{ 2 };
     Way way{};
-    void *agent = nullptr; // of the sender
 
     // Takes the payload of a message without other holders, or of a response.
     static Outgoing *make(c10::intrusive_ptr<Message> message, int64_t id, const Way &way);
