@@ -3,6 +3,7 @@
 
 #include "core/base/json.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,8 +73,8 @@ static void put_span(struct json *j, const struct tenrec_span *s, uint64_t unix_
     put_parent(j, s);
     json_text(j, "name", s->function);
     json_int(j, "kind", (int)s->kind);
-    json_textf(j, "startTimeUnixNano", "%llu", (unsigned long long)(s->start_ns + unix_ns));
-    json_textf(j, "endTimeUnixNano", "%llu", (unsigned long long)(s->end_ns + unix_ns));
+    json_textf(j, "startTimeUnixNano", "%" PRIu64, s->start_ns + unix_ns);
+    json_textf(j, "endTimeUnixNano", "%" PRIu64, s->end_ns + unix_ns);
     put_attributes(j, s);
     json_begin(j, "status", '{');
     if (s->status != TENREC_OK)
