@@ -10,18 +10,31 @@
 
 #include <assert.h>
 
-void dispatch_handle(struct dispatch *d, int32_t type, dispatch_fn *fn)
+void dispatch_handle(struct dispatch *d, const struct dispatch_handler *h)
 {
     assert(d->n < DISPATCH_HANDLERS_MAX);
-    d->handler[d->n++] = (struct dispatch_handler){ type, fn };
+    d->handler[d->n++] = *h;
 }
 
-static dispatch_fn *dispatch_handler_of(const struct dispatch *d, int32_t type)
+static const struct dispatch_handler *dispatch_handler_of(const struct dispatch *d, int32_t type)
 {
     for (unsigned i = 0; i < d->n; i++)
         if (d->handler[i].type == type)
-            return d->handler[i].fn;
+            return &d->handler[i];
     return NULL;
+}
+
+tenrec_status dispatch_into(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_msg *msg,
+                            struct tenrec_tensor **ret, tenrec_error *err)
+{
+    const struct dispatch_handler *h = dispatch_handler_of(&w->calls->dispatch, msg->type);
+
+    *ret = NULL;
+    if (!h || !h->into)
+        return TENREC_OK;
+    if (w->calls->functions.rules && guard_message(w, from, msg, err) != TENREC_OK)
+        return TENREC_EPERM;
+    return h->into(w, from, msg, ret, err);
 }
 
 static void dispatch_unsupported(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
@@ -36,7 +49,8 @@ static void dispatch_unsupported(struct tenrec_worker *w, tenrec_peer from, stru
 /* Neither a call nor an answer to one. */
 static void dispatch_other(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
-    dispatch_fn *fn = dispatch_handler_of(&w->calls->dispatch, msg->type);
+    const struct dispatch_handler *h = dispatch_handler_of(&w->calls->dispatch, msg->type);
+    dispatch_fn *fn = h ? h->fn : NULL;
     tenrec_error why;
 
     if (w->calls->functions.rules && guard_message(w, from, msg, &why) != TENREC_OK) {

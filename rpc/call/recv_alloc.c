@@ -160,6 +160,8 @@ tenrec_status recv_alloc_tensors(void *worker, tenrec_peer from, struct tenrec_m
     tenrec_status st = TENREC_OK;
     tenrec_error why;
 
+    if (!into)
+        st = dispatch_into(w, from, msg, &into, &why);
     for (uint32_t i = 0; i < msg->n_tensors && st == TENREC_OK; i++)
         st = place_tensor(&on, msg, i, into, &why);
     tenrec_tensor_drop(into);

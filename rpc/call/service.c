@@ -31,7 +31,7 @@ void services_assign(struct tenrec_worker *w, const struct service *const *table
         w->service[i] = at;
         at += service_room(table[i]);
         for (; h && h->fn; h++)
-            dispatch_handle(&w->calls->dispatch, h->type, h->fn);
+            dispatch_handle(&w->calls->dispatch, h);
     }
 }
 

@@ -17,10 +17,19 @@
 /* ---- dispatch.c: passes messages that arrive to their handlers --------------------------------
  */
 
+struct tenrec_tensor;
 /* Serves a message of one type. Takes msg. */
 typedef void dispatch_fn(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
 
-enum { DISPATCH_HANDLERS_MAX = 8 };
+/* Finds the memory for the only tensor of a message of one type, before its bytes are received.
+ *
+ * ret      shares; dropped with the message. Must fit the tensor
+ * errors   any: the message is refused with it */
+typedef tenrec_status dispatch_into_fn(struct tenrec_worker *w, tenrec_peer from,
+                                       const struct tenrec_msg *msg, struct tenrec_tensor **ret,
+                                       tenrec_error *err);
+
+enum { DISPATCH_HANDLERS_MAX = 12 };
 
 /* Handlers of messages that are neither calls nor answers of calls, registered by other rooms
  * before the worker starts. */
@@ -28,11 +37,16 @@ struct dispatch {
     struct dispatch_handler {
         int32_t type;
         dispatch_fn *fn;
+        dispatch_into_fn *into; /* NULL: received like the tensors of a call */
     } handler[DISPATCH_HANDLERS_MAX];
     unsigned n;
 };
 
-void dispatch_handle(struct dispatch *d, int32_t type, dispatch_fn *fn);
+void dispatch_handle(struct dispatch *d, const struct dispatch_handler *h);
+
+/* Asks the handler of a message for memory; *ret is NULL if it has none of its own. */
+tenrec_status dispatch_into(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_msg *msg,
+                            struct tenrec_tensor **ret, tenrec_error *err);
 
 /* ---- asks.c: messages that wait until our view of a dynamic group is as new as their sender's. A
  * list, without locks. The version is a claim of the sender, so it may never be reached ----------
