@@ -43,6 +43,7 @@ extern "C" {
     X(ETOOBIG,      -13,  "call",  "larger than the configured limit")          \
     X(EDEVICE,      -14,  "call",  "no device map has a target for the tensor") \
     X(EPERM,        -15,  "call",  "not permitted: no proof of membership, or a rule forbids it") \
+    X(ESTALE,       -16,  "call",  "the region was revoked or dropped, or is of a former life") \
     X(EPEER_UNKNOWN,-20,  "peer",  "no such peer")                              \
     X(EPEER_LOST,   -21,  "peer",  "connection to the peer broke")              \
     X(ECONNECT,     -22,  "peer",  "cannot connect to the peer")                \

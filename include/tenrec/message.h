@@ -57,7 +57,11 @@ struct tenrec_share {
     X(GATHER,                        0x182)        /* barrier and all_gather */                    \
     X(GATHER_RET,                    0x283)                                                        \
     X(VIEW,                          0x184)        /* members of a dynamic group about its view */ \
-    X(VIEW_RET,                      0x285)
+    X(VIEW_RET,                      0x285)                                                        \
+    X(BULK_READ,                     0x186)        /* bytes of a region */                         \
+    X(BULK_READ_RET,                 0x287)                                                        \
+    X(BULK_WRITE,                    0x188)        /* bytes for a region */                        \
+    X(BULK_WRITE_RET,                0x289)
 /* clang-format on */
 
 enum tenrec_msg_type {
