@@ -3,6 +3,7 @@
  *
  * The rest is included where it is used:
  *
+ *     tenrec/region.h                         memory that peers read and write
  *     tenrec/store.h                          stores
  *     tenrec/observe.h, tenrec/profiler.h     counters and traces of a worker
  *     tenrec/trace.h                          traces of other programs (W3C traceparent)
