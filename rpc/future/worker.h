@@ -29,6 +29,7 @@ enum worker_service {
     SERVICE_RECORDER,
     SERVICE_PROFILER,
     SERVICE_RREF,
+    SERVICE_REGION,
     SERVICE_MEMBER,
     SERVICES,
 };

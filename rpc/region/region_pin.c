@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* region_pin.c - uses of a region's memory: each is checked when it begins, and a revoke waits for
+ * its end. */
+#include "rpc/region/regions.h"
+
+#include "core/base/clock.h"
+#include "core/base/memory.h"
+#include "core/tensor/tensor.h"
+
+#include <stdlib.h>
+
+/* One use of the memory, which lasts as long as the tensor in the message. */
+struct region_pin {
+    struct tenrec_region *region;
+    struct region_pin *next, **at; /* in the region's list */
+    const char *peer;              /* its name; borrowed from the worker's peers */
+    uint32_t right;
+};
+
+tenrec_status region_bytes_new(void *data, uint64_t bytes, tenrec_tensor_free_fn *free_fn,
+                               void *arg, struct tenrec_tensor **ret, tenrec_error *err)
+{
+    const int64_t shape = (int64_t)bytes;
+    struct tenrec_tensor_desc d;
+    tenrec_status st = tensor_describe(TENREC_UINT8, 1, &shape, &d, err);
+
+    d.data = data;
+    return st == TENREC_OK ? tensor_from_desc(&d, free_fn, arg, ret, err) : st;
+}
+
+static void region_unpin(void *arg, void *data)
+{
+    struct region_pin *p = arg;
+    struct tenrec_region *r = p->region;
+
+    (void)data;
+    pthread_mutex_lock(&r->table->lock);
+    *p->at = p->next;
+    if (p->next)
+        p->next->at = p->at;
+    if (--r->n_pins == 0)
+        pthread_cond_broadcast(&r->table->quiet);
+    free(p);
+    region_unlock_end(r);
+}
+
+bool region_is_pin(const struct tenrec_tensor *t)
+{
+    return t && tensor_free_arg(t, region_unpin);
+}
+
+/* ---- checks at the owner --------------------------------------------------------- */
+
+static tenrec_status region_stale(struct region_table *t, const char *why, tenrec_error *err)
+{
+    t->n_stale++;
+    return tenrec_fail(err, TENREC_ESTALE, "the region %s", why);
+}
+
+/* The lock is held. The numbers and the key are a peer's. */
+static tenrec_status region_look_up(struct region_table *t, const struct region_use *use,
+                                    struct tenrec_region **ret, tenrec_error *err)
+{
+    struct tenrec_region *r;
+
+    if (use->life != t->life)
+        return region_stale(t, "is one of a former life of its owner", err);
+    if (use->number >= t->n)
+        return tenrec_fail(err, TENREC_ENOTFOUND, "no region has the number %llu",
+                           (unsigned long long)use->number);
+    r = t->slot[use->number].region;
+    if (use->generation != t->slot[use->number].generation || !r || r->holders == 0 ||
+        r->ref.life != t->life)
+        return region_stale(t, "was dropped by its owner", err);
+    if (((use->key[0] ^ r->ref.key[0]) | (use->key[1] ^ r->ref.key[1])) != 0)
+        return tenrec_fail(err, TENREC_EPERM, "the key is not that of the region");
+    if (r->revoked)
+        return region_stale(t, "was revoked by its owner", err);
+    *ret = r;
+    return TENREC_OK;
+}
+
+static tenrec_status region_check_use(const struct tenrec_region *r, const struct region_use *use,
+                                      uint32_t right, tenrec_error *err)
+{
+    if (!(r->ref.rights & right))
+        return tenrec_fail(err, TENREC_EPERM, "the region may not be %s",
+                           right == TENREC_REGION_READ ? "read" : "written");
+    if (use->bytes == 0 || use->offset > r->ref.length || use->bytes > r->ref.length - use->offset)
+        return tenrec_fail(err, TENREC_EINVAL, "%llu bytes at %llu: the region has %llu",
+                           (unsigned long long)use->bytes, (unsigned long long)use->offset,
+                           (unsigned long long)r->ref.length);
+    return TENREC_OK;
+}
+
+/* Puts the pin into the region that `use` names. */
+static tenrec_status region_pin_begin(struct region_table *t, const struct region_use *use,
+                                      struct region_pin *p, tenrec_error *err)
+{
+    struct tenrec_region *r = NULL;
+    tenrec_status st;
+
+    pthread_mutex_lock(&t->lock);
+    st = region_look_up(t, use, &r, err);
+    if (st == TENREC_OK)
+        st = region_check_use(r, use, p->right, err);
+    if (st == TENREC_OK) {
+        p->region = r;
+        p->next = r->pins;
+        p->at = &r->pins;
+        if (p->next)
+            p->next->at = &p->next;
+        r->pins = p;
+        r->n_pins++;
+    }
+    pthread_mutex_unlock(&t->lock);
+    return st;
+}
+
+tenrec_status region_pin(struct tenrec_worker *w, tenrec_peer from, const struct region_use *use,
+                         uint32_t right, struct tenrec_tensor **ret, tenrec_error *err)
+{
+    struct region_pin *p = memory_new(1, sizeof *p);
+    tenrec_status st;
+    char *data;
+
+    if (!p)
+        return memory_fail(err);
+    p->peer = peers_name(&w->peers, from);
+    p->right = right;
+    st = region_pin_begin(*region_table_of(w), use, p, err);
+    if (st != TENREC_OK) {
+        free(p);
+        return st;
+    }
+    data = (char *)tenrec_tensor_data(p->region->memory) + use->offset;
+    st = region_bytes_new(data, use->bytes, region_unpin, p, ret, err);
+    if (st != TENREC_OK)
+        region_unpin(p, NULL);
+    return st;
+}
+
+/* ---- waiting --------------------------------------------------------------------------- */
+
+/* Writes "'worker1' writes, 'worker2' reads": each once, as far as there is room. */
+static void region_name_pins(const struct tenrec_region *r, char *text, size_t room)
+{
+    char one[160];
+    size_t n = 0;
+
+    text[0] = '\0';
+    for (const struct region_pin *p = r->pins; p; p = p->next) {
+        snprintf(one, sizeof one, "'%s' %s", p->peer,
+                 p->right == TENREC_REGION_READ ? "reads" : "writes");
+        if (strstr(text, one) || n + strlen(one) + 3 > room)
+            continue;
+        n += (size_t)snprintf(text + n, room - n, "%s%s", n ? ", " : "", one);
+    }
+}
+
+tenrec_status region_wait_quiet(struct tenrec_region *r, uint64_t until, tenrec_error *err)
+{
+    char names[256];
+
+    while (r->n_pins > 0 && clock_cond_wait(&r->table->quiet, &r->table->lock, until))
+        ;
+    if (r->n_pins == 0)
+        return TENREC_OK;
+    region_name_pins(r, names, sizeof names);
+    return tenrec_fail(err, TENREC_ETIMEDOUT, "%zu transfers have not ended: %s", r->n_pins, names);
+}

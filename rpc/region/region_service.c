@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* region_service.c - regions as a service of a worker. */
+#include "rpc/region/region.h"
+
+#include "rpc/region/regions.h"
+
+#include "core/base/memory.h"
+
+static tenrec_status region_service_init(struct tenrec_worker *w, const struct service_config *c,
+                                         tenrec_error *err)
+{
+    (void)c;
+    *region_table_of(w) = region_table_new();
+    return *region_table_of(w) ? TENREC_OK : memory_fail(err);
+}
+
+static void region_service_finish(struct tenrec_worker *w)
+{
+    if (*region_table_of(w))
+        region_table_drop(*region_table_of(w));
+}
+
+static tenrec_status region_service_start(struct tenrec_worker *w, const struct service_session *s,
+                                          tenrec_error *err)
+{
+    struct region_table *t = *region_table_of(w);
+    uint64_t life;
+    tenrec_status st = region_random(&life, sizeof life, err);
+
+    (void)s;
+    if (st != TENREC_OK)
+        return st;
+    pthread_mutex_lock(&t->lock);
+    t->life = life;
+    pthread_mutex_unlock(&t->lock);
+    return TENREC_OK;
+}
+
+static void region_service_debug_info(struct tenrec_worker *w, const struct service_outlet *to)
+{
+    struct region_table *t = *region_table_of(w);
+    uint64_t regions = 0, transfers = 0, stale;
+
+    pthread_mutex_lock(&t->lock);
+    for (size_t i = 0; i < t->n; i++) {
+        regions += t->slot[i].region != NULL;
+        transfers += t->slot[i].region ? t->slot[i].region->n_pins : 0;
+    }
+    stale = t->n_stale;
+    pthread_mutex_unlock(&t->lock);
+    service_put(to, "region.num_regions", (int64_t)regions);
+    service_put(to, "region.num_transfers", (int64_t)transfers);
+    service_put(to, "region.stale", (int64_t)stale);
+}
+
+const struct service region_service = {
+    .name = "region",
+    .size = sizeof(struct region_table *),
+    .init = region_service_init,
+    .finish = region_service_finish,
+    .start = region_service_start,
+    .debug_info = region_service_debug_info,
+};

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* regions.h - the table of regions, and the transfers that use their memory: its pins. */
+#ifndef TENREC_REGION_REGIONS_H
+#define TENREC_REGION_REGIONS_H
+
+#include "rpc/call/service.h"
+#include "rpc/future/worker.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <tenrec/region.h>
+
+/* A number, and the region that has it. A number is given again with a higher generation. */
+struct region_slot {
+    struct tenrec_region *region; /* until it has neither holders nor pins; NULL: free */
+    uint64_t generation;
+};
+
+/* Of a worker. Shared by it and by its regions, which the program may drop later. */
+struct region_table {
+    pthread_mutex_t lock; /* guards all fields here, and those of the regions */
+    pthread_cond_t quiet; /* the last pin of a region has ended; monotonic */
+    size_t refs;
+    struct region_slot *slot; /* owns; index: the number */
+    size_t n, room;
+    uint64_t life;    /* of this start of the worker */
+    uint64_t n_stale; /* transfers refused with ESTALE */
+};
+
+struct tenrec_region {
+    struct region_table *table;
+    struct tenrec_tensor *memory; /* shared */
+    struct tenrec_region_ref ref;
+    size_t holders; /* of the program */
+    size_t n_pins;
+    struct region_pin *pins;
+    bool revoked;
+};
+
+/* What a message asks for. */
+struct region_use {
+    uint64_t life, number, generation, key[2];
+    uint64_t offset, bytes;
+};
+
+static inline struct region_table **region_table_of(const struct tenrec_worker *w)
+{
+    return w->service[SERVICE_REGION];
+}
+
+struct region_table *region_table_new(void);     /* NULL: out of memory */
+void region_table_drop(struct region_table *t);  /* not locked */
+void region_unlock_end(struct tenrec_region *r); /* unlocks; frees what is unused now */
+tenrec_status region_random(void *to, size_t n, tenrec_error *err); /* errors: EOS */
+
+/* Checks a use of the memory by `from`, and makes a tensor of these bytes (uint8) with a pin, which
+ * ends when the tensor is dropped.
+ *
+ * errors   ESTALE, ENOTFOUND, EPERM (key, right), EINVAL (bounds), ENOMEM */
+tenrec_status region_pin(struct tenrec_worker *w, tenrec_peer from, const struct region_use *use,
+                         uint32_t right, struct tenrec_tensor **ret, tenrec_error *err);
+bool region_is_pin(const struct tenrec_tensor *t); /* made by region_pin; NULL is fine */
+
+/* Waits until no pin is left. The caller holds the lock. errors: ETIMEDOUT */
+tenrec_status region_wait_quiet(struct tenrec_region *r, uint64_t until, tenrec_error *err);
+
+/* A tensor of uint8 in memory of another; `free_fn` gets `arg`. errors: ENOMEM */
+tenrec_status region_bytes_new(void *data, uint64_t bytes, tenrec_tensor_free_fn *free_fn,
+                               void *arg, struct tenrec_tensor **ret, tenrec_error *err);
+
+/* Checks that the elements of a tensor can be a region, or local bytes: in memory of the host and
+ * contiguous; writable, too. errors: EINVAL, EUNSUPPORTED */
+tenrec_status region_check_tensor(const struct tenrec_tensor *t, bool writable, tenrec_error *err);
+
+/* ---- region_transfer.c: messages ------------------------------------------------------------ */
+
+/* A BULK_READ, or a BULK_WRITE with these bytes (taken on success). errors: ENOMEM */
+tenrec_status region_message_new(int32_t type, const struct region_use *use,
+                                 struct tenrec_tensor *bytes, struct tenrec_msg **ret,
+                                 tenrec_error *err);
+
+extern const struct dispatch_handler region_messages[];
+
+/* ---- bulk.c --------------------------------------------------------------------------------- */
+
+/* An answer of a BULK_READ has arrived with its bytes in `into`. */
+void bulk_arrived(struct tenrec_tensor *into);
+
+/* ---- bulk_check.c --------------------------------------------------------------------------- */
+
+const struct tenrec_bulk *bulk_entry_at(const struct tenrec_bulk *entries, size_t i);
+
+/* Checks all that is known before a batch is sent. *ret_to: the owner of each; owns.
+ * errors: EINVAL, EPERM, EPEER_UNKNOWN, EUNSUPPORTED, ENOMEM */
+tenrec_status bulk_check(struct tenrec_worker *w, const struct tenrec_bulk *entries, size_t n,
+                         tenrec_peer **ret_to, tenrec_error *err);
+
+#endif
