@@ -60,4 +60,5 @@ const struct service region_service = {
     .finish = region_service_finish,
     .start = region_service_start,
     .debug_info = region_service_debug_info,
+    .messages = region_messages,
 };
