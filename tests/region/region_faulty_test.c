@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Regions while messages are late or lost, and while workers end; the backend in argv is a faulty
+ * one. */
+#include "../testing.h"
+#include "region_support.h"
+
+#include <stdio.h>
+
+static struct cluster c;
+static struct tenrec_tensor *memory, *local;
+static struct tenrec_region *r;
+static struct tenrec_region_ref ref;
+
+enum { N = 4096 };
+
+static void open_with(const char *rules)
+{
+    char option[192];
+    const char *extra[] = { option, NULL };
+
+    snprintf(option, sizeof option, "backends.%s.options.rules=%s", cluster_backend(), rules);
+    cluster_open(&c, 2, extra, NULL);
+    memory = bytes_new(N, 1);
+    local = bytes_new(N, 50);
+    r = region_of(c.worker[1], memory, BOTH);
+    ref = ref_of(r);
+}
+
+static void close_all(void)
+{
+    tenrec_region_drop(r);
+    tenrec_tensor_drop(memory);
+    tenrec_tensor_drop(local);
+    for (size_t i = 0; i < c.n; i++)
+        tenrec_worker_drop(c.worker[i]);
+}
+
+static void requests_are_late(void)
+{
+    open_with("[{ do: delay, on: [REQUEST], by: 300ms }]");
+}
+
+TEST_WITH(write_that_arrives_after_a_revoke_changes_nothing, requests_are_late, close_all)
+{
+    struct tenrec_bulk e = writing(&ref, 0, N, local, 0);
+    struct tenrec_future *f = begin(c.worker[0], &e, 1);
+    tenrec_error err;
+
+    assert_status(tenrec_region_revoke(r, CLUSTER_LONG_MS, &err), &err);
+    assert_int_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_ESTALE);
+    assert_text_has(err.text, "entry 0");
+    assert_true(bytes_are(memory, 0, N, 1));
+    assert_int_equal(info_of(c.worker[1], "region.stale"), 1);
+    tenrec_future_drop(f);
+}
+
+static void answers_are_late(void)
+{
+    open_with("[{ do: delay, on: [RESPONSE], by: 300ms }]");
+}
+
+TEST_WITH(revoke_waits_for_an_answer_that_is_under_way, answers_are_late, close_all)
+{
+    struct tenrec_bulk e = reading(&ref, 0, N, local, 0);
+    struct tenrec_future *f = begin(c.worker[0], &e, 1);
+    tenrec_error err;
+
+    assert_becomes(tenrec_region_pending(r) == 1);
+    assert_status(tenrec_region_revoke(r, CLUSTER_LONG_MS, &err), &err);
+    assert_int_equal(tenrec_region_pending(r), 0);
+    memset(tenrec_tensor_data(memory), 0, N);
+    assert_status(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), &err);
+    assert_true(bytes_are(local, 0, N, 1));
+    tenrec_future_drop(f);
+}
+
+static void requests_are_lost(void)
+{
+    open_with("[{ do: drop, on: [REQUEST] }]");
+}
+
+TEST_WITH(transfer_ends_with_its_limit_when_it_is_lost, requests_are_lost, close_all)
+{
+    const struct tenrec_bulk_options o = { .size = sizeof o, .timeout_ms = 50 };
+    struct tenrec_bulk e = writing(&ref, 0, N, local, 0);
+    struct tenrec_future *f;
+    tenrec_error err;
+
+    assert_status(tenrec_bulk_async(c.worker[0], &e, 1, &o, &f, &err), &err);
+    assert_int_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_ETIMEDOUT);
+    assert_text_has(err.text, "entry 0: no answer from 'worker1' to 'bulk_write'");
+    tenrec_future_drop(f);
+}
+
+TEST_WITH(transfer_ends_when_its_owner_ends, requests_are_lost, close_all)
+{
+    struct tenrec_bulk e[] = { reading(&ref, 0, N / 2, local, 0),
+                               reading(&ref, 0, N / 2, local, N / 2) };
+    struct tenrec_future *f = begin(c.worker[0], e, 2);
+    tenrec_error err;
+
+    assert_status(tenrec_shutdown(c.worker[1], TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err), &err);
+    assert_int_not_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_OK);
+    assert_true(tenrec_future_done(f));
+    assert_true(err.code == TENREC_EPEER_LOST || err.code == TENREC_ETIMEDOUT ||
+                err.code == TENREC_ESHUTDOWN);
+    tenrec_future_drop(f);
+}
+
+TEST_WITH(transfer_ends_when_its_worker_ends, answers_are_late, close_all)
+{
+    struct tenrec_bulk e = reading(&ref, 0, N, local, 0);
+    struct tenrec_future *f = begin(c.worker[0], &e, 1);
+    tenrec_error err;
+
+    assert_status(tenrec_shutdown(c.worker[0], TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err), &err);
+    assert_int_not_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_ETIMEDOUT);
+    assert_true(tenrec_future_done(f));
+    assert_becomes(tenrec_region_pending(r) == 0);
+    tenrec_future_drop(f);
+}
+
+TEST_WITH(batch_names_its_first_entry_that_failed, answers_are_late, close_all)
+{
+    struct tenrec_region_ref forged = ref;
+    struct tenrec_bulk e[3];
+    struct tenrec_future *f;
+    tenrec_error err;
+
+    forged.key[0]++;
+    e[0] = reading(&ref, 0, 64, local, 0);
+    e[1] = reading(&forged, 0, 64, local, 64);
+    e[2] = reading(&forged, 0, 64, local, 128);
+    f = begin(c.worker[0], e, 3);
+    assert_int_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_EPERM);
+    assert_text_has(err.text, "entry 1");
+    assert_true(bytes_are(local, 0, 64, 1) && bytes_are(local, 64, 128, 50 + 64));
+    tenrec_future_drop(f);
+}
+
+int main(int argc, char **argv)
+{
+    cluster_use(argc > 1 ? argv[1] : "faulty_inproc");
+    return testing_run(NULL, NULL);
+}
