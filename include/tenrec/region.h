@@ -100,27 +100,42 @@ struct tenrec_bulk {
 struct tenrec_bulk_options {
     uint32_t size;      /* sizeof(struct tenrec_bulk_options) */
     uint32_t flags;     /* zero */
-    int64_t timeout_ms; /* of each entry; TENREC_TIMEOUT_DEFAULT: the rpc_timeout */
+    int64_t timeout_ms; /* of the whole; TENREC_TIMEOUT_DEFAULT: the rpc_timeout */
+
+    /* A registered function that the owner runs once, after all entries have ended well: it sees
+     * the bytes. All entries have that one owner. NULL: none */
+    const char *then;
+    const struct tenrec_value *args; /* its arguments; copied */
+    size_t n_args;
+
+    /* Futures for the earlier steps of the batch: of NULL none is made. Each shares: drop it. */
+    struct tenrec_future **ret_free; /* your buffers are free: no byte of the local tensors is read
+                                        or written any more. Never fails; also after a timeout */
+    struct tenrec_future **ret_visible; /* the bytes are visible: all entries have ended, or one has
+                                           failed; `then` has not run */
 };
 
 /* Begins a batch of transfers. Entries have no order among themselves, so the targets of its reads
  * may not overlap, nor those of its writes.
  *
- * The future is nil once all entries have ended well: the bytes read are in the local tensors,
- * those written are in the regions. Else it has the error of the first entry of the list that
- * failed, with the number of the entry in its text; other entries may have ended well. A timeout,
- * and tenrec_future_cancel, end the wait and not the transfer: bytes may still arrive in the
- * region, or in a local tensor, which stays shared so long.
+ * The future is done once all entries have ended well and `then` has returned: the bytes read are
+ * in the local tensors, those written are in the regions, and its value is that of `then`, or nil.
+ * Else it has the error of the first entry of the list that failed, with the number of the entry in
+ * its text, while other entries may have ended well; or that of the call of `then`. A timeout, and
+ * tenrec_future_cancel, end the wait and not the transfer: bytes may still arrive in the region, or
+ * in a local tensor, which stays shared so long. After a failed entry or a cancel during the
+ * transfer `then` does not run.
  *
  * entries  borrowed during the call
- * options  NULL: the defaults
- * ret      shares: drop it. Not the future of a call: tenrec_future_wait waits 60 s by default
+ * options  borrowed; NULL: the defaults
+ * ret      shares: drop it
  * errors   EINVAL (of an entry: bounds, targets that overlap, a tensor that is not contiguous or is
- *          read-only), EPERM (the reference has not that right), EPEER_UNKNOWN, EUNSUPPORTED
- * (memory of a device), ENOMEM, ESHUTDOWN: nothing was sent. Of the future: ESTALE (revoked, or of
- *          a former life of the owner), EPERM (another key), ENOTFOUND, EINVAL, ETIMEDOUT,
- *          EPEER_LOST, EAGAIN (the queue to the owner is full), EUNSUPPORTED (the owner has no
- *          regions, or this worker is no member of its group), ESHUTDOWN
+ *          read-only; of `then`: entries of several owners), EPERM (the reference has not that
+ *          right), EPEER_UNKNOWN, EUNSUPPORTED (memory of a device), ENOMEM, ESHUTDOWN: nothing was
+ *          sent. Of the future: ESTALE (revoked, or of a former life of the owner), EPERM (another
+ *          key), ENOTFOUND, EINVAL, ETIMEDOUT, EPEER_LOST, EAGAIN (the queue to the owner is full),
+ *          EUNSUPPORTED (the owner has no regions, or this worker is no member of its group),
+ *          ESHUTDOWN, and those of tenrec_rpc_async for `then`
  * threads  any, also inline functions and callbacks
  */
 tenrec_status tenrec_bulk_async(struct tenrec_worker *w, const struct tenrec_bulk *entries,

@@ -101,6 +101,23 @@ static void run_hooks(struct tenrec_worker *w, struct call_hook *h, const tenrec
     }
 }
 
+static void call_complete(struct tenrec_future *f, struct tenrec_value *value,
+                          const tenrec_error *why)
+{
+    struct tenrec_future *to = f->call.result;
+
+    if (why) {
+        future_complete_error(to ? to : f, why);
+    } else if (likely(!to)) {
+        future_complete_value(f, value);
+    } else {
+        future_complete_ready(to, value, f->streams);
+        f->streams = NULL;
+    }
+    if (unlikely(to != NULL))
+        tenrec_future_drop(to);
+}
+
 /* Completes the future of a removed entry, and drops the entry's shares. `answer`: taken; or NULL.
  */
 static void call_finish_with(struct tenrec_worker *w, struct pending_entry *e,
@@ -115,10 +132,7 @@ static void call_finish_with(struct tenrec_worker *w, struct pending_entry *e,
         observe_ended(w, &e->future->call, answer, why ? why->code : TENREC_OK);
     if (answer)
         answer->release(answer);
-    if (why)
-        future_complete_error(e->future, why);
-    else
-        future_complete_value(e->future, value);
+    call_complete(e->future, value, why);
     if (e->into)
         tenrec_tensor_drop(e->into);
     tenrec_future_drop(e->future);
@@ -262,6 +276,7 @@ static struct tenrec_future *make_future(struct tenrec_worker *w, struct call_sp
         call_see(f, spec, msg);
     f->call.hook = spec->hook;
     f->call.sent_hook = spec->sent_hook;
+    f->call.result = spec->result;
     f->waiters = spec->node;
     f->call.private = spec->node != NULL;
     name = spec->function;
@@ -430,11 +445,27 @@ void call_fail(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_ms
         call_finish(w, &e, NULL, why);
 }
 
+static void call_cancel(struct tenrec_worker *w, struct tenrec_future *f, const tenrec_error *why)
+{
+    struct pending_entry e;
+    struct tenrec_msg *msg;
+
+    if (f->call.id == 0)
+        future_complete_error(f, why);
+    if (f->call.id == 0 || !pending_take(&w->calls->pending, f->call.id, &e))
+        return;
+    if (!f->call.one_way && (msg = message_new(0, 0))) {
+        msg->type = TENREC_MSG_CANCEL;
+        msg->id = f->call.id;
+        msg->flags = TENREC_MSG_CONTROL;
+        chain_send(w->chain, e.to, msg, (struct tenrec_done){ NULL, NULL });
+    }
+    call_finish(w, &e, NULL, why);
+}
+
 void tenrec_future_cancel(struct tenrec_future *f)
 {
     struct tenrec_worker *w = NULL;
-    struct pending_entry e;
-    struct tenrec_msg *msg;
     tenrec_error why;
 
     spinlock_lock(&f->lock);
@@ -448,14 +479,6 @@ void tenrec_future_cancel(struct tenrec_future *f)
             future_complete_error(f, &why);
         return;
     }
-    if (pending_take(&w->calls->pending, f->call.id, &e)) {
-        if (!f->call.one_way && (msg = message_new(0, 0))) {
-            msg->type = TENREC_MSG_CANCEL;
-            msg->id = f->call.id;
-            msg->flags = TENREC_MSG_CONTROL;
-            chain_send(w->chain, e.to, msg, (struct tenrec_done){ NULL, NULL });
-        }
-        call_finish(w, &e, NULL, &why);
-    }
+    call_cancel(w, f, &why);
     worker_leave(w);
 }

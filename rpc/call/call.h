@@ -42,6 +42,8 @@ struct call_spec {
     struct call_seen seen;             /* the future's */
     struct call_hook *hook;            /* a list; not called if call_send fails */
     struct call_sent_hook *sent_hook;  /* likewise; or NULL */
+    struct tenrec_future *result; /* taken by call_send if it succeeds: done in place of the future
+                                     of the call; or NULL */
     bool want_value;
     bool may_wait; /* the sender may wait for room in the queue */
     bool deref;    /* the first argument, a reference, stands for its value */

@@ -44,6 +44,19 @@ struct tenrec_future *future_make(void)
     return f;
 }
 
+struct tenrec_future *future_make_of(struct tenrec_worker *w, tenrec_peer to)
+{
+    struct tenrec_future *f = future_make();
+
+    if (!f)
+        return NULL;
+    f->call.worker = w;
+    f->call.id = 0;
+    f->call.to = to;
+    f->call.deadline_ns = CLOCK_NEVER; /* the calls have deadlines */
+    return f;
+}
+
 tenrec_status tenrec_future_new(struct tenrec_future **ret, tenrec_error *err)
 {
     struct tenrec_future *f = future_make();

@@ -72,7 +72,7 @@ struct call_seen {
  * all futures before the worker is freed. */
 struct future_call {
     struct tenrec_worker *worker; /* NULL: made by the program; the other fields are not set */
-    int64_t id;
+    int64_t id;                   /* 0: of several calls, which complete it; future_make_of */
     uint64_t deadline_ns;
     int64_t timeout_ms;
     tenrec_peer to;
@@ -80,6 +80,7 @@ struct future_call {
     _Atomic uint64_t returned_ns;     /* when its thread went on; 0: before that, or not observed */
     struct call_hook *hook;           /* a list; NULL: no hook */
     struct call_sent_hook *sent_hook; /* NULL: no hook */
+    struct tenrec_future *result;     /* shared; done in place of this one; NULL: this one is */
     bool one_way;
     bool want_value;
     bool private; /* until it is done, only its waiter and the thread that completes it know it */
@@ -108,6 +109,8 @@ struct tenrec_future {
 };
 
 struct tenrec_future *future_make(void);
+/* A future that several calls of `w` complete, most of them to `to`. NULL: out of memory */
+struct tenrec_future *future_make_of(struct tenrec_worker *w, tenrec_peer to);
 
 /* Complete the future: wake waiters, run callbacks. Return false if it was done already.
  * complete_value takes the value always (NULL is nil). */

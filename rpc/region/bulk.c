@@ -1,33 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bulk.c - batches of transfers: a request for each entry, and one future. */
-#include "rpc/region/regions.h"
+#include "rpc/region/bulk.h"
 
 #include "core/base/memory.h"
 #include "core/tensor/tensor.h"
-#include "rpc/call/call.h"
 #include "rpc/future/future.h"
+#include "rpc/region/regions.h"
 
 #include <stdlib.h>
-
-struct bulk_entry {
-    struct call_hook hook; /* first */
-    struct bulk *bulk;
-    struct tenrec_tensor *local; /* shared by the bytes of the entry */
-    bool reads;
-    atomic_bool arrived; /* the bytes of a read are there */
-};
-
-/* Lives until the last entry has ended, and no message has bytes of it. */
-struct bulk {
-    atomic_size_t refs; /* of what is sent, of the bytes of each entry, and of the sending thread */
-    atomic_size_t left; /* entries that have not ended, and the sending thread */
-    struct tenrec_future *future; /* shared */
-    pthread_mutex_t lock;         /* guards why and failed */
-    tenrec_error why;
-    size_t failed; /* the first entry that failed; n: none */
-    size_t n;
-    struct bulk_entry entry[];
-};
 
 static void bulk_drop(struct bulk *b)
 {
@@ -35,20 +15,43 @@ static void bulk_drop(struct bulk *b)
         return;
     pthread_mutex_destroy(&b->lock);
     tenrec_future_drop(b->future);
+    tenrec_future_drop(b->visible);
+    tenrec_future_drop(b->free);
+    tenrec_value_drop(b->then.call);
     free(b);
 }
 
-/* Counts down; the last completes the future. */
-static void bulk_end_one(struct bulk *b)
+static void bulk_complete(struct tenrec_future *f, const tenrec_error *why)
 {
+    if (f && why)
+        future_complete_error(f, why);
+    else if (f)
+        future_complete_value(f, NULL);
+}
+
+/* Counts down; the last one completes the futures, or calls the function that follows. */
+static void bulk_end_one(struct tenrec_worker *w, struct bulk *b)
+{
+    const tenrec_error *why = NULL;
+
     if (atomic_fetch_sub(&b->left, 1) != 1)
         return;
-    if (b->failed == b->n) {
-        future_complete_value(b->future, NULL);
-        return;
+    if (b->failed < b->n) {
+        tenrec_error_prefix(&b->why, "entry %zu", b->failed);
+        why = &b->why;
     }
-    tenrec_error_prefix(&b->why, "entry %zu", b->failed);
-    future_complete_error(b->future, &b->why);
+    bulk_complete(b->visible, why);
+    if (why || !b->then.call)
+        bulk_complete(b->future, why);
+    else if (!tenrec_future_done(b->future)) /* not canceled */
+        bulk_then_begin(w, &b->then, b->future);
+}
+
+/* Counts down the users of local bytes. */
+static void bulk_free_one(struct bulk *b)
+{
+    if (atomic_fetch_sub(&b->local, 1) == 1)
+        bulk_complete(b->free, NULL);
 }
 
 static void bulk_fail(struct bulk *b, size_t i, const tenrec_error *why)
@@ -68,14 +71,13 @@ static void bulk_entry_ended(struct call_hook *h, struct tenrec_worker *w, const
     struct bulk *b = e->bulk;
     tenrec_error without;
 
-    (void)w;
     if (!why && e->reads && !atomic_load(&e->arrived)) {
         tenrec_fail(&without, TENREC_EPROTOCOL, "the answer has not the bytes that were asked for");
         why = &without;
     }
     if (why)
         bulk_fail(b, (size_t)(e - b->entry), why);
-    bulk_end_one(b);
+    bulk_end_one(w, b);
     bulk_drop(b);
 }
 
@@ -87,6 +89,7 @@ static void bulk_bytes_drop(void *arg, void *data)
 
     (void)data;
     tenrec_tensor_drop(e->local);
+    bulk_free_one(e->bulk);
     bulk_drop(e->bulk);
 }
 
@@ -108,6 +111,7 @@ static tenrec_status bulk_bytes_new(struct bulk_entry *e, const struct tenrec_bu
         return st;
     e->local = tenrec_tensor_share(of->local);
     atomic_fetch_add(&e->bulk->refs, 1);
+    atomic_fetch_add(&e->bulk->local, 1);
     return TENREC_OK;
 }
 
@@ -162,53 +166,87 @@ static void bulk_begin_entry(struct tenrec_worker *w, struct bulk *b, size_t i,
         bulk_entry_ended(&e->hook, w, &why);
 }
 
-static struct bulk *bulk_new(size_t n)
+/* Makes the futures that the program asks for. Returns false without memory. */
+static bool bulk_futures(struct bulk *b, struct tenrec_worker *w,
+                         const struct tenrec_bulk_options *o, tenrec_peer to)
+{
+    b->future = future_make_of(w, to);
+    if (o->ret_visible)
+        b->visible = future_make_of(w, to);
+    if (o->ret_free) /* a peer in this process may use the bytes after `w` is gone */
+        b->free = future_make();
+    return b->future && (b->visible || !o->ret_visible) && (b->free || !o->ret_free);
+}
+
+static tenrec_status bulk_new(struct tenrec_worker *w, size_t n,
+                              const struct tenrec_bulk_options *o, const struct call_spec *spec,
+                              struct bulk **ret, tenrec_error *err)
 {
     struct bulk *b = n > (SIZE_MAX - sizeof *b) / sizeof *b->entry
                          ? NULL
                          : memory_new(1, sizeof *b + n * sizeof *b->entry);
+    tenrec_status st = TENREC_OK;
 
     if (!b)
-        return NULL;
-    b->future = future_make();
-    if (!b->future) {
-        free(b);
-        return NULL;
-    }
+        return memory_fail(err);
     pthread_mutex_init(&b->lock, NULL);
     atomic_init(&b->refs, 1);
     atomic_init(&b->left, 1);
+    atomic_init(&b->local, 1);
     b->failed = b->n = n;
-    return b;
+    b->then.to = spec->to;
+    b->then.deadline_ns = spec->deadline_ns;
+    if (!bulk_futures(b, w, o, spec->to))
+        st = memory_fail(err);
+    else if (o->then)
+        st = bulk_then_keep(&b->then, o, err);
+    if (st == TENREC_OK)
+        *ret = b;
+    else
+        bulk_drop(b);
+    return st;
+}
+
+/* Shares the futures with the program; NULL: gives none. */
+static void bulk_give_futures(const struct bulk *b, const struct tenrec_bulk_options *o,
+                              struct tenrec_future **ret)
+{
+    *ret = b ? tenrec_future_share(b->future) : NULL;
+    if (o->ret_visible)
+        *o->ret_visible = b ? tenrec_future_share(b->visible) : NULL;
+    if (o->ret_free)
+        *o->ret_free = b ? tenrec_future_share(b->free) : NULL;
 }
 
 /* The worker is entered. */
 static tenrec_status bulk_begin(struct tenrec_worker *w, const struct tenrec_bulk *entries,
-                                size_t n, int64_t timeout_ms, struct tenrec_future **ret,
-                                tenrec_error *err)
+                                size_t n, const struct tenrec_bulk_options *o,
+                                struct tenrec_future **ret, tenrec_error *err)
 {
-    struct call_spec spec = { .to = -1 };
+    struct call_spec spec = { .to = w->self.id };
     tenrec_peer *to = NULL;
-    struct bulk *b;
-    tenrec_status st = call_begin_now(w, &spec, timeout_ms, err);
+    struct bulk *b = NULL;
+    tenrec_status st = call_begin_now(w, &spec, o->timeout_ms, err);
 
     if (st == TENREC_OK && n > 0)
-        st = bulk_check(w, entries, n, &to, err);
-    if (st != TENREC_OK)
-        return st;
-    b = bulk_new(n);
-    if (!b) {
+        st = bulk_check(w, entries, n, o->then != NULL, &to, err);
+    if (st == TENREC_OK && n > 0)
+        spec.to = to[0];
+    if (st == TENREC_OK)
+        st = bulk_new(w, n, o, &spec, &b, err);
+    if (st != TENREC_OK) {
         free(to);
-        return memory_fail(err);
+        return st;
     }
-    *ret = tenrec_future_share(b->future);
+    bulk_give_futures(b, o, ret);
     for (size_t i = 0; i < n; i++) {
         spec.to = to[i];
         if (bulk_entry_at(entries, i)->bytes > 0)
             bulk_begin_entry(w, b, i, bulk_entry_at(entries, i), spec);
     }
     free(to);
-    bulk_end_one(b);
+    bulk_end_one(w, b);
+    bulk_free_one(b);
     bulk_drop(b);
     return TENREC_OK;
 }
@@ -217,23 +255,22 @@ tenrec_status tenrec_bulk_async(struct tenrec_worker *w, const struct tenrec_bul
                                 size_t n, const struct tenrec_bulk_options *options,
                                 struct tenrec_future **ret, tenrec_error *err)
 {
+    static const struct tenrec_bulk_options defaults = { .size = sizeof defaults };
+    const struct tenrec_bulk_options *o = options ? options : &defaults;
     tenrec_error own, *why = err ? err : &own;
     tenrec_status st;
 
     *ret = NULL;
+    if (o->size >= sizeof *o)
+        bulk_give_futures(NULL, o, ret);
     if (!entries && n > 0)
         return tenrec_fail(why, TENREC_EINVAL, "n is %zu, but entries is NULL", n);
-    if (options && options->size < sizeof *options)
-        return tenrec_fail(why, TENREC_EINVAL,
-                           "bulk options: size is %u, expected %zu (set it to sizeof)",
-                           options->size, sizeof *options);
-    if (options && options->flags)
-        return tenrec_fail(why, TENREC_EINVAL, "bulk options: unknown flags 0x%x", options->flags);
-    st = worker_enter(w, why);
+    st = bulk_check_options(o, n, why);
+    if (st == TENREC_OK)
+        st = worker_enter(w, why);
     if (st != TENREC_OK)
         return st;
-    st =
-        bulk_begin(w, entries, n, options ? options->timeout_ms : TENREC_TIMEOUT_DEFAULT, ret, why);
+    st = bulk_begin(w, entries, n, o, ret, why);
     worker_leave(w);
     return st;
 }

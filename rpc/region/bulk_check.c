@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bulk_check.c - what can be said of a batch before it is sent. */
-#include "rpc/region/regions.h"
+#include "rpc/region/bulk.h"
 
 #include "core/base/memory.h"
+#include "rpc/region/regions.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,27 @@
 const struct tenrec_bulk *bulk_entry_at(const struct tenrec_bulk *entries, size_t i)
 {
     return (const struct tenrec_bulk *)(const void *)((const char *)entries + i * entries->size);
+}
+
+/* ---- options ----------------------------------------------------------------------- */
+
+tenrec_status bulk_check_options(const struct tenrec_bulk_options *o, size_t n, tenrec_error *err)
+{
+    if (o->size < sizeof *o)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "bulk options: size is %u, expected %zu (set it to sizeof)", o->size,
+                           sizeof *o);
+    if (o->flags)
+        return tenrec_fail(err, TENREC_EINVAL, "bulk options: unknown flags 0x%x", o->flags);
+    if (!o->args && o->n_args > 0)
+        return tenrec_fail(err, TENREC_EINVAL, "bulk options: n_args is %zu, but args is NULL",
+                           o->n_args);
+    if (!o->then && o->n_args > 0)
+        return tenrec_fail(err, TENREC_EINVAL, "bulk options: args are given, but no 'then'");
+    if (o->then && n == 0)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "bulk options: 'then' needs an entry, whose owner runs the function");
+    return TENREC_OK;
 }
 
 /* ---- one entry ------------------------------------------------------------------- */
@@ -131,7 +153,7 @@ static tenrec_status bulk_check_targets(const struct tenrec_bulk *entries, size_
 }
 
 tenrec_status bulk_check(struct tenrec_worker *w, const struct tenrec_bulk *entries, size_t n,
-                         tenrec_peer **ret_to, tenrec_error *err)
+                         bool one, tenrec_peer **ret_to, tenrec_error *err)
 {
     struct bulk_target *target = memory_new(n, sizeof *target);
     tenrec_peer *to = memory_new(n, sizeof *to);
@@ -139,6 +161,9 @@ tenrec_status bulk_check(struct tenrec_worker *w, const struct tenrec_bulk *entr
 
     for (size_t i = 0; i < n && st == TENREC_OK; i++) {
         st = bulk_check_entry(w, bulk_entry_at(entries, i), entries->size, &to[i], err);
+        if (st == TENREC_OK && one && to[i] != to[0])
+            st = tenrec_fail(err, TENREC_EINVAL,
+                             "'then' runs at one owner, and this one is not that of entry 0");
         if (st != TENREC_OK)
             tenrec_error_prefix(err, "entry %zu", i);
     }

@@ -6,6 +6,7 @@
 #include "core/tensor/tensor.h"
 #include "rpc/call/call.h"
 #include "rpc/call/serve.h"
+#include "rpc/region/bulk.h"
 #include "rpc/value/codec.h"
 #include "rpc/value/value.h"
 

@@ -81,18 +81,4 @@ tenrec_status region_message_new(int32_t type, const struct region_use *use,
 
 extern const struct dispatch_handler region_messages[];
 
-/* ---- bulk.c --------------------------------------------------------------------------------- */
-
-/* An answer of a BULK_READ has arrived with its bytes in `into`. */
-void bulk_arrived(struct tenrec_tensor *into);
-
-/* ---- bulk_check.c --------------------------------------------------------------------------- */
-
-const struct tenrec_bulk *bulk_entry_at(const struct tenrec_bulk *entries, size_t i);
-
-/* Checks all that is known before a batch is sent. *ret_to: the owner of each; owns.
- * errors: EINVAL, EPERM, EPEER_UNKNOWN, EUNSUPPORTED, ENOMEM */
-tenrec_status bulk_check(struct tenrec_worker *w, const struct tenrec_bulk *entries, size_t n,
-                         tenrec_peer **ret_to, tenrec_error *err);
-
 #endif

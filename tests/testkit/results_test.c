@@ -11,6 +11,7 @@
 #include <tenrec/chain.h>
 #include <tenrec/observe.h>
 #include <tenrec/profiler.h>
+#include <tenrec/region.h>
 #include <tenrec/store.h>
 #include <tenrec/testkit.h>
 #include <tenrec/torch.h>
@@ -192,6 +193,25 @@ TEST(results_of_stores_are_zero_after_an_error)
     FAILS(pg, tenrec_process_group_new(s, 3, 2, "pg", &pg, &err));
     tenrec_store_close(s);
     tenrec_store_server_drop(server);
+}
+
+TEST(results_of_regions_are_null_after_an_error)
+{
+    struct tenrec_config *config = cluster_config();
+    struct tenrec_future *f, *visible, *is_free;
+    const struct tenrec_bulk_options o = { .size = sizeof o,
+                                           .ret_visible = &visible,
+                                           .ret_free = &is_free };
+    struct tenrec_worker *w;
+    struct tenrec_region *r;
+
+    assert_status(tenrec_worker_new(config, &w, &err), &err);
+    FAILS(r, tenrec_region_new(w, NULL, TENREC_REGION_READ, &r, &err));
+    FAILS(f, tenrec_bulk_async(w, NULL, 0, NULL, &f, &err));
+    FAILS(visible, tenrec_bulk_async(w, NULL, 1, &o, &f, &err));
+    FAILS(is_free, tenrec_bulk_async(w, NULL, 1, &o, &f, &err));
+    tenrec_worker_drop(w);
+    tenrec_config_drop(config);
 }
 
 TEST(results_of_a_worker_that_does_not_run_are_zero)
