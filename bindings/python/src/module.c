@@ -3,6 +3,7 @@
 #include "python.h"
 
 #include "future.h"
+#include "region.h"
 #include "value.h"
 #include "worker.h"
 
@@ -12,18 +13,19 @@
 
 PyMODINIT_FUNC PyInit__core(void);
 
-/* use(make_error, describe_error, future_type, rref_type) */
+/* use(make_error, describe_error, future_type, rref_type, region_type) */
 static PyObject *module_use(PyObject *module, PyObject *args)
 {
-    PyObject *make, *describe, *future, *rref;
+    PyObject *make, *describe, *future, *rref, *region;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOO!O!", &make, &describe, &PyType_Type, &future, &PyType_Type,
-                          &rref))
+    if (!PyArg_ParseTuple(args, "OOO!O!O!", &make, &describe, &PyType_Type, &future, &PyType_Type,
+                          &rref, &PyType_Type, &region))
         return NULL;
     error_use(make, describe);
     future_use(future);
     rref_use(rref);
+    region_use(region);
     Py_RETURN_NONE;
 }
 
@@ -62,7 +64,7 @@ static int module_exec(PyObject *module)
     python_own(module);
     forked_watch();
     return tensor_add_type(module) && future_add_type(module) && rref_add_type(module) &&
-                   worker_add_type(module) &&
+                   region_add_type(module) && worker_add_type(module) &&
                    PyModule_AddStringConstant(module, "version", tenrec_version_text()) == 0 &&
                    module_add_library(module)
                ? 0

@@ -2,6 +2,7 @@
 #include "worker.h"
 
 #include "future.h"
+#include "region.h"
 
 #include <tenrec/config.h>
 #include <unistd.h>
@@ -252,6 +253,9 @@ static PyMethodDef worker_methods[] = {
     { "_call_async", call_async, METH_VARARGS, NULL },
     { "_remote", call_remote, METH_VARARGS, NULL },
     { "_rref", call_rref, METH_O, NULL },
+    { "_region", region_new, METH_VARARGS, NULL },
+    { "_transfer", region_transfer, METH_VARARGS, NULL },
+    { "_transfer_async", region_transfer_async, METH_VARARGS, NULL },
     { "_info", group_info, METH_O, NULL },
     { "_infos", group_infos, METH_NOARGS, NULL },
     { "_view", group_view, METH_NOARGS, NULL },

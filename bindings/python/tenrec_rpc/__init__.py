@@ -21,6 +21,7 @@ from .future import Future
 from .member import Member, View
 from ._paths import get_include, get_library
 from .process import call, call_async, get_worker, init_rpc, register, remote, rref, shutdown
+from .region import Read, Region, RegionRef, Write
 from .rref import RRef
 from .tensor import empty
 from .worker import Worker
@@ -28,8 +29,8 @@ from .worker import Worker
 __version__ = _core.version
 __all__ = [
     "CanceledError", "ConnectionError", "Error", "Future", "InvalidError", "Member", "NoMemoryError", "NotFoundError",
-    "PermissionError", "RRef", "RemoteError", "SystemError", "Tensor", "TimeoutError", "UnsupportedError", "View",
-    "Worker", "call", "call_async", "empty", "get_include", "get_library", "get_worker", "init_rpc", "register", "remote", "rref", "shutdown",
+    "PermissionError", "RRef", "Read", "Region", "RegionRef", "RemoteError", "SystemError", "Tensor", "TimeoutError", "UnsupportedError", "View",
+    "Worker", "Write", "call", "call_async", "empty", "get_include", "get_library", "get_worker", "init_rpc", "register", "remote", "rref", "shutdown",
 ]
 
-_core.use(make, describe, Future, RRef)
+_core.use(make, describe, Future, RRef, Region)

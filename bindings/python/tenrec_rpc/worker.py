@@ -17,6 +17,7 @@ from ._time import to_ms
 from .errors import Error, make
 from .future import Future
 from .member import Member, View
+from .region import Read, Region, Write, own_memory, rights_of, to_entries
 from .rref import RRef
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -150,6 +151,49 @@ class Worker(_core.Worker):
     def rref(self, value: Any) -> RRef:
         """Returns a reference to a value that this worker owns; any object of Python."""
         return cast(RRef, self._rref(value))
+
+    # ---- regions
+
+    def region(self, memory: Any, rights: str) -> Region:
+        """Registers memory that other workers of the group read and write: a tensor of Tenrec, or
+        any object with a buffer or DLPack, contiguous. It is shared until the region has ended.
+
+        rights  "r", "w" or "rw"
+        """
+        return cast(Region, self._region(own_memory(memory), rights_of(rights)))
+
+    def read(self, ref: bytes, into: Any, offset: int = 0, timeout: float | None = None) -> None:
+        """Reads the bytes of a region from `offset` on into the memory of `into`, all of it.
+
+        ref      Region.ref of its owner
+        timeout  seconds; None: worker.rpc_timeout. It ends the wait: bytes may arrive later
+        """
+        self.transfer([Read(ref, into, offset)], timeout)
+
+    def read_async(self, ref: bytes, into: Any, offset: int = 0,
+                   timeout: float | None = None) -> Future:
+        """Starts the read and returns its Future, of None."""
+        return self.transfer_async([Read(ref, into, offset)], timeout)
+
+    def write(self, ref: bytes, data: Any, offset: int = 0, timeout: float | None = None) -> None:
+        """Writes all bytes of `data` to a region, from `offset` on; as read. Returns when the owner
+        has them."""
+        self.transfer([Write(ref, data, offset)], timeout)
+
+    def write_async(self, ref: bytes, data: Any, offset: int = 0,
+                    timeout: float | None = None) -> Future:
+        """Starts the write and returns its Future, of None."""
+        return self.transfer_async([Write(ref, data, offset)], timeout)
+
+    def transfer(self, entries: Iterable[Read | Write], timeout: float | None = None) -> None:
+        """Reads and writes regions in one batch, which has no order: the targets of its reads may
+        not overlap, nor those of its writes. The error of the first entry that failed names it."""
+        self._transfer(to_entries(entries), to_ms(timeout))
+
+    def transfer_async(self, entries: Iterable[Read | Write],
+                       timeout: float | None = None) -> Future:
+        """Starts the batch and returns its Future, of None."""
+        return cast(Future, self._transfer_async(to_entries(entries), to_ms(timeout)))
 
     # ---- the group
 
