@@ -11,9 +11,11 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <tenrec/error.h>
 
 /* A case of this program, and a fixture of its own. */
@@ -87,5 +89,20 @@ static inline unsigned long testing_looks(void)
             poll(NULL, 0, 1);                                                                      \
         }                                                                                          \
     } while (0)
+
+/* recv that goes on after EINTR, of which MSG_WAITALL has all bytes. Where libuv uses an io_uring,
+ * the kernel interrupts the thread that made a loop once that loop has been closed; a receive with
+ * a time limit is not restarted then. */
+static inline ssize_t recv_again(int fd, void *to, size_t n, int flags)
+{
+    size_t got = 0;
+    ssize_t r;
+
+    do {
+        r = recv(fd, (char *)to + got, n - got, flags);
+        got += r > 0 ? (size_t)r : 0;
+    } while ((r < 0 && errno == EINTR) || (r > 0 && got < n && flags & MSG_WAITALL));
+    return got ? (ssize_t)got : r;
+}
 
 #endif

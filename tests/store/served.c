@@ -75,7 +75,7 @@ void hear(int fd, const char *hex)
     unsigned char raw[4096], got[4096];
     size_t n = unhex(hex, raw);
 
-    assert_int_equal(recv(fd, got, n, MSG_WAITALL), n);
+    assert_int_equal(recv_again(fd, got, n, MSG_WAITALL), n);
     assert_memory_equal(got, raw, n);
 }
 
@@ -89,7 +89,7 @@ void hears_nothing(int fd)
 void is_closed(int fd)
 {
     char byte;
-    ssize_t r = recv(fd, &byte, 1, 0);
+    ssize_t r = recv_again(fd, &byte, 1, 0);
 
     assert_true(r == 0 || (r < 0 && errno == ECONNRESET));
     close(fd);

@@ -83,7 +83,7 @@ static void answer_proof(int fd, struct proof *p, char *ret_sent, size_t *ret_le
     *ret_len += len;
     assert_int_equal(send(fd, out, len, MSG_NOSIGNAL), len);
     if (!proof_is_complete(p)) {
-        const ssize_t n = recv(fd, in, sizeof in, 0);
+        const ssize_t n = recv_again(fd, in, sizeof in, 0);
         assert_true(n > 0);
         assert_status(proof_take(p, in, (size_t)n, &used, &err), &err);
     }
@@ -120,7 +120,7 @@ static void is_closed_at_last(int fd)
     char sink[2 * PROOF_RECORD_MAX];
 
     shutdown(fd, SHUT_WR);
-    while (recv(fd, sink, sizeof sink, 0) > 0)
+    while (recv_again(fd, sink, sizeof sink, 0) > 0)
         ;
     is_closed(fd);
 }
@@ -193,7 +193,8 @@ static int nobody_says_hello(void)
             _exit(2);
         fd = dial();
         say(fd, HELLO);
-        _exit(recv(fd, answer, 4, MSG_WAITALL) == 4 && memcmp(answer, "\x78\x56\x34\x12", 4) == 0
+        _exit(recv_again(fd, answer, 4, MSG_WAITALL) == 4 &&
+                      memcmp(answer, "\x78\x56\x34\x12", 4) == 0
                   ? 0
                   : 1);
     }

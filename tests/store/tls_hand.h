@@ -100,7 +100,7 @@ static inline size_t hand_send(struct hand *h)
 static inline void hand_receive(struct hand *h)
 {
     char in[32 << 10];
-    const ssize_t n = recv(h->fd, in, sizeof in, 0);
+    const ssize_t n = recv_again(h->fd, in, sizeof in, 0);
     tenrec_error err;
 
     assert_true(n > 0);
@@ -186,7 +186,7 @@ static inline void is_closed_at_last(int fd)
     char sink[4096];
 
     shutdown(fd, SHUT_WR);
-    while (recv(fd, sink, sizeof sink, 0) > 0)
+    while (recv_again(fd, sink, sizeof sink, 0) > 0)
         ;
     is_closed(fd);
 }

@@ -107,7 +107,7 @@ void raw_frame(int fd, const void *body, size_t len)
 bool raw_recv(int fd, void *data, size_t len)
 {
     while (len) {
-        ssize_t n = recv(fd, data, len, 0);
+        ssize_t n = recv_again(fd, data, len, 0);
 
         if (n <= 0)
             return false;
@@ -136,7 +136,7 @@ bool raw_closed(int fd)
     ssize_t n;
 
     do
-        n = recv(fd, buf, sizeof buf, 0);
+        n = recv_again(fd, buf, sizeof buf, 0);
     while (n > 0);
     return n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
 }
