@@ -256,8 +256,8 @@ int raw_connect(const char *address)
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     assert_true(fd >= 0);
-    set_deadline(fd);
     assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof sin), 0);
+    set_deadline(fd);
     return fd;
 }
 

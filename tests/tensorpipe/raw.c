@@ -37,9 +37,9 @@ int raw_connect_if_room(const char *address)
     fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return fd;
-    limit(fd);
     assert_int_equal(connect(fd, &a.any, a.any.sa_family == AF_INET6 ? sizeof a.v6 : sizeof a.v4),
                      0);
+    limit(fd);
     return fd;
 }
 
