@@ -2,7 +2,7 @@
 /* tenrec/region.h - regions: memory of a worker that its peers read and write without a function.
  *
  *     tenrec_region_new(w, tensor, TENREC_REGION_READ, &r, err);      at the owner
- *     tenrec_region_describe(r, &ref);                                bytes, sent by any way
+ *     tenrec_region_describe(r, &ref);                                tenrec_value_region(&ref)
  *
  *     struct tenrec_bulk entry = { .size = sizeof entry, .remote = ref, .bytes = n, .local = t };
  *     tenrec_bulk_async(w, &entry, 1, NULL, &f, err);                 at a peer
@@ -32,8 +32,8 @@ enum tenrec_region_rights {
     TENREC_REGION_WRITE = 1u << 1, /* likewise write */
 };
 
-/* Names a region to other workers of its group: plain data, which travels as bytes. Whoever has it
- * has the rights that it names. */
+/* Names a region to other workers of its group: plain data, which travels as a value of calls
+ * (tenrec_value_region) or as bytes by any way. Whoever has it has the rights that it names. */
 struct tenrec_region_ref {
     uint32_t size;   /* sizeof(struct tenrec_region_ref) */
     uint32_t rights; /* enum tenrec_region_rights */

@@ -33,12 +33,14 @@ enum tenrec_value_type {
     TENREC_VALUE_TENSOR,
     TENREC_VALUE_RREF,   /* see tenrec/rref.h */
     TENREC_VALUE_OBJECT, /* likewise */
+    TENREC_VALUE_REGION, /* see tenrec/region.h */
 };
 
 struct tenrec_value;
 struct tenrec_entry; /* of a map */
 struct tenrec_rref;
 struct tenrec_object;
+struct tenrec_region_ref;
 
 /* frozen: programs build values and arrays of values on their stacks. A new type of value
  * uses `n` and the room of the union. */
@@ -57,6 +59,7 @@ struct tenrec_value {
         struct tenrec_tensor *tensor;
         struct tenrec_rref *rref;
         struct tenrec_object *object;
+        const struct tenrec_region_ref *region;
         uint64_t room[2]; /* for future types */
     } u;
 };
@@ -152,13 +155,20 @@ static inline struct tenrec_value tenrec_value_object(struct tenrec_object *o)
     return v;
 }
 
+static inline struct tenrec_value tenrec_value_region(const struct tenrec_region_ref *ref)
+{
+    struct tenrec_value v = tenrec_value_of(TENREC_VALUE_REGION, 0);
+    v.u.region = ref;
+    return v;
+}
+
 /* "an integer", "text", ...: for error texts. */
 const char *tenrec_value_type_name(uint32_t type);
 
 /* Reads and checks arguments, or the items of an array, by a short type text:
  * b bool, i int64_t, d double (takes an int too), s const char * (refuses a text with a zero byte),
  * y bytes (const void *, size_t), t struct tenrec_tensor *,
- * r struct tenrec_rref *, o struct tenrec_object *,
+ * r struct tenrec_rref *, o struct tenrec_object *, g const struct tenrec_region_ref *,
  * v const struct tenrec_value *. The types after `|` are optional: the variables of absent
  * arguments stay unwritten.
  *

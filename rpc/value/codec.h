@@ -20,6 +20,7 @@
 #define CODEC_TAG_RREF UINT64_C(52597)   /* a remote reference */
 #define CODEC_TAG_DEREF UINT64_C(52598)  /* the value that the receiver owns */
 #define CODEC_TAG_OBJECT UINT64_C(52599) /* an object, encoded */
+#define CODEC_TAG_REGION UINT64_C(52600) /* a reference to a region */
 
 /* Returns true if the payload begins like those of Tenrec; no pickle or plain text does. */
 bool codec_is_cbor(const struct tenrec_msg *msg);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <tenrec/future.h>
 #include <tenrec/message.h>
+#include <tenrec/region.h>
 
 #include "core/backend/backend.h"
 #include "core/base/text.h"
@@ -33,12 +34,24 @@ tenrec_status codec_expect(struct cbor_reader *r, enum cbor_kind kind, const cha
 
 /* ---- the first walk --------------------------------------------------------- */
 
+static tenrec_status check_room(struct checking *c, uint64_t n, size_t size, tenrec_error *err);
+
+static tenrec_status check_region(struct checking *c, tenrec_error *err)
+{
+    struct tenrec_region_ref ref;
+    tenrec_status status = check_room(c, 1, sizeof ref, err);
+
+    return status ? status : codec_read_region(&c->r, &ref, err);
+}
+
 static tenrec_status check_tag(struct checking *c, const struct cbor_item *tag, int depth,
                                tenrec_error *err)
 {
     struct cbor_item index;
     tenrec_status status;
 
+    if (tag->n == CODEC_TAG_REGION)
+        return check_region(c, err);
     if (tag->n != CODEC_TAG_TENSOR)
         return codec_check_ref(c, tag, depth, err);
     status = codec_expect(&c->r, CBOR_KIND_INT, "index of a tensor", &index, err);
@@ -243,6 +256,14 @@ static tenrec_status fill_map(struct filling *f, size_t n, struct tenrec_value *
     return fill_values(f, n, NULL, entries, err);
 }
 
+static tenrec_status fill_region(struct filling *f, struct tenrec_value *to, tenrec_error *err)
+{
+    struct tenrec_region_ref *ref = value_block_items(&f->arena, 1, sizeof *ref);
+
+    *to = tenrec_value_region(ref);
+    return codec_read_region(&f->r, ref, err);
+}
+
 static tenrec_status fill_tag(struct filling *f, const struct cbor_item *tag,
                               struct tenrec_value *to, tenrec_error *err)
 {
@@ -250,6 +271,8 @@ static tenrec_status fill_tag(struct filling *f, const struct cbor_item *tag,
     struct cbor_item index;
     tenrec_status status;
 
+    if (tag->n == CODEC_TAG_REGION)
+        return fill_region(f, to, err);
     if (tag->n != CODEC_TAG_TENSOR)
         return codec_fill_ref(f, tag, to, err);
     status = cbor_read_item(&f->r, &index, err);

@@ -62,6 +62,13 @@ tenrec_status codec_check_ref(struct checking *c, const struct cbor_item *tag, i
 tenrec_status codec_fill_ref(struct filling *f, const struct cbor_item *tag,
                              struct tenrec_value *to, tenrec_error *err);
 
+/* The content of the tag of a region, in codec_region.c. The size and the writer include the tag.
+ */
+tenrec_status codec_read_region(struct cbor_reader *r, struct tenrec_region_ref *ret,
+                                tenrec_error *err);
+size_t codec_region_size(const struct tenrec_region_ref *r);
+void codec_put_region(struct cbor_writer *w, const struct tenrec_region_ref *r);
+
 /* The ids that begin a remote creation. */
 tenrec_status codec_read_creation(struct cbor_reader *r, struct codec_creation *ret,
                                   tenrec_error *err);

@@ -119,6 +119,16 @@ static tenrec_status add_ref(const struct tenrec_value *v, int depth, struct tot
     return status ? status : add_value(ref->encoded, depth + 1, t, err);
 }
 
+static tenrec_status add_region(const struct tenrec_value *v, struct total *t, tenrec_error *err)
+{
+    tenrec_status status = value_check_region(v, err);
+
+    if (status)
+        return status;
+    t->bytes += codec_region_size(v->u.region);
+    return TENREC_OK;
+}
+
 /* For values with bytes, or other values, behind their heads, and for unknown types. */
 static tenrec_status add_long_value(const struct tenrec_value *v, int depth, struct total *t,
                                     tenrec_error *err)
@@ -144,6 +154,8 @@ static tenrec_status add_long_value(const struct tenrec_value *v, int depth, str
     case TENREC_VALUE_RREF:
     case TENREC_VALUE_OBJECT:
         return add_ref(v, depth, t, err);
+    case TENREC_VALUE_REGION:
+        return add_region(v, t, err);
     default:
         return tenrec_fail(err, TENREC_EINVAL, "value has the unknown type %u", v->type);
     }
@@ -215,6 +227,9 @@ static tenrec_status put_long_value(struct writing *f, const struct tenrec_value
     case TENREC_VALUE_RREF:
     case TENREC_VALUE_OBJECT:
         return put_ref(f, v, err);
+    case TENREC_VALUE_REGION:
+        codec_put_region(&f->w, v->u.region);
+        return TENREC_OK;
     default:
         return TENREC_OK; /* add_long_value has refused it */
     }

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include <tenrec/region.h>
 #include <tenrec/rref.h>
 
 #include "rpc/value/value.h"
@@ -18,7 +19,7 @@ const char *tenrec_value_type_name(uint32_t type)
         [TENREC_VALUE_TEXT] = "text",        [TENREC_VALUE_BYTES] = "bytes",
         [TENREC_VALUE_ARRAY] = "an array",   [TENREC_VALUE_MAP] = "a map",
         [TENREC_VALUE_TENSOR] = "a tensor",  [TENREC_VALUE_RREF] = "a remote reference",
-        [TENREC_VALUE_OBJECT] = "an object",
+        [TENREC_VALUE_OBJECT] = "an object", [TENREC_VALUE_REGION] = "a region",
     };
 
     return type < sizeof names / sizeof *names ? names[type] : "of an unknown type";
@@ -32,7 +33,8 @@ enum { ANY_TYPE = -1 };
 static const short letter_type[UCHAR_MAX + 1] = {
     ['b'] = TENREC_VALUE_BOOL, ['i'] = TENREC_VALUE_INT,    ['d'] = TENREC_VALUE_DOUBLE,
     ['s'] = TENREC_VALUE_TEXT, ['y'] = TENREC_VALUE_BYTES,  ['t'] = TENREC_VALUE_TENSOR,
-    ['r'] = TENREC_VALUE_RREF, ['o'] = TENREC_VALUE_OBJECT, ['v'] = ANY_TYPE,
+    ['r'] = TENREC_VALUE_RREF, ['o'] = TENREC_VALUE_OBJECT, ['g'] = TENREC_VALUE_REGION,
+    ['v'] = ANY_TYPE,
 };
 
 static tenrec_status check_count(size_t n, const char *types, tenrec_error *err)
@@ -56,7 +58,8 @@ static tenrec_status check_one(const struct tenrec_value *v, size_t number, char
 
     if (want == 0)
         return tenrec_fail(err, TENREC_EINVAL,
-                           "type text has '%c' (one of b i d s y t r o v and | expected)", letter);
+                           "type text has '%c' (one of b i d s y t r o g v and | expected)",
+                           letter);
     if (want == ANY_TYPE || v->type == (uint32_t)want ||
         (want == TENREC_VALUE_DOUBLE && v->type == TENREC_VALUE_INT)) {
         if (want == TENREC_VALUE_TEXT && v->n && memchr(v->u.text, '\0', v->n))
@@ -95,6 +98,9 @@ static void value_store(const struct tenrec_value *v, char letter, va_list *ap)
         break;
     case 'o':
         *va_arg(*ap, struct tenrec_object **) = v->u.object;
+        break;
+    case 'g':
+        *va_arg(*ap, const struct tenrec_region_ref **) = v->u.region;
         break;
     default:
         *va_arg(*ap, const struct tenrec_value **) = v;
@@ -168,6 +174,20 @@ tenrec_status value_refuse_key(uint64_t i, tenrec_error *err)
     return tenrec_fail(err, TENREC_EINVAL, "key %llu of a map is NULL", (unsigned long long)i);
 }
 
+tenrec_status value_check_region(const struct tenrec_value *v, tenrec_error *err)
+{
+    const struct tenrec_region_ref *r = v->u.region;
+
+    if (!r)
+        return tenrec_fail(err, TENREC_EINVAL, "a region is NULL");
+    if (r->size < sizeof *r)
+        return tenrec_fail(err, TENREC_EINVAL, "a region has the size %u, expected %zu", r->size,
+                           sizeof *r);
+    if (!r->owner[0] || !memchr(r->owner, '\0', sizeof r->owner))
+        return tenrec_fail(err, TENREC_EINVAL, "a region has no name of an owner");
+    return TENREC_OK;
+}
+
 /* ---- copies ---------------------------------------------------------------- */
 
 static tenrec_status count_value(const struct tenrec_value *v, int depth,
@@ -212,6 +232,10 @@ static tenrec_status count_value(const struct tenrec_value *v, int depth,
             status = count_value(&v->u.map[i].value, depth + 1, size, err);
         }
         break;
+    case TENREC_VALUE_REGION:
+        size->items += sizeof *v->u.region;
+        status = value_check_region(v, err);
+        break;
     default:
         status = tenrec_fail(err, TENREC_EINVAL, "value has the unknown type %u", v->type);
     }
@@ -221,6 +245,7 @@ static tenrec_status count_value(const struct tenrec_value *v, int depth,
 static void copy_value(const struct tenrec_value *v, struct value_block *a, struct tenrec_value *to)
 {
     struct tenrec_value *items;
+    struct tenrec_region_ref *ref;
     struct tenrec_entry *entries;
 
     *to = *v;
@@ -255,6 +280,11 @@ static void copy_value(const struct tenrec_value *v, struct value_block *a, stru
     case TENREC_VALUE_OBJECT:
         if (to->u.object)
             tenrec_object_share(to->u.object);
+        break;
+    case TENREC_VALUE_REGION:
+        to->u.region = ref = value_block_items(a, 1, sizeof *ref);
+        *ref = *v->u.region;
+        ref->size = sizeof *ref; /* a newer program has more members */
         break;
     default:
         break;

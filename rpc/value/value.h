@@ -30,6 +30,10 @@ tenrec_status value_refuse_null(const struct tenrec_value *v, tenrec_error *err)
 /* Fails for a map whose key `i` is NULL. Returns TENREC_EINVAL. */
 tenrec_status value_refuse_key(uint64_t i, tenrec_error *err);
 
+/* Fails for a reference to a region that is NULL, shorter than the struct, or without a name of an
+ * owner. Returns TENREC_EINVAL then. */
+tenrec_status value_check_region(const struct tenrec_value *v, tenrec_error *err);
+
 /* Drops the tensors of `n` values; frees nothing else. */
 void values_finish(const struct tenrec_value *v, size_t n);
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <tenrec/future.h>
 #include <tenrec/message.h>
+#include <tenrec/region.h>
 
 #include "core/tensor/tensor.h"
 #include "rpc/value/codec_walk.h"
@@ -99,6 +100,8 @@ static bool same(const struct tenrec_value *a, const struct tenrec_value *b)
     case TENREC_VALUE_OBJECT:
         return strcmp(a->u.map->key, b->u.map->key) == 0 &&
                same(&a->u.map->value, &b->u.map->value);
+    case TENREC_VALUE_REGION:
+        return memcmp(a->u.region, b->u.region, sizeof *a->u.region) == 0;
     case TENREC_VALUE_TENSOR:
         return tenrec_tensor_count(a->u.tensor) == tenrec_tensor_count(b->u.tensor);
     case TENREC_VALUE_BOOL:

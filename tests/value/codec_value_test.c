@@ -6,6 +6,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <tenrec/region.h>
+
+#define NUMBERS "\x00\x00\x00\x00\x00\x00\x00" /* of a region */
 
 static struct tenrec_value *read_ok(const char *payload, size_t n)
 {
@@ -266,6 +269,14 @@ TEST(codec_value_refuses_every_malformed_payload)
         BAD(HEAD "\xd9\xcd\x74\x20", "tensor -1 at byte 6"),
         BAD(HEAD "\xd9\xcd\x74\x60", "text at byte 6, expected integer as index of a tensor"),
         BAD(HEAD "\xd9\xcd\x74", "data ends at byte 6"),
+        BAD(HEAD "\xd9\xcd\x78\x01", "integer at byte 6, expected array as region"),
+        BAD(HEAD "\xd9\xcd\x78\x87\x61w" NUMBERS, "region at byte 6 has 7 items, expected 8"),
+        BAD(HEAD "\xd9\xcd\x78\x88\x60" NUMBERS, "owner of a region at byte 7 is not a name"),
+        BAD(HEAD "\xd9\xcd\x78\x88\x61\x00" NUMBERS, "is not a name"),
+        BAD(HEAD "\xd9\xcd\x78\x88\x61w\x00\x00\x00\x00\x20\x00\x00", "rights of a region"),
+        BAD(HEAD "\xd9\xcd\x78\x88\x61w\x00\x00\x60\x00\x00\x00\x00",
+            "expected integer as number of a region"),
+        BAD(HEAD "\xd9\xcd\x78\x88\x61w\x00\x00\x00\x00\x00\x00", "data ends at byte 15"),
     };
 
     for (size_t i = 0; i < N(table); i++) {
@@ -280,6 +291,35 @@ TEST(codec_value_refuses_every_malformed_payload)
             fail_msg("row %zu: '%s' does not say '%s'", i, err.text, table[i].text);
         msg->release(msg);
     }
+}
+
+TEST(codec_value_reads_regions_as_they_were_written)
+{
+    const struct tenrec_region_ref ref = { .size = sizeof ref,
+                                           .rights = UINT32_MAX,
+                                           .life = UINT64_MAX,
+                                           .number = 3,
+                                           .generation = 1,
+                                           .length = (uint64_t)INT64_MAX + 1,
+                                           .key = { 7, UINT64_MAX - 7 },
+                                           .owner = "worker1" };
+    const struct tenrec_value item[] = { tenrec_value_int(1), tenrec_value_region(&ref),
+                                         tenrec_value_text("x"), tenrec_value_region(&ref) };
+    const struct tenrec_value list = tenrec_value_array(item, N(item));
+    struct tenrec_value *v = NULL;
+    struct tenrec_msg *msg = NULL;
+    tenrec_error err;
+
+    assert_status(codec_write_value(&list, TENREC_MSG_RET, &msg, &err), &err);
+    assert_status(codec_read_value(msg, &v, &err), &err);
+    msg->release(msg);
+    assert_int_equal(v->n, N(item));
+    assert_string_equal(v->u.array[2].u.text, "x");
+    for (size_t i = 1; i < N(item); i += 2) {
+        assert_int_equal(v->u.array[i].type, TENREC_VALUE_REGION);
+        assert_memory_equal(v->u.array[i].u.region, &ref, sizeof ref);
+    }
+    tenrec_value_drop(v);
 }
 
 TEST(codec_value_refuses_when_nested_deeper_than_the_limit)

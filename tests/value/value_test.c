@@ -3,6 +3,7 @@
 #include "../testing.h"
 
 #include <tenrec/future.h>
+#include <tenrec/region.h>
 
 #define N(array) (sizeof(array) / sizeof *(array))
 
@@ -220,4 +221,38 @@ TEST(value_type_name_tells_an_unknown_type)
 {
     assert_string_equal(tenrec_value_type_name(TENREC_VALUE_MAP), "a map");
     assert_string_equal(tenrec_value_type_name(99), "of an unknown type");
+}
+TEST(value_of_a_region_is_copied_and_read_by_type)
+{
+    struct tenrec_region_ref ref = { .size = sizeof ref, .length = 9, .owner = "worker1" };
+    const struct tenrec_value item = tenrec_value_region(&ref), list = tenrec_value_array(&item, 1);
+    const struct tenrec_region_ref *got = NULL;
+    struct tenrec_value *copy = NULL;
+    tenrec_error err;
+
+    assert_status(tenrec_value_copy(&list, &copy, &err), &err);
+    assert_status(tenrec_value_unpack(copy->u.array, 1, &err, "g", &got), &err);
+    assert_ptr_not_equal(got, &ref);
+    assert_memory_equal(got, &ref, sizeof ref);
+    assert_int_equal(tenrec_value_unpack(&list, 1, &err, "g", &got), TENREC_EINVAL);
+    assert_string_equal(err.text, "argument 1 is an array, expected a region");
+    tenrec_value_drop(copy);
+}
+
+TEST(value_of_a_region_is_refused_when_it_is_no_reference)
+{
+    struct tenrec_region_ref ref = { .size = sizeof ref - 1, .owner = "worker1" };
+    const struct tenrec_value v = tenrec_value_region(&ref), none = tenrec_value_region(NULL);
+    struct tenrec_value *copy = NULL;
+    tenrec_error err;
+
+    assert_int_equal(tenrec_value_copy(&none, &copy, &err), TENREC_EINVAL);
+    assert_string_equal(err.text, "a region is NULL");
+    assert_int_equal(tenrec_value_copy(&v, &copy, &err), TENREC_EINVAL);
+    assert_text_has(err.text, "expected 184");
+    ref.size = sizeof ref;
+    memset(ref.owner, 'x', sizeof ref.owner);
+    assert_int_equal(tenrec_value_copy(&v, &copy, &err), TENREC_EINVAL);
+    assert_text_has(err.text, "no name of an owner");
+    assert_null(copy);
 }
