@@ -4,6 +4,7 @@
  * The rest is included where it is used:
  *
  *     tenrec/region.h                         memory that peers read and write
+ *     tenrec/weights.h                        versions of weights, from trainers to generators
  *     tenrec/store.h                          stores
  *     tenrec/observe.h, tenrec/profiler.h     counters and traces of a worker
  *     tenrec/trace.h                          traces of other programs (W3C traceparent)
