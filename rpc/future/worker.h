@@ -30,6 +30,7 @@ enum worker_service {
     SERVICE_PROFILER,
     SERVICE_RREF,
     SERVICE_REGION,
+    SERVICE_WEIGHTS,
     SERVICE_MEMBER,
     SERVICES,
 };
