@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pull.c - a pull: asks the keeper for a version and a source, reads in buckets, and goes on with
+ * another source when one fails. */
+#include "rpc/weights/edition.h"
+#include "rpc/weights/record.h"
+
+#include "core/base/clock.h"
+#include "core/base/memory.h"
+#include "rpc/call/call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BUCKET_RUNS = 256,
+    STALL_MS = 2000, /* a source that gives nothing for so long may be replaced */
+    TRIES = 3,       /* with the publishers */
+};
+#define BUCKET_BYTES ((uint64_t)64 << 20)
+
+struct pull {
+    const struct tenrec_weights *s;
+    const struct tenrec_weights_box *boxes;
+    size_t n;
+    int64_t version, after; /* that is asked for */
+    uint64_t until_ns;
+    int64_t digest;    /* of the boxes */
+    struct edition *h; /* shared */
+    /* The keeper's answer. */
+    struct tenrec_value *answer; /* owns */
+    int64_t source_number;       /* of another reader; 0: the publishers */
+    const char *source;          /* borrowed from the answer */
+    struct piece *have;          /* owns; of the publishers */
+    size_t n_have;
+    struct tenrec_region_ref *refs; /* owns; of another reader */
+    struct piece_plan plan;
+    unsigned publisher_failures;
+    /* The next byte. */
+    size_t run;
+    uint64_t done; /* of the run */
+    struct tenrec_bulk bucket[BUCKET_RUNS];
+};
+
+static uint64_t pull_before_stall(const struct pull *p)
+{
+    const uint64_t left = (uint64_t)handle_left_ms(p->until_ns);
+    const uint64_t part = left / (p->source_number ? 4 : 2);
+    const uint64_t until = clock_deadline_ms(part > STALL_MS ? part : STALL_MS);
+
+    return until < p->until_ns ? until : p->until_ns;
+}
+
+/* ---- the keeper's answer
+ * -------------------------------------------------------------------------- */
+
+static void pull_forget(struct pull *p)
+{
+    piece_plan_finish(&p->plan);
+    free(p->refs);
+    free(p->have);
+    tenrec_value_drop(p->answer);
+    p->refs = NULL;
+    p->have = NULL;
+    p->answer = NULL;
+}
+
+/* Reads the pieces of all publishers. */
+static tenrec_status pull_read_pieces(struct pull *p, const struct tenrec_value *parts,
+                                      tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    p->n_have = 0;
+    for (size_t i = 0; i < parts->n && st == TENREC_OK; i++) {
+        struct piece *one, *all;
+        size_t n;
+        st = pieces_unpack(&parts->u.array[i], &one, &n, err);
+        if (st != TENREC_OK)
+            break;
+        all = memory_resize(p->have, p->n_have + n + 1, sizeof *all);
+        if (all) {
+            memcpy(all + p->n_have, one, n * sizeof *one);
+            p->have = all;
+            p->n_have += n;
+        } else {
+            st = memory_fail(err);
+        }
+        free(one);
+    }
+    return st;
+}
+
+/* Asks for a version; `failed`: the source that has failed, or NULL. ret_version: of the answer */
+static tenrec_status pull_ask(struct pull *p, int64_t version, const char *failed,
+                              int64_t *ret_version, tenrec_error *err)
+{
+    const struct tenrec_value args[] = {
+        tenrec_value_int(version),
+        tenrec_value_int(p->after),
+        tenrec_value_int(p->digest),
+        tenrec_value_int(handle_left_ms(p->until_ns)),
+        tenrec_value_text(failed ? failed : ""),
+        tenrec_value_int(failed ? p->source_number : 0),
+        tenrec_value_bool(p->publisher_failures >= TRIES),
+    };
+    struct tenrec_value *answer;
+    const struct tenrec_value *parts;
+    tenrec_status st =
+        handle_ask(p->s, RECORD_PULL, p->h->number, args, 7, p->until_ns, &answer, err);
+
+    if (st != TENREC_OK)
+        return st;
+    pull_forget(p);
+    p->answer = answer;
+    if (answer->type != TENREC_VALUE_ARRAY)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "the keeper's answer is no array");
+    st = tenrec_value_unpack(answer->u.array, answer->n, err, "isiv", ret_version, &p->source,
+                             &p->source_number, &parts);
+    if (st == TENREC_OK && parts->type != TENREC_VALUE_ARRAY)
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "the keeper's answer has no pieces");
+    return st == TENREC_OK ? pull_read_pieces(p, parts, err) : st;
+}
+
+/* ---- a source
+ * --------------------------------------------------------------------------------------- */
+
+/* Waits until another reader has so many bytes. ret: may be NULL; its references */
+static tenrec_status pull_await_source(struct pull *p, uint64_t bytes, struct tenrec_value **ret,
+                                       tenrec_error *err)
+{
+    const struct tenrec_call_options o = { .size = sizeof o,
+                                           .timeout_ms = handle_left_ms(pull_before_stall(p)) };
+    const struct tenrec_value args[] = { tenrec_value_int(p->source_number),
+                                         tenrec_value_int((int64_t)bytes),
+                                         tenrec_value_bool(ret != NULL) };
+
+    return call_sync(p->s->w, p->source, EDITION_READ, args, 3, false, &o, ret, err);
+}
+
+static tenrec_status pull_read_refs(struct pull *p, tenrec_error *err)
+{
+    const size_t bytes = p->n * sizeof *p->refs;
+    struct tenrec_value *v;
+    tenrec_status st = pull_await_source(p, 0, &v, err);
+
+    if (st != TENREC_OK)
+        return st;
+    p->refs = memory_new(p->n, sizeof *p->refs);
+    if (!p->refs)
+        st = memory_fail(err);
+    else if (v->type != TENREC_VALUE_BYTES || v->n != bytes)
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "'%s' has not the same boxes", p->source);
+    else
+        memcpy(p->refs, v->u.bytes, bytes);
+    tenrec_value_drop(v);
+    return st;
+}
+
+/* Finds the run of the next byte: a former source may have given some. */
+static void pull_seek(struct pull *p)
+{
+    uint64_t at = 0;
+
+    for (p->run = 0; p->run < p->plan.n; p->run++) {
+        const uint64_t bytes = p->plan.run[p->run].bytes;
+        if (p->h->arrived < at + bytes)
+            break;
+        at += bytes;
+    }
+    p->done = p->h->arrived - at;
+}
+
+/* ---- buckets
+ * ---------------------------------------------------------------------------------------- */
+
+/* Fills the next bucket. *ret_n: its entries, whose local tensors are to be dropped, also after an
+ * error. */
+static tenrec_status pull_fill(struct pull *p, size_t *ret_n, uint64_t *ret_bytes,
+                               tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    *ret_bytes = 0;
+    for (*ret_n = 0; *ret_n < BUCKET_RUNS && p->run < p->plan.n; ++*ret_n) {
+        const struct piece_run *run = &p->plan.run[p->run];
+        uint64_t bytes = run->bytes - p->done;
+        if (bytes > BUCKET_BYTES - *ret_bytes)
+            bytes = BUCKET_BYTES - *ret_bytes;
+        if (bytes == 0)
+            break;
+        p->bucket[*ret_n] = (struct tenrec_bulk){ .size = sizeof p->bucket[0],
+                                                  .direction = TENREC_BULK_READ,
+                                                  .remote = *run->ref,
+                                                  .remote_offset = run->from + p->done,
+                                                  .bytes = bytes };
+        st = edition_bytes_new(p->h, run->want, run->to + p->done, bytes, &p->bucket[*ret_n].local,
+                               err);
+        if (st != TENREC_OK)
+            return st;
+        *ret_bytes += bytes;
+        p->done += bytes;
+        if (p->done == run->bytes) {
+            p->run++;
+            p->done = 0;
+        }
+    }
+    return TENREC_OK;
+}
+
+static tenrec_status pull_read_bucket(struct pull *p, size_t n, uint64_t bytes, tenrec_error *err)
+{
+    const uint64_t until = pull_before_stall(p);
+    const struct tenrec_bulk_options o = { .size = sizeof o, .timeout_ms = handle_left_ms(until) };
+    struct tenrec_future *f = NULL;
+    tenrec_status st = TENREC_OK;
+
+    if (p->source_number)
+        st = pull_await_source(p, p->h->arrived + bytes, NULL, err);
+    if (st == TENREC_OK)
+        st = tenrec_bulk_async(p->s->w, p->bucket, n, &o, &f, err);
+    if (st == TENREC_OK)
+        st = tenrec_future_wait(f, TENREC_TIMEOUT_NONE, err);
+    tenrec_future_drop(f);
+    return st;
+}
+
+static tenrec_status pull_transfer(struct pull *p, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    pull_seek(p);
+    while (st == TENREC_OK && p->run < p->plan.n) {
+        uint64_t bytes;
+        size_t n;
+        st = pull_fill(p, &n, &bytes, err);
+        if (st == TENREC_OK)
+            st = pull_read_bucket(p, n, bytes, err);
+        for (size_t i = 0; i < n; i++)
+            tenrec_tensor_drop(p->bucket[i].local);
+        if (st == TENREC_OK)
+            edition_arrived(p->h, p->h->arrived + bytes);
+    }
+    return st;
+}
+
+/* Compares the published pieces that are in a box. */
+static tenrec_status pull_verify(const struct pull *p, tenrec_error *err)
+{
+    for (size_t i = 0; i < p->n_have; i++)
+        for (size_t k = 0; k < p->n; k++) {
+            const struct piece *have = &p->have[i], *want = &p->h->piece[k];
+            if (strcmp(have->name, want->name) == 0 && piece_is_in(have, want) &&
+                piece_checksum(have, want, tenrec_tensor_data(p->h->memory[k].tensor)) !=
+                    have->checksum)
+                return tenrec_fail(err, TENREC_EPROTOCOL,
+                                   "tensor '%s' of version %lld has not the checksum that was "
+                                   "published",
+                                   want->name, (long long)p->h->version);
+        }
+    return TENREC_OK;
+}
+
+/* ---- a version
+ * -------------------------------------------------------------------------------------- */
+
+/* Returns true if another source may do better. */
+static bool pull_may_go_on(struct pull *p, tenrec_status st)
+{
+    if (st == TENREC_ENOMEM || st == TENREC_EINVAL || st == TENREC_EWOULDBLOCK ||
+        st == TENREC_ECANCELED || st == TENREC_ETOOBIG || clock_passed(p->until_ns))
+        return false;
+    if (p->source_number == 0)
+        p->publisher_failures += st == TENREC_ESTALE || st == TENREC_EPEER_UNKNOWN ? TRIES : 1;
+    return true;
+}
+
+/* The boxes' memory is that of this version from now on. */
+static tenrec_status pull_take_memory(struct pull *p, int64_t version, struct piece *piece,
+                                      tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    for (size_t i = 0; i < p->n && st == TENREC_OK; i++) {
+        const void *tensor = piece_box_at(p->boxes, i)->tensor;
+        struct edition *h;
+        while (st == TENREC_OK &&
+               (h = edition_find(editions_of(p->s->w), edition_overlaps, tensor)) != NULL) {
+            if (h->kind == EDITION_IN_PLACE && !h->over)
+                st = tenrec_fail(err, TENREC_EBUSY,
+                                 "box %zu: its memory is published as version %lld: withdraw it", i,
+                                 (long long)h->version);
+            else
+                st = edition_end_wait(h, p->until_ns, err);
+            edition_drop(h);
+        }
+    }
+    if (st == TENREC_OK)
+        return edition_register(p->h, version, piece, p->boxes, p->n, err);
+    free(piece);
+    return st;
+}
+
+/* *ret_final: an error is not that of the source. */
+static tenrec_status pull_from_source(struct pull *p, bool *ret_final, tenrec_error *err)
+{
+    tenrec_status st = p->source_number ? pull_read_refs(p, err) : TENREC_OK;
+
+    *ret_final = st == TENREC_OK;
+    if (st != TENREC_OK)
+        return st;
+    if (p->source_number)
+        st = piece_plan_same(&p->plan, p->h->piece, p->n, p->refs, err);
+    else
+        st = piece_plan_make(&p->plan, p->h->piece, p->n, p->have, p->n_have, err);
+    if (st != TENREC_OK)
+        return st;
+    *ret_final = false;
+    return pull_transfer(p, err);
+}
+
+static tenrec_status pull_sources(struct pull *p, tenrec_error *err)
+{
+    char failed[TENREC_NAME_MAX + 1];
+    tenrec_error last;
+    int64_t version;
+    bool final;
+
+    while (pull_from_source(p, &final, err) != TENREC_OK) {
+        if (final || !pull_may_go_on(p, err->code))
+            return err->code;
+        last = *err;
+        snprintf(failed, sizeof failed, "%s", p->source);
+        if (pull_ask(p, p->h->version, failed, &version, err) != TENREC_OK)
+            return tenrec_fail(err, err->code, "%s; before that: %s", err->text, last.text);
+    }
+    return TENREC_OK;
+}
+
+/* Fills the boxes, in the edition's memory. */
+static tenrec_status pull_fill_boxes(struct pull *p, int64_t version, tenrec_error *err)
+{
+    struct piece *piece;
+    tenrec_status st = pieces_of_boxes(p->boxes, p->n, PIECE_FILLED, &piece, err);
+
+    if (st == TENREC_OK)
+        st = pull_take_memory(p, version, piece, err);
+    if (st == TENREC_OK)
+        st = pull_sources(p, err);
+    if (st == TENREC_OK)
+        st = pull_verify(p, err);
+    if (st == TENREC_OK)
+        st = handle_ask(p->s, RECORD_DONE, p->h->number,
+                        (struct tenrec_value[]){ tenrec_value_int(version) }, 1, p->until_ns, NULL,
+                        err);
+    return st;
+}
+
+static bool edition_is_older(const struct edition *h, const void *arg)
+{
+    const struct edition *newer = arg;
+
+    return h->of == newer->of && h->whole && !h->over && h->number < newer->number;
+}
+
+/* A handle has the version that it has pulled last. */
+static void pull_end_older(struct edition *newer)
+{
+    struct edition *h;
+
+    pthread_mutex_lock(&newer->list->lock);
+    newer->whole = true;
+    pthread_mutex_unlock(&newer->list->lock);
+    while ((h = edition_find(newer->list, edition_is_older, newer)) != NULL) {
+        edition_end(h);
+        edition_drop(h);
+    }
+}
+
+static tenrec_status pull_version(struct pull *p, int64_t *ret_version, tenrec_error *err)
+{
+    tenrec_status st = edition_new(p->s, EDITION_PULLED, &p->h, err);
+
+    if (st != TENREC_OK)
+        return st;
+    p->publisher_failures = 0;
+    st = pull_ask(p, p->version, NULL, ret_version, err);
+    if (st == TENREC_OK)
+        st = pull_fill_boxes(p, *ret_version, err);
+    if (st == TENREC_OK) {
+        pull_end_older(p->h);
+    } else {
+        handle_leave(p->s, p->h);
+        edition_end(p->h);
+    }
+    pull_forget(p);
+    edition_drop(p->h);
+    return st;
+}
+
+/* A version may be replaced, or lost with its holders, while it is read. */
+static tenrec_status pull_latest(struct pull *p, int64_t *ret_version, tenrec_error *err)
+{
+    tenrec_error stale = { 0 };
+    tenrec_status st;
+
+    while ((st = pull_version(p, ret_version, err)) == TENREC_ESTALE &&
+           p->version == TENREC_WEIGHTS_LATEST) {
+        if (*ret_version > p->after)
+            p->after = *ret_version;
+        stale = *err;
+    }
+    if (st == TENREC_ETIMEDOUT && stale.code != TENREC_OK)
+        *err = stale;
+    return st == TENREC_OK ? st : err->code;
+}
+
+static tenrec_status pull_check(const struct pull *p, const struct tenrec_weights_options *o,
+                                int64_t *ret_digest, tenrec_error *err)
+{
+    struct piece *piece;
+    tenrec_status st = handle_check_options(o, 0, err);
+
+    if (st == TENREC_OK && p->version < 0)
+        st = tenrec_fail(err, TENREC_EINVAL,
+                         "version %lld: expected TENREC_WEIGHTS_LATEST, or 1 or more",
+                         (long long)p->version);
+    if (st == TENREC_OK)
+        st = pieces_of_boxes(p->boxes, p->n, PIECE_FILLED, &piece, err);
+    if (st != TENREC_OK)
+        return st;
+    *ret_digest = (int64_t)pieces_digest(piece, p->n);
+    free(piece);
+    return TENREC_OK;
+}
+
+tenrec_status tenrec_weights_pull(struct tenrec_weights *s, int64_t version,
+                                  const struct tenrec_weights_box *boxes, size_t n,
+                                  const struct tenrec_weights_options *options,
+                                  int64_t *ret_version, tenrec_error *err)
+{
+    struct pull *p = memory_new(1, sizeof *p);
+    tenrec_error own, *why = err ? err : &own;
+    int64_t got = 0;
+    tenrec_status st;
+
+    if (ret_version)
+        *ret_version = 0;
+    if (!p)
+        return memory_fail(err);
+    p->s = s;
+    p->boxes = boxes;
+    p->n = n;
+    p->version = version;
+    p->after = options ? options->after : 0;
+    st = pull_check(p, options, &p->digest, why);
+    if (st == TENREC_OK)
+        st = handle_deadline(s, options ? options->timeout_ms : TENREC_TIMEOUT_DEFAULT,
+                             &p->until_ns, why);
+    if (st == TENREC_OK) {
+        editions_sweep(editions_of(s->w));
+        st = pull_latest(p, &got, why);
+    }
+    if (st == TENREC_OK && ret_version)
+        *ret_version = got;
+    free(p);
+    return st;
+}
