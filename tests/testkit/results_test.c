@@ -16,6 +16,7 @@
 #include <tenrec/testkit.h>
 #include <tenrec/torch.h>
 #include <tenrec/trace.h>
+#include <tenrec/weights.h>
 
 /* The call fails, and leaves zeroes where there was something before. */
 #define FAILS(result, call)                                                                        \
@@ -210,6 +211,24 @@ TEST(results_of_regions_are_null_after_an_error)
     FAILS(f, tenrec_bulk_async(w, NULL, 0, NULL, &f, &err));
     FAILS(visible, tenrec_bulk_async(w, NULL, 1, &o, &f, &err));
     FAILS(is_free, tenrec_bulk_async(w, NULL, 1, &o, &f, &err));
+    tenrec_worker_drop(w);
+    tenrec_config_drop(config);
+}
+
+TEST(results_of_weights_are_null_after_an_error)
+{
+    struct tenrec_config *config = cluster_config();
+    struct tenrec_weights *s, *none;
+    struct tenrec_value *v;
+    struct tenrec_worker *w;
+    int64_t version;
+
+    assert_status(tenrec_worker_new(config, &w, &err), &err);
+    FAILS(none, tenrec_weights_open(w, "", "keeper", &none, &err));
+    assert_status(tenrec_weights_open(w, "set", "keeper", &s, &err), &err);
+    FAILS(version, tenrec_weights_pull(s, 1, NULL, 0, NULL, &version, &err));
+    FAILS(v, tenrec_weights_wait(s, 1, 0, 1, &v, &err));
+    tenrec_weights_close(s);
     tenrec_worker_drop(w);
     tenrec_config_drop(config);
 }
