@@ -131,10 +131,10 @@ static void *prometheus_run(void *arg)
                            { .fd = p->share, .events = POLLIN } };
 
     while (!(fd[0].revents & (POLLIN | POLLHUP))) {
-        if (!p->endpoint.daemon)
-            prometheus_try(p);
         if (poll(fd, 2, p->endpoint.daemon ? -1 : RETRY_MS) > 0 && fd[1].revents)
             share_answer(p->self, p->share);
+        if (!p->endpoint.daemon)
+            prometheus_try(p);
     }
     endpoint_stop(&p->endpoint);
     return NULL;
@@ -183,6 +183,7 @@ static tenrec_status prometheus_start(struct prometheus *p, tenrec_error *err)
         pthread_attr_t attr;
         int r;
 
+        prometheus_try(p); /* here, so that the first worker serves once it runs */
         pthread_attr_init(&attr);
         pthread_attr_setstacksize(&attr, TENREC_THREAD_STACK);
         r = pthread_create(&p->thread, &attr, prometheus_run, p);
@@ -190,8 +191,10 @@ static tenrec_status prometheus_start(struct prometheus *p, tenrec_error *err)
         if (r != 0)
             st = tenrec_fail_errno(err, TENREC_EOS, r, "cannot start a thread");
     }
-    if (st != TENREC_OK)
+    if (st != TENREC_OK) {
+        endpoint_stop(&p->endpoint);
         neighbours_close(&p->neighbours);
+    }
     return st;
 }
 

@@ -5,6 +5,8 @@
 #include "../testing.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static void addresses_are_numbers_or_paths(void **state)
 {
@@ -160,9 +162,26 @@ static void host_snapshot_free(struct tenrec_observer *self, struct tenrec_snaps
     assert_ptr_equal(s, &a_snapshot);
 }
 
+static char folder[] = "/tmp/prometheus-XXXXXX";
+
+static tenrec_status host_private_folder(struct tenrec_observer *self,
+                                         char ret[TENREC_PRIVATE_FOLDER_MAX], tenrec_error *err)
+{
+    (void)self, (void)err;
+    snprintf(ret, TENREC_PRIVATE_FOLDER_MAX, "%s", folder);
+    return TENREC_OK;
+}
+
+static void host_log(const void *self, enum tenrec_log_level level, const char *format, ...)
+{
+    (void)self, (void)level, (void)format;
+}
+
 static const struct tenrec_observer_host host = {
     .size = sizeof host,
     .version = "1.2.3",
+    .log = host_log,
+    .private_folder = host_private_folder,
     .snapshot = host_snapshot,
     .snapshot_free = host_snapshot_free,
 };
@@ -196,6 +215,29 @@ static void the_text_has_the_names_of_opentelemetry(void **state)
     free(text);
 }
 
+/* A program that reads its metrics at once finds the socket. */
+static void the_first_process_serves_once_it_is_open(void **state)
+{
+    const uint64_t timeout_ms = 1000;
+    char address[64];
+    const struct tenrec_observer_init in = { sizeof in, 0, address, &timeout_ms };
+    struct tenrec_observer self = { .host = &host };
+    struct stat sb;
+    tenrec_error err;
+    char *made;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(address, sizeof address, "unix:%s/at", folder);
+    assert_status(tenrec_init_observer(&in, &self, &err), &err);
+    assert_int_equal(stat(strchr(address, '/'), &sb), 0);
+    assert_true(S_ISSOCK(sb.st_mode));
+    self.ops->close(&self);
+    assert_true(asprintf(&made, "rm -r %s", folder) > 0);
+    assert_int_equal(system(made), 0);
+    free(made);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +247,7 @@ int main(void)
         cmocka_unit_test(texts_of_another_form_are_left_out),
         cmocka_unit_test(comments_behind_a_metric_are_kept_within_the_text),
         cmocka_unit_test(the_text_has_the_names_of_opentelemetry),
+        cmocka_unit_test(the_first_process_serves_once_it_is_open),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
