@@ -126,7 +126,7 @@ tenrec_status tenrec_weights_report(struct tenrec_weights *s, int64_t version,
  *
  * version  TENREC_WEIGHTS_LATEST: the newest that is visible
  * ms       at most this long; TENREC_TIMEOUT_DEFAULT: the rpc_timeout
- * ret      owns: tenrec_value_drop it
+ * ret      owns: tenrec_value_drop it; NULL discards the value
  * errors   ETIMEDOUT, and those of a call to the keeper
  */
 tenrec_status tenrec_weights_wait(struct tenrec_weights *s, int64_t version, size_t reports,

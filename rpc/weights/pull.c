@@ -439,6 +439,8 @@ tenrec_status tenrec_weights_pull(struct tenrec_weights *s, int64_t version,
                                   int64_t *ret_version, tenrec_error *err)
 {
     struct pull *p = memory_new(1, sizeof *p);
+    /* Before *ret_version is written, which may be this field. */
+    const int64_t after = options && options->size >= sizeof *options ? options->after : 0;
     tenrec_error own, *why = err ? err : &own;
     int64_t got = 0;
     tenrec_status st;
@@ -451,7 +453,7 @@ tenrec_status tenrec_weights_pull(struct tenrec_weights *s, int64_t version,
     p->boxes = boxes;
     p->n = n;
     p->version = version;
-    p->after = options ? options->after : 0;
+    p->after = after;
     st = pull_check(p, options, &p->digest, why);
     if (st == TENREC_OK)
         st = handle_deadline(s, options ? options->timeout_ms : TENREC_TIMEOUT_DEFAULT,

@@ -188,8 +188,8 @@ static tenrec_status report_begin(struct record_ask *a, tenrec_error *err)
 {
     struct record_holder *h = a->set->holders;
 
-    while (h && (h->handle != a->handle || h->version != a->version || h->state < HOLDER_HAS ||
-                 strcmp(h->worker, a->worker) != 0))
+    while (h && (h->left || h->handle != a->handle || h->version != a->version ||
+                 h->state < HOLDER_HAS || strcmp(h->worker, a->worker) != 0))
         h = h->next;
     if (!h)
         return tenrec_fail(err, TENREC_ENOTFOUND, "'%s' does not have version %lld of '%s'",

@@ -189,13 +189,23 @@ static void holder_remove(struct record_set *s, struct record_holder *h)
     holder_free(h);
 }
 
+/* Returns true if it has reported about the newest version. */
+static bool holder_reports(const struct record_set *s, const struct record_holder *h)
+{
+    const struct record_version *newest = record_newest(s);
+
+    return h->state >= HOLDER_APPLIED && newest && h->version == newest->number;
+}
+
 void record_remove(struct record_set *s, const char *worker, int64_t number)
 {
     struct record_holder *h = record_holder_find(s, worker, number);
 
     for (struct record_version *v = s->versions; v; v = v->next)
         part_remove(v, worker, number);
-    if (h)
+    if (h && holder_reports(s, h))
+        h->left = true; /* the publisher may not have read the report yet */
+    else if (h)
         holder_remove(s, h);
 }
 
@@ -255,8 +265,11 @@ void record_forget_former(struct record_set *s, const char *worker, int64_t life
 {
     for (struct record_holder *h = s->holders, *next; h; h = next) {
         next = h->next;
-        if (h->life != life && strcmp(h->worker, worker) == 0)
-            record_remove(s, worker, h->number);
+        if (h->life == life || strcmp(h->worker, worker) != 0)
+            continue;
+        if (h->state > HOLDER_HAS)
+            h->state = HOLDER_HAS; /* its report does not count */
+        record_remove(s, worker, h->number);
     }
 }
 
@@ -282,7 +295,7 @@ const struct record_holder *record_source(const struct record_set *s, const stru
             before = false;
             continue;
         }
-        if (one->failed || one->version != h->version || one->digest != h->digest ||
+        if (one->failed || one->left || one->version != h->version || one->digest != h->digest ||
             one->state == HOLDER_PUBLISHES || (one->state == HOLDER_PULLS && !before))
             continue;
         n = holder_readers(s, v->number, one->number, h);
@@ -329,7 +342,7 @@ static bool holder_is_over(const struct record_holder *h, struct tenrec_worker *
 {
     tenrec_peer id;
 
-    return (h->state == HOLDER_PULLS && now_ns >= h->lease_until_ns) ||
+    return h->left || (h->state == HOLDER_PULLS && now_ns >= h->lease_until_ns) ||
            peers_find(&w->peers, h->worker, &id, NULL) != TENREC_OK;
 }
 

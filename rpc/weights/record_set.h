@@ -37,6 +37,7 @@ struct record_holder {
     uint64_t lease_until_ns; /* while it pulls */
     char *error;             /* of a report; may be NULL */
     bool failed;             /* a reader could not read from it */
+    bool left;               /* is listed for its report alone */
 };
 
 struct record_ask;

@@ -98,10 +98,11 @@ tenrec_status tenrec_weights_wait(struct tenrec_weights *s, int64_t version, siz
     uint64_t until_ns;
     tenrec_status st = handle_deadline(s, ms, &until_ns, why);
 
-    *ret = NULL;
+    if (ret)
+        *ret = NULL;
     if (st == TENREC_OK)
         st = handle_ask(s, RECORD_WAIT, 0, args, 2, until_ns, &answer, why);
-    if (st == TENREC_OK)
+    if (st == TENREC_OK && ret)
         st = view_make(answer, ret, why);
     tenrec_value_drop(answer);
     return st;

@@ -151,6 +151,22 @@ TEST_WITH(weights_reports_come_back_to_the_publisher, open_all, close_all)
     assert_null(view);
 }
 
+TEST_WITH(weights_report_counts_when_its_worker_has_left, open_all, close_all)
+{
+    tenrec_error err;
+    char state[32];
+
+    publish_first(1);
+    pull_at(1, TENREC_WEIGHTS_LATEST);
+    assert_status(tenrec_weights_report(s[1], 1, NULL, &err), &err);
+    tenrec_weights_close(s[1]);
+    s[1] = NULL;
+    assert_status(tenrec_weights_wait(s[0], 1, 1, CLUSTER_LONG_MS, NULL, &err), &err);
+    pull_at(2, 1); /* not from it */
+    publish_first(2);
+    assert_becomes(strcmp(state_of(s[0], "worker1", 1, state), "") == 0);
+}
+
 TEST_WITH(weights_report_of_what_was_not_pulled_is_refused, open_all, close_all)
 {
     tenrec_error err;
