@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the list -----------------------------------------------------------------------------------
- */
+/* ---- the list ----------------------------------------------------------------------- */
 
 void editions_init(struct editions *l)
 {
@@ -61,8 +60,7 @@ size_t editions_count(struct editions *l)
     return n;
 }
 
-/* ---- an edition
- * ------------------------------------------------------------------------------------ */
+/* ---- an edition --------------------------------------------------------------------- */
 
 static void edition_free(struct edition *h)
 {
@@ -161,8 +159,7 @@ tenrec_status edition_register(struct edition *h, int64_t version, struct piece 
     return st;
 }
 
-/* ---- bytes that arrive
- * ------------------------------------------------------------------------------ */
+/* ---- bytes that arrive -------------------------------------------------------------- */
 
 static void edition_bytes_drop(void *arg, void *data)
 {
@@ -190,8 +187,7 @@ tenrec_status edition_bytes_new(struct edition *h, size_t i, uint64_t offset, ui
     return st;
 }
 
-/* ---- its readers
- * ------------------------------------------------------------------------------------ */
+/* ---- its readers -------------------------------------------------------------------- */
 
 struct edition_ask {
     struct edition_ask *next;
@@ -323,8 +319,7 @@ void editions_stop(struct editions *l, const tenrec_error *why)
     asks_finish(done);
 }
 
-/* ---- its end
- * ---------------------------------------------------------------------------------------- */
+/* ---- its end ------------------------------------------------------------------------ */
 
 /* Returns the number of its tensors. */
 static size_t edition_over(struct edition *h)

@@ -100,8 +100,7 @@ tenrec_status edition_serve(struct functions *f, tenrec_error *err);
 /* Ends all, and answers what waits with `why`. */
 void editions_stop(struct editions *l, const tenrec_error *why);
 
-/* ---- handle.c: what the functions of a handle share -------------------------------------------
- */
+/* ---- handle.c: what the functions of a handle share --------------------------------- */
 
 /* errors: EINVAL */
 tenrec_status handle_check_options(const struct tenrec_weights_options *o, uint32_t flags,

@@ -10,8 +10,7 @@
 
 #include <stdlib.h>
 
-/* ---- open and close -----------------------------------------------------------------------------
- */
+/* ---- open and close ----------------------------------------------------------------- */
 
 static tenrec_status handle_check_name(const char *what, const char *name, tenrec_error *err)
 {
@@ -69,8 +68,7 @@ void tenrec_weights_close(struct tenrec_weights *s)
     free(s);
 }
 
-/* ---- requests
- * ------------------------------------------------------------------------------------- */
+/* ---- requests ----------------------------------------------------------------------- */
 
 tenrec_status handle_check_options(const struct tenrec_weights_options *o, uint32_t flags,
                                    tenrec_error *err)
@@ -140,8 +138,7 @@ void handle_leave(const struct tenrec_weights *s, const struct edition *h)
         tenrec_future_drop(f);
 }
 
-/* ---- publish
- * ---------------------------------------------------------------------------------------- */
+/* ---- publish ------------------------------------------------------------------------ */
 
 bool edition_overlaps(const struct edition *h, const void *tensor)
 {
@@ -271,8 +268,7 @@ tenrec_status tenrec_weights_publish(struct tenrec_weights *s, int64_t version,
     return st;
 }
 
-/* ---- report and withdraw
- * ------------------------------------------------------------------------------ */
+/* ---- report and withdraw ------------------------------------------------------------ */
 
 tenrec_status tenrec_weights_report(struct tenrec_weights *s, int64_t version,
                                     const tenrec_error *why, tenrec_error *err)

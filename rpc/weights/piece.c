@@ -30,8 +30,7 @@ static tenrec_status piece_check(struct piece *p, tenrec_error *err)
     return st;
 }
 
-/* ---- of the program ---------------------------------------------------------------------------
- */
+/* ---- of the program ----------------------------------------------------------------- */
 
 static tenrec_status piece_check_box(const struct tenrec_weights_box *b, uint32_t size,
                                      enum piece_use use, tenrec_error *err)
@@ -112,8 +111,7 @@ uint64_t pieces_digest(const struct piece *p, size_t n)
     return sum;
 }
 
-/* ---- as they travel ---------------------------------------------------------------------------
- */
+/* ---- as they travel ----------------------------------------------------------------- */
 
 /* Before the three lists of `ndim` numbers: shape, at, extent. */
 struct piece_head {

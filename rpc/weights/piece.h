@@ -50,8 +50,7 @@ struct tenrec_value *pieces_pack(const struct piece *p, size_t n);
 tenrec_status pieces_unpack(const struct tenrec_value *v, struct piece **ret, size_t *ret_n,
                             tenrec_error *err);
 
-/* ---- piece_runs.c: plans -----------------------------------------------------------------------
- */
+/* ---- piece_runs.c: plans ------------------------------------------------------------ */
 
 /* Bytes that are side by side in a region and in a wanted box. */
 struct piece_run {
@@ -79,8 +78,7 @@ tenrec_status piece_plan_make(struct piece_plan *p, const struct piece *want, si
 tenrec_status piece_plan_same(struct piece_plan *p, const struct piece *want, size_t n_wants,
                               const struct tenrec_region_ref *ref, tenrec_error *err);
 
-/* ---- piece_checksum.c --------------------------------------------------------------------------
- */
+/* ---- piece_checksum.c --------------------------------------------------------------- */
 
 /* XXH64, a hash that is fast and not secret. */
 uint64_t piece_hash(const void *data, size_t n, uint64_t seed);

@@ -32,8 +32,7 @@ static tenrec_status plan_add(struct piece_plan *p, const struct piece_run *run,
     return TENREC_OK;
 }
 
-/* ---- what two boxes share ----------------------------------------------------------------------
- */
+/* ---- what two boxes share ----------------------------------------------------------- */
 
 /* The shared box, and how many of its first dimensions count runs. */
 struct overlap {
@@ -93,8 +92,7 @@ static tenrec_status plan_add_overlap(struct piece_plan *plan, const struct over
     return st;
 }
 
-/* ---- plans
- * ---------------------------------------------------------------------------------------- */
+/* ---- plans -------------------------------------------------------------------------- */
 
 static tenrec_status plan_compare(const struct piece *want, const struct piece *have,
                                   tenrec_error *err)

@@ -50,8 +50,7 @@ static uint64_t pull_before_stall(const struct pull *p)
     return until < p->until_ns ? until : p->until_ns;
 }
 
-/* ---- the keeper's answer
- * -------------------------------------------------------------------------- */
+/* ---- the keeper's answer ------------------------------------------------------------ */
 
 static void pull_forget(struct pull *p)
 {
@@ -121,8 +120,7 @@ static tenrec_status pull_ask(struct pull *p, int64_t version, const char *faile
     return st == TENREC_OK ? pull_read_pieces(p, parts, err) : st;
 }
 
-/* ---- a source
- * --------------------------------------------------------------------------------------- */
+/* ---- a source ----------------------------------------------------------------------- */
 
 /* Waits until another reader has so many bytes. ret: may be NULL; its references */
 static tenrec_status pull_await_source(struct pull *p, uint64_t bytes, struct tenrec_value **ret,
@@ -170,8 +168,7 @@ static void pull_seek(struct pull *p)
     p->done = p->h->arrived - at;
 }
 
-/* ---- buckets
- * ---------------------------------------------------------------------------------------- */
+/* ---- buckets ------------------------------------------------------------------------ */
 
 /* Fills the next bucket. *ret_n: its entries, whose local tensors are to be dropped, also after an
  * error. */
@@ -260,8 +257,7 @@ static tenrec_status pull_verify(const struct pull *p, tenrec_error *err)
     return TENREC_OK;
 }
 
-/* ---- a version
- * -------------------------------------------------------------------------------------- */
+/* ---- a version ---------------------------------------------------------------------- */
 
 /* Returns true if another source may do better. */
 static bool pull_may_go_on(struct pull *p, tenrec_status st)

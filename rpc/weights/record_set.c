@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- sets ---------------------------------------------------------------------------------------
- */
+/* ---- sets --------------------------------------------------------------------------- */
 
 static void part_free(struct record_part *p)
 {
@@ -70,8 +69,7 @@ void record_set_free(struct record_set *s)
     free(s);
 }
 
-/* ---- versions
- * ------------------------------------------------------------------------------------- */
+/* ---- versions ----------------------------------------------------------------------- */
 
 struct record_version *record_newest(const struct record_set *s)
 {
@@ -217,8 +215,7 @@ void record_remove_part(struct record_set *s, const struct record_ask *a)
         record_remove(s, a->worker, a->number);
 }
 
-/* ---- holders
- * ---------------------------------------------------------------------------------------- */
+/* ---- holders ------------------------------------------------------------------------ */
 
 struct record_holder *record_holder_find(const struct record_set *s, const char *worker,
                                          int64_t number)
@@ -307,8 +304,7 @@ const struct record_holder *record_source(const struct record_set *s, const stru
     return best;
 }
 
-/* ---- sweeping
- * --------------------------------------------------------------------------------------- */
+/* ---- sweeping ----------------------------------------------------------------------- */
 
 static bool version_is_used(const struct record_set *s, const struct record_version *v)
 {

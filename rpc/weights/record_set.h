@@ -84,8 +84,7 @@ const struct record_holder *record_source(const struct record_set *s, const stru
 /* Removes expired leases, holders that have left the group, and versions without a use. */
 void record_set_sweep(struct record_set *s, struct tenrec_worker *w, uint64_t now_ns);
 
-/* ---- record.c: a request ----------------------------------------------------------------------
- */
+/* ---- record_ops.c: a request -------------------------------------------------------- */
 
 struct record_op;
 
@@ -110,5 +109,19 @@ struct record_ask {
     const char *text;
     tenrec_error why; /* of the answer; OK: the call has its value */
 };
+
+struct record_op {
+    const char *name;
+    /* Reads the arguments after those that all have. errors: EINVAL */
+    tenrec_status (*read)(struct record_ask *a, const struct tenrec_value *v, size_t n,
+                          tenrec_error *err);
+    /* Changes the set, once. errors: any, which is the answer */
+    tenrec_status (*begin)(struct record_ask *a, tenrec_error *err);
+    /* Answers the ask if it can be: returns true with its value, or with an error in a->why. NULL:
+     * nil at once */
+    bool (*ready)(struct record_ask *a);
+};
+
+extern const struct record_op record_ops[]; /* the last has no name */
 
 #endif
