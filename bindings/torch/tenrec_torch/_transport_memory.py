@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory that a transport has registered, views of it, and what names it to the peer."""
+import operator
+import secrets
+import threading
+from dataclasses import dataclass
+
+import torch
+from torch.distributed._transport._serialization import _WireDescriptor
+
+
+@dataclass(frozen=True)
+class TenrecRemoteBuffer(_WireDescriptor):
+    """Names memory to the peer. The key lets its holder read and write the memory."""
+
+    _backend = "tenrec"
+    _fields = {"process": str, "endpoint": int, "memory": int, "length": int, "device": str, "key": bytes}
+
+    process: str
+    endpoint: int
+    memory: int
+    length: int
+    device: str
+    key: bytes
+
+
+class Registration:
+    """Memory, and the regions that show it to peers. Of a device, what peers see is a copy on the host."""
+
+    def __init__(self, tensor, number):
+        self.tensor = tensor
+        self.number = number
+        self.key = secrets.token_bytes(16)
+        self.bytes = tensor.detach().reshape(-1).view(torch.uint8)
+        self.length = self.bytes.numel()
+        self.address = tensor.data_ptr()
+        self.staged = tensor.device.type != "cpu"
+        self.host = torch.empty(self.length, dtype=torch.uint8, pin_memory=True) if self.staged else self.bytes
+        self.active = True
+        self.handles = 0
+        self._lock = threading.Lock()  # guards the next
+        self._regions = {}  # by worker; None: it has ended
+
+    def ensure_active(self):
+        """Raises unless transfers may begin."""
+        if not self.active:
+            raise RuntimeError("the memory has been unregistered")
+        if self.tensor.data_ptr() != self.address or self.tensor.numel() * self.tensor.element_size() != self.length:
+            raise RuntimeError("the registered tensor was resized, or its storage was replaced")
+
+    def region(self, worker):
+        """Returns the region of the memory in the group of `worker`."""
+        with self._lock:
+            if worker not in self._regions:
+                self._regions[worker] = worker.region(self.host, "rw")
+            return self._regions[worker]
+
+    def end(self, limit):
+        """Returns when no peer can reach the memory any more; `limit()` is the time left, in seconds."""
+        with self._lock:
+            regions = list(self._regions.values())
+        for region in regions:
+            region.revoke(max(limit(), 0.001))
+        for region in regions:
+            region.drop()
+        with self._lock:
+            self._regions.clear()
+
+    def to_host(self, offset, length):
+        """Copies from the device to what peers see."""
+        if self.staged:
+            self.host[offset:offset + length].copy_(self.bytes[offset:offset + length])
+
+    def to_device(self, offset, length):
+        """The other way."""
+        if self.staged:
+            self.bytes[offset:offset + length].copy_(self.host[offset:offset + length])
+            torch.cuda.current_stream(self.bytes.device).synchronize()
+
+
+class TenrecMemoryView:
+    """A range of registered memory."""
+
+    def __init__(self, memory, offset, length):
+        self._memory = memory
+        self._offset = offset
+        self._length = length
+
+    def size(self):
+        """Its bytes."""
+        return self._length
+
+
+class TenrecMutableMemoryView(TenrecMemoryView):
+    """One that transfers may write."""
+
+    writable = True
+
+
+class TenrecMemory:
+    """A tensor that is registered with a transport."""
+
+    def __init__(self, transport, registration):
+        self._transport = transport
+        self._registration = registration
+
+    def _range(self, offset, length):
+        registration = self._registration
+        registration.ensure_active()
+        offset = 0 if offset is None else operator.index(offset)
+        if not 0 <= offset <= registration.length:
+            raise ValueError(f"a view at {offset}: the memory has {registration.length} bytes")
+        length = registration.length - offset if length is None else operator.index(length)
+        if not 0 <= length <= registration.length - offset:
+            raise ValueError(f"a view of {length} bytes at {offset}: the memory has {registration.length} bytes")
+        return offset, length
+
+    def to_view(self, offset=None, length=None):
+        """Returns a view of `length` bytes from `offset` on."""
+        return TenrecMemoryView(self, *self._range(offset, length))
+
+    def to_mutable_view(self, offset=None, length=None):
+        """Returns one that transfers may write."""
+        return TenrecMutableMemoryView(self, *self._range(offset, length))
+
+    def to_remote_buffer(self, *, timeout=None):
+        """Returns what names the memory to the peer."""
+        return self._transport._remote_buffer(self._registration, timeout)
+
+    def reused_registration(self):
+        """Returns true if the memory was registered before this handle."""
+        return self._registration.handles > 1
