@@ -85,6 +85,11 @@ static tenrec_status members_unpack_one(const struct generation *m, int32_t i,
                            "worker \"%s\" joined as rank %d of %d, expected rank %d of %d of "
                            "group \"%s\"",
                            ret->name, ret->rank, ret->world, i, m->world, m->group);
+    if (i == m->rank && ret->token != m->token)
+        return tenrec_fail(
+            err, TENREC_EGROUP,
+            "rank %d of group \"%s\" was taken by worker \"%s\" (process %lld on %s)", i, m->group,
+            ret->name, (long long)ret->pid, ret->host);
     return member_check_backend(ret, m->group, m->rank, m->backend, err);
 }
 

@@ -56,6 +56,40 @@ static bool former_record(struct generation *m, int64_t n, uint64_t deadline_ns,
     return found;
 }
 
+static void generation_undo_start(struct generation *m, uint64_t deadline_ns)
+{
+    char key[KEY_ROOM];
+
+    rank_key(key, "rank", m->rank);
+    store_add(m->base, key, -1, deadline_ns, NULL, NULL);
+}
+
+/* Returns true if this rank has taken part in its life `n`, or the store fails. */
+static bool life_was_used(struct generation *m, int64_t n, uint64_t deadline_ns)
+{
+    struct store_value record;
+    char key[KEY_ROOM];
+    bool used;
+
+    snprintf(key, sizeof key, "%lld/member/%d", (long long)n, m->rank);
+    if (store_read(m->base, key, deadline_ns, &record, NULL) != TENREC_OK)
+        return true;
+    used = record.data != NULL;
+    free(record.data);
+    return used || generation_rank_left(m->base, m->rank, n, deadline_ns);
+}
+
+/* The life before has no record of this rank: a start was counted, and its process ended, or never
+ * got the answer, or could not take it back. The others still wait in that life, so this start
+ * takes part in it. */
+static void generation_resume(struct generation *m, uint64_t deadline_ns)
+{
+    do {
+        generation_undo_start(m, deadline_ns);
+        m->incarnation--;
+    } while (m->incarnation > 1 && !life_was_used(m, m->incarnation - 1, deadline_ns));
+}
+
 /* Checks the former holder of this rank, which has not left: it lives, or has crashed. */
 static tenrec_status generation_check_former(struct generation *m, uint64_t deadline_ns,
                                              tenrec_error *err)
@@ -69,6 +103,7 @@ static tenrec_status generation_check_former(struct generation *m, uint64_t dead
         snprintf(m->hint, sizeof m->hint,
                  "; rank %d was started twice, or died before: remove a store of an earlier run",
                  m->rank);
+        generation_resume(m, deadline_ns);
         return TENREC_OK;
     }
     if (member_runs_here(&other))
@@ -102,14 +137,6 @@ static void close_views(struct generation *m)
     tenrec_store_close(m->store);
     tenrec_store_close(m->base);
     m->store = m->base = NULL;
-}
-
-static void generation_undo_start(struct generation *m, uint64_t deadline_ns)
-{
-    char key[KEY_ROOM];
-
-    rank_key(key, "rank", m->rank);
-    store_add(m->base, key, -1, deadline_ns, NULL, NULL);
 }
 
 /* Opens the view of the group. */

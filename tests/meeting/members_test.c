@@ -100,6 +100,52 @@ TEST_WITH(members_know_names_and_addresses_of_all_members, make_store, drop_stor
     leave_all(j, 3);
 }
 
+/* The start of a worker was counted, but its process died, or had no time left for the answer. */
+TEST_WITH(members_meet_when_a_start_was_counted_in_vain, make_store, drop_store)
+{
+    struct joiner j[] = { { 0, 2, "ps", TEST_MS }, { 1, 2, "trainer", TEST_MS } };
+
+    for (int life = 1; life <= 2; life++) {
+        for (int in_vain = 0; in_vain < 2; in_vain++)
+            assert_status(tenrec_store_add(store, "tenrec/g/rank/1", 1, TEST_MS, NULL, &err), &err);
+        join_all(j, 2);
+        for (int i = 0; i < 2; i++) {
+            assert_status(j[i].st, &j[i].err);
+            assert_int_equal(j[i].generation.incarnation, life);
+        }
+        leave_all(j, 2);
+    }
+}
+
+/* Two processes have one rank, and the first publishes late: one of them is refused. */
+TEST_WITH(members_refuse_a_rank_whose_record_another_process_wrote, make_store, drop_store)
+{
+    struct joiner first = { 0, 2, "first", TEST_MS }, second = { 0, 2, "second", TEST_MS };
+    struct joiner other = { 1, 2, "other", TEST_MS };
+    const uint64_t deadline_ns = clock_deadline_ms(TEST_MS);
+
+    bool there = false;
+
+    assert_status(generation_open(store, "g", "", 0, 2, deadline_ns, &first.generation, &err),
+                  &err);
+    start(&second);
+    assert_becomes(tenrec_store_check(store, (const char *[]){ "tenrec/g/1/member/0" }, 1, TEST_MS,
+                                      &there, &err) == TENREC_OK &&
+                   there);
+    assert_int_equal(members_join(&first.generation, "first", "uv://127.0.0.1:1", NULL,
+                                  clock_deadline_ms(1), &first.members, &err),
+                     TENREC_ETIMEDOUT);
+    start(&other);
+    finish(&second);
+    finish(&other);
+    assert_int_equal(second.st, TENREC_EGROUP);
+    assert_text_has(second.err.text, "rank 0 of group \"g\" was taken by worker \"first\"");
+    assert_status(other.st, &other.err);
+    leave(&first);
+    leave(&second);
+    leave(&other);
+}
+
 static int asked; /* for rank 1: by the first round, when it is seen, by the second round */
 
 static bool ends_in(const char *text, const char *end)
