@@ -12,7 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 sys.path.insert(0, os.path.join(ROOT, "tests/tools"))
@@ -38,9 +37,10 @@ def _lay():
         glob.glob(f"{ROOT}/build/venv-torch-2.15*/lib/python*/site-packages/torch/distributed/_transport"))
     if not found:
         skip(f"torch {torch.__version__} has no torch.distributed._transport, and no torch 2.15 is at hand")
-    folder = tempfile.mkdtemp(prefix="tenrec-transport-")
-    os.symlink(found[0], f"{folder}/_transport")
-    torch.distributed.__path__.append(folder)
+    spec = importlib.util.spec_from_file_location("torch.distributed._transport", f"{found[0]}/__init__.py",
+                                                  submodule_search_locations=found[:1])
+    torch.distributed._transport = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[spec.name])
 
 
 _lay()
