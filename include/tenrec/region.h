@@ -33,7 +33,7 @@ enum tenrec_region_rights {
 };
 
 /* Names a region to other workers of its group: plain data, which travels as a value of calls
- * (tenrec_value_region) or as bytes by any way. Whoever has it has the rights that it names. */
+ * (tenrec_value_region) or as bytes by any way. Its holder has the rights that it names. */
 struct tenrec_region_ref {
     uint32_t size;   /* sizeof(struct tenrec_region_ref) */
     uint32_t rights; /* enum tenrec_region_rights */

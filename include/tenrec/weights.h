@@ -51,7 +51,7 @@ struct tenrec_weights_options {
     int64_t timeout_ms;  /* of the whole; TENREC_TIMEOUT_DEFAULT: the rpc_timeout */
     uint32_t publishers; /* of a publish: workers that each publish a part of the version; 0: 1 */
     uint32_t reserved;
-    int64_t after; /* of a pull of the latest version: waits for one that is newer than this */
+    int64_t after; /* of a pull of the latest version: waits for a version newer than this */
 };
 
 /* Makes a handle on a set. Sends nothing: the keeper makes the set when it is first published.
@@ -92,7 +92,7 @@ tenrec_status tenrec_weights_publish(struct tenrec_weights *s, int64_t version,
  * them now; then this worker is such a source itself, until it pulls again, withdraws or closes.
  * So the tensors may not be changed but by these calls.
  *
- * version      TENREC_WEIGHTS_LATEST, or the number of one that no newer version has replaced
+ * version      TENREC_WEIGHTS_LATEST, or the number of a version that is not replaced
  * boxes        borrowed during the call; contiguous, in memory of the host, without overlaps
  * ret_version  may be NULL; 0 after an error: then the elements are undefined, and bytes may still
  *              arrive in the tensors, which stay shared so long

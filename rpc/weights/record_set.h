@@ -27,7 +27,7 @@ enum holder_state { HOLDER_PUBLISHES, HOLDER_PULLS, HOLDER_HAS, HOLDER_APPLIED, 
 
 /* A worker that has a version, or is getting it. */
 struct record_holder {
-    struct record_holder *next; /* one that came later */
+    struct record_holder *next; /* a later holder */
     char *worker;
     int64_t life, handle, number; /* of the worker */
     int64_t version;
@@ -112,7 +112,7 @@ struct record_ask {
 
 struct record_op {
     const char *name;
-    /* Reads the arguments after those that all have. errors: EINVAL */
+    /* Reads the arguments that follow the common ones. errors: EINVAL */
     tenrec_status (*read)(struct record_ask *a, const struct tenrec_value *v, size_t n,
                           tenrec_error *err);
     /* Changes the set, once. errors: any, which is the answer */

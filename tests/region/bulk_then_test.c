@@ -79,9 +79,9 @@ static void answers_are_late(void)
 static void close_all(void)
 {
     tenrec_region_drop(r);
+    cluster_close(&c, TENREC_GRACEFUL); /* first: functions of its threads have read the memory */
     tenrec_tensor_drop(memory);
     tenrec_tensor_drop(local);
-    cluster_close(&c, TENREC_GRACEFUL);
 }
 
 /* A batch with options, which must be accepted. */

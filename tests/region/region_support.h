@@ -26,7 +26,7 @@ struct tenrec_bulk writing(const struct tenrec_region_ref *ref, uint64_t offset,
 /* Begins a batch and waits for its end. */
 tenrec_status transfer(struct tenrec_worker *w, const struct tenrec_bulk *entries, size_t n,
                        tenrec_error *err);
-/* Begins one that must be accepted. */
+/* Begins a batch that must be accepted. */
 struct tenrec_future *begin(struct tenrec_worker *w, const struct tenrec_bulk *entries, size_t n);
 
 /* A number of the debug info; -1 without it. */

@@ -120,7 +120,7 @@ class TenrecMemory:
         return TenrecMemoryView(self, *self._range(offset, length))
 
     def to_mutable_view(self, offset=None, length=None):
-        """Returns one that transfers may write."""
+        """Returns a view that transfers may write."""
         return TenrecMutableMemoryView(self, *self._range(offset, length))
 
     def to_remote_buffer(self, *, timeout=None):
