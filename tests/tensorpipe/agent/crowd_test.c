@@ -23,7 +23,7 @@ TEST(crowd_calls_between_processes_and_sees_a_process_killed)
         node_init(&n[i], i);
     node_open(&n[child == 0]);
     if (child == 0) {
-        n[1].on_request = NULL;
+        n[1].on_request = echo_request;
         if (write(back[1], n[1].address, sizeof address) < 0 ||
             read(there[0], n[0].address, sizeof address) < 0)
             _exit(1);

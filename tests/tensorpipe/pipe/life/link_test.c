@@ -108,7 +108,7 @@ TEST(link_connects_again_after_disconnect)
     assert_int_equal(n[0].agent.ops->disconnect(&n[0].agent, 1, &err), TENREC_OK);
     assert_true(atomic_load(&c.done));
     assert_int_equal(c.status, TENREC_EPEER_LOST);
-    n[1].on_request = 0;
+    n[1].on_request = echo_request;
     assert_ping(&n[0], 1);
     group_close(n, 2);
 }
