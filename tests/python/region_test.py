@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""region_test.py WHY - memory that other workers read and write; numpy is optional, and its cases skip without it."""
+"""region_test.py WHY PEER - memory that other workers read and write; numpy is optional, and its cases skip without it."""
 import array
 import asyncio
 import gc
 import os
 import signal
+import sys
 import tempfile
 import weakref
 
-from cases import Skipped, contains, equal, main, true, until
-from workers import at_once, program, refused, started, tenrec
+from cases import Skipped, contains, environment, equal, main, start, true, until
+from workers import at_once, program, programs_end, refused, started, tenrec
+
+PEER = os.path.abspath(sys.argv[2])
 
 try:
     import numpy
@@ -83,14 +86,42 @@ def region_ref_travels_by_a_call_and_names_its_parts():
 
         w1.register(offer)
         got = w0.call("w1", "offer")
-        ref = tenrec.RegionRef(got)
-        equal((type(got), ref.owner, ref.length, ref.rights, len(ref)), (bytes, "w1", 4, "r", 184))
-        equal(ref, kept[0].ref)
+        equal((type(got), got.owner, got.length, got.rights, len(got)), (tenrec.RegionRef, "w1", 4, "r", 184))
+        equal((got, tenrec.RegionRef(bytes(got))), (kept[0].ref, kept[0].ref))
         into = bytearray(4)
         w0.read(got, into)
+        w0.read(bytes(got), into)
         equal(into, memory)
         contains(str(refused(ValueError, tenrec.RegionRef, got[:-1])), "183 bytes")
         contains(str(refused(ValueError, w0.read, got[:-1], into)), "183 bytes")
+
+
+def region_refs_are_values_in_lists_and_dicts():
+    with started() as (w0, w1):
+        r = w1.region(bytearray(b"abcd"), "r")
+        ref = r.ref
+        w1.register("echo", lambda *x: x)
+        got = w0.call("w1", "echo", [ref, {"a": (ref,)}], bytes(ref))
+        equal(got, [[ref, {"a": [ref]}], ref])
+        equal([type(x) for x in (got[0][0], got[0][1]["a"][0], got[1])], [tenrec.RegionRef, tenrec.RegionRef, bytes])
+        equal(w0.rref(ref).to_here(), ref)
+        for bad in bytes.__new__(tenrec.RegionRef, ref[:-1]), tenrec.RegionRef(ref[:56] + b"x" * 128):
+            refused(ValueError, w0.call, "w1", "echo", bad)
+
+
+def region_refs_are_region_values_of_a_worker_in_c():
+    with tempfile.TemporaryDirectory(prefix="tenrec-python-") as folder:
+        peer = start(PEER, env=environment(RANK="1", WORLD_SIZE="2", TENREC_INIT_METHOD=f"file://{folder}/store"))
+        w = tenrec.Worker("w0", overrides={"init_method": f"file://{folder}/store", "worker.world_size": 2, "worker.rank": 0})
+        w.init_rpc()
+        own, into = w.region(b"abcd", "r"), bytearray(4)
+        got, = w.call("worker1", "copy", own.ref)
+        equal((type(got["ref"]), got["ref"].owner), (tenrec.RegionRef, "worker1"))
+        w.read(got["ref"], into)
+        equal(into, b"abcd")
+        contains(str(refused(tenrec.InvalidError, w.call, "worker1", "copy", b"abcd")), "argument 1 is bytes")
+        w.shutdown()
+        programs_end(peer)
 
 
 def region_of_the_own_worker_is_used_likewise():

@@ -13,19 +13,19 @@
 
 PyMODINIT_FUNC PyInit__core(void);
 
-/* use(make_error, describe_error, future_type, rref_type, region_type) */
+/* use(make_error, describe_error, future_type, rref_type, region_type, region_ref_type) */
 static PyObject *module_use(PyObject *module, PyObject *args)
 {
-    PyObject *make, *describe, *future, *rref, *region;
+    PyObject *make, *describe, *future, *rref, *region, *ref;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOO!O!O!", &make, &describe, &PyType_Type, &future, &PyType_Type,
-                          &rref, &PyType_Type, &region))
+    if (!PyArg_ParseTuple(args, "OOO!O!O!O!", &make, &describe, &PyType_Type, &future, &PyType_Type,
+                          &rref, &PyType_Type, &region, &PyType_Type, &ref))
         return NULL;
     error_use(make, describe);
     future_use(future);
     rref_use(rref);
-    region_use(region);
+    region_use(region, ref);
     Py_RETURN_NONE;
 }
 

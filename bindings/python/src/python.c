@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define HELD_MAX 8
+#define HELD_MAX 16
 
 static PyObject **held[HELD_MAX];
 static size_t n_held;

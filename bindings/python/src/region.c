@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <tenrec/region.h>
 
 struct region {
     PyObject_HEAD
@@ -17,12 +16,40 @@ struct region {
     bool dropped;
 };
 
-static PyObject *region_base, *region_type;
+static PyObject *region_base, *region_type, *ref_type;
 
-void region_use(PyObject *type)
+void region_use(PyObject *type, PyObject *ref)
 {
     python_hold(&region_type, type);
+    python_hold(&ref_type, ref);
 }
+
+/* ---- references ------------------------------------------------------------------- */
+
+PyObject *region_ref_wrap(const struct tenrec_region_ref *ref)
+{
+    if (ref_type)
+        return PyObject_CallFunction(ref_type, "y#", (const char *)ref, (Py_ssize_t)sizeof *ref);
+    PyErr_SetString(PyExc_RuntimeError, "the interpreter ends");
+    return NULL;
+}
+
+bool region_ref_is(PyObject *o)
+{
+    return ref_type && PyObject_TypeCheck(o, (PyTypeObject *)ref_type);
+}
+
+bool region_ref_read(const char *bytes, Py_ssize_t n, struct tenrec_region_ref *ret)
+{
+    if (n == sizeof *ret)
+        memcpy(ret, bytes, sizeof *ret);
+    else
+        PyErr_Format(PyExc_ValueError, "a reference of %zd bytes, expected the %zu of Region.ref",
+                     n, sizeof *ret);
+    return n == sizeof *ret;
+}
+
+/* ---- the memory ------------------------------------------------------------------- */
 
 /* Memory of `o` as a tenrec.Tensor, a new reference; NULL with an exception. */
 static PyObject *region_memory(PyObject *o)
@@ -165,7 +192,7 @@ static PyObject *region_describe(PyObject *self, PyObject *unused)
     if (!me)
         return NULL;
     tenrec_region_describe(me->r, &ref);
-    return PyBytes_FromStringAndSize((const char *)&ref, sizeof ref);
+    return region_ref_wrap(&ref);
 }
 
 static PyObject *region_pending(PyObject *self, void *unused)
@@ -243,13 +270,9 @@ static bool batch_read_entry(struct batch *b, struct tenrec_bulk *e, PyObject *f
     Py_ssize_t n;
     int writes;
 
-    if (!PyArg_ParseTuple(from, "py#KO", &writes, &ref, &n, &offset, &local))
+    if (!PyArg_ParseTuple(from, "py#KO", &writes, &ref, &n, &offset, &local) ||
+        !region_ref_read(ref, n, &e->remote))
         return false;
-    if (n != sizeof e->remote) {
-        PyErr_Format(PyExc_ValueError, "a reference of %zd bytes, expected the %zu of Region.ref",
-                     n, sizeof e->remote);
-        return false;
-    }
     tensor = region_memory(local);
     if (!tensor || PyList_Append(b->kept, tensor) < 0) {
         Py_XDECREF(tensor);
@@ -258,7 +281,6 @@ static bool batch_read_entry(struct batch *b, struct tenrec_bulk *e, PyObject *f
     Py_DECREF(tensor); /* the list has it */
     e->size = sizeof *e;
     e->direction = writes ? TENREC_BULK_WRITE : TENREC_BULK_READ;
-    memcpy(&e->remote, ref, sizeof e->remote);
     e->remote_offset = offset;
     e->local = tensor_of(tensor);
     e->bytes = tenrec_tensor_bytes(e->local);

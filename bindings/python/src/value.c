@@ -2,6 +2,8 @@
 /* value.c - to Tenrec. The other direction is value_to_python.c. */
 #include "value.h"
 
+#include "region.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +65,18 @@ static bool value_read_bytes(struct values *v, PyObject *o, struct tenrec_value 
     if (!value_keep(v, bytes) || PyBytes_AsStringAndSize(bytes, &first, &n) < 0)
         return false;
     *ret = tenrec_value_bytes(first, (size_t)n);
+    return true;
+}
+
+static bool value_read_region(struct values *v, PyObject *o, struct tenrec_value *ret)
+{
+    struct tenrec_region_ref *ref = value_memory(v, 1, sizeof *ref); /* aligned */
+    Py_ssize_t n;
+    char *bytes;
+
+    if (!ref || PyBytes_AsStringAndSize(o, &bytes, &n) < 0 || !region_ref_read(bytes, n, ref))
+        return false;
+    *ret = tenrec_value_region(ref);
     return true;
 }
 
@@ -218,6 +232,8 @@ static bool value_read(struct values *v, PyObject *o, struct tenrec_value *ret, 
         return value_read_number(o, ret);
     if (PyUnicode_Check(o))
         return value_read_text(v, o, ret);
+    if (region_ref_is(o)) /* bytes, too */
+        return value_read_region(v, o, ret);
     if (PyBytes_Check(o) || PyByteArray_Check(o))
         return value_read_bytes(v, o, ret);
     if (PyList_Check(o) || PyTuple_Check(o))

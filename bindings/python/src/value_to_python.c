@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "region.h"
 #include "value.h"
 #include "worker.h"
 
@@ -65,6 +66,8 @@ PyObject *value_to_python(const struct tenrec_value *v, PyObject *worker)
         return value_to_tensor(v, worker);
     case TENREC_VALUE_RREF:
         return rref_wrap(tenrec_rref_share(v->u.rref), worker);
+    case TENREC_VALUE_REGION:
+        return region_ref_wrap(v->u.region);
     case TENREC_VALUE_OBJECT:
         return object_unwrap(v->u.object);
     default:

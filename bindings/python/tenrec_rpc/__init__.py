@@ -33,4 +33,4 @@ __all__ = [
     "Worker", "Write", "call", "call_async", "empty", "get_include", "get_library", "get_worker", "init_rpc", "register", "remote", "rref", "shutdown",
 ]
 
-_core.use(make, describe, Future, RRef, Region)
+_core.use(make, describe, Future, RRef, Region, RegionRef)

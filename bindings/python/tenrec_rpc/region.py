@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from . import _core
 from ._time import to_ms
@@ -15,8 +15,9 @@ _REF = struct.Struct("=IIQQQQ16s128s")  # struct tenrec_region_ref of tenrec/reg
 
 
 class RegionRef(bytes):
-    """The bytes that name a region to other workers of its group. They travel as `bytes`, by calls
-    or by other means; `RegionRef(received)` makes the names of their parts available again."""
+    """The bytes that name a region to other workers of its group. In a call they arrive as a
+    RegionRef, in C as a region value. By other means they travel as bytes, of which
+    `RegionRef(received)` makes one again."""
 
     def __new__(cls, data: bytes) -> RegionRef:
         made = super().__new__(cls, data)
@@ -51,7 +52,7 @@ class Region(_core.Region):
     @property
     def ref(self) -> RegionRef:
         """What names the region to others; the same bytes each time."""
-        return RegionRef(self._describe())
+        return cast(RegionRef, self._describe())
 
     def revoke(self, timeout: float | None = None) -> None:
         """Refuses transfers from now on, with ESTALE, and waits until those that use the memory have
