@@ -4,13 +4,13 @@ import array
 import asyncio
 import gc
 import os
-import signal
 import sys
 import tempfile
+import threading
 import weakref
 
-from cases import Skipped, contains, environment, equal, main, start, true, until
-from workers import at_once, program, programs_end, refused, started, tenrec
+from cases import Failed, Skipped, contains, environment, equal, main, start, true, until
+from workers import at_once, program, programs_end, refused, started, stop, tenrec
 
 PEER = os.path.abspath(sys.argv[2])
 
@@ -165,6 +165,59 @@ def region_transfers_are_awaited_at_once():
         equal((b"".join(parts), memory[197:], memory[:2]), (bytes(range(100)), b"end", b"ab"))
 
 
+def region_transfer_calls_a_function_of_the_owner_then():
+    with started() as (w0, w1):
+        memory, into, seen = bytearray(8), bytearray(4), []
+        r = w1.region(memory, "rw")
+
+        def apply(*args):
+            seen.append(args)
+            return bytes(memory[:4]), *args
+        w1.register(apply)
+        equal(w0.write(r.ref, b"1234", then="apply", args=(7, r.ref)), [b"1234", 7, r.ref])
+        equal(w0.read(r.ref, into, then="apply"), [b"1234"])
+        equal(w0.transfer([tenrec.Write(r.ref, b"ab"), tenrec.Read(r.ref, into, 4)], then="apply", args=[[]]), [b"ab34", []])
+        equal(w0.write_async(r.ref, b"x", then="apply", timeout=60).wait(60), [b"xb34"])
+        equal((w0.write(r.ref, b"y"), w0.read_async(r.ref, into).wait(60)), (None, None))
+        equal(seen, [(7, r.ref), (), ([],), ()])
+        w1.register("fails", lambda: 1 // 0)
+        contains(str(refused(tenrec.RemoteError, w0.write, r.ref, b"1", then="fails")), "ZeroDivisionError")
+        refused(tenrec.NotFoundError, w0.write, r.ref, b"1", then="absent")
+        refused(tenrec.InvalidError, w0.write, r.ref, b"1", args=(1,))
+        refused(tenrec.InvalidError, w0.transfer, [], then="apply")
+        refused(TypeError, w0.write, r.ref, b"1", then="apply", args=({1},))
+        r.revoke()
+        equal(refused(tenrec.Error, w0.write, r.ref, b"1", then="apply").status, "ESTALE")
+        equal(len(seen), 4)
+
+
+def region_transfer_has_three_ends():
+    with started() as (w0, w1):
+        memory, begun, go_on = bytearray(4), threading.Event(), threading.Event()
+        r = w1.region(memory, "w")
+
+        def hold():
+            begun.set()
+            go_on.wait()
+            return 7
+        w1.register(hold)
+
+        async def use():
+            f = w0.write_async(r.ref, b"1234", then="hold", timeout=float("inf"))
+            await asyncio.gather(f.free, f.free)
+            equal((await f.visible, await f.free, f.free.done(), f.visible.done()), (None, None, True, True))
+            equal(memory, b"1234")
+            begun.wait()
+            true(not f.done(), "the function has not returned")
+            go_on.set()
+            equal(await f, 7)
+        try:
+            asyncio.run(use())
+        finally:
+            go_on.set()
+        refused(ValueError, lambda: tenrec.Transfer().free)
+
+
 def region_that_is_revoked_refuses_its_holders():
     with started() as (w0, w1):
         r = w1.region(bytearray(4), "rw")
@@ -249,13 +302,46 @@ def region_of_a_stopped_owner_ends_the_wait_and_of_a_killed_one_at_once():
             w.init_rpc()
             equal(owner.stdout.readline(), "up\n")
             ref, into = w.call("owner", "ref"), bytearray(1 << 20)
-            os.kill(owner.pid, signal.SIGSTOP)
+            stop(owner)
             refused(tenrec.TimeoutError, w.read, ref, into, timeout=0.05)
             late = w.read_async(ref, into, timeout=float("inf"))
             refused(tenrec.TimeoutError, late.wait, 0.05)
             owner.kill()
             error = refused(tenrec.ConnectionError, late.wait, 60)
             contains(str(error), "EPEER_LOST")
+        finally:
+            owner.kill()
+            owner.communicate()
+            w.shutdown(graceful=False)
+
+
+def region_buffers_are_free_only_when_a_stopped_owner_is_lost():
+    with tempfile.TemporaryDirectory(prefix="tenrec-python-") as folder:
+        owner = program(OWNER, rank=1, world=2, folder=folder)
+        w = tenrec.Worker("w0", overrides={"init_method": f"file://{folder}/store", "worker.world_size": 2, "worker.rank": 0})
+
+        async def use(f):
+            waits = asyncio.ensure_future(f.free)
+            for limit in 0.05, 0.01:
+                try:
+                    await asyncio.wait_for(f.free, limit)
+                    raise Failed("the memory is free while its owner is stopped")
+                except asyncio.TimeoutError:
+                    pass
+            refused(tenrec.TimeoutError, f.free.wait, 0.01)
+            true(not f.free.done(), "bytes may still arrive")
+            owner.kill()
+            await waits
+            await f.free
+        try:
+            w.init_rpc()
+            equal(owner.stdout.readline(), "up\n")
+            ref, out = w.call("owner", "ref"), bytes(1 << 20)
+            stop(owner)
+            f = w.write_async(ref, out, timeout=0.05)
+            refused(tenrec.TimeoutError, f.wait)
+            asyncio.run(use(f))
+            equal(f.free.wait(), None)
         finally:
             owner.kill()
             owner.communicate()

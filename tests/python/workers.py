@@ -4,13 +4,15 @@
 The first argument of each test says why the package was not built; then the test skips.
 """
 import contextlib
+import glob
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 
-from cases import LIMIT_S, Failed, environment, equal
+from cases import LIMIT_S, Failed, environment, equal, until
 
 if sys.argv[1]:
     print(f"1..0 # SKIP {sys.argv[1]}")
@@ -63,6 +65,17 @@ overrides = {{"init_method": "file://{folder}/store", "worker.world_size": {worl
 """
     return subprocess.Popen([sys.executable, "-c", head + text, *map(str, args)], env=environment(PYTHONPATH=os.environ["PYTHONPATH"]),
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def stop(process):
+    """Stops a process, and returns when each of its threads stands."""
+    os.kill(process.pid, signal.SIGSTOP)
+    until(lambda: all(state(stat) == "T" for stat in glob.glob(f"/proc/{process.pid}/task/*/stat")), "the process is stopped")
+
+
+def state(stat):
+    with open(stat, encoding="ascii", errors="replace") as f:
+        return f.read().rsplit(")", 1)[1].split()[0]
 
 
 def programs_end(*processes, status=0):

@@ -4,24 +4,30 @@
 #include "value.h"
 #include "worker.h"
 
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 struct future {
     PyObject_HEAD
     struct tenrec_future *f;
+    struct tenrec_future *visible, *buffers_free; /* of a transfer; else NULL */
     PyObject *worker;
 };
 
-static PyObject *future_type;
+static PyObject *future_type, *transfer_type;
 
-void future_use(PyObject *type)
+void future_use(PyObject *type, PyObject *transfer)
 {
     python_hold(&future_type, type);
+    python_hold(&transfer_type, transfer);
 }
 
-PyObject *future_wrap(struct tenrec_future *f, PyObject *worker)
+static PyObject *future_make(PyObject *type, struct tenrec_future *f, PyObject *worker)
 {
-    PyObject *self = python_new(future_type);
+    PyObject *self = python_new(type);
 
     if (!self) {
         tenrec_future_drop(f);
@@ -32,13 +38,34 @@ PyObject *future_wrap(struct tenrec_future *f, PyObject *worker)
     return self;
 }
 
+PyObject *future_wrap(struct tenrec_future *f, PyObject *worker)
+{
+    return future_make(future_type, f, worker);
+}
+
+PyObject *future_wrap_transfer(struct tenrec_future *f, struct tenrec_future *visible,
+                               struct tenrec_future *buffers_free, PyObject *worker)
+{
+    PyObject *self = future_make(transfer_type, f, worker);
+
+    if (!self) {
+        tenrec_future_drop(visible);
+        tenrec_future_drop(buffers_free);
+        return NULL;
+    }
+    ((struct future *)self)->visible = visible;
+    ((struct future *)self)->buffers_free = buffers_free;
+    return self;
+}
+
 static void future_dealloc(PyObject *self)
 {
     struct future *me = (struct future *)self;
-    struct tenrec_future *f = me->f;
 
     Py_BEGIN_ALLOW_THREADS
-    tenrec_future_drop(f);
+    tenrec_future_drop(me->f);
+    tenrec_future_drop(me->visible);
+    tenrec_future_drop(me->buffers_free);
     Py_END_ALLOW_THREADS
     Py_XDECREF(me->worker);
     python_free(self);
@@ -161,15 +188,73 @@ static PyObject *future_on_done(PyObject *self, PyObject *function)
     return error_raise(&err);
 }
 
+/* On a thread that may serve connections, and so does not wait for the GIL. */
+static void future_write(struct tenrec_future *f, void *arg)
+{
+    const int fd = (int)(intptr_t)arg;
+    const uint64_t one = 1;
+    ssize_t n = write(fd, &one, sizeof one);
+
+    (void)f;
+    (void)n; /* more is not needed: the descriptor is readable */
+    close(fd);
+}
+
+/* _signal(): a new eventfd, which is readable when the future is done. The caller closes it. */
+static PyObject *future_signal(PyObject *self, PyObject *unused)
+{
+    struct tenrec_future *f = future_checked(self);
+    int fd, own;
+    tenrec_error err;
+
+    (void)unused;
+    if (!f)
+        return NULL;
+    fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    own = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (own >= 0 &&
+        tenrec_future_add_callback(f, future_write, (void *)(intptr_t)own, &err) == TENREC_OK)
+        return PyLong_FromLong(fd);
+    if (own < 0)
+        PyErr_SetFromErrno(PyExc_OSError);
+    else
+        error_raise(&err);
+    close(own);
+    close(fd);
+    return NULL;
+}
+
 static PyObject *future_worker(PyObject *self, void *unused)
 {
     (void)unused;
     return future_checked(self) ? Py_NewRef(((struct future *)self)->worker) : NULL;
 }
 
+/* An earlier end of a transfer, as a future of its own. */
+static PyObject *future_part(PyObject *self, struct tenrec_future *part)
+{
+    if (part)
+        return future_wrap(tenrec_future_share(part), ((struct future *)self)->worker);
+    PyErr_SetString(PyExc_ValueError, "this Future is not that of a transfer");
+    return NULL;
+}
+
+static PyObject *future_visible(PyObject *self, void *unused)
+{
+    (void)unused;
+    return future_part(self, ((struct future *)self)->visible);
+}
+
+static PyObject *future_buffers_free(PyObject *self, void *unused)
+{
+    (void)unused;
+    return future_part(self, ((struct future *)self)->buffers_free);
+}
+
 static PyMethodDef future_methods[] = {
     { "_wait", future_wait, METH_O, NULL },
     { "_on_done", future_on_done, METH_O, NULL },
+    { "_signal", future_signal, METH_NOARGS, NULL },
     { "done", future_done, METH_NOARGS,
       "Returns True once the call has a result or an error; never blocks." },
     { "cancel", future_cancel, METH_NOARGS,
@@ -180,6 +265,8 @@ static PyMethodDef future_methods[] = {
 
 static PyGetSetDef future_properties[] = {
     { "_worker", future_worker, NULL, NULL, NULL },
+    { "_visible", future_visible, NULL, NULL, NULL },
+    { "_free", future_buffers_free, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL },
 };
 

@@ -11,8 +11,9 @@
 
 bool future_add_type(PyObject *module);
 
-/* The class of the futures that are made from now on, which extends the base. */
-void future_use(PyObject *type);
+/* The classes of the futures that are made from now on, which extend the base: of all but
+ * transfers, and of transfers. */
+void future_use(PyObject *type, PyObject *transfer);
 
 /* Makes a tenrec.Future; NULL with an exception.
  *
@@ -20,6 +21,13 @@ void future_use(PyObject *type);
  * worker   the tenrec.Worker of the call
  */
 PyObject *future_wrap(struct tenrec_future *f, PyObject *worker);
+
+/* Likewise a tenrec.Transfer.
+ *
+ * visible, buffers_free    the earlier ends; taken always
+ */
+PyObject *future_wrap_transfer(struct tenrec_future *f, struct tenrec_future *visible,
+                               struct tenrec_future *buffers_free, PyObject *worker);
 
 /* Waits, and returns the result or raises the error of `f`. A signal, such as Ctrl-C, that raises
  * an exception ends the wait on the main thread.

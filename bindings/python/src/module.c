@@ -13,17 +13,18 @@
 
 PyMODINIT_FUNC PyInit__core(void);
 
-/* use(make_error, describe_error, future_type, rref_type, region_type, region_ref_type) */
+/* use(make_error, describe_error, and the classes Future, Transfer, RRef, Region, RegionRef) */
 static PyObject *module_use(PyObject *module, PyObject *args)
 {
-    PyObject *make, *describe, *future, *rref, *region, *ref;
+    PyObject *make, *describe, *future, *transfer, *rref, *region, *ref;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOO!O!O!O!", &make, &describe, &PyType_Type, &future, &PyType_Type,
-                          &rref, &PyType_Type, &region, &PyType_Type, &ref))
+    if (!PyArg_ParseTuple(args, "OOO!O!O!O!O!", &make, &describe, &PyType_Type, &future,
+                          &PyType_Type, &transfer, &PyType_Type, &rref, &PyType_Type, &region,
+                          &PyType_Type, &ref))
         return NULL;
     error_use(make, describe);
-    future_use(future);
+    future_use(future, transfer);
     rref_use(rref);
     region_use(region, ref);
     Py_RETURN_NONE;

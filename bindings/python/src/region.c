@@ -254,11 +254,13 @@ bool region_add_type(PyObject *module)
 
 /* ---- transfers ------------------------------------------------------------------------- */
 
-/* The entries of a batch, and the tensors that they borrow. */
+/* What a batch needs; it borrows from the tensors and the arguments. */
 struct batch {
     struct tenrec_bulk *entry;
     Py_ssize_t n;
     PyObject *kept; /* list */
+    struct values args;
+    struct tenrec_bulk_options options;
 };
 
 /* Reads (writes, reference, offset, memory). */
@@ -287,7 +289,7 @@ static bool batch_read_entry(struct batch *b, struct tenrec_bulk *e, PyObject *f
     return true;
 }
 
-static bool batch_read(struct batch *b, PyObject *entries)
+static bool batch_read_entries(struct batch *b, PyObject *entries)
 {
     b->n = PyTuple_Size(entries);
     b->kept = PyList_New(0);
@@ -304,44 +306,68 @@ static bool batch_read(struct batch *b, PyObject *entries)
     return true;
 }
 
+/* Reads (entries, ms, then or None, args). */
+static bool batch_read(struct batch *b, PyObject *from)
+{
+    PyObject *entries, *args;
+    long long ms;
+
+    if (!PyArg_ParseTuple(from, "O!LzO!", &PyTuple_Type, &entries, &ms, &b->options.then,
+                          &PyTuple_Type, &args) ||
+        !batch_read_entries(b, entries) || !values_read(&b->args, args))
+        return false;
+    b->options.size = sizeof b->options;
+    b->options.timeout_ms = ms;
+    b->options.args = b->args.item;
+    b->options.n_args = b->args.n;
+    return true;
+}
+
 static void batch_finish(struct batch *b)
 {
     free(b->entry);
     Py_XDECREF(b->kept);
+    values_finish(&b->args);
     garbage_drain();
 }
 
-static PyObject *region_start(PyObject *worker, PyObject *args, call_end_fn *end)
+/* Begins the transfers; false with an exception.
+ *
+ * ret      shares: drop it
+ */
+static bool batch_begin(struct batch *b, PyObject *worker, PyObject *args,
+                        struct tenrec_future **ret)
 {
-    struct tenrec_bulk_options options = { .size = sizeof options };
     struct tenrec_worker *w = worker_of(worker);
-    struct tenrec_future *f = NULL;
+    const bool read = w && batch_read(b, args);
     tenrec_status st = TENREC_OK;
-    struct batch b = { 0 };
-    PyObject *entries;
     tenrec_error err;
-    long long ms;
-    bool read;
 
-    if (!w || !PyArg_ParseTuple(args, "O!L", &PyTuple_Type, &entries, &ms))
-        return NULL;
-    options.timeout_ms = ms;
-    read = batch_read(&b, entries);
     if (read) {
         Py_BEGIN_ALLOW_THREADS
-        st = tenrec_bulk_async(w, b.entry, (size_t)b.n, &options, &f, &err);
+        st = tenrec_bulk_async(w, b->entry, (size_t)b->n, &b->options, ret, &err);
         Py_END_ALLOW_THREADS
     }
-    batch_finish(&b);
-    return read ? end(st, f, &err, worker) : NULL;
+    batch_finish(b);
+    if (st)
+        error_raise(&err);
+    return read && !st;
 }
 
 PyObject *region_transfer(PyObject *worker, PyObject *args)
 {
-    return region_start(worker, args, call_result);
+    struct tenrec_future *f;
+    struct batch b = { 0 };
+
+    return batch_begin(&b, worker, args, &f) ? call_result(TENREC_OK, f, NULL, worker) : NULL;
 }
 
 PyObject *region_transfer_async(PyObject *worker, PyObject *args)
 {
-    return region_start(worker, args, call_future);
+    struct tenrec_future *f, *visible, *buffers_free;
+    struct batch b = { .options = { .ret_visible = &visible, .ret_free = &buffers_free } };
+
+    return batch_begin(&b, worker, args, &f)
+               ? future_wrap_transfer(f, visible, buffers_free, worker)
+               : NULL;
 }

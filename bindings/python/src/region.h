@@ -24,7 +24,8 @@ bool region_ref_is(PyObject *o);
 bool region_ref_read(const char *bytes, Py_ssize_t n, struct tenrec_region_ref *ret);
 
 /* Methods of tenrec_rpc._core.Worker: _region(memory, rights), and, for a tuple of entries
- * (writes, reference, offset, memory), _transfer(entries, ms) and _transfer_async. */
+ * (writes, reference, offset, memory), _transfer(entries, ms, then or None, args) and
+ * _transfer_async. */
 PyObject *region_new(PyObject *worker, PyObject *args);
 PyObject *region_transfer(PyObject *worker, PyObject *args);
 PyObject *region_transfer_async(PyObject *worker, PyObject *args);

@@ -17,7 +17,7 @@ from . import _core
 from ._core import Tensor
 from .errors import (CanceledError, ConnectionError, Error, InvalidError, NoMemoryError, NotFoundError, PermissionError, RemoteError, SystemError,
                      TimeoutError, UnsupportedError, describe, make)
-from .future import Future
+from .future import Free, Future, Transfer
 from .member import Member, View
 from ._paths import get_include, get_library
 from .process import call, call_async, get_worker, init_rpc, register, remote, rref, shutdown
@@ -28,9 +28,9 @@ from .worker import Worker
 
 __version__ = _core.version
 __all__ = [
-    "CanceledError", "ConnectionError", "Error", "Future", "InvalidError", "Member", "NoMemoryError", "NotFoundError",
-    "PermissionError", "RRef", "Read", "Region", "RegionRef", "RemoteError", "SystemError", "Tensor", "TimeoutError", "UnsupportedError", "View",
+    "CanceledError", "ConnectionError", "Error", "Free", "Future", "InvalidError", "Member", "NoMemoryError", "NotFoundError",
+    "PermissionError", "RRef", "Read", "Region", "RegionRef", "RemoteError", "SystemError", "Tensor", "TimeoutError", "Transfer", "UnsupportedError", "View",
     "Worker", "Write", "call", "call_async", "empty", "get_include", "get_library", "get_worker", "init_rpc", "register", "remote", "rref", "shutdown",
 ]
 
-_core.use(make, describe, Future, RRef, Region, RegionRef)
+_core.use(make, describe, Future, Transfer, RRef, Region, RegionRef)

@@ -15,7 +15,7 @@ from . import _core
 from ._core import Tensor
 from ._time import to_ms
 from .errors import Error, make
-from .future import Future
+from .future import Future, Transfer
 from .member import Member, View
 from .region import Read, Region, Write, own_memory, rights_of, to_entries
 from .rref import RRef
@@ -162,38 +162,44 @@ class Worker(_core.Worker):
         """
         return cast(Region, self._region(own_memory(memory), rights_of(rights)))
 
-    def read(self, ref: bytes, into: Any, offset: int = 0, timeout: float | None = None) -> None:
+    def read(self, ref: bytes, into: Any, offset: int = 0, timeout: float | None = None, *,
+             then: str | None = None, args: Iterable[Any] = ()) -> Any:
         """Reads the bytes of a region from `offset` on into the memory of `into`, all of it.
 
         ref      Region.ref of its owner
         timeout  seconds; None: worker.rpc_timeout. It ends the wait: bytes may arrive later
+        then     a function of the owner, which runs there once after the transfer: then(*args); its
+                 result is returned. None: none
         """
-        self.transfer([Read(ref, into, offset)], timeout)
+        return self.transfer([Read(ref, into, offset)], timeout, then=then, args=args)
 
-    def read_async(self, ref: bytes, into: Any, offset: int = 0,
-                   timeout: float | None = None) -> Future:
-        """Starts the read and returns its Future, of None."""
-        return self.transfer_async([Read(ref, into, offset)], timeout)
+    def read_async(self, ref: bytes, into: Any, offset: int = 0, timeout: float | None = None, *,
+                   then: str | None = None, args: Iterable[Any] = ()) -> Transfer:
+        """Starts the read and returns its Future, of the result of `then`, or None."""
+        return self.transfer_async([Read(ref, into, offset)], timeout, then=then, args=args)
 
-    def write(self, ref: bytes, data: Any, offset: int = 0, timeout: float | None = None) -> None:
+    def write(self, ref: bytes, data: Any, offset: int = 0, timeout: float | None = None, *,
+              then: str | None = None, args: Iterable[Any] = ()) -> Any:
         """Writes all bytes of `data` to a region, from `offset` on; as read. Returns when the owner
-        has them."""
-        self.transfer([Write(ref, data, offset)], timeout)
+        has them, and `then`, which sees them, has returned."""
+        return self.transfer([Write(ref, data, offset)], timeout, then=then, args=args)
 
-    def write_async(self, ref: bytes, data: Any, offset: int = 0,
-                    timeout: float | None = None) -> Future:
-        """Starts the write and returns its Future, of None."""
-        return self.transfer_async([Write(ref, data, offset)], timeout)
+    def write_async(self, ref: bytes, data: Any, offset: int = 0, timeout: float | None = None, *,
+                    then: str | None = None, args: Iterable[Any] = ()) -> Transfer:
+        """Starts the write and returns its Future, of the result of `then`, or None."""
+        return self.transfer_async([Write(ref, data, offset)], timeout, then=then, args=args)
 
-    def transfer(self, entries: Iterable[Read | Write], timeout: float | None = None) -> None:
+    def transfer(self, entries: Iterable[Read | Write], timeout: float | None = None, *,
+                 then: str | None = None, args: Iterable[Any] = ()) -> Any:
         """Reads and writes regions in one batch, which has no order: the targets of its reads may
-        not overlap, nor those of its writes. The error of the first entry that failed names it."""
-        self._transfer(to_entries(entries), to_ms(timeout))
+        not overlap, nor those of its writes. The error of the first entry that failed names it.
+        `then` as of read: it runs if all entries, which have one owner, have ended well."""
+        return self._transfer(to_entries(entries), to_ms(timeout), then, tuple(args))
 
-    def transfer_async(self, entries: Iterable[Read | Write],
-                       timeout: float | None = None) -> Future:
-        """Starts the batch and returns its Future, of None."""
-        return cast(Future, self._transfer_async(to_entries(entries), to_ms(timeout)))
+    def transfer_async(self, entries: Iterable[Read | Write], timeout: float | None = None, *,
+                       then: str | None = None, args: Iterable[Any] = ()) -> Transfer:
+        """Starts the batch and returns its Future, of the result of `then`, or None."""
+        return cast(Transfer, self._transfer_async(to_entries(entries), to_ms(timeout), then, tuple(args)))
 
     # ---- the group
 
