@@ -46,10 +46,19 @@ static tenrec_status error_unknown(tenrec_error *err)
     return tenrec_fail(err, TENREC_EREMOTE, "the function raised an exception without a text");
 }
 
+bool error_read(PyObject *described, tenrec_error *err)
+{
+    const char *name, *text;
+
+    if (!PyArg_ParseTuple(described, "ss", &name, &text))
+        return false;
+    tenrec_fail(err, error_status(name), "%s", text);
+    return true;
+}
+
 tenrec_status error_catch(tenrec_error *err)
 {
     PyObject *type, *value, *traceback, *described = NULL;
-    const char *name, *text;
     tenrec_status status;
 
     PyErr_Fetch(&type, &value, &traceback);
@@ -58,8 +67,8 @@ tenrec_status error_catch(tenrec_error *err)
         PyException_SetTraceback(value, traceback);
     if (value && error_describe)
         described = PyObject_CallFunctionObjArgs(error_describe, value, NULL);
-    if (described && PyArg_ParseTuple(described, "ss", &name, &text))
-        status = tenrec_fail(err, error_status(name), "%s", text);
+    if (described && error_read(described, err))
+        status = err->code;
     else
         status = error_unknown(err);
     Py_XDECREF(described);

@@ -48,6 +48,7 @@ struct wait {
     tenrec_status (*run)(void *self, tenrec_error *err);
     void (*release)(void *self); /* frees what the rest of the struct owns; NULL: nothing */
     PyObject *kept[2];           /* objects whose memory `run` uses; shared */
+    struct tenrec_value *value;  /* what `run` returns, of a future; owned, NULL: nil */
 };
 
 /* Allocates an operation, zeroed but for `kept`; NULL with an exception. */
@@ -56,6 +57,10 @@ void *wait_new(size_t size, PyObject *first, PyObject *second);
 /* Runs it without the GIL. Returns false, with an exception and the operation freed, if it fails or
  * a signal handler raises; then it goes on until its limit, and is freed after that. */
 bool wait_run(void *self);
+
+/* Begins it on a thread of its own, and returns its tenrec.Future. Frees it in the end, also after
+ * a failure: NULL with an exception. A cancel ends the wait, not the operation. */
+PyObject *wait_begin(void *self, PyObject *worker);
 
 /* Frees an operation for which wait_run has returned true, or that was not run. */
 void wait_end(void *self);

@@ -183,6 +183,16 @@ bool memory_possible(PyObject *o)
     return PyObject_CheckBuffer(o) || PyObject_HasAttrString(o, "__dlpack__");
 }
 
+PyObject *memory_tensor(PyObject *o)
+{
+    if (tensor_of(o))
+        return Py_NewRef(o);
+    if (memory_possible(o))
+        return memory_import(o);
+    PyErr_Format(PyExc_TypeError, "%R has no memory, expected a tensor (a buffer, or DLPack)", o);
+    return NULL;
+}
+
 PyObject *memory_import(PyObject *o)
 {
     if (memory_is_masked(o)) {
@@ -193,7 +203,7 @@ PyObject *memory_import(PyObject *o)
     return PyObject_CheckBuffer(o) ? memory_from_buffer(o) : memory_from_dlpack(o);
 }
 
-static bool memory_read_shape(PyObject *from, int64_t *shape, uint32_t *ret_n)
+bool memory_read_shape(PyObject *from, int64_t *shape, uint32_t *ret_n)
 {
     const Py_ssize_t n = PyTuple_Size(from);
 

@@ -41,6 +41,9 @@ void error_use(PyObject *make, PyObject *describe);
 /* Raises the exception of `err`. Returns NULL, so that a function can end with it. */
 PyObject *error_raise(const tenrec_error *err);
 
+/* Reads what the function that describes an exception has returned; false with an exception. */
+bool error_read(PyObject *described, tenrec_error *err);
+
 /* Clears the exception that a function raised, and returns it as the error for its caller. */
 tenrec_status error_catch(tenrec_error *err);
 

@@ -49,18 +49,7 @@ bool region_ref_read(const char *bytes, Py_ssize_t n, struct tenrec_region_ref *
     return n == sizeof *ret;
 }
 
-/* ---- the memory ------------------------------------------------------------------- */
-
-/* Memory of `o` as a tenrec.Tensor, a new reference; NULL with an exception. */
-static PyObject *region_memory(PyObject *o)
-{
-    if (tensor_of(o))
-        return Py_NewRef(o);
-    if (memory_possible(o))
-        return memory_import(o);
-    PyErr_Format(PyExc_TypeError, "%R has no memory, expected a tensor (a buffer, or DLPack)", o);
-    return NULL;
-}
+/* ---- the region -------------------------------------------------------------------- */
 
 PyObject *region_new(PyObject *worker, PyObject *args)
 {
@@ -73,7 +62,7 @@ PyObject *region_new(PyObject *worker, PyObject *args)
 
     if (!w || !PyArg_ParseTuple(args, "OI", &o, &rights))
         return NULL;
-    tensor = region_memory(o);
+    tensor = memory_tensor(o);
     if (!tensor)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
@@ -275,7 +264,7 @@ static bool batch_read_entry(struct batch *b, struct tenrec_bulk *e, PyObject *f
     if (!PyArg_ParseTuple(from, "py#KO", &writes, &ref, &n, &offset, &local) ||
         !region_ref_read(ref, n, &e->remote))
         return false;
-    tensor = region_memory(local);
+    tensor = memory_tensor(local);
     if (!tensor || PyList_Append(b->kept, tensor) < 0) {
         Py_XDECREF(tensor);
         return false;

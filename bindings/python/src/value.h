@@ -56,6 +56,12 @@ bool memory_possible(PyObject *o);
 /* Makes a tenrec.Tensor that shares the memory of such an object; NULL with an exception. */
 PyObject *memory_import(PyObject *o);
 
+/* The same for any object: a tenrec.Tensor is itself, and one without memory a TypeError. */
+PyObject *memory_tensor(PyObject *o);
+
+/* Reads a tuple of lengths, at most TENREC_MAX_DIMS; false with an exception. */
+bool memory_read_shape(PyObject *from, int64_t *shape, uint32_t *ret_n);
+
 /* memory_new(shape, dtype, shared): a new tenrec.Tensor, contents undefined. */
 PyObject *memory_new(PyObject *module, PyObject *args);
 

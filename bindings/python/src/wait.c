@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <tenrec/value.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,6 +42,7 @@ void wait_end(void *self)
         w->release(w);
     Py_XDECREF(w->kept[0]);
     Py_XDECREF(w->kept[1]);
+    tenrec_value_drop(w->value);
     free(w);
 }
 
@@ -70,7 +72,7 @@ static void *helper_run(void *arg)
 }
 
 /* Signals are for the thread that waits. */
-static bool helper_start(struct helper *h)
+static bool helper_start(void *(*run)(void *arg), void *arg)
 {
     pthread_attr_t attr;
     sigset_t all, former;
@@ -81,7 +83,7 @@ static bool helper_start(struct helper *h)
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_sigmask(SIG_BLOCK, &all, &former);
-    started = pthread_create(&thread, &attr, helper_run, h) == 0;
+    started = pthread_create(&thread, &attr, run, arg) == 0;
     pthread_sigmask(SIG_SETMASK, &former, NULL);
     pthread_attr_destroy(&attr);
     return started;
@@ -121,7 +123,7 @@ static bool wait_interruptibly(struct wait *w, tenrec_status *ret, tenrec_error 
     h->wait = w;
     w->garbage.release = wait_release;
     atomic_store(&h->holders, 2);
-    if (!helper_start(h)) {
+    if (!helper_start(helper_run, h)) {
         helper_drop(h);
         helper_drop(h);
         wait_end(w);
@@ -136,6 +138,64 @@ static bool wait_interruptibly(struct wait *w, tenrec_status *ret, tenrec_error 
     helper_drop(h);
     return awaited;
 }
+
+/* ---- with a future ------------------------------------------------------------------ */
+
+struct begun {
+    struct wait *wait;
+    struct tenrec_future *f;
+};
+
+/* The memory of the operation is queued to be freed before its waiters wake. */
+static void *begun_run(void *arg)
+{
+    static const struct tenrec_value nil;
+    struct begun *b = arg;
+    tenrec_error err;
+    tenrec_status st = b->wait->run(b->wait, &err);
+    struct tenrec_value *value = b->wait->value;
+
+    b->wait->value = NULL;
+    garbage_put(&b->wait->garbage);
+    if (st == TENREC_OK)
+        st = tenrec_future_set_value(b->f, value ? value : &nil, &err);
+    if (st != TENREC_OK) /* refused if the future was canceled */
+        tenrec_future_set_error(b->f, &err, NULL);
+    tenrec_value_drop(value);
+    tenrec_future_drop(b->f);
+    free(b);
+    return NULL;
+}
+
+PyObject *wait_begin(void *self, PyObject *worker)
+{
+    struct begun *b = calloc(1, sizeof *b);
+    struct wait *w = self;
+    PyObject *future = NULL;
+    tenrec_error err;
+
+    w->garbage.release = wait_release;
+    if (!b) {
+        PyErr_NoMemory();
+    } else if (tenrec_future_new(&b->f, &err)) {
+        error_raise(&err);
+    } else {
+        b->wait = w;
+        future = future_wrap(tenrec_future_share(b->f), worker);
+    }
+    if (future && helper_start(begun_run, b))
+        return future;
+    if (future)
+        PyErr_SetString(PyExc_RuntimeError, "cannot start a thread");
+    Py_XDECREF(future);
+    if (b)
+        tenrec_future_drop(b->f);
+    free(b);
+    wait_end(w);
+    return NULL;
+}
+
+/* ---- without one -------------------------------------------------------------------- */
 
 bool wait_run(void *self)
 {
