@@ -3,6 +3,7 @@
 
 #include "future.h"
 #include "region.h"
+#include "weights.h"
 
 #include <tenrec/config.h>
 #include <unistd.h>
@@ -256,6 +257,7 @@ static PyMethodDef worker_methods[] = {
     { "_region", region_new, METH_VARARGS, NULL },
     { "_transfer", region_transfer, METH_VARARGS, NULL },
     { "_transfer_async", region_transfer_async, METH_VARARGS, NULL },
+    { "_weights", weights_new, METH_VARARGS, NULL },
     { "_info", group_info, METH_O, NULL },
     { "_infos", group_infos, METH_NOARGS, NULL },
     { "_view", group_view, METH_NOARGS, NULL },

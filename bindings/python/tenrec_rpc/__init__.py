@@ -15,8 +15,8 @@ See docs/python.md.
 """
 from . import _core
 from ._core import Tensor
-from .errors import (CanceledError, ConnectionError, Error, InvalidError, NoMemoryError, NotFoundError, PermissionError, RemoteError, SystemError,
-                     TimeoutError, UnsupportedError, describe, make)
+from .errors import (CanceledError, ConnectionError, Error, ExistsError, InvalidError, NoMemoryError, NotFoundError, PermissionError, RemoteError, StaleError,
+                     SystemError, TimeoutError, UnsupportedError, describe, make)
 from .future import Free, Future, Transfer
 from .member import Member, View
 from ._paths import get_include, get_library
@@ -24,13 +24,14 @@ from .process import call, call_async, get_worker, init_rpc, register, remote, r
 from .region import Read, Region, RegionRef, Write
 from .rref import RRef
 from .tensor import empty
+from .weights import Shard, Weights
 from .worker import Worker
 
 __version__ = _core.version
 __all__ = [
-    "CanceledError", "ConnectionError", "Error", "Free", "Future", "InvalidError", "Member", "NoMemoryError", "NotFoundError",
-    "PermissionError", "RRef", "Read", "Region", "RegionRef", "RemoteError", "SystemError", "Tensor", "TimeoutError", "Transfer", "UnsupportedError", "View",
-    "Worker", "Write", "call", "call_async", "empty", "get_include", "get_library", "get_worker", "init_rpc", "register", "remote", "rref", "shutdown",
+    "CanceledError", "ConnectionError", "Error", "ExistsError", "Free", "Future", "InvalidError", "Member", "NoMemoryError", "NotFoundError",
+    "PermissionError", "RRef", "Read", "Region", "RegionRef", "RemoteError", "Shard", "StaleError", "SystemError", "Tensor", "TimeoutError", "Transfer", "UnsupportedError", "View",
+    "Weights", "Worker", "Write", "call", "call_async", "empty", "get_include", "get_library", "get_worker", "init_rpc", "register", "remote", "rref", "shutdown",
 ]
 
-_core.use(make, describe, Future, Transfer, RRef, Region, RegionRef)
+_core.use(make, describe, Future, Transfer, RRef, Region, RegionRef, Weights)

@@ -65,6 +65,18 @@ class NotFoundError(Error, LookupError):
     status = "ENOTFOUND"
 
 
+class StaleError(Error):
+    """A region, or a version of weights, that was ended or replaced."""
+
+    status = "ESTALE"
+
+
+class ExistsError(Error):
+    """Such as a version of weights that is not newer than the newest."""
+
+    status = "EEXIST"
+
+
 class UnsupportedError(Error, NotImplementedError):
     """The backend or this build cannot do that, such as send an object that does not travel."""
 
@@ -105,6 +117,8 @@ _CLASSES: dict[str, type[Error]] = {
     "EPEER_UNKNOWN": NotFoundError,
     "ENOFUNCTION": NotFoundError,
     "ENOTFOUND": NotFoundError,
+    "ESTALE": StaleError,
+    "EEXIST": ExistsError,
     "EUNSUPPORTED": UnsupportedError,
     "ECANCELED": CanceledError,
     "EREMOTE": RemoteError,

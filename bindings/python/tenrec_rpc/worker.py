@@ -19,6 +19,7 @@ from .future import Future, Transfer
 from .member import Member, View
 from .region import Read, Region, Write, own_memory, rights_of, to_entries
 from .rref import RRef
+from .weights import Weights
 
 F = TypeVar("F", bound=Callable[..., Any])
 Config = str | os.PathLike[str] | Mapping[str, Any]
@@ -200,6 +201,15 @@ class Worker(_core.Worker):
                        then: str | None = None, args: Iterable[Any] = ()) -> Transfer:
         """Starts the batch and returns its Future, of the result of `then`, or None."""
         return cast(Transfer, self._transfer_async(to_entries(entries), to_ms(timeout), then, tuple(args)))
+
+    # ---- weights
+
+    def weights(self, name: str, keeper: str) -> Weights:
+        """Makes a handle on a set of weights.
+
+        keeper   name of the worker that keeps the record, the same at all members
+        """
+        return cast(Weights, self._weights(name, keeper))
 
     # ---- the group
 
