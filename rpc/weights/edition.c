@@ -149,7 +149,7 @@ tenrec_status edition_register(struct edition *h, int64_t version, struct piece 
         st = memory_register(&h->memory[i], h->of->w, h->kind, piece_box_at(boxes, i)->tensor,
                              &piece[i], err);
         if (st != TENREC_OK)
-            tenrec_error_prefix(err, "box %zu", i);
+            piece_box_prefix(boxes, i, err);
     }
     pthread_mutex_lock(&h->list->lock);
     h->version = version;

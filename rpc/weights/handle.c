@@ -162,10 +162,12 @@ static tenrec_status publish_check_memory(const struct tenrec_weights *s,
     for (size_t i = 0; i < n && st == TENREC_OK; i++) {
         struct edition *h =
             edition_find(editions_of(s->w), edition_overlaps, piece_box_at(boxes, i)->tensor);
-        if (h)
+        if (h) {
             st = tenrec_fail(err, TENREC_EBUSY,
-                             "box %zu: its memory is that of version %lld: withdraw it first", i,
+                             "its memory is that of version %lld: withdraw it first",
                              (long long)h->version);
+            piece_box_prefix(boxes, i, err);
+        }
         edition_drop(h);
     }
     return st;

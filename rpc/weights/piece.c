@@ -13,6 +13,15 @@ const struct tenrec_weights_box *piece_box_at(const struct tenrec_weights_box *b
     return (const struct tenrec_weights_box *)(const void *)((const char *)boxes + i * boxes->size);
 }
 
+void piece_box_prefix(const struct tenrec_weights_box *boxes, size_t i, tenrec_error *err)
+{
+    const struct tenrec_weights_box *b = piece_box_at(boxes, i);
+    const bool whole = b->size >= sizeof *b && b->size == boxes->size;
+
+    tenrec_error_prefix(err, "box %zu ('%.*s')", i, PIECE_NAME_MAX,
+                        whole && b->name ? b->name : "");
+}
+
 /* Checks what piece.h says of a piece, and computes its bytes. errors: EINVAL, ETOOBIG */
 static tenrec_status piece_check(struct piece *p, tenrec_error *err)
 {
@@ -87,7 +96,7 @@ tenrec_status pieces_of_boxes(const struct tenrec_weights_box *boxes, size_t n, 
         if (st == TENREC_OK)
             st = piece_of_box(b, &p[i], err);
         if (st != TENREC_OK)
-            tenrec_error_prefix(err, "box %zu", i);
+            piece_box_prefix(boxes, i, err);
     }
     if (st == TENREC_OK)
         *ret = p;

@@ -25,6 +25,9 @@ struct piece {
 
 const struct tenrec_weights_box *piece_box_at(const struct tenrec_weights_box *boxes, size_t i);
 
+/* Puts the number and the name of a box in front of the text of an error. */
+void piece_box_prefix(const struct tenrec_weights_box *boxes, size_t i, tenrec_error *err);
+
 enum piece_use {
     PIECE_COPIED, /* the tensor is in memory of the host */
     PIECE_READ,   /* and contiguous */

@@ -283,10 +283,12 @@ static tenrec_status pull_take_memory(struct pull *p, int64_t version, struct pi
                (h = edition_find(editions_of(p->s->w), edition_overlaps, tensor)) != NULL) {
             if (h->kind == EDITION_IN_PLACE && !h->over)
                 st = tenrec_fail(err, TENREC_EBUSY,
-                                 "box %zu: its memory is published as version %lld: withdraw it", i,
+                                 "its memory is published as version %lld: withdraw it",
                                  (long long)h->version);
             else
                 st = edition_end_wait(h, p->until_ns, err);
+            if (st != TENREC_OK)
+                piece_box_prefix(p->boxes, i, err);
             edition_drop(h);
         }
     }

@@ -84,7 +84,7 @@ TEST_WITH(weights_in_place_are_the_memory_of_the_publisher, open_all, close_all)
     publish_in_place(1);
     pull_at(1, 1);
     assert_int_equal(tenrec_weights_publish(s[0], 2, &b, 1, &o, &err), TENREC_EBUSY);
-    assert_text_has(err.text, "box 0: its memory is that of version 1: withdraw it first");
+    assert_text_has(err.text, "box 0 ('m'): its memory is that of version 1: withdraw it first");
     assert_int_equal(pull(s[0], 1, m[0], NULL, &err), TENREC_EBUSY);
     withdraw(0, 1);
     publish_in_place(2);

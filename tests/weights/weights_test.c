@@ -317,7 +317,8 @@ TEST_WITH(weights_pull_refuses_boxes_that_were_not_published, open_all, close_al
     assert_text_has(err.text, "another shape");
     b = part("m", t, shape, beyond);
     assert_int_equal(tenrec_weights_pull(s[1], 1, &b, 1, NULL, NULL, &err), TENREC_EINVAL);
-    assert_text_has(err.text, "box 0: dimension 0: 2 elements from 63 on, but the shape has 64");
+    assert_text_has(err.text,
+                    "box 0 ('m'): dimension 0: 2 elements from 63 on, but the shape has 64");
     assert_status(tenrec_tensor_new(TENREC_FLOAT32, 2, shape, &wrong, &err), &err);
     b = whole("m", wrong);
     assert_int_equal(tenrec_weights_pull(s[1], 1, &b, 1, NULL, NULL, &err), TENREC_EINVAL);
