@@ -77,6 +77,7 @@ WAITS = {
     "local_value": "me.remote('worker0', 'wait').local_value()",
     "to_here": "me.remote('worker1', 'wait').to_here()",
     "call": "me.call('worker1', 'wait')",
+    "weights": "me.weights('w', 'worker1').pull({'x': bytearray(1)})",
 }
 
 
@@ -117,9 +118,11 @@ me.register("echo", lambda x: x)
 gate = threading.Event()
 me.register("wait", gate.wait)
 f, late, r = me.call_async("worker0", "echo", 1), me.call_async("worker0", "wait"), me.rref(3)
+weights = me.weights("w", "worker0")
+weights.publish(1, {"x": b"x"})
 child = os.fork()
 if child == 0:
-    for use in [lambda: me.call("worker0", "echo", 1), late.wait, r.to_here, me.shutdown]:
+    for use in [lambda: me.call("worker0", "echo", 1), late.wait, r.to_here, weights.wait, me.shutdown]:
         try:
             use()
         except RuntimeError as e:
@@ -129,12 +132,13 @@ if child == 0:
     own.init_rpc()
     print(own.call("own", "pid") == os.getpid(), flush=True)
     own.shutdown()
+    weights.close()
     sys.exit(0)
-print(os.waitpid(child, 0)[1], f.wait(), me.call("worker0", "echo", 2))
+print(os.waitpid(child, 0)[1], f.wait(), me.call("worker0", "echo", 2), weights.pull({"x": bytearray(1)}))
 gate.set()
 late.wait()
 tenrec.shutdown()
-"""), "True\n" * 5 + "0 1 2\n")
+"""), "True\n" * 6 + "0 1 2 1\n")
 
 
 FORKS = """
