@@ -111,6 +111,18 @@ def life_ends_by_an_interrupt_in_each_wait():
             contains(interrupted(text, rank=0, world=world, folder=tempfile.mkdtemp(dir=folder)), "KeyboardInterrupt")
 
 
+def life_ends_while_weights_are_pulled():
+    head = 'me = tenrec.init_rpc(overrides=overrides)\npull = me.weights("w", "worker0").pull_async({"x": bytearray(1)}, timeout=float("inf"))\n'
+    equal(ended(head + 'print("here")'), "here\n")
+    equal(ended(head + '''
+tenrec.shutdown(graceful=False)
+try:
+    pull.wait()
+except tenrec.Error as e:
+    print(e.status in ("ECANCELED", "ESHUTDOWN"))
+'''), "True\n")
+
+
 def life_of_a_forked_child_ends_and_has_workers_of_its_own():
     equal(ended("""
 me = tenrec.init_rpc(overrides=overrides)
