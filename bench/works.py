@@ -114,6 +114,54 @@ def large_tcp(p):
     ]
 
 
+def small_regions(p):
+    """64 KiB of a region beside a call without arguments. Busy, the copy alone is longer than such a call."""
+    def work(name, mode, progress, reach):
+        return Work(f"{name} 64 KiB of a region, shared memory, {'asleep' if progress == 'sleep' else progress}",
+                    p.tenrec(mode, progress, "shm", str(64 << 10)), "p50_us", [
+            Pair("no-op call", p.tenrec("latency", progress, "shm"), reach=reach),
+            Pair("raw process_vm_readv", p.raw("bandwidth", "busy", "readv", str(64 << 10))),
+            Pair(f"UCX {mode}", p.peer("UCX", mode, "busy", "sm", str(64 << 10)))])
+    return [work("read", "get", "sleep", 1.5), work("write", "put", "sleep", 1.5), work("read", "get", "busy", None),
+            work("write", "put", "busy", None),
+            Limit("a region, made and dropped", p.tenrec("register", "busy", "shm"), {"p50_us": 100})]
+
+
+def large_regions(p):
+    def work(name, mode, progress, via, pairs):
+        return Work(name, p.tenrec(mode, progress, via), "gb_per_s", pairs, at_least=True)
+
+    def beside(mode, via):
+        return Pair(f"UCX {mode}", p.peer("UCX", mode, "busy", via))
+
+    readv, copy, tcp = (p.raw("bandwidth", "busy", via) for via in ("readv", "copy", "tcp"))
+    return [
+        work("read 64 MiB of a region, shared memory, busy", "get", "busy", "shm", [
+            Pair("raw process_vm_readv", readv, reach=0.95), Pair("raw copy", copy), beside("get", "sm")]),
+        work("read 64 MiB of a region, shared memory, adaptive", "get", "adaptive", "shm", [
+            Pair("raw process_vm_readv", readv, reach=0.95), Pair("raw copy", copy), beside("get", "sm")]),
+        work("write 64 MiB of a region, shared memory, busy", "put", "busy", "shm", [
+            Pair("raw process_vm_readv", readv, reach=0.95), Pair("raw copy", copy), beside("put", "sm")]),
+        work("read 64 MiB of a region that can be mapped, shared memory, busy", "get_mapped", "busy", "shm", [
+            Pair("raw copy", copy, reach=0.95)]),
+        work("read 64 MiB of a region, TCP, busy", "get", "busy", "uv", [
+            Pair("raw", tcp, reach=0.95), beside("get", "tcp")]),
+        work("write 64 MiB of a region, TCP, busy", "put", "busy", "uv", [
+            Pair("raw", tcp, reach=0.95), beside("put", "tcp")]),
+    ]
+
+
+def blocks_of_regions(p):
+    """A batch of 1,000 scattered blocks of 16 KiB beside one block of the same size."""
+    size = str(1000 * (16 << 10))
+
+    def work(name, mode, via):
+        return Work(f"{name} 1,000 blocks of 16 KiB of a region, {'TCP' if via == 'uv' else 'shared memory'}, adaptive",
+                    p.tenrec(f"{mode}_blocks", "adaptive", via, size), "gb_per_s", [
+            Pair("one block of the same size", p.tenrec(mode, "adaptive", via, size), reach=0.8)], at_least=True)
+    return [work("read", "get", "shm"), work("write", "put", "shm"), work("read", "get", "uv"), work("write", "put", "uv")]
+
+
 def security(p):
     """What the proof of the secret and TLS cost: nothing, and at most 4 us of a call."""
     none, tls = p.tenrec("latency", "sleep", "uv"), p.tenrec("latency", "sleep", "tls")
@@ -180,7 +228,7 @@ def life(p):
 
 def all_works(p):
     return (small_shared(p) + small_tcp(p) + many_shared(p) + many_tcp(p) + large_shared(p) + shared(p) + large_tcp(p) +
-            security(p) + over_ucx(p) + wrappers(p) + watched(p) + life(p))
+            small_regions(p) + large_regions(p) + blocks_of_regions(p) + security(p) + over_ucx(p) + wrappers(p) + watched(p) + life(p))
 
 
 def same_works(here, there):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ucx.c - UCX's active messages, each answered with one.
+/* ucx.c - UCX's active messages, each answered with one, and its reads and writes of remote memory.
  *
- *     ucx_peer latency|rate|bandwidth busy|sleep sm|tcp|tcp_peer|environment
+ *     ucx_peer latency|rate|bandwidth|get|put busy|sleep sm|tcp|tcp_peer|environment
  *
  * tcp_peer is tcp with endpoints that report the loss of their peer, as the backend ucx has them;
  * environment likewise, over what UCX_TLS and UCX_NET_DEVICES name.
@@ -24,6 +24,8 @@ struct ucx {
     struct trial *trial;
     unsigned char *data; /* sent by the caller; the callee's receive buffer */
     size_t got;          /* messages, at the callee; answers at the caller */
+    ucp_rkey_h key;      /* of the callee's data, which is at `remote` there */
+    uint64_t remote;
     bool ended;
 };
 
@@ -171,11 +173,83 @@ static void connect_to_other(struct ucx *u)
     must(ucp_ep_create(u->worker, &p, &u->peer), "ucp_ep_create");
 }
 
+/* ---- remote memory ----------------------------------------------------------------------- */
+
+static bool is_remote(const struct trial *t)
+{
+    return !strcmp(t->mode, "get") || !strcmp(t->mode, "put");
+}
+
+/* The callee: registers its data, and says where they are. */
+static void offer_data(struct ucx *u)
+{
+    ucp_mem_map_params_t p = { .field_mask =
+                                   UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH,
+                               .address = u->data,
+                               .length = u->trial->size };
+    const uint64_t at = (uintptr_t)u->data;
+    ucp_mem_h memory;
+    void *key;
+    size_t n;
+
+    pair_fill(u->data, u->trial->size);
+    must(ucp_mem_map(u->context, &p, &memory), "ucp_mem_map");
+    must(ucp_rkey_pack(u->context, memory, &key, &n), "ucp_rkey_pack");
+    driver_say(u->trial, &at, sizeof at);
+    driver_say(u->trial, key, n);
+    ucp_rkey_buffer_release(key);
+}
+
+static void find_data(struct ucx *u)
+{
+    unsigned char key[4096];
+
+    driver_hear(u->trial, &u->remote, sizeof u->remote);
+    driver_hear(u->trial, key, sizeof key);
+    must(ucp_ep_rkey_unpack(u->peer, key, &u->key), "ucp_ep_rkey_unpack");
+}
+
+static void await(struct ucx *u, ucs_status_ptr_t r)
+{
+    if (UCS_PTR_IS_ERR(r))
+        must(UCS_PTR_STATUS(r), "remote memory");
+    if (!r)
+        return;
+    while (ucp_request_check_status(r) == UCS_INPROGRESS)
+        progress(u);
+    must(ucp_request_check_status(r), "remote memory");
+    ucp_request_free(r);
+}
+
+/* After the flush the bytes of a put are there. */
+static void access_data(struct ucx *u, bool puts)
+{
+    const ucp_request_param_t p = { 0 };
+    const size_t n = u->trial->size;
+
+    await(u, puts ? ucp_put_nbx(u->peer, u->data, n, u->remote, u->key, &p)
+                  : ucp_get_nbx(u->peer, u->data, n, u->remote, u->key, &p));
+    if (puts)
+        await(u, ucp_ep_flush_nbx(u->peer, &p));
+}
+
+static void check_data(struct ucx *u)
+{
+    if (!strcmp(u->trial->mode, "put"))
+        access_data(u, true);
+    memset(u->data, 0, u->trial->size);
+    access_data(u, false);
+    pair_expect("ucx", u->data, u->trial->size);
+}
+
+/* ---- the processes ------------------------------------------------------------------------- */
+
 static struct ucx *make(struct trial *t)
 {
     struct ucx *u = calloc(1, sizeof *u);
     ucp_params_t p = { .field_mask = UCP_PARAM_FIELD_FEATURES,
-                       .features = UCP_FEATURE_AM | (t->busy ? 0 : UCP_FEATURE_WAKEUP) };
+                       .features = UCP_FEATURE_AM | (t->busy ? 0 : UCP_FEATURE_WAKEUP) |
+                                   (is_remote(t) ? UCP_FEATURE_RMA : 0) };
     ucp_worker_params_t w = { .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
                               .thread_mode = UCS_THREAD_MODE_SINGLE };
     ucp_config_t *c;
@@ -203,6 +277,8 @@ static int serve(struct trial *t)
 {
     struct ucx *u = make(t);
 
+    if (is_remote(t))
+        offer_data(u);
     while (!u->ended)
         progress(u);
     return 0;
@@ -214,6 +290,10 @@ static void start(struct trial *t)
 
     pair_fill(u->data, t->size);
     t->state = u;
+    if (!is_remote(t))
+        return;
+    find_data(u);
+    check_data(u);
 }
 
 static void call(struct trial *t)
@@ -221,6 +301,10 @@ static void call(struct trial *t)
     struct ucx *u = t->state;
     size_t before = u->got;
 
+    if (u->key) {
+        access_data(u, !strcmp(t->mode, "put"));
+        return;
+    }
     post(u, AM_ASK, u->data, t->size);
     while (u->got == before)
         progress(u);
@@ -252,8 +336,9 @@ static void end(struct trial *t)
 
 #define UCX_WAY(name)                                                                              \
     {                                                                                              \
-        .peer = "ucx", .via = name, .modes = "latency rate bandwidth", .progress = "busy sleep",   \
-        .serve = serve, .open = start, .call = call, .flood = flood, .close = end                  \
+        .peer = "ucx", .via = name, .modes = "latency rate bandwidth get put",                     \
+        .progress = "busy sleep", .serve = serve, .open = start, .call = call, .flood = flood,     \
+        .close = end                                                                               \
     }
 
 int main(int argc, char **argv)

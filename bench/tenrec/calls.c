@@ -53,20 +53,6 @@ static bool is_received(const struct trial *t)
     return !strcmp(t->mode, "drop") || !strcmp(t->mode, "keep");
 }
 
-static struct tenrec_tensor *new_tensor(size_t size, bool shared)
-{
-    const struct tenrec_tensor_options o = { .size = sizeof o,
-                                             .flags = shared ? TENREC_SHARED : 0 };
-    int64_t shape = (int64_t)size;
-    struct tenrec_tensor *t;
-    tenrec_error err;
-
-    if (tenrec_tensor_new_with(TENREC_UINT8, 1, &shape, &o, &t, &err))
-        side_give_up(&err);
-    pair_fill(tenrec_tensor_data(t), size);
-    return t;
-}
-
 /* ---- the callee ---------------------------------------------------------------------- */
 
 static tenrec_status on_give(struct tenrec_call *call, void *arg, tenrec_error *err)
@@ -85,7 +71,7 @@ static int serve(struct trial *t)
     tenrec_error err;
 
     if (is_received(t))
-        s->tensor = new_tensor(t->size, false);
+        s->tensor = side_tensor(t->size, false);
     if (measure_callee_init(&c, w, t->size, s->on_pool ? 0 : TENREC_INLINE, &err) ||
         (!strcmp(t->mode, "handover") && tenrec_worker_set_allocator(w, NULL, &err)) ||
         tenrec_worker_register_function(w, "bench.give", on_give, s, TENREC_INLINE, &err) ||
@@ -188,7 +174,7 @@ static void start(struct trial *t)
     s->m.size = t->size;
     s->m.inflight = PAIR_INFLIGHT;
     if (!strcmp(t->mode, "bandwidth") || is_shared(t))
-        s->tensor = new_tensor(t->size, is_shared(t));
+        s->tensor = side_tensor(t->size, is_shared(t));
     if (tenrec_init_rpc(s->m.worker, &err))
         side_give_up(&err);
     count(s, s->before); /* also connects */

@@ -2,6 +2,8 @@
 /* main.c - Tenrec, measured as its peers are, and its start and rest.
  *
  *     tenrec_bench MODE PROGRESS uv|shm|uv_pool|shm_pool|secret|tls|ucx|WRAPPERS [BYTES,...]
+ *     tenrec_bench get|put|get_mapped|get_blocks|put_blocks PROGRESS uv|shm|ucx [BYTES,...]
+ *     tenrec_bench register PROGRESS shm [BYTES,...]
  *     tenrec_bench init|idle|after|connect uv|shm|secret|tls
  *
  * MODE is latency, rate, bandwidth or drop as in driver.h; keep is drop with all
@@ -10,6 +12,9 @@
  * ucx is the backend ucx over TCP.
  * WRAPPERS is layers, trace, meter or limit: shm with ten wrappers that do nothing, or with that;
  * traces, durations and recorder are shm with such an observer of calls.
+ *
+ * get, put read and write a region of the callee; get_mapped reads one in mappable memory; with
+ * _blocks as a batch of blocks of 16 KiB. register makes a region and drops it.
  *
  * init    8 workers over a file store, first call in to last return
  * connect the first call between 2 workers, which makes their connections
@@ -24,7 +29,8 @@ int main(int argc, char **argv)
     const struct way ways[] = { calls_uv,      calls_shm,      calls_pool_uv,   calls_pool_shm,
                                 calls_keep_uv, calls_keep_shm, calls_secret,    calls_ucx,
                                 calls_tls,     calls_layers,   calls_trace,     calls_meter,
-                                calls_limit,   calls_traces,   calls_durations, calls_recorder };
+                                calls_limit,   calls_traces,   calls_durations, calls_recorder,
+                                regions_uv,    regions_shm,    regions_ucx,     regions_register };
     const char *mode = argc > 1 ? argv[1] : "";
     bool known = argc == 3 && (!strcmp(argv[2], "uv") || !strcmp(argv[2], "shm") ||
                                !strcmp(argv[2], "secret") || !strcmp(argv[2], "tls"));

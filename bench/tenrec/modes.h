@@ -10,6 +10,9 @@ extern const struct way calls_uv, calls_shm, calls_pool_uv, calls_pool_shm, call
     calls_keep_shm, calls_secret, calls_tls, calls_ucx, calls_layers, calls_trace, calls_meter,
     calls_limit, calls_traces, calls_durations, calls_recorder;
 
+/* regions.c: memory of the callee. */
+extern const struct way regions_uv, regions_shm, regions_ucx, regions_register;
+
 /* start.c: the time from the first call of tenrec_init_rpc to the last return. */
 int start_main(const char *via);
 /* The time of the first call between two workers, which makes their connections. */

@@ -138,6 +138,20 @@ struct tenrec_worker *side_worker(const struct side *s, int rank)
     return w;
 }
 
+struct tenrec_tensor *side_tensor(size_t size, bool shared)
+{
+    const struct tenrec_tensor_options o = { .size = sizeof o,
+                                             .flags = shared ? TENREC_SHARED : 0 };
+    int64_t shape = (int64_t)size;
+    struct tenrec_tensor *t;
+    tenrec_error err;
+
+    if (tenrec_tensor_new_with(TENREC_UINT8, 1, &shape, &o, &t, &err))
+        side_give_up(&err);
+    pair_fill(tenrec_tensor_data(t), size);
+    return t;
+}
+
 void side_end_worker(struct tenrec_worker *w)
 {
     tenrec_error err;

@@ -32,6 +32,10 @@ void side_drop(struct side *s);
 struct tenrec_worker *side_worker(const struct side *s, int rank);
 void side_end_worker(struct tenrec_worker *w);
 
+/* A tensor of `size` bytes with the pattern of pair_fill. `shared`: in memory that a worker of this
+ * host can map. */
+struct tenrec_tensor *side_tensor(size_t size, bool shared);
+
 void side_pause_ms(unsigned ms);
 
 /* Prints the error and ends the program. */
