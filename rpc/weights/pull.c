@@ -13,10 +13,12 @@
 
 enum {
     BUCKET_RUNS = 256,
+    BUCKETS = 64, /* of a pull: the last reader of a chain ends a bucket later for each before it */
     STALL_MS = 2000, /* a source that gives nothing for so long may be replaced */
     TRIES = 3,       /* with the publishers */
 };
-#define BUCKET_BYTES ((uint64_t)64 << 20)
+#define BUCKET_LEAST ((uint64_t)1 << 20)
+#define BUCKET_MOST ((uint64_t)64 << 20)
 
 struct pull {
     const struct tenrec_weights *s;
@@ -37,7 +39,8 @@ struct pull {
     unsigned publisher_failures;
     /* The next byte. */
     size_t run;
-    uint64_t done; /* of the run */
+    uint64_t done;         /* of the run */
+    uint64_t bucket_bytes; /* at most */
     struct tenrec_bulk bucket[BUCKET_RUNS];
 };
 
@@ -170,6 +173,16 @@ static void pull_seek(struct pull *p)
 
 /* ---- buckets ------------------------------------------------------------------------ */
 
+static uint64_t pull_bucket_bytes(const struct edition *h)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < h->n; i++)
+        bytes += h->piece[i].bytes;
+    bytes /= BUCKETS;
+    return bytes < BUCKET_LEAST ? BUCKET_LEAST : bytes > BUCKET_MOST ? BUCKET_MOST : bytes;
+}
+
 /* Fills the next bucket. *ret_n: its entries, whose local tensors are to be dropped, also after an
  * error. */
 static tenrec_status pull_fill(struct pull *p, size_t *ret_n, uint64_t *ret_bytes,
@@ -181,8 +194,8 @@ static tenrec_status pull_fill(struct pull *p, size_t *ret_n, uint64_t *ret_byte
     for (*ret_n = 0; *ret_n < BUCKET_RUNS && p->run < p->plan.n; ++*ret_n) {
         const struct piece_run *run = &p->plan.run[p->run];
         uint64_t bytes = run->bytes - p->done;
-        if (bytes > BUCKET_BYTES - *ret_bytes)
-            bytes = BUCKET_BYTES - *ret_bytes;
+        if (bytes > p->bucket_bytes - *ret_bytes)
+            bytes = p->bucket_bytes - *ret_bytes;
         if (bytes == 0)
             break;
         p->bucket[*ret_n] = (struct tenrec_bulk){ .size = sizeof p->bucket[0],
@@ -226,6 +239,7 @@ static tenrec_status pull_transfer(struct pull *p, tenrec_error *err)
     tenrec_status st = TENREC_OK;
 
     pull_seek(p);
+    p->bucket_bytes = pull_bucket_bytes(p->h);
     while (st == TENREC_OK && p->run < p->plan.n) {
         uint64_t bytes;
         size_t n;

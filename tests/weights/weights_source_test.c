@@ -107,6 +107,38 @@ TEST_WITH(weights_pull_into_memory_that_is_read_ends_its_version_first, open_all
         assert_int_equal(info_of(c.worker[i], "weights.num_editions"), 1);
 }
 
+TEST_WITH(weights_that_changed_since_their_checksum_are_refused, open_all, close_all)
+{
+    tenrec_error err;
+
+    publish_in_place(1);
+    ((char *)tenrec_tensor_data(m[0]))[777] ^= 1;
+    assert_int_equal(pull(s[1], 1, m[1], NULL, &err), TENREC_EPROTOCOL);
+    assert_text_has(err.text, "tensor 'm' of version 1 has not the checksum that was published");
+    ((char *)tenrec_tensor_data(m[0]))[777] ^= 1;
+    pull_at(1, 1);
+    withdraw(0, 1);
+}
+
+/* Each pull has several buckets; each reader but the first reads from the one before. */
+TEST_WITH(weights_of_several_buckets_pass_from_reader_to_reader, open_all, close_all)
+{
+    static const int64_t large[] = { 1500, 1000 };
+    struct tenrec_tensor *t[N];
+    tenrec_error err;
+
+    for (size_t i = 0; i < N; i++) {
+        t[i] = matrix_new(large[0], large[1]);
+        assert_status(i ? pull(s[i], 1, t[i], NULL, &err) : publish(s[0], 1, t[0], &err), &err);
+        assert_true(matrix_is(t[i], large, zero, 1));
+        if (i > 0)
+            withdraw(i - 1, 1);
+    }
+    withdraw(N - 1, 1);
+    for (size_t i = 0; i < N; i++)
+        tenrec_tensor_drop(t[i]);
+}
+
 /* ---- races ----------------------------------------------------------------------------------- */
 
 struct racing {
