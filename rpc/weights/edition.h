@@ -6,6 +6,7 @@
 
 #include "rpc/call/function.h"
 #include "rpc/future/worker.h"
+#include "rpc/weights/later.h"
 #include "rpc/weights/piece.h"
 
 #include <pthread.h>
@@ -23,8 +24,6 @@ struct edition_memory {
     struct tenrec_region *region; /* owns; NULL: no bytes */
 };
 
-struct edition_ask;
-
 /* Shared by the list, by threads that use it, and by the bytes that may still arrive in it. */
 struct edition {
     struct edition *next;
@@ -40,7 +39,7 @@ struct edition {
     bool whole; /* a pull that has ended well */
     bool over;  /* others may not read it any more */
     size_t refs, transfers;
-    struct edition_ask *asks;
+    struct later *asks;
 };
 
 /* Of a worker. */
@@ -97,6 +96,8 @@ void editions_sweep(struct editions *l);
  * bytes, whether the references are wanted) -> bytes of the references, or nil. errors: ENOMEM */
 #define EDITION_READ "tenrec.weights.read"
 tenrec_status edition_serve(struct functions *f, tenrec_error *err);
+/* The lock is held. Moves the readers that have an answer to *done. */
+void edition_try(struct edition *h, struct later **done);
 /* Ends all, and answers what waits with `why`. */
 void editions_stop(struct editions *l, const tenrec_error *why);
 

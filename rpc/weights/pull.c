@@ -1,161 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pull.c - a pull: asks the keeper for a version and a source, reads in buckets, and goes on with
- * another source when one fails. */
-#include "rpc/weights/edition.h"
+/* pull.c - a pull: reads a version in buckets, and goes on with another source when one fails. */
+#include "rpc/weights/pull.h"
+
 #include "rpc/weights/record.h"
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
-#include "rpc/call/call.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    BUCKET_RUNS = 256,
     BUCKETS = 64, /* of a pull: the last reader of a chain ends a bucket later for each before it */
-    STALL_MS = 2000, /* a source that gives nothing for so long may be replaced */
-    TRIES = 3,       /* with the publishers */
 };
 #define BUCKET_LEAST ((uint64_t)1 << 20)
 #define BUCKET_MOST ((uint64_t)64 << 20)
-
-struct pull {
-    const struct tenrec_weights *s;
-    const struct tenrec_weights_box *boxes;
-    size_t n;
-    int64_t version, after; /* that is asked for */
-    uint64_t until_ns;
-    int64_t digest;    /* of the boxes */
-    struct edition *h; /* shared */
-    /* The keeper's answer. */
-    struct tenrec_value *answer; /* owns */
-    int64_t source_number;       /* of another reader; 0: the publishers */
-    const char *source;          /* borrowed from the answer */
-    struct piece *have;          /* owns; of the publishers */
-    size_t n_have;
-    struct tenrec_region_ref *refs; /* owns; of another reader */
-    struct piece_plan plan;
-    unsigned publisher_failures;
-    /* The next byte. */
-    size_t run;
-    uint64_t done;         /* of the run */
-    uint64_t bucket_bytes; /* at most */
-    struct tenrec_bulk bucket[BUCKET_RUNS];
-};
-
-static uint64_t pull_before_stall(const struct pull *p)
-{
-    const uint64_t left = (uint64_t)handle_left_ms(p->until_ns);
-    const uint64_t part = left / (p->source_number ? 4 : 2);
-    const uint64_t until = clock_deadline_ms(part > STALL_MS ? part : STALL_MS);
-
-    return until < p->until_ns ? until : p->until_ns;
-}
-
-/* ---- the keeper's answer ------------------------------------------------------------ */
-
-static void pull_forget(struct pull *p)
-{
-    piece_plan_finish(&p->plan);
-    free(p->refs);
-    free(p->have);
-    tenrec_value_drop(p->answer);
-    p->refs = NULL;
-    p->have = NULL;
-    p->answer = NULL;
-}
-
-/* Reads the pieces of all publishers. */
-static tenrec_status pull_read_pieces(struct pull *p, const struct tenrec_value *parts,
-                                      tenrec_error *err)
-{
-    tenrec_status st = TENREC_OK;
-
-    p->n_have = 0;
-    for (size_t i = 0; i < parts->n && st == TENREC_OK; i++) {
-        struct piece *one, *all;
-        size_t n;
-        st = pieces_unpack(&parts->u.array[i], &one, &n, err);
-        if (st != TENREC_OK)
-            break;
-        all = memory_resize(p->have, p->n_have + n + 1, sizeof *all);
-        if (all) {
-            memcpy(all + p->n_have, one, n * sizeof *one);
-            p->have = all;
-            p->n_have += n;
-        } else {
-            st = memory_fail(err);
-        }
-        free(one);
-    }
-    return st;
-}
-
-/* Asks for a version; `failed`: the source that has failed, or NULL. ret_version: of the answer */
-static tenrec_status pull_ask(struct pull *p, int64_t version, const char *failed,
-                              int64_t *ret_version, tenrec_error *err)
-{
-    const struct tenrec_value args[] = {
-        tenrec_value_int(version),
-        tenrec_value_int(p->after),
-        tenrec_value_int(p->digest),
-        tenrec_value_int(handle_left_ms(p->until_ns)),
-        tenrec_value_text(failed ? failed : ""),
-        tenrec_value_int(failed ? p->source_number : 0),
-        tenrec_value_bool(p->publisher_failures >= TRIES),
-    };
-    struct tenrec_value *answer;
-    const struct tenrec_value *parts;
-    tenrec_status st =
-        handle_ask(p->s, RECORD_PULL, p->h->number, args, 7, p->until_ns, &answer, err);
-
-    if (st != TENREC_OK)
-        return st;
-    pull_forget(p);
-    p->answer = answer;
-    if (answer->type != TENREC_VALUE_ARRAY)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "the keeper's answer is no array");
-    st = tenrec_value_unpack(answer->u.array, answer->n, err, "isiv", ret_version, &p->source,
-                             &p->source_number, &parts);
-    if (st == TENREC_OK && parts->type != TENREC_VALUE_ARRAY)
-        st = tenrec_fail(err, TENREC_EPROTOCOL, "the keeper's answer has no pieces");
-    return st == TENREC_OK ? pull_read_pieces(p, parts, err) : st;
-}
-
-/* ---- a source ----------------------------------------------------------------------- */
-
-/* Waits until another reader has so many bytes. ret: may be NULL; its references */
-static tenrec_status pull_await_source(struct pull *p, uint64_t bytes, struct tenrec_value **ret,
-                                       tenrec_error *err)
-{
-    const struct tenrec_call_options o = { .size = sizeof o,
-                                           .timeout_ms = handle_left_ms(pull_before_stall(p)) };
-    const struct tenrec_value args[] = { tenrec_value_int(p->source_number),
-                                         tenrec_value_int((int64_t)bytes),
-                                         tenrec_value_bool(ret != NULL) };
-
-    return call_sync(p->s->w, p->source, EDITION_READ, args, 3, false, &o, ret, err);
-}
-
-static tenrec_status pull_read_refs(struct pull *p, tenrec_error *err)
-{
-    const size_t bytes = p->n * sizeof *p->refs;
-    struct tenrec_value *v;
-    tenrec_status st = pull_await_source(p, 0, &v, err);
-
-    if (st != TENREC_OK)
-        return st;
-    p->refs = memory_new(p->n, sizeof *p->refs);
-    if (!p->refs)
-        st = memory_fail(err);
-    else if (v->type != TENREC_VALUE_BYTES || v->n != bytes)
-        st = tenrec_fail(err, TENREC_EPROTOCOL, "'%s' has not the same boxes", p->source);
-    else
-        memcpy(p->refs, v->u.bytes, bytes);
-    tenrec_value_drop(v);
-    return st;
-}
 
 /* Finds the run of the next byte: a former source may have given some. */
 static void pull_seek(struct pull *p)
@@ -191,7 +50,7 @@ static tenrec_status pull_fill(struct pull *p, size_t *ret_n, uint64_t *ret_byte
     tenrec_status st = TENREC_OK;
 
     *ret_bytes = 0;
-    for (*ret_n = 0; *ret_n < BUCKET_RUNS && p->run < p->plan.n; ++*ret_n) {
+    for (*ret_n = 0; *ret_n < PULL_BUCKET_RUNS && p->run < p->plan.n; ++*ret_n) {
         const struct piece_run *run = &p->plan.run[p->run];
         uint64_t bytes = run->bytes - p->done;
         if (bytes > p->bucket_bytes - *ret_bytes)
@@ -280,7 +139,7 @@ static bool pull_may_go_on(struct pull *p, tenrec_status st)
         st == TENREC_ECANCELED || st == TENREC_ETOOBIG || clock_passed(p->until_ns))
         return false;
     if (p->source_number == 0)
-        p->publisher_failures += st == TENREC_ESTALE || st == TENREC_EPEER_UNKNOWN ? TRIES : 1;
+        p->publisher_failures += st == TENREC_ESTALE || st == TENREC_EPEER_UNKNOWN ? PULL_TRIES : 1;
     return true;
 }
 

@@ -9,7 +9,6 @@
 #include "core/base/memory.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     ASK_MOST_MS = 15000, /* then its caller asks again: a dead one does not */
@@ -18,80 +17,63 @@ enum {
 /* ---- requests ----------------------------------------------------------------------- */
 
 /* Returns true if the ask has an answer. What the caller of an expired publish has added ends. */
-static bool ask_try(struct record_ask *a)
+static bool ask_try(struct later *l, void *record)
 {
-    if (a->why.code != TENREC_OK || !a->op->ready)
+    struct record_ask *a = (struct record_ask *)(void *)l;
+    const struct record *r = record;
+
+    if (a->later.why.code != TENREC_OK || !a->op->ready)
         return true;
-    if (!tenrec_call_canceled(a->call) && !clock_passed(a->until_ns))
-        return a->op->ready(a);
+    if (!tenrec_call_canceled(a->later.call) && !clock_passed(a->until_ns)) {
+        const bool ready = a->op->ready(a);
+        if (!ready && r->timer)
+            loop_timer_arm(r->timer, a->until_ns);
+        return ready;
+    }
     record_remove_part(a->set, a);
-    tenrec_fail(&a->why, TENREC_ETIMEDOUT, "version %lld of '%s' is not there",
+    tenrec_fail(&a->later.why, TENREC_ETIMEDOUT, "version %lld of '%s' is not there",
                 (long long)a->version, a->set->name);
     return true;
 }
 
 /* After an event of the set: moves the asks that have an answer to *done. */
-static void set_try(struct record *r, struct record_set *s, struct record_ask **done)
+static void set_try(struct record *r, struct record_set *s, struct later **done)
 {
-    struct record_ask **at = &s->asks, *a;
-
     record_set_sweep(s, r->w, clock_now_ns());
-    while ((a = *at) != NULL) {
-        if (ask_try(a)) {
-            *at = a->next;
-            a->next = *done;
-            *done = a;
-        } else {
-            if (r->timer)
-                loop_timer_arm(r->timer, a->until_ns);
-            at = &a->next;
-        }
-    }
+    later_try(&s->asks, ask_try, r, done);
     record_set_sweep(s, r->w, clock_now_ns());
-}
-
-static void asks_finish(struct record_ask *done)
-{
-    struct record_ask *next;
-
-    for (; done; done = next) {
-        next = done->next;
-        tenrec_call_finish(done->call, done->why.code == TENREC_OK ? NULL : &done->why);
-        free(done);
-    }
 }
 
 /* The lock is held. */
-static void ask_begin(struct record *r, struct record_ask *a, struct record_ask **done)
+static void ask_begin(struct record *r, struct record_ask *a, struct later **done)
 {
     struct record_set *s = a->set;
 
     set_try(r, s, done); /* a publisher that is gone does not count */
     record_forget_former(s, a->worker, a->life);
-    a->op->begin(a, &a->why);
-    a->next = s->asks;
-    s->asks = a;
+    a->op->begin(a, &a->later.why);
+    later_add(&s->asks, &a->later);
     set_try(r, s, done);
 }
 
 /* Takes the ask. */
 static void ask_serve(struct record *r, struct record_ask *a, const char *set)
 {
-    struct record_ask *done = NULL;
+    struct later *done = NULL;
 
     pthread_mutex_lock(&r->lock);
     a->set = r->stopped ? NULL : record_set_get(r, set);
     if (a->set) {
         ask_begin(r, a, &done);
     } else {
-        done = a;
+        done = &a->later;
         if (r->stopped)
-            tenrec_fail(&a->why, TENREC_ESHUTDOWN, "the keeper of '%s' shuts down", set);
+            tenrec_fail(&a->later.why, TENREC_ESHUTDOWN, "the keeper of '%s' shuts down", set);
         else
-            memory_fail(&a->why);
+            memory_fail(&a->later.why);
     }
     pthread_mutex_unlock(&r->lock);
-    asks_finish(done);
+    later_finish(done);
 }
 
 /* ---- the functions ------------------------------------------------------------------ */
@@ -101,8 +83,8 @@ enum { COMMON = 4 }; /* arguments that all have */
 static tenrec_status ask_read(struct record_ask *a, const char **ret_set, tenrec_error *err)
 {
     size_t n;
-    const struct tenrec_value *v = tenrec_call_args(a->call, &n);
-    const struct tenrec_worker_info from = tenrec_call_from(a->call);
+    const struct tenrec_value *v = tenrec_call_args(a->later.call, &n);
+    const struct tenrec_worker_info from = tenrec_call_from(a->later.call);
     tenrec_status st;
 
     if (from.id == TENREC_ANONYMOUS)
@@ -130,7 +112,7 @@ static tenrec_status record_function(struct tenrec_call *call, void *arg, tenrec
     if (!a)
         return memory_fail(err);
     a->op = arg;
-    a->call = call;
+    a->later.call = call;
     a->until_ns = ask_until(call);
     st = ask_read(a, &set, err);
     if (st == TENREC_OK)
@@ -178,14 +160,14 @@ void record_finish(struct record *r)
 /* On the loop. */
 static void record_time(void *arg)
 {
-    struct record_ask *done = NULL;
+    struct later *done = NULL;
     struct record *r = arg;
 
     pthread_mutex_lock(&r->lock);
     for (struct record_set *s = r->sets; s && !r->stopped; s = s->next)
         set_try(r, s, &done);
     pthread_mutex_unlock(&r->lock);
-    asks_finish(done);
+    later_finish(done);
 }
 
 tenrec_status record_start(struct record *r, tenrec_error *err)
@@ -210,19 +192,14 @@ void record_release(struct record *r)
 
 void record_stop(struct record *r, const tenrec_error *why)
 {
-    struct record_ask *done = NULL, *a;
+    struct later *done = NULL;
 
     pthread_mutex_lock(&r->lock);
     r->stopped = true;
     for (struct record_set *s = r->sets; s; s = s->next)
-        while ((a = s->asks) != NULL) {
-            s->asks = a->next;
-            a->why = *why;
-            a->next = done;
-            done = a;
-        }
+        later_fail(&s->asks, why, &done);
     pthread_mutex_unlock(&r->lock);
-    asks_finish(done);
+    later_finish(done);
 }
 
 struct record_counts record_count(struct record *r)

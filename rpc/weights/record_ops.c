@@ -12,13 +12,14 @@ enum { LEASE_MOST_MS = 600000 };
 
 static bool ask_return(struct record_ask *a, const struct tenrec_value *v)
 {
-    tenrec_call_return(a->call, v, &a->why);
+    tenrec_call_return(a->later.call, v, &a->later.why);
     return true;
 }
 
 static bool ask_fail(struct record_ask *a, tenrec_status code, const char *why)
 {
-    tenrec_fail(&a->why, code, "version %lld of '%s' %s", (long long)a->version, a->set->name, why);
+    tenrec_fail(&a->later.why, code, "version %lld of '%s' %s", (long long)a->version, a->set->name,
+                why);
     return true;
 }
 
@@ -52,7 +53,7 @@ static bool publish_ready(struct record_ask *a)
         return ask_fail(a, TENREC_EEXIST, "has been overtaken by a newer one");
     if (!v->visible)
         return false;
-    record_set_sweep(a->set, tenrec_call_worker(a->call), clock_now_ns());
+    record_set_sweep(a->set, tenrec_call_worker(a->later.call), clock_now_ns());
     answer = tenrec_value_int(record_oldest(a->set));
     return ask_return(a, &answer);
 }
@@ -92,7 +93,7 @@ static bool pull_answer(struct record_ask *a, const struct record_version *v,
     struct tenrec_value *part = memory_new(v->n_parts + 1, sizeof *part), all;
 
     if (!part) {
-        memory_fail(&a->why);
+        memory_fail(&a->later.why);
         return true;
     }
     item[3] = parts_value(v, part);
@@ -119,7 +120,7 @@ static bool pull_lease(struct record_ask *a, const struct record_version *v)
     if (!h)
         h = record_holder_add(a->set, a, v->number, HOLDER_PULLS);
     if (!h) {
-        memory_fail(&a->why);
+        memory_fail(&a->later.why);
         return true;
     }
     h->version = v->number;
@@ -216,7 +217,7 @@ static bool wait_answer(struct record_ask *a, const struct record_version *v, in
         all = tenrec_value_array(item, 3);
         ask_return(a, &all);
     } else {
-        memory_fail(&a->why);
+        memory_fail(&a->later.why);
     }
     arena_finish(&arena);
     return true;

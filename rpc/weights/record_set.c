@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/weights/record_set.h"
 
-#include "core/base/clock.h"
 #include "core/base/memory.h"
 
 #include <stdlib.h>
@@ -27,13 +26,6 @@ static void version_free(struct record_version *v)
     free(v);
 }
 
-static void holder_free(struct record_holder *h)
-{
-    free(h->worker);
-    free(h->error);
-    free(h);
-}
-
 struct record_set *record_set_get(struct record *r, const char *name)
 {
     struct record_set *s = r->sets;
@@ -55,16 +47,13 @@ struct record_set *record_set_get(struct record *r, const char *name)
 void record_set_free(struct record_set *s)
 {
     struct record_version *v;
-    struct record_holder *h;
 
     while ((v = s->versions) != NULL) {
         s->versions = v->next;
         version_free(v);
     }
-    while ((h = s->holders) != NULL) {
-        s->holders = h->next;
-        holder_free(h);
-    }
+    while (s->holders)
+        record_holder_remove(s, s->holders);
     free(s->name);
     free(s);
 }
@@ -177,16 +166,6 @@ static void part_remove(struct record_version *v, const char *worker, int64_t nu
     v->broken = v->visible;
 }
 
-static void holder_remove(struct record_set *s, struct record_holder *h)
-{
-    struct record_holder **at = &s->holders;
-
-    while (*at != h)
-        at = &(*at)->next;
-    *at = h->next;
-    holder_free(h);
-}
-
 /* Returns true if it has reported about the newest version. */
 static bool holder_reports(const struct record_set *s, const struct record_holder *h)
 {
@@ -204,7 +183,7 @@ void record_remove(struct record_set *s, const char *worker, int64_t number)
     if (h && holder_reports(s, h))
         h->left = true; /* the publisher may not have read the report yet */
     else if (h)
-        holder_remove(s, h);
+        record_holder_remove(s, h);
 }
 
 void record_remove_part(struct record_set *s, const struct record_ask *a)
@@ -213,95 +192,6 @@ void record_remove_part(struct record_set *s, const struct record_ask *a)
 
     if (v && !v->visible)
         record_remove(s, a->worker, a->number);
-}
-
-/* ---- holders ------------------------------------------------------------------------ */
-
-struct record_holder *record_holder_find(const struct record_set *s, const char *worker,
-                                         int64_t number)
-{
-    struct record_holder *h = s->holders;
-
-    while (h && (h->number != number || strcmp(h->worker, worker) != 0))
-        h = h->next;
-    return h;
-}
-
-struct record_holder *record_holder_add(struct record_set *s, const struct record_ask *a,
-                                        int64_t version, enum holder_state state)
-{
-    struct record_holder *h = memory_new(1, sizeof *h), **at = &s->holders;
-
-    if (!h || !(h->worker = memory_text(a->worker))) {
-        free(h);
-        return NULL;
-    }
-    h->life = a->life;
-    h->handle = a->handle;
-    h->number = a->number;
-    h->version = version;
-    h->state = state;
-    h->digest = a->digest;
-    while (*at)
-        at = &(*at)->next;
-    *at = h;
-    return h;
-}
-
-void record_holder_replaces(struct record_set *s, const struct record_holder *h)
-{
-    for (struct record_holder *one = s->holders, *next; one; one = next) {
-        next = one->next;
-        if (one != h && one->handle == h->handle && one->state >= HOLDER_HAS &&
-            strcmp(one->worker, h->worker) == 0)
-            holder_remove(s, one);
-    }
-}
-
-void record_forget_former(struct record_set *s, const char *worker, int64_t life)
-{
-    for (struct record_holder *h = s->holders, *next; h; h = next) {
-        next = h->next;
-        if (h->life == life || strcmp(h->worker, worker) != 0)
-            continue;
-        if (h->state > HOLDER_HAS)
-            h->state = HOLDER_HAS; /* its report does not count */
-        record_remove(s, worker, h->number);
-    }
-}
-
-static size_t holder_readers(const struct record_set *s, int64_t version, int64_t number,
-                             const struct record_holder *but)
-{
-    size_t n = 0;
-
-    for (const struct record_holder *h = s->holders; h; h = h->next)
-        n += h != but && h->state == HOLDER_PULLS && h->version == version && h->source == number;
-    return n;
-}
-
-const struct record_holder *record_source(const struct record_set *s, const struct record_holder *h,
-                                          const struct record_version *v, bool only)
-{
-    size_t fewest = only ? SIZE_MAX : holder_readers(s, v->number, 0, h), n;
-    const struct record_holder *best = NULL;
-    bool before = true;
-
-    for (const struct record_holder *one = s->holders; one; one = one->next) {
-        if (one == h) {
-            before = false;
-            continue;
-        }
-        if (one->failed || one->left || one->version != h->version || one->digest != h->digest ||
-            one->state == HOLDER_PUBLISHES || (one->state == HOLDER_PULLS && !before))
-            continue;
-        n = holder_readers(s, v->number, one->number, h);
-        if (n < fewest) {
-            best = one;
-            fewest = n;
-        }
-    }
-    return best;
 }
 
 /* ---- sweeping ----------------------------------------------------------------------- */
@@ -326,7 +216,7 @@ static void version_remove(struct record_set *s, struct record_version *v)
     for (struct record_part *p = v->parts; p; p = p->next) {
         struct record_holder *h = record_holder_find(s, p->worker, p->number);
         if (h)
-            holder_remove(s, h);
+            record_holder_remove(s, h);
     }
     while (*at != v)
         at = &(*at)->next;

@@ -3,6 +3,7 @@
 #ifndef TENREC_WEIGHTS_RECORD_SET_H
 #define TENREC_WEIGHTS_RECORD_SET_H
 
+#include "rpc/weights/later.h"
 #include "rpc/weights/record.h"
 
 /* What one worker has published of a version. */
@@ -47,7 +48,7 @@ struct record_set {
     char *name;
     struct record_version *versions; /* the newest first */
     struct record_holder *holders;   /* in the order in which they came */
-    struct record_ask *asks;         /* that wait */
+    struct later *asks;              /* record_ask, that wait */
 };
 
 /* Finds the set with that name, and makes it if there is none. NULL: out of memory. */
@@ -70,6 +71,7 @@ struct record_holder *record_holder_find(const struct record_set *s, const char 
 /* Adds a holder for the ask. NULL: out of memory. */
 struct record_holder *record_holder_add(struct record_set *s, const struct record_ask *a,
                                         int64_t version, enum holder_state state);
+void record_holder_remove(struct record_set *s, struct record_holder *h);
 /* Removes the other holders of the same handle that have pulled. */
 void record_holder_replaces(struct record_set *s, const struct record_holder *h);
 /* Removes those of a former life of the worker. */
@@ -89,9 +91,8 @@ void record_set_sweep(struct record_set *s, struct tenrec_worker *w, uint64_t no
 struct record_op;
 
 struct record_ask {
-    struct record_ask *next;
+    struct later later; /* first */
     const struct record_op *op;
-    struct tenrec_call *call;
     const char *worker; /* borrowed from the worker's peers */
     struct record_set *set;
     int64_t life, handle, number; /* of the caller */
@@ -107,7 +108,6 @@ struct record_ask {
     /* done, report, wait */
     int64_t status, reports;
     const char *text;
-    tenrec_error why; /* of the answer; OK: the call has its value */
 };
 
 struct record_op {
@@ -117,7 +117,8 @@ struct record_op {
                           tenrec_error *err);
     /* Changes the set, once. errors: any, which is the answer */
     tenrec_status (*begin)(struct record_ask *a, tenrec_error *err);
-    /* Answers the ask if it can be: returns true with its value, or with an error in a->why. NULL:
+    /* Answers the ask if it can be: returns true with its value, or with an error in later.why.
+     * NULL:
      * nil at once */
     bool (*ready)(struct record_ask *a);
 };
