@@ -301,6 +301,7 @@ bool sharing_share(struct tenrec_sharing *s, const struct tenrec_tensor_desc *de
     bool ok = false;
 
     if (desc->bytes == 0 || desc->device.kind != TENREC_CPU ||
+        (desc->flags & TENREC_TENSOR_UNSHARED) ||
         (desc->target.kind != TENREC_CPU && desc->target.kind != 0))
         return false;
     if (!shared_memory_is_there())

@@ -81,6 +81,7 @@ struct tenrec_tensor_desc {
 
 #define TENREC_TENSOR_REQUIRES_GRAD ((uint64_t)1)
 #define TENREC_TENSOR_READ_ONLY ((uint64_t)2) /* another process's memory: a write faults */
+#define TENREC_TENSOR_UNSHARED ((uint64_t)4)  /* sent as bytes, never as a mapping */
 
 /* An optional part of a table of the plugin contract (`extensions` of tenrec_plugin, tenrec_host
  * and tenrec_agent_ops): the first member of a struct of that kind. `extensions` is read only where

@@ -25,11 +25,11 @@ static const struct dispatch_handler *dispatch_handler_of(const struct dispatch 
 }
 
 tenrec_status dispatch_into(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_msg *msg,
-                            struct tenrec_tensor **ret, tenrec_error *err)
+                            struct dispatch_into *ret, tenrec_error *err)
 {
     const struct dispatch_handler *h = dispatch_handler_of(&w->calls->dispatch, msg->type);
 
-    *ret = NULL;
+    ret->n = 0;
     if (!h || !h->into)
         return TENREC_OK;
     if (w->calls->functions.rules && guard_message(w, from, msg, err) != TENREC_OK)

@@ -6,6 +6,7 @@
 #include "core/tensor/tensor.h"
 #include "rpc/call/call.h"
 #include "rpc/call/calls.h"
+#include "rpc/call/service.h"
 
 /* A message being received; its copies to a device are queued on a stream of the pool. */
 struct arrival {
@@ -118,7 +119,7 @@ static tenrec_status find_memory(struct tenrec_worker *w, struct tenrec_tensor_d
     return err->code;
 }
 
-/* Finds memory for tensor `i`. `into`: the caller's buffer for the first tensor of its answer. */
+/* Finds memory for tensor `i`. `into`: the buffer for it; NULL: none is given. */
 static tenrec_status place_tensor(struct arrival *on, struct tenrec_msg *msg, uint32_t i,
                                   struct tenrec_tensor *into, tenrec_error *err)
 {
@@ -131,10 +132,10 @@ static tenrec_status place_tensor(struct arrival *on, struct tenrec_msg *msg, ui
     d->stream = 0;
     if (host)
         d->target = d->device;
-    d->flags &= ~TENREC_TENSOR_READ_ONLY; /* as the sender had it */
+    d->flags &= ~(TENREC_TENSOR_READ_ONLY | TENREC_TENSOR_UNSHARED); /* as the sender had it */
     if (d->same_storage)
         return rpc_message_share_storage(msg, i, err);
-    if (i == 0 && into) {
+    if (into) {
         st = check_into(into, d, err);
         if (st == TENREC_OK)
             t = tenrec_tensor_share(into);
@@ -155,16 +156,17 @@ tenrec_status recv_alloc_tensors(void *worker, tenrec_peer from, struct tenrec_m
                                  tenrec_error *err)
 {
     struct tenrec_worker *w = worker;
-    struct tenrec_tensor *into = call_into(w, from, msg);
     struct arrival on = { .w = w };
-    tenrec_status st = TENREC_OK;
+    struct dispatch_into into;
     tenrec_error why;
+    tenrec_status st = dispatch_into(w, from, msg, &into, &why);
 
-    if (!into)
-        st = dispatch_into(w, from, msg, &into, &why);
+    if (st == TENREC_OK && into.n == 0 && (into.tensor[0] = call_into(w, from, msg)) != NULL)
+        into.n = 1;
     for (uint32_t i = 0; i < msg->n_tensors && st == TENREC_OK; i++)
-        st = place_tensor(&on, msg, i, into, &why);
-    tenrec_tensor_drop(into);
+        st = place_tensor(&on, msg, i, i < into.n ? into.tensor[i] : NULL, &why);
+    while (into.n > 0)
+        tenrec_tensor_drop(into.tensor[--into.n]);
     streams_drop(on.streams);
     if (st != TENREC_OK) {
         tenrec_error_prefix(&why, "message from '%s'", peers_name(&w->peers, from));

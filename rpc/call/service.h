@@ -21,15 +21,22 @@ struct tenrec_tensor;
 /* Serves a message of one type. Takes msg. */
 typedef void dispatch_fn(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
 
-/* Finds the memory for the only tensor of a message of one type, before its bytes are received.
+enum { DISPATCH_HANDLERS_MAX = 12, DISPATCH_INTO_MAX = 64 };
+
+/* The memory for the tensors of a message, the first `n` of them. */
+struct dispatch_into {
+    size_t n;
+    struct tenrec_tensor *tensor[DISPATCH_INTO_MAX]; /* shared */
+};
+
+/* Finds the memory for tensors of a message of one type, before their bytes are received.
  *
- * ret      shares; dropped with the message. Must fit the tensor
+ * ret      empty: unless it is filled the tensors are received like those of a call. Shares; must
+ *          fit the tensors; also after an error
  * errors   any: the message is refused with it */
 typedef tenrec_status dispatch_into_fn(struct tenrec_worker *w, tenrec_peer from,
-                                       const struct tenrec_msg *msg, struct tenrec_tensor **ret,
+                                       const struct tenrec_msg *msg, struct dispatch_into *ret,
                                        tenrec_error *err);
-
-enum { DISPATCH_HANDLERS_MAX = 12 };
 
 /* Handlers of messages that are neither calls nor answers of calls, registered by other rooms
  * before the worker starts. */
@@ -44,9 +51,9 @@ struct dispatch {
 
 void dispatch_handle(struct dispatch *d, const struct dispatch_handler *h);
 
-/* Asks the handler of a message for memory; *ret is NULL if it has none of its own. */
+/* Asks the handler of a message for memory; *ret is empty if it has none of its own. */
 tenrec_status dispatch_into(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_msg *msg,
-                            struct tenrec_tensor **ret, tenrec_error *err);
+                            struct dispatch_into *ret, tenrec_error *err);
 
 /* ---- asks.c: messages that wait until our view of a dynamic group is as new as their sender's. A
  * list, without locks. The version is a claim of the sender, so it may never be reached ----------

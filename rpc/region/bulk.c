@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bulk.c - batches of transfers: a request for each entry, and one future. */
+/* bulk.c - batches of transfers: requests for their entries, and one future. */
 #include "rpc/region/bulk.h"
 
 #include "core/base/memory.h"
 #include "core/tensor/tensor.h"
+#include "rpc/call/service.h"
 #include "rpc/future/future.h"
 #include "rpc/region/regions.h"
 
 #include <stdlib.h>
+
+#define REQUEST_BYTES ((uint64_t)1 << 20) /* of entries that share a message */
 
 static void bulk_drop(struct bulk *b)
 {
@@ -47,7 +50,7 @@ static void bulk_end_one(struct tenrec_worker *w, struct bulk *b)
         bulk_then_begin(w, &b->then, b->future);
 }
 
-/* Counts down the users of local bytes. */
+/* Counts down the requests whose local bytes are in use. */
 static void bulk_free_one(struct bulk *b)
 {
     if (atomic_fetch_sub(&b->local, 1) == 1)
@@ -64,106 +67,175 @@ static void bulk_fail(struct bulk *b, size_t i, const tenrec_error *why)
     pthread_mutex_unlock(&b->lock);
 }
 
-/* The call of an entry has ended. An owner may answer a read without its bytes. */
-static void bulk_entry_ended(struct call_hook *h, struct tenrec_worker *w, const tenrec_error *why)
+/* The call of a request has ended. An owner may answer a read without its bytes. */
+static void bulk_request_ended(struct call_hook *h, struct tenrec_worker *w,
+                               const tenrec_error *why)
 {
-    struct bulk_entry *e = (struct bulk_entry *)(void *)h;
-    struct bulk *b = e->bulk;
+    struct bulk_request *r = (struct bulk_request *)(void *)h;
+    struct bulk *b = r->bulk;
     tenrec_error without;
 
-    if (!why && e->reads && !atomic_load(&e->arrived)) {
+    if (!why && r->reads && !atomic_load(&r->arrived)) {
         tenrec_fail(&without, TENREC_EPROTOCOL, "the answer has not the bytes that were asked for");
         why = &without;
     }
     if (why)
-        bulk_fail(b, (size_t)(e - b->entry), why);
+        bulk_fail(b, (size_t)(r->entry - b->entry), why);
     bulk_end_one(w, b);
     bulk_drop(b);
 }
 
-/* ---- the bytes of an entry -------------------------------------------------------- */
+/* ---- the bytes of a request ------------------------------------------------------- */
 
 static void bulk_bytes_drop(void *arg, void *data)
 {
-    struct bulk_entry *e = arg;
+    struct bulk_request *r = arg;
 
     (void)data;
-    tenrec_tensor_drop(e->local);
-    bulk_free_one(e->bulk);
-    bulk_drop(e->bulk);
+    if (atomic_fetch_sub(&r->used, 1) != 1)
+        return;
+    for (size_t i = 0; i < r->n; i++)
+        tenrec_tensor_drop(r->entry[i].local);
+    bulk_free_one(r->bulk);
+    bulk_drop(r->bulk);
 }
 
-void bulk_arrived(struct tenrec_tensor *into)
+/* The tensor of the bytes of an entry; `used` counts more than zero, or is counted by the caller.
+ */
+static tenrec_status bulk_bytes_new(struct bulk_request *r, size_t i, struct tenrec_tensor **ret,
+                                    tenrec_error *err)
 {
-    struct bulk_entry *e = tensor_free_arg(into, bulk_bytes_drop);
+    const struct bulk_entry *e = &r->entry[i];
+    tenrec_status st = region_bytes_new((char *)tenrec_tensor_data(e->local) + e->offset, e->bytes,
+                                        bulk_bytes_drop, r, ret, err);
 
-    if (e)
-        atomic_store(&e->arrived, true);
+    if (st == TENREC_OK)
+        atomic_fetch_add(&r->used, 1);
+    return st;
 }
 
-static tenrec_status bulk_bytes_new(struct bulk_entry *e, const struct tenrec_bulk *of,
-                                    struct tenrec_tensor **ret, tenrec_error *err)
+/* The first `n` of them, or none. */
+static tenrec_status bulk_bytes_of(struct bulk_request *r, size_t n, struct tenrec_tensor **ret,
+                                   tenrec_error *err)
 {
-    char *data = (char *)tenrec_tensor_data(of->local) + of->local_offset;
-    tenrec_status st = region_bytes_new(data, of->bytes, bulk_bytes_drop, e, ret, err);
+    tenrec_status st = TENREC_OK;
+    size_t i = 0;
 
-    if (st != TENREC_OK)
-        return st;
-    e->local = tenrec_tensor_share(of->local);
-    atomic_fetch_add(&e->bulk->refs, 1);
-    atomic_fetch_add(&e->bulk->local, 1);
-    return TENREC_OK;
+    while (i < n && st == TENREC_OK) {
+        st = bulk_bytes_new(r, i, &ret[i], err);
+        i += st == TENREC_OK;
+    }
+    while (st != TENREC_OK && i > 0)
+        tenrec_tensor_drop(ret[--i]);
+    return st;
+}
+
+tenrec_status bulk_into(struct tenrec_tensor *first, uint32_t n, struct dispatch_into *ret,
+                        tenrec_error *err)
+{
+    struct bulk_request *r = tensor_free_arg(first, bulk_bytes_drop);
+    tenrec_status st;
+
+    if (!r || r->n != n)
+        return TENREC_OK;
+    st = bulk_bytes_of(r, n, ret->tensor, err);
+    ret->n = st == TENREC_OK ? n : 0;
+    return st;
+}
+
+void bulk_arrived(struct tenrec_tensor *first, const struct tenrec_msg *msg)
+{
+    struct bulk_request *r = tensor_free_arg(first, bulk_bytes_drop);
+
+    if (r && msg->n_tensors == r->n && rpc_message_owner(msg, 0) &&
+        tensor_free_arg(rpc_message_owner(msg, 0), bulk_bytes_drop) == r)
+        atomic_store(&r->arrived, true);
 }
 
 /* ---- sending ------------------------------------------------------------------------ */
 
-/* Sends a request (takes bytes always). */
-static tenrec_status bulk_send(struct tenrec_worker *w, struct bulk_entry *e,
-                               const struct tenrec_bulk *of, struct call_spec *spec,
-                               struct tenrec_tensor *bytes, tenrec_error *err)
+/* Sends a request with the bytes of a write, or the first of a read (takes them always). */
+static tenrec_status bulk_call(struct tenrec_worker *w, struct bulk_request *r,
+                               const struct region_use *use, struct call_spec *spec,
+                               struct tenrec_tensor **bytes, tenrec_error *err)
 {
-    const struct tenrec_region_ref *r = &of->remote;
-    const struct region_use use = { r->life,           r->number,
-                                    r->generation,     { r->key[0], r->key[1] },
-                                    of->remote_offset, of->bytes };
+    size_t n = r->reads ? 1 : r->n;
     struct tenrec_future *f;
     struct tenrec_msg *msg;
-    tenrec_status st = e->reads ? region_message_new(TENREC_MSG_BULK_READ, &use, NULL, &msg, err)
-                                : region_message_new(TENREC_MSG_BULK_WRITE, &use, bytes, &msg, err);
+    tenrec_status st = r->reads ? region_message_new(TENREC_MSG_BULK_READ, use, NULL, &msg, err)
+                                : region_message_new(TENREC_MSG_BULK_WRITE, use, bytes, &msg, err);
 
     if (st == TENREC_OK) {
-        spec->into = e->reads ? bytes : NULL;
-        spec->hook = &e->hook;
+        spec->into = r->reads ? bytes[0] : NULL;
+        spec->hook = &r->hook;
+        n = r->reads ? 1 : 0; /* the message has those of a write */
         st = call_send(w, spec, msg, &f, err);
         if (st == TENREC_OK)
             tenrec_future_drop(f);
-        if (e->reads)
-            tenrec_tensor_drop(bytes);
-    } else {
-        tenrec_tensor_drop(bytes);
     }
+    while (n > 0)
+        tenrec_tensor_drop(bytes[--n]);
     return st;
 }
 
-static void bulk_begin_entry(struct tenrec_worker *w, struct bulk *b, size_t i,
-                             const struct tenrec_bulk *of, struct call_spec spec)
+/* Shares the local tensors of its entries, which are those from `of` on, and fills *use. */
+static void bulk_request_fill(struct bulk_request *r, const struct tenrec_bulk *of,
+                              struct region_use *use)
 {
-    struct bulk_entry *e = &b->entry[i];
-    struct tenrec_tensor *bytes;
+    const struct tenrec_region_ref *ref = &of->remote;
+
+    *use = (struct region_use){ .life = ref->life,
+                                .number = ref->number,
+                                .generation = ref->generation,
+                                .key = { ref->key[0], ref->key[1] },
+                                .n = r->n };
+    for (size_t i = 0; i < r->n; i++) {
+        const struct tenrec_bulk *e = bulk_entry_at(of, i);
+        r->entry[i] =
+            (struct bulk_entry){ tenrec_tensor_share(e->local), e->local_offset, e->bytes };
+        use->part[i].offset = e->remote_offset;
+        use->part[i].bytes = e->bytes;
+    }
+}
+
+static void bulk_begin_request(struct tenrec_worker *w, struct bulk_request *r,
+                               const struct tenrec_bulk *of, struct call_spec spec)
+{
+    struct tenrec_tensor *bytes[REGION_PARTS_MAX];
+    struct region_use use;
     tenrec_error why;
     tenrec_status st;
 
-    e->bulk = b;
-    e->hook.done = bulk_entry_ended;
-    e->reads = of->direction == TENREC_BULK_READ;
-    spec.function = spec.op = e->reads ? "bulk_read" : "bulk_write";
-    atomic_fetch_add(&b->refs, 1);
-    atomic_fetch_add(&b->left, 1);
-    st = bulk_bytes_new(e, of, &bytes, &why);
+    r->hook.done = bulk_request_ended;
+    r->reads = of->direction == TENREC_BULK_READ;
+    atomic_init(&r->used, 1); /* this thread, too */
+    spec.function = spec.op = r->reads ? "bulk_read" : "bulk_write";
+    atomic_fetch_add(&r->bulk->refs, 2);
+    atomic_fetch_add(&r->bulk->left, 1);
+    atomic_fetch_add(&r->bulk->local, 1);
+    bulk_request_fill(r, of, &use);
+    st = bulk_bytes_of(r, r->reads ? 1 : r->n, bytes, &why);
     if (st == TENREC_OK)
-        st = bulk_send(w, e, of, &spec, bytes, &why);
+        st = bulk_call(w, r, &use, &spec, bytes, &why);
     if (st != TENREC_OK)
-        bulk_entry_ended(&e->hook, w, &why);
+        bulk_request_ended(&r->hook, w, &why);
+    bulk_bytes_drop(r, NULL);
+}
+
+/* Returns how many entries from the first on one message asks for: small ones, that follow each
+ * other in the list. */
+static size_t bulk_request_length(const struct tenrec_bulk *first, size_t n)
+{
+    uint64_t bytes = first->bytes;
+    size_t i = 1;
+
+    for (; i < n && i < REGION_PARTS_MAX; i++) {
+        const struct tenrec_bulk *e = bulk_entry_at(first, i);
+        if (e->bytes == 0 || e->bytes > REQUEST_BYTES || (bytes += e->bytes) > REQUEST_BYTES ||
+            e->direction != first->direction || !bulk_same_region(e, first))
+            break;
+    }
+    return i;
 }
 
 /* Makes the futures that the program asks for. Returns false without memory. */
@@ -182,13 +254,13 @@ static tenrec_status bulk_new(struct tenrec_worker *w, size_t n,
                               const struct tenrec_bulk_options *o, const struct call_spec *spec,
                               struct bulk **ret, tenrec_error *err)
 {
-    struct bulk *b = n > (SIZE_MAX - sizeof *b) / sizeof *b->entry
-                         ? NULL
-                         : memory_new(1, sizeof *b + n * sizeof *b->entry);
+    const size_t each = sizeof(struct bulk_entry) + sizeof(struct bulk_request);
+    struct bulk *b = n > (SIZE_MAX - sizeof *b) / each ? NULL : memory_new(1, sizeof *b + n * each);
     tenrec_status st = TENREC_OK;
 
     if (!b)
         return memory_fail(err);
+    b->request = (struct bulk_request *)(void *)(b->entry + n);
     pthread_mutex_init(&b->lock, NULL);
     atomic_init(&b->refs, 1);
     atomic_init(&b->left, 1);
@@ -218,6 +290,23 @@ static void bulk_give_futures(const struct bulk *b, const struct tenrec_bulk_opt
         *o->ret_free = b ? tenrec_future_share(b->free) : NULL;
 }
 
+static void bulk_begin_requests(struct tenrec_worker *w, struct bulk *b,
+                                const struct tenrec_bulk *entries, const tenrec_peer *to,
+                                struct call_spec *spec)
+{
+    for (size_t i = 0, k; i < b->n; i += k) {
+        const struct tenrec_bulk *first = bulk_entry_at(entries, i);
+        struct bulk_request *r = &b->request[i];
+        k = first->bytes == 0 ? 1 : bulk_request_length(first, b->n - i);
+        spec->to = to[i];
+        r->bulk = b;
+        r->entry = &b->entry[i];
+        r->n = k;
+        if (first->bytes > 0)
+            bulk_begin_request(w, r, first, *spec);
+    }
+}
+
 /* The worker is entered. */
 static tenrec_status bulk_begin(struct tenrec_worker *w, const struct tenrec_bulk *entries,
                                 size_t n, const struct tenrec_bulk_options *o,
@@ -239,11 +328,7 @@ static tenrec_status bulk_begin(struct tenrec_worker *w, const struct tenrec_bul
         return st;
     }
     bulk_give_futures(b, o, ret);
-    for (size_t i = 0; i < n; i++) {
-        spec.to = to[i];
-        if (bulk_entry_at(entries, i)->bytes > 0)
-            bulk_begin_entry(w, b, i, bulk_entry_at(entries, i), spec);
-    }
+    bulk_begin_requests(w, b, entries, to, &spec);
     free(to);
     bulk_end_one(w, b);
     bulk_free_one(b);

@@ -9,10 +9,20 @@
 #include <stdatomic.h>
 #include <tenrec/region.h>
 
+struct dispatch_into;
+
 struct bulk_entry {
+    struct tenrec_tensor *local; /* shared until no byte of the request is used */
+    uint64_t offset, bytes;      /* in `local` */
+};
+
+/* Entries that one message asks for: neighbours in the list, of the same region and direction. */
+struct bulk_request {
     struct call_hook hook; /* first */
     struct bulk *bulk;
-    struct tenrec_tensor *local; /* shared by the bytes of the entry */
+    struct bulk_entry *entry; /* n */
+    size_t n;
+    atomic_size_t used; /* tensors of the local bytes */
     bool reads;
     atomic_bool arrived; /* the bytes of a read are there */
 };
@@ -25,28 +35,37 @@ struct bulk_then {
     uint64_t deadline_ns;
 };
 
-/* Lives until the last entry has ended, and no message has bytes of it. */
+/* Lives until the last request has ended, and no message has bytes of it. */
 struct bulk {
-    atomic_size_t refs; /* of what is sent, of the bytes of each entry, and of the sending thread */
-    atomic_size_t left; /* entries that have not ended, and the sending thread */
-    atomic_size_t local; /* entries whose local bytes are in use, and the sending thread */
+    atomic_size_t refs;  /* of the requests, of their local bytes, and of the sending thread */
+    atomic_size_t left;  /* requests that have not ended, and the sending thread */
+    atomic_size_t local; /* requests whose local bytes are in use, and the sending thread */
     struct tenrec_future *future, *visible, *free; /* shared; the last two may be NULL */
     pthread_mutex_t lock;                          /* guards why and failed */
     tenrec_error why;
     size_t failed; /* the first entry that failed; n: none */
     struct bulk_then then;
     size_t n;
+    struct bulk_request *request; /* behind the entries */
     struct bulk_entry entry[];
 };
 
-/* An answer of a BULK_READ has arrived with its bytes in `into`. */
-void bulk_arrived(struct tenrec_tensor *into);
+/* The memory for the `n` tensors of an answer: `first` is that of the call. *ret stays empty if the
+ * call is no BULK_READ of so many parts. errors: ENOMEM */
+tenrec_status bulk_into(struct tenrec_tensor *first, uint32_t n, struct dispatch_into *ret,
+                        tenrec_error *err);
+
+/* An answer of a BULK_READ has arrived: `first` is as above. */
+void bulk_arrived(struct tenrec_tensor *first, const struct tenrec_msg *msg);
 
 /* ---- bulk_check.c --------------------------------------------------------------------------- */
 
 const struct tenrec_bulk *bulk_entry_at(const struct tenrec_bulk *entries, size_t i);
 
 tenrec_status bulk_check_options(const struct tenrec_bulk_options *o, size_t n, tenrec_error *err);
+
+/* Returns true if two entries name one region. */
+bool bulk_same_region(const struct tenrec_bulk *a, const struct tenrec_bulk *b);
 
 /* Checks all that is known before a batch is sent. *ret_to: the owner of each; owns. `one`: it has
  * to be the same one.

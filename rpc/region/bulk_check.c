@@ -62,8 +62,15 @@ static tenrec_status bulk_check_ref(const struct tenrec_region_ref *r, bool writ
     return TENREC_OK;
 }
 
+bool bulk_same_region(const struct tenrec_bulk *a, const struct tenrec_bulk *b)
+{
+    return memcmp(&a->remote, &b->remote, sizeof a->remote) == 0;
+}
+
+/* `before`: the entry before it, of the worker *ret_to; NULL: none. */
 static tenrec_status bulk_check_entry(struct tenrec_worker *w, const struct tenrec_bulk *e,
-                                      uint32_t size, tenrec_peer *ret_to, tenrec_error *err)
+                                      const struct tenrec_bulk *before, uint32_t size,
+                                      tenrec_peer *ret_to, tenrec_error *err)
 {
     const bool writes = e->direction == TENREC_BULK_WRITE;
     tenrec_status st;
@@ -81,7 +88,9 @@ static tenrec_status bulk_check_entry(struct tenrec_worker *w, const struct tenr
                                "local tensor", err);
     if (st == TENREC_OK)
         st = bulk_check_bounds(e->remote_offset, e->bytes, e->remote.length, "region", err);
-    return st == TENREC_OK ? peers_find(&w->peers, e->remote.owner, ret_to, err) : st;
+    if (st != TENREC_OK || (before && bulk_same_region(e, before)))
+        return st;
+    return peers_find(&w->peers, e->remote.owner, ret_to, err);
 }
 
 /* ---- their targets ------------------------------------------------------------------ */
@@ -103,6 +112,8 @@ static int bulk_compare_regions(const struct tenrec_region_ref *a,
 {
     int order;
 
+    if (a == b)
+        return 0;
     if (!a || !b)
         return (a != NULL) - (b != NULL);
     order = strcmp(a->owner, b->owner);
@@ -136,9 +147,16 @@ static tenrec_status bulk_check_targets(const struct tenrec_bulk *entries, size_
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < n; i++)
-        if (bulk_entry_at(entries, i)->bytes > 0)
-            target[count++] = bulk_target_of(bulk_entry_at(entries, i), i);
+    for (size_t i = 0; i < n; i++) {
+        const struct tenrec_bulk *e = bulk_entry_at(entries, i);
+        const struct tenrec_region_ref *last = count ? target[count - 1].region : NULL;
+        if (e->bytes == 0)
+            continue;
+        target[count] = bulk_target_of(e, i);
+        if (last && target[count].region && memcmp(last, &e->remote, sizeof *last) == 0)
+            target[count].region = last; /* compares at once */
+        count++;
+    }
     qsort(target, count, sizeof *target, bulk_compare_targets);
     for (size_t i = 1; i < count; i++) {
         const struct bulk_target *a = &target[i - 1], *b = &target[i];
@@ -160,7 +178,9 @@ tenrec_status bulk_check(struct tenrec_worker *w, const struct tenrec_bulk *entr
     tenrec_status st = target && to ? TENREC_OK : memory_fail(err);
 
     for (size_t i = 0; i < n && st == TENREC_OK; i++) {
-        st = bulk_check_entry(w, bulk_entry_at(entries, i), entries->size, &to[i], err);
+        const struct tenrec_bulk *before = i > 0 ? bulk_entry_at(entries, i - 1) : NULL;
+        to[i] = before ? to[i - 1] : 0;
+        st = bulk_check_entry(w, bulk_entry_at(entries, i), before, entries->size, &to[i], err);
         if (st == TENREC_OK && one && to[i] != to[0])
             st = tenrec_fail(err, TENREC_EINVAL,
                              "'then' runs at one owner, and this one is not that of entry 0");

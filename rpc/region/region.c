@@ -39,6 +39,7 @@ void region_table_drop(struct region_table *t)
         return;
     pthread_cond_destroy(&t->quiet);
     pthread_mutex_destroy(&t->lock);
+    free(t->writes);
     free(t->slot);
     free(t);
 }

@@ -9,12 +9,13 @@
 
 #include <stdlib.h>
 
-/* One use of the memory, which lasts as long as the tensor in the message. */
+/* A use of the memory, which lasts as long as the tensors in the message. */
 struct region_pin {
     struct tenrec_region *region;
     struct region_pin *next, **at; /* in the region's list */
     const char *peer;              /* its name; borrowed from the worker's peers */
     uint32_t right;
+    size_t parts; /* that are in use; each is a pin of the region */
 };
 
 tenrec_status region_bytes_new(void *data, uint64_t bytes, tenrec_tensor_free_fn *free_fn,
@@ -25,23 +26,32 @@ tenrec_status region_bytes_new(void *data, uint64_t bytes, tenrec_tensor_free_fn
     tenrec_status st = tensor_describe(TENREC_UINT8, 1, &shape, &d, err);
 
     d.data = data;
+    d.flags = TENREC_TENSOR_UNSHARED; /* a mapping outlives the message, and so the pin */
     return st == TENREC_OK ? tensor_from_desc(&d, free_fn, arg, ret, err) : st;
+}
+
+static void region_unpin_parts(struct region_pin *p, size_t parts)
+{
+    struct tenrec_region *r = p->region;
+
+    pthread_mutex_lock(&r->table->lock);
+    p->parts -= parts;
+    r->n_pins -= parts;
+    if (p->parts == 0) {
+        *p->at = p->next;
+        if (p->next)
+            p->next->at = p->at;
+        free(p);
+    }
+    if (r->n_pins == 0)
+        pthread_cond_broadcast(&r->table->quiet);
+    region_unlock_end(r);
 }
 
 static void region_unpin(void *arg, void *data)
 {
-    struct region_pin *p = arg;
-    struct tenrec_region *r = p->region;
-
     (void)data;
-    pthread_mutex_lock(&r->table->lock);
-    *p->at = p->next;
-    if (p->next)
-        p->next->at = p->at;
-    if (--r->n_pins == 0)
-        pthread_cond_broadcast(&r->table->quiet);
-    free(p);
-    region_unlock_end(r);
+    region_unpin_parts(arg, 1);
 }
 
 bool region_is_pin(const struct tenrec_tensor *t)
@@ -86,10 +96,13 @@ static tenrec_status region_check_use(const struct tenrec_region *r, const struc
     if (!(r->ref.rights & right))
         return tenrec_fail(err, TENREC_EPERM, "the region may not be %s",
                            right == TENREC_REGION_READ ? "read" : "written");
-    if (use->bytes == 0 || use->offset > r->ref.length || use->bytes > r->ref.length - use->offset)
-        return tenrec_fail(err, TENREC_EINVAL, "%llu bytes at %llu: the region has %llu",
-                           (unsigned long long)use->bytes, (unsigned long long)use->offset,
-                           (unsigned long long)r->ref.length);
+    for (size_t i = 0; i < use->n; i++) {
+        const uint64_t offset = use->part[i].offset, bytes = use->part[i].bytes;
+        if (bytes == 0 || offset > r->ref.length || bytes > r->ref.length - offset)
+            return tenrec_fail(err, TENREC_EINVAL, "%llu bytes at %llu: the region has %llu",
+                               (unsigned long long)bytes, (unsigned long long)offset,
+                               (unsigned long long)r->ref.length);
+    }
     return TENREC_OK;
 }
 
@@ -111,9 +124,30 @@ static tenrec_status region_pin_begin(struct region_table *t, const struct regio
         if (p->next)
             p->next->at = &p->next;
         r->pins = p;
-        r->n_pins++;
+        r->n_pins += p->parts = use->n;
     }
     pthread_mutex_unlock(&t->lock);
+    return st;
+}
+
+/* The tensors of all parts, or none. */
+static tenrec_status region_pin_tensors(struct region_pin *p, const struct region_use *use,
+                                        struct tenrec_tensor **ret, tenrec_error *err)
+{
+    char *data = tenrec_tensor_data(p->region->memory);
+    tenrec_status st = TENREC_OK;
+    size_t n = 0;
+
+    while (n < use->n && st == TENREC_OK) {
+        st = region_bytes_new(data + use->part[n].offset, use->part[n].bytes, region_unpin, p,
+                              &ret[n], err);
+        n += st == TENREC_OK;
+    }
+    if (st == TENREC_OK)
+        return st;
+    region_unpin_parts(p, use->n - n);
+    while (n > 0)
+        tenrec_tensor_drop(ret[--n]);
     return st;
 }
 
@@ -122,7 +156,6 @@ tenrec_status region_pin(struct tenrec_worker *w, tenrec_peer from, const struct
 {
     struct region_pin *p = memory_new(1, sizeof *p);
     tenrec_status st;
-    char *data;
 
     if (!p)
         return memory_fail(err);
@@ -133,11 +166,7 @@ tenrec_status region_pin(struct tenrec_worker *w, tenrec_peer from, const struct
         free(p);
         return st;
     }
-    data = (char *)tenrec_tensor_data(p->region->memory) + use->offset;
-    st = region_bytes_new(data, use->bytes, region_unpin, p, ret, err);
-    if (st != TENREC_OK)
-        region_unpin(p, NULL);
-    return st;
+    return region_pin_tensors(p, use, ret, err);
 }
 
 /* ---- waiting --------------------------------------------------------------------------- */

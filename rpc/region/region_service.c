@@ -39,7 +39,7 @@ static tenrec_status region_service_start(struct tenrec_worker *w, const struct 
 static void region_service_debug_info(struct tenrec_worker *w, const struct service_outlet *to)
 {
     struct region_table *t = *region_table_of(w);
-    uint64_t regions = 0, transfers = 0, stale;
+    uint64_t regions = 0, transfers = 0, stale, repeated;
 
     pthread_mutex_lock(&t->lock);
     for (size_t i = 0; i < t->n; i++) {
@@ -47,10 +47,12 @@ static void region_service_debug_info(struct tenrec_worker *w, const struct serv
         transfers += t->slot[i].region ? t->slot[i].region->n_pins : 0;
     }
     stale = t->n_stale;
+    repeated = t->n_repeated;
     pthread_mutex_unlock(&t->lock);
     service_put(to, "region.num_regions", (int64_t)regions);
     service_put(to, "region.num_transfers", (int64_t)transfers);
     service_put(to, "region.stale", (int64_t)stale);
+    service_put(to, "region.repeated", (int64_t)repeated);
 }
 
 const struct service region_service = {

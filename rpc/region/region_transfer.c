@@ -2,7 +2,6 @@
 /* region_transfer.c - the messages that read and write regions. */
 #include "rpc/region/regions.h"
 
-#include "core/tensor/shared_memory.h"
 #include "core/tensor/tensor.h"
 #include "rpc/call/call.h"
 #include "rpc/call/serve.h"
@@ -12,50 +11,59 @@
 
 #include <string.h>
 
-enum { NUMBERS = 7, PAYLOAD_MAX = 128 };
+enum {
+    HEAD = 5, /* numbers before those of the parts */
+    NUMBERS_MAX = HEAD + 2 * REGION_PARTS_MAX,
+    PAYLOAD_MAX = 16 + 9 * NUMBERS_MAX
+};
 
 static void plain_release(void *plain)
 {
     ((struct tenrec_msg *)plain)->release(plain);
 }
 
-/* Makes a message of a payload, and of `bytes` (taken on success; NULL: none). */
+/* Makes a message of a payload, and of `n` tensors (taken on success). */
 static tenrec_status transfer_message(int32_t type, const struct tenrec_value *payload,
-                                      struct tenrec_tensor *bytes, struct tenrec_msg **ret,
-                                      tenrec_error *err)
+                                      struct tenrec_tensor *const *bytes, size_t n,
+                                      struct tenrec_msg **ret, tenrec_error *err)
 {
     struct payload_owner owner = { .drop = plain_release };
     struct tenrec_msg *plain, *msg;
     tenrec_status st = codec_write_value(payload, type, &plain, err);
 
     *ret = plain;
-    if (st != TENREC_OK || !bytes)
+    if (st != TENREC_OK || n == 0)
         return st;
     owner.owner = plain;
-    msg = rpc_message_new_around(&owner, plain->payload, plain->payload_len, 1);
+    msg = rpc_message_new_around(&owner, plain->payload, plain->payload_len, (uint32_t)n);
     if (!msg) {
         plain->release(plain);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
     }
     msg->type = type;
-    rpc_message_set_tensor(msg, 0, bytes);
+    for (uint32_t i = 0; i < n; i++)
+        rpc_message_set_tensor(msg, i, bytes[i]);
     *ret = msg;
     return TENREC_OK;
 }
 
 tenrec_status region_message_new(int32_t type, const struct region_use *use,
-                                 struct tenrec_tensor *bytes, struct tenrec_msg **ret,
+                                 struct tenrec_tensor *const *bytes, struct tenrec_msg **ret,
                                  tenrec_error *err)
 {
-    const uint64_t number[NUMBERS] = { use->life,   use->number, use->generation, use->key[0],
-                                       use->key[1], use->offset, use->bytes };
-    struct tenrec_value item[NUMBERS], array;
+    const uint64_t head[HEAD] = { use->life, use->number, use->generation, use->key[0],
+                                  use->key[1] };
+    struct tenrec_value item[NUMBERS_MAX], array;
     tenrec_status st;
 
-    for (size_t i = 0; i < NUMBERS; i++)
-        item[i] = tenrec_value_int((int64_t)number[i]);
-    array = tenrec_value_array(item, NUMBERS);
-    st = transfer_message(type, &array, bytes, ret, err);
+    for (size_t i = 0; i < HEAD; i++)
+        item[i] = tenrec_value_int((int64_t)head[i]);
+    for (size_t i = 0; i < use->n; i++) {
+        item[HEAD + 2 * i] = tenrec_value_int((int64_t)use->part[i].offset);
+        item[HEAD + 2 * i + 1] = tenrec_value_int((int64_t)use->part[i].bytes);
+    }
+    array = tenrec_value_array(item, HEAD + 2 * use->n);
+    st = transfer_message(type, &array, bytes, bytes ? use->n : 0, ret, err);
     if (st == TENREC_OK)
         (*ret)->key_len = (uint32_t)(*ret)->payload_len;
     return st;
@@ -66,24 +74,33 @@ tenrec_status region_message_new(int32_t type, const struct region_use *use,
 static tenrec_status transfer_numbers(const struct tenrec_value *v, struct region_use *ret,
                                       tenrec_error *err)
 {
-    uint64_t n[NUMBERS];
+    const struct tenrec_value *item = v->u.array;
 
-    if (v->type != TENREC_VALUE_ARRAY || v->n != NUMBERS)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "malformed message: expected %d numbers",
-                           NUMBERS);
-    for (size_t i = 0; i < NUMBERS; i++) {
-        if (v->u.array[i].type != TENREC_VALUE_INT)
+    if (v->type != TENREC_VALUE_ARRAY || v->n < HEAD + 2 || v->n > NUMBERS_MAX || (v->n - HEAD) % 2)
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "malformed message: expected %d numbers, and two "
+                           "for each of at most %d parts",
+                           HEAD, REGION_PARTS_MAX);
+    for (size_t i = 0; i < v->n; i++)
+        if (item[i].type != TENREC_VALUE_INT)
             return tenrec_fail(err, TENREC_EPROTOCOL, "malformed message: item %zu is not a number",
                                i);
-        n[i] = (uint64_t)v->u.array[i].u.integer;
+    ret->life = (uint64_t)item[0].u.integer;
+    ret->number = (uint64_t)item[1].u.integer;
+    ret->generation = (uint64_t)item[2].u.integer;
+    ret->key[0] = (uint64_t)item[3].u.integer;
+    ret->key[1] = (uint64_t)item[4].u.integer;
+    ret->n = (v->n - HEAD) / 2;
+    for (size_t i = 0; i < ret->n; i++) {
+        ret->part[i].offset = (uint64_t)item[HEAD + 2 * i].u.integer;
+        ret->part[i].bytes = (uint64_t)item[HEAD + 2 * i + 1].u.integer;
     }
-    *ret = (struct region_use){ n[0], n[1], n[2], { n[3], n[4] }, n[5], n[6] };
     return TENREC_OK;
 }
 
-/* Reads what `msg` asks for, which has `n_tensors` tensors. */
-static tenrec_status transfer_read(tenrec_peer from, const struct tenrec_msg *msg,
-                                   uint32_t n_tensors, struct region_use *ret, tenrec_error *err)
+/* Reads what `msg` asks for. `carries`: it has a tensor for each part, else none. */
+static tenrec_status transfer_read(tenrec_peer from, const struct tenrec_msg *msg, bool carries,
+                                   struct region_use *ret, tenrec_error *err)
 {
     struct tenrec_value *v = NULL;
     tenrec_status st;
@@ -91,16 +108,18 @@ static tenrec_status transfer_read(tenrec_peer from, const struct tenrec_msg *ms
     if (from < 0)
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
                            "only members of the group read and write regions");
-    if (msg->payload_len > PAYLOAD_MAX || msg->n_tensors != n_tensors)
+    if (msg->payload_len > PAYLOAD_MAX)
         return tenrec_fail(err, TENREC_EPROTOCOL,
-                           "malformed message: %llu bytes and %u tensors, expected at most %d and "
-                           "%u",
-                           (unsigned long long)msg->payload_len, msg->n_tensors, PAYLOAD_MAX,
-                           n_tensors);
+                           "malformed message: %llu bytes, expected at most "
+                           "%d",
+                           (unsigned long long)msg->payload_len, PAYLOAD_MAX);
     st = codec_read_value(msg, &v, err);
     if (st == TENREC_OK)
         st = transfer_numbers(v, ret, err);
     tenrec_value_drop(v);
+    if (st == TENREC_OK && msg->n_tensors != (carries ? ret->n : 0))
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "malformed message: %u tensors, expected %zu",
+                         msg->n_tensors, carries ? ret->n : 0);
     return st;
 }
 
@@ -118,87 +137,91 @@ static void transfer_end_request(struct tenrec_worker *w, tenrec_peer from, stru
         answer_error(w, from, id, &route, true, why);
 }
 
-/* The bytes to send: those of the region, or a copy where the receiver would map the memory and
- * read it after the pin has ended. */
-static tenrec_status read_bytes(struct tenrec_tensor *pinned, struct tenrec_tensor **ret,
-                                tenrec_error *err)
-{
-    struct shared_block *shared = NULL;
-    tenrec_status st;
-
-    if (shared_memory_is_there())
-        shared = shared_block_at(tenrec_tensor_data(pinned), tenrec_tensor_bytes(pinned));
-    if (!shared) {
-        *ret = pinned;
-        return TENREC_OK;
-    }
-    st = tenrec_tensor_copy(pinned, ret, err);
-    shared_block_drop(shared);
-    tenrec_tensor_drop(pinned);
-    return st;
-}
-
 static void read_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
-    struct tenrec_tensor *bytes = NULL;
+    struct tenrec_tensor *bytes[REGION_PARTS_MAX];
     struct tenrec_msg *answer = NULL;
     struct region_use use;
     tenrec_error why;
-    tenrec_status st = transfer_read(from, msg, 0, &use, &why);
+    tenrec_status st = transfer_read(from, msg, false, &use, &why);
 
     if (st == TENREC_OK)
-        st = region_pin(w, from, &use, TENREC_REGION_READ, &bytes, &why);
-    if (st == TENREC_OK)
-        st = read_bytes(bytes, &bytes, &why);
+        st = region_pin(w, from, &use, TENREC_REGION_READ, bytes, &why);
     if (st == TENREC_OK) {
-        st = transfer_message(TENREC_MSG_BULK_READ_RET, NULL, bytes, &answer, &why);
+        st = transfer_message(TENREC_MSG_BULK_READ_RET, NULL, bytes, use.n, &answer, &why);
         if (st != TENREC_OK) {
-            tenrec_tensor_drop(bytes);
             answer = NULL;
+            while (use.n > 0)
+                tenrec_tensor_drop(bytes[--use.n]);
         }
     }
     transfer_end_request(w, from, msg, answer, &why);
 }
 
+/* The bytes of a repeated message are received outside of the region. */
 static tenrec_status write_into(struct tenrec_worker *w, tenrec_peer from,
-                                const struct tenrec_msg *msg, struct tenrec_tensor **ret,
+                                const struct tenrec_msg *msg, struct dispatch_into *ret,
                                 tenrec_error *err)
 {
     struct region_use use;
-    tenrec_status st = transfer_read(from, msg, 1, &use, err);
+    bool repeated;
+    tenrec_status st = transfer_read(from, msg, true, &use, err);
 
-    return st == TENREC_OK ? region_pin(w, from, &use, TENREC_REGION_WRITE, ret, err) : st;
+    if (st == TENREC_OK)
+        st = region_writes_note(*region_table_of(w), from, msg, &repeated, err);
+    if (st != TENREC_OK || repeated)
+        return st;
+    st = region_pin(w, from, &use, TENREC_REGION_WRITE, ret->tensor, err);
+    ret->n = st == TENREC_OK ? use.n : 0;
+    return st;
 }
 
 static void write_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
+    const bool placed = region_is_pin(rpc_message_owner(msg, 0));
     struct tenrec_msg *answer = NULL;
     tenrec_error why;
 
-    /* A message without a tensor was not placed. */
-    if (msg->n_tensors != 1 || !region_is_pin(rpc_message_owner(msg, 0)))
+    if (!placed && region_writes_have(*region_table_of(w), from, msg)) {
+        msg->release(msg); /* the first one is answered */
+        return;
+    }
+    if (!placed)
         tenrec_fail(&why, TENREC_EPROTOCOL, "malformed message: a write without its bytes");
-    else if (transfer_message(TENREC_MSG_BULK_WRITE_RET, NULL, NULL, &answer, &why) != TENREC_OK)
+    else if (transfer_message(TENREC_MSG_BULK_WRITE_RET, NULL, NULL, 0, &answer, &why) != TENREC_OK)
         answer = NULL;
     transfer_end_request(w, from, msg, answer, &why);
 }
 
 /* ---- at the reader ----------------------------------------------------------------------- */
 
-/* Bytes that were not placed in the caller's memory leave the entry without them: bulk.c. */
+static tenrec_status read_into(struct tenrec_worker *w, tenrec_peer from,
+                               const struct tenrec_msg *msg, struct dispatch_into *ret,
+                               tenrec_error *err)
+{
+    struct tenrec_tensor *first = call_into(w, from, msg);
+    tenrec_status st = TENREC_OK;
+
+    if (first)
+        st = bulk_into(first, msg->n_tensors, ret, err);
+    tenrec_tensor_drop(first);
+    return st;
+}
+
+/* Bytes that were not placed in the caller's memory leave the request without them: bulk.c. */
 static void read_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
-    struct tenrec_tensor *into = call_into(w, from, msg);
+    struct tenrec_tensor *first = call_into(w, from, msg);
 
-    if (into && msg->n_tensors == 1 && rpc_message_owner(msg, 0) == into)
-        bulk_arrived(into);
-    tenrec_tensor_drop(into);
+    if (first)
+        bulk_arrived(first, msg);
+    tenrec_tensor_drop(first);
     call_answered(w, from, msg);
 }
 
 const struct dispatch_handler region_messages[] = {
     { TENREC_MSG_BULK_READ, read_arrived, NULL },
     { TENREC_MSG_BULK_WRITE, write_arrived, write_into },
-    { TENREC_MSG_BULK_READ_RET, read_answered, NULL },
+    { TENREC_MSG_BULK_READ_RET, read_answered, read_into },
     { 0 },
 };

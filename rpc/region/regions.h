@@ -18,13 +18,15 @@ struct region_slot {
 
 /* Of a worker. Shared by it and by its regions, which the program may drop later. */
 struct region_table {
-    pthread_mutex_t lock; /* guards all fields here, and those of the regions */
-    pthread_cond_t quiet; /* the last pin of a region has ended; monotonic */
+    pthread_mutex_t lock;         /* guards all fields here, and those of the regions */
+    struct region_writes *writes; /* owns; NULL: no region was written yet */
+    pthread_cond_t quiet;         /* the last pin of a region has ended; monotonic */
     size_t refs;
     struct region_slot *slot; /* owns; index: the number */
     size_t n, room;
-    uint64_t life;    /* of this start of the worker */
-    uint64_t n_stale; /* transfers refused with ESTALE */
+    uint64_t life;       /* of this start of the worker */
+    uint64_t n_stale;    /* transfers refused with ESTALE */
+    uint64_t n_repeated; /* messages of writes that arrived again */
 };
 
 struct tenrec_region {
@@ -37,10 +39,14 @@ struct tenrec_region {
     bool revoked;
 };
 
-/* What a message asks for. */
+/* What a message asks for: parts of one region, each with a tensor of the message or its answer. */
+enum { REGION_PARTS_MAX = DISPATCH_INTO_MAX };
 struct region_use {
     uint64_t life, number, generation, key[2];
-    uint64_t offset, bytes;
+    size_t n;
+    struct {
+        uint64_t offset, bytes;
+    } part[REGION_PARTS_MAX];
 };
 
 static inline struct region_table **region_table_of(const struct tenrec_worker *w)
@@ -53,13 +59,22 @@ void region_table_drop(struct region_table *t);  /* not locked */
 void region_unlock_end(struct tenrec_region *r); /* unlocks; frees what is unused now */
 tenrec_status region_random(void *to, size_t n, tenrec_error *err); /* errors: EOS */
 
-/* Checks a use of the memory by `from`, and makes a tensor of these bytes (uint8) with a pin, which
- * ends when the tensor is dropped.
+/* Checks a use of the memory by `from`, and makes a tensor of the bytes of each part (uint8), each
+ * with a pin, which ends when the tensor is dropped.
  *
+ * ret      use->n; none after an error
  * errors   ESTALE, ENOTFOUND, EPERM (key, right), EINVAL (bounds), ENOMEM */
 tenrec_status region_pin(struct tenrec_worker *w, tenrec_peer from, const struct region_use *use,
                          uint32_t right, struct tenrec_tensor **ret, tenrec_error *err);
 bool region_is_pin(const struct tenrec_tensor *t); /* made by region_pin; NULL is fine */
+
+/* region_writes.c: the latest messages of writes, each known by its connection and its id. A
+ * message that arrives again may not write again: another write may have followed it. */
+/* Notes a message. errors: ENOMEM */
+tenrec_status region_writes_note(struct region_table *t, tenrec_peer from,
+                                 const struct tenrec_msg *msg, bool *ret_repeated,
+                                 tenrec_error *err);
+bool region_writes_have(struct region_table *t, tenrec_peer from, const struct tenrec_msg *msg);
 
 /* Waits until no pin is left. The caller holds the lock. errors: ETIMEDOUT */
 tenrec_status region_wait_quiet(struct tenrec_region *r, uint64_t until, tenrec_error *err);
@@ -74,9 +89,10 @@ tenrec_status region_check_tensor(const struct tenrec_tensor *t, bool writable, 
 
 /* ---- region_transfer.c: messages ------------------------------------------------------------ */
 
-/* A BULK_READ, or a BULK_WRITE with these bytes (taken on success). errors: ENOMEM */
+/* A BULK_READ (bytes: NULL), or a BULK_WRITE with the bytes of each part, which are taken on
+ * success. errors: ENOMEM */
 tenrec_status region_message_new(int32_t type, const struct region_use *use,
-                                 struct tenrec_tensor *bytes, struct tenrec_msg **ret,
+                                 struct tenrec_tensor *const *bytes, struct tenrec_msg **ret,
                                  tenrec_error *err);
 
 extern const struct dispatch_handler region_messages[];

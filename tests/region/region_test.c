@@ -47,10 +47,12 @@ static void disown(struct owned *o)
 
 static struct tenrec_tensor *pin_of(const struct owned *o, uint32_t right)
 {
-    const struct region_use use = {
-        o->ref.life, o->ref.number, o->ref.generation, { o->ref.key[0], o->ref.key[1] },
-        0,           o->ref.length
-    };
+    const struct region_use use = { .life = o->ref.life,
+                                    .number = o->ref.number,
+                                    .generation = o->ref.generation,
+                                    .key = { o->ref.key[0], o->ref.key[1] },
+                                    .n = 1,
+                                    .part = { { 0, o->ref.length } } };
     struct tenrec_tensor *t = NULL;
     tenrec_error err;
 
@@ -166,6 +168,35 @@ TEST_WITH(bulk_of_a_thousand_entries_ends_once, open_two, close_two)
     tenrec_tensor_drop(from);
 }
 
+/* Several messages for each region and direction, of which each names its entries. */
+TEST_WITH(bulk_of_blocks_of_two_regions_moves_each_to_its_place, open_two, close_two)
+{
+    enum { N = 300, EACH = 5000 };
+    struct owned o = own(N * EACH, BOTH), v = own(N * EACH, BOTH);
+    struct tenrec_tensor *to = bytes_new(N * EACH, 0), *from = bytes_new(N * EACH, 9);
+    struct tenrec_bulk *e = calloc(N, sizeof *e);
+    tenrec_error err;
+
+    for (uint64_t i = 0; i < N; i++) {
+        const uint64_t at = i * 7 % N * EACH;
+        e[i] = i % 100 < 60 ? reading(&o.ref, at, EACH - i, to, at)
+                            : writing(&v.ref, at, EACH - i, from, at);
+    }
+    assert_status(transfer(c.worker[0], e, N, &err), &err);
+    for (uint64_t i = 0; i < N; i++) {
+        const struct tenrec_tensor *t = i % 100 < 60 ? to : v.memory;
+        const uint64_t at = e[i].local_offset;
+        assert_true(bytes_are(t, at, EACH - i, (unsigned)at + (i % 100 < 60 ? 1 : 9)));
+        assert_true(
+            bytes_are(t, at + EACH - i, i, (unsigned)(at + EACH - i) + (i % 100 < 60 ? 0 : 1)));
+    }
+    free(e);
+    disown(&o);
+    disown(&v);
+    tenrec_tensor_drop(to);
+    tenrec_tensor_drop(from);
+}
+
 TEST_WITH(bulk_without_bytes_is_done, open_two, close_two)
 {
     struct owned o = own(10, BOTH);
@@ -192,7 +223,7 @@ TEST_WITH(bulk_reaches_regions_of_its_own_worker, open_two, close_two)
     tenrec_tensor_drop(t);
 }
 
-TEST_WITH(bulk_reads_shared_memory_of_the_owner_as_a_copy, open_two, close_two)
+TEST_WITH(bulk_reads_shared_memory_of_the_owner_as_bytes, open_two, close_two)
 {
     const int64_t n = 1 << 20;
     const struct tenrec_tensor_options shared = { .size = sizeof shared, .flags = TENREC_SHARED };
@@ -214,6 +245,26 @@ TEST_WITH(bulk_reads_shared_memory_of_the_owner_as_a_copy, open_two, close_two)
     tenrec_region_drop(r);
     tenrec_tensor_drop(t);
     tenrec_tensor_drop(to);
+}
+
+/* A loan would let the owner read the memory after its bytes were reported free. */
+TEST_WITH(bulk_writes_shared_memory_as_bytes, open_two, close_two)
+{
+    const int64_t n = 1 << 20;
+    const struct tenrec_tensor_options shared = { .size = sizeof shared, .flags = TENREC_SHARED };
+    struct owned o = own(n, BOTH);
+    struct tenrec_tensor *t = NULL;
+    struct tenrec_bulk e;
+    tenrec_error err;
+
+    assert_status(tenrec_tensor_new_with(TENREC_UINT8, 1, &n, &shared, &t, &err), &err);
+    memset(tenrec_tensor_data(t), 7, (size_t)n);
+    e = writing(&o.ref, 0, (uint64_t)n, t, 0);
+    assert_status(transfer(c.worker[0], &e, 1, &err), &err);
+    assert_memory_equal(tenrec_tensor_data(o.memory), tenrec_tensor_data(t), (size_t)n);
+    assert_int_equal(sharing_lent(), 0);
+    tenrec_tensor_drop(t);
+    disown(&o);
 }
 
 /* ---- what is refused before it is sent ------------------------------------------------ */
@@ -350,12 +401,13 @@ TEST_WITH(region_refuses_malformed_messages, open_two, close_two)
 {
     static const char large[4096];
     struct owned o = own(100, BOTH);
-    const struct tenrec_value seven[7] = { tenrec_value_text("life") };
+    const struct tenrec_value seven[8] = { tenrec_value_text("life") };
     const struct tenrec_value nil = { .type = TENREC_VALUE_NIL };
     const struct tenrec_value few = tenrec_value_array(seven, 3);
     const struct tenrec_value texts = tenrec_value_array(seven, 7);
+    const struct tenrec_value odd = tenrec_value_array(seven, 8);
     const struct tenrec_value many = tenrec_value_bytes(large, sizeof large);
-    const struct tenrec_value *all[] = { &nil, &few, &texts, &many };
+    const struct tenrec_value *all[] = { &nil, &few, &texts, &odd, &many };
     tenrec_error err;
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

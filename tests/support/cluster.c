@@ -9,7 +9,7 @@
 /* Messages whose duplicates must change nothing: all but the calls of the program. */
 #define TWICE                                                                                      \
     "[RESPONSE, REMOTE_CALL, RREF_FETCH_CALL, RREF_USER_DELETE, RREF_FORK_REQUEST, "               \
-    "RREF_CHILD_ACCEPT, GATHER, GATHER_RET]"
+    "RREF_CHILD_ACCEPT, GATHER, GATHER_RET, BULK_READ, BULK_WRITE]"
 
 static const char *const yaml =
     "worker: { rpc_timeout: 20s }\n"
