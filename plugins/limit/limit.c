@@ -55,9 +55,9 @@ static const struct tenrec_option options[] = {
     { OPTION(direction, STRING), .def = "out", .choices = "out|in",
       .help = "Calls that are limited: those sent, or those received." },
     { OPTION(types, LIST), .item = TENREC_OPT_STRING,
-      .def = "[CALL, ONE_WAY_CALL, REMOTE_CALL, RREF_FETCH_CALL]",
-      .choices = "CALL|ONE_WAY_CALL|REMOTE_CALL|RREF_FETCH_CALL|SCRIPT_CALL|SCRIPT_REMOTE_CALL|"
-                 "SCRIPT_RREF_FETCH_CALL|FORWARD_AUTOGRAD_REQ|BACKWARD_AUTOGRAD_REQ|"
+      .def = "[CALL, ONE_WAY_CALL, REMOTE_CALL, RREF_FETCH_CALL, BULK_READ, BULK_WRITE]",
+      .choices = "CALL|ONE_WAY_CALL|REMOTE_CALL|RREF_FETCH_CALL|BULK_READ|BULK_WRITE|SCRIPT_CALL|"
+                 "SCRIPT_REMOTE_CALL|SCRIPT_RREF_FETCH_CALL|FORWARD_AUTOGRAD_REQ|BACKWARD_AUTOGRAD_REQ|"
                  "RUN_WITH_PROFILING_REQ|RREF_BACKWARD_REQ",
       .help = "Types of calls that are limited." },
     { OPTION(by, STRING), .def = "all", .choices = "all|type|peer|type_and_peer",
