@@ -48,6 +48,8 @@ void __wrap_chain_send(struct chain *c, tenrec_peer to, struct tenrec_msg *msg,
     (void)c, (void)to;
     fake.n_messages++;
     fuzz_touch(msg->payload, (size_t)msg->payload_len);
+    for (uint32_t i = 0; i < msg->n_tensors; i++)
+        fuzz_touch(tenrec_msg_tensor(msg, i)->data, (size_t)tenrec_msg_tensor(msg, i)->bytes);
     if (msg->type & TENREC_MSG_REQUEST_BIT)
         fake.sent_id[fake.n_sent++ % FAKE_KEPT] = msg->id;
     msg->release(msg);
