@@ -161,6 +161,10 @@ struct tenrec_agent_ops {
      * TENREC_MSG_MAY_WAIT. Mandatory for the innermost agent. A wrapper that replaces `msg` by
      * one of its own keeps type, id, key_len, deadline_ns, flags and route.
      *
+     * [AG-40] Release `msg` when no byte of its payload and tensors is read any more, here or by
+     * the receiver: its owner may then change that memory, or withdraw it from its peers (regions).
+     * Only memory that host->share has lent is read later.
+     *
      * [AG-37] If the address of `to` refuses the connection, as no process listens there, `done`
      * has ECONNECT with os_errno ECONNREFUSED: that member has ended, and a graceful shutdown
      * waits for it no longer.
@@ -353,7 +357,10 @@ struct tenrec_host {
      * once. Deliver when the last copy to a device is queued, and the last copy to the host is
      * done. Called once per message with tensors, after type, id, payload and descriptors are
      * filled in. ENOMEM, ETOOBIG: then drop the message, skip the tensors' bytes, and answer a
-     * request with an EXCEPTION (exception_new). */
+     * request with an EXCEPTION (exception_new).
+     *
+     * [AG-41] Nothing is written to that memory once the message is delivered, or released: its
+     * owner may use it for something else (regions). */
     tenrec_status (*place)(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg,
                            tenrec_error *err);
 

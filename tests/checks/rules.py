@@ -53,6 +53,8 @@ NOTES = {
     "AG-35": ("A graceful shutdown loses held messages, or they overtake each other.", "of the core: tests/backend, tests/limit, tests/faulty"),
     "AG-37": ("A graceful shutdown waits for a member that crashed, until its limit.", ""),
     "AG-38": ("A member that receives a large tensor for longer than all heartbeats take is removed from its group.", "needs a dynamic group: tests/worker"),
+    "AG-40": ("A reader of a region has bytes that its owner wrote after it had revoked the region.", ""),
+    "AG-41": ("A write changes a region after its owner has revoked it.", ""),
     "AG-39": ("Callers that are no members make a worker hold memory without bound.", "of the shipped backends: tests/tensorpipe, tests/ucx"),
     "OB-1": ("Two observers bind one address, or none.", "of the core: tests/metrics"),
     "OB-2": ("A worker starts late, or a call waits for a collector.", "no program can see it"),

@@ -24,6 +24,7 @@ struct broken {
     struct tenrec_msg *kept; /* delivered too late */
     tenrec_peer kept_from;
     bool resumed;
+    unsigned char *placed; /* memory of a delivered tensor */
 };
 
 static bool breaks(const struct tenrec_agent *self, const char *what)
@@ -76,6 +77,27 @@ static void deliver_own(struct tenrec_agent *self, tenrec_peer from)
     self->host->deliver_outer(self, from, own);
 }
 
+static void foreign_release(struct tenrec_msg *msg)
+{
+    free(msg);
+}
+
+/* The message as a copy, but for the bytes of its tensors. */
+static struct tenrec_msg *released_early(struct tenrec_msg *msg)
+{
+    const size_t tensors = (size_t)msg->n_tensors * msg->tensor_size;
+    struct tenrec_msg *own = malloc(sizeof *own + tensors + msg->payload_len);
+
+    if (!own)
+        return msg;
+    *own = *msg;
+    own->tensors = memcpy(own + 1, msg->tensors, tensors);
+    own->payload = memcpy((char *)(own + 1) + tensors, msg->payload, msg->payload_len);
+    own->release = foreign_release;
+    msg->release(msg);
+    return own;
+}
+
 static void broken_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
                         struct tenrec_done done)
 {
@@ -118,15 +140,12 @@ static void broken_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec
         tenrec_done_fail(done, TENREC_ECONNECT, "no listener");
         return;
     }
+    if (breaks(self, "released early"))
+        msg = released_early(msg);
     self->host->send_inner(self, to, msg, done);
 }
 
 /* ---- on the way in ---- */
-
-static void foreign_release(struct tenrec_msg *msg)
-{
-    free(msg);
-}
 
 /* A message of the plugin's own memory in the place of the core's. */
 static struct tenrec_msg *foreign_copy(struct tenrec_msg *msg)
@@ -159,6 +178,14 @@ static void deliver_tensors(struct tenrec_agent *self, tenrec_peer from, struct 
     }
 }
 
+/* Writes to the memory of the tensor that was delivered before. */
+static void written_late(struct broken *b, const struct tenrec_msg *msg)
+{
+    if (b->placed)
+        *b->placed ^= 1;
+    b->placed = msg->n_tensors ? tenrec_msg_tensor(msg, 0)->data : NULL;
+}
+
 static void broken_deliver(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg)
 {
     struct broken *b = self->impl;
@@ -174,6 +201,8 @@ static void broken_deliver(struct tenrec_agent *self, tenrec_peer from, struct t
         return;
     }
     deliver_tensors(self, from, msg);
+    if (breaks(self, "written late"))
+        written_late(b, msg);
     if (breaks(self, "order")) { /* each second one overtakes the one before */
         if (!b->kept) {
             b->kept = msg;

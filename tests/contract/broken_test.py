@@ -52,6 +52,8 @@ FAULTS = {
     "accepts": ("requests_wait_while_the_user_takes_no_request", "AG-27", "while the user takes no request (expected the answer, TENREC_MSG_RET) is 258, expected 515"),
     "foreign": ("send_delivers_both_ways", "AG-24", "host->msg_new did not make"),
     "place": ("large_tensors_land_where_the_receiver_says", "AG-26", "the tensor does not arrive in the memory that place gave"),
+    "released early": ("memory_of_a_released_message_is_not_read", "AG-40", "changed by its sender when it was released"),
+    "written late": ("memory_of_a_delivered_message_is_not_written", "AG-41", "the memory of the delivered tensor"),
     "placed twice": ("large_tensors_land_where_the_receiver_says", "AG-26", "place was called 2 times"),
     "lost twice": ("a_send_after_disconnect_connects_again", "AG-28", "the number of calls of peer_lost is 2, expected 1"),
     "caller lost": ("a_caller_that_shuts_down_is_lost", "AG-29", "the number of calls of caller_lost before the end of the caller is 1, expected 0"),

@@ -189,22 +189,6 @@ CASE(tensors_keep_all_their_fields, "AG-10 AG-24 AG-26")
     expect_becomes(atomic_load(&t.ok) == 1, "the send has not succeeded");
 }
 
-/* A request with one tensor of bytes. */
-static struct tenrec_msg *tensor_request(void *data, uint64_t bytes, struct tally *t)
-{
-    struct tenrec_msg *msg = make_request(1, "t", 1, 1, t);
-
-    *msg->tensors = (struct tenrec_tensor_desc){ .data = data,
-                                                 .bytes = bytes,
-                                                 .dtype = { TENREC_DTYPE_UINT, 8, 1 },
-                                                 .ndim = 1,
-                                                 .device = { TENREC_CPU, 0 },
-                                                 .target = { TENREC_CPU, 0 },
-                                                 .shape = { (int64_t)bytes },
-                                                 .strides = { 1 } };
-    return msg;
-}
-
 static struct tenrec_msg *answer_to(const struct tenrec_msg *request, struct tenrec_msg *msg)
 {
     msg->type = TENREC_MSG_RET;
@@ -221,12 +205,12 @@ CASE(messages_are_marked_when_their_senders_prove_themselves, "AG-24")
     struct tenrec_msg *msg;
 
     send_ping(a, b->id, 1, &t);
-    send_msg(a, b->id, tensor_request(data, sizeof data, &t), &t);
+    send_msg(a, b->id, make_tensor_request(data, sizeof data, &t), &t);
     for (size_t i = 0; i < 2; i++) {
         msg = await(b, i, NULL);
         expect_equal(msg->flags & TENREC_MSG_PROVED, mark, "TENREC_MSG_PROVED of request %zu", i);
         send_msg(b, a->id,
-                 answer_to(msg, i ? tensor_request(data, sizeof data, &t)
+                 answer_to(msg, i ? make_tensor_request(data, sizeof data, &t)
                                   : make_request(0, "x", 1, 0, &t)),
                  &t);
     }
@@ -238,37 +222,4 @@ CASE(messages_are_marked_when_their_senders_prove_themselves, "AG-24")
                  "TENREC_MSG_PROVED of the request in place");
     expect_equal(atomic_load(&a->placed_flags) & TENREC_MSG_PROVED, mark,
                  "TENREC_MSG_PROVED of the answer in place");
-}
-
-CASE(large_tensors_land_where_the_receiver_says, "AG-26")
-{
-    const uint64_t bytes = 5000001;
-    unsigned char *data = malloc(bytes), *memory = malloc(bytes);
-    static struct tally t;
-    struct tenrec_msg *msg;
-
-    for (uint64_t i = 0; i < bytes; i++)
-        data[i] = (unsigned char)(i * 31 + (i >> 10));
-    b->memory = memory;
-    send_msg(a, b->id, tensor_request(data, bytes, &t), &t);
-    msg = await(b, 0, NULL);
-    expect(msg->tensors->data == memory,
-           "the tensor does not arrive in the memory that place gave");
-    expect_bytes(memory, data, bytes, "the memory of the tensor");
-    expect_becomes(atomic_load(&t.released) == 1, "the message of the sender is not released");
-    free(data);
-    free(memory);
-}
-
-CASE(a_message_without_memory_is_dropped_alone, "AG-26")
-{
-    static unsigned char data[100000];
-    static struct tally t;
-
-    atomic_store(&b->no_memory, true);
-    send_msg(a, b->id, tensor_request(data, sizeof data, &t), &t);
-    send_ping(a, b->id, 77, &t);
-    expect_equal(await(b, 0, NULL)->id, 77, "the id of the request behind the one without memory");
-    expect_becomes(told(&t) == 2 && atomic_load(&t.released) == 2,
-                   "of 2 sends %d are done and %d released", told(&t), atomic_load(&t.released));
 }

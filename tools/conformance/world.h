@@ -73,6 +73,8 @@ size_t side_count(struct side *k);
 /* A request with these bytes; `tally` counts its release. */
 struct tenrec_msg *make_request(int64_t id, const void *payload, size_t len, uint32_t n_tensors,
                                 struct tally *tally);
+/* A request with one tensor of these bytes, which are borrowed until it is released (memory.c). */
+struct tenrec_msg *make_tensor_request(void *data, uint64_t bytes, struct tally *tally);
 void send_msg(struct side *k, tenrec_peer to, struct tenrec_msg *msg, struct tally *tally);
 /* Both in one, with the payload "ping". */
 void send_ping(struct side *k, tenrec_peer to, int64_t id, struct tally *tally);
