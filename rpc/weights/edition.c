@@ -56,6 +56,19 @@ size_t editions_count(struct editions *l)
     return n;
 }
 
+int64_t editions_version(struct editions *l)
+{
+    const struct edition *h;
+    int64_t version;
+
+    pthread_mutex_lock(&l->lock);
+    for (h = l->first; h && (h->over || h->n == 0 || (h->kind == EDITION_PULLED && !h->whole));)
+        h = h->next;
+    version = h ? h->version : 0;
+    pthread_mutex_unlock(&l->lock);
+    return version;
+}
+
 /* ---- an edition --------------------------------------------------------------------- */
 
 static void edition_free(struct edition *h)

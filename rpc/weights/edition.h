@@ -57,6 +57,8 @@ void editions_finish(struct editions *l);
 tenrec_status editions_start(struct editions *l, tenrec_error *err);
 int64_t editions_number(struct editions *l);
 size_t editions_count(struct editions *l);
+/* The version that this worker has published, or pulled to its end, last; 0: none. */
+int64_t editions_version(struct editions *l);
 
 /* An edition without memory, in the list. ret: shares. errors: ENOMEM */
 tenrec_status edition_new(const struct tenrec_weights *s, enum edition_kind kind,

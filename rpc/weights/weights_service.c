@@ -67,6 +67,7 @@ static void weights_debug_info(struct tenrec_worker *w, const struct service_out
     service_put(to, "weights.num_versions", (int64_t)c.versions);
     service_put(to, "weights.num_leases", (int64_t)c.leases);
     service_put(to, "weights.num_editions", (int64_t)editions_count(editions_of(w)));
+    service_put(to, "weights.version", editions_version(editions_of(w)));
 }
 
 const struct service weights_service = {

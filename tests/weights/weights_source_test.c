@@ -139,6 +139,24 @@ TEST_WITH(weights_of_several_buckets_pass_from_reader_to_reader, open_all, close
         tenrec_tensor_drop(t[i]);
 }
 
+TEST_WITH(weights_version_of_a_worker_is_that_of_its_latest_publish_or_pull, open_all, close_all)
+{
+    tenrec_error err;
+
+    assert_int_equal(info_of(c.worker[1], "weights.version"), 0);
+    publish_in_place(7);
+    pull_at(1, 7);
+    assert_int_equal(info_of(c.worker[0], "weights.version"), 7);
+    assert_int_equal(info_of(c.worker[1], "weights.version"), 7);
+    assert_int_equal(info_of(c.worker[2], "weights.version"), 0);
+    withdraw(0, 7);
+    publish_in_place(8);
+    assert_int_equal(pull(s[2], 7, m[2], NULL, &err), TENREC_ESTALE);
+    assert_int_equal(info_of(c.worker[0], "weights.version"), 8);
+    assert_int_equal(info_of(c.worker[2], "weights.version"), 0);
+    withdraw(0, 8);
+}
+
 /* ---- races ----------------------------------------------------------------------------------- */
 
 struct racing {

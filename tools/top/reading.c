@@ -23,6 +23,7 @@ const struct reading_name reading_names[READING_N] = {
     [READING_MAPPED_BYTES] = { "memory.mapped_bytes", "mapped_bytes" },
     [READING_OWNED] = { "rref.num_owner_rrefs", "owned_references" },
     [READING_FORKS] = { "rref.num_forks", "references" },
+    [READING_WEIGHTS] = { "weights.version", "weights_version" },
     [READING_INJECTED] = { NULL, "faults_injected" },
 };
 

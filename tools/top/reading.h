@@ -35,6 +35,7 @@ enum reading_number {
     READING_MAPPED_BYTES,
     READING_OWNED, /* referenced values here */
     READING_FORKS,
+    READING_WEIGHTS,  /* their version here */
     READING_INJECTED, /* faults */
     READING_N
 };

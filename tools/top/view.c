@@ -28,6 +28,7 @@ enum worker_column {
     W_FAULTS,
     W_TIMEOUTS,
     W_LATE,
+    W_WEIGHTS,
     W_WAYS,
     W_N
 };
@@ -53,6 +54,7 @@ static const struct table_column worker_column[W_N] = {
     [W_FAULTS] = { "faults", "FAULTS", 6, 4, TABLE_COUNT },
     [W_TIMEOUTS] = { "timeouts", "TIMEO", 6, 4, TABLE_COUNT },
     [W_LATE] = { "late", "LATE", 5, 2, TABLE_COUNT },
+    [W_WEIGHTS] = { "weights", "WEIGHTS", 8, 2, TABLE_TEXT },
     [W_WAYS] = { "ways", "WAYS", 8, 1, TABLE_TEXT },
 };
 
@@ -78,6 +80,16 @@ static void print_ways(const struct reading *r, char to[TABLE_TEXT_MAX])
     for (int i = 0; i < r->n_ways; i++)
         at += (size_t)snprintf(to + at, TABLE_TEXT_MAX - at, "%s%s %d", i ? " " : "",
                                r->way[i].name, r->way[i].peers);
+}
+
+/* A version, of which no digit is left out. */
+static void print_weights(const struct reading *r, char to[TABLE_TEXT_MAX])
+{
+    const int64_t version = r->number[READING_WEIGHTS];
+
+    *to = '\0';
+    if (version > 0)
+        snprintf(to, TABLE_TEXT_MAX, "%lld", (long long)version);
 }
 
 static void worker_numbers(const struct rate_worker *rate, struct table_cell cell[])
@@ -133,9 +145,11 @@ void view_workers(const struct sample *before, const struct sample *now, struct 
         worker_numbers(&ret->worker[i], row->cell);
         print_state(w, now->at_ns, ret->text[i][0]);
         print_ways(&w->reading, ret->text[i][1]);
+        print_weights(&w->reading, ret->text[i][2]);
         row->cell[W_NAME].text = w->name;
         row->cell[W_STATE].text = ret->text[i][0];
         row->cell[W_WAYS].text = ret->text[i][1];
+        row->cell[W_WEIGHTS].text = ret->text[i][2];
     }
 }
 

@@ -38,7 +38,7 @@ bool sample_json_print(const struct sample *before, const struct sample *now);
 struct view {
     struct table table;
     struct rate_worker *worker;      /* owns; of each row */
-    char (*text)[2][TABLE_TEXT_MAX]; /* owns; of each row */
+    char (*text)[3][TABLE_TEXT_MAX]; /* owns; of each row */
 };
 
 /* The columns alone, to look up a key of them. */
