@@ -14,8 +14,9 @@ PACKAGES = {
     "libtensorpipe": ["libtensorpipe-dev"],
     "torch": ["python3-torch"],
     "UCX": ["libucx-dev"],
+    "libfabric": ["libfabric-dev"],
 }
-PROGRAMS = {"libtensorpipe": "tensorpipe_peer", "UCX": "ucx_peer"}
+PROGRAMS = {"libtensorpipe": "tensorpipe_peer", "UCX": "ucx_peer", "libfabric": "fabric_peer"}
 
 
 def build(folder, quiet, root=ROOT):

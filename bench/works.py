@@ -121,7 +121,8 @@ def small_regions(p):
                     p.tenrec(mode, progress, "shm", str(64 << 10)), "p50_us", [
             Pair("no-op call", p.tenrec("latency", progress, "shm"), reach=reach),
             Pair("raw process_vm_readv", p.raw("bandwidth", "busy", "readv", str(64 << 10))),
-            Pair(f"UCX {mode}", p.peer("UCX", mode, "busy", "sm", str(64 << 10)))])
+            Pair(f"UCX {mode}", p.peer("UCX", mode, "busy", "sm", str(64 << 10))),
+            Pair(f"libfabric {mode}", p.peer("libfabric", mode, "busy", "shm", str(64 << 10)))])
     return [work("read", "get", "sleep", 1.5), work("write", "put", "sleep", 1.5), work("read", "get", "busy", None),
             work("write", "put", "busy", None),
             Limit("a region, made and dropped", p.tenrec("register", "busy", "shm"), {"p50_us": 100})]
@@ -132,22 +133,23 @@ def large_regions(p):
         return Work(name, p.tenrec(mode, progress, via), "gb_per_s", pairs, at_least=True)
 
     def beside(mode, via):
-        return Pair(f"UCX {mode}", p.peer("UCX", mode, "busy", via))
+        return [Pair(f"UCX {mode}", p.peer("UCX", mode, "busy", "sm" if via == "shm" else via)),
+                Pair(f"libfabric {mode}", p.peer("libfabric", mode, "busy", via))]
 
     readv, copy, tcp = (p.raw("bandwidth", "busy", via) for via in ("readv", "copy", "tcp"))
     return [
         work("read 64 MiB of a region, shared memory, busy", "get", "busy", "shm", [
-            Pair("raw process_vm_readv", readv, reach=0.95), Pair("raw copy", copy), beside("get", "sm")]),
+            Pair("raw process_vm_readv", readv, reach=0.95), Pair("raw copy", copy), *beside("get", "shm")]),
         work("read 64 MiB of a region, shared memory, adaptive", "get", "adaptive", "shm", [
-            Pair("raw process_vm_readv", readv, reach=0.95), Pair("raw copy", copy), beside("get", "sm")]),
+            Pair("raw process_vm_readv", readv, reach=0.95), Pair("raw copy", copy), *beside("get", "shm")]),
         work("write 64 MiB of a region, shared memory, busy", "put", "busy", "shm", [
-            Pair("raw process_vm_readv", readv, reach=0.95), Pair("raw copy", copy), beside("put", "sm")]),
+            Pair("raw process_vm_readv", readv, reach=0.95), Pair("raw copy", copy), *beside("put", "shm")]),
         work("read 64 MiB of a region that can be mapped, shared memory, busy", "get_mapped", "busy", "shm", [
             Pair("raw copy", copy, reach=0.95)]),
         work("read 64 MiB of a region, TCP, busy", "get", "busy", "uv", [
-            Pair("raw", tcp, reach=0.95), beside("get", "tcp")]),
+            Pair("raw", tcp, reach=0.95), *beside("get", "tcp")]),
         work("write 64 MiB of a region, TCP, busy", "put", "busy", "uv", [
-            Pair("raw", tcp, reach=0.95), beside("put", "tcp")]),
+            Pair("raw", tcp, reach=0.95), *beside("put", "tcp")]),
     ]
 
 
