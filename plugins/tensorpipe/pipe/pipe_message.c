@@ -246,9 +246,15 @@ static tenrec_status message_check_views(struct pipe *p, tenrec_error *err)
     return more ? pipe_announced(p, more, err) : TENREC_OK;
 }
 
+static tenrec_status message_place(struct pipe *p, tenrec_error *err)
+{
+    if (!p->outgoing)
+        p->read.msg->route = p->route;
+    return p->ep->host->place(p->ep->self, p->from, p->read.msg, err);
+}
+
 void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t len)
 {
-    struct endpoint *ep = p->ep;
     struct reading *r = &p->read;
     tenrec_error why;
 
@@ -258,7 +264,7 @@ void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t le
         r->msg->flags |= p->marks;
     }
     if (r->msg && (message_read_list(p, frame, len, &why) || message_check_views(p, &why) ||
-                   (r->n_tensors > 0 && ep->host->place(ep->self, p->from, r->msg, &why))))
+                   (r->n_tensors > 0 && message_place(p, &why))))
         message_skip(p, &why);
     if (r->n_targetless)
         message_send_targets(p);
