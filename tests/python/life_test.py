@@ -132,9 +132,10 @@ me.register("wait", gate.wait)
 f, late, r = me.call_async("worker0", "echo", 1), me.call_async("worker0", "wait"), me.rref(3)
 weights = me.weights("w", "worker0")
 weights.publish(1, {"x": b"x"})
+region = me.region(bytearray(b"1234"), "r")
 child = os.fork()
 if child == 0:
-    for use in [lambda: me.call("worker0", "echo", 1), late.wait, r.to_here, weights.wait, me.shutdown]:
+    for use in [lambda: me.call("worker0", "echo", 1), late.wait, r.to_here, weights.wait, region.revoke, me.shutdown]:
         try:
             use()
         except RuntimeError as e:
@@ -145,12 +146,13 @@ if child == 0:
     print(own.call("own", "pid") == os.getpid(), flush=True)
     own.shutdown()
     weights.close()
+    region.drop()
     sys.exit(0)
-print(os.waitpid(child, 0)[1], f.wait(), me.call("worker0", "echo", 2), weights.pull({"x": bytearray(1)}))
+print(os.waitpid(child, 0)[1], f.wait(), me.call("worker0", "echo", 2), weights.pull({"x": bytearray(1)}), me.read(region.ref, bytearray(4)))
 gate.set()
 late.wait()
 tenrec.shutdown()
-"""), "True\n" * 6 + "0 1 2 1\n")
+"""), "True\n" * 7 + "0 1 2 1 None\n")
 
 
 FORKS = """

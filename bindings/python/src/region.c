@@ -89,7 +89,7 @@ static void region_release(struct region *me)
     struct tenrec_region *r = me->r;
 
     me->dropped = true;
-    if (me->revokes > 0)
+    if (me->revokes > 0 || !r || !worker_is_own(me->worker))
         return;
     me->r = NULL;
     Py_BEGIN_ALLOW_THREADS
@@ -154,7 +154,7 @@ static PyObject *region_revoke(PyObject *self, PyObject *ms)
     const long long limit = PyLong_AsLongLong(ms);
     struct revoke *v;
 
-    if (!me || PyErr_Occurred())
+    if (!me || !worker_of(me->worker) || PyErr_Occurred())
         return NULL;
     v = wait_new(sizeof *v, self, NULL);
     if (!v)

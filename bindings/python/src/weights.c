@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <tenrec/weights.h>
-#include <unistd.h>
 
 struct weights {
     PyObject_HEAD
@@ -48,13 +47,13 @@ PyObject *weights_new(PyObject *worker, PyObject *args)
 
 /* ---- the end ------------------------------------------------------------------------ */
 
-/* Unless an operation still uses the set, which closes it then. That of a parent stays its own. */
+/* Unless an operation still uses the set, which closes it then. */
 static void weights_release(struct weights *me)
 {
     struct tenrec_weights *s = me->s;
 
     me->closed = true;
-    if (me->runs > 0 || !s || ((const struct worker *)me->worker)->pid != getpid())
+    if (me->runs > 0 || !s || !worker_is_own(me->worker))
         return;
     me->s = NULL;
     Py_BEGIN_ALLOW_THREADS

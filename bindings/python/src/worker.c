@@ -25,6 +25,11 @@ struct worker *worker_checked(PyObject *self)
     return NULL;
 }
 
+bool worker_is_own(const PyObject *self)
+{
+    return ((const struct worker *)(const void *)self)->pid == getpid();
+}
+
 struct tenrec_worker *worker_of(PyObject *self)
 {
     struct worker *me = worker_checked(self);
