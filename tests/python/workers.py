@@ -61,7 +61,8 @@ def program(text, *args, rank=0, world=1, folder=None):
     head = f"""
 import sys, os, threading
 import tenrec_rpc as tenrec
-overrides = {{"init_method": "file://{folder}/store", "worker.world_size": {world}, "worker.rank": {rank}, "worker.rpc_timeout": "{LIMIT_S}s"}}
+overrides = {{"init_method": "file://{folder}/store", "worker.world_size": {world}, "worker.rank": {rank},
+             "worker.rpc_timeout": "{LIMIT_S}s", "worker.init_timeout": "{LIMIT_S}s"}}
 """
     return subprocess.Popen([sys.executable, "-c", head + text, *map(str, args)], env=environment(PYTHONPATH=os.environ["PYTHONPATH"]),
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

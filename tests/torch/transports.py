@@ -51,7 +51,7 @@ from torch.distributed._transport import new_transport, register_transport
 
 from tenrec_torch.transport import TenrecTransport
 
-LIMIT_S = 60
+LIMIT_S = 240  # a process that imports torch takes a minute on a loaded machine
 
 try:
     importlib.metadata.distribution("tenrec-torch")  # a wheel announces the transport
