@@ -39,6 +39,7 @@ struct chain_guard {
 struct chain_identity {
     tenrec_peer me;
     uint32_t world; /* number of members; 0 in a dynamic group */
+    bool links;     /* members of other groups may come ([AG-40]), if the backend knows such */
     uint64_t incarnation;
     uint64_t token;                  /* as in struct tenrec_member */
     const char *name;                /* borrowed until chain_close */
@@ -153,6 +154,11 @@ tenrec_status chain_drain(struct chain *c, uint32_t ms, tenrec_error *err);
 
 void chain_member_joined(struct chain *c, const struct tenrec_member *member);
 void chain_member_left(struct chain *c, tenrec_peer id);
+/* Returns true if members of other groups may come. */
+bool chain_links(const struct chain *c);
+/* What the guard proves itself by to that member, in place of its own means; borrowed until the
+ * chain's shutdown. */
+void chain_member_set_key(struct chain *c, tenrec_peer id, void *key);
 
 /* Stops all agents, outermost first. On return every pending send has completed and no
  * callback of the user runs, but for sends that other threads are making at the time. A

@@ -181,6 +181,8 @@ tenrec_status chain_open(const struct chain_layer *layer, size_t n, const struct
     struct chain *c;
     size_t made = n; /* [made, n) exist */
     tenrec_status st;
+    const bool links =
+        id->links && (plugin_description(layer[n - 1].backend)->flags & TENREC_PLUGIN_LINKS);
 
     c = memory_new(1, sizeof *c + n * sizeof c->link[0]);
     if (!c)
@@ -191,9 +193,12 @@ tenrec_status chain_open(const struct chain_layer *layer, size_t n, const struct
     c->n = n;
     c->user = *user;
     c->id = *id;
+    c->id.links = links;
+    c->id.world = links ? 0 : id->world; /* to the agents, members may come */
     c->host = chain_host;
     c->host.extensions = id->guard ? id->guard->extensions : NULL;
-    chain_members_init(&c->members, id->world == 0);
+    chain_members_init(&c->members, c->id.world == 0);
+    c->members.links = links;
     pthread_mutex_init(&c->life, NULL);
     pthread_mutex_init(&c->group, NULL);
     for (; made > 0; made--) { /* from the wire outwards */
@@ -203,7 +208,7 @@ tenrec_status chain_open(const struct chain_layer *layer, size_t n, const struct
             l->agent.inner = &c->link[made].agent;
             c->link[made].agent.outer = &l->agent;
         }
-        st = link_make(l, &layer[made - 1], id, err);
+        st = link_make(l, &layer[made - 1], &c->id, err);
         if (st != TENREC_OK) {
             tenrec_error_prefix(err, "%s%sbackend '%s'", layer[made - 1].where,
                                 *layer[made - 1].where ? ": " : "", layer[made - 1].name);
@@ -477,6 +482,16 @@ void chain_member_left(struct chain *c, tenrec_peer id)
     OUTERMOST_FIRST (l, c, member_left)
         l->agent.ops->member_left(&l->agent, id);
     pthread_mutex_unlock(&c->group);
+}
+
+bool chain_links(const struct chain *c)
+{
+    return c->members.links;
+}
+
+void chain_member_set_key(struct chain *c, tenrec_peer id, void *key)
+{
+    chain_members_set_key(&c->members, id, key);
 }
 
 /* --- for people ----------------------------------------------------------- */

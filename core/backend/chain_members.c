@@ -45,7 +45,11 @@ tenrec_status chain_members_add(struct chain_members *m, const struct tenrec_mem
     added = members_reserve(m, (size_t)member->id + 1);
     if (added)
         m->v[member->id] =
-            (struct chain_member){ true, member->incarnation, member->name, member->address };
+            (struct chain_member){ .here = true,
+                                   .rank = TENREC_HAS(member, linked) ? 0 : member->id,
+                                   .incarnation = member->incarnation,
+                                   .name = member->name,
+                                   .address = member->address };
     pthread_mutex_unlock(&m->lock);
     return added ? TENREC_OK : memory_fail(err);
 }
@@ -69,6 +73,14 @@ void chain_members_remove(struct chain_members *m, tenrec_peer id)
     pthread_mutex_unlock(&m->lock);
 }
 
+void chain_members_set_key(struct chain_members *m, tenrec_peer id, void *key)
+{
+    pthread_mutex_lock(&m->lock);
+    if (id >= 0 && (size_t)id < m->room)
+        m->v[id].key = key;
+    pthread_mutex_unlock(&m->lock);
+}
+
 bool chain_members_find(struct chain_members *m, tenrec_peer id, struct chain_member *ret)
 {
     bool found;
@@ -86,7 +98,7 @@ tenrec_status chain_members_check(struct chain_members *m, tenrec_peer id, uint6
 {
     struct chain_member known;
 
-    if (id == TENREC_ANONYMOUS)
+    if (id == TENREC_ANONYMOUS || m->links)
         return TENREC_OK;
     if (!chain_members_find(m, id, &known))
         return m->dynamic ? TENREC_OK

@@ -12,11 +12,14 @@ struct chain_members {
     pthread_mutex_t lock; /* guards the rest */
     struct chain_member {
         bool here;
+        tenrec_peer rank;           /* that it calls itself; its id, but for a linked member */
         uint64_t incarnation;       /* 0: unknown */
         const char *name, *address; /* borrowed until the chain's shutdown */
+        void *key;                  /* chain_member_set_key; NULL: none */
     } * v;                          /* by id */
     size_t room;
     bool dynamic; /* members may come that are not known yet; changes never */
+    bool links;   /* likewise members of other groups: a rank alone says nothing */
 };
 
 void chain_members_init(struct chain_members *m, bool dynamic);
@@ -33,8 +36,11 @@ void chain_members_remove(struct chain_members *m, tenrec_peer id);
 /* Returns false if no member has the id. */
 bool chain_members_find(struct chain_members *m, tenrec_peer id, struct chain_member *ret);
 
-/* Returns OK for a member in its present life and of its name, for TENREC_ANONYMOUS, and in a
- * dynamic group for a life that this worker has not heard of yet. errors: EPERM */
+void chain_members_set_key(struct chain_members *m, tenrec_peer id, void *key);
+
+/* Returns OK for a member in its present life and of its name, for TENREC_ANONYMOUS, in a dynamic
+ * group for a life that this worker has not heard of yet, and where links may come for every
+ * caller: its backend compares it with the members. errors: EPERM */
 tenrec_status chain_members_check(struct chain_members *m, tenrec_peer id, uint64_t incarnation,
                                   const char *name, tenrec_error *err);
 

@@ -61,7 +61,8 @@ struct tenrec_share {
     X(BULK_READ,                     0x186)        /* bytes of a region */                         \
     X(BULK_READ_RET,                 0x287)                                                        \
     X(BULK_WRITE,                    0x188)        /* bytes for a region */                        \
-    X(BULK_WRITE_RET,                0x289)
+    X(BULK_WRITE_RET,                0x289)                                                        \
+    X(LINK,                          0x18a)        /* of a worker outside the group; no answer */
 /* clang-format on */
 
 enum tenrec_msg_type {

@@ -147,7 +147,8 @@ static const struct tenrec_probe probe = {
 const struct tenrec_plugin tenrec_plugin = {
     TENREC_PLUGIN_HEADER,
     TENREC_PLUGIN_OPTIONS(options, struct tp_options),
-    .flags = TENREC_PLUGIN_PROVES | TENREC_PLUGIN_ENCRYPTS | TENREC_PLUGIN_SETUID,
+    .flags =
+        TENREC_PLUGIN_PROVES | TENREC_PLUGIN_ENCRYPTS | TENREC_PLUGIN_SETUID | TENREC_PLUGIN_LINKS,
     .name = "tensorpipe",
     .version = TENREC_VERSION_TEXT,
     .summary = "Carries messages and tensors over TensorPipe's wire protocol.",

@@ -132,7 +132,8 @@ static tenrec_status proof_begin(const struct tenrec_agent *self, struct tenrec_
         return memory_fail(err);
     /* Both ends have the same plugin: a proof made for another serves no connection of this. */
     terms->purpose = plugin_description(((const struct link *)self)->backend)->name;
-    terms->secret = s->secret;
+    if (!terms->secret)
+        terms->secret = s->secret;
     terms->me = (struct proof_party){ c->id.me, c->id.incarnation, c->id.name, c->address };
     p->listens = terms->side == PROOF_LISTENER;
     p->tls = tls ? chain_tls_session(tls) : NULL;
@@ -165,7 +166,9 @@ static tenrec_status service_dial(const struct tenrec_agent *self, tenrec_peer t
         st = tls_session_check_name(chain_tls_session(tls), member.name, err);
     if (st != TENREC_OK)
         return st;
-    terms.peer = (struct proof_party){ to, member.incarnation, member.name, member.address };
+    terms.secret = member.key;
+    terms.peer =
+        (struct proof_party){ member.rank, member.incarnation, member.name, member.address };
     return proof_begin(self, tls, &terms, ret, err);
 }
 

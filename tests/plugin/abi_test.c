@@ -58,12 +58,13 @@ AT(tenrec_agent_ops, maps, 136);
 AT(tenrec_device_ops, stream_get, 8);
 AT(tenrec_device_ops, copy, 48);
 AT(tenrec_agent_ops, lead, 144);
-SIZE(tenrec_member, 40);
 AT(tenrec_member, token, 32);
 AT(tenrec_init, host_address, 48);
 AT(tenrec_init, token, 56);
 
 /* 1.1 */
+SIZE(tenrec_member, 48);
+AT(tenrec_member, linked, 40);
 AT(tenrec_host, exception_new, 136);
 AT(tenrec_host, hold, 144);
 AT(tenrec_host, budget, 152);

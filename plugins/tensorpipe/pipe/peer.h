@@ -16,8 +16,9 @@ struct pipe;
 /* Lives as long as the agent. */
 struct peer {
     tenrec_peer id;
-    atomic_uint side;           /* where newcomers are counted; changes under lock */
-    atomic_uint users[2];       /* threads inside, by side */
+    tenrec_peer rank;     /* that it calls itself; its id, but for a linked member ([AG-40]) */
+    atomic_uint side;     /* where newcomers are counted; changes under lock */
+    atomic_uint users[2]; /* threads inside, by side */
     _Atomic(struct pipe *) out; /* owns a reference; changes under lock */
     _Atomic(struct pipe *) old; /* taken out, and perhaps in use; likewise */
     pthread_mutex_t lock;

@@ -64,10 +64,10 @@ static void deliver_skipped(struct pipe *p, int32_t type, int64_t id, const tenr
 }
 
 /* Messages of a caller that claims to be a member are delivered once it is one. Until then it may
- * only announce its view; a process of a former life never becomes a member. */
+ * only announce its view, or link itself; a process of a former life never becomes a member. */
 static bool caller_may_speak(struct pipe *p, int32_t type)
 {
-    return pipe_recognise(p) || type == TENREC_MSG_VIEW;
+    return pipe_recognise(p) || type == TENREC_MSG_VIEW || type == TENREC_MSG_LINK;
 }
 
 void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64_t id,

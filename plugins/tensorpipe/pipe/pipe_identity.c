@@ -14,7 +14,7 @@ static uint64_t make_proof(const struct endpoint *ep, const struct peer *peer, b
                            enum proof_role role)
 {
     const struct proof_life us = { ep->me, ep->incarnation, ep->token };
-    const struct proof_life them = { peer->id, peer->incarnation, peer->token };
+    const struct proof_life them = { peer->rank, peer->incarnation, peer->token };
 
     return ours ? proof_make(&us, &them, role) : proof_make(&them, &us, role);
 }
@@ -86,12 +86,28 @@ static bool is_caller(struct pipe *p, struct peer *peer)
     return true;
 }
 
+/* The member of another group that calls itself 0, as this worker does. Its token alone names it.
+ */
+static bool pipe_recognise_linked(struct pipe *p)
+{
+    const int end = atomic_load(&p->ep->peers_end);
+
+    for (int id = 0; id < end; id++) {
+        struct peer *peer = atomic_load_explicit(&p->ep->peers[id], memory_order_acquire);
+        if (peer && peer->rank != id && peer->token && is_that(p, peer) && is_caller(p, peer))
+            return true;
+    }
+    return false;
+}
+
 bool pipe_recognise(struct pipe *p)
 {
     /* identity_read refuses an id beyond INT16_MAX. */
     struct peer *peer = atomic_load_explicit(&p->ep->peers[p->caller.id], memory_order_acquire);
 
-    return peer && is_that(p, peer) && is_caller(p, peer);
+    if (peer && is_that(p, peer))
+        return is_caller(p, peer);
+    return p->caller.id == p->ep->me && pipe_recognise_linked(p);
 }
 
 bool pipe_recognise_name(struct pipe *p)

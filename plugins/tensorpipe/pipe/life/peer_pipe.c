@@ -15,6 +15,7 @@ struct peer *peer_new(const struct tenrec_member *m)
     if (!peer)
         return NULL;
     peer->id = m->id;
+    peer->rank = TENREC_HAS(m, linked) ? 0 : m->id;
     peer->incarnation = m->incarnation;
     peer->token = TENREC_HAS(m, token) ? m->token : 0;
     peer->name = m->name;

@@ -250,7 +250,7 @@ static tenrec_status check_listener(const struct pipe *p, const struct identity 
     const struct peer *to = p->to;
 
     if (identity->version && to->incarnation &&
-        (identity->rank == to->id ? identity->incarnation != to->incarnation : ep->dynamic))
+        (identity->rank == to->rank ? identity->incarnation != to->incarnation : ep->dynamic))
         return tenrec_fail(err, TENREC_EPEER_LOST, "another life of that worker listens there now");
     if (!pipe_shares_tokens(ep, to) || (ep->dynamic && identity->version && !identity->proof) ||
         pipe_is_shown(ep, to, PROOF_OF_LISTENER, identity->proof))
