@@ -130,3 +130,11 @@ bool contact_refused(const struct tenrec_worker *w, tenrec_peer peer)
 {
     return contact_is(w, peer, CONTACT_REFUSED);
 }
+
+void contact_forget(struct tenrec_worker *w, tenrec_peer peer)
+{
+    _Atomic uint8_t *c = contact_of(w, peer);
+
+    if (c)
+        atomic_store(c, CONTACT_NONE);
+}

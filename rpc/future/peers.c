@@ -30,7 +30,7 @@ tenrec_status peers_init(struct peers *p, size_t room, tenrec_peer me, tenrec_er
 
     while (n_lists < room && n_lists < LISTS_MAX)
         n_lists *= 2;
-    *p = (struct peers){ .me = me, .room = room, .n_lists = n_lists };
+    *p = (struct peers){ .me = me, .room = room, .members = room, .n_lists = n_lists };
     p->by_id = memory_new(room, sizeof *p->by_id);
     p->by_name = memory_new(n_lists, sizeof *p->by_name);
     if (p->by_id && p->by_name)
@@ -89,6 +89,8 @@ tenrec_status peers_add(struct peers *p, tenrec_peer id, uint64_t incarnation, c
     atomic_store(&one->incarnation, incarnation);
     atomic_store(&p->by_id[id], one);
     atomic_store(&one->id, id);
+    if (peers_is_linked(p, id))
+        return TENREC_OK;
     if ((size_t)id >= atomic_load(&p->top))
         atomic_store(&p->top, (size_t)id + 1);
     atomic_fetch_add(&p->n, 1);
@@ -102,7 +104,8 @@ void peers_remove(struct peers *p, tenrec_peer id)
     if (!peers_has(p, id))
         return;
     atomic_store(&one->id, PEERS_NOBODY);
-    atomic_fetch_sub(&p->n, 1);
+    if (!peers_is_linked(p, id))
+        atomic_fetch_sub(&p->n, 1);
 }
 
 void peers_end(struct peers *p, const tenrec_error *why)
@@ -132,7 +135,9 @@ static tenrec_status fail_unknown(const struct peers *p, const char *name, tenre
         if (peers_has(p, (tenrec_peer)i))
             suggest_try(&near, peers_name(p, (tenrec_peer)i));
     return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "no worker is called '%s'%s%s", name,
-                       peers_find_entry(p, name) ? " any more: it has left the group" : "",
+                       peers_find_entry(p, name)
+                           ? " any more: it has left the group, or its link was dropped"
+                           : "",
                        peers_find_entry(p, name) ? "" : suggest_hint(&near));
 }
 

@@ -21,8 +21,9 @@ struct peers {
     _Atomic(struct peer *) *by_id;   /* `room` of them */
     _Atomic(struct peer *) *by_name; /* lists by hash of the name */
     size_t room, n_lists;
-    _Atomic size_t n;   /* peers with an id */
-    _Atomic size_t top; /* all ids ever used are below */
+    size_t members;     /* ids from here on are of linked workers, which are not of the group */
+    _Atomic size_t n;   /* members with an id */
+    _Atomic size_t top; /* all ids that members ever had are below */
     tenrec_peer me;
     bool lives;                  /* names are reused: a set of workers includes incarnations */
     _Atomic(struct peer *) last; /* the latest result of peers_find_again */
@@ -30,7 +31,7 @@ struct peers {
     tenrec_error why;                    /* what `ended` points to */
 };
 
-/* Makes an empty table with room for the ids 0 to room - 1. errors: ENOMEM */
+/* Makes an empty table with room for the ids 0 to room - 1, all of members. errors: ENOMEM */
 tenrec_status peers_init(struct peers *p, size_t room, tenrec_peer me, tenrec_error *err);
 void peers_finish(struct peers *p); /* safe on zeroed memory */
 
@@ -54,6 +55,12 @@ tenrec_status peers_find_again(struct peers *p, const char *name, tenrec_peer *r
 
 /* Returns true if a worker has that id now. */
 bool peers_has(const struct peers *p, tenrec_peer id);
+
+/* Returns true if the id is of a linked worker. */
+static inline bool peers_is_linked(const struct peers *p, tenrec_peer id)
+{
+    return id >= 0 && (size_t)id >= p->members;
+}
 
 /* The name of the peer that has that id, or had it last; "" if the id was never used. Borrowed
  * until peers_finish. */
@@ -99,6 +106,9 @@ bool contact_failed(struct tenrec_worker *w, tenrec_peer peer, const tenrec_erro
 void contact_lost(struct tenrec_worker *w, tenrec_peer peer);
 /* Returns true from contact_lost until the next contact_try. */
 bool contact_is_lost(const struct tenrec_worker *w, tenrec_peer peer);
+
+/* Forgets what was recorded: the id has a new holder. */
+void contact_forget(struct tenrec_worker *w, tenrec_peer peer);
 
 /* Returns true if no process listens at the peer's address. */
 bool contact_refused(const struct tenrec_worker *w, tenrec_peer peer);

@@ -255,6 +255,12 @@ size_t membership_ids(const struct membership *m)
     return membership_list_of(m) ? RANKS_MAX : membership_world(m);
 }
 
+bool membership_is_alone(const struct membership *m)
+{
+    return !m->rendezvous->dynamic && !m->rendezvous->visitor &&
+           m->rendezvous->generation.world == 1;
+}
+
 uint64_t membership_incarnation(const struct membership *m)
 {
     return (uint64_t)(m->rendezvous->dynamic ? m->rendezvous->member_list.incarnation

@@ -60,6 +60,8 @@ void membership_drop(struct membership *m, uint64_t deadline_ns);
 tenrec_peer membership_rank(const struct membership *m);
 uint32_t membership_world(const struct membership *m); /* how many members are listed */
 size_t membership_ids(const struct membership *m);     /* any in a dynamic group */
+/* Returns true if this worker is and stays the only member: then it may have links. */
+bool membership_is_alone(const struct membership *m);
 /* Returns NULL in a static group. */
 struct membership_list *membership_list_of(const struct membership *m);
 uint64_t membership_incarnation(const struct membership *m);

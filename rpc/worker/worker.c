@@ -50,6 +50,13 @@ static struct worker_block *block_of(struct tenrec_worker *w)
     return (struct worker_block *)w;
 }
 
+const struct security *worker_security(const struct tenrec_worker *w)
+{
+    const struct worker_block *b = (const struct worker_block *)w;
+
+    return chain_options_added(b->options, &security_addition);
+}
+
 /* A mistake in `observe:` turns all of it off, and stops no worker. */
 static tenrec_status worker_observe(struct worker_block *b, const struct tenrec_config *config,
                                     tenrec_error *err)
@@ -65,7 +72,7 @@ static tenrec_status worker_observe(struct worker_block *b, const struct tenrec_
 static void worker_init(struct tenrec_worker *w)
 {
     const struct config_settings *s = block_of(w)->options->settings;
-    const struct security *security = chain_options_added(block_of(w)->options, &security_addition);
+    const struct security *security = worker_security(w);
 
     w->settings = s;
     w->self.name = "worker";

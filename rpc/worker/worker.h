@@ -11,6 +11,7 @@ struct chain_identity;
 struct loss;
 struct membership;
 struct monitor;
+struct security;
 struct tenrec_chain_options;
 struct tenrec_config;
 struct functions;
@@ -20,6 +21,9 @@ struct functions;
 tenrec_status worker_new(const struct tenrec_config *config, struct tenrec_chain_options *options,
                          const struct service *const *services, struct tenrec_worker **ret,
                          tenrec_error *err);
+
+/* The demands of the configuration, with the secret; borrowed from the worker. */
+const struct security *worker_security(const struct tenrec_worker *w);
 
 /* set.c: adds the function "tenrec.set", by which an operator changes a running worker. errors:
  * ENOMEM */

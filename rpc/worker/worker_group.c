@@ -9,6 +9,9 @@
 
 #include <stdlib.h>
 
+/* Ids of a worker that may have links, its own with them. */
+enum { LINK_IDS = 1024 };
+
 tenrec_status group_find(struct tenrec_worker *w, const struct group_entry *e, tenrec_error *err)
 {
     struct membership **m = &group_of(w)->membership;
@@ -28,6 +31,7 @@ struct chain_identity group_identity(const struct tenrec_worker *w)
 
     return (struct chain_identity){ .me = w->self.id,
                                     .world = membership_list_of(m) ? 0 : membership_world(m),
+                                    .links = membership_is_alone(m),
                                     .incarnation = membership_incarnation(m),
                                     .token = membership_token(m),
                                     .name = m->name,
@@ -54,7 +58,7 @@ static tenrec_status group_publish(struct tenrec_worker *w, const struct group_e
 static tenrec_status group_fill_peers(struct tenrec_worker *w, tenrec_error *err)
 {
     const struct membership *m = group_of(w)->membership;
-    const size_t ids = membership_ids(m);
+    const size_t members = membership_ids(m), ids = chain_links(w->chain) ? LINK_IDS : members;
     tenrec_status st = disconnects_reset(&group_of(w)->disconnects, ids, err);
 
     if (st == TENREC_OK)
@@ -62,6 +66,7 @@ static tenrec_status group_fill_peers(struct tenrec_worker *w, tenrec_error *err
     if (st == TENREC_OK)
         st = peers_init(&w->peers, ids, w->self.id, err);
     w->peers.lives = membership_list_of(m) != NULL;
+    w->peers.members = members;
     for (uint32_t i = 0; i < membership_world(m) && st == TENREC_OK; i++)
         st =
             peers_add(&w->peers, m->member[i].id, m->member[i].incarnation, m->member[i].name, err);
