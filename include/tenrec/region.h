@@ -30,13 +30,15 @@ struct tenrec_worker;
 enum tenrec_region_rights {
     TENREC_REGION_READ = 1u << 0,  /* members of the group may read it */
     TENREC_REGION_WRITE = 1u << 1, /* likewise write */
+    TENREC_REGION_OWN = 1u << 2, /* for tenrec_region_new: a region of its own, also of memory that
+                                    is registered, so that its revoke ends no other */
 };
 
 /* Names a region to other workers of its group: plain data, which travels as a value of calls
  * (tenrec_value_region) or as bytes by any way. Its holder has the rights that it names. */
 struct tenrec_region_ref {
     uint32_t size;   /* sizeof(struct tenrec_region_ref) */
-    uint32_t rights; /* enum tenrec_region_rights */
+    uint32_t rights; /* TENREC_REGION_READ, TENREC_REGION_WRITE or both */
     uint64_t life;   /* of the owner: a number drawn at each start of it */
     uint64_t number;
     uint64_t generation; /* of that number, which a later region may have again */
@@ -46,7 +48,7 @@ struct tenrec_region_ref {
 };
 
 /* Registers the elements of `tensor`. Memory that is registered already, with the same rights,
- * gives the same region: each call is matched by a drop.
+ * gives the same region, unless TENREC_REGION_OWN is among them: each call is matched by a drop.
  *
  * tensor   shared until the region has been dropped and its last transfer has ended; contiguous,
  *          in memory of the host

@@ -92,10 +92,10 @@ tenrec_status region_check_tensor(const struct tenrec_tensor *t, bool writable, 
 
 static tenrec_status region_check(const struct tenrec_tensor *t, uint32_t rights, tenrec_error *err)
 {
-    const uint32_t all = TENREC_REGION_READ | TENREC_REGION_WRITE;
+    const uint32_t all = TENREC_REGION_READ | TENREC_REGION_WRITE, known = all | TENREC_REGION_OWN;
     tenrec_status st;
 
-    if (rights == 0 || (rights & ~all))
+    if (!(rights & all) || (rights & ~known))
         return tenrec_fail(err, TENREC_EINVAL,
                            "rights 0x%x: expected TENREC_REGION_READ, TENREC_REGION_WRITE or both",
                            rights);
@@ -110,7 +110,7 @@ static struct tenrec_region *region_find(const struct region_table *t,
 {
     for (size_t i = 0; i < t->n; i++) {
         struct tenrec_region *r = t->slot[i].region;
-        if (r && r->holders > 0 && !r->revoked && r->ref.life == t->life &&
+        if (r && !r->own && r->holders > 0 && !r->revoked && r->ref.life == t->life &&
             tenrec_tensor_data(r->memory) == tenrec_tensor_data(memory) &&
             r->ref.length == tenrec_tensor_bytes(memory))
             return r;
@@ -153,7 +153,8 @@ static tenrec_status region_make(struct tenrec_worker *w, struct tenrec_tensor *
         return st;
     }
     r->ref.size = sizeof r->ref;
-    r->ref.rights = rights;
+    r->ref.rights = rights & ~(uint32_t)TENREC_REGION_OWN;
+    r->own = rights & TENREC_REGION_OWN;
     r->ref.length = tenrec_tensor_bytes(tensor);
     snprintf(r->ref.owner, sizeof r->ref.owner, "%s", w->self.name);
     r->memory = tensor;
@@ -166,7 +167,7 @@ static tenrec_status region_make(struct tenrec_worker *w, struct tenrec_tensor *
 static tenrec_status region_register(struct region_table *t, struct tenrec_region *made,
                                      struct tenrec_region **ret, tenrec_error *err)
 {
-    struct tenrec_region *r = region_find(t, made->memory);
+    struct tenrec_region *r = made->own ? NULL : region_find(t, made->memory);
 
     if (r && r->ref.rights != made->ref.rights)
         return tenrec_fail(err, TENREC_EEXIST, "the memory is a region with the rights 0x%x",

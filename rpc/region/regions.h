@@ -36,7 +36,7 @@ struct tenrec_region {
     size_t holders; /* of the program */
     size_t n_pins;
     struct region_pin *pins;
-    bool revoked;
+    bool revoked, own;
 };
 
 /* What a message asks for: parts of one region, each with a tensor of the message or its answer. */

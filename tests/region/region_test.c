@@ -74,6 +74,27 @@ TEST_WITH(region_describes_its_owner_length_and_rights, open_two, close_two)
     disown(&o);
 }
 
+TEST_WITH(region_of_its_own_outlives_the_revoke_of_another_of_its_memory, open_two, close_two)
+{
+    struct owned o = own(100, BOTH);
+    struct tenrec_region *other = region_of(c.worker[1], o.memory, TENREC_REGION_OWN | BOTH);
+    struct tenrec_region_ref ref = ref_of(other);
+    struct tenrec_tensor *to = bytes_new(100, 0);
+    struct tenrec_bulk e = reading(&ref, 0, 100, to, 0);
+    tenrec_error err;
+
+    assert_ptr_not_equal(o.r, other);
+    assert_int_equal(ref.rights, BOTH);
+    assert_int_not_equal(ref.number, o.ref.number);
+    disown(&o);
+    assert_status(transfer(c.worker[0], &e, 1, &err), &err);
+    assert_true(bytes_are(to, 0, 100, 1));
+    assert_status(tenrec_region_revoke(other, CLUSTER_LONG_MS, &err), &err);
+    assert_int_equal(transfer(c.worker[0], &e, 1, &err), TENREC_ESTALE);
+    tenrec_region_drop(other);
+    tenrec_tensor_drop(to);
+}
+
 TEST_WITH(region_is_the_same_when_its_memory_is_registered_twice, open_two, close_two)
 {
     struct owned o = own(100, BOTH);
