@@ -140,14 +140,28 @@ static bool creation_is_from(const struct codec_creation *ids, tenrec_peer from)
     return from >= 0 && ids->id.on == from && ids->fork.on == from;
 }
 
+/* Gives the ids of a creation the names that this worker has for its workers. */
+static tenrec_status creation_named(const struct tenrec_worker *w, tenrec_peer from,
+                                    struct codec_creation *ids, tenrec_error *err)
+{
+    struct rref_fork f = { .id = ids->id, .fork = ids->fork };
+    tenrec_status st = rref_linked_in(w, from, &f, err);
+
+    *ids = (struct codec_creation){ f.id, f.fork };
+    return st;
+}
+
 static tenrec_status creation_begin(struct tenrec_call *c, tenrec_error *err)
 {
-    const struct codec_creation *made = &c->in.creation;
+    struct codec_creation *made = &c->in.creation;
     tenrec_status st;
 
     if (c->from < 0)
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
                            "only members of the group may create remote references here");
+    st = creation_named(c->worker, c->from, made, err);
+    if (st != TENREC_OK)
+        return st;
     if (!creation_is_from(made, c->from))
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "worker %d creates a value under ids of workers %lld and %lld", c->from,
@@ -163,6 +177,7 @@ static struct tenrec_msg *creation_end(struct rref_owner *o, const struct codec_
                                        tenrec_peer from, struct tenrec_value *value,
                                        const tenrec_error *why)
 {
+    /* The caller does not read them. */
     const int64_t number[] = { ids->id.on, ids->id.local, ids->fork.on, ids->fork.local };
     struct tenrec_msg *answer = NULL;
     struct rref_acts acts = { 0 };
@@ -174,13 +189,14 @@ static struct tenrec_msg *creation_end(struct rref_owner *o, const struct codec_
 }
 
 static void rref_call_refused(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
-                              const struct codec_creation *ids, const tenrec_error *why)
+                              const struct codec_creation *sent, const tenrec_error *why)
 {
+    struct codec_creation named = *sent, *ids = &named;
     struct rref_owner *o;
     tenrec_error reported = *why;
 
     rrefs_forget(w, from, msg);
-    if (!creation_is_from(ids, from) ||
+    if (creation_named(w, from, ids, NULL) != TENREC_OK || !creation_is_from(ids, from) ||
         rref_begin_making(rref_context_of(w), ids->id, ids->fork, from, &o, NULL) != TENREC_OK) {
         answer_error(w, from, msg->id, &msg->route, true, why);
     } else {
@@ -357,6 +373,7 @@ static tenrec_status fetch_begin(struct tenrec_worker *w, tenrec_peer from,
                                  const struct tenrec_msg *msg, tenrec_error *err)
 {
     int64_t n[FETCH_NUMBERS];
+    struct rref_fork named = { .owner = 0 };
     struct rref_owner *o;
     struct fetch *f;
     uint64_t deadline_ns;
@@ -366,13 +383,17 @@ static tenrec_status fetch_begin(struct tenrec_worker *w, tenrec_peer from,
         st = tenrec_fail(err, TENREC_EUNSUPPORTED, "only members of the group hold references");
     if (st != TENREC_OK)
         return st;
+    named.id = (struct rref_id){ n[0], n[1] };
+    named.fork = (struct rref_id){ n[2], n[3] };
+    st = rref_linked_in(w, from, &named, err);
+    if (st != TENREC_OK)
+        return st;
     f = memory_new(1, sizeof *f);
     if (!f)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a fetch");
     st = rref_fetch_begin(rref_context_of(w), from, err);
     if (st == TENREC_OK) {
-        st = rref_find(rref_context_of(w), (struct rref_id){ n[0], n[1] },
-                       (struct rref_id){ n[2], n[3] }, from, &o, err);
+        st = rref_find(rref_context_of(w), named.id, named.fork, from, &o, err);
         if (st != TENREC_OK)
             rref_fetch_end(rref_context_of(w), from);
     }

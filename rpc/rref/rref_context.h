@@ -318,4 +318,14 @@ tenrec_status rref_wait_released(struct rref_context *ctx, uint64_t until_ns, te
  * dropped. Returns the number of leaks. */
 size_t rref_leaks(struct rref_context *ctx, void (*report)(void *arg, const char *text), void *arg);
 
+/* ---- rref_linked.c: ids in messages to and from linked workers; nothing changes for others ----
+ */
+
+/* errors: EUNSUPPORTED (the reference is of a third worker) */
+tenrec_status rref_linked_out(const struct tenrec_worker *w, tenrec_peer to, struct rref_fork *f,
+                              tenrec_error *err);
+/* errors: EPROTOCOL */
+tenrec_status rref_linked_in(const struct tenrec_worker *w, tenrec_peer from, struct rref_fork *f,
+                             tenrec_error *err);
+
 #endif

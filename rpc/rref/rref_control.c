@@ -161,13 +161,16 @@ static void job_answered(struct call_hook *h, struct tenrec_worker *w, const ten
 
 static tenrec_status job_send(struct rref_job *job, struct tenrec_worker *w, tenrec_error *err)
 {
-    const int64_t number[CONTROL_NUMBERS] = { job->id.on, job->id.local, job->fork.on,
-                                              job->fork.local };
+    struct rref_fork named = { job->id, job->fork, w->self.id, w->self.id };
+    int64_t number[CONTROL_NUMBERS];
     struct call_spec spec = { .to = job->to, .function = job_name(job), .hook = &job->hook };
     struct tenrec_future *f;
     struct tenrec_msg *msg;
-    tenrec_status st = rref_numbers_write(job->type, number, CONTROL_NUMBERS, &msg, err);
+    tenrec_status st = rref_linked_out(w, job->to, &named, err);
 
+    memcpy(number, &named, sizeof number); /* both ids, which it begins with */
+    if (st == TENREC_OK)
+        st = rref_numbers_write(job->type, number, CONTROL_NUMBERS, &msg, err);
     if (st != TENREC_OK)
         return st;
     msg->key_len = (uint32_t)msg->payload_len;
@@ -301,11 +304,12 @@ void rrefs_arm(struct rref_context *ctx, uint64_t deadline_ns)
 
 /* ---- receiving ---------------------------------------------------------------------------- */
 
-static tenrec_status rref_control_handle(struct rref_context *ctx, tenrec_peer from,
+static tenrec_status rref_control_handle(struct tenrec_worker *w, tenrec_peer from,
                                          const struct tenrec_msg *msg, tenrec_error *err)
 {
+    struct rref_context *ctx = rref_context_of(w);
+    struct rref_fork f = { .owner = 0 };
     int64_t n[CONTROL_NUMBERS];
-    struct rref_id id, fork;
     struct rref_acts acts = { 0 };
     tenrec_status st = rref_numbers_read(msg, CONTROL_NUMBERS, n, err);
 
@@ -313,14 +317,17 @@ static tenrec_status rref_control_handle(struct rref_context *ctx, tenrec_peer f
         st = tenrec_fail(err, TENREC_EUNSUPPORTED, "only members of the group hold references");
     if (st != TENREC_OK)
         return st;
-    id = (struct rref_id){ n[0], n[1] };
-    fork = (struct rref_id){ n[2], n[3] };
+    f.id = (struct rref_id){ n[0], n[1] };
+    f.fork = (struct rref_id){ n[2], n[3] };
+    st = rref_linked_in(w, from, &f, err);
+    if (st != TENREC_OK)
+        return st;
     if (msg->type == TENREC_MSG_RREF_FORK_REQUEST)
-        st = rref_fork_requested(ctx, id, fork, from, err);
+        st = rref_fork_requested(ctx, f.id, f.fork, from, err);
     else if (msg->type == TENREC_MSG_RREF_CHILD_ACCEPT)
-        rref_child_arrived(ctx, fork, from, &acts);
+        rref_child_arrived(ctx, f.fork, from, &acts);
     else
-        rref_user_deleted(ctx, id, fork, from, &acts);
+        rref_user_deleted(ctx, f.id, f.fork, from, &acts);
     rref_acts_run(&acts);
     return st;
 }
@@ -329,7 +336,7 @@ void rrefs_control_arrived(struct tenrec_worker *w, tenrec_peer from, struct ten
 {
     tenrec_error why;
 
-    if (rref_control_handle(rref_context_of(w), from, msg, &why) == TENREC_OK)
+    if (rref_control_handle(w, from, msg, &why) == TENREC_OK)
         answer_value(w, from, msg->id, &msg->route, TENREC_MSG_RREF_ACK, NULL);
     else
         answer_error(w, from, msg->id, &msg->route, codec_is_cbor(msg), &why);

@@ -175,11 +175,15 @@ static tenrec_status rref_fetch_send(struct tenrec_worker *w, struct fetching *f
 {
     struct tenrec_rref *r = f->ref;
     const struct rref_user *u = rref_user_of(r);
-    const int64_t number[] = { r->id.on, r->id.local, u->fork.on, u->fork.local,
-                               spec->timeout_ms == TENREC_TIMEOUT_NONE ? 0 : spec->timeout_ms };
+    struct rref_fork named = { r->id, u->fork, r->owner, w->self.id };
     struct tenrec_msg *msg;
-    tenrec_status st = rref_numbers_write(TENREC_MSG_RREF_FETCH_CALL, number, 5, &msg, err);
+    tenrec_status st = rref_linked_out(w, r->owner, &named, err);
 
+    if (st == TENREC_OK) {
+        const int64_t number[] = { named.id.on, named.id.local, named.fork.on, named.fork.local,
+                                   spec->timeout_ms == TENREC_TIMEOUT_NONE ? 0 : spec->timeout_ms };
+        st = rref_numbers_write(TENREC_MSG_RREF_FETCH_CALL, number, 5, &msg, err);
+    }
     if (st != TENREC_OK)
         return st;
     msg->key_len = (uint32_t)msg->payload_len;

@@ -61,6 +61,7 @@ static tenrec_status rref_remote_send(struct tenrec_worker *w, struct tenrec_rre
                                       const struct tenrec_value *args, size_t n, tenrec_error *err)
 {
     struct creation *c = memory_new(1, sizeof *c);
+    struct rref_fork named = { ids->id, ids->fork, w->self.id, w->self.id };
     struct tenrec_future *f;
     tenrec_error why, *reported = err ? err : &why;
     tenrec_status st;
@@ -71,7 +72,11 @@ static tenrec_status rref_remote_send(struct tenrec_worker *w, struct tenrec_rre
     } else {
         *c = (struct creation){ .hook = { .done = rref_remote_created }, .ref = r };
         spec->hook = &c->hook;
-        st = call_write(w, TENREC_MSG_REMOTE_CALL, spec, ids, args, n, &f, reported);
+        st = rref_linked_out(w, spec->to, &named, reported);
+        if (st == TENREC_OK)
+            st =
+                call_write(w, TENREC_MSG_REMOTE_CALL, spec,
+                           &(struct codec_creation){ named.id, named.fork }, args, n, &f, reported);
     }
     if (st == TENREC_OK) {
         r->creation = f;

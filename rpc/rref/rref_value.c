@@ -149,7 +149,7 @@ static tenrec_status rref_out_fork(struct codec_refs *refs, struct tenrec_rref *
         return st;
     *item = (struct transfer_item){ ret->id, ret->fork, deref ? tenrec_rref_share(r) : NULL };
     out->transfer->n++;
-    return TENREC_OK;
+    return rref_linked_out(w, out->to, ret, err);
 }
 
 static void rref_transfer_follow(struct rref_transfer *t, struct call_spec *spec, bool one_way)
@@ -174,10 +174,10 @@ struct incoming {
 static tenrec_status resolve_values(struct incoming *t, struct tenrec_value *v, size_t n,
                                     tenrec_error *err);
 
-static tenrec_status resolve_rref(struct incoming *t, struct tenrec_value *v, tenrec_error *err)
+static tenrec_status resolve_rref(struct incoming *t, struct tenrec_value *v,
+                                  const struct rref_fork *f, tenrec_error *err)
 {
     struct rref_context *ctx = rref_context_of(t->w);
-    const struct rref_fork *f = v->u.bytes;
     struct tenrec_rref *r = NULL;
     struct rref_owner *o;
     tenrec_status st;
@@ -227,13 +227,20 @@ static tenrec_status resolve_object(struct incoming *t, struct tenrec_value *v, 
 
 static tenrec_status resolve_ref(struct incoming *t, struct tenrec_value *v, tenrec_error *err)
 {
+    struct rref_fork f;
+    tenrec_status st;
+
     if (v->type == TENREC_VALUE_OBJECT)
         return resolve_object(t, v, err);
-    if (!t->refuse)
-        return resolve_rref(t, v, err);
-    if (!(v->flags & CODEC_DEREF) && ((const struct rref_fork *)v->u.bytes)->parent == t->from)
-        rref_refuse(rref_context_of(t->w), v->u.bytes, &t->acts);
-    return TENREC_OK;
+    f = *(const struct rref_fork *)v->u.bytes;
+    if (v->flags & CODEC_DEREF)
+        f.owner = f.parent = 0; /* not in the message */
+    st = rref_linked_in(t->w, t->from, &f, err);
+    if (st == TENREC_OK && !t->refuse)
+        return resolve_rref(t, v, &f, err);
+    if (st == TENREC_OK && !(v->flags & CODEC_DEREF) && f.parent == t->from)
+        rref_refuse(rref_context_of(t->w), &f, &t->acts);
+    return t->refuse ? TENREC_OK : st;
 }
 
 static tenrec_status resolve_values(struct incoming *t, struct tenrec_value *v, size_t n,
