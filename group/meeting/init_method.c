@@ -23,9 +23,11 @@ static tenrec_status read_query(char *query, struct init_method *ret, tenrec_err
             if ((st = launch_number("world_size", item + 11, 1, RANKS_MAX, &n, err)) != TENREC_OK)
                 return st;
             ret->world = (int32_t)n;
+        } else if (ret->kind == INIT_MEMORY && strncmp(item, "host=", 5) == 0) {
+            ret->host = item + 5;
         } else {
-            return tenrec_fail(err, TENREC_EINVAL,
-                               "\"%.40s\" is neither rank= nor world_size=", item);
+            return tenrec_fail(err, TENREC_EINVAL, "\"%.40s\" is neither rank= nor world_size=%s",
+                               item, ret->kind == INIT_MEMORY ? " nor host=" : "");
         }
     }
     return TENREC_OK;

@@ -68,6 +68,8 @@ struct init_method {
     enum { INIT_ENV, INIT_TCP, INIT_FILE, INIT_MEMORY, INIT_OTHER } kind;
     char *text;          /* owns; between :// and the '?'; of INIT_OTHER with the scheme */
     int32_t rank, world; /* of the query; -1: not in it */
+    const char *host;    /* likewise, of INIT_MEMORY: an address that peers on other hosts reach, or
+                            reach this one from; in `text`; NULL: none */
 };
 
 /* Reads `text`. ret: init_method_finish it, also after an error. errors: EINVAL, ENOMEM */

@@ -179,6 +179,7 @@ tenrec_status rendezvous_store_open(const struct rendezvous_options *o,
     case INIT_FILE:
         return open_file(r, method->text, deadline_ns, err);
     case INIT_MEMORY:
+        snprintf(l->host, sizeof l->host, "%s", method->host ? method->host : "");
         return store_memory_open(method->text, &r->store, err);
     case INIT_OTHER:
         return open_other(o, method->text, r, deadline_ns, err);
