@@ -32,6 +32,7 @@ enum worker_service {
     SERVICE_REGION,
     SERVICE_WEIGHTS,
     SERVICE_MEMBER,
+    SERVICE_LINK,
     SERVICES,
 };
 

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tenrec/link.h - links: two workers that each stand alone, and call each other without a group or
+ * a store.
+ *
+ *     tenrec_link_bind(w, 0, record, &len, err);              here
+ *     tenrec_link_connect(w, record, len, &link, err);        in the other process
+ *     tenrec_rpc_sync(w, tenrec_link_name(link), ...);
+ *     tenrec_link_drop(link);
+ *
+ * The record goes from one process to the other by any way. The worker that connects is known to
+ * the other at once, so one record is enough for calls, regions and transfers in both directions;
+ * two processes that exchange records may both connect. docs/links.md.
+ */
+#ifndef TENREC_LINK_H
+#define TENREC_LINK_H
+
+#include <tenrec/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+struct tenrec_link; /* opaque */
+struct tenrec_worker;
+
+#define TENREC_LINK_RECORD_MAX 1024 /* bytes of a record at most */
+
+enum tenrec_link_flags {
+    /* The record carries the group secret: for a peer that is not configured with it. Whoever reads
+     * the record can then call this worker. Both workers connect, each with the record of the
+     * other. */
+    TENREC_LINK_WITH_SECRET = 1u << 0,
+};
+
+/* Writes the record of this worker: its name, its address and the token of its present life.
+ *
+ * w        the only member of its group (worker.world_size is 1), and running
+ * flags    enum tenrec_link_flags
+ * ret      TENREC_LINK_RECORD_MAX bytes, of which *ret_len are the record
+ * errors   EINVAL (flags), EUNSUPPORTED (the group has other members or may get some; the backend
+ *          links no workers; the flag, in another security mode than secret), ETOOBIG, ENOMEM,
+ *          ESHUTDOWN
+ * threads  any
+ */
+tenrec_status tenrec_link_bind(struct tenrec_worker *w, uint32_t flags, void *ret, size_t *ret_len,
+                               tenrec_error *err);
+
+/* Makes the worker of a record one that this worker can call, by its name, until the link is
+ * dropped, and makes this one known to it. Nothing waits for the peer: the first call fails if it
+ * is not reached. A further record of the same life of that worker gives the same link: each call
+ * is matched by a drop.
+ *
+ * record   borrowed during the call
+ * ret      shares: drop it
+ * errors   EPROTOCOL (no record, or a damaged one), EINVAL (the record is of this worker), EEXIST
+ *          (this worker, or another one that is linked, has that name), EGROUP (another backend),
+ *          EUNSUPPORTED (as above), EAGAIN (too many links), ENOMEM, ESHUTDOWN
+ * threads  any
+ */
+tenrec_status tenrec_link_connect(struct tenrec_worker *w, const void *record, size_t len,
+                                  struct tenrec_link **ret, tenrec_error *err);
+
+/* The name of the peer. Borrowed until the drop. */
+const char *tenrec_link_name(const struct tenrec_link *l);
+
+/* With the last drop the link ends: its calls and transfers fail with EPEER_LOST, the name is
+ * unknown, and the peer loses the connections. NULL is allowed; also after shutdown. */
+void tenrec_link_drop(struct tenrec_link *l);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif
