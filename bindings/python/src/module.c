@@ -3,6 +3,7 @@
 #include "python.h"
 
 #include "future.h"
+#include "link.h"
 #include "region.h"
 #include "value.h"
 #include "weights.h"
@@ -15,21 +16,22 @@
 PyMODINIT_FUNC PyInit__core(void);
 
 /* use(make_error, describe_error, and the classes Future, Transfer, RRef, Region, RegionRef,
- * Weights) */
+ * Weights, Link) */
 static PyObject *module_use(PyObject *module, PyObject *args)
 {
-    PyObject *make, *describe, *future, *transfer, *rref, *region, *ref, *weights;
+    PyObject *make, *describe, *future, *transfer, *rref, *region, *ref, *weights, *link;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOO!O!O!O!O!O!", &make, &describe, &PyType_Type, &future,
+    if (!PyArg_ParseTuple(args, "OOO!O!O!O!O!O!O!", &make, &describe, &PyType_Type, &future,
                           &PyType_Type, &transfer, &PyType_Type, &rref, &PyType_Type, &region,
-                          &PyType_Type, &ref, &PyType_Type, &weights))
+                          &PyType_Type, &ref, &PyType_Type, &weights, &PyType_Type, &link))
         return NULL;
     error_use(make, describe);
     future_use(future, transfer);
     rref_use(rref);
     region_use(region, ref);
     weights_use(weights);
+    link_use(link);
     Py_RETURN_NONE;
 }
 
@@ -68,7 +70,8 @@ static int module_exec(PyObject *module)
     python_own(module);
     forked_watch();
     return tensor_add_type(module) && future_add_type(module) && rref_add_type(module) &&
-                   region_add_type(module) && weights_add_type(module) && worker_add_type(module) &&
+                   region_add_type(module) && weights_add_type(module) && link_add_type(module) &&
+                   worker_add_type(module) &&
                    PyModule_AddStringConstant(module, "version", tenrec_version_text()) == 0 &&
                    module_add_library(module)
                ? 0

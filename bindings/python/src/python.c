@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define HELD_MAX 16
@@ -21,6 +22,7 @@ void python_hold(PyObject **variable, PyObject *o)
 
     while (i < n_held && held[i] != variable)
         i++;
+    assert(i < HELD_MAX);
     if (i == n_held)
         held[n_held++] = variable;
     *variable = Py_XNewRef(o);

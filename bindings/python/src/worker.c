@@ -2,6 +2,7 @@
 #include "worker.h"
 
 #include "future.h"
+#include "link.h"
 #include "region.h"
 #include "weights.h"
 
@@ -263,6 +264,8 @@ static PyMethodDef worker_methods[] = {
     { "_transfer", region_transfer, METH_VARARGS, NULL },
     { "_transfer_async", region_transfer_async, METH_VARARGS, NULL },
     { "_weights", weights_new, METH_VARARGS, NULL },
+    { "_bind", link_bind, METH_O, NULL },
+    { "_connect", link_connect, METH_O, NULL },
     { "_info", group_info, METH_O, NULL },
     { "_infos", group_infos, METH_NOARGS, NULL },
     { "_view", group_view, METH_NOARGS, NULL },

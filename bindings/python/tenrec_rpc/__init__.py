@@ -18,6 +18,7 @@ from ._core import Tensor
 from .errors import (CanceledError, ConnectionError, Error, ExistsError, InvalidError, NoMemoryError, NotFoundError, PermissionError, RemoteError, StaleError,
                      SystemError, TimeoutError, UnsupportedError, describe, make)
 from .future import Future, Transfer
+from .link import Link
 from .member import Member, View
 from ._paths import get_include, get_library
 from .process import call, call_async, get_worker, init_rpc, register, remote, rref, shutdown
@@ -29,9 +30,9 @@ from .worker import Worker
 
 __version__ = _core.version
 __all__ = [
-    "CanceledError", "ConnectionError", "Error", "ExistsError", "Future", "InvalidError", "Member", "NoMemoryError", "NotFoundError",
+    "CanceledError", "ConnectionError", "Error", "ExistsError", "Future", "InvalidError", "Link", "Member", "NoMemoryError", "NotFoundError",
     "PermissionError", "RRef", "Read", "Region", "RegionRef", "RemoteError", "Shard", "StaleError", "SystemError", "Tensor", "TimeoutError", "Transfer", "UnsupportedError", "View",
     "Weights", "Worker", "Write", "call", "call_async", "empty", "get_include", "get_library", "get_worker", "init_rpc", "register", "remote", "rref", "shutdown",
 ]
 
-_core.use(make, describe, Future, Transfer, RRef, Region, RegionRef, Weights)
+_core.use(make, describe, Future, Transfer, RRef, Region, RegionRef, Weights, Link)

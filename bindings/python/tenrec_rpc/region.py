@@ -11,6 +11,7 @@ from . import _core
 from ._time import to_ms
 
 _RIGHTS = {"r": 1, "w": 2, "rw": 3}
+_OWN = 4  # TENREC_REGION_OWN of tenrec/region.h
 _REF = struct.Struct("=IIQQQQ16s128s")  # struct tenrec_region_ref of tenrec/region.h
 
 
@@ -98,11 +99,11 @@ class Write(NamedTuple):
     offset: int = 0
 
 
-def rights_of(text: str) -> int:
-    """The number of these rights."""
+def rights_of(text: str, own: bool) -> int:
+    """The number of these rights, for a region of its own or a shared one."""
     if text not in _RIGHTS:
         raise ValueError(f"rights are {text!r}, expected 'r', 'w' or 'rw'")
-    return _RIGHTS[text]
+    return _RIGHTS[text] | (_OWN if own else 0)
 
 
 def own_memory(o: Any) -> Any:

@@ -16,6 +16,7 @@ from ._core import Tensor
 from ._time import to_ms
 from .errors import Error, make
 from .future import Future, Transfer
+from .link import Link
 from .member import Member, View
 from .region import Read, Region, Write, own_memory, rights_of, to_entries
 from .rref import RRef
@@ -155,13 +156,14 @@ class Worker(_core.Worker):
 
     # ---- regions
 
-    def region(self, memory: Any, rights: str) -> Region:
+    def region(self, memory: Any, rights: str, own: bool = False) -> Region:
         """Registers memory that other workers of the group read and write: a tensor of Tenrec, or
         any object with a buffer or DLPack, contiguous. It is shared until the region has ended.
 
         rights  "r", "w" or "rw"
+        own     a region of its own, also of memory that is registered: its revoke ends no other
         """
-        return cast(Region, self._region(own_memory(memory), rights_of(rights)))
+        return cast(Region, self._region(own_memory(memory), rights_of(rights, own)))
 
     def read(self, ref: bytes, into: Any, offset: int = 0, timeout: float | None = None, *,
              then: str | None = None, args: Iterable[Any] = ()) -> Any:
@@ -210,6 +212,23 @@ class Worker(_core.Worker):
         keeper   name of the worker that keeps the record, the same at all members
         """
         return cast(Weights, self._weights(name, keeper))
+
+    # ---- links
+
+    def bind(self, secret: bool = False) -> bytes:
+        """Returns the record of this worker, at most 1 KiB, for Worker.connect of another process.
+        This worker is the only member of its group.
+
+        secret  the record carries the group secret: for a peer that is not configured with it.
+                Whoever reads the record can then call this worker, and both connect
+        """
+        return self._bind(secret)
+
+    def connect(self, record: bytes) -> Link:
+        """Makes the worker of a record one that this worker can call by Link.name, and this one
+        known to it. Does not wait for the peer. A further record of the same worker gives a link
+        that shares its end with the first."""
+        return cast(Link, self._connect(record))
 
     # ---- the group
 
