@@ -244,9 +244,10 @@ def transport_refuses_records_that_are_none():
     true(isinstance(record, bytes) and len(record) <= 1024, "a record of at most 1 KiB")
     equal(transport.bind(), record)
     fields = json.loads(record)
-    for bad in [b"", b"\x00\xff", b"[]", b"{}", record[:-1], record + b" " * 1024, json.dumps(dict(fields, version=2)).encode(),
-                json.dumps(dict(fields, port="1")).encode(), json.dumps(dict(fields, more=1)).encode()]:
+    for bad in [b"", b"\x00\xff", b"[]", b"{}", record[:-1], record + b" " * 1024, json.dumps(dict(fields, version=1)).encode(),
+                json.dumps(dict(fields, link=1)).encode(), json.dumps(dict(fields, link="!")).encode(), json.dumps(dict(fields, more=1)).encode()]:
         refused(ValueError, "no record", other.connect, bad)
+    refused(ValueError, "no record", other.connect, json.dumps(dict(fields, process="other", link="AAAA")).encode())
     refused(TypeError, "expected the bytes", other.connect, "text")
     refused(ValueError, "of the transport itself", transport.connect, record)
     true(not other.connected(), "no peer")
@@ -298,6 +299,20 @@ def memory_that_is_unregistered_ends_its_handles_views_and_descriptors():
         first.read(own.to_mutable_view(), remote(again))
         second.unregister_memory(memory)
         first.read(own.to_mutable_view(), remote(again))
+
+
+def memory_of_two_endpoints_ends_at_each_alone():
+    with pair() as (first, second), pair() as (third, fourth):
+        target = torch.zeros(4)
+        at_second, at_fourth = second.register_memory(target), fourth.register_memory(target)
+        source, buffers = torch.ones(4), (remote(at_second), remote(at_fourth))
+        first.write(first.register_memory(source).to_view(), buffers[0])
+        third.write(third.register_memory(source).to_view(), buffers[1])
+        second.unregister_memory(at_second)
+        source.fill_(2)
+        refused(RuntimeError, "ESTALE", first.write, first.register_memory(source).to_view(), buffers[0])
+        third.write(third.register_memory(source).to_view(), buffers[1])
+        same(target, source)
 
 
 def memory_is_released_after_its_end_and_not_before():

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workers of this process that its transports use.
+"""The worker of this process that its transports use, and its links to other processes.
 
-One worker, alone in its group, serves the store in which the others meet. For each process that a transport
-connects to there is a group of two, in the store of the one with the lower number: however many transports two
-processes have, they share it. It stays until the other process is lost."""
-import concurrent.futures
+The worker is alone in its group. However many transports two processes have, they share one link, which stays until
+the other process is lost."""
+import base64
 import functools
 import itertools
 import json
@@ -19,10 +18,10 @@ import tenrec_rpc as tenrec
 
 from . import _C
 
+CONNECT = "tenrec_transport.connect"
 RESOLVE = "tenrec_transport.resolve"
 STAGE = "tenrec_transport.stage"
 LAND = "tenrec_transport.land"
-TRIES = 16  # ports that another process may take first
 
 _hub = None
 _lock = threading.Lock()
@@ -45,10 +44,11 @@ class Hub:
         self.process = secrets.token_hex(16)
         self.numbers = itertools.count(1)
         self.transports = weakref.WeakValueDictionary()  # by number
+        self.worker = None
         self._lock = threading.Lock()  # guards the next
         self._links = {}  # by process
-        self._home = None
-        self._place = None  # host, port and secret of the store
+        self._host = None
+        self._record = None  # of the worker, for links
 
     def add(self, transport):
         """Returns the number of a new transport."""
@@ -56,29 +56,47 @@ class Hub:
         self.transports[number] = transport
         return number
 
-    def place(self, host):
-        """Returns host, port and secret ("": the configured one) of the store, which is served from now on."""
+    def record(self, host):
+        """Returns the record of the worker, which serves from now on. It has the secret, unless that is configured."""
         with self._lock:
-            if self._place is None:
-                secret = "" if _C.Config("", {}).proves else secrets.token_hex(32)
-                self._home, place = _serve(host or _own_address(), secret, self)
-                self._place = place
-            elif host not in (None, self._place[0]):
-                raise ValueError(f"host is '{host}', but the transports of this process are at '{self._place[0]}'")
-            return self._place
+            if self._record is None:
+                self._host = host or _own_address()
+                configured = _C.Config("", {}).proves
+                self.worker = _start(self, None if configured else secrets.token_hex(32))
+                self._record = self.worker.bind(secret=not configured)
+            elif host not in (None, self._host):
+                raise ValueError(f"host is '{host}', but the transports of this process are at '{self._host}'")
+            return self._record
+
+    @property
+    def host(self):
+        """The address of this host for peers."""
+        return self._host
 
     def link(self, peer):
         """Returns the link to the process of a record."""
-        place = self.place(None)
         with self._lock:
-            link = self._links.get(peer.process)
-            if link is None or link.lost:
-                if peer.process == self.process:
-                    link = Link(self, peer, worker=self._home)
-                else:
-                    link = Link(self, peer, place=place if self.process < peer.process else peer.place)
-                self._links[peer.process] = link
-            return link
+            for process in [process for process, link in self._links.items() if link.lost]:
+                self._links.pop(process).drop()
+            if peer.process not in self._links:
+                self._links[peer.process] = Link(peer, None if peer.process == self.process else self._connect(peer))
+            return self._links[peer.process]
+
+    def _connect(self, peer):
+        try:
+            return self.worker.connect(peer.link)
+        except tenrec.Error as error:
+            if error.status != "EPROTOCOL":
+                raise
+            raise ValueError(str(error)) from error
+
+    def lose(self, member, why):
+        """The connection to another process broke."""
+        for link in list(self._links.values()):
+            if link.peer == member.name:
+                link.lost = True
+        for transport in list(self.transports.values()):
+            transport.lose(member.name, why)
 
     def registration(self, endpoint, number, key):
         """Returns what a peer names; it may have ended, and then the peer gets the reason."""
@@ -90,58 +108,46 @@ class Hub:
 
 
 class Link:
-    """The group of this process and another, which is joined in the background: a transfer waits for it."""
+    """The way to a process; `made` is None for this one."""
 
-    def __init__(self, hub_, peer, *, place=None, worker=None):
+    def __init__(self, peer, made):
         self.peer = _name(peer.process)
         self.lost = False
-        self.ready = concurrent.futures.Future()  # of the worker
-        self._hub = hub_
-        if worker:
-            self.ready.set_result(worker)
-            return
-        self.ready.set_running_or_notify_cancel()
-        ends = sorted((hub_.process, peer.process))
-        group = f"transport-{ends[0]}-{ends[1]}"
-        rank = ends.index(hub_.process)
-        threading.Thread(target=self._join, args=(place, group, rank), daemon=True).start()
+        self._made = made
 
-    def _join(self, place, group, rank):
-        try:
-            worker = _start(place, group, rank, 2, self._hub, self._lose)
-        except BaseException as error:  # pylint: disable=broad-except
-            self.lost = True
-            self.ready.set_exception(error)
-        else:
-            self.ready.set_result(worker)
-
-    def _lose(self, *_):
-        self.lost = True
+    def drop(self):
+        """Ends it."""
+        if self._made is not None:
+            self._made.drop()
 
 
 class Record:
     """What bind() returns, and connect() reads: at most 1 KiB of JSON."""
 
-    KEYS = {"version": int, "process": str, "endpoint": int, "host": str, "port": int, "secret": str}
+    KEYS = {"version": int, "process": str, "endpoint": int, "link": str}
 
-    def __init__(self, process, endpoint, place):
-        self.process, self.endpoint, self.place = process, endpoint, place
+    def __init__(self, process, endpoint, link):
+        self.process, self.endpoint, self.link = process, endpoint, link
 
     def to_bytes(self):
         """Returns the bytes for the peer."""
-        host, port, secret = self.place
-        return json.dumps({"version": 1, "process": self.process, "endpoint": self.endpoint, "host": host, "port": port, "secret": secret}).encode()
+        link = base64.b64encode(self.link).decode()
+        data = json.dumps({"version": 2, "process": self.process, "endpoint": self.endpoint, "link": link}).encode()
+        if len(data) > 1024:
+            raise ValueError(f"the record takes {len(data)} bytes, at most 1024: shorten the addresses of the configured backend")
+        return data
 
     @classmethod
     def of_bytes(cls, data):
         """Reads the bytes of a peer."""
         try:
             fields = json.loads(data) if len(data) <= 1024 else None
-        except ValueError:
+            link = base64.b64decode(fields["link"], validate=True)
+        except (ValueError, TypeError, KeyError):
             fields = None
-        if type(fields) is not dict or {key: type(value) for key, value in fields.items()} != cls.KEYS or fields["version"] != 1:
+        if type(fields) is not dict or {key: type(value) for key, value in fields.items()} != cls.KEYS or fields["version"] != 2:
             raise ValueError(f"{len(data)} bytes are no record of a transport 'tenrec': pass what bind() of the peer returned")
-        return cls(fields["process"], fields["endpoint"], (fields["host"], fields["port"], fields["secret"]))
+        return cls(fields["process"], fields["endpoint"], link)
 
 
 def _name(process):
@@ -161,43 +167,35 @@ def _own_address():
     return "127.0.0.1"
 
 
-def _serve(host, secret, hub_):
-    """Starts the worker that serves the store, at a free port. Returns it, and the place."""
-    for left in range(TRIES, 0, -1):
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        with socket.socket(family) as s:
-            s.bind((host, 0))
-            place = host, s.getsockname()[1], secret
-        try:
-            return _start(place, f"transport-{hub_.process}", 0, 1, hub_, None), place
-        except tenrec.Error as error:
-            if left == 1 or "in use" not in str(error):
-                raise
-    raise AssertionError
-
-
-def _start(place, group, rank, size, hub_, lost):
-    """Returns a worker that has joined its group."""
-    host, port, secret = place
+def _start(hub_, secret):
+    """Returns the worker, with a secret of its own unless it is None."""
+    name = _name(hub_.process)
     values = {
-        "init_method": f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}",
-        "worker.group": group, "worker.rank": rank, "worker.world_size": size, "worker.num_worker_threads": 2,
+        "init_method": f"memory://{name}?rank=0&world_size=1&host={hub_.host}", "worker.group": name, "worker.rank": 0, "worker.world_size": 1,
+        "worker.num_worker_threads": 2,
     }
     with tempfile.NamedTemporaryFile("w") as file:  # of mode 0600; no worker reads it twice
         if secret:
             file.write(secret)
             file.flush()
             values |= {"security.mode": "secret", "security.secret_file": file.name}
-        worker = tenrec.Worker(_name(hub_.process), overrides=values)
-        for name, function in (RESOLVE, _resolve), (STAGE, _stage), (LAND, _land):
-            worker.register(name, functools.partial(function, hub_, weakref.ref(worker)))
-        if lost:
-            worker.on_peer_lost(lost)
+        worker = tenrec.Worker(name, overrides=values)
+        for function, serve in (CONNECT, _connect), (RESOLVE, _resolve), (STAGE, _stage), (LAND, _land):
+            worker.register(function, functools.partial(serve, hub_, weakref.ref(worker)))
+        worker.on_peer_lost(hub_.lose)
         worker.init_rpc()
     return worker
 
 
 # ---- called by the peer
+
+
+def _connect(hub_, _worker, endpoint, process, number):
+    """A transport has connected: returns true if the one of this process has, too."""
+    transport = hub_.transports.get(endpoint)
+    if transport is None:
+        raise tenrec.Error("the transport of the peer was closed", status="ESTALE")
+    return transport.meet(process, number)
 
 
 def _resolve(hub_, worker, endpoint, number, key):

@@ -25,7 +25,7 @@ class TenrecRemoteBuffer(_WireDescriptor):
 
 
 class Registration:
-    """Memory, and the regions that show it to peers. Of a device, what peers see is a copy on the host."""
+    """Memory, and the region that shows it to peers. Of a device, what peers see is a copy on the host."""
 
     def __init__(self, tensor, number):
         self.tensor = tensor
@@ -39,7 +39,7 @@ class Registration:
         self.active = True
         self.handles = 0
         self._lock = threading.Lock()  # guards the next
-        self._regions = {}  # by worker; None: it has ended
+        self._region = None  # made for the first peer that asks
 
     def ensure_active(self):
         """Raises unless transfers may begin."""
@@ -49,22 +49,23 @@ class Registration:
             raise RuntimeError("the registered tensor was resized, or its storage was replaced")
 
     def region(self, worker):
-        """Returns the region of the memory in the group of `worker`."""
+        """Returns the region of the memory, which no other registration of it shares."""
         with self._lock:
-            if worker not in self._regions:
-                self._regions[worker] = worker.region(self.host, "rw")
-            return self._regions[worker]
+            if self._region is None:
+                self._region = worker.region(self.host, "rw", own=True)
+            return self._region
 
     def end(self, limit):
         """Returns when no peer can reach the memory any more; `limit()` is the time left, in seconds."""
         with self._lock:
-            regions = list(self._regions.values())
-        for region in regions:
-            region.revoke(max(limit(), 0.001))
-        for region in regions:
-            region.drop()
+            region = self._region
+        if region is None:
+            return
+        region.revoke(max(limit(), 0.001))
         with self._lock:
-            self._regions.clear()
+            if self._region is region:
+                region.drop()
+                self._region = None
 
     def to_host(self, offset, length):
         """Copies from the device to what peers see."""

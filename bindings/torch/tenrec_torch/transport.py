@@ -8,6 +8,7 @@
 See docs/transports.md.
 """
 import asyncio
+import concurrent.futures
 import threading
 import time
 
@@ -15,7 +16,7 @@ import torch
 from torch.distributed._transport import Transport, wait_all
 from torch.distributed._transport._work import _validate_timeout
 
-from ._transport_hub import LAND, RESOLVE, STAGE, Record, hub
+from ._transport_hub import CONNECT, LAND, RESOLVE, STAGE, Record, hub
 from ._transport_memory import (Registration, TenrecMemory, TenrecMemoryView, TenrecMutableMemoryView, TenrecRemoteBuffer)
 from ._transport_work import TenrecWork
 
@@ -48,6 +49,7 @@ class TenrecTransport(Transport):
         self._lock = threading.RLock()  # guards all below
         self._peer = None  # its record
         self._link = None
+        self._met = concurrent.futures.Future()  # both sides have connected
         self._registrations = {}  # active ones, by address, length and device
         self._numbers = {}  # the same, by number
         self._count = 0
@@ -77,7 +79,7 @@ class TenrecTransport(Transport):
         _validate_timeout(timeout)
         with self._lock:
             self._ensure_open()
-            return Record(self._hub.process, self._number, self._hub.place(self._host)).to_bytes()
+            return Record(self._hub.process, self._number, self._hub.record(self._host)).to_bytes()
 
     def connect(self, peer_url, *, timeout=None):
         """Connects to the peer whose bind() returned these bytes. Does not wait for the peer, which has to connect
@@ -92,10 +94,45 @@ class TenrecTransport(Transport):
                 raise RuntimeError("the transport is already connected")
             if (peer.process, peer.endpoint) == (self._hub.process, self._number):
                 raise ValueError("peer_url is that of the transport itself")
-            self._hub.place(self._host)
+            self._hub.record(self._host)
             self._link = self._hub.link(peer)
             self._peer = peer
+        asked = self._hub.worker.call_async(self._link.peer, CONNECT, peer.endpoint, self._hub.process, self._number, timeout=NO_LIMIT)
+        asked._on_done(lambda: self._answered(asked))
         return 0
+
+    def _answered(self, asked):
+        try:
+            met = asked.wait()
+        except Exception as error:  # pylint: disable=broad-except
+            self._settle(error)
+        else:
+            if met:
+                self._settle(None)
+
+    def _settle(self, error):
+        """Lets the transfers that wait begin, or fail: once."""
+        with self._lock:
+            if self._met.running() or self._met.done():
+                return
+            self._met.set_running_or_notify_cancel()
+        if error is None:
+            self._met.set_result(None)
+        else:
+            self._met.set_exception(error)
+
+    def meet(self, process, number):
+        """The transport of that process and number has connected. Returns true if this one has, with it."""
+        peer = self._peer
+        met = peer is not None and (peer.process, peer.endpoint) == (process, number)
+        if met:
+            self._settle(None)
+        return met
+
+    def lose(self, name, why):
+        """The process of that name was lost."""
+        if self._link is not None and self._link.peer == name:
+            self._settle(why)
 
     def connected(self):
         """Returns true from connect() on, until the peer is lost or the transport closes."""
@@ -282,16 +319,16 @@ class _Transfer:
         self._local, self._remote = work.views
         self._reads = reads
         self._limit = limit  # seconds left for the caller; None: it does not wait
-        self._worker = None
+        self._worker = transport._hub.worker
 
     def begin(self):
-        """Joins the group of the two processes, unless that is done."""
-        ready = self._transport._link.ready
-        if ready.done():
-            self._step(self._find, ready)
+        """Waits until both sides have connected, unless that is so."""
+        met = self._transport._met
+        if met.done():
+            self._step(self._find, met)
         else:
             self._limit = None
-            ready.add_done_callback(lambda future: self._step(self._find, future))
+            met.add_done_callback(lambda future: self._step(self._find, future))
 
     def _step(self, step, *args):
         """Ends the transfer if the step raises."""
@@ -320,9 +357,9 @@ class _Transfer:
         self._limit = None
         future._on_done(lambda: self._step(lambda: step(future.wait())))
 
-    def _find(self, ready):
+    def _find(self, met):
         """Asks the owner for the region of its memory: once."""
-        self._worker = ready.result()
+        met.result()
         ref = self._transport._refs.get(self._remote)
         if ref is None:
             self._then(self._call(RESOLVE), self._found)
