@@ -39,7 +39,7 @@ struct chain_guard {
 struct chain_identity {
     tenrec_peer me;
     uint32_t world; /* number of members; 0 in a dynamic group */
-    bool links;     /* members of other groups may come ([AG-40]), if the backend knows such */
+    bool links;     /* members of other groups may come ([AG-42]), if the backend knows such */
     uint64_t incarnation;
     uint64_t token;                  /* as in struct tenrec_member */
     const char *name;                /* borrowed until chain_close */

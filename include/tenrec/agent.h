@@ -59,7 +59,7 @@ struct tenrec_member {
      * them. 0: the record has none. */
     uint64_t token;
 
-    /* [AG-40] 1: the member is of another group, in which it is alone, as this worker is in its own
+    /* [AG-42] 1: the member is of another group, in which it is alone, as this worker is in its own
      * (tenrec/link.h). Each calls itself 0 and gives the other an id of its own choice, so the
      * member proves to be (0, incarnation, name), and is found by these and its token. Only agents
      * of plugins with TENREC_PLUGIN_LINKS get such members, always by member_joined. */

@@ -140,7 +140,7 @@ enum tenrec_plugin_flags {
     TENREC_PLUGIN_ENCRYPTS = 1u << 6,      /* carries TLS between hosts when asked (tls.h) */
     TENREC_PLUGIN_TLS = 1u << 5,           /* a store that opens NAMEs://, too: the same by TLS */
     TENREC_PLUGIN_SETUID = 1u << 7,        /* see above */
-    TENREC_PLUGIN_LINKS = 1u << 8,         /* knows members of other groups ([AG-40]) */
+    TENREC_PLUGIN_LINKS = 1u << 8,         /* knows members of other groups ([AG-42]) */
 };
 
 struct tenrec_plugin {

@@ -56,7 +56,7 @@ NOTES = {
     "AG-40": ("A reader of a region has bytes that its owner wrote after it had revoked the region.", ""),
     "AG-41": ("A write changes a region after its owner has revoked it.", ""),
     "AG-39": ("Callers that are no members make a worker hold memory without bound.", "of the shipped backends: tests/tensorpipe, tests/ucx"),
-    "AG-40": ("Two workers that stand alone take each other for themselves.", "of plugins with the flag: tests/link"),
+    "AG-42": ("Two workers that stand alone take each other for themselves.", "of plugins with the flag: tests/link"),
     "OB-1": ("Two observers bind one address, or none.", "of the core: tests/metrics"),
     "OB-2": ("A worker starts late, or a call waits for a collector.", "no program can see it"),
     "OB-3": ("A thread of the plugin runs in unmapped code: a crash.", ""),

@@ -16,7 +16,7 @@ struct pipe;
 /* Lives as long as the agent. */
 struct peer {
     tenrec_peer id;
-    tenrec_peer rank;     /* that it calls itself; its id, but for a linked member ([AG-40]) */
+    tenrec_peer rank;     /* that it calls itself; its id, but for a linked member ([AG-42]) */
     atomic_uint side;     /* where newcomers are counted; changes under lock */
     atomic_uint users[2]; /* threads inside, by side */
     _Atomic(struct pipe *) out; /* owns a reference; changes under lock */
