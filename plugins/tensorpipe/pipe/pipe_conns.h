@@ -19,6 +19,7 @@ struct pipe_conns {
     atomic_bool side_lent;
     pthread_mutex_t side_lock;
     struct reactor_task side_task;
+    struct reactor_task flush_task; /* writes on */
 };
 
 /* Which channel was agreed, NULL: none; and whether there is one for devices. */

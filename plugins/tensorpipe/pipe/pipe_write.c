@@ -11,7 +11,11 @@
 
 #include <errno.h>
 
-#define WRITE_IOV 128 /* buffers in one system call */
+#define WRITE_IOV 128 /* buffers in one system call ... */
+#define WRITE_PIECE                                                                                \
+    ((size_t)256 << 10) /* ... and bytes: the peer may take them as fast as they come */
+#define WRITE_TURN                                                                                 \
+    ((size_t)256 << 10) /* bytes that the loop thread writes before it does other work */
 
 /* Takes `n` written bytes off the front. */
 static void write_advance(struct pipe *p, struct conn *c, size_t n, struct told *t)
@@ -32,13 +36,30 @@ static void write_advance(struct pipe *p, struct conn *c, size_t n, struct told 
     atomic_store(&c->waiting, false);
 }
 
+/* Cuts what is longer than a piece. Returns the number of buffers that are left. */
+static unsigned write_cut(struct iovec *iov, unsigned n, size_t *len)
+{
+    while (*len > WRITE_PIECE) {
+        const size_t more = *len - WRITE_PIECE, last = iov[n - 1].iov_len;
+
+        if (more < last) {
+            iov[n - 1].iov_len -= more;
+            *len = WRITE_PIECE;
+        } else {
+            *len -= last;
+            n--;
+        }
+    }
+    return n;
+}
+
 static unsigned write_gather(const struct conn *c, struct iovec *iov, size_t *ret_len)
 {
     unsigned n = 0;
 
     *ret_len = 0;
     for (struct segment *s = c->first; s; s = s->next) {
-        if (n + s->n - s->at > WRITE_IOV)
+        if (n + s->n - s->at > WRITE_IOV || *ret_len >= WRITE_PIECE)
             break;
         s->offered = c->tls != NULL;
         for (unsigned i = s->at; i < s->n; i++) {
@@ -46,7 +67,7 @@ static unsigned write_gather(const struct conn *c, struct iovec *iov, size_t *re
             *ret_len += s->iov[i].iov_len;
         }
     }
-    return n;
+    return write_cut(iov, n, ret_len);
 }
 
 static bool take_writing(struct conn *c)
@@ -75,15 +96,23 @@ static void note_full(struct pipe *p, struct conn *c)
         atomic_store(&c->full, false);
 }
 
-/* With the lock, released during the system calls. Returns 0 or an errno. */
-static int flush_conn(struct pipe *p, struct conn *c, struct told *t)
+/* The turn is over: another follows if there is room. Under the lock. */
+static void flush_later(struct pipe *p, const struct conn *c)
+{
+    if (c->first && !atomic_load(&c->full) && pipe_state(p) == PIPE_ESTABLISHED)
+        pipe_post(p, &p->conns.flush_task);
+}
+
+/* With the lock, released during the system calls. Returns 0 or an errno. turn: bytes that are left
+ * of it; none: nothing is written. */
+static int flush_conn(struct pipe *p, struct conn *c, size_t *turn, struct told *t)
 {
     struct iovec iov[WRITE_IOV];
     int e = 0;
 
     if (!c || !c->first || atomic_load(&c->full) || !take_writing(c))
         return 0;
-    while (c->first && !atomic_load(&c->full) && pipe_state(p) == PIPE_ESTABLISHED) {
+    while (c->first && !atomic_load(&c->full) && *turn && pipe_state(p) == PIPE_ESTABLISHED) {
         size_t len;
         unsigned n = write_gather(c, iov, &len);
         ssize_t r;
@@ -97,11 +126,15 @@ static int flush_conn(struct pipe *p, struct conn *c, struct told *t)
             write_advance(p, c, (size_t)r, t);
         else if (e != EAGAIN)
             break;
+        if (r > 0)
+            *turn = *turn > (size_t)r ? *turn - (size_t)r : 0;
         e = 0;
         if (r < 0 || (size_t)r < len)
             note_full(p, c);
     }
     atomic_store(&c->writing, false);
+    if (!*turn)
+        flush_later(p, c);
     return e;
 }
 
@@ -112,13 +145,14 @@ static void connection_lost(struct pipe *p, int os_errno)
 
 void pipe_flush_unlock(struct pipe *p)
 {
+    size_t turn = reactor_mine == &p->ep->reactor ? WRITE_TURN : SIZE_MAX;
     struct told t;
     bool broken;
     int e = 0;
 
     told_init(&t);
     for (unsigned i = 0; i < p->conns.n && !e; i++)
-        e = flush_conn(p, p->conns.of[i], &t);
+        e = flush_conn(p, p->conns.of[i], &turn, &t);
     broken = pipe_state(p) == PIPE_BROKEN;
     pthread_mutex_unlock(&p->lock);
     told_tell(p, &t, NULL);

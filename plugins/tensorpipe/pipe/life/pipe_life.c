@@ -45,6 +45,14 @@ static void read_run(struct reactor_task *t)
     pipe_unref(p);
 }
 
+static void flush_run(struct reactor_task *t)
+{
+    struct pipe *p = CONTAINER(t, struct pipe, conns.flush_task);
+
+    pipe_flush(p);
+    pipe_unref(p);
+}
+
 /* Reads the bytes that arrived on the channel's connections while the loop did not watch them. */
 static void side_run(struct reactor_task *t)
 {
@@ -105,6 +113,7 @@ struct pipe *pipe_new(struct endpoint *ep, bool outgoing)
     p->devices.sends.last = &p->devices.sends.first;
     p->devices.task.run = device_run;
     p->read.task.run = read_run;
+    p->conns.flush_task.run = flush_run;
     p->conns.side_task.run = side_run;
     p->end.teardown_task.run = teardown_run;
     p->end.free_task.run = free_run;
