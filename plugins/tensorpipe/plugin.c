@@ -90,7 +90,8 @@ static const struct tenrec_option options[] = {
            .help = "Memory of a device that received tensors have used and that is kept for the "
                    "next ones."),
     OPTION(max_queued_bytes, SIZE, "256MiB", .min = 4096, .max = INT64_MAX,
-           .help = "Bytes that may wait to be written to one peer, counted with what messages and "
+           .help = "Bytes that may wait to be written to one peer, of messages with tensors of 64 "
+                   "KiB and more, and as many of all others, counted with what messages and "
                    "tensors take beside their contents; beyond it a send fails or, in a blocking "
                    "call, waits."),
     OPTION(max_stranger_bytes, SIZE, "1GiB", .min = 4096, .max = INT64_MAX,

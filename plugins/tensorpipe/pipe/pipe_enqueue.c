@@ -110,8 +110,7 @@ static tenrec_status encode_and_queue(struct pipe *p, struct tenrec_msg *msg,
         return st;
     }
     counter_add(&p->queue.n_queued, 1);
-    request->charge = charge + send_request_overhead(request) + request->cap;
-    pipe_queued_add(p, request->charge);
+    pipe_charge_message(p, request, charge);
     send_request_add_done(p, request, done);
     pipe_enqueue(p, request);
     return TENREC_OK;
@@ -147,8 +146,7 @@ static tenrec_status queue_unencoded(struct pipe *p, struct send_request_list *l
     if (!request)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
     request->msg = msg;
-    request->charge = charge + send_request_overhead(request) + request->cap;
-    pipe_queued_add(p, request->charge);
+    pipe_charge_message(p, request, charge);
     send_request_add_done(p, request, done);
     send_request_list_add(list, request);
     return TENREC_OK;

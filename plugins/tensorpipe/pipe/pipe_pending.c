@@ -19,7 +19,7 @@ static void take_done(struct pipe *p, struct send_request *waited, struct tenrec
         *done = waited->done[0];
         atomic_fetch_sub(&p->queue.untold, 1);
     }
-    pipe_queued_add(p, -waited->charge);
+    pipe_uncharge_message(p, waited);
 }
 
 /* Without the lock. No answer will arrive. */

@@ -30,6 +30,56 @@ static void queue_await(struct pipe *p, struct segment *s)
     p->queue.last_awaited = s;
 }
 
+void pipe_charge_message(struct pipe *p, struct send_request *request, uint64_t charge)
+{
+    request->large = request->msg && request->msg->n_tensors && charge >= LARGE_MIN;
+    request->charge = charge + send_request_overhead(request) + request->cap;
+    pipe_queued_add(p, request->charge);
+    if (request->large) {
+        counter_bump(&p->queue.large, request->charge);
+        p->queue.n_large++;
+    }
+}
+
+void pipe_uncharge_message(struct pipe *p, struct send_request *request)
+{
+    pipe_queued_add(p, -request->charge);
+    if (request->large) {
+        counter_bump(&p->queue.large, -request->charge);
+        p->queue.n_large--;
+    }
+}
+
+bool pipe_queue_has_room(const struct pipe *p, bool large, uint64_t charge)
+{
+    const struct pipe_queue *q = &p->queue;
+    const uint64_t queued = atomic_load_explicit(&q->bytes, memory_order_relaxed);
+    const uint64_t tensors = atomic_load_explicit(&q->large, memory_order_relaxed);
+    const uint64_t beside = large || tensors > queued ? queued : queued - tensors;
+
+    return beside == 0 || (large && !q->n_large) ||
+           beside + charge <= p->ep->options->max_queued_bytes;
+}
+
+/* One large message may be longer than the limit. */
+static bool queue_is_beyond(const struct pipe *p, uint64_t limit)
+{
+    const struct pipe_queue *q = &p->queue;
+    const uint64_t large = atomic_load(&q->large);
+
+    return atomic_load(&q->bytes) - large > limit || (large > limit && q->n_large > 1);
+}
+
+bool pipe_queue_is_full(const struct pipe *p)
+{
+    return queue_is_beyond(p, p->ep->options->max_queued_bytes);
+}
+
+bool pipe_queue_is_low(const struct pipe *p)
+{
+    return !queue_is_beyond(p, p->ep->options->max_queued_bytes / 2);
+}
+
 void pipe_enqueue(struct pipe *p, struct send_request *request)
 {
     queue_append(p, p->conns.of[CONN_DESCRIPTOR], &request->frames);

@@ -11,9 +11,11 @@ struct pipe_queue {
     atomic_uint_fast64_t bytes;
     atomic_uint_fast64_t asked; /* outgoing: requests that want an answer; without the lock */
     atomic_uint_fast64_t n_queued, n_written; /* messages so far, by way */
-    atomic_bool gathers; /* a batch has messages that are in no queue; of the reader */
-    bool full;           /* the pipe has stopped reading because of that */
-    unsigned n_waiting;  /* senders that wait for room */
+    atomic_uint_fast64_t large; /* of these, bytes of messages with large tensors; likewise ... */
+    unsigned n_large;           /* ... and the number of such messages */
+    atomic_bool gathers;        /* a batch has messages that are in no queue; of the reader */
+    bool full;                  /* the pipe has stopped reading because of that */
+    unsigned n_waiting;         /* senders that wait for room */
     struct send_request_spares lean, open;
     struct send_request_list pending; /* before the pipe is established */
     /* Segments that are kept until the peer has read them. */
@@ -25,7 +27,20 @@ struct pipe_queue {
     struct reactor_task expire_task;
 };
 
+#define LARGE_MIN (64u << 10) /* bytes of a message whose tensors are large */
+
 /* pipe_queue.c: under the lock ... */
+
+/* Counts the message of the request, or takes it off again. */
+void pipe_charge_message(struct pipe *p, struct send_request *request, uint64_t charge);
+void pipe_uncharge_message(struct pipe *p, struct send_request *request);
+/* Returns true if another message of so many bytes may be queued: small messages do not wait for
+ * large tensors. */
+bool pipe_queue_has_room(const struct pipe *p, bool large, uint64_t charge);
+/* Returns true if so much is queued that no further request is to be read. */
+bool pipe_queue_is_full(const struct pipe *p);
+/* Returns true if half of that has been written. */
+bool pipe_queue_is_low(const struct pipe *p);
 
 void pipe_enqueue(struct pipe *p, struct send_request *request);
 bool pipe_enqueue_object(struct pipe *p, enum conn_role role, const void *object, size_t len);

@@ -165,7 +165,7 @@ static bool queue_is_full(struct pipe *p)
     bool full;
 
     pthread_mutex_lock(&p->lock);
-    full = atomic_load(&p->queue.bytes) > p->ep->options->max_queued_bytes;
+    full = pipe_queue_is_full(p);
     p->queue.full = full;
     pthread_mutex_unlock(&p->lock);
     return full;

@@ -25,12 +25,10 @@ static inline void bundle_add(struct bundle *b, const struct tenrec_msg *msg,
 
 static bool queue_has_room(const struct pipe *p, const struct tenrec_msg *msg, uint64_t charge)
 {
-    uint64_t queued = atomic_load_explicit(&p->queue.bytes, memory_order_relaxed);
-
     /* Answers are bounded by the requests that are let in: pipe_read stops
      * reading those while the answers pile up. */
-    return !p->outgoing || (msg->flags & TENREC_MSG_CONTROL) || queued == 0 ||
-           queued + charge <= p->ep->options->max_queued_bytes;
+    return !p->outgoing || (msg->flags & TENREC_MSG_CONTROL) ||
+           pipe_queue_has_room(p, msg->n_tensors && charge >= LARGE_MIN, charge);
 }
 
 /* Under the lock. */

@@ -67,6 +67,7 @@ static struct send_request *send_request_make(struct send_request_spares *spares
     request->n_tensors = 0;
     request->parts = 1;
     request->charge = 0;
+    request->large = false;
     request->len = 0;
     request->open = request->pinned = false;
     request->n_done = 0;
@@ -147,10 +148,10 @@ void send_request_fill(struct pipe *p, struct send_request *request, const struc
 
 void send_request_retire(struct pipe *p, struct send_request *request, struct told *t)
 {
-    pipe_queued_add(p, -request->charge);
+    pipe_uncharge_message(p, request);
     if (p->queue.n_waiting)
         pthread_cond_broadcast(&p->queue.room);
-    if (p->queue.full && atomic_load(&p->queue.bytes) <= p->ep->options->max_queued_bytes / 2) {
+    if (p->queue.full && pipe_queue_is_low(p)) {
         p->queue.full = false;
         pipe_post(p, &p->read.task);
     }

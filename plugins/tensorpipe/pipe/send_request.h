@@ -32,6 +32,7 @@ struct send_request {
     struct segment frames;
     size_t cap, len;    /* of buf; others may be appended up to cap */
     unsigned char *buf; /* behind `done` */
+    bool large;         /* its tensors count in queue.large */
     bool open;          /* further small messages may be appended */
     bool pinned;        /* its peer maps tensors, or the link lends them: it cannot be withdrawn */
     unsigned n_done, cap_done;
