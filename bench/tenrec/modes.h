@@ -18,6 +18,9 @@ int start_main(const char *via);
 /* The time of the first call between two workers, which makes their connections. */
 int connect_main(const char *via);
 
+/* beside.c: small calls beside large tensors that go "out", come "in", or "both". */
+int beside_main(const char *via, const char *where);
+
 /* rest.c: CPU, threads and memory of a worker after its last call. `moment`: so soon
  * afterwards that the worker may still poll. */
 int rest_main(const char *via, bool moment);
