@@ -141,7 +141,7 @@ static bool callers_spin(struct agent *a)
 static bool awaits_rest(const struct agent *a)
 {
     for (unsigned i = 0; i < a->n_hot; i++)
-        if (!a->hot[i]->outgoing && a->hot[i]->read.n_lead)
+        if (!a->hot[i]->outgoing && (a->hot[i]->read.front.n_lead || a->hot[i]->read.waiting))
             return true;
     return false;
 }

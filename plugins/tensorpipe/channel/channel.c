@@ -4,77 +4,78 @@
 #include "pipe/pipe.h"
 #include "wire/storage.h"
 
-#define PULL_TURN ((uint64_t)64 << 20) /* bytes before other pipes have their turn */
+#define PULL_PIECE ((uint64_t)1 << 20) /* bytes before other messages have their turn */
 
-void *channel_target(const struct pipe *p)
+struct incoming *channel_incoming(const struct intake *t)
 {
-    const struct reading *r = &p->read;
-
-    return r->msg ? tenrec_msg_tensor(r->msg, r->carried[r->tensor].tensor)->data : NULL;
+    return &t->of->in[t->of->tensor];
 }
 
-static void take_head(struct conn *c, struct reading *r)
+void *channel_target(const struct intake *t)
+{
+    const struct arrival *a = t->of;
+
+    return a->msg ? tenrec_msg_tensor(a->msg, a->carried[a->tensor].tensor)->data : NULL;
+}
+
+static void take_head(struct conn *c, struct intake *t)
 {
     size_t n = conn_buffered(c);
 
-    if (n > FRAME_HEAD - r->head_got)
-        n = FRAME_HEAD - r->head_got;
+    if (n > FRAME_HEAD - t->head_got)
+        n = FRAME_HEAD - t->head_got;
     if (!n)
         return;
-    memcpy(r->head + r->head_got, c->buf + c->pos, n);
+    memcpy(t->head + t->head_got, c->buf + c->pos, n);
     c->pos += n;
-    r->head_got += n;
+    t->head_got += n;
 }
 
 /* The length is known, so head and body can be read with one system call that
  * skips the buffer. */
-enum part channel_take_frame(struct pipe *p, enum conn_role from, void *to, uint64_t len)
+enum part channel_take_frame(struct pipe *p, struct intake *t, enum conn_role from, void *to,
+                             uint64_t len)
 {
-    struct reading *r = &p->read;
     struct conn *c = p->conns.of[from];
 
-    r->want = from;
-    take_head(c, r);
-    if (r->head_got == FRAME_HEAD) {
-        if (get_le64(r->head) != len) {
+    t->want = from;
+    take_head(c, t);
+    if (t->head_got == FRAME_HEAD) {
+        if (get_le64(t->head) != len) {
             p->services->failf(p, TENREC_EPROTOCOL, 0,
                                "sent a tensor of %llu bytes after announcing %llu",
-                               (unsigned long long)get_le64(r->head), (unsigned long long)len);
+                               (unsigned long long)get_le64(t->head), (unsigned long long)len);
             return PART_BAD;
         }
-        conn_take(c, to, len, &r->got);
-        if (r->got == len)
+        conn_take(c, to, len, &t->got);
+        if (t->got == len)
             return PART_THERE;
     }
-    if (r->head_got < FRAME_HEAD)
-        r->lead[r->n_lead++] = (struct iovec){ r->head + r->head_got, FRAME_HEAD - r->head_got };
+    if (t->head_got < FRAME_HEAD)
+        t->lead[t->n_lead++] = (struct iovec){ t->head + t->head_got, FRAME_HEAD - t->head_got };
     /* Without a destination the rest of the head is read first, alone. */
     if (to)
-        r->lead[r->n_lead++] =
-            (struct iovec){ (unsigned char *)to + r->got, (size_t)(len - r->got) };
+        t->lead[t->n_lead++] =
+            (struct iovec){ (unsigned char *)to + t->got, (size_t)(len - t->got) };
     return PART_MISSING;
 }
 
-enum part channel_pull(struct pipe *p, const struct cma_peer *peer, uint64_t from, int *ret_errno)
+enum part channel_pull(struct pipe *p, struct intake *t, const struct cma_peer *peer, uint64_t from,
+                       int *ret_errno)
 {
-    struct reading *r = &p->read;
-    const uint64_t len = r->in[r->tensor].len;
-    const bool shares = reactor_mine == &p->ep->reactor;
-    unsigned char *to = channel_target(p);
+    const uint64_t len = channel_incoming(t)->len, left = len - t->got;
+    const uint64_t n = left < PULL_PIECE ? left : PULL_PIECE;
+    unsigned char *to = channel_target(t);
 
-    while (to && r->got < len) {
-        uint64_t left = len - r->got, n = left < PULL_TURN ? left : PULL_TURN;
-
-        *ret_errno = cma_read(peer, to + r->got, from + r->got, n);
+    if (to) {
+        *ret_errno = cma_read(peer, to + t->got, from + t->got, n);
         if (*ret_errno)
             return PART_BAD;
-        r->got += n;
+        t->got += n;
         counter_add(&p->tensors.pulled, n);
-        if (shares && r->got < len) {
-            r->unparsed = true;
-            p->services->post(p, &p->read.task);
+        t->more = t->got < len;
+        if (t->more)
             return PART_MISSING;
-        }
     }
     counter_add(&p->ep->count.tensors_pulled, to != NULL);
     return PART_THERE;

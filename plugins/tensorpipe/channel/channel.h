@@ -62,13 +62,14 @@ int cma_read(const struct cma_peer *peer, void *to, uint64_t from, uint64_t len)
 enum part { PART_THERE, PART_MISSING, PART_BAD };
 
 struct incoming;
+struct intake;
 struct pipe;
 
 struct channel {
     const char *name; /* on the wire */
 
     /* Connections of its own. The first `data` of them are read by the reader of the pipe, if they
-     * carry the next byte of a message (read.want); what arrives on the others is for the sender of
+     * carry the next byte of a tensor (intake.want); what arrives on the others is for the sender of
      * tensors, and the loop thread reads it. */
     unsigned connections, data;
     /* The kind of the note of a tensor that the peer maps (shm_handoff.h); those the
@@ -90,9 +91,9 @@ struct channel {
     tenrec_status (*announced)(struct pipe *p, struct nop_bytes note, struct incoming *in,
                                struct tenrec_tensor_desc *desc, tenrec_error *err);
 
-    /* Receiving, by the reader of the pipe: takes the available bytes of the tensor that is being
-     * read, and sets the source of the next byte (read.want, read.lead). */
-    enum part (*receive)(struct pipe *p);
+    /* Receiving, by the reader of the pipe: takes the available bytes of the tensor that is read
+     * next, and sets the source of the next byte (want, lead). */
+    enum part (*receive)(struct pipe *p, struct intake *t);
 
     /* Something arrived on a connection after the first `data`; on the loop
      * thread. NULL: there is none. */
@@ -110,17 +111,19 @@ extern const struct channel channel_basic, channel_cma, channel_host;
 /* Its connections are as many as the options say. */
 extern const struct channel channel_lanes;
 
-/* Where the tensor that is being read goes; NULL: nowhere, it is skipped. */
-void *channel_target(const struct pipe *p);
+/* The tensor that is read next, and its memory; NULL: it is skipped. */
+struct incoming *channel_incoming(const struct intake *t);
+void *channel_target(const struct intake *t);
 
 /* Takes a frame of `len` bytes for `to` (NULL: nowhere) from connection `from`,
- * over several calls; read.head_got and read.got are 0 before the first. */
-enum part channel_take_frame(struct pipe *p, enum conn_role from, void *to, uint64_t len);
+ * over several calls; head_got and got are 0 before the first. */
+enum part channel_take_frame(struct pipe *p, struct intake *t, enum conn_role from, void *to,
+                             uint64_t len);
 
-/* Reads the tensor that is being read at `from` in that process's memory, as far
- * as it is the loop thread's turn: PART_MISSING, it goes on later by itself.
- * PART_BAD: why not is *ret_errno. */
-enum part channel_pull(struct pipe *p, const struct cma_peer *peer, uint64_t from, int *ret_errno);
+/* Reads the tensor at `from` in that process's memory, a piece at a time: PART_MISSING, there is
+ * more. PART_BAD: why not is *ret_errno. */
+enum part channel_pull(struct pipe *p, struct intake *t, const struct cma_peer *peer, uint64_t from,
+                       int *ret_errno);
 
 /* The next frame, of at most `max` bytes, on a connection that the loop thread reads; advancing
  * conn->pos takes it. Returns false if none has arrived, or the pipe is broken. */

@@ -14,9 +14,9 @@ static unsigned basic_send(struct pipe *p, struct send_request *request,
     return 1;
 }
 
-static enum part basic_receive(struct pipe *p)
+static enum part basic_receive(struct pipe *p, struct intake *t)
 {
-    return channel_take_frame(p, CONN_CHANNEL, channel_target(p), p->read.in[p->read.tensor].len);
+    return channel_take_frame(p, t, CONN_CHANNEL, channel_target(t), channel_incoming(t)->len);
 }
 
 const struct channel channel_basic = {

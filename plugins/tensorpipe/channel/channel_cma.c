@@ -78,9 +78,8 @@ static enum part cma_fail(struct pipe *p, const tenrec_error *err)
     return PART_BAD;
 }
 
-static enum part cma_pull(struct pipe *p, const unsigned char *frame, size_t len)
+static enum part cma_pull(struct pipe *p, struct intake *t, const unsigned char *frame, size_t len)
 {
-    struct reading *r = &p->read;
     struct nop_reader in;
     uint64_t pid, from;
     tenrec_error err;
@@ -93,29 +92,29 @@ static enum part cma_pull(struct pipe *p, const unsigned char *frame, size_t len
     from = nop_read_uint(&in, UINT64_MAX, "ptr");
     if (in.status)
         return cma_fail(p, &err);
-    if (!channel_target(p))
+    if (!channel_target(t))
         return PART_THERE;
     if (cma_find_peer(p, (uint32_t)pid, &err))
         return cma_fail(p, &err);
-    part = channel_pull(p, &p->tensors.puller, from, &e);
+    part = channel_pull(p, t, &p->tensors.puller, from, &e);
     if (part != PART_BAD)
         return part;
     (void)tenrec_fail_errno(&err, TENREC_EPEER_LOST, e,
                             "cannot read a tensor of %llu bytes from process %d",
-                            (unsigned long long)r->in[r->tensor].len, (int)p->tensors.puller.pid);
+                            (unsigned long long)channel_incoming(t)->len, (int)p->tensors.puller.pid);
     if (e == EPERM)
         tenrec_error_prefix(&err, "channels: [basic] works without");
     return cma_fail(p, &err);
 }
 
-static enum part cma_receive(struct pipe *p)
+static enum part cma_receive(struct pipe *p, struct intake *t)
 {
     struct conn *c = p->conns.of[CONN_ANNOUNCE];
     const unsigned char *frame;
     enum part part;
     size_t len;
 
-    p->read.want = CONN_ANNOUNCE;
+    t->want = CONN_ANNOUNCE;
     switch (conn_frame(c, ANNOUNCE_MAX, &frame, &len)) {
     case FRAME_PARTIAL:
         return PART_MISSING;
@@ -128,7 +127,7 @@ static enum part cma_receive(struct pipe *p)
     case FRAME_WHOLE:
         break;
     }
-    part = cma_pull(p, frame, len);
+    part = cma_pull(p, t, frame, len);
     if (part != PART_THERE)
         return part;
     c->pos += FRAME_HEAD + len;

@@ -37,7 +37,7 @@
 #define STRIPE ((uint64_t)1 << 20) /* with several lanes */
 #define NUMBERED (1 + 8)           /* bytes of one with a number */
 
-enum how { HOW_INLINE, HOW_PULL, HOW_LANES, HOW_MAPPED, HOW_SENT };
+enum how { HOW_PULL = 1, HOW_LANES, HOW_MAPPED, HOW_SENT };
 enum control { PROBE = 1, PULLS = 2, TAKEN = 3, REFUSED = 4, SENT = 5 };
 
 static enum conn_role control_of(const struct pipe *p)
@@ -146,19 +146,23 @@ static tenrec_status host_announced(struct pipe *p, struct nop_bytes note, struc
 {
     uint64_t value;
 
-    if (note.len == 0)
+    if (note.len == 0) {
+        in->behind = true;
         return TENREC_OK;
+    }
     if (note.data[0] == HOW_MAPPED) {
-        in->how = HOW_MAPPED;
+        in->len = 0;
         return shm_handoff_arrived(p, note, desc, err);
     }
     value = note.len == NOTE_LEN ? get_le64(note.data + 1) : 0;
     if (note.len == NOTE_LEN && note.data[0] == HOW_PULL && puller_of(p).pid) {
-        *in = (struct incoming){ in->len, value, p->tensors.n_pulls++, HOW_PULL };
+        *in = (struct incoming){
+            .len = in->len, .from = value, .number = p->tensors.n_pulls++, .how = HOW_PULL
+        };
         return TENREC_OK;
     }
     if (note.len == NOTE_LEN && note.data[0] == HOW_LANES && value) {
-        *in = (struct incoming){ in->len, 0, value, HOW_LANES };
+        *in = (struct incoming){ .len = in->len, .number = value, .how = HOW_LANES };
         return TENREC_OK;
     }
     return tenrec_fail(err, TENREC_EPROTOCOL,
@@ -261,25 +265,24 @@ static enum part find_sent(struct pipe *p, struct conn *c, const struct incoming
     return PART_THERE;
 }
 
-static enum part take_sent(struct pipe *p)
+static enum part take_sent(struct pipe *p, struct intake *t)
 {
-    struct reading *r = &p->read;
-    struct incoming *in = &r->in[r->tensor];
+    struct incoming *in = channel_incoming(t);
     struct conn *c = p->conns.of[control_of(p)];
-    unsigned char *to = channel_target(p);
+    unsigned char *to = channel_target(t);
 
-    r->want = control_of(p);
-    if (!r->head_got) {
+    t->want = control_of(p);
+    if (!t->head_got) {
         enum part part = find_sent(p, c, in);
 
         if (part != PART_THERE)
             return part;
-        r->head_got = FRAME_HEAD;
+        t->head_got = FRAME_HEAD;
     }
-    conn_take(c, to, in->len, &r->got);
-    if (r->got < in->len) {
+    conn_take(c, to, in->len, &t->got);
+    if (t->got < in->len) {
         if (to)
-            r->lead[r->n_lead++] = (struct iovec){ to + r->got, (size_t)(in->len - r->got) };
+            t->lead[t->n_lead++] = (struct iovec){ to + t->got, (size_t)(in->len - t->got) };
         return PART_MISSING;
     }
     p->services->lend_side(p, false);
@@ -287,13 +290,12 @@ static enum part take_sent(struct pipe *p)
 }
 
 /* Out of the sender's memory, or when that fails, through the connection. */
-static enum part host_pull(struct pipe *p)
+static enum part host_pull(struct pipe *p, struct intake *t)
 {
-    struct reading *r = &p->read;
-    struct incoming *in = &r->in[r->tensor];
+    struct incoming *in = channel_incoming(t);
     struct cma_peer peer = puller_of(p);
     int e;
-    enum part part = channel_pull(p, &peer, in->from, &e);
+    enum part part = channel_pull(p, t, &peer, in->from, &e);
 
     if (part == PART_MISSING)
         return part;
@@ -308,50 +310,42 @@ static enum part host_pull(struct pipe *p)
                  (unsigned long long)in->len, (int)peer.pid, strerror(e));
     counter_add(&p->ep->count.pulls_refused, 1);
     in->how = HOW_SENT;
-    r->got = 0;
+    t->got = 0;
     p->services->lend_side(p, true);
-    return control_tell_number(p, REFUSED, in->number) ? take_sent(p) : PART_BAD;
+    return control_tell_number(p, REFUSED, in->number) ? take_sent(p, t) : PART_BAD;
 }
 
 /* in->number: the length of a stripe, in->from: how far the ones before reach. */
-static enum part take_stripes(struct pipe *p)
+static enum part take_stripes(struct pipe *p, struct intake *t)
 {
-    struct reading *r = &p->read;
-    struct incoming *in = &r->in[r->tensor];
-    unsigned char *to = channel_target(p);
+    struct incoming *in = channel_incoming(t);
+    unsigned char *to = channel_target(t);
 
     while (in->from < in->len) {
         uint64_t left = in->len - in->from, n = left < in->number ? left : in->number;
         unsigned lane = (unsigned)(in->from / in->number % p->terms.channel->data);
-        enum part part = channel_take_frame(p, (enum conn_role)(CONN_CHANNEL + lane),
+        enum part part = channel_take_frame(p, t, (enum conn_role)(CONN_CHANNEL + lane),
                                             to ? to + in->from : NULL, n);
 
         if (part != PART_THERE)
             return part;
         in->from += n;
-        r->head_got = 0;
-        r->got = 0;
+        t->head_got = 0;
+        t->got = 0;
     }
     return PART_THERE;
 }
 
-static enum part host_receive(struct pipe *p)
+static enum part host_receive(struct pipe *p, struct intake *t)
 {
-    const struct incoming *in = &p->read.in[p->read.tensor];
-
-    switch ((enum how)in->how) {
-    case HOW_INLINE:
-        break;
+    switch ((enum how)channel_incoming(t)->how) {
     case HOW_PULL:
-        return host_pull(p);
-    case HOW_LANES:
-        return take_stripes(p);
-    case HOW_MAPPED:
-        return PART_THERE;
+        return host_pull(p, t);
     case HOW_SENT:
-        return take_sent(p);
+        return take_sent(p, t);
+    default:
+        return take_stripes(p, t);
     }
-    return channel_take_frame(p, CONN_DESCRIPTOR, channel_target(p), in->len);
 }
 
 /* ---- control ---- */

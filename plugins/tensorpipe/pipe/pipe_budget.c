@@ -110,6 +110,11 @@ void pipe_announce_carry(struct pipe *p, struct tenrec_msg *msg)
     p->budget.announced = 0;
 }
 
+static uint64_t lists_size(const struct arrival *a)
+{
+    return a->cap > TENSORS_KEPT ? a->cap * (sizeof *a->in + sizeof *a->carried) : 0;
+}
+
 /* A buffer of the usual size, and the lists of usual messages, cost no more than the connection. */
 static uint64_t reading_size(const struct pipe *p)
 {
@@ -117,9 +122,9 @@ static uint64_t reading_size(const struct pipe *p)
     const struct reading *r = &p->read;
     uint64_t n = c && c->cap > CONN_BUFFER ? c->cap : 0;
 
-    if (r->cap_in > TENSORS_KEPT)
-        n += r->cap_in * (sizeof *r->in + sizeof *r->carried);
-    return n;
+    for (const struct arrival *a = r->waiting; a; a = a->next)
+        n += lists_size(a);
+    return n + lists_size(&r->now);
 }
 
 tenrec_status pipe_charge_reading(struct pipe *p, tenrec_error *err)

@@ -106,36 +106,39 @@ void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64
 }
 
 /* An idle pipe does not keep the memory of a large message. */
-static void message_shrink(struct pipe *p)
+static void message_shrink(struct pipe *p, struct arrival *a)
 {
-    struct reading *r = &p->read;
-
-    if (r->cap_in > TENSORS_KEPT) {
-        free(r->in);
-        free(r->carried);
-        r->in = NULL;
-        r->carried = NULL;
-        r->cap_in = 0;
+    if (a->cap > TENSORS_KEPT) {
+        free(a->in);
+        free(a->carried);
+        a->in = NULL;
+        a->carried = NULL;
+        a->cap = 0;
     }
-    conn_shrink(p->conns.of[CONN_DESCRIPTOR]);
+    if (a == &p->read.now)
+        conn_shrink(p->conns.of[CONN_DESCRIPTOR]);
     pipe_charge_reading(p, NULL); /* it is no more than before */
 }
 
-void message_end(struct pipe *p)
+void message_end(struct pipe *p, struct arrival *a)
 {
     struct reading *r = &p->read;
-    struct arriving *in = r->arriving;
-    struct tenrec_msg *msg = r->msg;
+    struct arriving *in = a->arriving;
+    struct tenrec_msg *msg = a->msg;
 
-    r->msg = NULL;
-    r->arriving = NULL;
+    a->msg = NULL;
+    a->arriving = NULL;
     if (unlikely(p->budget.announced != 0))
         pipe_announce_carry(p, msg);
-    if (unlikely(r->cap_in > TENSORS_KEPT || p->conns.of[CONN_DESCRIPTOR]->cap > CONN_BUFFER))
-        message_shrink(p);
-    counter_bump(&p->read.n_messages, 1);
+    if (unlikely(a->cap > TENSORS_KEPT || p->conns.of[CONN_DESCRIPTOR]->cap > CONN_BUFFER))
+        message_shrink(p, a);
+    if (unlikely(!msg)) {
+        memcpy(r->begun, a->begun, sizeof r->begun);
+        r->n_begun = a->n_begun;
+    }
+    counter_bump(&r->n_messages, 1);
     if (in)
-        link_hand_over(p, in, msg, r->type, r->id, &r->why);
+        link_hand_over(p, in, msg, a->type, a->id, &a->why);
     else
-        message_deliver(p, msg, r->type, r->id, &r->why);
+        message_deliver(p, msg, a->type, a->id, &a->why);
 }

@@ -5,7 +5,7 @@
 #include "wire/storage.h"
 #include "wire/tensorlist.h"
 
-static tenrec_status list_read_into(struct reading *r, const unsigned char *frame, size_t len,
+static tenrec_status list_read_into(struct arrival *r, const unsigned char *frame, size_t len,
                                     struct tenrec_msg *msg, uint32_t *ret_n, tenrec_error *err)
 {
     const struct listed to = { .carried = r->carried,
@@ -20,7 +20,7 @@ static tenrec_status list_read_into(struct reading *r, const unsigned char *fram
 }
 
 /* Sources and destinations of the tensors, and the mappings that arrived with them. */
-static void list_move_targets(struct reading *r, struct tenrec_msg *to)
+static void list_move_targets(struct arrival *r, struct tenrec_msg *to)
 {
     for (uint32_t i = 0; i < r->n_tensors; i++) {
         struct tenrec_tensor_desc *old = tenrec_msg_tensor(r->msg, i);
@@ -51,7 +51,7 @@ static tenrec_status list_widen(struct pipe *p, const unsigned char *frame, size
                                 tenrec_error *err)
 {
     struct endpoint *ep = p->ep;
-    struct reading *r = &p->read;
+    struct arrival *r = &p->read.now;
     struct tenrec_msg *wide;
     tenrec_status st;
 
@@ -88,7 +88,7 @@ tenrec_status message_read_list(struct pipe *p, const unsigned char *frame, size
                                 tenrec_error *err)
 {
     uint32_t n;
-    tenrec_status st = list_read_into(&p->read, frame, len, p->read.msg, &n, err);
+    tenrec_status st = list_read_into(&p->read.now, frame, len, p->read.now.msg, &n, err);
 
-    return st || n == p->read.n_tensors ? st : list_widen(p, frame, len, n, err);
+    return st || n == p->read.now.n_tensors ? st : list_widen(p, frame, len, n, err);
 }

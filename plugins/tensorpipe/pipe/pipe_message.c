@@ -11,10 +11,8 @@
 #include <stdlib.h>
 
 /* From now on the bytes of this message are read and forgotten. */
-static void message_skip(struct pipe *p, const tenrec_error *why)
+static void message_skip(struct pipe *p, struct arrival *r, const tenrec_error *why)
 {
-    struct reading *r = &p->read;
-
     r->skipped = true;
     r->why = *why;
     r->n_begun = 0;
@@ -54,7 +52,7 @@ static tenrec_status message_read_devices(const struct pipe *p, const struct des
 static tenrec_status message_take_tensor(struct pipe *p, struct descriptor *d, uint32_t i,
                                          tenrec_error *err)
 {
-    struct reading *r = &p->read;
+    struct arrival *r = &p->read.now;
     struct descriptor_tensor t;
     struct tenrec_device source, target;
     struct tenrec_tensor_desc *desc;
@@ -83,14 +81,14 @@ static tenrec_status message_take_tensor(struct pipe *p, struct descriptor *d, u
     if (st == TENREC_EPROTOCOL && err)
         *err = why;
     else if (st && !r->skipped)
-        message_skip(p, &why);
+        message_skip(p, r, &why);
     return st == TENREC_EPROTOCOL ? st : TENREC_OK;
 }
 
 bool message_plain(struct pipe *p, const struct plain *m)
 {
     struct endpoint *ep = p->ep;
-    struct reading *r = &p->read;
+    struct arrival *r = &p->read.now;
 
     /* What is refused is read by the long way, which says why. */
     if (m->payload_len > ep->options->max_message ||
@@ -106,7 +104,7 @@ bool message_plain(struct pipe *p, const struct plain *m)
     if (m->payload_len)
         memcpy(r->msg->payload, m->payload, m->payload_len);
     p->conns.of[CONN_DESCRIPTOR]->pos += m->len;
-    message_end(p);
+    message_end(p, r);
     return true;
 }
 
@@ -134,22 +132,21 @@ static struct tenrec_msg *message_make(struct pipe *p, const struct descriptor *
     const uint64_t bytes =
         d->payload_bytes + d->tensor_bytes + d->n_tensors * sizeof(struct tenrec_tensor_desc);
     struct endpoint *ep = p->ep;
-    const struct reading *r = &p->read;
     struct tenrec_msg *msg;
 
     if (message_check_limits(p, d, err) || pipe_announced(p, bytes, err))
         return NULL;
-    msg = ep->host->msg_new(ep->self, r->len[2], r->n_tensors);
+    msg = ep->host->msg_new(ep->self, p->read.len[2], d->n_tensors);
     if (!msg)
         tenrec_fail(err, TENREC_ENOMEM, "no memory for a message of %llu bytes and %u tensors",
-                    (unsigned long long)r->len[2], r->n_tensors);
+                    (unsigned long long)p->read.len[2], d->n_tensors);
     return msg;
 }
 
 /* errors: ENOMEM, EAGAIN */
-static tenrec_status reading_grow(struct pipe *p, uint32_t n, tenrec_error *err)
+static tenrec_status arrival_grow(struct pipe *p, uint32_t n, tenrec_error *err)
 {
-    struct reading *r = &p->read;
+    struct arrival *r = &p->read.now;
     struct incoming *in = realloc(r->in, n * sizeof *in);
     struct carried *carried = in ? realloc(r->carried, n * sizeof *carried) : NULL;
 
@@ -158,7 +155,7 @@ static tenrec_status reading_grow(struct pipe *p, uint32_t n, tenrec_error *err)
     if (!carried)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", n);
     r->carried = carried;
-    r->cap_in = n;
+    r->cap = n;
     return pipe_charge_reading(p, err);
 }
 
@@ -166,6 +163,7 @@ tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t l
                             tenrec_error *err)
 {
     struct reading *r = &p->read;
+    struct arrival *a = &r->now;
     static const struct descriptor_limits limits = { DESCRIPTOR_AGENT_PAYLOADS,
                                                      MESSAGE_TENSORS_MAX };
     struct descriptor d;
@@ -179,18 +177,18 @@ tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t l
                            "descriptor: expected the four payloads of an RPC message, type (4 "
                            "bytes), id (8), payload and tensor list; got %u",
                            d.n_payloads);
-    if (d.n_tensors > r->cap_in && (st = reading_grow(p, d.n_tensors, err)) != TENREC_OK)
+    if (d.n_tensors > a->cap && (st = arrival_grow(p, d.n_tensors, err)) != TENREC_OK)
         return st;
     if (p->caller.claims)
         pipe_recognise(p);
     memcpy(r->len, d.payload_len, sizeof r->len);
-    r->n_tensors = d.n_tensors;
     r->n_targetless = d.n_targetless;
-    r->skipped = false;
-    r->msg = message_make(p, &d, &why);
-    if (!r->msg)
-        message_skip(p, &why);
-    for (uint32_t i = 0; i < r->n_tensors && !st; i++)
+    a->n_tensors = d.n_tensors;
+    a->skipped = false;
+    a->msg = message_make(p, &d, &why);
+    if (!a->msg)
+        message_skip(p, a, &why);
+    for (uint32_t i = 0; i < a->n_tensors && !st; i++)
         st = message_take_tensor(p, &d, i, err);
     return st;
 }
@@ -228,7 +226,7 @@ static void message_send_targets(struct pipe *p)
 static tenrec_status message_check_views(struct pipe *p, tenrec_error *err)
 {
     const uint64_t max = p->ep->options->max_message;
-    const struct tenrec_msg *msg = p->read.msg;
+    const struct tenrec_msg *msg = p->read.now.msg;
     uint64_t all = 0, more = 0;
 
     for (uint32_t i = 0; i < msg->n_tensors; i++) {
@@ -246,37 +244,45 @@ static tenrec_status message_check_views(struct pipe *p, tenrec_error *err)
     return more ? pipe_announced(p, more, err) : TENREC_OK;
 }
 
-static tenrec_status message_place(struct pipe *p, tenrec_error *err)
+void message_take_list(struct pipe *p, const unsigned char *frame, size_t len)
 {
-    if (!p->outgoing)
-        p->read.msg->route = p->route;
-    return p->ep->host->place(p->ep->self, p->from, p->read.msg, err);
-}
-
-void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t len)
-{
-    struct reading *r = &p->read;
+    struct arrival *a = &p->read.now;
     tenrec_error why;
 
-    if (r->msg) {
-        r->msg->type = r->type;
-        r->msg->id = r->id;
-        r->msg->flags |= p->marks;
+    if (a->msg) {
+        a->msg->type = a->type;
+        a->msg->id = a->id;
+        a->msg->flags |= p->marks;
     }
-    if (r->msg && (message_read_list(p, frame, len, &why) || message_check_views(p, &why) ||
-                   (r->n_tensors > 0 && message_place(p, &why))))
-        message_skip(p, &why);
-    if (r->n_targetless)
+    if (a->msg && (message_read_list(p, frame, len, &why) || message_check_views(p, &why)))
+        message_skip(p, a, &why);
+    if (p->read.n_targetless)
         message_send_targets(p);
-    r->tensor = 0;
-    r->head_got = 0;
-    r->got = 0;
+    a->placed = false;
+    a->tensor = 0;
+}
+
+static tenrec_status message_place(struct pipe *p, struct tenrec_msg *msg, tenrec_error *err)
+{
+    if (!p->outgoing)
+        msg->route = p->route;
+    return p->ep->host->place(p->ep->self, p->from, msg, err);
+}
+
+void message_place_tensors(struct pipe *p, struct arrival *a)
+{
+    tenrec_error why;
+
+    if (!a->placed && a->msg && a->n_tensors > 0 && message_place(p, a->msg, &why))
+        message_skip(p, a, &why);
+    a->placed = true;
 }
 
 bool message_rest(struct pipe *p)
 {
     const size_t fixed = FRAME_HEAD + 4 + FRAME_HEAD + 8 + FRAME_HEAD;
-    struct reading *r = &p->read;
+    const struct reading *r = &p->read;
+    struct arrival *a = &p->read.now;
     struct conn *c = p->conns.of[CONN_DESCRIPTOR];
     const unsigned char *at = c->buf + c->pos, *payload = at + fixed, *list;
     const size_t len = conn_buffered(c);
@@ -288,11 +294,11 @@ bool message_rest(struct pipe *p)
     if (get_le64(at) != 4 || get_le64(at + FRAME_HEAD + 4) != 8 ||
         get_le64(payload - FRAME_HEAD) != r->len[2] || get_le64(list) != r->len[3])
         return false;
-    r->type = (int32_t)get_le32(at + FRAME_HEAD);
-    r->id = (int64_t)get_le64(at + FRAME_HEAD + 4 + FRAME_HEAD);
-    if (r->msg && r->len[2])
-        memcpy(r->msg->payload, payload, (size_t)r->len[2]);
-    message_place_tensors(p, list + FRAME_HEAD, (size_t)r->len[3]);
+    a->type = (int32_t)get_le32(at + FRAME_HEAD);
+    a->id = (int64_t)get_le64(at + FRAME_HEAD + 4 + FRAME_HEAD);
+    if (a->msg && r->len[2])
+        memcpy(a->msg->payload, payload, (size_t)r->len[2]);
+    message_take_list(p, list + FRAME_HEAD, (size_t)r->len[3]);
     c->pos += fixed + (size_t)r->len[2] + FRAME_HEAD + (size_t)r->len[3];
     return true;
 }

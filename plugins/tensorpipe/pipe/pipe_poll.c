@@ -21,15 +21,19 @@ static bool poll_is_done(const struct tenrec_wait *w)
     return __atomic_load_n(w->done, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Sleeps until the wake_fd is readable, or that of `also`. Returns false if the deadline has
+/* Sleeps until the wake_fd is readable, or that of one of `also`. Returns false if the deadline has
  * passed. */
-static bool poll_await(const struct tenrec_wait *w, const struct conn_sleep *also)
+static bool poll_await(const struct tenrec_wait *w, const struct conn_sleep *also, unsigned n_also)
 {
-    struct pollfd set[2] = { { .fd = w->wake_fd, .events = POLLIN },
-                             { .fd = also->fd, .events = POLLIN } };
+    struct pollfd set[3] = { { .fd = w->wake_fd, .events = POLLIN } };
     struct timespec limit;
-    uint64_t ns = also->ns, n;
+    uint64_t ns = 0, n;
 
+    for (unsigned i = 0; i < n_also; i++) {
+        set[1 + i] = (struct pollfd){ .fd = also[i].fd, .events = POLLIN };
+        if (also[i].ns && (!ns || also[i].ns < ns))
+            ns = also[i].ns;
+    }
     if (w->deadline_ns) {
         uint64_t now = clock_now_ns();
 
@@ -39,23 +43,43 @@ static bool poll_await(const struct tenrec_wait *w, const struct conn_sleep *als
             ns = w->deadline_ns - now;
     }
     limit = (struct timespec){ (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
-    if (ppoll(set, also->fd < 0 ? 1 : 2, ns ? &limit : NULL, NULL) > 0 && (set[0].revents & POLLIN))
+    if (ppoll(set, 1 + n_also, ns ? &limit : NULL, NULL) > 0 && (set[0].revents & POLLIN))
         while (read(w->wake_fd, &n, sizeof n) < 0 && errno == EINTR)
             continue;
     return true;
 }
 
-/* The same, or until the connection has data. */
-static bool poll_await_data(const struct tenrec_wait *w, struct conn *c)
+/* The same, or until one of the connections has data. */
+static bool poll_await_data(const struct tenrec_wait *w, struct conn *const c[], unsigned n)
 {
-    struct conn_sleep sleep;
-    bool in_time = true;
+    struct conn_sleep sleep[2];
+    bool in_time = true, may = true;
+    unsigned asked;
 
-    if (c->stream->sleep(c, &sleep))
-        in_time = poll_await(w, &sleep);
-    if (c->stream->awake)
-        c->stream->awake(c);
+    for (asked = 0; asked < n && may; asked++)
+        may = c[asked]->stream->sleep(c[asked], &sleep[asked]);
+    if (may)
+        in_time = poll_await(w, sleep, n);
+    for (unsigned i = 0; i < asked; i++)
+        if (c[i]->stream->awake)
+            c[i]->stream->awake(c[i]);
     return in_time;
+}
+
+/* The same, or until there is more to read from the pipe. */
+static bool poll_await_pipe(const struct tenrec_wait *w, struct pipe *p)
+{
+    const struct reading *r = &p->read;
+    struct conn *c[2];
+    unsigned n = 0;
+
+    if (r->more)
+        return true;
+    if (!r->front.ended && !reading_is_behind(r, false))
+        c[n++] = p->conns.of[CONN_DESCRIPTOR];
+    if (r->waiting)
+        c[n++] = p->conns.of[r->back.want];
+    return poll_await_data(w, c, n);
 }
 
 /* One poll of the one that reads. */
@@ -144,8 +168,8 @@ static bool reader_may_wait(const struct pipe_reader *r)
 {
     uint64_t deadline = r->w->deadline_ns;
 
-    if (r->waited || !deadline)
-        return !r->waited;
+    if (r->waited || r->p->read.waiting || !deadline)
+        return !r->waited && !r->p->read.waiting;
     /* Some milliseconds old, in a fraction of the time. */
     return clock_about_ns() + UINT64_C(3000000) * CONN_WAIT_MS < deadline;
 }
@@ -176,7 +200,7 @@ static bool reader_step(struct pipe_reader *r)
         r->waited = pipe_read(p, READ_WAITING) == READ_NOTHING;
         return true;
     }
-    if (!poll_await_data(r->w, p->conns.of[p->read.want]))
+    if (!poll_await_pipe(r->w, p))
         return false;
     if (!poll_is_done(r->w))
         pipe_read(p, READ_NOW);
@@ -197,7 +221,7 @@ tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w)
         if (reader)
             in_time = reader_step(&r);
         else
-            in_time = poll_await(w, &(struct conn_sleep){ .fd = -1 });
+            in_time = poll_await(w, NULL, 0);
         if (!reader)
             reader = role_promote(&p->role, &me);
     }

@@ -85,9 +85,13 @@ static void role_wake_next(struct pipe *p)
  * whether the role is taken. */
 void role_leave(struct pipe *p)
 {
+    const bool more = p->read.more;
+
     atomic_store(&p->role.taken, ROLE_FREE);
     if (role_left_work(p))
         role_wake_next(p);
+    if (more)
+        pipe_post(p, &p->read.task);
 }
 
 bool role_try(struct pipe *p)

@@ -216,6 +216,9 @@ static inline ssize_t conn_read(struct conn *c, const struct iovec *lead, int n_
     return conn_came(c, c->stream->read(c, &iov, 1, wait), room, 0, ret_short, ret_errno);
 }
 #define CONN_WAIT_MS 10
+/* Of a longer `lead` one read takes no more, and nothing behind it: the other connections of a pipe
+ * have their turn. */
+#define CONN_LEAD_MAX (256u << 10)
 
 /* Makes room so that `need` bytes from pos on fit in the buffer. */
 bool conn_reserve(struct conn *c, size_t need);

@@ -228,7 +228,8 @@ static void assert_rest_is_whole(struct node *n, struct flood *f, unsigned count
     n[1].agent.ops->resume(&n[1].agent);
     assert_ping(&n[0], 1);
     assert_becomes(atomic_load(&f->told) == count);
-    assert_int_equal(atomic_load(&n[1].requests), count - atomic_load(&f->late) + 2);
+    /* The ping may have overtaken those with tensors. */
+    assert_becomes(atomic_load(&n[1].requests) == count - atomic_load(&f->late) + 2);
     group_close(n, 2);
 }
 

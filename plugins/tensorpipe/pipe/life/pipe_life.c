@@ -235,7 +235,7 @@ static bool pipe_readable(struct pipe *p, struct conn *c, uint32_t end)
     }
     if (p->outgoing && !role_try(p))
         return c->role != CONN_DESCRIPTOR; /* its reader always returns to that one */
-    if (c->role == p->read.want) {
+    if (c->role == CONN_DESCRIPTOR || (p->read.waiting && c->role == p->read.back.want)) {
         enum read_result result = pipe_read(p, end ? READ_DRAIN : READ_NOW);
 
         if (!end && (result == READ_SOME || result == READ_PAUSED))
