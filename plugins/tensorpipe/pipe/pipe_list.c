@@ -5,11 +5,11 @@
 #include "wire/storage.h"
 #include "wire/tensorlist.h"
 
-static tenrec_status list_read_into(struct arrival *r, const unsigned char *frame, size_t len,
+static tenrec_status list_read_into(struct arrival *a, const unsigned char *frame, size_t len,
                                     struct tenrec_msg *msg, uint32_t *ret_n, tenrec_error *err)
 {
-    const struct listed to = { .carried = r->carried,
-                               .n_carried = r->n_tensors,
+    const struct listed to = { .carried = a->carried,
+                               .n_carried = a->n_tensors,
                                .tensors = msg->tensors,
                                .room = msg->n_tensors,
                                .tensor_size = msg->tensor_size,
@@ -20,11 +20,11 @@ static tenrec_status list_read_into(struct arrival *r, const unsigned char *fram
 }
 
 /* Sources and destinations of the tensors, and the mappings that arrived with them. */
-static void list_move_targets(struct arrival *r, struct tenrec_msg *to)
+static void list_move_targets(struct arrival *a, struct tenrec_msg *to)
 {
-    for (uint32_t i = 0; i < r->n_tensors; i++) {
-        struct tenrec_tensor_desc *old = tenrec_msg_tensor(r->msg, i);
-        struct tenrec_tensor_desc *t = tenrec_msg_tensor(to, r->carried[i].tensor);
+    for (uint32_t i = 0; i < a->n_tensors; i++) {
+        struct tenrec_tensor_desc *old = tenrec_msg_tensor(a->msg, i);
+        struct tenrec_tensor_desc *t = tenrec_msg_tensor(to, a->carried[i].tensor);
 
         t->device = old->device;
         t->target = old->target;
@@ -51,36 +51,36 @@ static tenrec_status list_widen(struct pipe *p, const unsigned char *frame, size
                                 tenrec_error *err)
 {
     struct endpoint *ep = p->ep;
-    struct arrival *r = &p->read.now;
+    struct arrival *a = &p->read.now;
     struct tenrec_msg *wide;
     tenrec_status st;
 
-    if (r->arriving)
+    if (a->arriving)
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "%u tensors of %u storages: tensors share storages only in messages "
                            "without memory of devices",
-                           n, r->n_tensors);
-    st = pipe_announced(p, r->msg->payload_len + (uint64_t)n * sizeof(struct tenrec_tensor_desc),
+                           n, a->n_tensors);
+    st = pipe_announced(p, a->msg->payload_len + (uint64_t)n * sizeof(struct tenrec_tensor_desc),
                         err);
     if (st)
         return st;
-    wide = ep->host->msg_new(ep->self, r->msg->payload_len, n);
+    wide = ep->host->msg_new(ep->self, a->msg->payload_len, n);
     if (!wide)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message of %llu bytes, %u tensors",
-                           (unsigned long long)r->msg->payload_len, n);
-    st = list_read_into(r, frame, len, wide, &n, err);
+                           (unsigned long long)a->msg->payload_len, n);
+    st = list_read_into(a, frame, len, wide, &n, err);
     if (st) {
         wide->release(wide);
         return st;
     }
-    wide->type = r->msg->type;
-    wide->id = r->msg->id;
-    wide->flags = r->msg->flags;
+    wide->type = a->msg->type;
+    wide->id = a->msg->id;
+    wide->flags = a->msg->flags;
     if (wide->payload_len)
-        memcpy(wide->payload, r->msg->payload, (size_t)wide->payload_len);
-    list_move_targets(r, wide);
-    r->msg->release(r->msg);
-    r->msg = wide;
+        memcpy(wide->payload, a->msg->payload, (size_t)wide->payload_len);
+    list_move_targets(a, wide);
+    a->msg->release(a->msg);
+    a->msg = wide;
     return TENREC_OK;
 }
 

@@ -11,18 +11,18 @@
 #include <stdlib.h>
 
 /* From now on the bytes of this message are read and forgotten. */
-static void message_skip(struct pipe *p, struct arrival *r, const tenrec_error *why)
+static void message_skip(struct pipe *p, struct arrival *a, const tenrec_error *why)
 {
-    r->skipped = true;
-    r->why = *why;
-    r->n_begun = 0;
-    if (r->msg) {
-        r->n_begun =
-            r->msg->payload_len < sizeof r->begun ? (uint32_t)r->msg->payload_len : sizeof r->begun;
-        memcpy(r->begun, r->msg->payload, r->n_begun);
-        r->msg->release(r->msg);
+    a->skipped = true;
+    a->why = *why;
+    a->n_begun = 0;
+    if (a->msg) {
+        a->n_begun =
+            a->msg->payload_len < sizeof a->begun ? (uint32_t)a->msg->payload_len : sizeof a->begun;
+        memcpy(a->begun, a->msg->payload, a->n_begun);
+        a->msg->release(a->msg);
     }
-    r->msg = NULL;
+    a->msg = NULL;
     pipe_announce_carry(p, NULL);
 }
 
@@ -52,7 +52,7 @@ static tenrec_status message_read_devices(const struct pipe *p, const struct des
 static tenrec_status message_take_tensor(struct pipe *p, struct descriptor *d, uint32_t i,
                                          tenrec_error *err)
 {
-    struct arrival *r = &p->read.now;
+    struct arrival *a = &p->read.now;
     struct descriptor_tensor t;
     struct tenrec_device source, target;
     struct tenrec_tensor_desc *desc;
@@ -63,48 +63,48 @@ static tenrec_status message_take_tensor(struct pipe *p, struct descriptor *d, u
     st = message_read_devices(p, &t, i, &source, &target, err);
     if (st)
         return st;
-    r->in[i] = (struct incoming){ .len = t.length };
-    r->carried[i] = (struct carried){ .bytes = t.length, .tensor = i };
-    desc = r->msg ? tenrec_msg_tensor(r->msg, i) : NULL;
+    a->in[i] = (struct incoming){ .len = t.length };
+    a->carried[i] = (struct carried){ .bytes = t.length, .tensor = i };
+    desc = a->msg ? tenrec_msg_tensor(a->msg, i) : NULL;
     if (desc) {
         desc->bytes = t.length;
         desc->source = source;
         desc->device = desc->target = target;
     }
     if (source.kind != TENREC_CPU || target.kind != TENREC_CPU) {
-        r->in[i].on_device = true;
-        return t.length ? link_announced(p, &r->arriving, r->n_tensors, i, t.metadata, &t, err)
+        a->in[i].on_device = true;
+        return t.length ? link_announced(p, &a->arriving, a->n_tensors, i, t.metadata, &t, err)
                         : TENREC_OK;
     }
     if (p->terms.channel->announced)
-        st = p->terms.channel->announced(p, t.metadata, &r->in[i], desc, &why);
+        st = p->terms.channel->announced(p, t.metadata, &a->in[i], desc, &why);
     if (st == TENREC_EPROTOCOL && err)
         *err = why;
-    else if (st && !r->skipped)
-        message_skip(p, r, &why);
+    else if (st && !a->skipped)
+        message_skip(p, a, &why);
     return st == TENREC_EPROTOCOL ? st : TENREC_OK;
 }
 
 bool message_plain(struct pipe *p, const struct plain *m)
 {
     struct endpoint *ep = p->ep;
-    struct arrival *r = &p->read.now;
+    struct arrival *a = &p->read.now;
 
     /* What is refused is read by the long way, which says why. */
     if (m->payload_len > ep->options->max_message ||
         (unlikely(p->budget.stranger) && pipe_announced(p, m->payload_len, NULL)))
         return false;
-    r->msg = ep->host->msg_new(ep->self, m->payload_len, 0);
-    if (!r->msg)
+    a->msg = ep->host->msg_new(ep->self, m->payload_len, 0);
+    if (!a->msg)
         return false;
-    r->msg->type = r->type = m->type;
-    r->msg->id = r->id = m->id;
-    r->msg->flags |= p->marks;
-    r->skipped = false;
+    a->msg->type = a->type = m->type;
+    a->msg->id = a->id = m->id;
+    a->msg->flags |= p->marks;
+    a->skipped = false;
     if (m->payload_len)
-        memcpy(r->msg->payload, m->payload, m->payload_len);
+        memcpy(a->msg->payload, m->payload, m->payload_len);
     p->conns.of[CONN_DESCRIPTOR]->pos += m->len;
-    message_end(p, r);
+    message_end(p, a);
     return true;
 }
 
@@ -146,16 +146,16 @@ static struct tenrec_msg *message_make(struct pipe *p, const struct descriptor *
 /* errors: ENOMEM, EAGAIN */
 static tenrec_status arrival_grow(struct pipe *p, uint32_t n, tenrec_error *err)
 {
-    struct arrival *r = &p->read.now;
-    struct incoming *in = realloc(r->in, n * sizeof *in);
-    struct carried *carried = in ? realloc(r->carried, n * sizeof *carried) : NULL;
+    struct arrival *a = &p->read.now;
+    struct incoming *in = realloc(a->in, n * sizeof *in);
+    struct carried *carried = in ? realloc(a->carried, n * sizeof *carried) : NULL;
 
     if (in)
-        r->in = in;
+        a->in = in;
     if (!carried)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", n);
-    r->carried = carried;
-    r->cap = n;
+    a->carried = carried;
+    a->cap = n;
     return pipe_charge_reading(p, err);
 }
 
