@@ -164,6 +164,14 @@ def blocks_of_regions(p):
     return [work("read", "get", "shm"), work("write", "put", "shm"), work("read", "get", "uv"), work("write", "put", "uv")]
 
 
+def beside(p):
+    """Small calls do not wait for tensors of 256 MiB to or from the same peer."""
+    ways, wheres = (("shared memory", "shm"), ("TCP", "uv")), (("out", "to"), ("in", "from"))
+    return [Limit(f"small calls beside tensors {name} the peer, {way}", p.tenrec("beside", via, where),
+                  {"p50_ratio": 3, "p99_ratio": 10})
+            for way, via in ways for where, name in wheres]
+
+
 def security(p):
     """What the proof of the secret and TLS cost: nothing, and at most 4 us of a call."""
     none, tls = p.tenrec("latency", "sleep", "uv"), p.tenrec("latency", "sleep", "tls")
@@ -230,7 +238,8 @@ def life(p):
 
 def all_works(p):
     return (small_shared(p) + small_tcp(p) + many_shared(p) + many_tcp(p) + large_shared(p) + shared(p) + large_tcp(p) +
-            small_regions(p) + large_regions(p) + blocks_of_regions(p) + security(p) + over_ucx(p) + wrappers(p) + watched(p) + life(p))
+            small_regions(p) + large_regions(p) + blocks_of_regions(p) + beside(p) + security(p) +
+            over_ucx(p) + wrappers(p) + watched(p) + life(p))
 
 
 def same_works(here, there):
