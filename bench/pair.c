@@ -2,6 +2,7 @@
 #include "pair.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -45,6 +46,18 @@ void pair_pin(enum pair_side side)
         pair_die("cannot pin to cpu %d", cpu[side]);
 }
 
+/* The callee's network, from which only a link leads to the caller's. */
+static void pair_move_away(void)
+{
+    const char *net = getenv("BENCH_CALLEE_NET");
+    int fd = net ? open(net, O_RDONLY | O_CLOEXEC) : -1;
+
+    if (net && (fd < 0 || setns(fd, CLONE_NEWNET)))
+        pair_die("cannot enter the network %s", net);
+    if (fd >= 0)
+        close(fd);
+}
+
 pid_t pair_fork(int (*fn)(void *arg), void *arg)
 {
     pid_t p;
@@ -57,6 +70,7 @@ pid_t pair_fork(int (*fn)(void *arg), void *arg)
         int rc;
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pair_move_away();
         pair_pin(PAIR_CALLEE);
         rc = fn(arg);
         fflush(NULL);

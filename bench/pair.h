@@ -3,7 +3,8 @@
  * benchmark programs.
  *
  * Environment: BENCH_CPUS="0,1" pins the caller to cpu 0 and the
- * callee to cpu 1 ("none": no pinning), BENCH_QUICK=1 makes short runs. */
+ * callee to cpu 1 ("none": no pinning), BENCH_QUICK=1 makes short runs, and
+ * BENCH_CALLEE_NET=/run/netns/NAME puts the callee into that network. */
 #ifndef TENREC_BENCH_PAIR_H
 #define TENREC_BENCH_PAIR_H
 
