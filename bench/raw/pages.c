@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pages.c - the cost of memory in one process: a copy into present pages, into new
- * pages each time, and into new huge pages. */
+ * pages each time, and into new huge pages, each block given back at once (drop) or kept for a
+ * while (keep). */
 #include "raw.h"
 
 #include <stdlib.h>
@@ -8,10 +9,19 @@
 #include <sys/mman.h>
 
 #define HUGE ((size_t)2 << 20)
+#define KEEP_MAX 16 /* as Tenrec's work */
 
 struct buffers {
     unsigned char *from, *into;
+    void *kept[KEEP_MAX];
+    size_t n_kept, kept_len;
 };
+
+static void give_back(struct buffers *b)
+{
+    while (b->n_kept)
+        munmap(b->kept[--b->n_kept], b->kept_len);
+}
 
 /* The callee is idle. */
 static int serve(struct trial *t)
@@ -49,7 +59,7 @@ static void call_memcpy(struct trial *t)
 
 static void call_new(struct trial *t, size_t spare, int advice)
 {
-    const struct buffers *b = t->state;
+    struct buffers *b = t->state;
     size_t n = t->size + spare;
     unsigned char *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     unsigned char *at = p;
@@ -61,7 +71,10 @@ static void call_new(struct trial *t, size_t spare, int advice)
         madvise(at, t->size, advice);
     }
     copy(at, b->from, t->size);
-    munmap(p, n);
+    b->kept_len = n;
+    b->kept[b->n_kept++] = p;
+    if (strcmp(t->mode, "keep") != 0)
+        give_back(b);
 }
 
 static void call_pages(struct trial *t)
@@ -76,15 +89,17 @@ static void call_huge(struct trial *t)
 
 static void end(struct trial *t)
 {
-    (void)t;
+    give_back(t->state);
 }
 
-#define PAGES_WAY(name, mode, fn)                                                                  \
+#define PAGES_WAY(name, mode, fn, most)                                                            \
     {                                                                                              \
         .peer = "raw", .via = name, .modes = mode, .progress = "busy", .serve = serve,             \
-        .open = start, .call = fn, .close = end                                                    \
+        .open = start, .call = fn, .close = end, .most_calls = most                                \
     }
 
-const struct way raw_memcpy = PAGES_WAY("memcpy", "bandwidth", call_memcpy);
-const struct way raw_pages = PAGES_WAY("pages", "drop", call_pages);
-const struct way raw_huge = PAGES_WAY("huge", "drop", call_huge);
+const struct way raw_memcpy = PAGES_WAY("memcpy", "bandwidth", call_memcpy, 0);
+const struct way raw_pages = PAGES_WAY("pages", "drop", call_pages, 0);
+const struct way raw_huge = PAGES_WAY("huge", "drop", call_huge, 0);
+const struct way raw_keep_pages = PAGES_WAY("pages", "keep", call_pages, KEEP_MAX - 1);
+const struct way raw_keep_huge = PAGES_WAY("huge", "keep", call_huge, KEEP_MAX - 1);

@@ -12,11 +12,12 @@ static inline bool raw_is_large(const struct trial *t)
     return t->size > PAIR_SMALL;
 }
 
-extern const struct way raw_tcp, raw_unix;               /* socket.c */
-extern const struct way raw_eventfd, raw_futex;          /* wake.c */
-extern const struct way raw_spin;                        /* memory.c */
-extern const struct way raw_copy, raw_ring, raw_readv;   /* copy.c */
-extern const struct way raw_pages, raw_huge, raw_memcpy; /* pages.c */
-extern const struct way raw_memfd;                       /* handover.c */
+extern const struct way raw_tcp, raw_unix;             /* socket.c */
+extern const struct way raw_eventfd, raw_futex;        /* wake.c */
+extern const struct way raw_spin;                      /* memory.c */
+extern const struct way raw_copy, raw_ring, raw_readv; /* copy.c */
+extern const struct way raw_pages, raw_huge, raw_keep_pages, raw_keep_huge,
+    raw_memcpy;                    /* pages.c */
+extern const struct way raw_memfd; /* handover.c */
 
 #endif
