@@ -28,7 +28,7 @@ static void callback_lost(struct tenrec_worker *w, tenrec_peer id, const tenrec_
                           void *arg)
 {
     struct tenrec_worker_info info = { .name = "" };
-    PyGILState_STATE gil = PyGILState_Ensure();
+    PyGILState_STATE gil = gil_take();
     struct callbacks *c = arg;
 
     tenrec_worker_get_info_by_id(w, id, &info, NULL);
@@ -40,7 +40,7 @@ static void callback_lost(struct tenrec_worker *w, tenrec_peer id, const tenrec_
 static void callback_joined(struct tenrec_worker *w, const struct tenrec_worker_info *member,
                             uint64_t version, void *arg)
 {
-    PyGILState_STATE gil = PyGILState_Ensure();
+    PyGILState_STATE gil = gil_take();
     struct callbacks *c = arg;
 
     (void)w;
@@ -52,7 +52,7 @@ static void callback_joined(struct tenrec_worker *w, const struct tenrec_worker_
 static void callback_left(struct tenrec_worker *w, const struct tenrec_worker_info *member,
                           const tenrec_error *why, uint64_t version, void *arg)
 {
-    PyGILState_STATE gil = PyGILState_Ensure();
+    PyGILState_STATE gil = gil_take();
     struct callbacks *c = arg;
 
     (void)w;

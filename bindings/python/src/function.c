@@ -47,7 +47,7 @@ static tenrec_status function_return(struct tenrec_call *call, PyObject *result,
 static tenrec_status function_answer(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     const struct function *f = arg;
-    PyGILState_STATE gil = PyGILState_Ensure();
+    PyGILState_STATE gil = gil_take();
     PyObject *args = function_args(call, f->worker), *python = Py_NewRef(f->python), *result;
     const unsigned forks = forked_count();
     tenrec_status st;

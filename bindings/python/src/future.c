@@ -159,7 +159,7 @@ static PyObject *future_cancel(PyObject *self, PyObject *unused)
 /* In tenrec_worker_dispatch. */
 static void future_call_back(struct tenrec_future *f, void *arg)
 {
-    PyGILState_STATE gil = PyGILState_Ensure();
+    PyGILState_STATE gil = gil_take();
     PyObject *function = arg, *result = PyObject_CallNoArgs(function);
 
     (void)f;

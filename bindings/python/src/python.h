@@ -47,6 +47,10 @@ bool error_read(PyObject *described, tenrec_error *err);
 /* Clears the exception that a function raised, and returns it as the error for its caller. */
 tenrec_status error_catch(tenrec_error *err);
 
+/* gil.c: PyGILState_Ensure for a thread that comes again: its thread state, which takes memory of
+ * its own and a lock of all, stays until the thread ends. Undone by PyGILState_Release. */
+PyGILState_STATE gil_take(void);
+
 /* garbage.c: Python objects that a thread of Tenrec has used last.
  *
  * Tenrec frees tensors and objects on any of its threads, also on those that serve connections.

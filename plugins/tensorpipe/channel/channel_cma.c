@@ -99,9 +99,9 @@ static enum part cma_pull(struct pipe *p, struct intake *t, const unsigned char 
     part = channel_pull(p, t, &p->tensors.puller, from, &e);
     if (part != PART_BAD)
         return part;
-    (void)tenrec_fail_errno(&err, TENREC_EPEER_LOST, e,
-                            "cannot read a tensor of %llu bytes from process %d",
-                            (unsigned long long)channel_incoming(t)->len, (int)p->tensors.puller.pid);
+    (void)tenrec_fail_errno(
+        &err, TENREC_EPEER_LOST, e, "cannot read a tensor of %llu bytes from process %d",
+        (unsigned long long)channel_incoming(t)->len, (int)p->tensors.puller.pid);
     if (e == EPERM)
         tenrec_error_prefix(&err, "channels: [basic] works without");
     return cma_fail(p, &err);
