@@ -69,8 +69,8 @@ struct channel {
     const char *name; /* on the wire */
 
     /* Connections of its own. The first `data` of them are read by the reader of the pipe, if they
-     * carry the next byte of a tensor (intake.want); what arrives on the others is for the sender of
-     * tensors, and the loop thread reads it. */
+     * carry the next byte of a tensor (intake.want); what arrives on the others is for the sender
+     * of tensors, and the loop thread reads it. */
     unsigned connections, data;
     /* The kind of the note of a tensor that the peer maps (shm_handoff.h); those the
      * channel is not asked to send. 0: it maps none. */
