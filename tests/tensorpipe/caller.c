@@ -9,6 +9,7 @@
 #include "wire/handshake/brochure.h"
 #include "wire/handshake/identity.h"
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 void caller_open(struct caller *c, const struct transport *t, const char *address)

@@ -14,6 +14,7 @@
 #include <linux/sock_diag.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define ESTABLISHED 1 /* of the kernel's states of TCP */
