@@ -243,15 +243,15 @@ static tenrec_status read_symbols(struct loaded *l, int kind, tenrec_error *err)
     return init ? TENREC_OK : TENREC_EPLUGIN;
 }
 
-/* Why dlopen failed, by the file where that says more. */
-static tenrec_status loader_refused(const char *path, const char *why, tenrec_error *err)
+/* Before dlopen: musl's loads a file for another processor. */
+static tenrec_status loader_check_machine(const char *path, tenrec_error *err)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     tenrec_status st = fd >= 0 ? plugin_file_machine(fd, err) : TENREC_OK;
 
     if (fd >= 0)
         close(fd);
-    return st ? st : tenrec_fail(err, TENREC_EPLUGIN, "%s", why);
+    return st;
 }
 
 tenrec_status loader_open(const char *path, int kind, struct loaded *ret, tenrec_error *err)
@@ -268,11 +268,13 @@ tenrec_status loader_open(const char *path, int kind, struct loaded *ret, tenrec
         goto err_prefix;
     }
     st = check_file_secure(l.path, err);
+    if (st == TENREC_OK)
+        st = loader_check_machine(l.path, err);
     if (st != TENREC_OK)
         goto err_path;
     l.handle = dlopen(l.path, RTLD_NOW | RTLD_LOCAL);
     if (!l.handle) {
-        st = loader_refused(l.path, dlerror(), err);
+        st = tenrec_fail(err, TENREC_EPLUGIN, "%s", dlerror());
         goto err_path;
     }
     st = read_symbols(&l, kind, err);

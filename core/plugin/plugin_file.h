@@ -43,7 +43,7 @@ void loader_list(void (*fn)(void *arg, const char *name, const char *path), void
 tenrec_status plugin_file_flags(int fd, uint32_t *ret, tenrec_error *err);
 
 /* Returns EPLUGIN, with both names, if the file is for another processor than this program. The
- * dynamic linker calls such a file missing. */
+ * dynamic linker of glibc calls such a file missing, and that of musl loads it. */
 tenrec_status plugin_file_machine(int fd, tenrec_error *err);
 
 /* Finds an exported symbol that no plugin needs, and copies the begin of its name; "" if there is

@@ -99,6 +99,9 @@ TEST(processors_are_those_that_the_process_may_run_on)
     CPU_SET(cpu, &one);
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
     assert_int_equal(processors_usable(), 1);
+    (void)allotted;
+#ifdef __GLIBC__ /* musl counts the processors of the mask */
     assert_int_equal(processors_allotted(), allotted); /* a peer may have the others */
+#endif
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
 }
