@@ -23,8 +23,8 @@
  *     REFUSED  number: it cannot be read, send it
  *     SENT     number, and the bytes of what was refused
  *
- * The loop thread reads it, but for SENT: for that the reader of the pipe waits
- * before it goes on, and so takes over meanwhile. */
+ * The loop thread reads it, but for SENT: the reader of the pipe, which reads on with no other
+ * tensor before, takes over meanwhile. */
 #include "channel/channel.h"
 #include "channel/channels.h"
 #include "pipe/pipe.h"

@@ -16,7 +16,14 @@ static bool tensor_comes(const struct incoming *in)
     return in->len && !in->on_device && !in->behind;
 }
 
-/* Returns true if tensors are to come, or the link must not get the message before another. */
+/* A cancel is about an earlier request, and the answer to a view says that all requests before it
+ * have arrived; the link takes messages in their order. */
+static bool arrival_keeps_order(const struct arrival *a)
+{
+    return a->arriving || a->type == TENREC_MSG_CANCEL || a->type == TENREC_MSG_VIEW;
+}
+
+/* Returns true if tensors are to come, or the message must not overtake others. */
 static bool arrival_waits(const struct reading *r)
 {
     const struct arrival *a = &r->now;
@@ -24,7 +31,7 @@ static bool arrival_waits(const struct reading *r)
     for (uint32_t i = 0; i < a->n_tensors; i++)
         if (tensor_comes(&a->in[i]))
             return true;
-    return a->arriving && r->n_waiting;
+    return r->n_waiting && arrival_keeps_order(a);
 }
 
 /* What a message holds while it waits, with tensors that have memory. */
@@ -141,6 +148,12 @@ static enum part arrival_take(struct pipe *p, struct arrival *a)
         part = p->terms.channel->receive(p, t);
         if (part != PART_THERE)
             return part;
+        if (reading_turn_is_over(&p->read)) {
+            a->tensor++;
+            intake_next(t);
+            t->more = true;
+            return PART_MISSING;
+        }
     }
     return PART_THERE;
 }

@@ -115,8 +115,7 @@ static void message_shrink(struct pipe *p, struct arrival *a)
         a->carried = NULL;
         a->cap = 0;
     }
-    if (a == &p->read.now)
-        conn_shrink(p->conns.of[CONN_DESCRIPTOR]);
+    conn_shrink(p->conns.of[CONN_DESCRIPTOR]);
     pipe_charge_reading(p, NULL); /* it is no more than before */
 }
 

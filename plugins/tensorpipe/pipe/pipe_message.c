@@ -104,7 +104,12 @@ bool message_plain(struct pipe *p, const struct plain *m)
     if (m->payload_len)
         memcpy(a->msg->payload, m->payload, m->payload_len);
     p->conns.of[CONN_DESCRIPTOR]->pos += m->len;
-    message_end(p, a);
+    if (unlikely(p->read.waiting != NULL)) {
+        a->n_tensors = 0;
+        (void)arrival_settle(p);
+    } else {
+        message_end(p, a);
+    }
     return true;
 }
 

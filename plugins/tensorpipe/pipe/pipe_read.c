@@ -97,6 +97,16 @@ static enum read_result read_more(struct pipe *p, bool drain)
     return back == READ_NOTHING ? front : back;
 }
 
+/* The turn ended with small messages: however many they are, tensors go on. */
+static enum read_result read_back(struct pipe *p)
+{
+    if (back_is_dry(p) || p->read.back.more)
+        return READ_PAUSED;
+    if (read_once(p, &p->read.back, false, false) == READ_END || arrival_fill(p) == PARSED_BAD)
+        return READ_END;
+    return READ_PAUSED;
+}
+
 /* Parses, and reads and parses on while there is more. A function of its own, so that an empty poll
  * saves no registers for it. */
 __attribute__((noinline)) static enum read_result read_on(struct pipe *p, bool came, bool drain)
@@ -118,7 +128,7 @@ __attribute__((noinline)) static enum read_result read_on(struct pipe *p, bool c
         }
         if (front == PARSED_TURN) {
             r->unparsed = r->more = true;
-            return READ_PAUSED;
+            return read_back(p);
         }
         if (behind && !reading_is_behind(r, p->budget.stranger))
             continue;

@@ -85,7 +85,7 @@ static void role_wake_next(struct pipe *p)
  * whether the role is taken. */
 void role_leave(struct pipe *p)
 {
-    const bool more = p->read.more;
+    const bool more = p->read.more || atomic_load(&p->conns.side_lent);
 
     atomic_store(&p->role.taken, ROLE_FREE);
     if (role_left_work(p))

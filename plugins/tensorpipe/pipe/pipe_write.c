@@ -14,8 +14,7 @@
 #define WRITE_IOV 128 /* buffers in one system call ... */
 #define WRITE_PIECE                                                                                \
     ((size_t)256 << 10) /* ... and bytes: the peer may take them as fast as they come */
-#define WRITE_TURN                                                                                 \
-    ((size_t)256 << 10) /* bytes that the loop thread writes before it does other work */
+#define WRITE_TURN ((size_t)256 << 10) /* bytes that a thread which reads writes in between */
 
 /* Takes `n` written bytes off the front. */
 static void write_advance(struct pipe *p, struct conn *c, size_t n, struct told *t)
@@ -143,16 +142,16 @@ static void connection_lost(struct pipe *p, int os_errno)
     pipe_failf(p, TENREC_EPEER_LOST, os_errno, "connection lost");
 }
 
-void pipe_flush_unlock(struct pipe *p)
+/* The lanes of tensors come last: they may take what is left of the turn. */
+static void flush_unlock(struct pipe *p, size_t turn)
 {
-    size_t turn = reactor_mine == &p->ep->reactor ? WRITE_TURN : SIZE_MAX;
     struct told t;
     bool broken;
     int e = 0;
 
     told_init(&t);
     for (unsigned i = 0; i < p->conns.n && !e; i++)
-        e = flush_conn(p, p->conns.of[i], &turn, &t);
+        e = flush_conn(p, p->conns.of[i ? p->conns.n - i : CONN_DESCRIPTOR], &turn, &t);
     broken = pipe_state(p) == PIPE_BROKEN;
     pthread_mutex_unlock(&p->lock);
     told_tell(p, &t, NULL);
@@ -160,6 +159,11 @@ void pipe_flush_unlock(struct pipe *p)
         connection_lost(p, e);
     if (broken)
         pipe_fail_queue(p);
+}
+
+void pipe_flush_unlock(struct pipe *p)
+{
+    flush_unlock(p, reactor_mine == &p->ep->reactor ? WRITE_TURN : SIZE_MAX);
 }
 
 void pipe_flush(struct pipe *p)
@@ -308,6 +312,6 @@ bool pipe_push(struct pipe *p)
         if (p->conns.of[i])
             atomic_store(&p->conns.of[i]->full, false);
     atomic_store(&p->conns.stuffed, false);
-    pipe_flush_unlock(p);
+    flush_unlock(p, WRITE_TURN);
     return pipe_bytes_sent(p) != before;
 }

@@ -43,11 +43,16 @@ static void send_tensor_request(int64_t id)
     raw_send(p.fd[0], buf, raw_tensor_message(buf, TENREC_MSG_CALL, id, true));
 }
 
-static void send_small_request(int64_t id)
+static void send_small(int32_t type, int64_t id)
 {
     unsigned char buf[512];
 
-    raw_send(p.fd[0], buf, raw_message(buf, TENREC_MSG_CALL, id, "small", 5));
+    raw_send(p.fd[0], buf, raw_message(buf, type, id, "small", 5));
+}
+
+static void send_small_request(int64_t id)
+{
+    send_small(TENREC_MSG_CALL, id);
 }
 
 /* The bytes of the tensor of a request. */
@@ -92,6 +97,23 @@ TEST_WITH(tensors_arrive_in_the_order_of_their_messages, setup, teardown)
     assert_int_equal(take_answer(), 4);
     send_tensor();
     assert_int_equal(take_answer(), 2);
+}
+
+/* What they say is about the requests before them. */
+TEST_WITH(cancels_and_views_overtake_nothing, setup, teardown)
+{
+    static const int32_t types[] = { TENREC_MSG_CANCEL, TENREC_MSG_VIEW };
+
+    member_open();
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        send_tensor_request(1);
+        send_small(types[i], 2);
+        send_small_request(3);
+        assert_int_equal(take_answer(), 3);
+        send_tensor();
+        assert_int_equal(take_answer(), 1);
+        assert_int_equal(take_answer(), 2);
+    }
 }
 
 TEST_WITH(pipe_reads_no_further_than_so_many_waiting_messages, setup, teardown)
