@@ -9,6 +9,7 @@
 #include <dlpack/dlpack.h>
 #include <sys/resource.h>
 #include <tenrec/chain.h>
+#include <tenrec/link.h>
 #include <tenrec/observe.h>
 #include <tenrec/profiler.h>
 #include <tenrec/region.h>
@@ -211,6 +212,21 @@ TEST(results_of_regions_are_null_after_an_error)
     FAILS(f, tenrec_bulk_async(w, NULL, 0, NULL, &f, &err));
     FAILS(visible, tenrec_bulk_async(w, NULL, 1, &o, &f, &err));
     FAILS(is_free, tenrec_bulk_async(w, NULL, 1, &o, &f, &err));
+    tenrec_worker_drop(w);
+    tenrec_config_drop(config);
+}
+
+TEST(results_of_links_are_null_after_an_error)
+{
+    struct tenrec_config *config = cluster_config();
+    unsigned char record[TENREC_LINK_RECORD_MAX];
+    struct tenrec_worker *w;
+    struct tenrec_link *l;
+    size_t len;
+
+    assert_status(tenrec_worker_new(config, &w, &err), &err);
+    FAILS(len, tenrec_link_bind(w, 0, record, &len, &err));
+    FAILS(l, tenrec_link_connect(w, record, 0, &l, &err));
     tenrec_worker_drop(w);
     tenrec_config_drop(config);
 }
