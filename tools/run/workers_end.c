@@ -90,10 +90,12 @@ static int status_of(int status)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Ends the run after the failure of a worker. */
+/* Ends the run after the failure of a worker. After a signal to the launcher the others have that
+ * signal, too: each ends by it in its own time. */
 static void on_failure(struct run *r, int rank, const char *how)
 {
-    run_end_all(r, SIGTERM);
+    if (!r->signals)
+        run_end_all(r, SIGTERM);
     if (r->running && !r->signals)
         run_say(r, "%s %d failed: %s; terminating the other %d", kind_of(r), rank, how, r->running);
     else
