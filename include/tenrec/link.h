@@ -27,7 +27,7 @@ struct tenrec_worker;
 #define TENREC_LINK_RECORD_MAX 1024 /* bytes of a record at most */
 
 enum tenrec_link_flags {
-    /* The record carries the group secret: for a peer that is not configured with it. Whoever reads
+    /* The record carries the group secret: for a peer that is not configured with it. A reader of
      * the record can then call this worker. Both workers connect, each with the record of the
      * other. */
     TENREC_LINK_WITH_SECRET = 1u << 0,
@@ -46,7 +46,7 @@ enum tenrec_link_flags {
 tenrec_status tenrec_link_bind(struct tenrec_worker *w, uint32_t flags, void *ret, size_t *ret_len,
                                tenrec_error *err);
 
-/* Makes the worker of a record one that this worker can call, by its name, until the link is
+/* Lets this worker call the worker of a record, by its name, until the link is
  * dropped, and makes this one known to it. Nothing waits for the peer: the first call fails if it
  * is not reached. A further record of the same life of that worker gives the same link: each call
  * is matched by a drop.
@@ -54,7 +54,7 @@ tenrec_status tenrec_link_bind(struct tenrec_worker *w, uint32_t flags, void *re
  * record   borrowed during the call
  * ret      shares: drop it
  * errors   EPROTOCOL (no record, or a damaged one), EINVAL (the record is of this worker), EEXIST
- *          (this worker, or another one that is linked, has that name), EGROUP (another backend),
+ *          (this worker, or another linked worker, has that name), EGROUP (another backend),
  *          EUNSUPPORTED (as above), EAGAIN (too many links), ENOMEM, ESHUTDOWN
  * threads  any
  */

@@ -15,8 +15,8 @@ bool worker_add_type(PyObject *module);
  * and in a child of the process that opened it. */
 struct tenrec_worker *worker_of(PyObject *self);
 
-/* Returns true unless this process is a child of the one that opened the worker: then its handles
- * are left alone, as a lock may have been held at the fork. */
+/* Returns true unless this process is a child of the process that opened the worker: then its
+ * handles are left alone, as a lock may have been held at the fork. */
 bool worker_is_own(const PyObject *self);
 
 /* call.c: calls of other workers: methods of tenrec_rpc._core.Worker. */

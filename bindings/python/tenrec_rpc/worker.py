@@ -220,13 +220,13 @@ class Worker(_core.Worker):
         This worker is the only member of its group.
 
         secret  the record carries the group secret: for a peer that is not configured with it.
-                Whoever reads the record can then call this worker, and both connect
+                Any reader of the record can then call this worker, and both connect
         """
         return self._bind(secret)
 
     def connect(self, record: bytes) -> Link:
-        """Makes the worker of a record one that this worker can call by Link.name, and this one
-        known to it. Does not wait for the peer. A further record of the same worker gives a link
+        """Lets this worker call the worker of a record by Link.name, and makes this
+        one known to it. Does not wait for the peer. A further record of the same worker gives a link
         that shares its end with the first."""
         return cast(Link, self._connect(record))
 

@@ -36,7 +36,7 @@ def load_state_dict(weights, target, version=None, *, after=0, shards=None, time
     """Fills the tensors of a module, or of its state dict, with a version, waits until there is one, and returns its
     number. They are then read by other workers, too: change them only by further loads, or after weights.withdraw.
 
-    version  None: the latest; with `after`, one that is newer than that
+    version  None: the latest; with `after`, a version newer than that
     shards   as of publish_state_dict
     """
     state_dict = target.state_dict() if isinstance(target, torch.nn.Module) else target

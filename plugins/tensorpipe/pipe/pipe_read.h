@@ -34,7 +34,7 @@ struct arrival {
     int32_t type;
     int64_t id;
     uint32_t n_tensors; /* with bytes of their own: storages */
-    uint32_t tensor;    /* the one that is read next */
+    uint32_t tensor;    /* that is read next */
     uint32_t cap;       /* of the next two, which it owns */
     struct incoming *in;
     struct carried *carried;   /* which tensors of the list are views of them */
@@ -78,7 +78,7 @@ struct reading {
     struct arrival *waiting, *last_waiting; /* for their tensors; owned */
     unsigned n_waiting;
     uint64_t waiting_bytes; /* that all but the first hold */
-    struct arrival *spare;  /* for the next one that waits */
+    struct arrival *spare;  /* for the next message that waits */
     unsigned char begun[4]; /* as an arrival's, of the message that is delivered */
     uint32_t n_begun;
     struct reactor_task task;
