@@ -56,8 +56,9 @@ static void arrival_free(struct arrival *a)
     free(a->carried);
 }
 
-void arrival_free_all(struct reading *r)
+void pipe_read_finish(struct pipe *p)
 {
+    struct reading *r = &p->read;
     struct arrival *next;
 
     arrival_free(&r->now);

@@ -12,11 +12,6 @@
 
 #define READ_ROUND 32 /* system calls of one pipe before others have their turn */
 
-void pipe_read_finish(struct pipe *p)
-{
-    arrival_free_all(&p->read);
-}
-
 /* Accounts for what was read past the buffer. */
 static void lead_filled(struct intake *t, size_t n)
 {

@@ -111,6 +111,7 @@ static inline void intake_next(struct intake *t)
 /* Reads once or more and delivers all that is whole. Needs the reader's role
  * of an outgoing pipe; of an incoming one, the loop thread. */
 enum read_result pipe_read(struct pipe *p, enum read_how how);
+/* pipe_arrival.c: frees what has not been delivered */
 void pipe_read_finish(struct pipe *p);
 
 /* pipe_turn.c: the turn of this pipe is over */
@@ -156,6 +157,5 @@ bool arrival_settle(struct pipe *p);
 /* Reads the tensors of those that wait, as far as their bytes are there, and delivers what is
  * whole. */
 enum parsed arrival_fill(struct pipe *p);
-void arrival_free_all(struct reading *r);
 
 #endif

@@ -12,9 +12,9 @@
 #include <errno.h>
 
 #define WRITE_IOV 128 /* buffers in one system call ... */
-#define WRITE_PIECE                                                                                \
-    ((size_t)256 << 10) /* ... and bytes: the peer may take them as fast as they come */
-#define WRITE_TURN ((size_t)256 << 10) /* bytes that a thread which reads writes in between */
+/* ... and bytes: the peer may take them as fast as they come. A thread that reads writes no more
+ * before it reads on. */
+#define WRITE_PIECE ((size_t)256 << 10)
 
 /* Takes `n` written bytes off the front. */
 static void write_advance(struct pipe *p, struct conn *c, size_t n, struct told *t)
@@ -163,7 +163,7 @@ static void flush_unlock(struct pipe *p, size_t turn)
 
 void pipe_flush_unlock(struct pipe *p)
 {
-    flush_unlock(p, reactor_mine == &p->ep->reactor ? WRITE_TURN : SIZE_MAX);
+    flush_unlock(p, reactor_mine == &p->ep->reactor ? WRITE_PIECE : SIZE_MAX);
 }
 
 void pipe_flush(struct pipe *p)
@@ -312,6 +312,6 @@ bool pipe_push(struct pipe *p)
         if (p->conns.of[i])
             atomic_store(&p->conns.of[i]->full, false);
     atomic_store(&p->conns.stuffed, false);
-    flush_unlock(p, WRITE_TURN);
+    flush_unlock(p, WRITE_PIECE);
     return pipe_bytes_sent(p) != before;
 }
