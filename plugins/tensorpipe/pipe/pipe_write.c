@@ -11,10 +11,14 @@
 
 #include <errno.h>
 
-#define WRITE_IOV 128 /* buffers in one system call ... */
-/* ... and bytes: the peer may take them as fast as they come. A thread that reads writes no more
- * before it reads on. */
-#define WRITE_PIECE ((size_t)256 << 10)
+#define WRITE_IOV 128 /* buffers in one system call */
+
+/* Bytes that are written at once at most: the peer may take them as fast as they come. A thread
+ * that reads writes one such piece before it reads on. A ring copies faster than a socket. */
+static size_t piece_of(const struct conn *c)
+{
+    return (size_t)(c->stream->bounded ? 1024 : 256) << 10;
+}
 
 /* Takes `n` written bytes off the front. */
 static void write_advance(struct pipe *p, struct conn *c, size_t n, struct told *t)
@@ -36,14 +40,14 @@ static void write_advance(struct pipe *p, struct conn *c, size_t n, struct told 
 }
 
 /* Cuts what is longer than a piece. Returns the number of buffers that are left. */
-static unsigned write_cut(struct iovec *iov, unsigned n, size_t *len)
+static unsigned write_cut(struct iovec *iov, unsigned n, size_t piece, size_t *len)
 {
-    while (*len > WRITE_PIECE) {
-        const size_t more = *len - WRITE_PIECE, last = iov[n - 1].iov_len;
+    while (*len > piece) {
+        const size_t more = *len - piece, last = iov[n - 1].iov_len;
 
         if (more < last) {
             iov[n - 1].iov_len -= more;
-            *len = WRITE_PIECE;
+            *len = piece;
         } else {
             *len -= last;
             n--;
@@ -54,11 +58,12 @@ static unsigned write_cut(struct iovec *iov, unsigned n, size_t *len)
 
 static unsigned write_gather(const struct conn *c, struct iovec *iov, size_t *ret_len)
 {
+    const size_t piece = piece_of(c);
     unsigned n = 0;
 
     *ret_len = 0;
     for (struct segment *s = c->first; s; s = s->next) {
-        if (n + s->n - s->at > WRITE_IOV || *ret_len >= WRITE_PIECE)
+        if (n + s->n - s->at > WRITE_IOV || *ret_len >= piece)
             break;
         s->offered = c->tls != NULL;
         for (unsigned i = s->at; i < s->n; i++) {
@@ -66,7 +71,7 @@ static unsigned write_gather(const struct conn *c, struct iovec *iov, size_t *re
             *ret_len += s->iov[i].iov_len;
         }
     }
-    return write_cut(iov, n, ret_len);
+    return write_cut(iov, n, piece, ret_len);
 }
 
 static bool take_writing(struct conn *c)
@@ -95,23 +100,31 @@ static void note_full(struct pipe *p, struct conn *c)
         atomic_store(&c->full, false);
 }
 
-/* The turn is over: another follows if there is room. Under the lock. */
-static void flush_later(struct pipe *p, const struct conn *c)
+/* The turn is over: another follows if there is room, of a spinning reader or of the loop thread.
+ * Under the lock. */
+static void flush_later(struct pipe *p, struct conn *c)
 {
-    if (c->first && !atomic_load(&c->full) && pipe_state(p) == PIPE_ESTABLISHED)
-        pipe_post(p, &p->conns.flush_task);
+    if (!c->first || atomic_load(&c->full) || pipe_state(p) != PIPE_ESTABLISHED)
+        return;
+    if (atomic_load(&p->role.taken) == ROLE_SPINS) {
+        atomic_store(&p->conns.stuffed, true);
+        atomic_store(&c->full, true);
+        return;
+    }
+    pipe_post(p, &p->conns.flush_task);
 }
 
-/* With the lock, released during the system calls. Returns 0 or an errno. turn: bytes that are left
- * of it; none: nothing is written. */
-static int flush_conn(struct pipe *p, struct conn *c, size_t *turn, struct told *t)
+/* With the lock, released during the system calls. Returns 0 or an errno. over: set after a piece,
+ * and nothing is written once it is; NULL: the thread has no other work. */
+static int flush_conn(struct pipe *p, struct conn *c, bool *over, struct told *t)
 {
     struct iovec iov[WRITE_IOV];
     int e = 0;
 
     if (!c || !c->first || atomic_load(&c->full) || !take_writing(c))
         return 0;
-    while (c->first && !atomic_load(&c->full) && *turn && pipe_state(p) == PIPE_ESTABLISHED) {
+    while (c->first && !atomic_load(&c->full) && !(over && *over) &&
+           pipe_state(p) == PIPE_ESTABLISHED) {
         size_t len;
         unsigned n = write_gather(c, iov, &len);
         ssize_t r;
@@ -125,14 +138,14 @@ static int flush_conn(struct pipe *p, struct conn *c, size_t *turn, struct told 
             write_advance(p, c, (size_t)r, t);
         else if (e != EAGAIN)
             break;
-        if (r > 0)
-            *turn = *turn > (size_t)r ? *turn - (size_t)r : 0;
+        if (over && r > 0 && (size_t)r >= piece_of(c))
+            *over = true;
         e = 0;
         if (r < 0 || (size_t)r < len)
             note_full(p, c);
     }
     atomic_store(&c->writing, false);
-    if (!*turn)
+    if (over && *over)
         flush_later(p, c);
     return e;
 }
@@ -143,15 +156,16 @@ static void connection_lost(struct pipe *p, int os_errno)
 }
 
 /* The lanes of tensors come last: they may take what is left of the turn. */
-static void flush_unlock(struct pipe *p, size_t turn)
+static void flush_unlock(struct pipe *p, bool in_turns)
 {
     struct told t;
-    bool broken;
+    bool over = false, broken;
     int e = 0;
 
     told_init(&t);
     for (unsigned i = 0; i < p->conns.n && !e; i++)
-        e = flush_conn(p, p->conns.of[i ? p->conns.n - i : CONN_DESCRIPTOR], &turn, &t);
+        e = flush_conn(p, p->conns.of[i ? p->conns.n - i : CONN_DESCRIPTOR],
+                       in_turns ? &over : NULL, &t);
     broken = pipe_state(p) == PIPE_BROKEN;
     pthread_mutex_unlock(&p->lock);
     told_tell(p, &t, NULL);
@@ -163,7 +177,7 @@ static void flush_unlock(struct pipe *p, size_t turn)
 
 void pipe_flush_unlock(struct pipe *p)
 {
-    flush_unlock(p, reactor_mine == &p->ep->reactor ? WRITE_PIECE : SIZE_MAX);
+    flush_unlock(p, reactor_mine == &p->ep->reactor);
 }
 
 void pipe_flush(struct pipe *p)
@@ -312,6 +326,6 @@ bool pipe_push(struct pipe *p)
         if (p->conns.of[i])
             atomic_store(&p->conns.of[i]->full, false);
     atomic_store(&p->conns.stuffed, false);
-    flush_unlock(p, WRITE_PIECE);
+    flush_unlock(p, true);
     return pipe_bytes_sent(p) != before;
 }

@@ -117,7 +117,7 @@ ssize_t conn_read_any(struct conn *c, const struct iovec *lead, int n_lead, bool
         lead_len += lead[i].iov_len;
     }
     room = c->cap - c->end;
-    if (lead_len > CONN_LEAD_MAX) {
+    if (lead_len > CONN_LEAD_MAX && !c->stream->bounded) {
         iov[n_lead - 1].iov_len -= lead_len - CONN_LEAD_MAX;
         return conn_came(c, c->stream->read(c, iov, n_lead, wait), CONN_LEAD_MAX, CONN_LEAD_MAX,
                          ret_short, ret_errno);

@@ -216,8 +216,9 @@ static inline ssize_t conn_read(struct conn *c, const struct iovec *lead, int n_
     return conn_came(c, c->stream->read(c, &iov, 1, wait), room, 0, ret_short, ret_errno);
 }
 #define CONN_WAIT_MS 10
-/* Of a longer `lead` one read takes no more, and nothing behind it: the other connections of a pipe
- * have their turn. */
+/* Of a longer `lead` one read takes no more, and nothing behind it, unless the stream is bounded:
+ * the other connections of a pipe have their turn. A ring has to know the whole length, since a
+ * part of something large is copied past the caches. */
 #define CONN_LEAD_MAX (256u << 10)
 
 /* Makes room so that `need` bytes from pos on fit in the buffer. */

@@ -27,6 +27,7 @@ struct conn_sleep {
 };
 
 struct stream {
+    bool bounded;    /* one read gives no more than the stream's own memory holds */
     bool passes_fds; /* the connection's descriptor is a Unix socket without data */
 
     /* Reads what there is, up to what `iov` takes. Returns the bytes, 0 at the

@@ -337,6 +337,7 @@ static void ring_free(struct conn *c)
 }
 
 static const struct stream stream_ring = {
+    .bounded = true,
     .passes_fds = true,
     .read = ring_read,
     .write = ring_write,
