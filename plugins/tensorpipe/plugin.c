@@ -75,7 +75,8 @@ static const struct tenrec_option options[] = {
                    "memory."),
     OPTION(pull_min, SIZE, "512KiB", .min = 0, .max = INT64_MAX,
            .help = "Size from which on a Tenrec worker on this host reads a tensor out of our "
-                   "memory, if channels have cma and it is above inline_max."),
+                   "memory, if channels have cma and it is above inline_max. Tensors of 4 KiB and "
+                   "more that have this size together in a message are read likewise."),
     OPTION(pull_max, SIZE, "16MiB", .min = 0, .max = INT64_MAX,
            .help =
                "Size up to which it does, unless there is only one processor. A larger tensor, or "

@@ -4,18 +4,19 @@
 #include "pipe/pipe.h"
 #include "wire/storage.h"
 
-#define PULL_PIECE ((uint64_t)1 << 20) /* bytes before other messages have their turn */
-
 struct incoming *channel_incoming(const struct intake *t)
 {
     return &t->of->in[t->of->tensor];
 }
 
+void *channel_target_at(const struct arrival *a, uint32_t i)
+{
+    return a->msg ? tenrec_msg_tensor(a->msg, a->carried[i].tensor)->data : NULL;
+}
+
 void *channel_target(const struct intake *t)
 {
-    const struct arrival *a = t->of;
-
-    return a->msg ? tenrec_msg_tensor(a->msg, a->carried[a->tensor].tensor)->data : NULL;
+    return channel_target_at(t->of, t->of->tensor);
 }
 
 static void take_head(struct conn *c, struct intake *t)
@@ -60,27 +61,6 @@ enum part channel_take_frame(struct pipe *p, struct intake *t, enum conn_role fr
     return PART_MISSING;
 }
 
-enum part channel_pull(struct pipe *p, struct intake *t, const struct cma_peer *peer, uint64_t from,
-                       int *ret_errno)
-{
-    const uint64_t len = channel_incoming(t)->len, left = len - t->got;
-    const uint64_t n = left < PULL_PIECE ? left : PULL_PIECE;
-    unsigned char *to = channel_target(t);
-
-    if (to) {
-        *ret_errno = cma_read(peer, to + t->got, from + t->got, n);
-        if (*ret_errno)
-            return PART_BAD;
-        t->got += n;
-        counter_add(&p->tensors.pulled, n);
-        t->more = t->got < len;
-        if (t->more)
-            return PART_MISSING;
-    }
-    counter_add(&p->ep->count.tensors_pulled, to != NULL);
-    return PART_THERE;
-}
-
 bool channel_next_frame(struct pipe *p, struct conn *c, size_t max, const unsigned char **ret_body,
                         size_t *ret_len)
 {
@@ -107,10 +87,12 @@ bool channel_next_frame(struct pipe *p, struct conn *c, size_t max, const unsign
     return frame == FRAME_WHOLE;
 }
 
-unsigned channel_one_segment(const struct pipe *p, const struct tenrec_tensor_desc *t)
+unsigned channel_one_segment(const struct pipe *p, const struct tenrec_tensor_desc *t,
+                             uint64_t together)
 {
     (void)p;
     (void)t;
+    (void)together;
     return 1;
 }
 

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 /* cma.c: reading tensors out of another process's memory.
  *
@@ -57,10 +58,14 @@ void cma_close(struct cma_peer *peer);
 /* Reads `len` bytes at `from` there. 0 or an errno; ESRCH when the process is
  * gone, and so also when it was another one of the same id that was read. */
 int cma_read(const struct cma_peer *peer, void *to, uint64_t from, uint64_t len);
+/* The same for `n` places with one system call; to[i] and from[i] have the same length. */
+int cma_read_list(const struct cma_peer *peer, const struct iovec *to, const struct iovec *from,
+                  size_t n);
 
 /* Progress of a part of a message. */
 enum part { PART_THERE, PART_MISSING, PART_BAD };
 
+struct arrival;
 struct incoming;
 struct intake;
 struct pipe;
@@ -78,11 +83,12 @@ struct channel {
 
     /* Sending, under the pipe's lock. At most `segments` of them are needed for
      * tensor `t`; send fills them in (they are zero), counts its parts in `request` and
-     * returns how many it took. `note` travels with the descriptor; an empty one
-     * is what libtensorpipe sends. */
-    unsigned (*segments)(const struct pipe *p, const struct tenrec_tensor_desc *t);
+     * returns how many it took. `together`: bytes of the message's tensors. `note` travels with the
+     * descriptor; an empty one is what libtensorpipe sends. */
+    unsigned (*segments)(const struct pipe *p, const struct tenrec_tensor_desc *t,
+                         uint64_t together);
     unsigned (*send)(struct pipe *p, struct send_request *request,
-                     const struct tenrec_tensor_desc *t, struct segment *s,
+                     const struct tenrec_tensor_desc *t, uint64_t together, struct segment *s,
                      struct descriptor_note *note);
 
     /* Handles the note of a descriptor; NULL: notes are ignored. `desc` is the tensor's, with its
@@ -114,6 +120,8 @@ extern const struct channel channel_lanes;
 /* The tensor that is read next, and its memory; NULL: it is skipped. */
 struct incoming *channel_incoming(const struct intake *t);
 void *channel_target(const struct intake *t);
+/* The memory of tensor `i` of the message; NULL: it is skipped. */
+void *channel_target_at(const struct arrival *a, uint32_t i);
 
 /* Takes a frame of `len` bytes for `to` (NULL: nowhere) from connection `from`,
  * over several calls; head_got and got are 0 before the first. */
@@ -125,13 +133,19 @@ enum part channel_take_frame(struct pipe *p, struct intake *t, enum conn_role fr
 enum part channel_pull(struct pipe *p, struct intake *t, const struct cma_peer *peer, uint64_t from,
                        int *ret_errno);
 
+/* Reads it and those behind it in the message that have the path `how`, too, with one system call,
+ * and gives them the path `done`. Returns how many; 0: read it alone. */
+size_t channel_pull_neighbours(struct pipe *p, struct intake *t, const struct cma_peer *peer,
+                               int how, int done);
+
 /* The next frame, of at most `max` bytes, on a connection that the loop thread reads; advancing
  * conn->pos takes it. Returns false if none has arrived, or the pipe is broken. */
 bool channel_next_frame(struct pipe *p, struct conn *c, size_t max, const unsigned char **ret_body,
                         size_t *ret_len);
 
 /* For channel.segments: each tensor takes one. */
-unsigned channel_one_segment(const struct pipe *p, const struct tenrec_tensor_desc *t);
+unsigned channel_one_segment(const struct pipe *p, const struct tenrec_tensor_desc *t,
+                             uint64_t together);
 
 /* Fills `s` with a frame of `len` bytes at `data`, to be written on `on`. */
 void channel_put_frame(struct segment *s, struct send_request *request, enum conn_role on,

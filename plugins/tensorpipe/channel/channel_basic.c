@@ -5,10 +5,11 @@
 #include "pipe/pipe.h"
 
 static unsigned basic_send(struct pipe *p, struct send_request *request,
-                           const struct tenrec_tensor_desc *t, struct segment *s,
+                           const struct tenrec_tensor_desc *t, uint64_t together, struct segment *s,
                            struct descriptor_note *note)
 {
     (void)p;
+    (void)together;
     (void)note;
     channel_put_frame(s, request, CONN_CHANNEL, t->data, t->bytes);
     return 1;

@@ -19,12 +19,13 @@
 #define ANNOUNCE_MAX (SEGMENT_HEAD - FRAME_HEAD)
 
 static unsigned cma_send(struct pipe *p, struct send_request *request,
-                         const struct tenrec_tensor_desc *t, struct segment *s,
+                         const struct tenrec_tensor_desc *t, uint64_t together, struct segment *s,
                          struct descriptor_note *note)
 {
     struct nop_writer w;
 
     (void)p;
+    (void)together;
     (void)note;
     nop_writer_init(&w, s->head + FRAME_HEAD, ANNOUNCE_MAX);
     nop_write_struct(&w, 2);
@@ -157,7 +158,7 @@ static void cma_arrived(struct pipe *p, struct conn *c)
 
     while (channel_next_frame(p, c, 0, &frame, &len)) {
         c->pos += FRAME_HEAD;
-        if (!p->services->tensor_taken(p, p->tensors.n_taken++)) {
+        if (!p->services->tensors_taken(p, p->tensors.n_taken++, 1)) {
             p->services->failf(p, TENREC_EPROTOCOL, 0, "took a tensor that was not sent");
             return;
         }

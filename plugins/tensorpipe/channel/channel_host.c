@@ -19,7 +19,8 @@
  *
  *     PROBE    address, number: can you read this number there?
  *     PULLS    yes: from now on tensors may be announced by their address
- *     TAKEN    number: the tensor that was announced so, counted from 0, was read
+ *     TAKEN    number, n: so many tensors from that one on, counted from 0 as they were
+ *              announced so, were read
  *     REFUSED  number: it cannot be read, send it
  *     SENT     number, and the bytes of what was refused
  *
@@ -36,8 +37,10 @@
 #define NOTE_LEN (1 + 8)           /* bytes of a note */
 #define STRIPE ((uint64_t)1 << 20) /* with several lanes */
 #define NUMBERED (1 + 8)           /* bytes of one with a number */
+#define TAKEN_LEN (NUMBERED + 8)
+#define TOGETHER_MIN ((uint64_t)4096) /* smaller tensors cost less as a part of the message */
 
-enum how { HOW_PULL = 1, HOW_LANES, HOW_MAPPED, HOW_SENT };
+enum how { HOW_PULL = 1, HOW_LANES, HOW_MAPPED, HOW_SENT, HOW_PULLED };
 enum control { PROBE = 1, PULLS = 2, TAKEN = 3, REFUSED = 4, SENT = 5 };
 
 static enum conn_role control_of(const struct pipe *p)
@@ -50,11 +53,12 @@ static enum conn_role control_of(const struct pipe *p)
 /* A tensor that fits into the ring needs no turns. Two processes that copy at the same time are
  * faster with a tensor larger than the caches, if two processors are free, and with threads that
  * spin instead of sleeping until the receiver has read. */
-static bool is_pulled(const struct pipe *p, uint64_t len)
+static bool is_pulled(const struct pipe *p, uint64_t len, uint64_t together)
 {
     const struct endpoint *ep = p->ep;
+    const bool alone = len > ep->options->inline_max && len >= ep->options->pull_min;
 
-    if (!p->tensors.pulls || len <= ep->options->inline_max || len < ep->options->pull_min)
+    if (!p->tensors.pulls || (!alone && (len < TOGETHER_MIN || together < ep->options->pull_min)))
         return false;
     return ep->one_cpu || (len <= ep->options->pull_max && ep->progress != PROGRESS_BUSY);
 }
@@ -66,18 +70,19 @@ static uint64_t stripe_of(const struct pipe *p, uint64_t len)
 }
 
 /* 0 for tensors that go another way. */
-static unsigned host_stripes(const struct pipe *p, uint64_t len)
+static unsigned host_stripes(const struct pipe *p, uint64_t len, uint64_t together)
 {
     uint64_t stripe = stripe_of(p, len);
 
-    if (len <= p->ep->options->inline_max || is_pulled(p, len))
+    if (len <= p->ep->options->inline_max || is_pulled(p, len, together))
         return 0;
     return (unsigned)((len + stripe - 1) / stripe);
 }
 
-static unsigned host_segments(const struct pipe *p, const struct tenrec_tensor_desc *t)
+static unsigned host_segments(const struct pipe *p, const struct tenrec_tensor_desc *t,
+                              uint64_t together)
 {
-    unsigned n = host_stripes(p, t->bytes);
+    unsigned n = host_stripes(p, t->bytes, together);
 
     return n ? n : 1;
 }
@@ -102,14 +107,14 @@ static unsigned send_stripes(struct pipe *p, struct send_request *request,
 }
 
 static unsigned host_send(struct pipe *p, struct send_request *request,
-                          const struct tenrec_tensor_desc *t, struct segment *s,
+                          const struct tenrec_tensor_desc *t, uint64_t together, struct segment *s,
                           struct descriptor_note *note)
 {
-    unsigned n = host_stripes(p, t->bytes);
+    unsigned n = host_stripes(p, t->bytes, together);
 
     if (n)
         return send_stripes(p, request, t, s, n, note);
-    if (!is_pulled(p, t->bytes)) {
+    if (!is_pulled(p, t->bytes, together)) {
         channel_put_frame(s, request, CONN_DESCRIPTOR, t->data, t->bytes);
         return 1;
     }
@@ -177,9 +182,18 @@ static bool control_tell(struct pipe *p, const unsigned char *body, size_t len)
     return false;
 }
 
-static bool control_tell_number(struct pipe *p, enum control what, uint64_t number)
+static bool control_tell_taken(struct pipe *p, uint64_t number, uint64_t n)
 {
-    unsigned char body[NUMBERED] = { (unsigned char)what };
+    unsigned char body[TAKEN_LEN] = { TAKEN };
+
+    put_le64(body + 1, number);
+    put_le64(body + NUMBERED, n);
+    return control_tell(p, body, sizeof body);
+}
+
+static bool control_tell_refused(struct pipe *p, uint64_t number)
+{
+    unsigned char body[NUMBERED] = { REFUSED };
 
     put_le64(body + 1, number);
     return control_tell(p, body, sizeof body);
@@ -220,7 +234,8 @@ static bool control_handle(struct pipe *p, const unsigned char *body, size_t len
         pthread_mutex_unlock(&p->lock);
         break;
     case TAKEN:
-        known = len == NUMBERED && p->services->tensor_taken(p, get_le64(body + 1));
+        known = len == TAKEN_LEN &&
+                p->services->tensors_taken(p, get_le64(body + 1), get_le64(body + NUMBERED));
         break;
     case REFUSED:
         known = len == NUMBERED && p->services->tensor_refused(p, get_le64(body + 1));
@@ -294,13 +309,16 @@ static enum part host_pull(struct pipe *p, struct intake *t)
 {
     struct incoming *in = channel_incoming(t);
     struct cma_peer peer = puller_of(p);
-    int e;
-    enum part part = channel_pull(p, t, &peer, in->from, &e);
+    const size_t together = channel_pull_neighbours(p, t, &peer, HOW_PULL, HOW_PULLED);
+    enum part part = PART_THERE;
+    int e = 0;
 
+    if (together == 0)
+        part = channel_pull(p, t, &peer, in->from, &e);
     if (part == PART_MISSING)
         return part;
     if (part == PART_THERE)
-        return control_tell_number(p, TAKEN, in->number) ? PART_THERE : PART_BAD;
+        return control_tell_taken(p, in->number, together ? together : 1) ? PART_THERE : PART_BAD;
     if (e == ESRCH) {
         p->services->failf(p, TENREC_EPEER_LOST, e, "cannot read a tensor");
         return PART_BAD;
@@ -312,7 +330,7 @@ static enum part host_pull(struct pipe *p, struct intake *t)
     in->how = HOW_SENT;
     t->got = 0;
     p->services->lend_side(p, true);
-    return control_tell_number(p, REFUSED, in->number) ? take_sent(p, t) : PART_BAD;
+    return control_tell_refused(p, in->number) ? take_sent(p, t) : PART_BAD;
 }
 
 /* in->number: the length of a stripe, in->from: how far the ones before reach. */
@@ -341,6 +359,8 @@ static enum part host_receive(struct pipe *p, struct intake *t)
     switch ((enum how)channel_incoming(t)->how) {
     case HOW_PULL:
         return host_pull(p, t);
+    case HOW_PULLED:
+        return PART_THERE;
     case HOW_SENT:
         return take_sent(p, t);
     default:

@@ -3,7 +3,7 @@
 #include "channel/channels.h"
 #include "channel/channel.h"
 
-#define HOST_VERSION "1" /* of channel_host's notes and control frames */
+#define HOST_VERSION "2" /* of channel_host's notes and control frames */
 #define CUDA_VERSION "1" /* of a link's */
 
 static bool channels_lists(const struct tenrec_option_list *list, const char *name)

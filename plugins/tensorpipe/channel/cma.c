@@ -67,12 +67,29 @@ static int read_all(pid_t pid, void *to, uint64_t from, uint64_t len)
     return 0;
 }
 
-int cma_read(const struct cma_peer *peer, void *to, uint64_t from, uint64_t len)
+/* `e`: of what was read. */
+static int read_ended(const struct cma_peer *peer, int e)
 {
     struct pollfd gone = { .fd = peer->fd, .events = peer->is_sock ? POLLRDHUP : POLLIN };
-    int e = read_all(peer->pid, to, from, len);
 
     return poll(&gone, 1, 0) > 0 ? ESRCH : e;
+}
+
+int cma_read(const struct cma_peer *peer, void *to, uint64_t from, uint64_t len)
+{
+    return read_ended(peer, read_all(peer->pid, to, from, len));
+}
+
+int cma_read_list(const struct cma_peer *peer, const struct iovec *to, const struct iovec *from,
+                  size_t n)
+{
+    size_t len = 0;
+    ssize_t r;
+
+    for (size_t i = 0; i < n; i++)
+        len += to[i].iov_len;
+    r = process_vm_readv(peer->pid, to, n, from, n, 0);
+    return read_ended(peer, r < 0 ? errno : (size_t)r == len ? 0 : EFAULT);
 }
 
 /* ---- is it allowed ---- */

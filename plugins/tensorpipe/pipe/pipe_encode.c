@@ -78,18 +78,29 @@ static bool is_sent(const struct tenrec_tensor_desc *t, const struct descriptor_
     return t->bytes && !t->same_storage && !note->len && !tensor_is_on_device(t);
 }
 
+static uint64_t sent_bytes(const struct tenrec_msg *msg, const struct descriptor_note *notes)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < msg->n_tensors; i++)
+        if (is_sent(tenrec_msg_tensor(msg, i), &notes[i]))
+            n += tenrec_msg_tensor(msg, i)->bytes;
+    return n;
+}
+
 static tenrec_status add_tensors(struct pipe *p, struct send_request *request,
                                  const struct tenrec_msg *msg, struct descriptor_note *notes,
                                  tenrec_error *err)
 {
     const struct channel *ch = p->terms.channel;
+    const uint64_t together = sent_bytes(msg, notes);
     unsigned n = 0;
 
     for (uint32_t i = 0; i < msg->n_tensors; i++) {
         const struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
 
         if (is_sent(t, &notes[i]))
-            n += ch->segments(p, t);
+            n += ch->segments(p, t, together);
         request->pinned = request->pinned || tensor_is_on_device(t) || notes[i].len;
         if (tensor_is_on_device(t))
             link_put_note(p, request, i, &notes[i]);
@@ -107,7 +118,7 @@ static tenrec_status add_tensors(struct pipe *p, struct send_request *request,
 
         if (is_sent(t, &notes[i]))
             request->n_tensors +=
-                ch->send(p, request, t, &request->tensors[request->n_tensors], &notes[i]);
+                ch->send(p, request, t, together, &request->tensors[request->n_tensors], &notes[i]);
     }
     return TENREC_OK;
 }

@@ -212,16 +212,18 @@ static struct segment *queue_take_awaited(struct pipe *p, uint64_t number)
     return s;
 }
 
-bool pipe_tensor_taken(struct pipe *p, uint64_t number)
+bool pipe_tensors_taken(struct pipe *p, uint64_t number, uint64_t n)
 {
     struct told t;
     struct segment *s;
 
     told_init(&t);
     pthread_mutex_lock(&p->lock);
-    s = queue_take_awaited(p, number);
-    if (s)
-        segment_written(p, s, &t);
+    do {
+        s = queue_take_awaited(p, number++);
+        if (s)
+            segment_written(p, s, &t);
+    } while (s && --n > 0);
     pthread_mutex_unlock(&p->lock);
     told_tell(p, &t, NULL);
     return s != NULL;

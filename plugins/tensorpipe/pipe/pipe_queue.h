@@ -55,9 +55,9 @@ bool pipe_send_frame(struct pipe *p, enum conn_role role, const void *head, size
                      void *data, uint64_t len, struct tenrec_done done);
 /* Completes an unqueued segment of `request`; the last segment completes the request. */
 void pipe_part_done(struct pipe *p, struct send_request *request);
-/* The peer has taken the tensor of that number, or refuses it: then its two buffers are written, of
- * which the first ends with the number. Returns false if it is not awaited. */
-bool pipe_tensor_taken(struct pipe *p, uint64_t number);
+/* The peer has taken `n` tensors from that number on, or refuses one: then its two buffers are
+ * written, of which the first ends with the number. Returns false if one is not awaited. */
+bool pipe_tensors_taken(struct pipe *p, uint64_t number, uint64_t n);
 bool pipe_tensor_refused(struct pipe *p, uint64_t number);
 /* Fails all queued messages with the cause of the break. */
 void pipe_fail_queue(struct pipe *p);

@@ -30,9 +30,9 @@ struct pipe_services {
                        void *data, uint64_t len, struct tenrec_done done);
     /* Completes an unqueued segment of `request`; the last segment completes the request. */
     void (*part_done)(struct pipe *p, struct send_request *request);
-    /* The peer has taken the tensor of that number, or refuses it: then its two buffers are
-     * written, of which the first ends with the number. Returns false if it is not awaited. */
-    bool (*tensor_taken)(struct pipe *p, uint64_t number);
+    /* The peer has taken `n` tensors from that number on, or refuses one: then its two buffers are
+     * written, of which the first ends with the number. Returns false if one is not awaited. */
+    bool (*tensors_taken)(struct pipe *p, uint64_t number, uint64_t n);
     bool (*tensor_refused)(struct pipe *p, uint64_t number);
     /* The reader of the pipe takes over what the loop thread reads, or gives it back. */
     void (*lend_side)(struct pipe *p, bool lent);

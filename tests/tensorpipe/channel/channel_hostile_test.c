@@ -28,7 +28,7 @@ static void teardown(void)
 static void open_pipe(int fd[CONNECTIONS])
 {
     const struct wire_transport uv = { "uv", "uv:*", NULL };
-    const struct wire_channel_device cpu = { { nop_text("cpu"), 0 }, "1" };
+    const struct wire_channel_device cpu = { { nop_text("cpu"), 0 }, "2" };
     const struct wire_channel host = {
         .name = "tenrec_host", .devices = &cpu, .n_devices = 1, .n_connections = 2
     };
@@ -118,16 +118,18 @@ TEST(channel_ends_the_pipe_of_nonsense_on_its_control)
         size_t len;
         unsigned char body[32];
     } said[] = {
-        { 0, { 0 } },     /* nothing */
-        { 1, { 0 } },     /* no such frame */
-        { 1, { 77 } },    /* nor this */
-        { 2, { 1, 2 } },  /* half a probe */
-        { 1, { 2 } },     /* "I can read": it was not asked */
-        { 1, { 3 } },     /* "I have read": what? */
-        { 9, { 3, 0 } },  /* a tensor that was not announced */
-        { 9, { 4, 0 } },  /* refuses it */
-        { 14, { 5, 0 } }, /* sends what was not refused */
-        { 32, { 1 } },    /* longer than any */
+        { 0, { 0 } },                             /* nothing */
+        { 1, { 0 } },                             /* no such frame */
+        { 1, { 77 } },                            /* nor this */
+        { 2, { 1, 2 } },                          /* half a probe */
+        { 1, { 2 } },                             /* "I can read": it was not asked */
+        { 1, { 3 } },                             /* "I have read": what? */
+        { 9, { 3, 0 } },                          /* one, but how many? */
+        { 17, { 3, 0, 0, 0, 0, 0, 0, 0, 0, 1 } }, /* a tensor that was not announced */
+        { 17, { 3, 0 } },                         /* none */
+        { 9, { 4, 0 } },                          /* refuses it */
+        { 14, { 5, 0 } },                         /* sends what was not refused */
+        { 32, { 1 } },                            /* longer than any */
     };
     int fd[CONNECTIONS];
 

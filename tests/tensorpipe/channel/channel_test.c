@@ -19,6 +19,7 @@
 
 #define PULL_MIN 65536
 #define MIB ((size_t)1 << 20)
+#define TENSORS_MAX 200 /* of a request */
 
 static const char *const modes[] = { "sleep", "adaptive", "busy" };
 
@@ -51,7 +52,7 @@ static void open_pullers(struct node *n, const char *progress)
 static void call_tensors(struct node *n, const size_t *sizes, uint32_t count)
 {
     struct tenrec_msg *msg = message_of(TENREC_MSG_CALL, "t", 1, count, NULL, 0);
-    unsigned char *data[8];
+    unsigned char *data[TENSORS_MAX];
     struct call c = { .id = 0 };
 
     for (uint32_t i = 0; i < count; i++) {
@@ -255,7 +256,7 @@ TEST(channel_carries_tensors_of_all_sizes_around_its_limits)
         agree(n);
         pulled = node_counter(&n[1], "tensors_pulled");
         call_tensors(n, sizes, 8);
-        assert_int_equal(node_counter(&n[1], "tensors_pulled"), pulled + 3);
+        assert_int_equal(node_counter(&n[1], "tensors_pulled"), pulled + 4);
         call_tensors(n, sizes + 8, 5);
         for (int i = 0; i < 100; i++)
             call_tensors(n, sizes + i % 8, 1 + (uint32_t)i % 4);
@@ -279,7 +280,7 @@ TEST(channel_reads_tensors_that_take_several_turns)
 
 TEST(channel_sends_tensors_that_are_too_small_to_be_read)
 {
-    static const size_t sizes[] = { PULL_MIN - 1, 1, 0, 1000 };
+    static const size_t sizes[] = { PULL_MIN - 1002, 1, 0, 1000 };
     struct node n[2];
     uint64_t pulled;
 
@@ -289,6 +290,49 @@ TEST(channel_sends_tensors_that_are_too_small_to_be_read)
     call_tensors(n, sizes, 4);
     assert_int_equal(node_counter(&n[1], "tensors_pulled"), pulled);
     group_close(n, 2);
+}
+
+/* More than one system call reads, of all lengths that may share one. */
+static void sizes_of_many(size_t sizes[TENSORS_MAX])
+{
+    for (size_t i = 0; i < TENSORS_MAX; i++)
+        sizes[i] = i % 10 == 3 ? 100 : i % 10 == 4 ? 0 : 4096 + i * 37;
+    sizes[TENSORS_MAX / 2] = MIB - 5000;
+}
+
+TEST(channel_reads_small_tensors_that_are_large_together)
+{
+    size_t sizes[TENSORS_MAX];
+
+    sizes_of_many(sizes);
+    for (size_t m = 0; m < 2; m++) {
+        struct node n[2];
+        uint64_t pulled;
+
+        open_pullers(n, modes[m]);
+        agree(n);
+        pulled = node_counter(&n[1], "tensors_pulled");
+        call_tensors(n, sizes, TENSORS_MAX);
+        assert_int_equal(node_counter(&n[1], "tensors_pulled"), pulled + TENSORS_MAX * 8 / 10);
+        for (uint32_t i = 0; i < 20; i++)
+            call_tensors(n, sizes + i * 9, 29);
+        group_close(n, 2);
+    }
+}
+
+TEST(channel_asks_for_small_tensors_that_have_become_unreadable)
+{
+    unsigned char data[100] = "";
+    size_t sizes[TENSORS_MAX];
+    struct node n[2];
+    struct far far = far_open(n);
+
+    sizes_of_many(sizes);
+    assert_becomes((call_tensors(n, sizes, TENSORS_MAX), node_counter(&n[0], "tensors_pulled")));
+    assert_int_equal(call_far(n, "hide", data, sizeof data), TENREC_OK);
+    call_tensors(n, sizes, TENSORS_MAX);
+    assert_int_equal(node_counter(&n[0], "pulls_refused"), TENSORS_MAX * 8 / 10);
+    far_close(&far, n);
 }
 
 TEST(channel_copies_tensors_that_are_large_together)
