@@ -206,6 +206,9 @@ tenrec_status store_get_rounds(struct tenrec_store *s, const char *const *keys, 
 
 /* The TCP store's server on a core loop. */
 
+/* The key under which the server tells how many requests it has answered. No key of a group. */
+#define STORE_REQUESTS_KEY "tenrec.requests"
+
 /* Serves on `loop` (borrowed until the drop), or on one of its own for NULL.
  *
  * security: shared (counted); in a mode but none, clients prove themselves first. NULL: all are let
@@ -217,5 +220,8 @@ tenrec_status store_server_open(struct loop *loop, const char *host, uint16_t po
 /* Accepts no new connection any more; open connections stay. Not from the loop's
  * thread. */
 void store_server_stop_listening(struct tenrec_store_server *server);
+
+/* How many requests it has answered. */
+uint64_t store_server_requests(const struct tenrec_store_server *server);
 
 #endif

@@ -1,8 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "group/store/store_answer.h"
+#include "group/store/store.h"
 #include "group/store/store_request.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define REQUESTS_KEY "/" STORE_REQUESTS_KEY
+
+/* The entry of a key that is read. That of the counted requests becomes a key like others when a
+ * client first reads it. */
+static struct store_entry *answer_find(struct store_hub *hub, struct bytes_slice key)
+{
+    struct store_entry *e = NULL;
+    char text[24];
+
+    if (key.len != strlen(REQUESTS_KEY) || memcmp(key.data, REQUESTS_KEY, key.len) != 0)
+        return store_table_find(&hub->table, key);
+    snprintf(text, sizeof text, "%" PRIu64, atomic_load(&hub->requests));
+    if (store_table_make(&hub->table, key, &e) == TENREC_OK)
+        store_entry_set(&hub->table, e,
+                        (struct bytes_slice){ (const uint8_t *)text, strlen(text) });
+    return e;
+}
 
 static void kill_for(struct store_session *s, tenrec_status st)
 {
@@ -178,7 +200,7 @@ static void run_delete(struct store_session *s, const struct store_request *r)
 /* A missing key is answered by an empty value, as torch's libuv server does. */
 static void answer_value(struct store_session *s, struct bytes_slice key)
 {
-    const struct store_entry *e = store_table_find(&s->hub->table, key);
+    const struct store_entry *e = answer_find(s->hub, key);
 
     answer_blob(s, e ? e->value : NULL, e ? e->value_len : 0);
 }
@@ -216,7 +238,7 @@ static void run_check(struct store_session *s, const struct store_request *r)
     bool all = true;
 
     for (size_t i = 0; i < r->n; i++)
-        all &= store_entry_there(store_table_find(&s->hub->table, store_request_next(&list)));
+        all &= store_entry_there(answer_find(s->hub, store_request_next(&list)));
     bytes_add_u8(&s->out, !all);
 }
 

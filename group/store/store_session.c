@@ -204,6 +204,7 @@ static size_t run_request(struct store_session *s, size_t at)
         s->hub->steps += 1 + r.n + r.len / 1024;
         if (!store_answer(s, &r))
             return 0;
+        atomic_fetch_add(&s->hub->requests, 1);
         s->parser = (struct store_parser){ .at = 0 };
         s->n_answered = s->answered_len = 0;
         return r.len;

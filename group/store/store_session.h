@@ -7,6 +7,7 @@
 
 #include "group/store/store_table.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 struct store_session;
@@ -25,6 +26,7 @@ struct store_hub {
     size_t held, max_held;         /* bytes */
     uint64_t steps;  /* so far: requests, the keys, links and buckets walked for them, KiB moved */
     uint64_t walked; /* links of them */
+    _Atomic uint64_t requests; /* answered so far, with those that open a connection */
 };
 
 /* The operations of a session's connection. */

@@ -203,6 +203,11 @@ void store_server_stop_listening(struct tenrec_store_server *server)
     loop_call(server->loop, stop_on_loop, server);
 }
 
+uint64_t store_server_requests(const struct tenrec_store_server *server)
+{
+    return atomic_load(&server->peers.hub.requests);
+}
+
 tenrec_status tenrec_store_server_new(const char *host, uint16_t port,
                                       struct tenrec_store_server **ret, uint16_t *ret_port,
                                       tenrec_error *err)

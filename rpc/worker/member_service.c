@@ -56,6 +56,7 @@ static void member_service_debug_info(struct tenrec_worker *w, const struct serv
     service_put(to, "group.incarnation", membership_incarnation(m));
     to->text(to->arg, "store.name", membership_store_name(m));
     service_put(to, "store.served_here", membership_serves(m));
+    service_put(to, "store.requests", membership_requests(m));
 }
 
 const struct service member_service = {

@@ -289,6 +289,11 @@ bool membership_serves(const struct membership *m)
     return m->rendezvous->server != NULL;
 }
 
+uint64_t membership_requests(const struct membership *m)
+{
+    return membership_serves(m) ? store_server_requests(m->rendezvous->server) : 0;
+}
+
 tenrec_status membership_tell_number(struct membership *m, const char *name, int64_t number,
                                      uint64_t deadline_ns, tenrec_error *err)
 {

@@ -69,6 +69,8 @@ uint64_t membership_token(const struct membership *m); /* 0 of a visitor */
 const char *membership_group(const struct membership *m);
 const char *membership_store_name(const struct membership *m);
 bool membership_serves(const struct membership *m); /* the store */
+/* How many requests the store has answered that this worker serves. */
+uint64_t membership_requests(const struct membership *m);
 /* Returns `text` (of `room` bytes) with the reason why member `id` is absent: it has left, or its
  * process on this host has exited. Returns NULL if no reason is known. */
 const char *membership_absence(struct membership *m, tenrec_peer id, uint64_t deadline_ns,

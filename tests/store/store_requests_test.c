@@ -254,3 +254,21 @@ TEST_WITH(server_tells_changes_of_a_watched_key_1_13, start_server, stop_server)
     close(a);
     close(b);
 }
+
+#define REQUESTS "1000000000000000 2f74656e7265632e7265717565737473" /* /tenrec.requests */
+
+TEST_WITH(server_tells_how_many_requests_it_has_answered, start_server, stop_server)
+{
+    int fd = dial_2_2(); /* VALIDATE and PING */
+
+    say(fd, "03" REQUESTS);
+    hear(fd, ONE "32");
+    say(fd, "07"); /* GETNUMKEYS: it has become a key */
+    hear(fd, ONE);
+    say(fd, "0b" TWO K("61") ONE "31" K("62") ONE "31"); /* MULTI_SET is one request */
+    say(fd, "05" ONE REQUESTS);                          /* CHECK */
+    hear(fd, "00");
+    say(fd, "0a" ONE REQUESTS); /* MULTI_GET */
+    hear(fd, ONE "36");
+    close(fd);
+}

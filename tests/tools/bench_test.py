@@ -90,6 +90,14 @@ def bench_init_idle_and_after_print_their_figures():
         true(got["threads"] >= 1 and got["rss_kib"] > 0 and got["cpu_percent"] >= 0, f"figures are {got}")
 
 
+def bench_simulate_prints_the_figures_of_a_group():
+    got = run(sys.executable, os.path.join(os.path.dirname(COMPARE), "simulate"), "5", "--json", "--build", BUILD, "--processes", "2")
+    equal(got.returncode, 0, f"exit status, with {got.stderr!r}")
+    row = json.loads(got.stdout)
+    equal(row["workers"], 5)
+    true(all(row[key] > 0 for key in ("init_s", "barrier_s", "shutdown_s", "requests", "rss_kib_per_worker")), f"row is {row}")
+
+
 def bench_programs_refuse_unknown_arguments():
     for path in PROGRAMS:
         for args in (["latency"], ["speed", "busy", "tcp"], ["latency", "fast", "tcp"], ["latency", "sleep", "air"],

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* simulate.c - a static group of many workers in a few processes, over a real store and real
+ * connections, started by bench/simulate:
+ *
+ *     simulate WORKERS PROCESSES LIMIT_MS
+ *
+ * Each worker has a thread. The parent serves the store and leads all threads through the steps: a
+ * step begins for all at once, and its time ends with that of the last worker. */
+#include "../pair.h"
+#include "samples.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <tenrec/store.h>
+#include <tenrec/tenrec.h>
+#include <unistd.h>
+
+enum { STACK = 256 << 10, BARRIERS = 10, PROCESSES_MAX = 64 };
+
+struct stage {
+    pthread_barrier_t meet; /* all threads of all processes, and the parent */
+    int n, processes;
+    int64_t limit_ms;
+    char port[16];
+    _Atomic uint64_t barrier_ns[BARRIERS]; /* as rank 0 has measured them */
+};
+
+struct actor {
+    struct stage *stage;
+    pthread_t thread;
+    int rank;
+    struct tenrec_worker *worker;
+};
+
+static void meet(struct stage *s)
+{
+    pthread_barrier_wait(&s->meet);
+}
+
+static tenrec_status actor_make(struct actor *a, tenrec_error *err)
+{
+    struct tenrec_config *c;
+    char text[512];
+    tenrec_status st;
+
+    setenv("MASTER_PORT", a->stage->port, 1);
+    snprintf(text, sizeof text,
+             "worker: { name: \"w{rank}\", rank: %d, world_size: %d, init_timeout: %lldms }\n"
+             "security: { mode: none }\n"
+             "backend: tensorpipe\n"
+             "backends:\n"
+             "  tensorpipe: { plugin: tensorpipe, options: { transports: [uv], channels: [basic], "
+             "progress: sleep } }\n",
+             a->rank, a->stage->n, (long long)a->stage->limit_ms);
+    st = tenrec_config_parse(text, "simulate", &c, err);
+    if (st != TENREC_OK)
+        return st;
+    st = tenrec_worker_new(c, &a->worker, err);
+    tenrec_config_drop(c);
+    return st;
+}
+
+static tenrec_status actor_init(struct actor *a, tenrec_error *err)
+{
+    return tenrec_init_rpc(a->worker, err);
+}
+
+static tenrec_status actor_barrier(struct actor *a, tenrec_error *err)
+{
+    return tenrec_worker_barrier(a->worker, NULL, 0, a->stage->limit_ms, err);
+}
+
+static tenrec_status actor_barriers(struct actor *a, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    for (int i = 0; i < BARRIERS && st == TENREC_OK; i++) {
+        const uint64_t begin = samples_now_ns();
+
+        st = actor_barrier(a, err);
+        if (a->rank == 0)
+            atomic_store(&a->stage->barrier_ns[i], samples_now_ns() - begin);
+    }
+    return st;
+}
+
+static tenrec_status actor_gather(struct actor *a, tenrec_error *err)
+{
+    struct tenrec_value mine = tenrec_value_int(a->rank), *all;
+    tenrec_status st =
+        tenrec_worker_all_gather(a->worker, &mine, NULL, 0, a->stage->limit_ms, &all, err);
+
+    if (st == TENREC_OK)
+        tenrec_value_drop(all);
+    return st;
+}
+
+static tenrec_status actor_shutdown(struct actor *a, tenrec_error *err)
+{
+    return tenrec_shutdown(a->worker, TENREC_GRACEFUL, a->stage->limit_ms, err);
+}
+
+enum { MAKE, INIT, FIRST, BARRIER, GATHER, SHUTDOWN, STEPS };
+
+static const struct {
+    const char *name;
+    tenrec_status (*run)(struct actor *a, tenrec_error *err);
+} steps[STEPS] = {
+    [MAKE] = { "new", actor_make },
+    [INIT] = { "init", actor_init },
+    [FIRST] = { "the first barrier", actor_barrier },
+    [BARRIER] = { "a barrier", actor_barriers },
+    [GATHER] = { "the gather", actor_gather },
+    [SHUTDOWN] = { "shutdown", actor_shutdown },
+};
+
+static void *actor_main(void *arg)
+{
+    struct actor *a = arg;
+    tenrec_error err;
+
+    for (int i = 0; i < STEPS; i++) {
+        meet(a->stage);
+        if (steps[i].run(a, &err) != TENREC_OK) {
+            fprintf(stderr, "simulate: rank %d: %s: %s\n", a->rank, steps[i].name, err.text);
+            _exit(1);
+        }
+        meet(a->stage);
+    }
+    tenrec_worker_drop(a->worker);
+    return NULL;
+}
+
+struct cast {
+    struct stage *stage;
+    int first, n; /* ranks */
+};
+
+static int cast_main(void *arg)
+{
+    const struct cast *c = arg;
+    struct actor *a = calloc((size_t)c->n, sizeof *a);
+    pthread_attr_t small;
+
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, STACK);
+    for (int i = 0; i < c->n; i++) {
+        a[i] = (struct actor){ .stage = c->stage, .rank = c->first + i };
+        if (pthread_create(&a[i].thread, &small, actor_main, &a[i]))
+            pair_die("cannot start a thread for rank %d", a[i].rank);
+    }
+    for (int i = 0; i < c->n; i++)
+        pthread_join(a[i].thread, NULL);
+    pthread_attr_destroy(&small);
+    free(a);
+    return 0;
+}
+
+/* ---- the parent ------------------------------------------------------------------ */
+
+static void on_child(int signal_number)
+{
+    int status;
+
+    (void)signal_number;
+    while (waitpid(-1, &status, WNOHANG) > 0)
+        if (status != 0)
+            _exit(1); /* the other children die with this process */
+}
+
+static long rss_kib(const pid_t *p, int n)
+{
+    long all = 0;
+
+    for (int i = 0; i < n; i++) {
+        char path[64];
+        long pages = 0;
+        FILE *f;
+
+        snprintf(path, sizeof path, "/proc/%d/statm", (int)p[i]);
+        f = fopen(path, "r");
+        if (f && fscanf(f, "%*d %ld", &pages) == 1)
+            all += pages * (sysconf(_SC_PAGESIZE) / 1024);
+        if (f)
+            fclose(f);
+    }
+    return all;
+}
+
+/* The requests that the store's server has answered. */
+static long long stage_requests(const struct stage *s)
+{
+    struct tenrec_store *store;
+    char url[64];
+    long long n = -1;
+    void *text;
+    size_t len;
+
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%s", s->port);
+    if (tenrec_store_open(url, 1000, &store, NULL) != TENREC_OK)
+        return n;
+    if (tenrec_store_get(store, "tenrec.requests", 1000, &text, &len, NULL) == TENREC_OK) {
+        n = atoll(text);
+        free(text);
+    }
+    tenrec_store_close(store);
+    return n;
+}
+
+static double barrier_median_s(const struct stage *s)
+{
+    struct samples t;
+    double us;
+
+    if (samples_init(&t, BARRIERS))
+        pair_die("no memory");
+    for (int i = 0; i < BARRIERS; i++)
+        samples_add(&t, atomic_load(&s->barrier_ns[i]));
+    us = samples_us(&t, 0.5);
+    samples_finish(&t);
+    return us / 1e6;
+}
+
+static void stage_lead(struct stage *s, const pid_t *p)
+{
+    double took_s[STEPS];
+    long long requests[STEPS];
+    long before = rss_kib(p, s->processes), after = 0;
+
+    for (int i = 0; i < STEPS; i++) {
+        const uint64_t begin = samples_now_ns();
+
+        meet(s);
+        meet(s);
+        took_s[i] = (double)(samples_now_ns() - begin) / 1e9;
+        requests[i] = stage_requests(s);
+        if (i == GATHER)
+            after = rss_kib(p, s->processes);
+    }
+    printf("{\"workers\": %d, \"init_s\": %.4f, \"first_barrier_s\": %.4f, \"barrier_s\": %.5f, "
+           "\"gather_s\": %.4f, \"shutdown_s\": %.4f, \"requests\": %lld, "
+           "\"requests_of_init\": %lld, \"rss_kib_per_worker\": %ld}\n",
+           s->n, took_s[INIT], took_s[FIRST], barrier_median_s(s), took_s[GATHER], took_s[SHUTDOWN],
+           requests[SHUTDOWN], requests[INIT], (after - before) / s->n);
+}
+
+static void stage_open(struct stage *s, struct tenrec_store_server **ret)
+{
+    tenrec_error err;
+    uint16_t port;
+
+    if (tenrec_store_server_new("127.0.0.1", 0, ret, &port, &err)) {
+        fprintf(stderr, "simulate: %s\n", err.text);
+        exit(1);
+    }
+    snprintf(s->port, sizeof s->port, "%u", (unsigned)port);
+}
+
+static void stage_init(struct stage *s)
+{
+    pthread_barrierattr_t shared;
+
+    pthread_barrierattr_init(&shared);
+    pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+    if (pthread_barrier_init(&s->meet, &shared, (unsigned)s->n + 1))
+        pair_die("cannot make a barrier of %d threads", s->n + 1);
+    /* As under a launcher, which serves the store. */
+    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
+    setenv("TENREC_SECURITY__MODE", "none", 1);
+    unsetenv("BENCH_CPUS");
+    signal(SIGCHLD, on_child);
+}
+
+int main(int argc, char **argv)
+{
+    struct stage *s = pair_memory(sizeof *s, true);
+    struct tenrec_store_server *server;
+    struct cast cast[PROCESSES_MAX];
+    pid_t p[PROCESSES_MAX];
+
+    s->n = argc == 4 ? atoi(argv[1]) : 0;
+    s->processes = s->n > 0 ? atoi(argv[2]) : 0;
+    s->limit_ms = s->n > 0 ? atoll(argv[3]) : 0;
+    if (s->processes < 1 || s->processes > PROCESSES_MAX || s->processes > s->n ||
+        s->limit_ms < 1) {
+        fputs("usage: simulate WORKERS PROCESSES LIMIT_MS\n", stderr);
+        return 2;
+    }
+    stage_init(s);
+    for (int i = 0; i < s->processes; i++) {
+        const int first = i * s->n / s->processes;
+
+        cast[i] = (struct cast){ s, first, (i + 1) * s->n / s->processes - first };
+        p[i] = pair_fork(cast_main, &cast[i]);
+    }
+    stage_open(s, &server);
+    stage_lead(s, p);
+    signal(SIGCHLD, SIG_DFL);
+    while (wait(NULL) > 0)
+        ;
+    tenrec_store_server_drop(server);
+    return 0;
+}
