@@ -26,6 +26,7 @@ struct record_holder *record_holder_add(struct record_set *s, const struct recor
         free(h);
         return NULL;
     }
+    h->serial = ++s->n_holders;
     h->life = a->life;
     h->handle = a->handle;
     h->number = a->number;
@@ -72,13 +73,13 @@ void record_forget_former(struct record_set *s, const char *worker, int64_t life
     }
 }
 
-static size_t holder_readers(const struct record_set *s, int64_t version, int64_t number,
+static size_t holder_readers(const struct record_set *s, int64_t version, uint64_t serial,
                              const struct record_holder *but)
 {
     size_t n = 0;
 
     for (const struct record_holder *h = s->holders; h; h = h->next)
-        n += h != but && h->state == HOLDER_PULLS && h->version == version && h->source == number;
+        n += h != but && h->state == HOLDER_PULLS && h->version == version && h->source == serial;
     return n;
 }
 
@@ -97,7 +98,7 @@ const struct record_holder *record_source(const struct record_set *s, const stru
         if (one->failed || one->left || one->version != h->version || one->digest != h->digest ||
             one->state == HOLDER_PUBLISHES || (one->state == HOLDER_PULLS && !before))
             continue;
-        n = holder_readers(s, v->number, one->number, h);
+        n = holder_readers(s, v->number, one->serial, h);
         if (n < fewest) {
             best = one;
             fewest = n;

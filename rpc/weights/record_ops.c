@@ -127,7 +127,7 @@ static bool pull_lease(struct record_ask *a, const struct record_version *v)
     h->state = HOLDER_PULLS;
     h->lease_until_ns = clock_deadline_ms(lease_ms(a));
     source = record_source(a->set, h, v, only);
-    h->source = source ? source->number : 0;
+    h->source = source ? source->serial : 0;
     if (!source && only) {
         record_remove(a->set, a->worker, a->number);
         return ask_fail(a, TENREC_ESTALE, "has no holder any more");

@@ -34,7 +34,8 @@ struct record_holder {
     int64_t version;
     enum holder_state state;
     int64_t digest;          /* of its boxes: equal ones can read from it */
-    int64_t source;          /* the number that it reads from; 0: the publishers */
+    uint64_t serial;         /* in the set, from 1 on: `number` is of the worker */
+    uint64_t source;         /* the serial that it reads from; 0: the publishers */
     uint64_t lease_until_ns; /* while it pulls */
     char *error;             /* of a report; may be NULL */
     bool failed;             /* a reader could not read from it */
@@ -48,6 +49,7 @@ struct record_set {
     char *name;
     struct record_version *versions; /* the newest first */
     struct record_holder *holders;   /* in the order in which they came */
+    uint64_t n_holders;              /* so far */
     struct later *asks;              /* record_ask, that wait */
 };
 
