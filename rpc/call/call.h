@@ -70,6 +70,11 @@ tenrec_status call_async(struct tenrec_worker *w, const char *to, const char *fu
                          const struct tenrec_value *args, size_t n, bool deref,
                          const struct tenrec_call_options *options, struct tenrec_future **ret,
                          tenrec_error *err);
+/* The same, for futures that are not the program's: its scopes do not have them. */
+tenrec_status call_async_unscoped(struct tenrec_worker *w, const char *to, const char *function,
+                                  const struct tenrec_value *args, size_t n, bool deref,
+                                  const struct tenrec_call_options *options,
+                                  struct tenrec_future **ret, tenrec_error *err);
 
 /* Checks size, flags (of which `flags` are allowed) and `into`. errors: EINVAL */
 tenrec_status call_check_options(const struct tenrec_call_options *o, uint32_t flags,

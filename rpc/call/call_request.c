@@ -182,22 +182,32 @@ static tenrec_status call_begin(struct tenrec_worker *w, const char *to, const c
     return st;
 }
 
+tenrec_status call_async_unscoped(struct tenrec_worker *w, const char *to, const char *function,
+                                  const struct tenrec_value *args, size_t n, bool deref,
+                                  const struct tenrec_call_options *options,
+                                  struct tenrec_future **ret, tenrec_error *err)
+{
+    struct call_spec spec = { .op = "rpc_async", .want_value = true, .deref = deref };
+    tenrec_status st = worker_enter(w, err);
+
+    if (st != TENREC_OK)
+        return st;
+    st = call_begin(w, to, function, args, n, options, &spec, ret, err);
+    worker_leave(w);
+    return st;
+}
+
 tenrec_status call_async(struct tenrec_worker *w, const char *to, const char *function,
                          const struct tenrec_value *args, size_t n, bool deref,
                          const struct tenrec_call_options *options, struct tenrec_future **ret,
                          tenrec_error *err)
 {
-    struct call_spec spec = { .op = "rpc_async", .want_value = true, .deref = deref };
     struct tenrec_future *f;
     tenrec_status st;
 
     if (!ret)
         return tenrec_fail(err, TENREC_EINVAL, "no place for the future is given");
-    st = worker_enter(w, err);
-    if (st != TENREC_OK)
-        return st;
-    st = call_begin(w, to, function, args, n, options, &spec, &f, err);
-    worker_leave(w);
+    st = call_async_unscoped(w, to, function, args, n, deref, options, &f, err);
     if (st != TENREC_OK)
         return st;
     st = future_scope_add(f, err);

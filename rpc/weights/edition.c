@@ -136,8 +136,8 @@ static tenrec_status memory_register(struct edition_memory *m, struct tenrec_wor
         m->tensor = tenrec_tensor_share(tensor);
     if (st != TENREC_OK)
         return st;
-    if (kind != EDITION_PULLED)
-        p->checksum = piece_checksum(p, p, tenrec_tensor_data(m->tensor));
+    if (kind != EDITION_PULLED && !piece_checksum(p, tenrec_tensor_data(m->tensor), &p->checksum))
+        return memory_fail(err);
     if (p->bytes == 0)
         return TENREC_OK;
     st = tenrec_region_new(w, m->tensor, TENREC_REGION_READ, &m->region, err);

@@ -95,7 +95,8 @@ struct edition *edition_find(struct editions *l, edition_is_fn *is, const void *
 void editions_sweep(struct editions *l);
 
 /* The function by which others read the references of an edition, and wait for its bytes: (number,
- * bytes, whether the references are wanted) -> bytes of the references, or nil. errors: ENOMEM */
+ * bytes, whether the references are wanted) -> the references, or how many bytes there are.
+ * errors: ENOMEM */
 #define EDITION_READ "tenrec.weights.read"
 tenrec_status edition_serve(struct functions *f, tenrec_error *err);
 /* The lock is held. Moves the readers that have an answer to *done. */

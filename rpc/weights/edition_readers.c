@@ -16,7 +16,7 @@ struct edition_ask {
 static void ask_answer(struct edition_ask *a, const struct edition *h)
 {
     struct tenrec_region_ref *ref = a->refs ? memory_new(h->n, sizeof *ref) : NULL;
-    struct tenrec_value v = tenrec_value_nil();
+    struct tenrec_value v = tenrec_value_int((int64_t)h->arrived);
 
     for (size_t i = 0; ref && i < h->n; i++)
         ref[i] = h->piece[i].ref;

@@ -83,12 +83,26 @@ tenrec_status piece_plan_same(struct piece_plan *p, const struct piece *want, si
 
 /* ---- piece_checksum.c --------------------------------------------------------------- */
 
-/* XXH64, a hash that is fast and not secret. */
+/* XXH3, a hash that is fast and not secret. */
 uint64_t piece_hash(const void *data, size_t n, uint64_t seed);
 
-/* The checksum of the elements of `p`, which are in the box `in` of the same tensor with this
- * memory. It does not depend on `in`. */
-uint64_t piece_checksum(const struct piece *p, const struct piece *in, const void *memory);
+/* The checksum of a box whose elements arrive in another one. */
+struct piece_sum {
+    struct XXH3_state_s *hash; /* owns; NULL: not begun */
+    uint64_t done;             /* bytes of the box */
+};
+
+/* Returns false without memory. */
+bool piece_sum_begin(struct piece_sum *s);
+/* Adds the elements of `p` that are there: `arrived` bytes of the box `in` with this memory.
+ * Returns true if these are all. */
+bool piece_sum_add(struct piece_sum *s, const struct piece *p, const struct piece *in,
+                   const void *memory, uint64_t arrived);
+uint64_t piece_sum_end(struct piece_sum *s);
+void piece_sum_drop(struct piece_sum *s); /* safe on zeroed memory */
+
+/* That of a box in memory of its own. Returns false without memory. */
+bool piece_checksum(const struct piece *p, const void *memory, uint64_t *ret);
 
 /* Returns true if all elements of `p` are in `in`. */
 bool piece_is_in(const struct piece *p, const struct piece *in);

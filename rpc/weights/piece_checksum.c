@@ -1,77 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* piece_checksum.c - checksums of boxes, row by row, so that they are the same in any memory. */
+/* piece_checksum.c - checksums of boxes: XXH3 of the elements in their order, so that they are the
+ * same in any memory. */
 #include "rpc/weights/piece.h"
 
 #include "core/tensor/tensor.h"
 
-#include <string.h>
-
-static const uint64_t P1 = 0x9e3779b185ebca87u, P2 = 0xc2b2ae3d27d4eb4fu, P3 = 0x165667b19e3779f9u,
-                      P4 = 0x85ebca77c2b2ae63u, P5 = 0x27d4eb2f165667c5u;
-
-static inline uint64_t hash_rotate(uint64_t x, unsigned by)
-{
-    return x << by | x >> (64 - by);
-}
-
-static inline uint64_t hash_word(const unsigned char *p)
-{
-    uint64_t x;
-
-    memcpy(&x, p, sizeof x);
-    return x;
-}
-
-static inline uint64_t hash_round(uint64_t sum, uint64_t word)
-{
-    return hash_rotate(sum + word * P2, 31) * P1;
-}
-
-/* Adds whole blocks of 32 bytes, in four lanes. */
-static const unsigned char *hash_blocks(const unsigned char *p, size_t n, uint64_t seed,
-                                        uint64_t *ret)
-{
-    uint64_t lane[4] = { seed + P1 + P2, seed + P2, seed, seed - P1 };
-    uint64_t sum;
-
-    for (; n >= 32; n -= 32, p += 32)
-        for (int i = 0; i < 4; i++)
-            lane[i] = hash_round(lane[i], hash_word(p + (size_t)i * 8));
-    sum = hash_rotate(lane[0], 1) + hash_rotate(lane[1], 7) + hash_rotate(lane[2], 12) +
-          hash_rotate(lane[3], 18);
-    for (int i = 0; i < 4; i++)
-        sum = (sum ^ hash_round(0, lane[i])) * P1 + P4;
-    *ret = sum;
-    return p;
-}
-
-static uint64_t hash_tail(const unsigned char *p, size_t n, uint64_t sum)
-{
-    uint32_t half;
-
-    for (; n >= 8; n -= 8, p += 8)
-        sum = hash_rotate(sum ^ hash_round(0, hash_word(p)), 27) * P1 + P4;
-    if (n >= 4) {
-        memcpy(&half, p, sizeof half);
-        sum = hash_rotate(sum ^ half * P1, 23) * P2 + P3;
-        n -= 4, p += 4;
-    }
-    for (; n > 0; n--, p++)
-        sum = hash_rotate(sum ^ *p * P5, 11) * P1;
-    return sum;
-}
+#ifdef TENREC_HAVE_XXH_DISPATCH /* takes the widest instructions of the processor */
+#include <xxh_x86dispatch.h>
+#else
+#include <xxhash.h>
+#endif
 
 uint64_t piece_hash(const void *data, size_t n, uint64_t seed)
 {
-    const unsigned char *p = data;
-    uint64_t sum = seed + P5;
-
-    if (n >= 32)
-        p = hash_blocks(p, n, seed, &sum);
-    sum = hash_tail(p, n % 32, sum + n);
-    sum = (sum ^ sum >> 33) * P2;
-    sum = (sum ^ sum >> 29) * P3;
-    return sum ^ sum >> 32;
+    return XXH3_64bits_withSeed(data, n, seed);
 }
 
 bool piece_is_in(const struct piece *p, const struct piece *in)
@@ -82,23 +24,92 @@ bool piece_is_in(const struct piece *p, const struct piece *in)
     return true;
 }
 
-uint64_t piece_checksum(const struct piece *p, const struct piece *in, const void *memory)
+bool piece_sum_begin(struct piece_sum *s)
 {
-    const uint64_t item = dtype_bytes(p->dtype);
-    const uint32_t rows_of = p->ndim ? p->ndim - 1 : 0; /* dimensions that count rows */
-    int64_t i[TENREC_MAX_DIMS] = { 0 };
-    uint64_t sum = 0, row = p->ndim ? (uint64_t)p->extent[rows_of] * item : item;
-    uint32_t d = 1;
+    s->hash = XXH3_createState();
+    return s->hash && XXH3_64bits_reset(s->hash) == XXH_OK;
+}
 
-    if (p->bytes == 0)
-        return 0;
+void piece_sum_drop(struct piece_sum *s)
+{
+    XXH3_freeState(s->hash);
+    s->hash = NULL;
+}
+
+/* Bytes of `p` that are side by side in the memory of `in`: a run covers dimension *ret_outer and
+ * those behind it. */
+static uint64_t sum_run_bytes(const struct piece *p, const struct piece *in, uint32_t *ret_outer)
+{
+    uint64_t bytes = dtype_bytes(p->dtype);
+    uint32_t d = p->ndim;
+
     while (d > 0) {
-        uint64_t at = 0;
-        for (d = 0; d < p->ndim; d++)
-            at = at * (uint64_t)in->extent[d] + (uint64_t)(p->at[d] + i[d] - in->at[d]);
-        sum = piece_hash((const char *)memory + at * item, row, sum);
-        for (d = rows_of; d > 0 && ++i[d - 1] == p->extent[d - 1]; d--)
-            i[d - 1] = 0;
+        bytes *= (uint64_t)p->extent[--d];
+        if (p->extent[d] != in->extent[d])
+            break;
     }
+    *ret_outer = d;
+    return bytes;
+}
+
+/* The offset of a run in the memory of `in`. */
+static uint64_t sum_run_offset(const struct piece *p, const struct piece *in, uint32_t outer,
+                               uint64_t run)
+{
+    uint64_t at = 0, stride = dtype_bytes(p->dtype);
+
+    for (uint32_t d = p->ndim; d-- > 0;) {
+        uint64_t i = (uint64_t)(p->at[d] - in->at[d]);
+        if (d < outer) {
+            i += run % (uint64_t)p->extent[d];
+            run /= (uint64_t)p->extent[d];
+        }
+        at += i * stride;
+        stride *= (uint64_t)in->extent[d];
+    }
+    return at;
+}
+
+bool piece_sum_add(struct piece_sum *s, const struct piece *p, const struct piece *in,
+                   const void *memory, uint64_t arrived)
+{
+    uint32_t outer;
+    const uint64_t run = sum_run_bytes(p, in, &outer);
+
+    while (s->done < p->bytes) {
+        const uint64_t begun = s->done % run;
+        const uint64_t at = sum_run_offset(p, in, outer, s->done / run) + begun;
+        uint64_t n = run - begun;
+        if (at >= arrived)
+            return false;
+        if (n > arrived - at)
+            n = arrived - at;
+        XXH3_64bits_update(s->hash, (const char *)memory + at, n);
+        s->done += n;
+    }
+    return true;
+}
+
+uint64_t piece_sum_end(struct piece_sum *s)
+{
+    const uint64_t sum = XXH3_64bits_digest(s->hash);
+
+    piece_sum_drop(s);
     return sum;
+}
+
+bool piece_checksum(const struct piece *p, const void *memory, uint64_t *ret)
+{
+    struct piece_sum s = { 0 };
+
+    *ret = 0;
+    if (p->bytes == 0)
+        return true;
+    if (!piece_sum_begin(&s)) {
+        piece_sum_drop(&s);
+        return false;
+    }
+    piece_sum_add(&s, p, p, memory, p->bytes);
+    *ret = piece_sum_end(&s);
+    return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pull.c - a pull: reads a version in buckets, and goes on with another source when one fails. */
+/* pull.c - a pull: reads a version, and goes on with another source when one fails. */
 #include "rpc/weights/pull.h"
 
 #include "rpc/weights/record.h"
@@ -9,126 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-    BUCKETS = 64, /* of a pull: the last reader of a chain ends a bucket later for each before it */
-};
-#define BUCKET_LEAST ((uint64_t)1 << 20)
-#define BUCKET_MOST ((uint64_t)64 << 20)
-
-/* Finds the run of the next byte: a former source may have given some. */
-static void pull_seek(struct pull *p)
-{
-    uint64_t at = 0;
-
-    for (p->run = 0; p->run < p->plan.n; p->run++) {
-        const uint64_t bytes = p->plan.run[p->run].bytes;
-        if (p->h->arrived < at + bytes)
-            break;
-        at += bytes;
-    }
-    p->done = p->h->arrived - at;
-}
-
-/* ---- buckets ------------------------------------------------------------------------ */
-
-static uint64_t pull_bucket_bytes(const struct edition *h)
-{
-    uint64_t bytes = 0;
-
-    for (size_t i = 0; i < h->n; i++)
-        bytes += h->piece[i].bytes;
-    bytes /= BUCKETS;
-    return bytes < BUCKET_LEAST ? BUCKET_LEAST : bytes > BUCKET_MOST ? BUCKET_MOST : bytes;
-}
-
-/* Fills the next bucket. *ret_n: its entries, whose local tensors are to be dropped, also after an
- * error. */
-static tenrec_status pull_fill(struct pull *p, size_t *ret_n, uint64_t *ret_bytes,
-                               tenrec_error *err)
-{
-    tenrec_status st = TENREC_OK;
-
-    *ret_bytes = 0;
-    for (*ret_n = 0; *ret_n < PULL_BUCKET_RUNS && p->run < p->plan.n; ++*ret_n) {
-        const struct piece_run *run = &p->plan.run[p->run];
-        uint64_t bytes = run->bytes - p->done;
-        if (bytes > p->bucket_bytes - *ret_bytes)
-            bytes = p->bucket_bytes - *ret_bytes;
-        if (bytes == 0)
-            break;
-        p->bucket[*ret_n] = (struct tenrec_bulk){ .size = sizeof p->bucket[0],
-                                                  .direction = TENREC_BULK_READ,
-                                                  .remote = *run->ref,
-                                                  .remote_offset = run->from + p->done,
-                                                  .bytes = bytes };
-        st = edition_bytes_new(p->h, run->want, run->to + p->done, bytes, &p->bucket[*ret_n].local,
-                               err);
-        if (st != TENREC_OK)
-            return st;
-        *ret_bytes += bytes;
-        p->done += bytes;
-        if (p->done == run->bytes) {
-            p->run++;
-            p->done = 0;
-        }
-    }
-    return TENREC_OK;
-}
-
-static tenrec_status pull_read_bucket(struct pull *p, size_t n, uint64_t bytes, tenrec_error *err)
-{
-    const uint64_t until = pull_before_stall(p);
-    const struct tenrec_bulk_options o = { .size = sizeof o, .timeout_ms = handle_left_ms(until) };
-    struct tenrec_future *f = NULL;
-    tenrec_status st = TENREC_OK;
-
-    if (p->source_number)
-        st = pull_await_source(p, p->h->arrived + bytes, NULL, err);
-    if (st == TENREC_OK)
-        st = tenrec_bulk_async(p->s->w, p->bucket, n, &o, &f, err);
-    if (st == TENREC_OK)
-        st = tenrec_future_wait(f, TENREC_TIMEOUT_NONE, err);
-    tenrec_future_drop(f);
-    return st;
-}
-
-static tenrec_status pull_transfer(struct pull *p, tenrec_error *err)
-{
-    tenrec_status st = TENREC_OK;
-
-    pull_seek(p);
-    p->bucket_bytes = pull_bucket_bytes(p->h);
-    while (st == TENREC_OK && p->run < p->plan.n) {
-        uint64_t bytes;
-        size_t n;
-        st = pull_fill(p, &n, &bytes, err);
-        if (st == TENREC_OK)
-            st = pull_read_bucket(p, n, bytes, err);
-        for (size_t i = 0; i < n; i++)
-            tenrec_tensor_drop(p->bucket[i].local);
-        if (st == TENREC_OK)
-            edition_arrived(p->h, p->h->arrived + bytes);
-    }
-    return st;
-}
-
-/* Compares the published pieces that are in a box. */
-static tenrec_status pull_verify(const struct pull *p, tenrec_error *err)
-{
-    for (size_t i = 0; i < p->n_have; i++)
-        for (size_t k = 0; k < p->n; k++) {
-            const struct piece *have = &p->have[i], *want = &p->h->piece[k];
-            if (strcmp(have->name, want->name) == 0 && piece_is_in(have, want) &&
-                piece_checksum(have, want, tenrec_tensor_data(p->h->memory[k].tensor)) !=
-                    have->checksum)
-                return tenrec_fail(err, TENREC_EPROTOCOL,
-                                   "tensor '%s' of version %lld has not the checksum that was "
-                                   "published",
-                                   want->name, (long long)p->h->version);
-        }
-    return TENREC_OK;
-}
 
 /* ---- a version ---------------------------------------------------------------------- */
 
@@ -217,8 +97,10 @@ static tenrec_status pull_fill_boxes(struct pull *p, int64_t version, tenrec_err
         st = pull_take_memory(p, version, piece, err);
     if (st == TENREC_OK)
         st = pull_sources(p, err);
-    if (st == TENREC_OK)
-        st = pull_verify(p, err);
+    if (st == TENREC_OK && p->sums.wrong)
+        st = tenrec_fail(err, TENREC_EPROTOCOL,
+                         "tensor '%s' of version %lld has not the checksum that was published",
+                         p->sums.wrong->name, (long long)version);
     if (st == TENREC_OK)
         st = handle_ask(p->s, RECORD_DONE, p->h->number,
                         (struct tenrec_value[]){ tenrec_value_int(version) }, 1, p->until_ns, NULL,

@@ -6,8 +6,41 @@
 #include "rpc/weights/edition.h"
 
 enum {
-    PULL_BUCKET_RUNS = 256,
-    PULL_TRIES = 3, /* with the publishers */
+    PULL_TRIES = 3,  /* with the publishers */
+    PULL_RUNS = 256, /* of a bucket */
+    PULL_FLIGHT = 8, /* buckets under way */
+};
+
+/* A published box in a wanted one. */
+struct pull_sum {
+    const struct piece *have, *want;
+    const void *memory;
+    uint64_t begin; /* of the wanted box, in the bytes of the pull */
+    struct piece_sum sum;
+    bool over;
+};
+
+/* The checksums of what arrives. */
+struct pull_sums {
+    struct pull_sum *sum;      /* owns; in the order of the wanted boxes */
+    size_t n, first;           /* that is not over */
+    const struct piece *wrong; /* has not the checksum that was published; NULL: none */
+};
+
+/* Bytes that are read together. */
+struct pull_bucket {
+    struct tenrec_future *f; /* shared */
+    uint64_t end;            /* in the bytes of the pull */
+};
+
+/* The buckets under way. */
+struct pull_window {
+    uint64_t bucket_bytes;      /* at most */
+    uint64_t has;               /* bytes that the source has */
+    uint64_t asked;             /* bytes that have arrived, or are under way */
+    struct tenrec_future *more; /* the source's answer when it has more; NULL: not asked */
+    struct pull_bucket bucket[PULL_FLIGHT]; /* n, in the order of their bytes */
+    size_t n;
 };
 
 struct pull {
@@ -27,11 +60,12 @@ struct pull {
     struct tenrec_region_ref *refs; /* owns; of another reader */
     struct piece_plan plan;
     unsigned publisher_failures;
-    /* The next byte. */
+    /* The next byte that is asked for. */
     size_t run;
-    uint64_t done;         /* of the run */
-    uint64_t bucket_bytes; /* at most */
-    struct tenrec_bulk bucket[PULL_BUCKET_RUNS];
+    uint64_t done; /* of the run */
+    struct pull_window window;
+    struct pull_sums sums;
+    struct tenrec_bulk entry[PULL_RUNS]; /* of the next bucket */
 };
 
 /* ---- pull_source.c ------------------------------------------------------------------ */
@@ -41,11 +75,24 @@ void pull_forget(struct pull *p);
 /* Asks for a version; `failed`: the source that has failed, or NULL. ret_version: of the answer */
 tenrec_status pull_ask(struct pull *p, int64_t version, const char *failed, int64_t *ret_version,
                        tenrec_error *err);
-/* Waits until another reader has so many bytes. ret: may be NULL; its references */
-tenrec_status pull_await_source(struct pull *p, uint64_t bytes, struct tenrec_value **ret,
-                                tenrec_error *err);
+/* Asks another reader for its references, or for how many bytes it has once it has so many. */
+tenrec_status pull_ask_source(struct pull *p, uint64_t bytes, bool refs, struct tenrec_future **ret,
+                              tenrec_error *err);
 tenrec_status pull_read_refs(struct pull *p, tenrec_error *err);
 /* When a source that gives nothing may be replaced, from now on. */
 uint64_t pull_before_stall(const struct pull *p);
+
+/* ---- pull_window.c ------------------------------------------------------------------ */
+
+/* Reads the rest of the plan from the source. */
+tenrec_status pull_transfer(struct pull *p, tenrec_error *err);
+
+/* ---- pull_sums.c -------------------------------------------------------------------- */
+
+/* Finds the published boxes that are in wanted ones. errors: ENOMEM */
+tenrec_status sums_make(struct pull_sums *s, const struct pull *p, tenrec_error *err);
+void sums_finish(struct pull_sums *s); /* safe on zeroed memory */
+/* So many bytes of the pull have arrived. errors: ENOMEM */
+tenrec_status sums_add(struct pull_sums *s, uint64_t arrived, tenrec_error *err);
 
 #endif

@@ -28,6 +28,7 @@ uint64_t pull_before_stall(const struct pull *p)
 void pull_forget(struct pull *p)
 {
     piece_plan_finish(&p->plan);
+    sums_finish(&p->sums);
     free(p->refs);
     free(p->have);
     tenrec_value_drop(p->answer);
@@ -94,33 +95,35 @@ tenrec_status pull_ask(struct pull *p, int64_t version, const char *failed, int6
 
 /* ---- a source ----------------------------------------------------------------------- */
 
-tenrec_status pull_await_source(struct pull *p, uint64_t bytes, struct tenrec_value **ret,
-                                tenrec_error *err)
+tenrec_status pull_ask_source(struct pull *p, uint64_t bytes, bool refs, struct tenrec_future **ret,
+                              tenrec_error *err)
 {
     const struct tenrec_call_options o = { .size = sizeof o,
                                            .timeout_ms = handle_left_ms(pull_before_stall(p)) };
     const struct tenrec_value args[] = { tenrec_value_int(p->source_number),
                                          tenrec_value_int((int64_t)bytes),
-                                         tenrec_value_bool(ret != NULL) };
+                                         tenrec_value_bool(refs) };
 
-    return call_sync(p->s->w, p->source, EDITION_READ, args, 3, false, &o, ret, err);
+    return call_async_unscoped(p->s->w, p->source, EDITION_READ, args, 3, false, &o, ret, err);
 }
 
 tenrec_status pull_read_refs(struct pull *p, tenrec_error *err)
 {
     const size_t bytes = p->n * sizeof *p->refs;
-    struct tenrec_value *v;
-    tenrec_status st = pull_await_source(p, 0, &v, err);
+    struct tenrec_future *f = NULL;
+    const struct tenrec_value *v;
+    tenrec_status st = pull_ask_source(p, 0, true, &f, err);
 
-    if (st != TENREC_OK)
-        return st;
-    p->refs = memory_new(p->n, sizeof *p->refs);
-    if (!p->refs)
+    if (st == TENREC_OK)
+        st = tenrec_future_wait(f, TENREC_TIMEOUT_NONE, err);
+    v = st == TENREC_OK ? tenrec_future_value(f) : NULL;
+    p->refs = v ? memory_new(p->n, sizeof *p->refs) : NULL;
+    if (v && !p->refs)
         st = memory_fail(err);
-    else if (v->type != TENREC_VALUE_BYTES || v->n != bytes)
+    else if (v && (v->type != TENREC_VALUE_BYTES || v->n != bytes))
         st = tenrec_fail(err, TENREC_EPROTOCOL, "'%s' has not the same boxes", p->source);
-    else
+    else if (v)
         memcpy(p->refs, v->u.bytes, bytes);
-    tenrec_value_drop(v);
+    tenrec_future_drop(f);
     return st;
 }

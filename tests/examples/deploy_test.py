@@ -310,7 +310,7 @@ def test_deploy_container_file_builds_by_what_the_tree_needs():
         wanted = set(re.search(r"^build=\((.*?)\)", f.read(), re.MULTILINE | re.DOTALL)[1].split())
     # Of tests, and of a store that the image leaves out.
     cases.equal(set(installed[0]), wanted - {"libcmocka-dev", "libhiredis-dev"}, "packages of the build")
-    runs = {"libuv1-dev": "libuv1", "libyaml-dev": "libyaml-0-2", "libjansson-dev": "libjansson4", "libssl-dev": "libssl3",
+    runs = {"libuv1-dev": "libuv1", "libyaml-dev": "libyaml-0-2", "libjansson-dev": "libjansson4", "libssl-dev": "libssl3", "libxxhash-dev": "libxxhash0",
             "libmicrohttpd-dev": "libmicrohttpd12", "libcurl4-openssl-dev": "libcurl4"}
     cases.equal(set(installed[1]), {runs[p] for p in installed[0] if p in runs}, "packages of the image")
     with open(os.path.join(ROOT, "meson_options.txt"), encoding="utf-8") as f:
