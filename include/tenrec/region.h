@@ -50,12 +50,12 @@ struct tenrec_region_ref {
 /* Registers the elements of `tensor`. Memory that is registered already, with the same rights,
  * gives the same region, unless TENREC_REGION_OWN is among them: each call is matched by a drop.
  *
- * tensor   shared until the region has been dropped and its last transfer has ended; contiguous,
- *          in memory of the host
+ * tensor   shared until the region has been dropped and its last transfer has ended; contiguous.
+ *          On a device transfers are ordered after the work on it that this thread has queued now
  * ret      shares: drop it
  * errors   EINVAL (rights; not contiguous, empty, or read-only and to be written), EEXIST (the
- *          memory is registered with other rights), EUNSUPPORTED (memory of a device), ENOMEM, EOS,
- *          ESHUTDOWN
+ *          memory is registered with other rights), EUNSUPPORTED (a device that no backend of this
+ *          process has), ENOMEM, EOS, those of the driver, ESHUTDOWN
  * threads  any
  */
 tenrec_status tenrec_region_new(struct tenrec_worker *w, struct tenrec_tensor *tensor,
@@ -93,8 +93,9 @@ struct tenrec_bulk {
     uint32_t direction; /* enum tenrec_bulk_direction */
     struct tenrec_region_ref remote;
     uint64_t remote_offset, bytes; /* 0 bytes: nothing is sent */
-    struct tenrec_tensor *local;   /* contiguous, in memory of the host; shared until the bytes
-                                      of the entry are not used any more */
+    struct tenrec_tensor *local;   /* contiguous; shared until the bytes of the entry are not used
+                                      any more. On a device the transfer is ordered after the work
+                                      that this thread has queued */
     uint64_t local_offset;         /* in bytes, from the first element */
 };
 
@@ -133,12 +134,12 @@ struct tenrec_bulk_options {
  * ret      shares: drop it
  * errors   EINVAL (of an entry: bounds, targets that overlap, a tensor that is not contiguous or is
  *          read-only; of `then`: entries of several owners), EPERM (the reference has not that
- *          right), EPEER_UNKNOWN, EUNSUPPORTED (memory of a device), ENOMEM, ESHUTDOWN: nothing was
- *          sent. Of the future: ESTALE (revoked, or of a former life of the owner), EPERM (another
- *          key), ENOTFOUND, EINVAL, ETIMEDOUT, EPEER_LOST, EAGAIN (the queue to the owner is full),
- *          EUNSUPPORTED (the owner has no regions, or this worker is no member of its group),
- *          ESHUTDOWN, and those of tenrec_rpc_async for `then`
- * threads  any, also inline functions and callbacks
+ *          right), EPEER_UNKNOWN, EUNSUPPORTED (a device that no backend of this process has),
+ *          ENOMEM, ESHUTDOWN: nothing was sent. Of the future: ESTALE (revoked, or of a former life
+ * of the owner), EPERM (another key), ENOTFOUND, EINVAL, ETIMEDOUT, EPEER_LOST, EAGAIN (the queue
+ * to the owner is full), EUNSUPPORTED (the owner has no regions, or this worker is no member of its
+ * group), ESHUTDOWN, those of a driver, and those of tenrec_rpc_async for `then` threads  any, also
+ * inline functions and callbacks
  */
 tenrec_status tenrec_bulk_async(struct tenrec_worker *w, const struct tenrec_bulk *entries,
                                 size_t n, const struct tenrec_bulk_options *options,

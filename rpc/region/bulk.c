@@ -12,7 +12,7 @@
 
 #define REQUEST_BYTES ((uint64_t)1 << 20) /* of entries that share a message */
 
-static void bulk_drop(struct bulk *b)
+void bulk_drop(struct bulk *b)
 {
     if (atomic_fetch_sub(&b->refs, 1) != 1)
         return;
@@ -24,7 +24,7 @@ static void bulk_drop(struct bulk *b)
     free(b);
 }
 
-static void bulk_complete(struct tenrec_future *f, const tenrec_error *why)
+void bulk_complete(struct tenrec_future *f, const tenrec_error *why)
 {
     if (f && why)
         future_complete_error(f, why);
@@ -50,13 +50,6 @@ static void bulk_end_one(struct tenrec_worker *w, struct bulk *b)
         bulk_then_begin(w, &b->then, b->future);
 }
 
-/* Counts down the requests whose local bytes are in use. */
-static void bulk_free_one(struct bulk *b)
-{
-    if (atomic_fetch_sub(&b->local, 1) == 1)
-        bulk_complete(b->free, NULL);
-}
-
 static void bulk_fail(struct bulk *b, size_t i, const tenrec_error *why)
 {
     pthread_mutex_lock(&b->lock);
@@ -68,8 +61,7 @@ static void bulk_fail(struct bulk *b, size_t i, const tenrec_error *why)
 }
 
 /* The call of a request has ended. An owner may answer a read without its bytes. */
-static void bulk_request_ended(struct call_hook *h, struct tenrec_worker *w,
-                               const tenrec_error *why)
+void bulk_request_ended(struct call_hook *h, struct tenrec_worker *w, const tenrec_error *why)
 {
     struct bulk_request *r = (struct bulk_request *)(void *)h;
     struct bulk *b = r->bulk;
@@ -83,73 +75,6 @@ static void bulk_request_ended(struct call_hook *h, struct tenrec_worker *w,
         bulk_fail(b, (size_t)(r->entry - b->entry), why);
     bulk_end_one(w, b);
     bulk_drop(b);
-}
-
-/* ---- the bytes of a request ------------------------------------------------------- */
-
-static void bulk_bytes_drop(void *arg, void *data)
-{
-    struct bulk_request *r = arg;
-
-    (void)data;
-    if (atomic_fetch_sub(&r->used, 1) != 1)
-        return;
-    for (size_t i = 0; i < r->n; i++)
-        tenrec_tensor_drop(r->entry[i].local);
-    bulk_free_one(r->bulk);
-    bulk_drop(r->bulk);
-}
-
-/* The tensor of the bytes of an entry; `used` counts more than zero, or is counted by the caller.
- */
-static tenrec_status bulk_bytes_new(struct bulk_request *r, size_t i, struct tenrec_tensor **ret,
-                                    tenrec_error *err)
-{
-    const struct bulk_entry *e = &r->entry[i];
-    tenrec_status st = region_bytes_new((char *)tenrec_tensor_data(e->local) + e->offset, e->bytes,
-                                        bulk_bytes_drop, r, ret, err);
-
-    if (st == TENREC_OK)
-        atomic_fetch_add(&r->used, 1);
-    return st;
-}
-
-/* The first `n` of them, or none. */
-static tenrec_status bulk_bytes_of(struct bulk_request *r, size_t n, struct tenrec_tensor **ret,
-                                   tenrec_error *err)
-{
-    tenrec_status st = TENREC_OK;
-    size_t i = 0;
-
-    while (i < n && st == TENREC_OK) {
-        st = bulk_bytes_new(r, i, &ret[i], err);
-        i += st == TENREC_OK;
-    }
-    while (st != TENREC_OK && i > 0)
-        tenrec_tensor_drop(ret[--i]);
-    return st;
-}
-
-tenrec_status bulk_into(struct tenrec_tensor *first, uint32_t n, struct dispatch_into *ret,
-                        tenrec_error *err)
-{
-    struct bulk_request *r = tensor_free_arg(first, bulk_bytes_drop);
-    tenrec_status st;
-
-    if (!r || r->n != n)
-        return TENREC_OK;
-    st = bulk_bytes_of(r, n, ret->tensor, err);
-    ret->n = st == TENREC_OK ? n : 0;
-    return st;
-}
-
-void bulk_arrived(struct tenrec_tensor *first, const struct tenrec_msg *msg)
-{
-    struct bulk_request *r = tensor_free_arg(first, bulk_bytes_drop);
-
-    if (r && msg->n_tensors == r->n && rpc_message_owner(msg, 0) &&
-        tensor_free_arg(rpc_message_owner(msg, 0), bulk_bytes_drop) == r)
-        atomic_store(&r->arrived, true);
 }
 
 /* ---- sending ------------------------------------------------------------------------ */
@@ -169,6 +94,10 @@ static tenrec_status bulk_call(struct tenrec_worker *w, struct bulk_request *r,
         spec->into = r->reads ? bytes[0] : NULL;
         spec->hook = &r->hook;
         n = r->reads ? 1 : 0; /* the message has those of a write */
+        if (!r->reads && region_bytes_staged(r->entry, r->n)) {
+            bulk_copy_out(w, r, spec, msg);
+            return TENREC_OK;
+        }
         st = call_send(w, spec, msg, &f, err);
         if (st == TENREC_OK)
             tenrec_future_drop(f);
@@ -178,24 +107,25 @@ static tenrec_status bulk_call(struct tenrec_worker *w, struct bulk_request *r,
     return st;
 }
 
-/* Shares the local tensors of its entries, which are those from `of` on, and fills *use. */
-static void bulk_request_fill(struct bulk_request *r, const struct tenrec_bulk *of,
-                              struct region_use *use)
+/* Fills its entries, which are those from `of` on, and *use. errors: ENOMEM, the driver's */
+static tenrec_status bulk_request_fill(struct bulk_request *r, const struct tenrec_bulk *of,
+                                       struct region_use *use, tenrec_error *err)
 {
     const struct tenrec_region_ref *ref = &of->remote;
+    tenrec_status st = TENREC_OK;
 
     *use = (struct region_use){ .life = ref->life,
                                 .number = ref->number,
                                 .generation = ref->generation,
                                 .key = { ref->key[0], ref->key[1] },
                                 .n = r->n };
-    for (size_t i = 0; i < r->n; i++) {
+    for (size_t i = 0; i < r->n && st == TENREC_OK; i++) {
         const struct tenrec_bulk *e = bulk_entry_at(of, i);
-        r->entry[i] =
-            (struct bulk_entry){ tenrec_tensor_share(e->local), e->local_offset, e->bytes };
+        st = bulk_entry_fill(&r->entry[i], e, err);
         use->part[i].offset = e->remote_offset;
         use->part[i].bytes = e->bytes;
     }
+    return st;
 }
 
 static void bulk_begin_request(struct tenrec_worker *w, struct bulk_request *r,
@@ -213,13 +143,14 @@ static void bulk_begin_request(struct tenrec_worker *w, struct bulk_request *r,
     atomic_fetch_add(&r->bulk->refs, 2);
     atomic_fetch_add(&r->bulk->left, 1);
     atomic_fetch_add(&r->bulk->local, 1);
-    bulk_request_fill(r, of, &use);
-    st = bulk_bytes_of(r, r->reads ? 1 : r->n, bytes, &why);
+    st = bulk_request_fill(r, of, &use, &why);
+    if (st == TENREC_OK)
+        st = bulk_bytes_of(r, r->reads ? 1 : r->n, bytes, &why);
     if (st == TENREC_OK)
         st = bulk_call(w, r, &use, &spec, bytes, &why);
     if (st != TENREC_OK)
         bulk_request_ended(&r->hook, w, &why);
-    bulk_bytes_drop(r, NULL);
+    bulk_bytes_end(r);
 }
 
 /* Returns how many entries from the first on one message asks for: small ones, that follow each
@@ -254,7 +185,7 @@ static tenrec_status bulk_new(struct tenrec_worker *w, size_t n,
                               const struct tenrec_bulk_options *o, const struct call_spec *spec,
                               struct bulk **ret, tenrec_error *err)
 {
-    const size_t each = sizeof(struct bulk_entry) + sizeof(struct bulk_request);
+    const size_t each = sizeof(struct region_bytes) + sizeof(struct bulk_request);
     struct bulk *b = n > (SIZE_MAX - sizeof *b) / each ? NULL : memory_new(1, sizeof *b + n * each);
     tenrec_status st = TENREC_OK;
 

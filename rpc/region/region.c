@@ -4,7 +4,9 @@
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
+#include "core/tensor/device.h"
 #include "core/tensor/tensor.h"
+#include "rpc/call/call.h"
 #include "rpc/future/pool.h"
 #include "rpc/future/thread_state.h"
 
@@ -75,14 +77,14 @@ tenrec_status region_random(void *to, size_t n, tenrec_error *err)
 
 tenrec_status region_check_tensor(const struct tenrec_tensor *t, bool writable, tenrec_error *err)
 {
+    const struct tenrec_device_ops *ops;
     const struct tenrec_tensor_desc *d;
 
     if (!t)
         return tenrec_fail(err, TENREC_EINVAL, "no tensor is given");
     d = tenrec_tensor_desc(t);
-    if (d->device.kind != TENREC_CPU)
-        return tenrec_fail(err, TENREC_EUNSUPPORTED,
-                           "the tensor is on a device: regions have memory of the host");
+    if (d->device.kind != TENREC_CPU && stream_ops_for(d->device, &ops, err) != TENREC_OK)
+        return TENREC_EUNSUPPORTED;
     if (!tensor_is_contiguous(d))
         return tenrec_fail(err, TENREC_EINVAL, "the tensor is not contiguous");
     if (writable && (d->flags & TENREC_TENSOR_READ_ONLY))
@@ -182,11 +184,28 @@ static tenrec_status region_register(struct region_table *t, struct tenrec_regio
     return TENREC_OK;
 }
 
-tenrec_status tenrec_region_new(struct tenrec_worker *w, struct tenrec_tensor *tensor,
+/* The worker is entered. `tensor`: on a device with a stream for copies. */
+static tenrec_status region_new(struct tenrec_worker *w, struct tenrec_tensor *tensor,
                                 uint32_t rights, struct tenrec_region **ret, tenrec_error *err)
 {
     struct region_table *t = *region_table_of(w);
     struct tenrec_region *made;
+    tenrec_status st = region_make(w, tensor, rights, &made, err);
+
+    if (st != TENREC_OK)
+        return st;
+    pthread_mutex_lock(&t->lock);
+    st = region_register(t, made, ret, err);
+    pthread_mutex_unlock(&t->lock);
+    if (*ret != made)
+        free(made);
+    return st;
+}
+
+tenrec_status tenrec_region_new(struct tenrec_worker *w, struct tenrec_tensor *tensor,
+                                uint32_t rights, struct tenrec_region **ret, tenrec_error *err)
+{
+    struct tenrec_tensor *with_stream;
     tenrec_status st;
 
     *ret = NULL;
@@ -195,13 +214,10 @@ tenrec_status tenrec_region_new(struct tenrec_worker *w, struct tenrec_tensor *t
         st = worker_enter(w, err);
     if (st != TENREC_OK)
         return st;
-    st = region_make(w, tensor, rights, &made, err);
+    st = call_begin_into(tensor, &with_stream, err);
     if (st == TENREC_OK) {
-        pthread_mutex_lock(&t->lock);
-        st = region_register(t, made, ret, err);
-        pthread_mutex_unlock(&t->lock);
-        if (*ret != made)
-            free(made);
+        st = region_new(w, with_stream, rights, ret, err);
+        call_end_into(tensor, with_stream);
     }
     worker_leave(w);
     return st;

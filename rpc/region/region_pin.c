@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* region_pin.c - uses of a region's memory: each is checked when it begins, and a revoke waits for
  * its end. */
-#include "rpc/region/regions.h"
+#include "rpc/region/region_copy.h"
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
@@ -9,43 +9,44 @@
 
 #include <stdlib.h>
 
-/* A use of the memory, which lasts as long as the tensors in the message. */
+/* A use of the memory, which lasts as long as the tensors in the message, which are of the bytes.
+ */
 struct region_pin {
     struct tenrec_region *region;
     struct region_pin *next, **at; /* in the region's list */
     const char *peer;              /* its name; borrowed from the worker's peers */
     uint32_t right;
     size_t parts; /* that are in use; each is a pin of the region */
+    size_t n;
+    struct region_bytes bytes[];
 };
 
-tenrec_status region_bytes_new(void *data, uint64_t bytes, tenrec_tensor_free_fn *free_fn,
-                               void *arg, struct tenrec_tensor **ret, tenrec_error *err)
+static void region_pin_free(struct region_pin *p)
 {
-    const int64_t shape = (int64_t)bytes;
-    struct tenrec_tensor_desc d;
-    tenrec_status st = tensor_describe(TENREC_UINT8, 1, &shape, &d, err);
-
-    d.data = data;
-    d.flags = TENREC_TENSOR_UNSHARED; /* a mapping outlives the message, and so the pin */
-    return st == TENREC_OK ? tensor_from_desc(&d, free_fn, arg, ret, err) : st;
+    for (size_t i = 0; p && i < p->n; i++)
+        region_bytes_unstage(&p->bytes[i]);
+    free(p);
 }
 
 static void region_unpin_parts(struct region_pin *p, size_t parts)
 {
     struct tenrec_region *r = p->region;
+    bool last;
 
     pthread_mutex_lock(&r->table->lock);
     p->parts -= parts;
     r->n_pins -= parts;
-    if (p->parts == 0) {
+    last = p->parts == 0;
+    if (last) {
         *p->at = p->next;
         if (p->next)
             p->next->at = p->at;
-        free(p);
     }
     if (r->n_pins == 0)
         pthread_cond_broadcast(&r->table->quiet);
     region_unlock_end(r);
+    if (last)
+        region_pin_free(p);
 }
 
 static void region_unpin(void *arg, void *data)
@@ -57,6 +58,14 @@ static void region_unpin(void *arg, void *data)
 bool region_is_pin(const struct tenrec_tensor *t)
 {
     return t && tensor_free_arg(t, region_unpin);
+}
+
+struct region_bytes *region_pin_copies(const struct tenrec_tensor *t, size_t *ret_n)
+{
+    struct region_pin *p = tensor_free_arg(t, region_unpin);
+
+    *ret_n = p->n;
+    return region_bytes_staged(p->bytes, p->n) ? p->bytes : NULL;
 }
 
 /* ---- checks at the owner --------------------------------------------------------- */
@@ -130,17 +139,26 @@ static tenrec_status region_pin_begin(struct region_table *t, const struct regio
     return st;
 }
 
+static tenrec_status region_pin_tensor(struct region_pin *p, size_t i, const struct region_use *use,
+                                       struct tenrec_tensor **ret, tenrec_error *err)
+{
+    struct region_bytes *b = &p->bytes[i];
+    tenrec_status st;
+
+    *b = (struct region_bytes){ p->region->memory, use->part[i].offset, use->part[i].bytes, NULL };
+    st = region_bytes_stage(b, err);
+    return st == TENREC_OK ? region_bytes_new(b, region_unpin, p, ret, err) : st;
+}
+
 /* The tensors of all parts, or none. */
 static tenrec_status region_pin_tensors(struct region_pin *p, const struct region_use *use,
                                         struct tenrec_tensor **ret, tenrec_error *err)
 {
-    char *data = tenrec_tensor_data(p->region->memory);
     tenrec_status st = TENREC_OK;
     size_t n = 0;
 
     while (n < use->n && st == TENREC_OK) {
-        st = region_bytes_new(data + use->part[n].offset, use->part[n].bytes, region_unpin, p,
-                              &ret[n], err);
+        st = region_pin_tensor(p, n, use, &ret[n], err);
         n += st == TENREC_OK;
     }
     if (st == TENREC_OK)
@@ -154,16 +172,17 @@ static tenrec_status region_pin_tensors(struct region_pin *p, const struct regio
 tenrec_status region_pin(struct tenrec_worker *w, tenrec_peer from, const struct region_use *use,
                          uint32_t right, struct tenrec_tensor **ret, tenrec_error *err)
 {
-    struct region_pin *p = memory_new(1, sizeof *p);
+    struct region_pin *p = memory_new(1, sizeof *p + use->n * sizeof p->bytes[0]);
     tenrec_status st;
 
     if (!p)
         return memory_fail(err);
+    p->n = use->n;
     p->peer = peers_name(&w->peers, from);
     p->right = right;
     st = region_pin_begin(*region_table_of(w), use, p, err);
     if (st != TENREC_OK) {
-        free(p);
+        region_pin_free(p);
         return st;
     }
     return region_pin_tensors(p, use, ret, err);

@@ -2,7 +2,7 @@
 /* region_service.c - regions as a service of a worker. */
 #include "rpc/region/region.h"
 
-#include "rpc/region/regions.h"
+#include "rpc/region/region_copy.h"
 
 #include "core/base/memory.h"
 
@@ -36,6 +36,12 @@ static tenrec_status region_service_start(struct tenrec_worker *w, const struct 
     return TENREC_OK;
 }
 
+static void region_service_close(struct tenrec_worker *w, const tenrec_error *why)
+{
+    (void)why;
+    region_copies_close(*region_table_of(w));
+}
+
 static void region_service_debug_info(struct tenrec_worker *w, const struct service_outlet *to)
 {
     struct region_table *t = *region_table_of(w);
@@ -61,6 +67,7 @@ const struct service region_service = {
     .init = region_service_init,
     .finish = region_service_finish,
     .start = region_service_start,
+    .close = region_service_close,
     .debug_info = region_service_debug_info,
     .messages = region_messages,
 };

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* region_transfer.c - the messages that read and write regions. */
-#include "rpc/region/regions.h"
-
+#include "core/base/memory.h"
 #include "core/tensor/tensor.h"
 #include "rpc/call/call.h"
 #include "rpc/call/serve.h"
 #include "rpc/region/bulk.h"
+#include "rpc/region/region_copy.h"
 #include "rpc/value/codec.h"
 #include "rpc/value/value.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -137,6 +138,58 @@ static void transfer_end_request(struct tenrec_worker *w, tenrec_peer from, stru
         answer_error(w, from, id, &route, true, why);
 }
 
+/* A request whose bytes are being copied from, or to, memory of a device. */
+struct transfer_copy {
+    struct region_copy copy; /* first */
+    tenrec_peer from;
+    struct tenrec_msg *msg, *answer;
+};
+
+static void transfer_copied(struct region_copy *c, bool entered, const tenrec_error *why)
+{
+    struct transfer_copy *t = (struct transfer_copy *)(void *)c;
+
+    if (t->answer && (why || !entered)) {
+        t->answer->release(t->answer);
+        t->answer = NULL;
+    }
+    if (entered)
+        transfer_end_request(c->w, t->from, t->msg, t->answer, why);
+    else
+        t->msg->release(t->msg);
+    free(t);
+}
+
+/* As transfer_end_request, with an answer, once the bytes of `pin` are where they are used. */
+static void transfer_end_copied(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
+                                struct tenrec_msg *answer, const struct tenrec_tensor *pin,
+                                bool to_device)
+{
+    struct transfer_copy *t;
+    tenrec_error why;
+    size_t n;
+    struct region_bytes *bytes = region_pin_copies(pin, &n);
+
+    if (!bytes) {
+        transfer_end_request(w, from, msg, answer, NULL);
+        return;
+    }
+    t = memory_new(1, sizeof *t);
+    if (t) {
+        t->copy = (struct region_copy){
+            .w = w, .bytes = bytes, .n = n, .to_device = to_device, .done = transfer_copied
+        };
+        t->from = from;
+        t->msg = msg;
+        t->answer = answer;
+        region_copy_begin(&t->copy);
+        return;
+    }
+    memory_fail(&why);
+    answer->release(answer);
+    transfer_end_request(w, from, msg, NULL, &why);
+}
+
 static void read_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
     struct tenrec_tensor *bytes[REGION_PARTS_MAX];
@@ -155,7 +208,10 @@ static void read_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenre
                 tenrec_tensor_drop(bytes[--use.n]);
         }
     }
-    transfer_end_request(w, from, msg, answer, &why);
+    if (answer)
+        transfer_end_copied(w, from, msg, answer, bytes[0], false);
+    else
+        transfer_end_request(w, from, msg, NULL, &why);
 }
 
 /* The bytes of a repeated message are received outside of the region. */
@@ -190,7 +246,10 @@ static void write_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenr
         tenrec_fail(&why, TENREC_EPROTOCOL, "malformed message: a write without its bytes");
     else if (transfer_message(TENREC_MSG_BULK_WRITE_RET, NULL, NULL, 0, &answer, &why) != TENREC_OK)
         answer = NULL;
-    transfer_end_request(w, from, msg, answer, &why);
+    if (answer)
+        transfer_end_copied(w, from, msg, answer, rpc_message_owner(msg, 0), true);
+    else
+        transfer_end_request(w, from, msg, NULL, &why);
 }
 
 /* ---- at the reader ----------------------------------------------------------------------- */
@@ -212,11 +271,11 @@ static tenrec_status read_into(struct tenrec_worker *w, tenrec_peer from,
 static void read_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
     struct tenrec_tensor *first = call_into(w, from, msg);
+    const bool taken = first && bulk_arrived(w, from, first, msg);
 
-    if (first)
-        bulk_arrived(first, msg);
     tenrec_tensor_drop(first);
-    call_answered(w, from, msg);
+    if (!taken)
+        call_answered(w, from, msg);
 }
 
 const struct dispatch_handler region_messages[] = {

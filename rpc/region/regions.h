@@ -10,6 +10,9 @@
 #include <stdatomic.h>
 #include <tenrec/region.h>
 
+struct pool;
+struct region_bytes;
+
 /* A number, and the region that has it. A number is given again with a higher generation. */
 struct region_slot {
     struct tenrec_region *region; /* until it has neither holders nor pins; NULL: free */
@@ -20,6 +23,7 @@ struct region_slot {
 struct region_table {
     pthread_mutex_t lock;         /* guards all fields here, and those of the regions */
     struct region_writes *writes; /* owns; NULL: no region was written yet */
+    struct pool *copies;          /* owns: threads for copies of device memory; NULL: none yet */
     pthread_cond_t quiet;         /* the last pin of a region has ended; monotonic */
     size_t refs;
     struct region_slot *slot; /* owns; index: the number */
@@ -60,13 +64,17 @@ void region_unlock_end(struct tenrec_region *r); /* unlocks; frees what is unuse
 tenrec_status region_random(void *to, size_t n, tenrec_error *err); /* errors: EOS */
 
 /* Checks a use of the memory by `from`, and makes a tensor of the bytes of each part (uint8), each
- * with a pin, which ends when the tensor is dropped.
+ * with a pin, which ends when the tensor is dropped. It is in the host: for memory of a device the
+ * bytes are those of a copy, which the caller begins.
  *
  * ret      use->n; none after an error
  * errors   ESTALE, ENOTFOUND, EPERM (key, right), EINVAL (bounds), ENOMEM */
 tenrec_status region_pin(struct tenrec_worker *w, tenrec_peer from, const struct region_use *use,
                          uint32_t right, struct tenrec_tensor **ret, tenrec_error *err);
 bool region_is_pin(const struct tenrec_tensor *t); /* made by region_pin; NULL is fine */
+
+/* The copies of all parts, of one of the tensors. Returns NULL for memory of the host. */
+struct region_bytes *region_pin_copies(const struct tenrec_tensor *t, size_t *ret_n);
 
 /* region_writes.c: the latest messages of writes, each known by its connection and its id. A
  * message that arrives again may not write again: another write may have followed it. */
@@ -79,12 +87,8 @@ bool region_writes_have(struct region_table *t, tenrec_peer from, const struct t
 /* Waits until no pin is left. The caller holds the lock. errors: ETIMEDOUT */
 tenrec_status region_wait_quiet(struct tenrec_region *r, uint64_t until, tenrec_error *err);
 
-/* A tensor of uint8 in memory of another; `free_fn` gets `arg`. errors: ENOMEM */
-tenrec_status region_bytes_new(void *data, uint64_t bytes, tenrec_tensor_free_fn *free_fn,
-                               void *arg, struct tenrec_tensor **ret, tenrec_error *err);
-
-/* Checks that the elements of a tensor can be a region, or local bytes: in memory of the host and
- * contiguous; writable, too. errors: EINVAL, EUNSUPPORTED */
+/* Checks that the elements of a tensor can be a region, or local bytes: in memory of the host, or
+ * of a device of this process, and contiguous; writable, too. errors: EINVAL, EUNSUPPORTED */
 tenrec_status region_check_tensor(const struct tenrec_tensor *t, bool writable, tenrec_error *err);
 
 /* ---- region_transfer.c: messages ------------------------------------------------------------ */

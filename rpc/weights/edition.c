@@ -3,7 +3,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
-#include "rpc/region/regions.h"
+#include "rpc/region/region_copy.h"
 
 #include <stdlib.h>
 
@@ -179,7 +179,7 @@ static void edition_bytes_drop(void *arg, void *data)
 tenrec_status edition_bytes_new(struct edition *h, size_t i, uint64_t offset, uint64_t bytes,
                                 struct tenrec_tensor **ret, tenrec_error *err)
 {
-    char *data = (char *)tenrec_tensor_data(h->memory[i].tensor) + offset;
+    const struct region_bytes b = { h->memory[i].tensor, offset, bytes, NULL };
     tenrec_status st;
     bool over;
 
@@ -190,7 +190,7 @@ tenrec_status edition_bytes_new(struct edition *h, size_t i, uint64_t offset, ui
     pthread_mutex_unlock(&h->list->lock);
     if (over)
         return tenrec_fail(err, TENREC_ECANCELED, "the pull was withdrawn");
-    st = region_bytes_new(data, bytes, edition_bytes_drop, h, ret, err);
+    st = region_bytes_new(&b, edition_bytes_drop, h, ret, err);
     if (st != TENREC_OK)
         edition_drop_some(h, 1, 1);
     return st;
