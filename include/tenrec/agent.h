@@ -362,9 +362,9 @@ struct tenrec_host {
      * tensor. `target` is the device for the tensor (kind 0: unknown, host memory) and `source` the
      * device of the sender; memory of a device comes with a `stream` on which it may be written at
      * once. Deliver when the last copy to a device is queued, and the last copy to the host is
-     * done. Called once per message with tensors, after type, id, the route of a request, payload
-     * and descriptors are filled in. ENOMEM, ETOOBIG: then drop the message, skip the tensors'
-     * bytes, and answer a request with an EXCEPTION (exception_new).
+     * done. Called once per message with tensors, after type, id, the route of a request,
+     * descriptors, and a payload of 64 KiB or less are filled in. ENOMEM, ETOOBIG: then drop the
+     * message, skip the tensors' bytes, and answer a request with an EXCEPTION (exception_new).
      *
      * [AG-41] Nothing is written to that memory once the message is delivered, or released: its
      * owner may use it for something else (regions). */

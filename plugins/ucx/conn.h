@@ -31,14 +31,16 @@ struct incoming {
     struct head head;
     struct tenrec_msg *msg; /* NULL: not made yet, or dropped */
     uint64_t cost;
-    uint64_t charged;     /* to strangers */
-    uint32_t left;        /* active messages of it that are not here */
-    uint32_t fetches;     /* operations of UCX under way */
-    bool listed;          /* the list of tensors is read */
-    bool orphan;          /* its connection ended: free it after the last fetch */
-    tenrec_error why;     /* code: not OK if it is dropped */
-    unsigned char *list;  /* owned: of an announced list */
-    unsigned char *state; /* owned: enum part_state of the payload and of each tensor */
+    uint64_t charged;       /* to strangers */
+    uint32_t left;          /* active messages of it that are not here */
+    uint32_t fetches;       /* operations of UCX under way */
+    bool listed;            /* the list of tensors is read */
+    bool orphan;            /* its connection ended: free it after the last fetch */
+    tenrec_error why;       /* code: not OK if it is dropped */
+    unsigned char begun[4]; /* of the payload of a message that was dropped, ... */
+    uint32_t n_begun;       /* ... so many bytes */
+    unsigned char *list;    /* owned: of an announced list */
+    unsigned char *state;   /* owned: enum part_state of the payload and of each tensor */
 };
 
 /* What has arrived on a connection. */

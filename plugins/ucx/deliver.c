@@ -5,13 +5,16 @@
 #include "send.h"
 
 /* The caller waits for it, there or here. */
-static void deliver_exception(struct conn *c, const struct incoming *in)
+static void deliver_exception(struct conn *c, struct incoming *in)
 {
     struct ucx *u = c->u;
     const int32_t type = in->head.type;
-    /* The payload, from which the host would detect the caller's encoding, is no longer available.
-     */
-    const struct tenrec_msg dropped = { .size = sizeof dropped, .type = type, .id = in->head.id };
+    /* The host detects the caller's encoding by the begin of the payload. */
+    const struct tenrec_msg dropped = { .size = sizeof dropped,
+                                        .type = type,
+                                        .id = in->head.id,
+                                        .payload = in->begun,
+                                        .payload_len = in->n_begun };
     tenrec_error why = in->why;
     struct tenrec_msg *msg;
 

@@ -95,6 +95,11 @@ void incoming_skip(struct incoming *in)
 
 static void incoming_fail(struct incoming *in, const tenrec_error *why)
 {
+    if (in->msg && in->state && in->state[0] == PART_HERE && in->msg->payload_len > 0) {
+        in->n_begun = in->msg->payload_len < sizeof in->begun ? (uint32_t)in->msg->payload_len
+                                                              : (uint32_t)sizeof in->begun;
+        memcpy(in->begun, in->msg->payload, in->n_begun);
+    }
     if (in->msg)
         in->msg->release(in->msg);
     in->msg = NULL;
@@ -158,23 +163,30 @@ static tenrec_status incoming_read_entries(struct incoming *in, const unsigned c
     return TENREC_OK;
 }
 
-static tenrec_status incoming_place(struct incoming *in, uint64_t bytes, tenrec_error *err)
+static tenrec_status incoming_check_bytes(const struct incoming *in, uint64_t bytes,
+                                          tenrec_error *err)
 {
-    struct ucx *u = in->conn->u;
+    const uint64_t most = in->conn->u->opt->max_message_bytes;
 
-    if (bytes > u->opt->max_message_bytes)
-        return tenrec_fail(err, TENREC_ETOOBIG, "a message of %llu bytes; max_message is %llu",
-                           (unsigned long long)bytes,
-                           (unsigned long long)u->opt->max_message_bytes);
-    return u->host->place(u->self, conn_from(in->conn), in->msg, err);
+    if (bytes <= most)
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_ETOOBIG, "a message of %llu bytes; max_message is %llu",
+                       (unsigned long long)bytes, (unsigned long long)most);
 }
 
-static void incoming_copy_inline(struct incoming *in, const unsigned char *at)
+/* The host reads the payload when it places the tensors. */
+static tenrec_status incoming_place(struct incoming *in, const unsigned char *at, tenrec_error *err)
 {
+    struct ucx *u = in->conn->u;
+    tenrec_status st;
+
     if (in->state[0] == PART_HERE && in->head.length) {
         memcpy(in->msg->payload, at, in->head.length);
         at += in->head.length;
     }
+    st = u->host->place(u->self, conn_from(in->conn), in->msg, err);
+    if (st != TENREC_OK)
+        return st;
     for (uint32_t i = 0; i < in->head.count; i++) {
         const struct tenrec_tensor_desc *t = tenrec_msg_tensor(in->msg, i);
 
@@ -183,6 +195,7 @@ static void incoming_copy_inline(struct incoming *in, const unsigned char *at)
         memcpy(t->data, at, t->bytes);
         at += t->bytes;
     }
+    return TENREC_OK;
 }
 
 static void incoming_count(struct incoming *in, uint64_t bytes)
@@ -219,10 +232,9 @@ static void incoming_read_list(struct incoming *in, const unsigned char *data, s
     incoming_count(in, bytes);
     for (uint32_t i = 0; i <= in->head.count; i++)
         in->left += in->state[i] == PART_AWAITED;
-    if (budget_take(c, bytes - in->head.length, &in->charged, &err) == TENREC_OK &&
-        incoming_place(in, bytes, &err) == TENREC_OK)
-        incoming_copy_inline(in, data + in->head.list_len);
-    else
+    if (budget_take(c, bytes - in->head.length, &in->charged, &err) != TENREC_OK ||
+        incoming_check_bytes(in, bytes, &err) != TENREC_OK ||
+        incoming_place(in, data + in->head.list_len, &err) != TENREC_OK)
         incoming_fail(in, &err);
 }
 

@@ -155,6 +155,7 @@ CASE(tensors_keep_all_their_fields, "AG-10 AG-24 AG-26")
     static unsigned char storage[N_VIEWS][1024];
     static struct tally t;
     struct tenrec_msg *msg = make_request(1, "args", 4, N_VIEWS, &t);
+    uint32_t begin;
 
     expect_of("AG-10");
     for (uint32_t i = 0; i < N_VIEWS; i++) {
@@ -170,6 +171,8 @@ CASE(tensors_keep_all_their_fields, "AG-10 AG-24 AG-26")
     expect_equal(msg->n_tensors, N_VIEWS, "the number of tensors");
     expect_of("AG-26");
     expect_equal(atomic_load(&b->placed), 1, "the number of calls of place");
+    begin = atomic_load(&b->placed_begin);
+    expect_bytes(&begin, "args", sizeof begin, "the payload when its tensors are placed");
     expect_of("AG-10");
     for (uint32_t i = 0; i < N_VIEWS; i++) {
         const struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, i), *want = &views[i];

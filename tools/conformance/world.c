@@ -90,6 +90,7 @@ static tenrec_status on_place(void *arg, tenrec_peer from, struct tenrec_msg *ms
                               tenrec_error *err)
 {
     struct side *k = arg;
+    uint32_t begin = 0;
 
     (void)from;
     if (!letter_is(msg)) {
@@ -99,6 +100,9 @@ static tenrec_status on_place(void *arg, tenrec_peer from, struct tenrec_msg *ms
     letter_count_place(msg, 1);
     atomic_fetch_add(&k->placed, 1);
     atomic_store(&k->placed_flags, msg->flags);
+    if (msg->payload_len >= sizeof begin)
+        memcpy(&begin, msg->payload, sizeof begin);
+    atomic_store(&k->placed_begin, begin);
     if (atomic_load(&k->no_memory))
         return tenrec_fail(err, TENREC_ENOMEM, "asked to have no memory");
     if (k->memory) {

@@ -29,6 +29,7 @@ struct side {
     atomic_int lost, callers_lost, placed, n_delivered;
     void *memory;                  /* for place, when set */
     _Atomic uint32_t placed_flags; /* of the last message to place */
+    _Atomic uint32_t placed_begin; /* of its payload: four bytes */
     atomic_int wake_fd;            /* written at each delivery, when above 0 */
 };
 
