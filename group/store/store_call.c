@@ -3,11 +3,13 @@
 
 #include "security/proof/security.h"
 
+#include <string.h>
 #include <sys/socket.h>
 #include <utlist.h>
 
 #define MAX_IDLE 8
 #define BATCH 256 /* requests that are sent before answers are read */
+#define GROUP 32  /* keys of one CHECK */
 
 void store_client_init(struct store_client *s, struct security *security)
 {
@@ -138,28 +140,109 @@ tenrec_status store_call_value(struct store_call *c, tenrec_status st, struct st
     return store_call_end(c, st);
 }
 
+static void call_add_keys(struct store_call *c, enum store_op op, const char *const *keys, size_t n)
+{
+    store_call_add(c, op, NULL);
+    bytes_add_u64(&c->request, n);
+    for (size_t i = 0; i < n; i++)
+        bytes_add_text(&c->request, keys[i]);
+}
+
+/* The keys of one CHECK. */
+struct checked {
+    size_t first, n;
+};
+
+/* Sends a CHECK for each group, and gives the keys of a group whose answer is known to ret_missing:
+ * all exist, or the only one is missing. Keeps the groups with several keys of which one is
+ * missing. */
+static tenrec_status call_check_groups(struct store_call *c, const char *const *keys,
+                                       struct checked *group, size_t *n_groups, bool *ret_missing,
+                                       tenrec_error *err)
+{
+    tenrec_status st;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < *n_groups; i++)
+        call_add_keys(c, STORE_OP_CHECK, keys + group[i].first, group[i].n);
+    st = store_call_send(c, err);
+    for (size_t i = 0; i < *n_groups && st == TENREC_OK; i++) {
+        uint8_t missing = 0;
+        st = store_conn_read_u8(c->conn, &missing, c->deadline_ns, err);
+        if (st != TENREC_OK)
+            break; /* the caller may know of an earlier answer */
+        if (missing && group[i].n > 1)
+            group[kept++] = group[i];
+        else
+            memset(ret_missing + group[i].first, missing != 0, group[i].n);
+    }
+    *n_groups = kept;
+    return st;
+}
+
+/* The next groups of `size` keys each, at most BATCH. Returns how many. */
+static size_t call_group_keys(struct checked *group, size_t *at, size_t end, size_t size)
+{
+    size_t n = 0;
+
+    for (; n < BATCH && *at < end; n++, *at += group[n - 1].n)
+        group[n] = (struct checked){ *at, end - *at < size ? end - *at : size };
+    return n;
+}
+
+/* Checks the keys of a group one by one. */
+static tenrec_status call_check_each(struct store_call *c, const char *const *keys,
+                                     const struct checked *group, bool *ret_missing,
+                                     tenrec_error *err)
+{
+    struct checked one[GROUP];
+    size_t at = group->first, n = call_group_keys(one, &at, group->first + group->n, 1);
+
+    return call_check_groups(c, keys, one, &n, ret_missing, err);
+}
+
 tenrec_status store_call_check(struct store_call *c, const char *const *keys, size_t n,
                                bool *ret_missing, size_t *ret_count, tenrec_error *err)
 {
+    struct checked group[BATCH];
     tenrec_status st = TENREC_OK;
 
     *ret_count = 0;
+    for (size_t at = 0; st == TENREC_OK && at < n;) {
+        size_t n_groups = call_group_keys(group, &at, n, GROUP);
+        st = call_check_groups(c, keys, group, &n_groups, ret_missing, err);
+        for (size_t i = 0; i < n_groups && st == TENREC_OK; i++)
+            st = call_check_each(c, keys, &group[i], ret_missing, err);
+    }
+    for (size_t i = 0; i < n && st == TENREC_OK; i++)
+        *ret_count += ret_missing[i];
+    return st;
+}
+
+static tenrec_status call_read_values(struct store_call *c, size_t n, struct store_value *ret,
+                                      tenrec_error *err)
+{
+    tenrec_status st = store_call_send(c, err);
+
+    for (size_t i = 0; st == TENREC_OK && i < n; i++)
+        st = store_conn_read_blob(c->conn, &ret[i].data, &ret[i].len, c->deadline_ns, err);
+    return st;
+}
+
+tenrec_status store_call_values(struct store_call *c, const char *const *keys, size_t n,
+                                struct store_value *ret, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    if (n > 1 && c->client->dial.dialect == STORE_DIALECT_2_2) {
+        call_add_keys(c, STORE_OP_MULTI_GET, keys, n);
+        return call_read_values(c, n, ret, err);
+    }
     for (size_t at = 0; st == TENREC_OK && at < n; at += BATCH) {
-        size_t end = n - at < BATCH ? n : at + BATCH;
-        uint8_t missing = 0;
-        for (size_t i = at; i < end; i++) {
-            store_call_add(c, STORE_OP_CHECK, NULL);
-            bytes_add_u64(&c->request, 1);
-            bytes_add_text(&c->request, keys[i]);
-        }
-        st = store_call_send(c, err);
-        for (size_t i = at; st == TENREC_OK && i < end; i++) {
-            st = store_conn_read_u8(c->conn, &missing, c->deadline_ns, err);
-            if (st != TENREC_OK)
-                break; /* the caller may know of an earlier answer */
-            ret_missing[i] = missing != 0;
-            *ret_count += ret_missing[i];
-        }
+        const size_t some = n - at < BATCH ? n - at : BATCH;
+        for (size_t i = at; i < at + some; i++)
+            store_call_add(c, STORE_OP_GET, keys[i]);
+        st = call_read_values(c, some, ret + at, err);
     }
     return st;
 }
@@ -170,10 +253,7 @@ tenrec_status store_call_wait(struct store_call *c, const char *const *keys, siz
     uint8_t answer = 0;
     tenrec_status st;
 
-    store_call_add(c, STORE_OP_WAIT, NULL);
-    bytes_add_u64(&c->request, n);
-    for (size_t i = 0; i < n; i++)
-        bytes_add_text(&c->request, keys[i]);
+    call_add_keys(c, STORE_OP_WAIT, keys, n);
     st = store_call_send(c, err);
     if (st == TENREC_OK)
         st = store_conn_read_u8(c->conn, &answer, deadline_ns, err);

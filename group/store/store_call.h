@@ -51,13 +51,16 @@ tenrec_status store_call_number(struct store_call *c, tenrec_status st, int64_t 
 tenrec_status store_call_value(struct store_call *c, tenrec_status st, struct store_value *ret,
                                tenrec_error *err);
 
-/* Checks which keys are missing, and how many: one CHECK for each, all in flight at once. After an
- * error ret_missing is set for the answers that arrived. */
+/* Checks which keys are missing, and how many: a CHECK for some dozens together, and one for each
+ * of those with a missing one. After an error ret_missing is set for the answers that arrived. */
 tenrec_status store_call_check(struct store_call *c, const char *const *keys, size_t n,
                                bool *ret_missing, size_t *ret_count, tenrec_error *err);
 /* WAIT for all keys. errors: ETIMEDOUT (the call cannot continue) */
 tenrec_status store_call_wait(struct store_call *c, const char *const *keys, size_t n,
                               uint64_t deadline_ns, tenrec_error *err);
+/* Reads the values of keys that exist; what was read before an error stays in `ret`. */
+tenrec_status store_call_values(struct store_call *c, const char *const *keys, size_t n,
+                                struct store_value *ret, tenrec_error *err);
 /* Waits until `until_ns`, cancels the WAIT and checks which keys are missing. */
 tenrec_status store_call_round(struct store_call *c, const char *const *keys, size_t n,
                                uint64_t until_ns, bool *ret_missing, size_t *ret_count,

@@ -157,6 +157,8 @@ bool store_conn_quiet(struct store_conn *c)
 {
     char byte;
 
+    if (c->at < c->end)
+        return false;
     /* Over TLS a record without data may have come, or bytes that are decrypted already wait. */
     if (c->tls)
         return conn_read(c, &byte, 1) == -EAGAIN;
@@ -203,8 +205,19 @@ tenrec_status store_conn_send(struct store_conn *c, const struct bytes *request,
     return TENREC_OK;
 }
 
-tenrec_status store_conn_read_some(struct store_conn *c, void *ret, size_t room,
-                                   uint64_t deadline_ns, size_t *ret_len, tenrec_error *err)
+/* Uses bytes that were read ahead. Returns how many. */
+static size_t conn_take_ahead(struct store_conn *c, void *ret, size_t room)
+{
+    const size_t n = c->end - c->at < room ? c->end - c->at : room;
+
+    memcpy(ret, c->ahead + c->at, n);
+    c->at += n;
+    return n;
+}
+
+/* Reads at least one byte from the connection, and at most `room`. */
+static tenrec_status conn_fetch(struct store_conn *c, void *ret, size_t room, uint64_t deadline_ns,
+                                size_t *ret_len, tenrec_error *err)
 {
     tenrec_status st;
 
@@ -224,14 +237,33 @@ tenrec_status store_conn_read_some(struct store_conn *c, void *ret, size_t room,
     }
 }
 
+tenrec_status store_conn_read_some(struct store_conn *c, void *ret, size_t room,
+                                   uint64_t deadline_ns, size_t *ret_len, tenrec_error *err)
+{
+    if (c->at == c->end)
+        return conn_fetch(c, ret, room, deadline_ns, ret_len, err);
+    *ret_len = conn_take_ahead(c, ret, room);
+    return TENREC_OK;
+}
+
 tenrec_status store_conn_read(struct store_conn *c, void *ret, size_t len, uint64_t deadline_ns,
                               tenrec_error *err)
 {
+    size_t at = conn_take_ahead(c, ret, len);
     tenrec_status st = TENREC_OK;
-    size_t n = 0; /* also after an error */
 
-    for (size_t at = 0; st == TENREC_OK && at < len; at += n)
-        st = store_conn_read_some(c, (char *)ret + at, len - at, deadline_ns, &n, err);
+    while (st == TENREC_OK && at < len) {
+        size_t n = 0; /* also after an error */
+        if (len - at < sizeof c->ahead) {
+            st = conn_fetch(c, c->ahead, sizeof c->ahead, deadline_ns, &n, err);
+            c->at = 0;
+            c->end = n;
+            n = conn_take_ahead(c, (char *)ret + at, len - at);
+        } else {
+            st = conn_fetch(c, (char *)ret + at, len - at, deadline_ns, &n, err);
+        }
+        at += n;
+    }
     return st;
 }
 

@@ -9,11 +9,16 @@
 
 struct tls_session;
 
+/* A short answer is read together with those behind it. */
+#define STORE_CONN_AHEAD 1024
+
 struct store_conn {
     int fd;
     struct tls_session *tls; /* owns; all bytes go through it; NULL: they are plain */
     bool heard;              /* the server has sent bytes: it has not refused us */
+    size_t at, end;          /* of the bytes of `ahead` that no answer has used yet */
     struct store_conn *next; /* for its owner's list */
+    uint8_t ahead[STORE_CONN_AHEAD];
 };
 
 /* Errors of all: ETIMEDOUT, EPEER_LOST (closed, with the reason), ENOMEM; over TLS also EPERM

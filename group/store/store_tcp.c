@@ -12,6 +12,8 @@
 
 #define BATCH 256 /* requests that are sent before answers are read */
 
+enum { MOMENT_MS = 50 };
+
 struct tcp_store {
     char name[300];
     struct store_client client;
@@ -145,8 +147,6 @@ static tenrec_status tcp_wait_round(struct tenrec_plugin_store *s, const char *c
         return store_wait_then_check(s, keys, n, until_ns, deadline_ns, ret_missing, err);
     st = store_call_begin(&c, client_of(s), deadline_ns, err);
     if (st == TENREC_OK)
-        st = store_call_check(&c, keys, n, ret_missing, &count, err);
-    if (st == TENREC_OK && count > 0)
         st = store_call_round(&c, keys, n, until_ns, ret_missing, &count, err);
     st = store_call_end(&c, st);
     if (st == TENREC_ETIMEDOUT)
@@ -154,17 +154,22 @@ static tenrec_status tcp_wait_round(struct tenrec_plugin_store *s, const char *c
     return st == TENREC_OK && count > 0 ? tenrec_fail(err, TENREC_ETIMEDOUT, "%s", "") : st;
 }
 
-/* Sends CHECK for each key, then WAIT when one is missing. *ret_alive: the CHECKs were answered,
- * and ret_missing is valid. */
+/* WAIT for a moment, in which most keys are found, then CHECK, then WAIT for the rest. An older
+ * server cannot cancel a WAIT: CHECK and WAIT. *ret_alive: CHECK was answered, and ret_missing is
+ * valid. */
 static tenrec_status wait_keys(struct tenrec_plugin_store *s, const char *const *keys, size_t n,
                                uint64_t deadline_ns, bool *ret_missing, bool *ret_alive,
                                tenrec_error *err)
 {
+    const uint64_t soon_ns = clock_deadline_ms(MOMENT_MS);
     size_t count = 0;
     struct store_call c;
     tenrec_status st = store_call_begin(&c, client_of(s), deadline_ns, err);
 
-    if (st == TENREC_OK)
+    if (st == TENREC_OK && client_of(s)->dial.dialect == STORE_DIALECT_2_2)
+        st = store_call_round(&c, keys, n, soon_ns < deadline_ns ? soon_ns : deadline_ns,
+                              ret_missing, &count, err);
+    else if (st == TENREC_OK)
         st = store_call_check(&c, keys, n, ret_missing, &count, err);
     *ret_alive = st == TENREC_OK;
     if (st == TENREC_OK && count > 0)
@@ -178,14 +183,8 @@ static tenrec_status read_values(struct tenrec_plugin_store *s, const char *cons
     struct store_call c;
     tenrec_status st = store_call_begin(&c, client_of(s), deadline_ns, err);
 
-    for (size_t at = 0; st == TENREC_OK && at < n; at += BATCH) {
-        size_t end = n - at < BATCH ? n : at + BATCH;
-        for (size_t i = at; i < end; i++)
-            store_call_add(&c, STORE_OP_GET, keys[i]);
-        st = store_call_send(&c, err);
-        for (size_t i = at; st == TENREC_OK && i < end; i++)
-            st = store_conn_read_blob(c.conn, &ret[i].data, &ret[i].len, c.deadline_ns, err);
-    }
+    if (st == TENREC_OK)
+        st = store_call_values(&c, keys, n, ret, err);
     return store_call_end(&c, st);
 }
 

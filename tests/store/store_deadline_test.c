@@ -76,7 +76,8 @@ static void server_acts(void)
         assert_true(server.conn >= 0);
     }
     assert_int_equal(recv(server.conn, sink, t->takes, MSG_WAITALL), t->takes);
-    assert_int_equal(send(server.conn, t->answer, t->len, MSG_NOSIGNAL), t->len);
+    if (t->len > 0)
+        assert_int_equal(send(server.conn, t->answer, t->len, MSG_NOSIGNAL), t->len);
 }
 
 int __wrap_poll(struct pollfd *fds, nfds_t n, int ms)
@@ -84,8 +85,10 @@ int __wrap_poll(struct pollfd *fds, nfds_t n, int ms)
     int r = __real_poll(fds, n, 0);
 
     if (r == 0 && server.n > 0) {
+        const bool answers = server.turn->len > 0;
+
         server_acts();
-        r = __real_poll(fds, n, TEST_MS);
+        r = answers ? __real_poll(fds, n, TEST_MS) : 0;
     }
     if (r != 0)
         return r;
@@ -260,16 +263,20 @@ TEST_WITH(operations_wait_for_nothing_when_their_deadline_is_long_over, server_s
     tenrec_store_close(s);
 }
 
-/* The answers to what is asked first show that the server lives. */
+/* The answers to what is asked after a moment show that the server lives. */
 TEST_WITH(wait_names_its_key_when_the_server_hangs_in_the_wait, server_starts, server_stops)
 {
-    static const struct turn check = { false, 19, "\1", 1 };
+    static const struct turn turns[] = {
+        { .takes = 19 },                           /* WAIT */
+        { .takes = 1, .answer = "\1", .len = 1 },  /* CANCEL_WAIT */
+        { .takes = 19, .answer = "\1", .len = 1 }, /* CHECK */
+    };
     struct tenrec_store *s = opened();
     const char *key = "k";
     const uint64_t since_ns = fake_ns;
     tenrec_error err;
 
-    server_plays(&check, 1);
+    server_plays(turns, 3);
     assert_int_equal(tenrec_store_wait(s, &key, 1, LIMIT_MS, &err), TENREC_ETIMEDOUT);
     assert_text_has(err.text, "no key \"k\"");
     assert_text_has(err.text, "did not answer whether");

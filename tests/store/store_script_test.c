@@ -130,7 +130,8 @@ static void answer(int c, size_t request, const char *with, size_t len)
     (void)!send(c, with, len, MSG_NOSIGNAL);
 }
 
-enum { PING = 10, CHECK = 19, GET = 11 }; /* bytes of requests about the key "/k" */
+/* Bytes of requests about the key "/k", and of lists of two such keys. */
+enum { PING = 10, CHECK = 19, GET = 11, BOTH = 29 };
 
 /* The key exists, is absent when it is read, and returns. */
 static void *remove_it(void *arg)
@@ -199,8 +200,9 @@ static void *remove_the_other(void *arg)
     int c = accept(t->fd, NULL, NULL);
 
     answer(c, PING, "\xff\xff\xff\xff", 4);
-    answer(c, 2 * CHECK, "\0\0", 2);
-    answer(c, 2 * GET, "\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0v", 17);
+    answer(c, BOTH, "\0", 1);                                 /* WAIT */
+    answer(c, BOTH, "\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0v", 17); /* MULTI_GET */
+    answer(c, BOTH, "\1", 1);                                 /* CHECK: one is missing */
     answer(c, 2 * CHECK, "\0\1", 2);
     close(c);
     return NULL;
