@@ -14,9 +14,11 @@
 /* Keys below tenrec/<group>[/<run>]:
  *   rank/<r>           number of starts of rank r
  *   left/<r>           the last life that rank r has left in good order
+ *   left               the last life that all have left together
  *   <n>/member/<r>     the record of rank r (members.c), kept for one more life, as
  *                      slow members may still be reading it */
 #define KEY_ROOM 64
+#define ALL_LEFT "left"
 #define RECORD_MS 2000 /* a rank that has just started publishes within this */
 
 static void rank_key(char *ret, const char *prefix, int32_t rank)
@@ -24,18 +26,34 @@ static void rank_key(char *ret, const char *prefix, int32_t rank)
     snprintf(ret, KEY_ROOM, "%s/%d", prefix, rank);
 }
 
-bool generation_rank_left(struct tenrec_store *base, int32_t rank, int64_t n, uint64_t deadline_ns)
+/* Returns true if the number under `key` is at least `n`. */
+static bool has_reached(struct tenrec_store *base, const char *key, int64_t n, uint64_t deadline_ns)
 {
     struct store_value text;
-    char key[KEY_ROOM];
-    bool left;
+    bool reached;
 
-    rank_key(key, "left", rank);
     if (store_read(base, key, deadline_ns, &text, NULL) != TENREC_OK || !text.data)
         return false;
-    left = strtoll(text.data, NULL, 10) >= n;
+    reached = strtoll(text.data, NULL, 10) >= n;
     free(text.data);
-    return left;
+    return reached;
+}
+
+bool generation_rank_left(struct tenrec_store *base, int32_t rank, int64_t n, uint64_t deadline_ns)
+{
+    char key[KEY_ROOM];
+
+    rank_key(key, "left", rank);
+    return has_reached(base, ALL_LEFT, n, deadline_ns) || has_reached(base, key, n, deadline_ns);
+}
+
+tenrec_status generation_mark_left(const struct generation *m, uint64_t deadline_ns,
+                                   tenrec_error *err)
+{
+    char text[KEY_ROOM];
+
+    snprintf(text, sizeof text, "%lld", (long long)m->incarnation);
+    return store_set(m->base, ALL_LEFT, text, strlen(text), deadline_ns, err);
 }
 
 /* Reads the record of this rank's life `n`, if it appears within the limit. */
@@ -119,17 +137,15 @@ static tenrec_status generation_check_former(struct generation *m, uint64_t dead
     return st;
 }
 
-/* Removes the keys of the life before the last. */
+/* Removes our record of the life before the last. */
 static void generation_tidy(struct generation *m, uint64_t deadline_ns)
 {
-    char record[KEY_ROOM], kind[KEY_ROOM];
-    const char *keys[] = { record, kind };
+    char record[KEY_ROOM];
 
     if (m->incarnation < 3)
         return;
     snprintf(record, sizeof record, "%lld/member/%d", (long long)m->incarnation - 2, m->rank);
-    snprintf(kind, sizeof kind, "%lld/kind", (long long)m->incarnation - 2);
-    store_remove_all(m->base, keys, m->rank == 0 ? 2 : 1, deadline_ns, NULL, NULL);
+    store_remove(m->base, record, deadline_ns, NULL);
 }
 
 static void close_views(struct generation *m)

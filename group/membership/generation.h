@@ -21,7 +21,7 @@ struct generation {
     uint64_t token;      /* as in member_record.h; 0 of a visitor */
     const char *backend; /* likewise; borrowed, set by the user. NULL: not compared */
     enum generation_end end;
-    bool over; /* left already */
+    bool over; /* left already, alone or with all */
     char group[128], run[128];
     char hint[192]; /* a possible cause, for an error; or "" */
 };
@@ -41,6 +41,11 @@ tenrec_status generation_visit(struct tenrec_store *s, const struct group_direct
 
 /* Returns true if `rank` has left its life `n` in good order; `base` is the view of the group. */
 bool generation_rank_left(struct tenrec_store *base, int32_t rank, int64_t n, uint64_t deadline_ns);
+
+/* Marks all ranks as left: none has anything to do in this life any more. Later starts of ranks
+ * need no mark of their own; the caller sets `over` of each. */
+tenrec_status generation_mark_left(const struct generation *m, uint64_t deadline_ns,
+                                   tenrec_error *err);
 
 /* Marks the rank as left, or undoes its start, by `end`; once. */
 void generation_leave(struct generation *m, uint64_t deadline_ns);

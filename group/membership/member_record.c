@@ -200,9 +200,26 @@ tenrec_status member_unpack(const struct store_value *value, struct member *ret,
     return copy_blobs(ret, address, address_len, extra, extra_len, err);
 }
 
+/* Keeps the value that is there instead of `record`. */
+static tenrec_status member_add(struct tenrec_store *store, const char *key,
+                                const struct store_value *record, uint64_t deadline_ns,
+                                struct store_value *there, tenrec_error *err)
+{
+    const struct store_value none = { NULL, 0 };
+    tenrec_status st = store_compare_set(store, key, &none, record, deadline_ns, there, err);
+
+    if (st == TENREC_OK && there->len == record->len &&
+        memcmp(there->data, record->data, record->len) == 0) {
+        free(there->data);
+        *there = none;
+    }
+    return st;
+}
+
 tenrec_status member_publish(struct member *me, const char *address,
                              const struct store_value *extra, struct tenrec_store *store,
-                             const char *key, uint64_t deadline_ns, tenrec_error *err)
+                             const char *key, uint64_t deadline_ns, struct store_value *there,
+                             tenrec_error *err)
 {
     struct store_value record;
     tenrec_status st;
@@ -216,7 +233,10 @@ tenrec_status member_publish(struct member *me, const char *address,
     member_pack(me, &record);
     if (!record.data)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the worker's record");
-    st = store_set(store, key, record.data, record.len, deadline_ns, err);
+    if (there)
+        st = member_add(store, key, &record, deadline_ns, there, err);
+    else
+        st = store_set(store, key, record.data, record.len, deadline_ns, err);
     free(record.data);
     return st;
 }

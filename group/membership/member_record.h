@@ -56,10 +56,15 @@ tenrec_status member_check_backend(const struct member *m, const char *group, in
 void member_pack(const struct member *m, struct store_value *ret);
 
 /* Writes the record of this process under `key`: fills the rest of `me`, which has the name, the
- * rank, the world, the life and its token. `extra` may be NULL. errors: ENOMEM, the store's */
+ * rank, the world, the life and its token. `extra` may be NULL.
+ *
+ * there   NULL: replaces any record; else the record of another that is there and stays, free() its
+ *         data, which is NULL when ours was written
+ * errors  ENOMEM, the store's */
 tenrec_status member_publish(struct member *me, const char *address,
                              const struct store_value *extra, struct tenrec_store *store,
-                             const char *key, uint64_t deadline_ns, tenrec_error *err);
+                             const char *key, uint64_t deadline_ns, struct store_value *there,
+                             tenrec_error *err);
 
 /* errors: EPROTOCOL (malformed), ENOMEM */
 tenrec_status member_unpack(const struct store_value *value, struct member *ret, tenrec_error *err);

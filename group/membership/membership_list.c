@@ -281,7 +281,7 @@ static tenrec_status membership_list_publish(struct membership_list *r, const ch
     snprintf(me.name, sizeof me.name, "%s", r->name);
     snprintf(me.backend, sizeof me.backend, "%s", r->backend ? r->backend : "");
     record_key(key, r->incarnation);
-    return member_publish(&me, address, extra, r->store, key, deadline_ns, err);
+    return member_publish(&me, address, extra, r->store, key, deadline_ns, NULL, err);
 }
 
 /* Compares our backend with that of one member, as all members have the same. A member whose

@@ -149,7 +149,7 @@ static tenrec_status join_static(struct membership *m, const char *backend, cons
         st = list_members(m, err);
     if (st == TENREC_OK)
         st = process_group_new_once(generation->store, generation->rank, generation->world,
-                                    "shutdown", m->names, &m->pg, err);
+                                    PROCESS_GROUP_SHUTDOWN, m->names, &m->pg, err);
     return st;
 }
 
@@ -225,6 +225,16 @@ void membership_set_lost(struct membership *m, const struct group_lost *lost)
     m->rendezvous->lost = *lost;
     if (m->pg)
         process_group_set_lost(m->pg, lost);
+}
+
+tenrec_status membership_mark_left(struct membership *m, uint64_t deadline_ns, tenrec_error *err)
+{
+    return generation_mark_left(&m->rendezvous->generation, deadline_ns, err);
+}
+
+void membership_set_left(struct membership *m)
+{
+    m->rendezvous->generation.over = true;
 }
 
 void membership_drop(struct membership *m, uint64_t deadline_ns)

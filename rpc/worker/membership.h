@@ -52,6 +52,11 @@ tenrec_status membership_visit(const struct tenrec_chain_options *options, const
  * with EPEER_LOST, which names the member, when they wait for a lost member. */
 void membership_set_lost(struct membership *m, const struct group_lost *lost);
 
+/* For a static group without calls and references: marks all members as left in the store; then
+ * each counts itself as left, and writes nothing about it. */
+tenrec_status membership_mark_left(struct membership *m, uint64_t deadline_ns, tenrec_error *err);
+void membership_set_left(struct membership *m);
+
 /* The rank that serves the store waits until the deadline for its last clients. NULL is fine. */
 void membership_drop(struct membership *m, uint64_t deadline_ns);
 

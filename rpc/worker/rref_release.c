@@ -3,12 +3,10 @@
 #include "rpc/worker/worker.h"
 
 #include "core/base/clock.h"
-#include "group/meeting/process_group.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/future/worker.h"
 #include "rpc/rref/rref.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/worker/membership.h"
 
 void rrefs_release(struct tenrec_worker *w, bool orphans)
 {
@@ -18,20 +16,12 @@ void rrefs_release(struct tenrec_worker *w, bool orphans)
     rref_acts_run(&acts);
 }
 
-tenrec_status rrefs_flush(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
+int64_t rrefs_of_others(struct tenrec_worker *w)
 {
-    struct rref_counts n = rref_context_count(rref_context_of(w));
-    int64_t mine = (int64_t)(n.num_forks + n.num_pending_users + n.num_confirmed_users +
-                             n.num_pending_children);
-    int64_t all = 0;
-    tenrec_status st =
-        process_group_sum(group_of(w)->membership->pg, &mine, 1, deadline_ns, &all, err);
+    const struct rref_counts n = rref_context_count(rref_context_of(w));
 
-    if (st != TENREC_OK || all == 0)
-        return st;
-    /* No message is in flight in the group: a fork that has not arrived never will. */
-    rrefs_release(w, true);
-    return worker_quiesce(w, deadline_ns, err);
+    return (int64_t)(n.num_forks + n.num_pending_users + n.num_confirmed_users +
+                     n.num_pending_children);
 }
 
 tenrec_status tenrec_rref_release_all(struct tenrec_worker *w, int64_t ms, tenrec_error *err)

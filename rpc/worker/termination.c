@@ -45,13 +45,22 @@ void termination_watch_disconnects(struct tenrec_worker *w)
     membership_set_lost(group_of(w)->membership, &(struct group_lost){ is_lost, w });
 }
 
-/* The sums of all workers, in two waves over the store: first the calls that ended, then, once all
- * have published that, the calls that began. If both are equal, no call was in flight between the
- * waves. (Mattern's four counters: no worker stops meanwhile.) */
+/* The sums of all workers, in two waves over the store: first each worker takes the counts of calls
+ * that ended; then, once all have, the counts of those that began, and all are added up. If both
+ * are equal, no call was in flight between the waves. (Mattern's four counters: no worker stops
+ * meanwhile.) */
 struct sums {
     int64_t calls_finished, one_way_ended;
     int64_t calls_made, one_way_sent, serving;
+    int64_t references; /* of others, and their forks; final if no call was in flight */
 };
+
+enum { SUMS = sizeof(struct sums) / sizeof(int64_t) };
+
+static bool is_quiet(const struct sums *s)
+{
+    return s->calls_finished == s->calls_made && s->one_way_ended >= s->one_way_sent;
+}
 
 /* How long the sums have not changed. All workers see the same sums, so all decide alike. */
 struct stillness {
@@ -88,22 +97,41 @@ static tenrec_status wait_for_calls(struct tenrec_worker *w, uint64_t until, ten
     return TENREC_OK;
 }
 
+/* No worker has anything left to do: in the store they count as left, before the first of them
+ * knows. */
+static tenrec_status termination_mark(void *worker, const int64_t *sum, uint64_t deadline_ns,
+                                      tenrec_error *err)
+{
+    struct tenrec_worker *w = worker;
+    struct sums s;
+
+    memcpy(&s, sum, sizeof s);
+    return is_quiet(&s) && s.references == 0
+               ? membership_mark_left(group_of(w)->membership, deadline_ns, err)
+               : TENREC_OK;
+}
+
 static tenrec_status termination_count(struct tenrec_worker *w, uint64_t until, struct sums *ret,
                                        tenrec_error *err)
 {
-    int64_t ended[2], begun[3];
-    int64_t mine[3] = { (int64_t)calls_finished(w),
-                        (int64_t)atomic_load(&w->calls->counts.one_way_ended) };
-    tenrec_status st = process_group_sum(group_of(w)->membership->pg, mine, 2, until, ended, err);
+    const struct process_group_summed before = { termination_mark, w };
+    struct tenrec_process_group *pg = group_of(w)->membership->pg;
+    struct sums mine = { .calls_finished = (int64_t)calls_finished(w),
+                         .one_way_ended = (int64_t)atomic_load(&w->calls->counts.one_way_ended) };
+    int64_t number[SUMS];
+    tenrec_status st = process_group_barrier(pg, until, err);
 
     if (st != TENREC_OK)
         return st;
-    mine[0] = (int64_t)calls_made(w);
-    mine[1] = (int64_t)atomic_load(&w->calls->counts.one_way);
-    mine[2] =
+    mine.calls_made = (int64_t)calls_made(w);
+    mine.one_way_sent = (int64_t)atomic_load(&w->calls->counts.one_way);
+    mine.serving =
         (int64_t)(atomic_load(&w->calls->counts.taken) - atomic_load(&w->calls->counts.served));
-    st = process_group_sum(group_of(w)->membership->pg, mine, 3, until, begun, err);
-    *ret = (struct sums){ ended[0], ended[1], begun[0], begun[1], begun[2] };
+    mine.references = rrefs_of_others(w);
+    memcpy(number, &mine, sizeof mine);
+    st = process_group_sum(pg, number, SUMS, &before, until, number, err);
+    if (st == TENREC_OK)
+        memcpy(ret, number, sizeof *ret);
     return st;
 }
 
@@ -129,21 +157,20 @@ static bool wait_for_one_way_calls(struct tenrec_worker *w, const struct sums *n
     return true;
 }
 
-tenrec_status worker_quiesce(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
+/* Waits until no call of the group is outstanding. */
+static tenrec_status termination_await(struct tenrec_worker *w, uint64_t deadline_ns,
+                                       struct sums *ret, tenrec_error *err)
 {
     struct stillness still = { .pause = { PAUSE_FIRST_US, PAUSE_MAX_US } };
-    struct sums s = { 0 };
     tenrec_status st;
 
-    if (worker_visits(w)) /* a visitor and the group do not wait for each other */
-        return wait_for_calls(w, deadline_ns, err);
     do {
         st = wait_for_calls(w, deadline_ns, err);
         if (st == TENREC_OK)
-            st = termination_count(w, deadline_ns, &s, err);
-    } while (st == TENREC_OK && (s.calls_finished != s.calls_made ||
-                                 (s.one_way_ended < s.one_way_sent &&
-                                  wait_for_one_way_calls(w, &s, &still, deadline_ns))));
+            st = termination_count(w, deadline_ns, ret, err);
+    } while (st == TENREC_OK && (ret->calls_finished != ret->calls_made ||
+                                 (ret->one_way_ended < ret->one_way_sent &&
+                                  wait_for_one_way_calls(w, ret, &still, deadline_ns))));
     return st;
 }
 
@@ -154,15 +181,19 @@ static uint32_t left_ms(uint64_t deadline_ns)
     return ms < 0 ? UINT32_MAX : (uint32_t)ms;
 }
 
-/* Together with the other members of a static group; a visitor leaves alone. */
+/* Together with the other members of a static group. */
 static tenrec_status part_static(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
 {
-    tenrec_status st = worker_quiesce(w, deadline_ns, err);
+    struct sums s;
+    tenrec_status st = termination_await(w, deadline_ns, &s, err);
 
-    if (st == TENREC_OK && !worker_visits(w))
-        st = rrefs_flush(w, deadline_ns, err);
-    if (st == TENREC_OK && !worker_visits(w))
-        st = process_group_barrier(group_of(w)->membership->pg, deadline_ns, err);
+    if (st == TENREC_OK && s.references > 0) {
+        /* No message is in flight in the group: a fork that has not arrived never will. */
+        rrefs_release(w, true);
+        st = termination_await(w, deadline_ns, &s, err);
+    }
+    if (st == TENREC_OK && is_quiet(&s) && s.references == 0)
+        membership_set_left(group_of(w)->membership);
     return st;
 }
 
@@ -188,6 +219,9 @@ static tenrec_status part_dynamic(struct tenrec_worker *w, uint64_t deadline_ns,
 
 tenrec_status worker_part(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
 {
-    return group_of(w)->monitor ? part_dynamic(w, deadline_ns, err)
-                                : part_static(w, deadline_ns, err);
+    if (group_of(w)->monitor)
+        return part_dynamic(w, deadline_ns, err);
+    if (worker_visits(w)) /* a visitor and the group do not wait for each other */
+        return wait_for_calls(w, deadline_ns, err);
+    return part_static(w, deadline_ns, err);
 }

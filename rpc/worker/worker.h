@@ -101,11 +101,6 @@ int64_t shutdown_limit_ms(const struct tenrec_worker *w, int64_t ms);
 /* From now on a wait for a member of a static group fails when that member is dead. */
 void termination_watch_disconnects(struct tenrec_worker *w);
 
-/* Returns when no member has a call outstanding or runs a one-way call. All members call it.
- *
- * errors: ETIMEDOUT (names the missing), EPEER_LOST (names the lost), and the store's */
-tenrec_status worker_quiesce(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err);
-
 /* Leaves the group together with the other members of a static group; a visitor, and a member of a
  * dynamic group, leave alone: once no call of this worker is outstanding, none runs here, its
  * references are released and the others know that it has left.
@@ -113,11 +108,8 @@ tenrec_status worker_quiesce(struct tenrec_worker *w, uint64_t deadline_ns, tenr
  * errors: ETIMEDOUT (names what is outstanding, or the missing), EPEER_LOST, and the store's */
 tenrec_status worker_part(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err);
 
-/* Called by all members once none has a call outstanding. Releases all references, and returns when
- * all members have; values that are referred to afterwards have leaked.
- *
- * errors: ETIMEDOUT (names the missing), and the store's */
-tenrec_status rrefs_flush(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err);
+/* How many references to values of other workers there are, forks in flight included. */
+int64_t rrefs_of_others(struct tenrec_worker *w);
 
 /* Releases all references without the other members; with `orphans` also forks in flight. The
  * messages count as outstanding calls until the owners have acknowledged them. */

@@ -83,7 +83,7 @@ static tenrec_status live(void)
     if (st == TENREC_OK)
         st = process_group_new_once(r->generation.store, 0, 1, "sum", NULL, &pg, &err);
     for (int i = 0; i < 2 && st == TENREC_OK; i++)
-        st = process_group_sum(pg, &one, 1, clock_deadline_ms(TEST_MS), &sum, &err);
+        st = process_group_sum(pg, &one, 1, NULL, clock_deadline_ms(TEST_MS), &sum, &err);
     tenrec_process_group_drop(pg);
     members_drop(members);
     rendezvous_close(r, clock_deadline_ms(TEST_MS));

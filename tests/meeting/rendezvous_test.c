@@ -94,7 +94,7 @@ static tenrec_status one_life(struct process *p)
         st = process_group_new_once(r->generation.store, r->launch.rank, r->launch.world,
                                     "shutdown", NULL, &pg, &p->err);
     if (st == TENREC_OK) {
-        st = process_group_sum(pg, &(int64_t){ r->launch.rank }, 1,
+        st = process_group_sum(pg, &(int64_t){ r->launch.rank }, 1, NULL,
                                clock_deadline_ms((uint64_t)p->ms), &sum, &p->err);
         if (st == TENREC_OK && sum != r->launch.world * (r->launch.world - 1) / 2)
             st = tenrec_fail(&p->err, TENREC_EPROTOCOL, "the sum is %lld", (long long)sum);

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "group/meeting/members_list.h"
+
+#include "core/base/memory.h"
+#include "group/membership/membership.h"
+#include "group/store/bytes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LIST_MAGIC 0x544d4c31u
+
+/* Reads the record of rank `i`, which must be one of our group. */
+tenrec_status members_unpack_one(const struct generation *m, int32_t i,
+                                 const struct store_value *value, struct member *ret,
+                                 tenrec_error *err)
+{
+    tenrec_status st = member_unpack(value, ret, err);
+
+    if (st != TENREC_OK) {
+        tenrec_error_prefix(err, "rank %d of group \"%s\"", i, m->group);
+        return st;
+    }
+    if (ret->world != m->world || ret->rank != i)
+        return tenrec_fail(err, TENREC_EGROUP,
+                           "worker \"%s\" joined group \"%s\" as rank %d with world size %d, "
+                           "expected rank %d with world size %d",
+                           ret->name, m->group, ret->rank, ret->world, i, m->world);
+    return member_check_backend(ret, m->group, m->rank, m->backend, err);
+}
+
+tenrec_status members_unpack(const struct generation *m, const struct store_value *values,
+                             struct members *ret, tenrec_error *err)
+{
+    for (int32_t i = 0; i < m->world; i++) {
+        tenrec_status st = members_unpack_one(m, i, &values[i], &ret->list[i], err);
+        if (st != TENREC_OK)
+            return st;
+    }
+    return TENREC_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct member *const *x = a, *const *y = b;
+    int order = strcmp((*x)->name, (*y)->name);
+
+    return order ? order : (*x)->rank - (*y)->rank;
+}
+
+tenrec_status members_check_names(const struct generation *m, const struct members *members,
+                                  tenrec_error *err)
+{
+    size_t n = (size_t)members->n;
+    const struct member **sorted = memory_new(n, sizeof *sorted);
+    tenrec_status st = TENREC_OK;
+
+    if (!sorted)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", n);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &members->list[i];
+    qsort(sorted, n, sizeof *sorted, by_name);
+    for (size_t i = 1; i < n && st == TENREC_OK; i++)
+        if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
+            st = tenrec_fail(err, TENREC_EGROUP,
+                             "name \"%s\" is used by ranks %d and %d of group \"%s\"",
+                             sorted[i]->name, sorted[i - 1]->rank, sorted[i]->rank, m->group);
+    free(sorted);
+    return st;
+}
+
+/* All records in one value, or why the group cannot meet. Without records: they are too many for a
+ * value, and everyone reads each. */
+static void members_pack(tenrec_status result, const char *why, const struct store_value *record,
+                         size_t n, struct bytes *ret)
+{
+    bytes_add_u32(ret, LIST_MAGIC);
+    bytes_add_u32(ret, (uint32_t)result);
+    bytes_add_text(ret, why);
+    bytes_add_u64(ret, n);
+    for (size_t i = 0; i < n; i++)
+        bytes_add_blob(ret, record[i].data, record[i].len);
+}
+
+/* Writes the list, unless another rank has. ret: the list that is there; or NULL */
+static tenrec_status members_put(struct generation *m, struct bytes *list, uint64_t deadline_ns,
+                                 struct store_value *ret, tenrec_error *err)
+{
+    const struct store_value value = { list->data, list->len };
+
+    if (list->failed)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the list of %d workers", m->world);
+    return store_compare_set(m->store, MEMBERS_LIST_KEY, &(struct store_value){ NULL, 0 }, &value,
+                             deadline_ns, ret, err);
+}
+
+tenrec_status members_publish_list(struct generation *m, const struct store_value *record,
+                                   uint64_t deadline_ns, tenrec_error *err)
+{
+    struct bytes list = { 0 };
+    tenrec_status st;
+
+    members_pack(TENREC_OK, "", record, (size_t)m->world, &list);
+    if (!list.failed && list.len > TENREC_STORE_MAX_VALUE) {
+        bytes_free(&list);
+        members_pack(TENREC_OK, "", NULL, 0, &list);
+    }
+    st = members_put(m, &list, deadline_ns, NULL, err);
+    bytes_free(&list);
+    return st;
+}
+
+/* Tells the others why the group cannot meet. */
+void members_publish_failure(struct generation *m, const tenrec_error *why, uint64_t deadline_ns)
+{
+    struct bytes list = { 0 };
+
+    members_pack(why->code, why->text, NULL, 0, &list);
+    members_put(m, &list, deadline_ns, NULL, NULL);
+    bytes_free(&list);
+}
+
+/* Reads all records, which exist. */
+tenrec_status members_read_each(struct generation *m, const char **keys, uint64_t deadline_ns,
+                                struct members *ret, struct store_value *record, tenrec_error *err)
+{
+    const size_t n = (size_t)m->world;
+    tenrec_status st = store_get_all(m->store, keys, n, deadline_ns, record, NULL, err);
+
+    return st == TENREC_OK ? members_unpack(m, record, ret, err) : st;
+}
+
+static tenrec_status members_fail_list(const struct generation *m, tenrec_error *err)
+{
+    return tenrec_fail(err, TENREC_EPROTOCOL, "malformed list of the workers of group \"%s\"",
+                       m->group);
+}
+
+/* The records borrow from `list`. *ret_n: 0 when everyone reads each */
+tenrec_status members_open_list(const struct generation *m, const struct store_value *list,
+                                struct store_value *record, size_t *ret_n, tenrec_error *err)
+{
+    struct bytes_reader r = { .data = list->data, .len = list->len };
+    const bool ours = bytes_read_u32(&r) == LIST_MAGIC;
+    const int32_t result = (int32_t)bytes_read_u32(&r);
+    char why[sizeof err->text];
+
+    bytes_read_text(&r, why, sizeof why);
+    *ret_n = bytes_read_count(&r, (size_t)m->world, 8);
+    for (size_t i = 0; i < *ret_n; i++)
+        record[i].data =
+            (void *)(uintptr_t)bytes_read_blob(&r, TENREC_STORE_MAX_VALUE, &record[i].len);
+    if (!ours || r.bad || result > TENREC_OK)
+        return members_fail_list(m, err);
+    if (result != TENREC_OK)
+        return tenrec_fail(err, (tenrec_status)result, "%s", why);
+    return *ret_n == 0 || *ret_n == (size_t)m->world ? TENREC_OK : members_fail_list(m, err);
+}
