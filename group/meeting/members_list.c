@@ -82,7 +82,7 @@ static void members_pack(tenrec_status result, const char *why, const struct sto
         bytes_add_blob(ret, record[i].data, record[i].len);
 }
 
-/* Writes the list, unless another rank has. ret: the list that is there; or NULL */
+/* Writes the list, unless another rank has. ret: the list that exists; or NULL */
 static tenrec_status members_put(struct generation *m, struct bytes *list, uint64_t deadline_ns,
                                  struct store_value *ret, tenrec_error *err)
 {

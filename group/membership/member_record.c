@@ -200,7 +200,7 @@ tenrec_status member_unpack(const struct store_value *value, struct member *ret,
     return copy_blobs(ret, address, address_len, extra, extra_len, err);
 }
 
-/* Keeps the value that is there instead of `record`. */
+/* Keeps the existing value instead of `record`. */
 static tenrec_status member_add(struct tenrec_store *store, const char *key,
                                 const struct store_value *record, uint64_t deadline_ns,
                                 struct store_value *there, tenrec_error *err)

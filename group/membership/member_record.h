@@ -58,7 +58,7 @@ void member_pack(const struct member *m, struct store_value *ret);
 /* Writes the record of this process under `key`: fills the rest of `me`, which has the name, the
  * rank, the world, the life and its token. `extra` may be NULL.
  *
- * there   NULL: replaces any record; else the record of another that is there and stays, free() its
+ * there   NULL: replaces any record; else the record of another that exists and stays, free() its
  *         data, which is NULL when ours was written
  * errors  ENOMEM, the store's */
 tenrec_status member_publish(struct member *me, const char *address,
