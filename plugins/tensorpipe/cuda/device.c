@@ -107,36 +107,92 @@ static tenrec_status make_ready(struct device *d, int index, tenrec_error *err)
     return st;
 }
 
-tenrec_status device_enter(int index, tenrec_error *err)
+/* The devices that this thread has entered, one within the other: who enters the innermost again
+ * calls no driver. */
+#define NEST_MAX 4
+static _Thread_local struct {
+    struct {
+        int index;
+        unsigned times;
+    } at[NEST_MAX];
+    unsigned n;
+} nest;
+
+static bool nest_has(int index)
 {
-    struct device *d;
+    return nest.n > 0 && nest.at[nest.n - 1].index == index;
+}
+
+tenrec_status device_check(int index, tenrec_error *err)
+{
     uint32_t n;
     tenrec_status st = devices_open(&n, err);
 
+    if (!st && (index < 0 || index >= all.n))
+        st = tenrec_fail(err, TENREC_EINVAL, "cuda:%d: this process sees %d devices", index, all.n);
+    return st;
+}
+
+tenrec_status device_enter(int index, tenrec_error *err)
+{
+    struct device *d;
+    tenrec_status st;
+
+    if (nest_has(index)) {
+        nest.at[nest.n - 1].times++;
+        return TENREC_OK;
+    }
+    st = device_check(index, err);
     if (st)
         return st;
-    if (index < 0 || index >= all.n)
-        return tenrec_fail(err, TENREC_EINVAL, "cuda:%d: this process sees %d devices", index,
-                           all.n);
     d = &all.device[index];
     if (!atomic_load_explicit(&d->ready, memory_order_acquire))
         st = make_ready(d, index, err);
-    return st ? st : DRIVER(context_push, index, err, d->context);
+    if (!st && nest.n == NEST_MAX)
+        st = tenrec_fail(err, TENREC_EINVAL, "cuda:%d: %d devices are entered already", index,
+                         NEST_MAX);
+    if (!st)
+        st = DRIVER(context_push, index, err, d->context);
+    if (st)
+        return st;
+    nest.at[nest.n].index = index;
+    nest.at[nest.n++].times = 1;
+    return TENREC_OK;
 }
 
 void device_leave(void)
 {
     struct CUctx_st *left;
 
+    if (--nest.at[nest.n - 1].times > 0)
+        return;
+    nest.n--;
     driver()->context_pop(&left);
 }
 
 /* ---- streams ---- */
 
+static tenrec_status stream_make(int index, struct CUstream_st **s, tenrec_error *err)
+{
+    struct device *d = &all.device[index];
+    tenrec_status st = device_enter(index, err);
+
+    if (st)
+        return st;
+    pthread_mutex_lock(&d->lock);
+    if (!*s)
+        st = DRIVER(stream_new, index, err, s, DRIVER_STREAM_NON_BLOCKING);
+    if (st)
+        *s = NULL;
+    pthread_mutex_unlock(&d->lock);
+    device_leave();
+    return st;
+}
+
 tenrec_status device_stream(int index, uint64_t *ret, tenrec_error *err)
 {
-    tenrec_status st = device_enter(index, err);
-    struct CUstream_st **s;
+    tenrec_status st = device_check(index, err);
+    struct CUstream_st **s, *stream;
     struct device *d;
 
     if (st)
@@ -144,13 +200,11 @@ tenrec_status device_stream(int index, uint64_t *ret, tenrec_error *err)
     d = &all.device[index];
     pthread_mutex_lock(&d->lock);
     s = &d->stream[d->next_stream++ % DEVICE_STREAMS];
-    if (!*s)
-        st = DRIVER(stream_new, index, err, s, DRIVER_STREAM_NON_BLOCKING);
-    if (st)
-        *s = NULL;
-    *ret = (uintptr_t)*s;
+    stream = *s;
     pthread_mutex_unlock(&d->lock);
-    device_leave();
+    if (!stream)
+        st = stream_make(index, s, err);
+    *ret = st ? 0 : (uintptr_t)*s;
     return st;
 }
 

@@ -25,7 +25,12 @@ bool device_uuid(int index, unsigned char ret[16]);
 /* Returns true if `from` can access the memory of `to`. */
 bool device_reaches(int from, int to);
 
-/* Between the two the device's context is current. After a failure leave nothing.
+/* Makes sure that there is such a device. errors: EINVAL, EUNSUPPORTED */
+tenrec_status device_check(int index, tenrec_error *err);
+
+/* Between the two the device's context is current. They nest: a function that calls several which
+ * enter a device enters it first, which saves calls of the driver. No code of the program may run
+ * between them. After a failure leave nothing.
  * errors   EINVAL (no such device), EOS */
 tenrec_status device_enter(int index, tenrec_error *err);
 void device_leave(void);

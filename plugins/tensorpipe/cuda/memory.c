@@ -138,8 +138,8 @@ static tenrec_status memory_make(int index, uint64_t bytes, struct piece **ret, 
     return TENREC_OK;
 }
 
-/* With the device entered. Work queued on the piece's stream precedes work queued on `s` from now
- * on. *ret NULL: no piece of that size is kept. */
+/* Work queued on the piece's stream precedes work queued on `s` from now on. *ret NULL: no piece of
+ * that size is kept. */
 static tenrec_status take_kept(struct pool *pool, const struct tenrec_stream *s, uint64_t bytes,
                                struct piece **ret, tenrec_error *err)
 {
@@ -157,7 +157,10 @@ static tenrec_status take_kept(struct pool *pool, const struct tenrec_stream *s,
     if (p && p->stream != s->stream)
         st = device_event_wait(s, p->event, err);
     if (st) {
-        free_piece(p);
+        if (device_enter(s->device.index, NULL) == TENREC_OK) {
+            free_piece(p);
+            device_leave();
+        }
         return st;
     }
     if (p) {
@@ -168,13 +171,25 @@ static tenrec_status take_kept(struct pool *pool, const struct tenrec_stream *s,
     return TENREC_OK;
 }
 
+static tenrec_status memory_make_new(int index, uint64_t bytes, struct piece **ret,
+                                     tenrec_error *err)
+{
+    tenrec_status st = device_enter(index, err);
+
+    if (st)
+        return st;
+    st = memory_make(index, bytes, ret, err);
+    device_leave();
+    return st;
+}
+
 tenrec_status device_memory_new(const struct tenrec_stream *s, uint64_t bytes, void **ret,
                                 tenrec_error *err)
 {
     const int index = s->device.index;
-    tenrec_status st = device_enter(index, err);
     struct piece *p = NULL;
     struct pool *pool;
+    tenrec_status st = device_check(index, err);
 
     if (st)
         return st;
@@ -183,7 +198,7 @@ tenrec_status device_memory_new(const struct tenrec_stream *s, uint64_t bytes, v
     bytes = round_size(bytes);
     st = take_kept(pool, s, bytes, &p, err);
     if (!st && !p)
-        st = memory_make(index, bytes, &p, err);
+        st = memory_make_new(index, bytes, &p, err);
     if (!st) {
         p->stream = s->stream;
         *ret = (void *)p->at;
@@ -191,7 +206,6 @@ tenrec_status device_memory_new(const struct tenrec_stream *s, uint64_t bytes, v
         memory_use(pool, p);
         pthread_mutex_unlock(&pool->lock);
     }
-    device_leave();
     return st;
 }
 

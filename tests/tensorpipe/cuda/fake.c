@@ -40,6 +40,8 @@ static int (*stream_new)(void **, unsigned);
 static int (*stream_sync)(void *);
 static int (*set_failing)(const char *, unsigned);
 static unsigned (*count_calls)(const char *);
+static unsigned (*count_all_calls)(void);
+static void (*of_test)(bool);
 static int (*count_reports)(void);
 static int (*count_live)(int);
 static int (*is_busy)(uint64_t);
@@ -91,8 +93,10 @@ static void open_driver(void)
         fake.devices = DEVICES_MAX;
     fake.stand_in =
         look_up("fake_cuda_fail", &set_failing) && look_up("fake_cuda_calls", &count_calls) &&
-        look_up("fake_cuda_reports", &count_reports) && look_up("fake_cuda_live", &count_live) &&
-        look_up("fake_cuda_delay", &delay) && look_up("fake_cuda_busy", &is_busy);
+        look_up("fake_cuda_all_calls", &count_all_calls) &&
+        look_up("fake_cuda_of_test", &of_test) && look_up("fake_cuda_reports", &count_reports) &&
+        look_up("fake_cuda_live", &count_live) && look_up("fake_cuda_delay", &delay) &&
+        look_up("fake_cuda_busy", &is_busy);
 }
 
 int fake_open(const char **why)
@@ -120,6 +124,8 @@ bool fake_is_stand_in(void)
 static void enter(int device)
 {
     assert_true(device >= 0 && device < fake_open(NULL));
+    if (fake.stand_in)
+        of_test(true);
     if (!fake.context[device])
         MUST(context_retain(&fake.context[device], device));
     MUST(context_push(fake.context[device]));
@@ -130,6 +136,8 @@ static void leave(void)
     void *context;
 
     MUST(context_pop(&context));
+    if (fake.stand_in)
+        of_test(false);
 }
 
 void *fake_new(int device, size_t bytes)
@@ -306,6 +314,11 @@ bool fake_fail(const char *call, unsigned nth)
 unsigned fake_calls(const char *call)
 {
     return fake.stand_in ? count_calls(call) : 0;
+}
+
+unsigned fake_all_calls(void)
+{
+    return fake.stand_in ? count_all_calls() : 0;
 }
 
 int fake_reports(void)

@@ -51,7 +51,8 @@ void cuda_init(struct cuda *c, struct endpoint *ep)
     c->methods = methods_of(ep->options);
     c->task.run = task_run;
     pthread_mutex_init(&c->lock, NULL);
-    inflight_list_init(&c->inflight, &ep->reactor, lent_look);
+    inflight_list_init(&c->inflight, &ep->reactor, ep->progress != PROGRESS_SLEEP && !ep->one_cpu,
+                       lent_look);
     staging_init(&c->out, ep->options->cuda_staging / 2);
     staging_init(&c->in, ep->options->cuda_staging / 2);
 }

@@ -5,11 +5,14 @@
 
 #define GAP_MIN_NS 10000u
 #define GAP_MAX_NS 1000000u
+#define ASK_SPIN_NS 100000u /* after a copy was queued: small ones are done by then */
 
 static void inflight_arm(struct inflight_list *fs)
 {
+    const uint64_t now = clock_now_ns();
+
     if (!fs->timer.prev)
-        reactor_arm(fs->reactor, &fs->timer, clock_now_ns() + fs->gap_ns);
+        reactor_arm(fs->reactor, &fs->timer, now < fs->spin_until_ns ? now : now + fs->gap_ns);
 }
 
 /* Returns true if earlier work on the same stream is in flight. */
@@ -62,7 +65,10 @@ static void inflight_fire(struct reactor_timer *t)
 {
     struct inflight_list *fs = CONTAINER(t, struct inflight_list, timer);
 
-    fs->gap_ns = inflight_look(fs) ? GAP_MIN_NS : fs->gap_ns * 2;
+    if (inflight_look(fs))
+        fs->gap_ns = GAP_MIN_NS;
+    else if (clock_now_ns() >= fs->spin_until_ns)
+        fs->gap_ns *= 2;
     if (fs->gap_ns > GAP_MAX_NS)
         fs->gap_ns = GAP_MAX_NS;
     if (fs->look)
@@ -71,10 +77,12 @@ static void inflight_fire(struct reactor_timer *t)
         inflight_arm(fs);
 }
 
-void inflight_list_init(struct inflight_list *fs, struct reactor *r,
+void inflight_list_init(struct inflight_list *fs, struct reactor *r, bool spins,
                         void (*look_fn)(struct inflight_list *fs))
 {
-    *fs = (struct inflight_list){ .reactor = r, .gap_ns = GAP_MIN_NS, .look = look_fn };
+    *fs = (struct inflight_list){
+        .reactor = r, .gap_ns = GAP_MIN_NS, .spins = spins, .look = look_fn
+    };
     fs->timer.fire = inflight_fire;
     fs->last = &fs->first;
 }
@@ -82,22 +90,38 @@ void inflight_list_init(struct inflight_list *fs, struct reactor *r,
 void inflight_list_look_soon(struct inflight_list *fs)
 {
     fs->gap_ns = GAP_MIN_NS;
+    if (fs->spins)
+        fs->spin_until_ns = clock_now_ns() + ASK_SPIN_NS;
+    reactor_disarm(&fs->timer); /* it may be late */
     inflight_arm(fs);
+}
+
+/* Queues the copy, and the event behind it. */
+static tenrec_status inflight_queue(struct inflight *f, const struct tenrec_stream *s, void *to,
+                                    const void *from, uint64_t bytes, tenrec_error *err)
+{
+    tenrec_status st = device_enter(s->device.index, err);
+
+    if (st)
+        return st;
+    st = device_copy(s, to, from, bytes, err);
+    if (!st) {
+        st = device_event_mark(s, false, &f->event, err);
+        if (st)
+            device_stream_wait(s, NULL); /* as above */
+    }
+    device_leave();
+    return st;
 }
 
 tenrec_status inflight_copy(struct inflight_list *fs, struct inflight *f,
                             const struct tenrec_stream *s, void *to, const void *from,
                             uint64_t bytes, tenrec_error *err)
 {
-    tenrec_status st = device_copy(s, to, from, bytes, err);
+    tenrec_status st = inflight_queue(f, s, to, from, bytes, err);
 
     if (st)
         return st;
-    st = device_event_mark(s, false, &f->event, err);
-    if (st) {
-        device_stream_wait(s, NULL); /* as above */
-        return st;
-    }
     f->stream = *s;
     f->next = NULL;
     *fs->last = f;

@@ -42,12 +42,13 @@ struct inflight_list {
     struct reactor *reactor;
     struct reactor_timer timer;
     struct inflight *first, **last;
-    uint64_t gap_ns;
+    bool spins; /* asks without a pause at first */
+    uint64_t gap_ns, spin_until_ns;
     unsigned lookouts;                     /* events other than works in flight to poll for */
     void (*look)(struct inflight_list *f); /* at those; after each round */
 };
 
-void inflight_list_init(struct inflight_list *fs, struct reactor *r,
+void inflight_list_init(struct inflight_list *fs, struct reactor *r, bool spins,
                         void (*look)(struct inflight_list *fs));
 /* Queues a copy on `s` (device_copy), and polls for its completion. After a failure no copy is
  * under way, and `landed` is not called. */

@@ -26,13 +26,13 @@ static tenrec_status lend_ipc(struct lent *l, tenrec_error *err)
     const int index = l->stream.device.index;
     const driver_address at = (uintptr_t)l->data;
     struct export e;
-    tenrec_status st = device_event_mark(&l->stream, true, &l->event, err);
+    tenrec_status st = device_enter(index, err);
 
-    if (!st)
-        st = device_enter(index, err);
     if (st)
         return st;
-    st = export_find(index, at, &e, err);
+    st = device_event_mark(&l->stream, true, &l->event, err);
+    if (!st)
+        st = export_find(index, at, &e, err);
     device_leave();
     if (!st && at - e.base + l->bytes > e.len)
         st = tenrec_fail(err, TENREC_EINVAL, "cuda:%d: the tensor reaches beyond its allocation",

@@ -129,25 +129,36 @@ void link_landed(struct landing *at, struct arriving *m)
     m->left--;
 }
 
+/* Queues the copy, with the target entered for all calls of the driver. */
+static tenrec_status landing_copy(struct pipe *p, struct landing *at,
+                                  const struct tenrec_tensor_desc *t, tenrec_error *err)
+{
+    const bool entered = t && device_enter(t->device.index, NULL) == TENREC_OK;
+    tenrec_status st = TENREC_OK;
+
+    if (at->method == METHOD_XTH)
+        st = link_copy_lent(p, at, t, err);
+    else if (t)
+        st = link_copy_mapped(p, at, t, err);
+    else
+        link_say_number(p, SAID_TAKEN, at->number);
+    if (entered)
+        device_leave();
+    return st;
+}
+
 static void landing_land(struct pipe *p, struct arriving *m, struct landing *at)
 {
-    const struct tenrec_tensor_desc *t = landing_tensor(m, at);
-    tenrec_status st = TENREC_OK;
+    tenrec_status st;
     tenrec_error why;
 
     if (at->method == METHOD_BASIC)
         return;
-    if (at->method == METHOD_XTH) {
-        st = link_copy_lent(p, at, t, &why);
-    } else if (!t) {
-        link_say_number(p, SAID_TAKEN, at->number);
-    } else {
-        st = link_copy_mapped(p, at, t, &why);
-        if (st == TENREC_EAGAIN) {
-            at->method = METHOD_BASIC;
-            link_say_number(p, SAID_REFUSED, at->number);
-            return;
-        }
+    st = landing_copy(p, at, landing_tensor(m, at), &why);
+    if (st == TENREC_EAGAIN && at->method == METHOD_IPC) {
+        at->method = METHOD_BASIC;
+        link_say_number(p, SAID_REFUSED, at->number);
+        return;
     }
     link_landed(at, m);
     if (st)

@@ -167,6 +167,7 @@ int cuCtxPushCurrent_v2(struct CUctx_st *ctx)
 /* Never fails on purpose: no caller could recover. */
 int cuCtxPopCurrent_v2(struct CUctx_st **ret)
 {
+    CALL;
     if (depth == 0) {
         misuse("cuCtxPopCurrent without a context");
         return INVALID_CONTEXT;

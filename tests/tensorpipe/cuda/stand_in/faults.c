@@ -17,6 +17,8 @@ static struct {
     unsigned fails_at; /* the number of the call that fails; 0: none */
 } counted[CALLS_MAX];
 static unsigned n_counted;
+static atomic_uint all_calls; /* but for those of the test */
+static _Thread_local bool of_test;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int reports;
 
@@ -50,6 +52,8 @@ int fault(const char *call)
     unsigned i;
     bool fails;
 
+    if (!of_test)
+        atomic_fetch_add(&all_calls, 1);
     pthread_mutex_lock(&lock);
     i = entry(call);
     fails = ++counted[i].calls == counted[i].fails_at;
@@ -76,6 +80,8 @@ void misuse(const char *fmt, ...)
 
 EXPORT int fake_cuda_fail(const char *call, unsigned nth);
 EXPORT unsigned fake_cuda_calls(const char *call);
+EXPORT unsigned fake_cuda_all_calls(void);
+EXPORT void fake_cuda_of_test(bool is);
 EXPORT int fake_cuda_reports(void);
 EXPORT int fake_cuda_live(int what);
 
@@ -102,6 +108,17 @@ unsigned fake_cuda_calls(const char *call)
     n = counted[entry(call)].calls;
     pthread_mutex_unlock(&lock);
     return n;
+}
+
+unsigned fake_cuda_all_calls(void)
+{
+    return atomic_load(&all_calls);
+}
+
+/* The calls of this thread are the test's own from now on, or not any more. */
+void fake_cuda_of_test(bool is)
+{
+    of_test = is;
 }
 
 int fake_cuda_reports(void)
