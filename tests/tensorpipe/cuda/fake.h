@@ -45,7 +45,7 @@ void fake_close(void);
 bool fake_fail(const char *call, unsigned nth);
 unsigned fake_calls(const char *call);
 unsigned fake_all_calls(void); /* but for those that these functions make */
-int fake_reports(void); /* misuse so far, which is on stderr */
+int fake_reports(void);        /* misuse so far, which is on stderr */
 /* Returns true if queued work of any process reads or writes the memory. */
 bool fake_busy(const void *data);
 enum fake_live {
