@@ -26,7 +26,7 @@ static PyObject *function_args(struct tenrec_call *call, PyObject *worker)
     return args;
 }
 
-static tenrec_status function_return(struct tenrec_call *call, PyObject *result, tenrec_error *err)
+tenrec_status function_return(struct tenrec_call *call, PyObject *result, tenrec_error *err)
 {
     struct values values;
     tenrec_status st;
@@ -67,16 +67,42 @@ static tenrec_status function_answer(struct tenrec_call *call, void *arg, tenrec
     return st;
 }
 
+/* Begins a call of a coroutine function: start(answer, args). */
+static tenrec_status function_begin(struct tenrec_call *call, void *arg, tenrec_error *err)
+{
+    const struct function *f = arg;
+    PyGILState_STATE gil = gil_take();
+    PyObject *args = function_args(call, f->worker), *start = Py_NewRef(f->python);
+    PyObject *answer = args ? answer_new(call, f->worker) : NULL, *begun = NULL;
+    tenrec_status st = TENREC_OK;
+
+    if (answer)
+        begun = PyObject_CallFunctionObjArgs(start, answer, args, NULL);
+    if (!begun) {
+        st = error_catch(err); /* which answers the call */
+        if (answer)
+            answer_forget(answer);
+    }
+    Py_XDECREF(begun);
+    Py_XDECREF(answer);
+    Py_DECREF(start);
+    Py_XDECREF(args);
+    garbage_drain();
+    PyGILState_Release(gil);
+    return st;
+}
+
 PyObject *function_register(PyObject *worker, PyObject *args)
 {
     struct worker *me = worker_checked(worker);
     struct function *f;
     PyObject *python;
     const char *name;
+    int later;
     tenrec_status st;
     tenrec_error err;
 
-    if (!me || !PyArg_ParseTuple(args, "sO", &name, &python))
+    if (!me || !PyArg_ParseTuple(args, "sOp", &name, &python, &later))
         return NULL;
     f = calloc(1, sizeof *f);
     if (!f)
@@ -84,7 +110,8 @@ PyObject *function_register(PyObject *worker, PyObject *args)
     f->python = Py_NewRef(python);
     f->worker = worker;
     Py_BEGIN_ALLOW_THREADS
-    st = tenrec_worker_register_function(me->w, name, function_answer, f, TENREC_POOL, &err);
+    st = tenrec_worker_register_function(me->w, name, later ? function_begin : function_answer, f,
+                                         later ? TENREC_LATER : TENREC_POOL, &err);
     Py_END_ALLOW_THREADS
     if (st) {
         Py_DECREF(f->python);

@@ -71,7 +71,7 @@ static int module_exec(PyObject *module)
     forked_watch();
     return tensor_add_type(module) && future_add_type(module) && rref_add_type(module) &&
                    region_add_type(module) && weights_add_type(module) && link_add_type(module) &&
-                   worker_add_type(module) &&
+                   answer_add_type(module) && worker_add_type(module) &&
                    PyModule_AddStringConstant(module, "version", tenrec_version_text()) == 0 &&
                    module_add_library(module)
                ? 0

@@ -67,8 +67,16 @@ struct functions {
     struct function *first;
 };
 
-/* The method Worker._register(name, function). */
+/* The method Worker._register(name, function, later): with `later` the function is start(answer,
+ * args), and returns before the call has an answer. */
 PyObject *function_register(PyObject *worker, PyObject *args);
+/* Keeps the result as tenrec_call_return does. errors: its own, and those of values */
+tenrec_status function_return(struct tenrec_call *call, PyObject *result, tenrec_error *err);
+
+/* answer.c: answers that are given later. */
+bool answer_add_type(PyObject *module);
+PyObject *answer_new(struct tenrec_call *call, PyObject *worker);
+void answer_forget(PyObject *answer); /* the call is answered otherwise */
 
 int functions_traverse(struct functions *f, visitproc visit, void *arg);
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast, overload
 from . import _core
 from ._core import Tensor
 from ._time import to_ms
+from .coroutine import coroutine_starter
 from .errors import Error, make
 from .future import Future, Transfer
 from .link import Link
@@ -86,7 +87,8 @@ class Worker(_core.Worker):
         """Registers a function for the others: register(f), register("name", f), or as a decorator,
         @register or @register("name"). Before init_rpc or later.
 
-        It runs on a thread of Tenrec's pool, several calls at once, and may block.
+        It runs on a thread of Tenrec's pool, several calls at once, and may block. A coroutine
+        function runs on the asyncio loop of the caller of register, else on one of its own.
         """
         if function is None and isinstance(name, str):
             return lambda f: self.register(name, f)
@@ -94,10 +96,8 @@ class Worker(_core.Worker):
             name, function = name.__name__, name
         if not callable(function):
             raise TypeError(f"'{name}' is {function!r}, expected a function")
-        if inspect.iscoroutinefunction(function):
-            raise TypeError(f"'{name}' is a coroutine function, expected a plain one: it runs on a "
-                            "thread of its own and may block")
-        self._register(name, function)
+        later = inspect.iscoroutinefunction(function)
+        self._register(name, coroutine_starter(function) if later else function, later)
         return function
 
     def init_rpc(self) -> None:

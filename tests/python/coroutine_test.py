@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""coroutine_test.py WHY - coroutine functions that other workers call."""
+import asyncio
+import tempfile
+import threading
+
+from cases import contains, equal, main, true
+from workers import program, programs_end, refused, started, tenrec
+
+
+def coroutine_functions_answer_calls():
+    with started() as (me, peer):
+        @peer.register
+        async def add(a, b):
+            await asyncio.sleep(0)
+            return a + b
+        equal(me.call("w1", "add", 40, 2), 42)
+        equal([f.wait() for f in [me.call_async("w1", "add", i, i) for i in range(100)]], [2 * i for i in range(100)])
+        r = me.remote("w1", "add", 1, 2)
+        equal(r.to_here(), 3)
+        del r
+
+
+def coroutine_functions_wait_for_each_other():
+    """More at once than a pool has threads, on one."""
+    with started() as (me, peer):
+        together, threads, met = [], set(), asyncio.Event()
+
+        @peer.register
+        async def meet(n):
+            together.append(n)
+            threads.add(threading.get_ident())
+            if len(together) == 200:
+                met.set()
+            await met.wait()
+            return n
+        equal(sorted(f.wait() for f in [me.call_async("w1", "meet", i) for i in range(200)]), list(range(200)))
+        equal(len(threads), 1)
+
+
+def coroutine_functions_fail_as_others():
+    with started() as (me, peer):
+        @peer.register
+        async def find(key):
+            raise tenrec.NotFoundError(f"no key '{key}'")
+
+        @peer.register
+        async def make():
+            return object()
+
+        @peer.register
+        async def stop():
+            raise asyncio.CancelledError
+        contains(str(refused(tenrec.NotFoundError, me.call, "w1", "find", "x")), "no key 'x'")
+        contains(str(refused(tenrec.Error, me.call, "w1", "find")), "argument")
+        contains(str(refused(tenrec.Error, me.call, "w1", "make")), "object")
+        contains(str(refused(tenrec.Error, me.call, "w1", "stop")), "CancelledError")
+
+
+def coroutine_functions_run_on_the_loop_that_registers_them():
+    async def serve(me, peer):
+        loop = asyncio.get_running_loop()
+
+        @peer.register
+        async def is_here():
+            return asyncio.get_running_loop() is loop
+        true(await me.call_async("w1", "is_here"), "the function runs on another loop")
+    with started() as (me, peer):
+        asyncio.run(serve(me, peer))
+        # That loop has ended.
+        contains(str(refused(tenrec.Error, me.call, "w1", "is_here")), "closed")
+
+
+def coroutine_that_never_ends_lets_its_program_end():
+    with tempfile.TemporaryDirectory() as folder:
+        equal(programs_end(program("""
+import asyncio
+me = tenrec.init_rpc(overrides=overrides)
+begun = threading.Event()
+
+@me.register
+async def wait():
+    begun.set()
+    await asyncio.Event().wait()
+
+f = me.call_async("worker0", "wait")
+begun.wait()
+print("here")
+""", folder=folder), status=0)[0], "here\n")
+
+
+if __name__ == "__main__":
+    main(globals(), "coroutine_", "python_coroutine")
