@@ -79,7 +79,8 @@ void tenrec_weights_close(struct tenrec_weights *s);
  * errors   EEXIST (the version, or a newer one, is visible; or this worker has published its part),
  *          EINVAL (a box; the number of publishers is not that of another part), EBUSY (in place:
  *          the memory is still published), ETIMEDOUT (other parts are missing), EUNSUPPORTED
- *          (memory of a device), EWOULDBLOCK, ENOMEM, and those of a call to the keeper
+ *          (a device that no backend of this process has), EWOULDBLOCK, ENOMEM, and those of a
+ *          call to the keeper
  * threads  any; not an inline handler or a callback
  */
 tenrec_status tenrec_weights_publish(struct tenrec_weights *s, int64_t version,
@@ -93,14 +94,14 @@ tenrec_status tenrec_weights_publish(struct tenrec_weights *s, int64_t version,
  * So the tensors may not be changed but by these calls.
  *
  * version      TENREC_WEIGHTS_LATEST, or the number of a version that is not replaced
- * boxes        borrowed during the call; contiguous, in memory of the host, without overlaps
+ * boxes        borrowed during the call; contiguous, without overlaps
  * ret_version  may be NULL; 0 after an error: then the elements are undefined, and bytes may still
  *              arrive in the tensors, which stay shared so long
  * errors   ESTALE (the version has been replaced, or all its holders are gone), EINVAL (a box; a
  *          type or shape that is not the published one; elements that no publisher has), ENOTFOUND
  *          (no such tensor), EPROTOCOL (a checksum), ETIMEDOUT, EBUSY (the memory is published in
- *          place), EUNSUPPORTED (memory of a device, or this worker is no member of the group),
- *          EWOULDBLOCK, ENOMEM, and those of a call to the keeper
+ *          place), EUNSUPPORTED (a device that no backend of this process has, or this worker is no
+ *          member of the group), EWOULDBLOCK, ENOMEM, and those of a call to the keeper
  * threads  any; not an inline handler or a callback
  */
 tenrec_status tenrec_weights_pull(struct tenrec_weights *s, int64_t version,

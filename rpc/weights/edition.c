@@ -6,6 +6,7 @@
 #include "rpc/region/region_copy.h"
 
 #include <stdlib.h>
+#include <tenrec/device.h>
 
 /* ---- the list ----------------------------------------------------------------------- */
 
@@ -124,6 +125,18 @@ tenrec_status edition_new(const struct tenrec_weights *s, enum edition_kind kind
     return TENREC_OK;
 }
 
+/* The checksum of a tensor, which may be on a device. */
+static tenrec_status memory_sum(struct tenrec_tensor *t, struct piece *p, tenrec_error *err)
+{
+    struct tenrec_tensor *host;
+    tenrec_status st = piece_tensor_in_host(t, &host, err);
+
+    if (st == TENREC_OK && !piece_checksum(p, tenrec_tensor_data(host), &p->checksum))
+        st = memory_fail(err);
+    tenrec_tensor_drop(host);
+    return st;
+}
+
 static tenrec_status memory_register(struct edition_memory *m, struct tenrec_worker *w,
                                      enum edition_kind kind, struct tenrec_tensor *tensor,
                                      struct piece *p, tenrec_error *err)
@@ -131,15 +144,13 @@ static tenrec_status memory_register(struct edition_memory *m, struct tenrec_wor
     tenrec_status st = TENREC_OK;
 
     if (kind == EDITION_COPY)
-        st = tenrec_tensor_copy(tensor, &m->tensor, err);
+        st = tenrec_tensor_to(tensor, (struct tenrec_device){ TENREC_CPU, 0 }, &m->tensor, err);
     else
         m->tensor = tenrec_tensor_share(tensor);
-    if (st != TENREC_OK)
+    if (st == TENREC_OK && kind != EDITION_PULLED)
+        st = memory_sum(m->tensor, p, err);
+    if (st != TENREC_OK || p->bytes == 0)
         return st;
-    if (kind != EDITION_PULLED && !piece_checksum(p, tenrec_tensor_data(m->tensor), &p->checksum))
-        return memory_fail(err);
-    if (p->bytes == 0)
-        return TENREC_OK;
     st = tenrec_region_new(w, m->tensor, TENREC_REGION_READ, &m->region, err);
     if (st == TENREC_OK)
         tenrec_region_describe(m->region, &p->ref);

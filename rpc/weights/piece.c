@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <tenrec/device.h>
 
 const struct tenrec_weights_box *piece_box_at(const struct tenrec_weights_box *boxes, size_t i)
 {
@@ -57,8 +58,19 @@ static tenrec_status piece_check_box(const struct tenrec_weights_box *b, uint32_
     if (use != PIECE_COPIED)
         return region_check_tensor(b->tensor, use == PIECE_FILLED, err);
     if (tenrec_tensor_desc(b->tensor)->device.kind != TENREC_CPU)
-        return tenrec_fail(err, TENREC_EUNSUPPORTED,
-                           "the tensor is on a device: weights are in memory of the host");
+        return region_check_tensor(b->tensor, false, err);
+    return TENREC_OK;
+}
+
+tenrec_status piece_tensor_in_host(struct tenrec_tensor *t, struct tenrec_tensor **ret,
+                                   tenrec_error *err)
+{
+    static const struct tenrec_device host = { TENREC_CPU, 0 };
+
+    *ret = NULL;
+    if (tenrec_tensor_desc(t)->device.kind != TENREC_CPU)
+        return tenrec_tensor_to(t, host, ret, err);
+    *ret = tenrec_tensor_share(t);
     return TENREC_OK;
 }
 

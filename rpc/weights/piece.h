@@ -29,8 +29,8 @@ const struct tenrec_weights_box *piece_box_at(const struct tenrec_weights_box *b
 void piece_box_prefix(const struct tenrec_weights_box *boxes, size_t i, tenrec_error *err);
 
 enum piece_use {
-    PIECE_COPIED, /* the tensor is in memory of the host */
-    PIECE_READ,   /* and contiguous */
+    PIECE_COPIED, /* the tensor is in the host, or contiguous */
+    PIECE_READ,   /* it is contiguous */
     PIECE_FILLED, /* and writable */
 };
 
@@ -38,9 +38,15 @@ enum piece_use {
  *
  * use          what is checked of each tensor
  * ret          owns: free() it; n
- * errors       EINVAL, EUNSUPPORTED (memory of a device), ENOMEM; with the number of the box */
+ * errors       EINVAL, EUNSUPPORTED (a device that no backend has), ENOMEM; with the number of
+ *              the box */
 tenrec_status pieces_of_boxes(const struct tenrec_weights_box *boxes, size_t n, enum piece_use use,
                               struct piece **ret, tenrec_error *err);
+
+/* The tensor, or its copy in the host, which waits for its device. ret: shares; NULL after an
+ * error. errors: ENOMEM, the driver's */
+tenrec_status piece_tensor_in_host(struct tenrec_tensor *t, struct tenrec_tensor **ret,
+                                   tenrec_error *err);
 
 /* A number that lists share which have the same boxes in the same order. */
 uint64_t pieces_digest(const struct piece *p, size_t n);

@@ -14,17 +14,19 @@ enum {
 /* A published box in a wanted one. */
 struct pull_sum {
     const struct piece *have, *want;
-    const void *memory;
-    uint64_t begin; /* of the wanted box, in the bytes of the pull */
+    struct tenrec_tensor *tensor; /* of the wanted box; borrowed */
+    uint64_t begin;               /* of the wanted box, in the bytes of the pull */
     struct piece_sum sum;
     bool over;
 };
 
 /* The checksums of what arrives. */
 struct pull_sums {
-    struct pull_sum *sum;      /* owns; in the order of the wanted boxes */
-    size_t n, first;           /* that is not over */
-    const struct piece *wrong; /* has not the checksum that was published; NULL: none */
+    struct pull_sum *sum;       /* owns; in the order of the wanted boxes */
+    size_t n, first;            /* that is not over */
+    struct tenrec_tensor *copy; /* owns: of a box on a device, in the host; NULL: none yet */
+    const struct piece *copied; /* that box */
+    const struct piece *wrong;  /* has not the checksum that was published; NULL: none */
 };
 
 /* Bytes that are read together. */
@@ -92,7 +94,7 @@ tenrec_status pull_transfer(struct pull *p, tenrec_error *err);
 /* Finds the published boxes that are in wanted ones. errors: ENOMEM */
 tenrec_status sums_make(struct pull_sums *s, const struct pull *p, tenrec_error *err);
 void sums_finish(struct pull_sums *s); /* safe on zeroed memory */
-/* So many bytes of the pull have arrived. errors: ENOMEM */
+/* So many bytes of the pull have arrived. errors: ENOMEM, the driver's */
 tenrec_status sums_add(struct pull_sums *s, uint64_t arrived, tenrec_error *err);
 
 #endif
