@@ -102,7 +102,8 @@ static const struct {
     const char *key, *not_used;
 } shown[] = { { "transport", "transport" },
               { "transports", "transport" },
-              { "channel", "channel" } };
+              { "channel", "channel" },
+              { "way", "way" } };
 enum { N_SHOWN = sizeof shown / sizeof shown[0] };
 
 static void on_info(void *arg, const char *key, const char *value)
@@ -193,6 +194,9 @@ static tenrec_status ping_one(const struct outside *o, const char *name, int cal
     json_object_set_new(all, "not_used", json_array());
     snprintf(way.peer, sizeof way.peer, ".peer.%d.", (int)info.id);
     debug_info_list(o->worker, on_info, &way);
+    if (!json_object_get(all, "way"))
+        json_object_set_new(all, "way",
+                            json_sprintf("messages of backend '%s'", inspect_text(all, "backend")));
     return TENREC_OK;
 }
 
@@ -293,7 +297,8 @@ const struct tool tool_ping = {
     .summary = "call a worker of a running group from outside",
     .help =
         "Finds a running group through its store, calls WORKER without joining, and shows the\n"
-        "round trip, the transport and channel, and why better ones are not used. Without\n"
+        "round trip, the transport and channel, the way of large tensors and of the bytes of\n"
+        "regions, and why better ones are not used. Without\n"
         "WORKER the command lists the members. The exit status is 0 if WORKER answered, also if\n"
         "the limit expired before the last call; else 1, with the error on stderr.\n"
         "\n" OUTSIDE_HELP "\n"

@@ -9,6 +9,7 @@
 #include "rpc/call/serve.h"
 #include "rpc/region/regions.h"
 #include "rpc/value/codec.h"
+#include <tenrec/observe.h>
 
 static struct cluster c;
 
@@ -125,6 +126,40 @@ TEST_WITH(region_refuses_rights_and_tensors_that_it_cannot_have, open_two, close
     assert_int_equal(tenrec_region_new(c.worker[1], empty, BOTH, &r, &err), TENREC_EINVAL);
     tenrec_tensor_drop(empty);
     tenrec_tensor_drop(t);
+}
+
+static bool info_has(const char *key, const char *text)
+{
+    const struct tenrec_value *found;
+    struct tenrec_value *v = NULL;
+    tenrec_error err;
+    bool has;
+
+    assert_status(
+        tenrec_worker_inspect(c.worker[1], NULL, TENREC_INSPECT_DEBUG_INFO, NULL, &v, &err), &err);
+    found = tenrec_value_find(v, key);
+    has = found && found->type == TENREC_VALUE_TEXT && strcmp(found->u.text, text) == 0;
+    tenrec_value_drop(v);
+    return has;
+}
+
+TEST_WITH(region_is_listed_with_its_rights_transfers_and_end, open_two, close_two)
+{
+    struct owned o, v;
+    struct tenrec_tensor *pin;
+    tenrec_error err;
+
+    assert_true(info_has("region.list", ""));
+    o = own(100, TENREC_REGION_READ);
+    v = own(4096, BOTH);
+    pin = pin_of(&o, TENREC_REGION_READ);
+    assert_int_equal(tenrec_region_revoke(v.r, 1000, &err), TENREC_OK);
+    assert_true(info_has("region.list", "0: 100 bytes, read, 1 transfer; "
+                                        "1: 4096 bytes, read and write, 0 transfers, revoked"));
+    tenrec_tensor_drop(pin);
+    disown(&o);
+    disown(&v);
+    assert_true(info_has("region.list", ""));
 }
 
 /* ---- transfers ----------------------------------------------------------------------- */

@@ -40,6 +40,7 @@ def look_ping_finds_a_worker_that_run_started():
         got = ping("worker1", "--store", store_of(crew[0]), "--count", "5")
         equal((got["worker"], got["id"], got["workers"], got["group"]), ("worker1", 1, 2, "default"))
         equal((got["transport"], got["channel"], got["calls"]), ("tenrec_ring", "tenrec_host", 5))
+        true(got["way"] == "read from the sender's memory (cma)" or got["way"].startswith("ring, copied twice: "), f"way is {got}")
         true(0 < got["min_us"] <= got["median_us"] <= got["max_us"], f"times are {got}")
         crew.leave()
 
@@ -52,6 +53,8 @@ def look_ping_says_why_better_ways_are_not_used():
                ping("worker0", "--store", store_of(crew[0]), **plain)["not_used"]}
         contains(got["transport", "tenrec_ring"], "the peer does not offer it")
         text = well("ping", "worker0", "--store", store_of(crew[0]), **plain)
+        basic = ping("worker0", "--store", store_of(crew[0]), TENREC_BACKENDS__TENSORPIPE__CHANNELS="basic", **plain)
+        true(basic["way"].startswith("TCP: ") and len(basic["way"]) > len("TCP: "), f"way is {basic}")
         for part in ("worker0 (id 0)", "round trip", "transport   uv", "not tenrec_ring: the peer",
                      "channel     tenrec_lanes"):
             contains(text, part)

@@ -44,7 +44,7 @@ def ucx_ping_shows_the_transports():
         store = f"tcp://127.0.0.1:{crew.port}"
         where = ["--store", store, "--timeout", f"{limit(10000)}ms"]
         got = json.loads(well("ping", "worker1", "--json", *where))
-        equal((got["transports"], got["backend"]), ("tcp/lo", "ucx"))
+        equal((got["transports"], got["backend"], got["way"]), ("tcp/lo", "ucx", "messages of backend 'ucx'"))
         text = well("ping", "worker1", *where)
         contains(text, "  transports  tcp/lo\n")
         contains(text, "not cuda_ipc: backend ucx carries memory of the host only")

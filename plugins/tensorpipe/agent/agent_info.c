@@ -9,7 +9,7 @@
 TENREC_PRINTF(4, 5)
 static void info_push(tenrec_sink_fn *sink, void *arg, const char *key, const char *fmt, ...)
 {
-    char value[256];
+    char value[320];
     va_list ap;
 
     va_start(ap, fmt);
@@ -120,8 +120,41 @@ static const char *info_encryption(const struct pipe *p)
     return c && c->tls ? p->ep->tls->cipher(c->tls) : "none";
 }
 
+/* Why the peer does not read our memory. */
+static void way_reason(const struct endpoint *ep, char why[CMA_TEXT_MAX])
+{
+    if (!cma_viable(why, CMA_TEXT_MAX))
+        return;
+    snprintf(why, CMA_TEXT_MAX, "%s",
+             ep->channels->pulls
+                 ? "the peer has not shown that it can read the memory of this process: it is of "
+                   "another host, user or namespace, or its options do not list cma"
+                 : "the options do not list cma");
+}
+
+/* Says how the bytes of a region, or of any large tensor that is not mapped, travel to the peer. */
+static void push_way(const char *key, struct pipe *p, tenrec_sink_fn *sink, void *arg)
+{
+    char why[CMA_TEXT_MAX];
+    bool reads;
+
+    if (!p) {
+        sink(arg, key, "none");
+        return;
+    }
+    pthread_mutex_lock(&p->lock);
+    reads = p->tensors.pulls || p->terms.channel == &channel_cma;
+    pthread_mutex_unlock(&p->lock);
+    way_reason(p->ep, why);
+    if (reads)
+        sink(arg, key, "read from the sender's memory (cma)");
+    else
+        info_push(sink, arg, key, "%s: %s",
+                  p->terms.transport->remote ? "TCP" : "ring, copied twice", why);
+}
+
 /* p   the pipe of our requests to that member; NULL: there is none now */
-static void push_peer(int id, const struct pipe *p, tenrec_sink_fn *sink, void *arg)
+static void push_peer(int id, struct pipe *p, tenrec_sink_fn *sink, void *arg)
 {
     struct agent_info_list better = { NULL, 0 };
     char key[64];
@@ -130,6 +163,8 @@ static void push_peer(int id, const struct pipe *p, tenrec_sink_fn *sink, void *
     info_push(sink, arg, key, "%s", p ? p->terms.transport->name : "none");
     snprintf(key, sizeof key, "peer.%d.channel", id);
     info_push(sink, arg, key, "%s", p && p->terms.channel ? p->terms.channel->name : "none");
+    snprintf(key, sizeof key, "peer.%d.way", id);
+    push_way(key, p, sink, arg);
     snprintf(key, sizeof key, "peer.%d.encryption", id);
     info_push(sink, arg, key, "%s", info_encryption(p));
     if (p)
@@ -141,7 +176,7 @@ static void push_peer(int id, const struct pipe *p, tenrec_sink_fn *sink, void *
 static void push_peers(struct agent *a, struct pipe *const *v, tenrec_sink_fn *sink, void *arg)
 {
     for (int id = 0; id < atomic_load(&a->ep.peers_end); id++) {
-        const struct pipe *to = NULL;
+        struct pipe *to = NULL;
 
         if (!peer_find(&a->ep, id))
             continue;
