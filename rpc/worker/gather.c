@@ -19,19 +19,17 @@
 
 #include <stdlib.h>
 
-enum {
-    VERDICT_MS = 50, /* the leader's answer may arrive this long after the limit */
-    LATE_MS = 1000,  /* another thread is completing a gather */
-};
+enum { LATE_MS = 1000 /* another thread is completing a gather */ };
 
 /* A GATHER request, which waits as an ask while our view may lack a member of its set. */
 struct gather_request {
     struct ask ask; /* first; its version is 0 in a static group */
     struct gather_part part;
-    struct tenrec_value *in; /* owns; the next two are borrowed from it */
+    struct tenrec_value *in; /* owns; the next three are borrowed from it */
     const char *key;
     const struct tenrec_value *value;
-    int64_t number;
+    const char *why; /* the sender, or one below it, cannot join; NULL: it does */
+    int64_t number, status;
 };
 
 static void gather_request_free(struct gather_request *r)
@@ -54,11 +52,12 @@ static tenrec_status gather_read(const struct tenrec_worker *w, const struct ten
     if (st == TENREC_OK && r->in->type != TENREC_VALUE_ARRAY)
         st = tenrec_fail(err, TENREC_EPROTOCOL, "malformed gather: the payload is not an array");
     if (st == TENREC_OK)
-        st = tenrec_value_unpack(r->in->u.array, r->in->n, err, "siiv|i", &r->key, &r->number, &ms,
-                                 &r->value, &r->ask.version);
-    if (st == TENREC_OK && (r->number < 0 || ms <= 0 || r->ask.version < 0))
+        st = tenrec_value_unpack(r->in->u.array, r->in->n, err, "siiv|iis", &r->key, &r->number,
+                                 &ms, &r->value, &r->ask.version, &r->status, &r->why);
+    if (st == TENREC_OK && (r->number < 0 || ms <= 0 || r->ask.version < 0 ||
+                            (r->why && (r->status >= 0 || r->status < INT32_MIN))))
         st = tenrec_fail(err, TENREC_EPROTOCOL,
-                         "malformed gather: negative number, limit or version");
+                         "malformed gather: negative number, limit or version, or no status");
     if (st == TENREC_OK)
         r->ask.deadline_ns =
             ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER : clock_deadline_ms((uint64_t)ms);
@@ -68,8 +67,11 @@ static tenrec_status gather_read(const struct tenrec_worker *w, const struct ten
 static tenrec_status gather_enter(struct tenrec_worker *w, const struct participants *s,
                                   struct gather_request *r, tenrec_error *err)
 {
-    tenrec_status st = tenrec_value_copy(r->value, &r->part.value, err);
+    tenrec_status st;
 
+    if (r->why)
+        return tenrec_fail(err, (tenrec_status)r->status, "%s", r->why);
+    st = tenrec_value_copy(r->value, &r->part.value, err);
     if (st != TENREC_OK)
         return st;
     st = gather_join(w, s, r->number, r->ask.deadline_ns, &r->part, err);
@@ -78,26 +80,67 @@ static tenrec_status gather_enter(struct tenrec_worker *w, const struct particip
     return st;
 }
 
+/* The whole of a static group never changes, and is sorted once. */
+static tenrec_status gather_find_whole(struct tenrec_worker *w, struct participants *ret,
+                                       tenrec_error *err)
+{
+    struct gathers *gs = &group_of(w)->gathers;
+    tenrec_status st = TENREC_OK;
+
+    pthread_mutex_lock(&gs->lock);
+    if (gs->all.n == 0 &&
+        (st = participants_of_names(&w->peers, NULL, 0, &gs->all, err)) != TENREC_OK) {
+        participants_finish(&gs->all);
+        gs->all = (struct participants){ .n = 0 };
+    }
+    *ret = gs->all;
+    ret->borrowed = true;
+    pthread_mutex_unlock(&gs->lock);
+    return st;
+}
+
+/* Returns true if the whole of the group is the same as long as this worker is a member. */
+static bool gather_whole_is_fixed(const struct tenrec_worker *w)
+{
+    return !w->peers.lives && w->peers.members > 1;
+}
+
+static tenrec_status gather_find_set(struct tenrec_worker *w, const char *const *names, size_t n,
+                                     struct participants *ret, tenrec_error *err)
+{
+    if (!names && gather_whole_is_fixed(w))
+        return gather_find_whole(w, ret, err);
+    return participants_of_names(&w->peers, names, n, ret, err);
+}
+
+static tenrec_status gather_find_key(struct tenrec_worker *w, const char *key,
+                                     struct participants *ret, tenrec_error *err)
+{
+    if (key[0] == '*' && gather_whole_is_fixed(w))
+        return gather_find_whole(w, ret, err);
+    return participants_of_key(&w->peers, key, ret, err);
+}
+
 /* Also once our view is as new as the sender's, or its limit expires. */
 static void gather_request_take(struct tenrec_worker *w, struct ask *a)
 {
     struct gather_request *r = (struct gather_request *)(void *)a;
     struct participants s = { .n = 0 };
     tenrec_error why;
-    tenrec_status st = participants_of_key(&w->peers, r->key, &s, &why);
+    tenrec_status st = gather_find_key(w, r->key, &s, &why);
+    const bool known = st == TENREC_OK;
 
-    if (st == TENREC_OK)
+    if (known)
         st = gather_enter(w, &s, r, &why);
     else if (w->calls->view_wait(w, a))
         r = NULL;
-    participants_finish(&s);
-    if (!r)
-        return;
-    if (st != TENREC_OK) {
+    if (r && st != TENREC_OK) {
         answer_error(w, r->part.id, r->part.msg_id, &r->part.route, true, &why);
-        gather_refuse(w, r->key, r->number, r->part.id, &why);
+        gather_refuse(w, known ? s.key : r->key, known ? &s : NULL, r->number, r->part.id, &why);
     }
-    gather_request_free(r);
+    participants_finish(&s);
+    if (r)
+        gather_request_free(r);
 }
 
 void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
@@ -123,19 +166,27 @@ void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg
         gather_request_take(w, &r->ask);
 }
 
+/* A barrier has no values: nil. */
+static struct tenrec_value gather_own_list(const struct tenrec_value *value)
+{
+    return value ? tenrec_value_array((struct tenrec_value *)(uintptr_t)value, 1)
+                 : tenrec_value_nil();
+}
+
 static tenrec_status gather_lead(struct tenrec_worker *w, const struct participants *s,
                                  int64_t number, uint64_t deadline_ns,
                                  const struct tenrec_value *value, struct tenrec_future **ret,
                                  tenrec_error *err)
 {
+    const struct tenrec_value list = gather_own_list(value);
     struct gather_part part = { .id = w->self.id };
     struct tenrec_future *f = NULL;
     tenrec_status st = tenrec_future_new(&f, err);
 
     if (st == TENREC_OK)
-        st = tenrec_value_copy(value, &part.value, err);
+        st = tenrec_value_copy(&list, &part.value, err);
     if (st != TENREC_OK) {
-        gather_refuse(w, s->key, number, part.id, err);
+        gather_refuse(w, s->key, s, number, part.id, err);
         tenrec_future_drop(f);
         return st;
     }
@@ -151,35 +202,35 @@ static tenrec_status gather_lead(struct tenrec_worker *w, const struct participa
     return st;
 }
 
-/* The leader fails the gather at the first limit, and names the missing: a follower waits a little
- * longer than the limit for that answer. */
-static uint64_t verdict_ns(uint64_t deadline_ns)
+/* Without children we only ask our parent, and wait for its answer. */
+static tenrec_status gather_follow(struct tenrec_worker *w, const struct participants *s,
+                                   tenrec_peer parent, int64_t number, int64_t ms,
+                                   uint64_t deadline_ns, const struct tenrec_value *value,
+                                   struct tenrec_future **ret, tenrec_error *err)
 {
-    return deadline_ns > CLOCK_NEVER - VERDICT_MS * UINT64_C(1000000)
-               ? CLOCK_NEVER
-               : deadline_ns + VERDICT_MS * UINT64_C(1000000);
+    const struct tenrec_value list = gather_own_list(value);
+    const struct gather_rise r = { .key = s->key,
+                                   .number = number,
+                                   .ms = ms,
+                                   .deadline_ns = deadline_ns,
+                                   .parent = parent,
+                                   .value = &list };
+
+    return gather_rise_send(w, &r, ret, err);
 }
 
-static tenrec_status gather_follow(struct tenrec_worker *w, const struct participants *s,
-                                   int64_t number, int64_t ms, uint64_t deadline_ns,
-                                   const struct tenrec_value *value, struct tenrec_future **ret,
-                                   tenrec_error *err)
+static tenrec_status gather_begin(struct tenrec_worker *w, const struct participants *s,
+                                  int64_t number, int64_t ms, uint64_t deadline_ns,
+                                  const struct tenrec_value *value, struct tenrec_future **ret,
+                                  tenrec_error *err)
 {
-    const int64_t version = atomic_load(&w->calls->view_version);
-    struct tenrec_value item[] = { tenrec_value_text(s->key), tenrec_value_int(number),
-                                   tenrec_value_int(ms), *value, tenrec_value_int(version) };
-    struct tenrec_value array = tenrec_value_array(item, version > 0 ? 5 : 4);
-    struct call_spec spec = { .to = s->id[0],
-                              .function = "all_gather",
-                              .deadline_ns = verdict_ns(deadline_ns),
-                              .want_value = true };
-    struct tenrec_msg *msg;
-    tenrec_status st = codec_write_value(&array, TENREC_MSG_GATHER, &msg, err);
+    const struct gather_tree t = { s->n, group_of(w)->gathers.degree };
+    size_t first;
 
-    if (st != TENREC_OK)
-        return st;
-    msg->flags |= TENREC_MSG_CONTROL;
-    return call_send(w, &spec, msg, ret, err);
+    if (s->me == 0 || gather_tree_children(&t, s->me, &first) > 0)
+        return gather_lead(w, s, number, deadline_ns, value, ret, err);
+    return gather_follow(w, s, s->id[gather_tree_parent(&t, s->me)], number, ms, deadline_ns, value,
+                         ret, err);
 }
 
 /* A follower's future is that of a call, which has a deadline of its own. */
@@ -207,6 +258,7 @@ static tenrec_status gather_run(struct tenrec_worker *w, const char *what,
                                 size_t n, int64_t ms, struct tenrec_value **ret, tenrec_error *err)
 {
     const struct tenrec_value nil = tenrec_value_nil();
+    const struct tenrec_value *mine = value || !ret ? value : &nil;
     struct tenrec_future *f = NULL;
     struct gather_set *set;
     struct participants s = { .n = 0 };
@@ -228,7 +280,7 @@ static tenrec_status gather_run(struct tenrec_worker *w, const char *what,
         return st;
     st = call_deadline(w, &ms, &deadline_ns, err);
     if (st == TENREC_OK)
-        st = participants_of_names(&w->peers, names, n, &s, err);
+        st = gather_find_set(w, names, n, &s, err);
     if (st == TENREC_OK) {
         pthread_mutex_lock(&group_of(w)->gathers.lock);
         if ((set = gather_set_get(&group_of(w)->gathers.sets, s.key)))
@@ -236,10 +288,8 @@ static tenrec_status gather_run(struct tenrec_worker *w, const char *what,
         pthread_mutex_unlock(&group_of(w)->gathers.lock);
         if (number < 0)
             st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a gather");
-        else if (s.id[0] == w->self.id)
-            st = gather_lead(w, &s, number, deadline_ns, value ? value : &nil, &f, err);
         else
-            st = gather_follow(w, &s, number, ms, deadline_ns, value ? value : &nil, &f, err);
+            st = gather_begin(w, &s, number, ms, deadline_ns, mine, &f, err);
     }
     participants_finish(&s);
     worker_leave(w);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gather.h - barrier and all_gather over a set of workers, by RPC.
  *
- * The worker with the smallest name of the set leads. The others send it a GATHER request; the
- * leader answers all once the last has arrived, or fails all, and names the missing, when the first
- * limit expires. */
+ * The workers of the set form a tree, ordered by name, of which the first is the root. Each sends
+ * its parent a GATHER request once its children have sent theirs; the root answers all once the
+ * last has arrived. When the first limit expires, the worker that misses a child fails the gather,
+ * and names it: for those below it, and by a request for its parent, and so for all. */
 #ifndef TENREC_WORKER_GATHER_H
 #define TENREC_WORKER_GATHER_H
 
@@ -11,14 +12,15 @@
 #include <tenrec/agent.h>
 #include <tenrec/rpc.h>
 
-struct gather;
-struct gather_set;
+#include "rpc/worker/gather_set.h"
 
 struct gathers {
     pthread_mutex_t lock; /* guards all */
     struct gather_set *sets;
     struct gather *open;
     size_t n_open;
+    size_t degree;           /* of the trees */
+    struct participants all; /* of a static group; n is 0 before the first use */
 };
 
 void gathers_init(struct gathers *g); /* zeroed */

@@ -20,37 +20,31 @@ enum { OPEN_MAX = 4096 };
  * about to connect itself. */
 enum { CONTACT_LOST_MS = 20, CONTACT_MS = 1000 };
 
-struct gather {
-    struct gather *next;
-    int64_t number;
-    uint64_t deadline_ns; /* the first limit of the arrived members */
-    uint64_t contact_ns;  /* time of the next contact with the missing */
-    bool contacted;       /* the next one is with all of them */
-    size_t n, arrived;
-    struct gather_part *part; /* n; the first `arrived` are set */
-    tenrec_peer *id;          /* n: the set, ordered by name */
-    char key[];               /* the set, as text */
-};
+/* A level of the tree reports what it misses within this time. */
+enum { LEVEL_MS = 15 };
 
 void gathers_init(struct gathers *g)
 {
     pthread_mutex_init(&g->lock, NULL);
+    g->degree = GATHER_DEGREE;
 }
 
-static void gather_drop(struct gather *g)
+void gather_drop(struct gather *g)
 {
-    for (size_t i = 0; g->part && i < g->arrived; i++) {
+    for (size_t i = 0; g->part && i < g->n; i++) {
         tenrec_value_drop(g->part[i].value);
         tenrec_future_drop(g->part[i].future);
     }
     free(g->part);
-    free(g->id);
+    free(g->all);
     free(g);
 }
 
 void gathers_reset(struct gathers *g)
 {
     gather_sets_drop(&g->sets);
+    participants_finish(&g->all);
+    g->all = (struct participants){ .n = 0 };
     while (g->open) {
         struct gather *one = g->open;
         g->open = one->next;
@@ -65,7 +59,7 @@ void gathers_finish(struct gathers *g)
     pthread_mutex_destroy(&g->lock);
 }
 
-static void part_fail(struct tenrec_worker *w, struct gather_part *p, const tenrec_error *why)
+void gather_part_fail(struct tenrec_worker *w, struct gather_part *p, const tenrec_error *why)
 {
     if (p->future)
         future_complete_error(p->future, why);
@@ -73,19 +67,38 @@ static void part_fail(struct tenrec_worker *w, struct gather_part *p, const tenr
         answer_error(w, p->id, p->msg_id, &p->route, true, why);
 }
 
+void gather_part_complete(struct tenrec_worker *w, struct gather_part *p,
+                          const struct tenrec_value *result)
+{
+    struct tenrec_value *copy = NULL;
+    tenrec_error why;
+
+    if (!p->future)
+        answer_value(w, p->id, p->msg_id, &p->route, TENREC_MSG_GATHER_RET, result);
+    else if (tenrec_value_copy(result, &copy, &why) == TENREC_OK)
+        future_complete_value(p->future, copy);
+    else
+        future_complete_error(p->future, &why);
+}
+
+/* Also for those above and below us in the tree. */
 static void gather_lead_fail(struct tenrec_worker *w, struct gather *g, const tenrec_error *why)
 {
-    for (size_t i = 0; i < g->arrived; i++)
-        part_fail(w, &g->part[i], why);
+    if (g->parent >= 0)
+        gather_rise_failed(w, g->key, g->number, g->parent, why);
+    for (size_t i = 0; i < g->n; i++)
+        if (g->part[i].joined)
+            gather_part_fail(w, &g->part[i], why);
     gather_drop(g);
 }
 
-static bool has_arrived(const struct gather *g, tenrec_peer id)
+/* The part of `id`; NULL if that is neither this worker nor a child of it. */
+static struct gather_part *gather_part_of(const struct gather *g, tenrec_peer id)
 {
-    for (size_t i = 0; i < g->arrived; i++)
+    for (size_t i = 0; i < g->n; i++)
         if (g->part[i].id == id)
-            return true;
-    return false;
+            return &g->part[i];
+    return NULL;
 }
 
 /* "'a', 'b' did not join". */
@@ -95,39 +108,80 @@ static void gather_lead_missing(struct tenrec_worker *w, const struct gather *g,
 
     tenrec_fail(why, TENREC_ETIMEDOUT, "%s", "");
     for (size_t i = 0; i < g->n && at < sizeof why->text; i++) {
-        if (!has_arrived(g, g->id[i]))
+        if (!g->part[i].joined)
             at += (size_t)snprintf(why->text + at, sizeof why->text - at, "%s'%s'", at ? ", " : "",
-                                   peers_name(&w->peers, g->id[i]));
+                                   peers_name(&w->peers, g->part[i].id));
     }
     if (at < sizeof why->text)
         snprintf(why->text + at, sizeof why->text - at, " did not join the gather in time");
 }
 
+/* The number of a part in the tree. */
+static size_t gather_number_of(const struct gather *g, size_t part)
+{
+    return part == 0 ? g->me : g->me * g->tree.degree + part;
+}
+
+tenrec_status gather_list(const struct gather *g, struct tenrec_value **ret_item,
+                          struct tenrec_value *ret, tenrec_error *err)
+{
+    const size_t n = gather_tree_size(&g->tree, g->me);
+    bool any = false;
+    size_t at = 0;
+
+    for (size_t i = 0; i < g->n; i++)
+        any = any || g->part[i].value->type == TENREC_VALUE_ARRAY;
+    *ret = tenrec_value_nil();
+    *ret_item = NULL;
+    if (!any)
+        return TENREC_OK;
+    if (!(*ret_item = memory_new(n, sizeof **ret_item)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the values of %zu workers", n);
+    for (size_t i = 0; i < g->n; i++) {
+        const struct tenrec_value *v = g->part[i].value;
+        const size_t some = i == 0 ? 1 : gather_tree_size(&g->tree, gather_number_of(g, i));
+        for (size_t k = 0; k < some; k++)
+            (*ret_item)[at++] = v->type == TENREC_VALUE_ARRAY ? v->u.array[k] : tenrec_value_nil();
+    }
+    *ret = tenrec_value_array(*ret_item, n);
+    return TENREC_OK;
+}
+
+/* Names the values of a list, that of member `i` and those below it. Returns the rest of the list.
+ */
+static const struct tenrec_value *gather_name(struct tenrec_worker *w, const struct gather *g,
+                                              size_t i, const struct tenrec_value *list,
+                                              struct tenrec_entry *ret)
+{
+    size_t first, n = gather_tree_children(&g->tree, i, &first);
+
+    ret[i] = (struct tenrec_entry){ .key = peers_name(&w->peers, g->all[i]), .value = *list++ };
+    for (size_t k = 0; k < n; k++)
+        list = gather_name(w, g, first + k, list, ret);
+    return list;
+}
+
+/* The root has the values of all. */
 static void gather_lead_complete(struct tenrec_worker *w, struct gather *g)
 {
-    struct tenrec_entry *entry = memory_new(g->n, sizeof *entry);
-    struct tenrec_value map, *copy = NULL;
+    struct tenrec_entry *entry = memory_new(g->tree.n, sizeof *entry);
+    struct tenrec_value list, result, *item = NULL;
     tenrec_error why;
+    tenrec_status st = entry ? gather_list(g, &item, &list, &why) : memory_fail(&why);
 
-    if (!entry) {
-        tenrec_fail(&why, TENREC_ENOMEM, "no memory for the values of %zu workers", g->n);
+    if (st != TENREC_OK) {
         gather_lead_fail(w, g, &why);
+        free(entry);
         return;
     }
-    for (size_t i = 0; i < g->n; i++) {
-        entry[i].key = peers_name(&w->peers, g->part[i].id);
-        entry[i].value = *g->part[i].value;
+    result = tenrec_value_nil();
+    if (item) {
+        gather_name(w, g, 0, item, entry);
+        result = tenrec_value_map(entry, g->tree.n);
     }
-    map = tenrec_value_map(entry, g->n);
-    for (size_t i = 0; i < g->n; i++) {
-        struct gather_part *p = &g->part[i];
-        if (!p->future)
-            answer_value(w, p->id, p->msg_id, &p->route, TENREC_MSG_GATHER_RET, &map);
-        else if (tenrec_value_copy(&map, &copy, &why) == TENREC_OK)
-            future_complete_value(p->future, copy);
-        else
-            future_complete_error(p->future, &why);
-    }
+    for (size_t i = 0; i < g->n; i++)
+        gather_part_complete(w, &g->part[i], &result);
+    free(item);
     free(entry);
     gather_drop(g);
 }
@@ -143,19 +197,12 @@ static void gather_lead_remove(struct gathers *gs, const struct gather *g)
     gs->n_open--;
 }
 
-/* Returns true if `id` is of the set. */
-static bool has_member(const struct gather *g, tenrec_peer id)
-{
-    for (size_t i = 0; i < g->n; i++)
-        if (g->id[i] == id)
-            return true;
-    return false;
-}
-
 /* Returns true if `id` is missing from the gather. */
 static bool waits_for(const struct gather *g, tenrec_peer id)
 {
-    return has_member(g, id) && !has_arrived(g, id);
+    const struct gather_part *p = gather_part_of(g, id);
+
+    return p && !p->joined;
 }
 
 /* Removes a failing gather, and remembers why for late members. Lock held. */
@@ -214,8 +261,8 @@ static tenrec_peer *list_missing(struct tenrec_worker *w, uint64_t now, size_t *
         ;
     if (g && (id = memory_new(g->n, sizeof *id)))
         for (size_t i = 0; i < g->n; i++)
-            if (!has_arrived(g, g->id[i]) && (g->contacted || is_lost(w, g->id[i])))
-                id[(*ret_n)++] = g->id[i];
+            if (!g->part[i].joined && (g->contacted || is_lost(w, g->part[i].id)))
+                id[(*ret_n)++] = g->part[i].id;
     if (g) {
         g->contact_ns = clock_later_ms(now, CONTACT_MS);
         g->contacted = true;
@@ -252,9 +299,10 @@ void gather_expire(struct tenrec_worker *w)
         loop_timer_arm(w->calls->deadlines, next);
 }
 
-static struct gather *gather_new(const struct participants *s, int64_t number)
+static struct gather *gather_new(const struct participants *s, size_t degree, int64_t number)
 {
-    size_t len = strlen(s->key) + 1;
+    const struct gather_tree t = { s->n, degree };
+    size_t len = strlen(s->key) + 1, first = 0;
     struct gather *g = memory_new(1, sizeof *g + len);
 
     if (!g)
@@ -262,14 +310,20 @@ static struct gather *gather_new(const struct participants *s, int64_t number)
     g->number = number;
     g->deadline_ns = CLOCK_NEVER;
     g->contact_ns = clock_deadline_ms(CONTACT_LOST_MS);
-    g->n = s->n;
-    g->part = memory_new(s->n, sizeof g->part[0]);
-    g->id = memory_new(s->n, sizeof g->id[0]);
-    if (!g->part || !g->id) {
+    g->tree = t;
+    g->me = s->me;
+    g->parent = s->me > 0 ? s->id[gather_tree_parent(&t, s->me)] : -1;
+    g->n = 1 + gather_tree_children(&t, s->me, &first);
+    g->part = memory_new(g->n, sizeof g->part[0]);
+    g->all = s->me == 0 ? memory_new(s->n, sizeof g->all[0]) : NULL;
+    if (!g->part || (s->me == 0 && !g->all)) {
         gather_drop(g);
         return NULL;
     }
-    memcpy(g->id, s->id, s->n * sizeof g->id[0]);
+    for (size_t i = 0; i < g->n; i++)
+        g->part[i].id = s->id[i == 0 ? s->me : first + i - 1];
+    if (g->all)
+        memcpy(g->all, s->id, s->n * sizeof g->all[0]);
     memcpy(g->key, s->key, len);
     return g;
 }
@@ -303,7 +357,7 @@ static tenrec_status gather_lead_find(struct gathers *gs, const struct participa
         return TENREC_OK;
     if (gs->n_open >= OPEN_MAX)
         st = tenrec_fail(err, TENREC_EAGAIN, "%d gathers are open already", OPEN_MAX);
-    else if (!set || !(g = gather_new(s, number)))
+    else if (!set || !(g = gather_new(s, gs->degree, number)))
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a gather");
     if (st != TENREC_OK) {
         if (set)
@@ -317,78 +371,151 @@ static tenrec_status gather_lead_find(struct gathers *gs, const struct participa
     return TENREC_OK;
 }
 
-/* Sets *ret_again if this message has arrived before: backends may deliver a message twice. Fails
- * with EEXIST if the member has joined with another message. Lock held. */
-static tenrec_status arrived_before(struct tenrec_worker *w, const struct gather *g,
-                                    const struct gather_part *part, bool *ret_again,
-                                    tenrec_error *err)
+/* Finds the part of a member that joins. Sets *ret_again if this message has arrived before:
+ * backends may deliver a message twice. Fails with EEXIST if the member has joined with another
+ * message. Lock held. */
+static tenrec_status gather_admit(struct tenrec_worker *w, struct gather *g,
+                                  const struct gather_part *part, struct gather_part **ret,
+                                  bool *ret_again, tenrec_error *err)
 {
-    *ret_again = !g;
-    for (size_t i = 0; g && i < g->arrived; i++) {
-        if (g->part[i].id != part->id)
-            continue;
-        *ret_again = g->part[i].msg_id == part->msg_id &&
-                     g->part[i].route.generation == part->route.generation;
-        if (!*ret_again)
-            return tenrec_fail(err, TENREC_EEXIST, "'%s' has joined this gather already",
-                               peers_name(&w->peers, part->id));
-    }
+    const struct tenrec_value *v = part->value;
+    struct gather_part *p = g ? gather_part_of(g, part->id) : NULL;
+    size_t size;
+
+    *ret = p;
+    *ret_again = !g || (p && p->joined && p->msg_id == part->msg_id &&
+                        p->route.generation == part->route.generation && !part->future);
+    if (*ret_again)
+        return TENREC_OK;
+    if (!p)
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "a gather was sent to '%s', which does not lead it",
+                           peers_name(&w->peers, w->self.id));
+    if (p->joined)
+        return tenrec_fail(err, TENREC_EEXIST, "'%s' has joined this gather already",
+                           peers_name(&w->peers, part->id));
+    size =
+        p == g->part ? 1 : gather_tree_size(&g->tree, gather_number_of(g, (size_t)(p - g->part)));
+    if (v->type != TENREC_VALUE_NIL && (v->type != TENREC_VALUE_ARRAY || v->n != size))
+        return tenrec_fail(err, TENREC_EPROTOCOL, "malformed gather: expected a list of %zu values",
+                           size);
     return TENREC_OK;
+}
+
+/* Those farther up in the tree wait a little longer, so that the one that misses a child names it.
+ */
+static uint64_t gather_limit(const struct gather *g, uint64_t limit)
+{
+    const unsigned height = gather_tree_height(&g->tree, g->me);
+
+    return height > 1 && limit != CLOCK_NEVER ? clock_later_ms(limit, (height - 1) * LEVEL_MS)
+                                              : limit;
+}
+
+/* Lock held. Returns true if the gather is whole now. */
+static bool gather_take_part(struct gathers *gs, struct gather *g, struct gather_part *p,
+                             const struct gather_part *part, uint64_t limit)
+{
+    *p = *part;
+    p->joined = true;
+    g->arrived++;
+    if (gather_limit(g, limit) < g->deadline_ns)
+        g->deadline_ns = gather_limit(g, limit);
+    if (g->arrived < g->n)
+        return false;
+    gather_lead_remove(gs, g);
+    gather_set_add_whole(gather_set_get(&gs->sets, g->key), g->number);
+    return true;
+}
+
+static tenrec_status gather_check_member(struct tenrec_worker *w, const struct participants *s,
+                                         tenrec_peer id, tenrec_error *err)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->id[i] == id)
+            return TENREC_OK;
+    return tenrec_fail(err, TENREC_EINVAL, "'%s' is not in the set that it gathers",
+                       peers_name(&w->peers, id));
 }
 
 tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s, int64_t number,
                           uint64_t limit, const struct gather_part *part, tenrec_error *err)
 {
-    struct gather *g = NULL, *whole = NULL;
-    uint64_t next = limit;
-    bool member = false, again = false;
-    tenrec_status st;
+    struct gathers *gs = &group_of(w)->gathers;
+    struct gather *g = NULL;
+    struct gather_part *p = NULL;
+    uint64_t next = CLOCK_NEVER;
+    bool again = false, whole = false;
+    tenrec_status st = gather_check_member(w, s, part->id, err);
 
-    for (size_t i = 0; i < s->n; i++)
-        member = member || s->id[i] == part->id;
-    if (!member)
-        return tenrec_fail(err, TENREC_EINVAL, "'%s' is not in the set that it gathers",
-                           peers_name(&w->peers, part->id));
-    pthread_mutex_lock(&group_of(w)->gathers.lock);
-    st = gather_lead_find(&group_of(w)->gathers, s, number, &g, err);
+    if (st != TENREC_OK)
+        return st;
+    pthread_mutex_lock(&gs->lock);
+    st = gather_lead_find(gs, s, number, &g, err);
     if (st == TENREC_OK)
-        st = arrived_before(w, g, part, &again, err);
-    if (st == TENREC_OK && g && !again) {
-        g->part[g->arrived++] = *part;
-        if (limit < g->deadline_ns)
-            g->deadline_ns = limit;
-        if (g->contact_ns < next)
-            next = g->contact_ns;
-        if (g->arrived == g->n) {
-            whole = g;
-            gather_lead_remove(&group_of(w)->gathers, g);
-            gather_set_add_whole(gather_set_get(&group_of(w)->gathers.sets, s->key), number);
-        }
+        st = gather_admit(w, g, part, &p, &again, err);
+    if (st == TENREC_OK && !again) {
+        whole = gather_take_part(gs, g, p, part, limit);
+        next = g->deadline_ns < g->contact_ns ? g->deadline_ns : g->contact_ns;
     }
-    pthread_mutex_unlock(&group_of(w)->gathers.lock);
+    pthread_mutex_unlock(&gs->lock);
     if (again)
         tenrec_value_drop(part->value);
+    else if (whole && g->parent >= 0)
+        gather_rise_whole(w, g);
     else if (whole)
-        gather_lead_complete(w, whole);
+        gather_lead_complete(w, g);
     else if (st == TENREC_OK && next != CLOCK_NEVER)
         loop_timer_arm(w->calls->deadlines, next);
     return st;
 }
 
-void gather_refuse(struct tenrec_worker *w, const char *key, int64_t number, tenrec_peer id,
-                   const tenrec_error *why)
+/* Remembers why a gather has failed that is not open here. Returns true if that was not known. Lock
+ * held. */
+static bool gather_note_failure(struct gathers *gs, const char *key, int64_t number,
+                                const tenrec_error *why)
 {
-    struct gather *g;
+    struct gather_set *set = gather_set_get(&gs->sets, key);
 
-    pthread_mutex_lock(&group_of(w)->gathers.lock);
-    g = gather_lead_open(&group_of(w)->gathers, key, number);
+    if (!set || gather_set_was_whole(set, number) ||
+        gather_set_verdict(set, number, NULL) != TENREC_OK)
+        return false;
+    gather_set_fail(set, number, why);
+    return true;
+}
+
+/* Returns true if `id` is a child of ours, or this worker. */
+static bool is_part(const struct participants *s, const struct gather_tree *t, tenrec_peer id)
+{
+    size_t first, n = gather_tree_children(t, s->me, &first);
+
+    for (size_t i = 0; i < n; i++)
+        if (s->id[first + i] == id)
+            return true;
+    return s->id[s->me] == id;
+}
+
+void gather_refuse(struct tenrec_worker *w, const char *key, const struct participants *s,
+                   int64_t number, tenrec_peer id, const tenrec_error *why)
+{
+    struct gathers *gs = &group_of(w)->gathers;
+    const struct gather_tree t = { s ? s->n : 0, gs->degree };
+    struct gather *g;
+    bool fresh = false;
+
+    pthread_mutex_lock(&gs->lock);
+    g = gather_lead_open(gs, key, number);
     if (g && waits_for(g, id))
-        remove_failed(&group_of(w)->gathers, g, why);
+        remove_failed(gs, g, why);
+    else if (!g && s && is_part(s, &t, id))
+        fresh = gather_note_failure(gs, key, number, why);
     else
         g = NULL;
-    pthread_mutex_unlock(&group_of(w)->gathers.lock);
+    pthread_mutex_unlock(&gs->lock);
     if (g)
         gather_lead_fail(w, g, why);
+    else if (fresh && s->me > 0)
+        gather_rise_failed(w, key, number, s->id[gather_tree_parent(&t, s->me)], why);
 }
 
 void gather_lost(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why)
@@ -418,7 +545,10 @@ void gather_forget(struct tenrec_worker *w, const char *name, uint64_t incarnati
 
 void gather_fail_all(struct tenrec_worker *w, const tenrec_error *why)
 {
+    tenrec_error reported = *why;
     struct gather *g;
+
+    tenrec_error_prefix(&reported, "'%s'", w->self.name);
 
     for (;;) {
         pthread_mutex_lock(&group_of(w)->gathers.lock);
@@ -428,6 +558,6 @@ void gather_fail_all(struct tenrec_worker *w, const tenrec_error *why)
         pthread_mutex_unlock(&group_of(w)->gathers.lock);
         if (!g)
             return;
-        gather_lead_fail(w, g, why);
+        gather_lead_fail(w, g, &reported);
     }
 }

@@ -9,8 +9,12 @@
 
 #define LINE_EXTRA 20 /* bytes of a line for the incarnation and the line end */
 
+#define EVERYBODY "*" /* no name */
+
 void participants_finish(struct participants *s)
 {
+    if (s->borrowed)
+        return;
     free(s->id);
     free(s->key);
 }
@@ -30,15 +34,39 @@ static int write_line(const struct peers *p, tenrec_peer id, char *ret, size_t r
     return snprintf(ret, room, "%s#%" PRIx64 "\n", peers_name(p, id), peers_incarnation(p, id));
 }
 
+/* Returns true if the set is the whole of a static group, whose members never change. */
+static bool nameset_is_whole(const struct peers *p, const struct participants *s)
+{
+    return !p->lives && p->members > 1 && s->n == atomic_load(&p->n);
+}
+
+/* Writes the key of a sorted set. */
+static tenrec_status nameset_write(const struct peers *p, struct participants *s, tenrec_error *err)
+{
+    size_t len = 1, at = 0;
+
+    if (nameset_is_whole(p, s)) {
+        s->key = memory_text(EVERYBODY);
+    } else {
+        for (size_t i = 0; i < s->n; i++)
+            len += strlen(peers_name(p, s->id[i])) + LINE_EXTRA;
+        s->key = memory_new(len, 1);
+        for (size_t i = 0; s->key && i < s->n; i++)
+            at += (size_t)write_line(p, s->id[i], s->key + at, len - at);
+    }
+    return s->key ? TENREC_OK
+                  : tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s->n);
+}
+
 /* Sorts the ids and writes the key. */
 static tenrec_status nameset_order(const struct peers *p, struct participants *s, tenrec_error *err)
 {
     bool have_me = false;
-    size_t len = 1, at = 0;
 
     qsort_r(s->id, s->n, sizeof s->id[0], by_name, (void *)(uintptr_t)p);
     for (size_t i = 0; i < s->n; i++) {
-        len += strlen(peers_name(p, s->id[i])) + LINE_EXTRA;
+        if (s->id[i] == p->me)
+            s->me = i;
         have_me = have_me || s->id[i] == p->me;
         if (i > 0 && s->id[i] == s->id[i - 1])
             return tenrec_fail(err, TENREC_EINVAL, "worker '%s' is named twice",
@@ -47,11 +75,7 @@ static tenrec_status nameset_order(const struct peers *p, struct participants *s
     if (!have_me)
         return tenrec_fail(err, TENREC_EINVAL, "this worker ('%s') is not in the set",
                            peers_name(p, p->me));
-    if (!(s->key = memory_new(len, 1)))
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s->n);
-    for (size_t i = 0; i < s->n; i++)
-        at += (size_t)write_line(p, s->id[i], s->key + at, len - at);
-    return TENREC_OK;
+    return nameset_write(p, s, err);
 }
 
 /* Lists all workers of the group. errors: ENOMEM */
@@ -104,26 +128,35 @@ tenrec_status participants_of_names(const struct peers *p, const char *const *na
     return st == TENREC_OK ? nameset_order(p, ret, err) : st;
 }
 
-tenrec_status participants_of_key(const struct peers *p, const char *key, struct participants *ret,
-                                  tenrec_error *err)
+static tenrec_status list_lines(const struct peers *p, char *lines, struct participants *s,
+                                tenrec_error *err)
 {
-    char *copy = memory_text(key), *save = NULL;
+    char *save = NULL;
     tenrec_status st = TENREC_OK;
     size_t n = 1; /* the last name may lack its end of line */
 
-    for (const char *c = key; *c; c++)
+    for (const char *c = lines; *c; c++)
         n += *c == '\n';
-    *ret = (struct participants){ .id = memory_new(n, sizeof ret->id[0]) };
-    if (!copy || !ret->id)
-        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", n);
-    for (char *name = copy ? strtok_r(copy, "\n", &save) : NULL; name && st == TENREC_OK;
+    if (!(s->id = memory_new(n, sizeof s->id[0])))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", n);
+    for (char *name = strtok_r(lines, "\n", &save); name && st == TENREC_OK;
          name = strtok_r(NULL, "\n", &save))
-        st = find_line(p, name, &ret->id[ret->n++], err);
-    free(copy);
-    if (st == TENREC_OK)
-        st = nameset_order(p, ret, err);
-    if (st == TENREC_OK && (ret->n == 0 || ret->id[0] != p->me))
-        st = tenrec_fail(err, TENREC_EPROTOCOL, "a gather was sent to '%s', which does not lead it",
-                         peers_name(p, p->me));
+        st = find_line(p, name, &s->id[s->n++], err);
     return st;
+}
+
+tenrec_status participants_of_key(const struct peers *p, const char *key, struct participants *ret,
+                                  tenrec_error *err)
+{
+    char *copy;
+    tenrec_status st;
+
+    if (strcmp(key, EVERYBODY) == 0 && !p->lives)
+        return participants_of_names(p, NULL, 0, ret, err);
+    *ret = (struct participants){ .n = 0 };
+    if (!(copy = memory_text(key)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of names");
+    st = list_lines(p, copy, ret, err);
+    free(copy);
+    return st == TENREC_OK ? nameset_order(p, ret, err) : st;
 }

@@ -213,7 +213,8 @@ static void program_drops(void)
 /* This worker comes to the next gather that it leads. */
 static void program_gathers(void)
 {
-    const struct tenrec_value one = tenrec_value_int(1);
+    struct tenrec_value one = tenrec_value_int(1);
+    const struct tenrec_value list = tenrec_value_array(&one, 1);
     struct gather_part part = { .id = 0 };
     struct gather_set *set;
     struct participants s;
@@ -224,7 +225,7 @@ static void program_gathers(void)
     program_expect(participants_of_names(&fake.worker.peers, NULL, 0, &s, NULL));
     fuzz_expect((set = gather_set_get(&group_of(&fake.worker)->gathers.sets, s.key)) != NULL);
     program_expect(tenrec_future_new(&f, NULL));
-    program_expect(tenrec_value_copy(&one, &part.value, NULL));
+    program_expect(tenrec_value_copy(&list, &part.value, NULL));
     part.future = tenrec_future_share(f);
     if (gather_join(&fake.worker, &s, set->next++, fake.now_ns + 1000000, &part, NULL) ==
         TENREC_OK) {

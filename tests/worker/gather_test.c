@@ -304,6 +304,141 @@ TEST(gather_refuses_a_gather_whose_set_is_malformed)
     cluster_close(&c, TENREC_GRACEFUL);
 }
 
+/* ---- trees of two children: 1 and 2 below 0, 3 and 4 below 1, 5 and 6 below 2 ------------------
+ */
+
+enum { TREE = 7 };
+
+static void tree_open(struct cluster *c)
+{
+    cluster_open(c, TREE, NULL, functions_register);
+    for (size_t i = 0; i < TREE; i++)
+        group_of(c->worker[i])->gathers.degree = 2;
+}
+
+/* Runs `run` for all members but one (TREE: for all). */
+static void tree_start(struct cluster *c, struct together *t, pthread_t *thread, size_t but,
+                       void *(*run)(void *), const char *const *names)
+{
+    for (size_t i = 0; i < TREE; i++) {
+        t[i] = (struct together){ c->worker[i], i, names, TREE, 5, NULL };
+        if (i != but)
+            assert_int_equal(pthread_create(&thread[i], NULL, run, &t[i]), 0);
+    }
+}
+
+static void tree_finish(const struct together *t, const pthread_t *thread, size_t but)
+{
+    for (size_t i = 0; i < TREE; i++)
+        if (i != but)
+            pthread_join(thread[i], NULL);
+    for (size_t i = 0; i < TREE; i++)
+        if (i != but && t[i].why)
+            fail_msg("worker %zu: %s", i, t[i].why);
+}
+
+TEST(gather_collects_the_values_of_a_tree)
+{
+    static const char *const names[] = { "worker6", "worker5", "worker4", "worker3",
+                                         "worker2", "worker1", "worker0" };
+    const char *const *sets[] = { NULL, names };
+    struct together t[TREE];
+    pthread_t thread[TREE];
+    struct cluster c;
+
+    tree_open(&c);
+    for (size_t i = 0; i < 2; i++) {
+        tree_start(&c, t, thread, TREE, gather, sets[i]);
+        tree_finish(t, thread, TREE);
+    }
+    cluster_close(&c, TENREC_GRACEFUL);
+}
+
+/* All names are as good as none. */
+static void *barrier_by_names_or_none(void *arg)
+{
+    struct together *t = arg;
+    tenrec_error err;
+
+    if (tenrec_worker_barrier(t->w, t->rank % 2 ? t->names : NULL, TREE, CLUSTER_LONG_MS, &err) !=
+        TENREC_OK)
+        t->why = "the barrier failed";
+    return NULL;
+}
+
+TEST(gather_of_all_names_meets_that_of_the_group)
+{
+    static const char *const names[] = { "worker6", "worker5", "worker4", "worker3",
+                                         "worker2", "worker1", "worker0" };
+    struct together t[TREE];
+    pthread_t thread[TREE];
+    struct cluster c;
+
+    tree_open(&c);
+    tree_start(&c, t, thread, TREE, barrier_by_names_or_none, names);
+    tree_finish(t, thread, TREE);
+    cluster_close(&c, TENREC_GRACEFUL);
+}
+
+static void *barrier_without_worker1(void *arg)
+{
+    struct together *t = arg;
+    tenrec_error err;
+
+    if (tenrec_worker_barrier(t->w, NULL, 0, CLUSTER_LONG_MS, &err) == TENREC_OK)
+        t->why = "the barrier succeeded";
+    else if (err.code == TENREC_ETIMEDOUT)
+        t->why = "only the limit ended the barrier";
+    else if (!strstr(err.text, "'worker1'") && strcmp(err.worker_name, "worker1") != 0)
+        t->why = "the lost one is not named";
+    return NULL;
+}
+
+TEST(gather_fails_for_all_when_an_inner_member_of_the_tree_is_lost)
+{
+    struct together t[TREE];
+    pthread_t thread[TREE];
+    struct cluster c;
+
+    tree_open(&c);
+    tree_start(&c, t, thread, 1, barrier_without_worker1, NULL);
+    assert_becomes(barriers_open(c.worker[0]) && barriers_open(c.worker[1]));
+    tenrec_worker_drop(c.worker[1]);
+    tree_finish(t, thread, 1);
+    for (size_t i = 0; i < TREE; i++)
+        if (i != 1)
+            tenrec_worker_drop(c.worker[i]);
+}
+
+static void *barrier_without_worker3(void *arg)
+{
+    struct together *t = arg;
+    tenrec_error err;
+
+    if (tenrec_worker_barrier(t->w, NULL, 0, 1000, &err) != TENREC_ETIMEDOUT)
+        t->why = "no timeout";
+    else if (t->rank == 1 && !strstr(err.text, "'worker3'")) /* its parent */
+        t->why = "the missing one is not named";
+    return NULL;
+}
+
+TEST(gather_names_a_missing_leaf_of_the_tree_and_stays_in_step)
+{
+    struct together t[TREE];
+    pthread_t thread[TREE];
+    struct cluster c;
+    tenrec_error err;
+
+    tree_open(&c);
+    tree_start(&c, t, thread, 3, barrier_without_worker3, NULL);
+    tree_finish(t, thread, 3);
+    assert_int_equal(tenrec_worker_barrier(c.worker[3], NULL, 0, CLUSTER_LONG_MS, &err),
+                     TENREC_ETIMEDOUT);
+    tree_start(&c, t, thread, TREE, gather, NULL);
+    tree_finish(t, thread, TREE);
+    cluster_close(&c, TENREC_GRACEFUL);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
