@@ -143,7 +143,7 @@ struct gather {
 
 void gather_drop(struct gather *g);
 
-/* A part is told how the gather has ended. */
+/* End the gather for one part. */
 void gather_part_fail(struct tenrec_worker *w, struct gather_part *p, const tenrec_error *why);
 void gather_part_complete(struct tenrec_worker *w, struct gather_part *p,
                           const struct tenrec_value *result);
