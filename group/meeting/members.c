@@ -232,18 +232,21 @@ static tenrec_status members_stand_in(struct members_wait *w, tenrec_error *err)
 }
 
 /* After each round of the wait for the list. Ranks stand in for rank 0 one after the other, the
- * second after a round, two more after the next. */
+ * second after a round, two more after the next. The others look only after several rounds, to know
+ * later which ranks were missing: the store answers all of them. */
 static tenrec_status members_between(void *arg, const bool *unused, tenrec_error *err)
 {
     struct members_wait *w = arg;
-    bool any;
-    tenrec_status st = members_look(w, &any, err);
+    bool any, stands_in;
+    tenrec_status st;
 
     (void)unused;
     w->rounds += w->rounds < STAND_IN_ROUNDS;
-    if (st != TENREC_OK || any || w->m->rank < 0 || w->m->rank >> w->rounds > 0)
-        return st;
-    return members_stand_in(w, err);
+    stands_in = w->m->rank >= 0 && w->m->rank >> w->rounds == 0;
+    if (!stands_in && w->rounds < STAND_IN_ROUNDS)
+        return TENREC_OK;
+    st = members_look(w, &any, err);
+    return st == TENREC_OK && !any && stands_in ? members_stand_in(w, err) : st;
 }
 
 static tenrec_status members_read_list(struct members_wait *w, const struct store_value *list,
