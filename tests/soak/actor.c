@@ -213,7 +213,8 @@ int main(int argc, char **argv)
     while (n_callers < atoi(argv[5]) && n_callers < CALLERS_MAX) {
         uint64_t own = seed + slot * 1000003u + life * 7919u + (uint64_t)n_callers;
 
-        if (!(caller[n_callers] = caller_start(worker, own, strtoll(argv[6], NULL, 10))))
+        if (!(caller[n_callers] =
+                  caller_start(worker, &calls_job, own, strtoll(argv[6], NULL, 10))))
             return 3;
         n_callers++;
     }

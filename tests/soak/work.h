@@ -8,10 +8,14 @@
 /* Registers the functions. */
 tenrec_status work_register(struct tenrec_worker *w, tenrec_error *err);
 
-/* A thread that makes calls of all kinds to members that it draws; some tensors have `large`
- * numbers, if it is not 0. */
+/* What a thread does again and again. */
+struct caller_job;
+extern const struct caller_job calls_job; /* calls of all kinds to members that it draws */
+
+/* A thread with a job; some tensors have `large` numbers, if it is not 0. */
 struct caller;
-struct caller *caller_start(struct tenrec_worker *w, uint64_t seed, int64_t large);
+struct caller *caller_start(struct tenrec_worker *w, const struct caller_job *job, uint64_t seed,
+                            int64_t large);
 /* Makes no calls until the next order; waits until the last one has ended. */
 void caller_pause(struct caller *c);
 void caller_resume(struct caller *c);

@@ -1,43 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* callers.c - threads that call the present members of the group, and
- * check what they answer. */
+/* calls.c - calls to the present members of the group, whose answers are checked. */
+#include "caller.h"
 #include "ledger.h"
 #include "soak_functions.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
-enum { MEMBERS_MAX = 256, BATCH = 8, PAUSE_MS = 20, CANCEL_EACH = 4, LARGE_EACH = 64 };
+enum { MEMBERS_MAX = 256, BATCH = 8, CANCEL_EACH = 4, LARGE_EACH = 64 };
 
 /* As soak.py calls them; kinds from 100 on are those of calls inside of functions. */
 enum kind { KIND_MIX, KIND_FLIP, KIND_BATCH, KIND_PASS, KIND_REF, KIND_LEND, KINDS };
-
-struct caller {
-    struct tenrec_worker *worker;
-    uint64_t random;
-    int64_t large; /* numbers of a large tensor, or 0 */
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t cond;
-    bool paused, idle, stop; /* under lock */
-};
 
 static atomic_bool removed;
 
 bool work_was_removed(void)
 {
     return atomic_load(&removed);
-}
-
-/* xorshift64*: of one thread. */
-static uint32_t draw(struct caller *c, uint32_t below)
-{
-    c->random ^= c->random >> 12;
-    c->random ^= c->random << 25;
-    c->random ^= c->random >> 27;
-    return (uint32_t)((c->random * UINT64_C(0x2545f4914f6cdd1d)) >> 32) % below;
 }
 
 /* A member, perhaps oneself. */
@@ -286,88 +265,12 @@ static bool one_call(struct caller *c)
     return true;
 }
 
-/* Waits while paused, and a moment between calls. Returns false if the thread has to end. */
-static bool go_on(struct caller *c, bool rest)
+static bool calls_work(struct caller *c)
 {
-    struct timespec until;
-    bool stop;
-
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += PAUSE_MS * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    pthread_mutex_lock(&c->lock);
-    if (rest && !c->stop && !c->paused)
-        pthread_cond_timedwait(&c->cond, &c->lock, &until);
-    while (c->paused && !c->stop) {
-        c->idle = true;
-        pthread_cond_broadcast(&c->cond);
-        pthread_cond_wait(&c->cond, &c->lock);
-    }
-    c->idle = false;
-    stop = c->stop;
-    pthread_mutex_unlock(&c->lock);
-    return !stop;
+    return !work_was_removed() && one_call(c) && draw(c, 4) != 0;
 }
 
-static void *run(void *arg)
-{
-    struct caller *c = arg;
-    bool rest = false;
-
-    while (go_on(c, rest))
-        rest = work_was_removed() || !one_call(c) || draw(c, 4) == 0;
-    return NULL;
-}
-
-struct caller *caller_start(struct tenrec_worker *w, uint64_t seed, int64_t large)
-{
-    struct caller *c = calloc(1, sizeof *c);
-
-    if (!c)
-        return NULL;
-    c->worker = w;
-    c->large = large;
-    c->random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
-    pthread_mutex_init(&c->lock, NULL);
-    pthread_cond_init(&c->cond, NULL);
-    if (pthread_create(&c->thread, NULL, run, c) == 0)
-        return c;
-    free(c);
-    return NULL;
-}
-
-static void tell(struct caller *c, bool paused, bool stop)
-{
-    pthread_mutex_lock(&c->lock);
-    c->paused = paused;
-    c->stop = stop;
-    pthread_cond_broadcast(&c->cond);
-    while (paused && !c->idle)
-        pthread_cond_wait(&c->cond, &c->lock);
-    pthread_mutex_unlock(&c->lock);
-}
-
-void caller_pause(struct caller *c)
-{
-    tell(c, true, false);
-}
-
-void caller_resume(struct caller *c)
-{
-    tell(c, false, false);
-}
-
-void caller_stop(struct caller *c)
-{
-    tell(c, false, true);
-    pthread_join(c->thread, NULL);
-    pthread_cond_destroy(&c->cond);
-    pthread_mutex_destroy(&c->lock);
-    free(c);
-}
+const struct caller_job calls_job = { .work = calls_work };
 
 tenrec_status work_gather(struct tenrec_worker *w, const char *const *names, size_t n,
                           int64_t value, int64_t ms, tenrec_error *err)
