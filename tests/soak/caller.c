@@ -2,8 +2,6 @@
 /* caller.c - threads that have a job until they are stopped, and pause in between. */
 #include "caller.h"
 
-#include <stdlib.h>
-
 enum { PAUSE_MS = 20 };
 
 /* xorshift64*. */
@@ -31,6 +29,11 @@ static bool go_on(struct caller *c, bool rest)
     if (rest && !c->stop && !c->paused)
         pthread_cond_timedwait(&c->cond, &c->lock, &until);
     while (c->paused && !c->stop) {
+        if (c->job->rest && !c->idle) {
+            pthread_mutex_unlock(&c->lock);
+            c->job->rest(c);
+            pthread_mutex_lock(&c->lock);
+        }
         c->idle = true;
         pthread_cond_broadcast(&c->cond);
         pthread_cond_wait(&c->cond, &c->lock);
@@ -48,6 +51,8 @@ static void *run(void *arg)
 
     while (go_on(c, rest))
         rest = !c->job->work(c);
+    if (c->job->rest)
+        c->job->rest(c);
     return NULL;
 }
 

@@ -9,9 +9,6 @@
 
 enum { MEMBERS_MAX = 256, BATCH = 8, CANCEL_EACH = 4, LARGE_EACH = 64 };
 
-/* As soak.py calls them; kinds from 100 on are those of calls inside of functions. */
-enum kind { KIND_MIX, KIND_FLIP, KIND_BATCH, KIND_PASS, KIND_REF, KIND_LEND, KINDS };
-
 static atomic_bool removed;
 
 bool work_was_removed(void)
@@ -19,8 +16,7 @@ bool work_was_removed(void)
     return atomic_load(&removed);
 }
 
-/* A member, perhaps oneself. */
-static bool draw_member(struct caller *c, char name[TENREC_NAME_MAX + 1])
+bool draw_member(struct caller *c, char name[TENREC_NAME_MAX + 1])
 {
     struct tenrec_worker_info all[MEMBERS_MAX];
     tenrec_error err;
@@ -51,18 +47,12 @@ static int64_t draw_limit(struct caller *c)
     return ms[draw(c, 4)];
 }
 
-static struct tenrec_call_options limited(int64_t ms)
-{
-    return (struct tenrec_call_options){ .size = sizeof(struct tenrec_call_options),
-                                         .timeout_ms = ms };
-}
-
-static void begin_as(uint64_t id, enum kind kind, int64_t ms)
+void begin_as(uint64_t id, enum kind kind, int64_t ms)
 {
     ledger_note(LEDGER_START, id, (int32_t)kind, (uint32_t)ms);
 }
 
-static uint64_t begin(enum kind kind, int64_t ms)
+uint64_t begin(enum kind kind, int64_t ms)
 {
     const uint64_t id = ledger_next();
 
@@ -70,7 +60,7 @@ static uint64_t begin(enum kind kind, int64_t ms)
     return id;
 }
 
-static void end(uint64_t id, tenrec_status st, const tenrec_error *err)
+void end(uint64_t id, tenrec_status st, const tenrec_error *err)
 {
     /* What soak.py may ask about. */
     if (st == TENREC_EREMOTE || st == TENREC_EINVAL || st == TENREC_EPROTOCOL ||

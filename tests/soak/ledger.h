@@ -11,7 +11,23 @@ enum ledger_what {
     LEDGER_START = 1, /* a call is about to be made; `status` is its kind, `ms` its limit */
     LEDGER_END = 2,   /* it ended, with `status` */
     LEDGER_EXEC = 3,  /* its function runs here */
-    LEDGER_BAD = 4,   /* its answer is not what it should be */
+    LEDGER_BAD = 4,   /* its answer is not what it should be; `status`: enum ledger_bad, or another
+                         number */
+    LEDGER_MISSING = 5, /* bytes that it writes are not all there when the region has ended */
+};
+
+/* What is wrong with the bytes of regions and weights; ledger.py has the texts. */
+enum ledger_bad {
+    BAD_FOREIGN = 10, /* bytes that no writer has for that place */
+    BAD_CHANGED,      /* a byte has changed after a revoke that returned OK */
+    BAD_THEN,         /* `then` has run before the bytes were there */
+    BAD_NAMES,        /* a revoke that timed out names no worker */
+    BAD_STUCK,        /* a region is not quiet long after its revoke */
+    BAD_READ,         /* other bytes were read */
+    BAD_FREE,         /* a buffer does not become free */
+    BAD_LATE,         /* a buffer has changed after it was free */
+    BAD_MIXED,        /* weights that are not of one version and one publisher */
+    BAD_WITHDRAW,     /* a published version cannot be withdrawn */
 };
 
 /* 32 bytes, the machine's byte order. */

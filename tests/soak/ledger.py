@@ -7,7 +7,7 @@ import struct
 from people import SLOW
 
 RECORD = struct.Struct("=QQiIII")
-START, END, EXEC, BAD = 1, 2, 3, 4
+START, END, EXEC, BAD, MISSING = 1, 2, 3, 4, 5
 OK, EREMOTE = 0, -8
 NESTED = (3, 5)
 # What a call may fail with for the reasons that a soak gives.
@@ -15,15 +15,24 @@ REASONS = {-3: "ETIMEDOUT", -4: "ECANCELED", -7: "EAGAIN", -11: "ENOTFOUND", -20
            -21: "EPEER_LOST", -22: "ECONNECT", -30: "ESHUTDOWN"}
 INJECTED = {-6: "EINJECTED"}
 LATE_S = 5 * SLOW  # what a call may take beyond its limit on a busy machine
-KINDS = {0: "mix", 1: "flip", 2: "batch", 3: "pass", 4: "ref", 5: "lend", 100: "inner"}
+KINDS = {0: "mix", 1: "flip", 2: "batch", 3: "pass", 4: "ref", 5: "lend", 6: "write", 7: "read", 8: "finish",
+         9: "publish", 10: "pull", 11: "report", 12: "withdraw", 13: "wait", 100: "inner", 101: "offer",
+         102: "revoke", 103: "then"}
+CALLED = (0, 1, 2, 3, 5, 6, 8, 100, 103)  # those that have been executed when they are answered
+# What more they may fail with: regions are revoked, another publisher has the version, readers go before it is reported.
+ALSO = {6: {-16: "ESTALE"}, 7: {-16: "ESTALE"}, 103: {-16: "ESTALE"}, 9: {-12: "EEXIST"}, 10: {-16: "ESTALE"}}
+BADS = {10: "wrote bytes that are not its own", 11: "has bytes that changed after the revoke", 12: "was followed by `then` before its bytes were there",
+        13: "timed out and named no worker", 14: "was not quiet long after its revoke", 15: "read other bytes", 16: "did not free its buffer",
+        17: "changed a buffer that was free", 18: "mixed versions", 19: "could not be withdrawn"}
 
 
 class Call:
-    __slots__ = ("kind", "begun", "ms", "ends", "status", "ended", "execs", "bad")
+    __slots__ = ("kind", "begun", "ms", "ends", "status", "ended", "execs", "bad", "missing")
 
     def __init__(self):
         self.kind = self.begun = self.ms = self.status = self.ended = None
-        self.ends = self.execs = self.bad = 0
+        self.bad = None
+        self.ends = self.execs = self.missing = 0
 
 
 def who(call_id):
@@ -42,7 +51,7 @@ class Ledger:
         self.read_so_far = {}  # by file
         self.calls, self.before = {}, {}
         self.made = self.well = 0
-        self.failed = {}
+        self.failed, self.kinds = {}, {}
 
     def read(self):
         """What is new. Calls of the last time are still known, for what comes late."""
@@ -67,8 +76,10 @@ class Ledger:
             call.status, call.ended = status, at_us / 1e6
         elif what == EXEC:
             call.execs += 1
+        elif what == MISSING:
+            call.missing += 1
         else:
-            call.bad += 1
+            call.bad = BADS.get(status, "had other numbers than were sent")
 
     def judge(self, killed, stops):
         """Everything that must not be, in words; and counts what there was."""
@@ -79,8 +90,10 @@ class Ledger:
         for call in self.calls.values():
             self.made += 1
             self.well += call.status == OK
+            made, well = self.kinds.get(call.kind, (0, 0))
+            self.kinds[call.kind] = made + 1, well + (call.status == OK)
             if call.status not in (OK, None):
-                name = self.reasons.get(call.status, "EREMOTE")
+                name = self.reasons.get(call.status) or ALSO.get(call.kind, {}).get(call.status, "EREMOTE")
                 self.failed[name] = self.failed.get(name, 0) + 1
         return wrong
 
@@ -91,7 +104,7 @@ class Ledger:
         if call.execs > 1:
             yield f"was executed {call.execs} times"
         if call.bad:
-            yield "had other numbers than were sent"
+            yield call.bad
         if call.ends > 1:
             yield f"ended {call.ends} times"
         if call.ends == 0:
@@ -99,11 +112,13 @@ class Ledger:
                 yield "never ended, though its caller was not killed"
             return
         # What makes a reference is done where it ends up; its maker only hears of a start.
-        if call.status == OK and call.execs == 0 and call.kind != 4:
+        if call.status == OK and call.execs == 0 and call.kind in CALLED:
             yield "was answered and never executed"
+        if call.status == OK and call.missing:
+            yield "was answered, and bytes that it wrote are not there"
         if call.status == EREMOTE and call.kind in NESTED:
             pass  # what they called in turn failed
-        elif call.status != OK and call.status not in self.reasons:
+        elif call.status != OK and call.status not in self.reasons and call.status not in ALSO.get(call.kind, ()):
             yield f"failed with {call.status}, for which there is no reason"
         slot, _ = who(call_id)
         halted = sum(max(min(to, call.ended) - max(begin, call.begun), 0)
@@ -111,6 +126,9 @@ class Ledger:
         took = call.ended - call.begun - halted
         if took > call.ms / 1e3 + LATE_S:
             yield f"took {took:.2f} s, its limit was {call.ms / 1e3:g} s"
+
+    def all_kinds(self):
+        return "; ".join(f"{made} {KINDS[kind]}, {well} well" for kind, (made, well) in sorted(self.kinds.items()))
 
     def summary(self):
         failed = ", ".join(f"{n} {name}" for name, n in sorted(self.failed.items()))

@@ -299,6 +299,7 @@ class Soak:
                     actor.ask("resume", "resume")
         self.calm()
         self.end()
+        tell(self.ledger.all_kinds())
         if self.stranger:
             tell(f"the stranger: {self.stranger.close()}")
         self.store.close()
