@@ -84,7 +84,8 @@ static long resident_kb(void)
 
 static void on_info(void *arg, const char *key, const char *value)
 {
-    static const char *const wanted[] = { "rref.", "calls.", "agent.", "memory.", "group." };
+    static const char *const wanted[] = { "rref.",  "calls.",  "agent.",  "memory.",
+                                          "group.", "region." };
 
     (void)arg;
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
@@ -129,6 +130,8 @@ static tenrec_status join(tenrec_error *err)
 
     if (st == TENREC_OK)
         st = work_register(worker, err);
+    if (st == TENREC_OK)
+        st = leases_register(worker, err);
     return st == TENREC_OK ? tenrec_init_rpc(worker, err) : st;
 }
 
@@ -151,9 +154,9 @@ static int leave(void)
     tenrec_status st;
     int rc;
 
-    for (int i = 0; i < n_callers; i++)
-        caller_stop(caller[i]);
-    n_callers = 0;
+    /* The makers of calls first, so that revokes find few. */
+    while (n_callers > 0)
+        caller_stop(caller[--n_callers]);
     st = tenrec_shutdown(worker, TENREC_GRACEFUL, LEAVE_MS, &err);
     rc = say_result(st, &err);
     tenrec_worker_drop(worker);
@@ -177,12 +180,18 @@ static void obey(char *line)
     } else if (strcmp(word[0], "gather") == 0) {
         gather(word + 1, n - 1);
     } else if (strcmp(word[0], "pause") == 0 || strcmp(word[0], "resume") == 0) {
-        for (int i = 0; i < n_callers; i++)
+        for (int i = n_callers - 1; i >= 0; i--)
             (word[0][0] == 'p' ? caller_pause : caller_resume)(caller[i]);
         say("ok");
     } else {
         say("fail EINVAL no such order");
     }
+}
+
+static void start(const struct caller_job *job, uint64_t seed, int64_t large)
+{
+    if (n_callers < CALLERS_MAX && !(caller[n_callers++] = caller_start(worker, job, seed, large)))
+        exit(3);
 }
 
 int main(int argc, char **argv)
@@ -191,7 +200,7 @@ int main(int argc, char **argv)
     tenrec_error err;
     char line[4096];
     unsigned slot, life;
-    uint64_t seed;
+    uint64_t seed, own;
 
     if (argc == 2 && strcmp(argv[1], "--store") == 0)
         return serve_store();
@@ -210,14 +219,10 @@ int main(int argc, char **argv)
         return 1;
     }
     say("ready %s %d", me.name, me.id);
-    while (n_callers < atoi(argv[5]) && n_callers < CALLERS_MAX) {
-        uint64_t own = seed + slot * 1000003u + life * 7919u + (uint64_t)n_callers;
-
-        if (!(caller[n_callers] =
-                  caller_start(worker, &calls_job, own, strtoll(argv[6], NULL, 10))))
-            return 3;
-        n_callers++;
-    }
+    own = seed + slot * 1000003u + life * 7919u;
+    start(&offers_job, own + 1, 0);
+    for (int i = 0; i < atoi(argv[5]); i++)
+        start(&calls_job, own + 2 + (uint64_t)i, strtoll(argv[6], NULL, 10));
     while (fgets(line, sizeof line, stdin))
         obey(line);
     /* The sender of the orders is gone. */

@@ -32,6 +32,7 @@ from people import Actor, Broken, SLOW, Store, Stranger
 
 sys.dont_write_bytecode = True
 ANCHORS = 2
+LEAVES_NONE = ("agent.client_active_calls", "agent.server_active_calls", "region.num_regions", "region.num_transfers")
 FAULTS = ("[{do: drop, on: [RET], probability: 0.01},"
           " {do: delay, on: [CALL, REMOTE_CALL, RREF_FORK_REQUEST], probability: 0.05, by: 50ms},"
           " {do: duplicate, on: [RET, RREF_ACK, RREF_USER_DELETE], probability: 0.02},"
@@ -231,7 +232,7 @@ class Soak:
             for key, value in got.items():
                 if key.startswith("rref.num_") and key != "rref.num_tombstones" and value:
                     yield f"worker{slot} has {key} = {value}"
-                if key in ("agent.client_active_calls", "agent.server_active_calls") and value:
+                if key in LEAVES_NONE and value:
                     yield f"worker{slot} has {key} = {value}"
             if not self.o.static and got.get("group.size", ANCHORS) != ANCHORS:
                 yield f"worker{slot} sees a group of {got['group.size']}"

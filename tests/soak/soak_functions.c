@@ -34,6 +34,28 @@ bool tensor_is(struct tenrec_tensor *t, uint64_t id, uint32_t key)
     return true;
 }
 
+void pattern_fill(void *to, uint64_t id, uint64_t offset, uint64_t bytes)
+{
+    const uint64_t first = id * UINT64_C(0x9e3779b97f4a7c15) + offset / 4;
+
+    for (uint64_t i = 0; i < bytes / 4; i++) {
+        const uint32_t v = mix(first + i);
+        memcpy((char *)to + 4 * i, &v, 4);
+    }
+}
+
+bool pattern_is(const void *at, uint64_t id, uint64_t offset, uint64_t bytes)
+{
+    const uint64_t first = id * UINT64_C(0x9e3779b97f4a7c15) + offset / 4;
+
+    for (uint64_t i = 0; i < bytes / 4; i++) {
+        const uint32_t v = mix(first + i);
+        if (memcmp((const char *)at + 4 * i, &v, 4) != 0)
+            return false;
+    }
+    return true;
+}
+
 /* "mix": an int in, an int out. */
 static tenrec_status do_mix(struct tenrec_call *c, void *arg, tenrec_error *err)
 {

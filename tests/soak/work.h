@@ -7,10 +7,12 @@
 
 /* Registers the functions. */
 tenrec_status work_register(struct tenrec_worker *w, tenrec_error *err);
+tenrec_status leases_register(struct tenrec_worker *w, tenrec_error *err);
 
 /* What a thread does again and again. */
 struct caller_job;
-extern const struct caller_job calls_job; /* calls of all kinds to members that it draws */
+extern const struct caller_job calls_job;    /* calls of all kinds to members that it draws */
+extern const struct caller_job offers_job;   /* makes and revokes regions */
 
 /* A thread with a job; some tensors have `large` numbers, if it is not 0. */
 struct caller;
