@@ -16,9 +16,9 @@ enum kind {
     KIND_PASS,
     KIND_REF,
     KIND_LEND,
+    KIND_WRITE,
     KINDS, /* that are drawn */
-    KIND_WRITE = KINDS,
-    KIND_READ,
+    KIND_READ = KINDS,
     KIND_FINISH,
     KIND_PUBLISH,
     KIND_PULL,
@@ -73,5 +73,8 @@ static inline int slow(void)
 
     return text && atoi(text) > 1 ? atoi(text) : 1;
 }
+
+/* transfers.c: leases blocks of a member's region, writes them and reads of them. */
+void call_write(struct caller *c, const char *to, int64_t ms);
 
 #endif

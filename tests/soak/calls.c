@@ -248,6 +248,9 @@ static bool one_call(struct caller *c)
     case KIND_REF:
         call_ref(c, to, ms);
         break;
+    case KIND_WRITE:
+        call_write(c, to, ms);
+        break;
     default:
         call_lend(c, to, other, ms);
         break;

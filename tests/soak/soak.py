@@ -2,13 +2,16 @@
 """soak.py ACTOR CONFIG [OPTIONS] - a group that changes all the time, and what must hold of it.
 
 Workers join, leave, are killed and stopped, drawn from --seed, while all of them call each other
-(actor.c): tensors whose numbers are checked, references, calls within calls, gathers. Slots 0 and 1
-stay. After each --epoch seconds of that all others leave, the two fall silent, and then
+(actor.c): tensors whose numbers are checked, references, calls within calls, gathers, reads and writes
+of regions that are revoked meanwhile. Slots 0 and 1 stay. After each --epoch
+seconds of that all others leave, the two fall silent, and then
 
 - every call of a worker that was not killed has ended, once, and in time;
 - no call was executed twice, none that nobody made, and each that was answered was executed;
+- no byte of a region changed after its revoke had returned, each write that was answered is whole;
 - no answer was wrong, and no error came that has no reason;
-- nobody refers to any value, and memory, descriptors and threads are what they were after the first epoch.
+- nobody refers to any value, no region is left, and memory, descriptors and threads are
+  what they were after the first epoch.
 
 With --static the group has a fixed size: all slots join at once, workers are stopped, one that does
 not stay is killed in each epoch, and once only the first two are left the group ends and meets again.
@@ -37,6 +40,9 @@ FAULTS = ("[{do: drop, on: [RET], probability: 0.01},"
           " {do: delay, on: [CALL, REMOTE_CALL, RREF_FORK_REQUEST], probability: 0.05, by: 50ms},"
           " {do: duplicate, on: [RET, RREF_ACK, RREF_USER_DELETE], probability: 0.02},"
           " {do: fail, on: [CALL], probability: 0.01},"
+          " {do: duplicate, on: [BULK_READ, BULK_WRITE, BULK_DONE], probability: 0.03},"
+          " {do: delay, on: [BULK_READ, BULK_WRITE, BULK_DONE], probability: 0.05, by: 100ms},"
+          " {do: drop, on: [BULK_READ, BULK_WRITE, BULK_DONE], probability: 0.005},"
           " {do: drop, on: [RREF_USER_DELETE, RREF_ACK, RREF_CHILD_ACCEPT], probability: 0.02},"
           " {do: disconnect, on: [CALL], probability: 0.002}]")
 
