@@ -85,7 +85,7 @@ static long resident_kb(void)
 static void on_info(void *arg, const char *key, const char *value)
 {
     static const char *const wanted[] = { "rref.",  "calls.",  "agent.",  "memory.",
-                                          "group.", "region." };
+                                          "group.", "region.", "weights." };
 
     (void)arg;
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
@@ -220,6 +220,7 @@ int main(int argc, char **argv)
     }
     say("ready %s %d", me.name, me.id);
     own = seed + slot * 1000003u + life * 7919u;
+    start(&versions_job, own, 0);
     start(&offers_job, own + 1, 0);
     for (int i = 0; i < atoi(argv[5]); i++)
         start(&calls_job, own + 2 + (uint64_t)i, strtoll(argv[6], NULL, 10));

@@ -3,14 +3,15 @@
 
 Workers join, leave, are killed and stopped, drawn from --seed, while all of them call each other
 (actor.c): tensors whose numbers are checked, references, calls within calls, gathers, reads and writes
-of regions that are revoked meanwhile. Slots 0 and 1 stay. After each --epoch
+of regions that are revoked meanwhile, weights that slot 0 keeps. Slots 0 and 1 stay. After each --epoch
 seconds of that all others leave, the two fall silent, and then
 
 - every call of a worker that was not killed has ended, once, and in time;
 - no call was executed twice, none that nobody made, and each that was answered was executed;
-- no byte of a region changed after its revoke had returned, each write that was answered is whole;
+- no byte of a region changed after its revoke had returned, each write that was answered is whole,
+  and each pull has one version of one publisher;
 - no answer was wrong, and no error came that has no reason;
-- nobody refers to any value, no region is left, and memory, descriptors and threads are
+- nobody refers to any value, no region and no weights are left, and memory, descriptors and threads are
   what they were after the first epoch.
 
 With --static the group has a fixed size: all slots join at once, workers are stopped, one that does
@@ -35,7 +36,8 @@ from people import Actor, Broken, SLOW, Store, Stranger
 
 sys.dont_write_bytecode = True
 ANCHORS = 2
-LEAVES_NONE = ("agent.client_active_calls", "agent.server_active_calls", "region.num_regions", "region.num_transfers")
+LEAVES_NONE = ("agent.client_active_calls", "agent.server_active_calls", "region.num_regions", "region.num_transfers",
+               "weights.num_leases", "weights.num_editions")
 FAULTS = ("[{do: drop, on: [RET], probability: 0.01},"
           " {do: delay, on: [CALL, REMOTE_CALL, RREF_FORK_REQUEST], probability: 0.05, by: 50ms},"
           " {do: duplicate, on: [RET, RREF_ACK, RREF_USER_DELETE], probability: 0.02},"

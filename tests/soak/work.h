@@ -13,6 +13,7 @@ tenrec_status leases_register(struct tenrec_worker *w, tenrec_error *err);
 struct caller_job;
 extern const struct caller_job calls_job;    /* calls of all kinds to members that it draws */
 extern const struct caller_job offers_job;   /* makes and revokes regions */
+extern const struct caller_job versions_job; /* publishes and pulls weights */
 
 /* A thread with a job; some tensors have `large` numbers, if it is not 0. */
 struct caller;
