@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """transport_test.py WHY - the transport `tenrec` of torch.distributed._transport, in one process."""
 import asyncio
+import contextlib
 import gc
 import json
 import threading
+import unittest.mock
 import weakref
 from datetime import timedelta
 
-from transports import made, pair, refused, remote  # first: it makes torch.distributed._transport available
+from transports import LIMIT_S, made, pair, refused, remote  # first: it makes torch.distributed._transport available
 
 import torch
-from cases import contains, equal, main, true
+from cases import contains, equal, main, true, until
 from torch.distributed._transport import (Memory, MemoryView, MutableMemoryView, RemoteBuffer, Transport, _registry, available_transports,
                                           new_transport, register_transport, wait_all)
 
-from tenrec_torch._transport_memory import TenrecRemoteBuffer
+import tenrec_torch.transport
+from tenrec_torch._transport_memory import Registration, TenrecRemoteBuffer
 from tenrec_torch._transport_work import TenrecWork
 from tenrec_torch.transport import TenrecTransport
 
@@ -346,6 +349,74 @@ def transport_that_is_closed_refuses_all_but_a_further_close():
     with made() as third:
         third.register_memory(torch.ones(1))
     refused(RuntimeError, "closed", third.bind)
+
+
+# ---- memory of devices, in the place of which there is memory of the host here
+
+
+class Staged(Registration):
+    """Memory whose copies can be held, and which notes what they have waited for."""
+
+    gate = threading.Event()
+    seen = []
+
+    def __init__(self, tensor, number):
+        super().__init__(tensor, number)
+        self.device, self.staged, self.host = "cuda", True, torch.full((self.length,), 99, dtype=torch.uint8)
+
+    def queued(self):
+        thread = threading.current_thread()
+
+        class Event:
+            @staticmethod
+            def synchronize():
+                Staged.seen.append(thread)
+        return Event()
+
+    def _copy(self, *args):
+        if self.staged:
+            Staged.gate.wait()
+        super()._copy(*args)
+
+
+@contextlib.contextmanager
+def staged_pair():
+    Staged.gate.set()
+    Staged.seen.clear()
+    with unittest.mock.patch.object(tenrec_torch.transport, "Registration", Staged), pair() as both:
+        yield both
+
+
+def transport_copies_memory_of_devices_at_both_ends():
+    with staged_pair() as (first, second):
+        source, target, back = torch.arange(64), torch.zeros(64, dtype=torch.int64), torch.zeros(64, dtype=torch.int64)
+        theirs = remote(second.register_memory(target))
+        first.write(first.register_memory(source).to_view(), theirs)
+        same(target, source)
+        equal(Staged.seen[0], threading.current_thread())  # the copy waits for what the caller has queued
+        target += 1
+        first.read(first.register_memory(back).to_mutable_view(), theirs)
+        same(back, source + 1)
+
+
+def transport_unregister_waits_for_a_copy_to_the_device():
+    with staged_pair() as (first, second):
+        source, target = torch.arange(64), torch.zeros(64, dtype=torch.int64)
+        theirs = second.register_memory(target)
+        name = remote(theirs)
+        plain = first.register_memory(source)
+        plain._registration.staged, plain._registration.host = False, plain._registration.bytes
+        Staged.gate.clear()
+        work = first.write(plain.to_view(), name, async_op=True)
+        try:
+            until(lambda: theirs._registration._copying.locked(), "the owner copies")
+            refused(TimeoutError, "has not ended", second.unregister_memory, theirs, timeout=0.05)
+        finally:
+            Staged.gate.set()
+        work.wait(timedelta(seconds=LIMIT_S))
+        second.unregister_memory(theirs)
+        same(target, source)
+        refused(RuntimeError, "ESTALE", first.write, plain.to_view(), name)
 
 
 # ---- the registry, and descriptors

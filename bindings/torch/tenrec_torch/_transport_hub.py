@@ -17,6 +17,7 @@ import weakref
 import tenrec_rpc as tenrec
 
 from . import _C
+from ._transport_memory import Registration
 
 CONNECT = "tenrec_transport.connect"
 RESOLVE = "tenrec_transport.resolve"
@@ -203,8 +204,8 @@ def _resolve(hub_, worker, endpoint, number, key):
 
 
 def _stage(hub_, _worker, endpoint, number, key, length):
-    hub_.registration(endpoint, number, key).to_host(0, length)
+    hub_.registration(endpoint, number, key).serve(Registration.to_host, length)
 
 
 def _land(hub_, _worker, endpoint, number, key, length):
-    hub_.registration(endpoint, number, key).to_device(0, length)
+    hub_.registration(endpoint, number, key).serve(Registration.to_device, length)

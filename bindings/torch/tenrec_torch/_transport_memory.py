@@ -5,6 +5,7 @@ import secrets
 import threading
 from dataclasses import dataclass
 
+import tenrec_rpc as tenrec
 import torch
 from torch.distributed._transport._serialization import _WireDescriptor
 
@@ -34,10 +35,12 @@ class Registration:
         self.bytes = tensor.detach().reshape(-1).view(torch.uint8)
         self.length = self.bytes.numel()
         self.address = tensor.data_ptr()
-        self.staged = tensor.device.type != "cpu"
+        self.device = tensor.device.type
+        self.staged = self.device != "cpu"
         self.host = torch.empty(self.length, dtype=torch.uint8, pin_memory=True) if self.staged else self.bytes
         self.active = True
         self.handles = 0
+        self._copying = threading.Lock()  # of a copy that a peer asks for
         self._lock = threading.Lock()  # guards the next
         self._region = None  # made for the first peer that asks
 
@@ -62,21 +65,40 @@ class Registration:
         if region is None:
             return
         region.revoke(max(limit(), 0.001))
+        if not self._copying.acquire(timeout=max(limit(), 0.001)):
+            raise TimeoutError("the copy of a transfer between the host and the device has not ended")
+        self._copying.release()
         with self._lock:
             if self._region is region:
                 region.drop()
                 self._region = None
 
-    def to_host(self, offset, length):
-        """Copies from the device to what peers see."""
-        if self.staged:
-            self.host[offset:offset + length].copy_(self.bytes[offset:offset + length])
+    def queued(self):
+        """Returns an event behind the work that this thread has queued on the device, None for memory of the host."""
+        return torch.cuda.current_stream(self.bytes.device).record_event() if self.staged else None
 
-    def to_device(self, offset, length):
+    def to_host(self, offset, length, queued=None):
+        """Copies from the device to what peers see, after an event."""
+        self._copy(self.host, self.bytes, slice(offset, offset + length), queued)
+
+    def to_device(self, offset, length, queued=None):
         """The other way."""
-        if self.staged:
-            self.bytes[offset:offset + length].copy_(self.host[offset:offset + length])
-            torch.cuda.current_stream(self.bytes.device).synchronize()
+        self._copy(self.bytes, self.host, slice(offset, offset + length), queued)
+
+    def _copy(self, to, source, part, queued):
+        if not self.staged:
+            return
+        if queued is not None:
+            queued.synchronize()
+        to[part].copy_(source[part])
+        self.queued().synchronize()
+
+    def serve(self, copy, length):
+        """Copies for a peer, by a method of this registration. end() waits for it; then there are no more."""
+        with self._copying:
+            if not self.active:
+                raise tenrec.Error("the memory has been unregistered, or its transport was closed", status="ESTALE")
+            copy(self, 0, length)
 
 
 class TenrecMemoryView:

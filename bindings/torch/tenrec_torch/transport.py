@@ -206,7 +206,7 @@ class TenrecTransport(Transport):
             self._ensure_open()
             registration.ensure_active()
             return TenrecRemoteBuffer(self._hub.process, self._number, registration.number, registration.length,
-                                      registration.tensor.device.type, registration.key)
+                                      registration.device, registration.key)
 
     # ---- transfers
 
@@ -317,6 +317,7 @@ class _Transfer:
         self._transport = transport
         self._work = work
         self._local, self._remote = work.views
+        self._queued = self._local._memory._registration.queued()  # by the caller, whose thread this is
         self._reads = reads
         self._limit = limit  # seconds left for the caller; None: it does not wait
         self._worker = transport._hub.worker
@@ -379,7 +380,7 @@ class _Transfer:
 
     def _prepare(self, ref):
         if not self._reads:
-            self._local._memory._registration.to_host(self._local._offset, self._local._length)
+            self._local._memory._registration.to_host(self._local._offset, self._local._length, self._queued)
         if self._reads and self._remote.device != "cpu":
             self._then(self._call(STAGE, self._local._length), lambda _: self._move(ref))
         else:
@@ -393,7 +394,7 @@ class _Transfer:
 
     def _moved(self, _):
         if self._reads:
-            self._local._memory._registration.to_device(self._local._offset, self._local._length)
+            self._local._memory._registration.to_device(self._local._offset, self._local._length, self._queued)
         if not self._reads and self._remote.device != "cpu":
             self._then(self._call(LAND, self._local._length), self._end)
         else:
