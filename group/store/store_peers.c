@@ -11,8 +11,7 @@
 #include <sys/resource.h>
 #include <utlist.h>
 
-#define MAX_CONNECTIONS 8192
-/* Connections of them whose gate is shut: well above the listener's backlog, for the loop accepts
+/* Connections whose gate is shut: well above the listener's backlog, for the loop accepts
  * all that wait before it reads from any. Each costs at most 6 KiB. */
 #define MAX_STRANGERS STORE_PROOFS
 #define MAX_STRANGERS_TLS 2048 /* each with half a handshake of at most 96 KiB */
@@ -143,17 +142,17 @@ static bool drop_silent(struct store_peers *peers)
 /* Returns true if an accepted connection may stay. */
 static bool has_room(struct store_peers *peers, const struct store_peer *peer)
 {
-    const size_t n = peers->n + peers->n_strangers;
     const size_t most = peers->security && peers->security->tls ? MAX_STRANGERS_TLS : MAX_STRANGERS;
 
-    if (n < MAX_CONNECTIONS && peers->n_strangers < most && !uses_reserve(peer))
+    if (peers->n_strangers < most && !uses_reserve(peer))
         return true;
     if (drop_stranger(peers) || drop_silent(peers))
         return true;
-    log_line(TENREC_LOG_WARN, "store",
-             "refused a connection: %zu are open (at most %d, or what the limit of descriptors "
-             "leaves)",
-             n, MAX_CONNECTIONS);
+    log_line(
+        TENREC_LOG_WARN, "store",
+        "refused a connection: %zu are open, and the limit of descriptors leaves no more: raise "
+        "it (ulimit -n)",
+        peers->n + peers->n_strangers);
     return false;
 }
 

@@ -91,10 +91,11 @@ def bench_init_idle_and_after_print_their_figures():
 
 
 def bench_simulate_prints_the_figures_of_a_group():
-    got = run(sys.executable, os.path.join(os.path.dirname(COMPARE), "simulate"), "5", "--json", "--build", BUILD, "--processes", "2")
+    got = run(sys.executable, os.path.join(os.path.dirname(COMPARE), "simulate"), "40", "--json", "--build", BUILD, "--processes", "2")
     equal(got.returncode, 0, f"exit status, with {got.stderr!r}")
     row = json.loads(got.stdout)
-    equal(row["workers"], 5)
+    equal(row["workers"], 40)
+    true(row["requests"] < 60 * 40, f"requests to the store grow with the square of the workers: {row}")
     true(all(row[key] > 0 for key in ("init_s", "barrier_s", "shutdown_s", "requests", "rss_kib_per_worker")), f"row is {row}")
 
 
