@@ -110,6 +110,17 @@ tenrec_status outside_open(struct outside *o, tenrec_error *err)
     return st;
 }
 
+tenrec_status outside_open_store(struct outside *o, struct tenrec_store **ret, tenrec_error *err)
+{
+    struct tenrec_config *config = NULL;
+    tenrec_status st;
+
+    o->until_ns = clock_deadline_ms(o->limit_ms);
+    st = outside_load(o, &config, err);
+    tenrec_config_drop(config);
+    return st == TENREC_OK ? tenrec_store_open(o->store, (int64_t)o->limit_ms, ret, err) : st;
+}
+
 void outside_close(struct outside *o)
 {
     tenrec_worker_drop(o->worker);

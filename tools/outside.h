@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 #include <tenrec/observe.h>
+#include <tenrec/store.h>
 
 /* The options of the command line. */
 struct outside {
@@ -39,6 +40,9 @@ struct outside {
     {                                                                                              \
         "timeout", 't', TOOL_DURATION, &(o).limit_ms, 1, 0                                         \
     }
+
+/* Opens the store that --store names, and no group. */
+tenrec_status outside_open_store(struct outside *o, struct tenrec_store **ret, tenrec_error *err);
 
 /* Attaches to the group. Call outside_close also after a failure. */
 tenrec_status outside_open(struct outside *o, tenrec_error *err);

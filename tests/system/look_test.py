@@ -238,7 +238,7 @@ def look_ping_shows_the_answers_when_the_limit_expires():
 def look_refuses_command_lines_that_make_no_sense():
     for args, part in ((("ping", "a", "b"), "takes one worker"), (("ping", "-n", "0"), "--count is '0'"),
                        (("ping", "--timeout", "5"), "--timeout"), (("ping", "--nothing"), "unknown option"),
-                       (("info", "--store", "tcp://x:1"), "require --worker")):
+                       (("info", "--group", "g"), "requires --worker")):
         got = look(*args)
         equal((got.returncode, got.stdout), (2, ""), f"status and output of {args}")
         contains(one_line(got.stderr), part)

@@ -251,4 +251,12 @@ def info_refuses_an_unknown_command():
     contains(got.stderr, "usage: tenrec COMMAND")
 
 
+def info_shows_the_counts_of_a_store():
+    got = run(TENREC, "run", "-n", "1", "--", "sh", "-c", f"{TENREC} info --json --store tcp://$MASTER_ADDR:$MASTER_PORT")
+    equal(got.returncode, 0, f"exit status, with {got.stderr!r}")
+    counts = json.loads("".join(line.split("] ", 1)[-1] for line in got.stdout.splitlines()))
+    true(counts["store"].startswith("tcp store "), f"counts are {counts}")
+    true(counts["requests"] >= 2, f"counts are {counts}")
+
+
 main(globals(), "info_")

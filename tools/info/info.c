@@ -9,12 +9,14 @@
 #include "core/plugin/plugin.h"
 #include "core/plugin/plugin_file.h"
 #include "entry.h"
+#include "group/store/store.h"
 #include "outside.h"
 #include "security/proof/security.h"
 #include "tool.h"
 
 #include <getopt.h>
 #include <jansson.h>
+#include <stdlib.h>
 #include <tenrec/tenrec.h>
 
 static void on_value(void *arg, const char *key, const char *value, const char *source)
@@ -100,6 +102,53 @@ static int info_info(const struct tool *self, const char *path, bool as_json)
     return st ? tool_fail(self, "%s", err.text) : TOOL_OK;
 }
 
+/* The store's own counts. A store that is not Tenrec's server counts no requests. */
+static json_t *info_collect_store(struct tenrec_store *s, int64_t ms, tenrec_error *err)
+{
+    json_t *all = NULL;
+    int64_t keys;
+    void *text;
+
+    if (tenrec_store_num_keys(s, ms, &keys, err) != TENREC_OK)
+        return NULL;
+    all = json_pack("{s:s, s:I}", "store", tenrec_store_name(s), "keys", (json_int_t)keys);
+    if (tenrec_store_get(s, STORE_REQUESTS_KEY, 0, &text, NULL, NULL) == TENREC_OK) {
+        json_object_set_new(all, "requests", json_integer(atoll(text)));
+        free(text);
+    }
+    return all;
+}
+
+static void info_print_store(const json_t *all, bool as_json)
+{
+    const json_t *requests = json_object_get(all, "requests");
+
+    if (as_json) {
+        if (json_dumpf(all, stdout, JSON_INDENT(2)) == 0) /* main reports a failure */
+            putchar('\n');
+        return;
+    }
+    printf("%-10s%s\n", "store", inspect_text(all, "store"));
+    printf("%-10s%lld\n", "keys", inspect_number(all, "keys"));
+    if (requests)
+        printf("%-10s%lld\n", "requests", inspect_number(all, "requests"));
+}
+
+static int info_store(const struct tool *self, struct outside *o, bool as_json)
+{
+    struct tenrec_store *s = NULL;
+    json_t *all = NULL;
+    tenrec_error err;
+
+    if (outside_open_store(o, &s, &err) == TENREC_OK)
+        all = info_collect_store(s, (int64_t)o->limit_ms, &err);
+    if (all)
+        info_print_store(all, as_json);
+    json_decref(all);
+    tenrec_store_close(s);
+    return all ? TOOL_OK : tool_fail(self, "%s", err.text);
+}
+
 static int info_main(const struct tool *self, int argc, char **argv)
 {
     struct outside o = { .command = self->name, .limit_ms = OUTSIDE_LIMIT_MS };
@@ -119,29 +168,36 @@ static int info_main(const struct tool *self, int argc, char **argv)
             o.command = NULL;
         return inspect(self, &o, worker, as_json);
     }
-    if (o.store || o.group || o.secret_file || o.limit_ms != OUTSIDE_LIMIT_MS)
-        return tool_misuse(self, "--store, --group, --secret-file and --timeout require --worker");
+    if (o.group || (!o.store && (o.secret_file || o.limit_ms != OUTSIDE_LIMIT_MS)))
+        return tool_misuse(self, "--group requires --worker; --secret-file and --timeout require "
+                                 "--worker or --store");
+    if (o.store)
+        return info_store(self, &o, as_json);
     return info_info(self, o.config, as_json);
 }
 
 const struct tool tool_info = {
     .name = "info",
-    .usage = "[--config F] [--json] [--worker NAME [--store URL] [--group G] [--timeout D]]",
+    .usage = "[--config F] [--json] [--worker NAME [--store URL] [--group G] [--timeout D] | "
+             "--store URL]",
     .summary = "show backends, their options, and the transports that work here",
-    .help = "Lists the plugins found in the folders of TENREC_PLUGIN_PATH and among the installed\n"
-            "ones: version, file, options with type, default and help, and which transports and\n"
-            "channels work on this machine (or why not); before them the keys of 'worker:'\n"
-            "and 'security:'. A plugin\n"
-            "that cannot be used is listed at the end (\"unusable\" in JSON) with the reason; the "
-            "exit\n"
-            "status is still 0. Each plugin is first loaded in a process of its own.\n"
-            "\n"
-            "  -c, --config F   also the values in force with this config, and the source of each\n"
-            "  -j, --json       one JSON object\n"
-            "\n"
-            "With --worker the command shows the counters and states of a worker of a running\n"
-            "group and of its backends. It calls the worker from outside, as 'tenrec ping' does.\n"
-            "\n"
-            "  -w, --worker W   name of the worker\n" OUTSIDE_HELP,
+    .help =
+        "Lists the plugins found in the folders of TENREC_PLUGIN_PATH and among the installed\n"
+        "ones: version, file, options with type, default and help, and which transports and\n"
+        "channels work on this machine (or why not); before them the keys of 'worker:'\n"
+        "and 'security:'. A plugin\n"
+        "that cannot be used is listed at the end (\"unusable\" in JSON) with the reason; the "
+        "exit\n"
+        "status is still 0. Each plugin is first loaded in a process of its own.\n"
+        "\n"
+        "  -c, --config F   also the values in force with this config, and the source of each\n"
+        "  -j, --json       one JSON object\n"
+        "\n"
+        "With --worker the command shows the counters and states of a worker of a running\n"
+        "group and of its backends. It calls the worker from outside, as 'tenrec ping' does.\n"
+        "With --store alone it shows how many keys the store has, and how many requests it has\n"
+        "answered, if it is a server of Tenrec.\n"
+        "\n"
+        "  -w, --worker W   name of the worker\n" OUTSIDE_HELP,
     .main = info_main,
 };
