@@ -71,7 +71,7 @@ static tenrec_status members_publish(struct generation *m, const char *name, con
 struct members_wait {
     struct generation *m;
     uint64_t since_ns, deadline_ns;
-    const char **keys;          /* owns; of the records, by rank */
+    const char **keys;          /* owns; of the records, by rank; NULL before the first use */
     struct store_value *record; /* owns; n */
     bool *missing, *seen;       /* own one block; n each */
     unsigned rounds;            /* that have ended */
@@ -85,12 +85,19 @@ static tenrec_status members_wait_init(struct members_wait *w, tenrec_error *err
     w->since_ns = clock_now_ns();
     w->record = memory_new(n, sizeof *w->record);
     w->missing = memory_new(n, 2 * sizeof *w->missing);
-    w->keys = store_numbered_keys("member", n);
     w->members = memory_new(1, sizeof *w->members + n * sizeof *w->members->list);
-    if (!w->record || !w->missing || !w->keys || !w->members)
+    if (!w->record || !w->missing || !w->members)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", n);
     w->seen = w->missing + n;
     w->members->n = w->m->world;
+    return TENREC_OK;
+}
+
+/* Makes the keys of all records, which most ranks never need. */
+static tenrec_status members_wait_name(struct members_wait *w, tenrec_error *err)
+{
+    if (!w->keys && !(w->keys = store_numbered_keys("member", (size_t)w->m->world)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %d workers", w->m->world);
     return TENREC_OK;
 }
 
@@ -127,8 +134,10 @@ static tenrec_status members_check_new(void *arg, const bool *missing, tenrec_er
 /* Reads and checks all records, and publishes the list, or why the group cannot meet. */
 static tenrec_status members_gather(struct members_wait *w, struct members *ret, tenrec_error *err)
 {
-    tenrec_status st = members_read_each(w->m, w->keys, w->deadline_ns, ret, w->record, err);
+    tenrec_status st = members_wait_name(w, err);
 
+    if (st == TENREC_OK)
+        st = members_read_each(w->m, w->keys, w->deadline_ns, ret, w->record, err);
     if (st == TENREC_OK)
         st = members_check_names(w->m, ret, err);
     if (st == TENREC_OK)
@@ -174,9 +183,12 @@ static tenrec_status members_lead(struct members_wait *w, tenrec_error *err)
     const uint32_t world = (uint32_t)w->m->world;
     const struct store_rounds rounds = { FIRST_ROUND_MS + world / 2, LONGEST_ROUND_MS,
                                          members_check_new, w };
-    tenrec_status st = store_get_rounds(w->m->store, w->keys, world, w->deadline_ns, &rounds, NULL,
-                                        w->missing, err);
+    tenrec_status st = members_wait_name(w, err);
 
+    if (st != TENREC_OK)
+        return st;
+    st = store_get_rounds(w->m->store, w->keys, world, w->deadline_ns, &rounds, NULL, w->missing,
+                          err);
     if (st == TENREC_OK)
         st = members_gather(w, w->members, err);
     else if (st != TENREC_EGROUP && st != TENREC_EPROTOCOL)
@@ -204,8 +216,10 @@ static tenrec_status members_claim(struct generation *m, const char *name, uint6
 static tenrec_status members_look(struct members_wait *w, bool *ret_any, tenrec_error *err)
 {
     const size_t n = (size_t)w->m->world;
-    tenrec_status st = store_check_all(w->m->store, w->keys, n, w->deadline_ns, w->missing, err);
+    tenrec_status st = members_wait_name(w, err);
 
+    if (st == TENREC_OK)
+        st = store_check_all(w->m->store, w->keys, n, w->deadline_ns, w->missing, err);
     *ret_any = false;
     for (size_t i = 0; i < n && st == TENREC_OK; i++) {
         w->seen[i] = w->seen[i] || !w->missing[i];
@@ -259,7 +273,8 @@ static tenrec_status members_read_list(struct members_wait *w, const struct stor
         return members_unpack(w->m, w->record, w->members, err);
     if (st != TENREC_OK)
         return st;
-    st = members_read_each(w->m, w->keys, w->deadline_ns, w->members, w->record, err);
+    if ((st = members_wait_name(w, err)) == TENREC_OK)
+        st = members_read_each(w->m, w->keys, w->deadline_ns, w->members, w->record, err);
     store_values_free(w->record, (size_t)w->m->world);
     return st;
 }

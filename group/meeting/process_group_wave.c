@@ -70,6 +70,15 @@ void process_group_round_remove(struct tenrec_store *s, int32_t rank, uint64_t r
     store_remove_all(s, keys, rank == 0 ? 2 : 1, deadline_ns, NULL, NULL);
 }
 
+/* Makes the keys of all contributions, which most ranks never need. */
+static tenrec_status wave_name(struct process_group_wave *w, tenrec_error *err)
+{
+    if (!w->keys && !(w->keys = process_group_round_keys(w->pg, w->round)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %s of group \"%s\"", w->operation,
+                           w->pg->name);
+    return TENREC_OK;
+}
+
 static tenrec_status fail_missing(const struct process_group_wave *w, tenrec_error *err)
 {
     char ranks[200];
@@ -200,7 +209,7 @@ static tenrec_status wave_check_lost(void *arg, const bool *missing, tenrec_erro
 }
 
 /* All have contributed. */
-static tenrec_status wave_stand_in(const struct process_group_wave *w, struct store_value *ret,
+static tenrec_status wave_stand_in(struct process_group_wave *w, struct store_value *ret,
                                    tenrec_error *err)
 {
     const size_t n = (size_t)w->pg->world;
@@ -221,8 +230,10 @@ static tenrec_status wave_stand_in(const struct process_group_wave *w, struct st
 static tenrec_status wave_look(struct process_group_wave *w, bool *ret_any, tenrec_error *err)
 {
     const size_t n = (size_t)w->pg->world;
-    tenrec_status st = store_check_all(w->pg->store, w->keys, n, w->deadline_ns, w->missing, err);
+    tenrec_status st = wave_name(w, err);
 
+    if (st == TENREC_OK)
+        st = store_check_all(w->pg->store, w->keys, n, w->deadline_ns, w->missing, err);
     *ret_any = false;
     for (size_t i = 0; i < n && st == TENREC_OK; i++)
         *ret_any = *ret_any || w->missing[i];
@@ -272,6 +283,10 @@ static tenrec_status wave_lead(struct process_group_wave *w, struct store_value 
 
     if (!value)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the counts of %u workers", world);
+    if ((st = wave_name(w, err)) != TENREC_OK) {
+        free(value);
+        return st;
+    }
     if (w->pg->lost.is_lost)
         st = store_get_rounds(w->pg->store, w->keys, world, w->deadline_ns, &rounds, value,
                               w->missing, err);
@@ -293,29 +308,29 @@ static tenrec_status wave_contribute(const struct process_group_wave *w, const i
 {
     char text[COUNTS_ROOM];
     const size_t len = counts_text(mine, w->n, text, sizeof text);
+    char key[PROCESS_GROUP_KEY_ROOM];
 
     /* Unlike a SET this has an answer, and so takes one request. */
-    return store_compare_set(w->pg->store, w->keys[w->pg->rank], &(struct store_value){ NULL, 0 },
+    snprintf(key, sizeof key, "%llu/%d", (unsigned long long)w->round, w->pg->rank);
+    return store_compare_set(w->pg->store, key, &(struct store_value){ NULL, 0 },
                              &(struct store_value){ text, len }, w->deadline_ns, NULL, err);
 }
 
 static tenrec_status wave_begin(struct process_group_wave *w, tenrec_error *err)
 {
     struct tenrec_process_group *pg = w->pg;
-    uint64_t round = 0;
     bool tidy = pg->succeeded;
-    tenrec_status st = begin_round(pg, w->deadline_ns, &round, err);
+    tenrec_status st = begin_round(pg, w->deadline_ns, &w->round, err);
 
     if (st != TENREC_OK)
         return st;
-    process_group_round_done_key(w->done, round);
-    w->keys = process_group_round_keys(pg, round);
+    process_group_round_done_key(w->done, w->round);
     w->missing = memory_new((size_t)pg->world, sizeof *w->missing);
-    if (!w->keys || !w->missing)
+    if (!w->missing)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %s of group \"%s\"", w->operation,
                            pg->name);
-    if (tidy && round >= 2)
-        process_group_round_remove(pg->store, pg->rank, round - 2, w->deadline_ns);
+    if (tidy && w->round >= 2)
+        process_group_round_remove(pg->store, pg->rank, w->round - 2, w->deadline_ns);
     return TENREC_OK;
 }
 

@@ -37,9 +37,9 @@ struct process_group_wave {
     const char *operation; /* for errors */
     size_t n;              /* counts */
     const struct process_group_summed *before;
-    uint64_t since_ns, deadline_ns;
+    uint64_t round, since_ns, deadline_ns;
     unsigned rounds;   /* of the wait for the result that have ended */
-    const char **keys; /* owns; of the contributions, by rank */
+    const char **keys; /* owns; of the contributions, by rank; NULL before the first use */
     bool *missing;     /* owns; of them */
     char done[PROCESS_GROUP_KEY_ROOM];
 };
