@@ -212,6 +212,29 @@ TEST_WITH(members_meet_at_the_second_try_after_a_timeout, make_store, drop_store
     leave(&second);
 }
 
+/* Rank 0 has published itself, and died before it wrote the list. */
+TEST_WITH(members_meet_when_rank_0_dies_before_the_list, make_store, drop_store)
+{
+    struct member dead = {
+        .name = "a", .rank = 0, .world = 3, .incarnation = 1, .address = (char[]){ "x" }
+    };
+    struct joiner j[] = { { 1, 3, "b", TEST_MS }, { 2, 3, "c", TEST_MS } };
+    struct store_value record;
+
+    member_describe_process(&dead);
+    member_pack(&dead, &record);
+    assert_status(
+        tenrec_store_set(store, "tenrec/g/1/member/0", record.data, record.len, TEST_MS, &err),
+        &err);
+    free(record.data);
+    join_all(j, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_status(j[i].st, &j[i].err);
+        assert_string_equal(j[i].members->list[0].name, "a");
+    }
+    leave_all(j, 2);
+}
+
 TEST_WITH(members_name_ranks_that_share_a_name, make_store, drop_store)
 {
     struct joiner j[] = { { 0, 3, "same", TEST_MS },

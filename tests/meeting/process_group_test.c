@@ -193,6 +193,35 @@ TEST_WITH(sum_adds_up_and_names_missing_members, make_place, drop_place)
     tenrec_process_group_drop(b);
 }
 
+static bool rank_2_is_lost(void *arg, int32_t rank, uint64_t waited_ms)
+{
+    (void)arg, (void)waited_ms;
+    return rank == 2;
+}
+
+static tenrec_status sum_without_rank_2(struct rank *r, struct tenrec_process_group *pg)
+{
+    const int64_t mine = 1;
+    int64_t sum;
+    tenrec_error why;
+
+    process_group_set_lost(pg, &(struct group_lost){ r->rank == 1 ? rank_2_is_lost : NULL, NULL });
+    if (r->rank == 0 || r->rank == 2)
+        return TENREC_OK; /* the leader is late, another is dead */
+    if (process_group_sum(pg, &mine, 1, NULL, clock_deadline_ms(TEST_MS), &sum, &why) !=
+        TENREC_EPEER_LOST)
+        return tenrec_fail(&r->err, TENREC_EPROTOCOL, "the sum did not fail for the lost rank");
+    return strstr(why.text, "rank 2 of 4 was lost before reaching the counts of calls")
+               ? TENREC_OK
+               : tenrec_fail(&r->err, TENREC_EPROTOCOL, "another reason: %.200s", why.text);
+}
+
+/* The second rank stands in for the leader, and tells the fourth. */
+TEST_WITH(sum_fails_for_all_when_a_stand_in_sees_that_a_rank_is_lost, make_place, drop_place)
+{
+    run_all(sum_without_rank_2);
+}
+
 TEST_WITH(sum_refuses_another_number_of_counts, make_place, drop_place)
 {
     const int64_t mine[] = { 1, 2 };
