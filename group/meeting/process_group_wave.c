@@ -174,8 +174,10 @@ static tenrec_status wave_read_result(const struct process_group_wave *w,
     const long st = strtol(text, &end, 10);
 
     if (st == TENREC_OK && *end == ' ') {
+        if (w->n == 0)
+            return TENREC_OK;
         memset(ret, 0, w->n * sizeof *ret);
-        if (w->n == 0 || add_counts((uint8_t *)end + 1, strlen(end + 1), w->n, ret))
+        if (add_counts((uint8_t *)end + 1, strlen(end + 1), w->n, ret))
             return TENREC_OK;
     } else if (st < TENREC_OK && *end == ' ') {
         return tenrec_fail(err, (tenrec_status)st, "%s", end + 1);
