@@ -298,9 +298,9 @@ const struct tool tool_ping = {
     .help =
         "Finds a running group through its store, calls WORKER without joining, and shows the\n"
         "round trip, the transport and channel, the way of large tensors and of the bytes of\n"
-        "regions, and why better ones are not used. Without\n"
-        "WORKER the command lists the members. The exit status is 0 if WORKER answered, also if\n"
-        "the limit expired before the last call; else 1, with the error on stderr.\n"
+        "regions, and why better ones are not used. Without WORKER the command lists the\n"
+        "members. The exit status is 0 if WORKER answered, also if the limit expired before the\n"
+        "last call; else 1, with the error on stderr.\n"
         "\n" OUTSIDE_HELP "\n"
         "  -n, --count N    number of calls (10)\n"
         "  -j, --json       one JSON object",
