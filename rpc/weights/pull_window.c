@@ -176,6 +176,10 @@ static tenrec_status window_wait(struct pull *p, tenrec_error *err)
     if (w->more)
         f[n++] = w->more;
     st = tenrec_future_wait_any(f, n, handle_left_ms(pull_before_stall(p)), &i, err);
+    if (st == TENREC_ETIMEDOUT)
+        return tenrec_fail(err, st, "%s%s has given nothing for a while: it is stopped or slow",
+                           p->source_number ? p->source : "a publisher",
+                           p->source_number ? ", a reader," : "");
     if (st != TENREC_OK)
         return st;
     return f[i] == w->more ? window_take_more(p, err) : window_take_bucket(p, err);
