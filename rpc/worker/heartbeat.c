@@ -148,10 +148,14 @@ tenrec_status heartbeats_suspect(struct heartbeats *h, tenrec_peer id, int64_t i
 
     if (!one)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the members to monitor");
-    /* A new connection that breaks at once counts as a missed answer. */
-    if (one->suspected)
+    if (!one->suspected) {
+        one->next_ns = now_ns;
+    } else if (one->asked) {
+        /* A new connection that breaks at once counts as a missed answer, once per poll: callers
+         * may try many times in a moment in which the member does not know this worker yet. */
         one->missed++;
-    one->next_ns = one->suspected ? now_ns + h->rules.interval_ns / SOONER : now_ns;
+        one->next_ns = now_ns + h->rules.interval_ns / SOONER;
+    }
     one->suspected = true;
     /* The broken connection brings no answer to the request in flight. */
     one->asked = false;

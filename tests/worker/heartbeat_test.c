@@ -180,6 +180,21 @@ TEST_WITH(heartbeat_does_not_turn_in_circles_over_broken_connections, begin, end
     due(HEARTBEAT_REST);
 }
 
+/* A member that does not know a new one yet refuses each connection of its callers. */
+TEST_WITH(heartbeat_counts_broken_connections_once_per_poll, begin, end)
+{
+    follow(5);
+    assert_status(heartbeats_suspect(&beats, 4, 104, now, &err), &err);
+    assert_int_equal(due(HEARTBEAT_ASK), 4);
+    for (int i = 0; i < 3 * MISSES; i++) {
+        now += SECOND / 100;
+        assert_status(heartbeats_suspect(&beats, 4, 104, now, &err), &err);
+    }
+    assert_false(heartbeats_is_dead(&beats, 4, 104));
+    now += SECOND / 4;
+    assert_int_equal(due(HEARTBEAT_ASK), 4);
+}
+
 TEST_WITH(heartbeat_forgets_another_life, begin, end)
 {
     follow(2);
