@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gather_lead.c - the leader of gathers: arrived members, missing members, limits. The lock of the
- * gathers guards the open ones; a gather that was removed belongs to the remover. */
+/* gather_lead.c - gathers in which this worker has children, or is alone: the members that arrive,
+ * and those that cannot. The lock of the gathers guards the open ones; a gather that was removed
+ * belongs to the remover. */
 #include "core/base/clock.h"
 #include "core/base/loop.h"
 #include "core/base/memory.h"
@@ -15,11 +16,6 @@
 
 enum { OPEN_MAX = 4096 };
 
-/* A waiting leader contacts the missing members, so that a member that died unnoticed is named
- * before the limit: soon those whose connection broke, the others after a second, since each is
- * about to connect itself. */
-enum { CONTACT_LOST_MS = 20, CONTACT_MS = 1000 };
-
 /* A level of the tree reports what it misses within this time. */
 enum { LEVEL_MS = 15 };
 
@@ -27,17 +23,6 @@ void gathers_init(struct gathers *g)
 {
     pthread_mutex_init(&g->lock, NULL);
     g->degree = GATHER_DEGREE;
-}
-
-void gather_drop(struct gather *g)
-{
-    for (size_t i = 0; g->part && i < g->n; i++) {
-        tenrec_value_drop(g->part[i].value);
-        tenrec_future_drop(g->part[i].future);
-    }
-    free(g->part);
-    free(g->all);
-    free(g);
 }
 
 void gathers_reset(struct gathers *g)
@@ -59,39 +44,6 @@ void gathers_finish(struct gathers *g)
     pthread_mutex_destroy(&g->lock);
 }
 
-void gather_part_fail(struct tenrec_worker *w, struct gather_part *p, const tenrec_error *why)
-{
-    if (p->future)
-        future_complete_error(p->future, why);
-    else
-        answer_error(w, p->id, p->msg_id, &p->route, true, why);
-}
-
-void gather_part_complete(struct tenrec_worker *w, struct gather_part *p,
-                          const struct tenrec_value *result)
-{
-    struct tenrec_value *copy = NULL;
-    tenrec_error why;
-
-    if (!p->future)
-        answer_value(w, p->id, p->msg_id, &p->route, TENREC_MSG_GATHER_RET, result);
-    else if (tenrec_value_copy(result, &copy, &why) == TENREC_OK)
-        future_complete_value(p->future, copy);
-    else
-        future_complete_error(p->future, &why);
-}
-
-/* Also for those above and below us in the tree. */
-static void gather_lead_fail(struct tenrec_worker *w, struct gather *g, const tenrec_error *why)
-{
-    if (g->parent >= 0)
-        gather_rise_failed(w, g->key, g->number, g->parent, why);
-    for (size_t i = 0; i < g->n; i++)
-        if (g->part[i].joined)
-            gather_part_fail(w, &g->part[i], why);
-    gather_drop(g);
-}
-
 /* The part of `id`; NULL if that is neither this worker nor a child of it. */
 static struct gather_part *gather_part_of(const struct gather *g, tenrec_peer id)
 {
@@ -99,91 +51,6 @@ static struct gather_part *gather_part_of(const struct gather *g, tenrec_peer id
         if (g->part[i].id == id)
             return &g->part[i];
     return NULL;
-}
-
-/* "'a', 'b' did not join". */
-static void gather_lead_missing(struct tenrec_worker *w, const struct gather *g, tenrec_error *why)
-{
-    size_t at = 0;
-
-    tenrec_fail(why, TENREC_ETIMEDOUT, "%s", "");
-    for (size_t i = 0; i < g->n && at < sizeof why->text; i++) {
-        if (!g->part[i].joined)
-            at += (size_t)snprintf(why->text + at, sizeof why->text - at, "%s'%s'", at ? ", " : "",
-                                   peers_name(&w->peers, g->part[i].id));
-    }
-    if (at < sizeof why->text)
-        snprintf(why->text + at, sizeof why->text - at, " did not join the gather in time");
-}
-
-/* The number of a part in the tree. */
-static size_t gather_number_of(const struct gather *g, size_t part)
-{
-    return part == 0 ? g->me : g->me * g->tree.degree + part;
-}
-
-tenrec_status gather_list(const struct gather *g, struct tenrec_value **ret_item,
-                          struct tenrec_value *ret, tenrec_error *err)
-{
-    const size_t n = gather_tree_size(&g->tree, g->me);
-    bool any = false;
-    size_t at = 0;
-
-    for (size_t i = 0; i < g->n; i++)
-        any = any || g->part[i].value->type == TENREC_VALUE_ARRAY;
-    *ret = tenrec_value_nil();
-    *ret_item = NULL;
-    if (!any)
-        return TENREC_OK;
-    if (!(*ret_item = memory_new(n, sizeof **ret_item)))
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the values of %zu workers", n);
-    for (size_t i = 0; i < g->n; i++) {
-        const struct tenrec_value *v = g->part[i].value;
-        const size_t some = i == 0 ? 1 : gather_tree_size(&g->tree, gather_number_of(g, i));
-        for (size_t k = 0; k < some; k++)
-            (*ret_item)[at++] = v->type == TENREC_VALUE_ARRAY ? v->u.array[k] : tenrec_value_nil();
-    }
-    *ret = tenrec_value_array(*ret_item, n);
-    return TENREC_OK;
-}
-
-/* Names the values of a list, that of member `i` and those below it. Returns the rest of the list.
- */
-static const struct tenrec_value *gather_name(struct tenrec_worker *w, const struct gather *g,
-                                              size_t i, const struct tenrec_value *list,
-                                              struct tenrec_entry *ret)
-{
-    size_t first, n = gather_tree_children(&g->tree, i, &first);
-
-    ret[i] = (struct tenrec_entry){ .key = peers_name(&w->peers, g->all[i]), .value = *list++ };
-    for (size_t k = 0; k < n; k++)
-        list = gather_name(w, g, first + k, list, ret);
-    return list;
-}
-
-/* The root has the values of all. */
-static void gather_lead_complete(struct tenrec_worker *w, struct gather *g)
-{
-    struct tenrec_entry *entry = memory_new(g->tree.n, sizeof *entry);
-    struct tenrec_value list, result, *item = NULL;
-    tenrec_error why;
-    tenrec_status st = entry ? gather_list(g, &item, &list, &why) : memory_fail(&why);
-
-    if (st != TENREC_OK) {
-        gather_lead_fail(w, g, &why);
-        free(entry);
-        return;
-    }
-    result = tenrec_value_nil();
-    if (item) {
-        gather_name(w, g, 0, item, entry);
-        result = tenrec_value_map(entry, g->tree.n);
-    }
-    for (size_t i = 0; i < g->n; i++)
-        gather_part_complete(w, &g->part[i], &result);
-    free(item);
-    free(entry);
-    gather_drop(g);
 }
 
 /* Removes the gather from the open ones. Lock held. */
@@ -205,98 +72,13 @@ static bool waits_for(const struct gather *g, tenrec_peer id)
     return p && !p->joined;
 }
 
-/* Removes a failing gather, and remembers why for late members. Lock held. */
-static void remove_failed(struct gathers *gs, struct gather *g, const tenrec_error *why)
+void gather_lead_remove_failed(struct gathers *gs, struct gather *g, const tenrec_error *why)
 {
     struct gather_set *set = gather_set_get(&gs->sets, g->key);
 
     gather_lead_remove(gs, g);
     if (set)
         gather_set_fail(set, g->number, why);
-}
-
-/* Removes a gather whose limit has expired; *next_ns is the first of the other limits and
- * contacts. */
-static struct gather *remove_expired(struct tenrec_worker *w, uint64_t now, uint64_t *next_ns,
-                                     tenrec_error *why)
-{
-    struct gathers *gs = &group_of(w)->gathers;
-    struct gather **at, *g, *expired = NULL;
-
-    *next_ns = CLOCK_NEVER;
-    pthread_mutex_lock(&gs->lock);
-    for (at = &gs->open; (g = *at) && !expired; at = &g->next) {
-        const uint64_t first_ns = g->deadline_ns < g->contact_ns ? g->deadline_ns : g->contact_ns;
-
-        if (g->deadline_ns <= now)
-            expired = g;
-        else if (first_ns < *next_ns)
-            *next_ns = first_ns;
-    }
-    if (expired) {
-        gather_lead_missing(w, expired, why);
-        remove_failed(gs, expired, why);
-    }
-    pthread_mutex_unlock(&gs->lock);
-    return expired;
-}
-
-/* Returns true if the connection to a missing member has broken, or it is known to be dead. */
-static bool is_lost(const struct tenrec_worker *w, tenrec_peer id)
-{
-    return contact_is_lost(w, id) || contact_refused(w, id);
-}
-
-/* Returns the members to contact of the first gather whose contact is due. NULL if none is due, or
- * out of memory. */
-static tenrec_peer *list_missing(struct tenrec_worker *w, uint64_t now, size_t *ret_n)
-{
-    struct gathers *gs = &group_of(w)->gathers;
-    tenrec_peer *id = NULL;
-    struct gather *g;
-
-    *ret_n = 0;
-    pthread_mutex_lock(&gs->lock);
-    for (g = gs->open; g && g->contact_ns > now; g = g->next)
-        ;
-    if (g && (id = memory_new(g->n, sizeof *id)))
-        for (size_t i = 0; i < g->n; i++)
-            if (!g->part[i].joined && (g->contacted || is_lost(w, g->part[i].id)))
-                id[(*ret_n)++] = g->part[i].id;
-    if (g) {
-        g->contact_ns = clock_later_ms(now, CONTACT_MS);
-        g->contacted = true;
-    }
-    pthread_mutex_unlock(&gs->lock);
-    return id;
-}
-
-static void gather_contact(struct tenrec_worker *w, uint64_t now)
-{
-    tenrec_peer *id;
-    size_t n;
-
-    while ((id = list_missing(w, now, &n))) {
-        for (size_t i = 0; i < n; i++)
-            contact_try(w, id[i]);
-        free(id);
-    }
-}
-
-void gather_expire(struct tenrec_worker *w)
-{
-    uint64_t now = clock_now_ns(), next;
-    struct gather *g;
-    tenrec_error why;
-
-    if (worker_enter(w, NULL) != TENREC_OK)
-        return; /* shutdown fails all gathers */
-    gather_contact(w, now);
-    while ((g = remove_expired(w, now, &next, &why)))
-        gather_lead_fail(w, g, &why);
-    worker_leave(w);
-    if (next != CLOCK_NEVER)
-        loop_timer_arm(w->calls->deadlines, next);
 }
 
 static struct gather *gather_new(const struct participants *s, size_t degree, int64_t number)
@@ -309,7 +91,7 @@ static struct gather *gather_new(const struct participants *s, size_t degree, in
         return NULL;
     g->number = number;
     g->deadline_ns = CLOCK_NEVER;
-    g->contact_ns = clock_deadline_ms(CONTACT_LOST_MS);
+    g->contact_ns = clock_deadline_ms(GATHER_CONTACT_LOST_MS);
     g->tree = t;
     g->me = s->me;
     g->parent = s->me > 0 ? s->id[gather_tree_parent(&t, s->me)] : -1;
@@ -464,7 +246,7 @@ tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s,
     else if (whole && g->parent >= 0)
         gather_rise_whole(w, g);
     else if (whole)
-        gather_lead_complete(w, g);
+        gather_end_complete(w, g);
     else if (st == TENREC_OK && next != CLOCK_NEVER)
         loop_timer_arm(w->calls->deadlines, next);
     return st;
@@ -506,14 +288,14 @@ void gather_refuse(struct tenrec_worker *w, const char *key, const struct partic
     pthread_mutex_lock(&gs->lock);
     g = gather_lead_open(gs, key, number);
     if (g && waits_for(g, id))
-        remove_failed(gs, g, why);
+        gather_lead_remove_failed(gs, g, why);
     else if (!g && s && is_part(s, &t, id))
         fresh = gather_note_failure(gs, key, number, why);
     else
         g = NULL;
     pthread_mutex_unlock(&gs->lock);
     if (g)
-        gather_lead_fail(w, g, why);
+        gather_end_fail(w, g, why);
     else if (fresh && s->me > 0)
         gather_rise_failed(w, key, number, s->id[gather_tree_parent(&t, s->me)], why);
 }
@@ -529,10 +311,10 @@ void gather_lost(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *
         for (g = group_of(w)->gathers.open; g && !waits_for(g, peer); g = g->next)
             ;
         if (g)
-            remove_failed(&group_of(w)->gathers, g, &reported);
+            gather_lead_remove_failed(&group_of(w)->gathers, g, &reported);
         pthread_mutex_unlock(&group_of(w)->gathers.lock);
         if (g)
-            gather_lead_fail(w, g, &reported);
+            gather_end_fail(w, g, &reported);
     } while (g);
 }
 
@@ -558,6 +340,6 @@ void gather_fail_all(struct tenrec_worker *w, const tenrec_error *why)
         pthread_mutex_unlock(&group_of(w)->gathers.lock);
         if (!g)
             return;
-        gather_lead_fail(w, g, &reported);
+        gather_end_fail(w, g, &reported);
     }
 }

@@ -14,6 +14,7 @@
 #include <tenrec/types.h>
 #include <tenrec/value.h>
 
+struct gathers;
 struct tenrec_future;
 struct tenrec_worker;
 struct peers;
@@ -124,8 +125,6 @@ tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s,
 void gather_refuse(struct tenrec_worker *w, const char *key, const struct participants *s,
                    int64_t number, tenrec_peer id, const tenrec_error *why);
 
-/* ---- gather_rise.c: from a member to its parent --------------------------------- */
-
 struct gather {
     struct gather *next;
     int64_t number;
@@ -141,7 +140,27 @@ struct gather {
     char key[];               /* the set, as text */
 };
 
+/* Removes a failing gather from the open ones, and remembers why for late members. Lock held. */
+void gather_lead_remove_failed(struct gathers *gs, struct gather *g, const tenrec_error *why);
+
+/* ---- gather_limit.c ------------------------------------------------------------- */
+
+/* A waiting leader contacts the missing members, so that a member that died unnoticed is named
+ * before the limit: soon those whose connection broke, the others after a second, since each is
+ * about to connect itself. */
+enum { GATHER_CONTACT_LOST_MS = 20, GATHER_CONTACT_MS = 1000 };
+
+/* ---- gather_end.c --------------------------------------------------------------- */
+
 void gather_drop(struct gather *g);
+
+/* The number of a part in the tree. */
+size_t gather_number_of(const struct gather *g, size_t part);
+
+/* Both take a gather that was removed. Fails it, also for those above and below us in the tree. */
+void gather_end_fail(struct tenrec_worker *w, struct gather *g, const tenrec_error *why);
+/* The root has the values of all. */
+void gather_end_complete(struct tenrec_worker *w, struct gather *g);
 
 /* End the gather for one part. */
 void gather_part_fail(struct tenrec_worker *w, struct gather_part *p, const tenrec_error *why);
@@ -152,6 +171,8 @@ void gather_part_complete(struct tenrec_worker *w, struct gather_part *p,
  * borrows it and the values of the parts. errors: ENOMEM */
 tenrec_status gather_list(const struct gather *g, struct tenrec_value **ret_item,
                           struct tenrec_value *ret, tenrec_error *err);
+
+/* ---- gather_rise.c -------------------------------------------------------------- */
 
 /* A request to our parent. */
 struct gather_rise {
