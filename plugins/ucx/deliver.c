@@ -18,8 +18,9 @@ static void deliver_exception(struct conn *c, struct incoming *in)
     tenrec_error why = in->why;
     struct tenrec_msg *msg;
 
-    u->host->log(u->self, TENREC_LOG_WARN, "message 0x%x from %s dropped: %s", (unsigned)type,
-                 c->label, in->why.text);
+    /* The owner of a region expects late writes after it has revoked it. */
+    u->host->log(u->self, why.code == TENREC_ESTALE ? TENREC_LOG_DEBUG : TENREC_LOG_WARN,
+                 "message 0x%x from %s dropped: %s", (unsigned)type, c->label, in->why.text);
     if (type == TENREC_MSG_ONE_WAY_CALL || type == TENREC_MSG_CANCEL)
         return;
     tenrec_error_prefix(&why, "Error on Node %d", u->me); /* the words of torch's workers */

@@ -46,8 +46,9 @@ static void deliver_skipped(struct pipe *p, int32_t type, int64_t id, const tenr
     struct tenrec_msg *msg;
 
     counter_add(&p->ep->count.messages_skipped, 1);
-    endpoint_log(p->ep, TENREC_LOG_WARN, "message 0x%x from " PIPE_PEER " dropped: %s", type,
-                 PIPE_PEER_ARGS(p), why->text);
+    /* The owner of a region expects late writes after it has revoked it. */
+    endpoint_log(p->ep, why->code == TENREC_ESTALE ? TENREC_LOG_DEBUG : TENREC_LOG_WARN,
+                 "message 0x%x from " PIPE_PEER " dropped: %s", type, PIPE_PEER_ARGS(p), why->text);
     if (type == TENREC_MSG_ONE_WAY_CALL || type == TENREC_MSG_CANCEL)
         return;
     if (message_is_request(type)) {
