@@ -124,14 +124,6 @@ def error_of_wrong_arguments_is_pythons():
         equal(refused(tenrec.Error, w0.register, refuse).status, "EEXIST")
 
 
-async def coroutine():
-    pass
-
-
-def error_of_a_coroutine_function_names_it():
-    contains(str(refused(TypeError, tenrec.Worker("w").register, coroutine)), "'coroutine' is a coroutine function")
-
-
 def error_of_a_configuration_names_the_place():
     wrong = "backend: a\nbackends:\n  a: { plugins: tensorpipe }\n"
     e = refused(ValueError, tenrec.Worker, config=wrong)
