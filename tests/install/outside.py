@@ -142,7 +142,7 @@ def build_a_member_of_torchs_group(where, env):
 
 
 def build_with_the_static_library(where, cflags, env):
-    libs, problem = run("pkg-config", "--libs", "libuv", "yaml-0.1", "libcrypto", "libssl")
+    libs, problem = run("pkg-config", "--libs", "libuv", "yaml-0.1", "libcrypto", "libssl", "libxxhash")
     if not problem:
         for program, whole in (("program.c", "whole"), ("parameter_server.c", "whole_member")):
             _, wrong = run(*CC, *FLAGS, program, "-o", whole, *cflags.split(),
