@@ -154,6 +154,7 @@ int beside_main(const char *via, const char *where)
     struct samples alone, meanwhile;
     pid_t callee = pair_fork(beside_serve, &b);
     double bulk, both;
+    bool ended;
 
     if (samples_init(&alone, BESIDE_CALLS) || samples_init(&meanwhile, BESIDE_CALLS))
         return 1;
@@ -174,6 +175,7 @@ int beside_main(const char *via, const char *where)
     tenrec_tensor_drop(b.tensor);
     samples_finish(&alone);
     samples_finish(&meanwhile);
+    ended = pair_join(callee); /* it may read the store for a moment longer */
     side_drop(b.side);
-    return pair_join(callee) ? 0 : 1;
+    return ended ? 0 : 1;
 }
