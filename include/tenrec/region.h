@@ -135,11 +135,12 @@ struct tenrec_bulk_options {
  * errors   EINVAL (of an entry: bounds, targets that overlap, a tensor that is not contiguous or is
  *          read-only; of `then`: entries of several owners), EPERM (the reference has not that
  *          right), EPEER_UNKNOWN, EUNSUPPORTED (a device that no backend of this process has),
- *          ENOMEM, ESHUTDOWN: nothing was sent. Of the future: ESTALE (revoked, or of a former life
- * of the owner), EPERM (another key), ENOTFOUND, EINVAL, ETIMEDOUT, EPEER_LOST, EAGAIN (the queue
- * to the owner is full), EUNSUPPORTED (the owner has no regions, or this worker is no member of its
- * group), ESHUTDOWN, those of a driver, and those of tenrec_rpc_async for `then` threads  any, also
- * inline functions and callbacks
+ *          ENOMEM, ESHUTDOWN: nothing was sent.
+ *          Of the future: ESTALE (revoked, or of a former life of the owner), EPERM (another key),
+ *          ENOTFOUND, EINVAL, ETIMEDOUT, EPEER_LOST, EAGAIN (the queue to the owner is full),
+ *          EUNSUPPORTED (the owner has no regions, or this worker is no member of its group),
+ *          ESHUTDOWN, those of a driver, and those of tenrec_rpc_async for `then`
+ * threads  any, also inline functions and callbacks
  */
 tenrec_status tenrec_bulk_async(struct tenrec_worker *w, const struct tenrec_bulk *entries,
                                 size_t n, const struct tenrec_bulk_options *options,
