@@ -137,7 +137,8 @@ tenrec_status tenrec_weights_wait(struct tenrec_weights *s, int64_t version, siz
  * on with other holders. After OK no byte of the memory is read or changes through the set.
  *
  * ms       at most this long; TENREC_TIMEOUT_DEFAULT: the rpc_timeout
- * errors   ENOTFOUND, ETIMEDOUT (names the workers that still read; a further call waits for
+ * errors   ENOTFOUND (nothing of the version is here, or what a withdrawal has waited for in vain
+ *          has ended since), ETIMEDOUT (names the workers that still read; a further call waits for
  *          them), EWOULDBLOCK
  */
 tenrec_status tenrec_weights_withdraw(struct tenrec_weights *s, int64_t version, int64_t ms,

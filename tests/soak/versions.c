@@ -106,21 +106,25 @@ static struct tenrec_weights_options options(int64_t ms)
 /* Ends what is published in place: then its memory is this worker's alone. */
 static tenrec_status withdraw(int64_t ms)
 {
+    static int64_t late; /* that was not withdrawn in time: it may have ended since */
     const uint64_t id = begin(KIND_WITHDRAW, ms);
     tenrec_error err;
     tenrec_status st = tenrec_weights_withdraw(set, held_version, ms, &err);
+    const bool ended = st == TENREC_ENOTFOUND && late == held_version;
 
-    if (st == TENREC_ENOTFOUND)
+    if (st == TENREC_ENOTFOUND && !ended)
         ledger_note(LEDGER_BAD, held_id, BAD_WITHDRAW, 0);
+    if (st == TENREC_ETIMEDOUT)
+        late = held_version;
     if (st == TENREC_ETIMEDOUT && !strstr(err.text, "'worker"))
         ledger_note(LEDGER_BAD, id, BAD_NAMES, 0);
     end(id, st, &err);
-    if (st != TENREC_OK)
+    if (st != TENREC_OK && !ended)
         return st;
     elements_fill(&held, (int64_t)id, -1); /* no reader may see that */
     elements_drop(&held);
     held_version = 0;
-    return st;
+    return TENREC_OK;
 }
 
 /* ---- publish --------------------------------------------------------------------- */
