@@ -184,8 +184,8 @@ static tenrec_status gather_admit(struct tenrec_worker *w, struct gather *g,
     return TENREC_OK;
 }
 
-/* Those farther up in the tree wait a little longer, so that the one that misses a child names it.
- */
+/* Members farther up in the tree wait a little longer, so that the parent of a missing child names
+ * it. */
 static uint64_t gather_limit(const struct gather *g, uint64_t limit)
 {
     const unsigned height = gather_tree_height(&g->tree, g->me);

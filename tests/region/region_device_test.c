@@ -24,7 +24,7 @@ static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gate_changed = PTHREAD_COND_INITIALIZER;
 static bool gate_shut;
 static atomic_uint stuck;        /* copies that wait at the gate */
-static atomic_int until_failure; /* copies before one that fails; 0: none does */
+static atomic_int until_failure; /* copies before the copy that fails; 0: none does */
 
 static tenrec_status hooked_copy(const struct tenrec_stream *s, void *to, const void *from,
                                  uint64_t bytes, tenrec_error *why)

@@ -11,7 +11,7 @@ seconds of that all others leave, the two fall silent, and then
 - no byte of a region changed after its revoke had returned, each write that was answered is whole,
   and each pull has one version of one publisher;
 - no answer was wrong, and no error came that has no reason;
-- nobody refers to any value, no region and no weights are left, and memory, descriptors and threads are
+- no worker refers to any value, no region and no weights are left, and memory, descriptors and threads are
   what they were after the first epoch.
 
 With --static the group has a fixed size: all slots join at once, workers are stopped, one that does

@@ -34,7 +34,7 @@ struct neighbours {
     uint64_t bytes;
 };
 
-/* Finds them from the one that is read next on. Returns the index behind the last. */
+/* Finds them, from the tensor that is read next on. Returns the index behind the last. */
 static uint32_t neighbours_find(struct neighbours *g, const struct arrival *a, int how)
 {
     uint32_t i = a->tensor;

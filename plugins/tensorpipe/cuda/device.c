@@ -107,7 +107,7 @@ static tenrec_status make_ready(struct device *d, int index, tenrec_error *err)
     return st;
 }
 
-/* The devices that this thread has entered, one within the other: who enters the innermost again
+/* The devices that this thread has entered, one within the other: to enter the innermost again
  * calls no driver. */
 #define NEST_MAX 4
 static _Thread_local struct {
