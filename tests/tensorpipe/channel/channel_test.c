@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* channel_test.c - tensors between agents that share a machine, over every path
  * of the channels. */
-#include "node.h"
+#include "tensors.h"
 
 #include "../support/message_hooks.h"
 #include "agent/agent.h"
@@ -18,16 +18,8 @@
 #include <unistd.h>
 
 #define PULL_MIN 65536
-#define MIB ((size_t)1 << 20)
-#define TENSORS_MAX 200 /* of a request */
 
 static const char *const modes[] = { "sleep", "adaptive", "busy" };
-
-static void fill(unsigned char *data, size_t len, unsigned seed)
-{
-    for (size_t i = 0; i < len; i++)
-        data[i] = (unsigned char)(i * 31 + (i >> 8) + seed);
-}
 
 /* A node that pulls what is at least PULL_MIN. */
 static void open_puller(struct node *n, tenrec_peer id, const char *progress)
@@ -46,36 +38,6 @@ static void open_pullers(struct node *n, const char *progress)
     open_puller(&n[0], 0, progress);
     open_puller(&n[1], 1, progress);
     nodes_start(n, 2);
-}
-
-/* A request with `count` tensors of these sizes, echoed. */
-static void call_tensors(struct node *n, const size_t *sizes, uint32_t count)
-{
-    struct tenrec_msg *msg = message_of(TENREC_MSG_CALL, "t", 1, count, NULL, 0);
-    unsigned char *data[TENSORS_MAX];
-    struct call c = { .id = 0 };
-
-    for (uint32_t i = 0; i < count; i++) {
-        struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
-
-        data[i] = malloc(sizes[i] + 1);
-        fill(data[i], sizes[i], i);
-        t->data = data[i];
-        t->bytes = sizes[i];
-        t->shape[0] = (int64_t)sizes[i];
-    }
-    if (call_sync(n, 1, msg, &c))
-        fail_msg("call: %s", c.err.text);
-    assert_int_equal(c.answer->n_tensors, count);
-    for (uint32_t i = 0; i < count; i++) {
-        assert_int_equal(tenrec_msg_tensor(c.answer, i)->bytes, sizes[i]);
-        assert_memory_equal(tenrec_msg_tensor(c.answer, i)->data, data[i], sizes[i]);
-    }
-    call_finish(&c);
-    /* The request goes when the peer says that it has it. */
-    assert_becomes(atomic_load(&n->told) == atomic_load(&n->next_id));
-    for (uint32_t i = 0; i < count; i++)
-        free(data[i]);
 }
 
 /* Calls until both have agreed that memory can be read. */
@@ -196,7 +158,7 @@ TEST(channel_reads_the_memory_of_another_process)
     struct node n[2];
     struct far far = far_open(n);
 
-    fill(data, 3 * MIB, 7);
+    tensor_fill(data, 3 * MIB, 7);
     assert_becomes(call_far(n, "echo", data, MIB) == TENREC_OK &&
                    node_counter(&n[0], "tensors_pulled") > 0);
     assert_int_equal(call_far(n, "", data, 3 * MIB), TENREC_OK);
@@ -211,7 +173,7 @@ TEST(channel_asks_for_bytes_that_have_become_unreadable)
     struct node n[2];
     struct far far = far_open(n);
 
-    fill(data, 3 * MIB, 9);
+    tensor_fill(data, 3 * MIB, 9);
     assert_becomes(call_far(n, "", data, MIB) == TENREC_OK &&
                    node_counter(&n[0], "tensors_pulled") > 0);
     assert_int_equal(call_far(n, "hide", data, 3 * MIB), TENREC_OK);
@@ -231,7 +193,7 @@ TEST(channel_fails_a_call_when_the_peer_dies_during_the_read)
     struct far far = far_open(n);
     tenrec_status st;
 
-    fill(data, 64 * MIB, 9);
+    tensor_fill(data, 64 * MIB, 9);
     assert_becomes(call_far(n, "", data, MIB) == TENREC_OK &&
                    node_counter(&n[0], "tensors_pulled") > 0);
     st = call_far(n, "die", data, 64 * MIB);
@@ -423,7 +385,7 @@ TEST(channel_keeps_a_tensor_until_received_by_the_peer)
     atomic_bool released = false;
     unsigned told;
 
-    fill(data, MIB, 3);
+    tensor_fill(data, MIB, 3);
     open_pullers(n, "sleep");
     agree(n);
     told = atomic_load(&n[0].told);
@@ -458,7 +420,7 @@ TEST(channel_skips_tensors_that_have_no_place)
     agree(n);
     pulled = node_counter(&n[1], "tensors_pulled");
     atomic_store(&n[1].refuse_place, true);
-    fill(data, 2 * MIB, 1);
+    tensor_fill(data, 2 * MIB, 1);
     assert_int_equal(call_sync(n, 1, message_of(TENREC_MSG_CALL, "", 0, 2, data, MIB), &c),
                      TENREC_OK);
     assert_int_equal(c.answer->type, TENREC_MSG_EXCEPTION);
@@ -480,7 +442,7 @@ TEST(channel_releases_tensors_when_the_peer_is_lost)
     struct node n[2];
     struct call c[3];
 
-    fill(data, MIB, 3);
+    tensor_fill(data, MIB, 3);
     open_pullers(n, "sleep");
     agree(n);
     atomic_store(&n[1].refuse_requests, true);
@@ -494,105 +456,6 @@ TEST(channel_releases_tensors_when_the_peer_is_lost)
     assert_becomes(atomic_load(&n[0].told) == atomic_load(&n[0].next_id));
     group_close(n, 2);
     free(data);
-}
-
-/* ---- several TCP connections ---- */
-
-static void open_with_lanes(struct node *n, tenrec_peer id, const char *progress, int64_t lanes)
-{
-    node_init(n, id);
-    n->options.progress = progress;
-    n->options.lanes = lanes;
-    node_open(n);
-}
-
-/* The channel to worker 1 in the debug info. */
-static void find_channel(void *arg, const char *key, const char *value)
-{
-    if (strcmp(key, "peer.1.channel") == 0)
-        snprintf(arg, 32, "%s", value);
-}
-
-static const char *channel_of(struct node *n)
-{
-    static char name[32];
-
-    *name = '\0';
-    n->agent.ops->debug_info(&n->agent, find_channel, name);
-    return name;
-}
-
-TEST(channel_spreads_large_tensors_over_its_lanes)
-{
-    static const size_t sizes[] = { 2 * MIB, 2 * MIB - 1,  0,       2 * MIB + 1, 10, 9 * MIB,
-                                    1,       17 * MIB + 3, 64 * MIB };
-    static const int64_t lanes[] = { 2, 3, 16 };
-
-    for (size_t m = 0; m < 3; m++) {
-        struct node n[2];
-
-        open_with_lanes(&n[0], 0, modes[m], lanes[m]);
-        open_with_lanes(&n[1], 1, modes[m], lanes[m]);
-        nodes_start(n, 2);
-        call_tensors(n, sizes, 8);
-        assert_string_equal(channel_of(n), "tenrec_lanes");
-        call_tensors(n, sizes + 8, 1);
-        for (size_t i = 0; i < 20; i++)
-            call_tensors(n, sizes + i % 5, 1 + (uint32_t)i % 4);
-        group_close(n, 2);
-    }
-}
-
-TEST(channel_skips_tensors_on_its_lanes)
-{
-    static const size_t size = 5 * MIB;
-    unsigned char *data = malloc(4 * MIB);
-    struct call c = { .id = 0 };
-    struct node n[2];
-
-    fill(data, 4 * MIB, 1);
-    open_with_lanes(&n[0], 0, "sleep", 4);
-    open_with_lanes(&n[1], 1, "sleep", 4);
-    nodes_start(n, 2);
-    atomic_store(&n[1].refuse_place, true);
-    assert_int_equal(call_sync(n, 1, message_of(TENREC_MSG_CALL, "", 0, 1, data, 4 * MIB), &c),
-                     TENREC_OK);
-    assert_int_equal(c.answer->type, TENREC_MSG_EXCEPTION);
-    call_finish(&c);
-    atomic_store(&n[1].refuse_place, false);
-    call_tensors(n, &size, 1);
-    group_close(n, 2);
-    free(data);
-}
-
-TEST(channel_has_no_lanes_with_a_peer_that_has_another_number)
-{
-    static const size_t size = 5 * MIB;
-    struct node n[2];
-
-    open_with_lanes(&n[0], 0, "sleep", 4);
-    open_with_lanes(&n[1], 1, "sleep", 3);
-    nodes_start(n, 2);
-    call_tensors(n, &size, 1);
-    assert_string_equal(channel_of(n), "tenrec_host");
-    group_close(n, 2);
-}
-
-TEST(channel_has_no_lanes_where_memory_is_shared)
-{
-    static const size_t size = 5 * MIB;
-    struct node n[2];
-
-    for (int i = 0; i < 2; i++) {
-        node_init(&n[i], i);
-        node_share_memory(&n[i]);
-        n[i].options.lanes = 4;
-        node_open(&n[i]);
-    }
-    nodes_start(n, 2);
-    call_tensors(n, &size, 1);
-    assert_string_equal(channel_of(n), "tenrec_host");
-    group_close(n, 2);
 }
 
 int main(void)
