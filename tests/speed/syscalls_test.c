@@ -15,6 +15,7 @@
 #define CALLS 400u
 #define WARM 50u
 #define FEW (CALLS / 20)
+#define LARGE (64 << 20)
 #define ATTEMPTS 5
 
 static const char *transport = "uv";
@@ -60,10 +61,37 @@ static tenrec_status calls(struct tenrec_worker *w, void *arg, tenrec_error *err
     return st;
 }
 
+/* One tensor, when nothing else is said on the connection. */
+static tenrec_status large_call(struct tenrec_worker *w, void *arg, tenrec_error *err)
+{
+    struct tenrec_tensor *t;
+    struct tenrec_value v;
+    tenrec_status st = tenrec_tensor_new(TENREC_UINT8, 1, (int64_t[]){ LARGE }, &t, err);
+
+    (void)arg;
+    if (st)
+        return st;
+    memset(tenrec_tensor_data(t), 1, LARGE);
+    v = tenrec_value_tensor(t);
+    st = tenrec_rpc_sync(w, "worker1", "call", &v, 1, NULL, NULL, err);
+    count_begin();
+    if (!st)
+        st = tenrec_rpc_sync(w, "worker1", "call", &v, 1, NULL, NULL, err);
+    count_end();
+    tenrec_tensor_drop(t);
+    return st;
+}
+
 /* In a process of its own, which is traced. */
+struct subject {
+    const char *progress;
+    two_work_fn *work;
+};
+
 static int subject(void *arg)
 {
-    const struct two t = { .transport = transport, .progress = arg, .work = calls };
+    const struct subject *s = arg;
+    const struct two t = { .transport = transport, .progress = s->progress, .work = s->work };
     tenrec_error err;
     int rc = two_run(&t, &err);
 
@@ -104,7 +132,8 @@ static void expect_calls(const char *progress, const struct expected e[COUNT_ROL
     struct counts c;
 
     for (int i = 0; i < ATTEMPTS; i++) {
-        int rc = count_run(subject, (void *)progress, &c);
+        struct subject s = { progress, calls };
+        int rc = count_run(subject, &s, &c);
 
         if (rc)
             fail_msg("exit status %d (%s)", rc, rc < 0 ? strerror(errno) : "");
@@ -141,6 +170,26 @@ TEST_WHEN(syscalls_tcp_sleeping_call_waits_once, is_tcp, NULL, NULL)
     };
 
     expect_calls("sleep", both);
+}
+
+static bool is_plain_tcp(void)
+{
+    return is_tcp() && !two_over_tls();
+}
+
+/* A reader that sleeps wakes for each piece: short ones are for connections on which messages wait.
+ */
+TEST_WHEN(syscalls_tcp_large_tensor_goes_in_long_pieces, is_plain_tcp, NULL, NULL)
+{
+    struct subject s = { "sleep", large_call };
+    struct counts c;
+    uint32_t sends = UINT32_MAX;
+
+    for (int i = 0; i < ATTEMPTS && sends > LARGE >> 19; i++) {
+        assert_int_equal(0, count_run(subject, &s, &c));
+        sends = count_sum(&c.of[0]).sends;
+    }
+    assert_in_range(sends, 1, LARGE >> 19);
 }
 
 /* ---- TLS ------------------------------------------------------------------------------ */

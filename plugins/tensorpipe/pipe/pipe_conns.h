@@ -20,6 +20,8 @@ struct pipe_conns {
     pthread_mutex_t side_lock;
     struct reactor_task side_task;
     struct reactor_task flush_task; /* writes on */
+    uint64_t n_arrived; /* messages, when the last piece was written; under the pipe's lock */
+    unsigned calm;      /* pieces since a message arrived, up to CALM_PIECES; likewise */
 };
 
 /* Which channel was agreed, NULL: none; and whether there is one for devices. */

@@ -14,10 +14,28 @@
 #define WRITE_IOV 128 /* buffers in one system call */
 
 /* Bytes that are written at once at most: the peer may take them as fast as they come. A thread
- * that reads writes one such piece before it reads on. A ring copies faster than a socket. */
-static size_t piece_of(const struct conn *c)
+ * that reads writes one such piece before it reads on. A ring copies faster than a socket. While no
+ * messages arrive that would wait, the pieces of a socket are long, as a reader that sleeps wakes
+ * for each. */
+enum { PIECE_SOCKET = 256 << 10, PIECE_LONG = 4 << 20, PIECE_RING = 1 << 20, CALM_PIECES = 4 };
+
+static size_t piece_of(const struct pipe *p, const struct conn *c)
 {
-    return (size_t)(c->stream->bounded ? 1024 : 256) << 10;
+    if (c->stream->bounded)
+        return PIECE_RING;
+    return p->conns.calm < CALM_PIECES || c->tls ? PIECE_SOCKET : PIECE_LONG;
+}
+
+/* A piece was written. Under the lock. */
+static void piece_count(struct pipe *p)
+{
+    const uint64_t n = atomic_load_explicit(&p->read.n_messages, memory_order_relaxed);
+
+    if (n != p->conns.n_arrived)
+        p->conns.calm = 0;
+    else if (p->conns.calm < CALM_PIECES)
+        p->conns.calm++;
+    p->conns.n_arrived = n;
 }
 
 /* Takes `n` written bytes off the front. */
@@ -56,9 +74,8 @@ static unsigned write_cut(struct iovec *iov, unsigned n, size_t piece, size_t *l
     return n;
 }
 
-static unsigned write_gather(const struct conn *c, struct iovec *iov, size_t *ret_len)
+static unsigned write_gather(const struct conn *c, size_t piece, struct iovec *iov, size_t *ret_len)
 {
-    const size_t piece = piece_of(c);
     unsigned n = 0;
 
     *ret_len = 0;
@@ -125,8 +142,9 @@ static int flush_conn(struct pipe *p, struct conn *c, bool *over, struct told *t
         return 0;
     while (c->first && !atomic_load(&c->full) && !(over && *over) &&
            pipe_state(p) == PIPE_ESTABLISHED) {
+        const size_t piece = piece_of(p, c);
         size_t len;
-        unsigned n = write_gather(c, iov, &len);
+        unsigned n = write_gather(c, piece, iov, &len);
         ssize_t r;
 
         atomic_store(&c->writable, false);
@@ -138,8 +156,10 @@ static int flush_conn(struct pipe *p, struct conn *c, bool *over, struct told *t
             write_advance(p, c, (size_t)r, t);
         else if (e != EAGAIN)
             break;
-        if (over && r > 0 && (size_t)r >= piece_of(c))
+        if (over && r > 0 && (size_t)r >= piece) {
+            piece_count(p);
             *over = true;
+        }
         e = 0;
         if (r < 0 || (size_t)r < len)
             note_full(p, c);
