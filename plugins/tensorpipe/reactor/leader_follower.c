@@ -8,12 +8,19 @@
  * The guest leaves with each message, and returns soon. No thread is woken for that: the loop's
  * thread sleeps in an epoll set of which the loop's set is a member, armed only while no thread
  * leads. On an event it wakes and leads, until the guest wants to again. Timers are in that set as
- * a descriptor. */
+ * a descriptor.
+ *
+ * The next request may arrive just before the guest returns: of the same caller, who has its
+ * answer, or of another. The loop's thread leaves that to the guest: two threads that take turns
+ * with each message cost more than a short message does. */
 #include "reactor/reactor_inside.h"
 
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
+
+#define GUEST_AWAY_NS 100000u /* a guest that has been away for so long does not return soon */
 
 void reactor_guests_init(struct reactor_guests *g)
 {
@@ -79,23 +86,39 @@ static void guests_set_timer(struct reactor *r)
 
 /* ---- the own thread ---- */
 
+/* Takes the lead if no guest has it, nor may be about to. Returns in how many nanoseconds it is to
+ * be tried again; 0: with the next event. */
+static uint64_t guests_follow(struct reactor_guests *g)
+{
+    const uint64_t until = g->left_ns + GUEST_AWAY_NS, now = clock_now_ns();
+
+    if (g->led != LED_BY_NOBODY)
+        return 0;
+    if (now < until)
+        return until - now;
+    g->led = LED_BY_LOOP;
+    return 0;
+}
+
 static void guests_stand_by(struct reactor *r)
 {
     struct reactor_guests *g = &r->guests;
     struct epoll_event e;
-    uint64_t n;
+    uint64_t n, ns = 0;
+    bool leads = false;
 
-    for (;;) {
-        epoll_wait(g->stand_by_fd, &e, 1, -1);
+    while (!leads) {
+        if (ns)
+            nanosleep(&(struct timespec){ 0, (long)ns }, NULL);
+        else
+            epoll_wait(g->stand_by_fd, &e, 1, -1);
         pthread_mutex_lock(&g->lock);
         if (read(g->timer_fd, &n, sizeof n) > 0)
             g->timer_ns = 0;
-        if (g->led == LED_BY_NOBODY)
-            break;
+        ns = guests_follow(g);
+        leads = g->led == LED_BY_LOOP;
         pthread_mutex_unlock(&g->lock);
     }
-    g->led = LED_BY_LOOP;
-    pthread_mutex_unlock(&g->lock);
 }
 
 void reactor_let_guest(struct reactor *r)
@@ -152,6 +175,7 @@ static void guest_leave(struct reactor *r)
     pthread_mutex_lock(&g->lock);
     g->here = false;
     g->led = LED_BY_NOBODY;
+    g->left_ns = clock_now_ns();
     guests_set_timer(r);
     guests_arm(r, EPOLL_CTL_MOD, true);
     if (!reactor_rest(r))

@@ -70,6 +70,7 @@ struct reactor_guests {
     int stand_by_fd;    /* where the own thread sleeps while a guest leads; -1: no guest yet */
     int timer_fd;       /* in that set */
     uint64_t timer_ns;  /* when it fires */
+    uint64_t left_ns;   /* when a guest last left */
     struct reactor_source wake;     /* the guest's wake_fd */
     const struct tenrec_wait *wait; /* the leading guest's; NULL: no guest leads. Loop thread */
     bool dismissed;                 /* loop thread */

@@ -301,8 +301,8 @@ struct clockwork {
     struct reactor_task arm, post;
     struct reactor_timer timer;
     pthread_t guest;
-    _Atomic uint32_t armed;
-    atomic_bool fired, ran, on_guest;
+    _Atomic uint32_t armed, ran;
+    atomic_bool fired, on_guest;
 };
 
 #define OF(type, member, p) ((struct type *)(void *)((char *)(p)-offsetof(struct type, member)))
@@ -328,7 +328,7 @@ static void run_post(struct reactor_task *t)
     struct clockwork *c = OF(clockwork, post, t);
 
     atomic_store(&c->on_guest, pthread_equal(pthread_self(), c->guest));
-    atomic_store(&c->ran, true);
+    atomic_store(&c->ran, 1);
 }
 
 TEST(lead_timers_and_tasks_run_while_no_thread_leads)
@@ -345,7 +345,7 @@ TEST(lead_timers_and_tasks_run_while_no_thread_leads)
     for (int i = 0; i < 3; i++) {
         atomic_store(&c.armed, 0);
         atomic_store(&c.fired, false);
-        atomic_store(&c.ran, false);
+        atomic_store(&c.ran, 0);
         reactor_post(&c.r, &c.arm);
         assert_int_equal(reactor_lead(&c.r, &w), TENREC_OK);
         assert_true(atomic_load(&c.armed));
@@ -356,6 +356,43 @@ TEST(lead_timers_and_tasks_run_while_no_thread_leads)
         assert_becomes(atomic_load(&c.ran));
         assert_false(atomic_load(&c.on_guest));
     }
+    reactor_stop(&c.r);
+    reactor_finish(&c.r);
+}
+
+#define SHORT_NS 80000u /* longer than a thread takes to wake: the loop's own would have */
+#define SHORT_TRIES 100
+
+/* Else the two threads would take turns with each message of a caller that is quick. */
+TEST(lead_waits_for_a_guest_that_returns_soon)
+{
+    static struct clockwork c = { .timer.fire = on_timer,
+                                  .arm.run = arm_timer,
+                                  .post.run = run_post };
+    const struct tenrec_wait first = wait_of(&c.armed, FOREVER_NS);
+    const struct tenrec_wait again = wait_of(&c.ran, FOREVER_NS);
+    int on_guest = 0;
+    tenrec_error err;
+
+    c.guest = pthread_self();
+    assert_int_equal(reactor_init(&c.r, &err), TENREC_OK);
+    assert_int_equal(reactor_start(&c.r, &err), TENREC_OK);
+    for (int i = 0; i < SHORT_TRIES; i++) {
+        uint64_t left;
+
+        atomic_store(&c.armed, 0);
+        atomic_store(&c.ran, 0);
+        reactor_post(&c.r, &c.arm);
+        assert_int_equal(reactor_lead(&c.r, &first), TENREC_OK);
+        left = clock_ns();
+        reactor_post(&c.r, &c.post);
+        while (clock_ns() < left + SHORT_NS)
+            ;
+        reactor_lead(&c.r, &again);
+        assert_becomes(atomic_load(&c.ran));
+        on_guest += atomic_load(&c.on_guest);
+    }
+    assert_true(on_guest >= SHORT_TRIES * 3 / 4);
     reactor_stop(&c.r);
     reactor_finish(&c.r);
 }
