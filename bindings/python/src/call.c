@@ -47,10 +47,12 @@ PyObject *call_result(tenrec_status st, struct tenrec_future *f, const tenrec_er
     if (st)
         return error_raise(err);
     result = future_result(f, TENREC_TIMEOUT_NONE, worker);
-    Py_BEGIN_ALLOW_THREADS
-    tenrec_future_cancel(f); /* unless it is done: a signal has ended the wait */
+    if (!tenrec_future_done(f)) { /* a signal has ended the wait */
+        Py_BEGIN_ALLOW_THREADS
+        tenrec_future_cancel(f);
+        Py_END_ALLOW_THREADS
+    }
     tenrec_future_drop(f);
-    Py_END_ALLOW_THREADS
     return result;
 }
 
@@ -60,7 +62,8 @@ PyObject *call_future(tenrec_status st, struct tenrec_future *f, const tenrec_er
     return st ? error_raise(err) : future_wrap(f, worker);
 }
 
-static PyObject *call_start(PyObject *worker, PyObject *args, call_end_fn *end)
+/* wait: without the GIL being had back meanwhile, as others want it, too */
+static PyObject *call_start(PyObject *worker, PyObject *args, bool wait, call_end_fn *end)
 {
     struct tenrec_worker *w = worker_of(worker);
     struct tenrec_future *f = NULL;
@@ -75,6 +78,8 @@ static PyObject *call_start(PyObject *worker, PyObject *args, call_end_fn *end)
     if (read) {
         Py_BEGIN_ALLOW_THREADS
         st = tenrec_rpc_async(w, c.to, c.function, c.args.item, c.args.n, &c.options, &f, &err);
+        if (st == TENREC_OK && wait)
+            (void)tenrec_future_wait(f, WAIT_SLICE_MS, NULL);
         Py_END_ALLOW_THREADS
     }
     call_finish(&c);
@@ -83,12 +88,12 @@ static PyObject *call_start(PyObject *worker, PyObject *args, call_end_fn *end)
 
 PyObject *call_sync(PyObject *worker, PyObject *args)
 {
-    return call_start(worker, args, call_result);
+    return call_start(worker, args, true, call_result);
 }
 
 PyObject *call_async(PyObject *worker, PyObject *args)
 {
-    return call_start(worker, args, call_future);
+    return call_start(worker, args, false, call_future);
 }
 
 PyObject *call_remote(PyObject *worker, PyObject *args)

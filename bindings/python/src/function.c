@@ -34,6 +34,8 @@ tenrec_status function_return(struct tenrec_call *call, PyObject *result, tenrec
     /* The caller may want a reference: only Tenrec knows whether the result has to travel. */
     if (!values_read_one(&values, result, true)) {
         st = error_catch(err);
+    } else if (!values.bulky) {
+        st = tenrec_call_return(call, values.item, err);
     } else {
         Py_BEGIN_ALLOW_THREADS
         st = tenrec_call_return(call, values.item, err);

@@ -113,9 +113,9 @@ PyObject *future_result(struct tenrec_future *f, int64_t ms, PyObject *worker)
     tenrec_status st;
     tenrec_error err;
 
-    if (!tenrec_future_done(f) && !worker_of(worker))
-        return NULL;
-    if (!future_wait_interruptibly(f, ms, &st, &err))
+    if (tenrec_future_done(f))
+        st = tenrec_future_wait(f, TENREC_TIMEOUT_NONE, &err); /* at once */
+    else if (!worker_of(worker) || !future_wait_interruptibly(f, ms, &st, &err))
         return NULL;
     garbage_drain();
     if (st == TENREC_OK)

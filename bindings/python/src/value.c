@@ -17,8 +17,11 @@ static bool value_read(struct values *v, PyObject *o, struct tenrec_value *ret, 
  */
 static bool value_keep(struct values *v, PyObject *o)
 {
-    const bool kept = o && PyList_Append(v->kept, o) == 0;
+    bool kept;
 
+    if (o && !v->kept)
+        v->kept = PyList_New(0);
+    kept = o && v->kept && PyList_Append(v->kept, o) == 0;
     Py_XDECREF(o);
     return kept;
 }
@@ -52,19 +55,21 @@ static bool value_read_text(struct values *v, PyObject *o, struct tenrec_value *
         return false;
     *ret = tenrec_value_of(TENREC_VALUE_TEXT, (uint64_t)n);
     ret->u.text = text;
-    return value_keep(v, Py_NewRef(o));
+    v->bulky |= (size_t)n >= VALUES_BULK;
+    return true;
 }
 
 /* A bytearray is copied: it may change, and a tensor would be another type at the other end. */
 static bool value_read_bytes(struct values *v, PyObject *o, struct tenrec_value *ret)
 {
-    PyObject *bytes = PyBytes_FromObject(o);
+    PyObject *bytes = PyBytes_Check(o) ? o : PyBytes_FromObject(o);
     Py_ssize_t n;
     char *first;
 
-    if (!value_keep(v, bytes) || PyBytes_AsStringAndSize(bytes, &first, &n) < 0)
+    if ((bytes != o && !value_keep(v, bytes)) || PyBytes_AsStringAndSize(bytes, &first, &n) < 0)
         return false;
     *ret = tenrec_value_bytes(first, (size_t)n);
+    v->bulky |= (size_t)n >= VALUES_BULK;
     return true;
 }
 
@@ -86,13 +91,13 @@ static bool value_read_items(struct values *v, PyObject *from, const struct tenr
                              Py_ssize_t *ret_n, int depth)
 {
     /* A tuple of its own: code of Python that a conversion runs may change a list. */
-    PyObject *items = PySequence_Tuple(from);
+    PyObject *items = PyTuple_Check(from) ? from : PySequence_Tuple(from);
     struct tenrec_value *made;
 
-    if (!value_keep(v, items))
+    if (items != from && !value_keep(v, items))
         return false;
     *ret_n = PyTuple_Size(items);
-    made = value_memory(v, *ret_n, sizeof *made);
+    made = depth == 0 && *ret_n <= VALUES_FEW ? v->few : value_memory(v, *ret_n, sizeof *made);
     if (!made)
         return false;
     for (Py_ssize_t i = 0; i < *ret_n; i++)
@@ -173,6 +178,7 @@ static bool value_read_tensor(struct values *v, PyObject *o, struct tenrec_value
     if (!value_keep(v, tensor))
         return false;
     *ret = tenrec_value_tensor(tensor_of(tensor));
+    v->bulky = true;
     return true;
 }
 
@@ -242,7 +248,7 @@ static bool value_read(struct values *v, PyObject *o, struct tenrec_value *ret, 
         return value_read_dict(v, o, ret, depth);
     if (rref_of(o)) {
         *ret = tenrec_value_rref(rref_of(o));
-        return value_keep(v, Py_NewRef(o));
+        return true;
     }
     if (value_is_scalar(o))
         return value_read_scalar(v, o, ret, depth);
@@ -251,13 +257,22 @@ static bool value_read(struct values *v, PyObject *o, struct tenrec_value *ret, 
     return value_read_object(v, o, ret);
 }
 
+static void values_begin(struct values *v, PyObject *from, bool objects)
+{
+    v->item = v->few;
+    v->n = 1;
+    v->from = Py_NewRef(from);
+    v->kept = NULL;
+    v->objects = objects;
+    v->bulky = false;
+}
+
 bool values_read(struct values *v, PyObject *tuple)
 {
     Py_ssize_t n = 0;
 
-    memset(v, 0, sizeof *v);
-    v->kept = PyList_New(0);
-    if (!v->kept || !value_read_items(v, tuple, &v->item, &n, 0))
+    values_begin(v, tuple, false);
+    if (!value_read_items(v, tuple, &v->item, &n, 0))
         return false;
     v->n = (size_t)n;
     return true;
@@ -265,18 +280,12 @@ bool values_read(struct values *v, PyObject *tuple)
 
 bool values_read_one(struct values *v, PyObject *o, bool objects)
 {
-    struct tenrec_value *made;
-
-    memset(v, 0, sizeof *v);
-    v->objects = objects;
-    v->kept = PyList_New(0);
-    made = v->kept ? value_memory(v, 1, sizeof *made) : NULL;
-    v->item = made;
-    v->n = 1;
-    return made && value_read(v, o, made, 0);
+    values_begin(v, o, objects);
+    return value_read(v, o, v->few, 0);
 }
 
 void values_finish(struct values *v)
 {
     Py_CLEAR(v->kept);
+    Py_CLEAR(v->from);
 }

@@ -10,16 +10,23 @@
 #include <tenrec/tensor.h>
 #include <tenrec/value.h>
 
-/* Values that borrow the memory of the Python objects that `kept` holds. */
+#define VALUES_FEW 4 /* values that need no memory of their own */
+#define VALUES_BULK                                                                                \
+    16384u /* bytes; fewer are copied sooner than the GIL is given up and had back */
+
+/* Values that borrow the memory of the Python objects that `from` and `kept` hold. */
 struct values {
     const struct tenrec_value *item;
     size_t n;
-    PyObject *kept; /* list */
+    PyObject *from; /* what they were read from */
+    PyObject *kept; /* list of what was made of it; NULL: nothing */
     bool objects;   /* any other object is a value, too, which does not travel */
+    bool bulky;     /* a tensor is among them, or a text or bytes of VALUES_BULK */
+    struct tenrec_value few[VALUES_FEW];
 };
 
-/* Reads the items of a tuple, or one object. Finish them also after a failure, which returns
- * false with an exception.
+/* Reads the items of a tuple, or one object, to which `v` then points: it stays where it is. Finish
+ * them also after a failure, which returns false with an exception.
  *
  * objects  objects that cannot be sent become values that stay here
  */
