@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """coroutine_test.py WHY - coroutine functions that other workers call."""
 import asyncio
+import select
+import sys
 import tempfile
 import threading
 
@@ -24,20 +26,59 @@ def coroutine_functions_answer_calls():
 
 
 def coroutine_functions_wait_for_each_other():
-    """More at once than a pool has threads, on one."""
+    """More at once than a pool has threads, of which one at a time runs a step."""
     with started() as (me, peer):
-        together, threads, met = [], set(), asyncio.Event()
+        together, inside, most, met = [], [], [], asyncio.Event()
+
+        def step(n):
+            inside.append(n)
+            select.select([], [], [], 0)  # lets another thread run, if it may
+            most.append(len(inside))
+            inside.remove(n)
 
         @peer.register
         async def meet(n):
+            step(n)
             together.append(n)
-            threads.add(threading.get_ident())
             if len(together) == 200:
                 met.set()
             await met.wait()
+            step(n)
             return n
         equal(sorted(f.wait() for f in [me.call_async("w1", "meet", i) for i in range(200)]), list(range(200)))
-        equal(len(threads), 1)
+        equal((len(most), max(most)), (400, 1))
+
+
+async def another_step():
+    soon = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_soon(soon.set_result, None)
+    await soon
+
+
+def coroutine_functions_that_do_not_wait_run_on_the_thread_of_their_call():
+    """Else each call wakes the loop's thread."""
+    with started() as (me, peer):
+        @peer.register
+        async def where(waits):
+            if waits:
+                await another_step()
+            return threading.current_thread().name, asyncio.current_task() is not None
+        me.call("w1", "where", True)  # the loop's thread has begun, and is about to sleep
+        seen = [me.call("w1", "where", False) for _ in range(100)]
+        true(sum(name != "tenrec-asyncio" for name, _ in seen) > 50, f"functions on the loop's thread: {seen}")
+        equal([me.call("w1", "where", True) for _ in range(100)], [["tenrec-asyncio", True]] * 100)
+        true(all(task for _, task in seen), "a function without a task")
+
+
+def coroutine_functions_end_their_calls_when_they_exit():
+    with started() as (me, peer):
+        @peer.register
+        async def leave(waits):
+            if waits:
+                await another_step()
+            sys.exit(3)
+        for waits in (False, True, False, True):
+            contains(str(refused(tenrec.Error, me.call, "w1", "leave", waits)), "SystemExit")
 
 
 def coroutine_functions_fail_as_others():

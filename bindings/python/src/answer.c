@@ -26,9 +26,13 @@ PyObject *answer_new(struct tenrec_call *call, PyObject *worker)
     return (PyObject *)me;
 }
 
-void answer_forget(PyObject *self)
+bool answer_forget(PyObject *self)
 {
-    ((struct answer *)self)->call = NULL;
+    struct answer *me = (struct answer *)self;
+    const bool open = me->call != NULL;
+
+    me->call = NULL;
+    return open;
 }
 
 /* Takes the call; NULL with an exception if it is answered, or this process is a child. */

@@ -76,14 +76,19 @@ static tenrec_status function_begin(struct tenrec_call *call, void *arg, tenrec_
     PyGILState_STATE gil = gil_take();
     PyObject *args = function_args(call, f->worker), *start = Py_NewRef(f->python);
     PyObject *answer = args ? answer_new(call, f->worker) : NULL, *begun = NULL;
+    const unsigned forks = forked_count();
     tenrec_status st = TENREC_OK;
 
     if (answer)
         begun = PyObject_CallFunctionObjArgs(start, answer, args, NULL);
+    if (forked_since(forks)) {
+        PyGILState_Release(gil);
+        return TENREC_OK;
+    }
     if (!begun) {
         st = error_catch(err); /* which answers the call */
-        if (answer)
-            answer_forget(answer);
+        if (answer && !answer_forget(answer))
+            st = TENREC_OK;
     }
     Py_XDECREF(begun);
     Py_XDECREF(answer);

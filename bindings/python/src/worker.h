@@ -76,7 +76,8 @@ tenrec_status function_return(struct tenrec_call *call, PyObject *result, tenrec
 /* answer.c: answers that are given later. */
 bool answer_add_type(PyObject *module);
 PyObject *answer_new(struct tenrec_call *call, PyObject *worker);
-void answer_forget(PyObject *answer); /* the call is answered otherwise */
+/* The call is answered otherwise; returns false if it has been by `answer`. */
+bool answer_forget(PyObject *answer);
 
 int functions_traverse(struct functions *f, visitproc visit, void *arg);
 
