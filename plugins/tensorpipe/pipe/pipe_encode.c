@@ -4,6 +4,7 @@
 #include "channel/channel.h"
 #include "cuda/link/link.h"
 #include "pipe/pipe.h"
+#include "wire/brief.h"
 #include "wire/descriptor.h"
 #include "wire/tensorlist.h"
 
@@ -195,10 +196,13 @@ size_t send_request_encode_small(const struct pipe *p, const struct tenrec_msg *
                                  const struct descriptor_note *notes, unsigned char *to)
 {
     unsigned char list[TENSORLIST_MAX(SEND_REQUEST_FEW)], *at;
-    size_t list_len;
+    size_t list_len, len;
 
     if (put_list(p, msg, list, &list_len, NULL))
         return 0;
+    if (p->terms.capabilities & IDENTITY_BRIEF_MESSAGES && shortlist_is(list, list_len) &&
+        (len = brief_write_tensors(to, msg, notes, list, list_len)) > 0)
+        return check_encoded(p, msg, 0, list_len, NULL) ? 0 : len;
     at = put_descriptor(to, msg, list_len, notes);
     if (!at || check_encoded(p, msg, (size_t)(at - to) - FRAME_HEAD, list_len, NULL))
         return 0;

@@ -3,7 +3,7 @@
  * connection. */
 #include "channel/channel.h"
 #include "pipe/pipe.h"
-#include "wire/plain.h"
+#include "wire/brief.h"
 
 /* A frame of at most `max` bytes, as a whole. */
 static enum part whole_frame(struct pipe *p, uint64_t max, const char *what,
@@ -126,6 +126,52 @@ static enum parsed parsed_of(enum part part)
     return part == PART_MISSING ? PARSED_ALL : PARSED_BAD;
 }
 
+/* Returns true if a brief message is next. */
+static inline bool brief_is_next(const struct pipe *p, const struct conn *c)
+{
+    return p->terms.capabilities & IDENTITY_BRIEF_MESSAGES && conn_buffered(c) >= FRAME_HEAD &&
+           brief_is(c->buf + c->pos);
+}
+
+/* PARSED_ALL: it was delivered, or the rest of it is missing (*ret_missing). */
+static enum parsed parse_brief(struct pipe *p, struct conn *c, bool *ret_missing)
+{
+    const size_t len = brief_length(c->buf + c->pos);
+    tenrec_error err;
+    struct brief b;
+    enum parsed may;
+
+    if (!len) {
+        pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a brief message with a malformed head");
+        return PARSED_BAD;
+    }
+    *ret_missing = conn_buffered(c) < len;
+    if (*ret_missing) {
+        if (conn_reserve(c, len))
+            return PARSED_ALL;
+        pipe_failf(p, TENREC_ENOMEM, 0, "no memory for a message of %zu bytes", len);
+        return PARSED_BAD;
+    }
+    may = reading_may_begin(p);
+    if (may != PARSED_ALL)
+        return may;
+    if (!brief_read(c->buf + c->pos, len, &b)) {
+        pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a brief message with malformed tensors");
+        return PARSED_BAD;
+    }
+    if (!b.n) {
+        message_brief(p, &b.plain);
+        return PARSED_ALL;
+    }
+    if (message_brief_tensors(p, &b, &err)) {
+        pipe_failf(p, err.code, 0, "%s", err.text);
+        return PARSED_BAD;
+    }
+    c->pos += len;
+    p->read.step = STEP_BEHIND;
+    return PARSED_ALL;
+}
+
 /* Consumes all complete buffers of the descriptor connection. */
 enum parsed reading_parse(struct pipe *p)
 {
@@ -146,6 +192,14 @@ enum parsed reading_parse(struct pipe *p)
                 return PARSED_ALL;
             if (unlikely(reading_is_behind(r, p->budget.stranger)))
                 return PARSED_ALL;
+            if (brief_is_next(p, c)) {
+                bool missing;
+
+                may = parse_brief(p, c, &missing);
+                if (may != PARSED_ALL || missing)
+                    return may;
+                continue;
+            }
             if (plain_read(c->buf + c->pos, c->end - c->pos, &plain)) {
                 may = reading_may_begin(p);
                 if (may != PARSED_ALL)

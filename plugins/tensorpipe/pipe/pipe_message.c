@@ -4,8 +4,8 @@
 #include "cuda/link/link.h"
 #include "pipe/pipe.h"
 #include "pipe/pipe_send.h"
+#include "wire/brief.h"
 #include "wire/descriptor.h"
-#include "wire/plain.h"
 #include "wire/storage.h"
 
 #include <stdlib.h>
@@ -49,68 +49,38 @@ static tenrec_status message_read_devices(const struct pipe *p, const struct des
                        t->has_target ? t->target.index : 0);
 }
 
-static tenrec_status message_take_tensor(struct pipe *p, struct descriptor *d, uint32_t i,
-                                         tenrec_error *err)
+static tenrec_status message_take_tensor(struct pipe *p, const struct descriptor_tensor *t,
+                                         uint32_t i, tenrec_error *err)
 {
     struct arrival *a = &p->read.now;
-    struct descriptor_tensor t;
     struct tenrec_device source, target;
     struct tenrec_tensor_desc *desc;
     tenrec_status st;
     tenrec_error why;
 
-    descriptor_next_tensor(d, &t);
-    st = message_read_devices(p, &t, i, &source, &target, err);
+    st = message_read_devices(p, t, i, &source, &target, err);
     if (st)
         return st;
-    a->in[i] = (struct incoming){ .len = t.length };
-    a->carried[i] = (struct carried){ .bytes = t.length, .tensor = i };
+    a->in[i] = (struct incoming){ .len = t->length };
+    a->carried[i] = (struct carried){ .bytes = t->length, .tensor = i };
     desc = a->msg ? tenrec_msg_tensor(a->msg, i) : NULL;
     if (desc) {
-        desc->bytes = t.length;
+        desc->bytes = t->length;
         desc->source = source;
         desc->device = desc->target = target;
     }
     if (source.kind != TENREC_CPU || target.kind != TENREC_CPU) {
         a->in[i].on_device = true;
-        return t.length ? link_announced(p, &a->arriving, a->n_tensors, i, t.metadata, &t, err)
-                        : TENREC_OK;
+        return t->length ? link_announced(p, &a->arriving, a->n_tensors, i, t->metadata, t, err)
+                         : TENREC_OK;
     }
     if (p->terms.channel->announced)
-        st = p->terms.channel->announced(p, t.metadata, &a->in[i], desc, &why);
+        st = p->terms.channel->announced(p, t->metadata, &a->in[i], desc, &why);
     if (st == TENREC_EPROTOCOL && err)
         *err = why;
     else if (st && !a->skipped)
         message_skip(p, a, &why);
     return st == TENREC_EPROTOCOL ? st : TENREC_OK;
-}
-
-bool message_plain(struct pipe *p, const struct plain *m)
-{
-    struct endpoint *ep = p->ep;
-    struct arrival *a = &p->read.now;
-
-    /* What is refused is read by the long way, which says why. */
-    if (m->payload_len > ep->options->max_message ||
-        (unlikely(p->budget.stranger) && pipe_announced(p, m->payload_len, NULL)))
-        return false;
-    a->msg = ep->host->msg_new(ep->self, m->payload_len, 0);
-    if (!a->msg)
-        return false;
-    a->msg->type = a->type = m->type;
-    a->msg->id = a->id = m->id;
-    a->msg->flags |= p->marks;
-    a->skipped = false;
-    if (m->payload_len)
-        memcpy(a->msg->payload, m->payload, m->payload_len);
-    p->conns.of[CONN_DESCRIPTOR]->pos += m->len;
-    if (unlikely(p->read.waiting != NULL)) {
-        a->n_tensors = 0;
-        (void)arrival_settle(p);
-    } else {
-        message_end(p, a);
-    }
-    return true;
 }
 
 /* Checks the limits that we announced to its sender (wire/handshake/identity.h). errors: ETOOBIG */
@@ -128,6 +98,61 @@ static tenrec_status message_check_limits(const struct pipe *p, const struct des
             err, TENREC_ETOOBIG, "a list of %u tensors in %llu bytes; max_object is %llu",
             d->n_tensors, (unsigned long long)d->payload_len[3], (unsigned long long)o->max_object);
     return TENREC_OK;
+}
+
+/* All frames of a message without tensors are there. */
+static void message_end_plain(struct pipe *p, const struct plain *m)
+{
+    struct arrival *a = &p->read.now;
+
+    a->type = m->type;
+    a->id = m->id;
+    p->conns.of[CONN_DESCRIPTOR]->pos += m->len;
+    if (unlikely(p->read.waiting != NULL)) {
+        a->n_tensors = 0;
+        (void)arrival_settle(p);
+    } else {
+        message_end(p, a);
+    }
+}
+
+bool message_plain(struct pipe *p, const struct plain *m)
+{
+    struct endpoint *ep = p->ep;
+    struct arrival *a = &p->read.now;
+
+    /* What is refused is read by the long way, which says why. */
+    if (m->payload_len > ep->options->max_message ||
+        (unlikely(p->budget.stranger) && pipe_announced(p, m->payload_len, NULL)))
+        return false;
+    a->msg = ep->host->msg_new(ep->self, m->payload_len, 0);
+    if (!a->msg)
+        return false;
+    a->msg->type = m->type;
+    a->msg->id = m->id;
+    a->msg->flags |= p->marks;
+    a->skipped = false;
+    if (m->payload_len)
+        memcpy(a->msg->payload, m->payload, m->payload_len);
+    message_end_plain(p, m);
+    return true;
+}
+
+void message_brief(struct pipe *p, const struct plain *m)
+{
+    const struct descriptor d = { .payload_bytes = m->payload_len, .payload_len = { 0 } };
+    struct arrival *a = &p->read.now;
+    tenrec_error why;
+
+    if (message_plain(p, m))
+        return;
+    a->msg = NULL;
+    if (!message_check_limits(p, &d, &why) && !pipe_announced(p, m->payload_len, &why))
+        tenrec_fail(&why, TENREC_ENOMEM, "no memory for a message of %zu bytes", m->payload_len);
+    message_skip(p, a, &why);
+    a->n_begun = m->payload_len < sizeof a->begun ? (uint32_t)m->payload_len : sizeof a->begun;
+    memcpy(a->begun, m->payload, a->n_begun);
+    message_end_plain(p, m);
 }
 
 /* The message that was announced, with room for its payload. errors: EAGAIN, ENOMEM, ETOOBIG */
@@ -164,15 +189,35 @@ static tenrec_status arrival_grow(struct pipe *p, uint32_t n, tenrec_error *err)
     return pipe_charge_reading(p, err);
 }
 
-tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t len,
-                            tenrec_error *err)
+/* The message of that descriptor, before its tensors. */
+static tenrec_status message_announce(struct pipe *p, const struct descriptor *d, tenrec_error *err)
 {
     struct reading *r = &p->read;
     struct arrival *a = &r->now;
+    tenrec_error why;
+    tenrec_status st;
+
+    if (d->n_tensors > a->cap && (st = arrival_grow(p, d->n_tensors, err)) != TENREC_OK)
+        return st;
+    if (p->caller.claims)
+        pipe_recognise(p);
+    memcpy(r->len, d->payload_len, sizeof r->len);
+    r->n_targetless = d->n_targetless;
+    a->n_tensors = d->n_tensors;
+    a->skipped = false;
+    a->msg = message_make(p, d, &why);
+    if (!a->msg)
+        message_skip(p, a, &why);
+    return TENREC_OK;
+}
+
+tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t len,
+                            tenrec_error *err)
+{
     static const struct descriptor_limits limits = { DESCRIPTOR_AGENT_PAYLOADS,
                                                      MESSAGE_TENSORS_MAX };
+    struct descriptor_tensor t;
     struct descriptor d;
-    tenrec_error why;
     tenrec_status st = descriptor_read(frame, len, &limits, &d, err);
 
     if (st)
@@ -182,19 +227,11 @@ tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t l
                            "descriptor: expected the four payloads of an RPC message, type (4 "
                            "bytes), id (8), payload and tensor list; got %u",
                            d.n_payloads);
-    if (d.n_tensors > a->cap && (st = arrival_grow(p, d.n_tensors, err)) != TENREC_OK)
-        return st;
-    if (p->caller.claims)
-        pipe_recognise(p);
-    memcpy(r->len, d.payload_len, sizeof r->len);
-    r->n_targetless = d.n_targetless;
-    a->n_tensors = d.n_tensors;
-    a->skipped = false;
-    a->msg = message_make(p, &d, &why);
-    if (!a->msg)
-        message_skip(p, a, &why);
-    for (uint32_t i = 0; i < a->n_tensors && !st; i++)
-        st = message_take_tensor(p, &d, i, err);
+    st = message_announce(p, &d, err);
+    for (uint32_t i = 0; i < d.n_tensors && !st; i++) {
+        descriptor_next_tensor(&d, &t);
+        st = message_take_tensor(p, &t, i, err);
+    }
     return st;
 }
 
@@ -265,6 +302,35 @@ void message_take_list(struct pipe *p, const unsigned char *frame, size_t len)
         message_send_targets(p);
     a->placed = false;
     a->tensor = 0;
+}
+
+tenrec_status message_brief_tensors(struct pipe *p, const struct brief *b, tenrec_error *err)
+{
+    struct descriptor d = { .n_tensors = b->n,
+                            .payload_bytes = b->plain.payload_len + b->list_len,
+                            .payload_len = { 4, 8, b->plain.payload_len, b->list_len } };
+    struct descriptor_tensor t = { .on_host = true, .has_target = true };
+    struct arrival *a = &p->read.now;
+    tenrec_status st;
+
+    for (unsigned i = 0; i < b->n; i++)
+        d.tensor_bytes += b->storage[i].bytes;
+    st = message_announce(p, &d, err);
+    for (uint32_t i = 0; i < b->n && !st; i++) {
+        t.length = b->storage[i].bytes;
+        t.metadata = b->storage[i].note;
+        st = p->terms.channel
+                 ? message_take_tensor(p, &t, i, err)
+                 : tenrec_fail(err, TENREC_EPROTOCOL, "tensor %u: no channel was agreed for it", i);
+    }
+    if (st)
+        return st;
+    a->type = b->plain.type;
+    a->id = b->plain.id;
+    if (a->msg && b->plain.payload_len)
+        memcpy(a->msg->payload, b->plain.payload, b->plain.payload_len);
+    message_take_list(p, b->list, b->list_len);
+    return TENREC_OK;
 }
 
 static tenrec_status message_place(struct pipe *p, struct tenrec_msg *msg, tenrec_error *err)

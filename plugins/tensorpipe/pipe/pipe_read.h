@@ -11,6 +11,7 @@
 #define WAITING_BYTES (UINT64_C(64) << 20) /* ... and the bytes of them that are there */
 
 struct arriving;
+struct brief;
 struct carried;
 struct pipe;
 struct plain;
@@ -129,6 +130,10 @@ enum parsed reading_parse(struct pipe *p);
 /* Parses a complete message without tensors. Returns false, consuming nothing, if the general path
  * must handle it. */
 bool message_plain(struct pipe *p, const struct plain *m);
+/* The same for a message that has no other form: drops it, if it must be. */
+void message_brief(struct pipe *p, const struct plain *m);
+/* A brief message up to its tensors. errors: as message_begin */
+tenrec_status message_brief_tensors(struct pipe *p, const struct brief *b, tenrec_error *err);
 tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t len,
                             tenrec_error *err);
 /* Parses all frames up to the tensors if they are complete and valid. Returns false, consuming

@@ -6,7 +6,7 @@
  * queued. */
 #include "pipe/pipe_send.h"
 #include "pipe/pipe.h"
-#include "wire/plain.h"
+#include "wire/brief.h"
 
 /* Charged bytes that a pipe which is not read gathers before it writes: of about as many
  * messages as fit in 3000 bytes. */
@@ -14,10 +14,17 @@
     (3000 + sizeof(struct send_request) + SEND_REQUEST_DONES * sizeof(struct tenrec_done))
 #define EARLY_MIN 3000 /* bytes from which on a batch may write before its end */
 
-static inline void bundle_add(struct bundle *b, const struct tenrec_msg *msg,
+_Static_assert(COPY_MAX <= BRIEF_BODY_MAX, "all small messages have a brief form");
+
+static inline void bundle_add(struct bundle *b, const struct pipe *p, const struct tenrec_msg *msg,
                               struct tenrec_done done)
 {
-    b->len += plain_write(b->buf + b->len, msg->type, msg->id, msg->payload, msg->payload_len);
+    unsigned char *to = b->buf + b->len;
+
+    if (p->terms.capabilities & IDENTITY_BRIEF_MESSAGES)
+        b->len += brief_write(to, msg->type, msg->id, msg->payload, (size_t)msg->payload_len);
+    else
+        b->len += plain_write(to, msg->type, msg->id, msg->payload, msg->payload_len);
     b->n_messages++;
     if (done.fn)
         b->done[b->n_done++] = done;
@@ -85,7 +92,7 @@ static void send_small(struct pipe *p, const struct tenrec_msg *msg, struct tenr
     struct bundle one;
 
     bundle_clear(&one);
-    bundle_add(&one, msg, done);
+    bundle_add(&one, p, msg, done);
     if (batch_now && atomic_load_explicit(&p->queue.bytes, memory_order_relaxed) < QUEUE_MAX &&
         batch_add(p))
         pipe_queue_bundle(p, &one);
@@ -178,7 +185,7 @@ void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done)
     if (b && b->reading == p) {
         batch_reserve(b, p, need);
         b->asked += asks;
-        bundle_add(&b->bundle, msg, done);
+        bundle_add(&b->bundle, p, msg, done);
         if (pipe_is_last_answer(p))
             batch_write_own(b);
     } else {

@@ -29,6 +29,7 @@ enum identity_capability {
     IDENTITY_SHARED_STORAGES = 1u << 4, /* reads lists in which tensors share storages */
     IDENTITY_NAMES_TARGETS = 1u << 5,   /* names the device of each tensor, and opens no reply
                                            connection that would carry nothing */
+    IDENTITY_BRIEF_MESSAGES = 1u << 6,  /* reads brief.h */
 };
 
 struct identity {
