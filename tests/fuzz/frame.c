@@ -3,9 +3,9 @@
 #include "frame.h"
 #include "channel/channel.h"
 #include "fuzz.h"
+#include "wire/brief.h"
 #include "wire/descriptor.h"
 #include "wire/handshake/identity.h"
-#include "wire/plain.h"
 #include "wire/tensorlist.h"
 
 #define TENSORS_MAX 8
@@ -244,7 +244,12 @@ static void add_general(struct frames *f, const struct frame_message *m)
 
 void frames_add_message(struct frames *f, const struct pipe *p, const struct frame_message *m)
 {
-    (void)p;
+    if (m->n_tensors == 0 && !m->longwinded && m->shortlist && m->payload_len <= BRIEF_BODY_MAX &&
+        p->terms.capabilities & IDENTITY_BRIEF_MESSAGES) {
+        fuzz_expect(sizeof f->bytes - f->len >= m->payload_len + BRIEF_HEAD);
+        f->len += brief_write(f->bytes + f->len, m->type, m->id, frame_memory, m->payload_len);
+        return;
+    }
     if (m->n_tensors == 0 && !m->longwinded) {
         fuzz_expect(sizeof f->bytes - f->len >= m->payload_len + PLAIN_FRAMES_MAX);
         f->len += plain_write(f->bytes + f->len, m->type, m->id, frame_memory, m->payload_len);

@@ -8,8 +8,8 @@
 #include "transport/ring/transport_ring.h"
 #include "transport/tcp/transport_uv.h"
 #include "transport/transport_local.h"
+#include "wire/brief.h"
 #include "wire/handshake/identity.h"
-#include "wire/plain.h"
 #include "wire/storage.h"
 #include "wire/tensorlist.h"
 
@@ -198,6 +198,25 @@ static void fuzz_tensorlist(const uint8_t *data, size_t len)
                 again == n);
 }
 
+/* A whole brief message reads within its bounds, and is written again if it has no tensors. */
+static void fuzz_brief(const uint8_t *data, size_t len)
+{
+    static unsigned char again[BRIEF_HEAD + BRIEF_BODY_MAX];
+    const size_t whole = brief_length(data);
+    struct brief b;
+
+    if (!whole || whole > len || !brief_read(data, whole, &b))
+        return;
+    fuzz_expect(b.plain.payload + b.plain.payload_len <= data + whole);
+    if (!b.n)
+        fuzz_expect(brief_write(again, b.plain.type, b.plain.id, b.plain.payload,
+                                b.plain.payload_len) == whole &&
+                    memcmp(again, data, whole) == 0);
+    for (unsigned i = 0; i < b.n; i++)
+        fuzz_expect(b.storage[i].note.data + b.storage[i].note.len <= b.list);
+    fuzz_expect(!b.n || b.list + b.list_len == data + whole);
+}
+
 /* A message that is recognised is written again, and reads the same. */
 static void fuzz_plain(const uint8_t *data, size_t len)
 {
@@ -205,6 +224,8 @@ static void fuzz_plain(const uint8_t *data, size_t len)
     unsigned char *again;
     size_t again_len;
 
+    if (len >= BRIEF_HEAD && brief_is(data))
+        fuzz_brief(data, len);
     if (!plain_read(data, len, &first))
         return;
     fuzz_expect(first.len <= len && first.payload >= data &&
