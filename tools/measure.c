@@ -145,10 +145,12 @@ struct rate {
 static void some_ended(struct rate *r, size_t n)
 {
     struct tenrec_value nil = tenrec_value_nil();
-    struct tenrec_future *end = tenrec_future_share(r->end);
+    struct tenrec_future *end;
 
-    if (atomic_fetch_sub(&r->to_end, n) == n)
-        tenrec_future_set_value(end, &nil, NULL);
+    if (atomic_fetch_sub(&r->to_end, n) != n)
+        return;
+    end = tenrec_future_share(r->end);
+    tenrec_future_set_value(end, &nil, NULL);
     tenrec_future_drop(end); /* `r` may be freed by now */
 }
 
