@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 
-#define OWN_MESSAGES_END 0x1ff
 #define MESSAGE_HELD 1024 /* bytes of a message beside its payload */
 
 uint64_t send_request_cost(const struct tenrec_msg *msg)
@@ -46,8 +45,7 @@ static tenrec_status message_check_sharing(const struct pipe *p, const struct te
 
 tenrec_status message_check(const struct pipe *p, const struct tenrec_msg *msg, tenrec_error *err)
 {
-    if (msg->type >= OWN_MESSAGES && msg->type <= OWN_MESSAGES_END &&
-        !(p->terms.capabilities & IDENTITY_OWN_MESSAGES))
+    if (message_is_own(msg) && !(p->terms.capabilities & IDENTITY_OWN_MESSAGES))
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
                            "message type 0x%x is understood by Tenrec workers only", msg->type);
     for (uint32_t i = 0; i < msg->n_tensors; i++) {

@@ -178,7 +178,7 @@ void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done)
         send_queued(p, msg, done, asks);
         return;
     }
-    if (msg->type >= OWN_MESSAGES && message_check(p, msg, &err)) {
+    if (message_is_own(msg) && message_check(p, msg, &err)) {
         pipe_refuse(msg, done, &err);
         return;
     }

@@ -20,7 +20,14 @@ void pipe_refuse(struct tenrec_msg *msg, struct tenrec_done done, const tenrec_e
 
 /* pipe_enqueue.c */
 
-#define OWN_MESSAGES 0x180 /* to 0x1ff: types that only Tenrec workers understand */
+/* Types that only Tenrec workers understand. */
+#define OWN_MESSAGES 0x180
+#define OWN_MESSAGES_END 0x1ff
+
+static inline bool message_is_own(const struct tenrec_msg *msg)
+{
+    return msg->type >= OWN_MESSAGES && msg->type <= OWN_MESSAGES_END;
+}
 
 /* The memory of a queued message, with a handle and a descriptor for each tensor. */
 uint64_t send_request_cost(const struct tenrec_msg *msg);
