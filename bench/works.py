@@ -8,7 +8,7 @@ def small_shared(p):
     busy = p.tenrec("latency", "busy", "shm")
     return [
         Work("no-op call, shared memory, busy", busy, "p50_us", [
-            Pair("UCX message", p.peer("UCX", "latency", "busy", "sm"), reach=3),
+            Pair("UCX message", p.peer("UCX", "latency", "busy", "sm"), reach=1.5),
             Pair("raw spin", p.raw("latency", "busy", "spin"), rounds=None),
             Pair("libtensorpipe", p.peer("libtensorpipe", "latency", "busy", "shm_cma")),
             Pair("torch", p.peer("torch", "latency", "busy", "shm"))]),
@@ -20,6 +20,8 @@ def small_shared(p):
             Pair("UCX message (polls)", p.peer("UCX", "latency", "sleep", "sm"))]),
         Work("no-op call, shared memory, adaptive", p.tenrec("latency", "adaptive", "shm"), "p50_us", [
             Pair("Tenrec busy", busy, reach=1.5)]),
+        Work("no-op call of a pool function, shared memory, asleep", p.tenrec("latency", "sleep", "shm_pool"), "p50_us", [
+            Pair("inline function", p.tenrec("latency", "sleep", "shm"), reach=1.3)]),
         Limit("a moment after the last call, adaptive", p.tenrec("after", "shm"), {"cpu_percent": 0.05}),
     ]
 
@@ -44,11 +46,15 @@ def small_tcp(p):
 
 
 def many_shared(p):
-    return [Work("64 in flight, shared memory", p.tenrec("rate", "busy", "shm"), "calls_per_s", [
-        Pair("libtensorpipe", p.peer("libtensorpipe", "rate", "busy", "shm_cma"), reach=10),
-        Pair("raw ring", p.raw("rate", "busy", "spin"), rounds=None),
-        Pair("UCX message", p.peer("UCX", "rate", "busy", "sm")),
-        Pair("torch", p.peer("torch", "rate", "busy", "shm"))], at_least=True)]
+    busy = p.tenrec("rate", "busy", "shm")
+    return [
+        Work("64 in flight, shared memory", busy, "calls_per_s", [
+            Pair("libtensorpipe", p.peer("libtensorpipe", "rate", "busy", "shm_cma"), reach=10),
+            Pair("raw ring", p.raw("rate", "busy", "spin"), rounds=None),
+            Pair("UCX message", p.peer("UCX", "rate", "busy", "sm"), reach=0.7),
+            Pair("torch", p.peer("torch", "rate", "busy", "shm"))], at_least=True),
+        Work("64 in flight, shared memory, adaptive", p.tenrec("rate", "adaptive", "shm"), "calls_per_s", [
+            Pair("Tenrec busy", busy, reach=0.8)], at_least=True)]
 
 
 def many_tcp(p):
@@ -90,15 +96,15 @@ def large_shared(p):
 
 def shared(p):
     """Handing over a tensor as a mapping takes as long as a small call, at any size."""
-    small = Pair("no-op call", p.tenrec("latency", "busy", "shm"), reach=2)
+    small = Pair("no-op call", p.tenrec("latency", "busy", "shm"), reach=1.4)
     return [
         Work("shared tensor of 64 KiB, shared memory", p.tenrec("handover", "busy", "shm", str(64 << 10)), "p50_us",
              [small]),
         Work("shared tensor of 64 MiB, shared memory", p.tenrec("handover", "busy", "shm", str(64 << 20)), "p50_us", [
-            Pair("no-op call", small.command, reach=2),
+            Pair("no-op call", small.command, reach=1.4),
             Pair("raw, memfd passed and mapped each time", p.raw("handover", "sleep", "memfd"))]),
         Work("shared tensor of 1 GiB, shared memory", p.tenrec("handover", "busy", "shm", str(1 << 30)), "p50_us", [
-            Pair("no-op call", small.command, reach=2)]),
+            Pair("no-op call", small.command, reach=1.4)]),
     ]
 
 
@@ -200,7 +206,7 @@ def over_ucx(p):
     if not p.peer("UCX"):
         return []
     return [
-        work("no-op call, backend ucx, busy", "latency", "busy", "p50_us", 1.25),
+        work("no-op call, backend ucx, busy", "latency", "busy", "p50_us", 1.2),
         work("no-op call, backend ucx, asleep", "latency", "sleep", "p50_us", 1.25),
         work("64 in flight, backend ucx, busy", "rate", "busy", "calls_per_s", 0.8, at_least=True),
         work("64 MiB, backend ucx, busy", "bandwidth", "busy", "gb_per_s", 0.8, at_least=True),
