@@ -29,10 +29,9 @@ static size_t write_call(unsigned char *to, int64_t id, const char *text)
 }
 
 /* The next answer is brief, too. */
-static void expect_answer(int64_t id, const char *text)
+static void take_answer(int32_t type, int64_t id, struct brief *ret)
 {
-    unsigned char back[256];
-    struct brief b;
+    static unsigned char back[1024];
     size_t len;
 
     assert_true(raw_recv(p.fd[0], back, BRIEF_HEAD));
@@ -40,9 +39,16 @@ static void expect_answer(int64_t id, const char *text)
     len = brief_length(back);
     assert_in_range(len, BRIEF_HEAD, sizeof back);
     assert_true(raw_recv(p.fd[0], back + BRIEF_HEAD, len - BRIEF_HEAD));
-    assert_true(brief_read(back, len, &b));
-    assert_int_equal(b.plain.type, TENREC_MSG_RET);
-    assert_int_equal(b.plain.id, id);
+    assert_true(brief_read(back, len, ret));
+    assert_int_equal(ret->plain.type, type);
+    assert_int_equal(ret->plain.id, id);
+}
+
+static void expect_answer(int64_t id, const char *text)
+{
+    struct brief b;
+
+    take_answer(TENREC_MSG_RET, id, &b);
     assert_int_equal(b.plain.payload_len, strlen(text));
     assert_memory_equal(b.plain.payload, text, strlen(text));
 }
@@ -100,6 +106,29 @@ TEST_WITH(agent_ends_a_pipe_with_malformed_tensors_of_a_brief_message, setup, te
     raw_send(p.fd[0], buf, len);
     assert_true(raw_closed(p.fd[0]));
     assert_ping(&n[0], n[1].member.id);
+}
+
+static void setup_narrow(void)
+{
+    for (tenrec_peer i = 0; i < 2; i++) {
+        node_init(&n[i], i);
+        n[i].options.max_message = 1000;
+        node_open(&n[i]);
+    }
+    nodes_start(n, 2);
+    raw_pipe_open_as(&p, n[1].address, BRIEF_PEER);
+}
+
+TEST_WITH(agent_refuses_a_brief_message_beyond_its_limit, setup_narrow, teardown)
+{
+    static const char large[2000];
+    unsigned char buf[BRIEF_HEAD + sizeof large];
+    struct brief b;
+
+    raw_send(p.fd[0], buf, brief_write(buf, TENREC_MSG_CALL, 1, large, sizeof large));
+    take_answer(TENREC_MSG_EXCEPTION, 1, &b);
+    raw_send(p.fd[0], buf, write_call(buf, 2, "small"));
+    expect_answer(2, "small");
 }
 
 static void setup_plain(void)
