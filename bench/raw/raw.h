@@ -12,7 +12,11 @@ static inline bool raw_is_large(const struct trial *t)
     return t->size > PAIR_SMALL;
 }
 
+/* A TCP connection on loopback, [0] the caller's; socket.c. */
+void raw_tcp_pair(int fd[2]);
+
 extern const struct way raw_tcp, raw_unix;             /* socket.c */
+extern const struct way raw_tls;                       /* tls.c */
 extern const struct way raw_eventfd, raw_futex;        /* wake.c */
 extern const struct way raw_spin;                      /* memory.c */
 extern const struct way raw_copy, raw_ring, raw_readv; /* copy.c */

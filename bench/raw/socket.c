@@ -25,7 +25,7 @@ static void unpaced(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
 }
 
-static void tcp_pair(int fd[2])
+void raw_tcp_pair(int fd[2])
 {
     struct sockaddr_in a = { .sin_family = AF_INET };
     socklen_t n = sizeof a;
@@ -56,7 +56,7 @@ static void prepare(struct trial *t)
     if (!s)
         pair_die("calloc");
     if (!strcmp(t->via, "tcp"))
-        tcp_pair(s->fd);
+        raw_tcp_pair(s->fd);
     else if (socketpair(AF_UNIX, SOCK_STREAM, 0, s->fd))
         pair_die("socketpair");
     for (int i = 0; t->busy && i < 2; i++)
