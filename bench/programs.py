@@ -58,6 +58,10 @@ class Programs:
     def tenrec(self, *args):
         return [f"{self.folder}/tenrec_bench", *args]
 
+    def grow(self, workers, rounds):
+        return [f"{ROOT}/bench/grow", "--json", "--rounds", str(rounds), "--workers", str(workers),
+                "--build", os.path.dirname(self.folder)]
+
     def raw(self, *args):
         return [f"{self.folder}/raw", *args]
 

@@ -194,6 +194,7 @@ def security(p):
             Pair("mode none", p.tenrec("connect", "uv"))]),
         Work("first call of a pair, mode tls", p.tenrec("connect", "tls"), "p50_us", [
             Pair("mode none", p.tenrec("connect", "uv"))]),
+        Limit("first call of a pair, mode secret", p.tenrec("connect", "secret"), {"p50_us": 2000}),
         Limit("first call of a pair, mode tls", p.tenrec("connect", "tls"), {"p50_us": 2000}),
     ]
 
@@ -234,6 +235,14 @@ def watched(p):
             for name, via in (("durations", "durations"), ("durations and recorder", "recorder"), ("1 % of traces", "traces"))]
 
 
+def connections(p):
+    """All workers call all others, and leave together: each pair has two connections."""
+    return [Limit("64 workers that call each other, shared memory", p.grow(64, 3),
+                  {"ms_per_connection": 0.4, "shutdown_ms": 300}),
+            Work("first call of a pair, shared memory", p.tenrec("connect", "shm"), "p50_us", [
+                Pair("TCP", p.tenrec("connect", "uv"))])]
+
+
 def life(p):
     return [
         Work("init of 8 workers", p.tenrec("init", "shm"), "init_s", [
@@ -246,7 +255,7 @@ def life(p):
 
 def all_works(p):
     return (small_shared(p) + small_tcp(p) + many_shared(p) + many_tcp(p) + large_shared(p) + shared(p) + large_tcp(p) +
-            small_regions(p) + large_regions(p) + blocks_of_regions(p) + beside(p) + security(p) +
+            small_regions(p) + large_regions(p) + blocks_of_regions(p) + beside(p) + security(p) + connections(p) +
             over_ucx(p) + wrappers(p) + watched(p) + life(p))
 
 
