@@ -229,7 +229,7 @@ void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
     v = pipe_table_all(&a->pipes);
     for (size_t i = 0; v && v[i]; i++)
         if (pipe_state(v[i]) == PIPE_ESTABLISHED)
-            connections += v[i]->conns.n - v[i]->conns.lacks_reply;
+            connections += pipe_conns_open(&v[i]->conns);
     info_push(sink, arg, "connections", "%u", connections);
     push_peers(a, v, sink, arg);
     push_callers(v, sink, arg);

@@ -77,6 +77,9 @@ struct channel {
      * carry the next byte of a tensor (intake.want); what arrives on the others is for the sender
      * of tensors, and the loop thread reads it. */
     unsigned connections, data;
+    /* They, and the reply connection, may open with the first tensor that needs them: tensors can
+     * also travel behind their message on the descriptor connection. */
+    bool deferrable;
     /* The kind of the note of a tensor that the peer maps (shm_handoff.h); those the
      * channel is not asked to send. 0: it maps none. */
     unsigned char maps;

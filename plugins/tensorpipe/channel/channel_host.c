@@ -74,7 +74,7 @@ static unsigned host_stripes(const struct pipe *p, uint64_t len, uint64_t togeth
 {
     uint64_t stripe = stripe_of(p, len);
 
-    if (len <= p->ep->options->inline_max || is_pulled(p, len, together))
+    if (len <= p->ep->options->inline_max || !pipe_has_channel(p) || is_pulled(p, len, together))
         return 0;
     return (unsigned)((len + stripe - 1) / stripe);
 }
@@ -155,6 +155,9 @@ static tenrec_status host_announced(struct pipe *p, struct nop_bytes note, struc
         in->behind = true;
         return TENREC_OK;
     }
+    if (!pipe_has_channel(p))
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "descriptor: a tensor over connections that are not open");
     if (note.data[0] == HOW_MAPPED) {
         in->len = 0;
         return shm_handoff_arrived(p, note, desc, err);
@@ -414,6 +417,7 @@ const struct channel channel_host = {
     .name = "tenrec_host",
     .connections = 2,
     .data = 1,
+    .deferrable = true,
     .maps = HOW_MAPPED,
     .segments = host_segments,
     .send = host_send,
@@ -426,6 +430,7 @@ const struct channel channel_host = {
 /* TCP cannot read a peer's memory: no control is needed. */
 const struct channel channel_lanes = {
     .name = "tenrec_lanes",
+    .deferrable = true,
     .segments = host_segments,
     .send = host_send,
     .announced = host_announced,

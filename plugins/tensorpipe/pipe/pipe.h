@@ -78,6 +78,12 @@ static inline int64_t pipe_unanswered(struct pipe *p)
     return (int64_t)(atomic_load(&p->queue.asked) - answers);
 }
 
+/* Returns true if tensors may travel over the connections of the channel. */
+static inline bool pipe_has_channel(const struct pipe *p)
+{
+    return atomic_load_explicit(&p->conns.deferred.state, memory_order_acquire) == CHANNEL_OPEN;
+}
+
 /* Names the process at the other end in texts: a worker, or a caller by its own claim. */
 #define PIPE_PEER "%s \"%s\""
 #define PIPE_PEER_ARGS(p)                                                                          \

@@ -16,11 +16,10 @@ static bool tensor_comes(const struct incoming *in)
     return in->len && !in->on_device && !in->behind;
 }
 
-/* A cancel is about an earlier request, and the answer to a view says that all requests before it
- * have arrived; the link takes messages in their order. */
+/* The link takes messages in their order. */
 static bool arrival_keeps_order(const struct arrival *a)
 {
-    return a->arriving || a->type == TENREC_MSG_CANCEL || a->type == TENREC_MSG_VIEW;
+    return a->arriving || message_keeps_order(a->type);
 }
 
 /* Returns true if tensors are to come, or the message must not overtake others. */

@@ -3,6 +3,7 @@
 #ifndef TENSORPIPE_PIPE_CONNS_H
 #define TENSORPIPE_PIPE_CONNS_H
 
+#include "pipe/pipe_deferred.h"
 #include "transport/conn.h"
 
 struct bundle;
@@ -10,10 +11,12 @@ struct channel;
 struct pipe;
 
 struct pipe_conns {
-    unsigned n;                  /* roles below it have a connection, or will ... */
+    atomic_uint n;               /* roles below it have a connection, or will ... */
     bool lacks_reply;            /* ... but that of CONN_REPLY */
+    unsigned all;                /* n, once deferred connections are open */
     atomic_bool stuffed;         /* one of them may be full; changes under the pipe's lock */
-    struct conn *of[CONN_ROLES]; /* by role; do not change once established */
+    struct conn *of[CONN_ROLES]; /* by role; those below n do not change once established */
+    struct deferred deferred;
     /* The reader of the pipe reads also those of its connections that else the loop
      * thread reads. Changes under side_lock, which the loop holds while it reads. */
     atomic_bool side_lent;
@@ -24,17 +27,27 @@ struct pipe_conns {
     unsigned calm;      /* pieces since a message arrived, up to CALM_PIECES; likewise */
 };
 
+/* The number of connections that are open. */
+static inline unsigned pipe_conns_open(const struct pipe_conns *conns)
+{
+    const unsigned n = conns->n;
+
+    return n > CONN_REPLY && conns->lacks_reply ? n - 1 : n;
+}
+
 /* Which channel was agreed, NULL: none; and whether there is one for devices. */
 void pipe_use_channel(struct pipe *p, const struct channel *channel, bool devices);
 /* Once the channel, the transport and the peer's capabilities are known: decides, as the peer does,
- * whether there is a reply connection. */
-void pipe_settle_reply(struct pipe *p);
+ * whether there is a reply connection, and whether connections are deferred. */
+void pipe_settle_conns(struct pipe *p);
 /* The reader of the pipe takes over what the loop thread reads, and gives it back. */
 void pipe_lend_side(struct pipe *p, bool lent);
 /* Returns true if the reader of the pipe reads this connection. */
 bool pipe_reads(const struct pipe *p, const struct conn *c);
 /* Returns true if all connections are open. */
 bool pipe_is_complete(const struct pipe *p);
+/* The same with those that are deferred. */
+bool pipe_has_all(const struct pipe *p);
 
 /* pipe_write.c */
 

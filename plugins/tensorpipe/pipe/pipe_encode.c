@@ -50,7 +50,8 @@ static unsigned char *put_descriptor(unsigned char *at, const struct tenrec_msg 
 
 bool send_request_share(struct pipe *p, const struct tenrec_msg *msg, struct descriptor_note *notes)
 {
-    const unsigned char kind = p->tensors.sharing && p->terms.channel ? p->terms.channel->maps : 0;
+    const unsigned char kind =
+        p->tensors.sharing && p->terms.channel && pipe_has_channel(p) ? p->terms.channel->maps : 0;
     bool all = true;
 
     for (uint32_t i = 0; i < msg->n_tensors; i++) {

@@ -134,7 +134,7 @@ tenrec_status pipe_encode_message(struct pipe *p, struct tenrec_msg *msg, struct
     return st;
 }
 
-/* Under the lock: before the handshake is over, or for the link. */
+/* Under the lock: before the handshake is over, for deferred connections, or for the link. */
 static tenrec_status queue_unencoded(struct pipe *p, struct send_request_list *list,
                                      struct tenrec_msg *msg, struct tenrec_done done,
                                      uint64_t charge, tenrec_error *err)
@@ -160,7 +160,7 @@ tenrec_status pipe_queue_message(struct pipe *p, struct tenrec_msg *msg, struct 
 {
     tenrec_status st;
 
-    if (pipe_state(p) != PIPE_ESTABLISHED)
+    if (pipe_state(p) != PIPE_ESTABLISHED || pipe_holds_message(p, msg))
         return queue_unencoded(p, &p->queue.pending, msg, done, charge, err);
     if (!pipe_is_for_link(p, msg))
         return pipe_encode_message(p, msg, done, charge, now, err);

@@ -243,7 +243,7 @@ static void message_send_targets(struct pipe *p)
     unsigned char *buf;
     size_t len;
 
-    if (p->conns.lacks_reply) {
+    if (p->conns.lacks_reply || !pipe_has_channel(p)) {
         pipe_failf(p, TENREC_EPROTOCOL, 0,
                    "sent a tensor without a target, although its capabilities rule that out");
         return;

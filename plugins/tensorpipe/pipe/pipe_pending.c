@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipe_pending.c - messages that waited for the handshake, or for the loop thread. */
+/* pipe_pending.c - messages that waited for the handshake, for deferred connections, or for the
+ * loop thread. */
 #include "cuda/link/link.h"
 #include "pipe/pipe.h"
 #include "pipe/pipe_send.h"
@@ -45,7 +46,25 @@ static tenrec_status enqueue_waited(struct pipe *p, struct send_request *waited,
     return st;
 }
 
-/* Takes the next request that waited for the handshake, in order. Returns false if none is left. */
+/* Under the lock. Takes the first message that waits no longer; NULL: there is none. */
+static struct send_request *pending_take(struct pipe *p)
+{
+    struct send_request_list *l = &p->queue.pending;
+    struct send_request **at = &l->first, *r = *at;
+
+    for (; r && (pipe_needs_deferred(p, r->msg) ||
+                 (r != l->first && (r->msg->n_tensors || message_keeps_order(r->msg->type))));
+         r = *at)
+        at = &r->next;
+    if (!r)
+        return NULL;
+    *at = r->next;
+    if (!*at)
+        l->last = at;
+    return r;
+}
+
+/* Sends the next message that waits no longer, in order. Returns false if none is left. */
 static bool send_next_pending(struct pipe *p)
 {
     struct tenrec_done done = { NULL, NULL };
@@ -55,14 +74,15 @@ static bool send_next_pending(struct pipe *p)
     tenrec_status st;
 
     pthread_mutex_lock(&p->lock);
-    waited = p->queue.pending.first;
-    if (!waited || pipe_state(p) == PIPE_BROKEN) {
-        if (!waited && pipe_state(p) != PIPE_BROKEN)
+    waited = pipe_state(p) == PIPE_BROKEN ? NULL : pending_take(p);
+    if (!waited) {
+        if (pipe_state(p) != PIPE_BROKEN)
             atomic_store(&p->state, PIPE_ESTABLISHED);
+        if (p->queue.pending.first)
+            pipe_want_deferred(p);
         pthread_mutex_unlock(&p->lock);
         return false;
     }
-    take_first(&p->queue.pending);
     if (pipe_is_for_link(p, waited->msg)) {
         send_request_list_add(&p->devices.sends, waited);
         pthread_mutex_unlock(&p->lock);

@@ -17,7 +17,7 @@ struct pipe_queue {
     bool full;                  /* the pipe has stopped reading because of that */
     unsigned n_waiting;         /* senders that wait for room */
     struct send_request_spares lean, open;
-    struct send_request_list pending; /* before the pipe is established */
+    struct send_request_list pending; /* for the handshake, or for deferred connections */
     /* Segments that are kept until the peer has read them. */
     struct segment *awaited, *last_awaited;
     uint64_t n_awaited;  /* so far */

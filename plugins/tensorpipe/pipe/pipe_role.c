@@ -25,19 +25,35 @@ static void conn_mask_events(struct conn *c, bool masked)
         c->stream->hear(c, atomic_load(&c->full) ? HEARS_ROOM : HEARS_NOTHING);
 }
 
+static void channel_mask_events(struct pipe *p, bool masked)
+{
+    const unsigned end = CONN_CHANNEL + (p->terms.channel ? p->terms.channel->data : 0);
+
+    for (unsigned i = CONN_CHANNEL; i < end && i < p->conns.n; i++)
+        conn_mask_events(p->conns.of[i], masked);
+}
+
 /* Applies to the connections that the reader of the pipe reads. */
 void pipe_mask_events(struct pipe *p, bool masked)
 {
     pthread_mutex_lock(&p->lock);
     atomic_store(&p->role.masked, masked);
     if (pipe_state(p) == PIPE_ESTABLISHED) {
-        unsigned end = CONN_CHANNEL + (p->terms.channel ? p->terms.channel->data : 0);
-
         conn_mask_events(p->conns.of[CONN_DESCRIPTOR], masked);
-        for (unsigned i = CONN_CHANNEL; i < end; i++)
-            conn_mask_events(p->conns.of[i], masked);
+        channel_mask_events(p, masked);
     }
     pthread_mutex_unlock(&p->lock);
+}
+
+/* Not the descriptor connection: its reader may sleep, and has asked to be woken. */
+void role_mask_deferred(struct pipe *p)
+{
+    pthread_mutex_lock(&p->role.lock);
+    pthread_mutex_lock(&p->lock);
+    if (atomic_load(&p->role.masked))
+        channel_mask_events(p, true);
+    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_unlock(&p->role.lock);
 }
 
 static void waiter_wake(const struct waiter *w)

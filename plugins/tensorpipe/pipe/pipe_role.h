@@ -53,6 +53,8 @@ bool role_promote(struct role *r, struct waiter *me);
 void role_give_up(struct pipe *p, struct waiter *me);
 /* The reader keeps the loop thread asleep from here on. */
 void role_mask_events(struct pipe *p);
+/* Deferred connections have opened: masks theirs as those of the others. Loop thread. */
+void role_mask_deferred(struct pipe *p);
 
 /* pipe_poll.c: reads answers until the wait is over. */
 tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w);

@@ -178,6 +178,11 @@ void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done)
         send_queued(p, msg, done, asks);
         return;
     }
+    if (message_is_own(msg) && message_keeps_order(msg->type) &&
+        (p->terms.capabilities & IDENTITY_DEFERS)) {
+        send_queued(p, msg, done, asks);
+        return;
+    }
     if (message_is_own(msg) && message_check(p, msg, &err)) {
         pipe_refuse(msg, done, &err);
         return;

@@ -47,7 +47,8 @@ bool pipe_is_for_link(const struct pipe *p, const struct tenrec_msg *msg);
 
 /* Sends the next message that waits for the link. Returns false if none does. Loop thread. */
 bool pipe_send_device_message(struct pipe *p);
-/* Encodes what waited for the handshake; then the pipe is established. */
+/* Encodes what waited for the handshake, or for deferred connections; then the pipe is
+ * established. */
 void pipe_send_pending(struct pipe *p);
 
 /* While a thread delivers what it has read at once, what is sent from there

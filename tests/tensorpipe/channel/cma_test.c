@@ -140,6 +140,8 @@ TEST_WITH(tracer_is_not_named_where_all_processes_may_read, setup, NULL)
 TEST_WITH(tracer_is_the_peer_of_a_pipe_for_as_long_as_the_pipe, setup, NULL)
 {
     char why[CMA_TEXT_MAX];
+    static unsigned char data[1 << 20];
+    struct call c = { .into = NULL };
     struct node n[2];
 
     assert_true(cma_viable(why, sizeof why));
@@ -150,7 +152,8 @@ TEST_WITH(tracer_is_the_peer_of_a_pipe_for_as_long_as_the_pipe, setup, NULL)
     }
     nodes_start(n, 2);
     assert_int_equal(kernel.named, NOBODY_NAMED);
-    assert_ping(&n[0], 1);
+    assert_int_equal(call_sync(&n[0], 1, message_of(7, "x", 1, 1, data, sizeof data), &c), 0);
+    call_finish(&c);
     assert_becomes(kernel.named == (unsigned long)getpid());
     group_close(n, 2);
     assert_int_equal(kernel.named, NOBODY_NAMED);

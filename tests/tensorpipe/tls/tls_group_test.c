@@ -170,6 +170,7 @@ TEST_WITH(members_call_and_pass_tensors, open_group, close_group)
     for (int64_t n = 1; n <= BIG; n *= 8)
         must_sum(w, "worker1", n);
     must_sum(other, "worker0", BIG);
+    hellos = secrets_counter(w, "hellos"); /* of the connections for tensors, too */
     assert_true(secrets_tells(w, "peer.1.transport", by_tcp() ? "tls" : "tenrec_ring"));
     assert_int_equal(secrets_counter(w, "proofs_refused"), 0);
 }

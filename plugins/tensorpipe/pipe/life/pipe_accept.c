@@ -92,13 +92,13 @@ static tenrec_status accept_brochure(struct pipe *p, const unsigned char *frame,
     channel = channels_selected(ep->channels, &selection, &devices);
     pipe_use_channel(p, channel, devices);
     p->terms.transport = ep->transports[selection.transport];
-    pipe_settle_reply(p);
+    pipe_settle_conns(p);
     ids.has_descriptor = p->terms.transport != c->transport;
     if (ids.has_descriptor)
         st = ep->owner->want(ep, p, CONN_DESCRIPTOR, &ids.descriptor);
     if (!st && !p->conns.lacks_reply)
         st = ep->owner->want(ep, p, CONN_REPLY, &ids.reply);
-    for (unsigned i = CONN_CHANNEL; i < p->conns.n && !st; i++)
+    for (unsigned i = CONN_CHANNEL; i < p->conns.all && !st; i++)
         st = ep->owner->want(ep, p, (enum conn_role)i, &channel_id[i - CONN_CHANNEL]);
     if (st)
         return tenrec_fail(err, st, "no %s for the handshake",
@@ -137,6 +137,8 @@ static void read_brochure(struct pipe *p)
     }
     c->pos += FRAME_HEAD + len;
     pipe_advance(p, PIPE_OPENING);
+    if (pipe_is_complete(p))
+        pipe_established(p);
 }
 
 /* Early bytes of a client stay in the socket until all connections are open. */
@@ -144,7 +146,7 @@ void pipe_accept_ready(struct pipe *p, struct conn *c, uint32_t events)
 {
     if (c->role == CONN_DESCRIPTOR && pipe_state(p) == PIPE_GREETING)
         read_brochure(p);
-    if (events & CONN_END)
+    if ((events & CONN_END) && pipe_state(p) != PIPE_ESTABLISHED)
         pipe_failf(p, TENREC_ECONNECT, 0, "closed a connection during the handshake");
 }
 
@@ -187,8 +189,16 @@ struct pipe *pipe_accept(struct endpoint *ep, struct conn *c, struct nop_bytes n
 
 void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role)
 {
+    const bool deferred = role >= p->conns.n;
+
     pipe_own(p, c, role);
     p->remote.pid = c->pid;
-    if (pipe_state(p) != PIPE_BROKEN && pipe_is_complete(p))
+    if (pipe_state(p) == PIPE_BROKEN)
+        return;
+    if (deferred && pipe_state(p) != PIPE_ESTABLISHED)
+        pipe_failf(p, TENREC_EPROTOCOL, 0, "opened a connection for tensors before the pipe");
+    else if (deferred)
+        pipe_complete_deferred(p);
+    else if (pipe_is_complete(p))
         pipe_established(p);
 }

@@ -90,7 +90,7 @@ static void fail_unreachable(struct pipe *p, int e)
 
 static void begin_again(struct pipe *p)
 {
-    for (unsigned i = 0; i < p->conns.n; i++)
+    for (unsigned i = 0; i < CONN_ROLES; i++)
         connect_dismiss(p, (enum conn_role)i);
     pipe_use_channel(p, NULL, false);
     p->terms.transport = p->handshake.dialled;
@@ -128,6 +128,10 @@ static void lead_nowhere(struct pipe *p, int e, const char *why)
 {
     struct endpoint *ep = p->ep;
 
+    if (pipe_state(p) == PIPE_ESTABLISHED) {
+        pipe_give_deferred_up(p, why ? why : strerror(e));
+        return;
+    }
     if (p->terms.transport == p->handshake.dialled) {
         if (e != ECONNRESET || !pipe_redial(p))
             fail_unreachable(p, e);
@@ -311,8 +315,17 @@ static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, siz
         transport_set_port(&p->handshake.there, port);
     }
     p->terms.transport = transport;
-    pipe_settle_reply(p);
+    pipe_settle_conns(p);
     return TENREC_OK;
+}
+
+/* The reply connection, unless there is none, and those of the channel. */
+static bool connect_up_to(struct pipe *p, unsigned end)
+{
+    for (unsigned i = p->conns.lacks_reply ? CONN_CHANNEL : CONN_REPLY; i < end; i++)
+        if (!connect_one(p, (enum conn_role)i))
+            return false;
+    return true;
 }
 
 static void read_answer(struct pipe *p, struct conn *c)
@@ -336,9 +349,15 @@ static void read_answer(struct pipe *p, struct conn *c)
         if (!connect_one(p, CONN_DESCRIPTOR))
             return;
     }
-    for (unsigned i = p->conns.lacks_reply ? CONN_CHANNEL : CONN_REPLY; i < p->conns.n; i++)
-        if (!connect_one(p, (enum conn_role)i))
-            return;
+    if (!connect_up_to(p, p->conns.n))
+        return;
+    if (pipe_is_complete(p))
+        pipe_established(p);
+}
+
+void pipe_connect_deferred(struct pipe *p)
+{
+    connect_up_to(p, p->conns.all);
 }
 
 /* A connection that the answer requested is open. */
@@ -349,13 +368,17 @@ static void connect_introduce(struct pipe *p, struct conn *c)
     int e;
 
     put_le64(buf, len);
+    if (pipe_state(p) == PIPE_ESTABLISHED)
+        pipe_publish_deferred(p);
     e = conn_send_small(c, buf, FRAME_HEAD + len);
     if (e) {
         pipe_greeting_ended(p, c, e);
         return;
     }
     p->remote.pid = c->pid;
-    if (pipe_is_complete(p))
+    if (pipe_state(p) == PIPE_ESTABLISHED)
+        pipe_complete_deferred(p);
+    else if (pipe_is_complete(p))
         pipe_established(p);
 }
 
@@ -389,8 +412,10 @@ void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
     }
     if (c->role == CONN_DESCRIPTOR && pipe_state(p) == PIPE_GREETING)
         read_answer(p, c);
-    /* That of a connection that was dismissed means nothing. */
-    if (!(events & CONN_END) || c->role == CONN_BOOTSTRAP)
+    /* That of a connection that was dismissed means nothing, and that of an established pipe is for
+     * its reader. */
+    if (!(events & CONN_END) || c->role == CONN_BOOTSTRAP ||
+        (c->role == CONN_DESCRIPTOR && pipe_state(p) == PIPE_ESTABLISHED))
         return;
     pipe_connect_ended(p, c);
 }

@@ -7,6 +7,10 @@
 
 void pipe_greeting_ended(struct pipe *p, const struct conn *c, int e)
 {
+    if (pipe_state(p) == PIPE_ESTABLISHED) {
+        pipe_give_deferred_up(p, "the peer closed one of them");
+        return;
+    }
     if (!p->outgoing || conn_buffered(c) || !pipe_redial(p))
         pipe_failf(p, TENREC_ECONNECT, e ? e : ECONNRESET,
                    "closed the connection during the handshake");

@@ -15,7 +15,7 @@ static void free_run(struct reactor_task *t)
 {
     struct pipe *p = CONTAINER(t, struct pipe, end.free_task);
 
-    for (unsigned i = 0; i < p->conns.n; i++)
+    for (unsigned i = 0; i < CONN_ROLES; i++)
         conn_drop(p->conns.of[i]);
     conn_drop(p->handshake.bootstrap);
     pipe_read_finish(p);
@@ -58,7 +58,7 @@ static void side_run(struct reactor_task *t)
 {
     struct pipe *p = CONTAINER(t, struct pipe, conns.side_task);
 
-    if (p->terms.channel)
+    if (p->terms.channel && pipe_has_channel(p))
         for (unsigned i = CONN_CHANNEL + p->terms.channel->data;
              i < CONN_CHANNEL + p->terms.channel->connections; i++)
             if (pipe_state(p) == PIPE_ESTABLISHED)
@@ -115,6 +115,7 @@ struct pipe *pipe_new(struct endpoint *ep, bool outgoing)
     p->read.task.run = read_run;
     p->conns.flush_task.run = flush_run;
     p->conns.side_task.run = side_run;
+    p->conns.deferred.task.run = pipe_run_deferred;
     p->end.teardown_task.run = teardown_run;
     p->end.free_task.run = free_run;
     p->timer.fire = handshake_late;
@@ -129,7 +130,7 @@ struct pipe *pipe_new(struct endpoint *ep, bool outgoing)
  * threads may be reading them. */
 static void pipe_cut(struct pipe *p)
 {
-    for (unsigned i = 0; i < p->conns.n; i++) {
+    for (unsigned i = 0; i < CONN_ROLES; i++) {
         struct conn *c = p->conns.of[i];
 
         if (c)
@@ -163,6 +164,7 @@ void pipe_teardown(struct pipe *p)
     pipe_log_end(p);
     reactor_disarm(&p->timer);
     reactor_disarm(&p->handshake.redial);
+    reactor_disarm(&p->conns.deferred.timer);
     handshakes_remove(&ep->handshakes, &p->handshake.entry);
     pipe_cut(p);
     ep->owner->leave(ep, p);
@@ -181,12 +183,24 @@ static uint32_t pipe_marks(const struct pipe *p)
     return TENREC_MSG_PROVED;
 }
 
+void pipe_begin_conn(const struct pipe *p, struct conn *c)
+{
+    if (!c)
+        return;
+    /* Messages count, the handshake does not. */
+    atomic_store_explicit(&c->receives, 0, memory_order_relaxed);
+    atomic_store_explicit(&c->bytes_received, 0, memory_order_relaxed);
+    if (p->outgoing && c->stream->let_wait)
+        c->stream->let_wait(c);
+}
+
 void pipe_established(struct pipe *p)
 {
     struct endpoint *ep = p->ep;
+    const struct channel *ch = pipe_has_channel(p) ? p->terms.channel : NULL;
 
-    if (p->terms.channel && p->terms.channel->complete)
-        p->terms.channel->complete(p);
+    if (ch && ch->complete)
+        ch->complete(p);
     if (pipe_state(p) == PIPE_BROKEN)
         return;
     reactor_disarm(&p->timer);
@@ -199,15 +213,8 @@ void pipe_established(struct pipe *p)
                  p->remote.text, p->terms.transport->name);
     p->read.unparsed = true;
     p->marks = pipe_marks(p);
-    for (unsigned i = 0; i < p->conns.n; i++) {
-        if (!p->conns.of[i])
-            continue;
-        /* Messages count, the handshake does not. */
-        atomic_store_explicit(&p->conns.of[i]->receives, 0, memory_order_relaxed);
-        atomic_store_explicit(&p->conns.of[i]->bytes_received, 0, memory_order_relaxed);
-        if (p->outgoing && p->conns.of[i]->stream->let_wait)
-            p->conns.of[i]->stream->let_wait(p->conns.of[i]);
-    }
+    for (unsigned i = 0; i < p->conns.n; i++)
+        pipe_begin_conn(p, p->conns.of[i]);
     ep->owner->established(ep, p);
     shm_handoff_open(p);
     pipe_send_pending(p);
@@ -215,8 +222,8 @@ void pipe_established(struct pipe *p)
         pipe_expire_later(p);
     pipe_count_caller(p);
     pipe_post(p, &p->read.task);
-    if (p->terms.channel && p->terms.channel->established)
-        p->terms.channel->established(p);
+    if (ch && ch->established)
+        ch->established(p);
     link_open(p);
     pipe_post(p, &p->conns.side_task);
 }
@@ -267,6 +274,8 @@ static void pipe_conn_ready(struct conn *c, uint32_t events)
             pipe_accept_ready(p, c, events);
         return;
     }
+    if (c->role != CONN_DESCRIPTOR && pipe_deferred_ready(p, c, events))
+        return;
     if (end) {
         /* A failing write reports room: received bytes are read before it. */
         if (pipe_readable(p, c, end) && pipe_state(p) == PIPE_ESTABLISHED && (events & EPOLLOUT))

@@ -10,6 +10,8 @@ struct pipe *pipe_new(struct endpoint *ep, bool outgoing);
 void pipe_own(struct pipe *p, struct conn *c, enum conn_role role);
 void pipe_established(struct pipe *p);
 void pipe_teardown(struct pipe *p);
+/* A connection of the pipe begins to carry messages or tensors; NULL is fine. */
+void pipe_begin_conn(const struct pipe *p, struct conn *c);
 
 /* ---- handshakes: pipe_connect.c, pipe_accept.c, pipe_greeting.c ---- */
 
@@ -33,6 +35,21 @@ void pipe_connect_ended(struct pipe *p, struct conn *c);
 bool pipe_prove(struct pipe *p, struct conn *c);
 /* Outgoing: repeats the handshake after a short delay. Returns false after the last attempt. */
 bool pipe_redial(struct pipe *p);
+/* ---- pipe_open_deferred.c: deferred connections, once the pipe is established ---- */
+
+/* The run function of their task. */
+void pipe_run_deferred(struct reactor_task *t);
+/* Outgoing: dials them (pipe_connect.c). */
+void pipe_connect_deferred(struct pipe *p);
+/* One of them is open, perhaps the last. Outgoing: first they are published, then the last hello
+ * goes out, then they are complete, as the listener's answer to that hello may come at once. */
+void pipe_publish_deferred(struct pipe *p);
+void pipe_complete_deferred(struct pipe *p);
+/* Handles events of one of them. Returns false if they are those of any established connection. */
+bool pipe_deferred_ready(struct pipe *p, struct conn *c, uint32_t events);
+/* They cannot be opened. Does nothing if they are open, or not deferred. */
+void pipe_give_deferred_up(struct pipe *p, const char *why);
+
 /* Takes a connection that was requested. */
 void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role);
 

@@ -30,6 +30,8 @@ enum identity_capability {
     IDENTITY_NAMES_TARGETS = 1u << 5,   /* names the device of each tensor, and opens no reply
                                            connection that would carry nothing */
     IDENTITY_BRIEF_MESSAGES = 1u << 6,  /* reads brief.h */
+    IDENTITY_DEFERS = 1u << 7,          /* opens connections for tensors with the first tensor that
+                                           needs them (pipe/pipe_deferred.h) */
 };
 
 struct identity {

@@ -39,9 +39,16 @@ static void close_without_reply(struct raw_pipe *p)
 }
 
 /* Both ends of the pipe are counted where they are. */
-TEST_WITH(pipe_over_tcp_has_two_connections_among_tenrec, setup, teardown)
+TEST_WITH(pipe_over_tcp_has_one_connection_among_tenrec_and_two_with_tensors, setup, teardown)
 {
+    static unsigned char data[1 << 20];
+    struct call c = { .into = NULL };
+
     assert_ping(&n[0], 1);
+    assert_int_equal(node_counter(&n[0], "connections"), 1);
+    assert_becomes(node_counter(&n[1], "connections") == 1);
+    assert_int_equal(call_sync(&n[0], 1, message_of(7, "x", 1, 1, data, sizeof data), &c), 0);
+    call_finish(&c);
     assert_int_equal(node_counter(&n[0], "connections"), 2);
     assert_becomes(node_counter(&n[1], "connections") == 2);
 }
