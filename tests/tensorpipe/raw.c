@@ -3,7 +3,9 @@
 #include "raw.h"
 
 #include "node.h"
+#include "transport/conn.h"
 #include "transport/tcp/transport_uv.h"
+#include "wire/descriptor.h"
 #include "wire/handshake/brochure.h"
 #include "wire/handshake/identity.h"
 #include "wire/plain.h"
@@ -185,6 +187,22 @@ void raw_pipe_ask(struct raw_pipe *p, const char *address, const char *identity)
     take_answer(p, buf, raw_recv_frame(p->fd[0], buf, sizeof buf));
 }
 
+void raw_pipe_defer(struct raw_pipe *p, const char *address)
+{
+    const struct wire_transport uv = { "uv", "uv:*", NULL };
+    const struct wire_channel_device one_lane = { { nop_text("cpu"), 0 }, "2:1" };
+    const struct wire_channel lanes = {
+        .name = "tenrec_lanes", .devices = &one_lane, .n_devices = 1, .n_connections = 1
+    };
+    const struct wire_offer offer = { &uv, &lanes, 1, 1, "tenrec:1:-1:0:a0" };
+    unsigned char buf[2048];
+
+    p->fd[0] = raw_connect(address);
+    raw_frame(p->fd[0], raw_hello, sizeof raw_hello);
+    raw_frame(p->fd[0], buf, brochure_write(buf, sizeof buf, &offer));
+    assert_true(raw_recv_frame(p->fd[0], buf, sizeof buf) > 0);
+}
+
 void raw_pipe_join(struct raw_pipe *p, const char *address, int which)
 {
     p->fd[which] = raw_connect(address);
@@ -277,6 +295,38 @@ size_t raw_tensor_message(unsigned char *buf, int32_t type, int64_t id, bool wit
 size_t raw_view_message(unsigned char *buf, int32_t type, int64_t id, int64_t times)
 {
     return tensor_message(buf, type, id, true, times);
+}
+
+size_t raw_lanes_message(unsigned char *buf, size_t cap, int64_t id, uint64_t bytes)
+{
+    const struct tenrec_tensor_desc desc = {
+        .bytes = bytes,
+        .dtype = { TENREC_DTYPE_UINT, 8, 1 },
+        .ndim = 1,
+        .device = { TENREC_CPU, 0 },
+        .target = { TENREC_CPU, 0 },
+        .shape = { (int64_t)bytes },
+        .strides = { 1 },
+    };
+    struct descriptor_note note = { 9, { 2 } }; /* lanes, and the length of a stripe */
+    unsigned char list[1024], *at = buf + FRAME_HEAD;
+    uint64_t lens[] = { 4, 8, 0, 0 };
+    tenrec_error err;
+    size_t list_len;
+    int32_t type = TENREC_MSG_CALL;
+
+    assert_int_equal(
+        tensorlist_write(list, sizeof list, &desc, 1, sizeof desc, false, &list_len, &err),
+        TENREC_OK);
+    lens[3] = list_len;
+    put_le64(note.bytes + 1, bytes);
+    lens[0] = descriptor_write(at, cap - FRAME_HEAD, lens, &desc, 1, sizeof desc, &note);
+    put_le64(buf, lens[0]);
+    at = conn_put_frame(at + lens[0], &type, sizeof type);
+    at = conn_put_frame(at, &id, sizeof id);
+    at = conn_put_frame(at, NULL, 0);
+    at = conn_put_frame(at, list, list_len);
+    return (size_t)(at - buf);
 }
 
 int32_t raw_recv_message(struct raw_pipe *p, int64_t *ret_id, void *buf, size_t cap, long *ret_len)

@@ -39,6 +39,8 @@ struct raw_pipe {
 
 /* Its first connection. `identity` is the caller's entry; NULL: a plain TensorPipe peer. */
 void raw_pipe_ask(struct raw_pipe *p, const char *address, const char *identity);
+/* The same as a Tenrec worker that defers its connections for tensors, and opens none of them. */
+void raw_pipe_defer(struct raw_pipe *p, const char *address);
 /* One of the others. */
 void raw_pipe_join(struct raw_pipe *p, const char *address, int which);
 void raw_pipe_open(struct raw_pipe *p, const char *address);
@@ -51,6 +53,8 @@ size_t raw_message(unsigned char *buf, int32_t type, int64_t id, const void *pay
 size_t raw_tensor_message(unsigned char *buf, int32_t type, int64_t id, bool with_target);
 /* The same of one tensor with a target, seen `times` times by a stride of 0. */
 size_t raw_view_message(unsigned char *buf, int32_t type, int64_t id, int64_t times);
+/* The same as Tenrec's channel announces it: `bytes` bytes in stripes on its lanes. */
+size_t raw_lanes_message(unsigned char *buf, size_t cap, int64_t id, uint64_t bytes);
 /* Reads one answer; its type, payload into buf. */
 int32_t raw_recv_message(struct raw_pipe *p, int64_t *ret_id, void *buf, size_t cap, long *ret_len);
 
