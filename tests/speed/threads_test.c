@@ -277,11 +277,16 @@ static tenrec_status expect_sleep(const char *side, const struct two_usage *befo
 static tenrec_status frozen_work(struct tenrec_worker *w, void *arg, tenrec_error *err)
 {
     const int64_t shape = 16 << 20;
-    struct two_usage before[2] = { two_own_usage() }, after[2];
+    struct two_usage before[2], after[2];
     struct tenrec_tensor *t = NULL;
     tenrec_status st = tenrec_tensor_new(TENREC_UINT8, 1, &shape, &t, err);
+    const struct tenrec_value tensor = tenrec_value_tensor(t);
 
     (void)arg;
+    /* Opens the connections for tensors. */
+    if (!st)
+        st = tenrec_rpc_sync(w, "worker1", "call", &tensor, 1, NULL, NULL, err);
+    before[0] = two_own_usage();
     if (!st)
         st = two_callee_usage(w, &before[1], err);
     if (!st)
