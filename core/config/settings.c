@@ -24,7 +24,8 @@ static const struct tenrec_option table[] = {
     { "name", TENREC_OPT_STRING, 0, AT(name), 0, "worker{rank}", 0, 0, NULL,
       "Name of this worker; {rank} becomes its rank." },
     { "num_worker_threads", TENREC_OPT_INT, 0, AT(num_worker_threads), 0, "8", 1, 4096, NULL,
-      "Threads that run handlers which may block." },
+      "Threads that run handlers which may block; if more than one, up to eight times as many while "
+      "all block outside of Tenrec." },
     { "rpc_timeout", TENREC_OPT_DURATION, 0, AT(rpc_timeout_ms), 0, "60s", 1, 0, NULL,
       "Timeout of a call that sets none of its own." },
     { "init_timeout", TENREC_OPT_DURATION, 0, AT(init_timeout_ms), 0, "60s", 1, 0, NULL,

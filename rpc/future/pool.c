@@ -6,18 +6,22 @@
 #include "core/base/memory.h"
 #include "core/base/threads.h"
 #include "rpc/future/future.h"
+#include "rpc/future/stall.h"
 #include "rpc/future/thread_state.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { LINGER_MS = 1000 };
+enum { LINGER_MS = 1000, STALLED_TIMES = 7 };
+
+static _Thread_local struct stall_thread *pool_self; /* of a pool's thread */
 
 struct pool {
     pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t work;  /* a task was queued, or stop */
     pthread_cond_t gone;  /* a thread exited, or ended to lead */
+    pthread_cond_t watch; /* tasks wait for a thread again, or stop */
     struct pool_task *first, **last;
     size_t queued;
     size_t uncalled; /* of those, no thread was woken for */
@@ -28,6 +32,10 @@ struct pool {
     unsigned threads; /* alive */
     unsigned idle;    /* of those, waiting for work */
     unsigned blocked; /* of those, in a Tenrec wait */
+    struct stalls stalls;
+    uint64_t taken; /* tasks */
+    bool watched;   /* by one thread, whether tasks wait for stalled ones ... */
+    bool dozes;     /* ... which does not while no task waits */
     bool stop;
     bool closed;     /* refuses tasks */
     pthread_t ended; /* to be joined, if has_ended */
@@ -56,6 +64,7 @@ tenrec_status pool_open(unsigned max_threads, size_t max_queued, void (*drained)
     p->arg = arg;
     pthread_mutex_init(&p->lock, NULL);
     clock_cond_init(&p->work);
+    clock_cond_init(&p->watch);
     pthread_cond_init(&p->gone, NULL);
     *ret = p;
     return TENREC_OK;
@@ -76,14 +85,27 @@ static bool pool_is_over(const struct pool *p, size_t max_queued)
 
 static void *pool_thread_main(void *arg);
 
+/* Those of the limit. Lock held. */
+static unsigned pool_running(const struct pool *p)
+{
+    return p->threads - p->blocked - p->stalls.n - p->watched;
+}
+
 /* Starts another thread if the queue needs one: the leader may still wait for the loop, and does
- * not count as idle. Returns false if no thread is left for the queue: there is none, or all are
- * blocked, perhaps by waits for what is queued. Lock held. */
+ * not count as idle. One above the limit watches the others. Returns false if no thread is left for
+ * the queue: there is none, or all are blocked, perhaps by waits for what is queued. Lock held. */
 static bool pool_grow(struct pool *p)
 {
     pthread_t thread;
 
-    if (p->queued <= p->idle || p->threads - p->blocked >= p->max_threads)
+    if (p->queued <= p->idle)
+        return true;
+    if (p->dozes) {
+        p->dozes = false;
+        pthread_cond_signal(&p->watch);
+        return true;
+    }
+    if (pool_running(p) + (p->watched || p->max_threads == 1) > p->max_threads)
         return true;
     if (p->threads >= p->max_threads + p->max_queued ||
         threads_start(&thread, "tenrec-pool", pool_thread_main, p) != 0)
@@ -161,6 +183,27 @@ static bool pool_lead(struct pool *p, uint64_t until)
     return clock_now_ns() < until;
 }
 
+/* A thread above the limit watches whether tasks wait for others that all block outside of Tenrec:
+ * as many again may begin then. Returns false if no task waited until the end. Lock held. */
+static bool pool_watch(struct pool *p, uint64_t until)
+{
+    const bool waits = p->first != NULL;
+    const uint64_t taken = p->taken;
+    bool timely;
+
+    if (waits)
+        stall_mark(&p->stalls);
+    p->watched = true;
+    p->dozes = !waits;
+    timely = clock_cond_wait(&p->watch, &p->lock, waits ? clock_now_ns() + STALL_NS : until);
+    p->dozes = p->watched = false;
+    if (waits && !timely && p->taken == taken) {
+        stall_find(&p->stalls, STALLED_TIMES * p->max_threads);
+        p->uncalled = p->queued;
+    }
+    return waits || timely;
+}
+
 /* Waits for work. Returns NULL if this thread should exit. Lock held. */
 static struct pool_task *next_task(struct pool *p)
 {
@@ -169,15 +212,19 @@ static struct pool_task *next_task(struct pool *p)
     bool timely = true;
 
     for (;;) {
-        /* Too many threads: a blocked one has resumed. */
-        if (p->threads - p->blocked > p->max_threads)
-            return NULL;
-        if (p->first)
+        const bool surplus = pool_running(p) > p->max_threads;
+
+        if (p->first && !surplus)
             break;
-        if (p->stop || !timely)
+        /* Too many threads if not one: a blocked one has resumed. */
+        if ((p->stop && !p->first) || !timely || (surplus && (p->watched || p->max_threads == 1)))
             return NULL;
         if (!until)
             until = clock_deadline_ms(LINGER_MS);
+        if (surplus) {
+            timely = pool_watch(p, until);
+            continue;
+        }
         if (p->lead && !p->leader) {
             timely = pool_lead(p, until);
             continue;
@@ -191,6 +238,7 @@ static struct pool_task *next_task(struct pool *p)
     if (!p->first)
         p->last = &p->first;
     p->queued--;
+    p->taken++;
     pool_call_next(p);
     return t;
 }
@@ -198,25 +246,31 @@ static struct pool_task *next_task(struct pool *p)
 static void *pool_thread_main(void *arg)
 {
     struct pool *p = arg;
+    struct stall_thread self;
     struct pool_task *t;
     pthread_t former;
     bool join;
 
     thread_state.pool = p;
+    pool_self = &self;
     pthread_mutex_lock(&p->lock);
+    stall_add(&p->stalls, &self);
     while ((t = next_task(p))) {
         const uint64_t bytes = t->bytes;
         const bool drained = pool_full(p) && !pool_is_over(p, p->max_queued / 2);
 
         if (drained)
             atomic_store(&p->full, false);
+        stall_set(&p->stalls, &self, true);
         pthread_mutex_unlock(&p->lock);
         if (drained && p->drained)
             p->drained(p->arg);
         t->fn(t);
         pthread_mutex_lock(&p->lock);
+        stall_set(&p->stalls, &self, false);
         p->bytes -= bytes;
     }
+    stall_remove(&p->stalls, &self);
     /* Each thread that exits joins the thread that exited before it, and pool_close joins the last:
      * no thread is leaked. */
     former = p->ended;
@@ -340,6 +394,7 @@ void pool_block_begin(struct pool *p)
     bool full;
 
     pthread_mutex_lock(&p->lock);
+    stall_set(&p->stalls, pool_self, false);
     p->blocked++;
     full = pool_full(p);
     if (!pool_grow(p))
@@ -353,6 +408,7 @@ void pool_block_end(struct pool *p)
 {
     pthread_mutex_lock(&p->lock);
     p->blocked--;
+    stall_set(&p->stalls, pool_self, true);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -374,12 +430,14 @@ void pool_close(struct pool *p)
     pthread_mutex_lock(&p->lock);
     p->stop = true;
     pthread_cond_broadcast(&p->work);
+    pthread_cond_broadcast(&p->watch);
     while (p->threads > 0)
         pthread_cond_wait(&p->gone, &p->lock);
     pthread_mutex_unlock(&p->lock);
     if (p->has_ended)
         pthread_join(p->ended, NULL);
     pthread_cond_destroy(&p->work);
+    pthread_cond_destroy(&p->watch);
     pthread_cond_destroy(&p->gone);
     pthread_mutex_destroy(&p->lock);
     free(p);

@@ -4,8 +4,10 @@
  * Threads are started with the work, and exit after a second without. Meanwhile one of them may
  * read the messages. A thread that blocks in a
  * Tenrec wait does not count: another thread replaces it, so nested calls complete even with one
- * configured thread. Where that fails, as the system permits no more threads or max_threads +
- * max_queued exist, no task stays queued behind threads that all block: it is refused. */
+ * configured thread. Nor do threads count that all block elsewhere while tasks wait (stall.h), up
+ * to seven times max_threads if that is above one. Where that fails, as the system permits no more
+ * threads or max_threads + max_queued exist, no task stays queued behind threads that all block: it
+ * is refused. */
 #ifndef TENREC_FUTURE_POOL_H
 #define TENREC_FUTURE_POOL_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pool_test.c - threads that start on demand. */
 #include "rpc/future/pool.h"
+#include "rpc/future/stall.h"
 #include "rpc/future/thread_state.h"
 
 #include "../testing.h"
@@ -50,7 +51,7 @@ TEST(pool_runs_all_tasks_when_closed)
         job[i] = (struct job){ { .fn = run_job }, p, NULL, false, &done };
         assert_int_equal(pool_run(p, &job[i].task), TENREC_OK);
     }
-    assert_true(pool_count(p).threads <= 3);
+    assert_true(pool_count(p).threads <= 3 + 1); /* one may watch the others */
     pool_close(p);
     assert_int_equal(atomic_load(&done), 200);
 }
@@ -80,6 +81,69 @@ TEST(pool_replaces_a_thread_that_blocks)
     pool_close(p);
     assert_int_equal(atomic_load(&done), 4);
     pthread_barrier_destroy(&gate);
+}
+
+/* Two configured threads; six tasks that wait for each other in a lock of their own. */
+TEST(pool_starts_threads_behind_tasks_that_block_outside_of_tenrec)
+{
+    struct pool *p = open_pool(2, 10, NULL, NULL);
+    pthread_barrier_t gate;
+    struct job job[6];
+    atomic_int done = 0;
+
+    pthread_barrier_init(&gate, NULL, 6);
+    for (size_t i = 0; i < 6; i++) {
+        job[i] = (struct job){ { .fn = run_job }, p, &gate, false, &done };
+        assert_int_equal(pool_run(p, &job[i].task), TENREC_OK);
+    }
+    pool_close(p);
+    assert_int_equal(atomic_load(&done), 6);
+    pthread_barrier_destroy(&gate);
+}
+
+static void use_cpu(void)
+{
+    struct timespec now;
+    int64_t used = 0, begin;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    begin = now.tv_sec * 1000000000 + now.tv_nsec;
+    while (used < (int64_t)STALL_NS) {
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+        used = now.tv_sec * 1000000000 + now.tv_nsec - begin;
+    }
+}
+
+TEST(stall_is_found_only_where_no_thread_uses_cpu)
+{
+    struct stalls s = { .first = NULL };
+    struct stall_thread runs[3], rests;
+
+    for (int i = 0; i < 3; i++) {
+        stall_add(&s, &runs[i]);
+        stall_set(&s, &runs[i], true);
+    }
+    stall_add(&s, &rests);
+    stall_find(&s, 10); /* their tasks have just begun */
+    assert_int_equal(s.n, 0);
+    stall_mark(&s);
+    use_cpu();
+    stall_find(&s, 10);
+    assert_int_equal(s.n, 0);
+    stall_mark(&s);
+    stall_find(&s, 2);
+    assert_int_equal(s.n, 2);
+    stall_find(&s, 10);
+    assert_int_equal(s.n, 3);
+    stall_set(&s, &runs[1], false); /* its task has ended */
+    assert_int_equal(s.n, 2);
+    use_cpu();
+    stall_find(&s, 10);
+    assert_int_equal(s.n, 0);
+    for (int i = 0; i < 3; i++)
+        stall_remove(&s, &runs[i]);
+    stall_remove(&s, &rests);
+    assert_null(s.first);
 }
 
 static void count_drained(void *arg)
