@@ -99,6 +99,13 @@ def bench_simulate_prints_the_figures_of_a_group():
     true(all(row[key] > 0 for key in ("init_s", "barrier_s", "shutdown_s", "requests", "rss_kib_per_worker")), f"row is {row}")
 
 
+def bench_simulate_prints_the_figures_of_a_dynamic_group():
+    got = run(sys.executable, os.path.join(os.path.dirname(COMPARE), "simulate"), "12", "--elastic", "--json", "--build", BUILD, "--processes", "2")
+    equal(got.returncode, 0, f"exit status, with {got.stderr!r}")
+    row = json.loads(got.stdout)
+    true(all(row[key] > 0 for key in ("init_s", "joins_s", "leaves_s", "dies_s", "barrier_s", "shutdown_s", "requests")), f"row is {row}")
+
+
 def bench_programs_refuse_unknown_arguments():
     for path in PROGRAMS:
         for args in (["latency"], ["speed", "busy", "tcp"], ["latency", "fast", "tcp"], ["latency", "sleep", "air"],
