@@ -20,6 +20,7 @@ enum {
     STORE_MS = 2000,     /* for a request to the store */
     POLL_GAP_MS = 20,    /* between polls of the store */
     CUT_GAP_MS = 20,     /* a healthy store answers within, before it is cut again */
+    ENDING_MS = 20,      /* between checks of a process that is about to end */
     RETRY_MAX_MS = 5000, /* between polls of a store that does not answer */
 };
 
@@ -210,13 +211,15 @@ static bool monitor_work(struct monitor *m, uint64_t *next_ns)
         pthread_mutex_lock(&m->lock);
         return true;
     }
-    if (m->suspects) {
+    if (m->suspects || now_ns >= m->find_at_ns) {
         m->suspects = false;
-        monitor_find_dead(m);
+        m->find_at_ns = monitor_find_dead(m) ? clock_deadline_ms(ENDING_MS) : CLOCK_NEVER;
     }
     due = heartbeats_next(&m->beats, now_ns, &one, next_ns);
     if (m->poll && poll_ns(m) < *next_ns)
         *next_ns = poll_ns(m);
+    if (m->find_at_ns < *next_ns)
+        *next_ns = m->find_at_ns;
     if (asks_ns < *next_ns)
         *next_ns = asks_ns;
     if (due == HEARTBEAT_REST)
@@ -261,6 +264,7 @@ tenrec_status monitor_open(struct tenrec_worker *w, tenrec_error *err)
     m->w = w;
     m->list = list;
     m->incarnation = list->incarnation;
+    m->find_at_ns = CLOCK_NEVER;
     m->beats.rules = (struct heartbeat_rules){ s->heartbeat_ms * UINT64_C(1000000),
                                                (uint32_t)s->heartbeat_misses };
     pthread_mutex_init(&m->lock, NULL);

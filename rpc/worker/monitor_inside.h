@@ -45,6 +45,7 @@ struct monitor {
     uint64_t store_at_ns; /* no retry before */
     bool poll;            /* the store may have a newer view */
     bool suspects;        /* a connection broke: check for exited processes */
+    uint64_t find_at_ns;  /* check again: a process that ends closes its connections first */
     bool stop, stopped;
     bool departs, departed; /* this worker leaves */
     uint64_t depart_ns;
@@ -95,8 +96,9 @@ tenrec_status monitor_apply(struct monitor *m, struct membership_view *v, tenrec
 /* That member is about to leave: its name does not resolve any more. */
 void monitor_leaves(struct monitor *m, tenrec_peer id, int64_t incarnation);
 
-/* Marks suspects dead whose process has exited. Lock held. */
-void monitor_find_dead(struct monitor *m);
+/* Marks suspects dead whose process has exited. Returns true if a suspect that did not answer has a
+ * process on this host that runs still. Lock held. */
+bool monitor_find_dead(struct monitor *m);
 
 void monitor_end(struct monitor *m);
 

@@ -79,6 +79,7 @@ static void on_sent(void *arg, const tenrec_error *why)
     if (why && !s->over) {
         s->over = true;
         heartbeats_failed(&m->beats, s->id, s->incarnation, is_refusal(why), clock_now_ns());
+        m->suspects = true;
     }
     sent_settle(m);
     pthread_mutex_unlock(&m->lock);

@@ -158,17 +158,24 @@ void monitor_leaves(struct monitor *m, tenrec_peer id, int64_t incarnation)
         peers_remove(&w->peers, id);
 }
 
-void monitor_find_dead(struct monitor *m)
+bool monitor_find_dead(struct monitor *m)
 {
+    bool ending = false;
+
     for (size_t i = 0; i < m->beats.n; i++) {
         const struct heartbeat *one = &m->beats.list[i];
         const struct view_apply_member *k;
 
         if (!one->suspected || !(k = known_find(m, one->id, one->incarnation)))
             continue;
-        if (member_was_here(&k->record) && !member_runs_here(&k->record))
+        if (!member_was_here(&k->record))
+            continue;
+        if (member_runs_here(&k->record))
+            ending = ending || one->missed > 0;
+        else
             heartbeats_bury(&m->beats, one->id, one->incarnation, clock_now_ns());
     }
+    return ending;
 }
 
 /* ---- a view ------------------------------------------------------------------------ */
