@@ -15,8 +15,10 @@
 #define FREE "free"
 
 enum {
-    FIRST_POLL_US = 2000,
+    FIRST_POLL_US = 2000, /* by a waiter whose turn it is */
     LONGEST_POLL_US = 100000,
+    FIRST_ROUND_MS = 100, /* by others */
+    LONGEST_ROUND_MS = 1600,
     LEASE_MIN_MS = 50,
     LEASE_MAX_MS = 600000,
 };
@@ -100,27 +102,91 @@ static tenrec_status lease_try(struct lease *l, uint64_t deadline_ns, bool *ret_
     return TENREC_OK;
 }
 
+/* ---- tickets ------------------------------------------------------------------- */
+
+static void turn_key(const struct lease *l, int64_t ticket, char ret[LEASE_KEY])
+{
+    snprintf(ret, LEASE_KEY, "%.40s/%" PRId64, l->key, ticket);
+}
+
+static tenrec_status lease_draw_ticket(struct lease *l, uint64_t deadline_ns, tenrec_error *err)
+{
+    char key[LEASE_KEY];
+
+    if (l->ticket)
+        return TENREC_OK;
+    snprintf(key, sizeof key, "%.40s/tickets", l->key);
+    return store_add(l->store, key, 1, deadline_ns, &l->ticket, err);
+}
+
+/* Waits for our turn. *ret_turn is false at the end of the round; another worker may have died in
+ * its turn. The next round is twice as long. */
+static tenrec_status lease_wait_turn(struct lease *l, uint64_t *round_ms, uint64_t deadline_ns,
+                                     bool *ret_turn, tenrec_error *err)
+{
+    const uint64_t end_ns = clock_deadline_ms(*round_ms);
+    char key[LEASE_KEY];
+    const char *keys[] = { key };
+    bool missing = false;
+    tenrec_status st;
+
+    turn_key(l, l->ticket, key);
+    st = store_wait_round(l->store, keys, 1, end_ns < deadline_ns ? end_ns : deadline_ns,
+                          deadline_ns, &missing, err);
+    *round_ms = *round_ms * 2 < LONGEST_ROUND_MS ? *round_ms * 2 : LONGEST_ROUND_MS;
+    *ret_turn = st == TENREC_OK;
+    return st == TENREC_ETIMEDOUT ? TENREC_OK : st;
+}
+
+/* The lease is free: calls the next ticket, and ours is used up. */
+static void lease_call_next(struct lease *l, uint64_t deadline_ns)
+{
+    char ours[LEASE_KEY], next[LEASE_KEY];
+
+    if (!l->ticket)
+        return;
+    turn_key(l, l->ticket, ours);
+    turn_key(l, l->ticket + 1, next);
+    l->ticket = 0;
+    if (store_set(l->store, next, "1", 1, deadline_ns, NULL) == TENREC_OK)
+        store_remove(l->store, ours, deadline_ns, NULL);
+}
+
+static tenrec_status fail_held(const struct lease *l, tenrec_error *err)
+{
+    return tenrec_fail(err, TENREC_ETIMEDOUT,
+                       "'%s' holds the lock of the group, and has not released it in time",
+                       holder_of(l->seen));
+}
+
 tenrec_status lease_acquire(struct lease *l, const char *holder, uint64_t deadline_ns,
                             tenrec_error *err)
 {
     struct backoff pause = { FIRST_POLL_US, LONGEST_POLL_US };
-    bool fresh = false;
-    tenrec_status st;
+    uint64_t round_ms = FIRST_ROUND_MS;
+    bool fresh = false, turn;
+    tenrec_status st = lease_draw_ticket(l, deadline_ns, err);
 
+    if (st != TENREC_OK)
+        return st;
+    turn = l->ticket == 1;
     /* A token that an unanswered acquire or release may have left there is still ours. */
     if (!l->doubtful)
         write_token(l, holder);
     for (;;) {
+        if (!turn) {
+            st = lease_wait_turn(l, &round_ms, deadline_ns, &turn, err);
+            if (st != TENREC_OK)
+                return st;
+        }
         st = lease_try(l, deadline_ns, &fresh, err);
         l->doubtful = st != TENREC_OK;
         if (st != TENREC_OK || l->held)
             return st;
         if (fresh)
             pause.gap_us = FIRST_POLL_US;
-        if (!backoff_take(&pause, deadline_ns))
-            return tenrec_fail(err, TENREC_ETIMEDOUT,
-                               "'%s' holds the lock of the group, and has not released it in time",
-                               holder_of(l->seen));
+        if (turn ? !backoff_take(&pause, deadline_ns) : clock_passed(deadline_ns))
+            return fail_held(l, err);
     }
 }
 
@@ -155,4 +221,5 @@ void lease_release(struct lease *l, uint64_t deadline_ns)
         free(now);
     else
         l->doubtful = true;
+    lease_call_next(l, deadline_ns);
 }

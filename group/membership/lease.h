@@ -9,9 +9,14 @@
 /* A lock in a store that outlives no holder: the holder states a lease, and a waiter that
  * has seen the same holder for that long, by its own clock, takes the lock over. Clocks of hosts
  * are never compared. A holder that was too slow may so share the lock with its successor: the data
- * it guards is changed by compare_set only. */
+ * it guards is changed by compare_set only.
+ *
+ * Waiters draw tickets, and a holder that releases the lock writes the key of the next ticket, for
+ * which its owner waits. That only saves polls: a waiter also polls, seldom, since the worker
+ * before it may have died or given up, or draws no tickets. */
 
 #define LEASE_TOKEN 224 /* bytes, with a NUL */
+#define LEASE_KEY 64
 
 struct lease {
     struct tenrec_store *store; /* borrowed */
@@ -20,6 +25,7 @@ struct lease {
     bool held;
     uint64_t acquired_ns;   /* time of the request, while the lease is held */
     bool doubtful;          /* an answer was lost: `mine` may be under the key */
+    int64_t ticket;         /* drawn, and not used up by a release; 0: none */
     char mine[LEASE_TOKEN]; /* value of the key while the lease is ours */
     /* The token of another holder as it was seen last, and since when. Kept between attempts:
      * attempts shorter than a lease detect its expiry, too. */

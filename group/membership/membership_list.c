@@ -13,8 +13,9 @@
 #define KEY_ROOM 40
 
 enum {
-    TRIES = 16,       /* of a change that races with other workers' */
-    POLL_US = 100000, /* between two polls for the holder of our id */
+    TRIES = 16,         /* of a change that races with other workers' */
+    POLL_US = 100000,   /* between two polls for the holder of our id */
+    TOGETHER_MS = 1000, /* to read all records at once */
 };
 
 static void record_key(char ret[KEY_ROOM], int64_t incarnation)
@@ -71,29 +72,84 @@ tenrec_status membership_list_read(struct membership_list *r, uint64_t deadline_
     return st;
 }
 
+/* The keys of records, and what is under them. */
+struct record_read {
+    char (*text)[KEY_ROOM];
+    const char **key;
+    bool *missing;
+    struct store_value *value; /* without data: none */
+};
+
+static void record_read_finish(struct record_read *r, size_t n)
+{
+    if (r->value)
+        store_values_free(r->value, n);
+    free(r->text);
+    free(r->key);
+    free(r->missing);
+    free(r->value);
+}
+
+static tenrec_status record_read_init(struct record_read *r, const struct membership_view_entry *e,
+                                      size_t n, tenrec_error *err)
+{
+    *r = (struct record_read){ .text = memory_new(n, sizeof *r->text),
+                               .key = memory_new(n, sizeof *r->key),
+                               .missing = memory_new(n, sizeof *r->missing),
+                               .value = memory_new(n, sizeof *r->value) };
+    if (!r->text || !r->key || !r->missing || !r->value)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the records of %zu workers", n);
+    for (size_t i = 0; i < n; i++) {
+        record_key(r->text[i], e[i].incarnation);
+        r->key[i] = r->text[i];
+    }
+    return TENREC_OK;
+}
+
+/* Reads all at once, unless some are missing: then each by itself, as more may be removed. */
+static tenrec_status record_read_all(struct record_read *r, struct tenrec_store *store, size_t n,
+                                     uint64_t deadline_ns, tenrec_error *err)
+{
+    const uint64_t soon_ns = clock_deadline_ms(TOGETHER_MS);
+    tenrec_status st = store_check_all(store, r->key, n, deadline_ns, r->missing, err);
+    bool all = n > 1 && soon_ns < deadline_ns;
+
+    for (size_t i = 0; i < n; i++)
+        all = all && !r->missing[i];
+    if (st == TENREC_OK && all &&
+        store_get_all(store, r->key, n, soon_ns, r->value, NULL, NULL) == TENREC_OK)
+        return TENREC_OK;
+    for (size_t i = 0; i < n && st == TENREC_OK; i++)
+        if (!r->missing[i])
+            st = store_read(store, r->key[i], deadline_ns, &r->value[i], err);
+    return st;
+}
+
 tenrec_status membership_list_records(struct membership_list *r,
                                       const struct membership_view_entry *e, size_t n,
                                       uint64_t deadline_ns, struct member *ret, tenrec_error *err)
 {
-    tenrec_status st = TENREC_OK;
+    struct record_read read;
+    tenrec_status st;
 
-    for (size_t i = 0; i < n && st == TENREC_OK; i++) {
-        struct store_value value;
-        char key[KEY_ROOM];
-
-        record_key(key, e[i].incarnation);
+    if (n == 0)
+        return TENREC_OK;
+    st = record_read_init(&read, e, n, err);
+    for (size_t i = 0; i < n; i++)
         ret[i] = (struct member){ .rank = -1 };
-        st = store_read(r->store, key, deadline_ns, &value, err);
-        if (st != TENREC_OK || !value.data)
+    if (st == TENREC_OK)
+        st = record_read_all(&read, r->store, n, deadline_ns, err);
+    for (size_t i = 0; i < n && st == TENREC_OK; i++) {
+        if (!read.value[i].data)
             continue;
-        st = member_unpack(&value, &ret[i], err);
-        free(value.data);
+        st = member_unpack(&read.value[i], &ret[i], err);
         if (st == TENREC_OK && (ret[i].rank != e[i].id || strcmp(ret[i].name, e[i].name) != 0))
             st = tenrec_fail(err, TENREC_EPROTOCOL,
                              "the record of worker \"%s\" belongs to another worker", e[i].name);
     }
     for (size_t i = 0; i < n && st != TENREC_OK; i++)
         member_free(&ret[i]);
+    record_read_finish(&read, n);
     return st;
 }
 

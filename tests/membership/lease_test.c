@@ -139,3 +139,41 @@ TEST_WITH(lease_of_words_without_sense_ends_too, make_store, drop_store)
     assert_status(lease_acquire(&l, "me", in_ms(TEST_MS), &err), &err);
     lease_release(&l, in_ms(TEST_MS));
 }
+
+TEST_WITH(lease_waiter_is_called_by_the_release, make_store, drop_store)
+{
+    struct lease l = new_lease();
+    const char *next = "lock/2";
+    bool missing;
+
+    assert_status(lease_acquire(&other, "other", in_ms(TEST_MS), &err), &err);
+    assert_int_equal(lease_acquire(&l, "me", in_ms(1), &err), TENREC_ETIMEDOUT);
+    assert_status(store_check_all(store, &next, 1, in_ms(TEST_MS), &missing, &err), &err);
+    assert_true(missing);
+    lease_release(&other, in_ms(TEST_MS));
+    assert_status(store_check_all(store, &next, 1, in_ms(TEST_MS), &missing, &err), &err);
+    assert_false(missing);
+    assert_status(lease_acquire(&l, "me", in_ms(0), &err), &err);
+    lease_release(&l, in_ms(TEST_MS));
+    assert_status(store_check_all(store, &next, 1, in_ms(TEST_MS), &missing, &err), &err);
+    assert_true(missing);
+}
+
+/* The ticket before ours belongs to a worker that waits no more. */
+TEST_WITH(lease_is_acquired_past_the_ticket_of_a_dead_waiter, make_store, drop_store)
+{
+    struct lease dead = new_lease(), l = new_lease(), after = new_lease();
+    uint64_t since;
+
+    assert_status(lease_acquire(&other, "other", in_ms(TEST_MS), &err), &err);
+    assert_int_equal(lease_acquire(&dead, "dead", in_ms(1), &err), TENREC_ETIMEDOUT);
+    lease_release(&other, in_ms(TEST_MS));
+    since = now_ns;
+    assert_status(lease_acquire(&l, "me", in_ms(TEST_MS), &err), &err);
+    assert_true(now_ns - since < LEASE_MS * 1000000u);
+    lease_release(&l, in_ms(TEST_MS));
+    since = now_ns;
+    assert_status(lease_acquire(&after, "after", in_ms(TEST_MS), &err), &err);
+    assert_true(now_ns == since); /* called again */
+    lease_release(&after, in_ms(TEST_MS));
+}
