@@ -77,6 +77,8 @@ void membership_view_finish(
 tenrec_status membership_view_copy(const struct membership_view *v, struct membership_view *ret,
                                    tenrec_error *err);
 
+/* The index of `id`, or of the next higher one. */
+size_t membership_view_index(const struct membership_view *v, tenrec_peer id);
 /* NULL: no such member. */
 const struct membership_view_entry *membership_view_by_id(const struct membership_view *v,
                                                           tenrec_peer id);

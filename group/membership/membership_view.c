@@ -34,8 +34,7 @@ tenrec_status membership_view_copy(const struct membership_view *v, struct membe
     return TENREC_OK;
 }
 
-/* The index of `id`, or the place to insert it. */
-static size_t view_index(const struct membership_view *v, tenrec_peer id)
+size_t membership_view_index(const struct membership_view *v, tenrec_peer id)
 {
     size_t low = 0, high = v->n;
 
@@ -52,7 +51,7 @@ static size_t view_index(const struct membership_view *v, tenrec_peer id)
 const struct membership_view_entry *membership_view_by_id(const struct membership_view *v,
                                                           tenrec_peer id)
 {
-    size_t at = view_index(v, id);
+    size_t at = membership_view_index(v, id);
 
     return at < v->n && v->entry[at].id == id ? &v->entry[at] : NULL;
 }
@@ -95,7 +94,7 @@ tenrec_peer membership_view_free_id(const struct membership_view *v)
 tenrec_status membership_view_add(struct membership_view *v, const struct membership_view_entry *e,
                                   tenrec_error *err)
 {
-    size_t at = view_index(v, e->id);
+    size_t at = membership_view_index(v, e->id);
 
     if (v->n == v->room) {
         struct membership_view_entry *more = memory_resize(v->entry, v->room + 16, sizeof *more);
@@ -113,7 +112,7 @@ tenrec_status membership_view_add(struct membership_view *v, const struct member
 bool membership_view_remove(struct membership_view *v, tenrec_peer id, int64_t incarnation,
                             bool died, tenrec_peer by)
 {
-    size_t at = view_index(v, id);
+    size_t at = membership_view_index(v, id);
 
     if (!membership_view_find(v, id, incarnation))
         return false;

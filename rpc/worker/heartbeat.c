@@ -117,6 +117,14 @@ bool heartbeats_is_dead(struct heartbeats *h, tenrec_peer id, int64_t incarnatio
     return one && heartbeat_is_over(h, one);
 }
 
+bool heartbeats_suspects(const struct heartbeats *h, tenrec_peer id, int64_t incarnation)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (h->list[i].id == id && h->list[i].incarnation == incarnation)
+            return h->list[i].suspected;
+    return false;
+}
+
 const char *heartbeat_why(const struct heartbeats *h, const struct heartbeat *dead)
 {
     if (dead->gone)

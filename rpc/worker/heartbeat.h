@@ -57,6 +57,9 @@ void heartbeats_progress(struct heartbeats *h, tenrec_peer id, int64_t incarnati
 /* Returns true if the member is dead. */
 bool heartbeats_is_dead(struct heartbeats *h, tenrec_peer id, int64_t incarnation);
 
+/* Returns true if the member has to answer first. */
+bool heartbeats_suspects(const struct heartbeats *h, tenrec_peer id, int64_t incarnation);
+
 /* Why it is dead. */
 const char *heartbeat_why(const struct heartbeats *h, const struct heartbeat *dead);
 
